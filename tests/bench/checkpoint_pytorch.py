@@ -1,6 +1,6 @@
-"""PyTorch's side of `scaletrain bench checkpoint`: torch.save and safetensors, each onto the disk (fsync) and back, of as many bytes.
+"""PyTorch's side of `scaletrain bench checkpoint`: torch.save and safetensors, each written to disk (fsync) and read back, with the same bytes.
 
-`check` is the bytes.
+`check` is the number of bytes.
 """
 
 import functools
@@ -10,7 +10,7 @@ import time
 
 from pytorch_answers import serve, torch
 
-TENSOR = 16 << 20  # bytes of each but the last
+TENSOR = 16 << 20  # bytes of each tensor except the last
 
 
 class Files:
@@ -48,7 +48,7 @@ class Files:
         self.on_disk(self.safetensors_file)
 
     def safetensors_load(self):
-        # Its tensors are views of a mapped file: one read of each is what a load elsewhere has done at its end.
+        # Its tensors are views of a mapped file; one read of each makes it comparable with the other loads.
         return {name: tensor.clone() for name, tensor in self.safetensors.load_file(self.safetensors_file).items()}
 
     def step(self, mode):

@@ -1,5 +1,5 @@
-// Gloo's side of `scaletrain bench collective`: its own all_reduce and all_gather over TCP on the loopback device, as a rank that takes
-// orders. Its reduce_scatter is of another shape (halving and doubling, in place), and is not compared.
+// Gloo's side of `scaletrain bench collective`: a rank that takes orders and runs Gloo's all_reduce and all_gather over TCP on the loopback
+// device. Its reduce_scatter has another form (halving and doubling, in place) and is not compared.
 //
 // Usage: collective_gloo FOLDER RANKS RANK
 #include <gloo/allgatherv.h>

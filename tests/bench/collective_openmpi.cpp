@@ -1,4 +1,4 @@
-// OpenMPI's side of `scaletrain bench collective`: its own collectives, as ranks that take orders.
+// OpenMPI's side of `scaletrain bench collective`: ranks that take orders and run OpenMPI's collectives.
 //
 // Usage: mpirun -n RANKS collective_openmpi FOLDER
 #include <mpi.h>

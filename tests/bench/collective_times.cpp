@@ -1,7 +1,6 @@
-// Collectives between ranks that are processes of one machine, then threads of one process: the median time and rate of an all_reduce by
-// size.
+// Median time and rate of an all_reduce by size, between ranks as processes of one machine, then as threads of one process.
 //
-// Usage: collective_times [RANKS [DTYPE]]     2 ranks and f32 unless given. "cpu": by the time that this rank's thread had a core, for a
+// Usage: collective_times [RANKS [DTYPE]]     default 2 ranks and f32. "cpu": time during which this rank's thread had a core, for a
 // machine that others use too.
 #include <sys/wait.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
-// What a call costs from C#: medians over rounds of the mean of many calls, and the middle half of the rounds, in microseconds.
-// The target csharp_tests builds it, as build/release/csharp_tests/csharp_calls.exe.
+// The cost of a call from C#, in microseconds: medians over rounds of the mean of many calls, and the middle half of the rounds.
+// The target csharp_tests builds it as build/release/csharp_tests/csharp_calls.exe.
 //   SCALETRAIN_NATIVE=build/release/csharp mono build/release/csharp_tests/csharp_calls.exe [ROUNDS]
 //   SCALETRAIN_NATIVE=build/release/csharp .venv/lib/python3.11/site-packages/dnv/net/runtime/.net/dotnet exec
 //     --runtimeconfig build/release/csharp_tests/net8.runtimeconfig.json build/release/csharp_tests/csharp_calls.exe [ROUNDS]
@@ -13,7 +13,7 @@ static class CsharpCalls {
   const int Calls = 20000;
 
   static void Time(string name, int rounds, Action call) {
-    for (int i = 0; i < 2 * Calls; ++i) call();  // until the runtime has compiled it at its best
+    for (int i = 0; i < 2 * Calls; ++i) call();  // until the runtime has fully optimised it
     var means = new double[rounds];
     for (int round = 0; round < rounds; ++round) {
       long begin = Stopwatch.GetTimestamp();

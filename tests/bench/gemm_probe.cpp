@@ -1,5 +1,5 @@
-// How much of a core's FMA peak the product reaches, now: each sample stands between two samples of an FMA loop, since clocks move.
-// Run: gemm_probe <portable|avx2|avx512> [threads] [rounds]. Prints a line a shape: median of the fraction of peak, and its quartiles.
+// The share of a core's FMA peak that a product reaches: each sample is taken between two samples of an FMA loop, because clocks change.
+// Run: gemm_probe <portable|avx2|avx512> [threads] [rounds]. Prints per shape the median fraction of the peak and its quartiles.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -41,7 +41,7 @@ constexpr Shape kShapes[] = {
     {"odd", 37, 1013, 511, false, false},
 };
 
-// Twelve sums with names of their own: an array of vectors lands on the stack with GCC 12 and halves the "peak".
+// Twelve separate variables: GCC 12 puts an array of vectors on the stack, which halves the "peak".
 #define ST_TWELVE(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11)
 
 __attribute__((target("avx512f"))) double peak_avx512(int64_t rounds) {
@@ -75,7 +75,7 @@ __attribute__((target("avx2,fma"))) double peak_avx2(int64_t rounds) {
   return 24.0 * 16 * static_cast<double>(rounds);
 }
 
-double peak_sse(int64_t rounds) {  // multiply and add: the portable set has no fused one
+double peak_sse(int64_t rounds) {  // multiply and add: the portable set has no FMA
   typedef float V __attribute__((vector_size(16)));
   ST_TWELVE(ST_DECLARE)
   const V x = {0.5F};
@@ -100,7 +100,7 @@ std::vector<float> random_values(int64_t n) {
   return values;
 }
 
-/// With one thread, this process's CPU time: what other processes take from us on a busy machine is not ours. Else the wall clock.
+/// With one thread, the CPU time of this process, which excludes time that other processes take on a busy machine. Else the wall clock.
 double now(int threads) {
   if (threads > 1) return st::os::seconds();
   timespec t;
@@ -118,7 +118,7 @@ int main(int argc, char** argv) {
   double (*const peak)(int64_t) = set == "avx512" ? peak_avx512 : set == "avx2" ? peak_avx2 : peak_sse;
 
   st::Workers workers(threads);
-  const auto peak_rate = [&] {  // of all threads together
+  const auto peak_rate = [&] {  // for all threads together
     constexpr int64_t kRounds = 60000;
     std::vector<double> done(static_cast<size_t>(threads));
     const double begin = now(threads);
@@ -157,7 +157,7 @@ int main(int argc, char** argv) {
       fractions.push_back(rate / ((before + after) / 2));
       rates.push_back(rate / 1e9);
     }
-    // A wrong product's speed is worth nothing: one element against double precision.
+    // The speed of a wrong product is worth nothing: check one element against double precision.
     double expected = 0;
     for (int64_t k = 0; k < p.k; ++k) {
       expected += static_cast<double>(a[static_cast<size_t>((p.m - 1) * p.a.row + k * p.a.column)]) *

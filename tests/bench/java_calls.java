@@ -1,4 +1,4 @@
-// What a call costs from Java: medians over rounds, in microseconds, and the middle half of the rounds.
+// The cost of a call from Java, in microseconds: medians over rounds, and the middle half of the rounds.
 // java -cp build/release/java/scaletrain.jar tests/bench/java_calls.java [ROUNDS]
 
 import java.util.Arrays;
@@ -20,7 +20,7 @@ class JavaCalls {
   static final int CALLS = 20_000;
 
   static void measure(String name, int rounds, Runnable call) {
-    for (int i = 0; i < 5 * CALLS; ++i) call.run();  // until it is compiled
+    for (int i = 0; i < 5 * CALLS; ++i) call.run();  // until the JIT has compiled it
     double[] means = new double[rounds];
     for (int round = 0; round < rounds; ++round) {
       long begin = System.nanoTime();

@@ -1,6 +1,6 @@
-// How near each hot kernel comes to its limit: a loop that only reads and writes as much, on arrays of the same size, or the FMA loop, each
-// measured beside it in turn. What waits for memory stands beside the former, what computes beside the latter; the slower one counts.
-// Usage: kernel_limits [threads [rounds [part of a name]]]; SCALETRAIN_ISA=avx2 for another kernel class.
+// How near each hot kernel comes to its limit: a loop that only reads and writes as much, on arrays of the same size, or the FMA loop. Each
+// is measured in turn with the kernel, and the slower one counts: kernels wait for memory or are bound by arithmetic.
+// Usage: kernel_limits [threads [rounds [part of a name]]]; SCALETRAIN_ISA=avx2 selects another kernel class.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -27,7 +27,7 @@ using st::DType;
 using st::Op;
 using st::Shape;
 
-/// A loop over `elements` floats that reads so many arrays and writes so many. With as many to read at least, it writes the last it read.
+/// A loop over `elements` floats that reads and writes these numbers of arrays. If in_place, it writes the last ones that it read.
 struct Stream {
   int reads, writes;
   bool in_place;
@@ -40,7 +40,7 @@ struct Case {
   st::Attrs attrs;
   std::vector<st::Type> in, out, slots;
   std::vector<Stream> streams;
-  double vector_operations = 0;  // a lane's: multiply-adds, and whatever else takes the place of one
+  double vector_operations = 0;  // per lane: multiply-adds, and operations that take as long
 };
 
 st::Type type(Shape shape, DType dtype = DType::f32) { return {.dtype = dtype, .shape = shape, .layout = {}}; }
@@ -49,7 +49,7 @@ std::vector<Case> all_cases() {
   constexpr int64_t kRows = 1024, kWidth = 768, kHeads = 12, kHead = 64;
   const st::Type rows = type({kRows, kWidth}), wide = type({kRows, 4 * kWidth}), line = type({kWidth}), row = type({kRows});
   const int64_t n = kRows * kWidth;
-  // e^x: into range, the power of two, the rest, six coefficients, r^2, the last two steps, the scaling.
+  // e^x: clamping, the power of two, the rest, six coefficients, r^2, the last two steps, the scaling.
   constexpr double kExp = 14;
   std::vector<Case> cases;
   for (const auto& [batch, context] : {std::array<int64_t, 2>{4, 256}, {1, 1024}}) {
@@ -218,7 +218,7 @@ class Probe {
                         .workspace = {workspace->data(), static_cast<size_t>(bytes)},
                         .workers = &workers_};
     double moved = 0;
-    std::vector<std::vector<float*>> data;  // of each stream
+    std::vector<std::vector<float*>> data;  // per stream
     for (const Stream& s : c.streams) {
       data.emplace_back();
       for (int i = 0; i < s.reads + (s.in_place ? 0 : s.writes); ++i)
@@ -231,7 +231,7 @@ class Probe {
     };
     const double warm = seconds_of(compute, 1);
     const int repeats = std::clamp(static_cast<int>(2e-3 / std::max(warm, seconds_of(compute, 1))), 1, 200);
-    // Asking for lines a page ahead or four lines ahead: which is the faster, machines do not agree.
+    // Prefetching a page ahead or four lines ahead: which one is faster depends on the machine.
     int64_t ahead = 0;
     for (double best = std::numeric_limits<double>::infinity(); const int64_t tried : {64, 1024, 64, 1024, 64, 1024}) {
       const double seconds = seconds_of([&] { stream(tried); }, repeats);
@@ -258,7 +258,7 @@ class Probe {
 
  private:
   void pass_once(const Stream& s, const std::vector<float*>& data, int64_t ahead) {
-    constexpr int64_t kGrain = 16384;  // the kernels' own
+    constexpr int64_t kGrain = 16384;  // the same as the kernels'
     float* const* out = data.data() + (s.in_place ? s.reads - s.writes : s.reads);
     workers_.run_range(s.elements, kGrain, [&](int64_t begin, int64_t end) {
       sink_ = pass_over(s.reads, s.writes, const_cast<const float* const*>(data.data()), out, begin, end, ahead);
@@ -272,7 +272,7 @@ class Probe {
     return (st::os::seconds() - start) / repeats;
   }
 
-  /// Of one lane's multiply-add, all threads together.
+  /// Time of one lane's multiply-add, all threads together.
   double seconds_of_operation() {
     constexpr long kTurns = 400000;
     const double seconds =

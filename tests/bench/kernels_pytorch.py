@@ -1,9 +1,9 @@
-"""PyTorch's times of the kernels that kernel_limits measures, in turn with it: its rows, with PyTorch's microseconds and own / PyTorch as speed.
+"""PyTorch's times for the kernels of kernel_limits, measured in turn with it: its rows, plus PyTorch's microseconds and own / PyTorch as speed.
 
 Usage: kernels_pytorch.py build/release/tests/bench/kernel_limits [threads [rounds]]
-A round is one run of kernel_limits, three rounds of its own, and three samples of each kernel here; medians over rounds, ratios of a round's
-medians with the least and the greatest. PyTorch's attention backward has its softmax from forward, as ours has lse; its outputs are new arrays
-each time, as its steps make them, but for AdamW and accumulate, which update in place.
+A round is one run of kernel_limits, with three rounds of its own, and three samples of each kernel here. Prints medians over rounds, and the
+ratios of each round's medians with minimum and maximum. PyTorch's attention backward has its softmax from forward, as ours has lse. Its outputs
+are new arrays each time, as in its steps, except for AdamW and accumulate, which update in place.
 """
 
 import statistics
@@ -54,7 +54,7 @@ def norm_of(shape):
 def all_kernels():
     kernels = {}
     for batch, context in ((4, 256), (1, 1024)):
-        # Heads lie side by side in memory, as they come from the product.
+        # Heads are adjacent in memory, as the product writes them.
         q, k, v = (random(batch, context, HEADS, HEAD) for _ in range(3))
         attention = lambda q, k, v: functional.scaled_dot_product_attention(*(x.transpose(1, 2) for x in (q, k, v)), is_causal=True)
         kernels |= forward_and_backward(f"attention {batch} x {context}", attention, [q, k, v])

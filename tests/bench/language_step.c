@@ -1,5 +1,5 @@
-/* A language's side of language_steps.py, here C's: trains a small GPT over arrays of its own. Reads a number of steps a line, makes them,
-   prints the nanoseconds they took. The twins in other languages make the same steps. */
+/* One language's side of language_steps.py, here C: trains a small GPT on its own arrays. Reads a number of steps per line, runs them and
+   prints the nanoseconds that they took. The twins in other languages run the same steps. */
 #include <inttypes.h>
 #include <scaletrain/scaletrain.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-// C#'s side of language_steps.py: language_step.c says what it does. The target csharp_tests builds it, as build/release/csharp_tests/language_step.exe.
+// C#'s side of language_steps.py: language_step.c describes it. The target csharp_tests builds it as build/release/csharp_tests/language_step.exe.
 //   tests/bench/language_steps.py env SCALETRAIN_NATIVE=build/release/csharp mono build/release/csharp_tests/language_step.exe
 //   tests/bench/language_steps.py env SCALETRAIN_NATIVE=build/release/csharp DOTNET exec --runtimeconfig build/release/csharp_tests/net8.runtimeconfig.json
 //     build/release/csharp_tests/language_step.exe      where DOTNET is .venv/lib/python3.11/site-packages/dnv/net/runtime/.net/dotnet

@@ -1,4 +1,4 @@
-// Java's side of language_steps.py: language_step.c says what it does.
+// Java's side of language_steps.py: language_step.c describes it.
 
 import java.util.Map;
 import java.util.Scanner;

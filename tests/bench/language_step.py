@@ -1,4 +1,4 @@
-"""Python's side of language_steps.py: language_step.c says what it does."""
+"""Python's side of language_steps.py: language_step.c describes it."""
 
 import sys
 import time

@@ -1,11 +1,11 @@
-"""What a training step costs from another language, beside the same step from C: two processes in turn.
+"""The cost of a training step from another language, compared with the same step from C: two processes in turn.
 
 language_steps.py [--rounds R] [--steps N] COMMAND...
 
     .venv/bin/python tests/bench/language_steps.py env PYTHONPATH=build/release/python .venv/bin/python tests/bench/language_step.py
 
-COMMAND is a twin of language_step.c (`cmake --build --preset release --target measurements` builds that). Prints the median over rounds of
-its time over C's, and the middle half of the rounds; the first two rounds warm up.
+COMMAND is a twin of language_step.c (built by `cmake --build --preset release --target measurements`). Prints the median over rounds of its time
+relative to C's, and the middle half of the rounds; the first two rounds warm up.
 """
 
 import argparse
@@ -42,7 +42,7 @@ def main():
     c, other = Side([C]), Side(given.command)
     ratios, times = [], []
     for round_number in range(given.rounds + 2):
-        # The order turns, so that a clock that moves moves neither side alone.
+        # The order alternates, so that a changing clock affects both sides.
         sides = (c, other) if round_number % 2 == 0 else (other, c)
         took = {side: side.seconds(given.steps) for side in sides}
         if round_number >= 2:

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
-"""Step times and memory of a GPT whose optimizer's state, or parameters too, lie in a file, in turn with one that has all in memory.
+"""Step times and memory of a GPT whose optimizer state, or also parameters, is in a file, in turn with one that has everything in memory.
 
-Usage: offload_times.py PROGRAM TEXT FOLDER [ROUNDS] [TRAIN OPTIONS]     PROGRAM: build/release/capi/scaletrain; FOLDER: of a disk
+Usage: offload_times.py PROGRAM TEXT FOLDER [ROUNDS] [TRAIN OPTIONS]     PROGRAM: build/release/capi/scaletrain; FOLDER: on a disk
 """
 
 import json
@@ -17,7 +17,7 @@ MIB = 1 << 20
 
 
 def measured(program, text, options):
-    """Milliseconds of each step but the first two, and the most that the process had of memory and of files' pages."""
+    """Milliseconds of each step except the first two, and the peaks of the process's memory and of its file pages."""
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "log.jsonl"
         process = subprocess.Popen([program, "train", "--data", text, *MODEL, "--log", log, *options], stdout=subprocess.DEVNULL)

@@ -1,7 +1,6 @@
-// Where a GPT's training step goes: every instruction of its plan timed by itself, summed by op and shape, the dearest first. A product's
-// and attention's own rate stands beside it.
-// Usage: op_times [width layers heads context batch vocabulary threads steps [micro_batches]], all of them or none; ST_SKIP=a,b leaves
-// passes out, ST_PRECISION=bf16 is the recipe's.
+// Where the time of a GPT's training step goes: times every instruction of its plan, sums by op and shape and sorts by cost. Also prints
+// the rate of products and of attention. Usage: op_times [width layers heads context batch vocabulary threads steps [micro_batches]], all
+// of them or none; ST_SKIP=a,b omits passes, ST_PRECISION=bf16 sets the recipe's precision.
 #include <algorithm>
 #include <array>
 #include <cstdio>

@@ -1,13 +1,13 @@
-"""PyTorch's side of `scaletrain bench optimizer`: GradScaler, clip_grad_norm_ and AdamW over the same tensors, a step each time it is told to.
+"""PyTorch's side of `scaletrain bench optimizer`: GradScaler, clip_grad_norm_ and AdamW over the same tensors, one step per request.
 
-"open" has the tensors' shapes; `check` is the sum of all parameters' magnitudes, taken off the clock.
+"open" contains the tensors' shapes; `check` is the sum of all parameters' magnitudes, computed untimed.
 """
 
 import time
 
 from pytorch_answers import made, serve, torch
 
-WARM_UP = 3  # steps whose sums are asked for
+WARM_UP = 3  # steps whose sums are requested
 
 
 def read(path, tensors):
@@ -18,7 +18,7 @@ def read(path, tensors):
 
 
 class Steps:
-    """Parameters in one mode of AdamW, with a scaler of their own."""
+    """Parameters in one mode of AdamW, with their own scaler."""
 
     def __init__(self, request, mode):
         self.parameters = [torch.nn.Parameter(tensor) for tensor in read(request["parameters"], request["tensors"])]

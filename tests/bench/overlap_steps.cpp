@@ -1,5 +1,6 @@
-// What exchange costs a step of two data ranks with one thread each, beside it and behind it: tokens a second over those of one rank, next
-// to what two threads of the FMA loop do over one. Usage: overlap_steps [width] [layers] [rounds] [micro-batches a rank] [bucket in bytes]
+// The cost of the exchange in a step of two data ranks with one thread each, overlapped and not: tokens a second relative to one rank, next
+// to the speed of two threads of the FMA loop relative to one. Usage: overlap_steps [width] [layers] [rounds] [micro-batches a rank]
+// [bucket in bytes]
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -20,7 +21,7 @@ using bench::median;
 
 constexpr int64_t kBatch = 4, kContext = 256, kVocabulary = 8192;
 
-/// Steps of one recipe, on made-up tokens.
+/// Steps of one recipe on synthetic tokens.
 class Steps {
  public:
   Steps(int64_t width, int64_t layers, int64_t ranks, int64_t rounds, int64_t bucket, const char* overlap, int64_t zero)
@@ -53,7 +54,7 @@ class Steps {
   std::unique_ptr<st::Trainer> trainer_;
 };
 
-/// Of all threads of this process.
+/// CPU time of all threads of this process.
 double cpu_seconds() {
   std::timespec time{};
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);

@@ -1,5 +1,4 @@
-// How long one row takes: st_predictor_run on an mlp 64-64-8 through the C ABI, one thread, repeated. Prints median and p90 in
-// microseconds.
+// Latency of one row: st_predictor_run on an mlp 64-64-8 through the C ABI, one thread, repeated. Prints median and p90 in microseconds.
 #include <chrono>
 #include <cstdio>
 #include <vector>
@@ -10,7 +9,7 @@ using bench::hold;
 
 int main() {
   using Clock = std::chrono::steady_clock;
-  constexpr int kRuns = 200'000, kGroup = 10;  // a group at a time: the clock itself takes tens of nanoseconds
+  constexpr int kRuns = 200'000, kGroup = 10;  // timed in groups, since reading the clock takes tens of nanoseconds
   st_context* context = nullptr;
   st_model* model = nullptr;
   st_predictor* predictor = nullptr;

@@ -1,4 +1,4 @@
-"""What a call costs from Python, beside the same call's time in C where the library tells it: medians over rounds, in microseconds.
+"""The cost of a call from Python, with the same call's time in C where the library reports it: medians over rounds, in microseconds.
 
 PYTHONPATH=build/release/python .venv/bin/python tests/bench/python_calls.py [ROUNDS]
 """

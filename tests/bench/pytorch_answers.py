@@ -1,9 +1,9 @@
-"""PyTorch's end of the pipes to `scaletrain bench` (capi/cli/pytorch_peer.cpp), which starts the *_pytorch.py here: one JSON object a line.
+"""PyTorch's end of the pipes to `scaletrain bench` (capi/cli/pytorch_peer.cpp), which starts the *_pytorch.py here: one JSON object per line.
 
   {"do": "hello"}                        -> {"torch": "2.15.0"}
   {"do": "open", ..}                     -> {"modes": ["eager", "compiled"], "absent": {"compiled": "why"}}
   {"do": "step", "mode": "eager"}        -> {"check": 3.2, "seconds": 0.4}
-Whatever goes wrong is {"error": "why"}. The end of the input ends it.
+Any failure is {"error": "why"}. The end of the input ends the process.
 """
 
 import contextlib
@@ -11,7 +11,7 @@ import json
 import os
 import sys
 
-# Only answers may reach the pipe: compilers and libraries like to print.
+# Only answers may reach the pipe, but compilers and libraries print.
 answers = os.fdopen(os.dup(1), "w")
 os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 os.dup2(os.open(os.environ.get("SCALETRAIN_PYTORCH_LOG", os.devnull), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644), 2)
@@ -35,7 +35,7 @@ def reason(error):
 
 
 def made(makers):
-    """What each mode's maker makes, and why others could not."""
+    """What each mode's factory makes, and why others failed."""
     modes, absent = {}, {}
     for name, make in makers.items():
         try:
@@ -46,7 +46,7 @@ def made(makers):
 
 
 def serve(opened):
-    """opened(request): each mode's step, a function that returns its answer, and why other modes are absent."""
+    """opened(request): for each mode its step, a function that returns the answer, and why other modes are absent."""
     modes = {}
 
     def answer(request):
@@ -56,7 +56,7 @@ def serve(opened):
         if request["do"] == "step":
             return modes[request["mode"]]()
         torch.set_num_threads(request["threads"])
-        modes = {}  # its memory, before the next ones are made
+        modes = {}  # frees their memory before the next ones are made
         modes, absent = opened(request)
         return {"modes": list(modes), "absent": absent}
 

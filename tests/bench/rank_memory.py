@@ -1,8 +1,8 @@
 #!/usr/bin/python3
-"""Resident memory of each rank beside what was planned for it: at most 1.03 times as much and 64 MiB (the program, its libraries, threads).
+"""Resident memory of each rank compared with its plan: at most 1.03 times the plan plus 64 MiB (the program, its libraries, threads).
 
-Ranks are processes, started here as a launcher would, of which the system tells what each had at its peak; planned is memory_bytes of rank 0's
-log: the plan's buffers and those of the data. The whole of a run of threads as ranks stands beside its own plan.
+Ranks are processes, started here as by a launcher; the system reports each one's peak. The plan is memory_bytes in rank 0's log: the plan's
+buffers and those of the data. A run with threads as ranks is compared as a whole with its own plan.
 
 Usage: rank_memory.py PROGRAM TEXT [RECIPE OPTIONS]     PROGRAM: build/release/capi/scaletrain; TEXT: a file of some KiB
 """
@@ -26,7 +26,7 @@ def free_port():
 
 
 def peaks_of(commands, environments):
-    """Bytes that each process had resident at its peak."""
+    """Peak resident bytes of each process."""
     processes = [subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL) for command, env in zip(commands, environments)]
     peaks = []
     for process in processes:

@@ -1,5 +1,5 @@
-"""What recompute saves and costs: one GPT, each policy in turn, round by round; a Markdown table of planned bytes and of the
-fastest step of each: what else runs on the machine makes steps slower, never faster.
+"""The savings and cost of recompute: one GPT, each policy in turn, round by round. Prints a Markdown table of planned bytes and of each
+policy's fastest step, since other programs on the machine make steps slower, never faster.
 
 Usage: recompute_table.py SCALETRAIN DATA [rounds [more options of scaletrain train]]
 """
@@ -14,11 +14,11 @@ import tempfile
 
 MODEL = "--layers 12 --width 128 --heads 4 --context 256 --batch 8 --validation 0".split()
 POLICIES = ["none", "attention", "block.*.mlp", "blocks", "full"]
-STEPS = 6  # of a run; the first one warms up
+STEPS = 6  # per run; the first one warms up
 
 
 def run(program, data, log, policy, more):
-    """Bytes by arena, extra GFLOP a micro-batch, state, milliseconds of each step."""
+    """Bytes by arena, extra GFLOP per micro-batch, state, milliseconds of each step."""
     arguments = ["train", "--data", data, *MODEL, "--steps", STEPS, "--log", log, "--explain", "--recompute", policy, *more]
     out = subprocess.run([program, *map(str, arguments)], check=True, capture_output=True, text=True).stdout
     arenas = {name: int(size) for name, size in re.findall(r"(?m)^  (activations|stash|workspace) +(\d+)  ", out)}

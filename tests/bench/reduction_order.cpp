@@ -1,7 +1,7 @@
-// What it costs to add in the order of the ranks: a reduce_scatter by direct exchange that waits for rank 0's piece first, then rank 1's,
-// as ours does, beside the same one that adds whatever has come. Both over the same streams, in turn; nothing else differs but the bits.
+// The cost of adding in rank order: a reduce_scatter by direct exchange that waits for rank 0's shard first, then rank 1's, as ours does,
+// compared with one that adds whatever has arrived. Both use the same streams, in turn; only the order differs.
 //
-// Usage: reduction_order [ROUNDS]     15 unless given
+// Usage: reduction_order [ROUNDS]     default 15
 #include <algorithm>
 #include <barrier>
 #include <cstdint>
@@ -24,11 +24,11 @@ namespace {
 
 using bench::median;
 
-constexpr int64_t kChunk = 16384;  // elements that are reduced at a time, as a communicator does
+constexpr int64_t kChunk = 16384;  // elements reduced at a time, as in a communicator
 
 enum Order { of_ranks, of_arrival };
 
-/// One rank's end, and its part of a reduce_scatter of `elements` f32, of which each rank owns as many.
+/// One rank's end of the transport, and its side of a reduce_scatter of `elements` f32, of which each rank owns an equal shard.
 class Rank {
  public:
   Rank(std::unique_ptr<st::Transport> end, int64_t elements)
@@ -55,7 +55,7 @@ class Rank {
       while (other != rank && !end_->is_sent(other)) move();
   }
 
-  /// 1 + 2 + ... in each element, of any order: small whole numbers.
+  /// Whether each element is 1 + 2 + ...: small whole numbers, exact in any order.
   bool is_right() const {
     float expected = 0;
     for (int r = 0; r < end_->size(); ++r) expected += 1.F + static_cast<float>(r);
@@ -89,7 +89,7 @@ class Rank {
     }
   }
 
-  /// What has come from it, at least an element. Pieces are of whole pages and rings too, so no element is cut.
+  /// Adds what has arrived from a rank, at least one element. Messages consist of whole pages, and so do rings, so no element is split.
   int64_t add_run(int from, int64_t begin, int64_t most, bool writes) {
     while (end_->arrived(from).size() < sizeof(float)) move();
     const auto run = end_->arrived(from);
@@ -122,7 +122,7 @@ void compare(int ranks, int64_t bytes, int rounds) {
   const int calls = bytes <= 1 << 20 ? 50 : 5;
   auto ends = st::make_thread_group(ranks);
   std::barrier<> together(ranks);
-  std::vector<double> seconds[2];  // of a call, by order
+  std::vector<double> seconds[2];  // per call, by order
   const auto live = [&](std::unique_ptr<st::Transport> end) {
     const bool tells = end->rank() == 0;
     Rank rank(std::move(end), bytes / 4);

@@ -1,4 +1,4 @@
-// The median and spread of a measurement, and the check that ends it where a call of the C ABI fails.
+// Median and spread of measurements, and a check that ends the program when a call of the C ABI fails.
 #pragma once
 
 #include <scaletrain/scaletrain.h>
@@ -11,7 +11,7 @@
 
 namespace bench {
 
-/// 0 <= share <= 1: the sample nearest to it. At least one sample.
+/// 0 <= share <= 1: the sample at that quantile (nearest rank). At least one sample.
 inline double quantile(std::vector<double> samples, double share) {
   std::ranges::sort(samples);
   return samples[static_cast<size_t>(share * static_cast<double>(samples.size() - 1) + 0.5)];
@@ -19,14 +19,14 @@ inline double quantile(std::vector<double> samples, double share) {
 
 inline double median(std::vector<double> samples) { return quantile(std::move(samples), 0.5); }
 
-/// A call that fails ends the program with its reason.
+/// Ends the program with the reason if a call has failed.
 inline void hold(st_status status) {
   if (status == ST_OK) return;
   std::fprintf(stderr, "%s\n", st_last_error());
   std::exit(1);
 }
 
-/// A trainer through the C ABI, with a model of its own, and the batch that it steps on: borrowed views.
+/// A trainer through the C ABI with its own model and the batch for its steps: borrowed views.
 class AbiTrainer {
  public:
   AbiTrainer(st_context* context, const char* name, const char* model, const char* recipe, std::vector<st_named_view> batch)

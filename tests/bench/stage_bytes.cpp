@@ -1,8 +1,8 @@
-// What ranks of each stage of ZeRO hold of a GPT of 100 million parameters, beside the table of states (traps.md, T8): bytes a parameter
-// and rank, the mean over the ranks, which are threads here. Counted is what their buffers took of the context, after a step.
+// Memory of ranks at each stage of ZeRO for a GPT of 100 million parameters, compared with the table of states (traps.md, T8): bytes per
+// parameter and rank, the mean over the ranks, which are threads here. Counts what their buffers take from the context after a step.
 //
-// Usage: stage_bytes [fp32|bf16 [MICRO_BATCHES_OF_A_RANK [micro|step]]]    some GB of memory, and seconds a row; status 1 where counted is
-// not planned
+// Usage: stage_bytes [fp32|bf16 [MICRO_BATCHES_OF_A_RANK [micro|step]]]    takes some GB of memory, and seconds per row; status 1 if the
+// counted bytes are not the planned ones
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -34,7 +34,7 @@ struct Step {
   std::string reduce = "micro";
 };
 
-/// Of Adam, gradients in fp32; ZeRO-3's live units are beside it.
+/// The table for Adam with fp32 gradients; ZeRO-3's live units are not included.
 double table(const Step& step, int64_t ranks, int64_t zero) {
   const auto held = [&](double bytes, bool is_whole) { return is_whole ? bytes : bytes / static_cast<double>(ranks); };
   const bool is_16_bit = step.precision != "fp32", once = step.rounds > 1 && step.reduce == "step";
@@ -49,7 +49,7 @@ int64_t bytes_of(const Plan& plan, Role role) {
   return sum;
 }
 
-/// Whether each role's count is the sum of the plans'. Of parameters that threads share the model has them.
+/// Whether each role's count is the sum of the plans'. Parameters that threads share belong to the model.
 bool is_as_planned(const Trainer& trainer, const MemoryAccount::Uses& uses) {
   bool is_right = true;
   for (int32_t a = 0; a < static_cast<int32_t>(Arena::host); ++a) {

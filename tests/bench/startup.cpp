@@ -1,4 +1,4 @@
-// How long a context and a model of 1 MB take to come up and go, median and worst of 200 in a warm process, and the first of all.
+// Time to create and destroy a context and a model of 1 MB: median and worst of 200 in a warm process, and the very first.
 #include <chrono>
 
 #include "samples.h"
@@ -11,7 +11,7 @@ double come_up() {
   st_context* context = nullptr;
   st_model* model = nullptr;
   bench::hold(st_context_create(nullptr, &context));
-  // 512 x 500 + 500 and 500 x 8 + 8 numbers of f32.
+  // 512 x 500 + 500 and 500 x 8 + 8 f32 numbers.
   bench::hold(st_model_builtin(context, "mlp", R"({"inputs": 512, "hidden": [500], "outputs": 8})", 1, &model));
   const std::chrono::duration<double, std::milli> taken = std::chrono::steady_clock::now() - start;
   st_model_destroy(model);

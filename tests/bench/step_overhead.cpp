@@ -1,5 +1,5 @@
-// What st_trainer_step costs beyond its kernels: the smallest step (mlp 64-64-8, batch 1, one thread, borrowed batches) through the C ABI,
-// beside a loop over the same plan's kernels on memory of its own. Usage: step_overhead [rounds] [steps a round]
+// The cost of st_trainer_step beyond its kernels: the smallest step (mlp 64-64-8, batch 1, one thread, borrowed batches) through the C ABI,
+// compared with a loop over the same plan's kernels on its own memory. Usage: step_overhead [rounds] [steps a round]
 #include "base/os/machine.h"
 #include "exec/executor.h"
 #include "models/builtin.h"
@@ -11,7 +11,7 @@ namespace {
 
 constexpr const char* kModel = R"({"inputs": 64, "hidden": [64], "outputs": 8})";
 
-/// The same instructions, one after the other, and nothing else: no handle, check, report, lock or clock.
+/// The same instructions in order and nothing else: no handle, check, report, lock or clock.
 class BareKernels {
  public:
   BareKernels(const float* x, const float* y) {
@@ -65,7 +65,7 @@ int main(int argc, char** argv) {
   BareKernels kernels(x, y);
   std::vector<double> with, bare, beyond, a(static_cast<size_t>(count)), b(static_cast<size_t>(count));
   for (int round = -1; round < rounds; ++round) {  // the first one warms up
-    // Turn about, and the middle of a round: another program's turn on the processor hits both alike.
+    // Interleaved, and medians of a round: another program on the processor affects both alike.
     for (size_t i = 0; i < a.size(); ++i) {
       a[i] = microseconds_of(abi);
       b[i] = microseconds_of(kernels);

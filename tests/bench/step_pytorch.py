@@ -1,4 +1,4 @@
-"""PyTorch's side of `scaletrain bench step`: the same GPT, weights, batches, optimizer and threads, one step each time it is told to.
+"""PyTorch's side of `scaletrain bench step`: the same GPT, weights, batches, optimizer and threads, one step per request.
 
 `check` is the loss.
 """
@@ -67,7 +67,7 @@ def make_gpt(options, weights):
 
 
 class Training:
-    """A model in one mode, with its own optimizer and place in the batches."""
+    """A model in one mode, with its own optimizer and position in the batches."""
 
     def __init__(self, options, compiled):
         self.batches = read_batches(options)
@@ -84,7 +84,7 @@ class Training:
             return self.forward(tokens, targets)
 
     def compile_now(self):
-        """Forward and backward once, without an update, so that compiling is no part of any step."""
+        """Forward and backward once, without an update, so that no step includes compilation."""
         self.loss(*self.batches[0]).backward()
         self.optimizer.zero_grad(set_to_none=True)
 

@@ -1,5 +1,5 @@
-// Step times of ZeRO's stages over data parallel, two ranks as threads of a core each: a GPT's steps of each stage in turn, round by round.
-// Usage: zero_steps [rounds] [width] [layers] [precision] [ranks]
+// Step times of ZeRO's stages relative to data parallel, with two ranks as threads on one core each: steps of each stage in turn, round by
+// round. Usage: zero_steps [rounds] [width] [layers] [precision] [ranks]
 #include <chrono>
 #include <memory>
 #include <string>
