@@ -35,8 +35,8 @@ inline constexpr std::array<float, 256> kSigned = [] {
   return values;
 }();
 
-/// The index in magnitudes() of the bin of a magnitude in (0, 1]; smaller ones get the lowest bin. This and the two functions below have no
-/// branches and unrolled loops, so that compilers vectorise loops over them.
+/// The index in magnitudes() of the bin of a magnitude in (0, 1]; those below all bins get the lowest one. This and the two functions
+/// below are branch-free with unrolled loops, so that compilers vectorise loops over them.
 inline int32_t bin_of(float a, int32_t first) {
   float in_decade = a;        // times 10 for each decade below the top one
   int32_t bins = first << 6;  // of its decade
@@ -59,7 +59,7 @@ inline uint8_t encode_unsigned(float a) {
   return static_cast<uint8_t>(a > kNearOne ? 255 : code);
 }
 
-/// x in [-1, 1]; -1 has no code of its own and gets the lowest bin.
+/// x in [-1, 1]; -1 has no code of its own and gets code 0, the bin next to it.
 inline uint8_t encode_signed(float x) {
   constexpr float kNearOne = (kSigned[254] + 1) / 2, kNearZero = kSigned[128] / 2;
   const float a = x < 0 ? -x : x;

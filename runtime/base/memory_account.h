@@ -22,7 +22,7 @@ enum class MemoryRole : int32_t {
   inputs,
   tensors,
   other,
-  file  // mapped: excluded from every sum
+  file  // file-backed: not memory, excluded from every sum
 };
 constexpr int32_t kMemoryRoles = 13;
 std::string_view name_of(MemoryRole role);

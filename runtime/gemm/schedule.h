@@ -82,7 +82,8 @@ bool sums_apart(const GemmProblem& problem, const TileSchedule& schedule);
 /// Whether each task packs the block of B that it is about to use: tile kernels, where no other task has those columns.
 bool packs_by_task(const GemmProblem& problem, const TileSchedule& schedule);
 
-/// Number of tasks of a block that can hold their sums, and their block of B, at a time when tasks keep them tile by tile (tile kernels).
+/// Number of tasks of a block that have buffers for their sums, and for their block of B, at the same time (tile kernels, which keep sums
+/// tile by tile).
 int64_t sum_rooms(const GemmProblem& problem, const TileSchedule& schedule);
 
 std::string text_of(const TileSchedule& schedule);  // "tile 14x32, task 112x256, k 1024, block 2016x2048, order n k m"

@@ -2,7 +2,7 @@
 //   gelu   y = x Phi(x), exactly (erf) or by GPT-2's formula (tanh):
 //          y = x / 2 (1 + tanh u) = x / (1 + e^(-2u)),  u = sqrt(2 / pi) (x + 0.044715 x^3)
 //          so the tanh costs one exponential, without cancellation for negative x
-//   relu   y = max(x, 0), NaN stays; dx = y > 0 ? dy : 0, which equals x > 0
+//   relu   y = max(x, 0), NaN stays; dx = y > 0 ? dy : 0 (y > 0 exactly if x > 0)
 //   silu   y = x s, s = 1 / (1 + e^-x); dx = dy (s + x s (1 - s))
 #pragma once
 

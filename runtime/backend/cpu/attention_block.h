@@ -79,10 +79,10 @@ void pack_transposed(const T* from, int64_t row_stride, int64_t n, int64_t width
 }
 
 /// Which scores of a block count: those of its `keys` and `queries` and, if causal, only those whose key the query sees. The others are
-/// neither computed nor multiplied, except where they add nothing.
+/// not computed, and products with them that would add nothing are skipped.
 struct BlockSight {
   int64_t keys, queries;
-  int64_t hidden_from_first;  // first queries that do not see key 0; negative: query 0 sees keys after key 0
+  int64_t hidden_from_first;  // number of first queries that do not see key 0; negative: query 0 sees keys after key 0
   bool causal;
 
   BlockSight(const Heads& shape, int64_t s0, int64_t n_keys, int64_t t0, int64_t n_queries)

@@ -17,7 +17,7 @@ constexpr size_t kVectorBytes = 64;     // of the widest instruction set
 constexpr int64_t kBlock = 512;         // elements expanded at once
 constexpr int64_t kShortSegment = 128;  // elements
 
-/// 1 in every lane, for padding lanes: computing on 0 could raise a floating-point exception that a host would take for an error, as 1 / 0.
+/// 1 in every lane, for padding lanes: computing on 0 could raise a floating-point exception that a host would take for an error (1 / 0).
 uint64_t ones_in(DType dtype) {
   switch (dtype) {
     case DType::f64:

@@ -1,4 +1,4 @@
-// The kernel tables, one per instruction set: the only symbols exported from a set's objects.
+// The kernel tables, one per instruction set: with gemm/entry.h the only symbols exported from a set's objects.
 #pragma once
 
 #include "backend/backend.h"

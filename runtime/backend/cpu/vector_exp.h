@@ -2,10 +2,9 @@
 // xsimd's own exp ends at 88.37, a third of a binade too early.
 //
 // x = n ln 2 + r, |r| <= ln 2 / 2. A polynomial gives e^r, and 2^n goes into the exponent (Cody and Waite, 1980; coefficients of Cephes'
-// expf, Taylor's for doubles). Error: at most 2 units in the last place over the whole range, up to 88.72 and 709.78. Infinity beyond, 0
-// for
-// -infinity; NaN stays. 2^n is applied in two steps, so results below the normal range lose bits gradually if the floating-point mode keeps
-// them; FloatMode (base/float_mode.h) flushes them to zero.
+// expf, Taylor's for doubles). Error: at most 2 units in the last place over the whole range, up to 88.72 and 709.78. Infinity
+// beyond, 0 for -infinity; NaN stays. 2^n is applied in two steps, so results below the normal range lose bits gradually if the
+// floating-point mode keeps them; FloatMode (base/float_mode.h) flushes them to zero.
 #pragma once
 
 #include "backend/cpu/simd.h"

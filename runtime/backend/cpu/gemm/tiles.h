@@ -14,7 +14,7 @@ namespace st::cpu::ST_ISA::micro {
 constexpr int64_t kTile = 16;  // rows, and cells in a row: 64 bytes
 
 /// Eight tiles, initially zero. A thread has tile state only during the lifetime of this object, so the host's threads are left as they
-/// were and a context switch need not save it.
+/// were, and context switches at other times need not save tiles.
 class TileRegisters {
  public:
   /// For a task with `task_rows` rows of C: if one tile of 32 holds them all, the tiles of A and C have no more rows.
