@@ -14,14 +14,14 @@ thread_local FloatMode* innermost = nullptr;
 #if defined(__x86_64__)
 
 constexpr uint32_t kThreadStart = 0x1F80;  // all exceptions masked, round to nearest
-constexpr uint32_t kMet = 0x003F;          // sticky exception flags: no result depends on them
+constexpr uint32_t kStickyFlags = 0x003F;  // exception flags: no result depends on them
 
 uint32_t float_mode() { return _mm_getcsr(); }
 void set_float_mode(uint32_t mode) { _mm_setcsr(mode); }
 
 #else  // other processors' modes are not set: results are still the same on one machine; denormals are slow
 
-constexpr uint32_t kThreadStart = 0, kMet = 0;
+constexpr uint32_t kThreadStart = 0, kStickyFlags = 0;
 
 uint32_t float_mode() { return 0; }
 void set_float_mode(uint32_t) {}
@@ -33,7 +33,7 @@ void set_float_mode(uint32_t) {}
 FloatMode::FloatMode() : innermost_(innermost), outer_(std::exchange(innermost_, this)), saved_(float_mode()) {
   // Flush-to-zero (bit 15) and denormals-are-zero (bit 6). The sticky flags are kept: clearing them takes Intel longer than the rest of a
   // call.
-  set_float_mode(kThreadStart | 0x8000 | 0x0040 | (saved_ & kMet));
+  set_float_mode(kThreadStart | 0x8000 | 0x0040 | (saved_ & kStickyFlags));
 }
 
 FloatMode::~FloatMode() {

@@ -103,7 +103,7 @@ GemmLibrary::GemmLibrary(std::string_view name, const std::string& file) : libra
   const OneThread one(*this);  // setting OpenBLAS's number of threads also sets OpenMP's
   const std::string version = name == "openblas" ? open_openblas() : name == "mkl" ? open_mkl() : open_onednn();
   identity_ = word_of(text(name, "-", version));
-  require(multiplies_rightly(), Code::unavailable, file, " (", identity_, ") computes wrong products");
+  require(multiplies_correctly(), Code::unavailable, file, " (", identity_, ") computes wrong products");
 }
 
 std::string GemmLibrary::open_openblas() {
@@ -165,7 +165,7 @@ void GemmLibrary::multiply(int64_t m, int64_t n, int64_t k, float alpha, const L
 }
 
 /// Tests with whole numbers, whose sums are exact in any order: alpha, beta, both transposes and gaps between rows.
-bool GemmLibrary::multiplies_rightly() const {
+bool GemmLibrary::multiplies_correctly() const {
   constexpr int64_t kM = 3, kN = 5, kK = 4, kRow = 7;
   std::array<float, kRow * kRow> a{}, b{};
   for (size_t i = 0; i < a.size(); ++i) a[i] = static_cast<float>(i % 11) - 5, b[i] = static_cast<float>(i % 13) - 6;

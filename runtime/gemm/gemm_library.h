@@ -44,7 +44,7 @@ class GemmLibrary {
   std::string open_openblas();
   std::string open_mkl();
   std::string open_onednn();
-  bool multiplies_rightly() const;
+  bool multiplies_correctly() const;
 
   os::LoadedLibrary library_;
   Cblas<int> cblas_ = nullptr;

@@ -7,10 +7,10 @@ namespace {
 
 // Cycles, and bytes per cycle, typical of recent server cores. They differ between cores by less than the model's own error.
 constexpr double kLatencyOfFma = 4, kLoadsPerCycle = 2, kBytesFromL2 = 48, kBytesFromL3 = 12, kBytesFromMemory = 6, kBytesPacked = 12;
-constexpr double kLate = 0.3;          // share of the L3 bytes that a core waits for; the rest is prefetched
-constexpr double kCyclesToMeet = 3e3;  // synchronising all threads at the end of each step
+constexpr double kLate = 0.3;                 // share of the L3 bytes that a core waits for; the rest is prefetched
+constexpr double kCyclesToSynchronise = 3e3;  // synchronising all threads at the end of each step
 
-double pieces(int64_t size, int64_t of) {
+double count_blocks(int64_t size, int64_t of) {
   const int64_t whole = of <= 0 ? 1 : (size + of - 1) / of;
   return static_cast<double>(whole);
 }
@@ -53,21 +53,21 @@ MachineModel machine_model(const os::CpuIdentity& cpu, std::string_view kernel_c
 double predicted_seconds(const GemmProblem& p, const TileSchedule& s, const MachineModel& machine, int threads) {
   if (p.m == 0 || p.n == 0 || p.k == 0 || p.batch == 0 || machine.peak() == 0) return 0;
   const auto m = static_cast<double>(p.m), n = static_cast<double>(p.n), k = static_cast<double>(p.k);
-  const double piece = static_cast<double>(std::min(s.kc, p.k)) * 4;  // bytes of a packed row or column
-  const double blocks_n = pieces(p.n, s.block_n), blocks_m = pieces(p.m, s.block_m), blocks_k = pieces(p.k, s.kc);
+  const double bytes_of_depth = static_cast<double>(std::min(s.kc, p.k)) * 4;  // bytes of a packed row or column
+  const double blocks_n = count_blocks(p.n, s.block_n), blocks_m = count_blocks(p.m, s.block_m), blocks_k = count_blocks(p.k, s.kc);
   const auto holds = [](int64_t cache, double bytes) { return bytes <= 0.75 * static_cast<double>(cache); };
 
   // Register tiles: arithmetic, overlapped with loads of A and B from L1 or L2.
-  const double steps = pieces(p.m, s.mr) * pieces(p.n, s.nr) * k;
-  const bool panel_stays = holds(machine.caches.l1, piece * static_cast<double>(s.nr));
+  const double steps = count_blocks(p.m, s.mr) * count_blocks(p.n, s.nr) * k;
+  const bool panel_stays = holds(machine.caches.l1, bytes_of_depth * static_cast<double>(s.nr));
   const double bytes_of_step = 4.0 * static_cast<double>(s.mr + (panel_stays ? 0 : s.nr));
   const double tiles = steps * std::max(cycles_of_step(s, machine), bytes_of_step / kBytesFromL2);
 
   // Tasks: A stays in L2, if it fits, while panels of B pass.
-  const bool a_stays = holds(machine.caches.l2, piece * static_cast<double>(s.mc + s.nr));
-  const double from_l3 = 4 * (m * k * pieces(p.n, a_stays ? s.nc : s.nr) + n * k * pieces(p.m, s.mc));
-  const double tasks = pieces(std::min(p.m, s.block_m), s.mc) * pieces(std::min(p.n, s.block_n), s.nc);
-  const double rounds = pieces(static_cast<int64_t>(tasks), threads);
+  const bool a_stays = holds(machine.caches.l2, bytes_of_depth * static_cast<double>(s.mc + s.nr));
+  const double from_l3 = 4 * (m * k * count_blocks(p.n, a_stays ? s.nc : s.nr) + n * k * count_blocks(p.m, s.mc));
+  const double tasks = count_blocks(std::min(p.m, s.block_m), s.mc) * count_blocks(std::min(p.n, s.block_n), s.nc);
+  const double rounds = count_blocks(static_cast<int64_t>(tasks), threads);
   const double waiting = rounds * threads / tasks;  // 1: every thread is busy to the end
 
   // Blocks: packing, and traffic of C: one pass per K block, two from the second on.
@@ -82,8 +82,8 @@ double predicted_seconds(const GemmProblem& p, const TileSchedule& s, const Mach
 
   const double shared = tiles + from_l3 * kLate / kBytesFromL3 + spilled;
   const double spread = 4 * (packed_a + packed_b) / kBytesPacked + (operands + through_c) / (in_l3 ? kBytesFromL3 : kBytesFromMemory);
-  const double meeting = threads > 1 ? kCyclesToMeet * blocks_n * blocks_m * blocks_k : 0;
-  const double cycles = (shared * waiting + spread) / threads + meeting;
+  const double synchronising_cycles = threads > 1 ? kCyclesToSynchronise * blocks_n * blocks_m * blocks_k : 0;
+  const double cycles = (shared * waiting + spread) / threads + synchronising_cycles;
   return cycles * static_cast<double>(p.batch) / machine.clock;
 }
 

@@ -123,8 +123,8 @@ void compare(int ranks, int64_t bytes, int rounds) {
   auto ends = st::make_thread_group(ranks);
   std::barrier<> together(ranks);
   std::vector<double> seconds[2];  // per call, by order
-  const auto live = [&](std::unique_ptr<st::Transport> end) {
-    const bool tells = end->rank() == 0;
+  const auto run_rank = [&](std::unique_ptr<st::Transport> end) {
+    const bool prints = end->rank() == 0;
     Rank rank(std::move(end), bytes / 4);
     for (int round = -1; round < rounds; ++round)  // the first is not counted
       for (const Order order : {of_ranks, of_arrival}) {
@@ -132,7 +132,7 @@ void compare(int ranks, int64_t bytes, int rounds) {
         const double began = st::os::seconds();
         for (int call = 0; call < calls; ++call) rank.reduce_scatter(order);
         together.arrive_and_wait();
-        if (tells && round >= 0) seconds[order].push_back((st::os::seconds() - began) / calls);
+        if (prints && round >= 0) seconds[order].push_back((st::os::seconds() - began) / calls);
         if (rank.is_right()) continue;
         std::printf("a wrong sum: %d ranks, %lld bytes, %s\n", ranks, static_cast<long long>(bytes),
                     order == of_ranks ? "in order" : "as they come");
@@ -140,7 +140,7 @@ void compare(int ranks, int64_t bytes, int rounds) {
       }
   };
   std::vector<std::thread> threads;
-  for (auto& end : ends) threads.emplace_back(live, std::move(end));
+  for (auto& end : ends) threads.emplace_back(run_rank, std::move(end));
   for (std::thread& thread : threads) thread.join();
   std::vector<double> ratios;
   for (size_t i = 0; i < seconds[0].size(); ++i) ratios.push_back(seconds[of_ranks][i] / seconds[of_arrival][i]);

@@ -117,7 +117,7 @@ Tensor window(const Tensor& x, int64_t from, int64_t n) {
   return part;
 }
 
-TEST_P(Windows, HaveTheBitsOfTheWholeWhereverTheyStand) {
+TEST_P(Windows, HaveTheBitsOfTheWholeAtAnyOffset) {
   for (const BackendUnderTest& candidate : backends()) {
     const auto backend = candidate.make();
     const Tensor whole = run(*backend, *GetParam(), 1).out[0];

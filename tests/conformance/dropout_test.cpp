@@ -60,7 +60,7 @@ TEST_P(Dropout, KeepsItsShareAndScalesIt) {
   for (int64_t i = 0; i < all.elements(); ++i) EXPECT_EQ(all.at(i), 1);
 }
 
-TEST_P(Dropout, GivesASampleTheSameMaskInWhicheverMicroBatchItLies) {
+TEST_P(Dropout, GivesASampleTheSameMaskInAnyMicroBatch) {
   for (const Shape& sample : {Shape{37}, Shape{7, 11}}) {  // not multiples of a block's four words
     const auto of = [&](int64_t first, int64_t count) {
       Shape shape = {count};
@@ -73,7 +73,7 @@ TEST_P(Dropout, GivesASampleTheSameMaskInWhicheverMicroBatchItLies) {
   }
 }
 
-TEST_P(Dropout, TakesSlicesOfTheFirstDimensionForSamplesUnlessTold) {
+TEST_P(Dropout, TakesSlicesOfTheFirstDimensionAsSamplesByDefault) {
   for (const Shape& shape : {Shape{4, 3, 5}, Shape{7}, Shape{}, Shape{0, 3}, Shape{3, 0}}) {
     EXPECT_EQ(mask(shape, 1, 6, 3, 0.5, 0), mask(shape, 1, 6, 3, 0.5, sample_elements(shape))) << text(shape);
   }

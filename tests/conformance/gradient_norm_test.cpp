@@ -41,7 +41,7 @@ const Cases norm_of_squares_cases(Op::norm_of_squares, {}, [](Suite& s) {
 });
 
 // Ranks that hold shards of the gradients, in whole blocks, all get the norm of all gradients.
-TEST(GradientNorm, OfThePiecesSquaresHasTheSameBits) {
+TEST(GradientNorm, FromShardedSquaresHasTheSameBits) {
   for (const BackendUnderTest& candidate : backends_and_reference()) {
     const auto backend = candidate.make();
     Tensor x(DType::f32, {9000}), y(DType::f32, {100});

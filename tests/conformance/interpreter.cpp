@@ -10,14 +10,14 @@ namespace st::conformance {
 namespace {
 
 constexpr int64_t kGuard = 64;
-constexpr std::byte kRubbish{0xCB};  // as a float -2.7e7, as an index far out of range
+constexpr std::byte kGarbage{0xCB};  // as a float -2.7e7, as an index far out of range
 
-std::vector<std::byte> rubbish(int64_t bytes) { return std::vector<std::byte>(static_cast<size_t>(bytes), kRubbish); }
+std::vector<std::byte> garbage(int64_t bytes) { return std::vector<std::byte>(static_cast<size_t>(bytes), kGarbage); }
 
-bool is_rubbish(Backend& backend, const std::byte* from) {
+bool is_garbage(Backend& backend, const std::byte* from) {
   std::vector<std::byte> guard(kGuard);
   backend.to_host(guard.data(), from, kGuard);
-  return std::all_of(guard.begin(), guard.end(), [](std::byte b) { return b == kRubbish; });
+  return std::all_of(guard.begin(), guard.end(), [](std::byte b) { return b == kGarbage; });
 }
 
 std::vector<Operand> operands(const Blocks& blocks) {
@@ -39,7 +39,7 @@ Block::Block(Backend& backend, const Type& type, int64_t displaced)
       type_(type),
       displaced_(displaced),
       buffer_(backend.allocate(displaced + type.bytes() + kGuard, MemoryRole::tensors)) {
-  const std::vector<std::byte> bytes = rubbish(type_.bytes() + kGuard);
+  const std::vector<std::byte> bytes = garbage(type_.bytes() + kGuard);
   backend_->to_device(data(), bytes.data(), static_cast<int64_t>(bytes.size()));
 }
 
@@ -62,7 +62,7 @@ void Block::write(const Tensor& value) {
   backend_->to_device(data(), value.bytes().data(), type_.bytes());
 }
 
-bool Block::guard_holds() const { return is_rubbish(*backend_, data() + type_.bytes()); }
+bool Block::guard_holds() const { return is_garbage(*backend_, data() + type_.bytes()); }
 
 void run_node(Backend& backend, Workers& workers, const Node& node, const Blocks& in, const Blocks& out, const Blocks& slots) {
   const auto where = [&] { return text(name_of(node.op), " on ", backend.name()); };
@@ -73,7 +73,7 @@ void run_node(Backend& backend, Workers& workers, const Node& node, const Blocks
   const int64_t bytes =
       kernel.workspace == nullptr ? 0 : kernel.workspace(types(in_operands), types(out_operands), node.attrs, workers.threads());
   const std::unique_ptr<Buffer> workspace = backend.allocate(bytes + kGuard, MemoryRole::workspace);
-  const std::vector<std::byte> filled = rubbish(bytes + kGuard);
+  const std::vector<std::byte> filled = garbage(bytes + kGuard);
   backend.to_device(workspace->data(), filled.data(), bytes + kGuard);
 
   std::vector<Tensor> before;
@@ -88,7 +88,7 @@ void run_node(Backend& backend, Workers& workers, const Node& node, const Blocks
                 .workspace = {workspace->data(), static_cast<size_t>(bytes)},
                 .workers = &workers});
   }
-  require(is_rubbish(backend, workspace->data() + bytes), Code::internal, where(), ": wrote past its ", bytes, " bytes of workspace");
+  require(is_garbage(backend, workspace->data() + bytes), Code::internal, where(), ": wrote past its ", bytes, " bytes of workspace");
   for (const Blocks* blocks : {&in, &out, &slots})
     for (size_t i = 0; i < blocks->size(); ++i) require((*blocks)[i]->guard_holds(), Code::internal, where(), ": wrote past operand ", i);
   for (size_t i = 0; i < in.size(); ++i) {

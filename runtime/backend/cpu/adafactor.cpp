@@ -23,8 +23,8 @@ struct Matrices {
 };
 
 /// Units of work: rows, or chunks of kGrain elements when the parameter is one row.
-struct Pieces {
-  explicit Pieces(const Matrices& m) : of(m.factored ? m.columns : kGrain), count(m.factored ? m.all_rows() : chunks(m.columns)) {}
+struct WorkUnits {
+  explicit WorkUnits(const Matrices& m) : of(m.factored ? m.columns : kGrain), count(m.factored ? m.all_rows() : chunks(m.columns)) {}
   static int64_t chunks(int64_t n) { return (n + kGrain - 1) / kGrain; }
   int64_t of, count;
 };
@@ -35,7 +35,7 @@ int64_t partial_bytes(DType gradient, const Matrices& m) {
 
 int64_t workspace_of_adafactor(std::span<const Type> in, std::span<const Type>, const Attrs&, int) {
   const Matrices m(in[0].shape);
-  return partial_bytes(in[0].dtype, m) + (m.count + 2 * Pieces(m).count) * static_cast<int64_t>(sizeof(double));
+  return partial_bytes(in[0].dtype, m) + (m.count + 2 * WorkUnits(m).count) * static_cast<int64_t>(sizeof(double));
 }
 
 template <class P>
@@ -47,25 +47,25 @@ class Adafactor {
       : call_(call),
         inputs_(call),
         matrices_(call.writes[0].shape),
-        pieces_(matrices_),
+        units_(matrices_),
         epsilon_(call.attrs->real("epsilon") > 0 ? call.attrs->real("epsilon") : std::numeric_limits<P>::epsilon()),
         least_(std::max(static_cast<P>(epsilon_ * epsilon_), std::numeric_limits<P>::min())),
         take_(std::pow(inputs_.number, call.attrs->real("beta2_decay"))),
         partial_(reinterpret_cast<P*>(call.workspace.data())),
         mean_variance_(reinterpret_cast<double*>(call.workspace.data() + partial_bytes(call.in[0].dtype, matrices_))),
         update_squares_(mean_variance_ + matrices_.count),
-        parameter_squares_(update_squares_ + pieces_.count) {}
+        parameter_squares_(update_squares_ + units_.count) {}
 
   void run() {
     if (matrices_.factored)
       for (int64_t m = 0; m < matrices_.count; ++m) move_factors(m);
     else
       move_variance();
-    each_piece([&](int64_t piece, int64_t begin, int64_t n) { measure(piece, begin, n); });
+    each_unit([&](int64_t unit, int64_t begin, int64_t n) { measure(unit, begin, n); });
     const auto elements = static_cast<double>(call_.writes[0].elements());
     const auto rms = [&](const double* squares) {
       double sum = 0;
-      for (int64_t i = 0; i < pieces_.count; ++i) sum += squares[i];
+      for (int64_t i = 0; i < units_.count; ++i) sum += squares[i];
       return std::sqrt(sum / elements);
     };
     const double rho = std::min(inputs_.rate, 1 / std::sqrt(inputs_.number));
@@ -74,8 +74,8 @@ class Adafactor {
     const B by(static_cast<P>(step));
     const B shrink(static_cast<P>(static_cast<P>(step) > 0 ? inputs_.rate * call_.attrs->real("weight_decay") / step : 0));
     P* const parameter = call_.writes[0].as<P>();
-    each_piece([&](int64_t piece, int64_t begin, int64_t n) {
-      each_update(piece, begin, n, [&](int64_t i, int64_t count, const B& update) {
+    each_unit([&](int64_t unit, int64_t begin, int64_t n) {
+      each_update(unit, begin, n, [&](int64_t i, int64_t count, const B& update) {
         store_part(parameter + i, decayed(load_part(parameter + i, count), shrink, by, update), count);
       });
     });
@@ -83,10 +83,10 @@ class Adafactor {
 
  private:
   template <class Body>
-  void each_piece(const Body& body) {
-    call_.workers->run_range(pieces_.count, rows_per_task(pieces_.of), [&](int64_t first, int64_t end) {
-      for (int64_t piece = first; piece < end; ++piece)
-        body(piece, piece * pieces_.of, std::min(pieces_.of, call_.writes[0].elements() - piece * pieces_.of));
+  void each_unit(const Body& body) {
+    call_.workers->run_range(units_.count, rows_per_task(units_.of), [&](int64_t first, int64_t end) {
+      for (int64_t unit = first; unit < end; ++unit)
+        body(unit, unit * units_.of, std::min(units_.of, call_.writes[0].elements() - unit * units_.of));
     });
   }
 
@@ -144,7 +144,7 @@ class Adafactor {
     // torch.lerp's two forms: at the first update v becomes exactly g^2, however small it is compared with v.
     const bool far = take_ >= 0.5;
     const B take(static_cast<P>(take_)), rest(static_cast<P>(take_ - 1));
-    each_piece([&](int64_t, int64_t begin, int64_t n) {
+    each_unit([&](int64_t, int64_t begin, int64_t n) {
       each_gradient(begin, n, [&](int64_t i, int64_t count, const B& g) {
         const B v = load_part(variance + i, count);
         const B square = g * g;
@@ -165,7 +165,7 @@ class Adafactor {
 
   /// body(element, count, u) over a unit of work.
   template <class Body>
-  void each_update(int64_t piece, int64_t begin, int64_t n, const Body& body) {
+  void each_update(int64_t unit, int64_t begin, int64_t n, const Body& body) {
     const B least(least_);
     if (!matrices_.factored) {
       const P* const variance = call_.writes[1].template as<P>();
@@ -173,24 +173,24 @@ class Adafactor {
         body(i, count, g / xsimd::sqrt(xsimd::max(load_part(variance + i, count, P(1)), least)));
       });
     }
-    const int64_t matrix = piece / matrices_.rows;
+    const int64_t matrix = unit / matrices_.rows;
     const P* const column = call_.writes[2].template as<P>() + matrix * matrices_.columns;
-    const B scale(static_cast<P>(static_cast<double>(call_.writes[1].template as<P>()[piece]) / mean_variance_[matrix]));
+    const B scale(static_cast<P>(static_cast<double>(call_.writes[1].template as<P>()[unit]) / mean_variance_[matrix]));
     each_gradient(begin, n, [&](int64_t i, int64_t count, const B& g) {
       body(i, count, g / xsimd::sqrt(xsimd::max(load_part(column + (i - begin), count, P(1)) * scale, least)));
     });
   }
 
-  void measure(int64_t piece, int64_t begin, int64_t n) {
+  void measure(int64_t unit, int64_t begin, int64_t n) {
     const P* const parameter = call_.writes[0].template as<P>();
     double updates = 0, parameters = 0;
-    each_update(piece, begin, n, [&](int64_t i, int64_t count, const B& update) {
+    each_update(unit, begin, n, [&](int64_t i, int64_t count, const B& update) {
       const B p = load_part(parameter + i, count), u = keep_first(update, count);
       updates += static_cast<double>(add_lanes<P>(u * u));
       parameters += static_cast<double>(add_lanes<P>(p * p));
     });
-    update_squares_[piece] = updates;
-    parameter_squares_[piece] = std::isfinite(parameters) ? parameters : squares_in_double(parameter + begin, n);
+    update_squares_[unit] = updates;
+    parameter_squares_[unit] = std::isfinite(parameters) ? parameters : squares_in_double(parameter + begin, n);
   }
 
   static double squares_in_double(const P* x, int64_t n) {
@@ -202,7 +202,7 @@ class Adafactor {
   const Call& call_;
   UpdateInputs<P> inputs_;
   Matrices matrices_;
-  Pieces pieces_;
+  WorkUnits units_;
   double epsilon_;
   P least_;  // variance
   double take_;

@@ -12,11 +12,11 @@ inline void copy_blocks(Workers& workers, const std::byte* from, int64_t from_st
                         int64_t count) {
   constexpr int64_t kCopyGrain = 4 * kGrain;
   if (bytes == 0 || count == 0) return;
-  const int64_t pieces = (bytes + kCopyGrain - 1) / kCopyGrain;  // long blocks are split, short ones grouped
+  const int64_t parts = (bytes + kCopyGrain - 1) / kCopyGrain;  // long blocks are split, short ones grouped
   const int64_t gathered = std::max<int64_t>(1, kCopyGrain / bytes);
-  workers.run_range(count * pieces, pieces > 1 ? 1 : gathered, [&](int64_t begin, int64_t end) {
+  workers.run_range(count * parts, parts > 1 ? 1 : gathered, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      const int64_t block = i / pieces, first = i % pieces * kCopyGrain;
+      const int64_t block = i / parts, first = i % parts * kCopyGrain;
       std::memcpy(to + block * to_step + first, from + block * from_step + first, static_cast<size_t>(std::min(kCopyGrain, bytes - first)));
     }
   });

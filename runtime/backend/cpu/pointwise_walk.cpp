@@ -54,7 +54,7 @@ class Pointwise {
  private:
   void run_alike() const {
     call_.workers->run_range(call_.out[0].elements(), kGrain, [&](int64_t begin, int64_t end) {
-      run_piece(3, a_ + begin * width_, b_ + begin * width_, begin, end - begin);
+      run_elements(3, a_ + begin * width_, b_ + begin * width_, begin, end - begin);
     });
   }
 
@@ -62,7 +62,7 @@ class Pointwise {
     const unsigned moves = (segments.inner_stride(0) != 0 ? 1 : 0) | (segments.inner_stride(1) != 0 ? 2 : 0);
     call_.workers->run_range(segments.elements, kGrain, [&](int64_t begin, int64_t end) {
       segments.walk(begin, end, [&](int64_t at, const std::array<int64_t, 2>& from, int64_t length) {
-        run_piece(moves, a_ + from[0] * width_, b_ + from[1] * width_, at, length);
+        run_elements(moves, a_ + from[0] * width_, b_ + from[1] * width_, at, length);
       });
     });
   }
@@ -78,7 +78,7 @@ class Pointwise {
         const int64_t n = std::min(kBlock, end - at);
         if (stretches_a) write_out(of_a, a_, room_a, at, n);
         if (stretches_b) write_out(of_b, b_, room_b, at, n);
-        run_piece(3, stretches_a ? room_a : a_ + at * width_, stretches_b ? room_b : b_ + at * width_, at, n);
+        run_elements(3, stretches_a ? room_a : a_ + at * width_, stretches_b ? room_b : b_ + at * width_, at, n);
       }
     });
   }
@@ -101,7 +101,7 @@ class Pointwise {
   }
 
   /// n elements of the output from `at` on: whole vectors, then the rest through padded vectors.
-  void run_piece(unsigned moves, const std::byte* a, const std::byte* b, int64_t at, int64_t n) const {
+  void run_elements(unsigned moves, const std::byte* a, const std::byte* b, int64_t at, int64_t n) const {
     const int64_t rest = n & (loop_.lanes - 1), whole = n - rest;
     std::byte* const out = out_ + at * width_;
     if (whole > 0) loop_.run(functor_, a, b, moves, out, whole);

@@ -70,7 +70,7 @@ TEST(CpuProduct, TakesOperandsWhoseElementsAreNeverNeighbours) {
   });
 }
 
-TEST(CpuProduct, AddsLongInnerDimensionsInPieces) {
+TEST(CpuProduct, AddsLongInnerDimensionsInKBlocks) {
   on_each([](const CpuSet& set, DType type) {
     for (const int64_t m : {5, 40}) {
       Product x(type, m, 50, 5000, m == 40);
@@ -150,7 +150,7 @@ TEST(CpuProduct, OfAPackedMatrixIsRightInEveryWidth) {
 }
 
 // Each row's sums are independent: a product of some rows gives the same bits for them (micro-batches of other sizes).
-TEST(CpuProduct, HasTheSameBitsWhereverARowStands) {
+TEST(CpuProduct, HasTheSameBitsForARowAtAnyPosition) {
   on_each([](const CpuSet& set, DType type) {
     for (const int64_t k : {900, 901}) {
       Product all(type, 100, 130, k), few = all;

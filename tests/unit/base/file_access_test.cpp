@@ -96,7 +96,7 @@ TEST_F(FileAccess, SaysWhatCannotBeRead) {
   expect_refused(Code::corrupt, path("a"), "ends", [&] { file.read_at(0, out); });  // truncated while it was open
 }
 
-TEST_F(FileAccess, NamesWhatStandsWhereAFileOrAFolderBelongs) {
+TEST_F(FileAccess, NamesAnObjectOfTheWrongKind) {
   const auto is = [&](const char* name, PathKind belongs) { return stranger_at(path(name), belongs); };
   put("file", "");
   fs::create_directory(path("folder"));
@@ -160,7 +160,7 @@ TEST_F(FileAccess, HoldsOnlyWhatIsStillThere) {
 
 /// Forks a child that runs `first` and lives until `call` returns.
 template <class First, class Call>
-void beside_a_child(const First& first, const Call& call) {
+void with_child(const First& first, const Call& call) {
   std::array<int, 2> ready{}, over{};
   ASSERT_TRUE(pipe(ready.data()) == 0 && pipe(over.data()) == 0);
   const pid_t child = fork();
@@ -181,14 +181,13 @@ void beside_a_child(const First& first, const Call& call) {
 TEST_F(FileAccess, EndsAHoldWhateverAForkedChildDoes) {
   put("a", "");
   auto held = FileHold::take(path("a"), FileHold::Kind::exclusive);
-  beside_a_child(
-      [&] { held.reset(); },
-      [&] { EXPECT_FALSE(FileHold::take(path("a"), FileHold::Kind::exclusive)); });  // the child's copy does not release the hold
-  beside_a_child([] {},
-                 [&] {
-                   held.reset();
-                   EXPECT_TRUE(FileHold::take(path("a"), FileHold::Kind::exclusive));  // though the child has the file open
-                 });
+  with_child([&] { held.reset(); },
+             [&] { EXPECT_FALSE(FileHold::take(path("a"), FileHold::Kind::exclusive)); });  // the child's copy does not release the hold
+  with_child([] {},
+             [&] {
+               held.reset();
+               EXPECT_TRUE(FileHold::take(path("a"), FileHold::Kind::exclusive));  // though the child has the file open
+             });
 }
 
 TEST_F(FileAccess, ListsAFolderByName) {

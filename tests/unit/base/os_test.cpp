@@ -165,7 +165,7 @@ TEST_F(Os, NamesTheProcessorAsTheKernelDoes) {
   EXPECT_EQ(identity.amx_bf16, identity.avx512 && has("amx_bf16") && has("amx_tile"));
 }
 
-TEST_F(Os, TellsWhatStandsAtAPath) {
+TEST_F(Os, ReportsTheKindOfAPath) {
   const std::string file = put("file", "x");
   fs::create_symlink(file, path("link"));
   fs::create_symlink(path("nothing"), path("dangling"));

@@ -15,7 +15,7 @@ using namespace st;
 
 void post(WorkQueue& queue, Pending& pending, std::function<void()> work) { queue.post(queue.prepare(std::move(work)), pending); }
 
-TEST(WorkQueue, DoesItsPiecesInTheirOrder) {
+TEST(WorkQueue, RunsItemsInOrder) {
   std::vector<int> done;  // written by one thread, read after drain()
   std::vector<std::unique_ptr<Pending>> pendings;
   WorkQueue queue;
@@ -29,7 +29,7 @@ TEST(WorkQueue, DoesItsPiecesInTheirOrder) {
   for (const auto& pending : pendings) EXPECT_TRUE(pending->is_done());
 }
 
-TEST(WorkQueue, TellsEachPendingItsOwnError) {
+TEST(WorkQueue, ReportsEachPendingItsOwnError) {
   WorkQueue queue;
   Pending bad, good;
   post(queue, bad, [] { fail(Code::timeout, "nobody came"); });
@@ -38,7 +38,7 @@ TEST(WorkQueue, TellsEachPendingItsOwnError) {
   for (int time = 0; time < 2; ++time) EXPECT_THROW(bad.wait(-1), Error);
 }
 
-TEST(WorkQueue, EndsWhatIsLeftBeforeItGoes) {
+TEST(WorkQueue, FinishesPostedWorkOnDestruction) {
   std::atomic<int> done{0};
   std::vector<std::unique_ptr<Pending>> pendings;
   {
@@ -51,7 +51,7 @@ TEST(WorkQueue, EndsWhatIsLeftBeforeItGoes) {
   EXPECT_EQ(done, 20);
 }
 
-TEST(WorkQueue, APendingWaitsForItsWorkWhenItGoes) {
+TEST(WorkQueue, DestroyingAPendingWaitsForItsWork) {
   WorkQueue queue;
   for (int i = 0; i < 200; ++i) {
     int value = 0;
@@ -63,7 +63,7 @@ TEST(WorkQueue, APendingWaitsForItsWorkWhenItGoes) {
   }
 }
 
-TEST(WorkQueue, WhatIsPreparedAndNotPostedIsNotDone) {
+TEST(WorkQueue, DoesNotRunWorkThatWasNotPosted) {
   const auto held = std::make_shared<int>(0);
   WorkQueue queue;
   {

@@ -63,7 +63,7 @@ TEST(Workers, ShareTheTasks) {
   EXPECT_EQ(met.load(), 2);
 }
 
-TEST(Workers, CutPiecesBySizeAlone) {
+TEST(Workers, CutRangesBySizeOnly) {
   for (const int threads : {1, 3}) {
     Workers workers(threads);
     std::vector<std::pair<int64_t, int64_t>> pieces(4);

@@ -112,7 +112,7 @@ TEST(Prefetcher, ThrowsAnErrorWhenItsBatchIsDue) {
   }
 }
 
-TEST(Prefetcher, BeginsAgainWhereItIsTold) {
+TEST(Prefetcher, RewindsToACursor) {
   const Counting data(101);
   const DataStream stream(101, 9);
   for (const int64_t depth : {0, 1, 2, 7}) {
@@ -131,7 +131,7 @@ TEST(Prefetcher, BeginsAgainWhereItIsTold) {
   }
 }
 
-TEST(Prefetcher, ForgetsAnErrorWhenItBeginsAgain) {
+TEST(Prefetcher, ClearsAnErrorOnRewind) {
   const DataStream stream(100, 4);
   const Counting data(100, stream[3 * 10 + 5]);  // in the fourth batch
   for (const int64_t depth : {0, 1, 5}) {

@@ -61,7 +61,7 @@ TEST(GemmLibrary, IsLeftToTheHostThatHasSetItsThreads) {
   EXPECT_EQ(product_of(GemmLibrary("openblas", file_of("busy"))), 29);
 }
 
-TEST(GemmLibraries, AreLookedForWhereTheEnvironmentSaysAndTheAbsentAreTold) {
+TEST(GemmLibraries, AreSearchedWhereTheEnvironmentSaysAndAbsentOnesAreListed) {
   setenv("SCALETRAIN_OPENBLAS", file_of("able").c_str(), 1);
   setenv("SCALETRAIN_MKL", "/nowhere/libmkl_rt.so", 1);
   setenv("SCALETRAIN_ONEDNN", "/nowhere/not-asked", 1);

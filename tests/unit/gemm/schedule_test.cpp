@@ -34,7 +34,7 @@ TEST(TileSchedule, SharesFewRowsOutEvenly) {
   EXPECT_EQ(choose_schedule(plain_problem(8, 768, 768), InstructionSet::avx2).mr, 4);
 }
 
-TEST(TileSchedule, CutsLongSumsIntoEvenPiecesThatDependOnKAlone) {
+TEST(TileSchedule, CutsLongSumsIntoEvenBlocksThatDependOnKOnly) {
   const int64_t kc = choose_schedule(plain_problem(100, 100, 3000), InstructionSet::avx512).kc;
   EXPECT_EQ(kc, 1000);
   for (const int64_t m : {1, 16, 5000}) EXPECT_EQ(choose_schedule(plain_problem(m, 7, 3000), InstructionSet::avx512).kc, kc);

@@ -1,6 +1,6 @@
-/* A library of three loops for the tests of --gemm-library, which can pass for OpenBLAS, MKL or oneDNN. Each of its products is right only
- * where it may run on one thread alone. ST_BETALESS: it adds to nothing. ST_LOSSY: it forgets the last term of long sums. ST_BUSY: four
- * threads are set when it is loaded. ST_SYCL: as oneDNN its threads are SYCL's. ST_NAMELESS: it has no product. */
+/* A library of three loops for the tests of --gemm-library, which can pass for OpenBLAS, MKL or oneDNN. Its products are right only
+ * while it is limited to one thread. ST_BETALESS: ignores beta. ST_LOSSY: omits the last term of long sums. ST_BUSY: has four threads
+ * when it is loaded. ST_SYCL: as oneDNN, its threads are SYCL's. ST_NAMELESS: has no product. */
 #include <stdint.h>
 
 #define EXPORT __attribute__((visibility("default")))

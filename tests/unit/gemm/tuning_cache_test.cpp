@@ -93,7 +93,7 @@ TEST_F(TuningCacheFile, InMemoryAloneHasNoFile) {
 }
 
 /// A damaged file is not used, is reported once, and is replaced at the next save.
-TEST_F(TuningCacheFile, ThatIsDamagedIsToldOfOnceAndWrittenAnew) {
+TEST_F(TuningCacheFile, ThatIsDamagedIsReportedOnceAndReplaced) {
   cache().keep("one", tuned(12));
   const std::string whole = content();
   const size_t digit = whole.find(" 300 ") + 1;
@@ -121,7 +121,7 @@ TEST_F(TuningCacheFile, ThatIsDamagedIsToldOfOnceAndWrittenAnew) {
   }
 }
 
-TEST_F(TuningCacheFile, ThatIsEmptyIsWrittenAnew) {
+TEST_F(TuningCacheFile, ThatIsEmptyIsReplaced) {
   put("");
   TuningCache one = cache();
   EXPECT_FALSE(one.find("one").has_value());

@@ -23,7 +23,7 @@ struct FewRows {
 };
 
 /// Vectors of columns that fit the registers next to one of A: independent sums hide the latency of a multiplication.
-constexpr int vectors_beside(int rows) {
+constexpr int vectors_that_fit(int rows) {
   constexpr int kRegisters = kWidth == 16 ? 32 : 16;
   for (const int vectors : {8, 4})
     if (rows * vectors + vectors + 1 <= kRegisters) return vectors;
@@ -81,7 +81,7 @@ using Add = void (*)(const Part& x);
 template <size_t... R>
 constexpr Add add_for(std::index_sequence<R...>, int64_t rows, bool wide) {
   constexpr Add kTwo[] = {add<static_cast<int>(R) + 1, 2>...};
-  constexpr Add kWide[] = {add<static_cast<int>(R) + 1, vectors_beside(static_cast<int>(R) + 1)>...};
+  constexpr Add kWide[] = {add<static_cast<int>(R) + 1, vectors_that_fit(static_cast<int>(R) + 1)>...};
   return (wide ? kWide : kTwo)[rows - 1];
 }
 
@@ -101,7 +101,7 @@ int64_t visit_from_l2(int64_t columns) {
 void sum_few_rows(const FewRows& x) {
   static const bool from_l2 = kWidth == 16 && os::cpu().vendor == "AuthenticAMD";
   const int64_t visit = from_l2 ? visit_from_l2(x.columns) : visit_from_l1(x.rows);
-  const int64_t widest = x.rows <= x.tile ? vectors_beside(static_cast<int>(x.rows)) * kWidth : kTileColumns;
+  const int64_t widest = x.rows <= x.tile ? vectors_that_fit(static_cast<int>(x.rows)) * kWidth : kTileColumns;
   for (int64_t k = 0; k < x.depth; k += visit) {
     for (int64_t j = 0, width = widest; j < x.columns; j += width) {
       if (x.columns - j < width) width = kTileColumns;  // whole tiles, too few for a wide step
