@@ -47,7 +47,7 @@ class GemmLibrary(CommandLineTest):
         first = self.steps("--gemm-library", "auto", "--explain", "--report", report, **there)
         self.assertIn(f"library          {IDENTITY} ({LIBRARIES / 'libable_blas.so'}) is a candidate\n", self.output)
         self.assertRegex(self.output, r"(?m)^library +no candidate is mkl: .*libnameless_blas.so has no function cblas_sgemm_64$")
-        self.assertRegex(self.output, r"(?m)^library +no candidate is onednn: .*libbetaless_blas.so \(onednn-9.8.7\) multiplies wrongly$")
+        self.assertRegex(self.output, r"(?m)^library +no candidate is onednn: .*libbetaless_blas.so \(onednn-9.8.7\) computes wrong products$")
         products = self.products()
         self.assertGreater(sum(products.values()), 5)
         shown = len(re.findall(rf"library={IDENTITY}", self.output))
