@@ -28,7 +28,7 @@ class Pending {
   bool is_done() const;
   /// Waits at most `milliseconds`; negative: without limit. False: still running. Throws what the work threw, each time.
   bool wait(int64_t milliseconds) const;
-  /// What the work threw, if no wait() has thrown it yet; null: nothing, or still running.
+  /// The error that the work threw, if no wait() has thrown it yet; null: none, or still running.
   std::exception_ptr untold_error() const;
 
  private:

@@ -72,7 +72,7 @@ void shrink_rows(const float* by, int64_t rows, int64_t padded, float* sums) {
   }
 }
 
-/// What to prefetch during a block's products: the rows that it writes, those of the next block, and a share of the next task's keys and
+/// The rows to prefetch during a block's products: those that it writes, those of the next block, and a share of the next task's keys and
 /// values.
 [[gnu::noinline]] RowsAhead look_ahead(const Call& call, const Heads& shape, int64_t task, std::optional<int64_t> guess, int64_t t) {
   RowsAhead ahead;

@@ -92,7 +92,7 @@ void copy_rows(const float* sums, int64_t n, int64_t width, T* to, int64_t strid
                        [&](int64_t d, int64_t count) { store_part(to + r * stride + d, F32(micro::load(sums + r * padded + d)), count); });
 }
 
-/// What to prefetch during a block's products: the rows that it writes, those of the next block, and a share of the next task's keys and
+/// The rows to prefetch during a block's products: those that it writes, those of the next block, and a share of the next task's keys and
 /// values.
 [[gnu::noinline]] RowsAhead look_ahead(const Call& call, const Heads& shape, int64_t b, int64_t h, int64_t t,
                                        std::optional<int64_t> guess) {
