@@ -24,7 +24,8 @@ double largest_of(const Tensor& x) {
   double worst_excess = 0;
   for (int64_t i = 0; i < want.elements(); ++i) {
     const double g = got.at(i), w = want.at(i);
-    if (g == w || (std::isnan(g) && std::isnan(w))) continue;
+    const bool same_bits_wanted = allowed(w) == 0;  // then the sign of a zero counts too
+    if ((g == w && !(same_bits_wanted && std::signbit(g) != std::signbit(w))) || (std::isnan(g) && std::isnan(w))) continue;
     const double excess = std::abs(g - w) / allowed(w);
     if (excess <= 1) continue;  // false for NaN: one of the two is not finite
     if (first < 0) first = worst = i;

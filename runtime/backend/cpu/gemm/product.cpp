@@ -7,15 +7,13 @@
 #include "backend/cpu/gemm/product.h"
 
 #include <algorithm>
-#include <cstdlib>
-#include <string_view>
 
 #include "backend/cpu/convert.h"
 #include "backend/cpu/gemm/epilogue_rows.h"
 #include "backend/cpu/gemm/float_rows.h"
 #include "backend/cpu/gemm/micro.h"
 #include "backend/cpu/gemm/pack.h"
-#include "base/os/cpu.h"
+#include "backend/cpu/gemm/packing_order.h"
 #if defined(ST_BF16_PAIRS)
 #include "backend/cpu/gemm/bf16_store.h"
 #include "backend/cpu/gemm/pack_pairs.h"
@@ -69,15 +67,6 @@ void pack_panels(const PanelSource<T>& from, int64_t first, int64_t last, int64_
   }
   for (; first < whole; ++first) pack_panel(source(first), width, width, depth, to + first * step);
   if (first < last) pack_panel(source(first), extent - first * width, ragged_width, depth, to + first * step);
-}
-
-/// On Zen 4 packing on the way is faster than a separate pass, on an Intel Xeon slower (tests/bench/README.md); rows that are not whole
-/// lines gain nothing. For tests, SCALETRAIN_PACK_B=before or on_the_way forces the choice.
-bool gains_on_the_way(int64_t row_bytes) {
-  static const char* const forced = std::getenv("SCALETRAIN_PACK_B");
-  if (forced != nullptr) return std::string_view(forced) == "on_the_way";
-  static const bool is_zen = os::cpu().vendor == "AuthenticAMD";
-  return is_zen && row_bytes % kLine == 0;
 }
 
 }  // namespace
