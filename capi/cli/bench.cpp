@@ -1,4 +1,4 @@
-// scaletrain bench: which kind, how many rounds, how many threads.
+// scaletrain bench: checks the kind of benchmark, the rounds and the threads.
 #include "bench.h"
 
 #include <algorithm>
@@ -18,14 +18,14 @@ int run_bench(const BenchOptions& o) {
                              {"optimizer", bench_optimizer},
                              {"collective", bench_collective},
                              {"checkpoint", bench_checkpoint}};
-  const std::string there = "there is: step, gemm, optimizer, collective, checkpoint";
-  if (o.kind.empty()) refuse("bench: of what? ", there);
+  const std::string choices = "; use step, gemm, optimizer, collective or checkpoint";
+  if (o.kind.empty()) refuse("bench: no benchmark given", choices);
   const auto* kind = std::ranges::find(kKinds, o.kind, &Kind::first);
-  if (kind == std::end(kKinds)) refuse("bench: unknown benchmark ", o.kind, "; ", there);
-  if (o.tune && (o.kind != "gemm" || o.tiles)) refuse("--tune is of gemm, without --tiles");
+  if (kind == std::end(kKinds)) refuse("bench: unknown benchmark ", o.kind, choices);
+  if (o.tune && (o.kind != "gemm" || o.tiles)) refuse("--tune is an option of bench gemm, without --tiles");
   if (o.gemm_library != "own" && o.gemm_library != "auto") refuse("--gemm-library is \"", o.gemm_library, "\"; it can be own or auto");
   if (o.gemm_library == "auto" && (o.kind != "gemm" || o.tiles))
-    refuse("--gemm-library auto is of gemm, without --tiles; a training step has it as a recipe key");
+    refuse("--gemm-library auto is an option of bench gemm, without --tiles; for a training step it is a recipe key");
   if (!o.shapes.empty() && o.shapes != "all") refuse("--shapes is \"", o.shapes, "\"; it can only be all");
   const int64_t rounds = whole_number("--rounds", o.rounds), threads = whole_number("--threads", o.threads);
   if (rounds < 1) refuse("--rounds is ", rounds, "; give at least 1");
@@ -44,25 +44,24 @@ Command bench_command(CLI::App& app) {
                          "measure: step (whole training steps of a GPT), gemm (matrix products), optimizer (unscale, clip and AdamW), "
                          "collective (all_reduce and others between ranks), checkpoint (saving and loading)");
   command->add_option("kind", options->kind, "what to measure: step, gemm, optimizer, collective, checkpoint");
-  add_text(*command, "--rounds", options->rounds, "samples of each side, interleaved [15]");
-  add_text(*command, "--threads", options->threads, "of each side; 0: this process's cores [0]");
+  add_text(*command, "--rounds", options->rounds, "samples per side; sides alternate [15]");
+  add_text(*command, "--threads", options->threads, "threads per side; 0: this process's cores [0]");
   add_text(*command, "--against", options->against,
            "step, optimizer, checkpoint: pytorch (from the .venv, or the python named by SCALETRAIN_PYTHON); gemm: any of "
            "openblas,blis,onednn,mkl, "
            "each from the system, the .venv or the file named by SCALETRAIN_OPENBLAS and so on; collective: gloo,openmpi; or none [all]");
-  add_text(*command, "--shapes", options->shapes, "all: the longer list of shapes or sizes, too");
-  add_text(*command, "--shape", options->shape,
-           "gemm: this one alone, MxNxK; collective: so many bytes alone; checkpoint: so many MiB alone");
-  add_text(*command, "--dtype", options->dtype, "gemm: of the operands, fp32, bf16, fp16 or all; step: the precision, fp32 or bf16 [fp32]");
-  add_text(*command, "--ranks", options->ranks, "collective: threads, and processes, that take part [2]");
+  add_text(*command, "--shapes", options->shapes, "all: also measure the longer list of shapes or sizes");
+  add_text(*command, "--shape", options->shape, "measure only this: gemm: MxNxK; collective: bytes; checkpoint: MiB");
+  add_text(*command, "--dtype", options->dtype, "gemm: operands are fp32, bf16, fp16 or all; step: precision, fp32 or bf16 [fp32]");
+  add_text(*command, "--ranks", options->ranks, "collective: number of threads, and of processes [2]");
   add_text(*command, "--serve", options->serve, "")->group("");
   add_text(*command, "--rank", options->rank, "")->group("");
-  command->add_flag("--tiles", options->tiles, "gemm: the speed of every tile size instead, for one shape [1024x1024x1024]");
-  command->add_flag("--memory", options->memory, "step: what it takes of memory at contexts 512 to 4096, instead");
+  command->add_flag("--tiles", options->tiles, "gemm: measure every tile size for one shape instead [1024x1024x1024]");
+  command->add_flag("--memory", options->memory, "step: measure its memory at contexts 512 to 4096 instead");
   command->add_flag("--tune", options->tune,
-                    "gemm: our product with measured tiles, too (of at most 3 s a shape, kept in the tuning cache)");
+                    "gemm: also measure our product with tuned tiles (at most 3 s per shape, kept in the tuning cache)");
   add_text(*command, "--gemm-library", options->gemm_library,
-           "gemm: auto: our product with the fastest of our kernels and of OpenBLAS, MKL and oneDNN, too, as the peer own-auto [own]");
+           "gemm: auto: also measure the fastest of our kernels, OpenBLAS, MKL and oneDNN, as the peer own-auto [own]");
   add_text(*command, "--report", options->report, "gemm --tiles: file for the HTML page with the map [bench_tiles.html]");
   command->add_flag("--json", options->json, "one JSON object");
   return {command, [options] { return run_bench(*options); }};

@@ -1,5 +1,5 @@
-// What `scaletrain bench` was asked for. Each kind has a file: bench_step.cpp, bench_gemm.cpp, bench_optimizer.cpp,
-// bench_collective.cpp, bench_checkpoint.cpp.
+// The options of `scaletrain bench`. Each kind has a file: bench_step.cpp, bench_gemm.cpp, bench_optimizer.cpp, bench_collective.cpp,
+// bench_checkpoint.cpp.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,11 @@ namespace cli {
 
 struct BenchOptions {
   std::string kind, rounds = "15", threads = "0", against = "all", shapes, shape, report, dtype = "fp32", gemm_library = "own", ranks = "2";
-  std::string serve, rank = "-1";  // bench collective starts itself with them (own_collective.h)
+  std::string serve, rank = "-1";  // bench collective passes them to the processes that it starts (own_collective.h)
   bool json = false, tiles = false, memory = false, tune = false;
 };
 
-/// Each refuses what is not theirs. `rounds` and `threads` are at least 1.
+/// Each refuses options of the other kinds. `rounds` and `threads` are at least 1.
 void bench_step(const BenchOptions& options, int64_t rounds, int64_t threads);
 void bench_gemm(const BenchOptions& options, int64_t rounds, int64_t threads);
 void bench_optimizer(const BenchOptions& options, int64_t rounds, int64_t threads);

@@ -1,5 +1,5 @@
-// scaletrain bench checkpoint: how long a save blocks, how fast it is written and loaded, and what a step notices of it, each beside the
-// loop that does no more than must be done, and beside torch.save and safetensors where Python has them.
+// scaletrain bench checkpoint: how long a save blocks, how fast it writes and loads, and how much it slows a training step. Each is
+// compared with a loop that does the minimum, and with torch.save and safetensors if Python has them.
 #include <memory>
 
 #include "bench.h"
@@ -16,8 +16,8 @@ namespace {
 constexpr const char* kCheckpointScript = "tests/bench/checkpoint_pytorch.py";
 constexpr int64_t kMebibyte = 1 << 20;
 constexpr int64_t kSizes[] = {256 * kMebibyte}, kMoreSizes[] = {1024 * kMebibyte};
-constexpr Shape kFlushShape = {4, 128, 4, 64, 16, 256};  // steps of some ten milliseconds: many in a flush
-constexpr int64_t kMostFlushSteps = 400;                 // of a side of a round
+constexpr Shape kFlushShape = {4, 128, 4, 64, 16, 256};  // steps of about ten milliseconds: many per flush
+constexpr int64_t kMostFlushSteps = 400;                 // per side and round
 
 class CheckpointBench {
  public:
@@ -64,11 +64,11 @@ class CheckpointBench {
     }
   }
 
-  /// The rows of one size: their samples are of the same rounds.
+  /// The rows of one size. Their samples come from the same rounds.
   void measure(int64_t bytes) {
     SavedState state(context_, bytes, scratch_.path);
     const std::vector<std::string> modes = open_peer(bytes);
-    state.block();  // its memory is made, and is kept from here on
+    state.block();  // allocates its memory, which is kept from here on
     state.copy();
     const std::string size = " " + std::to_string(bytes / kMebibyte) + " MiB";
     BenchRow snapshot = row_of("snapshot" + size), write = row_of("write" + size), load = row_of("load" + size),
@@ -77,7 +77,7 @@ class CheckpointBench {
     for (int64_t round = 0; round < rounds_; ++round) {
       add(snapshot, megabytes / state.copy(), megabytes / state.block());
       add(write, megabytes / state.write_plain(), megabytes / state.save());
-      state.load(true);  // not counted: a load right behind a save meets what that has left to do, which no resume does
+      state.load(true);  // not counted: right after a save the system still has work left, which a resume would not meet
       add(load, megabytes / state.read_files(), megabytes / state.load(true));
       add(proved, load.peak.back(), megabytes / state.load(false));
       for (const std::string& mode : modes) {
@@ -102,7 +102,7 @@ class CheckpointBench {
     row.fraction.push_back(own / limit);
   }
 
-  /// Training steps while a save is written at half the disk's rate, beside as many without: how much of its speed a step keeps.
+  /// Training steps during a save at half the disk's rate, against the same number of steps without: how much of its speed a step keeps.
   BenchRow flush(SavedState& state, double bytes_per_second, const std::string& size) {
     OwnStep step(context_, kFlushShape, draw_tokens(kFlushShape, 3 + 2 * kMostFlushSteps * rounds_));
     for (int i = 0; i < 3; ++i) step.step();
@@ -115,7 +115,7 @@ class CheckpointBench {
       for (int32_t is_done = 0; is_done == 0 && steps < kMostFlushSteps;) {
         const double seconds = step.step().seconds;
         cli::run(st_pending_poll(pending.get(), &is_done));
-        if (is_done != 0 && steps > 0) break;  // a step that the flush ended in counts for neither, unless it is the only one
+        if (is_done != 0 && steps > 0) break;  // a step during which the flush ended counts for neither side, unless it is the only one
         during += seconds;
         ++steps;
       }
@@ -139,7 +139,7 @@ void bench_checkpoint(const BenchOptions& options, int64_t rounds, int64_t threa
   if (options.against != "all" && options.against != "pytorch" && options.against != "none")
     refuse("--against is \"", options.against, "\"; the peer of a checkpoint is pytorch, and none turns it off");
   if (options.memory || options.tiles || !options.report.empty() || options.dtype != "fp32")
-    refuse("bench checkpoint: --memory, --tiles, --report and --dtype are of others");
+    refuse("bench checkpoint: --memory, --tiles, --report and --dtype are options of other benchmarks");
   const int64_t mebibytes = options.shape.empty() ? 0 : whole_number("--shape", options.shape);
   if (!options.shape.empty() && (mebibytes < 1 || mebibytes > 1 << 20)) refuse("--shape is ", mebibytes, "; give 1 to 1048576 MiB");
   CheckpointBench(options, rounds, threads)(mebibytes, options.shapes == "all");

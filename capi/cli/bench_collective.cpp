@@ -1,5 +1,5 @@
 // scaletrain bench collective: all_reduce, reduce_scatter and all_gather between ranks that are threads or processes of this machine, by
-// size: how long a call takes, its rate, the share of a plain copy's, and Gloo's and OpenMPI's own collectives beside it.
+// size: time per call, rate, fraction of a plain copy's rate, and Gloo's and OpenMPI's own collectives for comparison.
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -18,10 +18,10 @@
 namespace cli {
 namespace {
 
-// Fixed before anything was tuned. Of the whole array.
+// Sizes of the whole array; fixed before any tuning.
 constexpr int64_t kBytes[] = {4, 4 << 10, 64 << 10, 1 << 20, 16 << 20, 64 << 20};
 constexpr int64_t kMoreBytes[] = {16, 64, 256, 1 << 10, 16 << 10, 256 << 10, 4 << 20};
-constexpr double kOrderSeconds = 0.02;  // of calls of a round, about
+constexpr double kOrderSeconds = 0.02;  // approximate time of one round's calls
 constexpr double kFewestCalls = 3, kMostCalls = 1000;
 
 constexpr const char *kOwnThreads = "threads", *kOwnProcesses = "processes", *kGloo = "gloo", *kOpenMpi = "openmpi";
@@ -32,8 +32,8 @@ std::string size_text(int64_t bytes) {
   return std::to_string(bytes) + " B";
 }
 
-/// The program that makes a library's own collectives: the one named by the variable, else the one that the build leaves in tests/bench
-/// where it has found that library. Throws std::runtime_error with the reason.
+/// The program that runs a library's own collectives: the one that the variable names, else the one that the build puts into tests/bench if
+/// it has found that library. Throws std::runtime_error with the reason.
 std::string peer_program(const char* variable, const char* name, const char* package) {
   const char* named = std::getenv(variable);
   const auto built = std::filesystem::read_symlink("/proc/self/exe").parent_path().parent_path() / "tests" / "bench" / name;
@@ -64,7 +64,7 @@ class CollectiveBench {
     if (wanted(kOpenMpi))
       start_peer(kOpenMpi, [&](const std::string& folder) {
         const std::string program = peer_program("SCALETRAIN_OPENMPI", "collective_openmpi", "libopenmpi-dev");
-        // Its fastest: it would spare the core of a rank that waits where it takes two threads of a core for one.
+        // OpenMPI's fastest setting: by default it yields while waiting if it counts two threads of a core as one.
         const std::string yields = ranks > static_cast<int>(std::thread::hardware_concurrency()) ? "1" : "0";
         return std::vector<CollectiveSide::Program>{
             {"mpirun", "-n", n, "--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", yields, program, folder}};
@@ -90,7 +90,7 @@ class CollectiveBench {
 
   void start(const std::string& name, const Programs& programs) {
     sides_[name] = std::make_unique<CollectiveSide>(ranks_, programs);
-    // What fails before the first measurement is known in the first line: a program that cannot come up, a library that is not there.
+    // Fails before the first measurement if a program cannot start or a library is missing, so the first line can name it.
     sides_[name]->measure(Exchange::all_reduce, 1, 1, 1);
   }
 
@@ -107,11 +107,11 @@ class CollectiveBench {
     rows_.set_absent(peer, error.what());
   }
 
-  /// Two rows, of threads and of processes: their samples are of the same rounds, and so are those of the peers.
+  /// Two rows, threads and processes. Their samples and the peers' come from the same rounds.
   void measure(Exchange exchange, int64_t bytes) {
     const int64_t elements = bytes / 4;
     CopyLimit copy(bytes, ranks_);
-    std::map<std::string, int64_t> calls;  // of an order, by side
+    std::map<std::string, int64_t> calls;  // per order, by side
     std::vector<std::string> names;
     for (const auto& [name, side] : sides_) names.push_back(name);
     for (const std::string& name : names)
@@ -125,7 +125,7 @@ class CollectiveBench {
         if (calls.contains(name) && sides_.contains(name))
           if (const auto sample = ask(name, exchange, elements, calls[name])) times[name].push_back(*sample);
     }
-    std::erase_if(times, [&](const auto& of) { return std::ssize(of.second) < rounds_; });  // a peer that failed on the way
+    std::erase_if(times, [&](const auto& of) { return std::ssize(of.second) < rounds_; });  // a peer that failed during the measurement
     const std::string title = kExchanges[static_cast<size_t>(exchange)] + (" " + size_text(bytes)) + ", " + std::to_string(ranks_) + " ";
     for (const std::string own : {kOwnThreads, kOwnProcesses}) {
       BenchRow row;
@@ -145,7 +145,7 @@ class CollectiveBench {
     }
   }
 
-  /// Nothing: it has no such collective, or is a peer that has just failed.
+  /// nullopt if the side has no such collective, or is a peer that has just failed.
   std::optional<CallTimes> ask(const std::string& name, Exchange exchange, int64_t elements, int64_t calls) {
     try {
       return sides_.at(name)->measure(exchange, elements, calls, ++seed_);
@@ -177,10 +177,10 @@ void bench_collective(const BenchOptions& options, int64_t rounds, int64_t) {
       refuse("--against is \"", options.against, "\"; the peers of a collective are gloo and openmpi, and none turns them off");
   }
   if (options.memory || options.tiles || !options.report.empty() || options.dtype != "fp32")
-    refuse("bench collective: --memory, --tiles, --report and --dtype are of others");
+    refuse("bench collective: --memory, --tiles, --report and --dtype are options of other benchmarks");
   const int64_t bytes = options.shape.empty() ? 0 : whole_number("--shape", options.shape);
   if (!options.shape.empty() && (bytes < 4 || bytes > int64_t{1} << 30 || bytes % 4 != 0))
-    refuse("--shape is ", bytes, "; give 4 to 1073741824 bytes, of whole f32");
+    refuse("--shape is ", bytes, "; give 4 to 1073741824 bytes, a multiple of 4");
   CollectiveBench(options, rounds, static_cast<int>(ranks))(bytes, options.shapes == "all");
 }
 

@@ -1,4 +1,4 @@
-// scaletrain bench gemm: the speed of matrix products, the share of this machine's FMA peak, and the libraries beside it.
+// scaletrain bench gemm: the speed of matrix products, its fraction of this machine's FMA peak, and the speed of other libraries.
 #include <sched.h>
 
 #include <algorithm>
@@ -23,8 +23,8 @@ namespace {
 
 constexpr std::array kGemmPeers = {"openblas", "blis", "onednn", "mkl"};
 
-/// A list as "openblas,mkl". OpenBLAS is two: its own choice of a core, and Haswell's. So is oneDNN: the newest build, whose threads are
-/// SYCL's and cost microseconds a call, and an older one with OpenMP's.
+/// Parses a list such as "openblas,mkl". OpenBLAS yields two peers: its own choice of a core, and Haswell's. So does oneDNN: the newest
+/// build, whose SYCL threads cost microseconds per call, and an older one with OpenMP.
 std::vector<std::string> gemm_peers_of(const std::string& against) {
   std::vector<std::string> names;
   if (against == "none") return names;
@@ -50,7 +50,8 @@ std::vector<Element> elements_of(const std::string& dtype) {
 
 constexpr int32_t kTuneMs = 3000;
 
-/// With the processes that will be forked: the loop of the peak then runs on the core that has just made a product, at its clock.
+/// Pins this thread, and the processes forked from it, to the current core, so that the peak's loop runs on the core that has just made a
+/// product, at its clock frequency.
 void stay_on_this_core() {
   cpu_set_t core;
   CPU_ZERO(&core);
@@ -67,7 +68,7 @@ class GemmBench {
         libraries_(options.gemm_library == "auto"),
         rows_("gemm", "GFLOP/s", 1, options.json) {
     if (threads == 1) stay_on_this_core();
-    for (const std::string& peer : peers) start_peer(peer);  // before any thread of ours runs
+    for (const std::string& peer : peers) start_peer(peer);  // before any of our threads starts
     const int cores = static_cast<int>(threads);
     peaks_.emplace_back("fma", FmaPeak(cores));
     if (options.dtype == "bf16" || options.dtype == "all")
@@ -97,7 +98,7 @@ class GemmBench {
     }
   }
 
-  /// Plain and packed, as the shape is measured. Peers that do not pack are only in the plain row.
+  /// Measures a shape plain and packed, as it asks. Peers that cannot pack appear only in the plain row.
   void measure(const GemmShape& shape) {
     GemmOperands operands(shape);
     OwnGemm own(context_), measured(context_), automatic(context_);
@@ -140,7 +141,7 @@ class GemmBench {
         const GemmPeer::Can can = peer->open(shape);
         if (can.multiply) plain.push_back(peer.get());
         if (can.pack) packing.push_back(peer.get());
-        if (!can.multiply) rows_.set_absent(peer->name() + " " + name_of(shape.element), "it has no product of such operands here");
+        if (!can.multiply) rows_.set_absent(peer->name() + " " + name_of(shape.element), "it does not multiply such operands here");
       });
   }
 
@@ -164,7 +165,7 @@ class GemmBench {
     });
   }
 
-  /// Of the operands that our own sample had.
+  /// With the operands of our own sample.
   void sample_also(const char* name, GemmSampler& also, const GemmShape& shape, bool packed, BenchRow& row) {
     const Sample sample = sample_of(also.seconds(seed_, packed), shape);
     check_own(also, seed_, packed);
@@ -177,11 +178,11 @@ class GemmBench {
   }
 
   struct Sample {
-    double speed, fraction, peak;   // GFLOP/s; of the greatest peak; FLOP/s
+    double speed, fraction, peak;   // GFLOP/s; fraction of the highest peak; FLOP/s
     std::vector<double> fractions;  // of each peak
   };
 
-  /// Of a product that has just taken that long, whose clock the peaks' loops still find.
+  /// Of a product that just took `seconds`. The peaks' loops run right after it, at the same clock frequency.
   Sample sample_of(double seconds, const GemmShape& shape) const {
     const size_t count = shape.element == Element::bf16 ? peaks_.size() : 1;
     const double speed = flops_of(shape) / seconds;
@@ -202,7 +203,7 @@ class GemmBench {
     }
   }
 
-  /// Whether the peer was lost while it did that; without it there is still our speed.
+  /// Runs `what` and returns whether the peer was lost in it; our own speed remains valid.
   template <class Do>
   bool lost(const GemmPeer& peer, const GemmShape& shape, Do what) {
     try {
@@ -217,13 +218,13 @@ class GemmBench {
   int64_t rounds_, threads_;
   bool tune_, libraries_;
   uint64_t seed_ = 0;
-  double fma_ = 0;  // FLOP/s behind our last sample
+  double fma_ = 0;  // FLOP/s right after our last sample
   BenchRows rows_;
   GemmSummary summary_;
   std::vector<std::unique_ptr<GemmPeer>> peers_;
-  std::vector<std::pair<std::string, CorePeak>> peaks_;  // the FMA's first
+  std::vector<std::pair<std::string, CorePeak>> peaks_;  // the FMA peak first
   Context context_;
-  std::unique_ptr<OneThread> one_thread_;  // with several threads
+  std::unique_ptr<OneThread> one_thread_;  // only if there are several threads
 };
 
 }  // namespace
@@ -231,13 +232,13 @@ class GemmBench {
 void bench_gemm(const BenchOptions& options, int64_t rounds, int64_t threads) {
   const std::vector<std::string> peers = gemm_peers_of(options.against);
   if (!options.shape.empty() && !options.shapes.empty()) refuse("--shape is one product, --shapes all is all of them; give one of the two");
-  if (options.memory) refuse("bench gemm: --memory is of bench step");
-  if (!options.report.empty() && !options.tiles) refuse("bench gemm: --report is of --tiles");
+  if (options.memory) refuse("bench gemm: --memory is an option of bench step");
+  if (!options.report.empty() && !options.tiles) refuse("bench gemm: --report needs --tiles");
   const std::vector<Element> elements = elements_of(options.dtype);
   GemmShape one = options.shape.empty() ? GemmShape{1024, 1024, 1024} : gemm_shape_of(options.shape);
   if (options.tiles) {
-    if (!options.shapes.empty()) refuse("--tiles is of one shape; give --shape MxNxK instead of --shapes");
-    if (elements.size() > 1) refuse("--tiles is of one element; give --dtype fp32, bf16 or fp16");
+    if (!options.shapes.empty()) refuse("--tiles measures one shape; give --shape MxNxK instead of --shapes");
+    if (elements.size() > 1) refuse("--tiles measures one element type; give --dtype fp32, bf16 or fp16");
     one.element = elements[0];
     map_tiles(one, options, rounds, threads);
     return;

@@ -1,5 +1,5 @@
-// scaletrain bench optimizer: a loss scaler's unscale, clip by the global norm and AdamW over a host's own arrays, as parameters a second,
-// the share of a loop with the same memory traffic, and PyTorch beside it.
+// scaletrain bench optimizer: a loss scaler's unscale, clip by the global norm and AdamW over host arrays, in parameters per second, with
+// the fraction of a loop with the same memory traffic, and PyTorch for comparison.
 #include <cmath>
 #include <cstdio>
 #include <fstream>
@@ -16,15 +16,15 @@
 namespace cli {
 namespace {
 
-// Fixed before anything was tuned: the tensors of GPTs. Those of --shapes all go up to GPT-2 small, and 8 GB on both sides together.
+// The tensors of GPTs, fixed before any tuning. Those of --shapes all go up to GPT-2 small and 8 GB for both sides together.
 struct Gpt {
   int64_t layers, width, context, vocabulary;
 };
 constexpr Gpt kGpts[] = {{4, 256, 256, 4096}, {6, 384, 256, 4096}};
 constexpr Gpt kMoreGpts[] = {{12, 512, 256, 4096}, {12, 768, 1024, 50257}};
 
-constexpr int64_t kStepsBefore = 3;  // steps before the first round, in which state and scale are made
-constexpr double kTolerance = 1e-6;  // relative, of the sum of all magnitudes: sums in another order move the norm's last digits
+constexpr int64_t kStepsBefore = 3;  // steps before the first round, which create state and scale
+constexpr double kTolerance = 1e-6;  // relative to the sum of all magnitudes: sums in another order change the norm's last digits
 constexpr const char* kScript = "tests/bench/optimizer_pytorch.py";
 
 using Dims = std::vector<int64_t>;
@@ -58,7 +58,7 @@ void write(const std::string& path, const std::vector<float>& values) {
   if (!file) throw Failure(kFailed, "bench: cannot write " + path);
 }
 
-/// One flat buffer of parameters, one of gradients, and the parts of the library over them.
+/// One flat buffer of parameters, one of gradients, and the library's objects over them.
 class OwnOptimizer {
  public:
   OwnOptimizer(const Context& context, const std::string& name, const std::vector<Dims>& tensors, std::vector<float> parameters,
@@ -98,7 +98,7 @@ class OwnOptimizer {
     int64_t n = 0, bytes = 0;
     const st_named_view* views = nullptr;
     ask(st_optimizer_state_views(optimizer_.get(), &n, &views));
-    for (int64_t i = 1; i < n; ++i) bytes += views[i].view.bytes;  // the first is the count of steps
+    for (int64_t i = 1; i < n; ++i) bytes += views[i].view.bytes;  // views[0] is the step count
     char words[64];
     std::snprintf(words, sizeof words, ", %.3f bytes of state each", static_cast<double>(bytes) / static_cast<double>(parameters_.size()));
     return words;
@@ -152,7 +152,7 @@ class OptimizerBench {
     StreamLimit limit(elements, static_cast<int>(threads_));
     for (const std::string name : {"adamw", "adamw-8bit"}) {
       OwnOptimizer own(context_, name, tensors, parameters, gradients);
-      // PyTorch has no 8-bit states: its AdamW in fp32 stands beside ours in both.
+      // PyTorch has no 8-bit states: both of our rows compare with its fp32 AdamW.
       const std::vector<std::string> modes = open_peer(tensors, parameters, gradients);
       std::map<std::string, double> sums;
       for (int64_t i = 0; i < kStepsBefore; ++i) {
@@ -182,19 +182,19 @@ class OptimizerBench {
     write(given, gradients);
     try {
       return peer_->open({{"tensors", tensors}, {"threads", threads_}, {"parameters", weights}, {"gradients", given}}, rows_.absent());
-    } catch (const std::runtime_error& error) {  // without the peer there is still our speed
+    } catch (const std::runtime_error& error) {  // our own speed remains valid without the peer
       rows_.set_absent("pytorch", error.what());
       peer_.reset();
       return {};
     }
   }
 
-  /// A speed is worth nothing when the two sides compute different things.
+  /// A speed is meaningless if the two sides compute different things.
   static void compare(const std::string& mode, double own, double theirs) {
     if (std::abs(own - theirs) <= kTolerance * own) return;
-    throw Failure(kFailed, "bench: after " + std::to_string(kStepsBefore) + " steps the magnitudes of our parameters add up to " +
+    throw Failure(kFailed, "bench: after " + std::to_string(kStepsBefore) + " steps the magnitudes of our parameters sum to " +
                                std::to_string(own) + ", those of PyTorch " + mode + " to " + std::to_string(theirs) +
-                               "; the two do not make the same steps");
+                               "; the two sides take different steps");
   }
 
   int64_t rounds_, threads_;
@@ -210,7 +210,7 @@ void bench_optimizer(const BenchOptions& options, int64_t rounds, int64_t thread
   if (options.against != "all" && options.against != "pytorch" && options.against != "none")
     refuse("--against is \"", options.against, "\"; the peer of an optimizer is pytorch, and none turns it off");
   if (!options.shape.empty() || options.tiles || options.memory || !options.report.empty() || options.dtype != "fp32")
-    refuse("bench optimizer: --shape, --tiles, --memory, --report and --dtype are of the other benchmarks");
+    refuse("bench optimizer: --shape, --tiles, --memory, --report and --dtype are options of other benchmarks");
   OptimizerBench(options, rounds, threads)(options.shapes == "all");
 }
 

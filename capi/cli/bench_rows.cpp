@@ -87,7 +87,7 @@ void BenchRows::print_limits(const BenchRow& row) const {
 }
 
 void BenchRows::print_end(const std::string& lines) const {
-  const Json all = means();  // named: a temporary would be gone before its items
+  const Json all = means();  // named: a temporary would be destroyed before its items are read
   for (const auto& [name, mean] : all.items())
     if (lines.empty()) std::printf("geometric mean over %s: %.3f x\n", name.c_str(), mean.get<double>());
   std::printf("%s", lines.c_str());
@@ -120,7 +120,7 @@ Json BenchRows::result() const {
   return {{"bench", kind_}, {"rows", rows}, {"geomean", means()}, {"absent", Json(absent_)}};
 }
 
-/// Over the rows that have the peer; "best" is the fastest peer of each row.
+/// Means over the rows that have the peer; "best" is the fastest peer of each row.
 Json BenchRows::means() const {
   std::map<std::string, std::vector<double>> ratios;
   for (const BenchRow& row : rows_) {

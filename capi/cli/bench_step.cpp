@@ -1,4 +1,4 @@
-// scaletrain bench step: tokens a second of whole training steps, the share of this machine's FMA peak, and PyTorch beside it.
+// scaletrain bench step: tokens per second of whole training steps, the fraction of this machine's FMA peak, and PyTorch for comparison.
 #include <cmath>
 #include <fstream>
 #include <memory>
@@ -14,12 +14,12 @@
 namespace cli {
 namespace {
 
-// Fixed before anything was tuned. The last two, of --shapes all, are GPT-2's vocabulary and a long context.
+// Fixed before any tuning. The last two, of --shapes all, have GPT-2's vocabulary and a long context.
 constexpr Shape kShapes[] = {{4, 128, 4, 64, 16, 256}, {6, 384, 6, 256, 4, 4096}, {12, 768, 12, 256, 4, 8192}};
 constexpr Shape kMoreShapes[] = {{12, 768, 12, 256, 4, 50257}, {12, 768, 12, 1024, 1, 8192}};
 
 constexpr int64_t kWarmUp = 3;  // steps before the first round; their losses are compared
-// Relative: sums in another order move a loss by 1e-6, roundings to 8 bits in other places by 1e-3, a wrong term by far more.
+// Relative: sums in another order change a loss by 1e-6, rounding to 8 bits in other places by 1e-3, a wrong term by far more.
 double loss_tolerance(const Shape& shape) { return shape.precision == "fp32" ? 1e-3 : 1e-2; }
 
 class StepBench {
@@ -107,18 +107,18 @@ class StepBench {
                           {"weights", weights},
                           {"tokens", tokens}},
                          rows_.absent());
-    } catch (const std::runtime_error& error) {  // without the peer there is still our speed
+    } catch (const std::runtime_error& error) {  // our own speed remains valid without the peer
       rows_.set_absent("pytorch", name_of(shape) + ": " + error.what());
       peer_.reset();
       return {};
     }
   }
 
-  /// A speed is worth nothing when the two sides compute different things.
+  /// A speed is meaningless if the two sides compute different things.
   static void compare(const Shape& shape, const std::string& mode, int64_t step, double own, double theirs) {
     if (std::abs(own - theirs) <= loss_tolerance(shape) * std::abs(own)) return;
     throw Failure(kFailed, "bench: at step " + std::to_string(step + 1) + " our loss is " + std::to_string(own) + ", that of PyTorch " +
-                               mode + " is " + std::to_string(theirs) + "; the two do not train the same model");
+                               mode + " is " + std::to_string(theirs) + "; the two sides do not train the same model");
   }
 
   std::string precision_;
@@ -136,12 +136,11 @@ void bench_step(const BenchOptions& options, int64_t rounds, int64_t threads) {
   if (options.against != "all" && options.against != "pytorch" && options.against != "none")
     refuse("--against is \"", options.against, "\"; the peer of a training step is pytorch, and none turns it off");
   if (!options.shape.empty() || options.tiles || !options.report.empty())
-    refuse("bench step: --shape, --tiles and --report are of bench gemm");
-  if (options.dtype != "fp32" && options.dtype != "bf16")
-    refuse("bench step: --dtype is \"", options.dtype, "\"; a step has fp32 and bf16");
+    refuse("bench step: --shape, --tiles and --report are options of bench gemm");
+  if (options.dtype != "fp32" && options.dtype != "bf16") refuse("bench step: --dtype is \"", options.dtype, "\"; it must be fp32 or bf16");
   if (options.memory) {
     if (!options.shapes.empty() || options.dtype != "fp32")
-      refuse("bench step: --memory has shapes of its own, in fp32, without --shapes and --dtype");
+      refuse("bench step: --memory measures its own shapes in fp32; leave out --shapes and --dtype");
     measure_step_memory(threads, options.json);
     return;
   }

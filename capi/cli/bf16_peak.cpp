@@ -1,5 +1,5 @@
-// vdpbf16ps: acc += a1 b1 + a2 b2 in twelve accumulators of a name each, as the FMA loop has them. tdpbf16ps: six of the eight tiles are
-// accumulators, 16 clocks apart and 52 deep. The disassembly shows twelve and six of them a turn and no load or store.
+// vdpbf16ps: acc += a1 b1 + a2 b2 in twelve named accumulators, as in the FMA loop. tdpbf16ps: six of the eight tiles are accumulators, 16
+// clocks apart and 52 deep. The disassembly shows twelve and six of them per turn and no load or store.
 #include "bf16_peak.h"
 
 #if defined(__x86_64__)
@@ -19,7 +19,7 @@ namespace {
 // clang-format off
 #define ST_TWELVE(X) X(a) X(b) X(c) X(d) X(e) X(f) X(g) X(h) X(i) X(j) X(k) X(l)
 // clang-format on
-constexpr int kTenth = 0x3DCD3DCD;  // two of 0.1
+constexpr int kTenth = 0x3DCD3DCD;  // two bf16 values of 0.1
 
 __attribute__((target("avx512f,avx512bf16"))) double loop_vdpbf16ps(long turns) {
   const auto tenths = (__m512bh)_mm512_set1_epi32(kTenth);
@@ -41,7 +41,7 @@ __attribute__((target("avx512f,avx512bf16"))) double loop_vdpbf16ps(long turns) 
 
 constexpr int kTileRows = 16, kTileBytes = 64, kTileRegisters = 8;
 
-struct alignas(64) TileShapes {  // what ldtilecfg reads
+struct alignas(64) TileShapes {  // the operand of ldtilecfg
   uint8_t palette = 1, start_row = 0, reserved[14] = {};
   uint16_t row_bytes[16] = {};
   uint8_t rows[16] = {};
@@ -52,7 +52,7 @@ __attribute__((target("amx-tile,amx-bf16"))) double loop_amx(long turns) {
   for (int tile = 0; tile < kTileRegisters; ++tile) shapes.row_bytes[tile] = kTileBytes, shapes.rows[tile] = kTileRows;
   alignas(64) std::array<int32_t, kTileRows * kTileBytes / 4> tenths;
   tenths.fill(kTenth);
-  __asm__ volatile("" ::: "memory");  // GCC 12's tile instructions do not say what they read
+  __asm__ volatile("" ::: "memory");  // GCC 12's tile instructions do not declare what they read
   _tile_loadconfig(&shapes);
   _tile_zero(0);
   _tile_zero(1);
@@ -82,10 +82,10 @@ bool has_amx_bf16() {
   return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d & (kBf16 | kTile)) == (kBf16 | kTile);
 }
 
-/// The system hands out the tiles' state to who asks for it, once a process.
+/// The system grants the tiles' state on request, once per process.
 bool may_use_tiles() {
   constexpr unsigned kTileState = 18;
-  constexpr int kRequest = 0x1023;  // ARCH_REQ_XCOMP_PERM, which older headers do not have
+  constexpr int kRequest = 0x1023;  // ARCH_REQ_XCOMP_PERM, missing in older headers
   return syscall(SYS_arch_prctl, kRequest, kTileState) == 0;
 }
 #endif

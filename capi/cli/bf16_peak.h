@@ -1,4 +1,4 @@
-// What this machine's cores can do right now with operands of bf16: the other limits of a product whose operands are 16 bits wide.
+// The peak bf16 throughput of this machine's cores, measured now: further limits for products with 16-bit operands.
 #pragma once
 
 #include <vector>
@@ -7,7 +7,7 @@
 
 namespace cli {
 
-/// "vdpbf16ps" and "amx", those that this processor has and the system lets us use; else none.
+/// "vdpbf16ps" and "amx", as far as the processor has them and the system enables them; may be empty.
 std::vector<PeakLoop> bf16_loops();
 
 }  // namespace cli

@@ -5,12 +5,12 @@
 namespace cli {
 namespace {
 
-// Newest first. scipy_openblas32 is a wheel of the OpenBLAS project's; its names have a prefix.
+// Newest first. scipy_openblas32 is a wheel of the OpenBLAS project; its functions have a prefix.
 constexpr std::array kOpenblas = {"libscipy_openblas.so", "libopenblas.so.0", "libopenblas.so"};
 constexpr std::array kBlis = {"libblis-mt.so.4", "libblis-mt.so", "libblis.so.4", "libblis.so"};
 constexpr std::array kMkl = {"libmkl_rt.so.3", "libmkl_rt.so.2", "libmkl_rt.so"};
 
-// Of cblas.h and MKL's.
+// Constants of cblas.h and MKL.
 constexpr int kRowMajor = 101, kNoTrans = 111, kTrans = 112, kPackedB = 151, kMatrixB = 162;
 
 SharedLibrary library_of(const std::string& name) {

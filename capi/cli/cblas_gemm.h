@@ -1,4 +1,4 @@
-// OpenBLAS, BLIS and MKL as sides of `bench gemm`: they share the interface of CBLAS, 32-bit integers, row-major.
+// OpenBLAS, BLIS and MKL as sides of `bench gemm`. They share the CBLAS interface: 32-bit integers, row-major.
 #pragma once
 
 #include <cstdint>
@@ -15,13 +15,13 @@ class CblasGemm : public GemmEngine {
   CblasGemm(const std::string& name, int64_t threads);
 
   bool open(const GemmOperands& operands) override;
-  /// MKL alone.
+  /// Only MKL packs.
   bool packs() const override { return product_->packed_size != nullptr; }
   void pack() override;
   void multiply(bool packed) override;
 
  private:
-  // Of any element: the calls of sixteen bits are as sgemm's, but that alpha comes with the product and not with packing.
+  // For every element type. The 16-bit calls differ from sgemm's in one point: alpha is an argument of the product, not of packing.
   using Gemm = void (*)(int order, int trans_a, int trans_b, int m, int n, int k, float alpha, const void* a, int lda, const void* b,
                         int ldb, float beta, float* c, int ldc);
   using PackedSize = size_t (*)(int which, int m, int n, int k);

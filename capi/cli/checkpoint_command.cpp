@@ -1,4 +1,4 @@
-// scaletrain checkpoint: looks at checkpoints, proves them, cuts them anew, and takes them to other programs and from them.
+// scaletrain checkpoint: inspects, verifies, reshards, exports and imports checkpoints.
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -13,7 +13,7 @@
 namespace cli {
 namespace {
 
-constexpr const char* kVerbs = "there is: inspect, verify, hash, reshard, export, import";
+constexpr const char* kVerbs = "; use inspect, verify, hash, reshard, export or import";
 
 void inspect(const CheckpointRequest& o) {
   if (is_weights(o.first)) {
@@ -32,7 +32,7 @@ void inspect(const CheckpointRequest& o) {
     print_checkpoint(manifest);
 }
 
-/// Of one: {"name", "bytes" of its files, 0 where it is not whole, "problems"}.
+/// Returns {"name", "bytes" of its files (0 if it is not whole), "problems"} for one checkpoint.
 Json verify_one(const CheckpointFolder& folder, const CheckpointFolder::Entry& entry) {
   Json result = {{"name", entry.name}, {"bytes", 0}, {"problems", Json::array()}};
   if (!entry.problem.empty()) {
@@ -70,7 +70,7 @@ void verify(const CheckpointRequest& o) {
                                (broken == 1 ? " is" : " are") + " not whole");
 }
 
-/// Of the newest that is whole: reading it proves it.
+/// The digest of the newest whole checkpoint; reading it verifies it.
 void hash(const CheckpointRequest& o) {
   const CheckpointFolder folder(o.first);
   const char* hex = nullptr;
@@ -89,27 +89,27 @@ void reshard(const CheckpointRequest& o) {
 
 void refuse_stray(const CheckpointRequest& o) {
   const bool is_export = o.verb == "export", is_import = o.verb == "import";
-  if (!o.shards.empty() && o.verb != "reshard") refuse("checkpoint ", o.verb, ": --shards is of reshard");
-  if (o.json && o.verb != "inspect" && o.verb != "verify") refuse("checkpoint ", o.verb, ": --json is of inspect and verify");
-  if ((o.everything || !o.format.empty()) && !is_export) refuse("checkpoint ", o.verb, ": --everything and --format are of export");
-  if (!o.map.empty() && !is_export && !is_import) refuse("checkpoint ", o.verb, ": --map is of export and import");
-  if (!o.step.empty() && !is_import) refuse("checkpoint ", o.verb, ": --step is of import");
+  if (!o.shards.empty() && o.verb != "reshard") refuse("checkpoint ", o.verb, ": --shards is an option of reshard");
+  if (o.json && o.verb != "inspect" && o.verb != "verify") refuse("checkpoint ", o.verb, ": --json is an option of inspect and verify");
+  if ((o.everything || !o.format.empty()) && !is_export) refuse("checkpoint ", o.verb, ": --everything and --format are options of export");
+  if (!o.map.empty() && !is_export && !is_import) refuse("checkpoint ", o.verb, ": --map is an option of export and import");
+  if (!o.step.empty() && !is_import) refuse("checkpoint ", o.verb, ": --step is an option of import");
 }
 
 int run_checkpoint(const CheckpointRequest& o) {
   struct Verb {
-    const char *name, *second;  // second: what the second argument is; nullptr: there is none
+    const char *name, *second;  // second: meaning of the second argument; nullptr if there is none
     void (*run)(const CheckpointRequest& o);
   };
   constexpr Verb kAll[] = {{"inspect", nullptr, inspect},  {"verify", nullptr, verify},           {"hash", nullptr, hash},
                            {"reshard", "folder", reshard}, {"export", "file", export_checkpoint}, {"import", "folder", import_checkpoint}};
-  if (o.verb.empty()) refuse("checkpoint: do what? ", kVerbs);
+  if (o.verb.empty()) refuse("checkpoint: no command given", kVerbs);
   const auto* verb = std::ranges::find(kAll, o.verb, &Verb::name);
-  if (verb == std::end(kAll)) refuse("checkpoint: unknown ", o.verb, "; ", kVerbs);
+  if (verb == std::end(kAll)) refuse("checkpoint: unknown command ", o.verb, kVerbs);
   refuse_stray(o);
   if (o.first.empty())
     refuse("checkpoint ", o.verb, ": name a ", o.verb == "import" ? "file, or a folder of weights" : "run's folder, or one checkpoint");
-  if (verb->second != nullptr && o.second.empty()) refuse("checkpoint ", o.verb, ": name the ", verb->second, " that it writes to, too");
+  if (verb->second != nullptr && o.second.empty()) refuse("checkpoint ", o.verb, ": name the ", verb->second, " to write to");
   if (verb->second == nullptr && !o.second.empty()) refuse("checkpoint ", o.verb, ": unexpected argument \"", o.second, "\"");
   verb->run(o);
   return kDone;
@@ -124,19 +124,18 @@ Command checkpoint_command(CLI::App& app) {
                          "inspect DIR, verify DIR, hash DIR, reshard DIR TO, export DIR FILE, import FILE DIR; DIR is a run's "
                          "folder (its newest whole checkpoint; verify: all of them) or one checkpoint");
   command->add_option("verb", o->verb, "inspect, verify, hash, reshard, export, import");
-  command->add_option(
-      "from", o->first,
-      "what is read: a run's folder or one checkpoint; import and inspect: also a .safetensors file, a folder that has one, "
-      "or the .index.json of its shards; import: also a .pt of torch.save");
+  command->add_option("from", o->first,
+                      "source: a run's folder or one checkpoint; import and inspect: also a .safetensors file, a folder that has one, "
+                      "or the .index.json of its shards; import: also a .pt file of torch.save");
   command->add_option("to", o->second,
-                      "what is made: reshard: a folder; export: a file; import: a run's folder, where a checkpoint is added");
+                      "destination: reshard: a folder; export: a file; import: a run's folder, which gets a new checkpoint");
   command->add_flag("--json", o->json, "inspect, verify: one JSON object");
   add_text(*command, "--shards", o->shards, "reshard: files of each kind with equal parts of each tensor; 0: whole tensors [0]");
-  command->add_flag("--everything", o->everything, "export: optimizer state and averages, too");
+  command->add_flag("--everything", o->everything, "export: also optimizer state and averages");
   add_text(*command, "--format", o->format,
            "export: safetensors, or torch: weights and optimizer state as torch.save writes them [safetensors]");
-  add_text(*command, "--map", o->map, "export, import: gpt2: weights have the names of Hugging Face's GPT-2 in the file");
-  add_text(*command, "--step", o->step, "import: of the checkpoint, where the file does not say it [0]");
+  add_text(*command, "--map", o->map, "export, import: gpt2: the file uses the weight names of Hugging Face's GPT-2");
+  add_text(*command, "--step", o->step, "import: step of the checkpoint, if the file does not have it [0]");
   return {command, [o] { return run_checkpoint(*o); }};
 }
 

@@ -7,7 +7,7 @@
 namespace cli {
 namespace {
 
-/// Is it a checkpoint's own files that the last call could not read? The disk that an export goes to may fail, too.
+/// Whether the last call failed on the checkpoint's own files. An export's destination may be on a failing disk, too.
 bool is_damage(st_status status, const std::string& folder) {
   if (status != ST_IO) return status == ST_CORRUPT;
   st_error_info info;
@@ -28,9 +28,9 @@ CheckpointFolder::CheckpointFolder(const std::string& path) : path_(path), conte
   std::error_code unknown;
   const std::filesystem::file_status found = std::filesystem::status(path, unknown);
   if (std::filesystem::symlink_status(path, unknown).type() == std::filesystem::file_type::not_found)
-    refuse("checkpoint: there is no folder ", path);
+    refuse("checkpoint: no such folder: ", path);
   if (std::filesystem::exists(found) && !std::filesystem::is_directory(found))
-    refuse("checkpoint: ", path, " is no folder; name a run's folder, or one checkpoint");
+    refuse("checkpoint: ", path, " is not a folder; name a run's folder, or one checkpoint");
   is_one_ = std::filesystem::exists(std::filesystem::symlink_status(std::filesystem::path(path) / "manifest.json", unknown));
   st_checkpoint_options options;
   ask(st_checkpoint_options_init(&options, sizeof options));
@@ -57,9 +57,9 @@ std::string CheckpointFolder::newest(const std::function<st_status(const char* n
     const st_status status = entry.problem.empty() ? call(key(entry.name)) : ST_CORRUPT;
     if (status == ST_OK) return entry.name;
     if (is_one_ || !is_damage(status, path_ + "/" + entry.name)) check_folder(status);
-    std::fprintf(stderr, "passed over %s: %s\n", entry.name.c_str(), entry.problem.empty() ? st_last_error() : entry.problem.c_str());
+    std::fprintf(stderr, "skipped %s: %s\n", entry.name.c_str(), entry.problem.empty() ? st_last_error() : entry.problem.c_str());
   }
-  throw Failure(kFailed, "checkpoint: none of those in " + path_ + " is whole");
+  throw Failure(kFailed, "checkpoint: no checkpoint in " + path_ + " is whole");
 }
 
 Json CheckpointFolder::manifest(const std::string& name) const {

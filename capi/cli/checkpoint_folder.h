@@ -1,4 +1,4 @@
-// A run's folder or one checkpoint, open to be read: beside a process that saves, without its lock.
+// A run's folder or one checkpoint, opened read-only: it takes no lock, so another process may save meanwhile.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 
 namespace cli {
 
-/// Of a call about checkpoints. Files that are not whole, and a disk that fails, are nobody's request: 3. Everything else is, a folder that
-/// another process saves to as well: 2.
+/// Checks the status of a checkpoint call. Damaged files and disk errors exit with 3; every other error, a folder that another process
+/// saves to included, exits with 2.
 void check_folder(st_status status);
 
 class CheckpointFolder {
@@ -23,15 +23,15 @@ class CheckpointFolder {
   st_checkpoint* handle() const { return checkpoint_.get(); }
 
   struct Entry {
-    std::string name, problem;  // why its manifest is no good; empty: it is good
+    std::string name, problem;  // why its manifest is invalid; empty if it is valid
     int64_t step = -1;
   };
-  /// Newest first. Throws Failure(kRefused) where there is none.
+  /// Newest first. Throws Failure(kRefused) if there are none.
   std::vector<Entry> entries() const;
-  /// The newest for which `call` is ST_OK; those whose files are damaged or cannot be read are passed over, and stderr says why. Throws
-  /// Failure: whatever else it is, and where there is no such one.
+  /// The newest checkpoint for which `call` returns ST_OK. Skips those whose files are damaged or unreadable, with the reason on stderr.
+  /// Throws Failure for any other error, and if no checkpoint is left.
   std::string newest(const std::function<st_status(const char* name)>& call) const;
-  /// What the calls take for an entry's name.
+  /// The name to pass to the C ABI for an entry.
   const char* key(const std::string& name) const { return is_one_ ? nullptr : name.c_str(); }
   /// st_checkpoint_inspect's.
   Json manifest(const std::string& name) const;

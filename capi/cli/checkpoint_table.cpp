@@ -12,7 +12,7 @@
 namespace cli {
 namespace {
 
-/// One line, which steers no terminal: names and texts are whoever's who wrote the files.
+/// One line without control characters: names and texts come from whoever wrote the files.
 std::string shown(const Json& value) {
   std::string text = value.is_string() ? value.get<std::string>() : value.dump();
   std::ranges::replace_if(
@@ -43,7 +43,7 @@ std::string training_text(const Json& training) {
   return text;
 }
 
-/// Those that differ from the recipe's defaults.
+/// The keys that differ from the recipe's defaults.
 std::string recipe_difference(const Json& recipe) {
   std::string text;
   for (const Json& key : Json::parse(cli::text(st_recipe_keys))) {
@@ -107,7 +107,7 @@ void print_weights(const Json& weights) {
   std::vector<TensorRow> rows;
   for (const Json& tensor : weights["tensors"])
     rows.push_back({shown(tensor["name"]), shown(tensor["dtype"]), tensor["shape"].dump(),
-                    tensor["readable"].get<bool>() ? "" : " not readable here, passed over",
+                    tensor["readable"].get<bool>() ? "" : " not readable here, skipped",
                     tensor["end"].get<int64_t>() - tensor["begin"].get<int64_t>()});
   const auto foreign = weights["foreign"].get<int64_t>();
   print_rows(rows, "", foreign == 0 ? "" : ", " + std::to_string(foreign) + " of them not readable here");

@@ -1,4 +1,4 @@
-// A checkpoint for people: what `scaletrain checkpoint inspect` prints.
+// Prints a checkpoint for people: the output of `scaletrain checkpoint inspect`.
 #pragma once
 
 #include <string>
@@ -7,10 +7,10 @@
 
 namespace cli {
 
-/// `manifest`: st_checkpoint_inspect's.
+/// `manifest`: from st_checkpoint_inspect.
 void print_checkpoint(const Json& manifest);
 
-/// Of st_weights_inspect's answer: files with their metadata, and all tensors.
+/// `weights`: from st_weights_inspect. Prints the files with their metadata, and all tensors.
 void print_weights(const Json& weights);
 
 }  // namespace cli

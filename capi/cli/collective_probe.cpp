@@ -21,7 +21,7 @@
 namespace cli {
 namespace {
 
-/// Small whole numbers times 2^-60: their sums are exact, and have room to grow.
+/// Small whole numbers times 2^-60: their sums are exact and have room to grow.
 float drawn(uint64_t seed, int rank, int64_t element) {
   uint64_t x = seed * 0x9E3779B97F4A7C15U + static_cast<uint64_t>(rank) * 0xD1B54A32D192ED03U + static_cast<uint64_t>(element);
   x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9U;
@@ -38,12 +38,12 @@ class CollectiveProbe {
     elements_ = elements;
     begin_ = calls_.share_begin(elements, calls_.rank());
     end_ = calls_.share_begin(elements, calls_.rank() + 1);
-    // An all_reduce in place grows by the number of ranks with each call: values are drawn anew before they leave what f32 can hold.
+    // Each in-place all_reduce multiplies the values by the number of ranks: draw new ones before f32 overflows.
     const int64_t most = exchange == Exchange::all_reduce ? 150 / std::bit_width(static_cast<unsigned>(calls_.size())) : count + 1;
     std::vector<double> seconds;
     for (int64_t left = count; left > 0; ++seed) {
       draw(seed);
-      call();  // not timed: behind it the ranks are together
+      call();  // not timed: brings the ranks together
       const int64_t timed = std::min(left, most - 1);
       for (int64_t i = 0; i < timed; ++i) {
         const double start = seconds_now();
@@ -78,7 +78,7 @@ class CollectiveProbe {
     return sum;
   }
 
-  /// Tolerance: each call behind the first multiplies by the number of ranks, and may round, in an order that is the caller's.
+  /// Tolerance: each call after the first multiplies by the number of ranks and may round, in an order that the caller chooses.
   void check(uint64_t seed, int64_t count) const {
     const bool is_whole = exchange_ != Exchange::reduce_scatter;
     const std::vector<float>& results = exchange_ == Exchange::all_reduce ? from_ : to_;
@@ -103,7 +103,7 @@ class CollectiveProbe {
   std::vector<float> from_, to_;
 };
 
-/// The order's answer, without the rank.
+/// The answer to an order, without the rank.
 std::string answer(CollectiveProbe& probe, const CollectiveCalls& calls, const std::string& order) {
   std::istringstream words(order);
   std::string name;
@@ -133,7 +133,7 @@ void serve_collectives(CollectiveCalls& calls, const std::string& folder) {
   const int answers = open(answer_pipe(folder).c_str(), O_WRONLY | O_CLOEXEC);
   if (!orders || answers < 0) throw std::runtime_error("cannot open the pipes in " + folder);
   const auto tell = [&](const std::string& words) {
-    const std::string line = std::to_string(calls.rank()) + " " + words.substr(0, 1000) + "\n";  // short enough to be written at once
+    const std::string line = std::to_string(calls.rank()) + " " + words.substr(0, 1000) + "\n";  // short enough for one atomic write
     return ::write(answers, line.data(), line.size()) == static_cast<ssize_t>(line.size());
   };
   CollectiveProbe probe(calls);

@@ -1,5 +1,5 @@
-// One rank of a benchmark of collectives: the same orders, clock and checks whoever makes the calls, so that peers can be compared. Knows
-// nothing of this library: the peers' programs (tests/bench/collective_gloo.cpp, collective_openmpi.cpp) are made from it, too.
+// One rank of a benchmark of collectives. Orders, clock and checks are the same for every implementation, so peers are comparable.
+// Independent of this library: the peers' programs (tests/bench/collective_gloo.cpp, collective_openmpi.cpp) are built from it, too.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace cli {
 enum class Exchange { all_reduce, reduce_scatter, all_gather };
 inline constexpr const char* kExchanges[] = {"all_reduce", "reduce_scatter", "all_gather"};  // by number
 
-/// Of f32, summed. A rank's share of so many elements is [share_begin(rank), share_begin(rank + 1)).
+/// Sums of f32. Rank r owns the elements [share_begin(r), share_begin(r + 1)).
 class CollectiveCalls {
  public:
   CollectiveCalls(int rank, int size) : rank_(rank), size_(size) {}
@@ -35,14 +35,17 @@ class CollectiveCalls {
   int rank_, size_;
 };
 
-/// Seconds of a call, over those of one order.
+/// Seconds per call over the calls of one order.
 struct CallTimes {
   double median = 0, p10 = 0, p90 = 0;
 };
 
-/// Does what comes from `folder`/order.<rank>, "all_reduce ELEMENTS CALLS SEED" a line, and answers each in `folder`/answers: the rank, and
-/// "times MEDIAN P10 P90", "none" where it has no such collective, or "error WHY", which ends it. Waits for orders without using a core.
-/// Returns when nobody is left to give orders.
+/// Reads orders from `folder`/order.<rank>, one line each: "all_reduce ELEMENTS CALLS SEED". Writes one answer for each to
+/// `folder`/answers: the rank, then
+/// - "times MEDIAN P10 P90",
+/// - "none" if there is no such collective,
+/// - "error WHY", after which it ends.
+/// Sleeps while it waits for orders. Returns when the writer has closed the pipe.
 void serve_collectives(CollectiveCalls& calls, const std::string& folder);
 
 std::string order_pipe(const std::string& folder, int rank);

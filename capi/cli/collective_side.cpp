@@ -18,11 +18,11 @@
 namespace cli {
 namespace {
 
-constexpr double kAnswerSeconds = 120;  // 64 MiB take a rank some seconds at most, on a machine that others use too
+constexpr double kAnswerSeconds = 120;  // 64 MiB take a rank a few seconds at most, on a busy machine
 constexpr double kEndSeconds = 5;
 
 int make_pipe(const std::string& path) {
-  // For both directions: opening does not wait for the other end, nor does it come to an end while that is not there yet.
+  // O_RDWR: opening does not wait for the other end, and there is no end of file before the other end opens.
   const int pipe = mkfifo(path.c_str(), 0600) == 0 ? open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK) : -1;
   if (pipe < 0) throw std::runtime_error("cannot make the pipe " + path);
   return pipe;
@@ -60,7 +60,7 @@ void CollectiveSide::start(const Program& program) {
   _exit(127);
 }
 
-/// Without orders to come the ranks end. Where one has failed, others may wait for it, or for a pipe: they are told.
+/// Ranks end when their orders' pipes close. If one has failed, others may wait for it or for a pipe: they get SIGTERM.
 void CollectiveSide::end() {
   for (const int pipe : orders_) close(pipe);
   if (answers_ >= 0) close(answers_);
@@ -79,7 +79,7 @@ std::optional<CallTimes> CollectiveSide::measure(Exchange exchange, int64_t elem
   std::ostringstream order;
   order << kExchanges[static_cast<size_t>(exchange)] << ' ' << elements << ' ' << calls << ' ' << seed << '\n';
   for (const int pipe : orders_)
-    if (::write(pipe, order.str().data(), order.str().size()) < 0) throw std::runtime_error("cannot give it an order");
+    if (::write(pipe, order.str().data(), order.str().size()) < 0) throw std::runtime_error("cannot send it an order");
   CallTimes slowest;
   bool has_it = true;
   for (int answers = 0; answers < ranks_; ++answers) {
@@ -97,7 +97,7 @@ std::optional<CallTimes> CollectiveSide::measure(Exchange exchange, int64_t elem
 }
 
 std::string CollectiveSide::next_answer() {
-  has_failed_ = true;  // unless it answers
+  has_failed_ = true;  // cleared when it answers
   const double deadline = seconds_now() + kAnswerSeconds;
   while (true) {
     if (const size_t end = read_.find('\n'); end != std::string::npos) {
@@ -120,14 +120,14 @@ std::string CollectiveSide::next_answer() {
 void CollectiveSide::look_for_ended() const {
   for (const pid_t child : children_) {
     siginfo_t ended{};
-    // It stays to be waited for.
+    // WNOWAIT: the child stays to be reaped later.
     if (waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOHANG | WNOWAIT) != 0 || ended.si_pid == 0) continue;
     throw std::runtime_error((ended.si_code == CLD_EXITED ? "it ended with status " : "it ended by signal ") +
                              std::to_string(ended.si_status) + " without an answer" + last_words());
   }
 }
 
-/// What its programs have written last.
+/// The last lines that its programs have written.
 std::string CollectiveSide::last_words() const {
   std::ifstream log(folder_.path / "log");
   std::string last;

@@ -26,9 +26,9 @@ pollfd Console::wish(int stream) const {
 }
 
 void Console::write_some(int stream) {
-  if (wish(stream).fd < 0) return;  // the other stream has begun a line since poll was asked
+  if (wish(stream).fd < 0) return;  // the other stream has begun a line since poll()
   Queue& queue = queues_[stream];
-  // A pipe that poll calls writable takes so much without waiting, and in one piece beside what others write to it.
+  // If poll reports a pipe as writable, it takes this many bytes without blocking, and atomically.
   std::string_view chunk = std::string_view(queue.bytes).substr(queue.begin, PIPE_BUF);
   if (const size_t end = chunk.rfind('\n'); end != std::string_view::npos) chunk = chunk.substr(0, end + 1);
   const ssize_t written = ::write(descriptor_of(stream), chunk.data(), chunk.size());

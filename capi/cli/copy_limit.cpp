@@ -9,7 +9,7 @@
 namespace cli {
 namespace {
 
-constexpr double kCopySeconds = 2e-3;  // at least, of a measurement
+constexpr double kCopySeconds = 2e-3;  // minimum length of a measurement
 
 }  // namespace
 
@@ -23,7 +23,7 @@ double CopyLimit::measure() {
     int64_t copies = 0;
     for (; copies == 0 || seconds_now() < start + kCopySeconds; ++copies) {
       std::memcpy(to_[thread].data(), from_[thread].data(), static_cast<size_t>(bytes_));
-      asm volatile("" ::"r"(to_[thread].data()) : "memory");  // read, as far as the compiler knows
+      asm volatile("" ::"r"(to_[thread].data()) : "memory");  // makes the compiler assume that it is read
     }
     rates[thread] = static_cast<double>(copies * bytes_) / (seconds_now() - start);
   };

@@ -1,4 +1,4 @@
-// What memory gives to ranks that only copy.
+// Memory bandwidth of ranks that only copy.
 #pragma once
 
 #include <cstdint>
@@ -8,9 +8,9 @@ namespace cli {
 
 class CopyLimit {
  public:
-  /// `threads` threads at once, each with two arrays of its own.
+  /// `threads` threads copy at once, each between two arrays of its own.
   CopyLimit(int64_t bytes, int threads);
-  /// Bytes a second that the slowest of them copies.
+  /// Bytes per second copied by the slowest thread.
   double measure();
 
  private:

@@ -10,7 +10,7 @@
 namespace cli {
 
 CorePeak::CorePeak(const PeakLoop& loop, int threads) : threads_(std::max(1, threads)), loop_(loop) {
-  seconds_of(turns_);  // wakes the units
+  seconds_of(turns_);  // warms up the units
   turns_ = std::max(turns_, static_cast<long>(static_cast<double>(turns_) * 0.02 / seconds_of(turns_)));
 }
 
@@ -31,7 +31,7 @@ double CorePeak::seconds_of(long turns) const {
   for (int t = 1; t < threads_; ++t) others.emplace_back(work, t);
   work(0);
   for (std::thread& other : others) other.join();
-  // The mean of the threads' own times: the last one to end runs its tail alone, at another clock.
+  // The mean of the threads' own times: the last thread runs its tail alone, at another clock frequency.
   double sum = 0;
   for (const double s : seconds) sum += s;
   return sum / threads_;

@@ -1,4 +1,4 @@
-// When to end a run whose validation loss has stopped falling (Prechelt 1998, "Early stopping - but when?").
+// Ends a run whose validation loss has stopped falling (Prechelt 1998, "Early stopping - but when?").
 #pragma once
 
 #include <cstdint>
@@ -8,10 +8,10 @@ namespace cli {
 
 class EarlyStopping {
  public:
-  /// patience: evaluations in a row without an improvement, 0 for never; min_delta: an improvement is more than this below the best.
+  /// patience: evaluations in a row without an improvement, 0 for never. min_delta: an improvement must be more than this below the best.
   EarlyStopping(int64_t patience, double min_delta) : patience_(patience), min_delta_(min_delta) {}
 
-  /// Counts an evaluation, in the order of steps; true when the run should end. NaN is no improvement.
+  /// Counts an evaluation, in step order; true if the run should end. NaN is no improvement.
   bool ends_after(double loss) {
     const bool better = loss < best_ - min_delta_;
     waited_ = better ? 0 : waited_ + 1;
@@ -19,14 +19,15 @@ class EarlyStopping {
     return patience_ > 0 && waited_ >= patience_;
   }
 
-  /// Goes on as one that had counted so far.
+  /// Restores the state of a resumed run.
   void go_on(double best, int64_t waited) {
     best_ = best;
     waited_ = waited;
   }
 
   bool is_on() const { return patience_ > 0; }
-  /// Whether a run of so many evaluations has one that could end it: behind the first, which is an improvement, and before the last.
+  /// Whether a run with this many evaluations has one that can end it early: the first is always an improvement, and the last ends the run
+  /// anyway.
   bool can_end(int64_t evaluations) const { return patience_ > 0 && patience_ <= evaluations - 2; }
   int64_t waited() const { return waited_; }
   double best() const { return best_; }

@@ -1,4 +1,4 @@
-// After which steps a run evaluates.
+// The steps after which a run evaluates.
 #pragma once
 
 #include <cstdint>
@@ -6,8 +6,8 @@
 
 namespace cli {
 
-/// In ascending order; 0 is before the first step, `steps` the end. Before training and then every tenth of it, but so seldom that all
-/// evaluations together read no more rows than training does (so they add at most about a third to its time); at least at the end.
+/// In ascending order; 0 is before the first step, `steps` the end. Evaluates before training and after each tenth of it, less often if all
+/// evaluations together would read more rows than training does (so they add at most about a third to its time); at least at the end.
 std::vector<int64_t> evaluation_steps(int64_t steps, int64_t rows_per_step, int64_t validation_rows);
 
 }  // namespace cli

@@ -1,4 +1,4 @@
-// How a command ends badly: one line on stderr and an exit status.
+// How a command fails: one line on stderr and an exit status.
 #pragma once
 
 #include <scaletrain/scaletrain.h>
@@ -25,16 +25,17 @@ template <class... Parts>
   throw Failure(kRefused, out.str());
 }
 
-/// A call made before anything runs: most of what can be wrong is the request.
+/// Checks a call made before the run starts: most errors there are the request's.
 inline void ask(st_status status) {
   if (status == ST_OK) return;
   const bool is_defect = status == ST_INTERNAL || status == ST_INVALID_HANDLE || status == ST_WRONG_STATE || status == ST_BUSY;
-  // What other ranks did, or did not: the same request may work next time.
+  // Caused by other ranks: the same request may succeed next time.
   const bool is_of_others = status == ST_RANK_FAILED || status == ST_TIMEOUT || status == ST_CANCELLED;
   throw Failure(is_defect || is_of_others ? kFailed : kRefused, st_last_error());
 }
 
-/// A call while training: only what the request named (an id outside the vocabulary, a token file that is not true) is still its fault.
+/// Checks a call made while training: only errors in what the request named (an id outside the vocabulary, an inconsistent token file)
+/// count as the request's.
 inline void run(st_status status) {
   if (status == ST_OK) return;
   throw Failure(status == ST_INVALID_ARGUMENT || status == ST_CORRUPT ? kRefused : kFailed, st_last_error());

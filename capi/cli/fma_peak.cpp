@@ -1,5 +1,5 @@
-// acc = acc * m + a in twelve accumulators: latency 4 times two units needs eight chains, twelve leave room for hiccups. Each has a name:
-// GCC 12 puts an array of vectors on the stack, and the "peak" comes out at half. The disassembly shows twelve vfmadd a turn and no store.
+// acc = acc * m + a in twelve accumulators: latency 4 times two units needs eight chains, twelve leave a margin. Each has a name: GCC 12
+// puts an array of vectors on the stack, which halves the "peak". The disassembly shows twelve vfmadd per turn and no store.
 #include "fma_peak.h"
 
 #if defined(__x86_64__)
@@ -13,7 +13,7 @@ namespace {
 #define ST_TWELVE(X) X(a) X(b) X(c) X(d) X(e) X(f) X(g) X(h) X(i) X(j) X(k) X(l)
 // clang-format on
 constexpr double kAccumulators = 12;
-constexpr float kFactor = 0.999f, kAddend = 1e-3f;  // tends to 1: no overflow, no denormals
+constexpr float kFactor = 0.999f, kAddend = 1e-3f;  // converges to 1: no overflow, no denormals
 
 #if defined(__x86_64__)
 __attribute__((target("avx512f"))) double loop_avx512(long turns) {

@@ -1,4 +1,4 @@
-// What this machine's cores can multiply and add right now: the limit that a step is measured against.
+// The peak multiply-add throughput of this machine's cores, measured now: the limit that a step is compared with.
 #pragma once
 
 #include "core_peak.h"

@@ -7,9 +7,9 @@
 namespace cli {
 namespace {
 
-constexpr double kSample = 2e-3;  // seconds that a sample lasts at least
+constexpr double kSample = 2e-3;  // minimum seconds of a sample
 constexpr int kTries = 3;
-constexpr double kLarge = 2e9;  // FLOP, ten milliseconds: waking up is nothing beside it
+constexpr double kLarge = 2e9;  // FLOP, ten milliseconds: the wake-up is negligible
 
 }  // namespace
 
@@ -27,7 +27,7 @@ double GemmSampler::seconds(uint64_t seed, bool packed) {
   operands_.draw(seed);
   if (packed) engine_.pack();
   const int64_t times = repeats_[packed ? 1 : 0];
-  // The steady state counts, not the threads' waking up, nor the clock of what went before.
+  // Measure the steady state, without the threads' wake-up or the clock frequency of the work before.
   if (flops_of(operands_.shape()) < kLarge) repeat(times, packed);
   return repeat(times, packed) / static_cast<double>(times);
 }
@@ -44,11 +44,11 @@ double GemmSampler::repeat(int64_t times, bool packed) {
 }
 
 int64_t GemmSampler::repeats_for(bool packed) {
-  engine_.multiply(packed);  // the first call of a library makes its threads and its code
+  engine_.multiply(packed);  // a library's first call creates its threads and code
   if (flops_of(operands_.shape()) >= kLarge) return 1;
   for (int64_t times = 1;;) {
     double took = repeat(times, packed);
-    for (int i = 1; i < kTries && took < 100 * kSample; ++i) took = std::min(took, repeat(times, packed));  // others run here, too
+    for (int i = 1; i < kTries && took < 100 * kSample; ++i) took = std::min(took, repeat(times, packed));  // the machine may be busy
     if (took >= kSample) return times;
     times = std::max(times + 1, static_cast<int64_t>(std::min(10., 1.2 * kSample / std::max(took, 1e-7)) * static_cast<double>(times)));
   }

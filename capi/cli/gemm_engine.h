@@ -1,4 +1,4 @@
-// A side of `bench gemm`, and how a sample of its speed is taken: the same way whichever side it is.
+// One side of `bench gemm`, and how its speed is sampled: the same way for every side.
 #pragma once
 
 #include <stdexcept>
@@ -18,28 +18,29 @@ class GemmEngine {
   GemmEngine(const GemmEngine&) = delete;
   GemmEngine& operator=(const GemmEngine&) = delete;
 
-  /// Plans for products of these arrays, which outlive the plans and change their values. False: it has no product of such elements.
-  /// Throws when it cannot.
+  /// Plans products of these arrays, which outlive the plans; their values change. Returns false if the engine does not support the element
+  /// type. Throws on other errors.
   virtual bool open(const GemmOperands& operands) = 0;
-  /// Whether it multiplies the elements last opened with a B packed beforehand.
+  /// Whether it supports a prepacked B for the elements opened last.
   virtual bool packs() const = 0;
-  /// B as it is now.
+  /// Packs B's current values.
   virtual void pack() = 0;
-  /// C = A B, with the packed B or the plain one.
+  /// C = A B, with the packed or the plain B.
   virtual void multiply(bool packed) = 0;
 };
 
 class GemmSampler {
  public:
-  /// Both outlive it. Plans, and finds out how often a sample repeats the product so that the clock can see it.
+  /// Both outlive it. Plans the product and finds how often a sample must repeat it for the clock to resolve it.
   GemmSampler(GemmEngine& engine, GemmOperands& operands);
 
-  /// False: there is no sample to take.
+  /// False if the engine does not support these elements.
   bool multiplies() const { return multiplies_; }
   bool packs() const { return multiplies_ && engine_.packs(); }
-  /// Seconds of one product, of operands drawn for `seed`.
+  /// Seconds per product, with operands drawn for `seed`.
   double seconds(uint64_t seed, bool packed);
-  /// Looks at the product that seconds() made: afterwards, so that a loop of the peak can run straight behind it. Throws WrongProduct.
+  /// Checks the result of the last seconds(). Separate, so that the caller can run the peak's loop right after the product. Throws
+  /// WrongProduct.
   void check(uint64_t seed, bool packed) const;
 
  private:

@@ -15,7 +15,7 @@
 namespace cli {
 namespace {
 
-constexpr double kCheckEverything = 1 << 21;  // multiply-adds, some milliseconds
+constexpr double kCheckEverything = 1 << 21;  // multiply-adds, a few milliseconds
 constexpr int kCheckedRows = 8, kCheckedColumns = 24;
 
 uint64_t scramble(uint64_t x) {  // splitmix64, Vigna
@@ -34,7 +34,7 @@ struct Fp16 {
   uint16_t bits;
 };
 
-/// To the nearest, ties to even: the last bit that stays decides.
+/// Rounds to nearest, ties to even: the lowest kept bit decides.
 uint32_t rounded_shift(uint32_t bits, int by) { return (bits + (1U << (by - 1)) - 1 + ((bits >> by) & 1)) >> by; }
 
 template <class Value>
@@ -44,7 +44,7 @@ Value element_of(float x) {
     return {static_cast<uint16_t>(rounded_shift(bits, 16))};
   } else if constexpr (std::is_same_v<Value, Fp16>) {
     const uint32_t size = bits & 0x7FFFFFFF, sign = bits >> 31 << 15;
-    if (size < 0x38800000) return {static_cast<uint16_t>(sign)};  // one in 16,384 is a denormal: it may as well be 0
+    if (size < 0x38800000) return {static_cast<uint16_t>(sign)};  // one value in 16,384 is a denormal: use 0
     return {static_cast<uint16_t>(sign | (rounded_shift(size, 13) - (112U << 10)))};
   } else {
     return x;
@@ -67,7 +67,7 @@ void draw_into(Value* values, int64_t count, uint64_t seed) {
   if (count % 2 == 1) values[count - 1] = element_of<Value>(symmetric(scramble(seed - 1)));
 }
 
-/// The first and the last, and others by chance.
+/// The first, the last, and random others.
 std::vector<int64_t> some_of(int64_t size, int count, std::mt19937_64& random) {
   std::vector<int64_t> chosen = {0, size - 1};
   while (std::ssize(chosen) < count) chosen.push_back(static_cast<int64_t>(random() % static_cast<uint64_t>(size)));
@@ -132,7 +132,7 @@ std::string GemmOperands::difference_at(const std::vector<int64_t>& rows, const 
     double products = 0, squares = 0;
   };
   std::vector<Sum> sums(rows.size() * columns.size());
-  for (int64_t p = 0; p < shape_.k; ++p) {  // outside, so that each element of B comes from memory once
+  for (int64_t p = 0; p < shape_.k; ++p) {  // the outer loop, so that each element of B is read from memory once
     Sum* sum = sums.data();
     for (const int64_t i : rows)
       for (const int64_t j : columns) {
@@ -141,16 +141,16 @@ std::string GemmOperands::difference_at(const std::vector<int64_t>& rows, const 
         ++sum;
       }
   }
-  // Terms of random sign: each rounding is of a partial sum of about sqrt(squares), and k of them add up as sqrt(k), whatever their order.
-  // Sixteen times that is out of reach of rounding, and a term that is missing is beyond it up to k of about 50,000. Elements of 16 bits
-  // are taken as they were rounded: their products are exact in fp32, and the sums are fp32's.
+  // Terms have random signs: each rounding is of a partial sum of about sqrt(squares), and k of them add up as sqrt(k), in any order.
+  // Rounding cannot reach sixteen times that, and a missing term exceeds it up to k of about 50,000. 16-bit elements are compared as
+  // rounded: their products are exact in fp32, and the sums are fp32.
   const Sum* sum = sums.data();
   for (const int64_t i : rows)
     for (const int64_t j : columns) {
       const double got = double(c()[i * shape_.n + j]), allowed = 16 * std::sqrt(double(shape_.k) * sum->squares) * 0x1p-24;
       if (std::abs(got - sum->products) > allowed) {
         char text[128];
-        std::snprintf(text, sizeof text, "C[%lld,%lld] is %.9g, in double precision it is %.9g", (long long)i, (long long)j, got,
+        std::snprintf(text, sizeof text, "C[%lld,%lld] is %.9g, but %.9g in double precision", (long long)i, (long long)j, got,
                       sum->products);
         return text;
       }

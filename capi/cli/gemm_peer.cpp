@@ -18,7 +18,7 @@
 
 namespace cli {
 
-// Between a process and its fork: raw structs will do.
+// Exchanged between a process and its fork, so raw structs suffice.
 struct GemmPeer::Request {
   enum What { to_open, to_sample, to_check } what;
   bool packed;
@@ -45,7 +45,7 @@ bool receive_all(int channel, Message& message) {
   return recv(channel, &message, sizeof message, MSG_WAITALL) == ssize_t{sizeof message};
 }
 
-/// For libraries that take as many threads as there are cores: as many cores as threads.
+/// For libraries that start one thread per core: limits the cores to the number of threads.
 void limit_cores(int64_t threads) {
   cpu_set_t cores;
   if (sched_getaffinity(0, sizeof cores, &cores) != 0) return;
@@ -61,7 +61,7 @@ std::unique_ptr<GemmEngine> load(const std::string& name, int64_t threads) {
   if (name.starts_with("openblas")) return std::make_unique<CblasGemm>("openblas", threads);
   if (!name.starts_with("onednn")) return std::make_unique<CblasGemm>(name, threads);
   limit_cores(threads);
-  // The wheel's engine is SYCL's, whose device for this processor is another library of the wheel.
+  // The wheel's engine is SYCL's; its CPU device is another library of the wheel.
   if (const auto tree = source_tree()) setenv("OCL_ICD_FILENAMES", (*tree / ".venv/lib/libintelocl.so").c_str(), 0);
   return std::make_unique<OnednnGemm>(name == "onednn-openmp");
 }
@@ -77,7 +77,7 @@ GemmPeer::GemmPeer(std::string name, int64_t threads) : name_(std::move(name)) {
   if (child_ == 0) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);  // a stopped process would outlive us
     if (getppid() != parent) _exit(0);
-    setpgid(0, 0);  // or, where who started us goes, the system ends a group that has stopped members
+    setpgid(0, 0);  // else the system ends a group with stopped members when the parent of our process goes
     close(ends[0]);
     serve(name_, threads, ends[1]);
   }
@@ -141,7 +141,7 @@ void GemmPeer::serve(const std::string& name, int64_t threads, int channel) {
     std::unique_ptr<GemmSampler> sampler;
     for (Request request; receive_all(channel, request);) {
       if (request.what == Request::to_open) {
-        operands.reset();  // before the next ones
+        operands.reset();  // free them before the next allocation
         operands = std::make_unique<GemmOperands>(request.shape);
         sampler = std::make_unique<GemmSampler>(*engine, *operands);
         reply(Answer::done, {sampler->multiplies(), sampler->packs()}, 0, "");
@@ -157,7 +157,7 @@ void GemmPeer::serve(const std::string& name, int64_t threads, int channel) {
   } catch (const std::exception& error) {
     reply(Answer::failed, {}, 0, error.what());
   }
-  _exit(0);  // not through the parent's destructors and buffers
+  _exit(0);  // skip the parent's destructors and buffers
 }
 
 }  // namespace cli

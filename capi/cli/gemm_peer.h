@@ -1,6 +1,6 @@
-// A library as the opponent of `bench gemm`, in a process of its own that works only when it is asked. So its symbols and its threads'
-// runtime do not meet those of other libraries, OPENBLAS_CORETYPE is read anew, and it keeps its own waiting manners, the fastest for it:
-// while others are measured the whole process is stopped, and nothing of it spins on their cores.
+// A library as a peer in `bench gemm`, in a process of its own that works only on request. So its symbols and threading runtime do not
+// clash with those of other libraries, and OPENBLAS_CORETYPE is read again. The peer keeps its own way of waiting, the fastest for it:
+// while others are measured the whole process is stopped, so its threads do not spin on their cores.
 #pragma once
 
 #include <sys/types.h>
@@ -15,12 +15,13 @@ namespace cli {
 
 class GemmPeer {
  public:
-  /// The process or the library failed, or is not there; what() is the reason. A wrong product is a Failure instead.
+  /// The process or the library failed or is missing; what() has the reason. A wrong product is a Failure instead.
   struct Gone : std::runtime_error {
     using std::runtime_error::runtime_error;
   };
 
-  /// `name`: openblas, openblas-haswell, blis, mkl, onednn or onednn-openmp. Forks: no thread of this process may run yet. Throws Gone.
+  /// `name`: openblas, openblas-haswell, blis, mkl, onednn or onednn-openmp. Forks, so this process must not have started threads yet.
+  /// Throws Gone.
   GemmPeer(std::string name, int64_t threads);
   ~GemmPeer();
   GemmPeer(const GemmPeer&) = delete;
@@ -31,9 +32,9 @@ class GemmPeer {
   struct Can {
     bool multiply, pack;
   };
-  /// Prepares for a shape. Returns whether it has products of such elements, and with a packed B.
+  /// Prepares for a shape. Returns whether the peer supports its element type, and a packed B.
   Can open(const GemmShape& shape);
-  /// GemmSampler::seconds() and check() over there.
+  /// GemmSampler::seconds() and check(), run in the peer.
   double seconds(uint64_t seed, bool packed);
   void check(uint64_t seed, bool packed);
 

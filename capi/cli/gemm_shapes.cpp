@@ -8,7 +8,7 @@ namespace {
 constexpr GemmShape plain(int64_t m, int64_t n, int64_t k) { return {m, n, k}; }
 constexpr GemmShape square(int64_t size) { return {size, size, size}; }
 
-// A linear layer's three products in a training step, for a weight [in, out]: Y = X W, dX = dY W', dW = X' dY.
+// The three products of a linear layer in a training step, for a weight [in, out]: Y = X W, dX = dY W', dW = X' dY.
 constexpr GemmShape forward(int64_t tokens, int64_t in, int64_t out) { return {tokens, out, in}; }
 constexpr GemmShape dgrad(int64_t tokens, int64_t in, int64_t out) { return {tokens, in, out, false, true}; }
 constexpr GemmShape wgrad(int64_t tokens, int64_t in, int64_t out) { return {in, out, tokens, true, false}; }
@@ -28,7 +28,7 @@ constexpr GemmShape both(GemmShape shape) {
   return shape;
 }
 
-// Fixed before tuning; none is dropped. GPT-2 124M is 768 wide, 1.5B is 1600 wide.
+// Fixed before any tuning; none is dropped. GPT-2 124M has width 768, 1.5B has 1600.
 // clang-format off
 constexpr GemmShape kUsualGemms[] = {
     square(16), square(32), square(64), square(128), square(256), both(square(512)), both(square(1024)), both(square(2048)), square(4096),
@@ -117,12 +117,12 @@ std::span<const GemmShape> more_gemm_shapes(Element element) {
 
 GemmShape gemm_shape_of(const std::string& text) {
   const size_t first = text.find('x'), second = text.find('x', first == std::string::npos ? first : first + 1);
-  if (second == std::string::npos) refuse("--shape is \"", text, "\"; give MxNxK, as 512x3072x768");
+  if (second == std::string::npos) refuse("--shape is \"", text, "\"; give MxNxK, such as 512x3072x768");
   GemmShape shape{whole_number("--shape", text.substr(0, first)), whole_number("--shape", text.substr(first + 1, second - first - 1)),
                   whole_number("--shape", text.substr(second + 1))};
   constexpr int64_t kMost = 65536;
   for (const int64_t size : {shape.m, shape.n, shape.k})
-    if (size < 1 || size > kMost) refuse("--shape is \"", text, "\"; sizes are 1 to ", kMost);
+    if (size < 1 || size > kMost) refuse("--shape is \"", text, "\"; each size must be 1 to ", kMost);
   shape.packed = true;
   return shape;
 }

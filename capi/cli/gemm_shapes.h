@@ -1,4 +1,4 @@
-// The matrix products that `bench gemm` measures: C [m, n] = A [m, k] B [k, n], row-major, a transposed operand lying as its transpose.
+// The matrix products that `bench gemm` measures: C [m, n] = A [m, k] B [k, n], row-major. A transposed operand is stored as its transpose.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@ const char* name_of(Element element);
 struct GemmShape {
   int64_t m, n, k;
   bool transposed_a = false, transposed_b = false;
-  bool plain = true;    // measured with B as it lies
-  bool packed = false;  // measured with B packed beforehand: a layer's weight, which many products use
+  bool plain = true;    // measured with B as stored
+  bool packed = false;  // measured with B prepacked: a layer's weight, used by many products
   Element element = Element::fp32;
 };
 
@@ -23,12 +23,12 @@ std::string name_of(const GemmShape& shape, bool packed);
 
 inline double flops_of(const GemmShape& s) { return 2 * double(s.m) * double(s.n) * double(s.k); }
 
-/// At most 40 products, a plain and a packed one being two, with some of every kind; and those that --shapes all adds. Products of 16 bits
-/// have lists of their own: bf16's and fp16's are the same. The element is for the caller to set.
+/// At most 40 products (plain and packed count separately) that cover every kind; and the ones that --shapes all adds. bf16 and fp16 share
+/// a list. The caller sets the element.
 std::span<const GemmShape> usual_gemm_shapes(Element element);
 std::span<const GemmShape> more_gemm_shapes(Element element);
 
-/// MxNxK of --shape, plain and packed.
+/// Parses MxNxK of --shape; measured plain and packed.
 GemmShape gemm_shape_of(const std::string& text);
 
 }  // namespace cli

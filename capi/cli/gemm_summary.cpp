@@ -14,8 +14,8 @@ constexpr double kBlasFloor = 1.10, kWorstFloor = 0.97, kScalingGoal = 1.9;
 
 bool is_square(const GemmShape& s) { return s.m == s.n && s.n == s.k; }
 
-/// Shares of the peak that issue 5 asks for, one thread. Of 16 bits it counts the faster of vdpbf16ps and the FMA, since the kernels are
-/// free to widen; tiles (AMX) are told beside it.
+/// Fractions of the one-thread peak that are the project's goals. 16-bit types compare with the faster of vdpbf16ps and the FMA, since the
+/// kernels may widen; the fraction of the tiles' (AMX) peak is reported in addition.
 struct Class {
   const char* name;
   bool (*holds)(const GemmShape& shape, bool packed);
@@ -28,7 +28,7 @@ constexpr Class kClasses[] = {
     {"packed, 8 rows", [](const GemmShape& s, bool packed) { return packed && s.m == 8; }, 0.92, 0},
 };
 
-/// Of the fp32 units: the FMA, or vdpbf16ps where that is faster.
+/// Fraction of the vector units' peak: the FMA's, or vdpbf16ps's if that is faster.
 std::vector<double> vector_fraction(const BenchRow& row) {
   if (row.fractions.empty()) return row.fraction;
   std::vector<double> least = row.fractions.at("fma");
@@ -95,7 +95,7 @@ void GemmSummary::beside_peers(const Rows& rows, Element element, Json& summary)
   summary["worst"] = {{"name", worst_name}, {"peer", worst.second}, {"ratio", worst.first}, {"floor", kWorstFloor}};
 }
 
-/// {} when no row is of the class; "amx" where its peak was measured.
+/// {} if no row is in the class; "amx" only if its peak was measured.
 Json GemmSummary::share_of(const Rows& rows, bool (*holds)(const GemmShape&, bool)) {
   std::vector<double> shares, of_tiles;
   std::string least;
@@ -131,7 +131,7 @@ Json GemmSummary::scaling_of(const Rows& rows) {
 
 std::string GemmSummary::text() const {
   std::string all;
-  const Json summaries = json();  // named: a temporary would be gone before its items
+  const Json summaries = json();  // named: a temporary would be destroyed before its items are read
   for (const auto& [element, summary] : summaries.items())
     all += element + ", " + std::to_string(summary["rows"].get<int64_t>()) + " products:\n" + lines_of(summary);
   return all;
@@ -149,7 +149,7 @@ std::string GemmSummary::lines_of(const Json& s) {
   }
   if (s.contains("best")) {
     const Json& worst = s["worst"];
-    all += line("  own / the best of all: %.3f x\n  worst: %s, %.3f x %s (floor %.2f)\n", number(s["best"], "geomean"),
+    all += line("  own / the best of all: %.3f x\n  worst: %s, %.3f x %s (minimum %.2f)\n", number(s["best"], "geomean"),
                 name(worst, "name").c_str(), number(worst, "ratio"), name(worst, "peer").c_str(), kWorstFloor);
   }
   if (s.contains("peak"))

@@ -1,5 +1,5 @@
-// What `bench gemm` says at its end, for each element by itself: own beside the peers, and the share of the peak by class of shape, each
-// next to the goal or the floor that the project has set for it.
+// The summary of `bench gemm`, per element type: own speed over the peers', and the fraction of the peak by class of shape, each with the
+// goal or minimum that the project has set for it.
 #pragma once
 
 #include <string>
@@ -14,10 +14,10 @@ class GemmSummary {
  public:
   void add(const GemmShape& shape, bool packed, const BenchRow& row) { rows_.push_back({shape, packed, row}); }
 
-  /// {"fp32": {"rows": 40, "peers": {..}, "best": .., "best_blas": {..}, "worst": {..}, "peak": [..], "scaling": {..}}, ..}: what there
-  /// is nothing for is left out.
+  /// {"fp32": {"rows": 40, "peers": {..}, "best": .., "best_blas": {..}, "worst": {..}, "peak": [..], "scaling": {..}}, ..}. Keys without
+  /// data are left out.
   Json json() const;
-  /// The same as lines.
+  /// The same as text.
   std::string text() const;
 
  private:

@@ -1,4 +1,4 @@
-// Handles of the C ABI as owned values.
+// Owning wrappers for handles of the C ABI.
 #pragma once
 
 #include <memory>
@@ -26,7 +26,7 @@ using Predictor = std::unique_ptr<st_predictor, Destroyer<st_predictor, st_predi
 using Recipe = std::unique_ptr<st_recipe, Destroyer<st_recipe, st_recipe_destroy>>;
 using Trainer = std::unique_ptr<st_trainer, Destroyer<st_trainer, st_trainer_destroy>>;
 
-/// make<Model>(st_model_builtin, context, "gpt", json, seed): the handle that the call puts into its last argument.
+/// make<Model>(st_model_builtin, context, "gpt", json, seed): returns the handle that the call writes to its last argument.
 template <class Handle, class Create, class... Arguments>
 Handle make(Create create, Arguments... arguments) {
   typename Handle::pointer handle = nullptr;
@@ -34,7 +34,7 @@ Handle make(Create create, Arguments... arguments) {
   return Handle(handle);
 }
 
-/// text(st_recipe_json, recipe): a text or number that the call puts into its last argument.
+/// text(st_recipe_json, recipe): returns the text or number that the call writes to its last argument.
 template <class Get, class... Arguments>
 const char* text(Get get, Arguments... arguments) {
   const char* answer = nullptr;

@@ -25,7 +25,7 @@ void signal_who_handles(pid_t group, int number) {
   const std::unique_ptr<DIR, int (*)(DIR*)> processes(opendir("/proc"), closedir);
   if (!processes) return;
   while (const dirent* entry = readdir(processes.get())) {
-    const auto process = static_cast<pid_t>(std::strtol(entry->d_name, nullptr, 10));  // 0: no process
+    const auto process = static_cast<pid_t>(std::strtol(entry->d_name, nullptr, 10));  // 0 if the entry is no process
     if (process > 0 && getpgid(process) == group && handles(entry->d_name, number)) kill(process, number);
   }
 }

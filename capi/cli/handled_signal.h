@@ -1,11 +1,12 @@
-// Signals that ask for something (SIGUSR1: save now), and would end whom nobody has told what they mean.
+// Signals that are requests (SIGUSR1: save now) but end a process that does not handle them.
 #pragma once
 
 #include <sys/types.h>
 
 namespace cli {
 
-/// To those processes of the group that catch the signal. Who holds it back is not asked: a shell does for moments, and would end then.
+/// Sends the signal to those processes of the group that catch it. One that only blocks it gets none: a shell blocks it for moments, and
+/// would end when it unblocks.
 void signal_who_handles(pid_t group, int number);
 
 }  // namespace cli

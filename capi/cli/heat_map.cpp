@@ -14,7 +14,7 @@ using Colour = std::array<uint8_t, 3>;
 constexpr Colour kNothing = {255, 255, 255};
 constexpr int kCell = 24, kGap = 1, kMargin = 12;  // pixels
 
-/// Dark blue through green to yellow; lightness grows all the way, so that it reads in grey too (after viridis).
+/// Dark blue through green to yellow. Lightness rises throughout, so it also reads in grey (after viridis).
 Colour colour_of(double value) {
   if (value < 0) return kNothing;
   constexpr std::array<std::array<double, 3>, 5> kStops = {{{68, 1, 84}, {59, 82, 139}, {33, 145, 140}, {94, 201, 98}, {253, 231, 37}}};
@@ -38,7 +38,7 @@ std::string cell_of(double value, const std::string& note) {
 
 std::string big_endian(uint32_t x) { return {char(x >> 24), char(x >> 16), char(x >> 8), char(x)}; }
 
-/// RFC 2083 asks for CRC-32 over kind and content.
+/// RFC 2083 requires a CRC-32 over kind and content.
 std::string png_chunk(const std::string& kind, const std::string& content) {
   uint32_t crc = ~0U;
   for (const char byte : kind + content) {

@@ -7,7 +7,7 @@
 namespace cli {
 namespace {
 
-constexpr int kMostDepth = 64;  // printing it recurses
+constexpr int kMostDepth = 64;  // printing recurses
 
 }  // namespace
 
@@ -26,8 +26,8 @@ Json read_config(const std::string& path) {
     return !is_deep;
   };
   Json config = Json::parse(file.bytes(), is_shallow, false);
-  if (is_deep) refuse(path, " is nested deeper than ", kMostDepth, "; it must be the config.json of a GPT-2 of Hugging Face's");
-  if (!config.is_object()) refuse(path, " is no JSON object; it must be the config.json of a GPT-2 of Hugging Face's");
+  if (is_deep) refuse(path, " is nested deeper than ", kMostDepth, "; it must be the config.json of a Hugging Face GPT-2");
+  if (!config.is_object()) refuse(path, " is not a JSON object; it must be the config.json of a Hugging Face GPT-2");
   return {{"name", "gpt2"}, {"options", std::move(config)}};
 }
 

@@ -1,4 +1,4 @@
-// config.json of a folder of Hugging Face's, next to its weights.
+// config.json of a Hugging Face folder, next to its weights.
 #pragma once
 
 #include <string>
@@ -7,9 +7,10 @@
 
 namespace cli {
 
-/// That of the folder in which a file of weights lies; "": there is none.
+/// The config.json in the folder of this weights file; "" if there is none.
 std::string config_beside(const std::string& weights);
-/// As ModelChoice takes it: {"name": "gpt2", "options": {..}}. Throws Failure(kRefused), with the file, for what is no JSON object.
+/// In the form that ModelChoice takes: {"name": "gpt2", "options": {..}}. Throws Failure(kRefused) that names the file if it is not a JSON
+/// object.
 Json read_config(const std::string& path);
 
 }  // namespace cli

@@ -1,4 +1,4 @@
-// scaletrain info: what this machine offers, and why something is missing.
+// scaletrain info: the devices and features of this machine, and the reason for each one that is missing.
 #include <cstdio>
 #include <memory>
 
@@ -42,7 +42,7 @@ void print(const Json& features) {
 
 Command info_command(CLI::App& app) {
   auto json = std::make_shared<bool>(false);
-  CLI::App* command = app.add_subcommand("info", "devices and transports and why one is missing, versions, processor, kernels chosen");
+  CLI::App* command = app.add_subcommand("info", "devices and transports, reasons for missing ones, versions, processor, chosen kernels");
   command->add_flag("--json", *json, "one JSON object");
   return {command, [json] {
             const Json features = Json::parse(text(st_features));

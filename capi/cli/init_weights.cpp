@@ -20,7 +20,7 @@ std::string dims_text(const int64_t* dims, int64_t rank) {
   return "[" + text + "]";
 }
 
-/// By name; the names and dims are the model's.
+/// The model's parameters by name; the strings and dims are owned by the model.
 std::map<std::string, st_parameter_info> parameters_by_name(st_model* model) {
   std::map<std::string, st_parameter_info> all;
   for (int64_t i = 0; i < number(st_model_parameter_count, model); ++i) {
@@ -32,7 +32,7 @@ std::map<std::string, st_parameter_info> parameters_by_name(st_model* model) {
   return all;
 }
 
-/// What read_weights() takes: the file or the index of shards itself, a folder that has such, or its pytorch_model.bin; "": another folder.
+/// The path for read_weights(): the file or shard index itself, a folder that has one, or its pytorch_model.bin; "" for any other folder.
 std::string weights_in(const std::string& path) {
   std::error_code unknown;
   if (!std::filesystem::is_directory(path, unknown) || is_weights(path)) return path;
@@ -44,7 +44,7 @@ std::string weights_in(const std::string& path) {
 
 InitWeights::InitWeights(const std::string& path) : path_(path) {
   std::error_code unknown;
-  if (!std::filesystem::exists(path, unknown)) refuse("--init: there is no file or folder ", path);
+  if (!std::filesystem::exists(path, unknown)) refuse("--init: no such file or folder: ", path);
   if (const std::string file = weights_in(path); !file.empty())
     open_file(file);
   else
@@ -83,7 +83,7 @@ void InitWeights::set_weights(st_model* model) const {
   const std::string way_out = model_.is_null()
                                   ? "; give the file's sizes by --layers, --width, --heads, --context and --vocabulary, or put its "
                                     "config.json next to it"
-                                  : "; its config.json is of another model";
+                                  : "; its config.json describes another model";
   std::map<std::string, st_parameter_info> parameters = parameters_by_name(model), missing = parameters;
   for (const StoredTensor& tensor : weights_.tensors) {
     const auto found = parameters.find(tensor.name);

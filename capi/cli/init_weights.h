@@ -1,4 +1,4 @@
-// The weights that `scaletrain train --init` names: a file, a folder of Hugging Face's, or checkpoints of ours.
+// The weights that `scaletrain train --init` names: a file, a Hugging Face folder, or checkpoints of this library.
 #pragma once
 
 #include <memory>
@@ -11,14 +11,14 @@ namespace cli {
 
 class InitWeights {
  public:
-  /// Opens what is there, and reads which model it is of. Throws Failure.
+  /// Opens the path and finds out the model. Throws Failure.
   explicit InitWeights(const std::string& path);
 
-  /// What ModelChoice takes, and where it stands: a config.json, or the folder of checkpoints; null: nothing says it.
+  /// What ModelChoice takes, and its source: a config.json, or the folder of checkpoints. Null if no source names the model.
   const Json& model() const { return model_; }
   const std::string& model_source() const { return model_source_; }
 
-  /// Makes all weights of the model these, and says so in one line. Throws Failure(kRefused) that names the tensor which does not fit.
+  /// Sets all weights of the model and reports it in one line. Throws Failure(kRefused) that names the tensor that does not fit.
   void read(st_model* model) const;
 
  private:

@@ -22,7 +22,7 @@
 namespace cli {
 namespace {
 
-/// All of the newest whole one, in one file beside the one to be made, gone at the end: the library has checked each byte on the way.
+/// The newest whole checkpoint as one temporary file next to the destination, removed at the end. The library has verified each byte of it.
 class ExportedFile {
  public:
   ExportedFile(const CheckpointFolder& folder, const std::string& beside, bool everything)
@@ -44,7 +44,7 @@ void export_renamed(const CheckpointFolder& folder, const CheckpointRequest& o, 
   const ExportedFile all(folder, o.second, false);
   StoredWeights weights = read_safetensors(all.path());
   for (StoredTensor& tensor : weights.tensors) tensor.name = names.theirs(tensor.name);
-  write_safetensors(o.second, std::move(weights.tensors), {{"format", "pt"}});  // what transformers asks of a file
+  write_safetensors(o.second, std::move(weights.tensors), {{"format", "pt"}});  // transformers requires this key
 }
 
 void export_torch(const CheckpointFolder& folder, const CheckpointRequest& o, const NameMap& names) {
@@ -53,20 +53,20 @@ void export_torch(const CheckpointFolder& folder, const CheckpointRequest& o, co
   write_torch_file(o.second, folder.manifest(all.name()), weights.tensors, names);
 }
 
-/// By its first bytes: a safetensors file begins with a length and a brace, an archive with PK.
+/// By its first bytes: a safetensors file starts with a length and a brace, a zip archive with PK.
 bool is_archive(const MappedFile& file) { return file.bytes().starts_with("PK"); }
 
-/// Files of torch.save before PyTorch 1.6 are a sequence of pickles that begins with this magic number.
+/// Before PyTorch 1.6, torch.save wrote a sequence of pickles that starts with this magic number.
 bool is_old_torch_file(const MappedFile& file) {
   constexpr std::string_view kMagic("\x80\x02\x8a\x0al\xfc\x9c\x46\xf9\x20j\xa8P\x19", 14);
   return file.bytes().starts_with(kMagic);
 }
 
-/// Refuses a config.json with keys that the library cannot meet, and prints those that it does not take.
+/// Refuses a config.json with keys that the library does not support, and prints those that have no effect.
 void check_config(const Json& model, const std::string& source) {
   st_context_options options;
   ask(st_context_options_init(&options, sizeof options));
-  options.late_parameters = 1;  // the model is only looked at
+  options.late_parameters = 1;  // the model is only inspected
   options.log = [](void*, int32_t, const char* area, const char* text) {
     if (std::string_view(area) == "model") std::printf("%s\n", text);
   };
@@ -78,7 +78,7 @@ void check_config(const Json& model, const std::string& source) {
   if (status != ST_OK) refuse("checkpoint import: ", source, ": ", st_last_error());
 }
 
-/// "tensor w holds NaN at element 3"; "": none does.
+/// "tensor w holds NaN at element 3"; "" if none does.
 std::string nan_in(const std::vector<StoredTensor>& tensors) {
   for (const StoredTensor& tensor : tensors)
     if (const int64_t at = first_nan(tensor); at >= 0) return "tensor " + tensor.name + " holds NaN at element " + std::to_string(at);
@@ -104,7 +104,7 @@ TorchImport read_weights(const std::string& path, NameMap names, bool weights_al
       return made;
     }
     if (is_old_torch_file(file.front()))
-      refuse("checkpoint import: ", path, " is of a torch.save before PyTorch 1.6; load it there and save it again");
+      refuse("checkpoint import: ", path, " was written by torch.save before PyTorch 1.6; load it there and save it again");
   }
   StoredWeights found = read_safetensors(path);
   TorchImport made;
@@ -124,7 +124,7 @@ void save(const std::string& folder, int64_t step, const std::vector<StoredTenso
   const Context context = make<Context>(st_context_create, nullptr);
   st_checkpoint_options options;
   ask(st_checkpoint_options_init(&options, sizeof options));
-  options.keep_last = 0;  // an import removes nothing
+  options.keep_last = 0;  // an import removes no checkpoints
   st_checkpoint* made = nullptr;
   check_folder(st_checkpoint_create(context.get(), folder.c_str(), &options, &made));
   const Checkpoint checkpoint(made);
@@ -133,13 +133,13 @@ void save(const std::string& folder, int64_t step, const std::vector<StoredTenso
   check_folder(st_checkpoint_save(checkpoint.get(), step, std::ssize(views), views.data(), metadata.dump().c_str(), nullptr));
 }
 
-/// Of a file or a folder, without where it is.
+/// The name of a file or folder without its path.
 std::string name_of(std::string path) {
   while (path.size() > 1 && path.ends_with('/')) path.pop_back();
   return std::filesystem::path(path).filename().string();
 }
 
-/// By its manifest's first bytes, which are those of every version; other programs have a manifest.json, too.
+/// By the first bytes of its manifest, the same in every version: other programs have a manifest.json, too.
 bool is_checkpoint(const std::filesystem::path& folder) {
   constexpr std::string_view kBegin = R"({"format":"scaletrain-checkpoint",)";
   std::string begin(kBegin.size(), '\0');
@@ -150,13 +150,15 @@ bool is_checkpoint(const std::filesystem::path& folder) {
 
 void export_checkpoint(const CheckpointRequest& o) {
   const bool is_torch = o.format == "torch";
-  if (!is_torch && !o.format.empty() && o.format != "safetensors") refuse("--format is \"", o.format, "\"; there is: safetensors, torch");
-  if (is_torch && o.everything) refuse("--everything is of --format safetensors; torch holds the optimizer's state anyhow");
+  if (!is_torch && !o.format.empty() && o.format != "safetensors")
+    refuse("--format is \"", o.format, "\"; it must be safetensors or torch");
+  if (is_torch && o.everything) refuse("--everything is an option of --format safetensors; torch always includes the optimizer's state");
   const NameMap names(o.map);
-  if (names.is_any() && o.everything) refuse("--everything is without --map, which knows weights alone; --format torch has both");
+  if (names.is_any() && o.everything)
+    refuse("--everything and --map exclude each other, since --map covers only weights; --format torch supports both");
   const CheckpointFolder folder(o.first);
   if (is_checkpoint(std::filesystem::path(o.second).parent_path()))
-    refuse("checkpoint export: ", o.second, " would be in a checkpoint, maybe in place of its own file; name a file outside");
+    refuse("checkpoint export: ", o.second, " is inside a checkpoint and could replace one of its files; name a file outside");
   if (is_torch)
     export_torch(folder, o, names);
   else if (names.is_any())
@@ -178,9 +180,9 @@ void import_checkpoint(const CheckpointRequest& o) {
   if (read.has_state && read.step == 0 && o.step.empty())
     refuse("checkpoint import: ", o.first,
            " has an optimizer's state and does not say after how many updates (torch.optim.SGD's never does); give --step");
-  if (read.step > 0 && step != read.step) refuse("--step is ", step, ", and the optimizer's state of ", o.first, " is of step ", read.step);
+  if (read.step > 0 && step != read.step) refuse("--step is ", step, ", but the optimizer's state of ", o.first, " is of step ", read.step);
   if (const std::string nan = nan_in(read.tensors); !nan.empty())
-    refuse("checkpoint import: ", o.first, ": ", nan, ", and no training goes on from it; import a file without NaN");
+    refuse("checkpoint import: ", o.first, ": ", nan, ", so training cannot continue from it; import a file without NaN");
   Json metadata = read.metadata;
   metadata["imported_from"] = name_of(o.first);
   if (const std::string config = names.is_any() ? config_beside(o.first) : ""; !config.empty()) {

@@ -1,4 +1,4 @@
-// Checkpoints to the files of other programs, and from them.
+// Export of checkpoints to other programs' files, and import from them.
 #pragma once
 
 #include <string>
@@ -9,21 +9,21 @@
 
 namespace cli {
 
-/// What `scaletrain checkpoint` was asked for, as text.
+/// The arguments of `scaletrain checkpoint`, as text.
 struct CheckpointRequest {
   std::string verb, first, second, shards, format, map, step;
   bool json = false, everything = false;
 };
 
-/// What read_safetensors() takes, or a file of torch.save, by its first bytes. weights_alone: as read_torch_file().
+/// Reads a safetensors file or folder, or a torch.save file (recognised by its first bytes). weights_alone: see read_torch_file().
 TorchImport read_weights(const std::string& path, NameMap names, bool weights_alone = false);
 /// "a, b"
 std::string list_of(const std::vector<std::string>& words);
 
-/// The newest whole one of `first` into the file `second`.
+/// Exports the newest whole checkpoint of `first` to the file `second`.
 void export_checkpoint(const CheckpointRequest& options);
-/// The file or folder `first` as a checkpoint in the run's folder `second`: weights under a trainer's names, and the optimizer's state
-/// where the file has it, for st_model_load and st_trainer_resume.
+/// Adds the file or folder `first` to the run's folder `second` as a checkpoint for st_model_load and st_trainer_resume: weights under a
+/// trainer's names, and the optimizer's state if the file has it.
 void import_checkpoint(const CheckpointRequest& options);
 
 }  // namespace cli

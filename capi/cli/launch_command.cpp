@@ -17,21 +17,23 @@ constexpr int64_t kMostRanks = 1024;
 struct LaunchOptions {
   std::string ranks, restarts = "0", min_ranks, grace = "10", port;
 };
-// Which take the next word, too.
+// Options that take the next word as their value.
 constexpr const char* kLaunchOptions[] = {"-n", "--restarts", "--min-ranks", "--grace", "--port"};
 
 constexpr const char* kLaunchHelp =
-    "Each rank has RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT, as of torchrun, and SCALETRAIN_RESTART, 0 "
+    "Each rank has RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT, as under torchrun, and SCALETRAIN_RESTART, "
+    "0 "
     "at\n"
-    "the first start. What it prints comes line by line behind [rank 2]. Rank 0 has the launcher's input where that is no terminal.\n"
+    "the first start. Its output is printed line by line after [rank 2]. Rank 0 has the launcher's input unless that is a terminal.\n"
     "\n"
-    "SIGINT, SIGTERM and SIGHUP go to all ranks, and to what they have started, SIGUSR1 to those of them that handle it. When a rank\n"
-    "fails, the others get SIGTERM, and SIGKILL after the grace; what a rank that has ended leaves running has the grace, too, and all\n"
-    "have it from a second signal to end on. None outlives the launcher.\n"
+    "SIGINT, SIGTERM and SIGHUP go to all ranks and the processes that they started, SIGUSR1 to those that handle it. When a rank\n"
+    "fails, the others get SIGTERM, and SIGKILL after the grace period. Processes that a rank leaves running get the grace period, too; a\n"
+    "second signal starts it for all. None outlives the launcher.\n"
     "\n"
-    "A program that goes on from its newest checkpoint (scaletrain train --checkpoint DIR --resume) survives by --restarts what ends a "
+    "With --restarts, a program that resumes from its newest checkpoint (scaletrain train --checkpoint DIR --resume) survives the loss of "
+    "a "
     "rank.\n"
-    "A rank that ends with 2 was asked something wrong, and is not started again.\n"
+    "A rank that ends with 2 had a wrong request; it is not restarted.\n"
     "\n"
     "Exit status: 0 all ranks are done; 2 the request was wrong, or the first rank that failed ended with 2; 3 one failed otherwise;\n"
     "129, 130 or 143 ended by SIGHUP, Ctrl-C (SIGINT) or SIGTERM.";
@@ -42,7 +44,7 @@ int64_t number_in(const char* option, const std::string& value, int64_t least, i
   return number;
 }
 
-/// A pipe of ours must not become the stdout that this program was started without.
+/// Otherwise one of our pipes could become the stdout that this program was started without.
 void open_standard_streams() {
   while (true) {
     const int opened = open("/dev/null", O_RDWR);
@@ -66,7 +68,7 @@ int run_launch(const LaunchOptions& o, const std::vector<std::string>& program) 
   request.ranks = static_cast<int>(number_in("-n", o.ranks, 1, kMostRanks));
   const int64_t restarts = number_in("--restarts", o.restarts, 0, 1'000'000);
   const auto min_ranks = static_cast<int>(o.min_ranks.empty() ? request.ranks : number_in("--min-ranks", o.min_ranks, 1, request.ranks));
-  if (min_ranks < request.ranks && restarts == 0) refuse("--min-ranks is of restarts; give their number by --restarts");
+  if (min_ranks < request.ranks && restarts == 0) refuse("--min-ranks needs --restarts; give the number of restarts");
   request.grace = real_number("--grace", o.grace);
   if (request.grace < 0 || request.grace > 1e6) refuse("--grace is ", o.grace, "; give 0 to 1000000 seconds");
   if (!o.port.empty()) request.port = static_cast<int>(number_in("--port", o.port, 1, 65535));
@@ -95,7 +97,7 @@ int run_launch(const LaunchOptions& o, const std::vector<std::string>& program) 
 
 std::vector<std::string> take_launched_program(int& argc, char** argv) {
   if (argc < 2 || std::string_view(argv[1]) != "launch") return {};
-  int first = 2;  // that is no option
+  int first = 2;  // the first argument that is not an option
   while (first < argc && argv[first][0] == '-' && std::string_view(argv[first]) != "--")
     first += std::ranges::find(kLaunchOptions, std::string_view(argv[first])) != std::end(kLaunchOptions) ? 2 : 1;
   if (first >= argc) return {};
@@ -109,13 +111,13 @@ Command launch_command(CLI::App& app, const std::vector<std::string>& program) {
   auto o = std::make_shared<LaunchOptions>();
   CLI::App* command =
       app.add_subcommand("launch",
-                         "start a program as several ranks on this machine: launch -n N -- PROGRAM ...; under srun, mpirun or "
-                         "torchrun it is not needed");
+                         "start a program as several ranks on this machine: launch -n N -- PROGRAM ...; not needed under srun, mpirun or "
+                         "torchrun");
   add_text(*command, "-n", o->ranks, "ranks");
-  add_text(*command, "--restarts", o->restarts, "when a rank fails, all are started again, at most so often [0]");
-  add_text(*command, "--min-ranks", o->min_ranks, "each restart has one rank fewer, down to so many [as -n]");
-  add_text(*command, "--grace", o->grace, "seconds that ranks have to end before they are killed [10]");
-  add_text(*command, "--port", o->port, "MASTER_PORT, at which ranks meet [a free one]");
+  add_text(*command, "--restarts", o->restarts, "how often all ranks are started again after a failure [0]");
+  add_text(*command, "--min-ranks", o->min_ranks, "each restart has one rank fewer, down to this number [as -n]");
+  add_text(*command, "--grace", o->grace, "seconds for ranks to end before they are killed [10]");
+  add_text(*command, "--port", o->port, "MASTER_PORT, for the ranks' rendezvous [a free one]");
   command->footer(kLaunchHelp);
   return {command, [o, program] { return run_launch(*o, program); }};
 }

@@ -8,8 +8,7 @@
 
 namespace cli {
 
-/// Of `launch [options] [--] PROGRAM ...`: PROGRAM and all that follows it, which are no options of ours. They are cut off from what argc
-/// and argv say.
+/// Removes PROGRAM and its arguments from argc and argv of `launch [options] [--] PROGRAM ...`, and returns them.
 std::vector<std::string> take_launched_program(int& argc, char** argv);
 
 Command launch_command(CLI::App& app, const std::vector<std::string>& program);

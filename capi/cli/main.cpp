@@ -1,4 +1,4 @@
-// scaletrain: reads the command line, runs one command, and turns whatever went wrong into one line on stderr and an exit status.
+// scaletrain: parses the command line, runs one command, and turns any error into one line on stderr and an exit status.
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
@@ -16,16 +16,16 @@ using namespace cli;
 
 constexpr const char* kExitStatus =
     "Exit status: 0 done; 2 the request was wrong or cannot be met here; 3 it failed while running;\n"
-    "129, 130 or 143 ended by SIGHUP, Ctrl-C (SIGINT) or SIGTERM after the running step, saved, with the log whole.";
+    "129, 130 or 143 ended by SIGHUP, Ctrl-C (SIGINT) or SIGTERM after the current step, with state saved and the log complete.";
 
-// Commands of the contract that later versions bring.
+// Commands that later versions will add.
 const std::vector<std::string> kNotYet = {"plan"};
 constexpr const char* kCommands = "; use info, train, launch, bench or checkpoint";
 
 std::string one_line(std::string message) {
   while (!message.empty() && message.back() == '\n') message.pop_back();
   std::ranges::replace(message, '\n', ' ');
-  // A name from a file may be in it, which must not steer a terminal.
+  // The message may contain a name from a file, which must not control a terminal.
   std::ranges::replace_if(
       message, [](char c) { return (c >= 0 && c < ' ' && c != '\t') || c == '\x7f'; }, '?');
   return message;
@@ -55,7 +55,7 @@ int execute(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app.exit(error);  // help and version
+    if (error.get_exit_code() == 0) return app.exit(error);  // --help and --version
     throw Failure(kRefused, error.what());
   }
   for (const Command& command : commands) {
@@ -69,10 +69,10 @@ int execute(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::signal(SIGXFSZ, SIG_IGN);  // past a file size limit (ulimit -f) a write fails like one to a full disk
+  std::signal(SIGXFSZ, SIG_IGN);  // beyond a file size limit (ulimit -f) a write then fails as on a full disk
   const auto end = [](int exit_status, const std::string& message) {
     std::cout.flush();
-    std::cerr << "scaletrain: " + one_line(message) + '\n';  // in one piece: a launcher may end us in the midst of it
+    std::cerr << "scaletrain: " + one_line(message) + '\n';  // in one write: a launcher may end us at any moment
     return exit_status;
   };
   try {
@@ -81,7 +81,7 @@ int main(int argc, char** argv) {
     const bool is_written = std::cout.flush().good() && std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
     if (is_written || exit_status != kDone) return exit_status;
     const std::string reason = errno == 0 ? "" : std::string(": ") + std::strerror(errno);
-    return end(kFailed, "not all output could be written to stdout" + reason);
+    return end(kFailed, "output to stdout could not be written completely" + reason);
   } catch (const Failure& failure) {
     return end(failure.exit_status, failure.what());
   } catch (const std::exception& error) {

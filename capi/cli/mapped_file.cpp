@@ -13,7 +13,7 @@
 namespace cli {
 
 MappedFile::MappedFile(const std::string& path) : path_(path) {
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // a pipe must not hang it
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // O_NONBLOCK: a pipe must not block
   if (file < 0) refuse(path, ": ", std::strerror(errno));
   struct stat about {};
   void* start = MAP_FAILED;
@@ -22,7 +22,7 @@ MappedFile::MappedFile(const std::string& path) : path_(path) {
   close(file);
   if (!is_file) refuse(path, " is not a file");
   if (about.st_size == 0) refuse(path, " is empty");
-  if (start == MAP_FAILED) refuse(path, ": cannot be mapped: ", std::strerror(errno));
+  if (start == MAP_FAILED) refuse(path, ": cannot map it: ", std::strerror(errno));
   bytes_ = {static_cast<const char*>(start), static_cast<size_t>(about.st_size)};
 }
 

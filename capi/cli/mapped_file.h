@@ -1,4 +1,4 @@
-// A file's bytes, mapped to be read: an import takes no memory of the file's size.
+// A file mapped read-only: an import takes no memory of the file's size.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@ namespace cli {
 
 class MappedFile {
  public:
-  /// Throws Failure(kRefused): not there, not a regular file, not to be read.
+  /// Throws Failure(kRefused) if the file is missing, unreadable or not a regular file.
   explicit MappedFile(const std::string& path);
   ~MappedFile();
   MappedFile(const MappedFile&) = delete;

@@ -5,25 +5,25 @@
 namespace cli {
 namespace {
 
-/// An option of the model "gpt", and the key of Hugging Face's GPT2Config that says the same.
+/// An option of the model "gpt", and the equivalent key of Hugging Face's GPT2Config.
 struct ModelKey {
   const char* option;
   std::string ModelOptions::*given;
   const char *ours, *theirs, *also_theirs;
-  const char *standard, *their_standard;  // as JSON; null: the data's
+  const char *standard, *their_standard;  // defaults as JSON; null: from the data
   const char* help;
 };
 constexpr ModelKey kModelKeys[] = {
     {"--layers", &ModelOptions::layers, "layers", "n_layer", "num_hidden_layers", "4", "12", "blocks [4]"},
-    {"--width", &ModelOptions::width, "width", "n_embd", "hidden_size", "128", "768", "of the residual stream [128]"},
-    {"--heads", &ModelOptions::heads, "heads", "n_head", "num_attention_heads", "4", "12", "of attention; they divide the width [4]"},
-    {"--context", &ModelOptions::context, "context", "n_positions", "max_position_embeddings", "64", "1024", "tokens in a row [64]"},
+    {"--width", &ModelOptions::width, "width", "n_embd", "hidden_size", "128", "768", "width of the residual stream [128]"},
+    {"--heads", &ModelOptions::heads, "heads", "n_head", "num_attention_heads", "4", "12", "attention heads; a divisor of the width [4]"},
+    {"--context", &ModelOptions::context, "context", "n_positions", "max_position_embeddings", "64", "1024", "tokens per row [64]"},
     {"--vocabulary", &ModelOptions::vocabulary, "vocabulary", "vocab_size", "vocab_size", "null", "50257",
-     "token ids; default: the data's, 256 for text"},
+     "number of token ids; default: the data's, 256 for text"},
     {"--activation", &ModelOptions::activation, "activation", "activation_function", "activation_function", "\"gelu_new\"", "\"gelu_new\"",
-     "gelu_new (with tanh), gelu (exact), relu, silu, tanh [gelu_new]"},
+     "activation: gelu_new (with tanh), gelu (exact), relu, silu, tanh [gelu_new]"},
     {"--layer-norm-epsilon", &ModelOptions::layer_norm_epsilon, "layer_norm_epsilon", "layer_norm_epsilon", "layer_norm_epsilon", "1e-5",
-     "1e-5", "what norms add to the variance [1e-5]"}};
+     "1e-5", "epsilon that norms add to the variance [1e-5]"}};
 constexpr std::span kSizeKeys = std::span(kModelKeys).first<5>();
 constexpr const ModelKey &kContextKey = kModelKeys[3], &kVocabularyKey = kModelKeys[4];
 
@@ -35,7 +35,7 @@ Json given_value(const ModelKey& key, const ModelOptions& options) {
   return whole_number(key.option, text);
 }
 
-/// The value of a model's options; its default where they do not say.
+/// The value in a model's options, or its default.
 Json value_of(const ModelKey& key, const std::string& model, const Json& options) {
   const bool is_theirs = model == "gpt2";
   for (const char* name : {is_theirs ? key.theirs : key.ours, is_theirs ? key.also_theirs : key.ours})
@@ -71,7 +71,7 @@ ModelChoice::ModelChoice(const Json& known, const std::string& source, const Mod
     if ((options.*key.given).empty()) continue;
     const Json asked = given_value(key, options), there = value_of(key, name_, options_);
     if (asked != there)
-      refuse(key.option, " is ", options.*key.given, ", and the model of ", source_, " has ", name_ == "gpt2" ? key.theirs : key.ours, " ",
+      refuse(key.option, " is ", options.*key.given, ", but the model of ", source_, " has ", name_ == "gpt2" ? key.theirs : key.ours, " ",
              there.dump(), "; leave ", key.option, " out");
   }
 }

@@ -1,5 +1,4 @@
-// Which model `scaletrain train` builds: what the options say, what a config.json of Hugging Face's says, or what the run's checkpoints are
-// of.
+// The model that `scaletrain train` builds: from the options, a Hugging Face config.json, or the run's checkpoints.
 #pragma once
 
 #include <string>
@@ -8,32 +7,33 @@
 
 namespace cli {
 
-/// The MODEL options as text; "": not given.
+/// The MODEL options as text; "" if not given.
 struct ModelOptions {
   std::string layers, width, heads, context, vocabulary, activation, layer_norm_epsilon;
 
   void add(CLI::App& app);
 };
 
-/// What a checkpoint's metadata calls the model that it is of, as text: ModelChoice::known().
+/// The key of a checkpoint's metadata that holds ModelChoice::known() as text.
 inline constexpr const char* kModelOfRun = "model";
-/// That of a manifest (st_checkpoint_inspect); null: it does not say.
+/// The model of a manifest (st_checkpoint_inspect); null if it names none.
 Json model_of_checkpoint(const Json& manifest);
 
 class ModelChoice {
  public:
   /// The model "gpt" of these options.
   explicit ModelChoice(const ModelOptions& options);
-  /// {"name": "gpt2", "options": {..}}, found in `source`, "hf/config.json". Throws Failure(kRefused) for an option that says otherwise.
+  /// {"name": "gpt2", "options": {..}}, read from `source`, such as "hf/config.json". Throws Failure(kRefused) for an option that
+  /// contradicts it.
   ModelChoice(const Json& known, const std::string& source, const ModelOptions& options);
 
-  /// As the second constructor takes it: what a checkpoint keeps.
+  /// In the form that the second constructor takes; a checkpoint keeps it.
   Json known() const { return {{"name", name_}, {"options", options_}}; }
-  const std::string& source() const { return source_; }  // "": the options
+  const std::string& source() const { return source_; }  // "" if from the options
   int64_t context() const;
   /// layers, width, heads, context, vocabulary.
   Json sizes() const;
-  /// Takes the data's vocabulary where none was named. Throws Failure(kRefused) where the model's has no room for the data's ids.
+  /// Uses the data's vocabulary if none was named. Throws Failure(kRefused) if the model's vocabulary is too small for the data's ids.
   void fit_vocabulary(int64_t of_data, const std::string& data);
   Model make(st_context* context, int64_t seed) const;
 

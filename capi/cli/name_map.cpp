@@ -10,12 +10,12 @@
 namespace cli {
 namespace {
 
-// What torch.compile, FSDP and activation checkpoints put into names. DistributedDataParallel's prefix is a module's own name, too, unless
-// all weights have it.
+// Prefixes that torch.compile, FSDP and activation checkpointing add to names. DistributedDataParallel's prefix may also be a module's own
+// name, so it counts only if all weights have it.
 constexpr std::string_view kWrappers[] = {"_orig_mod.", "_fsdp_wrapped_module.", "_checkpoint_wrapped_module."},
                            kParallelPrefix = "module.";
 
-/// `name` by the rename, "" where it does not fit.
+/// `name` after the rename, "" if the pattern does not fit.
 std::string by_rename(std::string_view name, std::string_view from, std::string_view to) {
   const size_t star = from.find('*');
   if (star == std::string_view::npos) return name == from ? std::string(to) : "";
@@ -28,7 +28,7 @@ std::string by_rename(std::string_view name, std::string_view from, std::string_
 }  // namespace
 
 NameMap::NameMap(const std::string& map) : name_(map) {
-  if (!map.empty() && map != "gpt2") refuse("--map is \"", map, "\"; there is: gpt2, the names of Hugging Face's GPT-2");
+  if (!map.empty() && map != "gpt2") refuse("--map is \"", map, "\"; it must be gpt2, the names of Hugging Face's GPT-2");
 }
 
 NameMap NameMap::of(const std::vector<StoredTensor>& tensors) {
@@ -84,7 +84,9 @@ void NameMap::drop_copies(std::vector<StoredTensor>& tensors) const {
   };
   const auto head = named("lm_head.weight"), embedding = named("wte.weight");
   if (head != tensors.end() && (embedding == tensors.end() || head->bytes != embedding->bytes || head->dims != embedding->dims))
-    refuse("--map gpt2: lm_head.weight is not wte.weight; the head of the model gpt is its embedding, so this one cannot be kept");
+    refuse(
+        "--map gpt2: lm_head.weight differs from wte.weight; the model gpt uses its embedding as its head, so a separate head cannot be "
+        "kept");
   std::erase_if(tensors, [](const StoredTensor& t) {
     return t.name == "lm_head.weight" || t.name.ends_with(".attn.bias") || t.name.ends_with(".attn.masked_bias");
   });

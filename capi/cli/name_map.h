@@ -1,4 +1,4 @@
-// Names of another library's weights, by --map: "gpt2" are those of Hugging Face's GPT-2 (scaletrain/gpt2_names.h).
+// Weight names of another library, chosen by --map: "gpt2" has those of Hugging Face's GPT-2 (scaletrain/gpt2_names.h).
 #pragma once
 
 #include <string>
@@ -10,20 +10,20 @@ namespace cli {
 
 class NameMap {
  public:
-  /// "" changes nothing. Throws Failure(kRefused) for a map that there is not.
+  /// "" changes nothing. Throws Failure(kRefused) for an unknown map.
   explicit NameMap(const std::string& map);
-  /// The one by which these tensors are called.
+  /// The map that fits the names of these tensors.
   static NameMap of(const std::vector<StoredTensor>& tensors);
 
-  /// Takes off what PyTorch's wrappers put into names: "_orig_mod." and FSDP's anywhere, "module." where all begin with it, here and from
-  /// names that ours() gets later. Returns whether there was any.
+  /// Strips what PyTorch's wrappers add to names: "_orig_mod." and FSDP's prefix anywhere, "module." if all names begin with it. Later
+  /// calls of ours() strip the same. Returns whether anything was stripped.
   bool unwrap(std::vector<StoredTensor>& weights);
 
-  /// Of a weight in the other library, by ours, and back. Throws Failure(kRefused) for a weight that the map does not know.
+  /// Our name for the other library's name, and back. Throws Failure(kRefused) for a weight that the map does not know.
   std::string ours(const std::string& theirs) const;
   std::string theirs(const std::string& ours) const;
-  /// Takes out what the other library keeps beside the weights: causal masks, and a head that is the embedding. Throws Failure(kRefused)
-  /// for a head that is not.
+  /// Removes what the other library stores in addition to the weights: causal masks, and a head that is a copy of the embedding. Throws
+  /// Failure(kRefused) for a different head.
   void drop_copies(std::vector<StoredTensor>& tensors) const;
   bool is_any() const { return !name_.empty(); }
 

@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kMostLinks = 40;  // as the kernel follows
+constexpr int kMostLinks = 40;  // the kernel's limit
 
 }  // namespace
 
@@ -37,12 +37,12 @@ NewFile::NewFile(std::string path) : path_(std::move(path)), target_(file_reache
     file_ = ::open(path_.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
   } else {
     const bool is_there = stat(target_.c_str(), &old) == 0;
-    // A short name: the file's own may be as long as the file system takes.
+    // A short name: the target's own may already be as long as the file system allows.
     beside_ = fs::path(target_).parent_path() / (".scaletrain-" + std::to_string(getpid()));
     file_ = ::open(beside_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, is_there ? 0600 : 0666);
     if (file_ >= 0 && is_there) fchmod(file_, old.st_mode & 07777);
   }
-  if (file_ < 0) refuse(path_, ": cannot be written: ", std::strerror(errno));
+  if (file_ < 0) refuse(path_, ": cannot write it: ", std::strerror(errno));
 }
 
 NewFile::~NewFile() {
@@ -61,7 +61,7 @@ void NewFile::add(std::string_view bytes) {
 }
 
 void NewFile::finish() {
-  if (beside_.empty()) return;  // a device or a pipe has it already
+  if (beside_.empty()) return;  // a device or a pipe was written directly
   if (fsync(file_) != 0) fail("fsync");
   if (std::rename(beside_.c_str(), target_.c_str()) != 0) fail("rename");
   beside_.clear();

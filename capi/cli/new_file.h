@@ -1,4 +1,4 @@
-// A file that takes another's place when it is whole.
+// A file that replaces another one only when it is complete.
 #pragma once
 
 #include <cstdint>
@@ -7,24 +7,23 @@
 
 namespace cli {
 
-/// The regular file, there or not yet, that opening `path` reaches by its links; empty where it reaches a device, a pipe or an open
-/// descriptor.
+/// The regular file, existing or not, to which `path` leads through its links; empty if it leads to a device, a pipe or an open descriptor.
 std::string file_reached_by(const std::string& path);
 
 class NewFile {
  public:
-  /// Written under another name in the folder of the file that `path` reaches by its links, whose mode it keeps; a device or a pipe is
-  /// written directly. Throws Failure(kRefused) where it cannot be made.
+  /// Writes a temporary file in the folder of the file to which `path` leads through its links, and keeps that file's mode. Writes directly
+  /// to a device or a pipe. Throws Failure(kRefused) if it cannot be created.
   explicit NewFile(std::string path);
-  /// Without finish(): removes what there is of it.
+  /// Without finish(): removes the temporary file.
   ~NewFile();
   NewFile(const NewFile&) = delete;
   NewFile& operator=(const NewFile&) = delete;
 
-  /// Throws Failure(kFailed) with what the disk says.
+  /// Throws Failure(kFailed) with the system's reason.
   void add(std::string_view bytes);
   int64_t size() const { return size_; }
-  /// On the disk, then in its place.
+  /// Syncs to disk, then renames into place.
   void finish();
 
  private:

@@ -1,4 +1,4 @@
-// Our product with one thread, beside the same product with several: how much the others add, and what they add to the FMA loop.
+// Our product on one thread, compared with the same product on several: the speed-up, next to that of the FMA loop.
 #pragma once
 
 #include <optional>
@@ -12,13 +12,13 @@ class OneThread {
  public:
   OneThread();
 
-  /// For squares of 512 and above with a plain B: smaller ones are for one thread.
+  /// For squares of 512 and above with a plain B: smaller products run on one thread anyway.
   static bool measures(const GemmShape& shape) { return shape.plain && shape.m == shape.n && shape.n == shape.k && shape.m >= 512; }
-  /// The operands outlive it, or the next open().
+  /// The operands must stay alive until the next open() or the end of this object.
   void open(GemmOperands& operands);
 
   struct Sample {
-    double speed, peak;  // FLOP/s: of the product, of the FMA loop straight behind it
+    double speed, peak;  // FLOP/s: of the product, and of the FMA loop right after it
   };
   Sample sample(uint64_t seed);
 

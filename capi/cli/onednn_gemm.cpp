@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::array kOnednn = {"libdnnl.so.3", "libdnnl.so"};
 
-// Of dnnl_types.h, version 3.
+// Constants of dnnl_types.h, version 3.
 constexpr int kCpu = 1, kFp16 = 1, kBf16 = 2, kFp32 = 3, kAnyFormat = 1, kWeightsDescription = 131;
 constexpr unsigned kDefaultStream = 1;
 constexpr int kUnimplemented = 3;
@@ -62,7 +62,7 @@ struct OnednnGemm::Calls {
   }
 };
 
-// It asks the system for its number of threads: gemm_peer.cpp sees to both ways of asking before it is loaded.
+// oneDNN asks the system for its number of threads: gemm_peer.cpp sets both sources before loading it.
 OnednnGemm::OnednnGemm(bool openmp)
     : library_(openmp ? "SCALETRAIN_ONEDNN_OPENMP" : "SCALETRAIN_ONEDNN", kOnednn, openmp ? ".venv/openmp/lib" : ".venv/lib"),
       calls_(std::make_shared<const Calls>(library_)),
@@ -117,11 +117,11 @@ bool OnednnGemm::make_matmuls() {
   if (described == kUnimplemented) return false;
   check_onednn(described, "a matmul");
   matmul_ = primitive_of(made);
-  check_onednn(calls_->matmul_describe(&made, engine_, a.get(), any_b.get(), nullptr, c.get(), nullptr), "a packed matmul");
+  check_onednn(calls_->matmul_describe(&made, engine_, a.get(), any_b.get(), nullptr, c.get(), nullptr), "describing a packed matmul");
   const Owned packed(made, calls_->primitive_description_destroy);
   const void* packed_b = calls_->query(made, kWeightsDescription, 0);
   void* primitive = nullptr;
-  check_onednn(calls_->primitive_create(&primitive, made), "a packed matmul");
+  check_onednn(calls_->primitive_create(&primitive, made), "creating a packed matmul");
   packed_matmul_ = Owned(primitive, calls_->primitive_destroy);
   check_onednn(calls_->reorder_describe(&made, b.get(), engine_, packed_b, engine_, nullptr), "a reorder");
   reorder_ = primitive_of(made);
@@ -140,11 +140,11 @@ OnednnGemm::Owned OnednnGemm::describe(int64_t rows, int64_t columns, int64_t ro
 
 OnednnGemm::Owned OnednnGemm::memory_of(const void* description, void* data) const {
   void* memory = nullptr;
-  check_onednn(calls_->memory_create(&memory, description, engine_, data), "taking a matrix");
+  check_onednn(calls_->memory_create(&memory, description, engine_, data), "wrapping a matrix");
   return {memory, calls_->memory_destroy};
 }
 
-/// Ends the description.
+/// Consumes the description.
 OnednnGemm::Owned OnednnGemm::primitive_of(void* description) const {
   const Owned ended(description, calls_->primitive_description_destroy);
   void* primitive = nullptr;

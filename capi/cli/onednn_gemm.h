@@ -10,11 +10,11 @@ namespace cli {
 
 class OnednnGemm : public GemmEngine {
  public:
-  /// `openmp`: a build with OpenMP's threads, from .venv/openmp; else the newest, whose engine is SYCL's. Throws std::runtime_error when
-  /// the library is not there. Threads are those of the environment (gemm_peer.cpp). Without an engine there is dnnl_sgemm alone.
+  /// `openmp`: a build with OpenMP threads, from .venv/openmp; else the newest, whose engine is SYCL's. Throws std::runtime_error if the
+  /// library is missing. The environment sets the number of threads (gemm_peer.cpp). Without an engine only dnnl_sgemm is available.
   explicit OnednnGemm(bool openmp);
 
-  /// Takes the faster of dnnl_sgemm and matmul for the plain product of fp32. Of 16 bits there is matmul, where the processor has it.
+  /// For the plain fp32 product, takes the faster of dnnl_sgemm and matmul. 16-bit types use matmul, if the processor supports it.
   bool open(const GemmOperands& operands) override;
   bool packs() const override { return packed_matmul_ != nullptr; }
   void pack() override;

@@ -10,16 +10,16 @@
 namespace cli {
 namespace {
 
-// In the contract of the command line, but of later versions.
+// Options of the command line's contract that later versions will add.
 const std::map<std::string, std::string> kNotYet = {{"--stages", "pipelines"}, {"--tensor", "tensor ranks"}};
-// Other systems' names for options that are no key of a recipe; st_recipe_keys has those for keys.
+// Other systems' names for options that are not recipe keys; st_recipe_keys has those of keys.
 const std::map<std::string, std::string> kOtherNames = {
     {"--epochs", "--steps"},      {"--num-train-epochs", "--steps"}, {"--max-steps", "--steps"},   {"--n-layer", "--layers"},
     {"--num-layers", "--layers"}, {"--n-embd", "--width"},           {"--hidden-size", "--width"}, {"--n-head", "--heads"},
     {"--num-heads", "--heads"},   {"--block-size", "--context"},     {"--seq-len", "--context"},   {"--vocab-size", "--vocabulary"},
     {"--dataset", "--data"},      {"--output-dir", "--checkpoint"},  {"--save-steps", "--every"},  {"--save-total-limit", "--keep"}};
 
-size_t distance(const std::string& a, const std::string& b) {  // Levenshtein's
+size_t distance(const std::string& a, const std::string& b) {  // Levenshtein distance
   std::vector<size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), size_t{0});
   for (size_t i = 1; i <= a.size(); ++i) {
@@ -58,16 +58,16 @@ std::string contents(const std::string& path) {
   return text.str();
 }
 
-/// As st_recipe_set takes it. The recipe knows what a key may be, and says so of any other value.
+/// In the form that st_recipe_set takes. The recipe validates keys and values and reports the errors.
 std::string json_of(const std::string& type, const std::string& value) {
   if (type == "list" || (type != "text" && Json::accept(value))) return value;
-  double number = 0;  // ".5" is no JSON
+  double number = 0;  // ".5" is not JSON
   const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
   if (type == "real" && error == std::errc() && end == value.data() + value.size() && std::isfinite(number)) return Json(number).dump();
   return Json(value).dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-/// Other systems' names, as options, and ours.
+/// Other systems' names for our options, for both options and keys.
 std::map<std::string, std::string> other_names() {
   std::map<std::string, std::string> names = kOtherNames;
   for (const Json& row : Json::parse(text(st_recipe_keys)))
@@ -98,7 +98,7 @@ double real_number(const std::string& option, const std::string& value) {
 
 std::string nearest(const std::string& word, const std::vector<std::string>& known) {
   std::string best;
-  size_t least = std::max<size_t>(3, word.size() / 2);  // further away is another word
+  size_t least = std::max<size_t>(3, word.size() / 2);  // beyond this distance it is another word
   for (const std::string& k : known) {
     const size_t d = distance(word, k);
     if (d < least) least = d, best = k;
@@ -138,11 +138,11 @@ void RecipeOptions::add(CLI::App& app) {
             : add_text(app, hyphens(name), key.value, help_of(row));
     key.option->group("Recipe");
   }
-  add_text(app, "--recipe", file_, "file of recipe keys, {\"lr\": 0.001, ...}, or a ds_config.json of DeepSpeed's; options beat it")
+  add_text(app, "--recipe", file_, "file of recipe keys, {\"lr\": 0.001, ...}, or a DeepSpeed ds_config.json; options override it")
       ->group("Recipe");
 }
 
-/// A file of ours may leave its schedule's length to the run.
+/// One of our recipe files may leave out its schedule's length: it becomes the run's.
 std::string RecipeOptions::with_length(std::string file, int64_t steps) const {
   const Json object = Json::parse(file, nullptr, false);
   if (!object.is_object() || !object.contains("lr_schedule") || object.contains("lr_steps")) return file;

@@ -1,4 +1,4 @@
-// Options: what the person wrote, as text, until a command says what it must be. Everything wrong about them is a refusal of one line.
+// Options are kept as text until a command parses them. Every mistake in them is a one-line refusal.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -15,7 +15,7 @@ namespace cli {
 
 using Json = nlohmann::ordered_json;
 
-/// A command: its options, and what to do once they are read. Returns the exit status.
+/// A command: its options, and what to run after parsing. `run` returns the exit status.
 struct Command {
   CLI::App* app = nullptr;
   std::function<int()> run;
@@ -26,23 +26,23 @@ Command train_command(CLI::App& app);
 Command bench_command(CLI::App& app);
 Command checkpoint_command(CLI::App& app);
 
-/// Of an option that takes one value; given twice, the last wins.
+/// Adds an option with one value; if it is given twice, the last wins.
 CLI::Option* add_text(CLI::App& app, const std::string& name, std::string& value, const std::string& help);
 
 int64_t whole_number(const std::string& option, const std::string& value);
 double real_number(const std::string& option, const std::string& value);
 
-/// The word that was probably meant; "" when none is near.
+/// The known word nearest to `word`; "" if none is near.
 std::string nearest(const std::string& word, const std::vector<std::string>& known);
 
-/// Refuses what the command does not know: names the nearest option, or says that it is not there yet.
+/// Refuses unknown arguments: names the nearest option, or says that the option does not exist yet.
 void refuse_extras(const CLI::App& command);
 
 /// The RECIPE options of a command, from st_recipe_keys(): --lr-schedule is the key lr_schedule.
 class RecipeOptions {
  public:
   void add(CLI::App& app);
-  /// Defaults, then the file of --recipe, then the options given. A schedule that has no length has that of the run.
+  /// Defaults, then the file of --recipe, then the given options. A schedule without a length gets the run's.
   Recipe recipe(int64_t steps) const;
 
  private:
@@ -53,10 +53,10 @@ class RecipeOptions {
   std::string with_length(std::string file, int64_t steps) const;
 
   std::string file_;
-  std::map<std::string, Key> keys_;  // nodes do not move: CLI11 keeps pointers to the values
+  std::map<std::string, Key> keys_;  // a map: its nodes do not move, and CLI11 keeps pointers to the values
 };
 
-/// A key's value. Texts come without quotes.
+/// A recipe key's value. Texts are returned without quotes.
 std::string recipe_text(const Recipe& recipe, const char* key);
 int64_t recipe_whole(const Recipe& recipe, const char* key);
 

@@ -6,11 +6,11 @@
 
 namespace cli {
 
-/// This program as ranks of a CollectiveSide: all of them as threads of one process, or each as one.
+/// Command lines of this program as ranks of a CollectiveSide: all ranks as threads of one process, or one process per rank.
 std::vector<std::vector<std::string>> own_collective_threads(int ranks, const std::string& folder);
 std::vector<std::vector<std::string>> own_collective_processes(int ranks, const std::string& folder);
 
-/// What they run: rank -1 is all ranks.
+/// Runs in those processes. rank -1 runs all ranks.
 void serve_own_collectives(const std::string& folder, int rank, int ranks);
 
 }  // namespace cli

@@ -1,4 +1,4 @@
-// Our side of `bench gemm`: the product of the C ABI, with the tiles that it chooses or those that are wished for.
+// Our side of `bench gemm`: the C ABI's product, with tiles that it chooses or that the caller asks for.
 #pragma once
 
 #include "gemm_engine.h"
@@ -8,12 +8,12 @@ namespace cli {
 
 class OwnGemm : public GemmEngine {
  public:
-  /// Tiles of 0 are chosen. The context outlives it.
+  /// Tiles of 0 are chosen by the library. The context outlives this object.
   explicit OwnGemm(const Context& context, int64_t tile_m = 0, int64_t tile_n = 0, int64_t tile_k = 0)
       : context_(context), tile_m_(tile_m), tile_n_(tile_n), tile_k_(tile_k) {}
-  /// Before open(): tiles may be measured for so long.
+  /// Before open(): time limit for measuring tiles.
   void set_tune_ms(int32_t tune_ms) { tune_ms_ = tune_ms; }
-  /// Before open(): libraries of others may compete.
+  /// Before open(): lets other libraries compete.
   void let_libraries_compete() { library_ = ST_GEMM_LIBRARY_AUTO; }
 
   bool open(const GemmOperands& operands) override;
@@ -21,7 +21,7 @@ class OwnGemm : public GemmEngine {
   void pack() override;
   void multiply(bool packed) override;
 
-  /// What was chosen, or what the wish became.
+  /// The tiles in use: chosen, or derived from the caller's.
   st_gemm_info info() const;
 
  private:
@@ -36,7 +36,7 @@ class OwnGemm : public GemmEngine {
   int32_t tune_ms_ = 0, library_ = ST_GEMM_LIBRARY_OWN;
   View a_, b_, c_;
   Gemm gemm_;
-  Packed packed_;  // before its plan at the end
+  Packed packed_;  // destroyed before its plan
 };
 
 }  // namespace cli

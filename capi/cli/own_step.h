@@ -1,4 +1,4 @@
-// Our side of `bench step`: a GPT of some size, and its training steps under the clock.
+// Our side of `bench step`: timed training steps of a GPT of a given size.
 #pragma once
 
 #include <cstdint>
@@ -16,15 +16,15 @@ constexpr double kBenchRate = 1e-3;
 
 struct Shape {
   int64_t layers, width, heads, context, batch, vocabulary;
-  std::string_view precision = "fp32";  // the recipe's
+  std::string_view precision = "fp32";  // the recipe's key
 };
 
 std::string name_of(const Shape& shape);
 
-/// The model's matrix products (tied head included) and causal attention, once forward and twice backward.
+/// Arithmetic of the model's matrix products (tied head included) and causal attention: once forward and twice backward.
 double flops_a_token(const Shape& shape);
 
-/// Fresh tokens for every step. Low ids are frequent, so that there is something to learn and the losses of the first steps differ.
+/// New tokens for every step. Low ids are more frequent, so there is something to learn and the first steps' losses differ.
 std::vector<int32_t> draw_tokens(const Shape& shape, int64_t steps);
 
 class OwnStep {
@@ -34,7 +34,7 @@ class OwnStep {
   void write_weights(const std::string& path) const { ask(st_model_write_file(model_.get(), path.c_str(), nullptr)); }
   const std::vector<int32_t>& tokens() const { return tokens_; }
   PytorchPeer::Step step();
-  /// Bytes by role, of the plan.
+  /// Planned bytes by role.
   Json planned_memory() const { return Json::parse(text(st_trainer_plan, trainer_.get()))["ranks"][0]["memory"]; }
 
  private:

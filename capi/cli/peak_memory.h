@@ -1,4 +1,4 @@
-// What a context's buffers took at most, as a line says it.
+// A context's peak memory as one line of text.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace cli {
 
-/// "35.1 MiB at its peak: parameters 3.0 MiB, ...": all together, then each role by itself. Throws Failure.
+/// "35.1 MiB at its peak: parameters 3.0 MiB, ...": the total, then each role. Throws Failure.
 std::string peak_memory(st_context* context);
 
 }  // namespace cli

@@ -11,7 +11,7 @@ namespace cli {
 namespace {
 
 constexpr int64_t kMostDims = 8;
-constexpr int64_t kMostValues = 1 << 20;  // some twenty a tensor; of hostile ones that take a byte each, some 150 MB
+constexpr int64_t kMostValues = 1 << 20;  // a tensor needs about twenty; hostile values of one byte each take about 150 MB
 
 class PickleReader {
  public:
@@ -31,7 +31,7 @@ class PickleReader {
     refuse(file_, ": data.pkl, byte ", at_, ": ", parts...);
   }
 
-  // The opcodes of protocol 2, by the letters of Python's pickletools.
+  // The opcodes of protocol 2, with the letters of Python's pickletools.
   void step(unsigned char opcode) {
     switch (opcode) {
       case 0x80:  // PROTO
@@ -106,17 +106,17 @@ class PickleReader {
       case 0x81: {  // NEWOBJ
         pop();
         const auto* made = pop()->as<TorchGlobal>();
-        refuse_file("makes a ", made == nullptr ? "thing" : made->name, ", which is refused; save state_dict()s, not whole objects");
+        refuse_file("creates a ", made == nullptr ? "value" : made->name, ", which is refused;  save state_dict()s, not whole objects");
       }
       default:
         char code[8];
         std::snprintf(code, sizeof code, "0x%02x", opcode);
-        refuse_file("opcode ", code, " is none that tensors, dicts, lists and numbers need; save state_dict()s with torch.save");
+        refuse_file("opcode ", code, " is not needed for tensors, dicts, lists or numbers; save state_dict()s with torch.save");
     }
   }
 
   std::string_view take(uint64_t bytes) {
-    if (bytes > text_.size() - at_) refuse_file("the pickle is cut short");
+    if (bytes > text_.size() - at_) refuse_file("the pickle is truncated");
     at_ += bytes;
     return text_.substr(at_ - bytes, bytes);
   }
@@ -129,10 +129,10 @@ class PickleReader {
   }
   int64_t long_number() {
     const uint64_t size = little(1);
-    if (size > 8) refuse_file("a whole number of ", size, " bytes; 8 fit");
+    if (size > 8) refuse_file("an integer of ", size, " bytes; at most 8 are supported");
     const uint64_t bits = little(static_cast<int>(size));
     const int unused = 64 - 8 * static_cast<int>(size);
-    return size == 0 ? 0 : static_cast<int64_t>(bits << unused) >> unused;  // of two's complement, shorter than 64 bits
+    return size == 0 ? 0 : static_cast<int64_t>(bits << unused) >> unused;  // two's complement in fewer than 64 bits
   }
   double real() {
     uint64_t bits = 0;
@@ -141,7 +141,7 @@ class PickleReader {
   }
   std::string_view line() {
     const size_t end = text_.find('\n', at_);
-    if (end == std::string_view::npos) refuse_file("the pickle is cut short");
+    if (end == std::string_view::npos) refuse_file("the pickle is truncated");
     const std::string_view word = take(end - at_);
     take(1);
     return word;
@@ -161,7 +161,7 @@ class PickleReader {
     return value;
   }
   std::vector<const TorchValue*> behind_mark() {
-    if (marks_.empty()) refuse_file("the pickle closes what it did not open");
+    if (marks_.empty()) refuse_file("the pickle closes a group that it did not open");
     const auto begin = stack_.begin() + static_cast<std::ptrdiff_t>(marks_.back());
     std::vector<const TorchValue*> items(begin, stack_.end());
     stack_.erase(begin, stack_.end());
@@ -175,31 +175,32 @@ class PickleReader {
   }
   void append(const std::vector<const TorchValue*>& items) {
     auto* list = std::get_if<TorchList>(&top()->is);
-    if (list == nullptr || list->is_tuple) refuse_file("appends to what is no list");
+    if (list == nullptr || list->is_tuple) refuse_file("appends to a value that is not a list");
     list->items.insert(list->items.end(), items.begin(), items.end());
   }
   void set_items(const std::vector<const TorchValue*>& items) {
     auto* dict = std::get_if<TorchDict>(&top()->is);
-    if (dict == nullptr || items.size() % 2 != 0) refuse_file("sets an item of what is no dict");
+    if (dict == nullptr || items.size() % 2 != 0) refuse_file("sets an item of a value that is not a dict");
     for (size_t i = 0; i < items.size(); i += 2) dict->items.emplace_back(items[i], items[i + 1]);
   }
   void recall(uint64_t key) {
     const auto found = memo_.find(key);
-    if (found == memo_.end()) refuse_file("names value ", key, ", which there is not");
+    if (found == memo_.end()) refuse_file("refers to value ", key, ", which does not exist");
     stack_.push_back(found->second);
   }
 
-  /// Of a persistent id ("storage", class, key, device, elements).
+  /// Converts a persistent id ("storage", class, key, device, elements).
   TorchStorage storage(const TorchValue& id) const {
     const auto* parts = id.as<TorchList>();
-    if (parts == nullptr || parts->items.size() != 5) refuse_file("a persistent id that is no storage's");
+    if (parts == nullptr || parts->items.size() != 5) refuse_file("a persistent id that does not name a storage");
     const auto* kind = parts->items[1]->as<TorchGlobal>();
     const auto* key = parts->items[2]->as<std::string>();
     const auto* elements = parts->items[4]->as<int64_t>();
-    if (kind == nullptr || key == nullptr || elements == nullptr || *elements < 0) refuse_file("a persistent id that is no storage's");
+    if (kind == nullptr || key == nullptr || elements == nullptr || *elements < 0)
+      refuse_file("a persistent id that does not name a storage");
     constexpr std::string_view kModule = "torch.";
     if (!kind->name.starts_with(kModule) || !kind->name.ends_with("Storage"))
-      refuse_file("a tensor of ", kind->name, ", which is no storage");
+      refuse_file("a tensor of ", kind->name, ", which is not a storage");
     const st_dtype dtype = storage_dtype(std::string_view(kind->name).substr(kModule.size()));
     return {*key, dtype, *elements, dtype == 0 ? kind->name : ""};
   }
@@ -209,13 +210,13 @@ class PickleReader {
     TorchValue* callee = pop();
     const auto* function = callee->as<TorchGlobal>();
     const auto* given = arguments->as<TorchList>();
-    if (function == nullptr || given == nullptr) refuse_file("calls what is no function");
+    if (function == nullptr || given == nullptr) refuse_file("calls a value that is not a function");
     if (function->name == "collections.OrderedDict" && given->items.empty()) return push({TorchDict{}});
     if (function->name == "torch._utils._rebuild_tensor_v2") return push({tensor(given->items)});
     if (function->name == "torch._utils._rebuild_tensor_v3") return push({untyped_tensor(given->items)});
     if (function->name == "torch._utils._rebuild_parameter" && !given->items.empty() && given->items[0]->as<TorchTensor>() != nullptr)
       return push(*given->items[0]);
-    refuse_file("calls ", function->name, ", which is refused: it makes no tensor, dict, list or number");
+    refuse_file("calls ", function->name, ", which is refused: it does not create a tensor, dict, list or number");
   }
 
   TorchTensor tensor(const std::vector<const TorchValue*>& given) const {
@@ -225,13 +226,13 @@ class PickleReader {
     TorchTensor made{*storage, *offset, whole_numbers(*given[2]), whole_numbers(*given[3])};
     if (made.dims.size() != made.strides.size())
       refuse_file("a tensor with ", made.dims.size(), " dims and ", made.strides.size(), " strides");
-    if (!storage->foreign.empty()) return made;  // its bytes are not looked at
+    if (!storage->foreign.empty()) return made;  // its bytes are not read
     check_inside(made);
     if (given.size() > 6) made.is_negated = is_negated(*given[6]);
     return made;
   }
 
-  /// Of bytes and a dtype: so PyTorch writes the dtypes that have no storage class, which are all foreign.
+  /// From bytes and a dtype. PyTorch writes dtypes without a storage class this way; all of them are foreign.
   TorchTensor untyped_tensor(const std::vector<const TorchValue*>& given) const {
     const auto* dtype = given.size() < 7 ? nullptr : given[6]->as<TorchGlobal>();
     if (dtype == nullptr) refuse_file("a tensor of bytes without a dtype");
@@ -258,17 +259,18 @@ class PickleReader {
 
   std::vector<int64_t> whole_numbers(const TorchValue& value) const {
     const auto* list = value.as<TorchList>();
-    if (list == nullptr || std::ssize(list->items) > kMostDims) refuse_file("a tensor's size or stride is no tuple of at most 8");
+    if (list == nullptr || std::ssize(list->items) > kMostDims) refuse_file("a tensor's size or stride is not a tuple of at most 8");
     std::vector<int64_t> numbers;
     for (const TorchValue* item : list->items) {
       const auto* number = item->as<int64_t>();
-      if (number == nullptr || *number < 0) refuse_file("a tensor's size or stride is no whole number from 0");
+      if (number == nullptr || *number < 0) refuse_file("a tensor's size or stride is not a whole number of 0 or more");
       numbers.push_back(*number);
     }
     return numbers;
   }
 
-  /// Its last element lies in the storage, and no two of them in one place of it: a tensor is never more than what the file has.
+  /// Checks that the last element is inside the storage and that no two elements share a place: a tensor is never larger than the file's
+  /// data.
   void check_inside(const TorchTensor& tensor) const {
     int64_t last = tensor.offset, elements = 1, reach = 0;
     for (size_t i = 0; i < tensor.dims.size(); ++i) {
@@ -283,10 +285,10 @@ class PickleReader {
     if (elements > tensor.storage.elements - tensor.offset) refuse_file("an expanded tensor; save its contiguous()");
   }
 
-  /// An OrderedDict's attributes, as a state_dict's _metadata: none of them is data.
+  /// An OrderedDict's attributes, such as a state_dict's _metadata: none of them holds data.
   void build() {
     pop();
-    if (top()->as<TorchDict>() == nullptr) refuse_file("sets attributes of what is no dict");
+    if (top()->as<TorchDict>() == nullptr) refuse_file("sets attributes of a value that is not a dict");
   }
 
   std::string_view text_, file_;

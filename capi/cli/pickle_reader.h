@@ -1,5 +1,5 @@
-// Reads the data.pkl of a PyTorch file, and nothing that is not tensors, dicts, lists, texts and numbers: a pickle is a program, and of
-// this one only the opcodes that such values need are run. What names any class or function beyond them is refused by its name.
+// Reads the data.pkl of a PyTorch file. A pickle is a program: only the opcodes that tensors, dicts, lists, texts and numbers need are
+// executed; any other class or function is refused by its name.
 #pragma once
 
 #include <string_view>
@@ -8,8 +8,8 @@
 
 namespace cli {
 
-/// Throws Failure(kRefused) with `file` in front of what is wrong. Memory is within a small multiple of the text's size: each value is kept
-/// once, however often it is named, so what is returned may be a graph, with circles too; do not walk it without a bound.
+/// Throws Failure(kRefused); the message starts with `file`. Uses memory of a small multiple of the text's size: each value is stored once,
+/// however often it is referenced. So the result may be a graph, even a cyclic one: bound every walk.
 const TorchValue& unpickle(std::string_view text, std::string_view file, TorchValues& values);
 
 }  // namespace cli

@@ -33,7 +33,7 @@ class PickleWriter {
   void put_value(double value) {
     out_ += 'G';
     const auto bits = std::bit_cast<uint64_t>(value);
-    for (int shift = 56; shift >= 0; shift -= 8) out_ += static_cast<char>(bits >> shift & 0xFF);  // the one big-endian opcode
+    for (int shift = 56; shift >= 0; shift -= 8) out_ += static_cast<char>(bits >> shift & 0xFF);  // the only big-endian opcode
   }
   void put_value(int64_t value) {
     if (value >= std::numeric_limits<int32_t>::min() && value <= std::numeric_limits<int32_t>::max()) {
@@ -80,7 +80,7 @@ class PickleWriter {
     global("collections", "OrderedDict");
     out_ += ")RtR";
   }
-  void put_value(const TorchStorage& storage) {  // ("storage", class, key, device, elements), found by the reader under its key
+  void put_value(const TorchStorage& storage) {  // ("storage", class, key, device, elements); the reader finds it by its key
     out_ += '(';
     put_value(std::string("storage"));
     global("torch", storage_name(storage.dtype));
@@ -89,7 +89,7 @@ class PickleWriter {
     put_value(storage.elements);
     out_ += "tQ";
   }
-  void put_value(const TorchGlobal&) { throw std::logic_error("pickle: a global is no value"); }
+  void put_value(const TorchGlobal&) { throw std::logic_error("pickle: a global is not a value"); }
 
   void whole_numbers(const std::vector<int64_t>& numbers) {
     out_ += '(';

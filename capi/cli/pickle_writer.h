@@ -1,4 +1,4 @@
-// A tree as a pickle of protocol 2, as torch.save writes data.pkl: torch.load takes it with weights_only=True.
+// Writes a tree as a pickle of protocol 2, as torch.save writes data.pkl. torch.load reads it with weights_only=True.
 #pragma once
 
 #include <string>
@@ -7,10 +7,10 @@
 
 namespace cli {
 
-/// Dicts, lists, tuples, texts, numbers, None and tensors; a TorchGlobal or a storage alone is a defect of the caller.
+/// Takes dicts, lists, tuples, texts, numbers, None and tensors. A TorchGlobal, or a storage outside a tensor, is a bug in the caller.
 std::string pickle(const TorchValue& value);
 
-/// torch's name of a storage of this dtype, "FloatStorage", and the dtype of such a name; nullptr and 0: there is none.
+/// torch's storage name for a dtype, such as "FloatStorage", and the dtype for a name; nullptr and 0 if there is none.
 const char* storage_name(st_dtype dtype);
 st_dtype storage_dtype(std::string_view name);
 

@@ -75,7 +75,7 @@ void Progress::draw() {
   bar_shown_ = true;
 }
 
-/// As wide as the numbers leave room for.
+/// As wide as the numbers allow.
 std::string Progress::bar(size_t room) const {
   const size_t width = std::min(room, kWidestBar);
   if (width < kNarrowestBar) return "";

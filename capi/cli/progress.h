@@ -1,4 +1,4 @@
-// Progress of a run: a bar on a terminal, one line a step elsewhere.
+// Progress of a run: a bar on a terminal, one line per step elsewhere.
 #pragma once
 
 #include <scaletrain/scaletrain.h>
@@ -18,9 +18,9 @@ class Progress {
   Progress& operator=(const Progress&) = delete;
 
   void step(const st_step_report& report);
-  /// average_loss: by the moving average of the weights; NaN: there is none.
+  /// average_loss: loss of the moving average of the weights; NaN if there is none.
   void validation(int64_t step, double loss, double average_loss);
-  /// Leaves the bar as it is, on a line of its own.
+  /// Ends the bar's line.
   void finish();
 
  private:

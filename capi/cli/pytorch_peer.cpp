@@ -26,7 +26,7 @@ PytorchPeer::PytorchPeer(const std::string& script) {
   const std::string python = interpreter(*tree), program = (*tree / script).string();
   int down[2], up[2];
   if (pipe(down) != 0 || pipe(up) != 0) throw std::runtime_error("cannot make a pipe");
-  std::signal(SIGPIPE, SIG_IGN);  // a child that died is an answer that does not come
+  std::signal(SIGPIPE, SIG_IGN);  // if the child dies, its answer is missing
   child_ = fork();
   if (child_ < 0) throw std::runtime_error("cannot fork");
   if (child_ == 0) {
@@ -51,7 +51,7 @@ PytorchPeer::PytorchPeer(const std::string& script) {
 PytorchPeer::~PytorchPeer() { end_child(); }
 
 void PytorchPeer::end_child() {
-  if (to_ != nullptr) std::fclose(to_);  // the end of its input ends the child
+  if (to_ != nullptr) std::fclose(to_);  // the child ends at its end of input
   if (from_ != nullptr) std::fclose(from_);
   if (child_ > 0) waitpid(child_, nullptr, 0);
 }

@@ -1,5 +1,5 @@
-// PyTorch as the opponent of `bench step` and `bench optimizer`: a script of tests/bench in a process of its own that makes one step when
-// told to, so that rounds can be interleaved with ours.
+// PyTorch as the peer of `bench step` and `bench optimizer`: a script of tests/bench in a process of its own that runs one step per
+// request, so that rounds can alternate with ours.
 #pragma once
 
 #include <sys/types.h>
@@ -18,11 +18,11 @@ namespace cli {
 class PytorchPeer {
  public:
   struct Step {
-    double check = 0, seconds = 0;  // check: what both sides must agree on, a loss or a sum
+    double check = 0, seconds = 0;  // check: a loss or a sum on which both sides must agree
   };
 
-  /// Starts the interpreter on `script`, a path in the source tree: the one named by SCALETRAIN_PYTHON, else the .venv of the source tree.
-  /// Throws std::runtime_error with the reason when there is none or it has no torch.
+  /// Runs `script`, a path in the source tree, with the interpreter that SCALETRAIN_PYTHON names, else that of the source tree's .venv.
+  /// Throws std::runtime_error with the reason if there is none or it has no torch.
   explicit PytorchPeer(const std::string& script = kStepScript);
   ~PytorchPeer();
   PytorchPeer(const PytorchPeer&) = delete;
@@ -30,10 +30,9 @@ class PytorchPeer {
 
   const std::string& version() const { return version_; }
 
-  /// Makes ready what `request` describes to the script. Modes that are ready ("eager", "compiled"); why others are not goes
-  /// into `absent`.
+  /// Sends `request` to the script. Returns the modes that are ready ("eager", "compiled"); the reasons for missing modes go into `absent`.
   std::vector<std::string> open(const Json& request, std::map<std::string, std::string>& absent);
-  /// One step of a mode.
+  /// Runs one step of a mode.
   Step step(const std::string& mode);
 
  private:

@@ -6,7 +6,7 @@
 
 namespace cli {
 
-/// 0 <= q <= 1, linear between neighbours. At least one sample.
+/// 0 <= q <= 1, linear interpolation. Needs at least one sample.
 double quantile(std::vector<double> samples, double q);
 
 struct Ratio {
@@ -15,7 +15,7 @@ struct Ratio {
 
 Ratio spread_of(const std::vector<double>& ratios);
 
-/// Of own[i] / peer[i], round by round.
+/// Spread of own[i] / peer[i] over the rounds.
 Ratio ratio_of(std::span<const double> own, std::span<const double> peer);
 
 double geometric_mean(std::span<const double> values);

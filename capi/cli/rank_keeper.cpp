@@ -16,11 +16,11 @@ namespace cli {
 namespace {
 
 [[noreturn]] void keep(int messages) {
-  setpgid(0, 0);  // what is sent to the launcher's group is not for the keeper
+  setpgid(0, 0);  // signals to the launcher's group must not reach the keeper
   sigset_t all;
   sigfillset(&all);
   sigprocmask(SIG_SETMASK, &all, nullptr);
-  // The launcher's reader waits for the end of its output, not for us.
+  // The launcher's reader waits for the end of its output; the keeper must not hold it open.
   const int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
   for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) dup2(nothing, descriptor);
   std::set<pid_t> groups;
@@ -58,7 +58,7 @@ RankKeeper::~RankKeeper() {
 }
 
 void RankKeeper::tell(pid_t message) {
-  // Where somebody has killed the keeper, ranks still end with the launcher; what they started may not.
+  // If the keeper was killed, ranks still end with the launcher; the processes that they started may not.
   while (::write(pipe_, &message, sizeof message) < 0 && errno == EINTR) continue;
 }
 

@@ -1,16 +1,16 @@
-// What ends the ranks when their launcher is killed and can do nothing any more.
+// Ends the ranks if their launcher is killed.
 #pragma once
 
 #include <sys/types.h>
 
 namespace cli {
 
-/// A process that waits for this one to end, by whatever means, and then kills the process groups that are watched: also what a rank's
-/// shell has started, which a parent-death signal does not reach.
+/// A process that waits for this one to end, in whatever way, and then kills the watched process groups, including what a rank's shell has
+/// started. A parent-death signal does not reach those.
 class RankKeeper {
  public:
   RankKeeper();
-  ~RankKeeper();  // kills what is watched still
+  ~RankKeeper();  // kills the groups still watched
   RankKeeper(const RankKeeper&) = delete;
   RankKeeper& operator=(const RankKeeper&) = delete;
 

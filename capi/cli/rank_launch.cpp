@@ -20,7 +20,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Of 127.0.0.1, and most likely still free when rank 0 takes it.
+/// A port of 127.0.0.1, most likely still free when rank 0 binds it.
 int free_port() {
   const int tried = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address{};
@@ -40,11 +40,11 @@ std::string end_text(int wait_status) {
   return "was ended by " + signal_name(WTERMSIG(wait_status)) + (WCOREDUMP(wait_status) ? ", core dumped" : "");
 }
 
-/// Seconds that output is waited for when all who could write it were killed.
+/// How long to wait for output after all processes that could write it were killed.
 constexpr std::chrono::seconds kLastOutput(1);
 // A rank that lost another rank may exit first. The other ranks get this long to exit with their own reason before SIGTERM.
 constexpr std::chrono::milliseconds kCause(250);
-constexpr std::chrono::milliseconds kLook(20);  // at a process group, whose end no signal tells
+constexpr std::chrono::milliseconds kLook(20);  // polls a process group, since no signal reports its end
 
 }  // namespace
 
@@ -52,7 +52,7 @@ RankLaunch::RankLaunch(const LaunchRequest& request, Console& console, SignalQue
     : console_(console),
       signals_(signals),
       grace_(std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(request.grace))) {
-  // What outlives a rank's own process is our child then: its end is seen, and nobody else has to clean up.
+  // Processes that outlive their rank then become our children: we see their end and reap them.
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   const int port = request.port > 0 ? request.port : free_port();
   for (int rank = 0; rank < request.ranks; ++rank) {
@@ -87,10 +87,10 @@ int RankLaunch::wait_limit() const {
   return static_cast<int>(std::clamp<decltype(left)>(left, 0, 3'600'000));
 }
 
-/// For signals, output of ranks that the console has room for, and the console.
+/// Waits for signals, for output of ranks if the console has room, and for the console.
 void RankLaunch::wait() {
   std::vector<pollfd> polled = {{signals_.descriptor(), POLLIN, 0}, console_.wish(kStdout), console_.wish(kStderr)};
-  std::vector<std::pair<RankProcess*, int>> sources;  // from polled[3] on
+  std::vector<std::pair<RankProcess*, int>> sources;  // at polled[3] and above
   for (const Rank& rank : ranks_)
     for (const int stream : {kStdout, kStderr}) {
       if (!rank.process || rank.process->output(stream) < 0 || !console_.has_room(stream)) continue;
@@ -122,9 +122,9 @@ void RankLaunch::take_signals() {
     if (number == SIGUSR1) continue;
     if (outcome_.signal == 0)
       outcome_.signal = number;
-    else  // asked again: they have the grace now
+    else  // a second signal: start their grace period now
       for (Rank& rank : ranks_) rank.kill_at = std::min(rank.kill_at, Clock::now() + grace_);
-    // Only the console is left, whose reader does not read.
+    // Only the console is left, and its reader does not read.
     if (std::ranges::none_of(ranks_, [](const Rank& rank) { return rank.process != nullptr; })) console_.drop();
   }
 }
@@ -139,14 +139,14 @@ void RankLaunch::reap() {
 void RankLaunch::end(size_t i, int wait_status) {
   Rank& rank = ranks_[i];
   rank.process->set_ended();
-  rank.kill_at = std::min(rank.kill_at, Clock::now() + grace_);  // what it has left behind
+  rank.kill_at = std::min(rank.kill_at, Clock::now() + grace_);  // for the processes that it has left behind
   const int status = WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : 128 + WTERMSIG(wait_status);
   const bool as_asked = outcome_.signal != 0 && status == 128 + outcome_.signal;
   if (status == 0 || as_asked) return;
   const std::string reason = "rank " + std::to_string(i) + " " + end_text(wait_status);
   const int exit_status = status == kRefused ? kRefused : kFailed;
   fail(reason, exit_status);
-  // Who loses a rank may be seen to end before it: what no other's end leads to is the reason.
+  // A rank that ends because of another's failure may be seen first; the failure that no other explains is the reason.
   const bool is_killed_by_us = rank.give_up_at != kNever;
   const bool is_own = status == kRefused || (WIFSIGNALED(wait_status) && !is_killed_by_us && WTERMSIG(wait_status) != SIGTERM &&
                                              WTERMSIG(wait_status) != SIGABRT);
@@ -168,7 +168,7 @@ void RankLaunch::terminate() {
   terminate_at_ = kNever;
   for (Rank& rank : ranks_) {
     if (!rank.process) continue;
-    // A second signal would end at once what ends in order by the first.
+    // A second signal would kill a rank that is shutting down in order.
     if (outcome_.signal == 0) rank.process->signal(SIGTERM);
     rank.kill_at = std::min(rank.kill_at, Clock::now() + grace_);
   }
@@ -184,7 +184,7 @@ void RankLaunch::keep_deadlines() {
       rank.kill_at = kNever;
       rank.give_up_at = now + kLastOutput;
     }
-    // While the console's reader pauses, nothing of theirs can be read.
+    // While the console's reader pauses, the ranks' output cannot be read.
     if (now >= rank.give_up_at && !(console_.has_room(kStdout) && console_.has_room(kStderr))) rank.give_up_at = now + kLastOutput;
     const bool is_given_up = rank.process->has_ended() && now >= rank.give_up_at;
     if (is_given_up) rank.process->close_outputs(console_);

@@ -1,4 +1,4 @@
-// One start of all ranks of a launch, until none is left.
+// One start of all ranks of a launch, until all have ended.
 #pragma once
 
 #include <chrono>
@@ -15,23 +15,22 @@ namespace cli {
 struct LaunchRequest {
   std::vector<std::string> program;  // and its arguments
   int ranks = 1;
-  int port = 0;       // for the ranks to meet; 0: a free one
-  int restart = 0;    // starts before this one
+  int port = 0;       // for the ranks' rendezvous; 0: a free one
+  int restart = 0;    // number of starts before this one
   double grace = 10;  // seconds from SIGTERM to SIGKILL
 };
 
 struct LaunchOutcome {
-  // Of the rank that failed first, or of one that failed by itself where others fail because of it: "rank 2 was ended by SIGKILL"; empty:
-  // all are done.
+  // The rank that failed first, or the one whose failure caused the others': "rank 2 was ended by SIGKILL". Empty if all succeeded.
   std::string failure;
-  int exit_status = 0;  // that goes with it, kRefused or kFailed
-  int signal = 0;       // that the launcher was ended by, 0: none
+  int exit_status = 0;  // kRefused or kFailed, if there is a failure
+  int signal = 0;       // that ended the launcher, 0: none
 };
 
 class RankLaunch {
  public:
   RankLaunch(const LaunchRequest& request, Console& console, SignalQueue& signals);
-  /// Returns when all ranks have ended, what they have started too, and their output is written. When one fails, the others get SIGTERM.
+  /// Returns when all ranks and the processes they started have ended and their output is written. If one fails, the others get SIGTERM.
   LaunchOutcome run();
 
  private:
@@ -39,7 +38,7 @@ class RankLaunch {
   static constexpr Time kNever = Time::max();
   struct Rank {
     explicit Rank(std::unique_ptr<RankProcess> started) : process(std::move(started)) {}
-    std::unique_ptr<RankProcess> process;  // none: it is gone
+    std::unique_ptr<RankProcess> process;  // null once it is gone
     Time kill_at = kNever, give_up_at = kNever;
   };
 
@@ -60,7 +59,7 @@ class RankLaunch {
   std::vector<Rank> ranks_;
   LaunchOutcome outcome_;
   Time terminate_at_ = kNever;  // when a failed launch sends SIGTERM to the remaining ranks
-  bool has_reason_ = false;     // outcome_ tells what no other rank's end leads to: a signal, or a request that was wrong
+  bool has_reason_ = false;     // outcome_ holds a root cause that no other rank's end explains: a signal, or a wrong request
 };
 
 }  // namespace cli

@@ -42,14 +42,14 @@ void set_variables(const RankVariables& variables) {
   set("SCALETRAIN_RESTART", variables.restart);
   set("SCALETRAIN_LAUNCH", variables.launch);
   setenv("MASTER_ADDR", "127.0.0.1", 1);
-  setenv("SCALETRAIN_RANKS_FROM", "torchrun", 1);  // and not what mpirun or Slurm has told the launcher itself
+  setenv("SCALETRAIN_RANKS_FROM", "torchrun", 1);  // not the variables that mpirun or Slurm set for the launcher itself
 }
 
-/// In the child. Returns where the program cannot be started, with errno.
+/// Runs in the child. Returns only if the program cannot be started, with errno.
 void become(const std::vector<std::string>& program, const RankVariables& variables, const int (&outputs)[2], pid_t launcher) {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != launcher) _exit(0);  // it ended before we asked to be told
+  if (getppid() != launcher) _exit(0);  // the launcher ended before prctl took effect
   if (variables.rank > 0 || isatty(STDIN_FILENO) == 1) {
     const int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
     if (nothing < 0 || dup2(nothing, STDIN_FILENO) < 0) return;
@@ -82,7 +82,7 @@ RankProcess::RankProcess(const std::vector<std::string>& program, const RankVari
   }
   close(problem.give(1));
   int reason = 0;
-  if (read(problem.ends[0], &reason, sizeof reason) == sizeof reason) {  // else exec has closed it
+  if (read(problem.ends[0], &reason, sizeof reason) == sizeof reason) {  // otherwise exec has closed the pipe
     waitpid(process_, nullptr, 0);
     const bool is_no_program = reason != EMFILE && reason != ENFILE && reason != ENOMEM && reason != EAGAIN;
     throw Failure(is_no_program ? kRefused : kFailed, "launch: cannot start " + program[0] + ": " + std::strerror(reason));

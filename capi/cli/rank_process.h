@@ -12,39 +12,39 @@
 
 namespace cli {
 
-/// What a rank finds in its environment, besides the launcher's own.
+/// The variables added to a rank's environment.
 struct RankVariables {
   int rank = 0, size = 1;
-  int port = 0;     // of MASTER_PORT
-  int restart = 0;  // of SCALETRAIN_RESTART
-  int launch = 0;   // of SCALETRAIN_LAUNCH: the launcher's process, which tells its job from another's of the same port
+  int port = 0;     // MASTER_PORT
+  int restart = 0;  // SCALETRAIN_RESTART
+  int launch = 0;   // SCALETRAIN_LAUNCH: the launcher's process id, which distinguishes its job from another on the same port
 };
 
 class RankProcess {
  public:
-  /// Starts program[0], looked for in PATH, in a process group of its own; it is killed when its launcher ends. Rank 0 has the launcher's
-  /// stdin where that is no terminal. Throws Failure where it cannot be started: kRefused where it is no program, else kFailed.
+  /// Starts program[0], found through PATH, in a process group of its own. It is killed if the launcher ends. Rank 0 inherits the
+  /// launcher's stdin unless that is a terminal. Throws Failure if it cannot be started: kRefused if it is not a program, else kFailed.
   RankProcess(const std::vector<std::string>& program, const RankVariables& variables, const SignalQueue& signals);
   ~RankProcess();
   RankProcess(const RankProcess&) = delete;
   RankProcess& operator=(const RankProcess&) = delete;
 
   pid_t process() const { return process_; }
-  /// To be polled and read; -1: at its end.
+  /// Descriptor to poll and read; -1 after its end.
   int output(int stream) const { return outputs_[stream]; }
-  /// Reads what is there, once.
+  /// Reads once what is available.
   void read_some(int stream, Console& console);
-  /// What still comes from a process that nobody can find is not waited for.
+  /// Stops waiting for output of processes that cannot be found.
   void close_outputs(Console& console);
 
-  /// To the whole group, as a terminal would.
+  /// Signals the whole group, as a terminal would.
   void signal(int number) const;
-  /// To those of the group that know what it means; it ends nobody.
+  /// Signals only the processes of the group that handle the signal; ends none.
   void ask(int number) const;
 
   void set_ended() { has_ended_ = true; }
   bool has_ended() const { return has_ended_; }
-  /// It has ended, and nobody has its output, nor is anybody left in its group.
+  /// The rank has ended, its output is closed, and its group is empty.
   bool is_gone() const;
 
  private:

@@ -13,7 +13,7 @@ namespace {
 
 int64_t microseconds_of(double seconds) { return std::llround(seconds * 1e6); }
 
-constexpr int kSteps = 0, kComputing = 1, kExchange = 2;  // a rank's rows
+constexpr int kSteps = 0, kComputing = 1, kExchange = 2;  // rows of a rank
 
 struct Span {
   int64_t began = 0, ended = 0;  // microseconds
@@ -27,12 +27,12 @@ std::string span_line(int rank, int row, const std::string& name, Span span, con
   return line.dump() + ",\n";
 }
 
-/// A name of the process, or of one of its rows.
+/// The name of the process, or of one of its rows.
 std::string name_line(int rank, int row, const char* what, const std::string& name) {
   return Json{{"name", what}, {"ph", "M"}, {"pid", rank}, {"tid", row}, {"args", {{"name", name}}}}.dump() + ",\n";
 }
 
-/// The share of a call's time in which the rank computed.
+/// The fraction of a call's time in which the rank computed.
 double hidden_of(Span call, const Json& computed) {
   int64_t beside = 0;
   for (const Json& pair : computed) {
@@ -42,7 +42,7 @@ double hidden_of(Span call, const Json& computed) {
   return call.ended > call.began ? static_cast<double>(beside) / static_cast<double>(call.ended - call.began) : 0;
 }
 
-/// The slowest rank's computing by the mean of all.
+/// The slowest rank's computing time over the mean of all.
 double straggler_of(const std::vector<double>& computing) {
   double sum = 0;
   for (const double of_rank : computing) sum += of_rank;
@@ -54,7 +54,7 @@ double straggler_of(const std::vector<double>& computing) {
 RankTrace::RankTrace(const std::string& path, const RunRanks& ranks) : ranks_(ranks), path_(path) {
   if (path.empty()) return;
   const int anew = ranks.is_first() ? O_CREAT | O_TRUNC : 0;
-  if (!ranks.is_first()) ranks.largest({0, 0});  // rank 0 has made it
+  if (!ranks.is_first()) ranks.largest({0, 0});  // waits until rank 0 has created the file
   file_ = open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC | anew, 0666);
   if (file_ < 0) refuse("--trace: cannot open ", path, ": ", std::strerror(errno));
   if (ranks.is_first()) append("[\n");
@@ -84,7 +84,7 @@ void RankTrace::add_step(st_trainer* trainer, int64_t step, double began, double
   for (const Json& rank : here) {
     const auto number = rank["rank"].get<int>();
     Span whole = {rank["began_us"].get<int64_t>(), rank["ended_us"].get<int64_t>()};
-    if (number == ranks_.rank()) whole = {microseconds_of(began), microseconds_of(ended)};  // with what this program adds
+    if (number == ranks_.rank()) whole = {microseconds_of(began), microseconds_of(ended)};  // includes the time of this program
     events += span_line(
         number, kSteps, name, whole,
         {{"computing_ms", rank["computing"]}, {"exchange_ms", rank["exchange"]}, {"hidden", rank["hidden"]}, {"straggler", straggler}});
@@ -124,11 +124,11 @@ std::string RankTrace::spans_of(const Json& rank, double straggler) {
 
 void RankTrace::finish() {
   if (path_.empty()) return;
-  ranks_.largest({0, 0});  // all have written what they have
+  ranks_.largest({0, 0});  // waits until all have written
   if (ranks_.is_first()) append("{\"name\":\"end\",\"ph\":\"M\",\"pid\":0}\n]\n");
 }
 
-/// In one write, so that no other rank's lines come in between.
+/// In one write, so that no lines of another rank come in between.
 void RankTrace::append(const std::string& events) {
   if (::write(file_, events.data(), events.size()) != std::ssize(events))
     throw Failure(kFailed, "--trace: cannot write to " + path_ + ": " + std::strerror(errno));

@@ -1,5 +1,5 @@
-// What every rank did when, in a file that chrome://tracing and Perfetto show: for each rank, of this process or another, a row of its
-// steps; of several, below it when it computed, and what it exchanged with others meanwhile.
+// A trace of all ranks for chrome://tracing and Perfetto: one row per rank, in this process or another, with its steps. With several ranks,
+// rows below it show when it computed and what it exchanged.
 #pragma once
 
 #include <cstdint>
@@ -12,16 +12,16 @@ namespace cli {
 
 class RankTrace {
  public:
-  /// All ranks make one, on one file system. Rank 0 starts the file anew; throws Failure where that cannot be. path "": nothing is written.
+  /// Create it on all ranks, on one file system. Rank 0 truncates the file; throws Failure if that fails. An empty path writes nothing.
   RankTrace(const std::string& path, const RunRanks& ranks);
   ~RankTrace();
   RankTrace(const RankTrace&) = delete;
   RankTrace& operator=(const RankTrace&) = delete;
 
-  /// Behind a step of `trainer`, on all ranks, which tell each other how long they computed: `began` and `ended` as of seconds_now(). Of a
-  /// step with more exchanges or waits than the library keeps (64) the last are shown.
+  /// Collective call after a step of `trainer`: ranks exchange how long they computed. `began` and `ended` are times of seconds_now(). A
+  /// step with more exchanges or waits than the library keeps (64) shows the last ones.
   void add_step(st_trainer* trainer, int64_t step, double began, double ended);
-  /// All ranks call it: the file is a whole JSON list then. One that ends before it lacks the last bracket, which viewers do not need.
+  /// Collective call that completes the JSON list. A run that ends without it lacks the closing bracket, which viewers do not need.
   void finish();
 
  private:

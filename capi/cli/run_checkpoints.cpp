@@ -44,7 +44,7 @@ void RunCheckpoints::open() {
     if (entry["problem"].is_null()) readable_.push_back(entry["name"].get<std::string>());
   if (!entries.empty() && !options_.resume)
     refuse("--checkpoint: ", options_.folder, " holds checkpoints of a run, the newest is ", entries.front()["name"].get<std::string>(),
-           "; go on with it by --resume, or name another folder");
+           "; continue it with --resume, or name another folder");
 }
 
 bool RunCheckpoints::is_together(st_trainer* trainer) const {
@@ -99,13 +99,13 @@ void RunCheckpoints::keep_batch(st_recipe* recipe) const {
   }
 }
 
-/// {"name", "step", "metadata"}; empty: there is none.
+/// {"name", "step", "metadata"}; empty if there is none.
 Json RunCheckpoints::resume_newest(st_trainer* trainer) {
   st_load_report report = load_report();
   const st_status status = st_trainer_resume(trainer, handle(), nullptr, nullptr, &report);
   if (status == ST_NOT_FOUND && readable_.empty()) return Json::object();
   check_folder(status);
-  print_each("passed over", report.skipped_count, report.skipped);
+  print_each("skipped", report.skipped_count, report.skipped);
   std::printf("resumed          %s/%s\n", options_.folder.c_str(), report.name);
   print_each("changed", report.changed_count, report.changed);
   return {{"name", report.name}, {"step", report.step}, {"metadata", Json::parse(report.metadata)}};
@@ -144,7 +144,7 @@ void RunCheckpoints::begin_save(st_trainer* trainer, int64_t step, const Json& m
   const std::string text = metadata.dump();
   st_pending* pending = nullptr;
   st_status status = st_trainer_save(trainer, handle(), text.c_str(), &pending);
-  if (status == ST_OUT_OF_MEMORY) status = st_trainer_save(trainer, handle(), text.c_str(), nullptr);  // needs no copy
+  if (status == ST_OUT_OF_MEMORY) status = st_trainer_save(trainer, handle(), text.c_str(), nullptr);  // needs no copy of the state
   pending_.reset(pending);
   if (status == ST_OK)
     saved_step_ = step;
@@ -152,9 +152,9 @@ void RunCheckpoints::begin_save(st_trainer* trainer, int64_t step, const Json& m
     tell_unsaved();
 }
 
-/// What has failed on one rank each has heard of.
+/// Every rank knows that a save failed; rank 0 reports it.
 void RunCheckpoints::tell_unsaved() const {
-  if (ranks_.is_first()) std::fprintf(stderr, "scaletrain: the run goes on, but a checkpoint was not saved: %s\n", st_last_error());
+  if (ranks_.is_first()) std::fprintf(stderr, "scaletrain: the run continues, but a checkpoint was not saved: %s\n", st_last_error());
 }
 
 void RunCheckpoints::hear_of_last_save() {

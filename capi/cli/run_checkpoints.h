@@ -1,4 +1,4 @@
-// The checkpoints of one run of `scaletrain train`: when to save, and where to go on.
+// The checkpoints of one run of `scaletrain train`: when to save, and where to resume.
 #pragma once
 
 #include <cstdint>
@@ -12,39 +12,39 @@
 namespace cli {
 
 struct CheckpointOptions {
-  std::string folder;      // "": none are kept
+  std::string folder;      // "": no checkpoints
   int64_t every = 0;       // steps; 0: not by steps
   double minutes = 0;      // 0: not by time
-  int64_t keep = 3;        // the newest so many; 0: all
+  int64_t keep = 3;        // the newest N; 0: all
   int64_t keep_every = 0;  // and multiples of it; 0: none
-  int64_t keep_best = 0;   // and so many by validation loss
+  int64_t keep_best = 0;   // and the N best by validation loss
   bool resume = false;
 };
 
-/// Rank 0 has the folder and writes it; other ranks read in it what rank 0 has chosen. Where each rank has pieces of the state (zero 1 or
-/// more) all of them save and resume together.
+/// Rank 0 owns the folder and writes it; other ranks read the checkpoint that rank 0 has chosen. If the state is sharded (zero 1 or more),
+/// all ranks save and resume together.
 class RunCheckpoints {
  public:
-  /// Opens the folder, makes it if need be. Refuses one that holds checkpoints when the run is not to resume. Borrows both.
+  /// Opens the folder, and creates it if necessary. Refuses a folder with checkpoints unless the run resumes. Borrows context and ranks.
   RunCheckpoints(st_context* context, const CheckpointOptions& options, const RunRanks& ranks);
 
-  /// The keys of the recipe that cut the data's stream become those of the newest checkpoint whose manifest can be read. On another number
-  /// of ranks than its own that is its number of micro-batches.
+  /// Sets the recipe's keys that define the data stream to those of the newest checkpoint with a readable manifest. On a different number
+  /// of ranks, sets its number of micro-batches.
   void keep_batch(st_recipe* recipe) const;
-  /// Whether there are any to resume, on all ranks; and the model that the newest whose manifest can be read is of, as ModelChoice takes
-  /// it; null: it does not say.
+  /// Whether there is a checkpoint to resume, agreed on all ranks; and the model of the newest one with a readable manifest, as ModelChoice
+  /// takes it (null if it names none).
   bool can_resume() const;
   Json model() const;
-  /// Goes on where the newest whole checkpoint was, all ranks from the same, and says so. Its metadata; empty: there was none to resume.
+  /// Resumes all ranks from the same newest whole checkpoint and reports it. Returns its metadata; empty if there was none.
   Json resume(st_trainer* trainer);
 
-  /// After this step, by the options or by a SIGUSR1 to this rank.
+  /// Whether a save is due after this step, by the options or by a SIGUSR1 to this rank.
   bool is_due(int64_t step);
-  /// In the background; waits for the one before. What went wrong, with this one or the one before, is told on stderr, and the run goes on.
+  /// Saves in the background; waits for the previous save first. Errors of either save are reported on stderr and the run continues.
   void save(st_trainer* trainer, int64_t step, const Json& metadata);
-  /// Returns when it is on the disk, unless that step is there. Throws Failure, where rank 0 saves alone only there.
+  /// Returns when the checkpoint is on disk; does nothing if that step is already saved. Throws Failure; if rank 0 saves alone, only there.
   void save_last(st_trainer* trainer, int64_t step, const Json& metadata);
-  /// Of the newest that was saved or resumed; -1: none.
+  /// The newest step saved or resumed; -1: none.
   int64_t saved_step() const { return saved_step_; }
 
  private:
@@ -61,11 +61,11 @@ class RunCheckpoints {
   st_context* context_;
   CheckpointOptions options_;
   const RunRanks& ranks_;
-  Checkpoint checkpoint_;              // of ranks other than 0: read_only, made when it is needed
+  Checkpoint checkpoint_;              // on ranks other than 0: read_only, opened on first use
   std::vector<std::string> readable_;  // names, newest first
-  Pending pending_;                    // the save that was begun last; null: none, or it was heard of
+  Pending pending_;                    // the save begun last; null if none, or if its outcome was reported
   int64_t saved_step_ = -1;
-  double saved_at_;  // seconds; when the last one began
+  double saved_at_;  // seconds; start of the last save
 };
 
 }  // namespace cli

@@ -25,12 +25,12 @@ RunRanks::RunRanks(st_context* context, double deadline, const std::string& tran
   const st_status status = st_communicator_env(context, &options, &made);
   const bool is_missing = status == ST_NOT_FOUND && !transport.empty();
   if (is_missing && transport != "local" && transport != "gloo" && transport != "mpi")
-    refuse("--transport ", transport,
-           ": there are local, gloo and mpi; a plug-in of another name is for ranks that a launcher starts, and ",
-           "none has started this one");
+    refuse("--transport ", transport, "; it must be local, gloo or mpi. Another plug-in needs ranks that a launcher starts, and ",
+           "none started this process");
   if (is_missing && transport != "local")
-    refuse("--transport ", transport, " is of ranks that are processes, and no launcher has started this one; scaletrain launch -n 2 -- ",
-           "scaletrain train .. does, or mpirun, torchrun or srun");
+    refuse("--transport ", transport,
+           " connects ranks that are processes, but no launcher started this one; use scaletrain launch -n 2 -- ",
+           "scaletrain train .., or mpirun, torchrun or srun");
   if (status == ST_NOT_FOUND) return;
   ask(status);
   communicator_.reset(made);

@@ -1,4 +1,4 @@
-// The ranks that a launcher has made of this program, as a run sees them: who this one is, and what they tell each other between steps.
+// The ranks that a launcher made of this program: this process's rank, and what ranks exchange between steps.
 #pragma once
 
 #include <array>
@@ -12,30 +12,31 @@
 
 namespace cli {
 
-/// One rank alone, where no launcher says otherwise: then nothing is exchanged, and each call gives back what it was given.
+/// A single rank unless a launcher says otherwise. Then nothing is exchanged, and each call returns its argument.
 class RunRanks {
  public:
   RunRanks() = default;
-  /// Joins the others, by the environment of scaletrain launch, torchrun, mpirun or srun. Throws Failure where they do not come. From then
-  /// on stdout is rank 0's: what the others print is dropped. deadline: seconds for which ranks wait for each other. transport: local,
-  /// gloo, mpi, or empty: as the environment says; one of processes where there is no launcher is refused.
+  /// Joins the other ranks, found through the environment of scaletrain launch, torchrun, mpirun or srun. From then on only rank 0 prints:
+  /// stdout of the others is dropped. Throws Failure if they do not join.
+  /// deadline: seconds that ranks wait for each other. transport: local, gloo, mpi, or empty for the environment's; a transport between
+  /// processes is refused without a launcher.
   RunRanks(st_context* context, double deadline, const std::string& transport);
 
   int32_t rank() const { return rank_; }
   int32_t size() const { return size_; }
   bool is_first() const { return rank_ == 0; }
-  st_communicator* communicator() const { return communicator_.get(); }  // null: one rank
+  st_communicator* communicator() const { return communicator_.get(); }  // null if there is one rank
 
-  /// Rank 0's object, on all of them.
+  /// Returns rank 0's object on all ranks.
   Json shared(const Json& of_first) const;
-  /// The largest of all ranks', number by number.
+  /// Element-wise maximum over all ranks.
   std::array<int64_t, 2> largest(std::array<int64_t, 2> own) const;
-  /// A number of each rank, by rank.
+  /// One number per rank, by rank.
   std::vector<double> gathered(double own) const;
-  /// Rank 0 does this work, on a thread of its own, and the others wait for it: as long as it takes, while rank 0 lives. What it throws
-  /// rank 0 alone throws on, when all have come back. No call of the communicator, nor of a trainer that makes one, may be in it.
+  /// Rank 0 runs `work` on a thread of its own while the others wait, for as long as rank 0 is alive. An exception is rethrown on rank 0
+  /// alone, once all ranks have returned. `work` must not call the communicator, nor a trainer that uses it.
   void await_first(const std::function<void()>& work) const;
-  /// The others end with this reason.
+  /// Ends the other ranks with this reason.
   void end(const std::string& reason) const noexcept;
 
  private:
@@ -44,7 +45,7 @@ class RunRanks {
   double deadline_ = 0;
 };
 
-/// Whether SCALETRAIN_DEBUG, a list of words with commas between, has "ranks": then each rank tells what the library logs on stderr.
+/// Whether SCALETRAIN_DEBUG, a comma-separated list, contains "ranks": then each rank prints the library's log on stderr.
 bool is_debugging_ranks();
 
 }  // namespace cli

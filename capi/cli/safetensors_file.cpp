@@ -23,11 +23,12 @@ const DtypeWord& row_of(st_dtype dtype) { return *std::ranges::find(kDtypeWords,
 StoredTensor tensor_of(const Json& row, const MappedFile& file) {
   StoredTensor tensor;
   tensor.name = row["name"].get<std::string>();
-  if (tensor.name.find('\0') != std::string::npos) refuse(file.path(), ": ", row["name"].dump(), " has a NUL in its name; rename it there");
+  if (tensor.name.find('\0') != std::string::npos) refuse(file.path(), ": ", row["name"].dump(), " has a NUL in its name; rename it");
   tensor.dtype = std::ranges::find(kDtypeWords, row["dtype"].get<std::string>(), &DtypeWord::word)->dtype;
   tensor.dims = row["shape"].get<std::vector<int64_t>>();
   const auto begin = row["begin"].get<size_t>(), end = row["end"].get<size_t>();
-  if (end > file.bytes().size()) refuse(file.path(), ": ", tensor.name, " reaches beyond the file: it was cut short just now");
+  if (end > file.bytes().size())
+    refuse(file.path(), ": ", tensor.name, " extends beyond the end of the file: another process truncated it");
   tensor.bytes = file.bytes().substr(begin, end - begin);
   return tensor;
 }

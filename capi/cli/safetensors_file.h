@@ -1,5 +1,5 @@
-// Files of safetensors as tensors that lie in memory, for import and export of other names. The library reads them, this program only maps
-// what the library finds there.
+// Safetensors files as tensors in memory, for import and export under other names. The library parses the files; this program only maps the
+// tensors that the library finds.
 #pragma once
 
 #include <deque>
@@ -16,20 +16,20 @@ namespace cli {
 /// Whether `path` is a file, or a folder that has weights and is neither a checkpoint nor a run's folder.
 bool is_weights(const std::string& path);
 
-/// st_weights_inspect's. Throws Failure(kRefused).
+/// The result of st_weights_inspect. Throws Failure(kRefused).
 Json inspect_weights(const std::string& path);
 
 struct StoredWeights {
   std::deque<MappedFile> files;
-  std::vector<StoredTensor> tensors;  // lie in the files
-  std::vector<std::string> foreign;   // passed over: "scale (I8)"
-  Json metadata = Json::object();     // of all files, but "format": whose layout it is
+  std::vector<StoredTensor> tensors;  // point into the files
+  std::vector<std::string> foreign;   // skipped: "scale (I8)"
+  Json metadata = Json::object();     // of all files, without "format", which names a layout
 };
 
-/// What `path` holds for st_model_read_file. Throws Failure(kRefused), with the library's text.
+/// Reads what st_model_read_file would read from `path`. Throws Failure(kRefused) with the library's text.
 StoredWeights read_safetensors(const std::string& path);
 
-/// As they are, row-major, in an order of its own: wider dtypes first, then by name.
+/// Writes the tensors row-major, sorted for the file: wider dtypes first, then by name.
 void write_safetensors(const std::string& path, std::vector<StoredTensor> tensors, const std::map<std::string, std::string>& metadata);
 
 /// Bytes of an element, and the dtype's name in the format, "F32".

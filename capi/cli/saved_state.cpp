@@ -87,12 +87,12 @@ double SavedState::load(bool overwrite) {
   cli::run(st_checkpoint_load(checkpoint_.get(), nullptr, std::ssize(all), all.data(), &options, nullptr));
   const double seconds = seconds_now() - start;
   if (std::memcmp(copy_.data(), values_.data(), values_.size() * 4) != 0)
-    throw Failure(kFailed, "bench: what was loaded is not what was saved");
+    throw Failure(kFailed, "bench: the loaded state differs from the saved one");
   return seconds;
 }
 
 double SavedState::read_files() const {
-  std::vector<char> buffer(256 << 10);  // coreutils 9's
+  std::vector<char> buffer(256 << 10);  // the size that coreutils 9 uses
   double seconds = 0;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(folder_ / "run")) {
     if (!entry.is_regular_file()) continue;

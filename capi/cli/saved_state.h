@@ -1,5 +1,4 @@
-// What `bench checkpoint` saves: a host's arrays, as large and as many as a model's weights and moments, and everything that is measured of
-// them.
+// The state that `bench checkpoint` saves (host arrays in the size and number of a model's weights and moments) and its measurements.
 #pragma once
 
 #include <filesystem>
@@ -13,21 +12,21 @@ namespace cli {
 
 class SavedState {
  public:
-  /// So many bytes of random floats in tensors of 1 and 16 MiB, saved below `folder` by a manager that keeps one checkpoint.
+  /// `bytes` of random floats in tensors of 1 and 16 MiB, saved under `folder` by a manager that keeps one checkpoint.
   SavedState(const Context& context, int64_t bytes, const std::filesystem::path& folder);
 
   int64_t bytes() const { return bytes_; }
 
-  // Each: seconds.
-  double copy();               // one memcpy of it
-  double block();              // that a save in the background keeps its caller; waits for its end afterwards
-  double save();               // into files, fsync and all
-  double write_plain() const;  // the same bytes into one file, and an fsync
-  // The newest into arrays of the host, which must then be equal; overwrite: as st_read_options has it.
+  // Each returns seconds.
+  double copy();               // one memcpy of the state
+  double block();              // that a background save blocks its caller; waits for the save afterwards
+  double save();               // into files, with fsync
+  double write_plain() const;  // the same bytes into one file, with one fsync
+  // Loads the newest checkpoint into host arrays and checks that they are equal. overwrite: see st_read_options.
   double load(bool overwrite);
-  double read_files() const;  // of the newest, as cp reads them: into one buffer, again and again
+  double read_files() const;  // reads the newest checkpoint's files as cp would: into one reused buffer
 
-  /// Saves in the background at so many bytes a second; poll its end.
+  /// Saves in the background at this many bytes per second; poll the result.
   Pending flush(double bytes_per_second);
 
  private:

@@ -1,4 +1,4 @@
-// A folder for files that two processes of a benchmark read, gone at the end.
+// A temporary folder for files that two processes of a benchmark share; removed at the end.
 #pragma once
 
 #include <unistd.h>

@@ -1,4 +1,4 @@
-// The clock that measurements read.
+// The clock of all measurements.
 #pragma once
 
 #include <chrono>

@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 
 constexpr int kMostNeighbours = 64;
 
-/// Where wheels put their libraries: lib itself (mkl, onednn), or a package's own lib.
+/// The folders where wheels put their libraries: lib itself (mkl, onednn), or a package's own lib.
 std::vector<fs::path> library_folders(const char* folder) {
   std::vector<fs::path> folders;
   const auto tree = source_tree();
@@ -31,8 +31,8 @@ std::vector<fs::path> library_folders(const char* folder) {
   return folders;
 }
 
-/// A wheel's library does not say where the libraries that it needs lie: beside it. The loader names the first that it misses; that one is
-/// loaded, and then it is tried again.
+/// A wheel's library does not record that the libraries it needs are in its own folder. The loader names the first missing one; load that,
+/// then try again.
 void* load_with_neighbours(const fs::path& file, std::string& reason, int most) {
   std::string last;
   for (int neighbour = 0; neighbour < most; ++neighbour) {
@@ -57,7 +57,7 @@ SharedLibrary::SharedLibrary(const char* variable, std::span<const char* const> 
     return;
   }
   std::error_code none;
-  std::string broken;  // there, but not to be loaded
+  std::string broken;  // found, but not loadable
   for (const fs::path& place : library_folders(folder))
     for (const char* name : names) {
       if (!fs::exists(place / name, none)) continue;

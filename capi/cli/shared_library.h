@@ -1,4 +1,4 @@
-// A library of others that is opened while we run, where it is found; never linked, never required.
+// Another project's library, loaded at run time if it is found; never linked, never required.
 #pragma once
 
 #include <filesystem>
@@ -9,19 +9,19 @@ namespace cli {
 
 class SharedLibrary {
  public:
-  /// The file named by the environment variable and no other; else the first of `names` that loads, from `folder` in the source tree or the
-  /// packages of a Python in it, and then from where the system looks. Throws std::runtime_error with the reason. It is never closed:
-  /// libraries with threads cannot be.
+  /// Loads the file named by the environment variable and no other. Without the variable, loads the first of `names` found in `folder` of
+  /// the source tree or in the packages of a Python there, then on the system's search path. Throws std::runtime_error with the reason.
+  /// Never closed: libraries with threads cannot be unloaded.
   SharedLibrary(const char* variable, std::span<const char* const> names, const char* folder = ".venv/lib");
 
   const std::string& path() const { return path_; }
 
-  /// nullptr when it has no such function. `Function` is a pointer to a function.
+  /// nullptr if there is no such function. `Function` is a pointer to a function.
   template <class Function>
   Function find(const char* name) const {
     return reinterpret_cast<Function>(symbol(name));
   }
-  /// Throws when it has no such function.
+  /// Throws if there is no such function.
   template <class Function>
   Function need(const char* name) const {
     return reinterpret_cast<Function>(needed(name));

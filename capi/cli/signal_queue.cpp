@@ -16,17 +16,17 @@ SignalQueue::SignalQueue(std::initializer_list<int> signals) {
   for (const int number : signals) {
     struct sigaction action {};
     sigaction(number, nullptr, &action);
-    if (number == SIGCHLD) std::signal(SIGCHLD, SIG_DFL);  // where it is ignored, children leave no status
+    if (number == SIGCHLD) std::signal(SIGCHLD, SIG_DFL);  // if it is ignored, children leave no status
     if (number == SIGCHLD || action.sa_handler != SIG_IGN) sigaddset(&taken, number);
   }
-  sigaddset(&taken, SIGPIPE);  // a write says it
+  sigaddset(&taken, SIGPIPE);  // write() reports it instead
   descriptor_ = signalfd(-1, &taken, SFD_CLOEXEC | SFD_NONBLOCK);
   if (descriptor_ < 0) throw Failure(kFailed, std::string("signals: ") + std::strerror(errno));
   sigprocmask(SIG_BLOCK, &taken, &before_);
 }
 
 SignalQueue::~SignalQueue() {
-  while (next() != 0) continue;  // else what came late would end the program now
+  while (next() != 0) continue;  // otherwise a late signal would end the program now
   close(descriptor_);
   restore();
 }

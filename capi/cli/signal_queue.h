@@ -1,4 +1,4 @@
-// Signals as something to read: they interrupt nothing, and wait until they are looked at.
+// Signals read from a descriptor: they interrupt nothing and stay queued until they are read.
 #pragma once
 
 #include <csignal>
@@ -7,8 +7,8 @@
 
 namespace cli {
 
-/// From its making on, in this thread, until its end. A signal that was ignored when the program started is left so: nohup's SIGHUP, a
-/// background job's SIGINT.
+/// Blocks and queues the signals in this thread for the object's lifetime. A signal that was ignored when the program started stays
+/// ignored: nohup's SIGHUP, a background job's SIGINT.
 class SignalQueue {
  public:
   explicit SignalQueue(std::initializer_list<int> signals);
@@ -17,9 +17,9 @@ class SignalQueue {
   SignalQueue& operator=(const SignalQueue&) = delete;
 
   int descriptor() const { return descriptor_; }
-  /// The next one that has come, 0 for none.
+  /// The next queued signal, 0 if none.
   int next();
-  /// For a child, after fork: signals as they were.
+  /// For a child after fork: restores the previous signal mask.
   void restore() const;
 
  private:

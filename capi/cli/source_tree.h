@@ -1,4 +1,5 @@
-// Where this program was built: peers and their scripts lie in the source tree. An installed program knows no path of another machine.
+// The source tree that this program was built in; the peers and their scripts are there. An installed program holds no path of the build
+// machine.
 #pragma once
 
 #include <filesystem>
@@ -6,7 +7,7 @@
 
 namespace cli {
 
-/// The folder above this program that holds tests/bench/step_pytorch.py.
+/// The parent folder of this program that holds tests/bench/step_pytorch.py.
 std::optional<std::filesystem::path> source_tree();
 
 constexpr const char* kStepScript = "tests/bench/step_pytorch.py";

@@ -10,17 +10,17 @@
 namespace cli {
 namespace {
 
-constexpr int64_t kContexts[] = {512, 1024, 2048, 4096};  // rising: a process's peak never falls
+constexpr int64_t kContexts[] = {512, 1024, 2048, 4096};  // ascending, since a process's peak never falls
 constexpr Shape kModel = {6, 384, 6, 0, 1, 4096};
 
-/// Of this process since it began.
+/// Peak of this process since it started.
 int64_t peak_resident_bytes() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   return int64_t{usage.ru_maxrss} * 1024;
 }
 
-/// What a step writes and reads again: of the plan, what grows with the tokens.
+/// The planned memory that grows with the tokens: what a step writes and reads again.
 int64_t of_tokens(const Json& memory) {
   return memory["activations"].get<int64_t>() + memory["stash"].get<int64_t>() + memory["workspace"].get<int64_t>();
 }

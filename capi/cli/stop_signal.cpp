@@ -12,7 +12,7 @@ volatile std::sig_atomic_t g_signal = 0, g_save = 0;
 void catch_stop_signals() {
   struct sigaction action {};
   action.sa_handler = [](int signal) { g_signal = signal; };
-  action.sa_flags = static_cast<int>(SA_RESETHAND | SA_RESTART);  // the second one finds the default: it kills
+  action.sa_flags = static_cast<int>(SA_RESETHAND | SA_RESTART);  // the second signal meets the default action and kills
   sigemptyset(&action.sa_mask);
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);

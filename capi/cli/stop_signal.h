@@ -1,20 +1,19 @@
-// SIGINT (Ctrl-C), SIGTERM and SIGHUP (a terminal or an ssh session that closes): the first asks for a clean end after the running step,
-// the second ends the process at once. SIGUSR1 asks for a checkpoint.
+// SIGINT (Ctrl-C), SIGTERM and SIGHUP (a closed terminal or ssh session): the first one asks for a clean end after the current step, the
+// second ends the process at once. SIGUSR1 asks for a checkpoint.
 #pragma once
 
 namespace cli {
 
-/// From here on, for the rest of the process. The library installs no handlers; the program may. A SIGHUP that was ignored stays so
-/// (nohup).
+/// Takes effect for the rest of the process. The library installs no handlers; the program may. An ignored SIGHUP (nohup) stays ignored.
 void catch_stop_signals();
 
-/// The signal that came, 0 for none.
+/// The signal received, 0 if none.
 int stop_signal();
 
-/// As catch_stop_signals, for SIGUSR1: a run without checkpoints leaves it alone.
+/// As catch_stop_signals, for SIGUSR1. A run without checkpoints does not call it.
 void catch_save_signal();
 
-/// Whether it came since this was last asked.
+/// Whether SIGUSR1 has arrived since the last call.
 bool take_save_signal();
 
 }  // namespace cli

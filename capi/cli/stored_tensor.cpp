@@ -6,7 +6,7 @@
 namespace cli {
 namespace {
 
-/// bf16 and f16: NaN is beyond the bits of infinity.
+/// bf16 and f16: a NaN has bits above those of infinity.
 bool is_nan(st_dtype dtype, const char* element) {
   const auto read = [&]<class T>(T value) {
     std::memcpy(&value, element, sizeof value);

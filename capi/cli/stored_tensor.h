@@ -1,4 +1,4 @@
-// A tensor of a file that lies in memory, and where it is kept: what an import saves and an export writes.
+// A tensor in a file that is in memory: what an import saves and an export writes.
 #pragma once
 
 #include <scaletrain/view.h>
@@ -13,8 +13,8 @@ namespace cli {
 struct StoredTensor {
   std::string name;
   st_dtype dtype = ST_F32;
-  std::vector<int64_t> dims, strides;  // strides in elements; none: row-major without gaps
-  std::string_view bytes;              // from its first element on, of the file that owns them
+  std::vector<int64_t> dims, strides;  // strides in elements; empty: contiguous row-major
+  std::string_view bytes;              // start at its first element; owned by the file
 
   int64_t elements() const {
     int64_t product = 1;
@@ -32,7 +32,7 @@ struct StoredTensor {
   }
 };
 
-/// The place of the first NaN in row-major order, -1: none.
+/// Row-major index of the first NaN, -1: none.
 int64_t first_nan(const StoredTensor& tensor);
 
 }  // namespace cli

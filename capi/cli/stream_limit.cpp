@@ -36,7 +36,7 @@ double StreamLimit::measure() {
       sum3 += at(g, i + 3 * kLanes);
     }
     const Lanes sum = sum0 + sum1 + sum2 + sum3;
-    asm volatile("" ::"m"(sum));  // used, as far as the compiler knows
+    asm volatile("" ::"m"(sum));  // makes the compiler assume that it is used
     for (++read; read < threads_;) {
     }
     for (int64_t i = begin; i < end; i += kLanes) {

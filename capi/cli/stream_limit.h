@@ -1,4 +1,4 @@
-// What memory gives to a loop with the traffic of clip and AdamW: one read of the gradients, then 4 reads and 3 writes an element.
+// Memory bandwidth of a loop with the traffic of clip and AdamW: one read of the gradients, then 4 reads and 3 writes per element.
 #pragma once
 
 #include <cstdint>
@@ -8,9 +8,9 @@ namespace cli {
 
 class StreamLimit {
  public:
-  /// Over four arrays of `elements` floats, in equal parts by `threads` threads.
+  /// Works on four arrays of `elements` floats, split evenly over `threads` threads.
   StreamLimit(int64_t elements, int threads);
-  /// Elements a second, of one pass.
+  /// Elements per second in one pass.
   double measure();
 
  private:

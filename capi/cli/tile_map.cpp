@@ -17,13 +17,13 @@ namespace {
 constexpr int64_t kTiles[] = {16, 32, 64, 128, 256, 512, 1024};
 constexpr int64_t kDepths[] = {32, 128, 512, 0};  // tile_k; 0: the library's choice
 
-/// Tiles beyond the size are one tile; the first of them shows it.
+/// Tiles larger than the size are all one tile; only the first of them is measured.
 bool covers_less(int64_t tile, int64_t size) { return tile / 2 < size; }
 
 struct Tile {
   int64_t m, n, k;
-  std::vector<double> speeds, fractions;  // GFLOP/s and of the peak, a round each
-  std::string became;                     // what the wish was rounded to
+  std::vector<double> speeds, fractions;  // GFLOP/s and fraction of the peak, per round
+  std::string became;                     // the tile actually used
 };
 
 class TileSweep {
@@ -49,7 +49,7 @@ class TileSweep {
   const char* loop() const { return peak_.kind(); }
 
  private:
-  // Plans are made anew: the scratch of hundreds of them would be gigabytes.
+  // Plans are created for each sample: the scratch memory of hundreds of plans would take gigabytes.
   void sample(Tile& tile, uint64_t seed) {
     OwnGemm own(context_, tile.m, tile.n, tile.k);
     GemmSampler sampler(own, operands_);
@@ -129,25 +129,25 @@ void write_file(const std::filesystem::path& path, const std::string& content) {
 void map_tiles(const GemmShape& shape, const BenchOptions& options, int64_t rounds, int64_t threads) {
   const std::filesystem::path page = options.report.empty() ? "bench_tiles.html" : options.report;
   const std::filesystem::path image = std::filesystem::path(page).replace_extension(".png");
-  if (image == page) refuse("--report is \"", page.string(), "\"; the PNG gets that name, give the page another one");
-  write_file(page, "");  // before minutes of measuring: it may not be possible
+  if (image == page) refuse("--report is \"", page.string(), "\"; the PNG uses that name, give the page another one");
+  write_file(page, "");  // fail before minutes of measuring, not after
 
   TileSweep sweep(shape, threads);
   sweep.run(rounds);
   const std::vector<Tile>& tiles = sweep.tiles();
   const Tile &best = best_of(tiles), &chosen = tiles.back();
-  const std::string text =
-      name_of(shape, false) + ", " + std::to_string(threads) + " threads, median of " + std::to_string(rounds) +
-      " rounds, of the peak of an " + sweep.loop() + " FMA loop beside each sample. Chosen by the library: " + chosen.became + ", " +
-      gflops(chosen) + ". Fastest: " + best.became + ", " + gflops(best) +
-      ". A cell shows the fraction of the peak; what a wish was rounded to and the speed show when the pointer rests on it.";
+  const std::string text = name_of(shape, false) + ", " + std::to_string(threads) + " threads, median of " + std::to_string(rounds) +
+                           " rounds, as a fraction of the peak of an " + sweep.loop() +
+                           " FMA loop measured with each sample. Chosen by the library: " + chosen.became + ", " + gflops(chosen) +
+                           ". Fastest: " + best.became + ", " + gflops(best) +
+                           ". Point at a cell for the tile actually used and its speed.";
   const std::vector<HeatMap> maps = maps_of(shape, tiles);
   write_file(page, html_of("Tiles of a matrix product", text, maps));
   write_file(image, png_of(maps));
   if (options.json)
     std::printf("%s\n", json_of(shape, tiles).dump().c_str());
   else
-    std::printf("%s\nchosen  %s: %s\nfastest %s: %s\n%s and %s hold the map\n", name_of(shape, false).c_str(), chosen.became.c_str(),
+    std::printf("%s\nchosen  %s: %s\nfastest %s: %s\nthe map is in %s and %s\n", name_of(shape, false).c_str(), chosen.became.c_str(),
                 gflops(chosen).c_str(), best.became.c_str(), gflops(best).c_str(), page.c_str(), image.c_str());
 }
 

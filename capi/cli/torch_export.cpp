@@ -70,7 +70,7 @@ class TorchExport {
     values_.set(root, "class", values_.text(groups.torch_class()));
   }
 
-  /// nullptr: it has none.
+  /// nullptr if it has none.
   TorchValue* state_of(std::string_view optimizer, const std::string& weight) {
     TorchValue* state = values_.dict();
     if (optimizer != "sgd") values_.set(state, "step", step());
@@ -87,7 +87,7 @@ class TorchExport {
     return is_any ? state : nullptr;
   }
 
-  /// One for each parameter: PyTorch counts each up where it lies.
+  /// One tensor for each parameter: PyTorch increments each in place.
   TorchValue* step() {
     steps_.push_back(manifest_["training"]["updates"].get<float>());
     const StoredTensor scalar{"", ST_F32, {}, {}, {reinterpret_cast<const char*>(&steps_.back()), sizeof(float)}};
@@ -102,7 +102,7 @@ class TorchExport {
     if (!average->as<TorchDict>()->items.empty()) values_.set(root, "average", average);
   }
 
-  /// Nothing of a checkpoint is left out without a word.
+  /// An export never drops state silently.
   void refuse_rest() const {
     for (const auto& [name, stored] : tensors_)
       if (!written_.contains(name)) refuse("--format torch: ", name, " has no counterpart in PyTorch; export the weights, or --everything");

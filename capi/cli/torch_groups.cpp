@@ -9,7 +9,7 @@ namespace {
 constexpr std::pair<std::string_view, std::string_view> kTorchClasses[] = {
     {"adamw", "AdamW"}, {"adam", "Adam"}, {"sgd", "SGD"}, {"rmsprop", "RMSprop"}, {"adagrad", "Adagrad"}, {"adafactor", "Adafactor"}};
 
-/// * is any text, ? one character: the patterns of the recipe's groups.
+/// Patterns of the recipe's groups: * matches any text, ? one character.
 bool fits_pattern(std::string_view pattern, std::string_view name) {
   size_t p = 0, n = 0, star = std::string_view::npos, behind_star = 0;
   while (n < name.size()) {
@@ -18,7 +18,7 @@ bool fits_pattern(std::string_view pattern, std::string_view name) {
       behind_star = n;
     } else if (p < pattern.size() && (pattern[p] == '?' || pattern[p] == name[n])) {
       ++p, ++n;
-    } else if (star != std::string_view::npos) {  // the last star takes a character more
+    } else if (star != std::string_view::npos) {  // let the last star match one more character
       p = star + 1;
       n = ++behind_star;
     } else {
@@ -39,12 +39,12 @@ TorchGroups::TorchGroups(const Json& manifest)
   lr_ = manifest["training"].value("lr", real("lr"));
   if (torch_class_row(optimizer_) == std::end(kTorchClasses))
     refuse("--format torch: ", optimizer_,
-           optimizer_ == "muon" ? " is two optimizers in PyTorch, of which its Muon takes matrices alone"
-                                : " is an optimizer that torch.optim has not",
+           optimizer_ == "muon" ? " needs two optimizers in PyTorch, whose Muon accepts only matrices"
+                                : " is an optimizer that torch.optim does not have",
            "; export as safetensors, with --everything or without");
   for (const Json& row : Json::parse(text(st_recipe_get, recipe_.get(), "groups"))) {
     if (const auto other = row.value("optimizer", optimizer_); !other.empty() && other != optimizer_)
-      refuse("--format torch: the recipe has two optimizers, ", optimizer_, " and ", other, ", PyTorch's state_dict is of one");
+      refuse("--format torch: the recipe has two optimizers, ", optimizer_, " and ", other, ", but a PyTorch state_dict holds one");
     groups_.push_back(
         {row["pattern"].get<std::string>(), row.value("lr_scale", 1.0), row.value("weight_decay_scale", 1.0), row.value("frozen", false)});
   }
@@ -84,7 +84,7 @@ const TorchValue* TorchGroups::write(TorchValues& values) const {
 double TorchGroups::real(const char* key) const { return Json::parse(text(st_recipe_get, recipe_.get(), key)).get<double>(); }
 bool TorchGroups::flag(const char* key) const { return Json::parse(text(st_recipe_get, recipe_.get(), key)).get<bool>(); }
 
-/// What torch.optim's classes have in their groups, in their order; those that only choose an implementation are as PyTorch's defaults.
+/// The keys of torch.optim's groups, in their order. Keys that only choose an implementation get PyTorch's defaults.
 void TorchGroups::write_keys(TorchValues& values, TorchValue* to, const Group& group) const {
   const auto number = [&](const char* key, double value) { values.set(to, key, values.add({value})); };
   const auto boolean = [&](const char* key, bool value) { values.set(to, key, values.add({value})); };

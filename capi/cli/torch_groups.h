@@ -1,4 +1,4 @@
-// A recipe's optimizer and its parameter groups as torch.optim's param_groups.
+// A recipe's optimizer and parameter groups as torch.optim's param_groups.
 #pragma once
 
 #include <string>
@@ -11,14 +11,15 @@ namespace cli {
 
 class TorchGroups {
  public:
-  /// `manifest`: of a trainer's checkpoint. Throws Failure(kRefused) for an optimizer that torch.optim has none of, and for two in one run.
+  /// `manifest`: of a trainer's checkpoint. Throws Failure(kRefused) for an optimizer that torch.optim does not have, and for two in one
+  /// run.
   explicit TorchGroups(const Json& manifest);
 
-  const std::string& optimizer() const { return optimizer_; }  // the recipe's word
+  const std::string& optimizer() const { return optimizer_; }  // the recipe's name
   std::string torch_class() const;                             // "torch.optim.AdamW"
-  /// The weights that are trained, group by group: PyTorch's parameter i is the i-th of them. Call before write().
+  /// The trained weights, group by group: PyTorch's parameter i is the i-th. Call before write().
   std::vector<std::string> order(const std::vector<std::string>& weights);
-  /// A group for each of the recipe's that has weights, its rates multiplied out; lr is that of the next step.
+  /// One group for each group of the recipe that has weights, with its rates multiplied out; lr is that of the next step.
   const TorchValue* write(TorchValues& values) const;
 
  private:
@@ -36,7 +37,7 @@ class TorchGroups {
   Recipe recipe_;
   double lr_;
   std::string optimizer_;
-  std::vector<Group> groups_;  // the last one has what no pattern fits
+  std::vector<Group> groups_;  // the last one holds the weights that match no pattern
 };
 
 }  // namespace cli

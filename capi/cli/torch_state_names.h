@@ -1,4 +1,4 @@
-// What each optimizer's state is called here (runtime/ir/optimizer_state.h) and in torch.optim:
+// The names of each optimizer's state here (runtime/ir/optimizer_state.h) and in torch.optim:
 //
 //   adamw, adam  AdamW, Adam   moment1: exp_avg, moment2: exp_avg_sq
 //   sgd          SGD           momentum: momentum_buffer
@@ -7,7 +7,7 @@
 //   adafactor    Adafactor     row_variance: row_var (with a last dim of 1), column_variance: col_var (with a second last dim of 1),
 //   variance
 //
-// All but SGD's have also "step", the updates made. Beside the state, "average" is the moving average of the weights.
+// All but SGD also have "step", the number of updates. "average" is the moving average of the weights.
 #pragma once
 
 #include <span>
@@ -16,7 +16,7 @@
 namespace cli {
 
 struct TorchStateName {
-  std::string_view optimizer, ours, theirs;  // optimizer: the recipe's word
+  std::string_view optimizer, ours, theirs;  // optimizer: the recipe's name
 };
 
 inline constexpr TorchStateName kTorchStateNames[] = {

@@ -1,4 +1,4 @@
-// What a PyTorch file holds, as a tree: what pickle_reader reads and pickle_writer writes.
+// The content of a PyTorch file as a tree, read by pickle_reader and written by pickle_writer.
 #pragma once
 
 #include <scaletrain/view.h>
@@ -29,14 +29,14 @@ struct TorchStorage {
   std::string key;
   st_dtype dtype = ST_F32;
   int64_t elements = 0;
-  std::string foreign = {};  // a dtype that cannot be read here, as PyTorch calls it: "torch.CharStorage", "torch.float8_e5m2"; else empty
+  std::string foreign = {};  // an unsupported dtype under PyTorch's name: "torch.CharStorage", "torch.float8_e5m2"; else empty
 };
 
 struct TorchTensor {
   TorchStorage storage;
-  int64_t offset = 0;  // in elements, as the strides
+  int64_t offset = 0;  // in elements, like the strides
   std::vector<int64_t> dims, strides;
-  bool is_negated = false;  // PyTorch's lazy minus: its values are those of the storage with the other sign
+  bool is_negated = false;  // PyTorch's lazy negation: the values have the opposite sign of the storage's
 };
 
 /// A class or function by its name: "collections.OrderedDict".
@@ -52,7 +52,7 @@ struct TorchValue {
   const T* as() const {
     return std::get_if<T>(&is);
   }
-  /// Of a dict with texts as keys; nullptr: not there.
+  /// The value of a text key in a dict; nullptr if absent.
   const TorchValue* find(std::string_view key) const {
     const auto* dict = as<TorchDict>();
     if (dict == nullptr) return nullptr;
@@ -62,7 +62,7 @@ struct TorchValue {
   }
 };
 
-/// Owns a tree's values, so that two places may name one, or one itself, as pickles do.
+/// Owns a tree's values. Several places, even a value itself, may refer to one value, as in pickles.
 class TorchValues {
  public:
   TorchValue* add(TorchValue value) {

@@ -1,4 +1,4 @@
-// scaletrain train: from options to a model, its data and a trainer.
+// scaletrain train: turns options into a model, its data and a trainer.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -25,7 +25,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int64_t kMostSteps = int64_t{1} << 40;  // more than any run makes; sums of steps stay far from overflow
+constexpr int64_t kMostSteps = int64_t{1} << 40;  // more than any run makes; sums of steps cannot overflow
 
 struct TrainOptions {
   std::string model = "gpt";
@@ -44,28 +44,28 @@ void add_options(CLI::App& app, TrainOptions& o) {
   add("Model", "--model", o.model, "gpt: GPT-2's architecture");
   o.sizes.add(app);
   add("Data", "--data", o.data, "a UTF-8 text file or a folder of them (bytes are tokens), or a .bin token file");
-  add("Data", "--validation", o.validation, "share of the data, from its end, that validates; 0: none");
+  add("Data", "--validation", o.validation, "fraction at the end of the data for validation; 0: none");
   o.recipe.add(app);
   add("Run", "--steps", o.steps, "optimizer steps");
   add("Run", "--init", o.init,
-      "weights to begin with, with a fresh optimizer: a .safetensors or a file of torch.save (names of ours or of Hugging Face's GPT-2), a "
-      "folder of Hugging Face's, whose config.json says what the model is, or checkpoints; not read where --resume finds a checkpoint");
-  add("Run", "--log", o.log, "file for one JSON object a step, and one with the final state");
+      "initial weights, with a fresh optimizer: a .safetensors or torch.save file (our names or those of Hugging Face's GPT-2), a "
+      "Hugging Face folder, whose config.json describes the model, or checkpoints; not read if --resume finds a checkpoint");
+  add("Run", "--log", o.log, "file for one JSON object per step, and one with the final state");
   add("Run", "--report", o.report, "file for an HTML page about the run");
-  add("Run", "--trace", o.trace, "file for what each rank did when, as chrome://tracing and Perfetto show it");
+  add("Run", "--trace", o.trace, "file for a timeline of all ranks, for chrome://tracing and Perfetto");
   add("Run", "--sample", o.sample, "text that the trained model continues");
   add("Run", "--transport", o.transport,
-      "between ranks of a launcher: local (shared memory of one machine), gloo or mpi; default: SCALETRAIN_TRANSPORT, else local on one "
+      "between a launcher's ranks: local (shared memory of one machine), gloo or mpi; default: SCALETRAIN_TRANSPORT, else local on one "
       "machine and gloo on several");
-  add("Run", "--deadline", o.deadline, "seconds that ranks of a launcher wait for one that is silent or does not come");
-  add("Checkpoints", "--checkpoint", o.checkpoint, "folder for checkpoints; the end of the run is always one");
-  add("Checkpoints", "--every", o.every, "save after each so many steps");
-  add("Checkpoints", "--minutes", o.minutes, "save when so many minutes have passed");
-  add("Checkpoints", "--keep", o.keep, "the newest so many stay, and the newest whose weights and loss are finite; 0: all; default: 3");
-  add("Checkpoints", "--keep-every", o.keep_every, "those of each so many steps stay too");
-  add("Checkpoints", "--keep-best", o.keep_best, "so many with the best validation loss stay too");
-  app.add_flag("--resume", o.resume, "go on where the newest whole checkpoint was; with none, from the start")->group("Checkpoints");
-  app.add_flag("--explain", o.explain, "print the passes, the program and the memory plan, and go on")->group("Run");
+  add("Run", "--deadline", o.deadline, "seconds that a launcher's ranks wait for one that is silent or does not start");
+  add("Checkpoints", "--checkpoint", o.checkpoint, "folder for checkpoints; the end of the run is always saved");
+  add("Checkpoints", "--every", o.every, "save every N steps");
+  add("Checkpoints", "--minutes", o.minutes, "save every N minutes");
+  add("Checkpoints", "--keep", o.keep, "keep the newest N, and the newest whose weights and loss are finite; 0: all; default: 3");
+  add("Checkpoints", "--keep-every", o.keep_every, "also keep those of every N-th step");
+  add("Checkpoints", "--keep-best", o.keep_best, "also keep the N with the best validation loss");
+  app.add_flag("--resume", o.resume, "continue from the newest whole checkpoint; start anew if there is none")->group("Checkpoints");
+  app.add_flag("--explain", o.explain, "print the passes, the program and the memory plan, then train")->group("Run");
 }
 
 int64_t at_least_one(const std::string& option, const std::string& value) {
@@ -74,8 +74,8 @@ int64_t at_least_one(const std::string& option, const std::string& value) {
   return number;
 }
 
-/// Would a file at `path` be read as part of the data folder `folder`? By the rules of TokenSource (runtime/data/tokens.h): all that is
-/// below the folder, but what has a name with a dot in front and what is in a folder named build.
+/// Whether a file at `path` would be read as part of the data folder `folder`, by the rules of TokenSource (runtime/data/tokens.h): every
+/// file below the folder, except hidden names and folders named build.
 bool is_read_from(const fs::path& folder, const fs::path& path) {
   const fs::path below = path.lexically_relative(folder);
   if (below == ".") return true;
@@ -87,22 +87,21 @@ bool is_read_from(const fs::path& folder, const fs::path& path) {
   return true;
 }
 
-/// The next run on a folder would train on what this run writes into it, and so not be the same run.
+/// Otherwise the next run would also train on what this run writes into the data folder, and so differ.
 void check_outside_data(const std::string& option, const fs::path& path, const std::string& data) {
   std::error_code failed;
   if (!fs::is_directory(data, failed)) return;
   const fs::path folder = fs::canonical(data, failed);
-  // A link in the folder to a file elsewhere is read, and so is a file in the folder that is written by way of a link from elsewhere.
+  // A link in the folder to a file elsewhere is read, and so is a file in the folder that is written through a link from elsewhere.
   const fs::path named = fs::weakly_canonical(fs::absolute(path).parent_path(), failed) / path.filename();
   const fs::path written = fs::weakly_canonical(path, failed);
   if (is_read_from(folder, named) || is_read_from(folder, written))
     refuse(option, ": ", path.string(), " is in the data folder ", data,
-           ", and the next run would train on it; name a file outside, or one below a folder named build");
+           ", so the next run would train on it; name a file outside, or below a folder named build");
 }
 
-/// A file that is there is opened, one that is not is made and removed again: names that are too long and folders that are read-only are
-/// found now. A pipe is left alone, since to open it would wait for its reader. Other ranks of a launch may try the same name at the same
-/// time.
+/// Opens an existing file; creates and removes a missing one. So names that are too long and read-only folders are found now. A pipe is
+/// skipped, since opening it would wait for its reader. Other ranks of a launch may try the same name at the same time.
 void check_writable(const std::string& option, const std::string& path) {
   const std::string file = file_reached_by(path);
   std::error_code ignored;
@@ -118,13 +117,13 @@ void check_writable(const std::string& option, const std::string& path) {
   if (reason != 0) refuse(option, ": cannot write ", path, ": ", std::strerror(reason));
 }
 
-/// An hour of training must not end in a file that cannot be written, nor begin by emptying its own data.
+/// An hour of training must not end with a file that cannot be written, nor start by truncating its own data.
 void check_output(const std::string& option, const std::string& path, const std::string& data) {
   if (path.empty()) return;
   std::error_code ignored;
   const fs::path folder = fs::path(path).has_parent_path() ? fs::path(path).parent_path() : fs::path(".");
   if (fs::is_directory(path, ignored)) refuse(option, ": ", path, " is a folder; name a file");
-  if (!fs::is_directory(folder, ignored)) refuse(option, ": there is no folder ", folder.string());
+  if (!fs::is_directory(folder, ignored)) refuse(option, ": no such folder: ", folder.string());
   if (fs::exists(path, ignored) && fs::equivalent(path, data, ignored)) refuse(option, ": ", path, " is the data; name another file");
   check_outside_data(option, path, data);
   check_writable(option, path);
@@ -140,11 +139,11 @@ CheckpointOptions checkpoint_options(const TrainOptions& o) {
                                            {"--keep-every", !o.keep_every.empty()},
                                            {"--keep-best", !o.keep_best.empty()},
                                            {"--resume", o.resume}})
-      if (is_given) refuse(option, " is of checkpoints; give their folder by --checkpoint");
+      if (is_given) refuse(option, " needs checkpoints; give their folder with --checkpoint");
     return made;
   }
   std::error_code ignored;
-  if (fs::exists(folder, ignored) && !fs::is_directory(folder, ignored)) refuse("--checkpoint: ", folder, " is no folder");
+  if (fs::exists(folder, ignored) && !fs::is_directory(folder, ignored)) refuse("--checkpoint: ", folder, " is not a folder");
   check_outside_data("--checkpoint", folder, o.data);
   made.folder = folder;
   made.resume = o.resume;
@@ -156,13 +155,13 @@ CheckpointOptions checkpoint_options(const TrainOptions& o) {
   if (!o.keep_every.empty()) made.keep_every = at_least_one("--keep-every", o.keep_every);
   if (!o.keep_best.empty()) made.keep_best = at_least_one("--keep-best", o.keep_best);
   if (made.keep_best > 0 && real_number("--validation", o.validation) == 0)
-    refuse("--keep-best goes by the validation loss, and --validation 0 leaves no rows for it");
+    refuse("--keep-best needs the validation loss, but --validation 0 leaves no rows for it");
   return made;
 }
 
 RunOptions run_options(const TrainOptions& o) {
   if (o.data.empty()) refuse("train: --data is missing; give a text file, a folder of them or a .bin token file");
-  if (o.steps.empty()) refuse("train: --steps is missing; give how many optimizer steps to make");
+  if (o.steps.empty()) refuse("train: --steps is missing; give the number of optimizer steps");
   RunOptions run;
   run.steps = at_least_one("--steps", o.steps);
   if (run.steps > kMostSteps) refuse("--steps is ", run.steps, "; give at most ", kMostSteps);
@@ -195,15 +194,15 @@ EarlyStopping early_stopping(const Recipe& recipe) {
   return {recipe_whole(recipe, "early_stopping_patience"), min_delta};
 }
 
-/// What each rank's library tells, of a run of several.
+/// Prints a rank's log of a run of several ranks.
 void tell_of_rank(int32_t level, const char* area, const char* text) {
   constexpr const char* kRank = "RANK";
   const char* rank = std::getenv(kRank);
   std::fprintf(stderr, "rank %s, %s%s: %s\n", rank == nullptr ? "?" : rank, level <= ST_LOG_WARNING ? "warning, " : "", area, text);
 }
 
-/// An st_log_fn: which libraries compete, and why one does not; what a file of DeepSpeed's or a config.json says that has no effect; a
-/// schedule that the run is longer than.
+/// An st_log_fn. Prints which libraries compete and why one does not, keys of a DeepSpeed file or a config.json that have no effect, and a
+/// schedule that is shorter than the run.
 void tell(void* user, int32_t level, const char* area, const char* text) {
   if (is_debugging_ranks()) tell_of_rank(level, area, text);
   if (std::string_view(area) == "gemm_library") std::printf("library          %s\n", text);
@@ -220,7 +219,7 @@ Context make_context(const Recipe& recipe) {
   options.device = device.c_str();
   options.log = tell;
   options.threads = static_cast<int32_t>(std::min<int64_t>(recipe_whole(recipe, "threads"), INT32_MAX));
-  // A rank of a launcher makes its pieces alone: with zero 3, and with 1 and 2 of 16 bits the masters'.
+  // Ranks of a launcher allocate only their own shards: with zero 3, and with zero 1 and 2 in 16-bit precision those of the masters.
   options.late_parameters = recipe_whole(recipe, "zero") == 3 || recipe_text(recipe, "precision") != "fp32" ? 1 : 0;
   return make<Context>(st_context_create, &options);
 }
@@ -252,7 +251,7 @@ std::string shape_text(const Json& model) {
 
 std::string rows_text(int64_t rows, int64_t context) { return with_commas(rows) + " rows (" + with_commas(rows * context) + " tokens)"; }
 
-/// The start of every run, and the facts of its report.
+/// Prints the start of every run, and collects the facts of its report.
 void summarize(RunParts& parts, const TrainOptions& o, const Json& model, const Recipe& recipe) {
   const std::string parameters = with_commas(parameters_of(parts.model));
   const std::string training = rows_text(number(st_data_rows, parts.train.get()), parts.context);
@@ -289,13 +288,13 @@ ModelChoice choose_model(const TrainOptions& o, const Json& of_checkpoints, cons
   return ModelChoice(o.sizes);
 }
 
-/// The trainer is there already: where ranks have pieces of the weights, each takes its own.
+/// Runs after the trainer exists: if weights are sharded, each rank reads its own shards.
 void begin_with(const InitWeights& init, const RunParts& parts) {
   init.read(parts.model.get());
   if (parts.ranks->communicator() == nullptr) return;
   const std::string digest = text(st_model_digest, parts.model.get());
   if (parts.ranks->shared(digest) != digest)
-    refuse("--init: rank ", parts.ranks->rank(), " has read other weights than rank 0; give all ranks the same file");
+    refuse("--init: rank ", parts.ranks->rank(), " has read different weights from rank 0; give all ranks the same file");
 }
 
 int run_on_ranks(const TrainOptions& o, const Recipe& recipe, const Context& context, const RunRanks& ranks, const RunOptions& options,
@@ -312,7 +311,7 @@ int run_on_ranks(const TrainOptions& o, const Recipe& recipe, const Context& con
   ModelChoice choice = choose_model(o, can_resume ? parts.checkpoints->model() : Json(), init.get());
   parts.context = choice.context();
   const double fraction = real_number("--validation", o.validation);
-  if (fraction < 0 || fraction >= 1) refuse("--validation is ", o.validation, "; give a share from 0 up to but not 1");
+  if (fraction < 0 || fraction >= 1) refuse("--validation is ", o.validation, "; it must be at least 0 and less than 1");
   Data data = make<Data>(st_data_files, context.get(), o.data.c_str(), Json{{"context", parts.context}}.dump().c_str());
   const int64_t vocabulary = number(st_data_vocabulary, data.get());
   if (!o.sample.empty() && vocabulary != 256) refuse("--sample: the data's tokens are not bytes, so there is no text to continue");
@@ -323,7 +322,7 @@ int run_on_ranks(const TrainOptions& o, const Recipe& recipe, const Context& con
     parts.validation.reset(validation);
   } else {
     if (options.stopping.is_on())
-      refuse("early_stopping_patience looks at the validation loss, and --validation 0 leaves no rows for it; give a share above 0, or ",
+      refuse("early_stopping_patience needs the validation loss, but --validation 0 leaves no rows for it; give a fraction above 0, or ",
              "early_stopping_patience 0");
     parts.train = std::move(data);
   }
@@ -341,7 +340,7 @@ int run_on_ranks(const TrainOptions& o, const Recipe& recipe, const Context& con
   return train(parts, options);
 }
 
-/// Who saves or writes a log alone would wait for the others in another place.
+/// A rank that alone saves or writes a log would wait for the others in a different place.
 void check_alike(const TrainOptions& o, const RunRanks& ranks) {
   if (ranks.communicator() == nullptr) return;
   const auto given = [](bool is_given) { return is_given ? "given" : ""; };  // each rank may have a file of its own
@@ -363,10 +362,10 @@ void check_alike(const TrainOptions& o, const RunRanks& ranks) {
   for (const auto& [option, value] : first.items())
     if (own.at(option) != value)
       refuse(option, " is ", text_of(own.at(option)), " on rank ", ranks.rank(), " and ", text_of(value),
-             " on rank 0; give all ranks the same");
+             " on rank 0; give all ranks the same value");
 }
 
-/// What all ranks have found together each says by itself.
+/// All ranks detect a mismatch together, and each reports it.
 bool is_mismatch() {
   st_error_info info;
   return st_error_info_init(&info, sizeof info) == ST_OK && st_last_error_info(&info) == ST_OK && info.status == ST_RANK_MISMATCH;
@@ -376,7 +375,7 @@ int run_train(const TrainOptions& o) {
   if (o.model != "gpt") refuse("--model ", o.model, " does not train on text; use gpt");
   RunOptions options = run_options(o);
   const CheckpointOptions checkpoints = checkpoint_options(o);
-  if (!checkpoints.folder.empty()) catch_save_signal();  // before all that takes time: a scheduler's SIGUSR1 ends no run
+  if (!checkpoints.folder.empty()) catch_save_signal();  // before anything slow: a scheduler's SIGUSR1 must not end the run
   const Recipe recipe = o.recipe.recipe(options.steps);
   options.stopping = early_stopping(recipe);
   options.averages = Json::parse(text(st_recipe_get, recipe.get(), "ema_decay")).get<double>() > 0;
@@ -395,7 +394,7 @@ int run_train(const TrainOptions& o) {
 
 Command train_command(CLI::App& app) {
   auto options = std::make_shared<TrainOptions>();
-  CLI::App* command = app.add_subcommand("train", "train a model; a progress bar on a terminal, one line a step elsewhere");
+  CLI::App* command = app.add_subcommand("train", "train a model; a progress bar on a terminal, one line per step elsewhere");
   add_options(*command, *options);
   return {command, [options] { return run_train(*options); }};
 }

@@ -19,12 +19,12 @@ namespace cli {
 namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-// What a checkpoint keeps of this program's own.
+// Keys of this program in a checkpoint's metadata.
 constexpr const char *kBest = "best_validation_loss", *kWaited = "evaluations_waited", *kEnded = "ended_early";
-// Steps skipped in a row, because their gradients are not finite, that end a run at once, and that a run which ends with them has failed
-// by. fp16 skips fewer while it looks for its loss scale.
+// kMostSkipped skipped steps in a row (gradients not finite) end a run at once; a run whose last kDivergedBy steps were skipped has failed.
+// fp16 skips fewer while it looks for its loss scale.
 constexpr int64_t kMostSkipped = 100, kDivergedBy = 10;
-constexpr int64_t kBigramTokens = 100'000'000;  // counting pairs takes a second for some ten million tokens
+constexpr int64_t kBigramTokens = 100'000'000;  // counting pairs takes a second per ten million tokens or so
 
 class TrainingRun {
  public:
@@ -41,7 +41,7 @@ class TrainingRun {
     if (!options_.log.empty()) parts_.ranks->await_first([&] { ask(st_trainer_log(trainer(), options_.log.c_str())); });
     if (stopping_.is_on() && !stopping_.can_end(std::ssize(evaluations_)))
       std::printf(
-          "early stopping   cannot come: this run evaluates %zu times, the first and last included; lower early_stopping_patience\n",
+          "early stopping   cannot happen: this run evaluates %zu times, the first and last included; lower early_stopping_patience\n",
           evaluations_.size());
     if (is_finished()) return finish_again();
     catch_stop_signals();
@@ -50,7 +50,7 @@ class TrainingRun {
     progress_.finish();
     if (ended_by_ != 0) std::printf("ended by signal %d after a whole step\n", ended_by_);
     if (!ended_.empty()) std::printf("%s\n", ended_.c_str());
-    // After Ctrl-C nobody wants to wait for an evaluation; the log's last line then has null for it.
+    // After Ctrl-C no one wants to wait for an evaluation; the log's last line then has null.
     if (parts_.validation && ended_by_ == 0 && ended_.empty() && last_evaluated_ != options_.steps) evaluate();
     const std::optional<Failure> unsaved = save_last();
     trace_.finish();
@@ -89,7 +89,7 @@ class TrainingRun {
     if (stopping_.is_on()) ended_ = text_of(kEnded);
   }
 
-  /// Of this program: a host's texts and numbers come back as texts.
+  /// This program's values. Checkpoints return a host's texts and numbers as texts.
   Json metadata() const {
     char best[32];
     std::snprintf(best, sizeof best, "%.17g", stopping_.best());
@@ -101,7 +101,7 @@ class TrainingRun {
     return made;
   }
 
-  /// What went wrong is told when the run's other results are safe.
+  /// A failure is reported once the run's other results are safe.
   std::optional<Failure> save_last() {
     if (!parts_.checkpoints) return std::nullopt;
     try {
@@ -114,7 +114,7 @@ class TrainingRun {
 
   bool is_finished() const { return steps_ >= options_.steps || !ended_.empty(); }
 
-  /// Of a run that was resumed and had ended already: its last line once more.
+  /// For a resumed run that had already ended: repeats its last line.
   int finish_again() {
     if (parts_.validation) evaluate();
     last_evaluated_ = options_.steps;
@@ -124,7 +124,7 @@ class TrainingRun {
     return kDone;
   }
 
-  /// As the log has it.
+  /// In the log's form.
   std::string last_line() const {
     const auto digits = [](double value) {
       char text[32];
@@ -150,7 +150,7 @@ class TrainingRun {
     skipped_in_a_row_ = report.skipped != 0 ? skipped_in_a_row_ + 1 : 0;
     progress_.step(report);
     const bool is_due = parts_.checkpoints && parts_.checkpoints->is_due(steps_);
-    // A signal comes to each rank at another moment: all end after the same step.
+    // A signal reaches each rank at a different moment: all end after the same step.
     const auto [signal, save] = parts_.ranks->largest({stop_signal(), is_due ? 1 : 0});
     ended_by_ = static_cast<int>(signal);
     if (ended_by_ != 0) return;
@@ -182,14 +182,15 @@ class TrainingRun {
     return evaluation.loss;
   }
 
-  /// Rank 0 has it all to tell. Of a state in pieces all ranks make the digest together; then it is known to the log and the report.
+  /// Rank 0 reports everything. If the state is sharded, all ranks compute the digest together; then log and report can use it.
   void finish() {
     const bool in_pieces = parts_.ranks->size() > 1 && std::string(text(st_trainer_get, trainer(), "zero")) != "0";
     const std::string state = in_pieces || parts_.ranks->is_first() ? text(st_trainer_digest, trainer()) : "";
     const bool gathers = in_pieces && (std::string(text(st_trainer_get, trainer(), "zero")) == "3" ||
                                        std::string(text(st_trainer_get, trainer(), "precision")) != "\"fp32\"");
     const bool samples = !options_.prompt.empty() && ended_by_ == 0;
-    // Before what rank 0 does alone: of a model in pieces (zero 3, and 1 and 2 of 16 bits) all ranks continue the text together.
+    // Before rank 0's own work: if the model is sharded (zero 3, and zero 1 and 2 in 16-bit precision), all ranks continue the text
+    // together.
     const std::string sample = samples && (gathers || parts_.ranks->is_first()) ? continued() : "";
     if (!parts_.ranks->is_first()) return;
     const double final_loss = last_evaluated_ == options_.steps || ended_by_ == 0 ? validation_loss_ : kNan;
@@ -207,7 +208,7 @@ class TrainingRun {
     std::fflush(stdout);
   }
 
-  /// Returns the bigram table's loss, NaN when it was not counted.
+  /// Returns the bigram table's loss, NaN if it was not counted.
   double print_validation(double loss) const {
     double bigram = kNan;
     const int64_t tokens = number(st_data_rows, parts_.train.get()) * parts_.context;
@@ -233,7 +234,7 @@ class TrainingRun {
     return sample;
   }
 
-  /// What a byte model writes need not be UTF-8, and must not steer a terminal.
+  /// The text of a byte model need not be UTF-8, and must not control a terminal.
   static std::string printable(const std::string& bytes) {
     std::string text = Json::parse(Json(bytes).dump(-1, ' ', false, Json::error_handler_t::replace)).get<std::string>();
     std::ranges::replace_if(
@@ -251,7 +252,7 @@ class TrainingRun {
     Json facts = parts_.facts;
     facts["title"] = parts_.title;
     const std::string resumed =
-        resumed_at_ == 0 ? "" : "; resumed after step " + std::to_string(resumed_at_) + ", validation and duration since then";
+        resumed_at_ == 0 ? "" : "; resumed after step " + std::to_string(resumed_at_) + "; validation and duration count from there";
     facts["subtitle"] = parts_.subtitle + resumed + (ended_.empty() ? "" : "; " + ended_);
     if (!std::isnan(bigram)) facts["bigram_loss"] = bigram;
     if (!sample.empty()) {
@@ -270,12 +271,12 @@ class TrainingRun {
   double validation_loss_ = kNan, average_loss_ = kNan;
   int64_t last_evaluated_ = -1;
   EarlyStopping stopping_;
-  std::string ended_;                              // why, before the last step; "": it was not
+  std::string ended_;                              // why it ended before the last step; "" if it did not
   int64_t steps_ = 0;                              // done, in all
   int64_t steps_made_ = 0, skipped_in_a_row_ = 0;  // by this process
-  int ended_by_ = 0;                               // a signal that some rank got; 0: none
+  int ended_by_ = 0;                               // a signal that some rank received; 0: none
   RankTrace trace_;
-  int64_t resumed_at_ = 0;  // 0: the run began here
+  int64_t resumed_at_ = 0;  // 0: not resumed
 };
 
 }  // namespace

@@ -19,19 +19,19 @@ struct RunOptions {
   bool averages = false;  // the recipe keeps a moving average of the weights
 };
 
-/// What the run is of.
+/// The objects of a run.
 struct RunParts {
   Model model;
   Data train, validation;  // validation may be null
   Trainer trainer;
-  std::unique_ptr<RunCheckpoints> checkpoints;  // null: none are kept
-  st_context* made_in = nullptr;                // all of it; borrowed
-  const RunRanks* ranks = nullptr;              // that make the run together; borrowed
-  int64_t context = 0;                          // tokens in a row
+  std::unique_ptr<RunCheckpoints> checkpoints;  // null: no checkpoints
+  st_context* made_in = nullptr;                // context of all of them; borrowed
+  const RunRanks* ranks = nullptr;              // ranks of the run; borrowed
+  int64_t context = 0;                          // tokens per row
   int64_t rows_per_step = 0;
-  Json known_model;             // ModelChoice::known(), which checkpoints keep
+  Json known_model;             // ModelChoice::known(), kept in checkpoints
   std::string title, subtitle;  // of the report
-  Json facts;                   // groups of facts for it
+  Json facts;                   // groups of facts for the report
 };
 
 /// Returns the exit status. Throws Failure.

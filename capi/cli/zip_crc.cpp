@@ -7,7 +7,7 @@
 namespace cli {
 namespace {
 
-/// Slicing by 8 (Intel, 2006): a byte's step, and that of a byte with 1 to 7 zeros behind it.
+/// Slicing by 8 (Intel, 2006): the step of a byte, and of a byte followed by 1 to 7 zeros.
 struct CrcTables {
   constexpr CrcTables() {
     for (uint32_t i = 0; i < 256; ++i) {

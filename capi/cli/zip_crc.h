@@ -6,7 +6,7 @@
 
 namespace cli {
 
-/// CRC-32 of zip and zlib, going on from `so_far`.
+/// CRC-32 as in zip and zlib, continued from `so_far`.
 uint32_t zip_crc(std::string_view bytes, uint32_t so_far = 0);
 
 }  // namespace cli

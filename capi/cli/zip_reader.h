@@ -1,4 +1,4 @@
-// A zip archive as PyTorch makes it: nothing compressed, each entry's bytes as they are. (PKWARE's APPNOTE 6.3, with ZIP64.)
+// A zip archive as PyTorch writes it: uncompressed entries. (PKWARE's APPNOTE 6.3, with ZIP64.)
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,11 @@ namespace cli {
 
 class ZipReader {
  public:
-  /// Reads the directory of an archive that lies in memory. Throws Failure(kRefused), with `file` in front of what is wrong: no archive,
-  /// cut short, compressed, entries beyond its end or twice.
+  /// Reads the directory of an archive in memory. Throws Failure(kRefused), with `file` at the start of the message, if it is no archive,
+  /// or is truncated or compressed, or has duplicate entries or entries beyond its end.
   ZipReader(std::string_view archive, std::string file);
 
-  /// An entry's bytes, its checksum proved. Throws Failure(kRefused) where it is not there or is not as it was written.
+  /// An entry's bytes, after a check of its CRC. Throws Failure(kRefused) if it is missing or damaged.
   std::string_view entry(const std::string& name) const;
   bool has(const std::string& name) const { return entries_.contains(name); }
   const std::string& first_name() const { return first_name_; }

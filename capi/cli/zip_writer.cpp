@@ -10,7 +10,7 @@ namespace cli {
 namespace {
 
 constexpr int64_t kAlignment = 64, kIn32 = 0xFFFFFFFF;
-constexpr int64_t kDay = 0x210000;  // 1980-01-01, so that equal states make equal files
+constexpr int64_t kDay = 0x210000;  // 1980-01-01, so that equal states give equal files
 
 std::string zip_fields(std::initializer_list<std::pair<int64_t, int>> fields) {
   std::string out;
@@ -21,14 +21,14 @@ std::string zip_fields(std::initializer_list<std::pair<int64_t, int>> fields) {
 
 int64_t at_most_32(int64_t value) { return std::min(value, kIn32); }
 
-/// Of an entry, before its bytes. Sizes are always in a ZIP64 field, as one length of it serves all.
+/// An entry's header, before its bytes. Sizes are always in a ZIP64 field, so that its length is constant.
 std::string zip_header(const std::string& name, int64_t at, int64_t bytes, uint32_t crc) {
   const int64_t until_padding = at + 30 + std::ssize(name) + 20 + 4;
   const int64_t padding = (kAlignment - until_padding % kAlignment) % kAlignment;
   std::string out = "PK\x03\x04";
   out += zip_fields({{45, 2}, {0, 2}, {0, 2}, {kDay, 4}, {crc, 4}, {kIn32, 4}, {kIn32, 4}, {std::ssize(name), 2}, {20 + 4 + padding, 2}});
   out += name + zip_fields({{1, 2}, {16, 2}, {bytes, 8}, {bytes, 8}});
-  return out + "FB" + zip_fields({{padding, 2}}) + std::string(static_cast<size_t>(padding), 'Z');  // torch's own field for this
+  return out + "FB" + zip_fields({{padding, 2}}) + std::string(static_cast<size_t>(padding), 'Z');  // the padding field that torch uses
 }
 
 std::string zip_row(const std::string& name, int64_t at, int64_t bytes, uint32_t crc) {

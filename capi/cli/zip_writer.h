@@ -1,5 +1,5 @@
-// Writes a zip archive as PyTorch makes it: nothing compressed, each entry's bytes at a multiple of 64 of the file, as torch.load with mmap
-// needs. (PKWARE's APPNOTE 6.3, with ZIP64.)
+// Writes a zip archive as PyTorch does: uncompressed, each entry's bytes at a multiple of 64 in the file, as torch.load with mmap requires.
+// (PKWARE's APPNOTE 6.3, with ZIP64.)
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace cli {
 
 class ZipWriter {
  public:
-  /// The file is `path` once finish() has returned, and what was there before until then. Each call throws as NewFile's.
+  /// `path` gets the new content when finish() returns, and keeps the old until then. Each call throws as NewFile's does.
   explicit ZipWriter(const std::string& path) : file_(path) {}
 
   void entry(const std::string& name, std::string_view bytes);

@@ -121,7 +121,7 @@ class CheckpointTrain(CommandLineTest):
 
         damage("step-00000029")
         output = self.ends_well("--every", 10, "--resume", steps=30)
-        self.assertRegex(output, r"(?m)^passed over +step-00000029: .*optimizer\.safetensors.*$")
+        self.assertRegex(output, r"(?m)^skipped +step-00000029: .*optimizer\.safetensors.*$")
         self.assertRegex(output, r"(?m)^resumed +.*/step-00000020$")
         self.expect_log(wanted)
         for name in names(self.saves):
@@ -199,7 +199,7 @@ class CheckpointTrain(CommandLineTest):
         (data / "a.txt").write_text(self.text.read_text())
         plain = ["train", "--data", self.text, *TINY, "--steps", 6]
         for arguments, said in [(self.arguments(steps=6), "--resume"),
-                                ([*plain, "--checkpoint", self.text], "no folder"),
+                                ([*plain, "--checkpoint", self.text], "is not a folder"),
                                 ([*plain, "--every", 3], "--checkpoint"),
                                 ([*plain, "--resume"], "--checkpoint"),
                                 (["train", "--data", data, *TINY, "--steps", 6, "--checkpoint", data / "saves"], "data folder"),

@@ -105,7 +105,7 @@ class Init(CommandLineTest):
     def test_what_does_not_fit_is_named_with_both_shapes_and_the_way_out(self):
         weights = read_safetensors(FIXTURE)
         train = ["train", *self.run, "--steps", 1, "--init"]
-        self.refused(["there is no file or folder"], *train, self.folder / "nosuch")
+        self.refused(["no such file or folder"], *train, self.folder / "nosuch")
         self.refused(["block.0.", "[72]", "[384]", "--width", "config.json"], *train, self.bare(weights))
         self.refused(["block.1.", "does not have", "--layers"], *train, self.bare(weights), *SIZES[2:], "--layers", 1)
         self.refused(["block.2.", "12 of the model's 40", "--layers"], *train, self.bare(weights), *SIZES[2:], "--layers", 3)

@@ -312,10 +312,10 @@ class Launch(CommandLineTest):
         self.assertIn("transport nosuch", other.stderr)
         alone = run(*words[1:], "gloo")
         self.assertEqual((alone.returncode, alone.stdout), (2, ""))
-        self.assertIn("--transport gloo is of ranks that are processes", alone.stderr)
+        self.assertIn("--transport gloo connects ranks that are processes", alone.stderr)
         unknown = run(*words[1:], "nosuch")
         self.assertEqual((unknown.returncode, unknown.stdout), (2, ""))
-        self.assertIn("--transport nosuch: there are local, gloo and mpi", unknown.stderr)
+        self.assertIn("--transport nosuch; it must be local, gloo or mpi", unknown.stderr)
 
     # --- requests
 

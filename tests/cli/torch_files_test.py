@@ -70,18 +70,18 @@ class Torch(CheckpointTest):
             (["builtins.eval"], b"\x80\x02}X\x01\0\0\0acbuiltins\neval\nX\x01\0\0\x001\x85Rs."),
             (["torch.nn.modules.linear.Linear", "state_dict"], b"\x80\x02ctorch.nn.modules.linear\nLinear\n)\x81}b."),
             (["protocol 4"], b"\x80\x04N."),
-            (["cut short"], one(4, 0, 4, 1)[:-1]),
-            (["cut short"], b"\x80\x02X\xff\xff\xff\xffabc."),
+            (["truncated"], one(4, 0, 4, 1)[:-1]),
+            (["truncated"], b"\x80\x02X\xff\xff\xff\xffabc."),
             (["stack is empty"], b"\x80\x02s."),
             (["did not open"], b"\x80\x02t."),
-            (["which there is not"], b"\x80\x02h\x07."),
+            (["which does not exist"], b"\x80\x02h\x07."),
             (["more than"], b"\x80\x02" + b"N" * 1_100_000 + b"."),
             (["reaches element 4"], one(4, 1, 4, 1)),
             (["expanded"], one(4, 0, 200, 0)),
             (["shorter than the storage"], one(5, 0, 5, 1)),
             (["torch.QInt8Storage"], one(4, 0, 4, 1).replace(b"FloatStorage", b"QInt8Storage")),
             (["no weights"], b"\x80\x02}."),
-            (["no dict of tensors"], b"\x80\x02K\x01."),
+            (["not a dict of tensors"], b"\x80\x02K\x01."),
         ]:
             with self.subTest(words):
                 torch_stub.save_pickle(self.path("bad.pt"), text, {"0": bytes(16)})
@@ -191,9 +191,9 @@ class OfATrainer(CheckpointTest):
         self.assertEqual(values.tolist(), [-1, -2])
 
     def test_what_is_not_there_and_old_files_are_named_as_such(self):
-        self.refused(2, ["there is no folder", "nosuch"], "inspect", self.path("nosuch"))
+        self.refused(2, ["no such folder", "nosuch"], "inspect", self.path("nosuch"))
         self.refused(2, ["before_1_6.pt", "before PyTorch 1.6"], "import", FIXTURES / "before_1_6.pt", self.path("back"))
-        self.refused(2, ["there is no folder", "nodir"], "export", self.trained(), self.path("nodir") / "x.safetensors")
+        self.refused(2, ["no such folder", "nodir"], "export", self.trained(), self.path("nodir") / "x.safetensors")
 
     def test_what_an_import_does_not_take_is_said(self):
         said = self.done("import", FIXTURES / "lightning.pt", self.path("back"))

@@ -71,9 +71,9 @@ class Train(CommandLineTest):
         self.assertIn(why, self.output)
         self.assertIn(why, report.read_text())
         self.assertEqual(log[-1]["validation_loss"], whole[-1]["validation_loss"], "of the same weights")
-        self.assertNotIn("cannot come", self.output)
+        self.assertNotIn("cannot happen", self.output)
         self.tiny(*still, "--early-stopping-patience", 10, steps=steps)
-        self.assertIn("cannot come: this run evaluates 11 times", self.output)
+        self.assertIn("cannot happen: this run evaluates 11 times", self.output)
         self.assertNotIn("ended early", self.output)
 
     def test_early_stopping_leaves_a_run_that_improves_alone_and_measures_by_its_delta(self):
