@@ -49,7 +49,7 @@ std::string usual_of(const OpAttr& attr) {
   return flag == nullptr ? text_of(attr.standard) : *flag ? "1" : "0";
 }
 
-/// "; approximate: tanh|erf; axis: usually -1": what the signature does not tell.
+/// "; approximate: tanh|erf; axis: usually -1": what the signature does not show.
 std::string notes_of(const OpInfo& op) {
   std::string notes;
   for (const OpInput& input : op.inputs)

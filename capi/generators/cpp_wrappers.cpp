@@ -51,7 +51,7 @@ std::string usual_of(const OpAttr& attr) {
   return text(*real < 0 ? "-" : "", "std::numeric_limits<double>::infinity()");
 }
 
-/// An attribute as the C wrapper takes it.
+/// An attribute in the form that the C wrapper takes.
 std::string given(const OpAttr& attr) {
   if (is_dtype(attr)) return text("static_cast<st_dtype>(", attr.name, ")");
   if (has_list(attr)) return text("static_cast<int32_t>(", attr.name, ".size()), ", attr.name, ".data()");
@@ -60,7 +60,7 @@ std::string given(const OpAttr& attr) {
 }
 
 struct Parameter {
-  std::string declared, usual;  // usual "": it must be given
+  std::string declared, usual;  // usual "": required
 };
 
 std::vector<Parameter> parameters_of(const OpInfo& op) {
@@ -73,7 +73,7 @@ std::vector<Parameter> parameters_of(const OpInfo& op) {
   return all;
 }
 
-/// "const Value& x, int64_t axis = -1": what is usual may be left out behind the last that may not.
+/// "const Value& x, int64_t axis = -1": trailing parameters with a default may be omitted.
 std::string signature_of(const OpInfo& op) {
   const auto all = parameters_of(op);
   size_t needed = all.size();
@@ -93,7 +93,7 @@ std::string notes_of(const OpInfo& op) {
   return notes;
 }
 
-/// The arguments of the C wrapper behind the graph, which is the first input's: the others must be of it.
+/// The C wrapper's arguments after the graph. The graph is the first input's; the other inputs must belong to it.
 std::string arguments_of(const OpInfo& op) {
   std::string list;
   for (const OpInput& input : op.inputs) {
@@ -114,7 +114,7 @@ std::string list_wrapper_of(const OpInfo& op) {
   for (const OpAttr& attr : op.attrs)
     if (has_list(attr)) list = &attr;
   require(list != nullptr && !takes_list(op) && !op.inputs.empty(), Code::internal, "ops.def: ", op.name,
-          ": nothing tells how many results it has, so it has no C++ wrapper yet");
+          ": its number of results is unknown, so it has no C++ wrapper yet");
   const std::string& x = op.inputs.front().name;
   return text("inline std::vector<Value> ", op.name, "(", signature_of(op), ") {\n  std::vector<st_value> ids(", list->name, ".size());\n",
               "  const st_value first = st_op_", op.name, "(", x, ".graph()", arguments_of(op),
@@ -140,7 +140,7 @@ std::string wrapper_of(const OpInfo& op) {
   if (op.outputs.size() == 1)
     return text(comment, "inline Value ", op.name, "(", signature_of(op), ") {\n", body, "  return ", call, ";\n}\n");
 
-  require(!op.inputs.empty() && !takes_list(op), Code::internal, "ops.def: ", op.name, ": further results of it have no C++ wrapper yet");
+  require(!op.inputs.empty() && !takes_list(op), Code::internal, "ops.def: ", op.name, ": its further results have no C++ wrapper yet");
   body += text("  st_value ids[", op.outputs.size() - 1, "] = {0};\n  const Value value = ", call, ";\n");
   for (size_t i = 1; i < op.outputs.size(); ++i)
     body += text("  if (", op.outputs[i], " != nullptr) *", op.outputs[i], " = ", first, "ids[", i - 1, "]);\n");

@@ -22,7 +22,7 @@ constexpr const char* kHead =
     "public static class Ops {\n";
 constexpr const char* kTail = "}\n\n}\n";
 
-/// transpose_a: transposeA; a word of C#'s own gets an @.
+/// transpose_a: transposeA; a keyword of C# gets an @.
 std::string camel(std::string_view name) {
   std::string made;
   bool begins = false;
@@ -71,9 +71,9 @@ std::string usual_of(const OpAttr& attr) {
   return *real < 0 ? "double.NegativeInfinity" : "double.PositiveInfinity";
 }
 
-/// "Value x, long axis = -1": what is usual may be left out behind the last that may not.
+/// "Value x, long axis = -1": trailing parameters with a default may be omitted.
 std::string signature_of(const OpInfo& op) {
-  std::vector<std::pair<std::string, std::string>> all;  // what is usual: "" where it must be given
+  std::vector<std::pair<std::string, std::string>> all;  // second: the default, "" if required
   if (op.inputs.empty()) all.emplace_back("Graph graph", "");
   for (const OpInput& input : op.inputs)
     all.emplace_back((input.variadic ? "IReadOnlyList<Value> " : "Value ") + camel(input.name), input.optional ? "null" : "");
@@ -96,7 +96,7 @@ std::string notes_of(const OpInfo& op) {
 
 std::string wrapper_of(const OpInfo& op) {
   const bool variadic = takes_list(op);
-  require(!variadic || op.inputs.size() == 1, Code::internal, "ops.def: ", op.name, ": inputs beside a list have no C# wrapper yet");
+  require(!variadic || op.inputs.size() == 1, Code::internal, "ops.def: ", op.name, ": inputs next to a list have no C# wrapper yet");
   std::string inputs, attributes, results = text(op.outputs.size());
   for (const OpInput& input : op.inputs) inputs += text(inputs.empty() ? "" : ", ", camel(input.name));
   inputs = variadic ? inputs : inputs.empty() ? "new Value[0]" : "new[] { " + inputs + " }";

@@ -41,7 +41,7 @@ constexpr const char* kHead =
 
 constexpr size_t kColumns = 130;
 
-/// "keep_dims" is keepDims.
+/// "keep_dims" becomes keepDims.
 std::string camel(std::string_view name) {
   std::string made;
   for (size_t i = 0; i < name.size(); ++i) {
@@ -63,7 +63,7 @@ std::string type_of(const OpAttr& attr) {
   return std::holds_alternative<bool>(attr.standard) ? "boolean" : "long";
 }
 
-/// What stands in a comment of Javadoc's.
+/// Escapes text for a Javadoc comment.
 std::string commented(std::string_view words) {
   std::string made;
   for (const char c : words) made += c == '<' ? "&lt;" : c == '>' ? "&gt;" : c == '&' ? "&amp;" : std::string(1, c);
@@ -87,7 +87,7 @@ std::string notes_of(const OpInfo& op) {
   return notes;
 }
 
-/// A comment of Javadoc's, in lines that are short enough.
+/// A Javadoc comment, wrapped to short lines.
 std::string comment_of(const std::string& words) {
   std::string lines, line;
   for (size_t at = 0; at < words.size();) {
@@ -104,7 +104,7 @@ std::string comment_of(const std::string& words) {
   return text("  /**\n", lines, "   * ", line, "\n   */\n");
 }
 
-/// One method, with these inputs and attributes; what is left out is not there at all.
+/// One method with these inputs and attributes; omitted ones do not appear.
 std::string method_of(const OpInfo& op, size_t inputs, bool with_attributes) {
   const bool variadic = takes_list(op);
   std::string arguments, given;
@@ -133,7 +133,7 @@ std::string method_of(const OpInfo& op, size_t inputs, bool with_attributes) {
 
 std::string wrapper_of(const OpInfo& op) {
   require(!takes_list(op) || op.inputs.size() == 1, Code::internal, "ops.def: ", op.name,
-          ": inputs beside a list have no Java wrapper yet");
+          ": inputs next to a list have no Java wrapper yet");
   size_t needed = 0;
   bool has_usual = false;
   for (const OpInput& input : op.inputs) needed += input.optional ? 0 : 1;

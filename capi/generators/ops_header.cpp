@@ -1,6 +1,6 @@
-// Writes the typed wrappers from the rows of ops.def, scaletrain/ops.h (C), scaletrain/ops.hpp (C++), ops.py, Ops.java or Ops.cs as the
-// path ends: run it with the file's path after a row has changed. With --check it writes nothing and fails when the file is not what the
-// rows make.
+// Writes the typed wrappers from the rows of ops.def: scaletrain/ops.h (C), scaletrain/ops.hpp (C++), ops.py, Ops.java or Ops.cs, chosen by
+// the path's ending. Run it with the file's path after a row has changed. With --check it writes nothing and fails if the file is not up to
+// date.
 #include <cstdio>
 #include <fstream>
 #include <sstream>
@@ -28,7 +28,7 @@ int run(const std::string& path, bool check_only) {
   std::stringstream there;
   there << std::ifstream(path, std::ios::binary).rdbuf();
   if (there.str() == made) return 0;
-  std::fprintf(stderr, "%s is not what the rows of ops.def make; run ops_header %s\n", path.c_str(), path.c_str());
+  std::fprintf(stderr, "%s does not match the rows of ops.def; run ops_header %s\n", path.c_str(), path.c_str());
   return 1;
 }
 

@@ -42,7 +42,7 @@ std::string usual_of(const OpAttr& attr) {
   return text(*real < 0 ? "-" : "", "math.inf");
 }
 
-/// An attribute as Graph.op takes it.
+/// An attribute in the form that Graph.op takes.
 std::string given(const OpAttr& attr) {
   if (is_dtype(attr)) return text(attr.name, "=number_of(", attr.name, ")");
   if (has_list(attr)) return text(attr.name, "=list(", attr.name, ")");
@@ -50,7 +50,7 @@ std::string given(const OpAttr& attr) {
   return text(attr.name, "=", attr.name);
 }
 
-/// "x: Value, axis: int = -1": what is usual may be left out behind the last that may not.
+/// "x: Value, axis: int = -1": trailing parameters with a default may be omitted.
 std::string signature_of(const OpInfo& op) {
   std::string inputs = op.inputs.empty() ? "graph: Graph" : "", attributes;
   const auto add = [](std::string& list, const std::string& one) { list += (list.empty() ? "" : ", ") + one; };
@@ -72,7 +72,7 @@ std::string notes_of(const OpInfo& op) {
 
 std::string wrapper_of(const OpInfo& op) {
   const bool variadic = takes_list(op);
-  require(!variadic || op.inputs.size() == 1, Code::internal, "ops.def: ", op.name, ": inputs beside a list have no Python wrapper yet");
+  require(!variadic || op.inputs.size() == 1, Code::internal, "ops.def: ", op.name, ": inputs next to a list have no Python wrapper yet");
   std::string graph = "graph", call;
   if (!op.inputs.empty()) graph = op.inputs.front().name + (variadic ? "[0].graph" : ".graph");
   for (const OpInput& input : op.inputs) call += text(", ", input.variadic ? "*" : "", input.name);

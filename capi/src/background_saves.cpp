@@ -10,7 +10,7 @@
 namespace st::capi {
 namespace {
 
-/// Of ranks that save together rank 0's clock says it.
+/// If ranks save together, rank 0's clock decides.
 bool is_due(const TrainerObject& t, int64_t step) {
   const BackgroundSaves& saves = t.saves;
   if (saves.steps > 0 && step % saves.steps == 0) return true;
@@ -20,7 +20,7 @@ bool is_due(const TrainerObject& t, int64_t step) {
   return is_time != 0;
 }
 
-/// False: there is no memory for the copy, on one of the ranks that save together. What they do not all know of is not tried again.
+/// False if one of the ranks that save together has no memory for the copy. A failure that the other ranks do not know of is not retried.
 bool save_a_copy(const TrainerObject& t, CheckpointManager& manager) {
   const bool is_alone = t.trainer->group_of_pieces() == nullptr;
   try {
@@ -40,7 +40,7 @@ CheckpointContent content_for_all(const TrainerObject& t, Metadata metadata) {
   return content;
 }
 
-/// Without room for a copy, the step waits until it is on the disk.
+/// Without memory for a copy, the step waits until the checkpoint is on disk.
 void save(TrainerObject& t) {
   t.saves.last = os::seconds();
   CheckpointManager& manager = t.saves.checkpoint->saves();
@@ -61,7 +61,7 @@ void save_if_due(TrainerObject& t, const StepReport& report) noexcept {
     if (!saves.error.empty()) return;
     if (const auto earlier = saves.checkpoint->saves().take_error()) saves.error = earlier->message();
   } catch (...) {
-    saves.error.assign("out of memory");  // short enough to need none
+    saves.error.assign("out of memory");  // short enough for the string's inline buffer
   }
 }
 
@@ -89,7 +89,7 @@ void prepare_saves(const TrainerObject& t, CheckpointManager& manager) noexcept 
   try {
     const Lease weights(Kind::model, t.model);
     manager.prepare(content_of(*t.trainer, {}), t.trainer->workers());
-  } catch (const std::exception&) {  // no memory, or an update that is under way: the first save makes room, or needs none
+  } catch (const std::exception&) {  // no memory, or an update is running: the first save allocates, or needs no copy
     return;
   }
 }

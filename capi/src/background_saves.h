@@ -1,4 +1,4 @@
-// What a trainer saves by itself, between two steps: st_trainer_save_every.
+// Saves that a trainer makes by itself between two steps: st_trainer_save_every.
 #pragma once
 
 #include <functional>
@@ -7,20 +7,20 @@
 
 namespace st::capi {
 
-/// Looks at what a save needs. The others of those that save together are about to meet, and hear there what has failed here.
+/// Runs `call`, which checks the arguments of a save. If it throws, ranks that save together learn of the failure when they synchronise.
 void before_save(const TrainerObject& trainer, const std::function<void()>& call);
 
-/// All that is saved of a trainer between two steps, into the checkpoint's folder. Throws as CheckpointManager::save.
+/// Saves the whole state of a trainer between two steps to the checkpoint's folder. Throws as CheckpointManager::save does.
 std::shared_ptr<Pending> save_in_background(const TrainerObject& trainer, CheckpointManager& manager, Metadata metadata,
                                             const std::function<bool()>& is_cancelled);
-/// Returns when it is on the disk.
+/// Returns when the checkpoint is on disk.
 void save_now(const TrainerObject& trainer, CheckpointManager& manager, Metadata metadata, const std::function<bool()>& is_cancelled = {});
 
-/// Makes room for the copies that saves in the background take, where that can be done now.
+/// Allocates the memory for the copies of background saves, if that is possible now.
 void prepare_saves(const TrainerObject& trainer, CheckpointManager& manager) noexcept;
 
-/// After a whole step, while the weights are this call's: saves when it is time, and keeps in trainer.saves what the step's report is to
-/// tell of this and earlier saves. Whatever goes wrong is told there: the step is done. Returns the report.
+/// Call after a whole step, while this call holds the weights. Saves if a save is due, and records in trainer.saves what the step's report
+/// says about this and earlier saves. Never throws, since the step is done: errors go into the report. Returns the report.
 StepReport saved(TrainerObject& trainer, const StepReport& report) noexcept;
 std::optional<StepReport> saved(TrainerObject& trainer, const std::optional<StepReport>& report) noexcept;
 

@@ -14,16 +14,16 @@ std::string_view last_part(std::string_view path) {
   return path.substr(path.rfind('/') + 1);
 }
 
-/// What the folder itself is, when it is a checkpoint: any name but its own is a slip.
+/// The folder is a checkpoint itself: accepts only its own name, or NULL.
 const std::string& that_one(const CheckpointObject& object, const char* name) {
   const std::string& folder = object.folder.path();
-  require(name == nullptr || last_part(folder) == name, Code::not_found, "checkpoint: ", folder, " is a checkpoint itself, and not \"",
+  require(name == nullptr || last_part(folder) == name, Code::not_found, "checkpoint: ", folder, " is itself a checkpoint, not \"",
           name == nullptr ? "" : name, "\"; open the run's folder, or pass NULL");
   return folder;
 }
 
-/// Of the checkpoint's own files, or met while it was opened: not a file of the host's, a name that is not in it, a lack of memory, or a
-/// format that a newer library wrote.
+/// Whether the error is in the checkpoint's own files, or occurred while it was opened. Errors in a host's file, an unknown tensor name, a
+/// lack of memory, or a format from a newer library are not damage.
 bool is_damage(const Error& error, const std::string& folder, bool opened) {
   if (error.code() == Code::corrupt) return true;
   const bool of_its_files = !opened || error.place.file.starts_with(folder + "/");
@@ -31,19 +31,19 @@ bool is_damage(const Error& error, const std::string& folder, bool opened) {
 }
 
 [[noreturn]] void throw_none(const std::string& folder, const std::vector<std::string>& skipped) {
-  require(!skipped.empty(), Code::not_found, "checkpoint: ", folder, " holds none");
+  require(!skipped.empty(), Code::not_found, "checkpoint: ", folder, " holds no checkpoint");
   std::string reasons;
   for (const std::string& reason : skipped) reasons += "\n  " + reason;
-  fail(Code::corrupt, text("checkpoint: none of the ", skipped.size(), " in ", folder, " is whole:", reasons));
+  fail(Code::corrupt, text("checkpoint: none of the ", skipped.size(), " checkpoints in ", folder, " is whole:", reasons));
 }
 
-/// Of an error that all ranks have alike, whose paths may differ.
+/// Whether an error that is the same on all ranks is damage. The ranks' paths may differ.
 bool is_damage_of(const Error& error, const std::string& name) {
   const bool lacks_file = error.code() == Code::not_found && error.place.file.find(text("/", name, "/")) != std::string::npos;
   return error.code() == Code::corrupt || error.code() == Code::io || lacks_file;
 }
 
-/// Rank 0's word. What keeps it from saying one is told on all.
+/// Returns rank 0's answer on all ranks. If `say` throws on rank 0, all ranks throw.
 std::string said_by_first(Communicator& ranks, const std::function<std::string()>& say) {
   std::string said;
   std::exception_ptr error;
@@ -57,7 +57,7 @@ std::string said_by_first(Communicator& ranks, const std::function<std::string()
 }
 
 void give_manifest(const Manifest& manifest, LoadReport& made) {
-  made.missing.clear();  // an older one is looked at when a newer one was not whole
+  made.missing.clear();  // entries of a newer checkpoint that was not whole
   made.unexpected.clear();
   made.step = manifest.step;
   made.name = manifest.checkpoint;
@@ -124,7 +124,7 @@ void load_together(CheckpointObject& object, Communicator& ranks, const char* na
   LoadReport& made = object.report = LoadReport();
   const std::function<bool()> is_cancelled = cancelled_from_now(*object.context);
   const bool is_chosen = object.is_one || name != nullptr;
-  std::vector<std::string> left;  // rank 0's, the newest last
+  std::vector<std::string> left;  // rank 0's checkpoints still to try, the newest last
   const auto load_one = [&](const std::string& chosen) {
     std::optional<CheckpointReader> reader;
     load(

@@ -6,7 +6,7 @@
 namespace st::capi {
 namespace {
 
-/// An array that is exchanged where it lies.
+/// An array that is exchanged in place, without a copy.
 struct PlainArray {
   PlainArray(std::string_view name, const st_view* view, const char* call) : role(name) {
     const HostView ours = read_view(name, view, call);
@@ -15,7 +15,7 @@ struct PlainArray {
     elements = ours.shape.elements();
     data = static_cast<std::byte*>(ours.data);
     require(elements == 0 || ours.is_plain(), Code::unsupported, call, ": \"", name, "\" of shape ", ours.shape,
-            " has gaps between its elements, or is not aligned to them; copy it into memory of its own first");
+            " has gaps between its elements or is misaligned; copy it to contiguous, aligned memory first");
   }
   int64_t bytes() const { return elements * bytes_of(dtype); }
   bool shares_memory_with(const PlainArray& other) const {
@@ -32,29 +32,29 @@ void require_alike(const PlainArray& a, const PlainArray& b, const char* call) {
   check(a.dtype == b.dtype, call, ": \"", a.role, "\" is ", a.dtype, ", \"", b.role, "\" is ", b.dtype, "; give both the same dtype");
 }
 
-/// `own` is this rank's share of `whole`, there or apart from it.
+/// `own` must be this rank's share of `whole`, in place or in separate memory.
 void require_share(const PlainArray& own, const PlainArray& whole, const Communicator& ranks, const char* call) {
   require_alike(own, whole, call);
   const int rank = ranks.rank();
   const int64_t begin = ranks.share(whole.elements, rank), count = ranks.share(whole.elements, rank + 1) - begin;
   check(own.elements == count, call, ": \"own\" has ", own.elements, " elements, but rank ", rank, "'s share of the ", whole.elements,
-        " of \"whole\" is ", count, "; st_communicator_share tells it");
+        " of \"whole\" is ", count, "; st_communicator_share returns this number");
   check(own.data == whole.data + begin * bytes_of(whole.dtype) || !own.shares_memory_with(whole), call,
-        ": \"own\" lies in \"whole\", but not where rank ", rank, "'s share is, from element ", begin,
-        " on; give it that place or another memory");
+        ": \"own\" is inside \"whole\", but not at rank ", rank, "'s share, which starts at element ", begin,
+        "; place it there or in separate memory");
 }
 
-/// Equal parts for all ranks, in memory of their own.
+/// Equal shares for all ranks, in separate memory.
 void require_parts(const PlainArray& from, const PlainArray& to, const Communicator& ranks, const char* call) {
   require_alike(from, to, call);
   check(from.elements == to.elements && from.elements % ranks.size() == 0, call, ": \"from\" has ", from.elements, " elements, \"to\" has ",
-        to.elements, "; give both the same number, a multiple of the ", ranks.size(), " ranks");
+        to.elements, "; both must have the same number, a multiple of the ", ranks.size(), " ranks");
   check(!from.shares_memory_with(to), call, ": \"from\" and \"to\" share memory; give each its own");
 }
 
 ReduceOp reduce_op(st_reduce_op op, DType dtype, const char* call) {
   check(op >= ST_REDUCE_SUM && op <= ST_REDUCE_MIN, call, ": op is ", op, "; use one of ST_REDUCE_SUM to ST_REDUCE_MIN");
-  check(op != ST_REDUCE_MEAN || is_floating(dtype), call, ": the mean of ", dtype, " is no ", dtype, "; take ST_REDUCE_SUM and divide");
+  check(op != ST_REDUCE_MEAN || is_floating(dtype), call, ": the mean of ", dtype, " is not ", dtype, "; use ST_REDUCE_SUM and divide");
   return static_cast<ReduceOp>(op);
 }
 

@@ -1,4 +1,4 @@
-// A collective as the host asked for it: its arrays are looked at first, and exchanged at once or later.
+// A host's collective call: its arrays are checked first, then exchanged at once or later.
 #pragma once
 
 #include <scaletrain/communicator.h>
@@ -23,12 +23,12 @@ struct Exchange {
   void* to = nullptr;
 };
 
-/// Throws invalid_argument, or unsupported for gaps between elements, and says which array is wrong in what.
+/// Checks the arrays. Throws invalid_argument, or unsupported for gaps between elements; the message names the array and the problem.
 Exchange looked_at(const Asked& asked, const Communicator& ranks, const char* call);
 
 void make(Communicator& ranks, const Exchange& exchange);
 
-/// Throws invalid_argument where there is no such rank; `role` is what the host calls it.
+/// Throws invalid_argument if there is no such rank; `role` is the host's name for it.
 int32_t rank_given(const Communicator& ranks, const char* role, int32_t rank, const char* call);
 
 }  // namespace st::capi

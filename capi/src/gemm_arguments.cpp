@@ -14,12 +14,13 @@ MatrixStrides strides_of(int64_t row, int64_t column, int64_t columns) {
   return {row == 0 ? 1 : row, column == 0 ? 1 : column};
 }
 
-/// Between matrices of a batch: as asked, none when shared, else one behind the other.
+/// The stride between matrices of a batch: the requested one, 0 if shared, else one matrix after the other.
 int64_t batch_stride(int64_t asked, bool shared, MatrixStrides strides, int64_t rows, int64_t columns) {
   int64_t down = 0, across = 0;
   if (shared) return 0;
   if (asked != 0) return asked;
-  if (__builtin_mul_overflow(rows, strides.row, &down) || __builtin_mul_overflow(columns, strides.column, &across)) return 0;  // told later
+  if (__builtin_mul_overflow(rows, strides.row, &down) || __builtin_mul_overflow(columns, strides.column, &across))
+    return 0;  // reported later
   return std::max(down, across);
 }
 
@@ -28,7 +29,7 @@ void check_shared(const char* name, int32_t shared, int64_t step) {
   check(shared == 0 || step == 0, "st_gemm_problem: ", name, "_batch is ", step, " and shared_", name, " is 1; one of them must be 0");
 }
 
-/// A matrix of the problem's, and the view that the host gives for it.
+/// A matrix of the problem, to compare with the host's view.
 struct Wanted {
   std::string_view name;
   DType dtype;
@@ -48,10 +49,11 @@ void check_shape(const Wanted& w, const HostView& view, const char* call) {
   const bool right = (rank == 2 && w.batch == 1) || (rank == 3 && view.shape[0] == w.batch);
   check(right && view.shape[rank - 2] == w.rows && view.shape[rank - 1] == w.columns, call, ": \"", w.name, "\" has shape ", view.shape,
         ", the plan's is ", shape_of(w));
-  check(view.dtype == w.dtype, call, ": \"", w.name, "\" is ", view.dtype, ", the plan's is ", w.dtype, "; cast it, or make another plan");
+  check(view.dtype == w.dtype, call, ": \"", w.name, "\" is ", view.dtype, ", the plan's is ", w.dtype,
+        "; cast it, or create another plan");
 }
 
-/// Kernels read and write it where it lies.
+/// Kernels read and write the view in place.
 void check_alignment(const HostView& view, const char* call) {
   const auto at = reinterpret_cast<uintptr_t>(view.data);
   const auto width = static_cast<uintptr_t>(bytes_of(view.dtype));
@@ -72,7 +74,7 @@ HostView look_at(const Wanted& w, const st_view* theirs, const char* call) {
           ": \"", w.name, "\" of shape ", view.shape, " has strides ",
           std::span<const int64_t>(view.strides.data(), static_cast<size_t>(view.shape.rank())), ", the plan's are ", w.strides.row,
           " between rows, ", w.strides.column, " between columns and ", w.step,
-          " between matrices; give the view these, or make a plan for its own");
+          " between matrices; give the view these strides, or create a plan for its own");
     check_alignment(view, call);
   });
   return view;
@@ -85,7 +87,7 @@ GemmProblem problem_of(const st_gemm_problem& t) {
   check_shared("b", t.shared_b, t.b_batch);
   for (const st_dtype type : {t.a_dtype, t.b_dtype, t.c_dtype})
     require(type == ST_F32 || type == ST_BF16 || type == ST_F16, Code::unsupported, "st_gemm_problem: dtype ", type,
-            " is not multiplied; use ST_F32 (1), ST_BF16 (3) or ST_F16 (4) and cast the others first");
+            " is not supported; use ST_F32 (1), ST_BF16 (3) or ST_F16 (4) and cast other types first");
   GemmProblem p;
   p.m = t.m, p.n = t.n, p.k = t.k, p.batch = t.batch;
   p.a_type = static_cast<DType>(t.a_dtype), p.b_type = static_cast<DType>(t.b_dtype), p.c_type = static_cast<DType>(t.c_dtype);
@@ -99,9 +101,9 @@ GemmProblem problem_of(const st_gemm_problem& t) {
 }
 
 GemmWish wish_of(const st_gemm_schedule& t) {
-  check(t.order >= ST_GEMM_ORDER_CHOOSE && t.order <= ST_GEMM_ORDER_N_M_K, "st_gemm_schedule: order is ", t.order, "; allowed is 0 to 2");
+  check(t.order >= ST_GEMM_ORDER_CHOOSE && t.order <= ST_GEMM_ORDER_N_M_K, "st_gemm_schedule: order is ", t.order, "; it must be 0 to 2");
   check(t.packing >= ST_GEMM_PACKING_CHOOSE && t.packing <= ST_GEMM_PACKING_IN_PLACE, "st_gemm_schedule: packing is ", t.packing,
-        "; allowed is 0 to 2");
+        "; it must be 0 to 2");
   check(t.tune_ms >= 0, "st_gemm_schedule: tune_ms is ", t.tune_ms, "; give milliseconds, or 0 to measure nothing");
   check(t.library == ST_GEMM_LIBRARY_OWN || t.library == ST_GEMM_LIBRARY_AUTO, "st_gemm_schedule: library is ", t.library,
         "; give ST_GEMM_LIBRARY_OWN (0) or ST_GEMM_LIBRARY_AUTO (1)");
@@ -145,9 +147,9 @@ void GemmArguments::take_epilogue(const GemmProblem& p, const st_epilogue& t, co
   check(t.activation >= ST_ACTIVATION_NONE && t.activation <= ST_ACTIVATION_SILU, call, ": activation is ", t.activation,
         "; use one of ST_ACTIVATION_NONE (0) to ST_ACTIVATION_SILU (4)");
   check(t.derivative_at == nullptr || t.activation != ST_ACTIVATION_NONE, call,
-        ": derivative_at is given without an activation; say whose derivative it is");
+        ": derivative_at is given without an activation; name the activation whose derivative it is");
   check(t.derivative_at == nullptr || t.pre_activation == nullptr, call,
-        ": pre_activation and derivative_at are given; one is of a forward product, the other of a backward one");
+        ": pre_activation and derivative_at are given; the first is for a forward product, the second for a backward one");
   epilogue_.activation = static_cast<GemmActivation>(t.activation);
   operands.bias = vector("bias", p, t.bias, Use::read, call);
   epilogue_.pre_activation = side("pre_activation", p, t.pre_activation, Use::written, call);
@@ -159,7 +161,7 @@ void GemmArguments::take_epilogue(const GemmProblem& p, const st_epilogue& t, co
 
 GemmSide GemmArguments::side(std::string_view name, const GemmProblem& p, const st_view* view, Use use, const char* call) {
   if (view == nullptr) return {};
-  const HostView ours = written_view(name, view, call);  // none of them may share elements, or overlaps could not be told
+  const HostView ours = written_view(name, view, call);  // its elements must not share memory, or overlaps could not be detected
   Wanted wanted = c_of(p);
   wanted.name = name;
   about_tensor(name, [&] {
@@ -175,8 +177,8 @@ void* GemmArguments::vector(std::string_view name, const GemmProblem& p, const s
   if (view == nullptr) return nullptr;
   const HostView ours = read_view(name, view, call);
   return about_tensor(name, [&] {
-    check(ours.shape.rank() == 1 && ours.shape[0] == p.n, call, ": \"", name, "\" has shape ", ours.shape, ", it must be [", p.n, "]");
-    check(ours.dtype == p.c_type, call, ": \"", name, "\" is ", ours.dtype, ", it must be of C's dtype, ", p.c_type);
+    check(ours.shape.rank() == 1 && ours.shape[0] == p.n, call, ": \"", name, "\" has shape ", ours.shape, "; it must be [", p.n, "]");
+    check(ours.dtype == p.c_type, call, ": \"", name, "\" is ", ours.dtype, "; it must have C's dtype, ", p.c_type);
     check(p.n <= 1 || ours.strides[0] == 1, call, ": \"", name, "\" has stride ", ours.strides[0], "; give it without gaps");
     check_alignment(ours, call);
     return keep(ours, use).data;
@@ -193,7 +195,7 @@ void GemmArguments::refuse_overlaps(const char* call) const {
     for (size_t j = 0; j < i; ++j) {
       if (uses_[i] == Use::read && uses_[j] == Use::read) continue;
       check(!share_memory(views_[i], views_[j]), call, ": \"", views_[i].name, "\" and \"", views_[j].name,
-            "\" share memory, and one of them is written; give each memory of its own");
+            "\" share memory and one of them is written; give each its own memory");
     }
   }
 }

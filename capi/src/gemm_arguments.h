@@ -1,4 +1,4 @@
-// What a host asks of a product, looked at before it is believed: the problem, the wish for tiles, the arrays of a run.
+// A host's arguments of a product, checked before use: the problem, the requested tiles, the arrays of a run.
 #pragma once
 
 #include <scaletrain/gemm.h>
@@ -15,13 +15,13 @@ GemmProblem problem_of(const st_gemm_problem& theirs);
 GemmWish wish_of(const st_gemm_schedule& theirs);
 void tell(const GemmChoice& choice, st_gemm_info& info);
 
-/// The memory of B for this problem, its dims and strides as the problem says.
+/// The memory of B for this problem; its dims and strides must be those of the problem.
 const void* b_of(const GemmProblem& problem, const st_view* b, const char* call);
 
-/// The arrays of one run, and the epilogue that its operands point to. Stays where it is.
+/// The arrays of one run, and the epilogue that its operands point to. Must not move.
 class GemmArguments {
  public:
-  /// b NULL: it is packed. Throws where a view does not match, or one that is written overlaps another.
+  /// b NULL: B is packed. Throws if a view does not match, or if a written view overlaps another.
   GemmArguments(const GemmProblem& problem, const st_view* a, const st_view* b, bool packed, const st_view* c, const st_epilogue* epilogue,
                 const char* call);
   GemmArguments(const GemmArguments&) = delete;

@@ -18,7 +18,7 @@ HostView gradient_of(const st_view& view, std::string_view name, const char* cal
 }  // namespace
 
 void check_gradient_count(int64_t n, const st_view* gradients, const char* call) {
-  check(n >= 0 && n <= kMaxGradients, call, ": n is ", n, "; allowed is 0 to ", kMaxGradients);
+  check(n >= 0 && n <= kMaxGradients, call, ": n is ", n, "; it must be 0 to ", kMaxGradients);
   check(n == 0 || gradients != nullptr, call, ": gradients is NULL with n = ", n, " of them");
 }
 

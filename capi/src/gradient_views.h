@@ -1,4 +1,4 @@
-// A host's gradients, as calls take them that work in place: looked at before they are believed.
+// A host's gradients for calls that work in place, checked before use.
 #pragma once
 
 #include <scaletrain/view.h>
@@ -15,10 +15,10 @@ constexpr int64_t kMaxGradients = 1 << 20;
 
 void check_gradient_count(int64_t n, const st_view* gradients, const char* call);
 
-/// Lists that are kept between calls, so that a step allocates nothing.
+/// The lists are kept between calls, so that a step allocates nothing.
 class GradientViews {
  public:
-  /// Each written_view(), aligned to its elements, and none sharing memory with another. `call` goes before messages.
+  /// Each is a written_view(), aligned to its elements; no two share memory. `call` prefixes messages.
   std::span<const HostView> take(int64_t n, const st_view* gradients, const char* call);
 
  private:

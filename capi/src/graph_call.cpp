@@ -10,9 +10,9 @@ constexpr double kMaxElements = 0x1p48;
 }  // namespace
 
 Value value_of(const GraphObject& graph, st_value id) {
-  if (id == 0 && graph.first_error) throw *graph.first_error;  // carried on: the first call that was wrong is the one to name
-  check(id != ST_NONE, "ST_NONE is given where a value is needed; it stands for an optional input of an op only");
-  check(id > 0 && id <= static_cast<st_value>(graph.values.size()), "value ", id, " is not one of this graph's");
+  if (id == 0 && graph.first_error) throw *graph.first_error;  // propagate the first call that failed
+  check(id != ST_NONE, "ST_NONE is given where a value is required; it may stand only for an optional input of an op");
+  check(id > 0 && id <= static_cast<st_value>(graph.values.size()), "value ", id, " does not belong to this graph");
   return graph.values[static_cast<size_t>(id - 1)];
 }
 
@@ -24,10 +24,10 @@ std::vector<Value> values_of(const GraphObject& graph, int32_t n, const st_value
 }
 
 Shape shape_of(int32_t rank, const int64_t* dims) {
-  check(rank >= 0 && rank <= kMaxDims, "rank is ", rank, ", allowed is 0 to ", kMaxDims);
+  check(rank >= 0 && rank <= kMaxDims, "rank is ", rank, "; it must be 0 to ", kMaxDims);
   check(rank == 0 || dims != nullptr, "dims is NULL with rank ", rank);
   const Shape shape(std::span<const int64_t>(dims, static_cast<size_t>(rank)));
-  double elements = 1;  // of one row when the first dimension is the batch; a double says "too many" where int64 would wrap around
+  double elements = 1;  // of one row if the first dimension is the batch; a double shows "too many" where int64 would wrap around
   for (const int64_t dim : shape) elements *= std::abs(static_cast<double>(dim));
   check(elements <= kMaxElements, "shape ", shape, " has more elements than any memory holds");
   return shape;

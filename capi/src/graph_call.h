@@ -1,4 +1,4 @@
-// What calls that build a graph have in common: how a host's ids, shapes and names become ours, and how an error is carried on.
+// Shared by the calls that build a graph: conversion of a host's ids, shapes and names, and propagation of errors.
 #pragma once
 
 #include <string>
@@ -9,17 +9,17 @@
 
 namespace st::capi {
 
-/// The value behind an id. Of 0: throws the graph's first error, so that it is carried on.
+/// The value of an id. Id 0 rethrows the graph's first error, which so propagates.
 Value value_of(const GraphObject& graph, st_value id);
 std::vector<Value> values_of(const GraphObject& graph, int32_t n, const st_value* ids);
 Shape shape_of(int32_t rank, const int64_t* dims);
 std::string name_given(const char* name);
 
-/// Counts the elements of parameters among the slots from `first_slot` on: a graph that no memory holds is refused while it is built.
+/// Counts the parameter elements in the slots from `first_slot` on, so that a graph too large for any memory is refused while it is built.
 void count_parameters(GraphObject& graph, size_t first_slot);
 
-/// A graph as it was, for a call that runs out of memory halfway: the graph is not to blame, so the same call may be made again. A call
-/// that builds only ever adds, so this takes away, which needs no memory.
+/// Restores a graph when a call runs out of memory halfway: that is not the graph's error, so the host may repeat the call. Building calls
+/// only append, so undoing only removes and needs no memory.
 class Undo {
  public:
   explicit Undo(GraphObject& graph);
@@ -32,8 +32,8 @@ class Undo {
   double parameter_elements_;
 };
 
-/// A call that makes values: on error the ids are 0, the graph keeps the first error, and the status tells too. The values may lie where
-/// the inputs do, so they are written last.
+/// A call that creates values. On an error their ids are 0, the graph keeps its first error, and the status reports it. `values` may
+/// overlap the inputs, so it is written last.
 template <class Body>
 st_status build(st_graph* graph, const char* call, int32_t m, st_value* values, const Body& body) {
   std::vector<st_value> ids;

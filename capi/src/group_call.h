@@ -1,4 +1,4 @@
-// Calls of what exchanges by a communicator of the host's: they are calls on that too.
+// Calls of objects that exchange through a host's communicator: each is also a call on the communicator.
 #pragma once
 
 #include <functional>
@@ -10,19 +10,19 @@
 
 namespace st::capi {
 
-/// Nobody else's call is on the communicator meanwhile.
+/// Excludes other calls on the communicator.
 using GroupCall = Lease<CommunicatorObject>;
 
-/// Within a GroupCall: for exchanges of the calling thread, which come behind those that are pending.
+/// Within a GroupCall: lets the calling thread exchange, after all pending work.
 void take_turn(CommunicatorObject& group);
 
-/// Pieces of work on the communicator's own thread, behind what is pending. Borrows the group.
+/// Posts work to the communicator's own thread, after what is pending. Borrows the group.
 GradientExchange::Post post_to(CommunicatorObject& group);
 
-/// The communicator by whose ranks a model is had in pieces; null: it is whole, or theirs is gone. Within the model's lease.
+/// The communicator across whose ranks a model is sharded; null if it is whole or its communicator is gone. Call within the model's lease.
 std::shared_ptr<CommunicatorObject> group_of_pieces(const ModelObject& model);
 void make_in_group(CommunicatorObject& group, const std::function<void(JointCall* joint)>& call);
-/// A call that these ranks make together, in which the communicator is theirs; `group` null: this one makes it alone.
+/// A collective call of these ranks, which reserves the communicator; with a null group, a call of this rank alone.
 template <class Call>
 void make_jointly(const std::shared_ptr<CommunicatorObject>& group, const Call& call) {
   if (!group) return call(nullptr);

@@ -9,25 +9,25 @@
 
 namespace st::capi {
 
-/// A slot. Never moved and never freed while the library is loaded: a signal handler may be looking at it.
+/// A slot. Never moved, and never freed while the library is loaded, since a signal handler may be reading it.
 struct Entry {
-  std::atomic<uint64_t> gate{0};       // its generation, and below it who is inside: kOpen, kInside, kRun
-  std::atomic<Object*> live{nullptr};  // null: without a handle; what a Pin goes by
+  std::atomic<uint64_t> gate{0};       // the generation, and below it the flags kOpen, kInside, kRun
+  std::atomic<Object*> live{nullptr};  // null: no handle; read by Pin
   std::atomic<int32_t> pins{0};
-  std::shared_ptr<Object> object;  // under the table's mutex, as is next_free
+  std::shared_ptr<Object> object;  // object and next_free are guarded by the table's mutex
   uint32_t next_free = 0;          // slot + 1; 0: none
 };
 
 namespace {
 
-// Of a gate. While kInside is set nobody changes it but the call that is inside; while kRun is, nobody but the run's thread.
-constexpr uint64_t kOpen = 1, kInside = 2, kRun = 4;  // kOpen: by its handle too
+// A gate's flags. While kInside is set, only the call inside may change the gate; while kRun is set, only the run's thread.
+constexpr uint64_t kOpen = 1, kInside = 2, kRun = 4;  // kOpen: a handle exists
 
 uint64_t open_gate(uint32_t generation) { return uint64_t{generation} << 32 | kOpen; }
 uint32_t generation_of(const Entry& entry) { return static_cast<uint32_t>(entry.gate.load() >> 32); }
 
-// The first chunk is the library's own data, and each further one doubles the table: a library that is loaded and unloaded again, as
-// plug-ins are, leaves nothing.
+// The first chunk is part of the library's data; each further one doubles the table. So a library that is loaded and unloaded repeatedly,
+// as plug-ins are, leaks nothing.
 constexpr uint32_t kFirstChunk = 256, kChunks = 16;
 
 struct Table {
@@ -36,7 +36,7 @@ struct Table {
   std::array<std::atomic<Entry*>, kChunks> chunks{};  // further ones; chunk c holds kFirstChunk << c
   std::atomic<uint32_t> size{0};                      // slots ever used
   std::atomic<int64_t> live{0};
-  int64_t objects = 0;  // that have a slot, with a handle or without
+  int64_t objects = 0;  // that occupy a slot, with or without a handle
   std::atomic<int32_t> pins{0};
   uint32_t free = 0;  // slot + 1 of the first free one
 };
@@ -44,7 +44,7 @@ struct Table {
 // A handle's bits: generation (32), slot + 1 (24), kind + 1 (8). Never null, and never the address of anything.
 constexpr uint64_t kKindBits = 8, kSlotBits = 24;
 
-/// Never destroyed: a thread of the host's may still be in a call while the process exits.
+/// Never destroyed: a host's thread may still be in a call while the process exits.
 struct Tables {
   union {
     std::array<Table, kKinds> of_kind;
@@ -54,10 +54,10 @@ struct Tables {
 };
 
 constinit Tables tables;
-constinit std::atomic<int64_t> owner{0};  // the process that made the first handle
+constinit std::atomic<int64_t> owner{0};  // the process that created the first handle
 
-/// A page that the child of a fork finds zero, so that no call has to ask the system which process it is in. It stays zero where the system
-/// clears no pages.
+/// A page that is zero in a forked child, so that calls need not ask the system for the process id. It stays zero if the system cannot
+/// clear pages.
 struct alignas(4096) Witness {
   std::atomic<bool> is_owner{false};
 };
@@ -74,7 +74,7 @@ Position position_of(uint32_t slot) {
   return {chunk, chunk == 0 ? slot : slot - (kFirstChunk << (chunk - 1))};
 }
 
-/// Null: no such slot. Lock-free.
+/// Null if there is no such slot. Lock-free.
 Entry* entry_at(Table& table, uint32_t slot) {
   if (slot >= table.size.load()) return nullptr;
   const Position at = position_of(slot);
@@ -100,8 +100,8 @@ Bits bits_of(const void* handle) {
   return {bits & 0xFF, static_cast<uint32_t>((bits >> kKindBits) & 0xFFFFFF), static_cast<uint32_t>(bits >> (kKindBits + kSlotBits))};
 }
 
-/// The child of a fork has none of the parent's threads and perhaps its locked mutexes: calls there must say so, not wait for ever. A child
-/// of a process that never had a handle is as good as any other.
+/// A forked child has none of the parent's threads, and perhaps its locked mutexes: calls there must fail instead of blocking. A child of a
+/// process that never had a handle is not restricted.
 bool is_forked() {
   if (witness.is_owner.load(std::memory_order_relaxed)) return false;
   const int64_t first = owner.load();
@@ -110,30 +110,31 @@ bool is_forked() {
 
 void check_process(Kind kind) {
   if (!is_forked()) return;
-  fail(Code::wrong_state, text(name_of(kind), ": process ", os::process_id(), " was forked from ", owner.load(),
-                               ", which had handles already; start it with spawn or exec, or fork before the first handle is made"));
+  fail(Code::wrong_state,
+       text(name_of(kind), ": process ", os::process_id(), " was forked from ", owner.load(),
+            ", which already had handles; start the process with spawn or exec, or fork before the first handle is created"));
 }
 
 [[noreturn]] void refuse(Kind kind, std::string_view why) {
-  fail(Code::invalid_handle, text(name_of(kind), ": ", why, "; pass a handle that was created and not yet destroyed"));
+  fail(Code::invalid_handle, text(name_of(kind), ": ", why, "; pass a handle that exists"));
 }
 
-/// The entry of a live handle; the table's mutex is held.
+/// The entry of a live handle; the caller holds the table's mutex.
 Entry& entry_of(Table& table, Kind kind, const void* handle) {
   if (handle == nullptr) refuse(kind, "the handle is NULL");
   const Bits bits = bits_of(handle);
   if (bits.kind != static_cast<uint64_t>(kind) + 1) {
     const bool ours = bits.kind >= 1 && bits.kind <= kKinds;
-    refuse(kind, ours ? text("this is no such handle (it may be of a ", name_of(static_cast<Kind>(bits.kind - 1)), ")")
-                      : "this is not a handle of ours");
+    refuse(kind, ours ? text("this is a different kind of handle (perhaps a ", name_of(static_cast<Kind>(bits.kind - 1)), ")")
+                      : "this is not a handle of this library");
   }
   Entry* entry = bits.slot == 0 ? nullptr : entry_at(table, bits.slot - 1);
-  if (entry == nullptr) refuse(kind, "this is not a handle of ours");
+  if (entry == nullptr) refuse(kind, "this is not a handle of this library");
   if (generation_of(*entry) != bits.generation || !entry->object) refuse(kind, "the handle was destroyed");
   return *entry;
 }
 
-/// A slot that no handle has; the table's mutex is held.
+/// A slot without a handle; the caller holds the table's mutex.
 uint32_t free_slot(Table& table, Kind kind) {
   if (table.free != 0) return table.free - 1;
   const uint32_t slot = table.size.load();
@@ -141,12 +142,12 @@ uint32_t free_slot(Table& table, Kind kind) {
   const Position at = position_of(slot);
   if (at.chunk > 0 && at.index == 0)
     table.chunks[at.chunk - 1].store(once_for_the_process([&] { return new Entry[size_t{kFirstChunk} << (at.chunk - 1)]; }));
-  table.size.store(slot + 1);  // after its chunk: what a Pin sees is there
+  table.size.store(slot + 1);  // after its chunk, so that a Pin finds it
   table.free = slot + 1;
   return slot;
 }
 
-/// When the library is unloaded. Tables that hold something stay as they are: at the exit of a process threads may still be at work.
+/// Runs when the library is unloaded. Tables that hold objects stay: threads may still be running when a process exits.
 [[gnu::destructor]] void free_chunks() {
   for (Table& t : tables.of_kind) {
     const std::unique_lock lock(t.mutex, std::try_to_lock);
@@ -173,7 +174,7 @@ Object::~Object() {
 }
 
 bool Object::enter() {
-  Entry* entry = entry_.load();  // null: a trim of the context, while this is made
+  Entry* entry = entry_.load();  // null: a trim of the context while this object is being created
   if (entry == nullptr) return false;
   uint64_t now = entry->gate.load();
   while ((now & kInside) == 0 && ((now & kRun) == 0 || runner_ == std::this_thread::get_id()))
@@ -221,7 +222,7 @@ void* add(Kind kind, std::shared_ptr<Object> object) {
   if (int64_t nobody = 0; owner.load() == 0 && owner.compare_exchange_strong(nobody, os::process_id()))
     witness.is_owner = os::clear_in_forked_child(std::as_writable_bytes(std::span(&witness, 1)));
   check_process(kind);
-  object->hold_.emplace();  // before the lock: the loader has one too, under which it calls code of the host's that may come here
+  object->hold_.emplace();  // before the lock: the loader has a lock under which it runs the host's code, which may call us
   Table& t = table(kind);
   const std::lock_guard lock(t.mutex);
   const uint32_t slot = free_slot(t, kind);
@@ -232,7 +233,8 @@ void* add(Kind kind, std::shared_ptr<Object> object) {
   object->kind_ = kind;
   object->slot_ = slot;
   entry.object = std::move(object);
-  // Closed under its new generation first: who sees the object sees that generation, and whoever comes before it is open is turned away.
+  // Set the new generation while the gate is closed: whoever sees the object then sees that generation, and is rejected until the gate
+  // opens.
   entry.gate.store(open_gate(generation) ^ kOpen ^ kInside);
   entry.live.store(entry.object.get());
   entry.object->entry_.store(&entry);
@@ -253,7 +255,7 @@ std::shared_ptr<Object> look_up(Kind kind, const void* handle) {
 
 Object* enter_at_once(Kind kind, const void* handle) noexcept {
   const Bits bits = bits_of(handle);
-  // Entries of the first chunk are there as long as the library is.
+  // Entries of the first chunk exist as long as the library.
   if (bits.kind != static_cast<uint64_t>(kind) + 1 || bits.slot - 1 >= kFirstChunk || is_forked()) return nullptr;
   Entry& entry = table(kind).first[bits.slot - 1];
   uint64_t nobody_inside = open_gate(bits.generation);
@@ -266,15 +268,15 @@ Object* enter_at_once(Kind kind, const void* handle) noexcept {
 void remove(Kind kind, const void* handle) {
   if (handle == nullptr) return;
   check_process(kind);
-  std::shared_ptr<Object> freed;  // destroyed after the lock is given back: a destructor may take its time
+  std::shared_ptr<Object> freed;  // destroyed after the lock is released: a destructor may be slow
   Table& t = table(kind);
   const std::lock_guard lock(t.mutex);
   Entry& entry = entry_of(t, kind, handle);
   uint64_t nobody_inside = open_gate(bits_of(handle).generation);
   require(entry.object->users.load() == 0 && entry.gate.compare_exchange_strong(nobody_inside, nobody_inside & ~kOpen), Code::busy,
-          name_of(kind), ": a call on this handle is running; destroy it afterwards");
+          name_of(kind), ": a call on this handle is running; destroy it when the call has returned");
   entry.live.store(nullptr);
-  while (entry.pins.load() != 0) std::this_thread::yield();  // a cancel in its few instructions
+  while (entry.pins.load() != 0) std::this_thread::yield();  // a cancel, in its few instructions
   freed = std::move(entry.object);
   --t.live;
 }
@@ -289,7 +291,7 @@ int64_t live(Kind kind) {
   return table(kind).live.load();
 }
 
-// Either remove() sees the pin and waits, or the pin sees that nothing is live any more: both stores come before both loads in one order.
+// Either remove() sees the pin and waits, or the pin sees no live object: sequentially consistent, both stores precede both loads.
 Pin::Pin(Kind kind, const void* handle) noexcept : kind_(kind) {
   Table& t = table(kind);
   t.pins.fetch_add(1);

@@ -1,5 +1,5 @@
-// Handles: what the C ABI gives out instead of pointers. A handle is a slot and a generation, looked up and never dereferenced, so a stale
-// or foreign one is an error and not a crash.
+// Handles: the C ABI gives them out instead of pointers. A handle is a slot and a generation; it is looked up and never dereferenced, so a
+// stale or foreign handle is an error, not a crash.
 #pragma once
 
 #include <array>
@@ -46,53 +46,54 @@ std::string_view name_of(Kind kind);
 
 struct Entry;
 
-/// What a handle stands for. Children hold their parents by shared_ptr, so any order of destruction is right.
+/// The object of a handle. Children hold their parents by shared_ptr, so any order of destruction works.
 class Object {
  public:
   Object() = default;
-  virtual ~Object();  // gives its slot back
+  virtual ~Object();  // frees its slot
   Object(const Object&) = delete;
   Object& operator=(const Object&) = delete;
 
-  Heap* const heap = Heap::current();  // of the context that it is made for; null: of none
-  std::string answer;                  // text owned by the handle until its next call
+  Heap* const heap = Heap::current();  // of the context that it is made for; null if there is none
+  std::string answer;                  // text that the handle owns until its next call
 
-  /// One call at a time: false while another is inside, or while another thread's run is on, and before add() is through.
+  /// Admits one call at a time. False while another call is inside, while another thread's run is active, and before add() has finished.
   bool enter();
   void leave();
-  /// A run is many calls: between them this thread may enter (the callback), others may not. False while a call or a run is on.
+  /// A run is a sequence of calls: between them this thread may enter (its callback), other threads may not. False while a call or a run is
+  /// active.
   bool begin_run();
   void end_run();
   /// Whether this thread is in a callback of such a run.
   bool is_run_here() const { return runner_.load() == std::this_thread::get_id(); }
 
-  /// For calls that may be many at once: they count, so that the handle is not destroyed under one.
+  /// Counts calls that may run concurrently, so that the handle is not destroyed during one.
   std::atomic<int64_t> users{0};
 
  private:
   friend void* add(Kind kind, std::shared_ptr<Object> object);
 
-  std::optional<LibraryHold> hold_;  // once it has a handle
+  std::optional<LibraryHold> hold_;  // set once the object has a handle
   Kind kind_{};
   uint32_t slot_ = 0;
-  std::atomic<Entry*> entry_ = nullptr;  // of its slot, which no other object has while this one lives, though its handle may be gone
-  std::atomic<std::thread::id> runner_;  // none: no run
+  std::atomic<Entry*> entry_ = nullptr;  // its slot's; no other object uses the slot while this one is alive, even if its handle is gone
+  std::atomic<std::thread::id> runner_;  // default: no run
 };
 
-/// Puts an object in the table; the value is what the host sees as a pointer.
+/// Adds an object to the table; the host sees the result as a pointer.
 void* add(Kind kind, std::shared_ptr<Object> object);
-/// The object, or ST_INVALID_HANDLE saying what is wrong with the handle. Its context's memory serves from then on.
+/// Returns the object; throws ST_INVALID_HANDLE with the reason if there is none. From then on allocations use its context's memory.
 std::shared_ptr<Object> look_up(Kind kind, const void* handle);
-/// The same with enter() at once, without a lock and without a share of the object, which lives until its leave(). Null: not at once;
-/// look_up() and enter() say why, or do it.
+/// look_up() and enter() in one step, without a lock or a shared_ptr; the object stays alive until its leave(). Null if that fails: then
+/// call look_up() and enter(), which succeed or give the reason.
 Object* enter_at_once(Kind kind, const void* handle) noexcept;
-/// Takes the object out; BUSY while a call is inside.
+/// Removes the object from the table; throws BUSY while a call is inside.
 void remove(Kind kind, const void* handle);
-/// The same as all of a call, for leave(): with the object its hold on the library goes.
+/// remove() as a whole call, for leave(): the object releases its hold on the library.
 Parting destroyed(Kind kind, const void* handle, const char* call) noexcept;
 int64_t live(Kind kind);
 
-/// A call among any number at once; while one lives, destroying the handle is BUSY.
+/// One of any number of concurrent calls; while one exists, destroying the handle is BUSY.
 template <class T>
 class Use {
  public:
@@ -107,8 +108,8 @@ class Use {
   std::shared_ptr<T> object_;
 };
 
-/// The object behind a handle for calls that a signal handler may make: no lock, no memory, no message. remove() waits for it, so it is
-/// held for a store or two and never around anything that waits.
+/// The object of a handle for calls from signal handlers: no lock, no allocation, no message. remove() waits for it, so hold it for a store
+/// or two and never around anything that waits.
 class Pin {
  public:
   Pin(Kind kind, const void* handle) noexcept;
@@ -116,7 +117,7 @@ class Pin {
   Pin(const Pin&) = delete;
   Pin& operator=(const Pin&) = delete;
 
-  /// Null: the code says why.
+  /// If null, code() has the reason.
   Object* object() const noexcept { return object_; }
   Code code() const noexcept { return code_; }
 
@@ -127,7 +128,7 @@ class Pin {
   Code code_ = Code::invalid_handle;
 };
 
-/// One call at a time on an object: BUSY for a second one.
+/// Exclusive use of an object for one call; a second one throws BUSY.
 template <class T>
 class Lease {
  public:
@@ -152,7 +153,7 @@ class Lease {
     object_ = kept_.get();
   }
 
-  std::shared_ptr<T> kept_;  // null: its handle keeps it, and cannot be destroyed meanwhile
+  std::shared_ptr<T> kept_;  // null: the handle keeps the object alive and cannot be destroyed meanwhile
   T* object_ = nullptr;
 };
 

@@ -9,7 +9,7 @@ bool is_for_models(Op op) {
 
 OpInfo host_face(Op op) {
   OpInfo face = info_of(op);
-  // A product's, which passes set.
+  // Attributes of a product that passes set.
   const auto is_for_passes = [](const OpAttr& attr) { return attr.name == "tiles" || attr.name == "library" || attr.name == "result"; };
   std::erase_if(face.attrs, is_for_passes);
   if (op != Op::dropout) return face;

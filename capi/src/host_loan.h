@@ -1,12 +1,12 @@
-// What the host lends until we say that we are done with it: memory, or what a callback stands on.
+// A resource that the library borrows from the host until it releases it: memory, or the state of a callback.
 #pragma once
 
 #include "base/float_mode.h"
 
 namespace st::capi {
 
-/// Calls end(user) once, when the last holder is gone, from whatever thread that is; but only for a loan that was accepted: a call that
-/// failed leaves everything with the host.
+/// Calls end(user) once, when the last holder is gone, from whatever thread that is. Does so only after accept(): if a call fails,
+/// everything stays with the host.
 class HostLoan {
  public:
   HostLoan(void (*end)(void* user), void* user) : end_(end), user_(user) {}
@@ -16,7 +16,7 @@ class HostLoan {
   HostLoan(const HostLoan&) = delete;
   HostLoan& operator=(const HostLoan&) = delete;
 
-  /// The last line of a call: nothing after it may fail.
+  /// The last statement of a call: nothing after it may fail.
   void accept() noexcept { accepted_ = true; }
 
  private:

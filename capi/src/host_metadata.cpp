@@ -11,7 +11,7 @@ Metadata metadata_of(const char* json, const char* call) {
   Metadata made;
   if (json == nullptr) return made;
   const Json object = parse_json(json, text(call, ": metadata"));
-  check(object.is(Json::Kind::object), call, ": metadata is a JSON object of texts, numbers and booleans, got ", object.dump());
+  check(object.is(Json::Kind::object), call, ": metadata must be a JSON object of texts, numbers and booleans, got ", object.dump());
   for (const auto& [key, value] : object.members()) {
     check(value.is(Json::Kind::text) || value.is(Json::Kind::boolean) || value.is_number(), call, ": metadata's \"", key, "\" is ",
           value.dump(), "; give a text, a number or a boolean");

@@ -1,4 +1,4 @@
-// What a host keeps with a checkpoint, as it gives it and as it gets it back: JSON objects.
+// A host's metadata in a checkpoint: JSON objects in both directions.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace st::capi {
 
-/// Of a JSON object of texts, numbers and booleans; NULL is none. `call` goes before messages.
+/// Parses a JSON object of texts, numbers and booleans; NULL is none. `call` prefixes messages.
 Metadata metadata_of(const char* json, const char* call);
 
 /// A JSON object of texts.

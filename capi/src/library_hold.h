@@ -1,6 +1,6 @@
-// What keeps this library loaded when its host has unloaded it: the library's own reference to itself, while anything lives that needs its
-// code. A plug-in host may dlclose() the library before the last handle is destroyed; threads of the library's would run on into code that
-// is gone, and so would the calls that destroy those handles.
+// Keeps this library loaded after its host has unloaded it: the library holds a reference to itself while anything exists that needs its
+// code. A plug-in host may dlclose() the library before the last handle is destroyed; without the reference, the library's threads and the
+// calls that destroy those handles would run unmapped code.
 #pragma once
 
 #include <scaletrain/error.h>
@@ -9,7 +9,7 @@
 
 namespace st::capi {
 
-/// One that needs the code: what stands behind a handle, or memory that was handed out with a function of ours to end it.
+/// Held by everything that needs the code: the object of a handle, or memory handed out with a release function of ours.
 class LibraryHold {
  public:
   LibraryHold() noexcept;
@@ -18,13 +18,13 @@ class LibraryHold {
   LibraryHold& operator=(const LibraryHold&) = delete;
 };
 
-/// The end of a call that may have ended the last hold: small enough to be returned in registers.
+/// The result of a call that may have released the last hold: small enough to be returned in registers.
 struct Parting {
   st_status status;
-  void* library;  // to be let go; null: it stays
+  void* library;  // to be closed; null: it stays loaded
 };
 
-/// While one lives, a thread is on its way out of such a call, and the library stays.
+/// While one exists, a thread is leaving such a call and the library stays loaded.
 class OnTheWayOut {
  public:
   OnTheWayOut() noexcept;
@@ -32,13 +32,13 @@ class OnTheWayOut {
   OnTheWayOut& operator=(const OnTheWayOut&) = delete;
   ~OnTheWayOut() = default;
 
-  /// The last thing that it does.
+  /// The last operation on it.
   Parting part(st_status status) const noexcept;
 };
 
-/// The last line of an entry, as `return leave(...)`: a function whose code may be gone when dlclose() has run must not be returned to, so
-/// this is a jump into dlclose(), which returns ST_OK to the host. Nothing with a destructor may be in the entry.
-/// Without optimisation a compiler makes no such jump: the library then stays loaded.
+/// The last statement of an entry point: `return leave(...)`. After dlclose() the entry point's code may be unmapped, so nothing may return
+/// into it: this must be a jump into dlclose(), which returns ST_OK to the host. The entry point must not contain an object with a
+/// destructor. Without optimisation a compiler makes no such jump; then the library stays loaded.
 inline st_status leave(Parting parting) {
   if (os::kMakesTailCalls && parting.library != nullptr) return os::close_own_library(parting.library);
   return parting.status;

@@ -1,4 +1,4 @@
-// What a load tells the host: st_load_report, whose texts the checkpoint's handle keeps.
+// The report of a load to the host: an st_load_report whose texts the checkpoint's handle owns.
 #pragma once
 
 #include <scaletrain/checkpoint.h>
@@ -15,11 +15,11 @@ class LoadReport {
   std::string name, metadata = "{}";
   std::vector<std::string> missing, unexpected, skipped, changed;
 
-  /// Fills the host's, unless it is NULL. Its texts are of this object, as long as that is neither changed nor moved.
+  /// Fills the host's struct unless it is NULL. The texts stay valid until this object is changed or moved.
   void give(st_load_report* theirs);
 
  private:
-  std::vector<const char*> texts_;  // of the four lists, one behind the other
+  std::vector<const char*> texts_;  // of the four lists, concatenated
 };
 
 }  // namespace st::capi

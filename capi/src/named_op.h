@@ -1,4 +1,4 @@
-// What a host's graph means by an op's name: a row of ops.def that models may use, or an op that st_op_register added to its context.
+// Resolves an op's name in a host's graph: a row of ops.def that models may use, or an op that st_op_register added to the context.
 #pragma once
 
 #include "ir/op.h"
@@ -11,8 +11,8 @@ struct NamedOp {
   Attrs attrs;
 };
 
-/// Ready for Builder::append. Throws not_found, naming the nearest of both kinds; invalid_argument for an op of the runtime's own, or for
-/// attributes of a host's op.
+/// The result is ready for Builder::append. Throws not_found with the nearest name of either kind; invalid_argument for an op that only the
+/// runtime uses, or for attributes of a host's op.
 NamedOp named_op(const Context& context, const std::string& name, const Attrs& given);
 
 }  // namespace st::capi

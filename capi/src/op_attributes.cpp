@@ -14,24 +14,24 @@ AttrValue attr_of(const Json& value, const std::string& key) {
   if (value.is(Json::Kind::whole)) return value.whole();
   if (value.is_number()) return value.number();
   if (value.is(Json::Kind::text)) return value.text();
-  check(value.is(Json::Kind::list), "attribute ", key, " is ", value.dump(), "; a bool, number, text or list of whole numbers is needed");
+  check(value.is(Json::Kind::list), "attribute ", key, " is ", value.dump(), "; it must be a bool, number, text or list of whole numbers");
   Ints ints;
   for (const Json& item : value.list()) {
-    check(item.is(Json::Kind::whole), "attribute ", key, " holds ", item.dump(), "; whole numbers are needed");
+    check(item.is(Json::Kind::whole), "attribute ", key, " holds ", item.dump(), "; it must hold whole numbers");
     ints.push_back(item.whole());
   }
   return ints;
 }
 
 bool bool_of(const st_attribute& given) {
-  check(given.integer == 0 || given.integer == 1, "attribute ", given.name, " is a bool, 0 or 1, got ", given.integer);
+  check(given.integer == 0 || given.integer == 1, "attribute ", given.name, " is a bool and must be 0 or 1, got ", given.integer);
   return given.integer == 1;
 }
 
-/// An st_dtype as the word that rows of ops.def take.
+/// The name of an st_dtype as rows of ops.def take it.
 std::string dtype_word(const st_attribute& given) {
   check(given.integer >= ST_F32 && given.integer <= ST_BOOL, "attribute ", given.name, " is ", given.integer,
-        ", which is no dtype; use one of 1 (ST_F32) to 8 (ST_BOOL)");
+        ", which is not a dtype; use 1 (ST_F32) to 8 (ST_BOOL)");
   return std::string(name_of(static_cast<DType>(given.integer)));
 }
 
@@ -41,7 +41,7 @@ Ints ints_of(const st_attribute& given) {
   return given.count == 0 ? Ints{} : Ints(given.integers, given.integers + given.count);
 }
 
-/// Nothing: the default.
+/// nullopt: the default.
 std::optional<AttrValue> attr_of(const st_attribute& given) {
   const bool is_dtype = std::string_view(given.name) == "dtype";
   switch (given.type) {
@@ -59,7 +59,7 @@ std::optional<AttrValue> attr_of(const st_attribute& given) {
       if (given.word == nullptr) return std::nullopt;
       return std::string(given.word);
   }
-  fail(Code::invalid_argument, text("attribute ", given.name, " has type ", given.type, ", allowed is 1 (bool) to 5 (word)"));
+  fail(Code::invalid_argument, text("attribute ", given.name, " has type ", given.type, "; it must be 1 (bool) to 5 (word)"));
 }
 
 }  // namespace
@@ -68,7 +68,7 @@ Attrs attrs_of(const char* json) {
   Attrs attrs;
   if (json == nullptr || *json == '\0') return attrs;
   const Json object = parse_settings(json, "attributes");
-  check(object.is(Json::Kind::object), "attributes: a JSON object is needed, got ", object.dump());
+  check(object.is(Json::Kind::object), "attributes must be a JSON object, got ", object.dump());
   for (const auto& [key, value] : object.members()) attrs.set(key, attr_of(value, key));
   return attrs;
 }

@@ -1,4 +1,4 @@
-// An op's attributes as a host gives them: as JSON, or typed.
+// An op's attributes as a host passes them: JSON, or typed.
 #pragma once
 
 #include <scaletrain/graph.h>
@@ -7,10 +7,10 @@
 
 namespace st::capi {
 
-/// A JSON object; NULL or "": none.
+/// Parses a JSON object; NULL or "": no attributes.
 Attrs attrs_of(const char* json);
 
-/// A word that is NULL stands for the default. An attribute "dtype" may also be the number of an st_dtype, 0: the default.
+/// A NULL word stands for the default. An attribute "dtype" may also be an st_dtype number; 0 stands for the default.
 Attrs attrs_of(int32_t count, const st_attribute* attributes);
 
 }  // namespace st::capi

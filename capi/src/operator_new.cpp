@@ -1,5 +1,5 @@
-// `operator new` of the library's own code: the version script keeps it inside, so the host's program and the C++ runtime have theirs. What
-// crosses to the C++ runtime is made and freed on one side (libscaletrain.so takes no string, stream or path from it; capi_symbols looks).
+// `operator new` for the library's own code. The version script keeps it internal, so the host's program and the C++ runtime keep theirs.
+// Memory never crosses between the two: libscaletrain.so takes no string, stream or path from the C++ runtime (checked by capi_symbols).
 #include <new>
 
 #include "base/heap.h"

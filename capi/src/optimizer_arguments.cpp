@@ -8,7 +8,7 @@
 namespace st::capi {
 
 std::vector<std::string> names_of_parameters(int64_t n, const st_named_view* parameters, const char* call) {
-  check(n >= 1 && n <= kMaxGradients, call, ": n is ", n, "; allowed is 1 to ", kMaxGradients);
+  check(n >= 1 && n <= kMaxGradients, call, ": n is ", n, "; it must be 1 to ", kMaxGradients);
   check(parameters != nullptr, call, ": parameters is NULL");
   std::vector<std::string> names;
   for (int64_t i = 0; i < n; ++i) names.push_back(parameters[i].name == nullptr ? text("param_", i) : parameters[i].name);
@@ -24,7 +24,7 @@ std::vector<HostView> views_of_parameters(const std::vector<std::string>& names,
 void take_gradients(std::vector<HostView>& views, const HostOptimizer& optimizer, int64_t n, const st_view* gradients, const char* call) {
   check_gradient_count(n, gradients, call);
   const auto expected = static_cast<int64_t>(optimizer.size());
-  check(n == expected, call, ": n is ", n, ", but there are ", expected, " parameters; give the gradient of each, in their order");
+  check(n == expected, call, ": n is ", n, ", but there are ", expected, " parameters; give one gradient for each, in their order");
   views.resize(optimizer.size());
   for (size_t i = 0; i < views.size(); ++i)
     if (optimizer.is_trained(i)) views[i] = read_view(optimizer.gradient_name(i), &gradients[i], call);
@@ -33,7 +33,7 @@ void take_gradients(std::vector<HostView>& views, const HostOptimizer& optimizer
 std::vector<HostView> copies_of(const HostOptimizer& optimizer, int64_t n, const st_view* copies, const char* call) {
   const auto expected = static_cast<int64_t>(optimizer.size());
   check(n == 0 || n == expected, call, ": n is ", n, ", but there are ", expected,
-        " parameters; give the copy of each, in their order, or 0 for no more copies");
+        " parameters; give one copy for each, in their order, or n = 0 for no copies");
   check(n == 0 || copies != nullptr, call, ": copies is NULL");
   std::vector<HostView> views(static_cast<size_t>(n));
   for (size_t i = 0; i < views.size(); ++i)

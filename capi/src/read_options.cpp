@@ -3,10 +3,10 @@
 namespace st::capi {
 namespace {
 
-/// A list of the host's, whose length is not believed.
+/// Checks the length of a host's list.
 void check_list(int64_t count, const void* list, const char* what, const char* call) {
   constexpr int64_t kMost = 1 << 20;
-  check(count >= 0 && count <= kMost, call, ": options has ", count, " ", what, "; allowed is 0 to ", kMost);
+  check(count >= 0 && count <= kMost, call, ": options has ", count, " ", what, "; it must be 0 to ", kMost);
   check(count == 0 || list != nullptr, call, ": options has ", count, " ", what, " at NULL");
 }
 

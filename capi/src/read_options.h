@@ -1,4 +1,4 @@
-// How a host says which tensors it wants, and under which names: st_model_read's options, which loads and resumes take too.
+// A host's choice of tensors and their names: the options of st_model_read, which loads and resumes also take.
 #pragma once
 
 #include <scaletrain/model.h>
@@ -13,7 +13,7 @@ namespace st::capi {
 template <>
 inline constexpr uint32_t kFirstSize<st_read_options> = offsetof(st_read_options, name_count);
 
-/// NULL: the defaults. `call` goes before messages.
+/// NULL: the defaults. `call` prefixes messages.
 ReadOptions read_options(const st_read_options* theirs, const char* call);
 
 }  // namespace st::capi

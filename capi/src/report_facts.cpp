@@ -14,7 +14,7 @@ std::string plain(const Json& value) { return value.is(Json::Kind::text) ? value
 void take_facts(RunSummary& run, std::string_view facts) {
   if (facts.empty()) return;
   const Json object = parse_json(facts, "report: facts");
-  check(object.is(Json::Kind::object), "report: facts are a JSON object, got ", object.dump());
+  check(object.is(Json::Kind::object), "report: facts must be a JSON object, got ", object.dump());
   for (const auto& [key, value] : object.members()) {
     if (key == "title") {
       run.title = plain(value);
@@ -52,7 +52,7 @@ FactGroup machine_facts(const TrainerObject& t) {
            {"threads", std::to_string(context.threads())}}};
 }
 
-/// Of the context, which may have more in it than the run: what it took at most.
+/// The context's peak memory, which may include more than the run.
 FactGroup memory_facts(const TrainerObject& t) {
   const MemoryAccount::Uses uses = t.trainer->model().context().memory()->account().uses();
   FactGroup group{"Memory at its peak", {{"all", text_of_bytes(uses.all.peak)}}};

@@ -1,4 +1,4 @@
-// What the report page and the plan's JSON say of a trainer.
+// The facts about a trainer in the report page and in the plan's JSON.
 #pragma once
 
 #include <string>
@@ -9,11 +9,11 @@
 
 namespace st::capi {
 
-/// facts: the host's JSON: "title", "subtitle", "bigram_loss", "prompt" and "sample" have places of their own; a key with an object becomes
-/// a small table of that name.
+/// facts: the host's JSON. "title", "subtitle", "bigram_loss", "prompt" and "sample" have fixed places; any other key whose value is an
+/// object becomes a small table of that name.
 RunSummary summary_of(const TrainerObject& trainer, std::string_view facts);
 
-/// {"ranks":[{"memory":{...},...}]}, the numbers of `scaletrain plan --json`, of the ranks in this process.
+/// {"ranks":[{"memory":{...},...}]}: the numbers of `scaletrain plan --json` for the ranks in this process.
 std::string plan_json(const Trainer& trainer);
 
 }  // namespace st::capi

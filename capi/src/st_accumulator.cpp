@@ -22,7 +22,7 @@ st_status st_accumulator_create(st_context* context, int64_t steps, int64_t n, c
   return guard([&] {
     constexpr const char* kCall = "st_accumulator_create";
     given(accumulator, "st_accumulator_create: accumulator");
-    auto shared = peek(context)->context;  // first, so that its memory serves
+    auto shared = peek(context)->context;  // first, so that allocations use its memory
     GradientViews views;
     std::vector<GradientArray> arrays;
     for (const HostView& view : views.take(n, gradients, kCall))

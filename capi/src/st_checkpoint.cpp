@@ -22,7 +22,7 @@ namespace {
 
 constexpr int64_t kLeastFile = int64_t{1} << 20;
 
-/// The manager's, of what the host gave, looked at field by field.
+/// Checks the host's options field by field and converts them.
 ManagerOptions manager_options(const st_checkpoint_options& theirs) {
   const auto not_negative = [](int64_t value, const char* name) {
     check(value >= 0, "st_checkpoint_create: ", name, " is ", value, "; give 0 or more");
@@ -35,11 +35,11 @@ ManagerOptions manager_options(const st_checkpoint_options& theirs) {
   ours.retention.higher_is_better = theirs.best_is_higher != 0;
   if (theirs.best != nullptr) ours.best = theirs.best;
   check(theirs.keep_best == 0 || !ours.best.empty(), "st_checkpoint_create: keep_best is ", theirs.keep_best, ", but best is ",
-        theirs.best == nullptr ? "NULL" : "empty", "; name the number that it goes by, as \"validation_loss\"");
-  check(theirs.queue >= 0 && theirs.queue <= 16, "st_checkpoint_create: queue is ", theirs.queue, "; allowed is 0 to 16");
+        theirs.best == nullptr ? "NULL" : "empty", "; name the metric to compare, such as \"validation_loss\"");
+  check(theirs.queue >= 0 && theirs.queue <= 16, "st_checkpoint_create: queue is ", theirs.queue, "; it must be 0 to 16");
   ours.queue = theirs.queue;
   check(std::isfinite(theirs.bytes_per_second) && theirs.bytes_per_second >= 0, "st_checkpoint_create: bytes_per_second is ",
-        theirs.bytes_per_second, "; give a finite number, or 0 for all there is");
+        theirs.bytes_per_second, "; give a finite number of 0 or more, where 0 means no limit");
   ours.write.bytes_per_second = theirs.bytes_per_second;
   check(theirs.file_bytes >= kLeastFile, "st_checkpoint_create: file_bytes is ", theirs.file_bytes, "; give ", kLeastFile, " or more");
   ours.write.file_bytes = theirs.file_bytes;
@@ -60,7 +60,7 @@ st_checkpoint_options default_options() {
 void require_folder(const std::string& path) {
   if (os::kind_of(path) == os::PathKind::folder) return;
   os::require_no_stranger(path, os::PathKind::folder);
-  Error error(Code::not_found, text("st_checkpoint_create: there is no folder ", path, "; without read_only it is made"));
+  Error error(Code::not_found, text("st_checkpoint_create: no such folder: ", path, "; create it, or open it without read_only"));
   error.place.file = path;
   throw error;
 }
@@ -68,7 +68,7 @@ void require_folder(const std::string& path) {
 std::vector<HostView> views_of(int64_t n, const st_named_view* theirs, const char* call,
                                HostView (*look)(std::string_view name, const st_view* view, const char* call)) {
   constexpr int64_t kMost = 1 << 20;
-  check(n >= 1 && n <= kMost, call, ": n is ", n, "; allowed is 1 to ", kMost, " views");
+  check(n >= 1 && n <= kMost, call, ": n is ", n, "; it must be 1 to ", kMost);
   check(theirs != nullptr, call, ": views is NULL with n = ", n);
   std::vector<HostView> ours;
   ours.reserve(static_cast<size_t>(n));
@@ -79,7 +79,7 @@ std::vector<HostView> views_of(int64_t n, const st_named_view* theirs, const cha
   return ours;
 }
 
-/// What no file could hold is refused while the host's call is still there to be told.
+/// Refuses what no file could hold while the host's call can still report it.
 void check_names(const std::vector<HostView>& views, const char* call) {
   std::vector<std::string_view> names;
   names.reserve(views.size());
@@ -129,9 +129,9 @@ st_status st_save_progress_init(st_save_progress* progress, size_t size) {
 st_status st_checkpoint_create(st_context* context, const char* folder, const st_checkpoint_options* options, st_checkpoint** checkpoint) {
   return guard([&] {
     given(checkpoint, "st_checkpoint_create: checkpoint");
-    auto shared = peek(context)->context;  // first, so that its memory serves
+    auto shared = peek(context)->context;  // first, so that allocations use its memory
     const std::string path = text_given(folder, "st_checkpoint_create: folder");
-    check(!path.empty(), "st_checkpoint_create: folder is empty; name one");
+    check(!path.empty(), "st_checkpoint_create: folder is empty; name a folder");
     const st_checkpoint_options theirs = options == nullptr ? default_options() : take(options, "st_checkpoint_create: options");
     ManagerOptions ours = manager_options(theirs);
     auto object = std::make_shared<CheckpointObject>(path);
@@ -139,12 +139,12 @@ st_status st_checkpoint_create(st_context* context, const char* folder, const st
     const std::string manifest = text(path, "/", kManifestName);
     object->is_one = os::kind_of(manifest) != os::PathKind::none || !os::stranger_at(manifest, os::PathKind::file).empty();
     object->workers = shared->make_workers(shared->threads());
-    ours.require_memory = [shared](int64_t bytes) { shared->require_memory("the copy that is written", bytes); };
+    ours.require_memory = [shared](int64_t bytes) { shared->require_memory("the copy to be written", bytes); };
     const bool reads = theirs.read_only != 0;
     if (reads)
       require_folder(path);
     else
-      check(!object->is_one, "st_checkpoint_create: ", path, " is a checkpoint itself; name the run's folder, or open it read_only");
+      check(!object->is_one, "st_checkpoint_create: ", path, " is itself a checkpoint; name the run's folder, or open it read_only");
     (reads ? object->beside : object->manager) =
         std::make_unique<CheckpointManager>(path, std::move(ours), shared->memory(), shared->options().log,
                                             reads ? CheckpointManager::Place::beside : CheckpointManager::Place::of_folder);
@@ -187,7 +187,7 @@ st_status st_checkpoint_load(st_checkpoint* checkpoint, const char* name, int64_
     std::vector<HostView> by_address = to;
     require_apart(by_address, kCall);
     load_from(*object, name, report, [&](const CheckpointReader& reader, LoadReport& made) {
-      const FloatMode mode;  // the host's rounding must not reach a conversion
+      const FloatMode mode;  // the host's rounding must not affect a conversion
       load_views(reader, to, ours, may_be, *object->workers, made);
     });
   });
@@ -196,8 +196,8 @@ st_status st_checkpoint_load(st_checkpoint* checkpoint, const char* name, int64_
 st_status st_checkpoint_wait(st_checkpoint* checkpoint, int64_t milliseconds) {
   return guard([&] {
     const Use object(peek(checkpoint));
-    require(object->saves().wait(milliseconds), Code::timeout, "st_checkpoint_wait: a save is still under way after ", milliseconds,
-            " ms; ask again, or give a negative number to wait as long as it takes");
+    require(object->saves().wait(milliseconds), Code::timeout, "st_checkpoint_wait: a save is still running after ", milliseconds,
+            " ms; call again, or pass a negative number to wait without a limit");
     if (const auto error = object->saves().take_error()) throw Error(*error);
   });
 }

@@ -1,4 +1,4 @@
-// What is asked of checkpoints beside a run: which there are, what is in one, whether it is whole, and others made of it.
+// Checkpoints outside of a run: list, inspect, verify, and convert them.
 #include <scaletrain/checkpoint.h>
 
 #include "base/json_line.h"
@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kToldProblems = 100;
 
-/// The newest that is whole is looked for by a host that does not ask which were passed over.
+/// Uses the newest whole checkpoint, for a host that does not ask which ones were skipped.
 template <class Use>
 void with_whole(CheckpointObject& object, const char* name, const Use& use) {
   std::vector<std::string> skipped;
@@ -36,7 +36,7 @@ std::string row_of(const CheckpointEntry& entry) {
   return row.text();
 }
 
-/// Of the folder itself, which is a checkpoint.
+/// The entry of a folder that is itself a checkpoint.
 CheckpointEntry entry_of_one(const CheckpointObject& object) {
   CheckpointEntry entry;
   entry.name = object.folder.path();
@@ -106,8 +106,8 @@ st_status st_checkpoint_hash(st_checkpoint* checkpoint, const char* name, const 
 st_status st_checkpoint_reshard(st_checkpoint* checkpoint, const char* name, const char* folder, int32_t shards) {
   return guard([&] {
     const std::string to = text_given(folder, "st_checkpoint_reshard: folder");
-    check(!to.empty(), "st_checkpoint_reshard: folder is empty; name one");
-    check(shards >= 0 && shards <= 4096, "st_checkpoint_reshard: shards is ", shards, "; allowed is 0 to 4096");
+    check(!to.empty(), "st_checkpoint_reshard: folder is empty; name a folder");
+    check(shards >= 0 && shards <= 4096, "st_checkpoint_reshard: shards is ", shards, "; it must be 0 to 4096");
     const auto object = find(checkpoint);
     with_whole(*object, name, [&](const CheckpointReader& reader) { reshard(reader, to, shards, object->writing); });
   });

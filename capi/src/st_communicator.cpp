@@ -47,7 +47,7 @@ Times times_given(const st_communicator_options* options, const char* call) {
   return {seconds(theirs.deadline_milliseconds, "deadline_milliseconds"), seconds(theirs.start_milliseconds, "start_milliseconds")};
 }
 
-/// What ranks have in memory for each other, in a context's account for as long as the group is there.
+/// Memory that ranks hold for each other, in a context's account for as long as the group exists.
 class GroupMemory {
  public:
   GroupMemory(std::shared_ptr<MemorySource> source, int64_t bytes) : source_(std::move(source)), bytes_(bytes) {
@@ -62,7 +62,7 @@ class GroupMemory {
   const int64_t bytes_;
 };
 
-/// `bytes`: this rank's part of the memory in which the ranks meet.
+/// `bytes`: this rank's share of the ranks' common memory.
 std::shared_ptr<CommunicatorObject> join(std::shared_ptr<Context> context, std::unique_ptr<Transport> transport, double deadline,
                                          int64_t bytes = 0) {
   auto object = std::make_shared<CommunicatorObject>();
@@ -88,21 +88,21 @@ std::shared_ptr<CommunicatorObject> join(std::shared_ptr<Context> context, std::
 std::shared_ptr<CommunicatorObject> join_processes(const std::shared_ptr<Context>& context, ProcessGroupOptions group, const Times& times) {
   group.patience = times.start;
   group.is_cancelled = cancelled_from_now(*context);
-  auto transport = join_process_group(group);  // which refuses a size that makes no sense
+  auto transport = join_process_group(group);  // refuses an impossible size
   return join(context, std::move(transport), times.deadline, process_group_bytes(group.size));
 }
 
-/// None: no launcher has started this process, and the host would be one rank alone then.
+/// nullopt: no launcher started this process, and the host accepts a single rank.
 std::optional<RankEnvironment> launched_rank(const char* call, bool allow_single) {
   auto found = rank_environment([](const char* name) { return static_cast<const char*>(std::getenv(name)); });
   require(
       found.has_value() || allow_single, Code::not_found, call,
-      ": no launcher has started this process: of RANK, OMPI_COMM_WORLD_RANK, PMI_RANK and SLURM_PROCID none is set; start it by "
-      "`scaletrain launch -n 4 -- program`, take one rank alone (allow_single), or name the ranks yourself (st_communicator_processes)");
+      ": no launcher started this process: none of RANK, OMPI_COMM_WORLD_RANK, PMI_RANK and SLURM_PROCID is set; start it with "
+      "`scaletrain launch -n 4 -- program`, allow a single rank (allow_single), or name the ranks yourself (st_communicator_processes)");
   return found;
 }
 
-/// "local", or a plug-in's name: the one that was asked for, else by where the ranks are.
+/// "local" or a plug-in's name: the requested one, else chosen by where the ranks are.
 std::string transport_for(const RankEnvironment& found) {
   const char* asked = std::getenv("SCALETRAIN_TRANSPORT");
   if (asked != nullptr && *asked != '\0') return asked;
@@ -111,10 +111,11 @@ std::string transport_for(const RankEnvironment& found) {
 
 std::shared_ptr<CommunicatorObject> join_here(const std::shared_ptr<Context>& context, const RankEnvironment& found, const Times& times,
                                               const char* call) {
-  check(found.local_size == found.size, call, ": SCALETRAIN_TRANSPORT is local, but of ", found.size, " ranks ",
-        found.local_size < 0 ? "nobody says how many" : std::to_string(found.local_size), " are on this host; take gloo or mpi");
+  check(found.local_size == found.size, call, ": SCALETRAIN_TRANSPORT is local, but ",
+        found.local_size < 0 ? "an unknown number" : std::to_string(found.local_size), " of ", found.size,
+        " ranks are on this host; use gloo or mpi");
   check(!found.job.empty(), call, ": nothing in the environment of ", found.source,
-        " tells this job from another one; set MASTER_PORT to a number that is its own");
+        " distinguishes this job from another one; set MASTER_PORT to a number that no other job uses");
   ProcessGroupOptions group;
   group.job = found.job;
   group.rank = found.rank;
@@ -122,10 +123,10 @@ std::shared_ptr<CommunicatorObject> join_here(const std::shared_ptr<Context>& co
   return join_processes(context, std::move(group), times);
 }
 
-/// Whom pipes reach says who it is, within what is left of a start that began then.
+/// Joins the ranks that the pipes reach, within what is left of a start that began at `began`.
 std::shared_ptr<CommunicatorObject> join_pipes(const std::shared_ptr<Context>& context, std::unique_ptr<Pipes> pipes, const Times& times,
                                                double began, std::function<bool()> is_cancelled) {
-  constexpr double kLeast = 1;  // where all pipes are there, who lives says so soon
+  constexpr double kLeast = 1;  // once all pipes exist, a live rank answers well within this time
   PipeGroupOptions options;
   options.patience = std::max(std::min(kLeast, times.start), times.start - (os::seconds() - began));
   options.is_cancelled = std::move(is_cancelled);
@@ -147,20 +148,20 @@ TransportPlugin::Start launched_start(const RankEnvironment& found) {
   start.size = found.size;
   start.master_host = found.master_host;
   start.master_port = found.master_port;
-  // torchrun's own store has the port itself, and the next one is as good as any.
+  // torchrun's own store uses the port itself; take the next one.
   if (const char* store = std::getenv("TORCHELASTIC_USE_AGENT_STORE"); store != nullptr && std::string_view(store) == "True")
     start.master_port = found.master_port % 65535 + 1;
   return start;
 }
 
-/// Handles of one call that are the host's together, or not at all.
+/// The handles of one call: either the host gets all of them, or none.
 class NewHandles {
  public:
   explicit NewHandles(size_t count) { made_.reserve(count); }
   NewHandles(const NewHandles&) = delete;
   NewHandles& operator=(const NewHandles&) = delete;
   ~NewHandles() {
-    for (const st_communicator* one : made_) take_back(one);  // nobody has seen it, so nothing can be wrong with it
+    for (const st_communicator* one : made_) take_back(one);  // no one has seen it, so this cannot fail
   }
   void add(std::shared_ptr<CommunicatorObject> object) {
     st_communicator* handle = nullptr;
@@ -184,8 +185,8 @@ st_status st_communicator_local(st_context* context, int32_t n, const st_communi
   return guard([&] {
     constexpr const char* kCall = "st_communicator_local";
     given(comms, "st_communicator_local: comms");
-    const auto shared = peek(context)->context;  // first, so that its memory serves
-    check(n >= 1 && n <= kMaxThreadRanks, kCall, ": n is ", n, "; allowed is 1 to ", kMaxThreadRanks);
+    const auto shared = peek(context)->context;  // first, so that allocations use its memory
+    check(n >= 1 && n <= kMaxThreadRanks, kCall, ": n is ", n, "; it must be 1 to ", kMaxThreadRanks);
     const Times times = times_given(options, kCall);
     NewHandles made(static_cast<size_t>(n));
     for (auto& end : make_thread_group(n)) made.add(join(shared, std::move(end), times.deadline));
@@ -201,7 +202,7 @@ st_status st_communicator_processes(st_context* context, const char* job, int32_
     const auto shared = peek(context)->context;
     ProcessGroupOptions ours;
     ours.job = text_given(job, "st_communicator_processes: job");
-    check(!ours.job.empty(), kCall, ": job is empty; name what the ranks of this group have in common");
+    check(!ours.job.empty(), kCall, ": job is empty; give a name that all ranks of this group share");
     check(size >= 1, kCall, ": size is ", size, "; give 1 or more");
     check(rank >= 0 && rank < size, kCall, ": rank is ", rank, "; ranks are 0 to ", size - 1);
     ours.rank = rank;
@@ -244,11 +245,11 @@ st_status st_communicator_callbacks(st_context* context, int32_t rank, int32_t s
     given(communicator, "st_communicator_callbacks: communicator");
     const auto shared = peek(context)->context;
     st_transport_callbacks ours = take(callbacks, "st_communicator_callbacks: callbacks");
-    check(size >= 1 && size <= kMostPipeRanks, kCall, ": size is ", size, "; allowed is 1 to ", kMostPipeRanks);
+    check(size >= 1 && size <= kMostPipeRanks, kCall, ": size is ", size, "; it must be 1 to ", kMostPipeRanks);
     check(rank >= 0 && rank < size, kCall, ": rank is ", rank, "; ranks are 0 to ", size - 1);
     const Times times = times_given(options, kCall);
     auto loan = std::make_shared<HostLoan>(std::exchange(ours.release, nullptr), user);
-    HostLoan& lent = *loan;  // the pipes have it alone: who destroys the communicator finds all released on return
+    HostLoan& lent = *loan;  // owned by the pipes alone, so everything is released when the communicator's destroy returns
     auto pipes = make_callback_pipes("callbacks", rank, size, ours, user, std::move(loan));
     NewHandles made(1);
     made.add(join_pipes(shared, std::move(pipes), times, os::seconds(), cancelled_from_now(*shared)));

@@ -85,7 +85,7 @@ st_status st_context_reset_peak(st_context* context) {
 st_status st_memory_role_name(int32_t role, const char** name) {
   return guard([&] {
     const char*& out = given(name, "st_memory_role_name: name");
-    require(role >= 0 && role < kMemoryRoles, Code::not_found, "st_memory_role_name: ", role, " is no role; there are 0 to ",
+    require(role >= 0 && role < kMemoryRoles, Code::not_found, "st_memory_role_name: ", role, " is not a role; it must be 0 to ",
             kMemoryRoles - 1);
     out = name_of(static_cast<MemoryRole>(role)).data();
   });

@@ -34,11 +34,11 @@ std::shared_ptr<DataObject> windows(std::shared_ptr<const TokenSource> source, T
 }
 
 int64_t context_of(const char* json) {
-  check(json != nullptr, "st_data_files: json is NULL; give {\"context\": tokens in a row}");
+  check(json != nullptr, "st_data_files: json is NULL; give {\"context\": tokens per row}");
   const Json object = parse_settings(json, "st_data_files: json");
-  check(object.is(Json::Kind::object), "st_data_files: a JSON object is needed, got ", object.dump());
+  check(object.is(Json::Kind::object), "st_data_files: json must be an object, got ", object.dump());
   for (const auto& [key, value] : object.members())
-    check(key == "context", "st_data_files: unknown key \"", key, "\"; the key is \"context\"");
+    check(key == "context", "st_data_files: unknown key \"", key, "\"; the only key is \"context\"");
   const Json* value = object.find("context");
   check(value != nullptr, "st_data_files: \"context\" (whole number) is missing");
   const auto context = value->as_whole();
@@ -53,7 +53,7 @@ HostArray array_of(int64_t rows, const st_named_view& theirs) {
     const StridedLayout layout = layout_of(what, theirs.view);
     check(layout.shape.rank() >= 1 && layout.shape[0] == rows, what, " has shape ", layout.shape, ", its first dimension must be the ",
           rows, " rows");
-    require(layout.compact, Code::unsupported, what, " has strides of its own; arrays are taken row-major without gaps, so copy it");
+    require(layout.compact, Code::unsupported, what, " is not contiguous; arrays must be row-major without gaps, so copy it");
     return {{name, layout.dtype, Shape(layout.shape.dims().subspan(1))}, theirs.view.data};
   });
 }
@@ -68,7 +68,7 @@ Field field_of(const st_field& theirs) {
   });
 }
 
-/// Hands a batch's room to the host's fill. Rows are made by one call at a time, so the views stand here and only their count changes.
+/// Passes a batch's memory to the host's fill. Only one call makes rows at a time, so the views are kept and only their row count changes.
 class HostFill {
  public:
   HostFill(st_fill_fn fill, void* user, std::span<const Field> fields, std::shared_ptr<HostLoan> loan)
@@ -91,7 +91,7 @@ class HostFill {
     }
     const st_status status = ask_host(fill_, user_, count, rows.data(), std::ssize(views_), views_.data());
     if (status != ST_OK)
-      fail(Code::callback, text("data: the host's fill returned ", text_of_answer(status), " for ", count, " rows, the first of them row ",
+      fail(Code::callback, text("data: the host's fill returned ", text_of_answer(status), " for ", count, " rows, starting at row ",
                                 count > 0 ? rows[0] : -1));
   }
 
@@ -109,7 +109,7 @@ void check_counts(const char* call, int64_t rows, int64_t n) {
   check(n >= 1 && n <= kMaxFields, call, ": n is ", n, "; give 1 to ", kMaxFields, " fields");
 }
 
-/// Two handles or none.
+/// Hands out both handles or none.
 void hand_out_parts(st_data** train, std::shared_ptr<DataObject> training, st_data** validation, std::shared_ptr<DataObject> validating) {
   hand_out(train, std::move(training));
   try {
@@ -122,7 +122,7 @@ void hand_out_parts(st_data** train, std::shared_ptr<DataObject> training, st_da
 }
 
 const DataObject& of_files(const DataObject& data, const char* call) {
-  require(data.source != nullptr, Code::wrong_state, call, ": this data is not of files and has no tokens; use st_data_files");
+  require(data.source != nullptr, Code::wrong_state, call, ": this data is not from files and has no tokens; use st_data_files");
   return data;
 }
 
@@ -178,7 +178,7 @@ st_status st_data_split(st_data* data, double fraction, int64_t seed, st_data** 
     given(train, "st_data_split: train");
     given(validation, "st_data_split: validation");
     const auto whole = peek(data);
-    check(fraction > 0 && fraction < 1, "st_data_split: fraction is ", fraction, "; give a part between 0 and 1");
+    check(fraction > 0 && fraction < 1, "st_data_split: fraction is ", fraction, "; give a number between 0 and 1");
     if (whole->source == nullptr) {
       const RowSplit split = split_rows(whole->dataset, fraction, static_cast<uint64_t>(seed));
       hand_out_parts(train, rows_of(split.train), validation, rows_of(split.validation));
@@ -204,7 +204,7 @@ st_status st_data_vocabulary(st_data* data, int64_t* vocabulary) {
 
 namespace {
 
-/// Reads tokens in pieces, since a source may be larger than memory.
+/// Reads tokens in chunks, since a source may be larger than memory.
 TokenAt reader(const DataObject& data, std::vector<int32_t>& piece) {
   return [&data, &piece, first = int64_t{-1}](int64_t i) mutable -> int64_t {
     constexpr int64_t kPiece = 1 << 16;

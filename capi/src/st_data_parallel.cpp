@@ -25,8 +25,9 @@ ExchangedGradient gradient_given(int64_t i, const st_named_view& theirs, std::ve
   made.name = theirs.name == nullptr ? text("gradient ", i) : theirs.name;
   const HostView view = written_view(made.name, &theirs.view, call);
   about_tensor(made.name, [&] {
-    check(is_floating(view.dtype), call, ": \"", made.name, "\" is ", view.dtype, "; f32, f64, bf16 and f16 are taken");
-    check(view.is_plain(), call, ": \"", made.name, "\" has gaps, is not row-major or not aligned to its elements; give it in one piece");
+    check(is_floating(view.dtype), call, ": \"", made.name, "\" is ", view.dtype, "; it must be f32, f64, bf16 or f16");
+    check(view.is_plain(), call, ": \"", made.name,
+          "\" has gaps, is not row-major or is misaligned; give it contiguous and aligned to its elements");
   });
   made.dtype = view.dtype;
   made.elements = view.shape.elements();
@@ -37,7 +38,7 @@ ExchangedGradient gradient_given(int64_t i, const st_named_view& theirs, std::ve
 
 std::vector<ExchangedGradient> gradients_given(int64_t n, const st_named_view* theirs) {
   constexpr const char* kCall = "st_data_parallel_create";
-  check(n >= 1 && n <= kMaxGradients, kCall, ": n is ", n, "; allowed is 1 to ", kMaxGradients);
+  check(n >= 1 && n <= kMaxGradients, kCall, ": n is ", n, "; it must be 1 to ", kMaxGradients);
   given(theirs, "st_data_parallel_create: gradients");
   std::vector<ExchangedGradient> gradients;
   gradients.reserve(static_cast<size_t>(n));  // the views borrow their names
@@ -61,7 +62,7 @@ st_status st_data_parallel_create(st_communicator* communicator, int64_t n, cons
   return guard([&] {
     constexpr const char* kCall = "st_data_parallel_create";
     given(data_parallel, "st_data_parallel_create: data_parallel");
-    auto members = peek(communicator);  // first, so that its context's memory serves
+    auto members = peek(communicator);  // first, so that allocations use its context's memory
     auto object = std::make_shared<DataParallelObject>();
     object->group = std::move(members);
     const GroupCall call(Kind::communicator, object->group);

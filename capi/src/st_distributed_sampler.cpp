@@ -44,7 +44,7 @@ st_status st_distributed_sampler_next(st_distributed_sampler* sampler, int64_t c
   return guard([&] {
     constexpr int64_t kMost = int64_t{1} << 30;
     const auto object = find(sampler);
-    check(count >= 1 && count <= kMost, "st_distributed_sampler_next: count is ", count, "; allowed is 1 to ", kMost);
+    check(count >= 1 && count <= kMost, "st_distributed_sampler_next: count is ", count, "; it must be 1 to ", kMost);
     given(rows, "st_distributed_sampler_next: rows");
     int64_t& ours = given(own, "st_distributed_sampler_next: own");
     int64_t& together = given(all, "st_distributed_sampler_next: all");

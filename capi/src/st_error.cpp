@@ -9,8 +9,8 @@
 namespace st::capi {
 namespace {
 
-// A thread's last error in memory of the thread's own. It needs none when memory is what is missing, and has no destructor, which would
-// keep the library from being unloaded while a thread lives that called it. All zeros are "none", so that the file holds no image of it.
+// A thread's last error, in memory of the thread itself: it works when memory has run out. It has no destructor, which would keep the
+// library from being unloaded while a thread that called it is alive. "None" is all zeros, so the library file stores no image of it.
 class LastError {
  public:
   void keep(Code code, std::string_view call, std::string_view message, const ErrorPlace& place) noexcept {
@@ -34,7 +34,7 @@ class LastError {
   const char* text(size_t behind) const noexcept { return behind == 0 ? nullptr : bytes_.data() + behind - 1; }
 
   st_status status = ST_OK;
-  size_t op = 0, tensor = 0, file = 0, host = 0, collective = 0;  // behind which byte; 0: unknown
+  size_t op = 0, tensor = 0, file = 0, host = 0, collective = 0;  // byte after which each text starts; 0: unknown
   int64_t offset = 0, step = 0;                                   // -1: unknown
   int32_t rank = 0;
 
@@ -49,8 +49,8 @@ class LastError {
     return at + 1;
   }
 
-  /// A text that is longer than any message of ours (a host's name of ten thousand letters) loses its middle: what was asked stands at the
-  /// beginning and the way out at the end.
+  /// If a text is too long for a message (a host name of ten thousand letters), cuts its middle: the request is at the beginning and the
+  /// way out at the end.
   void append(std::string_view text, size_t most) noexcept {
     most = std::min(most, room());
     constexpr std::string_view kGap = " [...] ";
@@ -83,7 +83,7 @@ st_status remember_current(const char* call) noexcept {
   try {
     throw;
   } catch (const Error& error) {
-    // Errors of handles come from the table, which does not know whom it serves.
+    // Errors of handles come from the table, which does not know the call.
     const bool of_handle = error.code() == Code::invalid_handle || error.code() == Code::busy;
     const bool named = !of_handle || error.message().starts_with(call);
     last.keep(error.code(), named ? std::string_view() : call, error.message(), error.place);

@@ -1,4 +1,4 @@
-// The collectives of st_communicator: what the host asked for is looked at, then done at once, or in its turn.
+// The collectives of st_communicator: checks the host's arguments, then runs the collective at once or queues it.
 #include <scaletrain/communicator.h>
 
 #include <string>
@@ -19,7 +19,7 @@ void perform(CommunicatorObject& object, const Exchange& exchange, uint64_t canc
   make(*object.ranks, exchange);
 }
 
-/// Behind what is pending already. Where it throws, nothing has begun.
+/// Queues the exchange after pending work. If it throws, nothing has started.
 void begin(CommunicatorObject& object, const Exchange& exchange, uint64_t cancels, st_pending** pending) {
   WorkQueue::Prepared prepared = object.queue.prepare([&object, exchange, cancels, label = std::string(exchange.call.label)] {
     Exchange ours = exchange;

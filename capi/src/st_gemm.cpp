@@ -8,7 +8,7 @@ using namespace st::capi;
 
 namespace {
 
-constexpr double kLibrarySeconds = 10;  // for libraries alone, when nobody says how long
+constexpr double kLibrarySeconds = 10;  // for libraries without tiles, if no time is given
 
 }  // namespace
 
@@ -28,7 +28,7 @@ st_status st_epilogue_init(st_epilogue* epilogue, size_t size) { return init(epi
 st_status st_gemm_plan_create(st_context* context, const st_gemm_problem* problem, const st_gemm_schedule* schedule, st_gemm** gemm) {
   return guard([&] {
     given(gemm, "st_gemm_plan_create: gemm");
-    auto shared = peek(context)->context;  // first, so that its memory serves
+    auto shared = peek(context)->context;  // first, so that allocations use its memory
     const Context& c = *shared;
     const GemmProblem ours = problem_of(take(problem, "st_gemm_plan_create: problem"));
     const st_gemm_schedule wish = schedule == nullptr ? st_gemm_schedule{} : take(schedule, "st_gemm_plan_create: schedule");
@@ -84,7 +84,7 @@ st_status st_gemm_pack(st_gemm* gemm, const st_view* b, st_packed** packed) {
 st_status st_gemm_repack(st_packed* packed, const st_view* b) {
   return guard([&] {
     const auto p = find(packed);
-    const Lease<GemmObject> g(Kind::gemm, p->gemm);  // its threads
+    const Lease<GemmObject> g(Kind::gemm, p->gemm);  // for its threads
     p->b->repack(*g->plan, b_of(g->plan->choice().problem, b, "st_gemm_repack"));
   });
 }
@@ -108,7 +108,8 @@ st_status st_gemm_run_packed(st_gemm* gemm, float alpha, const st_view* a, st_pa
     const auto g = find(gemm);
     const auto packed = find(b);
     check(g->plan->fits(*packed->b),
-          "st_gemm_run_packed: b was packed for another k, n, batch, dtype or tile; pack it with this plan, or with one that packs alike");
+          "st_gemm_run_packed: b was packed for a different k, n, batch, dtype or tile; pack it with this plan, or with one that packs the "
+          "same way");
     if (epilogue == nullptr) {
       if (auto usual = g->usual->of(a, nullptr, true, c)) {
         usual->packed_b = packed->b->data();

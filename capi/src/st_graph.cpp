@@ -16,7 +16,7 @@ using namespace st::capi;
 
 namespace {
 
-/// Optional inputs stand at the end of an op's; ST_NONE there is none.
+/// Optional inputs are an op's last ones; drops trailing ST_NONE.
 int32_t given_inputs(const OpInfo& op, int32_t n, const st_value* inputs) {
   while (n > 0 && inputs != nullptr && n <= static_cast<int32_t>(op.inputs.size()) && op.inputs[static_cast<size_t>(n - 1)].optional &&
          inputs[n - 1] == ST_NONE)
@@ -24,13 +24,13 @@ int32_t given_inputs(const OpInfo& op, int32_t n, const st_value* inputs) {
   return n;
 }
 
-/// A dropout's counters and site are the runtime's: a host names the rate.
+/// The runtime fills in a dropout's counters and site; a host only gives the rate.
 std::vector<Value> dropout(Builder& b, const std::vector<Value>& in, const Attrs& attrs) {
-  check(in.size() == 1, "dropout: ", in.size(), " inputs given, 1 needed");
-  for (const auto& [name, value] : attrs.all()) check(name == "rate", "dropout: no attribute \"", name, "\"; it has rate");
+  check(in.size() == 1, "dropout: ", in.size(), " inputs given; it takes 1");
+  for (const auto& [name, value] : attrs.all()) check(name == "rate", "dropout: no attribute \"", name, "\"; its only attribute is rate");
   if (!attrs.has("rate")) return {b.dropout(in[0])};
   const AttrValue& rate = *attrs.find("rate");
-  check(std::holds_alternative<double>(rate) || std::holds_alternative<int64_t>(rate), "dropout: attribute rate is real, got ",
+  check(std::holds_alternative<double>(rate) || std::holds_alternative<int64_t>(rate), "dropout: attribute rate must be a number, got ",
         text_of(rate));
   return {b.dropout(in[0], attrs.real("rate"))};
 }
@@ -45,10 +45,10 @@ std::vector<Value> parameter(GraphObject& g, Builder& b, const std::string& name
 
 bool is_scalar(const Type& type) { return is_floating(type.dtype) && type.shape.rank() == 0; }
 
-/// What st_graph_op and st_graph_apply have in common.
+/// Shared by st_graph_op and st_graph_apply.
 std::vector<Value> apply(const GraphObject& g, Builder& b, const char* op, int32_t n, const st_value* inputs, const Attrs& attrs,
                          int32_t m) {
-  check(m >= 1, "there is room for ", m, " values; at least 1 is needed");
+  check(m >= 1, "m is ", m, "; there must be room for at least 1 value");
   const NamedOp found = named_op(*g.context, name_given(op), attrs);
   const std::vector<Value> in = values_of(g, given_inputs(info_of(found.op), n, inputs), inputs);
   return found.op == Op::dropout ? dropout(b, in, found.attrs) : b.append(found.op, in, found.attrs);
@@ -59,7 +59,7 @@ std::vector<Value> apply(const GraphObject& g, Builder& b, const char* op, int32
 st_status st_graph_create(st_context* context, st_graph** graph) {
   return guard([&] {
     given(graph, "st_graph_create: graph");
-    const auto home = peek(context);  // first, so that its memory serves
+    const auto home = peek(context);  // first, so that allocations use its memory
     auto object = std::make_shared<GraphObject>();
     object->context = home->context;
     object->program.sections.emplace_back();
@@ -71,7 +71,7 @@ st_status st_graph_destroy(st_graph* graph) { return drop(graph); }
 
 st_status st_graph_input(st_graph* graph, const char* name, st_dtype dtype, int32_t rank, const int64_t* dims, st_value* value) {
   return build(graph, "st_graph_input", 1, value, [&](GraphObject&, Builder& b) {
-    static_cast<void>(name_of(static_cast<DType>(dtype)));  // throws when it is none
+    static_cast<void>(name_of(static_cast<DType>(dtype)));  // throws for an unknown dtype
     return std::vector<Value>{b.input(name_given(name), static_cast<DType>(dtype), shape_of(rank, dims))};
   });
 }
@@ -79,8 +79,8 @@ st_status st_graph_input(st_graph* graph, const char* name, st_dtype dtype, int3
 st_status st_graph_parameter(st_graph* graph, const char* name, int32_t rank, const int64_t* dims, int32_t init, double scale,
                              st_value* value) {
   return build(graph, "st_graph_parameter", 1, value, [&](GraphObject& g, Builder& b) {
-    check(init >= ST_INIT_ZEROS && init <= ST_INIT_KAIMING, "init is ", init, ", allowed is 0 (zeros) to 5 (kaiming)");
-    check(init <= ST_INIT_ONES || std::isfinite(scale), "scale is ", scale, ", and every element of the parameter would be no number");
+    check(init >= ST_INIT_ZEROS && init <= ST_INIT_KAIMING, "init is ", init, "; it must be 0 (zeros) to 5 (kaiming)");
+    check(init <= ST_INIT_ONES || std::isfinite(scale), "scale is ", scale, "; it must be finite");
     return parameter(g, b, name_given(name), shape_of(rank, dims), {.kind = static_cast<Init>(init), .scale = scale, .values = {}});
   });
 }
@@ -89,7 +89,7 @@ st_status st_graph_parameter_values(st_graph* graph, const char* name, const st_
   return build(graph, "st_graph_parameter_values", 1, value, [&](GraphObject& g, Builder& b) {
     const std::string own_name = name_given(name);
     check(values != nullptr, "values is NULL");
-    check(trainable == 0 || trainable == 1, "trainable is ", trainable, ", allowed is 0 or 1");
+    check(trainable == 0 || trainable == 1, "trainable is ", trainable, "; it must be 0 or 1");
     Initializer init{.kind = Init::values, .scale = 1, .values = floats_of(own_name, values, "values")};
     const Shape shape = shape_of(values->rank, values->dims);
     auto made = parameter(g, b, own_name, shape, std::move(init));
@@ -144,7 +144,7 @@ st_status st_graph_output(st_graph* graph, const char* name, st_value value) {
   return build(graph, "st_graph_output", 0, nullptr, [&](GraphObject& g, Builder& b) {
     const std::string given_name = name_given(name);
     const bool taken = std::ranges::any_of(g.program.outputs, [&](const Output& o) { return o.name == given_name; });
-    check(!taken, "an output named \"", given_name, "\" is there already");
+    check(!taken, "there already is an output named \"", given_name, "\"");
     const Value given = value_of(g, value);
     Output output{.name = given_name, .value = given};
     if (is_metric(given_name) && is_scalar(b.type(given)) && reads_loss(b.graph(), given)) {
@@ -161,7 +161,7 @@ st_status st_graph_loss(st_graph* graph, st_value value) {
   return build(graph, "st_graph_loss", 0, nullptr, [&](GraphObject& g, Builder& b) {
     const Value loss = value_of(g, value);
     const Type& type = b.type(loss);
-    check(is_scalar(type), "the loss is ", text_of(type), "; a floating scalar of shape [] is needed");
+    check(is_scalar(type), "the loss is ", text_of(type), "; it must be a floating scalar of shape []");
     const CountedLoss mean = counted_loss(b, loss);
     g.program.loss_sum = mean.sum;
     g.program.loss_count = mean.count;

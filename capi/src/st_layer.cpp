@@ -9,7 +9,7 @@ namespace {
 
 using Listed = std::vector<Option>;
 
-/// A layer of `name` over `x`: its options read to where `list` says, then its ops appended by `make`.
+/// A layer `name` over `x`: parses its options into the fields that `list` names, then `make` appends its ops.
 template <class Options, class List, class Make>
 st_status layer(st_graph* graph, const char* call, std::string_view what, const char* name, st_value x, const char* json, const List& list,
                 st_value* y, const Make& make) {

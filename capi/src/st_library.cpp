@@ -76,13 +76,13 @@ std::string devices() {
   return json_list(list);
 }
 
-/// By their Transport::name().
+/// The transports, by Transport::name().
 std::string transports() {
   const auto there = [](const char* name, const char* joins) {
     JsonLine row;
     return row.add("name", name).add("available", true).add("joins", joins).text();
   };
-  // Not loaded for that: it is for good, and with all that it stands on.
+  // Does not load the plug-in: it would stay loaded, with all its dependencies.
   const auto plugin = [&](const char* name) {
     const std::string file = TransportPlugin::file_of(name);
     return os::kind_of(file) == os::PathKind::file ? there(name, "processes of several machines")
@@ -105,9 +105,9 @@ std::string processor() {
 
 st_status st_require(int32_t major, int32_t minor) {
   return guard([&] {
-    // Before 1.0 each minor version is an ABI of its own; from then on they only grow.
+    // Before 1.0 each minor version has its own ABI; from 1.0 on versions only add.
     const bool fits = major == ST_VERSION_MAJOR && (ST_VERSION_MAJOR == 0 ? minor == ST_VERSION_MINOR : minor <= ST_VERSION_MINOR);
-    require(fits, Code::unsupported, "st_require: the program was written for ", major, ".", minor, ", this library is ", kVersion);
+    require(fits, Code::unsupported, "st_require: the program needs version ", major, ".", minor, ", but this library is ", kVersion);
   });
 }
 
@@ -135,7 +135,7 @@ st_status st_live_handles(const char* kind, int64_t* count) {
       known = true;
       sum += live(static_cast<Kind>(k));
     }
-    check(known, "st_live_handles: there is no kind \"", kind == nullptr ? "" : kind, "\"");
+    check(known, "st_live_handles: unknown kind \"", kind == nullptr ? "" : kind, "\"");
     given(count, "st_live_handles: count") = sum;
   });
 }

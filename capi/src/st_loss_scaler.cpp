@@ -37,7 +37,7 @@ st_status st_loss_scaler_options_init(st_loss_scaler_options* options, size_t si
 st_status st_loss_scaler_create(st_context* context, const st_loss_scaler_options* options, st_loss_scaler** scaler) {
   return guard([&] {
     given(scaler, "st_loss_scaler_create: scaler");
-    auto shared = peek(context)->context;  // first, so that its memory serves
+    auto shared = peek(context)->context;  // first, so that allocations use its memory
     LossScale wish;
     int threads = shared->threads();
     if (options != nullptr) {
@@ -46,7 +46,7 @@ st_status st_loss_scaler_create(st_context* context, const st_loss_scaler_option
       if (theirs.threads > 0) threads = theirs.threads;
       wish = options_of(theirs);
     }
-    static_cast<void>(LossScaler(wish));  // refused before threads are started
+    static_cast<void>(LossScaler(wish));  // throws before threads are started
     auto object = std::make_shared<LossScalerObject>();
     object->step = std::make_unique<ScaledStep>(wish, shared->make_workers(threads));
     object->context = std::move(shared);

@@ -20,7 +20,7 @@ using namespace st::capi;
 namespace {
 
 std::shared_ptr<ModelObject> make_model(const std::shared_ptr<Context>& context, Program program, int64_t seed) {
-  const FloatMode mode;  // the host's rounding must not reach the first weights
+  const FloatMode mode;  // the host's rounding must not affect the initial weights
   auto object = std::make_shared<ModelObject>();
   object->model = std::make_shared<Model>(context, std::move(program), static_cast<uint64_t>(seed));
   return object;
@@ -30,14 +30,14 @@ SlotId parameter_named(const ModelObject& object, const char* name, const char* 
   return object.model->parameter_named(text_given(name, what));
 }
 
-/// The host's callback as the runtime's: what it says is not believed.
+/// Wraps the host's callback; checks its results.
 ReadBytes read_through(st_read_fn read, void* user) {
   return [read, user](std::span<std::byte> room) {
     int64_t count = -1;
     const st_status status = ask_host(read, user, room.data(), std::ssize(room), &count);
     if (status != ST_OK) fail(Code::callback, text("st_model_read: read returned ", text_of_answer(status), "; nothing was changed"));
     require(count >= 0 && count <= static_cast<int64_t>(room.size()), Code::callback, "st_model_read: read was given room for ",
-            room.size(), " bytes and says it filled ", count, "; nothing was changed");
+            room.size(), " bytes but returned ", count, "; nothing was changed");
     return static_cast<size_t>(count);
   };
 }
@@ -63,7 +63,7 @@ void give_report(st_read_report* theirs, const ModelObject& object, const char* 
   give(theirs, ours, text(call, ": report").c_str());
 }
 
-/// Calls read(model, options, report) and gives the host its report, also when that throws.
+/// Calls read(model, options, report) and gives the host its report, also if the read throws.
 template <class Read>
 void read_and_report(st_model* model, const st_read_options* options, st_read_report* report, const char* call, const Read& read) {
   if (report != nullptr) take(report, text(call, ": report").c_str());
@@ -149,7 +149,7 @@ st_status st_model_clone(st_model* model, st_model** clone) {
 st_status st_model_blend(st_model* to, st_model* from, double t) {
   return guard([&] {
     const auto target = peek(to), source = peek(from);
-    // Leases are never waited for, so no order can deadlock; with one order for all, of two calls that cross one goes through.
+    // Leases never wait, so no order can deadlock. With a fixed order, one of two crossing calls succeeds.
     const auto& [first, second] = std::minmax(target, source);
     const Lease lease(Kind::model, first);
     std::optional<Lease<ModelObject>> other;
@@ -230,7 +230,7 @@ st_status st_model_write(st_model* model, st_write_fn write, void* user) {
     const auto give = [&](std::span<const std::byte> bytes) {
       const st_status status = ask_host(write, user, bytes.data(), std::ssize(bytes));
       if (status != ST_OK)
-        fail(Code::callback, text("st_model_write: write returned ", text_of_answer(status), "; the stream is not whole"));
+        fail(Code::callback, text("st_model_write: write returned ", text_of_answer(status), "; the stream is incomplete"));
     };
     make_jointly(group_of_pieces(*object), [&](JointCall* joint) {
       check(write != nullptr, "st_model_write: write is NULL");

@@ -13,7 +13,7 @@ namespace st::capi {
 NamedOp named_op(const Context& context, const std::string& name, const Attrs& given) {
   const HostOps& hosts = context.host_ops();
   if (const auto attrs = hosts.attrs_of(name)) {
-    check(given.all().empty(), "op \"", name, "\" is the host's own and takes no attributes; its user pointer holds what it needs");
+    check(given.all().empty(), "op \"", name, "\" is the host's own and takes no attributes; use its user pointer instead");
     return {Op::host, *attrs};
   }
   if (const auto names = hosts.names(); !names.empty()) {
@@ -23,7 +23,7 @@ NamedOp named_op(const Context& context, const std::string& name, const Attrs& g
     require(std::ranges::find(names, near) == names.end(), Code::not_found, "op: \"", name, "\" is unknown; did you mean \"", near, "\"?");
   }
   const Op op = op_named(name);
-  check(is_for_models(op), name, " is the runtime's own, not an op of models");
+  check(is_for_models(op), name, " is used by the runtime only, not in models");
   return {op, given};
 }
 

@@ -11,7 +11,7 @@ st_status st_optimizer_report_init(st_optimizer_report* report, size_t size) { r
 st_status st_optimizer_create(st_context* context, const char* json, int64_t n, const st_named_view* parameters, st_optimizer** optimizer) {
   return guard([&] {
     given(optimizer, "st_optimizer_create: optimizer");
-    auto shared = peek(context)->context;  // first, so that its memory serves
+    auto shared = peek(context)->context;  // first, so that allocations use its memory
     const std::vector<std::string> names = names_of_parameters(n, parameters, "st_optimizer_create");
     const std::vector<HostView> views = views_of_parameters(names, parameters, "st_optimizer_create");
     auto object = std::make_shared<OptimizerObject>();
@@ -45,7 +45,7 @@ st_status st_optimizer_step_scaled(st_optimizer* optimizer, st_loss_scaler* scal
       done = o->optimizer->step(o->gradients, scale);
       return !done.skipped;
     };
-    s->step->step_by(std::ref(step));  // a reference: std::function would allocate for the captures
+    s->step->step_by(std::ref(step));  // by reference: std::function would allocate for the captures
     if (report != nullptr) give(report, report_of(done), "st_optimizer_step_scaled: report");
   });
 }

@@ -7,8 +7,8 @@ using namespace st::capi;
 st_status st_pending_wait(st_pending* pending, int64_t milliseconds) {
   return guard([&] {
     const Use object(peek(pending));
-    require(object->work->wait(milliseconds), Code::timeout, "st_pending_wait: still under way after ", milliseconds,
-            " ms; ask again, or give a negative number to wait as long as it takes");
+    require(object->work->wait(milliseconds), Code::timeout, "st_pending_wait: still running after ", milliseconds,
+            " ms; call again, or pass a negative number to wait without a limit");
   });
 }
 

@@ -17,7 +17,7 @@ st_status st_predictor_options_init(st_predictor_options* options, size_t size) 
 
 st_status st_predictor_create(st_model* model, const st_predictor_options* options, st_predictor** predictor) {
   return guard([&] {
-    auto weights = peek(model);  // first, so that its context's memory serves
+    auto weights = peek(model);  // first, so that allocations use its context's memory
     auto object = std::make_shared<PredictorObject>();
     object->model = std::move(weights);
     if (object->model->model->is_in_pieces()) object->group = group_of_pieces(*Lease(Kind::model, object->model));
@@ -73,7 +73,7 @@ st_status st_predictor_generate(st_predictor* predictor, int64_t n, const int32_
     make_jointly(p->group, [&](JointCall* joint) {
       check(n >= 1 && tokens != nullptr, "st_predictor_generate: the prompt has ", n, " tokens", tokens == nullptr ? " at NULL" : "",
             "; give at least one");
-      check(on_token != nullptr, "st_predictor_generate: on_token is NULL; the text would be lost");
+      check(on_token != nullptr, "st_predictor_generate: on_token is NULL, so the text would be lost; give a callback");
       GenerateOptions ours;
       if (options != nullptr) {
         const st_generate_options theirs = take(options, "st_predictor_generate: options");

@@ -26,10 +26,10 @@ ShardOptions options_given(const st_sharded_optimizer_options* options) {
   constexpr const char* kCall = "st_sharded_optimizer_create";
   const auto theirs = options == nullptr ? usual_options() : take(options, "st_sharded_optimizer_create: options");
   check(theirs.stage == 1 || theirs.stage == 2, kCall, ": stage is ", theirs.stage,
-        "; use 1, the state in pieces, or 2, the sums of gradients too");
+        "; it must be 1 (sharded state) or 2 (sharded state and gradient sums)");
   check(theirs.op == ST_REDUCE_SUM || theirs.op == ST_REDUCE_MEAN, kCall, ": op is ", theirs.op, "; use ST_REDUCE_SUM or ST_REDUCE_MEAN");
   check(theirs.masters_in_pieces == 0 || theirs.masters_in_pieces == 1, kCall, ": masters_in_pieces is ", theirs.masters_in_pieces,
-        "; use 0 or 1");
+        "; it must be 0 or 1");
   check(theirs.bucket_bytes >= 1, kCall, ": bucket_bytes is ", theirs.bucket_bytes, "; give 1 or more");
   return {.stage = theirs.stage,
           .op = static_cast<ReduceOp>(theirs.op),
@@ -37,7 +37,7 @@ ShardOptions options_given(const st_sharded_optimizer_options* options) {
           .masters_in_pieces = theirs.masters_in_pieces == 1};
 }
 
-/// n 0: those that were given before; at stage 1 there are none.
+/// With n 0, the gradients given before; at stage 1 there are none.
 std::span<const HostView> gradients_given(ShardedOptimizerObject& o, int64_t n, const st_view* gradients, const char* call) {
   if (n == 0) return {};
   take_gradients(o.gradients, o.optimizer->optimizer(), n, gradients, call);
@@ -47,7 +47,7 @@ std::span<const HostView> gradients_given(ShardedOptimizerObject& o, int64_t n, 
 std::vector<HostView> state_given(int64_t n, const st_named_view* views) {
   constexpr const char* kCall = "st_sharded_optimizer_load_state";
   constexpr int64_t kMost = 1 + 4 * kMaxGradients;
-  check(n >= 1 && n <= kMost, kCall, ": n is ", n, "; allowed is 1 to ", kMost);
+  check(n >= 1 && n <= kMost, kCall, ": n is ", n, "; it must be 1 to ", kMost);
   given(views, "st_sharded_optimizer_load_state: views");
   std::vector<HostView> state;
   for (int64_t i = 0; i < n; ++i) {
@@ -80,7 +80,7 @@ st_status st_sharded_optimizer_create(st_communicator* communicator, const char*
   return guard([&] {
     constexpr const char* kCall = "st_sharded_optimizer_create";
     given(optimizer, "st_sharded_optimizer_create: optimizer");
-    auto members = peek(communicator);  // first, so that its context's memory serves
+    auto members = peek(communicator);  // first, so that allocations use its context's memory
     auto object = std::make_shared<ShardedOptimizerObject>();
     object->group = std::move(members);
     const Turn turn(*object);
@@ -128,7 +128,7 @@ st_status st_sharded_optimizer_step_scaled(st_sharded_optimizer* optimizer, st_l
       done = o->optimizer->step(theirs, scale);
       return !done.skipped;
     };
-    s->step->step_by(std::ref(step));  // a reference: std::function would allocate for the captures
+    s->step->step_by(std::ref(step));  // by reference: std::function would allocate for the captures
     if (report != nullptr) give(report, report_of(done), "st_sharded_optimizer_step_scaled: report");
   });
 }

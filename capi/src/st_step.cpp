@@ -1,4 +1,4 @@
-// A step in the host's hands: in slices of time, or with a loss that the host computes; and what can be asked and set between steps.
+// A step under the host's control: in slices of time, or with a loss that the host computes; and queries and settings between steps.
 #include "base/callback_reason.h"
 #include "base/os/machine.h"
 #include "guard.h"
@@ -11,14 +11,14 @@ using namespace st::capi;
 
 namespace {
 
-/// A whole step is done.
+/// Completes a whole step.
 void finish(TrainerObject& t, const StepReport& made, st_step_report* report) {
   note(t, made);
   if (report != nullptr) give_report(t, report, made);
   write_log(t);
 }
 
-/// What a forward leaves, as views of the host's; they are filled in place once they were made.
+/// The outputs of a forward as views for the host. They are allocated once and then filled in place.
 void give_outputs(TrainerObject& t, std::span<const HostView> made) {
   t.outputs.resize(made.size());
   t.output_dims.resize(made.size());
@@ -107,7 +107,7 @@ st_status st_trainer_gradient(st_trainer* trainer, const char* name, const st_vi
     make_in_pieces(*t, [&](JointCall* joint) {
       const Model& model = *t->model->model;
       const SlotId parameter = model.parameter_named(text_given(name, "st_trainer_gradient: name"));
-      const FloatMode mode;  // the host's rounding must not reach the mean
+      const FloatMode mode;  // the host's rounding must not affect the mean
       t->trainer->gradient(name, written_view(model.slot(parameter).name, to, "st_trainer_gradient"), joint);
     });
   });
@@ -143,7 +143,7 @@ st_status st_trainer_set(st_trainer* trainer, const char* key, const char* json_
 
 st_status st_trainer_set_schedule(st_trainer* trainer, st_learning_rate_fn rate, st_release_fn release, void* user) {
   return guard([&] {
-    Trainer::LearningRate before;  // released when the trainer is free again: its owner may use it
+    Trainer::LearningRate before;  // released when the trainer is free again: its owner may use the trainer
     const auto t = find(trainer);
     if (rate == nullptr) {
       before = t->trainer->set_schedule({});

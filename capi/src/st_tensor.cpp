@@ -12,7 +12,7 @@ using namespace st::capi;
 
 namespace {
 
-// Numbers of dlpack.h.
+// Constants of dlpack.h.
 enum Device : int32_t { kCpu = 1, kCudaHost = 3 /* pinned, but the host's memory all the same */ };
 enum TypeCode : uint8_t { kInt = 0, kUInt = 1, kFloat = 2, kBfloat = 4, kBool = 6 };
 
@@ -29,7 +29,7 @@ constexpr std::array<TypeRow, 8> kTypes = {{{DType::f32, kFloat, 32},
                                             {DType::u8, kUInt, 8},
                                             {DType::boolean, kBool, 8}}};
 
-/// The context's memory; it may outlive every handle, and brings its context along.
+/// A buffer of the context's memory. It may outlive every handle, so it keeps its context alive.
 struct OwnedBuffer {
   std::shared_ptr<Context> context;
   std::unique_ptr<Buffer> buffer;
@@ -47,7 +47,7 @@ std::shared_ptr<TensorObject> tensor_over(const StridedLayout& layout, void* dat
 st_dtype dtype_of(const DLDataType& type) {
   const auto row = std::ranges::find_if(kTypes, [&](const TypeRow& r) { return r.code == type.code && r.bits == type.bits; });
   require(row != kTypes.end() && type.lanes == 1, Code::unsupported, "st_tensor_from_dlpack: type code ", type.code, " of ", type.bits,
-          " bits and ", type.lanes, " lanes is not taken; convert it to f32, f64, bf16, f16, i32, i64, u8 or bool");
+          " bits and ", type.lanes, " lanes is not supported; convert it to f32, f64, bf16, f16, i32, i64, u8 or bool");
   return static_cast<st_dtype>(row->dtype);
 }
 
@@ -56,12 +56,12 @@ void end_dlpack(void* user) {
   if (managed->deleter != nullptr) managed->deleter(managed);
 }
 
-/// A tensor on its way out: what the DLManagedTensor points to, and a share of the memory.
+/// An exported tensor: what the DLManagedTensor points to, and a share of the memory.
 struct Export {
   DLManagedTensor managed{};
   std::array<int64_t, kMaxDims> dims{}, strides{};
   std::shared_ptr<void> owner;
-  LibraryHold hold;  // end_export() may be called when no handle is left
+  LibraryHold hold;  // end_export() may be called after the last handle is gone
 };
 
 Parting ended(const DLManagedTensor* managed) noexcept {
@@ -118,7 +118,7 @@ st_status st_tensor_from_dlpack(st_context* context, DLManagedTensor* managed, s
     const DLTensor& theirs = given(managed, "st_tensor_from_dlpack: managed").dl_tensor;
     require(theirs.device.device_type == kCpu || theirs.device.device_type == kCudaHost, Code::unsupported,
             "st_tensor_from_dlpack: the tensor is on a device of type ", theirs.device.device_type,
-            ", only the CPU's memory (1) is taken; copy it to the CPU first");
+            "; only CPU memory (1) is supported, so copy it to the CPU first");
     const StridedLayout layout =
         layout_of("st_tensor_from_dlpack: the tensor", dtype_of(theirs.dtype), theirs.ndim, theirs.shape, theirs.strides);
     check(theirs.data != nullptr || layout.bytes == 0, "st_tensor_from_dlpack: the tensor of shape ", layout.shape, " has no data (NULL)");
@@ -143,7 +143,7 @@ st_status st_tensor_to_dlpack(st_tensor* tensor, DLManagedTensor** managed) {
                                    .ndim = t->layout.shape.rank(),
                                    .dtype = {row->code, row->bits, 1},
                                    .shape = made->dims.data(),
-                                   .strides = made->strides.data(),  // newer readers do not take NULL for row-major
+                                   .strides = made->strides.data(),  // newer readers do not accept NULL for row-major
                                    .byte_offset = 0},
                      .manager_ctx = made.get(),
                      .deleter = end_export};

@@ -24,8 +24,8 @@ using namespace st::capi;
 
 namespace {
 
-/// A slip of the finger in batch or accumulate would make a plan that cannot be counted, or that fills the memory by itself. In doubles,
-/// which say "too many" where int64 would wrap around; a plan that passes here is weighed exactly by the trainer.
+/// A typing error in batch or accumulate could give a plan too large to count or to fit into memory. Counts in doubles, which show "too
+/// many" where int64 would wrap around; the trainer measures a plan that passes here exactly.
 void require_countable(const Model& model, const Recipe& recipe) {
   constexpr double kInstructionBytes = 256;
   double values = 0, nodes = 0;
@@ -37,11 +37,12 @@ void require_countable(const Model& model, const Recipe& recipe) {
   const int64_t micro_batches = recipe.step_micro_batches(), there = model.context().available_memory();
   const double bytes = values * static_cast<double>(recipe.batch), plan = nodes * kInstructionBytes * static_cast<double>(micro_batches);
   require(bytes < 0x1p56 && plan < static_cast<double>(there), Code::out_of_memory, "st_trainer_create: a step of ", micro_batches,
-          " micro-batches of ", recipe.batch, " rows needs about ", bytes + plan, " bytes, there is ", text_of_bytes(there),
+          " micro-batches of ", recipe.batch, " rows needs about ", bytes + plan, " bytes, but only ", text_of_bytes(there),
+          " are available"
           "; use a smaller batch");
 }
 
-/// What the host's handles stand for, looked up; the model is this call's.
+/// The objects of the host's handles; holds the model for this call.
 struct Parents {
   Parents(std::shared_ptr<ModelObject> of, st_recipe* from, st_data* data)
       : model(std::move(of)), recipe(find(from)->recipe), rows(data == nullptr ? nullptr : peek(data)->dataset) {}
@@ -92,7 +93,7 @@ void give_metrics(TrainerObject& t, const Evaluation& made, st_evaluation& ours)
 
 using Evaluate = Evaluation (Trainer::*)(const std::shared_ptr<const Dataset>& data);
 
-/// Returns what is kept of it.
+/// Returns the point that is kept of it.
 ValidationPoint evaluate(TrainerObject& t, st_data* data, st_evaluation* evaluation, Evaluate call, bool of_average) {
   const auto rows = peek(data)->dataset;
   const PiecesTurn turn(t);
@@ -118,16 +119,16 @@ void know_earlier(TrainerObject& t, std::string_view log) {
   t.evaluations = std::move(all);
 }
 
-/// While it lives, calls from other threads are BUSY; between two steps the callback may evaluate, read weights or write the report.
+/// While it exists, calls from other threads are BUSY; between two steps the callback may evaluate, read weights or write the report.
 class Run {
  public:
   explicit Run(TrainerObject& trainer) : trainer_(trainer) {
     require(!trainer_.is_run_here(), Code::busy,
-            "st_trainer_run: this trainer's run is what calls on_step; make steps there by st_trainer_step");
+            "st_trainer_run: on_step is called from this trainer's run, so it cannot start another; call st_trainer_step there");
     require(trainer_.begin_run(), Code::busy, "trainer: another call on this handle is running; wait, or end it with st_trainer_stop");
   }
   ~Run() {
-    trainer_.stop = false;  // used up by the run that it ended
+    trainer_.stop = false;  // consumed by the run that it ended
     trainer_.end_run();
   }
   Run(const Run&) = delete;
@@ -147,7 +148,7 @@ void run_steps(st_trainer* trainer, TrainerObject& t, int64_t steps, st_on_step_
     });
   }
   const std::atomic<uint64_t>& cancels = t.model->model->context().cancels();
-  const uint64_t cancels_before = cancels;  // a step sees those that come while it runs, the run also those between two steps
+  const uint64_t cancels_before = cancels;  // a step sees cancels that come while it runs; the run also sees those between two steps
   while (t.trainer->steps() < steps && !t.stop) {
     st_step_report report{};
     report.struct_size = sizeof report;
@@ -166,7 +167,7 @@ void run_steps(st_trainer* trainer, TrainerObject& t, int64_t steps, st_on_step_
 }  // namespace
 
 void st::capi::TrainerObject::trim() {
-  if (!enter()) return;  // a call is on: what it uses stays
+  if (!enter()) return;  // a call is running: keep what it uses
   trainer->trim();
   leave();
 }
@@ -180,7 +181,7 @@ st_status st_step_report_init(st_step_report* report, size_t size) {
 st_status st_trainer_create(st_model* model, st_recipe* recipe, st_data* data, st_trainer** trainer) {
   return guard([&] {
     given(trainer, "st_trainer_create: trainer");
-    auto home = peek(model);  // first, so that its context's memory serves
+    auto home = peek(model);  // first, so that allocations use its context's memory
     create(Parents(std::move(home), recipe, data), nullptr, trainer);
   });
 }
@@ -291,9 +292,9 @@ st_status st_trainer_timeline(st_trainer* trainer, const char** json) {
 
 st_status st_trainer_log(st_trainer* trainer, const char* path) {
   return guard([&] {
-    const auto t = find(trainer);  // before the file: opening it starts it anew
+    const auto t = find(trainer);  // before the file, which is truncated when it is opened
     const std::string file = text_given(path, "st_trainer_log: path");
-    t->is_logged = false;  // on_step may begin one with the step that it is told of
+    t->is_logged = false;  // on_step may start a log with the step that it is given
     if (t->trainer->has_resumed())
       t->log = std::make_unique<MetricsLog>(file, t->trainer->steps(), [&](std::string_view kept) { know_earlier(*t, kept); });
     else

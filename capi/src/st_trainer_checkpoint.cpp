@@ -1,4 +1,4 @@
-// A trainer's checkpoints, and a model's weights out of one.
+// A trainer's checkpoints, and a model's weights from one.
 #include "train/resume.h"
 
 #include <scaletrain/checkpoint.h>
@@ -27,7 +27,7 @@ using namespace st::capi;
 
 namespace {
 
-/// What the page and the next report show of steps that did not happen on the way here.
+/// Removes the steps after the resumed one from the report page and the next report.
 void forget_after(TrainerObject& t, int64_t step) {
   t.history.forget_after(step);
   std::erase_if(t.evaluations, [&](const auto& evaluation) { return evaluation.step > step; });
@@ -35,8 +35,8 @@ void forget_after(TrainerObject& t, int64_t step) {
   if (t.to_log && t.to_log->step > step) t.to_log.reset();
 }
 
-/// Of ranks that resume together: what is wrong with what one's host gave is told on all, before they wait for each other, and so is a
-/// name that is not the others'.
+/// Checks the arguments of ranks that resume together. If one rank's host gave a wrong one, or a name that differs from the others', all
+/// ranks get the error before they wait for each other.
 void take_together(Communicator& ranks, const char* name, const std::optional<Lease<CheckpointObject>>& from,
                    const std::function<void()>& take_all) {
   std::exception_ptr wrong;
@@ -53,7 +53,7 @@ void take_together(Communicator& ranks, const char* name, const std::optional<Le
   if (other == names.end()) return;
   const auto rank = static_cast<int32_t>(other - names.begin());
   Error error(Code::rank_mismatch, text("st_trainer_resume: ", text_of_rank(ranks.transport(), rank), " names ", *other, ", ",
-                                        text_of_rank(ranks.transport(), 0), " ", names.front(), "; name one on all ranks"));
+                                        text_of_rank(ranks.transport(), 0), " ", names.front(), "; give all ranks the same name"));
   error.place.rank = rank;
   error.is_on_all_ranks = true;
   throw error;
@@ -89,17 +89,17 @@ st_status st_trainer_save(st_trainer* trainer, st_checkpoint* checkpoint, const 
 st_status st_trainer_save_every(st_trainer* trainer, st_checkpoint* checkpoint, int64_t steps, double minutes) {
   return guard([&] {
     constexpr const char* kCall = "st_trainer_save_every";
-    BackgroundSaves before;  // let go of when the trainer is free again: its saves are waited for
+    BackgroundSaves before;  // released when the trainer is free again, since that waits for its saves
     const auto t = find(trainer);
     make_in_pieces(*t, [&](JointCall* joint) {
       check(steps >= 0, kCall, ": steps is ", steps, "; give 0 or more");
       check(std::isfinite(minutes) && minutes >= 0, kCall, ": minutes is ", minutes, "; give a finite number, 0 or more");
       BackgroundSaves saves;
       if (checkpoint == nullptr) {
-        check(steps == 0 && minutes == 0, kCall, ": checkpoint is NULL; give one, or steps and minutes 0 to save no more");
+        check(steps == 0 && minutes == 0, kCall, ": checkpoint is NULL; give one, or set steps and minutes to 0 to stop saving");
       } else {
         saves = {.checkpoint = peek(checkpoint), .steps = steps, .minutes = minutes, .last = os::seconds(), .error = {}};
-        check(steps > 0 || minutes > 0, kCall, ": steps and minutes are 0; give one of them, or a NULL checkpoint to save no more");
+        check(steps > 0 || minutes > 0, kCall, ": steps and minutes are 0; give one of them, or a NULL checkpoint to stop saving");
         prepare_saves(*t, saves.checkpoint->to_save(kCall, t->trainer->is_in_pieces()));
       }
       if (joint != nullptr) joint->meet(text("saves every ", steps, " steps and ", minutes, " minutes"));

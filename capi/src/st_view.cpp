@@ -31,7 +31,7 @@ int64_t integer_at(DType dtype, const std::byte* from) {
   return load<uint8_t>(from);  // boolean too
 }
 
-/// The least and the most that an integer dtype holds.
+/// The lowest and highest value of an integer dtype.
 std::array<int64_t, 2> limits_of(DType dtype) {
   if (dtype == DType::i64) return {INT64_MIN, INT64_MAX};
   if (dtype == DType::i32) return {INT32_MIN, INT32_MAX};
@@ -50,7 +50,7 @@ void store_as_float(DType dtype, std::byte* to, int64_t value) {
   convert_element(DType::f32, reinterpret_cast<const std::byte*>(&rounded), dtype, to);
 }
 
-/// Element `place` of the whole; the dtypes go together.
+/// Converts element `place` of the whole array; the caller has checked that the dtypes are convertible.
 void convert(DType from, const std::byte* source, DType to, std::byte* target, int64_t place) {
   if (from == to || is_floating(from)) return convert_element(from, source, to, target);
   const int64_t value = integer_at(from, source);
@@ -67,8 +67,8 @@ st_status st_view_convert(const st_view* from, const st_view* to) {
     constexpr const char* kCall = "st_view_convert";
     const HostView source = read_view("from", from, kCall), target = written_view("to", to, kCall);
     check(source.shape == target.shape, kCall, ": from has shape ", source.shape, ", to has ", target.shape, "; give both the same dims");
-    require(!is_floating(source.dtype) || is_floating(target.dtype), Code::unsupported, kCall, ": ", source.dtype, " is not made ",
-            target.dtype, "; round it first, as is right for what it means");
+    require(!is_floating(source.dtype) || is_floating(target.dtype), Code::unsupported, kCall, ": ", source.dtype, " is not converted to ",
+            target.dtype, "; round it first in the way that suits your data");
     require_nested(source, kCall);
     check(!share_memory(source, target), kCall, ": from and to share memory; give each its own");
     const int64_t width = bytes_of(source.dtype), target_width = bytes_of(target.dtype), elements = source.shape.elements();

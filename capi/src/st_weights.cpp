@@ -1,4 +1,4 @@
-// What files of weights hold, whichever program wrote them.
+// Inspects weight files of any program.
 #include <scaletrain/model.h>
 
 #include <string>

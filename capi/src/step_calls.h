@@ -1,4 +1,4 @@
-// What the calls that make a step have in common: views in, a report out, a log line, a cancel that is used up.
+// Shared by the calls that make a step: views in, a report out, a log line, a cancel that is consumed.
 #pragma once
 
 #include <cstddef>
@@ -18,21 +18,21 @@ inline constexpr uint32_t kFirstSize<st_step_report> = offsetof(st_step_report, 
 void give_report(const TrainerObject& trainer, st_step_report* theirs, const StepReport& report);
 const Logger& logger(const TrainerObject& trainer);
 
-/// The views of a call that a step goes on with; bad ones undo it, as its other errors do.
+/// Takes the views of a call that continues a step. Invalid ones undo the step, as its other errors do.
 void take_batch(TrainerObject& trainer, int64_t n, const st_named_view* batch, const char* call);
 
-/// A step is done: what the report page and the logger are told of it.
+/// After a step: informs the report page and the logger.
 void note(TrainerObject& trainer, const StepReport& report);
-/// After the report was given: the step is done, whatever becomes of its line.
+/// After the report was given. The step is done, even if writing its line fails.
 void write_log(TrainerObject& trainer);
-/// Writes the line that is due, if any, before something that must come after it: the step's save (killed between the two, a run that
-/// resumes from it has its line), or a step that on_step makes. The next write_log throws what went wrong.
+/// Writes a pending line early, before something that must follow it: the step's save (if the process is killed between the two, a resumed
+/// run has the line), or a step made in on_step. The next write_log throws any error.
 void write_log_early(TrainerObject& trainer) noexcept;
 
-/// A cancel ends one call and is then used up. The model is this call's already.
+/// A cancel ends one call and is consumed by it. The caller holds the model.
 template <class Call>
 auto until_cancelled(TrainerObject& t, const Call& call) {
-  const FloatMode mode;  // the host's rounding must not reach the learning rate or a mean
+  const FloatMode mode;  // the host's rounding must not affect the learning rate or a mean
   try {
     return call();
   } catch (const Error& error) {
@@ -47,7 +47,7 @@ auto cancellable(TrainerObject& t, const Call& call) {
   return until_cancelled(t, call);
 }
 
-/// The communicator of a trainer that is one of its ranks is the trainer's while a step is made; what was pending on it is done before.
+/// Reserves the communicator for a trainer that is one of its ranks while a step runs; first waits for pending work.
 class GroupTurn {
  public:
   explicit GroupTurn(TrainerObject& trainer);
@@ -62,7 +62,7 @@ class GroupTurn {
   std::optional<Lease<CommunicatorObject>> turn_;
 };
 
-/// The same of other calls that ranks with pieces of the state make together (Trainer::is_in_pieces); else nothing.
+/// The same for other collective calls of ranks with sharded state (Trainer::is_in_pieces); otherwise does nothing.
 class PiecesTurn {
  public:
   explicit PiecesTurn(TrainerObject& trainer) {
@@ -73,15 +73,16 @@ class PiecesTurn {
   std::optional<GroupTurn> turn_;
 };
 
-/// Such a call, of which all ranks are told what one refuses.
+/// Such a call. If one rank refuses it, all ranks get the reason.
 template <class Call>
 void make_in_pieces(TrainerObject& trainer, const Call& call) {
   const PiecesTurn turn(trainer);
   JointCall::make(trainer.trainer->group_of_pieces(), std::ref(call));
 }
 
-/// The other ranks wait for this one: what it throws ends the group (null: there is none), and tells them why. But what all have found
-/// together each knows by itself. Behind the leases of handles: that one is in use, or none, is a slip of the host's that can be made good.
+/// The other ranks wait for this one: an exception ends the group (if not null) and gives them the reason, unless all ranks have found the
+/// error together. Acquire the leases of handles before this: a busy or invalid handle is a mistake that the host can correct, and must not
+/// end the group.
 template <class Call>
 auto ending_group_on_error(CommunicatorObject* group, const Call& call) {
   try {
@@ -96,11 +97,10 @@ auto ending_group_on_error(CommunicatorObject* group, const Call& call) {
   }
 }
 
-/// The same of a call that a step is made of: `take` looks at what the host gave; the errors of `call` tell the attempt that they were met
-/// in.
+/// The same for a call of a step: `take` checks the host's arguments; errors of `call` carry the step in which they occurred.
 template <class Take, class Call>
 auto stepping(TrainerObject& t, const Take& take, const Call& call) {
-  write_log_early(t);  // of the step that on_step is shown, from which this one is made
+  write_log_early(t);  // of the step shown to on_step, in which this one is made
   const GroupTurn group(t);
   const Lease weights(Kind::model, t.model);
   const auto attempt = [&] {

@@ -9,13 +9,13 @@ namespace st::capi {
 namespace {
 
 void check_type(std::string_view what, st_dtype dtype, int32_t rank, const int64_t* dims) {
-  check(dtype >= ST_F32 && dtype <= ST_BOOL, what, " has dtype ", dtype, ", which is none; use ST_F32 (1) to ST_BOOL (8)");
-  check(rank >= 0, what, " has rank ", rank);
-  require(rank <= kMaxDims, Code::unsupported, what, " has ", rank, " dimensions, at most ", kMaxDims, " are taken; fold some into one");
+  check(dtype >= ST_F32 && dtype <= ST_BOOL, what, " has dtype ", dtype, ", which is not a dtype; use ST_F32 (1) to ST_BOOL (8)");
+  check(rank >= 0, what, " has rank ", rank, "; it must be 0 or more");
+  require(rank <= kMaxDims, Code::unsupported, what, " has ", rank, " dimensions; it must have at most ", kMaxDims, ", so merge some");
   check(rank == 0 || dims != nullptr, what, " has rank ", rank, " and no dims (NULL)");
 }
 
-/// An empty array counts as one element a dimension, so that nothing overflows behind a 0.
+/// Counts an empty dimension as one element, so that nothing overflows after a 0.
 bool fits_memory(const Shape& shape, int64_t element_bytes) {
   int64_t bytes = element_bytes;
   return std::ranges::all_of(shape, [&](int64_t dim) { return !__builtin_mul_overflow(bytes, std::max<int64_t>(dim, 1), &bytes); });
@@ -23,12 +23,12 @@ bool fits_memory(const Shape& shape, int64_t element_bytes) {
 
 int64_t bytes_spanned(std::string_view what, const StridedLayout& layout) {
   for (int32_t i = 0; i < layout.shape.rank(); ++i) {
-    const int64_t stride = layout.strides[static_cast<size_t>(i)];  // of one element it is never used
+    const int64_t stride = layout.strides[static_cast<size_t>(i)];  // unused in a dimension of one element
     require(stride >= 0 || layout.shape[i] == 1, Code::unsupported, what, " has stride ", stride, " in dimension ", i,
-            ", and arrays that run backwards are not taken; copy it to row-major");
+            "; negative strides are not supported, so copy it to row-major");
   }
   const int64_t bytes = extent_bytes(layout.dtype, layout.shape, layout.strides);
-  check(bytes >= 0, what, " has shape ", layout.shape, " and strides that reach further than any memory");
+  check(bytes >= 0, what, " has shape ", layout.shape, " and strides that extend beyond any memory");
   return bytes;
 }
 
@@ -40,8 +40,8 @@ StridedLayout layout_of(std::string_view what, st_dtype dtype, int32_t rank, con
   layout.dtype = static_cast<DType>(dtype);
   for (int32_t i = 0; i < rank; ++i) layout.shape.push_back(dims[i]);
   check(std::ranges::all_of(layout.shape, [](int64_t dim) { return dim >= 0; }), what, " has shape ", layout.shape,
-        "; dimensions are 0 or more");
-  check(fits_memory(layout.shape, bytes_of(layout.dtype)), what, " has shape ", layout.shape, ", which no memory holds");
+        "; dimensions must be 0 or more");
+  check(fits_memory(layout.shape, bytes_of(layout.dtype)), what, " has shape ", layout.shape, ", which is too large for any memory");
   layout.strides = row_major(layout.shape);
   if (strides != nullptr) {
     const bool empty = std::ranges::find(layout.shape, 0) != layout.shape.end();
@@ -56,7 +56,7 @@ StridedLayout layout_of(std::string_view what, st_dtype dtype, int32_t rank, con
 StridedLayout layout_of(std::string_view what, const st_view& view) {
   StridedLayout layout = layout_of(what, view.dtype, view.rank, view.dims, view.strides);
   check(view.data != nullptr || layout.bytes == 0, what, " of shape ", layout.shape, " has no data (NULL)");
-  check(view.bytes >= layout.bytes, what, " of shape ", layout.shape, " needs ", layout.bytes, " bytes, it has ", view.bytes);
+  check(view.bytes >= layout.bytes, what, " of shape ", layout.shape, " needs ", layout.bytes, " bytes, but it has ", view.bytes);
   return layout;
 }
 

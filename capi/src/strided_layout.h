@@ -1,4 +1,4 @@
-// How an array of the host's lies in memory: what dtype, dims and strides say, checked before anything is read through them.
+// The memory layout of a host's array, checked before anything is read through it: dtype, dims and strides.
 #pragma once
 
 #include <scaletrain/view.h>
@@ -16,15 +16,15 @@ struct StridedLayout {
   DType dtype = DType::f32;
   Shape shape;
   std::array<int64_t, kMaxDims> strides{};  // in elements
-  bool compact = true;                      // row-major without gaps
+  bool compact = true;                      // contiguous row-major
   int64_t bytes = 0;                        // from the first element to the end of the last
 };
 
-/// strides NULL: row-major without gaps. `what` begins each message: "st_tensor_wrap: view". Throws invalid_argument, or unsupported for
-/// more than 8 dimensions and for strides below 0.
+/// strides NULL: contiguous row-major. `what` prefixes each message: "st_tensor_wrap: view". Throws invalid_argument, or unsupported for
+/// more than 8 dimensions and for negative strides.
 StridedLayout layout_of(std::string_view what, st_dtype dtype, int32_t rank, const int64_t* dims, const int64_t* strides);
 
-/// Of a view, whose memory must be there and large enough.
+/// The layout of a view; also checks that its memory is there and large enough.
 StridedLayout layout_of(std::string_view what, const st_view& view);
 
 }  // namespace st::capi

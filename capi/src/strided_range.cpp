@@ -9,7 +9,7 @@
 namespace st::capi {
 namespace {
 
-/// Goes from element to element in row-major order.
+/// Iterates over elements in row-major order.
 class Walk {
  public:
   Walk(const HostView& view, int64_t first) : view_(view), place_(static_cast<std::byte*>(view.data)) {
@@ -25,7 +25,7 @@ class Walk {
   void next() {
     for (int32_t d = view_.shape.rank() - 1; d >= 0; --d) {
       const auto axis = static_cast<size_t>(d);
-      if (view_.shape[d] == 1) continue;  // its stride means nothing, and may be any number
+      if (view_.shape[d] == 1) continue;  // its stride is unused and may be any number
       place_ += step(axis);
       if (++at_[axis] < view_.shape[d]) return;
       place_ -= step(axis) * view_.shape[d];

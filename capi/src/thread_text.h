@@ -1,4 +1,4 @@
-// A text that a call without a handle gives its host.
+// The text result of a call without a handle.
 #pragma once
 
 #include <threads.h>
@@ -12,11 +12,11 @@
 
 namespace st::capi {
 
-/// A text of each thread's own. Freed by the C library's free when the thread ends: an object with a destructor of ours would keep the
-/// library from being unloaded while a thread lives that called it.
+/// One text per thread. The C library's free releases it when the thread ends: an object with a destructor of ours would keep the library
+/// from being unloaded while a thread that called it is alive.
 class ThreadText {
  public:
-  /// Valid until this thread's next keep() of this object. `call` goes before messages.
+  /// Valid until this thread's next keep() of this object. `call` prefixes messages.
   const char* keep(const std::string& text, const char* call) {
     require(made_, Code::unavailable, call, ": the process has no thread key left (PTHREAD_KEYS_MAX)");
     char* copy = strdup(text.c_str());

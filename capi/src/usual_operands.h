@@ -1,4 +1,4 @@
-// The short way through a product's arguments: arrays that lie just as the plan says are seen at once, all others are looked at one by one
+// The fast path for a product's arguments: arrays laid out exactly as the plan says are accepted at once. All others are checked one by one
 // (gemm_arguments.h), which costs more than a small product.
 #pragma once
 
@@ -15,7 +15,7 @@ class UsualOperands {
  public:
   explicit UsualOperands(const GemmProblem& problem);
 
-  /// Nothing where one of the views is not just as the plan's, or where C's memory may be another's too. b NULL: it is packed.
+  /// nullopt if a view differs from the plan's, or if C's memory may overlap another's. b NULL: B is packed.
   std::optional<GemmOperands> of(const st_view* a, const st_view* b, bool packed, const st_view* c) const;
 
  private:
@@ -23,9 +23,9 @@ class UsualOperands {
     st_dtype dtype;
     int64_t rows, columns;
     MatrixStrides strides;
-    bool is_plain;      // strides NULL say the same
-    uintptr_t width;    // bytes of an element, of which addresses are multiples
-    int64_t bytes = 0;  // from its first element to the end of its last; 0: it has no usual view
+    bool is_plain;      // NULL strides mean the same
+    uintptr_t width;    // bytes per element; addresses must be multiples of it
+    int64_t bytes = 0;  // from its first element to the end of its last; 0: no fast path
   };
   static Matrix matrix_of(DType type, int64_t rows, int64_t columns, MatrixStrides strides, int64_t batch);
   static bool is_usual(const Matrix& matrix, const st_view* view);

@@ -27,11 +27,11 @@ void check_fit(const CheckpointReader& checkpoint, const LogicalTensor& tensor, 
   const std::string as = tensor.name == view.name ? "" : text(" (loaded as \"", view.name, "\")");
   if (tensor.shape != view.shape)
     refuse(Code::invalid_argument, checkpoint, tensor.name,
-           text("load: tensor \"", tensor.name, "\"", as, " in ", checkpoint.folder(), " is ", tensor.shape, ", the view's dims are ",
+           text("load: tensor \"", tensor.name, "\"", as, " in ", checkpoint.folder(), " is ", tensor.shape, ", but the view's dims are ",
                 view.shape));
   if (tensor.dtype != view.dtype && !(is_floating(tensor.dtype) && is_floating(view.dtype)))
     refuse(Code::invalid_argument, checkpoint, tensor.name,
-           text("load: tensor \"", tensor.name, "\"", as, " in ", checkpoint.folder(), " is ", tensor.dtype, ", the view's dtype is ",
+           text("load: tensor \"", tensor.name, "\"", as, " in ", checkpoint.folder(), " is ", tensor.dtype, ", but the view's dtype is ",
                 view.dtype, "; only floating types are converted"));
 }
 
@@ -55,8 +55,8 @@ void check_all_is_there(const CheckpointReader& checkpoint, const LoadReport& re
   }
   if (!report.unexpected.empty())
     refuse(Code::invalid_argument, checkpoint, report.unexpected.front(),
-           text("load: ", checkpoint.folder(), " holds tensor \"", report.unexpected.front(), "\", for which there is no view (",
-                report.unexpected.size(), " unexpected); give it one, rename, or load with partial or names"));
+           text("load: ", checkpoint.folder(), " holds tensor \"", report.unexpected.front(), "\", which has no view (",
+                report.unexpected.size(), " unexpected); give it a view, rename it, or load with partial or names"));
 }
 
 std::vector<Load> match(const CheckpointReader& checkpoint, std::span<const HostView> views, const ReadOptions& options,
@@ -76,7 +76,7 @@ std::vector<Load> match(const CheckpointReader& checkpoint, std::span<const Host
     if (!is_first)
       refuse(Code::invalid_argument, checkpoint, tensor.name,
              text("load: ", checkpoint.folder(), " has two tensors for view \"", name, "\": \"", place->second->name, "\" and \"",
-                  tensor.name, "\"; rename one away"));
+                  tensor.name, "\"; rename one of them"));
     loads.push_back({&tensor, found->second});
   }
   for (const HostView& view : views)
@@ -86,14 +86,14 @@ std::vector<Load> match(const CheckpointReader& checkpoint, std::span<const Host
   return loads;
 }
 
-/// Elements [begin, end) of a tensor: what one task reads.
+/// Elements [begin, end) of a tensor, read by one task.
 struct Piece {
   Load load;
   int64_t begin, end;
 };
 
 std::vector<Piece> pieces_of(const std::vector<Load>& loads) {
-  constexpr int64_t kBytes = 4 * kChecksumBlock;  // whole blocks of a tensor that was not cut
+  constexpr int64_t kBytes = 4 * kChecksumBlock;  // whole blocks of a tensor that was not sharded
   std::vector<Piece> pieces;
   for (const Load& load : loads) {
     const int64_t elements = load.tensor->shape.elements(), most = kBytes / bytes_of(load.tensor->dtype);
@@ -126,7 +126,7 @@ void load_views(const CheckpointReader& checkpoint, std::span<const HostView> vi
   if (may_be == Views::unchanged_on_error) checkpoint.check(needed, workers);
   const std::vector<Piece> pieces = pieces_of(loads);
   workers.run(std::ssize(pieces), [&](int64_t i) {
-    if (may_be == Views::overwritten) checkpoint.require_not_cancelled();  // else to the end, since there is no way back
+    if (may_be == Views::overwritten) checkpoint.require_not_cancelled();  // else continue: the views are partly written
     read(checkpoint, pieces[static_cast<size_t>(i)]);
   });
   report.read = std::ssize(loads);

@@ -1,4 +1,4 @@
-// A checkpoint's tensors into a host's views: which goes where, and their bytes.
+// Loads a checkpoint's tensors into a host's views: matches names, then reads the bytes.
 #pragma once
 
 #include <span>
@@ -11,13 +11,15 @@
 
 namespace st::capi {
 
-/// What a load may do to the views before it has seen all of the data.
+/// What a load may do to the views before it has verified all data.
 enum class Views { unchanged_on_error, overwritten };
 
-/// Fills the report's names, also when names do not fit: not_found for a view that the checkpoint does not have, invalid_argument for a
-/// tensor without a view (not with partial), for another shape or dtype. Then checks every byte that is needed, corrupt, and only after
-/// that (or, for views that may be overwritten, on the way) writes them, which share no memory, from byte to byte or converted between
-/// floating dtypes.
+/// Fills the report's names, also if they do not fit. Throws:
+/// - not_found for a view that the checkpoint does not have,
+/// - invalid_argument for a tensor without a view (unless partial), and for a different shape or dtype,
+/// - corrupt if a needed byte is damaged.
+/// Checks every needed byte before it writes the views (views that may be overwritten: while it writes). Views share no memory. Copies
+/// bytes, or converts between floating dtypes.
 void load_views(const CheckpointReader& checkpoint, std::span<const HostView> views, const ReadOptions& options, Views may_be,
                 Workers& workers, LoadReport& report);
 

@@ -21,30 +21,30 @@ HostView believed_view(std::string_view name, const st_view* view, const char* c
   ours.shape = Shape(std::span<const int64_t>(view->dims, static_cast<size_t>(view->rank)));
   int64_t elements = 1;
   for (const int64_t dim : ours.shape) {
-    check(dim >= 0, call, ": \"", name, "\" has shape ", ours.shape, "; dims are not negative");
+    check(dim >= 0, call, ": \"", name, "\" has shape ", ours.shape, "; dims must be 0 or more");
     check(!__builtin_mul_overflow(elements, std::max<int64_t>(dim, 1), &elements) && elements <= INT64_MAX / 8, call, ": \"", name,
-          "\" has shape ", ours.shape, ", which no memory holds");
+          "\" has shape ", ours.shape, ", which is too large for any memory");
   }
   if (view->strides == nullptr) {
     ours.strides = row_major(ours.shape);
   } else {
     for (int32_t d = 0; d < view->rank; ++d) {
       check(view->strides[d] >= 0, call, ": \"", name, "\" has stride ", view->strides[d], " in dimension ", d,
-            "; strides are not negative: let data be the lowest address");
+            "; strides must be 0 or more: let data be the lowest address");
       ours.strides[static_cast<size_t>(d)] = view->strides[d];
     }
   }
   const int64_t need = extent_bytes(ours.dtype, ours.shape, ours.strides);
-  check(need >= 0, call, ": \"", name, "\" of shape ", ours.shape, " reaches further than any memory by its strides");
+  check(need >= 0, call, ": \"", name, "\" of shape ", ours.shape, " has strides that extend beyond any memory");
   check(need == 0 || view->data != nullptr, call, ": \"", name, "\" has no data (NULL)");
-  check(view->bytes >= need, call, ": \"", name, "\" of shape ", ours.shape, " needs ", need, " bytes, it has ", view->bytes);
+  check(view->bytes >= need, call, ": \"", name, "\" of shape ", ours.shape, " needs ", need, " bytes, but it has ", view->bytes);
   ours.data = view->data;
   return ours;
 }
 
-void check_count(int64_t n, const char* call) { check(n >= 0 && n <= kMaxViews, call, ": ", n, " views; allowed is 0 to ", kMaxViews); }
+void check_count(int64_t n, const char* call) { check(n >= 0 && n <= kMaxViews, call, ": ", n, " views; it must be 0 to ", kMaxViews); }
 
-/// Each view into its place in `ours`, which is as long as their list.
+/// Checks each view into `ours`, which has the same length.
 void look_at(const st_named_view* theirs, ViewList::Look look, const char* call, std::span<HostView> ours) {
   for (size_t i = 0; i < ours.size(); ++i) {
     check(theirs[i].name != nullptr, call, ": view ", i, " has no name (NULL)");
@@ -61,8 +61,8 @@ HostView read_view(std::string_view name, const st_view* view, const char* call)
 void require_nested(const HostView& view, const char* call) {
   about_tensor(view.name, [&] {
     check(is_nested(view.shape, view.strides), call, ": elements of \"", view.name, "\" of shape ", view.shape,
-          " share memory by its strides ", std::span<const int64_t>(view.strides.data(), static_cast<size_t>(view.shape.rank())),
-          "; give each a place of its own");
+          " share memory through its strides ", std::span<const int64_t>(view.strides.data(), static_cast<size_t>(view.shape.rank())),
+          "; give each element its own place");
   });
 }
 
@@ -74,7 +74,7 @@ HostView written_view(std::string_view name, const st_view* view, const char* ca
 
 std::vector<float> floats_of(std::string_view name, const st_view* view, const char* call) {
   const HostView ours = read_view(name, view, call);
-  check(ours.dtype == DType::f32, call, ": \"", name, "\" is ", ours.dtype, "; ST_F32 is needed");
+  check(ours.dtype == DType::f32, call, ": \"", name, "\" is ", ours.dtype, "; it must be ST_F32");
   if (const int64_t at = first_nan(ours); at >= 0) fail(Code::invalid_argument, text(call, ": \"", name, "\": element ", at, " is NaN"));
   std::vector<float> values(static_cast<size_t>(ours.shape.elements()));
   gather(ours, reinterpret_cast<std::byte*>(values.data()));

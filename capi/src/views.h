@@ -1,4 +1,4 @@
-// The host's views, looked at before they are believed.
+// A host's views, checked before use.
 #pragma once
 
 #include <scaletrain/view.h>
@@ -12,20 +12,20 @@
 
 namespace st::capi {
 
-/// A view that is read: a dtype and a rank that exist, dims and strides that are not negative, and bytes for all that the strides reach.
-/// `call` goes before messages.
+/// Checks a view to be read: dtype and rank exist, dims and strides are not negative, and bytes cover all that the strides reach. `call`
+/// prefixes messages.
 HostView read_view(std::string_view name, const st_view* view, const char* call);
-/// The same for one that is written: besides, no two elements share memory.
+/// The same for a view to be written: in addition, no two elements share memory.
 HostView written_view(std::string_view name, const st_view* view, const char* call);
 void require_nested(const HostView& view, const char* call);
 
-/// The elements of an f32 view in row-major order, for the caller to keep. Throws invalid_argument for a NaN too.
+/// Copies the elements of an f32 view in row-major order. Throws invalid_argument, also for a NaN.
 std::vector<float> floats_of(std::string_view name, const st_view* view, const char* call);
 
-/// Named views of one call into a list that is kept between calls, so that a step allocates nothing.
+/// The named views of one call, in a list that is kept between calls, so that a step allocates nothing.
 void take_views(std::vector<HostView>& views, int64_t n, const st_named_view* theirs, const char* call);
 
-/// Named views of one call, without allocating for as many as a model usually has.
+/// The named views of one call; does not allocate for a usual number of views.
 class ViewList {
  public:
   using Look = HostView (*)(std::string_view name, const st_view* view, const char* call);
@@ -38,7 +38,7 @@ class ViewList {
  private:
   std::array<HostView, 8> few_;
   size_t count_ = 0;
-  std::vector<HostView> more_;  // all of them, when they are many
+  std::vector<HostView> more_;  // all of them, if there are more than 8
 };
 
 }  // namespace st::capi

@@ -69,7 +69,7 @@ TEST_F(CCheckpointRefusals, EachOptionIsLookedAt) {
 TEST_F(CCheckpointRefusals, FoldersThatAreNone) {
   auto options = filled(st_checkpoint_options_init);
   options.read_only = 1;
-  EXPECT_TRUE(fails(ST_NOT_FOUND, create(&options), {"no folder", folder_.path()}));
+  EXPECT_TRUE(fails(ST_NOT_FOUND, create(&options), {"no such folder", folder_.path()}));
   const std::string file = file_of("no_folder", "text");
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_checkpoint_create(context_, file.c_str(), nullptr, checkpoint_.out()),
                     {file, "expected a folder, found a file"}));
@@ -77,12 +77,12 @@ TEST_F(CCheckpointRefusals, FoldersThatAreNone) {
   const std::string one = folder_.in("step-00000001");
   HeldCheckpoint other;
   EXPECT_TRUE(
-      fails(ST_INVALID_ARGUMENT, st_checkpoint_create(context_, one.c_str(), nullptr, other.out()), {"a checkpoint itself", "read_only"}));
+      fails(ST_INVALID_ARGUMENT, st_checkpoint_create(context_, one.c_str(), nullptr, other.out()), {"itself a checkpoint", "read_only"}));
   ASSERT_TRUE(works(st_checkpoint_create(context_, one.c_str(), &options, other.out())));
   const char* json = "";
   EXPECT_EQ(text_of(st_checkpoint_list, other), R"([{"name":"step-00000001","step":1,"problem":null}])");
   EXPECT_TRUE(works(st_checkpoint_inspect(other, "step-00000001", &json)));
-  EXPECT_TRUE(fails(ST_NOT_FOUND, st_checkpoint_inspect(other, "step-00000002", &json), {"step-00000002", "a checkpoint itself"}));
+  EXPECT_TRUE(fails(ST_NOT_FOUND, st_checkpoint_inspect(other, "step-00000002", &json), {"step-00000002", "itself a checkpoint"}));
 }
 
 TEST_F(CCheckpointRefusals, ASecondWriterIsToldWhoTheFirstIs) {
@@ -133,7 +133,7 @@ TEST_F(CCheckpointRefusals, LoadsThatDoNotFitChangeNothing) {
   refused(ST_INVALID_ARGUMENT, {a, a, n}, {"\"a\""});
   refused(ST_INVALID_ARGUMENT, {n, a, {"b", to.view()}}, {"share memory"});
   const int64_t none[] = {0}, two[] = {2};
-  refused(ST_INVALID_ARGUMENT, {n, {"a", {ST_F32, 1, two, none, to.values.data(), 8}}}, {"share memory by its strides"});
+  refused(ST_INVALID_ARGUMENT, {n, {"a", {ST_F32, 1, two, none, to.values.data(), 8}}}, {"share memory through its strides"});
   refused(ST_INVALID_ARGUMENT, {n, {"a", {ST_I32, 1, two, nullptr, to.values.data(), 8}}}, {"f32", "i32", "only floating"});
   refused(ST_INVALID_ARGUMENT, {a, {"n", {ST_F32, 0, nullptr, nullptr, &whole, 4}}}, {"i32", "f32"});
 }

@@ -35,7 +35,7 @@ TEST(PendingCollectives, GoOnWhileTheHostDoesSomethingElse) {
   std::vector<float> mine(50, 1), theirs(50, 2);
   const char* json = nullptr;
   const auto pending = hold<HeldPending>(st_communicator_all_reduce, ranks[0], "early", Floats(ST_F32, mine), ST_REDUCE_SUM);
-  EXPECT_TRUE(fails(ST_TIMEOUT, st_pending_wait(pending, 20), {"still under way"}));
+  EXPECT_TRUE(fails(ST_TIMEOUT, st_pending_wait(pending, 20), {"still running"}));
   EXPECT_EQ(is_done(pending), 0);
   for (int looks = 0; looks < 5000; ++looks) {  // its thread may be late
     ASSERT_TRUE(works(st_communicator_flight_record(ranks[0], &json)));

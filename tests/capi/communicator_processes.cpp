@@ -147,7 +147,7 @@ TEST_F(LaunchedRank, OfSeveralHostsNeedsAPlugin) {
   setenv("SCALETRAIN_PLUGINS", "/nowhere", 1);
   EXPECT_TRUE(fails(ST_UNAVAILABLE, join(one_of_several), {"transport gloo", "/nowhere/libscaletrain_gloo.so"}));
   setenv("SCALETRAIN_TRANSPORT", "local", 1);
-  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, join(one_of_several), {"of 8 ranks 4 are on this host", "gloo"}));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, join(one_of_several), {"4 of 8 ranks are on this host", "gloo"}));
   unsetenv("SCALETRAIN_TRANSPORT");
   unsetenv("SCALETRAIN_PLUGINS");
 }

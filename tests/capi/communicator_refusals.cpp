@@ -78,8 +78,8 @@ TEST_F(CommunicatorRefusals, OfTwoArraysThatDoNotFit) {
                     {"\"own\" has 2", "rank 0", "5", "is 3"}));
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_communicator_all_gather(own, nullptr, &wrong, &whole, nullptr), {"\"own\" has 2", "is 3"}));
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_communicator_reduce_scatter(own, nullptr, &whole, &inside, ST_REDUCE_SUM, nullptr),
-                    {"lies in", "element 0"}));
-  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_communicator_all_gather(own, nullptr, &inside, &whole, nullptr), {"lies in", "element 0"}));
+                    {"is inside", "element 0"}));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_communicator_all_gather(own, nullptr, &inside, &whole, nullptr), {"is inside", "element 0"}));
   st_view other = inside;
   other.dtype = ST_I32;
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_communicator_all_gather(own, nullptr, &other, &whole, nullptr), {"i32", "f32"}));

@@ -150,7 +150,7 @@ TEST_F(DataArrays, HaveNoTokens) {
   double loss = 0;
   EXPECT_TRUE(works(st_data_rows(data, &count)));
   EXPECT_EQ(count, kSineRows);
-  EXPECT_TRUE(fails(ST_WRONG_STATE, st_data_vocabulary(data, &count), {"st_data_vocabulary", "not of files"}));
+  EXPECT_TRUE(fails(ST_WRONG_STATE, st_data_vocabulary(data, &count), {"st_data_vocabulary", "not from files"}));
   EXPECT_TRUE(fails(ST_WRONG_STATE, st_data_bigram_loss(data, text, &loss), {"st_data_bigram_loss"}));
   EXPECT_TRUE(fails(ST_WRONG_STATE, st_data_bigram_loss(text, data, &loss), {"st_data_bigram_loss"}));
 }

@@ -147,7 +147,7 @@ TEST_F(GemmRefusals, OfViewsThatAreNotThePlans) {
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, run(a, wrong, c), {"\"b\" is bf16, the plan's is f32"}));
   wrong = c;
   wrong.bytes = 79;
-  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, run(a, b, wrong), {"\"c\"", "needs 80 bytes, it has 79"}));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, run(a, b, wrong), {"\"c\"", "needs 80 bytes, but it has 79"}));
   wrong = a;
   wrong.data = nullptr;
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, run(wrong, b, c), {"\"a\" has no data"}));
@@ -247,7 +247,7 @@ TEST_F(GemmRefusals, OfEpilogues) {
   wrong = like_c;
   const int64_t same[] = {0, 1};
   wrong.strides = same;
-  refused({"\"residual\"", "share memory by its strides"}, [&](st_epilogue& e) { e.residual = &wrong; });
+  refused({"\"residual\"", "share memory through its strides"}, [&](st_epilogue& e) { e.residual = &wrong; });
   refused({"struct_size"}, [&](st_epilogue& e) { e.struct_size = 1; });
   EXPECT_TRUE(works(x.run(gemm, 1, 0, nullptr, nullptr)));
 }
@@ -256,7 +256,7 @@ TEST_F(GemmRefusals, OfABThatWasPackedForAnother) {
   GemmCase x({4, 5, 6}), other({4, 5, 7});
   const HeldGemm gemm = x.plan(context_), of_other = other.plan(context_);
   const HeldPacked packed = other.packed(of_other);
-  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, x.run(gemm, 1, 0, packed), {"packed for another"}));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, x.run(gemm, 1, 0, packed), {"packed for a different"}));
   GemmCase rows({40, 5, 6});
   const HeldGemm of_rows = rows.plan(context_);
   const HeldPacked fits = rows.packed(of_rows);

@@ -43,7 +43,7 @@ TEST_F(HostOpGraph, AnUnknownOpNamesTheNearestOfBothKinds) {
   EXPECT_TRUE(fails(ST_NOT_FOUND, op("geluu", {x}), {"\"gelu\""}));
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, op("swirl", {x}, R"({"axis": 1})"), {"swirl", "no attributes"}));
   for (const char* name : {"host", "host_backward"})
-    EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, op(name, {x}, R"({"name": "swirl", "id": 1})"), {name, "not an op of models"}));
+    EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, op(name, {x}, R"({"name": "swirl", "id": 1})"), {name, "not in models"}));
 }
 
 // Each lie there is: HostRule.RefusesTypesThatAreNone.

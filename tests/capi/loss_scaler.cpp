@@ -143,7 +143,7 @@ TEST_F(CLossScaler, BadGradientsAreNamedAndNothingIsWritten) {
   refused({ST_I32, 1, four, nullptr, whole, 16}, {"gradient 1", "i32", "f32, f64, bf16 and f16"});
   refused({ST_F32, 1, two, nullptr, values + 1, 8}, {"gradient 0", "gradient 1", "share memory"});
   refused({ST_F32, 1, two, nullptr, values, 8}, {"share memory"});
-  refused({ST_F32, 1, two, zero_stride, values + 2, 8}, {"gradient 1", "share memory by its strides"});
+  refused({ST_F32, 1, two, zero_stride, values + 2, 8}, {"gradient 1", "share memory through its strides"});
   refused({ST_F32, 1, two, nullptr, reinterpret_cast<char*>(values + 2) - 2, 8}, {"gradient 1", "aligned"});
   refused({ST_F32, 1, two, nullptr, nullptr, 8}, {"gradient 1", "NULL"});
   refused({ST_F32, 1, four, nullptr, values + 2, 8}, {"gradient 1", "needs 16 bytes"});

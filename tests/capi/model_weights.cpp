@@ -112,8 +112,8 @@ TEST_F(ModelWeights, ViewsThatCannotBeAreRefused) {
   expect_refused({-3, 1}, 256, {"stride -3"});
   expect_refused({10, 2}, 15 * 4 - 1, {kWeight, "60 bytes", "59"});
   const int64_t far = std::numeric_limits<int64_t>::max();
-  expect_refused({far, 1}, far, {"further than any memory"});
-  expect_refused({far / 4, far / 4}, far, {"further than any memory"});
+  expect_refused({far, 1}, far, {"beyond any memory"});
+  expect_refused({far / 4, far / 4}, far, {"beyond any memory"});
   st_view view = {ST_I32, 2, dims, nullptr, values.data(), 24};
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_model_get(model, kWeight, &view), {kWeight, "i32", "f64"}));
   view.dtype = 77;

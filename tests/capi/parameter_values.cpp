@@ -58,7 +58,7 @@ TEST_F(ParameterValues, ThatCannotBeReadAreRefused) {
   host.strides[1] = -2;
   EXPECT_TRUE(refused(view, {"stride -2", "dimension 1"}));
   host.strides = {std::numeric_limits<int64_t>::max(), std::numeric_limits<int64_t>::max()};
-  EXPECT_TRUE(refused(view, {"further than any memory"}));
+  EXPECT_TRUE(refused(view, {"beyond any memory"}));
   host.strides = {8, 2};
   host.dims[0] = ST_BATCH;
   EXPECT_TRUE(refused(view, {"-1"}));

@@ -95,7 +95,7 @@ TEST_F(Pendings, AreWaitedForAsLongAsIsSaidAndBySeveral) {
   int32_t done = -1;
   gate_.shut();
   ASSERT_TRUE(works(st_model_write_file(model_, path.c_str(), pending_.out())));
-  EXPECT_TRUE(fails(ST_TIMEOUT, st_pending_wait(pending_, 0), {"still under way after 0 ms", "ask again"}));
+  EXPECT_TRUE(fails(ST_TIMEOUT, st_pending_wait(pending_, 0), {"still running after 0 ms", "call again"}));
   EXPECT_TRUE(fails(ST_TIMEOUT, st_pending_wait(pending_, 20), {"st_pending_wait", "20 ms"}));
   EXPECT_TRUE(works(st_pending_poll(pending_, &done)));
   EXPECT_EQ(done, 0);

@@ -37,7 +37,7 @@ TEST(ViewConvert, TakesIntegersThatFitAndNamesTheFirstThatDoesNot) {
       fails(ST_INVALID_ARGUMENT, st_view_convert(&source, &target), {"element 2 is 2147483648", "i32 holds -2147483648 to 2147483647"}));
   ASSERT_TRUE(works(st_view_convert(&source, &floats)));
   EXPECT_EQ(real, (std::vector<float>{-7, 0x1p31F, 0x1p31F}));
-  EXPECT_TRUE(fails(ST_UNSUPPORTED, st_view_convert(&floats, &target), {"f32 is not made i32", "round"}));
+  EXPECT_TRUE(fails(ST_UNSUPPORTED, st_view_convert(&floats, &target), {"f32 is not converted to i32", "round"}));
 }
 
 TEST(ViewConvert, GoesByStridesThroughMoreThanAChunk) {
