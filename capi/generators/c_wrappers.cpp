@@ -8,12 +8,10 @@ namespace st::capi {
 namespace {
 
 constexpr const char* kHead =
-    "/* Every op as a typed function: inputs, then attributes, then where further results go (each may be NULL). Gives the first result, "
-    "or\n"
-    " * 0 when the call is wrong; st_model_create tells which was first. An input that is optional may be ST_NONE. A word that is NULL "
-    "stands\n"
-    " * for the first of its list, a dtype that is 0 for the usual one. Lists are a count and its elements.\n"
-    " * Made from runtime/ir/ops.def by capi/src/ops_header.cpp: change the row, not this file. */\n"
+    "/* Every op as a typed function. Parameters: inputs, attributes, then pointers for further results (each may be NULL). Returns\n"
+    " * the first result, or 0 if the call is wrong; st_model_create reports the first error. An optional input may be ST_NONE. A word\n"
+    " * of NULL means the first one listed, a dtype of 0 the default. A list is a count and its elements.\n"
+    " * Generated from runtime/ir/ops.def by capi/src/ops_header.cpp: change the row, not this file. */\n"
     "#ifndef SCALETRAIN_OPS_H\n"
     "#define SCALETRAIN_OPS_H\n"
     "\n"
@@ -49,7 +47,7 @@ std::string usual_of(const OpAttr& attr) {
   return flag == nullptr ? text_of(attr.standard) : *flag ? "1" : "0";
 }
 
-/// "; approximate: tanh|erf; axis: usually -1": what the signature does not show.
+/// "; approximate: tanh|erf; axis: default -1": what the signature does not show.
 std::string notes_of(const OpInfo& op) {
   std::string notes;
   for (const OpInput& input : op.inputs)
@@ -59,7 +57,7 @@ std::string notes_of(const OpInfo& op) {
     for (const std::string& word : attr.words) words += (words.empty() ? "" : "|") + word;
     if (!words.empty()) notes += text("; ", attr.name, ": ", words);
     const std::string usual = usual_of(attr);
-    if (words.empty() && !attr.required && !has_list(attr) && usual != "0") notes += text("; ", attr.name, ": usually ", usual);
+    if (words.empty() && !attr.required && !has_list(attr) && usual != "0") notes += text("; ", attr.name, ": default ", usual);
   }
   return notes;
 }

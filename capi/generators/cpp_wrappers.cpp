@@ -9,10 +9,10 @@ namespace st::capi {
 namespace {
 
 constexpr const char* kHead =
-    "// Every op as a typed function of namespace scaletrain::ops: inputs, then attributes, then where further results go. Throws what "
-    "the\n"
-    "// graph says when the call is wrong. An optional input is none as Value().\n"
-    "// Made from runtime/ir/ops.def by capi/src/ops_header.cpp: change the row, not this file.\n"
+    "// Every op as a typed function in namespace scaletrain::ops. Parameters: inputs, attributes, then pointers for further results. "
+    "Throws\n"
+    "// the graph's error if the call is wrong. Value() omits an optional input.\n"
+    "// Generated from runtime/ir/ops.def by capi/src/ops_header.cpp: change the row, not this file.\n"
     "#pragma once\n"
     "\n"
     "#include <scaletrain/ops.h>\n"
@@ -29,7 +29,7 @@ constexpr const char* kTail =
     "\n"
     "}  // namespace ops\n"
     "\n"
-    "using ops::matmul;  // found by its arguments, as the operators are\n"
+    "using ops::matmul;  // found by argument-dependent lookup, like the operators\n"
     "\n"
     "}  // namespace scaletrain\n"
     "// clang-format on\n";

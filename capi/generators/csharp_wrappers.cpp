@@ -14,11 +14,9 @@ constexpr const char* kHead =
     "\n"
     "namespace ScaleTrain {\n"
     "\n"
-    "/// <summary>Every op as a method: inputs, then attributes. Gives its first result; further ones are its <see cref=\"Value.More\"/>. "
-    "Throws "
-    "what the graph\n"
-    "/// says when the call is wrong. An optional input that is null is not given.</summary>\n"
-    "/// <remarks>Made from runtime/ir/ops.def by capi/src/ops_header.cpp: change the row, not this file.</remarks>\n"
+    "/// <summary>Every op as a method. Parameters: inputs, then attributes. Returns the first result; further ones are its\n"
+    "/// <see cref=\"Value.More\"/>. Throws the graph's error if the call is wrong. null omits an optional input.</summary>\n"
+    "/// <remarks>Generated from runtime/ir/ops.def by capi/src/ops_header.cpp: change the row, not this file.</remarks>\n"
     "public static class Ops {\n";
 constexpr const char* kTail = "}\n\n}\n";
 

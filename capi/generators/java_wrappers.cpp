@@ -18,17 +18,16 @@ constexpr const char* kHead =
     "import java.util.Map;\n"
     "\n"
     "/**\n"
-    " * Every op as a method: inputs, then attributes, which may be left out all together where each has a usual value. Gives the first\n"
-    " * result; further ones are its {@link Value#more}. An input that is optional may be null. Throws what the graph says when the call "
-    "is\n"
+    " * Every op as a method. Parameters: inputs, then attributes; all attributes may be omitted together if each has a default. Returns\n"
+    " * the first result; further ones are its {@link Value#more}. An optional input may be null. Throws the graph's error if the call is\n"
     " * wrong.\n"
     " *\n"
-    " * <p>Made from {@code runtime/ir/ops.def} by {@code capi/src/ops_header.cpp}: change the row, not this file.\n"
+    " * <p>Generated from {@code runtime/ir/ops.def} by {@code capi/src/ops_header.cpp}: change the row, not this file.\n"
     " */\n"
     "public final class Ops {\n"
     "  private Ops() {}\n"
     "\n"
-    "  /** attributes: names and values in turn. */\n"
+    "  /** attributes: alternating names and values. */\n"
     "  private static Value op(Graph graph, String name, int results, List<Value> inputs, Object... attributes) {\n"
     "    Map<String, Object> all = new LinkedHashMap<>();\n"
     "    for (int i = 0; i < attributes.length; i += 2) all.put((String) attributes[i], attributes[i + 1]);\n"
@@ -81,7 +80,7 @@ std::string notes_of(const OpInfo& op) {
   std::string notes;
   for (const OpAttr& attr : op.attrs) {
     for (const std::string& word : attr.words) notes += text(&word == &attr.words.front() ? "; " + camel(attr.name) + ": " : "|", word);
-    if (!attr.required) notes += text("; ", camel(attr.name), " is usually ", usual_of(attr));
+    if (!attr.required) notes += text("; ", camel(attr.name), ": default ", usual_of(attr));
   }
   for (size_t i = 1; i < op.outputs.size(); ++i) notes += text(i == 1 ? "; more: " : ", ", op.outputs[i]);
   return notes;

@@ -9,11 +9,10 @@ namespace st::capi {
 namespace {
 
 constexpr const char* kHead =
-    "\"\"\"Every op as a function: inputs, then attributes. Gives its first result; further ones are its `more`. Raises what the graph "
-    "says when\n"
-    "the call is wrong.\n"
+    "\"\"\"Every op as a function. Parameters: inputs, then attributes. Returns the first result; further ones are its `more`. Raises the\n"
+    "graph's error if the call is wrong.\n"
     "\n"
-    "Made from runtime/ir/ops.def by capi/src/ops_header.cpp: change the row, not this file.\n"
+    "Generated from runtime/ir/ops.def by capi/src/ops_header.cpp: change the row, not this file.\n"
     "\"\"\"\n"
     "\n"
     "# ruff: noqa\n"

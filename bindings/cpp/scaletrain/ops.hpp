@@ -1,6 +1,6 @@
-// Every op as a typed function of namespace scaletrain::ops: inputs, then attributes, then where further results go. Throws what the
-// graph says when the call is wrong. An optional input is none as Value().
-// Made from runtime/ir/ops.def by capi/src/ops_header.cpp: change the row, not this file.
+// Every op as a typed function in namespace scaletrain::ops. Parameters: inputs, attributes, then pointers for further results. Throws
+// the graph's error if the call is wrong. Value() omits an optional input.
+// Generated from runtime/ir/ops.def by capi/src/ops_header.cpp: change the row, not this file.
 #pragma once
 
 #include <scaletrain/ops.h>
@@ -294,7 +294,7 @@ inline Value concat(const std::vector<Value>& xs, int64_t axis = -1) {
 
 }  // namespace ops
 
-using ops::matmul;  // found by its arguments, as the operators are
+using ops::matmul;  // found by argument-dependent lookup, like the operators
 
 }  // namespace scaletrain
 // clang-format on

@@ -2,9 +2,9 @@ using System.Collections.Generic;
 
 namespace ScaleTrain {
 
-/// <summary>Every op as a method: inputs, then attributes. Gives its first result; further ones are its <see cref="Value.More"/>. Throws what the graph
-/// says when the call is wrong. An optional input that is null is not given.</summary>
-/// <remarks>Made from runtime/ir/ops.def by capi/src/ops_header.cpp: change the row, not this file.</remarks>
+/// <summary>Every op as a method. Parameters: inputs, then attributes. Returns the first result; further ones are its
+/// <see cref="Value.More"/>. Throws the graph's error if the call is wrong. null omits an optional input.</summary>
+/// <remarks>Generated from runtime/ir/ops.def by capi/src/ops_header.cpp: change the row, not this file.</remarks>
 public static class Ops {
 
   /// <summary>a constant in every element</summary>

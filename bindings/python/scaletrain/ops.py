@@ -1,7 +1,7 @@
-"""Every op as a function: inputs, then attributes. Gives its first result; further ones are its `more`. Raises what the graph says when
-the call is wrong.
+"""Every op as a function. Parameters: inputs, then attributes. Returns the first result; further ones are its `more`. Raises the
+graph's error if the call is wrong.
 
-Made from runtime/ir/ops.def by capi/src/ops_header.cpp: change the row, not this file.
+Generated from runtime/ir/ops.def by capi/src/ops_header.cpp: change the row, not this file.
 """
 
 # ruff: noqa

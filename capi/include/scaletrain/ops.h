@@ -1,7 +1,7 @@
-/* Every op as a typed function: inputs, then attributes, then where further results go (each may be NULL). Gives the first result, or
- * 0 when the call is wrong; st_model_create tells which was first. An input that is optional may be ST_NONE. A word that is NULL stands
- * for the first of its list, a dtype that is 0 for the usual one. Lists are a count and its elements.
- * Made from runtime/ir/ops.def by capi/src/ops_header.cpp: change the row, not this file. */
+/* Every op as a typed function. Parameters: inputs, attributes, then pointers for further results (each may be NULL). Returns
+ * the first result, or 0 if the call is wrong; st_model_create reports the first error. An optional input may be ST_NONE. A word
+ * of NULL means the first one listed, a dtype of 0 the default. A list is a count and its elements.
+ * Generated from runtime/ir/ops.def by capi/src/ops_header.cpp: change the row, not this file. */
 #ifndef SCALETRAIN_OPS_H
 #define SCALETRAIN_OPS_H
 
@@ -10,7 +10,7 @@
 /* clang-format off */
 ST_BEGIN
 
-/* a constant in every element; dtype: usually f32 */
+/* a constant in every element; dtype: default f32 */
 static inline st_value st_op_fill(st_graph* graph, int32_t shape_count, const int64_t* shape, double value, st_dtype dtype) {
   const st_attribute attributes[] = {{"shape", ST_ATTRIBUTE_INTS, shape_count, 0, 0, shape, NULL},
                                      {"value", ST_ATTRIBUTE_REAL, 0, 0, value, NULL, NULL},
@@ -112,7 +112,7 @@ static inline st_value st_op_where(st_graph* graph, st_value condition, st_value
   return made[0];
 }
 
-/* y = scale * x + shift; scale: usually 1 */
+/* y = scale * x + shift; scale: default 1 */
 static inline st_value st_op_affine(st_graph* graph, st_value x, double scale, double shift) {
   const st_value inputs[] = {x};
   const st_attribute attributes[] = {{"scale", ST_ATTRIBUTE_REAL, 0, 0, scale, NULL, NULL},
@@ -170,7 +170,7 @@ static inline st_value st_op_sign(st_graph* graph, st_value x) {
   return made[0];
 }
 
-/* y = min(max(x, low), high); gradient 0 on the bounds; low: usually -inf; high: usually inf */
+/* y = min(max(x, low), high); gradient 0 on the bounds; low: default -inf; high: default inf */
 static inline st_value st_op_clamp(st_graph* graph, st_value x, double low, double high) {
   const st_value inputs[] = {x};
   const st_attribute attributes[] = {{"low", ST_ATTRIBUTE_REAL, 0, 0, low, NULL, NULL},
@@ -239,7 +239,7 @@ static inline st_value st_op_dropout(st_graph* graph, st_value x, double rate) {
   return made[0];
 }
 
-/* y = (x - mean) * rstd * gamma + beta over the last dimension; mean and rstd are f32 (f64 for f64) of the leading dimensions; epsilon: usually 1e-05 */
+/* y = (x - mean) * rstd * gamma + beta over the last dimension; mean and rstd are f32 (f64 for f64) of the leading dimensions; epsilon: default 1e-05 */
 static inline st_value st_op_layer_norm(st_graph* graph, st_value x, st_value gamma, st_value beta, double epsilon, st_value* mean, st_value* rstd) {
   const st_value inputs[] = {x, gamma, beta};
   const st_attribute attributes[] = {{"epsilon", ST_ATTRIBUTE_REAL, 0, 0, epsilon, NULL, NULL}};
@@ -250,7 +250,7 @@ static inline st_value st_op_layer_norm(st_graph* graph, st_value x, st_value ga
   return made[0];
 }
 
-/* y = x * rstd * gamma, rstd = 1 / sqrt(mean(x^2) + epsilon); epsilon: usually 1e-05 */
+/* y = x * rstd * gamma, rstd = 1 / sqrt(mean(x^2) + epsilon); epsilon: default 1e-05 */
 static inline st_value st_op_rms_norm(st_graph* graph, st_value x, st_value gamma, double epsilon, st_value* rstd) {
   const st_value inputs[] = {x, gamma};
   const st_attribute attributes[] = {{"epsilon", ST_ATTRIBUTE_REAL, 0, 0, epsilon, NULL, NULL}};
@@ -260,7 +260,7 @@ static inline st_value st_op_rms_norm(st_graph* graph, st_value x, st_value gamm
   return made[0];
 }
 
-/* y = e^x / sum e^x along axis; axis: usually -1 */
+/* y = e^x / sum e^x along axis; axis: default -1 */
 static inline st_value st_op_softmax(st_graph* graph, st_value x, int64_t axis) {
   const st_value inputs[] = {x};
   const st_attribute attributes[] = {{"axis", ST_ATTRIBUTE_INT, 0, axis, 0, NULL, NULL}};
@@ -269,7 +269,7 @@ static inline st_value st_op_softmax(st_graph* graph, st_value x, int64_t axis) 
   return made[0];
 }
 
-/* y = x - log sum e^x along axis; axis: usually -1 */
+/* y = x - log sum e^x along axis; axis: default -1 */
 static inline st_value st_op_log_softmax(st_graph* graph, st_value x, int64_t axis) {
   const st_value inputs[] = {x};
   const st_attribute attributes[] = {{"axis", ST_ATTRIBUTE_INT, 0, axis, 0, NULL, NULL}};
@@ -278,7 +278,7 @@ static inline st_value st_op_log_softmax(st_graph* graph, st_value x, int64_t ax
   return made[0];
 }
 
-/* o = softmax(scale q k^T) v. q [B, T, H, D], k and v [B, S, G, D], G divides H (grouped-query), scale 0: 1/sqrt(D); causal: query t sees keys 0..t+S-T; lse [B, H, T], f32 (f64 for f64), is log sum exp of each row's scores; a row that sees nothing gives 0 and -inf; causal: usually 1 */
+/* o = softmax(scale q k^T) v. q [B, T, H, D], k and v [B, S, G, D], G divides H (grouped-query), scale 0: 1/sqrt(D); causal: query t sees keys 0..t+S-T; lse [B, H, T], f32 (f64 for f64), is log sum exp of each row's scores; a row that sees nothing gives 0 and -inf; causal: default 1 */
 static inline st_value st_op_attention(st_graph* graph, st_value q, st_value k, st_value v, int32_t causal, double scale, st_value* lse) {
   const st_value inputs[] = {q, k, v};
   const st_attribute attributes[] = {{"causal", ST_ATTRIBUTE_BOOL, 0, causal, 0, NULL, NULL},
@@ -289,7 +289,7 @@ static inline st_value st_op_attention(st_graph* graph, st_value q, st_value k, 
   return made[0];
 }
 
-/* rotates pairs (d, d + D/2) of x [B, T, H, D] by (t + offset) * base^(-2d/D); inverse turns back; base: usually 10000 */
+/* rotates pairs (d, d + D/2) of x [B, T, H, D] by (t + offset) * base^(-2d/D); inverse turns back; base: default 10000 */
 static inline st_value st_op_rope(st_graph* graph, st_value x, double base, int64_t offset, int32_t inverse) {
   const st_value inputs[] = {x};
   const st_attribute attributes[] = {{"base", ST_ATTRIBUTE_REAL, 0, 0, base, NULL, NULL},
@@ -308,7 +308,7 @@ static inline st_value st_op_embedding(st_graph* graph, st_value weight, st_valu
   return made[0];
 }
 
-/* y[i][j] = x[i][index[i][j]] along axis (torch.gather); axis: usually -1 */
+/* y[i][j] = x[i][index[i][j]] along axis (torch.gather); axis: default -1 */
 static inline st_value st_op_gather(st_graph* graph, st_value x, st_value index, int64_t axis) {
   const st_value inputs[] = {x, index};
   const st_attribute attributes[] = {{"axis", ST_ATTRIBUTE_INT, 0, axis, 0, NULL, NULL}};
@@ -317,7 +317,7 @@ static inline st_value st_op_gather(st_graph* graph, st_value x, st_value index,
   return made[0];
 }
 
-/* index (i32) of the first largest element; NaN is largest; axis: usually -1 */
+/* index (i32) of the first largest element; NaN is largest; axis: default -1 */
 static inline st_value st_op_argmax(st_graph* graph, st_value x, int64_t axis, int32_t keep_dims) {
   const st_value inputs[] = {x};
   const st_attribute attributes[] = {{"axis", ST_ATTRIBUTE_INT, 0, axis, 0, NULL, NULL},
@@ -327,7 +327,7 @@ static inline st_value st_op_argmax(st_graph* graph, st_value x, int64_t axis, i
   return made[0];
 }
 
-/* sum = -sum_r w_r log softmax(logits)[r, target_r], count = sum_r w_r over rows whose target is not ignore_index; logits [..., V], targets [...] i32 or i64; sum, count and dsum are f64 scalars, lse f32 (f64 for f64) [...]; weights are of the rows. label_smoothing: the share of a row's weight that goes evenly to all V classes (torch's); z_loss: adds z_loss lse^2 to each row (PaLM, 2022); weights optional; ignore_index: usually -100 */
+/* sum = -sum_r w_r log softmax(logits)[r, target_r], count = sum_r w_r over rows whose target is not ignore_index; logits [..., V], targets [...] i32 or i64; sum, count and dsum are f64 scalars, lse f32 (f64 for f64) [...]; weights are of the rows. label_smoothing: the share of a row's weight that goes evenly to all V classes (torch's); z_loss: adds z_loss lse^2 to each row (PaLM, 2022); weights optional; ignore_index: default -100 */
 static inline st_value st_op_cross_entropy(st_graph* graph, st_value logits, st_value targets, st_value weights, int64_t ignore_index, double label_smoothing, double z_loss, st_value* count, st_value* lse) {
   const st_value inputs[] = {logits, targets, weights};
   const st_attribute attributes[] = {{"ignore_index", ST_ATTRIBUTE_INT, 0, ignore_index, 0, NULL, NULL},
@@ -358,7 +358,7 @@ static inline st_value st_op_mse(st_graph* graph, st_value x, st_value target, s
   return made[0];
 }
 
-/* sum = sum w (|d| <= delta ? d^2 / 2 : delta (|d| - delta / 2)), d = x - t; count = sum w; weights optional; delta: usually 1 */
+/* sum = sum w (|d| <= delta ? d^2 / 2 : delta (|d| - delta / 2)), d = x - t; count = sum w; weights optional; delta: default 1 */
 static inline st_value st_op_huber(st_graph* graph, st_value x, st_value target, st_value weights, double delta, st_value* count) {
   const st_value inputs[] = {x, target, weights};
   const st_attribute attributes[] = {{"delta", ST_ATTRIBUTE_REAL, 0, 0, delta, NULL, NULL}};
@@ -447,7 +447,7 @@ static inline st_value st_op_pad(st_graph* graph, st_value x, int64_t axis, int6
   return made[0];
 }
 
-/* pieces along axis whose sizes sum to the dimension; axis: usually -1 */
+/* pieces along axis whose sizes sum to the dimension; axis: default -1 */
 static inline st_value st_op_split(st_graph* graph, st_value x, int64_t axis, int32_t sizes_count, const int64_t* sizes, int32_t values_count, st_value* values) {
   const st_value inputs[] = {x};
   const st_attribute attributes[] = {{"axis", ST_ATTRIBUTE_INT, 0, axis, 0, NULL, NULL},
@@ -456,7 +456,7 @@ static inline st_value st_op_split(st_graph* graph, st_value x, int64_t axis, in
   return values_count > 0 && values != NULL ? values[0] : 0;
 }
 
-/* joins along axis; axis: usually -1 */
+/* joins along axis; axis: default -1 */
 static inline st_value st_op_concat(st_graph* graph, int32_t xs_count, const st_value* xs, int64_t axis) {
   const st_attribute attributes[] = {{"axis", ST_ATTRIBUTE_INT, 0, axis, 0, NULL, NULL}};
   st_value made[1] = {0};

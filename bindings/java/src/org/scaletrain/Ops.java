@@ -7,16 +7,16 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * Every op as a method: inputs, then attributes, which may be left out all together where each has a usual value. Gives the first
- * result; further ones are its {@link Value#more}. An input that is optional may be null. Throws what the graph says when the call is
+ * Every op as a method. Parameters: inputs, then attributes; all attributes may be omitted together if each has a default. Returns
+ * the first result; further ones are its {@link Value#more}. An optional input may be null. Throws the graph's error if the call is
  * wrong.
  *
- * <p>Made from {@code runtime/ir/ops.def} by {@code capi/src/ops_header.cpp}: change the row, not this file.
+ * <p>Generated from {@code runtime/ir/ops.def} by {@code capi/src/ops_header.cpp}: change the row, not this file.
  */
 public final class Ops {
   private Ops() {}
 
-  /** attributes: names and values in turn. */
+  /** attributes: alternating names and values. */
   private static Value op(Graph graph, String name, int results, List<Value> inputs, Object... attributes) {
     Map<String, Object> all = new LinkedHashMap<>();
     for (int i = 0; i < attributes.length; i += 2) all.put((String) attributes[i], attributes[i + 1]);
@@ -27,19 +27,19 @@ public final class Ops {
     return op(Graph.of(inputs), name, results, inputs, attributes);
   }
 
-  /** a constant in every element; value is usually 0; dtype is usually f32. */
+  /** a constant in every element; value: default 0; dtype: default f32. */
   public static Value fill(Graph graph, long[] shape) {
     return op(graph, "fill", 1, List.of(), "shape", shape);
   }
 
-  /** a constant in every element; value is usually 0; dtype is usually f32. */
+  /** a constant in every element; value: default 0; dtype: default f32. */
   public static Value fill(Graph graph, long[] shape, double value, DType dtype) {
     return op(graph, "fill", 1, List.of(), "shape", shape, "value", value, "dtype", dtype);
   }
 
   /**
    * c = op(a) op(b) over the last two dimensions; leading dimensions broadcast. [..., M, K] x [..., K, N] -&gt; [..., M, N];
-   * transposeA is usually false; transposeB is usually false.
+   * transposeA: default false; transposeB: default false.
    */
   public static Value matmul(Value a, Value b) {
     return op("matmul", 1, Arrays.asList(a, b));
@@ -47,23 +47,23 @@ public final class Ops {
 
   /**
    * c = op(a) op(b) over the last two dimensions; leading dimensions broadcast. [..., M, K] x [..., K, N] -&gt; [..., M, N];
-   * transposeA is usually false; transposeB is usually false.
+   * transposeA: default false; transposeB: default false.
    */
   public static Value matmul(Value a, Value b, boolean transposeA, boolean transposeB) {
     return op("matmul", 1, Arrays.asList(a, b), "transpose_a", transposeA, "transpose_b", transposeB);
   }
 
   /**
-   * y = x weight + bias: [..., K] x [K, N] (transpose_weight: [N, K]) + [N]; what fuse makes of matmul and add; transposeWeight is
-   * usually false.
+   * y = x weight + bias: [..., K] x [K, N] (transpose_weight: [N, K]) + [N]; what fuse makes of matmul and add; transposeWeight:
+   * default false.
    */
   public static Value linear(Value x, Value weight, Value bias) {
     return op("linear", 1, Arrays.asList(x, weight, bias));
   }
 
   /**
-   * y = x weight + bias: [..., K] x [K, N] (transpose_weight: [N, K]) + [N]; what fuse makes of matmul and add; transposeWeight is
-   * usually false.
+   * y = x weight + bias: [..., K] x [K, N] (transpose_weight: [N, K]) + [N]; what fuse makes of matmul and add; transposeWeight:
+   * default false.
    */
   public static Value linear(Value x, Value weight, Value bias, boolean transposeWeight) {
     return op("linear", 1, Arrays.asList(x, weight, bias), "transpose_weight", transposeWeight);
@@ -104,12 +104,12 @@ public final class Ops {
     return op("pow", 1, Arrays.asList(a, b));
   }
 
-  /** c = a test b as bool; test: equal|not_equal|less|less_equal|greater|greater_equal; test is usually equal. */
+  /** c = a test b as bool; test: equal|not_equal|less|less_equal|greater|greater_equal; test: default equal. */
   public static Value compare(Value a, Value b) {
     return op("compare", 1, Arrays.asList(a, b));
   }
 
-  /** c = a test b as bool; test: equal|not_equal|less|less_equal|greater|greater_equal; test is usually equal. */
+  /** c = a test b as bool; test: equal|not_equal|less|less_equal|greater|greater_equal; test: default equal. */
   public static Value compare(Value a, Value b, String test) {
     return op("compare", 1, Arrays.asList(a, b), "test", test);
   }
@@ -119,12 +119,12 @@ public final class Ops {
     return op("where", 1, Arrays.asList(condition, a, b));
   }
 
-  /** y = scale * x + shift; scale is usually 1; shift is usually 0. */
+  /** y = scale * x + shift; scale: default 1; shift: default 0. */
   public static Value affine(Value x) {
     return op("affine", 1, Arrays.asList(x));
   }
 
-  /** y = scale * x + shift; scale is usually 1; shift is usually 0. */
+  /** y = scale * x + shift; scale: default 1; shift: default 0. */
   public static Value affine(Value x, double scale, double shift) {
     return op("affine", 1, Arrays.asList(x), "scale", scale, "shift", shift);
   }
@@ -159,22 +159,22 @@ public final class Ops {
     return op("sign", 1, Arrays.asList(x));
   }
 
-  /** y = min(max(x, low), high); gradient 0 on the bounds; low is usually -inf; high is usually inf. */
+  /** y = min(max(x, low), high); gradient 0 on the bounds; low: default -inf; high: default inf. */
   public static Value clamp(Value x) {
     return op("clamp", 1, Arrays.asList(x));
   }
 
-  /** y = min(max(x, low), high); gradient 0 on the bounds; low is usually -inf; high is usually inf. */
+  /** y = min(max(x, low), high); gradient 0 on the bounds; low: default -inf; high: default inf. */
   public static Value clamp(Value x, double low, double high) {
     return op("clamp", 1, Arrays.asList(x), "low", low, "high", high);
   }
 
-  /** y = x Phi(x); approximate: tanh (GPT-2's) or erf (exact); approximate: tanh|erf; approximate is usually tanh. */
+  /** y = x Phi(x); approximate: tanh (GPT-2's) or erf (exact); approximate: tanh|erf; approximate: default tanh. */
   public static Value gelu(Value x) {
     return op("gelu", 1, Arrays.asList(x));
   }
 
-  /** y = x Phi(x); approximate: tanh (GPT-2's) or erf (exact); approximate: tanh|erf; approximate is usually tanh. */
+  /** y = x Phi(x); approximate: tanh (GPT-2's) or erf (exact); approximate: tanh|erf; approximate: default tanh. */
   public static Value gelu(Value x, String approximate) {
     return op("gelu", 1, Arrays.asList(x), "approximate", approximate);
   }
@@ -205,16 +205,16 @@ public final class Ops {
   }
 
   /**
-   * y = x * keep / (1 - rate), keep drawn anew for each element and step; rate 0: the recipe's; y = x outside training; rate is
-   * usually 0.
+   * y = x * keep / (1 - rate), keep drawn anew for each element and step; rate 0: the recipe's; y = x outside training; rate: default
+   * 0.
    */
   public static Value dropout(Value x) {
     return op("dropout", 1, Arrays.asList(x));
   }
 
   /**
-   * y = x * keep / (1 - rate), keep drawn anew for each element and step; rate 0: the recipe's; y = x outside training; rate is
-   * usually 0.
+   * y = x * keep / (1 - rate), keep drawn anew for each element and step; rate 0: the recipe's; y = x outside training; rate: default
+   * 0.
    */
   public static Value dropout(Value x, double rate) {
     return op("dropout", 1, Arrays.asList(x), "rate", rate);
@@ -222,7 +222,7 @@ public final class Ops {
 
   /**
    * y = (x - mean) * rstd * gamma + beta over the last dimension; mean and rstd are f32 (f64 for f64) of the leading dimensions;
-   * epsilon is usually 1e-05; more: mean, rstd.
+   * epsilon: default 1e-05; more: mean, rstd.
    */
   public static Value layerNorm(Value x, Value gamma, Value beta) {
     return op("layer_norm", 3, Arrays.asList(x, gamma, beta));
@@ -230,38 +230,38 @@ public final class Ops {
 
   /**
    * y = (x - mean) * rstd * gamma + beta over the last dimension; mean and rstd are f32 (f64 for f64) of the leading dimensions;
-   * epsilon is usually 1e-05; more: mean, rstd.
+   * epsilon: default 1e-05; more: mean, rstd.
    */
   public static Value layerNorm(Value x, Value gamma, Value beta, double epsilon) {
     return op("layer_norm", 3, Arrays.asList(x, gamma, beta), "epsilon", epsilon);
   }
 
-  /** y = x * rstd * gamma, rstd = 1 / sqrt(mean(x^2) + epsilon); epsilon is usually 1e-05; more: rstd. */
+  /** y = x * rstd * gamma, rstd = 1 / sqrt(mean(x^2) + epsilon); epsilon: default 1e-05; more: rstd. */
   public static Value rmsNorm(Value x, Value gamma) {
     return op("rms_norm", 2, Arrays.asList(x, gamma));
   }
 
-  /** y = x * rstd * gamma, rstd = 1 / sqrt(mean(x^2) + epsilon); epsilon is usually 1e-05; more: rstd. */
+  /** y = x * rstd * gamma, rstd = 1 / sqrt(mean(x^2) + epsilon); epsilon: default 1e-05; more: rstd. */
   public static Value rmsNorm(Value x, Value gamma, double epsilon) {
     return op("rms_norm", 2, Arrays.asList(x, gamma), "epsilon", epsilon);
   }
 
-  /** y = e^x / sum e^x along axis; axis is usually -1. */
+  /** y = e^x / sum e^x along axis; axis: default -1. */
   public static Value softmax(Value x) {
     return op("softmax", 1, Arrays.asList(x));
   }
 
-  /** y = e^x / sum e^x along axis; axis is usually -1. */
+  /** y = e^x / sum e^x along axis; axis: default -1. */
   public static Value softmax(Value x, long axis) {
     return op("softmax", 1, Arrays.asList(x), "axis", axis);
   }
 
-  /** y = x - log sum e^x along axis; axis is usually -1. */
+  /** y = x - log sum e^x along axis; axis: default -1. */
   public static Value logSoftmax(Value x) {
     return op("log_softmax", 1, Arrays.asList(x));
   }
 
-  /** y = x - log sum e^x along axis; axis is usually -1. */
+  /** y = x - log sum e^x along axis; axis: default -1. */
   public static Value logSoftmax(Value x, long axis) {
     return op("log_softmax", 1, Arrays.asList(x), "axis", axis);
   }
@@ -269,7 +269,7 @@ public final class Ops {
   /**
    * o = softmax(scale q k^T) v. q [B, T, H, D], k and v [B, S, G, D], G divides H (grouped-query), scale 0: 1/sqrt(D); causal: query t
    * sees keys 0..t+S-T; lse [B, H, T], f32 (f64 for f64), is log sum exp of each row's scores; a row that sees nothing gives 0 and
-   * -inf; causal is usually true; scale is usually 0; more: lse.
+   * -inf; causal: default true; scale: default 0; more: lse.
    */
   public static Value attention(Value q, Value k, Value v) {
     return op("attention", 2, Arrays.asList(q, k, v));
@@ -278,23 +278,23 @@ public final class Ops {
   /**
    * o = softmax(scale q k^T) v. q [B, T, H, D], k and v [B, S, G, D], G divides H (grouped-query), scale 0: 1/sqrt(D); causal: query t
    * sees keys 0..t+S-T; lse [B, H, T], f32 (f64 for f64), is log sum exp of each row's scores; a row that sees nothing gives 0 and
-   * -inf; causal is usually true; scale is usually 0; more: lse.
+   * -inf; causal: default true; scale: default 0; more: lse.
    */
   public static Value attention(Value q, Value k, Value v, boolean causal, double scale) {
     return op("attention", 2, Arrays.asList(q, k, v), "causal", causal, "scale", scale);
   }
 
   /**
-   * rotates pairs (d, d + D/2) of x [B, T, H, D] by (t + offset) * base^(-2d/D); inverse turns back; base is usually 10000; offset is
-   * usually 0; inverse is usually false.
+   * rotates pairs (d, d + D/2) of x [B, T, H, D] by (t + offset) * base^(-2d/D); inverse turns back; base: default 10000; offset:
+   * default 0; inverse: default false.
    */
   public static Value rope(Value x) {
     return op("rope", 1, Arrays.asList(x));
   }
 
   /**
-   * rotates pairs (d, d + D/2) of x [B, T, H, D] by (t + offset) * base^(-2d/D); inverse turns back; base is usually 10000; offset is
-   * usually 0; inverse is usually false.
+   * rotates pairs (d, d + D/2) of x [B, T, H, D] by (t + offset) * base^(-2d/D); inverse turns back; base: default 10000; offset:
+   * default 0; inverse: default false.
    */
   public static Value rope(Value x, double base, long offset, boolean inverse) {
     return op("rope", 1, Arrays.asList(x), "base", base, "offset", offset, "inverse", inverse);
@@ -305,22 +305,22 @@ public final class Ops {
     return op("embedding", 1, Arrays.asList(weight, tokens));
   }
 
-  /** y[i][j] = x[i][index[i][j]] along axis (torch.gather); axis is usually -1. */
+  /** y[i][j] = x[i][index[i][j]] along axis (torch.gather); axis: default -1. */
   public static Value gather(Value x, Value index) {
     return op("gather", 1, Arrays.asList(x, index));
   }
 
-  /** y[i][j] = x[i][index[i][j]] along axis (torch.gather); axis is usually -1. */
+  /** y[i][j] = x[i][index[i][j]] along axis (torch.gather); axis: default -1. */
   public static Value gather(Value x, Value index, long axis) {
     return op("gather", 1, Arrays.asList(x, index), "axis", axis);
   }
 
-  /** index (i32) of the first largest element; NaN is largest; axis is usually -1; keepDims is usually false. */
+  /** index (i32) of the first largest element; NaN is largest; axis: default -1; keepDims: default false. */
   public static Value argmax(Value x) {
     return op("argmax", 1, Arrays.asList(x));
   }
 
-  /** index (i32) of the first largest element; NaN is largest; axis is usually -1; keepDims is usually false. */
+  /** index (i32) of the first largest element; NaN is largest; axis: default -1; keepDims: default false. */
   public static Value argmax(Value x, long axis, boolean keepDims) {
     return op("argmax", 1, Arrays.asList(x), "axis", axis, "keep_dims", keepDims);
   }
@@ -329,7 +329,7 @@ public final class Ops {
    * sum = -sum_r w_r log softmax(logits)[r, target_r], count = sum_r w_r over rows whose target is not ignore_index; logits [..., V],
    * targets [...] i32 or i64; sum, count and dsum are f64 scalars, lse f32 (f64 for f64) [...]; weights are of the rows.
    * label_smoothing: the share of a row's weight that goes evenly to all V classes (torch's); z_loss: adds z_loss lse^2 to each row
-   * (PaLM, 2022); ignoreIndex is usually -100; labelSmoothing is usually 0; zLoss is usually 0; more: count, lse.
+   * (PaLM, 2022); ignoreIndex: default -100; labelSmoothing: default 0; zLoss: default 0; more: count, lse.
    */
   public static Value crossEntropy(Value logits, Value targets) {
     return op("cross_entropy", 3, Arrays.asList(logits, targets));
@@ -339,7 +339,7 @@ public final class Ops {
    * sum = -sum_r w_r log softmax(logits)[r, target_r], count = sum_r w_r over rows whose target is not ignore_index; logits [..., V],
    * targets [...] i32 or i64; sum, count and dsum are f64 scalars, lse f32 (f64 for f64) [...]; weights are of the rows.
    * label_smoothing: the share of a row's weight that goes evenly to all V classes (torch's); z_loss: adds z_loss lse^2 to each row
-   * (PaLM, 2022); ignoreIndex is usually -100; labelSmoothing is usually 0; zLoss is usually 0; more: count, lse.
+   * (PaLM, 2022); ignoreIndex: default -100; labelSmoothing: default 0; zLoss: default 0; more: count, lse.
    */
   public static Value crossEntropy(Value logits, Value targets, Value weights) {
     return op("cross_entropy", 3, Arrays.asList(logits, targets, weights));
@@ -349,7 +349,7 @@ public final class Ops {
    * sum = -sum_r w_r log softmax(logits)[r, target_r], count = sum_r w_r over rows whose target is not ignore_index; logits [..., V],
    * targets [...] i32 or i64; sum, count and dsum are f64 scalars, lse f32 (f64 for f64) [...]; weights are of the rows.
    * label_smoothing: the share of a row's weight that goes evenly to all V classes (torch's); z_loss: adds z_loss lse^2 to each row
-   * (PaLM, 2022); ignoreIndex is usually -100; labelSmoothing is usually 0; zLoss is usually 0; more: count, lse.
+   * (PaLM, 2022); ignoreIndex: default -100; labelSmoothing: default 0; zLoss: default 0; more: count, lse.
    */
   public static Value crossEntropy(Value logits, Value targets, Value weights, long ignoreIndex, double labelSmoothing, double zLoss) {
     return op("cross_entropy", 3, Arrays.asList(logits, targets, weights), "ignore_index", ignoreIndex, "label_smoothing", labelSmoothing, "z_loss", zLoss);
@@ -375,47 +375,47 @@ public final class Ops {
     return op("mse", 2, Arrays.asList(x, target, weights));
   }
 
-  /** sum = sum w (|d| &lt;= delta ? d^2 / 2 : delta (|d| - delta / 2)), d = x - t; count = sum w; delta is usually 1; more: count. */
+  /** sum = sum w (|d| &lt;= delta ? d^2 / 2 : delta (|d| - delta / 2)), d = x - t; count = sum w; delta: default 1; more: count. */
   public static Value huber(Value x, Value target) {
     return op("huber", 2, Arrays.asList(x, target));
   }
 
-  /** sum = sum w (|d| &lt;= delta ? d^2 / 2 : delta (|d| - delta / 2)), d = x - t; count = sum w; delta is usually 1; more: count. */
+  /** sum = sum w (|d| &lt;= delta ? d^2 / 2 : delta (|d| - delta / 2)), d = x - t; count = sum w; delta: default 1; more: count. */
   public static Value huber(Value x, Value target, Value weights) {
     return op("huber", 2, Arrays.asList(x, target, weights));
   }
 
-  /** sum = sum w (|d| &lt;= delta ? d^2 / 2 : delta (|d| - delta / 2)), d = x - t; count = sum w; delta is usually 1; more: count. */
+  /** sum = sum w (|d| &lt;= delta ? d^2 / 2 : delta (|d| - delta / 2)), d = x - t; count = sum w; delta: default 1; more: count. */
   public static Value huber(Value x, Value target, Value weights, double delta) {
     return op("huber", 2, Arrays.asList(x, target, weights), "delta", delta);
   }
 
-  /** over axes; none given: over all; axes is usually none; keepDims is usually false. */
+  /** over axes; none given: over all; axes: default none; keepDims: default false. */
   public static Value sum(Value x) {
     return op("sum", 1, Arrays.asList(x));
   }
 
-  /** over axes; none given: over all; axes is usually none; keepDims is usually false. */
+  /** over axes; none given: over all; axes: default none; keepDims: default false. */
   public static Value sum(Value x, long[] axes, boolean keepDims) {
     return op("sum", 1, Arrays.asList(x), "axes", axes, "keep_dims", keepDims);
   }
 
-  /** over axes; none given: over all; of nothing: NaN; axes is usually none; keepDims is usually false. */
+  /** over axes; none given: over all; of nothing: NaN; axes: default none; keepDims: default false. */
   public static Value mean(Value x) {
     return op("mean", 1, Arrays.asList(x));
   }
 
-  /** over axes; none given: over all; of nothing: NaN; axes is usually none; keepDims is usually false. */
+  /** over axes; none given: over all; of nothing: NaN; axes: default none; keepDims: default false. */
   public static Value mean(Value x, long[] axes, boolean keepDims) {
     return op("mean", 1, Arrays.asList(x), "axes", axes, "keep_dims", keepDims);
   }
 
-  /** over axes; the gradient is shared evenly among ties (torch.amax); axes is usually none; keepDims is usually false. */
+  /** over axes; the gradient is shared evenly among ties (torch.amax); axes: default none; keepDims: default false. */
   public static Value max(Value x) {
     return op("max", 1, Arrays.asList(x));
   }
 
-  /** over axes; the gradient is shared evenly among ties (torch.amax); axes is usually none; keepDims is usually false. */
+  /** over axes; the gradient is shared evenly among ties (torch.amax); axes: default none; keepDims: default false. */
   public static Value max(Value x, long[] axes, boolean keepDims) {
     return op("max", 1, Arrays.asList(x), "axes", axes, "keep_dims", keepDims);
   }
@@ -435,27 +435,27 @@ public final class Ops {
     return op("transpose", 1, Arrays.asList(x), "order", order);
   }
 
-  /** x[start:end] along axis; start is usually 0. */
+  /** x[start:end] along axis; start: default 0. */
   public static Value slice(Value x, long axis, long end) {
     return op("slice", 1, Arrays.asList(x), "axis", axis, "end", end);
   }
 
-  /** x[start:end] along axis; start is usually 0. */
+  /** x[start:end] along axis; start: default 0. */
   public static Value slice(Value x, long axis, long start, long end) {
     return op("slice", 1, Arrays.asList(x), "axis", axis, "start", start, "end", end);
   }
 
-  /** zeros before and after along axis; before is usually 0; after is usually 0. */
+  /** zeros before and after along axis; before: default 0; after: default 0. */
   public static Value pad(Value x, long axis) {
     return op("pad", 1, Arrays.asList(x), "axis", axis);
   }
 
-  /** zeros before and after along axis; before is usually 0; after is usually 0. */
+  /** zeros before and after along axis; before: default 0; after: default 0. */
   public static Value pad(Value x, long axis, long before, long after) {
     return op("pad", 1, Arrays.asList(x), "axis", axis, "before", before, "after", after);
   }
 
-  /** pieces along axis whose sizes sum to the dimension; axis is usually -1. */
+  /** pieces along axis whose sizes sum to the dimension; axis: default -1. */
   public static List<Value> split(Value x, long[] sizes) {
     Value first = op("split", sizes.length, Arrays.asList(x), "sizes", sizes);
     List<Value> all = new ArrayList<>(List.of(first));
@@ -463,7 +463,7 @@ public final class Ops {
     return List.copyOf(all);
   }
 
-  /** pieces along axis whose sizes sum to the dimension; axis is usually -1. */
+  /** pieces along axis whose sizes sum to the dimension; axis: default -1. */
   public static List<Value> split(Value x, long axis, long[] sizes) {
     Value first = op("split", sizes.length, Arrays.asList(x), "axis", axis, "sizes", sizes);
     List<Value> all = new ArrayList<>(List.of(first));
@@ -471,12 +471,12 @@ public final class Ops {
     return List.copyOf(all);
   }
 
-  /** joins along axis; axis is usually -1. */
+  /** joins along axis; axis: default -1. */
   public static Value concat(List<Value> xs) {
     return op("concat", 1, xs);
   }
 
-  /** joins along axis; axis is usually -1. */
+  /** joins along axis; axis: default -1. */
   public static Value concat(List<Value> xs, long axis) {
     return op("concat", 1, xs, "axis", axis);
   }
