@@ -149,7 +149,7 @@ std::string GemmSummary::lines_of(const Json& s) {
   }
   if (s.contains("best")) {
     const Json& worst = s["worst"];
-    all += line("  own / the best of all: %.3f x\n  worst: %s, %.3f x %s (minimum %.2f)\n", number(s["best"], "geomean"),
+    all += line("  own / the best of all: %.3f x\n  worst: %s, %.3f x %s (floor %.2f)\n", number(s["best"], "geomean"),
                 name(worst, "name").c_str(), number(worst, "ratio"), name(worst, "peer").c_str(), kWorstFloor);
   }
   if (s.contains("peak"))

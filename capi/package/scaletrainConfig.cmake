@@ -1,5 +1,5 @@
-# find_package(scaletrain): scaletrain::scaletrain is the shared library, scaletrain::static the archive, where it was built.
-# `find_package(scaletrain COMPONENTS static)` asks for the archive. Needs no language but C.
+# find_package(scaletrain): scaletrain::scaletrain is the shared library, scaletrain::static the archive, if it was built.
+# `find_package(scaletrain COMPONENTS static)` requires the archive. Needs only C as a language.
 include("${CMAKE_CURRENT_LIST_DIR}/scaletrainTargets.cmake")
 
 foreach(component IN LISTS scaletrain_FIND_COMPONENTS)
@@ -7,6 +7,7 @@ foreach(component IN LISTS scaletrain_FIND_COMPONENTS)
     set(scaletrain_${component}_FOUND TRUE)
   elseif(scaletrain_FIND_REQUIRED_${component})
     set(scaletrain_FOUND FALSE)
-    set(scaletrain_NOT_FOUND_MESSAGE "this ScaleTrain has no component ${component}; there are scaletrain and, built with ST_STATIC, static")
+    set(scaletrain_NOT_FOUND_MESSAGE
+      "this ScaleTrain has no component ${component}; its components are scaletrain and, if built with ST_STATIC, static")
   endif()
 endforeach()

@@ -1,9 +1,9 @@
-# libscaletrain.a, for hosts that link the library into themselves: one object that holds every room and shows st_* and nothing else, so it
-# meets no symbol of the host's, whatever that is made of. st_* itself is hidden: the host's own shared library does not pass it on, and
-# two copies of ScaleTrain in one process do not find each other.
+# libscaletrain.a, for hosts that link the library statically: one object that contains the whole library and exports only st_*, so it
+# cannot clash with symbols of the host. st_* itself is hidden: the host's shared library does not re-export it, and two copies of
+# ScaleTrain in one process do not bind to each other.
 set(archive ${CMAKE_CURRENT_BINARY_DIR}/scaletrain_archive)
 
-# The names are the shared library's, so the two cannot differ.
+# Takes the names from the shared library, so the two cannot differ.
 add_custom_command(
   OUTPUT ${archive}.symbols ${archive}_hidden.s
   COMMAND sh -c "${CMAKE_NM} -D --defined-only '$<TARGET_FILE:scaletrain>' | sed -n 's/^[0-9a-f]* [A-Z] \\(st_[^@]*\\).*/\\1/p' > '${archive}.symbols'"
@@ -17,7 +17,7 @@ add_custom_command(
   DEPENDS ${archive}_hidden.s
   VERBATIM)
 
-# A relocatable link, so that CMake finds the rooms' archives and their order as for the shared library.
+# A relocatable link: CMake finds the archives and their order as for the shared library.
 add_executable(scaletrain_joined $<TARGET_OBJECTS:scaletrain> ${archive}_hidden${CMAKE_C_OUTPUT_EXTENSION})
 target_link_libraries(scaletrain_joined PRIVATE st_parts st_train)
 target_link_options(scaletrain_joined PRIVATE -r -nostdlib -Wl,--force-group-allocation)
@@ -26,7 +26,8 @@ set_target_properties(scaletrain_joined PROPERTIES LINKER_LANGUAGE CXX SUFFIX ${
 set(object ${archive}${CMAKE_C_OUTPUT_EXTENSION})
 add_custom_command(
   OUTPUT ${object}
-  # GCC's "unique" symbols first become weak, else they could not be made local; as for the kernels, see runtime/backend/cpu/CMakeLists.txt.
+  # GCC's "unique" symbols are made weak first; otherwise they could not be made local. For the kernels, see
+  # runtime/backend/cpu/CMakeLists.txt.
   COMMAND sh -c "(echo '# unique symbols' && ${CMAKE_NM} '$<TARGET_FILE:scaletrain_joined>' | sed -n 's/^[0-9a-f]* u //p') > '${archive}.unique'"
   COMMAND ${CMAKE_OBJCOPY} --weaken-symbols=${archive}.unique $<TARGET_FILE:scaletrain_joined> ${object}.all
   COMMAND ${CMAKE_OBJCOPY} --keep-global-symbols=${archive}.symbols ${object}.all ${object}
@@ -38,7 +39,7 @@ set_source_files_properties(${object} ${archive}_hidden${CMAKE_C_OUTPUT_EXTENSIO
 
 add_library(scaletrain_static STATIC ${object})
 add_library(scaletrain::static ALIAS scaletrain_static)
-# A project in C alone can link it: the C++ runtime is one library more, not a language it must enable.
+# A project in C alone can link it: the C++ runtime is just one more library, not a language to enable.
 set_target_properties(scaletrain_static PROPERTIES OUTPUT_NAME scaletrain EXPORT_NAME static LINKER_LANGUAGE C)
 target_include_directories(scaletrain_static INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/capi/include>)
 target_link_libraries(scaletrain_static INTERFACE stdc++ m pthread)

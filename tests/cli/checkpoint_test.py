@@ -87,7 +87,7 @@ class BadRequests(CheckpointTest):
         out = self.path("out.safetensors")
         for words, arguments in [
             (["no command given", "inspect"], []),
-            (["unknown inspekt", "export"], ["inspekt", folder]),
+            (["unknown command inspekt", "export"], ["inspekt", folder]),
             (["name a run's folder"], ["hash"]),
             (["name the file"], ["export", folder]),
             (["unexpected argument", "more"], ["verify", folder, "more"]),

@@ -108,7 +108,7 @@ class Torch(CheckpointTest):
             at = good.index(name) + len(name) + 8
             flipped = good[:at] + bytes([good[at] ^ 1]) + good[at + 1 :]
             self.refused(2, [name.decode(), "checksum"], "import", self.file("flipped.pt", flipped), self.path("x"))
-        self.refused(2, ["no archive/data.pkl"], "import", self.file("renamed.pt", good.replace(b"data.pkl", b"date.pkl")), self.path("x"))
+        self.refused(2, ["no entry archive/data.pkl"], "import", self.file("renamed.pt", good.replace(b"data.pkl", b"date.pkl")), self.path("x"))
 
 
 class OfATrainer(CheckpointTest):
