@@ -1,9 +1,9 @@
-"""Whether programs built against the headers before still run: abidiff of two builds of the public ABI, and the check of the check.
+"""Checks whether programs built against earlier headers still run: abidiff of two builds of the public ABI, and a test of the check.
 
-abidiff reads the types of functions from debug information, so each set of headers becomes a small library in which every exported function
-stands with its declared type and an empty body. Before the first release tag the base is the golden copy of the headers' types in
-tests/golden/abi.xml; when a change is meant, write it anew with --write and say in the commit which programs break. Additions are shown by
-abidiff as status 4 like true breaks are, so any status but 0 is an answer of no.
+abidiff reads function types from debug information, so each set of headers becomes a small library in which every exported function
+has its declared type and an empty body. Before the first release tag the base is the golden copy of the headers' types in
+tests/golden/abi.xml; for an intended change, rewrite it with --write and say in the commit which programs break. abidiff reports
+additions with status 4, like real breaks, so every status but 0 is a failure.
 usage: abi.py HEADERS GOLDEN [--write] | abi.py HEADERS --self-test
 """
 import pathlib
@@ -41,13 +41,13 @@ def library_of(headers, out):
 
 
 def difference(before, after):
-    """abidiff's status and words; before is a library or a dump."""
+    """abidiff's status and output; before is a library or a dump."""
     run = subprocess.run(["abidiff", "--no-default-suppression", str(before), str(after)], capture_output=True, text=True, check=False)
     return run.returncode, run.stdout + run.stderr
 
 
 def self_test(headers, folder):
-    """Must say no to a changed field, a removed function, a narrower parameter; must say yes to the same headers."""
+    """Must reject a changed field, a removed function and a narrower parameter, and accept unchanged headers."""
     base = library_of(headers, folder / "base.so")
     samples = {
         "the same headers": (None, True),

@@ -1,4 +1,4 @@
-// One live handle of each kind, with all that a call on it may be given besides: for tables of calls that run in every state.
+// One live handle of each kind and all arguments that calls on it need, for tables of calls that run in every state.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@
 
 namespace st::test {
 
-/// As in st_live_handles and in messages.
+/// The names of st_live_handles and of messages.
 constexpr std::array<std::string_view, 20> kKindNames = {"context",       "graph",
                                                          "model",         "data",
                                                          "recipe",        "trainer",
@@ -23,7 +23,7 @@ constexpr std::array<std::string_view, 20> kKindNames = {"context",       "graph
                                                          "communicator",  "distributed_sampler",
                                                          "data_parallel", "sharded_optimizer"};
 
-/// A handle of whatever kind a call wants, or what is none.
+/// Converts to a handle of whatever kind a call takes; may be invalid.
 class AnyHandle {
  public:
   explicit AnyHandle(void* bits) : bits_(bits) {}
@@ -39,7 +39,7 @@ class AnyHandle {
 /// The handles of an AllKinds, in the order of kKindNames.
 using EachHandle = std::array<void*, kKindNames.size()>;
 
-/// What one of two ranks exchanges.
+/// The arrays that one of two ranks exchanges.
 struct RankArrays {
   explicit RankArrays(int32_t number);
   RankArrays(const RankArrays&) = delete;
@@ -60,11 +60,11 @@ struct AllKinds {
 
   EachHandle handles() const;
   AnyHandle of(std::string_view kind) const;
-  /// A file under the test's own folder, which is not there until a call writes it.
+  /// A path under the test's own folder; the file does not exist until a call writes it.
   std::string path(const char* name) const { return source + "." + name; }
-  /// Of all that a call could change. Not while a step is under way.
+  /// A digest of everything that a call could change. Not while a step is running.
   std::string state() const;
-  /// Ends an export as another library would.
+  /// Releases an export as another library would.
   static void give_back(DLManagedTensor* taken);
 
   std::string source = source_file();
@@ -74,22 +74,22 @@ struct AllKinds {
   HeldPredictor predictor;
   HeldTensor tensor;
   HeldPending pending;
-  HeldGemm gemm;  // of 4x4 by 4x4
+  HeldGemm gemm;  // 4x4 by 4x4
   HeldPacked packed;
   HeldSchedule schedule;
-  HeldLossScaler loss_scaler;           // no step is under way
+  HeldLossScaler loss_scaler;           // between steps
   HeldOptimizer optimizer;              // of host_weight
-  HeldAccumulator accumulator;          // of host_gradient, two micro-batches a step
-  CheckpointFolder folder;              // with one of the trainer as it is
-  HeldCheckpoint checkpoint;            // of it
+  HeldAccumulator accumulator;          // of host_gradient, two micro-batches per step
+  CheckpointFolder folder;              // with one checkpoint of the trainer
+  HeldCheckpoint checkpoint;            // of that folder
   HeldCommunicator communicator, peer;  // the two ranks of a group
   RankArrays arrays[2] = {RankArrays(0), RankArrays(1)};
   HeldSampler sampler;             // of eight rows
   HeldCommunicator alone;          // a group of one
-  HeldDataParallel data_parallel;  // of it, and host_gradient
-  HeldShardedOptimizer sharded;    // of it, stage 2, and sharded_weight
+  HeldDataParallel data_parallel;  // of `alone`, and host_gradient
+  HeldShardedOptimizer sharded;    // of `alone`, stage 2, and sharded_weight
 
-  // What calls are given.
+  // Arguments of calls.
   st_value x = 0, tokens = 0, sequence = 0, loss = 0;
   TokenBatch batch{3, 5};
   std::vector<float> beta;
@@ -100,14 +100,14 @@ struct AllKinds {
   std::vector<float> host_weight = std::vector<float>(16), other_weight = host_weight, host_gradient = host_weight,
                      sharded_weight = host_weight;
   std::vector<float> overwritten = std::vector<float>(16);
-  st_view view, room;  // room: for what a call reads out
+  st_view view, room;  // room: for results
   st_named_view named;
   std::string weights;  // the model's stream
-  size_t read = 0;      // bytes of it, by the call that is on
+  size_t read = 0;      // bytes of it read by the current call
   DLManagedTensor* managed = nullptr;
   int64_t callbacks = 0;
 
-  // What calls give.
+  // Results of calls.
   HeldContext new_context;
   HeldGraph new_graph;
   HeldModel new_model;

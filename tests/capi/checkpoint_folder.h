@@ -1,4 +1,4 @@
-// Folders of checkpoints for tests: made empty, spoiled, and gone with the test.
+// Folders of checkpoints for tests: created empty, can be corrupted, removed with the test.
 #pragma once
 
 #include <atomic>
@@ -12,7 +12,7 @@ namespace st::test {
 
 class CheckpointFolder {
  public:
-  /// Not there yet.
+  /// The folder does not exist yet.
   CheckpointFolder() {
     static std::atomic<int> made{0};
     path_ = file_of("run" + std::to_string(made++), "");
@@ -29,7 +29,7 @@ class CheckpointFolder {
   const std::string& path() const { return path_; }
   std::string in(const std::string& name) const { return path_ + "/" + name; }
 
-  /// Turns one bit of a file, `from_end` bytes before its end.
+  /// Flips one bit of a file, `from_end` bytes before its end.
   void spoil(const std::string& file, int64_t from_end = 1) const {
     std::fstream bytes(in(file), std::ios::in | std::ios::out | std::ios::binary);
     bytes.seekg(-from_end, std::ios::end);

@@ -1,4 +1,4 @@
-"""Arrays handed to and from NumPy through DLPack capsules, without a copy. Where there is no NumPy: skipped (77), which it says.
+"""Exchanges arrays with NumPy through DLPack capsules, without a copy. Skipped (77) if NumPy is missing.
 
 usage: dlpack_exchange.py LIBRARY
 """
@@ -38,7 +38,7 @@ def numpy_to_ours(st, context):
     held = sys.getrefcount(values)
     st.st_tensor_destroy(tensor)
     gc.collect()
-    assert sys.getrefcount(values) < held, "numpy was not told that we are done"
+    assert sys.getrefcount(values) < held, "numpy's array was not released"
 
 
 def main(path):

@@ -1,4 +1,4 @@
-// What dlpack.h of https://github.com/dmlc/dlpack says, as another library would bring it along.
+// The definitions of dlpack.h of https://github.com/dmlc/dlpack, as another library would include them.
 #pragma once
 
 #include <cstdint>

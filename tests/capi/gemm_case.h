@@ -1,4 +1,4 @@
-// A product of the host's with its arrays, and what it is in double precision.
+// A host's product with its arrays, and its exact result in double precision.
 #pragma once
 
 #include <cmath>
@@ -9,14 +9,14 @@
 
 namespace st::test {
 
-/// Numbers in [-1, 1), the same for the same seed.
+/// Numbers in [-1, 1), determined by the seed.
 inline std::vector<float> numbers(int64_t n, uint32_t seed) {
   std::vector<float> made(static_cast<size_t>(n));
   for (float& x : made) x = static_cast<float>((seed = seed * 1664525U + 1013904223U) >> 8) * 0x1p-23F - 1.0F;
   return made;
 }
 
-/// An array of batches of matrices behind strides, of f32, bf16 or f16; what is between the elements is NaN.
+/// A strided array of a batch of matrices of f32, bf16 or f16; the gaps between elements hold NaN.
 class Matrices {
  public:
   Matrices(st_dtype dtype, int64_t batch, int64_t rows, int64_t columns, int64_t row, int64_t column, int64_t step, uint32_t seed)
@@ -28,7 +28,7 @@ class Matrices {
       set(i / (rows * columns), i / columns % rows, i % columns, values[static_cast<size_t>(i)]);
   }
 
-  /// 16-bit elements hold what fp32 rounds to by cutting, so that both directions are exact here.
+  /// 16-bit elements hold fp32 values truncated, so that both conversions are exact here.
   double at(int64_t b, int64_t i, int64_t j) const {
     const char* from = bytes_.data() + place(b, i, j);
     if (dtype_ == ST_F32) {
@@ -71,7 +71,7 @@ class Matrices {
     return {dtype_, 3 - skip, dims + skip, strides + skip, bytes_.data(), static_cast<int64_t>(bytes_.size())};
   }
   const std::string& bytes() const { return bytes_; }
-  /// Half a unit in the last place of a number around 1, where results are rounded to.
+  /// Half a unit in the last place of a number around 1, the rounding error of results.
   double rounding() const { return dtype_ == ST_F32 ? 0x1p-24 : dtype_ == ST_BF16 ? 0x1p-8 : 0x1p-11; }
 
   int64_t dims[3], strides[3];
@@ -89,7 +89,7 @@ class Matrices {
 struct GemmShape {
   int64_t m, n, k, batch = 1;
   bool transpose_a = false, transpose_b = false, column_major_c = false, shared_b = false, shared_a = false;
-  int64_t gap = 0;  // unused elements behind each row or column
+  int64_t gap = 0;  // unused elements after each row or column
   st_dtype a_dtype = ST_F32, b_dtype = ST_F32, c_dtype = ST_F32;
 };
 
@@ -116,7 +116,7 @@ struct GemmCase {
     EXPECT_TRUE(works(st_gemm_plan_create(context, &problem, schedule, made.out())));
     return made;
   }
-  /// Into c.
+  /// Runs into c.
   st_status run(st_gemm* gemm, float alpha, float beta, st_packed* packed = nullptr, const st_epilogue* epilogue = nullptr) {
     const st_view of_a = a.view(shape.batch > 1 && !shape.shared_a), of_b = b.view(shape.batch > 1 && !shape.shared_b),
                   of_c = c.view(shape.batch > 1);
@@ -129,7 +129,7 @@ struct GemmCase {
     EXPECT_TRUE(works(st_gemm_pack(gemm, &of_b, made.out())));
     return made;
   }
-  /// alpha A B + beta before, and the sum of the terms' sizes, by which its rounding is bounded.
+  /// alpha A B + beta before, and the sum of the terms' magnitudes, which bounds its rounding error.
   std::pair<double, double> exact(int64_t e, int64_t i, int64_t j, double alpha, double beta, const Matrices& before) const {
     double sum = 0, size = 0;
     for (int64_t l = 0; l < shape.k; ++l) {
@@ -140,7 +140,7 @@ struct GemmCase {
     if (beta != 0) sum += beta * before.at(e, i, j), size += std::abs(beta * before.at(e, i, j));
     return {sum, size};
   }
-  /// fp32's error for k products, of which 4 sqrt(k) roundings are never seen (k would be the proof), and the last rounding.
+  /// fp32's error for k products, taken as 4 sqrt(k) roundings (k would be the proven bound), plus the last rounding.
   double bound(double value, double size) const {
     return 0x1p-24 * size * (4 + 4 * std::sqrt(static_cast<double>(shape.k))) + 2 * c.rounding() * std::abs(value) + 0x1p-25;
   }

@@ -1,4 +1,4 @@
-// A graph with one input, x of [batch, 3], for tests that build on it or are refused.
+// A graph with one input, x of [batch, 3], for tests that build on it or expect a refusal.
 #pragma once
 
 #include "held.h"
@@ -18,7 +18,7 @@ class GraphOfX : public testing::Test {
   HeldContext context;
   HeldGraph graph;
   HeldModel model;
-  st_value x = 0, y = 7;  // y: of the test's next op, and not the 0 of one that is refused
+  st_value x = 0, y = 7;  // y: result of the test's next op; a refused op sets it to 0
 };
 
 }  // namespace st::test

@@ -1,4 +1,4 @@
-// A rank of a group with all that its trainer is made of, on a thread of the test's.
+// A rank of a group with everything that its trainer needs, on a thread of the test.
 #pragma once
 
 #include <map>
@@ -12,7 +12,7 @@ namespace st::test {
 
 inline constexpr const char* kGroupRecipe = R"({"batch": 2, "micro_batches": 7, "warmup": 2, "dropout": 0.1, "threads": 1})";
 
-/// One rank's own context, model and data, and its trainer. `changed`: keys of its recipe that are not kGroupRecipe's.
+/// One rank's own context, model, data and trainer. `changed`: recipe keys that differ from kGroupRecipe.
 struct GroupRank {
   explicit GroupRank(const std::string& text, const std::map<std::string, std::string>& changed = {},
                      const st_context_options* options = nullptr)
@@ -45,7 +45,7 @@ struct GroupRank {
 
 using Keys = std::map<std::string, std::string>;
 
-/// Of a context whose models get parameters late: at zero 1 and 2 with 16 bits ranks have their masters in pieces.
+/// Options of a context whose models allocate parameters late: with zero 1 and 2 in 16-bit precision the ranks shard the masters.
 inline const st_context_options* late_parameters() {
   static const st_context_options options = [] {
     auto made = filled(st_context_options_init);
@@ -55,11 +55,11 @@ inline const st_context_options* late_parameters() {
   return &options;
 }
 
-/// With its trainer, which may have shards of the state or of the parameters. `own` null: a trainer alone.
+/// With its trainer, which may hold shards of the state or the parameters. `own` null: a trainer without a group.
 struct JoinedRank : GroupRank {
   JoinedRank(const std::string& text, const Keys& keys, st_communicator* own, bool is_late = false)
       : GroupRank(text, keys, is_late ? late_parameters() : nullptr) {
-    run.trainer.reset();  // zero 3 takes a model that nobody else uses
+    run.trainer.reset();  // zero 3 needs a model that nothing else uses
     EXPECT_TRUE(works(own != nullptr ? join(own) : st_trainer_create(run.model, run.recipe, run.data, trainer.out())));
   }
   void steps(int count) {
@@ -69,7 +69,7 @@ struct JoinedRank : GroupRank {
   static constexpr const char* kWeight = "token_embedding.weight";
 };
 
-/// What one rank alone leaves.
+/// The digest after the same steps on one rank.
 inline std::string digest_alone(const std::string& text, int steps) {
   const SmallRun run(text, nullptr, kGroupRecipe);
   for (int i = 0; i < steps; ++i) EXPECT_TRUE(works(st_trainer_step(run.trainer, 0, nullptr, nullptr)));

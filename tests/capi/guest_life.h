@@ -1,4 +1,4 @@
-// Every call that a host can make and every kind of callback that it can lend: for what must hold around all of them.
+// Every call that a host can make and every kind of callback that it can pass, to check what must hold around all of them.
 #pragma once
 
 #include <functional>
@@ -6,8 +6,8 @@
 namespace st::test {
 
 struct LifeWatch {
-  std::function<void(const char* call)> after;       // has returned, on the thread that lives
-  std::function<void(const char* callback)> inside;  // is running, on whatever thread; may be empty
+  std::function<void(const char* call)> after;       // called when a call has returned, on the same thread
+  std::function<void(const char* callback)> inside;  // called inside a callback, on any thread; may be empty
 };
 
 void live_a_life(const LifeWatch& watch);

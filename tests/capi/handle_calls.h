@@ -1,5 +1,5 @@
-// A call for each handle that a function of the library takes: valid but for that handle, which the test chooses. handle_rows.py holds the
-// table to the headers and to the list of exported symbols.
+// A call for each handle argument of each function of the library: valid except for that handle, which the test chooses. handle_rows.py
+// compares the table with the headers and the list of exported symbols.
 #pragma once
 
 #include <span>
@@ -16,12 +16,12 @@ struct HandleCall {
   st_status (*call)(AllKinds& w, AnyHandle h);
 
   bool is_destroy() const { return std::string_view(function).ends_with("_destroy"); }
-  /// A trainer needs no data, nor a checkpoint to save no more.
+  /// A trainer needs no data, and st_trainer_save_every accepts NULL to stop saving.
   bool may_be_null() const {
     return is_destroy() || (std::string_view(function).starts_with("st_trainer_create") && kind == std::string_view("data")) ||
            (function == std::string_view("st_trainer_save_every") && kind == std::string_view("checkpoint"));
   }
-  /// For signal handlers: a failure is its status alone.
+  /// Calls for signal handlers report a failure by their status alone.
   bool has_message() const;
 };
 

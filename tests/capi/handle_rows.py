@@ -1,7 +1,7 @@
-"""Each exported function that takes a handle has a row in the table of handle_calls.cpp for each handle that it takes.
+"""Checks that the table of handle_calls.cpp has a row for each handle argument of each exported function.
 
-The headers say which functions take which handles; symbols.txt says what is exported.
-usage: handle_rows.py HEADERS_FOLDER SYMBOLS TABLE [--self-test]    the last: that a row that is missing, or one too many, is found
+The headers say which functions take which handles; symbols.txt lists the exported functions.
+usage: handle_rows.py HEADERS_FOLDER SYMBOLS TABLE [--self-test]    --self-test: checks that missing and surplus rows are found
 """
 import re
 import sys

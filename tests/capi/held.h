@@ -1,4 +1,4 @@
-// What the tests of the C ABI hold and say: a handle that is destroyed with its scope, and a check of a call that must fail.
+// Shared by the tests of the C ABI: a handle that is destroyed with its scope, and the check of a call that must fail.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -64,13 +64,13 @@ inline testing::AssertionResult fails(st_status wanted, st_status got, std::init
   return testing::AssertionSuccess();
 }
 
-/// A call that must succeed.
+/// The check of a call that must succeed.
 inline testing::AssertionResult works(st_status got) {
   if (got == ST_OK) return testing::AssertionSuccess();
   return testing::AssertionFailure() << "status " << got << ": " << st_last_error();
 }
 
-/// A handle that `create` makes of these arguments: hold<HeldContext>(st_context_create, nullptr).
+/// The handle that `create` returns for these arguments: hold<HeldContext>(st_context_create, nullptr).
 template <class Holder, class Create, class... Arguments>
 Holder hold(Create create, const Arguments&... arguments) {
   Holder holder;
@@ -78,7 +78,7 @@ Holder hold(Create create, const Arguments&... arguments) {
   return holder;
 }
 
-/// What a call writes where its last argument points: asked<int64_t>(st_data_rows, data).
+/// The value that a call writes to its last argument: asked<int64_t>(st_data_rows, data).
 template <class Value, class Call, class... Arguments>
 Value asked(Call call, const Arguments&... arguments) {
   Value value{};
@@ -86,7 +86,7 @@ Value asked(Call call, const Arguments&... arguments) {
   return value;
 }
 
-/// The same of a call that answers with a text, which is copied: text_of(st_trainer_digest, trainer).
+/// The same for a call that returns a text, which is copied: text_of(st_trainer_digest, trainer).
 template <class Call, class... Arguments>
 std::string text_of(Call call, const Arguments&... arguments) {
   const auto* const text = asked<const char*>(call, arguments...);
@@ -101,7 +101,7 @@ Struct filled(st_status (*init)(Struct*, size_t)) {
   return made;
 }
 
-/// And by a call: filled(st_value_info_init, st_graph_value, graph, x).
+/// A struct filled by its _init function and then by a call: filled(st_value_info_init, st_graph_value, graph, x).
 template <class Struct, class Call, class... Arguments>
 Struct filled(st_status (*init)(Struct*, size_t), Call call, const Arguments&... arguments) {
   auto made = filled(init);
@@ -111,7 +111,7 @@ Struct filled(st_status (*init)(Struct*, size_t), Call call, const Arguments&...
 
 inline st_memory_stats memory_of(st_context* context) { return filled(st_memory_stats_init, st_context_memory, context); }
 
-/// Of this thread.
+/// The last error of this thread.
 inline st_error_info last_error() { return filled(st_error_info_init, st_last_error_info); }
 
 }  // namespace st::test

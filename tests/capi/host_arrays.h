@@ -1,4 +1,4 @@
-// Arrays of a host with a loop of its own, and the views of them.
+// The arrays of a host with its own training loop, and views of them.
 #pragma once
 
 #include <scaletrain/scaletrain.h>

@@ -1,4 +1,4 @@
-// A way into the middle of a call: the host's parallel-for, which runs while a kernel does.
+// Runs code in the middle of a call: in the host's parallel-for, which is called while a kernel runs.
 #pragma once
 
 #include <functional>
@@ -9,17 +9,17 @@
 
 namespace st::test {
 
-/// A context whose parallel-for counts its calls and does something in one of them, from a thread of its own.
+/// A context whose parallel-for counts its calls and runs an action in one of them, from its own thread.
 class Inside {
  public:
   Inside() : options_(filled(st_context_options_init)) {
     options_.parallel = [](void* user, int64_t n, st_task_fn task, void* arg) { static_cast<Inside*>(user)->run(n, task, arg); };
     options_.parallel_user = this;
-    options_.threads = 2;  // one core's default, one thread, would ask for none
+    options_.threads = 2;  // with one thread, the default on one core, it would not be called
   }
   const st_context_options* options() const { return &options_; }
   int64_t calls() const { return calls_; }
-  /// In the `call`-th call from now, counted from 0.
+  /// Acts in the `call`-th call from now, counted from 0.
   void then(int64_t call, std::function<void()> act) {
     calls_ = 0;
     at_ = call;

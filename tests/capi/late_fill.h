@@ -1,4 +1,4 @@
-// Rows that a test holds back, and cancels that come while somebody waits for them.
+// Rows that a test delays, and cancels that arrive while a call waits for them.
 #pragma once
 
 #include <atomic>
@@ -12,15 +12,15 @@
 
 namespace st::test {
 
-/// The sine's rows, each fill of them held until the test lets it go.
+/// The sine's rows; each fill blocks until the test releases it.
 class LateFill : public SineFill {
  public:
   LateFill();
-  /// All fills, also those to come.
+  /// Releases all fills, including later ones.
   void let_go();
-  /// All but the next `passes`.
+  /// Blocks all but the next `passes` fills.
   void hold(int passes = 0);
-  /// A fill waits to be let go.
+  /// Whether a fill is blocked.
   bool is_late() const;
 
  private:
@@ -33,7 +33,7 @@ class LateFill : public SineFill {
 enum class CancelBy { trainer, context, signal_handler };
 constexpr CancelBy kAllCancels[] = {CancelBy::trainer, CancelBy::context, CancelBy::signal_handler};
 
-/// Cancels a moment after `when` has come true: on another thread, or in a handler of SIGUSR1 that interrupts the one that made this.
+/// Cancels shortly after `when` becomes true: from another thread, or in a SIGUSR1 handler that interrupts the thread that created this.
 class LateCancel {
  public:
   LateCancel(CancelBy by, st_context* context, st_trainer* trainer, std::function<bool()> when);
@@ -41,7 +41,7 @@ class LateCancel {
   LateCancel(const LateCancel&) = delete;
   LateCancel& operator=(const LateCancel&) = delete;
 
-  /// How long ago it was; waits for it first.
+  /// Time since the cancel; waits for it first.
   std::chrono::steady_clock::duration age();
 
  private:

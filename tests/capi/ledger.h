@@ -1,4 +1,4 @@
-// The host's allocator with its books.
+// A host's allocator that keeps a record of its allocations.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace st::test {
 
 enum class Failing { once, for_good };
 
-/// What is out, and which call is to fail. It must outlive the context, and all that was made for it.
+/// Records what is allocated and which call must fail. It must outlive the context and everything made for it.
 class Ledger {
  public:
   st_context_options options() {
@@ -33,21 +33,21 @@ class Ledger {
     const std::lock_guard lock(mutex_);
     return calls_;
   }
-  /// Counts anew; the `call`-th from now gives NULL, that one alone or all from there on.
+  /// Restarts the count; the `call`-th call from now returns NULL, either that one or all from there on.
   void fail_at(int64_t call, Failing failing = Failing::once) {
     const std::lock_guard lock(mutex_);
     calls_ = 0;
     first_failure_ = call;
     last_failure_ = failing == Failing::once ? call : kNever;
   }
-  /// Ends it; true when a call failed.
+  /// Stops failing; true if a call failed.
   bool fail_none() {
     const std::lock_guard lock(mutex_);
     const bool failed = calls_ > first_failure_;
     first_failure_ = kNever;
     return failed;
   }
-  size_t skew = 0;  // bytes past the alignment that answers of `skewed` and more are
+  size_t skew = 0;  // bytes past the alignment for allocations of at least `skewed` bytes
   size_t skewed = 0;
 
  private:
@@ -61,7 +61,7 @@ class Ledger {
     EXPECT_GE(align, 16U);
     EXPECT_EQ(align & (align - 1), 0U);
     auto* memory = static_cast<char*>(std::aligned_alloc(align, (bytes + 2 * align - 1) / align * align));
-    std::fill_n(memory, bytes, '\x5A');  // nothing may count on zeros
+    std::fill_n(memory, bytes, '\x5A');  // no code may rely on zeros
     char* answer = memory + (bytes >= skewed ? skew : 0);
     out_[answer] = {memory, bytes};
     bytes_ += static_cast<int64_t>(bytes);
@@ -70,7 +70,7 @@ class Ledger {
   void give_back(void* memory) {
     const std::lock_guard lock(mutex_);
     const auto found = out_.find(static_cast<char*>(memory));
-    ASSERT_NE(found, out_.end()) << "freed what was not handed out";
+    ASSERT_NE(found, out_.end()) << "freed memory that was not allocated";
     bytes_ -= static_cast<int64_t>(found->second.bytes);
     std::free(found->second.memory);
     out_.erase(found);
@@ -85,8 +85,8 @@ class Ledger {
   int64_t bytes_ = 0, calls_ = 0, first_failure_ = kNever, last_failure_ = kNever;
 };
 
-/// Which call is to fail after the `n`-th: the next one, but of calls that make thousands of them fewer and fewer (under a sanitizer, ten
-/// times as slow, sooner), unless it is a long trial (tests/capi/README.md).
+/// The next call to fail after the `n`-th: at first each, then, for calls with thousands of allocations, fewer and fewer (earlier under a
+/// sanitizer, which is ten times as slow), unless it is a long trial (tests/capi/README.md).
 inline int64_t next_to_fail(int64_t n) {
   constexpr int64_t kDense = kSanitized ? 8 : 40;
   static const bool every = std::getenv("ST_LONG_TRIALS") != nullptr;

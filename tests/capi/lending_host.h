@@ -1,4 +1,4 @@
-// A host that lends everything that can be lent: every kind of callback there is.
+// A host that passes every kind of callback and memory that the library can borrow.
 #pragma once
 
 #include <cstdlib>
@@ -11,7 +11,7 @@
 
 namespace st::test {
 
-/// Each callback says that it runs. `user` is the host.
+/// Each callback reports that it runs. `user` is the host.
 struct LendingHost {
   explicit LendingHost(const LifeWatch& watch) : watch_(watch) {}
   void note(const char* callback) const {

@@ -1,4 +1,4 @@
-"""libscaletrain.so as Python sees it through ctypes: its calls, its views, and the DLPack capsules that arrays travel in."""
+"""libscaletrain.so through ctypes: its calls, its views, and DLPack capsules."""
 import ctypes
 from ctypes import POINTER, Structure, byref, c_char_p, c_int32, c_int64, c_void_p, py_object, pythonapi
 
@@ -33,7 +33,7 @@ class Library:
 
 
 class Exported:
-    """A DLManagedTensor of ours as the object that from_dlpack of NumPy and PyTorch asks for."""
+    """One of the library's DLManagedTensors, as the object that from_dlpack of NumPy and PyTorch takes."""
 
     def __init__(self, managed):
         self.managed = managed
@@ -56,7 +56,7 @@ def imported(st, context, array):
     capsule, tensor = array.__dlpack__(), c_void_p()
     managed = c_void_p(pythonapi.PyCapsule_GetPointer(capsule, CAPSULE))
     st.st_tensor_from_dlpack(context, managed, byref(tensor))
-    pythonapi.PyCapsule_SetName(capsule, b"used_dltensor")  # taken over: the capsule must not end it
+    pythonapi.PyCapsule_SetName(capsule, b"used_dltensor")  # consumed: the capsule must not release it
     return tensor
 
 

@@ -1,4 +1,4 @@
-// Every op that a model may use: a call of its typed wrapper, the same call by its name, and the shape that both make.
+// Every op that a model may use: a call of its typed wrapper, the same call by name, and the resulting shape.
 #pragma once
 
 #include <array>
@@ -10,7 +10,7 @@
 
 namespace st::test {
 
-/// A graph with something of every kind that ops take.
+/// A graph with every kind of value that ops take.
 struct Parts {
   explicit Parts(st_context* context);
   operator st_graph*() const { return graph; }
@@ -25,7 +25,7 @@ struct Parts {
 struct OpRow {
   const char* op;
   std::function<st_value(const Parts&)> wrapper;
-  std::vector<st_value Parts::*> inputs;  // the same by st_graph_op
+  std::vector<st_value Parts::*> inputs;  // for the call by st_graph_op
   const char* attributes;
   st_dtype dtype;
   std::vector<int64_t> dims;
@@ -33,7 +33,7 @@ struct OpRow {
 
 const std::vector<OpRow>& op_rows();
 
-/// Of fill's shape and of split's pieces in the rows.
+/// The shape of fill and the sizes of split in the rows.
 constexpr std::array<int64_t, 2> kSizes = {2, 4};
 
 }  // namespace st::test

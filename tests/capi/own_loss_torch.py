@@ -1,6 +1,6 @@
-"""A researcher's loss in PyTorch: st_trainer_forward's output goes to torch through DLPack, the gradient that torch makes comes back
-through DLPack to st_trainer_backward, and st_trainer_apply ends the step; nothing is copied. Where there is no torch, NumPy has the loss,
-so the exchange is the same; where there is neither, skipped (77), which it says.
+"""A loss in PyTorch: st_trainer_forward's output goes to torch through DLPack, torch's gradient comes back through DLPack to
+st_trainer_backward, and st_trainer_apply ends the step; nothing is copied. Without torch, NumPy computes the loss, so the exchange is
+the same; without both, the test is skipped (77) with a message.
 
 usage: own_loss_torch.py LIBRARY [PYTHON]    PYTHON: an interpreter that may have torch; SCALETRAIN_PYTHON names another
 """
@@ -12,7 +12,7 @@ from ctypes import CFUNCTYPE, POINTER, byref, c_char_p, c_double, c_int32, c_int
 
 from library_calls import F32, Library, NamedView, View, exported, imported, live_handles, view_of
 
-ROWS, STEPS = 64, 60  # a power of two, so that a mean's 1/rows loses no bit whoever multiplies by it
+ROWS, STEPS = 64, 60  # a power of two, so that multiplying by a mean's 1/rows is exact on either side
 RECIPE = b'{"batch": 64, "lr": 0.01, "warmup": 0}'
 MODEL = b'{"inputs": 1, "hidden": [32], "outputs": 1}'
 ReleaseFn = CFUNCTYPE(None, c_void_p)
@@ -105,13 +105,13 @@ class Run:
         return tensor, outputs[0].view.data
 
     def host_step(self):
-        """The same step with the loss computed by torch or NumPy."""
+        """The same step, with the loss from torch or NumPy."""
         output, address = self.lent_output()
         value, gradient, seen_at = self.loss(exported(self.st, output), self.y)
         assert seen_at == address, "the output was copied on its way to the loss"
         before = self.released
         self.st.st_tensor_destroy(output)
-        assert self.released == before + 1, "the array of a loss that is computed lives on"
+        assert self.released == before + 1, "the array of a computed loss was not released"
 
         back = imported(self.st, self.context, gradient)
         view = view_of(self.st, back)
@@ -138,7 +138,7 @@ def trained(st, loss):
     for step in range(STEPS):
         mine, theirs = host.host_step(), own.own_step()
         assert abs(mine - theirs) <= 1e-6 * max(1.0, theirs), f"step {step}: the host's loss is {mine}, the graph's {theirs}"
-        assert host.digest() == own.digest(), f"step {step}: the host's gradient moved the weights elsewhere"
+        assert host.digest() == own.digest(), f"step {step}: the host's gradient gave different weights"
         losses.append(mine)
     assert losses[-1] < 0.1 * losses[0], f"it does not learn: {losses[0]} to {losses[-1]}"
     for run in (host, own):
@@ -162,7 +162,7 @@ def main(library, python=""):
         sys.exit(77)
     loss = TorchLoss() if here else NumpyLoss()
     losses = trained(Library(library), loss)
-    print(f"{STEPS} steps by a loss of {loss.name}: from {losses[0]:.4f} to {losses[-1]:.4f}, the bits of the graph's own mse")
+    print(f"{STEPS} steps with a loss from {loss.name}: {losses[0]:.4f} to {losses[-1]:.4f}, bitwise equal to the graph's own mse")
 
 
 main(*sys.argv[1:])

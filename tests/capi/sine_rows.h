@@ -1,4 +1,4 @@
-// The sine's rows as data of the host's: as arrays, and made by a callback that writes down what it was asked for.
+// Rows of the sine as a host's data: as arrays, and from a callback that records the requested rows.
 #pragma once
 
 #include <functional>
@@ -11,7 +11,7 @@ namespace st::test {
 
 constexpr int64_t kSineRows = 10;
 
-/// x and y = sin x, a row each.
+/// x and y = sin x, one row each.
 struct SineRows {
   SineRows();
   std::vector<float> x, y;
@@ -19,15 +19,15 @@ struct SineRows {
   st_named_view views[2];
 };
 
-/// The same rows from a callback. It must outlive the data: its release is counted here.
+/// The same rows from a callback. It must outlive the data and counts its release.
 class SineFill {
  public:
   st_status open(st_context* context, st_data** data, int64_t rows = kSineRows);
-  /// All row ids asked for so far, in order.
+  /// All requested row ids so far, in order.
   std::vector<int64_t> asked() const;
   int64_t calls() const;
   int64_t released() const;
-  /// Runs in each call before it writes; its status is the call's.
+  /// Runs in each call before the rows are written; its status is the call's.
   void before(std::function<st_status(int64_t call)> act) { before_ = std::move(act); }
 
  private:
@@ -40,13 +40,13 @@ class SineFill {
   int64_t calls_ = 0, released_ = 0;
 };
 
-/// Its fields, as a host says them.
+/// The fields, as a host declares them.
 extern const st_field kSineFields[2];
 
-/// Waits for what another thread is about to do; false after half a minute.
+/// Waits for an event on another thread; false after half a minute.
 bool comes_true(const std::function<bool()>& condition);
 
-/// A trainer of sine_graph on data; with none it is given its batches. The same each time.
+/// A trainer of sine_graph on data, or without data, fed with batches. Deterministic.
 struct SineTrainer {
   SineTrainer(st_context* context, st_data* data, const char* recipe_json = R"({"batch": 4, "accumulate": 2, "warmup": 0})");
   st_status step(int64_t n = 0, const st_named_view* batch = nullptr) { return st_trainer_step(trainer, n, batch, nullptr); }
@@ -56,10 +56,10 @@ struct SineTrainer {
   HeldModel model;
   HeldRecipe recipe;
   HeldTrainer trainer;
-  st_status created = ST_OK;  // of st_trainer_create: data that does not fit the model is refused there
+  st_status created = ST_OK;  // of st_trainer_create, which refuses data that does not fit the model
 };
 
-/// Of a SineTrainer after so many steps on a SineFill that nothing is done to.
+/// The digest of a SineTrainer after `steps` steps on an undisturbed SineFill.
 std::string undisturbed_digest(st_context* context, int64_t steps);
 
 }  // namespace st::test

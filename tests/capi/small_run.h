@@ -1,4 +1,4 @@
-// A small model and what it is trained on, for tests that need a run that stands.
+// A small model with its training data, for tests that need a working run.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +13,14 @@ namespace st::test {
 extern const char* const kSmallGpt;
 constexpr int64_t kSmallContext = 8;
 
-/// A text of `bytes` bytes, different enough to learn from and the same in every run. The path of its file.
+/// A text of `bytes` bytes, varied enough to learn from and the same in every run. Returns its path.
 std::string text_file(const std::string& name, int64_t bytes);
 
-/// A file of these bytes under the test's own folder.
+/// A file with these bytes in the test's own folder.
 std::string file_of(const std::string& name, const std::string& bytes);
 
-/// A trainer of the GPT with all that it was made of; with `text` it has data. Dropout, so that a step that was undone must give its random
-/// numbers back too.
+/// A trainer of the GPT with everything that it was made of; with `text` it has data. Uses dropout, so that undoing a step must also
+/// restore the random numbers.
 struct SmallRun {
   explicit SmallRun(const std::string& text = {}, const st_context_options* options = nullptr,
                     const char* recipe_json = R"({"batch": 3, "accumulate": 2, "warmup": 2, "dropout": 0.1})");
@@ -49,7 +49,7 @@ class TokenBatch {
   st_named_view views_[2];
 };
 
-/// y = sin x by one hidden layer, made op by op: the same each time.
+/// y = sin x by one hidden layer, built op by op. Deterministic.
 struct SineRun {
   explicit SineRun(const char* recipe_json = R"({"batch": 4, "accumulate": 2, "warmup": 0})");
   st_status step(st_step_report* report = nullptr) { return st_trainer_step(trainer, 2, views, report); }
@@ -78,22 +78,22 @@ struct SineHalf {
   const float* y;
 };
 
-/// st_trainer_forward, of whose outputs a host knows how many there are.
+/// st_trainer_forward for a host that knows the number of outputs.
 st_status forward(st_trainer* trainer, int64_t n, const st_named_view* batch, const st_named_view** outputs = nullptr);
 
-/// The graph of SineRun; the value that the loss is of.
+/// The graph of SineRun; returns the value from which the loss is computed.
 st_value sine_graph(st_graph* graph);
 
-/// What a predictor of tokens writes behind its prompt: with an error, as far as it came.
+/// What a predictor generates after its prompt; if it fails, the tokens so far.
 struct Written {
   st_status status;
   std::vector<int32_t> tokens;
 };
 Written written(st_predictor* predictor, const st_generate_options& options, const std::vector<int32_t>& prompt = {1, 2, 3});
-/// Twelve tokens of it.
+/// Twelve tokens.
 Written written(st_predictor* predictor);
 
-/// Of a step, as the plan tells.
+/// The number of instructions in a step, from the plan.
 int instructions_of(st_trainer* trainer);
 
 }  // namespace st::test

@@ -1,4 +1,4 @@
-// Pipes of a host's own between ranks of one process: a pair of sockets between each two. What st_transport_callbacks asks for, in POSIX.
+// A host's pipes between ranks in one process: a pair of sockets between any two. Implements st_transport_callbacks with POSIX.
 #pragma once
 
 #include <scaletrain/transport.h>
@@ -39,7 +39,7 @@ class SocketPipes {
   int size() const { return size_; }
   void* user(int rank) { return &end(rank); }
   int released(int rank) { return end(rank).released; }
-  /// As when its process ends.
+  /// As if the rank's process had ended.
   void cut(int rank) {
     for (const int socket : end(rank).sockets)
       if (socket >= 0) shutdown(socket, SHUT_RDWR);

@@ -1,4 +1,4 @@
-// Two ops of the host's, "square" and "mix", and what it takes to register others like them.
+// Two ops of the host, "square" and "mix", and what is needed to register similar ones.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace st::test {
 inline int64_t elements(const st_view& view) { return view.bytes / 4; }
 inline float* values(const st_view& view) { return static_cast<float*>(view.data); }
 
-/// `user` of the ops: each callback counts itself here when it has computed, and in the n-th call does what the test asks for.
+/// `user` of the ops: each callback counts its calls here after it has computed; the call number `at` does what the test asks for.
 struct Watch {
   int64_t calls = 0, at = -1;
   std::function<st_status()> act = [] { return st_status{ST_OK}; };
@@ -24,7 +24,7 @@ struct Watch {
   }
 };
 
-/// The shape callback of ops whose outputs are all like their first input.
+/// The shape callback of ops whose outputs all have the type of the first input.
 st_status as_the_first(void* user, int32_t n, const st_op_type* inputs, int32_t m, st_op_type* outputs);
 
 /// x -> x^2. `user` is a Watch or NULL.

@@ -1,4 +1,4 @@
-// A text model with a square in its middle: by an op of the host's that a test can make fail, or by the library's mul, with the same bits.
+// A text model with a square in the middle: by a host's op that a test can make fail, or by the library's mul, with equal bits.
 #pragma once
 
 #include <functional>
@@ -9,7 +9,7 @@
 
 namespace st::test {
 
-/// `user` of the op: what its callbacks return, after they have computed. Predictors ask on several threads at once.
+/// `user` of the op: what its callbacks return after they have computed. Predictors call it on several threads at once.
 struct HostSquare {
   std::function<st_status()> forward = [] { return st_status{ST_OK}; };
   std::function<st_status()> backward = [] { return st_status{ST_OK}; };
@@ -17,10 +17,10 @@ struct HostSquare {
 
 /// Inputs "tokens" and "targets", output "logits", context 8; batch 4, on a small text.
 struct SquaredText {
-  /// host NULL: mul. It must outlive this.
+  /// host NULL: mul. The host must outlive this.
   explicit SquaredText(HostSquare* host);
 
-  /// The logits of one row, as bits; on failure `status` tells.
+  /// The logits of one row as bits; `status` reports a failure.
   std::string answer(st_predictor* predictor, st_status* status = nullptr) const;
   st_status evaluate(double* loss) const;
   std::string digest() const;

@@ -1,7 +1,7 @@
-"""What libscaletrain.so shows and needs: the symbols of the golden list and no other, nothing but the C and C++ runtime, and of that
-nothing which hands memory over.
+"""Checks the symbols of libscaletrain.so: it exports exactly the golden list, depends only on the C and C++ runtime, and uses nothing of
+the runtime that passes memory across.
 
-The list only grows: a symbol that is gone breaks the programs that use it. A new one is added to the list by hand, with its function.
+The list only grows: programs that use a removed symbol break. A new symbol is added to the list by hand, with its function.
 usage: symbols.py LIBRARY GOLDEN [--needed]
 """
 import re
@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 RUNTIME = re.compile(r"(libc|libm|libstdc\+\+|libgcc_s|ld-linux[^.]*)\.so")
-# What the C++ runtime would make with its own operator new and the library free with the library's, or the other way round.
+# Parts of the C++ runtime in which one side would allocate with its operator new and the other free with its own.
 OWNING = re.compile(r"operator (new|delete)|basic_string|stream|std::filesystem|std::locale|std::pmr|std::random_device")
 
 
@@ -34,14 +34,14 @@ def main(library, golden, *options):
     with open(golden, encoding="utf-8") as file:
         listed = file.read().split()
     found = exported(library)
-    wrong = [f"{s} is gone; programs use it, so it stays" for s in listed if s not in found]
+    wrong = [f"{s} is gone; programs may use it, so it must stay" for s in listed if s not in found]
     wrong += [f"{s} is exported and not listed; add it to {golden}, or hide it" for s in found if s not in listed]
     wrong += [f"{s} is not st_*" for s in found if not s.startswith("st_")]
     if listed != sorted(set(listed)):
         wrong.append(f"{golden} is not sorted, or lists a symbol twice")
     if "--needed" in options:
         wrong += [f"{name} is needed; only the C and C++ runtime may be" for name in needed(library) if not RUNTIME.match(name)]
-        wrong += [f"{name.strip()} crosses to the C++ runtime with memory (capi/src/operator_new.cpp)" for name in owning(library)]
+        wrong += [f"{name.strip()} passes memory to or from the C++ runtime (capi/src/operator_new.cpp)" for name in owning(library)]
     print("\n".join(wrong) or f"{len(found)} symbols, as listed")
     return 1 if wrong or not found else 0
 

@@ -1,4 +1,4 @@
-// Ranks as a host makes them: a thread each, with a communicator of its own.
+// Ranks as a host creates them: one thread each, with its own communicator.
 #pragma once
 
 #include <atomic>
@@ -12,7 +12,7 @@
 
 namespace st::test {
 
-/// A plain view of a vector, with dims of its own: no copies of it.
+/// A contiguous view of a vector, with its own dims; not copyable.
 template <class T>
 struct Array {
   Array(st_dtype dtype, std::vector<T>& values, int64_t count)
@@ -27,7 +27,7 @@ struct Array {
 };
 using Floats = Array<float>;
 
-/// Cancels what runs in the context, again and again: the call that is meant may not have begun yet.
+/// Cancels the context's calls repeatedly, since the intended call may not have begun yet.
 inline void cancel_until(const std::atomic<bool>& has_ended, st_context* context) {
   while (!has_ended) {
     EXPECT_TRUE(works(st_context_cancel(context)));
@@ -37,7 +37,7 @@ inline void cancel_until(const std::atomic<bool>& has_ended, st_context* context
 
 class ThreadRanks {
  public:
-  /// A test that hangs ends at this deadline, and fails.
+  /// A test that hangs ends at this deadline and fails.
   explicit ThreadRanks(int n, int64_t deadline_milliseconds = 20000) {
     EXPECT_TRUE(works(st_context_create(nullptr, context.out())));
     auto options = filled(st_communicator_options_init);
@@ -50,7 +50,7 @@ class ThreadRanks {
   int size() const { return static_cast<int>(ranks.size()); }
   st_communicator* operator[](int rank) const { return ranks[static_cast<size_t>(rank)]; }
 
-  /// act(rank, communicator) on each rank's own thread.
+  /// Runs act(rank, communicator) on each rank's own thread.
   void each(const std::function<void(int, st_communicator*)>& act) const {
     std::vector<std::thread> threads;
     for (int rank = 0; rank < size(); ++rank) threads.emplace_back([&act, rank, own = (*this)[rank]] { act(rank, own); });

@@ -1,4 +1,4 @@
-// The tuning cache of a test: a file of its own that is not there before and not after it.
+// A tuning cache for a test: its own file, absent before and removed after it.
 #pragma once
 
 #include <unistd.h>
@@ -16,7 +16,7 @@ struct TuningCacheFile {
   TuningCacheFile(const TuningCacheFile&) = delete;
   TuningCacheFile& operator=(const TuningCacheFile&) = delete;
 
-  /// A context that keeps it.
+  /// A context that uses the file.
   HeldContext context(st_context_options options) const {
     options.tuning_cache = path.c_str();
     HeldContext made;

@@ -1,4 +1,4 @@
-"""A wrong request ends with status 2 and one line on stderr that says what was wrong and how to go on."""
+"""A wrong request ends with status 2 and one line on stderr that names the mistake and the way out."""
 
 import os
 import struct
@@ -123,7 +123,7 @@ class BadInput(CommandLineTest):
         for option in ("--log", "--report"):
             for path in (data / "new", data / "text.txt", data / "sub" / "new", data / "out", self.folder / "link" / "new"):
                 self.train_refused("--data", data, option, path, words=[option, path.name, "data folder", "would train on it"])
-            # What the reader of data skips, and what only looks like the folder.
+            # Files that the data reader skips, and paths that only look like the folder.
             for path in (data / ".new", data / ".hidden" / "new", data / "sub" / "build" / "new", data / ".." / "new", self.folder / "database"):
                 done = run("train", "--data", data, "--steps", 1, *TINY, option, path)
                 self.assertEqual((done.returncode, done.stderr), (0, ""), path)

@@ -1,4 +1,4 @@
-"""`scaletrain bench gemm` measures our products and libraries beside them, refuses wrong ones by name, and says which are not there."""
+"""`scaletrain bench gemm` measures our products and other libraries, refuses wrong results by name, and lists missing libraries."""
 
 import json
 import os
@@ -12,7 +12,7 @@ import unittest.mock
 import zlib
 
 LIBRARIES = pathlib.Path(sys.argv.pop(2))
-STRANGE = pathlib.Path(sys.argv.pop(2))  # those that a product of ours may be left to
+STRANGE = pathlib.Path(sys.argv.pop(2))  # libraries for --gemm-library auto
 
 from command_line import PROGRAM, CommandLineTest  # noqa: E402
 
@@ -21,7 +21,7 @@ VARIABLES = [f"SCALETRAIN_{peer}" for peer in ("OPENBLAS", "BLIS", "ONEDNN", "ON
 
 class BenchGemm(CommandLineTest):
     def bench(self, *arguments, shape="64x48x32", **libraries):
-        """Libraries of this machine are not looked for: each is a file of the test's, or one that is not there."""
+        """Does not look for libraries of this machine: each is a file of the test's, or missing."""
         environment = dict(os.environ)
         for variable in VARIABLES:
             environment[variable] = str(libraries.get(variable[len("SCALETRAIN_") :].lower(), self.folder / "nowhere.so"))
@@ -34,7 +34,7 @@ class BenchGemm(CommandLineTest):
         return json.loads(done.stdout)
 
     def summary_of(self, *arguments, **named):
-        """Of fp32; the rows stay in self.rows."""
+        """For fp32; the rows are kept in self.rows."""
         result = self.result(*arguments, **named)
         self.rows = result["rows"]
         return result["summary"]["fp32"]
@@ -85,7 +85,7 @@ class BenchGemm(CommandLineTest):
             self.assertAlmostEqual(mean["geomean"], row["ratio"][least]["median"])
         self.assertEqual(summary["best_blas"]["floor"], 1.1)
         self.assertEqual(sorted(summary["peers"]), ["openblas", "openblas-haswell"])
-        self.assertNotIn("peak", summary)  # no class of shape that a goal is set for
+        self.assertNotIn("peak", summary)  # no shape in a class with a goal
 
     def test_a_library_that_packs_is_in_the_packed_rows_and_the_worst_row_is_the_least(self):
         for element in ("fp32", "bf16"):
@@ -135,7 +135,7 @@ class BenchGemm(CommandLineTest):
         result = self.result("--against", "openblas", openblas=LIBRARIES / "libfake_blas.so")
         plain, packed = result["rows"]
         self.assertEqual(sorted(plain["peers"]), ["openblas", "openblas-haswell"])
-        self.assertEqual(packed["peers"], {})  # it does not pack, and plain is compared with plain
+        self.assertEqual(packed["peers"], {})  # the peer does not pack, and plain is compared only with plain
         for peer in plain["peers"]:
             ratio = plain["ratio"][peer]
             self.assertEqual(list(ratio), ["median", "p10", "p90"])
@@ -217,7 +217,7 @@ class BenchGemm(CommandLineTest):
         self.assertIn("64x48x32 fp32 tile 16x16x32", [row["name"] for row in result["rows"]])
         text = page.read_text()
         self.assertEqual(text.count("<table>"), 2)  # tile_k 32, and the library's choice
-        self.assertEqual(text.count("<td "), 2 * 3 * 3)  # 16, 32, 64 either way
+        self.assertEqual(text.count("<td "), 2 * 3 * 3)  # 16, 32, 64 in each direction
         self.assertNotIn("src=", text)
         width, height, lines = self.image(self.folder / "tiles.png")
         self.assertEqual(len(lines), height * (1 + 3 * width))
@@ -229,7 +229,7 @@ class BenchGemm(CommandLineTest):
             begin = y * (1 + 3 * width) + 1 + 3 * x
             self.assertEqual(lines[begin : begin + 3].hex(), colour, (table, row, column))
             for found, wanted in zip(bytes.fromhex(colour), self.viridis(float(fraction))):
-                self.assertAlmostEqual(found, wanted, delta=0.005 * 4 * 159 + 0.5)  # two digits, the steepest stretch, rounding
+                self.assertAlmostEqual(found, wanted, delta=0.005 * 4 * 159 + 0.5)  # two digits, the steepest part of the colour scale, rounding
         self.assertEqual(lines[1:4], b"\xff\xff\xff")
 
     def viridis(self, fraction):
@@ -239,7 +239,7 @@ class BenchGemm(CommandLineTest):
         return [a + (at - low) * (b - a) for a, b in zip(stops[low], stops[low + 1])]
 
     def image(self, path):
-        """Width, height and the unpacked lines of a PNG whose checksums are right."""
+        """Width, height and the unpacked lines of a PNG, after a check of its checksums."""
         data = path.read_bytes()
         self.assertEqual(data[:8], b"\x89PNG\r\n\x1a\n")
         chunks, at = {}, 8

@@ -1,5 +1,5 @@
-"""`scaletrain bench step`, `optimizer` and `checkpoint` measure PyTorch beside us where it is installed, `collective` Gloo and OpenMPI, and all
-say why not where they are not."""
+"""`scaletrain bench step`, `optimizer` and `checkpoint` compare with PyTorch, `collective` with Gloo and OpenMPI; each says why a peer is
+missing."""
 
 import json
 import os
@@ -11,7 +11,7 @@ from command_line import PROGRAM, SANITIZED, CommandLineTest
 
 
 class Bench(CommandLineTest):
-    """What is left by a program that is stopped lies in the test's own folder."""
+    """Files left by a stopped program stay in the test's own folder."""
 
     def command(self, name, *arguments, **variables):
         environment = {**os.environ, "SCALETRAIN_PYTHON": str(self.folder / "nowhere"), "TMPDIR": str(self.folder), **variables}
@@ -43,7 +43,7 @@ class Bench(CommandLineTest):
 
 class BenchStep(Bench):
     def head(self, last, *arguments, **variables):
-        """What it prints up to the line that begins with `last`."""
+        """Its output up to the line that starts with `last`."""
         command, options = self.command("step", "--rounds", 1, *arguments, **variables)
         process = subprocess.Popen(command, **options)
         self.addCleanup(process.communicate)
@@ -78,10 +78,10 @@ class BenchStep(Bench):
         rows = self.result("step", "--memory", "--threads", "1")["memory"]
         self.assertEqual([row["context"] for row in rows], [512, 1024, 2048, 4096])
         for row in rows:
-            # A score matrix of 4096 x 4096 a head would be eight times as much a token as one of 512 x 512.
+            # A score matrix of 4096 x 4096 per head would take eight times as much per token as one of 512 x 512.
             self.assertLess(row["bytes_per_token"], 1.05 * rows[0]["bytes_per_token"], row["name"])
             self.assertEqual(row["allocated_bytes"], row["planned_bytes"], row["name"])
-            # Beside the plan: the program, its libraries and threads; a sanitizer keeps books of its own.
+            # In addition to the plan: the program, its libraries and threads; a sanitizer has its own memory.
             if not SANITIZED:
                 self.assertLess(row["peak_resident_bytes"], row["planned_bytes"] + (64 << 20), row["name"])
 
@@ -151,7 +151,7 @@ class BenchCollective(Bench):
             self.assertGreater(row["limit_fraction"], 0)
 
     def rank_that_says(self, answer):
-        """A peer's rank, which answers each order so."""
+        """A peer's rank that gives this answer to each order."""
         return self.program("peer", f"""while read order; do echo "$3 {answer}"; done <"$1/order.$3" >"$1/answers"\n""")
 
     def test_a_peer_is_measured_in_the_same_rounds(self):

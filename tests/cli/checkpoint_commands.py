@@ -1,4 +1,4 @@
-"""What tests of `scaletrain checkpoint` share: runs of it, and checkpoints of some tensors."""
+"""Shared by the tests of `scaletrain checkpoint`: runs of it, and checkpoints of some tensors."""
 
 import numpy
 
@@ -8,7 +8,7 @@ from plain_safetensors import write_safetensors
 
 class CheckpointTest(CommandLineTest):
     def done(self, *arguments):
-        """Must end well; returns what it printed."""
+        """Must succeed; returns its output."""
         done = run("checkpoint", *arguments)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         return done.stdout

@@ -1,4 +1,4 @@
-"""`scaletrain checkpoint`: looks at checkpoints, proves them, cuts them anew, and takes them to safetensors and back."""
+"""`scaletrain checkpoint`: inspects, verifies, reshards and hashes checkpoints, and converts them to safetensors and back."""
 
 import json
 import os
@@ -48,7 +48,7 @@ class Looks(CheckpointTest):
         self.assertRegex(done.stdout, r"step-00000001: whole")
         problem = json.loads(run("checkpoint", "verify", folder, "--json").stdout)["checkpoints"][0]["problems"][0]
         self.assertEqual((problem["tensor"], problem["block"]), ("a", 0))
-        # What is read falls back to the one before, and says so.
+        # Reading commands fall back to the previous checkpoint and report it.
         done = run("checkpoint", "hash", folder)
         self.assertEqual((done.returncode, done.stdout), (0, older))
         self.assertIn("skipped step-00000002", done.stderr)
@@ -124,11 +124,11 @@ class BadRequests(CheckpointTest):
         ]:
             with self.subTest(words):
                 self.refused(2, words, "import", self.file("bad.safetensors", data), self.path("x"))
-        self.assertFalse(self.path("x").exists(), "nothing is made of a bad file")
+        self.assertFalse(self.path("x").exists(), "a bad file creates nothing")
 
 
 class Strangers(CheckpointTest):
-    """What stands where a file or a folder belongs is named, and nothing waits for it."""
+    """Foreign objects in place of a file or a folder are named, and nothing blocks on them."""
 
     def training(self, folder):
         return run("train", "--data", self.text, *TINY, "--steps", 2, "--checkpoint", folder)

@@ -1,4 +1,4 @@
-"""`scaletrain train --checkpoint`: killed anywhere and resumed, it ends as the run without a kill; signals, damage, retention."""
+"""`scaletrain train --checkpoint`: a run that is killed anywhere and resumed ends like one without a kill; signals, damage, retention."""
 
 import json
 import os
@@ -41,12 +41,12 @@ class CheckpointTrain(CommandLineTest):
         return done.stdout
 
     def whole_run(self, *more, steps=STEPS):
-        """The log of the run that nobody ends, and has no checkpoints."""
+        """The log of an undisturbed run without checkpoints."""
         self.train(*self.options, "--steps", steps, *more)
         return log_lines(self.log)
 
     def expect_log(self, wanted):
-        """But for evaluations: a run that was shorter at first made them after other steps."""
+        """Compares logs without evaluations: a run that was shorter at first evaluated after other steps."""
         self.assertEqual(digits(step_lines(self.log)), digits(line for line in wanted if "evaluation" not in line))
 
     def start(self, *more, steps=STEPS):
@@ -67,7 +67,7 @@ class CheckpointTrain(CommandLineTest):
         chance = random.Random(seed)
         for kill in range(8):
             process = self.start("--every", 10, "--keep", 3, "--resume")
-            if kill > 0:  # the first ones before anything was saved
+            if kill > 0:  # the first kills come before anything was saved
                 self.wait_for_line(process, "^resumed|^step ")
             time.sleep(chance.uniform(0, 0.2))
             process.kill()
@@ -77,16 +77,16 @@ class CheckpointTrain(CommandLineTest):
         self.assertIn(wanted[-1]["state"], output)
         kept = names(self.saves)
         self.assertEqual(kept[-3:], ["step-00000080", "step-00000090", "step-00000100"])
-        self.assertLessEqual(len(kept), 4, "the last kill may come between a save and the removal behind it")
+        self.assertLessEqual(len(kept), 4, "the last kill may come between a save and the following removal")
 
     def test_the_first_signal_saves_and_stops_and_sigusr1_saves_and_goes_on(self):
-        steps = 5000 if SANITIZED else 10000  # so many that it still runs when the signals come
+        steps = 5000 if SANITIZED else 10000  # enough for the run to last until the signals come
         wanted = self.whole_run(steps=steps)
         process = self.start("--keep", 0, steps=steps)
         self.wait_for_line(process, r"^step 20/")
         process.send_signal(signal.SIGUSR1)
         while not names(self.saves):
-            self.assertRegex(process.stdout.readline(), "^step ")  # read on, or it would wait for us
+            self.assertRegex(process.stdout.readline(), "^step ")  # keep reading, or the program would block
         process.send_signal(signal.SIGTERM)
         _, errors = process.communicate(timeout=60)
         self.assertEqual((process.returncode, errors), (128 + signal.SIGTERM, ""))
@@ -184,7 +184,7 @@ class CheckpointTrain(CommandLineTest):
         self.expect_log(wanted)
         before = self.log.read_text()
         self.ends_well("--every", 1, "--resume", *stopping)
-        self.assertEqual(self.log.read_text(), before, "it stays ended")
+        self.assertEqual(self.log.read_text(), before, "the run stays ended")
 
     def test_minutes_are_another_clock_than_steps(self):
         self.ends_well("--minutes", "1e-7", "--keep", 0, steps=4)  # shorter than any step
@@ -247,7 +247,7 @@ class CheckpointTrain(CommandLineTest):
         self.assertRegex(whole, axes(1, 10))
         self.assertIn("resumed after step 5", whole)
         self.assertNotIn("from step", whole)
-        self.assertRegex(page(10), axes(1, 10), "of a run that was finished already, too")
+        self.assertRegex(page(10), axes(1, 10), "also for a run that was already finished")
         self.log.unlink()
         rest = page(15)
         self.assertRegex(rest, axes(11, 15))

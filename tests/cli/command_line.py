@@ -1,4 +1,4 @@
-"""Runs scaletrain for the tests beside this file; the program is the first argument of each."""
+"""Runs scaletrain for the tests of this folder; the program is the first argument of each test."""
 
 import json
 import pathlib
@@ -9,7 +9,7 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAM = sys.argv.pop(1)
-SANITIZED = b"__asan_" in pathlib.Path(PROGRAM).read_bytes()  # some ten times as slow
+SANITIZED = b"__asan_" in pathlib.Path(PROGRAM).read_bytes()  # about ten times as slow
 
 # Learns in milliseconds.
 TINY = ["--layers", "1", "--width", "16", "--heads", "2", "--context", "8", "--batch", "2", "--threads", "1"]
@@ -22,12 +22,12 @@ def run(*arguments):
 
 
 def log_lines(path):
-    """Every line as an object, keys in the order of the file."""
+    """Every line as an object; keys keep the file's order."""
     return [json.loads(line) for line in pathlib.Path(path).read_text().splitlines()]
 
 
 def step_lines(path):
-    """Without the evaluations between them."""
+    """The lines without evaluations."""
     return [line for line in log_lines(path) if "evaluation" not in line]
 
 
@@ -46,7 +46,7 @@ class CommandLineTest(unittest.TestCase):
         return path
 
     def train(self, *arguments):
-        """Must end well; returns its log without evaluations."""
+        """Must succeed; returns its log without evaluations."""
         log = self.folder / "log.jsonl"
         done = run("train", "--log", log, *arguments)
         self.assertEqual(done.returncode, 0, done.stderr)

@@ -1,5 +1,5 @@
-"""`scaletrain train --gemm-library auto`: libraries of others compete when asked for, are named with what they multiply, and one that is
-not there, is no library or is wrong is told of and left out."""
+"""`scaletrain train --gemm-library auto`: other libraries compete if asked for, and are named with their products. A library that is
+missing, unloadable or wrong is reported and skipped."""
 
 import os
 import pathlib
@@ -18,8 +18,8 @@ VARIABLES = ("OPENBLAS", "MKL", "ONEDNN", "ONEDNN_OPENMP")
 
 class GemmLibrary(CommandLineTest):
     def steps(self, *arguments, **libraries):
-        """Libraries of this machine are not looked for: each is a file of the test's, or one that is not there. The log stays without
-        times, what was printed in self.output."""
+        """Does not look for libraries of this machine: each is a file of the test's, or missing. Returns the log without times; the
+        output is kept in self.output."""
         files = {f"SCALETRAIN_{name}": str(libraries.get(name.lower(), self.folder / "nowhere.so")) for name in VARIABLES}
         files["SCALETRAIN_TUNING_CACHE"] = str(self.folder / "tuning.txt")
         with unittest.mock.patch.dict(os.environ, files):
@@ -52,7 +52,7 @@ class GemmLibrary(CommandLineTest):
         self.assertGreater(sum(products.values()), 5)
         shown = len(re.findall(rf"library={IDENTITY}", self.output))
         self.assertEqual(shown, products.get(IDENTITY, 0))
-        if shown:  # as fast as three loops are: small products may be theirs
+        if shown:  # as fast as three loops are: they may win small products
             self.assertIn(f"\nproducts by {IDENTITY}: {shown}\n", self.output)
             self.assertIn(f"{shown} products by {IDENTITY}", report.read_text())
         recipe = self.file("recipe.json", '{"gemm_library": "auto"}')

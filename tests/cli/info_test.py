@@ -1,4 +1,4 @@
-"""What `scaletrain info`, --help and --version say."""
+"""The output of `scaletrain info`, --help and --version."""
 
 import json
 import unittest

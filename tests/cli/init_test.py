@@ -1,4 +1,4 @@
-"""`scaletrain train --init`, and a resume from what was imported: weights alone begin a run, and a config.json next to them says its model."""
+"""`scaletrain train --init`, and resuming an import: weights alone start a run, and a config.json next to them gives the model."""
 
 import json
 import shutil
@@ -32,13 +32,13 @@ class Init(CommandLineTest):
         (self.hf / "config.json").write_text(json.dumps(CONFIG | keys))
 
     def bare(self, tensors, name="bare.safetensors"):
-        """A file with no config.json next to it."""
+        """A file without a config.json next to it."""
         path = self.folder / name
         (write_safetensors if name.endswith(".safetensors") else torch_stub.save)(path, tensors)
         return path
 
     def shards(self, weights):
-        """A folder of Hugging Face's with two files of weights."""
+        """A Hugging Face folder with two files of weights."""
         folder = self.folder / "shards"
         folder.mkdir()
         shutil.copy(self.hf / "config.json", folder)
@@ -73,7 +73,7 @@ class Init(CommandLineTest):
         weights = read_safetensors(FIXTURE)
         self.assertEqual(self.state("--init", self.shards(weights)), state)
         self.assertEqual(self.state("--init", self.bare(weights), *SIZES), state)
-        self.assertNotEqual(self.state("--init", self.bare(weights), *SIZES[:8]), state, "the activation of the config counts")
+        self.assertNotEqual(self.state("--init", self.bare(weights), *SIZES[:8]), state, "the config's activation is used")
         wrapped = {"module._orig_mod." + name: array for name, array in weights.items()}
         masks = {f"module._orig_mod.transformer.h.{i}.attn.bias": numpy.tri(16, dtype="u1").reshape(1, 1, 16, 16) for i in range(2)}
         self.assertEqual(self.state("--init", self.bare({"model": {**wrapped, **masks}, "optimizer": {"state": 1}}, "bare.pt"), *SIZES), state)
@@ -97,7 +97,7 @@ class Init(CommandLineTest):
         shutil.rmtree(self.hf)
         self.assertEqual(self.state(*checkpoints, steps=5), straight)
         self.assertNotRegex(self.output, r"(?m)^init ")
-        # Checkpoints of ours are weights like others, and know their model.
+        # Our checkpoints are weights like any other, and record their model.
         self.state("--init", self.folder / "run")
         self.assertRegex(self.output, r"(?m)^init .*run, and a fresh optimizer$")
         self.refused(["--heads is 2", "n_head 3"], "train", *self.run, "--steps", 9, *checkpoints[:3], "--heads", 2)

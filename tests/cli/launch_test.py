@@ -1,4 +1,4 @@
-"""`scaletrain launch`: processes as ranks, their output, their ends, and what is left of them."""
+"""`scaletrain launch`: processes as ranks, their output, how they end, and what is left of them."""
 
 import collections
 import os
@@ -14,7 +14,7 @@ from command_line import PROGRAM, TINY, CommandLineTest, log_lines, run
 
 ALL_VARIABLES = "RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE MASTER_ADDR SCALETRAIN_RESTART SCALETRAIN_RANKS_FROM"
 
-# Lines of 1 to 3000 bytes, in pieces that end anywhere.
+# Lines of 1 to 3000 bytes, written in chunks that end anywhere.
 MANY_LINES = """
 import os
 rank = int(os.environ["RANK"])
@@ -47,7 +47,7 @@ def comes_true(condition, seconds=20):
 
 class Launch(CommandLineTest):
     def started(self, ranks, script, *options, **streams):
-        """A launch that runs beside the test, and has said a line for each rank."""
+        """A launch that runs in the background and has printed one line per rank."""
         streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, **streams}
         process = subprocess.Popen([PROGRAM, "launch", "-n", str(ranks), *options, "--", "sh", "-c", script], **streams)
         self.addCleanup(lambda: (process.kill(), process.communicate()))
@@ -60,7 +60,7 @@ class Launch(CommandLineTest):
         for word in words:
             self.assertIn(word, last)
 
-    # --- what a rank is given
+    # --- what a rank gets
 
     def test_each_rank_knows_who_it_is(self):
         values = " ".join("$" + name for name in ALL_VARIABLES.split())
@@ -116,7 +116,7 @@ class Launch(CommandLineTest):
             self.assertEqual(lines[rank], [f"{i} " + chr(ord("a") + rank) * (i * 37 % 3000) for i in range(1000)])
 
     def test_lines_are_whole_where_both_streams_are_one(self):
-        # Of a rank that changes the stream in the middle of lines, each stream's own lines are whole.
+        # If a rank changes the stream in the middle of lines, each stream's own lines are still whole.
         command = [PROGRAM, "launch", "-n", "4", sys.executable, "-c", MANY_LINES.replace("SPREAD", "1")]
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60)
         self.assertEqual(done.returncode, 0)
@@ -151,7 +151,7 @@ class Launch(CommandLineTest):
         for _ in range(2):
             time.sleep(0.3)
             resident.append(int(re.search(r"VmRSS:\s*(\d+) kB", status.read_text())[1]))
-        self.assertLess(resident[1] - resident[0], 16 << 10)  # of the gigabytes that the ranks would write
+        self.assertLess(resident[1] - resident[0], 16 << 10)  # although the ranks would write gigabytes
         process.terminate()
         process.communicate(timeout=30)
         self.assertEqual(process.returncode, 143)
@@ -229,7 +229,7 @@ class Launch(CommandLineTest):
         script = "trap '[ $RANK = 1 ] && exit 4' TERM; echo; while :; do sleep 0.01; done"
         process, _ = self.started(3, script, "--grace", "0.3", "--restarts", "3")
         process.terminate()
-        err = process.communicate(timeout=30)[1]  # shells tell of their children's ends, too
+        err = process.communicate(timeout=30)[1]  # shells also report their children's ends
         self.assertEqual(err.splitlines()[-1], "scaletrain: launch: ended by SIGTERM; rank 1 ended with status 4")
         self.assertEqual(process.returncode, 143)
 

@@ -1,4 +1,4 @@
-"""The files of samples/cluster, each run to its end as its launcher would, with two ranks on this machine: the state of threads as ranks."""
+"""Runs each file of samples/cluster to its end, as its launcher would, with two ranks on this machine; the state equals that of threads."""
 
 import os
 import re
@@ -13,14 +13,14 @@ from command_line import PROGRAM, ROOT, TINY, CommandLineTest, log_lines, run, s
 CLUSTER = ROOT / "samples" / "cluster"
 LAUNCHERS = re.compile("RANK|WORLD_SIZE|LOCAL_|MASTER_|OMPI_|PMI|SLURM_|TORCHELASTIC_|SCALETRAIN_(?!ISA$|THREADS$)")
 
-# Starts two tasks and ends with the sum of their statuses.
+# Starts two tasks and exits with the sum of their statuses.
 TWO_TASKS = """
 import os, subprocess, sys
 tasks = [subprocess.Popen(program, env={**os.environ, **variables(rank)}) for rank in range(2)]
 sys.exit(sum(task.wait() for task in tasks))
 """
 
-# What srun gives to a task, of a job of one node.
+# The variables that srun gives to a task of a one-node job.
 SRUN = """#!/usr/bin/python3
 import os, sys
 assert sys.argv[1] == "--kill-on-bad-exit=1" and os.environ["SRUN_CPUS_PER_TASK"] == os.environ["SLURM_CPUS_PER_TASK"], sys.argv
@@ -42,7 +42,7 @@ def variables(rank):
 
 
 def directives(script):
-    """What sbatch reads: --name=value of its lines, before the first command."""
+    """The options that sbatch reads: --name=value in its lines before the first command."""
     found = {}
     for line in script.read_text().splitlines():
         if line.startswith("#SBATCH "):
@@ -58,14 +58,14 @@ class Cluster(CommandLineTest):
         super().setUp()
         self.log = self.folder / "run.jsonl"
         self.tiny = [*TINY, "--steps", "3", "--data", str(self.text)]
-        # The program is found by its name, as where it is installed, and a launcher's stand-in before the launcher.
+        # The program is found by name, as when it is installed, and a launcher's stand-in is found before the launcher.
         self.file("scaletrain", f'#!/bin/sh\nexec {shlex.quote(os.path.abspath(PROGRAM))} "$@"\n').chmod(0o755)
 
     def stand_in(self, name, script):
         self.file(name, script).chmod(0o755)
 
     def state_of(self, command, **variables):
-        """Of a run by that command, whose log has one line for each step."""
+        """The state of a run by that command; its log must have one line per step."""
         clean = {name: value for name, value in os.environ.items() if not LAUNCHERS.match(name)}
         environment = {**clean, "PATH": f"{self.folder}:{os.environ['PATH']}", "TMPDIR": str(self.folder), **variables}
         done = subprocess.run([*map(str, command)], capture_output=True, text=True, env=environment, timeout=300, cwd=self.folder)
@@ -81,7 +81,7 @@ class Cluster(CommandLineTest):
 
     @unittest.skipUnless(shutil.which("mpirun"), "no mpirun")
     def test_mpirun(self):
-        # As root, and where the machine counts as one slot.
+        # As root, and if the machine counts as one slot.
         allowed = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1"}
         self.expect_state_of_threads(self.state_of([CLUSTER / "train_mpirun.sh", 2, *self.tiny, "--log", self.log], **allowed))
 
@@ -113,7 +113,7 @@ class Cluster(CommandLineTest):
         pod = job["spec"]["template"]["spec"]
         container = pod["containers"][0]
         self.assertEqual((claim["kind"], job["kind"], pod["restartPolicy"]), ("PersistentVolumeClaim", "Job", "OnFailure"))
-        # The folder that the claim is mounted at is this test's, the model a small one.
+        # The claim's mount folder is replaced by this test's, the model by a small one.
         mount = container["volumeMounts"][0]
         volume = next(volume for volume in pod["volumes"] if volume["name"] == mount["name"])
         self.assertEqual(volume["persistentVolumeClaim"]["claimName"], claim["metadata"]["name"])

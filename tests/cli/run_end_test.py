@@ -1,4 +1,4 @@
-"""How `scaletrain train` ends where something outside stops it: a hangup, a limit, a full disk, gradients that stay infinite."""
+"""How `scaletrain train` ends when something outside stops it: a hangup, a limit, a full disk, gradients that stay infinite."""
 
 import resource
 import signal
@@ -14,7 +14,7 @@ class RunEnd(CommandLineTest):
         return [PROGRAM, "train", "--data", self.text, *TINY, "--steps", str(steps), *map(str, arguments)]
 
     def ended(self, *arguments, steps=4, limit=None, out=subprocess.PIPE):
-        """(status, stdout, stderr); limit: of a file, in bytes."""
+        """Returns (status, stdout, stderr). limit: of a file, in bytes."""
         def under_limit():
             if limit is not None:
                 resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))

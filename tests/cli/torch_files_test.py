@@ -1,4 +1,4 @@
-"""`scaletrain checkpoint`: files of PyTorch, from there and to there."""
+"""`scaletrain checkpoint`: import and export of PyTorch files."""
 
 import collections
 import json
@@ -130,7 +130,7 @@ class OfATrainer(CheckpointTest):
 
     def there_and_back(self, *recipe):
         file, tensors = self.exported(*recipe)
-        step = ["--step", 3] if "sgd" in recipe else []  # torch.optim.SGD's state has none
+        step = ["--step", 3] if "sgd" in recipe else []  # torch.optim.SGD's state has no step
         self.done("import", self.path("out.pt"), self.path("back"), *step)
         self.same(self.everything(self.path("back")), tensors)
         return file, tensors
@@ -233,7 +233,7 @@ class OfATrainer(CheckpointTest):
         self.same(self.everything(self.path("again")), self.everything(self.path("trained")))
 
 
-# Loads, makes a step with gradients of zero at a rate of zero, takes it back, and saves what it then has by itself.
+# Loads the file, makes a step with zero gradients and a zero rate, and saves the result with torch alone.
 TORCH_STEP = """
 import sys, torch
 file = torch.load(sys.argv[1], weights_only=True)

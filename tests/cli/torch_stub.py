@@ -1,5 +1,5 @@
-"""Files of torch.save without PyTorch: written and read by Python's own pickle, with names of torch's that hold nothing but what they are
-given. Tensors are numpy arrays."""
+"""Reads and writes torch.save files without PyTorch: with Python's pickle and stand-ins for torch's names that only hold their arguments.
+Tensors are numpy arrays."""
 
 import collections
 import io
@@ -39,7 +39,7 @@ class Tensor:
 
 
 def modules():
-    """`torch` and `torch._utils`, to be named by a pickle."""
+    """`torch` and `torch._utils`, for a pickle to refer to."""
     torch, utils = types.ModuleType("torch"), types.ModuleType("torch._utils")
     for name in STORAGES:
         setattr(torch, name, type(name, (), {"__module__": "torch"}))
@@ -51,7 +51,7 @@ def modules():
 
 
 def save(path, tree):
-    """As torch.save: arrays anywhere in `tree` become tensors."""
+    """Like torch.save: arrays anywhere in `tree` become tensors."""
     arrays = []
 
     def with_tensors(value):
@@ -91,7 +91,7 @@ def save_pickle(path, text, storages, compression=zipfile.ZIP_STORED):
 
 
 def load(path):
-    """As torch.load(weights_only=True): names nothing that tensors do not need."""
+    """Like torch.load(weights_only=True): accepts only names that tensors need."""
     with zipfile.ZipFile(path) as archive:
         assert archive.testzip() is None
         folder = archive.namelist()[0].split("/")[0]

@@ -1,4 +1,4 @@
-"""`scaletrain train --trace`: what every rank did when, as a list of spans of time."""
+"""`scaletrain train --trace`: a timeline of every rank as a list of spans."""
 
 import json
 import re
@@ -51,7 +51,7 @@ class Trace(CommandLineTest):
                 self.assertAlmostEqual(sum(event["dur"] for event in computed) * 1e-3, step["args"]["computing_ms"], delta=0.05)
             stragglers.append([step["args"]["straggler"] for step in steps])
             computing.append([step["args"]["computing_ms"] for step in steps])
-        # The collectives are those of both; what followed the last step is in neither.
+        # Both ranks have the same collectives; the ones after the last step are in neither.
         self.assertEqual(sequences[0], sequences[1])
         self.assertEqual(sequences[0], sorted(set(sequences[0])))
         self.assertEqual(stragglers[0], stragglers[1])
@@ -70,7 +70,7 @@ class Trace(CommandLineTest):
         report, log = self.folder / "report.html", self.folder / "log.jsonl"
         more = ("--report", report, "--log", log)
         self.assert_shows_both_ranks(self.traced("launch", "-n", "2", "--", PROGRAM, more=more))
-        self.assert_report_has_lanes(report, [1, 2, 3])  # the last step's times were not told: no step began behind it
+        self.assert_report_has_lanes(report, [1, 2, 3])  # the last step's times are unknown: no step began after it
         self.assertEqual(["straggler" in line for line in step_lines(log)], [False, True, True, True, False])
 
     def test_threads_show_what_they_did(self):

@@ -1,4 +1,4 @@
-"""What `scaletrain train` promises: equal runs, the log, precedence of options, a clean end on Ctrl-C, the bar."""
+"""Guarantees of `scaletrain train`: equal runs, the log, precedence of options, a clean end on Ctrl-C, the progress bar."""
 
 import json
 import os
@@ -24,7 +24,7 @@ def without_times(line):
 
 
 def digits(log):
-    """As written, but memory: a thread more has its own workspace."""
+    """The log's lines without memory, since each further thread has its own workspace."""
     return [{key: value for key, value in without_times(line).items() if key != "memory_bytes"} for line in log]
 
 
@@ -38,7 +38,7 @@ class Train(CommandLineTest):
         self.assertEqual(chosen[-1], self.tiny("--batch", 4)[-1])
 
     def test_runs_are_equal_to_the_bit_whatever_the_threads(self):
-        readme = self.file("README.md", (ROOT / "README.md").read_bytes())  # a copy: nobody edits it between the runs
+        readme = self.file("README.md", (ROOT / "README.md").read_bytes())  # a copy, which cannot change between the runs
         steps, learned = (200, 1) if os.environ.get("SCALETRAIN_LONG_TESTS") == "1" else (4, 0.1)
         first, second = (self.train(*SHOW, "--steps", steps, "--data", readme, "--threads", threads) for threads in (1, 2))
         self.assertEqual(len(first), steps + 1)
@@ -57,7 +57,7 @@ class Train(CommandLineTest):
             self.assertRegex(done.stderr, rf"\Ascaletrain: tuning: the cache {cache} is not used: .*\n\Z")
 
     def test_a_run_ends_early_when_its_validation_loss_stands_still(self):
-        # A rate of 0 leaves the weights alone: the first evaluation is the best one, and none after it improves on it.
+        # A rate of 0 keeps the weights: the first evaluation is the best, and no later one improves on it.
         still = ("--lr", 0, "--weight-decay", 0)
         steps = 400
         whole = self.tiny(*still, steps=steps)
@@ -65,7 +65,7 @@ class Train(CommandLineTest):
         self.assertNotIn("ended early", self.output)
         report = self.folder / "report.html"
         log = self.tiny(*still, "--early-stopping-patience", 3, "--report", report, steps=steps)
-        # Ten evaluations after the one before the first step, all equally far apart.
+        # Ten evaluations after the one before the first step, equally spaced.
         self.assertEqual(len(log) - 1, 3 * steps // 10)
         why = f"ended early after step {3 * steps // 10}: 3 evaluations in a row did not improve on the validation loss"
         self.assertIn(why, self.output)
@@ -79,12 +79,12 @@ class Train(CommandLineTest):
     def test_early_stopping_leaves_a_run_that_improves_alone_and_measures_by_its_delta(self):
         plain = self.tiny("--lr", 3e-3, steps=400)
         self.assertEqual(digits(self.tiny("--lr", 3e-3, "--early-stopping-patience", 10, steps=400)), digits(plain))
-        # It begins near ln 256 nats and cannot fall by 100.
+        # The loss starts near ln 256 nats and cannot fall by 100.
         log = self.tiny("--lr", 3e-3, "--early-stopping-patience", 1, "--early-stopping-min-delta", 100, steps=400)
         self.assertEqual(digits(log[:-1]), digits(plain[:40]))
 
     def test_find_nan_ends_a_run_that_blew_up_with_the_op_and_its_place(self):
-        # Weights past fp32 after the first update: some product or norm of the second step is the first to show it.
+        # Weights exceed fp32 after the first update: a product or norm of the second step shows it first.
         blow = ("--lr", 1e38, "--warmup", 0, "--clip", 0, "--optimizer", "sgd", "--steps", 4)
         done = run("train", "--data", self.text, *TINY, *blow, "--find-nan")
         self.assertEqual(done.returncode, 3, done.stderr)
@@ -102,7 +102,7 @@ class Train(CommandLineTest):
         last = log[-1]
         self.assertEqual(list(last), ["state", "validation_loss", "ema_val_loss"])
         self.assertEqual(last["validation_loss"], plain[-1]["validation_loss"])
-        # While the loss falls, an average of the last ten steps or so is some steps behind.
+        # While the loss falls, an average of about the last ten steps lags behind.
         self.assertGreater(last["ema_val_loss"], last["validation_loss"])
         self.assertLess(last["ema_val_loss"], last["validation_loss"] + 1)
         value, average = last["validation_loss"], last["ema_val_loss"]
@@ -192,9 +192,9 @@ class Train(CommandLineTest):
 
     @unittest.skipIf(SANITIZED, "six thousand steps; other tests run the same code")
     def test_8_bit_moments_end_like_those_of_32(self):
-        # Two runs drift apart by some 0.3 %, whatever made them differ first; what the coding itself costs shows in the mean of several.
+        # Two runs drift apart by some 0.3 %, whatever the first difference was; the cost of the coding shows in the mean of several runs.
         end = {"adamw": 0, "adamw-8bit": 0}
-        shape = "--layers 2 --width 64 --heads 2 --context 16 --batch 8 --steps 500 --threads 1".split()  # matrices past 4,096 are coded
+        shape = "--layers 2 --width 64 --heads 2 --context 16 --batch 8 --steps 500 --threads 1".split()  # 8 bits from 4,096 elements on
         for seed in range(1, 7):
             for optimizer in end:
                 log = self.train("--data", ROOT / "LICENSE", *shape, "--seed", seed, "--optimizer", optimizer)
@@ -293,7 +293,7 @@ class Train(CommandLineTest):
         page = report.read_text()
         self.assertIn("the &lt;red&gt; ", page)
         self.assertRegex(page, r"Memory at its peak</h2><table>\s*<tr><td>all</td><td>[0-9.]+ [KM]iB</td></tr>\s*<tr><td>parameters</td>")
-        # Nothing is fetched from anywhere; the SVG namespace is a name.
+        # The page fetches nothing; the SVG namespace is only a name.
         self.assertIsNone(re.search(r"https?://", page.replace("http://www.w3.org/2000/svg", "")))
 
     def interrupt(self, signal_number):
@@ -318,7 +318,7 @@ class Train(CommandLineTest):
             self.assertIsNone(lines[-1]["validation_loss"])
         steps = len(lines) - 1
         self.assertLessEqual(steps, 20000, "too many to repeat: it was stopped after its third")
-        self.assertEqual(self.tiny(steps=steps)[-1]["state"], lines[-1]["state"], "it is the beginning of a whole run")
+        self.assertEqual(self.tiny(steps=steps)[-1]["state"], lines[-1]["state"], "it equals the start of a whole run")
 
     def test_a_terminal_gets_a_bar(self):
         ours, theirs = pty.openpty()

@@ -1,4 +1,4 @@
-"""Which transports are here, and how ranks are started over one; the plug-ins' folder is the next argument of the test that imports it."""
+"""Which transports are available, and how to start ranks over one. The plug-ins' folder is the next argument of the importing test."""
 
 import os
 import shutil
@@ -11,7 +11,7 @@ MPIRUN = ["mpirun", "--allow-run-as-root", "--oversubscribe"]
 
 
 def why_not(transport):
-    """None where ranks can be started over it."""
+    """None if ranks can be started over it, else the reason."""
     if transport in ("gloo", "mpi") and not os.path.exists(f"{PLUGINS}/libscaletrain_{transport}.so"):
         return f"no {transport}: libscaletrain_{transport}.so was not built"
     if transport == "mpi" and shutil.which("mpirun") is None:
