@@ -36,7 +36,7 @@ std::shared_ptr<DataObject> windows(std::shared_ptr<const TokenSource> source, T
 int64_t context_of(const char* json) {
   check(json != nullptr, "st_data_files: json is NULL; give {\"context\": tokens per row}");
   const Json object = parse_settings(json, "st_data_files: json");
-  check(object.is(Json::Kind::object), "st_data_files: json must be an object, got ", object.dump());
+  check(object.is(Json::Kind::object), "st_data_files: json must be a JSON object, got ", object.dump());
   for (const auto& [key, value] : object.members())
     check(key == "context", "st_data_files: unknown key \"", key, "\"; the only key is \"context\"");
   const Json* value = object.find("context");

@@ -80,9 +80,9 @@ TEST_F(Tensor, OfWhatCannotBeIsRefused) {
   };
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, create(0, {2}), {"st_tensor_create", "dtype 0"}));
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, create(ST_F32, {ST_BATCH, 2}), {"[-1, 2]"}));
-  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, create(ST_F32, {int64_t{1} << 40, int64_t{1} << 40}), {"no memory"}));
-  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, create(ST_F64, {int64_t{1} << 60}), {"no memory"}));
-  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, create(ST_F32, {0, std::numeric_limits<int64_t>::max(), 2}), {"no memory"}));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, create(ST_F32, {int64_t{1} << 40, int64_t{1} << 40}), {"any memory"}));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, create(ST_F64, {int64_t{1} << 60}), {"any memory"}));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, create(ST_F32, {0, std::numeric_limits<int64_t>::max(), 2}), {"any memory"}));
   EXPECT_TRUE(fails(ST_OUT_OF_MEMORY, create(ST_F32, {int64_t{1} << 50}), {"st_tensor_create", "needs", "there is"}));
   EXPECT_TRUE(fails(ST_UNSUPPORTED, create(ST_F32, {1, 1, 1, 1, 1, 1, 1, 1, 1}), {"9 dimensions"}));
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_tensor_create(context, ST_F32, -1, nullptr, tensor.out()), {"rank -1"}));
@@ -231,7 +231,7 @@ TEST_F(Tensor, FromDlpackRefusesWhatItCannotHoldAndLeavesItAlone) {
   EXPECT_TRUE(refuses(ST_INVALID_ARGUMENT, [](auto& t) { t.shape = nullptr; }, {"no dims"}));
   EXPECT_TRUE(refuses(ST_INVALID_ARGUMENT, [](auto& t) { t.data = nullptr; }, {"no data"}));
   EXPECT_TRUE(refuses(ST_INVALID_ARGUMENT, [&](auto& t) { t.shape = negative; }, {"[2, -3]"}));
-  EXPECT_TRUE(refuses(ST_INVALID_ARGUMENT, [&](auto& t) { t.shape = huge; }, {"no memory"}));
+  EXPECT_TRUE(refuses(ST_INVALID_ARGUMENT, [&](auto& t) { t.shape = huge; }, {"any memory"}));
   EXPECT_TRUE(refuses(ST_UNSUPPORTED, [&](auto& t) { t.strides = backwards; }, {"stride -3"}));
   foreign.managed.dl_tensor = fine;
   EXPECT_EQ(foreign.deleted, 0) << "a tensor that was refused stays the other library's";
