@@ -1,4 +1,4 @@
-// Gradient accumulation by itself, over the host's arrays. Sums, strides and types: tests/unit/parts/accumulator_test.cpp.
+// Gradient accumulation alone, over host arrays. Sums, strides and types: tests/unit/parts/accumulator_test.cpp.
 #include <cstring>
 #include <limits>
 #include <vector>
@@ -38,7 +38,7 @@ TEST_F(CAccumulator, AHostsOwnLoopHasTheTokenMeanAtEachBoundary) {
   EXPECT_EQ(boundaries, 3);
 }
 
-// The scale is in every piece, so it is in the mean, and unscale takes it out: one inf of the four skips the step.
+// Every micro-batch contains the scale, so the mean does, and unscale removes it. One inf among the four skips the step.
 TEST_F(CAccumulator, StandsBeforeTheLossScaler) {
   FloatArray g{{0, 0}};
   const st_view view = g.view();
@@ -100,7 +100,7 @@ TEST_F(CAccumulator, OutOfTurnAndBadWeightsChangeNothing) {
   ASSERT_TRUE(works(st_accumulator_set_steps(a, 3)));
 }
 
-// As a checkpoint in the middle of a step would have it.
+// As a checkpoint in the middle of a step would restore it.
 TEST_F(CAccumulator, AStepGoesOnFromItsStateInAnotherOne) {
   FloatArray g{{5, 6}}, h{{7}};
   const st_view gradients[] = {g.view(), h.view()};

@@ -1,4 +1,4 @@
-// A step in slices: the same bits as a whole one, and undone as a whole one.
+// A step in slices gives the same bits as a whole step, and can be undone like one.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -10,7 +10,7 @@ namespace {
 
 using namespace st::test;
 
-/// Slices of one instruction, or of none while the data's rows are not there, until the step is done; how many there were.
+/// Runs slices of one instruction (none while the data's rows are missing) until the step is done; returns their number.
 int slice(st_trainer* trainer, int64_t n, const st_named_view* batch, st_step_report* report) {
   int32_t done = 0;
   int slices = 0;
@@ -23,7 +23,7 @@ int slice(st_trainer* trainer, int64_t n, const st_named_view* batch, st_step_re
   return slices;
 }
 
-/// The n-th slice (from 1) of a step is done, and the step is not.
+/// Runs the first n slices of a step; the step is not done afterwards.
 void begin_slices(st_trainer* trainer, int64_t n, const st_named_view* batch, int slices) {
   int32_t done = 0;
   for (int i = 0; i < slices && done == 0; ++i) ASSERT_TRUE(works(st_trainer_advance(trainer, n, batch, 0, &done, nullptr)));

@@ -15,7 +15,7 @@ st_status append(void* user, const void* bytes, int64_t count) {
   return ST_OK;
 }
 
-/// One of one, as far as st_communicator_env sees. Before there are threads that could read the environment.
+/// Makes st_communicator_env see a launch of one rank. Call it before threads exist that could read the environment.
 bool launched_alone() {
   const std::string port = std::to_string(1 + getpid() % 65535);
   const std::pair<const char*, const char*> variables[] = {{"RANK", "0"},
@@ -65,7 +65,7 @@ AllKinds::AllKinds(const st_context_options* options)
 }
 
 void AllKinds::give_back(DLManagedTensor* taken) {
-  HeldContext context;  // that of the run may be gone
+  HeldContext context;  // the run's context may be gone
   EXPECT_TRUE(works(st_context_create(nullptr, context.out())));
   const auto tensor = hold<HeldTensor>(st_tensor_from_dlpack, context, taken);
 }
@@ -74,7 +74,7 @@ AllKinds::~AllKinds() {
   if (managed != nullptr) give_back(managed);
 }
 
-/// Written once: data of another AllKinds may have it mapped.
+/// Written once: another AllKinds may have the file mapped.
 const std::string& AllKinds::source_file() {
   static const std::string path = text_file("all_kinds.txt", 3000);
   return path;
@@ -109,7 +109,7 @@ void AllKinds::make_checkpoint() {
   }
   std::filesystem::copy(saved.path(), folder.path(), std::filesystem::copy_options::recursive);
   auto options = filled(st_checkpoint_options_init);
-  options.keep_last = 0;  // whatever calls save besides
+  options.keep_last = 0;  // keep whatever the calls save
   EXPECT_TRUE(works(st_checkpoint_create(run.context, folder.c_str(), &options, checkpoint.out())));
 }
 

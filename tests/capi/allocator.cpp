@@ -1,5 +1,5 @@
-// The host's allocator: all memory of a context comes from it and goes back to it. One that fails at any of its calls: creation_memory.cpp
-// and step_memory.cpp.
+// The host's allocator: all memory of a context comes from it and returns to it. Failures of its calls: creation_memory.cpp and
+// step_memory.cpp.
 #include "ledger.h"
 #include "small_run.h"
 
@@ -9,7 +9,7 @@ using namespace st::test;
 
 int64_t allocated(st_context* context) { return memory_of(context).allocated_bytes; }
 
-/// Names, graphs and plans beside the buffers.
+/// In addition to the buffers there are only names, graphs and plans.
 void expect_buffers_and_little_more(st_context* context, Ledger& ledger) {
   EXPECT_GT(ledger.bytes(), allocated(context));
   EXPECT_LT(ledger.bytes(), allocated(context) + (int64_t{1} << 20));
@@ -76,7 +76,7 @@ TEST(Allocator, AnAnswerThatIsNotAlignedIsGivenBackAndRefused) {
   ledger.skew = 8;
   EXPECT_TRUE(fails(ST_CALLBACK, st_model_builtin(context, "mlp", nullptr, 1, model.out()), {"alloc", "8 bytes past", "16"}));
   ledger.skew = 16;
-  ledger.skewed = 4096;  // of buffers
+  ledger.skewed = 4096;  // from the size of buffers on
   EXPECT_TRUE(fails(ST_CALLBACK, st_model_builtin(context, "mlp", nullptr, 1, model.out()), {"alloc", "16 bytes past", "64"}));
   context.reset();
   EXPECT_EQ(ledger.bytes(), 0);

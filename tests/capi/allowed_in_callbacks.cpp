@@ -1,5 +1,5 @@
-// What a callback may do: what ends a loan may make and end other handles, and between two steps on_step may steer its own run. What is
-// refused there is in busy_in_callbacks.cpp.
+// What a callback may do: a release function may create and destroy other handles, and between two steps on_step may steer its own run.
+// What is refused there: busy_in_callbacks.cpp.
 #include <functional>
 #include <memory>
 
@@ -10,7 +10,7 @@ namespace {
 
 using namespace st::test;
 
-/// What the host does when it gets a loan back, and that it got it once.
+/// What the host does when it gets a borrowed resource back, and a check that it gets it once.
 struct Loan {
   explicit Loan(std::function<void()> at_end) : act(std::move(at_end)) {}
   static void end(void* user) {
@@ -43,7 +43,7 @@ TEST_F(AllowedInCallbacks, AReleaseMayMakeUseAndDestroyHandles) {
   auto other = std::make_unique<SineTrainer>(context, nullptr);
   Loan inner([&] { other.reset(); });
   Loan outer([&] {
-    EXPECT_TRUE(fails(ST_INVALID_HANDLE, st_tensor_destroy(first)));  // it is gone already
+    EXPECT_TRUE(fails(ST_INVALID_HANDLE, st_tensor_destroy(first)));  // already destroyed
     SineRun made;
     EXPECT_TRUE(works(made.step()));
     second.reset();
@@ -107,7 +107,7 @@ TEST_F(AllowedInCallbacks, ADlpackDeleterMayDestroyHandles) {
   EXPECT_EQ(live(), before);
 }
 
-/// What is done after step 1, and what comes of it: the rate and the weights of steps 2 and 3, the snapshot after each.
+/// The action after step 1 and its effect: the rate and weights of steps 2 and 3, and the snapshot after each.
 struct Steering {
   SineTrainer& run;
   st_predictor* predictor;

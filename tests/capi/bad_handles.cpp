@@ -1,4 +1,4 @@
-// Every function with every handle that it does not take: NULL, destroyed, of another kind, never one of ours. Nothing is changed by it.
+// Every function with every wrong handle: NULL, destroyed, of another kind, not from this library. The call changes nothing.
 #include <algorithm>
 
 #include "handle_calls.h"
@@ -19,7 +19,7 @@ testing::AssertionResult is_refused(const HandleCall& row, AllKinds& w, void* ha
   return result ? result : testing::AssertionFailure() << row.function << " (" << row.argument << "): " << result.message();
 }
 
-/// Refuses `handle(kind's index)` in every row, and nothing is changed by it.
+/// Checks that every row refuses `handle_of(kind's index)` and changes nothing.
 template <class HandleOf>
 void expect_all_refused(AllKinds& w, std::string_view why, const HandleOf& handle_of) {
   const std::string before = w.state();
@@ -46,7 +46,7 @@ TEST(BadHandles, NoneIsRefused) {
 
 TEST(BadHandles, OnesThatWereDestroyedAreRefused) {
   const EachHandle stale = destroyed_handles();
-  AllKinds w;  // in the slots that the destroyed ones had
+  AllKinds w;  // occupies the slots of the destroyed handles
   const EachHandle free = destroyed_handles();
   for (size_t kind = 0; kind < kKindNames.size(); ++kind) EXPECT_NE(stale[kind], w.handles()[kind]);
   expect_all_refused(w, "destroyed", [&](size_t kind) { return Some{stale[kind], free[kind]}; });
@@ -66,17 +66,17 @@ TEST(BadHandles, OnesThatWereNeverOursAreRefused) {
     const auto live = reinterpret_cast<uint64_t>(w.handles()[kind]);
     return Some{&something_else,
                 of_bits(1),
-                of_bits(kind + 1),  // the kind, and no slot
+                of_bits(kind + 1),  // a kind without a slot
                 of_bits(0x107),
                 of_bits(0x0000000100000101),
                 of_bits(live ^ (uint64_t{1} << 40)),  // another generation
-                of_bits(live | 0xFFFFFF00),           // a slot that there is not
+                of_bits(live | 0xFFFFFF00),           // a slot that does not exist
                 of_bits(0x8000000000000006),
                 of_bits(0xFFFFFFFFFFFFFFFF)};
   });
 }
 
-// The table's calls would be refused for another reason if they were not valid otherwise.
+// Otherwise the table's calls would be refused for another reason.
 TEST(BadHandles, WithTheRightOneEachCallWorks) {
   for (const HandleCall& row : handle_calls()) {
     SCOPED_TRACE(row.function);

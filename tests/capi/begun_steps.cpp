@@ -1,5 +1,5 @@
-// A step that was begun and is not done: after forward, after backward, between the slices of advance. Every call on every handle is then
-// either refused, saying the way out, or allowed, and none changes the bits that the step ends with.
+// A step that was begun and is not done: after forward, after backward, between slices of advance. Every call on every handle is then
+// either refused with the way out or allowed, and none changes the bits that the step ends with.
 #include <algorithm>
 
 #include "handle_calls.h"
@@ -12,19 +12,19 @@ using Names = std::initializer_list<std::string_view>;
 
 bool is_one_of(std::string_view name, Names names) { return std::ranges::find(names, name) != names.end(); }
 
-/// What every row must answer; those that go on with the step, or give it up, are the tests' own.
+/// The expected answer of every row; calls that continue or abandon the step are covered by the tests themselves.
 struct Answers {
   Names wrong_state, busy, left_out;
   std::string_view way_out;
 };
 
-/// A gradient is there when a step is done.
+/// A gradient exists only when a step is done.
 std::string_view way_out_of(const HandleCall& row, const Answers& answers) {
   return row.function == std::string_view("st_trainer_gradient") ? "do a step" : answers.way_out;
 }
 
 void call_all(AllKinds& w, const Answers& answers) {
-  for (const bool destroys : {false, true})  // what is destroyed is destroyed last
+  for (const bool destroys : {false, true})  // destroying calls come last
     for (const HandleCall& row : handle_calls()) {
       if (row.is_destroy() != destroys || is_one_of(row.function, answers.left_out)) continue;
       const st_status status = row.call(w, w.of(row.kind));
@@ -65,8 +65,8 @@ void expect_pairs_undisturbed(bool after_backward) {
 TEST(BegunSteps, AfterAForwardNothingDisturbsIt) { expect_pairs_undisturbed(false); }
 TEST(BegunSteps, AfterABackwardNothingDisturbsIt) { expect_pairs_undisturbed(true); }
 
-/// Slices of one instruction, at most `most`, on rows of the host's: the data's may be late, and then a slice is of none. How many there
-/// were.
+/// Runs at most `most` slices of one instruction, on host rows: the data's rows may be late, and then a slice runs nothing. Returns the
+/// number of slices.
 int slice(AllKinds& w, int most) {
   static TokenBatch batch(6, 1);  // borrowed until the step is done
   int slices = 0;

@@ -1,5 +1,5 @@
-// What a callback may not do: call the handle whose call it is made from. It is told BUSY, and the call goes on as if nothing was; here for
-// a context's log and allocator. What is free there is in allowed_in_callbacks.cpp.
+// What a callback must not do: call the handle whose call it runs in. That call returns BUSY, and the outer call continues undisturbed;
+// here for a context's log and allocator. What is allowed there: allowed_in_callbacks.cpp.
 #include <cstdlib>
 #include <limits>
 
@@ -9,7 +9,7 @@ namespace {
 
 using namespace st::test;
 
-/// What a callback looks at, and how often it did.
+/// What a callback checks, and how often it did.
 struct Inside {
   st_trainer* trainer = nullptr;
   st_model* model = nullptr;
@@ -47,14 +47,14 @@ void expect_others_free(const Inside& inside) {
 void look(Inside& inside) {
   if (!inside.watched) return;
   ++inside.calls;
-  inside.watched = false;  // what is called here may call back too
+  inside.watched = false;  // the calls made here may call back, too
   if (inside.trainer != nullptr) expect_the_trainer_busy(inside);
   if (inside.model != nullptr) expect_the_model_busy(inside);
   expect_others_free(inside);
   inside.watched = true;
 }
 
-/// y = sin x on a context whose callbacks look.
+/// y = sin x on a context whose callbacks make checks.
 class BusyInCallbacks : public testing::Test {
  protected:
   void make(const st_context_options& options) {
@@ -67,7 +67,7 @@ class BusyInCallbacks : public testing::Test {
     inside_.model = model_;
   }
   static void log(void* user, int32_t, const char*, const char*) { look(*static_cast<Inside*>(user)); }
-  /// Of buffers: what is small is made before a call has its handles, too.
+  /// Checks only at buffers: small allocations also happen before a call has its handles.
   static void* alloc(void* user, size_t bytes, size_t align) {
     if (align >= 64) look(*static_cast<Inside*>(user));
     return std::aligned_alloc(align, (bytes + align - 1) / align * align);
@@ -97,7 +97,7 @@ TEST_F(BusyInCallbacks, AreTheHandlesOfTheLogsCall) {
   EXPECT_EQ(inside_.calls, 1) << "the plan's record";
 
   inside_.trainer = trainer_;
-  inside_.model = nullptr;  // a step's record is told when its weights are written
+  inside_.model = nullptr;  // a step's record is logged while its weights are being written
   auto report = filled(st_step_report_init);
   ASSERT_TRUE(works(step(&report)));
   EXPECT_EQ(inside_.calls, 1) << "a good step has no record";

@@ -1,4 +1,4 @@
-// A cancel out of an op of the host's own: that op is the last thing that the call does.
+// A cancel from inside a host's op: the call executes nothing after that op.
 #include <algorithm>
 #include <functional>
 
@@ -8,7 +8,7 @@ namespace {
 
 using namespace st::test;
 
-/// Four ops of the host's in a row, which count their calls and cancel in one of them.
+/// Four host ops in a row, which count their calls and cancel in one of them.
 class CancelInOp : public testing::TestWithParam<bool> {
  protected:
   void SetUp() override {
@@ -51,7 +51,7 @@ class CancelInOp : public testing::TestWithParam<bool> {
   }
   void cancel() { EXPECT_EQ(GetParam() ? st_context_cancel(context) : st_trainer_cancel(trainer), ST_OK); }
   std::string digest() { return text_of(st_trainer_digest, trainer); }
-  /// Cancels `call` in each of its op calls in turn. `in_all`: those that it makes when nobody cancels it.
+  /// Cancels `call` in each of its op calls in turn. `in_all`: the number of op calls without a cancel.
   void expect_last(const std::function<st_status()>& call, int64_t in_all) {
     calls = 0;
     ASSERT_TRUE(works(call()));

@@ -1,4 +1,4 @@
-// Checkpoints of a host with its own loop: its named buffers go out and come back, whatever their types and strides.
+// Checkpoints of a host with its own loop: saves and loads its named buffers, of any type and stride.
 #include <algorithm>
 #include <atomic>
 #include <cmath>
@@ -15,7 +15,7 @@ namespace {
 
 using namespace st::test;
 
-/// An array of any type, its bytes made from a seed, and the view of it.
+/// An array of any type, with bytes drawn from a seed, and a view of it.
 struct Buffer {
   Buffer(const char* called, st_dtype type, int64_t width, std::vector<int64_t> shape, uint32_t seed)
       : name(called), dims(std::move(shape)), dtype(type) {
@@ -99,7 +99,7 @@ TEST_F(CCheckpoint, BringsBackEveryTypeBitByBit) {
 }
 
 TEST_F(CCheckpoint, TakesAndFillsStridesAndOddAddresses) {
-  // A transposed matrix, every second element, one number for all of a row, and an array that begins at an odd address.
+  // A transposed matrix, every second element, a row with stride 0, and an array at an odd address.
   std::vector<float> matrix(6), columns(8);
   std::iota(matrix.begin(), matrix.end(), 1.0F);
   std::iota(columns.begin(), columns.end(), 10.0F);
@@ -127,7 +127,7 @@ TEST_F(CCheckpoint, TakesAndFillsStridesAndOddAddresses) {
   EXPECT_EQ(std::memcmp(elsewhere + 3, pair, sizeof pair), 0);
 }
 
-// The nearest bf16 of 1 + 2^-9 is 1; of 3e38 in f16 it is infinity; f64 holds every f32.
+// 1 + 2^-9 rounds to 1 in bf16; 3e38 becomes infinity in f16; f64 holds every f32.
 TEST_F(CCheckpoint, TakesAndFillsTensorsOfDlpack) {
   const std::vector<float> wanted = {1, 2, 3, 4, 5, 6};
   std::vector<float> values = wanted;
@@ -227,7 +227,7 @@ TEST_F(CCheckpoint, KeepsWhatTheOptionsSay) {
                   R"({"name":"step-00000004","step":4,"problem":null},{"name":"step-00000003","step":3,"problem":null}])");
 }
 
-// A damaged one is passed over, and the report says why; asked for by name, it is refused, and nothing has changed.
+// A damaged checkpoint is skipped and the report gives the reason. Requested by name, it is refused and nothing changes.
 TEST_F(CCheckpoint, FallsBackToTheNewestThatIsWhole) {
   FloatArray values{{1, 2}}, back{{-1, -1}};
   ASSERT_TRUE(works(save(1, values)));
@@ -251,7 +251,7 @@ TEST_F(CCheckpoint, FallsBackToTheNewestThatIsWhole) {
   EXPECT_EQ(back.values, (std::vector<float>{1, 2}));
 }
 
-// Read once: what is whole is as good; what is not is told all the same, and the one before comes over what was read of it.
+// Each byte is read once. Whole checkpoints load as well; damage is still reported, and the older checkpoint overwrites what was read.
 TEST_F(CCheckpoint, OverwritesViewsWhenItMay) {
   std::vector<float> values(1 << 20), back(1 << 20);
   const int64_t dims[] = {1024, 1024}, columns[] = {1, 1024};

@@ -1,4 +1,4 @@
-// st_context_cancel ends what a checkpoint's calls do, and leaves nothing half done.
+// st_context_cancel ends the calls of a checkpoint and leaves nothing half done.
 #include <atomic>
 #include <chrono>
 #include <functional>
@@ -13,7 +13,7 @@ using namespace st::test;
 using Clock = std::chrono::steady_clock;
 
 constexpr int64_t kBytes = int64_t{16} << 20;
-constexpr double kSlow = 1e6;  // bytes a second: a save of them would take 16 seconds
+constexpr double kSlow = 1e6;  // bytes per second: a save at this rate would take 16 seconds
 
 class CheckpointCancel : public testing::Test {
  protected:
@@ -32,7 +32,7 @@ class CheckpointCancel : public testing::Test {
     return st_checkpoint_save(checkpoint_, step, 1, &view, nullptr, pending);
   }
   std::string names() { return text_of(st_checkpoint_list, checkpoint_); }
-  /// Cancels all the time from before the call until it has ended. A call that was through between two looks is made again.
+  /// Cancels repeatedly from before the call until it has ended. Repeats a call that completed between two cancels.
   st_status cancelled(const std::function<st_status()>& call) {
     std::atomic<bool> ended{false};
     std::thread other([&] {
@@ -44,7 +44,7 @@ class CheckpointCancel : public testing::Test {
     other.join();
     return status;
   }
-  /// Cancels once, when the call has begun to write.
+  /// Cancels once, after the call has begun to write.
   st_status cancelled_after(std::chrono::milliseconds time, const std::function<st_status()>& call) {
     Clock::time_point asked;
     std::thread other([&] {
@@ -55,7 +55,7 @@ class CheckpointCancel : public testing::Test {
     const st_status status = call();
     const auto ended = Clock::now();
     other.join();
-    EXPECT_LT(ended - asked, std::chrono::seconds(2));  // some 20 ms, on a machine that is busy with others too
+    EXPECT_LT(ended - asked, std::chrono::seconds(2));  // about 20 ms; more on a busy machine
     return status;
   }
 
@@ -77,7 +77,7 @@ TEST_F(CheckpointCancel, EndsASaveThatIsWaitedFor) {
   EXPECT_TRUE(works(save(2))) << "it is used up";
 }
 
-// The one in the background goes on.
+// The save in the background continues.
 TEST_F(CheckpointCancel, EndsASaveThatWaitsForAPlaceInTheQueue) {
   open(static_cast<double>(kBytes));  // a second for each
   HeldPending first, second;
@@ -88,7 +88,7 @@ TEST_F(CheckpointCancel, EndsASaveThatWaitsForAPlaceInTheQueue) {
   EXPECT_EQ(names(), R"([{"name":"step-00000001","step":1,"problem":null}])");
 }
 
-// The one in the background goes on.
+// The save in the background continues.
 TEST_F(CheckpointCancel, EndsASaveThatWaitsForAnother) {
   open(static_cast<double>(kBytes));  // a second for each
   HeldPending first;

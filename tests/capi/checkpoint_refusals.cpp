@@ -1,4 +1,4 @@
-// What a checkpoint refuses, and that nothing has changed then: options, names, views, folders, a second writer.
+// Requests that a checkpoint refuses without changing anything: options, names, views, folders, a second writer.
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -183,7 +183,7 @@ TEST_F(CCheckpointRefusals, NamesOfNoCheckpoint) {
   EXPECT_EQ(text_of(st_checkpoint_verify, checkpoint_, nullptr), R"({"name":"step-00000001","problems":[]})") << "the source is as it was";
 }
 
-// The folder goes while it is open: the error is the save's, and a later one makes it anew.
+// If the open folder is removed, the save fails, and a later save creates it again.
 TEST_F(CCheckpointRefusals, ALostFolderIsTheSavesErrorAndTheNextMakesItAnew) {
   save_two();
   auto progress = filled(st_save_progress_init);
@@ -201,7 +201,7 @@ TEST_F(CCheckpointRefusals, ALostFolderIsTheSavesErrorAndTheNextMakesItAnew) {
   ASSERT_TRUE(works(st_checkpoint_save(checkpoint_, 3, 1, &a, nullptr, nullptr)));
 }
 
-// Nobody waited for the save, so the checkpoint itself tells, once.
+// No one waited for the save, so the checkpoint itself reports its error, once.
 TEST_F(CCheckpointRefusals, TheErrorOfASaveThatNobodyWaitedForIsToldByWait) {
   save_two();
   std::filesystem::remove_all(folder_.path());

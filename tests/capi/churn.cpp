@@ -1,4 +1,4 @@
-// Thousands of every noun made and destroyed: what is left is nothing.
+// Thousands of objects of every kind, created and destroyed: nothing remains.
 #include <cstdio>
 #include <cstdlib>
 
@@ -12,7 +12,7 @@ using st::kSanitized;
 
 int64_t resident_bytes(st_context* context) { return memory_of(context).resident_bytes; }
 
-// A sanitizer keeps what was freed, so memory is not looked at there.
+// A sanitizer keeps freed memory, so memory is not checked there.
 int rounds_wanted() {
   if (std::getenv("ST_LONG_TRIALS") != nullptr) return 10000;
   return kSanitized ? 200 : 2000;
@@ -70,7 +70,7 @@ TEST(Churn, OfEveryNounLeavesMemoryFlatAndNoHandle) {
     const st_view their_b = {ST_F32, 2, square, nullptr, theirs, sizeof theirs};
     const auto reduced = hold<HeldPending>(st_communicator_all_reduce, ranks[0], "b", &b, ST_REDUCE_SUM);
     ASSERT_TRUE(works(st_communicator_all_reduce(ranks[1], "b", &their_b, ST_REDUCE_SUM, nullptr)));
-    if (i % 50 == 0) {  // the disk is waited for
+    if (i % 50 == 0) {  // waits for the disk
       ASSERT_TRUE(works(st_checkpoint_save(checkpoint, i, 1, &weight, nullptr, save.out())));
       ASSERT_TRUE(works(st_trainer_save_every(trainer, checkpoint, 1, 0)));
     }

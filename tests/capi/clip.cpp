@@ -1,4 +1,4 @@
-// Clipping by itself, over the host's arrays.
+// Clipping alone, over host arrays.
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -33,7 +33,7 @@ std::vector<float> some_gradient(size_t count, uint32_t seed) {
   return values;
 }
 
-// traps.md T13: within 1e-12 of a double-precision norm, the same for any number of threads, and on the reference.
+// traps.md T13: within 1e-12 of a double-precision norm; the same for any number of threads and on the reference device.
 TEST(CClipNorm, IsTheDoubleNormWithTheSameBitsForAnyThreads) {
   std::vector<float> a = some_gradient(200003, 1), b = some_gradient(77, 2);
   const int64_t a_dims[] = {200003}, b_dims[] = {77};
@@ -77,7 +77,7 @@ TEST(CClipNorm, ClipsTheLargestGradients) {
 
 TEST(CClipNorm, WritesNothingWhereTheNormIsSmallerOrMaxIsZero) {
   const auto context = context_of(1);
-  std::vector<float> a = {3, 4, 1e-40F};  // a denormal, which a product would make 0
+  std::vector<float> a = {3, 4, 1e-40F};  // a denormal, which a product would flush to 0
   const std::vector<float> before = a;
   const int64_t dims[] = {3};
   const st_view view = vector_of(a, dims);
@@ -103,7 +103,7 @@ TEST(CClipNorm, SaysANormThatIsNotFiniteAndLeavesTheGradients) {
 TEST(CClipNorm, TakesEveryFloatingTypeAndStrides) {
   const auto context = context_of(2);
   const int64_t two[] = {2}, one[] = {1}, three_by_two[] = {3, 2}, by_columns[] = {1, 4};
-  float strided[] = {1, 2, 2, 99, 1, 1, 1, 99};  // columns of 3 in 4
+  float strided[] = {1, 2, 2, 99, 1, 1, 1, 99};  // 3 of 4 columns
   double f64[] = {1, 1};
   uint16_t f16[] = {0x3C00}, bf16[] = {0x3F80};  // 1
   const st_view views[] = {{ST_F32, 2, three_by_two, by_columns, strided, sizeof strided},
@@ -121,7 +121,7 @@ TEST(CClipNorm, TakesEveryFloatingTypeAndStrides) {
   EXPECT_EQ(bf16[0], 0x3F00);
 }
 
-// The sum is over row-major elements, so that strides cost no bit.
+// The sum is over row-major elements, so strides change no bit.
 TEST(CClipNorm, OfATransposedCopyHasTheSameBits) {
   const auto context = context_of(2);
   constexpr int64_t kRows = 300, kColumns = 250;

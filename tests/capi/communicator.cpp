@@ -1,5 +1,5 @@
-// Collectives as a host calls them: what each rank has afterwards. Sums are compared with a loop in the order of the ranks. The other kinds
-// at 1 to 8 ranks: tests/unit/comm/collectives_test.cpp; a call of each: communicator_pending.cpp.
+// Collectives as a host calls them: the result on each rank. Sums are compared with a loop in rank order. Other types at 1 to 8 ranks:
+// tests/unit/comm/collectives_test.cpp; a call of each collective: communicator_pending.cpp.
 #include <cmath>
 #include <cstring>
 
@@ -10,9 +10,9 @@ namespace {
 using namespace st::test;
 
 constexpr int kMostRanks = 5;
-constexpr int64_t kOdd = 1003;  // not a multiple of any number of ranks but 1
+constexpr int64_t kOdd = 1003;  // a multiple of 1 only
 
-/// What rank r brings: numbers whose sum depends on its order.
+/// The contribution of rank r: numbers whose sum depends on the order.
 std::vector<float> brought(int rank, int64_t count = kOdd) {
   std::vector<float> values(static_cast<size_t>(count));
   for (size_t i = 0; i < values.size(); ++i) values[i] = std::sin(static_cast<float>(i * 7 + static_cast<size_t>(rank) * 131)) * 1e3F;
@@ -64,7 +64,7 @@ TEST_P(Communicators, SumInTheOrderOfTheRanks) {
   });
 }
 
-/// Rank r brings r + 1, of `one` = 1 in the type's own bits and `made(k)` = k.
+/// Rank r contributes r + 1, written in the type's own bits by `made`.
 template <class T, class Make>
 void expect_reduced(const ThreadRanks& ranks, st_dtype dtype, const Make& made) {
   const int n = ranks.size();
@@ -86,10 +86,10 @@ uint16_t bf16(double value) {
   const auto number = static_cast<float>(value);
   uint32_t bits = 0;
   std::memcpy(&bits, &number, sizeof bits);
-  return static_cast<uint16_t>(bits >> 16);  // of numbers that need no more
+  return static_cast<uint16_t>(bits >> 16);  // for numbers that are exact in bf16
 }
 
-/// Of 1 to 1024 that need no rounding.
+/// For numbers from 1 to 1024 that are exact in f16.
 uint16_t f16(double value) {
   int exponent = 0;
   const double fraction = std::frexp(value, &exponent);
@@ -121,7 +121,7 @@ TEST_P(Communicators, ScatterAndGatherWhereTheArrayLies) {
 
 TEST_P(Communicators, CountWhatTheySendAndRecordWhatTheyDid) {
   ranks.each([&](int rank, st_communicator* own) {
-    std::vector<float> values = brought(rank, 60000);  // a multiple of 1 to 5, and too many to be sent whole
+    std::vector<float> values = brought(rank, 60000);  // a multiple of 1 to 5, and too large to be sent whole
     int64_t bytes = -1;
     const char* json = nullptr;
     EXPECT_TRUE(works(st_communicator_all_reduce(own, "bucket.3", Floats(ST_F32, values), ST_REDUCE_MAX, nullptr)));

@@ -1,4 +1,4 @@
-// Ranks that reach each other by functions of the host's own.
+// Ranks that communicate through the host's own functions.
 #include <cstdlib>
 #include <functional>
 #include <thread>
@@ -17,7 +17,7 @@ st_transport_callbacks socket_callbacks() {
   return made;
 }
 
-/// A rank on a thread, with a context of its own.
+/// A rank on a thread, with its own context.
 struct HostedRank {
   HostedRank() { EXPECT_TRUE(works(st_context_create(nullptr, context.out()))); }
   st_status join(SocketPipes& pipes, int32_t rank, int64_t milliseconds = 20000) {
@@ -41,7 +41,7 @@ void on_each(SocketPipes& pipes, const std::function<void(int, HostedRank&)>& ac
   for (std::thread& thread : threads) thread.join();
 }
 
-/// What a rank brings: sums of it depend on their order.
+/// A rank's contribution: sums depend on the order.
 std::vector<float> carried_values(int rank) {
   std::vector<float> values(70001);
   for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(rank + 1) / static_cast<float>(i % 977 + 3);

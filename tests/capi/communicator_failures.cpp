@@ -1,4 +1,4 @@
-// Ranks that go, abort, are cancelled, do something else or do not come: what the others are told.
+// Ranks that leave, abort, are cancelled, make another call or do not arrive: the errors on the other ranks.
 #include <chrono>
 
 #include "thread_ranks.h"
@@ -12,7 +12,7 @@ st_status reduce(st_communicator* own, const char* name, int64_t count = 100) {
   return st_communicator_all_reduce(own, name, Floats(ST_F32, values), ST_REDUCE_SUM, nullptr);
 }
 
-/// Of this thread's last error.
+/// Checks the last error of this thread.
 void expect_told(int rank, const char* collective, const char* tensor) {
   const auto info = last_error();
   EXPECT_EQ(info.rank, rank);
@@ -94,7 +94,7 @@ TEST(CommunicatorFailures, AnotherCallOnAHandleInUseIsBusy) {
   int64_t bytes = 0;
   int32_t number = 0;
   std::thread waiting([&] {
-    st_status status = ST_BUSY;  // by the question below
+    st_status status = ST_BUSY;  // set by the call below
     while (status == ST_BUSY) status = st_communicator_barrier(ranks[0], nullptr, nullptr);
     EXPECT_TRUE(works(status));
   });

@@ -1,4 +1,4 @@
-// Collectives that go on after their call.
+// Collectives that continue after their call returns.
 #include <chrono>
 #include <memory>
 
@@ -20,7 +20,7 @@ TEST(PendingCollectives, ReturnAtOnceAndAreDoneInTheirOrder) {
       values.emplace_back(100 + i, static_cast<float>(rank + i));
       EXPECT_TRUE(works(st_communicator_all_reduce(own, "g", Floats(ST_F32, values.back()), ST_REDUCE_SUM, pendings[i].out())));
     }
-    // Behind all of them: what it returns after is done.
+    // Ordered after all of them: when it returns, they are done.
     EXPECT_TRUE(works(st_communicator_barrier(own, nullptr, nullptr)));
     for (int i = 0; i < kCalls; ++i) {
       EXPECT_EQ(is_done(pendings[i]), 1) << i;
@@ -90,7 +90,7 @@ TEST(PendingCollectives, ADestroyedHandleHasWaitedForItsWork) {
   const ThreadRanks ranks(2);
   ranks.each([&](int rank, st_communicator* own) {
     for (int i = 0; i < 50; ++i) {
-      const auto values = std::make_unique<std::vector<float>>(1000, 1);  // gone before the next round
+      const auto values = std::make_unique<std::vector<float>>(1000, 1);  // freed before the next round
       auto pending = hold<HeldPending>(st_communicator_all_reduce, own, nullptr, Floats(ST_F32, *values), ST_REDUCE_SUM);
       if ((i + rank) % 3 == 0) std::this_thread::yield();
       pending.reset();

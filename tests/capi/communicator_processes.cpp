@@ -1,5 +1,5 @@
-// Ranks over shared memory, and by what a launcher left in the environment. Real processes are in tests/faults; here each rank is a thread
-// with a context of its own, and what they meet over is the same.
+// Ranks over shared memory, and ranks found through a launcher's environment. Real processes are in tests/faults; here each rank is a
+// thread with its own context, over the same transport.
 #include <unistd.h>
 
 #include <cstdlib>
@@ -11,7 +11,7 @@ namespace {
 
 using namespace st::test;
 
-/// Of this test alone, whoever else runs it.
+/// A job name of this test alone, whoever else runs it.
 std::string job_of_our_own() {
   return std::string(testing::UnitTest::GetInstance()->current_test_info()->name()) + "-" + std::to_string(getpid());
 }
@@ -29,7 +29,7 @@ struct OwnRank {
 
 TEST(ProcessRanks, MeetAndExchange) {
   const std::string job = job_of_our_own();
-  for (int round = 0; round < 3; ++round) {  // a job's name may be used again
+  for (int round = 0; round < 3; ++round) {  // a job's name may be reused
     std::vector<std::thread> threads;
     for (int32_t rank = 0; rank < 3; ++rank)
       threads.emplace_back([&, rank] {
@@ -51,7 +51,7 @@ TEST(ProcessRanks, CountTheMemoryInWhichTheyMeet) {
   std::thread joining([&] { EXPECT_TRUE(works(b.join(job, 1, 2))); });
   EXPECT_TRUE(works(a.join(job, 0, 2)));
   joining.join();
-  EXPECT_EQ(counted(), before + (256 << 10));  // a ring: each rank has the half of both
+  EXPECT_EQ(counted(), before + (256 << 10));  // a ring: each rank owns half of both
   a.communicator.reset();
   EXPECT_EQ(counted(), before);
 }
@@ -88,7 +88,7 @@ TEST(ProcessRanks, ACancelOfOneIsAFailureToTheOther) {
   EXPECT_TRUE(fails(ST_RANK_FAILED, st_communicator_barrier(b.communicator, "there", nullptr), {"rank 0", "cancel"}));
 }
 
-/// The variables that launchers set, as a test wants them; those of before come back.
+/// Sets the variables that launchers set; restores the previous ones at the end.
 class LauncherVariables {
  public:
   explicit LauncherVariables(const std::map<std::string, std::string>& wanted) {

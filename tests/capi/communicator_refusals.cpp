@@ -1,4 +1,4 @@
-// What a communicator says no to: before anything is exchanged, so that the group goes on.
+// Calls that a communicator refuses before anything is exchanged, so that the group continues.
 #include <deque>
 
 #include "thread_ranks.h"
@@ -10,7 +10,7 @@ using namespace st::test;
 class CommunicatorRefusals : public testing::Test {
  protected:
   CommunicatorRefusals() : ranks(2), own(ranks[0]) {}
-  /// The group is whole, and the arrays are as they were.
+  /// The group still works, and the arrays are unchanged.
   void TearDown() override {
     EXPECT_EQ(values, (std::vector<float>{1, 2, 3, 4, 5, 6}));
     ranks.each([&](int, st_communicator* one) { EXPECT_TRUE(works(st_communicator_barrier(one, nullptr, nullptr))); });

@@ -1,4 +1,4 @@
-// A context: the device, the host's threads and log, and a limit on memory that is kept before anything is touched.
+// A context: the device, the host's threads and log, and a memory limit that is enforced before memory is touched.
 #include <cfenv>
 #include <chrono>
 #include <thread>
@@ -95,13 +95,13 @@ TEST(Context, ASkippedStepIsOneWarningOnWhicheverThread) {
   EXPECT_EQ(records.thread, there);
 }
 
-/// What a call did to this process: it came back soon and took no memory to speak of.
+/// Checks that a call returned quickly and took no notable memory.
 class Untouched {
  public:
   explicit Untouched(st_context* context) : context_(context), resident_(resident()), start_(std::chrono::steady_clock::now()) {}
   ~Untouched() {
     EXPECT_LT(resident() - resident_, int64_t{64} << 20);
-    EXPECT_LT(std::chrono::steady_clock::now() - start_, std::chrono::seconds(20));  // some machines are very busy; touching 19 TB is hours
+    EXPECT_LT(std::chrono::steady_clock::now() - start_, std::chrono::seconds(20));  // for very busy machines; touching 19 TB takes hours
   }
 
  private:
@@ -116,7 +116,7 @@ TEST(Memory, AModelThatDoesNotFitSaysWhatItNeedsAndTouchesNothing) {
   const auto context = hold<HeldContext>(st_context_create, nullptr);
   const Untouched nothing(context);
   const char* json = R"({"layers": 96, "width": 65536, "heads": 64, "context": 2048})";
-  // 12 width^2 + 13 width a layer, two embeddings and the last norm; 4 bytes each.
+  // 12 width^2 + 13 width per layer, two embeddings and the last norm; 4 bytes each.
   const int64_t width = 65536, elements = 96 * (12 * width * width + 13 * width) + (256 + 2048) * width + 2 * width;
   EXPECT_TRUE(fails(ST_OUT_OF_MEMORY, st_model_builtin(context, "gpt", json, 0, model.out()),
                     {"gpt", "needs", std::to_string(4 * elements) + " bytes", "there is", "smaller"}));
@@ -156,7 +156,7 @@ TEST(Memory, ALimitIsKeptByModelsAndTrainers) {
   };
   HeldModel model, second;
   HeldTrainer trainer;
-  // 150 x 200 weights are 120,000 bytes: the model fits, its gradient and moments do not, nor does a second model.
+  // 150 x 200 weights take 120,000 bytes: the model fits; its gradient and moments do not, nor does a second model.
   const char* json = R"({"inputs": 150, "hidden": [], "outputs": 200})";
   ASSERT_TRUE(works(st_model_builtin(context, "mlp", json, 0, model.out())));
   const int64_t before = allocated();
@@ -181,7 +181,7 @@ TEST(Memory, AStepTooLargeToCountIsAnError) {
 }
 
 TEST(Context, TheHostsRoundingIsKeptAndChangesNoBit) {
-  const char* json = R"({"batch": 3, "accumulate": 2, "warmup": 3, "dropout": 0.1})";  // a third of a learning rate is rounded
+  const char* json = R"({"batch": 3, "accumulate": 2, "warmup": 3, "dropout": 0.1})";  // a third of a learning rate is not exact
   TokenBatch batch(6, 5);
   SmallRun usual({}, nullptr, json);
   for (int i = 0; i < 2; ++i) ASSERT_TRUE(works(st_trainer_step(usual.trainer, 2, batch.views(), nullptr)));
@@ -201,7 +201,7 @@ TEST(Context, ReferenceIsADevice) {
   auto a = filled(st_step_report_init), b = filled(st_step_report_init);
   ASSERT_TRUE(works(st_trainer_step(slow.trainer, 2, batch.views(), &a)));
   ASSERT_TRUE(works(st_trainer_step(fast.trainer, 2, batch.views(), &b)));
-  EXPECT_NEAR(a.loss, b.loss, 1e-5 * a.loss);  // what issue 3 asks of 20 steps
+  EXPECT_NEAR(a.loss, b.loss, 1e-5 * a.loss);  // issue 3's bound for 20 steps
 }
 
 TEST(Context, ARecipeForAnotherDeviceIsRefused) {

@@ -1,4 +1,4 @@
-// What a context's buffers take: now and at most, in all and by role.
+// Memory of a context's buffers, current and peak, in total and by role.
 #include <array>
 #include <cstdlib>
 #include <cstring>
@@ -154,7 +154,7 @@ TEST(ContextMemory, AddsUpWhileOtherThreadsAllocate) {
       for (int i = 0; i < 300; ++i) tensor_of(context, 1000 * bytes).reset();
     });
   for (int i = 0; i < 300; ++i) {
-    const auto stats = checked_memory_of(context);  // each sums up
+    const auto stats = checked_memory_of(context);  // each adds up
     EXPECT_LE(stats.peak_bytes, 6000);
     if (i % 16 == 0) {
       EXPECT_TRUE(works(st_context_reset_peak(context)));

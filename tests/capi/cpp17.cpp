@@ -1,4 +1,4 @@
-// The headers are C++17 too, under stricter warnings than ours: a host may compile with its own.
+// The headers also compile as C++17 with stricter warnings than ours, since a host may use its own.
 #include <scaletrain/scaletrain.h>
 
 st_value uses_a_wrapper(st_graph* graph, st_value a, st_value b);

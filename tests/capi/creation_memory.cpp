@@ -1,5 +1,5 @@
-// The host's alloc failing at any of its calls while something is made: ST_OUT_OF_MEMORY, nothing left behind, and the same call works
-// next.
+// The host's alloc fails at each of its calls while an object is created: ST_OUT_OF_MEMORY, nothing left behind, and the same call then
+// works.
 #include <functional>
 
 #include "checkpoint_folder.h"
@@ -7,7 +7,7 @@
 #include "ledger.h"
 #include "small_run.h"
 
-// In place of the C library's, also for the library: nobody pulls a plug here, and some thousand of them would take most of the time.
+// Replaces the C library's fsync, also for the library: thousands of real ones would take most of the time, and no power is cut here.
 extern "C" int fsync(int) { return 0; }
 
 namespace {
@@ -18,8 +18,8 @@ int64_t live_handles() { return asked<int64_t>(st_live_handles, nullptr); }
 
 class CreationMemory : public testing::TestWithParam<Failing> {
  protected:
-  /// Makes the call with its 0th, 1st, 2nd... allocation failing until none is left to fail, `prepare` before each; how often the call
-  /// failed. After that the same call must work. Of one failure alone a call may recover: std::stable_sort does without a buffer.
+  /// Runs the call with its 0th, 1st, 2nd... allocation failing until none is left to fail, with `prepare` before each; then the same call
+  /// must work. Returns how often the call failed. A call may recover from a single failure: std::stable_sort works without a buffer.
   int64_t failures_of(
       const std::function<st_status()>& call, const std::function<void()>& prepare = [] {}) {
     constexpr int64_t kEndless = 100000;
@@ -43,12 +43,12 @@ class CreationMemory : public testing::TestWithParam<Failing> {
     }
     return kEndless;
   }
-  /// A creation: what was made before is destroyed first.
+  /// For a creation: destroys the previous object first.
   template <class Held>
   int64_t creations(Held& held, const std::function<st_status()>& create) {
     return failures_of(create, [&] { held.reset(); });
   }
-  /// A call on a graph of its own, with an input `x_` of 8 columns in it.
+  /// For a call on a new graph that has an input `x_` of 8 columns.
   int64_t graph_calls(const std::function<st_status()>& call) {
     return failures_of(call, [&] {
       graph_.reset();
@@ -172,13 +172,13 @@ TEST_P(CreationMemory, OfTrainersAndPredictors) {
   const st_named_view views[] = {{"x", column}, {"y", column}};
   HeldTrainer trainer;
   HeldPredictor predictor;
-  // Small, since each of its thousands of allocations is a creation of its own.
+  // A small model: each of its thousands of allocations needs a creation.
   const auto model = hold<HeldModel>(st_model_builtin, context_, "mlp", R"({"inputs": 1, "hidden": [1], "outputs": 1})", 1);
   auto recipe = hold<HeldRecipe>(st_recipe_create, R"({"batch": 2, "accumulate": 2, "warmup": 0, "dropout": 0.1})");
   const auto data = hold<HeldData>(st_data_arrays, context_, 16, 2, views, nullptr, nullptr);
   EXPECT_GE(creations(trainer, [&] { return st_trainer_create(model, recipe, data, trainer.out()); }), 20);
   EXPECT_GE(creations(predictor, [&] { return st_predictor_create(model, nullptr, predictor.out()); }),
-            5);  // more where there are control groups to ask for a limit
+            5);  // more if control groups have to be asked for a limit
   EXPECT_TRUE(works(st_trainer_step(trainer, 0, nullptr, nullptr)));
   trainer.reset();
   const std::string in_file = R"({"batch": 2, "warmup": 0, "offload": "optimizer", "offload_folder": ")" + testing::TempDir() + "\"}";
@@ -202,7 +202,7 @@ TEST_P(CreationMemory, OfAFileThatIsWrittenMeanwhile) {
             10);
 }
 
-/// What the manager does behind a save that is on the disk is told by the checkpoint.
+/// The checkpoint reports errors of what the manager does after the save is on disk.
 st_status whole_save(st_checkpoint* checkpoint, const st_named_view& view) {
   HeldPending pending;
   st_status status = st_checkpoint_save(checkpoint, 1, 1, &view, R"({"a": 1})", pending.out());
@@ -225,7 +225,7 @@ TEST_P(CreationMemory, OfCheckpoints) {
   EXPECT_GE(failures_of([&] { return st_checkpoint_list(checkpoint, &json); }), 10);
 }
 
-/// A group of two, an exchange, and its end. Where one rank has no memory, the other one is told so, and the first one's word counts.
+/// Creates a group of two, exchanges, and destroys it. If one rank has no memory, the other gets its error; the first rank's counts.
 st_status whole_exchange(st_context* context) {
   st_communicator* made[2] = {};
   if (const st_status status = st_communicator_local(context, 2, nullptr, made); status != ST_OK) return status;
@@ -261,7 +261,7 @@ TEST_P(CreationMemory, OfWhatHostsOnRanksTrainWith) {
   EXPECT_GE(creations(parallel, [&] { return st_data_parallel_create(alone, 1, &same, nullptr, parallel.out()); }), 5);
   EXPECT_GE(failures_of([&] {
               const st_status ready = st_data_parallel_gradient_ready(parallel, 0);
-              // Without memory for its exchange it is ready all the same.
+              // Even if there is no memory for its exchange, the gradient counts as ready.
               return ready == ST_OK || ready == ST_WRONG_STATE ? st_data_parallel_synchronize(parallel) : ready;
             }),
             1);

@@ -1,4 +1,4 @@
-// Data: what cannot be trained on says so when it is opened.
+// Data that cannot be trained on is refused when it is opened.
 #include <cmath>
 #include <limits>
 
@@ -21,7 +21,7 @@ class Data : public testing::Test {
 TEST_F(Data, HasAVocabularyOfBytesAndRowsOfTheContext) {
   ASSERT_TRUE(works(open(text_file("rows.txt", 41))));
   EXPECT_EQ(asked<int64_t>(st_data_vocabulary, data), 256);
-  EXPECT_EQ(rows(data), 10);  // 41 bytes: 10 windows of 4, and the last one's last target
+  EXPECT_EQ(rows(data), 10);  // 41 bytes: 10 windows of 4, and the last target of the last one
 }
 
 TEST_F(Data, ThatIsNotThereOrTooLittleIsRefused) {
@@ -53,7 +53,7 @@ TEST_F(Data, IsSplitWithoutOverlap) {
   ASSERT_TRUE(works(st_data_split(data, 0.25, 0, train.out(), validation.out())));
   EXPECT_EQ(rows(train), (750 - 1) / 4);
   EXPECT_EQ(rows(validation), (250 - 1) / 4);
-  data.reset();  // the parts keep the text
+  data.reset();  // the splits keep the text
   const auto loss = asked<double>(st_data_bigram_loss, train, validation);
   EXPECT_GT(loss, 0);
   EXPECT_LT(loss, std::log(256));

@@ -1,4 +1,4 @@
-// Arrays of the host as data: read in place, released once, and trained on like the same rows from anywhere else.
+// Host arrays as data: read in place, released once, and trained on like the same rows from any other source.
 #include <algorithm>
 #include <numeric>
 #include <set>
@@ -11,7 +11,7 @@ using namespace st::test;
 
 class DataArrays : public testing::Test {
  protected:
-  /// One array "x" that is fine but for what `change` does to it.
+  /// Opens one array "x", valid except for what `change` does to it.
   st_status open(const std::function<void(st_named_view&)>& change) {
     st_named_view view = {"x", {ST_F32, 2, rows.dims, nullptr, rows.x.data(), kSineRows * 4}};
     change(view);

@@ -1,4 +1,4 @@
-// Rows that the host makes: asked for ahead from a thread of the library's, and whatever the callback does, no step is lost or stuck.
+// Rows that the host makes: requested ahead from a thread of the library. Whatever the callback does, no step is lost or hangs.
 #include <atomic>
 #include <numeric>
 #include <thread>
@@ -64,7 +64,7 @@ TEST_F(DataCallback, MayUseTheLibrary) {
   SineTrainer run(context, data);
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(works(run.step()));
   EXPECT_GE(worked, 6);
-  run.trainer.reset();  // and with it the thread that calls back
+  run.trainer.reset();  // also ends the thread that calls back
 }
 
 TEST_F(DataCallback, IsBusyWhereItWouldWaitForItself) {

@@ -1,4 +1,4 @@
-// Two sources of rows whose callbacks wait for each other: one of them is told, and nobody hangs.
+// Two sources of rows whose callbacks wait for each other: one of them gets an error, and nothing hangs.
 #include <atomic>
 #include <functional>
 
@@ -8,8 +8,8 @@ namespace {
 
 using namespace st::test;
 
-/// Two callbacks and four trainers. The first call of each callback meets the other's first call, and then does what the test says with a
-/// trainer of the other's rows.
+/// Two callbacks and four trainers. The first calls of the two callbacks wait for each other; each then runs the test's action on a trainer
+/// that uses the other's rows.
 class DataCircles : public testing::Test {
  protected:
   using Act = std::function<st_status(SineTrainer& other)>;

@@ -1,4 +1,4 @@
-// st_data_parallel: what each rank has after a step. Sums are compared with a loop in the order of the ranks.
+// st_data_parallel: the result of a step on each rank. Sums are compared with a loop in rank order.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -19,7 +19,7 @@ float made_by(int rank, size_t gradient, int64_t element) {
   return std::sin(static_cast<float>(element * 7 + rank * 131) + static_cast<float>(gradient)) * 1e3F;
 }
 
-/// Gradients of one rank, and the views of them.
+/// The gradients of one rank, and views of them.
 struct OwnGradients {
   explicit OwnGradients(int rank) {
     for (size_t i = 0; i < kGradients; ++i) {
@@ -67,7 +67,7 @@ TEST_P(DataParallels, HaveTheSumOfAllRanksWithAnyBucketAndOrder) {
         const auto options = options_of(op, bucket);
         const auto parallel = hold<HeldDataParallel>(st_data_parallel_create, own, kGradients, gradients.views.data(), &options);
         for (int step = 0; step < 2; ++step) {
-          for (size_t k = 0; k < kGradients; ++k) {  // each rank in an order of its own
+          for (size_t k = 0; k < kGradients; ++k) {  // each rank in a different order
             const size_t i = (k * 5 + static_cast<size_t>(rank + step)) % kGradients;
             gradients.fill(rank, i);
             EXPECT_TRUE(works(st_data_parallel_gradient_ready(parallel, static_cast<int64_t>(i))));
@@ -81,7 +81,7 @@ TEST_P(DataParallels, HaveTheSumOfAllRanksWithAnyBucketAndOrder) {
       });
 }
 
-/// As st_communicator_all_reduce of each alone.
+/// Equals st_communicator_all_reduce of each gradient alone.
 TEST_P(DataParallels, OfOtherTypesHaveTheBitsOfAllReduce) {
   const ThreadRanks ranks(GetParam());
   for (const st_dtype dtype : {ST_BF16, ST_F16, ST_F64})
@@ -90,7 +90,7 @@ TEST_P(DataParallels, OfOtherTypesHaveTheBitsOfAllReduce) {
       std::vector<uint16_t> bits[3], wanted[3];
       std::vector<st_named_view> views;
       for (size_t i = 0; i < 3; ++i) {
-        for (int64_t k = 0; k < count * width / 2; ++k)  // numbers around 1, whatever the dtype
+        for (int64_t k = 0; k < count * width / 2; ++k)  // numbers around 1, for either dtype
           bits[i].push_back(static_cast<uint16_t>(0x3C00 + (k * 37 + rank * 11 + static_cast<int64_t>(i)) % 255));
         wanted[i] = bits[i];
         const st_view alone = {dtype, 1, &count, nullptr, wanted[i].data(), count * width};
@@ -168,7 +168,7 @@ TEST(DataParallel, RanksThatExchangeOtherThingsAreToldBothSides) {
   refused([](OwnGradients&, Options& o, int64_t&) { o.bucket_bytes = 9; }, {"9 bytes", "4096 bytes"});
   refused([](OwnGradients& g, Options&, int64_t&) { std::swap(g.views[1], g.views[3]); },
           {"64 f32, \"w3\"", "gradient 1 of 300 f32, \"w1\""});
-  ranks.each([&](int rank, st_communicator* own) {  // the group is whole
+  ranks.each([&](int rank, st_communicator* own) {  // the group still works
     OwnGradients gradients(rank);
     const auto parallel = hold<HeldDataParallel>(st_data_parallel_create, own, kGradients, gradients.views.data(), nullptr);
   });

@@ -1,4 +1,4 @@
-// One source of rows and several threads: the host's fill is never called twice at once, and each trainer's rows stay its own.
+// One source of rows and several threads: the host's fill is never called concurrently, and each trainer gets its own rows.
 #include <atomic>
 #include <thread>
 

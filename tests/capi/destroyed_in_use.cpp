@@ -1,5 +1,5 @@
-// A handle that is destroyed while a call on it, or on what was made of it, is inside: BUSY or gone for the next call, never a crash. What
-// was made of it keeps it alive.
+// A handle that is destroyed while a call on it, or on an object made from it, is inside: BUSY, or gone for the next call, never a crash.
+// Objects made from it keep it alive.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -17,7 +17,7 @@ const HandleCall& destroy_of(std::string_view kind) {
   return *std::ranges::find_if(handle_calls(), [&](const HandleCall& row) { return row.is_destroy() && row.kind == kind; });
 }
 
-/// One thread calls until the handle is gone, another destroys it meanwhile; that call is given `other`, of which it takes nothing.
+/// One thread calls until the handle is gone, while another destroys it. The call's other arguments come from `other`.
 void destroy_during(const HandleCall& row, AllKinds& other) {
   using Clock = std::chrono::steady_clock;
   AllKinds w;
@@ -43,7 +43,7 @@ TEST(DestroyedInUse, ByAnotherThreadIsBusyOrGone) {
   AllKinds other;
   int row_number = 0;
   for (const HandleCall& row : handle_calls()) {
-    if (st::kSanitized && ++row_number % 4 != 0) continue;  // that still has each kind
+    if (st::kSanitized && ++row_number % 4 != 0) continue;  // still covers each kind
     SCOPED_TRACE(std::string(row.function) + " " + row.argument);
     if (!row.is_destroy()) destroy_during(row, other);
   }
@@ -101,7 +101,7 @@ struct CallingOp {
       ++op.forwards;
       EXPECT_TRUE(fails(ST_BUSY, st_trainer_destroy(op.trainer), {"st_trainer_destroy"}));
       EXPECT_TRUE(fails(ST_BUSY, st_model_destroy(op.model), {"st_model_destroy"}));
-      op.context.reset();  // kept alive by the model
+      op.context.reset();  // the model keeps it alive
     }
     std::memcpy(outputs[0].data, inputs[0].data, static_cast<size_t>(inputs[0].bytes));
     return ST_OK;

@@ -1,4 +1,4 @@
-// st_distributed_sampler: which rows a rank reads next. What each rank has is compared with what is due: every row once.
+// st_distributed_sampler: the rows that a rank reads next. All ranks together must read every row once.
 #include <algorithm>
 #include <numeric>
 #include <set>
@@ -10,9 +10,9 @@ namespace {
 
 using namespace st::test;
 
-constexpr int64_t kEpochRows = 23;  // of no number of ranks a multiple
+constexpr int64_t kEpochRows = 23;  // not a multiple of any number of ranks
 
-/// The samplers of all ranks, which ask in turn.
+/// The samplers of all ranks, called in turn.
 class Ranks {
  public:
   explicit Ranks(int32_t size, st_last_rows last = ST_LAST_ROWS_SHARE, int64_t seed = 5, int32_t shuffle = 1) {
@@ -28,7 +28,7 @@ class Ranks {
   int64_t size() const { return static_cast<int64_t>(samplers_.size()); }
   st_distributed_sampler* operator[](size_t rank) { return samplers_[rank]; }
 
-  /// All ranks' rows, in the order of the ranks. Empty: the epoch has ended on all of them.
+  /// All ranks' rows, in rank order. Empty if the epoch has ended on all of them.
   std::vector<int64_t> next(int64_t count) {
     std::vector<int64_t> together;
     own_.clear();

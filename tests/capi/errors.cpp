@@ -1,4 +1,4 @@
-// Errors: a status, a message that helps, and the same as data. Of this thread alone.
+// Errors: a status, a helpful message, and the same as data. Per thread.
 #include <cstring>
 #include <limits>
 #include <string_view>
@@ -63,7 +63,7 @@ TEST(Errors, NameTheOffsetInAFile) {
 TEST(Errors, OfAnOpNameIt) {
   SmallRun run;
   TokenBatch batch(6, 1);
-  batch.tokens[19] = 256;  // row 2, place 3; in the model's vocabulary are 0 to 255
+  batch.tokens[19] = 256;  // row 2, position 3; the model's vocabulary is 0 to 255
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_trainer_step(run.trainer, 2, batch.views(), nullptr), {"embedding", "256"}));
   const auto info = last_error();
   EXPECT_STREQ(info.op, "embedding");
@@ -90,7 +90,7 @@ TEST(Errors, OfATensorAndAStepNameThem) {
   run.views[1].view.dtype = ST_I32;
   expect_place(run.step(), "y", 3);
   run.views[1].view.dtype = 99;
-  expect_place(run.step(), "y", -1);  // no step is begun on views that cannot be read
+  expect_place(run.step(), "y", -1);  // no step begins on views that cannot be read
   run.views[1].view.dtype = ST_F32;
   expect_place(st_trainer_step(run.trainer, 1, run.views, nullptr), "y", 3);
   float room[2] = {};

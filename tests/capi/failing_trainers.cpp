@@ -1,4 +1,4 @@
-// A rank that asks for what cannot be, whose callback fails, that is cancelled or set otherwise: all ranks return, told why, at once.
+// A rank with an invalid request, a failing callback, a cancel or different settings: all ranks return at once with the reason.
 #include <chrono>
 #include <functional>
 
@@ -18,7 +18,8 @@ class FailingTrainers : public testing::Test {
  protected:
   const std::string text = text_file("failing_trainers.txt", 3000);
 
-  /// Of three ranks that have made a step rank 1 makes this call instead of another one: it fails so, and the others are told.
+  /// Three ranks have made a step; then rank 1 makes this call instead of another step. It fails with `status`, and the other ranks get the
+  /// reason.
   void expect_told(st_status status, std::initializer_list<std::string_view> words,
                    const std::function<st_status(GroupRank&, st_communicator*)>& call) const {
     const ThreadRanks ranks(3);
@@ -138,10 +139,10 @@ TEST_F(FailingTrainers, ACancelOfWhateverKindEndsTheWaitForTheOthers) {
         return;
       }
       if (by == 0) {
-        EXPECT_TRUE(works(st_trainer_cancel(mine.trainer)));  // before the step, for it
+        EXPECT_TRUE(works(st_trainer_cancel(mine.trainer)));  // before the step, and for it
       }
       std::thread host([&] {
-        if (by == 1) cancel_until(has_ended, mine.run.context);  // not the communicator's
+        if (by == 1) cancel_until(has_ended, mine.run.context);  // not the communicator's context
         if (by == 2) cancel_until(has_ended, ranks.context);
         while (by == 3 && !has_ended) {
           EXPECT_TRUE(works(st_trainer_cancel(mine.trainer)));

@@ -1,4 +1,4 @@
-// Products through st_gemm: what a problem says reaches the kernels, packed as plain. Classes of shapes, long K and the bits for any tile
+// Products through st_gemm: the problem's fields reach the kernels, packed and plain. Classes of shapes, long K and the bits for any tile
 // and threads: tests/unit/backend/cpu_matmul_test.cpp, tests/unit/parts/gemm_plan_test.cpp.
 #include "gemm_case.h"
 
@@ -27,7 +27,7 @@ class Gemm : public testing::Test {
     }
   }
 
-  /// Runs it plain and packed, on both devices' backends where it is small.
+  /// Runs the product plain and packed; small ones on both devices.
   void check(const GemmShape& shape, float alpha = 1, float beta = 0, bool names_batch_strides = true) {
     GemmCase x(shape);
     if (!names_batch_strides) x.problem.a_batch = x.problem.b_batch = x.problem.c_batch = 0;
@@ -116,7 +116,7 @@ TEST_F(Gemm, TheReferenceDeviceMultipliesToo) {
 }
 
 TEST_F(Gemm, KeepsTheOrderAndTheRowsInRegistersThatWereWishedFor) {
-  const GemmShape shape{120, 70, 600};  // rows in registers are shared out evenly: 2, 3 and 4 divide 120
+  const GemmShape shape{120, 70, 600};  // rows in registers are distributed evenly: 2, 3 and 4 divide 120
   for (const int32_t order : {ST_GEMM_ORDER_N_K_M, ST_GEMM_ORDER_N_M_K}) {
     for (const int64_t rows : {2, 3, 4}) {
       auto schedule = filled(st_gemm_schedule_init);

@@ -1,4 +1,4 @@
-// What is fused behind st_gemm_run, against formulas in double precision.
+// Operations fused into st_gemm_run, compared with formulas in double precision.
 #include <array>
 #include <functional>
 
@@ -20,7 +20,7 @@ double step(double x) { return x > 0 ? 1 : 0; }
 double silu(double x) { return x / (1 + std::exp(-x)); }
 double gelu_erf(double x) { return x * 0.5 * std::erfc(-x / std::sqrt(2.0)); }
 double gelu_tanh(double x) { return 0.5 * x * (1 + std::tanh(std::sqrt(2 / std::acos(-1.0)) * (x + 0.044715 * x * x * x))); }
-/// By differences, to about 1e-9.
+/// By finite differences, to about 1e-9.
 template <double (*f)(double)>
 double slope_of(double x) {
   return (f(x + 1e-5) - f(x - 1e-5)) / 2e-5;
@@ -31,7 +31,7 @@ constexpr Curve kCurves[] = {{ST_ACTIVATION_RELU, relu, step},
                              {ST_ACTIVATION_GELU_ERF, gelu_erf, slope_of<gelu_erf>},
                              {ST_ACTIVATION_SILU, silu, slope_of<silu>}};
 
-/// A product with all the arrays that its epilogue may have, on each device.
+/// A product with all arrays that its epilogue may have, on each device.
 struct Fused {
   explicit Fused(const char* device, bool column_major = false, int64_t batch = 1)
       : x({kRows, kColumns, kInner, batch, false, false, column_major}),
@@ -150,7 +150,7 @@ TEST(GemmEpilogue, BackwardThroughAnActivationIntoBf16OverSeveralPiecesOfKHasThe
       for (int64_t i = 0; i < 50; ++i) {
         const auto [value, size] = x.exact(0, i, j, 1, 0, x.c);
         const double slope = slope_of<gelu_tanh>(pre.at(0, i, j));
-        // The product and its product with the slope are rounded, as the ops one after the other do it.
+        // The product and its product with the slope are both rounded, as separate ops would do.
         ASSERT_NEAR(x.c.at(0, i, j), value * slope, std::abs(value * slope) * 0x1p-7 + std::abs(slope) * 0x1p-24 * 204 * size + 1e-6)
             << i << ", " << j;
         sum += x.c.at(0, i, j), sizes += std::abs(x.c.at(0, i, j));

@@ -1,5 +1,5 @@
-// Libraries of others by the C ABI: nothing is opened unless a plan asks for it, the plan says what multiplies, and what the tuning cache
-// says holds for the libraries of this process alone. The library is the tests' own, so the machine needs none.
+// Other libraries through the C ABI: none is opened unless a plan asks for it, the plan says which one multiplies, and the tuning cache
+// applies only to the libraries of this process. The library is the tests' own, so the machine needs none.
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -63,7 +63,7 @@ class GemmLibraries : public testing::Test {
     return {info.library, x.c.bytes(), info.source};
   }
 
-  /// What was measured is now said to have been won by this one.
+  /// Rewrites the cache so that this library won the measurements.
   void write_winner(const std::string& winner) const {
     std::stringstream file(contents(cache_.path));
     std::string first, body, end;
@@ -92,11 +92,11 @@ TEST_F(GemmLibraries, AreNotEvenOpenedUnlessAskedFor) {
 }
 
 TEST_F(GemmLibraries, WinByTheCacheOfTheirOwnVersionAndNameThemselves) {
-  GemmCase x({140, 160, 700});  // small: too slow a product, under a sanitizer on a busy machine, is left to the table
+  GemmCase x({140, 160, 700});  // small: on a busy machine under a sanitizer, a slow product is left to the table
   const std::string own = product_of(x, context(), ST_GEMM_LIBRARY_OWN).bits;
   const Done measured = product_of(x, context(), ST_GEMM_LIBRARY_AUTO);
   EXPECT_TRUE(measured.library == "own" || measured.library == kIdentity) << measured.library;
-  for (const int32_t threads : {2, 3}) product_of(x, context(), ST_GEMM_LIBRARY_AUTO, threads);  // each has its own entry
+  for (const int32_t threads : {2, 3}) product_of(x, context(), ST_GEMM_LIBRARY_AUTO, threads);  // each number has its own entry
   write_winner(kIdentity);
   const Done one = product_of(x, context(), ST_GEMM_LIBRARY_AUTO);
   EXPECT_EQ(one.library, kIdentity);

@@ -1,4 +1,4 @@
-// Memory of st_gemm: all of it from the host's allocator at creation, none in a run, all of it back at the end. Refused: CreationMemory.
+// Memory of st_gemm: allocated by the host at creation, none in a run, all freed at the end. Failing allocations: CreationMemory.
 #include "gemm_case.h"
 #include "ledger.h"
 

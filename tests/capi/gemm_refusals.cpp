@@ -1,4 +1,4 @@
-// What st_gemm refuses, and what it says.
+// Requests that st_gemm refuses, and the messages.
 #include <thread>
 
 #include "gemm_case.h"
@@ -86,7 +86,7 @@ TEST_F(GemmRefusals, OfTilesBeyondTheContextsLimitNameTheLargestThatFits) {
   ASSERT_TRUE(works(st_context_create(&options, context_.out())));
   const GemmCase x({2000, 2000, 2000});
   auto schedule = filled(st_gemm_schedule_init);
-  schedule.tile_k = 500;  // a panel of 6 rows and 16 columns alone is 44 KB
+  schedule.tile_k = 500;  // a panel of 6 rows and 16 columns alone takes 44 KB
   for (const int64_t most : {int64_t{0}, int64_t{1} << 30}) {
     schedule.max_scratch_bytes = most;
     st_gemm* made = nullptr;
@@ -114,7 +114,7 @@ TEST_F(GemmRefusals, AreNotWhatAChosenTileMeetsThatIsMadeToFitTheContextsLimit) 
   EXPECT_EQ(info.tile_k, of_free.tile_k);
   ASSERT_TRUE(works(y.run(fitted, 1, 0)));
   EXPECT_EQ(y.c.bytes(), x.c.bytes());
-  // Further plans have to do with what is left, until there is too little for any.
+  // Further plans must use what is left, until it is too little for any.
   std::vector<HeldGemm> plans;
   int64_t left = options.memory_limit - info.scratch_bytes;
   for (st_status status = ST_OK; status == ST_OK && plans.size() < 1000;) {

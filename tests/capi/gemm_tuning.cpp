@@ -1,5 +1,4 @@
-// Tuning by the C ABI: a plan measures only when it was asked to, its bits are those of the default, and the cache is a file that may be
-// anything.
+// Tuning through the C ABI: a plan measures only on request, its bits are those of the default, and the cache file may have any content.
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -24,7 +23,7 @@ class GemmTuning : public testing::Test {
     return cache_.context(options);
   }
 
-  /// The source of a plan that may measure for so long; its product lies in the case's C afterwards.
+  /// The source of a plan that may measure for tune_ms; its product is in the case's C afterwards.
   int32_t source_of(GemmCase& x, st_context* context, int32_t tune_ms) {
     auto schedule = filled(st_gemm_schedule_init);
     schedule.tune_ms = tune_ms;

@@ -1,5 +1,5 @@
-// Hugging Face's GPT-2 read as it is: a model.safetensors of transformers by scaletrain/gpt2_names.h, and the logits that transformers gave
-// (tests/conformance/fixtures/make_gpt2_fixture.py).
+// Hugging Face's GPT-2 read unchanged: a model.safetensors of transformers through scaletrain/gpt2_names.h, compared with the logits of
+// transformers (tests/conformance/fixtures/make_gpt2_fixture.py).
 #include <scaletrain/gpt2_names.h>
 
 #include <algorithm>
@@ -35,7 +35,7 @@ st_status read_bytes(void* user, void* to, int64_t room, int64_t* count) {
   return ST_OK;
 }
 
-/// Each name of `of` behind `start` replaced, in place: both are as long.
+/// `of` with each `from` replaced by `to`, which has the same length.
 std::string with(std::string of, const std::string& from, const std::string& to) {
   for (size_t at; (at = of.find(from)) != std::string::npos;) of.replace(at, from.size(), to);
   return of;
@@ -55,7 +55,7 @@ class Gpt2Names : public testing::Test {
     options.renames = st_gpt2_names;
     return st_model_read(model, read_bytes, &stream, &options, nullptr);
   }
-  /// Those of `answers.safetensors`, whose tensors follow its header in order: tokens, logits.
+  /// The logits of `answers.safetensors`, whose tensors follow its header in order: tokens, logits.
   void expect_logits_of_transformers() {
     const std::string answers = fixture("answers.safetensors");
     uint64_t header = 0;
@@ -92,7 +92,7 @@ TEST_F(Gpt2Names, GiveTheLogitsOfTransformers) {
 }
 
 TEST_F(Gpt2Names, AreThoseOfTheBareModelToo) {
-  // Without "transformer.", as GPT2Model's files are; blanks in front of the names' quotes keep the header's length.
+  // Without "transformer.", like GPT2Model's files; blanks before the names' quotes keep the header's length.
   ASSERT_TRUE(works(read(with(fixture("model.safetensors"), "\"transformer.", "            \""))));
   expect_logits_of_transformers();
 }

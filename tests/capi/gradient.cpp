@@ -1,4 +1,4 @@
-// What a trainer can be asked and told between steps: gradients, the learning rate, metrics.
+// Queries and settings between steps: gradients, the learning rate, metrics.
 #include <cmath>
 #include <fstream>
 #include <vector>
@@ -19,7 +19,7 @@ std::vector<float> gradient_of(st_trainer* trainer, const char* name, std::vecto
   return values;
 }
 
-// d mean (prediction - y)^2 / d bias = mean 2 (prediction - y), by hand from the outputs of the step's own rows; lr 0 keeps the weights.
+// d mean (prediction - y)^2 / d bias = mean 2 (prediction - y), computed from the outputs of the step's own rows; lr 0 keeps the weights.
 TEST(Gradient, IsThatOfTheMeanLossBeforeClipping) {
   SineRun run(R"({"batch": 4, "accumulate": 2, "warmup": 0, "lr": 0, "clip": 0.001})");
   double bias = 0;
@@ -44,7 +44,8 @@ TEST(Gradient, IsThatOfTheMeanLossBeforeClipping) {
   EXPECT_NEAR(std::sqrt(squares), report.grad_norm, 1e-6 * report.grad_norm);  // each element rounded once to fp32
 }
 
-// GPT-2's embedding is its output layer too: two uses, one gradient. Against differences of the loss, which has fp32 noise of about 1e-7.
+// GPT-2's embedding is also its output layer: two uses, one gradient. Compared with differences of the loss, whose fp32 noise is about
+// 1e-7.
 TEST(Gradient, OfATiedWeightIsTheSumOverItsUses) {
   const char* recipe = R"({"batch": 6, "warmup": 0, "lr": 0})";
   SmallRun run({}, nullptr, recipe);
@@ -74,7 +75,7 @@ TEST(Gradient, OfATiedWeightIsTheSumOverItsUses) {
     EXPECT_TRUE(works(st_model_set(model, name.c_str(), &view)));
     return report.loss;
   };
-  const size_t row = static_cast<size_t>(batch.tokens[0]) * 16;  // read by the embedding as well as by the output layer
+  const size_t row = static_cast<size_t>(batch.tokens[0]) * 16;  // read by the embedding and by the output layer
   for (size_t i = row; i < row + 16; i += 5) {
     constexpr float kStep = 0.01F;
     const double difference = (loss_with(i, kStep) - loss_with(i, -kStep)) / (2.0 * kStep);
@@ -120,8 +121,8 @@ TEST(TrainerSet, RefusesWhatThePlanWasMadeFrom) {
   EXPECT_EQ(text_of(st_trainer_get, run.trainer, "batch"), "4");
 }
 
-// Over a text of windows that 8 does not divide: the mean of the targets themselves, and of whether the last target is even, by the host's
-// own count; also of a scalar that is a mean already, whose ragged last batch must count for fewer rows.
+// Over a text whose number of windows 8 does not divide: the mean of the targets, and of whether the last target is even, compared with the
+// host's count; also a scalar that is already a mean, whose ragged last batch must count for fewer rows.
 TEST(Metrics, AreMeansOverAllRowsAlsoWithARaggedLastBatch) {
   const std::string path = text_file("metrics.txt", 4 * 11 + 1);  // 11 windows of 4
   const auto context = hold<HeldContext>(st_context_create, nullptr);
@@ -176,7 +177,7 @@ TEST(Metrics, AreMeansOverAllRowsAlsoWithARaggedLastBatch) {
   EXPECT_NE(line.find("\"metric.spaces\":"), std::string::npos) << line;
 }
 
-// As the loss itself, with a ragged last batch: ten rows, by fours.
+// Like the loss itself, with a ragged last batch: ten rows in fours.
 TEST(Metrics, OfLossesAreTheirMeans) {
   const auto context = hold<HeldContext>(st_context_create, nullptr);
   const SineRows rows;

@@ -1,4 +1,4 @@
-// A graph may be built without a look at any status: st_model_create tells what was wrong first.
+// A graph may be built without checking any status: st_model_create reports the first error.
 #include <array>
 #include <cmath>
 #include <cstring>
@@ -36,7 +36,7 @@ TEST_F(Graph, ShapesThatDoNotFitAreNamedWithTheirOp) {
 TEST_F(Graph, ModelCreateNamesTheFirstCallThatWasWrong) {
   const st_value w = parameter("w", 4, 5);
   op("matmul", {x, w}, nullptr, &y);   // wrong
-  op("gelu", {y}, nullptr, &y);        // carries it on
+  op("gelu", {y}, nullptr, &y);        // propagates it
   op("no_such_op", {x}, nullptr, &y);  // wrong too, but later
   EXPECT_NE(st_graph_loss(graph, y), ST_OK);
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, create(), {"st_graph_op", "matmul", "[4, 5]"}));

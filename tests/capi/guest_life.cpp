@@ -31,7 +31,7 @@ class Life {
     watch_.after(name);
     EXPECT_TRUE(works(status)) << name;
   }
-  /// And some that fail.
+  /// The same for calls that fail.
   void refused(const char* name, st_status status) {
     watch_.after(name);
     EXPECT_NE(status, ST_OK) << name;
@@ -77,14 +77,14 @@ void Life::call_without_handles() {
   CALL(st_weights_inspect(file_of("nothing.safetensors", std::string("\2\0\0\0\0\0\0\0{}", 10)).c_str(), &answer));
 }
 
-/// What leaves a handle as others need it comes first, then what ends a step, and destruction last.
+/// Order of calls: those that leave a handle as others need it, then those that end a step, then destruction.
 int place_of(const HandleCall& row) {
   const std::string_view name(row.function);
   if (row.is_destroy()) return 2;
   return name.ends_with("_cancel") || name == "st_trainer_stop" || name == "st_communicator_abort" ? 1 : 0;
 }
 
-/// Not the one that wants a rank on a thread of the test's, which has the host's floating-point state too.
+/// Leaves out the call that needs a rank on a thread of the test, since that has the host's floating-point state, too.
 bool needs_another_rank(const HandleCall& row) {
   return row.function == std::string_view("st_trainer_create_in_group") && row.kind == std::string_view("communicator");
 }
@@ -95,7 +95,7 @@ void Life::call_with_each_handle() {
     for (const HandleCall& row : handle_calls()) {
       const std::string_view name(row.function);
       if (place_of(row) != place || needs_another_rank(row)) continue;
-      if (name == "st_trainer_forward") {  // a slice was made before it
+      if (name == "st_trainer_forward") {  // a slice was run before it
         for (w.done = 0; w.done == 0;) CALL(st_trainer_advance(w.run.trainer, 0, nullptr, 1000, &w.done, nullptr));
       }
       if (name == "st_trainer_gradient") CALL(st_trainer_step(w.run.trainer, 0, nullptr, nullptr));

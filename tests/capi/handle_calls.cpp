@@ -38,7 +38,7 @@ st_status fill_zeros(void* user, int64_t, const int64_t*, int64_t n, const st_vi
   return ST_OK;
 }
 
-/// Room for a new handle; the one that an earlier call made goes.
+/// Room for a new handle; destroys the one of an earlier call.
 template <class Holder>
 auto fresh(Holder& held) {
   held.reset();
@@ -63,7 +63,7 @@ st_status next_row(AllKinds& w, AnyHandle h) {
   return st_distributed_sampler_next(h, 1, &row, &own, &w.number);
 }
 
-/// In the group of one: the other rank of the group of two does not come.
+/// In the group of one, since the other rank of the group of two does not join.
 st_status make_data_parallel(AllKinds& w, AnyHandle h) {
   st_communicator* const given = h;
   int32_t rank = 0;
@@ -78,7 +78,7 @@ st_status make_ready(AnyHandle h) {
   return ready == ST_OK ? st_data_parallel_synchronize(h) : ready;
 }
 
-/// With its gradient ready, where it is the right one.
+/// With its gradient ready, if the handle is the right one.
 st_status synchronize(AllKinds& w, AnyHandle h) {
   st_data_parallel* const given = h;
   const bool is_right = given != nullptr && given == static_cast<st_data_parallel*>(w.data_parallel);
@@ -95,7 +95,7 @@ st_status make_sharded_optimizer(AllKinds& w, AnyHandle h) {
                                      fresh(w.new_sharded));
 }
 
-/// What it has gathered, where it is the right one.
+/// What it has gathered, if the handle is the right one.
 st_status load_gathered(AllKinds& w, AnyHandle h) {
   int64_t n = 0;
   const st_named_view* state = nullptr;
@@ -159,7 +159,7 @@ st_status multiply_packed(AllKinds& w, AnyHandle gemm, AnyHandle packed) {
 
 st_status unscale(AllKinds& w, AnyHandle h) { return st_loss_scaler_unscale(h, 1, &w.product_view, &w.done); }
 
-/// What comes before a call in a scaler's step, where the call is out of turn.
+/// Makes the preceding calls of a scaler's step first if the call would be out of order.
 template <class Call>
 st_status in_turn(AllKinds& w, AnyHandle h, const Call& call) {
   const st_status status = call();
@@ -181,7 +181,7 @@ st_status unscale_in_turn(AllKinds& w, AnyHandle h) {
 st_status step_scaled(AllKinds& w, st_optimizer* optimizer, st_loss_scaler* scaler) {
   const st_status status = st_optimizer_step_scaled(optimizer, scaler, 1, &w.view, nullptr);
   if (status != ST_WRONG_STATE) return status;
-  st_loss_scaler_restore(scaler, R"({"scale":4.0,"good_steps":1})");  // which begins the step anew
+  st_loss_scaler_restore(scaler, R"({"scale":4.0,"good_steps":1})");  // which restarts the step
   st_loss_scaler_scale(scaler, &w.real);
   return st_optimizer_step_scaled(optimizer, scaler, 1, &w.view, nullptr);
 }
@@ -204,7 +204,7 @@ st_status make_accumulator(AllKinds& w, AnyHandle h) {
   return st_accumulator_create(h, 2, 1, &gradient, fresh(w.new_accumulator));
 }
 
-/// Ends a step that others left whole.
+/// Completes a step that others left incomplete.
 st_status add(AllKinds& w, AnyHandle h) {
   const st_status status = st_accumulator_add(h, 3);
   if (status != ST_WRONG_STATE) return status;
@@ -219,7 +219,7 @@ st_status set_steps(AnyHandle h) {
   return st_accumulator_set_steps(h, 2);
 }
 
-/// That of each AllKinds' trainer as it is made.
+/// The checkpoint of each AllKinds' initial trainer.
 constexpr const char* kFirst = "step-00000001";
 
 st_status make_checkpoint(AllKinds& w, AnyHandle h) {
@@ -261,13 +261,13 @@ st_status join_alone(AllKinds& w, AnyHandle h) {
   return st_communicator_processes(h, w.path("job").c_str(), 0, 1, nullptr, fresh(w.new_communicator));
 }
 
-/// As far as it gets where no such plug-in is: what a handle can be refused for comes before.
+/// Without such a plug-in the call fails late: errors of the handle come first.
 st_status join_hosts_group(AllKinds& w, AnyHandle h) {
   const st_status status = st_communicator_host(h, "none", nullptr, nullptr, fresh(w.new_communicator));
   return status == ST_UNAVAILABLE ? ST_OK : status;
 }
 
-/// To nobody, so that neither is called.
+/// A group without other ranks, so no callback is called.
 st_status join_callbacks(AllKinds& w, AnyHandle h) {
   auto callbacks = filled(st_transport_callbacks_init);
   callbacks.write = [](void*, int32_t, const void*, int64_t, int64_t*) -> st_status { return ST_IO; };
@@ -281,7 +281,7 @@ st_status create_alone(AllKinds& w, st_model* model, st_recipe* recipe, st_data*
   return status != ST_OK ? status : st_trainer_create_in_group(model, recipe, data, alone, fresh(w.new_trainer));
 }
 
-/// The peer comes where ours is not refused at once.
+/// The peer joins unless our call is refused at once.
 st_status create_beside_peer(AllKinds& w, AnyHandle h) {
   std::atomic<bool> is_done = false;
   std::thread peer([&] {
@@ -296,7 +296,7 @@ st_status create_beside_peer(AllKinds& w, AnyHandle h) {
   return status;
 }
 
-/// A collective of both ranks, ours in the background while the peer's is made: call(rank's arrays, communicator, pending).
+/// A collective of both ranks, ours in the background while the peer's runs: call(rank's arrays, communicator, pending).
 template <class Call>
 st_status both_ranks(AllKinds& w, AnyHandle h, const Call& call) {
   const st_status status = call(w.arrays[0], h, fresh(w.new_pending));

@@ -1,5 +1,4 @@
-// Handles: destroyed in any order, counted by kind. Calls with wrong ones are in bad_handles.cpp, calls after a fork in
-// handles_after_fork.cpp.
+// Handles: destroyed in any order, counted by kind. Calls with wrong handles: bad_handles.cpp; calls after a fork: handles_after_fork.cpp.
 #include "small_run.h"
 
 namespace {

@@ -1,4 +1,4 @@
-// The child of a process with handles: every call on one is refused, none hangs, and the child ends like any other program.
+// The child of a process with handles: every call on one is refused, none hangs, and the child exits like any other program.
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -15,7 +15,7 @@ namespace {
 
 using namespace st::test;
 
-constexpr unsigned kHang = 60;  // seconds until a child that hangs is ended by its alarm, which fails the test
+constexpr unsigned kHang = 60;  // seconds until an alarm ends a child that hangs, which fails the test
 
 /// 0, or the position, from 1, of the first call that is not refused.
 int first_that_is_not_refused(AllKinds& w) {
@@ -28,10 +28,10 @@ int first_that_is_not_refused(AllKinds& w) {
   return 0;
 }
 
-/// How the child ended that answered with exit(): its destructors run, and the library's. -1: by its alarm, or a crash.
+/// The exit status of a child that called exit(): its destructors run, and the library's. -1 if an alarm or a crash ended it.
 template <class Child>
 int answer_of(const Child& child, pid_t (*forked)() = fork) {
-  std::fflush(nullptr);  // or the child would print it again
+  std::fflush(nullptr);  // otherwise the child would print it again
   const pid_t pid = forked();
   if (pid == 0) {
     alarm(kHang);
@@ -54,7 +54,7 @@ TEST(HandlesAfterFork, EveryCallOnALiveOneIsRefused) {
   EXPECT_EQ(w.state(), before) << "the parent goes on";
 }
 
-// Calls that make one, or count them, are refused too; those that need none answer.
+// Calls that create or count handles are refused, too; calls that need none work.
 TEST(Forking, ACallWithoutHandlesAnswersOnlyWhereItMakesNone) {
   AllKinds w;
   const auto child = [] {

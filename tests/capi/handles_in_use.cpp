@@ -1,5 +1,5 @@
-// One handle and two threads: while a call is inside, every other call on its trainer or its model is BUSY, all other handles are free, and
-// those may even be destroyed, since what was made of them keeps them alive.
+// One handle and two threads: while a call is inside, every other call on its trainer or its model is BUSY. All other handles are free and
+// may even be destroyed, since the objects made from them keep them alive.
 #include <algorithm>
 
 #include "handle_calls.h"
@@ -13,10 +13,10 @@ bool is_one_of(std::string_view name, std::initializer_list<std::string_view> na
   return std::ranges::find(names, name) != names.end();
 }
 
-/// They end what is inside; trainer_threads.cpp has them.
+/// These calls end the one inside; see trainer_threads.cpp.
 bool ends_a_step(const HandleCall& row) { return is_one_of(row.function, {"st_trainer_stop", "st_trainer_cancel", "st_context_cancel"}); }
 
-/// The trainer's own, those that give it data, and those that read or write its model's weights.
+/// The trainer's own calls, those that pass it data, and those that read or write its model's weights.
 bool is_busy(const HandleCall& row) {
   const std::string_view name(row.function);
   if (is_one_of(name, {"st_trainer_create", "st_trainer_create_in_group", "st_trainer_evaluate", "st_trainer_evaluate_average",
@@ -24,11 +24,11 @@ bool is_busy(const HandleCall& row) {
     return true;
   if (row.kind == std::string_view("trainer")) return true;
   return row.kind == std::string_view("model") &&
-         !is_one_of(name, {"st_model_parameter_count", "st_model_parameter", "st_predictor_create"});  // they ask for no whole step of now
+         !is_one_of(name, {"st_model_parameter_count", "st_model_parameter", "st_predictor_create"});  // they need no whole step
 }
 
 void call_all(AllKinds& w) {
-  for (const bool destroys : {false, true})  // what is destroyed is destroyed last
+  for (const bool destroys : {false, true})  // destroying calls come last
     for (const HandleCall& row : handle_calls()) {
       if (row.is_destroy() != destroys || ends_a_step(row)) continue;
       const st_status status = row.call(w, w.of(row.kind));

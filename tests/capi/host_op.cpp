@@ -1,4 +1,4 @@
-// Ops of the host's own: trained inside a graph they are as good as the library's, and what goes wrong in them is an error, never a crash.
+// Host ops: in training they equal the library's ops, and their failures are errors, never crashes.
 #include <cfloat>
 #include <cmath>
 
@@ -9,7 +9,7 @@ namespace {
 
 using namespace st::test;
 
-/// out = (p s) w3 of h = (x w1)^2, g = x w2, p = h g, s = h + g; by the host's ops or by the library's.
+/// out = (p s) w3 of h = (x w1)^2, g = x w2, p = h g, s = h + g; by the host's ops or the library's.
 st_value two_layers(st_graph* graph, bool by_host, st_value x) {
   const auto parameter = [&](const char* name, int64_t rows, int64_t columns) {
     const int64_t dims[] = {rows, columns};
@@ -136,7 +136,7 @@ TEST(HostOp, ACallbackThatCallsItsTrainerIsToldBusy) {
       EXPECT_TRUE(fails(ST_BUSY, st_trainer_digest(run.trainer, &text)));
       EXPECT_TRUE(fails(ST_BUSY, st_trainer_destroy(run.trainer)));
       EXPECT_TRUE(fails(ST_BUSY, st_model_get(run.model, "w1", &view)));
-      // What is of no handle that is busy, is free: the registry is not locked while a callback runs.
+      // Calls on other handles work: the registry is not locked while a callback runs.
       const auto one = callbacks(square, square_backward);
       EXPECT_TRUE(works(st_op_register(run.context, call == 0 ? "another" : "more", &one, nullptr)));
       EXPECT_TRUE(works(undisturbed.step()));

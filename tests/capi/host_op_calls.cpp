@@ -1,4 +1,4 @@
-// An op of the host's in every call that runs one: the bits are those of the library's op, and a failure of it is that call's alone.
+// A host op in every call that runs ops: bits equal those of the library's op, and a failure affects only that call.
 #include "squared_text.h"
 
 namespace {
@@ -23,17 +23,17 @@ TEST(HostOpCalls, HaveTheBitsOfTheLibrarysOwnOp) {
   EXPECT_EQ(host.digest(), own.digest());
 }
 
-/// A model with the host's op, and one that nothing happens to.
+/// A model with the host's op, and an undisturbed one.
 class HostOpFailure : public testing::Test {
  protected:
   void SetUp() override { ASSERT_TRUE(works(st_predictor_create(run.model, nullptr, predictor.out()))); }
 
-  /// `callback` returns 77 in its n-th call from now (from 0), once.
+  /// Makes `callback` return 77 in its n-th call from now (from 0), once.
   static void fail_at(int64_t n, std::function<st_status()>& callback) {
     callback = [n]() mutable { return st_status{n-- == 0 ? 77 : ST_OK}; };
   }
   testing::AssertionResult failed(st_status status) { return fails(ST_CALLBACK, status, {"callback of \"square\"", "returned 77"}); }
-  /// Both go on with a step, to the same state.
+  /// Both make another step and reach the same state.
   void expect_undisturbed() {
     ASSERT_TRUE(works(st_trainer_step(run.trainer, 0, nullptr, nullptr)));
     ASSERT_TRUE(works(st_trainer_step(undisturbed.trainer, 0, nullptr, nullptr)));

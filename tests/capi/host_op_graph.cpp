@@ -1,4 +1,4 @@
-// Ops of the host's where they are registered and called in a graph: what cannot be is refused with its name.
+// Registration of host ops and their calls in a graph: invalid ones are refused by name.
 #include "graph_of_x.h"
 #include "square_and_mix.h"
 
@@ -46,7 +46,7 @@ TEST_F(HostOpGraph, AnUnknownOpNamesTheNearestOfBothKinds) {
     EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, op(name, {x}, R"({"name": "swirl", "id": 1})"), {name, "not in models"}));
 }
 
-// Each lie there is: HostRule.RefusesTypesThatAreNone.
+// All kinds of wrong types: HostRule.RefusesTypesThatAreNone.
 TEST_F(HostOpGraph, AShapeCallbackThatLiesIsNamedWithWhatItSaid) {
   const auto lie = [](void*, int32_t, const st_op_type*, int32_t, st_op_type* outputs) {
     outputs[0] = {ST_F32, 9, {3}};
@@ -113,7 +113,7 @@ TEST_F(HostOpGraph, WithoutBackwardATrainerThatNeedsItIsRefused) {
   EXPECT_TRUE(fails(ST_UNSUPPORTED, loss_of(false), {"one_way", "backward", "register it with one"}));
 }
 
-// y = 2 x and, beside it, where x is positive: as integers, which have no gradient.
+// y = 2 x, and as a second output whether x is positive: integers, which have no gradient.
 TEST_F(HostOpGraph, AnIntegerOutputHasNoGradient) {
   static bool saw_none = false, saw_unwanted = false;
   const auto shape = [](void*, int32_t, const st_op_type* inputs, int32_t, st_op_type* outputs) {

@@ -1,4 +1,4 @@
-// An op of the host's on many threads: predictors run it several at once, also beside a trainer that runs it.
+// A host op on many threads: predictors run it concurrently, also while a trainer runs it.
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
@@ -14,7 +14,7 @@ using namespace st::test;
 
 constexpr int kThreads = 4;
 
-/// Calls `body` of each thread, with its number.
+/// Calls `body` on each thread, with the thread's number.
 template <class Body>
 void on_threads(const Body& body) {
   std::vector<std::thread> threads;
@@ -29,7 +29,7 @@ TEST(HostOpThreads, RunsOfAPredictorAreInsideItAtOnce) {
   std::mutex mutex;
   std::condition_variable all_are_in;
   int inside = 0;
-  square.forward = [&] {  // nobody leaves before all have come
+  square.forward = [&] {  // no thread leaves before all have arrived
     std::unique_lock lock(mutex);
     ++inside;
     all_are_in.notify_all();
@@ -63,7 +63,7 @@ TEST(HostOpThreads, AFailureIsOfTheRunThatItHappenedIn) {
   });
 }
 
-/// What the net answers after each of `steps` steps, by the library's own op.
+/// The net's answers after each of `steps` steps, by the library's own op.
 std::set<std::string> answers_of_whole_steps(int steps) {
   const SquaredText own(nullptr);
   const auto predictor = hold<HeldPredictor>(st_predictor_create, own.model, nullptr);
@@ -91,7 +91,7 @@ TEST(HostOpThreads, BesideATrainerEachAnswerIsThatOfOneWholeStep) {
   std::vector<std::set<std::string>> seen(kThreads);
   on_threads([&](int t) {
     for (bool more = true; more;) {
-      more = training;  // the last one is asked after the last step
+      more = training;  // asked once more after the last step
       EXPECT_TRUE(works(st_predictor_refresh(predictor)));
       seen[static_cast<size_t>(t)].insert(run.answer(predictor));
     }

@@ -1,5 +1,4 @@
-// The host's parallel-for, in all the shapes that a host's pool may have: the bits are those of the library's own threads. And the number
-// of threads that the library takes when it is not told one.
+// The host's parallel-for with every kind of pool: bits equal those of the library's own threads. Also the default number of threads.
 #include <sched.h>
 #include <cstdlib>
 
@@ -17,7 +16,7 @@ namespace {
 
 using namespace st::test;
 
-/// A host's parallel-for made of any function that runs n tasks.
+/// A host's parallel-for, made of any function that runs n tasks.
 class Pool {
  public:
   using Run = std::function<void(int64_t n, const std::function<void(int64_t)>& task)>;
@@ -73,7 +72,7 @@ TEST(HostPools, WithAThreadForEachTaskMakeTheSameBits) {
   }));
 }
 
-/// A queue and threads that stay, as an application has.
+/// A queue and permanent threads, as an application has.
 class ThreadPool {
  public:
   explicit ThreadPool(int threads) {
@@ -173,9 +172,9 @@ std::set<std::string> threads_of_this_process() {
   return ids;
 }
 
-/// Threads that a trainer started and keeps. Told by their ids: one of an earlier test that is about to end may still be counted.
+/// Threads that a trainer has started and keeps. Compares thread ids, since a thread of an earlier test may still be ending.
 int threads_of_a_trainer(int threads) {
-  std::thread([] {}).join();  // with the first thread of a process ThreadSanitizer starts one of its own
+  std::thread([] {}).join();  // ThreadSanitizer starts a thread of its own with a process's first thread
   const auto before = threads_of_this_process();
   auto options = filled(st_context_options_init);
   options.threads = threads;
@@ -187,7 +186,7 @@ int threads_of_a_trainer(int threads) {
   return started;
 }
 
-/// The cores that the library says it may use.
+/// The number of cores that the library reports.
 int cores_in_features() {
   const std::string features = text_of(st_features);
   const std::string text = features, key = "\"cores\":";

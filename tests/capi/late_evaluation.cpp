@@ -1,4 +1,4 @@
-// An evaluation whose rows the host is slow to make: it can be cancelled at any time, and the fill that it leaves behind harms nobody.
+// An evaluation whose rows the host makes slowly: it can be cancelled at any time, and the fill that it abandons does no harm.
 #include "late_fill.h"
 
 namespace {
@@ -33,7 +33,7 @@ class LateEvaluation : public testing::Test {
     EXPECT_LT(cancel.age(), milliseconds(1000));  // 1 on an idle machine
   }
   int64_t allocated() { return memory_of(context).allocated_bytes; }
-  /// Of the trainer's weights, on rows that are not late.
+  /// The loss for the trainer's weights on rows that are not late.
   double undisturbed_loss() {
     double loss = 0;
     EXPECT_TRUE(works(evaluate(run->trainer, prompt, &loss)));

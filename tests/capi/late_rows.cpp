@@ -1,4 +1,4 @@
-// Rows that the host is slow to make: whoever waits for them can be cancelled, an advance keeps to its time, and no row is lost.
+// Rows that the host makes slowly: every wait for them can be cancelled, an advance keeps its time limit, and no row is lost.
 #include <functional>
 
 #include "late_fill.h"
@@ -38,7 +38,7 @@ TEST_F(LateRows, AreWaitedForUntilACancel) {
     for (const Wait& wait : kWaits) {
       fill.hold(in_time++ % 2);  // the first micro-batch waits, or the second
       SineTrainer run(context, data);
-      for (int again = 0; again < 2; ++again) {  // the second waits for the same fill
+      for (int again = 0; again < 2; ++again) {  // the second attempt waits for the same fill
         LateCancel cancel(by, context, run.trainer, [this] { return fill.is_late(); });
         EXPECT_TRUE(fails(ST_CANCELLED, wait(run.trainer), {"cancelled"}));
         EXPECT_LT(cancel.age(), milliseconds(1000));

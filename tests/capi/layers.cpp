@@ -1,4 +1,4 @@
-// Layers: names and shapes of their parameters, what they compute, and that they learn.
+// Layers: names and shapes of their parameters, their results, and that they learn.
 #include <array>
 #include <cmath>
 #include <map>
@@ -79,7 +79,7 @@ TEST_F(Layers, LinearBeginsAsItIsTold) {
     for (const float value : values_of(name, {6, 500})) sum += static_cast<double>(value) * value;
     return std::sqrt(sum / 3000);
   };
-  // Of 3000 samples a deviation is known to about 1.3 %: five of these are allowed.
+  // 3000 samples give a deviation to about 1.3 %; the test allows five times that.
   EXPECT_NEAR(deviation_of("xavier.weight") / std::sqrt(2.0 / 506), 1, 0.065);
   EXPECT_NEAR(deviation_of("kaiming.weight") / (2 / std::sqrt(6.0)), 1, 0.065);
   EXPECT_NEAR(deviation_of("normal.weight") / 0.5, 1, 0.065);
@@ -158,7 +158,7 @@ TEST_F(Layers, RefuseOptionsAndShapesThatDoNotFit) {
       {st_layer_dropout, rows, R"({"rate": 1})", {"rate", "1"}},
   };
   for (const Case& wrong : cases) {
-    HeldGraph fresh;  // a graph keeps its first error
+    HeldGraph fresh;  // a new graph, since a graph keeps its first error
     std::swap(fresh, graph);
     ASSERT_TRUE(works(st_graph_create(context, graph.out())));
     input("rows", ST_F32, {ST_BATCH, 6});
@@ -175,7 +175,7 @@ TEST_F(Layers, LinearIsTheProductWithItsWeightPlusItsBias) {
   const std::array<float, 12> weight = {1, 2, -1, 0, 3, 0.5, 2, 2, 2, -4, 0, 1};  // [6, 2]
   const std::array<float, 2> bias = {0.5, -2};
   const Dims weight_dims = {6, 2}, bias_dims = {2}, x_dims = {2, 6}, y_dims = {2, 2};
-  graph.reset();  // a step wants every input that the graph has
+  graph.reset();  // a step requires every input of the graph
   ASSERT_TRUE(works(st_graph_create(context, graph.out())));
   rows = input("rows", ST_F32, {ST_BATCH, 6});
   const st_value target = input("target", ST_F32, {ST_BATCH, 2});
@@ -190,8 +190,8 @@ TEST_F(Layers, LinearIsTheProductWithItsWeightPlusItsBias) {
   ASSERT_TRUE(works(st_model_set(model, "a.bias", &bias_view)));
 
   const std::array<float, 12> x = {1, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6};
-  // Row 0 picks the weight's first row, [1, 2]. Row 1 is [1*1 - 2*1 + 3*3 + 4*2 + 5*2 + 6*0, 1*2 + 2*0 + 3*0.5 + 4*2 - 5*4 + 6*1] =
-  // [26, -2.5]. Then the bias.
+  // Row 0 selects the weight's first row, [1, 2]. Row 1 is [1*1 - 2*1 + 3*3 + 4*2 + 5*2 + 6*0, 1*2 + 2*0 + 3*0.5 + 4*2 - 5*4 + 6*1] = [26,
+  // -2.5]. Then the bias is added.
   const std::array<float, 4> expected = {1.5, 0, 26.5, -4.5};
   auto report = filled(st_step_report_init);
   const auto recipe = hold<HeldRecipe>(st_recipe_create, R"({"batch": 2, "lr": 0.001})");
@@ -223,7 +223,7 @@ TEST_F(Layers, MakeATransformerThatLearnsToCopyTheTokenBefore) {
 
   const auto recipe = hold<HeldRecipe>(st_recipe_create, R"({"batch": 32, "lr": 0.01, "warmup": 0, "weight_decay": 0})");
   const auto trainer = hold<HeldTrainer>(st_trainer_create, model, recipe, nullptr);
-  std::vector<int32_t> from(kRows * kTime), to(kRows * kTime, -100);  // the first token has none before it
+  std::vector<int32_t> from(kRows * kTime), to(kRows * kTime, -100);  // the first token has no predecessor
   uint32_t random = 1;
   for (size_t i = 0; i < from.size(); ++i) {
     random = random * 1664525U + 1013904223U;

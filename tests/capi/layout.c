@@ -1,6 +1,6 @@
-/* The size of every public struct and the value of every pinned enum, held by the compiler: a change that breaks programs built against
- * the header before does not compile. New lines may be added; of standing ones only a size may change, and grow. For LP64. The place
- * and the type of each field are in tests/golden/abi.xml, which capi_abi checks. */
+/* The size of every public struct and the value of every pinned enum, checked by the compiler: a change that breaks programs built with an
+ * earlier header does not compile. Lines may be added; in existing ones only a size may change, and only grow. For LP64. The offset and
+ * the type of each field are in tests/golden/abi.xml, which capi_abi checks. */
 #include <scaletrain/scaletrain.h>
 
 #define HOLDS(name, condition) typedef char name[(condition) ? 1 : -1]
@@ -118,5 +118,5 @@ VALUE(ST_ACTIVATION_SILU, 4);
 
 HOLDS(value_of_ST_BATCH, ST_BATCH == -1);
 
-/* One place for the linker to see that this file was compiled. */
+/* A symbol that shows the linker that this file was compiled. */
 int layout_holds(void) { return 1; }

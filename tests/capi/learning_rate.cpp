@@ -1,4 +1,4 @@
-// The learning rate of a trainer's steps as a host sees and makes it.
+// The learning rate of a trainer's steps as the host reads and sets it.
 #include <cmath>
 #include <cstdio>
 #include <fstream>
@@ -11,7 +11,7 @@ namespace {
 
 using namespace st::test;
 
-/// The final norm's beta at infinity, so that no gradient is finite, or at what it was.
+/// Sets the final norm's beta to infinity, so that no gradient is finite, or restores it.
 class Overflow {
  public:
   explicit Overflow(st_model* model) : model_(model) {
@@ -32,21 +32,21 @@ class Overflow {
   const st_view view_ = {ST_F32, 1, dims_, nullptr, beta_.data(), 64};
 };
 
-/// As a step's log line writes it.
+/// In the form of a step's log line.
 std::string logged(double lr) {
   char text[64];
   std::snprintf(text, sizeof text, "\"lr\":%.9g,", lr);
   return text;
 }
 
-// T14 at one rank.
+// T14 on one rank.
 TEST(LearningRates, OfTheLogAreThoseOfTheTableWhateverIsSkipped) {
   constexpr const char* kKeys = R"("lr_schedule": "cosine", "lr": 0.01, "warmup": 3, "lr_steps": 10, "lr_min": 0.001)";
   SmallRun run(text_file("rates.txt", 3000), nullptr, (std::string(R"({"batch": 3, )") + kKeys + "}").c_str());
   const auto table = hold<HeldSchedule>(st_schedule_create, (std::string("{") + kKeys + "}").c_str());
   const std::string path = file_of("rates.jsonl", "");
   ASSERT_TRUE(works(st_trainer_log(run.trainer, path.c_str())));
-  std::vector<int64_t> before;  // successful steps, of each attempt
+  std::vector<int64_t> before;  // successful steps before each attempt
   int64_t successful = 0;
   for (int attempt = 1; attempt <= 14; ++attempt) {
     auto report = filled(st_step_report_init);
@@ -72,7 +72,7 @@ TEST(LearningRates, OfTheLogAreThoseOfTheTableWhateverIsSkipped) {
   EXPECT_EQ(successful, 11);
 }
 
-/// What the host's function does, and what it was asked.
+/// The behaviour of the host's function, and its recorded arguments.
 struct Rate {
   st_status status = ST_OK;
   double lr = 0.125;
@@ -108,7 +108,7 @@ TEST(LearningRates, OfTheHostAreAskedForOnceAStep) {
   rate.lr = 0.25;
   EXPECT_EQ(rate_of_a_step(run), 0.25);
   EXPECT_EQ(rate.asked, (std::vector<int64_t>{0, 1, 1}));
-  ASSERT_TRUE(works(st_trainer_set(run.trainer, "lr", "0.75")));  // of the recipe, which is not asked now
+  ASSERT_TRUE(works(st_trainer_set(run.trainer, "lr", "0.75")));  // the recipe's rate, which is not used now
   int32_t done = 0;
   while (done == 0) ASSERT_TRUE(works(st_trainer_advance(run.trainer, 2, run.views, 0, &done, nullptr)));
   EXPECT_EQ(rate.asked.size(), 4U) << "one step, however many slices";

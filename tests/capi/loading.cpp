@@ -1,4 +1,4 @@
-// The library as a plug-in has it: loaded by name, unloaded again, several copies at once, and in a child of a process that never used it.
+// The library as a plug-in: loaded by name, unloaded, in several copies at once, and in a child of a process that never used it.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <scaletrain/scaletrain.h>
@@ -48,7 +48,7 @@ class Library {
 
 #define FIND(library, name) (library).find<decltype(name)>(#name)
 
-/// Of a context with threads of its own.
+/// A trainer on a context with its own threads.
 st_trainer* make_trainer(const Library& library, std::vector<std::function<st_status()>>& destroys) {
   const auto destroy_later = [&](auto* destroy, auto* handle) { destroys.push_back([=] { return destroy(handle); }); };
   st_context* context = nullptr;
@@ -69,7 +69,7 @@ st_trainer* make_trainer(const Library& library, std::vector<std::function<st_st
   return trainer;
 }
 
-/// Trains a small net with threads of the library's own and makes a call fail; its digest.
+/// Trains a small net with the library's own threads and makes a call fail; returns the digest.
 std::string trained_digest(const Library& library) {
   std::vector<std::function<st_status()>> destroys;
   st_trainer* const trainer = make_trainer(library, destroys);
@@ -120,7 +120,7 @@ TEST(Loading, AHundredTimesLeavesNothingBehind) {
     for (st_recipe*& recipe : many) EXPECT_EQ(FIND(library, st_recipe_create)(nullptr, &recipe), ST_OK);
     for (st_recipe* recipe : many) EXPECT_EQ(FIND(library, st_recipe_destroy)(recipe), ST_OK);
   };
-  for (int i = 0; i < 10; ++i) use();  // the allocator and the loader grow to their sizes
+  for (int i = 0; i < 10; ++i) use();  // lets the allocator and the loader reach their final sizes
   ASSERT_FALSE(is_loaded(SCALETRAIN_LIBRARY)) << "it stays when it is closed";
   const Footprint before = footprint();
   for (int i = 0; i < 100; ++i) use();
@@ -139,7 +139,7 @@ TEST(Loading, StaysForALiveHandleAndGoesWithTheLastOne) {
   st_trainer* const trainer = make_trainer(*library, destroys);
   library.reset();
   EXPECT_TRUE(is_loaded(SCALETRAIN_LIBRARY));
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // its threads look for work meanwhile
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // meanwhile its threads look for work
   const char* hex = "";
   EXPECT_EQ(digest_of(trainer, &hex), ST_OK);
   for (const auto& destroy : destroys) {
@@ -227,7 +227,7 @@ TEST(Loading, TwoCopiesInOneProcessDoNotMeet) {
 TEST(Loading, AChildForkedBeforeTheFirstHandleTrainsByItself) {
   const Library library(SCALETRAIN_LIBRARY);
   int64_t live = -1;
-  ASSERT_EQ(FIND(library, st_live_handles)(nullptr, &live), ST_OK);  // a call that makes no handle binds the library to no process
+  ASSERT_EQ(FIND(library, st_live_handles)(nullptr, &live), ST_OK);  // a call that creates no handle does not bind the library to a process
   const pid_t pid = fork();
   if (pid == 0) {
     alarm(60);

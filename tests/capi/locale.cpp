@@ -1,4 +1,4 @@
-// A host whose locale writes 0,5: nothing that the library reads or writes may follow it.
+// A host whose locale writes 0,5: it must not affect what the library reads or writes.
 #include <clocale>
 #include <cstdio>
 #include <cstdlib>
@@ -12,14 +12,14 @@ namespace {
 
 using namespace st::test;
 
-/// The process in German for a while, by a locale made for this test: few machines have one installed.
+/// Switches the process to a German locale, created for this test since few machines have one.
 class GermanLocale {
  public:
   GermanLocale() {
     const auto folder = std::filesystem::path(testing::TempDir()) / "scaletrain_locale";
     std::filesystem::create_directories(folder);
     const std::string command = "localedef -f UTF-8 -i de_DE '" + (folder / "de_DE.UTF-8").string() + "' > /dev/null 2>&1";
-    static_cast<void>(!std::system(command.c_str()));  // its warnings make it fail too: what counts is whether the locale is there
+    static_cast<void>(!std::system(command.c_str()));  // ignores the status: warnings make it fail; only the existence of the locale counts
     setenv("LOCPATH", folder.c_str(), 1);
     there_ = std::setlocale(LC_ALL, "de_DE.UTF-8") != nullptr;
     unsetenv("LOCPATH");
@@ -39,7 +39,7 @@ std::string printed(double value) {
   return line;
 }
 
-/// All that a run says and is: digits of many kinds in text, JSON, a page and the state.
+/// All output of a run: numbers of many kinds in text, JSON, a page and the state.
 struct Answers {
   std::string digest, recipe, plan, explained, page, refusal;
 };
@@ -89,7 +89,7 @@ TEST(Locale, OfTheHostChangesNoNumber) {
   EXPECT_EQ(foreign.refusal, plain.refusal);
   EXPECT_NE(foreign.refusal.find("1.5"), std::string::npos) << foreign.refusal;
   EXPECT_NE(foreign.explained.find(" ms"), std::string::npos);
-  for (const std::string* page : {&foreign.explained, &foreign.page})  // times differ between runs, but never by a comma
+  for (const std::string* page : {&foreign.explained, &foreign.page})  // times differ between runs, but must not contain a comma
     for (size_t at = page->find(" ms"); at != std::string::npos; at = page->find(" ms", at + 1)) {
       const size_t begin = page->find_last_of(" >", at - 1) + 1;
       EXPECT_EQ(page->substr(begin, at - begin).find(','), std::string::npos) << page->substr(begin, at - begin);

@@ -1,5 +1,4 @@
-// Loss scaling by itself, over the host's arrays. The scale of a run: tests/unit/optim/loss_scaler_test.cpp,
-// tests/unit/parts/scaled_step_test.cpp.
+// Loss scaling alone, over host arrays. The scale of a run: tests/unit/optim/loss_scaler_test.cpp, tests/unit/parts/scaled_step_test.cpp.
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -14,7 +13,7 @@ constexpr float kInf = std::numeric_limits<float>::infinity();
 
 class CLossScaler : public testing::Test {
  protected:
-  /// A host's step with this gradient; the scale that it had.
+  /// Makes a host's step with this gradient; returns the scale that was used.
   static double run_step(st_loss_scaler* s, float value) {
     const bool is_good = value != kInf;
     FloatArray g{{value}};
@@ -45,7 +44,8 @@ TEST_F(CLossScaler, HasGradScalersDefaults) {
   EXPECT_EQ(options.consecutive_hysteresis, 0);
 }
 
-// DeepSpeed's: the first overflow is borne, the second backs off; with consecutive_hysteresis a good step between them forgets the first.
+// As DeepSpeed does: the first overflow is tolerated, the second backs off; with consecutive_hysteresis a good step in between resets the
+// count.
 TEST_F(CLossScaler, BearsOverflowsByItsHysteresis) {
   for (const int32_t consecutive : {0, 1}) {
     auto options = filled(st_loss_scaler_options_init);
@@ -68,7 +68,7 @@ TEST_F(CLossScaler, TakesEveryFloatingTypeAndStridesInOneCall) {
   const int64_t three[] = {3}, two_by_two[] = {2, 2}, gaps[] = {3, 1};
   float f32[] = {4, 8, 12}, strided[] = {4, 4, 99, 4, 4};
   double f64[] = {-4, 2, 1};
-  uint16_t f16[] = {0x4400, 0x3C00, 0x0001}, bf16[] = {0x4080, 0x3F80, 0xC080};  // 4, 1, the least denormal; 4, 1, -4
+  uint16_t f16[] = {0x4400, 0x3C00, 0x0001}, bf16[] = {0x4080, 0x3F80, 0xC080};  // 4, 1, the smallest denormal; 4, 1, -4
   const st_view views[] = {{ST_F32, 1, three, nullptr, f32, 12},
                            {ST_F64, 1, three, nullptr, f64, 24},
                            {ST_F16, 1, three, nullptr, f16, 6},

@@ -1,4 +1,4 @@
-// A model: made, asked, changed, kept in a file and read back.
+// A model: created, queried, changed, written to a file and read back.
 #include <array>
 #include <cstring>
 #include <filesystem>
@@ -83,7 +83,7 @@ TEST_F(Model, GivesBackWhatWasSet) {
   EXPECT_TRUE(equal(parameters_of(model), all));
 }
 
-// Views that no parameter could be: wrong_views.cpp, model_weights.cpp.
+// Views that fit no parameter: wrong_views.cpp, model_weights.cpp.
 TEST_F(Model, RefusesViewsThatAreNotTheParameter) {
   const auto before = parameters_of(model);
   auto all = before;

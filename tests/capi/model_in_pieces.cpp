@@ -1,5 +1,5 @@
-// What needs all of a parameter, of a model that ranks have in pieces (zero 3, say): they call together, and each has the bits of one rank.
-// Here a rank is a thread with a context of its own.
+// Operations that need whole parameters of a sharded model (with zero 3, for example): collective calls that give each rank the bits of a
+// single rank. Here a rank is a thread with its own context.
 #include <algorithm>
 #include <filesystem>
 #include <memory>
@@ -16,11 +16,11 @@ st_status append(void* user, const void* bytes, int64_t count) {
   return ST_OK;
 }
 
-/// What the weights are, and what they make of some rows.
+/// The weights, and their results for some rows.
 struct Shown {
   std::string digest, stream;
   std::vector<double> values;
-  std::vector<std::vector<float>> logits;  // of one row, of two
+  std::vector<std::vector<float>> logits;  // for one row, for two
   std::vector<int32_t> text;
   bool operator==(const Shown&) const = default;
 };
@@ -88,11 +88,11 @@ TEST(ModelInPieces, IsReadByAllRanksTogetherWithTheBitsOfOne) {
       HeldPredictor snapshot;
       make_predictor(model, 0, snapshot);
       mine.steps(1);
-      const int64_t rows = 1 + rank % 2;  // each has rows of its own
+      const int64_t rows = 1 + rank % 2;  // each rank has its own rows
       EXPECT_EQ(logits_of(snapshot, rows), expected.logits[static_cast<size_t>(rows - 1)]);
       EXPECT_TRUE(works(st_predictor_refresh(snapshot)));
       EXPECT_EQ(logits_of(snapshot, rows), later.logits[static_cast<size_t>(rows - 1)]);
-      mine.trainer.reset();  // the communicator lives
+      mine.trainer.reset();  // the communicator stays
       EXPECT_EQ(shown(model, weights), later);
       const auto whole = hold<HeldModel>(st_model_clone, model);
       if (rank == 0) {
@@ -131,7 +131,7 @@ TEST(ModelInPieces, ToldOnAllWhatOneRefusesTrainingGoesOn) {
     HeldModel clone;
     EXPECT_TRUE(fails(ST_RANK_MISMATCH, rank == 2 ? st_model_digest(model, &hex) : st_model_clone(model, clone.out()),
                       {"rank 2", "digest", "a copy"}));
-    // A stream that breaks on one rank, and a file that cannot be: the others' exchange goes on all the same.
+    // A stream that fails on one rank, and a file that cannot be written: the other ranks' exchange still completes.
     struct Sink {
       bool breaks;
       int64_t bytes;
@@ -143,7 +143,7 @@ TEST(ModelInPieces, ToldOnAllWhatOneRefusesTrainingGoesOn) {
     };
     EXPECT_TRUE(fails(ST_CALLBACK, st_model_write(model, write, &sink), {"write returned"}));
     EXPECT_TRUE(fails(ST_NOT_FOUND, st_model_write_file(model, folder.in("no/such/folder").c_str(), nullptr), {"no/such/folder"}));
-    // One ends its text, and all have as many tokens.
+    // One rank ends its text; all have equally many tokens.
     HeldPredictor predictor;
     make_predictor(model, 0, predictor);
     struct Text {

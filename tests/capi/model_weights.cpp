@@ -1,4 +1,4 @@
-// A model's weights in the host's memory: any strides, any floating type; cloned, blended and told apart.
+// A model's weights in the host's memory: any strides, any floating type; cloned, blended and compared.
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -44,7 +44,7 @@ TEST_F(ModelWeights, GoInAndOutByAnyStrides) {
   const st_view from = {ST_F32, 2, dims, columns, transposed, sizeof transposed};
   ASSERT_TRUE(works(st_model_set(model, kWeight, &from)));
   EXPECT_EQ(get(model), numbers);
-  std::vector<float> spread(13, -1);  // 1 + 8 + 2 * 2 elements are reached, and no more is needed
+  std::vector<float> spread(13, -1);  // the strides reach 1 + 8 + 2 * 2 elements; no more memory is needed
   const st_view to = {ST_F32, 2, dims, gaps, spread.data(), 13 * 4};
   ASSERT_TRUE(works(st_model_get(model, kWeight, &to)));
   EXPECT_EQ(spread, (std::vector<float>{1, -1, 2, -1, 3, -1, -1, -1, 4, -1, 5, -1, 6}));
@@ -52,7 +52,7 @@ TEST_F(ModelWeights, GoInAndOutByAnyStrides) {
 
 TEST_F(ModelWeights, AreConvertedFromAndToEveryFloatingType) {
   const int64_t dims[] = {2, 3};
-  double wide[] = {1, -0.5, 0.1, 1e300, -1e300, 1.0 + 0x1p-24 + 0x1p-40};  // the last is nearer to 1 + 2^-23 than to 1
+  double wide[] = {1, -0.5, 0.1, 1e300, -1e300, 1.0 + 0x1p-24 + 0x1p-40};  // the last one is nearer to 1 + 2^-23 than to 1
   st_view view = {ST_F64, 2, dims, nullptr, wide, sizeof wide};
   ASSERT_TRUE(works(st_model_set(model, kWeight, &view)));
   const float infinity = std::numeric_limits<float>::infinity();

@@ -1,5 +1,5 @@
-/* Every function with NULL for each of its pointers but handles (handle_calls.cpp has those), and a plain walk through the library, as a
- * C99 program sees it. */
+/* Every function with NULL for each of its pointers except handles (those: handle_calls.cpp), and a plain walk through the library as a
+ * C99 program. */
 #include <scaletrain/scaletrain.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,7 +8,7 @@ int layout_holds(void); /* layout.c */
 
 static int checks = 0, failures = 0;
 
-/* The status, and a message that names the call. */
+/* Checks the status, and that the message names the call. */
 static void expect(st_status wanted, st_status got, const char* call, int line) {
   char name[64];
   size_t length = strcspn(call, "(");
@@ -205,7 +205,7 @@ static void arguments_of_host_data(st_context* context) {
 
   REFUSES(st_data_arrays(context, 2, 1, NULL, NULL, NULL, &data));
   REFUSES(st_data_arrays(context, 2, 1, &array, NULL, NULL, NULL));
-  WORKS(st_data_arrays(context, 2, 1, &array, NULL, NULL, &data)); /* nobody waits for the release */
+  WORKS(st_data_arrays(context, 2, 1, &array, NULL, NULL, &data)); /* no release callback */
   WORKS(st_data_destroy(data));
   array.view.dims = NULL;
   REFUSES(st_data_arrays(context, 2, 1, &array, NULL, NULL, &data));
@@ -273,7 +273,7 @@ static void arguments_of_trainer(st_model* model, st_recipe* recipe) {
   batch[0].view.dims = dims;
   batch[0].view.data = NULL;
   expect(ST_INVALID_ARGUMENT, st_trainer_step(trainer, 2, batch, NULL), "\"x\" has no data", __LINE__);
-  expect(ST_WRONG_STATE, st_trainer_step(trainer, 0, NULL, NULL), "step", __LINE__); /* there is no data to take it from */
+  expect(ST_WRONG_STATE, st_trainer_step(trainer, 0, NULL, NULL), "step", __LINE__); /* the trainer has no data */
 
   WORKS(st_evaluation_init(&evaluation, sizeof evaluation));
   REFUSES(st_trainer_evaluate(trainer, NULL, NULL));
@@ -369,7 +369,7 @@ static void arguments_of_sampler(void) {
 static void arguments_of_data_parallel(st_context* context) {
   const int64_t dims[] = {2};
   float values[2] = {0, 0};
-  const st_named_view gradient = {NULL, {ST_F32, 1, dims, NULL, values, sizeof values}}; /* a name of its place */
+  const st_named_view gradient = {NULL, {ST_F32, 1, dims, NULL, values, sizeof values}}; /* unnamed: named by position */
   st_communicator* alone = NULL;
   st_data_parallel* data_parallel = NULL;
   WORKS(st_communicator_local(context, 1, NULL, &alone));
@@ -384,7 +384,7 @@ static void arguments_of_sharded_optimizer(st_context* context) {
   const int64_t dims[] = {2};
   float weight[2] = {0, 0}, values[2] = {0, 0};
   const st_view gradient = {ST_F32, 1, dims, NULL, values, sizeof values};
-  const st_named_view unnamed = {NULL, {ST_F32, 1, dims, NULL, weight, sizeof weight}}; /* a name of its place */
+  const st_named_view unnamed = {NULL, {ST_F32, 1, dims, NULL, weight, sizeof weight}}; /* unnamed: named by position */
   const st_named_view* state = NULL;
   st_communicator* alone = NULL;
   st_sharded_optimizer* sharded = NULL;
@@ -395,7 +395,7 @@ static void arguments_of_sharded_optimizer(st_context* context) {
   WORKS(st_sharded_optimizer_create(alone, NULL, 1, &unnamed, NULL, &sharded)); /* no json, no options: defaults */
   REFUSES(st_sharded_optimizer_gradient_ready(sharded, 0, NULL));
   REFUSES(st_sharded_optimizer_step(sharded, 1, NULL, NULL));
-  WORKS(st_sharded_optimizer_step(sharded, 1, &gradient, NULL)); /* who needs not know */
+  WORKS(st_sharded_optimizer_step(sharded, 1, &gradient, NULL)); /* the result is optional */
   REFUSES(st_sharded_optimizer_keep_copies(sharded, 1, NULL));
   WORKS(st_sharded_optimizer_keep_copies(sharded, 0, NULL));
   REFUSES(st_sharded_optimizer_set(sharded, NULL, "1"));
@@ -425,7 +425,7 @@ static void arguments_of_loss_scaler(st_context* context) {
   WORKS(st_loss_scaler_unscale(scaler, 1, &view, &flag));
   REFUSES(st_loss_scaler_step(scaler, NULL));
   WORKS(st_loss_scaler_step(scaler, &flag));
-  WORKS(st_loss_scaler_update(scaler, NULL)); /* who needs not know */
+  WORKS(st_loss_scaler_update(scaler, NULL)); /* the result is optional */
   REFUSES(st_loss_scaler_state(scaler, NULL));
   REFUSES(st_loss_scaler_restore(scaler, NULL));
   WORKS(st_loss_scaler_destroy(scaler));
@@ -440,14 +440,14 @@ static void arguments_of_optimizer(st_context* context) {
   st_optimizer* optimizer = NULL;
   int64_t n = 0;
   REFUSES(st_clip_norm(context, 1, NULL, 1, NULL));
-  REFUSES(st_clip_norm(context, 1, &gradient, 0, NULL)); /* neither clips nor tells */
-  WORKS(st_clip_norm(context, 1, &gradient, 1, NULL));   /* who needs not know */
+  REFUSES(st_clip_norm(context, 1, &gradient, 0, NULL)); /* nothing to do */
+  WORKS(st_clip_norm(context, 1, &gradient, 1, NULL));   /* the result is optional */
   WORKS(st_clip_norm(context, 0, NULL, 1, NULL));
   REFUSES(st_optimizer_create(context, NULL, 1, NULL, &optimizer));
   REFUSES(st_optimizer_create(context, NULL, 1, &unnamed, NULL));
   WORKS(st_optimizer_create(context, NULL, 1, &unnamed, &optimizer)); /* no json: defaults */
   REFUSES(st_optimizer_step(optimizer, 1, NULL, NULL));
-  WORKS(st_optimizer_step(optimizer, 1, &gradient, NULL)); /* who needs not know */
+  WORKS(st_optimizer_step(optimizer, 1, &gradient, NULL)); /* the result is optional */
   REFUSES(st_optimizer_keep_copies(optimizer, 1, NULL));
   WORKS(st_optimizer_keep_copies(optimizer, 0, NULL));
   REFUSES(st_optimizer_set(optimizer, NULL, "1"));
@@ -476,7 +476,7 @@ static void arguments_of_accumulator(st_context* context) {
   WORKS(st_accumulator_destroy(accumulator));
 }
 
-/* Reads alone, so that nothing is written: the folder of the file that this program is given. */
+/* Only reads, so that nothing is written: the folder of the file that this program is given. */
 static void arguments_of_checkpoint(st_context* context, st_model* model, st_recipe* recipe, const char* file) {
   const int64_t dims[] = {2};
   float values[2] = {0, 0};
@@ -494,8 +494,7 @@ static void arguments_of_checkpoint(st_context* context, st_model* model, st_rec
   REFUSES(st_checkpoint_create(context, folder, &options, NULL));
   WORKS(st_checkpoint_create(context, folder, &options, &checkpoint));
   REFUSES(st_checkpoint_save(checkpoint, 1, 1, NULL, NULL, NULL));
-  EXPECT(ST_WRONG_STATE,
-         st_checkpoint_save(checkpoint, 1, 1, &view, NULL, NULL)); /* no metadata, nothing pending: fine but for read_only */
+  EXPECT(ST_WRONG_STATE, st_checkpoint_save(checkpoint, 1, 1, &view, NULL, NULL)); /* valid except for read_only */
   REFUSES(st_checkpoint_load(checkpoint, NULL, 1, NULL, NULL, NULL));
   expect(ST_NOT_FOUND, st_checkpoint_load(checkpoint, NULL, 1, &view, NULL, NULL), "checkpoint", __LINE__); /* there is none */
   REFUSES(st_checkpoint_list(checkpoint, NULL));
@@ -507,7 +506,7 @@ static void arguments_of_checkpoint(st_context* context, st_model* model, st_rec
   REFUSES(st_checkpoint_export(checkpoint, NULL, NULL, 0));
   REFUSES(st_checkpoint_progress(checkpoint, NULL));
   WORKS(st_trainer_create(model, recipe, NULL, &trainer));
-  WORKS(st_trainer_save_every(trainer, NULL, 0, 0)); /* NULL: no more */
+  WORKS(st_trainer_save_every(trainer, NULL, 0, 0)); /* NULL: stop saving */
   expect(ST_NOT_FOUND, st_model_load(model, checkpoint, NULL, NULL, NULL), "checkpoint", __LINE__);
   WORKS(st_trainer_destroy(trainer));
   WORKS(st_checkpoint_destroy(checkpoint));
@@ -545,7 +544,7 @@ int main(int argc, char** argv) {
   WORKS(st_model_destroy(model));
   WORKS(st_context_destroy(context));
 
-  /* A call that failed for a NULL left no handle behind. */
+  /* Calls that failed because of a NULL left no handles. */
   WORKS(st_live_handles(NULL, &live));
   expect_number(0, live, "live handles at the end", __LINE__);
   printf("%d checks, %d failed\n", checks, failures);

@@ -1,4 +1,4 @@
-// The typed wrappers of ops.h: each is the op of its name, with its attributes, and tells the shape that it makes.
+// The typed wrappers of ops.h: each makes the op of its name, with its attributes and its resulting shape.
 #include <cstring>
 #include <fstream>
 #include <regex>
@@ -90,7 +90,7 @@ TEST_F(Ops, ThatAreWrongAreNamedWithTheirShapesAtModelCreate) {
   HeldModel model;
   st_value y = st_op_matmul(p, p.x, p.bias, 0, 0);  // wrong
   EXPECT_EQ(y, 0);
-  y = st_op_gelu(p, y, nullptr);      // carries it on
+  y = st_op_gelu(p, y, nullptr);      // propagates it
   y = st_op_gelu(p, p.x, "perhaps");  // wrong too, but later
   EXPECT_EQ(y, 0);
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_model_create(p, 0, model.out()), {"st_graph_apply", "matmul", "[4]"}));

@@ -1,4 +1,4 @@
-// Optimizers by themselves, over the host's arrays. That their bits are the trainer's is shown in tests/equivalence.
+// Optimizers alone, over host arrays. That their bits equal the trainer's is tested in tests/equivalence.
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -37,7 +37,7 @@ struct State {
   }
 };
 
-// torch.optim.SGD with momentum: v = 0.5 v + g, p -= lr v; the numbers are exact.
+// torch.optim.SGD with momentum: v = 0.5 v + g, p -= lr v; all numbers are exact.
 TEST_F(COptimizer, DescendsAndReports) {
   FloatArray w{{1, 2}}, g{{3, -4}};
   const auto o = optimizer(R"({"optimizer": "sgd", "momentum": 0.5, "lr": 0.25})", {{"w", w.view()}});
@@ -81,7 +81,7 @@ TEST_F(COptimizer, ASkippedStepSaysSoAndChangesNothing) {
   EXPECT_EQ(step(o, {g.view(), h.view()}).step, 2);
 }
 
-// Scaled gradients by st_optimizer_step_scaled against unscale and step, over 30 steps of which two overflow.
+// st_optimizer_step_scaled on scaled gradients, compared with unscale and step, over 30 steps of which two overflow.
 TEST_F(COptimizer, AScaledStepHasTheBitsOfUnscaleAndStep) {
   for (const char* json : {R"({"clip": 1})", R"({"optimizer": "lion"})", R"({"optimizer": "sgd", "lr": 0.1, "clip_value": 0.01})"}) {
     FloatArray w{{1, 2, -3}}, same{{1, 2, -3}};
@@ -180,7 +180,7 @@ TEST_F(COptimizer, PiecesOfOneFlatBufferAreItsParameters) {
   EXPECT_EQ(flat, (std::vector<float>{0, 1, 1, 2, 3}));
 }
 
-// Every optimizer: the state copied out, and into a new one, goes on with the same bits as if nothing had been.
+// Every optimizer: a new one, loaded with a copy of the state, continues with the same bits.
 TEST_F(COptimizer, GoesOnFromItsState) {
   const int64_t dims[] = {70, 66};  // enough for adamw-8bit to code the moments
   constexpr size_t kElements = 70 * 66;

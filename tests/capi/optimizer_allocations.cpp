@@ -1,4 +1,4 @@
-// A program of its own, since it counts all allocations of the process.
+// A separate program, since it counts all allocations of the process.
 #include "allocation_count.h"
 #include "host_arrays.h"
 #include "small_run.h"

@@ -1,4 +1,4 @@
-// Optimizers by themselves: what is bad is named, and nothing is written.
+// Optimizers alone: errors name what is wrong, and nothing is written.
 #include <limits>
 #include <vector>
 

@@ -1,4 +1,4 @@
-// A loss that the host computes: forward, backward from the outputs' gradients, apply.
+// A loss that the host computes: forward, backward with gradients of the outputs, apply.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -9,7 +9,7 @@ namespace {
 
 using namespace st::test;
 
-/// One pair, with the gradient of scale * sum (prediction - y)^2 by the host.
+/// One micro-batch, with the gradient of scale * sum (prediction - y)^2 computed by the host.
 void run_pair(SineRun& run, int64_t k, int64_t inputs, double scale) {
   SineHalf half(run, k);
   int64_t m = 0;
@@ -35,7 +35,7 @@ st_status step_on_half(SineRun& run, int64_t k, st_step_report* report = nullptr
   return st_trainer_step(run.trainer, 2, half.views, report);
 }
 
-// Mean of 4 rows: the scale 1/4 is a power of two, so not even the last bit may differ.
+// Mean of 4 rows: the scale 1/4 is a power of two, so every bit must agree.
 TEST(OwnLoss, AHostsMseIsTheGraphsOwnBitwise) {
   SineRun host(kOne), own(kOne);
   auto mine = filled(st_step_report_init), theirs = filled(st_step_report_init);
@@ -101,7 +101,7 @@ TEST(OwnLoss, StepsOfBothKindsShareTheMoments) {
   }
 }
 
-// Dropout and a model of the library: its outputs are there, and the random numbers are those of a step.
+// With dropout and a model of the library: its outputs are available, and the random numbers are those of a step.
 TEST(OwnLoss, DropsOutWhatAStepWould) {
   const char* recipe = R"({"batch": 3, "accumulate": 2, "warmup": 0, "dropout": 0.2})";
   SmallRun pairs({}, nullptr, recipe), own({}, nullptr, recipe);
@@ -142,7 +142,7 @@ TEST(OwnLoss, AGraphWithoutALossTrainsByTheHostsAlone) {
   EXPECT_TRUE(fails(ST_WRONG_STATE, st_trainer_run(trainer, 1, nullptr, nullptr), {"no loss", "st_trainer_forward"}));
   EXPECT_TRUE(fails(ST_WRONG_STATE, st_trainer_advance(trainer, 1, batch, 0, &done, nullptr), {"no loss", "st_trainer_forward"}));
 
-  // y of rows (1,0), (0,1), (1,1) shall be 1, -1, 0: w = (1, -1) is the only solution.
+  // y of rows (1,0), (0,1), (1,1) must be 1, -1, 0: w = (1, -1) is the only solution.
   const float wanted[] = {1, -1, 0};
   float gradient[3];
   const st_named_view by[] = {{"y", {ST_F32, 2, out, nullptr, gradient, sizeof gradient}}};
@@ -214,7 +214,7 @@ TEST(OwnLoss, AGradientThatIsNotFiniteSkipsTheUpdate) {
   EXPECT_EQ(run.digest(), before);
 }
 
-// Moments of the one kind of step would have no place in the other's plan.
+// Adam's moments of one kind of step do not exist in the other kind's plan.
 TEST(OwnLoss, AnOutputOfAParameterThatTheGraphsLossDoesNotTrainIsRefused) {
   SineRun run(kOne), beside(kOne);
   const int64_t column[] = {ST_BATCH, 1};
@@ -238,7 +238,7 @@ TEST(OwnLoss, AnOutputOfAParameterThatTheGraphsLossDoesNotTrainIsRefused) {
   EXPECT_EQ(report.loss, alone.loss);
 }
 
-// The plan of a host's loss is made when it is first wanted; when there is no memory for it, steps go on as before.
+// The plan of a host's loss is made on first use; if there is no memory for it, steps continue as before.
 TEST(OwnLoss, WithoutMemoryForItStepsGoOn) {
   int64_t enough = 0;
   {

@@ -1,4 +1,4 @@
-// A host's own loss on ranks: each has rows, outputs and gradients of its own, and whoever fails ends the step of all.
+// A host's own loss on ranks: each has its own rows, outputs and gradients, and a failure on any rank ends the step of all.
 #include <cmath>
 #include <string>
 
@@ -10,7 +10,7 @@ using namespace st::test;
 
 constexpr const char* kHostsRecipe = R"({"batch": 4, "micro_batches": 2, "warmup": 0, "threads": 1})";
 
-/// A rank of the sine's run: micro-batch `rank` of its two is its own.
+/// A rank of the sine's run, which owns micro-batch `rank` of two.
 struct SineRank {
   explicit SineRank(st_communicator* own, const char* recipe = kHostsRecipe) : run(recipe) {
     EXPECT_TRUE(works(st_trainer_create_in_group(run.model, run.recipe, nullptr, own, trainer.out())));
@@ -57,7 +57,7 @@ TEST(OwnLossInGroup, IsAnAccumulationOfAllRanksBitwise) {
   });
 }
 
-/// Each of two ranks has a row of two.
+/// Each of two ranks has one of two rows.
 void train_without_a_loss(const char* zero) {
   const ThreadRanks ranks(2);
   ranks.each([&](int k, st_communicator* communicator) {
@@ -76,7 +76,7 @@ void train_without_a_loss(const char* zero) {
         st_recipe_create(R"({"batch": 1, "warmup": 0, "lr": 0.05, "weight_decay": 0, "optimizer": "sgd", "clip": 0})", recipe.out())));
     ASSERT_TRUE(works(st_recipe_set(recipe, "zero", zero)));
     const auto trainer = hold<HeldTrainer>(st_trainer_create_in_group, model, recipe, nullptr, communicator);
-    // Rank 0 has the row (1, 0), which wants 1, rank 1 has (0, 1), which wants -1: each learns both.
+    // Rank 0 has the row (1, 0) with target 1, rank 1 has (0, 1) with target -1: each learns both.
     float row[2] = {k == 0 ? 1.0F : 0.0F, k == 0 ? 0.0F : 1.0F}, gradient = 0;
     const st_named_view batch[] = {{"x", {ST_F32, 2, dims, nullptr, row, sizeof row}}};
     const st_named_view by[] = {{"y", {ST_F32, 2, out, nullptr, &gradient, sizeof gradient}}};
@@ -133,7 +133,7 @@ TEST(OwnLossInGroup, RanksThatCallOtherThingsAreToldAndTheGroupIsWhole) {
   });
 }
 
-// find_nan: whoever looks finds the same, so that the group goes on.
+// find_nan: every rank finds the same value, so the group continues.
 TEST(OwnLossInGroup, OfAStepThatIsNotFiniteAllRanksHearTheSame) {
   const ThreadRanks ranks(2);
   ranks.each([&](int k, st_communicator* communicator) {

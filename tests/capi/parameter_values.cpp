@@ -1,4 +1,4 @@
-// Parameters that begin as the host's values: copied where they are named, and frozen when the host says so.
+// Parameters that start with the host's values: copied when they are declared, and frozen if the host asks for it.
 #include <array>
 #include <cstring>
 #include <limits>
@@ -26,7 +26,7 @@ TEST_F(ParameterValues, MayBeTheHosts) {
   Strided host;
   const st_view view = host.view();
   ASSERT_TRUE(works(st_graph_parameter_values(graph, "w", &view, 1, &y)));
-  host.array.fill(-1);  // copied
+  host.array.fill(-1);  // the values were copied
   ASSERT_TRUE(works(create()));
   std::array<float, 6> values{};
   const st_view all = {ST_F32, 2, host.dims.data(), nullptr, values.data(), sizeof values};

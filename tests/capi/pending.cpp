@@ -1,4 +1,4 @@
-// Work that goes on after its call: what it writes, its error, and who waits for it.
+// Work that continues after its call: its results, its error, and waiting for it.
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
@@ -19,8 +19,8 @@ std::string new_file(const std::string& name) {
   return path;
 }
 
-/// A host whose free, on any thread but the one that made this, waits while it is shut: so a piece of work that has all but ended does not
-/// end.
+/// A host whose free blocks while the gate is shut, on any thread but the one that created this. So a piece of work that is almost done
+/// does not end.
 class Gate {
  public:
   st_context_options options() {
@@ -128,7 +128,7 @@ TEST_F(Pendings, KeepTheirErrorAndTellItEachTime) {
     EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_pending_poll(pending_, nullptr), {"done is NULL"}));  // another error in between
   }
   std::string message;
-  std::thread([&] {  // an error is the thread's that asks
+  std::thread([&] {  // an error belongs to the thread that asks
     EXPECT_EQ(st_pending_wait(pending_, -1), ST_NOT_FOUND);
     message = st_last_error();
   })

@@ -1,5 +1,5 @@
-// A polite guest: what the host had before a call it has after it. Its floating-point state, its signal handlers, its standard output, its
-// environment and its locale.
+// The library leaves the process's state as it was before a call: floating-point state, signal handlers, standard output, environment and
+// locale.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -46,16 +46,16 @@ void set_float_state(const FloatState& state) {
   __asm__ volatile("fldcw %0" : : "m"(state.x87));
 }
 
-constexpr uint32_t kDefault = 0x1F80;  // what a thread of the library's begins with
-constexpr uint32_t kSticky = 0x3F;     // what arithmetic, this test's too, has met so far
+constexpr uint32_t kDefault = 0x1F80;  // the initial state of a library thread
+constexpr uint32_t kSticky = 0x3F;     // flags that arithmetic has set so far, in this test too
 
-// Rounding towards +inf, denormals kept, and division by zero, overflow and invalid operations trap: none of it may reach the library's own
-// arithmetic (it would die of SIGFPE) or be changed by it.
+// Rounding towards +inf, denormals kept, and traps for division by zero, overflow and invalid operations: none of it may affect the
+// library's arithmetic (it would die of SIGFPE) or be changed by it.
 constexpr FloatState kUnusual = {0x1F80 | 0x4000, 0x0A7F}, kTrapping = {0x1F80 & ~0x0680U, 0x037F};
 
 constexpr FloatState kFlushing = {0x1F80 | 0x2000 | 0x8000, 0x067F};  // towards -inf, denormal results flushed
 
-/// Lives a life in the floating-point state `hosts`, and looks at it after each call and inside each callback.
+/// Makes all calls in the floating-point state `hosts`, and checks it after each call and inside each callback.
 class StrangeLife {
  public:
   explicit StrangeLife(const FloatState& hosts) : hosts_(hosts) {
@@ -64,7 +64,7 @@ class StrangeLife {
     set_float_state(usual_);
   }
   int64_t calls() const { return calls_; }
-  /// How often each callback ran on the thread that lives, and on another.
+  /// How often each callback ran on the calling thread, and on another one.
   const std::map<std::string, int64_t>& here() const { return here_; }
   const std::map<std::string, int64_t>& elsewhere() const { return elsewhere_; }
 
@@ -138,7 +138,7 @@ TEST(PoliteGuest, SignalHandlersAndMaskAreUntouched) {
   live_a_life({[&](const char* call) { EXPECT_EQ(handlers(), before) << call; }, {}});
 }
 
-/// What is written to standard output and standard error during its life goes to a file.
+/// Redirects standard output and standard error to a file.
 class Captured {
  public:
   Captured() : path_(file_of("captured.txt", "")), out_(dup(1)), error_(dup(2)) {
@@ -153,7 +153,7 @@ class Captured {
   }
   Captured(const Captured&) = delete;
   Captured& operator=(const Captured&) = delete;
-  /// Ends it; bytes that were written.
+  /// Ends the redirection; returns the number of bytes written.
   int64_t size() {
     std::fflush(nullptr);
     const auto bytes = static_cast<int64_t>(lseek(1, 0, SEEK_END));
@@ -195,7 +195,7 @@ TEST(PoliteGuest, EnvironmentLocaleAndFolderAreUntouched) {
   live_a_life({[&](const char* call) { EXPECT_EQ(surroundings(), before) << call; }, {}});
 }
 
-// The tests above say "every call": a new one is to be added to the life.
+// The tests above claim "every call": a new function must be added to guest_life.cpp.
 TEST(PoliteGuest, ALifeMakesEveryCallThatIsExported) {
   std::set<std::string> made;
   live_a_life({[&](const std::string& call) { made.insert(call.substr(0, call.find_first_of("( "))); }, {}});

@@ -1,4 +1,4 @@
-// A predictor: text from a model, the same for the same seed.
+// A predictor: generates text from a model, the same for the same seed.
 #include <vector>
 
 #include "small_run.h"

@@ -1,4 +1,4 @@
-// A program of its own, since it counts all allocations of the process.
+// A separate program, since it counts all allocations of the process.
 #include <thread>
 
 #include "allocation_count.h"
@@ -30,7 +30,7 @@ TEST(PredictorAllocations, NoneOnceTheRowsAreKnown) {
   in.view.strides = columns;
   ASSERT_TRUE(works(predict()));
   expect_none("with strides");
-  for (int i = 0; i < 2; ++i) {  // two snapshots take turns
+  for (int i = 0; i < 2; ++i) {  // two snapshots alternate
     ASSERT_TRUE(works(st_predictor_refresh(predictor)));
     ASSERT_TRUE(works(predict()));
   }

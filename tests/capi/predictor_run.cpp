@@ -1,4 +1,4 @@
-// Forward passes of a model: any number of rows, the outputs that are asked for, the weights of one whole step.
+// Forward passes of a model: any number of rows, the requested outputs, the weights of one whole step.
 #include <cmath>
 #include <cstring>
 #include <functional>
@@ -14,7 +14,7 @@ using namespace st::test;
 class PredictorRun : public testing::Test {
  protected:
   void SetUp() override { ASSERT_TRUE(works(st_predictor_create(run.model, nullptr, predictor.out()))); }
-  /// The sine net's answers, with weights as the predictor has them.
+  /// The sine net's outputs with the predictor's weights.
   static std::vector<float> predict(st_predictor* by, const std::vector<float>& x) {
     std::vector<float> y(x.size(), -99);
     EXPECT_TRUE(works(status_of(by, x, y)));
@@ -38,7 +38,7 @@ class PredictorRun : public testing::Test {
   HeldPredictor predictor;
 };
 
-// By hand, in double: gelu by tanh as the op's definition has it, or by erf; the two differ by less than 1e-3.
+// Computed in double: gelu by tanh as in the op's definition, or by erf; the two differ by less than 1e-3.
 TEST_F(PredictorRun, IsTheModelsForwardPass) {
   ASSERT_TRUE(works(run.step()));
   ASSERT_TRUE(works(st_predictor_refresh(predictor)));
@@ -72,7 +72,7 @@ TEST_F(PredictorRun, KeepsItsSnapshotUntilRefreshed) {
   options.shared = 1;
   ASSERT_TRUE(works(st_predictor_create(run.model, &options, shared.out())));
   std::vector<float> last = before;
-  for (int i = 0; i < 5; ++i) {  // every second refresh uses the memory of the one before the last
+  for (int i = 0; i < 5; ++i) {  // each refresh reuses the memory of the one before the last
     ASSERT_TRUE(works(run.step()));
     EXPECT_EQ(predict(predictor, x), last);
     EXPECT_NE(predict(shared, x), last) << "shared weights are those of now";
@@ -84,7 +84,7 @@ TEST_F(PredictorRun, KeepsItsSnapshotUntilRefreshed) {
 }
 
 TEST_F(PredictorRun, TakesAndFillsViewsWithStrides) {
-  float table[] = {1, 0, 0, 2, 0, 0};  // x in column 0, y wanted in column 2
+  float table[] = {1, 0, 0, 2, 0, 0};  // x in column 0, y goes to column 2
   const int64_t dims[] = {2, 1}, strides[] = {3, 1};
   const st_named_view in = {"x", {ST_F32, 2, dims, strides, table, sizeof table}};
   const st_named_view out = {"prediction", {ST_F32, 2, dims, strides, table + 2, 16}};
@@ -149,7 +149,7 @@ TEST_F(PredictorRun, AskedForWhatCannotBeItSaysSo) {
   EXPECT_EQ(refused, nullptr);
 }
 
-/// A context whose parallel-for does something in the middle of a call.
+/// A context whose parallel-for runs an action in the middle of a call.
 struct Middle {
   Middle() : options(filled(st_context_options_init)) {
     options.threads = 2;
@@ -198,7 +198,7 @@ TEST(PredictorInUse, SharedWeightsAreBusyWhileTheyAreWritten) {
   Middle middle;
   HeldPredictor shared;
   const auto context = hold<HeldContext>(st_context_create, &middle.options);
-  // Large enough that the update of one weight, and each product, is more than one task.
+  // Large enough that the update of one weight, and each product, has more than one task.
   const auto model = hold<HeldModel>(st_model_builtin, context, "mlp", R"({"inputs": 600, "hidden": [200], "outputs": 1})", 1);
   const auto recipe = hold<HeldRecipe>(st_recipe_create, R"({"batch": 3})");
   const auto trainer = hold<HeldTrainer>(st_trainer_create, model, recipe, nullptr);
@@ -211,7 +211,7 @@ TEST(PredictorInUse, SharedWeightsAreBusyWhileTheyAreWritten) {
                                  {"y", {ST_F32, 2, out_dims, nullptr, y.data(), 12}}};
   const st_named_view out = {"prediction", {ST_F32, 2, out_dims, nullptr, made.data(), 12}};
   int64_t busy = 0, free = 0;
-  std::function<void()> ask = [&] {  // in every parallel piece of the step: the update's are among them, and only they are busy
+  std::function<void()> ask = [&] {  // in every parallel section of the step: only during the update may it be BUSY
     const st_status status = st_predictor_run(shared, 1, batch, 1, &out);
     EXPECT_TRUE(status == ST_OK || (status == ST_BUSY && std::string(st_last_error()).find("writing the weights") != std::string::npos));
     ++(status == ST_OK ? free : busy);

@@ -1,4 +1,4 @@
-// Many threads predict while one trains and all refresh: each answer is that of one whole step, never of a half.
+// Many threads predict while one trains and all refresh: each answer belongs to one whole step.
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -33,7 +33,7 @@ class Asker {
   std::vector<float> logits_ = std::vector<float>(kSmallContext * 256);
 };
 
-struct Whole {  // what the net answers after each whole step
+struct Whole {  // the net's answers after each whole step
   st_predictor* own;
   std::set<std::string> answers;
   static st_status keep(void* user, const st_step_report*) {
@@ -56,7 +56,7 @@ TEST(PredictorThreads, EachAnswerIsThatOfOneWholeStep) {
     threads.emplace_back([&, t] {
       Asker asker(predictor);
       for (int i = 0; training || i < 3; ++i) {
-        if (i % 16 == t) {  // a sanitizer makes a new snapshot dear
+        if (i % 16 == t) {  // rarely: a new snapshot is slow under a sanitizer
           EXPECT_TRUE(works(st_predictor_refresh(predictor)));
         }
         seen[static_cast<size_t>(t)].insert(asker.answer());
@@ -130,7 +130,7 @@ TEST(PredictorThreads, RunsOfManyShapesShareOneCache) {
   for (int t = 0; t < 4; ++t)
     threads.emplace_back([&, t] {
       for (int64_t i = 0; i < 60; ++i) {
-        const int64_t rows = 1 + (i + t) % 12;  // more than are kept
+        const int64_t rows = 1 + (i + t) % 12;  // more rows than are kept
         std::vector<float> x(static_cast<size_t>(rows), 0.5F), y(static_cast<size_t>(rows), -99);
         const int64_t dims[] = {rows, 1};
         const st_named_view in = {"x", {ST_F32, 2, dims, nullptr, x.data(), rows * 4}};

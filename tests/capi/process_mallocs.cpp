@@ -1,5 +1,5 @@
-// What of the library's memory is the process's: nothing in any call on handles of a context that has the host's. Where the host gave none,
-// or a call is on no context, a malloc that fails is ST_OUT_OF_MEMORY as any other.
+// Which of the library's memory comes from the process: none in any call on handles of a context with a host's allocator. Without one, or
+// in a call without a context, a failing malloc is ST_OUT_OF_MEMORY like any other.
 #include <algorithm>
 #include <functional>
 
@@ -10,7 +10,7 @@ namespace {
 
 using namespace st::test;
 
-/// What calls may take past the host all the same.
+/// What calls may still allocate outside the host's allocator.
 struct Past {
   std::vector<std::string_view> functions;
   int64_t calls;
@@ -53,10 +53,10 @@ const Past& allowed(const HandleCall& row) {
   return found == some.end() ? none : *found;
 }
 
-/// A recipe is of no context until a trainer is made of it.
+/// A recipe belongs to no context until a trainer is created from it.
 bool is_of_no_context(const HandleCall& row) { return std::string_view(row.function).starts_with("st_recipe"); }
 
-/// A call out of turn is refused with a text, which is the process's.
+/// A call out of order is refused with a text, which is the process's memory.
 void begin_scaled_step(AllKinds& w, std::string_view function) {
   const bool is_unscale = function == "st_loss_scaler_unscale" || function.ends_with("optimizer_step_scaled");
   if (!is_unscale && function != "st_loss_scaler_step" && function != "st_loss_scaler_update") return;
@@ -78,7 +78,7 @@ void begin_what_it_ends(AllKinds& w, std::string_view function) {
   ASSERT_TRUE(works(st_trainer_backward(w.run.trainer, 0, nullptr)));
 }
 
-/// After the first time, which makes what is the process's own: tables of names, the processor's identity.
+/// Run it a second time: the first run creates what belongs to the process, tables of names and the processor's identity.
 void expect_all_is_the_hosts(const st_context_options& options, const HandleCall& row, int time) {
   AllKinds w(&options);
   begin_what_it_ends(w, row.function);
@@ -109,7 +109,7 @@ TEST(ProcessMallocs, AreCounted) {
 
 class ProcessShortage : public testing::TestWithParam<Failing> {
  protected:
-  /// As CreationMemory's: with the 0th, 1st, 2nd... malloc failing until none is left to fail.
+  /// As in CreationMemory: with the 0th, 1st, 2nd... malloc failing until none is left to fail.
   static int64_t failures_of(
       const std::function<st_status()>& call, const std::function<void()>& prepare = [] {}) {
     int64_t refusals = 0;
@@ -141,7 +141,7 @@ TEST_P(ProcessShortage, CostsOneCallOnARecipe) {
   EXPECT_GE(creations(recipe, [&] { return st_recipe_create(json, recipe.out()); }), 10);
   EXPECT_GE(failures_of([&] { return st_recipe_set(recipe, "optimizer", "\"adamw\""); }), 3);
   EXPECT_GE(failures_of([&] { return st_recipe_json(recipe, &text); }), 1);
-  // Made once for the whole process: where it failed it is made by the next call.
+  // Created once for the whole process: if it fails, the next call creates it.
   failures_of([&] { return st_recipe_keys(&text); });
 }
 

@@ -20,7 +20,7 @@ bool counted(size_t bytes) {
 
 }  // namespace
 
-// An executable's own malloc takes the place of the library's; glibc keeps its own under these names.
+// An executable's malloc replaces the library's; glibc keeps its own under these names.
 extern "C" {
 
 void* __libc_malloc(size_t bytes);
@@ -47,7 +47,7 @@ void __libc_free(void* memory);
 
 }  // extern "C"
 
-// The program's own objects are not counted: the library does not use these.
+// The program's own objects are not counted: the library does not use these operators.
 void* operator new(size_t bytes) { return __libc_malloc(bytes); }
 void operator delete(void* memory) noexcept { __libc_free(memory); }
 void operator delete(void* memory, size_t) noexcept { __libc_free(memory); }
@@ -73,7 +73,7 @@ st_context_options options_past_malloc() {
   auto options = filled(st_context_options_init);
   options.threads = 2;
   options.alloc = [](void*, size_t bytes, size_t align) {
-    constexpr size_t kRoom = 64;  // for the size; a multiple of every alignment that is asked for here
+    constexpr size_t kRoom = 64;  // for the size; a multiple of every alignment requested here
     auto* memory = static_cast<char*>(__libc_memalign(std::max(align, kRoom), bytes + kRoom));
     *reinterpret_cast<size_t*>(memory) = bytes;
     lent += static_cast<int64_t>(bytes);

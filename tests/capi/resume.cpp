@@ -1,4 +1,4 @@
-// A trainer's checkpoints: saved now, behind the steps, by count; resumed to the same bits; weights alone.
+// A trainer's checkpoints: saved now, in the background, or every so many steps; resumed with the same bits; weights alone.
 #include <atomic>
 #include <chrono>
 
@@ -15,7 +15,7 @@ struct SavedRun {
     EXPECT_TRUE(works(st_checkpoint_create(run.context, folder.c_str(), options, checkpoint.out())));
   }
   static const std::string& text() {
-    static const std::string path = text_file("resume.txt", 600);  // some rows, so that eight steps are more than an epoch
+    static const std::string path = text_file("resume.txt", 600);  // few rows, so that eight steps are more than an epoch
     return path;
   }
   void steps(int count, st_step_report* report = nullptr) {
@@ -40,7 +40,7 @@ TEST(Resume, MakesTheStepsOfTheRunThatWasNotInterrupted) {
   EXPECT_EQ(text_of(st_checkpoint_hash, first.checkpoint, nullptr), third);
 
   SmallRun second(SavedRun::text(), nullptr, kRecipe);
-  ASSERT_TRUE(works(st_trainer_run(second.trainer, 5, nullptr, nullptr)));  // somewhere else before
+  ASSERT_TRUE(works(st_trainer_run(second.trainer, 5, nullptr, nullptr)));  // starts from another state
   const auto report = filled(st_load_report_init, st_trainer_resume, second.trainer, first.checkpoint, nullptr, nullptr);
   EXPECT_EQ(second.digest(), third);
   EXPECT_EQ(report.step, 3);
@@ -69,7 +69,7 @@ TEST(Resume, SavesEverySoManyStepsAndTellsWhichIsOnTheDisk) {
   saved.steps(1, &report);
   EXPECT_EQ(report.saved_step, -1);
   ASSERT_TRUE(works(st_trainer_save_every(saved.run.trainer, saved.checkpoint, 2, 0)));
-  saved.steps(5, &report);  // saves behind 2, 4 and 6
+  saved.steps(5, &report);  // saves after steps 2, 4 and 6
   EXPECT_EQ(report.save_error, nullptr);
   ASSERT_TRUE(works(st_checkpoint_wait(saved.checkpoint, -1)));
   const std::string json = text_of(st_checkpoint_list, saved.checkpoint);
@@ -123,7 +123,7 @@ TEST(Resume, TheSavesOfAStepInSlicesAndOfAHostsOwnLossAreTheSame) {
   EXPECT_TRUE(works(st_checkpoint_inspect(saved.checkpoint, "step-00000001", &hash)));
 }
 
-// The folder is lost behind the trainer's back: training goes on, and a report tells, once.
+// The folder is removed while training: training continues, and one report says so, once.
 TEST(Resume, AFailedSaveIsToldInAReportAndTrainingGoesOn) {
   std::string warnings;
   auto options = filled(st_context_options_init);
@@ -177,7 +177,7 @@ TEST(Resume, PassesOverADamagedOneAndSaysSo) {
   EXPECT_EQ(saved.run.digest(), first) << "it is what it was";
 }
 
-// A recipe with state that no checkpoint has is the caller's slip: an older checkpoint would not help, and none is passed over.
+// A recipe whose state no checkpoint has is the caller's mistake: an older checkpoint would not help, so none is skipped.
 TEST(Resume, StateThatIsMissingIsNoDamage) {
   SavedRun saved;
   for (int step = 0; step < 2; ++step) {
@@ -249,7 +249,8 @@ int64_t other_memory(const SmallRun& run) {
   return stats.role_bytes[ST_MEMORY_OTHER];
 }
 
-// All weights and the optimizer's state, once more, before the first save; trim takes it, and the next save makes it again.
+// The copy of all weights and the optimizer's state is allocated before the first save. Trim frees it, and the next save allocates it
+// again.
 TEST(Resume, CopiesAreMemoryOfTheContextThatTrimGivesBack) {
   SavedRun saved;
   const int64_t before = other_memory(saved.run);
@@ -268,14 +269,15 @@ TEST(Resume, CopiesAreMemoryOfTheContextThatTrimGivesBack) {
   EXPECT_EQ(text_of(st_checkpoint_hash, saved.checkpoint, "step-00000004"), saved.run.digest());
 }
 
-/// What a trainer needs without a copy of its state.
+/// The memory that a trainer needs without a copy of its state.
 int64_t peak_of_a_step() {
   SavedRun unlimited;
   unlimited.steps(1);
   return memory_of(unlimited.run.context).peak_bytes;
 }
 
-// The trainer's own saves are then made before the step returns; a host that asks for a copy is told, and may ask for none.
+// Without memory for a copy, the trainer's own saves complete before the step returns; a host's background save fails, and the host may
+// save without a copy.
 TEST(Resume, CopiesKeepToTheMemoryLimit) {
   const int64_t need = peak_of_a_step();
   auto options = filled(st_context_options_init);
@@ -301,8 +303,8 @@ TEST(Resume, CopiesKeepToTheMemoryLimit) {
   EXPECT_LE(stats.peak_bytes, options.memory_limit);
 }
 
-// Killed between a step's save and its log line, a run would resume behind a line that it does not have. So the line comes first: whoever
-// sees the save begin (it fails here, and says so) finds it.
+// If the process were killed between a step's save and its log line, a resumed run would lack the line. So the line comes first: code that
+// sees the save begin (it fails here with a warning) finds the line.
 TEST(Resume, AStepIsLoggedBeforeItIsSaved) {
   struct Seen {
     std::string path, log;
@@ -315,7 +317,7 @@ TEST(Resume, AStepIsLoggedBeforeItIsSaved) {
     that.log.assign(std::istreambuf_iterator<char>(file), {});
   };
   options.log_user = &seen;
-  options.memory_limit = peak_of_a_step() + 4096;  // so that the save is made before the step returns
+  options.memory_limit = peak_of_a_step() + 4096;  // so that the save completes before the step returns
   const CheckpointFolder folder;
   SmallRun run(SavedRun::text(), &options, kRecipe);
   seen.path = file_of("logged_before.jsonl", "");

@@ -1,4 +1,4 @@
-// st_schedule: the learning rate as a function of successful steps, by itself.
+// st_schedule alone: the learning rate as a function of successful steps.
 #include "held.h"
 
 namespace {

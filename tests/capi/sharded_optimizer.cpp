@@ -1,4 +1,4 @@
-// st_sharded_optimizer on thread-ranks, against what st_data_parallel and an st_optimizer on every rank leave: bit for bit.
+// st_sharded_optimizer on thread-ranks equals st_data_parallel with an st_optimizer on every rank, bit for bit.
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -16,7 +16,7 @@ constexpr float kInf = std::numeric_limits<float>::infinity();
 
 int64_t width_of(st_dtype dtype) { return dtype == ST_F64 ? 8 : dtype == ST_F32 ? 4 : 2; }
 
-/// A named array of some type.
+/// A named array of any type.
 struct Tensor {
   std::string name;
   st_dtype dtype = ST_F32;
@@ -40,9 +40,9 @@ struct Tensor {
       std::memcpy(at, &wide, 8);
     } else if (dtype == ST_F32) {
       std::memcpy(at, &x, 4);
-    } else if (dtype == ST_BF16) {  // cut off: any number will do
+    } else if (dtype == ST_BF16) {  // truncated: any number will do
       std::memcpy(at, reinterpret_cast<const std::byte*>(&x) + 2, 2);
-    } else {  // cut off too; clang 14 has no _Float16
+    } else {  // also truncated; clang 14 has no _Float16
       uint32_t wide = 0;
       std::memcpy(&wide, &x, 4);
       const int exponent = static_cast<int>(wide >> 23 & 255) - 112;
@@ -74,7 +74,7 @@ void expect_equal(const Tensors& got, const Tensors& wanted, const std::string& 
   for (size_t i = 0; i < got.size(); ++i) EXPECT_TRUE(got[i].bytes == wanted[i].bytes) << what << ": " << got[i].name;
 }
 
-/// A matrix and lists of odd lengths: longer and shorter than a piece's grain, of one element, and of none.
+/// A matrix and vectors of odd lengths: longer and shorter than a shard's grain, of one element, and empty.
 Tensors parameters(bool with_f64 = false) {
   Tensors made;
   made.emplace_back("w", ST_F32, std::vector<int64_t>{33, 65});
@@ -105,7 +105,7 @@ std::string frozen_and(const std::string& settings) {
          "}";
 }
 
-/// Copies in 16 bits of the first two.
+/// 16-bit copies of the first two.
 Tensors copies_of(const Tensors& like) {
   Tensors made;
   made.emplace_back("copy", ST_BF16, like[0].dims);
@@ -127,7 +127,7 @@ st_sharded_optimizer_options options_of(int32_t stage, st_reduce_op op = ST_REDU
   return options;
 }
 
-/// What a host has without shards, on each rank: data parallel, then the whole optimizer.
+/// The same without shards, on each rank: data parallel, then the whole optimizer.
 class Whole {
  public:
   Whole(st_context* context, st_communicator* own, const std::string& json, Tensors& parameters, Tensors& gradients, st_reduce_op op)
@@ -160,7 +160,7 @@ void expect_equal(const st_optimizer_report& got, const st_optimizer_report& wan
   EXPECT_EQ(std::memcmp(&got.norm, &wanted.norm, sizeof got.norm), 0) << what << ": " << got.norm << " and " << wanted.norm;
 }
 
-/// All of the state, against that of an optimizer on one rank.
+/// Compares all of the state with that of an optimizer on one rank.
 void expect_same_state(st_sharded_optimizer* sharded, st_optimizer* whole, int32_t rank, bool is_here, const std::string& what) {
   int64_t n = -1, wanted = 0;
   const st_named_view *views = nullptr, *of_whole = nullptr;
@@ -177,7 +177,7 @@ void expect_same_state(st_sharded_optimizer* sharded, st_optimizer* whole, int32
   }
 }
 
-/// Three steps, of which an inf of one rank's skips the second, and copies behind the first.
+/// Three steps, of which the second is skipped because of one rank's inf; copies are requested after the first.
 void expect_same_bits(const ThreadRanks& ranks, const std::string& settings, int32_t stage, st_dtype dtype, st_reduce_op op, int64_t bucket,
                       bool with_f64) {
   const std::string json = frozen_and(settings);
@@ -193,7 +193,7 @@ void expect_same_bits(const ThreadRanks& ranks, const std::string& settings, int
     for (int step = 0; step < 3; ++step) {
       gradients = gradients_of(ours, dtype, rank, step);
       if (step == 1 && rank == ranks.size() - 1) gradients[2].set(4999, kInf);
-      for (size_t i = 0; i < same.size(); ++i) std::ranges::copy(gradients[i].bytes, same[i].bytes.begin());  // where they are lent
+      for (size_t i = 0; i < same.size(); ++i) std::ranges::copy(gradients[i].bytes, same[i].bytes.begin());  // to the borrowed places
       const Tensors given = gradients;
       auto report = filled(st_optimizer_report_init);
       const auto views = views_of(gradients);
@@ -215,7 +215,7 @@ void expect_same_bits(const ThreadRanks& ranks, const std::string& settings, int
 
 class ShardedOptimizers : public testing::TestWithParam<int> {};
 
-// Each type of gradients comes at both stages.
+// Each gradient type is used at both stages.
 TEST_P(ShardedOptimizers, LeaveTheBitsOfDataParallelAndOneOptimizer) {
   const ThreadRanks ranks(GetParam());
   struct Case {
@@ -240,7 +240,7 @@ TEST_P(ShardedOptimizers, LeaveTheBitsOfDataParallelAndOneOptimizer) {
     }
 }
 
-// In the order of micro-batches, and in each of ranks: added here by hand.
+// In the order of micro-batches, and within each in rank order: added here by hand.
 TEST_P(ShardedOptimizers, TakeGradientsOneByOneOfManyMicroBatches) {
   const ThreadRanks ranks(GetParam());
   constexpr int kMicroBatches = 3;
@@ -255,14 +255,14 @@ TEST_P(ShardedOptimizers, TakeGradientsOneByOneOfManyMicroBatches) {
       for (int step = 0; step < 2; ++step) {
         for (int k = 0; k < kMicroBatches; ++k) {
           Tensors gradients = gradients_of(ours, ST_F32, rank, step * kMicroBatches + k);
-          const bool by_step = step == 1 && k == kMicroBatches - 1;  // the last micro-batch goes with the step
+          const bool by_step = step == 1 && k == kMicroBatches - 1;  // the last micro-batch is passed with the step
           for (int64_t i = std::ssize(gradients); i-- > 0;) {
             Tensor& gradient = gradients[static_cast<size_t>(i)];
             const st_view view = gradient.view();
             if (!by_step) {
               EXPECT_TRUE(works(st_sharded_optimizer_gradient_ready(sharded, i, &view)));
             }
-            if (!by_step) std::ranges::fill(gradient.bytes, std::byte{0x7F});  // it is the host's again
+            if (!by_step) std::ranges::fill(gradient.bytes, std::byte{0x7F});  // it belongs to the host again
           }
           const auto views = views_of(gradients);
           if (by_step) {
@@ -293,7 +293,8 @@ TEST_P(ShardedOptimizers, TakeGradientsOneByOneOfManyMicroBatches) {
 
 INSTANTIATE_TEST_SUITE_P(Ranks, ShardedOptimizers, testing::Values(1, 2, 3, 4, 5, 8));
 
-// T6: gradients go to their owners, the own pieces of parameters and copies to all. Of five blocks of 1024 elements rank 0 owns three.
+// T6: gradients go to their owners; each rank's shards of parameters and copies go to all. Of five blocks of 1024 elements rank 0 owns
+// three.
 TEST(ShardedOptimizer, SendsWhatItDoesNotOwnAndItsOwnPiecesAlone) {
   constexpr int64_t kCount = 5003, kOwned[] = {3072, 1931}, kBlocks[] = {3, 2}, kStart = 32;
   for (const int32_t stage : {1, 2})
@@ -322,7 +323,8 @@ TEST(ShardedOptimizer, SendsWhatItDoesNotOwnAndItsOwnPiecesAlone) {
     }
 }
 
-// Beside its pieces a rank's parameters are old until the state is gathered there, those without a copy never, and copies are as ever.
+// Outside its shards a rank's parameters are old until the state is gathered there; those without a copy never are; copies are always
+// current.
 TEST(ShardedOptimizer, GathersCopiesAloneWhereMastersAreInPieces) {
   const ThreadRanks ranks(3);
   const std::string json = frozen_and(R"("optimizer": "adamw", "lr": 0.01)");
@@ -362,7 +364,7 @@ TEST(ShardedOptimizer, GathersCopiesAloneWhereMastersAreInPieces) {
     });
 }
 
-// T8: the state, and the sums of stage 2, of all ranks together are those of one optimizer; buckets are two a rank.
+// T8: the state, and the sums of stage 2, of all ranks together equal those of one optimizer; each rank has two buckets.
 TEST(ShardedOptimizer, KeepsOnePartOfTheStateOnEachRank) {
   constexpr int64_t kParameters = 32, kEach = 4096, kAll = kParameters * kEach, kBucket = 65536;
   constexpr int kRanks = 4;
@@ -390,7 +392,7 @@ TEST(ShardedOptimizer, KeepsOnePartOfTheStateOnEachRank) {
   }
 }
 
-/// State on the host's side, as a checkpoint would have it.
+/// State on the host's side, as a checkpoint would hold it.
 struct SavedState {
   std::vector<std::string> names;
   std::vector<std::vector<int64_t>> dims;
@@ -411,7 +413,7 @@ struct SavedState {
   }
 };
 
-// T22 of the parts face: two steps on some ranks, two on others, against four on one rank with the same gradients.
+// T22 for the parts API: two steps on some ranks, then two on others, compared with four on one rank with the same gradients.
 TEST(ShardedOptimizer, GoesOnFromItsStateOnAnotherNumberOfRanks) {
   for (const char* settings :
        {R"("optimizer": "adamw", "lr": 0.01)", R"("optimizer": "adamw-8bit", "lr": 0.01)", R"("optimizer": "adafactor", "lr": 0.01)"}) {
@@ -430,7 +432,7 @@ TEST(ShardedOptimizer, GoesOnFromItsStateOnAnotherNumberOfRanks) {
           ASSERT_TRUE(works(st_sharded_optimizer_load_state(sharded, std::ssize(before.views), before.views.data())));
         }
         for (int step = first; step < first + 2; ++step) {
-          Tensors gradients = gradients_of(ours, ST_F32, 0, step);  // the same on each rank; 2 and 4 of them have exact means
+          Tensors gradients = gradients_of(ours, ST_F32, 0, step);  // the same on each rank; means of 2 and 4 of them are exact
           const auto views = views_of(gradients);
           ASSERT_TRUE(works(st_sharded_optimizer_step(sharded, std::ssize(views), views.data(), nullptr)));
         }
@@ -488,7 +490,7 @@ TEST(ShardedOptimizer, RefusesAStateThatIsNotItsOwnAndKeepsWhatItHas) {
   EXPECT_EQ(report.step, 42);
 }
 
-// T10 with a scaler on each rank: where one rank's gradient overflows, all skip, and all scales stay equal.
+// T10 with a scaler on each rank: if one rank's gradient overflows, all ranks skip, and all scales stay equal.
 TEST(ShardedOptimizer, OneRanksOverflowSkipsOnAllAndLowersEveryScale) {
   for (const int32_t stage : {1, 2}) {
     const ThreadRanks ranks(3);
@@ -544,7 +546,7 @@ TEST(ShardedOptimizer, RanksThatTrainOtherThingsAreToldBothSides) {
   refused([](Tensors& t, Options&, std::string&) { t.pop_back(); }, {"number of parameters 6", "rank 0 has 7"});
   refused([](Tensors& t, Options&, std::string&) { std::swap(t[0], t[6]); },
           {"parameter 0 \"m\", f32 of [40, 8]", "rank 0 has \"w\", f32 of [33, 65]"});
-  ranks.each([&](int, st_communicator* own) {  // the group is whole
+  ranks.each([&](int, st_communicator* own) {  // the group still works
     Tensors ours = parameters();
     const auto sharded =
         hold<HeldShardedOptimizer>(st_sharded_optimizer_create, own, nullptr, std::ssize(ours), named(ours).data(), nullptr);
@@ -641,7 +643,7 @@ TEST(ShardedOptimizer, ARankThatIsGoneIsNamedAndTheOthersGoOn) {
       EXPECT_TRUE(works(st_communicator_abort(own, "no more")));
       return;
     }
-    EXPECT_TRUE(works(st_sharded_optimizer_gradient_ready(sharded, 0, &gradient)));  // its exchange is on its way
+    EXPECT_TRUE(works(st_sharded_optimizer_gradient_ready(sharded, 0, &gradient)));  // its exchange has started
     EXPECT_TRUE(fails(ST_RANK_FAILED, st_sharded_optimizer_step(sharded, 0, nullptr, nullptr), {"rank 1", "no more"}));
     EXPECT_TRUE(fails(ST_RANK_FAILED, st_sharded_optimizer_step(sharded, 1, &gradient, nullptr), {"rank 1", "no more"}));
   });

@@ -1,4 +1,4 @@
-// Views that share memory with themselves or each other: what is read may, what is written may not.
+// Views that share memory with themselves or each other: allowed if they are read, refused if they are written.
 #include <algorithm>
 #include <array>
 
@@ -59,7 +59,7 @@ struct TwoOutputs {
     EXPECT_TRUE(works(st_model_create(graph, 1, model.out())));
     EXPECT_TRUE(works(st_predictor_create(model, nullptr, predictor.out())));
   }
-  /// Four rows into one table of floats: where the columns begin, and their strides.
+  /// Writes four rows into one table of floats. The arguments: each output's first column and stride.
   st_status run(size_t negative, int64_t stride, size_t absolute, int64_t other_stride) {
     std::ranges::fill(table, 9.0F);
     const int64_t dims[] = {4, 1}, strides[] = {stride, 1}, other_strides[] = {other_stride, 1};

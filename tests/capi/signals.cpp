@@ -1,4 +1,4 @@
-// Cancel and stop from where nothing else may be called: a signal handler, and threads that do not know whether the handle still stands.
+// Cancel and stop from where nothing else may be called: a signal handler, and threads that do not know whether the handle still exists.
 #include <sys/time.h>
 
 #include <atomic>
@@ -12,7 +12,7 @@ namespace {
 
 using namespace st::test;
 
-// What the handler works on and what it met.
+// The handler's target and its results.
 std::atomic<st_trainer*> target{nullptr};
 std::atomic<st_context*> target_context{nullptr};
 std::atomic<st_trainer*> stale{nullptr};
@@ -69,7 +69,7 @@ TEST(Signals, ACancelFromAHandlerEndsStepsAndLosesNone) {
       whole += status == ST_OK;
       cancelled += status == ST_CANCELLED;
       ASSERT_TRUE(status == ST_OK || status == ST_CANCELLED) << st_last_error();
-      st_recipe* recipe = nullptr;  // the handler finds the tables' locks held as often as not
+      st_recipe* recipe = nullptr;  // the handler often interrupts while the tables' locks are held
       ASSERT_TRUE(works(st_recipe_create(nullptr, &recipe)));
       ASSERT_TRUE(works(st_recipe_destroy(recipe)));
     }
@@ -77,7 +77,7 @@ TEST(Signals, ACancelFromAHandlerEndsStepsAndLosesNone) {
   EXPECT_EQ(refused, 0);
   EXPECT_EQ(accepted_stale, 0);
   EXPECT_GT(cancelled, 0);
-  static_cast<void>(st_trainer_step(run.trainer, 0, nullptr, nullptr) == ST_OK ? ++whole : 0);  // uses up a cancel that came between
+  static_cast<void>(st_trainer_step(run.trainer, 0, nullptr, nullptr) == ST_OK ? ++whole : 0);  // consumes a cancel that came in between
   while (undisturbed.digest() != run.digest() && whole-- > 0) ASSERT_TRUE(works(st_trainer_step(undisturbed.trainer, 0, nullptr, nullptr)));
   EXPECT_EQ(undisturbed.digest(), run.digest()) << "the cancelled steps left a trace";
 }
@@ -132,7 +132,7 @@ TEST(Signals, CancelsOfHandlesThatComeAndGoHitOrMiss) {
 }
 
 TEST(Signals, CancelsFindHandlesInATableThatGrows) {
-  std::vector<HeldContext> contexts(200);  // beyond the table's first chunk
+  std::vector<HeldContext> contexts(200);  // more than the table's first chunk
   std::atomic<st_context*> newest{nullptr};
   std::atomic<bool> done{false};
   std::atomic<int64_t> others{0};

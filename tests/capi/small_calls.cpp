@@ -1,5 +1,5 @@
-// Calls whose work is as short as the call: a handle that another thread destroys meanwhile, its slot used again, arrays that touch, and
-// the host's floating-point state, none of which the short way through a call may miss.
+// Calls whose work is as short as the call itself. Their fast path must not miss a handle that another thread destroys, a reused slot,
+// adjacent arrays, or the host's floating-point state.
 #include <atomic>
 #include <cmath>
 #include <thread>
@@ -82,7 +82,7 @@ TEST(SmallCalls, OfAPlanOfAnotherKindAreRefused) {
   EXPECT_TRUE(fails(ST_INVALID_HANDLE, x.run(nullptr, 1, 0), {"NULL"}));
 }
 
-// A plan that is destroyed lives on in what it packed; a new one must not be taken for it.
+// A destroyed plan lives on in what it packed; a new one must not be mistaken for it.
 TEST(SmallCalls, APlanWithoutAHandleIsNoOtherPlan) {
   Inside inside;
   const auto context = hold<HeldContext>(st_context_create, inside.options());

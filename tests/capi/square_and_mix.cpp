@@ -34,7 +34,7 @@ st_status square(void* user, int32_t, const st_view* in, int32_t, const st_view*
   return watched(user);
 }
 
-// As autodiff has it for mul(x, x): dy x twice, added.
+// As autodiff does for mul(x, x): dy x twice, added.
 st_status square_backward(void* user, int32_t, const st_view* in, int32_t, const st_view*, const st_view* dy, const st_view* dx) {
   for (int64_t i = 0; i < elements(in[0]); ++i) {
     const float part = values(dy[0])[i] * values(in[0])[i];

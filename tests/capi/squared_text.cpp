@@ -37,7 +37,7 @@ void text_graph(st_graph* graph, bool by_host) {
 }  // namespace
 
 SquaredText::SquaredText(HostSquare* host) {
-  // Written once: files of data are mapped, and another run may be reading this one.
+  // Written once: data files are mapped, and another run may be reading this one.
   static const std::string file = text_file("squared_text.txt", 700);
   EXPECT_TRUE(works(st_context_create(nullptr, context.out())));
   const auto op = callbacks(forward, backward);

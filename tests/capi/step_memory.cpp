@@ -1,5 +1,5 @@
-// Memory that runs out in a call that a training step is made of, or that is made beside one, at any of its allocations. The call fails,
-// the state stays that of the last whole step, and the next call works.
+// Allocations fail, at each point, in a call of a training step or in a call between steps. The call fails, the state stays that of the
+// last whole step, and the next call works.
 #include <functional>
 
 #include "ledger.h"
@@ -117,7 +117,7 @@ class StepMemory : public testing::TestWithParam<std::tuple<Failing, size_t>> {
     const auto options = ledger_.options();
     ASSERT_TRUE(works(st_context_create(&options, context_.out())));
   }
-  /// The call with its n-th allocation failing; whether one did.
+  /// Makes the call with its n-th allocation failing; returns whether one failed.
   bool fail(int64_t n, Stepped& s, st_status* status) {
     ledger_.fail_at(n, failing());
     *status = tried().call(s);
@@ -142,7 +142,7 @@ TEST_P(StepMemory, ThatRunsOutLosesNothing) {
       EXPECT_EQ(s.sine.digest(), after);
       return;
     }
-    if (status == ST_OK && failing() == Failing::once) continue;  // it did without, or asked again
+    if (status == ST_OK && failing() == Failing::once) continue;  // it recovered, or allocated again
     ASSERT_TRUE(fails(ST_OUT_OF_MEMORY, status));
     ASSERT_EQ(s.sine.digest(), before);
     ASSERT_TRUE(works(tried().call(s))) << "the next call";
@@ -159,7 +159,7 @@ INSTANTIATE_TEST_SUITE_P(Each, StepMemory,
                          testing::Combine(testing::Values(Failing::once, Failing::for_good), testing::Range<size_t>(0, std::size(kCalls))),
                          name_of);
 
-// What does allocate, or the tests above would try nothing: a plan of a step is whole from the beginning.
+// Proves that these calls do allocate, since otherwise the tests above would test nothing: a step's plan is complete from the start.
 TEST(StepMemoryCalls, Allocate) {
   Ledger ledger;
   const auto options = ledger.options();

@@ -7,7 +7,7 @@ namespace {
 
 using namespace st::test;
 
-/// A struct as a newer header would have it: 16 bytes more.
+/// A struct as a newer header would declare it: 16 bytes longer.
 template <class Struct>
 struct Newer {
   Struct known;
@@ -81,7 +81,8 @@ TEST(Structs, HaveTheDefaultsTheHeaderTells) {
   EXPECT_EQ(generate.seed, 0);
 }
 
-/// `call` takes the struct, in or out. Sizes it must refuse, and what it must take. first: the struct's size in its first header.
+/// `call` takes the struct as input or output. Tests the sizes that it must refuse and accept. first: the struct's size in its first
+/// header.
 template <class Struct, class Call>
 void expect_taken(st_status (*init)(Struct*, size_t), const Call& call, size_t first = sizeof(Struct)) {
   Newer<Struct> made;

@@ -1,4 +1,4 @@
-// Tensors: memory with an owner, handed between libraries as DLPack without a copy.
+// Tensors: memory with an owner, passed between libraries as DLPack without a copy.
 #include <cstring>
 #include <functional>
 #include <limits>
@@ -26,7 +26,7 @@ class Tensor : public testing::Test {
   int64_t allocated() { return memory_of(context).allocated_bytes; }
   static void count(void* user) { ++*static_cast<int*>(user); }
 
-  /// Another library's array of 2 x 3 floats, with a count of what it got back.
+  /// Another library's array of 2 x 3 floats; counts its releases.
   struct Foreign {
     Foreign() {
       managed.dl_tensor = {values, {1, 0}, 2, {2, 32, 1}, shape, nullptr, 0};
@@ -210,7 +210,7 @@ TEST_F(Tensor, FromDlpackHonoursOffsetAndStrides) {
   const st_view v = view();
   ASSERT_NE(v.strides, nullptr);
   EXPECT_EQ(static_cast<const float*>(v.data)[1 * v.strides[0] + 2 * v.strides[1]], 7);
-  tensor.reset();  // before the memory goes
+  tensor.reset();  // before the memory is freed
 }
 
 TEST_F(Tensor, FromDlpackRefusesWhatItCannotHoldAndLeavesItAlone) {

@@ -1,4 +1,4 @@
-// A trainer: a step happens whole or not at all.
+// A trainer: a step is made completely or not at all.
 #include <cmath>
 #include <fstream>
 #include <limits>
@@ -19,7 +19,7 @@ int64_t number_in(const std::string& json, const std::string& key) {
 
 std::string plan_of(st_trainer* trainer) { return text_of(st_trainer_plan, trainer); }
 
-// Through the C ABI: what the plan says is saved is what the step does not allocate, and the weights are the same.
+// Through the C ABI: a step does not allocate what the plan reports as saved, and the weights are the same.
 TEST(Trainer, ThePlanSaysWhatRecomputeSaves) {
   st_context* context = nullptr;
   ASSERT_TRUE(works(st_context_create(nullptr, &context)));
@@ -94,7 +94,7 @@ TEST(Trainer, NanInABatchIsRefusedAndNothingIsLost) {
   SineRun run, undisturbed;
   for (SineRun* r : {&run, &undisturbed}) ASSERT_TRUE(works(r->step()));
   const std::string before = run.digest();
-  // Row 6 is in the second micro-batch: gradients of the first have been added up by then.
+  // Row 6 is in the second micro-batch: the gradients of the first are already accumulated by then.
   const float good = std::exchange(run.x[6], std::numeric_limits<float>::quiet_NaN());
   EXPECT_TRUE(fails(ST_NOT_FINITE, run.step(), {"\"x\"", "row 6", "NaN"}));
   EXPECT_EQ(run.digest(), before);
@@ -156,7 +156,7 @@ TEST(Trainer, ViewsThatAreNotTheModelsInputsAreRefused) {
   EXPECT_TRUE(works(run.step()));
 }
 
-// Five rows of four and two are two micro-batches, of four and one; from an array with gaps they are the same rows.
+// With batch 4 and accumulate 2, five rows are micro-batches of four rows and one; an array with gaps gives the same rows.
 TEST(Trainer, TakesFewerRowsThroughStrides) {
   SineRun plain, strided;
   const int64_t five[] = {5, 1}, every_third[] = {3, 1};
@@ -185,7 +185,7 @@ TEST(Trainer, DataThatDoesNotFitTheModelIsRefused) {
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_trainer_evaluate(run.trainer, other, &evaluation), {"tokens", "8", "12"}));
   HeldTrainer trainer;
   const auto mlp = hold<HeldModel>(st_model_builtin, run.context, "mlp", nullptr, 0);
-  // Told when it is made or at the first step, but told.
+  // Reported at creation or at the first step.
   st_status status = st_trainer_create(mlp, run.recipe, other, trainer.out());
   if (status == ST_OK) status = st_trainer_step(trainer, 0, nullptr, nullptr);
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, status, {"\"x\""}));
@@ -212,8 +212,8 @@ TEST(Trainer, ReportsTheBytesThatWerePlannedAndAllocated) {
   EXPECT_EQ(report.memory_bytes, stats.allocated_bytes);
 }
 
-// With data, three micro-batches lie in the host's memory: the one in use and two ahead. Each field of each begins on a cache line:
-// 3 rows x 8 tokens x 4 bytes are 96, in 128.
+// With data, three micro-batches are in the host's memory: the one in use and two ahead. Each field of each starts on a cache line: 3 rows
+// x 8 tokens x 4 bytes are 96, rounded to 128.
 TEST(Trainer, CountsThePrefetchBuffersOfDataBesides) {
   SmallRun run(text_file("prefetch.txt", 3000));
   const auto report = filled(st_step_report_init, st_trainer_step, run.trainer, 0, nullptr);
@@ -249,7 +249,7 @@ TEST(Trainer, BatchesGivenByHandTakeNothingFromTheData) {
   ASSERT_TRUE(works(st_trainer_cancel(mixed.trainer)));
   EXPECT_TRUE(fails(ST_CANCELLED, st_trainer_step(mixed.trainer, 0, nullptr, nullptr)));
   ASSERT_TRUE(works(st_trainer_step(mixed.trainer, 0, nullptr, nullptr)));
-  // The plain one takes the same batch by hand, and then the data's first rows without a cancel between.
+  // The undisturbed trainer takes the same batch explicitly, and then the data's first rows without a cancel in between.
   ASSERT_TRUE(works(st_trainer_step(plain.trainer, 2, batch.views(), nullptr)));
   ASSERT_TRUE(works(st_trainer_step(plain.trainer, 0, nullptr, nullptr)));
   EXPECT_EQ(mixed.digest(), plain.digest());

@@ -1,4 +1,4 @@
-// Trainers that are each one rank of a communicator's: what they leave, and what they say where the ranks are not of one run.
+// Trainers that are each one rank of a communicator: their results, and the errors of ranks that do not belong to one run.
 #include <chrono>
 #include <map>
 
@@ -22,7 +22,7 @@ TEST(TrainerInGroup, LeavesTheStateOfOneRank) {
   }
 }
 
-/// The rows of `all` that are a rank's: micro-batches of two rows, in turn.
+/// The rows of `all` that belong to a rank: micro-batches of two rows, in turn.
 void take_own_rows(const TokenBatch& all, int64_t rows, int rank, int size, TokenBatch& own) {
   own.tokens.clear();
   own.targets.clear();
@@ -33,7 +33,7 @@ void take_own_rows(const TokenBatch& all, int64_t rows, int rank, int size, Toke
       own.targets.push_back(all.targets[static_cast<size_t>(i)]);
     }
   }
-  // Vectors that were filled anew may lie elsewhere.
+  // Refilled vectors may have moved.
   own.views()[0].view.data = own.tokens.data();
   own.views()[1].view.data = own.targets.data();
 }
@@ -105,17 +105,17 @@ TEST(TrainerInGroup, WeightsThatDifferAreNamedBeforeTheFirstStepAndByReplicaChec
       ASSERT_TRUE(works(mine.set_bias(0.5F)));
     }
     expect_named(2);
-    ASSERT_TRUE(works(mine.set_bias(0.25F)));  // on all of them
+    ASSERT_TRUE(works(mine.set_bias(0.25F)));  // on all ranks
     ASSERT_TRUE(works(mine.step()));
     if (rank == 0) {
       ASSERT_TRUE(works(mine.set_bias(0.5F)));
     }
-    ASSERT_TRUE(works(mine.step()));  // nobody looks
+    ASSERT_TRUE(works(mine.step()));  // nothing is checked here
     expect_named(0);
   });
 }
 
-// Behind the rank's handles, which are free: the others have met, and wait.
+// The rank's own handles are free, but the other ranks already wait.
 TEST(TrainerInGroup, WeightsThatAnotherTrainerUpdatesEndTheStepOfAll) {
   const std::string text = text_file("group.txt", 3000);
   const ThreadRanks ranks(2);

@@ -1,4 +1,4 @@
-// st_trainer_run: so many whole steps, and what ends it before.
+// st_trainer_run: a number of whole steps, and what ends it early.
 #include <fstream>
 #include <string>
 #include <vector>

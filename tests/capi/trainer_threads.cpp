@@ -1,4 +1,4 @@
-// One handle and several threads: stop and cancel come from anywhere at any time; what else there is, is BUSY (handles_in_use.cpp).
+// One handle and several threads: stop and cancel may come from anywhere at any time; every other call is BUSY (handles_in_use.cpp).
 #include <atomic>
 #include <thread>
 
@@ -30,7 +30,7 @@ TEST(TrainerThreads, ACancelAnywhereInAStepLosesNothing) {
       EXPECT_EQ(run.digest(), before) << "cancelled in call " << call << " of " << calls;
       continue;
     }
-    // Too late for this step, which is in its update: it ends whole, and the next one is cancelled.
+    // Too late for this step, which is in its update: it completes, and the next one is cancelled.
     EXPECT_TRUE(works(status));
     ASSERT_TRUE(works(st_trainer_step(undisturbed.trainer, 0, nullptr, nullptr)));
     EXPECT_EQ(run.digest(), undisturbed.digest());
@@ -61,7 +61,7 @@ TEST(TrainerThreads, ARunIsOneCallForOtherThreads) {
   EXPECT_TRUE(works(st_trainer_step(run.trainer, 0, nullptr, nullptr))) << "free again";
 }
 
-/// A thread that trains until it is told not to.
+/// A thread that trains until it is stopped.
 class Runner {
  public:
   explicit Runner(st_trainer* trainer) : thread_([this, trainer] { status_ = st_trainer_run(trainer, int64_t{1} << 40, count, this); }) {}

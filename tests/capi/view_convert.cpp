@@ -1,4 +1,4 @@
-// Arrays of a dtype that a call does not take, converted where the host asks for it.
+// Arrays of a dtype that a call does not accept, converted on the host's request.
 #include <cmath>
 #include <limits>
 #include <numeric>

@@ -23,7 +23,7 @@ std::vector<double> values(SineRun& run, Read read) {
   return made;
 }
 
-// In double from the weights after each step; the average itself is f32, and the steps are few.
+// Computed in double from the weights after each step; the average itself is f32, and the steps are few.
 TEST(WeightAverage, FollowsTheWeightsAlsoOfStepsByTheHostsLoss) {
   SineRun run(kAveraged), by_hand(kAveraged);
   std::vector<double> expected;
@@ -42,7 +42,7 @@ TEST(WeightAverage, FollowsTheWeightsAlsoOfStepsByTheHostsLoss) {
   const std::vector<double> averages = values(run, average);
   for (size_t i = 0; i < averages.size(); ++i) EXPECT_NEAR(averages[i], expected[i], 1e-6) << i;
   EXPECT_NE(averages, values(run, weight));
-  // The same steps but for the order of sums.
+  // The same steps, except for the order of sums.
   const std::vector<double> others = values(by_hand, average);
   for (size_t i = 0; i < averages.size(); ++i) EXPECT_NEAR(others[i], averages[i], 1e-5) << i;
 }

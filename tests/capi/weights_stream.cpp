@@ -1,4 +1,4 @@
-// Weights through callbacks: one safetensors stream out of a model and into another, and streams that lie.
+// Weights through callbacks: one safetensors stream out of a model and into another, and malformed streams.
 #include <cstring>
 #include <limits>
 
@@ -8,7 +8,7 @@ namespace {
 
 using namespace st::test;
 
-/// A stream in memory, handed out a few bytes at a time, that can be told to misbehave.
+/// A stream in memory, handed out a few bytes at a time, that can misbehave on request.
 struct Stream {
   std::string bytes;
   size_t at = 0;
@@ -67,7 +67,7 @@ class WeightsStream : public testing::Test {
   st_status read(st_read_report* report = nullptr) {
     return st_model_read(other, Stream::read, &stream, has_options ? &options : nullptr, report);
   }
-  /// Renames and `partial` of the next reads.
+  /// Sets renames and `partial` for the next reads.
   void with(int32_t partial, std::vector<st_rename> renames = {}) {
     options = filled(st_read_options_init);
     options.partial = partial;
@@ -125,7 +125,7 @@ TEST_F(WeightsStream, GoesThroughRenames) {
 TEST_F(WeightsStream, AStarStandsForAnyTextBetweenOthers) {
   std::string& bytes = stream.bytes;
   for (size_t at; (at = bytes.find("layer.")) != std::string::npos;) bytes.replace(at, 6, "lstm_/");
-  // The first that fits counts; "lstm_/0.weight" is too short for the first, whose two sides would share the 0.
+  // The first match counts; "lstm_/0.weight" is too short for the first pattern, whose two sides would share the 0.
   with(0, {{"lstm_/0*0.weight", "none.*"}, {"lstm_/*.weight", "layer.*.weight"}, {"lstm_/*bias", "layer.*bias"}});
   ASSERT_TRUE(works(read()));
   EXPECT_EQ(digest(other), digest(model));
@@ -144,7 +144,7 @@ TEST_F(WeightsStream, RenamesThatCannotBeAreRefused) {
   EXPECT_EQ(digest(other), before);
 }
 
-// What is not asked for is neither read nor missing nor unexpected, and stays what it was.
+// Tensors that are not requested are neither read nor missing nor unexpected, and stay unchanged.
 TEST_F(WeightsStream, NamesAreAskedForByPattern) {
   const char* const wanted[] = {"layer.0.*", "none.of.?hem"};
   with(0);
@@ -207,7 +207,7 @@ TEST_F(WeightsStream, CutAnywhereChangesNothing) {
   EXPECT_TRUE(works(read()));
 }
 
-// Other headers that lie: Safetensors.RefusesHostileHeaders.
+// Other malformed headers: Safetensors.RefusesHostileHeaders.
 TEST_F(WeightsStream, ThatLiesIsRefused) {
   std::string endless = stream.bytes;
   std::memset(endless.data(), 0xFF, 8);

@@ -1,4 +1,4 @@
-// Views that describe no memory, or memory that cannot be meant: one table, through every call that takes a view.
+// Views that describe no memory, or the wrong memory: one table, applied to every call that takes a view.
 #include <algorithm>
 #include <array>
 #include <functional>
@@ -9,7 +9,7 @@ namespace {
 
 using namespace st::test;
 
-/// A right view of f32 with room for its dims and strides to be changed, over memory that is larger than it says.
+/// A valid view of f32 with modifiable dims and strides, over memory that is larger than it says.
 struct Subject {
   explicit Subject(std::array<int64_t, 2> shape, int32_t rank = 2) : memory(256, 9) {
     std::ranges::copy(shape, dims.begin());
@@ -18,7 +18,7 @@ struct Subject {
   Subject(const Subject&) = delete;
   Subject& operator=(const Subject&) = delete;
 
-  /// Row-major strides, to be changed.
+  /// Row-major strides, to be modified.
   int64_t* own_strides() {
     strides = {dims[1], 1};
     view.strides = strides.data();
@@ -33,18 +33,18 @@ struct Subject {
   st_view view;
 };
 
-/// What a call takes from a view besides f32 memory of one shape.
+/// What a call accepts in a view other than f32 memory of one shape.
 enum Takes : uint32_t {
   kOnlyThis = 0,
   kAnyDtype = 1,
   kAnyShape = 2,
   kOverlapping = 4,     // it reads, so elements may share memory
-  kNoOtherLayouts = 8,  // says ST_UNSUPPORTED of more dimensions and of arrays that run backwards
+  kNoOtherLayouts = 8,  // returns ST_UNSUPPORTED for more dimensions and for negative strides
 };
 
 struct Wrong {
   const char* what;
-  uint32_t unless;  // right for calls that take this
+  uint32_t unless;  // valid for calls that accept this
   bool is_layout;
   void (*make)(Subject& s);
 };
@@ -73,7 +73,7 @@ constexpr Wrong kWrong[] = {
     {"elements that share memory", kOverlapping, false, [](Subject& s) { s.own_strides()[0] = 0; }},
 };
 
-/// Each wrong view is refused by `call`, which says its own name and the view's, and touches nothing; the right one is taken.
+/// `call` must refuse each wrong view, name itself and the view, and change nothing; it must accept the valid one.
 template <class Call>
 void expect_refused(std::string_view function, std::string_view name, uint32_t takes, std::array<int64_t, 2> shape, int32_t rank,
                     const Call& call) {
@@ -157,7 +157,7 @@ TEST_F(WrongViews, OfTensorsDataAndParametersAreRefused) {
     return st_data_arrays(run.context, 8, 1, &array, nullptr, nullptr, data.out());
   };
   const auto parameter = [&](const st_view& v) {
-    HeldGraph graph;  // a graph keeps its first error
+    HeldGraph graph;  // a new graph, since a graph keeps its first error
     st_value value = 0;
     EXPECT_TRUE(works(st_graph_create(run.context, graph.out())));
     return st_graph_parameter_values(graph, "w", &v, 1, &value);

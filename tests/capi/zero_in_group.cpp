@@ -1,5 +1,5 @@
-// Trainers that are each one rank of a communicator's and have pieces of the state (zero 1 to 3): digest, averages, gradients, saves and
-// resumes, which all ranks make together. Here a rank is a thread with a context of its own; tests/faults has processes.
+// Trainers that are each one rank of a communicator and hold shards of the state (zero 1 to 3): digest, averages, gradients, saves and
+// resumes as collective calls. Here a rank is a thread with its own context; tests/faults has processes.
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
@@ -24,7 +24,7 @@ Keys with_zero(int zero, Keys keys = {}) {
 struct ZeroRank : JoinedRank {
   using JoinedRank::JoinedRank;
   using Get = st_status (*)(st_trainer*, const char*, const st_view*);
-  /// kWeight's, or of another name what is kWeight's shape.
+  /// Reads kWeight, or another parameter into kWeight's shape.
   st_status read(Get get, const char* name, std::vector<float>& all) const {
     int64_t dims[2] = {0, 0};
     for (int64_t i = 0; dims[0] == 0; ++i) {
@@ -50,7 +50,7 @@ struct ZeroRank : JoinedRank {
     options.read_only = rank == 0 ? 0 : 1;
     ASSERT_TRUE(works(st_checkpoint_create(run.context, folder.c_str(), &options, checkpoint.out())));
   }
-  /// The others when it is there; `own` null: there are none.
+  /// The other ranks open it once it exists; `own` null: there are none.
   void open_with(st_communicator* own, const CheckpointFolder& folder, int rank, HeldCheckpoint& checkpoint) const {
     if (rank == 0) open(folder, rank, checkpoint);
     if (own != nullptr) {
@@ -96,7 +96,7 @@ struct Place {
   bool is_late = false;
 };
 
-/// `steps` more, from the newest checkpoint there is; saved at the end, in the background or not.
+/// `steps` more, from the newest checkpoint; saves at the end, in the background or not.
 void go_on(const std::string& text, const Keys& keys, const CheckpointFolder& folder, Place place, int steps, std::string* state) {
   std::mutex one_at_a_time;
   const auto act = [&](int rank, st_communicator* own) {
@@ -116,7 +116,7 @@ void go_on(const std::string& text, const Keys& keys, const CheckpointFolder& fo
     const bool waits = place.zero == 1;
     ASSERT_TRUE(works(st_trainer_save(mine.trainer, checkpoint, "{\"by\": \"all\"}", waits ? nullptr : pending.out())));
     const std::string digest = mine.digest();
-    mine.steps(1);  // the writing goes on behind it
+    mine.steps(1);  // the save continues in the background
     if (!waits) {
       EXPECT_TRUE(works(st_pending_wait(pending, -1)));
     }
@@ -165,7 +165,7 @@ TEST(ZeroInGroup, SavesByItselfEverySoManySteps) {
     ZeroRank mine(text, with_zero(2), own);
     HeldCheckpoint checkpoint;
     mine.open_with(own, folder, rank, checkpoint);
-    ASSERT_TRUE(works(st_trainer_save_every(mine.trainer, checkpoint, 2, 1e-9)));  // by the clock: every step
+    ASSERT_TRUE(works(st_trainer_save_every(mine.trainer, checkpoint, 2, 1e-9)));  // by time: every step
     for (int step = 1; step <= 4; ++step) {
       const auto report = filled(st_step_report_init, st_trainer_step, mine.trainer, 0, nullptr);
       EXPECT_EQ(report.save_error, nullptr);
@@ -183,7 +183,7 @@ TEST(ZeroInGroup, WhatIsNotWholeForOneRankIsPassedOverByAll) {
   std::string first, second;
   go_on(text, {}, folder, {2, 2}, 2, &first);
   go_on(text, {}, folder, {2, 2}, 2, &second);
-  folder.spoil("step-00000004/optimizer-00002-of-00002.safetensors", 100);  // of rank 1's pieces
+  folder.spoil("step-00000004/optimizer-00002-of-00002.safetensors", 100);  // of rank 1's shards
   const ThreadRanks ranks(2);
   ranks.each([&](int rank, st_communicator* own) {
     ZeroRank mine(text, with_zero(1), own);
@@ -213,7 +213,7 @@ TEST(ZeroInGroup, AnErrorOfOneRankIsToldOnAllAndTrainingGoesOn) {
     mine.open_with(own, folder, rank, checkpoint);
     ASSERT_TRUE(works(st_trainer_save(mine.trainer, checkpoint, nullptr, nullptr)));
     mine.steps(1);
-    HeldCheckpoint other;  // rank 2's, of a folder that is gone when it is to save there
+    HeldCheckpoint other;  // rank 2's; its folder is gone when it must save
     if (rank == 2) {
       const CheckpointFolder elsewhere;
       std::filesystem::create_directory(elsewhere.path());
@@ -318,7 +318,7 @@ TEST(ZeroInGroup, OnlyRankZeroHasTheFolder) {
       mine.open(folder, rank, right);
       std::swap(checkpoint, right);
     }
-    ASSERT_TRUE(works(st_trainer_save(mine.trainer, checkpoint, nullptr, nullptr)));  // the refused one has counted on both
+    ASSERT_TRUE(works(st_trainer_save(mine.trainer, checkpoint, nullptr, nullptr)));  // the refused call counted as a call on both ranks
     const auto progress = filled(st_save_progress_init, st_checkpoint_progress, checkpoint);
     EXPECT_EQ(progress.saved_step, 2);
   });
