@@ -19,11 +19,11 @@ struct CheckpointObject final : Object, Trimmable {
 
   void trim() override { saves().trim(); }
 
-  /// Throws wrong_state where the handle only reads; `together`: of what ranks save together it writes all the same. Of several threads at
-  /// once.
+  /// The manager that saves. Throws wrong_state if the handle is read_only, except for `together`: a read_only handle does write its part
+  /// of what ranks save together. May be called from several threads at once.
   CheckpointManager& to_save(const char* call, bool together = false) const {
     if (together) return saves();
-    require(manager != nullptr, Code::wrong_state, call, ": ", folder.path(), " was opened read_only; open it without");
+    require(manager != nullptr, Code::wrong_state, call, ": ", folder.path(), " was opened read_only; open it without read_only to save");
     return *manager;
   }
   CheckpointManager& saves() const { return manager ? *manager : *beside; }
@@ -32,18 +32,18 @@ struct CheckpointObject final : Object, Trimmable {
   std::unique_ptr<Workers> workers;
   RunFolder folder;
   bool is_one = false;                         // the folder is a checkpoint itself
-  WriteOptions writing;                        // of what is written beside the manager's saves
+  WriteOptions writing;                        // for what is written outside the manager's saves
   LoadReport report;                           // of the last load
   std::unique_ptr<CheckpointManager> manager;  // null: read_only
-  std::unique_ptr<CheckpointManager> beside;   // then: for what ranks save together, of which this is not rank 0
+  std::unique_ptr<CheckpointManager> beside;   // set if read_only: writes this rank's part of what ranks save together; this is not rank 0
 };
 
-/// What a trainer saves by itself, and what became of it.
+/// The saves that a trainer makes by itself, and their outcome.
 struct BackgroundSaves {
-  std::shared_ptr<CheckpointObject> checkpoint;  // null: nothing
+  std::shared_ptr<CheckpointObject> checkpoint;  // null: none
   int64_t steps = 0;                             // 0: not by steps
-  double minutes = 0, last = 0;                  // 0: not by time; when the last save began
-  std::string error;                             // that the last step's report tells
+  double minutes = 0, last = 0;                  // 0: not by time; start of the last save
+  std::string error;                             // for the last step's report
 };
 
 ST_HANDLE(st_checkpoint, checkpoint, CheckpointObject)

@@ -16,10 +16,10 @@ namespace st::capi {
 
 struct CommunicatorObject final : Object {
   std::shared_ptr<Context> context;
-  std::atomic<uint64_t> cancels{0};               // of the context, when the call was made that is under way
-  std::atomic<const Trainer*> at_step = nullptr;  // a rank's, whose step is under way: its cancels end waits too
+  std::atomic<uint64_t> cancels{0};               // the context's count when the current call began
+  std::atomic<const Trainer*> at_step = nullptr;  // the trainer of a rank whose step is running: its cancels also end waits
   std::unique_ptr<Communicator> ranks;
-  WorkQueue queue;  // of what is pending; it ends first
+  WorkQueue queue;  // pending work; destroyed first
 };
 
 ST_HANDLE(st_communicator, communicator, CommunicatorObject)

@@ -14,8 +14,8 @@ namespace st::capi {
 
 struct ContextObject final : Object {
   std::shared_ptr<Context> context;
-  std::unique_ptr<NormClip> clip;  // made when first used
-  GradientViews gradients;         // of it
+  std::unique_ptr<NormClip> clip;  // created on first use
+  GradientViews gradients;         // used by clip
 };
 
 ST_HANDLE(st_context, context, ContextObject)

@@ -12,7 +12,7 @@
 namespace st::capi {
 
 struct DataObject final : Object {
-  std::shared_ptr<const TokenSource> source;  // null: not of files, and then there is no range
+  std::shared_ptr<const TokenSource> source;  // null: not from files; then there is no range
   TokenRange range;
   int64_t context = 0;
   std::shared_ptr<const Dataset> dataset;

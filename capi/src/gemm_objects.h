@@ -20,7 +20,7 @@ struct GemmObject final : Object, std::enable_shared_from_this<GemmObject> {
 };
 
 struct PackedObject final : Object {
-  std::shared_ptr<GemmObject> gemm;  // that packs
+  std::shared_ptr<GemmObject> gemm;  // the plan that packed it
   std::unique_ptr<PackedMatrix> b;
 };
 

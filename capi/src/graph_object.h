@@ -20,7 +20,7 @@ struct GraphObject final : Object {
   Program program;
   std::vector<RegionId> scopes;
   std::vector<Value> values;
-  double parameter_elements = 0;  // a double says "too many" where int64 would wrap around
+  double parameter_elements = 0;  // a double shows "too many" where int64 would wrap around
   std::optional<Error> first_error;
 };
 

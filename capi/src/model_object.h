@@ -12,11 +12,11 @@
 
 namespace st::capi {
 
-/// A step, a generation and a copy of a weight each hold the model's lease: none sees the weights half written.
+/// A step, a generation and a copy of a weight each hold the model's lease, so none sees half-written weights.
 struct ModelObject final : Object {
   std::shared_ptr<Model> model;
-  std::weak_ptr<CommunicatorObject> group;  // whose ranks have it in pieces, if any; not kept: its port may be another's then
-  ReadReport read;                          // of the last st_model_read, and its texts as the host sees them
+  std::weak_ptr<CommunicatorObject> group;  // whose ranks the model is sharded across, if any; weak, so that its port is released
+  ReadReport read;                          // of the last st_model_read, with its texts for the host
   std::vector<const char*> missing, unexpected;
 };
 

@@ -22,29 +22,29 @@ struct HandleTraits;
     static constexpr Kind kind = Kind::kind_name; \
   };
 
-/// The object behind a handle, for calls that may come from any thread at any time.
+/// The object of a handle, for calls that may come from any thread at any time.
 template <class Handle>
 auto peek(const Handle* handle) {
   using Traits = HandleTraits<Handle>;
   return std::static_pointer_cast<typename Traits::Object>(look_up(Traits::kind, handle));
 }
 
-/// The object behind a handle, for this call alone.
+/// Exclusive use of a handle's object for this call.
 template <class Handle>
 auto find(const Handle* handle) {
   using Traits = HandleTraits<Handle>;
   return Lease<typename Traits::Object>(Traits::kind, handle);
 }
 
-/// Hands a new object out.
+/// Gives the host a handle of a new object.
 template <class Handle, class T>
 void hand_out(Handle** handle, std::shared_ptr<T> object) {
   static_assert(std::is_same_v<T, typename HandleTraits<Handle>::Object>);
-  Handle*& out = given(handle, "the out pointer for the new handle");  // before add(), or the handle would live and be lost
+  Handle*& out = given(handle, "the out pointer for the new handle");  // before add(): if this throws later, the handle would leak
   out = static_cast<Handle*>(add(HandleTraits<Handle>::kind, std::move(object)));
 }
 
-/// For calls that signal handlers may make: act(object) is a store or two. A failure is its status alone.
+/// For calls from signal handlers: act(object) is a store or two. A failure only sets the status.
 template <class Handle, class Act>
 st_status signal(const Handle* handle, const Act& act) noexcept {
   using Traits = HandleTraits<Handle>;
@@ -53,13 +53,13 @@ st_status signal(const Handle* handle, const Act& act) noexcept {
   return static_cast<st_status>(pin.code());
 }
 
-/// Takes back what a call has handed out before it failed.
+/// Destroys a handle that a failing call has already handed out.
 template <class Handle>
 void take_back(const Handle* handle) {
   remove(HandleTraits<Handle>::kind, handle);
 }
 
-/// All that an st_*_destroy does: `return drop(handle)`, and nothing around it (library_hold.h).
+/// The whole body of an st_*_destroy: `return drop(handle)`, with nothing around it (library_hold.h).
 template <class Handle>
 st_status drop(const Handle* handle, const char* call = __builtin_FUNCTION()) {
   return leave(destroyed(HandleTraits<Handle>::kind, handle, call));

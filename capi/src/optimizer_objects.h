@@ -36,13 +36,13 @@ struct LossScalerObject final : Object {
 struct OptimizerObject final : Object {
   std::unique_ptr<HostOptimizer> optimizer;
   std::vector<HostView> gradients;  // kept so that a step allocates nothing
-  StateViews state;                 // of what state_views gave out
+  StateViews state;                 // of what state_views returned
 };
 
 struct AccumulatorObject final : Object {
   std::shared_ptr<Context> context;
   std::unique_ptr<Accumulator> accumulator;
-  std::vector<Accumulator::StateArray> arrays;  // of what state_views gives out
+  std::vector<Accumulator::StateArray> arrays;  // of what state_views returned
   std::vector<st_named_view> state;
 };
 
@@ -55,7 +55,7 @@ struct ShardedOptimizerObject final : Object {
   std::shared_ptr<CommunicatorObject> group;  // whose queue does the work
   std::unique_ptr<ShardedOptimizer> optimizer;
   std::vector<HostView> gradients;  // kept so that a step allocates nothing
-  StateViews state;                 // of what gather_state gave out
+  StateViews state;                 // of what gather_state returned
 };
 
 ST_HANDLE(st_schedule, schedule, ScheduleObject)

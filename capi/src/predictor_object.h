@@ -16,7 +16,7 @@ struct PredictorObject final : Object, Trimmable {
   void trim() override { predictor->trim(); }
 
   std::shared_ptr<ModelObject> model;
-  std::shared_ptr<CommunicatorObject> group;  // of a model in pieces: by whose ranks it gathers them
+  std::shared_ptr<CommunicatorObject> group;  // of a sharded model: the ranks from which it gathers the shards
   std::unique_ptr<Predictor> predictor;
 };
 

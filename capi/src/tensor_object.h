@@ -14,7 +14,7 @@ struct TensorObject final : Object {
   StridedLayout layout;
   void* data = nullptr;
   int64_t bytes = 0;
-  std::shared_ptr<void> owner;  // of the memory; shared with each DLPack made of it
+  std::shared_ptr<void> owner;  // of the memory; shared with each DLPack export
 };
 
 ST_HANDLE(st_tensor, tensor, TensorObject)

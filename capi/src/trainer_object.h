@@ -24,19 +24,19 @@ struct TrainerObject final : Object, Trimmable {
   void trim() override;
 
   std::shared_ptr<ModelObject> model;
-  std::shared_ptr<CommunicatorObject> group;  // of which it is a rank; null: of none
+  std::shared_ptr<CommunicatorObject> group;  // the group in which it is a rank; null if none
   std::unique_ptr<Trainer> trainer;
   std::unique_ptr<MetricsLog> log;
   std::optional<StepReport> to_log;  // the step whose call has not returned yet
-  bool is_logged = false;            // that step
-  std::exception_ptr log_error;      // of its line, or of one before it
+  bool is_logged = false;            // whether that step's line was written
+  std::exception_ptr log_error;      // of its line or an earlier one
   std::vector<HostView> views;       // of the step's batch; kept so that a step allocates nothing
   StepHistory history;               // for the report page
   std::vector<ValidationPoint> evaluations;
-  std::pair<int64_t, double> average_loss = {-1, 0};  // of the last evaluation of the average, after so many steps
+  std::pair<int64_t, double> average_loss = {-1, 0};  // of the last evaluation of the average: steps, loss
   std::atomic<bool> stop{false};
   double started = 0;
-  std::vector<std::vector<int64_t>> output_dims;  // of what forward gave out, in order
+  std::vector<std::vector<int64_t>> output_dims;  // of forward's outputs, in order
   std::vector<st_named_view> outputs;
   std::vector<st_metric> metrics;  // of the last evaluation
   std::vector<std::string> metric_names;

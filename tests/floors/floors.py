@@ -1,11 +1,11 @@
 #!/usr/bin/python3
-"""Holds the source tree to its floor plan.
+"""Checks the source tree against its floor plan.
 
-The plan is runtime/README.md: its tables say which room may include which, and who may see a library's or the system's headers.
-Also refused: a conditional above the backends, a header that opens a namespace, a file name that says nothing or is taken, a room the plan does
-not know.
+The plan is runtime/README.md: its tables say which room may include which, and which files may include a library's or the system's headers.
+Also refused: a conditional above the backends, a header with a using-directive, a file name that is meaningless or taken, and a room that
+is not in the plan.
 
-Usage: floors.py REPOSITORY     prints one line per finding; exits 0 when there is none, 1 otherwise.
+Usage: floors.py REPOSITORY     prints one line per finding; exits with 0 if there is none, else with 1.
 """
 
 import os
@@ -16,7 +16,7 @@ from pathlib import Path, PurePosixPath
 SOURCE = {".h", ".hpp", ".c", ".cc", ".cpp", ".cu", ".cuh", ".def", ".inc", ".inl"}
 SKIPPED_FOLDERS = {".git", ".venv", "build", "__pycache__", "node_modules"}
 
-# POSIX and Linux headers, and those of other systems that must not slip in either. <csignal> and friends are the language's own.
+# POSIX and Linux headers, and those of other systems. <csignal> and similar headers belong to the language.
 SYSTEM = re.compile(
     r"(sys|linux|netinet|arpa|net|asm|mach|bits)/.*|"
     r"(unistd|fcntl|sched|pthread|dlfcn|dirent|poll|termios|pwd|grp|netdb|semaphore|ucontext|execinfo|mntent|glob|ftw|libgen|"
@@ -28,7 +28,7 @@ CONDITIONAL = re.compile(r"^[ \t]*#[ \t]*(?:if|ifdef|ifndef|elif|elifdef|elifnde
 DEVICE_OR_LIBRARY = re.compile(r"cuda|nvcc|nccl|gloo|\bmpi|_mpi|hip|rocm|mkl|onednn|dnnl|openblas|cublas|cudnn", re.IGNORECASE)
 EMPTY_WORDS = {"util", "utils", "utility", "utilities", "helper", "helpers", "common", "misc", "stuff"}
 
-# Rooms below or beside the devices, where a conditional on the processor or the compiler may stand.
+# Rooms at or below the devices, where a conditional on the processor or the compiler is allowed.
 LOW_ROOMS = ("base", "ir", "gemm", "backend", "comm")
 FACES = ("capi/include/", "capi/src/", "samples/", "tests/capi/", "tests/conformance/", "bindings/")
 LANGUAGES = tuple(f"{part}/{language}/" for part in ("bindings", "tests") for language in ("python", "java", "csharp"))
@@ -36,7 +36,7 @@ NAMES_OF_FOLDERS = {"CMakeLists.txt", "README.md", ".gitignore", "__init__.py"}
 
 
 class Plan:
-    """What runtime/README.md says."""
+    """The tables of runtime/README.md."""
 
     def __init__(self, text):
         self.findings = []
@@ -46,7 +46,7 @@ class Plan:
         seen = set()
         for room, allowed in self.rooms.items():
             for name in sorted(allowed - seen):
-                self.findings.append(f"runtime/README.md: room {room} may include {name}, which is no room above its row")
+                self.findings.append(f"runtime/README.md: room {room} may include {name}, which is not a room above its row")
             seen.add(room)
 
     def _table(self, text, name):
@@ -64,7 +64,7 @@ class Plan:
         return quoted[0] if quoted else plain
 
     def room_of(self, path):
-        """The room of a path relative to runtime/: the longest room name that holds it; None: it stands in no room."""
+        """The room of a path relative to runtime/: the longest room name that contains it, or None."""
         parts = path.split("/")[:-1]
         for depth in range(len(parts), 0, -1):
             name = "/".join(parts[:depth])
@@ -103,7 +103,7 @@ def repository_files(root):
 
 
 def without_comments(text):
-    """Blanks comments, keeps line numbers and the text of includes."""
+    """Blanks comments; keeps line numbers and the text of includes."""
     blank = lambda found: re.sub(r"[^\n]", " ", found.group(0))
     text = re.sub(r"/\*.*?\*/", blank, text, flags=re.DOTALL)
     return re.sub(r"(?m)(?<![:\"])//[^\n]*", blank, text)
@@ -119,14 +119,14 @@ def check_rooms_stand(plan, root, files):
             yield f"runtime/README.md: room {room} is in the table but runtime/{room}/ has no file; move it to 'Not built yet'"
     for room in plan.planned:
         if any(f.startswith(f"runtime/{room}/") for f in files):
-            yield f"runtime/README.md: runtime/{room}/ stands; move its row from 'Not built yet' to 'Rooms'"
+            yield f"runtime/README.md: runtime/{room}/ exists; move its row from 'Not built yet' to 'Rooms'"
     reported = set()
     for name in files:
         inside = name.removeprefix("runtime/")
         top = "/".join(inside.split("/")[:-1])
         if name.startswith("runtime/") and "/" in inside and plan.room_of(inside) is None and top not in reported:
             reported.add(top)
-            yield f"runtime/{top}/: a folder that runtime/README.md has no row for"
+            yield f"runtime/{top}/: runtime/README.md has no row for this folder"
 
 
 def check_includes(plan, name, text):
@@ -149,15 +149,15 @@ def refusal(plan, name, header, quoted):
             return "a library that runtime/README.md has no door for"
         return None
     if name.startswith("capi/include/"):
-        return None if header.startswith("scaletrain/") else "public headers include only public headers"
+        return None if header.startswith("scaletrain/") else "public headers may include only public headers"
     if name.startswith("capi/cli/"):
         target = plan.room_of(header)
-        return None if target is None else "the command line is written against the public header only"
+        return None if target is None else "the command line may include the public header only"
     if name.startswith("capi/"):
         return None
     here, there = plan.room_of(name.removeprefix("runtime/")), plan.room_of(header)
     if there is None:
-        return "an include names its room: \"room/file.h\""
+        return "an include must name its room: \"room/file.h\""
     if here is None or here == there or there in plan.rooms.get(here, ()):
         return None
     return f"the floor plan does not let {here} see {there}"
@@ -172,7 +172,7 @@ def door_of(plan, header):
 
 
 def stands_in(name, place):
-    """`base/os` is a folder or the file base/os.*; places are under runtime/ unless they start with capi/."""
+    """`base/os` is a folder or the file base/os.*; paths are relative to runtime/ unless they start with capi/."""
     full = place if place.startswith("capi/") else f"runtime/{place}"
     return name.startswith(full + "/") or name.startswith(full + ".")
 
@@ -185,7 +185,7 @@ def check_conditionals(name, text):
     for found in CONDITIONAL.finditer(text):
         line = found.group(0).strip()
         if not low:
-            yield f"{name}:{line_of(text, found.start())}: '{line}': nothing above backend and comm holds a conditional"
+            yield f"{name}:{line_of(text, found.start())}: '{line}': conditionals are not allowed above backend and comm"
         elif not device_room and DEVICE_OR_LIBRARY.search(line):
             yield f"{name}:{line_of(text, found.start())}: '{line}': asks for a device or a library outside backend and comm"
 
@@ -194,24 +194,24 @@ def check_devices_unnamed(name, text):
     if not name.startswith("runtime/passes/"):
         return
     for found in re.finditer(r"\b(cuda|nccl|gloo|mpi|onednn|openblas|mkl)\b", text, re.IGNORECASE):
-        yield f"{name}:{line_of(text, found.start())}: names '{found.group(0)}': a pass never asks which device or library is there"
+        yield f"{name}:{line_of(text, found.start())}: names '{found.group(0)}': a pass must not ask which device or library is present"
 
 
 def check_headers_open_nothing(name, text):
-    """clang-tidy cannot tell a header from a source where it reads several sources as one."""
+    """clang-tidy cannot tell a header from a source if it reads several sources as one."""
     if not name.endswith((".h", ".hpp")):
         return
     for found in re.finditer(r"^using namespace\b.*", text, re.MULTILINE):
-        yield f"{name}:{line_of(text, found.start())}: '{found.group(0)}': a header opens no namespace to all who include it"
+        yield f"{name}:{line_of(text, found.start())}: '{found.group(0)}': a header must not open a namespace for all files that include it"
 
 
 def check_links(plan, name, text):
-    """A room's library links what its row allows, so that the linker holds the plan too."""
+    """A room's library links only what its row allows, so that the linker enforces the plan, too."""
     here = plan.room_of(name.removeprefix("runtime/"))
     for call in re.finditer(r"target_link_libraries\s*\(\s*st_\w+(.*?)\)", text, re.DOTALL):
         for target in re.findall(r"\bst_(\w+)", call.group(1)):
             there = next((r for r in plan.rooms if target in (r, r.replace("/", "_"))), None)
-            seen = (here, *plan.rooms.get(here, ()))  # whoever may see an interface may link what stands behind it
+            seen = (here, *plan.rooms.get(here, ()))  # a room that may include an interface may link its library
             if here and there and there not in seen and there.split("/")[0] not in seen:
                 yield f"{name}:{line_of(text, call.start())}: links st_{target}: the floor plan does not let {here} see {there}"
 
@@ -222,7 +222,7 @@ def check_names(files):
         path = PurePosixPath(name)
         words = set(re.split(r"[^a-z0-9]+", path.name.lower()))
         if words & EMPTY_WORDS:
-            yield f"{name}: a file is named for the thing it holds, not '{', '.join(sorted(words & EMPTY_WORDS))}'"
+            yield f"{name}: a file must be named for the thing it holds, not '{', '.join(sorted(words & EMPTY_WORDS))}'"
         if path.name in NAMES_OF_FOLDERS or name.startswith(".ci/"):
             continue
         for other in taken.get(path.name, ()):
@@ -233,17 +233,17 @@ def check_names(files):
 
 def may_share_name(a, b):
     if a.startswith("tests/golden/") and b.startswith("tests/golden/"):
-        return True  # written once, under the names that the format gives
+        return True  # written once, under the names of the format
     backend = lambda name: name.split("/")[2] if name.startswith("runtime/backend/") and name.count("/") >= 3 else None
     if backend(a) and backend(b):
         return backend(a) != backend(b)  # an op's file has one name in every backend
     if "runtime/passes/" in (a[:15], b[:15]) and (backend(a) or backend(b)):
-        return True  # a pass is called as the op it places: accumulate
+        return True  # a pass is named like the op that it inserts: accumulate
     language = lambda name: name.split("/")[1] if name.startswith(LANGUAGES) else None
     if language(a) and language(b) and language(a) != language(b):
-        return True  # what each language has of its own: typemaps.i, run.py
+        return True  # files that each language has: typemaps.i, run.py
     face = lambda name: next((f for f in FACES if name.startswith(f)), None)
-    return face(a) != face(b)  # the C ABI has the runtime's nouns again, conformance the ops' names
+    return face(a) != face(b)  # the C ABI has the runtime's nouns, conformance the ops' names
 
 
 def main():

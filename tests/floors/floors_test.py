@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""The floor check must refuse what it claims to refuse: a small tree that keeps the plan, then one broken thing at a time."""
+"""The floor check must refuse what it claims to refuse: a small tree that keeps the plan, then one violation at a time."""
 
 import sys
 import tempfile
@@ -53,21 +53,21 @@ GOOD = {
     "capi/cli/main.cpp": '#include <scaletrain/error.h>\n#include <unistd.h>\n#include "bar.h"\n',
 }
 
-# What is broken -> (the file, its text, what the finding must say).
+# Violation -> (the file, its text, a fragment of the finding).
 BAD = {
     "a pass sees a backend": ("runtime/passes/fuse.cpp", '#include "backend/backend.h"\n', "does not let passes see backend"),
     "rooms on one floor see each other": ("runtime/backend/cpu/add.cpp", '#include "backend/reference/add.h"\n', "does not let backend/cpu see"),
     "base looks up": ("runtime/base/json.h", '  #  include "ir/graph.h"\n', "does not let base see ir"),
-    "a room is bypassed by a relative path": ("runtime/passes/fuse.cpp", '#include "../backend/backend.h"\n', "names its room"),
+    "a room is bypassed by a relative path": ("runtime/passes/fuse.cpp", '#include "../backend/backend.h"\n', "must name its room"),
     "a system header above base/os": ("runtime/ir/print.cpp", "#include <sys/stat.h>\n", "headers 'operating system'"),
     "another file of base calls the system": ("runtime/base/osprey.cpp", "#include <fcntl.h>\n", "headers 'operating system'"),
     "vectors outside the cpu backend": ("runtime/ir/print.cpp", "#include <xsimd/xsimd.hpp>\n", "headers 'xsimd/'"),
     "intrinsics outside the cpu backend": ("runtime/ir/print.cpp", "#include <immintrin.h>\n", "headers 'intrinsics'"),
     "an unknown library": ("runtime/ir/print.cpp", "#include <boost/any.hpp>\n", "no door for"),
-    "a conditional above the backends": ("runtime/passes/fuse.cpp", "#ifdef NDEBUG\n#endif\n", "holds a conditional"),
-    "a conditional in the ABI": ("capi/src/model.cpp", "#if ST_FAST\n#endif\n", "holds a conditional"),
+    "a conditional above the backends": ("runtime/passes/fuse.cpp", "#ifdef NDEBUG\n#endif\n", "conditionals are not allowed"),
+    "a conditional in the ABI": ("capi/src/model.cpp", "#if ST_FAST\n#endif\n", "conditionals are not allowed"),
     "a device named in a low conditional": ("runtime/ir/print.cpp", "#ifdef ST_CUDA\n#endif\n", "asks for a device"),
-    "a header opens a namespace": ("runtime/ir/print.h", "#pragma once\nusing namespace std;\n", "opens no namespace"),
+    "a header opens a namespace": ("runtime/ir/print.h", "#pragma once\nusing namespace std;\n", "must not open a namespace"),
     "a pass names a device": ("runtime/passes/fuse.cpp", 'bool f(int d) { return d == id("cuda"); }\n', "names 'cuda'"),
     "the command line reaches into the runtime": ("capi/cli/train.cpp", '#include "ir/graph.h"\n', "public header only"),
     "a public header shows an inner one": ("capi/include/scaletrain/model.h", '#include "ir/graph.h"\n', "only public headers"),
@@ -80,8 +80,8 @@ BAD = {
     "a library linked against the plan": ("runtime/ir/CMakeLists.txt", "target_link_libraries(st_ir PUBLIC st_passes)\n", "links st_passes"),
     "a room in the table that is not there": (
         "runtime/README.md", PLAN.replace("| `passes` | `base` `ir` | |", "| `passes` | `base` `ir` | |\n| `cellar` | `base` | |"), "has no file"),
-    "a row that allows an unknown room": ("runtime/README.md", PLAN.replace("| `passes` | `base`", "| `passes` | `cellar` `base`"), "is no room above"),
-    "a row that allows a later room": ("runtime/README.md", PLAN.replace("| `ir` | `base` |", "| `ir` | `base` `passes` |"), "is no room above"),
+    "a row that allows an unknown room": ("runtime/README.md", PLAN.replace("| `passes` | `base`", "| `passes` | `cellar` `base`"), "not a room"),
+    "a row that allows a later room": ("runtime/README.md", PLAN.replace("| `ir` | `base` |", "| `ir` | `base` `passes` |"), "not a room"),
     "a plan without its table": ("runtime/README.md", PLAN.replace("floors: rooms", "rooms"), "missing or empty"),
 }
 

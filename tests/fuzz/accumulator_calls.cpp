@@ -1,4 +1,4 @@
-// Gradient accumulation by itself: arrays good and bad, weights, and the calls of a step in any order.
+// Gradient accumulation alone: valid and invalid arrays, weights, and the calls of a step in any order.
 #include <array>
 #include <limits>
 
@@ -10,7 +10,7 @@ namespace {
 
 void make_accumulator(World& world) {
   st_view gradients[] = {world.view_of({3, 4}), world.view_of({5})};
-  if (world.bytes.rarely(4)) gradients[0].dtype = ST_F16;  // of less memory than there is
+  if (world.bytes.rarely(4)) gradients[0].dtype = ST_F16;  // needs less memory than there is
   if (world.bytes.rarely()) gradients[1] = world.view();
   if (world.bytes.rarely(16)) gradients[1] = gradients[0];
   const int64_t steps = world.bytes.rarely(8) ? world.number() : 1 + world.bytes.next() % 4;

@@ -56,7 +56,7 @@ void set_up(World& world) {
   elsewhere().fill_behaviour = elsewhere().op_behaviour = elsewhere().alloc_failures = elsewhere().rate_behaviour = 0;
   elsewhere().trainer = nullptr;
   context_create(world);
-  if (world.contexts.live.empty()) {  // its options were wrong
+  if (world.contexts.live.empty()) {  // its options were invalid
     st_context_options options{};
     CALL(st_context_options_init, &options, sizeof options);
     options.threads = 1;
@@ -81,7 +81,7 @@ void set_up(World& world) {
 }
 
 void call_something(World& world) {
-  // What trains comes more often: most of the state is there.
+  // Training calls are more frequent: they have most of the state.
   static constexpr std::array kCalls = {
       context_use,      library_use,     graph_op,       graph_leaf,       graph_layer, graph_use,         op_register,
       model_create,     model_use,       model_use,      data_create,      data_use,    recipe_use,        trainer_create,

@@ -1,4 +1,4 @@
-// Every function of the C ABI, called with what the input chooses: a file for each noun.
+// Calls every function of the C ABI with arguments that the input chooses; one file per noun.
 #pragma once
 
 #include "fuzz_world.h"
@@ -8,10 +8,10 @@ namespace st::fuzz {
 /// One call of one function.
 void call_something(World& world);
 
-/// A context, a small regression and a small token model, their trainers, data and predictors: where sequences begin.
+/// The start of a sequence: a context, a small regression and a small token model with their trainers, data and predictors.
 void set_up(World& world);
 
-// What these two are made of.
+// Parts of these two.
 void context_create(World& world);
 void context_use(World& world);
 void library_use(World& world);
@@ -42,7 +42,7 @@ void trainer_create(World& world);
 void trainer_step(World& world);
 void trainer_use(World& world);
 
-/// A regression with a prediction and a loss, as good as they come.
+/// A valid regression with a prediction and a loss.
 void sine_graph(World& world, st_graph* graph);
 
 }  // namespace st::fuzz

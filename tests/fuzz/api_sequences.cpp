@@ -1,10 +1,10 @@
-// A fuzzer of the C ABI: sequences of calls with live, stale, foreign and NULL handles and hostile arguments, on tiny models. Nothing may
-// crash, leak, hang, or end as ST_INTERNAL; when all is destroyed no handle lives and everything lent is released.
+// A fuzzer of the C ABI: sequences of calls with live, stale, foreign and NULL handles and hostile arguments, on tiny models. No call may
+// crash, leak, hang, or return ST_INTERNAL; when everything is destroyed, no handle is left and everything borrowed is released.
 //
 // With clang's libFuzzer (ST_LIBFUZZER): api_sequences -max_total_time=60. Otherwise by a seeded generator, best under the asan preset:
-//   api_sequences --seconds 60 --seed 1      each seed in a child process; findings are told with their seed, and the rest goes on
-//     --symbols FILE                         and no function of the list is left out
-//   api_sequences --only 1234                that seed alone, in this process; ST_FUZZ_TRACE=1 tells each call
+//   api_sequences --seconds 60 --seed 1      each seed in a child process; a finding names its seed, and the run continues
+//     --symbols FILE                         also requires that every function of the list is covered
+//   api_sequences --only 1234                only that seed, in this process; ST_FUZZ_TRACE=1 prints each call
 #include "api_calls.h"
 #include "call_tally.h"
 
@@ -46,7 +46,7 @@ int main(int count, char** words) {
   const st::fuzz::CallTally& tally = st::fuzz::tally();
   const std::string symbols = options.other("--symbols");
   const auto missed = [&] { return symbols.empty() ? std::string() : tally.missed(symbols.c_str()); };
-  const auto goes_on = [&] {  // a slow machine needs longer to come round to everything
+  const auto goes_on = [&] {  // a slow machine needs longer to cover everything
     const double passed = std::chrono::duration<double>(Clock::now() - start).count();
     return passed < options.seconds || (passed < 4 * options.seconds && !missed().empty());
   };
@@ -57,7 +57,7 @@ int main(int count, char** words) {
     };
     if (st::fuzz::child_status(at, play_some) == 0) continue;
     ++findings;
-    const bool at_end = at == end;  // a leak, told when the child ended
+    const bool at_end = at == end;  // a leak, reported when the child ended
     std::fprintf(stderr, "seed %llu%s: again with --only\n", static_cast<unsigned long long>(at), at_end ? " or one of 100 before it" : "");
     if (!at_end) ++at;
   }

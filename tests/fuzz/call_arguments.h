@@ -1,4 +1,4 @@
-// What calls are made with and what becomes of their results: room for a handle, structs of all sizes, texts good and bad.
+// Arguments and results of calls: room for a handle, structs of all sizes, valid and invalid texts.
 #pragma once
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 
 #include "fuzz_world.h"
 
-// The name of the function goes with its status, so that findings name it and the tally counts it.
+// Passes the function's name with its status, for findings and for the tally.
 #define CALL(function, ...) world.ok(#function, function(__VA_ARGS__))
 #define MAKE(function, shelf, ...) keep(world, #function, world.shelf, function(__VA_ARGS__, room(world, world.shelf)))
 #define PEND(function, ...) pend(world, #function, [&](st_pending** made) { return function(__VA_ARGS__, made); })
@@ -16,7 +16,7 @@
 
 namespace st::fuzz {
 
-/// Where the handle goes; now and then nowhere.
+/// Where the new handle goes; occasionally NULL.
 template <class T>
 T** room(World& world, Shelf<T>& shelf) {
   shelf.made = nullptr;
@@ -28,7 +28,7 @@ void keep(World& world, const char* call, Shelf<T>& shelf, st_status status) {
   world.keep(call, shelf, status, shelf.made);
 }
 
-/// A call that leaves something pending where there is room for it, and is waited for otherwise, or where the input says so.
+/// A call that may leave a pending. Waits for its end if there is no room for the pending, or if the input says so.
 template <class Call>
 void pend(World& world, const char* name, const Call& call) {
   st_pending* made = nullptr;
@@ -40,7 +40,7 @@ void pend(World& world, const char* name, const Call& call) {
     world.ok(name, status);
 }
 
-/// A struct with a size before it, of its true size, smaller or larger (with room); now and then not initialised.
+/// A struct of its true size, or with a smaller or larger size (and enough memory); occasionally not initialised.
 template <class T>
 T* filled(World& world, const char* call, st_status (*init)(T*, size_t)) {
   const size_t room = sizeof(T) + (world.bytes.rarely() ? 24 : 0);
@@ -49,21 +49,21 @@ T* filled(World& world, const char* call, st_status (*init)(T*, size_t)) {
   if (world.bytes.rarely(32)) return nullptr;
   if (world.bytes.rarely(32)) return made;
   if (!world.ok(call, init(made, world.bytes.rarely() ? static_cast<size_t>(world.bytes.next() % 16) : room))) return made;
-  if (room > sizeof(T) && world.bytes.rarely(8)) reinterpret_cast<uint8_t*>(made)[room - 1] = 1;  // of a later version
+  if (room > sizeof(T) && world.bytes.rarely(8)) reinterpret_cast<uint8_t*>(made)[room - 1] = 1;  // a field of a later version
   return made;
 }
 
-/// Writes to some of the arrays of a state.
+/// Writes to some arrays of a state.
 void write_to(World& world, int64_t n, const st_named_view* views);
 const char* json(World& world);
-/// The value and the name of a recipe's key.
+/// The value and the name of a recipe key.
 const char* setting(World& world);
 const char* key(World& world);
-/// A file of the side "read" or "write" of the world's folder.
+/// A file in the "read" or "write" folder of the world.
 std::string path(World& world, const char* side);
 st_value value(World& world);
 void keep_value(World& world, const char* call, st_status status, const st_value& made);  // read after the call
-/// The release of what is lent to the library; `user` is the world.
+/// The release function for everything that the library borrows; `user` is the world.
 void released(void* user);
 
 }  // namespace st::fuzz

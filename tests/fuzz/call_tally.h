@@ -1,4 +1,4 @@
-// How often each function was called and how often it answered ST_OK: what a run of the fuzzer can be believed about.
+// Counts how often each function was called and how often it returned ST_OK: the coverage of a fuzzer run.
 #pragma once
 
 #include <array>
@@ -7,13 +7,13 @@
 
 namespace st::fuzz {
 
-/// In memory that child processes share; only one of them counts at a time.
+/// Shared by child processes; only one of them counts at a time.
 class CallTally {
  public:
   void count(const char* function, bool worked);
   uint64_t calls() const;
   int functions() const { return used_; }
-  /// Of the functions that the file lists, one a line, those that never answered ST_OK; empty: none.
+  /// The functions listed in the file (one per line) that never returned ST_OK; empty if there are none.
   std::string missed(const char* symbols_file) const;
 
  private:
@@ -27,7 +27,7 @@ class CallTally {
   int used_;
 };
 
-/// This process's own, or from share_tally() on, called before the first child is made, that of all.
+/// The tally of this process; after share_tally(), which must precede the first child, that of all.
 CallTally& tally();
 void share_tally();
 

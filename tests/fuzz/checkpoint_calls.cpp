@@ -1,4 +1,4 @@
-// Checkpoints: folders of a few names, so that writers and readers meet; views good and bad; damage from outside.
+// Checkpoints: folders with few names, so that writers and readers collide; valid and invalid views; damage from outside.
 #include <unistd.h>
 
 #include <array>
@@ -10,7 +10,7 @@
 namespace st::fuzz {
 namespace {
 
-/// The folders that runs are in; of the folder "read" none can be made, since these are files.
+/// The folders of runs; none can be created in the folder "read", since these paths are files.
 std::string run_folder(World& world) {
   static const std::array<const char*, 6> kFolders = {"run", "other_run", "run/step-00000002", "text.txt", "none/there", ""};
   const char* chosen = world.bytes.rarely(4) ? world.bytes.pick(kFolders) : kFolders[world.bytes.next() % 2];
@@ -65,7 +65,7 @@ void save(World& world, st_checkpoint* checkpoint) {
   PEND(st_checkpoint_save, checkpoint, step, n, views.data(), metadata);
 }
 
-/// A file of a checkpoint becomes shorter, as a disk or a user may do it.
+/// Truncates a file of a checkpoint, as a disk or a user may do.
 void damage(World& world) {
   static const std::array<const char*, 4> kFiles = {"manifest.json", "tensors.safetensors", "model.safetensors", "../latest"};
   const std::string file =

@@ -1,5 +1,4 @@
-// Ranks that nobody plays but this one thread: groups of one, and of two whose other end seldom comes, so that their waits end at a short
-// deadline.
+// Ranks driven by this one thread: groups of one, and of two whose other end rarely joins, so that their waits end at a short deadline.
 #include <unistd.h>
 
 #include <array>
@@ -29,7 +28,7 @@ bool launched_alone() {
   return set;
 }
 
-/// Pipes in which nothing ever comes, or which are broken, or say what cannot be.
+/// Pipes that never deliver data, are broken, or report impossible results.
 void join_by_callbacks(World& world) {
   const st_communicator_options times = options(world);
   st_transport_callbacks callbacks{};
@@ -63,7 +62,7 @@ void make_communicators(World& world) {
   if (world.bytes.rarely(8)) {
     st_communicator* made = nullptr;
     const st_status status = st_communicator_host(world.handle(world.contexts), "none", nullptr, &times, &made);
-    world.ok("st_communicator_host", status == ST_UNAVAILABLE ? ST_OK : status);  // as far as it gets without a plug-in
+    world.ok("st_communicator_host", status == ST_UNAVAILABLE ? ST_OK : status);  // the furthest that it gets without a plug-in
     return;
   }
   if (world.bytes.rarely(4)) {

@@ -1,4 +1,4 @@
-// Contexts, with services of the host's or without.
+// Contexts, with or without services of the host.
 #include "api_calls.h"
 
 #include <limits>
@@ -16,7 +16,7 @@ void context_create(World& world) {
     static const std::array<const char*, 6> kDevices = {"cpu", "reference", "cuda", "", "cpu", "cpu"};
     options->threads = world.bytes.pick(kThreads);
     options->device = world.bytes.pick(kDevices);
-    // Never 0, what the machine has: gigabytes are filled correctly, but not in time, and under a sanitizer a hundred megabytes neither.
+    // Never 0, the machine's memory: filling gigabytes is correct but too slow, and so are a hundred megabytes under a sanitizer.
     static constexpr std::array<int64_t, 8> kLimits = {1 << 24, 1 << 24, 1 << 24, 1 << 20,
                                                        1 << 12, 1,       -1,      std::numeric_limits<int64_t>::min()};
     options->memory_limit = world.bytes.pick(kLimits);
@@ -29,7 +29,7 @@ void context_create(World& world) {
     if (options->alloc != nullptr || world.bytes.rarely(16)) options->free = release_memory;
   }
   MAKE(st_context_create, contexts, options);
-  if (options == nullptr && world.contexts.made != nullptr)  // without a limit
+  if (options == nullptr && world.contexts.made != nullptr)  // would have no limit
     world.destroy("st_context_destroy", world.contexts, st_context_destroy, world.contexts.made);
 }
 

@@ -1,4 +1,4 @@
-// Data of files, of arrays and of callbacks.
+// Data from files, arrays and callbacks.
 #include "api_calls.h"
 
 #include <vector>
@@ -27,7 +27,7 @@ void data_create(World& world) {
       [&] {
         const st_field fields[] = {{"x", ST_F32, 1, world.dims({1})},
                                    {"y", ST_F32, 1, world.bytes.rarely(4) ? world.dims() : world.dims({1})}};
-        // Not 2^40 rows: an evaluation goes through all of them, which is right and takes days.
+        // Not 2^40 rows: an evaluation would read all of them, which is correct but takes days.
         static constexpr std::array<int64_t, 6> kRows = {16, 16, 1, 0, -1, 300};
         elsewhere().fill_behaviour = world.bytes.next();
         const size_t before = world.data.live.size();

@@ -1,4 +1,4 @@
-// Data parallel on ranks that nobody plays but this one thread: groups of one, and of two whose other end does not come.
+// Data parallel on ranks driven by this one thread: groups of one, and of two whose other end does not join.
 #include "api_calls.h"
 #include "call_arguments.h"
 

@@ -13,7 +13,7 @@ namespace st::fuzz {
 
 namespace {
 
-/// Elements from the first to the last of what the strides reach.
+/// Elements from the first to the last that the strides reach.
 int64_t span_of(int64_t rows, int64_t columns, const int64_t* strides) {
   return rows == 0 || columns == 0 ? 0 : (rows - 1) * strides[0] + (columns - 1) * strides[1] + 1;
 }
@@ -30,7 +30,7 @@ World::World(const uint8_t* input, size_t size) : bytes(input, size) { values = 
 World::~World() {
   while (!tensors.live.empty()) destroy("st_tensor_destroy", tensors, st_tensor_destroy, bytes.pick(tensors.live));
   while (!pendings.live.empty()) destroy("st_pending_destroy", pendings, st_pending_destroy, bytes.pick(pendings.live));
-  // Parents and children in an order that the input chooses.
+  // Parents and children, in an order that the input chooses.
   for (int round = 0; round < 2; ++round) {
     const bool all = round == 1;
     each_shelf([&](auto& shelf, const char* call, auto destroyer) {
@@ -39,8 +39,8 @@ World::~World() {
   }
   int64_t live = -1;
   if (st_live_handles(nullptr, &live) != ST_OK || live != 0) finding("st_live_handles", std::to_string(live) + " are left");
-  // A trainer's last call may be one out of the callback that makes its rows, on the thread that fills ahead: that thread then ends the
-  // trainer, and gives the rows back after the destroy here has returned.
+  // A trainer's last call may come from the callback that makes its rows, on the prefetching thread. That thread then ends the trainer and
+  // releases the rows after the destroy here has returned.
   for (int milliseconds = 0; lent != released && milliseconds < 10000; ++milliseconds) usleep(1000);
   if (lent != released) finding("release", std::to_string(lent) + " lent, " + std::to_string(released) + " released");
 }
@@ -105,7 +105,7 @@ int64_t World::number() {
 }
 
 void* World::memory(size_t size) {
-  memory_.push_back(std::make_unique<uint8_t[]>(size));  // of its exact size, so that a byte too far is seen
+  memory_.push_back(std::make_unique<uint8_t[]>(size));  // of the exact size, so that an access past its end is detected
   return memory_.back().get();
 }
 
@@ -122,7 +122,7 @@ const int64_t* World::dims() {
 }
 
 st_view World::view() {
-  if (bytes.rarely(3)) {  // of what the regression here has
+  if (bytes.rarely(3)) {  // an input of the regression here
     static constexpr std::array<int64_t, 4> kRows = {1, 4, 8, 5};
     const int64_t rows = bytes.pick(kRows), columns = rows == 1 ? 4 : 1;
     return {ST_F32, 2, dims({rows, columns}), nullptr, memory(static_cast<size_t>(rows * columns * 4)), rows * columns * 4};
@@ -153,7 +153,7 @@ const int64_t* World::batch_strides(int64_t rows, int64_t columns) {
     case 0:
       return dims({columns + 3, 1});  // rows of a wider table
     case 1:
-      return dims({1, rows});  // column by column
+      return dims({1, rows});  // column-major
     case 2:
       return dims({0, 1});  // one row for all
     default:

@@ -1,4 +1,4 @@
-// What the fuzzer of API sequences knows: the handles it made, the memory it lends, and hostile values to pick from.
+// The state of the fuzzer of API sequences: handles it created, memory that the library borrows, and hostile values to choose from.
 #pragma once
 
 #include <scaletrain/scaletrain.h>
@@ -18,13 +18,13 @@ namespace st::fuzz {
 
 using Calls = std::vector<std::function<void()>>;
 
-/// The input: every decision is a byte of it; past its end all decisions are 0.
+/// The input: each decision takes one byte; past its end all decisions are 0.
 class Bytes {
  public:
   Bytes(const uint8_t* data, size_t size) : data_(data), size_(size) {}
   uint8_t next() { return at_ < size_ ? data_[at_++] : uint8_t{0}; }
   bool empty() const { return at_ >= size_; }
-  /// Makes one of the calls, of n equally likely ones: the last of them is all the rest.
+  /// Makes one of the calls; n choices are equally likely, and the last call gets all those beyond the list.
   void choose(int n, const Calls& calls) { calls[std::min<size_t>(next() % n, calls.size() - 1)](); }
   /// true about once in n.
   bool rarely(int n = 8) { return next() % n == 1; }
@@ -38,14 +38,14 @@ class Bytes {
   size_t size_, at_ = 0;
 };
 
-/// A finding: says what, and ends the process as a crash does.
+/// Reports a finding and ends the process like a crash.
 [[noreturn]] void finding(const char* what, const std::string& detail);
 
-/// What the library gave of one kind. Destroyed ones stay to be used as stale ones.
+/// Handles of one kind from the library. Destroyed ones are kept and reused as stale handles.
 template <class T>
 struct Shelf {
   std::vector<T*> live, stale;
-  T* made = nullptr;  // by the call that runs
+  T* made = nullptr;  // set by the current call
 };
 
 class World {
@@ -55,7 +55,7 @@ class World {
   World(const World&) = delete;
   World& operator=(const World&) = delete;
 
-  /// A handle of this kind: mostly a live one, else NULL, a stale one, one of another kind, or garbage.
+  /// A handle of this kind: usually a live one, else NULL, stale, of another kind, or garbage.
   template <class T>
   T* handle(const Shelf<T>& shelf) {
     switch (bytes.next() % 32) {
@@ -71,7 +71,7 @@ class World {
         return shelf.live.empty() ? nullptr : bytes.pick(shelf.live);
     }
   }
-  /// Looks at the outcome of a call: a status of the enum, a message when it failed, never a defect of the library's.
+  /// Checks the result of a call: a valid status, a message if it failed, never ST_INTERNAL.
   bool ok(const char* call, st_status status);
   template <class T>
   void keep(const char* call, Shelf<T>& shelf, st_status status, T* made) {
@@ -91,7 +91,7 @@ class World {
     if (chosen != nullptr) finding(call, "ST_OK for a handle that is not live");
   }
 
-  /// visit(shelf, name of the destroyer, destroyer) for each kind of handle that can be destroyed on its own.
+  /// visit(shelf, name of the destroyer, destroyer) for each kind of handle that can be destroyed alone.
   template <class Visit>
   void each_shelf(const Visit& visit) {
     visit(contexts, "st_context_destroy", st_context_destroy);
@@ -117,15 +117,14 @@ class World {
 
   const char* name();
   int64_t number();
-  /// A view of memory that is there: the size it states is true, nothing else needs to be.
+  /// A view whose memory exists in the stated size; everything else may be invalid.
   st_view view();
-  /// Rows of one float or of tokens, as models here take them, fewer than a step takes now and then, and with gaps between them; at times
-  /// with one thing wrong.
+  /// Rows of floats or tokens for the models here, occasionally fewer than a step takes, with gaps, or with one error.
   std::vector<st_named_view> batch(bool tokens);
-  /// Floats of this shape, as good as they come.
+  /// Valid floats of this shape.
   st_view view_of(std::initializer_list<int64_t> shape);
   std::vector<st_named_view> views(const char* name);
-  /// Memory that lives as long as the world.
+  /// Memory that exists as long as the world.
   void* memory(size_t size);
   const int64_t* dims(std::initializer_list<int64_t> values);
   const int64_t* dims();
@@ -152,11 +151,11 @@ class World {
   Shelf<st_data_parallel> data_parallels;
   Shelf<st_sharded_optimizer> sharded_optimizers;
   std::vector<st_value> values;
-  std::vector<uint8_t> stream;  // what the last st_model_write wrote
-  int depth = 0;                // of calls out of callbacks
+  std::vector<uint8_t> stream;  // output of the last st_model_write
+  int depth = 0;                // nesting of calls from callbacks
   std::atomic<int64_t> lent{0}, released{0};
 
-  /// Of text files to read, and where to write: never the same, since a file in use must not be cut short.
+  /// Folders of text files to read and of files to write: separate, since a file in use must not be truncated.
   static const std::string& folder();
 
  private:

@@ -1,13 +1,13 @@
-// Products by themselves: plans, packed operands, runs with and without an epilogue.
+// Products alone: plans, packed operands, runs with and without an epilogue.
 #include "api_calls.h"
 #include "call_arguments.h"
 
 namespace st::fuzz {
 namespace {
 
-constexpr int64_t kSize = 4;  // of a problem as good as it comes
+constexpr int64_t kSize = 4;  // of a valid problem
 
-/// Seldom something else.
+/// Usually valid.
 int64_t size(World& world) { return world.bytes.rarely(16) ? world.number() : kSize; }
 int64_t stride(World& world) { return world.bytes.rarely(16) ? world.number() : 0; }
 st_view square(World& world) { return world.bytes.rarely(8) ? world.view() : world.view_of({kSize, kSize}); }
@@ -30,12 +30,12 @@ void make_plan(World& world) {
     schedule->order = world.bytes.next() % 4, schedule->packing = world.bytes.next() % 4;
     if (world.bytes.rarely(4)) schedule->max_scratch_bytes = world.number();
     if (world.bytes.rarely()) schedule->tune_ms = world.bytes.next() % 4 - 1;
-    if (world.bytes.rarely()) schedule->library = world.bytes.rarely(2) ? 2 : -1;  // AUTO runs the code of others
+    if (world.bytes.rarely()) schedule->library = world.bytes.rarely(2) ? 2 : -1;  // AUTO would run other libraries' code
   }
   MAKE(st_gemm_plan_create, gemms, world.handle(world.contexts), problem, schedule);
 }
 
-/// Views in it live as long as the world.
+/// Its views exist as long as the world.
 st_epilogue* epilogue(World& world) {
   if (!world.bytes.rarely(2)) return nullptr;
   auto* made = FILLED(st_epilogue_init);

@@ -79,7 +79,7 @@ void graph_layer(World& world) {
   const Layer& layer = world.bytes.pick(kLayers);
   st_graph* graph = world.handle(world.graphs);
   st_value x = value(world), made = 0;
-  if (world.bytes.rarely(2)) {  // a value that suits: of three dimensions, or tokens
+  if (world.bytes.rarely(2)) {  // a suitable value: of three dimensions, or tokens
     const bool tokens = layer.make == st_layer_embedding;
     CALL(st_graph_input, graph, world.name(), tokens ? ST_I32 : ST_F32, tokens ? 2 : 3, world.dims({ST_BATCH, 4, 8}), &x);
   }

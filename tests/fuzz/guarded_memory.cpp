@@ -13,7 +13,7 @@ namespace {
 constexpr size_t kPage = 4096;
 constexpr std::align_val_t kVector{64};
 
-/// Pages to read and write, with one before and one behind them that are neither; the address of the first to touch.
+/// Accessible pages between two inaccessible ones; returns the first accessible address.
 std::byte* map_between_guards(size_t inside) {
   void* whole = mmap(nullptr, inside + 2 * kPage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (whole == MAP_FAILED) throw std::bad_alloc();

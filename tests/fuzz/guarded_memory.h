@@ -1,5 +1,4 @@
-// Bytes for an operand that lie so that a touch beyond them is seen: beside a page nobody may touch, or on the heap, where a sanitizer
-// looks.
+// Memory for an operand in which accesses beyond it are detected: next to an inaccessible page, or on the heap, where a sanitizer checks.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +10,8 @@ namespace st::fuzz {
 
 class GuardedMemory {
  public:
-  /// `bytes` full of 0xFF, a NaN in every type. They end where a page without access begins, begin where one ends, or are the heap's, where
-  /// vectors are not aligned: `unit` bytes are, or 64 where that is the unit.
+  /// `bytes` of 0xFF, a NaN in every type. They end at an inaccessible page, start after one, or are on the heap. There vectors are not
+  /// aligned: the address is a multiple of `unit` bytes, or of 64 if that is the unit.
   GuardedMemory(Draw& draw, int64_t bytes, int64_t unit);
   ~GuardedMemory();
   GuardedMemory(GuardedMemory&& other) noexcept;
@@ -21,10 +20,10 @@ class GuardedMemory {
 
   std::byte* data() const { return data_; }
   int64_t size() const { return bytes_; }
-  bool is_untouched() const;  // all is 0xFF
+  bool is_untouched() const;  // all bytes are 0xFF
 
  private:
-  std::byte* whole_ = nullptr;  // of the heap where mapped_ is 0
+  std::byte* whole_ = nullptr;  // heap memory if mapped_ is 0
   size_t mapped_ = 0;
   std::byte* data_ = nullptr;
   int64_t bytes_ = 0;

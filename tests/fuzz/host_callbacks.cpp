@@ -9,7 +9,7 @@
 namespace st::fuzz {
 namespace {
 
-/// A call back into the library out of a callback of it: any but one that nests further.
+/// A call into the library from a callback; calls do not nest further.
 void call_back(World& world) {
   if (world.depth > 0 || !world.bytes.rarely(3)) return;
   ++world.depth;
@@ -17,7 +17,7 @@ void call_back(World& world) {
   --world.depth;
 }
 
-/// The bytes that were written, now and then one of them wrong.
+/// The written bytes, occasionally with one wrong byte.
 st_status replay(Caller& caller, void* bytes, int64_t room, int64_t* count) {
   const std::vector<uint8_t>& stream = caller.world.stream;
   const auto left = static_cast<int64_t>(stream.size()) - caller.replay;
@@ -50,7 +50,7 @@ st_status on_token(void* user, int32_t) { return outcome(*static_cast<Caller*>(u
 st_status write_bytes(void* user, const void* bytes, int64_t count) {
   auto& caller = *static_cast<Caller*>(user);
   const auto* begin = static_cast<const uint8_t*>(bytes);
-  caller.world.stream.insert(caller.world.stream.end(), begin, begin + count);  // all of it is there to be read
+  caller.world.stream.insert(caller.world.stream.end(), begin, begin + count);  // all of it must be readable
   return outcome(caller);
 }
 
@@ -67,7 +67,7 @@ st_status read_bytes(void* user, void* bytes, int64_t room, int64_t* count) {
     const int64_t length = static_cast<int64_t>(sizeof kHeader) - 1;
     std::memcpy(bytes, &length, 8);
   }
-  if (input.rarely(16)) *count = caller.world.number();  // more than there is room for, or less than nothing
+  if (input.rarely(16)) *count = caller.world.number();  // more than there is room for, or negative
   if (input.empty()) *count = 0;
   return outcome(caller);
 }
@@ -79,7 +79,7 @@ st_status learning_rate(void*, int64_t k, double* lr) {
   if (behaviour == 8) return ST_IO;
   if (behaviour == 9) return -5;
   if (behaviour == 10) st_trainer_set_schedule(elsewhere().trainer, nullptr, nullptr, nullptr);
-  if (behaviour != 11) *lr = kRates[behaviour % 8];  // else: it writes nothing
+  if (behaviour != 11) *lr = kRates[behaviour % 8];  // else writes nothing
   return ST_OK;
 }
 
@@ -144,7 +144,7 @@ st_status op_backward(void*, int32_t n, const st_view*, int32_t m, const st_view
 void log_record(void*, int32_t level, const char* area, const char* text) {
   if (level < ST_LOG_ERROR || level > ST_LOG_DEBUG || std::strlen(area) + std::strlen(text) == 0) finding("log", "a record without words");
   const char* rate = nullptr;
-  st_trainer_get(elsewhere().trainer, "lr", &rate);  // the handle may be the one of the call that tells this
+  st_trainer_get(elsewhere().trainer, "lr", &rate);  // may be the handle of the call that logs this
 }
 
 void parallel(void*, int64_t n, st_task_fn task, void* arg) {

@@ -1,15 +1,15 @@
-// Callbacks of a host that behaves badly: they fail, give nonsense, and call the library back.
+// Callbacks of a host that misbehaves: they fail, return nonsense, and call the library.
 #pragma once
 
 #include "fuzz_world.h"
 
 namespace st::fuzz {
 
-/// The user pointer of callbacks that run within a call, on the fuzzer's own thread.
+/// The user pointer of callbacks that run within a call, on the fuzzer's thread.
 struct Caller {
   World& world;
-  int64_t left;         // calls until it fails; < 0: never
-  int64_t replay = -1;  // where in the world's stream a read is; < 0: it makes its bytes up
+  int64_t left;         // calls before it fails; < 0: never
+  int64_t replay = -1;  // a read's position in the world's stream; < 0: it makes up bytes
   bool fails() { return left >= 0 && left-- == 0; }
 };
 
@@ -18,7 +18,7 @@ st_status on_token(void* caller, int32_t token);
 st_status write_bytes(void* caller, const void* bytes, int64_t count);
 st_status read_bytes(void* caller, void* bytes, int64_t room, int64_t* count);
 
-/// Those that run on other threads know nothing of the world; this is what they do, and on which handle.
+/// The behaviour and the handle of callbacks on other threads, which cannot use the world.
 struct Elsewhere {
   std::atomic<int> fill_behaviour{0}, op_behaviour{0}, alloc_failures{0}, rate_behaviour{0};
   std::atomic<st_trainer*> trainer{nullptr};

@@ -1,4 +1,4 @@
-// What belongs to no handle: versions, features, counts, the last error.
+// Functions without a handle: versions, features, counts, the last error.
 #include "api_calls.h"
 #include "call_arguments.h"
 
@@ -18,13 +18,13 @@ void library_use(World& world) {
       },
       [&] { CALL(st_version, world.bytes.rarely() ? nullptr : &text); },
       [&] {
-        // It makes a context of each device, whose threads are slow to start under a sanitizer.
+        // It creates a context of each device, whose threads start slowly under a sanitizer.
         if (world.bytes.rarely(16)) CALL(st_features, world.bytes.rarely() ? nullptr : &text);
       },
       [&] { CALL(st_memory_role_name, static_cast<int32_t>(world.number()), world.bytes.rarely() ? nullptr : &text); },
       [&] {
         auto* info = FILLED(st_error_info_init);
-        const st_status status = st_last_error_info(info);  // of the call before, if this one works
+        const st_status status = st_last_error_info(info);  // of the call before, if this one succeeds
         if (world.ok("st_last_error_info", status) && (info->status < ST_OK || info->status > ST_INTERNAL))
           finding("st_last_error_info", "no status");
       },

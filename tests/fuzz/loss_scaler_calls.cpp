@@ -1,4 +1,4 @@
-// Loss scaling by itself: options, and the calls of a step in any order.
+// Loss scaling alone: options, and the calls of a step in any order.
 #include "api_calls.h"
 #include "call_arguments.h"
 

@@ -1,4 +1,4 @@
-// Models: made, read, written, blended.
+// Models: created, read, written, blended.
 #include "api_calls.h"
 
 #include "call_arguments.h"

@@ -1,6 +1,6 @@
-// What libFuzzer does, in small, for builds without it: inputs of a corpus, changed from a seed, played in a child process.
-//   read_checkpoint --corpus DIR --seconds 5 --seed 1        a finding is told with its seed
-//   read_checkpoint --corpus DIR --only 1234                 that one alone, in this process
+// A minimal substitute for libFuzzer: inputs of a corpus, mutated from a seed, run in a child process.
+//   read_checkpoint --corpus DIR --seconds 5 --seed 1        a finding names its seed
+//   read_checkpoint --corpus DIR --only 1234                 only that one, in this process
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -27,7 +27,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
 namespace {
 
 constexpr size_t kLongest = 1 << 16;
-constexpr int64_t kMostMemory = 1 << 20;  // KiB that a process may have used in the end: inputs are small, so is what they may cost
+constexpr int64_t kMostMemory = 1 << 20;  // KiB that a process may have used at its end: inputs are small, and so must be their cost
 constexpr std::array<std::string_view, 22> kWords = {"[",
                                                      "]",
                                                      "{",

@@ -1,4 +1,4 @@
-// Optimizers by themselves and clipping: parameters and gradients good and bad, steps, and the state written to.
+// Optimizers alone and clipping: valid and invalid parameters and gradients, steps, and writes to the state.
 #include "api_calls.h"
 #include "call_arguments.h"
 
@@ -19,7 +19,7 @@ const char* optimizer_json(World& world) {
 
 st_view gradient(World& world, std::initializer_list<int64_t> shape) {
   st_view made = world.bytes.rarely(16) ? world.view() : world.view_of(shape);
-  if (world.bytes.rarely(4) && made.rank > 0) made.dtype = ST_BF16;  // of less memory than there is
+  if (world.bytes.rarely(4) && made.rank > 0) made.dtype = ST_BF16;  // needs less memory than there is
   return made;
 }
 
@@ -47,7 +47,7 @@ void step(World& world, st_optimizer* optimizer) {
 void keep_copies(World& world, st_optimizer* optimizer) {
   st_view copies[] = {world.bytes.rarely(16) ? world.view() : world.view_of({3, 4}), world.view_of({5})};
   for (st_view& copy : copies) {
-    if (!world.bytes.rarely(16)) copy.dtype = world.bytes.rarely(2) ? ST_BF16 : ST_F16;  // of less memory than there is
+    if (!world.bytes.rarely(16)) copy.dtype = world.bytes.rarely(2) ? ST_BF16 : ST_F16;  // needs less memory than there is
     if (world.bytes.rarely(4)) copy.data = nullptr;
   }
   if (world.bytes.rarely(16)) copies[1] = copies[0];

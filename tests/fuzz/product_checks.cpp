@@ -18,7 +18,7 @@
 namespace st::fuzz {
 namespace {
 
-/// The seed's product as it was first run: what every other way is compared with.
+/// The seed's product from its first run, with which every other run is compared.
 struct First {
   ProductProblem product;
   TileSchedule wish;
@@ -30,7 +30,7 @@ std::string text_of(const Way& way) {
   return text(st::text_of(way.schedule), way.scratch >= 0 ? " of a plan, " : ", ", way.threads, " threads");
 }
 
-/// The wish's schedule, or nothing where it is refused.
+/// The schedule for the requested tiles, or nullopt if they are refused.
 std::optional<TileSchedule> schedule_of(const CpuSet& set, const GemmProblem& problem, const TileSchedule& wish) {
   try {
     return set.gemm->schedule(problem, wish);
@@ -56,7 +56,7 @@ void expect_equal(const ProductTrial& trial, std::string_view what, const Writte
   expect("the column sums", want.column_sums, got.column_sums);
 }
 
-/// Runs it in another way: the bits are those of `want`.
+/// Runs the product in another way; the bits must equal `want`.
 void check_way(ProductTrial& trial, std::string_view what, const ProductProblem& product, const Way& way, const Written& want) {
   journal().begin(text(text_of(product), " | ", what, ": ", text_of(way)));
   expect_equal(trial, what, want, trial.run(product, way), product.gemm);
@@ -69,7 +69,7 @@ void check_threads(ProductTrial& trial, const First& first) {
   check_way(trial, "other threads", first.product, way, first.written);
 }
 
-/// A problem of other rows that B may be packed for.
+/// A problem with another number of rows, for which B may be packed.
 GemmProblem draw_other_rows(Draw& draw, const GemmProblem& problem) {
   GemmProblem other = problem;
   const bool turned = runs_transposed(problem);
@@ -108,7 +108,7 @@ void check_packed(ProductTrial& trial, const First& first) {
   check_way(trial, what, first.product, way, first.written);
 }
 
-/// One of those that tuning would measure.
+/// One of the schedules that tuning would measure.
 std::optional<TileSchedule> draw_candidate(ProductTrial& trial, const First& first, int threads) {
   const GemmProblem& p = first.product.gemm;
   MachineModel machine;
@@ -126,14 +126,14 @@ void check_tiles(ProductTrial& trial, const First& first) {
   way.scratch = -1;
   way.threads = static_cast<int>(trial.draw.in(1, 4));
   TileSchedule wish = draw_wish(trial.draw);
-  wish.kc = way.schedule.kc;  // the piece of K decides bits, and nothing else does
+  wish.kc = way.schedule.kc;  // only the block size of K affects bits
   const auto tiles = trial.draw.chance(0.08) ? draw_candidate(trial, first, way.threads) : schedule_of(trial.set, first.product.gemm, wish);
   if (!tiles || tiles->kc != wish.kc) return;
   way.schedule = *tiles;
   check_way(trial, "other tiles", first.product, way, first.written);
 }
 
-/// Some of the rows by themselves: a row's bits do not know of the others.
+/// Runs some of the rows alone: a row's bits do not depend on the others.
 void check_rows(ProductTrial& trial, const First& first) {
   ProductProblem part = first.product;
   GemmProblem& p = part.gemm;
@@ -171,7 +171,7 @@ void check_layout_of_c(ProductTrial& trial, const First& first) {
   check_way(trial, "another layout of C", other, {*schedule, first.way.threads}, first.written);
 }
 
-/// As a plan runs it, whose scratch was counted for another alpha, beta and bias (GemmPlan::run).
+/// As a plan runs it, whose scratch was computed for another alpha, beta and bias (GemmPlan::run).
 Way way_of_plan(ProductTrial& trial, ProductProblem& product, const TileSchedule& tiles, int threads) {
   GemmProblem planned = product.gemm;
   if (trial.draw.chance(0.7)) planned.alpha = 1, planned.beta = 0, planned.bias = trial.draw.chance(0.5);

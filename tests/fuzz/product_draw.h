@@ -1,4 +1,4 @@
-// Where a random product's decisions come from: its seed, and nothing else.
+// The source of a random product's decisions: its seed alone.
 #pragma once
 
 #include <array>

@@ -15,14 +15,14 @@ namespace {
 
 constexpr int64_t kMostElements = 8'000'000;  // of a matrix and its gaps
 
-int64_t draw_depth(Draw& draw) {  // K: about the pieces that it is cut into, often
+int64_t draw_depth(Draw& draw) {  // K: often near the edges of its blocks
   static constexpr std::array<int64_t, 24> kEdges = {255,  256,  257,  288,  511,  512,  513,  514,  767,  768,  769,  770,
                                                      1023, 1024, 1025, 1026, 1536, 1537, 2047, 2048, 2049, 2051, 2500, 3000};
   if (draw.chance(0.6)) return draw_size(draw);
   return draw.chance(0.03) ? draw.in(8180, 8600) : draw.pick(kEdges);
 }
 
-/// Shrinks what is large until the product takes milliseconds.
+/// Shrinks large sizes until the product takes milliseconds.
 void fit_work(Draw& draw, GemmProblem& p) {
   const int64_t most = draw.chance(0.04) ? 20'000'000 : draw.chance(0.4) ? 2'000'000 : 400'000;
   while (p.m * p.n * p.k * std::max<int64_t>(p.batch, 1) > most) {
@@ -39,7 +39,7 @@ void fit_work(Draw& draw, GemmProblem& p) {
 
 void draw_types(Draw& draw, GemmProblem& p, bool mostly_bf16) {
   const auto type = [&](double float_share) { return draw.chance(float_share) ? DType::f32 : draw.chance(0.6) ? DType::bf16 : DType::f16; };
-  if (mostly_bf16 && draw.chance(0.93)) {  // a set of bf16 hands the others on to its sister
+  if (mostly_bf16 && draw.chance(0.93)) {  // a bf16 set passes other types on to a set without bf16
     p.a_type = p.b_type = DType::bf16;
   } else if (draw.chance(0.45)) {
     p.a_type = type(0.4);
@@ -55,7 +55,7 @@ void draw_layout(Draw& draw, GemmProblem& p) {
   p.a_batch = draw.chance(0.25) ? 0 : a.step;
   p.b_batch = draw.chance(0.35) ? 0 : b.step;
   p.c_batch = c.step;
-  if (p.batch > 1 && p.c.column == 1 && draw.chance(0.3)) {  // as the heads of attention: matrices side by side
+  if (p.batch > 1 && p.c.column == 1 && draw.chance(0.3)) {  // as in attention heads: matrices side by side
     p.c_batch = p.n + draw.in(0, 3);
     p.c.row = p.c_batch * p.batch + draw.in(0, 2);
   }
@@ -137,7 +137,7 @@ Placing draw_place(Draw& draw, const Placing& like, double columns, double gener
   } else {
     place.at = draw.chance(columns) ? MatrixStrides{1, m + gap} : MatrixStrides{n + gap, 1};
   }
-  if (like.rows == 1 && draw.chance(0.2)) place.at.row = draw.in(0, 1);  // the stride of a size of 1 says nothing
+  if (like.rows == 1 && draw.chance(0.2)) place.at.row = draw.in(0, 1);  // the stride of a size of 1 is unused
   if (like.columns == 1 && draw.chance(0.2)) place.at.column = draw.in(0, 1);
   Placing one = place;
   one.batch = 1;
@@ -156,7 +156,7 @@ Placing place_of_c(const GemmProblem& p) { return {p.m, p.n, p.batch, p.c, p.c_b
 uint32_t bits_at(const std::byte* data, DType type, int64_t at) {
   uint32_t bits = 0;
   const int64_t bytes = bytes_of(type);
-  std::memcpy(&bits, data + at * bytes, static_cast<size_t>(bytes));  // little-endian, as all of this library's machines
+  std::memcpy(&bits, data + at * bytes, static_cast<size_t>(bytes));  // little-endian, like all machines of this library
   return bits;
 }
 
@@ -180,7 +180,7 @@ float rounded(DType type, double value) {
 std::optional<ProductProblem> draw_product(Draw& draw, bool mostly_bf16) {
   ProductProblem product;
   GemmProblem& p = product.gemm;
-  p.m = draw.chance(0.35) ? draw.in(1, 48) : draw_size(draw);  // few rows have kernels of their own
+  p.m = draw.chance(0.35) ? draw.in(1, 48) : draw_size(draw);  // few rows have their own kernels
   p.n = draw_size(draw);
   p.k = draw_depth(draw);
   p.batch = draw.chance(0.7) ? 1 : draw.chance(0.1) ? 0 : draw.in(2, 5);

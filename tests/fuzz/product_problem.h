@@ -1,4 +1,4 @@
-// A random product: sizes about the edges of tiles and pieces of K, layouts with gaps, types, an epilogue, and the numbers in it.
+// A random product: sizes near the edges of tiles and of blocks of K, layouts with gaps, types, an epilogue, and values.
 #pragma once
 
 #include <optional>
@@ -13,7 +13,7 @@
 
 namespace st::fuzz {
 
-/// A batch of matrices in memory.
+/// The layout of a batch of matrices.
 struct Placing {
   int64_t rows = 0, columns = 0, batch = 1;
   MatrixStrides at;
@@ -24,7 +24,7 @@ struct Placing {
   int64_t extent() const {  // elements from the first to the last
     return count() == 0 ? 0 : (rows - 1) * at.row + (columns - 1) * at.column + (batch - 1) * step + 1;
   }
-  /// visit(place) of each element, row by row.
+  /// visit(place) for each element, row by row.
   template <class Visit>
   void each(Visit visit) const {
     for (int64_t matrix = 0; matrix < batch; ++matrix)
@@ -33,26 +33,26 @@ struct Placing {
   }
 };
 
-Placing place_of_a(const GemmProblem& problem);  // a matrix that the batch shares is one
+Placing place_of_a(const GemmProblem& problem);  // one matrix if the batch shares it
 Placing place_of_b(const GemmProblem& problem);
 Placing place_of_c(const GemmProblem& problem);
-/// Strides and a batch step for matrices like C; `general`: how often neither stride is 1, `columns`: how often columns lie in one piece.
+/// Strides and a batch step for matrices like C. `general`: how often neither stride is 1; `columns`: how often columns are contiguous.
 Placing draw_place(Draw& draw, const Placing& like, double columns, double general);
 
-/// An element as its bits, as the float that they are, and a float as the type rounds it.
+/// An element's bits, their value as a float, and a float rounded to the type.
 uint32_t bits_at(const std::byte* data, DType type, int64_t at);
 float value_of(uint32_t bits, DType type);
 void put(std::byte* data, DType type, int64_t at, float value);
 float rounded(DType type, double value);
 
-/// What happens to C besides.
+/// The operations fused into the product.
 struct Stages {
   GemmActivation activation = GemmActivation::none;
   bool pre_activation = false, derivative = false, residual = false, column_sums = false;
   bool any() const { return activation != GemmActivation::none || pre_activation || derivative || residual || column_sums; }
 };
 
-/// The operands' elements row by row, whatever their layout.
+/// The operands' elements row by row, in any layout.
 struct Contents {
   std::vector<float> a, b, c, bias, derivative, residual;
 };
@@ -61,14 +61,14 @@ struct ProductProblem {
   GemmProblem gemm;
   Stages stages;
   Contents contents;
-  bool exact = false;    // small integers: each sum is a float, so no order of adding may change a bit
-  bool special = false;  // infinities, NaN and zeros among the numbers
+  bool exact = false;    // small integers: each sum is exact, so the order of addition changes no bit
+  bool special = false;  // infinities, NaN and zeros among the values
 };
 
-/// Nothing where the draw is no problem: a layout in which two elements share a place, or too much memory.
+/// nullopt if the draw gives no valid problem: a layout with overlapping elements, or too much memory.
 std::optional<ProductProblem> draw_product(Draw& draw, bool mostly_bf16);
 int64_t draw_size(Draw& draw);  // of M, N
-/// A caller's wish for tiles, odd sizes and all.
+/// Tiles that a caller requests, including odd sizes.
 TileSchedule draw_wish(Draw& draw);
 
 std::string text_of(const ProductProblem& product);

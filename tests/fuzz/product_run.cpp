@@ -12,7 +12,7 @@
 namespace st::fuzz {
 namespace {
 
-/// Matrices as they lie in memory; the gaps are NaN, which would show in every sum that takes one in.
+/// Matrices in memory; gaps hold NaN, which would show in every sum that reads one.
 struct Laid {
   Placing place;
   GuardedMemory memory;
@@ -25,7 +25,7 @@ struct Laid {
 
   GemmSide side() const { return {memory.data(), place.at, place.step}; }
 
-  /// The elements' bits; puts 0xFF in their place, so that whatever else is there was written to a gap.
+  /// The elements' bits; overwrites them with 0xFF, so that anything else in the memory was written to a gap.
   std::vector<uint32_t> take() const {
     std::vector<uint32_t> all;
     all.reserve(static_cast<size_t>(place.count()));
@@ -40,7 +40,7 @@ struct Laid {
 
 Placing vector_of(int64_t n, DType type) { return {1, n, 1, {n, 1}, 0, type}; }
 
-/// The layout of a matrix of the epilogue: C's own or any other.
+/// The layout of a matrix of the epilogue: C's or any other.
 Placing draw_side(Draw& draw, const Placing& c) {
   const MatrixStrides same = c.at;
   Placing side = draw_place(draw, c, 0.2, 0.2);

@@ -1,4 +1,4 @@
-// Runs a random product in guarded memory and looks at what it wrote, and where.
+// Runs a random product in guarded memory and returns what it wrote.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +14,12 @@ namespace st::fuzz {
 struct Way {
   TileSchedule schedule;
   int threads = 1;
-  int64_t scratch = -1;               // bytes that a plan states; < 0: what the kernels ask for
+  int64_t scratch = -1;               // bytes in the plan; < 0: what the kernels request
   const std::byte* packed = nullptr;  // read in place of B
-  bool without_product = false;       // alpha is 0: A and B are not there
+  bool without_product = false;       // alpha is 0: A and B are absent
 };
 
-/// What was written, as bits, row by row.
+/// The written elements as bits, row by row.
 struct Written {
   std::vector<uint32_t> c, pre_activation, column_sums;
 };
@@ -30,13 +30,13 @@ class ProductTrial {
   ProductTrial(const CpuSet& of, uint64_t seed) : set(of), draw(seed) {}
 
   Written run(const ProductProblem& product, const Way& way);
-  /// Counts and prints it.
+  /// Counts and prints a finding.
   void finding(const std::string& what) const;
 
   const CpuSet& set;
   Draw draw;
 };
 
-Workers& workers_of(int threads);  // kept: to start threads takes longer than most products
+Workers& workers_of(int threads);  // kept: starting threads takes longer than most products
 
 }  // namespace st::fuzz

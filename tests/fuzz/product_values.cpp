@@ -49,7 +49,7 @@ struct Element {
   int64_t matrix, row, column;
 };
 
-/// A value in double, and the sum of the terms' magnitudes, of which rounding errors are a part.
+/// A value in double, and the sum of the terms' magnitudes, to which rounding errors are proportional.
 struct Sum {
   double value, magnitude;
 };
@@ -78,15 +78,16 @@ bool is_right(const ProductProblem& product, float got, const Sum& want) {
   if (product.exact) return got == rounded(p.c_type, want.value);
   if (std::isnan(want.value)) return std::isnan(got);
   if (std::isinf(want.value)) return static_cast<double>(got) == want.value;
-  if (p.c_type == DType::f16 && std::abs(want.value) > 65000) return true;  // about to overflow: either side is right
-  // Each of the k + 8 roundings errs by half a unit in fp32 of a partial sum at most; long sums are made of several, so theirs are shorter.
+  if (p.c_type == DType::f16 && std::abs(want.value) > 65000) return true;  // close to overflow: either result is right
+  // Each of the k + 8 roundings errs by at most half a unit of a partial sum in fp32; long sums are split, so their partial sums are
+  // smaller.
   const double summing = static_cast<double>(p.k + 8) * 0x1p-23 * want.magnitude * (p.k > 200 ? 0.25 : 1);
   const double unit = p.c_type == DType::f32 ? 0 : p.c_type == DType::bf16 ? 0x1p-8 : 0x1p-10;
   const double least = p.c_type == DType::f32 ? 0 : p.c_type == DType::bf16 ? 1e-30 : 1e-7;  // denormals of f16 are coarse
   return std::abs(static_cast<double>(got) - want.value) <= summing + unit * std::abs(want.value) + least;
 }
 
-/// What the epilogue is to make of one element, and how far off it may be.
+/// The expected result of the epilogue for one element, and its tolerance.
 struct Target {
   double value, tolerance;
   bool is_finite;
@@ -97,10 +98,9 @@ Target target_of(const ProductProblem& product, double x, size_t at) {
   const DType type = product.gemm.c_type;
   const double y =
       s.derivative ? x * derivative(s.activation, static_cast<double>(product.contents.derivative[at])) : activated(s.activation, x);
-  const bool curved =
-      s.activation != GemmActivation::none && s.activation != GemmActivation::relu;  // the others have no error of their own
+  const bool curved = s.activation != GemmActivation::none && s.activation != GemmActivation::relu;  // the others are exact
   const double unit = type == DType::f32 ? 3e-6 : type == DType::bf16 ? 1.02 * 0x1p-7 : 1.02 * 0x1p-9;
-  const double scale = std::max(std::abs(x) * (s.derivative ? 1.3 : 1), std::abs(y));  // no derivative is above 1.3
+  const double scale = std::max(std::abs(x) * (s.derivative ? 1.3 : 1), std::abs(y));  // no derivative exceeds 1.3
   double tolerance = curved ? unit * std::abs(y) + (type == DType::f32 ? 3e-6 : 1e-5) * scale : 0;
   double value = static_cast<double>(rounded(type, y));
   if (s.residual) {
@@ -154,7 +154,7 @@ void check_values(ProductTrial& trial, const ProductProblem& product, const Writ
 void check_epilogue(const ProductTrial& trial, const ProductProblem& product, const Written& plain, const Written& finished) {
   const Stages& s = product.stages;
   const DType type = product.gemm.c_type;
-  const bool picks = s.derivative && s.activation == GemmActivation::relu;  // 0 in place of the element, a NaN too
+  const bool picks = s.derivative && s.activation == GemmActivation::relu;  // 0 replaces the element, even a NaN
   for (size_t i = 0; i < plain.c.size(); ++i) {
     const double x = static_cast<double>(value_of(plain.c[i], type)), got = static_cast<double>(value_of(finished.c[i], type));
     const Target want = target_of(product, x, i);

@@ -1,8 +1,8 @@
-// Random matrix products on every kernel class of this CPU: values against double precision, bits across threads, tiles, packing, rows and
-// layouts, and not a byte touched beyond an operand.
+// Random matrix products on every kernel class of this CPU: values are compared with double precision, bits across threads, tiles, packing,
+// rows and layouts, and no byte may be accessed beyond an operand.
 //
-//   random_products --seconds 5 --seed 1     all classes, each its share of the time; --set amx_bf16: that one alone
-//   random_products --only 1234              that seed alone, in this process; each run is told
+//   random_products --seconds 5 --seed 1     all classes, with equal time each; --set amx_bf16: only that one
+//   random_products --only 1234              only that seed, in this process; prints each run
 #include <sys/wait.h>
 
 #include <chrono>
@@ -22,13 +22,13 @@ using Clock = std::chrono::steady_clock;
 constexpr uint64_t kEnoughFindings = 20;  // of one class
 
 void play(const st::CpuSet& set, uint64_t seed) {
-  const st::FloatMode mode;  // as every caller of the kernels holds one
+  const st::FloatMode mode;  // required of every caller of the kernels
   journal().seed = seed;
   if (play_product(set, seed)) ++journal().problems;
 }
 
-/// Plays seeds in a child until the time is over, one seed at least; how the child ended. An overrun kills the child alone; a leak is of
-/// its last seed or one before.
+/// Runs seeds in a child until the time is over, at least one; returns the child's status. An overrun kills only the child. A leak belongs
+/// to its last seed or an earlier one.
 int played_until(const st::CpuSet& set, uint64_t first, Clock::time_point end) {
   journal().seed = first;
   return child_status(journal().seed, [&] {
@@ -52,7 +52,7 @@ void play_class(const st::CpuSet& set, uint64_t first, double seconds) {
 int main(int count, char** words) {
   const TrialOptions options = trial_options(count, words);
   const std::string wanted = options.other("--set");
-  auto sets = st::cpu_sets();  // asks for tile registers where there are some; children inherit the answer
+  auto sets = st::cpu_sets();  // requests tile registers if there are any; children inherit the permission
   if (!wanted.empty()) std::erase_if(sets, [&](const st::CpuSet& set) { return set.name != wanted; });
   if (options.only) trace_journal();
   std::string told;
@@ -66,7 +66,7 @@ int main(int count, char** words) {
     }
     const uint64_t problems = journal().problems, findings = journal().findings;
     told += st::text(told.empty() ? "" : "; ", set.name, " ", problems, " problems, ", findings, " findings");
-    good = good && findings == 0 && (options.only || problems > 0);  // a seed may be no problem, but not all of them
+    good = good && findings == 0 && (options.only || problems > 0);  // a seed may give no problem, but not all of them
   }
   std::printf("%s\n", sets.empty() ? "no such kernel class here" : told.c_str());
   return good ? 0 : 1;

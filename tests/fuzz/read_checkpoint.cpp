@@ -1,6 +1,6 @@
-// Hostile checkpoints: safetensors headers and streams, maps of shards, manifests, `latest`, and whole folders whose checksums fit, so that
-// what lies behind them is reached. Nothing may happen but an error that says corrupt. With clang and ST_SANITIZE=...,fuzzer-no-link a
-// libFuzzer program; otherwise the loop of mutation_loop.cpp.
+// Hostile checkpoints: safetensors headers and streams, maps of shards, manifests, `latest`, and whole folders with matching checksums, so
+// that the code after the checksum test is reached. The only permitted result is an error with code corrupt. With clang and
+// ST_SANITIZE=...,fuzzer-no-link it is a libFuzzer program; otherwise it uses mutation_loop.cpp.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -29,7 +29,7 @@ using namespace st;
   std::abort();
 }
 
-/// Runs read(); whether it was taken. Only what a bad file may be called is a refusal; `other` may be, too.
+/// Runs read(); returns whether it succeeded. The only permitted errors are those of a bad file, and `other`.
 template <class Read>
 bool taken(const Read& read, Code other = Code::unsupported) {
   try {
@@ -82,7 +82,7 @@ void read_manifest(std::string_view text) {
   if (print_manifest(parse_manifest(printed, "a manifest")) != printed) found("a manifest that does not read back as it was");
 }
 
-/// A folder with one shard, of bytes that anybody may have written, and a manifest that fits it as far as it can, or nearly.
+/// A folder with one shard of arbitrary bytes, and a manifest that matches it as far as possible, or nearly.
 class HostileFolder {
  public:
   HostileFolder() : folder_(std::filesystem::temp_directory_path() / st::text("st_read_checkpoint_", os::process_id())) {
@@ -92,7 +92,7 @@ class HostileFolder {
   HostileFolder(const HostileFolder&) = delete;
   HostileFolder& operator=(const HostileFolder&) = delete;
 
-  /// The first bytes say what to do to the manifest.
+  /// The first bytes determine the changes to the manifest.
   void read(std::span<const uint8_t> bytes) {
     const auto changes = bytes.first(std::min<size_t>(bytes.size(), 8)), shard = bytes.subspan(changes.size());
     put("model.safetensors", words(shard));
@@ -129,12 +129,13 @@ class HostileFolder {
  private:
   void put(const char* name, std::string_view content) const {
     const auto path = folder_ / name;
-    std::ofstream(path, std::ios::binary | (std::filesystem::exists(path) ? std::ios::in : std::ios::out))  // over the old one: quicker
+    std::ofstream(path,
+                  std::ios::binary | (std::filesystem::exists(path) ? std::ios::in : std::ios::out))  // overwrites the old file: faster
         .write(content.data(), static_cast<std::streamsize>(content.size()));
     std::filesystem::resize_file(path, content.size());
   }
 
-  /// As the writer would have made it of this shard; of one that is no safetensors file, without tensors.
+  /// The manifest that the writer would make for this shard; without tensors if it is not a safetensors file.
   static Manifest manifest_of(std::span<const std::byte> shard) {
     Manifest manifest;
     uint64_t length = 0;
@@ -162,7 +163,7 @@ class HostileFolder {
     return manifest;
   }
 
-  /// Whether anything is another.
+  /// Returns whether anything was changed.
   static bool change(Manifest& manifest, std::span<const uint8_t> how) {
     if (manifest.tensors.empty() || how.size() < 4 || how[0] % 2 == 0) return false;
     LogicalTensor& tensor = manifest.tensors[how[1] % manifest.tensors.size()];

@@ -1,4 +1,4 @@
-// Samplers: orders of rows, of any numbers.
+// Samplers: row orders for arbitrary arguments.
 #include <array>
 #include <string>
 

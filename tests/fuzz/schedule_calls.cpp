@@ -7,7 +7,7 @@
 namespace st::fuzz {
 namespace {
 
-/// Keys good and bad, and values of all sizes.
+/// Valid and invalid keys, and values of all sizes.
 const char* schedule_json(World& world) {
   static const std::array<const char*, 12> kTexts = {
       R"({"schedule": "cosine", "warmup": 2, "lr_steps": 9, "lr_cycles": 2, "lr_cycle_growth": 3})",

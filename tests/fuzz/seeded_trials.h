@@ -1,4 +1,4 @@
-// The options and the child processes of the programs that play one seed after another.
+// The options and child processes of the programs that run one seed after another.
 #pragma once
 
 #include <sys/mman.h>
@@ -15,15 +15,15 @@ namespace st::fuzz {
 struct TrialOptions {
   double seconds = 5;
   uint64_t seed = 1;
-  bool only = false;  // that seed alone, in this process
+  bool only = false;  // only that seed, in this process
   std::map<std::string, std::string> others;
 
   std::string other(const std::string& name) const { return others.contains(name) ? others.at(name) : ""; }
 };
-/// --seconds 5 --seed 1, or --only 1, and other pairs of a name and a value.
+/// Parses --seconds 5 --seed 1, or --only 1, and other pairs of a name and a value.
 TrialOptions trial_options(int count, char** words);
 
-/// Zeros in memory that this process's children share.
+/// Zeroed memory that this process shares with its children.
 template <class T>
 T& shared_zeros() {
   void* memory = mmap(nullptr, sizeof(T), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -31,8 +31,8 @@ T& shared_zeros() {
   return *static_cast<T*>(memory);
 }
 
-/// Plays seeds in a child, which tells by `at` where it is, and is killed where that stands still for a minute. How it ended, as waitpid()
-/// says; a leak is told when it exits. This process must not have started threads.
+/// Runs seeds in a child, which stores its progress in `at`. Kills it if `at` is unchanged for a minute. Returns its wait status; a leak is
+/// reported when it exits. This process must not have started threads.
 int child_status(const std::atomic<uint64_t>& at, const std::function<void()>& play);
 
 }  // namespace st::fuzz

@@ -1,4 +1,4 @@
-// Optimizers in shards of groups that nobody plays but this one thread: of one rank, and of two whose other one does not come.
+// Sharded optimizers on groups driven by this one thread: of one rank, and of two whose other rank does not join.
 #include "api_calls.h"
 #include "call_arguments.h"
 

@@ -1,4 +1,4 @@
-// Tensors: the library's, the host's, and DLPack's.
+// Tensors of the library, of the host, and from DLPack.
 #include "api_calls.h"
 
 #include <cstring>
@@ -20,14 +20,14 @@ void tensor_use(World& world) {
       },
       [&] { CALL(st_tensor_view, world.handle(world.tensors), world.bytes.rarely() ? nullptr : &view); },
       [&] {
-        // Out and in again: whoever takes the tensor over calls its deleter.
+        // Exports and imports again: whoever consumes the tensor calls its deleter.
         DLManagedTensor* managed = nullptr;
         if (CALL(st_tensor_to_dlpack, world.handle(world.tensors), &managed)) {
           const size_t before = world.tensors.live.size();
           st_context* owner = world.contexts.live.empty() ? nullptr : world.contexts.live.front();
           MAKE(st_tensor_from_dlpack, tensors, owner, managed);
           if (world.tensors.live.size() == before) {
-            // DLManagedTensor, version 0: a tensor of 48 bytes, the maker's pointer, the deleter.
+            // DLManagedTensor, version 0: a tensor of 48 bytes, the producer's pointer, the deleter.
             void (*deleter)(DLManagedTensor*) = nullptr;
             std::memcpy(&deleter, reinterpret_cast<const char*>(managed) + 56, sizeof deleter);
             if (deleter != nullptr) deleter(managed);

@@ -1,4 +1,4 @@
-// Trainers: steps whole and in parts, and everything else.
+// Trainers: steps as one call and in parts, and all other calls.
 #include "api_calls.h"
 
 #include <algorithm>
@@ -21,7 +21,7 @@ void trainer_create(World& world) {
 
 namespace {
 
-/// What forward gave is there, all of it, until the handle's next call.
+/// Reads all outputs of forward, which must stay valid until the handle's next call.
 void read_all(int64_t m, const st_named_view* outputs) {
   unsigned sum = 0;
   for (int64_t i = 0; i < m; ++i)
@@ -30,7 +30,7 @@ void read_all(int64_t m, const st_named_view* outputs) {
   seen = sum;
 }
 
-/// A step in the host's hands as it should go, or until the input breaks it off.
+/// A step by the host in the right order, unless the input breaks it off.
 void step_in_parts(World& world, st_trainer* trainer) {
   const int64_t* dims = world.dims({4, 1});
   const st_named_view batch[] = {{"x", world.view_of({4, 1})}, {"y", world.view_of({4, 1})}};
@@ -79,7 +79,7 @@ void trainer_step(World& world) {
       break;
     case 6:
       return step_in_parts(world, trainer);
-    default:  // at most 3 steps more: on_step ends the run
+    default:  // at most 3 more steps: on_step ends the run
       CALL(st_trainer_run, trainer, world.number(), on_step, &caller);
   }
 }

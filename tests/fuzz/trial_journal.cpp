@@ -12,7 +12,7 @@ bool tracing = false;
 }  // namespace
 
 Journal& journal() {
-  static auto& shared = shared_zeros<Journal>();  // an empty one
+  static auto& shared = shared_zeros<Journal>();  // an empty journal
   return shared;
 }
 

@@ -1,4 +1,4 @@
-// What a child process that plays random products tells its parent, which lives on when it dies.
+// The reports of a child process that runs random products; the parent can still read them after the child has died.
 #pragma once
 
 #include <array>
@@ -8,16 +8,16 @@
 
 namespace st::fuzz {
 
-/// In shared memory, all zeros at first.
+/// In shared memory, initially all zeros.
 struct Journal {
   std::atomic<uint64_t> seed, problems, findings;
-  std::array<char, 1600> doing;  // the problem and the schedule that run
+  std::array<char, 1600> doing;  // the current problem and schedule
 
   void begin(const std::string& what);
   void finding(const std::string& kernel_class, const std::string& what);
 };
 
-/// Made before the first child; `trace`: tells each run too.
+/// Create it before the first child. `trace`: also prints each run.
 Journal& journal();
 void trace_journal();
 

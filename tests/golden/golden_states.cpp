@@ -1,5 +1,5 @@
-// Prints, as JSON, the state that each of some short trainings ends with on this kernel class, and a hash of what it executes.
-// states_test.py compares them with states.json.
+// Prints, as JSON, the final state of each of several short trainings on this kernel class, and a hash of the executed plan. states_test.py
+// compares them with states.json.
 #include <cstdio>
 #include <filesystem>
 #include <functional>
@@ -20,7 +20,7 @@ struct Golden {
   std::string state, plan;
 };
 
-/// What one rank executes. Bytes and tiles are not part of it: the processor's caches may decide these.
+/// A hash of what one rank executes. Leaves out bytes and tiles, which may depend on the processor's caches.
 std::string hash_of(const Plan& plan) {
   Digest digest;
   digest.update(print(plan.program));
@@ -82,7 +82,7 @@ Golden of_offload(const char* what, const char* zero) {
   return of_gpt({{"offload", what}, {"offload_folder", folder}, {"zero", zero}}, 2);
 }
 
-/// Saved by three ranks at stage 2 after two steps, gone on with by two at stage 1.
+/// Saved by three ranks at stage 2 after two steps, and continued by two at stage 1.
 Golden of_resume() {
   const ScratchFolder folder("golden_states");
   const auto first = gpt({{"zero", "2"}}, 3).trainer(), second = gpt({{"zero", "1"}}, 2).trainer();

@@ -1,4 +1,4 @@
-"""The reader of runtime/checkpoint/README.md, as it stands there, against the golden checkpoints' formula."""
+"""Runs the reader shown in runtime/checkpoint/README.md on the golden checkpoints and compares with their formula."""
 
 import json
 import os
@@ -14,7 +14,7 @@ MASK = 2**64 - 1
 
 
 def formula_bytes(name, count, seed=1):
-    """As tests/unit/checkpoint/formula_checkpoint.cpp has it."""
+    """The formula of tests/unit/checkpoint/formula_checkpoint.cpp."""
     out = bytearray()
     for i in range(count):
         x = (i * 0x9E3779B97F4A7C15 + seed) & MASK
@@ -66,7 +66,7 @@ class ReadCheckpoint(unittest.TestCase):
                 for piece in tensor["pieces"]:
                     size = {"F64": 8, "I64": 8, "F32": 4, "I32": 4, "BF16": 2, "F16": 2}.get(tensor["dtype"], 1)
                     content = formula_bytes(tensor["name"], piece["end"] * size)[piece["begin"] * size:]
-                    self.assertEqual(crc32c(content), piece["crc32c"])  # each is of less than a MiB
+                    self.assertEqual(crc32c(content), piece["crc32c"])  # each is smaller than a MiB
 
     def test_the_example_is_real(self):
         with open(os.path.join(GOLDEN, "cut-in-3", "manifest.json"), encoding="utf-8") as file:

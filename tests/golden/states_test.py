@@ -1,9 +1,9 @@
-"""Some short trainings end with the states, and execute the plans, that states.json has for this machine's kernel classes.
+"""Checks that short trainings end with the states, and execute the plans, that states.json records for this machine's kernel classes.
 
 Usage: states_test.py PROGRAM [--record]
 
-PROGRAM is golden_states. --record writes what it says into states.json, for the kernel classes that this machine has; the others stay.
-A state that moves needs a line in CHANGELOG.md that says why.
+PROGRAM is golden_states. --record writes its output into states.json for the kernel classes of this machine and keeps the others.
+A changed state needs a line in CHANGELOG.md with the reason.
 """
 
 import json
@@ -14,7 +14,7 @@ from pathlib import Path
 
 RECORDED = Path(__file__).with_name("states.json")
 CLASSES = ["portable", "avx2", "avx512", "avx512_bf16", "amx_bf16"]
-LACKING = 77  # the program's status where the processor lacks a class
+LACKING = 77  # the program's status if the processor lacks a class
 
 
 def main():
@@ -38,7 +38,7 @@ def main():
 
 
 def text_of(recorded):
-    """JSON, a line a training."""
+    """JSON, one line per training."""
     lines = lambda trainings: ",\n".join(f"  {json.dumps(name)}: {json.dumps(pair)}" for name, pair in trainings.items())
     return "{\n" + ",\n".join(f" {json.dumps(name)}: {{\n{lines(trainings)}\n }}" for name, trainings in recorded.items()) + "\n}\n"
 

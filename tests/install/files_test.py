@@ -1,4 +1,4 @@
-"""What an installed tree consists of, and what its files must not hold."""
+"""Checks the contents of an installed tree, and what its files must not contain."""
 
 import re
 import unittest
@@ -67,7 +67,7 @@ class Files(MovedTreeTest):
         whole = {str(path.relative_to(self.tree)) for path in self.tree.rglob("*") if not path.is_dir()}
         self.assertEqual(set().union(*listed), whole)
         self.assertEqual(sum(map(len, listed)), len(whole))
-        self.assertLessEqual({PurePath(name).name for name in listed[2]}, {"libscaletrain_gloo.so"})  # none where Gloo was not there
+        self.assertLessEqual({PurePath(name).name for name in listed[2]}, {"libscaletrain_gloo.so"})  # empty if Gloo was not found
         self.assertIn("cpu", self.said(parts[0] / "bin/scaletrain", "info"))
 
 

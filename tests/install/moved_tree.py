@@ -1,4 +1,4 @@
-"""Installs the build, moves the installed tree elsewhere, and gives the tests beside this file a folder that knows nothing of the source.
+"""Installs the build, moves the installed tree elsewhere, and gives the tests of this folder a working folder away from the source.
 
 The first argument of each test is the build folder. CMAKE, CC and CXX in the environment name the tools."""
 
@@ -18,7 +18,7 @@ CMAKE = os.environ.get("CMAKE", "cmake")
 CC = os.environ.get("CC", "cc")
 CXX = os.environ.get("CXX", "c++")
 
-# Nothing that could lead a compiler, a loader or CMake to another copy.
+# Variables that could lead a compiler, a loader or CMake to another copy.
 FOREIGN = ("CMAKE_PREFIX_PATH", "PKG_CONFIG_PATH", "CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH", "LD_LIBRARY_PATH")
 ENVIRONMENT = {name: value for name, value in os.environ.items() if name not in FOREIGN}
 
@@ -28,7 +28,7 @@ VERSION = f"{MAJOR}.{MINOR}.{PATCH}"
 
 
 def run(*command, **environment):
-    """The finished process; its output is one text, the errors among it."""
+    """The finished process; its output includes stderr."""
     return subprocess.run([*map(str, command)], env={**ENVIRONMENT, **environment}, cwd="/", stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=600)
 
@@ -38,7 +38,7 @@ def needed(program):
 
 
 class MovedTreeTest(unittest.TestCase):
-    """Each class of tests installs once: `tree` is where the tree was moved to, `folder` is the class's own."""
+    """Each class of tests installs once: `tree` is the moved tree, `folder` the class's own folder."""
 
     @classmethod
     def setUpClass(cls):

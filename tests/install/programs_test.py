@@ -1,4 +1,4 @@
-"""Programs outside of this repository, built against a moved installation as their authors would, and trained with."""
+"""Programs outside this repository, built against a moved installation as their authors would, and run."""
 
 import re
 import shlex
@@ -7,13 +7,13 @@ import unittest
 
 from moved_tree import BUILD, CC, CMAKE, CXX, MAJOR, MINOR, PATCH, ROOT, VERSION, MovedTreeTest, needed, run
 
-# Before 1.0 each minor version is an ABI of its own.
+# Before 1.0 each minor version has its own ABI.
 SONAME = f"libscaletrain.so.0.{MINOR}" if MAJOR == 0 else f"libscaletrain.so.{MAJOR}"
 
 
 class Programs(MovedTreeTest):
     def learns(self, program, shared, **environment):
-        """Runs `program`, which checks that its loss falls, and that it uses the library it was built for."""
+        """Runs `program`, which checks that its loss falls, and checks that it uses the library that it was built for."""
         ours = [name for name in needed(program) if name.startswith("libscaletrain")]
         self.assertEqual(ours, [SONAME] if shared else [])
         self.assertRegex(self.said(program, **environment), r"^loss [0-9.]+, then [0-9.e-]+\n$")
@@ -23,7 +23,7 @@ class Programs(MovedTreeTest):
                    *options, CC=CC, CXX=CXX)
 
     def built(self, project):
-        """The folder of the programs of the CMake project outside/`project`."""
+        """The build folder of the CMake project outside/`project`."""
         done = self.configure(project, f"-DWANTED={MAJOR}.{MINOR}")
         self.assertEqual(done.returncode, 0, done.stdout)
         folder = self.folder / project
@@ -88,7 +88,7 @@ class PkgConfig(Programs):
 
 
 class MpiPlugin(Programs):
-    """The plug-in's source, which is installed since a binary fits one MPI only."""
+    """The plug-in's source, which is installed because a binary fits only one MPI."""
 
     def setUp(self):
         for program in ("mpirun", "mpicxx"):

@@ -1,15 +1,14 @@
 #!/usr/bin/python3
-"""Puts one fault after the other into the library and says which of them the tests catch.
+"""Injects one fault after the other into the library and reports which of them the tests catch.
 
 Usage: tests/mutations/mutate.py [NAME...] [--list FILE] [--results FILE] [--tree FOLDER] [--near-only]
 
 The faults are those of mutations.toml, or those with the given names. Each is built and tested in a copy of the committed tree
-(build/mutations, kept between runs, with its build): first the tests of the fault's own room, or those of its `near`, then all others, each stopping at the first failure,
-with the commands of tests/run without --all. A fault with `preset = "tsan"` is run by the tests labelled `threads` under ThreadSanitizer.
-A fault that does not compile is reported as such: it is a defect of the list.
-
-Results are one line a fault (TAB: name, verdict, the first test that failed, seconds), appended to the results file as they come; a fault that is in
-it already is not run again.
+(build/mutations, kept between runs with its build): first the tests of the fault's own room, or those of its `near`, then all others. Each
+run uses the commands of tests/run without --all and stops at the first failure. A fault with `preset = "tsan"` is run by the tests labelled
+`threads` under ThreadSanitizer. A fault that does not compile is reported as such: it is a defect of the list.
+Results are one line per fault (TAB: name, verdict, the first test that failed, seconds), appended to the results file as they come. A fault
+that is already in it is skipped.
 """
 
 import argparse
@@ -42,7 +41,7 @@ def main():
     tree = Tree(wanted.tree)
     wanted.results.parent.mkdir(parents=True, exist_ok=True)
     done = {line.split("\t")[0] for line in wanted.results.read_text().splitlines()} if wanted.results.exists() else set()
-    # A preset's mutations follow each other, since each tree is built once and then file by file.
+    # Grouped by preset, since each tree is built once and then file by file.
     for mutation in sorted(mutations, key=lambda m: m.get("preset", "release")):
         if mutation["name"] in done or (wanted.names and mutation["name"] not in wanted.names):
             continue
@@ -59,7 +58,7 @@ def main():
 
 
 class Tree:
-    """A copy of the committed tree, with its builds."""
+    """A copy of the committed tree with its builds."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -104,7 +103,7 @@ class Tree:
         return "survived", ""
 
     def targets(self, preset, selection):
-        """What these tests' commands name in the build folder; None where one begins with another program, so that all must be built."""
+        """The targets that these tests' commands name in the build folder; None if one runs another program, so that all must be built."""
         build = self.folder / "build" / preset
         listed = json.loads(output(["ctest", "--test-dir", str(build), *selection, "--show-only=json-v1"], self.folder))
         found = set()
@@ -120,7 +119,7 @@ class Tree:
             return subprocess.run(["ninja", "-C", f"build/{preset}", *targets], cwd=self.folder, stdout=out, stderr=out).returncode == 0
 
     def first_failure(self, preset, selection):
-        """The first test of the selection that fails, with its first failed case, or none."""
+        """The first failing test of the selection with its first failed case, or nothing."""
         launcher = ["setarch", os.uname().machine, "-R"]
         environment = {**os.environ, "TSAN_OPTIONS": "halt_on_error=1"}
         ran = subprocess.run(
@@ -135,7 +134,7 @@ class Tree:
 
 
 def near_tests(room):
-    """The names of the tests of a room, as an expression."""
+    """A regular expression for the names of a room's tests."""
     first = NEAR.get(room, NEAR.get(room.split("/")[0], room.split("/")[-1 if room.startswith("bindings") else 0]))
     return f"^({first})_"
 

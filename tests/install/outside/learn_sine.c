@@ -1,4 +1,4 @@
-/* A host program in C that knows only what was installed: a small net learns y = sin x, and the program ends with 0 when it did. */
+/* A host program in C that uses only the installed files: a small net learns y = sin x; exits with 0 if it did. */
 #include <math.h>
 #include <scaletrain/scaletrain.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* One process, two copies of the library: the archive inside this program, and the shared one that a plug-in might bring. Each trains the
- * same net; they must make the same bits and know nothing of each other's handles.
+/* One process with two copies of the library: the archive in this program, and the shared one that a plug-in might load. Each trains the
+ * same net; they must give the same bits and not see each other's handles.
  * Usage: two_copies libscaletrain.so */
 #define _DEFAULT_SOURCE
 #include <dlfcn.h>
@@ -66,7 +66,7 @@ int main(int argc, char** argv) {
 #define OWN(name) name,
   const struct copy own = {CALLS(OWN)};
   struct copy loaded;
-  void* library = dlopen(argv[1], RTLD_NOW | RTLD_GLOBAL); /* global: the rudest way to bring a copy */
+  void* library = dlopen(argv[1], RTLD_NOW | RTLD_GLOBAL); /* global: the most intrusive way to load a copy */
   if (library == NULL) return failed(dlerror());
 #define LOOK_UP(name)                            \
   *(void**)&loaded.name = dlsym(library, #name); \
