@@ -77,7 +77,7 @@ class CheckpointBench {
     for (int64_t round = 0; round < rounds_; ++round) {
       add(snapshot, megabytes / state.copy(), megabytes / state.block());
       add(write, megabytes / state.write_plain(), megabytes / state.save());
-      state.load(true);  // not counted: right after a save the system still has work left, which a resume would not meet
+      state.load(true);  // not counted: right after a save the system is still busy with it, which a resume would not see
       add(load, megabytes / state.read_files(), megabytes / state.load(true));
       add(proved, load.peak.back(), megabytes / state.load(false));
       for (const std::string& mode : modes) {

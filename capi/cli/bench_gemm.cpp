@@ -82,9 +82,9 @@ class GemmBench {
   }
 
   void operator()(std::span<const GemmShape> shapes) {
-    std::string beside;
-    for (const auto& peer : peers_) beside += (beside.empty() ? ", beside " : " ") + peer->name();
-    rows_.start(std::to_string(threads_) + " threads, " + fma_loop().kind + " FMA loop, " + std::to_string(rounds_) + " rounds" + beside);
+    std::string against;
+    for (const auto& peer : peers_) against += (against.empty() ? ", against " : " ") + peer->name();
+    rows_.start(std::to_string(threads_) + " threads, " + fma_loop().kind + " FMA loop, " + std::to_string(rounds_) + " rounds" + against);
     for (const GemmShape& shape : shapes) measure(shape);
     rows_.finish(summary_.json(), summary_.text());
   }

@@ -132,7 +132,7 @@ void serve_collectives(CollectiveCalls& calls, const std::string& folder) {
   const std::unique_ptr<std::FILE, Close> orders(std::fopen(order_pipe(folder, calls.rank()).c_str(), "re"));
   const int answers = open(answer_pipe(folder).c_str(), O_WRONLY | O_CLOEXEC);
   if (!orders || answers < 0) throw std::runtime_error("cannot open the pipes in " + folder);
-  const auto tell = [&](const std::string& words) {
+  const auto send = [&](const std::string& words) {
     const std::string line = std::to_string(calls.rank()) + " " + words.substr(0, 1000) + "\n";  // short enough for one atomic write
     return ::write(answers, line.data(), line.size()) == static_cast<ssize_t>(line.size());
   };
@@ -140,9 +140,9 @@ void serve_collectives(CollectiveCalls& calls, const std::string& folder) {
   char line[200];
   try {
     while (std::fgets(line, sizeof line, orders.get()) != nullptr)
-      if (!tell(answer(probe, calls, std::string(line, std::strcspn(line, "\n"))))) break;
+      if (!send(answer(probe, calls, std::string(line, std::strcspn(line, "\n"))))) break;
   } catch (const std::exception& error) {
-    tell(std::string("error ") + error.what());
+    send(std::string("error ") + error.what());
   }
   close(answers);
 }

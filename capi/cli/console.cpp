@@ -57,11 +57,11 @@ void PrefixedLines::take(std::string_view bytes, Console& console) {
     const size_t end = std::min(bytes.find_first_of("\r\n"), bytes.size());
     const bool is_return = end < bytes.size() && bytes[end] == '\r';
     const size_t wanted = end + (is_return ? 1 : 0), room = kLongest - begun_.size();
-    const std::string_view piece = bytes.substr(0, std::min(wanted, room));
-    begun_ += piece;
-    bytes.remove_prefix(piece.size());
+    const std::string_view part = bytes.substr(0, std::min(wanted, room));
+    begun_ += part;
+    bytes.remove_prefix(part.size());
     if (bytes.empty()) return;
-    if (piece.size() == wanted) {
+    if (part.size() == wanted) {
       if (is_return) continue;
       bytes.remove_prefix(1);  // the line's end
     }

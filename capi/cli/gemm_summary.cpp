@@ -61,7 +61,7 @@ GemmSummary::Rows GemmSummary::rows_of(Element element) const {
 
 Json GemmSummary::of(const Rows& rows, Element element) {
   Json summary = {{"rows", rows.size()}};
-  beside_peers(rows, element, summary);
+  compare_with_peers(rows, element, summary);
   for (const Class& kind : kClasses) {
     Json share = share_of(rows, kind.holds);
     if (share.empty()) continue;
@@ -74,7 +74,7 @@ Json GemmSummary::of(const Rows& rows, Element element) {
   return summary;
 }
 
-void GemmSummary::beside_peers(const Rows& rows, Element element, Json& summary) {
+void GemmSummary::compare_with_peers(const Rows& rows, Element element, Json& summary) {
   std::map<std::string, std::vector<double>> peers;
   std::vector<double> best, best_blas;
   std::pair<double, std::string> worst;

@@ -29,7 +29,7 @@ class GemmSummary {
   using Rows = std::vector<const Row*>;  // of one element
   Rows rows_of(Element element) const;
   static Json of(const Rows& rows, Element element);
-  static void beside_peers(const Rows& rows, Element element, Json& summary);
+  static void compare_with_peers(const Rows& rows, Element element, Json& summary);
   static Json share_of(const Rows& rows, bool (*holds)(const GemmShape& shape, bool packed));
   static Json scaling_of(const Rows& rows);
   static std::string lines_of(const Json& summary);

@@ -14,7 +14,7 @@ class InitWeights {
   /// Opens the path and finds out the model. Throws Failure.
   explicit InitWeights(const std::string& path);
 
-  /// What ModelChoice takes, and its source: a config.json, or the folder of checkpoints. Null if no source names the model.
+  /// The model in ModelChoice's form, and its source: a config.json, or the folder of checkpoints. Null if no source names the model.
   const Json& model() const { return model_; }
   const std::string& model_source() const { return model_source_; }
 

@@ -38,8 +38,8 @@ NewFile::NewFile(std::string path) : path_(std::move(path)), target_(file_reache
   } else {
     const bool is_there = stat(target_.c_str(), &old) == 0;
     // A short name: the target's own may already be as long as the file system allows.
-    beside_ = fs::path(target_).parent_path() / (".scaletrain-" + std::to_string(getpid()));
-    file_ = ::open(beside_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, is_there ? 0600 : 0666);
+    temporary_ = fs::path(target_).parent_path() / (".scaletrain-" + std::to_string(getpid()));
+    file_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, is_there ? 0600 : 0666);
     if (file_ >= 0 && is_there) fchmod(file_, old.st_mode & 07777);
   }
   if (file_ < 0) refuse(path_, ": cannot write it: ", std::strerror(errno));
@@ -47,7 +47,7 @@ NewFile::NewFile(std::string path) : path_(std::move(path)), target_(file_reache
 
 NewFile::~NewFile() {
   if (file_ >= 0) close(file_);
-  if (!beside_.empty()) unlink(beside_.c_str());
+  if (!temporary_.empty()) unlink(temporary_.c_str());
 }
 
 void NewFile::add(std::string_view bytes) {
@@ -61,10 +61,10 @@ void NewFile::add(std::string_view bytes) {
 }
 
 void NewFile::finish() {
-  if (beside_.empty()) return;  // a device or a pipe was written directly
+  if (temporary_.empty()) return;  // a device or a pipe was written directly
   if (fsync(file_) != 0) fail("fsync");
-  if (std::rename(beside_.c_str(), target_.c_str()) != 0) fail("rename");
-  beside_.clear();
+  if (std::rename(temporary_.c_str(), target_.c_str()) != 0) fail("rename");
+  temporary_.clear();
 }
 
 void NewFile::fail(const char* doing) const {

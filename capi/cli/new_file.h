@@ -29,7 +29,7 @@ class NewFile {
  private:
   [[noreturn]] void fail(const char* doing) const;
 
-  std::string path_, target_, beside_;
+  std::string path_, target_, temporary_;
   int file_ = -1;
   int64_t size_ = 0;
 };

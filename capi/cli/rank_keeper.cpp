@@ -57,7 +57,7 @@ RankKeeper::~RankKeeper() {
   waitpid(process_, nullptr, 0);
 }
 
-void RankKeeper::tell(pid_t message) {
+void RankKeeper::send(pid_t message) {
   // If the keeper was killed, ranks still end with the launcher; the processes that they started may not.
   while (::write(pipe_, &message, sizeof message) < 0 && errno == EINTR) continue;
 }

@@ -14,11 +14,11 @@ class RankKeeper {
   RankKeeper(const RankKeeper&) = delete;
   RankKeeper& operator=(const RankKeeper&) = delete;
 
-  void watch(pid_t group) { tell(group); }
-  void forget(pid_t group) { tell(-group); }
+  void watch(pid_t group) { send(group); }
+  void forget(pid_t group) { send(-group); }
 
  private:
-  void tell(pid_t message);
+  void send(pid_t message);
 
   pid_t process_ = -1;
   int pipe_ = -1;

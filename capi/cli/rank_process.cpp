@@ -77,7 +77,7 @@ RankProcess::RankProcess(const std::vector<std::string>& program, const RankVari
     signals.restore();
     become(program, variables, {out.ends[1], err.ends[1]}, launcher);
     const int reason = errno;
-    [[maybe_unused]] const ssize_t told = ::write(problem.ends[1], &reason, sizeof reason);
+    [[maybe_unused]] const ssize_t written = ::write(problem.ends[1], &reason, sizeof reason);
     _exit(127);
   }
   close(problem.give(1));

@@ -34,12 +34,12 @@ std::string name_line(int rank, int row, const char* what, const std::string& na
 
 /// The fraction of a call's time in which the rank computed.
 double hidden_of(Span call, const Json& computed) {
-  int64_t beside = 0;
+  int64_t overlap = 0;
   for (const Json& pair : computed) {
     const Span span = span_of(pair);
-    beside += std::max<int64_t>(std::min(call.ended, span.ended) - std::max(call.began, span.began), 0);
+    overlap += std::max<int64_t>(std::min(call.ended, span.ended) - std::max(call.began, span.began), 0);
   }
-  return call.ended > call.began ? static_cast<double>(beside) / static_cast<double>(call.ended - call.began) : 0;
+  return call.ended > call.began ? static_cast<double>(overlap) / static_cast<double>(call.ended - call.began) : 0;
 }
 
 /// The slowest rank's computing time over the mean of all.

@@ -112,18 +112,18 @@ Json RunCheckpoints::resume_newest(st_trainer* trainer) {
 }
 
 Json RunCheckpoints::resume(st_trainer* trainer) {
-  Json told;
+  Json resumed;
   const bool together = is_together(trainer);
   if (together)
-    told = resume_newest(trainer);
+    resumed = resume_newest(trainer);
   else
-    ranks_.await_first([&] { told = resume_newest(trainer); });
-  told = ranks_.shared(told);
-  if (told.empty()) return told;
+    ranks_.await_first([&] { resumed = resume_newest(trainer); });
+  resumed = ranks_.shared(resumed);
+  if (resumed.empty()) return resumed;
   if (!together && !ranks_.is_first())
-    check_folder(st_trainer_resume(trainer, handle(), told["name"].get<std::string>().c_str(), nullptr, nullptr));
-  saved_step_ = told["step"].get<int64_t>();
-  return told["metadata"];
+    check_folder(st_trainer_resume(trainer, handle(), resumed["name"].get<std::string>().c_str(), nullptr, nullptr));
+  saved_step_ = resumed["step"].get<int64_t>();
+  return resumed["metadata"];
 }
 
 bool RunCheckpoints::is_due(int64_t step) {
@@ -139,7 +139,7 @@ void RunCheckpoints::save(st_trainer* trainer, int64_t step, const Json& metadat
 }
 
 void RunCheckpoints::begin_save(st_trainer* trainer, int64_t step, const Json& metadata) {
-  hear_of_last_save();
+  check_last_save();
   saved_at_ = seconds_now();
   const std::string text = metadata.dump();
   st_pending* pending = nullptr;
@@ -149,26 +149,26 @@ void RunCheckpoints::begin_save(st_trainer* trainer, int64_t step, const Json& m
   if (status == ST_OK)
     saved_step_ = step;
   else
-    tell_unsaved();
+    report_unsaved();
 }
 
 /// Every rank knows that a save failed; rank 0 reports it.
-void RunCheckpoints::tell_unsaved() const {
+void RunCheckpoints::report_unsaved() const {
   if (ranks_.is_first()) std::fprintf(stderr, "scaletrain: the run continues, but a checkpoint was not saved: %s\n", st_last_error());
 }
 
-void RunCheckpoints::hear_of_last_save() {
+void RunCheckpoints::check_last_save() {
   if (!pending_) return;
   const st_status status = st_pending_wait(pending_.get(), -1);
   pending_.reset();
   if (status == ST_OK) return;
   saved_step_ = -1;
-  tell_unsaved();
+  report_unsaved();
 }
 
 void RunCheckpoints::save_last(st_trainer* trainer, int64_t step, const Json& metadata) {
   const auto save_now = [&] {
-    hear_of_last_save();
+    check_last_save();
     cli::run(st_trainer_save(trainer, handle(), metadata.dump().c_str(), nullptr));
   };
   if (is_together(trainer)) {

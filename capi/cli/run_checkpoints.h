@@ -52,8 +52,8 @@ class RunCheckpoints {
   bool is_together(st_trainer* trainer) const;
   st_checkpoint* handle();
   void begin_save(st_trainer* trainer, int64_t step, const Json& metadata);
-  void hear_of_last_save();
-  void tell_unsaved() const;
+  void check_last_save();
+  void report_unsaved() const;
   Json newest_manifest() const;
   Json batch_keys(int64_t ranks) const;
   Json resume_newest(st_trainer* trainer);

@@ -46,10 +46,10 @@ Json RunRanks::shared(const Json& of_first) const {
   const int64_t one = 1;
   int64_t bytes = std::ssize(text);
   const st_view size = plain_view(ST_I64, &one, &bytes, sizeof bytes);
-  run(st_communicator_broadcast(communicator(), "what rank 0 tells", &size, 0, nullptr));
+  run(st_communicator_broadcast(communicator(), "rank 0's message", &size, 0, nullptr));
   text.resize(static_cast<size_t>(bytes));
   const st_view letters = plain_view(ST_U8, &bytes, text.data(), bytes);
-  run(st_communicator_broadcast(communicator(), "what rank 0 tells", &letters, 0, nullptr));
+  run(st_communicator_broadcast(communicator(), "rank 0's message", &letters, 0, nullptr));
   return Json::parse(text);
 }
 
@@ -89,8 +89,8 @@ void RunRanks::end(const std::string& reason) const noexcept {
 }
 
 bool is_debugging_ranks() {
-  const char* said = std::getenv("SCALETRAIN_DEBUG");
-  return said != nullptr && ("," + std::string(said) + ",").find(",ranks,") != std::string::npos;
+  const char* debug = std::getenv("SCALETRAIN_DEBUG");
+  return debug != nullptr && ("," + std::string(debug) + ",").find(",ranks,") != std::string::npos;
 }
 
 }  // namespace cli

@@ -157,7 +157,7 @@ class TorchReading {
     if (found.items.empty())
       refuse(file_.path(),
              ": its optimizer numbers its parameters and nothing names them; save \"names\": [n for n, _ in "
-             "model.named_parameters()] beside \"model\" and \"optimizer\", or make the optimizer of model.named_parameters()");
+             "model.named_parameters()] next to \"model\" and \"optimizer\", or make the optimizer of model.named_parameters()");
     std::vector<std::string> names;
     for (const TorchValue* name : found.items) {
       if (name->as<std::string>() == nullptr) refuse(file_.path(), ": a parameter's name is not a text");

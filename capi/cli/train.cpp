@@ -195,7 +195,7 @@ EarlyStopping early_stopping(const Recipe& recipe) {
 }
 
 /// Prints a rank's log of a run of several ranks.
-void tell_of_rank(int32_t level, const char* area, const char* text) {
+void print_rank_log(int32_t level, const char* area, const char* text) {
   constexpr const char* kRank = "RANK";
   const char* rank = std::getenv(kRank);
   std::fprintf(stderr, "rank %s, %s%s: %s\n", rank == nullptr ? "?" : rank, level <= ST_LOG_WARNING ? "warning, " : "", area, text);
@@ -203,8 +203,8 @@ void tell_of_rank(int32_t level, const char* area, const char* text) {
 
 /// An st_log_fn. Prints which libraries compete and why one does not, keys of a DeepSpeed file or a config.json that have no effect, and a
 /// schedule that is shorter than the run.
-void tell(void* user, int32_t level, const char* area, const char* text) {
-  if (is_debugging_ranks()) tell_of_rank(level, area, text);
+void print_log(void* user, int32_t level, const char* area, const char* text) {
+  if (is_debugging_ranks()) print_rank_log(level, area, text);
   if (std::string_view(area) == "gemm_library") std::printf("library          %s\n", text);
   if (std::string_view(area) == "recipe") std::printf("recipe           %s\n", text);
   if (std::string_view(area) == "model") std::printf("model            %s\n", text);
@@ -217,7 +217,7 @@ Context make_context(const Recipe& recipe) {
   st_context_options options;
   ask(st_context_options_init(&options, sizeof options));
   options.device = device.c_str();
-  options.log = tell;
+  options.log = print_log;
   options.threads = static_cast<int32_t>(std::min<int64_t>(recipe_whole(recipe, "threads"), INT32_MAX));
   // Ranks of a launcher allocate only their own shards: with zero 3, and with zero 1 and 2 in 16-bit precision those of the masters.
   options.late_parameters = recipe_whole(recipe, "zero") == 3 || recipe_text(recipe, "precision") != "fp32" ? 1 : 0;

@@ -184,10 +184,10 @@ class TrainingRun {
 
   /// Rank 0 reports everything. If the state is sharded, all ranks compute the digest together; then log and report can use it.
   void finish() {
-    const bool in_pieces = parts_.ranks->size() > 1 && std::string(text(st_trainer_get, trainer(), "zero")) != "0";
-    const std::string state = in_pieces || parts_.ranks->is_first() ? text(st_trainer_digest, trainer()) : "";
-    const bool gathers = in_pieces && (std::string(text(st_trainer_get, trainer(), "zero")) == "3" ||
-                                       std::string(text(st_trainer_get, trainer(), "precision")) != "\"fp32\"");
+    const bool is_sharded = parts_.ranks->size() > 1 && std::string(text(st_trainer_get, trainer(), "zero")) != "0";
+    const std::string state = is_sharded || parts_.ranks->is_first() ? text(st_trainer_digest, trainer()) : "";
+    const bool gathers = is_sharded && (std::string(text(st_trainer_get, trainer(), "zero")) == "3" ||
+                                        std::string(text(st_trainer_get, trainer(), "precision")) != "\"fp32\"");
     const bool samples = !options_.prompt.empty() && ended_by_ == 0;
     // Before rank 0's own work: if the model is sharded (zero 3, and zero 1 and 2 in 16-bit precision), all ranks continue the text
     // together.

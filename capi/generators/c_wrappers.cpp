@@ -76,7 +76,7 @@ std::string wrapper_of(const OpInfo& op) {
   for (size_t i = 1; i < op.outputs.size(); ++i) parameters += ", st_value* " + op.outputs[i];
 
   require(!takes_list(op) || op.inputs.size() == 1, Code::internal, "ops.def: ", op.name,
-          ": a list beside other inputs has no wrapper yet");
+          ": a list next to other inputs has no wrapper yet");
   std::string body;
   if (!op.inputs.empty() && !takes_list(op)) body += text("  const st_value inputs[] = {", inputs, "};\n");
   if (!attributes.empty()) body += text("  const st_attribute attributes[] = {", attributes, "};\n");

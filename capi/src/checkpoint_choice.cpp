@@ -15,7 +15,7 @@ std::string_view last_part(std::string_view path) {
 }
 
 /// The folder is a checkpoint itself: accepts only its own name, or NULL.
-const std::string& that_one(const CheckpointObject& object, const char* name) {
+const std::string& own_folder(const CheckpointObject& object, const char* name) {
   const std::string& folder = object.folder.path();
   require(name == nullptr || last_part(folder) == name, Code::not_found, "checkpoint: ", folder, " is itself a checkpoint, not \"",
           name == nullptr ? "" : name, "\"; open the run's folder, or pass NULL");
@@ -44,16 +44,16 @@ bool is_damage_of(const Error& error, const std::string& name) {
 }
 
 /// Returns rank 0's answer on all ranks. If `say` throws on rank 0, all ranks throw.
-std::string said_by_first(Communicator& ranks, const std::function<std::string()>& say) {
-  std::string said;
+std::string answer_of_first(Communicator& ranks, const std::function<std::string()>& ask) {
+  std::string answer;
   std::exception_ptr error;
   try {
-    if (ranks.rank() == 0) said = say();
+    if (ranks.rank() == 0) answer = ask();
   } catch (...) {
     error = std::current_exception();
   }
   require_all_fine(ranks, error, "resume");
-  return gather_texts(ranks, said, "which checkpoint").front();
+  return gather_texts(ranks, answer, "which checkpoint").front();
 }
 
 void give_manifest(const Manifest& manifest, LoadReport& made) {
@@ -64,7 +64,7 @@ void give_manifest(const Manifest& manifest, LoadReport& made) {
   made.metadata = json_of(manifest.metadata);
 }
 
-void pass_over(CheckpointObject& object, const std::string& name, const std::string& why, std::vector<std::string>& skipped) {
+void skip(CheckpointObject& object, const std::string& name, const std::string& why, std::vector<std::string>& skipped) {
   skipped.push_back(text(name, ": ", why));
   if (object.manager) object.manager->mark_corrupt(name);
 }
@@ -78,11 +78,11 @@ std::function<bool()> cancelled_from_now(const Context& context) {
 
 std::string name_meant(const CheckpointObject& object, const char* name) {
   if (!object.is_one && name == nullptr) return "the newest (NULL)";
-  return text("\"", object.is_one ? last_part(that_one(object, name)) : std::string_view(name), "\"");
+  return text("\"", object.is_one ? last_part(own_folder(object, name)) : std::string_view(name), "\"");
 }
 
 std::string folder_of(CheckpointObject& object, const char* name) {
-  if (object.is_one) return that_one(object, name);
+  if (object.is_one) return own_folder(object, name);
   return object.folder.path_of(name == nullptr ? "" : name);
 }
 
@@ -98,7 +98,7 @@ void with_checkpoint(CheckpointObject& object, const char* name, std::vector<std
       return use(*reader);
     } catch (const Error& error) {
       if (!is_damage(error, text(folder, "/", entry.name), reader.has_value())) throw;
-      pass_over(object, entry.name, error.message(), skipped);
+      skip(object, entry.name, error.message(), skipped);
     }
   }
   throw_none(folder, skipped);
@@ -141,9 +141,9 @@ void load_together(CheckpointObject& object, Communicator& ranks, const char* na
       for (const CheckpointEntry& entry : object.folder.list()) left.insert(left.begin(), entry.name);
       return std::string();
     };
-    if (!is_chosen) said_by_first(ranks, begin);
+    if (!is_chosen) answer_of_first(ranks, begin);
     for (bool is_done = is_chosen; !is_done;) {
-      const std::string chosen = said_by_first(ranks, [&] { return left.empty() ? std::string() : left.back(); });
+      const std::string chosen = answer_of_first(ranks, [&] { return left.empty() ? std::string() : left.back(); });
       if (chosen.empty()) throw_none(object.folder.path(), made.skipped);
       if (!left.empty()) left.pop_back();
       try {
@@ -151,7 +151,7 @@ void load_together(CheckpointObject& object, Communicator& ranks, const char* na
         is_done = true;
       } catch (const Error& error) {
         if (!is_damage_of(error, chosen)) throw;
-        pass_over(object, chosen, error.message(), made.skipped);
+        skip(object, chosen, error.message(), made.skipped);
       }
     }
   } catch (...) {

@@ -249,11 +249,11 @@ st_status st_communicator_callbacks(st_context* context, int32_t rank, int32_t s
     check(rank >= 0 && rank < size, kCall, ": rank is ", rank, "; ranks are 0 to ", size - 1);
     const Times times = times_given(options, kCall);
     auto loan = std::make_shared<HostLoan>(std::exchange(ours.release, nullptr), user);
-    HostLoan& lent = *loan;  // owned by the pipes alone, so everything is released when the communicator's destroy returns
+    HostLoan& resource = *loan;  // owned by the pipes alone, so everything is released when the communicator's destroy returns
     auto pipes = make_callback_pipes("callbacks", rank, size, ours, user, std::move(loan));
     NewHandles made(1);
     made.add(join_pipes(shared, std::move(pipes), times, os::seconds(), cancelled_from_now(*shared)));
-    lent.accept();
+    resource.accept();
     made.give(communicator);
   });
 }

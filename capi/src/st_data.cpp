@@ -205,15 +205,15 @@ st_status st_data_vocabulary(st_data* data, int64_t* vocabulary) {
 namespace {
 
 /// Reads tokens in chunks, since a source may be larger than memory.
-TokenAt reader(const DataObject& data, std::vector<int32_t>& piece) {
-  return [&data, &piece, first = int64_t{-1}](int64_t i) mutable -> int64_t {
-    constexpr int64_t kPiece = 1 << 16;
-    if (first < 0 || i < first || i >= first + static_cast<int64_t>(piece.size())) {
+TokenAt reader(const DataObject& data, std::vector<int32_t>& chunk) {
+  return [&data, &chunk, first = int64_t{-1}](int64_t i) mutable -> int64_t {
+    constexpr int64_t kChunk = 1 << 16;
+    if (first < 0 || i < first || i >= first + static_cast<int64_t>(chunk.size())) {
       first = i;
-      piece.resize(static_cast<size_t>(std::min(kPiece, data.range.count - i)));
-      data.source->read(data.range.first + first, piece);
+      chunk.resize(static_cast<size_t>(std::min(kChunk, data.range.count - i)));
+      data.source->read(data.range.first + first, chunk);
     }
-    return piece[static_cast<size_t>(i - first)];
+    return chunk[static_cast<size_t>(i - first)];
   };
 }
 
@@ -226,7 +226,7 @@ st_status st_data_bigram_loss(st_data* train, st_data* validation, double* loss)
     const auto v = peek(validation);
     of_files(*t, "st_data_bigram_loss");
     of_files(*v, "st_data_bigram_loss");
-    std::vector<int32_t> train_piece, validation_piece;
-    *loss = bigram_loss(t->range.count, reader(*t, train_piece), v->range.count, reader(*v, validation_piece), t->source->vocabulary());
+    std::vector<int32_t> train_chunk, validation_chunk;
+    *loss = bigram_loss(t->range.count, reader(*t, train_chunk), v->range.count, reader(*v, validation_chunk), t->source->vocabulary());
   });
 }

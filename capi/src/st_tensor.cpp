@@ -13,7 +13,7 @@ using namespace st::capi;
 namespace {
 
 // Constants of dlpack.h.
-enum Device : int32_t { kCpu = 1, kCudaHost = 3 /* pinned, but the host's memory all the same */ };
+enum Device : int32_t { kCpu = 1, kCudaHost = 3 /* pinned, but still host memory */ };
 enum TypeCode : uint8_t { kInt = 0, kUInt = 1, kFloat = 2, kBfloat = 4, kBool = 6 };
 
 struct TypeRow {

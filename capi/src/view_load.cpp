@@ -87,32 +87,32 @@ std::vector<Load> match(const CheckpointReader& checkpoint, std::span<const Host
 }
 
 /// Elements [begin, end) of a tensor, read by one task.
-struct Piece {
+struct Slice {
   Load load;
   int64_t begin, end;
 };
 
-std::vector<Piece> pieces_of(const std::vector<Load>& loads) {
+std::vector<Slice> slices_of(const std::vector<Load>& loads) {
   constexpr int64_t kBytes = 4 * kChecksumBlock;  // whole blocks of a tensor that was not sharded
-  std::vector<Piece> pieces;
+  std::vector<Slice> slices;
   for (const Load& load : loads) {
     const int64_t elements = load.tensor->shape.elements(), most = kBytes / bytes_of(load.tensor->dtype);
-    for (int64_t begin = 0; begin < elements; begin += most) pieces.push_back({load, begin, std::min(begin + most, elements)});
+    for (int64_t begin = 0; begin < elements; begin += most) slices.push_back({load, begin, std::min(begin + most, elements)});
   }
-  return pieces;
+  return slices;
 }
 
-void read(const CheckpointReader& checkpoint, const Piece& piece) {
-  const auto& [tensor, view] = piece.load;
+void read(const CheckpointReader& checkpoint, const Slice& slice) {
+  const auto& [tensor, view] = slice.load;
   const auto width = bytes_of(tensor->dtype);
-  const auto bytes = static_cast<size_t>((piece.end - piece.begin) * width);
+  const auto bytes = static_cast<size_t>((slice.end - slice.begin) * width);
   if (tensor->dtype == view->dtype && is_compact(*view)) {
-    checkpoint.read(*tensor, piece.begin, piece.end, {static_cast<std::byte*>(view->data) + piece.begin * width, bytes});
+    checkpoint.read(*tensor, slice.begin, slice.end, {static_cast<std::byte*>(view->data) + slice.begin * width, bytes});
     return;
   }
   std::vector<std::byte> room(bytes);
-  checkpoint.read(*tensor, piece.begin, piece.end, room);
-  fill_range(*view, piece.begin, tensor->dtype, room);
+  checkpoint.read(*tensor, slice.begin, slice.end, room);
+  fill_range(*view, slice.begin, tensor->dtype, room);
 }
 
 }  // namespace
@@ -124,10 +124,10 @@ void load_views(const CheckpointReader& checkpoint, std::span<const HostView> vi
   std::vector<const LogicalTensor*> needed;
   for (const Load& load : loads) needed.push_back(load.tensor);
   if (may_be == Views::unchanged_on_error) checkpoint.check(needed, workers);
-  const std::vector<Piece> pieces = pieces_of(loads);
-  workers.run(std::ssize(pieces), [&](int64_t i) {
+  const std::vector<Slice> slices = slices_of(loads);
+  workers.run(std::ssize(slices), [&](int64_t i) {
     if (may_be == Views::overwritten) checkpoint.require_not_cancelled();  // else continue: the views are partly written
-    read(checkpoint, pieces[static_cast<size_t>(i)]);
+    read(checkpoint, slices[static_cast<size_t>(i)]);
   });
   report.read = std::ssize(loads);
 }

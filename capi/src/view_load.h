@@ -11,7 +11,7 @@
 
 namespace st::capi {
 
-/// What a load may do to the views before it has verified all data.
+/// Permission of a load to change the views before it has verified all data.
 enum class Views { unchanged_on_error, overwritten };
 
 /// Fills the report's names, also if they do not fit. Throws:

@@ -1,5 +1,5 @@
-// What a callback may do: a release function may create and destroy other handles, and between two steps on_step may steer its own run.
-// What is refused there: busy_in_callbacks.cpp.
+// Permitted actions of callbacks: a release function may create and destroy other handles, and between two steps on_step may steer its own
+// run. Refused actions: busy_in_callbacks.cpp.
 #include <functional>
 #include <memory>
 
@@ -10,7 +10,7 @@ namespace {
 
 using namespace st::test;
 
-/// What the host does when it gets a borrowed resource back, and a check that it gets it once.
+/// The host's action when it gets a borrowed resource back, and a check that it gets it once.
 struct Loan {
   explicit Loan(std::function<void()> at_end) : act(std::move(at_end)) {}
   static void end(void* user) {

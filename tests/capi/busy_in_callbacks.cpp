@@ -1,5 +1,5 @@
-// What a callback must not do: call the handle whose call it runs in. That call returns BUSY, and the outer call continues undisturbed;
-// here for a context's log and allocator. What is allowed there: allowed_in_callbacks.cpp.
+// A callback that calls the handle whose call it runs in: that call returns BUSY, and the outer call continues undisturbed; here for a
+// context's log and allocator. Permitted actions: allowed_in_callbacks.cpp.
 #include <cstdlib>
 #include <limits>
 
@@ -9,7 +9,7 @@ namespace {
 
 using namespace st::test;
 
-/// What a callback checks, and how often it did.
+/// The checks of a callback, and their number.
 struct Inside {
   st_trainer* trainer = nullptr;
   st_model* model = nullptr;

@@ -95,7 +95,7 @@ st_status make_sharded_optimizer(AllKinds& w, AnyHandle h) {
                                      fresh(w.new_sharded));
 }
 
-/// What it has gathered, if the handle is the right one.
+/// The gathered state, if the handle is the right one.
 st_status load_gathered(AllKinds& w, AnyHandle h) {
   int64_t n = 0;
   const st_named_view* state = nullptr;

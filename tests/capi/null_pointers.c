@@ -262,8 +262,8 @@ static void arguments_of_trainer(st_model* model, st_recipe* recipe) {
   int64_t m = 0;
 
   REFUSES(st_trainer_create(model, recipe, NULL, NULL));
-  WORKS(st_trainer_create(model, recipe, NULL, &trainer)); /* no data is no error */
-  WORKS(st_trainer_step(trainer, 2, batch, NULL));         /* nor is no report */
+  WORKS(st_trainer_create(model, recipe, NULL, &trainer)); /* data is optional */
+  WORKS(st_trainer_step(trainer, 2, batch, NULL));         /* so is the report */
   EXPECT(ST_INVALID_ARGUMENT, st_trainer_step(trainer, 2, NULL, NULL));
   batch[0].name = NULL;
   REFUSES(st_trainer_step(trainer, 2, batch, NULL));
@@ -339,7 +339,7 @@ static void arguments_of_gemm(st_context* context) {
   REFUSES(st_gemm_run(gemm, 1, NULL, &view, 0, &c, NULL));
   REFUSES(st_gemm_run(gemm, 1, &view, NULL, 0, &c, NULL));
   REFUSES(st_gemm_run(gemm, 1, &view, &view, 0, NULL, NULL));
-  WORKS(st_gemm_run(gemm, 1, &view, &view, 0, &c, NULL)); /* nor is no epilogue an error */
+  WORKS(st_gemm_run(gemm, 1, &view, &view, 0, &c, NULL)); /* the epilogue is optional */
   REFUSES(st_gemm_run_packed(gemm, 1, NULL, packed, 0, &c, NULL));
   REFUSES(st_gemm_run_packed(gemm, 1, &view, packed, 0, NULL, NULL));
   WORKS(st_packed_destroy(packed));

@@ -10,7 +10,7 @@ namespace {
 
 using namespace st::test;
 
-/// What calls may still allocate outside the host's allocator.
+/// Allocations that calls may still make outside the host's allocator.
 struct Past {
   std::vector<std::string_view> functions;
   int64_t calls;

@@ -84,7 +84,7 @@ st_status forward(st_trainer* trainer, int64_t n, const st_named_view* batch, co
 /// The graph of SineRun; returns the value from which the loss is computed.
 st_value sine_graph(st_graph* graph);
 
-/// What a predictor generates after its prompt; if it fails, the tokens so far.
+/// The text that a predictor generates after its prompt; if it fails, the tokens so far.
 struct Written {
   st_status status;
   std::vector<int32_t> tokens;

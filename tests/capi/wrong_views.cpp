@@ -33,7 +33,7 @@ struct Subject {
   st_view view;
 };
 
-/// What a call accepts in a view other than f32 memory of one shape.
+/// The views that a call accepts in addition to f32 memory of one shape.
 enum Takes : uint32_t {
   kOnlyThis = 0,
   kAnyDtype = 1,

@@ -56,7 +56,7 @@ EXPORT void cblas_gemm_bf16bf16f32(int order, int trans_a, int trans_b, int m, i
   cblas_sbgemm(order, trans_a, trans_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
 }
 
-/* Packed is B as it lies, behind the word that says whether that is its transpose. */
+/* The packed B is a copy of B, preceded by a word that says whether it is the transpose. */
 enum { kPacked = 151, kMatrixB = 162, kHead = 64 };
 
 EXPORT size_t cblas_sgemm_pack_get_size(int which, int m, int n, int k) {

@@ -7,6 +7,7 @@ The faults are those of mutations.toml, or those with the given names. Each is b
 (build/mutations, kept between runs with its build): first the tests of the fault's own room, or those of its `near`, then all others. Each
 run uses the commands of tests/run without --all and stops at the first failure. A fault with `preset = "tsan"` is run by the tests labelled
 `threads` under ThreadSanitizer. A fault that does not compile is reported as such: it is a defect of the list.
+
 Results are one line per fault (TAB: name, verdict, the first test that failed, seconds), appended to the results file as they come. A fault
 that is already in it is skipped.
 """
