@@ -125,7 +125,7 @@ Entry& entry_of(Table& table, Kind kind, const void* handle) {
   const Bits bits = bits_of(handle);
   if (bits.kind != static_cast<uint64_t>(kind) + 1) {
     const bool ours = bits.kind >= 1 && bits.kind <= kKinds;
-    refuse(kind, ours ? text("this is a different kind of handle (perhaps a ", name_of(static_cast<Kind>(bits.kind - 1)), ")")
+    refuse(kind, ours ? text("this is a different handle (perhaps of kind ", name_of(static_cast<Kind>(bits.kind - 1)), ")")
                       : "this is not a handle of this library");
   }
   Entry* entry = bits.slot == 0 ? nullptr : entry_at(table, bits.slot - 1);

@@ -53,7 +53,7 @@ HostArray array_of(int64_t rows, const st_named_view& theirs) {
     const StridedLayout layout = layout_of(what, theirs.view);
     check(layout.shape.rank() >= 1 && layout.shape[0] == rows, what, " has shape ", layout.shape, ", its first dimension must be the ",
           rows, " rows");
-    require(layout.compact, Code::unsupported, what, " is not contiguous; arrays must be row-major without gaps, so copy it");
+    require(layout.compact, Code::unsupported, what, " has strides that are not row-major without gaps; copy it to a contiguous array");
     return {{name, layout.dtype, Shape(layout.shape.dims().subspan(1))}, theirs.view.data};
   });
 }

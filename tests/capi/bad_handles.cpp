@@ -55,7 +55,7 @@ TEST(BadHandles, OnesThatWereDestroyedAreRefused) {
 TEST(BadHandles, OnesOfAnotherKindAreRefusedAndNamed) {
   AllKinds w;
   for (size_t other = 0; other < kKindNames.size(); ++other)
-    expect_all_refused(w, "of a " + std::string(kKindNames[other]),
+    expect_all_refused(w, "of kind " + std::string(kKindNames[other]),
                        [&](size_t kind) { return kind == other ? Some{} : Some{w.handles()[other]}; });
 }
 

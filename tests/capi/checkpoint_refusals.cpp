@@ -168,7 +168,7 @@ TEST_F(CCheckpointRefusals, NamesOfNoCheckpoint) {
   ASSERT_TRUE(works(create()));
   const char* text = "";
   const st_named_view a = {"a", a_.view()};
-  EXPECT_TRUE(fails(ST_NOT_FOUND, st_checkpoint_load(checkpoint_, nullptr, 1, &a, nullptr, nullptr), {folder_.path(), "none"}));
+  EXPECT_TRUE(fails(ST_NOT_FOUND, st_checkpoint_load(checkpoint_, nullptr, 1, &a, nullptr, nullptr), {folder_.path(), "no checkpoint"}));
   EXPECT_TRUE(fails(ST_NOT_FOUND, st_checkpoint_hash(checkpoint_, nullptr, &text), {folder_.path()}));
   EXPECT_TRUE(fails(ST_NOT_FOUND, st_checkpoint_inspect(checkpoint_, nullptr, &text), {folder_.path()}));
   EXPECT_TRUE(fails(ST_NOT_FOUND, st_checkpoint_verify(checkpoint_, nullptr, &text), {folder_.path()}));
