@@ -48,7 +48,7 @@ bool is_scalar(const Type& type) { return is_floating(type.dtype) && type.shape.
 /// Shared by st_graph_op and st_graph_apply.
 std::vector<Value> apply(const GraphObject& g, Builder& b, const char* op, int32_t n, const st_value* inputs, const Attrs& attrs,
                          int32_t m) {
-  check(m >= 1, "m is ", m, "; there must be room for at least 1 value");
+  check(m >= 1, "there is room for ", m, " values; it must be for at least 1");
   const NamedOp found = named_op(*g.context, name_given(op), attrs);
   const std::vector<Value> in = values_of(g, given_inputs(info_of(found.op), n, inputs), inputs);
   return found.op == Op::dropout ? dropout(b, in, found.attrs) : b.append(found.op, in, found.attrs);
