@@ -37,7 +37,7 @@ ReadBytes read_through(st_read_fn read, void* user) {
     const st_status status = ask_host(read, user, room.data(), std::ssize(room), &count);
     if (status != ST_OK) fail(Code::callback, text("st_model_read: read returned ", text_of_answer(status), "; nothing was changed"));
     require(count >= 0 && count <= static_cast<int64_t>(room.size()), Code::callback, "st_model_read: read was given room for ",
-            room.size(), " bytes but returned ", count, "; nothing was changed");
+            room.size(), " bytes but reported ", count, "; nothing was changed");
     return static_cast<size_t>(count);
   };
 }

@@ -224,7 +224,7 @@ TEST_F(WeightsStream, ACallbackThatFailsOrLiesEndsTheCall) {
   for (const int64_t lie : {int64_t{-1}, std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max(), whole + 1}) {
     stream.at = 0;
     stream.lie = lie;
-    EXPECT_TRUE(fails(ST_CALLBACK, read(), {"st_model_read", "but returned"})) << lie;
+    EXPECT_TRUE(fails(ST_CALLBACK, read(), {"st_model_read", "but reported"})) << lie;
   }
   stream.lie = 0;
   for (stream.fail_after = 0; stream.fail_after < whole; stream.fail_after += 50) {
