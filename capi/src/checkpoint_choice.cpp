@@ -43,7 +43,7 @@ bool is_damage_of(const Error& error, const std::string& name) {
   return error.code() == Code::corrupt || error.code() == Code::io || lacks_file;
 }
 
-/// Returns rank 0's answer on all ranks. If `say` throws on rank 0, all ranks throw.
+/// Returns rank 0's answer on all ranks. If `ask` throws on rank 0, all ranks throw.
 std::string answer_of_first(Communicator& ranks, const std::function<std::string()>& ask) {
   std::string answer;
   std::exception_ptr error;

@@ -1,4 +1,4 @@
-// Every C entry point calls guard(): it turns exceptions into a status and a message.
+// guard() wraps the body of a C entry point: it turns exceptions into a status and a message.
 #pragma once
 
 #include <scaletrain/error.h>
@@ -86,7 +86,7 @@ template <class T>
 st_status init(T* theirs, size_t size, const T& defaults, const char* call = __builtin_FUNCTION()) noexcept {
   const auto fill = [&] {
     check(theirs != nullptr, call, ": the struct is NULL");
-    check(size >= kFirstSize<T>, call, ": size is ", size, "; it must be at least ", kFirstSize<T>, ", the sizeof of the struct");
+    check(size >= kFirstSize<T>, call, ": size is ", size, "; it must be at least ", kFirstSize<T>, ", so pass sizeof of the struct");
     require(size <= (1U << 20), Code::unsupported, call, ": size is ", size, "; pass sizeof of the struct");
     std::memset(theirs, 0, size);  // the program may be newer than this library: zero what we do not know
     std::memcpy(theirs, &defaults, std::min(size, sizeof(T)));
