@@ -182,7 +182,7 @@ class GemmBench {
     std::vector<double> fractions;  // of each peak
   };
 
-  /// Of a product that just took `seconds`. The peaks' loops run right after it, at the same clock frequency.
+  /// Samples the peaks right after a product that took `seconds`, at the same clock frequency.
   Sample sample_of(double seconds, const GemmShape& shape) const {
     const size_t count = shape.element == Element::bf16 ? peaks_.size() : 1;
     const double speed = flops_of(shape) / seconds;

@@ -106,7 +106,7 @@ class PickleReader {
       case 0x81: {  // NEWOBJ
         pop();
         const auto* made = pop()->as<TorchGlobal>();
-        refuse_file("creates a ", made == nullptr ? "value" : made->name, ", which is refused;  save state_dict()s, not whole objects");
+        refuse_file("creates a ", made == nullptr ? "value" : made->name, ", which is refused; save state_dict()s, not whole objects");
       }
       default:
         char code[8];
