@@ -58,7 +58,7 @@ TEST_F(CAccumulator, StandsBeforeTheLossScaler) {
     ASSERT_TRUE(works(st_loss_scaler_step(scaler, &run)));
     ASSERT_TRUE(works(st_loss_scaler_update(scaler, nullptr)));
     EXPECT_EQ(run, bad ? 0 : 1);
-    EXPECT_EQ(g.values[0], 2) << "4 of them over weights of 2 together";
+    EXPECT_EQ(g.values[0], 2) << "a sum of 4 over a total weight of 2";
     if (!bad) {
       EXPECT_EQ(g.values[1], 6);
     }

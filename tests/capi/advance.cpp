@@ -88,7 +88,7 @@ TEST(Advance, ACancelBeforeTheUpdateUndoesTheSlices) {
   }
   begin_slices(run.trainer, 0, nullptr, 5);
   ASSERT_TRUE(works(st_trainer_cancel(run.trainer)));
-  EXPECT_TRUE(fails(ST_CANCELLED, st_trainer_step(run.trainer, 0, nullptr, nullptr), {"last whole step"})) << "any call takes it";
+  EXPECT_TRUE(fails(ST_CANCELLED, st_trainer_step(run.trainer, 0, nullptr, nullptr), {"last whole step"})) << "any call consumes it";
   for (SmallRun* r : {&run, &undisturbed}) ASSERT_TRUE(works(st_trainer_step(r->trainer, 0, nullptr, nullptr)));
   EXPECT_EQ(run.digest(), undisturbed.digest()) << "the same rows, the same random numbers";
 }

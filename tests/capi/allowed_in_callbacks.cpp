@@ -101,7 +101,7 @@ TEST_F(AllowedInCallbacks, ADlpackDeleterMayDestroyHandles) {
   DLManagedTensor* exported = nullptr;
   ASSERT_TRUE(works(st_tensor_to_dlpack(taken, &exported)));
   taken.reset();
-  EXPECT_EQ(foreign.deleted, 0) << "what was made of it is still there";
+  EXPECT_EQ(foreign.deleted, 0) << "the object made from it still exists";
   exported->deleter(exported);
   EXPECT_EQ(foreign.deleted, 1);
   EXPECT_EQ(live(), before);
@@ -153,7 +153,7 @@ TEST_F(AllowedInCallbacks, OnStepMaySetRateAndWeightsAndRefreshPredictors) {
   }
   EXPECT_EQ(run.digest(), by_hand.digest());
   EXPECT_EQ(steered.predicted, wanted.predicted);
-  EXPECT_NE(steered.predicted[1], steered.predicted[2]) << "a refresh takes the newest step";
+  EXPECT_NE(steered.predicted[1], steered.predicted[2]) << "a refresh uses the newest step";
 }
 
 }  // namespace

@@ -100,7 +100,7 @@ TEST_F(BusyInCallbacks, AreTheHandlesOfTheLogsCall) {
   inside_.model = nullptr;  // a step's record is logged while its weights are being written
   auto report = filled(st_step_report_init);
   ASSERT_TRUE(works(step(&report)));
-  EXPECT_EQ(inside_.calls, 1) << "a good step has no record";
+  EXPECT_EQ(inside_.calls, 1) << "a successful step logs nothing";
   x_[3] = std::numeric_limits<float>::infinity();
   ASSERT_TRUE(works(step(&report)));
   EXPECT_EQ(report.skipped, 1);
@@ -123,7 +123,7 @@ TEST_F(BusyInCallbacks, ATrimLeavesOutATrainerThatIsBeingMade) {
   make(options);
   inside_.watched = true;
   ASSERT_TRUE(works(st_trainer_create(model_, recipe_, nullptr, trainer_.out())));
-  EXPECT_EQ(inside_.calls, 1) << "the plan's record, told before the handle is there";
+  EXPECT_EQ(inside_.calls, 1) << "the plan's record, logged before the handle exists";
   ASSERT_TRUE(works(step(nullptr)));
 }
 

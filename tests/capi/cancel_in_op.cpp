@@ -64,7 +64,7 @@ class CancelInOp : public testing::TestWithParam<bool> {
       EXPECT_EQ(digest(), before);
     }
     cancel_at = -1;
-    EXPECT_TRUE(works(call())) << "the cancel was used up";
+    EXPECT_TRUE(works(call())) << "the cancel was consumed";
   }
 
   HeldContext context;

@@ -187,7 +187,7 @@ TEST_F(CCheckpoint, APendingSaveHasTheValuesOfItsCall) {
   EXPECT_EQ(progress.saved, 3);
   EXPECT_EQ(progress.failed, 0);
   EXPECT_EQ(progress.saved_step, 3);
-  EXPECT_EQ(progress.bytes_all, 0) << "none is under way";
+  EXPECT_EQ(progress.bytes_all, 0) << "no save is running";
   EXPECT_GT(progress.blocked_seconds, 0);
   EXPECT_GT(progress.write_seconds, 0);
 }
@@ -304,7 +304,7 @@ TEST_F(CCheckpoint, LoadsSomeByNameAndUnderOtherNames) {
   options.name_count = 1;
   FloatArray z{{9}};
   const st_named_view some[] = {{"mine.a", x.view()}, {"mine.b", y.view()}, {"left.alone", z.view()}};
-  ASSERT_TRUE(works(st_checkpoint_load(checkpoint_, nullptr, 3, some, &options, &report))) << "state.c and left.alone are not asked for";
+  ASSERT_TRUE(works(st_checkpoint_load(checkpoint_, nullptr, 3, some, &options, &report))) << "state.c and left.alone were not requested";
   EXPECT_EQ(y.values[0], 2);
   EXPECT_EQ(z.values[0], 9);
   EXPECT_EQ(report.read, 2);
@@ -327,7 +327,7 @@ TEST_F(CCheckpoint, IsListedInspectedVerifiedAndHashed) {
   ASSERT_TRUE(works(save(8, values)));
   EXPECT_NE(text_of(st_checkpoint_hash, checkpoint_, nullptr), first);
   folder_.spoil("step-00000008/tensors.safetensors");
-  EXPECT_EQ(text_of(st_checkpoint_hash, checkpoint_, nullptr), first) << "of the newest that is whole";
+  EXPECT_EQ(text_of(st_checkpoint_hash, checkpoint_, nullptr), first) << "the newest whole checkpoint";
   ASSERT_TRUE(works(st_checkpoint_verify(checkpoint_, nullptr, &json)));
   for (const char* word : {R"("name":"step-00000008")", R"("tensor":"values")", R"("block":0)"})
     EXPECT_NE(std::string(json).find(word), std::string::npos) << word << " in " << json;
@@ -367,7 +367,7 @@ TEST_F(CCheckpoint, OthersMayReadWhileOneSaves) {
   values.values[0] = 2;
   ASSERT_TRUE(works(save(2, values)));
   ASSERT_TRUE(works(st_checkpoint_load(reader, nullptr, 1, &view, nullptr, nullptr)));
-  EXPECT_EQ(back.values[0], 2) << "it looks anew each time";
+  EXPECT_EQ(back.values[0], 2) << "it reads the folder each time";
   EXPECT_TRUE(fails(ST_WRONG_STATE, st_checkpoint_save(reader, 3, 1, &view, nullptr, nullptr), {"read_only"}));
   EXPECT_TRUE(works(st_checkpoint_wait(reader, 0)));
 }

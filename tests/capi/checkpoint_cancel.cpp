@@ -74,7 +74,7 @@ TEST_F(CheckpointCancel, EndsASaveThatIsWaitedFor) {
   EXPECT_EQ(names(), R"([{"name":"step-00000001","step":1,"problem":null}])");
   EXPECT_FALSE(std::filesystem::exists(folder_.in("step-00000002.part")));
   open(0);
-  EXPECT_TRUE(works(save(2))) << "it is used up";
+  EXPECT_TRUE(works(save(2))) << "the cancel is consumed";
 }
 
 // The save in the background continues.

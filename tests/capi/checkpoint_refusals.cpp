@@ -40,7 +40,7 @@ TEST_F(CCheckpointRefusals, EachOptionIsLookedAt) {
     auto options = filled(st_checkpoint_options_init);
     set(options);
     EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, create(&options), words));
-    EXPECT_FALSE(std::filesystem::exists(folder_.path())) << "nothing was made";
+    EXPECT_FALSE(std::filesystem::exists(folder_.path())) << "nothing was created";
   };
   refused([](auto& o) { o.keep_last = -1; }, {"keep_last is -1"});
   refused([](auto& o) { o.keep_every = -2; }, {"keep_every is -2"});
@@ -175,12 +175,12 @@ TEST_F(CCheckpointRefusals, NamesOfNoCheckpoint) {
   save_two();
   EXPECT_TRUE(fails(ST_NOT_FOUND, st_checkpoint_inspect(checkpoint_, "step-00000002", &text), {"step-00000002", "step-00000001"}));
   const std::string taken = folder_.in("step-00000001");
-  EXPECT_NE(st_checkpoint_reshard(checkpoint_, nullptr, taken.c_str(), 2), ST_OK) << "not into one that is there";
+  EXPECT_NE(st_checkpoint_reshard(checkpoint_, nullptr, taken.c_str(), 2), ST_OK) << "not into an existing checkpoint";
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_checkpoint_reshard(checkpoint_, nullptr, folder_.in("new").c_str(), -1), {"shards is -1"}));
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_checkpoint_reshard(checkpoint_, nullptr, "", 1), {"folder is empty"}));
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_checkpoint_export(checkpoint_, nullptr, "", 1), {"path is empty"}));
   EXPECT_NE(st_checkpoint_export(checkpoint_, nullptr, "/no/such/folder/w.safetensors", 1), ST_OK);
-  EXPECT_EQ(text_of(st_checkpoint_verify, checkpoint_, nullptr), R"({"name":"step-00000001","problems":[]})") << "the source is as it was";
+  EXPECT_EQ(text_of(st_checkpoint_verify, checkpoint_, nullptr), R"({"name":"step-00000001","problems":[]})") << "the source is unchanged";
 }
 
 // If the open folder is removed, the save fails, and a later save creates it again.
@@ -208,7 +208,7 @@ TEST_F(CCheckpointRefusals, TheErrorOfASaveThatNobodyWaitedForIsToldByWait) {
   file_of(std::filesystem::path(folder_.path()).filename().string(), "in its place");
   const st_named_view a = {"a", a_.view()};
   st_pending* pending = nullptr;
-  if (st_checkpoint_save(checkpoint_, 2, 1, &a, nullptr, &pending) != ST_OK) GTEST_SKIP() << "told by the call already";
+  if (st_checkpoint_save(checkpoint_, 2, 1, &a, nullptr, &pending) != ST_OK) GTEST_SKIP() << "already reported by the call";
   ASSERT_TRUE(works(st_pending_destroy(pending)));
   EXPECT_TRUE(fails(ST_IO, st_checkpoint_wait(checkpoint_, -1), {folder_.path()}));
   EXPECT_TRUE(works(st_checkpoint_wait(checkpoint_, -1)));

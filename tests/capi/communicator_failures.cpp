@@ -79,7 +79,7 @@ TEST(CommunicatorFailures, ACancelEndsAWait) {
   });
   cancel_until(has_ended, ranks.context);
   waiting.join();
-  EXPECT_TRUE(fails(ST_RANK_FAILED, reduce(ranks[1], "g"), {"rank 0", "cancel"})) << "begun after the cancel";
+  EXPECT_TRUE(fails(ST_RANK_FAILED, reduce(ranks[1], "g"), {"rank 0", "cancel"})) << "started after the cancel";
 }
 
 TEST(CommunicatorFailures, OneGroupDoesNotDisturbAnother) {

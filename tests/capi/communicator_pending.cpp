@@ -82,7 +82,7 @@ TEST(PendingCollectives, KeepTheirErrorAndTellItEachTime) {
     EXPECT_EQ(info.rank, 1);
     EXPECT_STREQ(info.tensor, "lonely");
   }
-  EXPECT_TRUE(fails(ST_TIMEOUT, st_pending_wait(second, -1), {"rank 1"})) << "the group is over";
+  EXPECT_TRUE(fails(ST_TIMEOUT, st_pending_wait(second, -1), {"rank 1"})) << "the group has ended";
   EXPECT_TRUE(fails(ST_TIMEOUT, st_communicator_barrier(ranks[0], nullptr, nullptr), {"rank 1"}));
 }
 

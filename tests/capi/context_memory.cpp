@@ -26,7 +26,7 @@ st_memory_stats checked_memory_of(st_context* context) {
     EXPECT_GE(stats.role_peak_bytes[role], stats.role_bytes[role]) << role;
     EXPECT_LE(stats.role_peak_bytes[role], stats.peak_bytes) << role;
   }
-  EXPECT_EQ(sum, stats.allocated_bytes) << "the roles are all there is";
+  EXPECT_EQ(sum, stats.allocated_bytes) << "the roles must add up to the total";
   EXPECT_GE(stats.peak_bytes, stats.allocated_bytes);
   return stats;
 }
@@ -51,7 +51,7 @@ TEST(ContextMemory, OfATrainerIsThePlansByRole) {
     }
     const auto stats = checked_memory_of(run.context);
     EXPECT_EQ(stats.allocated_bytes, planned(run.trainer, "device_total"));
-    EXPECT_EQ(stats.peak_bytes, stats.allocated_bytes) << "the planning needs none";
+    EXPECT_EQ(stats.peak_bytes, stats.allocated_bytes) << "planning allocates none";
     EXPECT_GT(stats.role_bytes[ST_MEMORY_PARAMETERS], 0);
     EXPECT_GT(stats.role_bytes[ST_MEMORY_GRADIENTS], 0);
     EXPECT_GT(stats.role_bytes[ST_MEMORY_OPTIMIZER], 0);
@@ -110,7 +110,7 @@ TEST(ContextMemory, OfOneOfEachKindIsAllOfSomeRoleAndGivenBack) {
     const auto stats = checked_memory_of(kinds.run.context);
     EXPECT_EQ(stats.role_bytes[ST_MEMORY_GRADIENTS] - planned(kinds.run.trainer, "gradients"), 2 * 64)
         << "the accumulator's sums and the sharded optimizer's, 16 of f32 each";
-    EXPECT_EQ(stats.role_bytes[ST_MEMORY_OTHER], 0) << "no call is on";
+    EXPECT_EQ(stats.role_bytes[ST_MEMORY_OTHER], 0) << "no call is running";
     EXPECT_GT(stats.role_bytes[ST_MEMORY_PACKED], planned(kinds.run.trainer, "packed"));
     kept = std::move(kinds.run.context);
   }
@@ -142,7 +142,7 @@ TEST(ContextMemory, OneContextsIsNotAnothers) {
   const int64_t dims[] = {2000};
   HeldTensor refused;
   EXPECT_TRUE(fails(ST_OUT_OF_MEMORY, st_tensor_create(one, ST_U8, 1, dims, refused.out()), {"memory_limit"}));
-  EXPECT_EQ(checked_memory_of(one).peak_bytes, 4000) << "what was refused was never there";
+  EXPECT_EQ(checked_memory_of(one).peak_bytes, 4000) << "a refused allocation must not count";
   EXPECT_EQ(checked_memory_of(other).peak_bytes, 0);
 }
 
@@ -175,7 +175,7 @@ TEST(ContextMemory, IsToldToAProgramOfTheFirstHeaderAsFarAsItKnows) {
   EXPECT_EQ(stats.struct_size, kFirst);
   EXPECT_EQ(stats.allocated_bytes, 1000);
   EXPECT_GT(stats.resident_bytes, 0);
-  EXPECT_EQ(stats.peak_bytes, static_cast<int64_t>(0xABABABABABABABABU)) << "no byte more is written than it has";
+  EXPECT_EQ(stats.peak_bytes, static_cast<int64_t>(0xABABABABABABABABU)) << "nothing may be written beyond its size";
   EXPECT_EQ(stats.role_peak_bytes[ST_MEMORY_ROLES - 1], stats.peak_bytes);
 }
 

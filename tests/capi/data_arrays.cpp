@@ -139,7 +139,7 @@ TEST_F(DataArrays, ThatDoNotFitTheModelAreNamedWhenTheTrainerIsMade) {
   views[2] = {"weight", {ST_F64, 1, flat, nullptr, weights, sizeof weights}};
   const auto more = hold<HeldData>(st_data_arrays, context, kSineRows, 3, views, nullptr, nullptr);
   SineTrainer run(context, more);
-  ASSERT_TRUE(works(run.created)) << "what no input takes is left aside";
+  ASSERT_TRUE(works(run.created)) << "arrays without an input are ignored";
   EXPECT_TRUE(works(run.step()));
 }
 

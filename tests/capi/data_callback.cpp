@@ -93,7 +93,7 @@ TEST_F(DataCallback, IsBusyWhereItWouldWaitForItself) {
   EXPECT_EQ(evaluation, ST_BUSY);
   for (SineTrainer* run : {own, other}) {
     for (int i = 0; i < 3; ++i) ASSERT_TRUE(works(run->step()));
-    EXPECT_EQ(run->digest(), undisturbed_digest(context, 3)) << "a step that was refused left nothing behind";
+    EXPECT_EQ(run->digest(), undisturbed_digest(context, 3)) << "a refused step changes nothing";
     run->trainer.reset();
   }
 }
@@ -114,7 +114,7 @@ TEST_F(DataCallback, MayDestroyItsOwnTrainer) {
   standing = true;
   EXPECT_TRUE(comes_true([&] { return destroyed == 1; }));
   data.reset();
-  EXPECT_TRUE(comes_true([&] { return fill.released() == 1; })) << "the thread that called back ended and let the data go";
+  EXPECT_TRUE(comes_true([&] { return fill.released() == 1; })) << "the callback's thread ended and released the data";
   EXPECT_EQ(asked<int64_t>(st_live_handles, "trainer"), 0);
 }
 

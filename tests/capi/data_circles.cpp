@@ -75,7 +75,7 @@ TEST_F(DataCircles, OfDestructionsEnd) {
     first_[side].reset();
     second_[side].reset();
     data_[side].reset();
-    EXPECT_TRUE(comes_true([&] { return fill_[side].released() == 1; })) << "the threads ended and let the data go";
+    EXPECT_TRUE(comes_true([&] { return fill_[side].released() == 1; })) << "the threads ended and released the data";
   }
 }
 

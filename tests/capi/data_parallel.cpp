@@ -146,7 +146,7 @@ TEST(DataParallel, WithoutSyncLeavesGradientsAsTheyAre) {
     for (int64_t i = 0; i < 6; ++i) EXPECT_TRUE(works(st_data_parallel_gradient_ready(parallel, i)));
     EXPECT_TRUE(works(st_data_parallel_synchronize(parallel)));
     EXPECT_TRUE(works(st_communicator_sent_bytes(own, &later)));
-    EXPECT_EQ(later - sent, 4 * 1403) << "half of it to the other rank's sums, and half of the sums back";
+    EXPECT_EQ(later - sent, 4 * 1403) << "half of it goes to the other rank's sums, and half of the sums come back";
   });
 }
 

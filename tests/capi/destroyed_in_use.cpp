@@ -154,7 +154,7 @@ TEST(DestroyedInUse, AGraphInsideAnOpsShapeAndATrainerInsideAnOpsForwardAreBusy)
   op.trainer = trainer;
   op.model = model;
   EXPECT_TRUE(works(st_trainer_step(trainer, 2, batch, nullptr)));
-  EXPECT_TRUE(works(st_trainer_step(trainer, 2, batch, nullptr))) << "without its context's handle";
+  EXPECT_TRUE(works(st_trainer_step(trainer, 2, batch, nullptr))) << "the context's handle is gone";
   EXPECT_EQ(op.forwards, 2);
 }
 

@@ -36,7 +36,7 @@ class Ranks {
       std::vector<int64_t> rows(static_cast<size_t>(count), -1);
       int64_t own = -1, all = -1;
       EXPECT_TRUE(works(st_distributed_sampler_next(sampler, count, rows.data(), &own, &all)));
-      for (int64_t i = own; i < count; ++i) EXPECT_EQ(rows[static_cast<size_t>(i)], -1) << "past its rows";
+      for (int64_t i = own; i < count; ++i) EXPECT_EQ(rows[static_cast<size_t>(i)], -1) << "beyond its rows";
       together.insert(together.end(), rows.begin(), rows.begin() + own);
       own_.push_back(own);
       all_ = all;
@@ -96,7 +96,7 @@ TEST(DistributedSamplers, GiveEachRowOnceAnEpochToAnyNumberOfRanks) {
       }
       EXPECT_EQ(ranks.cursor(), 2 * kEpochRows);
     }
-  EXPECT_EQ(orders.size(), 2U) << "one for each epoch, whatever is asked for at a time";
+  EXPECT_EQ(orders.size(), 2U) << "one order per epoch, for any count";
 }
 
 TEST(DistributedSamplers, DealTheLastRowsOutEvenly) {
@@ -152,7 +152,7 @@ TEST(DistributedSamplers, HaveAnOrderForEachSeedAndEpoch) {
   Ranks some(1), again(1), other(1, ST_LAST_ROWS_SHARE, 6), plain(1, ST_LAST_ROWS_SHARE, 5, 0);
   again.set_epoch(1);
   const std::vector<int64_t> first = some.epoch(kEpochRows), second = some.epoch(kEpochRows);
-  EXPECT_EQ(again.epoch(kEpochRows), second) << "an epoch is there without those before it";
+  EXPECT_EQ(again.epoch(kEpochRows), second) << "an epoch does not depend on earlier ones";
   EXPECT_NE(first, second);
   EXPECT_NE(other.epoch(kEpochRows), first);
   EXPECT_EQ(plain.epoch(kEpochRows), all_rows());

@@ -77,7 +77,7 @@ TEST_F(FailingTrainers, ARunThatOneRanksHostEndsEndsAll) {
     EXPECT_EQ(status, rank == 1 ? ST_CALLBACK : ST_RANK_FAILED);
     EXPECT_NE(std::string(st_last_error()).find("on_step returned"), std::string::npos) << st_last_error();
     auto report = filled(st_evaluation_init);
-    EXPECT_TRUE(works(st_trainer_evaluate(mine.trainer, mine.run.data, &report))) << "the state is a whole step's";
+    EXPECT_TRUE(works(st_trainer_evaluate(mine.trainer, mine.run.data, &report))) << "the state is that of a whole step";
   });
 }
 
@@ -175,7 +175,7 @@ TEST_F(FailingTrainers, ADataCallbackThatFailsOnOneRankEndsTheStepOfAll) {
     EXPECT_NE(std::string(st_last_error()).find("fill returned 14"), std::string::npos) << st_last_error();
     trainer.reset();
     auto report = filled(st_evaluation_init);
-    EXPECT_TRUE(works(st_trainer_evaluate(alone.trainer, data, &report))) << "model and data are the host's to go on with";
+    EXPECT_TRUE(works(st_trainer_evaluate(alone.trainer, data, &report))) << "the host can continue to use model and data";
   });
 }
 

@@ -155,7 +155,7 @@ TEST_F(Gemm, TellsWhatWasChosenAndMeasured) {
   EXPECT_GE(info.packed_bytes, 200 * 200 * 4);
   EXPECT_EQ(info.source, ST_GEMM_SOURCE_WISH);
   EXPECT_GT(info.predicted_flops_per_second, 1e6);
-  EXPECT_EQ(info.flops_per_second, 0) << "nothing ran yet";
+  EXPECT_EQ(info.flops_per_second, 0) << "nothing has run yet";
   ASSERT_TRUE(works(x.run(gemm, 1, 0)));
   ASSERT_TRUE(works(st_gemm_plan_info(gemm, &info)));
   EXPECT_GT(info.flops_per_second, 1e6);

@@ -111,10 +111,10 @@ TEST_F(GemmLibraries, WinByTheCacheOfTheirOwnVersionAndNameThemselves) {
     EXPECT_EQ(other.library, kIdentity);
     EXPECT_EQ(other.bits, one.bits) << threads;
   }
-  EXPECT_EQ(product_of(x, context(), ST_GEMM_LIBRARY_OWN).bits, own) << "nobody asked for it";
+  EXPECT_EQ(product_of(x, context(), ST_GEMM_LIBRARY_OWN).bits, own) << "no one asked for it";
 
   write_winner("openblas-0.0.2-Three_Loops_1");
-  EXPECT_NE(product_of(x, context(), ST_GEMM_LIBRARY_AUTO).library, "openblas-0.0.2-Three_Loops_1") << "it is not here";
+  EXPECT_NE(product_of(x, context(), ST_GEMM_LIBRARY_AUTO).library, "openblas-0.0.2-Three_Loops_1") << "that version is not present";
 }
 
 }  // namespace

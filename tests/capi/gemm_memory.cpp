@@ -43,7 +43,7 @@ TEST_F(GemmMemory, WhatItTellsIsWhatItTakesAndGoesBack) {
     const auto info = filled(st_gemm_info_init, st_gemm_plan_info, gemm);
     const int64_t of_plan = ledger_.bytes() - before;
     EXPECT_GE(of_plan, info.scratch_bytes);
-    EXPECT_LE(of_plan, info.scratch_bytes + 8192) << "beside scratch there is little";
+    EXPECT_LE(of_plan, info.scratch_bytes + 8192) << "little memory in addition to scratch";
     const HeldPacked packed = x.packed(gemm);
     EXPECT_GE(ledger_.bytes() - before - of_plan, info.packed_bytes);
     EXPECT_LE(ledger_.bytes() - before - of_plan, info.packed_bytes + 1024);

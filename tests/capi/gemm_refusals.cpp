@@ -199,7 +199,7 @@ TEST_F(GemmRefusals, OfOverlapsWithWhatIsWritten) {
   const st_view a = x.a.view(), b = x.b.view(), c = x.c.view();
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_gemm_run(gemm, 1, &a, &b, 0, &a, nullptr), {"\"c\" and \"a\" share memory"}));
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_gemm_run(gemm, 1, &a, &b, 0, &b, nullptr), {"\"c\" and \"b\""}));
-  EXPECT_TRUE(works(st_gemm_run(gemm, 1, &a, &a, 0, &c, nullptr))) << "what is only read may be shared";
+  EXPECT_TRUE(works(st_gemm_run(gemm, 1, &a, &a, 0, &c, nullptr))) << "views that are only read may share memory";
   auto epilogue = filled(st_epilogue_init);
   epilogue.residual = &c;
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_gemm_run(gemm, 1, &a, &b, 0, &c, &epilogue), {"\"residual\" and \"c\""}));
@@ -260,7 +260,7 @@ TEST_F(GemmRefusals, OfABThatWasPackedForAnother) {
   GemmCase rows({40, 5, 6});
   const HeldGemm of_rows = rows.plan(context_);
   const HeldPacked fits = rows.packed(of_rows);
-  EXPECT_TRUE(works(x.run(gemm, 1, 0, fits))) << "m is not the packing's matter";
+  EXPECT_TRUE(works(x.run(gemm, 1, 0, fits))) << "packing does not depend on m";
 }
 
 TEST(GemmInUse, ASecondCallIsBusyOnThePlanAndOnWhatItPacked) {

@@ -42,7 +42,7 @@ TEST_F(GemmTuning, MeasuresOnlyWhenAskedAndChangesNoBit) {
   GemmCase x({150, 130, 1300});
   const HeldContext mine = context();
   EXPECT_EQ(source_of(x, mine, 0), ST_GEMM_SOURCE_TABLE);
-  EXPECT_FALSE(fs::exists(cache_.path)) << "nobody asked";
+  EXPECT_FALSE(fs::exists(cache_.path)) << "no one asked for it";
   const auto bits = x.c.bytes();
   const int32_t source = source_of(x, mine, 2000);
   EXPECT_TRUE(source == ST_GEMM_SOURCE_TUNED || source == ST_GEMM_SOURCE_TABLE) << source;
@@ -51,7 +51,7 @@ TEST_F(GemmTuning, MeasuresOnlyWhenAskedAndChangesNoBit) {
   const HeldContext next = context();
   EXPECT_EQ(source_of(x, next, 1), source == ST_GEMM_SOURCE_TUNED ? ST_GEMM_SOURCE_CACHE : ST_GEMM_SOURCE_TABLE);
   EXPECT_EQ(x.c.bytes(), bits);
-  EXPECT_EQ(source_of(x, next, 0), ST_GEMM_SOURCE_TABLE) << "0 does not look it up either";
+  EXPECT_EQ(source_of(x, next, 0), ST_GEMM_SOURCE_TABLE) << "with 0 it is not looked up either";
   EXPECT_EQ(warnings_, 0);
 }
 

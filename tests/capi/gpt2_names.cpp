@@ -79,7 +79,7 @@ class Gpt2Names : public testing::Test {
       least = std::min(least, wanted[i]);
       largest = std::max(largest, wanted[i]);
     }
-    EXPECT_GT(largest - least, 1) << "the logits are not all one";
+    EXPECT_GT(largest - least, 1) << "the logits differ";
   }
 
   HeldContext context;
@@ -87,7 +87,7 @@ class Gpt2Names : public testing::Test {
 };
 
 TEST_F(Gpt2Names, GiveTheLogitsOfTransformers) {
-  ASSERT_TRUE(works(read(fixture("model.safetensors")))) << "strict: every weight is there, and no other";
+  ASSERT_TRUE(works(read(fixture("model.safetensors")))) << "strict: exactly the model's weights";
   expect_logits_of_transformers();
 }
 

@@ -169,7 +169,7 @@ TEST(Metrics, AreMeansOverAllRowsAlsoWithARaggedLastBatch) {
   EXPECT_NEAR(evaluation.metrics[2].mean, spaces / 44, 1e-9);
   EXPECT_GT(spaces, 0);
   EXPECT_EQ(evaluation.count, 11);
-  EXPECT_TRUE(std::isnan(evaluation.loss)) << "the graph has none";
+  EXPECT_TRUE(std::isnan(evaluation.loss)) << "the graph has no loss";
   std::ifstream written(log);
   std::string line;
   std::getline(written, line);

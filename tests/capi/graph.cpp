@@ -84,7 +84,7 @@ TEST_F(Graph, OpsWithSeveralResultsFillTheRoomThereIs) {
   EXPECT_GT(pieces[0], 0);
   EXPECT_GT(pieces[1], 0);
   EXPECT_EQ(pieces[2], 0);
-  EXPECT_EQ(pieces[4], 9) << "written past the room";
+  EXPECT_EQ(pieces[4], 9) << "written beyond the array";
 }
 
 TEST_F(Graph, BadShapesOfInputsAndParametersAreRefused) {
@@ -164,7 +164,8 @@ st_status apply(st_graph* graph, const char* op, st_value x, const std::vector<s
 
 TEST_F(Graph, TypedAttributesThatAreWrongAreNamed) {
   const std::array<int64_t, 1> axes = {0};
-  EXPECT_TRUE(works(apply(graph, "affine", x, {{"scale", ST_ATTRIBUTE_INT, 0, 2, 0, nullptr, nullptr}}, &y))) << "an int for a real";
+  EXPECT_TRUE(works(apply(graph, "affine", x, {{"scale", ST_ATTRIBUTE_INT, 0, 2, 0, nullptr, nullptr}}, &y)))
+      << "an int is accepted for a real";
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, apply(graph, "affine", x, {{"scal", ST_ATTRIBUTE_REAL, 0, 0, 2, nullptr, nullptr}}, &y),
                     {"st_graph_apply", "affine", "scal", "did you mean \"scale\""}));
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, apply(graph, "affine", x, {{"scale", 9, 0, 0, 2, nullptr, nullptr}}, &y), {"scale", "type 9"}));
@@ -212,7 +213,7 @@ TEST_F(Graph, TellsWhatAValueIs) {
   EXPECT_EQ(info.dims[0], ST_BATCH);
   EXPECT_EQ(info.dims[1], 3);
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_graph_value(graph, 99, &info), {"value 99"}));
-  EXPECT_TRUE(works(create())) << "asking for a value that is not there is no error of the graph";
+  EXPECT_TRUE(works(create())) << "a query for a missing value is not the graph's error";
 }
 
 }  // namespace

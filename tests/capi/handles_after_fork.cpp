@@ -51,7 +51,7 @@ TEST(HandlesAfterFork, EveryCallOnALiveOneIsRefused) {
   const std::string before = w.state();
   const int answer = answer_of([&] { return first_that_is_not_refused(w); });
   EXPECT_EQ(answer, 0) << row_at(answer);
-  EXPECT_EQ(w.state(), before) << "the parent goes on";
+  EXPECT_EQ(w.state(), before) << "the parent continues";
 }
 
 // Calls that create or count handles are refused, too; calls that need none work.

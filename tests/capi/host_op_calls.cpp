@@ -61,7 +61,7 @@ TEST_F(HostOpFailure, EndsATextAndTheNextOneIsWhole) {
     fail_at(call, square.forward);
     const Written text = written(predictor);
     EXPECT_TRUE(failed(text.status));
-    EXPECT_EQ(text.tokens, std::vector<int32_t>(before.begin(), before.begin() + call)) << "tokens before it were given";
+    EXPECT_EQ(text.tokens, std::vector<int32_t>(before.begin(), before.begin() + call)) << "earlier tokens were delivered";
   }
   EXPECT_EQ(written(predictor).tokens, before);
 }

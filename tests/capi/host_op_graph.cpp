@@ -34,7 +34,7 @@ TEST_F(HostOpGraph, CallbacksAreCheckedWhenTheyAreRegistered) {
   auto small = callbacks(square, nullptr);
   small.struct_size = 8;
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, add("a", small), {"struct_size"}));
-  EXPECT_TRUE(fails(ST_NOT_FOUND, op("a", {x}), {"unknown"})) << "none of them was taken";
+  EXPECT_TRUE(fails(ST_NOT_FOUND, op("a", {x}), {"unknown"})) << "none of them was registered";
 }
 
 TEST_F(HostOpGraph, AnUnknownOpNamesTheNearestOfBothKinds) {
@@ -108,7 +108,7 @@ TEST_F(HostOpGraph, WithoutBackwardATrainerThatNeedsItIsRefused) {
     const auto recipe = hold<HeldRecipe>(st_recipe_create, nullptr);
     return st_trainer_create(model, recipe, nullptr, trainer.out());
   };
-  EXPECT_TRUE(works(loss_of(true))) << "no gradient goes through it";
+  EXPECT_TRUE(works(loss_of(true))) << "no gradient flows through it";
   model.reset();
   EXPECT_TRUE(fails(ST_UNSUPPORTED, loss_of(false), {"one_way", "backward", "register it with one"}));
 }
@@ -150,7 +150,7 @@ TEST_F(HostOpGraph, AnIntegerOutputHasNoGradient) {
   const st_named_view view = {"x", {ST_F32, 2, two, nullptr, rows, sizeof rows}};
   EXPECT_TRUE(works(st_trainer_step(trainer, 1, &view, nullptr)));
   EXPECT_TRUE(saw_none);
-  EXPECT_TRUE(saw_unwanted) << "x is data: no gradient is wanted";
+  EXPECT_TRUE(saw_unwanted) << "x is data: no gradient is requested";
 }
 
 }  // namespace

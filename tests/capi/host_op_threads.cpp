@@ -98,7 +98,7 @@ TEST(HostOpThreads, BesideATrainerEachAnswerIsThatOfOneWholeStep) {
   });
   trainer.join();
   for (const auto& mine : seen) {
-    EXPECT_TRUE(std::ranges::includes(whole, mine)) << "an answer of no whole step";
+    EXPECT_TRUE(std::ranges::includes(whole, mine)) << "an answer that belongs to no whole step";
     EXPECT_FALSE(mine.empty());
   }
 }

@@ -215,7 +215,7 @@ TEST(HostPools, OfTheLibraryTakeTheCoresOfTheAffinityMask) {
   EXPECT_EQ(sched_setaffinity(0, sizeof before, &before), 0);
   EXPECT_EQ(cores, 1);
   EXPECT_EQ(started, 0);
-  EXPECT_EQ(asked_for, 2) << "what the host says counts more";
+  EXPECT_EQ(asked_for, 2) << "the host's number takes precedence";
 }
 
 }  // namespace

@@ -88,7 +88,7 @@ TEST_F(LateEvaluation, OfTheSameDataWaitsForTheFillThatWasLeftBehind) {
   cancel_an_evaluation();
   const int64_t buffers = allocated();
   for (int again = 0; again < 5; ++again) cancel_an_evaluation(kAllCancels[again % 3]);
-  EXPECT_EQ(allocated(), buffers) << "however often it is cancelled, one fill is left behind";
+  EXPECT_EQ(allocated(), buffers) << "any number of cancels leaves one fill behind";
   fill.let_go();
   double loss = 0;
   ASSERT_TRUE(works(evaluate(run->trainer, data, &loss)));

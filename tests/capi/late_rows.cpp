@@ -45,7 +45,7 @@ TEST_F(LateRows, AreWaitedForUntilACancel) {
       }
       fill.let_go();
       for (int i = 0; i < 2; ++i) ASSERT_TRUE(works(run.step()));
-      EXPECT_EQ(run.digest(), wanted) << "the rows of a step that was cancelled are the next one's";
+      EXPECT_EQ(run.digest(), wanted) << "the next step gets the rows of the cancelled one";
     }
 }
 
@@ -56,7 +56,7 @@ TEST_F(LateRows, AreWaitedForNoLongerThanAnAdvanceMayTake) {
     const auto start = steady_clock::now();
     ASSERT_TRUE(works(st_trainer_advance(run.trainer, 0, nullptr, 2'000'000, &done, nullptr)));
     EXPECT_EQ(done, 0);
-    EXPECT_GE(steady_clock::now() - start, milliseconds(2)) << "it gave up at once";
+    EXPECT_GE(steady_clock::now() - start, milliseconds(2)) << "it stopped waiting at once";
     EXPECT_LT(steady_clock::now() - start, milliseconds(1000));  // 2 on an idle machine
   }
   fill.let_go();

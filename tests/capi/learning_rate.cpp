@@ -111,7 +111,7 @@ TEST(LearningRates, OfTheHostAreAskedForOnceAStep) {
   ASSERT_TRUE(works(st_trainer_set(run.trainer, "lr", "0.75")));  // the recipe's rate, which is not used now
   int32_t done = 0;
   while (done == 0) ASSERT_TRUE(works(st_trainer_advance(run.trainer, 2, run.views, 0, &done, nullptr)));
-  EXPECT_EQ(rate.asked.size(), 4U) << "one step, however many slices";
+  EXPECT_EQ(rate.asked.size(), 4U) << "one step in any number of slices";
   EXPECT_EQ(rate.released, 0);
   ASSERT_TRUE(works(st_trainer_set_schedule(run.trainer, nullptr, nullptr, nullptr)));
   EXPECT_EQ(rate.released, 1);

@@ -121,7 +121,7 @@ TEST(Loading, AHundredTimesLeavesNothingBehind) {
     for (st_recipe* recipe : many) EXPECT_EQ(FIND(library, st_recipe_destroy)(recipe), ST_OK);
   };
   for (int i = 0; i < 10; ++i) use();  // lets the allocator and the loader reach their final sizes
-  ASSERT_FALSE(is_loaded(SCALETRAIN_LIBRARY)) << "it stays when it is closed";
+  ASSERT_FALSE(is_loaded(SCALETRAIN_LIBRARY)) << "it stays loaded after dlclose()";
   const Footprint before = footprint();
   for (int i = 0; i < 100; ++i) use();
   const Footprint after = footprint();
@@ -194,7 +194,7 @@ TEST(Loading, AThreadThatOutlivesTheLibraryEndsWell) {
       });
       called.wait(false);
     }
-    EXPECT_FALSE(is_loaded(SCALETRAIN_LIBRARY)) << "kept by a thread that called it";
+    EXPECT_FALSE(is_loaded(SCALETRAIN_LIBRARY)) << "a thread that called it keeps it loaded";
     closed = true;
     closed.notify_one();
     thread.join();
@@ -212,7 +212,7 @@ TEST(Loading, TwoCopiesInOneProcessDoNotMeet) {
     int64_t live = -1;
     EXPECT_EQ(FIND(second, st_live_handles)(nullptr, &live), ST_OK);
     EXPECT_EQ(live, 0);
-    EXPECT_EQ(FIND(second, st_recipe_destroy)(recipe), ST_INVALID_HANDLE) << "a handle is its own copy's";
+    EXPECT_EQ(FIND(second, st_recipe_destroy)(recipe), ST_INVALID_HANDLE) << "a handle belongs to its own copy";
     std::string digests[2];
     std::thread side([&] { digests[1] = trained_digest(second); });
     digests[0] = trained_digest(first);

@@ -81,9 +81,9 @@ TEST(Locale, OfTheHostChangesNoNumber) {
   if (!german.is_there()) GTEST_SKIP() << "localedef could not make de_DE.UTF-8 here (no localedef, or no locale sources)";
   ASSERT_EQ(printed(0.5), "0,5");
   const Answers foreign = answers(text);
-  EXPECT_EQ(printed(0.5), "0,5") << "the host's locale is left as it was";
+  EXPECT_EQ(printed(0.5), "0,5") << "the host's locale is unchanged";
 
-  EXPECT_EQ(foreign.digest, plain.digest) << "beta1 and the others were read as they were written";
+  EXPECT_EQ(foreign.digest, plain.digest) << "beta1 and the others were parsed correctly";
   EXPECT_EQ(foreign.recipe, plain.recipe);
   EXPECT_EQ(foreign.plan.find("0,"), plain.plan.find("0,"));
   EXPECT_EQ(foreign.refusal, plain.refusal);

@@ -71,7 +71,7 @@ TEST_F(ModelWeights, AreConvertedFromAndToEveryFloatingType) {
   view.dtype = ST_F16;
   ASSERT_TRUE(works(st_model_get(model, kWeight, &view)));
   EXPECT_EQ(narrow[0], 0x3C00);
-  EXPECT_EQ(narrow[3], 0x7C00) << "65536 is past the largest half";
+  EXPECT_EQ(narrow[3], 0x7C00) << "65536 exceeds the largest half";
 }
 
 TEST_F(ModelWeights, AreTakenWhereverTheHostHasThem) {  // not aligned to their size
@@ -130,7 +130,7 @@ TEST_F(ModelWeights, OfACloneAreItsOwn) {
   EXPECT_NE(digest(clone), digest(model));
   const std::string kept = digest(clone);
   model.reset();
-  EXPECT_EQ(digest(clone), kept) << "the clone lives without its model";
+  EXPECT_EQ(digest(clone), kept) << "the clone outlives its model";
 }
 
 TEST_F(ModelWeights, HaveADigestOfNamesShapesAndBits) {
@@ -155,7 +155,7 @@ TEST_F(ModelWeights, BlendTowardsAnotherModel) {
   set(model, {1e8F, 1, 1, 1, 1, 1});
   set(other, {1e-8F, 2, 2, 2, 2, 2});
   ASSERT_TRUE(works(st_model_blend(model, other, 1)));
-  EXPECT_EQ(digest(model), digest(other)) << "1 copies, also what a difference would round away";
+  EXPECT_EQ(digest(model), digest(other)) << "weight 1 copies exactly, without the rounding of a difference";
   const std::string before = digest(model);
   EXPECT_TRUE(works(st_model_blend(model, model, 0.5)));
   EXPECT_EQ(digest(model), before);

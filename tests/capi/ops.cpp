@@ -62,7 +62,7 @@ TEST_F(Ops, GiveFurtherResultsWhereTheyAreWanted) {
   EXPECT_GT(st_op_attention(p, p.q, p.k, p.k, 1, 0, &lse), 0);
   EXPECT_GT(st_op_mse(p, p.x, p.y, ST_NONE, &count), 0);
   EXPECT_GT(st_op_split(p, p.x, 1, 2, kSizes.data(), 3, pieces), 0);
-  EXPECT_EQ(pieces[2], 0) << "what is left of the room becomes 0";
+  EXPECT_EQ(pieces[2], 0) << "the rest of the array becomes 0";
   const auto dims_of = [&](st_value value) {
     const auto info = filled(st_value_info_init, st_graph_value, p, value);
     return std::vector<int64_t>(info.dims, info.dims + info.rank);
@@ -105,7 +105,7 @@ TEST_F(Ops, WithoutAnInputThatIsNeededAreRefused) {
     EXPECT_NE(std::strstr(st_last_error(), invalid ? "value 0" : "ST_NONE"), nullptr) << st_last_error();
   }
   const Parts p(context);
-  EXPECT_EQ(st_op_mse(p, p.x, p.y, 0, nullptr), 0) << "0 carries an error on; it is not the absence of an input";
+  EXPECT_EQ(st_op_mse(p, p.x, p.y, 0, nullptr), 0) << "0 propagates an error; it does not mean a missing input";
   const Parts other(context);
   const st_value xs[] = {other.x, ST_NONE};
   EXPECT_EQ(st_op_concat(other, 2, xs, 1), 0);

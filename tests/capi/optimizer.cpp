@@ -132,7 +132,7 @@ TEST_F(COptimizer, AScaledStepKeepsTheScalersOrder) {
   ASSERT_TRUE(works(st_loss_scaler_scale(scaler, &scale)));
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_optimizer_step_scaled(o, scaler, 1, &refused, nullptr), {"w", "[2]", "[3]"}));
   EXPECT_EQ(w.values, before);
-  ASSERT_TRUE(works(st_optimizer_step_scaled(o, scaler, 1, &view, nullptr))) << "it is unscale's turn still";
+  ASSERT_TRUE(works(st_optimizer_step_scaled(o, scaler, 1, &view, nullptr))) << "unscale must still come first";
   EXPECT_NE(w.values, before);
   const auto after = w.values;
   EXPECT_TRUE(fails(ST_WRONG_STATE, st_optimizer_step_scaled(o, scaler, 1, &view, nullptr), {"out of turn", "last call was step"}));
@@ -147,7 +147,7 @@ TEST_F(COptimizer, NamesWhatHasNoNameByItsPlace) {
                            {{nullptr, a.view()}, {nullptr, b.view()}});
   EXPECT_EQ(State(o).names(), "step moment1.param_1");
   st_view nothing{};
-  EXPECT_EQ(step(o, {nothing, g.view()}).norm, 1) << "a frozen parameter's gradient is not looked at";
+  EXPECT_EQ(step(o, {nothing, g.view()}).norm, 1) << "a frozen parameter's gradient is not read";
   EXPECT_EQ(a.values[0], 1);
   EXPECT_EQ(b.values[0], 1.5F);
 }

@@ -76,7 +76,7 @@ TEST(OwnLoss, TheGraphsOwnLossThroughBackwardIsAStep) {
     for (const int64_t k : {0, 1}) {
       SineHalf half(pairs, k);
       ASSERT_TRUE(works(forward(pairs.trainer, 2, half.views)));
-      ASSERT_TRUE(works(forward(pairs.trainer, 2, half.views))) << "replaces the one before";
+      ASSERT_TRUE(works(forward(pairs.trainer, 2, half.views))) << "it replaces the previous one";
       ASSERT_TRUE(works(st_trainer_backward(pairs.trainer, 0, nullptr)));
     }
     ASSERT_TRUE(works(st_trainer_apply(pairs.trainer, &mine)));

@@ -34,7 +34,7 @@ TEST_F(ParameterValues, MayBeTheHosts) {
   EXPECT_EQ(values, (std::array<float, 6>{0, 1, 2, 10, 11, 12}));
   const auto second = hold<HeldModel>(st_model_create, graph, 7);
   ASSERT_TRUE(works(st_model_get(second, "w", &all)));
-  EXPECT_EQ(values, (std::array<float, 6>{0, 1, 2, 10, 11, 12})) << "a graph makes any number of models";
+  EXPECT_EQ(values, (std::array<float, 6>{0, 1, 2, 10, 11, 12})) << "one graph can make several models";
 }
 
 TEST_F(ParameterValues, ThatCannotBeReadAreRefused) {
@@ -93,7 +93,7 @@ TEST_F(ParameterValues, ThatAreFrozenHaveNoGradientAndStayAsTheyAre) {
   std::array<float, 6> values{};
   const st_view whole = {ST_F32, 2, host.dims.data(), nullptr, values.data(), sizeof values};
   ASSERT_TRUE(works(st_model_get(model, "frozen", &whole)));
-  EXPECT_EQ(values, (std::array<float, 6>{0, 1, 2, 10, 11, 12})) << "no step, and no weight decay, changes it";
+  EXPECT_EQ(values, (std::array<float, 6>{0, 1, 2, 10, 11, 12})) << "neither a step nor weight decay changes it";
   const st_view moved = {ST_F32, 2, dims.data(), nullptr, values.data(), sizeof values};
   ASSERT_TRUE(works(st_model_get(model, "free", &moved)));
   for (const float value : values) EXPECT_NE(value, 1);

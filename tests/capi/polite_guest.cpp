@@ -101,7 +101,7 @@ TEST(PoliteGuest, TheFloatingPointStateIsTheHostsAfterEachCallAndInEachCallback)
     for (const char* callback :
          {"log", "parallel", "alloc", "free", "release", "deleter", "shape", "forward", "backward", "on_step", "on_token", "write", "read"})
       EXPECT_TRUE(life.here().contains(callback)) << callback << " was never called on the caller's thread";
-    EXPECT_TRUE(life.elsewhere().contains("fill")) << "rows are made ahead on a thread of the library's";
+    EXPECT_TRUE(life.elsewhere().contains("fill")) << "rows are prefetched on a thread of the library";
   }
 }
 

@@ -50,7 +50,7 @@ TEST_F(Predictor, ACancelOfItsContextEndsTheText) {
   const st_context* context = run.context;
   EXPECT_TRUE(
       fails(ST_CANCELLED, st_predictor_generate(predictor, 1, &prompt, nullptr, cancel, const_cast<st_context*>(context)), {"cancelled"}));
-  EXPECT_EQ(write(filled(st_generate_options_init)).size(), 200U) << "a cancel is not meant for what begins after it";
+  EXPECT_EQ(write(filled(st_generate_options_init)).size(), 200U) << "a cancel does not apply to later calls";
 }
 
 TEST_F(Predictor, GivesIdleBuffersBackWhenItsContextIsTrimmed) {
@@ -93,7 +93,7 @@ TEST_F(Predictor, AskedForWhatCannotBeItSaysSo) {
 TEST_F(Predictor, AModelThatWritesNoTextIsRefused) {
   HeldPredictor none;
   const auto mlp = hold<HeldModel>(st_model_builtin, run.context, "mlp", nullptr, 0);
-  ASSERT_TRUE(works(st_predictor_create(mlp, nullptr, none.out()))) << "it may have other outputs to run";
+  ASSERT_TRUE(works(st_predictor_create(mlp, nullptr, none.out()))) << "other outputs can still run";
   const int32_t prompt = 1;
   const auto ignore = [](void*, int32_t) { return st_status{ST_OK}; };
   EXPECT_NE(st_predictor_generate(none, 1, &prompt, nullptr, ignore, nullptr), ST_OK);

@@ -37,7 +37,7 @@ TEST(PredictorAllocations, NoneOnceTheRowsAreKnown) {
   for (int i = 0; i < 4; ++i) {
     const int64_t before = st::allocation_count();
     ASSERT_TRUE(works(st_predictor_refresh(predictor)));
-    EXPECT_EQ(st::allocation_count(), before) << "a refresh uses the snapshot before";
+    EXPECT_EQ(st::allocation_count(), before) << "a refresh reuses the previous snapshot";
     expect_none("after a refresh");
   }
 }

@@ -75,7 +75,7 @@ TEST_F(PredictorRun, KeepsItsSnapshotUntilRefreshed) {
   for (int i = 0; i < 5; ++i) {  // each refresh reuses the memory of the one before the last
     ASSERT_TRUE(works(run.step()));
     EXPECT_EQ(predict(predictor, x), last);
-    EXPECT_NE(predict(shared, x), last) << "shared weights are those of now";
+    EXPECT_NE(predict(shared, x), last) << "shared weights are the current ones";
     ASSERT_TRUE(works(st_predictor_refresh(predictor)));
     EXPECT_NE(predict(predictor, x), last);
     last = predict(predictor, x);
@@ -95,7 +95,7 @@ TEST_F(PredictorRun, TakesAndFillsViewsWithStrides) {
   EXPECT_EQ(table[1] + table[4], 0);
   const int64_t same[] = {0, 0};
   const st_named_view repeated = {"x", {ST_F32, 2, dims, same, table, 4}};
-  ASSERT_TRUE(works(st_predictor_run(predictor, 1, &repeated, 1, &out))) << "one number may be read as many rows";
+  ASSERT_TRUE(works(st_predictor_run(predictor, 1, &repeated, 1, &out))) << "a stride of 0 repeats one number";
   EXPECT_NEAR(table[5], wanted[0], 1e-6);
   const st_named_view crowded = {"prediction", {ST_F32, 2, dims, same, table, 4}};
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_predictor_run(predictor, 1, &in, 1, &crowded), {"prediction", "share memory"}));
@@ -140,7 +140,7 @@ TEST_F(PredictorRun, AskedForWhatCannotBeItSaysSo) {
   for (const float v : y) EXPECT_EQ(v, 9) << "a refused run wrote something";
   x[1] = 2;
   const st_named_view given[] = {in("x", two), in("y", two)}, wanted = out("prediction", two);
-  EXPECT_TRUE(works(st_predictor_run(predictor, 2, given, 1, &wanted))) << "an input that nothing depends on is fine";
+  EXPECT_TRUE(works(st_predictor_run(predictor, 2, given, 1, &wanted))) << "an unused input is accepted";
   auto options = filled(st_predictor_options_init);
   EXPECT_EQ(options.threads, 1);
   st_predictor* refused = nullptr;
@@ -180,8 +180,8 @@ TEST(PredictorInUse, IsNotDestroyedUnderARun) {
   middle.act = [&] {
     asked = true;
     EXPECT_TRUE(fails(ST_BUSY, st_predictor_destroy(predictor), {"st_predictor_destroy"}));
-    EXPECT_TRUE(works(st_predictor_refresh(predictor))) << "a run does not stand in a refresh's way";
-    EXPECT_TRUE(works(st_predictor_run(predictor, 1, &in, 1, &out))) << "nor in another run's";
+    EXPECT_TRUE(works(st_predictor_refresh(predictor))) << "a run does not block a refresh";
+    EXPECT_TRUE(works(st_predictor_run(predictor, 1, &in, 1, &out))) << "nor another run";
   };
   ASSERT_TRUE(works(st_predictor_run(predictor, 1, &in, 1, &out)));
   EXPECT_TRUE(asked) << "the run never asked the host for threads";

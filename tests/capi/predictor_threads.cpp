@@ -68,10 +68,10 @@ TEST(PredictorThreads, EachAnswerIsThatOfOneWholeStep) {
   EXPECT_EQ(whole.answers.size(), 11U) << "every step changed the answer";
   std::set<std::string> all;
   for (const auto& mine : seen) {
-    EXPECT_TRUE(std::ranges::includes(whole.answers, mine)) << "an answer of no whole step";
+    EXPECT_TRUE(std::ranges::includes(whole.answers, mine)) << "an answer that belongs to no whole step";
     all.insert(mine.begin(), mine.end());
   }
-  EXPECT_GT(all.size(), 1U) << "nobody ever saw new weights";
+  EXPECT_GT(all.size(), 1U) << "no thread saw new weights";
 }
 
 TEST(PredictorThreads, SharedWeightsAnswerOrAreBusy) {
@@ -101,7 +101,7 @@ TEST(PredictorThreads, SharedWeightsAnswerOrAreBusy) {
   EXPECT_TRUE(works(st_trainer_run(run.trainer, 15, Whole::keep, &whole)));
   training = false;
   for (std::thread& thread : threads) thread.join();
-  for (const auto& mine : seen) EXPECT_TRUE(std::ranges::includes(whole.answers, mine)) << "an answer of no whole step";
+  for (const auto& mine : seen) EXPECT_TRUE(std::ranges::includes(whole.answers, mine)) << "an answer that belongs to no whole step";
 }
 
 TEST(PredictorThreads, WriteTextsBesideTraining) {

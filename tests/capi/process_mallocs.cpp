@@ -98,13 +98,13 @@ TEST(ProcessMallocs, AreNoneInAnyCallWhereTheHostGivesItsMemory) {
   const auto options = options_past_malloc();
   for (const HandleCall& row : handle_calls())
     for (int time = 0; time < 2; ++time) expect_all_is_the_hosts(options, row, time);
-  EXPECT_EQ(bytes_past_malloc(), 0) << "the host's own, after all handles are gone";
+  EXPECT_EQ(bytes_past_malloc(), 0) << "the host's own allocations, after all handles are destroyed";
 }
 
 TEST(ProcessMallocs, AreCounted) {
   const int64_t before = mallocs();
   const auto context = hold<HeldContext>(st_context_create, nullptr);
-  EXPECT_GT(mallocs(), before) << "this one has no allocator";
+  EXPECT_GT(mallocs(), before) << "this context has no allocator";
 }
 
 class ProcessShortage : public testing::TestWithParam<Failing> {

@@ -21,7 +21,7 @@ TEST_F(Recipe, GivesBackWhatWasSet) {
   EXPECT_TRUE(works(st_recipe_set(recipe, "optimizer", "\"adamw\"")));
   EXPECT_EQ(get("optimizer"), "\"adamw\"");
   HeldRecipe copy;
-  EXPECT_TRUE(works(st_recipe_create(json().c_str(), copy.out()))) << "its own JSON makes a recipe";
+  EXPECT_TRUE(works(st_recipe_create(json().c_str(), copy.out()))) << "a recipe's own JSON makes a recipe";
 }
 
 TEST_F(Recipe, UnknownKeysNameTheNearest) {

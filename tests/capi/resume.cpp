@@ -77,7 +77,7 @@ TEST(Resume, SavesEverySoManyStepsAndTellsWhichIsOnTheDisk) {
                   R"({"name":"step-00000002","step":2,"problem":null}])");
   ASSERT_TRUE(works(st_trainer_save_every(saved.run.trainer, nullptr, 0, 0)));
   saved.steps(2, &report);
-  EXPECT_EQ(report.saved_step, -1) << "the trainer saves no more";
+  EXPECT_EQ(report.saved_step, -1) << "the trainer has stopped saving";
   ASSERT_TRUE(works(st_checkpoint_wait(saved.checkpoint, -1)));
   auto progress = filled(st_save_progress_init, st_checkpoint_progress, saved.checkpoint);
   EXPECT_EQ(progress.saved, 3);
@@ -174,7 +174,7 @@ TEST(Resume, PassesOverADamagedOneAndSaysSo) {
   saved.folder.spoil("step-00000001/model.safetensors");
   EXPECT_TRUE(fails(ST_CORRUPT, st_trainer_resume(saved.run.trainer, saved.checkpoint, nullptr, nullptr, &report),
                     {"step-00000001", "model.safetensors", "step-00000002", "optimizer.safetensors"}));
-  EXPECT_EQ(saved.run.digest(), first) << "it is what it was";
+  EXPECT_EQ(saved.run.digest(), first) << "the model is unchanged";
 }
 
 // A recipe whose state no checkpoint has is the caller's mistake: an older checkpoint would not help, so none is skipped.
@@ -226,7 +226,7 @@ TEST(Resume, AModelTakesTheWeightsAlone) {
   ASSERT_TRUE(works(st_model_digest(saved.run.model, &trained)));
   EXPECT_EQ(text_of(st_model_digest, fresh.model), trained);
   EXPECT_EQ(report.step, 2);
-  EXPECT_EQ(report.unexpected_count, 0) << "optimizer state is not asked for";
+  EXPECT_EQ(report.unexpected_count, 0) << "optimizer state was not requested";
 
   const auto other = hold<HeldModel>(st_model_builtin, fresh.context, "mlp", nullptr, 1);
   EXPECT_TRUE(fails(ST_NOT_FOUND, st_model_load(other, saved.checkpoint, nullptr, nullptr, &report), {"missing"}));
@@ -260,7 +260,7 @@ TEST(Resume, CopiesAreMemoryOfTheContextThatTrimGivesBack) {
   EXPECT_GE(copy, stats.role_bytes[ST_MEMORY_PARAMETERS] + stats.role_bytes[ST_MEMORY_OPTIMIZER]);
   saved.steps(3);
   ASSERT_TRUE(works(st_checkpoint_wait(saved.checkpoint, -1)));
-  EXPECT_EQ(other_memory(saved.run) - before, copy) << "kept from save to save";
+  EXPECT_EQ(other_memory(saved.run) - before, copy) << "the memory is kept between saves";
   ASSERT_TRUE(works(st_context_trim(saved.run.context)));
   EXPECT_EQ(other_memory(saved.run), before);
   saved.steps(1);
@@ -288,7 +288,7 @@ TEST(Resume, CopiesKeepToTheMemoryLimit) {
   ASSERT_TRUE(works(st_trainer_save_every(run.trainer, checkpoint, 1, 0)));
   const auto report = filled(st_step_report_init, st_trainer_step, run.trainer, 0, nullptr);
   EXPECT_EQ(report.save_error, nullptr);
-  EXPECT_EQ(report.saved_step, 1) << "it is on the disk already";
+  EXPECT_EQ(report.saved_step, 1) << "the save is already on disk";
   EXPECT_EQ(text_of(st_checkpoint_hash, checkpoint, nullptr), run.digest());
 
   HeldPending pending;
@@ -298,7 +298,7 @@ TEST(Resume, CopiesKeepToTheMemoryLimit) {
   const st_named_view view = {"large", {ST_U8, 1, dims, nullptr, large.data(), need}};
   EXPECT_TRUE(fails(ST_OUT_OF_MEMORY, st_checkpoint_save(checkpoint, 2, 1, &view, nullptr, pending.out()), {"memory_limit"}));
   EXPECT_TRUE(works(st_checkpoint_save(checkpoint, 2, 1, &view, nullptr, nullptr)));
-  EXPECT_TRUE(works(st_checkpoint_wait(checkpoint, -1))) << "the host was told";
+  EXPECT_TRUE(works(st_checkpoint_wait(checkpoint, -1))) << "the host got the error";
   const auto stats = memory_of(run.context);
   EXPECT_LE(stats.peak_bytes, options.memory_limit);
 }
@@ -334,7 +334,7 @@ TEST(Resume, AStepIsLoggedBeforeItIsSaved) {
   std::ifstream file(seen.path);
   int64_t lines = 0;
   for (std::string line; std::getline(file, line);) EXPECT_EQ(line.find("{\"step\":" + std::to_string(++lines)), 0U) << line;
-  EXPECT_EQ(lines, 3) << "each line once";
+  EXPECT_EQ(lines, 3) << "each line appears once";
 }
 
 TEST(Resume, SaveEveryIsLookedAt) {

@@ -349,10 +349,10 @@ TEST(ShardedOptimizer, GathersCopiesAloneWhereMastersAreInPieces) {
           ASSERT_TRUE(works(st_sharded_optimizer_step(sharded[apart], std::ssize(views), views.data(), nullptr)));
         }
         expect_equal(copies[1], copies[0], "copies");
-        EXPECT_FALSE(w[1][0].bytes == w[0][0].bytes) << "of three pieces one is this rank's";
+        EXPECT_FALSE(w[1][0].bytes == w[0][0].bytes) << "this rank owns one of three shards";
         EXPECT_TRUE(w[1][2].bytes == w[0][2].bytes) << "no copy";
       }
-      EXPECT_EQ(keep(1), ST_WRONG_STATE) << "they would be made of old ones";
+      EXPECT_EQ(keep(1), ST_WRONG_STATE) << "the copies would be made of old parameters";
       int64_t n = 0;
       const st_named_view* views = nullptr;
       ASSERT_TRUE(works(st_sharded_optimizer_gather_state(sharded[1], 1, &n, &views)));

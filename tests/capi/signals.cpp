@@ -79,7 +79,7 @@ TEST(Signals, ACancelFromAHandlerEndsStepsAndLosesNone) {
   EXPECT_GT(cancelled, 0);
   static_cast<void>(st_trainer_step(run.trainer, 0, nullptr, nullptr) == ST_OK ? ++whole : 0);  // consumes a cancel that came in between
   while (undisturbed.digest() != run.digest() && whole-- > 0) ASSERT_TRUE(works(st_trainer_step(undisturbed.trainer, 0, nullptr, nullptr)));
-  EXPECT_EQ(undisturbed.digest(), run.digest()) << "the cancelled steps left a trace";
+  EXPECT_EQ(undisturbed.digest(), run.digest()) << "the cancelled steps changed the state";
 }
 
 TEST(Signals, AStopFromAHandlerEndsARun) {

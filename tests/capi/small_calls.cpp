@@ -122,7 +122,7 @@ TEST(SmallCalls, MayTouchAtEveryEdgeAndShareNoElement) {
     EXPECT_TRUE(apart_from_c ? works(as_b) : fails(ST_INVALID_ARGUMENT, as_b, {"\"c\" and \"b\" share memory"}));
     const st_status of_packed = st_gemm_run_packed(gemm, 1, &near, packed, 0, &c, nullptr);
     EXPECT_TRUE(apart_from_c ? works(of_packed) : fails(ST_INVALID_ARGUMENT, of_packed, {"\"c\" and \"a\" share memory"}));
-    EXPECT_TRUE(works(st_gemm_run(gemm, 1, &near, &near, 0, &other, nullptr))) << "A and B are read";
+    EXPECT_TRUE(works(st_gemm_run(gemm, 1, &near, &near, 0, &other, nullptr))) << "A and B are only read";
   }
   st_view none = other;
   none.data = nullptr;

@@ -148,7 +148,7 @@ TEST_P(StepMemory, ThatRunsOutLosesNothing) {
     ASSERT_TRUE(works(tried().call(s))) << "the next call";
     ASSERT_EQ(s.sine.digest(), after);
   }
-  FAIL() << "it never came through";
+  FAIL() << "the call never succeeded";
 }
 
 std::string name_of(const testing::TestParamInfo<StepMemory::ParamType>& test) {

@@ -27,16 +27,16 @@ void expect_sizes_checked(st_status (*init)(Struct*, size_t), size_t first = siz
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, init(&made.known, 0), {"_init", "size is 0"}));
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, init(&made.known, first - 1), {"sizeof"}));
   EXPECT_TRUE(fails(ST_UNSUPPORTED, init(&made.known, size_t{1} << 40), {"_init"}));
-  EXPECT_EQ(made.known.struct_size, 0xABABABABU) << "a failed init wrote";
+  EXPECT_EQ(made.known.struct_size, 0xABABABABU) << "a failed init must not write";
 
   EXPECT_TRUE(works(init(&made.known, sizeof made)));
   EXPECT_EQ(made.known.struct_size, sizeof made);
-  for (const uint8_t byte : made.tail) EXPECT_EQ(byte, 0) << "what this library does not know is zero";
+  for (const uint8_t byte : made.tail) EXPECT_EQ(byte, 0) << "fields that this library does not know are zero";
 
   std::memset(&made, 0xAB, sizeof made);
   EXPECT_TRUE(works(init(&made.known, sizeof(Struct))));
   EXPECT_EQ(made.known.struct_size, sizeof(Struct));
-  for (const uint8_t byte : made.tail) EXPECT_EQ(byte, 0xAB) << "init wrote past the size it was given";
+  for (const uint8_t byte : made.tail) EXPECT_EQ(byte, 0xAB) << "init wrote beyond the given size";
 }
 
 TEST(Structs, AreInitializedToTheSizeGiven) {
@@ -101,8 +101,8 @@ void expect_taken(st_status (*init)(Struct*, size_t), const Call& call, size_t f
   EXPECT_EQ(made.tail[15], 1);
 
   ASSERT_TRUE(works(init(&made.known, sizeof made)));
-  EXPECT_TRUE(works(call(&made.known))) << "an unknown tail of zeros is fine";
-  EXPECT_EQ(made.known.struct_size, sizeof made) << "struct_size stays the program's";
+  EXPECT_TRUE(works(call(&made.known))) << "an unknown tail of zeros is accepted";
+  EXPECT_EQ(made.known.struct_size, sizeof made) << "struct_size is unchanged";
   for (const uint8_t byte : made.tail) EXPECT_EQ(byte, 0);
 }
 

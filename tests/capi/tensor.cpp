@@ -100,7 +100,7 @@ TEST_F(Tensor, OfTheHostsMemoryKeepsItsStridesAndIsReleasedOnce) {
   ASSERT_NE(v.strides, nullptr);
   EXPECT_EQ(v.strides[0], 6);
   EXPECT_EQ(v.strides[1], 2);
-  EXPECT_NE(v.dims, dims) << "copied, for the host's may be gone";
+  EXPECT_NE(v.dims, dims) << "dims are copied, since the host's may be gone";
   DLManagedTensor* const one = exported();
   DLManagedTensor* const two = exported();
   EXPECT_EQ(one->dl_tensor.strides[0], 6);
@@ -160,7 +160,7 @@ TEST_F(Tensor, ExportsEveryDtypeAndTakesItBack) {
     EXPECT_EQ(again.dtype, row.dtype);
     EXPECT_EQ(again.strides, nullptr);
     EXPECT_EQ(again.bytes, v.bytes);
-    EXPECT_EQ(static_cast<const uint8_t*>(again.data)[again.bytes - 1], 7) << "the memory stayed";
+    EXPECT_EQ(static_cast<const uint8_t*>(again.data)[again.bytes - 1], 7) << "the memory still exists";
   }
 }
 
@@ -191,7 +191,7 @@ TEST_F(Tensor, FromDlpackEndsItOnce) {
   Foreign without;
   without.managed.deleter = nullptr;
   ASSERT_TRUE(works(take(without)));
-  EXPECT_TRUE(works(st_tensor_destroy(tensor))) << "there is nothing to give back";
+  EXPECT_TRUE(works(st_tensor_destroy(tensor))) << "there is nothing to release";
   *tensor.out() = nullptr;
 }
 
@@ -200,7 +200,7 @@ TEST_F(Tensor, FromDlpackHonoursOffsetAndStrides) {
   foreign.managed.dl_tensor.byte_offset = 8;
   foreign.managed.dl_tensor.strides = foreign.strides;
   ASSERT_TRUE(works(take(foreign)));
-  EXPECT_EQ(view().strides, nullptr) << "row-major by its strides";
+  EXPECT_EQ(view().strides, nullptr) << "its strides are row-major";
   EXPECT_EQ(static_cast<const float*>(view().data)[0], 2);
   tensor.reset();
 
@@ -234,7 +234,7 @@ TEST_F(Tensor, FromDlpackRefusesWhatItCannotHoldAndLeavesItAlone) {
   EXPECT_TRUE(refuses(ST_INVALID_ARGUMENT, [&](auto& t) { t.shape = huge; }, {"any memory"}));
   EXPECT_TRUE(refuses(ST_UNSUPPORTED, [&](auto& t) { t.strides = backwards; }, {"stride -3"}));
   foreign.managed.dl_tensor = fine;
-  EXPECT_EQ(foreign.deleted, 0) << "a tensor that was refused stays the other library's";
+  EXPECT_EQ(foreign.deleted, 0) << "a refused tensor still belongs to the other library";
   EXPECT_TRUE(works(take(foreign)));
   tensor.reset();
   EXPECT_EQ(foreign.deleted, 1);

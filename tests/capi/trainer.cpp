@@ -104,7 +104,7 @@ TEST(Trainer, NanInABatchIsRefusedAndNothingIsLost) {
     ASSERT_TRUE(works(run.step(&report)));
     ASSERT_TRUE(works(undisturbed.step()));
   }
-  EXPECT_EQ(report.step, 4) << "a refused batch is no attempt";
+  EXPECT_EQ(report.step, 4) << "a refused batch does not count as an attempt";
   EXPECT_EQ(run.digest(), undisturbed.digest());
 }
 

@@ -17,7 +17,7 @@ TEST(TrainerThreads, ACancelAnywhereInAStepLosesNothing) {
   ASSERT_TRUE(works(st_trainer_step(run.trainer, 0, nullptr, nullptr)));
   ASSERT_TRUE(works(st_trainer_step(undisturbed.trainer, 0, nullptr, nullptr)));
   const int64_t calls = inside.calls();
-  ASSERT_GT(calls, 5) << "the step hardly asked the host for threads";
+  ASSERT_GT(calls, 5) << "the step rarely asked the host for threads";
 
   int64_t cancelled = 0;
   const int64_t stride = std::max<int64_t>(1, calls / 17);
@@ -58,7 +58,7 @@ TEST(TrainerThreads, ARunIsOneCallForOtherThreads) {
     return st_status{ST_OK};
   };
   EXPECT_TRUE(works(st_trainer_run(run.trainer, 3, ask, &run)));
-  EXPECT_TRUE(works(st_trainer_step(run.trainer, 0, nullptr, nullptr))) << "free again";
+  EXPECT_TRUE(works(st_trainer_step(run.trainer, 0, nullptr, nullptr))) << "the handle is free again";
 }
 
 /// A thread that trains until it is stopped.

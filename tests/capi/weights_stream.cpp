@@ -102,7 +102,7 @@ TEST_F(WeightsStream, IsTheFileAndReadsBackTheSame) {
   EXPECT_EQ(digest(other), digest(model));
   EXPECT_EQ(report.read, 4);
   EXPECT_EQ(report.missing_count + report.unexpected_count, 0);
-  EXPECT_EQ(stream.bytes.substr(stream.at), "what follows in the host's own protocol") << "not a byte more is read";
+  EXPECT_EQ(stream.bytes.substr(stream.at), "what follows in the host's own protocol") << "nothing is read beyond the stream";
 }
 
 TEST_F(WeightsStream, GoesThroughRenames) {
@@ -196,7 +196,7 @@ TEST_F(WeightsStream, PartialTakesWhatFitsByName) {
   EXPECT_EQ(bias[1], -2.0F);
   with(1);
   stream.bytes = safetensors(R"({"layer.1.bias":{"dtype":"F32","shape":[1,2],"data_offsets":[0,8]}})", 8);
-  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, read(), {"layer.1.bias", "[1, 2]", "[2]"})) << "partial is about names, not shapes";
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, read(), {"layer.1.bias", "[1, 2]", "[2]"})) << "partial applies to names, not shapes";
 }
 
 TEST_F(WeightsStream, CutAnywhereChangesNothing) {
