@@ -115,10 +115,10 @@ class ArraysTest {
 
   @Test
   void dimsMustBeTheMemorys() {
-    refused("has 6 elements, and the memory has 7", () -> Array.of(direct(7), 2, 3));
-    refused("below 0", () -> Array.of(direct(4), -2, -2));
-    refused("no whole number", () -> Array.of(DType.F32, ByteBuffer.allocateDirect(7).order(ByteOrder.nativeOrder())));
-    refused("rank 9", () -> Array.of(direct(1), 1, 1, 1, 1, 1, 1, 1, 1, 1));
+    refused("has 6 elements, but the memory holds 7", () -> Array.of(direct(7), 2, 3));
+    refused("negative dimension", () -> Array.of(direct(4), -2, -2));
+    refused("not a multiple", () -> Array.of(DType.F32, ByteBuffer.allocateDirect(7).order(ByteOrder.nativeOrder())));
+    refused("at most 8, got 9", () -> Array.of(direct(1), 1, 1, 1, 1, 1, 1, 1, 1, 1));
     refused("ShortBuffer", () -> Array.of(DType.F32, new short[2]));
     assertThrows(Unsupported.class, () -> Array.allocate(DType.F64, 1L << 40));
   }

@@ -123,7 +123,7 @@ class CallbacksTest {
         arrays.get("y").set(0, new float[x.size()]);
       });
       new Trainer(Nets.mlp(context), Nets.recipe(), data).step();
-      assertTrue(elsewhere.get().getMessage().contains("another thread"));
+      assertTrue(elsewhere.get().getMessage().contains("callback's thread"));
       assertTrue(assertThrows(WrongState.class, () -> kept.get().getFloat(0)).getMessage().contains("thread"));
       assertThrows(WrongState.class, () -> kept.get().unsafeBuffer());
     }

@@ -162,13 +162,13 @@ class JarTest {
     Files.copy(BUILD.resolve("java/scaletrain.jar"), jar);
     Ended nothing = ended(start(sample(jar, cache())));
     assertEquals(1, nothing.code());
-    assertTrue(nothing.said().contains("libscaletrain_java.so is neither inside of the jar"), nothing.said());
+    assertTrue(nothing.said().contains("libscaletrain_java.so is neither in the jar"), nothing.said());
     assertTrue(nothing.said().contains("org.scaletrain.library.path"), nothing.said());
 
     List<String> command = new ArrayList<>(sample(jar, cache()));
     command.add(1, "-Dorg.scaletrain.library.path=" + folder);
     Ended wrongFolder = ended(start(command));
-    assertTrue(wrongFolder.said().contains(folder.resolve("libscaletrain_java.so") + " is not there"), wrongFolder.said());
+    assertTrue(wrongFolder.said().contains(folder.resolve("libscaletrain_java.so") + " does not exist"), wrongFolder.said());
 
     Files.writeString(folder.resolve("libscaletrain_java.so"), "no library");
     Ended noLibrary = ended(start(command));

@@ -166,7 +166,7 @@ class RoughUseTest {
           return 0;
         }
       }));
-      assertTrue(none.getMessage().contains("gave none"), none.getMessage());
+      assertTrue(none.getMessage().contains("returned 0"), none.getMessage());
     }
   }
 

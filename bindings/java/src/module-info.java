@@ -1,4 +1,4 @@
-/** Training of neural networks inside of the program. */
+/** Trains neural networks inside the program. */
 module org.scaletrain {
   exports org.scaletrain;
 }

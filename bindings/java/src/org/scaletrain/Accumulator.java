@@ -1,15 +1,15 @@
 package org.scaletrain;
 
 /**
- * Gradient accumulation by itself, over the program's own gradients, which it keeps until it is closed: direct arrays alone. A step is
- * backward and {@link #add}, again and again until {@link #shouldStep}.
+ * Gradient accumulation as a separate part, over the program's own gradient arrays. The arrays must be direct; the accumulator keeps them
+ * until it is closed. In a step, call backward and then {@link #add} for each micro-batch until {@link #shouldStep} returns true.
  */
 public final class Accumulator extends Handle {
   private final org.scaletrain.internal.Accumulator raw;
   private final Lease lease;
   private volatile boolean closed;
 
-  /** steps: micro-batches of a step; gradients: the arrays that each backward writes. */
+  /** {@code steps} is the number of micro-batches in a step; {@code gradients} are the arrays that each backward writes. */
   @OfC("st_accumulator_create")
   public Accumulator(Context context, long steps, Array... gradients) {
     Array[] held = gradients.clone();
@@ -24,8 +24,8 @@ public final class Accumulator extends Handle {
   }
 
   /**
-   * Adds the gradient of a micro-batch's summed loss; weight: its tokens, 0: it is empty. The last of a step leaves the gradient of the
-   * mean over all tokens in the arrays.
+   * Adds the gradient of a micro-batch's summed loss. {@code weight} is the micro-batch's token count; 0 means that it is empty. The last
+   * micro-batch of a step writes the gradient of the mean over all tokens into the arrays.
    */
   @OfC("st_accumulator_add")
   public void add(double weight) {
@@ -33,28 +33,28 @@ public final class Accumulator extends Handle {
     raw.add(weight);
   }
 
-  /** Whether the arrays hold the gradient of the step: use it now. */
+  /** Whether the arrays hold the gradient of the whole step. If so, use it before the next {@link #add}. */
   @OfC("st_accumulator_should_step")
   public boolean shouldStep() {
     requireOpen("Accumulator.shouldStep");
     return raw.should_step();
   }
 
-  /** Tokens of the step so far. */
+  /** Sum of the weights that the step has had so far. */
   @OfC("st_accumulator_weight")
   public double weight() {
     requireOpen("Accumulator.weight");
     return raw.weight();
   }
 
-  /** Forgets the micro-batches of this step. */
+  /** Discards the micro-batches that this step has had so far. */
   @OfC("st_accumulator_reset")
   public void reset() {
     requireOpen("Accumulator.reset");
     raw.reset();
   }
 
-  /** Between two steps only. */
+  /** Changes the number of micro-batches in a step. Allowed only between two steps. */
   @OfC("st_accumulator_set_steps")
   public void setSteps(long steps) {
     requireOpen("Accumulator.setSteps");
@@ -62,8 +62,8 @@ public final class Accumulator extends Handle {
   }
 
   /**
-   * Its own memory, for a checkpoint in the middle of a step; written to, it goes on from there. It stays as long as anything refers to
-   * these arrays or their buffers: {@link #close} then gives it back when nothing does any more.
+   * The accumulator's own memory, for a checkpoint in the middle of a step. To restore a checkpoint, write into these arrays. The memory
+   * stays valid while anything refers to the arrays or their buffers, even after {@link #close}.
    */
   @OfC("st_accumulator_state_views")
   public Batch state() {

@@ -1,14 +1,14 @@
 package org.scaletrain;
 
-/** What is done to each element behind a product. */
+/** The function applied to each element of a product. */
 public enum Activation {
-  /** As it is. */
+  /** The identity. */
   NONE,
   /** max(x, 0). */
   RELU,
-  /** x Phi(x), by GPT-2's approximation. */
+  /** x Phi(x) in GPT-2's tanh approximation. */
   GELU_TANH,
-  /** x Phi(x). */
+  /** x Phi(x), exact. */
   GELU_ERF,
   /** x times its logistic function. */
   SILU

@@ -13,15 +13,15 @@ import org.scaletrain.internal.Native;
 import org.scaletrain.internal.NativeLibrary;
 
 /**
- * An array of the program's: memory, what its elements are, its dims. Made once, used in any number of calls, from any thread.
+ * An array of the program: memory, dtype and dims. Create it once; any number of calls may use it, from any thread.
  *
- * <p>Direct buffers ({@link #allocate}, {@code ByteBuffer.allocateDirect}) are never copied: the library reads and writes them where they
- * lie, from position to limit as they are when the Array is made, and they stay there as long as it uses them. Java's own arrays
- * ({@code float[]}) and buffers over them are copied in, and out again where a call writes; where the library keeps an array beyond a call
- * (parameters of an {@link Optimizer}, {@link Data#arrays}, {@link Tensor#wrap}, an {@link Accumulator}'s gradients) they are refused.
+ * <p>Direct buffers ({@link #allocate}, {@code ByteBuffer.allocateDirect}) are never copied. The library reads and writes them in place,
+ * from the position to the limit that they have when the Array is created, and keeps them alive as long as it uses them. Heap arrays
+ * ({@code float[]}) and buffers over them are copied in, and copied out if the call writes. Calls that keep an array after they return
+ * (parameters of an {@link Optimizer}, {@link Data#arrays}, {@link Tensor#wrap}, an {@link Accumulator}'s gradients) refuse heap arrays.
  */
 public final class Array {
-  // As java/native/jarray.hpp reads them: address, bytes, dtype, read only, rank, has strides, is on the heap, offset there, dims, strides.
+  // Layout read by java/native/jarray.hpp: address, bytes, dtype, read-only, rank, has strides, is on the heap, heap offset, dims, strides.
   private static final int DIMS = 8;
   private static final int STRIDES = DIMS + 8;
   private final long[] header;
@@ -47,79 +47,79 @@ public final class Array {
     for (int i = 0; strides != null && i < strides.length; ++i) header[STRIDES + i] = strides[i];
   }
 
-  /** New memory outside of Java's heap, all zero, aligned to 64 bytes; it goes when nothing refers to it. */
+  /** New zeroed memory outside Java's heap, aligned to 64 bytes. It is freed when nothing refers to it. */
   public static Array allocate(DType dtype, long... dims) {
     ArrayType type = new ArrayType(dtype, dims);
-    for (long dim : dims) if (dim < 0) throw new InvalidArgument("Array.allocate: a dimension of " + type + " is below 0");
+    for (long dim : dims) if (dim < 0) throw new InvalidArgument("Array.allocate: " + type + " has a negative dimension");
     long bytes = type.size() * dtype.bytes();
     if (type.size() > (Integer.MAX_VALUE - 128) / dtype.bytes())
-      throw new Unsupported("Array.allocate: " + type + " has more bytes than a ByteBuffer can, 2 GiB");
-    int whole = ((int) bytes + 63) / 64 * 64;  // a slice ends aligned too
+      throw new Unsupported("Array.allocate: " + type + " is larger than 2 GiB, the limit of a ByteBuffer");
+    int whole = ((int) bytes + 63) / 64 * 64;  // alignedSlice also rounds the end down
     ByteBuffer room = ByteBuffer.allocateDirect(whole + 63).alignedSlice(64);
     return of(dtype, room.slice(0, (int) bytes).order(ByteOrder.nativeOrder()), dims);
   }
 
-  /** Floats from the buffer's position to its limit; without dims, of rank 1. */
+  /** Floats from the buffer's position to its limit. Without dims the array has rank 1. */
   public static Array of(FloatBuffer memory, long... dims) {
     return over(DType.F32, memory, memory.order(), dims);
   }
 
-  /** Doubles from the buffer's position to its limit; without dims, of rank 1. */
+  /** Doubles from the buffer's position to its limit. Without dims the array has rank 1. */
   public static Array of(DoubleBuffer memory, long... dims) {
     return over(DType.F64, memory, memory.order(), dims);
   }
 
-  /** 32-bit integers from the buffer's position to its limit; without dims, of rank 1. */
+  /** 32-bit integers from the buffer's position to its limit. Without dims the array has rank 1. */
   public static Array of(IntBuffer memory, long... dims) {
     return over(DType.I32, memory, memory.order(), dims);
   }
 
-  /** 64-bit integers from the buffer's position to its limit; without dims, of rank 1. */
+  /** 64-bit integers from the buffer's position to its limit. Without dims the array has rank 1. */
   public static Array of(LongBuffer memory, long... dims) {
     return over(DType.I64, memory, memory.order(), dims);
   }
 
-  /** bf16 or f16 elements, as their bits, from the buffer's position to its limit; without dims, of rank 1. */
+  /** The bits of bf16 or f16 elements from the buffer's position to its limit. Without dims the array has rank 1. */
   public static Array of(DType dtype, ShortBuffer memory, long... dims) {
     if (dtype != DType.BF16 && dtype != DType.F16) throw new InvalidArgument("Array.of: a ShortBuffer holds bf16 or f16, not " + dtype);
     return over(dtype, memory, memory.order(), dims);
   }
 
   /**
-   * Elements of any dtype, as bytes from the buffer's position to its limit; without dims, of rank 1. Its byte order must be the machine's:
-   * a new ByteBuffer's is not.
+   * Elements of any dtype, stored as the bytes from the buffer's position to its limit. Without dims the array has rank 1. The buffer's byte
+   * order must be the machine's; a new ByteBuffer is big-endian.
    */
   public static Array of(DType dtype, ByteBuffer memory, long... dims) {
     ByteOrder order = dtype.bytes() == 1 ? ByteOrder.nativeOrder() : memory.order();
     return over(dtype, memory, order, dims);
   }
 
-  /** A Java array, copied by each call; without dims, of rank 1. */
+  /** A Java array; each call copies it. Without dims the array has rank 1. */
   public static Array of(float[] values, long... dims) {
     return over(DType.F32, FloatBuffer.wrap(values), ByteOrder.nativeOrder(), dims);
   }
 
-  /** A Java array, copied by each call; without dims, of rank 1. */
+  /** A Java array; each call copies it. Without dims the array has rank 1. */
   public static Array of(double[] values, long... dims) {
     return over(DType.F64, DoubleBuffer.wrap(values), ByteOrder.nativeOrder(), dims);
   }
 
-  /** A Java array, copied by each call; without dims, of rank 1. */
+  /** A Java array; each call copies it. Without dims the array has rank 1. */
   public static Array of(int[] values, long... dims) {
     return over(DType.I32, IntBuffer.wrap(values), ByteOrder.nativeOrder(), dims);
   }
 
-  /** A Java array, copied by each call; without dims, of rank 1. */
+  /** A Java array; each call copies it. Without dims the array has rank 1. */
   public static Array of(long[] values, long... dims) {
     return over(DType.I64, LongBuffer.wrap(values), ByteOrder.nativeOrder(), dims);
   }
 
-  /** A Java array of u8, copied by each call; without dims, of rank 1. */
+  /** A Java array of u8; each call copies it. Without dims the array has rank 1. */
   public static Array of(byte[] values, long... dims) {
     return over(DType.U8, ByteBuffer.wrap(values), ByteOrder.nativeOrder(), dims);
   }
 
-  /** bf16 or f16 as their bits in a Java array, copied by each call; without dims, of rank 1. */
+  /** A Java array with the bits of bf16 or f16 elements; each call copies it. Without dims the array has rank 1. */
   public static Array of(DType dtype, short[] values, long... dims) {
     return of(dtype, ShortBuffer.wrap(values), dims);
   }
@@ -131,12 +131,13 @@ public final class Array {
     int step = bytesOf(memory);
     long bytes = (long) memory.remaining() * step;
     if (bytes % dtype.bytes() != 0)
-      throw new InvalidArgument("Array.of: " + bytes + " bytes from position to limit are no whole number of " + dtype);
+      throw new InvalidArgument("Array.of: " + bytes + " bytes from position to limit are not a multiple of the " + dtype.bytes()
+          + " bytes of a " + dtype);
     long count = bytes / dtype.bytes();
     ArrayType type = new ArrayType(dtype, dims.length == 0 ? new long[] {count} : dims);
-    for (long dim : dims) if (dim < 0) throw new InvalidArgument("Array.of: a dimension of " + type + " is below 0");
+    for (long dim : dims) if (dim < 0) throw new InvalidArgument("Array.of: " + type + " has a negative dimension");
     if (type.size() != count)
-      throw new InvalidArgument("Array.of: " + type + " has " + type.size() + " elements, and the memory has " + count);
+      throw new InvalidArgument("Array.of: " + type + " has " + type.size() + " elements, but the memory holds " + count);
     if (memory.isDirect()) {
       NativeLibrary.require();
       long address = Native.address_of(memory) + (long) memory.position() * step;
@@ -144,49 +145,52 @@ public final class Array {
     }
     if (!memory.hasArray())
       throw new InvalidArgument(
-          "Array.of: a read-only buffer over a Java array shows no memory; give the array itself, or a direct buffer");
+          "Array.of: a read-only buffer over a Java array gives no access to its memory; pass the array itself or a direct buffer");
     return new Array(type, memory.slice(), 0, memory.array(), (long) (memory.arrayOffset() + memory.position()) * step, null, false);
   }
 
-  /** The same memory with other dims of as many elements. */
+  /** The same memory with other dims; the number of elements must not change. */
   public Array reshape(long... dims) {
     requireDense("Array.reshape");
     ArrayType other = new ArrayType(type.dtype(), dims);
-    for (long dim : dims) if (dim < 0) throw new InvalidArgument("Array.reshape: a dimension of " + other + " is below 0");
-    if (other.size() != type.size()) throw new InvalidArgument("Array.reshape: " + other + " has another number of elements than " + type);
+    for (long dim : dims) if (dim < 0) throw new InvalidArgument("Array.reshape: " + other + " has a negative dimension");
+    if (other.size() != type.size())
+      throw new InvalidArgument("Array.reshape: " + other + " has " + other.size() + " elements, " + type + " has " + type.size());
     return new Array(other, memory, header[0], heap, header[7], null, isReadOnly());
   }
 
-  /** A part of the same memory: element (i, j) is the one at i strides[0] + j strides[1]. Strides are in elements, 0 or more. */
+  /** A strided view of the same memory: element (i, j) is at i * strides[0] + j * strides[1]. Strides are in elements, 0 or more. */
   public Array strided(long[] dims, long... strides) {
     requireDense("Array.strided");
     ArrayType part = new ArrayType(type.dtype(), dims);
     if (strides.length != dims.length)
-      throw new InvalidArgument("Array.strided: " + part + " needs " + dims.length + " strides, not " + strides.length);
+      throw new InvalidArgument("Array.strided: " + part + " needs " + dims.length + " strides, got " + strides.length);
     long last = 0;
     boolean empty = false;
     for (int i = 0; i < dims.length; ++i) {
       if (dims[i] < 0 || strides[i] < 0)
-        throw new InvalidArgument("Array.strided: dims and strides are 0 or more, not " + part + " by " + Arrays.toString(strides));
+        throw new InvalidArgument(
+            "Array.strided: dims and strides must be 0 or more, got " + part + " with strides " + Arrays.toString(strides));
       empty |= dims[i] == 0;
       boolean isTooFar = dims[i] > 1 && strides[i] > (Long.MAX_VALUE - last) / (dims[i] - 1);
       last = isTooFar ? Long.MAX_VALUE : last + Math.max(0, dims[i] - 1) * strides[i];
     }
     if (!empty && last >= type.size())
       throw new InvalidArgument(
-          "Array.strided: " + part + " by " + Arrays.toString(strides) + " reaches element " + last + ", and there are " + type.size());
+          "Array.strided: " + part + " with strides " + Arrays.toString(strides) + " reaches element " + last + ", but the array has only "
+          + type.size());
     return new Array(part, memory, header[0], heap, header[7], strides.clone(), isReadOnly());
   }
 
-  /** The same memory, which calls that write refuse. */
+  /** The same memory, read-only: calls that would write to it refuse it. */
   public Array readOnly() {
     long[] strides = header[5] != 0 ? Arrays.copyOfRange(header, STRIDES, STRIDES + type.rank()) : null;
     return new Array(type, memory, header[0], heap, header[7], strides, true);
   }
 
   /**
-   * A copy with elements of another dtype, for a call that takes that alone: integers that fit it, and anything that becomes floating,
-   * rounded to the nearest. A {@code double[]} as F32, a {@code long[]} as I32, and so on.
+   * A copy converted to another dtype, for a call that takes only that one: a {@code double[]} as F32, a {@code long[]} as I32, and so on.
+   * Integers must fit the new dtype; conversion to a floating dtype rounds to nearest.
    */
   @OfC("st_view_convert")
   public Array to(DType dtype) {
@@ -200,12 +204,12 @@ public final class Array {
     return type;
   }
 
-  /** What the elements are. */
+  /** The type of the elements. */
   public DType dtype() {
     return type.dtype();
   }
 
-  /** A copy. */
+  /** A copy of the dims. */
   public long[] dims() {
     return type.dims();
   }
@@ -215,65 +219,65 @@ public final class Array {
     return type.size();
   }
 
-  /** Whether the library sees the memory itself, instead of copies. */
+  /** Whether the library uses the memory in place instead of copying it. */
   public boolean isDirect() {
     return heap == null;
   }
 
-  /** Whether calls that write refuse it. */
+  /** Whether calls that would write to the array refuse it. */
   public boolean isReadOnly() {
     return header[3] != 0;
   }
 
-  /** Where element 0 lies; 0 for Java's own arrays, which have no fixed place. */
+  /** The address of element 0; 0 for heap arrays, which Java may move. */
   public long address() {
     return header[0];
   }
 
-  // Elements, where they lie: each call gives a new buffer over the same memory.
+  // Access to the elements in place: each call returns a new buffer over the same memory.
 
-  /** Of f32. */
+  /** The elements of an f32 array, in place. */
   public FloatBuffer floats() {
     require(DType.F32);
     Buffer seen = seen();
     return seen instanceof FloatBuffer buffer ? buffer : bytes(seen).asFloatBuffer();
   }
 
-  /** Of f64. */
+  /** The elements of an f64 array, in place. */
   public DoubleBuffer doubles() {
     require(DType.F64);
     Buffer seen = seen();
     return seen instanceof DoubleBuffer buffer ? buffer : bytes(seen).asDoubleBuffer();
   }
 
-  /** Of i32. */
+  /** The elements of an i32 array, in place. */
   public IntBuffer ints() {
     require(DType.I32);
     Buffer seen = seen();
     return seen instanceof IntBuffer buffer ? buffer : bytes(seen).asIntBuffer();
   }
 
-  /** Of i64. */
+  /** The elements of an i64 array, in place. */
   public LongBuffer longs() {
     require(DType.I64);
     Buffer seen = seen();
     return seen instanceof LongBuffer buffer ? buffer : bytes(seen).asLongBuffer();
   }
 
-  /** The bits of bf16 or f16. */
+  /** The bits of a bf16 or f16 array, in place. */
   public ShortBuffer shorts() {
     if (dtype() != DType.BF16 && dtype() != DType.F16)
-      throw new InvalidArgument("Array: its elements are " + dtype() + ", not bf16 or f16");
+      throw new InvalidArgument("Array: the elements are " + dtype() + ", not bf16 or f16");
     Buffer seen = seen();
     return seen instanceof ShortBuffer buffer ? buffer : bytes(seen).asShortBuffer();
   }
 
-  /** Of any dtype; only when the array was made of bytes, as {@link #allocate}'s are. */
+  /** The elements of any dtype as bytes, in place. Works only if the array was created from bytes, as {@link #allocate} does. */
   public ByteBuffer bytes() {
     return bytes(seen());
   }
 
-  /** A copy, of f32. */
+  /** A copy of an f32 array. */
   public float[] toFloats() {
     requireDense("Array.toFloats");
     FloatBuffer all = floats();
@@ -282,7 +286,7 @@ public final class Array {
     return copy;
   }
 
-  /** A copy, of f64. */
+  /** A copy of an f64 array. */
   public double[] toDoubles() {
     requireDense("Array.toDoubles");
     DoubleBuffer all = doubles();
@@ -291,7 +295,7 @@ public final class Array {
     return copy;
   }
 
-  /** A copy, of i32. */
+  /** A copy of an i32 array. */
   public int[] toInts() {
     requireDense("Array.toInts");
     IntBuffer all = ints();
@@ -300,7 +304,7 @@ public final class Array {
     return copy;
   }
 
-  /** A copy, of i64. */
+  /** A copy of an i64 array. */
   public long[] toLongs() {
     requireDense("Array.toLongs");
     LongBuffer all = longs();
@@ -314,15 +318,15 @@ public final class Array {
     return type + (isDirect() ? "" : " on Java's heap") + (isReadOnly() ? ", read only" : "");
   }
 
-  /** For what the library keeps beyond the call. */
+  /** This array, for a call whose library side keeps it after returning. Throws for a heap array. */
   Array held(String call, String name) {
     if (heap != null)
-      throw new InvalidArgument(call + ": the library keeps " + name + " beyond this call, and Java may move an array on its heap; give a "
-          + "direct buffer (Array.allocate, ByteBuffer.allocateDirect with the machine's byte order)");
+      throw new InvalidArgument(call + ": the library keeps " + name + " after this call, and Java may move a heap array; pass a "
+          + "direct buffer (Array.allocate, or ByteBuffer.allocateDirect with the machine's byte order)");
     return this;
   }
 
-  /** For what the library reads beyond the call: itself, or a copy in direct memory. */
+  /** For arrays that the library reads after the call: this array if it is direct, else a copy in direct memory. */
   Array lasting() {
     if (heap == null) return this;
     Array copy = allocate(DType.U8, header[1]);
@@ -332,7 +336,7 @@ public final class Array {
     return lasting;
   }
 
-  /** The elements of a Java array, to its {@link #lasting}. */
+  /** Copies the elements of a heap array to the copy that {@link #lasting} returned. */
   void copyTo(Array lasting) {
     if (lasting == this) return;
     ByteBuffer to = ((ByteBuffer) lasting.memory).duplicate().order(ByteOrder.nativeOrder());
@@ -346,7 +350,7 @@ public final class Array {
   }
 
   private void require(DType dtype) {
-    if (dtype() != dtype) throw new InvalidArgument("Array: its elements are " + dtype() + ", not " + dtype);
+    if (dtype() != dtype) throw new InvalidArgument("Array: the elements are " + dtype() + ", not " + dtype);
   }
 
   private void requireDense(String call) {
@@ -367,7 +371,7 @@ public final class Array {
 
   private ByteBuffer bytes(Buffer seen) {
     if (seen instanceof ByteBuffer buffer) return buffer;
-    throw new InvalidArgument("Array: it was made of a " + dtype() + " buffer, not of bytes");
+    throw new InvalidArgument("Array: bytes() needs an array created from bytes, and this one was created from a " + dtype() + " buffer");
   }
 
   private static int bytesOf(Buffer memory) {

@@ -2,23 +2,23 @@ package org.scaletrain;
 
 import java.util.Arrays;
 
-/** Dtype and dims of an array, of a value of a graph, or of a row of a field. Immutable. */
+/** Dtype and dims of an array, of a graph value, or of one row of a field. Immutable. */
 public final class ArrayType {
   private final DType dtype;
   private final long[] dims;
   private final long size;
 
-  /** In a graph a first dimension below 0 is that many times the batch: {@link Graph#BATCH}. */
+  /** In a graph, a negative first dimension {@code -n} means n times the batch size: {@link Graph#BATCH}. */
   public ArrayType(DType dtype, long... dims) {
-    if (dtype == null) throw new InvalidArgument("ArrayType: a dtype is needed, not null");
-    if (dims.length > 8) throw new InvalidArgument("ArrayType: rank " + dims.length + " is above 8");
+    if (dtype == null) throw new InvalidArgument("ArrayType: the dtype must not be null");
+    if (dims.length > 8) throw new InvalidArgument("ArrayType: the rank must be at most 8, got " + dims.length);
     this.dtype = dtype;
     this.dims = dims.clone();
     size = product(dims);
-    if (size < 0) throw new InvalidArgument("ArrayType: " + this + " has more elements than there are numbers");
+    if (size < 0) throw new InvalidArgument("ArrayType: the number of elements of " + this + " does not fit in 64 bits");
   }
 
-  /** -1 where there is no such number. */
+  /** -1 if the product overflows. */
   private static long product(long[] dims) {
     long product = 1;
     for (long dim : dims) {
@@ -28,32 +28,32 @@ public final class ArrayType {
     return product;
   }
 
-  /** f32 of these dims. */
+  /** f32 with these dims. */
   public static ArrayType f32(long... dims) {
     return new ArrayType(DType.F32, dims);
   }
 
-  /** What the elements are. */
+  /** The type of the elements. */
   public DType dtype() {
     return dtype;
   }
 
-  /** A copy. */
+  /** A copy of the dims. */
   public long[] dims() {
     return dims.clone();
   }
 
-  /** How many dims there are. */
+  /** Number of dims. */
   public int rank() {
     return dims.length;
   }
 
-  /** The i-th of them. */
+  /** Dimension i. */
   public long dim(int i) {
     return dims[i];
   }
 
-  /** Number of elements; of one row where the first dimension is a batch's. */
+  /** Number of elements; if the first dimension is the batch, the number of elements per row. */
   public long size() {
     return size;
   }
@@ -68,7 +68,7 @@ public final class ArrayType {
     return 31 * dtype.hashCode() + Arrays.hashCode(dims);
   }
 
-  /** {@code f32[64, 1]}. */
+  /** For example {@code f32[64, 1]}. */
   @Override
   public String toString() {
     return dtype + Arrays.toString(dims);

@@ -7,8 +7,8 @@ import java.util.Map;
 import java.util.Objects;
 
 /**
- * Arrays by name, in an order: a batch, the inputs or outputs of a model, the parameters of an optimizer. Immutable; the arrays' elements
- * are not. Make it once and step with it often: a step then copies no description.
+ * Named arrays in order: a batch, the inputs or outputs of a model, the parameters of an optimizer. The batch is immutable; the elements of
+ * its arrays are not. Create it once and reuse it in every step, so that no step rebuilds the description of its arrays.
  */
 public final class Batch {
   static final Batch NONE = new Batch(new Object[0]);
@@ -40,14 +40,14 @@ public final class Batch {
     return new Batch(new Object[] {name1, array1, name2, array2, name3, array3});
   }
 
-  /** Those of a map, in its order: {@code Map.of} has none that stays, a {@code LinkedHashMap} has. */
+  /** The arrays of a map, in its iteration order. {@code Map.of} has no fixed order; {@code LinkedHashMap} has one. */
   public static Batch of(Map<String, Array> arrays) {
     List<Object> pairs = new ArrayList<>();
     arrays.forEach((name, array) -> pairs.addAll(Arrays.asList(name, array)));
     return new Batch(pairs.toArray());
   }
 
-  /** These, and one more. */
+  /** A new batch with these arrays and one more. */
   public Batch and(String name, Array array) {
     Object[] more = Arrays.copyOf(pairs, pairs.length + 2);
     more[pairs.length] = name;
@@ -55,27 +55,27 @@ public final class Batch {
     return new Batch(more);
   }
 
-  /** How many there are. */
+  /** Number of arrays. */
   public int size() {
     return pairs.length / 2;
   }
 
-  /** In their order. */
+  /** The names, in order. */
   public List<String> names() {
     List<String> names = new ArrayList<>();
     for (int i = 0; i < pairs.length; i += 2) names.add((String) pairs[i]);
     return List.copyOf(names);
   }
 
-  /** The i-th of them. */
+  /** Array i. */
   public Array get(int i) {
     return (Array) pairs[2 * Objects.checkIndex(i, size()) + 1];
   }
 
-  /** Throws {@link NotFound} where no array has this name. */
+  /** The array with this name. Throws {@link NotFound} if there is none. */
   public Array get(String name) {
     for (int i = 0; i < pairs.length; i += 2) if (pairs[i].equals(name)) return (Array) pairs[i + 1];
-    throw new NotFound("Batch: no array is named \"" + name + "\"; there are " + names());
+    throw new NotFound("Batch: no array is named \"" + name + "\"; the names are " + names());
   }
 
   @Override
@@ -85,17 +85,17 @@ public final class Batch {
     return text.append('}').toString();
   }
 
-  /** Names and arrays in turn, as the native side reads them. Not to be written to. */
+  /** Names and arrays alternating, as the native side reads them. Must not be modified. */
   Object[] pairs() {
     return pairs;
   }
 
-  /** null: none. */
+  /** null for a null batch. */
   static Object[] pairsOf(Batch batch) {
     return batch == null ? null : batch.pairs;
   }
 
-  /** For what the library reads beyond the call: itself when all arrays are direct, else with copies that are. */
+  /** For batches that the library reads after the call: this batch if all arrays are direct, else one with direct copies. */
   Batch lasting() {
     Object[] all = pairs.clone();
     boolean same = true;
@@ -106,12 +106,12 @@ public final class Batch {
     return same ? this : new Batch(all);
   }
 
-  /** The elements of Java's own arrays, to its {@link #lasting}. */
+  /** Copies the elements of heap arrays to the batch that {@link #lasting} returned. */
   void copyTo(Batch lasting) {
     for (int i = 1; i < pairs.length; i += 2) ((Array) pairs[i]).copyTo((Array) lasting.pairs[i]);
   }
 
-  /** For what the library keeps beyond the call. */
+  /** This batch, for a call whose library side keeps the arrays after returning. Throws if one is a heap array. */
   Batch held(String call) {
     for (int i = 0; i < pairs.length; i += 2) ((Array) pairs[i + 1]).held(call, (String) pairs[i]);
     return this;

@@ -1,10 +1,10 @@
 package org.scaletrain;
 
-/** An object that another thread, or the callback's own caller, is inside of. */
+/** The object is in use: another thread, or the call that invoked this callback, is inside one of its methods. */
 public final class Busy extends ScaleTrainException {
   private static final long serialVersionUID = 1;
 
-  /** One of the Java layer's or of a program's callback: only the message is known. */
+  /** An error of the Java layer or of a callback, of which only the message is known. */
   public Busy(String message) {
     super(Status.BUSY, message, Details.NONE);
   }

@@ -7,9 +7,9 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Supplier;
 
-/** A call of the library in a thread of its own. Cancelling the future ends the call, whenever that is. */
+/** A library call on a separate thread. Cancelling the future cancels the call at any time. */
 final class Call<T> extends CompletableFuture<T> {
-  /** Daemons, made when they are needed: a call may take hours, and the common pool is for short work. */
+  /** Daemon threads, created on demand: a call may take hours, and the common pool is meant for short work. */
   static final Executor THREADS = Executors.newCachedThreadPool(work -> {
     Thread thread = new Thread(work, "scaletrain-call");
     thread.setDaemon(true);
@@ -25,13 +25,13 @@ final class Call<T> extends CompletableFuture<T> {
     this.cancel = cancel;
   }
 
-  /** From 0 to what a long holds, which is 292 years. */
+  /** Clamped to the range 0 to Long.MAX_VALUE, which is 292 years. */
   static long nanoseconds(Duration duration) {
     if (duration.isNegative()) return 0;
     return duration.compareTo(Duration.ofNanos(Long.MAX_VALUE)) < 0 ? duration.toNanos() : Long.MAX_VALUE;
   }
 
-  /** {@code cancel} ends {@code work} when that is under way, and nothing else. */
+  /** {@code cancel} must end {@code work} while it runs, and must have no other effect. */
   static <T> CompletableFuture<T> start(Supplier<T> work, Runnable cancel) {
     Call<T> call = new Call<>(cancel);
     THREADS.execute(() -> call.run(work));
@@ -67,7 +67,7 @@ final class Call<T> extends CompletableFuture<T> {
     return cancelled;
   }
 
-  /** A cancel that comes just before the call has reached the library would be lost: so again, until the call has ended. */
+  /** Repeats the cancel until the call has ended: a cancel sent before the call has entered the library would be lost. */
   private void end() {
     synchronized (this) {
       if (!running || ended) return;

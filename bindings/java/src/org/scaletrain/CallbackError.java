@@ -1,10 +1,10 @@
 package org.scaletrain;
 
-/** A callback that failed; one of Java's arrives as its own exception instead. */
+/** A callback failed. An exception of a Java callback is rethrown as itself instead. */
 public final class CallbackError extends ScaleTrainException {
   private static final long serialVersionUID = 1;
 
-  /** One of the Java layer's or of a program's callback: only the message is known. */
+  /** An error of the Java layer or of a callback, of which only the message is known. */
   public CallbackError(String message) {
     super(Status.CALLBACK, message, Details.NONE);
   }

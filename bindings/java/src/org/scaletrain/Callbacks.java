@@ -15,7 +15,7 @@ import java.util.function.IntPredicate;
 import java.util.function.LongToDoubleFunction;
 import java.util.function.Predicate;
 
-/** What the native side calls, by name: {@code java/native/jvm.hpp} looks all of it up when the library is loaded. */
+/** Methods that the native side calls. {@code java/native/jvm.hpp} looks them up by name when the library is loaded. */
 final class Callbacks {
   private Callbacks() {}
 
@@ -95,12 +95,12 @@ final class Callbacks {
     ((OutputStream) stream).write(bytes, 0, count);
   }
 
-  /** How many bytes there are now; 0 is the end. */
+  /** Number of bytes read; 0 at the end of the stream. */
   static int read(Object stream, byte[] bytes, int most) throws IOException {
     InputStream from = (InputStream) stream;
     int count = from.read(bytes, 0, most);
-    if (count == 0) throw new IOException("the stream was asked for " + most + " bytes and gave none, though it is not at its end");
-    if (count > most) throw new IOException("the stream was asked for at most " + most + " bytes and says it gave " + count);
+    if (count == 0) throw new IOException("read of " + most + " bytes returned 0; InputStream.read must block, or return -1 at the end");
+    if (count > most) throw new IOException("read of at most " + most + " bytes returned " + count);
     return Math.max(0, count);
   }
 
@@ -112,7 +112,7 @@ final class Callbacks {
     return ((Transport) transport).read(from, bytes, most);
   }
 
-  /** Rows and who makes them. */
+  /** The field names of the rows, and the callback that fills them. */
   record Rows(List<String> names, RowFiller filler) {}
 
   static void fill(Object rows, long[] ids, Object[] memory) {
@@ -127,7 +127,7 @@ final class Callbacks {
     }
   }
 
-  /** Dtype, rank and dims of each output. */
+  /** Dtype, rank and dims of each output, concatenated. */
   static long[] shape(Object op, Object[] inputs) {
     List<ArrayType> types = new ArrayList<>();
     for (Object input : inputs) types.add((ArrayType) input);
@@ -165,7 +165,7 @@ final class Callbacks {
     }
   }
 
-  /** Of types and buffers in turn; null where there is no memory. */
+  /** {@code memory} alternates types and buffers. An entry without memory becomes null. */
   private static List<Lent> lend(Object[] memory, boolean writable) {
     Lent[] lent = new Lent[memory.length / 2];
     for (int i = 0; i < lent.length; ++i)
@@ -177,7 +177,7 @@ final class Callbacks {
     for (Lent array : lent) if (array != null) array.end();
   }
 
-  /** The library's memory as an array of its own on Java's heap. */
+  /** A copy of the library's memory on Java's heap. */
   static Array copied(ArrayType type, ByteBuffer memory) {
     ByteBuffer from = memory.order(ByteOrder.nativeOrder());
     switch (type.dtype()) {

@@ -1,10 +1,10 @@
 package org.scaletrain;
 
-/** A call that cancel() ended. */
+/** The call was ended by cancel(). */
 public final class Cancelled extends ScaleTrainException {
   private static final long serialVersionUID = 1;
 
-  /** One of the Java layer's or of a program's callback: only the message is known. */
+  /** An error of the Java layer or of a callback, of which only the message is known. */
   public Cancelled(String message) {
     super(Status.CANCELLED, message, Details.NONE);
   }

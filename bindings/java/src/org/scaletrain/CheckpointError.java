@@ -1,10 +1,10 @@
 package org.scaletrain;
 
-/** A file or stream that cannot be read or written, or is damaged. */
+/** A file or stream is damaged, or cannot be read or written. */
 public final class CheckpointError extends ScaleTrainException {
   private static final long serialVersionUID = 1;
 
-  /** One of the Java layer's or of a program's callback: only the message is known. */
+  /** An error of the Java layer or of a callback, of which only the message is known. */
   public CheckpointError(String message) {
     super(Status.CORRUPT, message, Details.NONE);
   }

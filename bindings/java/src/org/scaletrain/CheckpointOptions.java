@@ -1,6 +1,6 @@
 package org.scaletrain;
 
-/** What a {@link Checkpoint} is made with: which checkpoints stay, and how they are written. */
+/** Options of a {@link Checkpoint}: which checkpoints are kept and how they are written. */
 public final class CheckpointOptions {
   private final org.scaletrain.internal.CheckpointOptions raw;
 
@@ -11,32 +11,35 @@ public final class CheckpointOptions {
   }
 
   /**
-   * It lists, verifies and loads only, also beside a process that saves; takes no lock. Ranks other than 0 save their pieces by it ({@link
-   * Trainer#save}).
+   * Allows only list, verify and load. Takes no lock, so it works while another process saves. Ranks other than 0 use it to save their
+   * shards ({@link Trainer#save}).
    */
   public CheckpointOptions readOnly() {
     raw.setRead_only(true);
     return this;
   }
 
-  /** 3, the newest so many stay; 0: all. */
+  /** Keeps the newest {@code count} checkpoints. Default 3; 0 keeps all. */
   public CheckpointOptions keepLast(long count) {
     raw.setKeep_last(count);
     return this;
   }
 
-  /** 0; and each whose step is a multiple of it. */
+  /** Also keeps each checkpoint whose step is a multiple of {@code steps}. Default 0: none. */
   public CheckpointOptions keepEvery(long steps) {
     raw.setKeep_every(steps);
     return this;
   }
 
-  /** 0; and the best so many by a number in their metadata or training state, such as "validation_loss", lower being better. */
+  /**
+   * Also keeps the best {@code count} checkpoints by a number in their metadata or training state, such as "validation_loss"; lower is
+   * better. Default 0: none.
+   */
   public CheckpointOptions keepBest(long count, String by) {
     return keepBest(count, by, false);
   }
 
-  /** The same; {@code higherIsBetter}: of an accuracy. */
+  /** The same; set {@code higherIsBetter} for a number such as an accuracy. */
   public CheckpointOptions keepBest(long count, String by, boolean higherIsBetter) {
     raw.setKeep_best(count);
     raw.setBest(Handle.given(by, "CheckpointOptions.keepBest"));
@@ -44,19 +47,19 @@ public final class CheckpointOptions {
     return this;
   }
 
-  /** 0; saves that may wait behind the one being written, each with a copy of its own; where more come, the call waits. */
+  /** Saves that may queue while one is being written, each with its own snapshot. If the queue is full, the call waits. Default 0. */
   public CheckpointOptions queue(int saves) {
     raw.setQueue(saves);
     return this;
   }
 
-  /** What the writing may take of the disk; 0: all there is. */
+  /** Limit of the disk bandwidth that saves use. Default 0: no limit. */
   public CheckpointOptions bytesPerSecond(double most) {
     raw.setBytes_per_second(most);
     return this;
   }
 
-  /** 4 GiB: a file takes tensors up to so many bytes, and one that is larger alone. */
+  /** Maximum size of a file. A tensor that is larger gets a file of its own. Default 4 GiB. */
   public CheckpointOptions fileBytes(long most) {
     raw.setFile_bytes(most);
     return this;

@@ -6,14 +6,14 @@ import java.util.Map;
 import org.scaletrain.internal.LocalRanks;
 
 /**
- * One rank of a group that exchanges arrays: ranks are threads of this process ({@link #local}), each with one of these, or processes of
- * this machine. All ranks make the same calls in the same order; {@code name} is what errors and the flight record call an array.
+ * One rank of a group that exchanges arrays. Ranks are threads of this process ({@link #local}), each with its own Communicator, or
+ * processes. All ranks make the same calls in the same order. {@code name} identifies an array in errors and in the flight record.
  *
- * <p>Arrays are row-major without gaps, of any dtype but bool. Direct ones are exchanged where they lie, and Java's own are copied there and
- * back. The calls that begin return at once, and take direct arrays alone, which stay until the {@link Pending} is done.
+ * <p>Arrays are row-major without gaps, of any dtype except bool. Direct arrays are exchanged in place; heap arrays are copied in and out.
+ * The {@code begin} calls return at once and take only direct arrays, which stay alive until the {@link Pending} is done.
  *
- * <p>Where a rank dies, leaves or aborts, the calls of the others throw {@link RankFailed} with its rank, host and collective; where one
- * does not come, {@link Timeout}. Then the group is over, and each later call says so again.
+ * <p>If a rank dies, leaves or aborts, the calls of the other ranks throw {@link RankFailed} with its rank, host and collective. If a rank
+ * does not arrive in time, they throw {@link Timeout}. After either, the group is over and each later call throws the same error.
  */
 public final class Communicator extends Handle {
   final org.scaletrain.internal.Communicator raw;
@@ -23,12 +23,12 @@ public final class Communicator extends Handle {
     raw.keeps = context.raw;
   }
 
-  /** The ranks of a group of threads, with all defaults. */
+  /** Creates the ranks of a group of threads, with all defaults. */
   public static List<Communicator> local(Context context, int ranks) {
     return local(context, ranks, new CommunicatorOptions());
   }
 
-  /** The ranks of a group of threads, 1 to 256 of them. */
+  /** Creates the ranks of a group of threads, 1 to 256. Give each to its own thread. */
   @OfC("st_communicator_local")
   public static List<Communicator> local(Context context, int ranks, CommunicatorOptions options) {
     LocalRanks made = new LocalRanks(given(context, "Communicator.local").raw, ranks, given(options, "Communicator.local: options").raw());
@@ -37,110 +37,113 @@ public final class Communicator extends Handle {
     return all;
   }
 
-  /** A rank of {@code size} processes of this machine, which have the text {@code job} in common; returns when all are there. */
+  /** Joins a group of {@code size} processes on this machine that all pass the same {@code job}. Returns when all have joined. */
   @OfC("st_communicator_processes")
   public static Communicator processes(Context context, String job, int rank, int size, CommunicatorOptions options) {
     return new Communicator(org.scaletrain.internal.Communicator.processes(given(context, "Communicator.processes").raw,
         given(job, "Communicator.processes: job"), rank, size, given(options, "Communicator.processes: options").raw()), context);
   }
 
-  /** The rank that scaletrain launch, torchrun, mpirun or srun made this process. */
+  /** Joins as the rank that the launcher assigned to this process: scaletrain launch, torchrun, mpirun or srun. */
   @OfC("st_communicator_env")
   public static Communicator env(Context context, CommunicatorOptions options) {
     return new Communicator(org.scaletrain.internal.Communicator.env(given(context, "Communicator.env").raw,
         given(options, "Communicator.env: options").raw()), context);
   }
 
-  /** The rank that this process is in a group of another library's: "mpi" and the address of an MPI_Comm, or 0 for MPI_COMM_WORLD. */
+  /** Joins as this process's rank in a group of another library: "mpi" and the address of an MPI_Comm, or 0 for MPI_COMM_WORLD. */
   @OfC("st_communicator_host")
   public static Communicator host(Context context, String transport, long group, CommunicatorOptions options) {
     return new Communicator(org.scaletrain.internal.Communicator.host_at(given(context, "Communicator.host").raw,
         given(transport, "Communicator.host: transport"), group, given(options, "Communicator.host: options").raw()), context);
   }
 
-  /** Rank {@code rank} of {@code size} that reach each other by a transport of the program's own, which is kept until the group is over. */
+  /** Joins as rank {@code rank} of {@code size} over the program's own transport, which is kept until the group is over. */
   @OfC("st_communicator_callbacks")
   public static Communicator callbacks(Context context, int rank, int size, Transport transport, CommunicatorOptions options) {
     return new Communicator(org.scaletrain.internal.Communicator.callbacks(given(context, "Communicator.callbacks").raw, rank, size,
         given(transport, "Communicator.callbacks: transport"), given(options, "Communicator.callbacks: options").raw()), context);
   }
 
-  /** This one's number, from 0. */
+  /** This rank's number, from 0. */
   @OfC("st_communicator_rank")
   public int rank() {
     return raw.rank();
   }
 
-  /** How many ranks the group has. */
+  /** Number of ranks in the group. */
   @OfC("st_communicator_size")
   public int size() {
     return raw.size();
   }
 
-  /** Which of so many elements are a rank's in {@link #reduceScatter} and {@link #allGather}. */
+  /** The shard of an array of {@code elements} that {@code rank} has in {@link #reduceScatter} and {@link #allGather}. */
   @OfC("st_communicator_share")
   public Share share(long elements, int rank) {
     long begin = raw.share_begin(elements, rank);
     return new Share(begin, raw.share_end(elements, rank) - begin);
   }
 
-  /** The sum of all ranks, in place. */
+  /** Sums the array over all ranks, in place. */
   public void allReduce(Array view) {
     allReduce(view, ReduceOp.SUM, "");
   }
 
-  /** The array becomes that of all ranks reduced. */
+  /** Reduces the array over all ranks, in place. */
   @OfC("st_communicator_all_reduce")
   public void allReduce(Array view, ReduceOp op, String name) {
     raw.all_reduce(view, number(op), named(name));
   }
 
-  /** {@link #allReduce} behind the call. */
+  /** Begins {@link #allReduce} in the background. */
   public Pending beginAllReduce(Array view, ReduceOp op, String name) {
     held("beginAllReduce", view);
     return begun(raw.all_reduce_async(view, number(op), named(name)), view);
   }
 
-  /** {@code own} gets this rank's share of all ranks' {@code whole} reduced; it may be that part of it. */
+  /** Reduces {@code whole} over all ranks and writes this rank's shard to {@code own}, which may be that shard of {@code whole}. */
   @OfC("st_communicator_reduce_scatter")
   public void reduceScatter(Array whole, Array own, ReduceOp op, String name) {
     raw.reduce_scatter(whole, own, number(op), named(name));
   }
 
-  /** {@link #reduceScatter} behind the call. */
+  /** Begins {@link #reduceScatter} in the background. */
   public Pending beginReduceScatter(Array whole, Array own, ReduceOp op, String name) {
     held("beginReduceScatter", whole);
     held("beginReduceScatter", own);
     return begun(raw.reduce_scatter_async(whole, own, number(op), named(name)), whole, own);
   }
 
-  /** {@code whole} gets every rank's share, {@code own}, which may be that part of it. */
+  /** Collects every rank's shard {@code own} in {@code whole}. {@code own} may be that shard of {@code whole}. */
   @OfC("st_communicator_all_gather")
   public void allGather(Array own, Array whole, String name) {
     raw.all_gather(own, whole, named(name));
   }
 
-  /** {@link #allGather} behind the call. */
+  /** Begins {@link #allGather} in the background. */
   public Pending beginAllGather(Array own, Array whole, String name) {
     held("beginAllGather", own);
     held("beginAllGather", whole);
     return begun(raw.all_gather_async(own, whole, named(name)), own, whole);
   }
 
-  /** Of as many equal parts as there are ranks, part i goes to rank i, and its part for us becomes part i of {@code to}. */
+  /**
+   * Both arrays consist of one equal block per rank. Block i of {@code from} goes to rank i, and the block from rank i arrives in block i of
+   * {@code to}.
+   */
   @OfC("st_communicator_all_to_all")
   public void allToAll(Array from, Array to, String name) {
     raw.all_to_all(from, to, named(name));
   }
 
-  /** {@link #allToAll} behind the call. */
+  /** Begins {@link #allToAll} in the background. */
   public Pending beginAllToAll(Array from, Array to, String name) {
     held("beginAllToAll", from);
     held("beginAllToAll", to);
     return begun(raw.all_to_all_async(from, to, named(name)), from, to);
   }
 
-  /** All get the array that rank {@code root} has, whose own may be read-only. */
+  /** Copies the array of rank {@code root} to all ranks. On {@code root} it may be read-only. */
   @OfC("st_communicator_broadcast")
   public void broadcast(Array view, int root, String name) {
     if (root == rank())
@@ -149,38 +152,38 @@ public final class Communicator extends Handle {
       raw.broadcast(view, root, named(name));
   }
 
-  /** {@link #broadcast} behind the call. */
+  /** Begins {@link #broadcast} in the background. */
   public Pending beginBroadcast(Array view, int root, String name) {
     held("beginBroadcast", view);
     return begun(
         root == rank() ? raw.broadcast_own_async(view, root, named(name)) : raw.broadcast_async(view, root, named(name)), view);
   }
 
-  /** To one other rank, which receives as many elements. */
+  /** Sends the array to one other rank, which must receive the same number of elements. */
   @OfC("st_communicator_send")
   public void send(Array view, int to, String name) {
     raw.send(view, to, named(name));
   }
 
-  /** {@link #send} behind the call. */
+  /** Begins {@link #send} in the background. */
   public Pending beginSend(Array view, int to, String name) {
     held("beginSend", view);
     return begun(raw.send_async(view, to, named(name)), view);
   }
 
-  /** What rank {@code from} sends. */
+  /** Receives the array that rank {@code from} sends. */
   @OfC("st_communicator_receive")
   public void receive(Array view, int from, String name) {
     raw.receive(view, from, named(name));
   }
 
-  /** {@link #receive} behind the call. */
+  /** Begins {@link #receive} in the background. */
   public Pending beginReceive(Array view, int from, String name) {
     held("beginReceive", view);
     return begun(raw.receive_async(view, from, named(name)), view);
   }
 
-  /** Returns when all ranks are here. */
+  /** Returns when all ranks have called it. */
   public void barrier() {
     barrier("");
   }
@@ -191,18 +194,18 @@ public final class Communicator extends Handle {
     raw.barrier(named(name));
   }
 
-  /** {@link #barrier} behind the call. */
+  /** Begins {@link #barrier} in the background. */
   public Pending beginBarrier(String name) {
     return begun(raw.barrier_async(named(name)));
   }
 
-  /** Ends the group, on every rank, with this reason. From any thread at any time. */
+  /** Ends the group on every rank with this reason. May be called from any thread at any time. */
   @OfC("st_communicator_abort")
   public void abort(String reason) {
     raw.abort(given(reason, "Communicator.abort"));
   }
 
-  /** Of elements, to other ranks, so far. */
+  /** Bytes of elements sent to other ranks so far. */
   @OfC("st_communicator_sent_bytes")
   public long sentBytes() {
     return raw.sent_bytes();
@@ -215,7 +218,7 @@ public final class Communicator extends Handle {
     return (List<Map<String, Object>>) Json.parse(raw.flight_record());
   }
 
-  /** Leaves the group, when what was begun is done. */
+  /** Waits for the operations that were begun, then leaves the group. */
   @Override
   @OfC("st_communicator_destroy")
   public void close() {

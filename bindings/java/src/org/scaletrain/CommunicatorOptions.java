@@ -2,9 +2,9 @@ package org.scaletrain;
 
 import java.time.Duration;
 
-/** How long the ranks of a {@link Communicator} wait for each other, and whether there must be others. */
+/** Options of a {@link Communicator}: how long ranks wait for each other, and whether a single rank is allowed. */
 public final class CommunicatorOptions {
-  private static final long NANOSECONDS = 1_000_000;  // of a millisecond
+  private static final long NANOSECONDS = 1_000_000;  // per millisecond
 
   private final org.scaletrain.internal.CommunicatorOptions raw;
 
@@ -14,19 +14,19 @@ public final class CommunicatorOptions {
     raw = new org.scaletrain.internal.CommunicatorOptions();
   }
 
-  /** One minute; that a wait may take without a byte from whom it waits for. */
+  /** Maximum time of a wait without a byte from the awaited rank. Default one minute. */
   public CommunicatorOptions deadline(Duration most) {
     raw.setDeadline_milliseconds(milliseconds(most, "CommunicatorOptions.deadline"));
     return this;
   }
 
-  /** One minute; that processes wait for each other at the start. */
+  /** Maximum time that processes wait for each other at the start. Default one minute. */
   public CommunicatorOptions start(Duration most) {
     raw.setStart_milliseconds(milliseconds(most, "CommunicatorOptions.start"));
     return this;
   }
 
-  /** False; for {@link Communicator#env}: where no launcher has started this process it is one rank alone, and not an error. */
+  /** For {@link Communicator#env}: a process that no launcher started becomes a single rank instead of an error. Default false. */
   public CommunicatorOptions allowSingle(boolean allow) {
     raw.setAllow_single(allow);
     return this;

@@ -3,7 +3,7 @@ package org.scaletrain;
 import java.util.ArrayList;
 import java.util.List;
 
-/** Where computing happens. What is made of it keeps what it needs after {@link #close}. */
+/** The device, threads and memory that computations use. Objects created from a context stay usable after its {@link #close}. */
 public final class Context extends Handle {
   final org.scaletrain.internal.Context raw;
 
@@ -12,37 +12,37 @@ public final class Context extends Handle {
     this(new ContextOptions());
   }
 
-  /** As the options say. */
+  /** With these options. */
   @OfC({"st_context_create"})
   public Context(ContextOptions options) {
     raw = options.create();
   }
 
-  /** Ends what is running in it, from any thread: those calls throw {@link Cancelled}. */
+  /** Cancels the calls that are running in it; they throw {@link Cancelled}. May be called from any thread. */
   @OfC("st_context_cancel")
   public void cancel() {
     raw.cancel();
   }
 
-  /** Gives back what is only kept for speed. */
+  /** Frees memory that is only cached for speed. */
   @OfC("st_context_trim")
   public void trim() {
     raw.trim();
   }
 
-  /** Bytes of its buffers now and at their peak, by what they are for. */
+  /** Current and peak bytes of the context's buffers, by purpose. */
   @OfC({"st_context_memory", "st_memory_role_name"})
   public MemoryStats memory() {
     return (MemoryStats) raw.memory();
   }
 
-  /** Every peak of {@link #memory} is what is there now, and grows from here. */
+  /** Resets every peak of {@link #memory} to the current value. */
   @OfC("st_context_reset_peak")
   public void resetPeak() {
     raw.reset_peak();
   }
 
-  /** From now on graphs of this context have the op {@code name}: {@code graph.op(name, x)}. */
+  /** Adds the op {@code name} to the graphs of this context: {@code graph.op(name, x)}. */
   @OfC("st_op_register")
   public void registerOp(String name, HostOp op) {
     given(op, "Context.registerOp");
@@ -51,7 +51,7 @@ public final class Context extends Handle {
       List<Object> kept = new ArrayList<>((List<?>) raw.keeps);
       kept.add(op);
       raw.add_op(name, op, outputs, op instanceof DifferentiableOp);
-      raw.keeps = kept;  // what was refused is not
+      raw.keeps = kept;  // only if add_op did not throw
     }
   }
 

@@ -5,7 +5,7 @@ import java.util.ArrayList;
 import java.util.List;
 import org.scaletrain.internal.NativeLibrary;
 
-/** What a {@link Context} is made with; what is not set is the library's default. */
+/** Options of a {@link Context}. An option that is not set has the library's default. */
 public final class ContextOptions {
   private int threads;
   private String device = "cpu";
@@ -18,51 +18,51 @@ public final class ContextOptions {
   /** All defaults. */
   public ContextOptions() {}
 
-  /** Of each trainer; 0: this process's cores. */
+  /** Threads of each trainer. 0 means the number of cores of this process. */
   public ContextOptions threads(int threads) {
     this.threads = threads;
     return this;
   }
 
-  /** {@code cpu}, or {@code reference}, which is slow and sums in double precision. */
+  /** {@code cpu}, or {@code reference}, which is slow and accumulates in double precision. */
   public ContextOptions device(String device) {
     this.device = Handle.given(device, "ContextOptions.device");
     return this;
   }
 
-  /** Bytes of all buffers together; 0: what the machine has. */
+  /** Limit in bytes of all buffers together. 0 means the memory of the machine. */
   public ContextOptions memoryLimit(long bytes) {
     memoryLimit = bytes;
     return this;
   }
 
-  /** Who gets the log; null: nobody. */
+  /** The listener that receives the log; null for no log. */
   public ContextOptions log(LogListener listener) {
     log = listener;
     return this;
   }
 
-  /** Whose threads compute; null: the library's own. */
+  /** The threads that compute; null for the library's own. */
   public ContextOptions parallel(ParallelFor parallel) {
     this.parallel = parallel;
     return this;
   }
 
-  /** The file of measured tiles. */
+  /** The file that caches measured tiles. */
   public ContextOptions tuningCache(Path file) {
     tuningCache = file.toString();
     return this;
   }
 
-  /** No file of measured tiles; without this and {@link #tuningCache} it is the environment's. */
+  /** Uses no tuning cache. Without this and {@link #tuningCache} the environment selects the file. */
   public ContextOptions noTuningCache() {
     tuningCache = "";
     return this;
   }
 
   /**
-   * Models get their parameters when something asks for them: a trainer of zero 3 in a group, or of zero 1 and 2 with 16 bits, makes its
-   * rank's pieces alone.
+   * Models allocate their parameters on first use. A trainer in a group with zero 3, or with zero 1 or 2 and 16-bit weights, then allocates
+   * only its rank's shards.
    */
   public ContextOptions lateParameters() {
     lateParameters = true;
@@ -83,7 +83,7 @@ public final class ContextOptions {
     kept.add(log);
     kept.add(parallel);
     var made = new org.scaletrain.internal.Context(raw);
-    made.keeps = kept;  // the native side only sees them
+    made.keeps = kept;  // the native side does not keep them alive
     return made;
   }
 }

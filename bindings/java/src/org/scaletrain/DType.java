@@ -2,7 +2,7 @@ package org.scaletrain;
 
 import java.util.Locale;
 
-/** What an array's elements are. */
+/** The type of an array's elements. */
 public enum DType {
   /** {@code float}. */
   F32(1, 4),
@@ -31,25 +31,25 @@ public enum DType {
     this.bytes = bytes;
   }
 
-  /** Of one element. */
+  /** Bytes of one element. */
   public int bytes() {
     return bytes;
   }
 
-  /** As the library's messages have it: {@code f32}. */
+  /** The name that the library's messages use, for example {@code f32}. */
   @Override
   public String toString() {
     return name().toLowerCase(Locale.ROOT);
   }
 
-  /** That of {@code view.h}. */
+  /** The number in {@code view.h}. */
   int number() {
     return number;
   }
 
   static DType of(int number) {
     if (number < 1 || number > ALL.length)
-      throw new Unsupported("the library has a dtype " + number + " that this version of its Java package does not know");
+      throw new Unsupported("dtype " + number + " of the library is unknown to this version of the Java package; update the package");
     return ALL[number - 1];
   }
 }

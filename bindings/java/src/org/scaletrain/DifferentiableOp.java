@@ -2,8 +2,8 @@ package org.scaletrain;
 
 import java.util.List;
 
-/** An op of the program's own with a gradient. */
+/** A custom op with a gradient. */
 public interface DifferentiableOp extends HostOp {
-  /** Fills those of {@code inputGradients} that are not null, from the gradients of the loss by the outputs. */
+  /** Computes those {@code inputGradients} that are not null from {@code outputGradients}, the loss's gradients by the outputs. */
   void backward(List<Lent> inputs, List<Lent> outputs, List<Lent> outputGradients, List<Lent> inputGradients);
 }

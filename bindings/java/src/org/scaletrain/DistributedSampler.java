@@ -6,18 +6,18 @@ import org.scaletrain.internal.NativeLibrary;
 import org.scaletrain.internal.NextRows;
 
 /**
- * Which rows a rank reads next, for training loops of the program's own. The order is a trainer's: each epoch is a permutation of (seed,
- * epoch).
+ * Selects the rows that a rank reads next, for a program with its own training loop. The order is that of a trainer: each epoch is a
+ * permutation that depends on (seed, epoch).
  */
 public final class DistributedSampler extends Handle {
   private final org.scaletrain.internal.DistributedSampler raw;
 
-  /** Shuffled, each row once an epoch. */
+  /** Shuffled; each row is read once per epoch. */
   public DistributedSampler(long rows, int rank, int size, long seed) {
     this(rows, rank, size, seed, true, LastRows.SHARE);
   }
 
-  /** Alike on all ranks, but for rank. */
+  /** All arguments except {@code rank} must be the same on all ranks. */
   @OfC("st_distributed_sampler_create")
   public DistributedSampler(long rows, int rank, int size, long seed, boolean shuffle, LastRows last) {
     NativeLibrary.require();
@@ -31,8 +31,8 @@ public final class DistributedSampler extends Handle {
   }
 
   /**
-   * The next {@code count} rows of each rank; fewer at an epoch's end. Where {@code all} is 0 it is over, and the next call begins the next
-   * one.
+   * The next {@code count} rows of this rank; fewer at the end of an epoch. If {@code all} is 0 the epoch has ended, and the next call begins
+   * the next one.
    */
   @OfC("st_distributed_sampler_next")
   public SampledRows next(int count) {
@@ -41,19 +41,19 @@ public final class DistributedSampler extends Handle {
     return new SampledRows(Arrays.copyOf(rows, (int) taken.own()), taken.all());
   }
 
-  /** To its first row. */
+  /** Moves to the first row of an epoch. */
   @OfC("st_distributed_sampler_set_epoch")
   public void setEpoch(long epoch) {
     raw.set_epoch(epoch);
   }
 
-  /** Items that all ranks have taken since epoch 0: what a checkpoint keeps. It says nothing of how many ranks there are. */
+  /** Items that all ranks have taken since epoch 0, to store in a checkpoint. It does not depend on the number of ranks. */
   @OfC("st_distributed_sampler_cursor")
   public long cursor() {
     return raw.cursor();
   }
 
-  /** Where another one stood, of any number of ranks. */
+  /** Continues from the cursor of another sampler, with any number of ranks. */
   @OfC("st_distributed_sampler_set_cursor")
   public void setCursor(long cursor) {
     raw.set_cursor(cursor);

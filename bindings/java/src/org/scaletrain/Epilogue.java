@@ -1,6 +1,6 @@
 package org.scaletrain;
 
-/** What is done behind alpha A B + beta C, in the order of these methods. */
+/** Operations applied to alpha A B + beta C, in the order of these methods. */
 public final class Epilogue {
   Array bias;
   Array preActivation;
@@ -9,40 +9,40 @@ public final class Epilogue {
   Array residual;
   Array columnSums;
 
-  /** Nothing. */
+  /** No operations. */
   public Epilogue() {}
 
-  /** Adds these, [n], to each row. */
+  /** Adds this bias [n] to each row. */
   public Epilogue bias(Array bias) {
     this.bias = bias;
     return this;
   }
 
-  /** Fills this array with what the activation gets. */
+  /** Writes the input of the activation to this array. */
   public Epilogue preActivation(Array to) {
     preActivation = to;
     return this;
   }
 
-  /** Of each element. */
+  /** Applies this function to each element. */
   public Epilogue activation(Activation activation) {
     this.activation = Handle.given(activation, "Epilogue.activation");
     return this;
   }
 
-  /** In place of the activation: times its derivative at these. */
+  /** Multiplies by the derivative of the activation at these values, instead of applying the activation. */
   public Epilogue derivativeAt(Array at) {
     derivativeAt = at;
     return this;
   }
 
-  /** Adds these. */
+  /** Adds this array. */
   public Epilogue residual(Array residual) {
     this.residual = residual;
     return this;
   }
 
-  /** Fills this array, [n], with the sums of the columns. */
+  /** Writes the sums of the columns to this array [n]. */
   public Epilogue columnSums(Array to) {
     columnSums = to;
     return this;

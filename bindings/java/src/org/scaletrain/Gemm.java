@@ -1,17 +1,17 @@
 package org.scaletrain;
 
-/** A plan of products C = alpha A B + beta C over the program's arrays: made once, run often. */
+/** A plan for the product C = alpha A B + beta C over the program's arrays. Create it once and run it often. */
 public final class Gemm extends Handle {
   private static final Epilogue NONE = new Epilogue();
 
   private final org.scaletrain.internal.Gemm raw;
 
-  /** By the library's own choice. */
+  /** With a schedule that the library chooses. */
   public Gemm(Context context, GemmProblem problem) {
     this(context, problem, new GemmSchedule());
   }
 
-  /** With a wish. */
+  /** With a requested schedule. */
   @OfC("st_gemm_plan_create")
   public Gemm(Context context, GemmProblem problem, GemmSchedule wish) {
     raw = new org.scaletrain.internal.Gemm(given(context, "Gemm").raw, problem.raw(), wish.raw());
@@ -23,7 +23,7 @@ public final class Gemm extends Handle {
     run(1, a, b, 0, c, NONE);
   }
 
-  /** C = alpha A B + beta C, then the epilogue. beta 0 does not read C. */
+  /** C = alpha A B + beta C, then the epilogue. With beta 0, C is not read. */
   @OfC("st_gemm_run")
   public void run(float alpha, Array a, Array b, float beta, Array c, Epilogue then) {
     raw.multiply(alpha, a, b, beta, c, then.activation.ordinal(), then.bias, then.preActivation, then.derivativeAt, then.residual,
@@ -35,20 +35,20 @@ public final class Gemm extends Handle {
     run(1, a, b, 0, c, NONE);
   }
 
-  /** C = alpha A B + beta C, then the epilogue. beta 0 does not read C. */
+  /** C = alpha A B + beta C, then the epilogue. With beta 0, C is not read. */
   @OfC("st_gemm_run_packed")
   public void run(float alpha, Array a, PackedMatrix b, float beta, Array c, Epilogue then) {
     raw.multiply_packed(alpha, a, given(b, "Gemm.run: b").raw, beta, c, then.activation.ordinal(), then.bias, then.preActivation,
         then.derivativeAt, then.residual, then.columnSums);
   }
 
-  /** B, laid out once for many runs. */
+  /** Packs B once for many runs. */
   @OfC("st_gemm_pack")
   public PackedMatrix pack(Array b) {
     return new PackedMatrix(raw.pack(b), raw);
   }
 
-  /** What was chosen, and how fast the last run was. */
+  /** The chosen schedule, and the speed of the last run. */
   @OfC("st_gemm_plan_info")
   public GemmInfo info() {
     var of = raw.info();

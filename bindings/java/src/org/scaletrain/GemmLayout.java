@@ -1,17 +1,17 @@
 package org.scaletrain;
 
 /**
- * How a matrix lies in its array. Strides are in elements; row and column 0: row-major without gaps; batch 0 behind them: one matrix behind
- * the other.
+ * The layout of a matrix in its array. Strides are in elements. If {@code row} and {@code column} are 0 the matrix is row-major without gaps;
+ * if {@code batch} is 0 the matrices follow each other without gaps.
  *
- * @param dtype of the elements
- * @param row from a row to the next
- * @param column from a column to the next
- * @param batch from a matrix to the next
- * @param shared one matrix for the whole batch; not for C
+ * @param dtype type of the elements
+ * @param row stride from one row to the next
+ * @param column stride from one column to the next
+ * @param batch stride from one matrix to the next
+ * @param shared whether the whole batch uses one matrix; not allowed for C
  */
 public record GemmLayout(DType dtype, long row, long column, long batch, boolean shared) {
-  /** All of it. */
+  /** With all components. */
   public GemmLayout {
     Handle.given(dtype, "GemmLayout: dtype");
   }
@@ -21,7 +21,7 @@ public record GemmLayout(DType dtype, long row, long column, long batch, boolean
     this(dtype, 0, 0, 0, false);
   }
 
-  /** One matrix for the whole batch. */
+  /** The same layout with one matrix for the whole batch. */
   public GemmLayout sharedByBatch() {
     return new GemmLayout(dtype, row, column, batch, true);
   }

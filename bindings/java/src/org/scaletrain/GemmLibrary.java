@@ -1,9 +1,9 @@
 package org.scaletrain;
 
-/** What multiplies. */
+/** The library that computes a product. */
 public enum GemmLibrary {
-  /** The library's own kernels. */
+  /** ScaleTrain's own kernels. */
   OWN,
-  /** Libraries of others are measured too, and the bits are the winner's. */
+  /** Third-party libraries are measured too; the fastest computes the product and determines its bits. */
   AUTOMATIC
 }

@@ -4,7 +4,7 @@ package org.scaletrain;
 public enum GemmOrder {
   /** The library's choice. */
   CHOOSE,
-  /** B is packed once; C is visited once for each piece of K. */
+  /** B is packed once; C is visited once for each tile of K. */
   N_K_M,
   /** A block of C is finished before the next begins. */
   N_M_K;

@@ -1,12 +1,12 @@
 package org.scaletrain;
 
-/** Whether B is laid out anew for a product. */
+/** Whether B is packed for a product. */
 public enum GemmPacking {
   /** The library's choice. */
   CHOOSE,
-  /** B is laid out anew. */
+  /** B is packed. */
   PACKED,
-  /** B is read where it lies. */
+  /** B is read in place. */
   IN_PLACE;
 
   private static final GemmPacking[] ALL = values();

@@ -1,6 +1,6 @@
 package org.scaletrain;
 
-/** A product: A [m, k], B [k, n], C [m, n]; without more, one of f32 matrices. */
+/** A product of A [m, k] and B [k, n] into C [m, n]. By default the matrices are f32, row-major, and there is one product. */
 public final class GemmProblem {
   private final long m;
   private final long n;
@@ -10,32 +10,32 @@ public final class GemmProblem {
   private GemmLayout b = new GemmLayout(DType.F32);
   private GemmLayout c = new GemmLayout(DType.F32);
 
-  /** Of these sizes. */
+  /** With these sizes. */
   public GemmProblem(long m, long n, long k) {
     this.m = m;
     this.n = n;
     this.k = k;
   }
 
-  /** So many products. */
+  /** The number of products. */
   public GemmProblem batch(long batch) {
     this.batch = batch;
     return this;
   }
 
-  /** How A lies. */
+  /** The layout of A. */
   public GemmProblem a(GemmLayout layout) {
     a = Handle.given(layout, "GemmProblem.a");
     return this;
   }
 
-  /** How B lies. */
+  /** The layout of B. */
   public GemmProblem b(GemmLayout layout) {
     b = Handle.given(layout, "GemmProblem.b");
     return this;
   }
 
-  /** How C lies. */
+  /** The layout of C. */
   public GemmProblem c(GemmLayout layout) {
     c = Handle.given(layout, "GemmProblem.c");
     return this;

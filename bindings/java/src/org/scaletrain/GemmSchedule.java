@@ -1,10 +1,10 @@
 package org.scaletrain;
 
-/** A wish for a plan; 0, or what is not set: the library chooses. */
+/** A requested schedule. The library chooses whatever is 0 or not set. */
 public final class GemmSchedule {
   private final org.scaletrain.internal.GemmSchedule raw;
 
-  /** No wish. */
+  /** The library chooses everything. */
   public GemmSchedule() {
     org.scaletrain.internal.NativeLibrary.require();
     raw = new org.scaletrain.internal.GemmSchedule();
@@ -16,7 +16,7 @@ public final class GemmSchedule {
     return this;
   }
 
-  /** What stays in the caches. */
+  /** The tile that stays in the caches. */
   public GemmSchedule tile(long m, long n, long k) {
     raw.setTile_m(m);
     raw.setTile_n(n);
@@ -24,7 +24,7 @@ public final class GemmSchedule {
     return this;
   }
 
-  /** What a thread does at once. */
+  /** The block that a thread computes at once. */
   public GemmSchedule block(long m, long n) {
     raw.setBlock_m(m);
     raw.setBlock_n(n);
@@ -43,25 +43,25 @@ public final class GemmSchedule {
     return this;
   }
 
-  /** Whether B is laid out anew. */
+  /** Whether B is packed. */
   public GemmSchedule packing(GemmPacking packing) {
     raw.setPacking(packing.ordinal());
     return this;
   }
 
-  /** Bytes that a run may use besides. */
+  /** Maximum scratch memory of a run, in bytes. */
   public GemmSchedule maxScratchBytes(long bytes) {
     raw.setMax_scratch_bytes(bytes);
     return this;
   }
 
-  /** Measured for at most so many milliseconds when the plan is made; 0: never. */
+  /** Milliseconds that creating the plan may spend on measuring tiles; 0 for no measuring. */
   public GemmSchedule tuneMs(int milliseconds) {
     raw.setTune_ms(milliseconds);
     return this;
   }
 
-  /** What multiplies. */
+  /** The library that computes the product. */
   public GemmSchedule library(GemmLibrary library) {
     raw.setLibrary(library.ordinal());
     return this;

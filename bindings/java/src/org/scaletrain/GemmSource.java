@@ -4,7 +4,7 @@ package org.scaletrain;
 public enum GemmSource {
   /** The library's table. */
   TABLE,
-  /** The program's wish. */
+  /** The program's request. */
   WISH,
   /** The file of measured tiles. */
   CACHE,

@@ -1,34 +1,34 @@
 package org.scaletrain;
 
-/** How {@link Predictor#generate} writes. */
+/** Options of {@link Predictor#generate}. */
 public final class GenerateOptions {
   private long tokens = 200;
   private double temperature = 0.8;
   private long topK = 40;
   private long seed;
 
-  /** 200 tokens, temperature 0.8, of the 40 likeliest, seed 0. */
+  /** 200 tokens, temperature 0.8, top-k 40, seed 0. */
   public GenerateOptions() {}
 
-  /** How many at most. */
+  /** Maximum number of new tokens. */
   public GenerateOptions tokens(long tokens) {
     this.tokens = tokens;
     return this;
   }
 
-  /** Above 1: more even; towards 0: the likeliest. */
+  /** Above 1 the choice is more uniform; towards 0 it becomes the likeliest token. */
   public GenerateOptions temperature(double temperature) {
     this.temperature = temperature;
     return this;
   }
 
-  /** Of so many likeliest. */
+  /** Chooses among this many likeliest tokens. */
   public GenerateOptions topK(long topK) {
     this.topK = topK;
     return this;
   }
 
-  /** Of the choices. */
+  /** Seed of the random choices. */
   public GenerateOptions seed(long seed) {
     this.seed = seed;
     return this;

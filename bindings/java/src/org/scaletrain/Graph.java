@@ -8,62 +8,62 @@ import java.util.Map;
 import java.util.function.Supplier;
 import org.scaletrain.internal.Attributes;
 
-/** A model as ops over values. {@link Ops} has each op as a method. The call that is wrong throws. */
+/** A model as ops over values. {@link Ops} has a method for each op. An invalid call throws at once. */
 public final class Graph extends Handle {
-  /** An input's first dimension, bound by each call's data; {@code n * BATCH} is n times the batch. */
+  /** The first dimension of an input, set by the data of each call. {@code n * BATCH} means n times the batch size. */
   public static final long BATCH = -1;
 
-  /** For an optional input of an op: none. */
+  /** The id of an omitted optional input. */
   private static final int NONE = Integer.MIN_VALUE;
 
   final org.scaletrain.internal.Graph raw;
 
-  /** An empty one. */
+  /** An empty graph. */
   @OfC("st_graph_create")
   public Graph(Context context) {
     raw = new org.scaletrain.internal.Graph(given(context, "Graph").raw);
     raw.keeps = context.raw;
   }
 
-  /** What each batch gives by this name, in f32; dims {@code BATCH, ...}. */
+  /** An f32 input that each batch supplies by this name; dims {@code BATCH, ...}. */
   public Value input(String name, long... dims) {
     return input(name, DType.F32, dims);
   }
 
-  /** What each batch gives by this name. */
+  /** An input that each batch supplies by this name. */
   @OfC("st_graph_input")
   public Value input(String name, DType dtype, long... dims) {
     return value(raw.input(name, given(dtype, "Graph.input").number(), dims));
   }
 
-  /** Trained; xavier of gain 1. */
+  /** A trainable parameter with xavier initialisation of gain 1. */
   public Value parameter(String name, long... dims) {
     return parameter(name, Init.XAVIER, 1, dims);
   }
 
-  /** Trained. scale: the standard deviation, half width or gain, as {@code init} says. */
+  /** A trainable parameter. {@code scale} is the standard deviation, half width or gain, depending on {@code init}. */
   @OfC("st_graph_parameter")
   public Value parameter(String name, Init init, double scale, long... dims) {
     return value(raw.parameter(name, dims, given(init, "Graph.parameter").ordinal(), scale));
   }
 
-  /** Begins as these values, copied; not trainable: no step changes it. */
+  /** A parameter that starts with a copy of these values. If it is not trainable, no step changes it. */
   @OfC("st_graph_parameter_values")
   public Value parameter(String name, Array values, boolean trainable) {
     return value(raw.parameter_values(name, values, trainable));
   }
 
-  /** Any op without attributes, also one of {@link Context#registerOp}. null: no input there, where it is optional. */
+  /** Any op without attributes, including those of {@link Context#registerOp}. null omits an optional input. */
   public Value op(String name, Value... inputs) {
     return op(name, Arrays.asList(inputs), Map.of());
   }
 
-  /** Any op. attributes: Booleans, numbers, texts, {@code long[]}, {@link DType}s. */
+  /** Any op. Attribute values are Booleans, numbers, strings, {@code long[]} or {@link DType}. */
   public Value op(String name, List<Value> inputs, Map<String, ?> attributes) {
     return op(name, inputs, attributes, 1);
   }
 
-  /** The first of so many results; the others are its {@link Value#more}. */
+  /** Any op with {@code results} results. Returns the first; the others are in its {@link Value#more}. */
   @OfC({"st_graph_op", "st_graph_apply"})
   public Value op(String name, List<Value> inputs, Map<String, ?> attributes, int results) {
     int count = inputs.size();
@@ -81,24 +81,24 @@ public final class Graph extends Handle {
     return linear(name, x, outputs, Map.of());
   }
 
-  /** options: {@code bias} true, {@code init} "xavier", {@code scale} 1. */
+  /** y = x weight + bias. Options with defaults: {@code bias} true, {@code init} "xavier", {@code scale} 1. */
   @OfC("st_layer_linear")
   public Value linear(String name, Value x, long outputs, Map<String, ?> options) {
     return value(raw.linear(name, id(x), Json.text(with(options, "outputs", outputs))));
   }
 
-  /** A row of the table for each token; options: {@code scale} 0.02. */
+  /** Looks up a table row for each token. Option with default: {@code scale} 0.02. */
   @OfC("st_layer_embedding")
   public Value embedding(String name, Value tokens, long vocabulary, long width, Map<String, ?> options) {
     return value(raw.embedding(name, id(tokens), Json.text(with(with(options, "width", width), "vocabulary", vocabulary))));
   }
 
-  /** A row of the table for each token. */
+  /** Looks up a table row for each token. */
   public Value embedding(String name, Value tokens, long vocabulary, long width) {
     return embedding(name, tokens, vocabulary, width, Map.of());
   }
 
-  /** Over the last dimension; options: {@code kind} "layer" or "rms", {@code epsilon} 1e-5. */
+  /** Normalisation over the last dimension. Options: {@code kind} "layer" or "rms", {@code epsilon} 1e-5. */
   @OfC("st_layer_norm")
   public Value norm(String name, Value x, Map<String, ?> options) {
     return value(raw.norm(name, id(x), Json.options(options)));
@@ -120,31 +120,31 @@ public final class Graph extends Handle {
     return attention(name, x, heads, Map.of());
   }
 
-  /** Hidden layers and one of outputs; options: {@code activation} "gelu", "relu", "silu" or "tanh". */
+  /** Hidden layers and an output layer. Option: {@code activation} "gelu", "relu", "silu" or "tanh". */
   @OfC("st_layer_mlp")
   public Value mlp(String name, Value x, long[] hidden, long outputs, Map<String, ?> options) {
     return value(raw.mlp(name, id(x), Json.text(with(with(options, "outputs", outputs), "hidden", hidden))));
   }
 
-  /** Hidden layers with gelu and one of outputs. */
+  /** Hidden layers with gelu and an output layer. */
   public Value mlp(String name, Value x, long[] hidden, long outputs) {
     return mlp(name, x, hidden, outputs, Map.of());
   }
 
-  /** rate 0: the recipe's. */
+  /** Dropout. Rate 0 means the recipe's rate. */
   @OfC("st_layer_dropout")
   public Value dropout(String name, Value x, double rate) {
     return value(raw.dropout(name, id(x), Json.text(Map.of("rate", rate))));
   }
 
-  /** Names what is made until the result is closed {@code name.*}. */
+  /** Prefixes names with {@code name.} until the returned scope is closed. */
   @OfC({"st_graph_scope", "st_graph_scope_end"})
   public Scope scope(String name) {
     raw.begin_scope(name);
     return new Scope(this);
   }
 
-  /** Names what {@code body} makes {@code name.*}; gives what it gives. */
+  /** Prefixes the names that {@code body} creates with {@code name.} and returns the result of {@code body}. */
   public <T> T scope(String name, Supplier<T> body) {
     raw.begin_scope(name);
     try {
@@ -154,28 +154,28 @@ public final class Graph extends Handle {
     }
   }
 
-  /** What predictors and {@link Trainer#forward} give by this name. */
+  /** Declares an output, which predictors and {@link Trainer#forward} return by this name. */
   @OfC("st_graph_output")
   public void output(String name, Value value) {
     raw.output(name, id(value));
   }
 
   /**
-   * The loss that training minimises: losses and means over the batch, also scaled, added and subtracted. A step has the formula's mean over its
-   * rows, however they are cut into micro-batches; another function of them is an {@link InvalidArgument}.
+   * Sets the loss that training minimises. It may be a loss or a mean over the batch, or a sum, difference or multiple of these. A step uses
+   * the mean of this formula over its rows, whatever the micro-batch size. Any other function throws {@link InvalidArgument}.
    */
   @OfC("st_graph_loss")
   public void loss(Value value) {
     raw.loss(id(value));
   }
 
-  /** Of a value: dtype and dims. */
+  /** Dtype and dims of a value. */
   @OfC("st_graph_value")
   public ArrayType type(Value value) {
     return (ArrayType) raw.info(id(value));
   }
 
-  /** The graph, a node a line. */
+  /** The graph as text, one node per line. */
   @OfC("st_graph_text")
   public String text() {
     return raw.text();
@@ -191,10 +191,10 @@ public final class Graph extends Handle {
     raw.end_scope();
   }
 
-  /** The graph that an op of these works on. */
+  /** The graph that these values belong to. */
   static Graph of(List<Value> values) {
     for (Value value : values) if (value != null) return value.graph();
-    throw new InvalidArgument("an op needs a value to know its graph, and there is none");
+    throw new InvalidArgument("Ops: at least one input must be a value of a graph, got none");
   }
 
   private Value value(int id) {
@@ -203,7 +203,7 @@ public final class Graph extends Handle {
 
   private int id(Value value) {
     if (given(value, "Graph: a value").graph() != this)
-      throw new InvalidArgument("Graph: value " + value.id + " is of another graph");
+      throw new InvalidArgument("Graph: value " + value.id + " belongs to another graph");
     return value.id;
   }
 
@@ -230,7 +230,8 @@ public final class Graph extends Handle {
       } else if (value instanceof String word) {
         all.add_word(name, word);
       } else {
-        throw new InvalidArgument("Graph.op: " + op + "'s " + name + " is a Boolean, a number, a text, a long[] or a DType, not " + value);
+        throw new InvalidArgument(
+            "Graph.op: attribute " + name + " of " + op + " must be a Boolean, a number, a String, a long[] or a DType, got " + value);
       }
     });
     return all;

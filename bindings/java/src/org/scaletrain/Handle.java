@@ -1,21 +1,21 @@
 package org.scaletrain;
 
 /**
- * An object of the library. {@link #close}, or the end of a try block, gives it back at once; else it goes when Java collects it. In any
- * order, from any thread: what was made of it keeps what it needs.
+ * An object of the library. {@link #close}, or the end of a try block, frees it at once; otherwise it is freed when Java collects it.
+ * Objects may be closed in any order, from any thread: an object keeps what it needs of the objects it was created from.
  */
 public abstract class Handle implements AutoCloseable {
   Handle() {}
 
   /**
-   * Gives it back now. Closing twice is fine; any other call afterwards is an {@link InvalidHandle}. While another thread is in a call of
-   * this object it is {@link Busy}, and nothing has changed.
+   * Frees the object. Closing twice is allowed; any other call on a closed object throws {@link InvalidHandle}. If another thread is in a
+   * call of this object, it throws {@link Busy} and changes nothing.
    */
   @Override
   public abstract void close();
 
   static <T> T given(T value, String what) {
-    if (value == null) throw new InvalidArgument(what + ": null is none");
+    if (value == null) throw new InvalidArgument(what + ": must not be null");
     return value;
   }
 }

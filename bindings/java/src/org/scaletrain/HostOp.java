@@ -3,18 +3,21 @@ package org.scaletrain;
 import java.util.List;
 
 /**
- * An op of the program's own, without a gradient; {@link DifferentiableOp} has one. Called from any thread; the arrays end with the call.
- * What it throws arrives at the call that ran it.
+ * A custom op without a gradient; {@link DifferentiableOp} has one. It may be called from any thread. Its arrays are valid only during the
+ * call. An exception that it throws is rethrown by the call that ran it.
  */
 public interface HostOp {
-  /** How many outputs it has. */
+  /** Number of outputs. */
   default int outputs() {
     return 1;
   }
 
-  /** Types of the outputs from those of the inputs: a pure function. A first dimension below 0 is that many times the batch. */
+  /**
+   * The types of the outputs, computed from those of the inputs. Must be a pure function. A negative first dimension {@code -n} means n times
+   * the batch size.
+   */
   List<ArrayType> shape(List<ArrayType> inputs);
 
-  /** Fills the outputs. */
+  /** Computes the outputs. */
   void forward(List<Lent> inputs, List<Lent> outputs);
 }

@@ -1,10 +1,10 @@
 package org.scaletrain;
 
-/** A defect of the library. */
+/** A bug in the library. */
 public final class InternalFault extends ScaleTrainException {
   private static final long serialVersionUID = 1;
 
-  /** One of the Java layer's or of a program's callback: only the message is known. */
+  /** An error of the Java layer or of a callback, of which only the message is known. */
   public InternalFault(String message) {
     super(Status.INTERNAL, message, Details.NONE);
   }

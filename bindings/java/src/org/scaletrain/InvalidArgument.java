@@ -1,10 +1,10 @@
 package org.scaletrain;
 
-/** A value that the call cannot take. */
+/** An argument has a value that the call does not accept. */
 public final class InvalidArgument extends ScaleTrainException {
   private static final long serialVersionUID = 1;
 
-  /** One of the Java layer's or of a program's callback: only the message is known. */
+  /** An error of the Java layer or of a callback, of which only the message is known. */
   public InvalidArgument(String message) {
     super(Status.INVALID_ARGUMENT, message, Details.NONE);
   }

@@ -1,10 +1,10 @@
 package org.scaletrain;
 
-/** An object that is closed. */
+/** The object is closed. */
 public final class InvalidHandle extends ScaleTrainException {
   private static final long serialVersionUID = 1;
 
-  /** One of the Java layer's or of a program's callback: only the message is known. */
+  /** An error of the Java layer or of a callback, of which only the message is known. */
   public InvalidHandle(String message) {
     super(Status.INVALID_HANDLE, message, Details.NONE);
   }

@@ -5,9 +5,9 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 
-/** JSON, as options go to the library and plans come from it: maps, lists, texts, numbers, booleans and null. */
+/** Reads and writes JSON, the format of the library's options and plans: maps, lists, strings, numbers, booleans and null. */
 public final class Json {
-  private static final int DEEPEST = 256;  // as the library
+  private static final int DEEPEST = 256;  // same limit as the library
 
   private final String text;
   private int at;
@@ -17,34 +17,34 @@ public final class Json {
     this.text = text;
   }
 
-  /** Of a map with texts as keys, an {@code Iterable}, an array of numbers, a text, a number, a Boolean or null. */
+  /** Writes a map with string keys, an {@code Iterable}, an array of numbers, a string, a number, a Boolean or null as JSON. */
   public static String text(Object value) {
     StringBuilder out = new StringBuilder();
     write(out, value, 0);
     return out.toString();
   }
 
-  /** {@code Map<String, Object>}, {@code List<Object>}, String, Long, Double, Boolean or null. */
+  /** Reads JSON as {@code Map<String, Object>}, {@code List<Object>}, String, Long, Double, Boolean or null. */
   public static Object parse(String text) {
     Json json = new Json(Handle.given(text, "Json.parse"));
     Object value = json.value();
     json.space();
-    if (json.at != text.length()) throw json.wrong("something behind the value");
+    if (json.at != text.length()) throw json.wrong("unexpected text after the value");
     return value;
   }
 
-  /** "" where there are no options: the library takes its defaults. */
+  /** "" if there are no options; the library then uses its defaults. */
   static String options(Map<String, ?> options) {
     return options == null || options.isEmpty() ? "" : text(options);
   }
 
   private static void write(StringBuilder out, Object value, int depth) {
-    if (depth > DEEPEST) throw new InvalidArgument("Json: a value is nested deeper than " + DEEPEST + ", or has itself in it");
+    if (depth > DEEPEST) throw new InvalidArgument("Json: values must be nested at most " + DEEPEST + " levels deep; does one contain itself?");
     if (value == null || value instanceof Boolean || value instanceof Long || value instanceof Integer || value instanceof Short
         || value instanceof Byte) {
       out.append(value);
     } else if (value instanceof Number number) {
-      out.append(number);  // NaN and Infinity too: the library names the key that does not take them
+      out.append(number);  // NaN and Infinity too: the library's error then names the key
     } else if (value instanceof Map<?, ?> map) {
       char before = '{';
       for (Map.Entry<?, ?> entry : map.entrySet()) {
@@ -91,7 +91,7 @@ public final class Json {
     space();
     char c = peek();
     if (c == '{' || c == '[') {
-      if (++depth > DEEPEST) throw wrong("a value nested deeper than " + DEEPEST);
+      if (++depth > DEEPEST) throw wrong("values nested deeper than " + DEEPEST + " levels");
       Object value = c == '{' ? map() : list();
       --depth;
       return value;
@@ -147,11 +147,11 @@ public final class Json {
         case 'b' -> out.append('\b');
         case 'f' -> out.append('\f');
         case 'u' -> {
-          if (at + 4 > text.length()) throw wrong("half an escape");
+          if (at + 4 > text.length()) throw wrong("incomplete escape sequence");
           try {
             out.append((char) Integer.parseInt(text.substring(at, at + 4), 16));
           } catch (NumberFormatException no) {
-            throw wrong("an escape that is none");
+            throw wrong("invalid escape sequence");
           }
           at += 4;
         }
@@ -172,13 +172,13 @@ public final class Json {
       double value = Double.parseDouble(digits);
       if (Double.isFinite(value)) return value;
     } catch (NumberFormatException no) {
-      if (!isWhole) throw wrong("no value");
+      if (!isWhole) throw wrong("invalid value");
     }
-    throw wrong(digits + ", which 64 bits do not hold");
+    throw wrong(digits + " does not fit in 64 bits");
   }
 
   private Object word(String word, Object value) {
-    if (!text.startsWith(word, at)) throw wrong("no value");
+    if (!text.startsWith(word, at)) throw wrong("invalid value");
     at += word.length();
     return value;
   }
@@ -188,16 +188,16 @@ public final class Json {
   }
 
   private char peek() {
-    if (at >= text.length()) throw wrong("its end");
+    if (at >= text.length()) throw wrong("unexpected end of the text");
     return text.charAt(at);
   }
 
   private void expect(char c) {
-    if (peek() != c) throw wrong("'" + peek() + "' instead of '" + c + "'");
+    if (peek() != c) throw wrong("expected '" + c + "', got '" + peek() + "'");
     ++at;
   }
 
   private InvalidArgument wrong(String what) {
-    return new InvalidArgument("Json: at character " + at + " there is " + what);
+    return new InvalidArgument("Json: character " + at + ": " + what);
   }
 }

@@ -1,15 +1,15 @@
 package org.scaletrain;
 
-/** What becomes of an epoch's last rows, where all ranks together would take more. */
+/** How a {@link DistributedSampler} treats an epoch's last rows when fewer remain than all ranks together would take. */
 public enum LastRows {
-  /** Each row once: they are dealt out evenly, so some ranks have fewer, or none. */
+  /** Shares them evenly, so that each row is read once; some ranks get fewer rows or none. */
   SHARE,
-  /** No rank gets them. */
+  /** Skips them on all ranks. */
   DROP,
-  /** Epochs have no end: the next one's first rows follow, as in a trainer's data. */
+  /** Continues with the first rows of the next epoch, as a trainer's data does; epochs have no end. */
   JOIN;
 
-  /** The C ABI's. */
+  /** The number in the C ABI. */
   int number() {
     return ordinal() + 1;
   }

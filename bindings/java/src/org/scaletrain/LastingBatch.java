@@ -5,21 +5,21 @@ import java.util.List;
 import java.util.function.Supplier;
 
 /**
- * A batch that the library reads beyond the call it is given to, until {@link #end}. It is kept, and Java's own arrays are seen as copies
- * in memory that stays where it is.
+ * Keeps a batch alive that the library reads after the call that received it, until {@link #end}. Heap arrays are replaced by copies in
+ * direct memory, which Java does not move.
  */
 final class LastingBatch {
-  private final List<Batch> kept = new ArrayList<>();  // more than one when a program changes its mind
+  private final List<Batch> kept = new ArrayList<>();  // more than one if a program passes different batches
   private Batch given;
   private Batch seen;
   private boolean isNew;
 
-  /** What the library is to read, in more than one call; the same memory for the same batch. */
+  /** The arrays for the library to read over several calls; the same batch yields the same memory. */
   Object[] of(Batch batch) {
     return of(batch, kept.isEmpty());
   }
 
-  /** The same, where each call reads all of it. */
+  /** The same, for calls that each read the whole batch again. */
   Object[] anew(Batch batch) {
     return of(batch, true);
   }
@@ -31,14 +31,14 @@ final class LastingBatch {
       seen = batch.lasting();
       given = batch;
     } else if (again) {
-      batch.copyTo(seen);  // its elements may be others by now
+      batch.copyTo(seen);  // the elements may have changed
     }
     isNew = !kept.contains(seen);
     if (isNew) kept.add(seen);
     return seen.pairs();
   }
 
-  /** The call that reads it. What is refused is not kept. */
+  /** Runs the call that reads the batch. If the call throws, a new batch is not kept. */
   <T> T reading(Supplier<T> call) {
     boolean done = false;
     try {
@@ -54,12 +54,12 @@ final class LastingBatch {
     }
   }
 
-  /** The library reads the newest alone. */
+  /** Drops all but the newest batch, the only one that the library still reads. */
   void only() {
     kept.removeIf(batch -> batch != seen);
   }
 
-  /** The library has read it. What it was copied to stays for the next time. */
+  /** The library has read the batch. The copies are reused if the same batch comes again. */
   void end() {
     kept.clear();
   }

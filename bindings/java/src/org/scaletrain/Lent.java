@@ -5,8 +5,8 @@ import java.nio.ByteOrder;
 import java.util.Objects;
 
 /**
- * An array of the library's, lent to a callback: it is there until the callback returns, and for the callback's own thread. Using it later,
- * or from another thread, is a {@link WrongState}; to keep elements, copy them.
+ * An array of the library, borrowed by a callback. It is valid until the callback returns, and only on the callback's thread. Later use, or
+ * use from another thread, throws {@link WrongState}. Copy the elements to keep them.
  */
 public final class Lent {
   private final ArrayType type;
@@ -33,7 +33,7 @@ public final class Lent {
     return (int) size;
   }
 
-  /** Whether the callback is to write it, rather than to read it. */
+  /** Whether the callback writes this array; otherwise it only reads it. */
   public boolean isWritable() {
     return writable;
   }
@@ -100,37 +100,37 @@ public final class Lent {
     ofShorts().putShort(2 * index(i), bits);
   }
 
-  /** Copies elements from {@code at} on, of f32. */
+  /** Copies f32 elements from index {@code at} on to {@code to}. */
   public void get(int at, float[] to) {
     of(DType.F32).asFloatBuffer().get(at, to);
   }
 
-  /** Writes elements from {@code at} on, of f32. */
+  /** Writes {@code from} to the f32 elements from index {@code at} on. */
   public void set(int at, float[] from) {
     written(DType.F32).asFloatBuffer().put(at, from);
   }
 
-  /** Copies elements from {@code at} on, of i32. */
+  /** Copies i32 elements from index {@code at} on to {@code to}. */
   public void get(int at, int[] to) {
     of(DType.I32).asIntBuffer().get(at, to);
   }
 
-  /** Writes elements from {@code at} on, of i32. */
+  /** Writes {@code from} to the i32 elements from index {@code at} on. */
   public void set(int at, int[] from) {
     written(DType.I32).asIntBuffer().put(at, from);
   }
 
-  /** Copies elements from {@code at} on, of i64. */
+  /** Copies i64 elements from index {@code at} on to {@code to}. */
   public void get(int at, long[] to) {
     of(DType.I64).asLongBuffer().get(at, to);
   }
 
-  /** Writes elements from {@code at} on, of i64. */
+  /** Writes {@code from} to the i64 elements from index {@code at} on. */
   public void set(int at, long[] from) {
     written(DType.I64).asLongBuffer().put(at, from);
   }
 
-  /** A copy of all, of f32. */
+  /** A copy of all elements of an f32 array. */
   public float[] toFloats() {
     float[] copy = new float[size()];
     get(0, copy);
@@ -138,8 +138,8 @@ public final class Lent {
   }
 
   /**
-   * The memory itself, for any thread and without a check at each element, to be used <b>before the callback returns</b>. This is the one
-   * place where this package cannot stop a program: touching the buffer later reads or writes memory that may be somebody else's, or none.
+   * The memory itself, without a check per element, for any thread, valid <b>only until the callback returns</b>. This is the only method
+   * whose misuse this package cannot detect: a later access may crash or touch memory that is in use elsewhere.
    */
   public ByteBuffer unsafeBuffer() {
     require();
@@ -148,7 +148,7 @@ public final class Lent {
 
   @Override
   public String toString() {
-    return type + (writable ? ", lent" : ", lent to read");
+    return type + (writable ? ", borrowed" : ", borrowed, read-only");
   }
 
   /** The callback has returned. */
@@ -162,8 +162,8 @@ public final class Lent {
 
   private void require() {
     if (owner != Thread.currentThread())
-      throw new WrongState("an array that was lent to a callback is used by another thread than the callback's; give it a copy");
-    if (over) throw new WrongState("an array that was lent to a callback is used after the callback has returned; keep a copy instead");
+      throw new WrongState("an array borrowed by a callback may only be used on the callback's thread; give other threads a copy");
+    if (over) throw new WrongState("an array borrowed by a callback may not be used after the callback has returned; keep a copy instead");
   }
 
   private ByteBuffer of(DType dtype) {
@@ -190,6 +190,6 @@ public final class Lent {
   }
 
   private static void refuseWriting() {
-    throw new InvalidArgument("this array is lent to be read");
+    throw new InvalidArgument("this borrowed array is read-only");
   }
 }

@@ -3,11 +3,11 @@ package org.scaletrain;
 import org.scaletrain.internal.Native;
 import org.scaletrain.internal.NativeLibrary;
 
-/** The library itself. */
+/** Queries about the library itself. */
 public final class Library {
   private Library() {}
 
-  /** Of the library that was loaded. */
+  /** The version of the loaded library. */
   @OfC("st_version")
   public static String version() {
     NativeLibrary.require();
@@ -21,21 +21,21 @@ public final class Library {
     Native.require(major, minor);
   }
 
-  /** As JSON: version, devices and transports between ranks and why one is missing, instruction sets, cores, memory, ops. */
+  /** JSON with the version, devices, transports, why a device or transport is missing, instruction sets, cores, memory and ops. */
   @OfC("st_features")
   public static String features() {
     NativeLibrary.require();
     return Native.features();
   }
 
-  /** Objects of the library that are not given back. */
+  /** Number of library objects that have not been released. */
   @OfC("st_live_handles")
   public static long liveHandles() {
     NativeLibrary.require();
     return Native.live_handles();
   }
 
-  /** Those of one kind: {@code "context"}, {@code "graph"}, {@code "model"}, {@code "trainer"}, ... */
+  /** The same for one kind: {@code "context"}, {@code "graph"}, {@code "model"}, {@code "trainer"}, ... */
   public static long liveHandles(String kind) {
     NativeLibrary.require();
     return Native.live_handles_of(kind);

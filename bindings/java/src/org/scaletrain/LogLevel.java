@@ -1,14 +1,14 @@
 package org.scaletrain;
 
-/** How much a record of the log matters. */
+/** The severity of a log record. */
 public enum LogLevel {
   /** Something failed. */
   ERROR,
-  /** Something may not be as it was meant. */
+  /** Something may not be as intended. */
   WARNING,
-  /** What happens. */
+  /** Normal events. */
   INFO,
-  /** For those who look for a reason. */
+  /** Details for diagnosis. */
   DEBUG;
 
   private static final LogLevel[] ALL = values();

@@ -1,8 +1,8 @@
 package org.scaletrain;
 
-/** Gets what the library has to say. */
+/** Receives the library's log. */
 @FunctionalInterface
 public interface LogListener {
-  /** One call a record, from any thread. What it throws arrives at the call that was going on, when that is done. */
+  /** Called once per record, from any thread. An exception that it throws is rethrown by the running call when that has finished. */
   void log(LogLevel level, String area, String text);
 }

@@ -1,6 +1,6 @@
 package org.scaletrain;
 
-/** What a {@link LossScaler} is made with. Defaults are those of torch.amp.GradScaler, and a minimum. */
+/** Options of a {@link LossScaler}. The defaults are those of torch.amp.GradScaler, plus a minimum scale. */
 public final class LossScalerOptions {
   private final org.scaletrain.internal.LossScalerOptions raw;
 
@@ -10,61 +10,61 @@ public final class LossScalerOptions {
     raw = new org.scaletrain.internal.LossScalerOptions();
   }
 
-  /** true; false: the scale is 1, and gradients are looked at all the same. */
+  /** Default true. If false, the scale is 1; gradients are still checked. */
   public LossScalerOptions enabled(boolean enabled) {
     raw.setEnabled(enabled);
     return this;
   }
 
-  /** true; false: the scale stays. */
+  /** Default true. If false, the scale does not change. */
   public LossScalerOptions dynamic(boolean dynamic) {
     raw.setDynamic(dynamic);
     return this;
   }
 
-  /** 0: the context's. */
+  /** Threads. 0, the default, means the context's. */
   public LossScalerOptions threads(int threads) {
     raw.setThreads(threads);
     return this;
   }
 
-  /** 65536. */
+  /** The first scale. Default 65536. */
   public LossScalerOptions initialScale(double scale) {
     raw.setInitial_scale(scale);
     return this;
   }
 
-  /** 2. */
+  /** Factor of a growing scale. Default 2. */
   public LossScalerOptions growthFactor(double factor) {
     raw.setGrowth_factor(factor);
     return this;
   }
 
-  /** 0.5. */
+  /** Factor of a shrinking scale. Default 0.5. */
   public LossScalerOptions backoffFactor(double factor) {
     raw.setBackoff_factor(factor);
     return this;
   }
 
-  /** 2000 steps without an overflow. */
+  /** Number of consecutive steps without overflow after which the scale grows. Default 2000. */
   public LossScalerOptions growthInterval(long steps) {
     raw.setGrowth_interval(steps);
     return this;
   }
 
-  /** 1: it falls no lower. */
+  /** Lower limit of a dynamic scale. Default 1. */
   public LossScalerOptions minimumScale(double scale) {
     raw.setMinimum_scale(scale);
     return this;
   }
 
-  /** 1: the overflow of a row that backs off. */
+  /** The overflow from which on the scale shrinks: 1, the default, is each; 2 is each but the first. */
   public LossScalerOptions hysteresis(long overflows) {
     raw.setHysteresis(overflows);
     return this;
   }
 
-  /** false; true: a row ends with each step without an overflow, not with growth alone. */
+  /** Whether each step without overflow restarts the count of {@link #hysteresis}. Default false: only growth restarts it. */
   public LossScalerOptions consecutiveHysteresis(boolean consecutive) {
     raw.setConsecutive_hysteresis(consecutive);
     return this;

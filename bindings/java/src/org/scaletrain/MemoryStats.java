@@ -3,14 +3,14 @@ package org.scaletrain;
 import java.util.List;
 
 /**
- * Bytes of a context's buffers.
+ * Memory of a context's buffers.
  *
- * @param allocatedBytes now
- * @param availableBytes on this machine, lowered by a cgroup's limit and the context's
- * @param residentBytes of this process
- * @param peakBytes the most that allocatedBytes has been
- * @param limitBytes the context's; 0: none
- * @param roles what they are for; their bytes together are allocatedBytes
+ * @param allocatedBytes bytes in use now
+ * @param availableBytes bytes available on this machine, reduced to the limits of the cgroup and of the context
+ * @param residentBytes resident memory of this process
+ * @param peakBytes maximum of allocatedBytes
+ * @param limitBytes the context's limit; 0 for none
+ * @param roles the use by purpose; their bytes add up to allocatedBytes
  */
 public record MemoryStats(long allocatedBytes, long availableBytes, long residentBytes, long peakBytes, long limitBytes,
     List<MemoryUse> roles) {}

@@ -1,10 +1,10 @@
 package org.scaletrain;
 
 /**
- * Bytes of buffers for one purpose.
+ * Memory of the buffers for one purpose.
  *
  * @param role {@code parameters}, {@code gradients}, ...
- * @param bytes now
- * @param peakBytes the most that there have been
+ * @param bytes bytes in use now
+ * @param peakBytes maximum of bytes
  */
 public record MemoryUse(String role, long bytes, long peakBytes) {}

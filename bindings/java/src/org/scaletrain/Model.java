@@ -11,7 +11,7 @@ import java.util.concurrent.CompletableFuture;
 import org.scaletrain.internal.Native;
 import org.scaletrain.internal.NativeLibrary;
 
-/** A graph and its parameters, which begin as the seed says. */
+/** A graph and its parameters, which are initialised from a seed. */
 public final class Model extends Handle {
   final org.scaletrain.internal.Model raw;
 
@@ -20,15 +20,15 @@ public final class Model extends Handle {
     raw.keeps = keeps;
   }
 
-  /** Of a graph, which it does not need afterwards. */
+  /** Creates a model of a graph. The model does not need the graph afterwards. */
   @OfC("st_model_create")
   public Model(Graph graph, long seed) {
     this(new org.scaletrain.internal.Model(given(graph, "Model").raw, seed), graph.raw);
   }
 
   /**
-   * One of ours, {@code "gpt"}, {@code "gpt2"} (options are the keys of Hugging Face's config.json) or {@code "mlp"}; options such as
-   * {@code layers}, {@code width}, {@code heads}, {@code context}, {@code hidden}.
+   * A built-in model: {@code "gpt"}, {@code "mlp"} or {@code "gpt2"}. Options are for example {@code layers}, {@code width}, {@code heads},
+   * {@code context} and {@code hidden}; those of {@code "gpt2"} are the keys of Hugging Face's config.json.
    */
   @OfC("st_model_builtin")
   public static Model builtin(Context context, String name, Map<String, ?> options, long seed) {
@@ -36,17 +36,17 @@ public final class Model extends Handle {
         new org.scaletrain.internal.Model(given(context, "Model.builtin").raw, name, Json.options(options), seed), context.raw);
   }
 
-  /** The same graph, its own copy of the parameters. */
+  /** A model with the same graph and a copy of the parameters. */
   @OfC("st_model_clone")
   public Model copy() {
     return new Model(raw.clone(), raw);
   }
 
-  /** What is known about each. */
+  /** Descriptions of all parameters. */
   @OfC({"st_model_parameter", "st_model_parameter_count"})
   public List<ParameterInfo> parameters() {
     List<ParameterInfo> all = new ArrayList<>();
-    synchronized (raw) {  // names are the library's until they are copied
+    synchronized (raw) {  // the library owns the names until they are copied
       for (long i = 0, n = raw.parameter_count(); i < n; ++i) all.add((ParameterInfo) raw.parameter(i));
     }
     return List.copyOf(all);
@@ -66,54 +66,54 @@ public final class Model extends Handle {
     raw.get_parameter(name, to);
   }
 
-  /** A whole parameter, copied and converted. */
+  /** Sets a whole parameter from a copy of {@code values}, converted if necessary. */
   @OfC("st_model_set")
   public void set(String name, Array values) {
     raw.set_parameter(name, values);
   }
 
-  /** this += t (from - this): target networks, averages. */
+  /** this += t (from - this), for target networks and averages. */
   @OfC("st_model_blend")
   public void blend(Model from, double t) {
     raw.blend(given(from, "Model.blend").raw, t);
   }
 
-  /** 32 hex digits; two models are equal when it is. */
+  /** A digest of 32 hex digits. Two models are equal if their digests are. */
   @OfC("st_model_digest")
   public String digest() {
     return raw.digest();
   }
 
-  /** All parameters, as safetensors. */
+  /** Writes all parameters as a safetensors file. */
   @OfC("st_model_write_file")
   public void writeFile(Path path) {
     raw.write_file(path.toString());
   }
 
-  /** The weights as they are now, written while the program goes on. */
+  /** Writes the weights as they are now, in the background. */
   public Pending beginWriteFile(Path path) {
     return new Pending(raw.write_file_async(path.toString()), raw);
   }
 
-  /** The same as a future. */
+  /** The same, returning a future. */
   public CompletableFuture<Void> writeFileAsync(Path path) {
     return beginWriteFile(path).toFuture();
   }
 
-  /** All parameters, from a safetensors file, a folder that has one, or the index of its shards. */
+  /** Reads all parameters from a safetensors file, a folder with one, or the index of a sharded one. */
   public void readFile(Path path) {
     readFile(path, new ReadOptions());
   }
 
-  /** Parameters from such a file. */
+  /** Reads parameters from such a file, with these options. */
   @OfC("st_model_read_file")
   public ReadReport readFile(Path path, ReadOptions options) {
     return given(options, "Model.readFile").readFile(raw, given(path, "Model.readFile").toString());
   }
 
   /**
-   * As JSON, what a safetensors file, a folder that has one, or the index of its shards holds: files, metadata, and tensors of any dtype, those
-   * that no call reads too.
+   * Describes a safetensors file, a folder with one, or the index of a sharded one as JSON: files, metadata, and tensors of any dtype, even
+   * those that no call can read.
    */
   @OfC("st_weights_inspect")
   public static String inspectWeights(Path path) {
@@ -121,27 +121,27 @@ public final class Model extends Handle {
     return Native.inspect_weights(given(path, "Model.inspectWeights").toString());
   }
 
-  /** All parameters as one safetensors stream, front to back. The stream's exceptions arrive as themselves. */
+  /** Writes all parameters as one safetensors stream, front to back. Exceptions of the stream are rethrown as they are. */
   @OfC("st_model_write")
   public void write(OutputStream to) throws IOException {
     raw.write(given(to, "Model.write"));
   }
 
-  /** All parameters from a safetensors stream. */
+  /** Reads all parameters from a safetensors stream. */
   public void read(InputStream from) throws IOException {
     read(from, new ReadOptions());
   }
 
-  /** Parameters from a safetensors stream, to its end. The stream's exceptions arrive as themselves. */
+  /** Reads parameters from a safetensors stream, to its end. Exceptions of the stream are rethrown as they are. */
   @OfC("st_model_read")
   public ReadReport read(InputStream from, ReadOptions options) throws IOException {
     return options.read(raw, given(from, "Model.read"));
   }
 
   /**
-   * Names in Hugging Face's files of GPT-2 to those of the model {@code "gpt"}: {@code model.read(file, new
-   * ReadOptions().rename(Model.gpt2Names()))} takes a model.safetensors as it is; {@link ReadOptions#partial} passes over the causal masks that
-   * old ones hold. The model {@code "gpt2"} is what the config.json next to the file describes.
+   * Maps the names in Hugging Face's GPT-2 files to those of the model {@code "gpt"}: {@code model.readFile(file, new
+   * ReadOptions().rename(Model.gpt2Names()))} reads a model.safetensors as it is. Old files also hold causal masks; {@link
+   * ReadOptions#partial} ignores them. The model {@code "gpt2"} takes the config.json next to the file as its options.
    */
   @SuppressWarnings("unchecked")
   public static Map<String, String> gpt2Names() {
@@ -149,12 +149,12 @@ public final class Model extends Handle {
     return (Map<String, String>) Json.parse(Native.gpt2_names_json());
   }
 
-  /** The weights alone, from a checkpoint: the newest that is whole. */
+  /** Reads only the weights, from the newest valid checkpoint. */
   public LoadReport load(Checkpoint checkpoint) {
     return load(checkpoint, null, new ReadOptions());
   }
 
-  /** The weights alone, from the checkpoint of a name; null: the newest that is whole. */
+  /** Reads only the weights, from the checkpoint with this name; null means the newest valid one. */
   @OfC("st_model_load")
   public LoadReport load(Checkpoint checkpoint, String name, ReadOptions options) {
     return given(options, "Model.load").load(raw, given(checkpoint, "Model.load").raw, name);
@@ -170,6 +170,6 @@ public final class Model extends Handle {
 
   ArrayType type(String name) {
     for (ParameterInfo info : parameters()) if (info.name().equals(name)) return info.type();
-    throw new NotFound("the model has no parameter \"" + name + "\"; Model.parameters names all");
+    throw new NotFound("the model has no parameter \"" + name + "\"; Model.parameters lists all");
   }
 }

@@ -1,10 +1,10 @@
 package org.scaletrain;
 
-/** An infinity or NaN where there may be none. */
+/** A value that must be finite is infinite or NaN. */
 public final class NotFinite extends ScaleTrainException {
   private static final long serialVersionUID = 1;
 
-  /** One of the Java layer's or of a program's callback: only the message is known. */
+  /** An error of the Java layer or of a callback, of which only the message is known. */
   public NotFinite(String message) {
     super(Status.NOT_FINITE, message, Details.NONE);
   }

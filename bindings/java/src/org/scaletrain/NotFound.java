@@ -1,10 +1,10 @@
 package org.scaletrain;
 
-/** A name or a file that is not there. */
+/** A name or a file does not exist. */
 public final class NotFound extends ScaleTrainException {
   private static final long serialVersionUID = 1;
 
-  /** One of the Java layer's or of a program's callback: only the message is known. */
+  /** An error of the Java layer or of a callback, of which only the message is known. */
   public NotFound(String message) {
     super(Status.NOT_FOUND, message, Details.NONE);
   }

@@ -7,12 +7,13 @@ import java.lang.annotation.RetentionPolicy;
 import java.lang.annotation.Target;
 
 /**
- * Which functions of the C ABI a method or constructor is. Their documentation is in {@code scaletrain/*.h}; a test finds what is missing.
+ * Names the C functions that a method or constructor calls. Their documentation is in {@code scaletrain/*.h}. A test checks that no C function
+ * is missing.
  */
 @Documented
 @Retention(RetentionPolicy.RUNTIME)
 @Target({ElementType.METHOD, ElementType.CONSTRUCTOR})
 public @interface OfC {
-  /** Names, such as {@code st_trainer_step}. */
+  /** Names of C functions, such as {@code st_trainer_step}. */
   String[] value();
 }

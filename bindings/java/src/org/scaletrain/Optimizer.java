@@ -4,8 +4,8 @@ import java.util.Map;
 import org.scaletrain.internal.Native;
 
 /**
- * An optimizer by itself, over the program's own parameters, which it updates where they lie and keeps until it is closed: direct arrays
- * alone.
+ * An optimizer as a separate part. It updates the program's own parameters in place and keeps their arrays, which must be direct, until it
+ * is closed.
  */
 public final class Optimizer extends Handle {
   private static final int COPIES = 2;
@@ -15,7 +15,7 @@ public final class Optimizer extends Handle {
   private final Object[] keeps;
   private volatile boolean closed;
 
-  /** JSON: {@code {"optimizer": "adamw", "lr": 1e-3, "clip": 1, "groups": [...]}}. */
+  /** Settings as JSON, for example {@code {"optimizer": "adamw", "lr": 1e-3, "clip": 1, "groups": [...]}}. */
   @OfC("st_optimizer_create")
   public Optimizer(Context context, Batch parameters, String json) {
     Object[] held = given(parameters, "Optimizer").held("Optimizer").pairs();
@@ -29,19 +29,22 @@ public final class Optimizer extends Handle {
     });
   }
 
-  /** The same as a map. */
+  /** Settings as a map. */
   public Optimizer(Context context, Batch parameters, Map<String, ?> settings) {
     this(context, parameters, Json.text(settings));
   }
 
-  /** Gradients in the order of the parameters. */
+  /** Updates the parameters. Gradients are in the order of the parameters. */
   @OfC("st_optimizer_step")
   public OptimizerReport step(Array... gradients) {
     requireOpen("Optimizer.step");
     return (OptimizerReport) raw.step(gradients);
   }
 
-  /** The scaler's unscale and step, and this step, in one: of scaled gradients, which stay as they are. Its update() comes next. */
+  /**
+   * The scaler's unscale and step and this optimizer's step in one call. Takes scaled gradients and does not change them. The scaler's
+   * update() must follow.
+   */
   @OfC("st_optimizer_step_scaled")
   public OptimizerReport stepScaled(LossScaler scaler, Array... gradients) {
     requireOpen("Optimizer.stepScaled");
@@ -49,8 +52,9 @@ public final class Optimizer extends Handle {
   }
 
   /**
-   * The weights in 16 bits, f32 parameters being their masters: written now and by every step. In the order of the parameters, null where
-   * there is none of one; nothing: no more copies. Kept until the next call, or until it is closed: direct arrays alone.
+   * Sets 16-bit copies of f32 parameters, which are then the master weights. The copies are written now and by every step. They are in the
+   * order of the parameters, with null for a parameter without a copy; no arguments end the copying. The arrays must be direct and are kept
+   * until the next call or until the optimizer is closed.
    */
   @OfC("st_optimizer_keep_copies")
   public synchronized void keepCopies(Array... copies) {
@@ -70,8 +74,8 @@ public final class Optimizer extends Handle {
   }
 
   /**
-   * Its own memory, for a checkpoint; written to, it goes on from there. It stays as long as anything refers to these arrays or their
-   * buffers: {@link #close} then gives it back when nothing does any more.
+   * The optimizer's own memory, for a checkpoint. To restore a checkpoint, write into these arrays. The memory stays valid while anything
+   * refers to the arrays or their buffers, even after {@link #close}.
    */
   @OfC("st_optimizer_state_views")
   public Batch state() {
@@ -82,8 +86,8 @@ public final class Optimizer extends Handle {
   }
 
   /**
-   * The norm of all gradients together; above {@code max} they are scaled down to it in place. max 0: they are only read. A norm that is
-   * not finite is returned, and they stay as they are.
+   * Returns the norm of all gradients together. If it is above {@code max}, the gradients are scaled down to that norm in place. If
+   * {@code max} is 0 or the norm is not finite, they are not changed.
    */
   @OfC("st_clip_norm")
   public static double clipNorm(Context context, double max, Array... gradients) {

@@ -1,10 +1,10 @@
 package org.scaletrain;
 
-/** More memory than there is, or than the context's memory limit allows. */
+/** The call needs more memory than is available or than the context's memory limit allows. */
 public final class OutOfMemory extends ScaleTrainException {
   private static final long serialVersionUID = 1;
 
-  /** One of the Java layer's or of a program's callback: only the message is known. */
+  /** An error of the Java layer or of a callback, of which only the message is known. */
   public OutOfMemory(String message) {
     super(Status.OUT_OF_MEMORY, message, Details.NONE);
   }

@@ -1,6 +1,6 @@
 package org.scaletrain;
 
-/** B, laid out for the plans that pack alike. Made by {@link Gemm#pack}. */
+/** A packed matrix B, for plans with the same packing. Created by {@link Gemm#pack}. */
 public final class PackedMatrix extends Handle {
   final org.scaletrain.internal.PackedMatrix raw;
 
@@ -9,7 +9,7 @@ public final class PackedMatrix extends Handle {
     raw.keeps = keeps;
   }
 
-  /** Another B, in place. */
+  /** Packs another B into the same memory. */
   @OfC("st_gemm_repack")
   public void repack(Array b) {
     raw.repack(b);

@@ -7,19 +7,19 @@ import java.util.concurrent.Future;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.LongConsumer;
 
-/** The program's threads, lent to the library. */
+/** Runs the library's tasks on threads of the program. */
 @FunctionalInterface
 public interface ParallelFor {
   /**
-   * Calls {@code task.accept(i)} for every {@code 0 <= i < n}, in any order, on any threads, and returns when all calls have returned. No
-   * task waits for another, so one thread will do. Called from any thread, also from several at once. What it leaves out, the library does
-   * itself; what it throws arrives at the call that was computed.
+   * Must call {@code task.accept(i)} for every {@code 0 <= i < n}, in any order, on any threads, and return when all these calls have
+   * returned. No task waits for another, so one thread is enough. May be called from several threads at once. The library runs the tasks that
+   * it leaves out. An exception that it throws is rethrown by the library call that needed the tasks.
    */
   void run(long n, LongConsumer task);
 
   /**
-   * By an executor's threads and the calling one, which waits only for what others have begun: so the executor may be the one that the
-   * caller is a task of, and its threads may all be busy.
+   * Uses the executor's threads and the calling thread, which waits only for tasks that have begun. The caller may itself be a task of this
+   * executor, and all threads of the executor may be busy.
    */
   static ParallelFor on(ExecutorService executor) {
     Handle.given(executor, "ParallelFor.on");

@@ -3,7 +3,7 @@ package org.scaletrain;
 /**
  * A parameter of a model.
  *
- * @param name with its scopes: {@code block.0.mlp.weight}
+ * @param name name with its scopes, for example {@code block.0.mlp.weight}
  * @param type dtype and dims
  * @param trainable whether steps change it
  */

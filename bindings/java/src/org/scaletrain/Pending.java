@@ -5,11 +5,11 @@ import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
 
-/** What goes on after the call which began it. Its end is waited for when it is closed, or collected. */
+/** An operation that runs in the background. Closing or collecting it waits until the operation has ended. */
 public final class Pending extends Handle {
-  private static final long NANOSECONDS = 1_000_000;  // of a millisecond
+  private static final long NANOSECONDS = 1_000_000;  // per millisecond
 
-  // Those that arrays are lent to: Java must not free these before the work is done, whoever lets go of them.
+  // Operations that borrow arrays. Java must not free the arrays before the operation ends, even if the program drops its references.
   private static final Set<Pending> LENT = ConcurrentHashMap.newKeySet();
 
   private final org.scaletrain.internal.Pending raw;
@@ -19,7 +19,7 @@ public final class Pending extends Handle {
     raw.keeps = keeps;
   }
 
-  /** Of work on arrays, which stay as long as it is under way. */
+  /** An operation on arrays, which are kept alive while it runs. */
   static Pending lending(org.scaletrain.internal.Pending raw, Object keeps) {
     LENT.removeIf(Pending::isOver);
     Pending made = new Pending(raw, keeps);
@@ -35,25 +35,25 @@ public final class Pending extends Handle {
     }
   }
 
-  /** Until it is done. Throws what the work failed with, each time. */
+  /** Waits until the operation is done. Throws its error if it failed, on every call. */
   @OfC("st_pending_wait")
   public void await() {
     raw.wait_for_end();
   }
 
-  /** At most so long; false: still under way. */
+  /** The same, for at most this long; false if the operation is still running. */
   @OfC("st_pending_wait")
   public boolean await(Duration most) {
     return raw.wait_for(Call.nanoseconds(given(most, "Pending.await")) / NANOSECONDS);
   }
 
-  /** Whether it has ended, well or not. */
+  /** Whether the operation has ended, successfully or not. */
   @OfC("st_pending_poll")
   public boolean isDone() {
     return raw.is_done();
   }
 
-  /** Ends as this does. Cancelling it stops the waiting alone. */
+  /** A future that completes as this operation does. Cancelling the future does not cancel the operation. */
   public CompletableFuture<Void> toFuture() {
     return CompletableFuture.runAsync(this::await, Call.THREADS);
   }

@@ -1,20 +1,20 @@
 package org.scaletrain;
 
-/** What a {@link Predictor} is made with. */
+/** Options of a {@link Predictor}. */
 public final class PredictorOptions {
   private boolean shared;
   private int threads = 1;
 
-  /** A snapshot of the weights, one thread a run. */
+  /** A snapshot of the weights and one thread per run. */
   public PredictorOptions() {}
 
-  /** The model's weights as they are, instead of a snapshot. */
+  /** Uses the model's current weights instead of a snapshot. */
   public PredictorOptions shared() {
     shared = true;
     return this;
   }
 
-  /** Of one run. */
+  /** Threads of one run. */
   public PredictorOptions threads(int threads) {
     this.threads = threads;
     return this;

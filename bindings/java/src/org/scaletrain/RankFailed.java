@@ -1,10 +1,10 @@
 package org.scaletrain;
 
-/** A rank that failed, or that does something else than the others. */
+/** A rank failed, or its calls differ from those of the other ranks. */
 public final class RankFailed extends ScaleTrainException {
   private static final long serialVersionUID = 1;
 
-  /** One of the Java layer's or of a program's callback: only the message is known. */
+  /** An error of the Java layer or of a callback, of which only the message is known. */
   public RankFailed(String message) {
     super(Status.RANK_FAILED, message, Details.NONE);
   }

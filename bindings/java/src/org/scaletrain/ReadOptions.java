@@ -4,7 +4,10 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 
-/** How {@link Model#read}, {@link Model#readFile}, {@link Model#load}, {@link Checkpoint#load} and {@link Trainer#resume} find tensors by name. */
+/**
+ * How tensors are matched by name in {@link Model#read}, {@link Model#readFile}, {@link Model#load}, {@link Checkpoint#load} and
+ * {@link Trainer#resume}.
+ */
 public final class ReadOptions {
   private boolean partial;
   private boolean overwrite;
@@ -12,37 +15,37 @@ public final class ReadOptions {
   private final List<String> to = new ArrayList<>();
   private final List<String> names = new ArrayList<>();
 
-  /** All by their own names. */
+  /** All tensors, by their own names. */
   public ReadOptions() {}
 
-  /** Read what fits by name, and report the rest. */
+  /** Reads the tensors whose names match and reports the others. */
   public ReadOptions partial() {
     partial = true;
     return this;
   }
 
-  /** A name of what is read by a name of the model; {@code *}, once in each, stands for any text. */
+  /** Maps a name in the source to a name of the model. {@code *}, at most once in each, matches any text. */
   public ReadOptions rename(String from, String to) {
     this.from.add(from);
     this.to.add(to);
     return this;
   }
 
-  /** Several at once: {@link Model#gpt2Names}. */
+  /** Several renames, for example {@link Model#gpt2Names}. */
   public ReadOptions rename(Map<String, String> names) {
     Handle.given(names, "ReadOptions.rename").forEach(this::rename);
     return this;
   }
 
-  /** Only those of the model whose names fit this pattern, or another that was given: {@code "block.*.weight"}. */
+  /** Reads only model tensors whose names match this or another pattern that was added, for example {@code "block.*.weight"}. */
   public ReadOptions only(String pattern) {
     names.add(pattern);
     return this;
   }
 
   /**
-   * Of {@link Checkpoint#load} alone: reads once, straight into the arrays, and twice as fast. After a {@link CheckpointError} they may then
-   * hold a mixture of what was there and what was read.
+   * Only for {@link Checkpoint#load}: reads the files once, directly into the arrays, which is twice as fast. After a {@link CheckpointError}
+   * the arrays may hold a mixture of old and new values.
    */
   public ReadOptions overwrite() {
     overwrite = true;

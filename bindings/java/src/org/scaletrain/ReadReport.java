@@ -3,10 +3,10 @@ package org.scaletrain;
 import java.util.List;
 
 /**
- * What was found by name when weights were read.
+ * The result of reading weights by name.
  *
- * @param read how many parameters
- * @param missing in the model, not in what was read
- * @param unexpected the other way round
+ * @param read number of parameters read
+ * @param missing parameters of the model that the source does not have
+ * @param unexpected tensors of the source that the model does not have
  */
 public record ReadReport(long read, List<String> missing, List<String> unexpected) {}

@@ -5,8 +5,8 @@ import java.util.Map;
 import org.scaletrain.internal.NativeLibrary;
 
 /**
- * How to train: {@code new Recipe().batch(64).lr(0.01)}. Each key has a typed method, in {@link RecipeKeys}; {@link #set} and {@link #get}
- * take any. {@link #keys} tells all keys with their ranges and help.
+ * The training settings: {@code new Recipe().batch(64).lr(0.01)}. {@link RecipeKeys} has a typed method for each key; {@link #set} and
+ * {@link #get} take any key. {@link #keys} lists all keys with their ranges and help.
  */
 public final class Recipe extends RecipeKeys {
   final org.scaletrain.internal.Recipe raw;
@@ -17,19 +17,19 @@ public final class Recipe extends RecipeKeys {
     raw = new org.scaletrain.internal.Recipe();
   }
 
-  /** Of JSON text, also DeepSpeed's ds_config. An unknown key is refused and the nearest named. */
+  /** Reads JSON text; a DeepSpeed ds_config is accepted too. An unknown key is refused, and the error names the nearest one. */
   @OfC("st_recipe_create")
   public Recipe(String json) {
     NativeLibrary.require();
     raw = new org.scaletrain.internal.Recipe(json);
   }
 
-  /** Of keys and values. */
+  /** Takes keys and values. */
   public Recipe(Map<String, ?> settings) {
     this(Json.text(settings));
   }
 
-  /** Any key; the value is a number, a text, a Boolean, a list or a map. */
+  /** Sets any key. The value is a number, a string, a Boolean, a list or a map. */
   @Override
   @OfC("st_recipe_set")
   public Recipe set(String key, Object value) {
@@ -37,20 +37,20 @@ public final class Recipe extends RecipeKeys {
     return this;
   }
 
-  /** Long, Double, String, Boolean or a list. */
+  /** The value of a key: Long, Double, String, Boolean or a list. */
   @Override
   @OfC("st_recipe_get")
   public Object get(String key) {
     return Json.parse(raw.value(key));
   }
 
-  /** Every key, with its default where it was not set. */
+  /** All keys as JSON; keys that were not set have their defaults. */
   @OfC("st_recipe_json")
   public String json() {
     return raw.json();
   }
 
-  /** Each key's {@code name}, {@code type}, {@code default}, {@code allowed} range and {@code help}. */
+  /** The {@code name}, {@code type}, {@code default}, {@code allowed} range and {@code help} of each key. */
   @SuppressWarnings("unchecked")
   @OfC("st_recipe_keys")
   public static List<Map<String, Object>> keys() {

@@ -1,17 +1,17 @@
 package org.scaletrain;
 
-/** What becomes of the elements that ranks bring. */
+/** How the elements of all ranks are combined. */
 public enum ReduceOp {
-  /** In the order of the ranks, in fp32 (of f64: fp64), rounded once. */
+  /** The sum in rank order, in fp32 (fp64 for f64 arrays), rounded once. */
   SUM,
-  /** The sum by the number of ranks; of floating types. */
+  /** The sum divided by the number of ranks; only for floating types. */
   MEAN,
-  /** NaN where a rank has one. */
+  /** The maximum; NaN if a rank has one. */
   MAX,
-  /** NaN where a rank has one. */
+  /** The minimum; NaN if a rank has one. */
   MIN;
 
-  /** The C ABI's. */
+  /** The number in the C ABI. */
   int number() {
     return ordinal() + 1;
   }

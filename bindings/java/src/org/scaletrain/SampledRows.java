@@ -1,4 +1,4 @@
 package org.scaletrain;
 
-/** Rows of this rank, and how many there are on all ranks together; 0: the epoch has ended. */
+/** The rows of this rank, and the number of rows on all ranks together; {@code all} is 0 when the epoch has ended. */
 public record SampledRows(long[] rows, long all) {}

@@ -3,13 +3,13 @@ package org.scaletrain;
 import java.io.Serializable;
 
 /**
- * A call that failed. The message says what was asked, with which values, and the way out; what is known besides is in the methods here.
- * Its subclasses are the kinds of failure.
+ * A failed call. The message names the operation, its values and the way out; the methods give further details. The subclasses are the kinds
+ * of failure.
  */
 public class ScaleTrainException extends RuntimeException {
   private static final long serialVersionUID = 1;
 
-  /** What is known about a failure besides its message: texts are null and numbers -1 where unknown. */
+  /** Details of a failure besides its message. Unknown strings are null, unknown numbers are -1. */
   record Details(String op, String tensor, String file, String host, String collective, long offset, long step, int rank)
       implements Serializable {
     static final Details NONE = new Details(null, null, null, null, null, -1, -1, -1);
@@ -24,7 +24,7 @@ public class ScaleTrainException extends RuntimeException {
     this.details = details;
   }
 
-  /** The library's word for it. */
+  /** The status that the library returned. */
   public Status status() {
     return status;
   }
@@ -34,12 +34,12 @@ public class ScaleTrainException extends RuntimeException {
     return details.op();
   }
 
-  /** The tensor, parameter or input that it is about, or null. */
+  /** The tensor, parameter or input concerned, or null. */
   public String tensor() {
     return details.tensor();
   }
 
-  /** The file that it is about, or null. */
+  /** The file concerned, or null. */
   public String file() {
     return details.file();
   }
@@ -49,12 +49,12 @@ public class ScaleTrainException extends RuntimeException {
     return details.host();
   }
 
-  /** The exchange between ranks that failed, or null. */
+  /** The collective that failed, or null. */
   public String collective() {
     return details.collective();
   }
 
-  /** Where in the file, in bytes, or -1. */
+  /** The position in the file, in bytes, or -1. */
   public long offset() {
     return details.offset();
   }
@@ -69,7 +69,7 @@ public class ScaleTrainException extends RuntimeException {
     return details.rank();
   }
 
-  /** The exception of the library's last error. */
+  /** The exception for the library's last error. */
   static ScaleTrainException of(Status status, String message, Details details) {
     return switch (status) {
       case INVALID_ARGUMENT -> new InvalidArgument(status, message, details);

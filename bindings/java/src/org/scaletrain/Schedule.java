@@ -3,12 +3,13 @@ package org.scaletrain;
 import java.util.Map;
 import org.scaletrain.internal.NativeLibrary;
 
-/** The learning rate as a function of successful steps, by itself. */
+/** The learning rate as a function of the number of successful steps, as a separate part. */
 public final class Schedule extends Handle {
   private final org.scaletrain.internal.Schedule raw;
 
   /**
-   * JSON: {@code {"schedule": "cosine", "lr": 1e-3, "warmup": 20, "lr_steps": 1000}}; keys and formulas are those of {@code schedule.h}.
+   * Settings as JSON, for example {@code {"schedule": "cosine", "lr": 1e-3, "warmup": 20, "lr_steps": 1000}}. {@code schedule.h} documents the
+   * keys and formulas.
    */
   @OfC("st_schedule_create")
   public Schedule(String json) {
@@ -16,12 +17,12 @@ public final class Schedule extends Handle {
     raw = new org.scaletrain.internal.Schedule(json);
   }
 
-  /** The same as a map. */
+  /** Settings as a map. */
   public Schedule(Map<String, ?> settings) {
     this(Json.text(settings));
   }
 
-  /** Of the step after {@code step} successful ones, from 0 on. */
+  /** The learning rate of the step that follows {@code step} successful steps; {@code step} starts at 0. */
   @OfC("st_schedule_at")
   public double at(long step) {
     return raw.at(step);

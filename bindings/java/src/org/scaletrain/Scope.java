@@ -1,6 +1,6 @@
 package org.scaletrain;
 
-/** Names what is made in a graph until it is closed: {@code try (Scope s = graph.scope("encoder")) { ... }}. */
+/** A name prefix of a graph, in effect until it is closed: {@code try (Scope s = graph.scope("encoder")) { ... }}. */
 public final class Scope implements AutoCloseable {
   private final Graph graph;
   private boolean over;
@@ -9,7 +9,7 @@ public final class Scope implements AutoCloseable {
     this.graph = graph;
   }
 
-  /** Ends it. Closing twice is fine. */
+  /** Ends the scope. Closing twice is allowed. */
   @Override
   public void close() {
     if (over) return;

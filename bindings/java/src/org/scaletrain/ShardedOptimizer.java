@@ -6,9 +6,9 @@ import org.scaletrain.internal.ShardedOptimizerOptions;
 import org.scaletrain.internal.Unreachable;
 
 /**
- * An optimizer in shards (ZeRO, stages 1 and 2): each rank keeps the state of its pieces of the parameters, and updates these. It sums the
- * ranks' gradients itself. The parameters are updated where they lie, and kept until it is closed: direct arrays alone. Its calls are made
- * by all ranks, in one order.
+ * A sharded optimizer (ZeRO, stages 1 and 2). Each rank keeps the optimizer state of its shards of the parameters and updates these shards.
+ * The optimizer sums the ranks' gradients itself. Parameters are updated in place; their arrays must be direct and are kept until it is
+ * closed. All ranks must make its calls in the same order.
  */
 public final class ShardedOptimizer extends Handle {
   private static final long USUAL_BUCKET = 26214400;
@@ -18,20 +18,21 @@ public final class ShardedOptimizer extends Handle {
   private final Object[] keeps;
   private final int stage;
 
-  /** Of stage 1 and the mean, in buckets of the usual size. */
+  /** Stage 1, the mean of the gradients and the default bucket size. */
   public ShardedOptimizer(Communicator communicator, Batch parameters, Map<String, ?> settings) {
     this(communicator, parameters, settings, 1, ReduceOp.MEAN, USUAL_BUCKET);
   }
 
-  /** With parameters that each step gathers. */
+  /** The same for a given stage, op and bucket size. Each step gathers the whole parameters. */
   public ShardedOptimizer(Communicator communicator, Batch parameters, Map<String, ?> settings, int stage, ReduceOp op, long bucketBytes) {
     this(communicator, parameters, settings, stage, op, bucketBytes, false);
   }
 
   /**
-   * Made by all ranks at once; settings are those of {@link Optimizer}. stage 2: the sums of gradients are in pieces too. bucketBytes: of
-   * gradients that are exchanged together, which changes speed, no bit. mastersInPieces: a step gathers kept copies in place of their
-   * parameters, of which a rank then has what it updates, and all where gatherState leaves the state.
+   * All ranks must create it together. {@code settings} are those of {@link Optimizer}. With stage 2 the gradient sums are sharded too.
+   * {@code bucketBytes} is the size of the gradients that are exchanged together; it affects the speed, not the result. With
+   * {@code mastersInPieces} a step gathers only the 16-bit copies of {@link #keepCopies}. Of their parameters each rank then has only the
+   * shards that it updates; {@link #gatherState} makes them whole on the ranks that receive the state.
    */
   @OfC("st_sharded_optimizer_create")
   public ShardedOptimizer(
@@ -48,29 +49,35 @@ public final class ShardedOptimizer extends Handle {
     keeps = new Object[] {communicator.raw, held, null};
     this.stage = stage;
     made.keeps = keeps;
-    Unreachable.then(this, made::close);  // keeps them until what is under way has ended, whoever lets go of this
+    Unreachable.then(this, made::close);  // keeps the parameters until running exchanges have ended, even if this object is collected
     raw = made;
   }
 
-  /** Stage 2: backward has made gradient i, which is copied. Given again before the step, it is of another micro-batch. */
+  /**
+   * Stage 2 only: passes gradient i when backward has finished it. The gradient is copied. Passing it again before the step adds that of
+   * another micro-batch.
+   */
   @OfC("st_sharded_optimizer_gradient_ready")
   public void gradientReady(long i, Array gradient) {
     raw.gradient_ready(i, given(gradient, "ShardedOptimizer.gradientReady"));
   }
 
-  /** This rank's gradients in the order of the parameters, of stage 1 written; none, of stage 2: those that were given before. */
+  /**
+   * Updates the parameters with this rank's gradients, in the order of the parameters. Stage 1 overwrites the gradients. With stage 2, no
+   * arguments mean the gradients passed to {@link #gradientReady}.
+   */
   @OfC("st_sharded_optimizer_step")
   public OptimizerReport step(Array... gradients) {
     return (OptimizerReport) raw.step(lent(gradients));
   }
 
-  /** The scaler's unscale and step, and this step, in one: of scaled gradients. Its update() comes next. */
+  /** The scaler's unscale and step and this optimizer's step in one call, for scaled gradients. The scaler's update() must follow. */
   @OfC("st_sharded_optimizer_step_scaled")
   public OptimizerReport stepScaled(LossScaler scaler, Array... gradients) {
     return (OptimizerReport) raw.step_scaled(given(scaler, "ShardedOptimizer.stepScaled").raw, lent(gradients));
   }
 
-  /** Java's own arrays are copied back where a call writes them, which a step of stage 2 does not. */
+  /** Marks the arrays of a stage 2 step as read-only: it does not write them, so heap arrays need not be copied back. */
   private Array[] lent(Array... gradients) {
     if (stage != 2 || gradients == null) return gradients;
     Array[] lent = gradients.clone();
@@ -79,7 +86,7 @@ public final class ShardedOptimizer extends Handle {
     return lent;
   }
 
-  /** The weights in 16 bits, as {@link Optimizer#keepCopies}; a step gathers them too. */
+  /** Sets 16-bit copies of the weights, as {@link Optimizer#keepCopies}. Each step gathers them too. */
   @OfC("st_sharded_optimizer_keep_copies")
   public synchronized void keepCopies(Array... copies) {
     Array[] held = copies.clone();
@@ -89,13 +96,13 @@ public final class ShardedOptimizer extends Handle {
     raw.keeps = keeps;
   }
 
-  /** Changes a setting, such as lr, from the next step on; alike on all ranks. */
+  /** Changes a setting, such as lr, from the next step on. All ranks must set the same value. */
   @OfC("st_sharded_optimizer_set")
   public void set(String key, Object value) {
     raw.set(key, Json.text(value));
   }
 
-  /** The state of all ranks, for a checkpoint: a copy, on that rank or on all (-1); elsewhere of no arrays. */
+  /** Gathers a copy of the state of all ranks, for a checkpoint, on {@code rank} or on all ranks (-1). Other ranks get no arrays. */
   @OfC("st_sharded_optimizer_gather_state")
   public synchronized Batch gatherState(int rank) {
     Object[] views = raw.gather_state(rank);
@@ -109,7 +116,7 @@ public final class ShardedOptimizer extends Handle {
     return Batch.of(copies);
   }
 
-  /** Goes on from the state of any number of ranks, or of an {@link Optimizer}; called by all ranks. */
+  /** Continues from a state gathered on any number of ranks, or from that of an {@link Optimizer}. All ranks must call it. */
   @OfC("st_sharded_optimizer_load_state")
   public synchronized void loadState(Batch state) {
     raw.load_state(given(state, "ShardedOptimizer.loadState").pairs());

@@ -1,4 +1,4 @@
 package org.scaletrain;
 
-/** What of an array's elements is one rank's: {@code count} of them, from {@code begin} on. */
+/** One rank's shard of an array: {@code count} elements from index {@code begin} on. */
 public record Share(long begin, long count) {}

@@ -2,7 +2,7 @@ package org.scaletrain;
 
 /** The statuses of the C ABI ({@code error.h}), in the order of their numbers. */
 public enum Status {
-  /** It went well. */
+  /** Success. */
   OK,
   /** {@link InvalidArgument}. */
   INVALID_ARGUMENT,
@@ -26,7 +26,7 @@ public enum Status {
   TIMEOUT,
   /** {@link RankFailed}: a rank is gone. */
   RANK_FAILED,
-  /** {@link RankFailed}: ranks do different things. */
+  /** {@link RankFailed}: the ranks' calls differ. */
   RANK_MISMATCH,
   /** {@link CheckpointError}: a file is damaged. */
   CORRUPT,
@@ -41,7 +41,7 @@ public enum Status {
 
   private static final Status[] ALL = values();
 
-  /** A number that is none of them is a newer library's. */
+  /** An unknown number comes from a newer library. */
   static Status of(int number) {
     return number >= 0 && number < ALL.length ? ALL[number] : INTERNAL;
   }

@@ -3,7 +3,7 @@ package org.scaletrain;
 import java.util.function.LongConsumer;
 import org.scaletrain.internal.Native;
 
-/** The tasks of one parallel-for of the library's, which are there until it returns. A call that comes later finds none. */
+/** The tasks of one parallel-for of the library. They are valid until it returns; a later call throws. */
 final class Tasks implements LongConsumer {
   private final long pointer;
   private int inside;
@@ -16,7 +16,7 @@ final class Tasks implements LongConsumer {
   @Override
   public void accept(long i) {
     synchronized (this) {
-      if (over) throw new WrongState("the parallel-for has returned, and this is a task of it");
+      if (over) throw new WrongState("ParallelFor: a task was run after the parallel-for that it belongs to has returned");
       ++inside;
     }
     try {
@@ -28,7 +28,7 @@ final class Tasks implements LongConsumer {
     }
   }
 
-  /** When this returns no task runs, and none will. */
+  /** When this returns, no task is running and none will start. */
   synchronized void end() {
     over = true;
     boolean interrupted = false;

@@ -1,10 +1,10 @@
 package org.scaletrain;
 
-/** Something that took longer than it was given. */
+/** A deadline has passed. */
 public final class Timeout extends ScaleTrainException {
   private static final long serialVersionUID = 1;
 
-  /** One of the Java layer's or of a program's callback: only the message is known. */
+  /** An error of the Java layer or of a callback, of which only the message is known. */
   public Timeout(String message) {
     super(Status.TIMEOUT, message, Details.NONE);
   }

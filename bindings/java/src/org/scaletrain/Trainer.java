@@ -14,38 +14,38 @@ import java.util.function.LongToDoubleFunction;
 import java.util.function.Predicate;
 
 /**
- * Trains a model as a recipe says, one optimizer step at a time. With data, steps draw from it; without, each step is given its batch. When
- * a call throws, the state is that of the last whole step.
+ * Trains a model according to a recipe, one optimizer step at a time. With data, steps read their rows from it; without, the program passes a
+ * batch to each step. If a call throws, the state is that of the last finished step.
  *
- * <p>One call at a time; {@link #stop} and {@link #cancel} are for any thread. {@code onStep} may make every call but {@code run} and
- * {@link #close}.
+ * <p>One call at a time. {@link #stop} and {@link #cancel} may be called from any thread. {@code onStep} may make every call except
+ * {@code run} and {@link #close}.
  */
-@SuppressWarnings("try")  // a turn is only held
+@SuppressWarnings("try")  // the turn variables are not used
 public final class Trainer extends Handle {
   private static final int RATE = 2;
   private static final double NANOSECONDS_A_MINUTE = 60e9;
 
   private final org.scaletrain.internal.Trainer raw;
   private final Model model;
-  private final Turns turns = new Turns();  // forward() copies what the trainer's next call changes
+  private final Turns turns = new Turns();  // forward() copies outputs that the trainer's next call would overwrite
   private final Object[] keeps;
-  private final LastingBatch forwarded = new LastingBatch();  // until backward has read it
-  private final LastingBatch sliced = new LastingBatch();  // until the step is whole
+  private final LastingBatch forwarded = new LastingBatch();  // kept until backward has read it
+  private final LastingBatch sliced = new LastingBatch();  // kept until the step is finished
 
-  /** Each step is given its batch. */
+  /** A trainer whose steps take a batch from the program. */
   public Trainer(Model model, Recipe recipe) {
     this(model, recipe, null);
   }
 
-  /** Steps draw from {@code data}, unless it is null. */
+  /** A trainer whose steps read from {@code data}. If that is null, steps take a batch. */
   public Trainer(Model model, Recipe recipe, Data data) {
     this(model, recipe, data, null);
   }
 
   /**
-   * One rank of {@code ranks}, unless that is null: each rank makes a trainer of the same model, recipe and data and makes the same steps, on
-   * its own share of the data, or, where that is null, of its own rows. Losses and states are those of one rank. Ranks that differ get a
-   * {@link RankFailed}, all the same one.
+   * A trainer that is one rank of {@code ranks}, if that is not null. Each rank creates a trainer with the same model, recipe and data and
+   * makes the same steps. A step reads the rank's share of the data, or, if {@code data} is null, the rows that the rank passes. Losses and
+   * states equal those of a single rank. If the ranks differ, all of them throw the same {@link RankFailed}.
    */
   @OfC({"st_trainer_create", "st_trainer_create_in_group"})
   public Trainer(Model model, Recipe recipe, Data data, Communicator ranks) {
@@ -70,7 +70,7 @@ public final class Trainer extends Handle {
     return step(null);
   }
 
-  /** One optimizer step on a batch; null: on the data's next rows. */
+  /** One optimizer step on a batch; null means the data's next rows. */
   @OfC("st_trainer_step")
   public StepReport step(Batch batch) {
     try (Turns.Turn turn = turns.take("Trainer.step")) {
@@ -78,17 +78,17 @@ public final class Trainer extends Handle {
     }
   }
 
-  /** {@link #step(Batch)} in a thread of its own; cancelling the future cancels the step. */
+  /** {@link #step(Batch)} on a separate thread. Cancelling the future cancels the step. */
   public CompletableFuture<StepReport> stepAsync(Batch batch) {
     return Call.start(() -> step(batch), raw::cancel);
   }
 
-  /** Steps until {@code steps} in all are done, or {@link #stop} is called. */
+  /** Steps until the trainer has done {@code steps} in total, or until {@link #stop} is called. */
   public void run(long steps) {
     runWhile(steps, null);
   }
 
-  /** The same; {@code onStep} sees each step. What it throws ends the run and arrives here. */
+  /** The same; {@code onStep} receives the report of each step. An exception that it throws ends the run and is rethrown here. */
   public void run(long steps, Consumer<StepReport> onStep) {
     runWhile(steps, onStep == null ? null : report -> {
       onStep.accept(report);
@@ -96,7 +96,7 @@ public final class Trainer extends Handle {
     });
   }
 
-  /** Steps until {@code steps} in all are done, {@link #stop} is called, or {@code onStep} gives false. What it throws arrives here. */
+  /** The same; {@code onStep} also ends the run by returning false. */
   @OfC("st_trainer_run")
   public void runWhile(long steps, Predicate<StepReport> onStep) {
     try (Turns.Turn turn = turns.take("Trainer.run")) {
@@ -104,7 +104,7 @@ public final class Trainer extends Handle {
     }
   }
 
-  /** {@link #run(long, Consumer)} in a thread of its own, where {@code onStep} is called too; cancelling the future cancels the run. */
+  /** {@link #run(long, Consumer)} on a separate thread, which also calls {@code onStep}. Cancelling the future cancels the run. */
   public CompletableFuture<Void> runAsync(long steps, Consumer<StepReport> onStep) {
     AtomicBoolean cancelled = new AtomicBoolean();
     return Call.start(() -> {
@@ -120,7 +120,7 @@ public final class Trainer extends Handle {
     });
   }
 
-  /** Works on the step for about so long; its report when it is whole. Call again with the same batch until then. */
+  /** Works on the step for about this long. Returns the report if the step is finished; otherwise call again with the same batch. */
   @OfC("st_trainer_advance")
   public Optional<StepReport> advance(Batch batch, Duration budget) {
     try (Turns.Turn turn = turns.take("Trainer.advance")) {
@@ -132,8 +132,8 @@ public final class Trainer extends Handle {
   }
 
   /**
-   * The first part of a step whose loss the program computes: the model's outputs, copied into Java's own arrays. {@link #backward} and
-   * {@link #apply} follow.
+   * Begins a step whose loss the program computes. Returns the model's outputs, copied to heap arrays. {@link #backward} and {@link #apply}
+   * must follow.
    */
   @OfC("st_trainer_forward")
   public Batch forward(Batch batch) {
@@ -148,7 +148,7 @@ public final class Trainer extends Handle {
     }
   }
 
-  /** Gradients of the loss by outputs; null: of the graph's own loss. */
+  /** Takes the gradients of the loss by output name; null means the graph's own loss. */
   @OfC("st_trainer_backward")
   public void backward(Batch outputGradients) {
     try (Turns.Turn turn = turns.take("Trainer.backward")) {
@@ -157,7 +157,7 @@ public final class Trainer extends Handle {
     }
   }
 
-  /** Ends the step that {@link #forward} began. */
+  /** Clips, updates, and ends the step that {@link #forward} began. */
   @OfC("st_trainer_apply")
   public StepReport apply() {
     try (Turns.Turn turn = turns.take("Trainer.apply")) {
@@ -165,7 +165,7 @@ public final class Trainer extends Handle {
     }
   }
 
-  /** The loss and metrics over all rows, dropout off. */
+  /** The loss and metrics over all rows, with dropout off. */
   @OfC("st_trainer_evaluate")
   public Evaluation evaluate(Data data) {
     given(data, "Trainer.evaluate");
@@ -174,7 +174,7 @@ public final class Trainer extends Handle {
     }
   }
 
-  /** {@link #evaluate} with the moving averages (the recipe's {@code ema_decay}) in the weights' place. */
+  /** {@link #evaluate} with the moving averages (recipe key {@code ema_decay}) in place of the weights. */
   @OfC("st_trainer_evaluate_average")
   public Evaluation evaluateAverage(Data data) {
     given(data, "Trainer.evaluateAverage");
@@ -196,40 +196,40 @@ public final class Trainer extends Handle {
     raw.average(name, to);
   }
 
-  /** Makes the averages the model's weights. */
+  /** Replaces the model's weights by their moving averages. */
   @OfC("st_trainer_use_average")
   public void useAverage() {
     raw.use_average();
   }
 
-  /** A parameter's gradient of the last step, before clipping, copied into a new {@code float[]}. */
+  /** A parameter's gradient in the last step, before clipping, copied into a new {@code float[]}. */
   public Array gradient(String name) {
     Array to = floatsOf(name);
     gradient(name, to);
     return to;
   }
 
-  /** A parameter's gradient of the last step, before clipping, copied into {@code to}; f32. */
+  /** A parameter's gradient in the last step, before clipping, copied into {@code to}, an f32 array. */
   @OfC("st_trainer_gradient")
   public void gradient(String name, Array to) {
     raw.gradient(name, to);
   }
 
-  /** Changes a key of the recipe from the next step on: lr, warmup, lr_schedule and what it is made from. */
+  /** Changes a recipe key from the next step on: lr, warmup, lr_schedule or a parameter of the schedule. */
   @OfC("st_trainer_set")
   public void set(String key, Object value) {
     raw.set(key, Json.text(value));
   }
 
-  /** A key of the recipe as it is now: Long, Double, String, Boolean or a list. */
+  /** The current value of a recipe key: Long, Double, String, Boolean or a list. */
   @OfC("st_trainer_get")
   public Object get(String key) {
     return Json.parse(raw.value(key));
   }
 
   /**
-   * The learning rate by the program: {@code rate(k)} is that of the step after k successful ones; null: the recipe's again. What it throws
-   * arrives at the step.
+   * Lets the program set the learning rate: {@code rate(k)} is that of the step after k successful ones. null returns to the recipe's
+   * schedule. An exception that {@code rate} throws is rethrown by the step.
    */
   @OfC("st_trainer_set_schedule")
   public synchronized void setSchedule(LongToDoubleFunction rate) {
@@ -238,45 +238,46 @@ public final class Trainer extends Handle {
     raw.keeps = keeps;
   }
 
-  /** Ends a run after the running step; from any thread. */
+  /** Ends a run after the current step. May be called from any thread. */
   @OfC("st_trainer_stop")
   public void stop() {
     raw.stop();
   }
 
-  /** Ends the running call, which throws {@link Cancelled}; from any thread. */
+  /** Cancels the running call, which throws {@link Cancelled}. May be called from any thread. */
   @OfC("st_trainer_cancel")
   public void cancel() {
     raw.cancel();
   }
 
   /**
-   * 32 hex digits over every parameter and optimizer value: two runs are equal when it is. Of ranks that have pieces of the state all call.
+   * A digest of all parameters and optimizer values, 32 hex digits. Two runs are equal if their digests are. If the state is sharded, all
+   * ranks must call this.
    */
   @OfC("st_trainer_digest")
   public String digest() {
     return raw.digest();
   }
 
-  /** What a step takes, memory by role, as JSON. */
+  /** The cost of a step as JSON: memory by role, bytes sent, collectives. */
   @OfC("st_trainer_plan")
   public String plan() {
     return raw.plan();
   }
 
-  /** Passes with their times, the program, memory by role: for people. */
+  /** Readable text: the passes with their times, the program, and memory by role. */
   @OfC("st_trainer_explain")
   public String explain() {
     return raw.explain();
   }
 
-  /** Where the time of the last steps went, by rank, as JSON: computing, exchange, its hidden share, the straggler score. */
+  /** Where the time of the last steps went, as JSON, per rank: computing, exchange and its hidden share; also the straggler score. */
   @OfC("st_trainer_timeline")
   public String timeline() {
     return raw.timeline();
   }
 
-  /** From the next step on, one JSON object a step goes to {@code path}. */
+  /** Writes one JSON object per step to {@code path}, from the next step on. */
   @OfC("st_trainer_log")
   public void log(Path path) {
     raw.log(path.toString());
@@ -288,34 +289,34 @@ public final class Trainer extends Handle {
     raw.log_end(validationLoss);
   }
 
-  /** One HTML page about the run so far. facts: texts and numbers shown as they are. */
+  /** Writes an HTML page about the run so far. {@code facts} are strings and numbers to show on the page. */
   @OfC("st_trainer_write_report")
   public void writeReport(Path path, Map<String, ?> facts) {
     raw.write_report(path.toString(), Json.options(facts));
   }
 
   /**
-   * All that this run is; returns when it is on the disk. Ranks of a communicator that have pieces of the state (zero 1 to 3) all save and
-   * resume together: rank 0 by its checkpoint, the others by {@link CheckpointOptions#readOnly} ones of that folder.
+   * Saves the whole state of the run. Returns when it is on the disk. If the state is sharded over a communicator (zero 1 to 3), all ranks
+   * save and resume together: rank 0 with its checkpoint, the others with {@link CheckpointOptions#readOnly} ones of the same folder.
    */
   public void save(Checkpoint checkpoint) {
     save(checkpoint, Map.of());
   }
 
-  /** The same, with texts and numbers of the program's own. */
+  /** The same, with metadata: texts and numbers of the program. */
   @OfC("st_trainer_save")
   public void save(Checkpoint checkpoint, Map<String, ?> metadata) {
     raw.save(given(checkpoint, "Trainer.save").raw, Json.options(metadata));
   }
 
-  /** Copies the state and returns; the files are written while training goes on. An error is the pending one's. */
+  /** Copies the state and returns; the files are written while training continues. The {@link Pending} reports errors. */
   public Pending beginSave(Checkpoint checkpoint, Map<String, ?> metadata) {
     return new Pending(raw.save_async(given(checkpoint, "Trainer.beginSave").raw, Json.options(metadata)), raw);
   }
 
   /**
-   * From now on saves in the background after each step that is a multiple of {@code steps} (0: none), and so long after the last save
-   * began (zero: never). Errors are told in the next step's report. checkpoint null: no more.
+   * Saves in the background from now on: after each step that is a multiple of {@code steps} (0 for none), and whenever {@code time} has
+   * passed since the last save began (zero for never). The next step's report has the error of a failed save. A null checkpoint ends this.
    */
   @OfC("st_trainer_save_every")
   public void saveEvery(Checkpoint checkpoint, long steps, Duration time) {
@@ -326,12 +327,12 @@ public final class Trainer extends Handle {
     }
   }
 
-  /** Goes on from the newest checkpoint that is whole, bit by bit as the run that was not interrupted. */
+  /** Continues from the newest valid checkpoint. The results are bitwise equal to those of an uninterrupted run. */
   public LoadReport resume(Checkpoint checkpoint) {
     return resume(checkpoint, null, new ReadOptions());
   }
 
-  /** The same from the checkpoint of a name; null: the newest that is whole. After an error the trainer is what it was. */
+  /** The same from the checkpoint with this name; null means the newest valid one. After an error the trainer is unchanged. */
   @OfC("st_trainer_resume")
   public LoadReport resume(Checkpoint checkpoint, String name, ReadOptions options) {
     try (Turns.Turn turn = turns.take("Trainer.resume")) {

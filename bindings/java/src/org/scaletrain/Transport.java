@@ -1,14 +1,14 @@
 package org.scaletrain;
 
 /**
- * How a rank reaches the others by a program's own means ({@link Communicator#callbacks}). Both return at once; they are called one at a
- * time, but from several threads: one of the library's looks after the group. What they throw says that the other rank can be reached no
- * more, and becomes the reason of the {@link RankFailed} that ends the group.
+ * A program's own transport between ranks ({@link Communicator#callbacks}). Both methods must return without waiting. They are called one at
+ * a time but from several threads, one of which monitors the group. An exception means that the other rank can no longer be reached; it ends
+ * the group and becomes the reason of the {@link RankFailed}.
  */
 public interface Transport {
-  /** Takes what it can of the first {@code count} bytes for rank {@code to}, behind what it took before; how many. */
+  /** Sends as many of the first {@code count} bytes to rank {@code to} as fit, after those sent before. Returns how many. */
   int write(int to, byte[] bytes, int count) throws Exception;
 
-  /** Gives what has come from rank {@code from}, at most so many bytes; how many, 0 where there is nothing. */
+  /** Reads up to {@code most} bytes that have arrived from rank {@code from}. Returns how many; 0 if there are none. */
   int read(int from, byte[] bytes, int most) throws Exception;
 }

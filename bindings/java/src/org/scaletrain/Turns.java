@@ -4,18 +4,18 @@ import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Predicate;
 
 /**
- * One call at a time of an object that has state of Java's own. What a run's {@code onStep} calls is inside of that run; any other callback
- * finds the object busy.
+ * Allows one call at a time on an object with state in the Java layer. Calls that a run's {@code onStep} makes count as part of that run; any
+ * other callback finds the object busy.
  */
 final class Turns {
-  /** Ends with its call. */
+  /** Held for the duration of a call. */
   interface Turn extends AutoCloseable {
     @Override
     void close();
   }
 
   private final AtomicReference<Thread> holder = new AtomicReference<>();
-  private boolean isInOnStep;  // the holder, which alone reads this
+  private boolean isInOnStep;  // whether the holder is inside onStep; only the holder reads it
 
   Turn take(String call) {
     Thread here = Thread.currentThread();
@@ -24,11 +24,11 @@ final class Turns {
       return () -> isInOnStep = true;
     }
     if (!holder.compareAndSet(null, here))
-      throw new Busy(call + ": another thread, or the caller of a callback, is in a call of this object; wait for it");
+      throw new Busy(call + ": another thread, or the call that invoked this callback, is in a call of this object; wait until it returns");
     return () -> holder.setRelease(null);
   }
 
-  /** {@code onStep} with the holder's calls allowed. */
+  /** Wraps {@code onStep} so that the holder may make calls inside it. */
   Predicate<StepReport> inside(Predicate<StepReport> onStep) {
     if (onStep == null) return null;
     return report -> {

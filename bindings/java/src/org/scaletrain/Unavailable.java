@@ -1,10 +1,10 @@
 package org.scaletrain;
 
-/** A device, plug-in or library that is not here. */
+/** A device, plug-in or library is not available. */
 public final class Unavailable extends ScaleTrainException {
   private static final long serialVersionUID = 1;
 
-  /** One of the Java layer's or of a program's callback: only the message is known. */
+  /** An error of the Java layer or of a callback, of which only the message is known. */
   public Unavailable(String message) {
     super(Status.UNAVAILABLE, message, Details.NONE);
   }

@@ -1,10 +1,10 @@
 package org.scaletrain;
 
-/** Something that the library does not do. */
+/** The library does not support this. */
 public final class Unsupported extends ScaleTrainException {
   private static final long serialVersionUID = 1;
 
-  /** One of the Java layer's or of a program's callback: only the message is known. */
+  /** An error of the Java layer or of a callback, of which only the message is known. */
   public Unsupported(String message) {
     super(Status.UNSUPPORTED, message, Details.NONE);
   }

@@ -3,7 +3,7 @@ package org.scaletrain;
 import java.util.List;
 import java.util.Map;
 
-/** A value of a {@link Graph}: an input, a parameter or what an op gave. */
+/** A value of a {@link Graph}: an input, a parameter or the result of an op. */
 public final class Value {
   private final Graph graph;
   final int id;
@@ -15,17 +15,17 @@ public final class Value {
     this.more = more;
   }
 
-  /** Where it belongs. */
+  /** The graph that it belongs to. */
   public Graph graph() {
     return graph;
   }
 
-  /** Further results of its op, as the count of tokens behind a loss. */
+  /** Further results of its op, for example the token count of a loss. */
   public List<Value> more() {
     return more;
   }
 
-  /** Dtype and dims; a first dimension below 0 is that many times the batch. */
+  /** Dtype and dims. A negative first dimension {@code -n} means n times the batch size. */
   public ArrayType type() {
     return graph.type(this);
   }

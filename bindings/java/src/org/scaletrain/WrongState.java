@@ -1,10 +1,10 @@
 package org.scaletrain;
 
-/** A call that comes out of turn. */
+/** The call is not allowed in the current state of the object. */
 public final class WrongState extends ScaleTrainException {
   private static final long serialVersionUID = 1;
 
-  /** One of the Java layer's or of a program's callback: only the message is known. */
+  /** An error of the Java layer or of a callback, of which only the message is known. */
   public WrongState(String message) {
     super(Status.WRONG_STATE, message, Details.NONE);
   }

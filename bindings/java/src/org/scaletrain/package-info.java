@@ -1,7 +1,7 @@
 /**
- * ScaleTrain for Java: training of neural networks inside of the program. {@link org.scaletrain.Context} is where it begins.
+ * ScaleTrain for Java: trains neural networks inside the program. Start with {@link org.scaletrain.Context}.
  *
- * <p>Every method says by {@link org.scaletrain.OfC} which functions of the C ABI it is. Failures are
- * {@link org.scaletrain.ScaleTrainException}s; arrays are {@link org.scaletrain.Array}s over the program's memory.
+ * <p>{@link org.scaletrain.OfC} names the C functions that a method calls. Failures are {@link org.scaletrain.ScaleTrainException}s. Arrays
+ * are {@link org.scaletrain.Array}s over the program's memory.
  */
 package org.scaletrain;

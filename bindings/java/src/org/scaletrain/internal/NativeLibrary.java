@@ -11,8 +11,8 @@ import org.scaletrain.Unavailable;
 import org.scaletrain.Unsupported;
 
 /**
- * Finds the native library, in this order: the folder that the property {@code org.scaletrain.library.path} names; inside of the jar;
- * beside it, as the build tree has it.
+ * Loads the native library. It looks in the folder that the property {@code org.scaletrain.library.path} names, then inside the jar, then
+ * next to the jar (as in the build tree).
  */
 public final class NativeLibrary {
   static final String FOLDER = "org.scaletrain.library.path";
@@ -22,7 +22,7 @@ public final class NativeLibrary {
 
   private NativeLibrary() {}
 
-  /** Throws what is in the way of loading it, each time. */
+  /** Throws if the library could not be loaded, on every call. */
   public static void require() {
     if (FAILURE != null) throw new Unavailable(FAILURE);
   }
@@ -39,19 +39,19 @@ public final class NativeLibrary {
   private static void load() {
     String os = System.getProperty("os.name"), machine = System.getProperty("os.arch");
     if (!os.equals("Linux") || !(machine.equals("amd64") || machine.equals("x86_64")))
-      throw new Unavailable("scaletrain is there for Linux on x86-64; this is " + os + " on " + machine);
+      throw new Unavailable("scaletrain supports Linux on x86-64; this is " + os + " on " + machine);
     Path file = find();
     try {
       System.load(file.toString());
     } catch (UnsatisfiedLinkError error) {
       throw new Unavailable("scaletrain: " + file + " cannot be loaded: " + error.getMessage()
-          + "; where that folder forbids to execute, the property " + PackedLibrary.CACHE + " names another one to unpack into");
+          + "; if the folder is mounted noexec, set the property " + PackedLibrary.CACHE + " to another folder to unpack into");
     }
     try {
       Native.require_headers();
     } catch (Unsupported other) {
       throw new Unavailable(
-          "scaletrain: " + file + " has found another version of the library than it was made for: " + other.getMessage());
+          "scaletrain: " + file + " has loaded a library of another version than it was built for: " + other.getMessage());
     }
     Thread ending = new Thread(Native::end, "scaletrain-end");
     try {
@@ -66,7 +66,7 @@ public final class NativeLibrary {
     if (folder != null) {
       Path file = Path.of(folder, FILE).toAbsolutePath();
       if (!Files.isRegularFile(file))
-        throw new Unavailable("scaletrain: " + file + " is not there; the property " + FOLDER + " names that folder");
+        throw new Unavailable("scaletrain: " + file + " does not exist; check the property " + FOLDER + ", which names its folder");
       return file;
     }
     try {
@@ -77,11 +77,11 @@ public final class NativeLibrary {
     }
     Path beside = beside();
     if (beside != null && Files.isRegularFile(beside)) return beside;
-    throw new Unavailable("scaletrain: " + FILE + " is neither inside of the jar (" + PackedLibrary.PLACE + ") nor beside it"
-        + (beside == null ? "" : " (" + beside + ")") + "; the property " + FOLDER + " may name a folder that has it");
+    throw new Unavailable("scaletrain: " + FILE + " is neither in the jar (" + PackedLibrary.PLACE + ") nor next to it"
+        + (beside == null ? "" : " (" + beside + ")") + "; set the property " + FOLDER + " to the folder that has it");
   }
 
-  /** In the folder of the jar, or of the folder of classes; null where there is none. */
+  /** The file in the folder that contains the jar or the class folder; null if there is none. */
   private static Path beside() {
     CodeSource source = NativeLibrary.class.getProtectionDomain().getCodeSource();
     if (source == null) return null;

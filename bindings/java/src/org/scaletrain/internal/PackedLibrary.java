@@ -15,9 +15,9 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 
 /**
- * The native libraries inside of the jar, unpacked into a folder that is named for their content: so it is written once, another version's
- * is another, and what lies there is compared before it is used. Any number of processes at once: each file is written beside its place and
- * moved there whole.
+ * Unpacks the native libraries of the jar into a folder that is named after a hash of their content. So each version is unpacked once, to its
+ * own folder. Existing files are compared before use. Several processes may unpack at once: each file is written under a temporary name and
+ * then moved into place.
  */
 final class PackedLibrary {
   static final String PLACE = "native/linux-x86_64/";
@@ -28,7 +28,7 @@ final class PackedLibrary {
   /** The file to load, or null when this jar has none. */
   static Path unpack() throws IOException {
     Map<String, byte[]> files = new LinkedHashMap<>();
-    try (InputStream list = resource("files")) {  // a name a line, what others need first
+    try (InputStream list = resource("files")) {  // one name per line, dependencies first
       if (list == null) return null;
       for (String name : new String(list.readAllBytes(), java.nio.charset.StandardCharsets.UTF_8).split("\n"))
         if (!name.isBlank()) files.put(name.strip(), read(name.strip()));
@@ -38,8 +38,8 @@ final class PackedLibrary {
       Files.createDirectories(folder);
       for (Map.Entry<String, byte[]> file : files.entrySet()) put(folder.resolve(file.getKey()), file.getValue());
     } catch (IOException error) {
-      throw new IOException("scaletrain: its native library cannot be unpacked into " + folder + " (" + reason(error)
-          + "); the property " + CACHE + " names another folder, which may be written and whose files may be executed", error);
+      throw new IOException("scaletrain: the native library cannot be unpacked into " + folder + " (" + reason(error)
+          + "); set the property " + CACHE + " to a folder that is writable and allows execution", error);
     }
     return folder.resolve(NativeLibrary.FILE).toAbsolutePath();
   }
@@ -50,12 +50,12 @@ final class PackedLibrary {
 
   private static byte[] read(String name) throws IOException {
     try (InputStream stream = resource(name)) {
-      if (stream == null) throw new IOException("scaletrain: this jar is not whole: " + PLACE + name + " is missing in it");
+      if (stream == null) throw new IOException("scaletrain: the jar is incomplete: " + PLACE + name + " is missing");
       return stream.readAllBytes();
     }
   }
 
-  /** Where the property says, or where programs keep such things. */
+  /** The folder that the property names, or the user's cache folder. */
   private static Path cache() {
     String given = System.getProperty(CACHE);
     if (given != null) return Path.of(given).toAbsolutePath();
@@ -74,7 +74,7 @@ final class PackedLibrary {
     }
   }
 
-  /** Leaves a file that is right as it is: another process may have it loaded. */
+  /** Does not rewrite a file that is already correct, since another process may have loaded it. */
   private static void put(Path file, byte[] content) throws IOException {
     if (Files.isRegularFile(file) && Files.size(file) == content.length && Arrays.equals(Files.readAllBytes(file), content)) return;
     Path whole = Files.createTempFile(file.getParent(), file.getFileName().toString(), ".part");

@@ -2,13 +2,13 @@ package org.scaletrain.internal;
 
 import java.lang.ref.Cleaner;
 
-/** What happens when Java has collected an object. */
+/** Runs an action after Java has collected an object. */
 public final class Unreachable {
   private static final Cleaner CLEANER = Cleaner.create();
 
   private Unreachable() {}
 
-  /** {@code action}, which must not refer to {@code object}, runs in a thread of ours when nothing refers to it any more, once. */
+  /** Runs {@code action} once, on a library thread, when {@code object} is unreachable. The action must not refer to the object. */
   public static Cleaner.Cleanable then(Object object, Runnable action) {
     return CLEANER.register(object, action);
   }
