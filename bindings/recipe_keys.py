@@ -1,6 +1,5 @@
-"""Writes RecipeKeys.java, the typed methods of Java's Recipe, RecipeKeys.cs, the typed properties of C#'s, or recipe_settings.py, the typed dict
-of Python's, from the library's table of keys (runtime/train/recipe.def): run it after a row has changed. With --check it writes nothing and fails
-when the file is not what the table makes.
+"""Generates RecipeKeys.java (typed methods), RecipeKeys.cs (typed properties) or recipe_settings.py (a typed dict) from the library's table of
+recipe keys (runtime/train/recipe.def). Run it after a row has changed. With --check it writes nothing and fails if the file is out of date.
 
 recipe_keys.py [--check] LIBSCALETRAIN.so RecipeKeys.java|RecipeKeys.cs|recipe_settings.py
 """
@@ -18,17 +17,17 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * A typed method for each key of a recipe: one sets it, one tells it. What is not set has its default.
+ * A typed setter and getter for each recipe key. A key that is not set has its default.
  *
- * <p>Made from {@code runtime/train/recipe.def} by {@code bindings/recipe_keys.py}: change the row, not this file.
+ * <p>Generated from {@code runtime/train/recipe.def} by {@code bindings/recipe_keys.py}: edit the row, not this file.
  */
 public abstract class RecipeKeys extends Handle {
   RecipeKeys() {}
 
-  /** Any key. */
+  /** Sets any key. */
   public abstract Recipe set(String key, Object value);
 
-  /** Any key. */
+  /** The value of any key. */
   public abstract Object get(String key);
 
   private Number number(String key) {
@@ -51,7 +50,7 @@ public abstract class RecipeKeys extends Handle {
   private <T> T of(String key, Class<T> type) {
     Object value = get(key);
     if (type.isInstance(value)) return type.cast(value);
-    throw new WrongState("Recipe: " + key + " is " + Json.text(value) + " now; get(\\"" + key + "\\") tells any value");
+    throw new WrongState("Recipe: " + key + " is " + Json.text(value) + ", which has another type; use get(\\"" + key + "\\")");
   }
 """
 JAVA_SETTER = """
@@ -61,7 +60,7 @@ JAVA_SETTER = """
   }}
 """
 JAVA_GETTER = """
-  /** Of {{@link #{method}({link})}}. */
+  /** The value set by {{@link #{method}({link})}}. */
   public {type} {method}() {{
     return {reader}("{key}"){suffix};
   }}
@@ -71,11 +70,11 @@ JAVA_VALUES = {"double": "number", "long": "number", "boolean": "yes", "String":
 
 CSHARP_HEAD = """namespace ScaleTrain {
 
-// Made from runtime/train/recipe.def by bindings/recipe_keys.py: change the row, not this file.
+// Generated from runtime/train/recipe.def by bindings/recipe_keys.py: edit the row, not this file.
 public sealed partial class Recipe {
 """
 CSHARP_PROPERTY = """  /// <summary>{help}</summary>
-  /// <remarks>Usually {usual}.{allowed}</remarks>
+  /// <remarks>Default: {usual}.{allowed}</remarks>
   public {type} {name} {{
     get {{ return {get}; }}
     set {{ {set}; }}
@@ -91,17 +90,17 @@ CSHARP_TYPES = {
 
 PYTHON_HEAD = '''"""The keys of a recipe, for type checkers.
 
-Made from runtime/train/recipe.def by bindings/recipe_keys.py: change the row, not this file.
+Generated from runtime/train/recipe.def by bindings/recipe_keys.py: edit the row, not this file.
 """
 
 from typing import Any, Literal, Mapping, Sequence, TypedDict
 
 
 class RecipeSettings(TypedDict, total=False):
-    """What a dict for a Recipe may hold. What is not there has its default."""
+    """The keys that a dict for a Recipe may have. A missing key has its default."""
 
 '''
-PYTHON_WORDS = {"batch": 'int | Literal["auto"]'}  # keys that take a word, too
+PYTHON_WORDS = {"batch": 'int | Literal["auto"]'}  # keys that also take a word
 PYTHON_TYPES = {"boolean": "bool", "integer": "int", "real": "float", "text": "str", "list": "Sequence[Mapping[str, Any]]"}
 
 
@@ -113,7 +112,7 @@ def keys_of(library: str) -> list[dict[str, Any]]:
 
 
 def escaped(text: object) -> str:
-    """As documentation in XML, and in HTML, has it."""
+    """Escaped for XML and HTML documentation."""
     return str(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
@@ -171,7 +170,7 @@ def main(*arguments: str) -> None:
     if not check:
         file.write_text(made)
     elif file.read_text() != made:
-        sys.exit(f"{path} is not what the table of keys makes; run {sys.argv[0]} {library} {path}")
+        sys.exit(f"{path} is out of date; run {sys.argv[0]} {library} {path}")
 
 
 if __name__ == "__main__":

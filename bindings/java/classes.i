@@ -1,16 +1,16 @@
-// What classes have for Java alone, and functions for org/scaletrain/internal.
+// Extensions of classes for Java only, and functions for org/scaletrain/internal.
 
-// A tensor's memory: a DLPack of it keeps it, also after close(), until end_lease().
+// A DLPack of the tensor keeps its memory, even after close(), until end_lease().
 %extend scaletrain::Tensor {
   int64_t to_dlpack() { return java::number_of($self->to_dlpack()); }
-  /// Its ArrayType, a ByteBuffer, and the lease as a long[1].
+  /// An ArrayType, a ByteBuffer, the lease as a long[1], and the strides as a long[].
   jobjectArray memory(JNIEnv* env) {
     const scaletrain::View view = $self->view();
     return java::shown(env, view, std::unique_ptr<DLManagedTensor, java::EndLease>($self->to_dlpack()));
   }
 }
 
-// At its root a broadcast reads: the array may be read-only, and one of Java's own is not copied back.
+// At its root a broadcast only reads the array, so it may be read-only, and a heap array is not copied back.
 %extend scaletrain::Communicator {
   void broadcast_own(const scaletrain::View& from, int32_t root, const std::string& name) const { $self->broadcast(from, root, name); }
   scaletrain::Pending broadcast_own_async(const scaletrain::View& from, int32_t root, const std::string& name) const {
@@ -21,16 +21,16 @@
 %inline %{
 namespace scaletrain {
 void end_lease(int64_t lease) { java::EndLease()(java::managed_of(lease)); }
-/// Takes it over.
+/// Takes ownership of the DLManagedTensor.
 Tensor* tensor_from_dlpack(const Context& context, int64_t pointer) {
   return new Tensor(Tensor::from_dlpack(context, java::managed_of(pointer)));
 }
 
-/// Where a direct buffer lies: element 0; 0 for another.
+/// Address of element 0 of a direct buffer; 0 for any other buffer.
 int64_t address_of(JNIEnv* env, jobject buffer) {
   return static_cast<int64_t>(reinterpret_cast<intptr_t>(env->GetDirectBufferAddress(buffer)));
 }
-/// What the library sees of an array: address, dtype, rank, dims, strides, writable.
+/// The view that the library has of an array: address, dtype, rank, writable, dims, strides.
 jlongArray described(JNIEnv* env, const View& of) {
   const st_view raw = of.raw();
   std::vector<int64_t> all = {static_cast<int64_t>(reinterpret_cast<intptr_t>(raw.data)), raw.dtype, raw.rank, of.writable() ? 1 : 0};
@@ -38,13 +38,13 @@ jlongArray described(JNIEnv* env, const View& of) {
   if (raw.strides != nullptr) all.insert(all.end(), raw.strides, raw.strides + raw.rank);
   return java::new_longs(env, all);
 }
-/// One of the tasks of a parallel-for that has not returned yet.
+/// Runs one task of a parallel-for that has not returned yet.
 void run_task(int64_t task, int64_t i) {
   (*reinterpret_cast<const std::function<void(int64_t)>*>(static_cast<intptr_t>(task)))(i);
 }
-/// Throws Status::unsupported when the library found at run time is another version than this one was made for.
+/// Throws Status::unsupported if the loaded library has another version than the headers this file was built with.
 void require_headers() { scaletrain::require(); }
-/// Of a shutdown hook.
+/// Called by a shutdown hook.
 void end() { java::end(); }
 }  // namespace scaletrain
 %}

@@ -1,4 +1,4 @@
-# javac over folders of sources, whose generated ones are known only now; warnings are errors.
+# Compiles folders of Java sources; the generated ones are known only at build time. Warnings are errors.
 file(REMOVE_RECURSE ${OUTPUT})
 set(sources)
 foreach(folder IN LISTS FOLDERS)

@@ -1,5 +1,5 @@
-// How Java's values cross over. What a callback threw and what the library refused arrive as Java's exceptions; direct buffers are seen
-// where they lie, Java's own arrays are copied. The classes here are plain: org/scaletrain/*.java is what people use.
+// Conversion of values between Java and C++. Exceptions of callbacks and errors of the library become Java exceptions. Direct buffers are used
+// in place; heap arrays are copied. The classes generated here are internal: users see org/scaletrain/*.java.
 %{
 #include "java/native/entries.hpp"
 #include "java/native/jcallback.hpp"
@@ -19,11 +19,11 @@ namespace java = scaletrain::java;
   }
 }
 
-// What a proxy owns goes when Java has collected it: then no call can be inside, since each has the proxy with it. close() only ends the
-// handle.
+// The C++ object of a proxy is deleted after Java has collected the proxy. No call can be running then, since each call refers to the proxy.
+// close() only ends the handle.
 %typemap(javabody) SWIGTYPE %{
   private final long swigCPtr;
-  /** What must live as long as this, and during every call of it. */
+  /** Objects that must stay alive as long as this one, and during each of its calls. */
   public volatile Object keeps;
 
   protected $javaclassname(long cPtr, boolean cMemoryOwn) {
@@ -38,7 +38,7 @@ namespace java = scaletrain::java;
 %typemap(javadestruct, methodname="delete", methodmodifiers="private") SWIGTYPE " {}"
 %typemap(javafinalize) SWIGTYPE ""
 
-// $input is converted where the call has somewhere to say what was wrong with it.
+// Runs a conversion; if it throws, the call returns with the Java exception.
 %define %converted(statement)
   try {
     statement;
@@ -48,7 +48,7 @@ namespace java = scaletrain::java;
   }
 %enddef
 
-// An object of Java's that `Type` is made from.
+// A Java object that is converted to or from `Type`.
 %define %object(Type, JniType, JavaType)
 %typemap(jni) Type "JniType"
 %typemap(jtype) Type "JavaType"
@@ -57,7 +57,7 @@ namespace java = scaletrain::java;
 %typemap(javaout) Type { return $jnicall; }
 %enddef
 
-// Texts: UTF-16 there, UTF-8 here.
+// Strings: UTF-16 in Java, UTF-8 in C++.
 %typemap(in) const std::string& (std::string text) {
   %converted(text = java::text_of(jenv, $input, "$1_name"); $1 = &text)
 }
@@ -91,7 +91,7 @@ namespace java = scaletrain::java;
 }
 %typemap(out) scaletrain::Views { %converted($result = java::shown(jenv, $1)) }
 
-// Numbers in lists.
+// Lists of numbers.
 %object(const std::vector<int64_t>&, jlongArray, long[])
 %object(const std::vector<int32_t>&, jintArray, int[])
 %typemap(in) const std::vector<int64_t>& (std::vector<int64_t> list) {
@@ -125,7 +125,7 @@ namespace java = scaletrain::java;
 }
 %typemap(newfree) scaletrain::StepReport* "";
 
-// Functions: any object, which Callbacks knows the type of.
+// Functions are passed as Object; Callbacks casts them to their types.
 %define %function(Function, maker)
 %object(const scaletrain::Function&, jobject, Object)
 %typemap(in) const scaletrain::Function& (scaletrain::Function function) {
@@ -147,7 +147,7 @@ namespace java = scaletrain::java;
   %converted(fill.function = java::fill_function(jenv, $input); $1 = &fill)
 }
 
-// Values of a graph are their ids; a graph is the first argument of all that take some.
+// Graph values are passed as their ids. The first argument of every call that takes values is the graph.
 %typemap(jni) scaletrain::Value, const scaletrain::Value& "jint"
 %typemap(jtype) scaletrain::Value, const scaletrain::Value& "int"
 %typemap(jstype) scaletrain::Value, const scaletrain::Value& "int"
@@ -167,14 +167,14 @@ namespace java = scaletrain::java;
   %converted($result = java::new_ids(jenv, made))
 }
 
-// What the native side itself calls Java with.
+// The JNI environment, for functions that call Java themselves.
 %object(JNIEnv* env, jlong, long)
 %typemap(in, numinputs=0) JNIEnv* env "$1 = jenv;"
 %object(jobjectArray, jobjectArray, Object[])
 
-%rename(wait_for_end) scaletrain::Pending::wait() const;  // wait() is every object's
+%rename(wait_for_end) scaletrain::Pending::wait() const;  // every Java object has a wait()
 %rename(wait_for_end) scaletrain::Checkpoint::wait() const;
-// classes.i has these in Java's shape.
+// classes.i replaces these.
 %ignore scaletrain::ReadReport;
 %ignore scaletrain::ErrorInfo;
 %ignore scaletrain::Tensor::view;

@@ -1,4 +1,4 @@
-// Lists that Java makes entry by entry.
+// Lists that Java fills entry by entry.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace scaletrain {
 
-/// Of an op.
+/// The attributes of an op.
 class Attributes {
  public:
   void add_integer(const std::string& name, int64_t value) { all_.emplace_back(name, value); }
@@ -25,7 +25,7 @@ class Attributes {
   std::vector<Attribute> all_;
 };
 
-/// Of rows.
+/// The fields of rows.
 class Fields {
  public:
   void add(const std::string& name, scaletrain::DType dtype, const std::vector<int64_t>& dims) { all_.push_back({name, dtype, dims}); }

@@ -1,4 +1,4 @@
-// Arrays of Java's as views: direct buffers where they lie, Java's own arrays by a copy that is written back.
+// Java arrays as views. Direct buffers are used in place; heap arrays are copied, and copied back after a call that writes.
 #pragma once
 
 #include <cstdlib>
@@ -11,7 +11,7 @@
 
 namespace scaletrain::java {
 
-/// org.scaletrain.Array's header, in its order.
+/// Indices into org.scaletrain.Array's header.
 struct Header {
   enum : int {
     kAddress,
@@ -28,7 +28,7 @@ struct Header {
   };
 };
 
-/// An Array for the time of a call. Java's own arrays are copied in, and back out where the call writes.
+/// An Array borrowed for one call. A heap array is copied in, and copied out if the call writes.
 class Borrowed {
  public:
   Borrowed() = default;
@@ -43,7 +43,7 @@ class Borrowed {
         bytes_(other.bytes_) {
     other.env_ = nullptr;
   }
-  /// Also when the call has failed, as direct memory would be seen then.
+  /// Copies out even after a failed call, since direct memory would also show what such a call wrote.
   ~Borrowed() {
     if (env_ == nullptr) return;
     const jthrowable pending = env_->ExceptionOccurred();
@@ -53,14 +53,14 @@ class Borrowed {
   }
 
   const View& lend(JNIEnv* env, jobject array, const char* name, bool written) {
-    if (array == nullptr) refuse(std::string(name) + ": an array is needed, not null");
+    if (array == nullptr) refuse(std::string(name) + ": the array must not be null");
     const Machine& machine = Machine::here();
     const auto header = static_cast<jlongArray>(env->GetObjectField(array, machine.array_header));
     jlong of[Header::kCount];
     env->GetLongArrayRegion(header, 0, Header::kCount, of);
     env->DeleteLocalRef(header);
     const bool is_read_only = of[Header::kReadOnly] != 0;
-    void* memory = reinterpret_cast<void*>(of[Header::kAddress]);  // what GetDirectBufferAddress gave
+    void* memory = reinterpret_cast<void*>(of[Header::kAddress]);  // from GetDirectBufferAddress
     if (of[Header::kHeap] != 0) {
       heap_ = env->GetObjectField(array, machine.array_heap);
       heap_offset_ = of[Header::kHeapOffset];
@@ -87,8 +87,8 @@ class Borrowed {
   void* copy_in(JNIEnv* env, int64_t bytes, const char* name) {
     copy_.reset(std::malloc(static_cast<size_t>(bytes > 0 ? bytes : 1)));
     if (!copy_)
-      throw Error(Status::out_of_memory, std::string(name) + ": no memory for a copy of a Java array of " + std::to_string(bytes) +
-                                             " bytes; direct buffers are not copied");
+      throw Error(Status::out_of_memory, std::string(name) + ": not enough memory to copy a Java array of " + std::to_string(bytes) +
+                                             " bytes; use a direct buffer, which is not copied");
     bytes_ = bytes;
     if (!move(env, false)) throw std::bad_alloc();
     return copy_.get();
@@ -104,7 +104,7 @@ class Borrowed {
     return true;
   }
 
-  /// Of elements with strides these alone: what lies between them may be another view's.
+  /// With strides, copies only the elements: the memory between them may belong to another view.
   void copy_out(char* to) const {
     const auto* const from = static_cast<const char*>(copy_.get());
     const st_view raw = view_.raw();
@@ -127,7 +127,7 @@ class Borrowed {
   };
   View view_;
   std::unique_ptr<void, Free> copy_;
-  JNIEnv* env_ = nullptr;   // of a call that writes
+  JNIEnv* env_ = nullptr;   // set if the call writes
   jobject heap_ = nullptr;  // a local reference
   int64_t heap_offset_ = 0, bytes_ = 0;
 };
@@ -137,17 +137,17 @@ constexpr bool is_written(std::string_view call, std::string_view parameter) {
   if (parameter == "view" && call.find("Communicator_") != std::string_view::npos) return call.find("_send") == std::string_view::npos;
   if (parameter == "own") return call.find("_reduce_scatter") != std::string_view::npos;
   if (parameter == "whole") return call.find("_all_gather") != std::string_view::npos;
-  if (parameter == "gradients" && call.find("ShardedOptimizer_") != std::string_view::npos) return true;  // of stage 1
+  if (parameter == "gradients" && call.find("ShardedOptimizer_") != std::string_view::npos) return true;  // stage 1 writes them
   if (parameter == "gradients") return call.find("Optimizer_step") == std::string_view::npos;
   return parameter == "outputs" || parameter == "to" || parameter == "c" || parameter == "pre_activation" || parameter == "column_sums";
 }
 
-/// Several of them, of one parameter of a call.
+/// The arrays of one parameter of a call.
 class Arrays {
  public:
-  /// null is a view of nothing.
+  /// A null entry becomes an empty view.
   const std::vector<View>& list(JNIEnv* env, jobjectArray arrays, const char* name, bool written) {
-    if (arrays == nullptr) refuse(std::string(name) + ": arrays are needed, not null");
+    if (arrays == nullptr) refuse(std::string(name) + ": the arrays must not be null");
     const jsize count = env->GetArrayLength(arrays);
     held_.reserve(static_cast<size_t>(count));
     list_.reserve(static_cast<size_t>(count));
@@ -158,7 +158,7 @@ class Arrays {
     }
     return list_;
   }
-  /// Names and arrays in turn, as org.scaletrain.Batch has them; null: none.
+  /// `pairs` alternates names and arrays, as org.scaletrain.Batch does; null means no arrays.
   const Views& named(JNIEnv* env, jobjectArray pairs, bool written) {
     if (pairs == nullptr) return named_;
     const jsize count = env->GetArrayLength(pairs) / 2;
@@ -189,7 +189,7 @@ inline jobject new_buffer(JNIEnv* env, const View& view) {
   static char nothing = 0;
   const int64_t bytes = view.size() * bytes_of(view.dtype());
   if (bytes > INT32_MAX)
-    throw Error(Status::unsupported, "an array of " + std::to_string(bytes) + " bytes is larger than a ByteBuffer can be, 2 GiB");
+    throw Error(Status::unsupported, "an array of " + std::to_string(bytes) + " bytes is larger than 2 GiB, the limit of a ByteBuffer");
   return made(env, env->NewDirectByteBuffer(view.data() != nullptr ? view.data() : &nothing, bytes));
 }
 inline jlongArray new_longs(JNIEnv* env, const int64_t* values, size_t count) {
@@ -201,19 +201,19 @@ inline jlongArray new_longs(JNIEnv* env, const int64_t* values, size_t count) {
 inline jlongArray new_longs(JNIEnv* env, const std::vector<int64_t>& values) { return new_longs(env, values.data(), values.size()); }
 
 inline std::vector<int64_t> longs_of(JNIEnv* env, jlongArray array, const char* name) {
-  if (array == nullptr) refuse(std::string(name) + ": numbers are needed, not null");
+  if (array == nullptr) refuse(std::string(name) + ": the array must not be null");
   std::vector<int64_t> values(static_cast<size_t>(env->GetArrayLength(array)));
   env->GetLongArrayRegion(array, 0, static_cast<jsize>(values.size()), reinterpret_cast<jlong*>(values.data()));
   return values;
 }
 inline std::vector<int32_t> ints_of(JNIEnv* env, jintArray array, const char* name) {
-  if (array == nullptr) refuse(std::string(name) + ": numbers are needed, not null");
+  if (array == nullptr) refuse(std::string(name) + ": the array must not be null");
   std::vector<int32_t> values(static_cast<size_t>(env->GetArrayLength(array)));
   env->GetIntArrayRegion(array, 0, static_cast<jsize>(values.size()), reinterpret_cast<jint*>(values.data()));
   return values;
 }
 inline std::vector<std::string> texts_of(JNIEnv* env, jobjectArray array, const char* name) {
-  if (array == nullptr) refuse(std::string(name) + ": texts are needed, not null");
+  if (array == nullptr) refuse(std::string(name) + ": the array must not be null");
   std::vector<std::string> texts;
   for (jsize i = 0; i < env->GetArrayLength(array); ++i) {
     const auto text = static_cast<jstring>(env->GetObjectArrayElement(array, i));

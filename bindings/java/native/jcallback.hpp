@@ -1,5 +1,5 @@
-// Java's functions as the library's: org.scaletrain.Callbacks is called, from whatever thread it is; what it throws arrives at the
-// caller of the library as itself.
+// Wraps Java functions as library callbacks. They run through org.scaletrain.Callbacks, on any thread. A Java exception passes through the
+// library and is rethrown to the caller unchanged.
 #pragma once
 
 #include <algorithm>
@@ -14,8 +14,8 @@
 
 namespace scaletrain::java {
 
-// Functions of one call are kept during the call. Those that the library has for longer are only seen: the Java objects that need them keep
-// them, and whoever refers back to such an object can be collected with it.
+// A function that is used during one call is held by a strong reference (Kept). A function that the library keeps for longer is held by a
+// weak one (Seen): the Java object that needs it keeps it alive, so a function that refers back to this object can be collected with it.
 
 inline StepFunction step_function(JNIEnv* env, jobject function) {
   if (function == nullptr) return StepFunction();
@@ -73,7 +73,7 @@ inline RateFunction rate_function(JNIEnv* env, jobject function) {
     const Frame frame;
     const Machine& machine = Machine::here();
     const jobject there = seen.local(frame.env());
-    if (there == nullptr) throw Error(Status::callback, "the function of the learning rate is gone");
+    if (there == nullptr) throw Error(Status::callback, "set_schedule: the learning-rate function has been garbage-collected");
     const jdouble rate = frame->CallStaticDoubleMethod(machine.callbacks, machine.rate, there, static_cast<jlong>(step));
     check(frame.env());
     return rate;
@@ -82,11 +82,11 @@ inline RateFunction rate_function(JNIEnv* env, jobject function) {
 
 inline LogFunction log_function(JNIEnv* env, jobject function) {
   return [seen = Seen(env, function)](LogLevel level, const char* area, const char* text) {
-    if (Ending::here().begun.load()) return;  // nobody is left to read it
+    if (Ending::here().begun.load()) return;  // the program is ending
     const Frame frame;
     const Machine& machine = Machine::here();
     const jobject there = seen.local(frame.env());
-    if (there == nullptr) return;  // the last objects of the context are going
+    if (there == nullptr) return;  // the context's last objects are being freed
     frame->CallStaticVoidMethod(machine.callbacks, machine.log, there, static_cast<jint>(level), new_text(frame.env(), area),
                                 new_text(frame.env(), text));
     check(frame.env());
@@ -109,25 +109,25 @@ inline ParallelFunction parallel_function(JNIEnv* env, jobject function) {
   };
 }
 
-/// Keeps what Java lent until the library gives it back.
+/// Keeps a borrowed Java object alive until the library releases it.
 inline ReleaseFunction release_function(JNIEnv* env, jobject lent) {
   return [held = std::make_shared<Kept>(env, lent)] { *held = Kept(); };
 }
 
 inline FillFunction fill_function(JNIEnv* env, jobject function) {
-  if (function == nullptr) refuse("fill: a function is needed, not null");
+  if (function == nullptr) refuse("fill: the function must not be null");
   return [seen = Seen(env, function)](const int64_t* row_ids, int64_t count, const std::vector<View>& views) {
     const Frame frame;
     const Machine& machine = Machine::here();
     const jobject there = seen.local(frame.env());
-    if (there == nullptr) throw Error(Status::cancelled, "the data is no longer used: nobody waits for these rows");
+    if (there == nullptr) throw Error(Status::cancelled, "fill: the data has been garbage-collected, so these rows are not needed");
     frame->CallStaticVoidMethod(machine.callbacks, machine.fill, there, new_longs(frame.env(), row_ids, static_cast<size_t>(count)),
                                 shown(frame.env(), views));
     check(frame.env());
   };
 }
 
-/// A transport written in Java, which is kept until the group is over. What it threw is in words the reason of the group's end.
+/// A transport written in Java, kept until the group is over. The text of its exception becomes the reason for the group's end.
 class RankTransport {
  public:
   RankTransport(JNIEnv* env, jobject transport) : kept_(env, transport) {}
@@ -145,7 +145,7 @@ class RankTransport {
     const jbyteArray piece = made(frame.env(), frame->NewByteArray(part));
     const jint given = moved(frame, Machine::here().receive, from, piece, part);
     if (given > 0 && given <= part) frame->GetByteArrayRegion(piece, 0, given, static_cast<jbyte*>(data));
-    return given;  // one that is out of bounds is the library's to refuse
+    return given;  // the library checks its bounds
   }
 
  private:
@@ -164,7 +164,7 @@ class RankTransport {
 };
 
 inline Transport transport_of(JNIEnv* env, jobject object) {
-  if (object == nullptr) refuse("transport: one is needed, not null");
+  if (object == nullptr) refuse("transport: must not be null");
   const RankTransport own(env, object);
   return {[own](int32_t to, const void* data, int64_t bytes) { return own.write(to, data, bytes); },
           [own](int32_t from, void* data, int64_t bytes) { return own.read(from, data, bytes); }};
@@ -211,7 +211,7 @@ class Op {
  private:
   jobject object(const Frame& frame) const {
     const jobject there = seen_.local(frame.env());
-    if (there == nullptr) throw Error(Status::callback, "an op of the program's own is gone");
+    if (there == nullptr) throw Error(Status::callback, "a custom op has been garbage-collected");
     return there;
   }
   Seen seen_;

@@ -1,4 +1,4 @@
-// Java's objects in C++: references that any thread may drop, texts, and exceptions that cross the library as themselves.
+// Java objects in C++: references that any thread may drop, strings, and exceptions that pass through the library unchanged.
 #pragma once
 
 #include <algorithm>
@@ -13,13 +13,13 @@ namespace scaletrain::java {
 
 [[noreturn]] inline void refuse(const std::string& what) { throw Error(Status::invalid_argument, what); }
 
-/// The exception's own text.
+/// The text of the exception, from its toString().
 std::string words_of(JNIEnv* env, jobject thrown);
 
-/// What a Java function threw, on its way through the library.
+/// Carries a Java exception through the library.
 class Raised : public std::exception {
  public:
-  /// Takes the thread's exception, which there must be.
+  /// Takes the thread's pending exception; there must be one.
   explicit Raised(JNIEnv* env) {
     const jthrowable thrown = env->ExceptionOccurred();
     env->ExceptionClear();
@@ -35,7 +35,7 @@ class Raised : public std::exception {
     try {
       const Frame frame;
       frame->DeleteGlobalRef(global);
-    } catch (const Error&) {  // the program is ending, and so does the object
+    } catch (const Error&) {  // the program is ending; the JVM frees the object
     }
   }
 
@@ -47,7 +47,7 @@ class Raised : public std::exception {
 inline void check(JNIEnv* env) {
   if (env->ExceptionCheck() == JNI_TRUE) throw Raised(env);
 }
-/// A reference that Java gave, or what went wrong.
+/// Returns a new reference from Java, or throws the error of creating it.
 template <class Reference>
 Reference made(JNIEnv* env, Reference reference) {
   check(env);
@@ -55,7 +55,7 @@ Reference made(JNIEnv* env, Reference reference) {
   return reference;
 }
 
-/// Keeps an object until the last copy goes.
+/// A strong reference, held until the last copy is destroyed.
 class Kept {
  public:
   Kept() = default;
@@ -67,12 +67,12 @@ class Kept {
   std::shared_ptr<_jobject> object_;
 };
 
-/// Sees an object that Java's own objects keep, so that one which refers back to them can still be collected with them.
+/// A weak reference to an object that other Java objects keep alive. So an object that refers back to these can be collected with them.
 class Seen {
  public:
   Seen() = default;
   Seen(JNIEnv* env, jobject object) : object_(made(env, env->NewWeakGlobalRef(object)), drop) {}
-  /// A local reference, or null when it is gone.
+  /// A local reference, or null if the object has been collected.
   jobject local(JNIEnv* env) const { return env->NewLocalRef(object_.get()); }
 
  private:
@@ -86,7 +86,7 @@ class Seen {
   std::shared_ptr<_jobject> object_;
 };
 
-/// UTF-8 of UTF-16, exact; a half of a pair alone becomes U+FFFD.
+/// Converts UTF-16 to UTF-8. An unpaired surrogate becomes U+FFFD.
 inline std::string utf8_of(const jchar* units, size_t count) {
   std::string text;
   text.reserve(count);
@@ -107,7 +107,7 @@ inline std::string utf8_of(const jchar* units, size_t count) {
   }
   return text;
 }
-/// UTF-16 of UTF-8; what is none becomes U+FFFD.
+/// Converts UTF-8 to UTF-16. Invalid bytes become U+FFFD.
 inline std::u16string utf16_of(const std::string& text) {
   std::u16string units;
   units.reserve(text.size());
@@ -131,15 +131,15 @@ inline std::u16string utf16_of(const std::string& text) {
   return units;
 }
 
-/// Throws Error for null, and for what a C string would end in the middle of.
+/// Throws Error for null, and for a string that contains a character 0, which would end a C string.
 inline std::string text_of(JNIEnv* env, jstring text, const char* name) {
-  if (text == nullptr) refuse(std::string(name) + ": a text is needed, not null");
+  if (text == nullptr) refuse(std::string(name) + ": the string must not be null");
   const jsize count = env->GetStringLength(text);
   jchar few[64];
   std::vector<jchar> many(count <= 64 ? 0 : static_cast<size_t>(count));
   jchar* const units = many.empty() ? few : many.data();
   env->GetStringRegion(text, 0, count, units);
-  if (std::find(units, units + count, u'\0') != units + count) refuse(std::string(name) + ": the text has a character 0 in it");
+  if (std::find(units, units + count, u'\0') != units + count) refuse(std::string(name) + ": the string must not contain a character 0");
   return utf8_of(units, static_cast<size_t>(count));
 }
 inline jstring new_text(JNIEnv* env, const std::string& text) {
@@ -152,7 +152,7 @@ inline std::string words_of(JNIEnv* env, jobject thrown) {
   const jobject text = to_string == nullptr ? nullptr : env->CallObjectMethod(thrown, to_string);
   if (env->ExceptionCheck() == JNI_TRUE || text == nullptr) {
     env->ExceptionClear();
-    return "something was thrown that says nothing";
+    return "an exception without a text";
   }
   std::vector<jchar> units(static_cast<size_t>(env->GetStringLength(static_cast<jstring>(text))));
   env->GetStringRegion(static_cast<jstring>(text), 0, static_cast<jsize>(units.size()), units.data());
@@ -160,11 +160,11 @@ inline std::string words_of(JNIEnv* env, jobject thrown) {
   return utf8_of(units.data(), units.size());
 }
 
-/// Makes the library's error this thread's exception: Callbacks.error chooses the class.
+/// Throws the library's error as a Java exception on this thread. Callbacks.error chooses the class.
 inline void set_error(JNIEnv* env, const Error& error) {
   const ErrorInfo& info = error.info();
   const Machine& machine = Machine::here();
-  if (env->PushLocalFrame(16) != JNI_OK) return;  // out of memory is this thread's exception
+  if (env->PushLocalFrame(16) != JNI_OK) return;  // OutOfMemoryError is now this thread's exception
   try {
     const jobject exception = made(
         env, env->CallStaticObjectMethod(machine.callbacks, machine.error, static_cast<jint>(error.status()), new_text(env, error.what()),
@@ -174,12 +174,12 @@ inline void set_error(JNIEnv* env, const Error& error) {
     env->Throw(static_cast<jthrowable>(exception));
   } catch (const Raised& raised) {
     raised.restore(env);
-  } catch (const std::bad_alloc&) {  // Java has said so
+  } catch (const std::bad_alloc&) {  // Java has already thrown OutOfMemoryError
   }
   env->PopLocalFrame(nullptr);
 }
 
-/// In a catch (...): the C++ exception becomes this thread's.
+/// To be called in a catch (...): rethrows the C++ exception as a Java exception on this thread.
 inline void set_current_error(JNIEnv* env) noexcept {
   try {
     throw;

@@ -1,4 +1,4 @@
-// Reports and lists as Java's own: records of org.scaletrain, arrays of numbers and texts. Each is a new local reference.
+// Converts reports and lists to Java: records of org.scaletrain, arrays of numbers and strings. Each result is a new local reference.
 #pragma once
 
 #include <scaletrain/checkpoint.hpp>
@@ -93,7 +93,7 @@ inline jobject new_type(JNIEnv* env, DType dtype, const std::vector<int64_t>& di
 }
 inline jobject to_java(JNIEnv* env, const ValueInfo& info) { return new_type(env, info.dtype, info.dims); }
 
-/// Values of `graph` by their ids.
+/// The values of `graph` with these ids.
 inline std::vector<Value> values_of(JNIEnv* env, jintArray ids, const Graph& graph) {
   std::vector<Value> values;
   for (const int32_t id : ints_of(env, ids, "values")) values.emplace_back(graph.get(), id, scaletrain::detail::Access::host(graph).get());
@@ -107,7 +107,7 @@ inline jintArray new_ids(JNIEnv* env, const std::vector<Value>& values) {
   return all;
 }
 
-/// An ArrayType and a ByteBuffer in turn; two nulls where there is no memory.
+/// Alternates an ArrayType and a ByteBuffer; a view without memory becomes two nulls.
 inline jobjectArray shown(JNIEnv* env, const std::vector<View>& views) {
   const jobjectArray pairs = made(env, env->NewObjectArray(static_cast<jsize>(2 * views.size()), Machine::here().object, nullptr));
   for (size_t i = 0; i < views.size(); ++i) {
@@ -120,7 +120,7 @@ inline jobjectArray shown(JNIEnv* env, const std::vector<View>& views) {
   }
   return pairs;
 }
-/// A name, an ArrayType and a ByteBuffer in turn.
+/// Repeats a name, an ArrayType and a ByteBuffer.
 inline jobjectArray shown(JNIEnv* env, const Views& views) {
   const jobjectArray triples = made(env, env->NewObjectArray(static_cast<jsize>(3 * views.size()), Machine::here().object, nullptr));
   jsize at = 0;

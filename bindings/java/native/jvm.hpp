@@ -1,4 +1,4 @@
-// The Java machine in C++: what this thread calls it through, classes and methods that are looked up once, and its end.
+// The JVM in C++: this thread's access to it, classes and methods that are looked up once, and its shutdown.
 #pragma once
 
 #include <jni.h>
@@ -13,7 +13,7 @@ namespace scaletrain::java {
 
 constexpr jint kVersion = JNI_VERSION_10;
 
-/// What is found once, when the library is loaded: by then only its own class loader can be asked.
+/// Looked up once, when the library is loaded: only then does FindClass use the class loader that loaded the library.
 struct Machine {
   JavaVM* vm = nullptr;
 
@@ -33,12 +33,12 @@ struct Machine {
     static Machine machine;
     return machine;
   }
-  /// Of JNI_OnLoad; false leaves Java's exception.
+  /// Called by JNI_OnLoad. If it returns false, a Java exception is pending.
   bool load(JavaVM* with);
 };
 
-/// How a program ends: from a moment on, set by a shutdown hook, the library's own threads no longer call Java, and none is inside of it.
-/// Java's threads are stopped by the machine itself.
+/// State of the program's end. Once a shutdown hook has set `begun`, the library's own threads make no new calls to Java. `inside` counts
+/// those that are still in one. The JVM itself stops Java's threads.
 struct Ending {
   std::atomic<bool> begun{false};
   std::atomic<int> inside{0};
@@ -54,11 +54,11 @@ inline void end() {
 
 namespace detail {
 
-/// A thread of the library's, attached to the machine until the thread ends.
+/// Attaches a library thread to the JVM until the thread ends.
 struct Attached {
   JNIEnv* env = nullptr;
   ~Attached() {
-    if (env == nullptr || Ending::here().begun.load()) return;  // an ending machine would never let this thread go
+    if (env == nullptr || Ending::here().begun.load()) return;  // in a JVM that is shutting down, detaching would block forever
     Machine::here().vm->DetachCurrentThread();
   }
 };
@@ -69,8 +69,8 @@ inline Attached& attached() {
 
 }  // namespace detail
 
-/// This thread's way into the machine, and room for local references that goes with it. Throws Error in a thread of the library's when the
-/// program is ending.
+/// This thread's access to the JVM, with a frame for local references. On a library thread the constructor throws Error if the program is
+/// ending.
 class Frame {
  public:
   Frame() {
@@ -80,12 +80,12 @@ class Frame {
     is_ours_ = attached.env != nullptr || vm->GetEnv(&found, kVersion) != JNI_OK;
     if (is_ours_) {
       Ending::here().inside.fetch_add(1);
-      if (Ending::here().begun.load()) stop("Java is ending: its functions are no longer called");
+      if (Ending::here().begun.load()) stop("the JVM is shutting down; Java callbacks are no longer called");
       if (attached.env == nullptr) {
         JavaVMAttachArgs as{kVersion, const_cast<char*>("scaletrain"), nullptr};
         if (vm->AttachCurrentThreadAsDaemon(reinterpret_cast<void**>(&attached.env), &as) != JNI_OK) {
           attached.env = nullptr;
-          stop("Java takes no more threads: its functions cannot be called from one of the library's");
+          stop("a library thread could not be attached to the JVM, so it cannot call a Java callback");
         }
       }
       env_ = attached.env;
@@ -94,7 +94,7 @@ class Frame {
     }
     if (env_->PushLocalFrame(32) != JNI_OK) {
       env_->ExceptionClear();
-      stop("Java has no memory for a callback");
+      stop("the JVM has no memory for a callback");
     }
   }
   Frame(const Frame&) = delete;

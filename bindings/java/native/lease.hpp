@@ -1,4 +1,4 @@
-// A tensor's memory that Java sees: a DLPack of the tensor keeps it.
+// Exposes a tensor's memory to Java. A DLPack of the tensor keeps the memory alive.
 #pragma once
 
 #include "dlpack.hpp"
@@ -12,12 +12,12 @@ struct EndLease {
   }
 };
 
-// As Java has them: longs.
+// Java holds these pointers as longs.
 inline DLManagedTensor* managed_of(int64_t pointer) { return reinterpret_cast<DLManagedTensor*>(static_cast<intptr_t>(pointer)); }
 inline int64_t number_of(DLManagedTensor* managed) { return static_cast<int64_t>(reinterpret_cast<intptr_t>(managed)); }
 
-/// An ArrayType, a ByteBuffer from the first element to the last, a long[1]: the lease, which is Java's from now on; and a long[]: strides
-/// where it has some.
+/// Returns an ArrayType, a ByteBuffer from the first to the last element, a long[1] with the lease, which Java then owns, and a long[] with
+/// the strides, empty if there are none.
 inline jobjectArray shown(JNIEnv* env, const View& view, std::unique_ptr<DLManagedTensor, EndLease> lease) {
   const jobjectArray all = made(env, env->NewObjectArray(4, Machine::here().object, nullptr));
   env->SetObjectArrayElement(all, 0, new_type(env, view.dtype(), view.dims()));
