@@ -1,4 +1,4 @@
-// What classes have for C# alone, and functions for ScaleTrain/*.cs.
+// Extensions of classes for C# only, and functions for ScaleTrain/*.cs.
 
 %extend scaletrain::Context {
   void register_op_of(const std::string& name, void* op, int32_t outputs, bool has_backward) {
@@ -6,7 +6,7 @@
   }
 }
 
-// A tensor's memory is where it says as long as its handle is held; a DLPack of it is an address of C's.
+// The address of a tensor's memory is valid while its handle is referenced. A DLPack of it is passed as an address.
 %extend scaletrain::Tensor {
   scaletrain::Views memory() { return scaletrain::Views({{"", $self->view()}}); }
   void* dlpack() { return $self->to_dlpack(); }
@@ -17,15 +17,15 @@ namespace scaletrain {
 Tensor* tensor_of_dlpack(const Context& context, void* managed) {
   return new Tensor(Tensor::from_dlpack(context, static_cast<DLManagedTensor*>(managed)));
 }
-/// Before any other call: C#'s functions.
+/// Receives C#'s functions. Must be the first call.
 void give(void* functions) { csharp::table() = *static_cast<const csharp::Table*>(functions); }
-/// At the program's end.
+/// Called at the end of the program.
 void end_of_runtime() { csharp::end_of_runtime(); }
-/// Why the callback fails that this thread is in.
+/// Sets the reason why the callback that runs on this thread fails.
 void say_why(const std::string& text) { st_callback_error(text.c_str()); }
-/// Threads of ours that the runtime knows.
+/// Number of library threads that the runtime has registered.
 int32_t guests() { return csharp::guests().load(); }
-/// One task of a parallel function's.
+/// Runs one task of a parallel function.
 void run_task(void* task, int64_t i) { csharp::run_task(task, i); }
 }  // namespace scaletrain
 %}

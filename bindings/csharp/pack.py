@@ -1,9 +1,9 @@
-"""Lays out the NuGet package in a folder, and zips the folder as the package's file.
+"""Lays out the NuGet package in a folder and zips it to a .nupkg file.
 
-pack.py FOLDER VERSION FILE...     a file goes where its kind belongs; one that is in the folder stays
+pack.py FOLDER VERSION FILE...     copies each file to the place for its kind, unless it is already there
 
-The assembly refers to mscorlib and System.Core alone, and of them to what netstandard2.1 has (Span, Memory, MemoryManager), not to netstandard.dll,
-which Mono's compiler does not know. So it stands under netstandard2.1: tried on Mono 6.8 and .NET 8.
+The assembly refers only to mscorlib and System.Core, since Mono's compiler does not know netstandard.dll. It uses only types that netstandard2.1
+has (Span, Memory, MemoryManager), so it is packed under netstandard2.1. Tested on Mono 6.8 and .NET 8.
 """
 
 import pathlib
@@ -47,7 +47,7 @@ def place_of(file: pathlib.Path) -> pathlib.PurePath:
 
 
 def kinds_of(names: list[str]) -> str:
-    """Every kind of file in a package has a type; what has no extension, by its name."""
+    """The content types of the files: one per extension, and one per file without extension."""
     extensions = sorted({pathlib.PurePath(name).suffix[1:] for name in names} - {""})
     bare = [name for name in names if not pathlib.PurePath(name).suffix]
     lines = [f'  <Default Extension="{one}" ContentType="application/octet" />\n' for one in extensions]

@@ -1,6 +1,9 @@
-// How C#'s values cross over. The classes here are plain and internal: ScaleTrain/*.cs is what people use. An object is a SafeHandle, which a
-// running call keeps; what is more than a number crosses as bytes (native/record.hpp) or where it lies (native/array.hpp); what a callback threw
-// and what the library refused become exceptions when the call has returned (ScaleTrain/Failure.cs). None of SWIG's own callbacks is used.
+// Conversion of values between C# and C++.
+// - The classes generated here are internal: users see ScaleTrain/*.cs.
+// - An object is a SafeHandle, which a running call references.
+// - Numbers are passed as such, arrays in place (native/array.hpp), everything else as bytes (native/record.hpp).
+// - Exceptions of callbacks and errors of the library are thrown after the call has returned to C# (ScaleTrain/Failure.cs).
+// - SWIG's own callbacks are not used.
 %{
 #include "csharp/native/callback.hpp"
 
@@ -9,7 +12,7 @@ namespace csharp = scaletrain::csharp;
 #define SWIG_CSharpSetPendingExceptionArgument(code, message, parameter) csharp::fail(scaletrain::Status::invalid_argument, message, scaletrain::ErrorInfo())
 %}
 
-#pragma SWIG nowarn=844  // Failure.Check() is what throws
+#pragma SWIG nowarn=844  // Failure.Check() throws
 
 %pragma(csharp) moduleclassmodifiers="internal static class"
 %pragma(csharp) imclassclassmodifiers="internal static class"
@@ -26,7 +29,7 @@ namespace csharp = scaletrain::csharp;
     return $null;
   }
 }
-// What is made of C#'s values before the call, in the same way.
+// Converts an argument before the call, with the same error handling.
 %define %converted(code...)
   try {
     code
@@ -36,7 +39,7 @@ namespace csharp = scaletrain::csharp;
   }
 %enddef
 
-// Objects. Nothing is ended by the proxy itself: the handle is closed, and the last call out of it ends the object.
+// Objects. The proxy does not delete its object: closing the handle does, after the last running call has returned.
 %nodefaultdtor;
 %typemap(csdispose) SWIGTYPE ""
 %typemap(csdisposing) SWIGTYPE ""
@@ -161,7 +164,7 @@ namespace csharp = scaletrain::csharp;
     return result;
   }
 
-// Texts: UTF-8, ended by a zero on the way in.
+// Strings: UTF-8, with a terminating zero when passed to C++.
 %typemap(ctype, out="const void*") std::string, const std::string& "const char*"
 %typemap(imtype, out="global::System.IntPtr") std::string, const std::string& "byte[]"
 %typemap(cstype) std::string, const std::string& "string"
@@ -187,7 +190,7 @@ namespace csharp = scaletrain::csharp;
 %typemap(csvarout) std::string, const std::string& %{
     get { return new Record($imcall).Text(); } %}
 
-// Lists, as C# wrote them.
+// Lists, in the format that C# writes.
 %define %list(Type)
 %typemap(ctype) const std::vector<Type>& "const unsigned char*"
 %typemap(imtype) const std::vector<Type>& "byte[]"
@@ -205,8 +208,8 @@ namespace csharp = scaletrain::csharp;
 %list(scaletrain::Field)
 %list(scaletrain::Attribute)
 
-// What a call tells, read by C# before its next call.
-%define %told(Type)
+// Results of a call as a record, which C# reads before its next call.
+%define %recorded(Type)
 %typemap(ctype) Type "const void*"
 %typemap(imtype) Type "global::System.IntPtr"
 %typemap(cstype) Type "Record"
@@ -220,7 +223,7 @@ namespace csharp = scaletrain::csharp;
 %enddef
 %define %report(Report)
 %ignore scaletrain::Report;
-%told(scaletrain::Report)
+%recorded(scaletrain::Report)
 %enddef
 %report(StepReport)
 %report(OptimizerReport)
@@ -231,9 +234,9 @@ namespace csharp = scaletrain::csharp;
 %report(ReadReport)
 %report(LoadReport)
 %report(SaveProgress)
-%told(scaletrain::Views)
-%told(std::vector<scaletrain::Value>)
-%typemap(ctype) scaletrain::StepReport* "const void*"  // null: not whole yet
+%recorded(scaletrain::Views)
+%recorded(std::vector<scaletrain::Value>)
+%typemap(ctype) scaletrain::StepReport* "const void*"  // null if the step is not finished yet
 %typemap(imtype) scaletrain::StepReport* "global::System.IntPtr"
 %typemap(cstype) scaletrain::StepReport* "Record"
 %typemap(out) scaletrain::StepReport* %{
@@ -243,7 +246,7 @@ namespace csharp = scaletrain::csharp;
 %typemap(csout) scaletrain::StepReport* = scaletrain::StepReport;
 %typemap(newfree) scaletrain::StepReport* "";
 
-// Arrays: addresses of what Pins.cs describes.
+// Arrays: addresses of the descriptions that Pins.cs writes.
 %define %described(Type, Raw)
 %typemap(ctype) Type "const csharp::Raw*"
 %typemap(imtype) Type "global::System.IntPtr"
@@ -271,7 +274,7 @@ namespace csharp = scaletrain::csharp;
   $1 = &views;
 }
 
-// Functions: handles of delegates, ours from here on.
+// Functions: GCHandles of delegates, owned by native code from here on.
 %define %function(Function, maker)
 %typemap(ctype) const scaletrain::Function& "void*"
 %typemap(imtype) const scaletrain::Function& "global::System.IntPtr"
@@ -297,7 +300,7 @@ namespace csharp = scaletrain::csharp;
   $1 = &fill;
 }
 
-// A graph's values are its ids.
+// Graph values are passed as their ids.
 %ignore scaletrain::Value;
 %typemap(ctype) scaletrain::Value, const scaletrain::Value& "int32_t"
 %typemap(imtype) scaletrain::Value, const scaletrain::Value& "int"
@@ -310,7 +313,7 @@ namespace csharp = scaletrain::csharp;
 %typemap(out) scaletrain::Value %{ $result = $1.id(); %}
 %typemap(csout) scaletrain::Value = int32_t;
 
-// classes.i has these in C#'s shape.
+// classes.i replaces these.
 %ignore scaletrain::ErrorInfo;
 %ignore scaletrain::Context::register_op;
 %ignore scaletrain::Graph::value;

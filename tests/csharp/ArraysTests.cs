@@ -105,15 +105,15 @@ public unsafe class ArraysTests : OneThreadTests {
   [Test]
   public void WhatIsNoArrayOfOursIsRefused() {
     Refused("Int16, which has no dtype", () => View.Of(new short[3]));
-    Refused("UInt16, which has no dtype; float, double, int, long, byte and bool have one; bf16 and f16 are given by their bits: View.Bf16", () => View.Of(new ushort[3]));
+    Refused("UInt16, which has no dtype; use float, double, int, long, byte or bool; for bf16 and f16 pass their bits: View.Bf16", () => View.Of(new ushort[3]));
     Refused("String", () => View.Of(new[] { "a" }));
-    Refused("an array of [3] cannot be seen as [2, 2]: 3 elements, not 4", () => View.Of(new float[3], 2, 2));
-    Refused("rank must be at most 8, got 9", () => View.Of(new float[1], 1, 1, 1, 1, 1, 1, 1, 1, 1));
+    Refused("[2, 2] has 4 elements, the array [3] has 3", () => View.Of(new float[3], 2, 2));
+    Refused("at most 8, got 9", () => View.Of(new float[1], 1, 1, 1, 1, 1, 1, 1, 1, 1));
     Refused("an array is null", () => View.Of(null));
     Refused("reach beyond the array, which has 6 elements", () => View.Of(new float[6]).Strided(1, new long[] { 2, 3 }, new long[] { 3, 1 }));
     Refused("reach beyond the array", () => View.Of(new float[6]).Strided(0, new long[] { 3 }, new long[] { -1 }));
-    Refused("F64, and cannot be seen as Single", () => View.Of(new double[2]).As<float>());
-    using (var tensor = new Tensor(context, DType.I64, 2)) Refused("I64, and cannot be seen as Int32", () => tensor.Memory<int>());
+    Refused("F64, and cannot be accessed as Single", () => View.Of(new double[2]).As<float>());
+    using (var tensor = new Tensor(context, DType.I64, 2)) Refused("I64, and cannot be accessed as Int32", () => tensor.Memory<int>());
   }
 
   [Test]
@@ -167,7 +167,7 @@ public unsafe class ArraysTests : OneThreadTests {
       model.Get(first.Name, back);
       Assert.AreEqual(values, back.ToArray());
       Assert.AreEqual(values, model.Get(first.Name));
-      Refused("8 elements, the span 3", () => model.Get(first.Name, new float[3].AsSpan()));
+      Refused("8 elements, the span has 3", () => model.Get(first.Name, new float[3].AsSpan()));
     }
   }
 
@@ -198,7 +198,7 @@ public unsafe class ArraysTests : OneThreadTests {
       gemm.Run(a, b, c);
       Assert.AreEqual(new float[] { 4, 5, 10, 11 }, c.ToArray());
     }
-    using (var gemm = new Gemm(context, 2, 2, 3)) Refused("b: a span of 5 elements for [3, 2]", () => gemm.Run(new float[6].AsSpan(), new float[5].AsSpan(), new float[4].AsSpan()));
+    using (var gemm = new Gemm(context, 2, 2, 3)) Refused("b: [3, 2] needs a span of 6 elements, got 5", () => gemm.Run(new float[6].AsSpan(), new float[5].AsSpan(), new float[4].AsSpan()));
   }
 
   [Test]

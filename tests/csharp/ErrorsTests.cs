@@ -113,7 +113,7 @@ public class ErrorsTests : OneThreadTests {
       recipe.Set("batch", "auto");
       Assert.AreEqual("auto", recipe.Get("batch"));
       long batch = 0;
-      StringAssert.Contains("batch is \"auto\" now", Assert.Throws<WrongStateException>(() => batch = recipe.Batch).Message);
+      StringAssert.Contains("batch is \"auto\", which has another type", Assert.Throws<WrongStateException>(() => batch = recipe.Batch).Message);
       Assert.AreEqual(0, batch);
       foreach (object value in new object[] { double.NaN, float.NegativeInfinity })
         Assert.AreEqual("recipe: lr must be a number in [0, inf), got " + System.FormattableString.Invariant($"{value}"),

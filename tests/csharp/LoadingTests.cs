@@ -37,19 +37,19 @@ public class LoadingTests {
     byte[] bytes = File.ReadAllBytes(Path.Combine(tree, "csharp", Wrapper));
     Replace(bytes, "libscaletrain.so.0", "libscaletrain.so.9");  // as if that were all there is of it
     File.WriteAllBytes(Path.Combine(folder, Wrapper), bytes);
-    StringAssert.IsMatch(@"^UnavailableException: .*/libscaletrain_csharp\.so is there and cannot be loaded: libscaletrain\.so\.9\S*: cannot open shared object file", FirstCall());
+    StringAssert.IsMatch(@"^UnavailableException: .*/libscaletrain_csharp\.so exists but cannot be loaded: libscaletrain\.so\.9\S*: cannot open shared object file", FirstCall());
   }
 
   [Test]
   public void AFileThatIsNoLibraryIsRefused() {
     File.WriteAllText(Path.Combine(folder, Wrapper), "not a library");
-    StringAssert.IsMatch(@"^UnavailableException: .*/libscaletrain_csharp\.so is there and cannot be loaded: .*", FirstCall());
+    StringAssert.IsMatch(@"^UnavailableException: .*/libscaletrain_csharp\.so exists but cannot be loaded: .*", FirstCall());
   }
 
   [Test]
   public void AWrapperOfAnotherVersionIsRefused() {
     Compile("int some_function(void) { return 0; }", Path.Combine(folder, Wrapper), "-Wl,-soname," + Wrapper);
-    StringAssert.StartsWith("UnavailableException: " + Wrapper + " is of another version than ScaleTrain.dll", FirstCall());
+    StringAssert.StartsWith("UnavailableException: " + Wrapper + " has another version than ScaleTrain.dll", FirstCall());
   }
 
   [Test]

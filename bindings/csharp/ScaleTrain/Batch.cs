@@ -3,8 +3,8 @@ using System.Collections.Generic;
 
 namespace ScaleTrain {
 
-/// <summary>Arrays by name: a batch, a predictor's inputs and outputs, parameters. Make it once and step with it often, with new numbers in the
-/// same arrays: a call then allocates nothing.</summary>
+/// <summary>Named arrays: a batch, a predictor's inputs and outputs, parameters. Create it once and reuse it, with new numbers in the same arrays:
+/// a call then allocates nothing.</summary>
 /// <example><code>
 /// var batch = new Batch { { "x", x, 64, 1 }, { "y", y, 64, 1 } };  // float[] x, y of 64 elements
 /// var same = new Batch { { "x", new float[64, 1] }, { "y", new float[64, 1] } };
@@ -18,21 +18,21 @@ public sealed class Batch : IEnumerable<KeyValuePair<string, View>> {
     internal View View;
   }
 
-  /// <summary>Replaced as a whole by <see cref="Add(string, View)"/>: a call of another thread goes on with those that it has.</summary>
+  /// <summary>Replaced as a whole by <see cref="Add(string, View)"/>, so that a call on another thread keeps using the old entries.</summary>
   internal volatile Entry[] Entries = new Entry[0];
 
-  /// <summary>An empty one, to be filled by <see cref="Add(string, View)"/>.</summary>
+  /// <summary>An empty batch, to be filled by <see cref="Add(string, View)"/>.</summary>
   public Batch() {}
 
-  /// <summary>Of what is there by name.</summary>
+  /// <summary>A batch of these named arrays.</summary>
   public Batch(IEnumerable<KeyValuePair<string, View>> arrays) {
     foreach (KeyValuePair<string, View> array in Handle.Given(arrays, "arrays")) Add(array.Key, array.Value);
   }
 
-  /// <summary>How many arrays.</summary>
+  /// <summary>Number of arrays.</summary>
   public int Count { get { return Entries.Length; } }
 
-  /// <summary>The array of a name.</summary>
+  /// <summary>The array with this name.</summary>
   public View this[string name] {
     get {
       foreach (Entry entry in Entries)
@@ -41,7 +41,7 @@ public sealed class Batch : IEnumerable<KeyValuePair<string, View>> {
     }
   }
 
-  /// <summary>One more, with its own dims.</summary>
+  /// <summary>Adds an array with its own dims.</summary>
   public void Add(string name, View view) {
     var made = new Entry { Name = name, Utf8 = Utf8.Of(Handle.Given(name, "name")), View = Handle.Given(view, name) };
     lock (gate) {
@@ -52,10 +52,10 @@ public sealed class Batch : IEnumerable<KeyValuePair<string, View>> {
     }
   }
 
-  /// <summary>One more, with these dims.</summary>
+  /// <summary>Adds an array with these dims.</summary>
   public void Add(string name, View view, params long[] dims) { Add(name, Handle.Given(view, name).Reshape(dims)); }
 
-  /// <summary>Names and arrays, in their order.</summary>
+  /// <summary>Names and arrays, in order.</summary>
   public IEnumerator<KeyValuePair<string, View>> GetEnumerator() {
     foreach (Entry entry in Entries) yield return new KeyValuePair<string, View>(entry.Name, entry.View);
   }

@@ -5,8 +5,8 @@ using System.Threading;
 
 namespace ScaleTrain {
 
-/// <summary>The static methods that native code calls (native/managed.hpp has the same table), and handles for what they are called with. Each
-/// gives zero, or what was thrown.</summary>
+/// <summary>The static methods that native code calls (native/managed.hpp has the same table), and handles for their targets. Each method returns
+/// zero, or a handle of the exception that was thrown.</summary>
 internal static unsafe class Bridge {
   [UnmanagedFunctionPointer(CallingConvention.Cdecl)] internal delegate void ReleaseCall(IntPtr handle);
   [UnmanagedFunctionPointer(CallingConvention.Cdecl)] internal delegate void FailCall(int status, IntPtr record);
@@ -25,7 +25,7 @@ internal static unsafe class Bridge {
   [UnmanagedFunctionPointer(CallingConvention.Cdecl)]
   internal delegate IntPtr BackwardCall(IntPtr user, long n, RawView* inputs, long m, RawView* outputs, RawView* dOutputs, RawView* dInputs);
 
-  // Kept for ever: native code has their addresses.
+  // Never collected: native code holds their addresses.
   private static readonly Delegate[] table = {
     new ReleaseCall(Release), new FailCall(Fail), new ReleaseCall(Rethrow), new StepCall(Callbacks.Step), new TokenCall(Callbacks.Token),
     new RateCall(Callbacks.Rate), new LogCall(Callbacks.Log), new ParallelCall(Callbacks.Parallel), new WriteCall(Callbacks.Write), new ReadCall(Callbacks.Read),
@@ -40,26 +40,27 @@ internal static unsafe class Bridge {
     AppDomain.CurrentDomain.ProcessExit += (sender, arguments) => ProgramEnd.Come();
   }
 
-  /// <summary>For a call of native code's on an object, which frees it; zero for null. A disposed object never gets that far.</summary>
+  /// <summary>A strong handle of target, which native code frees; zero for null. Throws if the callee is disposed.</summary>
   internal static IntPtr Strong(NativeHandle callee, object target) { return callee.Open == null ? IntPtr.Zero : Strong(target); }
 
   private static IntPtr Strong(object target) { return target == null ? IntPtr.Zero : GCHandle.ToIntPtr(GCHandle.Alloc(target)); }
 
-  /// <summary>The same, held weakly: of what <see cref="NativeHandle.Keep"/> keeps.</summary>
+  /// <summary>A weak handle, for an object that <see cref="NativeHandle.Keep"/> keeps alive. Throws if the callee is disposed.</summary>
   internal static IntPtr Weak(NativeHandle callee, object target) { return callee.Open == null ? IntPtr.Zero : Weak(target); }
 
-  /// <summary>The same, of what <see cref="NativeHandle.Keep"/> keeps.</summary>
+  /// <summary>A weak handle, for an object that <see cref="NativeHandle.Keep"/> keeps alive.</summary>
   internal static IntPtr Weak(object target) { return target == null ? IntPtr.Zero : GCHandle.ToIntPtr(GCHandle.Alloc(target, GCHandleType.Weak)); }
 
-  /// <summary>What is behind a handle.</summary>
+  /// <summary>The object of a handle.</summary>
   internal static T Target<T>(IntPtr user) where T : class {
-    return (T)GCHandle.FromIntPtr(user).Target ?? throw new InvalidHandleException("the program has let go of what this function belongs to");
+    return (T)GCHandle.FromIntPtr(user).Target ?? throw new InvalidHandleException("the object that this callback belongs to has been garbage-collected");
   }
 
-  /// <summary>An exception on its way through native code.</summary>
+  /// <summary>Passes an exception through native code, as a handle.</summary>
   internal static IntPtr Thrown(Exception exception) {
-    if (exception is ThreadAbortException) Thread.ResetAbort();  // it would go on through native code; thrown again after it
-    Native.native.say_why(exception.GetType().Name + ": " + exception.Message.Replace('\0', ' '));  // for whom the exception does not reach
+    if (exception is ThreadAbortException) Thread.ResetAbort();  // the abort must not unwind native code; it is thrown again afterwards
+    // For callers that the exception does not reach.
+    Native.native.say_why(exception.GetType().Name + ": " + exception.Message.Replace('\0', ' '));
     return Strong(ExceptionDispatchInfo.Capture(exception));
   }
 

@@ -5,25 +5,25 @@ using System.Threading;
 
 namespace ScaleTrain {
 
-/// <summary>Writes rows into arrays, one for each field. The arrays are there for the call only.</summary>
+/// <summary>Writes rows into arrays, one array per field. The arrays are valid only during the call.</summary>
 public delegate void FillFunction(long[] rows, Lent[] arrays);
 
-/// <summary>Runs <c>task(i)</c> for every 0 &lt;= i &lt; n, in any order on any threads, and returns when all have.</summary>
+/// <summary>Runs <c>task(i)</c> for every 0 &lt;= i &lt; n, in any order, on any threads, and returns when all have returned.</summary>
 public delegate void ParallelFunction(long n, Action<long> task);
 
-/// <summary>How much a log record matters.</summary>
+/// <summary>The severity of a log record.</summary>
 public enum LogLevel {
   /// <summary>Something failed.</summary>
   Error = 0,
-  /// <summary>Something is not as it should be.</summary>
+  /// <summary>Something may not be as intended.</summary>
   Warning = 1,
-  /// <summary>What is done.</summary>
+  /// <summary>Normal events.</summary>
   Info = 2,
-  /// <summary>For those who look for a defect.</summary>
+  /// <summary>Details for diagnosis.</summary>
   Debug = 3
 }
 
-/// <summary>A program's functions as native code calls them: the delegate is the handle's target.</summary>
+/// <summary>Calls of the program's functions by native code. The target of each handle is the delegate.</summary>
 internal static unsafe class Callbacks {
   [MonoPInvokeCallback(typeof(Bridge.StepCall))]
   internal static IntPtr Step(IntPtr user, IntPtr report, int* goesOn) {
@@ -53,7 +53,7 @@ internal static unsafe class Callbacks {
   internal static IntPtr Log(IntPtr user, int level, IntPtr area, IntPtr text) {
     try {
       var log = (Action<LogLevel, string, string>)GCHandle.FromIntPtr(user).Target;
-      if (log != null) log((LogLevel)level, Utf8.From(area), Utf8.From(text));  // else the context and all of it is on its way out
+      if (log != null) log((LogLevel)level, Utf8.From(area), Utf8.From(text));  // null while the context is being collected
       return IntPtr.Zero;
     } catch (Exception exception) { return Bridge.Thrown(exception); }
   }
@@ -63,7 +63,7 @@ internal static unsafe class Callbacks {
     var tasks = new TaskRange(task);
     try {
       var parallel = (ParallelFunction)GCHandle.FromIntPtr(user).Target;
-      if (parallel != null) parallel(n, tasks.Run);  // what it does not run, the caller does
+      if (parallel != null) parallel(n, tasks.Run);  // the caller runs the tasks that it leaves out
       return IntPtr.Zero;
     } catch (Exception exception) { return Bridge.Thrown(exception); } finally { tasks.End(); }
   }
@@ -111,7 +111,7 @@ internal static unsafe class Callbacks {
   }
 }
 
-/// <summary>The tasks of a parallel function's, while it runs.</summary>
+/// <summary>The tasks of a parallel function, valid while it runs.</summary>
 internal sealed class TaskRange {
   private readonly IntPtr task;
   private int inside;
@@ -122,12 +122,12 @@ internal sealed class TaskRange {
   internal void Run(long i) {
     Interlocked.Increment(ref inside);
     try {
-      if (isOver) throw new InvalidHandleException("the parallel function has returned, and this is a task of it");
+      if (isOver) throw new InvalidHandleException("ParallelFunction: a task was run after the parallel function that it belongs to has returned");
       ScaleTrain.Native.native.run_task(task, i);
     } finally { Interlocked.Decrement(ref inside); }
   }
 
-  /// <summary>A function that left threads behind in tasks: the library must not go on before they are done.</summary>
+  /// <summary>Waits for threads that are still in tasks when the function returns: the library must not continue before they are done.</summary>
   internal void End() {
     isOver = true;
     Thread.MemoryBarrier();
@@ -135,7 +135,7 @@ internal sealed class TaskRange {
   }
 }
 
-/// <summary>A stream of C#'s as native code reads or writes it, a piece at a time.</summary>
+/// <summary>A C# stream that native code reads or writes, one chunk at a time.</summary>
 internal sealed unsafe class StreamEnd {
   private readonly Stream stream;
   private readonly byte[] piece = new byte[64 * 1024];
@@ -154,7 +154,7 @@ internal sealed unsafe class StreamEnd {
 
   internal long Read(byte* bytes, long room) {
     int wanted = (int)Math.Min(room, piece.Length), count = stream.Read(piece, 0, wanted);
-    if (count < 0 || count > wanted) throw new InvalidArgumentException(stream.GetType().Name + ".Read gave " + count + " bytes where 0 to " + wanted + " were asked for");
+    if (count < 0 || count > wanted) throw new InvalidArgumentException(stream.GetType().Name + ".Read must return 0 to " + wanted + " bytes, got " + count);
     new ReadOnlySpan<byte>(piece, 0, count).CopyTo(new Span<byte>(bytes, count));
     return count;
   }

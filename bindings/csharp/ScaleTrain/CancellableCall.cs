@@ -3,13 +3,13 @@ using System.Threading;
 
 namespace ScaleTrain {
 
-/// <summary>A call that a token ends: the task that made it is cancelled then, not failed.</summary>
+/// <summary>A call that a token can cancel; the task that made it then counts as cancelled, not as failed.</summary>
 internal sealed class CancellableCall {
   private readonly CancellationToken token;
   private readonly Action cancel, forget;
   private bool wasCancelled;
 
-  /// <summary>cancel: ends the running call, or the next one. forget: takes back one that no call has met.</summary>
+  /// <summary>cancel ends the running call, or the next one. forget withdraws a cancel that no call has consumed.</summary>
   internal CancellableCall(CancellationToken token, Action cancel, Action forget) {
     this.token = token;
     this.cancel = cancel;
@@ -27,13 +27,13 @@ internal sealed class CancellableCall {
       throw new OperationCanceledException(ended.Message, ended, token);
     } finally {
       registration.Dispose();  // waits for a Cancel that has begun
-      if (wasCancelled && !wasMet) forget();  // too late, or something else ended the call: the next one must not pay for it
+      if (wasCancelled && !wasMet) forget();  // the call ended for another reason: the cancel must not hit the next call
     }
   }
 
   private void Cancel() {
     wasCancelled = true;
-    try { cancel(); } catch (InvalidHandleException) {}  // disposed of: nothing is left to cancel
+    try { cancel(); } catch (InvalidHandleException) {}  // disposed: there is no call to cancel
   }
 }
 

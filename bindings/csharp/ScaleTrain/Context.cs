@@ -2,35 +2,35 @@ using System;
 
 namespace ScaleTrain {
 
-/// <summary>How a context computes.</summary>
+/// <summary>Options of a <see cref="Context"/>.</summary>
 public sealed class ContextOptions {
-  /// <summary>Of each trainer; 0: this process's cores.</summary>
+  /// <summary>Threads of each trainer; 0 means the number of cores of this process.</summary>
   public int Threads { get; set; }
-  /// <summary>"cpu", or "reference", which is slow and sums in double precision.</summary>
+  /// <summary>"cpu", or "reference", which is slow and accumulates in double precision.</summary>
   public string Device { get; set; } = "cpu";
-  /// <summary>Bytes of all buffers together; 0: what the machine has.</summary>
+  /// <summary>Limit in bytes of all buffers together; 0 means the memory of the machine.</summary>
   public long MemoryLimit { get; set; }
-  /// <summary>Gets level, area and text of each record, from any thread; null: silent. Its exception does not end the call that it was thrown
-  /// in, and arrives when that call is done.</summary>
+  /// <summary>Receives level, area and text of each log record, on any thread; null for no log. An exception that it throws does not end the running
+  /// call; it is rethrown when that call has finished.</summary>
   public Action<LogLevel, string, string> Log { get; set; }
-  /// <summary>In place of the library's own threads; null: those.</summary>
+  /// <summary>Runs the library's tasks on threads of the program; null for the library's own threads.</summary>
   public ParallelFunction Parallel { get; set; }
-  /// <summary>The file of measured tiles; "": none; null: the environment's.</summary>
+  /// <summary>The file that caches measured tiles; "" for none; null for the one that the environment selects.</summary>
   public string TuningCache { get; set; }
-  /// <summary>Models get their parameters when something asks for them: a trainer of zero 3 in a group, or of zero 1 and 2
-  /// with 16 bits, makes its rank's pieces alone.</summary>
+  /// <summary>Models allocate their parameters on first use. A trainer in a group with zero 3, or with zero 1 or 2 and 16-bit weights, then allocates
+  /// only its rank's shards.</summary>
   public bool LateParameters { get; set; }
 }
 
-/// <summary>Where computing happens.</summary>
+/// <summary>The device, threads and memory that computations use.</summary>
 public sealed class Context : Handle {
   internal readonly Native.Context native;
   internal override NativeHandle Safe { get { return native.handle; } }
 
-  /// <summary>This process's cores, all of this machine's memory.</summary>
+  /// <summary>With all defaults: all cores of this process and all memory of this machine.</summary>
   public Context() : this(new ContextOptions()) {}
 
-  /// <summary>As the options say.</summary>
+  /// <summary>With these options.</summary>
   [OfC("st_context_create")]
   public Context(ContextOptions options) {
     Given(options, "options");
@@ -49,23 +49,23 @@ public sealed class Context : Handle {
     ProgramEnd.Watch(this);
   }
 
-  /// <summary>Ends what is running in it, with a <see cref="CancelledException"/>; from any thread.</summary>
+  /// <summary>Cancels the calls that are running in it; they throw <see cref="CancelledException"/>. May be called from any thread.</summary>
   [OfC("st_context_cancel")]
   public void Cancel() { native.cancel(); }
 
-  /// <summary>Gives back what is only kept for speed.</summary>
+  /// <summary>Frees memory that is only cached for speed.</summary>
   [OfC("st_context_trim")]
   public void Trim() { native.trim(); }
 
-  /// <summary>Bytes of its buffers now and at their peak, by what they are for.</summary>
+  /// <summary>Current and peak bytes of the context's buffers, by purpose.</summary>
   [OfC("st_context_memory", "st_memory_role_name")]
   public MemoryStats Memory() { return new MemoryStats(native.memory()); }
 
-  /// <summary>Every peak of <see cref="Memory"/> is what is there now, and grows from here.</summary>
+  /// <summary>Resets every peak of <see cref="Memory"/> to the current value.</summary>
   [OfC("st_context_reset_peak")]
   public void ResetPeak() { native.reset_peak(); }
 
-  /// <summary>From now on graphs of this context have the op <paramref name="name"/>: <c>graph.Op(name, x)</c>. With a gradient where it is an
+  /// <summary>Adds the op <paramref name="name"/> to the graphs of this context: <c>graph.Op(name, x)</c>. It has a gradient if it is an
   /// <see cref="IDifferentiableHostOp"/>.</summary>
   [OfC("st_op_register")]
   public void RegisterOp(string name, IHostOp op, int outputs = 1) {
@@ -73,8 +73,8 @@ public sealed class Context : Handle {
     native.register_op_of(Given(name, "name"), Bridge.Weak(Safe, op), outputs, op is IDifferentiableHostOp);
   }
 
-  /// <summary>The norm of all gradients together before clipping; above <paramref name="max"/> they are scaled down to it in place. max 0: they are
-  /// only read. A norm that is not finite is returned, and they stay as they are.</summary>
+  /// <summary>Returns the norm of all gradients together. If it is above <paramref name="max"/>, the gradients are scaled down to that norm in
+  /// place. If max is 0 or the norm is not finite, they are not changed.</summary>
   [OfC("st_clip_norm")]
   public double ClipNorm(double max, params View[] gradients) {
     using (Pins pins = Pins.Borrow(gradients, "gradients")) return Native.native.clip_norm(native, pins.All, max);

@@ -2,7 +2,7 @@ using System;
 
 namespace ScaleTrain {
 
-/// <summary>What an array's elements are.</summary>
+/// <summary>The type of an array's elements.</summary>
 public enum DType {
   /// <summary>float</summary>
   F32 = 1,
@@ -23,7 +23,7 @@ public enum DType {
 }
 
 internal static class DTypes {
-  /// <summary>Of one element.</summary>
+  /// <summary>Bytes of one element.</summary>
   internal static int BytesOf(DType dtype) {
     switch (dtype) {
       case DType.F64:
@@ -34,11 +34,11 @@ internal static class DTypes {
       case DType.F16: return 2;
       case DType.U8:
       case DType.Bool: return 1;
-      default: throw new InvalidArgumentException("dtype " + (int)dtype + " is none");
+      default: throw new InvalidArgumentException("dtype must be a value of DType, got " + (int)dtype);
     }
   }
 
-  /// <summary>Of a type of C#'s, null where it has none.</summary>
+  /// <summary>The dtype of a C# type; null if it has none.</summary>
   internal static DType? Of(Type type) {
     if (type == typeof(float)) return DType.F32;
     if (type == typeof(double)) return DType.F64;
@@ -49,22 +49,22 @@ internal static class DTypes {
     return null;
   }
 
-  /// <summary>Of one element of a type that fits.</summary>
+  /// <summary>Bytes of one element of a C# type.</summary>
   internal static int BytesOfType(Type type) { return type == typeof(ushort) ? 2 : BytesOf(Require(type)); }
 
   internal static DType Require(Type type) {
-    return Of(type) ?? throw new InvalidArgumentException("elements are " + type.Name + ", which has no dtype; float, double, int, long, byte and bool have one; " +
-                                                          "bf16 and f16 are given by their bits: View.Bf16(ushort[]), View.F16(ushort[])");
+    return Of(type) ?? throw new InvalidArgumentException("the elements are " + type.Name + ", which has no dtype; use float, double, int, long, byte or bool; " +
+                                                          "for bf16 and f16 pass their bits: View.Bf16(ushort[]), View.F16(ushort[])");
   }
 
-  /// <summary>Whether memory of this dtype may be seen as elements of that type.</summary>
+  /// <summary>Whether memory of this dtype may be accessed as elements of that type.</summary>
   internal static bool Fits(DType dtype, Type type) {
     DType? own = Of(type);
     return own == dtype || (type == typeof(ushort) && (dtype == DType.Bf16 || dtype == DType.F16));
   }
 
   internal static void RequireFit(DType dtype, Type type) {
-    if (!Fits(dtype, type)) throw new InvalidArgumentException("the array is " + dtype + ", and cannot be seen as " + type.Name);
+    if (!Fits(dtype, type)) throw new InvalidArgumentException("the array is " + dtype + ", and cannot be accessed as " + type.Name);
   }
 }
 

@@ -2,16 +2,16 @@ using System.Collections.Generic;
 
 namespace ScaleTrain {
 
-/// <summary>A field of rows that the program makes: dtype and dims of one row.</summary>
+/// <summary>A field of rows that the program produces.</summary>
 public struct Field {
-  /// <summary>As the model's input is named.</summary>
+  /// <summary>The name of the model's input.</summary>
   public string Name { get; }
-  /// <summary>What its elements are.</summary>
+  /// <summary>The type of the elements.</summary>
   public DType DType { get; }
-  /// <summary>Of one row.</summary>
+  /// <summary>The dims of one row.</summary>
   public long[] Dims { get; }
 
-  /// <summary>All three.</summary>
+  /// <summary>A field with this name, dtype and dims of one row.</summary>
   public Field(string name, DType dtype, params long[] dims) {
     Name = Handle.Given(name, "name");
     DType = dtype;
@@ -19,7 +19,7 @@ public struct Field {
   }
 }
 
-/// <summary>Rows that training draws from, in an endless shuffled stream that is a function of the seed alone.</summary>
+/// <summary>The rows that training reads, as an endless shuffled stream that depends only on the seed.</summary>
 public sealed class Data : Handle {
   internal readonly Native.Data native;
   internal override NativeHandle Safe { get { return native.handle; } }
@@ -29,28 +29,28 @@ public sealed class Data : Handle {
     Safe.KeepWhat(parent);
   }
 
-  /// <summary>A text file, a folder of them or a token file. options: <c>new { context = 64 }</c>, tokens in a row.</summary>
+  /// <summary>A text file, a folder of text files or a token file. Option: <c>new { context = 64 }</c>, the number of tokens per row.</summary>
   [OfC("st_data_files")]
   public static Data Files(Context context, string path, object options = null) {
     return new Data(Native.Data.files(Given(context, "context").native, Given(path, "path"), Json.OfOptions(options)), context.Safe);
   }
 
-  /// <summary>Arrays by name, whose first dimension is the rows. Not copied: they are pinned until the data and all that uses it is gone, and must
-  /// not be written to.</summary>
+  /// <summary>Named arrays whose first dimension is the rows. They are not copied: they stay pinned, and must not be written to, until the data and
+  /// everything that uses it is gone.</summary>
   [OfC("st_data_arrays")]
   public static Data Arrays(Context context, Batch arrays) {
     Given(context, "context");
     long rows = -1;
     foreach (KeyValuePair<string, View> array in Given(arrays, "arrays"))
       if (rows < 0) rows = array.Value.Rows(array.Key);
-    if (rows < 0) throw new InvalidArgumentException("arrays: there is none, so there are no rows");
+    if (rows < 0) throw new InvalidArgumentException("Data.Arrays: at least one array is needed, got none");
     NativeHandle open = context.Safe.Open;
     Pins pins = Pins.Hold(arrays);
     return new Data(Native.Data.arrays(context.native, rows, pins.All, Bridge.Strong(open, pins)), context.Safe);
   }
 
-  /// <summary>Rows made when they are wanted, ahead of use, on threads of the library's. What <paramref name="fill"/> throws arrives at the step
-  /// that wanted the rows.</summary>
+  /// <summary>Rows that <paramref name="fill"/> produces ahead of use, on threads of the library. An exception that it throws is rethrown by the
+  /// step that needs the rows.</summary>
   [OfC("st_data_callback")]
   public static Data RowsOf(Context context, long rows, IReadOnlyList<Field> fields, FillFunction fill) {
     Given(context, "context");
@@ -62,7 +62,7 @@ public sealed class Data : Handle {
     return made;
   }
 
-  /// <summary>Two over the same source: the first trains; the second, this fraction of the rows, validates.</summary>
+  /// <summary>Splits the rows into training data and validation data; fraction of the rows are for validation. Both use this source.</summary>
   [OfC("st_data_split")]
   public void Split(double fraction, long seed, out Data training, out Data validation) {
     var parts = new Native.DataSplit(native, fraction, seed);
@@ -71,15 +71,15 @@ public sealed class Data : Handle {
     parts.handle.Dispose();
   }
 
-  /// <summary>How many.</summary>
+  /// <summary>Number of rows.</summary>
   [OfC("st_data_rows")]
   public long Rows { get { return native.rows(); } }
 
-  /// <summary>Of files: how many different tokens there may be.</summary>
+  /// <summary>For data of files: the number of different tokens.</summary>
   [OfC("st_data_vocabulary")]
   public long Vocabulary { get { return native.vocabulary(); } }
 
-  /// <summary>What a table of token pairs, counted on this data, makes of <paramref name="validation"/>: nats a token.</summary>
+  /// <summary>Loss on <paramref name="validation"/>, in nats per token, of a bigram model counted on this data.</summary>
   [OfC("st_data_bigram_loss")]
   public double BigramLoss(Data validation) { return native.bigram_loss(Given(validation, "validation").native); }
 }

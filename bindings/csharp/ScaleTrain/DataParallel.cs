@@ -1,13 +1,14 @@
 namespace ScaleTrain {
 
-/// <summary>Data parallel by itself: gradients of the program's own backward become the sum or mean of all ranks', where they lie, while backward goes
-/// on. A step is backward, with <see cref="GradientReady"/> for each as it is made, and <see cref="Synchronize"/>.</summary>
+/// <summary>Data parallelism as a separate part: replaces the gradients of the program's own backward, in place, by their sum or mean over all ranks,
+/// while backward is still running. In a step, call <see cref="GradientReady"/> for each gradient as backward produces it, then
+/// <see cref="Synchronize"/>.</summary>
 public sealed class DataParallel : Handle {
   private readonly Native.DataParallel native;
   internal override NativeHandle Safe { get { return native.handle; } }
 
-  /// <summary>Made by all ranks at once; gradients in the order of the forward, pinned until it is disposed of. bucketBytes: of gradients that are
-  /// exchanged together, which changes speed, no bit.</summary>
+  /// <summary>All ranks must create it together. gradients are in forward order and stay pinned until this is disposed. bucketBytes is the size
+  /// of the gradients that are exchanged together; it affects the speed, not the result.</summary>
   [OfC("st_data_parallel_create")]
   public DataParallel(Communicator communicator, Batch gradients, ReduceOp op = ReduceOp.Mean, long bucketBytes = 26214400) {
     Given(communicator, "communicator");
@@ -23,15 +24,15 @@ public sealed class DataParallel : Handle {
     Safe.KeepWhat(communicator.Safe);
   }
 
-  /// <summary>Backward has made gradient i, from 0 on: its exchange may begin.</summary>
+  /// <summary>Reports that backward has finished gradient i, counted from 0, so that its exchange may begin.</summary>
   [OfC("st_data_parallel_gradient_ready")]
   public void GradientReady(long i) { native.gradient_ready(i); }
 
-  /// <summary>Returns when all gradients hold what all ranks have together.</summary>
+  /// <summary>Returns when all gradients hold the sum or mean over all ranks.</summary>
   [OfC("st_data_parallel_synchronize")]
   public void Synchronize() { native.synchronize(); }
 
-  /// <summary>While on, nothing is exchanged.</summary>
+  /// <summary>While on, no gradients are exchanged.</summary>
   [OfC("st_data_parallel_no_sync")]
   public void NoSync(bool on) { native.no_sync(on); }
 }

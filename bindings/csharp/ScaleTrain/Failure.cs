@@ -4,12 +4,12 @@ using System.Threading;
 
 namespace ScaleTrain {
 
-/// <summary>What went wrong in this thread's call, until it has returned to C#: no exception crosses native code.</summary>
+/// <summary>Stores the exception of this thread's call until the call has returned to C#, since no exception may cross native code.</summary>
 internal static class Failure {
-  private static int waiting;  // in all threads: looked at by every call, so that only failed ones ask for their thread's
+  private static int waiting;  // count over all threads: calls check it first, so that only failed calls access thread-local storage
   [ThreadStatic] private static ExceptionDispatchInfo mine;
 
-  /// <summary>The running call throws this when it returns.</summary>
+  /// <summary>Makes the running call throw this when it returns.</summary>
   internal static void Set(ExceptionDispatchInfo thrown) {
     if (mine == null) Interlocked.Increment(ref waiting);
     mine = thrown;
@@ -28,9 +28,9 @@ internal static class Failure {
     thrown.Throw();
   }
 
-  /// <summary>For a call on a handle that is closed.</summary>
+  /// <summary>The exception for a call on a closed handle.</summary>
   internal static InvalidHandleException Closed() {
-    return new InvalidHandleException("the object is disposed: make a new one, or keep this one until its last call");
+    return new InvalidHandleException("the object is disposed; create a new one, or dispose this one only after its last call");
   }
 }
 

@@ -3,80 +3,81 @@ using System.Runtime.InteropServices;
 
 namespace ScaleTrain {
 
-/// <summary>What is behind a product.</summary>
+/// <summary>The function applied to each element of a product.</summary>
 public enum Activation {
   /// <summary>x</summary>
   None = 0,
   /// <summary>max(x, 0)</summary>
   Relu = 1,
-  /// <summary>GELU by tanh</summary>
+  /// <summary>GELU in the tanh approximation</summary>
   GeluTanh = 2,
-  /// <summary>GELU by the error function</summary>
+  /// <summary>GELU with the error function, exact</summary>
   GeluErf = 3,
   /// <summary>x sigmoid(x)</summary>
   Silu = 4
 }
 
-/// <summary>Which loop is where.</summary>
+/// <summary>The order of the loops.</summary>
 public enum GemmOrder {
   /// <summary>The library chooses.</summary>
   Choose = 0,
-  /// <summary>B is packed once; C is visited once for each piece of K.</summary>
+  /// <summary>B is packed once; C is visited once for each tile of K.</summary>
   NKM = 1,
   /// <summary>A block of C is finished before the next begins.</summary>
   NMK = 2
 }
 
-/// <summary>How B is read.</summary>
+/// <summary>Whether B is packed for a product.</summary>
 public enum GemmPacking {
   /// <summary>The library chooses.</summary>
   Choose = 0,
-  /// <summary>Laid out before.</summary>
+  /// <summary>B is packed.</summary>
   Packed = 1,
-  /// <summary>Where it lies.</summary>
+  /// <summary>B is read in place.</summary>
   InPlace = 2
 }
 
-/// <summary>Where tiles come from.</summary>
+/// <summary>Where the tiles come from.</summary>
 public enum GemmSource {
-  /// <summary>A fixed table by kernel class.</summary>
+  /// <summary>The library's table by kernel class.</summary>
   Table = 0,
-  /// <summary>That, but for what was wished for.</summary>
+  /// <summary>The table, except for the sizes that the program requested.</summary>
   Wish = 1,
-  /// <summary>Measured before.</summary>
+  /// <summary>The file of measured tiles.</summary>
   Cache = 2,
-  /// <summary>Measured when the plan was made.</summary>
+  /// <summary>Measured when the plan was created.</summary>
   Tuned = 3
 }
 
-/// <summary>What may multiply.</summary>
+/// <summary>The library that computes a product.</summary>
 public enum GemmLibrary {
-  /// <summary>Our kernels.</summary>
+  /// <summary>ScaleTrain's own kernels.</summary>
   Own = 0,
-  /// <summary>Libraries of others are measured too, and the bits are the winner's.</summary>
+  /// <summary>Third-party libraries are measured too; the fastest computes the product and determines its bits.</summary>
   Automatic = 1
 }
 
-/// <summary>How a matrix lies. Strides in elements; row and column 0: row-major without gaps. Batch 0 behind them: one matrix behind the other.</summary>
+/// <summary>The layout of a matrix. Strides are in elements. If Row and Column are 0 the matrix is row-major without gaps; if Batch is 0 the
+/// matrices follow each other without gaps.</summary>
 public sealed class GemmLayout {
   /// <summary>F32, Bf16 or F16.</summary>
   public DType DType { get; set; } = DType.F32;
-  /// <summary>Elements between rows.</summary>
+  /// <summary>Stride from one row to the next.</summary>
   public long Row { get; set; }
-  /// <summary>Elements between columns.</summary>
+  /// <summary>Stride from one column to the next.</summary>
   public long Column { get; set; }
-  /// <summary>Elements between matrices.</summary>
+  /// <summary>Stride from one matrix to the next.</summary>
   public long Batch { get; set; }
-  /// <summary>One matrix for the whole batch; not for C.</summary>
+  /// <summary>Whether the whole batch uses one matrix; not allowed for C.</summary>
   public bool Shared { get; set; }
 
-  /// <summary>Row-major without gaps, of this dtype.</summary>
+  /// <summary>Row-major without gaps, with this dtype.</summary>
   public static implicit operator GemmLayout(DType dtype) { return new GemmLayout { DType = dtype }; }
 
   internal Native.GemmLayout Raw() { return new Native.GemmLayout { dtype = (int)DType, row = Row, column = Column, batch = Batch, shared = Shared }; }
 }
 
-/// <summary>A [m, k], B [k, n], C [m, n].</summary>
+/// <summary>A product of A [m, k] and B [k, n] into C [m, n].</summary>
 public sealed class GemmProblem {
   /// <summary>Rows of A and C.</summary>
   public long M { get; set; }
@@ -84,19 +85,19 @@ public sealed class GemmProblem {
   public long N { get; set; }
   /// <summary>Columns of A, rows of B.</summary>
   public long K { get; set; }
-  /// <summary>As many products.</summary>
+  /// <summary>Number of products.</summary>
   public long Batch { get; set; } = 1;
-  /// <summary>How A lies.</summary>
+  /// <summary>The layout of A.</summary>
   public GemmLayout A { get; set; } = new GemmLayout();
-  /// <summary>How B lies.</summary>
+  /// <summary>The layout of B.</summary>
   public GemmLayout B { get; set; } = new GemmLayout();
-  /// <summary>How C lies.</summary>
+  /// <summary>The layout of C.</summary>
   public GemmLayout C { get; set; } = new GemmLayout();
 
-  /// <summary>To be filled.</summary>
+  /// <summary>A problem whose sizes are set later.</summary>
   public GemmProblem() {}
 
-  /// <summary>Of float, row-major, one product.</summary>
+  /// <summary>One product of row-major float matrices.</summary>
   public GemmProblem(long m, long n, long k) {
     M = m;
     N = n;
@@ -104,51 +105,51 @@ public sealed class GemmProblem {
   }
 }
 
-/// <summary>A wish; 0: choose.</summary>
+/// <summary>A requested schedule. The library chooses whatever is 0.</summary>
 public sealed class GemmSchedule {
-  /// <summary>Of a run; 0: the context's.</summary>
+  /// <summary>Threads of a run; 0 means the context's.</summary>
   public int Threads { get; set; }
-  /// <summary>What one thread takes at a time.</summary>
+  /// <summary>Rows that one thread computes at a time.</summary>
   public long TileM { get; set; }
-  /// <summary>What one thread takes at a time.</summary>
+  /// <summary>Columns that one thread computes at a time.</summary>
   public long TileN { get; set; }
-  /// <summary>Where the sum over K is cut: the bits depend on it.</summary>
+  /// <summary>Length at which the sum over K is cut. The bits depend on it.</summary>
   public long TileK { get; set; }
-  /// <summary>What is packed at a time.</summary>
+  /// <summary>Rows that are packed at a time, for all threads.</summary>
   public long BlockM { get; set; }
-  /// <summary>What is packed at a time.</summary>
+  /// <summary>Columns that are packed at a time, for all threads.</summary>
   public long BlockN { get; set; }
   /// <summary>Rows in registers.</summary>
   public long MicroM { get; set; }
-  /// <summary>Of the loops.</summary>
+  /// <summary>The order of the loops.</summary>
   public GemmOrder Order { get; set; }
-  /// <summary>Of B.</summary>
+  /// <summary>Whether B is packed.</summary>
   public GemmPacking Packing { get; set; }
-  /// <summary>0: what the context has left.</summary>
+  /// <summary>Maximum scratch memory of a run, in bytes; 0 means what the context has left.</summary>
   public long MaxScratchBytes { get; set; }
-  /// <summary>Measured for at most so long when the plan is made; 0: never.</summary>
+  /// <summary>Time that creating the plan may spend on measuring tiles; 0 for no measuring.</summary>
   public int TuneMilliseconds { get; set; }
-  /// <summary>What may multiply.</summary>
+  /// <summary>The library that computes the product.</summary>
   public GemmLibrary Library { get; set; }
 }
 
-/// <summary>Behind alpha A B + beta C, in this order; null: not.</summary>
+/// <summary>Operations applied to alpha A B + beta C, in this order. Null properties are skipped.</summary>
 public sealed class Epilogue {
-  /// <summary>[n], added to each row.</summary>
+  /// <summary>A bias [n], added to each row.</summary>
   public View Bias { get; set; }
-  /// <summary>Filled with the value before the activation.</summary>
+  /// <summary>Receives the input of the activation.</summary>
   public View PreActivation { get; set; }
-  /// <summary>Of each element.</summary>
+  /// <summary>The function applied to each element.</summary>
   public Activation Activation { get; set; }
-  /// <summary>Times the activation's derivative at these, in its place.</summary>
+  /// <summary>If set, multiplies by the derivative of the activation at these values, instead of applying the activation.</summary>
   public View DerivativeAt { get; set; }
-  /// <summary>Added.</summary>
+  /// <summary>An array that is added.</summary>
   public View Residual { get; set; }
-  /// <summary>[n], filled with the sums of C over its rows.</summary>
+  /// <summary>An array [n] that receives the sums of C over its rows.</summary>
   public View ColumnSums { get; set; }
 }
 
-/// <summary>B, laid out for the plans that pack alike. Made by <see cref="Gemm.Pack"/>.</summary>
+/// <summary>A packed matrix B, for plans with the same packing. Created by <see cref="Gemm.Pack"/>.</summary>
 public sealed class PackedMatrix : Handle {
   internal readonly Native.PackedMatrix native;
   internal override NativeHandle Safe { get { return native.handle; } }
@@ -158,24 +159,24 @@ public sealed class PackedMatrix : Handle {
     Safe.KeepWhat(parent);
   }
 
-  /// <summary>Another B, in place.</summary>
+  /// <summary>Packs another B into the same memory.</summary>
   [OfC("st_gemm_repack")]
   public void Repack(View b) {
     using (Pins pins = Pins.Borrow(b, "b")) native.repack(pins.First);
   }
 }
 
-/// <summary>A plan of products over the program's arrays: made once, run often without allocating.</summary>
+/// <summary>A plan for a product over the program's arrays. Create it once and run it often; runs do not allocate.</summary>
 public sealed class Gemm : Handle {
   private static readonly Epilogue none = new Epilogue();
   private readonly Native.Gemm native;
   private readonly long m, n, k;
   internal override NativeHandle Safe { get { return native.handle; } }
 
-  /// <summary>Of float, row-major: [m, k] x [k, n].</summary>
+  /// <summary>A plan for row-major float matrices: [m, k] x [k, n].</summary>
   public Gemm(Context context, long m, long n, long k) : this(context, new GemmProblem(m, n, k)) {}
 
-  /// <summary>wish null: the library chooses all.</summary>
+  /// <summary>A plan for this problem. If wish is null, the library chooses the schedule.</summary>
   [OfC("st_gemm_plan_create")]
   public Gemm(Context context, GemmProblem problem, GemmSchedule wish = null) {
     Given(problem, "problem");
@@ -195,27 +196,27 @@ public sealed class Gemm : Handle {
     Safe.KeepWhat(context.Safe);
   }
 
-  /// <summary>C = alpha A B + beta C, then the epilogue. beta 0 does not read C.</summary>
+  /// <summary>C = alpha A B + beta C, then the epilogue. With beta 0, C is not read.</summary>
   [OfC("st_gemm_run")]
   public void Run(View a, View b, View c, float alpha = 1, float beta = 0, Epilogue epilogue = null) {
-    Epilogue behind = epilogue ?? none;
+    Epilogue after = epilogue ?? none;
     using (Pins pins = Pins.Rent()) {
       pins.Make(8, 0);
       int ofA = pins.Add(Given(a, "a")), ofB = pins.Add(Given(b, "b")), ofC = pins.Add(Given(c, "c"));
-      int bias = pins.AddSome(behind.Bias), before = pins.AddSome(behind.PreActivation), at = pins.AddSome(behind.DerivativeAt);
-      int residual = pins.AddSome(behind.Residual), sums = pins.AddSome(behind.ColumnSums);
-      native.multiply(alpha, pins.At(ofA), pins.At(ofB), beta, pins.At(ofC), (int)behind.Activation, pins.At(bias), pins.At(before), pins.At(at),
+      int bias = pins.AddSome(after.Bias), before = pins.AddSome(after.PreActivation), at = pins.AddSome(after.DerivativeAt);
+      int residual = pins.AddSome(after.Residual), sums = pins.AddSome(after.ColumnSums);
+      native.multiply(alpha, pins.At(ofA), pins.At(ofB), beta, pins.At(ofC), (int)after.Activation, pins.At(bias), pins.At(before), pins.At(at),
                       pins.At(residual), pins.At(sums));
     }
   }
 
-  /// <summary>The same over spans, row-major without gaps, of a plan of float that is one product.</summary>
+  /// <summary>The same over spans, row-major without gaps, for a plan of one product of float matrices.</summary>
   public unsafe void Run(ReadOnlySpan<float> a, ReadOnlySpan<float> b, Span<float> c, float alpha = 1, float beta = 0, Epilogue epilogue = null) {
     fixed (float* atA = &MemoryMarshal.GetReference(a), atB = &MemoryMarshal.GetReference(b), atC = &MemoryMarshal.GetReference(c))
       Run(Flat(atA, a.Length, m, k, "a"), Flat(atB, b.Length, k, n, "b"), Flat(atC, c.Length, m, n, "c"), alpha, beta, epilogue);
   }
 
-  /// <summary>The same over arrays of as many elements.</summary>
+  /// <summary>The same over arrays with as many elements as the matrices.</summary>
   public void Run(float[] a, float[] b, float[] c, float alpha = 1, float beta = 0, Epilogue epilogue = null) {
     Run(Given(a, "a").AsSpan(), Given(b, "b").AsSpan(), Given(c, "c").AsSpan(), alpha, beta, epilogue);
   }
@@ -223,70 +224,70 @@ public sealed class Gemm : Handle {
   /// <summary>The same with a packed B.</summary>
   [OfC("st_gemm_run_packed")]
   public void Run(View a, PackedMatrix b, View c, float alpha = 1, float beta = 0, Epilogue epilogue = null) {
-    Epilogue behind = epilogue ?? none;
+    Epilogue after = epilogue ?? none;
     using (Pins pins = Pins.Rent()) {
       pins.Make(7, 0);
       int ofA = pins.Add(Given(a, "a")), ofC = pins.Add(Given(c, "c"));
-      int bias = pins.AddSome(behind.Bias), before = pins.AddSome(behind.PreActivation), at = pins.AddSome(behind.DerivativeAt);
-      int residual = pins.AddSome(behind.Residual), sums = pins.AddSome(behind.ColumnSums);
-      native.multiply_packed(alpha, pins.At(ofA), Given(b, "b").native, beta, pins.At(ofC), (int)behind.Activation, pins.At(bias), pins.At(before),
+      int bias = pins.AddSome(after.Bias), before = pins.AddSome(after.PreActivation), at = pins.AddSome(after.DerivativeAt);
+      int residual = pins.AddSome(after.Residual), sums = pins.AddSome(after.ColumnSums);
+      native.multiply_packed(alpha, pins.At(ofA), Given(b, "b").native, beta, pins.At(ofC), (int)after.Activation, pins.At(bias), pins.At(before),
                              pins.At(at), pins.At(residual), pins.At(sums));
     }
   }
 
-  /// <summary>B, laid out once for many runs.</summary>
+  /// <summary>Packs B once for many runs.</summary>
   [OfC("st_gemm_pack")]
   public PackedMatrix Pack(View b) {
     using (Pins pins = Pins.Borrow(b, "b")) return new PackedMatrix(native.pack(pins.First), Safe);
   }
 
   private static unsafe View Flat(float* first, long length, long rows, long columns, string name) {
-    if (length != rows * columns) throw new InvalidArgumentException(name + ": a span of " + length + " elements for [" + rows + ", " + columns + "]");
+    if (length != rows * columns) throw new InvalidArgumentException(name + ": [" + rows + ", " + columns + "] needs a span of " + rows * columns + " elements, got " + length);
     return View.At((IntPtr)first, DType.F32, rows, columns);
   }
 
-  /// <summary>What was chosen, and how fast the last run was.</summary>
+  /// <summary>The chosen schedule, and the speed of the last run.</summary>
   [OfC("st_gemm_plan_info")]
   public GemmInfo Info() { return new GemmInfo(native.info()); }
 }
 
-/// <summary>What a plan chose.</summary>
+/// <summary>The schedule that a plan chose, and the speed of its last run.</summary>
 public sealed class GemmInfo {
-  /// <summary>A size is another one than wished.</summary>
+  /// <summary>Whether a size differs from the requested one.</summary>
   public bool Adjusted { get; }
-  /// <summary>What one thread takes at a time.</summary>
+  /// <summary>Rows that one thread computes at a time.</summary>
   public long TileM { get; }
-  /// <summary>What one thread takes at a time.</summary>
+  /// <summary>Columns that one thread computes at a time.</summary>
   public long TileN { get; }
-  /// <summary>Where the sum over K is cut.</summary>
+  /// <summary>Length at which the sum over K is cut.</summary>
   public long TileK { get; }
-  /// <summary>What is packed at a time.</summary>
+  /// <summary>Rows that are packed at a time, for all threads.</summary>
   public long BlockM { get; }
-  /// <summary>What is packed at a time.</summary>
+  /// <summary>Columns that are packed at a time, for all threads.</summary>
   public long BlockN { get; }
   /// <summary>Rows in registers.</summary>
   public long MicroM { get; }
   /// <summary>Columns in registers.</summary>
   public long MicroN { get; }
-  /// <summary>Of the loops.</summary>
+  /// <summary>The order of the loops.</summary>
   public GemmOrder Order { get; }
-  /// <summary>Of B.</summary>
+  /// <summary>Whether B is packed.</summary>
   public GemmPacking Packing { get; }
-  /// <summary>Of a run.</summary>
+  /// <summary>Threads of a run.</summary>
   public int Threads { get; }
-  /// <summary>"avx512", "avx2", ...</summary>
+  /// <summary>Instruction set of the kernel: "avx512", "avx2", ...</summary>
   public string InstructionSet { get; }
-  /// <summary>Of the plan.</summary>
+  /// <summary>Scratch memory of the plan.</summary>
   public long ScratchBytes { get; }
-  /// <summary>Of a packed B.</summary>
+  /// <summary>Size of a packed B.</summary>
   public long PackedBytes { get; }
-  /// <summary>Of the last run; 0: none yet.</summary>
+  /// <summary>Speed of the last run; 0 if there was none yet.</summary>
   public double FlopsPerSecond { get; }
-  /// <summary>By a model of this machine; 0: there is none.</summary>
+  /// <summary>Speed that the machine model predicts; 0 if there is no model.</summary>
   public double PredictedFlopsPerSecond { get; }
   /// <summary>Where the tiles come from.</summary>
   public GemmSource Source { get; }
-  /// <summary>"own", or a library of others and its version.</summary>
+  /// <summary>"own", or a third-party library and its version.</summary>
   public string Library { get; }
 
   internal GemmInfo(Native.GemmInfo raw) {

@@ -3,74 +3,74 @@ using System.Collections.Generic;
 
 namespace ScaleTrain {
 
-/// <summary>What a parameter begins as.</summary>
+/// <summary>The initial values of a parameter.</summary>
 public enum Init {
-  /// <summary>0</summary>
+  /// <summary>All 0.</summary>
   Zeros = 0,
-  /// <summary>1</summary>
+  /// <summary>All 1.</summary>
   Ones = 1,
   /// <summary>Normal; scale is the standard deviation.</summary>
   Normal = 2,
-  /// <summary>Uniform; scale is half the width.</summary>
+  /// <summary>Uniform between -scale and scale.</summary>
   Uniform = 3,
-  /// <summary>Glorot and Bengio's; scale is the gain.</summary>
+  /// <summary>Glorot and Bengio 2010; scale is the gain.</summary>
   Xavier = 4,
-  /// <summary>He's; scale is the gain.</summary>
+  /// <summary>He et al. 2015; scale is the gain.</summary>
   Kaiming = 5
 }
 
-/// <summary>A model as ops over values. The call that is wrong throws.</summary>
+/// <summary>A model as ops over values. An invalid call throws at once.</summary>
 public sealed class Graph : Handle {
-  /// <summary>An input's first dimension, bound by each call's data; n * Batch is n times the batch.</summary>
+  /// <summary>The first dimension of an input, set by the data of each call. n * Batch means n times the batch size.</summary>
   public const long Batch = -1;
 
   internal readonly Native.Graph native;
   internal override NativeHandle Safe { get { return native.handle; } }
 
-  /// <summary>An empty one.</summary>
+  /// <summary>An empty graph.</summary>
   [OfC("st_graph_create")]
   public Graph(Context context) {
     native = new Native.Graph(Given(context, "context").native);
     Safe.KeepWhat(context.Safe);
   }
 
-  /// <summary>What each batch gives by this name; dims begin with <see cref="Batch"/>.</summary>
+  /// <summary>An input that each batch supplies by this name; dims begin with <see cref="Batch"/>.</summary>
   [OfC("st_graph_input")]
   public Value Input(string name, DType dtype, params long[] dims) { return new Value(this, native.input(Given(name, "name"), (int)dtype, Writing.Of(dims))); }
 
-  /// <summary>Trained. scale: standard deviation, half width or gain, as <see cref="Init"/> says.</summary>
+  /// <summary>A trainable parameter. scale is the standard deviation, half width or gain, depending on init.</summary>
   [OfC("st_graph_parameter")]
   public Value Parameter(string name, long[] dims, Init init = Init.Xavier, double scale = 1) {
     return new Value(this, native.parameter(Given(name, "name"), Writing.Of(dims), (int)init, scale));
   }
 
-  /// <summary>Begins as these values, copied; not trainable: no step changes it.</summary>
+  /// <summary>A parameter that starts with a copy of these values. If it is not trainable, no step changes it.</summary>
   [OfC("st_graph_parameter_values")]
   public Value Parameter(string name, View values, bool trainable = true) {
     using (Pins pins = Pins.Borrow(values, "values")) return new Value(this, native.parameter_values(Given(name, "name"), pins.First, trainable));
   }
 
-  /// <summary>Any op, also one of <see cref="Context.RegisterOp"/>. <see cref="Ops"/> has each as a method.</summary>
+  /// <summary>Any op without attributes, including those of <see cref="Context.RegisterOp"/>. <see cref="Ops"/> has a method for each op.</summary>
   public Value Op(string name, params Value[] inputs) { return Op(name, inputs, null, 1)[0]; }
 
-  /// <summary>The same with attributes and its first <paramref name="results"/> results. A null input is one that is not given, where it is
-  /// optional. An attribute is a bool, an int or long, a double, a text or a long[].</summary>
+  /// <summary>Any op with attributes. Returns its first <paramref name="results"/> results. null omits an optional input. An attribute is a bool, an
+  /// int or long, a double, a string or a long[].</summary>
   [OfC("st_graph_apply", "st_graph_op")]
   public Value[] Op(string name, IReadOnlyList<Value> inputs, IReadOnlyDictionary<string, object> attributes, int results = 1) {
     var ids = new List<long>();
     foreach (Value input in Given(inputs, "inputs")) ids.Add(input == null ? 0 : IdOf(input));
     while (ids.Count > 0 && ids[ids.Count - 1] == 0) ids.RemoveAt(ids.Count - 1);
-    Record told = native.apply(Given(name, "name"), Writing.Of(ids), Attributes.Of(attributes), results);
-    var made = new Value[told.Integer()];
-    for (int i = 0; i < made.Length; ++i) made[i] = new Value(this, (int)told.Integer());
+    Record record = native.apply(Given(name, "name"), Writing.Of(ids), Attributes.Of(attributes), results);
+    var made = new Value[record.Integer()];
+    for (int i = 0; i < made.Length; ++i) made[i] = new Value(this, (int)record.Integer());
     if (made.Length > 1) made[0].More = new ArraySegment<Value>(made, 1, made.Length - 1);
     return made;
   }
 
-  /// <summary>For <see cref="Ops"/>: attributes are names, each with its value behind it. graph null: the first input's.</summary>
+  /// <summary>Used by <see cref="Ops"/>. attributes alternates names and values. A null graph means that of the first input.</summary>
   internal static Value[] Made(Graph graph, string op, IReadOnlyList<Value> inputs, int results, params object[] attributes) {
     if (graph == null) {
-      if (Given(inputs, "inputs").Count == 0) throw new InvalidArgumentException(op + ": a list of values is empty, so there is no graph to work on");
+      if (Given(inputs, "inputs").Count == 0) throw new InvalidArgumentException(op + ": at least one input is needed, got none");
       graph = Given(inputs[0], "the first input of " + op).Graph;
     }
     var all = new Dictionary<string, object>();
@@ -78,49 +78,48 @@ public sealed class Graph : Handle {
     return graph.Op(op, inputs, all, results);
   }
 
-  /// <summary>y = x weight + bias. options: bias, init, scale; JSON text, a dictionary or an anonymous object, here and below.</summary>
+  /// <summary>y = x weight + bias. Options: bias, init, scale. Options of all layers are JSON text, a dictionary or an anonymous object.</summary>
   [OfC("st_layer_linear")]
   public Value Linear(string name, Value x, long outputs, object options = null) { return Layer(native.linear, name, x, options, "outputs", outputs); }
 
-  /// <summary>A row of the table for each token. options: scale.</summary>
+  /// <summary>Looks up a table row for each token. Option: scale.</summary>
   [OfC("st_layer_embedding")]
   public Value Embedding(string name, Value tokens, long vocabulary, long width, object options = null) {
     return Layer(native.embedding, name, tokens, options, "vocabulary", vocabulary, "width", width);
   }
 
-  /// <summary>Over the last dimension. options: kind ("layer" or "rms"), epsilon.</summary>
+  /// <summary>Normalisation over the last dimension. Options: kind ("layer" or "rms"), epsilon.</summary>
   [OfC("st_layer_norm")]
   public Value Norm(string name, Value x, object options = null) { return Layer(native.norm, name, x, options); }
 
-  /// <summary>Self-attention. options: groups, causal, rope, bias.</summary>
+  /// <summary>Self-attention. Options: groups, causal, rope, bias.</summary>
   [OfC("st_layer_attention")]
   public Value Attention(string name, Value x, long heads, object options = null) { return Layer(native.attention, name, x, options, "heads", heads); }
 
-  /// <summary>Hidden layers and one of outputs. options: activation ("gelu", "relu", "silu" or "tanh").</summary>
+  /// <summary>Hidden layers and an output layer. Option: activation ("gelu", "relu", "silu" or "tanh").</summary>
   [OfC("st_layer_mlp")]
   public Value Mlp(string name, Value x, long[] hidden, long outputs, object options = null) {
     return Layer(native.mlp, name, x, options, "hidden", Given(hidden, "hidden"), "outputs", outputs);
   }
 
-  /// <summary>rate 0: the recipe's.</summary>
+  /// <summary>Dropout. Rate 0 means the recipe's rate.</summary>
   [OfC("st_layer_dropout")]
   public Value Dropout(string name, Value x, double rate = 0) { return Layer(native.dropout, name, x, null, "rate", rate); }
 
-  /// <summary>Names what follows "name." until it is disposed of: <c>using (graph.Scope("encoder")) ...</c></summary>
+  /// <summary>Prefixes names with "name." until the returned scope is disposed: <c>using (graph.Scope("encoder")) ...</c></summary>
   [OfC("st_graph_scope", "st_graph_scope_end")]
   public IDisposable Scope(string name) {
     native.begin_scope(Given(name, "name"));
     return new OpenScope(this);
   }
 
-  /// <summary>What predictors and <see cref="Trainer.Forward"/> give by this name.</summary>
+  /// <summary>Declares an output, which predictors and <see cref="Trainer.Forward"/> return by this name.</summary>
   [OfC("st_graph_output")]
   public void Output(string name, Value value) { native.output(Given(name, "name"), IdOf(value)); }
 
-  /// <summary>
-  /// The loss that training minimises: losses and means over the batch, also scaled, added and subtracted. A step has the formula's mean over its
-  /// rows, however they are cut into micro-batches; another function of them is an <see cref="InvalidArgumentException"/>.
-  /// </summary>
+  /// <summary> Sets the loss that training minimises. It may be a loss or a mean over the batch, or a sum, difference or multiple of these. A
+  /// step uses the mean of this formula over its rows, whatever the micro-batch size. Any other function throws
+  /// <see cref="InvalidArgumentException"/>. </summary>
   [OfC("st_graph_loss")]
   public void Loss(Value value) { native.loss(IdOf(value)); }
 
@@ -128,7 +127,7 @@ public sealed class Graph : Handle {
   [OfC("st_graph_value")]
   public ValueInfo Info(Value value) { return new ValueInfo(native.info(IdOf(value))); }
 
-  /// <summary>The graph, a node a line.</summary>
+  /// <summary>The graph as text, one node per line.</summary>
   [OfC("st_graph_text")]
   public string Text() {
     lock (Safe) return native.text();

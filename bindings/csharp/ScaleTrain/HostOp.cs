@@ -2,36 +2,36 @@ using System;
 
 namespace ScaleTrain {
 
-/// <summary>Dtype and dims that an op takes or gives. A first dimension below 0 is that many times the batch.</summary>
+/// <summary>Dtype and dims of an input or output of an op. A negative first dimension -n means n times the batch size.</summary>
 public struct OpType {
-  /// <summary>Of its elements.</summary>
+  /// <summary>The type of the elements.</summary>
   public DType DType { get; }
-  /// <summary>Outermost first.</summary>
+  /// <summary>The dims, outermost first.</summary>
   public long[] Dims { get; }
 
-  /// <summary>Both.</summary>
+  /// <summary>A type with this dtype and these dims.</summary>
   public OpType(DType dtype, params long[] dims) {
     DType = dtype;
     Dims = Handle.Given(dims, "dims");
   }
 }
 
-/// <summary>An op of the program's own; <see cref="Context.RegisterOp"/> gives it a name. What it throws arrives at the call that ran it. It is
-/// called from threads of the library's.</summary>
+/// <summary>A custom op; <see cref="Context.RegisterOp"/> gives it a name. It is called on threads of the library. An exception that it throws is
+/// rethrown by the call that ran it.</summary>
 public interface IHostOp {
-  /// <summary>Types of the outputs from those of the inputs: a pure function.</summary>
+  /// <summary>The types of the outputs, computed from those of the inputs. Must be a pure function.</summary>
   OpType[] Shape(OpType[] inputs);
-  /// <summary>Fills the outputs.</summary>
+  /// <summary>Computes the outputs.</summary>
   void Forward(Lent[] inputs, Lent[] outputs);
 }
 
-/// <summary>One that has a gradient.</summary>
+/// <summary>A custom op with a gradient.</summary>
 public interface IDifferentiableHostOp : IHostOp {
-  /// <summary>Fills those of <paramref name="dInputs"/> that are not null; a null one wants no gradient.</summary>
+  /// <summary>Computes those <paramref name="dInputs"/> that are not null; null entries need no gradient.</summary>
   void Backward(Lent[] inputs, Lent[] outputs, Lent[] dOutputs, Lent[] dInputs);
 }
 
-/// <summary>As native code calls them.</summary>
+/// <summary>Calls of custom ops by native code.</summary>
 internal static unsafe class HostOps {
   [MonoPInvokeCallback(typeof(Bridge.ShapeCall))]
   internal static IntPtr Shape(IntPtr user, long n, RawView* inputs, long m, RawView* outputs) {
@@ -39,10 +39,10 @@ internal static unsafe class HostOps {
       var given = new OpType[n];
       for (int i = 0; i < given.Length; ++i) given[i] = new OpType((DType)inputs[i].DType, RawView.DimsOf(inputs + i));
       OpType[] made = Bridge.Target<IHostOp>(user).Shape(given);
-      if (made == null || made.Length != m) throw new InvalidArgumentException("IHostOp.Shape gave " + (made == null ? 0 : made.Length) + " types for " + m + " outputs");
+      if (made == null || made.Length != m) throw new InvalidArgumentException("IHostOp.Shape must return " + m + " types, one per output, got " + (made == null ? 0 : made.Length));
       for (int i = 0; i < made.Length; ++i) {
         long[] dims = Handle.Given(made[i].Dims, "dims of output " + i);
-        if (dims.Length > RawView.MaxRank) throw new InvalidArgumentException("IHostOp.Shape gave rank " + dims.Length + ", above " + RawView.MaxRank);
+        if (dims.Length > RawView.MaxRank) throw new InvalidArgumentException("IHostOp.Shape must return ranks of at most " + RawView.MaxRank + ", got " + dims.Length);
         outputs[i].DType = (int)made[i].DType;
         outputs[i].Rank = dims.Length;
         for (int k = 0; k < dims.Length; ++k) outputs[i].Dims[k] = dims[k];

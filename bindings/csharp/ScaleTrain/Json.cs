@@ -6,7 +6,7 @@ using System.Text;
 
 namespace ScaleTrain {
 
-/// <summary>Options and values of the library's, which it takes as JSON: null, bool, numbers, texts, lists, and maps of them.</summary>
+/// <summary>Writes options and values as the JSON that the library takes: null, bool, numbers, strings, lists and maps.</summary>
 internal static class Json {
   internal static string Of(object value) {
     var text = new StringBuilder();
@@ -14,7 +14,7 @@ internal static class Json {
     return text.ToString();
   }
 
-  /// <summary>An object of options; null: "", the defaults. What is JSON already stays as it is.</summary>
+  /// <summary>Options as JSON. null becomes "", which means the defaults. A string is taken as JSON text.</summary>
   internal static string OfOptions(object options) {
     if (options == null) return "";
     return options as string ?? Of(options);
@@ -23,7 +23,7 @@ internal static class Json {
   private const int MostDeep = 100;
 
   private static void Write(StringBuilder to, object value, int depth) {
-    if (depth > MostDeep) throw new InvalidArgumentException("options are more than " + MostDeep + " lists and maps deep, or one holds itself");
+    if (depth > MostDeep) throw new InvalidArgumentException("options must be nested at most " + MostDeep + " lists and maps deep; does one contain itself?");
     if (value == null) to.Append("null");
     else if (value is bool) to.Append((bool)value ? "true" : "false");
     else if (value is string text) Quote(to, text);
@@ -31,7 +31,7 @@ internal static class Json {
     else if (value is float) to.Append(Number((float)value));
     else if (value is Enum || value is char) Quote(to, value.ToString());
     else if (IsNumber(value)) to.Append(((IFormattable)value).ToString(null, CultureInfo.InvariantCulture));
-    else if (value is IFormattable) throw new InvalidArgumentException(value + " is of " + value.GetType().Name + ", which options have not: give a bool, a number, a text, a list or a map");
+    else if (value is IFormattable) throw new InvalidArgumentException("an option must be a bool, a number, a string, a list or a map, got " + value + " of type " + value.GetType().Name);
     else if (value is IDictionary map) WriteMap(to, Pairs(map), depth);
     else if (value is IEnumerable<KeyValuePair<string, object>> pairs) WriteMap(to, pairs, depth);
     else if (value is IEnumerable list) WriteList(to, list, depth);
@@ -49,7 +49,7 @@ internal static class Json {
 
   private static IEnumerable<KeyValuePair<string, object>> Pairs(IDictionary map) {
     foreach (DictionaryEntry entry in map)
-      yield return new KeyValuePair<string, object>(entry.Key as string ?? throw new InvalidArgumentException("a map of options has the key " + entry.Key + ", which is no text"), entry.Value);
+      yield return new KeyValuePair<string, object>(entry.Key as string ?? throw new InvalidArgumentException("the keys of options must be strings, got " + entry.Key), entry.Value);
   }
 
   private static void WriteMap(StringBuilder to, IEnumerable<KeyValuePair<string, object>> map, int depth) {
@@ -74,7 +74,7 @@ internal static class Json {
     to.Append(between == "[" ? "[]" : "]");
   }
 
-  /// <summary>Of an anonymous object, new { layers = 2 }: its properties.</summary>
+  /// <summary>The properties of an anonymous object, new { layers = 2 }.</summary>
   private static Dictionary<string, object> MembersOf(object value) {
     var members = new Dictionary<string, object>();
     foreach (System.Reflection.PropertyInfo property in value.GetType().GetProperties())
@@ -92,7 +92,7 @@ internal static class Json {
     to.Append('"');
   }
 
-  /// <summary>A number, a bool or a text that the library gave; lists and maps stay text.</summary>
+  /// <summary>Converts a number, a bool or a string of the library's JSON. Lists and maps stay JSON text.</summary>
   internal static object Scalar(string json) {
     if (json == "true") return true;
     if (json == "false") return false;
@@ -103,7 +103,7 @@ internal static class Json {
     return json;
   }
 
-  /// <summary>An object of texts that the library wrote, {"a":"b","c":"d"}; "": none.</summary>
+  /// <summary>Reads an object of strings that the library wrote, {"a":"b","c":"d"}; "" is an empty one.</summary>
   internal static Dictionary<string, string> Texts(string json) {
     var all = new Dictionary<string, string>();
     string key = null;

@@ -3,8 +3,8 @@ using System.Collections.Generic;
 
 namespace ScaleTrain {
 
-/// <summary>Arrays that the library looks at beyond the call that gave them: forward's until the backward behind it, those of a step in slices until
-/// it is whole.</summary>
+/// <summary>Pins arrays that the library reads after the call that passed them: those of Forward until Backward, those of Advance until the step is
+/// finished.</summary>
 internal sealed class LastingPins {
   private readonly NativeHandle owner;
   private readonly List<Pins> pins = new List<Pins>();
@@ -12,8 +12,9 @@ internal sealed class LastingPins {
 
   internal LastingPins(NativeHandle owner) { this.owner = owner; }
 
-  /// <summary>The call on a batch that is pinned until <see cref="End"/>; the same batch again stays as it is. What the library refuses is let go at
-  /// once. What a callback throws says nothing about that: the call may be done all the same.</summary>
+  /// <summary>Makes a call on a batch, which stays pinned until <see cref="End"/>; a batch that is already pinned is reused. If the library
+  /// refuses the call, the batch is unpinned at once. After an exception of a callback it stays pinned, since the call may have taken
+  /// effect.</summary>
   internal Record For(Batch batch, Func<IntPtr, Record> call) {
     if (pins.Count > 0 && last == batch.Entries) return call(pins[pins.Count - 1].All);
     Batch.Entry[] entries = batch.Entries;
@@ -30,7 +31,7 @@ internal sealed class LastingPins {
     }
   }
 
-  /// <summary>Only the last is looked at from now on.</summary>
+  /// <summary>Unpins all but the last batch, the only one that the library still reads.</summary>
   internal void EndAllButLast() {
     for (; pins.Count > 1; pins.RemoveAt(0)) owner.GiveBack(pins[0]);
   }

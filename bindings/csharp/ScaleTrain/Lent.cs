@@ -2,11 +2,11 @@ using System;
 
 namespace ScaleTrain {
 
-/// <summary>An array of the library's that a callback may use while it runs. A span cannot outlive the call, and asking for one later is an
-/// <see cref="InvalidHandleException"/>; keep a copy of what is wanted longer.</summary>
+/// <summary>An array of the library, borrowed by a callback and valid while the callback runs. Later calls throw
+/// <see cref="InvalidHandleException"/>. Copy the elements to keep them.</summary>
 public sealed unsafe class Lent {
   private readonly RawView* raw;
-  private readonly long size;  // dims are an array, and whoever gets them may write to them
+  private readonly long size;  // kept apart from Dims, which callers can modify
   private volatile bool isOver;
 
   internal Lent(RawView* raw, bool isReadOnly) {
@@ -17,40 +17,40 @@ public sealed unsafe class Lent {
     size = View.SizeOf(Dims);
   }
 
-  /// <summary>What its elements are.</summary>
+  /// <summary>The type of the elements.</summary>
   public DType DType { get; }
-  /// <summary>Its dims, outermost first.</summary>
+  /// <summary>The dims, outermost first.</summary>
   public long[] Dims { get; }
   /// <summary>Number of elements.</summary>
   public int Size { get { return checked((int)size); } }
-  /// <summary>Whether it is to be read only: <see cref="Read{T}"/>.</summary>
+  /// <summary>Whether the callback may only read it, with <see cref="Read{T}"/>.</summary>
   public bool IsReadOnly { get; }
 
-  /// <summary>Its elements, to be written: float, double, int, long, byte, bool as its dtype is; bf16 and f16 as ushort.</summary>
+  /// <summary>The elements, for writing. T is the C# type of the dtype: float, double, int, long, byte or bool; ushort for bf16 and f16.</summary>
   public Span<T> As<T>() where T : struct {
-    if (IsReadOnly) throw new InvalidArgumentException("this array is an input of the call, and is only read: Read<T>()");
+    if (IsReadOnly) throw new InvalidArgumentException("this borrowed array is read-only; use Read<T>()");
     return new Span<T>(Address(typeof(T)), Size);
   }
 
-  /// <summary>Its elements. (A program compiled by Mono's mcs that runs on .NET takes <see cref="ToArray{T}"/>: that compiler's index of a ReadOnlySpan is
-  /// not there.)</summary>
+  /// <summary>The elements, for reading. A program that Mono's mcs compiled and that runs on .NET must use <see cref="ToArray{T}"/> instead: mcs
+  /// compiles the indexer of ReadOnlySpan to a method that .NET does not have.</summary>
   public ReadOnlySpan<T> Read<T>() where T : struct { return new ReadOnlySpan<T>(Address(typeof(T)), Size); }
 
-  /// <summary>A copy of its elements, to keep.</summary>
+  /// <summary>A copy of the elements.</summary>
   public T[] ToArray<T>() where T : struct { return Read<T>().ToArray(); }
 
-  /// <summary>A float array's elements, to be written.</summary>
+  /// <summary>The elements of a float array, for writing.</summary>
   public Span<float> Floats { get { return As<float>(); } }
 
   private void* Address(Type type) {
-    if (isOver) throw new InvalidHandleException("the array was lent for a call that has ended; keep a copy of it instead");
+    if (isOver) throw new InvalidHandleException("an array borrowed by a callback may not be used after the callback has returned; keep a copy instead");
     DTypes.RequireFit(DType, type);
     return (void*)raw->Data;
   }
 
   internal void End() { isOver = true; }
 
-  /// <summary>So many, null where there is no array.</summary>
+  /// <summary>The arrays of count views; null for a view without memory.</summary>
   internal static Lent[] Of(long count, RawView* raw, bool isReadOnly) {
     var all = new Lent[count];
     for (int i = 0; i < all.Length; ++i)

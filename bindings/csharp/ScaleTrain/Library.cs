@@ -2,9 +2,9 @@ using ScaleTrain.Native;
 
 namespace ScaleTrain {
 
-/// <summary>The native library itself.</summary>
+/// <summary>Queries about the native library.</summary>
 public static class Library {
-  /// <summary>Of the library that was loaded.</summary>
+  /// <summary>The version of the loaded library.</summary>
   [OfC("st_version")]
   public static string Version {
     get {
@@ -20,14 +20,14 @@ public static class Library {
     native.require(major, minor);
   }
 
-  /// <summary>JSON: version, devices and transports between ranks and why one is missing, instruction sets, cores, memory, ops.</summary>
+  /// <summary>JSON with the version, devices, transports, why a device or transport is missing, instruction sets, cores, memory and ops.</summary>
   [OfC("st_features")]
   public static string Features() {
     Loader.Require();
     return native.features();
   }
 
-  /// <summary>Objects of the library's that are not given back: of one kind ("trainer"), or all.</summary>
+  /// <summary>Number of library objects that have not been released, of one kind ("trainer") or of all kinds.</summary>
   [OfC("st_live_handles")]
   public static long LiveHandles(string kind = null) {
     Loader.Require();

@@ -3,20 +3,20 @@ using System.Linq;
 
 namespace ScaleTrain {
 
-/// <summary>How tensors of a checkpoint are found by name.</summary>
+/// <summary>How the tensors of a checkpoint are matched by name.</summary>
 public sealed class LoadOptions {
-  /// <summary>Load what fits by name, and report the rest; false: all must fit.</summary>
+  /// <summary>Loads the tensors whose names match and reports the others. If false, all must match.</summary>
   public bool Partial { get; set; }
-  /// <summary>Names of the checkpoint to names of what is loaded; "*", once in each, stands for any text.</summary>
+  /// <summary>Maps names in the checkpoint to names in the model or batch. "*", at most once in each, matches any text.</summary>
   public IReadOnlyDictionary<string, string> Rename { get; set; }
-  /// <summary>Only what has a name that fits one of these patterns, "block.*.weight"; null or none: all.</summary>
+  /// <summary>Loads only tensors whose names match one of these patterns, such as "block.*.weight". Null or empty means all.</summary>
   public IReadOnlyCollection<string> Names { get; set; }
 
-  /// <summary>Of <see cref="Checkpoint.Load"/> alone: reads once, straight into the arrays, and twice as fast. After a
-  /// <see cref="CheckpointException"/> they may then hold a mixture of what was there and what was read.</summary>
+  /// <summary>Only for <see cref="Checkpoint.Load"/>: reads the files once, directly into the arrays, which is twice as fast. After a
+  /// <see cref="CheckpointException"/> the arrays may hold a mixture of old and new values.</summary>
   public bool Overwrite { get; set; }
 
-  /// <summary>As the library takes them.</summary>
+  /// <summary>The options in the form that the library takes.</summary>
   internal struct Raw {
     internal bool Partial, Overwrite;
     internal byte[] From, Into, Names;

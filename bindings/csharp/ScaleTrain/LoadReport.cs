@@ -2,60 +2,60 @@ using System.Collections.Generic;
 
 namespace ScaleTrain {
 
-/// <summary>What was loaded from a checkpoint.</summary>
+/// <summary>The result of loading a checkpoint.</summary>
 public sealed class LoadReport {
-  /// <summary>Of the checkpoint.</summary>
+  /// <summary>The step of the checkpoint.</summary>
   public long Step { get; }
-  /// <summary>"step-00000120"</summary>
+  /// <summary>The name of the checkpoint, for example "step-00000120".</summary>
   public string Name { get; }
-  /// <summary>What it was saved with, all as texts.</summary>
+  /// <summary>The metadata it was saved with, as strings.</summary>
   public IReadOnlyDictionary<string, string> Metadata { get; }
-  /// <summary>Tensors.</summary>
+  /// <summary>Number of tensors read.</summary>
   public long Read { get; }
-  /// <summary>Asked for, not in the checkpoint.</summary>
+  /// <summary>Tensors that were requested but are not in the checkpoint.</summary>
   public IReadOnlyList<string> Missing { get; }
-  /// <summary>The other way round.</summary>
+  /// <summary>Tensors that are in the checkpoint but were not requested.</summary>
   public IReadOnlyList<string> Unexpected { get; }
-  /// <summary>Newer checkpoints that were passed over since they are not whole, and why.</summary>
+  /// <summary>Newer checkpoints that were skipped because they are not valid, with the reason.</summary>
   public IReadOnlyList<string> Skipped { get; }
-  /// <summary>Of a trainer: keys of its recipe that differ from the checkpoint's, with both values.</summary>
+  /// <summary>For a trainer: recipe keys that differ from the checkpoint's, with both values, and an optimizer that starts afresh.</summary>
   public IReadOnlyList<string> Changed { get; }
 
-  internal LoadReport(Record told) {
-    Step = told.Integer();
-    Name = told.Text();
-    Metadata = Json.Texts(told.Text());
-    Read = told.Integer();
-    Missing = told.Texts();
-    Unexpected = told.Texts();
-    Skipped = told.Texts();
-    Changed = told.Texts();
+  internal LoadReport(Record record) {
+    Step = record.Integer();
+    Name = record.Text();
+    Metadata = Json.Texts(record.Text());
+    Read = record.Integer();
+    Missing = record.Texts();
+    Unexpected = record.Texts();
+    Skipped = record.Texts();
+    Changed = record.Texts();
   }
 }
 
-/// <summary>How far the saves of a <see cref="Checkpoint"/> are.</summary>
+/// <summary>Progress of the saves of a <see cref="Checkpoint"/>.</summary>
 public struct SaveProgress {
-  /// <summary>Of the save that is being written.</summary>
+  /// <summary>Bytes written of the running save.</summary>
   public long BytesDone { get; private set; }
-  /// <summary>0: none is.</summary>
+  /// <summary>Total bytes of the running save; 0 if none is running.</summary>
   public long BytesAll { get; private set; }
-  /// <summary>Saves behind it.</summary>
+  /// <summary>Saves in the queue.</summary>
   public long Waiting { get; private set; }
-  /// <summary>Since the checkpoint was made.</summary>
+  /// <summary>Saves that succeeded since the Checkpoint was created.</summary>
   public long Saved { get; private set; }
-  /// <summary>Likewise.</summary>
+  /// <summary>Saves that failed since the Checkpoint was created.</summary>
   public long Failed { get; private set; }
-  /// <summary>Of the newest that is on the disk; -1: none.</summary>
+  /// <summary>Step of the newest checkpoint on the disk; -1 if there is none.</summary>
   public long SavedStep { get; private set; }
-  /// <summary>That the last save kept its caller.</summary>
+  /// <summary>Time for which the last save blocked its caller.</summary>
   public double BlockedSeconds { get; private set; }
-  /// <summary>That the last one took to be written.</summary>
+  /// <summary>Time that writing the last save took.</summary>
   public double WriteSeconds { get; private set; }
 
-  internal static SaveProgress Of(Record told) {
+  internal static SaveProgress Of(Record record) {
     return new SaveProgress {
-      BytesDone = told.Integer(), BytesAll = told.Integer(), Waiting = told.Integer(), Saved = told.Integer(), Failed = told.Integer(),
-      SavedStep = told.Integer(), BlockedSeconds = told.Real(), WriteSeconds = told.Real()
+      BytesDone = record.Integer(), BytesAll = record.Integer(), Waiting = record.Integer(), Saved = record.Integer(),
+      Failed = record.Integer(), SavedStep = record.Integer(), BlockedSeconds = record.Real(), WriteSeconds = record.Real()
     };
   }
 }

@@ -6,8 +6,8 @@ using System.Runtime.InteropServices;
 
 namespace ScaleTrain {
 
-/// <summary>Finds the native library, before the first call: beside the assembly, in a NuGet folder's <c>runtimes/linux-x64/native</c>, or where
-/// the runtime looks.</summary>
+/// <summary>Loads the native library before the first call. It looks next to the assembly, in <c>runtimes/linux-x64/native</c> of a NuGet folder, and
+/// where the runtime looks.</summary>
 internal static class Loader {
   internal const string File = "libscaletrain_csharp.so";
   private const int Now = 2;
@@ -22,24 +22,24 @@ internal static class Loader {
     lock (gate) {
       if (isReady) return;
       var tried = new List<string>();
-      dlerror();  // found now: the runtime's looking for it later would forget the error
-      LastProblem();  // compiled and bound by the runtime now: later, that would end what dlopen has to say
+      dlerror();  // binds the function now: binding it later would clear the error of dlopen
+      LastProblem();  // compiled now for the same reason
       foreach (string folder in Folders()) {
         string path = Path.GetFullPath(Path.Combine(folder, File));
         if (tried.Contains(path)) continue;
         tried.Add(path);
         if (System.IO.File.Exists(path) && dlopen(Utf8.Of(path), Now) == IntPtr.Zero)
-          throw new UnavailableException(path + " is there and cannot be loaded: " + LastProblem()) { File = path };
+          throw new UnavailableException(path + " exists but cannot be loaded: " + LastProblem()) { File = path };
       }
       try {
         Bridge.Begin();
         Native.native.require_as_compiled();
       } catch (DllNotFoundException missing) {
         throw new UnavailableException(File + " is missing. It was looked for as " + string.Join(", ", tried) + ", and where the runtime looks (" + missing.Message.TrimEnd() +
-                                       "). The NuGet package carries it in runtimes/linux-x64/native, a build in its folder csharp; put it, with libscaletrain.so beside it, next to ScaleTrain.dll, " +
-                                       "or name its folder in SCALETRAIN_NATIVE or LD_LIBRARY_PATH") { File = File };
+                                       "). The NuGet package has it in runtimes/linux-x64/native, a build tree in its folder csharp. Put it and libscaletrain.so next to ScaleTrain.dll, " +
+                                       "or set SCALETRAIN_NATIVE or LD_LIBRARY_PATH to its folder") { File = File };
       } catch (EntryPointNotFoundException other) {
-        throw new UnavailableException(File + " is of another version than ScaleTrain.dll: " + other.Message) { File = File };
+        throw new UnavailableException(File + " has another version than ScaleTrain.dll: " + other.Message) { File = File };
       }
       isReady = true;
     }

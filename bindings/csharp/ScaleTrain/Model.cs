@@ -16,22 +16,23 @@ public sealed class Model : Handle {
     Safe.KeepWhat(parent);
   }
 
-  /// <summary>Parameters begin as the seed says.</summary>
+  /// <summary>A model of a graph, with parameters initialised from the seed.</summary>
   [OfC("st_model_create")]
   public Model(Graph graph, long seed = 0) : this(new Native.Model(Given(graph, "graph").native, seed), graph.Safe) {}
 
-  /// <summary>One of ours: <c>Model.Builtin(context, "gpt", 1, new { layers = 2, width = 64, heads = 2, context = 32 })</c>, "gpt2", whose options are
-  /// Hugging Face's config.json, or "mlp". options: JSON text, a dictionary or an anonymous object.</summary>
+  /// <summary>A built-in model: "gpt", "mlp" or "gpt2", for example
+  /// <c>Model.Builtin(context, "gpt", 1, new { layers = 2, width = 64, heads = 2, context = 32 })</c>. The options of "gpt2" are the keys of Hugging
+  /// Face's config.json. Options are JSON text, a dictionary or an anonymous object.</summary>
   [OfC("st_model_builtin")]
   public static Model Builtin(Context context, string name, long seed = 0, object options = null) {
     return new Model(new Native.Model(Given(context, "context").native, Given(name, "name"), Json.OfOptions(options), seed), context.Safe);
   }
 
-  /// <summary>The same graph, its own copy of the parameters.</summary>
+  /// <summary>A model with the same graph and a copy of the parameters.</summary>
   [OfC("st_model_clone")]
   public Model Clone() { return new Model(native.clone(), Safe); }
 
-  /// <summary>What is known about each parameter.</summary>
+  /// <summary>Descriptions of all parameters.</summary>
   [OfC("st_model_parameter", "st_model_parameter_count")]
   public IReadOnlyList<ParameterInfo> Parameters {
     get {
@@ -41,21 +42,21 @@ public sealed class Model : Handle {
     }
   }
 
-  /// <summary>A whole parameter, copied and converted into an array of its dims.</summary>
+  /// <summary>Copies a whole parameter to an array of the same dims, converted if necessary.</summary>
   [OfC("st_model_get")]
   public void Get(string name, View to) {
     using (Pins pins = Pins.Borrow(to, "to")) native.get_parameter(Given(name, "name"), pins.First);
   }
 
-  /// <summary>The same into a span.</summary>
+  /// <summary>The same into a span, row by row.</summary>
   public unsafe void Get(string name, Span<float> to) {
     fixed (float* first = &MemoryMarshal.GetReference(to)) Get(name, View.At((IntPtr)first, DType.F32, DimsFor(name, to.Length)));
   }
 
-  /// <summary>The same into an array of as many elements, row by row.</summary>
+  /// <summary>The same into an array with as many elements, row by row.</summary>
   public void Get(string name, float[] to) { Get(name, Given(to, "to").AsSpan()); }
 
-  /// <summary>The same into a new array, in float.</summary>
+  /// <summary>The same into a new float array.</summary>
   public float[] Get(string name) {
     ParameterInfo info = Info(name);
     var made = new float[info.Size];
@@ -63,7 +64,7 @@ public sealed class Model : Handle {
     return made;
   }
 
-  /// <summary>A whole parameter from an array of its dims, copied and converted.</summary>
+  /// <summary>Sets a whole parameter from a copy of an array of the same dims, converted if necessary.</summary>
   [OfC("st_model_set")]
   public void Set(string name, View from) {
     using (Pins pins = Pins.Borrow(from, "from")) native.set_parameter(Given(name, "name"), pins.First);
@@ -74,50 +75,52 @@ public sealed class Model : Handle {
     fixed (float* first = &MemoryMarshal.GetReference(from)) Set(name, View.At((IntPtr)first, DType.F32, DimsFor(name, from.Length)));
   }
 
-  /// <summary>The same from an array of as many elements, row by row.</summary>
+  /// <summary>The same from an array with as many elements, row by row.</summary>
   public void Set(string name, float[] from) { Set(name, Given(from, "from").AsSpan()); }
 
-  /// <summary>this += t (from - this): target networks, averages.</summary>
+  /// <summary>this += t (from - this), for target networks and averages.</summary>
   [OfC("st_model_blend")]
   public void Blend(Model from, double t) { native.blend(Given(from, "from").native, t); }
 
-  /// <summary>32 hex digits; two models are equal when it is.</summary>
+  /// <summary>A digest of 32 hex digits. Two models are equal if their digests are.</summary>
   [OfC("st_model_digest")]
   public string Digest() {
     lock (Safe) return native.digest();
   }
 
-  /// <summary>All parameters, as safetensors.</summary>
+  /// <summary>Writes all parameters as a safetensors file.</summary>
   [OfC("st_model_write_file")]
   public void WriteFile(string path) { native.write_file(Given(path, "path")); }
 
-  /// <summary>The weights as they are now, written while the caller goes on.</summary>
+  /// <summary>Writes the weights as they are now, in the background.</summary>
   public Pending BeginWriteFile(string path) { return new Pending(native.write_file_async(Given(path, "path")), Safe); }
 
   /// <summary>The same as a task.</summary>
   public Task WriteFileAsync(string path) { return BeginWriteFile(path).AsTask(); }
 
-  /// <summary>Parameters from a safetensors file, a folder that has one, or the index of its shards. partial, rename and names are Read's.</summary>
+  /// <summary>Reads parameters from a safetensors file, a folder with one, or the index of a sharded one. partial, rename and names are those of
+  /// <see cref="Read"/>.</summary>
   [OfC("st_model_read_file")]
   public ReadReport ReadFile(string path, bool partial = false, IReadOnlyDictionary<string, string> rename = null, IReadOnlyCollection<string> names = null) {
     LoadOptions.Raw raw = LoadOptions.Of(partial, rename, names);
     return new ReadReport(native.read_from_file(Given(path, "path"), raw.Partial, raw.From, raw.Into, raw.Names));
   }
 
-  /// <summary>JSON: what a safetensors file, a folder that has one, or the index of its shards holds: files, metadata, and tensors of any dtype, those
-  /// that no call reads too.</summary>
+  /// <summary>Describes a safetensors file, a folder with one, or the index of a sharded one as JSON: files, metadata, and tensors of any dtype,
+  /// even those that no call can read.</summary>
   [OfC("st_weights_inspect")]
   public static string InspectWeights(string path) {
     Loader.Require();
     return Native.native.inspect_weights(Given(path, "path"));
   }
 
-  /// <summary>All parameters as one safetensors stream, front to back. What the stream throws arrives here.</summary>
+  /// <summary>Writes all parameters as one safetensors stream, front to back. Exceptions of the stream are rethrown here.</summary>
   [OfC("st_model_write")]
   public void Write(Stream to) { native.write(Bridge.Strong(Safe, new StreamEnd(Given(to, "to")))); }
 
-  /// <summary>Parameters from a safetensors stream. partial: reads what fits by name, and reports the rest. rename: names of the stream to names of the
-  /// model; "*", once, stands for any text. names: only parameters whose names fit one of these patterns.</summary>
+  /// <summary>Reads parameters from a safetensors stream. partial reads the tensors whose names match and reports the others. rename maps names
+  /// of the stream to names of the model; "*", at most once in each, matches any text. names limits reading to parameters whose names match one
+  /// of these patterns.</summary>
   [OfC("st_model_read")]
   public ReadReport Read(Stream from, bool partial = false, IReadOnlyDictionary<string, string> rename = null, IReadOnlyCollection<string> names = null) {
     Given(from, "from");
@@ -125,8 +128,9 @@ public sealed class Model : Handle {
     return new ReadReport(native.read_from(Bridge.Strong(Safe, new StreamEnd(from)), raw.Partial, raw.From, raw.Into, raw.Names));
   }
 
-  /// <summary>Names in Hugging Face's files of GPT-2 to those of the model "gpt": <c>model.Read(file, rename: Model.Gpt2Names)</c> takes a model.safetensors
-  /// as it is; partial passes over the causal masks that old ones hold. The model "gpt2" is what the config.json next to the file describes.</summary>
+  /// <summary>Maps the names in Hugging Face's GPT-2 files to those of the model "gpt": <c>model.Read(file, rename: Model.Gpt2Names)</c> reads a
+  /// model.safetensors as it is. Old files also hold causal masks; partial ignores them. The model "gpt2" takes the config.json next to the file
+  /// as its options.</summary>
   public static IReadOnlyDictionary<string, string> Gpt2Names {
     get {
       Loader.Require();
@@ -134,7 +138,7 @@ public sealed class Model : Handle {
     }
   }
 
-  /// <summary>The weights alone, from a checkpoint; name null: the newest that is whole.</summary>
+  /// <summary>Reads only the weights from a checkpoint; a null name means the newest valid one.</summary>
   [OfC("st_model_load")]
   public LoadReport Load(Checkpoint checkpoint, string name = null, LoadOptions options = null) {
     Given(checkpoint, "checkpoint");
@@ -142,7 +146,7 @@ public sealed class Model : Handle {
     return new LoadReport(native.load_from(checkpoint.native, name ?? "", raw.Partial, raw.From, raw.Into, raw.Names));
   }
 
-  /// <summary>What is known about one parameter.</summary>
+  /// <summary>The description of a parameter.</summary>
   public ParameterInfo Info(string name) { return ParameterInfo.Named(Parameters, name); }
 
   private long[] DimsFor(string name, int length) { return Info(name).DimsOf(length); }

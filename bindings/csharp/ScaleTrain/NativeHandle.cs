@@ -6,14 +6,14 @@ namespace ScaleTrain {
 
 internal delegate void Deleter(IntPtr made);
 
-/// <summary>An object of C++'s. Every running call holds it, so that it ends with the last call out of it, whoever disposed of it when; or
-/// with the garbage collector.</summary>
+/// <summary>Owns a C++ object. Every running call holds a reference, so the object is deleted after it has been disposed or collected and its
+/// last call has returned.</summary>
 internal sealed class NativeHandle : SafeHandle {
   private readonly Deleter deleter;
-  private readonly List<Pins> lent = new List<Pins>();  // given back when the object has ended
+  private readonly List<Pins> lent = new List<Pins>();  // arrays that the object borrows; unpinned when it is deleted
   private bool isOver;
   private volatile bool isDisposed;
-  // What native code calls, and holds weakly: so no cycle through a closure is kept for ever.
+  // Objects that native code calls. It holds only weak handles, so a closure that refers back to this object does not keep it alive forever.
   private readonly List<object> kept = new List<object>();
 
   internal NativeHandle(IntPtr made, Deleter deleter) : base(IntPtr.Zero, deleter != null) {
@@ -24,7 +24,7 @@ internal sealed class NativeHandle : SafeHandle {
 
   public override bool IsInvalid { get { return handle == IntPtr.Zero; } }
 
-  /// <summary>No call begins any more. SafeHandle itself lets them in as long as another one is inside.</summary>
+  /// <summary>Whether new calls are refused. SafeHandle itself would accept them while another call is running.</summary>
   internal bool IsDisposed { get { return isDisposed; } }
 
   internal void End() {
@@ -32,10 +32,10 @@ internal sealed class NativeHandle : SafeHandle {
     Dispose();
   }
 
-  /// <summary>Itself, to be given to a call.</summary>
+  /// <summary>This handle, for a call; throws if it is disposed.</summary>
   internal NativeHandle Open { get { return isDisposed ? throw Failure.Closed() : this; } }
 
-  /// <summary>Given back when the object has ended, or by <see cref="GiveBack"/>.</summary>
+  /// <summary>Keeps arrays pinned until the object is deleted, or until <see cref="GiveBack"/>.</summary>
   internal void Lend(Pins what) {
     lock (kept) {
       if (isOver) what.Drop();
@@ -43,14 +43,14 @@ internal sealed class NativeHandle : SafeHandle {
     }
   }
 
-  /// <summary>The library needs it no more.</summary>
+  /// <summary>Unpins arrays that the library no longer needs.</summary>
   internal void GiveBack(Pins what) {
     lock (kept) {
       if (lent.Remove(what)) what.Drop();
     }
   }
 
-  /// <summary>In place of those before, once the call has taken them.</summary>
+  /// <summary>Makes a call that replaces the borrowed arrays. The old ones are unpinned if the call succeeds.</summary>
   internal void Lend(ref Pins old, Pins now, Action<IntPtr> call) {
     try { call(now.All); } catch {
       now.Dispose();
@@ -61,7 +61,7 @@ internal sealed class NativeHandle : SafeHandle {
     old = now;
   }
 
-  /// <summary>In place of the one before: what the library calls has changed already.</summary>
+  /// <summary>Keeps now alive instead of old. The library must already have switched its callback.</summary>
   internal void Replace(ref object old, object now) {
     lock (kept) {
       if (old != null) kept.Remove(old);
@@ -70,13 +70,13 @@ internal sealed class NativeHandle : SafeHandle {
     }
   }
 
-  /// <summary>Alive as long as this is.</summary>
+  /// <summary>Keeps an object alive as long as this handle.</summary>
   internal void Keep(object what) {
     if (what == null) return;
     lock (kept) kept.Add(what);
   }
 
-  /// <summary>All that another keeps, now and later.</summary>
+  /// <summary>Keeps everything alive that another handle keeps, now or later.</summary>
   internal void KeepWhat(NativeHandle other) { Keep(other.kept); }
 
   protected override bool ReleaseHandle() {

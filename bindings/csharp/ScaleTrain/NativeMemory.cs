@@ -3,7 +3,7 @@ using System.Buffers;
 
 namespace ScaleTrain {
 
-/// <summary>Memory of the library's, as a <c>Memory</c> of C#'s: its owner, disposed of or not, ends only when this is gone too.</summary>
+/// <summary>Memory of the library as a C# <c>Memory</c>. Its owner is deleted only when this is gone too, even if it has been disposed.</summary>
 internal sealed unsafe class NativeMemory<T> : MemoryManager<T> where T : struct {
   private readonly NativeHandle owner;
   private readonly IntPtr address;
@@ -11,7 +11,7 @@ internal sealed unsafe class NativeMemory<T> : MemoryManager<T> where T : struct
   private bool held;
 
   internal NativeMemory(NativeHandle owner, IntPtr address, long length) {
-    if (length > int.MaxValue) throw new InvalidArgumentException(length + " elements are more than a Memory has; View() has them all");
+    if (length > int.MaxValue) throw new InvalidArgumentException("a Memory holds at most 2147483647 elements, got " + length + "; use View()");
     this.owner = owner;
     this.address = address;
     this.length = (int)length;
@@ -20,7 +20,7 @@ internal sealed unsafe class NativeMemory<T> : MemoryManager<T> where T : struct
 
   ~NativeMemory() { Dispose(false); }
 
-  /// <summary>A copy, and no more of it.</summary>
+  /// <summary>A copy of the elements.</summary>
   internal static T[] Copy(NativeHandle owner, IntPtr address, long length) {
     var memory = new NativeMemory<T>(owner, address, length);
     try { return memory.GetSpan().ToArray(); } finally {
@@ -45,7 +45,7 @@ internal sealed unsafe class NativeMemory<T> : MemoryManager<T> where T : struct
   }
 }
 
-/// <summary>The same for a call: its owner cannot end while it is pinned.</summary>
+/// <summary>Memory of the library for one call. Its owner cannot be deleted while it is pinned.</summary>
 internal sealed unsafe class OwnedMemory : Pinnable {
   private readonly NativeHandle owner;
   private readonly IntPtr address;

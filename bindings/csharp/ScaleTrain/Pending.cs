@@ -4,7 +4,7 @@ using System.Threading.Tasks;
 
 namespace ScaleTrain {
 
-/// <summary>Work that goes on after the call which began it. Disposing of it waits for the end.</summary>
+/// <summary>An operation that runs in the background. Disposing it waits until the operation has ended.</summary>
 public sealed class Pending : Handle {
   private static readonly TimeSpan longest = TimeSpan.FromDays(10000);  // the library counts nanoseconds in 64 bits
   private readonly Native.Pending native;
@@ -15,12 +15,12 @@ public sealed class Pending : Handle {
     Safe.KeepWhat(parent);
   }
 
-  /// <summary>Waits until it is done. Throws what the work failed with, each time.</summary>
+  /// <summary>Waits until the operation is done. Throws its error if it failed, on every call.</summary>
   [OfC("st_pending_wait")]
   public void Wait() { native.wait(); }
 
-  /// <summary>Waits at most so long; false: it is still under way. <see cref="Timeout.InfiniteTimeSpan"/>: until it is done; another negative one: not at
-  /// all.</summary>
+  /// <summary>The same, for at most this long; false if the operation is still running. <see cref="Timeout.InfiniteTimeSpan"/> means no limit;
+  /// any other negative time means no wait.</summary>
   public bool Wait(TimeSpan most) {
     if (most != Timeout.InfiniteTimeSpan && most < longest) return native.wait_for((long)Math.Max(0, most.TotalMilliseconds));
     Wait();
@@ -31,7 +31,7 @@ public sealed class Pending : Handle {
   [OfC("st_pending_poll")]
   public bool IsDone { get { return native.is_done(); } }
 
-  /// <summary>It as a task, which waits and then disposes of it.</summary>
+  /// <summary>A task that waits for the operation and then disposes this object.</summary>
   public Task AsTask() {
     return Task.Run(() => {
       using (this) Wait();

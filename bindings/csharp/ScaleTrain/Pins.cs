@@ -6,7 +6,7 @@ using System.Runtime.InteropServices;
 
 namespace ScaleTrain {
 
-/// <summary>Memory that stays where it is until <see cref="Free"/>.</summary>
+/// <summary>Memory that stays in place until <see cref="Free"/>.</summary>
 internal struct Pin {
   private GCHandle array;
   private MemoryHandle memory;
@@ -31,18 +31,18 @@ internal struct Pin {
   }
 }
 
-/// <summary>The arrays of a call, pinned and described for native code. Borrowed for a call, they come from a spare of this thread's and allocate
-/// nothing; held ones go when the library gives them back.</summary>
+/// <summary>The arrays of a call, pinned and described for native code. For one call they are borrowed: they reuse this thread's spare object and
+/// do not allocate. Held ones stay pinned until the library releases them.</summary>
 internal sealed unsafe class Pins : IDisposable {
   [ThreadStatic] private static Pins spare;
 
   private Pin[] pins = new Pin[4];
   private int count;
-  private IntPtr block;  // a RawViews, the RawView of each, their names
+  private IntPtr block;  // a RawViews, then a RawView per array, then their names
   private long room;
   private bool isSpare, isUsed = true;
 
-  /// <summary>For the time of a call.</summary>
+  /// <summary>An empty object for one call.</summary>
   internal static Pins Rent() {
     Pins mine = spare ?? new Pins { isSpare = true };
     spare = null;
@@ -80,7 +80,7 @@ internal sealed unsafe class Pins : IDisposable {
     return mine;
   }
 
-  /// <summary>Until it is disposed of.</summary>
+  /// <summary>Pins arrays until the result is disposed.</summary>
   internal static Pins Hold(IReadOnlyList<View> views, string name, bool mayMiss) {
     var mine = new Pins();
     try { mine.AddAll(views, name, mayMiss); } catch {
@@ -101,17 +101,17 @@ internal sealed unsafe class Pins : IDisposable {
 
   private Pins() {}
 
-  // Not what is pinned: native code may still see it. That goes with Dispose alone, which the object's end calls.
+  // Does not unpin: native code may still use the arrays. Only Dispose unpins, which the end of the native object calls.
   ~Pins() { Marshal.FreeHGlobal(block); }
 
-  /// <summary>For what takes one array.</summary>
+  /// <summary>The first array, for a call that takes one.</summary>
   internal IntPtr First { get { return (IntPtr)Views; } }
-  /// <summary>For what takes a list, or arrays by name.</summary>
+  /// <summary>All arrays, for a call that takes a list or named arrays.</summary>
   internal IntPtr All { get { return block; } }
-  /// <summary>The array at a place; none for null.</summary>
+  /// <summary>The array at a place; zero if place is negative.</summary>
   internal IntPtr At(int place) { return place < 0 ? IntPtr.Zero : (IntPtr)(Views + place); }
 
-  /// <summary>Room for so many arrays, before any is added.</summary>
+  /// <summary>Reserves memory for this many arrays and bytes of names. Must be called before the first Add.</summary>
   internal void Make(int arrays, long names) {
     long wanted = sizeof(RawViews) + arrays * (long)sizeof(RawView) + names;
     if (wanted > room) {
@@ -127,22 +127,22 @@ internal sealed unsafe class Pins : IDisposable {
     head->Views = (RawView*)(head + 1);
   }
 
-  /// <summary>Its place.</summary>
+  /// <summary>Adds an array and returns its place.</summary>
   internal int Add(View view) {
     view.Describe(Views + count, out pins[count]);
     ((RawViews*)block)->Count = count + 1;
     return count++;
   }
 
-  /// <summary>The same, and -1 for null.</summary>
+  /// <summary>The same; -1 for null.</summary>
   internal int AddSome(View view) { return view == null ? -1 : Add(view); }
 
   public void Dispose() {
-    if (!isUsed) return;  // twice: it may be another call's by now
+    if (!isUsed) return;  // already disposed; the object may belong to another call by now
     isUsed = false;
     Exception first = null;
     for (int i = 0; i < count; ++i) {
-      try { pins[i].Free(); } catch (Exception thrown) { first = first ?? thrown; }  // by a MemoryManager of the program's: the others go all the same
+      try { pins[i].Free(); } catch (Exception thrown) { first = first ?? thrown; }  // a MemoryManager of the program threw; free the others first
       pins[i] = default(Pin);
     }
     count = 0;
@@ -150,7 +150,7 @@ internal sealed unsafe class Pins : IDisposable {
     if (first != null) ExceptionDispatchInfo.Capture(first).Throw();
   }
 
-  /// <summary>The same where nobody is who could be told what a MemoryManager throws: in native code, the garbage collector, <c>Dispose</c>.</summary>
+  /// <summary>Disposes without throwing, for calls by native code, the garbage collector and <c>Dispose</c>.</summary>
   internal void Drop() {
     try { Dispose(); } catch (Exception) {}
   }

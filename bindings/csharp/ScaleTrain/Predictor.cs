@@ -3,24 +3,24 @@ using System.Collections.Generic;
 
 namespace ScaleTrain {
 
-/// <summary>How a text goes on.</summary>
+/// <summary>Options of <see cref="Predictor.Generate"/>.</summary>
 public sealed class GenerateOptions {
-  /// <summary>At most so many.</summary>
+  /// <summary>Maximum number of new tokens.</summary>
   public long Tokens { get; set; } = 200;
-  /// <summary>0: the likeliest.</summary>
+  /// <summary>Above 1 the choice is more uniform; 0 means the likeliest token.</summary>
   public double Temperature { get; set; } = 0.8;
-  /// <summary>Of the likeliest so many.</summary>
+  /// <summary>Chooses among this many likeliest tokens.</summary>
   public long TopK { get; set; } = 40;
-  /// <summary>What is drawn follows from it.</summary>
+  /// <summary>Seed of the random choices.</summary>
   public long Seed { get; set; }
 }
 
-/// <summary>Forward passes of a model, from any number of threads.</summary>
+/// <summary>Runs forward passes of a model, from any number of threads.</summary>
 public sealed class Predictor : Handle {
   private readonly Native.Predictor native;
   internal override NativeHandle Safe { get { return native.handle; } }
 
-  /// <summary>shared: of the model's weights as they are, instead of a snapshot. threads: of one run.</summary>
+  /// <summary>shared uses the model's current weights instead of a snapshot. threads is the number of threads of one run.</summary>
   [OfC("st_predictor_create")]
   public Predictor(Model model, bool shared = false, int threads = 1) {
     var raw = new Native.PredictorOptions { shared = shared, threads = threads };
@@ -29,19 +29,19 @@ public sealed class Predictor : Handle {
     Safe.KeepWhat(model.Safe);
   }
 
-  /// <summary>Fills the outputs, any number of rows. From any thread, several at once, also while a trainer steps.</summary>
+  /// <summary>Computes the outputs for any number of rows. Several threads may call it at once, even while a trainer steps.</summary>
   [OfC("st_predictor_run")]
   public void Run(Batch inputs, Batch outputs) {
     using (Pins ins = Pins.Borrow(Given(inputs, "inputs")))
       using (Pins outs = Pins.Borrow(Given(outputs, "outputs"))) native.run(ins.All, outs.All);
   }
 
-  /// <summary>Takes the newest whole step's weights.</summary>
+  /// <summary>Switches to the weights of the newest finished step.</summary>
   [OfC("st_predictor_refresh")]
   public void Refresh() { native.refresh(); }
 
-  /// <summary>Continues the prompt: the new tokens. <paramref name="onToken"/> gets each as it is made, and gives false to end the text; what it throws
-  /// arrives here.</summary>
+  /// <summary>Continues the prompt and returns the new tokens. <paramref name="onToken"/> receives each new token and returns false to stop. Its
+  /// exceptions are rethrown here.</summary>
   [OfC("st_predictor_generate")]
   public int[] Generate(IReadOnlyList<int> prompt, GenerateOptions options = null, Func<int, bool> onToken = null) {
     GenerateOptions wish = options ?? new GenerateOptions();

@@ -6,9 +6,10 @@ using System.Threading;
 
 namespace ScaleTrain {
 
-/// <summary>What happens at the program's end to what is open: calls that run are cancelled, and the runtime is not called any more.</summary>
-/// <remarks>Mono waits at its end for every thread that has called it, those of the library's too, which live as long as their trainer. So there all
-/// objects are given back; and where that cannot be, since the program is ended from inside of a callback, the process ends here.</remarks>
+/// <summary>At the end of the program, cancels running calls and stops native code from calling the runtime.</summary>
+/// <remarks>At its end, Mono waits for every thread that has called it, including the library's threads, which live as long as their trainer. So
+/// on Mono all objects are released. If that is impossible, because the program is being ended from inside a callback, the process exits
+/// here.</remarks>
 internal static class ProgramEnd {
   private static readonly bool isMono = Type.GetType("Mono.Runtime") != null;
   private static readonly List<WeakReference<Handle>> contexts = new List<WeakReference<Handle>>();
@@ -50,8 +51,9 @@ internal static class ProgramEnd {
     _exit(Environment.ExitCode);
   }
 
-  /// <summary>Before a failed call throws. In a background thread that nobody waits for, the cancel above would be an unhandled exception of a program
-  /// that ends well: it is not thrown while the program ends. A handler of the program's own that waits for the thread gets it all the same.</summary>
+  /// <summary>Called before a failed call throws. On a background thread the cancel above would be an unhandled exception in a program that ends
+  /// normally, so the throw is delayed while the program ends. A handler of the program that waits for this thread still receives the
+  /// exception.</summary>
   internal static void HoldBack() {
     if (hasCome && !isMine) Thread.Sleep(2000);
   }
@@ -60,7 +62,7 @@ internal static class ProgramEnd {
     Handle[] open;
     lock (contexts) open = contexts.Select(one => one.TryGetTarget(out Handle context) ? context : null).Where(context => context != null).ToArray();
     foreach (Handle context in open)
-      try { ((Context)context).Cancel(); } catch (ScaleTrainException) {}  // disposed of
+      try { ((Context)context).Cancel(); } catch (ScaleTrainException) {}  // disposed
   }
 
   [DllImport("libc.so.6")] private static extern void _exit(int status);

@@ -3,7 +3,7 @@ using System.Runtime.InteropServices;
 
 namespace ScaleTrain {
 
-/// <summary>An array as native code reads it (native/array.hpp has the same).</summary>
+/// <summary>Describes an array to native code (native/array.hpp has the same struct).</summary>
 [StructLayout(LayoutKind.Sequential)]
 internal unsafe struct RawView {
   internal const int MaxRank = 8;
@@ -25,7 +25,7 @@ internal unsafe struct RawView {
   }
 }
 
-/// <summary>How many, and where.</summary>
+/// <summary>A list of views.</summary>
 [StructLayout(LayoutKind.Sequential)]
 internal unsafe struct RawViews {
   internal long Count;

@@ -9,7 +9,8 @@ public sealed partial class Recipe {
     set { Set("device", value); }
   }
 
-  /// <summary>of matrix products and activations while training; bf16 and fp16: summed in fp32, over fp32 master weights, gradients and moments; fp16 scales the loss; predictions and evaluations are fp32</summary>
+  /// <summary>of matrix products and activations while training; bf16 and fp16: summed in fp32, over fp32 master weights, gradients and moments;
+  /// fp16 scales the loss; predictions and evaluations are fp32</summary>
   /// <remarks>Usually "fp32". Allowed: fp32 bf16 fp16.</remarks>
   public string Precision {
     get { return Word("precision"); }
@@ -58,7 +59,8 @@ public sealed partial class Recipe {
     set { Set("loss_scale_growth_interval", value); }
   }
 
-  /// <summary>skipped steps that the dynamic loss scale bears before it falls, and falls with each one on; it bears as many again when it has grown</summary>
+  /// <summary>skipped steps that the dynamic loss scale bears before it falls, and falls with each one on; it bears as many again when it has
+  /// grown</summary>
   /// <remarks>Usually 1. Allowed: [1,inf).</remarks>
   public long LossScaleHysteresis {
     get { return Integer("loss_scale_hysteresis"); }
@@ -114,28 +116,32 @@ public sealed partial class Recipe {
     set { Set("ranks", value); }
   }
 
-  /// <summary>what ranks exchange: each micro-batch's gradients, so that the bits do not depend on ranks, or each rank's sums once a step, less on the wire</summary>
+  /// <summary>what ranks exchange: each micro-batch's gradients, so that the bits do not depend on ranks, or each rank's sums once a step, less
+  /// on the wire</summary>
   /// <remarks>Usually "micro". Allowed: micro step.</remarks>
   public string Reduce {
     get { return Word("reduce"); }
     set { Set("reduce", value); }
   }
 
-  /// <summary>ZeRO (Rajbhandari et al. 2020), what ranks have only pieces of, the same bits: 0 nothing, 1 the optimizer's state, 2 gradients too, 3 parameters too, which each scope gathers for itself. With one rank it is nothing</summary>
+  /// <summary>ZeRO (Rajbhandari et al. 2020), what ranks have only pieces of, the same bits: 0 nothing, 1 the optimizer's state, 2 gradients too,
+  /// 3 parameters too, which each scope gathers for itself. With one rank it is nothing</summary>
   /// <remarks>Usually 0. Allowed: [0,3].</remarks>
   public long Zero {
     get { return Integer("zero"); }
     set { Set("zero", value); }
   }
 
-  /// <summary>what lies outside the device's memory, the same bits: the optimizer's state, or the fp32 parameters too; in host memory, which is where a device cpu has them anyway, or in offload_folder. Parameters stay there until the model is freed</summary>
+  /// <summary>what lies outside the device's memory, the same bits: the optimizer's state, or the fp32 parameters too; in host memory, which is
+  /// where a device cpu has them anyway, or in offload_folder. Parameters stay there until the model is freed</summary>
   /// <remarks>Usually "none". Allowed: none optimizer parameters.</remarks>
   public string Offload {
     get { return Word("offload"); }
     set { Set("offload", value); }
   }
 
-  /// <summary>offload: a folder of a local disk, in which files without a name have it all, reserved up front and gone with the process; counted as file, not as memory. Empty: host memory</summary>
+  /// <summary>offload: a folder of a local disk, in which files without a name have it all, reserved up front and gone with the process; counted
+  /// as file, not as memory. Empty: host memory</summary>
   /// <remarks>Usually "".</remarks>
   public string OffloadFolder {
     get { return Word("offload_folder"); }
@@ -156,7 +162,8 @@ public sealed partial class Recipe {
     set { Set("overlap", value); }
   }
 
-  /// <summary>compare the weights of all ranks before each so many steps, and end with the rank and the tensor that differ; 0 is off, and ranks that are processes do it before their first step alone</summary>
+  /// <summary>compare the weights of all ranks before each so many steps, and end with the rank and the tensor that differ; 0 is off, and ranks
+  /// that are processes do it before their first step alone</summary>
   /// <remarks>Usually 0. Allowed: [0,inf).</remarks>
   public long ReplicaCheck {
     get { return Integer("replica_check"); }
@@ -198,7 +205,8 @@ public sealed partial class Recipe {
     set { Set("warmup", value); }
   }
 
-  /// <summary>length of linear, cosine, polynomial, wsd and one_cycle in successful steps, warm-up included; 0: unset, and the command line takes --steps</summary>
+  /// <summary>length of linear, cosine, polynomial, wsd and one_cycle in successful steps, warm-up included; 0: unset, and the command line takes
+  /// --steps</summary>
   /// <remarks>Usually 0. Allowed: [0,inf).</remarks>
   public long LrSteps {
     get { return Integer("lr_steps"); }
@@ -380,7 +388,8 @@ public sealed partial class Recipe {
     set { Set("adjust_lr", value); }
   }
 
-  /// <summary>parameters by name, a list: [{"pattern": "*.bias", "lr_scale": 1, "weight_decay_scale": 0, "clip": 1, "frozen": false, "optimizer": "adamw"}]; the first pattern that fits counts, * is any text; JSON text</summary>
+  /// <summary>parameters by name, a list: [{"pattern": "*.bias", "lr_scale": 1, "weight_decay_scale": 0, "clip": 1, "frozen": false, "optimizer":
+  /// "adamw"}]; the first pattern that fits counts, * is any text; JSON text</summary>
   /// <remarks>Usually [].</remarks>
   public string Groups {
     get { return Value("groups"); }
@@ -401,7 +410,8 @@ public sealed partial class Recipe {
     set { Set("clip_value", value); }
   }
 
-  /// <summary>keeps an exponential moving average of the trained weights beside them: after each successful step average = ema_decay * average + (1 - ema_decay) * weight, the first one copies (torch's AveragedModel with get_ema_multi_avg_fn); 0 is off</summary>
+  /// <summary>keeps an exponential moving average of the trained weights beside them: after each successful step average = ema_decay * average +
+  /// (1 - ema_decay) * weight, the first one copies (torch's AveragedModel with get_ema_multi_avg_fn); 0 is off</summary>
   /// <remarks>Usually 0.0. Allowed: [0,1).</remarks>
   public double EmaDecay {
     get { return Real("ema_decay"); }
@@ -415,7 +425,8 @@ public sealed partial class Recipe {
     set { Set("dropout", value); }
   }
 
-  /// <summary>share of each target that goes evenly to all classes while training (torch's CrossEntropyLoss); the loss that is shown is the one that is trained, evaluations are without</summary>
+  /// <summary>share of each target that goes evenly to all classes while training (torch's CrossEntropyLoss); the loss that is shown is the one
+  /// that is trained, evaluations are without</summary>
   /// <remarks>Usually 0.0. Allowed: [0,1].</remarks>
   public double LabelSmoothing {
     get { return Real("label_smoothing"); }
@@ -429,7 +440,8 @@ public sealed partial class Recipe {
     set { Set("z_loss", value); }
   }
 
-  /// <summary>activations that backward makes again instead of keeping them, the same bits: of the blocks, of attention, of all outermost scopes, of what fits recompute_budget with the least arithmetic, or of the scopes that patterns match (block.*.mlp,head)</summary>
+  /// <summary>activations that backward makes again instead of keeping them, the same bits: of the blocks, of attention, of all outermost scopes,
+  /// of what fits recompute_budget with the least arithmetic, or of the scopes that patterns match (block.*.mlp,head)</summary>
   /// <remarks>Usually "none". Allowed: none blocks attention full auto SCOPES.</remarks>
   public string Recompute {
     get { return Word("recompute"); }
@@ -443,7 +455,8 @@ public sealed partial class Recipe {
     set { Set("recompute_budget", value); }
   }
 
-  /// <summary>the command line ends a run after so many evaluations in a row whose validation loss was no improvement; 0 is off, and a host that evaluates by itself stops by itself</summary>
+  /// <summary>the command line ends a run after so many evaluations in a row whose validation loss was no improvement; 0 is off, and a host that
+  /// evaluates by itself stops by itself</summary>
   /// <remarks>Usually 0. Allowed: [0,inf).</remarks>
   public long EarlyStoppingPatience {
     get { return Integer("early_stopping_patience"); }
@@ -457,21 +470,24 @@ public sealed partial class Recipe {
     set { Set("early_stopping_min_delta", value); }
   }
 
-  /// <summary>measure the gradient noise scale (McCandlish et al. 2018), the batch in sequences above which larger ones stop paying, from the first micro-batch's gradient and the whole step's; needs 2 micro-batches a step or more, and reads each gradient once more</summary>
+  /// <summary>measure the gradient noise scale (McCandlish et al. 2018), the batch in sequences above which larger ones stop paying, from the
+  /// first micro-batch's gradient and the whole step's; needs 2 micro-batches a step or more, and reads each gradient once more</summary>
   /// <remarks>Usually false.</remarks>
   public bool GradientNoiseScale {
     get { return Flag("gradient_noise_scale"); }
     set { Set("gradient_noise_scale", value); }
   }
 
-  /// <summary>a step whose loss or gradients are not finite is run again in a checking mode and ends as an error that names the op, scope, tensor, index, micro-batch and rank where it began; an overflow that a dynamic loss scale can still answer is skipped as ever</summary>
+  /// <summary>a step whose loss or gradients are not finite is run again in a checking mode and ends as an error that names the op, scope,
+  /// tensor, index, micro-batch and rank where it began; an overflow that a dynamic loss scale can still answer is skipped as ever</summary>
   /// <remarks>Usually false.</remarks>
   public bool FindNan {
     get { return Flag("find_nan"); }
     set { Set("find_nan", value); }
   }
 
-  /// <summary>successful steps after which what only makes later calls quicker is given back, as st_context_trim does, each time; 0 is never</summary>
+  /// <summary>successful steps after which what only makes later calls quicker is given back, as st_context_trim does, each time; 0 is
+  /// never</summary>
   /// <remarks>Usually 0. Allowed: [0,inf).</remarks>
   public long TrimEvery {
     get { return Integer("trim_every"); }
@@ -485,7 +501,8 @@ public sealed partial class Recipe {
     set { Set("tune", value); }
   }
 
-  /// <summary>what multiplies: own, or auto: of a step's fp32 products each by the fastest of own kernels, OpenBLAS, MKL and oneDNN, where they are, measured before the first step; a library changes the bits</summary>
+  /// <summary>what multiplies: own, or auto: of a step's fp32 products each by the fastest of own kernels, OpenBLAS, MKL and oneDNN, where they
+  /// are, measured before the first step; a library changes the bits</summary>
   /// <remarks>Usually "own". Allowed: own auto.</remarks>
   public string GemmLibrary {
     get { return Word("gemm_library"); }

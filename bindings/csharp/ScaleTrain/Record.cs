@@ -5,7 +5,7 @@ using System.Text;
 
 namespace ScaleTrain {
 
-/// <summary>What a call told, in the order it was written (native/record.hpp). Read it before this thread's next call.</summary>
+/// <summary>The result of a call, read in the order in which native/record.hpp wrote it. Read it before this thread's next call.</summary>
 internal unsafe struct Record {
   private readonly byte* first;
   private byte* at;
@@ -35,7 +35,7 @@ internal unsafe struct Record {
     return text;
   }
 
-  /// <summary>An empty text is none.</summary>
+  /// <summary>A string; null if it is empty.</summary>
   internal string TextOrNull() {
     string text = Text();
     return text.Length == 0 ? null : text;
@@ -54,7 +54,7 @@ internal unsafe struct Record {
   }
 }
 
-/// <summary>The same the other way: lists for a call's arguments.</summary>
+/// <summary>The reverse direction: writes lists for the arguments of a call.</summary>
 internal sealed class Writing {
   private readonly MemoryStream bytes = new MemoryStream();
 
@@ -75,7 +75,7 @@ internal sealed class Writing {
 
   internal Writing Add(IEnumerable<long> list) { return AddAll(list, value => Add(value)); }
 
-  /// <summary>How many, and each. Counted here: a list may have changed since it said how many it has.</summary>
+  /// <summary>Writes the count, then each item. Counts the items itself, since a list may change between its Count and its enumeration.</summary>
   internal Writing AddAll<T>(IEnumerable<T> list, Action<T> add) {
     long start = bytes.Position, count = 0;
     Add(count);
@@ -103,11 +103,11 @@ internal sealed class Writing {
   }
 }
 
-/// <summary>Texts as the library has them. One that would arrive as another text is refused.</summary>
+/// <summary>Converts strings to and from UTF-8. A string that UTF-8 or C cannot represent exactly is refused.</summary>
 internal static class Utf8 {
   private static readonly Encoding strict = new UTF8Encoding(false, true);
 
-  /// <summary>With a zero behind it; null for null.</summary>
+  /// <summary>The bytes with a terminating zero; null for null.</summary>
   internal static byte[] Of(string text) {
     if (text == null) return null;
     byte[] bytes = Bytes(text);
@@ -116,16 +116,16 @@ internal static class Utf8 {
   }
 
   internal static byte[] Bytes(string text) {
-    if (text == null) throw new InvalidArgumentException("a text is null");
-    if (text.IndexOf('\0') >= 0) throw new InvalidArgumentException("a text holds the character 0, which would end it: " + text.Replace('\0', '?'));
+    if (text == null) throw new InvalidArgumentException("a string is null");
+    if (text.IndexOf('\0') >= 0) throw new InvalidArgumentException("a string must not contain the character 0: " + text.Replace('\0', '?'));
     try {
       return strict.GetBytes(text);
     } catch (EncoderFallbackException half) {
-      throw new InvalidArgumentException("a text holds half a surrogate pair at " + half.Index + ", which UTF-8 cannot say: " + Encoding.UTF8.GetString(Encoding.UTF8.GetBytes(text)));
+      throw new InvalidArgumentException("a string must not contain an unpaired surrogate, got one at " + half.Index + ": " + Encoding.UTF8.GetString(Encoding.UTF8.GetBytes(text)));
     }
   }
 
-  /// <summary>Of a text of C's.</summary>
+  /// <summary>The text of a C string.</summary>
   internal static unsafe string From(IntPtr text) {
     if (text == IntPtr.Zero) return "";
     byte* first = (byte*)text;

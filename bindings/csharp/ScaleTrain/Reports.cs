@@ -4,175 +4,176 @@ namespace ScaleTrain {
 
 /// <summary>One optimizer step.</summary>
 public struct StepReport {
-  /// <summary>The gradient was not finite and nothing was updated.</summary>
+  /// <summary>Whether nothing was updated because the gradient was not finite or too large to be clipped.</summary>
   public bool Skipped { get; private set; }
-  /// <summary>Successful steps so far.</summary>
+  /// <summary>Number of the step, from 1 on; skipped steps count.</summary>
   public long Step { get; private set; }
-  /// <summary>Before the step's update.</summary>
+  /// <summary>Loss before the step's update.</summary>
   public double Loss { get; private set; }
   /// <summary>Learning rate.</summary>
   public double Lr { get; private set; }
   /// <summary>L2 norm of all gradients, before clipping.</summary>
   public double GradNorm { get; private set; }
-  /// <summary>What the loss was multiplied with.</summary>
+  /// <summary>Factor that the loss was multiplied with.</summary>
   public double LossScale { get; private set; }
-  /// <summary>Of a language model; else 0.</summary>
+  /// <summary>Tokens since step 1; rows of the loss for a model without tokens.</summary>
   public long Tokens { get; private set; }
-  /// <summary>Of a language model; else 0.</summary>
+  /// <summary>Speed of this step.</summary>
   public double TokensPerSecond { get; private set; }
-  /// <summary>What it took.</summary>
+  /// <summary>Duration of this step.</summary>
   public double Milliseconds { get; private set; }
-  /// <summary>Of all buffers together.</summary>
+  /// <summary>Memory of all buffers.</summary>
   public long MemoryBytes { get; private set; }
-  /// <summary>NaN: not measured, or not known yet.</summary>
+  /// <summary>The gradient noise scale; NaN if not measured or not known yet.</summary>
   public double GradientNoiseScale { get; private set; }
-  /// <summary>Why a save of <see cref="Trainer.SaveEvery"/> failed, told once; null: none did.</summary>
+  /// <summary>Why a save of <see cref="Trainer.SaveEvery"/> failed, reported once; null if none did.</summary>
   public string SaveError { get; private set; }
-  /// <summary>Of the newest checkpoint that these saves brought to the disk; -1: none yet.</summary>
+  /// <summary>Step of the newest checkpoint that these saves have written to the disk; -1 if none yet.</summary>
   public long SavedStep { get; private set; }
 
-  internal static StepReport Of(Record told) {
+  internal static StepReport Of(Record record) {
     return new StepReport {
-      Skipped = told.Flag(), Step = told.Integer(), Loss = told.Real(), Lr = told.Real(), GradNorm = told.Real(), LossScale = told.Real(),
-      Tokens = told.Integer(), TokensPerSecond = told.Real(), Milliseconds = told.Real(), MemoryBytes = told.Integer(), GradientNoiseScale = told.Real(),
-      SaveError = told.TextOrNull(), SavedStep = told.Integer()
+      Skipped = record.Flag(), Step = record.Integer(), Loss = record.Real(), Lr = record.Real(), GradNorm = record.Real(),
+      LossScale = record.Real(), Tokens = record.Integer(), TokensPerSecond = record.Real(), Milliseconds = record.Real(),
+      MemoryBytes = record.Integer(), GradientNoiseScale = record.Real(), SaveError = record.TextOrNull(), SavedStep = record.Integer()
     };
   }
 }
 
-/// <summary>A model, looked at over rows.</summary>
+/// <summary>The result of evaluating a model on data, with dropout off.</summary>
 public sealed class Evaluation {
-  /// <summary>Mean over the counted rows, dropout off.</summary>
+  /// <summary>Mean loss over the counted rows.</summary>
   public double Loss { get; }
-  /// <summary>How many were counted.</summary>
+  /// <summary>Number of counted rows.</summary>
   public double Rows { get; }
   /// <summary>The mean of each output named "metric.*".</summary>
   public IReadOnlyDictionary<string, double> Metrics { get; }
 
-  internal Evaluation(Record told) {
-    Loss = told.Real();
-    Rows = told.Real();
+  internal Evaluation(Record record) {
+    Loss = record.Real();
+    Rows = record.Real();
     var metrics = new Dictionary<string, double>();
-    for (long left = told.Integer(); left > 0; --left) {
-      string name = told.Text();
-      metrics[name] = told.Real();
+    for (long left = record.Integer(); left > 0; --left) {
+      string name = record.Text();
+      metrics[name] = record.Real();
     }
     Metrics = metrics;
   }
 }
 
-/// <summary>An optimizer's update.</summary>
+/// <summary>One update by an optimizer.</summary>
 public struct OptimizerReport {
-  /// <summary>A gradient was not finite: nothing has changed.</summary>
+  /// <summary>Whether nothing was updated because a gradient was not finite.</summary>
   public bool Skipped { get; private set; }
-  /// <summary>Updates so far.</summary>
+  /// <summary>Number of updates so far.</summary>
   public long Step { get; private set; }
   /// <summary>Learning rate.</summary>
   public double Lr { get; private set; }
   /// <summary>L2 norm of all gradients, before clipping.</summary>
   public double Norm { get; private set; }
 
-  internal static OptimizerReport Of(Record told) {
-    return new OptimizerReport { Skipped = told.Flag(), Step = told.Integer(), Lr = told.Real(), Norm = told.Real() };
+  internal static OptimizerReport Of(Record record) {
+    return new OptimizerReport { Skipped = record.Flag(), Step = record.Integer(), Lr = record.Real(), Norm = record.Real() };
   }
 }
 
-/// <summary>What buffers of one kind take.</summary>
+/// <summary>Memory of the buffers for one purpose.</summary>
 public struct MemoryUse {
-  /// <summary>"parameters", "gradients", ...</summary>
+  /// <summary>The purpose: "parameters", "gradients", ...</summary>
   public string Role { get; internal set; }
-  /// <summary>Now.</summary>
+  /// <summary>Bytes in use now.</summary>
   public long Bytes { get; internal set; }
-  /// <summary>The most it has been.</summary>
+  /// <summary>Maximum of Bytes.</summary>
   public long PeakBytes { get; internal set; }
 }
 
-/// <summary>A context's memory.</summary>
+/// <summary>Memory of a context's buffers.</summary>
 public sealed class MemoryStats {
-  /// <summary>Of its buffers now.</summary>
+  /// <summary>Bytes in use now.</summary>
   public long AllocatedBytes { get; }
-  /// <summary>That this machine has left.</summary>
+  /// <summary>Bytes available on this machine, reduced to the limits of the cgroup and of the context.</summary>
   public long AvailableBytes { get; }
-  /// <summary>Of this process.</summary>
+  /// <summary>Resident memory of this process.</summary>
   public long ResidentBytes { get; }
-  /// <summary>The most that AllocatedBytes has been.</summary>
+  /// <summary>Maximum of AllocatedBytes.</summary>
   public long PeakBytes { get; }
-  /// <summary>0: none.</summary>
+  /// <summary>The context's limit; 0 for none.</summary>
   public long LimitBytes { get; }
-  /// <summary>What has been used; the bytes of all are AllocatedBytes.</summary>
+  /// <summary>The use by purpose; their bytes add up to AllocatedBytes.</summary>
   public IReadOnlyList<MemoryUse> Roles { get; }
 
-  internal MemoryStats(Record told) {
-    AllocatedBytes = told.Integer();
-    AvailableBytes = told.Integer();
-    ResidentBytes = told.Integer();
-    PeakBytes = told.Integer();
-    LimitBytes = told.Integer();
-    var roles = new MemoryUse[told.Integer()];
-    for (int i = 0; i < roles.Length; ++i) roles[i] = new MemoryUse { Role = told.Text(), Bytes = told.Integer(), PeakBytes = told.Integer() };
+  internal MemoryStats(Record record) {
+    AllocatedBytes = record.Integer();
+    AvailableBytes = record.Integer();
+    ResidentBytes = record.Integer();
+    PeakBytes = record.Integer();
+    LimitBytes = record.Integer();
+    var roles = new MemoryUse[record.Integer()];
+    for (int i = 0; i < roles.Length; ++i)
+      roles[i] = new MemoryUse { Role = record.Text(), Bytes = record.Integer(), PeakBytes = record.Integer() };
     Roles = roles;
   }
 }
 
-/// <summary>What is known about a parameter.</summary>
+/// <summary>A parameter of a model.</summary>
 public sealed class ParameterInfo {
-  /// <summary>"first.weight"</summary>
+  /// <summary>Name with its scopes, for example "first.weight".</summary>
   public string Name { get; }
-  /// <summary>What it is kept as.</summary>
+  /// <summary>The type in which it is stored.</summary>
   public DType DType { get; }
-  /// <summary>Outermost first.</summary>
+  /// <summary>The dims, outermost first.</summary>
   public long[] Dims { get; }
   /// <summary>Whether steps change it.</summary>
   public bool Trainable { get; }
   /// <summary>Number of elements.</summary>
   public long Size { get { return View.SizeOf(Dims); } }
 
-  internal ParameterInfo(Record told) {
-    Name = told.Text();
-    DType = (DType)told.Integer();
-    Dims = told.Integers();
-    Trainable = told.Flag();
+  internal ParameterInfo(Record record) {
+    Name = record.Text();
+    DType = (DType)record.Integer();
+    Dims = record.Integers();
+    Trainable = record.Flag();
   }
 
   internal static ParameterInfo Named(IReadOnlyList<ParameterInfo> all, string name) {
     foreach (ParameterInfo info in all)
       if (info.Name == name) return info;
-    throw new NotFoundException("the model has no parameter \"" + name + "\"; Model.Parameters names all") { Tensor = name ?? "" };
+    throw new NotFoundException("the model has no parameter \"" + name + "\"; Model.Parameters lists all") { Tensor = name ?? "" };
   }
 
-  /// <summary>Its dims, for a span of so many elements.</summary>
+  /// <summary>Its dims, for a span of length elements; throws if the sizes differ.</summary>
   internal long[] DimsOf(int length) {
-    if (Size != length) throw new InvalidArgumentException(Name + " has " + Size + " elements, the span " + length) { Tensor = Name };
+    if (Size != length) throw new InvalidArgumentException(Name + " has " + Size + " elements, the span has " + length) { Tensor = Name };
     return Dims;
   }
 }
 
-/// <summary>What came of reading weights.</summary>
+/// <summary>The result of reading weights by name.</summary>
 public sealed class ReadReport {
-  /// <summary>Parameters that were read.</summary>
+  /// <summary>Number of parameters read.</summary>
   public long Read { get; }
-  /// <summary>In the model, not in what was read.</summary>
+  /// <summary>Parameters of the model that the source does not have.</summary>
   public IReadOnlyList<string> Missing { get; }
-  /// <summary>The other way round.</summary>
+  /// <summary>Tensors of the source that the model does not have.</summary>
   public IReadOnlyList<string> Unexpected { get; }
 
-  internal ReadReport(Record told) {
-    Read = told.Integer();
-    Missing = told.Texts();
-    Unexpected = told.Texts();
+  internal ReadReport(Record record) {
+    Read = record.Integer();
+    Missing = record.Texts();
+    Unexpected = record.Texts();
   }
 }
 
-/// <summary>Dtype and dims of a graph's value; a first dimension below 0 is that many times the batch.</summary>
+/// <summary>Dtype and dims of a graph value. A negative first dimension -n means n times the batch size.</summary>
 public sealed class ValueInfo {
-  /// <summary>What its elements are.</summary>
+  /// <summary>The type of the elements.</summary>
   public DType DType { get; }
-  /// <summary>Outermost first.</summary>
+  /// <summary>The dims, outermost first.</summary>
   public long[] Dims { get; }
 
-  internal ValueInfo(Record told) {
-    DType = (DType)told.Integer();
-    Dims = told.Integers();
+  internal ValueInfo(Record record) {
+    DType = (DType)record.Integer();
+    Dims = record.Integers();
   }
 }
 

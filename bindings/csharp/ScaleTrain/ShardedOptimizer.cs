@@ -2,16 +2,17 @@ using System.Collections.Generic;
 
 namespace ScaleTrain {
 
-/// <summary>An optimizer in shards (ZeRO, stages 1 and 2): each rank keeps the state of its pieces of the parameters, and updates these, where they
-/// lie. It sums the ranks' gradients itself. Its calls are made by all ranks, in one order.</summary>
+/// <summary>A sharded optimizer (ZeRO, stages 1 and 2). Each rank keeps the optimizer state of its shards of the parameters and updates these
+/// shards, in place. The optimizer sums the ranks' gradients itself. All ranks must make its calls in the same order.</summary>
 public sealed class ShardedOptimizer : Handle {
   private readonly Native.ShardedOptimizer native;
   private Pins copies;
   internal override NativeHandle Safe { get { return native.handle; } }
 
-  /// <summary>Made by all ranks at once; the parameters are pinned until it is disposed of. settings: as of <see cref="Optimizer"/>. stage 2: the sums
-  /// of gradients are in pieces too. bucketBytes: of gradients that are exchanged together, which changes speed, no bit. mastersInPieces: a step
-  /// gathers kept copies in place of their parameters, of which a rank then has what it updates, and all where GatherState leaves the state.</summary>
+  /// <summary>All ranks must create it together. The parameters stay pinned until it is disposed. settings are those of <see cref="Optimizer"/>.
+  /// With stage 2 the gradient sums are sharded too. bucketBytes is the size of the gradients that are exchanged together; it affects the speed,
+  /// not the result. With mastersInPieces a step gathers only the 16-bit copies of <see cref="KeepCopies"/>. Of their parameters each rank then
+  /// has only the shards that it updates; <see cref="GatherState"/> makes them whole on the ranks that receive the state.</summary>
   [OfC("st_sharded_optimizer_create")]
   public ShardedOptimizer(Communicator communicator, Batch parameters, object settings = null, int stage = 1, ReduceOp op = ReduceOp.Mean,
                           long bucketBytes = 26214400, bool mastersInPieces = false) {
@@ -29,37 +30,40 @@ public sealed class ShardedOptimizer : Handle {
     Safe.KeepWhat(communicator.Safe);
   }
 
-  /// <summary>Stage 2: backward has made gradient i, which is copied. Given again before the step, it is of another micro-batch.</summary>
+  /// <summary>Stage 2 only: passes gradient i when backward has finished it. The gradient is copied. Passing it again before the step adds that
+  /// of another micro-batch.</summary>
   [OfC("st_sharded_optimizer_gradient_ready")]
   public void GradientReady(long i, View gradient) {
     using (Pins pins = Pins.Borrow(gradient, "gradient")) native.gradient_ready(i, pins.First);
   }
 
-  /// <summary>This rank's gradients in the order of the parameters, of stage 1 written; none, of stage 2: those that were given before.</summary>
+  /// <summary>Updates the parameters with this rank's gradients, in the order of the parameters. Stage 1 overwrites the gradients. With stage 2, no
+  /// arguments mean the gradients passed to <see cref="GradientReady"/>.</summary>
   [OfC("st_sharded_optimizer_step")]
   public OptimizerReport Step(params View[] gradients) {
     using (Pins pins = Pins.Borrow(gradients, "gradients")) return OptimizerReport.Of(native.step(pins.All));
   }
 
-  /// <summary>The scaler's unscale and step, and this step, in one: by scaled gradients. Its <see cref="LossScaler.Update"/> comes next.</summary>
+  /// <summary>The scaler's unscale and step and this optimizer's step in one call, for scaled gradients. The scaler's
+  /// <see cref="LossScaler.Update"/> must follow.</summary>
   [OfC("st_sharded_optimizer_step_scaled")]
   public OptimizerReport Step(LossScaler scaler, params View[] gradients) {
     Given(scaler, "scaler");
     using (Pins pins = Pins.Borrow(gradients, "gradients")) return OptimizerReport.Of(native.step_scaled(scaler.native, pins.All));
   }
 
-  /// <summary>The weights in 16 bits, as <see cref="Optimizer.KeepCopies"/>; a step gathers them too.</summary>
+  /// <summary>Sets 16-bit copies of the weights, as <see cref="Optimizer.KeepCopies"/>. Each step gathers them too.</summary>
   [OfC("st_sharded_optimizer_keep_copies")]
   public void KeepCopies(params View[] copies) {
     Pins pins = Pins.Hold(copies, "copies", true);
     lock (native) Safe.Lend(ref this.copies, pins, native.keep_copies);
   }
 
-  /// <summary>Changes a setting, such as lr, from the next step on; alike on all ranks.</summary>
+  /// <summary>Changes a setting, such as lr, from the next step on. All ranks must set the same value.</summary>
   [OfC("st_sharded_optimizer_set")]
   public void Set(string key, object value) { native.set(Given(key, "key"), Json.Of(value)); }
 
-  /// <summary>The state of all ranks, for a checkpoint: a copy, on that rank or on all (-1); elsewhere of no arrays.</summary>
+  /// <summary>Gathers a copy of the state of all ranks, for a checkpoint, on this rank or on all ranks (-1). Other ranks get no arrays.</summary>
   [OfC("st_sharded_optimizer_gather_state")]
   public Batch GatherState(int rank = -1) {
     lock (native) {
@@ -69,7 +73,7 @@ public sealed class ShardedOptimizer : Handle {
     }
   }
 
-  /// <summary>Goes on from the state of any number of ranks, or of an <see cref="Optimizer"/>; called by all ranks.</summary>
+  /// <summary>Continues from a state gathered on any number of ranks, or from that of an <see cref="Optimizer"/>. All ranks must call it.</summary>
   [OfC("st_sharded_optimizer_load_state")]
   public void LoadState(Batch state) {
     using (Pins pins = Pins.Borrow(Given(state, "state"))) {

@@ -3,11 +3,11 @@ using System.Collections.Generic;
 
 namespace ScaleTrain {
 
-/// <summary>An array of the state of an optimizer or an accumulator: their own memory.</summary>
+/// <summary>An array of the state of an optimizer or an accumulator, in its own memory.</summary>
 public sealed class StateArray {
   private readonly NativeHandle owner;
   private readonly IntPtr address;
-  private readonly long size;  // dims are an array, and whoever gets them may write to them
+  private readonly long size;  // kept apart from Dims, which callers can modify
 
   internal StateArray(NativeHandle owner, DType dtype, long[] dims, IntPtr address) {
     this.owner = owner;
@@ -17,23 +17,23 @@ public sealed class StateArray {
     size = ScaleTrain.View.SizeOf(dims);
   }
 
-  internal static IReadOnlyDictionary<string, StateArray> All(NativeHandle owner, Record told) {
+  internal static IReadOnlyDictionary<string, StateArray> All(NativeHandle owner, Record record) {
     var all = new Dictionary<string, StateArray>();
-    for (long left = told.Integer(); left > 0; --left) {
-      string name = told.Text();
-      DType dtype = NativeArrays.Next(ref told, out long[] dims, out long bytes, out IntPtr address);
+    for (long left = record.Integer(); left > 0; --left) {
+      string name = record.Text();
+      DType dtype = NativeArrays.Next(ref record, out long[] dims, out long bytes, out IntPtr address);
       all[name] = new StateArray(owner, dtype, dims, address);
     }
     return all;
   }
 
-  /// <summary>What its elements are.</summary>
+  /// <summary>The type of the elements.</summary>
   public DType DType { get; }
-  /// <summary>Outermost first.</summary>
+  /// <summary>The dims, outermost first.</summary>
   public long[] Dims { get; }
 
-  /// <summary>Its elements, where they lie. Keeps the memory in place, also after its owner is disposed of, while this <c>Memory</c> is held: hold on
-  /// to it as long as to spans of it.</summary>
+  /// <summary>The elements in place. The memory stays valid as long as the returned <c>Memory</c> is referenced, even after its owner is
+  /// disposed. Keep the <c>Memory</c> as long as its spans.</summary>
   public Memory<T> Memory<T>() where T : struct {
     DTypes.RequireFit(DType, typeof(T));
     return new NativeMemory<T>(owner.Open, address, size).Memory;
@@ -44,7 +44,7 @@ public sealed class StateArray {
     return ScaleTrain.View.Owned(new OwnedMemory(owner, address), DType, (long[])Dims.Clone(), size * DTypes.BytesOf(DType));
   }
 
-  /// <summary>The same in memory of C#'s.</summary>
+  /// <summary>A copy in a C# array, as a view.</summary>
   internal View Copy() {
     switch (DType) {
       case DType.F32:
@@ -58,7 +58,7 @@ public sealed class StateArray {
     }
   }
 
-  /// <summary>A copy of its elements.</summary>
+  /// <summary>A copy of the elements.</summary>
   public T[] ToArray<T>() where T : struct {
     DTypes.RequireFit(DType, typeof(T));
     return NativeMemory<T>.Copy(owner.Open, address, size);

@@ -2,7 +2,7 @@ using System;
 
 namespace ScaleTrain {
 
-/// <summary>An array with an owner, to hand between libraries without a copy.</summary>
+/// <summary>An array that owns its memory, to pass between libraries (DLPack) without a copy.</summary>
 public sealed class Tensor : Handle {
   internal readonly Native.Tensor native;
   internal override NativeHandle Safe { get { return native.handle; } }
@@ -12,12 +12,12 @@ public sealed class Tensor : Handle {
     Safe.KeepWhat(context.Safe);
   }
 
-  /// <summary>The library's memory, all zero, 64-byte aligned.</summary>
+  /// <summary>Allocates zeroed memory of the library, aligned to 64 bytes.</summary>
   [OfC("st_tensor_create")]
   public Tensor(Context context, DType dtype, params long[] dims)
     : this(new Native.Tensor(Given(context, "context").native, (int)dtype, Writing.Of(dims)), context) {}
 
-  /// <summary>Over an array of the program's, which is pinned until the tensor and all that sees it is gone.</summary>
+  /// <summary>Wraps an array of the program, which stays pinned until the tensor and every DLPack of it is gone.</summary>
   [OfC("st_tensor_wrap")]
   public static Tensor Wrap(Context context, View memory) {
     NativeHandle open = Given(context, "context").Safe.Open;
@@ -25,21 +25,22 @@ public sealed class Tensor : Handle {
     return new Tensor(Native.Tensor.wrap(context.native, pins.First, Bridge.Strong(open, pins)), context);
   }
 
-  /// <summary>Takes a <c>DLManagedTensor*</c> of the CPU's memory over (TorchSharp and others give them); not when this throws.</summary>
+  /// <summary>Takes ownership of a <c>DLManagedTensor*</c> in CPU memory, for example from TorchSharp. If this throws, ownership stays with the
+  /// caller.</summary>
   [OfC("st_tensor_from_dlpack")]
   public static Tensor FromDlpack(Context context, IntPtr managed) {
     if (managed == IntPtr.Zero) throw new InvalidArgumentException("managed is null");
     return new Tensor(Native.native.tensor_of_dlpack(Given(context, "context").native, managed), context);
   }
 
-  /// <summary>A new <c>DLManagedTensor*</c> over the same memory. Its deleter, which whoever takes it calls, gives the memory up.</summary>
+  /// <summary>A new <c>DLManagedTensor*</c> over the same memory. The receiver must call its deleter, which releases the memory.</summary>
   [OfC("st_tensor_to_dlpack")]
   public IntPtr ToDlpack() { return native.dlpack(); }
 
-  /// <summary>What its elements are.</summary>
+  /// <summary>The type of the elements.</summary>
   public DType DType { get { return Describe(out long[] dims, out long bytes, out IntPtr address); } }
 
-  /// <summary>Outermost first.</summary>
+  /// <summary>The dims, outermost first.</summary>
   public long[] Dims {
     get {
       Describe(out long[] dims, out long bytes, out IntPtr address);
@@ -47,7 +48,7 @@ public sealed class Tensor : Handle {
     }
   }
 
-  /// <summary>Where it lies, while the tensor is not disposed of.</summary>
+  /// <summary>The address of the memory, valid until the tensor is disposed.</summary>
   public IntPtr Address {
     get {
       Describe(out long[] dims, out long bytes, out IntPtr address);
@@ -55,45 +56,46 @@ public sealed class Tensor : Handle {
     }
   }
 
-  /// <summary>Its elements, where they lie: float, double, int, long, byte, bool as its dtype is; bf16 and f16 as ushort. Keeps the memory in
-  /// place, also after <see cref="Handle.Dispose"/>, while this <c>Memory</c> is held: hold on to it as long as to spans of it.</summary>
+  /// <summary>The elements in place. T is the C# type of the dtype: float, double, int, long, byte or bool; ushort for bf16 and f16. The memory stays
+  /// valid as long as the returned <c>Memory</c> is referenced, even after <see cref="Handle.Dispose"/>. Keep the <c>Memory</c> as long as its
+  /// spans.</summary>
   [OfC("st_tensor_view")]
   public Memory<T> Memory<T>() where T : struct {
     DTypes.RequireFit(Describe(out long[] dims, out long bytes, out IntPtr address), typeof(T));
     return new NativeMemory<T>(Safe.Open, address, ScaleTrain.View.SizeOf(dims)).Memory;
   }
 
-  /// <summary>A copy of its elements.</summary>
+  /// <summary>A copy of the elements.</summary>
   public T[] ToArray<T>() where T : struct {
     DTypes.RequireFit(Describe(out long[] dims, out long bytes, out IntPtr address), typeof(T));
     return NativeMemory<T>.Copy(Safe.Open, address, ScaleTrain.View.SizeOf(dims));
   }
 
-  /// <summary>For calls that take arrays.</summary>
+  /// <summary>The memory as a view, for calls that take arrays.</summary>
   public View View() {
     DType dtype = Describe(out long[] dims, out long bytes, out IntPtr address);
     return ScaleTrain.View.Owned(new OwnedMemory(Safe, address), dtype, dims, bytes);
   }
 
   private DType Describe(out long[] dims, out long bytes, out IntPtr address) {
-    Record told = native.memory();
-    told.Integer();  // one view
-    told.Text();     // without a name
-    return NativeArrays.Next(ref told, out dims, out bytes, out address);
+    Record record = native.memory();
+    record.Integer();  // the count, 1
+    record.Text();     // the name, empty
+    return NativeArrays.Next(ref record, out dims, out bytes, out address);
   }
 }
 
-/// <summary>Where native memory lies, as native/record.hpp tells it.</summary>
+/// <summary>Reads descriptions of native memory, as native/record.hpp writes them.</summary>
 internal static class NativeArrays {
-  internal static DType Next(ref Record told, out long[] dims, out long bytes, out IntPtr address) {
-    var dtype = (DType)told.Integer();
-    dims = told.Integers();
-    bytes = told.Integer();
-    address = new IntPtr(told.Integer());
+  internal static DType Next(ref Record record, out long[] dims, out long bytes, out IntPtr address) {
+    var dtype = (DType)record.Integer();
+    dims = record.Integers();
+    bytes = record.Integer();
+    address = new IntPtr(record.Integer());
     return dtype;
   }
 
-  /// <summary>Its elements in an array of C#'s; all zero of no address.</summary>
+  /// <summary>A copy of the elements in a C# array; zeros if the address is zero.</summary>
   internal static View Copy(DType dtype, long[] dims, IntPtr address) {
     long size = View.SizeOf(dims);
     switch (dtype) {

@@ -6,18 +6,19 @@ using System.Threading.Tasks;
 
 namespace ScaleTrain {
 
-/// <summary>Trains a model as a recipe says, one optimizer step at a time, planned whole beforehand. With data, steps draw from it; without, each step
-/// is given its batch.</summary>
+/// <summary>Trains a model according to a recipe, one optimizer step at a time. The whole step is planned in advance. With data, steps read their
+/// rows from it; without, the program passes a batch to each step.</summary>
 public sealed class Trainer : Handle {
   private readonly Native.Trainer native;
-  private readonly IReadOnlyList<ParameterInfo> parameters;  // its own: the model may be disposed of first
+  private readonly IReadOnlyList<ParameterInfo> parameters;  // a copy: the model may be disposed first
   private object rate;
   private readonly LastingPins forwarded, sliced;
   internal override NativeHandle Safe { get { return native.handle; } }
 
-  /// <summary>data null: each step is given its batch. ranks: of whom it is one: each rank makes a trainer of the same model, recipe and data and makes the
-  /// same steps, on its own share of the data, or of its own rows. Losses and states are those of one rank. Ranks that differ get a
-  /// <see cref="RankFailedException"/>, all the same one.</summary>
+  /// <summary>If data is null, each step takes a batch. If ranks is not null, this trainer is one rank of it: each rank creates a trainer with
+  /// the same model, recipe and data and makes the same steps. A step reads the rank's share of the data, or, if data is null, the rows that the
+  /// rank passes. Losses and states equal those of a single rank. If the ranks differ, all of them throw the same
+  /// <see cref="RankFailedException"/>.</summary>
   [OfC("st_trainer_create", "st_trainer_create_in_group")]
   public Trainer(Model model, Recipe recipe, Data data = null, Communicator ranks = null) {
     native = Made(Given(model, "model").native, Given(recipe, "recipe").native, data, ranks);
@@ -33,11 +34,11 @@ public sealed class Trainer : Handle {
     return data == null ? new Native.Trainer(model, recipe, ranks.native) : new Native.Trainer(model, recipe, data.native, ranks.native);
   }
 
-  /// <summary>After each step, in the thread that made it. What a listener throws arrives there.</summary>
+  /// <summary>Raised after each step, on the thread that made the step. An exception of a listener is rethrown there.</summary>
   public event Action<StepReport> Stepped;
 
-  /// <summary>One optimizer step on the batch: arrays by the names of the model's inputs, whose first dimension is the rows. null: on the data's next
-  /// rows. When it throws, the state is that of the last whole step.</summary>
+  /// <summary>One optimizer step on a batch: arrays by the names of the model's inputs, whose first dimension is the rows. null means the data's
+  /// next rows. If it throws, the state is that of the last finished step.</summary>
   [OfC("st_trainer_step")]
   public StepReport Step(Batch batch = null) {
     using (Turn.Of(Safe, "Trainer.Step")) {
@@ -46,11 +47,11 @@ public sealed class Trainer : Handle {
     }
   }
 
-  /// <summary>Steps until <paramref name="steps"/> in all are done, or <see cref="Stop"/> is called.</summary>
+  /// <summary>Steps until the trainer has done <paramref name="steps"/> in total, or until <see cref="Stop"/> is called.</summary>
   public void Run(long steps) { Run(steps, (Func<StepReport, bool>)null); }
 
-  /// <summary>The same, or until <paramref name="onStep"/> gives false. It sees each step, and may make every call but Run; what it throws ends the run
-  /// and arrives here.</summary>
+  /// <summary>The same, or until <paramref name="onStep"/> returns false. It receives the report of each step and may make every call except Run. An
+  /// exception that it throws ends the run and is rethrown here.</summary>
   [OfC("st_trainer_run")]
   public void Run(long steps, Func<StepReport, bool> onStep) {
     Func<StepReport, bool> sees = onStep;
@@ -61,7 +62,7 @@ public sealed class Trainer : Handle {
     using (Turn.Of(Safe, "Trainer.Run")) native.run(steps, Bridge.Strong(Safe, sees));
   }
 
-  /// <summary>The same, reporting each step.</summary>
+  /// <summary>The same, reporting each step to progress.</summary>
   public void Run(long steps, IProgress<StepReport> progress) {
     Given(progress, "progress");
     Run(steps, report => {
@@ -70,13 +71,13 @@ public sealed class Trainer : Handle {
     });
   }
 
-  /// <summary><see cref="Step"/> on another thread. The token cancels it; arrays stay as they are until the task is done.</summary>
+  /// <summary><see cref="Step"/> on another thread. The token cancels it. Do not change the arrays until the task is done.</summary>
   public Task<StepReport> StepAsync(Batch batch = null, CancellationToken token = default(CancellationToken)) {
     return Task.Run(() => new CancellableCall(token, native.cancel, ForgetCancel).Do(() => Step(batch)), token);
   }
 
-  /// <summary><see cref="Run(long)"/> on a thread of its own, reporting each step. The token ends it within a step's next instruction, and the state is
-  /// that of the last whole step.</summary>
+  /// <summary><see cref="Run(long)"/> on a separate thread, reporting each step. The token ends it at the next instruction of a step; the state
+  /// is then that of the last finished step.</summary>
   public Task RunAsync(long steps, IProgress<StepReport> progress = null, CancellationToken token = default(CancellationToken)) {
     Action run = () => {
       long done = 0;
@@ -93,37 +94,39 @@ public sealed class Trainer : Handle {
     return Task.Factory.StartNew(run, token, TaskCreationOptions.LongRunning, TaskScheduler.Default);
   }
 
-  /// <summary>Works on the step for about so long; its report when it is whole, else null. Call again with the same batch until then.</summary>
+  /// <summary>Works on the step for about this long. Returns the report if the step is finished; otherwise null: call again with the same
+  /// batch.</summary>
   [OfC("st_trainer_advance")]
   public StepReport? Advance(TimeSpan budget, Batch batch = null) {
     long nanoseconds = Math.Min(Math.Max(0, budget.Ticks), long.MaxValue / 100) * 100;
     using (Turn.Of(Safe, "Trainer.Advance")) {
-      Record told = batch == null ? native.work(IntPtr.Zero, nanoseconds) : sliced.For(Filled(batch, "batch", "the data's next rows"), arrays => native.work(arrays, nanoseconds));
-      if (told.IsNone) return null;
+      Record record = batch == null ? native.work(IntPtr.Zero, nanoseconds)
+                                    : sliced.For(Filled(batch, "batch", "the data's next rows"), arrays => native.work(arrays, nanoseconds));
+      if (record.IsNone) return null;
       sliced.End();
-      return Told(StepReport.Of(told));
+      return Told(StepReport.Of(record));
     }
   }
 
-  /// <summary>The first part of a step whose loss the program computes: the model's outputs by name, copied into arrays of their dtype.
-  /// <see cref="Backward"/> and <see cref="Apply"/> follow.</summary>
+  /// <summary>Begins a step whose loss the program computes. Returns the model's outputs by name, copied to arrays of their dtype.
+  /// <see cref="Backward"/> and <see cref="Apply"/> must follow.</summary>
   [OfC("st_trainer_forward")]
   public Batch Forward(Batch batch) {
     Given(batch, "batch");
     using (Turn.Of(Safe, "Trainer.Forward")) {
-      Record told = forwarded.For(batch, native.forward);
+      Record record = forwarded.For(batch, native.forward);
       forwarded.EndAllButLast();
       var outputs = new Batch();
-      for (long left = told.Integer(); left > 0; --left) {
-        string name = told.Text();
-        DType dtype = NativeArrays.Next(ref told, out long[] dims, out long bytes, out IntPtr address);
+      for (long left = record.Integer(); left > 0; --left) {
+        string name = record.Text();
+        DType dtype = NativeArrays.Next(ref record, out long[] dims, out long bytes, out IntPtr address);
         outputs.Add(name, NativeArrays.Copy(dtype, dims, address));
       }
       return outputs;
     }
   }
 
-  /// <summary>Gradients of the loss by outputs; null: of the graph's own loss.</summary>
+  /// <summary>Takes the gradients of the loss by output name; null means the graph's own loss.</summary>
   [OfC("st_trainer_backward")]
   public void Backward(Batch outputGradients = null) {
     using (Turn.Of(Safe, "Trainer.Backward")) {
@@ -136,25 +139,25 @@ public sealed class Trainer : Handle {
     }
   }
 
-  /// <summary>Ends the step that <see cref="Forward"/> began.</summary>
+  /// <summary>Clips, updates, and ends the step that <see cref="Forward"/> began.</summary>
   [OfC("st_trainer_apply")]
   public StepReport Apply() {
     using (Turn.Of(Safe, "Trainer.Apply")) return Told(StepReport.Of(native.apply()));
   }
 
-  /// <summary>The loss and metrics over all rows, dropout off.</summary>
+  /// <summary>The loss and metrics over all rows, with dropout off.</summary>
   [OfC("st_trainer_evaluate")]
   public Evaluation Evaluate(Data data) {
     using (Turn.Of(Safe, "Trainer.Evaluate")) return new Evaluation(native.evaluate(Given(data, "data").native));
   }
 
-  /// <summary><see cref="Evaluate"/> with the moving averages (the recipe's ema_decay) in the weights' place.</summary>
+  /// <summary><see cref="Evaluate"/> with the moving averages (recipe key ema_decay) in place of the weights.</summary>
   [OfC("st_trainer_evaluate_average")]
   public Evaluation EvaluateAverage(Data data) {
     using (Turn.Of(Safe, "Trainer.EvaluateAverage")) return new Evaluation(native.evaluate_average(Given(data, "data").native));
   }
 
-  /// <summary>A parameter's moving average, copied into an array of its dims.</summary>
+  /// <summary>Copies a parameter's moving average to an array of the same dims.</summary>
   [OfC("st_trainer_average")]
   public void Average(string name, View to) {
     using (Turn.Of(Safe, "Trainer.Average"))
@@ -164,44 +167,44 @@ public sealed class Trainer : Handle {
   /// <summary>The same into a new array.</summary>
   public float[] Average(string name) { return Made(name, Average); }
 
-  /// <summary>Makes the averages the model's weights.</summary>
+  /// <summary>Replaces the model's weights by their moving averages.</summary>
   [OfC("st_trainer_use_average")]
   public void UseAverage() {
     using (Turn.Of(Safe, "Trainer.UseAverage")) native.use_average();
   }
 
-  /// <summary>A parameter's gradient of the last step, before clipping, copied into a float array of its dims.</summary>
+  /// <summary>Copies a parameter's gradient in the last step, before clipping, to a float array of the same dims.</summary>
   [OfC("st_trainer_gradient")]
   public void Gradient(string name, View to) {
     using (Turn.Of(Safe, "Trainer.Gradient"))
       using (Pins pins = Pins.Borrow(to, "to")) native.gradient(Given(name, "name"), pins.First);
   }
 
-  /// <summary>The same into a span.</summary>
+  /// <summary>The same into a span, row by row.</summary>
   public unsafe void Gradient(string name, Span<float> to) {
     fixed (float* first = &MemoryMarshal.GetReference(to)) Gradient(name, View.At((IntPtr)first, DType.F32, ParameterInfo.Named(parameters, name).DimsOf(to.Length)));
   }
 
-  /// <summary>The same into an array of as many elements, row by row.</summary>
+  /// <summary>The same into an array with as many elements, row by row.</summary>
   public void Gradient(string name, float[] to) { Gradient(name, Given(to, "to").AsSpan()); }
 
   /// <summary>The same into a new array.</summary>
   public float[] Gradient(string name) { return Made(name, Gradient); }
 
-  /// <summary>Changes a key of the recipe from the next step on: lr, warmup, lr_schedule and what it is made from.</summary>
+  /// <summary>Changes a recipe key from the next step on: lr, warmup, lr_schedule or a parameter of the schedule.</summary>
   [OfC("st_trainer_set")]
   public void Set(string key, object value) {
     using (Turn.Of(Safe, "Trainer.Set")) native.set(Given(key, "key"), Json.Of(value));
   }
 
-  /// <summary>A key of the recipe as it is now: a bool, a long, a double or a text; JSON text for lists and maps.</summary>
+  /// <summary>The current value of a recipe key: a bool, a long, a double or a string; JSON text for lists and maps.</summary>
   [OfC("st_trainer_get")]
   public object Get(string key) {
     using (Turn.Of(Safe, "Trainer.Get")) return Json.Scalar(native.value(Given(key, "key")));
   }
 
-  /// <summary>The learning rate by the program: that of the step after k successful ones. null: the recipe's again. What it throws arrives at the
-  /// step.</summary>
+  /// <summary>Lets the program set the learning rate: rate(k) is that of the step after k successful ones. null returns to the recipe's schedule. An
+  /// exception that it throws is rethrown by the step.</summary>
   [OfC("st_trainer_set_schedule")]
   public void SetSchedule(Func<long, double> rate) {
     using (Turn.Of(Safe, "Trainer.SetSchedule")) {
@@ -210,40 +213,41 @@ public sealed class Trainer : Handle {
     }
   }
 
-  /// <summary>Ends a run after the running step; from any thread.</summary>
+  /// <summary>Ends a run after the current step. May be called from any thread.</summary>
   [OfC("st_trainer_stop")]
   public void Stop() { native.stop(); }
 
-  /// <summary>Ends the running call, which throws <see cref="CancelledException"/>, or the next one when none is running; from any thread.</summary>
+  /// <summary>Cancels the running call, or the next one if none is running; it throws <see cref="CancelledException"/>. May be called from any
+  /// thread.</summary>
   [OfC("st_trainer_cancel")]
   public void Cancel() { native.cancel(); }
 
-  /// <summary>32 hex digits over every parameter and optimizer value: two runs are equal when it is. Of ranks that have pieces of the state all
-  /// call.</summary>
+  /// <summary>A digest of all parameters and optimizer values, 32 hex digits. Two runs are equal if their digests are. If the state is sharded,
+  /// all ranks must call this.</summary>
   [OfC("st_trainer_digest")]
   public string Digest() {
     using (Turn.Of(Safe, "Trainer.Digest")) return native.digest();
   }
 
-  /// <summary>JSON: what a step takes, memory by role, and what goes over the wire.</summary>
+  /// <summary>The cost of a step as JSON: memory by role, bytes sent, collectives.</summary>
   [OfC("st_trainer_plan")]
   public string Plan() {
     using (Turn.Of(Safe, "Trainer.Plan")) return native.plan();
   }
 
-  /// <summary>Passes with their times, the program, memory by role: for people.</summary>
+  /// <summary>Readable text: the passes with their times, the program, and memory by role.</summary>
   [OfC("st_trainer_explain")]
   public string Explain() {
     using (Turn.Of(Safe, "Trainer.Explain")) return native.explain();
   }
 
-  /// <summary>JSON: where the time of the last steps went, by rank: computing, exchange, its hidden share, the straggler score.</summary>
+  /// <summary>Where the time of the last steps went, as JSON, per rank: computing, exchange and its hidden share; also the straggler score.</summary>
   [OfC("st_trainer_timeline")]
   public string Timeline() {
     using (Turn.Of(Safe, "Trainer.Timeline")) return native.timeline();
   }
 
-  /// <summary>From the next step on, one JSON object a step goes to the file.</summary>
+  /// <summary>Writes one JSON object per step to the file, from the next step on.</summary>
   [OfC("st_trainer_log")]
   public void Log(string path) { native.log(Given(path, "path")); }
 
@@ -251,34 +255,36 @@ public sealed class Trainer : Handle {
   [OfC("st_trainer_log_end")]
   public void LogEnd(double validationLoss = double.NaN) { native.log_end(validationLoss); }
 
-  /// <summary>One HTML page about the run so far. facts: texts and numbers shown as they are; JSON text, a dictionary or an anonymous object.</summary>
+  /// <summary>Writes an HTML page about the run so far. facts are strings and numbers to show on the page, as JSON text, a dictionary or an anonymous
+  /// object.</summary>
   [OfC("st_trainer_write_report")]
   public void WriteReport(string path, object facts = null) { native.write_report(Given(path, "path"), Json.OfOptions(facts)); }
 
-  /// <summary>All that this run is; returns when it is on the disk. metadata: texts and numbers of the program's own; JSON text, a dictionary or an anonymous
-  /// object. Ranks of a communicator that have pieces of the state (zero 1 to 3) all save and resume together: rank 0 by its checkpoint, the others by
-  /// <see cref="CheckpointOptions.ReadOnly"/> ones of that folder.</summary>
+  /// <summary>Saves the whole state of the run. Returns when it is on the disk. metadata has texts and numbers of the program, as JSON text, a
+  /// dictionary or an anonymous object. If the state is sharded over a communicator (zero 1 to 3), all ranks save and resume together: rank 0
+  /// with its checkpoint, the others with <see cref="CheckpointOptions.ReadOnly"/> ones of the same folder.</summary>
   [OfC("st_trainer_save")]
   public void Save(Checkpoint checkpoint, object metadata = null) { native.save(Given(checkpoint, "checkpoint").native, Json.OfOptions(metadata)); }
 
-  /// <summary>Copies the state and returns; the files are written while training goes on. An error is the pending one's.</summary>
+  /// <summary>Copies the state and returns; the files are written while training continues. The <see cref="Pending"/> reports errors.</summary>
   public Pending BeginSave(Checkpoint checkpoint, object metadata = null) {
     return new Pending(native.save_async(Given(checkpoint, "checkpoint").native, Json.OfOptions(metadata)), Safe);
   }
 
-  /// <summary>The same as a task: the state is copied when this returns.</summary>
+  /// <summary>The same as a task. The state has been copied when this returns.</summary>
   public Task SaveAsync(Checkpoint checkpoint, object metadata = null) { return BeginSave(checkpoint, metadata).AsTask(); }
 
-  /// <summary>From now on saves in the background after each step that is a multiple of <paramref name="steps"/> (0: none), and so long after the last save
-  /// began (null: never). Errors are told in the next step's report. checkpoint null: no more.</summary>
+  /// <summary>Saves in the background from now on: after each step that is a multiple of <paramref name="steps"/> (0 for none), and whenever
+  /// <paramref name="time"/> has passed since the last save began (null for never). A later step's report has the error of a failed save. A null
+  /// checkpoint ends this.</summary>
   [OfC("st_trainer_save_every")]
   public void SaveEvery(Checkpoint checkpoint, long steps = 0, TimeSpan? time = null) {
     if (checkpoint == null) native.save_no_more();
     else native.save_every(checkpoint.native, steps, time?.TotalMinutes ?? 0);
   }
 
-  /// <summary>Goes on from a checkpoint (name null: the newest that is whole), bit by bit as the run that was not interrupted. After an error the trainer is
-  /// what it was.</summary>
+  /// <summary>Continues from a checkpoint (a null name: the newest valid one). The results are bitwise equal to those of an uninterrupted run.
+  /// After an error the trainer is unchanged.</summary>
   [OfC("st_trainer_resume")]
   public LoadReport Resume(Checkpoint checkpoint, string name = null, LoadOptions options = null) {
     Given(checkpoint, "checkpoint");
@@ -286,14 +292,14 @@ public sealed class Trainer : Handle {
     using (Turn.Of(Safe, "Trainer.Resume")) return new LoadReport(native.resume_from(checkpoint.native, name ?? "", raw.Partial, raw.From, raw.Into, raw.Names));
   }
 
-  /// <summary>Uses up a cancel that no call has met: without a forward, that is all that apply does.</summary>
+  /// <summary>Consumes a cancel that no call has met: without a forward, apply does nothing else.</summary>
   private void ForgetCancel() {
     try { native.apply(); } catch (ScaleTrainException) {}
   }
 
-  /// <summary>For the library no arrays are the same as null.</summary>
+  /// <summary>Refuses an empty batch, which the library would take for null.</summary>
   private static Batch Filled(Batch arrays, string name, string other) {
-    if (arrays.Count == 0) throw new InvalidArgumentException(name + " holds no array; null asks for " + other);
+    if (arrays.Count == 0) throw new InvalidArgumentException(name + " has no arrays; pass null for " + other);
     return arrays;
   }
 

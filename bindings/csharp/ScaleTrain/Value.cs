@@ -2,50 +2,50 @@ using System.Collections.Generic;
 
 namespace ScaleTrain {
 
-/// <summary>A value of a graph. <c>+ - * /</c> are ops, with a number too; <see cref="Ops"/> has all.</summary>
+/// <summary>A value of a graph. <c>+ - * /</c> are ops on two values or a value and a number; <see cref="Ops"/> has all ops.</summary>
 public sealed class Value {
   internal Value(Graph graph, int id) {
     Graph = graph;
     Id = id;
   }
 
-  /// <summary>Where it belongs.</summary>
+  /// <summary>The graph that it belongs to.</summary>
   public Graph Graph { get; }
-  /// <summary>Its number there.</summary>
+  /// <summary>Its number in the graph.</summary>
   public int Id { get; }
-  /// <summary>Further results of the op that made it.</summary>
+  /// <summary>Further results of its op.</summary>
   public IReadOnlyList<Value> More { get; internal set; } = new Value[0];
-  /// <summary>What its elements are.</summary>
+  /// <summary>The type of the elements.</summary>
   public DType DType { get { return Graph.Info(this).DType; } }
-  /// <summary>Outermost first; a first one below 0 is that many times the batch.</summary>
+  /// <summary>The dims, outermost first. A negative first dimension -n means n times the batch size.</summary>
   public long[] Dims { get { return Graph.Info(this).Dims; } }
 
-  /// <summary>Element by element.</summary>
+  /// <summary>Elementwise sum.</summary>
   public static Value operator +(Value a, Value b) { return Made("add", a, b); }
-  /// <summary>Element by element.</summary>
+  /// <summary>Elementwise difference.</summary>
   public static Value operator -(Value a, Value b) { return Made("sub", a, b); }
-  /// <summary>Element by element.</summary>
+  /// <summary>Elementwise product.</summary>
   public static Value operator *(Value a, Value b) { return Made("mul", a, b); }
-  /// <summary>Element by element.</summary>
+  /// <summary>Elementwise quotient.</summary>
   public static Value operator /(Value a, Value b) { return Made("div", a, b); }
-  /// <summary>Of each element.</summary>
+  /// <summary>Negates each element.</summary>
   public static Value operator -(Value a) { return Made("neg", a); }
-  /// <summary>To each element.</summary>
+  /// <summary>Adds a number to each element.</summary>
   public static Value operator +(Value a, double b) { return Affine(a, 1, b); }
-  /// <summary>To each element.</summary>
+  /// <summary>Adds a number to each element.</summary>
   public static Value operator +(double a, Value b) { return Affine(b, 1, a); }
-  /// <summary>From each element.</summary>
+  /// <summary>Subtracts a number from each element.</summary>
   public static Value operator -(Value a, double b) { return Affine(a, 1, -b); }
-  /// <summary>Each element from it.</summary>
+  /// <summary>Subtracts each element from a number.</summary>
   public static Value operator -(double a, Value b) { return Affine(b, -1, a); }
-  /// <summary>Each element.</summary>
+  /// <summary>Multiplies each element by a number.</summary>
   public static Value operator *(Value a, double b) { return Affine(a, b, 0); }
-  /// <summary>Each element.</summary>
+  /// <summary>Multiplies each element by a number.</summary>
   public static Value operator *(double a, Value b) { return Affine(b, a, 0); }
-  /// <summary>Each element.</summary>
+  /// <summary>Divides each element by a number.</summary>
   public static Value operator /(Value a, double b) { return Affine(a, 1 / b, 0); }
 
-  /// <summary>For people.</summary>
+  /// <summary>A readable description.</summary>
   public override string ToString() { return "value " + Id; }
 
   private static Value Made(string op, Value a, Value b) { return Handle.Given(a, "a").Graph.Op(op, a, Handle.Given(b, "b")); }
@@ -55,7 +55,7 @@ public sealed class Value {
   }
 }
 
-/// <summary>Attributes of ops, as native/record.hpp reads them.</summary>
+/// <summary>Writes attributes of ops for native/record.hpp.</summary>
 internal static class Attributes {
   private enum Kind { Bool = 1, Int = 2, Real = 3, Ints = 4, Word = 5 }  // ST_ATTRIBUTE_*
 
@@ -73,19 +73,19 @@ internal static class Attributes {
       else if (value is float) all.Add((long)Kind.Real).Add((double)(float)value);
       else if (value is string word) all.Add((long)Kind.Word).Add(word);
       else if (value is IReadOnlyCollection<long> list) all.Add((long)Kind.Ints).Add(list);
-      else throw new InvalidArgumentException("attribute " + attribute.Key + " is none of bool, int, long, double, text, long[] and DType");
+      else throw new InvalidArgumentException("attribute " + attribute.Key + " must be a bool, int, long, float, double, string, long[] or DType");
     }).Done();
   }
 }
 
-/// <summary>A layer's own arguments among its options.</summary>
+/// <summary>Merges a layer's own arguments into its options.</summary>
 internal static class LayerOptions {
   internal static string With(object options, object[] own) {
     var all = new Dictionary<string, object>();
     for (int i = 0; i < own.Length; i += 2) all[(string)own[i]] = own[i + 1];
     string mine = Json.Of(all), theirs = Json.OfOptions(options).Trim();
     if (theirs.Length == 0) return mine;
-    if (theirs[0] != '{') throw new InvalidArgumentException("options are an object of JSON, a dictionary or an anonymous object, not " + theirs);
+    if (theirs[0] != '{') throw new InvalidArgumentException("options must be a JSON object, a dictionary or an anonymous object, got " + theirs);
     string members = theirs.Substring(1).TrimStart();
     if (members == "}") return mine;
     return all.Count == 0 ? theirs : mine.Substring(0, mine.Length - 1) + "," + members;

@@ -4,22 +4,22 @@ using System.Runtime.InteropServices;
 
 namespace ScaleTrain {
 
-/// <summary>An array of the program's, where it lies: dtype, dims and memory. It is pinned while the library uses it, and never copied. Every
-/// array of C#'s is one by itself, of its own dims: <c>float[]</c>, <c>float[,]</c>, <c>int[]</c>, and so is a <c>Memory&lt;float&gt;</c>;
-/// <see cref="Reshape"/> says others.</summary>
+/// <summary>A view of an array of the program: dtype, dims and memory. The memory is pinned while the library uses it and is never copied. Every
+/// C# array (<c>float[]</c>, <c>float[,]</c>, <c>int[]</c>) and every <c>Memory&lt;float&gt;</c> converts to a view with its own dims;
+/// <see cref="Reshape"/> gives it other dims.</summary>
 /// <example><code>
 /// var x = new float[64 * 2];
 /// trainer.Step(new Batch { { "x", x, 64, 2 }, { "y", y, 64, 1 } });
 /// optimizer.Step(gradientOfA, gradientOfB);
 /// </code></example>
 public sealed class View {
-  private readonly object source;    // an array, or a Pinnable, or null: memory that the program keeps in place
-  private readonly long offset;      // bytes behind the source's first element, or the address
+  private readonly object source;    // an array, a Pinnable, or null for memory that the program keeps in place
+  private readonly long offset;      // in bytes from the source's first element; without a source, the address
   private readonly long[] dims;
-  private readonly long[] strides;   // in elements; null: row-major without gaps
+  private readonly long[] strides;   // in elements; null for row-major without gaps
 
   private View(object source, long offset, DType dtype, long[] dims, long[] strides, long bytes, bool isReadOnly) {
-    if (dims.Length > RawView.MaxRank) throw new InvalidArgumentException("rank " + dims.Length + " is above " + RawView.MaxRank);
+    if (dims.Length > RawView.MaxRank) throw new InvalidArgumentException("the rank must be at most " + RawView.MaxRank + ", got " + dims.Length);
     this.source = source;
     this.offset = offset;
     this.dims = dims;
@@ -29,18 +29,18 @@ public sealed class View {
     IsReadOnly = isReadOnly;
   }
 
-  /// <summary>What its elements are.</summary>
+  /// <summary>The type of the elements.</summary>
   public DType DType { get; }
-  /// <summary>Its dims, outermost first.</summary>
+  /// <summary>The dims, outermost first.</summary>
   public long[] Dims { get { return (long[])dims.Clone(); } }
   /// <summary>Number of elements.</summary>
   public long Size { get { return SizeOf(dims); } }
-  /// <summary>Of the memory that it may touch.</summary>
+  /// <summary>Size in bytes of the memory that the view may access.</summary>
   public long Bytes { get; }
-  /// <summary>Whether calls that fill it refuse it.</summary>
+  /// <summary>Whether calls that would write to it refuse it.</summary>
   public bool IsReadOnly { get; }
 
-  /// <summary>An array of C#'s of any rank, with these dims; none: its own.</summary>
+  /// <summary>A C# array of any rank, with these dims; without dims, with its own.</summary>
   public static View Of(Array array, params long[] dims) {
     if (array == null) throw new InvalidArgumentException("an array is null");
     DType dtype = DTypes.Require(array.GetType().GetElementType());
@@ -49,60 +49,61 @@ public sealed class View {
     return Whole(array, dtype, own).Reshaped(dims);
   }
 
-  /// <summary>The elements of a <c>Memory</c>, with these dims; none: its length.</summary>
+  /// <summary>The elements of a <c>Memory</c>, with these dims; without dims, with rank 1.</summary>
   public static View Of<T>(Memory<T> memory, params long[] dims) where T : struct {
     return Whole(new PinnableMemory<T>(memory), DTypes.Require(typeof(T)), new[] { (long)memory.Length }).Reshaped(dims);
   }
 
-  /// <summary>The same, read only.</summary>
+  /// <summary>The same, read-only.</summary>
   public static View Of<T>(ReadOnlyMemory<T> memory, params long[] dims) where T : struct {
     return Of(MemoryMarshal.AsMemory(memory), dims).AsReadOnly();
   }
 
-  /// <summary>bfloat16 elements, given by their bits.</summary>
+  /// <summary>bfloat16 elements from their bits.</summary>
   public static View Bf16(ushort[] bits, params long[] dims) { return OfBits(bits, DType.Bf16, dims); }
 
-  /// <summary>IEEE half elements, given by their bits.</summary>
+  /// <summary>IEEE half elements from their bits.</summary>
   public static View F16(ushort[] bits, params long[] dims) { return OfBits(bits, DType.F16, dims); }
 
-  /// <summary>Memory at an address, row-major without gaps. The program keeps it in place and alive as long as the library uses it.</summary>
+  /// <summary>Memory at an address, row-major without gaps. The program must keep it in place and alive as long as the library uses it.</summary>
   public static View At(IntPtr address, DType dtype, params long[] dims) {
     if (dims == null) throw new InvalidArgumentException("dims is null");
     return new View(null, address.ToInt64(), dtype, (long[])dims.Clone(), null, checked(SizeOf(dims) * DTypes.BytesOf(dtype)), false);
   }
 
-  /// <summary>The same memory with other dims of as many elements.</summary>
+  /// <summary>The same memory with other dims; the number of elements must not change.</summary>
   public View Reshape(params long[] dims) {
     if (dims == null) throw new InvalidArgumentException("dims is null");
-    if (SizeOf(dims) != Size) throw new InvalidArgumentException("an array of " + Text(this.dims) + " cannot be seen as " + Text(dims) + ": " + Size + " elements, not " + SizeOf(dims));
-    if (strides != null) throw new InvalidArgumentException("an array with strides cannot be reshaped: reshape it first");
+    if (SizeOf(dims) != Size) throw new InvalidArgumentException("Reshape: " + Text(dims) + " has " + SizeOf(dims) + " elements, the array " + Text(this.dims) + " has " + Size);
+    if (strides != null) throw new InvalidArgumentException("Reshape: a strided array cannot be reshaped; call Reshape before Strided");
     return new View(source, offset, DType, (long[])dims.Clone(), null, Bytes, IsReadOnly);
   }
 
-  /// <summary>Part of the same memory: these dims from element <paramref name="first"/> on, a stride in elements for each.</summary>
+  /// <summary>A strided view of the same memory that starts at element <paramref name="first"/>. strides has one stride per dim, in
+  /// elements.</summary>
   public View Strided(long first, long[] dims, long[] strides) {
     Handle.Given(dims, "dims");
     Handle.Given(strides, "strides");
-    if (this.strides != null) throw new InvalidArgumentException("an array with strides has them already: take the array's own view");
-    if (strides.Length != dims.Length) throw new InvalidArgumentException("strides: " + strides.Length + " for " + dims.Length + " dims");
+    if (this.strides != null) throw new InvalidArgumentException("Strided: the view already has strides; use the view of the whole array");
+    if (strides.Length != dims.Length) throw new InvalidArgumentException("Strided: " + dims.Length + " dims need " + dims.Length + " strides, got " + strides.Length);
     bool isEmpty = SizeOf(dims) == 0;
     long least = first, most = first;
     for (int i = 0; i < dims.Length && !isEmpty; ++i) {
-      if (dims[i] > 1 && (strides[i] > Bytes || strides[i] < -Bytes || dims[i] > Bytes)) most = Bytes;  // beyond, and no sum may overflow
+      if (dims[i] > 1 && (strides[i] > Bytes || strides[i] < -Bytes || dims[i] > Bytes)) most = Bytes;  // out of range; avoids overflow of the sum
       else if (strides[i] < 0) least += (dims[i] - 1) * strides[i];
       else most += (dims[i] - 1) * strides[i];
     }
     long element = DTypes.BytesOf(DType);
     if (first < 0 || first > Bytes / element || !isEmpty && (least < 0 || most >= Bytes / element))
-      throw new InvalidArgumentException("dims " + Text(dims) + " with strides " + Text(strides) + " from element " + first + " on reach beyond the array, which has " + Bytes / element + " elements");
+      throw new InvalidArgumentException("dims " + Text(dims) + " with strides " + Text(strides) + " from element " + first + " reach beyond the array, which has " + Bytes / element + " elements");
     return new View(source, offset + first * element, DType, (long[])dims.Clone(), (long[])strides.Clone(), Bytes - first * element, IsReadOnly);
   }
 
-  /// <summary>The same memory; calls that would fill it refuse it.</summary>
+  /// <summary>The same memory, read-only: calls that would write to it refuse it.</summary>
   public View AsReadOnly() { return new View(source, offset, DType, dims, strides, Bytes, true); }
 
-  /// <summary>A copy with elements of another dtype, for a call that takes that alone: integers that fit it, and anything that becomes
-  /// floating, rounded to the nearest. float from double, int from long, and so on.</summary>
+  /// <summary>A copy converted to another dtype, for a call that takes only that one: double to float, long to int, and so on. Integers must fit
+  /// the new dtype; conversion to a floating dtype rounds to nearest.</summary>
   [OfC("st_view_convert")]
   public View To(DType dtype) {
     View made = NativeArrays.Copy(dtype, dims, IntPtr.Zero);
@@ -111,38 +112,38 @@ public sealed class View {
     return made;
   }
 
-  /// <summary>Its elements, of an array or memory of C#'s without strides.</summary>
+  /// <summary>The elements of a C# array or Memory without strides.</summary>
   public Span<T> As<T>() where T : struct {
     DTypes.RequireFit(DType, typeof(T));
-    if (strides != null || offset != 0) throw new InvalidArgumentException("a strided view has no span: take the array's own");
+    if (strides != null || offset != 0) throw new InvalidArgumentException("As: a strided view has no span; use the span of the array");
     if (source is T[] array) return array;
     if (source is PinnableMemory<T> memory) return memory.Memory.Span;
-    throw new InvalidArgumentException("only a T[] or Memory<T> of C#'s has a span of T");
+    throw new InvalidArgumentException("As: only a T[] or Memory<T> has a span of T");
   }
 
-  /// <summary>An array of C#'s, with its own dims.</summary>
+  /// <summary>A C# array with its own dims.</summary>
   public static implicit operator View(Array array) { return array == null ? null : Of(array); }
-  /// <summary>A Memory, as one dimension.</summary>
+  /// <summary>A Memory with rank 1.</summary>
   public static implicit operator View(Memory<float> memory) { return Of(memory); }
-  /// <summary>A Memory, as one dimension.</summary>
+  /// <summary>A Memory with rank 1.</summary>
   public static implicit operator View(Memory<double> memory) { return Of(memory); }
-  /// <summary>A Memory, as one dimension.</summary>
+  /// <summary>A Memory with rank 1.</summary>
   public static implicit operator View(Memory<int> memory) { return Of(memory); }
-  /// <summary>A Memory, as one dimension.</summary>
+  /// <summary>A Memory with rank 1.</summary>
   public static implicit operator View(Memory<long> memory) { return Of(memory); }
-  /// <summary>A Memory, as one dimension, read only.</summary>
+  /// <summary>A Memory with rank 1, read-only.</summary>
   public static implicit operator View(ReadOnlyMemory<float> memory) { return Of(memory); }
-  /// <summary>A Memory, as one dimension, read only.</summary>
+  /// <summary>A Memory with rank 1, read-only.</summary>
   public static implicit operator View(ReadOnlyMemory<int> memory) { return Of(memory); }
-  /// <summary>A tensor's own memory.</summary>
+  /// <summary>The memory of a tensor.</summary>
   public static implicit operator View(Tensor tensor) { return tensor == null ? null : tensor.View(); }
 
-  /// <summary>For people: dtype and dims.</summary>
+  /// <summary>Dtype and dims in readable form.</summary>
   public override string ToString() { return DType + Text(dims); }
 
   internal static View Owned(Pinnable owner, DType dtype, long[] dims, long bytes) { return new View(owner, 0, dtype, dims, null, bytes, false); }
 
-  /// <summary>Pins it and says where it lies.</summary>
+  /// <summary>Pins the memory and describes it for native code.</summary>
   internal unsafe void Describe(RawView* raw, out Pin pin) {
     pin = Pin.Of(source);
     raw->DType = (int)DType;
@@ -158,15 +159,15 @@ public sealed class View {
   }
 
   internal long Rows(string name) {
-    if (dims.Length == 0) throw new InvalidArgumentException(name + ": the array has no dimension, so there are no rows");
+    if (dims.Length == 0) throw new InvalidArgumentException(name + ": the array has rank 0; the first dimension must be the rows");
     return dims[0];
   }
 
   internal static long SizeOf(long[] dims) {
     long size = 1;
     foreach (long dim in dims) {
-      if (dim < 0) throw new InvalidArgumentException("dims " + Text(dims) + ": a negative one");
-      if (dim != 0 && size > long.MaxValue / dim / 8) throw new InvalidArgumentException("dims " + Text(dims) + " are more than any memory");
+      if (dim < 0) throw new InvalidArgumentException("dims must be 0 or more, got " + Text(dims));
+      if (dim != 0 && size > long.MaxValue / dim / 8) throw new InvalidArgumentException("dims " + Text(dims) + " have too many elements: their size in bytes does not fit in 64 bits");
       size *= dim;
     }
     return size;
@@ -186,7 +187,7 @@ public sealed class View {
   private View Reshaped(long[] dims) { return dims == null || dims.Length == 0 ? this : Reshape(dims); }
 }
 
-/// <summary>Memory that is pinned by other means than an array's.</summary>
+/// <summary>Memory that is not an array and is pinned in another way.</summary>
 internal abstract class Pinnable {
   internal abstract MemoryHandle Pin();
 }

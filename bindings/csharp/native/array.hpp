@@ -1,4 +1,4 @@
-// Arrays of C#'s as the library's views, and the other way round. C# pins them; nothing is copied.
+// Converts C# arrays to views of the library and back. C# pins the arrays; nothing is copied.
 #pragma once
 
 #include <cstdint>
@@ -7,13 +7,13 @@
 
 namespace scaletrain::csharp {
 
-/// ScaleTrain/RawView.cs has the same.
+/// ScaleTrain/RawView.cs has the same struct.
 struct RawView {
   int32_t dtype, rank, has_strides, writable;
   int64_t dims[8], strides[8];
   void* data;
   int64_t bytes;
-  const char* name;  // null where there is none
+  const char* name;  // null for an unnamed view
 };
 
 struct RawViews {

@@ -1,5 +1,5 @@
-// C#'s functions as the library's, called from whatever thread it is. A function is a handle of the runtime's; the static method of
-// ScaleTrain/Callbacks.cs that it goes to finds the delegate behind it.
+// Wraps C# functions as library callbacks, which run on any thread. A function is a GCHandle; a static method of ScaleTrain/Callbacks.cs
+// resolves it to the delegate.
 #pragma once
 
 #include <array>
@@ -50,7 +50,7 @@ inline ParallelFunction parallel_function(void* handle) {
   if (handle == nullptr) return ParallelFunction();
   return [user = Managed(handle)](int64_t n, const Task& task) { call(table().parallel, user.get(), n, static_cast<const void*>(&task)); };
 }
-/// One task of a parallel function's, which is running. The library's: it throws nothing.
+/// Runs one task of a parallel function that has not returned yet. The task is library code and does not throw.
 inline void run_task(const void* task, int64_t i) { (*static_cast<const Task*>(task))(i); }
 
 inline WriteFunction write_function(void* handle) {
@@ -72,9 +72,9 @@ inline FillFunction fill_function(void* handle) {
   };
 }
 
-/// A transport written in C#, kept until the group is over. What it threw is in words the reason of the group's end.
+/// A transport written in C#, kept until the group is over. The text of its exception becomes the reason for the group's end.
 inline Transport transport_of(void* handle) {
-  static constexpr int32_t kRoom = 512;  // of a reason, which stays empty where nothing was thrown
+  static constexpr int32_t kRoom = 512;  // size of a reason, which stays empty unless the transport throws
   const Managed user(handle);
   const auto checked = [](int64_t moved, const std::array<char, kRoom>& reason) {
     if (reason[0] != '\0') throw Error(Status::callback, reason.data());
@@ -96,9 +96,9 @@ inline Transport transport_of(void* handle) {
   return transport;
 }
 
-/// Keeps what C# lent until the library gives it back.
+/// Keeps a borrowed C# object alive until the library releases it.
 inline ReleaseFunction release_function(void* handle) {
-  return [lent = std::make_shared<Managed>(handle)] { lent->reset(); };
+  return [held = std::make_shared<Managed>(handle)] { held->reset(); };
 }
 
 /// An op written in C#.

@@ -1,5 +1,5 @@
-// C#'s objects in C++: references that any thread may drop, calls into the runtime while it is there, and exceptions that cross the library
-// as themselves.
+// C# objects in C++: references that any thread may drop, calls into the runtime until it ends, and exceptions that pass through the
+// library unchanged.
 #pragma once
 
 #include <atomic>
@@ -16,12 +16,12 @@
 
 namespace scaletrain::csharp {
 
-/// C#'s functions, given once, before any other call. Those that run a program's own give null, or what it threw: a handle of the
-/// runtime's, for us to release. ScaleTrain/Bridge.cs has the same.
+/// C#'s functions, set once before any other call; ScaleTrain/Bridge.cs has the same table. Functions that run code of the program return
+/// null, or a GCHandle of the exception that it threw, which native code must release.
 struct Table {
   void (*release)(void* handle);
   void (*fail)(int32_t status, const void* record);  // this thread's call failed: message, op, tensor, ...
-  void (*rethrow)(void* thrown);                     // this thread's call ends with that exception
+  void (*rethrow)(void* thrown);                     // this thread's call throws this exception when it returns
   void* (*step)(void* user, const void* report, int32_t* goes_on);
   void* (*token)(void* user, int32_t token, int32_t* goes_on);
   void* (*rate)(void* user, int64_t step, double* rate);
@@ -43,7 +43,7 @@ inline Table& table() {
   return given;
 }
 
-/// How the runtime ends: a thread of the library's that entered it then would find it gone.
+/// State of the runtime's end. After it, a library thread must not call into the runtime any more.
 struct Ending {
   std::atomic<bool> begun{false};
   std::atomic<int> inside{0};
@@ -51,20 +51,20 @@ struct Ending {
     static Ending ending;
     return ending;
   }
-  /// How deep this thread is in calls into the runtime: one that ends the program from a callback does not wait for itself.
+  /// Depth of this thread's calls into the runtime, so that a thread that ends the program from a callback does not wait for itself.
   static int& mine() {
     thread_local int depth = 0;
     return depth;
   }
 };
 
-/// Whether C# has called from this thread: it is one of its own.
+/// Whether C# has made a call on this thread, which is then a thread of the program.
 inline bool& is_of_csharp() {
   thread_local bool is = false;
   return is;
 }
 
-/// Threads of ours that have called into the runtime and live. Mono has taken them in, and waits for them at the program's end.
+/// Number of live library threads that have called into the runtime. Mono has registered them and waits for them at the end of the program.
 inline std::atomic<int>& guests() {
   static std::atomic<int> count{0};
   return count;
@@ -79,14 +79,14 @@ inline void be_guest() {
   thread_local const Guest guest;
 }
 
-/// Around each call into the runtime. Throws Error when the program is ending.
+/// Guards each call into the runtime. The constructor throws Error if the program is ending.
 class Inside {
  public:
   Inside() {
     Ending::here().inside.fetch_add(1);
     if (Ending::here().begun.load()) {
       Ending::here().inside.fetch_sub(1);
-      throw Error(Status::cancelled, "the program is ending: its functions are no longer called");
+      throw Error(Status::cancelled, "the program is ending; its callbacks are no longer called");
     }
     ++Ending::mine();
     if (!is_of_csharp()) be_guest();
@@ -99,14 +99,14 @@ class Inside {
   }
 };
 
-/// At the program's end: from now on the runtime is not entered, and nobody else is in it. A callback that does not return, as the one that
-/// ends the program where the runtime ends it from another thread, is waited for no longer than a second.
+/// Called at the end of the program: forbids new calls into the runtime and waits until other threads have left it. Waits for at most a
+/// second, since a callback may never return: the one that ended the program, if the runtime ends it on another thread.
 inline void end_of_runtime() {
   Ending::here().begun.store(true);
   for (int i = 0; i < 1000 && Ending::here().inside.load() > Ending::mine(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
-/// A GCHandle, freed with its last copy; at the program's end it is left alone.
+/// A GCHandle that is freed with its last copy, except when the program is ending.
 class Managed {
  public:
   Managed() = default;
@@ -121,14 +121,14 @@ class Managed {
     try {
       const Inside inside;
       table().release(handle);
-    } catch (const Error&) {  // the program is ending, and so does what the handle holds
+    } catch (const Error&) {  // the program is ending; the runtime frees the object
     }
   }
 
   std::shared_ptr<void> handle_;
 };
 
-/// What a program's function threw, on its way through the library.
+/// Carries a C# exception through the library.
 struct Raised {
   Managed exception;
 };
@@ -148,7 +148,7 @@ inline void fail(Status status, const char* message, const ErrorInfo& info) {
   table().fail(static_cast<int32_t>(status), record.done());
 }
 
-/// In a catch (...): the C++ exception becomes that of this thread's call, thrown when it has returned to C#.
+/// To be called in a catch (...): the C++ exception is thrown in C# when this thread's call has returned there.
 inline void set_current_error() noexcept {
   try {
     throw;
@@ -157,11 +157,11 @@ inline void set_current_error() noexcept {
   } catch (const Error& error) {
     fail(error.status(), error.what(), error.info());
   } catch (const std::bad_alloc&) {
-    fail(Status::out_of_memory, "there is no memory left for a few bytes", ErrorInfo());
+    fail(Status::out_of_memory, "out of memory", ErrorInfo());
   } catch (const std::exception& error) {
     fail(Status::internal, error.what(), ErrorInfo());
   } catch (...) {
-    fail(Status::internal, "an exception of a kind that nobody knows", ErrorInfo());
+    fail(Status::internal, "a C++ exception of an unknown type", ErrorInfo());
   }
 }
 

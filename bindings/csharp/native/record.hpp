@@ -1,5 +1,5 @@
-// What crosses between C++ and C# besides numbers and arrays: values one behind the other, 8 bytes each, texts with their length before
-// them, in UTF-8. ScaleTrain/Record.cs is the other end.
+// The format in which C++ and C# exchange everything except plain numbers and arrays: a sequence of 8-byte values, and UTF-8 strings that
+// are preceded by their length and padded to 8 bytes. ScaleTrain/Record.cs is the C# side.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace scaletrain::csharp {
 
-/// Written by this thread's calls, one at a time: C# reads it before its next one, so nobody has to give it back.
+/// The result of a call, in a buffer of this thread that its next call overwrites. C# reads it before that, so it need not be freed.
 class Record {
  public:
   Record() : bytes_(memory()) { bytes_.clear(); }
@@ -123,7 +123,7 @@ inline const void* record(const std::vector<Value>& values) {
   for (const Value& value : values) all.add(static_cast<int64_t>(value.id()));
   return all.done();
 }
-/// Where memory of the library's lies and what is in it.
+/// Describes memory of the library: dtype, dims, size and address.
 inline void add_view(Record& to, const View& view) {
   to.add(view.dtype()).add(view.dims()).add(view.bytes()).add(static_cast<int64_t>(reinterpret_cast<intptr_t>(view.data())));
 }
@@ -137,7 +137,7 @@ inline const void* record(const Views& views) {
   return all.done();
 }
 
-/// What C# wrote. A null pointer is an empty list.
+/// Reads values that C# wrote. A null pointer is an empty list.
 class Reader {
  public:
   explicit Reader(const void* bytes) : at_(static_cast<const unsigned char*>(bytes)) {}
@@ -180,7 +180,7 @@ inline void read(const void* bytes, std::vector<std::string>& to) {
   Reader from(bytes);
   to = from.list<std::string>([&] { return from.text(); });
 }
-/// Ids, which the graph that is called gives their meaning; 0: an optional input that is not given.
+/// Reads ids of values of the graph that is called; 0 is an omitted optional input.
 inline void read(const void* bytes, std::vector<Value>& to) {
   Reader from(bytes);
   to = from.list<Value>([&] {
@@ -196,7 +196,7 @@ inline void read(const void* bytes, std::vector<Field>& to) {
     return Field{std::move(name), dtype, from.integers()};
   });
 }
-/// Each a name, a kind (those of ST_ATTRIBUTE_*) and a value.
+/// Reads attributes: a name, a kind (ST_ATTRIBUTE_*) and a value each.
 inline void read(const void* bytes, std::vector<Attribute>& to) {
   Reader from(bytes);
   to = from.list<Attribute>([&] {

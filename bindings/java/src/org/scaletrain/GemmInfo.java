@@ -4,11 +4,11 @@ package org.scaletrain;
  * The schedule that a plan chose, and the speed of its last run.
  *
  * @param adjusted whether the requested schedule was rounded to a supported one
- * @param tileM rows of A in the caches
- * @param tileN columns of B in the caches
- * @param tileK terms of a sum in the caches
- * @param blockM rows that a thread computes at once
- * @param blockN columns that a thread computes at once
+ * @param tileM rows that one thread computes at a time
+ * @param tileN columns that one thread computes at a time
+ * @param tileK length at which the sum over K is cut
+ * @param blockM rows that are packed at a time, for all threads
+ * @param blockN columns that are packed at a time, for all threads
  * @param microM rows in registers
  * @param microN columns in registers
  * @param order which loop is outermost

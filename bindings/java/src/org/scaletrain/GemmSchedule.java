@@ -16,7 +16,7 @@ public final class GemmSchedule {
     return this;
   }
 
-  /** The tile that stays in the caches. */
+  /** The tile that one thread computes at a time. The bits depend on {@code k}, where the sum over K is cut. */
   public GemmSchedule tile(long m, long n, long k) {
     raw.setTile_m(m);
     raw.setTile_n(n);
@@ -24,7 +24,7 @@ public final class GemmSchedule {
     return this;
   }
 
-  /** The block that a thread computes at once. */
+  /** The block that is packed at a time, for all threads. */
   public GemmSchedule block(long m, long n) {
     raw.setBlock_m(m);
     raw.setBlock_n(n);

@@ -9,7 +9,7 @@ package org.scaletrain;
  * @param lr the learning rate
  * @param gradNorm norm of the gradient before clipping
  * @param lossScale factor that the loss was multiplied with
- * @param tokens tokens since step 1
+ * @param tokens tokens since step 1; rows of the loss for a model without tokens
  * @param tokensPerSecond speed of this step
  * @param milliseconds duration of this step
  * @param memoryBytes memory of all buffers

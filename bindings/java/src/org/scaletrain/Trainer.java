@@ -316,7 +316,7 @@ public final class Trainer extends Handle {
 
   /**
    * Saves in the background from now on: after each step that is a multiple of {@code steps} (0 for none), and whenever {@code time} has
-   * passed since the last save began (zero for never). The next step's report has the error of a failed save. A null checkpoint ends this.
+   * passed since the last save began (zero for never). A later step's report has the error of a failed save. A null checkpoint ends this.
    */
   @OfC("st_trainer_save_every")
   public void saveEvery(Checkpoint checkpoint, long steps, Duration time) {
