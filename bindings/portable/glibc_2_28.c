@@ -1,4 +1,4 @@
-/* What the library and libstdc++ take from the C library that GLIBC_2.28 does not have under any name. x86-64. */
+/* Functions that the library and libstdc++ use and that GLIBC_2.28 does not export under any name. For x86-64. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
@@ -7,10 +7,10 @@
 #include <time.h>
 #include <unistd.h>
 
-/* libstdc++ skips atomics while this says that there is one thread. */
+/* libstdc++ skips atomic operations while this is nonzero, which means that there is only one thread. */
 char __libc_single_threaded = 0;
 
-/* Functions since 2.33; wrappers of old names before. On x86-64 struct stat is the kernel's. */
+/* Exported since 2.33; before, the headers wrapped functions of other names. On x86-64 struct stat is the kernel's. */
 int stat(const char* restrict path, struct stat* restrict of) { return (int)syscall(SYS_stat, path, of); }
 int fstat(int file, struct stat* of) { return (int)syscall(SYS_fstat, file, of); }
 int lstat(const char* restrict path, struct stat* restrict of) { return (int)syscall(SYS_lstat, path, of); }
@@ -18,11 +18,11 @@ int fstatat(int folder, const char* restrict path, struct stat* restrict of, int
   return (int)syscall(SYS_newfstatat, folder, path, of, flags);
 }
 
-/* Since 2.30. */
+/* Exported since 2.30. */
 pid_t gettid(void) { return (pid_t)syscall(SYS_gettid); }
 
-/* Since 2.30. By the wall clock in slices of at most a second, so that a clock that is set shifts a wait by no more; waking early is
- * allowed. */
+/* Exported since 2.30. Waits by the wall clock, in slices of at most a second, so that setting the clock shifts a wait by at most that. The
+ * caller must expect early returns, as of any condition variable. */
 int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex, clockid_t clock, const struct timespec* until) {
   struct timespec now, wall;
   if (clock == CLOCK_REALTIME) return pthread_cond_timedwait(condition, mutex, until);

@@ -1,5 +1,5 @@
-# The jar with the library inside, ${PROJECT_BINARY_DIR}/jar/scaletrain.jar, and beside it what bindings/java/pom.xml makes one of:
-# sources/ and resources/.
+# Builds the jar with the native library inside, ${PROJECT_BINARY_DIR}/jar/scaletrain.jar. The folders sources/ and resources/ next to it are the
+# input of bindings/java/pom.xml.
 if(NOT TARGET scaletrain_java)
   return()
 endif()

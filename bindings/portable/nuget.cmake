@@ -1,4 +1,4 @@
-# The NuGet package, as a folder and as the file of it: ${PROJECT_BINARY_DIR}/nuget, nuget/ScaleTrain.VERSION.nupkg.
+# Builds the NuGet package as the folder ${PROJECT_BINARY_DIR}/nuget and as the file nuget/ScaleTrain.VERSION.nupkg in it.
 if(NOT TARGET scaletrain_csharp)
   return()
 endif()

@@ -1,4 +1,4 @@
-# The wheel's folder: what bindings/python/pyproject.toml packs.
+# Builds the wheel's folder, which bindings/python/pyproject.toml packs.
 if(NOT TARGET scaletrain_python)
   return()
 endif()

@@ -1,6 +1,6 @@
-// What classes have for Python alone, and functions for scaletrain/*.py.
+// Extensions of classes for Python only, and functions for scaletrain/*.py.
 
-// A tensor's memory: a DLPack of it keeps it, so that it stays after close().
+// A DLPack of the tensor keeps its memory, even after close().
 %extend scaletrain::Tensor {
   int32_t dtype() {
     st_view raw{};
@@ -8,7 +8,7 @@
     return raw.dtype;
   }
   PyObject* memory(bool writable) {
-    DLManagedTensor* const managed = $self->to_dlpack();  // described by what it keeps itself: another thread may close the tensor now
+    DLManagedTensor* const managed = $self->to_dlpack();  // describes its own memory, since another thread may close the tensor now
     const python::Gil gil;
     const scaletrain::View view = python::Array::view_of(managed->dl_tensor, "memory");
     return python::show(writable ? view : python::read_only(view), python::Object(), [managed] { managed->deleter(managed); });
@@ -17,7 +17,7 @@
     DLManagedTensor* const managed = $self->to_dlpack();
     const python::Gil gil;
     PyObject* const capsule = PyCapsule_New(managed, "dltensor", [](PyObject* of) {
-      if (PyCapsule_IsValid(of, "dltensor") == 0) return;  // a consumer has taken it over, and renamed it
+      if (PyCapsule_IsValid(of, "dltensor") == 0) return;  // a consumer has taken ownership and renamed it
       auto* const held = static_cast<DLManagedTensor*>(PyCapsule_GetPointer(of, "dltensor"));
       held->deleter(held);
     });
@@ -25,7 +25,7 @@
     return capsule;
   }
 }
-// Takes the capsule over.
+// Takes ownership of the capsule's tensor.
 %newobject scaletrain::tensor_from_capsule;
 %inline %{
 namespace scaletrain {
@@ -34,7 +34,7 @@ Tensor* tensor_from_capsule(const Context& context, PyObject* capsule) {
   {
     const python::Gil gil;
     managed = python::managed_of(capsule, "from_dlpack");
-    PyCapsule_SetName(capsule, "used_dltensor");  // before the lock is let go, so that no other thread takes it too
+    PyCapsule_SetName(capsule, "used_dltensor");  // before the lock is released, so that no other thread takes it too
   }
   try {
     return new Tensor(Tensor::from_dlpack(context, managed));
@@ -44,29 +44,29 @@ Tensor* tensor_from_capsule(const Context& context, PyObject* capsule) {
     throw;
   }
 }
-/// The first dimension of the first array, which is how many rows there are. Throws when there is none.
+/// The number of rows: the first dimension of the first array. Throws if there is none.
 int64_t rows_in(const Views& arrays) {
-  if (arrays.size() == 0) throw Error(Status::invalid_argument, "arrays: there is none, so there are no rows");
+  if (arrays.size() == 0) throw Error(Status::invalid_argument, "Data.arrays: at least one array is needed, got none");
   const NamedView& first = arrays[0];
-  if (first.view.rank() == 0) throw Error(Status::invalid_argument, first.name + ": the array has no dimension, so there are no rows");
+  if (first.view.rank() == 0) throw Error(Status::invalid_argument, first.name + ": the array has rank 0; the first dimension must be the rows");
   return first.view.dim(0);
 }
-/// A batch that the library reads beyond a call: forward() and work() take it, and it is kept as long as the object is.
+/// An object that keeps a batch that the library reads after the call. forward() and work() take it instead of the batch.
 PyObject* keep(PyObject* batch) {
   const python::Gil gil;
   return python::Arrays::kept(batch);
 }
-/// What the library looks up in the Python layer, by name.
+/// Registers the objects of the Python layer that native code looks up by name.
 void give(PyObject* names) {
   const python::Gil gil;
   Py_INCREF(names);
   python::registry() = names;
 }
-/// At the program's end.
+/// Called at the end of the program.
 void end() { python::end(); }
-/// In the child of a fork.
+/// Called in the child of a fork.
 void forked() { python::forked(); }
-/// address, dtype, dims, strides, writable: what the library sees of an array.
+/// The view that the library has of an array: address, dtype, dims, strides, writable.
 PyObject* describe(const View& of) {
   const python::Gil gil;
   const st_view raw = of.raw();

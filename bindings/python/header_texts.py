@@ -1,4 +1,4 @@
-"""Writes what the C headers say about each function, as JSON {"st_trainer_step": "..."}: Python's docstrings quote it.
+"""Writes the comments of the C headers as JSON {"st_trainer_step": "..."}. Python's docstrings quote them.
 
 header_texts.py INCLUDE_FOLDER OUTPUT
 """
@@ -8,20 +8,20 @@ import pathlib
 import re
 import sys
 
-PIECE = re.compile(r"/\*(?P<comment>.*?)\*/|ST_API\s+[^;]*?\b(?P<function>st_\w+)\s*\([^;]*;|(?P<gap>\n[ \t]*\n)", re.DOTALL)
+TOKEN = re.compile(r"/\*(?P<comment>.*?)\*/|ST_API\s+[^;]*?\b(?P<function>st_\w+)\s*\([^;]*;|(?P<gap>\n[ \t]*\n)", re.DOTALL)
 
 
 def texts_of(header):
-    """A comment belongs to the functions behind it, up to the next comment or empty line."""
+    """A comment belongs to the functions that follow it, up to the next comment or empty line."""
     found, text = {}, ""
-    for piece in PIECE.finditer(header):
-        if piece["comment"] is not None:
-            lines = (re.sub(r"^\s*\* ?", "", line).rstrip() for line in piece["comment"].strip().splitlines())
+    for token in TOKEN.finditer(header):
+        if token["comment"] is not None:
+            lines = (re.sub(r"^\s*\* ?", "", line).rstrip() for line in token["comment"].strip().splitlines())
             text = "\n".join(lines).strip()
-        elif piece["gap"] is not None:
+        elif token["gap"] is not None:
             text = ""
         elif text:
-            found[piece["function"]] = text
+            found[token["function"]] = text
     return found
 
 

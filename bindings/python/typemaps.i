@@ -1,5 +1,5 @@
-// How Python's values cross over. Every call releases the interpreter's lock; what a callback raised and what the library refused arrive as
-// Python's exceptions; arrays are seen where they lie. The classes here are plain: scaletrain/*.py is what people use.
+// Conversion of values between Python and C++. Every call releases the interpreter's lock. Exceptions of callbacks and errors of the library
+// become Python exceptions. Arrays are used in place. The classes generated here are internal: users see scaletrain/*.py.
 %{
 #include "python/native/callback.hpp"
 #include "python/native/interrupt.hpp"
@@ -21,12 +21,12 @@ namespace python = scaletrain::python;
   }
 }
 
-// None where an object's own method is called through its class.
+// self is None if a method is called through its class.
 %typemap(check) SWIGTYPE *self {
-  if ($1 == nullptr) SWIG_exception_fail(SWIG_TypeError, "$symname: an object of $1_basetype is wanted, not None");
+  if ($1 == nullptr) SWIG_exception_fail(SWIG_TypeError, "$symname must be called on an object of $1_basetype, got None");
 }
 
-// Numbers and texts, refused with their name and value.
+// Numbers and strings. Errors have their name and value.
 %define %one(Type, maker)
 %typemap(in) Type {
   try {
@@ -36,7 +36,7 @@ namespace python = scaletrain::python;
     SWIG_fail;
   }
 }
-// Overloads differ in how many arguments they take: an argument of another type is refused by the typemap above, with its name and value.
+// Overloads differ only in the number of arguments. The typemaps above refuse an argument of another type with its name and value.
 %typemap(typecheck, precedence=SWIG_TYPECHECK_INTEGER) Type "$1 = 1;"
 %enddef
 %one(int32_t, integer_of<int32_t>)
@@ -64,7 +64,7 @@ namespace python = scaletrain::python;
   if ($result == nullptr) SWIG_fail;
 }
 
-// Ctrl-C ends these.
+// Calls that Ctrl-C interrupts.
 %define %long_call(Call)
 %exception Call {
   try {
@@ -164,7 +164,7 @@ namespace python = scaletrain::python;
     SWIG_fail;
   }
 }
-// By name: memory that the object which gave it keeps.
+// Named memory, which its owner keeps alive.
 %typemap(out) scaletrain::Views {
   $result = PyDict_New();
   for (const scaletrain::NamedView& named : $1) {
@@ -173,7 +173,7 @@ namespace python = scaletrain::python;
   }
 }
 
-// Numbers and texts in lists.
+// Lists of numbers and strings.
 %typemap(in) const std::vector<int64_t>& (std::vector<int64_t> list) {
   try {
     list = python::integers_of($input, "$1_name");
@@ -193,7 +193,7 @@ namespace python = scaletrain::python;
   }
 }
 
-// Enums are their numbers.
+// Enums are passed as their numbers.
 %define %number(Enum)
 %typemap(in) scaletrain::Enum {
   const long number = PyLong_AsLong($input);
@@ -212,7 +212,7 @@ namespace python = scaletrain::python;
 %number(ReduceOp)
 %number(LastRows)
 
-// Reports are the Python layer's named tuples.
+// Reports become named tuples of the Python layer.
 %define %report(Report)
 %ignore scaletrain::Report;
 %typemap(out) scaletrain::Report {
@@ -297,18 +297,18 @@ namespace python = scaletrain::python;
   }
 }
 
-// Values in and out of graphs.
+// Graph values.
 %typemap(in) const std::vector<scaletrain::Value>& (std::vector<scaletrain::Value> inputs) {
   const python::Object list = python::owned(PySequence_Tuple($input));
   if (!list) SWIG_fail;
   for (Py_ssize_t i = 0; i < PyTuple_Size(list.get()); ++i) {
-    if (PyTuple_GetItem(list.get(), i) == Py_None) {  // an optional input that is not given
+    if (PyTuple_GetItem(list.get(), i) == Py_None) {  // an omitted optional input
       inputs.emplace_back(nullptr, ST_NONE, nullptr);
       continue;
     }
     void* value = nullptr;
     const int converted = SWIG_ConvertPtr(PyTuple_GetItem(list.get(), i), &value, $descriptor(scaletrain::Value*), 0);
-    if (!SWIG_IsOK(converted) || value == nullptr) SWIG_exception_fail(SWIG_TypeError, "a list of graph values is wanted");
+    if (!SWIG_IsOK(converted) || value == nullptr) SWIG_exception_fail(SWIG_TypeError, "the inputs must be a list of graph values");
     inputs.push_back(*static_cast<scaletrain::Value*>(value));
   }
   $1 = &inputs;
@@ -340,7 +340,7 @@ namespace python = scaletrain::python;
   }
 }
 
-// classes.i has these in Python's shape.
+// classes.i replaces these.
 %ignore scaletrain::Tensor::view;
 %ignore scaletrain::Tensor::to_dlpack;
 %ignore scaletrain::Tensor::from_dlpack;

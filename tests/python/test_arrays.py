@@ -103,21 +103,21 @@ def test_a_sign_that_is_in_no_memory_is_refused(context, tmp_path):
 
 
 def test_dlpack_of_another_device_is_refused():
-    with pytest.raises(st.InvalidArgument, match="device 2; give one in the CPU's memory"):
+    with pytest.raises(st.InvalidArgument, match="in CPU memory, got DLPack device 2"):
         described(OnlyDlpack(numpy.zeros(3, F32), (2, 0)))
 
 
 @pytest.mark.parametrize(
     "given, said",
     [
-        (numpy.zeros(3, ">f4"), "format \">f\" is of the other byte order"),
-        (numpy.zeros(3, "complex64"), "format \"Zf\" is none of ours: f f32"),
-        (numpy.zeros(3, "int16"), "format \"h\" is none of ours"),
-        (numpy.zeros(3, F32)[::-1], "runs backwards"),
-        (numpy.zeros((1,) * 9, F32), "9 dimensions; 8 are the most"),
-        ([1.0, 2.0], "a list is no array"),
-        (None, "a NoneType is no array"),
-        (3, "a int is no array"),
+        (numpy.zeros(3, ">f4"), "format \">f\" has the other byte order"),
+        (numpy.zeros(3, "complex64"), "format \"Zf\" is not supported; supported are f f32"),
+        (numpy.zeros(3, "int16"), "format \"h\" is not supported"),
+        (numpy.zeros(3, F32)[::-1], "must not be negative"),
+        (numpy.zeros((1,) * 9, F32), "at most 8 dimensions, got 9"),
+        ([1.0, 2.0], "got a list"),
+        (None, "got a NoneType"),
+        (3, "got a int"),
     ],
 )
 def test_what_is_no_array_of_ours_is_refused(given, said):
@@ -135,7 +135,7 @@ def test_a_batch_names_the_array_that_is_wrong(context):
         step({**good, "y": good["y"][:-1]})
     with pytest.raises(st.InvalidArgument, match='input "y" is missing'):
         step({"x": good["x"], "z": good["y"]})
-    with pytest.raises(st.InvalidArgument, match="a key of the dict is a int"):
+    with pytest.raises(st.InvalidArgument, match="keys of the dict must be str, got a int"):
         step({1: good["x"]})
     with pytest.raises(st.InvalidArgument, match="by name, as a dict"):
         step([good["x"]])
@@ -258,7 +258,7 @@ def test_a_state_is_the_parts_own_memory_and_keeps_it_open(context, part):
         made.add(3)
     state = made.state()
     assert numpy.asarray(state[key]).all()
-    with pytest.raises(st.WrongState, match=f"{part}.close: its state .* is still seen"):
+    with pytest.raises(st.WrongState, match=f"{part}.close: its state .* is still in use"):
         made.close()
     del state
     gc.collect()
@@ -278,5 +278,5 @@ def test_products_over_transposed_arrays(context):
     gemm.run(a, gemm.pack(b.T), c, bias=bias, activation="relu", residual=residual, column_sums=sums)
     expected = numpy.maximum(a @ b.T + bias, 0) + residual
     assert numpy.allclose(c, expected, atol=1e-5) and numpy.allclose(sums, expected.sum(axis=0), atol=1e-4)
-    with pytest.raises(st.InvalidArgument, match="activation 'tanh' is none of none, relu"):
+    with pytest.raises(st.InvalidArgument, match="activation must be one of none, relu.* got 'tanh'"):
         gemm.run(a, b.T, c, activation="tanh")

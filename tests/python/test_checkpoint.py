@@ -232,14 +232,14 @@ def test_wrong_arguments_are_named(context, tmp_path):
         checkpoint.load(ones(0))
     checkpoint.save(1, ones(1))
     wrong = {
-        "step: an integer is wanted": lambda: checkpoint.save("1", ones(1)),
+        "step must be an integer": lambda: checkpoint.save("1", ones(1)),
         "as a dict": lambda: checkpoint.save(2, [numpy.ones(3)]),
         'format "h"': lambda: checkpoint.save_async(2, {"x": numpy.ones(3, "i2")}),
         "queue": lambda: st.Checkpoint(context, tmp_path / "other", queue=2**31),
-        "rename: a dict": lambda: checkpoint.load(ones(0), rename="values"),
-        "metadata: a dict": lambda: checkpoint.save(2, ones(2), metadata="note"),
-        "names: a list of texts": lambda: checkpoint.load(ones(0), names="values"),
-        "a Checkpoint is wanted": lambda: trainer(context).resume(tmp_path),
+        "rename must be a dict": lambda: checkpoint.load(ones(0), rename="values"),
+        "metadata must be a dict": lambda: checkpoint.save(2, ones(2), metadata="note"),
+        "names must be a list of str": lambda: checkpoint.load(ones(0), names="values"),
+        "a Checkpoint is required": lambda: trainer(context).resume(tmp_path),
         "NaN": lambda: checkpoint.wait(math.nan),
     }
     for message, call in wrong.items():

@@ -26,7 +26,7 @@ def test_each_rank_has_the_mean_or_sum_of_all(context):
             parallel.gradient_ready(0)
             parallel.synchronize()
         assert w.tolist() == [3.0] * 5
-        with pytest.raises(st.InvalidArgument, match="none of sum, mean"):
+        with pytest.raises(st.InvalidArgument, match="one of sum, mean"):
             st.DataParallel(own, {"w": w}, op="max")
 
     on_each(st.Communicator.local(context, 3, deadline=20), act)

@@ -22,7 +22,7 @@ def test_an_epochs_end_is_as_asked():
     for last, second in (("share", [3, 4]), ("drop", []), ("join", [3, 4, 0])):
         sampler = st.DistributedSampler(5, shuffle=False, last=last)
         assert [list(sampler.next(3).rows) for _ in range(2)] == [[0, 1, 2], second]
-    with pytest.raises(st.InvalidArgument, match="none of share, drop, join"):
+    with pytest.raises(st.InvalidArgument, match="one of share, drop, join"):
         st.DistributedSampler(5, last="repeat")
 
 

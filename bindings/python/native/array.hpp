@@ -1,5 +1,5 @@
-// An array of Python's as a view, without a copy: whatever has the buffer protocol (NumPy, array, memoryview, bytearray) or DLPack
-// (PyTorch and others).
+// A Python array as a view, without a copy: an object with the buffer protocol (NumPy, array, memoryview, bytearray) or DLPack (PyTorch and
+// others).
 #pragma once
 
 #include <array>
@@ -16,11 +16,11 @@ namespace scaletrain::python {
 
 constexpr const char* kFormats = "f f32, d f64, e f16, i i32, q or l i64, B u8, ? bool";
 
-/// The dtype of a buffer's format, which is struct's: an optional byte order and a letter.
+/// The dtype of a buffer's format, in the notation of the struct module: an optional byte order and a letter.
 inline std::optional<DType> dtype_of_format(const char* format, Py_ssize_t itemsize) {
   const std::string text = format == nullptr ? "B" : format;
   const char order = text.empty() ? '?' : text.front();
-  const bool ordered = order == '@' || order == '=' || order == '<';  // '>' and '!' are another machine's
+  const bool ordered = order == '@' || order == '=' || order == '<';  // '>' and '!' are big-endian
   if (text.size() != (ordered ? 2U : 1U)) return std::nullopt;
   switch (text.back()) {
     case 'f':
@@ -43,7 +43,7 @@ inline std::optional<DType> dtype_of_format(const char* format, Py_ssize_t items
   }
 }
 
-/// struct's letter; bf16, which has none, is seen as 16 bits.
+/// The letter in the struct module; bf16, which has none, is exposed as 16-bit unsigned integers.
 inline const char* format_of(DType dtype) {
   switch (dtype) {
     case DType::f32:
@@ -66,21 +66,20 @@ inline const char* format_of(DType dtype) {
   return "B";
 }
 
-/// What a DLPack capsule has. Throws when that is with somebody else already, or it is another object.
+/// The tensor in a DLPack capsule. Throws if the capsule has been consumed already, or if it is another object.
 inline DLManagedTensor* managed_of(PyObject* capsule, const std::string& name) {
   if (PyCapsule_IsValid(capsule, "dltensor") != 0) return static_cast<DLManagedTensor*>(PyCapsule_GetPointer(capsule, "dltensor"));
-  refuse(name + ": __dlpack__() gave " +
-         (PyCapsule_IsValid(capsule, "used_dltensor") != 0
-              ? std::string("a capsule whose tensor was taken already; it is to give a new one each time")
-              : "a " + type_name(capsule) + ", not a capsule \"dltensor\""));
+  refuse(
+      name + ": __dlpack__() must return a new capsule \"dltensor\", got " +
+      (PyCapsule_IsValid(capsule, "used_dltensor") != 0 ? std::string("one whose tensor was taken already") : "a " + type_name(capsule)));
 }
 
-/// Holds an array for as long as it is there: its owner can neither free nor resize it. Made, moved and dropped with the lock held.
+/// Holds an array, which its owner can then neither free nor resize. Create, move and destroy it with the interpreter's lock held.
 class Array {
  public:
   Array() = default;
-  /// `name` is for messages: what the array is to the call. Throws Error or Raised.
-  Array(PyObject* object, const std::string& name) : Array() { take(object, name); }  // so that what it holds goes when it throws
+  /// `name` is the array's name in messages. Throws Error or Raised.
+  Array(PyObject* object, const std::string& name) : Array() { take(object, name); }  // delegates, so that ~Array() runs if take() throws
   Array(Array&& other) noexcept { swap(other); }
   Array& operator=(Array other) noexcept {
     swap(other);
@@ -120,14 +119,13 @@ class Array {
     }
     if (PyObject_CheckBuffer(object)) return from_buffer(object, name, false);
     if (PyObject_HasAttrString(object, "__dlpack__") == 1) return from_dlpack(object, name);
-    refuse(name + ": a " + type_name(object) +
-           " is no array; give one with the buffer protocol (NumPy, array.array, memoryview) or DLPack "
-           "(PyTorch)");
+    refuse(name + " must be an array with the buffer protocol (NumPy, array.array, memoryview) or DLPack (PyTorch), got a " +
+           type_name(object));
   }
 
   void from_buffer(PyObject* object, const std::string& name, bool is_bf16) {
     if (PyObject_GetBuffer(object, &buffer_, PyBUF_FORMAT | PyBUF_STRIDES | PyBUF_WRITABLE) != 0) {
-      PyErr_Clear();  // read only: whether that will do is the call's to say
+      PyErr_Clear();  // read-only; the call decides whether that is allowed
       if (PyObject_GetBuffer(object, &buffer_, PyBUF_FORMAT | PyBUF_STRIDES) != 0) {
         buffer_.obj = nullptr;
         refuse_as_said(name);
@@ -137,40 +135,42 @@ class Array {
     if (is_bf16) {
       const std::string format = buffer_.format == nullptr ? "B" : buffer_.format;
       dtype = format == "H" || format == "<H" || format == "=H" || format == "@H" ? std::optional(DType::bf16) : std::nullopt;
-      if (!dtype) refuse(name + ": Bf16 takes the bits as 16-bit unsigned integers (format H), not \"" + format + "\"");
+      if (!dtype) refuse(name + ": Bf16 takes the bits as 16-bit unsigned integers (format H), got format \"" + format + "\"");
     }
     if (!dtype) {
       const std::string format = buffer_.format == nullptr ? "B" : buffer_.format;
       const bool foreign = !format.empty() && (format.front() == '>' || format.front() == '!');
       refuse(name + ": the array's format \"" + format + "\" " +
-             (foreign ? "is of the other byte order; convert it to this machine's (NumPy: a.astype(a.dtype.newbyteorder('=')))"
-                      : std::string("is none of ours: ") + kFormats));
+             (foreign ? "has the other byte order; convert it to this machine's (NumPy: a.astype(a.dtype.newbyteorder('=')))"
+                      : std::string("is not supported; supported are ") + kFormats));
     }
     describe(name, *dtype, buffer_.buf, buffer_.ndim, [&](int i) { return static_cast<int64_t>(buffer_.shape[i]); });
     if (buffer_.strides == nullptr || PyBuffer_IsContiguous(&buffer_, 'C')) return;
     std::vector<int64_t> strides;
     for (int i = 0; i < buffer_.ndim; ++i) {
-      if (buffer_.strides[i] % buffer_.itemsize != 0) refuse(name + ": the array's strides are no multiples of its elements");
+      if (buffer_.strides[i] % buffer_.itemsize != 0)
+        refuse(name + ": the array's strides must be multiples of the element size; copy it (NumPy: numpy.ascontiguousarray)");
       strides.push_back(buffer_.strides[i] / buffer_.itemsize);
     }
     set_strides(name, strides);
   }
 
-  /// The array's own exception, with the name before it.
+  /// Refuses with the text of the array's own exception, prefixed with the name.
   [[noreturn]] static void refuse_as_said(const std::string& name) {
     const bool is_refusal =
         PyErr_ExceptionMatches(PyExc_BufferError) || PyErr_ExceptionMatches(PyExc_ValueError) || PyErr_ExceptionMatches(PyExc_TypeError);
     const Raised raised;
     if (!is_refusal) throw raised;
-    refuse(name + ": the array cannot be seen where it lies: " + plain(PyObject_Str(raised.value()), 300));
+    refuse(name + ": the array's memory cannot be accessed: " + plain(PyObject_Str(raised.value()), 300));
   }
 
-  /// PyTorch's lazy minus is in no memory, and DLPack has no word for it; for what is conjugated its __dlpack__() raises by itself.
+  /// Refuses PyTorch's lazily negated tensors, whose sign is not in their memory and which DLPack cannot express. For conjugated tensors
+  /// PyTorch's __dlpack__() raises by itself.
   static void require_no_lazy_sign(PyObject* object, const std::string& name) {
     if (PyObject_HasAttrString(object, "is_neg") != 1) return;
     const Object answer = made(PyObject_CallMethod(object, "is_neg", nullptr));
     if (answer.get() == Py_True)
-      refuse(name + ": the tensor's minus sign is lazy (is_neg()), and not in its memory; give its resolve_neg()");
+      refuse(name + ": the tensor is lazily negated (is_neg()), so its memory has the wrong sign; pass its resolve_neg()");
   }
 
   void from_dlpack(PyObject* object, const std::string& name) {
@@ -180,11 +180,10 @@ class Array {
     constexpr long kCpu = 1, kPinned = 3;  // kDLCPU, kDLCUDAHost
     const long on = PyLong_AsLong(kind.get());
     if (on == -1 && PyErr_Occurred()) throw Raised();
-    if (on != kCpu && on != kPinned)
-      refuse(name + ": the array is on DLPack device " + std::to_string(on) + "; give one in the CPU's memory");
+    if (on != kCpu && on != kPinned) refuse(name + ": the array must be in CPU memory, got DLPack device " + std::to_string(on));
     capsule_ = PyObject_CallMethod(object, "__dlpack__", nullptr);
     if (capsule_ == nullptr) throw Raised();
-    // Not renamed: the capsule keeps the memory, and gives it back with its own end.
+    // Not renamed to "used_dltensor": the capsule keeps the memory and releases it when it is freed.
     const auto* managed = managed_of(capsule_, name);
     const DLTensor& tensor = managed->dl_tensor;
     describe(name, dtype_of_dlpack(name, tensor.dtype), static_cast<char*>(tensor.data) + tensor.byte_offset, tensor.ndim,
@@ -211,14 +210,13 @@ class Array {
       if (code == kUnsigned && bits == 8) return DType::u8;
       if (code == kBool && bits == 8) return DType::boolean;
     }
-    refuse(name + ": DLPack's type " + std::to_string(type.code) + " of " + std::to_string(type.bits) +
-           " bits is none of ours: f32, f64, bf16, "
-           "f16, i32, i64, u8, bool");
+    refuse(name + ": the dtype must be one of f32, f64, bf16, f16, i32, i64, u8, bool, got DLPack type code " + std::to_string(type.code) +
+           " with " + std::to_string(type.bits) + " bits");
   }
 
   template <class Dim>
   void describe(const std::string& name, DType dtype, void* data, int rank, const Dim& dim) {
-    if (rank > 8) refuse(name + ": the array has " + std::to_string(rank) + " dimensions; 8 are the most");
+    if (rank > 8) refuse(name + ": the array must have at most 8 dimensions, got " + std::to_string(rank));
     std::vector<int64_t> dims;
     int64_t bytes = bytes_of(dtype);
     for (int i = 0; i < rank; ++i) {
@@ -235,7 +233,7 @@ class Array {
   void set_strides(const std::string& name, const std::vector<int64_t>& strides) {
     int64_t last = 0;
     for (size_t i = 0; i < strides.size(); ++i) {
-      if (strides[i] < 0) refuse(name + ": the array runs backwards (a stride is negative); copy it (NumPy: numpy.ascontiguousarray)");
+      if (strides[i] < 0) refuse(name + ": the array's strides must not be negative; copy it (NumPy: numpy.ascontiguousarray)");
       last += (view_.dim(static_cast<int32_t>(i)) - 1) * strides[i];
     }
     const int64_t bytes = view_.size() == 0 ? 0 : (last + 1) * bytes_of(view_.dtype());
@@ -250,7 +248,7 @@ class Array {
   View view_;
 };
 
-/// Several of them: a list for std::vector<View>, a dict for Views. None in a list is a view of nothing.
+/// Several arrays: from a list for std::vector<View>, from a dict for Views. None in a list becomes an empty view.
 class Arrays {
  public:
   Arrays() = default;
@@ -273,8 +271,8 @@ class Arrays {
   static Arrays of_dict(PyObject* dict) {
     Arrays all;
     if (dict == Py_None) return all;
-    if (!PyDict_Check(dict)) refuse("arrays are given by name, as a dict {\"x\": array}, not as a " + type_name(dict));
-    const Object items = made(PyDict_Items(dict));  // a list of its own: taking an array may run Python, which may change the dict
+    if (!PyDict_Check(dict)) refuse("arrays must be passed by name, as a dict {\"x\": array}, got a " + type_name(dict));
+    const Object items = made(PyDict_Items(dict));  // a copy, since taking an array may run Python code that changes the dict
     const Py_ssize_t count = PyList_Size(items.get());
     std::vector<NamedView> named;
     named.reserve(static_cast<size_t>(count));
@@ -282,7 +280,7 @@ class Arrays {
     for (Py_ssize_t i = 0; i < count; ++i) {
       PyObject* const item = PyList_GetItem(items.get(), i);
       PyObject* const key = PyTuple_GetItem(item, 0);
-      if (PyUnicode_Check(key) == 0) refuse("arrays are given by name: a key of the dict is a " + type_name(key));
+      if (PyUnicode_Check(key) == 0) refuse("arrays must be passed by name: the keys of the dict must be str, got a " + type_name(key));
       std::string name = text_of(key, "the name of an array");
       all.held_.emplace_back(PyTuple_GetItem(item, 1), name);
       named.push_back({std::move(name), all.held_.back().view()});
@@ -291,7 +289,7 @@ class Arrays {
     return all;
   }
 
-  /// Those of a dict as an object, which keeps them where they are; a call takes it in the dict's place.
+  /// The arrays of a dict as an object that keeps them in place. Calls accept it instead of the dict.
   static PyObject* kept(PyObject* dict) {
     auto all = std::make_unique<Arrays>(of_dict(dict));
     PyObject* const capsule =
@@ -300,7 +298,7 @@ class Arrays {
     static_cast<void>(all.release());
     return capsule;
   }
-  /// Null for anything else.
+  /// The arrays of such an object; null for anything else.
   static const Arrays* kept_by(PyObject* object) {
     return PyCapsule_IsValid(object, kKept) != 0 ? static_cast<const Arrays*>(PyCapsule_GetPointer(object, kKept)) : nullptr;
   }
@@ -311,7 +309,8 @@ class Arrays {
  private:
   static constexpr const char* kKept = "scaletrain.arrays";
   static PyObject* PySequence_Fast_(PyObject* list, const char* name) {
-    if (PyUnicode_Check(list) || PyObject_CheckBuffer(list)) refuse(std::string(name) + " is a list of arrays, not one " + type_name(list));
+    if (PyUnicode_Check(list) || PyObject_CheckBuffer(list))
+      refuse(std::string(name) + " must be a list of arrays, got a " + type_name(list));
     return PySequence_Tuple(list);
   }
 

@@ -1,5 +1,5 @@
-// Python's functions as the library's: each is called with the interpreter's lock held, from whatever thread it is; what it raises arrives
-// at the caller of the library as itself.
+// Wraps Python functions as library callbacks. They run on any thread, with the interpreter's lock held. A Python exception passes through
+// the library and is reraised to the caller unchanged.
 #pragma once
 
 #include <scaletrain/communicator.hpp>
@@ -13,14 +13,14 @@
 
 namespace scaletrain::python {
 
-/// A function, or none for None. Throws Error for anything else.
+/// The function; empty for None. Throws Error for an object that cannot be called.
 inline Object function_of(PyObject* object, const char* name) {
   if (object == Py_None) return Object();
-  if (PyCallable_Check(object) == 0) refuse(std::string(name) + ": a " + type_name(object) + " cannot be called");
+  if (PyCallable_Check(object) == 0) refuse(std::string(name) + " must be a function, got a " + type_name(object));
   return borrowed(object);
 }
 
-/// False alone ends, NumPy's too: a function that returns nothing goes on.
+/// Whether a run continues. Only False, or NumPy's False, ends it, so a function without a return value does not.
 inline bool goes_on(const Object& answer) {
   if (answer.get() == Py_None || answer.get() == Py_True) return true;
   if (answer.get() == Py_False) return false;
@@ -67,16 +67,16 @@ inline LogFunction log_function(PyObject* object) {
   };
 }
 
-/// A callable of Python's over one of C++, which is there for the time of a call.
+/// A Python callable for the tasks of a parallel-for, valid until the parallel-for returns.
 class Task {
  public:
   explicit Task(const std::function<void(int64_t)>& task) : task_(&task) {
-    static PyMethodDef method = {"task", call, METH_O, "Runs one of the tasks."};
+    static PyMethodDef method = {"task", call, METH_O, "Runs one task."};
     capsule_ = made(PyCapsule_New(this, kName, nullptr));
     function_ = made(PyCFunction_New(&method, capsule_.get()));
   }
   PyObject* function() const noexcept { return function_.get(); }
-  /// A call that comes later finds nothing to do; one that is running in a thread that nobody waited for is waited for.
+  /// Makes later calls fail, and waits for tasks that still run on threads that the parallel function did not wait for.
   ~Task() {
     if (capsule_ && PyCapsule_SetPointer(capsule_.get(), static_cast<void*>(&over())) != 0) PyErr_Clear();
     while (running_ > 0) {
@@ -98,13 +98,13 @@ class Task {
     const long long i = PyLong_AsLongLong(index);
     if (task == nullptr || (i == -1 && PyErr_Occurred() != nullptr)) return nullptr;
     if (task->task_ == nullptr) {
-      PyErr_SetString(PyExc_RuntimeError, "scaletrain: the parallel function has returned, and this is a task of it");
+      PyErr_SetString(PyExc_RuntimeError, "scaletrain: a task was run after the parallel function that it belongs to has returned");
       return nullptr;
     }
     ++task->running_;
     {
       const Unlocked unlocked;
-      (*task->task_)(i);  // the library's: it throws nothing
+      (*task->task_)(i);  // library code, which does not throw
     }
     --task->running_;
     Py_RETURN_NONE;
@@ -120,19 +120,19 @@ inline ParallelFunction parallel_function(PyObject* object) {
   if (!function) return ParallelFunction();
   return [function](int64_t n, const std::function<void(int64_t)>& task) {
     const Gil gil;
-    const Task lent(task);
-    called(function, Py_BuildValue("(LO)", static_cast<long long>(n), lent.function()));
+    const Task callable(task);
+    called(function, Py_BuildValue("(LO)", static_cast<long long>(n), callable.function()));
   };
 }
 
-/// Keeps what Python lent until the library gives it back.
+/// Keeps a borrowed Python object alive until the library releases it.
 inline std::function<void()> release_function(PyObject* object) {
   return [held = std::make_shared<Object>(borrowed(object))] { held->reset(); };
 }
 
 inline FillFunction fill_function(PyObject* object) {
   const Object function = function_of(object, "fill");
-  if (!function) refuse("fill: a function that writes rows is needed");
+  if (!function) refuse("fill must be a function that writes rows, got None");
   return [function](const int64_t* row_ids, int64_t count, const std::vector<View>& views) {
     const Gil gil;
     Lent lent;
@@ -144,7 +144,7 @@ inline FillFunction fill_function(PyObject* object) {
 
 inline WriteFunction write_function(PyObject* object) {
   const Object function = function_of(object, "write");
-  if (!function) refuse("write: a function that takes bytes is needed");
+  if (!function) refuse("write must be a function that takes bytes, got None");
   return [function](const void* bytes, int64_t count) {
     const Gil gil;
     called(function, Py_BuildValue("(y#)", static_cast<const char*>(bytes), static_cast<Py_ssize_t>(count)));
@@ -153,25 +153,24 @@ inline WriteFunction write_function(PyObject* object) {
 
 inline ReadFunction read_function(PyObject* object) {
   const Object function = function_of(object, "read");
-  if (!function) refuse("read: a function that gives bytes is needed");
+  if (!function) refuse("read must be a function that returns bytes, got None");
   return [function](void* bytes, int64_t room) {
     const Gil gil;
     const Object answer = called(function, Py_BuildValue("(L)", static_cast<long long>(room)));
     Py_buffer given;
     if (PyObject_GetBuffer(answer.get(), &given, PyBUF_SIMPLE) != 0) {
       PyErr_Clear();
-      refuse_type("read: bytes are wanted, not " + shown(answer.get()) + " (" + type_name(answer.get()) + "); open files with \"rb\"");
+      refuse_type("read must return bytes, got " + shown(answer.get()) + " (" + type_name(answer.get()) + "); open files with \"rb\"");
     }
     const Py_ssize_t count = given.len;
     if (count <= room) std::memcpy(bytes, given.buf, static_cast<size_t>(count));
     PyBuffer_Release(&given);
-    if (count > room)
-      refuse("read: the function was asked for at most " + std::to_string(room) + " bytes and gave " + std::to_string(count));
+    if (count > room) refuse("read must return at most " + std::to_string(room) + " bytes, got " + std::to_string(count));
     return static_cast<int64_t>(count);
   };
 }
 
-/// What a function of a transport raised, in words: it arrives as the reason of the end of a group.
+/// Converts an exception of a transport's function to its text, which becomes the reason for the group's end.
 template <class Move>
 int64_t moved_by(const Move& move) {
   const Gil gil;
@@ -204,7 +203,7 @@ inline Transport transport_of(PyObject* object) {
         const auto count = static_cast<int64_t>(given.len);
         if (count <= bytes) std::memcpy(data, given.buf, static_cast<size_t>(count));
         PyBuffer_Release(&given);
-        return count;  // more than was asked for is the library's to refuse
+        return count;  // the library checks its bounds
       });
     };
   return transport;

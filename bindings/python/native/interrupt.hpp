@@ -1,5 +1,5 @@
-// Ctrl-C in a long call: the interpreter sees a signal only between two of its instructions, so while the main thread is inside the library
-// SIGINT also cancels what the context of that call is running.
+// Ctrl-C in a long call. The interpreter handles a signal only between two of its instructions. So while the main thread is inside the
+// library, SIGINT also cancels the calls that run in the context of that call.
 #pragma once
 
 #include <scaletrain/context.h>
@@ -13,7 +13,7 @@ namespace scaletrain::python {
 
 namespace interrupt {
 
-inline std::atomic<st_context*> context{nullptr};  // of the call that the main thread is in
+inline std::atomic<st_context*> context{nullptr};  // the context of the main thread's running call
 struct Previous {
   struct sigaction action;
 };
@@ -28,9 +28,10 @@ inline void handle(int signal, siginfo_t* info, void* machine) {
   }
 }
 
-/// Whether SIGINT would raise KeyboardInterrupt in this thread: a program with a handler of its own means something else by it.
+/// Whether SIGINT would raise KeyboardInterrupt in this thread. It does not if the program has installed its own handler.
 inline bool raises_here() {
-  static const Object known = borrowed(registered("interrupts"));  // main thread, getsignal, its arguments, default_int_handler; for ever
+  static const Object known =
+      borrowed(registered("interrupts"));  // main thread, getsignal, its arguments, default_int_handler; never freed
   if (!known) return PyErr_Clear(), false;
   static const unsigned long main_thread = PyLong_AsUnsignedLong(PyTuple_GetItem(known.get(), 0));
   if (PyThread_get_thread_ident() != main_thread) return false;
@@ -40,7 +41,8 @@ inline bool raises_here() {
   return handler == PyTuple_GetItem(known.get(), 3);
 }
 
-/// Puts handle() before the interpreter's own, where it is not yet; it stays there, and outside a long call does nothing but pass on.
+/// Installs handle() in front of the interpreter's handler, unless it is already. It stays installed; outside a long call it only passes
+/// on.
 inline bool install() {
   struct sigaction now {};
   if (sigaction(SIGINT, nullptr, &now) != 0) return false;
@@ -57,7 +59,7 @@ inline bool install() {
 
 }  // namespace interrupt
 
-/// For the time of a long call; made and ended with the interpreter's lock held.
+/// Makes a long call interruptible. Create and destroy it with the interpreter's lock held.
 class Interruptible {
  public:
   explicit Interruptible(st_context* context) {

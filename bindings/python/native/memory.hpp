@@ -1,4 +1,4 @@
-// The library's memory as a Python object with the buffer protocol: memoryview, NumPy and PyTorch see it where it lies.
+// Memory of the library as a Python object with the buffer protocol, which memoryview, NumPy and PyTorch use in place.
 #pragma once
 
 #include <functional>
@@ -8,15 +8,15 @@
 
 namespace scaletrain::python {
 
-/// What a Memory shows, and what keeps it there.
+/// The view that a Memory exposes, and the object that keeps its memory alive.
 struct Shown {
   View view;
-  Object owner;                     // kept while the Memory lives
-  std::function<void()> give_back;  // called with its end
+  Object owner;                     // kept as long as the Memory
+  std::function<void()> give_back;  // called when the Memory is freed
   std::vector<Py_ssize_t> dims, strides;
   Py_ssize_t exports = 0;
   bool is_dense = true;  // row-major without gaps
-  bool is_over = false;  // as a callback's arrays are when it has returned
+  bool is_over = false;  // set for a callback's arrays when it has returned
 };
 
 struct MemoryObject {
@@ -31,17 +31,17 @@ inline int get_buffer(PyObject* self, Py_buffer* buffer, int flags) {
   Shown* const shown = shown_of(self);
   buffer->obj = nullptr;
   if (shown->is_over) {
-    PyErr_SetString(PyExc_BufferError, "scaletrain: this memory is no longer there");
+    PyErr_SetString(PyExc_BufferError, "scaletrain: this memory is no longer valid");
     return -1;
   }
   const View& view = shown->view;
   if ((flags & PyBUF_WRITABLE) == PyBUF_WRITABLE && !view.writable()) {
-    PyErr_SetString(PyExc_BufferError, "scaletrain: this memory is read only");
+    PyErr_SetString(PyExc_BufferError, "scaletrain: this memory is read-only");
     return -1;
   }
   const bool is_whole = (flags & PyBUF_STRIDES) != PyBUF_STRIDES || (flags & PyBUF_C_CONTIGUOUS) == PyBUF_C_CONTIGUOUS;
   if ((is_whole && !shown->is_dense) || ((flags & PyBUF_F_CONTIGUOUS) == PyBUF_F_CONTIGUOUS && view.rank() > 1)) {
-    PyErr_SetString(PyExc_BufferError, "scaletrain: this memory has strides other than those asked for; copy it");
+    PyErr_SetString(PyExc_BufferError, "scaletrain: this memory does not have the requested strides; copy it");
     return -1;
   }
   static char nothing = 0;
@@ -77,9 +77,9 @@ inline PyObject* address(PyObject* self, void*) { return PyLong_FromVoidPtr(show
 
 inline PyTypeObject* type() {
   static PyTypeObject* const made = [] {
-    static PyGetSetDef attributes[] = {{"exports", exports, nullptr, "Buffers of it that are in use.", nullptr},
+    static PyGetSetDef attributes[] = {{"exports", exports, nullptr, "Number of its buffers that are in use.", nullptr},
                                        {"dtype", dtype, nullptr, "Number of the dtype.", nullptr},
-                                       {"address", address, nullptr, "Where it lies.", nullptr},
+                                       {"address", address, nullptr, "Address of the first element.", nullptr},
                                        {nullptr, nullptr, nullptr, nullptr, nullptr}};
     static PyType_Slot slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(get_buffer)},
                                   {Py_bf_releasebuffer, reinterpret_cast<void*>(release_buffer)},
@@ -101,7 +101,8 @@ inline View read_only(const View& view) {
   return same;
 }
 
-/// A new Memory over `view`; null with the thread's error set. `give_back` is called when it goes, also when this fails.
+/// A new Memory over `view`; null if this fails, with the thread's error set. `give_back` is called when the Memory is freed, and if this
+/// fails.
 inline PyObject* show(const View& view, Object owner, std::function<void()> give_back) {
   PyTypeObject* const type = memory::type();
   auto* const self = type == nullptr ? nullptr : PyObject_New(MemoryObject, type);
@@ -122,7 +123,7 @@ inline PyObject* show(const View& view, Object owner, std::function<void()> give
   return reinterpret_cast<PyObject*>(self);
 }
 
-/// The arrays of a callback, as memoryviews that end with it. None where there is no array.
+/// The arrays of a callback, as memoryviews that are released when it returns. A view without memory becomes None.
 class Lent {
  public:
   Lent() = default;
@@ -131,7 +132,7 @@ class Lent {
     for (const Object& memory : memories_) memory::shown_of(memory.get())->is_over = true;
   }
 
-  /// A tuple of memoryviews; a new reference, for the arguments of call().
+  /// A new tuple of memoryviews, for the arguments of call().
   PyObject* lend(const std::vector<View>& views, bool writable) {
     PyObject* const all = PyTuple_New(static_cast<Py_ssize_t>(views.size()));
     for (size_t i = 0; all != nullptr && i < views.size(); ++i) {
@@ -145,9 +146,9 @@ class Lent {
     return all;
   }
 
-  /// function(*arguments), taking the tuple over. Who kept one of the memoryviews finds it released, and that is refused, as is an array of
-  /// NumPy's over one, which cannot be ended. Where the function raised, the variables of its frames may be such arrays, which a debugger
-  /// would read: then these go.
+  /// Calls function(*arguments) and takes the tuple over. Afterwards the memoryviews are released. If the function has kept one, or a NumPy
+  /// array over one, which cannot be released, the call is refused. If the function raised, the variables in its frames may be such arrays;
+  /// the frames are cleared, so that a debugger does not read them.
   void call(const char* callback, const Object& function, PyObject* arguments) {
     try {
       called(function, arguments);
@@ -160,7 +161,7 @@ class Lent {
       throw;
     }
     if (release() || is_in_use())
-      refuse(std::string(callback) + ": an array that was lent for this call is still in use behind it; keep a copy of it instead");
+      refuse(std::string(callback) + ": an array borrowed for this call is still in use after it has returned; keep a copy instead");
   }
 
  private:
@@ -170,7 +171,7 @@ class Lent {
     memoryviews_.push_back(owned(memoryview != nullptr ? PyWeakref_NewRef(memoryview, nullptr) : nullptr));
     return memoryview;
   }
-  /// Releases the memoryviews that are still there; whether there were some.
+  /// Releases the memoryviews that still exist. Returns whether there were any.
   bool release() const {
     bool was_kept = false;
     for (const Object& weak : memoryviews_) {
@@ -178,7 +179,7 @@ class Lent {
       if (kept == Py_None) continue;
       was_kept = true;
       Py_XDECREF(PyObject_CallMethod(kept, "release", nullptr));
-      PyErr_Clear();  // it stays where somebody has an array over it
+      PyErr_Clear();  // fails if an array uses it
     }
     return was_kept;
   }
@@ -188,7 +189,7 @@ class Lent {
     return false;
   }
 
-  std::vector<Object> memories_, memoryviews_;  // these weakly
+  std::vector<Object> memories_, memoryviews_;  // memoryviews_ holds weak references
 };
 
 }  // namespace scaletrain::python

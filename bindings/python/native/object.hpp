@@ -1,4 +1,5 @@
-// Python's objects in C++: references that any thread may drop, the interpreter's lock, and errors that cross the library as themselves.
+// Python objects in C++: references that any thread may drop, the interpreter's lock, and exceptions that pass through the library
+// unchanged.
 #pragma once
 
 #define PY_SSIZE_T_CLEAN
@@ -14,12 +15,12 @@
 
 namespace scaletrain::python {
 
-/// How the interpreter ends: another thread that waits for the lock then, also a daemon thread of Python's, is ended by it where it stands,
-/// which may not be the middle of the library.
+/// State of the interpreter's end. After it, the interpreter terminates every other thread that waits for its lock, Python's daemon threads
+/// included. That must not happen in the middle of the library.
 struct Ending {
   std::atomic<bool> begun{false};
   std::atomic<std::thread::id> by{};
-  std::atomic<int> inside{0};  // holders of the lock, and who waits for it
+  std::atomic<int> inside{0};  // threads that hold the lock or wait for it
   static Ending& here() {
     static Ending ending;
     return ending;
@@ -28,14 +29,14 @@ struct Ending {
   bool is_over_here() const { return begun.load() && by.load() != std::this_thread::get_id(); }
 };
 
-/// Holds the interpreter's lock; from any thread. Throws Error in all threads but the ending one when the program is ending.
+/// Holds the interpreter's lock, on any thread. If the program is ending, the constructor throws Error, except on the thread that ends it.
 class Gil {
  public:
   Gil() {
     Ending::here().inside.fetch_add(1);
     if (Ending::here().is_over_here()) {
       Ending::here().inside.fetch_sub(1);
-      throw Error(Status::cancelled, "Python is ending: its functions are no longer called");
+      throw Error(Status::cancelled, "the interpreter is shutting down; Python callbacks are no longer called");
     }
     state_ = PyGILState_Ensure();
   }
@@ -50,8 +51,8 @@ class Gil {
   PyGILState_STATE state_;
 };
 
-/// Lets the lock go for the time of a call. A thread that comes back when the program is ending stays here: let further it would be ended
-/// by the interpreter, from within C++ that cannot be left so.
+/// Releases the interpreter's lock during a call. If the program is ending when the call returns, the thread blocks here forever: otherwise
+/// the interpreter would terminate it in the middle of C++ code.
 class Unlocked {
  public:
   Unlocked() : state_(PyEval_SaveThread()) {}
@@ -75,19 +76,19 @@ class Unlocked {
   PyThreadState* state_;
 };
 
-/// At the program's end, before the interpreter's: from now on its functions are not called from the library's threads, and none is being
-/// called. Without the lock held.
+/// Called at the end of the program, before the interpreter ends, without the lock held. When it returns, no library thread is in a Python
+/// function, and none will enter one.
 inline void end() {
   Ending::here().by.store(std::this_thread::get_id());
   Ending::here().begun.store(true);
   for (int i = 0; i < 10000 && Ending::here().inside.load() > 0; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
-/// In the child of a fork: the threads that were inside are not there, and nothing waits for them.
+/// Called in the child of a fork, where the parent's other threads do not exist and must not be waited for.
 inline void forked() { Ending::here().inside.store(0); }
 
-/// A reference of its own. Copied and dropped without the lock, which is taken for the last one; after the interpreter's end that one
-/// leaks.
+/// An owned reference. It may be copied and dropped without the lock; dropping the last copy takes the lock. After the interpreter's end
+/// the object leaks.
 using Object = std::shared_ptr<PyObject>;
 
 inline void drop(PyObject* object) {
@@ -95,7 +96,7 @@ inline void drop(PyObject* object) {
   try {
     const Gil gil;
     Py_DECREF(object);
-  } catch (const Error&) {  // the program is ending, and so does the object
+  } catch (const Error&) {  // the program is ending; the object leaks
   }
 }
 /// Takes a new reference over.
@@ -105,10 +106,10 @@ inline Object borrowed(PyObject* object) {
   return owned(object);
 }
 
-/// For messages: what repr() says of an exception.
+/// For messages: the repr() of an exception.
 std::string words_of(PyObject* exception);
 
-/// What a Python function raised, on its way through the library.
+/// Carries a Python exception through the library.
 class Raised : public std::exception {
  public:
   /// Takes the thread's error.
@@ -135,23 +136,23 @@ class Raised : public std::exception {
   std::string words_;
 };
 
-/// A new reference, or what went wrong as an exception.
+/// Takes over a new reference; if it is null, throws the thread's error.
 inline Object made(PyObject* object) {
   if (object == nullptr) throw Raised();
   return owned(object);
 }
 
-/// What the Python layer gave by name: classes of reports, the function that makes an exception.
+/// Objects that the Python layer has registered by name: classes of reports, the function that creates an exception.
 inline PyObject*& registry() {
   static PyObject* names = nullptr;
   return names;
 }
 inline PyObject* registered(const char* name) {
   PyObject* found = registry() != nullptr ? PyDict_GetItemString(registry(), name) : nullptr;
-  if (found == nullptr) PyErr_Format(PyExc_RuntimeError, "scaletrain: the Python layer has not given %s", name);
+  if (found == nullptr) PyErr_Format(PyExc_RuntimeError, "scaletrain: the Python layer has not registered %s", name);
   return found;
 }
-/// registered(name)(*arguments), taking the tuple over.
+/// Calls registered(name)(*arguments) and takes the tuple over.
 inline PyObject* construct(const char* name, PyObject* arguments) {
   PyObject* type = registered(name);
   PyObject* result = type != nullptr && arguments != nullptr ? PyObject_CallObject(type, arguments) : nullptr;
@@ -159,7 +160,7 @@ inline PyObject* construct(const char* name, PyObject* arguments) {
   return result;
 }
 
-/// function(*arguments); takes the tuple over. A generator or coroutine is refused: nothing of its function has run.
+/// Calls function(*arguments) and takes the tuple over. Refuses a generator or coroutine as the result, since its function has not run.
 inline Object called(const Object& function, PyObject* arguments) {
   const Object held = made(arguments);
   Object answer = made(PyObject_CallObject(function.get(), held.get()));
@@ -168,17 +169,18 @@ inline Object called(const Object& function, PyObject* arguments) {
   if (unstarted == nullptr || PyObject_IsInstance(answer.get(), unstarted) != 0) {
     const Object ended = owned(PyObject_CallMethod(answer.get(), "close", nullptr));
     PyErr_Clear();
-    throw Error(Status::invalid_argument, "a callback is a generator or async function, so nothing of it has run; give a plain function");
+    throw Error(Status::invalid_argument,
+                "a callback must not be a generator or async function, whose call does not run it; give a plain function");
   }
   return answer;
 }
 
-/// Bytes that are no UTF-8, as a file's name may have, are what os.fsdecode makes of them.
+/// Decodes UTF-8. Invalid bytes, as in a file name, are decoded as os.fsdecode does.
 inline PyObject* to_python(const std::string& text) {
   return PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "surrogateescape");
 }
 
-/// Sets this thread's error from the library's: errors.py chooses the class.
+/// Raises the library's error on this thread. errors.py chooses the class.
 inline void set_error(const Error& error) {
   const ErrorInfo& info = error.info();
   PyObject* arguments =
@@ -191,7 +193,7 @@ inline void set_error(const Error& error) {
   Py_DECREF(exception);
 }
 
-/// In a catch (...): the C++ exception becomes this thread's error. Ctrl-C comes first: it is why a call was cancelled.
+/// To be called in a catch (...): raises the C++ exception on this thread. For a cancelled call, a pending Ctrl-C is raised instead.
 inline void set_current_error() {
   try {
     throw;

@@ -1,4 +1,4 @@
-// Reports and lists as Python's own: named tuples of the Python layer's, lists of numbers and texts.
+// Converts reports and lists to Python: named tuples of the Python layer, lists of numbers and strings.
 #pragma once
 
 #include <scaletrain/checkpoint.hpp>
@@ -26,7 +26,7 @@ std::vector<Integer> integers_of(PyObject* object, const char* name) {
   if (!list) {
     if (PyErr_Occurred() != nullptr && PyErr_ExceptionMatches(PyExc_TypeError) == 0) throw Raised();
     PyErr_Clear();
-    refuse_type(std::string(name) + ": a sequence of integers is wanted, not " + shown(object) + " (" + type_name(object) + ")");
+    refuse_type(std::string(name) + " must be a sequence of integers, got " + shown(object) + " (" + type_name(object) + ")");
   }
   std::vector<Integer> all;
   for (Py_ssize_t i = 0; i < PyTuple_Size(list.get()); ++i)
@@ -35,7 +35,7 @@ std::vector<Integer> integers_of(PyObject* object, const char* name) {
 }
 
 inline std::vector<std::string> texts_of(PyObject* object, const char* name) {
-  if (PyUnicode_Check(object) != 0) refuse_type(std::string(name) + ": a list of texts is wanted, not one, " + shown(object));
+  if (PyUnicode_Check(object) != 0) refuse_type(std::string(name) + " must be a list of str, got one str, " + shown(object));
   const Object list = made(PySequence_Tuple(object));
   std::vector<std::string> all;
   for (Py_ssize_t i = 0; i < PyTuple_Size(list.get()); ++i)
@@ -43,7 +43,7 @@ inline std::vector<std::string> texts_of(PyObject* object, const char* name) {
   return all;
 }
 
-/// Of a dict: a bool, an int, a float, a word or a list of ints each.
+/// The attributes in a dict; each is a bool, an int, a float, a str or a list of ints.
 inline std::vector<Attribute> attributes_of(PyObject* dict) {
   std::vector<Attribute> all;
   PyObject *key = nullptr, *value = nullptr;
@@ -64,7 +64,7 @@ inline std::vector<Attribute> attributes_of(PyObject* dict) {
   return all;
 }
 
-/// A new tuple, an element for each of `all` by `element`, which gives a new reference.
+/// A new tuple of element(one) for each `one` in `all`; `element` returns a new reference.
 template <class List, class Element>
 PyObject* tuple_of(const List& all, const Element& element) {
   PyObject* const tuple = PyTuple_New(static_cast<Py_ssize_t>(all.size()));
@@ -128,7 +128,7 @@ inline PyObject* to_python(const ReadReport& report) {
   return construct("ReadReport",
                    Py_BuildValue("(LNN)", static_cast<long long>(report.read), to_python(report.missing), to_python(report.unexpected)));
 }
-/// Its metadata is JSON still.
+/// The metadata is passed as JSON text.
 inline PyObject* to_python(const LoadReport& report) {
   return construct("LoadReport", Py_BuildValue("(LNNLNNNN)", static_cast<long long>(report.step), to_python(report.name),
                                                to_python(report.metadata), static_cast<long long>(report.read), to_python(report.missing),

@@ -1,4 +1,4 @@
-// Texts: Python's str as UTF-8, and what messages say of an object.
+// Strings: Python's str as UTF-8, and the description of an object in messages.
 #pragma once
 
 #include <scaletrain/error.hpp>
@@ -10,7 +10,7 @@ namespace scaletrain::python {
 
 [[noreturn]] inline void refuse(const std::string& what) { throw Error(Status::invalid_argument, what); }
 
-/// Of the wrong type altogether: a TypeError.
+/// Raises TypeError, for an argument of the wrong type.
 [[noreturn]] inline void refuse_type(const std::string& what) {
   PyErr_SetString(PyExc_TypeError, what.c_str());
   throw Raised();
@@ -23,7 +23,7 @@ inline std::string type_name(PyObject* object) {
   return text == nullptr ? "object" : text;
 }
 
-/// For messages: the first `most` characters of a str; takes it over. Null: what could not be made.
+/// For messages: the first `most` characters of a str, whose reference it takes over; "..." for null.
 inline std::string plain(PyObject* text, Py_ssize_t most) {
   const Object whole = owned(text);
   const Object start = whole ? owned(PyUnicode_Substring(whole.get(), 0, most)) : Object();
@@ -34,11 +34,11 @@ inline std::string plain(PyObject* text, Py_ssize_t most) {
   }
   return PyBytes_AsString(bytes.get()) + std::string(PyUnicode_GetLength(whole.get()) > most ? "..." : "");
 }
-/// For messages: what repr() says.
+/// For messages: the repr() of an object.
 inline std::string shown(PyObject* object) { return plain(PyObject_Repr(object), 60); }
 inline std::string words_of(PyObject* exception) { return plain(PyObject_Repr(exception), 300); }
 
-/// A str, or bytes as os.fsencode gives them. The C ABI's texts end with a NUL, so there is none inside.
+/// The text of a str, or of bytes from os.fsencode. It may not contain a NUL, which ends a string in C.
 inline std::string text_of(PyObject* object, const std::string& name) {
   char* text = nullptr;
   Py_ssize_t length = 0;
@@ -46,13 +46,13 @@ inline std::string text_of(PyObject* object, const std::string& name) {
     text = const_cast<char*>(PyUnicode_AsUTF8AndSize(object, &length));
     if (text == nullptr) {
       PyErr_Clear();
-      refuse(name + ": " + shown(object) + " is not Unicode: it has half of a surrogate pair");
+      refuse(name + " must be valid Unicode, got " + shown(object) + ", which has an unpaired surrogate");
     }
   } else if (PyBytes_Check(object) == 0 || PyBytes_AsStringAndSize(object, &text, &length) != 0) {
-    refuse_type(name + ": a text is wanted, not " + shown(object) + " (" + type_name(object) + ")");
+    refuse_type(name + " must be a str, got " + shown(object) + " (" + type_name(object) + ")");
   }
   std::string copy(text, static_cast<size_t>(length));
-  if (copy.find('\0') != std::string::npos) refuse(name + ": " + shown(object) + " has a NUL character, which ends a text in C");
+  if (copy.find('\0') != std::string::npos) refuse(name + " must not contain a NUL character, got " + shown(object));
   return copy;
 }
 

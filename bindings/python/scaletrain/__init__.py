@@ -6,8 +6,8 @@
 ...     trainer = st.Trainer(model, {"batch": 64, "lr": 0.01})
 ...     report = trainer.step({"x": x, "y": y})  # anything with the buffer protocol or DLPack; nothing is copied
 
-Objects are given back by close(), by the end of a with block, or when nothing holds them, in any order. A failed call raises a
-ScaleTrainError. Threads: each object serves one call at a time (others raise Busy) but where its method says otherwise.
+Objects are freed by close(), by the end of a with block, or when nothing refers to them, in any order. A failed call raises a
+ScaleTrainError. Each object serves one call at a time; calls from other threads raise Busy unless the method says otherwise.
 """
 
 from . import ops

@@ -1,4 +1,4 @@
-"""Arrays of any kind that has the buffer protocol or DLPack, and the names of what their elements are."""
+"""Arrays with the buffer protocol or DLPack, and the names of dtypes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .errors import InvalidArgument
 from .handle import native, of_c
 
 Array = Any
-"""Whatever has the buffer protocol (NumPy, array.array, memoryview, bytearray) or DLPack (PyTorch). It is never copied."""
+"""An object with the buffer protocol (NumPy, array.array, memoryview, bytearray) or DLPack (PyTorch). It is never copied."""
 
 DTYPES = {"f32": 1, "f64": 2, "bf16": 3, "f16": 4, "i32": 5, "i64": 6, "u8": 7, "bool": 8}
 _NAMES = {number: name for name, number in DTYPES.items()}
@@ -21,9 +21,9 @@ _BYTES = {1: 4, 2: 8, 3: 2, 4: 2, 5: 4, 6: 8, 7: 1, 8: 1}
 
 
 class Bf16:
-    """bf16 elements, which Python has no format for, as an array of their bits: 16-bit unsigned integers.
+    """An array of bf16 elements, given as their bits in 16-bit unsigned integers, since Python has no format for bf16.
 
-    PyTorch's bfloat16 tensors need none of it.
+    PyTorch's bfloat16 tensors can be passed directly.
     """
 
     __slots__ = ("bits",)
@@ -33,12 +33,12 @@ class Bf16:
 
 
 def number_of(dtype: object) -> int:
-    """Of a name: "f32", "float32", numpy.float32, torch.float32."""
+    """The number of a dtype, given as "f32", "float32", numpy.float32 or torch.float32."""
     text = getattr(dtype, "__name__", None) or str(dtype)
     text = text.rsplit(".", 1)[-1]
     found = DTYPES.get(_OTHER_NAMES.get(text, text))
     if found is None:
-        raise InvalidArgument(f"dtype {dtype!r} is none of {', '.join(DTYPES)}")
+        raise InvalidArgument(f"dtype must be one of {', '.join(DTYPES)}, got {dtype!r}")
     return found
 
 
@@ -47,25 +47,27 @@ def name_of(number: int) -> str:
 
 
 def choice(what: str, value: str, choices: Sequence[str]) -> int:
-    """The number of a word."""
+    """The index of a word in choices."""
     try:
         return choices.index(value)
     except ValueError:
-        raise InvalidArgument(f"{what} {value!r} is none of {', '.join(choices)}") from None
+        raise InvalidArgument(f"{what} must be one of {', '.join(choices)}, got {value!r}") from None
 
 
 def capsule_of(source: Any, what: str) -> Any:
-    """What it gives by DLPack. PyTorch's lazy minus is in no memory, and DLPack has no word for it."""
+    """The DLPack capsule of an object. Refuses tensors with PyTorch's lazy negation, which is not in their memory and which DLPack cannot
+    express."""
     if hasattr(source, "is_neg") and source.is_neg() is True:
-        raise InvalidArgument(f"{what}: the tensor's minus sign is lazy (is_neg()), and not in its memory; give its resolve_neg()")
+        raise InvalidArgument(f"{what}: the tensor is lazily negated (is_neg()), so its memory has the wrong sign; pass its resolve_neg()")
     return source.__dlpack__()
 
 
 @of_c("st_view_convert")
 def converted(array: Array, dtype: object) -> Any:
-    """A copy with elements of another dtype, for a call that takes that alone: integers that fit it, and anything that becomes floating.
+    """A copy converted to another dtype, for a call that takes only that one. Integers must fit the new dtype.
 
-    converted(x, "f32") of a float64 array, converted(rows, "i32") of an int64 one. As memory, which numpy.asarray sees; "bf16" as a Bf16.
+    For example converted(x, "f32") for a float64 array, converted(rows, "i32") for an int64 one. Returns a memoryview, which numpy.asarray
+    takes without a copy; for "bf16" a Bf16.
     """
     bits = array.bits if isinstance(array, Bf16) else array
     shape: Any = bits.shape if hasattr(bits, "shape") else memoryview(bits).shape
@@ -76,7 +78,7 @@ def converted(array: Array, dtype: object) -> Any:
 
 
 class _Capsule:
-    """What an object gave by DLPack, once: its next capsule may be of other memory."""
+    """One DLPack capsule of an object, kept because the object's next capsule may refer to other memory."""
 
     __slots__ = ("_capsule", "_device")
 
@@ -92,23 +94,23 @@ class _Capsule:
 
 
 def held(array: Array) -> Array:
-    """The same array, to be given to the library and kept as long as it has it: it stays where it is, and cannot be resized."""
+    """The same array in a form to be kept while the library uses it: the memory stays in place and cannot be resized."""
     if isinstance(array, Bf16):
         return Bf16(held(array.bits))
     try:
         return memoryview(array)
     except (TypeError, ValueError, BufferError):
-        return _Capsule(array) if hasattr(array, "__dlpack__") else array  # what is no array, the call refuses by its name
+        return _Capsule(array) if hasattr(array, "__dlpack__") else array  # the call itself refuses other objects and names them
 
 
 def held_by_name(arrays: Mapping[str, Array]) -> dict[str, Array]:
-    if not hasattr(arrays, "keys"):  # what has them may be no Mapping, as PyTorch's ParameterDict
-        raise InvalidArgument(f'arrays are given by name, as a dict {{"x": array}}, not as a {type(arrays).__name__}')
+    if not hasattr(arrays, "keys"):  # a Mapping is not required: PyTorch's ParameterDict is none
+        raise InvalidArgument(f'arrays must be passed by name, as a dict {{"x": array}}, got a {type(arrays).__name__}')
     return {name: held(arrays[name]) for name in arrays.keys()}
 
 
 def new_array(dtype: int, shape: Sequence[int]) -> memoryview[Any]:
-    """Zeros that Python owns: numpy.asarray sees them without a copy, and torch.from_numpy that (torch.asarray forgets the shape)."""
+    """Zeros in memory that Python owns. numpy.asarray and torch.from_numpy take it without a copy (torch.asarray would lose the shape)."""
     count = math.prod(shape)
     memory: Any = memoryview(bytearray(count * _BYTES[dtype]))
     made: memoryview[Any] = memory.cast(_FORMATS[dtype]) if count == 0 else memory.cast(_FORMATS[dtype], shape=list(shape))
@@ -116,7 +118,7 @@ def new_array(dtype: int, shape: Sequence[int]) -> memoryview[Any]:
 
 
 def copy_of(memory: Any) -> memoryview[Any]:
-    """Its elements in memory that Python owns."""
+    """A copy in memory that Python owns."""
     seen: Any = memoryview(memory)
     copy: Any = memoryview(bytearray(seen))
     made: memoryview[Any] = copy.cast(seen.format) if seen.nbytes == 0 else copy.cast(seen.format, shape=list(seen.shape))

@@ -1,4 +1,4 @@
-"""Checkpoints: a run's folder, saved into in the background, and loaded from the newest that is whole."""
+"""Checkpoints of a run in a folder: saves, also in the background, and loads of the newest valid one."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from .pending import Pending, wait_in_slices
 from .reports import LoadReport, SaveProgress
 
 Metadata = Mapping[str, "str | int | float | bool"]
-"""A program's own words on a checkpoint; a load gives each back as a text."""
+"""Metadata that the program stores with a checkpoint; a load returns each value as a str."""
 
 _Entries = list[dict[str, Any]]
 
 
 def metadata_json(metadata: Metadata | None) -> str:
-    """A number that is not finite goes as a text, as JSON has none: a save must not fail because a loss is NaN."""
+    """Writes a number that is not finite as a string, since JSON has none: a save must not fail because a loss is NaN."""
     return plain_json({key: _finite(value) for key, value in given_map("metadata", metadata).items()})
 
 
@@ -31,20 +31,22 @@ def _finite(value: Any) -> Any:
 
 
 def checkpoint_name(name: str | None) -> str:
-    """As the extension takes it: "" is the newest."""
+    """The name in the form that the extension takes: "" is the newest."""
     return "" if name is None else name
 
 
 class Checkpoint(Handle):
-    """The checkpoints of a run in one folder, which is made. A trainer saves there by Trainer.save() and save_every(), a program with its
-    own loop by save().
+    """The checkpoints of a run in one folder, which is created. A trainer saves with Trainer.save() and save_every(), a program with its own
+    loop with save(). Closing or dropping it waits for the running saves.
 
-    keep_last: the newest so many stay; 0: all. keep_every: and each whose step is a multiple of it. keep_best: and the best so many by
-    `best`, the name of a number in the metadata or the training state; best_is_higher. queue: saves that may wait behind the one that is
-    being written. bytes_per_second: what writing may take of the disk; 0: all there is. file_bytes: of one file. read_only: lists, verifies
-    and loads only, beside a process that saves; the folder may be a single checkpoint then.
-
-    Its end, by close() too, waits for the saves that are under way.
+    keep_last: number of newest checkpoints that are kept; 0 keeps all.
+    keep_every: also keeps each checkpoint whose step is a multiple of this; 0 for none.
+    keep_best: also keeps this many best checkpoints by the number named `best` in the metadata or training state; 0 for none.
+    best_is_higher: whether a higher `best` is better.
+    queue: saves that may queue while one is being written; if the queue is full, the call waits.
+    bytes_per_second: limit of the disk bandwidth that saves use; 0 for no limit.
+    file_bytes: maximum size of a file; a tensor that is larger gets a file of its own.
+    read_only: allows only list, verify and load, even while another process saves; the folder may then be a single checkpoint.
     """
 
     __slots__ = ()
@@ -79,13 +81,13 @@ class Checkpoint(Handle):
 
     @of_c("st_checkpoint_save")
     def save(self, step: int, arrays: Mapping[str, Array], *, metadata: Metadata | None = None) -> None:
-        """Saves arrays by name, of any dtype, shape and strides, and returns when they are on the disk."""
+        """Saves named arrays of any dtype, shape and strides. Returns when they are on the disk."""
         self._native.save(step, arrays, metadata_json(metadata))
 
     def save_async(self, step: int, arrays: Mapping[str, Array], *, metadata: Metadata | None = None) -> Pending:
-        """Saves them as they are now, in the background: they are copied before this returns, and nothing of them is kept.
+        """Saves the arrays in the background, as they are now: they are copied before this returns.
 
-        Where the Pending goes unasked, wait() tells what went wrong.
+        The Pending reports errors. If it is dropped without being asked, wait() raises the error.
         """
         return Pending(self._native.save_async(step, arrays, metadata_json(metadata)))
 
@@ -100,50 +102,50 @@ class Checkpoint(Handle):
         names: Sequence[str] | None = None,
         overwrite: bool = False,
     ) -> LoadReport:
-        """Fills arrays where they lie, from the newest checkpoint that is whole, or from `name`, "step-00000120".
+        """Loads the newest valid checkpoint, or the one called `name` ("step-00000120"), into these arrays in place.
 
-        partial, rename and names are Model.load's. overwrite: reads once, so in half the time, and after an error in the data the arrays may
-        hold a mixture; else none has changed then.
+        partial, rename and names are those of Model.load(). After an error no array has changed. With overwrite the files are read only once,
+        which takes half the time, but after an error in the data the arrays may hold a mixture of old and new values.
         """
         return load_report(self._native.load_to(arrays, checkpoint_name(name), overwrite, *load_options(partial, rename, names)))
 
     @of_c("st_checkpoint_list")
     def list(self) -> _Entries:
-        """The folder's checkpoints, newest first: each a dict of name, step and problem, which is None or why it is no good."""
+        """The folder's checkpoints, newest first. Each is a dict with name, step and problem: None, or why the checkpoint is not valid."""
         return json.loads(self._native.list())  # type: ignore[no-any-return]
 
     @of_c("st_checkpoint_inspect")
     def inspect(self, name: str | None = None) -> dict[str, Any]:
-        """All that one says of itself: step, training state, recipe, metadata, files, tensors."""
+        """The manifest of a checkpoint: step, training state, recipe, metadata, files, tensors."""
         return json.loads(self._native.inspect(checkpoint_name(name)))  # type: ignore[no-any-return]
 
     @of_c("st_checkpoint_verify")
     def verify(self, name: str | None = None) -> dict[str, Any]:
-        """Reads all of one: what is damaged is in its "problems", an empty list when every byte is as it was written."""
+        """Reads a whole checkpoint. "problems" lists what is damaged; it is empty if every byte is as it was written."""
         return json.loads(self._native.verify(checkpoint_name(name)))  # type: ignore[no-any-return]
 
     @of_c("st_checkpoint_hash")
     def hash(self, name: str | None = None) -> str:
-        """32 hex digits over all tensors; of a trainer's checkpoint its Trainer.digest()."""
+        """A digest of all tensors, 32 hex digits; for a trainer's checkpoint it equals Trainer.digest()."""
         return self._native.hash(checkpoint_name(name))  # type: ignore[no-any-return]
 
     @of_c("st_checkpoint_reshard")
     def reshard(self, folder: str | os.PathLike[str], shards: int = 0, *, name: str | None = None) -> None:
-        """Writes one anew into an empty folder, as `shards` files with equal parts of each tensor; 0: whole tensors."""
+        """Rewrites a checkpoint into a new or empty folder, with each tensor cut into `shards` files; with 0, tensors are written whole."""
         self._native.reshard(os.fsencode(folder), shards, checkpoint_name(name))
 
     @of_c("st_checkpoint_export")
     def export(self, path: str | os.PathLike[str], *, name: str | None = None, everything: bool = False) -> None:
-        """Writes the weights of one as a single safetensors file. everything: and the optimizer's state."""
+        """Writes the weights of a checkpoint as a single safetensors file. With everything, it also holds the optimizer state."""
         self._native.export_to(os.fsencode(path), everything, checkpoint_name(name))
 
     @of_c("st_checkpoint_wait")
     def wait(self, timeout: float | None = None) -> None:
-        """Until no save is under way, at most `timeout` seconds: then Timeout. Raises the error of a save that nobody was told of yet, once.
-        From any thread."""
+        """Waits until no save is running; raises Timeout after `timeout` seconds. Raises the error of a failed save if it has not been
+        reported yet; each is reported once. May be called from any thread."""
         wait_in_slices(self._native.wait_for, timeout)
 
     @of_c("st_checkpoint_progress")
     def progress(self) -> SaveProgress:
-        """Of the saves that are under way. From any thread."""
+        """Progress of the saves. May be called from any thread."""
         return self._native.progress()  # type: ignore[no-any-return]

@@ -1,4 +1,4 @@
-"""A context: where computing happens."""
+"""A context: the device, threads and memory that computations use."""
 
 from __future__ import annotations
 
@@ -10,28 +10,29 @@ from .handle import Handle, native, of_c
 from .reports import MemoryStats
 
 LogFunction = Callable[[str, str, str], None]
-"""Gets level ("error", "warning", "info", "debug"), area and text; from any thread."""
+"""Receives level ("error", "warning", "info", "debug"), area and text; may be called from any thread."""
 
 _LEVELS = ("error", "warning", "info", "debug")
 
 
 class HostOp(Protocol):
-    """An op of the program's own, as an object with these. Arrays are memoryviews that end with the call: numpy.asarray(x) sees one.
+    """A custom op: an object with these methods. Arrays are memoryviews, valid only during the call; numpy.asarray(x) takes one without a copy.
 
-    What they raise arrives at the call that ran them.
+    An exception that a method raises is reraised by the call that ran it.
     """
 
     def shape(self, *inputs: tuple[str, tuple[int, ...]]) -> Sequence[tuple[str, Sequence[int]]]:
-        """Dtype and shape of each output from those of the inputs: a pure function. A dimension below 0 is that many times the batch."""
+        """Dtype and shape of each output, computed from those of the inputs. Must be a pure function. A dimension -n means n times the batch
+        size."""
 
     def forward(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
-        """Fills the outputs."""
+        """Computes the outputs."""
 
-    # def backward(self, inputs, outputs, d_outputs, d_inputs): fills the d_inputs that are not None. Without it the op has no gradient.
+    # def backward(self, inputs, outputs, d_outputs, d_inputs): computes the d_inputs that are not None. Without it the op has no gradient.
 
 
 class _Op:
-    """A HostOp as the extension calls it."""
+    """Adapts a HostOp to the calls of the extension."""
 
     def __init__(self, op: HostOp, outputs: int) -> None:
         self._op = op
@@ -45,13 +46,16 @@ class _Op:
 
 
 class Context(Handle):
-    """Where computing happens.
+    """The device, threads and memory that computations use.
 
-    threads: of each trainer; 0: this process's cores. device: "cpu", or "reference", which is slow and sums in double precision.
-    memory_limit: bytes of all buffers together; 0: what the machine has. log: a function of (level, area, text), or a logging.Logger.
-    parallel: runs task(i) for 0 <= i < n and returns when all have; None: the library's own threads. tuning_cache: the file of measured
-    tiles; "": none; None: the environment's. late_parameters: models get theirs when something asks for them; a trainer of zero 3 in a group,
-    or of zero 1 and 2 with 16 bits, makes its rank's pieces alone.
+    threads: threads of each trainer; 0 means the number of cores of this process.
+    device: "cpu", or "reference", which is slow and accumulates in double precision.
+    memory_limit: limit in bytes of all buffers together; 0 means the memory of the machine.
+    log: a function of (level, area, text), or a logging.Logger.
+    parallel: a function (n, task) that runs task(i) for 0 <= i < n and returns when all have returned; None for the library's own threads.
+    tuning_cache: the file that caches measured tiles; "" for none; None for the one that the environment selects.
+    late_parameters: models allocate their parameters on first use; a trainer in a group with zero 3, or with zero 1 or 2 and 16-bit weights,
+    then allocates only its rank's shards.
     """
 
     __slots__ = ()
@@ -83,27 +87,27 @@ class Context(Handle):
 
     @of_c("st_context_cancel")
     def cancel(self) -> None:
-        """Ends what is running in it, from any thread: those calls raise Cancelled."""
+        """Cancels the calls that are running in it; they raise Cancelled. May be called from any thread."""
         self._native.cancel()
 
     @of_c("st_context_trim")
     def trim(self) -> None:
-        """Gives back what is only kept for speed."""
+        """Frees memory that is only cached for speed."""
         self._native.trim()
 
     @of_c("st_context_memory", "st_memory_role_name")
     def memory(self) -> MemoryStats:
-        """Bytes of its buffers now and at their peak, by what they are for."""
+        """Current and peak bytes of the context's buffers, by purpose."""
         return self._native.memory()  # type: ignore[no-any-return]
 
     @of_c("st_context_reset_peak")
     def reset_peak(self) -> None:
-        """Every peak of memory() is what is there now, and grows from here."""
+        """Resets every peak of memory() to the current value."""
         self._native.reset_peak()
 
     @of_c("st_op_register")
     def register_op(self, name: str, op: HostOp, *, outputs: int = 1) -> None:
-        """From now on graphs of this context have the op `name`: graph.op(name, x)."""
+        """Adds the op `name` to the graphs of this context: graph.op(name, x)."""
         self._native.register_op(name, _Op(op, outputs))
 
 

@@ -1,4 +1,4 @@
-"""Data parallel by itself: gradients of the program's own backward, exchanged between ranks while it goes on."""
+"""Data parallelism as a separate part: exchanges the gradients of the program's own backward between ranks while backward is running."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ _OPS = ("sum", "mean")
 
 
 class DataParallel(Handle):
-    """DataParallel(communicator, {"w": w_gradient}), made by all ranks at once; gradients in the order of the forward, kept until it is
-    closed. A step is backward, with gradient_ready(i) for each as it is made, and synchronize().
+    """DataParallel(communicator, {"w": w_gradient}): replaces gradients in place by their mean or sum over all ranks.
 
-    op: "mean" or "sum"; bucket_bytes: of gradients that are exchanged together, which changes speed, no bit.
+    All ranks must create it together. In a step, call gradient_ready(i) for each gradient as backward produces it, then synchronize().
+    gradients: in forward order; kept until this is closed.
+    op: "mean" or "sum".
+    bucket_bytes: size of the gradients that are exchanged together; affects the speed, not the result.
     """
 
     __slots__ = ("_kept",)
@@ -31,26 +33,26 @@ class DataParallel(Handle):
 
     @of_c("st_data_parallel_gradient_ready")
     def gradient_ready(self, i: int) -> None:
-        """Backward has made gradient i, from 0 on: its exchange may begin."""
+        """Reports that backward has finished gradient i, counted from 0, so that its exchange may begin."""
         self._native.gradient_ready(i)
 
     @of_c("st_data_parallel_synchronize")
     def synchronize(self) -> None:
-        """Returns when all gradients hold what all ranks have together."""
+        """Returns when all gradients hold the mean or sum over all ranks."""
         self._native.synchronize()
 
     @of_c("st_data_parallel_no_sync")
     def no_sync(self, on: bool) -> None:
-        """While on, nothing is exchanged."""
+        """While on, no gradients are exchanged."""
         self._native.no_sync(on)
 
     def close(self) -> None:
-        """Waits for what is being exchanged, and gives it back, and the gradients with it."""
+        """Waits for running exchanges, frees the object and releases the gradients."""
         super().close()
         self._kept = {}
 
     def __del__(self) -> None:
-        """Gradients go after the work on them: of slots Python would drop them first."""
-        with contextlib.suppress(Exception):  # one that was not made has no slots
+        """Closes first: Python would drop the gradients in the slots while exchanges are still running."""
+        with contextlib.suppress(Exception):  # if __init__ failed, the slots are unset
             if self._kept:
                 self.close()

@@ -1,4 +1,4 @@
-"""Which rows a rank reads next, for training loops of the program's own."""
+"""Selects the rows that a rank reads next, for a program with its own training loop."""
 
 from __future__ import annotations
 
@@ -13,17 +13,18 @@ _LAST = ("share", "drop", "join")
 
 
 class SampledRows(NamedTuple):
-    """Rows of this rank, and how many there are on all ranks together; 0: the epoch has ended."""
+    """The rows of this rank, and the number of rows on all ranks together; `all` is 0 when the epoch has ended."""
 
     rows: "array[int]"
     all: int
 
 
 class DistributedSampler(Handle):
-    """The order is a trainer's: each epoch is a permutation of (seed, epoch). Alike on all ranks, but for rank.
+    """Shares the rows of an epoch among ranks. All arguments except rank must be the same on all ranks.
 
-    last: what becomes of an epoch's last rows, where all ranks together would take more. "share": each row once, dealt out evenly; "drop": no
-    rank gets them; "join": epochs have no end, the next one's first rows follow.
+    The order is that of a trainer: each epoch is a permutation that depends on (seed, epoch).
+    last: how an epoch's last rows are treated when fewer remain than all ranks together would take. "share" shares them evenly, so that each
+    row is read once; "drop" skips them on all ranks; "join" continues with the first rows of the next epoch.
     """
 
     __slots__ = ()
@@ -37,7 +38,8 @@ class DistributedSampler(Handle):
 
     @of_c("st_distributed_sampler_next")
     def next(self, count: int) -> SampledRows:
-        """The next `count` rows of each rank; fewer at an epoch's end. Where `all` is 0 it is over, and the next call begins the next one."""
+        """The next `count` rows of this rank; fewer at the end of an epoch. If `all` is 0 the epoch has ended, and the next call begins the
+        next one."""
         if count < 1:
             raise InvalidArgument(f"DistributedSampler.next: count must be at least 1, got {count}")
         room = array("q", bytes(8 * count))
@@ -46,13 +48,13 @@ class DistributedSampler(Handle):
 
     @of_c("st_distributed_sampler_set_epoch")
     def set_epoch(self, epoch: int) -> None:
-        """To its first row."""
+        """Moves to the first row of an epoch."""
         self._native.set_epoch(epoch)
 
     @property
     @of_c("st_distributed_sampler_cursor", "st_distributed_sampler_set_cursor")
     def cursor(self) -> int:
-        """Items that all ranks have taken since epoch 0: what a checkpoint keeps. It says nothing of how many ranks there are."""
+        """Items that all ranks have taken since epoch 0, to store in a checkpoint. It does not depend on the number of ranks."""
         return self._native.cursor()  # type: ignore[no-any-return]
 
     @cursor.setter

@@ -1,4 +1,4 @@
-"""What goes wrong, as exceptions: each status of the library is a class, and also the built-in class that means the same."""
+"""Exceptions. Each status of the library is a class, which also derives from the built-in exception with the same meaning."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import traceback
 
 
 class ScaleTrainError(Exception):
-    """A call that failed. Its text says what was asked, with which values, and the way out.
+    """A failed call. The text names the operation, its values and the way out.
 
-    What is known besides: op, tensor, file, host and collective ("" where unknown), and offset, step and rank (-1 where unknown).
+    Further details: op, tensor, file, host and collective ("" if unknown), and offset, step and rank (-1 if unknown).
     """
 
     status = "internal"
@@ -41,98 +41,98 @@ class ScaleTrainError(Exception):
 
 
 class InvalidArgument(ScaleTrainError, ValueError):
-    """A value that the call cannot take."""
+    """An argument has a value that the call does not accept."""
 
     status = "invalid_argument"
 
 
 class InvalidHandle(ScaleTrainError, ValueError):
-    """An object that is closed."""
+    """The object is closed."""
 
     status = "invalid_handle"
 
 
 class WrongState(ScaleTrainError, RuntimeError):
-    """A call that comes out of turn."""
+    """The call is not allowed in the current state of the object."""
 
     status = "wrong_state"
 
 
 class NotFound(ScaleTrainError, LookupError):
-    """A name that is not there."""
+    """A name does not exist."""
 
     status = "not_found"
 
 
 class FileNotFound(NotFound, FileNotFoundError):
-    """A file or folder that is not there; its path is `file`."""
+    """A file or folder does not exist; its path is `file`."""
 
 
 class OutOfMemory(ScaleTrainError, MemoryError):
-    """More memory than there is, or than memory_limit allows."""
+    """The call needs more memory than is available or than memory_limit allows."""
 
     status = "out_of_memory"
 
 
 class Unavailable(ScaleTrainError, RuntimeError):
-    """A device, plug-in or library that is not here."""
+    """A device, plug-in or library is not available."""
 
     status = "unavailable"
 
 
 class Unsupported(ScaleTrainError, NotImplementedError):
-    """Something that the library does not do."""
+    """The library does not support this."""
 
     status = "unsupported"
 
 
 class Cancelled(ScaleTrainError):
-    """A call that cancel() ended; Ctrl-C is a KeyboardInterrupt instead."""
+    """The call was ended by cancel(). Ctrl-C raises KeyboardInterrupt instead."""
 
     status = "cancelled"
 
 
 class Busy(ScaleTrainError, RuntimeError):
-    """An object that another thread, or the callback's own caller, is inside of."""
+    """The object is in use: another thread, or the call that invoked this callback, is inside one of its methods."""
 
     status = "busy"
 
 
 class Timeout(ScaleTrainError, TimeoutError):
-    """Something that took longer than it was given."""
+    """A deadline has passed."""
 
     status = "timeout"
 
 
 class RankError(ScaleTrainError, RuntimeError):
-    """A rank that failed, or that does something else than the others."""
+    """A rank failed, or its calls differ from those of the other ranks."""
 
     status = "rank_failed"
 
 
 class CheckpointError(ScaleTrainError, OSError):
-    """A file that cannot be read or written, or is damaged; its path is `file`."""
+    """A file is damaged, or cannot be read or written; its path is `file`."""
 
     status = "io"
 
 
 class NotFinite(ScaleTrainError, ArithmeticError):
-    """An infinity or NaN where there may be none."""
+    """A value that must be finite is infinite or NaN."""
 
     status = "not_finite"
 
 
 class CallbackError(ScaleTrainError, RuntimeError):
-    """A callback that failed; one of Python's arrives as its own exception instead."""
+    """A callback failed. An exception of a Python callback is reraised as it is instead."""
 
     status = "callback"
 
 
 class InternalError(ScaleTrainError, RuntimeError):
-    """A defect of the library."""
+    """A bug in the library."""
 
 
-# By the numbers of error.h.
+# Keys are the status numbers of error.h.
 _CLASSES: dict[int, tuple[type[ScaleTrainError], str]] = {
     1: (InvalidArgument, "invalid_argument"),
     2: (InvalidHandle, "invalid_handle"),
@@ -157,7 +157,7 @@ _CLASSES: dict[int, tuple[type[ScaleTrainError], str]] = {
 def error(
     status: int, message: str, op: str, tensor: str, file: str, host: str, offset: int, step: int, rank: int, collective: str
 ) -> ScaleTrainError:
-    """The exception of the library's last error."""
+    """The exception for the library's last error."""
     kind, name = _CLASSES.get(status, (InternalError, "internal"))
     if kind is NotFound and file and not tensor:
         kind = FileNotFound
@@ -167,7 +167,7 @@ def error(
 
 
 def forget_frames(error: BaseException | None) -> None:
-    """Empties the frames that an exception holds: arrays in them see memory that ends now."""
+    """Clears the frames that an exception refers to: they may hold arrays over memory that is no longer valid."""
     seen: set[int] = set()
     waiting = [error]
     while waiting:

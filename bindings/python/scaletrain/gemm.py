@@ -1,4 +1,4 @@
-"""Matrix products by themselves: C = alpha A B + beta C over the program's arrays, and what is fused behind it."""
+"""Matrix products as a separate part: C = alpha A B + beta C over the program's arrays, with fused operations on the result."""
 
 from __future__ import annotations
 
@@ -17,36 +17,39 @@ _SOURCES = ("table", "wish", "cache", "tuned")
 
 
 class GemmLayout(NamedTuple):
-    """Strides in elements; row and column 0: row-major without gaps. batch 0 behind them: one matrix behind the other."""
+    """The layout of a matrix. Strides are in elements. If row and column are 0 the matrix is row-major without gaps; if batch is 0 the matrices
+    follow each other without gaps."""
 
     dtype: str = "f32"
     row: int = 0
     column: int = 0
     batch: int = 0
-    shared: bool = False  # one matrix for the whole batch; not for C
+    shared: bool = False  # the whole batch uses one matrix; not allowed for C
 
 
 class PackedMatrix(Handle):
-    """B, laid out for the plans that pack alike. Made by Gemm.pack()."""
+    """A packed matrix B, for plans with the same packing. Created by Gemm.pack()."""
 
     __slots__ = ()
 
     def __init__(self, made: Any) -> None:
         if not isinstance(made, native.PackedMatrix):
-            raise TypeError("a PackedMatrix is made by Gemm.pack()")
+            raise TypeError("a PackedMatrix is created by Gemm.pack()")
         self._native = made
 
     @of_c("st_gemm_repack")
     def repack(self, b: Array) -> None:
-        """Another B, in place."""
+        """Packs another B into the same memory."""
         self._native.repack(b)
 
 
 class Gemm(Handle):
-    """A plan of products [m, k] x [k, n]: made once, run often.
+    """A plan for the product [m, k] x [k, n]. Create it once and run it often.
 
-    a, b, c: layouts, or dtypes alone. tile (m, n, k), block (m, n), micro_m: a wish; 0: choose. tune_ms: measured for at most so long when
-    the plan is made; library "auto": libraries of others are measured too.
+    a, b, c: layouts, or only dtypes.
+    tile (m, n, k), block (m, n), micro_m: a requested schedule; the library chooses whatever is 0.
+    tune_ms: milliseconds that creating the plan may spend on measuring tiles; 0 for no measuring.
+    library: "own", or "auto" to measure third-party libraries too.
     """
 
     __slots__ = ()
@@ -104,23 +107,23 @@ class Gemm(Handle):
         residual: Array | None = None,
         column_sums: Array | None = None,
     ) -> None:
-        """C = alpha A B + beta C, then, in this order: + bias [n]; pre_activation is filled; the activation, or times its derivative at
-        derivative_at; + residual; column_sums [n] are filled. beta 0 does not read C."""
-        behind = (choice("activation", activation, _ACTIVATIONS), bias, pre_activation, derivative_at, residual, column_sums)
+        """C = alpha A B + beta C, then in this order: add bias [n]; write pre_activation; apply the activation, or multiply by its derivative
+        at derivative_at; add residual; write the column sums to column_sums [n]. With beta 0, C is not read."""
+        epilogue = (choice("activation", activation, _ACTIVATIONS), bias, pre_activation, derivative_at, residual, column_sums)
         if isinstance(b, PackedMatrix):
-            self._native.multiply_packed(alpha, a, b._native, beta, c, *behind)
+            self._native.multiply_packed(alpha, a, b._native, beta, c, *epilogue)
         else:
-            self._native.multiply(alpha, a, b, beta, c, *behind)
+            self._native.multiply(alpha, a, b, beta, c, *epilogue)
 
     @of_c("st_gemm_pack")
     def pack(self, b: Array) -> PackedMatrix:
-        """B, laid out once for many runs."""
+        """Packs B once for many runs."""
         return PackedMatrix(self._native.pack(b))
 
     @property
     @of_c("st_gemm_plan_info")
     def info(self) -> GemmInfo:
-        """What was chosen, and how fast the last run was."""
+        """The chosen schedule, and the speed of the last run."""
         raw = self._native.info()
         return GemmInfo(
             raw.adjusted,

@@ -11,27 +11,27 @@ from .handle import Handle, native, of_c, to_json
 from .reports import ValueInfo
 
 BATCH = -1
-"""An input's first dimension, bound by each call's data; n * BATCH is n times the batch."""
+"""The first dimension of an input, set by the data of each call. n * BATCH means n times the batch size."""
 
 _INITS = ("zeros", "ones", "normal", "uniform", "xavier", "kaiming")
 
 
 class Value:
-    """A value of a graph; +, -, *, / and @ make new ones, with values and with numbers."""
+    """A value of a graph. +, -, *, / and @ are ops on two values, or (except @) a value and a number."""
 
     __slots__ = ("graph", "more", "_native")
 
     def __init__(self, graph: Graph, made: Any, more: tuple[Value, ...] = ()) -> None:
         self.graph = graph
         self.more = more
-        """Further results of its op, as the count of tokens behind a loss."""
+        """Further results of its op, for example the token count of a loss."""
         self._native = made
 
     @staticmethod
     def _native_of(given: object) -> Any:
-        """The native part of one that a call is given."""
+        """The native object of an argument, which must be a Value."""
         if not isinstance(given, Value):
-            raise TypeError(f"a Value of the graph is wanted here, not {given!r:.60} ({type(given).__name__})")
+            raise TypeError(f"a Value of the graph is required, got {given!r:.60} ({type(given).__name__})")
         return given._native
 
     @property
@@ -40,7 +40,7 @@ class Value:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """A first dimension below 0 is that many times the batch."""
+        """The shape. A negative first dimension -n means n times the batch size."""
         return self.graph.info(self).shape
 
     def __add__(self, other: Value | float) -> Value:
@@ -81,7 +81,7 @@ class Value:
 
 
 class Graph(Handle):
-    """A model as ops over values. The call that is wrong raises."""
+    """A model as ops over values. An invalid call raises at once."""
 
     __slots__ = ()
 
@@ -91,22 +91,22 @@ class Graph(Handle):
 
     @of_c("st_graph_input")
     def input(self, name: str, dtype: object, shape: Sequence[int]) -> Value:
-        """What each batch gives by this name; shape (BATCH, ...)."""
+        """An input that each batch supplies by this name; shape (BATCH, ...)."""
         return Value(self, self._native.input(name, number_of(dtype), shape))
 
     @of_c("st_graph_parameter")
     def parameter(self, name: str, shape: Sequence[int], *, init: str = "xavier", scale: float = 1.0) -> Value:
-        """Trained. init: zeros, ones, normal, uniform, xavier, kaiming; scale: standard deviation, half width or gain."""
+        """A trainable parameter. init: zeros, ones, normal, uniform, xavier, kaiming; scale: standard deviation, half width or gain."""
         return Value(self, self._native.parameter(name, shape, choice("init", init, _INITS), scale))
 
     @of_c("st_graph_parameter_values")
     def parameter_values(self, name: str, values: Array, *, trainable: bool = True) -> Value:
-        """Begins as these values, copied; not trainable: no step changes it."""
+        """A parameter that starts with a copy of these values. If it is not trainable, no step changes it."""
         return Value(self, self._native.parameter_values(name, values, trainable))
 
     @of_c("st_graph_op", "st_graph_apply")
     def op(self, name: str, *inputs: Value | None, results: int = 1, **attributes: Any) -> Value:
-        """Any op, also one of register_op(). scaletrain.ops has each as a function. None: no input there, where it is optional."""
+        """Any op, including those of register_op(). scaletrain.ops has a function for each op. None omits an optional input."""
         given = [None if value is None else Value._native_of(value) for value in inputs]
         while given and given[-1] is None:
             given.pop()
@@ -115,38 +115,38 @@ class Graph(Handle):
 
     @of_c("st_layer_linear")
     def linear(self, name: str, x: Value, outputs: int, **options: Any) -> Value:
-        """y = x weight + bias. options: bias=True, init="xavier", scale=1."""
+        """y = x weight + bias. Options: bias=True, init="xavier", scale=1."""
         return Value(self, self._native.linear(name, Value._native_of(x), to_json({"outputs": outputs, **options})))
 
     @of_c("st_layer_embedding")
     def embedding(self, name: str, tokens: Value, vocabulary: int, width: int, **options: Any) -> Value:
-        """A row of the table for each token. options: scale=0.02."""
+        """Looks up a table row for each token. Option: scale=0.02."""
         return Value(self, self._native.embedding(name, Value._native_of(tokens), to_json({"vocabulary": vocabulary, "width": width, **options})))
 
     @of_c("st_layer_norm")
     def norm(self, name: str, x: Value, **options: Any) -> Value:
-        """Over the last dimension. options: kind="layer" or "rms", epsilon=1e-5."""
+        """Normalisation over the last dimension. Options: kind="layer" or "rms", epsilon=1e-5."""
         return Value(self, self._native.norm(name, Value._native_of(x), to_json(options)))
 
     @of_c("st_layer_attention")
     def attention(self, name: str, x: Value, heads: int, **options: Any) -> Value:
-        """Self-attention. options: groups=heads, causal=True, rope=False, bias=True."""
+        """Self-attention. Options: groups=heads, causal=True, rope=False, bias=True."""
         return Value(self, self._native.attention(name, Value._native_of(x), to_json({"heads": heads, **options})))
 
     @of_c("st_layer_mlp")
     def mlp(self, name: str, x: Value, hidden: Sequence[int], outputs: int, **options: Any) -> Value:
-        """Hidden layers and one of outputs. options: activation="gelu", "relu", "silu" or "tanh"."""
+        """Hidden layers and an output layer. Option: activation="gelu", "relu", "silu" or "tanh"."""
         return Value(self, self._native.mlp(name, Value._native_of(x), to_json({"hidden": list(hidden), "outputs": outputs, **options})))
 
     @of_c("st_layer_dropout")
     def dropout(self, name: str, x: Value, rate: float = 0.0) -> Value:
-        """rate 0: the recipe's."""
+        """Dropout. Rate 0 means the recipe's rate."""
         return Value(self, self._native.dropout(name, Value._native_of(x), to_json({"rate": rate})))
 
     @of_c("st_graph_scope", "st_graph_scope_end")
     @contextlib.contextmanager
     def scope(self, name: str) -> Iterator[None]:
-        """with graph.scope("encoder"): names what is made in it "encoder.*"."""
+        """with graph.scope("encoder"): prefixes names in the block with "encoder."."""
         self._native.begin_scope(name)
         try:
             yield
@@ -155,13 +155,13 @@ class Graph(Handle):
 
     @of_c("st_graph_output")
     def output(self, name: str, value: Value) -> None:
-        """What predictors and forward() give by this name."""
+        """Declares an output, which predictors and forward() return by this name."""
         self._native.output(name, Value._native_of(value))
 
     @of_c("st_graph_loss")
     def loss(self, value: Value) -> None:
-        """The loss that training minimises: losses and means over the batch, also scaled, added and subtracted. A step has the formula's mean
-        over its rows, however they are cut into micro-batches; another function of them raises InvalidArgument."""
+        """Sets the loss that training minimises. It may be a loss or a mean over the batch, or a sum, difference or multiple of these. A step
+        uses the mean of this formula over its rows, whatever the micro-batch size. Any other function raises InvalidArgument."""
         self._native.loss(Value._native_of(value))
 
     @of_c("st_graph_value")
@@ -171,5 +171,5 @@ class Graph(Handle):
 
     @of_c("st_graph_text")
     def text(self) -> str:
-        """The graph, a node a line."""
+        """The graph as text, one node per line."""
         return self._native.text()  # type: ignore[no-any-return]

@@ -1,4 +1,4 @@
-"""What every object of the library has in common."""
+"""The base class of the library's objects."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .errors import Busy, InvalidHandle, ScaleTrainError
 
 
 def _is_in_main_interpreter() -> bool:
-    for name in ("_interpreters", "_xxsubinterpreters"):  # of 3.13, and before
+    for name in ("_interpreters", "_xxsubinterpreters"):  # the names in Python 3.13 and before
         try:
             interpreters = importlib.import_module(name)
         except ImportError:
@@ -27,21 +27,22 @@ def _is_in_main_interpreter() -> bool:
     return True
 
 
-if not _is_in_main_interpreter():  # the library's threads find the main one's lock alone
+if not _is_in_main_interpreter():  # the library's threads can only take the lock of the main interpreter
     raise ImportError("scaletrain works in the main interpreter only, not in a sub-interpreter; start a process instead")
 try:
     from . import native
 except ImportError as problem:
     raise ImportError(
-        f"scaletrain: its native part cannot be loaded: {problem}. It is _native.abi3.so beside {__file__} (x86-64 Linux, Python 3.11 or "
-        "newer), which needs libscaletrain.so: in a wheel beside it, else where the loader looks. Install the package anew, or build it."
+        f"scaletrain: the native extension cannot be loaded: {problem}. It is _native.abi3.so next to {__file__} (x86-64 Linux, Python 3.11 "
+        "or newer) and needs libscaletrain.so, which a wheel has next to it and which otherwise the loader must find. Reinstall the package, "
+        "or build it."
     ) from problem
 
 _Any = TypeVar("_Any", bound=Callable[..., Any])
 _Self = TypeVar("_Self", bound="Handle")
 
 CALLS: dict[str, str] = {}
-"""Functions of the C ABI, and where they are in Python."""
+"""Maps each C function to the Python function that calls it."""
 
 
 @functools.cache
@@ -50,7 +51,7 @@ def _header_texts() -> dict[str, str]:
 
 
 def of_c(*names: str) -> Callable[[_Any], _Any]:
-    """Says which functions of the C ABI a function is; it has their documentation."""
+    """Names the C functions that a function calls, and appends their documentation to its docstring."""
 
     def documented(function: _Any) -> _Any:
         for name in names:
@@ -64,9 +65,9 @@ def of_c(*names: str) -> Callable[[_Any], _Any]:
 
 
 class Handle:
-    """An object of the library. close(), or the end of a with block, gives it back at once; else it goes when nothing holds it.
+    """An object of the library. close(), or the end of a with block, frees it at once; otherwise it is freed when nothing refers to it.
 
-    In any order: what was made of it keeps what it needs.
+    Objects may be closed in any order: an object keeps what it needs of the objects it was created from.
     """
 
     __slots__ = ("_native",)
@@ -74,38 +75,38 @@ class Handle:
 
     @classmethod
     def _native_of(cls, given: object) -> Any:
-        """The native part of one that a call is given."""
+        """The native object of an argument, which must be of this class."""
         if not isinstance(given, cls):
-            raise TypeError(f"a {cls.__name__} is wanted here, not {given!r:.60} ({type(given).__name__})")
+            raise TypeError(f"a {cls.__name__} is required, got {given!r:.60} ({type(given).__name__})")
         return given._native
 
-    if not TYPE_CHECKING:  # a type checker would take any name for one that is there
+    if not TYPE_CHECKING:  # with it, a type checker would accept any attribute
 
         def __getattr__(self, name):
-            """Of what is not there."""
+            """Called for a missing attribute."""
             if any(name in getattr(kind, "__slots__", ()) for kind in type(self).__mro__):
-                raise InvalidHandle(f"this {type(self).__name__} was not made: a class of its own calls super().__init__(...)")
+                raise InvalidHandle(f"this {type(self).__name__} was not initialised; a subclass calls super().__init__(...)")
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
 
     def __repr__(self) -> str:
         try:
             about = "closed" if self._native.is_closed() else self._about()
-        except ScaleTrainError as error:  # in use by another thread, or not made
+        except ScaleTrainError as error:  # in use by another thread, or not initialised
             about = error.status
         return f"<scaletrain.{type(self).__name__}{' ' if about else ''}{about}>"
 
     def _about(self) -> str:
-        """For repr(): what tells it from others of its class."""
+        """The details of this object for repr()."""
         return ""
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         raise TypeError(
-            f"a {type(self).__name__} cannot be copied or pickled: it belongs to the library, in this process; a model's weights go by "
-            "Model.clone(), write() and read(), a recipe by to_dict()"
+            f"a {type(self).__name__} cannot be copied or pickled: it is an object of the library in this process; use Model.clone(), write() "
+            "and read() for a model's weights, to_dict() for a recipe"
         )
 
     def close(self) -> None:
-        """Gives it back now. Closing twice is fine; any other call afterwards is an InvalidHandle."""
+        """Frees the object. Closing twice is allowed; any other call on a closed object raises InvalidHandle."""
         self._native.close()
 
     def __enter__(self: _Self) -> _Self:
@@ -117,7 +118,7 @@ class Handle:
 
 @contextlib.contextmanager
 def one_at_a_time(lock: threading.Lock, call: str) -> Iterator[None]:
-    """For a call whose outcome is still in the library's memory when the library has returned."""
+    """Guards a call whose result is still in the library's memory after the library has returned."""
     if not lock.acquire(blocking=False):
         raise Busy(f"{call}: another thread is in a call of this object; wait for it, or use one object per thread")
     try:
@@ -127,10 +128,10 @@ def one_at_a_time(lock: threading.Lock, call: str) -> Iterator[None]:
 
 
 class Owned:
-    """A function that the library calls for as long as an object of Python's owns this.
+    """A function that the library may call as long as a Python object owns this.
 
-    What the library itself holds no garbage collector sees: an object with a function of its own in it (trainer.set_schedule(self.rate))
-    would be a circle that never goes.
+    The garbage collector does not see references that the library holds. So if the library itself held the function, a reference cycle such
+    as trainer.set_schedule(self.rate) would never be collected.
     """
 
     __slots__ = ("function", "__weakref__")
@@ -139,7 +140,7 @@ class Owned:
         self.function = function
 
     def weakly(self) -> Any:
-        """For the library. What cannot be called it refuses."""
+        """The function to pass to the library, which refuses it if it cannot be called."""
         if not callable(self.function):
             return self.function
         here = weakref.ref(self)
@@ -152,12 +153,12 @@ class Owned:
 
 
 def to_json(options: dict[str, Any]) -> str:
-    """"" where there are none."""
+    """Options as JSON; "" if there are none."""
     return plain_json(options) if options else ""
 
 
 def plain_json(value: Any) -> str:
-    """NumPy's numbers and arrays are numbers and lists, paths are texts."""
+    """A value as JSON. NumPy's numbers and arrays become numbers and lists, paths become strings."""
     return json.dumps(value, default=_plain)
 
 
@@ -166,7 +167,7 @@ def _plain(value: Any) -> Any:
         return os.fspath(value)
     if hasattr(value, "tolist"):
         return value.tolist()
-    raise TypeError(f"{value!r:.60} ({type(value).__name__}) is no value for JSON: numbers, texts, True, False, None, lists and dicts are")
+    raise TypeError(f"a setting must be a number, str, True, False, None, list or dict, got {value!r:.60} ({type(value).__name__})")
 
 
 __all__ = ["CALLS", "Handle", "Owned", "native", "of_c", "one_at_a_time", "plain_json", "to_json"]

@@ -1,4 +1,4 @@
-"""The library itself."""
+"""Queries about the library itself."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .handle import native, of_c
 def _give() -> None:
     classes = [reports.StepReport, reports.Evaluation, reports.OptimizerReport, reports.MemoryUse, reports.MemoryStats,
                reports.ParameterInfo, reports.ReadReport, reports.LoadReport, reports.SaveProgress, Bf16]  # fmt: skip
-    # Where Ctrl-C raises KeyboardInterrupt; _signal's getsignal, since signal's makes an enum of each answer.
+    # For deciding whether Ctrl-C raises KeyboardInterrupt. Uses _signal.getsignal, since signal.getsignal makes an enum of each result.
     interrupts = (threading.main_thread().ident, _signal.getsignal, (signal.SIGINT,), signal.default_int_handler)
     unstarted = (types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType)
     names: dict[str, Any] = {kind.__name__: kind for kind in classes}
@@ -27,40 +27,40 @@ def _give() -> None:
 
 
 _give()
-native.require_as_compiled()  # a library of another version says so here, and not in some later call
+native.require_as_compiled()  # raises here, instead of in a later call, if the library has another version
 atexit.register(native.end)
 os.register_at_fork(after_in_child=native.forked)
 
 
 @of_c("st_version")
 def version() -> str:
-    """Of the library that was loaded."""
+    """The version of the loaded library."""
     return native.version()  # type: ignore[no-any-return]
 
 
 @of_c("st_require")
 def require(major: int, minor: int) -> None:
-    """Raises Unsupported when the library cannot serve a program written for major.minor."""
+    """Raises Unsupported if the library cannot serve a program written for version major.minor."""
     native.require(major, minor)
 
 
 @of_c("st_features")
 def features() -> dict[str, Any]:
-    """Version, devices and transports between ranks and why one is missing, instruction sets, cores, memory, ops."""
+    """Version, devices, transports, why a device or transport is missing, instruction sets, cores, memory and ops."""
     return json.loads(native.features())  # type: ignore[no-any-return]
 
 
 @of_c("st_weights_inspect")
 def inspect_weights(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """What a safetensors file, a folder that has one, or the index of its shards holds, without reading values.
+    """Describes a safetensors file, a folder with one, or the index of a sharded one, without reading values.
 
     {"files": [{"path", "bytes", "metadata"}], "tensors": [{"name", "dtype", "shape", "file", "begin", "end", "readable"}], "foreign": 0}:
-    readable is False for a dtype that no call reads ("I8"), and "foreign" counts these.
+    readable is False for a dtype that no call can read ("I8"); "foreign" counts these tensors.
     """
     return json.loads(native.inspect_weights(os.fsencode(path)))  # type: ignore[no-any-return]
 
 
 @of_c("st_live_handles")
 def live_handles(kind: str | None = None) -> int:
-    """Objects of the library that are not given back: of one kind ("trainer"), or all."""
+    """Number of library objects that have not been released, of one kind ("trainer") or of all kinds."""
     return native.live_handles() if kind is None else native.live_handles_of(kind)  # type: ignore[no-any-return]

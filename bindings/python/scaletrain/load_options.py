@@ -1,4 +1,4 @@
-"""Which tensors a load takes, by which names, and what it tells."""
+"""Options of a load: which tensors it reads, and by which names; and its report."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from .reports import LoadReport
 
 def given_map(name: str, given: Mapping[str, Any] | None) -> dict[str, Any]:
     if given is not None and not isinstance(given, Mapping):
-        raise TypeError(f"{name}: a dict is wanted, not {given!r:.60} ({type(given).__name__})")
+        raise TypeError(f"{name} must be a dict, got {given!r:.60} ({type(given).__name__})")
     return dict(given or {})
 
 
 def load_options(partial: bool, rename: Mapping[str, str] | None, names: Sequence[str] | None) -> tuple[Any, ...]:
-    """As the extension takes them."""
+    """The options in the form that the extension takes."""
     renames = given_map("rename", rename)
     return partial, list(renames), list(renames.values()), () if names is None else names
 
 
 def load_report(made: LoadReport) -> LoadReport:
-    """Of one whose metadata is JSON still."""
+    """The report with its metadata parsed from JSON."""
     return made._replace(metadata=json.loads(str(made.metadata)))

@@ -1,4 +1,4 @@
-"""Optimizers and clipping by themselves, over the program's own parameters and gradients."""
+"""Optimizers and clipping as separate parts, over the program's own parameters and gradients."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from .seen_state import SeenState
 
 @of_c("st_clip_norm")
 def clip_norm(context: Context, gradients: Sequence[Array], max: float) -> float:
-    """The norm of all gradients together; above `max` they are scaled down to it in place. max 0: they are only read."""
+    """Returns the norm of all gradients together. If it is above `max`, the gradients are scaled down to that norm in place. If max is 0, they
+    are only read."""
     return native.clip_norm(Context._native_of(context), gradients, max)  # type: ignore[no-any-return]
 
 
 class Optimizer(Handle):
-    """Optimizer(context, {"w": w}, optimizer="adamw", lr=1e-3, clip=1, groups=[...]). Updates the parameters where they lie; they are kept
+    """Optimizer(context, {"w": w}, optimizer="adamw", lr=1e-3, clip=1, groups=[...]): updates the parameters in place. The parameters are kept
     until it is closed."""
 
     __slots__ = ("_kept", "_copies", "_state")
@@ -33,15 +34,16 @@ class Optimizer(Handle):
 
     @of_c("st_optimizer_step", "st_optimizer_step_scaled")
     def step(self, gradients: Sequence[Array], *, scaler: LossScaler | None = None) -> OptimizerReport:
-        """Gradients in the order of the parameters. scaler: they are scaled, and stay so; its update() comes next."""
+        """Updates the parameters. Gradients are in the order of the parameters. With a scaler they are scaled gradients, which are not changed;
+        the scaler's update() must follow."""
         if scaler is None:
             return self._native.step(gradients)  # type: ignore[no-any-return]
         return self._native.step_scaled(LossScaler._native_of(scaler), gradients)  # type: ignore[no-any-return]
 
     @of_c("st_optimizer_keep_copies")
     def keep_copies(self, copies: Sequence[Array | None]) -> None:
-        """The weights in 16 bits, f32 parameters being their masters: written now and by every step. In the order of the parameters, None
-        where there is none of one; []: no more copies."""
+        """Sets 16-bit copies of f32 parameters, which are then the master weights. The copies are written now and by every step. They are in the
+        order of the parameters, with None for a parameter without a copy; [] ends the copying."""
         kept = [None if copy is None else held(copy) for copy in copies]
         self._native.keep_copies(kept)
         self._copies = kept
@@ -53,11 +55,12 @@ class Optimizer(Handle):
 
     @of_c("st_optimizer_state_views")
     def state(self) -> dict[str, memoryview]:
-        """Its own memory, for a checkpoint; written to, it goes on from there. It cannot be closed while this is seen."""
+        """The optimizer's own memory, for a checkpoint. To restore a checkpoint, write into it. The optimizer cannot be closed while these
+        memoryviews are in use."""
         return self._state.arrays(self._native.state)
 
     def close(self) -> None:
-        """Gives it back now, and the parameters with it."""
+        """Frees the optimizer and releases the parameters."""
         with self._state.ending():
             super().close()
             self._kept, self._copies = {}, []

@@ -1,4 +1,4 @@
-"""Work that goes on after the call which began it."""
+"""Operations that run in the background."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from .errors import InvalidArgument, Timeout
 from .handle import Handle, native, of_c
 
 
-_LONGEST = 1e9  # seconds: 30 years are for ever
+_LONGEST = 1e9  # seconds; 30 years count as forever
 
 
 def wait_in_slices(wait_for: Callable[[int], bool], timeout: float | None) -> None:
-    """wait_for(milliseconds) until it says yes, at most `timeout` seconds: then Timeout."""
-    slice_ms = 100  # between two looks at Ctrl-C
+    """Calls wait_for(milliseconds) until it returns True; raises Timeout after `timeout` seconds."""
+    slice_ms = 100  # time between two checks for Ctrl-C
     if timeout is not None and math.isnan(timeout):
-        raise InvalidArgument("timeout: it is NaN; give seconds, or None to wait for ever")
+        raise InvalidArgument("timeout must be a number of seconds, or None to wait forever, got NaN")
     left_ms = -1 if timeout is None or timeout > _LONGEST else max(0, round(timeout * 1000))
     while True:
         now_ms = slice_ms if left_ms < 0 else min(slice_ms, left_ms)
@@ -26,41 +26,41 @@ def wait_in_slices(wait_for: Callable[[int], bool], timeout: float | None) -> No
         if left_ms >= 0:
             left_ms -= now_ms
             if left_ms == 0:
-                raise Timeout(f"it is not done after {timeout} s")
+                raise Timeout(f"the operation was not done after {timeout} s")
 
 
 class Pending(Handle):
-    """Like a future; in asyncio: await pending. Closing it waits for the end."""
+    """A running operation, like a future; with asyncio, use await pending. Closing it waits until the operation has ended."""
 
-    __slots__ = ("_lent",)
+    __slots__ = ("_borrowed",)
 
-    def __init__(self, made: object, lent: object = None) -> None:
-        """lent: arrays that are used until it is done."""
+    def __init__(self, made: object, borrowed: object = None) -> None:
+        """borrowed: arrays that are kept until the operation is done."""
         if not isinstance(made, native.Pending):
-            raise TypeError("a Pending is given by the call that begins the work")
+            raise TypeError("a Pending is created by the call that begins the operation")
         self._native = made
-        self._lent = lent
+        self._borrowed = borrowed
 
     @of_c("st_pending_wait")
     def result(self, timeout: float | None = None) -> None:
-        """Waits until it is done, at most `timeout` seconds. Raises what the work failed with, each time; Timeout: still under way."""
+        """Waits until the operation is done; raises Timeout after `timeout` seconds. Raises its error if it failed, on every call."""
         wait_in_slices(self._native.wait_for, timeout)
 
     def __await__(self) -> Generator[Any, None, None]:
-        """result(), while asyncio's loop goes on."""
-        import asyncio  # here, since most programs do without, and it takes as long to import as all of this
+        """Waits for result() without blocking asyncio's loop."""
+        import asyncio  # imported here, since most programs do not need it and it takes as long to import as this whole package
 
         return asyncio.to_thread(self.result).__await__()
 
     def close(self) -> None:
-        """Waits for the end, and gives it back."""
+        """Waits until the operation has ended, and frees the object."""
         super().close()
-        self._lent = None
+        self._borrowed = None
 
     def __del__(self) -> None:
-        """Arrays go after the work on them: of slots Python would drop them first."""
-        with contextlib.suppress(Exception):  # one that was not made has no slots
-            if self._lent is not None:
+        """Closes first: Python would drop the arrays in the slots while the operation is still running."""
+        with contextlib.suppress(Exception):  # if __init__ failed, the slots are unset
+            if self._borrowed is not None:
                 self.close()
 
     @of_c("st_pending_poll")

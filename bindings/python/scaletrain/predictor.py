@@ -10,7 +10,11 @@ from .model import Model
 
 
 class Predictor(Handle):
-    """Forward passes of a model. shared: of its weights as they are, instead of a snapshot. threads: of one run."""
+    """Runs forward passes of a model.
+
+    shared: uses the model's current weights instead of a snapshot.
+    threads: threads of one run.
+    """
 
     __slots__ = ()
 
@@ -23,12 +27,12 @@ class Predictor(Handle):
 
     @of_c("st_predictor_run")
     def run(self, inputs: Mapping[str, Array], outputs: Mapping[str, Array]) -> None:
-        """Fills the outputs, any number of rows. From any thread, several at once, also while a trainer steps."""
+        """Computes the outputs for any number of rows. Several threads may call it at once, even while a trainer steps."""
         self._native.run(inputs, outputs)
 
     @of_c("st_predictor_refresh")
     def refresh(self) -> None:
-        """Takes the newest whole step's weights."""
+        """Switches to the weights of the newest finished step."""
         self._native.refresh()
 
     @of_c("st_predictor_generate")
@@ -42,7 +46,7 @@ class Predictor(Handle):
         seed: int = 0,
         on_token: Callable[[int], Any] | None = None,
     ) -> list[int]:
-        """Continues the prompt: the new tokens. on_token gets each as it is made; False ends the text."""
+        """Continues the prompt and returns the new tokens. on_token receives each new token; it may return False to stop."""
         options = native.GenerateOptions()
         options.tokens = tokens
         options.temperature = temperature

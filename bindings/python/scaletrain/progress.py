@@ -1,4 +1,4 @@
-"""A progress bar of a run: in a terminal a line that is written again and again, in a notebook a cell's output that is replaced."""
+"""A progress bar of a run: a line that is rewritten in a terminal, or an output cell that is replaced in a notebook."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any, TextIO
 from .reports import StepReport
 
 _WIDTH = 28
-_SECONDS = 0.1  # between two pictures
+_SECONDS = 0.1  # between two updates
 
 
 class Progress:
-    """Called with each step's report; finish() leaves the last picture."""
+    """Called with the report of each step. finish() leaves the last state of the bar on the screen."""
 
     def __init__(self, steps: int, stream: TextIO | None = None) -> None:
         self._steps = steps
@@ -50,7 +50,7 @@ class Progress:
 
 
 def _notebook_cell() -> Any:
-    """Where a notebook shows it; None: there is no notebook."""
+    """The notebook cell that shows the bar; None outside a notebook."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     if shell is None or type(shell).__name__ != "ZMQInteractiveShell":
         return None

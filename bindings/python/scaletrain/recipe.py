@@ -1,4 +1,4 @@
-"""A recipe: how to train."""
+"""A recipe: the training settings."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from .recipe_settings import RecipeSettings
 
 
 class Recipe(Handle):
-    """How to train: Recipe(batch=64, lr=0.01), or of a dict, or of JSON text; dict and text may also be DeepSpeed's ds_config.
+    """The training settings: Recipe(batch=64, lr=0.01), or a dict, or JSON text. A dict or text may also be a DeepSpeed ds_config.
 
-    RecipeSettings has the types of all keys, Recipe.keys() also their ranges and what they are for.
+    RecipeSettings has the types of all keys; Recipe.keys() also has their ranges and help.
     """
 
     __slots__ = ()
@@ -26,7 +26,7 @@ class Recipe(Handle):
         elif settings is None or isinstance(settings, Mapping):
             self._native = native.Recipe(plain_json({**(settings or {}), **keys}))
         else:
-            raise TypeError(f"a recipe is a Recipe, a dict or JSON text, not {settings!r:.60} ({type(settings).__name__})")
+            raise TypeError(f"a recipe must be a Recipe, a dict or JSON text, got {settings!r:.60} ({type(settings).__name__})")
 
     @of_c("st_recipe_set")
     def __setitem__(self, key: str, value: Any) -> None:
@@ -42,13 +42,13 @@ class Recipe(Handle):
 
     @of_c("st_recipe_json")
     def to_dict(self) -> dict[str, Any]:
-        """Every key, with its default where it was not set."""
+        """All keys; keys that were not set have their defaults."""
         return json.loads(self._native.json())  # type: ignore[no-any-return]
 
     @staticmethod
     @of_c("st_recipe_keys")
     def keys() -> list[dict[str, Any]]:
-        """Each key's name, type, default, allowed range and help."""
+        """The name, type, default, allowed range and help of each key."""
         return json.loads(native.Recipe.keys())  # type: ignore[no-any-return]
 
 

@@ -1,4 +1,4 @@
-"""What calls tell: named tuples."""
+"""Results of calls, as named tuples."""
 
 from __future__ import annotations
 
@@ -8,30 +8,30 @@ from typing import NamedTuple
 class StepReport(NamedTuple):
     """One optimizer step."""
 
-    skipped: bool  # the gradient was not finite and nothing was updated
-    step: int
+    skipped: bool  # nothing was updated because the gradient was not finite or too large to be clipped
+    step: int  # from 1 on; skipped steps count
     loss: float  # before the step's update
     lr: float
     grad_norm: float  # before clipping
     loss_scale: float
-    tokens: int
+    tokens: int  # since step 1; rows of the loss for a model without tokens
     tokens_per_second: float
     milliseconds: float
     memory_bytes: int
-    gradient_noise_scale: float  # NaN: not measured, or not known yet
-    save_error: str | None  # why a save of Trainer.save_every failed, told once
-    saved_step: int  # of the newest checkpoint that such saves brought to the disk; -1: none yet
+    gradient_noise_scale: float  # NaN if not measured or not known yet
+    save_error: str | None  # why a save of Trainer.save_every failed, reported once
+    saved_step: int  # step of the newest checkpoint that these saves have written to the disk; -1 if none yet
 
 
 class Evaluation(NamedTuple):
-    loss: float  # mean over the counted rows, dropout off
-    rows: float  # that were counted
-    metrics: dict[str, float]  # of each output named "metric.*": its mean
+    loss: float  # mean over the counted rows, with dropout off
+    rows: float  # number of counted rows
+    metrics: dict[str, float]  # mean of each output named "metric.*"
 
 
 class OptimizerReport(NamedTuple):
-    skipped: bool  # a gradient was not finite: nothing has changed
-    step: int  # updates so far
+    skipped: bool  # nothing was updated because a gradient was not finite
+    step: int  # number of updates so far
     lr: float
     norm: float
 
@@ -47,7 +47,7 @@ class MemoryStats(NamedTuple):
     available_bytes: int
     resident_bytes: int
     peak_bytes: int
-    limit_bytes: int  # 0: none
+    limit_bytes: int  # 0 for none
     roles: tuple[MemoryUse, ...]
 
 
@@ -60,39 +60,39 @@ class ParameterInfo(NamedTuple):
 
 class ReadReport(NamedTuple):
     read: int
-    missing: tuple[str, ...]  # in the model, not in what was read
-    unexpected: tuple[str, ...]  # the other way round
+    missing: tuple[str, ...]  # parameters of the model that the source does not have
+    unexpected: tuple[str, ...]  # tensors of the source that the model does not have
 
 
 class LoadReport(NamedTuple):
-    step: int  # of the checkpoint that was loaded
+    step: int  # step of the checkpoint
     name: str  # "step-00000120"
     metadata: dict[str, str]
-    read: int  # tensors
-    missing: tuple[str, ...]  # asked for, and not in the checkpoint
-    unexpected: tuple[str, ...]  # the other way round
-    skipped: tuple[str, ...]  # newer checkpoints that are not whole, and why
-    changed: tuple[str, ...]  # of a trainer: keys of the recipe that differ, with both values; an optimizer that begins anew
+    read: int  # number of tensors
+    missing: tuple[str, ...]  # requested, but not in the checkpoint
+    unexpected: tuple[str, ...]  # in the checkpoint, but not requested
+    skipped: tuple[str, ...]  # newer checkpoints that are not valid, with the reason
+    changed: tuple[str, ...]  # for a trainer: recipe keys that differ, with both values, and an optimizer that starts afresh
 
 
 class SaveProgress(NamedTuple):
-    bytes_done: int  # of the save that is being written
-    bytes_all: int  # 0: none is
-    waiting: int  # saves behind it
-    saved: int  # since the Checkpoint was made
-    failed: int
-    saved_step: int  # of the newest that is on the disk; -1: none
-    blocked_seconds: float  # that the last save kept its caller
-    write_seconds: float  # that the last one took to be written
+    bytes_done: int  # written of the running save
+    bytes_all: int  # total of the running save; 0 if none is running
+    waiting: int  # saves in the queue
+    saved: int  # since the Checkpoint was created
+    failed: int  # since the Checkpoint was created
+    saved_step: int  # step of the newest checkpoint on the disk; -1 if there is none
+    blocked_seconds: float  # time for which the last save blocked its caller
+    write_seconds: float  # time that writing the last save took
 
 
 class ValueInfo(NamedTuple):
     dtype: str
-    shape: tuple[int, ...]  # a first dimension below 0 is that many times the batch
+    shape: tuple[int, ...]  # a negative first dimension -n means n times the batch size
 
 
 class GemmInfo(NamedTuple):
-    """What a plan chose, and how fast its last run was."""
+    """The schedule that a plan chose, and the speed of its last run."""
 
     adjusted: bool
     tile: tuple[int, int, int]  # m, n, k

@@ -1,4 +1,4 @@
-"""A schedule: the learning rate as a function of successful steps, by itself."""
+"""A schedule: the learning rate as a function of the number of successful steps, as a separate part."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .handle import Handle, native, of_c, plain_json
 
 
 class Schedule(Handle):
-    """Schedule("cosine", lr=1e-3, warmup=20, lr_steps=1000)(k) is the rate of the step after k successful ones, from 0 on."""
+    """Schedule("cosine", lr=1e-3, warmup=20, lr_steps=1000)(k) is the rate of the step that follows k successful steps; k starts at 0."""
 
     __slots__ = ()
 

@@ -1,4 +1,4 @@
-"""An object's own memory, while a program sees it."""
+"""An object's own memory, exposed to the program."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .handle import one_at_a_time
 
 
 class SeenState:
-    """Arrays by name in an object's memory, which goes with the object: it is not closed while one of them is seen."""
+    """Named arrays in the memory of an object. The object cannot be closed while one of them is in use."""
 
     __slots__ = ("_noun", "_lock", "_arrays")
 
@@ -28,10 +28,10 @@ class SeenState:
 
     @contextlib.contextmanager
     def ending(self) -> Iterator[None]:
-        """Around the end of the object."""
+        """Guards the closing of the object."""
         with one_at_a_time(self._lock, f"{self._noun}.close"):
             seen = [name for name, memory in self._arrays.items() if memory.exports]
             if seen:
-                raise WrongState(f"{self._noun}.close: its state {seen[0]!r} is still seen; release() those memoryviews, or let them go, first")
+                raise WrongState(f"{self._noun}.close: its state {seen[0]!r} is still in use; release() or drop its memoryviews first")
             yield
             self._arrays = {}

@@ -1,4 +1,4 @@
-"""A tensor: an array with an owner, to hand between libraries without a copy."""
+"""A tensor: an array that owns its memory, to pass between libraries without a copy."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from .handle import Handle, native, of_c
 
 
 class Tensor(Handle):
-    """The library's memory, all zero. numpy.asarray(t), torch.from_dlpack(t) and memoryview(t.memory()) see it where it lies, and keep it.
+    """Zeroed memory of the library. numpy.asarray(t), torch.from_dlpack(t) and memoryview(t.memory()) use it in place and keep it alive.
 
-    Tensor.of() is one over an array of the program's.
+    Tensor.of() wraps an array of the program.
     """
 
     __slots__ = ("_writable",)
@@ -28,8 +28,8 @@ class Tensor(Handle):
     @staticmethod
     @of_c("st_tensor_wrap")
     def of(context: Context, array: Array) -> Tensor:
-        """Over an array, which is kept until the tensor and all that sees it is gone. Of one that is read-only, so is memory(), and there
-        is no DLPack, which cannot say so."""
+        """Wraps an array, which is kept until the tensor and everything that uses its memory is gone. If the array is read-only, so is
+        memory(), and DLPack is refused, since it cannot express that."""
         kept = held(array)
         seen = kept.bits if isinstance(kept, Bf16) else kept
         return Tensor._of(native.Tensor.wrap(Context._native_of(context), kept, kept), not getattr(seen, "readonly", False))
@@ -37,9 +37,9 @@ class Tensor(Handle):
     @staticmethod
     @of_c("st_tensor_from_dlpack")
     def from_dlpack(context: Context, source: Any) -> Tensor:
-        """Over the memory of whatever has __dlpack__ (PyTorch, NumPy, JAX), in the CPU's memory."""
+        """Wraps the CPU memory of an object with __dlpack__ (PyTorch, NumPy, JAX)."""
         if not hasattr(source, "__dlpack__"):
-            raise TypeError(f"from_dlpack: {source!r:.60} has no __dlpack__(); Tensor.of() takes what has the buffer protocol")
+            raise TypeError(f"from_dlpack: {source!r:.60} has no __dlpack__(); Tensor.of() takes objects with the buffer protocol")
         return Tensor._of(native.tensor_from_capsule(Context._native_of(context), capsule_of(source, "from_dlpack")), True)
 
     @staticmethod
@@ -50,7 +50,7 @@ class Tensor(Handle):
 
     @of_c("st_tensor_view")
     def memory(self) -> memoryview:
-        """Its elements; bf16 as 16-bit unsigned integers. They stay there while this is seen, also after close()."""
+        """The elements; bf16 as 16-bit unsigned integers. The memory stays valid while the memoryview is in use, even after close()."""
         return memoryview(self._native.memory(self._writable))
 
     @property
@@ -65,9 +65,9 @@ class Tensor(Handle):
     @of_c("st_tensor_to_dlpack")
     def __dlpack__(self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None) -> Any:
         if copy:
-            raise BufferError("scaletrain: DLPack of a tensor is its own memory; copy what it gives")
+            raise BufferError("scaletrain: DLPack of a tensor shares its memory and cannot be a copy; copy the result instead")
         if not self._writable:
-            raise BufferError("scaletrain: the tensor is over read-only memory, which DLPack cannot say; use memory(), or copy it")
+            raise BufferError("scaletrain: DLPack cannot express that this tensor's memory is read-only; use memory(), or copy it")
         return self._native.dlpack()
 
     def __dlpack_device__(self) -> tuple[int, int]:
