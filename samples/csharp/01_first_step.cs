@@ -1,4 +1,4 @@
-// A first training step: a net of two layers, made op by op, learns y = sin x from arrays of this program. The same numbers as 01_first_step.c.
+// A first training step: a two-layer net, built op by op, learns y = sin x from arrays of this program. Prints the numbers of 01_first_step.c.
 // Build: mcs -r:ScaleTrain.dll 01_first_step.cs
 using System;
 using System.Globalization;
@@ -19,7 +19,7 @@ static class FirstStep {
     CultureInfo.CurrentCulture = CultureInfo.InvariantCulture;
     float[] x = Enumerable.Range(0, Rows).Select(i => -3.0f + 6.0f * i / (Rows - 1)).ToArray();
     float[] y = x.Select(at => (float)Math.Sin(at)).ToArray();
-    var batch = new Batch { { "x", x, Rows, 1 }, { "y", y, Rows, 1 } };  // the arrays themselves: nothing is copied
+    var batch = new Batch { { "x", x, Rows, 1 }, { "y", y, Rows, 1 } };  // nothing is copied
 
     using (var context = new Context())
     using (var graph = new Graph(context)) {

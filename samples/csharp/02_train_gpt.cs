@@ -1,4 +1,4 @@
-// Trains a small GPT on a text file, looks at its loss on text it has not seen, lets it write, and keeps its weights. The same numbers as
+// Trains a small GPT on a text file, evaluates it on held-out text, generates text, and saves its weights. Prints the same numbers as
 // 02_train_gpt.c. Usage: 02_train_gpt.exe TEXT [WEIGHTS.safetensors]
 // Build: mcs -r:ScaleTrain.dll 02_train_gpt.cs
 using System;
@@ -26,10 +26,10 @@ static class TrainGpt {
     Console.WriteLine();
   }
 
-  // Weights written to a file and read by another model are the same numbers.
+  // Weights written to a file and read by another model are equal.
   static bool RoundTrip(Context context, Model model, string path) {
     const string name = "block.0.attention.qkv.weight";
-    using (Model copy = Model.Builtin(context, "gpt", 2, Options)) {  // another seed: other numbers, before the file is read
+    using (Model copy = Model.Builtin(context, "gpt", 2, Options)) {  // another seed: other weights until the file is read
       model.WriteFile(path);
       copy.ReadFile(path);
       bool equal = model.Get(name).SequenceEqual(copy.Get(name));
@@ -41,7 +41,7 @@ static class TrainGpt {
   static bool Run(string text, string weights) {
     using (var context = new Context())
     using (Data data = Data.Files(context, text, new { context = 32 })) {
-      data.Split(0.1, 0, out Data training, out Data validation);  // the last tenth of the text is not trained on
+      data.Split(0.1, 0, out Data training, out Data validation);  // the last tenth of the text is held out
       using (training)
       using (validation)
       using (Model model = Model.Builtin(context, "gpt", 1, Options))
@@ -53,7 +53,7 @@ static class TrainGpt {
         Console.WriteLine($"validation loss {before.Loss:F3}, then {after.Loss:F3} nats a byte");
 
         Write(model, "The ");
-        return RoundTrip(context, model, weights) && after.Loss < before.Loss - 1;  // bytes at random cost 5.5 nats
+        return RoundTrip(context, model, weights) && after.Loss < before.Loss - 1;  // guessing costs 5.5 nats per byte
       }
     }
   }

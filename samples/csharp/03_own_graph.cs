@@ -1,5 +1,5 @@
-// A model of this program's own: two numbers in, one out, fitted to arrays that this program holds and the library reads where they lie.
-// The same numbers as 03_own_graph.c.
+// A custom model with two inputs and one output, fitted to arrays of this program, which the library reads in place.
+// Prints the same numbers as 03_own_graph.c.
 // Build: mcs -r:ScaleTrain.dll 03_own_graph.cs
 using System;
 using System.Globalization;
@@ -8,7 +8,7 @@ using ScaleTrain;
 static class OwnGraph {
   const int Side = 32, Steps = 1000;
 
-  // Ops by their methods, layers where there are some. A wrong call throws.
+  // Uses layers where there are some, else ops. An invalid call throws.
   static void Describe(Graph graph) {
     Value point = graph.Input("point", DType.F32, Graph.Batch, 2);
     Value wanted = graph.Input("height", DType.F32, Graph.Batch, 1);
@@ -21,7 +21,7 @@ static class OwnGraph {
   // A hill on a slope.
   static float Height(float x, float y) { return (float)Math.Exp(-2 * (x * x + y * y)) + 0.5f * x; }
 
-  // Arrays of C#'s of two dimensions are taken as such.
+  // The library takes two-dimensional C# arrays directly.
   static Batch Landscape() {
     var points = new float[Side * Side, 2];
     var heights = new float[Side * Side, 1];
@@ -39,7 +39,7 @@ static class OwnGraph {
     using (var graph = new Graph(context)) {
       Describe(graph);
       using (var model = new Model(graph, seed: 1))
-      using (Data data = Data.Arrays(context, Landscape()))  // no copy: pinned until the data is gone
+      using (Data data = Data.Arrays(context, Landscape()))  // not copied: pinned until the data is gone
       using (var recipe = new Recipe { Batch = 64, Lr = 0.01, WeightDecay = 0 })
       using (var trainer = new Trainer(model, recipe, data)) {
         double loss = double.NaN;

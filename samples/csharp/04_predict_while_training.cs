@@ -1,5 +1,5 @@
-// Answers while it learns: one task trains a net on y = sin x, this thread asks it the same question again and again. Each answer comes from
-// the weights of one whole step, taken by Predictor.Refresh; nobody waits for anybody. The same numbers as 04_predict_while_training.c.
+// Predicts while training: a task trains a net on y = sin x while this thread predicts the same value repeatedly. Each prediction uses the
+// weights of one finished step, taken by Predictor.Refresh. No thread waits for another. Prints the same numbers as 04_predict_while_training.c.
 // Build: mcs -r:ScaleTrain.dll 04_predict_while_training.cs
 using System;
 using System.Globalization;
@@ -16,7 +16,7 @@ static class PredictWhileTraining {
     return new Batch { { "x", x, Rows, 1 }, { "y", y, Rows, 1 } };
   }
 
-  // One forward pass of one row. From any thread, at any time.
+  // Runs a forward pass of one row. May be called from any thread at any time.
   static float Ask(Predictor predictor, float x) {
     var answer = new float[1, 1];
     predictor.Run(new Batch { { "x", new[,] { { x } } } }, new Batch { { "prediction", answer } });
@@ -29,16 +29,16 @@ static class PredictWhileTraining {
     using (Model model = Model.Builtin(context, "mlp", 1, new { hidden = new[] { 32 } }))
     using (var recipe = new Recipe { Batch = 64, Lr = 0.01, WeightDecay = 0 })
     using (var trainer = new Trainer(model, recipe))
-    using (var predictor = new Predictor(model)) {  // a snapshot of its own: 4 bytes a parameter
+    using (var predictor = new Predictor(model)) {  // has a snapshot of the weights, 4 bytes per parameter
       bool steady = true;
       float answer = Ask(predictor, 1.5f);
       for (int round = 1; round <= Rounds; ++round) {
         Task training = Task.Run(() => {
           for (int step = 0; step < Steps; ++step) trainer.Step(batch);
         });
-        for (int i = 0; i < 200; ++i) steady &= Ask(predictor, 1.5f) == answer;  // whatever the trainer does meanwhile
-        await training;       // throws what the training threw
-        predictor.Refresh();  // also allowed in the middle of a step: it takes the newest whole one
+        for (int i = 0; i < 200; ++i) steady &= Ask(predictor, 1.5f) == answer;  // the snapshot does not change
+        await training;       // rethrows an exception of the training
+        predictor.Refresh();  // also allowed during a step: takes the weights of the newest finished one
         answer = Ask(predictor, 1.5f);
         Console.WriteLine($"after {round * Steps,3} steps  sin 1.5 is about {answer:F3}");
       }

@@ -1,5 +1,5 @@
-// A loss that no library has: stock that is missing costs nine times what stock left over costs, so the net learns the order that 90 % of
-// the days stay below. The program computes it between Forward and Backward. The same numbers as 05_own_loss.c.
+// A custom loss, computed by the program between Forward and Backward: missing stock costs nine times as much as surplus stock, so the net
+// learns the order that is enough on 90 % of the days. Prints the same numbers as 05_own_loss.c.
 // Build: mcs -r:ScaleTrain.dll 05_own_loss.cs
 using System;
 using System.Globalization;
@@ -10,13 +10,13 @@ static class OwnLoss {
   static readonly float[] X = new float[Rows], Sold = new float[Rows], Gradient = new float[Rows];
   static uint state = 1;
 
-  // Between 0 and 1.
+  // A random number between 0 and 1.
   static float Uniform() {
     state = unchecked(state * 1664525 + 1013904223);
     return (float)(state >> 8) / (1 << 24);
   }
 
-  // What is sold is 2 x + 1 and something between 0 and 1.
+  // Draws x; the sales are 2 x + 1, plus a random number between 0 and 1.
   static void SomeDays() {
     for (int i = 0; i < Rows; ++i) {
       X[i] = Uniform();
@@ -24,20 +24,20 @@ static class OwnLoss {
     }
   }
 
-  // The mean cost of the orders; their gradient goes to Gradient.
+  // The mean cost of the orders; also writes its gradient by each order to Gradient.
   static double CostOf(Span<float> order) {
     double sum = 0;
     for (int i = 0; i < Rows; ++i) {
       double missing = (double)Sold[i] - order[i];
       sum += missing > 0 ? 0.9 * missing : -0.1 * missing;
-      Gradient[i] = (missing > 0 ? -0.9f : 0.1f) / Rows;  // the library divides by nothing
+      Gradient[i] = (missing > 0 ? -0.9f : 0.1f) / Rows;  // the library does not divide by the number of rows
     }
     return sum / Rows;
   }
 
   static int Main() {
     CultureInfo.CurrentCulture = CultureInfo.InvariantCulture;
-    var batch = new Batch { { "x", X, Rows, 1 } };  // no "y": the graph's own loss is not wanted
+    var batch = new Batch { { "x", X, Rows, 1 } };  // no "y", since the graph's own loss is not used
     var byOrder = new Batch { { "prediction", Gradient, Rows, 1 } };
     double first = 0, cost = 0;
     int enough = 0, days = 0;
@@ -59,6 +59,6 @@ static class OwnLoss {
     }
     double share = (double)enough / days;
     Console.WriteLine($"orders were enough on {100 * share:F0} % of the last days");
-    return cost > 0.1 * first || share < 0.85 || share > 0.95 ? 1 : 0;  // the best order costs 0.045 and is enough on 90 %
+    return cost > 0.1 * first || share < 0.85 || share > 0.95 ? 1 : 0;  // the optimal orders cost 0.045 and are enough on 90 % of days
   }
 }

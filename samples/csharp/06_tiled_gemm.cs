@@ -1,4 +1,4 @@
-// Why the tile matters: one product, cut into tiles of several sizes, beside the plain triple loop.
+// Why the tile matters: one product with tiles of several sizes, compared with a plain triple loop.
 // Build: mcs -r:ScaleTrain.dll 06_tiled_gemm.cs
 using System;
 using System.Diagnostics;
@@ -16,7 +16,7 @@ static class TiledGemm {
       for (int j = 0; j < Size; ++j) x[i, j] = (float)((state = unchecked(state * 1664525 + 1013904223)) >> 8) / (1 << 23) - 1;
   }
 
-  // The definition; its rate in flop/s.
+  // Computes the product by its definition. Returns the speed in flop/s.
   static double MultiplyPlainly() {
     Stopwatch clock = Stopwatch.StartNew();
     for (int i = 0; i < Size; ++i)
@@ -40,10 +40,10 @@ static class TiledGemm {
 
     double worst = 0;
     using (var context = new Context()) {
-      foreach (int tile in new[] { 8, 32, 64, 128, 384, 0 /* the library's choice */ }) {
-        var wish = new GemmSchedule { TileM = tile, TileN = tile, TileK = tile, BlockM = tile, BlockN = tile };  // packed at a time: that tile alone
+      foreach (int tile in new[] { 8, 32, 64, 128, 384, 0 /* the library chooses */ }) {
+        var wish = new GemmSchedule { TileM = tile, TileN = tile, TileK = tile, BlockM = tile, BlockN = tile };  // block = tile: packs one tile at a time
         using (var gemm = new Gemm(context, new GemmProblem(Size, Size, Size), wish)) {
-          double best = 0;  // the first run finds cold caches
+          double best = 0;  // of several runs, since the first finds cold caches
           for (int run = 0; run < 5; ++run) {
             gemm.Run(A, B, C);
             best = Math.Max(best, gemm.Info().FlopsPerSecond);
@@ -56,6 +56,6 @@ static class TiledGemm {
         }
       }
     }
-    return worst < 1e-4 ? 0 : 1;  // fp32 sums of 384 products of numbers below 1
+    return worst < 1e-4 ? 0 : 1;  // rounding of fp32 sums of 384 products of numbers below 1
   }
 }

@@ -1,5 +1,5 @@
 // Trains the same small GPT in fp32, bf16 and fp16, from the same weights on the same text, and shows the losses side by side. In fp16 the
-// loss is scaled; the scale begins too high, so that the first steps are skipped until it fits. The same numbers as 07_mixed_precision.c.
+// loss is scaled. The scale starts too high, so the first steps are skipped until it fits. Prints the same numbers as 07_mixed_precision.c.
 // Usage: 07_mixed_precision.exe TEXT
 // Build: mcs -r:ScaleTrain.dll 07_mixed_precision.cs
 using System;
@@ -23,7 +23,7 @@ static class MixedPrecision {
       using (Model model = Model.Builtin(context, "gpt", 1, new { layers = 2, width = 64, heads = 2, context = 32 }))
       using (var recipe = new Recipe { Precision = Precision, Batch = 8, Lr = 0.001 }) {
         if (Precision == "fp16") recipe.LossScaleInitial = 4194304;
-        using (var trainer = new Trainer(model, recipe, data)) {  // weights, moments and gradients are fp32 in all three
+        using (var trainer = new Trainer(model, recipe, data)) {  // weights, moments and gradients are fp32 in all three runs
           trainer.Stepped += Record;
           trainer.Run(Steps);
           Validation = trainer.Evaluate(heldOut).Loss;
@@ -60,7 +60,7 @@ static class MixedPrecision {
     Print("validation", runs.Select(run => run.Validation.ToString("F4")));
     Print("loss scale", runs.Select(run => run.Scale.ToString("F0")));
     Print("skipped", runs.Select(run => run.Skipped.ToString()));
-    // Bytes at random cost 5.5 nats; what fp16 skips at the start costs it a little.
+    // Guessing costs 5.5 nats per byte. The steps that fp16 skips at the start cost it a little.
     bool close = runs.All(run => run.Validation < 4.5 && Math.Abs(run.Validation / runs[0].Validation - 1) < 0.05);
     return close && runs[0].Skipped == 0 && runs[1].Skipped == 0 && runs[2].Skipped > 0 ? 0 : 1;
   }

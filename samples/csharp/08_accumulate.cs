@@ -1,5 +1,5 @@
-// Gradient accumulation: the gradient of 12 rows at once, and of the same rows as 4 micro-batches of 3. Rows have different numbers of
-// tokens and the last micro-batch is short of them, so that a mean of the four means is another number. The same numbers as 08_accumulate.c.
+// Gradient accumulation: the gradient of 12 rows at once, and of the same rows as 4 micro-batches of 3. The rows have different numbers of
+// tokens, so the mean of the four means is a different number. Prints the same numbers as 08_accumulate.c.
 // Build: mcs -r:ScaleTrain.dll 08_accumulate.cs
 using System;
 using System.Globalization;
@@ -11,10 +11,10 @@ static class Accumulate {
   static readonly int[] Tokens = { 9, 4, 7, 8, 8, 2, 5, 9, 6, 1, 3, 2 };
   static readonly float[] W = Enumerable.Range(0, Width).Select(j => 0.1f * (j - 3)).ToArray(), Dw = new float[Width];
 
-  // Between -1 and 1, the same for the same i.
+  // A number between -1 and 1 that depends only on i.
   static float Noise(int i) { return (float)(unchecked(((uint)i * 1664525 + 1013904223) * 22695477) >> 8) / (1 << 23) - 1; }
 
-  // Of rows [begin, end): Dw becomes the gradient of the squared error, *summed* over tokens; returns their number.
+  // Sets Dw to the gradient of the squared error of rows [begin, end), *summed* over tokens. Returns the number of tokens.
   static int Backward(int begin, int end) {
     int tokens = 0;
     var x = new float[Width];
@@ -37,7 +37,7 @@ static class Accumulate {
   static int Main() {
     CultureInfo.CurrentCulture = CultureInfo.InvariantCulture;
     using (var context = new Context())
-    using (var accumulator = new Accumulator(context, 1, Dw)) {  // writes where Dw lies
+    using (var accumulator = new Accumulator(context, 1, Dw)) {  // writes to Dw in place
       accumulator.Add(Backward(0, Rows));
       bool wholeStep = accumulator.ShouldStep();
       var whole = (float[])Dw.Clone();
@@ -48,7 +48,7 @@ static class Accumulate {
       for (int begin = 0; begin < Rows; begin += MicroBatch) {
         int count = Backward(begin, begin + MicroBatch);
         for (int j = 0; j < Width; ++j) means[j] += Dw[j] / count * MicroBatch / Rows;
-        accumulator.Add(count);  // the last one writes the mean into Dw
+        accumulator.Add(count);  // the last Add writes the mean to Dw
         wholeStep = accumulator.ShouldStep();
         Console.WriteLine($"  {count,2} tokens{(wholeStep ? ", and now dw is for the optimizer" : "")}");
       }

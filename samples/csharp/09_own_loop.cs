@@ -1,5 +1,5 @@
-// A loop of the program's own: a net of two layers with its forward and backward by hand, over its own arrays. The library scales the loss,
-// clips, schedules and updates. Once the gradients overflow, and that step is skipped. The same numbers as 09_own_loop.c.
+// A custom training loop: a two-layer net with hand-written forward and backward, over the program's own arrays. The library scales the loss,
+// clips, schedules and updates. In one step the gradients overflow, and that step is skipped. Prints the same numbers as 09_own_loop.c.
 // Build: mcs -r:ScaleTrain.dll 09_own_loop.cs
 using System;
 using System.Globalization;
@@ -9,13 +9,13 @@ static class OwnLoop {
   const int Rows = 64, Hidden = 32;
   static uint state = 1;
 
-  // In [-1, 1).
+  // A random number in [-1, 1).
   static float Uniform() {
     state = unchecked(state * 1664525 + 1013904223);
     return (float)(state >> 8) / (1 << 23) - 1;
   }
 
-  // y = v . tanh(w x + b), and its gradients.
+  // y = v . tanh(w x + b) and its gradients.
   sealed class Net {
     readonly float[] w = new float[Hidden], b = new float[Hidden], v = new float[Hidden], h = new float[Hidden];
     internal readonly float[] Dw = new float[Hidden], Db = new float[Hidden], Dv = new float[Hidden];
@@ -31,7 +31,7 @@ static class OwnLoop {
     internal Batch Parameters { get { return new Batch { { "w", w }, { "b", b }, { "v", v } }; } }
     internal View[] Gradients { get { return new View[] { Dw, Db, Dv }; } }
 
-    // The mean squared error of sin(3 x), and scale times its gradients.
+    // Returns the mean squared error against sin(3 x), and computes scale times its gradients.
     internal double ForwardBackward(double scale) {
       double loss = 0;
       foreach (float[] gradient in new[] { Dw, Db, Dv }) Array.Clear(gradient, 0, Hidden);
@@ -68,7 +68,7 @@ static class OwnLoop {
       for (int step = 1; step <= 600; ++step) {
         double scale = scaler.Scale;
         loss = net.ForwardBackward(scale);
-        if (step == 300) net.Dw[7] = float.PositiveInfinity;  // as 16 bits would overflow
+        if (step == 300) net.Dw[7] = float.PositiveInfinity;  // simulates an overflow of 16-bit gradients
         scaler.Unscale(gradients);
         double norm = context.ClipNorm(1, gradients);
         if (scaler.Step()) {

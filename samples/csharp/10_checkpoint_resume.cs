@@ -1,6 +1,6 @@
-// A run that is interrupted: ten steps, a checkpoint, ten more. A second trainer goes on from the checkpoint and makes the same ten, to the
-// last bit: with the same rows of the data, the same dropout, learning rate and moments. The program removes what it wrote. The same numbers
-// as 10_checkpoint_resume.c.
+// An interrupted run: ten steps, a checkpoint, ten more steps. A second trainer resumes from the checkpoint and repeats the last ten steps bit
+// for bit, with the same rows, dropout, learning rate and moments. The program removes its files at the end. Prints the same numbers as
+// 10_checkpoint_resume.c.
 // Build: mcs -r:ScaleTrain.dll 10_checkpoint_resume.cs
 using System;
 using System.Globalization;
@@ -11,7 +11,7 @@ using ScaleTrain;
 static class CheckpointResume {
   const int Rows = 96;
 
-  // y = x^2 in a shuffled order, as the library draws it from these arrays.
+  // A trainer for y = x^2. The library reads the rows of these arrays in shuffled order.
   static Trainer MakeTrainer(Context context) {
     float[] x = Enumerable.Range(0, Rows).Select(i => -1 + 2.0f * i / (Rows - 1)).ToArray();
     float[] y = x.Select(at => at * at).ToArray();
@@ -38,14 +38,14 @@ static class CheckpointResume {
     using (Trainer second = MakeTrainer(context)) {
       Console.WriteLine("the first trainer");
       Train(first, 10);
-      // The step goes on when the state is copied; the files come to be meanwhile.
+      // Returns when the state is copied; the files are written in the background.
       using (Pending saved = first.BeginSave(checkpoint, new { note = "half of it" })) {
         Train(first, 20);
         saved.Wait();
       }
 
       Console.WriteLine("the second one");
-      LoadReport loaded = second.Resume(checkpoint);  // the newest that is whole
+      LoadReport loaded = second.Resume(checkpoint);  // the newest valid checkpoint
       string metadata = "{" + string.Join(",", loaded.Metadata.Select(pair => "\"" + pair.Key + "\":\"" + pair.Value + "\"")) + "}";
       Console.WriteLine("  resumed from {0}, {1} tensors, {2}", loaded.Name, loaded.Read, metadata);
       Train(second, 20);

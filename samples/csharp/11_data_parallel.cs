@@ -1,5 +1,5 @@
-// Data parallel: the micro-batches of a step are shared among ranks, which here are threads of this process. One recipe key says how many;
-// losses and weights are those of one rank, bit by bit, whatever the number. The same numbers as 11_data_parallel.c.
+// Data parallelism: the micro-batches of a step are shared among ranks, here threads of this process. One recipe key sets their number;
+// losses and weights are bitwise equal for any number of ranks. Prints the same numbers as 11_data_parallel.c.
 // Build: mcs -r:ScaleTrain.dll 11_data_parallel.cs
 using System;
 using System.Globalization;
@@ -16,13 +16,13 @@ static class DataParallel {
     }
   }
 
-  // A digest of all weights and moments.
+  // Trains on this number of ranks. Returns a digest of all weights and moments.
   static string Train(Graph graph, int ranks, Batch batch) {
     using (var model = new Model(graph, seed: 1))
     using (var recipe = new Recipe { Batch = 8, MicroBatches = 8, Lr = 0.01, WeightDecay = 0, Ranks = ranks })
     using (var trainer = new Trainer(model, recipe)) {
       StepReport report = default(StepReport);
-      for (int step = 0; step < Steps; ++step) report = trainer.Step(batch);  // the rows of all ranks
+      for (int step = 0; step < Steps; ++step) report = trainer.Step(batch);  // the batch has the rows of all ranks
       Console.WriteLine($"{ranks} rank{(ranks == 1 ? " " : "s")}  step {report.Step}  loss {report.Loss:F5}");
       return trainer.Digest();
     }

@@ -1,5 +1,5 @@
-// ZeRO between processes: each rank keeps only its pieces of parameters, gradients and optimizer state; the bits are those of one rank.
-// All ranks save one checkpoint together, each its own pieces; one process alone goes on from it. The same numbers as 12_zero.c.
+// ZeRO between processes: each rank keeps only its shards of parameters, gradients and optimizer state. The results are bitwise those of one
+// rank. All ranks save one checkpoint together, each its own shards; a single process resumes from it. Prints the same numbers as 12_zero.c.
 // Build: mcs -r:ScaleTrain.dll 12_zero.cs    Run: scaletrain launch -n 2 -- mono 12_zero.exe FOLDER
 using System;
 using System.Globalization;
@@ -9,7 +9,7 @@ using ScaleTrain;
 static class Zero {
   const int Rows = 64, BatchRows = 8, Steps = 50;
 
-  // y = sin x by a small network that the library knows.
+  // A small built-in network that will learn y = sin x.
   static Model MakeModel(Context context) {
     return Model.Builtin(context, "mlp", 1, new { inputs = 1, hidden = new[] { 64, 64 }, outputs = 1 });
   }
@@ -18,7 +18,7 @@ static class Zero {
     return new Recipe { Batch = BatchRows, MicroBatches = Rows / BatchRows, Lr = 0.01, WeightDecay = 0, Zero = zero };
   }
 
-  // On the rows of this rank: of the micro-batches of a step every size-th.
+  // Trains on the rows of this rank: every size-th micro-batch of a step.
   static StepReport Train(Trainer trainer, int rank, int size) {
     int[] own = Enumerable.Range(0, Rows).Where(i => i / BatchRows % size == rank).ToArray();
     float[] x = own.Select(i => -3.0f + 6.0f * i / (Rows - 1)).ToArray();
@@ -29,8 +29,8 @@ static class Zero {
     return report;
   }
 
-  // From the checkpoint on by one rank, which has all of the state.
-  static string GoOnAlone(Context context, Checkpoint checkpoint) {
+  // Continues from the checkpoint on a single rank, which holds the whole state.
+  static string ResumeAlone(Context context, Checkpoint checkpoint) {
     using (Model model = MakeModel(context))
     using (Recipe recipe = MakeRecipe(0))
     using (var trainer = new Trainer(model, recipe)) {
@@ -41,7 +41,7 @@ static class Zero {
     }
   }
 
-  // Rank 0 has the folder; the others write beside it.
+  // Rank 0 locks the folder; the other ranks write to it, too.
   static Checkpoint Open(Context context, Communicator ranks, string folder) {
     Checkpoint first = ranks.Rank == 0 ? new Checkpoint(context, folder) : null;
     ranks.Barrier("the folder is there");
@@ -51,19 +51,19 @@ static class Zero {
   static int Main(string[] arguments) {
     CultureInfo.CurrentCulture = CultureInfo.InvariantCulture;
     using (var context = new Context())
-    using (Communicator ranks = Communicator.Env(context))  // as scaletrain launch, torchrun, mpirun or srun started us
+    using (Communicator ranks = Communicator.Env(context))  // the rank that scaletrain launch, torchrun, mpirun or srun assigned
     using (Model model = MakeModel(context))
     using (Recipe recipe = MakeRecipe(3))
     using (var trainer = new Trainer(model, recipe, null, ranks))
     using (Checkpoint checkpoint = Open(context, ranks, arguments.Length > 0 ? arguments[0] : "zero_run")) {
       Train(trainer, ranks.Rank, ranks.Size);
-      trainer.Save(checkpoint);  // by all ranks
+      trainer.Save(checkpoint);  // all ranks call it
       StepReport report = Train(trainer, ranks.Rank, ranks.Size);
-      string state = trainer.Digest();  // by all ranks, too: each has pieces
+      string state = trainer.Digest();  // all ranks call it: the state is sharded
       if (ranks.Rank != 0) return 0;
 
       Console.WriteLine($"{ranks.Size} ranks  step {report.Step}  loss {report.Loss:F5}");
-      bool alike = GoOnAlone(context, checkpoint) == state;
+      bool alike = ResumeAlone(context, checkpoint) == state;
       Console.WriteLine(alike ? "the same bits" : "they differ");
       return alike ? 0 : 1;
     }

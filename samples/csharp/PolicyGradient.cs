@@ -1,13 +1,13 @@
-// Learns to balance a pole on a cart, from nothing but how long it stood. A policy net plays a few episodes at once, through a Predictor;
-// then what led to more than usual becomes likelier (REINFORCE; Williams 1992, "Simple statistical gradient-following algorithms"). World,
-// acting and learning are in this one process, and the net's arrays are this program's.
+// Learns to balance a pole on a cart; the only reward is how long the pole stands. A policy net plays several episodes at once through a
+// Predictor. Then moves that led to more than the usual reward become likelier (REINFORCE; Williams 1992, "Simple statistical gradient-following
+// algorithms"). Simulation, policy and training run in this one process, and the net's arrays belong to this program.
 // Build: mcs -r:ScaleTrain.dll PolicyGradient.cs
 using System;
 using System.Globalization;
 using System.Linq;
 using ScaleTrain;
 
-// Barto, Sutton and Anderson's cart and pole, with Gym's numbers: SI units, 20 ms a step, a push of 10 N to the left or to the right.
+// The cart and pole of Barto, Sutton and Anderson with Gym's constants: SI units, 20 ms per step, a push of 10 N to the left or the right.
 sealed class CartPole {
   internal const int Sees = 4, Moves = 2;
   const double Dt = 0.02, Gravity = 9.8, Mass = 1.1, PoleMass = 0.1, HalfPole = 0.5, Force = 10, Edge = 2.4, Fallen = 12 * Math.PI / 180;
@@ -25,7 +25,7 @@ sealed class CartPole {
   internal void Look(Span<float> to) {
     to[0] = (float)place;
     to[1] = (float)speed;
-    to[2] = (float)(10 * angle);  // of the size of the others
+    to[2] = (float)(10 * angle);  // scaled to the size of the other inputs
     to[3] = (float)turning;
   }
 
@@ -43,25 +43,26 @@ static class PolicyGradient {
   const int Episodes = 16, Longest = 200, MostRows = Episodes * Longest, Rounds = 60;
   const double Discount = 0.98;
 
-  // What was played: a row for each move, of all episodes that still stood, move by move. The net reads and answers here.
+  // The moves played: one row per move, ordered by move number, then by episode that was still standing. The net reads its inputs and writes
+  // its outputs here.
   static readonly float[] seen = new float[MostRows * CartPole.Sees], scores = new float[MostRows * CartPole.Moves], gradient = new float[MostRows * CartPole.Moves];
   static readonly int[] moves = new int[MostRows], episodes = new int[MostRows], lengths = new int[Episodes];
   static readonly double[] advantages = new double[MostRows];
   static uint state = 1;
 
-  // Between 0 and 1.
+  // A random number between 0 and 1.
   static float Uniform() {
     state = unchecked(state * 1664525 + 1013904223);
     return (float)(state >> 8) / (1 << 24);
   }
 
-  // Rows of an array, where they lie.
+  // Some rows of an array, in place.
   static View Rows(float[] array, int first, int count, int width) { return View.Of(array.AsMemory(first * width, count * width), count, width); }
 
-  // The softmax of a row's two scores: how likely the push to the right is.
+  // The probability of a push to the right: the softmax of a row's two scores.
   static double Right(Span<float> rows, int row) { return 1 / (1 + Math.Exp(rows[row * CartPole.Moves] - rows[row * CartPole.Moves + 1])); }
 
-  // All episodes at once, until each has fallen or stood long enough; how many rows that made.
+  // Plays all episodes at once until each has fallen or has stood long enough. Returns the number of rows.
   static int Play(Predictor policy) {
     CartPole[] carts = Enumerable.Range(0, Episodes).Select(e => new CartPole(Uniform)).ToArray();
     Array.Clear(lengths, 0, Episodes);
@@ -84,7 +85,7 @@ static class PolicyGradient {
     return rows;
   }
 
-  // How much longer each row's episode stood, later moves counting less, against what is usual.
+  // The advantage of each row: how long its episode stood afterwards, discounted, normalised over all rows.
   static void Weigh(int rows) {
     var left = (int[])lengths.Clone();
     for (int row = 0; row < rows; ++row) advantages[row] = (1 - Math.Pow(Discount, left[episodes[row]]--)) / (1 - Discount);
@@ -92,7 +93,7 @@ static class PolicyGradient {
     for (int row = 0; row < rows; ++row) advantages[row] = (advantages[row] - mean) / (spread + 1e-6);
   }
 
-  // One step down the mean of -advantage log p(move). A step takes its whole batch: rows that were not played have no gradient.
+  // One step on the loss mean(-advantage * log p(move)). A step takes a full batch; rows that were not played have gradient 0.
   static void Learn(Trainer trainer, int rows) {
     Span<float> now = trainer.Forward(new Batch { { "x", seen, MostRows, CartPole.Sees } })["prediction"].As<float>();
     Array.Clear(gradient, 0, gradient.Length);
@@ -117,7 +118,7 @@ static class PolicyGradient {
         int rows = Play(policy);
         Weigh(rows);
         Learn(trainer, rows);
-        policy.Refresh();  // the next episodes are played by what was learned
+        policy.Refresh();  // plays the next episodes with the new weights
         returns[round] = lengths.Average();
         if (round == 0 || (round + 1) % 10 == 0) Console.WriteLine($"round {round + 1,2}  it stood for {returns[round],5:F1} moves");
       }

@@ -1,4 +1,4 @@
-// A first training step: a net of two layers, made op by op, learns y = sin x from arrays of this program. The same numbers as
+// A first training step: a two-layer net, built op by op, learns y = sin x from arrays of this program. Prints the same numbers as
 // 01_first_step.c. Run: java -cp scaletrain.jar 01_first_step.java
 
 import org.scaletrain.Array;

@@ -1,4 +1,4 @@
-// Trains a small GPT on a text file, looks at its loss on text it has not seen, lets it write, and keeps its weights. The same numbers as
+// Trains a small GPT on a text file, evaluates it on held-out text, generates text, and saves its weights. Prints the same numbers as
 // 02_train_gpt.c. Run: java -cp scaletrain.jar 02_train_gpt.java TEXT [WEIGHTS.safetensors]
 
 import java.nio.file.Path;
@@ -27,16 +27,16 @@ class TrainGpt {
     try (Predictor predictor = new Predictor(model)) {
       predictor.generate(beginning.chars().toArray(), new GenerateOptions().tokens(60), token -> {
         System.out.print(token >= 32 && token < 127 ? (char) token : ' ');
-        return true;  // false would end it
+        return true;  // false would end the run
       });
     }
     System.out.println();
   }
 
-  /** Weights written to a file and read by another model are the same numbers. */
+  /** Weights written to a file and read by another model are equal. */
   static boolean roundTrip(Context context, Model model, Path path) {
     String name = "block.0.attention.qkv.weight";
-    try (Model copy = Model.builtin(context, "gpt", OPTIONS, 2)) {  // another seed: other numbers, before the file is read
+    try (Model copy = Model.builtin(context, "gpt", OPTIONS, 2)) {  // another seed: other weights until the file is read
       model.writeFile(path);
       copy.readFile(path);
       boolean equal = Arrays.equals(model.get(name).toFloats(), copy.get(name).toFloats());
@@ -47,7 +47,7 @@ class TrainGpt {
 
   static boolean run(Path text, Path weights) {
     try (Context context = new Context(); Data data = Data.files(context, text, 32)) {
-      Data.Split parts = data.split(0.1);  // the last tenth of the text is not trained on
+      Data.Split parts = data.split(0.1);  // the last tenth of the text is held out
       Recipe recipe = new Recipe().batch(16).lr(0.003);
       try (Model model = Model.builtin(context, "gpt", OPTIONS, 1); Trainer trainer = new Trainer(model, recipe, parts.training())) {
         Evaluation before = trainer.evaluate(parts.validation());
@@ -56,7 +56,7 @@ class TrainGpt {
         System.out.printf("validation loss %.3f, then %.3f nats a byte%n", before.loss(), after.loss());
 
         write(model, "The ");
-        return roundTrip(context, model, weights) && after.loss() < before.loss() - 1;  // bytes at random cost 5.5 nats
+        return roundTrip(context, model, weights) && after.loss() < before.loss() - 1;  // guessing costs 5.5 nats per byte
       }
     }
   }

@@ -1,5 +1,5 @@
-// A model of this program's own: two numbers in, one out, fitted to arrays that this program holds and the library reads where they lie.
-// The same numbers as 03_own_graph.c. Run: java -cp scaletrain.jar 03_own_graph.java
+// A custom model with two inputs and one output, fitted to arrays of this program, which the library reads in place.
+// Prints the same numbers as 03_own_graph.c. Run: java -cp scaletrain.jar 03_own_graph.java
 
 import java.nio.FloatBuffer;
 import java.util.List;
@@ -25,7 +25,7 @@ class OwnGraph {
     return (float) Math.exp(-2 * (x * x + y * y)) + 0.5f * x;
   }
 
-  /** Ops by their methods, layers where there are some. A wrong call throws. */
+  /** Uses layers where there are some, else ops. An invalid call throws. */
   static void describe(Graph graph) {
     Value point = graph.input("point", Graph.BATCH, 2), wanted = graph.input("height", Graph.BATCH, 1);
     Value hidden = Ops.tanh(graph.linear("hidden", point, 32, Map.of("init", "kaiming", "scale", 2)));
@@ -50,7 +50,7 @@ class OwnGraph {
       describe(graph);
       Recipe recipe = new Recipe().batch(64).lr(0.01).weightDecay(0);
       try (Model model = new Model(graph, 1);
-          Data data = Data.arrays(context, someHill());  // no copy: the data keeps the arrays
+          Data data = Data.arrays(context, someHill());  // not copied: the data keeps the arrays
           Trainer trainer = new Trainer(model, recipe, data)) {
         trainer.run(STEPS, report -> {
           if (report.step() % 100 == 0) System.out.printf("step %3d  loss %.5f%n", report.step(), report.loss());

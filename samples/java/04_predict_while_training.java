@@ -1,5 +1,5 @@
-// Answers while it learns: one thread trains a net on y = sin x, another asks it the same question again and again. Each answer comes from
-// the weights of one whole step, taken by Predictor.refresh; nobody waits for anybody. The same numbers as 04_predict_while_training.c.
+// Predicts while training: one thread trains a net on y = sin x while another predicts the same value repeatedly. Each prediction uses the
+// weights of one finished step, taken by Predictor.refresh. No thread waits for another. Prints the same numbers as 04_predict_while_training.c.
 // Run: java -cp scaletrain.jar 04_predict_while_training.java
 
 import java.nio.FloatBuffer;
@@ -28,7 +28,7 @@ class PredictWhileTraining {
     return Batch.of("x", x, "y", y);
   }
 
-  /** One forward pass of one row. From any thread, at any time. */
+  /** Runs a forward pass of one row. May be called from any thread at any time. */
   static float ask(Predictor predictor, float x) {
     float[] answer = new float[1];
     predictor.run(Batch.of("x", Array.of(new float[] {x}, 1, 1)), Batch.of("prediction", Array.of(answer, 1, 1)));
@@ -41,16 +41,16 @@ class PredictWhileTraining {
     try (Context context = new Context();
         Model model = Model.builtin(context, "mlp", Map.of("hidden", new int[] {32}), 1);
         Trainer trainer = new Trainer(model, recipe);
-        Predictor predictor = new Predictor(model)) {  // a snapshot of its own: 4 bytes a parameter
+        Predictor predictor = new Predictor(model)) {  // has a snapshot of the weights, 4 bytes per parameter
       boolean steady = true;
       float answer = ask(predictor, 1.5f);
       for (int round = 1; round <= ROUNDS; ++round) {
         CompletableFuture<Void> training = CompletableFuture.runAsync(() -> {
           for (int step = 0; step < STEPS; ++step) trainer.step(batch);
         });
-        for (int i = 0; i < 200; ++i) steady &= ask(predictor, 1.5f) == answer;  // whatever the trainer does meanwhile
-        training.join();  // throws what the training threw
-        predictor.refresh();  // also allowed in the middle of a step: it takes the newest whole one
+        for (int i = 0; i < 200; ++i) steady &= ask(predictor, 1.5f) == answer;  // the snapshot does not change
+        training.join();  // rethrows an exception of the training
+        predictor.refresh();  // also allowed during a step: takes the weights of the newest finished one
         answer = ask(predictor, 1.5f);
         System.out.printf("after %3d steps  sin 1.5 is about %.3f%n", round * STEPS, answer);
       }

@@ -1,5 +1,5 @@
-// A loss that no library has: stock that is missing costs nine times what stock left over costs, so the net learns the order that 90 % of
-// the days stay below. The program computes it between forward and backward. The same numbers as 05_own_loss.c.
+// A custom loss, computed by the program between forward and backward: missing stock costs nine times as much as surplus stock, so the net
+// learns the order that is enough on 90 % of the days. Prints the same numbers as 05_own_loss.c.
 // Run: java -cp scaletrain.jar 05_own_loss.java
 
 import java.util.Map;
@@ -15,13 +15,13 @@ class OwnLoss {
   static int state = 1;
   static int enough, days;
 
-  /** Between 0 and 1. */
+  /** A random number between 0 and 1. */
   static float uniform() {
     state = state * 1664525 + 1013904223;
     return (float) (state >>> 8) / (1 << 24);
   }
 
-  /** What is sold is 2 x + 1 and something between 0 and 1. */
+  /** Draws x; the sales are 2 x + 1, plus a random number between 0 and 1. */
   static void someDays(float[] x, float[] sold) {
     for (int i = 0; i < ROWS; ++i) {
       x[i] = uniform();
@@ -29,20 +29,20 @@ class OwnLoss {
     }
   }
 
-  /** The mean cost of the orders, and its gradient by each of them. */
+  /** The mean cost of the orders; also computes its gradient by each order. */
   static double costOf(float[] order, float[] sold, float[] gradient) {
     double sum = 0;
     for (int i = 0; i < ROWS; ++i) {
       double missing = (double) sold[i] - order[i];
       sum += missing > 0 ? 0.9 * missing : -0.1 * missing;
-      gradient[i] = (missing > 0 ? -0.9f : 0.1f) / ROWS;  // the library divides by nothing
+      gradient[i] = (missing > 0 ? -0.9f : 0.1f) / ROWS;  // the library does not divide by the number of rows
     }
     return sum / ROWS;
   }
 
   static boolean run() {
     float[] x = new float[ROWS], sold = new float[ROWS], gradient = new float[ROWS];
-    Batch batch = Batch.of("x", Array.of(x, ROWS, 1));  // no "y": the graph's own loss is not wanted
+    Batch batch = Batch.of("x", Array.of(x, ROWS, 1));  // no "y", since the graph's own loss is not used
     Batch byOrder = Batch.of("prediction", Array.of(gradient, ROWS, 1));
     Recipe recipe = new Recipe().batch(64).lr(0.01).warmup(0).weightDecay(0);
     try (Context context = new Context();
@@ -61,7 +61,7 @@ class OwnLoss {
       }
       double share = (double) enough / days;
       System.out.printf("orders were enough on %.0f %% of the last days%n", 100 * share);
-      return cost <= 0.1 * first && share >= 0.85 && share <= 0.95;  // the best order costs 0.045 and is enough on 90 %
+      return cost <= 0.1 * first && share >= 0.85 && share <= 0.95;  // the optimal orders cost 0.045 and are enough on 90 % of days
     }
   }
 

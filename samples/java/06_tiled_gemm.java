@@ -1,4 +1,4 @@
-// Why the tile matters: one product, cut into tiles of several sizes, beside the plain triple loop.
+// Why the tile matters: one product with tiles of several sizes, compared with a plain triple loop.
 // Run: java -cp scaletrain.jar 06_tiled_gemm.java
 
 import java.nio.FloatBuffer;
@@ -23,7 +23,7 @@ class TiledGemm {
     return numbers;
   }
 
-  /** The definition. */
+  /** The product by its definition. */
   static double[] multiplyPlainly(float[] a, float[] b) {
     double[] c = new double[SIZE * SIZE];
     for (int i = 0; i < SIZE; ++i)
@@ -46,10 +46,10 @@ class TiledGemm {
 
     double worst = 0;
     try (Context context = new Context()) {
-      for (int tile : new int[] {8, 32, 64, 128, 384, 0 /* the library's choice */}) {
-        GemmSchedule wish = new GemmSchedule().tile(tile, tile, tile).block(tile, tile);  // packed at a time: that tile alone
+      for (int tile : new int[] {8, 32, 64, 128, 384, 0 /* the library chooses */}) {
+        GemmSchedule wish = new GemmSchedule().tile(tile, tile, tile).block(tile, tile);  // block = tile: packs one tile at a time
         try (Gemm gemm = new Gemm(context, new GemmProblem(SIZE, SIZE, SIZE), wish)) {
-          double best = 0;  // the first run finds cold caches
+          double best = 0;  // of several runs, since the first finds cold caches
           for (int run = 0; run < 5; ++run) {
             gemm.run(a, b, c);
             best = Math.max(best, gemm.info().flopsPerSecond());
@@ -62,7 +62,7 @@ class TiledGemm {
         }
       }
     }
-    return worst < 1e-4;  // fp32 sums of 384 products of numbers below 1
+    return worst < 1e-4;  // rounding of fp32 sums of 384 products of numbers below 1
   }
 
   public static void main(String[] arguments) {

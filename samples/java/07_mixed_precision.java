@@ -1,5 +1,5 @@
 // Trains the same small GPT in fp32, bf16 and fp16, from the same weights on the same text, and shows the losses side by side. In fp16 the
-// loss is scaled; the scale begins too high, so that the first steps are skipped until it fits. The same numbers as 07_mixed_precision.c.
+// loss is scaled. The scale starts too high, so the first steps are skipped until it fits. Prints the same numbers as 07_mixed_precision.c.
 // Run: java -cp scaletrain.jar 07_mixed_precision.java TEXT
 
 import java.nio.file.Path;
@@ -36,13 +36,13 @@ class MixedPrecision {
       Recipe recipe = new Recipe().set("precision", precision).batch(8).lr(0.001);
       if (precision.equals("fp16")) recipe.lossScaleInitial(4194304);
       try (Model model = Model.builtin(context, "gpt", Map.of("layers", 2, "width", 64, "heads", 2, "context", 32), 1);
-          Trainer trainer = new Trainer(model, recipe, data.training())) {  // weights, moments and gradients are fp32 in all three
+          Trainer trainer = new Trainer(model, recipe, data.training())) {  // weights, moments and gradients are fp32 in all three runs
         trainer.run(STEPS, this::record);
         validation = trainer.evaluate(data.validation()).loss();
       }
     }
 
-    /** Bytes at random cost 5.5 nats; what fp16 skips at the start costs it a little. */
+    /** Guessing costs 5.5 nats per byte. The steps that fp16 skips at the start cost it a little. */
     boolean isClose(Run to) {
       return validation < 4.5 && Math.abs(validation / to.validation - 1) < 0.05 && skipped > 0 == precision.equals("fp16");
     }

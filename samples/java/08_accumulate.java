@@ -1,5 +1,5 @@
-// Gradient accumulation: the gradient of 12 rows at once, and of the same rows as 4 micro-batches of 3. Rows have different numbers of
-// tokens and the last micro-batch is short of them, so that a mean of the four means is another number. The same numbers as 08_accumulate.c.
+// Gradient accumulation: the gradient of 12 rows at once, and of the same rows as 4 micro-batches of 3. The rows have different numbers of
+// tokens, so the mean of the four means is a different number. Prints the same numbers as 08_accumulate.c.
 // Run: java -cp scaletrain.jar 08_accumulate.java
 
 import java.nio.FloatBuffer;
@@ -15,12 +15,12 @@ class Accumulate {
   static final Array gradient = Array.allocate(DType.F32, WIDTH);
   static final FloatBuffer dw = gradient.floats();  // the same memory
 
-  /** Between -1 and 1, the same for the same i. */
+  /** A number between -1 and 1 that depends only on i. */
   static float noise(int i) {
     return (float) ((i * 1664525 + 1013904223) * 22695477 >>> 8) / (1 << 23) - 1;
   }
 
-  /** Of rows [begin, end): dw becomes the gradient of the squared error, *summed* over tokens; returns their number. */
+  /** Sets dw to the gradient of the squared error of rows [begin, end), *summed* over tokens. Returns the number of tokens. */
   static int backward(int begin, int end) {
     int tokens = 0;
     float[] x = new float[WIDTH], sum = new float[WIDTH];
@@ -49,7 +49,7 @@ class Accumulate {
   static boolean run() {
     float[] means = new float[WIDTH];
     for (int j = 0; j < WIDTH; ++j) w[j] = 0.1f * (j - 3);
-    try (Context context = new Context(); Accumulator accumulator = new Accumulator(context, 1, gradient)) {  // writes where dw lies
+    try (Context context = new Context(); Accumulator accumulator = new Accumulator(context, 1, gradient)) {  // writes to dw in place
       accumulator.add(backward(0, ROWS));
       boolean wholeStep = accumulator.shouldStep();
       float[] whole = gradient.toFloats();
@@ -59,7 +59,7 @@ class Accumulate {
       for (int begin = 0; begin < ROWS; begin += MICRO_BATCH) {
         int count = backward(begin, begin + MICRO_BATCH);
         for (int j = 0; j < WIDTH; ++j) means[j] += dw.get(j) / count * MICRO_BATCH / ROWS;
-        accumulator.add(count);  // the last one writes the mean into dw
+        accumulator.add(count);  // the last add() writes the mean to dw
         wholeStep = accumulator.shouldStep();
         System.out.printf("  %2d tokens%s%n", count, wholeStep ? ", and now dw is for the optimizer" : "");
       }

@@ -1,5 +1,5 @@
-// A loop of the program's own: a net of two layers with its forward and backward by hand, over its own arrays. The library scales the loss,
-// clips, schedules and updates. Once the gradients overflow, and that step is skipped. The same numbers as 09_own_loop.c.
+// A custom training loop: a two-layer net with hand-written forward and backward, over the program's own arrays. The library scales the loss,
+// clips, schedules and updates. In one step the gradients overflow, and that step is skipped. Prints the same numbers as 09_own_loop.c.
 // Run: java -cp scaletrain.jar 09_own_loop.java
 
 import java.nio.FloatBuffer;
@@ -17,13 +17,13 @@ class OwnLoop {
   static final int ROWS = 64, HIDDEN = 32;
   static int state = 1;
 
-  /** In [-1, 1). */
+  /** A random number in [-1, 1). */
   static float uniform() {
     state = state * 1664525 + 1013904223;
     return (float) (state >>> 8) / (1 << 23) - 1;
   }
 
-  /** y = v . tanh(w x + b), and its gradients. */
+  /** y = v . tanh(w x + b) and its gradients. */
   static class Net {
     final Batch parameters = Batch.of("w", vector(), "b", vector(), "v", vector());
     final Array[] gradients = {vector(), vector(), vector()};
@@ -41,7 +41,7 @@ class OwnLoop {
       }
     }
 
-    /** The mean squared error of sin(3 x), and `scale` times its gradients. */
+    /** Returns the mean squared error against sin(3 x), and computes `scale` times its gradients. */
     double forwardBackward(double scale) {
       double loss = 0;
       float[] h = new float[HIDDEN], dw = new float[HIDDEN], db = new float[HIDDEN], dv = new float[HIDDEN];
@@ -81,7 +81,7 @@ class OwnLoop {
       for (int step = 1; step <= 600; ++step) {
         double scale = scaler.scale();
         loss = net.forwardBackward(scale);
-        if (step == 300) net.gradients[0].floats().put(7, Float.POSITIVE_INFINITY);  // as 16 bits would overflow
+        if (step == 300) net.gradients[0].floats().put(7, Float.POSITIVE_INFINITY);  // simulates an overflow of 16-bit gradients
         scaler.unscale(net.gradients);
         double norm = Optimizer.clipNorm(context, 1, net.gradients);
         if (scaler.step()) {

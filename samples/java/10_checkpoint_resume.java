@@ -1,6 +1,6 @@
-// A run that is interrupted: ten steps, a checkpoint, ten more. A second trainer goes on from the checkpoint and makes the same ten, to the
-// last bit: with the same rows of the data, the same dropout, learning rate and moments. The program removes what it wrote. The same numbers
-// as 10_checkpoint_resume.c.
+// An interrupted run: ten steps, a checkpoint, ten more steps. A second trainer resumes from the checkpoint and repeats the last ten steps bit
+// for bit, with the same rows, dropout, learning rate and moments. The program removes its files at the end. Prints the same numbers as
+// 10_checkpoint_resume.c.
 // Run: java -cp scaletrain.jar 10_checkpoint_resume.java [FOLDER]
 
 import java.io.IOException;
@@ -27,7 +27,7 @@ import org.scaletrain.Trainer;
 class CheckpointResume {
   static final int ROWS = 96;
 
-  /** y = x^2 in a shuffled order, as the library draws it from these arrays. */
+  /** A trainer for y = x^2. The library reads the rows of these arrays in shuffled order. */
   static Trainer trainer(Context context) {
     Array x = Array.allocate(DType.F32, ROWS, 1), y = Array.allocate(DType.F32, ROWS, 1);
     for (int i = 0; i < ROWS; ++i) {
@@ -61,14 +61,14 @@ class CheckpointResume {
          Trainer first = trainer(context); Trainer second = trainer(context)) {
       System.out.println("the first trainer");
       train(first, 10);
-      // The step goes on when the state is copied; the files come to be meanwhile.
+      // Returns when the state is copied; the files are written in the background.
       try (Pending saved = first.beginSave(checkpoint, Map.of("note", "half of it"))) {
         train(first, 20);
         saved.await();
       }
 
       System.out.println("the second one");
-      LoadReport loaded = second.resume(checkpoint);  // the newest that is whole
+      LoadReport loaded = second.resume(checkpoint);  // the newest valid checkpoint
       System.out.printf("  resumed from %s, %d tensors, %s%n", loaded.name(), loaded.read(), Json.text(loaded.metadata()));
       train(second, 20);
 

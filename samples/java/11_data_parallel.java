@@ -1,5 +1,5 @@
-// Data parallel: the micro-batches of a step are shared among ranks, which here are threads of this process. One recipe key says how many;
-// losses and weights are those of one rank, bit by bit, whatever the number. The same numbers as 11_data_parallel.c.
+// Data parallelism: the micro-batches of a step are shared among ranks, here threads of this process. One recipe key sets their number;
+// losses and weights are bitwise equal for any number of ranks. Prints the same numbers as 11_data_parallel.c.
 // Run: java -cp scaletrain.jar 11_data_parallel.java
 
 import org.scaletrain.Array;
@@ -25,12 +25,12 @@ class DataParallel {
     });
   }
 
-  /** A digest of all weights and moments. */
+  /** Trains on this number of ranks. Returns a digest of all weights and moments. */
   static String train(Graph graph, int ranks, Batch batch) {
     Recipe recipe = new Recipe().batch(8).microBatches(8).lr(0.01).weightDecay(0).ranks(ranks);
     try (Model model = new Model(graph, 1); Trainer trainer = new Trainer(model, recipe)) {
       StepReport report = null;
-      for (int step = 0; step < STEPS; ++step) report = trainer.step(batch);  // the rows of all ranks
+      for (int step = 0; step < STEPS; ++step) report = trainer.step(batch);  // the batch has the rows of all ranks
       System.out.printf("%d rank%s  step %d  loss %.5f%n", ranks, ranks == 1 ? " " : "s", report.step(), report.loss());
       return trainer.digest();
     }

@@ -1,5 +1,5 @@
-// ZeRO between processes: each rank keeps only its pieces of parameters, gradients and optimizer state; the bits are those of one rank.
-// All ranks save one checkpoint together, each its own pieces; one process alone goes on from it. The same numbers as 12_zero.c.
+// ZeRO between processes: each rank keeps only its shards of parameters, gradients and optimizer state. The results are bitwise those of one
+// rank. All ranks save one checkpoint together, each its own shards; a single process resumes from it. Prints the same numbers as 12_zero.c.
 // Run: scaletrain launch -n 2 -- java -cp scaletrain.jar 12_zero.java FOLDER
 
 import java.nio.file.Path;
@@ -21,7 +21,7 @@ import org.scaletrain.Trainer;
 class Zero {
   static final int ROWS = 64, BATCH = 8, STEPS = 50;
 
-  /** y = sin x by a small network that the library knows. */
+  /** A small built-in network that will learn y = sin x. */
   static Model model(Context context) {
     return Model.builtin(context, "mlp", Map.of("inputs", 1, "hidden", List.of(64, 64), "outputs", 1), 1);
   }
@@ -30,7 +30,7 @@ class Zero {
     return new Recipe().batch(BATCH).microBatches(ROWS / BATCH).lr(0.01).weightDecay(0).zero(zero);
   }
 
-  /** On the rows of this rank: of the micro-batches of a step every size-th. */
+  /** Trains on the rows of this rank: every size-th micro-batch of a step. */
   static StepReport train(Trainer trainer, int rank, int size) {
     Array x = Array.allocate(DType.F32, ROWS / size, 1), y = Array.allocate(DType.F32, ROWS / size, 1);
     for (int i = 0, own = 0; i < ROWS; ++i) {
@@ -45,8 +45,8 @@ class Zero {
     return report;
   }
 
-  /** From the checkpoint on by one rank, which has all of the state. */
-  static String goOnAlone(Context context, Checkpoint checkpoint) {
+  /** Continues from the checkpoint on a single rank, which holds the whole state. */
+  static String resumeAlone(Context context, Checkpoint checkpoint) {
     try (Model model = model(context); Trainer trainer = new Trainer(model, recipe(0))) {
       trainer.resume(checkpoint);
       StepReport report = train(trainer, 0, 1);
@@ -55,7 +55,7 @@ class Zero {
     }
   }
 
-  /** Rank 0 has the folder; the others write beside it. */
+  /** Rank 0 locks the folder; the other ranks write to it, too. */
   static Checkpoint open(Context context, Communicator ranks, Path folder) {
     Checkpoint first = ranks.rank() == 0 ? new Checkpoint(context, folder) : null;
     ranks.barrier("the folder is there");
@@ -66,16 +66,16 @@ class Zero {
     Path folder = Path.of(arguments.length > 0 ? arguments[0] : "zero_run");
     boolean alike = true;
     try (Context context = new Context();
-         Communicator ranks = Communicator.env(context, new CommunicatorOptions());  // as scaletrain launch, torchrun, .. started us
+         Communicator ranks = Communicator.env(context, new CommunicatorOptions());  // the rank that scaletrain launch, torchrun, .. assigned
          Model model = model(context); Trainer trainer = new Trainer(model, recipe(3), null, ranks);
          Checkpoint checkpoint = open(context, ranks, folder)) {
       train(trainer, ranks.rank(), ranks.size());
-      trainer.save(checkpoint);  // by all ranks
+      trainer.save(checkpoint);  // all ranks call it
       StepReport report = train(trainer, ranks.rank(), ranks.size());
-      String state = trainer.digest();  // by all ranks, too: each has pieces
+      String state = trainer.digest();  // all ranks call it: the state is sharded
       if (ranks.rank() == 0) {
         System.out.printf("%d ranks  step %d  loss %.5f%n", ranks.size(), report.step(), report.loss());
-        alike = goOnAlone(context, checkpoint).equals(state);
+        alike = resumeAlone(context, checkpoint).equals(state);
         System.out.println(alike ? "the same bits" : "they differ");
       }
     }

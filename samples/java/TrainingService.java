@@ -1,9 +1,9 @@
-// A small HTTP service that trains in the background on the rows it is sent, and answers with the newest weights at any moment.
+// A small HTTP service that trains in the background on the rows it receives, and predicts with the newest weights at any time.
 //
-//   java -cp scaletrain.jar TrainingService.java [PORT [INPUTS]]        8080 and 1; port 0 takes a free one
+//   java -cp scaletrain.jar TrainingService.java [PORT [INPUTS]]        defaults 8080 and 1; port 0 takes a free one
 //   curl --data-binary @rows.csv localhost:8080/rows                    lines of x1,...,xN,y
 //   curl 'localhost:8080/prediction?x=0.5'
-//   curl localhost:8080/weights > model.safetensors                     a stream: nothing is written to a disk here
+//   curl localhost:8080/weights > model.safetensors                     streamed, not written to a disk
 //   curl localhost:8080/status
 
 import com.sun.net.httpserver.HttpExchange;
@@ -70,7 +70,7 @@ class TrainingService implements AutoCloseable {
     return server.getAddress().getPort();
   }
 
-  /** Answers what has begun, ends the running step, and gives everything back. */
+  /** Finishes running requests and the running step, then frees all objects. */
   @Override
   public void close() {
     server.stop(1);
@@ -88,7 +88,7 @@ class TrainingService implements AutoCloseable {
     context.close();
   }
 
-  /** The training thread. Only the steps and the copies of weights wait for each other, never an answer. */
+  /** The training thread. Steps and copies of weights wait for each other; predictions never wait. */
   private void train() {
     Array x = Array.allocate(DType.F32, BATCH, inputs), y = Array.allocate(DType.F32, BATCH, 1);
     Batch batch = Batch.of("x", x, "y", y);
@@ -105,7 +105,7 @@ class TrainingService implements AutoCloseable {
   private void takeRows(HttpExchange exchange) throws IOException {
     byte[] body = exchange.getRequestBody().readNBytes(MOST_BODY_BYTES + 1);
     if (body.length > MOST_BODY_BYTES) {
-      exchange.getRequestBody().readNBytes(MOST_BODY_BYTES);  // a client that is still sending would not hear why
+      exchange.getRequestBody().readNBytes(MOST_BODY_BYTES);  // a client that is still sending would not read the error
       throw new Refused(413, "at most " + MOST_BODY_BYTES + " bytes at once");
     }
     String[] lines = new String(body, StandardCharsets.UTF_8).strip().split("\\R");
@@ -119,7 +119,7 @@ class TrainingService implements AutoCloseable {
     String query = exchange.getRequestURI().getQuery();
     if (query == null || !query.startsWith("x=")) throw new Refused(400, "ask for /prediction?x=x1,...,xN");
     float[] x = numbers(query.substring(2), inputs, "x"), prediction = new float[1];
-    predictor.refresh();  // the newest whole step; in the middle of one too
+    predictor.refresh();  // takes the weights of the newest finished step, even during one
     predictor.run(Batch.of("x", Array.of(x, 1, inputs)), Batch.of("prediction", Array.of(prediction, 1, 1)));
     answer(exchange, 200, "text/plain", String.valueOf(prediction[0]));
   }
@@ -127,7 +127,7 @@ class TrainingService implements AutoCloseable {
   private void sendWeights(HttpExchange exchange) throws IOException {
     Model now;
     synchronized (trainer) {
-      now = model.copy();  // however slow the client is, training goes on
+      now = model.copy();  // so that a slow client does not block training
     }
     try (now; OutputStream body = exchange.getResponseBody()) {
       exchange.getResponseHeaders().set("Content-Type", "application/octet-stream");
@@ -147,7 +147,7 @@ class TrainingService implements AutoCloseable {
     answer(exchange, 200, "application/json", Json.text(status));
   }
 
-  /** A request that is answered with why not. */
+  /** A refused request; the message is sent to the client. */
   static class Refused extends RuntimeException {
     final int status;
 
@@ -186,18 +186,18 @@ class TrainingService implements AutoCloseable {
 
   private static float[] numbers(String text, int count, String where) {
     String[] words = text.split(",", -1);
-    if (words.length != count) throw new Refused(400, where + ": " + count + " numbers are wanted, not " + words.length);
+    if (words.length != count) throw new Refused(400, where + ": expected " + count + " numbers, got " + words.length);
     float[] numbers = new float[count];
     try {
       for (int i = 0; i < count; ++i) numbers[i] = Float.parseFloat(words[i]);
     } catch (NumberFormatException no) {
-      throw new Refused(400, where + ": this is no number; " + no.getMessage());
+      throw new Refused(400, where + ": not a number: " + no.getMessage());
     }
-    for (float number : numbers) if (!Float.isFinite(number)) throw new Refused(400, where + ": " + number + " cannot be learned from");
+    for (float number : numbers) if (!Float.isFinite(number)) throw new Refused(400, where + ": numbers must be finite, got " + number);
     return numbers;
   }
 
-  /** The newest rows, and how long they are worth training on. */
+  /** The newest rows, and the number of steps that remain to be trained on them. */
   static class Rows {
     static final int MOST = 100_000, STEPS_AFTER_ROWS = 5_000;
 
@@ -222,7 +222,7 @@ class TrainingService implements AutoCloseable {
       return (int) Math.min(added, MOST);
     }
 
-    /** Waits for rows, and draws some of them; false: it is over. */
+    /** Waits for rows and draws a batch of them; false when the service is closed. */
     synchronized boolean draw(int count, FloatBuffer x, FloatBuffer y) {
       try {
         while (stepsLeft == 0 && !over) wait();
@@ -245,7 +245,7 @@ class TrainingService implements AutoCloseable {
   }
 
   public static void main(String[] arguments) throws IOException {
-    System.setProperty("sun.net.httpserver.maxReqTime", "10");  // seconds that a client may take to send, and to read
+    System.setProperty("sun.net.httpserver.maxReqTime", "10");  // seconds that a client may take to send or read
     System.setProperty("sun.net.httpserver.maxRspTime", "60");
     int port = arguments.length > 0 ? Integer.parseInt(arguments[0]) : 8080, inputs = arguments.length > 1 ? Integer.parseInt(arguments[1]) : 1;
     TrainingService service = new TrainingService(port, inputs);

@@ -1,4 +1,4 @@
-"""Trains a small GPT on a text file, looks at its loss on text it has not seen, lets it write, and keeps its weights. The same numbers as
+"""Trains a small GPT on a text file, evaluates it on held-out text, generates text, and saves its weights. Prints the same numbers as
 02_train_gpt.c. Usage: 02_train_gpt.py TEXT [WEIGHTS.safetensors]"""
 
 import sys
@@ -14,8 +14,8 @@ def show(report: st.StepReport) -> None:
 
 
 def round_trip(context: st.Context, model: st.Model, path: str) -> bool:
-    """Weights written to a file and read by another model are the same numbers."""
-    copy = st.Model.builtin(context, "gpt", seed=2, **OPTIONS)  # another seed: other numbers, before the file is read
+    """Weights written to a file and read by another model are equal."""
+    copy = st.Model.builtin(context, "gpt", seed=2, **OPTIONS)  # another seed: other weights until the file is read
     model.write_file(path)
     copy.read_file(path)
     name = "block.0.attention.qkv.weight"
@@ -26,7 +26,7 @@ def round_trip(context: st.Context, model: st.Model, path: str) -> bool:
 
 def main(text: str, weights: str = "gpt.safetensors") -> bool:
     with st.Context() as context:
-        train, validation = st.Data.files(context, text, context=32).split(0.1)  # the last tenth of the text is not trained on
+        train, validation = st.Data.files(context, text, context=32).split(0.1)  # the last tenth of the text is held out
         model = st.Model.builtin(context, "gpt", seed=1, **OPTIONS)
         trainer = st.Trainer(model, {"batch": 16, "lr": 0.003}, train)
         before = trainer.evaluate(validation)
@@ -36,7 +36,7 @@ def main(text: str, weights: str = "gpt.safetensors") -> bool:
 
         made = st.Predictor(model).generate(b"The ", tokens=60)  # tokens are bytes here
         print("The " + "".join(chr(token) if 32 <= token < 127 else " " for token in made))
-        return round_trip(context, model, weights) and after.loss < before.loss - 1  # bytes at random cost 5.5 nats
+        return round_trip(context, model, weights) and after.loss < before.loss - 1  # guessing costs 5.5 nats per byte
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
-"""A model of this program's own: two numbers in, one out, fitted to arrays that this program holds and the library reads where they lie.
-The same numbers as 03_own_graph.c."""
+"""A custom model with two inputs and one output, fitted to arrays of this program, which the library reads in place.
+Prints the same numbers as 03_own_graph.c."""
 
 import sys
 
@@ -11,7 +11,7 @@ ROWS, STEPS = 1024, 1000
 
 
 def describe(graph: st.Graph) -> None:
-    """Ops by their functions, layers where there are some. A wrong call raises."""
+    """Uses layers where there are some, else ops. An invalid call raises."""
     point = graph.input("point", "f32", (st.BATCH, 2))
     wanted = graph.input("height", "f32", (st.BATCH, 1))
     hidden = st.ops.tanh(graph.linear("hidden", point, 32, init="kaiming", scale=2))
@@ -29,7 +29,7 @@ def main() -> bool:
     context = st.Context()
     graph = st.Graph(context)
     describe(graph)
-    data = st.Data.arrays(context, {"point": points, "height": heights})  # no copy: the data keeps the arrays
+    data = st.Data.arrays(context, {"point": points, "height": heights})  # not copied: the data keeps the arrays
     trainer = st.Trainer(st.Model(graph, seed=1), {"batch": 64, "lr": 0.01, "weight_decay": 0}, data)
     loss = float("nan")
 

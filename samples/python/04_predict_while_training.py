@@ -1,5 +1,5 @@
-"""Answers while it learns: one thread trains a net on y = sin x, another asks it the same question again and again. Each answer comes from
-the weights of one whole step, taken by Predictor.refresh; nobody waits for anybody. The same numbers as 04_predict_while_training.c."""
+"""Predicts while training: one thread trains a net on y = sin x while another predicts the same value repeatedly. Each prediction uses the
+weights of one finished step, taken by Predictor.refresh. No thread waits for another. Prints the same numbers as 04_predict_while_training.c."""
 
 import math
 import sys
@@ -13,7 +13,7 @@ ROWS, ROUNDS, STEPS = 64, 4, 150
 
 
 def ask(predictor: st.Predictor, x: float) -> float:
-    """One forward pass of one row. From any thread, at any time."""
+    """Runs a forward pass of one row. May be called from any thread at any time."""
     answer = numpy.empty((1, 1), numpy.float32)
     predictor.run({"x": numpy.array([[x]], numpy.float32)}, {"prediction": answer})
     return float(answer[0, 0])
@@ -25,7 +25,7 @@ def main() -> bool:
     context = st.Context()
     model = st.Model.builtin(context, "mlp", seed=1, hidden=[32])
     trainer = st.Trainer(model, {"batch": 64, "lr": 0.01, "weight_decay": 0})
-    predictor = st.Predictor(model)  # a snapshot of its own: 4 bytes a parameter
+    predictor = st.Predictor(model)  # has a snapshot of the weights, 4 bytes per parameter
 
     def train() -> None:
         for _ in range(STEPS):
@@ -36,10 +36,10 @@ def main() -> bool:
     for turn in range(1, ROUNDS + 1):
         thread = threading.Thread(target=train)
         thread.start()
-        for _ in range(200):  # whatever the trainer does meanwhile, the snapshot answers the same
+        for _ in range(200):  # the snapshot does not change while the trainer runs
             steady = steady and ask(predictor, 1.5) == answer
         thread.join()
-        predictor.refresh()  # also allowed in the middle of a step: it takes the newest whole one
+        predictor.refresh()  # also allowed during a step: takes the weights of the newest finished one
         answer = ask(predictor, 1.5)
         print(f"after {turn * STEPS:3d} steps  sin 1.5 is about {answer:.3f}")
     learned = abs(answer - math.sin(1.5)) < 0.05 and steady

@@ -1,5 +1,5 @@
-"""A loss that no library has: stock that is missing costs nine times what stock left over costs, so the net learns the order that 90 % of
-the days stay below. The program computes it between forward and backward. The same numbers as 05_own_loss.c."""
+"""A custom loss, computed by the program between forward and backward: missing stock costs nine times as much as surplus stock, so the net
+learns the order that is enough on 90 % of the days. Prints the same numbers as 05_own_loss.c."""
 
 import sys
 from typing import Iterator
@@ -12,7 +12,7 @@ ROWS = 64
 
 
 def uniform() -> Iterator[float]:
-    """Between 0 and 1; exact in 32 bits."""
+    """Random numbers between 0 and 1, exact in 32 bits."""
     state = 1
     while True:
         state = (state * 1664525 + 1013904223) % 2**32
@@ -29,11 +29,11 @@ def main() -> bool:
     for step in range(1, 1001):
         drawn = numpy.array([next(numbers) for _ in range(2 * ROWS)], numpy.float32).reshape(ROWS, 2)
         x = drawn[:, :1].copy()
-        sold = 2 * x + 1 + drawn[:, 1:]  # something between 0 and 1 more than 2 x + 1
-        order = numpy.asarray(trainer.forward({"x": x})["prediction"])  # no "y": the graph's own loss is not wanted
+        sold = 2 * x + 1 + drawn[:, 1:]
+        order = numpy.asarray(trainer.forward({"x": x})["prediction"])  # no "y", since the graph's own loss is not used
         missing = sold.astype(numpy.float64) - order
         cost = sum(numpy.where(missing > 0, 0.9 * missing, -0.1 * missing).ravel().tolist()) / ROWS
-        gradient = numpy.where(missing > 0, numpy.float32(-0.9), numpy.float32(0.1)) / numpy.float32(ROWS)  # the library divides by nothing
+        gradient = numpy.where(missing > 0, numpy.float32(-0.9), numpy.float32(0.1)) / numpy.float32(ROWS)  # the library does not divide by ROWS
         if step > 900:
             enough += int((order >= sold).sum())
             days += ROWS
@@ -45,7 +45,7 @@ def main() -> bool:
             print(f"step {step:4d}  cost {cost:.3f}")
     share = enough / days
     print(f"orders were enough on {100 * share:.0f} % of the last days")
-    return cost <= 0.1 * first and 0.85 <= share <= 0.95  # the best order costs 0.045 and is enough on 90 %
+    return cost <= 0.1 * first and 0.85 <= share <= 0.95  # the optimal orders cost 0.045 and are enough on 90 % of days
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Why the tile matters: one product, cut into tiles of several sizes, beside numpy's."""
+"""Why the tile matters: one product with tiles of several sizes, compared with numpy."""
 
 import sys
 import time
@@ -23,9 +23,9 @@ def main() -> bool:
 
     worst = 0.0
     context = st.Context()
-    for tile in (8, 32, 64, 128, 384, 0):  # 0: the library's choice
+    for tile in (8, 32, 64, 128, 384, 0):  # 0: the library chooses
         with st.Gemm(context, SIZE, SIZE, SIZE, tile=(tile, tile, tile), block=(tile, tile)) as gemm:
-            best = 0.0  # the first run finds cold caches
+            best = 0.0  # of several runs, since the first finds cold caches
             for _ in range(5):
                 gemm.run(a, b, c)
                 best = max(best, gemm.info.flops_per_second)
@@ -34,7 +34,7 @@ def main() -> bool:
         worst = max(worst, difference)
         name = "tile " + "x".join(map(str, info.tile)) + ("" if tile else ", chosen")
         print(f"{name:<22} {1e-9 * best:8.2f} GFLOP/s  largest difference {difference:.1e}  {'rounded' if info.adjusted else ''}")
-    return worst < 1e-4  # fp32 sums of 384 products of numbers below 1
+    return worst < 1e-4  # rounding of fp32 sums of 384 products of numbers below 1
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 """Trains the same small GPT in fp32, bf16 and fp16, from the same weights on the same text, and shows the losses side by side. In fp16 the
-loss is scaled; the scale begins too high, so that the first steps are skipped until it fits. The same numbers as 07_mixed_precision.c.
+loss is scaled. The scale starts too high, so the first steps are skipped until it fits. Prints the same numbers as 07_mixed_precision.c.
 Usage: 07_mixed_precision.py TEXT"""
 
 import sys
@@ -26,7 +26,7 @@ class Run:
         if self.precision == "fp16":
             recipe["loss_scale_initial"] = 4194304
         model = st.Model.builtin(context, "gpt", seed=1, layers=2, width=64, heads=2, context=32)
-        with st.Trainer(model, recipe, data) as trainer:  # weights, moments and gradients are fp32 in all three
+        with st.Trainer(model, recipe, data) as trainer:  # weights, moments and gradients are fp32 in all three runs
             trainer.run(STEPS, self.record)
             self.validation = trainer.evaluate(held_out).loss
 
@@ -47,7 +47,7 @@ def main(text: str) -> bool:
     line("validation", [f"{run.validation:.4f}" for run in runs])
     line("loss scale", [f"{run.scale:.0f}" for run in runs])
     line("skipped", [str(run.skipped) for run in runs])
-    # Bytes at random cost 5.5 nats; what fp16 skips at the start costs it a little.
+    # Guessing costs 5.5 nats per byte. The steps that fp16 skips at the start cost it a little.
     close = all(run.validation < 4.5 and abs(run.validation / runs[0].validation - 1) < 0.05 for run in runs)
     return close and [run.skipped > 0 for run in runs] == [False, False, True]
 

@@ -1,5 +1,5 @@
-"""Gradient accumulation: the gradient of 12 rows at once, and of the same rows as 4 micro-batches of 3. Rows have different numbers of
-tokens and the last micro-batch is short of them, so that a mean of the four means is another number. The same numbers as 08_accumulate.c."""
+"""Gradient accumulation: the gradient of 12 rows at once, and of the same rows as 4 micro-batches of 3. The rows have different numbers of
+tokens, so the mean of the four means is a different number. Prints the same numbers as 08_accumulate.c."""
 
 import sys
 
@@ -13,12 +13,12 @@ TOKENS = (9, 4, 7, 8, 8, 2, 5, 9, 6, 1, 3, 2)
 
 
 def noise(i: int) -> float32:
-    """Between -1 and 1, the same for the same i."""
+    """A number between -1 and 1 that depends only on i."""
     return float32(((i * 1664525 + 1013904223) * 22695477 % 2**32) >> 8) / float32(1 << 23) - float32(1)
 
 
 def backward(w: numpy.ndarray, dw: numpy.ndarray, begin: int, end: int) -> int:
-    """Of rows [begin, end): dw becomes the gradient of the squared error, *summed* over tokens; returns their number."""
+    """Sets dw to the gradient of the squared error of rows [begin, end), *summed* over tokens. Returns the number of tokens."""
     tokens = 0
     dw[:] = 0
     for row in range(begin, end):
@@ -43,7 +43,7 @@ def largest_difference(a: numpy.ndarray, b: numpy.ndarray) -> float:
 def main() -> bool:
     w = numpy.array([float32(0.1) * float32(j - 3) for j in range(WIDTH)], float32)
     dw, means = numpy.zeros(WIDTH, float32), numpy.zeros(WIDTH, float32)
-    with st.Context() as context, st.Accumulator(context, 1, [dw]) as accumulator:  # writes where dw lies
+    with st.Context() as context, st.Accumulator(context, 1, [dw]) as accumulator:  # writes to dw in place
         accumulator.add(backward(w, dw, 0, ROWS))
         whole_step = accumulator.should_step()
         whole = dw.copy()
@@ -53,7 +53,7 @@ def main() -> bool:
         for begin in range(0, ROWS, MICRO_BATCH):
             count = backward(w, dw, begin, begin + MICRO_BATCH)
             means += dw / float32(count) * float32(MICRO_BATCH) / float32(ROWS)
-            accumulator.add(count)  # the last one writes the mean into dw
+            accumulator.add(count)  # the last add() writes the mean to dw
             whole_step = accumulator.should_step()
             print(f"  {count:2d} tokens{', and now dw is for the optimizer' if whole_step else ''}")
         show("4 micro-batches of 3", dw)

@@ -1,5 +1,5 @@
-"""A loop of the program's own: a net of two layers with its forward and backward by hand, over its own arrays. The library scales the loss,
-clips, schedules and updates. Once the gradients overflow, and that step is skipped. The same numbers as 09_own_loop.c."""
+"""A custom training loop: a two-layer net with hand-written forward and backward, over the program's own arrays. The library scales the loss,
+clips, schedules and updates. In one step the gradients overflow, and that step is skipped. Prints the same numbers as 09_own_loop.c."""
 
 import sys
 from typing import Iterator
@@ -13,7 +13,7 @@ ROWS, HIDDEN = 64, 32
 
 
 def uniform() -> Iterator[float32]:
-    """In [-1, 1)."""
+    """Random numbers in [-1, 1)."""
     state = 1
     while True:
         state = (state * 1664525 + 1013904223) % 2**32
@@ -21,7 +21,7 @@ def uniform() -> Iterator[float32]:
 
 
 class Net:
-    """y = v . tanh(w x + b), and its gradients."""
+    """y = v . tanh(w x + b) and its gradients."""
 
     def __init__(self, numbers: Iterator[float32]) -> None:
         drawn = numpy.array([next(numbers) for _ in range(3 * HIDDEN)], float32).reshape(HIDDEN, 3)
@@ -29,7 +29,7 @@ class Net:
         self.gradients = [numpy.zeros(HIDDEN, float32) for _ in range(3)]
 
     def forward_backward(self, numbers: Iterator[float32], scale: float) -> float:
-        """The mean squared error of sin(3 x), and `scale` times its gradients."""
+        """Returns the mean squared error against sin(3 x), and computes `scale` times its gradients."""
         x = numpy.array([next(numbers) for _ in range(ROWS)], float32).reshape(ROWS, 1)
         h = numpy.tanh(self.w * x + self.b)
         error = h @ self.v - numpy.sin(3 * x[:, 0])
@@ -54,7 +54,7 @@ def main() -> bool:
         scale = scaler.scale
         loss = net.forward_backward(numbers, scale)
         if step == 300:
-            net.gradients[0][7] = numpy.inf  # as 16 bits would overflow
+            net.gradients[0][7] = numpy.inf  # simulates an overflow of 16-bit gradients
         scaler.unscale(net.gradients)
         norm = st.clip_norm(context, net.gradients, 1)
         if scaler.step():

@@ -1,5 +1,5 @@
-"""A run that is interrupted: ten steps, a checkpoint, ten more. A second trainer goes on from the checkpoint and makes the same ten, to the
-last bit: with the same rows of the data, the same dropout, learning rate and moments. The same numbers as 10_checkpoint_resume.c."""
+"""An interrupted run: ten steps, a checkpoint, ten more steps. A second trainer resumes from the checkpoint and repeats the last ten steps bit
+for bit, with the same rows, dropout, learning rate and moments. Prints the same numbers as 10_checkpoint_resume.c."""
 
 import json
 import sys
@@ -14,7 +14,7 @@ ROWS = 96
 
 
 def make_trainer(context: st.Context) -> st.Trainer:
-    """y = x^2 in a shuffled order, as the library draws it from these arrays."""
+    """A trainer for y = x^2. The library reads the rows of these arrays in shuffled order."""
     x = (float32(-1) + float32(2) * numpy.arange(ROWS, dtype=float32) / float32(ROWS - 1)).reshape(ROWS, 1)
     data = st.Data.arrays(context, {"x": x, "y": x * x})
     model = st.Model.builtin(context, "mlp", seed=1, inputs=1, hidden=[32], outputs=1)
@@ -40,7 +40,7 @@ def main() -> bool:
 
         print("the second one")
         second = make_trainer(context)
-        loaded = second.resume(checkpoint)  # the newest that is whole
+        loaded = second.resume(checkpoint)  # the newest valid checkpoint
         print(f"  resumed from {loaded.name}, {loaded.read} tensors, {json.dumps(loaded.metadata, separators=(',', ':'))}")
         train(second, 20)
 

@@ -1,5 +1,5 @@
-"""Data parallel: the micro-batches of a step are shared among ranks, which here are threads of this process. One recipe key says how many;
-losses and weights are those of one rank, bit by bit, whatever the number. The same numbers as 11_data_parallel.c."""
+"""Data parallelism: the micro-batches of a step are shared among ranks, here threads of this process. One recipe key sets their number;
+losses and weights are bitwise equal for any number of ranks. Prints the same numbers as 11_data_parallel.c."""
 
 import array
 import math
@@ -17,11 +17,11 @@ def linear(graph: st.Graph, name: str, x: st.Value, inputs: int, outputs: int) -
 
 
 def train(graph: st.Graph, ranks: int, batch: dict[str, st.Array]) -> str:
-    """A digest of all weights and moments."""
+    """Trains on this number of ranks. Returns a digest of all weights and moments."""
     recipe: st.RecipeSettings = {"batch": 8, "micro_batches": 8, "lr": 0.01, "weight_decay": 0, "ranks": ranks}
     trainer = st.Trainer(st.Model(graph, seed=1), recipe)
     for _ in range(STEPS):
-        report = trainer.step(batch)  # the rows of all ranks
+        report = trainer.step(batch)  # the batch has the rows of all ranks
     print(f"{ranks} rank{' ' if ranks == 1 else 's'}  step {report.step}  loss {report.loss:.5f}")
     return trainer.digest()
 

@@ -1,5 +1,5 @@
-"""ZeRO between processes: each rank keeps only its pieces of parameters, gradients and optimizer state; the bits are those of one rank.
-All ranks save one checkpoint together, each its own pieces; one process alone goes on from it. The same numbers as 12_zero.c.
+"""ZeRO between processes: each rank keeps only its shards of parameters, gradients and optimizer state. The results are bitwise those of one
+rank. All ranks save one checkpoint together, each its own shards; a single process resumes from it. Prints the same numbers as 12_zero.c.
 Run: scaletrain launch -n 2 -- python 12_zero.py FOLDER"""
 
 import sys
@@ -13,7 +13,7 @@ ROWS, BATCH, STEPS = 64, 8, 50
 
 
 def make_model(context: st.Context) -> st.Model:
-    """y = sin x by a small network that the library knows."""
+    """A small built-in network that will learn y = sin x."""
     return st.Model.builtin(context, "mlp", seed=1, inputs=1, hidden=[64, 64], outputs=1)
 
 
@@ -22,7 +22,7 @@ def recipe(zero: int) -> st.RecipeSettings:
 
 
 def train(trainer: st.Trainer, rank: int, size: int) -> st.StepReport:
-    """On the rows of this rank: of the micro-batches of a step every size-th."""
+    """Trains on the rows of this rank: every size-th micro-batch of a step."""
     rows = numpy.array([i for i in range(ROWS) if i // BATCH % size == rank], dtype=float32)
     x = (float32(-3) + float32(6) * rows / float32(ROWS - 1)).reshape(-1, 1)
     batch = {"x": x, "y": numpy.sin(x.astype(float)).astype(float32)}
@@ -31,8 +31,8 @@ def train(trainer: st.Trainer, rank: int, size: int) -> st.StepReport:
     return report
 
 
-def go_on_alone(context: st.Context, checkpoint: st.Checkpoint) -> str:
-    """From the checkpoint on by one rank, which has all of the state."""
+def resume_alone(context: st.Context, checkpoint: st.Checkpoint) -> str:
+    """Continues from the checkpoint on a single rank, which holds the whole state."""
     trainer = st.Trainer(make_model(context), recipe(0))
     trainer.resume(checkpoint)
     report = train(trainer, 0, 1)
@@ -42,24 +42,24 @@ def go_on_alone(context: st.Context, checkpoint: st.Checkpoint) -> str:
 
 def main(folder: str) -> bool:
     context = st.Context()
-    ranks = st.Communicator.env(context)  # as scaletrain launch, torchrun, mpirun or srun started us
+    ranks = st.Communicator.env(context)  # the rank that scaletrain launch, torchrun, mpirun or srun assigned
     trainer = st.Trainer(make_model(context), recipe(3), communicator=ranks)
 
     if ranks.rank == 0:
         checkpoint = st.Checkpoint(context, folder)
     ranks.barrier(name="the folder is there")
     if ranks.rank != 0:
-        checkpoint = st.Checkpoint(context, folder, read_only=True)  # rank 0 has the folder; the others write beside it
+        checkpoint = st.Checkpoint(context, folder, read_only=True)  # rank 0 locks the folder; the others write to it, too
 
     train(trainer, ranks.rank, ranks.size)
-    trainer.save(checkpoint)  # by all ranks
+    trainer.save(checkpoint)  # all ranks call it
     report = train(trainer, ranks.rank, ranks.size)
-    state = trainer.digest()  # by all ranks, too: each has pieces
+    state = trainer.digest()  # all ranks call it: the state is sharded
     if ranks.rank != 0:
         return True
 
     print(f"{ranks.size} ranks  step {report.step}  loss {report.loss:.5f}")
-    alike = go_on_alone(context, checkpoint) == state
+    alike = resume_alone(context, checkpoint) == state
     print("the same bits" if alike else "they differ")
     return alike
 

@@ -128,7 +128,7 @@ class TrainingServiceTest {
     assertEquals(400, get("/prediction?x=1,2").statusCode());
     assertEquals(404, get("/prediction/more").statusCode());
     assertEquals(405, get("/rows").statusCode());
-    assertEquals("line 1: 2 numbers are wanted, not 3\n", post("1,2,3").body());
+    assertEquals("line 1: expected 2 numbers, got 3\n", post("1,2,3").body());
     assertEquals(0, steps());
     assertEquals(200, post("1,2").statusCode());
     untilSteps(1);
