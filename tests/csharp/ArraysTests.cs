@@ -4,7 +4,7 @@ using System.Runtime.CompilerServices;
 using NUnit.Framework;
 using ScaleTrain;
 
-/// <summary>Arrays are seen where they lie, or refused with name, dtype and a way out.</summary>
+/// <summary>Arrays are used in place, or refused with name, dtype and a way out.</summary>
 [TestFixture]
 public unsafe class ArraysTests : OneThreadTests {
   private void IsSeenAt(IntPtr address, View view, DType dtype, params long[] dims) {
@@ -242,7 +242,7 @@ public unsafe class ArraysTests : OneThreadTests {
     }
   }
 
-  /// <summary>A forward's batch is read again by the backward, that of a step in slices until it is whole, arrays of data whenever rows are drawn.</summary>
+  /// <summary>Backward reads the batch of Forward again, Advance its batch until the step is finished, and data its arrays whenever rows are read.</summary>
   [Test]
   public void WhatTheLibraryAloneHoldsStaysUnderAGarbageCollectorThatMovesAll() {
     Batch kept = Nets.Sine();
@@ -273,7 +273,7 @@ public unsafe class ArraysTests : OneThreadTests {
     GC.Collect();
   }
 
-  /// <summary>Neither its data nor its functions are seen from C#.</summary>
+  /// <summary>A trainer whose data and callbacks only the library refers to.</summary>
   [MethodImpl(MethodImplOptions.NoInlining)]
   private Trainer OverNothingKept(bool isMade) {
     double rate = 0.25;

@@ -6,10 +6,10 @@ using System.Threading.Tasks;
 using NUnit.Framework;
 using ScaleTrain;
 
-/// <summary>Tasks: steps, runs and files that go on while the program does; tokens cancel them, IProgress hears of them.</summary>
+/// <summary>Tasks: steps, runs and files in the background; tokens cancel them, IProgress receives reports.</summary>
 [TestFixture]
 public class AsyncTests : OneThreadTests {
-  /// <summary>Hears in the thread that reports: .NET's own Progress posts, in an order of its own.</summary>
+  /// <summary>Receives reports on the reporting thread. .NET's own Progress posts them, and may change their order.</summary>
   private sealed class Hearing : IProgress<StepReport> {
     internal readonly List<StepReport> Reports = new List<StepReport>();
     internal Action<StepReport> Then;
@@ -42,7 +42,7 @@ public class AsyncTests : OneThreadTests {
       var ended = Assert.Throws<OperationCanceledException>(() => Awaited(run));
       Assert.True(run.IsCanceled);
       Assert.AreEqual(source.Token, ended.CancellationToken);
-      Assert.AreEqual(8, trainer.Step().Step);  // the state is that of the last whole step, and nothing is left cancelled
+      Assert.AreEqual(8, trainer.Step().Step);  // the state is that of the last finished step, and no cancel is pending
     }
   }
 
@@ -53,7 +53,7 @@ public class AsyncTests : OneThreadTests {
     using (var trainer = new Trainer(model, recipe))
     using (var source = new CancellationTokenSource(20)) {
       var batch = new Batch { { "x", new float[4096, 512] }, { "y", new float[4096, 1] } };
-      Task<StepReport> step = trainer.StepAsync(batch, source.Token);  // a second or more, left to itself
+      Task<StepReport> step = trainer.StepAsync(batch, source.Token);  // would take a second or more
       Assert.Catch<OperationCanceledException>(() => Awaited(step));
       Assert.True(step.IsCanceled);
     }
@@ -68,7 +68,7 @@ public class AsyncTests : OneThreadTests {
     }
   }
 
-  /// <summary>Whenever a cancel comes, the task is done or cancelled, and the next step is none the wiser.</summary>
+  /// <summary>Whenever a cancel comes, the task is done or cancelled, and the next step is not affected.</summary>
   [Test]
   public void ACancelAtAnyMomentLeavesTheTrainerWhole() {
     using (Trainer trainer = Nets.Of(context)) {
@@ -120,7 +120,7 @@ public class AsyncTests : OneThreadTests {
     } finally { File.Delete(path); }
   }
 
-  /// <summary>As await gives it: the exception itself.</summary>
+  /// <summary>Waits like await: throws the exception itself.</summary>
   private static void Awaited(Task task) { task.GetAwaiter().GetResult(); }
   private static T Awaited<T>(Task<T> task) { return task.GetAwaiter().GetResult(); }
 }

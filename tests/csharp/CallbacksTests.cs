@@ -8,7 +8,7 @@ using System.Threading.Tasks;
 using NUnit.Framework;
 using ScaleTrain;
 
-/// <summary>A program's functions are called with what they need, and what they throw arrives as itself.</summary>
+/// <summary>Callbacks receive the right arguments, and their exceptions are rethrown unchanged.</summary>
 [TestFixture]
 public class CallbacksTests : OneThreadTests {
   private sealed class Mine : Exception {
@@ -18,7 +18,7 @@ public class CallbacksTests : OneThreadTests {
   private static void ArrivesAsItself(Exception thrown, TestDelegate call) {
     var caught = Assert.Throws<Mine>(call);
     Assert.AreSame(thrown, caught);
-    StringAssert.Contains("ThrowIt", caught.StackTrace);  // where it was thrown, not where it came out
+    StringAssert.Contains("ThrowIt", caught.StackTrace);  // the place that threw it, not the one that rethrew it
   }
 
   [MethodImpl(MethodImplOptions.NoInlining)]

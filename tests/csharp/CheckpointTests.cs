@@ -5,7 +5,7 @@ using System.IO;
 using NUnit.Framework;
 using ScaleTrain;
 
-/// <summary>A run's folder from C#: arrays of the program's own, and trainers that go on.</summary>
+/// <summary>Checkpoints from C#: arrays of the program, and trainers that resume.</summary>
 [TestFixture]
 public class CheckpointTests {
   private Context context;
@@ -149,7 +149,7 @@ public class CheckpointTests {
       var overwrite = new LoadOptions { Overwrite = true };
       error = Assert.Throws<CheckpointException>(() => checkpoint.Load(arrays, "step-00000002", overwrite));
       StringAssert.Contains("block 0", error.Message);
-      Assert.AreNotEqual(new float[3], w);  // read straight into it
+      Assert.AreNotEqual(new float[3], w);  // read directly into the array
       Assert.AreEqual(1, checkpoint.Load(arrays, null, overwrite).Skipped.Count);
       Assert.AreEqual(new float[] { 1, 2, 3 }, w);
       StringAssert.Contains("tensors.safetensors", checkpoint.Verify("step-00000002"));

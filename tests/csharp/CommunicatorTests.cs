@@ -5,7 +5,7 @@ using System.Threading;
 using NUnit.Framework;
 using ScaleTrain;
 
-/// <summary>Ranks as threads of one process: they exchange arrays where they lie, and one that ends ends the others.</summary>
+/// <summary>Ranks as threads of one process: they exchange arrays in place, and if one ends, the others end too.</summary>
 [TestFixture]
 public class CommunicatorTests {
   private Context context;
@@ -68,7 +68,7 @@ public class CommunicatorTests {
     float[] mine = Nets.Filled(1000, 1);
     using (Pending pending = ranks[0].BeginAllReduce(mine, name: "early")) {
       Assert.IsFalse(pending.IsDone);
-      GC.Collect();  // would move the array
+      GC.Collect();  // would move an unpinned array
       ranks[1].AllReduce(Nets.Filled(1000, 2));
       pending.Wait();
     }
@@ -117,7 +117,7 @@ public class CommunicatorTests {
       Assert.Throws<NotFoundException>(() => Communicator.Env(context, soon));
   }
 
-  /// <summary>A transport of the program's own: a queue of bytes from each rank to each.</summary>
+  /// <summary>A transport of the program: a queue of bytes between each ordered pair of ranks.</summary>
   private sealed class Queues : ITransport {
     private readonly Dictionary<int, Queue<byte>> queues;
     private readonly int own;

@@ -1,7 +1,7 @@
 using NUnit.Framework;
 using ScaleTrain;
 
-/// <summary>Gradients exchanged between ranks while backward goes on, from C#.</summary>
+/// <summary>Gradients that ranks exchange while backward is running, from C#.</summary>
 [TestFixture]
 public class DataParallelTests {
   [Test]

@@ -3,7 +3,7 @@ using System.Linq;
 using NUnit.Framework;
 using ScaleTrain;
 
-/// <summary>Which rows a rank reads next, from C#.</summary>
+/// <summary>The rows that a rank reads next, from C#.</summary>
 [TestFixture]
 public class DistributedSamplerTests {
   [Test]

@@ -1,4 +1,4 @@
-// A program that ends while objects are open and native threads are about to call it. ProgramEndTests starts it on the runtime that it runs on.
+// A program that ends while objects are open and native threads are about to call it. ProgramEndTests starts it on its own runtime.
 // EndsOpen.exe open|run|thread|fill|exit|collect
 using System;
 using System.Threading;
@@ -22,7 +22,7 @@ static class EndsOpen {
     object[] kept = { Data.Arrays(context, new Batch { { "x", x } }), Tensor.Wrap(context, x), new Optimizer(context, new Batch { { "x", x } }).State(), new Tensor(context, DType.F32, 3).Memory<float>(), trainer };
     if (arguments[0] == "open") trainer.Step();
     if (arguments[0] == "run" || isSlow) {
-      trainer.RunAsync(1000000000);  // on a thread that the program does not wait for
+      trainer.RunAsync(1000000000);  // on a background thread
       filling.Wait();
       if (!isSlow) Thread.Sleep(50);
     }

@@ -3,7 +3,7 @@ using System.Linq;
 using NUnit.Framework;
 using ScaleTrain;
 
-/// <summary>Each error is the class that means it, with the library's text whole and what is known besides.</summary>
+/// <summary>Each error has its class, the library's complete text, and the known details.</summary>
 [TestFixture]
 public class ErrorsTests : OneThreadTests {
   [Test]

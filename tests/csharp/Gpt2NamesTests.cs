@@ -4,7 +4,7 @@ using System.Linq;
 using NUnit.Framework;
 using ScaleTrain;
 
-/// <summary>Hugging Face's GPT-2: its files are read as they are.</summary>
+/// <summary>Hugging Face's GPT-2 files are read without conversion.</summary>
 [TestFixture]
 public class Gpt2NamesTests {
   private const int Rows = 2, Length = 16, Vocabulary = 61;
@@ -16,7 +16,7 @@ public class Gpt2NamesTests {
     int[] tokens = new int[Rows * Length];
     float[] wanted = new float[tokens.Length * Vocabulary], logits = new float[wanted.Length];
     byte[] answers = File.ReadAllBytes(Fixture("answers.safetensors"));
-    int first = 8 + (int)BitConverter.ToInt64(answers, 0);  // behind the header: tokens, logits
+    int first = 8 + (int)BitConverter.ToInt64(answers, 0);  // after the header: tokens, logits
     Buffer.BlockCopy(answers, first, tokens, 0, Buffer.ByteLength(tokens));
     Buffer.BlockCopy(answers, first + Buffer.ByteLength(tokens), wanted, 0, Buffer.ByteLength(wanted));
     using (var context = new Context())

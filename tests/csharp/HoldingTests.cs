@@ -9,7 +9,7 @@ using System.Threading.Tasks;
 using NUnit.Framework;
 using ScaleTrain;
 
-/// <summary>What is held is let go, when calls fail and when another thread changes or disposes of what they use; nothing is let go too early.</summary>
+/// <summary>Held arrays are released, even if calls fail or another thread changes or disposes their objects; none is released too early.</summary>
 [TestFixture]
 public class HoldingTests : OneThreadTests {
   [Test]
@@ -39,7 +39,7 @@ public class HoldingTests : OneThreadTests {
   private void LetsGo(Action<float[]> use) {
     WeakReference[] all = Fresh(20, use);
     Nets.Collect();
-    Assert.LessOrEqual(all.Count(one => one.IsAlive), 3);  // the last ones may still be seen on the stack
+    Assert.LessOrEqual(all.Count(one => one.IsAlive), 3);  // the stack may still refer to the last ones
   }
 
   [Test]
@@ -73,7 +73,7 @@ public class HoldingTests : OneThreadTests {
     }
   }
 
-  /// <summary>Memory of a program's that cannot be unpinned, or not pinned.</summary>
+  /// <summary>Memory of the program whose unpinning or pinning throws.</summary>
   private sealed unsafe class Stuck : MemoryManager<float> {
     private readonly float[] array = new float[Nets.Rows];
     private readonly bool inPin;

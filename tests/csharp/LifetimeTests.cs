@@ -6,12 +6,12 @@ using System.Threading;
 using NUnit.Framework;
 using ScaleTrain;
 
-/// <summary>Thousands of objects, steps and callbacks: what is left is nothing. ST_LONG_TRIALS=1 runs the sizes of the issue in full.</summary>
+/// <summary>Thousands of objects, steps and callbacks leave nothing behind. ST_LONG_TRIALS=1 runs the full sizes.</summary>
 [TestFixture]
 public class LifetimeTests {
   private static readonly long megabyte = 1024;
 
-  /// <summary>Runs it, and asserts that resident memory stays where a tenth of the rounds left it.</summary>
+  /// <summary>Repeats work and asserts that resident memory does not grow after the first tenth of the rounds.</summary>
   private static void Flat(Action work, int rounds) {
     for (int i = 0; i < Math.Max(1, rounds / 10); ++i) work();
     Nets.Collect();
@@ -35,7 +35,7 @@ public class LifetimeTests {
   [Test]
   public void ErrorsLeaveMemoryFlat() { Flat(() => Assert.Throws<InvalidArgumentException>(() => new Recipe { Lr = -1 }), 1000); }
 
-  /// <summary>15 objects of the library's; half of the times given back, else left to the garbage collector.</summary>
+  /// <summary>Creates 15 objects of the library; disposes them, or leaves them to the garbage collector.</summary>
   [MethodImpl(MethodImplOptions.NoInlining)]
   private static void Make(bool dispose) {
     var array = new float[4, 4];
@@ -46,7 +46,7 @@ public class LifetimeTests {
     Data data = Data.Arrays(context, new Batch { { "x", array } });
     var recipe = new Recipe { Batch = 4 };
     var trainer = new Trainer(model, recipe, data);
-    trainer.SetSchedule(k => trainer.IsDisposed ? 0 : 0.1);  // a closure over what holds it
+    trainer.SetSchedule(k => trainer.IsDisposed ? 0 : 0.1);  // a closure that refers to the object that holds it
     var made = new List<Handle> { context, graph, model, data, recipe, trainer, Tensor.Wrap(context, array), new Tensor(context, DType.F32, 3), new Schedule(new { lr = 1 }),
                                   new LossScaler(context), new Predictor(model), new Gemm(context, 4, 4, 4), new Optimizer(context, new Batch { { "w", array } }),
                                   new Accumulator(context, 2, new float[4]), Data.RowsOf(context, 4, new[] { new Field("x", DType.F32, 4) }, (rows, arrays) => GC.KeepAlive(trainer)) };
@@ -59,14 +59,14 @@ public class LifetimeTests {
     Nets.Collect();
     long handles = Library.LiveHandles();
     for (int i = 0; i < 20; ++i) Make(true);
-    Assert.AreEqual(handles, Library.LiveHandles());  // at once
+    Assert.AreEqual(handles, Library.LiveHandles());  // disposed objects are freed at once
     int count = 0;
     Flat(() => {
       Make(count % 2 == 1);
       if (++count % 50 == 0) Nets.Collect();
     }, (Nets.LongTrials ? 100000 : 5000) / 15);
     Nets.Collect();
-    Assert.LessOrEqual(Library.LiveHandles() - handles, 15);  // the last round may still be seen on the stack
+    Assert.LessOrEqual(Library.LiveHandles() - handles, 15);  // the stack may still refer to the last round
   }
 
   [Test]
@@ -113,7 +113,7 @@ public class LifetimeTests {
       context.Dispose();
       disposed.Set();
       thread.Join();
-      Assert.AreEqual(50, seen);  // the run ended whole; the call behind it found the object disposed
+      Assert.AreEqual(50, seen);  // the run was completed; the call after it found the object disposed
       Assert.IsInstanceOf<InvalidHandleException>(caught);
     }
     Nets.Collect();

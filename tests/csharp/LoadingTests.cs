@@ -4,8 +4,7 @@ using System.IO;
 using System.Text;
 using NUnit.Framework;
 
-/// <summary>An assembly whose native library is missing, or of another version, says so at the first call: programs/FirstCall.cs, copied into a
-/// folder of its own.</summary>
+/// <summary>The first call throws if the native library is missing or has another version. Runs programs/FirstCall.cs in a separate folder.</summary>
 [TestFixture]
 public class LoadingTests {
   private const string Wrapper = "libscaletrain_csharp.so";
@@ -35,7 +34,7 @@ public class LoadingTests {
   [Test]
   public void AWrapperWithoutTheLibraryNamesTheLibrary() {
     byte[] bytes = File.ReadAllBytes(Path.Combine(tree, "csharp", Wrapper));
-    Replace(bytes, "libscaletrain.so.0", "libscaletrain.so.9");  // as if that were all there is of it
+    Replace(bytes, "libscaletrain.so.0", "libscaletrain.so.9");  // a library that does not exist
     File.WriteAllBytes(Path.Combine(folder, Wrapper), bytes);
     StringAssert.IsMatch(@"^UnavailableException: .*/libscaletrain_csharp\.so exists but cannot be loaded: libscaletrain\.so\.9\S*: cannot open shared object file", FirstCall());
   }
@@ -59,7 +58,7 @@ public class LoadingTests {
     Assert.AreEqual("UnsupportedException: this is version 7.3", FirstCall("SCALETRAIN_NATIVE", Path.Combine(tree, "csharp"), "LD_PRELOAD", other));
   }
 
-  /// <summary>What it prints, with these variables in its environment.</summary>
+  /// <summary>The output of FirstCall with these environment variables.</summary>
   private string FirstCall(params string[] variables) {
     string program = Path.Combine(folder, "FirstCall.exe");
     string options = isMono ? "" : "exec --runtimeconfig " + Path.Combine(programs, "net8.runtimeconfig.json") + " ";

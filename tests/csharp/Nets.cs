@@ -9,12 +9,12 @@ using ScaleTrain;
 static class Nets {
   internal const int Rows = 64;
 
-  /// <summary>Sizes of the issue in full, instead of a part of them.</summary>
+  /// <summary>Whether to run the full sizes.</summary>
   internal static bool LongTrials { get { return Environment.GetEnvironmentVariable("ST_LONG_TRIALS") == "1"; } }
 
   internal static string SourceTree { get { return Environment.GetEnvironmentVariable("ST_SOURCE_TREE") ?? throw new InvalidOperationException("ST_SOURCE_TREE is not set: ctest sets it"); } }
 
-  /// <summary>y = sin x, as arrays of C#'s.</summary>
+  /// <summary>y = sin x as C# arrays.</summary>
   internal static Batch Sine() {
     float[] x = Enumerable.Range(0, Rows).Select(i => -3.0f + 6.0f * i / (Rows - 1)).ToArray();
     return new Batch { { "x", x, Rows, 1 }, { "y", x.Select(at => (float)Math.Sin(at)).ToArray(), Rows, 1 } };
@@ -29,7 +29,7 @@ static class Nets {
 
   internal static float[] Filled(int size, float value) { return Enumerable.Repeat(value, size).ToArray(); }
 
-  /// <summary>What each rank's act gives, by rank, on a thread of its own; what one throws is thrown here.</summary>
+  /// <summary>Runs act on each rank, on a separate thread, and returns the results by rank. Rethrows an exception of a rank.</summary>
   internal static T[] OnEach<T>(Context context, int size, Func<Communicator, T> act) {
     var made = new T[size];
     var thrown = new Exception[size];
@@ -59,7 +59,7 @@ static class Nets {
     }
   }
 
-  /// <summary>Of this process, in KB.</summary>
+  /// <summary>Resident memory of this process in KB.</summary>
   internal static long ResidentKb() {
     foreach (string line in File.ReadAllLines("/proc/self/status"))
       if (line.StartsWith("VmRSS:")) return long.Parse(new string(line.Where(char.IsDigit).ToArray()));

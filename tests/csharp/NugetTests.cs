@@ -7,7 +7,7 @@ using System.Text.RegularExpressions;
 using System.Xml;
 using NUnit.Framework;
 
-/// <summary>The NuGet package: what it needs of the machine, and that the first sample trains with it alone, outside the repository, on both runtimes.</summary>
+/// <summary>The NuGet package: its system requirements, and that the first sample runs with it outside the repository, on both runtimes.</summary>
 [TestFixture]
 public class NugetTests {
   private string folder;
@@ -22,7 +22,7 @@ public class NugetTests {
 
   [TearDown] public void Forget() { Directory.Delete(folder, true); }
 
-  /// <summary>What it printed; it must end well.</summary>
+  /// <summary>The output of a program, which must succeed.</summary>
   private static string Ran(string program, string arguments, string where) {
     var start = new ProcessStartInfo(program, arguments) { RedirectStandardOutput = true, RedirectStandardError = true, UseShellExecute = false, WorkingDirectory = where };
     foreach (string name in new[] { "SCALETRAIN_NATIVE", "LD_LIBRARY_PATH", "MONO_PATH" }) start.EnvironmentVariables.Remove(name);
@@ -60,7 +60,7 @@ public class NugetTests {
     }
   }
 
-  /// <summary>A program's folder as `dotnet build` leaves it: the assembly beside it, native libraries under runtimes.</summary>
+  /// <summary>A program's folder as `dotnet build` creates it: the assembly next to the program, native libraries under runtimes.</summary>
   private string Program() {
     string program = Path.Combine(folder, "program");
     Directory.CreateDirectory(program);

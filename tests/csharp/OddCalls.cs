@@ -1,4 +1,4 @@
-// Calls every public member with values that no sane program gives, at random: whatever comes of it is an exception of C#'s. ProgramEndTests starts it.
+// Calls random public members with absurd values; the worst result must be a C# exception. ProgramEndTests starts it.
 // OddCalls.exe SEED CALLS
 using System;
 using System.Collections.Generic;
@@ -10,7 +10,7 @@ using ScaleTrain;
 static class OddCalls {
   static Random random;
   static readonly Dictionary<Type, List<object>> values = new Dictionary<Type, List<object>>();
-  static readonly string[] excluded = { "Run", "RunAsync" };  // of a trainer's, 2^40 steps take long: see Main
+  static readonly string[] excluded = { "Run", "RunAsync" };  // a trainer's 2^40 steps would take too long; see Main
 
   static void Add<T>(params T[] some) {
     if (!values.ContainsKey(typeof(T))) values[typeof(T)] = new List<object>();
@@ -54,7 +54,7 @@ static class OddCalls {
     Add<DType>((DType)0, DType.F32, DType.I32, DType.Bf16, (DType)99);
     Add<Init>((Init)(-1), Init.Xavier, Init.Normal);
     Add<TimeSpan>(TimeSpan.Zero, TimeSpan.FromMilliseconds(1), TimeSpan.MinValue, TimeSpan.MaxValue);
-    var soon = new CommunicatorOptions { Deadline = TimeSpan.FromMilliseconds(1), Start = TimeSpan.FromMilliseconds(1) };  // no other rank comes
+    var soon = new CommunicatorOptions { Deadline = TimeSpan.FromMilliseconds(1), Start = TimeSpan.FromMilliseconds(1) };  // no other rank joins
     Add<CommunicatorOptions>(soon);
     Add<Stream>(new MemoryStream(), new MemoryStream(new byte[] { 1, 2, 3 }), Stream.Null);
     Add<Func<long, double>>(k => 0.1, k => double.NaN);

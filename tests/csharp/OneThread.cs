@@ -1,7 +1,7 @@
 using NUnit.Framework;
 using ScaleTrain;
 
-/// <summary>Tests whose context computes on one thread.</summary>
+/// <summary>Tests whose context uses one thread.</summary>
 public abstract class OneThreadTests {
   protected Context context;
 

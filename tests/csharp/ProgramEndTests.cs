@@ -3,8 +3,8 @@ using System.Diagnostics;
 using System.IO;
 using NUnit.Framework;
 
-/// <summary>Programs of their own, on the runtime that the tests run on: one may end at any moment, with everything open; and whatever is called
-/// with whatever, it is never more than an exception.</summary>
+/// <summary>Starts programs on the tests' own runtime. A program may end at any moment with all objects open, and no call with any arguments does more
+/// than throw.</summary>
 [TestFixture]
 public class ProgramEndTests {
   private static readonly bool isMono = Type.GetType("Mono.Runtime") != null;

@@ -3,12 +3,12 @@ using System.Linq;
 using NUnit.Framework;
 using ScaleTrain;
 
-/// <summary>Trainers that are each a rank, on a thread of its own.</summary>
+/// <summary>Trainers that are ranks of a group, each on its own thread.</summary>
 [TestFixture]
 public class RankTrainersTests {
   private const int MicroBatch = Nets.Rows / 4;
 
-  /// <summary>The rows of the sine that are a rank's: micro-batches in turn.</summary>
+  /// <summary>A rank's rows of the sine: the ranks take micro-batches in turn.</summary>
   private static Batch RowsOf(int rank, int size) {
     float[] x = Enumerable.Range(0, Nets.Rows).Where(i => i / MicroBatch % size == rank).Select(i => -3.0f + 6.0f * i / (Nets.Rows - 1)).ToArray();
     return new Batch { { "x", x, x.Length, 1 }, { "y", x.Select(at => (float)Math.Sin(at)).ToArray(), x.Length, 1 } };

@@ -6,7 +6,7 @@ using System.Threading;
 using NUnit.Framework;
 using ScaleTrain;
 
-/// <summary>Calls that nobody should make end as exceptions that name the value: none crashes, or does something else without a word.</summary>
+/// <summary>Wrong calls throw exceptions that name the value. None crashes or silently does something else.</summary>
 [TestFixture]
 public class RefusalsTests : OneThreadTests {
   private static void IsRefused(string part, TestDelegate call) {

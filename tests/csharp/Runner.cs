@@ -1,5 +1,5 @@
-// Runs NUnit 2 tests where NUnit 2's own runner does not: on .NET 8. What it knows of NUnit is what the tests use: TestFixture, SetUp, TearDown, Test,
-// TestCase, Ignore.
+// Runs NUnit 2 tests on .NET 8, where NUnit 2's own runner does not work. Supports the attributes that the tests use: TestFixture, SetUp, TearDown,
+// Test, TestCase, Ignore.
 // Runner.exe TESTS.dll FIXTURE,FIXTURE... REPORT.xml
 using System;
 using System.Collections.Generic;

@@ -6,7 +6,7 @@ using System.Linq;
 using NUnit.Framework;
 using ScaleTrain;
 
-/// <summary>The scenarios of tests/scenarios print what they print in C, to the last bit.</summary>
+/// <summary>The scenarios of tests/scenarios print the same output as in C, bit for bit.</summary>
 [TestFixture]
 public class ScenariosTests {
   [Test]
@@ -72,7 +72,7 @@ public class ScenariosTests {
     return $"{name} {report.Step} {(report.Skipped ? 1 : 0)} {Bits(report.Loss)} {Bits(report.Lr)} {Bits(report.GradNorm)}";
   }
 
-  /// <summary>The numbers that every language draws alike.</summary>
+  /// <summary>Generates the same numbers as the runners in other languages.</summary>
   private sealed class Numbers {
     private uint state = 1;
 

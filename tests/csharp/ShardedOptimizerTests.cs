@@ -2,7 +2,7 @@ using System.Linq;
 using NUnit.Framework;
 using ScaleTrain;
 
-/// <summary>An optimizer in shards on ranks, from C#.</summary>
+/// <summary>A sharded optimizer, from C#.</summary>
 [TestFixture]
 public class ShardedOptimizerTests {
   [TestCase(1)]
@@ -16,7 +16,7 @@ public class ShardedOptimizerTests {
           sharded.KeepCopies(View.Bf16(half));
           Assert.AreEqual(1, sharded.Step(Nets.Filled(2048, 2 * own.Rank)).Step);
           Assert.IsTrue(half.All(one => one == 0x3F00));
-          Assert.AreEqual(1024, w.Count(one => one == 0.5F));  // a master is where its shard is
+          Assert.AreEqual(1024, w.Count(one => one == 0.5F));  // each rank has only its own shard of the master weights
           sharded.Set("lr", 1);
           if (stage == 2) {
             sharded.GradientReady(0, ones);

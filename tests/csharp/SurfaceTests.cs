@@ -10,10 +10,10 @@ using System.Xml;
 using NUnit.Framework;
 using ScaleTrain;
 
-/// <summary>Nothing of the C ABI is forgotten in C#, and what is public is documented.</summary>
+/// <summary>The C# assembly covers the whole C ABI, and all public members are documented.</summary>
 [TestFixture]
 public class SurfaceTests {
-  // Functions of the C ABI that no member is, and why: structs are C#'s own options and reports; Dispose.
+  // C functions without a C# member, since C# has its own options and reports instead of structs, and Dispose instead of destroy functions.
   private static readonly Regex elsewhere = new Regex(@"^(st_\w+_init|st_\w+_destroy)$");
   private static readonly Assembly assembly = typeof(Context).Assembly;
 
@@ -45,7 +45,7 @@ public class SurfaceTests {
     Assert.IsEmpty(Said().Except(used).Except(new[] { "st_graph_op" }).ToArray());
   }
 
-  /// <summary>mcs compiles against Mono's class library; what another runtime lacks of it, it finds when it compiles a method.</summary>
+  /// <summary>mcs compiles against Mono's class library. A member that another runtime lacks is noticed only when the runtime compiles the method.</summary>
   [Test]
   public void EveryMethodCompilesOnThisRuntime() {
     const BindingFlags all = BindingFlags.Public | BindingFlags.NonPublic | BindingFlags.Instance | BindingFlags.Static | BindingFlags.DeclaredOnly;
@@ -95,7 +95,7 @@ public class SurfaceTests {
       Assert.IsTrue(entry.Method.IsStatic, entry.Method.Name);
       Assert.IsTrue(entry.Method.GetCustomAttributes(false).Any(mark => mark.GetType().Name == "MonoPInvokeCallbackAttribute"), entry.Method.Name);
     }
-    // And there are no others: no P/Invoke takes a delegate.
+    // There are no other callbacks: no P/Invoke takes a delegate.
     var functions = assembly.GetTypes().SelectMany(type => type.GetMethods(all)).Where(method => (method.Attributes & MethodAttributes.PinvokeImpl) != 0).ToArray();
     Assert.Greater(functions.Length, 100);
     Assert.IsEmpty(functions.Where(method => method.GetParameters().Any(one => typeof(Delegate).IsAssignableFrom(one.ParameterType))).ToArray());

@@ -6,7 +6,7 @@ using System.Threading.Tasks;
 using NUnit.Framework;
 using ScaleTrain;
 
-/// <summary>One object serves one call at a time and says so; any may be disposed of while calls of others run.</summary>
+/// <summary>An object serves one call at a time and throws otherwise. Objects may be disposed while calls on other threads run.</summary>
 [TestFixture]
 public class ThreadsTests : OneThreadTests {
   [Test]
@@ -80,7 +80,7 @@ public class ThreadsTests : OneThreadTests {
     }
   }
 
-  /// <summary>Calls of three threads meet an object that a fourth disposes of: each ends well, or is refused by name.</summary>
+  /// <summary>Three threads make calls on an object that a fourth disposes. Each call succeeds, or throws an exception that names the cause.</summary>
   [Test]
   public void DisposeMayRaceCallsOfAnyThread() {
     Nets.Collect();

@@ -1,4 +1,4 @@
-"""Memory as valgrind sees it, below Mono: nothing of ours is lost, read before it is written or used when it is gone; and what is lost would be seen.
+"""Checks memory with valgrind: the library leaks nothing, reads no uninitialised memory and uses no freed memory; a deliberate leak is detected.
 
 leaks.py VALGRIND MONO LeakTrial.exe"""
 
@@ -11,12 +11,12 @@ import tempfile
 import xml.etree.ElementTree as xml
 
 OURS = "libscaletrain"
-NOBODYS = ("vgpreload", "libc.so", "libstdc++", "libgcc")  # they allocate for whoever calls them
+NOBODYS = ("vgpreload", "libc.so", "libstdc++", "libgcc")  # they allocate for their callers
 
 
 def errors_of_ours(command: list[str]) -> collections.Counter:
-    """Kind and innermost functions of what valgrind holds against the library and its wrapper; Mono's own is left out, also what it allocates in
-    a callback of ours."""
+    """Kind and innermost functions of the errors that valgrind reports in the library or its wrapper. Errors in Mono do not count, even in
+    callbacks of the library."""
     with tempfile.TemporaryDirectory() as folder:
         found = pathlib.Path(folder) / "valgrind.xml"
         valgrind, *program = command
@@ -39,7 +39,7 @@ def main(valgrind: str, mono: str, trial: str) -> None:
     found = errors_of_ours([valgrind, mono, trial])
     meant = [(kind, where) for kind, where in found if kind == "Leak_DefinitelyLost" and "new_Schedule" in where]
     if not meant:
-        sys.exit(f"three schedules that nobody deletes were not seen: {found}")
+        sys.exit(f"the three schedules that were leaked on purpose were not detected: {found}")
     if len(meant) < len(found):
         sys.exit("\n".join(f"{count} x {kind}: {where}" for (kind, where), count in found.items() if (kind, where) not in meant))
 

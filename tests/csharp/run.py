@@ -1,6 +1,6 @@
-"""Runs the C# tests of fixtures in one process, on Mono by NUnit's console or on .NET 8 by Runner.exe; where tests/run asks for reports, each test is counted.
+"""Runs C# fixtures in one process, on Mono with NUnit's console or on .NET 8 with Runner.exe. If tests/run asks for reports, each test is counted.
 
-run.py NAME FIXTURE,FIXTURE... TESTS.dll COMMAND...     the command that runs the tests; of nunit-console, its report is turned into JUnit's
+run.py NAME FIXTURE,FIXTURE... TESTS.dll COMMAND...     COMMAND runs the tests; the report of nunit-console is converted to JUnit's format
 """
 
 import os
@@ -12,7 +12,7 @@ import xml.etree.ElementTree as xml
 
 
 def main(name: str, fixtures: str, tests: str, *command: str) -> int:
-    wanted = os.environ.get("GTEST_OUTPUT", "")  # xml:FOLDER/, as GoogleTest takes it
+    wanted = os.environ.get("GTEST_OUTPUT", "")  # xml:FOLDER/, as for GoogleTest
     with tempfile.TemporaryDirectory() as folder:
         report = pathlib.Path(folder) / "report.xml"
         if command[0].endswith("nunit-console"):
@@ -35,7 +35,7 @@ def main(name: str, fixtures: str, tests: str, *command: str) -> int:
 
 
 def of_nunit(report: pathlib.Path) -> list[xml.Element]:
-    """NUnit 2's cases as JUnit has them."""
+    """The cases of an NUnit 2 report in JUnit's format."""
     cases = []
     for case in xml.parse(report).getroot().iter("test-case"):
         fixture, _, test = case.get("name", "").rpartition(".")

@@ -9,7 +9,7 @@ import org.junit.jupiter.api.function.Executable;
 import org.scaletrain.*;
 import org.scaletrain.internal.Native;
 
-/** Arrays are seen where they lie, or refused with a way out. */
+/** Arrays are used in place, or refused with a way out. */
 class ArraysTest {
   static FloatBuffer direct(int count) {
     return ByteBuffer.allocateDirect(4 * count).order(ByteOrder.nativeOrder()).asFloatBuffer();
@@ -110,7 +110,7 @@ class ArraysTest {
     refused("BIG_ENDIAN", () -> Array.of(ByteBuffer.allocateDirect(16).asFloatBuffer()));
     refused("nativeOrder", () -> Array.of(DType.F32, ByteBuffer.allocateDirect(16)));
     refused("BIG_ENDIAN", () -> Array.of(DType.I64, ByteBuffer.allocate(16)));
-    assertEquals(16, Array.of(DType.U8, ByteBuffer.allocateDirect(16)).size());  // bytes have no order
+    assertEquals(16, Array.of(DType.U8, ByteBuffer.allocateDirect(16)).size());  // bytes have no byte order
   }
 
   @Test
@@ -196,7 +196,7 @@ class ArraysTest {
     }
     Nets.stress();
     assertEquals(7, seen.get(255));
-    seen.put(0, 1);  // it is still this program's
+    seen.put(0, 1);  // the array still belongs to the program
   }
 
   @Test

@@ -6,16 +6,16 @@ import java.util.*;
 import org.junit.jupiter.api.Test;
 import org.scaletrain.*;
 
-/** Every call that takes an array, with every array it cannot use: a refusal that names it, nothing written, and the object goes on. */
+/** Passes invalid arrays to every call that takes an array. The error must name the array, nothing is written, and the object stays usable. */
 class BadArraysTest {
   static final Set<String> ANY_SIZE = Set.of("Tensor.wrap", "Optimizer", "Accumulator", "LossScaler.unscale", "Optimizer.clipNorm");
 
-  /** A call with one array that may be bad. */
+  /** A call with one array that may be invalid. */
   interface Call {
     void with(Array array);
   }
 
-  /** What a call needs, and whether it reads only (then strides and read-only memory are fine), writes, or keeps the array. */
+  /** A call, the dims that it needs, and whether it writes or keeps the array. If it only reads it, strides and read-only memory are allowed. */
   record Place(Call call, long[] dims, boolean isWritten, boolean isHeld) {
     Place(Call call, boolean isWritten, boolean isHeld, long... dims) {
       this(call, dims, isWritten, isHeld);
@@ -74,8 +74,8 @@ class BadArraysTest {
   void isRefusedWhereItsElementsAreOthers() {
     try (Context context = new Context()) {
       places(context).forEach((where, place) -> {
-        if (where.equals("Tensor.wrap")) return;  // takes any
-        DType other = where.startsWith("Model") ? DType.U8 : DType.I32;  // a model converts between numbers
+        if (where.equals("Tensor.wrap")) return;  // accepts any dtype
+        DType other = where.startsWith("Model") ? DType.U8 : DType.I32;  // a model converts between numeric dtypes
         refused(where, place, Array.allocate(other, place.dims()));
       });
     }
@@ -86,7 +86,7 @@ class BadArraysTest {
     try (Context context = new Context()) {
       places(context).forEach((where, place) -> {
         long[] other = place.dims().clone();
-        other[other.length - 1] += 1;  // one more than is wanted is as bad as one less
+        other[other.length - 1] += 1;  // one too many, then one too few
         if (!ANY_SIZE.contains(where)) refused(where, place, f32(other));
         other[other.length - 1] -= 2;
         if (!ANY_SIZE.contains(where)) refused(where, place, f32(other));

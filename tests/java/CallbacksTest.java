@@ -11,9 +11,9 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.function.Executable;
 import org.scaletrain.*;
 
-/** What a program's functions throw arrives as itself, from any thread; what they are lent ends with them. */
+/** Exceptions of callbacks are rethrown unchanged, from any thread. Arrays that callbacks borrow are invalid after they return. */
 class CallbacksTest {
-  /** Known by its identity alone. */
+  /** An exception that is compared by identity. */
   static final class Own extends RuntimeException {
     private static final long serialVersionUID = 1;
   }
@@ -199,7 +199,7 @@ class CallbacksTest {
     return trainerOfOp(context, "triple");
   }
 
-  /** Throws in one of its functions. */
+  /** Throws in one of its methods. */
   private static final class Failing extends Triple {
     private final String where;
     private final Own own;
@@ -345,10 +345,10 @@ class CallbacksTest {
     };
     assertEquals(expected, digestWith(new ContextOptions().parallel(counted)));
     assertTrue(calls.get() > 0);
-    // From a task of the same pool, whose threads are all busy.
+    // The caller is a task of the same pool, whose threads are all busy.
     ExecutorService one = Executors.newSingleThreadExecutor();
     assertEquals(expected, one.submit(() -> digestWith(new ContextOptions().parallel(ParallelFor.on(one)))).get(60, TimeUnit.SECONDS));
-    // One that leaves everything out, and one that keeps a task for later.
+    // A ParallelFor that runs no task, and one that keeps a task for later.
     assertEquals(expected, digestWith(new ContextOptions().parallel((n, task) -> {})));
     AtomicReference<java.util.function.LongConsumer> kept = new AtomicReference<>();
     assertEquals(expected, digestWith(new ContextOptions().parallel((n, task) -> kept.set(task))));
@@ -384,7 +384,7 @@ class CallbacksTest {
     }
   }
 
-  /** The cancelled call needs a moment to end. */
+  /** Retries, since the cancelled call takes a moment to end. */
   private static StepReport stepWhenFree(Trainer trainer) throws InterruptedException {
     for (int i = 0;; ++i) {
       try {

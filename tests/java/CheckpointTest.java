@@ -12,7 +12,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.scaletrain.*;
 
-/** A run's folder from Java: arrays of the program's own, and trainers that go on. */
+/** Checkpoints from Java: arrays of the program, and trainers that resume. */
 class CheckpointTest {
   @TempDir Path folder;
 

@@ -10,7 +10,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.scaletrain.*;
 
-/** Ranks as threads of one machine: they exchange arrays, and one that ends ends the others. */
+/** Ranks as threads of one process: they exchange arrays, and if one ends, the others end too. */
 class CommunicatorTest {
   private final Context context = new Context();
 
@@ -113,11 +113,11 @@ class CommunicatorTest {
     });
   }
 
-  /** Memory that is gone would be written to, and the machine with it. */
+  /** If the arrays were freed too early, the library would write to freed memory and crash the JVM. */
   @Test
   void arraysStayUntilTheWorkOnThemIsDone() {
     List<Communicator> ranks = Communicator.local(context, 2);
-    for (int i = 0; i < 20; ++i) ranks.get(0).beginAllReduce(Nets.filled(1 << 18, 1), ReduceOp.SUM, "");  // nobody holds array or pending
+    for (int i = 0; i < 20; ++i) ranks.get(0).beginAllReduce(Nets.filled(1 << 18, 1), ReduceOp.SUM, "");  // array and Pending are unreachable at once
     System.gc();
     System.gc();
     Array last = Nets.filled(1 << 18, 1);
@@ -150,7 +150,7 @@ class CommunicatorTest {
       assertThrows(NotFound.class, () -> Communicator.env(context, soon));
   }
 
-  /** A transport of the program's own: a queue of bytes from each rank to each. */
+  /** A transport of the program: a queue of bytes between each ordered pair of ranks. */
   private static final class Queues implements Transport {
     private final Map<String, ArrayDeque<Byte>> queues;
     private final int own;

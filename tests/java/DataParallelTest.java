@@ -5,7 +5,7 @@ import static org.junit.jupiter.api.Assertions.*;
 import org.junit.jupiter.api.Test;
 import org.scaletrain.*;
 
-/** Gradients exchanged between ranks while backward goes on, from Java. */
+/** Gradients that ranks exchange while backward is running, from Java. */
 class DataParallelTest {
   @Test
   void eachRankHasTheMeanOrSumOfAll() throws Exception {

@@ -6,7 +6,7 @@ import java.util.TreeSet;
 import org.junit.jupiter.api.Test;
 import org.scaletrain.*;
 
-/** Which rows a rank reads next, from Java. */
+/** The rows that a rank reads next, from Java. */
 class DistributedSamplerTest {
   @Test
   void ranksShareAnEpochAndOthersGoOn() {

@@ -4,7 +4,7 @@ import java.util.Map;
 import java.util.concurrent.CountDownLatch;
 import org.scaletrain.*;
 
-/** Programs that end while the library is at work; LifetimeTest runs them. */
+/** Programs that end while the library is running; LifetimeTest starts them. */
 final class Ending {
   private Ending() {}
 

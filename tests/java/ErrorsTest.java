@@ -12,7 +12,7 @@ import org.junit.jupiter.api.function.Executable;
 import org.junit.jupiter.api.io.TempDir;
 import org.scaletrain.*;
 
-/** Each failure is its class, with the library's message whole and what is known about it. */
+/** Each failure has its class, the library's complete message, and the known details. */
 class ErrorsTest {
   private static ScaleTrainException fails(Class<? extends ScaleTrainException> kind, Status status, Executable call) {
     ScaleTrainException failure = assertThrows(ScaleTrainException.class, call);

@@ -9,8 +9,8 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
 /**
- * Thousands of steps, objects and errors: what is left is nothing. {@code ST_LONG_TRIALS=1} runs the sizes of the issue in full. Each trial
- * has a Java of its own, whose heap is there from the start, so that what grows is ours.
+ * Thousands of steps, objects and errors leave nothing behind. {@code ST_LONG_TRIALS=1} runs the full sizes. Each trial runs in its own JVM, which
+ * allocates its heap at the start, so that only memory of the library can grow.
  */
 class FlatMemoryTest {
   static final int MOST_KIB = 2048;

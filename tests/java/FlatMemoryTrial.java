@@ -6,9 +6,9 @@ import java.nio.file.Path;
 import java.util.*;
 import org.scaletrain.*;
 
-/** Does one thing many times and prints by how many KiB the program has grown since a tenth of it: {@code FlatMemoryTrial WHAT ROUNDS}. */
+/** Repeats one action and prints by how many KiB the process has grown since the first tenth of the rounds: {@code FlatMemoryTrial WHAT ROUNDS}. */
 final class FlatMemoryTrial {
-  static final int OBJECTS = 15;  // of a round
+  static final int OBJECTS = 15;  // objects per round
   private static final int COLLECT_EVERY = 20;
 
   private FlatMemoryTrial() {}
@@ -66,7 +66,7 @@ final class FlatMemoryTrial {
     throw new AssertionError("nothing was thrown");
   }
 
-  /** One of each kind; memory that Java has seen keeps two of them until it is collected. */
+  /** One object of each kind. With {@code areSeen}, buffers over the memory of two of them keep these until Java collects the buffers. */
   static List<Handle> objects(boolean areSeen) {
     Array array = Array.allocate(DType.F32, 4, 4);
     Context context = new Context(new ContextOptions().threads(1).log((level, area, text) -> {}));
@@ -90,7 +90,7 @@ final class FlatMemoryTrial {
     return all;
   }
 
-  /** What is collected now and then, as long as the program runs, reaches its highest level in the first tenth. */
+  /** Growth after the first tenth of the rounds. Garbage that Java collects now and then reaches its maximum in that tenth. */
   private static long grownBy(int rounds, Runnable work) throws Exception {
     long handles = Library.liveHandles(), before = 0;
     int warm = Math.max(5 * COLLECT_EVERY, rounds / 10);
@@ -103,13 +103,13 @@ final class FlatMemoryTrial {
   }
 
   private static void collect(long handles) throws InterruptedException {
-    for (int i = 0; i == 0 || (i < 1000 && Library.liveHandles() > handles); ++i) {  // twice where a buffer keeps what it shows
+    for (int i = 0; i == 0 || (i < 1000 && Library.liveHandles() > handles); ++i) {  // twice if a buffer keeps an object
       System.gc();
       Thread.sleep(1);
     }
   }
 
   private static long residentKb() throws IOException {
-    return Long.parseLong(Files.readString(Path.of("/proc/self/statm")).split(" ")[1]) * 4;  // pages of x86-64
+    return Long.parseLong(Files.readString(Path.of("/proc/self/statm")).split(" ")[1]) * 4;  // KiB per page on x86-64
   }
 }

@@ -8,11 +8,11 @@ import java.util.function.Supplier;
 import org.junit.jupiter.api.Test;
 import org.scaletrain.*;
 
-/** Java collects without a pause while the library is given what nobody else refers to: all numbers stay as they are without. */
+/** Runs the collector permanently while only the library refers to arrays. The results must equal those without collection. */
 class GarbageTest {
   static final int ROUNDS = 24;
 
-  /** Memory that is freed is written over at once. */
+  /** Overwrites freed memory. */
   private static void churn() {
     for (int i = 0; i < 20; ++i) Nets.filled(Nets.ROWS, Float.NaN);
   }
@@ -62,7 +62,7 @@ class GarbageTest {
       Context context = new Context();
       Optimizer optimizer = new Optimizer(context, Batch.of("w", Nets.filled(64, 1)), Map.of("optimizer", "adamw"));
       Array copies = Array.allocate(DType.BF16, 64);
-      optimizer.keepCopies(copies);  // of weights that only the optimizer knows
+      optimizer.keepCopies(copies);  // only the optimizer refers to the weights
       Array gradient = Nets.filled(64, round);
       Accumulator accumulator = new Accumulator(context, 2, gradient);
       for (int i = 0; i < 2; ++i) {

@@ -13,7 +13,7 @@ import java.util.Map;
 import org.junit.jupiter.api.Test;
 import org.scaletrain.*;
 
-/** Hugging Face's GPT-2: its files are read as they are. */
+/** Hugging Face's GPT-2 files are read without conversion. */
 class Gpt2NamesTest {
   private static final Path FIXTURES =
       Path.of(System.getenv().getOrDefault("ST_SOURCES", "."), "tests/conformance/fixtures/gpt2");
@@ -32,7 +32,7 @@ class Gpt2NamesTest {
     int[] tokens = new int[ROWS * LENGTH];
     float[] wanted = new float[tokens.length * VOCABULARY], logits = new float[wanted.length];
     ByteBuffer answers = ByteBuffer.wrap(Files.readAllBytes(FIXTURES.resolve("answers.safetensors"))).order(ByteOrder.LITTLE_ENDIAN);
-    answers.position(8 + (int) answers.getLong(0));  // behind the header: tokens, logits
+    answers.position(8 + (int) answers.getLong(0));  // after the header: tokens, logits
     answers.asIntBuffer().get(tokens);
     answers.position(answers.position() + Integer.BYTES * tokens.length).slice().order(ByteOrder.LITTLE_ENDIAN).asFloatBuffer().get(wanted);
     try (Context context = new Context(); Model model = Model.builtin(context, "gpt",

@@ -8,7 +8,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.scaletrain.*;
 
-/** Graphs: ops as methods, of each kind that ops.def has: attributes of each type, lists, optional inputs, further results. */
+/** Graphs: ops as methods, one of each kind in ops.def: attributes of each type, lists, optional inputs, further results. */
 class GraphTest {
   private final Context context = new Context();
   private final Graph graph = new Graph(context);

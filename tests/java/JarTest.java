@@ -15,13 +15,13 @@ import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** The jar with the library inside: what it needs of the machine, and that it alone trains, wherever and however it is unpacked. */
+/** The jar with the library inside: its system requirements, and that it trains without other files, wherever it is unpacked. */
 class JarTest {
   private static final Path BUILD = Path.of(System.getenv("ST_BUILD_TREE")), SOURCES = Path.of(System.getenv("ST_SOURCES"));
   private static final Path JAR = BUILD.resolve("jar/scaletrain.jar");
   private static final String JAVA = Path.of(System.getProperty("java.home"), "bin/java").toString();
 
-  private static final String QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC";  // for programs that end soon
+  private static final String QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC";  // for short programs
   private static final Path SAMPLE = SOURCES.resolve("samples/java/01_first_step.java");
 
   @TempDir static Path classes;
@@ -34,7 +34,7 @@ class JarTest {
 
   record Ended(int code, String said) {}
 
-  /** In an empty environment and another folder. */
+  /** Starts a program in an empty environment and another folder. */
   private Process start(List<String> command) throws IOException {
     ProcessBuilder builder = new ProcessBuilder(command).directory(folder.toFile()).redirectErrorStream(true);
     builder.environment().clear();
@@ -63,7 +63,7 @@ class JarTest {
     return List.of(JAVA, "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Dorg.scaletrain.cache=" + cache, "-cp", jar + ":" + classes, "FirstStep");
   }
 
-  /** As README.md has it. */
+  /** The command that README.md gives. */
   private List<String> sampleFromItsSource() throws IOException {
     List<String> command = new ArrayList<>(sample(JAR, cache()));
     command.set(command.size() - 1, Files.copy(SAMPLE, folder.resolve("01_first_step.java"), StandardCopyOption.REPLACE_EXISTING).toString());
@@ -143,7 +143,7 @@ class JarTest {
     assertEquals(0, sample(cache()).code());
     Files.delete(unpacked().get(0));
     assertEquals(0, sample(cache()).code());
-    assertEquals(touched, Files.getLastModifiedTime(unpacked().get(1)).toMillis());  // the other one was right, and is left alone
+    assertEquals(touched, Files.getLastModifiedTime(unpacked().get(1)).toMillis());  // the other file was correct and is not rewritten
   }
 
   @Test
@@ -175,7 +175,7 @@ class JarTest {
     assertEquals(1, noLibrary.code());
     assertTrue(noLibrary.said().contains("org.scaletrain.Unavailable") && noLibrary.said().contains("cannot be loaded"), noLibrary.said());
 
-    // The wrapper without the library it wraps.
+    // The wrapper without libscaletrain.so.
     Files.delete(folder.resolve("libscaletrain_java.so"));
     Files.copy(BUILD.resolve("jar/resources/native/linux-x86_64/libscaletrain_java.so"), folder.resolve("libscaletrain_java.so"));
     Ended alone = ended(start(command));

@@ -13,7 +13,7 @@ import java.util.concurrent.TimeUnit;
 import javax.tools.ToolProvider;
 import org.scaletrain.*;
 
-/** A program in a Java of its own, with the package on its class path. */
+/** A program in its own JVM, with the package on its class path. */
 final class JavaProgram {
   private static final int MOST_SECONDS = 600;
 
@@ -23,12 +23,12 @@ final class JavaProgram {
   static ProcessBuilder of(String... words) {
     List<String> command = new ArrayList<>(List.of(Path.of(System.getProperty("java.home"), "bin/java").toString(), "-Xcheck:jni",
         "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Duser.language=en", "-cp", jar().toString()));
-    if (Runtime.version().feature() >= 22) command.add(1, "--enable-native-access=ALL-UNNAMED");  // or it warns
+    if (Runtime.version().feature() >= 22) command.add(1, "--enable-native-access=ALL-UNNAMED");  // otherwise Java prints a warning
     command.addAll(List.of(words));
     return new ProcessBuilder(command).redirectErrorStream(true);
   }
 
-  /** A main class of the tests, with options of Java's. */
+  /** A main class of the tests, with JVM options. */
   static ProcessBuilder ofTests(Class<?> main, List<String> options, String... words) {
     List<String> all = new ArrayList<>(List.of("-cp", jar() + ":" + origin(main)));
     all.addAll(options);
@@ -37,7 +37,7 @@ final class JavaProgram {
     return of(all.toArray(new String[0]));
   }
 
-  /** Compiles a program of one file, whose start from its source would take a second each time; its main class is {@code name}. */
+  /** Compiles a single-file program once, since starting it from source takes a second. {@code name} is its main class. */
   static ProcessBuilder compiled(Path source, Path classes, String name, String... words) {
     if (!Files.exists(classes.resolve(name + ".class"))) {
       int code = ToolProvider.getSystemJavaCompiler().run(null, null, null, "-cp", jar().toString(), "-d", classes.toString(), source.toString());
@@ -48,7 +48,7 @@ final class JavaProgram {
     return of(all.toArray(new String[0]));
   }
 
-  /** Where the package under test comes from. */
+  /** The jar of the package under test. */
   static Path jar() {
     return origin(Context.class);
   }
@@ -61,7 +61,7 @@ final class JavaProgram {
     }
   }
 
-  /** Runs to its end; what it printed. Throws when it ends otherwise than with 0, or does not. */
+  /** Runs the program and returns its output. Throws if its exit status is not 0 or if it does not end. */
   static String printed(ProcessBuilder program) throws IOException, InterruptedException {
     Process process = program.start();
     CompletableFuture.delayedExecutor(MOST_SECONDS, TimeUnit.SECONDS).execute(process::destroyForcibly);

@@ -9,11 +9,11 @@ import java.util.function.Supplier;
 import org.junit.jupiter.api.Test;
 import org.scaletrain.*;
 
-/** forward() and advance() read their batch after they have returned: it stays, wherever it lies and whatever Java collects meanwhile. */
+/** The library reads the batches of forward() and advance() after these have returned. They stay valid in direct and heap memory, despite the GC. */
 class LastingBatchTest {
   static final int STEPS = 3;
 
-  /** What a training ends with. */
+  /** The digest after some steps. */
   static String digestAfter(Consumer<Trainer> steps) {
     try (Context context = new Context(); Trainer trainer = Nets.trainer(context)) {
       for (int step = 0; step < STEPS; ++step) steps.accept(trainer);
@@ -24,7 +24,7 @@ class LastingBatchTest {
   static String digestOf(Supplier<Batch> batch) {
     return digestAfter(trainer -> {
       trainer.forward(batch.get());
-      Nets.stress();  // memory that nobody keeps is other numbers by now
+      Nets.stress();  // overwrites memory that is not kept
       trainer.backward(null);
       trainer.apply();
     });

@@ -12,8 +12,8 @@ import java.util.stream.Stream;
 import org.scaletrain.*;
 
 /**
- * What LeaksTest looks at from below: steps and the other long calls, held arrays, callbacks and errors among them, twice. In the end it
- * does on purpose what a defect would: it loses the DLPacks of three tensors, and reads memory that it has given back.
+ * The program that LeaksTest runs under valgrind. Makes steps and the other long calls twice, with held arrays, callbacks and errors. At the end it
+ * simulates defects: it leaks the DLPacks of three tensors, and reads freed memory.
  */
 final class LeakTrial {
   private LeakTrial() {}
@@ -97,7 +97,7 @@ final class LeakTrial {
     Data rows = Data.rows(context, 64, fields, (ids, arrays) -> {
       for (Lent array : arrays.values()) for (int i = 0; i < ids.length; ++i) array.setFloat(i, ids[i]);
     });
-    Trainer trainer = new Trainer(new Model(graph, 1), Nets.recipe(), rows);  // none is closed: they are collected
+    Trainer trainer = new Trainer(new Model(graph, 1), Nets.recipe(), rows);  // not closed: left to the garbage collector
     trainer.run(4, report -> {});
     failed(() -> new Trainer(Nets.mlp(context), Nets.recipe(), Data.rows(context, 64, fields, (ids, arrays) -> failing())).step());
   }
@@ -171,7 +171,7 @@ final class LeakTrial {
     }
   }
 
-  /** Weights from a buffer whose memory has been freed by force. */
+  /** Reads weights from a buffer whose memory has been freed explicitly. */
   private static void readTooLate(Model model) {
     ParameterInfo first = model.parameters().get(0);
     ByteBuffer memory = ByteBuffer.allocateDirect((int) first.type().size() * 4).order(ByteOrder.nativeOrder());
@@ -199,7 +199,7 @@ final class LeakTrial {
     throw new AssertionError("this call was to fail");
   }
 
-  /** Until the library's objects are gone, and old pointers in Java's heap are written over. */
+  /** Collects until the library's objects are gone, and overwrites stale pointers in Java's heap. */
   private static void collect() throws InterruptedException {
     for (int i = 0; i < 100 && Library.liveHandles() > 0; ++i) {
       System.gc();

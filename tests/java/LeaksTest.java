@@ -11,9 +11,9 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.w3c.dom.*;
 
-/** Memory as valgrind sees it, below Java: nothing of ours is lost, read before it is written, or used when it is gone. */
+/** Checks memory with valgrind: the library leaks nothing, reads no uninitialised memory and uses no freed memory. */
 class LeaksTest {
-  /** What valgrind holds against the library and its wrapper; Java's own is left out. */
+  /** An error that valgrind reports in the library or its wrapper. */
   record Complaint(String kind, int blocks, List<String> functions) {}
 
   @TempDir
@@ -21,7 +21,7 @@ class LeaksTest {
 
   private List<Complaint> complaints() throws Exception {
     Path found = folder.resolve("valgrind.xml");
-    // Interpreted, so that valgrind need not look for new code; a small heap, so that Java writes over old pointers in it.
+    // -Xint, so that valgrind need not track compiled code; a small heap, so that Java overwrites stale pointers in it.
     List<String> command = new ArrayList<>(List.of("/usr/bin/valgrind", "--smc-check=all-non-file", "--leak-check=full",
         "--show-leak-kinds=definite", "--num-callers=40", "--xml=yes", "--xml-file=" + found));
     ProcessBuilder trial = JavaProgram.ofTests(LeakTrial.class, List.of("-Xint", "-Xmx16m"));
@@ -39,7 +39,7 @@ class LeaksTest {
       for (Element frame : elements(elements(error, "stack").get(0), "frame")) {
         String file = text(frame, "obj");
         functions.add(text(frame, "fn"));
-        if (file.equals("?") || file.contains("libjvm")) break;  // what Java does when we call it is its own
+        if (file.equals("?") || file.contains("libjvm")) break;  // allocations of the JVM do not count
         ours |= file.contains("libscaletrain");
       }
       String blocks = text(error, "leakedblocks");
@@ -60,7 +60,7 @@ class LeaksTest {
     return found == null ? "?" : found.getTextContent();
   }
 
-  /** What is done wrong on purpose comes last, so that it shows that valgrind still looks; it has calls of its own. */
+  /** The deliberate defects come last and use their own calls. They prove that valgrind detects such errors. */
   @Test
   void nothingIsLostOrUsedTooLateButWhatIsMeantTo() throws Exception {
     Assumptions.assumeTrue(Files.isExecutable(Path.of("/usr/bin/valgrind")), "valgrind is not here; tests/setup installs it");

@@ -10,7 +10,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.scaletrain.*;
 
-/** Objects go when they are closed or collected, in any order, and leave nothing. */
+/** Objects are freed when they are closed or collected, in any order, and leave nothing behind. */
 class LifetimeTest {
   @Test
   void closedInAnyOrderNothingIsLeft() {
@@ -24,7 +24,7 @@ class LifetimeTest {
     }
   }
 
-  /** As a service does: its functions refer to it, and it to all that it has made. */
+  /** Like a service: its callbacks refer to it, and it refers to all objects that it has created. */
   static final class Service {
     final Context context = new Context(new ContextOptions().log((level, area, text) -> logged()));
     final Data data = Data.rows(context, 16, Map.of("x", ArrayType.f32(1), "y", ArrayType.f32(1)), (rows, arrays) -> logged());
@@ -61,7 +61,7 @@ class LifetimeTest {
   @ParameterizedTest
   @CsvSource({"open,0", "step,3", "fill,3", "thread,0", "future,3", "halt,3"})
   void aProgramMayEndWhileTheLibraryIsAtWork(String how, int code) throws Exception {
-    for (int i = how.equals("fill") ? 1 : 0; i < 2; ++i) {  // there Java waits two seconds for the function that ends it
+    for (int i = how.equals("fill") ? 1 : 0; i < 2; ++i) {  // with "fill", Java waits two seconds for the callback that ends the program
       Process program = JavaProgram.ofTests(Ending.class, List.of(), how).start();
       String said = new String(program.getInputStream().readAllBytes());
       assertTrue(program.waitFor(60, TimeUnit.SECONDS), said);

@@ -17,7 +17,7 @@ final class Nets {
 
   private Nets() {}
 
-  /** One number in, "x", one out, "prediction"; its loss needs "y". */
+  /** A model with one input "x" and one output "prediction". Its loss needs "y". */
   static Model mlp(Context context) {
     return Model.builtin(context, "mlp", Map.of("inputs", 1, "hidden", new long[] {4}, "outputs", 1), 1);
   }
@@ -52,12 +52,12 @@ final class Nets {
     return array;
   }
 
-  /** What a rank does on a thread of its own. */
+  /** The code of a rank, which runs on a separate thread. */
   interface Act<T> {
     T by(Communicator own) throws Exception;
   }
 
-  /** What each rank's act gives, by rank; what one throws is thrown here. */
+  /** Runs act on each rank and returns the results by rank. Rethrows an exception of a rank. */
   static <T> List<T> onEach(List<Communicator> ranks, Act<T> act) throws Exception {
     ExecutorService threads = Executors.newFixedThreadPool(ranks.size());
     try {
@@ -84,7 +84,7 @@ final class Nets {
     assertTrue(done.getAsBoolean(), what);
   }
 
-  /** Collects what is no longer referred to, its native memory too, and fills freed memory with other bytes. */
+  /** Collects unreachable objects and their native memory, and overwrites freed memory. */
   static void stress() {
     for (int i = 0; i < 3; ++i) {
       System.gc();

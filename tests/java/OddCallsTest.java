@@ -10,7 +10,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** Any call in any order with odd arguments, objects that are closed among them, is done or refused by an exception of ours. */
+/** Calls in any order with odd arguments, including closed objects, succeed or throw one of the package's exceptions. */
 class OddCallsTest {
   static final int CALLS = 8_000;
 

@@ -17,13 +17,13 @@ import java.util.jar.JarFile;
 import org.scaletrain.*;
 
 /**
- * Calls everything public with odd arguments in any order: {@code OddCallsTrial SEED CALLS FOLDER}. Prints what is thrown that is no
- * exception of ours, and in the end how many calls were done and how many refused.
+ * Calls all public methods with odd arguments in random order: {@code OddCallsTrial SEED CALLS FOLDER}. Prints exceptions that are not the
+ * package's, and at the end the number of calls that succeeded and that were refused.
  */
 final class OddCallsTrial {
-  /** Takes any number for an address; needs hours or all memory when it is asked for that. */
+  /** Calls that take any number as an address, or that may need hours or all memory. */
   private static final Set<String> LEFT_OUT = Set.of("Tensor.fromDlpack", "GemmSchedule.tuneMs", "GenerateOptions.tokens");
-  /** The only ones: the other ranks seldom come. */
+  /** The only options used, with short deadlines, since the other ranks rarely make the same call. */
   private static final CommunicatorOptions SOON = new CommunicatorOptions().deadline(Duration.ofMillis(1)).start(Duration.ofMillis(1));
   private static final Set<String> FEW_STEPS = Set.of("run", "runWhile", "runAsync");
   private static final int MOST_OF_A_KIND = 30;
@@ -57,10 +57,10 @@ final class OddCallsTrial {
     }
     trial.others.forEach((what, count) -> System.out.println(what + ", " + count + " times"));
     System.out.println(trial.done + " done, " + trial.refused + " refused");
-    System.exit(0);  // whatever is under way
+    System.exit(0);  // even if calls are still running
   }
 
-  /** Things that work, so that calls get far. */
+  /** Adds valid objects to the pool, so that calls get past their first checks. */
   private void begin() {
     Context context = new Context(new ContextOptions().threads(2).memoryLimit(64 << 20));
     Trainer trainer = new Trainer(Nets.mlp(context), Nets.recipe(), Data.arrays(context, Nets.batch()));
@@ -102,7 +102,7 @@ final class OddCallsTrial {
       String type = call.getGenericParameterTypes()[i].getTypeName();
       boolean few = FEW_STEPS.contains(call.getName());
       if (call.getDeclaringClass() == Data.class && type.endsWith("Path")) {
-        arguments[i] = source;  // a mapped file that is written to kills any program
+        arguments[i] = source;  // writing to a mapped file crashes any program
         continue;
       }
       arguments[i] = type.endsWith(".Array>") ? Map.of("x", of(Array.class))
@@ -119,7 +119,7 @@ final class OddCallsTrial {
       Throwable cause = thrown.getCause();
       ++refused;
       if (cause instanceof ScaleTrainException || cause instanceof IOException || cause instanceof OutOfMemoryError) return;
-      // What Java itself says of an index, and of null where an object must be.
+      // Java's own exceptions for a bad index, and for null instead of an object.
       boolean isJavas = cause instanceof IndexOutOfBoundsException
           || (cause instanceof NullPointerException && Arrays.asList(arguments).contains(null));
       if (!isJavas) others.merge(nameOf(call) + ": " + cause, 1, Integer::sum);

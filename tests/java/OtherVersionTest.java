@@ -9,12 +9,12 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.scaletrain.*;
 
-/** A native library that is found and is another version than the package was made for. */
+/** The native library that is found has another version than the package was built for. */
 class OtherVersionTest {
   @TempDir
   Path folder;
 
-  /** Of the package's first call. */
+  /** Makes the first call of the package. */
   static final class FirstCall {
     public static void main(String[] none) {
       try {

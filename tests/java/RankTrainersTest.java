@@ -9,11 +9,11 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.scaletrain.*;
 
-/** Trainers that are each a rank, on a thread of its own. */
+/** Trainers that are ranks of a group, each on its own thread. */
 class RankTrainersTest {
-  private static final int MICRO_BATCHES = 4, ROWS = 2;  // of one
+  private static final int MICRO_BATCHES = 4, ROWS = 2;  // rows of one micro-batch
 
-  /** The rows of Nets' batch that are a rank's: micro-batches in turn. */
+  /** A rank's rows of Nets' batch: the ranks take micro-batches in turn. */
   private static Batch rowsOf(int rank, int size) {
     int count = ROWS * ((MICRO_BATCHES - rank + size - 1) / size);
     Array x = Array.allocate(DType.F32, count, 1), y = Array.allocate(DType.F32, count, 1);

@@ -11,7 +11,7 @@ import java.util.stream.Collectors;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** The README's Java example, as it stands there. */
+/** Runs the README's Java example unchanged. */
 class ReadmeTest {
   @Test
   void theExampleLearns(@TempDir Path folder) throws Exception {

@@ -15,9 +15,9 @@ import org.junit.jupiter.api.function.Executable;
 import org.junit.jupiter.api.io.TempDir;
 import org.scaletrain.*;
 
-/** What nobody should do, and somebody will: no crash, no leak, no number that is wrong without a word. */
+/** Misuse causes no crash, no leak and no silently wrong number. */
 class RoughUseTest {
-  /** Threads ask one object two questions; each gets its own answer, or Busy. */
+  /** Threads make two kinds of calls on one object; each gets the right result, or Busy. */
   private static void ask(Executable one, Executable other) throws InterruptedException {
     Set<Throwable> wrong = ConcurrentHashMap.newKeySet();
     List<Thread> threads = new ArrayList<>();
@@ -68,7 +68,7 @@ class RoughUseTest {
   private static List<Float> elements(Array of, int row, int column) {
     FloatBuffer all = of.bytes().asFloatBuffer();
     assertArrayEquals(new long[] {2, 2}, of.dims());
-    assertThrows(InvalidArgument.class, of::toFloats);  // it has strides
+    assertThrows(InvalidArgument.class, of::toFloats);  // the array has strides
     return List.of(all.get(0), all.get(column), all.get(row), all.get(row + column));
   }
 
@@ -136,7 +136,7 @@ class RoughUseTest {
       trainer.advance(Nets.batch(), before);
       assertTrue(model.beginWriteFile(folder.resolve("weights")).await(forever));
       try (Pending written = model.beginWriteFile(folder.resolve("others"))) {
-        written.await(before);  // gives what there is; closing waits for the end
+        written.await(before);  // does not wait; closing waits for the end
       }
       assertThrows(InvalidArgument.class, () -> trainer.advance(Nets.batch(), null));
     }

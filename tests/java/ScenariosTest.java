@@ -11,13 +11,13 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.scaletrain.*;
 
-/** The scenarios of tests/scenarios print what they print in C, to the last bit. */
+/** The scenarios of tests/scenarios print the same output as in C, bit for bit. */
 class ScenariosTest {
   @TempDir Path folder;
 
   private static final Path FILE = Path.of(System.getenv("ST_SOURCES"), "tests/scenarios/scenarios.txt");
 
-  /** The numbers that every language draws alike. */
+  /** Generates the same numbers as the runners in other languages. */
   private static final class Numbers {
     private int state = 1;
 
@@ -26,7 +26,7 @@ class ScenariosTest {
       return state >>> 8;
     }
 
-    /** From its line: name, dtype, dims. */
+    /** Parses a line: name, dtype, dims. */
     Array array(String[] of) {
       Array array = Array.allocate(of[1].equals("i32") ? DType.I32 : DType.F32, Arrays.stream(of).skip(2).mapToLong(Long::parseLong).toArray());
       for (int i = 0; i < array.size(); ++i) {

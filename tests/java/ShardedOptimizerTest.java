@@ -9,7 +9,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.scaletrain.*;
 
-/** An optimizer in shards on ranks, from Java. */
+/** A sharded optimizer, from Java. */
 class ShardedOptimizerTest {
   @ParameterizedTest
   @ValueSource(ints = {1, 2})
@@ -22,7 +22,7 @@ class ShardedOptimizerTest {
           sharded.keepCopies(half);
           assertEquals(1, sharded.step(Nets.filled(2048, 2 * own.rank())).step());
           assertEquals((short) 0x3F00, half.shorts().get(0));
-          assertEquals(1.5F, w.floats().get(0) + w.floats().get(2047));  // a master is where its shard is
+          assertEquals(1.5F, w.floats().get(0) + w.floats().get(2047));  // each rank has only its own shard of the master weights
           sharded.set("lr", 1);
           if (stage == 2) {
             sharded.gradientReady(0, Nets.filled(2048, 1));

@@ -12,9 +12,9 @@ import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.scaletrain.*;
 
-/** Nothing of the C ABI is forgotten in Java. */
+/** The Java package covers the whole C ABI. */
 class SurfaceTest {
-  // Functions of the C ABI that no method is, and why: structs are Java's own arguments and records; errors are exceptions.
+  // C functions without a Java method, since Java has its own options and records instead of structs, and exceptions instead of error codes.
   private static final String ELSEWHERE = "st_\\w+_init|st_last_error|st_last_error_info|st_callback_error";
 
   private static Path sources() {
@@ -68,7 +68,7 @@ class SurfaceTest {
     assertEquals(0, nm.waitFor(), used);
     Set<String> unused = said();
     unused.removeIf(name -> used.contains(" " + name + "\n"));
-    assertEquals(Set.of("st_graph_op"), unused);  // st_graph_apply's attributes have types
+    assertEquals(Set.of("st_graph_op"), unused);  // Java uses st_graph_apply, whose attributes have types
   }
 
   @Test

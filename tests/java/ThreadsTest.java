@@ -11,7 +11,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.function.Executable;
 import org.scaletrain.*;
 
-/** One object serves one call at a time and says so; close() may come at any moment, from any thread. */
+/** An object serves one call at a time and throws Busy otherwise. close() may be called at any moment, from any thread. */
 @Timeout(240)
 class ThreadsTest {
   static final int RACES = 3000;
@@ -20,7 +20,7 @@ class ThreadsTest {
     return new Trainer(Nets.mlp(context), Nets.recipe(), Data.arrays(context, Nets.batch()));
   }
 
-  /** While another thread is inside of a run of it, between two steps. */
+  /** Runs the check while another thread is in a run of the trainer, between two steps. */
   static void whileRunning(Trainer trainer, Executable check) throws Throwable {
     CountDownLatch inside = new CountDownLatch(1), checked = new CountDownLatch(1);
     CompletableFuture<Void> run = CompletableFuture.runAsync(() -> trainer.runWhile(10, report -> {
@@ -49,7 +49,7 @@ class ThreadsTest {
                 () -> trainer.forward(Nets.batch()), trainer::apply, () -> trainer.gradient("layer.0.weight")))
           assertTrue(assertThrows(Busy.class, call).getMessage().length() > 20);
       });
-      assertEquals(2, trainer.step().step());  // and nothing has changed
+      assertEquals(2, trainer.step().step());  // the refused calls have changed nothing
     }
   }
 
@@ -114,7 +114,7 @@ class ThreadsTest {
     return prediction;
   }
 
-  /** Calls of three threads and close() of a fourth begin together; returns how many calls got through and how many came too late. */
+  /** Starts calls on three threads and close() on a fourth at once. Returns how many calls succeeded and how many came too late. */
   private static int[] race(List<? extends Handle> objects, List<? extends Runnable> calls) throws Exception {
     AtomicInteger through = new AtomicInteger(), late = new AtomicInteger();
     CyclicBarrier start = new CyclicBarrier(4);

@@ -20,7 +20,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.scaletrain.*;
 
-/** The application samples/java/TrainingService.java, as a client meets it. */
+/** Tests the application samples/java/TrainingService.java as a client. */
 @Timeout(180)
 class TrainingServiceTest {
   static final Duration PATIENCE = Duration.ofSeconds(30);
@@ -103,7 +103,7 @@ class TrainingServiceTest {
       }
       assertNotEquals(before, digests.get(0));
     }
-    assertEquals(3, digests.stream().distinct().count());  // it was training all the while
+    assertEquals(3, digests.stream().distinct().count());  // it trained during the downloads
   }
 
   @Test
@@ -138,7 +138,7 @@ class TrainingServiceTest {
   void itEndsCleanlyWhileItTrains() throws Exception {
     post(sine());
     untilSteps(5);
-    service.toHandle().destroy();  // as Ctrl-C does
+    service.toHandle().destroy();  // like Ctrl-C
     assertTrue(service.waitFor(60, TimeUnit.SECONDS));
     assertEquals("ended; 0 trainers are left", said.lines().collect(Collectors.joining("\n")));
     assertFalse(service.isAlive());

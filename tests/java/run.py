@@ -1,4 +1,4 @@
-"""Runs classes of tests in one Java; where tests/run asks for reports, each test is counted.
+"""Runs test classes in one JVM. If tests/run asks for reports, each test is counted.
 
 run.py NAME CLASS,CLASS... CLASS-PATH JUNIT.jar JAVA...
 """
@@ -11,7 +11,7 @@ import sys
 import tempfile
 import xml.etree.ElementTree as xml
 
-# What -Xcheck:jni says where native code breaks its rules; each is a defect of ours. Warnings of local references are for code that is ours.
+# Messages of -Xcheck:jni when native code breaks JNI's rules. Each is a defect of ours.
 RULES = ("WARNING in native method", "WARNING: JNI local refs", "FATAL ERROR in native method")
 
 
@@ -23,7 +23,7 @@ def main(name: str, classes: str, class_path: str, junit: str, *java: str) -> in
         print(done.stdout)
         report = pathlib.Path(reports, "TEST-junit-jupiter.xml")
         cases = list(xml.parse(report).getroot().iter("testcase")) if report.exists() else []
-        wanted = os.environ.get("GTEST_OUTPUT", "")  # xml:FOLDER/, as GoogleTest takes it
+        wanted = os.environ.get("GTEST_OUTPUT", "")  # xml:FOLDER/, as for GoogleTest
         if wanted.startswith("xml:") and cases:
             shutil.copy(report, os.path.join(wanted[4:], f"{name}.xml"))
     broken = [line for line in done.stdout.splitlines() if line.startswith(RULES)]

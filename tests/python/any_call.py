@@ -1,4 +1,4 @@
-"""Calls of the whole package in any order, with whatever comes to hand: any_call.py SEED SECONDS
+"""Calls the whole package in random order with random arguments: any_call.py SEED SECONDS
 
 What may come of a call is its result or an exception; test_any_call.py looks at how the process ends, and at what is left.
 """
@@ -23,12 +23,12 @@ import scaletrain as st
 NOUNS = [st.Accumulator, st.Checkpoint, st.Context, st.Data, st.Gemm, st.Graph, st.LossScaler, st.Model, st.Optimizer, st.PackedMatrix, st.Pending,
          st.Predictor, st.Recipe, st.Schedule, st.Tensor, st.Trainer, st.Value]  # fmt: skip
 FUNCTIONS = [st.clip_norm, st.features, st.live_handles, st.require, st.version, *(f for f in vars(st.ops).values() if inspect.isfunction(f))]
-FREE = {"run": 3, "generate": 3}  # would go on for ever where a number is large
+FREE = {"run": 3, "generate": 3}  # a large number would take forever
 SPECIAL = ("__getitem__", "__setitem__", "__call__", "__dlpack__", "__add__", "__matmul__", "__truediv__", "__neg__", "__repr__")
 
 
 class Square:
-    """An op of the program's own, which may fail."""
+    """A custom op, which may fail."""
 
     def __init__(self, choose: random.Random) -> None:
         self.choose = choose
@@ -48,7 +48,7 @@ class Player:
         self.things: list[Any] = []
 
     def start(self) -> None:
-        """Things that fit together, so that calls get further than their first check."""
+        """Adds objects that fit together, so that calls get past their first checks."""
         context = st.Context(threads=self.choose.choice([1, 2]), memory_limit=self.choose.choice([0, 10_000, 1 << 20, 1 << 24]))
         x = numpy.linspace(-3, 3, 64, dtype=numpy.float32).reshape(64, 1)
         self.things += [context, {"x": x, "y": numpy.sin(x)}]
@@ -115,15 +115,15 @@ class Player:
         return {self.choose.choice([self.text(), self.number()]): self.value(depth + 1) for _ in range(self.choose.randrange(3))}
 
     def argument(self, parameter: inspect.Parameter, name: str) -> Any:
-        """Mostly of the kind that is meant."""
+        """An argument, usually of the expected type."""
         if parameter.name == "self":
             raise AssertionError("bound already")
         if name in FREE and parameter.name in ("steps", "tokens"):
             return self.choose.choice([-1, 0, 1, 3, 5, None, "x"])
         wanted = str(parameter.annotation)
-        if parameter.name == "bytes_per_second":  # a slow save would be waited for
+        if parameter.name == "bytes_per_second":  # a slow save would make the test wait
             return self.choose.choice([0, 1e9, -1, math.nan, math.inf, "x"])
-        if "HostOp" in wanted:  # what a context holds no collector sees: an op that holds the context would stay
+        if "HostOp" in wanted:  # the collector does not see what a context holds, so an op that refers to its context would never be freed
             return self.choose.choice([Square(self.choose), None, 3])
         fitting = [thing for thing in self.things if type(thing).__name__ in wanted]
         if fitting and self.choose.random() < 0.75:
@@ -184,7 +184,7 @@ def main(seed: int, seconds: float) -> None:
         try:
             player.start()
         except st.ScaleTrainError:
-            pass  # of a small memory_limit
+            pass  # expected with a small memory_limit
         threads = [threading.Thread(target=lambda: [player.play() for _ in range(100)]) for _ in range(player.choose.choice([0, 0, 1]))]
         for thread in threads:
             thread.start()
@@ -193,7 +193,7 @@ def main(seed: int, seconds: float) -> None:
             calls += 1
         for thread in threads:
             thread.join()
-        player.things.clear()  # a function that the library holds sees the player, a circle that no collector sees through
+        player.things.clear()  # functions that the library holds refer to the player, a cycle that the collector cannot see
     del player
     gc.collect()
     print(calls, "calls", st.live_handles(), "handles")

@@ -13,10 +13,10 @@ def context():
 
 @pytest.fixture(autouse=True)
 def nothing_is_left():
-    """Every test gives back all that it made."""
+    """Checks that every test frees all objects that it created."""
     gc.collect()
-    gc.freeze()  # what NumPy's and PyTorch's modules hold would be looked at again and again
+    gc.freeze()  # excludes the objects of NumPy's and PyTorch's modules from every later collection
     before = st.live_handles()
     yield
     gc.collect()
-    assert st.live_handles() <= before + 1  # the fixture's own context may go after this
+    assert st.live_handles() <= before + 1  # the fixture's own context may be freed later

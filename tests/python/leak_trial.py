@@ -1,5 +1,5 @@
-"""What test_leaks.py looks at from below: steps and the other long calls, saves, errors and callbacks among them, each more than once. In the end it loses
-a schedule on purpose, and it makes no other one."""
+"""The program that test_leaks.py runs under valgrind. Makes steps and the other long calls more than once, with saves, errors and callbacks. At the end it
+leaks a schedule on purpose; it creates no other one."""
 
 import gc
 import tempfile

@@ -29,7 +29,7 @@ def trainer(context: st.Context, data: st.Data | None = None, **keys: Any) -> st
 
 
 class FreshDlpack:
-    """Each capsule is of new memory, which the object itself does not keep."""
+    """Each DLPack capsule is over new memory, which the object itself does not keep."""
 
     def __init__(self, values: numpy.ndarray) -> None:
         self.values = values
@@ -42,7 +42,7 @@ class FreshDlpack:
 
 
 def on_each(ranks: Iterable[Any], act: Callable[[Any], None]) -> None:
-    """act(rank) on a thread of each rank's own; what one raises is raised here."""
+    """Runs act(rank) on a separate thread for each rank. Reraises an exception of a rank."""
     errors = []
 
     def run(rank: Any) -> None:
@@ -61,7 +61,7 @@ def on_each(ranks: Iterable[Any], act: Callable[[Any], None]) -> None:
 
 
 def together(*work: Callable[[], Any]) -> None:
-    """Each on a thread of its own."""
+    """Runs each on a separate thread."""
     on_each(work, lambda act: act())
 
 
@@ -71,5 +71,5 @@ def resident_kb() -> int:
 
 
 def long_trials() -> bool:
-    """The sizes that are run once in full."""
+    """Whether to run the full sizes."""
     return "ST_LONG_TRIALS" in os.environ

@@ -1,4 +1,4 @@
-"""Runs files of tests; where tests/run asks for reports, each test is counted.
+"""Runs test files. If tests/run asks for reports, each test is counted.
 
 run.py NAME FILE... [PYTEST-ARGUMENTS]
 """
@@ -10,7 +10,7 @@ import pytest
 
 
 def main(name: str, *arguments: str) -> int:
-    report = os.environ.get("GTEST_OUTPUT", "")  # xml:FOLDER/, as GoogleTest takes it
+    report = os.environ.get("GTEST_OUTPUT", "")  # xml:FOLDER/, as for GoogleTest
     wanted = [f"--junitxml={os.path.join(report[4:], name)}.xml"] if report.startswith("xml:") else []
     return pytest.main(["-q", "-p", "no:cacheprovider", "--strict-markers", *wanted, *arguments])
 

@@ -1,4 +1,4 @@
-"""Thousands of calls in any order with odd arguments (any_call.py): the process ends well, and nothing is left."""
+"""Thousands of calls in random order with odd arguments (any_call.py): the process ends normally and no handles are left."""
 
 import os
 import pathlib

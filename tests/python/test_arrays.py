@@ -1,4 +1,4 @@
-"""Arrays cross over where they lie, or are refused with what is wrong."""
+"""Arrays are used in place, or refused with the reason."""
 
 import array
 import ctypes
@@ -65,7 +65,7 @@ def test_strides_go_along():
 
 
 class OnlyDlpack:
-    """As PyTorch's tensors: no buffer protocol."""
+    """Like PyTorch's tensors: DLPack without the buffer protocol."""
 
     def __init__(self, of, device=(1, 0)):
         self.of, self.device = of, device
@@ -85,7 +85,7 @@ def test_dlpack_is_seen_where_it_lies(name, dtype):
 
 
 class LazilyNegated(OnlyDlpack):
-    """As torch.tensor([1 + 2j]).conj().imag: the memory has 2, the tensor is -2."""
+    """Like torch.tensor([1 + 2j]).conj().imag: the memory holds 2, the tensor's value is -2."""
 
     def is_neg(self):
         return True
@@ -176,7 +176,7 @@ def test_what_is_borrowed_cannot_be_resized_or_freed(context):
     del gradients
     for _ in range(20):
         gc.collect()
-        litter = [numpy.full(1 << 16, numpy.nan, F32) for _ in range(4)]  # would lie where those were
+        litter = [numpy.full(1 << 16, numpy.nan, F32) for _ in range(4)]  # would reuse the memory of freed arrays
         assert not {one.ctypes.data for one in litter} & set(addresses)
         del litter
     accumulator.add(1)

@@ -1,4 +1,4 @@
-"""What a clumsy or hostile program does: each is an exception that names the value and the way out."""
+"""Wrong or hostile calls raise exceptions that name the value and the way out."""
 
 import copy
 import gc
@@ -34,7 +34,7 @@ def test_a_value_shows_itself(context, capfd):
     x = st.Graph(context).input("x", "f32", (st.BATCH, 3))
     assert repr(x) == "<scaletrain.Value 1 f32[-1, 3]>"
     gc.collect()
-    assert capfd.readouterr().err == ""  # "swig/python detected a memory leak", it said
+    assert capfd.readouterr().err == ""  # SWIG used to print "swig/python detected a memory leak"
 
 
 def test_results_that_an_op_has_not_are_refused(context):
@@ -159,7 +159,7 @@ def test_a_strided_tensor_is_seen_as_it_lies(context):
         tensor = st.Tensor.of(context, array)
         assert (numpy.asarray(tensor) == array).all() and tensor.memory().strides == array.strides
     with pytest.raises(BufferError):
-        numpy.frombuffer(st.Tensor.of(context, a.T).memory(), numpy.float32)  # wants it without gaps
+        numpy.frombuffer(st.Tensor.of(context, a.T).memory(), numpy.float32)  # requires memory without gaps
 
 
 def test_a_tensor_over_read_only_memory_is_read_only(context):
@@ -230,7 +230,7 @@ def test_tasks_that_nobody_waits_for_are_waited_for():
         for i in range(n):
             threading.Thread(target=task, args=(i,)).start()
 
-    quiet, threading.excepthook = threading.excepthook, lambda _: None  # a task that comes too late is a RuntimeError
+    quiet, threading.excepthook = threading.excepthook, lambda _: None  # a late task raises RuntimeError
     a = numpy.random.default_rng(1).standard_normal((128, 128)).astype(numpy.float32)
     try:
         with st.Context(threads=4, parallel=parallel) as lent:
@@ -285,7 +285,7 @@ def test_a_refused_array_is_let_go(context):
         with pytest.raises(st.InvalidArgument, match='format "h"'):
             call(memoryview(array).cast("h"))
     gc.collect()
-    array.append(1)  # nobody sees it any more
+    array.append(1)  # the array is no longer borrowed
 
 
 def test_no_terminal_and_no_stderr_is_no_bar(context, monkeypatch):

@@ -1,4 +1,4 @@
-"""Python's functions inside the library: what they raise arrives as itself, what they are lent ends with them."""
+"""Python callbacks: their exceptions are reraised unchanged, and arrays that they borrow are released when they return."""
 
 import gc
 import io
@@ -49,7 +49,7 @@ def test_progress_is_a_line_of_a_terminal(context, capsys, monkeypatch):
     train.run(4, bar)
     bar.finish()
     assert terminal.getvalue().endswith("\n") and "[############################] 4/4  loss " in terminal.getvalue()
-    train.run(6, progress=True)  # no terminal here: nothing is written
+    train.run(6, progress=True)  # not a terminal: nothing is written
     assert capsys.readouterr().err == ""
 
 
@@ -81,7 +81,7 @@ def test_an_array_that_is_kept_is_refused(context):
     train = trainer(context, st.Data.rows_of(context, ROWS, {"x": ("f32", (1,)), "y": ("f32", (1,))}, fill))
     with pytest.raises(st.InvalidArgument, match="fill: an array borrowed for this call is still in use"):
         train.step()
-    train.close()  # waits for what the library reads ahead
+    train.close()  # waits for rows that the library reads ahead
 
 
 def test_rates_come_from_the_program(context):
@@ -136,7 +136,7 @@ def test_tasks_run_on_threads_of_the_program():
 
 
 class Square:
-    """y = x * x, and what it was asked."""
+    """y = x * x; records its calls."""
 
     def __init__(self):
         self.calls = []
@@ -157,7 +157,7 @@ class Square:
 
 
 def squared_net(context, op=None, name="square"):
-    """The op is the library's own where none is given."""
+    """Uses the library's own op if none is given."""
     if op is not None:
         context.register_op(name, op)
     graph = st.Graph(context)
@@ -181,7 +181,7 @@ def test_what_an_op_raises_arrives_as_itself(context, method):
     train = squared_net(context, op)
     train.step(sine())
     digest = train.digest()
-    setattr(op, method, raising)  # bound when it was registered: the op keeps what it was given
+    setattr(op, method, raising)  # bound at registration: later changes have no effect
     other = Square()
     setattr(other, method, raising)
     failing = squared_net(context, other, "failing")

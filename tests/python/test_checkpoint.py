@@ -1,4 +1,4 @@
-"""Checkpoints: what is saved comes back, in the background too, and what is damaged or in the way is told."""
+"""Checkpoints: saved arrays are loaded back, also after saves in the background; damage and conflicts are reported."""
 
 import asyncio
 import gc
@@ -24,7 +24,7 @@ def ones(step: int, size: int = 4) -> dict[str, numpy.ndarray]:
 
 
 def spoil(file: pathlib.Path) -> None:
-    """Turns a bit of its last byte."""
+    """Flips a bit of the file's last byte."""
     data = bytearray(file.read_bytes())
     data[-1] ^= 1
     file.write_bytes(data)
@@ -34,7 +34,7 @@ def names_of(checkpoint: st.Checkpoint) -> list[str]:
     return [entry["name"] for entry in checkpoint.list()]
 
 
-# Arrays of the program's own.
+# Arrays of the program.
 
 
 def test_every_dtype_and_stride_comes_back(context, tmp_path):
@@ -64,7 +64,7 @@ def test_other_tools_of_python_s_give_and_take_arrays(context, tmp_path):
     tensor = st.Tensor(context, "f64", (2,))
     tensor.memory()[0] = 2.5
     checkpoint.save(1, {"bytes": memory, "tensor": tensor, "read only": bytes(range(4))})
-    memory.append(1)  # nothing is held behind the call
+    memory.append(1)  # the call holds nothing after it has returned
     read = {"bytes": bytearray(16), "tensor": numpy.zeros(2, F32), "read only": bytearray(4)}  # f64 into f32
     assert checkpoint.load(read).read == 3
     assert read["tensor"].tolist() == [2.5, 0] and read["read only"] == bytes(range(4))
@@ -149,7 +149,7 @@ def test_saves_are_awaited(context, tmp_path):
         ticking = asyncio.create_task(tick())
         await asyncio.gather(*(checkpoint.save_async(step, ones(step, 100_000)) for step in (1, 2)))
         ticking.cancel()
-        assert ticks > 10  # the loop went on
+        assert ticks > 10  # the event loop kept running
         return names_of(checkpoint)
 
     assert asyncio.run(saves()) == ["step-00000002", "step-00000001"]
@@ -194,7 +194,7 @@ checkpoint.save_async(1, {{"values": numpy.ones(200_000, numpy.float32)}})
     assert os.listdir(tmp_path / "step-00000001")
 
 
-# What is in the way.
+# Conflicts and damage.
 
 
 def test_one_saves_into_a_folder_and_others_read(context, tmp_path):
@@ -220,7 +220,7 @@ def test_a_damaged_one_is_an_error_with_file_and_tensor(context, tmp_path):
     assert (back["values"] == -1).all()
     with pytest.raises(st.CheckpointError, match="block 0"):
         checkpoint.load(back, "step-00000002", overwrite=True)
-    assert (back["values"] != -1).any()  # read straight into it
+    assert (back["values"] != -1).any()  # read directly into the array
     assert checkpoint.verify()["problems"][0]["tensor"] == "values"
     (skipped,) = checkpoint.load(back).skipped
     assert skipped.startswith("step-00000002: ") and (back["values"] == 1).all()
@@ -248,7 +248,7 @@ def test_wrong_arguments_are_named(context, tmp_path):
     assert names_of(checkpoint) == ["step-00000001"] and not (tmp_path / "other").exists()
 
 
-# A trainer's.
+# Checkpoints of a trainer.
 
 
 def test_a_resumed_trainer_goes_on_as_if_uninterrupted(context, tmp_path):

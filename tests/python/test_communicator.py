@@ -1,4 +1,4 @@
-"""Ranks as threads of one process: they exchange arrays where they lie, and one that ends ends the others."""
+"""Ranks as threads of one process: they exchange arrays in place, and if one ends, the others end too."""
 
 import collections
 import gc
@@ -186,7 +186,7 @@ def test_late_parameters_are_made_where_they_are_asked_for():
 
 
 class Queues:
-    """A transport of the program's own: a queue of bytes from each rank to each."""
+    """A transport of the program: a queue of bytes between each ordered pair of ranks."""
 
     def __init__(self, queues, own):
         self.queues, self.own = queues, own
@@ -219,7 +219,7 @@ def test_ranks_reach_each_other_by_the_programs_own_transport(context):
     on_each(range(3), act)
     ends.clear()
     gc.collect()
-    assert kept() is None  # nobody holds it any more
+    assert kept() is None  # nothing refers to it any more
 
 
 def test_what_a_transport_raises_is_the_reason_of_the_end(context):

@@ -1,4 +1,4 @@
-"""Gradients exchanged between ranks while backward goes on, from Python."""
+"""Gradients that ranks exchange while backward is running, from Python."""
 
 import numpy
 import pytest

@@ -1,4 +1,4 @@
-"""Which rows a rank reads next, from Python."""
+"""The rows that a rank reads next, from Python."""
 
 import pytest
 

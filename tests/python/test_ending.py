@@ -1,4 +1,4 @@
-"""How a process ends with the library at work: daemon threads, forks, sub-interpreters. Each in a process of its own."""
+"""Processes that end while the library is running: daemon threads, forks, sub-interpreters. Each test starts its own process."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Each error is the class that means it, with the library's text whole and what is known besides."""
+"""Each error has its class, the library's complete text, and the known details."""
 
 import numpy
 import pytest

@@ -1,4 +1,4 @@
-"""Hugging Face's GPT-2: its files are read as they are, and a checkpoint is loaded under its names."""
+"""Hugging Face's GPT-2 files are read without conversion, and a checkpoint is loaded under their names."""
 
 import math
 import pathlib
@@ -27,7 +27,7 @@ def test_a_file_of_transformers_gives_its_logits(context):
 
 
 def logits_of_gpt2(weights, config, tokens):
-    """In fp64, from the formulas: what transformers computes."""
+    """Computes the formulas of transformers in fp64."""
     w = {name.removeprefix("transformer."): array.astype("f8") for name, array in weights.items()}
     heads, context = config["n_head"], tokens.shape[1]
 

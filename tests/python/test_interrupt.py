@@ -1,4 +1,4 @@
-"""Ctrl-C in a long call raises KeyboardInterrupt there, and the objects are as good as before."""
+"""Ctrl-C in a long call raises KeyboardInterrupt in it, and the objects stay usable."""
 
 import os
 import signal
@@ -86,7 +86,7 @@ def test_a_save_that_is_waited_for_ends_and_leaves_nothing(context, tmp_path):
 
 
 def interrupt_as_it_begins(call):
-    """Another thread sends the signal, which gets the interpreter's lock when the call lets it go. Gives the seconds until it was told."""
+    """Sends the signal on another thread, which gets the interpreter's lock when the call releases it. Returns the seconds until the exception."""
 
     def send():
         begins.wait()
@@ -106,7 +106,7 @@ def interrupt_as_it_begins(call):
 
 
 def ends_before_its_effect(call, undo, has_effect):
-    """On a busy machine the signal may come when the call is through: then it is tried again."""
+    """Retries if the signal comes after the call has ended, as may happen on a busy machine."""
     for _ in range(200):
         undo()
         interrupt_as_it_begins(call)
@@ -116,7 +116,7 @@ def ends_before_its_effect(call, undo, has_effect):
 
 
 def ends_early(call):
-    """The same of a call that changes nothing, by its time."""
+    """The same for a call that changes nothing; checks only its time."""
 
     def seconds():
         begin = time.monotonic()

@@ -1,4 +1,4 @@
-"""Memory as valgrind sees it, below the interpreter: nothing of ours is lost, read before it is written or used when it is gone."""
+"""Checks memory with valgrind: the library leaks nothing, reads no uninitialised memory and uses no freed memory."""
 
 import os
 import pathlib
@@ -14,10 +14,10 @@ pytestmark = pytest.mark.skipif(shutil.which("valgrind") is None, reason="valgri
 
 
 def errors_of_ours(folder):
-    """Kind and innermost functions of what valgrind holds against the library and its extension; the interpreter's own is left out."""
+    """Kind and innermost functions of the errors that valgrind reports in the library or its extension. Errors in the interpreter do not count."""
     found = folder / "valgrind.xml"
     command = ["valgrind", "--leak-check=full", "--show-leak-kinds=definite", "--num-callers=40", "--xml=yes", f"--xml-file={found}"]
-    # The interpreter's small blocks come from malloc, one by one, so that valgrind sees each.
+    # Makes the interpreter allocate each small block with malloc, so that valgrind tracks it.
     environment = {**os.environ, "PYTHONMALLOC": "malloc"}
     environment.pop("SCALETRAIN_ISA", None)  # valgrind's processor has no AVX-512
     done = subprocess.run([*command, sys.executable, TRIAL], env=environment, capture_output=True, text=True)
@@ -25,7 +25,7 @@ def errors_of_ours(folder):
     ours = []
     for error in xml.parse(found).getroot().findall("error"):
         frames = [(frame.findtext("fn") or "?", frame.findtext("obj") or "") for frame in error.iter("frame")]
-        at_import = any(function.startswith("SWIG_mod_exec") for function, _ in frames)  # a module's own types live as long as the program
+        at_import = any(function.startswith("SWIG_mod_exec") for function, _ in frames)  # a module's types are never freed
         if not at_import and any("libscaletrain" in file or "_native" in file for _, file in frames):
             ours.append((error.findtext("kind"), [function for function, _ in frames[:12]]))
     return ours
@@ -33,5 +33,5 @@ def errors_of_ours(folder):
 
 def test_nothing_is_lost_but_what_is_meant_to(tmp_path):
     found = errors_of_ours(tmp_path)
-    assert {kind for kind, _ in found} == {"Leak_DefinitelyLost"}  # it would be seen
+    assert {kind for kind, _ in found} == {"Leak_DefinitelyLost"}  # the deliberate leak is detected
     assert [error for error in found if not any("new_Schedule" in function for function in error[1])] == []

@@ -1,4 +1,4 @@
-"""Thousands of objects, steps and callbacks: what is left is nothing. ST_LONG_TRIALS=1 runs the sizes of the issue in full."""
+"""Thousands of objects, steps and callbacks leave nothing behind. ST_LONG_TRIALS=1 runs the full sizes."""
 
 import gc
 import sys
@@ -13,7 +13,7 @@ MEGABYTE = 1024
 
 
 def flat(work, rounds):
-    """Runs it, and asserts that resident memory stays where a tenth of the rounds left it."""
+    """Repeats the work and asserts that resident memory does not grow after the first tenth of the rounds."""
     for _ in range(max(1, rounds // 10)):
         work()
     gc.collect()
@@ -55,7 +55,7 @@ def test_objects_leave_memory_flat_and_no_handle(tmp_path):
         make.count += 1
 
     make.count = 0
-    flat(make, 100_000 // 16 if long_trials() else 100_000 // 400)  # 16 objects a round
+    flat(make, 100_000 // 16 if long_trials() else 100_000 // 400)  # 16 objects per round
     gc.collect()
     assert st.live_handles() == handles
 
@@ -117,7 +117,7 @@ def test_collecting_at_every_moment_breaks_nothing(context):
 
 @pytest.mark.parametrize("give", [numpy.copy, FreshDlpack])
 def test_what_is_given_stays_until_it_has_been_read(context, give):
-    """Other numbers take memory that nobody keeps."""
+    """Overwrites memory that is not kept."""
     x = numpy.linspace(-3, 3, 4096, dtype=numpy.float32).reshape(4096, 1)
     kept = {"x": x, "y": numpy.sin(x)}
 
@@ -131,7 +131,7 @@ def test_what_is_given_stays_until_it_has_been_read(context, give):
     drawn, drawing = (trainer(context, st.Data.arrays(context, batch), batch=4096) for batch in (kept, given()))
     for _ in range(5):
         whole.step(kept)
-        pairs.forward(kept)  # in vain: the next one takes its place
+        pairs.forward(kept)  # without effect: the next forward replaces it
         pairs.forward(given())
         litter()
         pairs.backward()

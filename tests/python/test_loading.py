@@ -1,4 +1,4 @@
-"""A package whose library is missing, or of another version, says so when it is imported."""
+"""Importing the package raises if its library is missing or has another version."""
 
 import os
 import pathlib
@@ -13,7 +13,7 @@ PACKAGE = pathlib.Path(st.__file__).parent
 
 
 def imported(folder, **environment):
-    """What an import of the package in this folder says last."""
+    """The last line of the error of importing the package from this folder."""
     command = [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(folder)!r}); import scaletrain; print(scaletrain.__file__)"]
     keep = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "LD_LIBRARY_PATH")}
     done = subprocess.run(command, capture_output=True, text=True, env={**keep, **environment})
@@ -28,7 +28,7 @@ def test_a_missing_native_part_is_named(tmp_path):
 def test_a_missing_library_is_named(tmp_path):
     shutil.copytree(PACKAGE, tmp_path / "scaletrain")
     extension = next((tmp_path / "scaletrain").glob("_native*.so"))
-    # As in a wheel, it looks beside itself alone.
+    # Like the extension of a wheel, it looks only next to itself.
     extension.write_bytes(re.sub(rb"\0/[^\0]*/capi(:[^\0]*)?\0", lambda path: b"\0" + b"$ORIGIN".ljust(len(path[0]) - 2, b"\0") + b"\0", extension.read_bytes()))
     assert re.search(r"^ImportError: scaletrain: .*libscaletrain\.so\.\S+: cannot open shared object file.* Install the package anew", imported(tmp_path))
 

@@ -1,4 +1,4 @@
-"""The notebook, run in a kernel: it learns, its plot grows, its progress bar is a cell's output that is replaced."""
+"""Runs the notebook in a kernel: it learns, its plot grows, and its progress bar replaces the output of a cell."""
 
 import pathlib
 import re
@@ -8,7 +8,7 @@ import nbclient
 import nbformat
 
 NOTEBOOK = pathlib.Path(__file__).parents[2] / "samples/python/fine_tune.ipynb"
-FEWER = {".run(600, ": ".run(120, ", "STEPS, EVERY = 250, 10": "STEPS, EVERY = 60, 10"}  # steps than the reader waits for
+FEWER = {".run(600, ": ".run(120, ", "STEPS, EVERY = 250, 10": "STEPS, EVERY = 60, 10"}  # fewer steps than a reader would run
 
 
 def test_it_learns_and_shows_it(tmp_path):
@@ -16,7 +16,7 @@ def test_it_learns_and_shows_it(tmp_path):
     for whole, short in FEWER.items():
         cell = next(cell for cell in cells.cells if whole in cell.source)
         cell.source = cell.source.replace(whole, short)
-    # It looks for the repository above the folder that it runs in.
+    # The notebook searches the parents of its folder for the repository.
     (tmp_path / "LICENSE").write_bytes((NOTEBOOK.parents[2] / "LICENSE").read_bytes())
     (tmp_path / "tests/bench").mkdir(parents=True)
     (tmp_path / "tests/bench/README.md").write_bytes((NOTEBOOK.parents[2] / "tests/bench/README.md").read_bytes())
@@ -26,7 +26,7 @@ def test_it_learns_and_shows_it(tmp_path):
     outputs = [output for cell in done.cells if cell.cell_type == "code" for output in cell.outputs]
     shown = [output.data for output in outputs if output.output_type == "display_data"]
     assert re.fullmatch(r"\[#+\] 120/120  loss [0-9.]+  [0-9,]+ tokens/s", shown[0]["text/plain"])
-    assert len(shown) == 2 and len(shown[1]["image/png"]) > 10_000  # one plot, the last of those that took each other's place
+    assert len(shown) == 2 and len(shown[1]["image/png"]) > 10_000  # one plot, the last of those that replaced each other
     printed = "".join(output.text for output in outputs if output.output_type == "stream" and output.name == "stdout")
     before, after = map(float, re.search(r"validation loss ([0-9.]+), then ([0-9.]+) nats", printed).groups())
     assert after < before - 0.3

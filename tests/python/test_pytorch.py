@@ -1,4 +1,4 @@
-"""PyTorch's tensors, where PyTorch is installed (tests/setup --peers): seen where they lie, in every dtype, and a loss that it computes."""
+"""PyTorch's tensors, if PyTorch is installed (tests/setup --peers): used in place, in every dtype; and a loss that PyTorch computes."""
 
 import gc
 
@@ -54,7 +54,7 @@ def test_an_optimizer_steps_pytorchs_parameters_in_place(context):
 
 
 def test_pytorch_computes_the_loss(context):
-    """forward, PyTorch's loss and its gradient, backward, apply: the same weights as the model's own mean squared error."""
+    """forward, PyTorch's loss and gradient, backward and apply give the same weights as the model's own mean squared error."""
     batch = sine()
     recipe = {"batch": ROWS, "lr": 0.01, "warmup": 0, "clip": 0}
     models = [mlp(context), mlp(context)]

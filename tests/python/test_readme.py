@@ -1,4 +1,4 @@
-"""The README's Python example, as it stands there."""
+"""Runs the README's Python example unchanged."""
 
 import pathlib
 import re

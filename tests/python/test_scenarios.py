@@ -1,4 +1,4 @@
-"""The scenarios of tests/scenarios print what they print in C, to the last bit."""
+"""The scenarios of tests/scenarios print the same output as in C, bit for bit."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""An optimizer in shards on ranks, from Python."""
+"""A sharded optimizer, from Python."""
 
 import numpy
 import pytest

@@ -1,4 +1,4 @@
-"""Nothing of the C ABI is forgotten in Python, and what Python says is typed and documented."""
+"""The Python package covers the whole C ABI, and is typed and documented."""
 
 import inspect
 import os
@@ -15,7 +15,7 @@ from scaletrain import handle, native
 ROOT = pathlib.Path(__file__).parents[2]
 PACKAGE = pathlib.Path(st.__file__).parent
 
-# Functions of the C ABI that no call of Python's is, and why.
+# C functions without a Python call, with the reason.
 ELSEWHERE = {
     r"st_\w+_init": "structs are Python's own arguments and named tuples",
     r"st_\w+_destroy": "Handle.close",
@@ -46,7 +46,7 @@ def test_every_class_of_the_interface_is_used():
     text = "".join(path.read_text() for path in PACKAGE.glob("*.py") if path.name != "native.py")
     wrapped = [name for name, kind in inspect.getmembers(native, inspect.isclass) if kind.__module__ == native.__name__]
     unused = [name for name in wrapped if not name.startswith("_") and f"native.{name}" not in text]
-    # Made by others of them: a value by a graph, and so on.
+    # Created by other classes, such as a value by a graph.
     assert set(unused) <= {"ErrorInfo", "GemmInfo", "PackedMatrix", "Pending", "Value"}
 
 
@@ -70,7 +70,7 @@ def test_one_binary_serves_newer_pythons():
     assert private == []
 
 
-# Of the limited API, though they begin with an underscore: what its macros use.
+# Functions of the limited API that begin with an underscore, since its macros use them.
 LIMITED = {"_Py_Dealloc", "_Py_NoneStruct", "_Py_TrueStruct", "_Py_FalseStruct", "_Py_NotImplementedStruct", "_Py_IncRef", "_Py_DecRef",
            "_PyArg_ParseTuple_SizeT", "_Py_BuildValue_SizeT", "_PyObject_CallMethod_SizeT", "_PyObject_New"}  # fmt: skip
 
@@ -82,7 +82,7 @@ def test_a_type_checker_accepts_package_and_samples(tmp_path):
     command = [sys.executable, "-m", "mypy", "--config-file", str(ROOT / "bindings/python/mypy.ini"), "--cache-dir", str(tmp_path)]
     slips = tmp_path / "slips.py"
     slips.write_text(SLIPS)
-    # At once: most of the time goes to NumPy's types. Each sample is a module of its own.
+    # In one run, since most of the time is spent on NumPy's types. Each sample is a separate module.
     done = subprocess.run([*command, "--scripts-are-modules", str(PACKAGE), *samples, str(slips)], capture_output=True, text=True, env=environment)
     found = re.findall(r"^(.*):(\d+): error:.*\[([\w-]+)\]$", done.stdout, re.MULTILINE)
     assert [(pathlib.Path(file).name, int(line), kind) for file, line, kind in found] == [
@@ -90,7 +90,7 @@ def test_a_type_checker_accepts_package_and_samples(tmp_path):
     ], done.stdout
 
 
-# What a type checker must find in a program.
+# Errors that a type checker must find in a program.
 SLIPS = """import scaletrain as st
 
 def slips(model: st.Model, trainer: st.Trainer, data: st.Data) -> None:

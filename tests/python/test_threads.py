@@ -1,4 +1,4 @@
-"""Threads: the interpreter goes on while the library computes, and one object serves one call at a time."""
+"""Threads: the interpreter keeps running while the library computes, and an object serves one call at a time."""
 
 import threading
 import time
@@ -66,7 +66,7 @@ def test_a_call_from_its_own_callback_is_busy(context):
     with pytest.raises(st.Busy):
         train.step()
     train.set_schedule(None)
-    train.run(3, lambda report: train.digest())  # a run's own function may call it
+    train.run(3, lambda report: train.digest())  # a run's own callback may call it
 
 
 @pytest.mark.parametrize("end, status", [("cancel", ["cancelled"]), ("stop", [])])

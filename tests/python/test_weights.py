@@ -1,4 +1,4 @@
-"""Files of weights: the verdicts of the package safetensors 0.8.0, dtypes that only others have, shards."""
+"""Weight files: the same verdicts as the package safetensors 0.8.0, dtypes that this library lacks, shards."""
 
 import json
 import struct
@@ -84,7 +84,7 @@ CORPUS = {
     "header of 2^63": struct.pack("<Q", 2**63) + GOOD.encode(),
     **{f"dtype {word}": headed(tensor(word, "[8]", f"[0,{bits}]"), b"x" * bits) for word in DTYPES for bits in (4, 8, 16, 32, 64)},
 }
-# Where the format's text is stricter than the package.
+# Cases in which the format's specification is stricter than the package.
 STRICTER = {
     "blank before": headed(" " + GOOD),
     "tensor twice": headed('{"t":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"t":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}', b"1"),

@@ -1,4 +1,4 @@
-"""The wheel: what it needs of the machine, and that it trains in an empty environment, outside the repository."""
+"""The wheel: its system requirements, and that it trains in an empty environment outside the repository."""
 
 import hashlib
 import os

@@ -1,4 +1,4 @@
-// The scenarios over the C ABI: what runners in other languages must print too. in_c SCENARIOS.txt
+// Runs the scenarios over the C ABI. Runners in other languages must print the same output. Usage: in_c SCENARIOS.txt
 #include <scaletrain/scaletrain.h>
 
 #include <cstdint>
@@ -17,7 +17,7 @@ void check(st_status status) {
   if (status != ST_OK) throw std::runtime_error(st_last_error());
 }
 
-/// An array of a batch, filled anew for each step.
+/// An array of a batch, refilled for each step.
 struct Array {
   explicit Array(const std::string& line) {
     std::istringstream words(line);
@@ -44,7 +44,7 @@ struct Array {
   std::vector<int32_t> integers;
 };
 
-/// The arrays with their next numbers, as views of them.
+/// Fills the arrays with the next numbers and returns views of them.
 std::vector<st_named_view> drawn(std::vector<Array>& arrays, uint32_t& state) {
   std::vector<st_named_view> views;
   for (Array& array : arrays) {
@@ -77,7 +77,7 @@ void step_on(const std::string& name, st_trainer* trainer, std::vector<Array>& a
   }
 }
 
-/// What on_step does to the run that calls it; README.md has the table.
+/// The actions that on_step performs during the run that calls it; README.md lists them.
 struct Steering {
   const std::string& name;
   st_trainer* trainer;
@@ -124,7 +124,7 @@ void run_steered(const std::string& name, st_context* context, st_trainer* train
   std::filesystem::remove_all(path.data());
 }
 
-/// Runs the scenario that begins with this name; its other lines come from the file.
+/// Runs the scenario with this name and reads its other lines from the file.
 void run(st_context* context, const std::string& name, std::ifstream& file) {
   std::string line, model_name, options, recipe_text, way;
   int64_t seed = 0, steps = 0;

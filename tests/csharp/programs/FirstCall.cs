@@ -1,4 +1,4 @@
-// What LoadingTests looks at: the first thing that a program has of the library, or why it has nothing.
+// Started by LoadingTests: prints the result of the first call of the library, or why it failed.
 using System;
 using ScaleTrain;
 

@@ -1,5 +1,5 @@
-// What leaks.py looks at from below: steps and the other long calls, saves, callbacks, held arrays and errors among them, each more than once. In the end
-// it loses schedules on purpose, and it makes no other ones.
+// The program that leaks.py runs under valgrind. Makes steps and the other long calls more than once, with saves, callbacks, held arrays and errors. At the
+// end it leaks schedules on purpose; it creates no others.
 using System;
 using System.IO;
 using System.Runtime.InteropServices;
@@ -68,7 +68,7 @@ static class LeakTrial {
     Directory.Delete(folder, true);
   }
 
-  // Arrays that the library holds, given back by Dispose or left to the garbage collector.
+  // Arrays that the library holds, released by Dispose or left to the garbage collector.
   static void HoldAndLetGo(Context context) {
     var w = new float[100];
     using (var optimizer = new Optimizer(context, new Batch { { "w", w } }, new { optimizer = "adamw" })) optimizer.Step(new float[100]);
@@ -85,7 +85,7 @@ static class LeakTrial {
     throw new InvalidOperationException("a call that must fail did not");
   }
 
-  // Schedules of C++'s that nobody deletes: what a defect of the binding would do.
+  // Leaks C++ schedules, as a defect of the binding would.
   static void Lose() {
     for (int i = 0; i < 3; ++i) new_Schedule(Encoding.UTF8.GetBytes("{\"lr\": 0.1}\0"));
   }
