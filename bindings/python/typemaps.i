@@ -308,7 +308,7 @@ namespace python = scaletrain::python;
     }
     void* value = nullptr;
     const int converted = SWIG_ConvertPtr(PyTuple_GetItem(list.get(), i), &value, $descriptor(scaletrain::Value*), 0);
-    if (!SWIG_IsOK(converted) || value == nullptr) SWIG_exception_fail(SWIG_TypeError, "the inputs must be a list of graph values");
+    if (!SWIG_IsOK(converted) || value == nullptr) SWIG_exception_fail(SWIG_TypeError, "a list of graph values is required");
     inputs.push_back(*static_cast<scaletrain::Value*>(value));
   }
   $1 = &inputs;
