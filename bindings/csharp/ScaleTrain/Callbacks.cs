@@ -138,24 +138,24 @@ internal sealed class TaskRange {
 /// <summary>A C# stream that native code reads or writes, one chunk at a time.</summary>
 internal sealed unsafe class StreamEnd {
   private readonly Stream stream;
-  private readonly byte[] piece = new byte[64 * 1024];
+  private readonly byte[] chunk = new byte[64 * 1024];
 
   internal StreamEnd(Stream stream) { this.stream = stream; }
 
   internal void Write(byte* bytes, long count) {
     while (count > 0) {
-      int now = (int)Math.Min(count, piece.Length);
-      new ReadOnlySpan<byte>(bytes, now).CopyTo(piece);
-      stream.Write(piece, 0, now);
+      int now = (int)Math.Min(count, chunk.Length);
+      new ReadOnlySpan<byte>(bytes, now).CopyTo(chunk);
+      stream.Write(chunk, 0, now);
       bytes += now;
       count -= now;
     }
   }
 
   internal long Read(byte* bytes, long room) {
-    int wanted = (int)Math.Min(room, piece.Length), count = stream.Read(piece, 0, wanted);
+    int wanted = (int)Math.Min(room, chunk.Length), count = stream.Read(chunk, 0, wanted);
     if (count < 0 || count > wanted) throw new InvalidArgumentException(stream.GetType().Name + ".Read must return 0 to " + wanted + " bytes, got " + count);
-    new ReadOnlySpan<byte>(piece, 0, count).CopyTo(new Span<byte>(bytes, count));
+    new ReadOnlySpan<byte>(chunk, 0, count).CopyTo(new Span<byte>(bytes, count));
     return count;
   }
 }

@@ -17,19 +17,19 @@ public interface ITransport {
 /// <summary>Calls of a transport by native code, one at a time.</summary>
 internal sealed unsafe class TransportEnd {
   private readonly ITransport transport;
-  private readonly byte[] piece = new byte[64 * 1024];
+  private readonly byte[] chunk = new byte[64 * 1024];
 
   internal TransportEnd(ITransport transport) { this.transport = transport; }
 
   internal long Write(int to, byte* bytes, long count) {
-    int now = (int)Math.Min(count, piece.Length);
-    new ReadOnlySpan<byte>(bytes, now).CopyTo(piece);
-    return transport.Write(to, piece, now);
+    int now = (int)Math.Min(count, chunk.Length);
+    new ReadOnlySpan<byte>(bytes, now).CopyTo(chunk);
+    return transport.Write(to, chunk, now);
   }
 
   internal long Read(int from, byte* bytes, long count) {
-    int most = (int)Math.Min(count, piece.Length), given = transport.Read(from, piece, most);
-    if (given > 0 && given <= most) new ReadOnlySpan<byte>(piece, 0, given).CopyTo(new Span<byte>(bytes, most));
+    int most = (int)Math.Min(count, chunk.Length), given = transport.Read(from, chunk, most);
+    if (given > 0 && given <= most) new ReadOnlySpan<byte>(chunk, 0, given).CopyTo(new Span<byte>(bytes, most));
     return given;  // the library checks its bounds
   }
 

@@ -110,8 +110,8 @@ inline ParallelFunction parallel_function(JNIEnv* env, jobject function) {
 }
 
 /// Keeps a borrowed Java object alive until the library releases it.
-inline ReleaseFunction release_function(JNIEnv* env, jobject lent) {
-  return [held = std::make_shared<Kept>(env, lent)] { *held = Kept(); };
+inline ReleaseFunction release_function(JNIEnv* env, jobject object) {
+  return [held = std::make_shared<Kept>(env, object)] { *held = Kept(); };
 }
 
 inline FillFunction fill_function(JNIEnv* env, jobject function) {
@@ -135,23 +135,23 @@ class RankTransport {
   int64_t write(int32_t to, const void* data, int64_t bytes) const {
     const Frame frame;
     const auto part = static_cast<jsize>(std::min(bytes, kMost));
-    const jbyteArray piece = made(frame.env(), frame->NewByteArray(part));
-    frame->SetByteArrayRegion(piece, 0, part, static_cast<const jbyte*>(data));
-    return moved(frame, Machine::here().send, to, piece, part);
+    const jbyteArray chunk = made(frame.env(), frame->NewByteArray(part));
+    frame->SetByteArrayRegion(chunk, 0, part, static_cast<const jbyte*>(data));
+    return moved(frame, Machine::here().send, to, chunk, part);
   }
   int64_t read(int32_t from, void* data, int64_t bytes) const {
     const Frame frame;
     const auto part = static_cast<jsize>(std::min(bytes, kMost));
-    const jbyteArray piece = made(frame.env(), frame->NewByteArray(part));
-    const jint given = moved(frame, Machine::here().receive, from, piece, part);
-    if (given > 0 && given <= part) frame->GetByteArrayRegion(piece, 0, given, static_cast<jbyte*>(data));
+    const jbyteArray chunk = made(frame.env(), frame->NewByteArray(part));
+    const jint given = moved(frame, Machine::here().receive, from, chunk, part);
+    if (given > 0 && given <= part) frame->GetByteArrayRegion(chunk, 0, given, static_cast<jbyte*>(data));
     return given;  // the library checks its bounds
   }
 
  private:
   static constexpr int64_t kMost = 1 << 16;
-  jint moved(const Frame& frame, jmethodID method, int32_t other, jbyteArray piece, jsize part) const {
-    const jint count = frame->CallStaticIntMethod(Machine::here().callbacks, method, kept_.get(), static_cast<jint>(other), piece,
+  jint moved(const Frame& frame, jmethodID method, int32_t other, jbyteArray chunk, jsize part) const {
+    const jint count = frame->CallStaticIntMethod(Machine::here().callbacks, method, kept_.get(), static_cast<jint>(other), chunk,
                                                   static_cast<jint>(part));
     try {
       check(frame.env());

@@ -117,13 +117,13 @@ final class Callbacks {
 
   static void fill(Object rows, long[] ids, Object[] memory) {
     Rows wanted = (Rows) rows;
-    List<Lent> lent = lend(memory, true);
+    List<Lent> borrowed = borrow(memory, true);
     Map<String, Lent> arrays = new LinkedHashMap<>();
-    for (int i = 0; i < lent.size(); ++i) arrays.put(wanted.names().get(i), lent.get(i));
+    for (int i = 0; i < borrowed.size(); ++i) arrays.put(wanted.names().get(i), borrowed.get(i));
     try {
       wanted.filler().fill(ids, arrays);
     } finally {
-      end(lent);
+      end(borrowed);
     }
   }
 
@@ -143,8 +143,8 @@ final class Callbacks {
   }
 
   static void forward(Object op, Object[] inputs, Object[] outputs) {
-    List<Lent> in = lend(inputs, false);
-    List<Lent> out = lend(outputs, true);
+    List<Lent> in = borrow(inputs, false);
+    List<Lent> out = borrow(outputs, true);
     try {
       ((HostOp) op).forward(in, out);
     } finally {
@@ -154,10 +154,10 @@ final class Callbacks {
   }
 
   static void backward(Object op, Object[] inputs, Object[] outputs, Object[] outputGradients, Object[] inputGradients) {
-    List<Lent> in = lend(inputs, false);
-    List<Lent> out = lend(outputs, false);
-    List<Lent> given = lend(outputGradients, false);
-    List<Lent> wanted = lend(inputGradients, true);
+    List<Lent> in = borrow(inputs, false);
+    List<Lent> out = borrow(outputs, false);
+    List<Lent> given = borrow(outputGradients, false);
+    List<Lent> wanted = borrow(inputGradients, true);
     try {
       ((DifferentiableOp) op).backward(in, out, given, wanted);
     } finally {
@@ -166,15 +166,15 @@ final class Callbacks {
   }
 
   /** {@code memory} alternates types and buffers. An entry without memory becomes null. */
-  private static List<Lent> lend(Object[] memory, boolean writable) {
-    Lent[] lent = new Lent[memory.length / 2];
-    for (int i = 0; i < lent.length; ++i)
-      if (memory[2 * i] != null) lent[i] = new Lent((ArrayType) memory[2 * i], (ByteBuffer) memory[2 * i + 1], writable);
-    return Collections.unmodifiableList(Arrays.asList(lent));
+  private static List<Lent> borrow(Object[] memory, boolean writable) {
+    Lent[] borrowed = new Lent[memory.length / 2];
+    for (int i = 0; i < borrowed.length; ++i)
+      if (memory[2 * i] != null) borrowed[i] = new Lent((ArrayType) memory[2 * i], (ByteBuffer) memory[2 * i + 1], writable);
+    return Collections.unmodifiableList(Arrays.asList(borrowed));
   }
 
-  private static void end(List<Lent> lent) {
-    for (Lent array : lent) if (array != null) array.end();
+  private static void end(List<Lent> borrowed) {
+    for (Lent array : borrowed) if (array != null) array.end();
   }
 
   /** A copy of the library's memory on Java's heap. */

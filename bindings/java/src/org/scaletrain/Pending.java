@@ -10,7 +10,7 @@ public final class Pending extends Handle {
   private static final long NANOSECONDS = 1_000_000;  // per millisecond
 
   // Operations that borrow arrays. Java must not free the arrays before the operation ends, even if the program drops its references.
-  private static final Set<Pending> LENT = ConcurrentHashMap.newKeySet();
+  private static final Set<Pending> BORROWING = ConcurrentHashMap.newKeySet();
 
   private final org.scaletrain.internal.Pending raw;
 
@@ -21,9 +21,9 @@ public final class Pending extends Handle {
 
   /** An operation on arrays, which are kept alive while it runs. */
   static Pending lending(org.scaletrain.internal.Pending raw, Object keeps) {
-    LENT.removeIf(Pending::isOver);
+    BORROWING.removeIf(Pending::isOver);
     Pending made = new Pending(raw, keeps);
-    LENT.add(made);
+    BORROWING.add(made);
     return made;
   }
 
@@ -62,6 +62,6 @@ public final class Pending extends Handle {
   @OfC("st_pending_destroy")
   public void close() {
     raw.close();
-    LENT.remove(this);
+    BORROWING.remove(this);
   }
 }

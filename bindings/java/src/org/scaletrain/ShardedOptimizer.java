@@ -68,22 +68,22 @@ public final class ShardedOptimizer extends Handle {
    */
   @OfC("st_sharded_optimizer_step")
   public OptimizerReport step(Array... gradients) {
-    return (OptimizerReport) raw.step(lent(gradients));
+    return (OptimizerReport) raw.step(readableOf(gradients));
   }
 
   /** The scaler's unscale and step and this optimizer's step in one call, for scaled gradients. The scaler's update() must follow. */
   @OfC("st_sharded_optimizer_step_scaled")
   public OptimizerReport stepScaled(LossScaler scaler, Array... gradients) {
-    return (OptimizerReport) raw.step_scaled(given(scaler, "ShardedOptimizer.stepScaled").raw, lent(gradients));
+    return (OptimizerReport) raw.step_scaled(given(scaler, "ShardedOptimizer.stepScaled").raw, readableOf(gradients));
   }
 
   /** Marks the arrays of a stage 2 step as read-only: it does not write them, so heap arrays need not be copied back. */
-  private Array[] lent(Array... gradients) {
+  private Array[] readableOf(Array... gradients) {
     if (stage != 2 || gradients == null) return gradients;
-    Array[] lent = gradients.clone();
-    for (int i = 0; i < lent.length; ++i)
-      if (lent[i] != null) lent[i] = lent[i].readOnly();
-    return lent;
+    Array[] views = gradients.clone();
+    for (int i = 0; i < views.length; ++i)
+      if (views[i] != null) views[i] = views[i].readOnly();
+    return views;
   }
 
   /** Sets 16-bit copies of the weights, as {@link Optimizer#keepCopies}. Each step gathers them too. */
