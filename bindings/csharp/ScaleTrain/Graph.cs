@@ -117,9 +117,9 @@ public sealed class Graph : Handle {
   [OfC("st_graph_output")]
   public void Output(string name, Value value) { native.output(Given(name, "name"), IdOf(value)); }
 
-  /// <summary> Sets the loss that training minimises. It may be a loss or a mean over the batch, or a sum, difference or multiple of these. A
-  /// step uses the mean of this formula over its rows, whatever the micro-batch size. Any other function throws
-  /// <see cref="InvalidArgumentException"/>. </summary>
+  /// <summary>Sets the loss that training minimises. It may be a loss or a mean over the batch, or a sum, difference or multiple of these. A step
+  /// uses the mean of this formula over its rows, whatever the micro-batch size. Any other function throws
+  /// <see cref="InvalidArgumentException"/>.</summary>
   [OfC("st_graph_loss")]
   public void Loss(Value value) { native.loss(IdOf(value)); }
 
