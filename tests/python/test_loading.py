@@ -22,7 +22,7 @@ def imported(folder, **environment):
 
 def test_a_missing_native_part_is_named(tmp_path):
     shutil.copytree(PACKAGE, tmp_path / "scaletrain", ignore=shutil.ignore_patterns("_native*"))
-    assert re.search(r"^ImportError: scaletrain: its native part cannot be loaded: .*_native.*beside .*handle\.py", imported(tmp_path))
+    assert re.search(r"^ImportError: scaletrain: the native extension cannot be loaded: .*_native.*next to .*handle\.py", imported(tmp_path))
 
 
 def test_a_missing_library_is_named(tmp_path):
@@ -30,7 +30,7 @@ def test_a_missing_library_is_named(tmp_path):
     extension = next((tmp_path / "scaletrain").glob("_native*.so"))
     # Like the extension of a wheel, it looks only next to itself.
     extension.write_bytes(re.sub(rb"\0/[^\0]*/capi(:[^\0]*)?\0", lambda path: b"\0" + b"$ORIGIN".ljust(len(path[0]) - 2, b"\0") + b"\0", extension.read_bytes()))
-    assert re.search(r"^ImportError: scaletrain: .*libscaletrain\.so\.\S+: cannot open shared object file.* Install the package anew", imported(tmp_path))
+    assert re.search(r"^ImportError: scaletrain: .*libscaletrain\.so\.\S+: cannot open shared object file.* Reinstall the package", imported(tmp_path))
 
 
 def test_a_library_of_another_version_is_refused(tmp_path):
