@@ -11,7 +11,7 @@ constexpr const char* kHead =
     "/* Every op as a typed function. Parameters: inputs, attributes, then pointers for further results (each may be NULL). Returns\n"
     " * the first result, or 0 if the call is wrong; st_model_create reports the first error. An optional input may be ST_NONE. A word\n"
     " * of NULL means the first one listed, a dtype of 0 the default. A list is a count and its elements.\n"
-    " * Generated from runtime/ir/ops.def by capi/src/ops_header.cpp: change the row, not this file. */\n"
+    " * Generated from runtime/ir/ops.def by capi/generators/ops_header.cpp: change the row, not this file. */\n"
     "#ifndef SCALETRAIN_OPS_H\n"
     "#define SCALETRAIN_OPS_H\n"
     "\n"

@@ -11,7 +11,7 @@ namespace {
 constexpr const char* kHead =
     "// Every op as a typed function in namespace scaletrain::ops. Parameters: inputs, attributes, then pointers for further results.\n"
     "// Throws the graph's error if the call is wrong. Value() omits an optional input.\n"
-    "// Generated from runtime/ir/ops.def by capi/src/ops_header.cpp: change the row, not this file.\n"
+    "// Generated from runtime/ir/ops.def by capi/generators/ops_header.cpp: change the row, not this file.\n"
     "#pragma once\n"
     "\n"
     "#include <scaletrain/ops.h>\n"

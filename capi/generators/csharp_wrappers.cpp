@@ -16,7 +16,7 @@ constexpr const char* kHead =
     "\n"
     "/// <summary>Every op as a method. Parameters: inputs, then attributes. Returns the first result; further ones are its\n"
     "/// <see cref=\"Value.More\"/>. Throws the graph's error if the call is wrong. null omits an optional input.</summary>\n"
-    "/// <remarks>Generated from runtime/ir/ops.def by capi/src/ops_header.cpp: change the row, not this file.</remarks>\n"
+    "/// <remarks>Generated from runtime/ir/ops.def by capi/generators/ops_header.cpp: change the row, not this file.</remarks>\n"
     "public static class Ops {\n";
 constexpr const char* kTail = "}\n\n}\n";
 

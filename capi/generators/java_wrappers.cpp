@@ -22,7 +22,7 @@ constexpr const char* kHead =
     " * the first result; further ones are its {@link Value#more}. An optional input may be null. Throws the graph's error if the call is\n"
     " * wrong.\n"
     " *\n"
-    " * <p>Generated from {@code runtime/ir/ops.def} by {@code capi/src/ops_header.cpp}: change the row, not this file.\n"
+    " * <p>Generated from {@code runtime/ir/ops.def} by {@code capi/generators/ops_header.cpp}: change the row, not this file.\n"
     " */\n"
     "public final class Ops {\n"
     "  private Ops() {}\n"

@@ -12,7 +12,7 @@ constexpr const char* kHead =
     "\"\"\"Every op as a function. Parameters: inputs, then attributes. Returns the first result; further ones are its `more`. Raises the\n"
     "graph's error if the call is wrong.\n"
     "\n"
-    "Generated from runtime/ir/ops.def by capi/src/ops_header.cpp: change the row, not this file.\n"
+    "Generated from runtime/ir/ops.def by capi/generators/ops_header.cpp: change the row, not this file.\n"
     "\"\"\"\n"
     "\n"
     "# ruff: noqa\n"

@@ -1,6 +1,6 @@
 // Every op as a typed function in namespace scaletrain::ops. Parameters: inputs, attributes, then pointers for further results.
 // Throws the graph's error if the call is wrong. Value() omits an optional input.
-// Generated from runtime/ir/ops.def by capi/src/ops_header.cpp: change the row, not this file.
+// Generated from runtime/ir/ops.def by capi/generators/ops_header.cpp: change the row, not this file.
 #pragma once
 
 #include <scaletrain/ops.h>

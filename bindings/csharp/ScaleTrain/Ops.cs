@@ -4,7 +4,7 @@ namespace ScaleTrain {
 
 /// <summary>Every op as a method. Parameters: inputs, then attributes. Returns the first result; further ones are its
 /// <see cref="Value.More"/>. Throws the graph's error if the call is wrong. null omits an optional input.</summary>
-/// <remarks>Generated from runtime/ir/ops.def by capi/src/ops_header.cpp: change the row, not this file.</remarks>
+/// <remarks>Generated from runtime/ir/ops.def by capi/generators/ops_header.cpp: change the row, not this file.</remarks>
 public static class Ops {
 
   /// <summary>a constant in every element</summary>
@@ -142,8 +142,7 @@ public static class Ops {
     return Graph.Made(null, "dropout", new[] { x }, 1, "rate", rate)[0];
   }
 
-  /// <summary>y = (x - mean) * rstd * gamma + beta over the last dimension; mean and rstd are f32 (f64 for f64) of the leading dimensions; more:
-  /// mean, rstd</summary>
+  /// <summary>y = (x - mean) * rstd * gamma + beta over the last dimension; mean and rstd are f32 (f64 for f64) of the leading dimensions; more: mean, rstd</summary>
   public static Value LayerNorm(Value x, Value gamma, Value beta, double epsilon = 1e-05) {
     return Graph.Made(null, "layer_norm", new[] { x, gamma, beta }, 3, "epsilon", epsilon)[0];
   }
@@ -163,9 +162,7 @@ public static class Ops {
     return Graph.Made(null, "log_softmax", new[] { x }, 1, "axis", axis)[0];
   }
 
-  /// <summary>o = softmax(scale q k^T) v. q [B, T, H, D], k and v [B, S, G, D], G divides H (grouped-query), scale 0: 1/sqrt(D); causal: query t
-  /// sees keys 0..t+S-T; lse [B, H, T], f32 (f64 for f64), is log sum exp of each row's scores; a row that sees nothing gives 0 and -inf; more:
-  /// lse</summary>
+  /// <summary>o = softmax(scale q k^T) v. q [B, T, H, D], k and v [B, S, G, D], G divides H (grouped-query), scale 0: 1/sqrt(D); causal: query t sees keys 0..t+S-T; lse [B, H, T], f32 (f64 for f64), is log sum exp of each row's scores; a row that sees nothing gives 0 and -inf; more: lse</summary>
   public static Value Attention(Value q, Value k, Value v, bool causal = true, double scale = 0) {
     return Graph.Made(null, "attention", new[] { q, k, v }, 2, "causal", causal, "scale", scale)[0];
   }
@@ -190,10 +187,7 @@ public static class Ops {
     return Graph.Made(null, "argmax", new[] { x }, 1, "axis", axis, "keep_dims", keepDims)[0];
   }
 
-  /// <summary>sum = -sum_r w_r log softmax(logits)[r, target_r], count = sum_r w_r over rows whose target is not ignore_index; logits [..., V],
-  /// targets [...] i32 or i64; sum, count and dsum are f64 scalars, lse f32 (f64 for f64) [...]; weights are of the rows. label_smoothing: the
-  /// share of a row's weight that goes evenly to all V classes (torch's); z_loss: adds z_loss lse^2 to each row (PaLM, 2022); more: count,
-  /// lse</summary>
+  /// <summary>sum = -sum_r w_r log softmax(logits)[r, target_r], count = sum_r w_r over rows whose target is not ignore_index; logits [..., V], targets [...] i32 or i64; sum, count and dsum are f64 scalars, lse f32 (f64 for f64) [...]; weights are of the rows. label_smoothing: the share of a row's weight that goes evenly to all V classes (torch's); z_loss: adds z_loss lse^2 to each row (PaLM, 2022); more: count, lse</summary>
   public static Value CrossEntropy(Value logits, Value targets, Value weights = null, long ignoreIndex = -100, double labelSmoothing = 0, double zLoss = 0) {
     return Graph.Made(null, "cross_entropy", new[] { logits, targets, weights }, 3, "ignore_index", ignoreIndex, "label_smoothing", labelSmoothing, "z_loss", zLoss)[0];
   }

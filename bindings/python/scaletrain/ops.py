@@ -1,7 +1,7 @@
 """Every op as a function. Parameters: inputs, then attributes. Returns the first result; further ones are its `more`. Raises the
 graph's error if the call is wrong.
 
-Generated from runtime/ir/ops.def by capi/src/ops_header.cpp: change the row, not this file.
+Generated from runtime/ir/ops.def by capi/generators/ops_header.cpp: change the row, not this file.
 """
 
 # ruff: noqa

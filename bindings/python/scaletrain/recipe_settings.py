@@ -1,13 +1,13 @@
 """The keys of a recipe, for type checkers.
 
-Made from runtime/train/recipe.def by bindings/recipe_keys.py: change the row, not this file.
+Generated from runtime/train/recipe.def by bindings/recipe_keys.py: edit the row, not this file.
 """
 
 from typing import Any, Literal, Mapping, Sequence, TypedDict
 
 
 class RecipeSettings(TypedDict, total=False):
-    """What a dict for a Recipe may hold. What is not there has its default."""
+    """The keys that a dict for a Recipe may have. A missing key has its default."""
 
     device: str
     # Where to compute: cpu is fast, reference is slow and double-accumulating. Allowed: cpu reference. Default: "cpu".

@@ -1,7 +1,7 @@
 /* Every op as a typed function. Parameters: inputs, attributes, then pointers for further results (each may be NULL). Returns
  * the first result, or 0 if the call is wrong; st_model_create reports the first error. An optional input may be ST_NONE. A word
  * of NULL means the first one listed, a dtype of 0 the default. A list is a count and its elements.
- * Generated from runtime/ir/ops.def by capi/src/ops_header.cpp: change the row, not this file. */
+ * Generated from runtime/ir/ops.def by capi/generators/ops_header.cpp: change the row, not this file. */
 #ifndef SCALETRAIN_OPS_H
 #define SCALETRAIN_OPS_H
 

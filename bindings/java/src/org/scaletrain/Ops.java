@@ -11,7 +11,7 @@ import java.util.Map;
  * the first result; further ones are its {@link Value#more}. An optional input may be null. Throws the graph's error if the call is
  * wrong.
  *
- * <p>Generated from {@code runtime/ir/ops.def} by {@code capi/src/ops_header.cpp}: change the row, not this file.
+ * <p>Generated from {@code runtime/ir/ops.def} by {@code capi/generators/ops_header.cpp}: change the row, not this file.
  */
 public final class Ops {
   private Ops() {}

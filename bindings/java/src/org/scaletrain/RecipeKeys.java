@@ -4,17 +4,17 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * A typed method for each key of a recipe: one sets it, one tells it. What is not set has its default.
+ * A typed setter and getter for each recipe key. A key that is not set has its default.
  *
- * <p>Made from {@code runtime/train/recipe.def} by {@code bindings/recipe_keys.py}: change the row, not this file.
+ * <p>Generated from {@code runtime/train/recipe.def} by {@code bindings/recipe_keys.py}: edit the row, not this file.
  */
 public abstract class RecipeKeys extends Handle {
   RecipeKeys() {}
 
-  /** Any key. */
+  /** Sets any key. */
   public abstract Recipe set(String key, Object value);
 
-  /** Any key. */
+  /** The value of any key. */
   public abstract Object get(String key);
 
   private Number number(String key) {
@@ -37,7 +37,7 @@ public abstract class RecipeKeys extends Handle {
   private <T> T of(String key, Class<T> type) {
     Object value = get(key);
     if (type.isInstance(value)) return type.cast(value);
-    throw new WrongState("Recipe: " + key + " is " + Json.text(value) + " now; get(\"" + key + "\") tells any value");
+    throw new WrongState("Recipe: " + key + " is " + Json.text(value) + ", which has another type; use get(\"" + key + "\")");
   }
 
   /** Where to compute: cpu is fast, reference is slow and double-accumulating. Allowed: cpu reference. Default: "cpu". */
@@ -45,7 +45,7 @@ public abstract class RecipeKeys extends Handle {
     return set("device", value);
   }
 
-  /** Of {@link #device(String)}. */
+  /** The value set by {@link #device(String)}. */
   public String device() {
     return text("device");
   }
@@ -58,7 +58,7 @@ public abstract class RecipeKeys extends Handle {
     return set("precision", value);
   }
 
-  /** Of {@link #precision(String)}. */
+  /** The value set by {@link #precision(String)}. */
   public String precision() {
     return text("precision");
   }
@@ -71,7 +71,7 @@ public abstract class RecipeKeys extends Handle {
     return set("fp32_scopes", value);
   }
 
-  /** Of {@link #fp32Scopes(String)}. */
+  /** The value set by {@link #fp32Scopes(String)}. */
   public String fp32Scopes() {
     return text("fp32_scopes");
   }
@@ -81,7 +81,7 @@ public abstract class RecipeKeys extends Handle {
     return set("loss_scale", value);
   }
 
-  /** Of {@link #lossScale(double)}. */
+  /** The value set by {@link #lossScale(double)}. */
   public double lossScale() {
     return number("loss_scale").doubleValue();
   }
@@ -91,7 +91,7 @@ public abstract class RecipeKeys extends Handle {
     return set("loss_scale_initial", value);
   }
 
-  /** Of {@link #lossScaleInitial(double)}. */
+  /** The value set by {@link #lossScaleInitial(double)}. */
   public double lossScaleInitial() {
     return number("loss_scale_initial").doubleValue();
   }
@@ -101,7 +101,7 @@ public abstract class RecipeKeys extends Handle {
     return set("loss_scale_growth_factor", value);
   }
 
-  /** Of {@link #lossScaleGrowthFactor(double)}. */
+  /** The value set by {@link #lossScaleGrowthFactor(double)}. */
   public double lossScaleGrowthFactor() {
     return number("loss_scale_growth_factor").doubleValue();
   }
@@ -111,7 +111,7 @@ public abstract class RecipeKeys extends Handle {
     return set("loss_scale_backoff_factor", value);
   }
 
-  /** Of {@link #lossScaleBackoffFactor(double)}. */
+  /** The value set by {@link #lossScaleBackoffFactor(double)}. */
   public double lossScaleBackoffFactor() {
     return number("loss_scale_backoff_factor").doubleValue();
   }
@@ -121,7 +121,7 @@ public abstract class RecipeKeys extends Handle {
     return set("loss_scale_growth_interval", value);
   }
 
-  /** Of {@link #lossScaleGrowthInterval(long)}. */
+  /** The value set by {@link #lossScaleGrowthInterval(long)}. */
   public long lossScaleGrowthInterval() {
     return number("loss_scale_growth_interval").longValue();
   }
@@ -134,7 +134,7 @@ public abstract class RecipeKeys extends Handle {
     return set("loss_scale_hysteresis", value);
   }
 
-  /** Of {@link #lossScaleHysteresis(long)}. */
+  /** The value set by {@link #lossScaleHysteresis(long)}. */
   public long lossScaleHysteresis() {
     return number("loss_scale_hysteresis").longValue();
   }
@@ -144,7 +144,7 @@ public abstract class RecipeKeys extends Handle {
     return set("loss_scale_consecutive_hysteresis", value);
   }
 
-  /** Of {@link #lossScaleConsecutiveHysteresis(boolean)}. */
+  /** The value set by {@link #lossScaleConsecutiveHysteresis(boolean)}. */
   public boolean lossScaleConsecutiveHysteresis() {
     return yes("loss_scale_consecutive_hysteresis");
   }
@@ -154,7 +154,7 @@ public abstract class RecipeKeys extends Handle {
     return set("loss_scale_minimum", value);
   }
 
-  /** Of {@link #lossScaleMinimum(double)}. */
+  /** The value set by {@link #lossScaleMinimum(double)}. */
   public double lossScaleMinimum() {
     return number("loss_scale_minimum").doubleValue();
   }
@@ -167,7 +167,7 @@ public abstract class RecipeKeys extends Handle {
     return set("batch", value);
   }
 
-  /** Of {@link #batch(long)}. */
+  /** The value set by {@link #batch(long)}. */
   public long batch() {
     return number("batch").longValue();
   }
@@ -180,7 +180,7 @@ public abstract class RecipeKeys extends Handle {
     return set("global_batch", value);
   }
 
-  /** Of {@link #globalBatch(long)}. */
+  /** The value set by {@link #globalBatch(long)}. */
   public long globalBatch() {
     return number("global_batch").longValue();
   }
@@ -190,7 +190,7 @@ public abstract class RecipeKeys extends Handle {
     return set("accumulate", value);
   }
 
-  /** Of {@link #accumulate(long)}. */
+  /** The value set by {@link #accumulate(long)}. */
   public long accumulate() {
     return number("accumulate").longValue();
   }
@@ -200,7 +200,7 @@ public abstract class RecipeKeys extends Handle {
     return set("micro_batches", value);
   }
 
-  /** Of {@link #microBatches(long)}. */
+  /** The value set by {@link #microBatches(long)}. */
   public long microBatches() {
     return number("micro_batches").longValue();
   }
@@ -213,7 +213,7 @@ public abstract class RecipeKeys extends Handle {
     return set("ranks", value);
   }
 
-  /** Of {@link #ranks(long)}. */
+  /** The value set by {@link #ranks(long)}. */
   public long ranks() {
     return number("ranks").longValue();
   }
@@ -226,7 +226,7 @@ public abstract class RecipeKeys extends Handle {
     return set("reduce", value);
   }
 
-  /** Of {@link #reduce(String)}. */
+  /** The value set by {@link #reduce(String)}. */
   public String reduce() {
     return text("reduce");
   }
@@ -239,7 +239,7 @@ public abstract class RecipeKeys extends Handle {
     return set("zero", value);
   }
 
-  /** Of {@link #zero(long)}. */
+  /** The value set by {@link #zero(long)}. */
   public long zero() {
     return number("zero").longValue();
   }
@@ -253,7 +253,7 @@ public abstract class RecipeKeys extends Handle {
     return set("offload", value);
   }
 
-  /** Of {@link #offload(String)}. */
+  /** The value set by {@link #offload(String)}. */
   public String offload() {
     return text("offload");
   }
@@ -266,7 +266,7 @@ public abstract class RecipeKeys extends Handle {
     return set("offload_folder", value);
   }
 
-  /** Of {@link #offloadFolder(String)}. */
+  /** The value set by {@link #offloadFolder(String)}. */
   public String offloadFolder() {
     return text("offload_folder");
   }
@@ -276,7 +276,7 @@ public abstract class RecipeKeys extends Handle {
     return set("bucket", value);
   }
 
-  /** Of {@link #bucket(long)}. */
+  /** The value set by {@link #bucket(long)}. */
   public long bucket() {
     return number("bucket").longValue();
   }
@@ -289,7 +289,7 @@ public abstract class RecipeKeys extends Handle {
     return set("overlap", value);
   }
 
-  /** Of {@link #overlap(String)}. */
+  /** The value set by {@link #overlap(String)}. */
   public String overlap() {
     return text("overlap");
   }
@@ -302,7 +302,7 @@ public abstract class RecipeKeys extends Handle {
     return set("replica_check", value);
   }
 
-  /** Of {@link #replicaCheck(long)}. */
+  /** The value set by {@link #replicaCheck(long)}. */
   public long replicaCheck() {
     return number("replica_check").longValue();
   }
@@ -312,7 +312,7 @@ public abstract class RecipeKeys extends Handle {
     return set("threads", value);
   }
 
-  /** Of {@link #threads(long)}. */
+  /** The value set by {@link #threads(long)}. */
   public long threads() {
     return number("threads").longValue();
   }
@@ -325,7 +325,7 @@ public abstract class RecipeKeys extends Handle {
     return set("optimizer", value);
   }
 
-  /** Of {@link #optimizer(String)}. */
+  /** The value set by {@link #optimizer(String)}. */
   public String optimizer() {
     return text("optimizer");
   }
@@ -335,7 +335,7 @@ public abstract class RecipeKeys extends Handle {
     return set("lr", value);
   }
 
-  /** Of {@link #lr(double)}. */
+  /** The value set by {@link #lr(double)}. */
   public double lr() {
     return number("lr").doubleValue();
   }
@@ -348,7 +348,7 @@ public abstract class RecipeKeys extends Handle {
     return set("lr_schedule", value);
   }
 
-  /** Of {@link #lrSchedule(String)}. */
+  /** The value set by {@link #lrSchedule(String)}. */
   public String lrSchedule() {
     return text("lr_schedule");
   }
@@ -358,7 +358,7 @@ public abstract class RecipeKeys extends Handle {
     return set("warmup", value);
   }
 
-  /** Of {@link #warmup(long)}. */
+  /** The value set by {@link #warmup(long)}. */
   public long warmup() {
     return number("warmup").longValue();
   }
@@ -371,7 +371,7 @@ public abstract class RecipeKeys extends Handle {
     return set("lr_steps", value);
   }
 
-  /** Of {@link #lrSteps(long)}. */
+  /** The value set by {@link #lrSteps(long)}. */
   public long lrSteps() {
     return number("lr_steps").longValue();
   }
@@ -381,7 +381,7 @@ public abstract class RecipeKeys extends Handle {
     return set("lr_min", value);
   }
 
-  /** Of {@link #lrMin(double)}. */
+  /** The value set by {@link #lrMin(double)}. */
   public double lrMin() {
     return number("lr_min").doubleValue();
   }
@@ -391,7 +391,7 @@ public abstract class RecipeKeys extends Handle {
     return set("lr_power", value);
   }
 
-  /** Of {@link #lrPower(double)}. */
+  /** The value set by {@link #lrPower(double)}. */
   public double lrPower() {
     return number("lr_power").doubleValue();
   }
@@ -401,7 +401,7 @@ public abstract class RecipeKeys extends Handle {
     return set("lr_cycles", value);
   }
 
-  /** Of {@link #lrCycles(long)}. */
+  /** The value set by {@link #lrCycles(long)}. */
   public long lrCycles() {
     return number("lr_cycles").longValue();
   }
@@ -411,7 +411,7 @@ public abstract class RecipeKeys extends Handle {
     return set("lr_cycle_growth", value);
   }
 
-  /** Of {@link #lrCycleGrowth(long)}. */
+  /** The value set by {@link #lrCycleGrowth(long)}. */
   public long lrCycleGrowth() {
     return number("lr_cycle_growth").longValue();
   }
@@ -421,7 +421,7 @@ public abstract class RecipeKeys extends Handle {
     return set("lr_decay_steps", value);
   }
 
-  /** Of {@link #lrDecaySteps(long)}. */
+  /** The value set by {@link #lrDecaySteps(long)}. */
   public long lrDecaySteps() {
     return number("lr_decay_steps").longValue();
   }
@@ -431,7 +431,7 @@ public abstract class RecipeKeys extends Handle {
     return set("lr_decay", value);
   }
 
-  /** Of {@link #lrDecay(String)}. */
+  /** The value set by {@link #lrDecay(String)}. */
   public String lrDecay() {
     return text("lr_decay");
   }
@@ -441,7 +441,7 @@ public abstract class RecipeKeys extends Handle {
     return set("lr_pct_start", value);
   }
 
-  /** Of {@link #lrPctStart(double)}. */
+  /** The value set by {@link #lrPctStart(double)}. */
   public double lrPctStart() {
     return number("lr_pct_start").doubleValue();
   }
@@ -451,7 +451,7 @@ public abstract class RecipeKeys extends Handle {
     return set("lr_div_factor", value);
   }
 
-  /** Of {@link #lrDivFactor(double)}. */
+  /** The value set by {@link #lrDivFactor(double)}. */
   public double lrDivFactor() {
     return number("lr_div_factor").doubleValue();
   }
@@ -461,7 +461,7 @@ public abstract class RecipeKeys extends Handle {
     return set("lr_final_div_factor", value);
   }
 
-  /** Of {@link #lrFinalDivFactor(double)}. */
+  /** The value set by {@link #lrFinalDivFactor(double)}. */
   public double lrFinalDivFactor() {
     return number("lr_final_div_factor").doubleValue();
   }
@@ -471,7 +471,7 @@ public abstract class RecipeKeys extends Handle {
     return set("lr_table", value);
   }
 
-  /** Of {@link #lrTable(String)}. */
+  /** The value set by {@link #lrTable(String)}. */
   public String lrTable() {
     return text("lr_table");
   }
@@ -481,7 +481,7 @@ public abstract class RecipeKeys extends Handle {
     return set("beta1", value);
   }
 
-  /** Of {@link #beta1(double)}. */
+  /** The value set by {@link #beta1(double)}. */
   public double beta1() {
     return number("beta1").doubleValue();
   }
@@ -491,7 +491,7 @@ public abstract class RecipeKeys extends Handle {
     return set("beta2", value);
   }
 
-  /** Of {@link #beta2(double)}. */
+  /** The value set by {@link #beta2(double)}. */
   public double beta2() {
     return number("beta2").doubleValue();
   }
@@ -504,7 +504,7 @@ public abstract class RecipeKeys extends Handle {
     return set("epsilon", value);
   }
 
-  /** Of {@link #epsilon(double)}. */
+  /** The value set by {@link #epsilon(double)}. */
   public double epsilon() {
     return number("epsilon").doubleValue();
   }
@@ -514,7 +514,7 @@ public abstract class RecipeKeys extends Handle {
     return set("weight_decay", value);
   }
 
-  /** Of {@link #weightDecay(double)}. */
+  /** The value set by {@link #weightDecay(double)}. */
   public double weightDecay() {
     return number("weight_decay").doubleValue();
   }
@@ -524,7 +524,7 @@ public abstract class RecipeKeys extends Handle {
     return set("momentum", value);
   }
 
-  /** Of {@link #momentum(double)}. */
+  /** The value set by {@link #momentum(double)}. */
   public double momentum() {
     return number("momentum").doubleValue();
   }
@@ -534,7 +534,7 @@ public abstract class RecipeKeys extends Handle {
     return set("dampening", value);
   }
 
-  /** Of {@link #dampening(double)}. */
+  /** The value set by {@link #dampening(double)}. */
   public double dampening() {
     return number("dampening").doubleValue();
   }
@@ -544,7 +544,7 @@ public abstract class RecipeKeys extends Handle {
     return set("nesterov", value);
   }
 
-  /** Of {@link #nesterov(boolean)}. */
+  /** The value set by {@link #nesterov(boolean)}. */
   public boolean nesterov() {
     return yes("nesterov");
   }
@@ -554,7 +554,7 @@ public abstract class RecipeKeys extends Handle {
     return set("centered", value);
   }
 
-  /** Of {@link #centered(boolean)}. */
+  /** The value set by {@link #centered(boolean)}. */
   public boolean centered() {
     return yes("centered");
   }
@@ -564,7 +564,7 @@ public abstract class RecipeKeys extends Handle {
     return set("rate_decay", value);
   }
 
-  /** Of {@link #rateDecay(double)}. */
+  /** The value set by {@link #rateDecay(double)}. */
   public double rateDecay() {
     return number("rate_decay").doubleValue();
   }
@@ -574,7 +574,7 @@ public abstract class RecipeKeys extends Handle {
     return set("initial_accumulator_value", value);
   }
 
-  /** Of {@link #initialAccumulatorValue(double)}. */
+  /** The value set by {@link #initialAccumulatorValue(double)}. */
   public double initialAccumulatorValue() {
     return number("initial_accumulator_value").doubleValue();
   }
@@ -584,7 +584,7 @@ public abstract class RecipeKeys extends Handle {
     return set("beta2_decay", value);
   }
 
-  /** Of {@link #beta2Decay(double)}. */
+  /** The value set by {@link #beta2Decay(double)}. */
   public double beta2Decay() {
     return number("beta2_decay").doubleValue();
   }
@@ -594,7 +594,7 @@ public abstract class RecipeKeys extends Handle {
     return set("epsilon2", value);
   }
 
-  /** Of {@link #epsilon2(double)}. */
+  /** The value set by {@link #epsilon2(double)}. */
   public double epsilon2() {
     return number("epsilon2").doubleValue();
   }
@@ -604,7 +604,7 @@ public abstract class RecipeKeys extends Handle {
     return set("clip_threshold", value);
   }
 
-  /** Of {@link #clipThreshold(double)}. */
+  /** The value set by {@link #clipThreshold(double)}. */
   public double clipThreshold() {
     return number("clip_threshold").doubleValue();
   }
@@ -614,7 +614,7 @@ public abstract class RecipeKeys extends Handle {
     return set("ns_steps", value);
   }
 
-  /** Of {@link #nsSteps(long)}. */
+  /** The value set by {@link #nsSteps(long)}. */
   public long nsSteps() {
     return number("ns_steps").longValue();
   }
@@ -627,7 +627,7 @@ public abstract class RecipeKeys extends Handle {
     return set("adjust_lr", value);
   }
 
-  /** Of {@link #adjustLr(String)}. */
+  /** The value set by {@link #adjustLr(String)}. */
   public String adjustLr() {
     return text("adjust_lr");
   }
@@ -640,7 +640,7 @@ public abstract class RecipeKeys extends Handle {
     return set("groups", value);
   }
 
-  /** Of {@link #groups(List)}. */
+  /** The value set by {@link #groups(List)}. */
   public List<Map<String, Object>> groups() {
     return list("groups");
   }
@@ -650,7 +650,7 @@ public abstract class RecipeKeys extends Handle {
     return set("clip", value);
   }
 
-  /** Of {@link #clip(double)}. */
+  /** The value set by {@link #clip(double)}. */
   public double clip() {
     return number("clip").doubleValue();
   }
@@ -660,7 +660,7 @@ public abstract class RecipeKeys extends Handle {
     return set("clip_value", value);
   }
 
-  /** Of {@link #clipValue(double)}. */
+  /** The value set by {@link #clipValue(double)}. */
   public double clipValue() {
     return number("clip_value").doubleValue();
   }
@@ -674,7 +674,7 @@ public abstract class RecipeKeys extends Handle {
     return set("ema_decay", value);
   }
 
-  /** Of {@link #emaDecay(double)}. */
+  /** The value set by {@link #emaDecay(double)}. */
   public double emaDecay() {
     return number("ema_decay").doubleValue();
   }
@@ -684,7 +684,7 @@ public abstract class RecipeKeys extends Handle {
     return set("dropout", value);
   }
 
-  /** Of {@link #dropout(double)}. */
+  /** The value set by {@link #dropout(double)}. */
   public double dropout() {
     return number("dropout").doubleValue();
   }
@@ -697,7 +697,7 @@ public abstract class RecipeKeys extends Handle {
     return set("label_smoothing", value);
   }
 
-  /** Of {@link #labelSmoothing(double)}. */
+  /** The value set by {@link #labelSmoothing(double)}. */
   public double labelSmoothing() {
     return number("label_smoothing").doubleValue();
   }
@@ -710,7 +710,7 @@ public abstract class RecipeKeys extends Handle {
     return set("z_loss", value);
   }
 
-  /** Of {@link #zLoss(double)}. */
+  /** The value set by {@link #zLoss(double)}. */
   public double zLoss() {
     return number("z_loss").doubleValue();
   }
@@ -724,7 +724,7 @@ public abstract class RecipeKeys extends Handle {
     return set("recompute", value);
   }
 
-  /** Of {@link #recompute(String)}. */
+  /** The value set by {@link #recompute(String)}. */
   public String recompute() {
     return text("recompute");
   }
@@ -734,7 +734,7 @@ public abstract class RecipeKeys extends Handle {
     return set("recompute_budget", value);
   }
 
-  /** Of {@link #recomputeBudget(long)}. */
+  /** The value set by {@link #recomputeBudget(long)}. */
   public long recomputeBudget() {
     return number("recompute_budget").longValue();
   }
@@ -747,7 +747,7 @@ public abstract class RecipeKeys extends Handle {
     return set("early_stopping_patience", value);
   }
 
-  /** Of {@link #earlyStoppingPatience(long)}. */
+  /** The value set by {@link #earlyStoppingPatience(long)}. */
   public long earlyStoppingPatience() {
     return number("early_stopping_patience").longValue();
   }
@@ -760,7 +760,7 @@ public abstract class RecipeKeys extends Handle {
     return set("early_stopping_min_delta", value);
   }
 
-  /** Of {@link #earlyStoppingMinDelta(double)}. */
+  /** The value set by {@link #earlyStoppingMinDelta(double)}. */
   public double earlyStoppingMinDelta() {
     return number("early_stopping_min_delta").doubleValue();
   }
@@ -774,7 +774,7 @@ public abstract class RecipeKeys extends Handle {
     return set("gradient_noise_scale", value);
   }
 
-  /** Of {@link #gradientNoiseScale(boolean)}. */
+  /** The value set by {@link #gradientNoiseScale(boolean)}. */
   public boolean gradientNoiseScale() {
     return yes("gradient_noise_scale");
   }
@@ -788,7 +788,7 @@ public abstract class RecipeKeys extends Handle {
     return set("find_nan", value);
   }
 
-  /** Of {@link #findNan(boolean)}. */
+  /** The value set by {@link #findNan(boolean)}. */
   public boolean findNan() {
     return yes("find_nan");
   }
@@ -801,7 +801,7 @@ public abstract class RecipeKeys extends Handle {
     return set("trim_every", value);
   }
 
-  /** Of {@link #trimEvery(long)}. */
+  /** The value set by {@link #trimEvery(long)}. */
   public long trimEvery() {
     return number("trim_every").longValue();
   }
@@ -811,7 +811,7 @@ public abstract class RecipeKeys extends Handle {
     return set("tune", value);
   }
 
-  /** Of {@link #tune(boolean)}. */
+  /** The value set by {@link #tune(boolean)}. */
   public boolean tune() {
     return yes("tune");
   }
@@ -824,7 +824,7 @@ public abstract class RecipeKeys extends Handle {
     return set("gemm_library", value);
   }
 
-  /** Of {@link #gemmLibrary(String)}. */
+  /** The value set by {@link #gemmLibrary(String)}. */
   public String gemmLibrary() {
     return text("gemm_library");
   }
@@ -834,7 +834,7 @@ public abstract class RecipeKeys extends Handle {
     return set("seed", value);
   }
 
-  /** Of {@link #seed(long)}. */
+  /** The value set by {@link #seed(long)}. */
   public long seed() {
     return number("seed").longValue();
   }
