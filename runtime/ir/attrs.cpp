@@ -25,7 +25,7 @@ const AttrValue* Attrs::find(std::string_view name) const {
 
 const AttrValue& Attrs::at(std::string_view name) const {
   const AttrValue* value = find(name);
-  require(value != nullptr, Code::internal, "attributes: no \"", name, "\" here; the op's row of ops.def does not have it");
+  require(value != nullptr, Code::internal, "attributes: \"", name, "\" is not set; the op's row of ops.def does not have it");
   return *value;
 }
 
@@ -34,9 +34,8 @@ namespace {
 template <class T>
 const T& typed(const AttrValue& value, std::string_view name) {
   const T* typed_value = std::get_if<T>(&value);
-  // Kernels read attributes in every call: the text is made where it is needed alone.
-  if (typed_value == nullptr)
-    fail(Code::internal, text("attributes: ", name, " is ", text_of(value), ", of another type than the one read"));
+  // Kernels read attributes in every call, so the text is made only for an error.
+  if (typed_value == nullptr) fail(Code::internal, text("attributes: ", name, " is ", text_of(value), ", read as another type"));
   return *typed_value;
 }
 

@@ -1,5 +1,5 @@
-// Attributes of a node: a few named constants, fixed when the graph is built. Which ones an op has, with types and defaults, stands in its
-// row of ops.def; make_attrs() fills the defaults in, so a kernel may read each of them without asking whether it is there.
+// Attributes of a node: named constants, fixed when the graph is built. An op's row in ops.def lists its attributes with types and
+// defaults; make_attrs() fills in the defaults, so a kernel may read every attribute without checking that it exists.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@ namespace st {
 
 using Ints = std::vector<int64_t>;
 
-/// A variant that is copied by assignment: GCC 12's own copy constructor, of alternatives that are all moved for nothing, takes the one
-/// whose copy ran out of memory for a whole one and destroys it.
+/// A variant whose copy constructor assigns. GCC 12's std::variant, with alternatives that are all nothrow-movable, destroys an alternative
+/// whose copy threw bad_alloc as if it had been constructed.
 class AttrValue : public std::variant<bool, int64_t, double, Ints, std::string> {
  public:
   using variant::variant;
@@ -32,7 +32,7 @@ class Attrs {
   Attrs(std::initializer_list<std::pair<std::string_view, AttrValue>> values);
 
   bool has(std::string_view name) const { return find(name) != nullptr; }
-  const AttrValue* find(std::string_view name) const;  // null: not there
+  const AttrValue* find(std::string_view name) const;  // null: not found
   bool flag(std::string_view name) const;
   int64_t integer(std::string_view name) const;
   double real(std::string_view name) const;  // an integer value is converted

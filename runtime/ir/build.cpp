@@ -11,12 +11,12 @@ namespace st {
 namespace {
 
 const Slot& slot_of(const Program& program, std::string_view op, SlotId slot) {
-  check(slot >= 0 && static_cast<size_t>(slot) < program.slots.size(), op, ": slot ", slot, " is not one of the program's ",
+  check(slot >= 0 && static_cast<size_t>(slot) < program.slots.size(), op, ": slot ", slot, " does not exist; the program has ",
         program.slots.size());
   return program.slot(slot);
 }
 
-// An optimizer's parameter has the gradient's shape, whatever its dtype, and its state is what the op keeps of such a parameter.
+// An optimizer's parameter has the gradient's shape, with any dtype; its state slots are those that the op needs for such a parameter.
 void check_optimizer_slots(const Program& program, const Graph& graph, const Node& node) {
   const auto slot = [&](size_t i) -> const Slot& { return program.slot(node.writes[i]); };
   const Type &gradient = graph.type(node.in[0]), &parameter = slot(0).type;
@@ -24,12 +24,12 @@ void check_optimizer_slots(const Program& program, const Graph& graph, const Nod
         "; both must have one shape");
   const auto state = optimizer_state(node.op, node.attrs, parameter);
   const bool leaves_copy = node.writes.size() == 2 + state.size();
-  check(leaves_copy || node.writes.size() == 1 + state.size(), name_of(node.op), ": keeps ", state.size(), " slots beside a parameter ",
-        parameter, ", got ", node.writes.size() - 1, "; behind them there may be one working copy");
+  check(leaves_copy || node.writes.size() == 1 + state.size(), name_of(node.op), ": needs ", state.size(), " state slots for a parameter ",
+        parameter, ", optionally followed by one working copy, got ", node.writes.size() - 1);
   if (leaves_copy) {
     const Slot& copy = slot(1 + state.size());
-    check(is_working_copy(program, node.writes.back(), node.writes[0]), name_of(node.op), ": \"", copy.name, "\" is no working copy of \"",
-          slot(0).name, "\"");
+    check(is_working_copy(program, node.writes.back(), node.writes[0]), name_of(node.op), ": \"", copy.name,
+          "\" is not a working copy of \"", slot(0).name, "\"");
   }
   for (size_t i = 0; i < state.size(); ++i)
     check(slot(i + 1).type == state[i].type, name_of(node.op), ": its ", state[i].name, " of ", parameter, " is ", state[i].type,
@@ -57,7 +57,7 @@ std::vector<Value> Builder::push(Node node) {
       check(
           value.node >= 0 && value.node < own.size() && value.output >= 0 && static_cast<size_t>(value.output) < own[value.node].out.size(),
           name_of(node.op), ": value %", value.node, ".", value.output,
-          " is not of this section; store it to a slot there and load it here");
+          " belongs to another section; store it to a slot there and load it here");
     node.attrs = make_attrs(node.op, node.attrs);
     node.out = infer(program_, own, node);
     check_writes(program_, own, node);
@@ -81,9 +81,9 @@ void Builder::rethrow_in_scope(const Error& error, Op op) const {
 std::vector<Value> Builder::append(Op op, std::vector<Value> in, const Attrs& attrs) {
   check(op != Op::load && op != Op::store && op != Op::accumulate && op != Op::average, name_of(op),
         ": needs a slot; use Builder::", name_of(op));
-  check(!info_of(op).exchange, name_of(op), ": ranks do it together; data_parallel() places it");
+  check(!info_of(op).exchange, name_of(op), ": is a collective op, which only passes such as data_parallel() add");
   check(info_of(op).shape_rule != "optimizer", name_of(op), ": needs slots; use Builder::update");
-  if (op == Op::compare && in.size() == 2) {  // i32 with i64: widened, which loses nothing
+  if (op == Op::compare && in.size() == 2) {  // i32 with i64: widened without loss
     const auto is = [&](Value v, DType dtype) { return v.node >= 0 && v.node < graph().size() && type(v).dtype == dtype; };
     for (const size_t i : {0, 1})
       if (is(in[i], DType::i32) && is(in[1 - i], DType::i64)) in[i] = append(Op::cast, {in[i]}, {{"dtype", std::string("i64")}})[0];
@@ -147,7 +147,7 @@ Value Builder::sum_to(Value x, const Shape& shape) {
     axes.push_back(i);
   }
   check(fits, "sum_to: ", type(x), " was not broadcast from shape ", shape);
-  // With nothing but leading dimensions to remove one op does it.
+  // One op is enough if only leading dimensions are removed.
   if (missing == 0 || !stretched) return sum(x, axes, missing == 0);
   return reshape(sum(x, axes, true), shape);
 }
@@ -156,10 +156,10 @@ Value Builder::dropout(Value x, double rate) {
   SlotId& counters = program_.step.counters;
   if (counters < 0) {
     check(program_.slot_named("counters") < 0,
-          "dropout: keeps its counters in a slot named \"counters\", which is taken; rename the parameter or input");
+          "dropout: the slot name \"counters\" is reserved for dropout but taken; rename the parameter or input");
     counters = program_.add_slot({.name = "counters", .type = {DType::i64, {2}, {}}, .role = Role::control, .init = {}});
   }
-  // Numbered in the order of the forward pass, so that a site's numbers do not depend on passes.
+  // Sites are numbered in forward order, so that a site's random numbers do not depend on passes.
   const auto& nodes = graph().nodes;
   const auto last = std::ranges::find(nodes.rbegin(), nodes.rend(), Op::dropout, &Node::op);
   const int64_t site = last == nodes.rend() ? 0 : last->attrs.integer("site") + 1;
@@ -170,9 +170,10 @@ Value Builder::dropout(Value x, double rate) {
 
 Value Builder::input(const std::string& name, DType dtype, const Shape& shape) {
   about_tensor(name, [&] {
-    check(shape.rank() == 0 || shape[0] > INT64_MIN, "input: \"", name, "\" has shape ", shape, "; -n is n times the batch");
+    check(shape.rank() == 0 || shape[0] > INT64_MIN, "input: \"", name, "\" has shape ", shape,
+          "; a negative dimension -n means n times the batch");
     for (int32_t i = 1; i < shape.rank(); ++i)
-      check(shape[i] >= 0, "input: \"", name, "\" has shape ", shape, "; only the first dimension may be the batch");
+      check(shape[i] >= 0, "input: \"", name, "\" has shape ", shape, "; only the first dimension may depend on the batch");
   });
   return load(program_.add_slot({.name = name, .type = {.dtype = dtype, .shape = shape, .layout = {}}, .role = Role::input, .init = {}}));
 }
@@ -197,14 +198,14 @@ void Builder::enter(const std::string& scope, bool boundary) {
   const auto parent = region_;
   region_ = static_cast<RegionId>(known - regions.begin());
   if (known == regions.end()) return regions.push_back({.name = full, .parent = parent, .boundary = boundary});
-  // The same scope again, as from a loop over time steps: one region, so its nodes are recomputed and cut together.
+  // The same scope again, for example in a loop over time steps: one region, so its nodes are recomputed and cut together.
   const bool same = known->boundary == boundary && known->parent == parent;
   if (!same) region_ = parent;
-  check(same, "scope: \"", full, "\" was entered before as another kind of scope; a boundary stays one, choose another name");
+  check(same, "scope: \"", full, "\" already exists with another parent or boundary flag; choose another name");
 }
 
 void Builder::leave() {
-  require(region_ > 0, Code::wrong_state, "scope: leave without enter");
+  require(region_ > 0, Code::wrong_state, "scope: leave without a matching enter");
   region_ = program_.regions[static_cast<size_t>(region_)].parent;
 }
 

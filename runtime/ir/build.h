@@ -1,4 +1,4 @@
-// Appends checked nodes to a section: types are inferred by the op's shape rule and layout rule. Used by model builders and by passes.
+// Appends checked nodes to a section. The op's shape rule and layout rule infer the types. Used by model builders and passes.
 #pragma once
 
 #include "base/error.h"
@@ -11,18 +11,18 @@ class Builder {
   /// Appends to `program.sections[section]`. Borrows the program.
   Builder(Program& program, int32_t section) : program_(program), section_(section) {}
 
-  /// Any op of ops.def. Throws invalid_argument that names the op, the values' shapes, and the scope.
+  /// Appends any op of ops.def. Throws invalid_argument with the op, the values' shapes and the scope.
   std::vector<Value> append(Op op, std::vector<Value> in, const Attrs& attrs = {});
   Value operator()(Op op, std::vector<Value> in, const Attrs& attrs = {}) { return append(op, std::move(in), attrs)[0]; }
 
-  /// Each call is a node of its own: a tied weight is loaded again in each scope that uses it, so that each use has its own gradient.
+  /// Each call appends a node: load a tied weight once in each scope that uses it, so that each use has its own gradient.
   Value load(SlotId slot);
-  /// The value's type must be the slot's. The node's `writes` names the slot.
+  /// The value must have the slot's type. The node's `writes` names the slot.
   void store(Value value, SlotId slot, When when = When::every);
   void accumulate(Value value, SlotId slot, When when = When::rest);
-  /// The slot follows the value; of an update's `skip` and `rates`.
+  /// Moves the slot towards the value (op average), with the `skip` and `rates` of an update.
   void average(Value value, Value skip, Value rates, SlotId slot, double decay);
-  /// An optimizer's update: op reads and writes `slots`, the parameter first.
+  /// An optimizer's update; `op` reads and writes `slots`, the parameter first.
   void update(Op op, std::vector<Value> in, const std::vector<SlotId>& slots, const Attrs& attrs);
   Value fill(const Shape& shape, double value, DType dtype = DType::f32);
 
@@ -35,14 +35,14 @@ class Builder {
   Value matmul(Value a, Value b, bool transpose_a = false, bool transpose_b = false) {
     return (*this)(Op::matmul, {a, b}, {{"transpose_a", transpose_a}, {"transpose_b", transpose_b}});
   }
-  /// x itself where it has that type.
+  /// Casts x; returns x itself if it has that dtype.
   Value as(Value x, DType dtype) { return type(x).dtype == dtype ? x : (*this)(Op::cast, {x}, {{"dtype", std::string(name_of(dtype))}}); }
   Value reshape(Value x, const Shape& shape);
   Value sum(Value x, const Ints& axes, bool keep_dims = false) { return (*this)(Op::sum, {x}, {{"axes", axes}, {"keep_dims", keep_dims}}); }
   /// Sums `x` down to `shape`: the gradient of a broadcast.
   Value sum_to(Value x, const Shape& shape);
-  /// The next dropout site of the program. Its counters are a control slot "counters" i64[2], made here: step attempts; the micro-batch's
-  /// first sample in the global batch.
+  /// Appends the program's next dropout site. Its counters are the control slot "counters" i64[2], created here if needed: the number of
+  /// step attempts, and the index of the micro-batch's first sample in the global batch.
   Value dropout(Value x, double rate = 0);
 
   // Model building.
@@ -61,7 +61,7 @@ class Builder {
   Program& program() { return program_; }
 
  private:
-  std::vector<Value> push(Node node);  // infers the types; every node of ours comes through here
+  std::vector<Value> push(Node node);  // infers the types; every append ends here
   void write(Op op, Value value, SlotId slot, When when);
   [[noreturn]] void rethrow_in_scope(const Error& error, Op op) const;
 

@@ -14,7 +14,7 @@ bool grows_with_rows(const Type& type) {
   return std::ranges::count_if(type.shape, [](int64_t dim) { return dim < 0; }) == 1;
 }
 
-/// The elements that a term's sum is over. Counts that data decide are equal where all that they are made of is.
+/// The elements that a term's sum is over. Counts that depend on the data are equal if all their operands are.
 struct Count {
   enum class Known { rows, micro_batch, data } by = Known::data;
   int64_t elements = 0;  // rows: of a row; micro_batch: of each
@@ -24,7 +24,7 @@ struct Count {
   bool has_fixed_ratio_to(const Count& other) const { return *this == other || (by == other.by && by != Known::data); }
 };
 
-/// One of those that are added. Without a count it is a mean over rows already.
+/// One of the terms that are added. Without a count it already is a mean over rows.
 struct Term {
   int32_t node;
   Value sum, count = {};
@@ -79,7 +79,7 @@ class Formula {
     }
   }
 
-  /// Down from the loss through what is linear in the terms.
+  /// Walks back from the loss through nodes that are linear in the terms.
   void find_terms() {
     terms_of_.assign(varies_.size(), kNeither);
     const auto need = [&](Value v) {
@@ -129,7 +129,7 @@ class Formula {
     return it.op == op && is_one_element(it.out[0]) && grows_with_rows(graph().type(it.in[0])) && !of_scalars_[static_cast<size_t>(node)];
   }
 
-  /// Adds up over micro-batches to that of the step.
+  /// Whether the value's sum over micro-batches is the value of the step.
   bool is_total(Value v) const {
     const bool is_of_loss = is_loss(graph()[v.node].op) && v.output <= 1 && !of_scalars_[static_cast<size_t>(v.node)];
     return is_of_loss || is_over_rows(v.node, Op::sum);
@@ -153,11 +153,11 @@ class Formula {
         return {node, above, below, {.made_of = {below, {}, 0}}};
     }
     if (is_over_rows(node, Op::sum))
-      fail(Code::invalid_argument, text(name(node), " adds up the rows of a micro-batch and grows with them; take their mean"));
+      fail(Code::invalid_argument, text(name(node), " sums over the rows of a micro-batch, so the loss grows with their number; use mean"));
     fail(Code::invalid_argument,
          text(name(node),
-              " reads what is made of a whole micro-batch, such as a loss, so that its result would depend on how a batch is cut into "
-              "micro-batches. Losses and means over the batch can be scaled, added and subtracted; compute another function on each row, "
+              " reads a value computed over a whole micro-batch, such as a loss, so its result would depend on how a batch is cut into "
+              "micro-batches. Losses and means over the batch can be scaled, added and subtracted; compute any other function on each row, "
               "before the mean, or in the host (st_trainer_forward)"));
   }
 
@@ -171,7 +171,7 @@ class Formula {
     return {.made_of = {loss.in[0], {}, 0}};
   }
 
-  /// That of the first term which has one; of one that depends on the batch if there is any.
+  /// Takes the count of the first batch-dependent term that has one, or of the only term; otherwise the number of rows, or 1.
   void find_count() {
     std::ranges::reverse(terms_);
     for (int32_t& term : terms_of_)
@@ -210,12 +210,12 @@ class Formula {
   [[noreturn]] void refuse_with_others(const Term& term) const {
     fail(Code::invalid_argument,
          text(name(whose_), " and ", name(term.node),
-              " are added, but their counts are not in one ratio in every micro-batch: the data decide one of them (labels that may be "
-              "ignored, weights, a divisor), or it does not grow with the batch. Give both the same targets and weights, write both as "
-              "means over the batch (of weight times loss of each row), or compute the loss in the host (st_trainer_forward)"));
+              " are added, but the ratio of their counts differs between micro-batches: one count depends on the data (ignored labels, "
+              "weights, a divisor) or does not grow with the batch. Give both the same targets and weights, write both as means over the "
+              "batch (of weight times loss of each row), or compute the loss in the host (st_trainer_forward)"));
   }
 
-  /// A node that is linear in the terms, times the count.
+  /// Rebuilds a node that is linear in the terms, multiplied by the count.
   template <class Counted>
   Value counted_node(const Node& node, const Counted& counted) {
     const Value x = node.in[0];
@@ -243,10 +243,10 @@ class Formula {
   Builder& b_;
   Value loss_, count_;
   Count over_;
-  int32_t whose_ = -1;  // the term that count_ is of
-  // By node: depends on the batch; that, or the value of a loss op; reads a scalar that does; depends on a trainable parameter.
+  int32_t whose_ = -1;  // the node of the term whose count is count_
+  // By node: depends on the batch; on the batch or on a loss op's value; on a scalar of the second kind; on a trainable parameter.
   std::vector<bool> on_batch_, varies_, of_scalars_, trains_;
-  std::vector<int32_t> terms_of_;  // by node: its term, or whether it stands between terms and the loss
+  std::vector<int32_t> terms_of_;  // by node: its term, kChain for a node between terms and the loss, or kNeither
   std::vector<Term> terms_;
 };
 

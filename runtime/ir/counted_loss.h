@@ -1,26 +1,27 @@
-// A loss as a sum and a count: what micro-batches and ranks add up, so that a step has the mean of the formula however its batch is cut.
+// A loss as a sum and a count, which add up over micro-batches and ranks: a step's mean does not depend on how its batch is cut.
 #pragma once
 
 #include "ir/build.h"
 
 namespace st {
 
-/// f64 scalars. Over the micro-batches of a step, all sums over all counts is the loss.
+/// f64 scalars. A step's loss is the total of the sums divided by the total of the counts over its micro-batches.
 struct CountedLoss {
   Value sum, count;
 };
 
-/// The formula of a scalar in this form; appends what is not in the graph yet. Numbers, and what does not depend on the batch (C), may be
-/// added to terms and may multiply and divide them; terms may be added, subtracted and negated. A term is
-///   - the sum of a loss op: its mean over all counted rows of a step;
-///   - a mean over all elements of what has the batch: over those of the step;
-///   - total / total, each a loss op's sum or count or a sum over all elements of what has the batch, the divisor of no trainable
-///     parameter: the quotient of the step's.
-/// Terms that are added have counts that are equal or in a ratio that shapes tell; a C goes with any. For the symbolic program: throws
-/// invalid_argument, naming the op or the two terms, for all else.
+/// Rewrites a scalar loss formula in this form; appends the nodes that are missing. Call it on the symbolic program.
+///   constants  numbers and values that do not depend on the batch; they may be added to terms and may multiply or divide them
+///   terms      may be added, subtracted and negated; one of
+///              - the sum of a loss op: stands for its mean over all counted rows of the step
+///              - a mean over all elements of a batch-dependent value: over those of the step
+///              - total / total: each a loss op's sum or count, or a sum over all elements of a batch-dependent value; the divisor must
+///                not depend on a trainable parameter. Stands for the quotient of the step's totals
+///   counts     terms that are added must have equal counts or counts in a ratio that the shapes determine; constants go with any term
+/// Throws invalid_argument for any other formula; names the op or the two terms.
 CountedLoss counted_loss(Builder& b, Value loss);
 
-/// Whether it is, or is made of, the sum of a loss op.
+/// Whether `value` is the sum of a loss op or depends on one.
 bool reads_loss(const Graph& graph, Value value);
 
 }  // namespace st

@@ -9,7 +9,7 @@ namespace st {
 void cut_parameters(Program& program, const CutGrain& grain_of, bool frozen_too) {
   const int64_t ranks = program.mesh.data;
   program.cuts.assign(program.slots.size(), {});
-  int64_t turn = 0;  // whose turn it is to have one more
+  int64_t turn = 0;  // the rank that gets the next remaining grain
   for (size_t s = 0; s < program.slots.size(); ++s) {
     const Slot& slot = program.slots[s];
     if (slot.role != Role::parameter || (!frozen_too && program.slot_named("gradient." + slot.name) < 0)) continue;

@@ -1,4 +1,4 @@
-// The graph: coarse typed ops in the order they run, integer ids, no pointers between nodes; append-only.
+// The graph: coarse typed ops in execution order; append-only; nodes refer to each other by integer ids.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +34,7 @@ inline void append_text(std::string& out, const Type& type) { out += text_of(typ
 using SlotId = int32_t;
 using RegionId = int32_t;  // index into Program::regions; 0 is the root
 
-/// In which micro-batches of a step a node runs: the first one writes a gradient, the rest add to it.
+/// The micro-batches of a step in which a node runs: the first one writes a gradient, the rest add to it.
 enum class When : int32_t { every, first, rest, last };
 std::string_view name_of(When when);
 
@@ -55,7 +55,7 @@ struct Graph {
   Node& operator[](int32_t node) { return nodes[static_cast<size_t>(node)]; }
   int32_t size() const { return static_cast<int32_t>(nodes.size()); }
   const Type& type(Value v) const { return nodes[static_cast<size_t>(v.node)].out[static_cast<size_t>(v.output)]; }
-  /// The slot whose memory a value is seen in, through views; -1: it has memory of its own.
+  /// The slot whose memory the value views; -1: the value has its own memory.
   SlotId slot_behind(Value v) const;
 };
 

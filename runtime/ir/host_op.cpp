@@ -9,9 +9,9 @@
 
 namespace st {
 
-/// Ids are never used twice, so a graph that outlived its context by mistake finds nothing, and not another op.
+/// Ids are never reused, so a graph that outlived its context by mistake finds no op instead of a wrong one.
 struct HostOps::Registry {
-  mutable std::shared_mutex mutex;  // shared: predictors look ops up side by side
+  mutable std::shared_mutex mutex;  // shared, since predictors look ops up concurrently
   std::map<int64_t, std::shared_ptr<const HostOp>> ops;
   int64_t next = 1;
 };
@@ -39,12 +39,12 @@ bool is_in_ops_def(std::string_view name) {
 }
 
 void check_op(const HostOp& op) {
-  check(is_name(op.name), "host op: the name \"", op.name.substr(0, kMaxName), "\" needs a letter and then letters, digits, _ . or -, ",
-        kMaxName, " at most");
+  check(is_name(op.name), "host op: name \"", op.name.substr(0, kMaxName),
+        "\" must be a letter followed by letters, digits, _ . or -, at most ", kMaxName, " characters");
   check(!is_in_ops_def(op.name), "host op: \"", op.name, "\" is an op of the library; choose another name");
-  check(op.outputs >= 1 && op.outputs <= kMaxHostOutputs, "host op: \"", op.name, "\" has ", op.outputs, " outputs; allowed is 1 to ",
-        kMaxHostOutputs);
-  check(op.shape != nullptr, "host op: \"", op.name, "\" has no shape callback; it says the outputs' types");
+  check(op.outputs >= 1 && op.outputs <= kMaxHostOutputs, "host op: \"", op.name, "\" must have 1 to ", kMaxHostOutputs, " outputs, got ",
+        op.outputs);
+  check(op.shape != nullptr, "host op: \"", op.name, "\" has no shape callback, which is needed to infer the output types");
   check(op.forward != nullptr, "host op: \"", op.name, "\" has no forward callback");
 }
 
@@ -54,7 +54,7 @@ std::shared_ptr<const HostOp> host_op_of(std::string_view rule, int64_t id) {
   const auto& registry = *HostOps::registry();
   const std::shared_lock lock(registry.mutex);
   const auto found = registry.ops.find(id);
-  check(found != registry.ops.end(), rule, ": no op of the host has the id ", id, "; keep the context that registered it");
+  check(found != registry.ops.end(), rule, ": host op ", id, " is gone; keep the context that registered it alive");
   return found->second;
 }
 
@@ -68,7 +68,7 @@ HostOps::~HostOps() {
 void HostOps::add(HostOp op) {
   check_op(op);
   const std::lock_guard own(mutex_);
-  check(!ids_.contains(op.name), "host op: \"", op.name, "\" is registered already; it stays as it is, choose another name");
+  check(!ids_.contains(op.name), "host op: \"", op.name, "\" is already registered; choose another name");
   std::string name = op.name;
   auto shared = std::make_shared<const HostOp>(std::move(op));
   const std::unique_lock lock(registry_->mutex);

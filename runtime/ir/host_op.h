@@ -1,4 +1,4 @@
-// Ops of the host's own. A node names one by its id, so that graphs stay values; this registry finds the callbacks behind the id, for the
+// Ops that the host defines. A node names one by its id, so that graphs stay values. This registry maps the id to the callbacks, for the
 // shape rule when a graph is built or bound and for the kernels when it runs.
 #pragma once
 
@@ -17,15 +17,15 @@
 namespace st {
 
 constexpr int32_t kMaxHostOutputs = 8;
-constexpr int32_t kMaxHostInputs = 32;  // so that a call's views lie on the stack
+constexpr int32_t kMaxHostInputs = 32;  // a call's views fit on the stack
 
-/// A type as callbacks say it: nothing in it is true before shape rule `host` has looked at it.
+/// A type as a callback returns it; untrusted until the shape rule `host` has checked it.
 struct HostType {
   int32_t dtype = 0, rank = 0;
   std::array<int64_t, kMaxDims> dims{};
 };
 
-/// Row-major, contiguous, borrowed during the call; data null: no gradient is wanted or known there.
+/// Row-major, contiguous, borrowed during the call. data null: this gradient is not wanted or not known.
 struct OpView {
   DType dtype = DType::f32;
   std::span<const int64_t> dims;
@@ -33,8 +33,8 @@ struct OpView {
   int64_t bytes = 0;
 };
 
-/// Each callback returns 0, or a status of its own that becomes Error(Code::callback). Called with no lock of ours held, by several threads
-/// at once when several run the graph.
+/// Each callback returns 0, or its own status, which becomes Error(Code::callback). The library holds no lock during the call; if several
+/// threads run the graph, they call it concurrently.
 struct HostOp {
   using Shapes = std::function<int32_t(std::span<const HostType> in, std::span<HostType> out)>;
   using Forward = std::function<int32_t(std::span<const OpView> in, std::span<const OpView> out)>;
@@ -47,10 +47,10 @@ struct HostOp {
   Backward backward;  // empty: not differentiable
 };
 
-/// The op behind an id, kept for as long as the caller holds it. Throws invalid_argument, with `rule` first, when its owner is gone.
+/// The op of an id, alive as long as the caller holds it. Throws invalid_argument that begins with `rule` if its owner is destroyed.
 std::shared_ptr<const HostOp> host_op_of(std::string_view rule, int64_t id);
 
-/// The ops that one context's graphs may use by name. They live as long as it does; its models keep the context alive. Any thread.
+/// The ops that the graphs of one context may use by name. They live as long as the context, which its models keep alive. Thread-safe.
 class HostOps {
  public:
   HostOps();
@@ -58,9 +58,9 @@ class HostOps {
   HostOps(const HostOps&) = delete;
   HostOps& operator=(const HostOps&) = delete;
 
-  /// Throws invalid_argument for a bad name, one of ops.def, one that is there already, missing callbacks, a wrong number of outputs.
+  /// Throws invalid_argument for an invalid name, a name in ops.def, a duplicate, missing callbacks, a wrong number of outputs.
   void add(HostOp op);
-  /// Attributes of the node: Builder::append(Op::host, inputs, attrs). Null: no such op here.
+  /// Attributes for Builder::append(Op::host, inputs, attrs); null: no such op in this context.
   std::unique_ptr<Attrs> attrs_of(std::string_view name) const;
   std::vector<std::string> names() const;
 
@@ -69,7 +69,7 @@ class HostOps {
   friend std::shared_ptr<const HostOp> host_op_of(std::string_view rule, int64_t id);
   static const std::shared_ptr<Registry>& registry();
 
-  std::shared_ptr<Registry> registry_;  // ours too: contexts may be destroyed after the library's statics
+  std::shared_ptr<Registry> registry_;  // shared, since contexts may be destroyed after the library's statics
   mutable std::mutex mutex_;
   std::map<std::string, int64_t, std::less<>> ids_;
 };

@@ -1,4 +1,4 @@
-// Shape rules of the host's own ops. What a callback says is not trusted: memory is planned by it.
+// Shape rules of host-defined ops. Results of callbacks are checked, because memory is planned from them.
 #include <cmath>
 
 #include "base/callback_reason.h"
@@ -8,7 +8,7 @@
 namespace st::shape_rule {
 namespace {
 
-constexpr double kMaxElements = 0x1p48;  // more is no shape but a mistake, and products of it would wrap around
+constexpr double kMaxElements = 0x1p48;  // a larger shape is a mistake, and products of it would overflow
 
 HostType host_type_of(const Type& type) {
   HostType out{.dtype = static_cast<int32_t>(type.dtype), .rank = type.shape.rank(), .dims = {}};
@@ -22,15 +22,15 @@ std::string inputs_of(const OpTypes& op) {
   return out.empty() ? "none" : out;
 }
 
-/// What callback `shape` said of one output, looked at.
+/// Checks what the callback `shape` returned for one output.
 class Answer {
  public:
   Answer(const OpTypes& op, const HostOp& host, const HostType& type, size_t output) : op_(op), host_(host), type_(type), output_(output) {}
 
   Type checked() const {
     hold(type_.dtype >= static_cast<int32_t>(DType::f32) && type_.dtype <= static_cast<int32_t>(DType::boolean), "dtype ", type_.dtype,
-         ", which is none");
-    hold(type_.rank >= 0 && type_.rank <= kMaxDims, "rank ", type_.rank, "; allowed is 0 to ", kMaxDims);
+         ", which does not exist");
+    hold(type_.rank >= 0 && type_.rank <= kMaxDims, "rank ", type_.rank, ", must be 0 to ", kMaxDims);
     const Shape shape(std::span(type_.dims).first(static_cast<size_t>(type_.rank)));
     const bool batch_known = std::ranges::none_of(op_.in, [](const Type& in) { return in.shape.is_symbolic(); });
     double elements = 1;
@@ -38,7 +38,7 @@ class Answer {
       hold(dim >= 0 || !batch_known, "shape ", shape, ", but no input depends on the batch, so no dimension may be negative");
       elements *= std::abs(static_cast<double>(dim));
     }
-    hold(elements <= kMaxElements, "shape ", shape, ", which no memory holds");
+    hold(elements <= kMaxElements, "shape ", shape, ", more than 2^48 elements");
     return typed(static_cast<DType>(type_.dtype), shape);
   }
 
@@ -60,8 +60,8 @@ class Answer {
 
 Outputs host(const OpTypes& op) {
   const auto host = host_op_of(name(op), op.attrs.integer("id"));
-  check(op.in.size() <= kMaxHostInputs, name(op), ": \"", host->name, "\" has ", op.in.size(), " inputs; at most ", kMaxHostInputs,
-        " are taken, concat some first");
+  check(op.in.size() <= kMaxHostInputs, name(op), ": \"", host->name, "\" has ", op.in.size(), " inputs, at most ", kMaxHostInputs,
+        " are allowed; concat some first");
   std::vector<HostType> in, out(static_cast<size_t>(host->outputs));
   for (const Type& type : op.in) in.push_back(host_type_of(type));
   const int32_t status = host->shape(in, out);
@@ -79,14 +79,14 @@ Outputs host_backward(const OpTypes& op) {
   const int64_t inputs = op.attrs.integer("inputs"), outputs = host->outputs;
   const auto given = static_cast<int64_t>(op.in.size());
   check(inputs >= 0 && inputs <= kMaxHostInputs && given >= inputs + outputs, name(op), ": \"", host->name, "\" has ", inputs,
-        " inputs and ", outputs, " outputs, operands are ", given);
+        " inputs and ", outputs, " outputs, got ", given, " operands");
   int64_t gradient = inputs + outputs;
   for (int64_t y = inputs; y < inputs + outputs; ++y) {
     if (!is_floating(op.in[static_cast<size_t>(y)].dtype)) continue;
     check(gradient < given, name(op), ": \"", host->name, "\" lacks the gradient of output ", y - inputs);
     check_same_type(op, static_cast<size_t>(y), static_cast<size_t>(gradient++));
   }
-  check(gradient == given, name(op), ": \"", host->name, "\" has ", given - gradient, " operands too many");
+  check(gradient == given, name(op), ": \"", host->name, "\" got ", given - gradient, " operands too many");
   Outputs types;
   for (const int64_t wanted : op.attrs.ints("wanted")) {
     check(wanted >= 0 && wanted < inputs, name(op), ": \"", host->name, "\" has no input ", wanted);

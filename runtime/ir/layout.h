@@ -1,4 +1,4 @@
-// Layout: where a value's elements are, for each axis of the mesh of ranks. It is part of the type; the verifier refuses a sum of
+// Layout: how a value's elements are distributed along each axis of the mesh of ranks. It is part of the type. The verifier refuses ops on
 // mismatched layouts, so that ZeRO, clipping, loss reduction and tensor parallelism compose.
 #pragma once
 
@@ -13,7 +13,7 @@ enum class MeshAxis : int32_t { data = 0, tensor = 1, stage = 2 };
 constexpr int32_t kMeshAxes = 3;
 std::string_view name_of(MeshAxis axis);
 
-/// Ranks along each axis; their product is all ranks.
+/// Number of ranks along each axis; their product is the number of all ranks.
 struct Mesh {
   int32_t data = 1, tensor = 1, stage = 1;
   int32_t size(MeshAxis axis) const { return axis == MeshAxis::data ? data : axis == MeshAxis::tensor ? tensor : stage; }
@@ -25,7 +25,7 @@ struct AxisLayout {
     replicated,  // each rank has all of it
     partial,     // the value is the sum over ranks
     sharded,     // each rank has a slice along dimension `where`; the type's shape is the slice's
-    flat,        // each rank has the piece at `offset` of flattened bucket `where`: how ZeRO owns state
+    flat,        // each rank has the shard at `offset` of flattened bucket `where`: how ZeRO owns state
   };
   Kind kind = Kind::replicated;
   int32_t where = 0;   // sharded: tensor dimension; flat: bucket

@@ -1,5 +1,5 @@
-// Layout rules: where an op's outputs are, given where its inputs are, for one axis of the mesh. A rule says yes only when each rank's
-// kernel, seeing its own slices alone, computes its own piece of the answer; everything else is refused and a pass must exchange first.
+// Layout rules: an op's output layouts from its input layouts, for one axis of the mesh. A rule accepts only if each rank's kernel computes
+// its own shard of the result from its own shards of the inputs. It refuses everything else: a pass must add a collective first.
 #include <algorithm>
 #include <array>
 
@@ -59,14 +59,14 @@ void need_equal(const Case& on, size_t a, size_t b) {
 using Layouts = std::vector<AxisLayout>;
 Layouts every_output(const Case& on, AxisLayout layout) { return Layouts(on.out.size(), layout); }
 
-// The operand's layout as the output counts dimensions: broadcasting aligns at the right.
+// The operand's layout in the output's dimension numbers: broadcasting aligns dimensions at the right.
 AxisLayout aligned(const Case& on, size_t input) {
   AxisLayout layout = on.in(input);
   if (layout.kind == Kind::sharded) layout.where += on.out[0].shape.rank() - on.rank(input);
   return layout;
 }
 
-// A replicated operand meets a sharded one only where it stretches: missing or of size 1 in that dimension.
+// A replicated operand goes with a sharded one only if it broadcasts along that dimension: missing there, or of size 1.
 bool stretches(const Case& on, size_t input, int32_t dimension) {
   const int32_t own = dimension - (on.out[0].shape.rank() - on.rank(input));
   return own < 0 || on.shape(input)[own] == 1;
@@ -80,7 +80,7 @@ bool is_scalar(const Shape& shape) {
 
 // --- slots and constants
 
-static Layouts slot(const Case& on) { refuse(on, "a load has its slot's layout"); }
+static Layouts slot(const Case& on) { refuse(on, "a load takes its layout from its slot"); }
 
 static Layouts any(const Case& on) { return every_output(on, kReplicated); }
 
@@ -101,7 +101,7 @@ static Layouts elementwise(const Case& on) {
   for (size_t i = 0; i < on.inputs(); ++i) {
     if (aligned(on, i) == found) continue;
     const bool fits = found.kind == Kind::flat ? is_scalar(on.shape(i)) : stretches(on, i, found.where);
-    if (!on.is_replicated(i) || !fits) refuse(on, "operands must be cut alike; gather one, or slice the other");
+    if (!on.is_replicated(i) || !fits) refuse(on, "operands must have the same layout; gather one, or slice the other");
   }
   return every_output(on, found);
 }
@@ -109,14 +109,14 @@ static Layouts elementwise(const Case& on) {
 static Layouts linear2(const Case& on) {
   if (on.all(Kind::partial)) return every_output(on, kPartial);
   if (on.is_partial(0) || on.is_partial(1))
-    refuse(on, "the operand that is not partial would count once for each rank; sum the partial one over the ranks first");
+    refuse(on, "the operand that is not partial would count once per rank; sum the partial one over the ranks first");
   return elementwise(on);
 }
 
 static Layouts product(const Case& on) {
   for (const size_t i : {size_t{0}, size_t{1}})
     if (on.is_partial(i) && on.is_replicated(1 - i)) return every_output(on, kPartial);
-  return elementwise(on);  // refuses partial times partial and partial times a slice
+  return elementwise(on);  // refuses partial times partial and partial times sharded
 }
 
 static Layouts quotient(const Case& on) {
@@ -126,13 +126,12 @@ static Layouts quotient(const Case& on) {
 
 static Layouts scaled(const Case& on) {
   if (!on.is_partial(0)) return elementwise(on);
-  if (on.op.op == Op::affine && on.op.attrs.real("shift") != 0)
-    refuse(on, "the shift would count once for each rank; sum over the ranks first");
+  if (on.op.op == Op::affine && on.op.attrs.real("shift") != 0) refuse(on, "the shift would count once per rank; sum over the ranks first");
   if (on.op.op == Op::cast && !is_floating(on.out[0].dtype)) refuse(on, kReduceFirst);
   return every_output(on, kPartial);
 }
 
-// The mask is that of (sample, element in the sample): a cut through samples would repeat the first elements' mask on every rank.
+// The mask depends on (sample, element in the sample): if samples were cut, every rank would use the mask of their first elements.
 static Layouts dropout(const Case& on) {
   need_replicated(on, 1);
   if (on.is_partial(0)) refuse(on, kReduceFirst);
@@ -144,14 +143,14 @@ static Layouts dropout(const Case& on) {
 
 namespace {
 
-enum class Part { batch, rows, inner, columns };  // of a (M) and b (N), or of both
+enum class Part { batch, rows, inner, columns };  // rows: M of a; columns: N of b; inner: K of both
 
 struct Cut {
   Part part;
-  int32_t out;  // the output's dimension; inner: none
+  int32_t out;  // the output's dimension; inner: -1
 };
 
-bool has_weight(const Case& on) { return on.op.op != Op::matmul; }  // x of any rank, a weight of two dimensions
+bool has_weight(const Case& on) { return on.op.op != Op::matmul; }  // x of any rank and a 2-D weight
 
 Cut cut_of_a(const Case& on) {
   const int32_t rank = on.rank(0), d = on.in(0).where, out = on.out[0].shape.rank();
@@ -189,7 +188,7 @@ AxisLayout product_of(const Case& on) {
 
 void check_bias(const Case& on, size_t bias, const AxisLayout& out) {
   const bool columns_cut = out == sharded(on.out[0].shape.rank() - 1) && on.is_sharded(1);
-  if (columns_cut && !(on.in(bias) == sharded(0))) refuse(on, "the bias must be cut like the weight's columns");
+  if (columns_cut && !(on.in(bias) == sharded(0))) refuse(on, "the bias must be sharded like the weight's columns");
   if (!columns_cut) need_replicated(on, bias);
 }
 
@@ -199,14 +198,14 @@ static Layouts matmul(const Case& on) {
   const AxisLayout out = product_of(on);
   if (on.op.op != Op::linear) return {out};
   if (out.kind == Kind::partial) {
-    if (!on.is_partial(2)) refuse(on, "the bias would count once for each rank; use matmul, sum over the ranks, then add");
+    if (!on.is_partial(2)) refuse(on, "the bias would count once per rank; use matmul, sum over the ranks, then add");
     return {out};
   }
   check_bias(on, 2, out);
   return {out};
 }
 
-// Every stage behind the product but the column sums needs whole sums.
+// Every stage after the product, except the column sums, needs complete sums.
 static Layouts fused_linear(const Case& on) {
   const LinearPlaces places(on.op.attrs);
   const AxisLayout out = product_of(on);
@@ -214,7 +213,7 @@ static Layouts fused_linear(const Case& on) {
   if (places.bias >= 0) check_bias(on, static_cast<size_t>(places.bias), out);
   for (const int32_t like_y : {places.at, places.residual})
     if (like_y >= 0 && !(on.in(static_cast<size_t>(like_y)) == out))
-      refuse(on, "operands must be cut alike; gather one, or slice the other");
+      refuse(on, "operands must have the same layout; gather one, or slice the other");
   if (places.packed >= 0) need_replicated(on, static_cast<size_t>(places.packed));
   Layouts layouts = every_output(on, out);
   if (places.column_sums >= 0 && out.kind == Kind::sharded) {
@@ -240,9 +239,10 @@ static Layouts rows(const Case& on) {
   const int32_t rank = on.rank(0);
   const int32_t axis = on.op.attrs.has("axis") ? shape_rule::axis_of(on.op, on.shape(0)) : rank - 1;
   const AxisLayout out = rows_of(on, axis);
-  const bool with_x = on.op.op == Op::softmax_backward || on.op.op == Op::log_softmax_backward;  // dy; a norm's gamma and beta are whole
+  // Other operands: dy of a softmax has the layout of x; gamma and beta of a norm are replicated.
+  const bool with_x = on.op.op == Op::softmax_backward || on.op.op == Op::log_softmax_backward;
   for (size_t i = 1; i < on.inputs(); ++i) with_x ? need_equal(on, 0, i) : need_replicated(on, i);
-  return every_output(on, out);  // statistics keep the leading dimensions' numbers
+  return every_output(on, out);  // statistics have the same leading dimensions
 }
 
 static Layouts rows2(const Case& on) {
@@ -264,7 +264,7 @@ static Layouts norm_backward(const Case& on) {  // x gamma statistics... dy -> d
 
 namespace {
 
-// The dimension of each operand that is cut: [B, T, H, D], but the row statistics are [B, H, T].
+// The layout of an operand of this shape: heads are dimension 2 of [B, T, H, D] but dimension 1 of the row statistics [B, H, T].
 AxisLayout heads_or_samples(AxisLayout cut, const Shape& shape) {
   return cut.kind == Kind::sharded && cut.where == 2 && shape.rank() == 3 ? sharded(1) : cut;
 }
@@ -277,7 +277,7 @@ static Layouts batched(const Case& on) {
   if (cut.kind == Kind::flat || (cut.kind == Kind::sharded && cut.where != 0 && cut.where != 2))
     refuse(on, "only samples (dimension 0) or heads (dimension 2) may be cut");
   for (size_t i = 1; i < on.inputs(); ++i)
-    if (!(on.in(i) == heads_or_samples(cut, on.shape(i)))) refuse(on, "all operands must be cut alike");
+    if (!(on.in(i) == heads_or_samples(cut, on.shape(i)))) refuse(on, "all operands must have the same layout");
   Layouts out;
   for (const Type& type : on.out) out.push_back(heads_or_samples(cut, type.shape));
   return out;
@@ -287,11 +287,11 @@ static Layouts batched(const Case& on) {
 
 static Layouts embedding(const Case& on) {  // weight [V, C], tokens [...]
   if (on.is_partial(1) || on.is(0, Kind::flat) || on.is(1, Kind::flat))
-    refuse(on, "tokens must be replicated or cut, weight must be whole rows");
+    refuse(on, "tokens must be replicated or sharded, weight must have whole rows");
   if (on.is_replicated(0)) return {on.in(1)};
   need_replicated(on, 1);
   if (on.is_partial(0)) return {kPartial};
-  if (on.in(0).where == 0) refuse(on, "a token's row may be on another rank; cut weight along dimension 1");
+  if (on.in(0).where == 0) refuse(on, "a token's row may be on another rank; shard weight along dimension 1");
   return {sharded(on.out[0].shape.rank() - 1)};
 }
 
@@ -302,11 +302,11 @@ static Layouts weight_backward(const Case& on) {  // tokens [...], dy [..., C] -
     return {kPartial};  // each rank sums its own tokens
   }
   if (!on.is_sharded(1)) return {on.in(1)};
-  if (on.in(1).where != on.rank(1) - 1) refuse(on, "tokens must be cut like dy");
+  if (on.in(1).where != on.rank(1) - 1) refuse(on, "tokens must be sharded like dy");
   return {sharded(1)};
 }
 
-// --- losses: sums over samples, so a cut through samples gives partial sums
+// --- losses: sums over samples, so sharded samples give partial sums
 
 namespace {
 
@@ -351,7 +351,7 @@ bool is_reduced(const Case& on, int32_t dimension) {
   return axes.empty() || std::ranges::any_of(axes, names);
 }
 
-AxisLayout kept(const Case& on) {  // the cut of a dimension that stays
+AxisLayout kept(const Case& on) {  // the output's layout if the sharded dimension is not reduced
   int32_t out = on.in(0).where;
   if (!on.op.attrs.flag("keep_dims"))
     for (int32_t i = 0; i < on.in(0).where; ++i) out -= is_reduced(on, i) ? 1 : 0;
@@ -374,7 +374,8 @@ static Layouts reduce_sum(const Case& on) {
   return {is_reduced(on, on.in(0).where) ? kPartial : kept(on)};
 }
 
-// Row-major order: the cut moves to a dimension with as many elements before it, so that each rank still holds one run per leading index.
+// Row-major order: the cut moves to a dimension with equally many elements before it, so that each rank still holds one run per leading
+// index.
 static Layouts reshape(const Case& on) {
   if (on.is(0, Kind::flat)) refuse(on, kGatherFirst);
   if (!on.is_sharded(0)) return {on.in(0)};
@@ -384,13 +385,14 @@ static Layouts reshape(const Case& on) {
   int32_t found = -1;
   for (int32_t i = 0; i < y.rank(); ++i) {
     if (!(shape_rule::count_of(on.op, y, 0, i) == before)) continue;
-    if (found < 0 || y[found] == 1) found = i;  // of several, the first that is more than a 1
+    if (found < 0 || y[found] == 1) found = i;  // if there are several, the first with a size above 1
     if (y[i] == x[cut]) {
       found = i;
       break;
     }
   }
-  if (found < 0) refuse(on, text("dimension ", cut, " is cut and becomes part of another one in ", on.out[0].shape, "; ", kGatherFirst));
+  if (found < 0)
+    refuse(on, text("dimension ", cut, " is sharded and becomes part of another one in ", on.out[0].shape, "; ", kGatherFirst));
   return {sharded(found)};
 }
 
@@ -398,7 +400,7 @@ static Layouts broadcast_to(const Case& on) {
   if (on.is(0, Kind::flat)) refuse(on, kGatherFirst);
   if (!on.is_sharded(0)) return {on.in(0)};
   const AxisLayout out = aligned(on, 0);
-  if (on.shape(0)[on.in(0).where] != on.out[0].shape[out.where]) refuse(on, "a cut dimension cannot stretch");
+  if (on.shape(0)[on.in(0).where] != on.out[0].shape[out.where]) refuse(on, "a sharded dimension cannot be broadcast");
   return {out};
 }
 
@@ -409,13 +411,13 @@ static Layouts transpose(const Case& on) {
   return {sharded(static_cast<int32_t>(std::ranges::find(order, on.in(0).where) - order.begin()))};
 }
 
-static Layouts pieces(const Case& on) {  // slice, pad, split, concat: linear, and rows of other dimensions stay whole
+static Layouts pieces(const Case& on) {  // slice, pad, split, concat: linear along their axis; other dimensions may be sharded
   for (size_t i = 1; i < on.inputs(); ++i) need_equal(on, 0, i);
   if (on.is_partial(0)) return every_output(on, kPartial);
   return every_output(on, rows_of(on, shape_rule::axis_of(on.op, on.shape(0))));
 }
 
-// The norm of pieces: the executor combines the subtrees of the ranks that own them, so each rank gets the whole norm.
+// The norm of shards: the executor combines the subtrees of the ranks that own them, so every rank gets the whole norm.
 static Layouts reduce_all(const Case& on) {
   for (size_t i = 0; i < on.inputs(); ++i)
     if (on.is_partial(i)) refuse(on, kReduceFirst);
@@ -457,7 +459,7 @@ std::vector<Type> infer(const OpTypes& op, const Mesh& mesh) {
 
 std::vector<Type> infer(const Program& program, const Graph& graph, const Node& node) {
   if (node.op == Op::load) {
-    require(node.reads.size() == 1, Code::internal, "load: reads one slot, this one names ", node.reads.size());
+    require(node.reads.size() == 1, Code::internal, "load: must read one slot, got ", node.reads.size());
     return {program.slots.at(static_cast<size_t>(node.reads[0])).type};
   }
   std::vector<Type> in;

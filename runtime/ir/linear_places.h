@@ -1,4 +1,4 @@
-// Which operand and which output of a fused_linear is what: they are there where the attributes say so, in this order.
+// The positions of fused_linear's optional operands and outputs: its attributes say which exist; they come in this order.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace st {
 
-/// Indices; -1: not there. x and weight are operands 0 and 1, y is output 0.
+/// Indices; -1: absent. x and weight are operands 0 and 1, y is output 0.
 struct LinearPlaces {
   int32_t bias = -1, at = -1, residual = -1, packed = -1, operands = 2;
   int32_t pre_activation = -1, column_sums = -1, outputs = 1;

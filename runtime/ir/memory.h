@@ -1,4 +1,4 @@
-// Where every value and slot of a program lies: what memory_plan decides, the plan prints and the executor allocates.
+// The place of every value and slot of a program in memory: memory_plan decides it, the plan prints it, the executor allocates it.
 #pragma once
 
 #include <array>
@@ -10,16 +10,16 @@
 
 namespace st {
 
-/// One arena a role; the names are those of `scaletrain plan --json`.
+/// One arena per role; the names are those of `scaletrain plan --json`.
 enum class Arena : int32_t { parameters, gradients, optimizer, activations, stash, buckets, packed, workspace, control, host };
 constexpr int32_t kArenas = 10;
 std::string_view name_of(Arena arena);
 
-/// What an arena that has memory of its own (not host) is counted as.
+/// The memory account of an arena that has its own memory (all but host).
 constexpr MemoryRole role_of(Arena arena) { return static_cast<MemoryRole>(arena); }
 static_assert(role_of(Arena::parameters) == MemoryRole::parameters && role_of(Arena::control) == MemoryRole::control);
 
-/// `host` has no offset here: the memory is bound to each micro-batch (inputs) or run (slots that are lent).
+/// `host` has no offset: its memory is bound for each micro-batch (inputs) or each run (borrowed slots).
 struct Place {
   Arena arena = Arena::host;
   int64_t offset = 0;
@@ -33,8 +33,8 @@ struct MemoryLayout {
   std::array<int64_t, kArenas> bytes{};                 // size of each arena; host: 0
   std::vector<Place> slots;                             // by slot
   std::vector<std::vector<std::vector<Place>>> values;  // by section, node, output
-  std::array<bool, kArenas> in_file{};                  // lies in a file (recipe offload), not in memory
-  int64_t no_reuse_bytes = 0;                           // activations, stash and workspace if nothing shared memory
+  std::array<bool, kArenas> in_file{};                  // is in a file (recipe key offload_folder), not in memory
+  int64_t no_reuse_bytes = 0;                           // of activations, stash and workspace if no two values shared memory
 
   int64_t total() const {
     int64_t sum = 0;
@@ -46,7 +46,7 @@ struct MemoryLayout {
     for (int32_t a = 0; a < kArenas; ++a) sum += in_file[static_cast<size_t>(a)] ? bytes[static_cast<size_t>(a)] : 0;
     return sum;
   }
-  /// Memory that the plan takes beside the parameters.
+  /// Bytes of memory that the plan needs in addition to the parameters.
   int64_t beside_parameters() const {
     int64_t sum = 0;
     for (int32_t a = 0; a < kArenas; ++a) sum += in_file[static_cast<size_t>(a)] ? 0 : bytes[static_cast<size_t>(a)];

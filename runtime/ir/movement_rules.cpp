@@ -1,4 +1,4 @@
-// Shape rules of ops that move, pick or sum elements: indexing, reductions, reshapes, pieces.
+// Shape rules of ops that move, select or sum elements: indexing, reductions, reshapes, slices.
 #include "ir/shape_rules.h"
 
 namespace st::shape_rule {
@@ -19,7 +19,7 @@ Outputs embedding_backward(const OpTypes& op) {
   check_index(op, 0);
   check_floating(op, 1);
   check_rank(op, 1, 1);
-  check(op.in[0].shape == without_last(op.in[1].shape), name(op), ": dy needs one row for each token, tokens is ", op.in[0], ", dy is ",
+  check(op.in[0].shape == without_last(op.in[1].shape), name(op), ": dy must have one row per token, tokens is ", op.in[0], ", dy is ",
         op.in[1]);
   const int64_t rows = op.attrs.integer("rows");
   check(rows >= 0, name(op), ": rows must not be negative, got ", rows);
@@ -32,7 +32,7 @@ Outputs gather(const OpTypes& op) {
   const Shape &x = op.in[0].shape, &index = op.in[1].shape;
   const int32_t axis = axis_of(op, x);
   check(x.rank() == index.rank() && without(x, axis) == without(index, axis), name(op),
-        ": index must have x's shape in every dimension but axis ", axis, ", x is ", op.in[0], ", index is ", op.in[1]);
+        ": index must have x's shape in every dimension except axis ", axis, ", x is ", op.in[0], ", index is ", op.in[1]);
   check_fixed(op, 0, axis);
   return {typed(op.in[0].dtype, index)};
 }
@@ -88,7 +88,7 @@ Outputs reduce(const OpTypes& op) {
 Outputs reshape(const OpTypes& op) {
   const Shape &x = op.in[0].shape, shape(op.attrs.ints("shape"));
   check(count_of(op, x, 0, x.rank()) == count_of(op, shape, 0, shape.rank()), name(op), ": ", op.in[0], " and ",
-        typed(op.in[0].dtype, shape), " differ in elements");
+        typed(op.in[0].dtype, shape), " differ in their number of elements");
   return {typed(op.in[0].dtype, shape)};
 }
 
@@ -97,7 +97,7 @@ Outputs broadcast_to(const OpTypes& op) {
   const int32_t shift = shape.rank() - x.rank();
   bool fits = shift >= 0;
   for (int32_t i = 0; fits && i < x.rank(); ++i) fits = x[i] == 1 || x[i] == shape[i + shift];
-  check(fits, name(op), ": ", op.in[0], " does not stretch to ", typed(op.in[0].dtype, shape), "; only dimensions of size 1 do");
+  check(fits, name(op), ": ", op.in[0], " does not broadcast to ", typed(op.in[0].dtype, shape), "; only dimensions of size 1 stretch");
   return {typed(op.in[0].dtype, shape)};
 }
 
@@ -113,11 +113,12 @@ Outputs transpose(const OpTypes& op) {
     seen[static_cast<size_t>(order[i])] = true;
     out.push_back(x[static_cast<int32_t>(order[i])]);
   }
-  check(permutes, name(op), ": order ", std::span<const int64_t>(order), " is not an order of the ", x.rank(), " dimensions of ", op.in[0]);
+  check(permutes, name(op), ": order ", std::span<const int64_t>(order), " is not a permutation of the ", x.rank(), " dimensions of ",
+        op.in[0]);
   return {typed(op.in[0].dtype, out)};
 }
 
-// --- pieces along an axis, which must have a number: a piece of the batch is no piece of a sample
+// --- slices along an axis of known size: a slice of the batch is not a slice of a sample
 
 namespace {
 
@@ -146,10 +147,11 @@ Outputs slice(const OpTypes& op) {
 Outputs pad(const OpTypes& op) {
   const int32_t axis = fixed_axis_of(op, 0);
   const int64_t before = op.attrs.integer("before"), after = op.attrs.integer("after");
-  check(before >= 0 && after >= 0, name(op), ": before and after must not be negative, got ", before, " and ", after, "; slice removes");
+  check(before >= 0 && after >= 0, name(op), ": before and after must not be negative, got ", before, " and ", after,
+        "; use slice to remove elements");
   int64_t dim = op.in[0].shape[axis];
   check(!__builtin_add_overflow(dim, before, &dim) && !__builtin_add_overflow(dim, after, &dim), name(op), ": ", op.in[0], " padded by ",
-        before, " and ", after, " does not fit 64 bits");
+        before, " and ", after, " does not fit in 64 bits");
   return {with_dim(op.in[0], axis, dim)};
 }
 
@@ -177,10 +179,10 @@ Outputs concat(const OpTypes& op) {
     check_same_dtype(op, 0, i);
     const Shape& x = op.in[i].shape;
     check(x.rank() == op.in[0].shape.rank() && without(x, axis) == without(op.in[0].shape, axis), name(op),
-          ": inputs must have one shape in every dimension but axis ", axis, ", ", input_name(op, 0), " is ", op.in[0], ", ",
+          ": inputs must have the same shape in every dimension except axis ", axis, ", ", input_name(op, 0), " is ", op.in[0], ", ",
           input_name(op, i), " is ", op.in[i]);
     check_fixed(op, i, axis);
-    check(!__builtin_add_overflow(dim, x[axis], &dim), name(op), ": the joined dimension does not fit 64 bits");
+    check(!__builtin_add_overflow(dim, x[axis], &dim), name(op), ": the joined dimension does not fit in 64 bits");
   }
   return {with_dim(op.in[0], axis, dim)};
 }

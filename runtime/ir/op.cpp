@@ -13,7 +13,7 @@
 namespace st {
 namespace {
 
-/// A row as ops.def spells it.
+/// A row of ops.def, unparsed.
 struct Row {
   std::string_view name, inputs, outputs, attrs, shape_rule, layout_rule, gradient, help;
 };
@@ -35,7 +35,7 @@ std::vector<std::string> split(std::string_view line, char by) {
   return parts;
 }
 
-// A row that does not parse is our mistake, found by the first use of any op.
+// A row that does not parse is a bug of the library; the first use of any op finds it.
 [[noreturn]] void broken_row(const Row& row, std::string_view part) {
   fail(Code::internal, text("ops.def: row ", row.name, ": cannot read \"", part, "\""));
 }
@@ -55,12 +55,12 @@ std::vector<OpInput> inputs_of(const Row& row) {
 template <class Number>
 Number number_of(const Row& row, std::string_view word) {
   Number number{};
-  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);  // not strtod: the host's locale
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);  // ignores the host's locale, unlike strtod
   if (error != std::errc{} || end != word.data() + word.size()) broken_row(row, word);
   return number;
 }
 
-// "=default", of the type that the row names; without it the type's empty value, which says the type only.
+// The value of "=default" in the type that the row names; without it the type's empty value, which only carries the type.
 AttrValue standard_of(const Row& row, std::string_view type, std::string_view standard) {
   const bool empty = standard.empty();
   if (type == "bool" && (empty || standard == "true" || standard == "false")) return standard == "true";
@@ -100,7 +100,7 @@ OpInfo info_of(const Row& row, Op op) {
   info.shape_rule = row.shape_rule;
   info.layout_rule = row.layout_rule;
   info.gradient = row.gradient;
-  // These layout rules are for ops whose output element depends on the same element of each operand of the output's type.
+  // The ops of these layout rules compute an output element from the same element of each operand of the output's type.
   constexpr std::array<std::string_view, 6> kElementwise = {"elementwise", "linear2", "product", "quotient", "scaled", "dropout"};
   for (const auto rule : kElementwise) info.elementwise |= row.layout_rule == rule;
   info.view = op == Op::load || op == Op::reshape;
@@ -122,11 +122,11 @@ std::string_view type_name_of(const AttrValue& value) {
   return kNames[value.index()];
 }
 
-// What was given, as the row's type; an integer may stand for a real.
+// The given value in the row's type; an integer is accepted for a real.
 AttrValue typed(const OpInfo& info, const OpAttr& attr, const AttrValue& given) {
   if (std::holds_alternative<double>(attr.standard) && std::holds_alternative<int64_t>(given))
     return static_cast<double>(std::get<int64_t>(given));
-  check(given.index() == attr.standard.index(), info.name, ": attribute ", attr.name, " is ", type_name_of(attr.standard), ", got ",
+  check(given.index() == attr.standard.index(), info.name, ": attribute ", attr.name, " must be ", type_name_of(attr.standard), ", got ",
         type_name_of(given), " ", text_of(given));
   return given;
 }
@@ -158,7 +158,7 @@ void check_word(const OpInfo& info, const OpAttr& attr, const std::string& word)
     if (choice == word) return;
     choices += choices.empty() ? choice : ", " + choice;
   }
-  fail(Code::invalid_argument, text(info.name, ": attribute ", attr.name, " is \"", word, "\"; use one of ", choices));
+  fail(Code::invalid_argument, text(info.name, ": attribute ", attr.name, " must be one of ", choices, ", got \"", word, "\""));
 }
 
 void check_names(const OpInfo& info, const Attrs& given) {
@@ -167,7 +167,7 @@ void check_names(const OpInfo& info, const Attrs& given) {
     std::vector<std::string> known;
     for (const auto& attr : info.attrs) known.push_back(attr.name);
     const std::string all = known.empty() ? "it has none" : text("it has ", listed(known));
-    fail(Code::invalid_argument, text(info.name, ": no attribute \"", name, "\"", way_out(name, known, all)));
+    fail(Code::invalid_argument, text(info.name, ": attribute \"", name, "\" is unknown", way_out(name, known, all)));
   }
 }
 
@@ -176,7 +176,7 @@ void check_names(const OpInfo& info, const Attrs& given) {
 const OpInfo& info_of(Op op) {
   static const auto kInfos = once_for_the_process(all_infos);
   const auto index = static_cast<size_t>(op);
-  check(index < kInfos.size(), "op: ", static_cast<int32_t>(op), " is not an op; there are ", kOps);
+  check(index < kInfos.size(), "op: number ", static_cast<int32_t>(op), " must be in [0, ", kOps, ")");
   return kInfos[index];
 }
 

@@ -7,9 +7,9 @@
 namespace st {
 
 struct OptimizerChoice {
-  Op op = Op::adamw;  // its state is what optimizer_state() says
+  Op op = Op::adamw;  // optimizer_state() lists its state
   Attrs attrs = {};
-  int clip_group = -1;  // whose factor of clip() it takes; -1: that of all gradients
+  int clip_group = -1;  // the group whose factor of clip() applies; -1: the factor of all gradients
 };
 
 }  // namespace st

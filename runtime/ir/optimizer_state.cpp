@@ -67,7 +67,7 @@ std::vector<OptimizerState> optimizer_state(Op op, const Attrs& attrs, const Typ
       return {{"row_variance", vector(rank - 1)}, {"column_variance", vector(rank - 2)}};
     }
     case Op::muon:
-      check(rank == 2, "muon: the parameter is ", parameter.shape, "; it orthogonalises matrices, give what is none to another optimizer");
+      check(rank == 2, "muon: the parameter must be a matrix, got ", parameter.shape, "; use another optimizer for it");
       return {{"momentum", parameter}};
     default:
       fail(Code::invalid_argument, text(name_of(op), ": is not an optimizer"));

@@ -11,7 +11,7 @@ std::string text_of(const Type& type) {
     const int64_t dim = type.shape[i];
     if (i > 0) out += ", ";
     if (dim >= 0) out += text(dim);
-    if (dim < -1) out += text(uint64_t{0} - static_cast<uint64_t>(dim), "*");  // a refusal may show INT64_MIN
+    if (dim < -1) out += text(uint64_t{0} - static_cast<uint64_t>(dim), "*");  // unsigned, since errors may show INT64_MIN
     if (dim < 0) out += "batch";
   }
   out += ']';
@@ -28,14 +28,14 @@ namespace {
 
 std::string text_of(Value value) { return value.output == 0 ? text("%", value.node) : text("%", value.node, ".", value.output); }
 
-// What differs from the row's defaults: "{transpose_b, axes=[0]}".
+// The attributes that differ from the row's defaults: "{transpose_b, axes=[0]}".
 std::string attrs_of(const Node& node) {
   std::string out;
   for (const auto& [name, value] : node.attrs.all()) {
     const auto& rows = info_of(node.op).attrs;
     const auto row = std::ranges::find(rows, name, &OpAttr::name);
     if (row != rows.end() && !row->required && row->standard == value) continue;
-    if (name == "id") continue;  // of a host's op: another one in each process, and a graph's text is not
+    if (name == "id") continue;  // of a host op: differs between processes, but a graph's text must not
     out += text(out.empty() ? " {" : ", ", name);
     if (!(value == AttrValue(true))) out += text("=", st::text_of(value));
   }
@@ -47,7 +47,7 @@ std::string slot_name(const Program& program, SlotId slot) {
   return known ? program.slot(slot).name : text("slot ", slot, "?");  // the verifier prints broken nodes too
 }
 
-// "%1, %2 -> w, w.m"; a load has nothing but its slot.
+// "%1, %2 -> w, w.m"; a load has only its slot.
 std::string operands_of(const Program& program, const Node& node) {
   std::string out;
   for (const Value value : node.in) out += text(out.empty() ? "" : ", ", text_of(value));

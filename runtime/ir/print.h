@@ -1,4 +1,4 @@
-// Prints a program as text for --explain and for golden tests: sections, slots by role, one node a line in a stable form.
+// Prints a program as text for --explain and for golden tests: sections, slots by role, one node per line in a stable form.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// The element type of a product's result: matmul, linear, fused_linear and pack say it in their attribute `result`.
+// The element type of a product's result, from the attribute `result` of matmul, linear, fused_linear and pack.
 #pragma once
 
 #include "base/dtype.h"

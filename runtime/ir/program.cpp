@@ -46,8 +46,7 @@ bool is_working_copy(const Program& program, SlotId copy, SlotId parameter) {
          of_copy.type.shape == of_parameter.type.shape;
 }
 
-// One after the other: passes write into `slots`, which a map beside them would have to follow. Names of other lengths cost a compare of
-// two numbers.
+// A linear search, because passes write into `slots` and a map would have to follow. Names of different length cost one comparison.
 SlotId Program::slot_named(std::string_view name) const {
   for (size_t i = 0; i < slots.size(); ++i)
     if (slots[i].name == name) return static_cast<SlotId>(i);
@@ -56,7 +55,7 @@ SlotId Program::slot_named(std::string_view name) const {
 
 SlotId Program::add_slot(Slot slot) {
   check(!slot.name.empty(), "slot: a ", name_of(slot.role), " needs a name");
-  check(slot_named(slot.name) < 0, "slot: the name \"", slot.name, "\" is taken; names are unique over the program, choose another");
+  check(slot_named(slot.name) < 0, "slot: the name \"", slot.name, "\" is taken; names must be unique in the program, choose another");
   slots.push_back(std::move(slot));
   return static_cast<SlotId>(slots.size()) - 1;
 }
@@ -68,7 +67,7 @@ RegionId Program::boundary_of(RegionId region) const {
 
 namespace {
 
-// The shape attribute of fill, reshape and broadcast_to; elements per sample of a dropout whose samples are counted by the batch.
+// Binds the shape attribute of fill, reshape and broadcast_to, and the elements per sample of a dropout over the batch.
 void bind_attrs(Node& node, const Graph& graph, int64_t batch) {
   const AttrValue* shape = node.attrs.find("shape");
   if (shape != nullptr) {
@@ -84,7 +83,7 @@ void bind_attrs(Node& node, const Graph& graph, int64_t batch) {
 
 Program bind(const Program& program, int64_t batch) {
   check(batch > 0, "bind: the batch must be positive, got ", batch);
-  check(program.batch == 0 || program.batch == batch, "bind: the program is bound to a batch of ", program.batch, ", asked for ", batch,
+  check(program.batch == 0 || program.batch == batch, "bind: the program is already bound to a batch of ", program.batch, ", got ", batch,
         "; bind the symbolic program");
   if (program.batch != 0) return program;
   Program bound = program;

@@ -1,4 +1,5 @@
-// A program: what every pass takes, and leaves verified. Sections over shared slots; the plan lays sections x micro-batches out in time.
+// A program: the input and output of every pass, verified after each. It has sections over shared slots; the plan orders the sections over
+// micro-batches.
 #pragma once
 
 #include <array>
@@ -11,50 +12,50 @@
 
 namespace st {
 
-/// What a slot is for. It says which arena holds it, who writes it and whether a checkpoint keeps it.
+/// The purpose of a slot. It decides which arena holds the slot, who writes it and whether a checkpoint keeps it.
 enum class Role : int32_t {
   parameter,  // written by update sections only
   gradient,   // of a parameter or of one use of it; lives from the first micro-batch to the update
-  optimizer,  // moments; created zero
+  optimizer,  // moments; initially zero
   stash,      // an activation kept from a forward section for the backward of the same micro-batch
   input,      // bound to the host's memory for each micro-batch
   control,    // a few numbers that the host writes before a step (learning rate, step counts)
   report,     // a few numbers that the host reads after a step (loss, norm)
   output,     // a forward output that the host reads after the run
-  packed,     // a parameter as a backend's products read it; written anew in each step's first micro-batch
-  working,    // a parameter in 16 bits, as products take it; the parameter is its master and makes it anew in the first micro-batch
-  part,       // this rank's piece of a parameter or gradient, a list of elements in that slot's memory
-  gathered,   // a parameter or working copy of which each rank has a piece, whole for one unit of a section (gather_units)
+  packed,     // a parameter in the form that a backend's products read; rewritten in each step's first micro-batch
+  working,    // a 16-bit copy of a parameter for products; rewritten from the parameter, its master, in the first micro-batch
+  part,       // this rank's shard of a parameter or gradient: a range of elements in that slot's memory
+  gathered,   // a sharded parameter or working copy, gathered for one unit of a section (gather_units)
 };
 std::string_view name_of(Role role);
 
 enum class Init : int32_t { zeros, ones, normal, uniform, xavier, kaiming, values };
 
-/// How a parameter's first values are made, from (seed, name, element) alone.
+/// How a parameter's initial values are made, from (seed, name, element) alone.
 struct Initializer {
   Init kind = Init::zeros;
   double scale = 1;           // normal: standard deviation; uniform: half-width around 0; xavier, kaiming: gain
-  std::vector<float> values;  // kind values: all elements, row-major
+  std::vector<float> values;  // for kind `values`: all elements, row-major
   bool operator==(const Initializer&) const = default;
 };
 
-struct Slot {  // lives across micro-batches or steps
+struct Slot {  // memory that lives across micro-batches or steps
   std::string name;
   Type type;
   Role role = Role::parameter;
   Initializer init;                 // parameters
   SlotId of = -1;                   // gradient, optimizer, packed, working, part, gathered: the parameter's slot
   bool trainable = true;            // parameters
-  SlotId part_of = -1;              // part: the slot that it lies in
-  int64_t first = 0;                // part: the slot's element that it begins with; a piece: the whole's
-  std::optional<Shape> whole = {};  // a slot of which each rank has a piece, as this one's type says: of all together
-  bool lent = false;                // a parameter, gradient or working copy in the host's memory: bound before each run, as inputs are
+  SlotId part_of = -1;              // part: the slot that contains it
+  int64_t first = 0;                // its first element: of a part in that slot, of a shard in the whole
+  std::optional<Shape> whole = {};  // set if `type` is this rank's shard: the shape of all shards together
+  bool lent = false;                // a parameter, gradient or working copy borrowed from the host: bound before each run, like inputs
 
   const Shape& whole_shape() const { return whole ? *whole : type.shape; }
 };
 
-/// A scope of the model: "block.3". A boundary (block, attention, mlp) is where fusion stops and where recompute, gather and cut may stand;
-/// a layer's own scope only names.
+/// A scope of the model: "block.3". A boundary (block, attention, mlp) stops fusion and may be a unit of recompute, gather and cut; other
+/// scopes, such as a single layer's, only name.
 struct Region {
   std::string name;  // full: "block.3.attention"
   RegionId parent = -1;
@@ -73,7 +74,7 @@ struct Section {
 struct Output {
   std::string name;
   Value value;       // in the forward section of the last stage
-  Value count = {};  // a metric that is made of losses: value is a sum over it, and evaluation divides all sums by all counts
+  Value count = {};  // for a metric made of losses: value is a sum over this count; evaluation divides total sum by total count
 };
 
 /// The numbers of a step that the host writes before it (control) or reads after it (report). -1: the program has no such slot.
@@ -101,30 +102,30 @@ struct Program {
   std::vector<Slot> slots;
   std::vector<Region> regions = {Region{}};
   std::vector<Output> outputs;
-  Value loss_sum, loss_count;  // in the forward section; a step's loss is all sums over all counts (ir/counted_loss.h)
-  double loss_seed = 1;        // what backward is seeded with, a power of two (scale_loss)
+  Value loss_sum, loss_count;  // in the forward section; a step's loss is total sum over total count (ir/counted_loss.h)
+  double loss_seed = 1;        // the seed of backward, a power of two (scale_loss)
   StepSlotIds step;
   Mesh mesh;
-  int32_t rank = 0;        // along the data axis: whose program this is
-  std::vector<Ints> cuts;  // by slot: the element that each data rank's piece of a parameter begins with, and the end; empty: not cut
-  bool in_pieces = false;  // each rank updates its pieces of the parameters alone (zero_shard)
-  int64_t batch = 0;       // what kBatch is bound to; 0: still symbolic
+  int32_t rank = 0;        // this program's rank along the data axis
+  std::vector<Ints> cuts;  // by slot: the first element of each data rank's shard of a parameter, then the end; empty: not cut
+  bool in_pieces = false;  // each rank updates only its shards of the parameters (zero_shard)
+  int64_t batch = 0;       // the value bound to kBatch; 0: still symbolic
 
   Section* find(Phase phase, int32_t stage = 0, int32_t chunk = 0);
   const Section* find(Phase phase, int32_t stage = 0, int32_t chunk = 0) const;
   Slot& slot(SlotId id) { return slots[static_cast<size_t>(id)]; }
   const Slot& slot(SlotId id) const { return slots[static_cast<size_t>(id)]; }
   SlotId slot_named(std::string_view name) const;  // -1: none
-  SlotId parameter_of(const Node& load) const;     // the parameter that it loads, or loads a copy of as products take it; -1: neither
-  SlotId whole_of(SlotId part) const;              // the slot that a part lies in; another slot: itself
+  SlotId parameter_of(const Node& load) const;     // the parameter loaded, directly or as a working or gathered copy; -1: none
+  SlotId whole_of(SlotId part) const;              // the slot that contains a part; for other slots: itself
   SlotId add_slot(Slot slot);
-  RegionId boundary_of(RegionId region) const;  // the nearest boundary scope that holds it
+  RegionId boundary_of(RegionId region) const;  // the nearest enclosing boundary scope
 };
 
-/// Of a parameter, or of a part of it and the same part of the copy.
+/// Whether `copy` is the working copy of `parameter`; both may also be the same part of copy and parameter.
 bool is_working_copy(const Program& program, SlotId copy, SlotId parameter);
 
-/// Puts the batch into every symbolic shape and attribute and infers all types anew. Throws invalid_argument naming the op that cannot.
+/// Replaces the symbolic batch in every shape and attribute and infers all types again. Throws invalid_argument with the op that fails.
 Program bind(const Program& program, int64_t batch);
 
 }  // namespace st

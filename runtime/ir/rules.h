@@ -1,5 +1,5 @@
-// Shape and layout rules, named in ops.def. A shape rule turns input types and attributes into output types (dtype and shape) or throws
-// invalid_argument that names the op and the shapes. A layout rule does the same for one axis of the mesh.
+// Shape and layout rules, named in ops.def. A shape rule maps input types and attributes to output types (dtype and shape), or throws
+// invalid_argument with the op and the shapes. A layout rule does the same for the layouts along one axis of the mesh.
 #pragma once
 
 #include <span>
@@ -15,9 +15,9 @@ struct OpTypes {
   const Attrs& attrs;
 };
 
-/// Output types of an op, layouts included. `mesh`: axes of size 1 are replicated by definition.
+/// Output types of an op, layouts included. Along mesh axes of size 1 everything is replicated.
 std::vector<Type> infer(const OpTypes& op, const Mesh& mesh);
-/// The same for a node, as its program has it: a load has its slot's type. Says nothing about stores; verify() does.
+/// The same for a node of a program; a load has its slot's type. Does not check stores; verify() does.
 std::vector<Type> infer(const Program& program, const Graph& graph, const Node& node);
 
 /// The two halves: shapes and dtypes (layouts left replicated), then the layouts of `out`.

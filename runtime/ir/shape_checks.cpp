@@ -29,7 +29,7 @@ Count count_of(const OpTypes& op, const Shape& shape, int32_t from, int32_t to) 
   for (int32_t i = from; i < to; ++i) {
     const int64_t dim = shape[i];
     check(dim != INT64_MIN && !__builtin_mul_overflow(count.coefficient, dim < 0 ? -dim : dim, &count.coefficient), name(op), ": ", shape,
-          " has more elements than fit 64 bits");
+          " has more elements than fit in 64 bits");
     count.batches += is_symbolic(dim) ? 1 : 0;
   }
   return count;
@@ -49,13 +49,13 @@ void check_floating(const OpTypes& op) {
 
 void check_same_dtype(const OpTypes& op, size_t a, size_t b) {
   check(op.in[a].dtype == op.in[b].dtype, name(op), ": ", input_name(op, a), " is ", op.in[a], ", ", input_name(op, b), " is ", op.in[b],
-        "; both must have one dtype, cast one of them first");
+        "; both must have the same dtype, cast one of them first");
 }
 
 void check_same_type(const OpTypes& op, size_t a, size_t b) {
   check_same_dtype(op, a, b);
   check(op.in[a].shape == op.in[b].shape, name(op), ": ", input_name(op, a), " is ", op.in[a], ", ", input_name(op, b), " is ", op.in[b],
-        "; both must have one shape");
+        "; both must have the same shape");
 }
 
 void check_index(const OpTypes& op, size_t input) {
@@ -79,7 +79,7 @@ int32_t axis_of(const OpTypes& op, const Shape& shape) { return normalize_axis(n
 
 void check_fixed(const OpTypes& op, size_t input, int32_t axis) {
   check(!is_symbolic(op.in[input].shape[axis]), name(op), ": dimension ", axis, " of ", input_name(op, input), ", ", op.in[input],
-        ", is a multiple of the batch and has no number yet; choose another axis or build with a fixed batch");
+        ", depends on the batch, so its size is not known yet; choose another axis or build with a fixed batch");
 }
 
 }  // namespace st::shape_rule

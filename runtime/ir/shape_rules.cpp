@@ -1,5 +1,5 @@
-// Shape rules of arithmetic: elementwise ops, products, normalisation, attention, losses, the update. Rules of ops that move elements
-// stand in movement_rules.cpp. Each answers: what are the outputs of these inputs, and why not.
+// Shape rules of arithmetic: elementwise ops, products, normalisation, attention, losses, the update. movement_rules.cpp has those of ops
+// that move elements. Each returns the output types of given inputs or throws with the reason.
 #include "ir/shape_rules.h"
 
 #include <algorithm>
@@ -26,7 +26,7 @@ constexpr std::array<Rule, kOps> kRules = {
 #undef ST_OP
 };
 
-// Arithmetic that integers can do too.
+// Ops that accept integers too.
 bool takes_integers(Op op) {
   return op == Op::add || op == Op::sub || op == Op::mul || op == Op::minimum || op == Op::maximum || op == Op::compare || op == Op::where;
 }
@@ -54,7 +54,7 @@ Shape broadcast_shapes(const OpTypes& op, size_t a, size_t b) {
 
 // --- slots and constants
 
-Outputs slot(const OpTypes& op) { fail(Code::internal, text(name(op), ": its type is its slot's; no shape rule knows it")); }
+Outputs slot(const OpTypes& op) { fail(Code::internal, text(name(op), ": has no shape rule; its type is that of its slot")); }
 
 Outputs nothing(const OpTypes&) { return {}; }
 
@@ -116,8 +116,8 @@ void check_inner(const OpTypes& op, int64_t inner_a, int64_t inner_b) {
 DType checked_product_type(const OpTypes& op) {
   const DType operands = op.in[0].dtype, type = product_type(op.attrs, operands);
   const bool is_wider = type == DType::f32 && (operands == DType::bf16 || operands == DType::f16);
-  check(type == operands || is_wider, name(op), ": a result of ", type, " from operands of ", operands,
-        "; it is f32 of bf16 and f16, else theirs");
+  check(type == operands || is_wider, name(op), ": the result of ", operands, " operands cannot be ", type,
+        "; it is their dtype, or f32 for bf16 and f16");
   return type;
 }
 
@@ -139,7 +139,7 @@ Outputs matmul(const OpTypes& op) {
 
 namespace {
 
-/// y of x [..., K] and a weight [K, N].
+/// The type of y for x [..., K] and a weight [K, N].
 Type rows_times_weight(const OpTypes& op) {
   check_floating(op, 0);
   check_floating(op, 1);
@@ -166,10 +166,10 @@ Outputs fused_linear(const OpTypes& op) {
   const Type y = rows_times_weight(op);
   const LinearPlaces places(op.attrs);
   const bool active = op.attrs.word("activation") != "none";
-  check(static_cast<size_t>(places.operands) == op.in.size(), name(op), ": ", op.in.size(), " inputs given, the attributes ask for ",
-        places.operands);
-  check(active || (places.at < 0 && places.pre_activation < 0), name(op), ": backward and pre_activation are of an activation");
-  check(places.at < 0 || places.pre_activation < 0, name(op), ": backward has no pre_activation");
+  check(static_cast<size_t>(places.operands) == op.in.size(), name(op), ": the attributes ask for ", places.operands, " inputs, got ",
+        op.in.size());
+  check(active || (places.at < 0 && places.pre_activation < 0), name(op), ": backward and pre_activation need an activation");
+  check(places.at < 0 || places.pre_activation < 0, name(op), ": backward and pre_activation exclude each other");
   const auto check_like = [&](int32_t place, const Shape& shape) {
     if (place >= 0) check_is(op, static_cast<size_t>(place), y.dtype, shape);
   };
@@ -178,7 +178,7 @@ Outputs fused_linear(const OpTypes& op) {
   check_like(places.residual, y.shape);
   if (places.packed >= 0) {
     const Type& packed = op.in[static_cast<size_t>(places.packed)];
-    check(packed.dtype == DType::u8 && packed.shape.rank() == 1, name(op), ": a packed weight is u8 of one dimension, got ", packed);
+    check(packed.dtype == DType::u8 && packed.shape.rank() == 1, name(op), ": a packed weight must be u8 with one dimension, got ", packed);
   }
   Outputs out = {y};
   if (places.pre_activation >= 0) out.push_back(y);
@@ -198,7 +198,7 @@ Outputs pack(const OpTypes& op) {
 
 namespace {
 
-// x [..., C] and gamma (and beta) [C]: what both norms ask. Returns the type of the rows' statistics.
+// Checks of both norms: x [..., C], gamma (and beta) [C]. Returns the type of the row statistics.
 Type check_norm(const OpTypes& op, size_t scales) {
   check_rank(op, 0, 1);
   check_floating(op, 0);
@@ -248,7 +248,7 @@ Outputs attention(const OpTypes& op) {
   check(q[0] == k[0] && q[3] == k[3], name(op), ": q and k differ in batch or head size, q is ", op.in[0], ", k is ", op.in[1]);
   check(q[2] >= 0 && k[2] > 0 && q[2] % k[2] == 0, name(op), ": the key heads must divide the query heads, q is ", op.in[0], ", k is ",
         op.in[1]);
-  check(q[3] > 0, name(op), ": a head needs elements, q is ", op.in[0]);
+  check(q[3] > 0, name(op), ": the head size D must be at least 1, q is ", op.in[0]);
   return {plain(op.in[0]), typed(statistic_of(op.in[0].dtype), {q[0], q[2], q[1]})};
 }
 
@@ -332,20 +332,20 @@ Outputs gradient_squares(const OpTypes& op) {
   int64_t blocks = 0;
   for (size_t i = 0; i < op.in.size(); ++i) {
     check_floating(op, i);
-    check(!op.in[i].shape.is_symbolic(), name(op), ": a gradient does not depend on the batch, got ", op.in[i]);
+    check(!op.in[i].shape.is_symbolic(), name(op), ": a gradient's shape must not depend on the batch, got ", op.in[i]);
     blocks += norm_blocks(op.in[i].shape.elements());
   }
   return {typed(DType::f64, {blocks})};
 }
 
 Outputs norm_of_squares(const OpTypes& op) {
-  check(op.in[0].dtype == DType::f64 && op.in[0].shape.rank() == 1, name(op), ": squares are f64 of one dimension, got ", op.in[0]);
+  check(op.in[0].dtype == DType::f64 && op.in[0].shape.rank() == 1, name(op), ": squares must be f64 with one dimension, got ", op.in[0]);
   const Ints& tensors = op.attrs.ints("tensors");
-  check(tensors.size() % 2 == 0, name(op), ": tensors names the first block and how many there are of each, got ", tensors.size(),
-        " numbers");
+  check(tensors.size() % 2 == 0, name(op), ": tensors must have two numbers per tensor, first block and number of blocks, got ",
+        tensors.size(), " numbers");
   for (size_t i = 0; i < tensors.size(); i += 2)
     check(tensors[i] >= 0 && tensors[i + 1] >= 0 && tensors[i] <= op.in[0].shape[0] - tensors[i + 1], name(op), ": ", tensors[i + 1],
-          " blocks from ", tensors[i], " on are not within ", op.in[0]);
+          " blocks from ", tensors[i], " exceed ", op.in[0]);
   return {kScalar, typed(DType::boolean, {})};
 }
 
@@ -382,10 +382,10 @@ std::vector<Type> infer_shapes(const OpTypes& op) {
     if (input.optional || input.variadic) --least;
     if (input.variadic) most = SIZE_MAX;
   }
-  check(op.in.size() >= least && op.in.size() <= most, name_of(op.op), ": ", op.in.size(), " inputs given, ",
-        least == most ? text(least) : text("at least ", least), " needed");
+  check(op.in.size() >= least && op.in.size() <= most, name_of(op.op), ": needs ", least == most ? text(least) : text("at least ", least),
+        " inputs, got ", op.in.size());
   shape_rule::Outputs out = shape_rule::kRules[static_cast<size_t>(op.op)](op);
-  for (const Type& type : out)  // -n is n times the batch, and this one has no n
+  for (const Type& type : out)  // -n means n times the batch; INT64_MIN has no n
     check(std::ranges::find(type.shape, INT64_MIN) == type.shape.end(), name_of(op.op), ": the shape ", type, " is out of range");
   return out;
 }

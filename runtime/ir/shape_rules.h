@@ -1,4 +1,4 @@
-// The questions that several shape rules ask. Inside of ir: the rules themselves are reached by infer_shapes() alone.
+// Checks shared by several shape rules. Internal to ir: the rules themselves are reached through infer_shapes().
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@ using Outputs = std::vector<Type>;
 
 inline std::string_view name(const OpTypes& op) { return name_of(op.op); }
 
-/// What an input is called, spelled when an error says it: a check that holds makes no text.
+/// An input's name, formatted only when an error needs it.
 struct InputName {
   const OpTypes& op;
   size_t input;
@@ -24,7 +24,7 @@ void append_text(std::string& out, const InputName& name);
 inline bool is_symbolic(int64_t dim) { return dim < 0; }
 inline Type typed(DType dtype, const Shape& shape) { return {.dtype = dtype, .shape = shape, .layout = {}}; }
 
-/// Statistics of rows (log-sum-exp, mean, 1/deviation) are kept wider than 16-bit data.
+/// Row statistics (log-sum-exp, mean, 1/deviation) are at least f32.
 inline DType statistic_of(DType dtype) { return dtype == DType::f64 ? DType::f64 : DType::f32; }
 
 /// Dimensions [from, to) of a shape.
@@ -32,15 +32,15 @@ Shape part(const Shape& shape, int32_t from, int32_t to);
 inline Shape without_last(const Shape& shape) { return part(shape, 0, shape.rank() - 1); }
 Shape without(const Shape& shape, int32_t axis);
 
-/// An element count: how many, times a power of the batch.
+/// A number of elements: a coefficient times a power of the batch.
 struct Count {
   int64_t coefficient = 1;
   int32_t batches = 0;
-  bool operator==(const Count& other) const;  // nothing is nothing, whatever the batch
+  bool operator==(const Count& other) const;  // zero elements are equal for any power of the batch
 };
 Count count_of(const OpTypes& op, const Shape& shape, int32_t from, int32_t to);
 
-// Each throws invalid_argument that names the op, the operand and its type.
+// Each check throws invalid_argument with the op, the operand and its type.
 void check_floating(const OpTypes& op);  // all inputs, one dtype
 void check_floating(const OpTypes& op, size_t input);
 void check_same_dtype(const OpTypes& op, size_t a, size_t b);

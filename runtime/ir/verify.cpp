@@ -20,7 +20,7 @@ struct Use {
 
   const Node& get() const { return section->graph[node]; }
 
-  // Within a micro-batch. Which stage of a phase runs first is the schedule's to say, and the plan's prover checks it.
+  // Within a micro-batch. The schedule decides which stage of a phase runs first; the plan's prover checks it.
   bool may_precede(const Use& other) const {
     if (section == other.section) return node < other.node;
     return section->phase <= other.section->phase;
@@ -65,25 +65,26 @@ class Verifier {
       const bool has_parameter = is_slot(slot.of) && this->slot(slot.of).role == Role::parameter;
       check_part(slot);
       hold(!slot.whole || slot.first + slot.type.shape.elements() <= slot.whole->elements(), "slot \"", slot.name, "\", ", slot.type,
-           " from element ", slot.first, " on, is no piece of ", *slot.whole);
+           " from element ", slot.first, ", is not a shard of ", *slot.whole);
       hold(has_parameter || (slot.of == -1 && slot.role != Role::gradient), "slot \"", slot.name, "\", a ", name_of(slot.role),
-           ", names no parameter that it is of");
+           ", does not name its parameter");
     }
   }
 
   void check_part(const Slot& part) const {
-    if (part.role != Role::part) return hold(part.part_of == -1, "slot \"", part.name, "\", a ", name_of(part.role), ", lies in another");
-    hold(is_slot(part.part_of) && &slot(part.part_of) < &part, "part \"", part.name, "\" lies in no earlier slot");
+    if (part.role != Role::part)
+      return hold(part.part_of == -1, "slot \"", part.name, "\", a ", name_of(part.role), ", is inside another slot");
+    hold(is_slot(part.part_of) && &slot(part.part_of) < &part, "part \"", part.name, "\" is not inside an earlier slot");
     const Type& whole = slot(part.part_of).type;
     hold(part.type.dtype == whole.dtype && part.first >= 0 && part.first + part.type.shape.elements() <= whole.shape.elements(), "part \"",
-         part.name, "\", ", part.type, " from element ", part.first, " on, is not within \"", slot(part.part_of).name, "\", ", whole);
+         part.name, "\", ", part.type, " from element ", part.first, ", is not within \"", slot(part.part_of).name, "\", ", whole);
   }
 
   void check_symbols(const Slot& slot) const {
     if (!slot.type.shape.is_symbolic()) return;
-    hold(program_.batch == 0, "slot \"", slot.name, "\" is ", slot.type, " in a program that is bound to a batch of ", program_.batch);
+    hold(program_.batch == 0, "slot \"", slot.name, "\" is ", slot.type, " in a program bound to a batch of ", program_.batch);
     hold(slot.role == Role::input || slot.role == Role::stash, "slot \"", slot.name, "\" is ", slot.type, ", but a ", name_of(slot.role),
-         " does not depend on the batch");
+         " must not depend on the batch");
   }
 
   void check_regions() const {
@@ -92,8 +93,7 @@ class Verifier {
     for (size_t i = 0; i < program_.regions.size(); ++i) {
       const auto& region = program_.regions[i];
       hold(names.insert(region.name).second, "two regions are named \"", region.name, "\"");
-      hold(i == 0 || (region.parent >= 0 && static_cast<size_t>(region.parent) < i), "region \"", region.name,
-           "\" is not inside an earlier one");
+      hold(i == 0 || (region.parent >= 0 && static_cast<size_t>(region.parent) < i), "region \"", region.name, "\" has no earlier parent");
     }
   }
 
@@ -121,8 +121,8 @@ class Verifier {
 
   static std::string_view host_name(const Node& node) { return node.op == Op::host ? node.attrs.word("name") : std::string_view(); }
 
-  // Which slots the op names: load one to read, store, accumulate, average and pack one to write, an optimizer its own in both, others
-  // none.
+  // The slots that an op may name: load reads one; store, accumulate, average and pack write one; an optimizer reads and writes its own;
+  // other ops name none.
   void check_slots_of(const Section& section, int32_t i) const {
     const Node& node = section.graph[i];
     for (const auto* slots : {&node.reads, &node.writes})
@@ -130,23 +130,24 @@ class Verifier {
     const bool writes_one = node.op == Op::store || node.op == Op::accumulate || node.op == Op::average || node.op == Op::pack;
     const bool optimizer = info_of(node.op).shape_rule == "optimizer";
     if (info_of(node.op).exchange && node.op != Op::await) return check_exchange(section, i);
-    if (optimizer) return hold_at(section, i, !node.writes.empty() && node.reads == node.writes, "an optimizer reads and writes its slots");
+    if (optimizer)
+      return hold_at(section, i, !node.writes.empty() && node.reads == node.writes, "an optimizer must read and write the same slots");
     hold_at(section, i, node.reads.size() == (node.op == Op::load ? 1 : 0), "it reads ", node.reads.size(), " slots");
     hold_at(section, i, node.writes.size() == (writes_one ? 1 : 0), "it writes ", node.writes.size(), " slots");
   }
 
-  // An exchange that is awaited goes on beside what stands between: its operands are the await's, which keeps them, and nothing there reads
-  // what it writes or writes what it reads. Other exchanges come behind it all the same.
+  // A collective with an await runs at the same time as the nodes between the two. The await has the same operands and so keeps them alive.
+  // No node in between may read what the collective writes or write what it uses. Other collectives are queued after it, so they may.
   void check_awaits(const Section& section) const {
     std::set<int64_t> awaited;
     for (int32_t i = 0; i < section.graph.size(); ++i) {
       const Node& node = section.graph[i];
       if (node.op != Op::await) continue;
       const int64_t begun = node.attrs.integer("exchange");
-      hold_at(section, i, begun >= 0 && begun < i, "exchange ", begun, " does not come before it");
+      hold_at(section, i, begun >= 0 && begun < i, "collective %", begun, " does not come before it");
       const auto at = static_cast<int32_t>(begun);
       const Node& exchange = section.graph[at];
-      hold_at(section, i, info_of(exchange.op).exchange && exchange.op != Op::await, "%", at, " is no exchange");
+      hold_at(section, i, info_of(exchange.op).exchange && exchange.op != Op::await, "%", at, " is not a collective");
       hold_at(section, i, exchange.in == node.in && exchange.when == node.when, "its operands or micro-batches are not those of %", at);
       hold_at(section, i, awaited.insert(begun).second, "%", at, " is awaited twice");
       for (int32_t n = at + 1; n < i; ++n) check_beside(section, n, exchange);
@@ -161,12 +162,12 @@ class Verifier {
       return std::ranges::any_of(slots, [&](SlotId other) { return id >= 0 && whole(other) == whole(id); });
     };
     const auto slot_of = [&](Value v) { return section.graph.slot_behind(v); };
-    for (const SlotId id : node.reads) hold_at(section, n, !is_in(exchange.writes, id), "an exchange beside it writes what it reads");
-    for (const Value v : node.in) hold_at(section, n, !is_in(exchange.writes, slot_of(v)), "an exchange beside it writes what it reads");
+    for (const SlotId id : node.reads) hold_at(section, n, !is_in(exchange.writes, id), "it reads what a concurrent collective writes");
+    for (const Value v : node.in) hold_at(section, n, !is_in(exchange.writes, slot_of(v)), "it reads what a concurrent collective writes");
     for (const SlotId id : node.writes) {
       const auto is_read = [&](Value v) { return slot_of(v) >= 0 && whole(slot_of(v)) == whole(id); };
       hold_at(section, n, !is_in(exchange.writes, id) && !is_in(exchange.reads, id) && std::ranges::none_of(exchange.in, is_read),
-              "an exchange beside it uses what it writes");
+              "it writes what a concurrent collective uses");
     }
   }
 
@@ -177,7 +178,7 @@ class Verifier {
     int64_t all = 0, own = 0;
     for (const int64_t number : node.attrs.ints("parameters")) {
       const auto parameter = static_cast<SlotId>(number);
-      hold_at(section, i, is_cut_slot(parameter), "slot ", number, " is not cut into pieces");
+      hold_at(section, i, is_cut_slot(parameter), "slot ", number, " is not cut into shards");
       all += norm_blocks(slot(parameter).whole_shape().elements());
       own += norm_blocks(piece_elements(program_, parameter, program_.rank));
     }
@@ -187,41 +188,42 @@ class Verifier {
             " blocks of ", all, ", the squares are ", section.graph.type(node.in[0]), ", the slot is ", slot(node.writes[0]).type);
   }
 
-  /// What is gathered for a while is of pieces that lie elsewhere; this rank's are read in the order of what is written.
+  /// A gathered slot is made from shards in other slots; the node reads this rank's shards in the order of the slots that it writes.
   void check_gather(const Section& section, int32_t i) const {
     const Node& node = section.graph[i];
     const auto parameter_of = [&](SlotId id) { return slot(id).role == Role::parameter ? id : slot(id).of; };
     size_t read = 0;
     for (const SlotId id : node.writes) {
       const SlotId parameter = parameter_of(id);
-      hold_at(section, i, is_cut_slot(parameter), "\"", slot(id).name, "\" is not cut into pieces");
+      hold_at(section, i, is_cut_slot(parameter), "\"", slot(id).name, "\" is not cut into shards");
       if (slot(id).role != Role::gathered || piece_elements(program_, parameter, program_.rank) == 0) continue;
-      const auto is_piece = [&](SlotId piece) {
-        const Type &type = slot(piece).type, &whole = slot(id).type;
-        return parameter_of(piece) == parameter && slot(piece).whole == whole.shape && type.dtype == whole.dtype &&
+      const auto is_shard = [&](SlotId shard) {
+        const Type &type = slot(shard).type, &whole = slot(id).type;
+        return parameter_of(shard) == parameter && slot(shard).whole == whole.shape && type.dtype == whole.dtype &&
                type.shape == piece_shape(program_, parameter);
       };
-      hold_at(section, i, read < node.reads.size() && is_piece(node.reads[read]), "it reads no piece of \"", slot(id).name, "\"");
+      hold_at(section, i, read < node.reads.size() && is_shard(node.reads[read]), "it does not read its shard of \"", slot(id).name, "\"");
       ++read;
     }
-    hold_at(section, i, read == node.reads.size(), "it reads ", node.reads.size(), " slots, this rank has ", read, " pieces");
+    hold_at(section, i, read == node.reads.size(), "it reads ", node.reads.size(), " slots, this rank has ", read, " shards");
   }
 
   void check_exchange(const Section& section, int32_t i) const {
     const Node& node = section.graph[i];
     hold_at(section, i, node.reads.empty() || node.op == Op::all_gather, "it reads ", node.reads.size(), " slots");
     if (node.op == Op::rank_sums) {
-      hold_at(section, i, node.writes.size() == node.in.size(), "it writes ", node.writes.size(), " slots of ", node.in.size(), " terms");
+      hold_at(section, i, node.writes.size() == node.in.size(), "it writes ", node.writes.size(), " slots for ", node.in.size(), " terms");
       return;
     }
     if (node.op == Op::gather_squares) return check_squares(section, i);
     if (node.op == Op::all_gather) return check_gather(section, i);
     const Ints& parameters = node.attrs.ints("parameters");
-    hold_at(section, i, parameters.size() == node.in.size(), "it has ", node.in.size(), " gradients of ", parameters.size(), " parameters");
+    hold_at(section, i, parameters.size() == node.in.size(), "it has ", node.in.size(), " gradients for ", parameters.size(),
+            " parameters");
     size_t part = 0;
     for (size_t k = 0; k < parameters.size(); ++k) {
       const auto parameter = static_cast<SlotId>(parameters[k]);
-      hold_at(section, i, is_cut_slot(parameter), "slot ", parameter, " is not cut into pieces");
+      hold_at(section, i, is_cut_slot(parameter), "slot ", parameter, " is not cut into shards");
       hold_at(section, i, section.graph.type(node.in[k]).dtype == section.graph.type(node.in[0]).dtype, "gradient ", k, " is ",
               section.graph.type(node.in[k]), ", the first one ", section.graph.type(node.in[0]));
       hold_at(section, i, section.graph.type(node.in[k]).shape == slot(parameter).whole_shape(), "gradient ", k, " is ",
@@ -230,10 +232,10 @@ class Verifier {
       hold_at(section, i,
               part < node.writes.size() && slot(node.writes[part]).of == parameter && slot(node.writes[part]).type.dtype == DType::f32 &&
                   slot(node.writes[part]).type.shape == piece_shape(program_, parameter),
-              "this rank's piece of \"", slot(parameter).name, "\" has no slot of f32");
+              "this rank's shard of \"", slot(parameter).name, "\" has no f32 slot");
       ++part;
     }
-    hold_at(section, i, part == node.writes.size(), "it writes ", node.writes.size(), " slots, this rank has ", part, " pieces");
+    hold_at(section, i, part == node.writes.size(), "it writes ", node.writes.size(), " slots, this rank has ", part, " shards");
   }
 
   void check_types(const Section& section, int32_t i) const {
@@ -248,16 +250,16 @@ class Verifier {
       hold_at(section, i, false, error.message());
     }
     require(node.op != Op::host || out == node.out, Code::callback, "host: the shape callback of \"", host_name(node),
-            "\" gave other types than before for the same inputs; it must be a pure function");
+            "\" returned different types for the same inputs; it must be a pure function");
     hold_at(section, i, out.size() == node.out.size(), "it has ", node.out.size(), " outputs, the rules give ", out.size());
     for (size_t o = 0; o < out.size(); ++o) hold_at(section, i, out[o] == node.out[o], "output ", o, " should be ", out[o]);
     if (info_of(node.op).shape_rule == "optimizer") check_optimizer(section, i);
     if (info_of(node.op).exchange && node.op != Op::rank_sums) return;
     for (size_t w = 0; w < node.writes.size(); ++w) {
       const SlotId id = node.writes[w];
-      hold_at(section, i, (node.op == Op::pack) == (slot(id).role == Role::packed), "only pack writes a packed slot, and nothing else; \"",
+      hold_at(section, i, (node.op == Op::pack) == (slot(id).role == Role::packed), "pack must write packed slots, and only pack may; \"",
               slot(id).name, "\" is a ", name_of(slot(id).role));
-      if (node.op == Op::pack) continue;  // how a backend lays it out is its own
+      if (node.op == Op::pack) continue;  // the layout is private to the backend
       if (info_of(node.op).shape_rule == "optimizer") continue;
       const Type& value = section.graph.type(node.in[node.op == Op::rank_sums ? w : 0]);
       hold_at(section, i, value == slot(id).type, "the value is ", value, ", slot \"", slot(id).name, "\" is ", slot(id).type);
@@ -271,11 +273,11 @@ class Verifier {
             parameter);
     const auto state = optimizer_state(node.op, node.attrs, parameter);
     const bool leaves_copy = node.writes.size() == 2 + state.size();
-    hold_at(section, i, leaves_copy || node.writes.size() == 1 + state.size(), "it writes ", node.writes.size(),
-            " slots, its parameter's are ", 1 + state.size(), " and maybe a working copy");
+    hold_at(section, i, leaves_copy || node.writes.size() == 1 + state.size(), "it writes ", node.writes.size(), " slots, needs ",
+            1 + state.size(), " for its parameter and state, and optionally a working copy");
     if (leaves_copy) {
       const Slot& copy = slot(node.writes.back());
-      hold_at(section, i, is_working_copy(program_, node.writes.back(), node.writes[0]), "\"", copy.name, "\" is no working copy of \"",
+      hold_at(section, i, is_working_copy(program_, node.writes.back(), node.writes[0]), "\"", copy.name, "\" is not a working copy of \"",
               slot(node.writes[0]).name, "\"");
     }
     for (size_t s = 0; s < state.size(); ++s)
@@ -283,7 +285,7 @@ class Verifier {
               slot(node.writes[s + 1]).type, ", its ", state[s].name, " is ", state[s].type);
   }
 
-  // --- how slots are used over the sections
+  // --- uses of slots over the sections
 
   struct Uses {
     std::vector<Use> reads, writes;
@@ -322,7 +324,7 @@ class Verifier {
               it.name, "\" is a ", name_of(it.role), ", which lives in a micro-batch, not in the update");
     if (it.role == Role::stash) check_stash(it, uses);
     if (it.role == Role::gathered) check_gathered(it, uses);
-    if (it.role == Role::gradient && !it.lent) check_gradient(it, uses);  // else the host writes it
+    if (it.role == Role::gradient && !it.lent) check_gradient(it, uses);  // the host writes a borrowed one
     if ((it.role == Role::packed || it.role == Role::working) && !it.lent) check_made_first(it, uses);
   }
 
@@ -333,14 +335,14 @@ class Verifier {
     check_written_first(it, uses);
   }
 
-  /// Its memory is another's in other sections.
+  /// Other sections use the same memory for something else.
   void check_gathered(const Slot& it, const Uses& uses) const {
     for (size_t i = 0; i < uses.writes.size(); ++i)
       hold_at(*uses.writes[i].section, uses.writes[i].node, i == 0 && uses.writes[i].get().op == Op::all_gather, "\"", it.name,
               "\" must be gathered once");
     check_written_first(it, uses);
     for (const auto& read : uses.reads)
-      hold_at(*read.section, read.node, read.section == uses.writes[0].section, "\"", it.name, "\" is of another section");
+      hold_at(*read.section, read.node, read.section == uses.writes[0].section, "\"", it.name, "\" was gathered in another section");
   }
 
   void check_gradient(const Slot& it, const Uses& uses) const {
@@ -350,7 +352,8 @@ class Verifier {
       hold_at(*first.section, first.node,
               node.op == Op::all_gather ||
                   ((node.op == Op::store || info_of(node.op).exchange) && (node.when == When::every || node.when == When::first)),
-              "the first write of \"", it.name, "\" must be a store of the first micro-batch, or it adds to what the last step left");
+              "the first write of \"", it.name,
+              "\" must be a store in the first micro-batch, or it would add to the previous step's gradient");
     }
     check_written_first(it, uses);
   }
@@ -358,7 +361,7 @@ class Verifier {
   void check_made_first(const Slot& it, const Uses& uses) const {
     for (const auto& write : uses.writes)
       hold_at(*write.section, write.node, write.get().when == When::every || write.get().when == When::first, "\"", it.name,
-              "\" must be made in the first micro-batch");
+              "\" must be written in the first micro-batch");
     check_written_first(it, uses);
   }
 

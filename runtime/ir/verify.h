@@ -1,4 +1,4 @@
-// The verifier: runs after every pass. Throws Error{internal} with the pass's name, the node's text and what is wrong with it.
+// The verifier, which runs after every pass. Throws Error{internal} with the pass's name, the node's text and the violated rule.
 #pragma once
 
 #include <string_view>
@@ -7,9 +7,12 @@
 
 namespace st {
 
-/// Edges point backwards within a section; types and layouts are what the rules infer; slots exist and are read and written with their
-/// own types; roles are respected (parameters are written by update sections only; a stash is stored once and before it is loaded; a
-/// gradient's first write is a store, not an accumulate); names are unique; the loss is a floating scalar.
+/// Checks:
+/// - edges point backwards within a section; types and layouts are those that the rules infer
+/// - slots exist and are read and written with their own types
+/// - roles: only update sections write parameters; a stash is stored once, before it is loaded; a gradient's first write is a store, not an
+///   accumulate
+/// - names are unique; the loss is a floating scalar
 void verify(const Program& program, std::string_view after);
 
 }  // namespace st

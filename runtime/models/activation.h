@@ -1,4 +1,4 @@
-// What may stand between two layers of a perceptron.
+// Activations between the layers of a perceptron.
 #pragma once
 
 #include <string>
@@ -11,10 +11,10 @@ namespace st {
 struct Activation {
   std::string name;
   Op op;
-  double gain;  // keeps the variance of a layer's output that of its input (torch.nn.init.calculate_gain; gelu and silu taken as relu)
+  double gain;  // preserves variance from a layer's input to its output (torch.nn.init.calculate_gain; gelu and silu use relu's)
 };
 
-/// gelu, relu, silu, tanh. Throws invalid_argument that begins with `what` and names the nearest.
+/// gelu, relu, silu or tanh. Throws invalid_argument that begins with `what` and suggests the nearest name.
 const Activation& activation_named(std::string_view what, std::string_view name);
 
 }  // namespace st

@@ -1,5 +1,5 @@
-// Coefficients are those of fdlibm 5.3 (e_log.c, k_sin.c, k_cos.c; (c) 1993 Sun Microsystems, see THIRD_PARTY.md), their branches replaced
-// by masks, so that the compiler can turn each loop over a block into vectors of any width: the bits are the same in each.
+// The coefficients are those of fdlibm 5.3 (e_log.c, k_sin.c, k_cos.c; (c) 1993 Sun Microsystems, see THIRD_PARTY.md). Its branches are
+// replaced by masks so that the compiler can vectorise each loop over a block; results are bitwise equal for every vector width.
 #include "models/box_muller.h"
 
 #include <bit>
@@ -8,10 +8,10 @@
 namespace st {
 namespace {
 
-/// The value of 32 random bits: exact, by the signed conversion, the only one that SSE2 has.
+/// The value of 32 random bits, exact; uses the signed conversion because SSE2 has no unsigned one.
 double value_of(uint32_t bits) { return static_cast<double>(static_cast<int32_t>(bits ^ 0x80000000U)) + 0x1p31; }
 
-/// Of 64 bits the upper 53, as a fraction of 1; exact.
+/// The upper 53 of 64 bits as a fraction of 1; exact.
 double fraction_of(uint32_t low, uint32_t high) { return value_of(high) * 0x1p-32 + static_cast<double>(low >> 11) * 0x1p-53; }
 
 /// x in (0, 1]. x = 2^k (1 + f) with 1 + f in [sqrt(1/2), sqrt(2)); log(1 + f) = f - f^2/2 + s (f^2/2 + R(s^2)) with s = f / (2 + f).
@@ -19,14 +19,14 @@ double log_of(double x) {
   constexpr uint64_t kRootHalf = 0x3FE6A09E00000000, kOne = 0x3FF0000000000000, kMantissa = 0x000FFFFFFFFFFFFF;
   const uint64_t shifted = std::bit_cast<uint64_t>(x) + (kOne - kRootHalf);
   const double f = std::bit_cast<double>((shifted & kMantissa) + kRootHalf) - 1;
-  // An integer below 2^52 in the mantissa of 2^52, less 2^52 and the exponent's bias.
+  // Puts an integer below 2^52 into the mantissa of 2^52, then subtracts 2^52 and the exponent's bias.
   const double k = std::bit_cast<double>((shifted >> 52) | 0x4330000000000000) - (0x1p52 + 1023);
 
   const double s = f / (2 + f), z = s * s, w = z * z, half_square = 0.5 * f * f;
   const double even = w * (3.999999999940941908e-01 + w * (2.222219843214978396e-01 + w * 1.531383769920937332e-01));
   const double odd =
       z * (6.666666666666735130e-01 + w * (2.857142874366239149e-01 + w * (1.818357216161805012e-01 + w * 1.479819860511658591e-01)));
-  constexpr double kLog2High = 6.93147180369123816490e-01, kLog2Low = 1.90821492927058770002e-10;  // the upper one times k is exact
+  constexpr double kLog2High = 6.93147180369123816490e-01, kLog2Low = 1.90821492927058770002e-10;  // kLog2High * k is exact
   return k * kLog2High - ((half_square - (s * (half_square + (odd + even)) + k * kLog2Low)) - f);
 }
 
@@ -53,15 +53,15 @@ struct Direction {
   double cos, sin;
 };
 
-/// Of `turns` in [0, 1). The nearest quarter turn is taken off exactly, so that the zeros of both are right to the last bits too.
+/// Cosine and sine of `turns` in [0, 1). The nearest quarter turn is subtracted exactly, so both are accurate near their zeros too.
 Direction direction_of(double turns) {
   constexpr double kPi = 3.14159265358979323846;
   const double quarters = 4 * turns;
-  const double rounded = quarters + 0x1.8p52;  // leaves no bit for fractions: the nearest integer stands in the lowest bits
+  const double rounded = quarters + 0x1.8p52;  // no bits are left for the fraction: the lowest bits hold the nearest integer
   const double x = (quarters - (rounded - 0x1.8p52)) * (kPi / 2);
   const auto quadrant = std::bit_cast<uint64_t>(rounded);
   const auto sin = std::bit_cast<uint64_t>(sin_of(x)), cos = std::bit_cast<uint64_t>(cos_of(x));
-  const uint64_t swap = (sin ^ cos) & (0 - (quadrant & 1));  // a quarter turn makes of (cos, sin) (-sin, cos)
+  const uint64_t swap = (sin ^ cos) & (0 - (quadrant & 1));  // a quarter turn maps (cos, sin) to (-sin, cos)
   return {std::bit_cast<double>(cos ^ swap ^ ((quadrant + 1) & 2) << 62), std::bit_cast<double>(sin ^ swap ^ (quadrant & 2) << 62)};
 }
 

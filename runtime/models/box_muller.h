@@ -1,6 +1,6 @@
-// Pairs of random numbers, a block of counters at a time: uniform ones from Philox, normal ones from these by Box and Muller (Annals of
-// Mathematical Statistics 29, 1958). Only +, -, *, / and sqrt of doubles, which IEEE 754 rounds in one way: no libm, whose bits change
-// with its version and with the machine. Every element is computed alike wherever it stands in a block.
+// Pairs of random numbers, one block of counters at a time: uniform from Philox, then normal by Box and Muller (Annals of Mathematical
+// Statistics 29, 1958). Uses only +, -, *, / and sqrt of doubles, which IEEE 754 rounds exactly, and no libm, whose results change with
+// version and machine. An element's value does not depend on its position in a block.
 #pragma once
 
 #include <array>
@@ -11,17 +11,17 @@
 
 namespace st {
 
-constexpr size_t kPairs = 64;  // a block's intermediate values stay in the first cache
+constexpr size_t kPairs = 64;  // a block's intermediate values fit in the L1 cache
 
 struct PairBlock {
   std::array<double, kPairs> first, second;
 };
 
-/// Of the counters [counter, counter + kPairs): two doubles in [0, 1) each, of 53 bits.
+/// Two doubles in [0, 1) with 53 random bits for each counter in [counter, counter + kPairs).
 PairBlock uniform_pairs(const Philox& philox, uint64_t counter);
 
-/// Pairs (a, b) of [0, 1) become r cos(2 pi b) and r sin(2 pi b), where r = sqrt(-2 log(1 - a)): each within 4 ulp of its exact value.
-/// Call with the processor rounding to nearest (FloatMode).
+/// Maps pairs (a, b) in [0, 1) to r cos(2 pi b) and r sin(2 pi b), r = sqrt(-2 log(1 - a)), each within 4 ulp of the exact value.
+/// Needs round-to-nearest (FloatMode).
 PairBlock box_muller(const PairBlock& uniforms);
 
 }  // namespace st

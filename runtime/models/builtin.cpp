@@ -31,7 +31,7 @@ const std::vector<Builtin>& table() {
 const Builtin& builtin_named(std::string_view name) {
   for (const Builtin& row : table())
     if (row.name == name) return row;
-  fail(Code::invalid_argument, text("model: none is called ", name, suggestion(name, builtin_models())));
+  fail(Code::invalid_argument, text("model: \"", name, "\" is unknown", suggestion(name, builtin_models())));
 }
 
 }  // namespace

@@ -27,8 +27,8 @@ struct GptActivation {
 constexpr GptActivation kActivations[] = {
     {"gelu_new", Op::gelu, "tanh"}, {"gelu", Op::gelu, "erf"}, {"relu", Op::relu, ""}, {"silu", Op::silu, ""}, {"tanh", Op::tanh, ""}};
 
-/// Writes the forward pass down in the order a paper tells it. Between blocks activations are [B*T, C]: each matrix product is one
-/// product over all tokens, and so is each weight's gradient.
+/// Builds the forward pass in the order of the paper. Activations between blocks are [B*T, C], so that each matrix product, and each
+/// weight's gradient, is one product over all tokens.
 class GptBuilder {
  public:
   GptBuilder(Program& program, const GptOptions& options) : options_(options), program_(program), b_(program, 0) {}
@@ -67,9 +67,9 @@ class GptBuilder {
     const Shape by_head{kBatch, options_.context, options_.heads, width / options_.heads};
     b_.enter("attention");
     const Value qkv = linear(x, name + ".qkv", width, 3 * width, kDeviation);
-    auto pieces = b_.append(Op::split, {qkv}, {{"axis", int64_t{-1}}, {"sizes", Ints{width, width, width}}});
-    for (Value& piece : pieces) piece = b_.reshape(piece, by_head);
-    const Value o = b_(Op::attention, pieces, {{"causal", true}, {"scale", attention_scale(i)}});
+    auto parts = b_.append(Op::split, {qkv}, {{"axis", int64_t{-1}}, {"sizes", Ints{width, width, width}}});  // q, k, v
+    for (Value& part : parts) part = b_.reshape(part, by_head);
+    const Value o = b_(Op::attention, parts, {{"causal", true}, {"scale", attention_scale(i)}});
     const Value y = linear(b_.reshape(o, tokens_by(width)), name + ".projection", width, width, residual_deviation());
     b_.leave();
     return y;
@@ -92,7 +92,7 @@ class GptBuilder {
   void head(Value x) {
     b_.enter("head");
     x = layer_norm(x, "final_norm");
-    // The tied weight is loaded anew: a use in another scope is a gradient of its own until the boundary.
+    // Loads the tied weight again: a use in another scope has a separate gradient until the boundary.
     const Value weight = b_.load(program_.slot_named("token_embedding.weight"));
     const Value flat = b_.matmul(x, weight, false, true);
     const Value logits = b_.reshape(flat, {kBatch, options_.context, options_.vocabulary});
@@ -116,7 +116,7 @@ class GptBuilder {
     return b_(Op::layer_norm, {x, gamma, beta}, {{"epsilon", options_.layer_norm_epsilon}});
   }
 
-  // By full name: what checkpoints call a weight does not follow from the scope that first uses it.
+  // Takes the full name: a weight's name in checkpoints does not follow from the scope that first uses it.
   Value parameter(const std::string& name, const Shape& shape, Initializer init) {
     Slot slot;
     slot.name = name;
@@ -127,10 +127,10 @@ class GptBuilder {
 
   Shape tokens_by(int64_t columns) const { return {kBatch * options_.context, columns}; }
 
-  // Each block adds two projections to the residual stream: their variance is divided by how many there are.
+  // Each block adds two projections to the residual stream; their variance is divided by the number of all projections.
   double residual_deviation() const { return kDeviation / std::sqrt(2.0 * static_cast<double>(options_.layers)); }
 
-  /// As the op's attribute has it: 0 is 1 / sqrt(D).
+  /// The op's attribute `scale`; 0 means 1 / sqrt(D).
   double attention_scale(int64_t i) const {
     if (options_.scale_attn_weights && !options_.scale_attn_by_inverse_layer_idx) return 0;
     const int64_t size = options_.width / options_.heads;
@@ -162,11 +162,10 @@ void check_options(const GptOptions& o) {
   at_least_one("context", o.context);
   at_least_one("vocabulary", o.vocabulary);
   check(o.width % o.heads == 0, "gpt: width must be divisible by heads, got width ", o.width, " and heads ", o.heads,
-        "; the nearest width that fits is ", std::max<int64_t>(1, (o.width + o.heads / 2) / o.heads) * o.heads);
-  // The graph grows with the layers, whatever their width: a slip of the finger is refused before it fills the memory.
-  check(o.layers <= kMaxLayers, "gpt: layers can be at most ", kMaxLayers, ", got ", o.layers);
-  // Ids are i32, and an id past 2^31 - 1 could not be written down.
-  check(o.vocabulary <= INT32_MAX, "gpt: token ids are i32, so vocabulary can be at most 2147483647, got ", o.vocabulary);
+        "; the nearest valid width is ", std::max<int64_t>(1, (o.width + o.heads / 2) / o.heads) * o.heads);
+  // The graph's size depends on the number of layers alone: a typo is refused before the graph fills the memory.
+  check(o.layers <= kMaxLayers, "gpt: layers must be at most ", kMaxLayers, ", got ", o.layers);
+  check(o.vocabulary <= INT32_MAX, "gpt: vocabulary must be at most 2147483647, because token ids are i32, got ", o.vocabulary);
   check_activation("gpt", "activation", o.activation);
   check(std::isfinite(o.layer_norm_epsilon) && o.layer_norm_epsilon > 0, "gpt: layer_norm_epsilon must be a number above 0, got ",
         o.layer_norm_epsilon);
@@ -174,11 +173,11 @@ void check_options(const GptOptions& o) {
 
 int64_t parameter_count(const GptOptions& o) {
   check_options(o);
-  // Doubles first: they say "too many" where int64 would wrap around.
+  // Estimated in double first, because int64 would overflow without notice.
   const double width = static_cast<double>(o.width), rows = static_cast<double>(o.vocabulary) + static_cast<double>(o.context);
   const double estimate = rows * width + static_cast<double>(o.layers) * (12 * width * width + 13 * width) + 2 * width;
   check(estimate < 0x1p53, "gpt: these options ask for about ", estimate, " parameters: layers ", o.layers, ", width ", o.width,
-        ", context ", o.context, ", vocabulary ", o.vocabulary);
+        ", context ", o.context, ", vocabulary ", o.vocabulary, "; the limit is 2^53");
   return (o.vocabulary + o.context) * o.width + o.layers * (12 * o.width * o.width + 13 * o.width) + 2 * o.width;
 }
 

@@ -16,7 +16,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kAliases 
                                                                                     {"max_position_embeddings", "n_positions"},
                                                                                     {"num_attention_heads", "n_head"},
                                                                                     {"num_hidden_layers", "n_layer"}}};
-// They change nothing of the forward pass, or only its rounding.
+// Keys that do not change the forward pass, or change only its rounding.
 constexpr std::array<std::string_view, 30> kWithoutEffect = {"_name_or_path",
                                                              "architectures",
                                                              "bos_token_id",
@@ -48,7 +48,7 @@ constexpr std::array<std::string_view, 30> kWithoutEffect = {"_name_or_path",
                                                              "transformers_version",
                                                              "use_cache"};
 constexpr std::array<std::string_view, 3> kDropouts = {"attn_pdrop", "embd_pdrop", "resid_pdrop"};
-// What the model "gpt" is, as JSON; null is alike.
+// The only values that the model "gpt" supports, as JSON; null is accepted too.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kOnly = {{{"add_cross_attention", "false"},
                                                                                  {"is_encoder_decoder", "false"},
                                                                                  {"model_type", "\"gpt2\""},
@@ -67,7 +67,7 @@ Json parse(std::string_view text) {
   return object;
 }
 
-/// {"name": value} of a member that may have another name in all models.
+/// A member with its GPT2Config name in place of the alias that all models share.
 std::pair<std::string, const Json*> known(const Json::Members::value_type& member) {
   const auto* alias = std::ranges::find(kAliases, member.first, &std::pair<std::string_view, std::string_view>::first);
   return {alias == kAliases.end() ? member.first : std::string(alias->second), &member.second};
@@ -76,15 +76,15 @@ std::pair<std::string, const Json*> known(const Json::Members::value_type& membe
 void require_only(const Json& config) {
   for (const auto& [key, only] : kOnly)
     if (const Json* value = config.find(key); value != nullptr && !value->is(Json::Kind::null))
-      check(value->dump() == only, "gpt2: config.json has ", key, " ", value->dump(), "; the model \"gpt\" has ", only, " alone");
+      check(value->dump() == only, "gpt2: config.json has ", key, " ", value->dump(), "; the model \"gpt\" supports only ", only);
 }
 
-/// Sizes that must follow from others, where they are given.
+/// Checks a size that follows from others, if it is given.
 void require_size(const Json& config, std::string_view key, int64_t size, std::string_view what) {
   const Json* value = config.find(key);
   if (value == nullptr || value->is(Json::Kind::null)) return;
   check(value->is(Json::Kind::whole) && value->whole() == size, "gpt2: config.json has ", key, " ", value->dump(),
-        "; the model \"gpt\" has ", what, ", ", size);
+        "; the model \"gpt\" supports only ", what, ", ", size);
 }
 
 }  // namespace
@@ -110,12 +110,12 @@ Gpt2Config read_gpt2_config(std::string_view json) {
     if (std::ranges::find(taken, key, &Option::name) != taken.end())
       read_option("gpt2", key, *value, taken);
     else if (has(kDropouts, key) && value->is_number() && value->number() != 0)
-      made.not_taken.push_back(text(key, " ", value->dump(), " (dropout is the recipe's)"));
+      made.not_taken.push_back(text(key, " ", value->dump(), " (dropout is set in the recipe)"));
     else if (!has(kDropouts, key) && !has(kWithoutEffect, key) &&
              std::ranges::find(kOnly, key, &std::pair<std::string_view, std::string_view>::first) == kOnly.end())
       made.not_taken.push_back(key);
   }
-  // Two words of transformers for the GELU with tanh.
+  // Other names in transformers for the tanh approximation of GELU.
   if (o.activation == "gelu_pytorch_tanh" || o.activation == "gelu_fast") o.activation = "gelu_new";
   if (o.activation == "swish") o.activation = "silu";
   check_activation("gpt2: config.json", "activation_function", o.activation);

@@ -11,7 +11,7 @@
 namespace st {
 namespace {
 
-/// values[i] = element first + i, scaled; block(k) makes elements 2 k to 2 (k + kPairs).
+/// Sets values[i] to element first + i times scale; block(k) makes elements [2 k, 2 (k + kPairs)).
 template <class Block>
 void fill_pairs(std::span<float> values, int64_t first, double scale, Block block) {
   const auto end = first + static_cast<int64_t>(values.size());
@@ -28,7 +28,7 @@ void fill_pairs(std::span<float> values, int64_t first, double scale, Block bloc
   }
 }
 
-/// From [0, 1) to [-1, 1); exact.
+/// Maps [0, 1) to [-1, 1); exact.
 PairBlock centred(PairBlock pairs) {
   for (size_t i = 0; i < kPairs; ++i) {
     pairs.first[i] = 2 * pairs.first[i] - 1;
@@ -43,7 +43,8 @@ struct Fan {
 
 Fan fan_of(const Shape& shape, std::string_view name) {
   const int32_t rank = shape.rank();
-  check(rank >= 2, "initialize ", name, ": xavier and kaiming need a shape that ends in [in, out], got ", shape, "; use normal or uniform");
+  check(rank >= 2, "initialize ", name, ": xavier and kaiming need at least 2 dimensions, [..., in, out], got ", shape,
+        "; use normal or uniform");
   return {static_cast<double>(shape[rank - 2]), static_cast<double>(shape[rank - 1])};
 }
 
@@ -57,9 +58,9 @@ void copy_values(std::span<float> values, const Initializer& init, const Shape& 
 
 void initialize(std::span<float> values, const Initializer& init, const Shape& shape, std::string_view name, uint64_t seed, int64_t first) {
   const auto size = static_cast<int64_t>(values.size());
-  check(!shape.is_symbolic(), "initialize ", name, ": a parameter's shape cannot hold the batch, got ", shape);
+  check(!shape.is_symbolic(), "initialize ", name, ": a parameter's shape must not depend on the batch, got ", shape);
   check(first >= 0 && first <= shape.elements() && size <= shape.elements() - first, "initialize ", name, ": ", size, " elements from ",
-        first, " on are not all in shape ", shape);
+        first, " exceed shape ", shape);
   if (size == 0) return;
 
   const Philox philox = philox_of(mix(seed, hash_name(name)));
@@ -88,7 +89,7 @@ void initialize(std::span<float> values, const Initializer& init, const Shape& s
     case Init::values:
       return copy_values(values, init, shape, name, first);
   }
-  fail(Code::invalid_argument, text("initialize ", name, ": unknown kind of initialiser ", static_cast<int32_t>(init.kind)));
+  fail(Code::invalid_argument, text("initialize ", name, ": initialiser kind ", static_cast<int32_t>(init.kind), " is unknown"));
 }
 
 }  // namespace st

@@ -21,7 +21,7 @@ Init init_named(const std::string& name) {
   return kInits[static_cast<size_t>(std::ranges::find(names, name) - names.begin())];
 }
 
-/// All rows of x as one matrix: one product over all of them, and one for the weight's gradient.
+/// All rows of x as one matrix, so that there is one product over all of them and one for the weight's gradient.
 Value as_matrix(Builder& b, Value x) {
   const Shape shape = b.shape(x);
   return shape.rank() == 2 ? x : b.reshape(x, {shape.elements(0, shape.rank() - 1), shape.last()});
@@ -37,7 +37,7 @@ Value with_last(Builder& b, Value y, Shape shape) {
 Value linear_layer(Builder& b, const std::string& name, Value x, const LinearOptions& options) {
   check_positive("linear", "outputs", options.outputs);
   const Shape shape = b.shape(x);
-  check(shape.rank() >= 1, "linear: x is ", text_of(b.type(x)), ", [..., K] is needed");
+  check(shape.rank() >= 1, "linear: x must be [..., K], got ", text_of(b.type(x)));
   b.enter(name, false);
   const Value weight = b.parameter("weight", {shape.last(), options.outputs}, {init_named(options.init), options.scale, {}});
   Value y = b.matmul(as_matrix(b, x), weight);
@@ -60,7 +60,7 @@ Value embedding_layer(Builder& b, const std::string& name, Value tokens, const E
 Value norm_layer(Builder& b, const std::string& name, Value x, const NormOptions& options) {
   check_word("norm", "kind", options.kind, {"layer", "rms"});
   const Shape shape = b.shape(x);
-  check(shape.rank() >= 1, "norm: x is ", text_of(b.type(x)), ", [..., C] is needed");
+  check(shape.rank() >= 1, "norm: x must be [..., C], got ", text_of(b.type(x)));
   b.enter(name, false);
   const Value gamma = b.parameter("gamma", {shape.last()}, {Init::ones, 1, {}});
   const Attrs epsilon = {{"epsilon", options.epsilon}};
@@ -75,21 +75,21 @@ Value attention_layer(Builder& b, const std::string& name, Value x, const Attent
   check_positive("attention", "heads", heads);
   check_positive("attention", "groups", groups);
   const Shape shape = b.shape(x);
-  check(shape.rank() == 3, "attention: x is ", text_of(b.type(x)), ", [batch, T, C] is needed");
+  check(shape.rank() == 3, "attention: x must be [batch, T, C], got ", text_of(b.type(x)));
   const int64_t time = shape[1], width = shape[2];
   check(width > 0 && width % heads == 0, "attention: heads must divide C, got ", heads, " heads for x ", text_of(b.type(x)));
   check(heads % groups == 0, "attention: groups must divide heads, got ", groups, " groups and ", heads, " heads");
   const int64_t size = width / heads, group_width = size * groups;
-  check(width <= INT64_MAX / 4, "attention: C is ", width, ", too wide for any memory");
+  check(width <= INT64_MAX / 4, "attention: C must be below 2^61, got ", width);
 
   b.enter(name);
   const Value qkv = linear_layer(b, "qkv", x, {.outputs = width + 2 * group_width, .bias = options.bias});
-  auto pieces = b.append(Op::split, {qkv}, {{"axis", int64_t{-1}}, {"sizes", Ints{width, group_width, group_width}}});
-  for (size_t i = 0; i < pieces.size(); ++i) {
-    pieces[i] = b.reshape(pieces[i], {shape[0], time, i == 0 ? heads : groups, size});
-    if (options.rope && i < 2) pieces[i] = b(Op::rope, {pieces[i]});
+  auto parts = b.append(Op::split, {qkv}, {{"axis", int64_t{-1}}, {"sizes", Ints{width, group_width, group_width}}});  // q, k, v
+  for (size_t i = 0; i < parts.size(); ++i) {
+    parts[i] = b.reshape(parts[i], {shape[0], time, i == 0 ? heads : groups, size});
+    if (options.rope && i < 2) parts[i] = b(Op::rope, {parts[i]});
   }
-  const Value o = b(Op::attention, pieces, {{"causal", options.causal}});
+  const Value o = b(Op::attention, parts, {{"causal", options.causal}});
   const Value y = linear_layer(b, "projection", b.reshape(o, shape), {.outputs = width, .bias = options.bias});
   b.leave();
   return y;

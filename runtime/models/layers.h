@@ -1,4 +1,4 @@
-// Layers: parameters and their ops under one scope. Parameters are f32; shapes and options that do not fit throw invalid_argument.
+// Layers: parameters and their ops in one scope. Parameters are f32. Throws invalid_argument for invalid shapes and options.
 #pragma once
 
 #include <cstdint>
@@ -29,17 +29,18 @@ struct NormOptions {
   std::string kind = "layer";  // layer, rms
   double epsilon = 1e-5;
 };
-/// Over the last dimension. Parameters name.gamma, ones, and of kind layer name.beta, zeros.
+/// Normalises over the last dimension. Parameters name.gamma (ones) and, for kind layer, name.beta (zeros).
 Value norm_layer(Builder& b, const std::string& name, Value x, const NormOptions& options);
 
 struct AttentionOptions {
   int64_t heads = 0;
-  int64_t groups = 0;  // of keys and values (Ainslie et al. 2023, arXiv:2305.13245); 0: as many as heads
+  int64_t groups = 0;  // key and value heads (Ainslie et al. 2023, arXiv:2305.13245); 0: as many as heads
   bool causal = true;
-  bool rope = false;  // turns queries and keys by their place (Su et al. 2021, arXiv:2104.09864)
+  bool rope = false;  // rotary position embedding of queries and keys (Su et al. 2021, arXiv:2104.09864)
   bool bias = true;
 };
-/// Self-attention, x [B, T, C] -> [B, T, C]. Parameters name.qkv and name.projection, each a linear layer, Xavier. A boundary scope.
+/// Self-attention, x [B, T, C] -> [B, T, C]. Parameters name.qkv and name.projection, each a linear layer with Xavier initialisation. Its
+/// scope is a boundary.
 Value attention_layer(Builder& b, const std::string& name, Value x, const AttentionOptions& options);
 
 struct MlpLayerOptions {
@@ -47,8 +48,8 @@ struct MlpLayerOptions {
   int64_t outputs = 0;
   std::string activation = "gelu";  // gelu, relu, silu, tanh
 };
-/// x [..., K] -> [..., outputs]. Parameters name.<i>, each a linear layer, He-initialised for the activation, the last Xavier. A boundary
-/// scope.
+/// x [..., K] -> [..., outputs]. Parameters name.<i>, each a linear layer: He-initialised for the activation, the last one Xavier. Its
+/// scope is a boundary.
 Value mlp_layer(Builder& b, const std::string& name, Value x, const MlpLayerOptions& options);
 
 struct DropoutOptions {

@@ -35,9 +35,9 @@ void check_options(const MlpOptions& options) {
 int64_t parameter_count(const MlpOptions& options) {
   check_options(options);
   const auto widths = widths_of(options);
-  double estimate = 0;  // a double says "too many" where int64 would wrap around
+  double estimate = 0;  // in double, because int64 would overflow without notice
   for (size_t i = 0; i + 1 < widths.size(); ++i) estimate += (static_cast<double>(widths[i]) + 1) * static_cast<double>(widths[i + 1]);
-  check(estimate < 0x1p53, "mlp: these widths ask for about ", estimate, " parameters: ", std::span<const int64_t>(widths));
+  check(estimate < 0x1p53, "mlp: widths ", std::span<const int64_t>(widths), " ask for about ", estimate, " parameters; the limit is 2^53");
   int64_t count = 0;
   for (size_t i = 0; i + 1 < widths.size(); ++i) count += (widths[i] + 1) * widths[i + 1];
   return count;

@@ -1,4 +1,4 @@
-// A multi-layer perceptron: the smallest model with every part of a training step in it.
+// A multi-layer perceptron: the smallest model that uses every part of a training step.
 #pragma once
 
 #include <cstdint>
@@ -17,15 +17,16 @@ struct MlpOptions {
   std::string loss = "mse";                // mse: regression on f32 targets; cross_entropy: classes
 };
 
-/// Throws invalid_argument: a size below 1, an unknown activation or loss (the nearest is named), sizes that overflow.
+/// Throws invalid_argument: a size below 1, an unknown activation or loss (suggests the nearest).
 void check_options(const MlpOptions& options);
 
-/// Scalars in all parameters. Checks the options.
+/// Number of scalars in all parameters. Checks the options. Throws invalid_argument past 2^53.
 int64_t parameter_count(const MlpOptions& options);
 
-/// One forward section. Inputs "x" f32 [batch, inputs] and "y": f32 [batch, outputs] for mse, i32 [batch] for cross_entropy; output
-/// "prediction" or "logits" [batch, outputs]. Parameters layer.<i>.weight [in, out], He-initialised for the activation (the last layer
-/// Xavier), and layer.<i>.bias, zero. Each layer.<i> is a boundary scope.
+/// Builds one forward section; each scope layer.<i> is a boundary.
+///   inputs      "x" f32 [batch, inputs]; "y" f32 [batch, outputs] for mse, i32 [batch] for cross_entropy
+///   output      "prediction" or "logits" [batch, outputs]
+///   parameters  layer.<i>.weight [in, out], He-initialised for the activation (the last layer: Xavier); layer.<i>.bias, zero
 Program build_mlp(const MlpOptions& options);
 
 }  // namespace st

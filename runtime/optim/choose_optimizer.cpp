@@ -9,7 +9,7 @@
 namespace st {
 namespace {
 
-constexpr int64_t kLeastCodedElements = 4096;  // as bitsandbytes: what is small gains nothing
+constexpr int64_t kLeastCodedElements = 4096;  // as in bitsandbytes: small parameters gain nothing from 8 bits
 
 struct Row {
   std::string_view name;
@@ -41,7 +41,7 @@ std::vector<std::pair<std::string, std::string>> pairs_of(std::string_view assig
   return pairs;
 }
 
-/// JSON as the type of an attribute, whatever the host's locale is.
+/// Converts JSON to an attribute's type, independently of the host's locale.
 AttrValue value_of(const AttrValue& standard, const std::string& json) {
   if (std::holds_alternative<bool>(standard)) return json == "true";
   if (std::holds_alternative<std::string>(standard)) return json.substr(1, json.size() - 2);
@@ -61,7 +61,7 @@ Attrs attributes_of(const Row& row, const OptimizerKeys& keys) {
   return attrs;
 }
 
-/// The row that updates such a parameter in the name of `row`.
+/// The row that updates a parameter of this type under the optimizer `row`: itself or adamw.
 const Row& row_for(const Row& row, const Type& type, bool is_weight) {
   const bool is_left = (row.op == Op::muon && (type.shape.rank() != 2 || !is_weight)) ||
                        (row.op == Op::adamw_8bit && type.shape.elements() < kLeastCodedElements);

@@ -1,4 +1,4 @@
-// From an optimizer's name and the values of its keys to each parameter's update: the rows of ir/optimizers.def.
+// Maps an optimizer's name and key values to the update op of each parameter, by the rows of ir/optimizers.def.
 #pragma once
 
 #include <functional>
@@ -14,14 +14,14 @@
 
 namespace st {
 
-/// Throws invalid_argument naming the nearest.
+/// Throws invalid_argument for an unknown name and suggests the nearest one.
 void check_optimizer_name(std::string_view name);
 
-/// Keys whose default is another with this optimizer than in their table, and that default as JSON; kAnyOptimizer: with any of them.
+/// Keys whose default for this optimizer differs from recipe.def, with that default as JSON. kAnyOptimizer: the keys of all optimizers.
 constexpr std::string_view kAnyOptimizer;
 std::vector<std::pair<std::string, std::string>> optimizer_defaults(std::string_view name);
 
-/// A key's value as JSON; none: there is no such key.
+/// A key's value as JSON; empty: there is no such key.
 using OptimizerKeys = std::function<std::optional<std::string>(std::string_view key)>;
 
 struct NamedOptimizer {
@@ -29,8 +29,8 @@ struct NamedOptimizer {
   OptimizerKeys keys;
   ParameterGroups groups;
 
-  /// muon updates matrices that are weights of products, adamw-8bit what has 4096 elements or more; both leave the rest to adamw. Throws
-  /// invalid_argument for keys that contradict each other.
+  /// muon updates matrices that are weights of products; adamw-8bit updates parameters of 4096 elements or more. adamw updates the rest.
+  /// Throws invalid_argument for keys that contradict each other.
   OptimizerChoice choose(std::string_view parameter, const Type& type, bool is_weight) const;
 };
 

@@ -32,7 +32,8 @@ void GradientNoise::restore(std::string_view state) {
   const Json* trace = json.find("trace");
   const Json* squared = json.find("squared_gradient");
   const auto is_finite = [](const Json* value) { return value != nullptr && value->is_number() && std::isfinite(value->number()); };
-  check(is_finite(trace) && is_finite(squared), "gradient noise: a state is {\"trace\":0.0,\"squared_gradient\":0.0}, got ", json.dump());
+  check(is_finite(trace) && is_finite(squared), "gradient noise: state must have the form {\"trace\":0.0,\"squared_gradient\":0.0}, got ",
+        json.dump());
   trace_ = trace->number();
   squared_gradient_ = squared->number();
 }

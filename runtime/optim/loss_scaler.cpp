@@ -9,13 +9,13 @@
 namespace st {
 namespace {
 
-/// Nearest fp32 number, which is the type that kernels multiply with.
+/// The nearest fp32 number, the type in which kernels multiply.
 double rounded(double value) { return static_cast<double>(static_cast<float>(value)); }
 
-/// It and its inverse are normal numbers of fp32.
+/// Whether the value and its inverse are normal fp32 numbers.
 bool is_scale(double value) { return rounded(value) >= 0x1p-126 && rounded(value) <= 0x1p126; }
 
-constexpr const char* kAllowed = "; give a number from 2^-126 to 2^126, such as ";
+constexpr const char* kAllowed = ", must be in [2^-126, 2^126]; try ";
 
 }  // namespace
 
@@ -23,14 +23,14 @@ LossScaler::LossScaler(const LossScale& options) : options_(options), scale_(rou
   check(is_scale(options.scale), "loss scale: the scale is ", options.scale, kAllowed, 65536);
   check(is_scale(options.minimum), "loss scale: the minimum is ", options.minimum, kAllowed, 1);
   check(options.growth_factor > 1 && is_scale(options.growth_factor), "loss scale: the growth factor is ", options.growth_factor,
-        "; give a number above 1, such as 2");
+        ", must be above 1; try 2");
   check(options.backoff_factor > 0 && options.backoff_factor < 1, "loss scale: the backoff factor is ", options.backoff_factor,
-        "; give a number between 0 and 1, such as 0.5");
-  check(options.growth_interval >= 1, "loss scale: the growth interval is ", options.growth_interval, " steps; give 1 or more");
-  check(options.hysteresis >= 1, "loss scale: the hysteresis is ", options.hysteresis, " overflows; give 1 or more");
+        ", must be between 0 and 1; try 0.5");
+  check(options.growth_interval >= 1, "loss scale: the growth interval must be at least 1 step, got ", options.growth_interval);
+  check(options.hysteresis >= 1, "loss scale: the hysteresis must be at least 1 overflow, got ", options.hysteresis);
   const bool falls = options.enabled && options.dynamic;
-  check(!falls || options.scale >= options.minimum, "loss scale: the first scale is ", options.scale, ", below the minimum of ",
-        options.minimum, "; raise the one or lower the other");
+  check(!falls || options.scale >= options.minimum, "loss scale: the initial scale ", options.scale, " is below the minimum ",
+        options.minimum, "; raise the scale or lower the minimum");
   options_.minimum = rounded(options.minimum);
 }
 
@@ -67,15 +67,15 @@ void LossScaler::restore(std::string_view state) {
   const bool bears = options_.hysteresis > 1;
   const Json* left = bears && json.is(Json::Kind::object) ? json.find("overflows_left") : nullptr;
   check(scale != nullptr && steps != nullptr && bears == (left != nullptr) && json.members().size() == (bears ? 3U : 2U),
-        "loss scale: a state is {\"scale\":65536.0,\"good_steps\":0", bears ? ",\"overflows_left\":1" : "", "}, got ", json.dump());
+        "loss scale: state must have the form {\"scale\":65536.0,\"good_steps\":0", bears ? ",\"overflows_left\":1" : "", "}, got ",
+        json.dump());
   check(scale->is_number() && is_scale(scale->number()) && rounded(scale->number()) == scale->number(), "loss scale: the state's scale is ",
-        scale->dump(), "; it is an fp32 number from 2^-126 to 2^126");
+        scale->dump(), ", must be an fp32 number in [2^-126, 2^126]");
   check(steps->is(Json::Kind::whole) && steps->whole() >= 0 && steps->whole() < options_.growth_interval,
-        "loss scale: the state's good_steps is ", steps->dump(), "; it is 0 or more and below the growth interval of ",
-        options_.growth_interval);
+        "loss scale: the state's good_steps is ", steps->dump(), ", must be in [0, ", options_.growth_interval, "), the growth interval");
   check(left == nullptr || (left->is(Json::Kind::whole) && left->whole() >= 1 && left->whole() <= options_.hysteresis),
-        "loss scale: the state's overflows_left is ", bears ? left->dump() : "", "; it is from 1 to the hysteresis of ",
-        options_.hysteresis);
+        "loss scale: the state's overflows_left is ", bears ? left->dump() : "", ", must be in [1, ", options_.hysteresis,
+        "], the hysteresis");
   scale_ = scale->number();
   if (bears) overflows_left_ = left->whole();
   good_steps_ = steps->whole();

@@ -27,12 +27,12 @@ size_t index_of(const std::string& word, const std::array<std::string_view, n>& 
   return static_cast<size_t>(found - words.begin());
 }
 
-/// From 1 at x = 0 down to 0 at x = 1, level at both.
+/// Falls from 1 at x = 0 to 0 at x = 1, with slope 0 at both.
 double half_cosine(double x) { return (1 + std::cos(std::numbers::pi * x)) / 2; }
 
 template <class Number>
 bool read_whole(std::string_view word, Number& number) {
-  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);  // whatever the host's locale
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);  // ignores the host's locale
   return error == std::errc() && end == word.data() + word.size();
 }
 
@@ -40,13 +40,13 @@ bool read_whole(std::string_view word, Number& number) {
 
 LrSchedule::LrSchedule(const LrScheduleOptions& options) : options_(options), kind_(kind_named(options.lr_schedule)) {
   const LrScheduleOptions& o = options_;
-  check(std::isfinite(o.lr) && o.lr >= 0, "lr is ", o.lr, "; give 0 or more");
-  check(o.warmup >= 0, "warmup is ", o.warmup, "; give 0 or more steps");
+  check(std::isfinite(o.lr) && o.lr >= 0, "lr must be at least 0 and finite, got ", o.lr);
+  check(o.warmup >= 0, "warmup must be at least 0 steps, got ", o.warmup);
   if (has_length()) check_length();
   const bool falls = kind_ != Kind::constant && kind_ != Kind::one_cycle && kind_ != Kind::table;
   check(!falls || o.lr_min <= o.lr, "lr_schedule ", o.lr_schedule, ": lr_min ", o.lr_min, " is above lr ", o.lr,
-        ", from which it is to fall; lower lr_min or raise lr");
-  if (kind_ == Kind::polynomial) check(o.lr_power > 0, "lr_power is ", o.lr_power, "; give a number above 0");
+        ", where the schedule starts; lower lr_min or raise lr");
+  if (kind_ == Kind::polynomial) check(o.lr_power > 0, "lr_power must be above 0, got ", o.lr_power);
   if (kind_ == Kind::cosine) check_cycles();
   if (kind_ == Kind::wsd) {
     decay_ = decay_named(o.lr_decay);
@@ -66,7 +66,7 @@ void LrSchedule::check_length() const {
   const LrScheduleOptions& o = options_;
   check(o.lr_steps > 0, "lr_schedule ", o.lr_schedule, " needs lr_steps, the run's length in successful steps, warm-up included; it is ",
         o.lr_steps == 0 ? "unset" : text(o.lr_steps));
-  check(o.warmup < o.lr_steps, "lr_schedule ", o.lr_schedule, ": warmup ", o.warmup, " leaves nothing of the run's lr_steps ", o.lr_steps,
+  check(o.warmup < o.lr_steps, "lr_schedule ", o.lr_schedule, ": warmup ", o.warmup, " must be below lr_steps ", o.lr_steps,
         "; make warmup smaller or lr_steps larger");
 }
 
@@ -75,14 +75,14 @@ void LrSchedule::check_cycles() const {
   check(o.lr_cycles >= 1 && o.lr_cycle_growth >= 1, "lr_cycles ", o.lr_cycles, " and lr_cycle_growth ", o.lr_cycle_growth,
         " must be at least 1");
   const auto steps = static_cast<double>(o.lr_steps - o.warmup);
-  double shortest = 0, length = 1;  // of a run in which the first cycle is one step
+  double shortest = 0, length = 1;  // steps of a run whose first cycle is one step long
   for (int64_t cycle = 0; cycle < o.lr_cycles && shortest <= steps; ++cycle) {
     shortest += length;
     length *= static_cast<double>(o.lr_cycle_growth);
   }
   check(shortest <= steps, "lr_schedule cosine: ", o.lr_cycles, " lr_cycles, each ", o.lr_cycle_growth,
-        " times as long as the one before, do not fit the ", o.lr_steps - o.warmup, " steps of lr_steps ", o.lr_steps, " behind warmup ",
-        o.warmup, "; the first would be shorter than a step");
+        " times as long as the one before, do not fit in the ", o.lr_steps - o.warmup, " steps of lr_steps ", o.lr_steps, " after warmup ",
+        o.warmup, ": the first would be shorter than a step");
 }
 
 void LrSchedule::check_decay() const {
@@ -94,10 +94,10 @@ void LrSchedule::check_decay() const {
 
 void LrSchedule::check_one_cycle() const {
   const LrScheduleOptions& o = options_;
-  check(o.lr_pct_start > 0 && o.lr_pct_start < 1, "lr_pct_start is ", o.lr_pct_start, "; give a share between 0 and 1");
+  check(o.lr_pct_start > 0 && o.lr_pct_start < 1, "lr_pct_start must be between 0 and 1, got ", o.lr_pct_start);
   check(o.lr_div_factor > 0 && o.lr_final_div_factor > 0 && std::isfinite(first()) && std::isfinite(last()), "lr_schedule one_cycle: lr ",
         o.lr, ", lr_div_factor ", o.lr_div_factor, " and lr_final_div_factor ", o.lr_final_div_factor, " make a cycle from ", first(),
-        " to ", last(), "; give factors above 0, so that both are finite");
+        " to ", last(), "; both must be finite, with factors above 0");
 }
 
 std::vector<LrSchedule::Entry> LrSchedule::parse_table(const std::string& text) {
@@ -109,13 +109,13 @@ std::vector<LrSchedule::Entry> LrSchedule::parse_table(const std::string& text) 
     Entry entry{};
     check(colon != std::string::npos && read_whole(std::string_view(word).substr(0, colon), entry.from) &&
               read_whole(std::string_view(word).substr(colon + 1), entry.lr),
-          "lr_table: \"", word, "\" is not of the form STEP:LR; give for example \"0:1e-3 100:5e-4\"");
-    check(std::isfinite(entry.lr) && entry.lr >= 0, "lr_table: the learning rate from step ", entry.from, " on is ", entry.lr,
-          "; give 0 or more");
-    if (table.empty()) check(entry.from == 0, "lr_table begins at step ", entry.from, "; its first entry is for step 0");
+          "lr_table: \"", word, "\" is not of the form STEP:LR; an example is \"0:1e-3 100:5e-4\"");
+    check(std::isfinite(entry.lr) && entry.lr >= 0, "lr_table: the learning rate from step ", entry.from,
+          " must be at least 0 and finite, got ", entry.lr);
+    if (table.empty()) check(entry.from == 0, "lr_table: the first entry must be for step 0, got step ", entry.from);
     if (!table.empty())
-      check(entry.from > table.back().from, "lr_table: step ", entry.from, " stands behind step ", table.back().from,
-            "; give the steps in rising order, each once");
+      check(entry.from > table.back().from, "lr_table: step ", entry.from, " comes after step ", table.back().from,
+            "; give each step once, in ascending order");
     table.push_back(entry);
   }
   check(!table.empty(), "lr_schedule table needs lr_table, for example \"0:1e-3 100:5e-4\"; it is empty");
@@ -160,17 +160,17 @@ double LrSchedule::falling(double share) const { return options_.lr_min + (optio
 
 double LrSchedule::length() const { return static_cast<double>(options_.lr_steps - options_.warmup); }
 
-/// Of the length, behind the warm-up; past the end: all of it.
+/// Steps since the warm-up, at most length().
 double LrSchedule::steps_behind(int64_t k) const { return static_cast<double>(std::min(k, options_.lr_steps) - options_.warmup); }
 
 double LrSchedule::cycled(double j) const {
   const auto cycles = static_cast<double>(options_.lr_cycles), growth = static_cast<double>(options_.lr_cycle_growth);
-  // In units in which the first cycle is as long as all steps together: whole numbers, so a cycle that ends on a step ends just there.
+  // Scaled so that all lengths are whole numbers and a cycle that ends on a step ends exactly there.
   if (options_.lr_cycle_growth == 1) {
     const double at = j * cycles, cycle = std::min(std::floor(at / length()), cycles - 1);
     return falling(half_cosine((at - cycle * length()) / length()));
   }
-  double firsts = 0;  // cycles as long as the first that all together are
+  double firsts = 0;  // length of all cycles, in first cycles
   for (int64_t cycle = 0; cycle < options_.lr_cycles; ++cycle) firsts = firsts * growth + 1;
   double begin = 0, steps = length();
   for (int64_t cycle = 1; cycle < options_.lr_cycles && j * firsts >= begin + steps; ++cycle) {

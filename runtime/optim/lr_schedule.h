@@ -1,25 +1,26 @@
-// Learning-rate schedules: pure functions of the number of successful steps so far, so that a skipped step, a resume or another number of
-// ranks changes nothing.
+// Learning-rate schedules: pure functions of the number of successful steps so far, so that skipped steps, a resume or another number of
+// ranks change nothing.
 //
-// With lr, W = warmup, S = lr_steps and m = lr_min, f(k) is the learning rate of the step after k successful ones. While k < W it rises
-// in equal steps to where the schedule begins, and the first step is not zero: f(k) = lr (k+1)/W. From there on, with j = k - W of
-// D = S - W steps, c(x) = (1 + cos(pi x)) / 2, and held at the last value from k = S on:
+// f(k) is the learning rate of the step after k successful ones, with W = warmup, S = lr_steps, m = lr_min.
+//   k < W        linear warm-up to the schedule's first value, with a first step above zero: f(k) = lr (k+1)/W
+//   W <= k < S   by the table below, with j = k - W, D = S - W and c(x) = (1 + cos(pi x)) / 2
+//   k >= S       the schedule's last value
 //
 //   constant      lr
 //   linear        m + (lr - m) (1 - j/D)                        PyTorch's LinearLR and, with warmup 0, Hugging Face's "linear"
 //   polynomial    m + (lr - m) (1 - j/D)^lr_power               PolynomialLR
-//   cosine        m + (lr - m) c(j/D)                           CosineAnnealingLR. With lr_cycles n and lr_cycle_growth g, in n cycles
-//                 that each begin at lr again, the first of L = D / (1 + g + ... + g^(n-1)) steps and each g times as long as the one
-//                 before: m + (lr - m) c(i/L_cycle), i from its beginning on (CosineAnnealingWarmRestarts: T_0 = L, T_mult = g)
-//   inverse_sqrt  max(m, lr sqrt(w / (k+1))), w = max(W, 1), of no length (Vaswani et al. 2017, with lr at its top; Megatron)
-//   wsd           lr, and in the last N = lr_decay_steps of the S steps m + (lr - m) d(i/N), i = k - (S - N) (Hu et al. 2024, MiniCPM);
+//   cosine        m + (lr - m) c(j/D)                           CosineAnnealingLR. With lr_cycles n and lr_cycle_growth g: n cycles that
+//                 each start at lr again. The first has L = D / (1 + g + ... + g^(n-1)) steps, each other g times as many as the one
+//                 before: m + (lr - m) c(i/L_cycle) at step i of a cycle (CosineAnnealingWarmRestarts: T_0 = L, T_mult = g)
+//   inverse_sqrt  max(m, lr sqrt(w / (k+1))), w = max(W, 1), without a length (Vaswani et al. 2017, with lr as its peak; Megatron)
+//   wsd           lr, then in the last N = lr_decay_steps of the S steps m + (lr - m) d(i/N), i = k - (S - N) (Hu et al. 2024, MiniCPM);
 //                 d by lr_decay: "linear" 1 - x, "cosine" c(x), "1-sqrt" 1 - sqrt(x) (Haegele et al. 2024)
-//   one_cycle     Smith and Topin 2017, as PyTorch's OneCycleLR anneals it by cosine: from a = lr / lr_div_factor up to lr at
-//                 j = lr_pct_start D - 1, and down to a / lr_final_div_factor at j = D - 1. Its warm-up, before it, rises to a
-//   table         lr_table "0:1e-3 100:5e-4": the rate from k = 0 on, from k = 100 on, in steps, without interpolation; for k < W times
-//                 (k+1)/W. lr has no part in it
+//   one_cycle     Smith and Topin 2017, with the cosine annealing of PyTorch's OneCycleLR: from a = lr / lr_div_factor up to lr at
+//                 j = lr_pct_start D - 1, then down to a / lr_final_div_factor at j = D - 1. The warm-up before it rises to a
+//   table         lr_table "0:1e-3 100:5e-4": the rate from k = 0 and from k = 100, without interpolation; times (k+1)/W for k < W.
+//                 lr is not used
 //
-// What a schedule does not use is not looked at.
+// Options that a schedule does not use are not checked.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +29,7 @@
 
 namespace st {
 
-/// The recipe's keys, by their names there.
+/// Recipe keys of the same names.
 struct LrScheduleOptions {
   std::string lr_schedule = "constant";
   double lr = 1e-3;
@@ -48,13 +49,13 @@ struct LrScheduleOptions {
 
 class LrSchedule {
  public:
-  /// Throws invalid_argument, with the keys and their values: a word that is none, lr_steps or lr_decay_steps that is needed and unset, a
-  /// warm-up or decay longer than the run, lr_min above lr, more cycles than steps, a table that is no table.
+  /// Throws invalid_argument with the keys and their values: an unknown word, lr_steps or lr_decay_steps needed but unset, a warm-up or
+  /// decay longer than the run, lr_min above lr, more cycles than steps, a malformed table.
   explicit LrSchedule(const LrScheduleOptions& options);
 
   /// The learning rate of the step after k successful ones, k from 0. Allocates nothing.
   double at(int64_t k) const;
-  /// Whether the step after k successful ones is past lr_steps, so that at(k) is the last value. Never of a schedule without a length.
+  /// Whether the step after k successful ones is past lr_steps, so that at(k) is the last value. Always false without a length.
   bool has_ended(int64_t k) const { return has_length() && k >= options_.lr_steps; }
 
  private:

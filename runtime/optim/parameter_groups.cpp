@@ -20,8 +20,7 @@ double scale_of(const Json& value, const std::string& key) {
 }
 
 const std::string& text_of(const Json& value, const std::string& key) {
-  check(value.is(Json::Kind::text) && !value.text().empty(), "parameter groups: ", key, " must be a text that is not empty, got ",
-        value.dump());
+  check(value.is(Json::Kind::text) && !value.text().empty(), "parameter groups: ", key, " must be a non-empty string, got ", value.dump());
   return value.text();
 }
 
@@ -49,9 +48,9 @@ void take(ParameterGroup& group, const std::string& key, const Json& value) {
 }  // namespace
 
 ParameterGroups::ParameterGroups(const Json& list) {
-  check(list.is(Json::Kind::list), "parameter groups: a list of objects is needed, got ", list.dump());
+  check(list.is(Json::Kind::list), "parameter groups: must be a list of objects, got ", list.dump());
   for (const Json& item : list.list()) {
-    check(item.is(Json::Kind::object), "parameter groups: a list of objects is needed, one of its entries is ", item.dump());
+    check(item.is(Json::Kind::object), "parameter groups: every entry must be an object, got ", item.dump());
     ParameterGroup group;
     for (const auto& [key, value] : item.members()) take(group, key, value);
     check(!group.pattern.empty(), "parameter groups: a group has no pattern: ", item.dump());
@@ -77,10 +76,11 @@ void ParameterGroups::check_against(std::span<const std::string> parameters) con
     const auto is_in_it = [&](const std::string& name) { return index_of(name) == static_cast<int>(i); };
     if (std::ranges::any_of(parameters, is_in_it)) continue;
     const auto first = std::ranges::find_if(parameters, fits);
-    check(first != parameters.end(), "parameter groups: no parameter fits the pattern \"", pattern, "\"; there are ", listed(parameters));
+    check(first != parameters.end(), "parameter groups: no parameter matches the pattern \"", pattern, "\"; the parameters are ",
+          listed(parameters));
     fail(Code::invalid_argument,
-         text("parameter groups: each parameter that fits the pattern \"", pattern, "\" is in an earlier group, as ", *first,
-              " in that of \"", of(*first).pattern, "\"; the first pattern that fits counts, so put this group before it or leave it out"));
+         text("parameter groups: every parameter that matches the pattern \"", pattern, "\" is already in an earlier group, such as ",
+              *first, " in the group of \"", of(*first).pattern, "\"; move this group before that one or remove it"));
   }
 }
 

@@ -25,7 +25,7 @@ std::string explain_memory(const MemoryLayout& memory) {
                   text_of_bytes(bytes).c_str());
   out += line("  %-12s %14lld  %s", "total", static_cast<long long>(memory.total()), text_of_bytes(memory.total()).c_str());
   if (const int64_t file = memory.file_bytes(); file > 0)
-    out += line("  %-12s %14lld  %s of them, which are no memory", "in a file", static_cast<long long>(file), text_of_bytes(file).c_str());
+    out += line("  %-12s %14lld  %s of the total, not memory", "in a file", static_cast<long long>(file), text_of_bytes(file).c_str());
   const int64_t shared = memory.of(Arena::activations) + memory.of(Arena::stash) + memory.of(Arena::workspace);
   out += line("  activations, stash and workspace take %.1f %% of what they would without sharing memory",
               memory.no_reuse_bytes > 0 ? 100.0 * static_cast<double>(shared) / static_cast<double>(memory.no_reuse_bytes) : 0.0);
@@ -34,7 +34,7 @@ std::string explain_memory(const MemoryLayout& memory) {
 
 std::string explain_recompute(const RecomputeRecord& record) {
   if (record.scopes.empty()) return "";
-  std::string out = "recompute, saved in the stash and run again in each micro-batch\n";
+  std::string out = "recompute: bytes saved in the stash, work repeated in each micro-batch\n";
   const auto row = [&out](const std::string& name, int64_t bytes, const OpCost& cost) {
     out += line("  %-24s %14lld  %10.4f GFLOP %14.0f bytes of other ops", name.c_str(), static_cast<long long>(bytes), cost.flops / 1e9,
                 cost.bytes);

@@ -1,5 +1,5 @@
-// The plan: what one rank executes in one step, as a list, with every byte placed. A pure function of program and micro-batches: it can be
-// made, printed and compared without a device, and then the same object is executed.
+// The plan: the list of instructions that one rank executes in one step, with every buffer placed. A pure function of program and
+// micro-batches: it can be made, printed and compared without a device; the executor runs the same object.
 #pragma once
 
 #include <cstdint>
@@ -21,18 +21,18 @@ struct Plan {
   Program program;
   MemoryLayout memory;
   int64_t micro_batches = 1;
-  std::vector<Instruction> instructions;  // `when` resolved; views and stores of values made in their slot are gone
+  std::vector<Instruction> instructions;  // `when` is resolved; views, and stores of values computed in their slot, are removed
   std::vector<PassRecord> passes;
-  RecomputeRecord recompute;  // what it saves and costs
+  RecomputeRecord recompute;  // memory saved and arithmetic added by recomputation
 };
 
-/// Lays sections x micro-batches out in time: forward and backward of each micro-batch in turn, then the update.
+/// Orders the sections over the micro-batches: forward and backward of each micro-batch in turn, then the update.
 Plan make_plan(Program program, MemoryLayout memory, int64_t micro_batches);
 
-/// How many of its matrix products each library of others makes, by its identity, and "own": the rest.
+/// Number of matrix products per external library, by its identity; "own" counts the rest.
 std::map<std::string, int64_t> products_by_library(const Program& program);
 
-/// For people (--explain): the passes with their times, the program, memory by role, what recompute saves and costs, instructions by
+/// Text for people (--explain): passes with their times, the program, memory by role, savings and cost of recomputation, instructions by
 /// op.
 std::string explain(const Plan& plan);
 

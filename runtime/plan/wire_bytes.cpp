@@ -7,7 +7,7 @@
 namespace st {
 namespace {
 
-/// Where the bytes of an op are counted; null: it is no collective.
+/// The counter for an op's bytes; null: the op is not a counted collective.
 int64_t* place_of(Op op, WireBytes& wire) {
   switch (op) {
     case Op::reduce_scatter:
@@ -27,14 +27,14 @@ class Payload {
  public:
   explicit Payload(const Program& program) : program_(program) {}
 
-  /// Bytes that this rank sends for a node of which the first `contributors` ranks have terms.
+  /// Bytes that this rank sends for a node to which the first `contributors` ranks contribute terms.
   int64_t of(int32_t section, const Node& node, int64_t contributors) const {
     const int64_t others = program_.mesh.data - 1;
     switch (node.op) {
       case Op::reduce_scatter:
         return program_.rank < contributors ? foreign_gradients(program_.sections[static_cast<size_t>(section)].graph, node) : 0;
       case Op::all_gather:
-        return others * own_pieces(node);
+        return others * own_shards(node);
       case Op::rank_sums:
         return others * std::ssize(node.in) * bytes_of(DType::f64);
       case Op::gather_squares:
@@ -55,7 +55,7 @@ class Payload {
     return sum;
   }
 
-  int64_t own_pieces(const Node& node) const {
+  int64_t own_shards(const Node& node) const {
     int64_t sum = 0;
     for (const SlotId written : node.writes) {
       const Slot& slot = program_.slot(written);

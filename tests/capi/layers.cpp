@@ -135,7 +135,7 @@ TEST_F(Layers, RefuseOptionsAndShapesThatDoNotFit) {
     std::initializer_list<std::string_view> words;
   };
   const Case cases[] = {
-      {st_layer_linear, rows, R"({"output": 3})", {"st_layer_linear", "unknown option output", "did you mean outputs"}},
+      {st_layer_linear, rows, R"({"output": 3})", {"st_layer_linear", "option \"output\" is unknown", "did you mean outputs"}},
       {st_layer_linear, rows, nullptr, {"outputs", "0"}},
       {st_layer_linear, rows, R"({"outputs": -3})", {"outputs", "-3"}},
       {st_layer_linear, rows, R"({"outputs": 4611686018427387904})", {"st_layer_linear"}},

@@ -122,9 +122,9 @@ TEST_F(CLossScaler, BadOptionsAreNamed) {
   refused([](auto& o) { o.initial_scale = NAN; }, {"the scale is nan"});
   refused([](auto& o) { o.growth_factor = 1; }, {"growth factor is 1", "above 1"});
   refused([](auto& o) { o.backoff_factor = 1; }, {"backoff factor is 1", "between 0 and 1"});
-  refused([](auto& o) { o.growth_interval = 0; }, {"growth interval is 0"});
+  refused([](auto& o) { o.growth_interval = 0; }, {"growth interval must be at least 1 step, got 0"});
   refused([](auto& o) { o.minimum_scale = 0; }, {"minimum is 0"});
-  refused([](auto& o) { o.hysteresis = 0; }, {"hysteresis is 0"});
+  refused([](auto& o) { o.hysteresis = 0; }, {"hysteresis must be at least 1 overflow, got 0"});
   refused([](auto& o) { o.threads = -1; }, {"threads is -1"});
 }
 

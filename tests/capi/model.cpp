@@ -103,7 +103,7 @@ TEST_F(Model, OptionsThatCannotBeAreRefused) {
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, gpt(R"({"laysers": 3})"), {"laysers", "layers"}));
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, gpt(R"({"layers": 0})"), {"layers", "0"}));
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, gpt(R"({"layers": "two"})"), {"layers"}));
-  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, gpt(R"({"dropout": 0.1})"), {"unknown option dropout"}));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, gpt(R"({"dropout": 0.1})"), {"option \"dropout\" is unknown"}));
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, gpt("{"), {"gpt"}));
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_model_builtin(context, "mlp", R"({"activation": "gelo"})", 0, &made), {"gelo", "gelu"}));
   EXPECT_EQ(made, nullptr);

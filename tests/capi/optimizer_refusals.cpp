@@ -36,7 +36,7 @@ TEST_F(COptimizerRefusals, KeysAndValues) {
 TEST_F(COptimizerRefusals, Groups) {
   FloatArray w{{1, 2}};
   const st_named_view p = {"w", w.view()};
-  EXPECT_TRUE(refused(R"({"groups": [{"pattern": "*.bias", "lr_scale": 2}]})", {p}, {"no parameter fits", "*.bias", "w"}));
+  EXPECT_TRUE(refused(R"({"groups": [{"pattern": "*.bias", "lr_scale": 2}]})", {p}, {"no parameter matches", "*.bias", "w"}));
   EXPECT_TRUE(refused(R"({"groups": [{"pattern": "w", "frozen": true}]})", {p}, {"every parameter is frozen"}));
   EXPECT_TRUE(refused(R"({"groups": [{"pattern": "w", "optimizer": "addam"}]})", {p}, {"addam", "adam"}));
 }

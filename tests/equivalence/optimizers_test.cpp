@@ -176,7 +176,7 @@ TEST(ParameterGroups, RefuseWhatFitsNothingAndWhatLeavesNothing) {
     }
     return "accepted";
   };
-  EXPECT_THAT(refusal(R"([{"pattern": "blok.*"}])"), HasSubstr("no parameter fits the pattern \"blok.*\"; there are "));
+  EXPECT_THAT(refusal(R"([{"pattern": "blok.*"}])"), HasSubstr("no parameter matches the pattern \"blok.*\"; the parameters are "));
   EXPECT_THAT(refusal(R"([{"pattern": "*", "frozen": true}])"), HasSubstr("every parameter is frozen"));
   EXPECT_THAT(refusal(R"([{"lr_scale": 1}])"), HasSubstr("has no pattern"));
   EXPECT_THAT(refusal(R"({"pattern": "*"})"), HasSubstr("groups must be a list of objects"));

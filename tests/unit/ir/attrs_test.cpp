@@ -81,8 +81,8 @@ TEST(MakeAttrs, AMissingRequiredOneIsNamed) {
 }
 
 TEST(MakeAttrs, AWordMustBeOneOfItsChoices) {
-  EXPECT_THAT(refusal([] { make_attrs(Op::gelu, {{"approximate", "none"}}); }), HasSubstr("\"none\"; use one of tanh, erf"));
-  EXPECT_THAT(refusal([] { make_attrs(Op::compare, {{"test", "=="}}); }), HasSubstr("use one of equal, not_equal, less"));
+  EXPECT_THAT(refusal([] { make_attrs(Op::gelu, {{"approximate", "none"}}); }), HasSubstr("must be one of tanh, erf, got \"none\""));
+  EXPECT_THAT(refusal([] { make_attrs(Op::compare, {{"test", "=="}}); }), HasSubstr("must be one of equal, not_equal, less"));
   EXPECT_THAT(refusal([] { make_attrs(Op::cast, {{"dtype", "float"}}); }), AllOf(HasSubstr("cast: "), HasSubstr("\"float\" is unknown")));
 }
 

@@ -52,7 +52,7 @@ TEST(Bind, LeavesTheSymbolicProgramAsItIs) {
 TEST(Bind, IsDoneOnce) {
   const Program bound = bind(symbolic(), 8);
   EXPECT_EQ(bind(bound, 8).batch, 8);
-  EXPECT_THAT(refusal([&] { bind(bound, 4); }), HasSubstr("bound to a batch of 8, asked for 4"));
+  EXPECT_THAT(refusal([&] { bind(bound, 4); }), HasSubstr("bound to a batch of 8, got 4"));
   EXPECT_THAT(refusal([] { bind(symbolic(), 0); }), HasSubstr("must be positive, got 0"));
 }
 

@@ -38,7 +38,10 @@ TEST_F(Build, MistakesNameTheScopeTheOpAndTheTypes) {
               b.matmul(x, b.fill({4, 5}, 0));
             }),
             "block.3.mlp: matmul: inner dimensions differ, a is f32[batch, 3], b is f32[4, 5]");
-  EXPECT_THAT(refusal([&] { b(Op::gelu, {x}, {{"aproximate", "erf"}}); }), StartsWith("block.3.mlp: gelu: no attribute \"aproximate\""));
+  EXPECT_THAT(refusal([&] {
+                b(Op::gelu, {x}, {{"aproximate", "erf"}});
+              }),
+              StartsWith("block.3.mlp: gelu: attribute \"aproximate\" is unknown"));
   EXPECT_EQ(error_of([&] { b.matmul(x, x); }).place.op, "matmul");
 }
 
@@ -65,7 +68,7 @@ TEST_F(Build, DropoutSitesAreNumberedInTheirOrderAndShareTheirCounters) {
 TEST_F(Build, DropoutDoesNotTakeAHostsSlotForItsCounters) {
   const Value x = b.input("x", DType::f32, {kBatch, 3});
   b.input("counters", DType::i64, {2});
-  EXPECT_THAT(refusal([&] { b.dropout(x); }), HasSubstr("a slot named \"counters\", which is taken"));
+  EXPECT_THAT(refusal([&] { b.dropout(x); }), HasSubstr("the slot name \"counters\" is reserved for dropout but taken"));
 }
 
 TEST_F(Build, ARefusedNodeLeavesNothingBehind) {
@@ -78,10 +81,10 @@ TEST_F(Build, ARefusedNodeLeavesNothingBehind) {
 }
 
 TEST_F(Build, AValueMustBeOfThisSection) {
-  EXPECT_THAT(refusal([&] { b.add({7, 0}, {7, 0}); }), HasSubstr("value %7.0 is not of this section"));
-  EXPECT_THAT(refusal([&] { b.add({}, {}); }), HasSubstr("is not of this section"));
+  EXPECT_THAT(refusal([&] { b.add({7, 0}, {7, 0}); }), HasSubstr("value %7.0 belongs to another section"));
+  EXPECT_THAT(refusal([&] { b.add({}, {}); }), HasSubstr("belongs to another section"));
   const Value x = b.input("x", DType::f32, {3});
-  EXPECT_THAT(refusal([&] { b.add({x.node, 1}, x); }), HasSubstr("is not of this section"));
+  EXPECT_THAT(refusal([&] { b.add({x.node, 1}, x); }), HasSubstr("belongs to another section"));
 }
 
 TEST_F(Build, ParametersAreNamedByScopeAndOnce) {
@@ -94,7 +97,7 @@ TEST_F(Build, ParametersAreNamedByScopeAndOnce) {
   EXPECT_THAT(refusal([&] { b.parameter("p", {kBatch}, {}); }), HasSubstr("do not depend on the batch"));
   EXPECT_THAT(refusal([&] { b.parameter("p", {2}, {}, DType::i32); }), HasSubstr("must be floating, got i32"));
   EXPECT_THAT(refusal([&] { b.parameter("p", {2}, {.kind = Init::values, .values = {1, 2, 3}}); }), HasSubstr("but 3 values"));
-  EXPECT_THAT(refusal([&] { b.input("x", DType::f32, {3, kBatch}); }), HasSubstr("only the first dimension may be the batch"));
+  EXPECT_THAT(refusal([&] { b.input("x", DType::f32, {3, kBatch}); }), HasSubstr("only the first dimension may depend on the batch"));
 }
 
 TEST_F(Build, EachLoadOfATiedWeightIsANodeOfItsOwn) {
@@ -103,7 +106,7 @@ TEST_F(Build, EachLoadOfATiedWeightIsANodeOfItsOwn) {
   const Value second = b.load(program.slot_named("w"));
   EXPECT_NE(first, second);
   EXPECT_NE(b.graph()[first.node].region, b.graph()[second.node].region);
-  EXPECT_THAT(refusal([&] { b.load(9); }), HasSubstr("slot 9 is not one of the program's 1"));
+  EXPECT_THAT(refusal([&] { b.load(9); }), HasSubstr("slot 9 does not exist; the program has 1"));
 }
 
 TEST_F(Build, ScopesNestAndKnowTheirBoundary) {
@@ -118,7 +121,7 @@ TEST_F(Build, ScopesNestAndKnowTheirBoundary) {
   EXPECT_EQ(b.region(), block);
   EXPECT_EQ(program.boundary_of(block), block);
   b.leave();
-  EXPECT_THAT(refusal(Code::wrong_state, [&] { b.leave(); }), HasSubstr("leave without enter"));
+  EXPECT_THAT(refusal(Code::wrong_state, [&] { b.leave(); }), HasSubstr("leave without a matching enter"));
 }
 
 TEST_F(Build, AScopeEnteredAgainIsTheSameRegion) {
@@ -128,7 +131,7 @@ TEST_F(Build, AScopeEnteredAgainIsTheSameRegion) {
   b.enter("cell");
   EXPECT_EQ(b.region(), cell);
   b.leave();
-  EXPECT_THAT(refusal([&] { b.enter("cell", false); }), HasSubstr("another kind of scope"));
+  EXPECT_THAT(refusal([&] { b.enter("cell", false); }), HasSubstr("another parent or boundary flag"));
   EXPECT_EQ(b.region(), 0);
 }
 
@@ -161,7 +164,10 @@ TEST_F(Build, AnOptimizerReadsAndWritesItsParameterAndItsState) {
               }),
               HasSubstr("adamw: its moment2 of f32[3] is f32[3], slot \"v\" is f32[4]"));
   EXPECT_THAT(refusal([&] { b.update(Op::add, {operands[0], operands[0]}, {w}, {}); }), HasSubstr("not an optimizer"));
-  EXPECT_THAT(refusal([&] { b.update(Op::adamw, operands, {w, m}, {}); }), HasSubstr("keeps 2 slots beside a parameter f32[3], got 1"));
+  EXPECT_THAT(refusal([&] {
+                b.update(Op::adamw, operands, {w, m}, {});
+              }),
+              HasSubstr("needs 2 state slots for a parameter f32[3], optionally followed by one working copy, got 1"));
   EXPECT_THAT(refusal([&] { b.update(Op::sgd, operands, {v}, {}); }), HasSubstr("the gradient is f32[3], slot \"v\" is f32[4]"));
   b.update(Op::sgd, operands, {w, m}, {{"momentum", 0.5}});
   EXPECT_EQ(b.graph().nodes.back().reads, b.graph().nodes.back().writes);
@@ -176,7 +182,7 @@ TEST_F(Build, AnOptimizerMayLeaveAWorkingCopyOfItsParameter) {
   const std::vector<Value> operands = update_operands();
   const auto update = [&](SlotId copy) { b.update(Op::sgd, operands, {w, m, copy}, {{"momentum", 0.5}}); };
   for (const SlotId wrong : {m, slot("of v", Role::working, DType::bf16, {3}, v), slot("short", Role::working, DType::bf16, {2}, w)})
-    EXPECT_THAT(refusal([&] { update(wrong); }), HasSubstr("is no working copy of \"w\""));
+    EXPECT_THAT(refusal([&] { update(wrong); }), HasSubstr("is not a working copy of \"w\""));
   update(slot("right", Role::working, DType::bf16, {3}, w));
 }
 

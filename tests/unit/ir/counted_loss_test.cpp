@@ -73,15 +73,15 @@ INSTANTIATE_TEST_SUITE_P(
                 {"maximum (%"}},
         Refused{"root_of_a_mean", [](Rows& r) { return r.b(Op::sqrt, {r.of_rows(Op::mean, r.z)}); }, {"sqrt (%"}},
         Refused{"largest", [](Rows& r) { return r.of_rows(Op::max, r.z); }, {"max (%"}},
-        Refused{"sum_of_rows", [](Rows& r) { return r.of_rows(Op::sum, r.z); }, {"sum (%", "take their mean"}},
+        Refused{"sum_of_rows", [](Rows& r) { return r.of_rows(Op::sum, r.z); }, {"sum (%", "use mean"}},
         Refused{"function_in_a_mean",
                 [](Rows& r) { return r.of_rows(Op::mean, r.b.mul(r.z, r.b.as(r.mse, DType::f32))); },
-                {"mean (%", "made of a whole micro-batch"}},
+                {"mean (%", "computed over a whole micro-batch"}},
         Refused{"loss_of_a_loss",
                 [](Rows& r) {
                   return r.loss(Op::mse, {r.b.as(r.mse, DType::f32), r.b.as(r.huber, DType::f32)});
                 },
-                {"mse (%", "made of a whole micro-batch"}},
+                {"mse (%", "computed over a whole micro-batch"}},
         Refused{"divisor_of_parameters", [](Rows& r) { return r.b.div(r.of_rows(Op::sum, r.x), r.of_rows(Op::sum, r.z)); }, {"div (%"}},
         Refused{"function_of_a_fixed_loss",
                 [](Rows& r) {

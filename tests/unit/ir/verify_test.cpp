@@ -83,7 +83,7 @@ TEST_F(Verify, AnOptimizerWritesWhatItReads) {
   update.update(Op::lion, {g, update.fill({}, 1), update.fill({}, 0, DType::boolean), update.fill({2}, 1, DType::f64)}, {ids.w, ids.m}, {});
   EXPECT_NO_THROW(verify(program, "update"));
   graph(2).nodes.back().writes = {ids.w};
-  EXPECT_THAT(refused(), HasSubstr("an optimizer reads and writes its slots"));
+  EXPECT_THAT(refused(), HasSubstr("an optimizer must read and write the same slots"));
 }
 
 TEST_F(Verify, TheOrderOfTheListOfSectionsDoesNotMatter) {
@@ -127,7 +127,7 @@ const Broken kBroken[] = {
      [](Verify& v) {
        v.node(0, 4).attrs = {{"axis", 1}};
      },
-     "no attribute \"axis\""},
+     "attribute \"axis\" is unknown"},
     {"SlotsExist", [](Verify& v) { v.node(0, 0).reads[0] = 77; }, "slot 77 does not exist"},
     {"OnlySlotOpsReadSlots", [](Verify& v) { v.node(0, 2).reads = {v.ids.w}; }, "it reads 1 slots"},
     {"AStoreWritesASlot", [](Verify& v) { v.node(0, 3).writes = {}; }, "it writes 0 slots"},
@@ -156,8 +156,8 @@ const Broken kBroken[] = {
      "\"stash\" is loaded before it is stored"},
     {"AMicroBatchsSlotsDoNotReachTheUpdate", [](Verify& v) { v.load(2, v.ids.stash); }, "lives in a micro-batch, not in the update"},
     {"AGradientsFirstWriteIsOfTheFirstMicroBatch", [](Verify& v) { v.node(1, 2).when = When::rest; },
-     "must be a store of the first micro-batch"},
-    {"AGradientsFirstWriteIsAStore", [](Verify& v) { v.node(1, 2).op = Op::accumulate; }, "must be a store of the first micro-batch"},
+     "must be a store in the first micro-batch"},
+    {"AGradientsFirstWriteIsAStore", [](Verify& v) { v.node(1, 2).op = Op::accumulate; }, "must be a store in the first micro-batch"},
     {"AGradientThatNobodyWritesIsNotLoaded", [](Verify& v) { v.graph(1).nodes.resize(2); }, "\"w.gradient\" is loaded before it is stored"},
     {"AnUpdateRunsOnceAStep", [](Verify& v) { v.node(2, 1).when = When::last; }, "an update runs once a step"},
     {"NamesOfSlotsAreUnique", [](Verify& v) { v.slot(1).name = "x"; }, "two slots are named \"x\""},
@@ -176,12 +176,13 @@ const Broken kBroken[] = {
      "two sections are update of stage 0, chunk 0"},
     {"RegionsExist", [](Verify& v) { v.node(0, 2).region = 5; }, "region 5 does not exist"},
     {"RegionsAreInsideEarlierOnes", [](Verify& v) { v.program.regions.push_back({.name = "a", .parent = 1}); },
-     "\"a\" is not inside an earlier one"},
-    {"AGradientIsOfAParameter", [](Verify& v) { v.slot(v.ids.gradient).of = v.ids.x; }, "\"w.gradient\", a gradient, names no parameter"},
-    {"AGradientIsOfASlot", [](Verify& v) { v.slot(v.ids.gradient).of = -1; }, "names no parameter"},
+     "\"a\" has no earlier parent"},
+    {"AGradientIsOfAParameter", [](Verify& v) { v.slot(v.ids.gradient).of = v.ids.x; },
+     "\"w.gradient\", a gradient, does not name its parameter"},
+    {"AGradientIsOfASlot", [](Verify& v) { v.slot(v.ids.gradient).of = -1; }, "does not name its parameter"},
     {"OnlyInputsAndStashesDependOnTheBatch", [](Verify& v) { v.slot(v.ids.w).type.shape = {kBatch}; },
-     "a parameter does not depend on the batch"},
-    {"NothingIsSymbolicOnceTheBatchIsBound", [](Verify& v) { v.program.batch = 4; }, "in a program that is bound to a batch of 4"},
+     "a parameter must not depend on the batch"},
+    {"NothingIsSymbolicOnceTheBatchIsBound", [](Verify& v) { v.program.batch = 4; }, "in a program bound to a batch of 4"},
     {"TheLossIsAFloatingScalar",
      [](Verify& v) {
        v.program.loss_sum = {2, 0};
@@ -226,7 +227,7 @@ TEST_F(VerifyPacked, TheFirstMicroBatchPacksBeforeAnyoneReads) {
   EXPECT_NO_THROW(verify(program, "a_pass"));
   Node& pack = *(graph(0).nodes.end() - 2);
   pack.when = When::rest;
-  EXPECT_THAT(refused(), HasSubstr("must be made in the first micro-batch"));
+  EXPECT_THAT(refused(), HasSubstr("must be written in the first micro-batch"));
   pack.when = When::first;
   std::swap(pack, graph(0).nodes.back());
   EXPECT_THAT(refused(), HasSubstr("\"packed\" is loaded before it is stored"));
@@ -234,7 +235,7 @@ TEST_F(VerifyPacked, TheFirstMicroBatchPacksBeforeAnyoneReads) {
 
 TEST_F(VerifyPacked, OnlyPackWritesAPackedSlot) {
   (graph(0).nodes.end() - 2)->writes = {ids.stash};
-  EXPECT_THAT(refused(), HasSubstr("only pack writes a packed slot, and nothing else; \"stash\" is a stash"));
+  EXPECT_THAT(refused(), HasSubstr("pack must write packed slots, and only pack may; \"stash\" is a stash"));
 }
 
 }  // namespace

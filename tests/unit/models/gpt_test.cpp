@@ -139,11 +139,11 @@ TEST(Gpt, RefusesWhatCannotBeBuiltAndSaysWhy) {
   };
   EXPECT_NO_THROW(check_options(small()));
   EXPECT_EQ(with([](auto& o) { o.width = 100, o.heads = 3; }),
-            "gpt: width must be divisible by heads, got width 100 and heads 3; the nearest width that fits is 99");
+            "gpt: width must be divisible by heads, got width 100 and heads 3; the nearest valid width is 99");
   EXPECT_EQ(with([](auto& o) { o.width = 1, o.heads = 3; }),
-            "gpt: width must be divisible by heads, got width 1 and heads 3; the nearest width that fits is 3");
+            "gpt: width must be divisible by heads, got width 1 and heads 3; the nearest valid width is 3");
   EXPECT_EQ(with([](auto& o) { o.layers = 0; }), "gpt: layers must be at least 1, got 0");
-  EXPECT_EQ(with([](auto& o) { o.layers = 1000000; }), "gpt: layers can be at most 4096, got 1000000");
+  EXPECT_EQ(with([](auto& o) { o.layers = 1000000; }), "gpt: layers must be at most 4096, got 1000000");
   EXPECT_EQ(with([](auto& o) { o.context = -8; }), "gpt: context must be at least 1, got -8");
   EXPECT_TRUE(says(with([](auto& o) { o.heads = 0; }), {"heads"}));
   EXPECT_TRUE(says(with([](auto& o) { o.width = 0; }), {"width"}));

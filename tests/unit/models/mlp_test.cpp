@@ -59,7 +59,8 @@ TEST(Mlp, NamesItsLayers) {
 TEST(Mlp, RefusesWhatCannotBeBuiltAndSaysWhy) {
   EXPECT_EQ(refusal_of({.inputs = 0}), "mlp: inputs must be at least 1, got 0");
   EXPECT_EQ(refusal_of({.hidden = {4, -1}}), "mlp: hidden widths must be at least 1, hidden[1] is -1");
-  EXPECT_EQ(refusal_of({.activation = "relo"}), "mlp: no activation is called relo; did you mean relu? There are: gelu, relu, silu, tanh");
+  EXPECT_EQ(refusal_of({.activation = "relo"}),
+            "mlp: activation \"relo\" is unknown; did you mean relu? There are: gelu, relu, silu, tanh");
   EXPECT_TRUE(says(refusal_of({.loss = "crossentropy"}), {"cross_entropy"}));
   EXPECT_THROW(parameter_count({.inputs = int64_t{1} << 40, .hidden = {int64_t{1} << 40}}), Error);
 }

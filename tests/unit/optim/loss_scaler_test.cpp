@@ -145,12 +145,12 @@ TEST(LossScaler, RefusesWhatIsNoScaleNamingIt) {
   refused({.backoff_factor = 0}, "backoff factor is 0");
   refused({.backoff_factor = 1}, "backoff factor is 1");
   refused({.backoff_factor = NAN}, "backoff factor is nan");
-  refused({.growth_interval = 0}, "growth interval is 0");
-  refused({.hysteresis = 0}, "hysteresis is 0");
+  refused({.growth_interval = 0}, "growth interval must be at least 1 step, got 0");
+  refused({.hysteresis = 0}, "hysteresis must be at least 1 overflow, got 0");
   refused({.minimum = 0}, "minimum is 0");
   refused({.minimum = kInf}, "minimum is inf");
   refused({.minimum = NAN}, "minimum is nan");
-  refused({.scale = 0.5}, "below the minimum of 1");
+  refused({.scale = 0.5}, "below the minimum 1");
 }
 
 // DeepSpeed's runtime/fp16/loss_scaler.py, followed by hand: i is a step that overflows, . one that does not.

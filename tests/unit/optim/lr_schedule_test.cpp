@@ -190,10 +190,10 @@ TEST(LrSchedule, RefusesContradictionsWithTheirNumbers) {
 
 TEST(LrSchedule, RefusesATableThatIsNone) {
   const auto table = [](const char* text) { return LrScheduleOptions{.lr_schedule = "table", .lr_table = text}; };
-  EXPECT_TRUE(schedule_refused(table("0:1 100:0.5 50:0.25"), {"step 50", "behind step 100"}));
-  EXPECT_TRUE(schedule_refused(table("0:1 0:2"), {"step 0", "behind step 0", "once"}));
-  EXPECT_TRUE(schedule_refused(table("10:1"), {"begins at step 10"}));
-  EXPECT_TRUE(schedule_refused(table("-1:1"), {"begins at step -1"}));
+  EXPECT_TRUE(schedule_refused(table("0:1 100:0.5 50:0.25"), {"step 50", "after step 100"}));
+  EXPECT_TRUE(schedule_refused(table("0:1 0:2"), {"step 0", "after step 0", "once"}));
+  EXPECT_TRUE(schedule_refused(table("10:1"), {"must be for step 0, got step 10"}));
+  EXPECT_TRUE(schedule_refused(table("-1:1"), {"must be for step 0, got step -1"}));
   EXPECT_TRUE(schedule_refused(table("0:-0.5"), {"from step 0", "-0.5"}));
   EXPECT_TRUE(schedule_refused(table("0:1 5:nan"), {"from step 5", "nan"}));
   EXPECT_TRUE(schedule_refused(table("0:1 5:inf"), {"from step 5", "inf"}));

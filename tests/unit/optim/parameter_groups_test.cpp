@@ -10,11 +10,11 @@ ParameterGroups groups_of(const std::string& json) { return ParameterGroups(pars
 TEST(ParameterGroups, ThatNoParameterIsInAreRefused) {
   const std::vector<std::string> names = {"head.bias", "head.weight"};
   const auto refusal_of = [&](const char* json) { return refusal([&] { groups_of(json).check_against(names); }); };
-  EXPECT_TRUE(
-      says(refusal_of(R"([{"pattern": "tail.*"}])"), {"no parameter fits the pattern \"tail.*\"; there are head.bias, head.weight"}));
+  EXPECT_TRUE(says(refusal_of(R"([{"pattern": "tail.*"}])"),
+                   {"no parameter matches the pattern \"tail.*\"; the parameters are head.bias, head.weight"}));
   EXPECT_TRUE(says(refusal_of(R"([{"pattern": "*.bias"}, {"pattern": "head.*"}, {"pattern": "head.b*"}])"),
-                   {"each parameter that fits the pattern \"head.b*\"", "head.bias in that of \"*.bias\"", "put this group before it"}));
-  EXPECT_TRUE(says(refusal_of(R"([{"pattern": "*"}, {"pattern": "*"}])"), {"is in an earlier group"}));
+                   {"every parameter that matches the pattern \"head.b*\"", "head.bias in the group of \"*.bias\"", "before that one"}));
+  EXPECT_TRUE(says(refusal_of(R"([{"pattern": "*"}, {"pattern": "*"}])"), {"is already in an earlier group"}));
   EXPECT_NO_THROW(groups_of(R"([{"pattern": "*.bias"}, {"pattern": "head.*"}])").check_against(names));
 }
 

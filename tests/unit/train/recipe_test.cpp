@@ -234,7 +234,7 @@ TEST(Recipe, EveryLossScaleKeyReachesTheScaler) {
   EXPECT_FALSE(options.dynamic);
   EXPECT_EQ(options.scale, 128);
   recipe.merge(R"({"loss_scale": 0, "loss_scale_minimum": 1024})");
-  EXPECT_TRUE(refuses({"512, below the minimum of 1024"}, [&] { recipe.loss_scaler(); }));
+  EXPECT_TRUE(refuses({"512 is below the minimum 1024"}, [&] { recipe.loss_scaler(); }));
 }
 
 TEST(Recipe, DropoutAndSeedReachEverySite) {
