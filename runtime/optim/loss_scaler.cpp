@@ -23,7 +23,7 @@ LossScaler::LossScaler(const LossScale& options) : options_(options), scale_(rou
   check(is_scale(options.scale), "loss scale: the scale is ", options.scale, kAllowed, 65536);
   check(is_scale(options.minimum), "loss scale: the minimum is ", options.minimum, kAllowed, 1);
   check(options.growth_factor > 1 && is_scale(options.growth_factor), "loss scale: the growth factor is ", options.growth_factor,
-        ", must be above 1; try 2");
+        ", must be above 1 and at most 2^126; try 2");
   check(options.backoff_factor > 0 && options.backoff_factor < 1, "loss scale: the backoff factor is ", options.backoff_factor,
         ", must be between 0 and 1; try 0.5");
   check(options.growth_interval >= 1, "loss scale: the growth interval must be at least 1 step, got ", options.growth_interval);

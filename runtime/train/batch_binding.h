@@ -1,4 +1,4 @@
-// A host's batch against a model's inputs: checked, then bound to an executor row by row.
+// Checks a host's batch against a model's inputs and binds it to an executor by ranges of rows.
 #pragma once
 
 #include <memory>
@@ -11,24 +11,24 @@
 
 namespace st {
 
-/// By slot: whether it is an input that a node of the program reads.
+/// By slot: whether it is an input that some node reads.
 std::vector<bool> inputs_read_by(const Program& program);
 
 class BatchBinding {
  public:
-  /// For the inputs of `model` (symbolic, borrowed) that are in `wanted`, by slot. Rows with gaps between them are copied together into
-  /// memory of `memory`, made when the first are met.
+  /// For the inputs of `model` (symbolic, borrowed) that `wanted` marks by slot. Rows with gaps are copied into a contiguous buffer from
+  /// `memory`, allocated on first use.
   BatchBinding(const Program& model, std::vector<bool> wanted, std::shared_ptr<MemorySource> memory);
 
   const std::vector<bool>& wanted() const { return wanted_; }
 
-  /// Rows that the first input with rows has, when they are `least` to `most`; else `most`, and check() will say what is wrong.
+  /// Number of rows of the first input that has rows, if it is in [least, most]; else `most`, so that check() reports the error.
   int64_t rows_of(std::span<const HostView> batch, int64_t most, int64_t least = 1) const;
 
-  /// Each wanted input needs a view of its dtype and its shape with `rows` rows. Throws invalid_argument that names both.
+  /// Each wanted input needs a view of its dtype and of its shape with `rows` rows. Throws invalid_argument that shows both.
   void check(std::span<const HostView> batch, int64_t rows) const;
 
-  /// Rows from `first_row` on become the executor's inputs. Throws not_finite for NaN among them, before anything is computed of it.
+  /// Binds `rows` rows from `first_row` as the executor's inputs. Throws not_finite if they hold NaN, before anything is computed.
   void bind(std::span<const HostView> batch, int64_t first_row, int64_t rows, Executor& executor);
 
  private:

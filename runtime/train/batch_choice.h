@@ -1,4 +1,4 @@
-// The micro-batch of a recipe that leaves it open: the largest that fits in memory, found by planning.
+// Chooses the micro-batch of a recipe with batch auto: the largest that fits in memory, found by planning.
 #pragma once
 
 #include "train/model.h"
@@ -6,13 +6,14 @@
 
 namespace st {
 
-/// The recipe with its batch and accumulate decided.
-///
-/// batch 0, which is auto: of the divisors of global_batch the largest whose planned step, evaluation beside it, fits what the context has
-/// left; accumulate then keeps the global batch, so that the step is the same but for the order of its sums over micro-batches. Nothing is
-/// allocated. Throws out_of_memory when not even one row fits.
-/// batch given, and global_batch: accumulate follows when it is not given.
-/// Throws invalid_argument, with the numbers, where the keys contradict each other or auto has no global_batch to divide.
+/// Returns the recipe with batch and accumulate decided. Allocates nothing.
+///   batch 0 (auto)           the largest divisor of global_batch whose planned step, together with an evaluation, fits in the context's
+///   free
+///                            memory. accumulate keeps the global batch, so the step differs only in the order of its sums over
+///                            micro-batches
+///   batch and global_batch   accumulate follows unless given
+/// Throws out_of_memory if not even one row fits; invalid_argument, with the numbers, if keys contradict each other or auto has no
+/// global_batch to divide.
 Recipe with_batch_decided(const Model& model, Recipe recipe, const PlanOptions& options = {});
 
 }  // namespace st

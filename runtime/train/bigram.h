@@ -1,4 +1,4 @@
-// The bigram table: what can be known of a text from the previous token alone. A language model that learned anything is below its loss.
+// The bigram baseline: predicts each token from the previous one alone. A language model that has learned anything has a lower loss.
 #pragma once
 
 #include <cstdint>
@@ -7,14 +7,14 @@
 
 namespace st {
 
-/// Gives token i of a sequence; called with i rising.
+/// Returns token i of a sequence; called with ascending i.
 using TokenAt = std::function<int64_t(int64_t i)>;
 
-/// Mean negative log likelihood (nats a token) of validation tokens 1..m-1 given the one before, under counts of the train tokens:
+/// Mean negative log likelihood (nats per token) of validation tokens 1..m-1 given the previous token, from counts of the train tokens:
 ///   p(b | a) = (count(a b) + k q(b)) / (count(a) + k),   q(b) = (count(b) + 1) / (n + V)
-/// where k = the number of different successors of a, at least 1: pairs are smoothed towards the unigram as Witten and Bell (1991) do, the
-/// unigram by adding one. Nothing is tuned on the validation part. Holds the pairs seen, not V^2 counts. Throws invalid_argument: fewer
-/// than 2 tokens on a side, an id outside V.
+/// where k >= 1 is the number of different successors of a: pairs are smoothed towards the unigram as in Witten and Bell (1991), the
+/// unigram by adding one. Nothing is tuned on the validation part. Memory grows with the pairs seen, not with V^2. Throws invalid_argument
+/// for fewer than 2 tokens on either side and for an id outside V.
 double bigram_loss(int64_t train_tokens, const TokenAt& train, int64_t validation_tokens, const TokenAt& validation, int64_t vocabulary);
 
 template <class Token>

@@ -1,4 +1,4 @@
-// Which tensors of a checkpoint are weights.
+// Selects the weights among a checkpoint's tensors.
 #pragma once
 
 #include <vector>
@@ -7,8 +7,8 @@
 
 namespace st {
 
-/// Those of kind parameter. Of a host's own, in which no kinds are told apart, all but "<word>.<name>" where <name> is one of them too:
-/// that is its state, "moment1.head.weight".
+/// The tensors of kind parameter. A checkpoint of a host's own tensors has no kinds: all of them, except "<word>.<name>" where <name> is a
+/// tensor too, because that is its state ("moment1.head.weight").
 std::vector<TensorRecord> weights_in(const Manifest& manifest);
 
 }  // namespace st

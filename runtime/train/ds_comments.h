@@ -1,4 +1,4 @@
-// The comments of a ds_config.json, which DeepSpeed reads as Hjson.
+// Removes the comments of a ds_config.json, which DeepSpeed reads as Hjson.
 #pragma once
 
 #include <string>
@@ -6,8 +6,8 @@
 
 namespace st {
 
-/// The text with comments (#, // to the end of a line, /* */) and commas after a last entry turned into spaces, so that places in it stay
-/// where they were. What is inside strings stays. Of Hjson (https://hjson.github.io) nothing else: quotes and commas are needed.
+/// Replaces comments (#, // to the end of a line, /* */) and trailing commas by spaces, so that positions in the text do not change.
+/// Strings are untouched. Other Hjson (https://hjson.github.io) is not supported: quotes and commas are required.
 std::string without_comments(std::string_view text);
 
 }  // namespace st

@@ -1,4 +1,4 @@
-// The optimizer of a ds_config.json as one of ours.
+// Reads the optimizer section of a ds_config.json as recipe keys.
 #pragma once
 
 #include "train/ds_config.h"
@@ -6,7 +6,7 @@
 
 namespace st {
 
-/// Returns the learning rate that it has, given or its default. Throws as read_ds_config().
+/// Returns the section's learning rate, given or DeepSpeed's default. Throws like read_ds_config().
 double read_ds_optimizer(DsSection& file, DsRecipe& recipe);
 
 }  // namespace st

@@ -1,4 +1,4 @@
-// The scheduler of a ds_config.json as a schedule of ours.
+// Reads the scheduler section of a ds_config.json as recipe keys.
 #pragma once
 
 #include "train/ds_config.h"
@@ -6,9 +6,9 @@
 
 namespace st {
 
-/// WarmupLR, WarmupDecayLR and WarmupCosineLR as an lr_table: DeepSpeed rises logarithmically or linearly from warmup_min_lr, is a step
-/// behind what it counts, and has no schedule of ours exactly, but each of its steps. Where warmup_num_steps, total_num_steps or
-/// warmup_max_lr is "auto", the run says it, and the schedule is ours: constant, linear or cosine. `lr`: the optimizer's. Throws as
+/// WarmupLR, WarmupDecayLR and WarmupCosineLR become an lr_table with the rate of every step, because no lr_schedule matches them exactly:
+/// DeepSpeed rises logarithmically or linearly from warmup_min_lr and applies each rate one step late. If warmup_num_steps, total_num_steps
+/// or warmup_max_lr is "auto", the run decides it and the lr_schedule is constant, linear or cosine. `lr`: the optimizer's. Throws like
 /// read_ds_config().
 void read_ds_scheduler(DsSection& file, double lr, DsRecipe& recipe);
 

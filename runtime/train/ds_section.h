@@ -1,4 +1,4 @@
-// An object of a ds_config.json, read key by key: what nobody asked for is unknown.
+// An object of a ds_config.json, read key by key; keys that no reader asked for are unknown.
 #pragma once
 
 #include <initializer_list>
@@ -11,7 +11,7 @@
 
 namespace st {
 
-/// A part of a message. One type: here are many messages, and a template's instance of its own for each would be most of the code.
+/// A part of a message. A single type, because template instances for the many messages here would be most of the code.
 class DsPart {
  public:
   DsPart(std::string_view words) : words_(words) {}                                   // NOLINT(google-explicit-constructor)
@@ -27,40 +27,40 @@ class DsPart {
   bool is_number_ = false;
 };
 
-/// Throw "ds_config: " and the parts, as invalid_argument and as unsupported, where it does not hold.
+/// Throw "ds_config: " and the parts unless `holds`: ds_check invalid_argument, ds_require unsupported.
 void ds_check(bool holds, std::initializer_list<DsPart> parts);
 void ds_require(bool holds, std::initializer_list<DsPart> parts);
 
-/// Of an optimizer or scheduler; `near` may be empty.
+/// Throws for an unknown type of optimizer or scheduler; `near` may be empty.
 [[noreturn]] void refuse_ds_type(const char* section, const std::string& type, const std::string& near, const char* known);
 
 class DsSection {
  public:
-  /// `path` stands before its keys in messages: "" or "fp16.". Null: it is not there, and no key is.
+  /// `path` precedes its keys in messages: "" or "fp16.". object null: the section is missing and has no keys.
   DsSection(std::string path, const Json* object);
   DsSection(const DsSection&) = delete;
   DsSection& operator=(const DsSection&) = delete;
-  ~DsSection();  // not inline: there are many
+  ~DsSection();  // not inline, to save code at its many uses
 
-  /// Null: not there, null or "auto".
+  /// Null if the key is missing, null or "auto".
   const Json* find(std::string_view key);
   bool is_auto(std::string_view key) const;
   bool is_there() const { return object_ != nullptr; }
 
-  // Throw invalid_argument for another kind, or out of [least, most].
+  // Throw invalid_argument for a value of another type or outside [least, most].
   std::optional<double> number(std::string_view key, double least = 0);
   std::optional<int64_t> whole(std::string_view key, int64_t least, int64_t most);
   std::optional<std::string> word(std::string_view key);
   bool flag(std::string_view key, bool standard);
   DsSection section(std::string_view key);
 
-  /// Known, and of no meaning here; adds those that are there, with their path, to a list.
+  /// Marks keys as known but without effect; adds those that are present, with their path, to a list.
   void skip(std::initializer_list<const char*> keys, std::vector<std::string>& there);
   void skip(std::initializer_list<const char*> keys);
   /// Adds the keys that are comments ("_comment", "//") to a list.
   void skip_comments(std::vector<std::string>& there) const;
 
-  /// Throws invalid_argument for a key that was not asked for and is no comment.
+  /// Throws invalid_argument for a key that was not asked for and is not a comment.
   void finish() const;
 
   std::string name_of(std::string_view key) const;

@@ -1,4 +1,4 @@
-// Measures a model on a dataset, dropout off: the loss, and the outputs that the graph calls metrics.
+// Evaluates a model on a dataset, without dropout: the loss, and the outputs named "metric.*".
 #pragma once
 
 #include <map>
@@ -17,25 +17,24 @@
 namespace st {
 
 struct Evaluation {
-  double loss = 0;   // mean over the counted rows; NaN without a loss in the graph
-  double count = 0;  // rows counted; without a loss, all
+  double loss = 0;   // mean over the counted rows; NaN if the graph has no loss
+  double count = 0;  // rows counted; all rows if the graph has no loss
   std::vector<Metric> metrics;
 };
 
 class Evaluator {
  public:
-  /// Borrows all of them. Plans are made when they are needed, one for each number of rows. `lends`: run() may be given other weights than
-  /// the model's.
+  /// Borrows all arguments. Makes plans on demand, one per number of rows. `lends`: run() may be given weights other than the model's.
   Evaluator(Model& model, Storage& storage, Workers& workers, CancelToken& cancelled, int64_t batch, bool lends = false);
-  /// Of a model in pieces: with the other ranks, who call run() alike, and whom a rank's error ends; its pieces are as in `step`.
+  /// For a sharded model, cut as in `step`: run() becomes a collective call of all ranks, and an error on one rank ends the group.
   void gather_from(Communicator& ranks, const Program& step);
 
-  /// Adds up over all rows of the dataset, `batch` at a time. Throws wrong_state when the graph has neither a loss nor metrics, and as
-  /// EvaluationRows::each(). `weights`: device memory that stands for each of the model's parameters(), in their order; empty: the model's.
+  /// Sums over all rows of the dataset, `batch` at a time. `weights`: device memory in place of each of the model's parameters(), in their
+  /// order; empty: the model's. Throws wrong_state if the graph has neither a loss nor metrics, and like EvaluationRows::each().
   Evaluation run(const std::shared_ptr<const Dataset>& data, std::span<const std::byte* const> weights = {});
-  /// Bytes of the plans' own arenas, and of buffers that a late fill still writes to.
+  /// Bytes of the plans' own arenas and of buffers that an abandoned fill still writes to.
   int64_t own_bytes() const;
-  /// Gives back the plans: the next run makes them anew.
+  /// Frees the plans; the next run makes them again.
   void trim();
 
  private:
@@ -48,15 +47,15 @@ class Evaluator {
   Workers& workers_;
   CancelToken& cancelled_;
   bool lends_;
-  std::unique_ptr<ExchangeQueue> ranks_;  // none: the model is whole
-  const Program* step_ = nullptr;         // of which these have pieces
+  std::unique_ptr<ExchangeQueue> ranks_;  // null: the model is not sharded
+  const Program* step_ = nullptr;         // defines the shards
   std::vector<std::string> metrics_;
   BatchBinding inputs_;
   std::map<int64_t, std::unique_ptr<Executor>> plans_;  // by rows
   EvaluationRows rows_;
 };
 
-/// Bytes of the arenas that an executor has for itself alone.
+/// Bytes of the arenas that belong to this executor alone.
 int64_t own_bytes(const Executor& executor);
 
 }  // namespace st

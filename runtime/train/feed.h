@@ -1,4 +1,4 @@
-// Draws a trainer's micro-batches from a dataset, in the order of the endless stream, filled ahead on a thread.
+// Reads a trainer's micro-batches from a dataset, in the order of the endless stream, ahead of use on a thread.
 #pragma once
 
 #include <memory>
@@ -13,13 +13,13 @@ namespace st {
 
 class Feed {
  public:
-  /// A rank's micro-batches, from item `cursor` on. Keeps the dataset alive. Batches are in memory of `memory`.
+  /// The micro-batches of one rank, from item `cursor`. Keeps the dataset alive. Batches are in memory of `memory`.
   Feed(std::shared_ptr<const Dataset> data, uint64_t seed, const MicroBatches& batches, int64_t cursor,
        std::shared_ptr<MemorySource> memory = nullptr);
 
-  /// The next micro-batch of `batch` rows, valid until the next call; none when the patience ended before it was there.
+  /// The next micro-batch of `batch` rows, valid until the next call; empty if the patience ended before it was ready.
   std::optional<std::span<const HostView>> next(const Patience& patience);
-  /// Begins again at item `cursor`.
+  /// Restarts at item `cursor`.
   void rewind(int64_t cursor) { prefetcher_.rewind(cursor); }
   int64_t buffer_bytes() const { return prefetcher_.buffer_bytes(); }
 

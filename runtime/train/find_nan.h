@@ -1,4 +1,4 @@
-// Looks for the first value of a step that is NaN or infinite: what a second run of the step calls after each instruction.
+// Finds the first NaN or infinite value of a step. A second run of the step calls it after each instruction.
 #pragma once
 
 #include <cstdint>
@@ -11,20 +11,20 @@
 
 namespace st {
 
-/// Looks on one rank, and then tells which of all ranks' findings is the first.
+/// Searches on one rank, then determines the first finding over all ranks.
 class FindNan {
  public:
-  /// `step`: the attempt, from 1. Of `size` ranks this is `rank`, whose rounds are micro-batches round * size + rank.
+  /// `step`: the attempt, from 1. This is rank `rank` of `size`; its round g is micro-batch g * size + rank.
   FindNan(Backend& backend, int64_t step, int32_t size, int32_t rank) : backend_(backend), step_(step), size_(size), rank_(rank) {}
 
-  /// Keeps the first instruction that made a value that is not finite; where there is one rank, throws it. What ranks gather is not looked
-  /// at, but by who reads it.
+  /// Keeps the first instruction that made a value that is not finite; with one rank, throws it. Gathered values are not checked here but
+  /// where they are read.
   void look(const Plan& plan, const Instruction& at, const Call& call);
 
-  /// To be called by all ranks (null: there is one), when the step has been run again. Throws not_finite, on all of them the same: the
-  /// message names op, scope, tensor, index, micro-batch and rank, and what it read from a slot (a weight, say) that was not finite before;
-  /// the op and that slot, or the one it wrote, are in the error's place too. Of several ranks' the first is that of the first micro-batch,
-  /// as on one rank; sums over ranks come behind their round. The group is whole after that.
+  /// Collective call of all ranks (null: one rank) after the second run. Throws the same not_finite on all ranks; the group stays usable.
+  /// - The message has op, scope, tensor, index, micro-batch and rank, and any slot (such as a weight) that the op read and that was not
+  ///   finite before. The error's place has the op and that slot, or the slot that the op wrote.
+  /// - Over ranks, the finding of the earliest micro-batch is first, as on one rank; a sum over ranks comes after its round.
   [[noreturn]] void tell(Communicator* ranks) const;
 
  private:

@@ -1,4 +1,4 @@
-// Text from a trained token model: one token after the other, each from the logits of the last one.
+// Generates text with a trained token model, one token at a time from the logits at the last position.
 #pragma once
 
 #include <cstdint>
@@ -13,24 +13,24 @@
 namespace st {
 
 struct GenerateOptions {
-  int64_t tokens = 200;      // to generate at most
-  double temperature = 0.8;  // 0: always the likeliest
-  int64_t top_k = 40;        // 0: all
-  uint64_t seed = 0;         // token i is drawn with Philox of (seed, i)
+  int64_t tokens = 200;      // upper limit
+  double temperature = 0.8;  // 0: always the most likely token
+  int64_t top_k = 40;        // 0: all tokens
+  uint64_t seed = 0;         // token i is sampled with Philox of (seed, i)
 };
 
-/// Plans once, then generates as often as asked. The model has an input "tokens" i32 [batch, T] and an output "logits" [batch, T, V].
+/// Plans once, then generates any number of times. The model needs an input "tokens" i32 [batch, T] and an output "logits" [batch, T, V].
 class Generator {
  public:
   explicit Generator(const std::shared_ptr<Model>& model);
-  /// With other weights of the same model, borrowed, and so many threads. With `gate`, each forward pass reads through it: busy while a
-  /// step writes the weights; nothing is held while on_token runs. `ranks`: who have the model in pieces, of which `weights` are this
-  /// rank's.
+  /// With other weights of the same model, borrowed. With `gate`, each forward pass reads through it and throws busy while a step writes
+  /// the weights; the gate is not held while on_token runs. `ranks`: the group over which the model is sharded; `weights` are this rank's
+  /// shards.
   Generator(std::shared_ptr<Model> model, Storage& weights, int threads, WeightsGate* gate, ExchangeQueue* ranks = nullptr);
 
-  /// Continues `prompt` (at least one token; of a longer one than the context the last T are seen). Calls on_token for each new one; its
-  /// false ends the run. Throws invalid_argument for an empty prompt or a token outside the vocabulary. Of ranks each has a prompt of its
-  /// own, and all end after the same number of tokens: where one does, or fails.
+  /// Continues `prompt`, which has at least one token; the model sees its last T tokens. Calls on_token for each new token; false ends the
+  /// run. Throws invalid_argument for an empty prompt or a token outside the vocabulary. Over ranks, each rank has its own prompt, and all
+  /// end after the same number of tokens: as soon as one ends or fails.
   std::vector<int32_t> run(std::span<const int32_t> prompt, const GenerateOptions& options,
                            const std::function<bool(int32_t)>& on_token = {}, JointCall* joint = nullptr);
 
@@ -39,7 +39,7 @@ class Generator {
 
   std::shared_ptr<Model> model_;
   WeightsGate* gate_;
-  Storage* pieces_ = nullptr;  // of ranks: this one's weights
+  Storage* pieces_ = nullptr;  // this rank's shards of the weights; null: the model is not sharded
   std::unique_ptr<Workers> workers_;
   CancelToken cancelled_;
   std::unique_ptr<Executor> executor_;

@@ -1,4 +1,4 @@
-// Gradients of all ranks, summed in each rank's pieces of them (ir/cuts.h), bucket by bucket: the way into a ShardedOptimizer.
+// Reduce-scatters the gradients of all ranks into each rank's shards (ir/cuts.h), bucket by bucket, for a ShardedOptimizer.
 #pragma once
 
 #include <array>
@@ -17,36 +17,36 @@
 
 namespace st {
 
-/// Sums are Communicator's, in the order of the ranks, and of micro-batches in theirs; no bit depends on the buckets. All ranks give the
-/// same gradients in the same order. One call at a time.
+/// The Communicator sums in rank order, and micro-batches in their order; results do not depend on the buckets. All ranks give the same
+/// gradients in the same order. One call at a time.
 class GradientSums {
  public:
   struct Gradient {
     std::string_view name;  // borrowed
     int64_t elements = 0;
-    const Ints* cuts = nullptr;  // borrowed: where the ranks' pieces begin, and the end; null: nobody looks at it
-    void* own = nullptr;         // the sums of this rank's piece, f32 (of f64: f64); not in place
+    const Ints* cuts = nullptr;  // borrowed: first element of each rank's shard, then the end; null: the gradient is ignored
+    void* own = nullptr;         // receives the sums of this rank's shard, f32 (f64 for f64), unless in_place
   };
   struct Options {
     ReduceOp op = ReduceOp::mean;  // or sum
     int64_t bucket_bytes = 1;
-    bool in_place = false;  // sums replace the gradients of this rank's pieces, in their type
+    bool in_place = false;  // the sums replace this rank's shards of the gradients, in their type
   };
-  /// Borrows communicator and workers. `post` does what give() begins.
+  /// Borrows communicator and workers. `post` runs the collectives that give() starts.
   GradientSums(Communicator& ranks, Workers& workers, std::vector<Gradient> gradients, const Options& options,
                std::shared_ptr<MemorySource> memory, GradientExchange::Post post);
 
-  /// A gradient of a micro-batch is there: copied, and exchanged later with what comes. Throws invalid_argument for another type than it
-  /// had in this step's micro-batches before; and what Post does: then it has not been taken.
+  /// Takes one gradient of a micro-batch: copies it and reduces it later with others. Throws invalid_argument if its type differs from the
+  /// one in earlier micro-batches of this step, and what Post throws; the gradient has not been taken then.
   void give(size_t gradient, const HostView& view);
-  /// All of a micro-batch, exchanged now, where they lie.
+  /// Takes all gradients of a micro-batch and reduces them now, without a copy.
   void give_all(std::span<const HostView> gradients);
-  /// Of the step that give() began. Throws wrong_state that names those which it was not given.
+  /// Throws wrong_state with the gradients that the step begun by give() still lacks.
   void require_all_given() const;
   bool has_begun() const { return has_begun_; }
-  /// As it was given in this step.
+  /// The type in which the gradient was given in this step.
   DType dtype(size_t gradient) const { return given_[gradient].dtype; }
-  /// Until all is exchanged; then the sums, or means, are rounded to the gradients' type, and the next step begins.
+  /// Waits until all gradients are reduced, rounds the sums (or means) to the gradients' type and starts the next step.
   void finish();
 
  private:
@@ -60,14 +60,14 @@ class GradientSums {
   };
   struct Bucket {
     DType dtype = DType::f32;
-    bool adds = false;  // to sums that are there
+    bool adds = false;  // accumulates onto existing sums
     int64_t bytes = 0;
     std::vector<Entry> entries;
-    // Of these, what is exchanged: this rank's elements by owner, and where the sums of its own go.
+    // The collective's buffers: this rank's elements by owning rank, and the targets of the sums that this rank owns.
     std::vector<std::vector<Communicator::Piece>> owned;
     std::vector<Communicator::Pieces> parts;
     std::vector<Communicator::Piece> into;
-    Memory room;  // of copies
+    Memory room;  // staging buffer for copies
     Pending exchanged;
   };
 
@@ -94,9 +94,9 @@ class GradientSums {
   GradientExchange::Post post_;
   std::vector<Given> given_;
   bool has_begun_ = false;
-  std::vector<float> narrow_sums_;  // of 16 bits, in place
-  size_t open_ = 0;                 // the bucket that is filled while the other one is exchanged
-  std::array<Bucket, 2> buckets_;   // the last: their Pendings wait for whoever uses what stands above
+  std::vector<float> narrow_sums_;  // f32 sums of 16-bit gradients, in place
+  size_t open_ = 0;                 // the bucket that is filled while the other one is reduced
+  std::array<Bucket, 2> buckets_;   // last member: their Pendings wait for operations that use the members above
 };
 
 }  // namespace st

@@ -1,4 +1,4 @@
-// A trainer's steps whose loss the host computes, each from its first forward to its apply.
+// A trainer's steps whose loss the host computes, each from its first forward to apply.
 #pragma once
 
 #include <array>
@@ -20,29 +20,30 @@ class HostLossStep {
     Storage& storage;
     Workers& workers;
     CancelToken& cancelled;
-    const std::vector<bool>& inputs;  // that the graph reads, by slot
-    const PlannedStep* beside;        // its step on the graph's own loss; null: the graph has none
-    Communicator* ranks;              // the host's group, of which it is a rank; null: it is alone
+    const std::vector<bool>& inputs;  // by slot: whether the graph reads it
+    const PlannedStep* beside;        // the trainer's step on the graph's own loss; null: the graph has no loss
+    Communicator* ranks;              // the host's group, in which the trainer is a rank; null: one rank
   };
-  /// Without a loss in the graph its one plan is made here, else when one is first needed. Throws as HostLoss.
+  /// Makes the plan here if the graph has no loss, else on first use. Throws like HostLoss.
   HostLossStep(const Parts& parts, const PlanOptions& options);
 
   bool is_open() const { return open_ != nullptr; }
   double lr() const { return lr_; }
-  /// `batch` is that of the first forward: with the graph's own loss where it has all inputs of that, so that a host that computes its own
-  /// need not make up targets.
+  /// `batch` is that of the first forward. The plan includes the graph's own loss only if the batch has all inputs of that loss, so that a
+  /// host that computes its own loss need not invent targets.
   void begin(std::span<const HostView> batch, double lr, double loss_scale);
   void forget() {
     open_ = nullptr;
     is_updating_ = false;
   }
 
-  // Of the one that is open, as HostLoss; they hold the model's gate. Throw wrong_state where there is none. In a group all ranks call
-  // backward alike where the recipe's reduce is micro, and apply.
+  // As in HostLoss, on the open step; they hold the model's gate. Throw wrong_state if no step is open. In a group apply is a collective
+  // call, and so is backward with reduce micro.
   std::span<const HostView> forward(std::span<const HostView> batch, int64_t attempts);
   void backward(std::span<const HostView> gradients);
   void backward_own_loss();
-  /// Ends it by its update; the loss is NaN unless the graph's own was used. `before_update` is called when the ranks have met, if given.
+  /// Ends the step with its update. The loss is NaN unless the graph's own was used. `before_update`, if given, is called after the ranks
+  /// have agreed on the step.
   struct Done {
     const HostLoss* loss = nullptr;
     double lr = 0, seconds = 0, mean_loss = 0;
@@ -50,10 +51,10 @@ class HostLossStep {
   };
   Done apply(int64_t number, const std::function<void(const Executor&)>& before_update);
 
-  /// Whether its update began, and neither ended nor was forgotten.
+  /// Whether an update has begun and has neither ended nor been forgotten.
   bool is_updating() const { return is_updating_; }
 
-  /// Of the graph without a loss.
+  /// Of a graph without a loss.
   const Executor& executor() const { return losses_[0]->executor(); }
   int64_t own_bytes() const;
 
@@ -66,8 +67,8 @@ class HostLossStep {
   PlanOptions options_;
   std::array<std::unique_ptr<HostLoss>, 2> losses_;  // without the graph's own loss, with it
   HostLoss* open_ = nullptr;
-  double lr_ = 0;     // of the open one: what is set meanwhile is for the next
-  double begun_ = 0;  // when (os::seconds())
+  double lr_ = 0;     // of the open step; a rate set meanwhile applies to the next one
+  double begun_ = 0;  // os::seconds()
   bool is_updating_ = false;
 };
 

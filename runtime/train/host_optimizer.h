@@ -1,4 +1,4 @@
-// The optimizers by themselves: the trainer's clip and update over a host's own parameters and gradients, where they lie.
+// The stand-alone optimizers: the trainer's clip and update, in place on a host's own parameters and gradients.
 #pragma once
 
 #include <memory>
@@ -18,79 +18,82 @@
 
 namespace st {
 
-/// The recipe's keys that it has: lr, optimizer and what that one takes, groups, clip, clip_value, threads.
+/// The recipe keys that it accepts: lr, optimizer and that optimizer's keys, groups, clip, clip_value, threads.
 const std::vector<std::string>& optimizer_keys();
 
-/// Whose pieces of the parameters an optimizer updates (zero_shard), and where it reads their gradients.
+/// The shards of the parameters that an optimizer updates (zero_shard), and where it reads their gradients.
 struct HostShards {
-  Communicator* ranks = nullptr;  // borrowed; null: all of them
-  bool own_sums = false;          // of sums of its own, f32 (of f64: f64), in place of the host's arrays
+  Communicator* ranks = nullptr;  // borrowed; updates this rank's shards; null: updates all parameters
+  bool own_sums = false;          // reads gradients from its own sums, f32 (f64 for f64), instead of the host's arrays
 };
 
 class HostOptimizer {
  public:
-  /// json: an object of optimizer_keys(), "": all defaults; clip is 0 unless given. `parameters` are named, f32 or f64, row-major without
-  /// gaps; their memory is borrowed for life. Throws invalid_argument: names that are there twice, types, gaps, shared memory, keys, groups
-  /// that fit nothing, nothing to train; unsupported for f64 by an optimizer that has none; out_of_memory with the need.
+  /// json: an object of optimizer_keys(); "": all defaults; clip is 0 unless given. `parameters` are named, f32 or f64, row-major without
+  /// gaps; their memory is borrowed for the optimizer's life.
+  /// Throws invalid_argument: duplicate names, types, gaps, shared memory, keys, groups that match nothing, nothing to train; unsupported:
+  /// f64 with an optimizer that has no f64 kernel; out_of_memory with the bytes needed.
   HostOptimizer(std::shared_ptr<Context> context, std::string_view json, std::span<const HostView> parameters, HostShards shards = {});
   HostOptimizer(const HostOptimizer&) = delete;
   HostOptimizer& operator=(const HostOptimizer&) = delete;
 
-  static constexpr int64_t kMostUpdates = int64_t{1} << 53;  // a step's number is a double, too
+  static constexpr int64_t kMostUpdates = int64_t{1} << 53;  // a step's number is also stored as a double
 
   struct Report {
-    bool skipped = false;  // a gradient is not finite: nothing changed
+    bool skipped = false;  // a gradient was not finite: nothing changed
     int64_t step = 0;      // updates so far
     double lr = 0;
     double norm = 0;  // of all gradients together, before clipping
   };
-  /// One update by size() gradients in the order of the parameters, those of frozen ones not looked at. Of an f32 parameter they are f32,
-  /// bf16 or f16, of an f64 one f64; row-major without gaps. Plans anew when types are others than in the last step; else allocates
-  /// nothing. Throws invalid_argument that names the gradient, before anything is written.
-  /// The gradients are `scale` times the true ones, which norm, clip and update go by: a finite number above 0.
+  /// One update by size() gradients in the order of the parameters; those of frozen parameters are ignored.
+  /// - types: f32, bf16 or f16 for an f32 parameter, f64 for an f64 one; row-major without gaps
+  /// - `scale`: finite, above 0; the gradients are `scale` times the true ones, from which norm, clip and update are computed
+  /// Replans if a type differs from the last step's; else allocates nothing. Throws invalid_argument that names the gradient, before
+  /// anything is written.
   Report step(std::span<const HostView> gradients, double scale = 1);
-  /// The same in two halves, for who exchanges gradients in between: all that step() throws for what the host gave, and the update itself,
-  /// by the gradients that were taken last; of own sums `gradients` may be empty, and are else looked at alone.
+  /// step() in two halves, for a caller that reduces gradients in between: take() throws all argument errors of step(); update() updates by
+  /// the gradients taken last. With own_sums `gradients` may be empty, and are only checked otherwise.
   void take(std::span<const HostView> gradients);
   Report update(double scale);
-  /// What step() throws for one gradient; nothing for a frozen parameter's.
+  /// Throws like step() for one gradient; accepts any for a frozen parameter.
   void check_gradient(size_t parameter, const HostView& gradient) const;
 
-  /// Copies of the parameters in 16 bits, rounded to nearest even: written now, and by each step as it updates its parameter. bf16 or f16,
-  /// of f32 parameters, in their order and of their shapes, row-major without gaps; data null: none of that one. Their memory is borrowed
-  /// until the next call or for life; empty: no more copies. Throws invalid_argument that names the copy, before anything is written.
+  /// Registers 16-bit copies of the parameters, rounded to nearest even: written now, and by each step as it updates the parameter.
+  /// - bf16 or f16, of f32 parameters, in the parameters' order and shapes, row-major without gaps; data null: no copy of that parameter
+  /// - memory is borrowed until the next keep_copies() or the optimizer's end; empty: no copies from now on
+  /// Throws invalid_argument that names the copy, before anything is written.
   void keep_copies(std::span<const HostView> copies);
 
-  /// lr, from the next step on. Throws unsupported for what the plan was made from.
+  /// Sets lr from the next step on. Throws unsupported for keys that the plan depends on.
   void set(std::string_view key, std::string_view json);
 
-  /// "step", i64: updates so far; then "<state>.<parameter>", as ir/optimizer_state.h names them. The optimizer's own memory, which may be
-  /// written between steps.
+  /// "step", i64: updates so far; then "<state>.<parameter>" with the names of ir/optimizer_state.h. Views of the optimizer's own memory;
+  /// the host may write them between steps.
   std::span<const HostView> state() const { return state_; }
 
   Workers& workers() const { return *workers_; }
   const Recipe& recipe() const { return recipe_; }
   int64_t updates() const { return updates_; }
   std::span<const HostView> parameters() const { return parameters_; }
-  /// Data null: none of that one.
+  /// By parameter; data null: it has no copy.
   std::span<const HostView> copies() const { return copies_; }
 
-  // In shards.
+  // Sharded (HostShards::ranks).
 
-  /// A state of a parameter, of all ranks' pieces together.
+  /// A state tensor of a parameter, over the shards of all ranks.
   struct WholeState {
     std::string name;  // "moment1.w"
     DType dtype = DType::f32;
     Shape shape;
-    Ints cuts;            // the element that each rank's piece begins with, and the end
-    void* own = nullptr;  // this rank's piece, if it has elements
+    Ints cuts;            // first element of each rank's shard, then the end
+    void* own = nullptr;  // this rank's shard, if it is not empty
   };
   std::vector<WholeState> whole_states() const;
-  /// The element that each rank's piece of a parameter begins with, and the end; empty: it is not trained.
+  /// First element of each rank's shard of a parameter, then the end; empty: the parameter is not trained.
   const Ints& cuts(size_t parameter) const { return cuts_[parameter]; }
-  /// Own sums: this rank's piece of a gradient.
+  /// With own_sums: this rank's shard of a gradient.
   std::byte* own_sums(size_t parameter) const { return own_sums_.data() + own_sums_at_[parameter]; }
-  /// Of who loads the state: updates so far.
+  /// Number of updates so far, for a caller that has loaded the state.
   void set_updates(int64_t updates) { updates_ = updates; }
 
   size_t size() const { return parameters_.size(); }
@@ -106,9 +109,9 @@ class HostOptimizer {
     DType gradient_type = DType::f32;
     std::optional<DType> copy_type{};
   };
-  /// A slot in the host's memory, or this rank's piece of it.
+  /// A slot in the host's memory, or this rank's shard of it.
   struct Bound {
-    SlotId slot = -1;    // -1: it has none
+    SlotId slot = -1;    // -1: none
     int64_t offset = 0;  // bytes
   };
   struct ParameterBounds {
@@ -138,10 +141,10 @@ class HostOptimizer {
   std::vector<HostView> parameters_, copies_;
   std::vector<ParameterSlots> slots_;
   std::vector<ParameterBounds> bounds_;
-  std::vector<Ints> cuts_;  // by parameter; of shards alone
+  std::vector<Ints> cuts_;  // by parameter; only if sharded
   std::unique_ptr<Workers> workers_;
   Storage storage_;
-  std::unique_ptr<ExchangeQueue> exchanges_;  // of shards
+  std::unique_ptr<ExchangeQueue> exchanges_;  // only if sharded
   Memory own_sums_;
   std::vector<int64_t> own_sums_at_;  // by parameter
   std::unique_ptr<Executor> executor_;

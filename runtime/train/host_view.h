@@ -1,4 +1,4 @@
-// An array of the host's, with strides: how batches, weights and predictions go in and out of memory that is not ours.
+// A strided view of the host's memory, for batches, weights and predictions.
 #pragma once
 
 #include <array>
@@ -14,15 +14,15 @@
 
 namespace st {
 
-/// Borrowed. Memory that is only read is never written through `data`.
+/// Borrowed. Functions that only read never write through `data`.
 struct HostView {
   std::string_view name;
   DType dtype = DType::f32;
   Shape shape;
-  std::array<int64_t, kMaxDims> strides{};  // in elements, none negative
+  std::array<int64_t, kMaxDims> strides{};  // in elements, not negative
   void* data = nullptr;
 
-  /// Without gaps, and aligned to its elements: what a kernel may read where it lies.
+  /// Whether it is row-major without gaps and aligned to its elements, so that kernels can read it in place.
   bool is_plain() const;
   int64_t bytes() const { return shape.elements() * bytes_of(dtype); }
 };
@@ -36,24 +36,24 @@ std::array<int64_t, kMaxDims> row_major(const Shape& shape);
 /// Bytes from the first element to the end of the last; -1 when that is past int64.
 int64_t extent_bytes(DType dtype, const Shape& shape, const std::array<int64_t, kMaxDims>& strides);
 
-/// True when no two elements share an address. Strides that interleave in other ways than nesting count as overlapping: telling them apart
-/// is not worth its price, and no array library makes them.
+/// True if no two elements share an address. Strides that interleave without nesting count as overlapping: no array library makes them, and
+/// an exact test would be expensive.
 bool is_nested(const Shape& shape, const std::array<int64_t, kMaxDims>& strides);
 
-/// True when a byte belongs to an element of both. Each is nested.
+/// True if some byte belongs to an element of both. Both must be nested.
 bool share_memory(const HostView& a, const HostView& b);
 
-/// Throws invalid_argument that names two which share memory. Sorts them by address, so that only neighbours need be looked at.
+/// Throws invalid_argument that names two views which share memory. Sorts `views` by address, so that it compares only neighbours.
 void require_apart(std::span<HostView> views, std::string_view call);
 
 /// Copies between a view and row-major memory of the same type.
 void gather(const HostView& from, std::byte* to);
 void scatter(const std::byte* from, const HostView& to);
 
-/// The view's elements in row-major order: where they lie when that is so, else copied into `room`, which is made when it is too small.
+/// The view's elements in row-major order: in place if they already are, else copied into `room`, which grows if needed.
 const void* compact_data(const HostView& view, Memory& room, const std::shared_ptr<MemorySource>& memory);
 
-/// The place of the first NaN in row-major order, -1: none.
+/// Index of the first NaN in row-major order; -1: none.
 int64_t first_nan(const HostView& view);
 
 /// Calls visit(address) for every element in row-major order.
@@ -67,7 +67,7 @@ void each_element(const HostView& view, Visit&& visit) {
     visit(place);
     for (int32_t d = rank - 1; d >= 0; --d) {
       const auto axis = static_cast<size_t>(d);
-      if (view.shape[d] == 1) continue;  // its stride means nothing, and may be any number
+      if (view.shape[d] == 1) continue;  // its stride has no meaning and may be any number
       place += view.strides[axis] * width;
       if (++at[axis] < view.shape[d]) break;
       place -= view.strides[axis] * width * view.shape[d];

@@ -1,4 +1,4 @@
-// Whether data can feed a model: asked once, when they meet, and not first at a step.
+// Checks that a dataset fits a model's inputs, once, before the first step.
 #pragma once
 
 #include <span>
@@ -8,8 +8,8 @@
 
 namespace st {
 
-/// Every input of the model needs a field of its name, dtype and shape (with `batch` rows). Fields that no input is named like are left
-/// aside. Throws invalid_argument that names the input and what the data has.
+/// Every input of the model needs a field of its name, dtype and shape (with `batch` rows). Other fields are ignored. Throws
+/// invalid_argument with the input and the dataset's fields.
 void check_input_fields(const Program& model, std::span<const Field> fields, int64_t batch);
 
 }  // namespace st

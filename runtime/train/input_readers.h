@@ -1,4 +1,4 @@
-// Which of a model's results depend on an input: for errors about one that is missing.
+// Finds the results of a model that depend on an input, for errors about a missing input.
 #pragma once
 
 #include <string>
@@ -7,10 +7,10 @@
 
 namespace st {
 
-/// `model`: as it was made, before any pass.
+/// `model`: as built, before any pass.
 bool depends_on(const Program& model, Value result, SlotId input);
 
-/// `the loss and output "metric.accuracy"`; of the outputs the first that does stands for all. Empty: none does.
+/// `the loss and output "metric.accuracy"`: names the first output that depends on it. Empty: nothing does.
 std::string readers_of(const Program& model, SlotId input);
 
 }  // namespace st

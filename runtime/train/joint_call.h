@@ -1,4 +1,4 @@
-// A call that the ranks of a group make together on a model that each has pieces of: one gives up for all, or none.
+// A collective call of all ranks on a sharded model: it fails on all ranks or on none.
 #pragma once
 
 #include <exception>
@@ -11,19 +11,19 @@ namespace st {
 
 class JointCall {
  public:
-  /// Makes `call`; `ranks` null: nobody else makes it, and it is given null. What it throws before meet() is told the others there, and all
-  /// throw it; what it throws behind that, and not on all, ends the group.
+  /// Runs `call`; `ranks` null: one rank, and `call` gets null. An error before meet() is reported to the other ranks there, and all throw
+  /// it. An error after meet() that is not on all ranks aborts the group.
   static void make(Communicator* ranks, const std::function<void(JointCall* joint)>& call);
 
   Communicator& ranks() const { return ranks_; }
-  /// Which model, or predictor's snapshot, it is on: the number of the collective in which the ranks made that together.
+  /// Identifies the model, or predictor's snapshot, of the call: the number of the collective in which the ranks made it.
   void is_on(uint64_t number) { number_ = number; }
-  /// Once, behind all that the call may refuse: throws on all ranks where one has refused it, and rank_mismatch where they do not all mean
-  /// the same by it.
+  /// Synchronises the ranks. Call it once, after all argument checks: throws on all ranks the error of a rank that refused the call, or
+  /// rank_mismatch if the ranks made different calls.
   void meet(std::string_view what);
-  /// Whether it is so on some rank.
+  /// Whether `own` is true on any rank.
   bool on_any(bool own);
-  /// As require_all_fine() (rank_texts.h).
+  /// See require_all_fine() (rank_texts.h).
   void require_all_fine(const std::exception_ptr& own);
 
  private:

@@ -1,4 +1,4 @@
-// Parameters that a plan has none of: where an executor finds them (Slot::lent).
+// Borrowed parameters: plans without parameters of their own, and how their executors find them (Slot::lent).
 #pragma once
 
 #include <cstddef>
@@ -11,18 +11,20 @@
 
 namespace st {
 
-/// `model`, of which a plan is lent all parameters.
+/// The model's program, for a plan that borrows all parameters.
 Program lending(const Model& model);
-/// Binds those that the executor's plan has kept: place(p) has the p-th of the model's parameters(), or of it this rank's piece.
+/// Binds the parameters that the executor's plan uses: place(p) is the address of the p-th of the model's parameters(), or of this rank's
+/// shard of it.
 void lend_parameters(Executor& to, const Model& of, const std::function<const std::byte*(size_t p)>& place);
-/// The same, of pieces that lie in `storage` as in the model's.
+/// The same for shards in `storage`, which has the layout of the model's storage.
 void lend_pieces(Executor& to, const Model& of, const Storage& storage);
-/// The same of a step of one rank of several of a process: masters that the model has for all of them, and the rank's parts of these.
+/// The same for a step of one of several ranks in this process: binds the masters that the model holds for all of them, and the rank's
+/// shards of these.
 void lend_masters(Executor& to, const Model& of);
-/// To the plan of a short micro-batch the 16-bit copies of the step's.
+/// Binds the 16-bit copies of a step's executor to the executor of its short micro-batch.
 void lend_copies(Executor& to, const Executor& from);
 
-/// plan_inference() of the model, with weights of its own layout; `ranks` not null: of its pieces, which they gather.
+/// plan_inference() of the model, with borrowed weights in its layout. `ranks` not null: the weights are shards, which the ranks gather.
 Plan plan_predictions(const Model& model, int64_t rows, const std::vector<std::string>& outputs, int threads, const ExchangeQueue* ranks);
 
 }  // namespace st

@@ -1,4 +1,4 @@
-// The global norm of gradients in a host's own arrays, and clipping by it where they lie.
+// The global norm of gradients in a host's own arrays, and clipping by it in place.
 #pragma once
 
 #include <memory>
@@ -16,11 +16,13 @@ class NormClip {
  public:
   explicit NormClip(const Context& context);
 
-  /// The L2 norm of all gradients together, before clipping, by the backend's gradient_norm: its bits, for any threads. Then each element
-  /// is multiplied with step_factor's min(1, max_norm / (norm + 1e-6)), and rounded once to its type. max_norm 0, and a norm that is not
-  /// finite: nothing is written. Gradients are nested, apart and aligned to their elements; those that are not in one piece in row-major
-  /// order are copied for the sum, and once as many have been seen nothing else is allocated. Throws invalid_argument, before anything is
-  /// written, for a max_norm below 0 or NaN and for types that are not floating.
+  /// Returns the L2 norm of all gradients together, before clipping, and multiplies each element by step_factor's
+  /// min(1, max_norm / (norm + 1e-6)), rounded once to its type.
+  /// - The norm is bitwise that of the backend's gradient_norm, for any number of threads.
+  /// - With max_norm 0, or a norm that is not finite, nothing is written.
+  /// - Gradients are nested, do not share memory and are aligned to their elements. Those with gaps are copied for the sum; a call with no
+  ///   more gradients than an earlier one allocates nothing else.
+  /// Throws invalid_argument, before anything is written, for a max_norm below 0 or NaN and for types that are not floating.
   double clip(std::span<const HostView> gradients, double max_norm);
 
  private:

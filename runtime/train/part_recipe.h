@@ -1,4 +1,4 @@
-// The recipe's keys that one part by itself has.
+// The recipe keys of a stand-alone part, such as a schedule or an optimizer.
 #pragma once
 
 #include <span>
@@ -10,18 +10,18 @@
 namespace st {
 
 struct PartKeys {
-  std::string_view part;  // what messages begin with: "schedule"
+  std::string_view part;  // messages begin with it: "schedule"
   std::span<const std::string> keys;
-  std::string_view short_name = {}, stands_for = {};  // of a key: "schedule" for "lr_schedule"
+  std::string_view short_name = {}, stands_for = {};  // an alias and its key: "schedule" for "lr_schedule"
 };
 
-/// Throws invalid_argument for a key that is not the part's; the nearest is named.
+/// Throws invalid_argument for a key that the part does not have; suggests the nearest.
 void require_key(const PartKeys& keys, std::string_view key);
 
-/// Takes every key of a JSON object; "": none. Throws invalid_argument: as require_key(), wrong type, out of range; the recipe is to be
-/// thrown away then.
+/// Takes every key of a JSON object; "": none. Throws invalid_argument: like require_key(), wrong type, out of range; discard the recipe
+/// then.
 void merge_part(Recipe& recipe, const PartKeys& keys, std::string_view json);
-/// One key, as Recipe::set. Throws likewise.
+/// Sets one key, like Recipe::set. Throws the same.
 void set_part(Recipe& recipe, const PartKeys& keys, const std::string& key, std::string_view value);
 
 }  // namespace st

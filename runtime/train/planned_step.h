@@ -1,4 +1,4 @@
-// A step on the graph's own loss, in slices: the plan's micro-batches in order, of which the last may be short, then the update.
+// A step on the graph's own loss, run in slices: the plan's micro-batches in order, the last of which may be short, then the update.
 #pragma once
 
 #include <functional>
@@ -16,43 +16,43 @@ namespace st {
 
 class PlannedStep {
  public:
-  /// Plans and allocates the whole step. Borrows all of them; `storage` is the trainer's. Throws out_of_memory before anything is
-  /// allocated. `ranks`: whom it shares the step's micro-batches with, this being options.rank; null: with nobody.
+  /// Plans and allocates the whole step. Borrows all arguments; `storage` is the trainer's. `ranks`: the group that shares the step's
+  /// micro-batches, in which this is options.rank; null: one rank. Throws out_of_memory before anything is allocated.
   PlannedStep(Model& model, const Recipe& recipe, Storage& storage, Workers& workers, CancelToken& cancelled, const PlanOptions& options,
               Communicator* ranks = nullptr);
 
-  /// Binds the parameters that the plan is lent (PlanOptions::shares_masters) to those of rank 0's model, which outlives this.
+  /// Binds the parameters that the plan borrows (PlanOptions::shares_masters) to those of rank 0's model, which must outlive this.
   void share_masters(const Model& of);
 
-  /// Begins a step on `rows` rows, 1 to those of the recipe: when fewer, only the last micro-batch that has any is short, and those
-  /// without add nothing. The plan of a short one is made when its number of rows is first met.
-  /// `loss_scale` is 1 where the recipe scales no loss.
+  /// Begins a step on `rows` rows, from 1 to the recipe's. With fewer rows, the last micro-batch that has any is short, and those without
+  /// rows add nothing. The plan of a short micro-batch is made when its number of rows first occurs. `loss_scale` is 1 without loss
+  /// scaling.
   void begin(double lr, int64_t number, int64_t attempts, int64_t rows, double loss_scale);
 
-  /// Of working copies that ranks make their pieces of (PlanOptions::keeps_master_pieces): whether those here are no more of the weights.
+  /// Whether this rank's working copies, of which each rank makes its shard (PlanOptions::keeps_master_pieces), are out of date.
   bool lacks_copies() const { return executor_.has_gathered_copies() && gathered_at_ != model_.gate().changes(); }
-  /// After begin(), on all ranks where one lacks them: the step begins by making them.
+  /// Makes the step rebuild the copies first. Call it after begin(), on all ranks if any rank lacks copies.
   void gather_copies_first() { gathers_copies_ = true; }
 
-  /// Makes `rows` rows from `first_row` on the inputs of an executor. False: they are not there yet.
+  /// Binds `rows` rows from `first_row` to an executor's inputs. Returns false if they are not ready yet.
   using Bind = std::function<bool(int64_t first_row, int64_t rows, Executor& executor)>;
-  /// Goes on until `deadline` (os::seconds()), with at least one instruction if it has the rows; whether the step is done. Holds the
-  /// model's gate. After an error the step cannot go on. With the recipe's find_nan a step whose loss or gradients are not finite ends with
-  /// not_finite, and no weight has changed.
+  /// Runs until `deadline` (os::seconds()), at least one instruction if its rows are ready; returns whether the step is done. Holds the
+  /// model's gate. After an error the step cannot continue. With the recipe's find_nan, a step whose loss or gradients are not finite
+  /// throws not_finite, and no weight has changed.
   bool go_on(double deadline, const Bind& bind);
-  /// False: nothing has been updated yet, and the step may still be forgotten.
+  /// Whether the update has begun; before that the step may be abandoned.
   bool is_updating() const { return cursor_.at > executor_.begin_of_update(); }
   /// Whether a parameter has been updated since the step began.
   bool has_updated() const { return cursor_.at > first_update_ && !*slots_.skipped; }
-  /// Whether go_on() runs the step again from its first row, to find where a value stopped being finite (recipe find_nan). `Bind` is then
-  /// asked for the same rows once more.
+  /// Whether go_on() is rerunning the step from its first row to find the first value that is not finite (recipe find_nan). It asks `Bind`
+  /// for the same rows again.
   bool is_finding_nan() const { return finding_nan_; }
-  /// Whether these are then its first rows, of this rank.
+  /// Whether the step is being rerun and these are this rank's first rows.
   bool begins_again(int64_t first_row) const { return finding_nan_ && first_row == rank_ * recipe_.batch; }
-  /// False: no more rows are needed.
+  /// Whether the step may still need rows.
   bool is_computing() const { return part_ != Part::update; }
 
-  /// Of the step that is done.
+  /// Values of the finished step.
   const StepSlots& slots() const { return slots_; }
   double unit() const {
     const double seed = executor_.plan().program.loss_seed * *slots_.loss_count;
@@ -60,25 +60,25 @@ class PlannedStep {
   }
   int64_t tokens() const { return tokens_; }
 
-  /// Where the order of what ranks exchange depends on what they recompute, and that on the memory they find (zero 3, recompute auto): the
-  /// scopes that this rank does, for the others and for short micro-batches. Empty: each sees for itself.
+  /// With zero 3 and recompute auto the order of the collectives depends on the recomputed scopes, and these on the free memory: the scopes
+  /// that this rank recomputes, which other ranks and short micro-batches must use too. Empty: each decides for itself.
   std::optional<std::vector<RegionId>> scopes_for_all() const;
 
-  /// Of one micro-batch with all its rows.
+  /// Tokens of one full micro-batch.
   int64_t micro_batch_tokens() const;
-  /// Of a step of all rows.
+  /// The executor of a full step.
   const Executor& executor() const { return executor_; }
   int64_t own_bytes() const;
-  /// Since begin(): of this rank's time in exchange what its computing did not hide.
+  /// Time since begin() that this rank spent in collectives without overlapping its computing.
   double exposed_seconds() const { return ranks_ ? ranks_->exposed_seconds() - exposed_before_ : 0; }
-  const ExchangeQueue* exchanges() const { return ranks_.get(); }  // null: there is one rank
-  /// Gives back the plans of short micro-batches, which a later step makes anew. Not while a step is under way.
+  const ExchangeQueue* exchanges() const { return ranks_.get(); }  // null: one rank
+  /// Frees the plans of short micro-batches, which a later step makes again. Not during a step.
   void trim() { short_.clear(); }
 
  private:
   enum class Part { full, rest, update };
 
-  /// Of a micro-batch with fewer rows than the recipe's.
+  /// A micro-batch with fewer rows than the recipe's.
   struct Short {
     explicit Short(Plan plan, Storage& storage, Workers& workers, CancelToken& cancelled, ExchangeQueue* ranks)
         : executor(std::move(plan), storage, workers, &cancelled, ranks), slots(executor) {}
@@ -103,8 +103,8 @@ class PlannedStep {
   Storage& storage_;
   Workers& workers_;
   CancelToken& cancelled_;
-  const std::unique_ptr<ExchangeQueue> ranks_;  // none: it shares the step with nobody
-  const Model* masters_ = nullptr;              // whose parameters are lent; none: it has all of its own
+  const std::unique_ptr<ExchangeQueue> ranks_;  // null: one rank
+  const Model* masters_ = nullptr;              // the model whose parameters are borrowed; null: the step has its own
   const int32_t rank_;
   const bool shares_masters_, keeps_master_pieces_;
   Executor executor_;
@@ -112,21 +112,21 @@ class PlannedStep {
   size_t first_update_ = 0;                          // instruction
   std::map<int64_t, std::unique_ptr<Short>> short_;  // by rows
 
-  // The step under way.
+  // The current step.
   Part part_ = Part::full;
-  int64_t full_ = 0;        // micro-batches with all their rows, of all ranks
-  int64_t short_rows_ = 0;  // of the one after them
-  int64_t own_full_ = 0;    // micro-batches with all their rows, of this rank
-  Short* rest_ = nullptr;   // its plan; null: there is none
+  int64_t full_ = 0;        // full micro-batches of all ranks
+  int64_t short_rows_ = 0;  // rows of the short micro-batch after them; 0: none
+  int64_t own_full_ = 0;    // full micro-batches of this rank
+  Short* rest_ = nullptr;   // this rank's short micro-batch; null: none
   Executor::Cursor cursor_, rest_cursor_;
   size_t full_end_ = 0, rest_end_ = 0;
   int64_t attempts_ = 0, tokens_ = 0;
   double exposed_before_ = 0;
   bool finding_nan_ = false;
-  int64_t copies_at_ = -1;  // the gate's changes() behind the update that left working copies of the weights; -1: none has
+  int64_t copies_at_ = -1;  // the gate's changes() after the update that wrote the working copies; -1: none has
   bool gathers_copies_ = false;
-  int64_t gathered_at_ = -1;  // as copies_at_, of those that all ranks make together
-  int64_t packed_at_ = -1;    // the gate's changes() when its calls so far saw the weights; -1: none has
+  int64_t gathered_at_ = -1;  // like copies_at_, for the copies that all ranks make together
+  int64_t packed_at_ = -1;    // the gate's changes() when this step last read the weights; -1: not yet
 };
 
 }  // namespace st

@@ -1,4 +1,4 @@
-// Tiles or libraries for the products of a plan, measured before the first step: what a recipe's `tune` and `gemm_library` ask for.
+// Measures tiles or libraries for a plan's products before the first step, for the recipe keys `tune` and `gemm_library`.
 #pragma once
 
 #include "passes/tune.h"
@@ -6,8 +6,8 @@
 
 namespace st {
 
-/// Asks the context's tuner once for each product that differs, on these workers; all together take a minute at most, and most of them a
-/// part of a second. Borrows both. A backend without such products, or a product without the time: its default.
+/// Calls the context's tuner once per distinct product, on these workers. Takes a minute at most for all products, most of them less than a
+/// second each. Borrows both. The default remains for a backend without tunable products and for a product that gets no time.
 TileChoice measured_tiles(Context& context, Workers& workers, const GemmContest& contest);
 
 }  // namespace st

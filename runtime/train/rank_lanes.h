@@ -1,4 +1,4 @@
-// A run's last steps as inline SVG, a lane a rank: how long each computed, and what it waited for.
+// A run's last steps as inline SVG, one lane per rank: computing time and time in collectives.
 #pragma once
 
 #include <cstddef>
@@ -11,12 +11,15 @@ namespace st {
 
 constexpr size_t kMostLanes = 32;
 
-/// The <svg> element. Steps stand beside each other, the oldest left, each as wide as its slowest rank took. Of a step a lane shows first
-/// what the rank computed, hatched at its end as far as exchange went on beside it (whenever that was), then what was not hidden. The
-/// figures are in a <title>, which a browser shows under the pointer. Of more ranks than kMostLanes the first.
+/// The <svg> element, with at most kMostLanes ranks.
+/// - Steps are side by side, the oldest on the left; a step is as wide as the time of its slowest rank.
+/// - In each step a lane shows the rank's computing, with its end hatched for the share that overlapped collectives (whenever that was),
+/// then
+///   the collective time that was not hidden.
+/// - The figures are in a <title>, which a browser shows under the pointer.
 std::string rank_lanes(std::span<const StepTimes> steps);
 
-/// Of each rank its times of all steps together, of which there is one at least.
+/// Each rank's times summed over all steps; there must be at least one.
 StepTimes sum_of(std::span<const StepTimes> steps);
 
 }  // namespace st

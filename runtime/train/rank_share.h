@@ -1,4 +1,4 @@
-// What of a machine is a rank's, beside the others that are on it.
+// A rank's share of a machine that it shares with other ranks.
 #pragma once
 
 #include <cstdint>
@@ -8,11 +8,10 @@
 
 namespace st {
 
-/// How many ranks of the group are in this process.
+/// Number of ranks of the group in this process.
 int ranks_in_process(const Communicator& ranks);
 
-/// Bytes that a rank may take of the memory that is there: all on a host look at it before any of them takes its part. To be called by all
-/// ranks.
+/// Bytes of memory that a rank may allocate. Collective call of all ranks: all ranks on a host read the free memory before any allocates.
 int64_t memory_part(Communicator& ranks, const Context& context);
 
 }  // namespace st

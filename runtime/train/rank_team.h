@@ -1,5 +1,5 @@
-// The other data ranks of a trainer, each with the parameters that its plan says: threads of this process, or whoever is in a group that
-// the host has made, each with a trainer like this one.
+// The other data ranks of a trainer: threads of this process, each with the parameters of its plan, or the ranks of a group that the host
+// has made, each with a trainer like this one.
 #pragma once
 
 #include <condition_variable>
@@ -23,73 +23,77 @@
 
 namespace st {
 
-/// Of threads, the trainer itself is rank 0, on the thread of its caller; here are ranks 1 and on, and what connects them all. A step is
-/// whole on all ranks or on none. Of a host's group the trainer is the rank that the host says, and here is what they do together beside a
-/// step: a step that has failed on one is not made by the others, but for those that had their part of all others already.
+///   threads        the trainer is rank 0, on its caller's thread; the team has ranks 1 and up and the group that connects them. A step is
+///                  completed on all ranks or on none
+///   host's group   the trainer is the rank that the host assigned; the team runs the collectives outside a step. A step that fails on one
+///                  rank is not completed by the others, except those that had received everything from all ranks already
 class RankTeam {
  public:
   struct Parts {  // of the trainer; the references outlive the team
     Model& model;
     const Recipe& recipe;
     const Storage& storage;
-    std::function<bool()> is_cancelled;   // rank 0 is asked, and ends the group; the update is not cancelled
+    std::function<bool()> is_cancelled;   // called on rank 0, which ends the group; never cancels an update
     std::shared_ptr<const Dataset> data;  // may be null
-    int threads;                          // of each rank
-    Communicator* group = nullptr;        // the host's, which outlives the team; null: threads
+    int threads;                          // per rank
+    Communicator* group = nullptr;        // the host's, must outlive the team; null: ranks are threads
   };
-  /// Plans and allocates the ranks' steps; the threads wait. Throws as PlannedStep does.
+  /// Plans and allocates the ranks' steps; the threads wait. Throws like PlannedStep.
   RankTeam(const Parts& parts, const PlanOptions& options);
   ~RankTeam();
   RankTeam(const RankTeam&) = delete;
   RankTeam& operator=(const RankTeam&) = delete;
 
-  /// The trainer's end of the group: the same object for the team's life.
+  /// The trainer's communicator: the same object for the team's life.
   Communicator& own() { return end_of(0); }
   bool is_of_threads() const { return parts_.group == nullptr; }
 
-  /// Of a host's group, whose ranks are each given rows of their own: how many these are in a full step, and, all ranks calling, how many
-  /// all were given together (rank_agreement.h).
+  /// In a host's group, whose ranks each get their own rows: this rank's rows in a full step, and, as a collective call, the rows given to
+  /// all ranks together (rank_agreement.h).
   int64_t own_rows() const;
   int64_t rows_of_all(StepStart own);
-  /// Whether a rank has told so then.
+  /// Whether any rank reported lacks_copies in rows_of_all().
   bool any_lacks_copies() const;
-  /// The first of the rows given to this rank that a step's row `first_row` is.
+  /// Maps a step's row `first_row` to the row among those given to this rank.
   int64_t own_row(int64_t first_row) const { return first_row / parts_.recipe.ranks / parts_.recipe.batch * parts_.recipe.batch; }
 
-  /// As PlannedStep::begin, at item `items` of the data. Before, the ranks get what the host has changed of the weights since the last
-  /// step, and, after forget_state(), the optimizer's state.
+  /// Like PlannedStep::begin, at item `items` of the data. First copies to the ranks the weights that the host has changed since the last
+  /// step and, after forget_state(), the optimizer's state.
   void begin(double lr, int64_t number, int64_t attempts, int64_t items, int64_t rows, double loss_scale);
   void forget_state() { has_state_ = has_met_ = false; }
   /// Whether this step begins with require_replicas(), on all ranks.
   bool compares_weights() const { return compares_weights_; }
 
-  /// A step to its end on all ranks: `own_part` on the caller's thread, the others' beside it on these rows (none: the data's next).
-  /// Throws the first rank's error that is not another's consequence, with its rank; nothing has been updated then. Of a host's group it
-  /// throws this rank's: whoever catches it ends the group, or the others wait, but for what all have found together (rank_mismatch).
+  /// Runs a step to its end on all ranks: `own_part` on the caller's thread and the other ranks concurrently on `batch` (empty: the data's
+  /// next rows). Nothing has been updated after an error.
+  ///   threads        throws the first rank's error that is not a consequence of another, with its rank
+  ///   host's group   throws this rank's error; the caller must end the group, or the others wait, except for rank_mismatch, which all
+  ///   ranks
+  ///                  throw
   void run(std::optional<std::span<const HostView>> batch, const std::function<void()>& own_part);
-  /// Whether a thread has updated a parameter in the step that ended last.
+  /// Whether a thread updated a parameter in the last step.
   bool has_updated() const;
-  /// The trainer's own step begins to count here, not in begin().
+  /// Starts timing the trainer's own step here instead of in begin().
   void start_clock() { start_clock(0); }
-  /// Where the time of the step that is done went; `exposed`, which `exchanges` knows: of the trainer's own. In a host's group all know
-  /// what the others' took when the next begins.
+  /// Time spent in the last step. `exposed` and `exchanges` are those of the trainer's own step. In a host's group the ranks learn the
+  /// others' times when the next step begins.
   struct Times {
-    double exchange;   // seconds of the trainer's rank in exchange
-    double hidden;     // the share of them in which it computed beside
-    double straggler;  // of the step; in a host's group of the one before; NaN: not known
+    double exchange;   // seconds that the trainer's rank spent in collectives
+    double hidden;     // the share of them that overlapped its computing
+    double straggler;  // of this step; in a host's group, of the previous step; NaN: not known
   };
   Times take_times(double exposed, const ExchangeQueue* exchanges);
   const Timeline& timeline() const { return timeline_; }
   std::string timeline_json() const;  // of st_trainer_timeline
-  /// The data's rows from here on.
+  /// Continues at item `cursor` of the data.
   void rewind(int64_t cursor);
 
-  /// PlannedStep::scopes_for_all() of the threads that are planned.
+  /// PlannedStep::scopes_for_all() of the threads planned so far.
   std::optional<std::vector<RegionId>> scopes_for_all() const;
-  /// Of the threads, those of ranks 1 and on.
+  /// Appends the executors of ranks 1 and up, if ranks are threads.
   void append_executors(std::vector<const Executor*>& to) const;
   int64_t memory_bytes() const;
-  std::vector<int64_t> sent_bytes() const;  // of each rank here, so far
+  std::vector<int64_t> sent_bytes() const;  // total so far, by rank of this process
   void trim();                              // between steps
 
  private:
@@ -103,7 +107,7 @@ class RankTeam {
     CancelToken never;
     std::unique_ptr<PlannedStep> step;
     BatchBinding inputs;
-    std::unique_ptr<Feed> feed;  // none: no data, or too few micro-batches
+    std::unique_ptr<Feed> feed;  // null: no data, or too few micro-batches
     std::exception_ptr error;
     std::thread thread;
   };
@@ -122,31 +126,31 @@ class RankTeam {
   [[noreturn]] void rethrow_first(const std::exception_ptr& own);
 
   Parts parts_;
-  std::vector<Communicator> group_;  // by rank; others take their places after an error
+  std::vector<Communicator> group_;  // by rank; replaced after an error
   bool is_connected_ = false;
   std::vector<std::unique_ptr<Member>> members_;
   int64_t weights_at_ = -1;  // the gate's changes() when the ranks had the same weights
   bool has_state_ = true;
-  bool has_met_ = false;  // in a host's group: all have compared their weights
+  bool has_met_ = false;  // in a host's group: the ranks have compared their weights
   bool compares_weights_ = false;
-  int64_t items_ = 0;              // taken before this step
+  int64_t items_ = 0;              // items taken before this step
   std::vector<StepStart> starts_;  // in a host's group, by rank
   struct Clock {
     double exchanged = 0;         // seconds, before this step
     double began = 0, ended = 0;  // os::seconds()
   };
-  std::vector<Clock> clocks_;  // by rank; of those whose ends are here
+  std::vector<Clock> clocks_;  // by rank of this process
   Timeline timeline_;
-  int64_t step_ = 0, timed_step_ = 0;         // the one begun last, and the last that was timed
-  double exposed_ = 0;                        // of the trainer's own part in it
-  RankTimes own_times_;                       // of timed_step_
-  const ExchangeQueue* exchanges_ = nullptr;  // that the trainer's own part of it used
+  int64_t step_ = 0, timed_step_ = 0;         // the last step begun and the last step timed
+  double exposed_ = 0;                        // the trainer's own, in timed_step_
+  RankTimes own_times_;                       // in timed_step_
+  const ExchangeQueue* exchanges_ = nullptr;  // the trainer's own, in timed_step_
 
   std::mutex mutex_;
   std::condition_variable changed_;
   // Under the mutex.
-  int64_t steps_ = 0;   // that the members were told to do
-  size_t working_ = 0;  // members that are at one
+  int64_t steps_ = 0;   // steps given to the members so far
+  size_t working_ = 0;  // members that still run a step
   bool ends_ = false;
   std::optional<std::span<const HostView>> batch_;  // of the step
 };

@@ -1,4 +1,4 @@
-// The recipe: how to train. One table, recipe.def, makes its keys; one list, recipe.cpp, makes a plan of a model and it.
+// The recipe: how to train. recipe.def is the table of its keys; recipe.cpp is the pass list that turns a model and a recipe into a plan.
 #pragma once
 
 #include <array>
@@ -24,83 +24,84 @@ struct Recipe {
 #include "train/recipe.def"
 #undef ST_RECIPE
 
-  /// Keys that were given by merge() or set(): what is not here follows the optimizer's defaults.
+  /// Keys given by merge() or set(); other keys take the optimizer's defaults.
   std::vector<std::string> given = {};
 
-  /// What a file of DeepSpeed's says that takes no effect here, a line each; a trainer logs them once.
+  /// Settings of a DeepSpeed file that have no effect here, one line each; a trainer logs them once.
   std::vector<std::string> notes = {};
 
-  /// Takes every key of a JSON object, or what a ds_config.json of DeepSpeed's says in our keys (ds_config.h). Throws invalid_argument:
-  /// unknown key (the nearest is named), a value that its domain does not have, keys that contradict each other, a lr_schedule without
-  /// its length; one that set() makes is refused by the trainer.
+  /// Takes every key of a JSON object, or a DeepSpeed ds_config.json, translated to recipe keys (ds_config.h). Throws invalid_argument:
+  /// unknown key (suggests the nearest), a value outside its domain, keys that contradict each other, a lr_schedule without its length
+  /// (after set(), the trainer refuses it).
   void merge(std::string_view json);
-  /// One key; `value` is JSON ("12", "\"adamw\"").
+  /// Sets one key; `value` is JSON ("12", "\"adamw\"").
   void set(std::string_view key, std::string_view value);
   std::string get(std::string_view key) const;
   std::string json() const;
 
-  /// How each parameter is updated.
+  /// The update of each parameter.
   NamedOptimizer update() const;
 
-  /// K: micro-batches of one optimizer step. Throws invalid_argument when accumulate and micro_batches contradict each other.
+  /// K: micro-batches of one optimizer step. Throws invalid_argument if accumulate and micro_batches contradict each other.
   int64_t step_micro_batches() const;
-  /// Of micro-batches, one a rank: in round g rank r computes micro-batch g * ranks + r, when there is one.
+  /// Rounds of a step: in round g rank r computes micro-batch g * ranks + r, if there is one.
   int64_t step_rounds() const;
-  /// What lies in a file in offload_folder. Throws invalid_argument where there is a folder and nothing to offload.
+  /// The arenas that are in a file in offload_folder. Throws invalid_argument for a folder without anything to offload.
   std::array<bool, kArenas> arenas_in_file() const;
-  /// Of precision fp16; without one, nothing is scaled. Throws invalid_argument when the keys contradict each other.
+  /// The loss scaler of precision fp16; empty: no loss scaling. Throws invalid_argument if the keys contradict each other.
   std::optional<LossScaler> loss_scaler() const;
 };
 
 struct RecipeKey {
   std::string name, type, standard, allowed, help;  // type: "text", "integer", "real", "boolean" or "list"; standard: JSON
-  std::string domain;                               // allowed, as errors have it: "a number in [0, 1)"
+  std::string domain;                               // allowed, worded for errors: "a number in [0, 1)"
 };
 const std::vector<RecipeKey>& recipe_keys();
 
-/// What planning may be asked besides: passes to leave out, and where each pass's result is printed.
+/// Options of planning: passes to skip, a callback that prints each pass's result, the rank and its sharding.
 struct PlanOptions {
   std::vector<std::string> skip;
   std::function<void(const std::string& pass, const std::string& text)> print;
-  TileChoice tiles = {};  // of a training step's products; empty: the backend's defaults
+  TileChoice tiles = {};  // for the products of a training step; empty: the backend's defaults
 
-  int32_t rank = 0;             // whose plan it is, of the recipe's ranks
-  bool shares_masters = false;  // ranks are threads: under ZeRO what they may share of the parameters lies once for all (share_masters)
+  int32_t rank = 0;             // the rank that the plan is for, of the recipe's ranks
+  bool shares_masters = false;  // ranks are threads: under ZeRO they share one copy of the master parameters (share_masters)
 
-  bool keeps_master_pieces = false;  // ranks are a host's: under ZeRO-1 and -2 each has its pieces of the masters alone
+  bool keeps_master_pieces = false;  // ranks are a host's: under ZeRO-1 and -2 each keeps only its shards of the masters
 
   static constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max();
-  int64_t memory = kUnlimited;  // bytes that a step may take beside the parameters: what recompute auto is to fit
-  int32_t sharers = 1;  // ranks of this process that take their part one after another, this one first: recompute auto leaves theirs
-  const std::vector<RegionId>* recompute_scopes = nullptr;  // in place of the recipe's policy; borrowed
-  const Program* gathers =
-      nullptr;  // of a forward pass: a step's program of a rank, whose pieces of the parameters scopes gather; borrowed
+  int64_t memory = kUnlimited;  // bytes that a step may use in addition to the parameters; recompute auto must fit in them
+  int32_t sharers = 1;          // ranks of this process that still have to allocate, this one included; recompute auto leaves their share
+  const std::vector<RegionId>* recompute_scopes = nullptr;  // overrides the recipe's policy; borrowed
+  const Program* gathers = nullptr;  // for a forward pass: a rank's program of a step, which defines the shards to gather; borrowed
 };
 
 /// The plan of one training step of `model` (symbolic) with micro-batches of recipe.batch.
 Plan plan_training(const Program& model, const Recipe& recipe, const Backend& backend, int threads, const PlanOptions& options = {});
 
-/// The plan of a step's last micro-batch when it has only `rows` rows, as one of the step that plan_training makes: backward is seeded with
-/// that step's `loss_seed`.
+/// The plan of a step's last micro-batch if it has only `rows` rows. Backward is seeded with `loss_seed`, that of the step's
+/// plan_training().
 Plan plan_short_micro_batch(const Program& model, const Recipe& recipe, int64_t rows, double loss_seed, const Backend& backend, int threads,
                             const PlanOptions& options = {});
 
-/// The plan of a step whose loss the host computes from the outputs: micro-batches of recipe.batch, of which the host runs as many as it
-/// likes; the plan's second one stands for all after the first. Of several ranks a third has what they exchange once a step. own_loss: the
-/// model's own loss may be used instead (seed_outputs). `beside`: another training plan of the model, whose moments this one's steps go on
-/// with; null: none.
+/// The plan of a step whose loss the host computes from the outputs.
+///   micro-batches  of recipe.batch rows, any number: the plan has the first, and a second that stands for all later ones; with several
+///   ranks
+///                  a third one with the collectives that run once a step
+///   own_loss       the model's own loss may be used instead (seed_outputs)
+///   beside         another training plan of the model, whose moments this plan shares; null: none
 Plan plan_host_loss(const Program& model, const Recipe& recipe, bool own_loss, const Plan* beside, const Backend& backend, int threads,
                     const PlanOptions& options = {});
 
-/// The name that a parameter's groups go by.
+/// The name by which a parameter's group is found.
 using ParameterName = std::function<std::string_view(const Slot& parameter)>;
 
-/// The plan of clip and update alone, over a program of nothing but parameters, their gradients ("gradient.<slot>") and
-/// step.gradient_unit. Every matrix counts as a weight of products, since there are no products to tell. In a sharded program (zero_shard)
-/// this rank's shards are updated; the host gathers parameters and copies.
+/// The plan of clip and update only, for a program of parameters, their gradients ("gradient.<slot>") and step.gradient_unit. Every matrix
+/// counts as a weight of products, because there are no products to find out. If the program is sharded (zero_shard), it updates this
+/// rank's shards, and the host gathers parameters and copies.
 Plan plan_update(Program program, const Recipe& recipe, const ParameterName& name, const Backend& backend, int threads);
 
-/// The plan of a forward pass over `batch` rows that leaves the named outputs and, if asked for, the loss.
+/// The plan of a forward pass over `batch` rows that computes the named outputs and, if `loss`, the loss.
 Plan plan_inference(const Program& model, int64_t batch, const std::vector<std::string>& outputs, bool loss, const Backend& backend,
                     int threads, const PlanOptions& options = {});
 

@@ -1,4 +1,4 @@
-// The parts of the report's page that are the same in every run.
+// The constant parts of the report's page.
 #pragma once
 
 #include <string_view>

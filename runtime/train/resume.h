@@ -1,4 +1,4 @@
-// A trainer goes on where a checkpoint's was.
+// Resumes a trainer from a checkpoint.
 #pragma once
 
 #include <functional>
@@ -15,21 +15,22 @@ struct ResumeReport : ReadReport {   // of weights and optimizer state
   std::vector<std::string> changed;  // keys of the recipe that differ: "lr: 0.001 here, 0.0003 in the checkpoint"
 };
 
-/// Makes weights, optimizer state and all else that a step depends on the checkpoint's, so that the steps from here on are, bit by bit,
-/// those of the run that was not interrupted, on any number of threads. Seed, batch, micro-batches and data must be the checkpoint's
-/// (invalid_argument with both values), and so must names, dtypes and shapes of what there is of state; the rest of the recipe may differ,
-/// and is reported. A loss scale goes on where the keys that it follows are the checkpoint's; else it begins as the recipe says. A host's
-/// own schedule is the host's to set.
-/// partial: what fits is loaded; a moment that the checkpoint does not have stays what it is, and an average that it does not have begins
-/// as its weight. Renames and names are those of parameters, and their state follows them. A checkpoint of a host's own tensors, without a
-/// training state, is taken by their names: weights, and state as "moment1.<parameter>"; of the run only its step is known then, as so many
-/// successful ones on the data's stream. Weights alone (not partial) are trained from: the optimizer's state, and an average, begin anew
-/// with the next update, and the report says so. No NaN is taken from a host's tensors (not_finite). Throws wrong_state while a step is
-/// under way, corrupt with file, tensor and block, cancelled. After an error all is as it was. Of a trainer that has pieces
-/// (Trainer::is_in_pieces) all ranks call, each reads its own, and what fails on one fails on all.
+/// Loads weights, optimizer state and everything else that a step depends on, so that later steps are bitwise equal to those of the
+/// uninterrupted run, on any number of threads.
+///   must match       seed, batch, micro-batches, data (invalid_argument with both values); names, dtypes and shapes of the state
+///   may differ       the other recipe keys; the report lists them
+///   loss scale       continues if the recipe keys that it depends on are unchanged, else restarts from the recipe
+///   schedule         a host's own schedule must be set by the host again
+///   partial          loads what matches; a missing moment keeps its value, a missing average starts from its weight
+///   renames, names   refer to parameters; their state follows them
+///   host's tensors   a checkpoint without a training state is matched by name: weights, and state as "moment1.<parameter>". Only its step
+///                    is known, counted as successful steps on the data's stream. NaN in them is refused (not_finite)
+///   weights only     without partial: optimizer state and average restart with the next update, and the report says so
+///   sharded          (Trainer::is_in_pieces) a collective call; each rank reads its shards, and an error on one rank fails on all
+/// Throws wrong_state during a step, corrupt with file, tensor and block, cancelled. After an error nothing has changed.
 void resume(Trainer& trainer, const CheckpointReader& reader, const ReadOptions& options, ResumeReport& report);
 
-/// The same where opening may fail, on one rank perhaps.
+/// The same if opening the checkpoint may fail, perhaps only on one rank.
 using OpenCheckpoint = std::function<const CheckpointReader&()>;
 void resume(Trainer& trainer, const OpenCheckpoint& open, const ReadOptions& options, ResumeReport& report);
 

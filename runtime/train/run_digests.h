@@ -1,4 +1,4 @@
-// What a run is of, in a few digits each: whether a checkpoint is resumed on the model and the data that it was saved with.
+// Digests of a run's model and data, to check that a checkpoint is resumed with those it was saved with.
 #pragma once
 
 #include <string>
@@ -8,12 +8,12 @@
 
 namespace st {
 
-/// XXH3-128 over the model's graph as it prints: ops with their attributes, parameters with their initialization, inputs, outputs. Equal
-/// graphs of one library version have the same; another version may print in other words.
+/// XXH3-128 over the printed graph: ops with attributes, parameters with initialisation, inputs, outputs. Equal for equal graphs of one
+/// library version; another version may print differently.
 std::string graph_digest(const Program& model);
 
-/// XXH3-128 over up to 16 rows, spread evenly, the first and the last among them; "" for rows of the host's making, which are not asked for
-/// only to be looked at.
+/// XXH3-128 over up to 16 evenly spaced rows, including the first and the last. "" for rows from a host callback, which is not called just
+/// for this.
 std::string data_digest(const Dataset& data);
 
 }  // namespace st

@@ -1,4 +1,4 @@
-// From the recipe's keys to the learning-rate schedule. They may change between steps: nothing of them is in the plan.
+// Makes the learning-rate schedule from recipe keys. These keys may change between steps, because the plan does not depend on them.
 #pragma once
 
 #include <string>
@@ -10,15 +10,15 @@
 
 namespace st {
 
-/// lr, lr_schedule and what it is made from.
+/// lr, lr_schedule and the keys of the schedules.
 const std::vector<std::string>& schedule_keys();
 bool is_schedule_key(std::string_view key);
 
-/// Throws invalid_argument, as LrSchedule. A warm-up that is the default, for which the run is too short, becomes a tenth of it.
+/// Throws invalid_argument like LrSchedule. If the run is too short for the default warm-up, the warm-up becomes a tenth of the run.
 LrSchedule schedule_choice(const Recipe& recipe);
 
-/// Of a JSON object of these keys alone; "schedule" is lr_schedule too, and what is not there has the recipe's default. Throws
-/// invalid_argument: unknown key (the nearest is named), wrong type, out of range, and as LrSchedule.
+/// From a JSON object of these keys only; "schedule" is an alias of lr_schedule; missing keys have the recipe's defaults. Throws
+/// invalid_argument: unknown key (suggests the nearest), wrong type, out of range, and like LrSchedule.
 LrSchedule schedule_from(std::string_view json);
 
 }  // namespace st

@@ -1,5 +1,5 @@
-// An optimizer over a host's parameters on several ranks, each of which keeps the state of its own pieces alone and updates these (ZeRO,
-// Rajbhandari, Rasley, Ruwase and He 2020, stages 1 and 2).
+// An optimizer for a host's parameters on several ranks. Each rank keeps the state of its own shards and updates them (ZeRO stages 1 and 2,
+// Rajbhandari, Rasley, Ruwase and He 2020).
 #pragma once
 
 #include <memory>
@@ -15,42 +15,45 @@
 namespace st {
 
 struct ShardOptions {
-  int64_t stage = 1;               // 2: the sums of gradients are in pieces too, in memory of their own
+  int64_t stage = 1;               // 2: also shards the summed gradients, in the optimizer's own memory
   ReduceOp op = ReduceOp::mean;    // of the ranks' gradients; or sum
-  int64_t bucket_bytes = 0;        // 1 or more; no bit depends on it
-  bool masters_in_pieces = false;  // of a parameter with a copy a step gathers the copy alone
+  int64_t bucket_bytes = 0;        // at least 1; does not change results
+  bool masters_in_pieces = false;  // if a parameter has a copy, a step gathers only the copy
 };
 
-/// Leaves the bits of GradientExchange and a HostOptimizer on every rank. Calls are made by all ranks, in one order, one at a time.
+/// Results are bitwise equal to GradientExchange with a HostOptimizer on every rank. All ranks make the same calls in the same order, one
+/// at a time.
 class ShardedOptimizer {
  public:
-  /// json, parameters: HostOptimizer's, alike on all ranks. Borrows the communicator. Throws what HostOptimizer does; rank_mismatch, on all
-  /// ranks, with what differs, and the group is whole.
+  /// json, parameters: as for HostOptimizer, equal on all ranks. Borrows the communicator. Throws like HostOptimizer; rank_mismatch on all
+  /// ranks with the difference; the group stays usable.
   ShardedOptimizer(std::shared_ptr<Context> context, Communicator& ranks, std::string_view json, std::span<const HostView> parameters,
                    const ShardOptions& options, GradientExchange::Post post);
 
-  /// Stage 2: one that backward has made, copied. Given again before the step it is of another micro-batch. Throws wrong_state at stage 1,
-  /// invalid_argument for what is no such gradient.
+  /// Stage 2: takes a gradient as soon as backward has made it; copies it. Given again before the step, it belongs to another micro-batch.
+  /// Throws wrong_state at stage 1, invalid_argument for an index or a gradient that does not fit.
   void gradient_ready(int64_t i, const HostView& gradient);
-  /// As HostOptimizer::step, the same report on all ranks. Stage 1 writes the gradients; of stage 2 they may be none: those that were given
-  /// before. Throws rank_mismatch, on all ranks, where they are at other steps or have other settings, before anything is written.
+  /// Like HostOptimizer::step, with the same report on all ranks. Stage 1 overwrites the gradients; at stage 2 `gradients` may be empty,
+  /// for those given before. Throws rank_mismatch on all ranks, before anything is written, if ranks are at different steps or have
+  /// different settings.
   HostOptimizer::Report step(std::span<const HostView> gradients, double scale = 1);
 
-  /// By each rank for itself. Throws wrong_state within a step, and while parameters are not whole here.
+  /// Not collective. Throws wrong_state within a step, and while this rank does not hold whole parameters.
   void keep_copies(std::span<const HostView> copies);
   void set(std::string_view key, std::string_view json) { optimizer_.set(key, json); }
 
-  /// The state of all ranks, named as HostOptimizer's, on one rank, or on all (-1); elsewhere none. Valid until the next call.
-  /// Parameters of which steps have gathered copies alone are whole there, too.
+  /// Gathers the state of all ranks, named as in HostOptimizer, to one rank or to all (-1); empty on other ranks. Valid until the next
+  /// call. Also makes parameters whole there of which steps gathered only the copies.
   std::span<const HostView> gather_state(int rank);
-  /// By each rank for itself: its pieces of it. Throws not_found and invalid_argument that name the tensor, before anything is written.
+  /// Not collective: each rank takes its shards of `state`. Throws not_found and invalid_argument with the tensor, before anything is
+  /// written.
   void load_state(std::span<const HostView> state);
   void forget_gathered();
 
   const HostOptimizer& optimizer() const { return optimizer_; }
 
  private:
-  /// With what a rank begins a step.
+  /// A rank's state at the start of a step.
   struct StepStart {
     int64_t step = 0;
     double lr = 0, scale = 0;
@@ -67,17 +70,17 @@ class ShardedOptimizer {
   Communicator& ranks_;
   ShardOptions options_;
   HostOptimizer optimizer_;
-  // What a step leaves on this rank, by owner, as bytes; and the views of it.
+  // Parameters and copies that a step gathers, by owning rank, as bytes; and views of them.
   std::vector<std::vector<Communicator::Piece>> left_;
   std::vector<Communicator::Pieces> left_views_;
-  std::vector<std::vector<Communicator::Piece>> masters_;  // likewise, of parameters that are not in it
+  std::vector<std::vector<Communicator::Piece>> masters_;  // by owning rank: parameters that a step does not gather
   bool are_masters_whole_ = true;                          // on this rank
   std::vector<StepStart> starts_;                          // by rank
-  std::vector<uint8_t> types_;                             // of a step's gradients and copies
+  std::vector<uint8_t> types_;                             // types of a step's gradients and copies
   std::vector<HostOptimizer::WholeState> whole_;
   Memory gathered_;
   std::vector<HostView> views_;
-  GradientSums sums_;  // the last: it waits for who uses the above
+  GradientSums sums_;  // last member: its end waits for operations that use the members above
 };
 
 }  // namespace st

@@ -1,4 +1,4 @@
-// The steps of a run as its report shows them: those that were made here and, before them, those that its log tells of.
+// The steps of a run for its report: those made in this process and earlier ones from its log.
 #pragma once
 
 #include <cstddef>
@@ -10,15 +10,14 @@
 
 namespace st {
 
-/// A long run keeps every second, fourth, ... report and the first, so that any number of steps costs the same memory: a chart shows no
-/// more. A step allocates nothing.
+/// A long run keeps the first report and every second, fourth, ... one, as many as a chart shows, so that memory does not grow with the
+/// number of steps. A step allocates nothing.
 class StepHistory {
  public:
   StepHistory() { kept_.reserve(kMost); }
 
   void add(const StepReport& report);
-  /// The lines of a log, in the order of their steps; those of steps that are not before the first one here are passed over, and so are
-  /// lines of other kinds.
+  /// Adds the lines of a log, in step order; ignores steps that are not before the first one here, and lines of other kinds.
   void add_earlier(std::string_view log);
   void forget_after(int64_t step);
 

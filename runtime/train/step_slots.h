@@ -1,4 +1,4 @@
-// The numbers of a step that the host writes before it and reads after it, as an executor holds them.
+// The numbers that the host writes before a step and reads after it, in the memory of an executor.
 #pragma once
 
 #include "exec/executor.h"

@@ -1,4 +1,4 @@
-// Tensors of a checkpoint into device memory, all of them or none.
+// Loads tensors of a checkpoint into device memory, all of them or none.
 #pragma once
 
 #include <span>
@@ -13,17 +13,17 @@ namespace st {
 
 struct TensorTarget {
   const LogicalTensor* from = nullptr;
-  int64_t first = 0, elements = 0;  // which of its elements, row-major
-  std::byte* to = nullptr;          // device memory of so many
-  DType dtype = DType::f32;         // there; where it is not the tensor's both are floating, and elements are converted
-  bool is_zero = false;             // all of it is zero now: nothing need be kept to undo the load
-  bool may_hold_nan = true;         // else the load throws not_finite with the tensor and its first such element
+  int64_t first = 0, elements = 0;  // range of its elements, row-major
+  std::byte* to = nullptr;          // device memory for that many
+  DType dtype = DType::f32;         // of `to`; if it differs from the tensor's, both are floating and elements are converted
+  bool is_zero = false;             // `to` is all zero now, so undoing the load needs no copy
+  bool may_hold_nan = true;         // false: the load throws not_finite with the tensor and its first NaN
 };
 
-/// Whoever reads them sees a mixture while it runs, so nobody may. After an error, also a cancel (may be null; the reader's counts too) or
-/// too little memory, each is what it was: from copies, or, where there is no room for these, since all blocks are verified before the
-/// first is read. `is_mixed` is set for the one case that is left: a file that could be read then and a moment later could not. `meet` (of
-/// processes that load together; else empty) is called once, where there still is a way back.
+/// Nobody may read the targets during the load. After an error, including a cancel (`cancelled` may be null; the reader's counts too) and
+/// lack of memory, they are unchanged: restored from copies or, without memory for copies, because all blocks were verified before the
+/// first was written. Exception: `is_mixed` is set if a file could be verified but not read again. `meet` (empty unless processes load
+/// together) is called once, while the load can still be undone.
 void load_tensors(const CheckpointReader& reader, std::span<const TensorTarget> targets, Context& context, Workers& workers,
                   const CancelToken* cancelled, bool& is_mixed, const MeetOthers& meet = {});
 

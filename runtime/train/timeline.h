@@ -1,4 +1,4 @@
-// Where the time of a run's last steps went, by rank: for its report, and for whoever draws what ranks did when.
+// Time spent in a run's last steps, by rank, for its report and for trace viewers.
 #pragma once
 
 #include <cstddef>
@@ -12,15 +12,15 @@
 
 namespace st {
 
-/// Of one rank in one step, in seconds.
+/// Times of one rank in one step, in seconds.
 struct RankTimes {
   double seconds = 0;   // the whole step; 0: not known
-  double exchange = 0;  // in exchange with others, waits for them included
-  double exposed = 0;   // what its computing did not hide of that
+  double exchange = 0;  // in collectives, including waits for other ranks
+  double exposed = 0;   // the part of `exchange` that did not overlap computing
 
   double computing() const;
-  double hidden() const;  // the share of the exchange
-  /// "milliseconds" to "hidden" of st_trainer_timeline.
+  double hidden() const;  // the share of `exchange` that overlapped computing
+  /// Adds the keys "milliseconds" to "hidden" of st_trainer_timeline.
   void add_to(JsonLine& line) const;
 };
 
@@ -28,9 +28,9 @@ struct StepTimes {
   int64_t step = 0;
   std::vector<RankTimes> ranks;
 
-  /// The computing time of the slowest rank by the mean of all; NaN where none has computed.
+  /// The slowest rank's computing time divided by the mean of all; NaN if no rank computed.
   double straggler() const;
-  size_t slowest() const;  // a rank
+  size_t slowest() const;  // rank with the longest computing time
 };
 
 /// The last steps of all ranks. A step allocates nothing.
@@ -38,9 +38,9 @@ class Timeline {
  public:
   explicit Timeline(size_t ranks);
 
-  /// Of the ranks of a step, for the caller to fill. Those of this step and later ones that were there are forgotten.
+  /// Adds a step and returns its times, by rank, for the caller to fill. Drops existing entries of this step and later ones.
   std::vector<RankTimes>& add(int64_t step);
-  std::span<const StepTimes> steps() const { return std::span(kept_).first(count_); }  // the oldest first
+  std::span<const StepTimes> steps() const { return std::span(kept_).first(count_); }  // oldest first
   std::string json() const;                                                            // "steps" of st_trainer_timeline
 
  private:
@@ -49,8 +49,8 @@ class Timeline {
   size_t count_ = 0;
 };
 
-/// When a thread computed from `began` to `ended`, as [[began, ended],..] in microseconds: between what `exchanges` did not hide of its
-/// exchange. Of more than that keeps, what is behind the first that it has.
+/// The intervals in which a thread computed between `began` and `ended`, as [[began, ended],..] in microseconds: the time between the
+/// exposed waits that `exchanges` recorded. If it no longer has all of them, the result starts after the first one that it has.
 std::string computing_json(double began, double ended, const ExchangeQueue& exchanges);
 
 }  // namespace st

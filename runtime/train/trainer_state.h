@@ -1,4 +1,4 @@
-// What a checkpoint keeps of a trainer: weights, optimizer state and averages, where the run stands, its recipe.
+// A trainer's content of a checkpoint: weights, optimizer state, averages, progress of the run, recipe.
 #pragma once
 
 #include "checkpoint/checkpoint_manager.h"
@@ -6,9 +6,9 @@
 
 namespace st {
 
-/// For CheckpointManager::save, between two steps (Trainer::require_whole_step). Borrows the trainer, and while it lives nobody changes the
-/// model's weights: let go of it as soon as they are copied, and before this thread's next step. Throws busy while another trainer of the
-/// model has left an update half done.
+/// For CheckpointManager::save, between two steps (Trainer::require_whole_step). Borrows the trainer and blocks changes of the model's
+/// weights while it lives: destroy it as soon as they are copied, before this thread's next step. Throws busy while another trainer of the
+/// model has an unfinished update.
 CheckpointContent content_of(const Trainer& trainer, Metadata metadata);
 
 }  // namespace st

@@ -1,4 +1,4 @@
-// The exponential moving average of a model's weights that a training plan keeps (the recipe's ema_decay): where it lies, and its ways out.
+// Access to the exponential moving average of the weights that a training plan keeps (recipe key ema_decay).
 #pragma once
 
 #include <functional>
@@ -15,22 +15,22 @@ namespace st {
 
 class WeightAverage {
  public:
-  /// Of the tensors "average.<parameter>" of a trainer's state; a parameter that has none, since it is not trained, is its own average.
-  /// Borrows the model and what the tensors borrow. Until follow() the weights themselves are their average.
-  /// `read`: as Trainer::read_state, where processes have the pieces; empty: all are here.
+  /// From the tensors "average.<parameter>" of a trainer's state; a parameter without one, because it is not trained, is its own average.
+  /// Borrows the model and what the tensors borrow. Before follow() the average is the weights themselves.
+  /// `read`: Trainer::read_state, if processes hold the shards; empty: all are in this process.
   using Read = std::function<void(const StateTensor& from, int64_t first, std::span<std::byte> out)>;
   WeightAverage(Model& model, std::vector<StateTensor> state, Read read = {});
 
-  /// An update has made the average; or, of a trainer that is put back to where it began, none has.
+  /// Call with true after an update has written the average; with false when the trainer is reset to its start.
   void follow(bool follows = true) { follows_ = follows; }
 
-  /// Device memory of each of the model's parameters(), in their order, as they are now; empty: the model's own. What ranks have in pieces
-  /// is put together here, in memory that stays until trim(), but for a model in pieces, of which they are this rank's.
+  /// Device memory of the current average of each of the model's parameters(), in their order; empty: the model's own weights. Sharded
+  /// averages are joined in memory that is kept until trim(); for a sharded model the places are those of this rank's shards instead.
   std::span<const std::byte* const> places();
   void trim() { joined_.clear(); }
-  /// Copies one out, as Model::get. Throws not_found.
+  /// Copies one average, like Model::get. Throws not_found.
   void get(std::string_view parameter, const HostView& to, JointCall* joint = nullptr) const;
-  /// Makes the averages the model's weights. Throws busy as Model::set.
+  /// Copies the averages into the model's weights. Throws busy like Model::set.
   void put_in_model();
 
  private:
@@ -41,7 +41,7 @@ class WeightAverage {
   Model& model_;
   Read read_;
   std::vector<std::optional<StateTensor>> averages_;  // by the model's parameters()
-  std::vector<StateTensor> weights_;                  // likewise; of a model in pieces
+  std::vector<StateTensor> weights_;                  // likewise; only for a sharded model
   std::vector<std::unique_ptr<Buffer>> joined_;       // likewise
   std::vector<const std::byte*> places_;
   bool follows_ = false;

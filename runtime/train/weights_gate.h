@@ -1,4 +1,4 @@
-// Who may touch a model's parameters when: a step's update alone, or any number of readers between two updates.
+// The lock of a model's parameters: one update, or any number of readers between two updates.
 #pragma once
 
 #include <atomic>
@@ -11,15 +11,16 @@ namespace st {
 
 class WeightsGate {
  public:
-  /// Waits until no reader is inside; then readers wait. Throws busy for another trainer's update that is paused: the thread that would end
-  /// it may be this one.
+  /// Waits until no reader is inside; from then on readers wait. Throws busy if another trainer's update is paused, because the thread that
+  /// would end that update may be this one.
   void begin_update();
-  /// The update goes on in a later call (Trainer::advance): readers are refused instead of waiting for it. resume waits for nobody.
+  /// Pauses an update that a later call (Trainer::advance) continues: readers then throw busy instead of waiting. resume_update() never
+  /// waits.
   void pause_update();
   void resume_update();
   void end_update();
 
-  /// Grows whenever the parameters have changed, by whomever. Inside of a Reader it stands still.
+  /// Grows with every change of the parameters, by any caller. Constant while a Reader exists.
   int64_t changes() const { return changes_; }
 
   /// An update for its lifetime, or until it is paused.
@@ -41,8 +42,8 @@ class WeightsGate {
     bool paused_ = false;
   };
 
-  /// Sees the parameters of one whole step for its lifetime. Waits for an update in progress; throws busy for one that is paused,
-  /// or that this very thread is at (a host's callback from within it).
+  /// Sees the parameters of one whole step for its lifetime. Waits for an update in progress; throws busy for a paused one, and for one
+  /// that this thread runs itself (a host's callback from within it).
   class Reader {
    public:
     explicit Reader(WeightsGate& gate);
@@ -54,7 +55,7 @@ class WeightsGate {
     WeightsGate& gate_;
   };
 
-  /// Like Reader, but throws busy for an update in progress too: what reads shared weights says so instead of waiting.
+  /// Like Reader, but throws busy for an update in progress too instead of waiting; for readers of shared weights.
   class TryReader {
    public:
     explicit TryReader(WeightsGate& gate);
@@ -66,8 +67,8 @@ class WeightsGate {
     WeightsGate& gate_;
   };
 
-  /// Changes the parameters outside of a step (set, read, blend): an update for its lifetime. Throws busy instead of waiting for another
-  /// one, since a paused one ends only when the host goes on with it.
+  /// Changes the parameters outside a step (set, read, blend): an update for its lifetime. Throws busy instead of waiting for another
+  /// update, because a paused one ends only when the host continues it.
   class Writer {
    public:
     explicit Writer(WeightsGate& gate);
@@ -87,7 +88,7 @@ class WeightsGate {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::atomic<Update> update_ = Update::none;  // changed under the mutex
-  std::thread::id updater_;                    // of the update that is running
+  std::thread::id updater_;                    // thread of the running update
   int64_t readers_ = 0;
   std::atomic<int64_t> changes_ = 0;
 };
