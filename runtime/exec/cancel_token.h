@@ -1,4 +1,4 @@
-// How a running call is told to end: by its own sticky flag, or by a counter that many calls watch.
+// Cancels a running call, by its own sticky flag or by a counter that many calls watch.
 #pragma once
 
 #include <atomic>
@@ -6,17 +6,16 @@
 
 namespace st {
 
-/// cancel() and is_set() are for any thread, cancel() for signal handlers too; the rest is for the thread of the call that may be
-/// cancelled.
+/// cancel() and is_set(): any thread; cancel() also from signal handlers. Other functions: only the thread of the call to be cancelled.
 class CancelToken {
  public:
-  /// `epoch` (may be null) is counted up by whoever cancels all calls that are running; it outlives the token.
+  /// `epoch` (may be null, must outlive the token): a counter that is incremented to cancel all running calls.
   explicit CancelToken(const std::atomic<uint64_t>* epoch = nullptr) : epoch_(epoch) { begin(); }
 
-  /// Ends one call: the running one, or the next.
+  /// Cancels one call: the running one, or the next.
   void cancel() { flag_.store(true, std::memory_order_relaxed); }
 
-  /// A call begins: what the counter counted before is not meant for it.
+  /// Starts a call: earlier increments of the counter do not cancel it.
   void begin() {
     if (epoch_ != nullptr) seen_.store(epoch_->load(std::memory_order_relaxed), std::memory_order_relaxed);
   }
@@ -24,7 +23,7 @@ class CancelToken {
     return flag_.load(std::memory_order_relaxed) ||
            (epoch_ != nullptr && epoch_->load(std::memory_order_relaxed) != seen_.load(std::memory_order_relaxed));
   }
-  /// Whether it is set; used up then.
+  /// Returns whether it is set, and resets it.
   bool take() {
     if (!is_set()) return false;
     flag_.store(false, std::memory_order_relaxed);

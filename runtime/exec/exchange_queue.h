@@ -1,4 +1,4 @@
-// A rank's exchanges, in their order: while it computes, those that it posts are made by a thread beside its own.
+// A rank's collectives, in order. A second thread runs posted ones while the rank computes.
 #pragma once
 
 #include <array>
@@ -16,42 +16,44 @@
 
 namespace st {
 
-/// Used by the thread that computes, which makes what the other has not begun when it has to wait anyway. Nothing is allocated by a step.
+/// Used by the computing thread, which also runs collectives that the other thread has not begun when it has to wait. A step allocates
+/// nothing.
 class ExchangeQueue {
  public:
-  /// Borrows the communicator, whose calls are made here as long as something is under way.
+  /// Borrows the communicator; while something is in flight, only this queue may call it.
   explicit ExchangeQueue(Communicator& ranks) : ranks_(ranks) {}
   ~ExchangeQueue();
   ExchangeQueue(const ExchangeQueue&) = delete;
   ExchangeQueue& operator=(const ExchangeQueue&) = delete;
 
   Communicator& ranks() const { return ranks_; }
-  /// Starts the thread, once; without it what is posted is made at once. Throws unavailable where that cannot be.
+  /// Starts the thread, once; without it post() runs the collective at once. Throws unavailable if no thread can be started.
   void start();
   bool is_beside() const { return thread_.joinable(); }
 
-  /// Makes it behind those before it. Its memory stays until wait().
+  /// Queues a collective after those posted before. Its memory must stay valid until wait().
   void post(PlannedExchange& exchange, const Contributors& contributors);
-  /// Until what was posted of it last is over. Throws what that or one before it threw, with the op; those behind an error are not made.
+  /// Waits for the last post of `exchange`. Throws its error or that of an earlier one, with the op; collectives after an error are not
+  /// run.
   void wait(const PlannedExchange& exchange);
-  /// All posted ones, then this one, here.
+  /// Waits for all posted collectives, then runs this one on the calling thread.
   void run(PlannedExchange& exchange, const Contributors& contributors);
-  /// Whether one has failed that nobody has waited for yet: then wait_for_all() throws.
+  /// Whether a collective has failed whose error was not thrown yet: then wait_for_all() throws.
   bool has_failed() const { return has_failed_.load(std::memory_order_relaxed); }
   void wait_for_all();
-  /// What was posted is not waited for: where something is under way, the group ends (communicator.h) for this reason.
+  /// Abandons posted collectives; if one is in flight, aborts the group (communicator.h) with this reason.
   void give_up(std::string_view reason) noexcept;
 
-  /// Makes `exchange` of the thread that computes, which nothing hides, with nothing else under way.
+  /// Runs `exchange` on the computing thread, with nothing else in flight; counts as exposed.
   void alone(const std::function<void()>& exchange);
 
-  /// Seconds so far in which the thread that computes waited here, or exchanged itself: what computing did not hide.
+  /// Total seconds in which the computing thread waited here or ran collectives itself: time not hidden by computing.
   double exposed_seconds() const { return exposed_; }
   struct Exposed {
     double began = 0, ended = 0;  // os::seconds()
   };
   static constexpr uint64_t kKept = 64;
-  /// How often so far, and each of the last kKept of them. To be asked while nothing is under way.
+  /// Number of exposed intervals so far; the last kKept of them are kept. Call while nothing is in flight.
   uint64_t exposures() const { return exposures_; }
   const Exposed& exposure(uint64_t number) const { return kept_[number % kKept]; }
 
@@ -78,8 +80,8 @@ class ExchangeQueue {
   std::condition_variable came_, made_;
   // Under the mutex.
   std::array<Item, kRoom> items_;
-  uint64_t posted_ = 0, begun_ = 0, done_ = 0;  // how many, since the beginning
-  bool skips_ = false;                          // what is left is not made
+  uint64_t posted_ = 0, begun_ = 0, done_ = 0;  // totals since construction
+  bool skips_ = false;                          // remaining items are not run
   bool ends_ = false;
   std::exception_ptr error_;
   Op failed_ = Op::await;

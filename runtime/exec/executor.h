@@ -1,4 +1,4 @@
-// The executor: a flat loop over a plan. Everything is resolved when it is made, so that a step allocates nothing.
+// The executor: a flat loop over a plan. Everything is resolved at construction, so that a step allocates nothing.
 #pragma once
 
 #include <functional>
@@ -19,65 +19,68 @@ namespace st {
 
 class Executor {
  public:
-  /// Allocates the plan's arenas; those that outlive it come from `storage`. Borrows storage and workers; `cancelled` (may be null) is
-  /// looked at before each instruction up to the update, and taken back when seen. `ranks` (borrowed): whom a plan of several ranks is run
-  /// with; null: it has no exchange. Throws unsupported for an op that the backend has no kernel for, naming it.
+  /// Allocates the plan's arenas; those that outlive it come from `storage`. Borrows all arguments but the plan.
+  ///   cancelled   may be null; checked before each instruction up to the update, and reset when seen
+  ///   ranks       the group of a plan for several ranks; null: the plan has no collectives
+  /// Throws unsupported with the op if the backend has no kernel for it.
   Executor(Plan plan, Storage& storage, Workers& workers, CancelToken* cancelled, ExchangeQueue* ranks = nullptr);
 
   /// Called before the first instruction of each micro-batch: binds inputs and writes counters.
   using BeforeMicroBatch = std::function<void(int64_t micro_batch)>;
-  /// Runs the whole plan. Throws what a kernel throws, with op and scope in the message; cancelled when the flag was seen. State of
-  /// parameters and optimizer is that of the last whole step then, since no instruction of the update has run.
+  /// Runs the whole plan. Throws what a kernel throws, with op and scope in the message, or cancelled. Parameters and optimizer state are
+  /// those of the last whole step then, because no instruction of the update has run.
   void run(const BeforeMicroBatch& before);
 
-  /// A run in pieces: where it stands. Given up by forgetting it.
+  /// Position in a run that is executed in slices. Discard it to abandon the run.
   struct Cursor {
     size_t at = 0;             // the next instruction
-    int32_t micro_batch = -1;  // the one that was prepared last
+    int32_t micro_batch = -1;  // the last one prepared
   };
   static constexpr double kNoDeadline = std::numeric_limits<double>::infinity();
-  /// As BeforeMicroBatch. False: the rows are not there yet, or will not be since the run was cancelled; it is called again.
+  /// Like BeforeMicroBatch. Returns false if the rows are not ready, or never will be because the run was cancelled; it is called again
+  /// then.
   using PrepareMicroBatch = std::function<bool(int64_t micro_batch)>;
-  /// Goes on to instruction `end`, as run() does, or until `deadline` (os::seconds()) has passed, with at least one instruction unless
-  /// there are no rows for it. Whether it got there. After an error the run cannot go on, and what the queue has is given up by the caller.
+  /// Runs up to instruction `end`, like run(), or until `deadline` (os::seconds()), but at least one instruction unless its rows are not
+  /// ready. Returns whether it reached `end`. After an error the run cannot continue, and the caller must abandon the queue's collectives
+  /// (give_up).
   bool go_on(Cursor& cursor, size_t end, double deadline, const PrepareMicroBatch& prepare);
-  /// Of the round that begins: to be set in PrepareMicroBatch, where the plan has exchange.
+  /// Sets the contributors of the round that begins; call it in PrepareMicroBatch if the plan has collectives.
   void set_contributors(const Contributors& contributors) { contributors_ = contributors; }
-  /// Of a micro-batch that this rank has no rows for, the exchange alone: what each round does, what a step does once, or both. Where
-  /// others gather working copies of its pieces, it makes them.
+  /// Runs only the collectives of a micro-batch for which this rank has no rows: those of each round, those of each step, or both. Makes
+  /// the working copies of its shards if other ranks gather them.
   enum class Exchanged { by_round, once_a_step, all };
   void run_exchange(int64_t micro_batch, const Contributors& contributors, Exchanged which);
-  /// Packs the weights and makes their working copies anew: they were changed between two micro-batches of a run.
+  /// Packs the weights and makes their working copies again, after a change of weights between two micro-batches of a run.
   void pack_again();
-  /// Whether the working copies of the weights are right as they lie, all of them: left by the last update, and nobody has changed a weight
-  /// since. Runs make none then, until told otherwise; at first they are not.
+  /// Sets whether all working copies are up to date: written by the last update, with no change of a weight since. While they are, runs do
+  /// not make them. Initially false.
   void keep_copies(bool are_right) { keeps_copies_ = are_right; }
-  /// Makes the working copies that ranks have masters of in pieces (keep_master_pieces): all of them call it, before a run whose weights
-  /// are no more those of the last update, or with none before it. No run makes them.
+  /// Makes the working copies whose masters are sharded (keep_master_pieces), which no run makes. Collective call of all ranks, before the
+  /// first run and before a run whose weights have changed since the last update.
   void gather_copies();
   bool has_gathered_copies() const { return has_gathered_copies_; }
-  /// Called after each instruction of go_on() with what it read and wrote; what it throws ends the run. Empty: nothing is called.
+  /// Called after each instruction of go_on() with its operands and results; its exceptions end the run. Empty: no calls.
   using Watch = std::function<void(const Instruction& at, const Call& call)>;
   void watch(Watch watch) { watch_ = std::move(watch); }
-  /// The first instruction of a phase in a micro-batch, or the end of the plan; the update counts as the last micro-batch's.
+  /// The first instruction of a phase in a micro-batch, or end(); the update belongs to the last micro-batch.
   size_t first_of(Phase phase, int64_t micro_batch) const;
   size_t begin_of_update() const { return update_; }
   size_t end() const { return steps_.size(); }
 
-  /// Where an input, or a slot that is lent, lies until bound anew. Borrowed.
+  /// Binds an input or a borrowed slot to memory, which is borrowed until the next bind().
   void bind(SlotId slot, const void* data);
-  /// A slot's memory: control slots are written and report slots read through this, between runs or in BeforeMicroBatch.
+  /// A slot's memory. The host writes control slots and reads report slots through it, between runs or in BeforeMicroBatch.
   const Operand& slot(SlotId slot) const { return slots_[static_cast<size_t>(slot)]; }
   const Plan& plan() const { return plan_; }
-  /// Bytes allocated for an arena: the plan's, exactly. Those of storage count once for all executors.
+  /// Bytes allocated for an arena, exactly the plan's. Arenas of `storage` are shared by all its executors.
   int64_t allocated(Arena arena) const;
 
  private:
-  /// Of a weight, for all micro-batches of a step; a lasting one is right from an update to the next step; a gathered
-  /// one lasts, and is gather_copies()'s to make.
+  /// The copy of a weight that a step makes for all its micro-batches. `lasting` stays valid from an update to the next step; `gathered`
+  /// too, and only gather_copies() makes it.
   enum class Copy { none, packed_or_working, lasting, gathered };
 
-  /// Of an exchange: on this thread, or beside it up to its await.
+  /// How a collective runs: on this thread, on the second thread until its await, or as that await.
   enum class Turn { here, beside, await };
 
   struct Step {
@@ -85,7 +88,7 @@ class Executor {
     const Call* call;
     Instruction at;
     Copy makes;
-    PlannedExchange* exchange;  // in place of `run`
+    PlannedExchange* exchange;  // not null: runs instead of `run`
     Turn turn;
   };
 
@@ -107,18 +110,18 @@ class Executor {
   ExchangeQueue* ranks_;
   Contributors contributors_;
   std::vector<std::unique_ptr<PlannedExchange>> exchanges_;
-  size_t update_ = 0;  // its first instruction
+  size_t update_ = 0;  // first instruction of the update
   bool keeps_copies_ = false;
-  bool computes_ = true;  // else it has no rows, and exchanges
+  bool computes_ = true;  // false: has no rows and only runs collectives
   bool has_gathered_copies_ = false;
-  bool gathers_pieces_ = false;  // of parameters and their copies, whole for a while (Role::gathered)
+  bool gathers_pieces_ = false;  // gathers sharded parameters and their copies (Role::gathered)
   std::array<std::unique_ptr<Buffer>, kArenas> own_;
   std::vector<Operand> slots_;
-  std::vector<Operand> operands_;  // of all calls, one after the other
-  std::vector<Call> calls_;        // one a node, however many micro-batches it runs in
+  std::vector<Operand> operands_;  // of all calls, contiguous
+  std::vector<Call> calls_;        // one per node, shared by all micro-batches
   std::vector<Step> steps_;
   Watch watch_;
-  std::vector<std::vector<Operand*>> bound_;  // by slot in the host's memory: its operands
+  std::vector<std::vector<Operand*>> bound_;  // operands of each slot in the host's memory
 };
 
 }  // namespace st

@@ -1,4 +1,4 @@
-// What ranks do together in a plan: its nodes of kind exchange, over a communicator.
+// Runs the collective nodes of a plan over a communicator.
 #pragma once
 
 #include <span>
@@ -10,15 +10,15 @@
 
 namespace st {
 
-/// How many ranks, the first ones, have rows: in the round of micro-batches that runs, and in any round of the step.
+/// Number of ranks with rows, which are the first ones: in the current round of micro-batches, and in any round of the step.
 struct Contributors {
   int in_round = 1, in_step = 1;
 };
 
-/// One node, with everything resolved: running it allocates nothing.
+/// One collective node with everything resolved; running it allocates nothing.
 class PlannedExchange {
  public:
-  /// `call`: the node's operands, whose memory stays. Borrows the communicator.
+  /// `call`: the node's operands, whose addresses must not change. Borrows the communicator.
   PlannedExchange(const Program& program, const Node& node, const Call& call, Communicator& ranks);
 
   Op op() const { return op_; }
@@ -26,7 +26,7 @@ class PlannedExchange {
   /// Throws what the communicator throws.
   void run(const Contributors& contributors);
 
-  uint64_t queued_as = 0;  // the queue's (exchange_queue.h), of its last run
+  uint64_t queued_as = 0;  // position of its last run in the queue (exchange_queue.h)
 
  private:
   void sum_terms(int contributors);
@@ -36,16 +36,16 @@ class PlannedExchange {
   Communicator& ranks_;
   Op op_;
   bool adds_ = false, is_once_a_step_ = false;
-  std::string label_;  // a gradient or parameter of it, and how many there are
+  std::string label_;  // name of one of its gradients or parameters, and their number
   DType dtype_ = DType::f32;
-  std::vector<std::vector<Communicator::Piece>> parts_;  // by owner
-  std::vector<Communicator::Pieces> views_;              // of them
+  std::vector<std::vector<Communicator::Piece>> parts_;  // by owning rank
+  std::vector<Communicator::Pieces> views_;              // of parts_
   std::vector<Communicator::Piece> into_;
-  std::vector<const double*> terms_;  // rank_sums: ours, where all ranks' are gathered, and where the sums go
+  std::vector<const double*> terms_;  // rank_sums: this rank's terms; gathered_: all ranks'; sums_: the results
   std::vector<double> gathered_;
   std::vector<double*> sums_;
   const double* squares_ = nullptr;  // gather_squares: this rank's
-  std::span<const Operand> own_;     // all_gather: this rank's pieces, where they do not lie among the others'
+  std::span<const Operand> own_;     // all_gather: this rank's shards, if they are not in the gathered memory
 };
 
 }  // namespace st

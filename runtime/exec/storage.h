@@ -1,5 +1,5 @@
-// What outlives a plan: parameters, gradients and optimizer state. Every plan of one model places them alike, whatever its batch. A model's
-// storage has its parameters; a trainer's has the same ones, and gradients and optimizer state of its own.
+// Memory that outlives a plan: parameters, gradients and optimizer state. All plans of a model place them equally, whatever the batch. A
+// model's storage has its parameters; a trainer's storage shares these and has its own gradients and optimizer state.
 #pragma once
 
 #include <array>
@@ -16,27 +16,27 @@ class Storage {
  public:
   explicit Storage(Backend& backend) : backend_(backend) {}
 
-  /// A storage with the same parameters and nothing else yet: two trainers of one model do not share moments.
+  /// A storage that shares the parameters and nothing else, for another trainer of the model: trainers do not share moments.
   Storage with_same_parameters() const;
 
-  /// A storage that has what this one has in these arenas, and nothing else yet.
+  /// A storage that shares these arenas and nothing else.
   Storage sharing(std::initializer_list<Arena> arenas) const;
 
-  /// Has from here on what that one has of an arena, in place of its own.
+  /// Replaces an arena by that of another storage, shared.
   void share(const Storage& of, Arena arena) { buffers_[static_cast<size_t>(arena)] = of.buffers_[static_cast<size_t>(arena)]; }
-  /// Whether another storage has it too.
+  /// Whether another storage shares the arena.
   bool is_shared(Arena arena) const { return buffers_[static_cast<size_t>(arena)].use_count() > 1; }
 
-  /// Arenas that are made from here on lie in a file in `folder`, where they are to.
+  /// Creates the selected arenas, from now on, in a file in `folder`.
   void keep_in_file(const std::array<bool, kArenas>& arenas, std::string folder);
 
-  /// The arena's buffer, made zero on first use. Throws wrong_state when it stands with another size.
+  /// The arena's buffer, created zeroed on first use. Throws wrong_state if it exists with another size.
   Buffer& arena(Arena arena, int64_t bytes);
-  /// Where an arena begins; null while it has not been made.
+  /// Start of an arena; null if it does not exist yet.
   std::byte* data(Arena arena) const;
   int64_t bytes() const;
-  int64_t memory_bytes() const;  // without what lies in files
-  /// What has been made of an arena goes to a file in `folder`, and stays where it is for all that know its address (Buffer::move_to_file).
+  int64_t memory_bytes() const;  // without arenas in files
+  /// Moves an existing arena to a file in `folder` without changing its address (Buffer::move_to_file).
   void move_to_file(Arena arena, const std::string& folder);
   Backend& backend() const { return backend_; }
 

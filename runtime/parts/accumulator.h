@@ -1,4 +1,4 @@
-// Gradient accumulation for a host with its own forward and backward, over its own arrays: the gradient of a step's several micro-batches.
+// Gradient accumulation over the micro-batches of a step, in the host's own arrays, for a host with its own forward and backward.
 #pragma once
 
 #include <cstdint>
@@ -13,39 +13,38 @@
 
 namespace st {
 
-/// The canonical sum of traps.md, order of sums 1 and 5: pieces in the order of their micro-batches, the first writes, each the gradient
-/// of the *sum* of its losses; at the boundary one factor, 1 / all weights together, makes the mean over all tokens of it. One call at a
-/// time.
+/// The canonical sum of traps.md, order of sums 1 and 5: gradients of the *sum* of each micro-batch's losses, in micro-batch order; the
+/// first one writes. At the end of a step one factor, 1 / total weight, turns the sum into the mean over all tokens. One call at a time.
 class Accumulator {
  public:
   static constexpr int64_t kMaxSteps = 1 << 20;
-  static constexpr double kMaxWeight = 0x1p53, kMinWeight = 0x1p-53;  // 1 / (kMaxSteps of them) is a normal fp32 number
+  static constexpr double kMaxWeight = 0x1p53, kMinWeight = 0x1p-53;  // 1 / (kMaxSteps * weight) is a normal fp32 number
 
-  /// What the sums will take. Throws invalid_argument for steps beyond 1 to kMaxSteps, no arrays, and arrays that are not floating.
+  /// Bytes of the sums. Throws invalid_argument for steps outside [1, kMaxSteps], no arrays, and arrays that are not floating.
   static int64_t bytes(int64_t steps, std::span<const GradientArray> gradients);
 
-  /// The arrays are borrowed as long as this lives, apart from each other and aligned to their elements. Throws as bytes().
+  /// Borrows the arrays for its life; they must not share memory and must be aligned to their elements. Throws like bytes().
   Accumulator(int64_t steps, std::span<const GradientArray> gradients, std::unique_ptr<Workers> workers,
               const std::shared_ptr<MemorySource>& memory);
 
-  /// Adds what is in the arrays, of `weight` tokens; 0: nothing, whatever is in them. The last of a step writes the mean into them.
-  /// Throws invalid_argument for another weight and a step of no tokens, wrong_state beyond the boundary before should_step() told of it;
-  /// then nothing has changed.
+  /// Adds the gradients in the arrays, of `weight` tokens; weight 0 adds nothing and ignores the arrays. The last call of a step writes the
+  /// mean into them. Throws invalid_argument for an invalid weight and for a step without tokens, wrong_state if the step is complete and
+  /// should_step() has not returned true yet; nothing has changed then.
   void add(double weight);
-  /// Whether all of a step's micro-batches are in. Once told, add() begins the next step.
+  /// Whether the step has all its micro-batches. After it has returned true, add() begins the next step.
   bool should_step();
-  /// Of the micro-batches of this step so far, all together.
+  /// Total weight of this step's micro-batches so far.
   double weight() const { return weight_; }
-  /// Forgets the micro-batches of this step.
+  /// Discards the micro-batches of this step.
   void reset();
-  /// Throws wrong_state between two boundaries.
+  /// Throws wrong_state within a step.
   void set_steps(int64_t steps);
 
-  /// A step under way is these three numbers and the sums. Written to between two calls, it goes on from there.
+  /// The state of a step: three numbers and the sums. The caller may write it between two calls to restore a step.
   struct StateArray {
-    std::string name;  // added, weight, told, then sum.0 and so on, by the gradients' places
+    std::string name;  // added, weight, told, then sum.0, sum.1, ... in the order of the gradients
     DType dtype = DType::f32;
-    Shape shape;  // of a sum: its elements, in an order of the gradient's own
+    Shape shape;  // of a sum: its number of elements, in an order private to the gradient
     void* data = nullptr;
   };
   std::vector<StateArray> state();
@@ -57,10 +56,10 @@ class Accumulator {
   int64_t steps_;
   std::vector<GradientArray> gradients_;
   std::unique_ptr<Workers> workers_;
-  Memory memory_;  // of all sums
+  Memory memory_;  // all sums
   int64_t added_ = 0;
   double weight_ = 0;
-  int64_t told_ = 0;  // 1: that it is full
+  int64_t told_ = 0;  // 1: should_step() has returned true
 };
 
 }  // namespace st

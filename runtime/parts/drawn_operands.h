@@ -1,4 +1,4 @@
-// Operands of a product that is measured: of its dtypes and strides, drawn anew when asked.
+// Random operands of a product to be measured, with its dtypes and strides.
 #pragma once
 
 #include <array>
@@ -11,16 +11,16 @@ namespace st {
 
 class DrawnOperands {
  public:
-  /// `compares`: there is room to keep a C.
+  /// `compares`: includes memory to keep a second C.
   static int64_t bytes_for(const GemmProblem& problem, bool compares);
   /// Borrows the problem. Throws out_of_memory.
   DrawnOperands(const GemmProblem& problem, bool compares, const std::shared_ptr<MemorySource>& memory);
 
-  /// Numbers in [-1, 1). C is written only.
+  /// Fills the inputs with numbers in [-1, 1); C is output only.
   void draw(uint64_t seed, Workers& workers);
   GemmOperands get() const;
 
-  /// Whether two products, each of which writes C, make the same fp32 numbers but for rounding, and leave alone what lies between them.
+  /// Whether two products, each of which writes C, give the same fp32 numbers up to rounding and do not write into gaps between elements.
   template <class One, class Other>
   bool agree(const One& one, const Other& other) {
     forget_c();
@@ -37,7 +37,7 @@ class DrawnOperands {
   bool is_as_kept() const;
 
   const GemmProblem& problem_;
-  std::array<Memory, 5> memory_;  // A, B, C, bias, the C that was kept
+  std::array<Memory, 5> memory_;  // A, B, C, bias, the kept C
 };
 
 }  // namespace st

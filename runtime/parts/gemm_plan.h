@@ -1,5 +1,4 @@
-// A product by itself, over the host's arrays: a schedule, the scratch memory it needs and the threads it runs on, made once. A run
-// allocates nothing.
+// A stand-alone product over the host's arrays: schedule, scratch memory and threads are made once; a run allocates nothing.
 #pragma once
 
 #include <memory>
@@ -12,11 +11,11 @@ namespace st {
 
 class GemmPlan;
 
-/// All of B laid out for the micro-kernels of one plan, and of every other that packs alike. One call at a time.
+/// B packed for the micro-kernels of one plan, and of every other plan with the same packing. One call at a time.
 class PackedMatrix {
  public:
   PackedMatrix(GemmPlan& plan, const void* b, std::shared_ptr<MemorySource> memory);
-  /// Another B of the same layout, in place.
+  /// Packs another B of the same layout in place.
   void repack(GemmPlan& plan, const void* b);
 
   const std::byte* data() const { return memory_.data(); }
@@ -38,9 +37,9 @@ class GemmPlan {
 
   const GemmChoice& choice() const { return choice_; }
   int threads() const { return workers_->threads(); }
-  double last_rate() const { return last_rate_; }  // flop/s of the last run that was timed; 0: none yet
+  double last_rate() const { return last_rate_; }  // flop/s of the last timed run; 0: none yet
 
-  /// operands.packed_b: of fits(). With alpha 0 neither A nor B is read, with beta 0 C is not.
+  /// operands.packed_b must satisfy fits(). Does not read A and B with alpha 0, nor C with beta 0.
   void run(const GemmOperands& operands, float alpha, float beta);
   bool fits(const PackedMatrix& packed) const;
 
@@ -48,14 +47,14 @@ class GemmPlan {
   friend class PackedMatrix;
 
   void run_by_tasks(const GemmOperands& operands);
-  /// `product` of so many operations, and now and then its rate.
+  /// Runs `product`, of `work` operations, and measures its rate now and then.
   template <class Product>
   void timed(double work, const Product& product);
 
   const GemmKernels& kernels_;
   GemmChoice choice_;
-  GemmProblem problem_;  // the choice's, with the alpha and beta of the run
-  SmallProduct small_;   // null: by tasks
+  GemmProblem problem_;  // the choice's, with the run's alpha and beta
+  SmallProduct small_;   // null: runs by tasks
   double work_;
   std::unique_ptr<Workers> workers_;
   Workers alone_{1};

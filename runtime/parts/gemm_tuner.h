@@ -1,5 +1,5 @@
-// Measures a product's candidates against the schedule that the kernels choose themselves, and keeps the winner. Other tiles leave the bits
-// the same; libraries of others, where the caller lets them compete, have bits of their own.
+// Measures candidates for a product against the kernels' default schedule and keeps the winner. Tiles do not change results; external
+// libraries, if the caller admits them, do.
 #pragma once
 
 #include <functional>
@@ -16,7 +16,7 @@
 namespace st {
 
 struct TunedTiles {
-  TileSchedule tiles;  // a wish for choose_gemm(): the caller's own where nothing was faster
+  TileSchedule tiles;  // a request for choose_gemm(); the caller's own if nothing was faster
   ScheduleSource source = ScheduleSource::table;
 };
 
@@ -26,19 +26,19 @@ class GemmTuner {
     const GemmKernels& kernels;
     std::string_view kernel_class;
     TuningCache& cache;
-    std::shared_ptr<MemorySource> memory;       // of the operands, for as long as a product is measured
-    std::function<int64_t()> available_memory;  // bytes that may be taken now
+    std::shared_ptr<MemorySource> memory;       // for the operands during a measurement
+    std::function<int64_t()> available_memory;  // bytes that may be allocated now
     Logger log;
-    std::function<double()> clock = os::seconds;  // another in tests of what wins
+    std::function<double()> clock = os::seconds;  // tests of the decision replace it
   };
   explicit GemmTuner(Parts parts) : parts_(std::move(parts)) {}
 
-  /// From the cache, or by measuring for at most `seconds` on these workers, with operands drawn anew for each round. The winner replaces
-  /// the default where nine of ten rounds saw it faster, and the middle one by 1 % or more; whatever won is kept in the cache. A product
-  /// too large for the time or the memory keeps the default, and the log says so. A library has to compute what the default does, but for
-  /// rounding, and to be faster than the best tiles too, by as much.
+  /// Looks in the cache, or measures for at most `seconds` on these workers, with new random operands in each round.
+  /// - The winner replaces the default if it is faster in nine of ten rounds and by 1 % or more in the median. The cache keeps the result.
+  /// - A product too large for the time or the memory keeps the default; the log says so.
+  /// - A library must compute the same as the default up to rounding, and must also beat the best tiles by the same margin.
   TunedTiles tune(const GemmProblem& problem, const GemmWish& wish, Workers& workers, double seconds, const GemmContest& contest = {});
-  /// The same of a choice that was made of this wish.
+  /// The same for a choice made from this request.
   GemmChoice tuned(const GemmChoice& choice, const GemmWish& wish, Workers& workers, double seconds, const GemmContest& contest = {});
 
  private:

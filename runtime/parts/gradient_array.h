@@ -1,4 +1,4 @@
-// A gradient where it lies, in the host's own memory, and its rows.
+// A gradient in the host's own memory, and its rows.
 #pragma once
 
 #include <algorithm>
@@ -11,14 +11,14 @@
 
 namespace st {
 
-/// An array of f32, f64, bf16 or f16. Borrowed; no two of its elements share memory.
+/// A borrowed array of f32, f64, bf16 or f16; no two of its elements share memory.
 struct GradientArray {
   DType dtype = DType::f32;
   Shape shape;
-  std::array<int64_t, kMaxDims> strides{};  // in elements, none negative
+  std::array<int64_t, kMaxDims> strides{};  // in elements, not negative
   void* data = nullptr;
 
-  /// Memory order is as good as any: a transposed array without gaps is one row.
+  /// Any dimension order will do: a transposed array without gaps is one row too.
   bool has_no_gaps() const {
     int64_t reach = 1;
     for (int32_t d = 0; d < shape.rank(); ++d) reach += (shape[d] - 1) * strides[static_cast<size_t>(d)];
@@ -26,11 +26,11 @@ struct GradientArray {
   }
 };
 
-/// row(offset, place, count, stride) for every row of an array that is not empty: `count` elements, `stride` apart, from `offset` on; they
-/// are the elements from `place` on in an order of the array's own, the same each time.
+/// Calls row(offset, place, count, stride) for every row of a non-empty array: `count` elements, `stride` apart, from `offset`. They are
+/// elements [place, place + count) in an order private to the array, the same each time.
 template <class Row>
 void each_row(const GradientArray& array, Workers& workers, const Row& row) {
-  constexpr int64_t kGrain = 1 << 16;  // elements a task: a few dozen microseconds
+  constexpr int64_t kGrain = 1 << 16;  // elements per task: a few dozen microseconds
   if (array.shape.rank() == 0 || array.has_no_gaps()) {
     workers.run_range(array.shape.elements(), kGrain, [&](int64_t begin, int64_t end) { row(begin, begin, end - begin, 1); });
     return;

@@ -1,8 +1,8 @@
-// Gradients of a host's own backward, exchanged between ranks bucket by bucket while backward goes on.
+// All-reduces the gradients of a host's own backward, bucket by bucket while backward runs.
 //
-// They are registered in the order of the forward, and backward makes them in about the reverse one: so the last ones are the first bucket.
-// A bucket is exchanged when all of its gradients are there, and the buckets before it: in one order on all ranks, whatever the order in
-// which a rank's backward makes them.
+// Gradients are registered in forward order; backward makes them in roughly the reverse order, so the last ones form the first bucket. A
+// bucket is reduced when all its gradients, and all earlier buckets, are ready: in the same order on all ranks, whatever the order in which
+// a rank's backward makes them.
 #pragma once
 
 #include <cstdint>
@@ -22,29 +22,30 @@ struct ExchangedGradient {
   std::string name;
   DType dtype = DType::f32;  // f32, f64, bf16 or f16
   int64_t elements = 0;
-  void* data = nullptr;  // the host's
+  void* data = nullptr;  // the host's, borrowed
 };
 
-/// Throws rank_mismatch where ranks do not exchange the same gradients in the same way, on each of them the same: which, and both sides.
-/// To be called by all ranks; the group is whole afterwards.
+/// Collective call. Throws the same rank_mismatch on all ranks, with the difference and both values, unless they exchange the same
+/// gradients in the same way; the group stays usable.
 void require_same_exchange(Communicator& ranks, std::span<const ExchangedGradient> gradients, ReduceOp op, int64_t bucket_bytes);
 
-/// Sums are made as Communicator's: in the order of the ranks, in fp32 (f64: fp64), rounded once; no bit depends on the buckets. One call
-/// at a time; the exchange itself is done by whoever `post` gives it to.
+/// Sums like Communicator: in rank order, in fp32 (fp64 for f64), rounded once; results do not depend on the buckets. One call at a time;
+/// `post` decides who runs the collectives.
 class GradientExchange {
  public:
-  /// Does the work later, each piece behind the one before it, and then tells the Pending. Throws before anything is begun.
+  /// Runs `work` later, in the order of the calls, and then completes `pending`. Throws before anything has begun.
   using Post = std::function<void(std::function<void()> work, Pending& pending)>;
-  /// op: sum or mean. Borrows the communicator and the gradients' memory for life.
+  /// op: sum or mean. Borrows the communicator and the gradients' memory for its life.
   GradientExchange(Communicator& ranks, std::vector<ExchangedGradient> gradients, ReduceOp op, int64_t bucket_bytes, Post post);
 
-  /// Backward has made it; from now on to synchronize() its memory is lent. Throws invalid_argument for one that is not there, wrong_state
-  /// for one that has been told of in this step. What Post throws: it is ready all the same, and synchronize() posts again.
+  /// Backward has made this gradient; its memory must not be touched until synchronize(). Throws invalid_argument for an unknown gradient,
+  /// wrong_state for one that was ready before in this step, and what Post throws: then the gradient is ready, and synchronize() posts
+  /// again.
   void ready(int64_t gradient);
-  /// Until all is exchanged: then the next step begins. Throws wrong_state that names those which backward has not made, and the step stays
-  /// as it is; else what an exchange threw.
+  /// Waits until all gradients are reduced; then the next step begins. Throws wrong_state with the gradients that backward has not made,
+  /// without changing the step, and what a collective threw.
   void synchronize();
-  /// While on, nothing is exchanged: ready() and synchronize() do nothing. Throws wrong_state within a step.
+  /// While on, nothing is reduced: ready() and synchronize() do nothing. Throws wrong_state within a step.
   void set_local(bool on);
 
   size_t buckets() const { return buckets_.size(); }
@@ -54,9 +55,9 @@ class GradientExchange {
     std::vector<size_t> gradients;
     DType dtype = DType::f32;
     std::string label;
-    int64_t elements = 0, missing = 0;                    // missing: that backward has not made yet
-    std::vector<std::vector<Communicator::Piece>> owned;  // by owner, an even share each
-    std::vector<Communicator::Pieces> parts;              // of them
+    int64_t elements = 0, missing = 0;                    // missing: gradients that backward has not made yet
+    std::vector<std::vector<Communicator::Piece>> owned;  // by owning rank, an even share each
+    std::vector<Communicator::Pieces> parts;              // views of owned
     Pending exchanged;
   };
 
@@ -71,9 +72,9 @@ class GradientExchange {
   Post post_;
   std::vector<Bucket*> bucket_of_;  // by gradient
   std::vector<bool> is_ready_;
-  std::vector<float> sums_;  // of this rank's own elements of a bucket in 16 bits
+  std::vector<float> sums_;  // fp32 sums of this rank's elements of a 16-bit bucket
   bool is_local_ = false, has_begun_ = false;
-  std::list<Bucket> buckets_;  // the last: their Pendings wait for whoever uses what stands above
+  std::list<Bucket> buckets_;  // after the members above: their Pendings wait for operations that use those
   std::list<Bucket>::iterator next_;
 };
 

@@ -1,4 +1,5 @@
-// Loss scaling for a host with its own forward, backward and optimizer: the scale, unscaling over its arrays, and the one right order.
+// Loss scaling for a host with its own forward, backward and optimizer: chooses the scale, unscales the host's arrays, enforces the call
+// order.
 #pragma once
 
 #include <functional>
@@ -13,27 +14,27 @@
 
 namespace st {
 
-/// scale -> backward -> unscale -> clip -> step -> update, again and again; what comes out of turn is wrong_state, names the order and
-/// changes nothing. A scale may be asked for and gone back with as often as a step has micro-batches. One call at a time.
+/// Each step: scale -> backward -> unscale -> clip -> step -> update. A call out of order throws wrong_state with the order and changes
+/// nothing. scale() and backward may repeat, once per micro-batch. One call at a time.
 class ScaledStep {
  public:
   ScaledStep(const LossScale& options, std::unique_ptr<Workers> workers) : scaler_(options), workers_(std::move(workers)) {}
 
-  /// What to multiply the loss with. Begins a step.
+  /// The factor for the loss. Begins a step.
   double scale();
-  /// Divides all of a step's gradients, in place, and looks at them: whether every element is finite. A scaler that is off leaves them as
-  /// they are and still looks. Throws invalid_argument, before anything is written, for no gradients and for types that are none.
+  /// Divides all of a step's gradients in place by the scale; returns whether every element is finite. A disabled scaler only checks them.
+  /// Throws invalid_argument, before anything is written, for no gradients and for types that are not floating.
   bool unscale(std::span<const GradientArray> gradients);
-  /// Whether the host's optimizer may run: unscale() found all finite.
+  /// Whether the host's optimizer may run: all gradients were finite in unscale().
   bool step();
-  /// unscale() and step() in one pass, by an optimizer that divides by `scale` on its way, looks at every element, and updates when all are
-  /// finite, as it then says. When it throws, it is unscale's turn as before.
+  /// unscale() and step() in one pass, by an optimizer that divides by `scale`, checks every element, updates if all are finite, and
+  /// returns whether they were. If it throws, unscale() or step_by() is still the next call.
   void step_by(const std::function<bool(double scale)>& optimizer);
-  /// Ends the step and chooses the next one's scale. Whether this one was skipped.
+  /// Ends the step, chooses the next scale, and returns whether this step was skipped.
   bool update();
 
   std::string state() const { return scaler_.state(); }
-  /// Forgets a step that is under way: the next call is scale().
+  /// Abandons the current step: the next call is scale().
   void restore(std::string_view state);
 
  private:

@@ -1,4 +1,4 @@
-// Mixed precision: products in 16 bits, sums and everything that needs range or digits in fp32, over fp32 master weights.
+// Mixed precision: products in 16 bits; sums and everything that needs range or precision in fp32, over fp32 master weights.
 #pragma once
 
 #include <span>
@@ -7,17 +7,16 @@
 
 namespace st {
 
-/// Gives the forward pass 16-bit values where they pay, as torch.autocast does: matmul, linear and attention take operands of type `low`
-/// and sum in fp32; norms, softmax, losses, reductions, exp, log, pow and the host's ops compute in fp32; what stands between takes what
-/// comes, and fp32 where both come. A bias added to a 16-bit product is rounded as the product is.
-///
-/// Unlike there, a product that only fp32 values wait for (the residual stream, a loss, an output) is not rounded to 16 bits, nor is the
-/// gradient that a product makes of something cast from fp32: above all each weight's. Parameters stay fp32, and so do their gradients and
-/// moments; what products take of them are working copies, made in each micro-batch or, `when` first, in a step's first. Inputs and outputs
-/// keep their types. Changes numerics. Values that are not fp32 stay as they are; low fp32 changes nothing. Call before autodiff().
-///
-/// All that lies in one of `wide` scopes, or in a scope within it, computes in fp32, as under torch.autocast(enabled=False) with its inputs
-/// cast; what comes out of it is fp32.
+/// Uses 16-bit values in the forward pass, like torch.autocast. Changes numerics. Call before autodiff().
+///   16 bits     matmul, linear and attention take operands of type `low` and sum in fp32; a bias added to a 16-bit product is rounded like
+///   it fp32        norms, softmax, losses, reductions, exp, log, pow and host ops other ops   use their operands' type; fp32 if the types
+///   are mixed `wide`      these scopes, nested ones included, compute in fp32 and give fp32 results, as under
+///   torch.autocast(enabled=False) with inputs
+///               cast
+///   unchanged   the types of inputs and outputs, values that are not fp32; everything if `low` is fp32
+/// Unlike torch.autocast, it does not round to 16 bits a product that only fp32 values use (the residual stream, a loss, an output), nor a
+/// product's gradient of a value cast from fp32, such as every weight's. Parameters, their gradients and moments stay fp32; products use
+/// 16-bit working copies of parameters, made in each micro-batch or, with `when` first, in a step's first one.
 void autocast(Program& program, DType low, When when = When::every, std::span<const RegionId> wide = {});
 
 }  // namespace st

@@ -1,4 +1,4 @@
-// Global norm, finite check and the factor that unscales and clips in one rounding.
+// Global gradient norm, finite check, and one factor that unscales and clips with a single rounding.
 #pragma once
 
 #include <functional>
@@ -9,20 +9,22 @@
 
 namespace st {
 
-/// Parameters that are clipped by the norm of their own group's gradients, in place of that of all.
+/// Parameter groups that are clipped by the norm of their own gradients instead of the global norm.
 struct ClipGroups {
-  std::vector<double> max_norms;                            // of each group; 0: no clipping
-  std::function<int(const Slot& parameter)> group_of = {};  // -1: in none of them
+  std::vector<double> max_norms;                            // by group; 0: no clipping
+  std::function<int(const Slot& parameter)> group_of = {};  // -1: in no group
 };
 
-/// Opens the update section, where ranks' exchange has not: adds the uses of tied parameters in graph order, takes the norm over all
-/// gradients (fp64, fixed order) and stores in report slots "factor" (f32: what each gradient is multiplied with), "grad_norm" (f64, true)
-/// and "skipped" (bool: something is not finite, so no optimizer runs); a group's factor in "factor.<group>". max_norm 0: no clipping, the
-/// norm is still reported. Gradients are divided by step.gradient_unit, or where the program has none by loss_seed times the loss's count;
-/// and by the loss scale, where the program has one. Call after accumulate(), before update().
+/// Opens the update section unless a pass for ranks has: adds the uses of tied parameters in graph order, computes the norm over all
+/// gradients (fp64, fixed order) and writes report slots. Call after accumulate(), before update().
+///   "factor"           f32, the factor for each gradient; "factor.<group>" for a group
+///   "grad_norm"        f64, of the true gradient; also written with max_norm 0, which disables clipping
+///   "skipped"          bool: a gradient is not finite, so no optimizer runs
+/// Gradient slots divided by step.gradient_unit are the true gradient; without that slot, by loss_seed times the loss's count. A loss scale of
+/// the program is divided out in addition.
 void clip(Program& program, double max_norm, const ClipGroups& groups = {});
 
-/// Where the factor of a group is; of -1 that of all gradients.
+/// Name of the slot with a group's factor; -1: the factor of all gradients.
 std::string factor_slot(int group);
 
 }  // namespace st

@@ -1,4 +1,4 @@
-// Dropout sites: the recipe's rate and seed before training, none of them in inference.
+// Dropout sites: sets the recipe's rate and seed for training; removes sites for inference.
 #pragma once
 
 #include <cstdint>
@@ -8,11 +8,11 @@
 
 namespace st {
 
-/// A model's dropout sites have numbers, but no seed and mostly no rate: sites of rate 0 take `rate`, all take `seed`; what is still of
-/// rate 0 is taken out. Call before autodiff(), which copies the sites into backward.
+/// Gives all dropout sites `seed`, and those of rate 0 `rate`; then removes sites whose rate is still 0. Call before autodiff(), which
+/// copies the sites into backward.
 void set_dropout(Program& program, double rate, int64_t seed);
 
-/// Takes the sites out of forward for which `is_idle` holds, and their counters with the last.
+/// Removes the sites for which `is_idle` holds from forward, and the counters with the last one.
 void remove_dropout(Program& program, const std::function<bool(const Node&)>& is_idle);
 
 }  // namespace st

@@ -7,7 +7,7 @@
 
 namespace st {
 
-/// Parameters for which `is_frozen` holds take no gradient and no update. Throws invalid_argument when none is left that could. Call before
+/// Parameters for which `is_frozen` holds get no gradient and no update. Throws invalid_argument if every parameter is frozen. Call before
 /// autodiff().
 void freeze(Program& program, const std::function<bool(const Slot& parameter)>& is_frozen);
 

@@ -1,13 +1,13 @@
-// Fusion of a loss with its gradient, across the sections.
+// Fuses a loss with its gradient, across sections.
 #pragma once
 
 #include "ir/program.h"
 
 namespace st {
 
-/// cross_entropy becomes fused_cross_entropy where backward reads its logits for nothing but their gradient, and where what the loss is
-/// seeded with is known before: a constant, by the loss scale. The stash then holds the gradient in the place of the logits, rounded as the
-/// cast behind it asks for, and no lse. Bitwise the same results; the logits go through memory once each way instead of twice.
+/// cross_entropy becomes fused_cross_entropy if backward reads its logits only for their gradient and the loss's seed is known in forward:
+/// a constant, times the loss scale. The stash then holds the gradient instead of the logits, rounded by the cast that follows it, and no
+/// lse. Bitwise the same results; the logits are read and written once instead of twice.
 void fuse_loss(Program& program);
 
 }  // namespace st

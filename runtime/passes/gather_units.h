@@ -1,18 +1,20 @@
-// The units of ZeRO-3: parameters that lie in pieces, whole for a scope while it computes.
+// The units of ZeRO-3: sharded parameters, gathered for a scope while it computes.
 #pragma once
 
 #include "ir/program.h"
 
 namespace st {
 
-/// Of the parameters that are cut (program.cuts) and of their working copies leaves this rank's pieces alone, which working copies are made
-/// in. What a boundary scope takes of them is its unit: each of forward and backward gathers it (Role::gathered) before its first use
-/// there, and behind the last one its memory is another's. So a parameter that two scopes use is gathered in each, a scope that runs again
-/// in backward keeps its unit until it has its gradients, and a graph without scopes is one unit.
-///
-/// Units follow each other by their first uses, and each is gathered before the one in front of it computes: two at a time, and those of
-/// the scopes around them. That is what lets a thread beside the computing one gather it meanwhile. The same bits. Called by
-/// zero_shard(), and of a forward pass alone by plan_inference().
+/// Reduces cut parameters (program.cuts) and their working copies to this rank's shards, in which working copies are made. Bitwise the same
+/// results. Called by zero_shard() and, for a forward pass, by plan_inference().
+/// - Unit: the parameters that a boundary scope uses. Forward and backward each gather it (Role::gathered) before its first use there;
+/// after
+///   the last use its memory is reused.
+/// - A parameter that two scopes use is gathered in each. A scope that is recomputed in backward keeps its unit until its gradients are
+/// made.
+///   A graph without scopes is one unit.
+/// - Prefetch: units are ordered by first use, and each is gathered before the previous one computes, so that a second thread can gather it
+///   meanwhile. Two units, and those of the enclosing scopes, are in memory at a time.
 void gather_units(Program& program);
 
 }  // namespace st

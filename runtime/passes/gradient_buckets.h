@@ -1,4 +1,4 @@
-// What data ranks exchange of a step's micro-batches: gradients, in buckets, and the loss.
+// The collectives of data ranks in a step: gradients, in buckets, and the loss.
 #pragma once
 
 #include <cstdint>
@@ -7,28 +7,28 @@
 
 namespace st {
 
-/// What is exchanged, and when (traps.md, order of sums 1).
+/// When gradients are reduced (traps.md, order of sums 1).
 enum class Reduce : int32_t {
-  micro,  // each micro-batch's gradients, added by their owner in the order of the micro-batches: the bits do not depend on the ranks
-  step,   // each rank's sum over its own micro-batches, once a step: less on the wire, the bits depend on the number of ranks
+  micro,  // after each micro-batch; the owner of a shard adds in micro-batch order, so results do not depend on the number of ranks
+  step,   // once per step, each rank's sum over its own micro-batches: less traffic, results depend on the number of ranks
 };
 
-/// What becomes of a gradient's slot where a rank needs only its own piece of it.
+/// Which whole gradient slots remain if a rank needs only its own shard.
 enum class Keep : int32_t {
-  whole,   // it stays, and all ranks' sums are gathered in it
-  adding,  // only where each rank adds up its own micro-batches there; else the slot becomes this rank's piece (ZeRO-2)
-  made,    // also where each gradient is made in it and exchanged at once (ZeRO-1)
+  whole,   // all; the sums of all ranks are gathered in them
+  adding,  // those in which a rank accumulates its own micro-batches; others shrink to this rank's shard (ZeRO-2)
+  made,    // also those in which a gradient is computed and reduced at once (ZeRO-1)
 };
 
-/// Each piece of a gradient (program.cuts) has an owner, who gets all ranks' pieces of it and adds them in the order of the ranks.
-/// Gradients are exchanged as backward makes them, in buckets of at most `bucket_bytes`, or of one that is larger; they change no bit.
-/// Behind its sums a bucket is gathered (Keep::whole), but for uses of tied parameters, which are still to be added.
+/// Reduce-scatters gradients: the owner of each shard (program.cuts) receives it from all ranks and adds in rank order. Gradients are
+/// reduced as backward makes them, in buckets of at most `bucket_bytes` or of one larger gradient; buckets do not change results. With
+/// Keep::whole a bucket is then gathered, except the uses of tied parameters, which still have to be added.
 void exchange_gradients(Program& program, Reduce reduce, int64_t bucket_bytes, Keep keep);
 
-/// What forward reports, the loss's sum and count, is added up over the ranks in each round of micro-batches that it is of.
+/// Sums the loss's sum and count over the ranks in each round of micro-batches.
 void exchange_loss(Program& program);
 
-/// Opens the update section, in which the uses of tied parameters are added on this rank's pieces of their gradients.
+/// Opens the update section and adds there the uses of tied parameters on this rank's shards of their gradients.
 void add_uses_in_pieces(Program& program);
 
 }  // namespace st

@@ -1,4 +1,4 @@
-// Where backward leaves the gradients of a program's parameters.
+// Finds the slots in which backward stores the gradients of a program's parameters.
 #pragma once
 
 #include <vector>
@@ -7,11 +7,11 @@
 
 namespace st {
 
-/// Of each trained parameter, in the order of the parameters' slots, the gradient slots of its uses in graph order. The slots themselves
-/// stand in the order backward made them: later uses of a tied parameter may come before its first.
+/// For each trained parameter, in slot order, the gradient slots of its uses in graph order. The program has these slots in the order in
+/// which backward made them, so a later use of a tied parameter may come before its first.
 std::vector<std::vector<SlotId>> gradient_slots(const Program& program);
 
-/// Whether a gradient slot is all of its parameter's gradient, which is not tied.
+/// Whether a gradient slot holds its parameter's whole gradient, because the parameter is not tied.
 bool is_of_one_use(const Program& program, SlotId gradient);
 
 }  // namespace st

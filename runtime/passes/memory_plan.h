@@ -1,4 +1,4 @@
-// Decides where every value lies: one arena a role, memory shared by values that are never alive together.
+// Places every value in memory: one arena per role; values that are never alive at the same time share memory.
 #pragma once
 
 #include <functional>
@@ -8,13 +8,14 @@
 
 namespace st {
 
-/// Workspace bytes that a node's kernel asks for; handed in, since passes know no backend.
+/// Workspace bytes of a node's kernel; a parameter, since passes know no backend.
 using WorkspaceNeed = std::function<int64_t(const Program& program, const Section& section, const Node& node)>;
 
-/// Places values by liveness over the sections in their order (greedy by size, best fit, 64-byte aligned). A view lies where its source
-/// does; a value stored in a slot lies in the slot; an elementwise result takes the place of an operand that dies there. What ranks gather
-/// for a while (Role::gathered) is in Arena::buckets, by liveness too. Places of
-/// parameters, gradients and optimizer slots depend on the slots alone, not on the batch. Bitwise the same results as without sharing.
+/// Places values by liveness over the sections in order (greedy by size, best fit, 64-byte aligned). Bitwise the same results as without
+/// sharing.
+/// - A view is placed at its source, a value stored in a slot in the slot, an elementwise result in place of an operand that dies there.
+/// - Gathered slots (Role::gathered) are in Arena::buckets, also by liveness.
+/// - The places of parameters, gradients and optimizer slots depend only on the slots, not on the batch.
 MemoryLayout memory_plan(const Program& program, const WorkspaceNeed& need);
 
 }  // namespace st

@@ -1,4 +1,4 @@
-// What an op costs, from its shapes alone: enough to tell which of two ways does less, on no machine in particular.
+// The cost of an op, from its shapes alone: enough to compare two alternatives independently of the machine.
 #pragma once
 
 #include "ir/program.h"
@@ -6,19 +6,19 @@
 namespace st {
 
 struct OpCost {
-  double flops = 0;  // of products and attention; a multiplication and its addition are two
-  double bytes = 0;  // that all other ops read and write
+  double flops = 0;  // of products and attention; a multiply-add counts as two
+  double bytes = 0;  // read and written by all other ops
 
   OpCost& operator+=(const OpCost& other) {
     flops += other.flops;
     bytes += other.bytes;
     return *this;
   }
-  /// In flops: a core makes about as many while it moves a byte to and from memory.
+  /// The cost in flops; a core does about 8 in the time in which it moves a byte to or from memory.
   double weight() const { return flops + 8 * bytes; }
 };
 
-/// Of one run on a bound program. Views and loads cost nothing. A host's op costs what it reads and writes.
+/// The cost of one run on a bound program. Views and loads cost nothing; a host op costs the bytes that it reads and writes.
 OpCost cost_of(const Graph& graph, const Node& node);
 
 }  // namespace st

@@ -1,4 +1,4 @@
-// Which parameters are weights of products.
+// Finds the parameters that are weights of products.
 #pragma once
 
 #include <vector>
@@ -7,7 +7,7 @@
 
 namespace st {
 
-/// By slot: whether it is a parameter that products of the forward pass multiply by, and no embedding looks rows up in.
+/// By slot: whether it is a parameter that is an operand of products in the forward pass and not the table of an embedding.
 std::vector<bool> weights_of_products(const Program& program);
 
 }  // namespace st

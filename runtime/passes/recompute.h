@@ -1,4 +1,5 @@
-// Recompute (gradient checkpointing; Chen et al. 2016, arXiv:1604.06174): what backward needs of a scope is made again, not kept.
+// Recompute (gradient checkpointing; Chen et al. 2016, arXiv:1604.06174): backward recomputes the values of a scope instead of keeping
+// them.
 #pragma once
 
 #include <span>
@@ -13,30 +14,30 @@ namespace st {
 struct RecomputedScope {
   RegionId region = 0;
   std::string name;
-  int64_t stash_bytes = 0;  // saved: what is not kept any more, less what is kept for its sake
-  OpCost cost;              // of what runs again, once a micro-batch
-  int32_t nodes = 0;        // that run again
+  int64_t stash_bytes = 0;  // net saving: values no longer kept, minus values kept to recompute them
+  OpCost cost;              // of the repeated nodes, per micro-batch
+  int32_t nodes = 0;        // repeated nodes
 };
 
-/// What recompute() saves and costs. Bytes are of the stash slots, each rounded up as memory_plan places it.
+/// Savings and cost of recompute(). Bytes count the stash slots, rounded up as memory_plan places them.
 struct RecomputeRecord {
   int64_t stash_before = 0, stash_after = 0;
-  std::vector<RecomputedScope> scopes;  // in the order of the program's regions; those of which nothing runs again are left out
+  std::vector<RecomputedScope> scopes;  // in the order of the program's regions, without scopes in which nothing is repeated
 
   OpCost cost() const;
 };
 
-/// Each of `scopes` (boundary scopes; one inside another is part of it) keeps only the values that cross its boundary. Of the others,
-/// those that backward reads are made again there: the forward nodes behind them are repeated just before the first of them is read, and
-/// what they make is gone with its last reader. A scope that was entered several times is one.
+/// Each of `scopes` (boundary scopes; a nested one is part of the outer) keeps only the values that cross its boundary. Backward recomputes
+/// the others that it reads: it repeats the forward nodes just before the first such value is read, and drops each value after its last
+/// reader. A scope entered several times counts as one. Call after autodiff(), on a program with a forward and a backward section. Slots
+/// from before autodiff() keep their numbers.
 ///
-/// Bitwise the same results: a repeated node has the operands, the counters of its dropout and the scope of the first, so fuse() makes the
-/// same arithmetic of it. What it would not be made the same of is kept: a product with several readers, one of which adds a bias. So is
-/// what a host's op makes: its forward is called once, since nobody promised that it is a pure function; and the gradient that fuse_loss()
-/// has put in the place of the logits, which backward reads first.
-/// With libraries of others (tune) a product's kernel is the fastest as measured, here and there: those bits are not promised.
-///
-/// Call after autodiff(), on a program with a forward and a backward section. Slots from before autodiff() keep their numbers.
+/// Bitwise the same results: a repeated node has the original's operands, dropout counters and scope, so fuse() makes the same arithmetic
+/// of it. External libraries (tune) are an exception: each product may get another kernel by measurement. Values that are kept all the
+/// same:
+/// - a product with several readers of which one adds a bias, because fuse() would treat the repeated one differently
+/// - results of host ops: forward is called once, because it may not be a pure function
+/// - the gradient that fuse_loss() stores instead of the logits, which backward reads first
 RecomputeRecord recompute(Program& program, std::span<const RegionId> scopes);
 
 }  // namespace st

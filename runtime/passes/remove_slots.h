@@ -1,4 +1,4 @@
-// Takes slots that nothing reads or writes any more out of a program.
+// Removes slots that no node reads or writes from a program.
 #pragma once
 
 #include <functional>
@@ -7,7 +7,7 @@
 
 namespace st {
 
-/// The other slots keep their order; everything that names them is told their new numbers.
+/// The other slots keep their order; all references to them are renumbered.
 void remove_slots(Program& program, const std::function<bool(SlotId slot)>& is_gone);
 
 }  // namespace st

@@ -1,4 +1,4 @@
-// Copies a section's graph node by node, so that a pass can leave out, replace or insert nodes in an append-only graph.
+// Copies a section's graph node by node, so that a pass can remove, replace or insert nodes in an append-only graph.
 #pragma once
 
 #include <map>
@@ -15,16 +15,16 @@ class Rewrite {
 
   const Graph& old() const { return section_.graph; }
   const Graph& made() const { return new_; }  // so far
-  /// The new value that stands for an old one.
+  /// The new value of an old one.
   Value at(Value old) const { return map_.at(old); }
   bool has(Value old) const { return map_.contains(old); }
-  /// Copies an old node; its outputs are mapped one to one.
+  /// Copies an old node and maps its outputs one to one.
   int32_t keep(int32_t node);
-  /// Appends a new node whose inputs are new values; the old node's outputs map to its.
+  /// Appends a new node whose inputs are new values, and maps the old node's outputs to its outputs.
   int32_t replace(int32_t node, Node by);
   int32_t append(Node node);
   void map(Value old, Value by) { map_[old] = by; }
-  /// Puts the new graph in place and carries outputs and loss over.
+  /// Replaces the section's graph and updates outputs and loss.
   void finish();
 
  private:
@@ -34,7 +34,7 @@ class Rewrite {
   std::map<Value, Value> map_;
 };
 
-/// How often each value of a graph is used as an input; outputs and the loss count as uses in a forward section.
+/// Number of uses of each value as an input, by node and output; outputs and the loss count as uses in a forward section.
 std::vector<std::vector<int32_t>> uses_of(const Program& program, const Section& section);
 
 }  // namespace st

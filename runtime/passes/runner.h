@@ -1,4 +1,4 @@
-// Runs a list of passes: verifies the program after each, times it, can skip one by name and print what it left.
+// Runs a list of passes: times each, verifies the program after it, can skip a pass by name and print its result.
 #pragma once
 
 #include <functional>
@@ -13,12 +13,12 @@ struct PassRecord {
   std::string name;
   double seconds = 0;
   bool skipped = false;
-  int32_t nodes = 0;  // over all sections, afterwards
+  int32_t nodes = 0;  // of all sections, after the pass
 };
 
 class Runner {
  public:
-  /// `skip`: names of passes not to run. `print`: called with the pass's name and the program's text after each pass; may be empty.
+  /// `skip`: names of passes to skip. `print`: called with the pass's name and the program's text after each pass; may be empty.
   Runner(Program& program, std::vector<std::string> skip, std::function<void(const std::string& pass, const std::string& text)> print)
       : program_(program), skip_(std::move(skip)), print_(std::move(print)) {}
 

@@ -1,5 +1,5 @@
-// Gives each product the tiles, or the library, that were measured for it. Other tiles leave every bit: what chooses may only choose among
-// tiles of equal bits. A library has bits of its own; its identity stands in the program.
+// Sets each product's measured tiles or library. Tiles do not change results: the caller chooses only among tiles with equal bits. A
+// library changes them; its identity is in the program.
 #pragma once
 
 #include <functional>
@@ -14,11 +14,11 @@ struct ProductTiles {
   Ints tiles;
   std::string library;
 };
-/// Handed in, since passes know no backend.
+/// Chooses a product's tiles; a parameter, since passes know no backend.
 using TileChoice = std::function<ProductTiles(const Program& program, const Section& section, const Node& node)>;
 
-/// Call after fuse(), which makes other products, and before pack_weights() and memory_plan(): other tiles may pack otherwise and need
-/// another workspace.
+/// Call after fuse(), which changes products, and before pack_weights() and memory_plan(), because packing and workspace depend on the
+/// tiles.
 void tune(Program& program, const TileChoice& choose);
 
 }  // namespace st
