@@ -37,12 +37,12 @@ void ExchangeQueue::start() {
       live();
     });
   } catch (const std::system_error& refusal) {
-    fail(Code::unavailable, text("trainer: the thread that exchanges could not be started (", refusal.what(), "); give overlap off"));
+    fail(Code::unavailable, text("trainer: cannot start the thread for collectives (", refusal.what(), "); use overlap off"));
   }
 }
 
 ExchangeQueue::~ExchangeQueue() {
-  give_up("its step was given up");
+  give_up("its step was abandoned");
   if (!thread_.joinable()) return;
   {
     const std::lock_guard lock(mutex_);

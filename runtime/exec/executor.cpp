@@ -82,7 +82,7 @@ void Executor::resolve() {
     const Node& node = graph[at.node];
     const Kernel& kernel = kernels[static_cast<size_t>(node.op)];
     const bool is_exchange = info_of(node.op).exchange;
-    require(!is_exchange || ranks_ != nullptr, Code::internal, "executor: ", name_of(node.op), " without ranks to exchange with");
+    require(!is_exchange || ranks_ != nullptr, Code::internal, "executor: ", name_of(node.op), " needs a communicator");
     require(is_exchange || kernel.run != nullptr, Code::unsupported, "backend ", storage_.backend().name(), ": no kernel for ",
             name_of(node.op));
     auto found = calls.find({at.section, at.node});

@@ -80,7 +80,7 @@ PlannedExchange::PlannedExchange(const Program& program, const Node& node, const
       break;
     }
     default:
-      fail(Code::internal, text("exchange: ", name_of(op_), " is none"));
+      fail(Code::internal, text("exchange: ", name_of(op_), " is not a collective"));
   }
   for (const auto& part : parts_) views_.emplace_back(part);
 }

@@ -10,7 +10,7 @@ namespace st {
 namespace {
 
 void check_steps(int64_t steps) {
-  check(steps >= 1 && steps <= Accumulator::kMaxSteps, "accumulator: steps is ", steps, ", the micro-batches of a step; allowed is 1 to ",
+  check(steps >= 1 && steps <= Accumulator::kMaxSteps, "accumulator: steps is ", steps, ", the micro-batches per step must be 1 to ",
         Accumulator::kMaxSteps);
 }
 
@@ -24,10 +24,10 @@ int64_t padded_bytes(const GradientArray& gradient) {
 
 int64_t Accumulator::bytes(int64_t steps, std::span<const GradientArray> gradients) {
   check_steps(steps);
-  check(!gradients.empty(), "accumulator: there are no gradients; give the arrays that backward writes");
+  check(!gradients.empty(), "accumulator: needs at least one gradient, got none; give the arrays that backward writes");
   int64_t all = 0;
   for (size_t i = 0; i < gradients.size(); ++i) {
-    check(is_floating(gradients[i].dtype), "accumulator: gradient ", i, " is ", gradients[i].dtype, "; f32, f64, bf16 and f16 are taken");
+    check(is_floating(gradients[i].dtype), "accumulator: gradient ", i, " must be f32, f64, bf16 or f16, got ", gradients[i].dtype);
     all += padded_bytes(gradients[i]);
   }
   return all;
@@ -43,14 +43,14 @@ Accumulator::Accumulator(int64_t steps, std::span<const GradientArray> gradients
 void Accumulator::add(double weight) {
   check_state();
   check(weight == 0 || (weight >= kMinWeight && weight <= kMaxWeight), "accumulator: weight is ", weight,
-        "; give the number of tokens of the micro-batch, 2^-53 to 2^53, or 0 for an empty one, which adds nothing");
+        ", must be the micro-batch's number of tokens, in [2^-53, 2^53], or 0 for an empty one, which adds nothing");
   require(!is_full() || told_ != 0, Code::wrong_state, "accumulator: all ", steps_,
-          " micro-batches of the step are in, and the arrays hold its gradient; ask should_step and use it before the next one is added");
+          " micro-batches of the step were added and the arrays hold its gradient; call should_step and use the gradient before the next "
+          "add");
   const int64_t added = is_full() ? 0 : added_;
   const double before = is_full() ? 0 : weight_, all = before + weight;
   const bool last = added + 1 == steps_;
-  check(!last || all > 0,
-        "accumulator: no micro-batch of the step has a token, so there is no mean over tokens; add one of some, or reset");
+  check(!last || all > 0, "accumulator: the step has no tokens, so there is no mean; add a micro-batch with tokens, or reset");
   const Fold how = {.first = before == 0, .empty = weight == 0, .last = last, .factor = last ? 1 / all : 1};
   std::byte* sum = memory_.data();
   for (const GradientArray& gradient : gradients_) {
@@ -77,8 +77,8 @@ void Accumulator::reset() {
 void Accumulator::set_steps(int64_t steps) {
   check_steps(steps);
   require(added_ == 0 || told_ != 0, Code::wrong_state, "accumulator: ", added_, " of ", steps_,
-          " micro-batches of the step are in, and steps changes between two steps only; "
-          "go on until should_step says yes, or reset");
+          " micro-batches of the step were added, but steps can change only between two steps; continue until should_step returns true, or "
+          "reset");
   reset();
   steps_ = steps;
 }
@@ -86,8 +86,8 @@ void Accumulator::set_steps(int64_t steps) {
 /// A checkpoint of another accumulator's, copied in.
 void Accumulator::check_state() const {
   require(added_ >= 0 && added_ <= steps_ && std::isfinite(weight_) && weight_ >= 0, Code::wrong_state,
-          "accumulator: its state was written, and says that ", added_, " of ", steps_, " micro-batches are in, of ", weight_,
-          " tokens; write the state of one with as many steps, or reset");
+          "accumulator: the state that was written has ", added_, " of ", steps_, " micro-batches and ", weight_,
+          " tokens; write the state of an accumulator with the same steps, or reset");
 }
 
 std::vector<Accumulator::StateArray> Accumulator::state() {

@@ -51,9 +51,10 @@ void require_same_exchange(Communicator& ranks, std::span<const ExchangedGradien
     const auto other = std::ranges::find_if(all, [&](const Description& theirs) { return theirs != all[0]; });
     if (other == all.end()) return;
     const auto rank = static_cast<int>(other - all.begin());
-    refuse_rank(ranks.transport(), rank, "",
-                text("data parallel: ranks do not exchange the same: ", text_of_rank(ranks.transport(), rank), " has ", other->data(),
-                     ", rank 0 has ", all[0].data(), "; give all ranks the same gradients, in the same order, and the same options"));
+    refuse_rank(
+        ranks.transport(), rank, "",
+        text("data parallel: ranks do not reduce the same gradients: ", text_of_rank(ranks.transport(), rank), " has ", other->data(),
+             ", rank 0 has ", all[0].data(), "; give all ranks the same gradients, in the same order, and the same options"));
   };
   refuse_where_different(
       text(gradients.size(), " gradients, by ", op == ReduceOp::mean ? "mean" : "sum", ", in buckets of ", bucket_bytes, " bytes"));
@@ -71,7 +72,7 @@ void require_same_exchange(Communicator& ranks, std::span<const ExchangedGradien
     if (is_alike) continue;
     refuse_where_different(description(i));
     refuse_where_different(end_of(description(i)));
-    fail(Code::rank_mismatch, text("data parallel: ranks do not exchange the same: the names of gradient ", i,
+    fail(Code::rank_mismatch, text("data parallel: ranks do not reduce the same gradients: the names of gradient ", i,
                                    " differ in their middle; give all ranks the same gradients, in the same order"));
   }
 }

@@ -12,7 +12,7 @@ namespace {
 constexpr int64_t kLargestTile = int64_t{1} << 20, kMostRows = 64;
 
 void check_size(const char* name, int64_t size, int64_t most) {
-  check(size >= 0 && size <= most, "gemm: ", name, " is ", size, "; allowed is 0 (choose) to ", most);
+  check(size >= 0 && size <= most, "gemm: ", name, " must be 0 (choose) to ", most, ", got ", size);
 }
 
 void check_wish(const GemmWish& wish) {
@@ -22,7 +22,7 @@ void check_wish(const GemmWish& wish) {
   check_size("block_m", wish.tiles.block_m, kLargestTile);
   check_size("block_n", wish.tiles.block_n, kLargestTile);
   check_size("micro_m", wish.tiles.mr, kMostRows);
-  check(wish.max_scratch_bytes >= 0, "gemm: max_scratch_bytes is ", wish.max_scratch_bytes, "; give bytes, or 0 for any");
+  check(wish.max_scratch_bytes >= 0, "gemm: max_scratch_bytes must be at least 0 (0: no limit), got ", wish.max_scratch_bytes);
 }
 
 bool differs(int64_t wished, int64_t chosen) { return wished != 0 && wished != chosen; }
@@ -95,8 +95,8 @@ class Fitting {
     fail(Code::out_of_memory,
          text("gemm: tile ", asked.mc, "x", asked.nc, "x", asked.kc, " in blocks of ", asked.block_m, "x", asked.block_n, " needs ",
               chosen.scratch_bytes, " bytes of scratch, ", limit, "; ",
-              fits(best) ? "the largest that fits is tile " : "and even the smallest needs more, tile ", tile.mc, "x", tile.nc, "x",
-              tile.kc, " in blocks of ", tile.block_m, "x", tile.block_n, " (", best.scratch_bytes, " bytes)"));
+              fits(best) ? "the largest that fits is tile " : "even the smallest needs more: tile ", tile.mc, "x", tile.nc, "x", tile.kc,
+              " in blocks of ", tile.block_m, "x", tile.block_n, " (", best.scratch_bytes, " bytes)"));
   }
 
  private:

@@ -207,9 +207,9 @@ TunedTiles GemmTuner::tune(const GemmProblem& problem, const GemmWish& wish, Wor
   const bool compares = !contest.libraries.empty();
   const int64_t bytes = DrawnOperands::bytes_for(problem, compares) + scratch;
   if (runners.size() < 2) return standard;
-  if (bytes > parts_.available_memory()) return leave("measuring takes ", text_of_bytes(bytes), ", which is not there");
+  if (bytes > parts_.available_memory()) return leave("measuring needs ", text_of_bytes(bytes), " of memory, more than is available");
   const double least = expected * 2 * (kFirstRounds + kLeastRounds) + static_cast<double>(bytes) / 2e9;
-  if (least > seconds) return leave("measuring takes about ", least, " s, allowed is ", seconds, " s");
+  if (least > seconds) return leave("measuring needs about ", least, " s, the limit is ", seconds, " s");
 
   std::optional<TunedSchedule> winner;
   try {
@@ -220,7 +220,7 @@ TunedTiles GemmTuner::tune(const GemmProblem& problem, const GemmWish& wish, Wor
         const GemmLibrary* library = runner.schedule.library;
         if (library == nullptr || race.is_right(base, runner.schedule)) return false;
         parts_.log.warning("tuning", library->identity(), " (", library->file(), ") computes ", problem.m, "x", problem.n, "x", problem.k,
-                           " wrongly, and is left out");
+                           " wrongly and is excluded");
         return true;
       });
       runners.resize(std::min(std::max<size_t>(race.places(), 2), runners.size()));
@@ -230,7 +230,7 @@ TunedTiles GemmTuner::tune(const GemmProblem& problem, const GemmWish& wish, Wor
     if (error.code() != Code::out_of_memory) throw;
     return leave(error.message());
   }
-  if (!winner) return leave(seconds, " s are too short to tell the candidates apart");
+  if (!winner) return leave(seconds, " s are too short to distinguish the candidates");
   parts_.cache.keep(key, *winner);
   parts_.log.info("tuning", problem.m, "x", problem.n, "x", problem.k, ": ", text_of(winner->schedule), ", ", winner->rate / 1e9,
                   " GFLOP/s, the default ", winner->standard_rate / 1e9);

@@ -69,13 +69,13 @@ void GradientExchange::share_out(Bucket& bucket) const {
 }
 
 void GradientExchange::ready(int64_t gradient) {
-  check(gradient >= 0 && gradient < std::ssize(gradients_), "data parallel: gradient ", gradient, " is ready, but there are ",
-        gradients_.size(), " of them, from 0 on");
+  check(gradient >= 0 && gradient < std::ssize(gradients_), "data parallel: gradient ", gradient, " must be in [0, ", gradients_.size(),
+        ")");
   if (is_local_) return;
   const auto i = static_cast<size_t>(gradient);
   if (is_ready_[i]) {
     Error error(Code::wrong_state, text("data parallel: gradient ", gradient, ", \"", gradients_[i].name,
-                                        "\", is ready twice in one step; say so after the last use of its parameter, and synchronize "
+                                        "\", is ready twice in one step; call ready after the last use of its parameter, and synchronize "
                                         "before the next step"));
     error.place.tensor = gradients_[i].name;
     throw error;
@@ -96,10 +96,9 @@ void GradientExchange::synchronize() {
   const auto unready = std::count(is_ready_.begin(), is_ready_.end(), false);
   if (unready > 0) {
     const auto first = static_cast<size_t>(std::find(is_ready_.begin(), is_ready_.end(), false) - is_ready_.begin());
-    Error error(Code::wrong_state,
-                text("data parallel: backward has not made ", unready, " of ", gradients_.size(), " gradients: ", first, ", \"",
-                     gradients_[first].name, "\"", unready > 1 ? ", .." : "",
-                     "; where a parameter was not used in this step, set its gradient to zero and say that it is ready"));
+    Error error(Code::wrong_state, text("data parallel: backward has not made ", unready, " of ", gradients_.size(), " gradients: ", first,
+                                        ", \"", gradients_[first].name, "\"", unready > 1 ? ", .." : "",
+                                        "; for a parameter that was not used in this step, set the gradient to zero and call ready"));
     error.place.tensor = gradients_[first].name;
     throw error;
   }
@@ -120,7 +119,7 @@ void GradientExchange::synchronize() {
 }
 
 void GradientExchange::set_local(bool on) {
-  require(!has_begun_, Code::wrong_state, "data parallel: gradients of a step are ready already; synchronize first");
+  require(!has_begun_, Code::wrong_state, "data parallel: gradients of a step are already ready; synchronize first");
   is_local_ = on;
 }
 

@@ -8,8 +8,8 @@ namespace st {
 
 void ScaledStep::require_turn(const char* call, bool its_turn) const {
   constexpr std::array<const char*, 4> kLast = {"update, or the scaler is new", "scale", "unscale", "step"};
-  require(its_turn, Code::wrong_state, "loss_scaler: ", call, " is out of turn, the last call was ", kLast[static_cast<size_t>(done_)],
-          "; the order of a step is scale, backward, unscale, clip, step, update, and restore begins it anew");
+  require(its_turn, Code::wrong_state, "loss_scaler: ", call, " is out of order, the last call was ", kLast[static_cast<size_t>(done_)],
+          "; the order in a step is scale, backward, unscale, clip, step, update; restore starts a new step");
 }
 
 double ScaledStep::scale() {
@@ -20,9 +20,9 @@ double ScaledStep::scale() {
 
 bool ScaledStep::unscale(std::span<const GradientArray> gradients) {
   require_turn("unscale", done_ == Done::scale);
-  check(!gradients.empty(), "loss_scaler: unscale was given no gradients; give all of the step's in one call");
+  check(!gradients.empty(), "loss_scaler: unscale needs at least one gradient, got none; give all gradients of the step in one call");
   for (size_t i = 0; i < gradients.size(); ++i)
-    check(is_floating(gradients[i].dtype), "loss_scaler: gradient ", i, " is ", gradients[i].dtype, "; f32, f64, bf16 and f16 are taken");
+    check(is_floating(gradients[i].dtype), "loss_scaler: gradient ", i, " must be f32, f64, bf16 or f16, got ", gradients[i].dtype);
   finite_ = true;
   const double inverse = 1 / scaler_.scale();
   for (const GradientArray& gradient : gradients)

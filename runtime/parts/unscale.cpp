@@ -73,7 +73,7 @@ bool unscale(const GradientArray& gradient, double inverse, Workers& workers) {
     case DType::f16:
       return unscale_as<F16>(gradient, static_cast<float>(inverse), workers);
     default:
-      fail(Code::invalid_argument, text("unscale: a gradient is ", gradient.dtype, "; f32, f64, bf16 and f16 are taken"));
+      fail(Code::invalid_argument, text("unscale: a gradient must be f32, f64, bf16 or f16, got ", gradient.dtype));
   }
 }
 

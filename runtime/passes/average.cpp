@@ -33,7 +33,7 @@ void average(Program& program, double decay) {
       if (program.in_pieces) shrink_to_piece(program, kept, parameter);
     } else if (program.slot(kept).whole) {  // another plan's
       require(is_cut(program, parameter), Code::unsupported, "average: \"", program.slots[at].name,
-              "\" has an average in pieces, but no output depends on it; give zero 0, or ema_decay 0");
+              "\" has a sharded average, but no output depends on the parameter; use zero 0 or ema_decay 0");
       value = part_of(program, parameter, parameter);
     }
     b.average(b.load(value), skip, rate, kept, decay);

@@ -68,7 +68,7 @@ std::string factor_slot(int group) { return group < 0 ? "factor" : text("factor.
 
 void clip(Program& program, double max_norm, const ClipGroups& groups) {
   const auto check_norm = [](double norm) {
-    check(norm >= 0, "clip: the largest norm is ", norm, "; give a positive number, or 0 for no clipping");
+    check(norm >= 0, "clip: the norm limit must be at least 0, got ", norm, "; 0 is no clipping");
   };
   check_norm(max_norm);
   std::ranges::for_each(groups.max_norms, check_norm);

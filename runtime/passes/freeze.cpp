@@ -14,7 +14,7 @@ void freeze(Program& program, const std::function<bool(const Slot& parameter)>& 
     froze = true;
   }
   const auto is_trained = [](const Slot& slot) { return slot.role == Role::parameter && slot.trainable && is_floating(slot.type.dtype); };
-  check(!froze || std::ranges::any_of(program.slots, is_trained), "freeze: every parameter is frozen, there is nothing to train");
+  check(!froze || std::ranges::any_of(program.slots, is_trained), "freeze: every parameter is frozen; leave at least one to train");
 }
 
 }  // namespace st

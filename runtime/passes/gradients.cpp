@@ -312,8 +312,8 @@ void gradient_concat(Chain& c) {
 void gradient_host(Chain& c) {
   const Attrs& attrs = c.node().attrs;
   const auto op = host_op_of("autodiff", attrs.integer("id"));
-  require(op->backward != nullptr, Code::unsupported, "autodiff: the host's op \"", op->name,
-          "\" has no backward callback, and a trainable parameter comes before it; register it with one");
+  require(op->backward != nullptr, Code::unsupported, "autodiff: host op \"", op->name,
+          "\" depends on a trainable parameter but has no backward callback; register it with one");
   std::vector<Value> operands, gradients;
   Ints wanted;
   const auto inputs = static_cast<int32_t>(c.node().in.size()), outputs = static_cast<int32_t>(c.node().out.size());

@@ -24,8 +24,8 @@ void set_loss_terms(Program& program, double label_smoothing, double z_loss) {
     set(node, "label_smoothing", label_smoothing);
     set(node, "z_loss", z_loss);
   }
-  check(found, "label_smoothing is ", label_smoothing, " and z_loss ", z_loss,
-        ", terms of a cross_entropy, and the model's loss is made of none; leave both keys at 0");
+  check(found, "label_smoothing ", label_smoothing, " and z_loss ", z_loss,
+        " need a loss made of cross_entropy, which this model does not have; leave both keys at 0");
 }
 
 }  // namespace st

@@ -81,7 +81,7 @@ class Packing {
            .when = When::first});
     }
     const Type type = program_.slot(slot).type;
-    check(type.shape[0] == bytes, "pack_weights: ", program_.slot(slot).name, " takes ", type.shape[0], " and ", bytes, " bytes");
+    check(type.shape[0] == bytes, "pack_weights: ", program_.slot(slot).name, " needs both ", type.shape[0], " and ", bytes, " bytes");
     const int32_t load = rewrite.append({.op = Op::load,
                                          .in = {},
                                          .out = {type},

@@ -66,7 +66,7 @@ class Recomputation {
         of_region[r] = around;
         continue;
       }
-      check(region.boundary, "recompute: \"", region.name, "\" is a layer's own scope, which only names; choose a boundary scope");
+      check(region.boundary, "recompute: \"", region.name, "\" is the scope of a layer, not a boundary; choose a boundary scope");
       of_region[r] = static_cast<int32_t>(record_.scopes.size());
       record_.scopes.push_back({.region = static_cast<RegionId>(r), .name = region.name, .cost = {}});
     }

@@ -252,10 +252,10 @@ class Search {
     const RecomputeRecord record = recompute(copy, least_scopes_);
     const int64_t least = std::max(least_, planned_on_all_(least_scopes_));
     fail(Code::out_of_memory,
-         text("recompute: auto is to fit ", text_of_bytes(budget_), " (", budget_, " bytes) of activations, the least it reaches is ",
-              text_of_bytes(least), " (", least, " bytes), with ", least_scopes_.size(), " scopes recomputed for ",
+         text("recompute: auto cannot fit ", text_of_bytes(budget_), " (", budget_, " bytes) of activations; the smallest is ",
+              text_of_bytes(least), " (", least, " bytes), recomputing ", least_scopes_.size(), " scopes at a cost of ",
               record.cost().flops / 1e9, " GFLOP and ", text_of_bytes(static_cast<int64_t>(record.cost().bytes)),
-              " of memory traffic more in each micro-batch; raise recompute_budget to that, or use a smaller batch or context"));
+              " of memory traffic per micro-batch. Raise recompute_budget to that, or use a smaller batch or context"));
   }
 
   const Program& program_;

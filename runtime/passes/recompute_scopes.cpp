@@ -50,7 +50,7 @@ std::vector<RegionId> scopes_to_recompute(const Program& program, std::string_vi
   } else {
     return scopes_matching(program, policy, ScopeKind::boundary, "recompute", ". Or use none, blocks, attention, full or auto");
   }
-  check(!scopes.empty(), "recompute: ", policy, " finds no scope; ", names_of_scopes(program, ScopeKind::boundary));
+  check(!scopes.empty(), "recompute: ", policy, " selects no scope; ", names_of_scopes(program, ScopeKind::boundary));
   return scopes;
 }
 

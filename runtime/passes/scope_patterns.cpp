@@ -29,7 +29,7 @@ std::string names_of_scopes(const Program& program, ScopeKind kind) {
     if (++count <= kNamesShown) names += (names.empty() ? "" : ", ") + region.name;
   }
   if (count == 0)
-    return text("the graph has no ", kind == ScopeKind::any ? "" : "boundary ", "scope; open some with st_graph_scope where it is built");
+    return text("the graph has no ", kind == ScopeKind::any ? "" : "boundary ", "scope; open one with st_graph_scope when building it");
   return text("the graph's scopes are ", names, count > kNamesShown ? text(" and ", count - kNamesShown, " more") : "");
 }
 
@@ -52,7 +52,7 @@ std::vector<RegionId> scopes_matching(const Program& program, std::string_view p
       std::erase(names, std::string());
       const std::string near = nearest(pattern, names);
       fail(Code::invalid_argument,
-           text(who, ": no scope is named \"", pattern, "\"", near.empty() ? "" : text(", is \"", near, "\" meant?"), "; ",
+           text(who, ": no scope is named \"", pattern, "\"", near.empty() ? "" : text("; did you mean \"", near, "\"?"), "; ",
                 names_of_scopes(program, kind), instead));
     }
     at = end + 1;

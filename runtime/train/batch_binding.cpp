@@ -34,17 +34,17 @@ const HostView& view_of(std::span<const HostView> batch, const Program& model, s
   const auto found = std::ranges::find(batch, name, &HostView::name);
   const std::string readers = found == batch.end() ? readers_of(model, static_cast<SlotId>(slot)) : "";
   about_tensor(name, [&] {
-    check(found != batch.end(), "step: the model's input \"", name, "\" is missing in the batch", readers.empty() ? "" : "; it is read by ",
-          readers);
+    check(found != batch.end(), "step: the model's input \"", name, "\" is missing from the batch",
+          readers.empty() ? "" : "; it is read by ", readers);
   });
   return *found;
 }
 
 void check_input(const Slot& input, const HostView& view, int64_t rows) {
-  check(view.dtype == input.type.dtype, "step: input \"", input.name, "\" is ", input.type.dtype, ", the batch gives ", view.dtype,
+  check(view.dtype == input.type.dtype, "step: input \"", input.name, "\" must be ", input.type.dtype, ", the batch gives ", view.dtype,
         "; convert it first (st_view_convert)");
   const Shape shape = input.type.shape.bind(rows);
-  check(view.shape == shape, "step: input \"", input.name, "\" wants shape ", shape, ", the batch gives ", view.shape);
+  check(view.shape == shape, "step: input \"", input.name, "\" must have shape ", shape, ", the batch gives ", view.shape);
   check(view.data != nullptr || view.shape.elements() == 0, "step: input \"", input.name, "\" has no data (NULL)");
 }
 

@@ -54,17 +54,16 @@ Recipe with_batch_decided(const Model& model, Recipe recipe, const PlanOptions& 
     const int64_t micro_batches = recipe.step_micro_batches();
     const double made = static_cast<double>(recipe.batch) * static_cast<double>(micro_batches);
     check(made == static_cast<double>(recipe.global_batch), "recipe: batch ", recipe.batch, " x ", micro_batches, " micro-batches on ",
-          recipe.ranks, recipe.ranks == 1 ? " rank" : " ranks", " makes ", made, " sequences a step, but global_batch is ",
+          recipe.ranks, recipe.ranks == 1 ? " rank" : " ranks", " makes ", made, " sequences per step, but global_batch is ",
           recipe.global_batch,
           follows ? text("; give a multiple of ", recipe.batch) : std::string("; leave accumulate and micro_batches out, or global_batch"));
     return recipe;
   }
-  check(recipe.global_batch > 0, "recipe: batch is auto, the largest micro-batch that fits; give global_batch, the sequences of a step");
-  check(recipe.accumulate == 1 && recipe.micro_batches == 0, "recipe: batch is auto and accumulate is ", recipe.step_micro_batches(),
-        ", which follows from the batch that fits; leave accumulate and micro_batches out");
-  check(recipe.ranks == 1, "recipe: batch is auto on ", recipe.ranks, " ranks; give a batch");
-  check(static_cast<bool>(model.program().loss_sum),
-        "recipe: batch is auto, but the model has no loss of its own to plan a step of; give a batch");
+  check(recipe.global_batch > 0, "recipe: batch auto needs global_batch, the number of sequences per step");
+  check(recipe.accumulate == 1 && recipe.micro_batches == 0, "recipe: batch is auto, so accumulate follows from it, got ",
+        recipe.step_micro_batches(), "; leave accumulate and micro_batches out");
+  check(recipe.ranks == 1, "recipe: batch auto works on 1 rank only, got ", recipe.ranks, " ranks; give a batch");
+  check(static_cast<bool>(model.program().loss_sum), "recipe: batch auto needs a model with its own loss, to plan a step; give a batch");
 
   const std::vector<int64_t> divisors = divisors_of(recipe.global_batch);
   const int64_t there = model.context().spare_memory();
@@ -78,8 +77,8 @@ Recipe with_batch_decided(const Model& model, Recipe recipe, const PlanOptions& 
   if (first_too_large == divisors.begin()) {
     bytes = bytes_of_step(model, of_rows(recipe, 1), options);
     fail(Code::out_of_memory,
-         text("recipe: batch is auto, and not even micro-batches of 1 row fit: a step needs ", text_of_bytes(bytes), " (", bytes,
-              " bytes), there is ", text_of_bytes(there), "; use a smaller model or context, or recompute"));
+         text("recipe: batch is auto, but not even micro-batches of 1 row fit: a step needs ", text_of_bytes(bytes), " (", bytes,
+              " bytes), ", text_of_bytes(there), " is available; use a smaller model or context, or recompute"));
   }
   return of_rows(std::move(recipe), *std::prev(first_too_large));
 }

@@ -19,7 +19,7 @@ struct Counts {
 
 int64_t token_at(const TokenAt& tokens, int64_t i, int64_t vocabulary, const char* part) {
   const int64_t token = tokens(i);
-  check(token >= 0 && token < vocabulary, "bigram: ", part, " token ", i, " is ", token, ", outside the vocabulary of ", vocabulary);
+  check(token >= 0 && token < vocabulary, "bigram: ", part, " token ", i, " must be in [0, ", vocabulary, "), got ", token);
   return token;
 }
 
@@ -43,8 +43,8 @@ Counts count(int64_t n, const TokenAt& train, int64_t vocabulary) {
 
 double bigram_loss(int64_t train_tokens, const TokenAt& train, int64_t validation_tokens, const TokenAt& validation, int64_t vocabulary) {
   check(vocabulary >= 1 && vocabulary <= INT32_MAX, "bigram: vocabulary must be 1 to 2147483647, got ", vocabulary);
-  check(train_tokens >= 2 && validation_tokens >= 2, "bigram: needs 2 tokens in each part, got ", train_tokens, " to train on and ",
-        validation_tokens, " to validate on");
+  check(train_tokens >= 2 && validation_tokens >= 2, "bigram: needs at least 2 tokens in each part, got ", train_tokens,
+        " for training and ", validation_tokens, " for validation");
   const Counts counts = count(train_tokens, train, vocabulary);
 
   double sum = 0;

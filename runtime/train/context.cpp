@@ -44,7 +44,7 @@ int default_threads(int local_ranks) {
   int threads = 0;
   const auto [end, error] = std::from_chars(asked.begin(), asked.end(), threads);
   check(error == std::errc() && end == asked.end() && threads >= 1 && threads <= kMost, "context: SCALETRAIN_THREADS is \"", asked,
-        "\", allowed is 1 to ", kMost, "; unset it to take this process's cores");
+        "\", must be 1 to ", kMost, "; unset it to use this process's cores");
   return threads;
 }
 
@@ -57,9 +57,8 @@ Context::Context(ContextOptions options)
       local_ranks_(local_ranks()),
       threads_(options_.threads > 0 ? options_.threads : default_threads(local_ranks_)),
       tuning_cache_(options_.tuning_cache ? *options_.tuning_cache : default_tuning_cache(), options_.log) {
-  check(options_.threads >= 0, "context: threads is ", options_.threads, "; give a positive number, or 0 for this process's cores");
-  check(options_.memory_limit >= 0, "context: memory_limit is ", options_.memory_limit,
-        " bytes; give a positive number, or 0 for no limit");
+  check(options_.threads >= 0, "context: threads must be at least 0, got ", options_.threads, "; 0 uses this process's cores");
+  check(options_.memory_limit >= 0, "context: memory_limit must be at least 0 bytes, got ", options_.memory_limit, "; 0 is no limit");
 }
 
 int64_t Context::available_memory(int sharers) const {
@@ -81,8 +80,8 @@ int64_t Context::spare_memory(int sharers) const {
 
 void Context::require_memory(const std::string& what, int64_t bytes, int64_t part) const {
   const int64_t spare = spare_memory(), there = std::min(spare, part);
-  require(bytes <= there, Code::out_of_memory, what, " needs ", text_of_bytes(bytes), " (", bytes, " bytes), there is ",
-          text_of_bytes(there), part < spare ? " for each rank here" : "", "; use a smaller model, batch or context",
+  require(bytes <= there, Code::out_of_memory, what, " needs ", text_of_bytes(bytes), " (", bytes, " bytes), ", text_of_bytes(there),
+          part < spare ? " is available to each rank here" : " is available", "; use a smaller model, batch or context",
           options_.memory_limit > 0 ? ", or raise memory_limit" : "");
 }
 
@@ -98,7 +97,7 @@ std::vector<const GemmLibrary*> Context::gemm_libraries() {
   for (const auto& library : all.found) libraries.push_back(library.get());
   if (libraries_told_.exchange(true)) return libraries;
   for (const auto& library : all.found) options_.log.info("gemm_library", library->identity(), " (", library->file(), ") is a candidate");
-  for (const std::string& why : all.absent) options_.log.info("gemm_library", "no candidate is ", why);
+  for (const std::string& why : all.absent) options_.log.info("gemm_library", "not a candidate: ", why);
   return libraries;
 }
 

@@ -45,7 +45,7 @@ void read_batch(DsSection& file, DsRecipe& recipe) {
     const bool holds = *steps <= kMostCount / *micro && *total % (*micro * *steps) == 0;
     ds_check(holds,
              {kTotal, " ", *total, " is not ", kMicro, " ", *micro, " x ", kSteps, " ", *steps, " x ranks, a multiple of ",
-              static_cast<double>(*micro) * static_cast<double>(*steps), "; leave one of the three out and it follows from the others"});
+              static_cast<double>(*micro) * static_cast<double>(*steps), "; leave one of the three out, it then follows from the others"});
     if (const int64_t ranks = *total / (*micro * *steps); ranks > 1)
       recipe.notes.push_back(text(kTotal, " ", *total, " is ", kMicro, " ", *micro, " x ", kSteps, " ", *steps, " x ", ranks,
                                   " ranks; other numbers of ranks share the same micro-batches"));
@@ -64,12 +64,12 @@ void read_fp16(DsSection& fp16, bool enabled, DsRecipe& recipe, std::vector<std:
   const bool consecutive = fp16.flag("consecutive_hysteresis", false);
   const double least = fp16.number("min_loss_scale").value_or(1);
   ds_require(!fp16.flag("fp16_master_weights_and_grads", false),
-             {fp16.name_of("fp16_master_weights_and_grads"), " is not here: master weights and gradients are fp32; leave it out"});
+             {fp16.name_of("fp16_master_weights_and_grads"), " is not supported: master weights and gradients are fp32; leave it out"});
   fp16.skip({"auto_cast"}, meaningless);
   fp16.finish();
   if (!enabled) return;
   const double first = std::ldexp(1.0, static_cast<int>(power.value_or(16)));
-  ds_check(scale != 0 || first >= least, {fp16.name_of("initial_scale_power"), " ", power.value_or(16), " makes a first loss scale of ",
+  ds_check(scale != 0 || first >= least, {fp16.name_of("initial_scale_power"), " ", power.value_or(16), " makes an initial loss scale of ",
                                           first, ", which is below min_loss_scale ", least});
   recipe.set("precision", "\"fp16\"");
   recipe.set("loss_scale", json_of(scale));
@@ -82,13 +82,14 @@ void read_fp16(DsSection& fp16, bool enabled, DsRecipe& recipe, std::vector<std:
 
 void read_precision(DsSection& file, DsRecipe& recipe, std::vector<std::string>& meaningless) {
   DsSection fp16 = file.section("fp16"), old = file.section("bfloat16"), now = file.section("bf16");
-  ds_check(!old.is_there() || !now.is_there(), {"bf16 and bfloat16 are one section; give bf16 alone"});
+  ds_check(!old.is_there() || !now.is_there(), {"bf16 and bfloat16 are the same section; give only bf16"});
   DsSection& bf16 = old.is_there() ? old : now;
   const bool is_fp16 = fp16.flag("enabled", false), is_bf16 = bf16.flag("enabled", false);
   ds_check(!is_fp16 || !is_bf16, {"fp16.enabled and ", bf16.name_of("enabled"), " are both true; enable one of the two"});
   read_fp16(fp16, is_fp16, recipe, meaningless);
   for (const char* key : {"bf16_master_weights_and_grads", "bf16_optimizer_states"})
-    ds_require(!bf16.flag(key, false), {bf16.name_of(key), " is not here: master weights, gradients and moments are fp32; leave it out"});
+    ds_require(!bf16.flag(key, false),
+               {bf16.name_of(key), " is not supported: master weights, gradients and moments are fp32; leave it out"});
   bf16.skip({"immediate_grad_update", "check_grad_overflow"}, meaningless);
   bf16.finish();
   if (is_bf16) recipe.set("precision", "\"bf16\"");
@@ -103,11 +104,11 @@ DsOffload read_offload(DsSection& zero, const char* key, int64_t stage, int64_t 
   DsSection offload = zero.section(key);
   const std::string device = offload.word("device").value_or("none");
   ds_check(device == "none" || device == "cpu" || device == "nvme",
-           {offload.name_of("device"), " is \"", device, "\"; give none, cpu or nvme"});
+           {offload.name_of("device"), " must be none, cpu or nvme, got \"", device, "\""});
   ds_check(device == "none" || stage >= least_stage, {offload.name_of("device"), " ", device, " needs zero_optimization.stage ",
-                                                      least_stage, least_stage < 3 ? " or more" : "", ", which is ", stage});
+                                                      least_stage, least_stage < 3 ? " or more" : "", ", got ", stage});
   const auto path = offload.word("nvme_path");
-  ds_check(path.has_value() || device != "nvme", {offload.name_of("nvme_path"), " is missing, and the device is nvme; name a folder"});
+  ds_check(path.has_value() || device != "nvme", {offload.name_of("nvme_path"), " is missing, which device nvme needs; name a folder"});
   offload.skip({"pin_memory", "buffer_count", "buffer_size", "max_in_cpu", "fast_init", "pipeline", "pipeline_read", "pipeline_write",
                 "ratio", "super_offload", "cpuadam_cores_perc"});
   offload.finish();
@@ -126,7 +127,7 @@ void set_offload(const DsOffload& optimizer, const DsOffload& parameters, DsReci
   append_json_string(folder, second.empty() ? first : second);
   if (folder.size() > 2) recipe.set("offload_folder", folder);
   if (!second.empty() && first.empty())
-    recipe.notes.push_back(text("zero_optimization.offload_param's folder has the optimizer's state too: ", second));
+    recipe.notes.push_back(text("the folder of zero_optimization.offload_param is also used for the optimizer's state: ", second));
 }
 
 void read_zero(DsSection& file, DsRecipe& recipe, std::vector<std::string>& meaningless) {
@@ -142,7 +143,7 @@ void read_zero(DsSection& file, DsRecipe& recipe, std::vector<std::string>& mean
   DsOffload optimizer = read_offload(zero, "offload_optimizer", stage, 1), parameters = read_offload(zero, "offload_param", stage, 3);
   for (const auto& [old, offload] : {std::pair{"cpu_offload", &optimizer}, {"cpu_offload_params", &parameters}}) {
     if (!zero.flag(old, false)) continue;
-    ds_check(stage > 0, {zero.name_of(old), " needs zero_optimization.stage 1 or more, which is ", stage});
+    ds_check(stage > 0, {zero.name_of(old), " needs zero_optimization.stage 1 or more, got ", stage});
     offload->is_there = true;
   }
   set_offload(optimizer, parameters, recipe);
@@ -183,15 +184,14 @@ void read_zero(DsSection& file, DsRecipe& recipe, std::vector<std::string>& mean
              "save_muon_momentum_buffer_in_memory"},
             meaningless);
   for (const char* key : {"zenflow", "zeropp_loco_param"})
-    ds_require(zero.find(key) == nullptr,
-               {zero.name_of(key), " is DeepSpeed's and changes what is computed; use zero_optimization.stage alone"});
+    ds_require(zero.find(key) == nullptr, {zero.name_of(key), " changes results and is not supported; use only zero_optimization.stage"});
   for (const char* key : {"zero_quantized_weights", "zero_quantized_gradients", "zero_quantized_nontrainable_weights"})
-    ds_require(!zero.flag(key, false), {zero.name_of(key), " changes what is computed and is not here; leave it out"});
+    ds_require(!zero.flag(key, false), {zero.name_of(key), " changes results and is not supported; leave it out"});
   zero.finish();
   if (!asked.empty())
     recipe.notes.push_back(text("zero_optimization (", joined(asked),
-                                ") is accepted; the stage is zero's, which takes effect with several ranks, and how they "
-                                "exchange is said by bucket and overlap"));
+                                ") is accepted; zero has the stage, which takes effect with several ranks; bucket and overlap "
+                                "control their collectives"));
 }
 
 /// 0 is off, there and here. Old files have the norm among the optimizer's params.
@@ -200,7 +200,7 @@ void read_clip(DsSection& file, DsRecipe& recipe) {
   DsSection optimizer = file.section("optimizer"), params = optimizer.section("params");
   const auto old = params.number("max_grad_norm");
   ds_check(!clip || !old || *clip == *old, {"gradient_clipping is ", clip.value_or(0), " and ", params.name_of("max_grad_norm"), " is ",
-                                            old.value_or(0), "; give gradient_clipping alone"});
+                                            old.value_or(0), "; give only gradient_clipping"});
   if (clip || old || !file.is_auto("gradient_clipping")) recipe.set("clip", json_of(clip.value_or(old.value_or(0))));
 }
 
@@ -222,10 +222,10 @@ void refuse_methods(DsSection& file, std::vector<std::string>& meaningless) {
   };
   for (const Method& method : {Method{"amp", "fp16 or bf16"},
                                {"torch_autocast", "fp16 or bf16"},
-                               {"sparse_attention", "attention as it is"},
+                               {"sparse_attention", "dense attention"},
                                {"progressive_layer_drop", "dropout"},
-                               {"curriculum_learning", "data in the order wanted"},
-                               {"data_efficiency", "data in the order wanted"},
+                               {"curriculum_learning", "data in the desired order"},
+                               {"data_efficiency", "data in the desired order"},
                                {"quantize_training", "bf16"},
                                {"compression_training", "bf16"},
                                {"elasticity", "train_batch_size"},
@@ -234,13 +234,13 @@ void refuse_methods(DsSection& file, std::vector<std::string>& meaningless) {
     if (section == nullptr) continue;
     const Json* enabled = section->find("enabled");
     const bool is_off = section->is(Json::Kind::object) && (section->members().empty() || (enabled != nullptr && !enabled->boolean()));
-    ds_require(is_off, {method.key, " is not here; use ", method.instead, ", and leave it out"});
+    ds_require(is_off, {method.key, " is not supported; use ", method.instead, " and leave it out"});
     meaningless.emplace_back(method.key);
   }
   DsSection types = file.section("data_types");
   const std::string dtype = types.word("grad_accum_dtype").value_or("fp32");
   ds_require(dtype == "fp32",
-             {types.name_of("grad_accum_dtype"), " is ", dtype, ", and gradients are accumulated in fp32 here; leave it out"});
+             {types.name_of("grad_accum_dtype"), " must be fp32, in which gradients are accumulated, got ", dtype, "; leave it out"});
   types.finish();
 }
 
@@ -321,7 +321,7 @@ DsRecipe read_ds_config(const Json& json) {
             meaningless);
   file.skip_comments(meaningless);
   file.finish();
-  if (!meaningless.empty()) recipe.notes.push_back(text("keys that mean nothing here: ", joined(meaningless)));
+  if (!meaningless.empty()) recipe.notes.push_back(text("keys without effect here: ", joined(meaningless)));
   return recipe;
 }
 

@@ -39,7 +39,7 @@ const Row& row_of(const std::string& type) {
   std::vector<std::string> known;
   for (const Row& row : kRows) {
     if (lower == row.type) {
-      ds_require(*row.ours != '\0', {"optimizer.type ", type, " is not here; use ", row.instead, ", or one of ", kTypes});
+      ds_require(*row.ours != '\0', {"optimizer.type ", type, " is not supported; use ", row.instead, ", or one of ", kTypes});
       return row;
     }
     if (*row.ours != '\0') known.emplace_back(row.type);
@@ -52,11 +52,11 @@ void take_betas(DsSection& params, DsRecipe& recipe) {
   const Json* betas = params.find("betas");
   if (betas == nullptr) return;
   ds_check(betas->is(Json::Kind::list) && betas->list().size() == 2,
-           {params.name_of("betas"), " is a list of two numbers, [0.9, 0.999], got ", betas->dump()});
+           {params.name_of("betas"), " must be a list of two numbers, such as [0.9, 0.999], got ", betas->dump()});
   for (size_t i = 0; i < 2; ++i) {
     const Json& beta = betas->list()[i];
     ds_check(beta.is_number() && beta.number() >= 0 && beta.number() < 1,
-             {params.name_of("betas"), " is ", betas->dump(), "; give two numbers from 0 up to but not 1"});
+             {params.name_of("betas"), " must be two numbers in [0, 1), got ", betas->dump()});
     recipe.set(i == 0 ? "beta1" : "beta2", beta.dump());
   }
 }
@@ -67,8 +67,8 @@ const char* take_adam_mode(DsSection& params, const Row& row, DsRecipe& recipe) 
   const bool is_torch = params.flag("torch_adam", false);
   const bool decouples = params.flag("adam_w_mode", true) || std::string_view(row.type) == "adamw";
   if (!decouples) recipe.set("optimizer", "\"adam\"");
-  ds_require(!params.flag("amsgrad", false), {params.name_of("amsgrad"), " is not here; leave it out"});
-  ds_require(params.flag("bias_correction", true), {params.name_of("bias_correction"), " false is not here; leave it out"});
+  ds_require(!params.flag("amsgrad", false), {params.name_of("amsgrad"), " is not supported; leave it out"});
+  ds_require(params.flag("bias_correction", true), {params.name_of("bias_correction"), " false is not supported; leave it out"});
   return is_torch && decouples ? "0.01" : "0.0";  // torch.optim.AdamW's
 }
 
@@ -107,7 +107,7 @@ double read_ds_optimizer(DsSection& file, DsRecipe& recipe) {
     const std::string ours = param == "eps" ? "epsilon" : param == "alpha" ? "beta2" : param == "lr_decay" ? "rate_decay" : param;
     if (const Json* value = params.find(param)) recipe.set(ours.c_str(), value->dump());
   }
-  ds_require(!params.flag("maximize", false), {params.name_of("maximize"), " is not here; leave it out"});
+  ds_require(!params.flag("maximize", false), {params.name_of("maximize"), " is not supported; leave it out"});
   params.skip({"max_grad_norm", "fused", "foreach", "capturable", "differentiable", "set_grad_none", "use_fused", "fp32_optimizer_states"});
   params.finish();
   return rate.value_or(name == "lion" ? 1e-4 : name == "adagrad" || name == "rmsprop" ? 1e-2 : kAdamRate);

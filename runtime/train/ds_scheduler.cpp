@@ -50,11 +50,11 @@ Curve curve_named(const std::string& type) {
   const std::vector<std::string> known = {"WarmupLR", "WarmupDecayLR", "WarmupCosineLR"};
   if (type == "OneCycle")
     fail(Code::unsupported,
-         "ds_config: scheduler.type OneCycle cycles the momentum too, which is not here; use lr_schedule one_cycle "
+         "ds_config: scheduler.type OneCycle also cycles the momentum, which is not supported; use lr_schedule one_cycle "
          "(PyTorch's OneCycleLR) and leave the scheduler out");
   if (type == "LRRangeTest")
     fail(Code::unsupported,
-         "ds_config: scheduler.type LRRangeTest is not here; use lr_schedule table, \"0:1e-5 100:2e-5 ...\", and leave "
+         "ds_config: scheduler.type LRRangeTest is not supported; use lr_schedule table, \"0:1e-5 100:2e-5 ...\", and leave "
          "the scheduler out");
   refuse_ds_type("scheduler", type, nearest(type, known), "WarmupLR, WarmupDecayLR or WarmupCosineLR");
 }
@@ -81,15 +81,15 @@ void read_ds_scheduler(DsSection& file, double lr, DsRecipe& recipe) {
     // DeepSpeed's WarmupLR takes the optimizer's where there is none, its WarmupDecayLR 1e-3.
     schedule.high = high.value_or(schedule.curve == Curve::warm_up ? lr : 1e-3);
     ds_check(schedule.low <= schedule.high,
-             {params.name_of("warmup_min_lr"), " ", schedule.low, " is above warmup_max_lr ", schedule.high, ", to which it is to rise"});
+             {params.name_of("warmup_min_lr"), " ", schedule.low, " must not be above warmup_max_lr ", schedule.high});
   }
   schedule.warmup = std::max<int64_t>(2, params.whole("warmup_num_steps", 1, kMostSteps).value_or(1000));
   schedule.total = has_length ? params.whole("total_num_steps", 1, kMostSteps).value_or(0) : 0;  // 0: not given
   const std::string rise = params.word("warmup_type").value_or("log");
-  ds_check(rise == "log" || rise == "linear", {params.name_of("warmup_type"), " is \"", rise, "\"; give log or linear"});
+  ds_check(rise == "log" || rise == "linear", {params.name_of("warmup_type"), " must be log or linear, got \"", rise, "\""});
   schedule.is_linear = rise == "linear";
   if (const auto last = params.whole("last_batch_iteration", -1, kMostSteps))
-    ds_require(*last == -1, {params.name_of("last_batch_iteration"), " is ", *last, "; a run begins at its first step, leave it out"});
+    ds_require(*last == -1, {params.name_of("last_batch_iteration"), " is ", *last, ", but a run starts at its first step; leave it out"});
   params.finish();
 
   if (is_of_run) {
@@ -97,14 +97,14 @@ void read_ds_scheduler(DsSection& file, double lr, DsRecipe& recipe) {
     recipe.set("lr_schedule", text("\"", ours, "\""));
     if (!params.is_auto("warmup_num_steps")) recipe.set("warmup", std::to_string(schedule.warmup));
     if (schedule.total > 0) recipe.set("lr_steps", std::to_string(schedule.total));
-    recipe.notes.push_back(text("scheduler ", *type, " with \"auto\" in it is our lr_schedule ", ours));
+    recipe.notes.push_back(text("scheduler ", *type, " with \"auto\" is read as lr_schedule ", ours));
     return;
   }
   ds_check(!has_length || schedule.total > 0, {"scheduler ", *type, " needs ", params.name_of("total_num_steps"),
-                                               "; give the run's steps, or \"auto\" for what the command line says"});
+                                               "; give the run's steps, or \"auto\" for those of the command line"});
   ds_check(!has_length || schedule.total >= schedule.warmup, {params.name_of("total_num_steps"), " ", schedule.total,
                                                               " is less than warmup_num_steps ", schedule.warmup, "; make it longer"});
-  ds_require(schedule.end() < kMostEntries, {"scheduler ", *type, " has ", schedule.end(), " steps, and becomes a table of at most ",
+  ds_require(schedule.end() < kMostEntries, {"scheduler ", *type, " has ", schedule.end(), " steps, but is read as a table of at most ",
                                              kMostEntries, "; leave it out and use lr_schedule linear or cosine"});
   recipe.set("lr_schedule", "\"table\"");
   recipe.set("lr_table", text("\"", table_of(schedule), "\""));

@@ -52,7 +52,7 @@ void refuse_ds_type(const char* section, const std::string& type, const std::str
 DsSection::DsSection(std::string path, const Json* object) : path_(std::move(path)), object_(object) {
   if (object_ == nullptr) return;
   const std::string_view name = std::string_view(path_).substr(0, path_.empty() ? 0 : path_.size() - 1);
-  ds_check(object_->is(Json::Kind::object), {name, " is an object, {...}, got ", object_->dump()});
+  ds_check(object_->is(Json::Kind::object), {name, " must be an object, {...}, got ", object_->dump()});
 }
 
 DsSection::~DsSection() = default;
@@ -71,8 +71,9 @@ bool DsSection::is_auto(std::string_view key) const {
 std::optional<double> DsSection::number(std::string_view key, double least) {
   const Json* value = find(key);
   if (value == nullptr) return std::nullopt;
-  ds_check(value->is_number(), {name_of(key), " is a number, got ", value->dump()});
-  ds_check(std::isfinite(value->number()) && value->number() >= least, {name_of(key), " is ", value->dump(), "; give ", least, " or more"});
+  ds_check(value->is_number(), {name_of(key), " must be a number, got ", value->dump()});
+  ds_check(std::isfinite(value->number()) && value->number() >= least,
+           {name_of(key), " must be at least ", least, ", got ", value->dump()});
   return value->number();
 }
 
@@ -80,21 +81,21 @@ std::optional<int64_t> DsSection::whole(std::string_view key, int64_t least, int
   const std::optional<double> value = number(key, -HUGE_VAL);  // a real one too: 5e8 is how people write sizes
   if (!value) return std::nullopt;
   ds_check(*value == std::floor(*value) && *value >= static_cast<double>(least) && *value <= static_cast<double>(most),
-           {name_of(key), " is ", *value, "; give a whole number from ", least, " to ", most});
+           {name_of(key), " must be a whole number from ", least, " to ", most, ", got ", *value});
   return static_cast<int64_t>(*value);
 }
 
 std::optional<std::string> DsSection::word(std::string_view key) {
   const Json* value = find(key);
   if (value == nullptr) return std::nullopt;
-  ds_check(value->is(Json::Kind::text), {name_of(key), " is text, got ", value->dump()});
+  ds_check(value->is(Json::Kind::text), {name_of(key), " must be a string, got ", value->dump()});
   return value->text();
 }
 
 bool DsSection::flag(std::string_view key, bool standard) {
   const Json* value = find(key);
   if (value == nullptr) return standard;
-  ds_check(value->is(Json::Kind::boolean), {name_of(key), " is true or false, got ", value->dump()});
+  ds_check(value->is(Json::Kind::boolean), {name_of(key), " must be true or false, got ", value->dump()});
   return value->boolean();
 }
 
@@ -127,13 +128,11 @@ void DsSection::finish() const {
     const std::string name = name_of(key);
     const bool is_ours = path_.empty() && std::ranges::find(recipe_keys(), key, &RecipeKey::name) != recipe_keys().end();
     if (is_ours)
-      fail_with(Code::invalid_argument, {"unknown key \"", name,
-                                         "\"; a recipe's own keys are given beside the file, as options or by st_recipe_set, and a "
-                                         "recipe has none of DeepSpeed's keys"});
+      fail_with(Code::invalid_argument,
+                {"unknown key \"", name, "\"; a ds_config cannot hold recipe keys, give them as options or with st_recipe_set"});
     const std::string near = nearest(key, known_), meant = name_of(near);
     if (near.empty())
-      fail_with(Code::invalid_argument,
-                {"unknown key \"", name, "\"; runtime/train/README.md lists the keys of DeepSpeed's that are read"});
+      fail_with(Code::invalid_argument, {"unknown key \"", name, "\"; runtime/train/README.md lists the supported DeepSpeed keys"});
     fail_with(Code::invalid_argument, {"unknown key \"", name, "\"; did you mean \"", meant, "\"?"});
   }
 }

@@ -74,7 +74,7 @@ void Evaluator::gather_from(Communicator& ranks, const Program& step) {
 Evaluation Evaluator::run(const std::shared_ptr<const Dataset>& data, std::span<const std::byte* const> weights) {
   if (!ranks_) return run_here(data, weights);
   Communicator& ranks = ranks_->ranks();
-  const std::vector<RankFact> facts = {{"rows", text(data->rows())}, {"the weights of", weights.empty() ? "the model" : "the average"}};
+  const std::vector<RankFact> facts = {{"rows", text(data->rows())}, {"weights", weights.empty() ? "the model's" : "the average"}};
   require_agreement(ranks, facts, "evaluate");
   try {
     return run_here(data, weights);

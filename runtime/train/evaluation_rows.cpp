@@ -29,7 +29,7 @@ EvaluationRows::EvaluationRows(int64_t batch, CancelToken& cancelled, std::share
 
 void EvaluationRows::each(const std::shared_ptr<const Dataset>& data, const Visit& visit) {
   require(!RowWait(data->maker()).is_for_itself(), Code::busy,
-          "data: an evaluation inside the callback that makes its rows would wait for itself; use other data, or evaluate outside");
+          "data: an evaluation inside the callback that makes its rows would deadlock; use other data, or evaluate outside the callback");
   wait_for_late_fill_of(*data);
   Prefetcher& rows = begin(data);
   try {
@@ -58,8 +58,8 @@ void EvaluationRows::wait_for_late_fill_of(const Dataset& data) {
     trim();
     if (std::ranges::find(readings_, &data, &Reading::data) == readings_.end()) return;
     require(!wait.is_for_itself(), Code::busy,
-            "data: rows of an evaluation before this one wait for a callback on this thread; evaluate outside");
-    if (cancelled_.take()) fail(Code::cancelled, "evaluate: cancelled while rows of an evaluation before it were waited for");
+            "data: a fill of an earlier evaluation waits for a callback on this thread; evaluate outside the callback");
+    if (cancelled_.take()) fail(Code::cancelled, "evaluate: cancelled while waiting for a fill of an earlier evaluation");
     std::this_thread::sleep_for(std::chrono::milliseconds(1));  // as Patience: a signal handler can wake nobody
   }
 }
@@ -88,7 +88,7 @@ const Batch& EvaluationRows::next(Prefetcher& rows) {
   const Batch* batch = rows.next({.cancelled = [this] { return cancelled_.is_set(); }});
   if (batch != nullptr) return *batch;
   cancelled_.take();
-  fail(Code::cancelled, "evaluate: cancelled while rows were waited for");
+  fail(Code::cancelled, "evaluate: cancelled while waiting for rows");
 }
 
 int64_t EvaluationRows::bytes() const {

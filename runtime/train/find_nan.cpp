@@ -94,8 +94,8 @@ void FindNan::look(const Plan& plan, const Instruction& at, const Call& call) {
 void FindNan::tell(Communicator* ranks) const {
   if (ranks != nullptr) tell_first(*ranks);
   fail(Code::not_finite,
-       "step: loss or gradients are not finite, yet each value that an op made is; the sum of a tied weight's gradients overflowed. "
-       "The step was undone");
+       "step: loss or gradients are not finite although every result of an op is: the sum of a tied weight's gradients overflowed. "
+       "The step was rolled back");
 }
 
 void FindNan::tell_first(Communicator& ranks) const {
@@ -121,9 +121,9 @@ void FindNan::tell_first(Communicator& ranks) const {
   };
   next();
   const std::string op(next()), tensor(next());
-  Error error(Code::not_finite, rest.empty() ? "step: loss or gradients are not finite, yet each value that an op or an exchange made is; "
-                                               "the sum of gradients of a tied weight, or of ranks that had no rows of their own to look "
-                                               "at, overflowed. The step was undone"
+  Error error(Code::not_finite, rest.empty() ? "step: loss or gradients are not finite although every result of an op or a collective is: "
+                                               "the sum of a tied weight's gradients, or of gradients on ranks without rows of their own, "
+                                               "overflowed. The step was rolled back"
                                              : std::string(rest));
   error.place.step = step_;
   error.place.op = op;
@@ -167,7 +167,7 @@ std::optional<Error> FindNan::check(const Plan& plan, const Instruction& at, con
     const std::string was = what_is_bad(backend, read);
     if (was.empty()) return;
     slot = slot_name(from);
-    before = text("; what it read of ", slot, " was not finite before: ", was);
+    before = text("; its operand ", slot, " was not finite before: ", was);
   };
   const bool is_sum = node.op == Op::reduce_scatter;  // of what lies in its place
   for (size_t i = 0; i < call.in.size() && !is_sum; ++i) look_at(slot_of(graph, node.in[i]), call.in[i]);
@@ -181,8 +181,8 @@ std::optional<Error> FindNan::check(const Plan& plan, const Instruction& at, con
   const int64_t micro_batch = int64_t{at.micro_batch} * size_ + (is_sum ? size_ - 1 : rank_);
   Error error(Code::not_finite, text("step ", step_, ": the first value that is not finite was made by ", name_of(node.op), " in ",
                                      scope.empty() ? "the outermost scope" : scope, " (", is_gradient ? "backward" : "forward",
-                                     is_sum ? ", behind micro-batch " : ", micro-batch ", micro_batch, rank, "): ", bad, " of ", tensor,
-                                     before, ". The step was undone"));
+                                     is_sum ? ", after micro-batch " : ", micro-batch ", micro_batch, rank, "): ", bad, " of ", tensor,
+                                     before, ". The step was rolled back"));
   error.place.step = step_;
   error.place.op = std::string(name_of(node.op));
   error.place.tensor = slot;

@@ -53,22 +53,22 @@ Generator::Generator(std::shared_ptr<Model> model, Storage& weights, int threads
   about_tensor("tokens", [&] { check(tokens_ >= 0, "generate: the model has no input \"tokens\""); });
   const Type& logits = program.slot(logits_).type;
   about_tensor("logits", [&] {
-    check(logits.shape.rank() == 3 && logits.dtype == DType::f32, "generate: output \"logits\" is ", logits,
-          ", f32 [batch, context, vocabulary] is needed");
+    check(logits.shape.rank() == 3 && logits.dtype == DType::f32,
+          "generate: output \"logits\" must be f32 [batch, context, vocabulary], got ", logits);
   });
   context_ = logits.shape[1];
   vocabulary_ = logits.shape[2];
   const Type& tokens = program.slot(tokens_).type;
   about_tensor("tokens", [&] {
-    check(tokens.dtype == DType::i32 && tokens.shape == Shape{1, context_}, "generate: input \"tokens\" is ", tokens, ", i32 [batch, ",
-          context_, "] is needed");
+    check(tokens.dtype == DType::i32 && tokens.shape == Shape{1, context_}, "generate: input \"tokens\" must be i32 [batch, ", context_,
+          "], got ", tokens);
   });
   for (const Node& node : program.sections[0].graph.nodes) {
     if (node.op != Op::load) continue;
     const Slot& slot = program.slot(node.reads[0]);
     about_tensor(slot.name, [&] {
       check(slot.role != Role::input || slot.name == "tokens", "generate: the logits depend on input \"", slot.name,
-            "\"; only \"tokens\" can be given");
+            "\"; they may depend only on \"tokens\"");
     });
   }
 }
@@ -83,12 +83,12 @@ void Generator::forward() {
 std::vector<int32_t> Generator::run(std::span<const int32_t> prompt, const GenerateOptions& options,
                                     const std::function<bool(int32_t)>& on_token, JointCall* joint) {
   check(!prompt.empty(), "generate: the prompt is empty; give at least one token");
-  check(options.tokens >= 0, "generate: tokens is ", options.tokens);
-  check(options.temperature >= 0 && std::isfinite(options.temperature), "generate: temperature is ", options.temperature,
-        "; give 0 or more");
-  check(options.top_k >= 0, "generate: top_k is ", options.top_k, "; give 0 (all) or more");
+  check(options.tokens >= 0, "generate: tokens must be at least 0, got ", options.tokens);
+  check(options.temperature >= 0 && std::isfinite(options.temperature), "generate: temperature must be at least 0 and finite, got ",
+        options.temperature);
+  check(options.top_k >= 0, "generate: top_k must be at least 0 (0: all tokens), got ", options.top_k);
   for (const int32_t token : prompt)
-    check(token >= 0 && token < vocabulary_, "generate: token ", token, " is outside the vocabulary of ", vocabulary_);
+    check(token >= 0 && token < vocabulary_, "generate: token ", token, " must be in [0, ", vocabulary_, "), the vocabulary");
 
   cancelled_.begin();
   std::vector<int32_t> all(prompt.begin(), prompt.end()), made;
@@ -106,7 +106,7 @@ std::vector<int32_t> Generator::run(std::span<const int32_t> prompt, const Gener
   const auto go_on = [&](int64_t i, int64_t seen) {
     const std::span<const float> row(logits + (seen - 1) * vocabulary_, static_cast<size_t>(vocabulary_));
     require(std::ranges::none_of(row, [](float logit) { return std::isnan(logit); }), Code::not_finite,
-            "generate: the model's logits are NaN after token ", all.size() - 1, "; its training has diverged");
+            "generate: the logits are NaN after token ", all.size() - 1, "; the model's training has diverged");
     const auto n = static_cast<uint32_t>(i);
     const uint32_t random = philox_of(mix(options.seed, hash_name("generate")))({n, 0, 0, 0})[0];
     const int32_t token = draw(row, options, random);

@@ -48,7 +48,7 @@ void GradientSums::add(Bucket& bucket, size_t gradient, DType dtype, std::byte* 
 void GradientSums::require_same_type(size_t gradient, DType dtype) const {
   const Given& before = given_[gradient];
   check(before.times == 0 || before.dtype == dtype, "sharded optimizer: ", gradients_[gradient].name, " is ", dtype, ", but was ",
-        before.dtype, " in this step's micro-batches before");
+        before.dtype, " in earlier micro-batches of this step");
 }
 
 void GradientSums::give(size_t gradient, const HostView& view) {
@@ -203,7 +203,7 @@ void GradientSums::require_all_given() const {
   if (missing == 0) return;
   Error error(Code::wrong_state,
               text("sharded optimizer: ", missing, " gradients were not given for this step: ", first, ", \"", gradients_[first].name, "\"",
-                   missing > 1 ? ", .." : "", "; where a parameter was not used in this step, give zeros"));
+                   missing > 1 ? ", .." : "", "; give zeros for a parameter that was not used in this step"));
   error.place.tensor = gradients_[first].name;
   throw error;
 }

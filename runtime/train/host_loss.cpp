@@ -17,8 +17,8 @@ void require_same_moments(const Program& program, const Program& beside) {
   for (size_t s = 0; s < beside.slots.size() && s < program.slots.size(); ++s)
     require(beside.slots[s].role != Role::parameter ||
                 (beside.slots[s].first == program.slots[s].first && beside.slots[s].type.shape == program.slots[s].type.shape),
-            Code::unsupported, "forward: the graph's own loss has other pieces of \"", beside.slots[s].name,
-            "\" than the outputs; make the model from a graph without a loss, or give zero 2");
+            Code::unsupported, "forward: the graph's own loss shards \"", beside.slots[s].name,
+            "\" differently from the outputs; make the model from a graph without a loss, or use zero 2");
   for (const Slot& slot : program.slots)
     require(slot.role != Role::optimizer || beside.slot_named(slot.name) >= 0, Code::unsupported, "forward: an output depends on \"",
             slot.of < 0 ? slot.name : program.slot(slot.of).name,
@@ -29,7 +29,7 @@ void require_same_moments(const Program& program, const Program& beside) {
 
 HostLoss::HostLoss(const Parts& parts, bool own_loss, const PlanOptions& options) : parts_(parts) {
   Context& context = parts.model.context();
-  check(!parts.model.program().outputs.empty(), "forward: the graph has no output to compute a loss of; name one with st_graph_output");
+  check(!parts.model.program().outputs.empty(), "forward: the graph has no output to compute a loss from; name one with st_graph_output");
   PlanOptions limited = options;
   limited.memory = std::min(options.memory, context.spare_memory());
   Plan plan =
@@ -105,12 +105,12 @@ void HostLoss::forward(std::span<const HostView> batch, int64_t attempts) {
 }
 
 void HostLoss::backward(std::span<const HostView> gradients) {
-  require(is_forward_done_, Code::wrong_state, "backward: there is no forward to go back from; call st_trainer_forward first");
+  require(is_forward_done_, Code::wrong_state, "backward: there is no forward pass; call st_trainer_forward first");
   const Program& program = executor_->plan().program;
   const auto check_one = [&](const HostView& gradient) {
     const auto found = std::ranges::find(gradients_, gradient.name, &OutputGradient::name);
     check(found != gradients_.end(), "backward: \"", gradient.name,
-          is_metric(gradient.name) ? "\" is a metric, which gets no gradient" : "\" is no floating output of the graph");
+          is_metric(gradient.name) ? "\" is a metric, which gets no gradient" : "\" is not a floating output of the graph");
     const Type& type = program.slot(found->slot).type;
     check(gradient.dtype == type.dtype, "backward: output \"", gradient.name, "\" is ", type.dtype, ", its gradient is ", gradient.dtype);
     check(gradient.shape == type.shape, "backward: output \"", gradient.name, "\" has shape ", type.shape, ", its gradient ",
@@ -129,9 +129,9 @@ void HostLoss::backward(std::span<const HostView> gradients) {
 }
 
 void HostLoss::backward_own_loss() {
-  require(is_forward_done_, Code::wrong_state, "backward: there is no forward to go back from; call st_trainer_forward first");
+  require(is_forward_done_, Code::wrong_state, "backward: there is no forward pass; call st_trainer_forward first");
   require(own_loss(), Code::wrong_state,
-          "backward: the graph's own loss was not computed, since the graph has none or forward was not given all of its inputs; give the "
+          "backward: the graph's own loss was not computed, because the graph has none or forward did not get all of its inputs; give "
           "gradients of the outputs");
   const Program& program = executor_->plan().program;
   for (const OutputGradient& output : gradients_) executor_->bind(output.slot, zeros(program.slot(output.slot).type.bytes()));
@@ -152,8 +152,8 @@ void HostLoss::run(size_t begin, size_t end) {
 
 void HostLoss::run_backward(Kind kind) {
   require(pairs_ == 0 || kind == kind_, Code::wrong_state,
-          "backward: a step's gradients come either from the host or from the graph's own loss, which is a mean over the step; apply in "
-          "between");
+          "backward: a step takes gradients either from the host or from the graph's own loss, which is a mean over the step; call "
+          "st_trainer_apply in between");
   is_forward_done_ = false;
   const size_t later = pairs_ == 0 ? 0 : 1;
   const double sum = slots_.loss_sum == nullptr ? 0 : *slots_.loss_sum, count = slots_.loss_count == nullptr ? 0 : *slots_.loss_count;
@@ -214,19 +214,19 @@ void HostLoss::gather(const Told& own) {
     const auto refuse_unlike = [&](const char* what, const std::string& told, const std::string& firsts) {
       refuse_rank(ranks.transport(), static_cast<int>(rank), "",
                   text(text_of_call(first), ": ", text_of_rank(ranks.transport(), static_cast<int>(rank)), what, told, ", rank 0 ", firsts,
-                       "; make the same of the step on all ranks. The step was undone"));
+                       "; run the same step on all ranks. The step was rolled back"));
     };
     if (theirs.call != first.call) refuse_unlike(" calls ", text_of_call(theirs), text_of_call(first));
     if (theirs.kind != first.kind && first.call == static_cast<int64_t>(Met::at_forward))
       refuse_unlike(" gives inputs for ", text_of_kind(theirs), text_of_kind(first));
-    if (theirs.kind != first.kind) refuse_unlike(" goes back from ", text_of_kind(theirs), text_of_kind(first));
+    if (theirs.kind != first.kind) refuse_unlike(" runs backward from ", text_of_kind(theirs), text_of_kind(first));
     if (theirs.attempts != first.attempts)
-      refuse_unlike(" has made steps: ", std::to_string(theirs.attempts), std::to_string(first.attempts));
+      refuse_unlike(" has attempted steps: ", std::to_string(theirs.attempts), std::to_string(first.attempts));
     if (theirs.loss_scale != first.loss_scale) refuse_unlike(" has loss scale ", text(theirs.loss_scale), text(first.loss_scale));
     if (theirs.number != first.number) refuse_unlike(" is at update ", std::to_string(theirs.number), std::to_string(first.number));
     if (theirs.lr != first.lr) refuse_unlike(" has learning rate ", text(theirs.lr), text(first.lr));
     if (theirs.pairs != first.pairs && (parts_.recipe.reduce == "micro" || gathers()))
-      refuse_unlike(" has made pairs of forward and backward: ", std::to_string(theirs.pairs), std::to_string(first.pairs));
+      refuse_unlike(" has run micro-batches: ", std::to_string(theirs.pairs), std::to_string(first.pairs));
   }
 }
 

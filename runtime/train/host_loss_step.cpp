@@ -47,7 +47,7 @@ std::span<const HostView> HostLossStep::forward(std::span<const HostView> batch,
 }
 
 HostLoss& HostLossStep::open() {
-  require(is_open(), Code::wrong_state, "backward: there is no forward to go back from; call st_trainer_forward first");
+  require(is_open(), Code::wrong_state, "backward: there is no forward pass; call st_trainer_forward first");
   return *open_;
 }
 
@@ -65,7 +65,7 @@ void HostLossStep::backward_own_loss() {
 
 HostLossStep::Done HostLossStep::apply(int64_t number, const std::function<void(const Executor&)>& before_update) {
   require(is_open() && open_->pairs() > 0, Code::wrong_state,
-          "apply: there is no gradient to apply; call st_trainer_forward and st_trainer_backward first");
+          "apply: there is no gradient; call st_trainer_forward and st_trainer_backward first");
   HostLoss& loss = *open_;
   loss.meet(lr_, number);
   if (before_update) before_update(loss.executor());

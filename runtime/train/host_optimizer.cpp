@@ -14,7 +14,7 @@
 namespace st {
 namespace {
 
-constexpr const char* kInOnePiece = " has gaps, is not row-major or not aligned to its elements; give it in one piece";
+constexpr const char* kInOnePiece = " must be row-major without gaps and aligned to its elements; give a contiguous copy";
 
 PartKeys keys_of_part() { return {.part = "optimizer", .keys = optimizer_keys()}; }
 
@@ -31,8 +31,8 @@ bool fits(DType parameter, DType gradient) {
 
 void check_parameter(const HostView& view) {
   about_tensor(view.name, [&] {
-    check(view.dtype == DType::f32 || view.dtype == DType::f64, "optimizer: parameter \"", view.name, "\" is ", view.dtype,
-          "; keep an f32 master of it and give that");
+    check(view.dtype == DType::f32 || view.dtype == DType::f64, "optimizer: parameter \"", view.name, "\" must be f32 or f64, got ",
+          view.dtype, "; keep an f32 master and give that");
     check(view.is_plain(), "optimizer: ", view.name, kInOnePiece);
   });
 }
@@ -61,7 +61,7 @@ HostOptimizer::HostOptimizer(std::shared_ptr<Context> context, std::string_view 
 }
 
 void HostOptimizer::take_parameters(std::span<const HostView> parameters) {
-  check(!parameters.empty(), "optimizer: there is no parameter; give one or more");
+  check(!parameters.empty(), "optimizer: needs at least one parameter, got none");
   std::set<std::string_view> seen;
   for (const HostView& view : parameters) {
     check(seen.insert(view.name).second, "optimizer: two parameters are named \"", view.name, "\"");
@@ -81,10 +81,10 @@ void HostOptimizer::take_parameters(std::span<const HostView> parameters) {
     slots_.push_back({.parameter = -1, .gradient = frozen ? -1 : 0, .gradient_type = view.dtype});
     trains = trains || !frozen;
   }
-  check(trains, "optimizer: every parameter is frozen by a group; leave one to train");
+  check(trains, "optimizer: every parameter is frozen by a group; leave at least one to train");
   for (size_t i = 0; i < names_.size(); ++i)
     require(!is_trained(i) || parameters_[i].dtype == DType::f32 || choice_of(i).op != Op::adamw_8bit, Code::unsupported,
-            "optimizer: parameter \"", names_[i], "\" is f64, adamw-8bit updates f32; give its group optimizer adamw");
+            "optimizer: parameter \"", names_[i], "\" is f64, but adamw-8bit updates only f32; give its group optimizer adamw");
   copies_.resize(size());
   together_ = parameters_;
   require_apart(together_, "optimizer");
@@ -205,7 +205,7 @@ void HostOptimizer::make_own_sums() {
     const auto rank = static_cast<size_t>(shards_.ranks->rank());
     if (is_trained(i)) bytes += align_up((cuts_[i][rank + 1] - cuts_[i][rank]) * bytes_of(parameters_[i].dtype));
   }
-  context_->require_memory("optimizer: sums of gradients", bytes);
+  context_->require_memory("optimizer: storage of the gradient sums", bytes);
   own_sums_ = Memory(bytes, context_->memory(), MemoryRole::gradients);
 }
 
@@ -240,7 +240,7 @@ void HostOptimizer::check_gradient(size_t parameter, const HostView& gradient) c
   about_tensor(names_[parameter], [&] {
     check(gradient.shape == of.shape, "optimizer: \"", names_[parameter], "\" has shape ", of.shape, ", its gradient ", gradient.shape);
     check(fits(of.dtype, gradient.dtype), "optimizer: \"", names_[parameter], "\" is ", of.dtype, ", its gradient is ", gradient.dtype,
-          "; f32 takes f32, bf16 and f16, f64 takes f64");
+          "; an f32 parameter takes f32, bf16 or f16, an f64 one f64");
     check(gradient.is_plain(), "optimizer: ", gradient_names_[parameter], kInOnePiece);
   });
 }
@@ -269,7 +269,8 @@ HostOptimizer::Report HostOptimizer::step(std::span<const HostView> gradients, d
 
 void HostOptimizer::take(std::span<const HostView> gradients) {
   if (!gradients.empty()) check_gradients(gradients);
-  check(updates_ >= 0 && updates_ < kMostUpdates, "optimizer: the state's step is ", updates_, "; it is the number of updates so far");
+  check(updates_ >= 0 && updates_ < kMostUpdates, "optimizer: the state's step, the number of updates so far, must be in [0, 2^53), got ",
+        updates_);
   if (shards_.own_sums) return;
   if (!has_types_of(gradients)) {
     std::vector<ParameterSlots> slots = slots_;
@@ -298,7 +299,7 @@ std::vector<HostView> HostOptimizer::checked_copies(std::span<const HostView> co
     if (copy.data == nullptr) continue;
     about_tensor(names_[i], [&] {
       check(parameter.dtype == DType::f32 && (copy.dtype == DType::bf16 || copy.dtype == DType::f16), "optimizer: \"", names_[i], "\" is ",
-            parameter.dtype, ", its copy is ", copy.dtype, "; copies are bf16 or f16, of f32");
+            parameter.dtype, ", its copy is ", copy.dtype, "; copies must be bf16 or f16, of f32 parameters");
       check(copy.shape == parameter.shape, "optimizer: \"", names_[i], "\" has shape ", parameter.shape, ", its copy ", copy.shape);
       check(copy.is_plain(), "optimizer: ", copy_names_[i], kInOnePiece);
     });
@@ -311,8 +312,8 @@ std::vector<HostView> HostOptimizer::checked_copies(std::span<const HostView> co
 }
 
 void HostOptimizer::keep_copies(std::span<const HostView> copies) {
-  check(copies.empty() || copies.size() == size(), "optimizer: there are ", copies.size(), " copies of ", size(),
-        " parameters; give one of each, or none");
+  check(copies.empty() || copies.size() == size(), "optimizer: got ", copies.size(), " copies for ", size(),
+        " parameters; give one per parameter, or none");
   std::vector<HostView> checked = checked_copies(copies);
   std::vector<ParameterSlots> slots = slots_;
   bool same = true;
@@ -340,7 +341,7 @@ void HostOptimizer::write_copy(size_t parameter) const {
 
 void HostOptimizer::set(std::string_view key, std::string_view json) {
   require_key(keys_of_part(), key);
-  require(key == "lr", Code::unsupported, "optimizer: ", key, " is fixed when it is made; make another. lr can be set");
+  require(key == "lr", Code::unsupported, "optimizer: ", key, " is fixed at creation, only lr can be set; create another optimizer");
   set_part(recipe_, keys_of_part(), "lr", json);
 }
 

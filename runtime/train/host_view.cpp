@@ -128,7 +128,7 @@ void require_apart(std::span<HostView> views, std::string_view call) {
   for (size_t i = 0; i < views.size(); ++i)
     for (size_t j = i + 1; j < views.size() && begin(views[j]) < end(views[i]); ++j)
       check(!share_memory(views[i], views[j]), call, ": \"", views[i].name, "\" and \"", views[j].name,
-            "\" share memory, which would be changed twice; give each a place of its own");
+            "\" share memory, which would be changed twice; give each its own memory");
 }
 
 void gather(const HostView& from, std::byte* to) {

@@ -15,8 +15,8 @@ std::string names_of(std::span<const Field> fields) {
 
 void check_input(const Slot& slot, std::span<const Field> fields, int64_t batch) {
   const auto field = std::ranges::find(fields, slot.name, &Field::name);
-  check(field != fields.end(), "trainer: the model's input \"", slot.name, "\" is no field of the data, which has ", names_of(fields),
-        "; name one of them so");
+  check(field != fields.end(), "trainer: the data has no field for the model's input \"", slot.name, "\", it has ", names_of(fields),
+        "; rename one of them");
   check(field->dtype == slot.type.dtype, "trainer: the model's input \"", slot.name, "\" is ", slot.type.dtype, ", the data's field is ",
         field->dtype, "; make it ", slot.type.dtype);
   check(field->shape.rank() < kMaxDims, "trainer: field \"", slot.name, "\" has rows of ", field->shape.rank(), " dimensions");

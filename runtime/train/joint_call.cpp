@@ -10,7 +10,7 @@
 namespace st {
 namespace {
 
-constexpr std::string_view kLabel = "a model in pieces";  // the same of all calls: one of another kind is told by meet()
+constexpr std::string_view kLabel = "sharded model";  // the same for all calls, so that meet() can report different ones
 
 }  // namespace
 
@@ -30,8 +30,7 @@ void JointCall::make(Communicator* ranks, const std::function<void(JointCall* jo
 
 void JointCall::meet(std::string_view what) {
   require_all_fine(nullptr);
-  const std::array<RankFact, 2> facts = {
-      {{"called", std::string(what)}, {"called it on what was made with collective", text("#", number_)}}};
+  const std::array<RankFact, 2> facts = {{{"called", std::string(what)}, {"object made in collective", text("#", number_)}}};
   require_agreement(ranks_, facts, kLabel);
 }
 

@@ -54,7 +54,7 @@ void copy_bytes(Backend& from, const std::byte* source, Backend& to, std::byte* 
 void check_view(const char* what, const Slot& slot, const HostView& view) {
   check(view.shape == slot.type.shape, what, ": \"", slot.name, "\" has shape ", slot.type.shape, ", the view's is ", view.shape);
   check(is_floating(view.dtype), what, ": \"", slot.name, "\" is ", slot.type.dtype, ", the view is ", view.dtype,
-        "; it may be f32, f64, bf16 or f16");
+        "; it must be f32, f64, bf16 or f16");
 }
 
 }  // namespace
@@ -71,7 +71,7 @@ Model::Model(std::shared_ptr<Context> context, Program program)
 }
 
 void Model::allocate() const {
-  context_->require_memory("model: holding its parameters", bytes_);
+  context_->require_memory("model: storage of the parameters", bytes_);
   if (bytes_ > 0) storage_.arena(Arena::parameters, bytes_);
 }
 
@@ -117,17 +117,16 @@ void Model::make(const Storage& in, std::span<const int64_t> offsets, std::span<
 
 void Model::require_whole(const char* call) const {
   require_made();
-  require(held_ == Held::whole, Code::wrong_state, call, ": of each parameter this model has the piece of ", whose_,
-          " alone (zero 3, or 1 and 2 of a context with late_parameters); the ranks get, write, digest, clone and predict together, while "
-          "the communicator of its trainer lives; else "
-          "save with st_trainer_save, on all of them, and load the checkpoint into another model");
+  require(held_ == Held::whole, Code::wrong_state, call, ": this model holds only the shards of ", whose_,
+          " (zero 3, or 1 and 2 with late_parameters). While the communicator of its trainer exists, get, write, digest, clone and predict "
+          "are collective calls of all ranks; otherwise save with st_trainer_save on all ranks and load the checkpoint into another model");
 }
 
 void Model::require_readable(const char* call, JointCall* joint) const {
   if (joint == nullptr || !is_in_pieces()) return require_whole(call);
   joint->is_on(number_);
   require(!is_mixed_, Code::wrong_state, call,
-          ": weights are a mixture, since an update or a resume ended halfway; resume from a checkpoint");
+          ": weights are from different steps: an update failed, or a resume could not be rolled back; resume from a checkpoint");
 }
 
 Model::Piece Model::piece(SlotId parameter) const {
@@ -137,7 +136,7 @@ Model::Piece Model::piece(SlotId parameter) const {
 
 std::string Model::weights_fact() const {
   if (held_ == Held::nothing || (held_ == Held::whole && !made_of_.empty() && gate_.changes() == 0)) return made_of_;
-  return held_ == Held::whole ? text("digest ", digest()) : "in pieces";
+  return held_ == Held::whole ? text("digest ", digest()) : "sharded";
 }
 
 void Model::keep_pieces(const Program& plan, const std::function<void()>& agree) {
@@ -157,19 +156,18 @@ void Model::keep_pieces(const Program& plan, const std::function<void()>& agree)
   std::string whose = text("rank ", plan.rank, " of ", plan.mesh.data);
   const std::lock_guard one(making_);
   if (held_ == Held::pieces) {
-    require(pieces == pieces_, Code::wrong_state, "trainer: the model has the pieces of ", whose_,
-            " of another trainer's, and is now to have ", whose, "'s; make another model, and load a checkpoint into it");
+    require(pieces == pieces_, Code::wrong_state, "trainer: the model already holds the shards of ", whose_,
+            " of another trainer, this one needs those of ", whose, "; make another model and load a checkpoint into it");
     if (agree) agree();
     gathers_ = std::move(gathers);
     return;
   }
   const WeightsGate::Writer writer(gate_);
   require(!storage_.is_shared(Arena::parameters), Code::busy,
-          "trainer: of each parameter a piece is left here, and another trainer or predictor uses this model; destroy it first, or make "
-          "another model");
+          "trainer: the model is to be sharded, but another trainer or predictor uses it; destroy that one first, or make another model");
   const MemoryLayout layout = slot_layout(own);
   const int64_t bytes = layout.of(Arena::parameters);
-  context_->require_memory("model: holding its pieces of the parameters", bytes);
+  context_->require_memory("model: storage of the parameter shards", bytes);
   std::vector<int64_t> offsets;
   for (size_t s = 0; s < offsets_.size(); ++s) offsets.push_back(layout.slots[s].offset);
   Storage made(context_->backend());
@@ -231,7 +229,7 @@ void Model::get_by(SlotId parameter, const HostView& to, JointCall* joint, const
   const int64_t width = bytes_of(from.type.dtype), elements = from.type.shape.elements();
   const bool is_as_it_is = to.dtype == from.type.dtype && to.is_plain();
   std::vector<std::byte> chunk(is_as_it_is ? 0 : static_cast<size_t>(std::min(kChunk, elements) * width));
-  if (joint != nullptr) joint->meet(text("get of \"", from.name, is_as_it_is ? "\"" : "\" in another type or layout"));
+  if (joint != nullptr) joint->meet(text("get of \"", from.name, is_as_it_is ? "\"" : "\" with conversion"));
   if (is_as_it_is) return read(0, {static_cast<std::byte*>(to.data), static_cast<size_t>(from.type.bytes())});
   int64_t at = 0;
   each_element(to, [&](std::byte* element) {
@@ -270,7 +268,7 @@ void Model::set(SlotId parameter, const HostView& from) {
   const Slot& to = slot(parameter);
   check_view("set", to, from);
   if (const int64_t at = first_nan(from); at >= 0)
-    fail(Code::not_finite, text("set: the view for \"", to.name, "\" holds NaN at element ", at, "; nothing was changed"));
+    fail(Code::not_finite, text("set: the view for \"", to.name, "\" holds NaN at element ", at, "; nothing has changed"));
   const FloatMode mode;
   Backend& backend = context_->backend();
   std::byte* const place = data(parameter);
@@ -317,7 +315,7 @@ std::shared_ptr<Model> Model::clone(JointCall* joint, bool keeps) const {
   if (made) made->held_ = Held::whole;
   std::vector<std::byte> room(static_cast<size_t>(kPiece));
   const WeightsGate::TryReader reader(gate_);
-  if (joint != nullptr) joint->meet("a copy of it");
+  if (joint != nullptr) joint->meet("clone");
   for (const SlotId id : parameters_)
     each_part(id, room, joint, [&](int64_t first, std::span<const std::byte> part) {
       if (made) made->context_->backend().to_device(made->data(id) + first, part.data(), std::ssize(part));
@@ -328,23 +326,23 @@ std::shared_ptr<Model> Model::clone(JointCall* joint, bool keeps) const {
 std::shared_ptr<Model> Model::without_parameters() const { return std::shared_ptr<Model>(new Model(context_, program_)); }
 
 void Model::blend(const Model& from, double t) {
-  check(std::isfinite(t), "blend: t is ", t, "; give a finite number, usually between 0 and 1");
+  check(std::isfinite(t), "blend: t must be finite, usually between 0 and 1, got ", t);
   const size_t both = std::min(parameters_.size(), from.parameters_.size());
   for (size_t i = 0; i < both; ++i) {
     const Slot& mine = slot(parameters_[i]);
     const Slot& theirs = from.slot(from.parameters_[i]);
     about_tensor(mine.name, [&] {
       check(mine.name == theirs.name && mine.type.shape == theirs.type.shape && mine.type.dtype == theirs.type.dtype, "blend: parameter ",
-            i, " is \"", mine.name, "\" ", mine.type, ", of the model blended from \"", theirs.name, "\" ", theirs.type);
+            i, " is \"", mine.name, "\" ", mine.type, ", the other model's is \"", theirs.name, "\" ", theirs.type);
     });
   }
   const auto refuse = [&](const std::string& name, const auto&... said) {
-    about_tensor(name, [&] { check(false, "blend: the model blended from ", said...); });
+    about_tensor(name, [&] { check(false, "blend: the other model ", said...); });
   };
   if (parameters_.size() > both) refuse(slot(parameters_[both]).name, "has no parameter \"", slot(parameters_[both]).name, "\"");
   if (from.parameters_.size() > both)
     refuse(from.slot(from.parameters_[both]).name, "has a parameter \"", from.slot(from.parameters_[both]).name,
-           "\" that the other has not");
+           "\", which this model does not have");
   if (&from == this) return;
   require_whole("blend");
   from.require_whole("blend");

@@ -100,7 +100,7 @@ void Model::read(const ReadBytes& read, const ReadOptions& options, ReadReport& 
 
   require_made();
   // All of it waits here until the stream has given the last byte: a stream that ends in the middle changes nothing.
-  context_->require_memory("read: the weights of a stream, until all have come", storage_.bytes());
+  context_->require_memory("read: the buffer for a stream's weights", storage_.bytes());
   const auto room_for_all = storage_.bytes() > 0 ? context_->backend().allocate(storage_.bytes(), MemoryRole::other) : nullptr;
   std::byte* const staged = room_for_all ? room_for_all->data() : nullptr;
   std::vector<std::byte> piece(static_cast<size_t>(kPiece)), values(static_cast<size_t>(kPiece) * 4);

@@ -17,7 +17,7 @@ double NormClip::norm_of(std::span<const HostView> gradients) {
   operands_.clear();
   types_.clear();
   for (const HostView& gradient : gradients) {
-    check(is_floating(gradient.dtype), "clip_norm: \"", gradient.name, "\" is ", gradient.dtype, "; f32, f64, bf16 and f16 are taken");
+    check(is_floating(gradient.dtype), "clip_norm: \"", gradient.name, "\" must be f32, f64, bf16 or f16, got ", gradient.dtype);
     const void* data = gradient.data;
     if (!gradient.is_plain()) data = compact_data(gradient, copies.emplace_back(), memory_);
     operands_.push_back({const_cast<void*>(data), gradient.dtype, gradient.shape});  // read only
@@ -37,7 +37,7 @@ double NormClip::norm_of(std::span<const HostView> gradients) {
 }
 
 double NormClip::clip(std::span<const HostView> gradients, double max_norm) {
-  check(max_norm >= 0, "clip_norm: the largest norm is ", max_norm, "; give a positive number, or 0 to have the norm alone");
+  check(max_norm >= 0, "clip_norm: max_norm must be at least 0, got ", max_norm, "; 0 only computes the norm");
   const double norm = norm_of(gradients);
   if (max_norm == 0 || !std::isfinite(norm)) return norm;
   double factor = std::min(1.0, max_norm / (norm + 1e-6));  // as step_factor

@@ -34,9 +34,9 @@ void set_part(Recipe& recipe, const PartKeys& keys, const std::string& key, std:
 void merge_part(Recipe& recipe, const PartKeys& keys, std::string_view json) {
   if (json.empty()) return;
   const Json object = parse_settings(json, keys.part);
-  check(object.is(Json::Kind::object), keys.part, ": a JSON object is needed, got ", object.dump());
+  check(object.is(Json::Kind::object), keys.part, ": must be a JSON object, got ", object.dump());
   check(keys.short_name.empty() || object.find(keys.short_name) == nullptr || object.find(keys.stands_for) == nullptr, keys.part, ": ",
-        keys.short_name, " and ", keys.stands_for, " are one key; give one of them");
+        keys.short_name, " and ", keys.stands_for, " are the same key; give one of them");
   for (const auto& [name, value] : object.members()) {
     const bool is_short = !keys.short_name.empty() && name == keys.short_name;
     set_part(recipe, keys, is_short ? std::string(keys.stands_for) : name, value.dump());

@@ -288,7 +288,7 @@ PlannedStep::Short& PlannedStep::short_plan(int64_t rows) {
   int64_t need = 0;
   for (int32_t a = 0; a < kArenas; ++a)
     if (!Storage::holds(static_cast<Arena>(a))) need += plan.memory.of(static_cast<Arena>(a));
-  model_.context().require_memory("step: a micro-batch of fewer rows than the recipe's", need);
+  model_.context().require_memory("step: a micro-batch with fewer rows than the recipe's", need);
   auto made = std::make_unique<Short>(std::move(plan), storage_, workers_, cancelled_, ranks_.get());
   if (masters_ != nullptr) lend_masters(made->executor, *masters_);
   if (keeps_master_pieces_) lend_copies(made->executor, executor_);

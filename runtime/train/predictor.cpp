@@ -199,7 +199,7 @@ class Predictor::Turn {
 
 Predictor::Predictor(std::shared_ptr<Model> model, PredictorOptions options, JointCall* joint)
     : model_(std::move(model)), options_(options), ranks_(joint == nullptr ? nullptr : std::make_unique<ExchangeQueue>(joint->ranks())) {
-  check(options_.threads >= 1 && options_.threads <= 4096, "predictor: threads is ", options_.threads, "; give 1 to 4096");
+  check(options_.threads >= 1 && options_.threads <= 4096, "predictor: threads must be 1 to 4096, got ", options_.threads);
   model_->require_readable("predictor", joint);
   current_ = make_snapshot();
   if (joint != nullptr) {
@@ -215,7 +215,7 @@ Predictor::~Predictor() = default;
 
 void Predictor::require_joint(const JointCall* joint) const {
   require((joint != nullptr) == (ranks_ != nullptr), Code::wrong_state,
-          "predict: of a model in pieces its ranks call together, of another none");
+          "predict: calls on a sharded model, and only those, are collective calls of its ranks");
 }
 
 std::shared_ptr<Predictor::Snapshot> Predictor::make_snapshot() const {
@@ -273,7 +273,7 @@ int64_t Predictor::rows_of(std::span<const HostView> inputs, std::span<const Hos
   const auto look = [&](const char* what, const HostView& view, const Type& type) {
     check(view.dtype == type.dtype, "predict: ", what, " \"", view.name, "\" is ", type.dtype, ", the view is ", view.dtype);
     const auto here = rows_by(type.shape, view.shape);
-    check(here.has_value(), "predict: ", what, " \"", view.name, "\" is ", type.shape, " (-1: as many as rows), the view has shape ",
+    check(here.has_value(), "predict: ", what, " \"", view.name, "\" is ", type.shape, " (-1: the number of rows), the view has shape ",
           view.shape);
     check(view.data != nullptr || view.shape.elements() == 0, "predict: ", what, " \"", view.name, "\" has no data (NULL)");
     if (*here < 0) return;
@@ -301,7 +301,7 @@ int64_t Predictor::rows_of(std::span<const HostView> inputs, std::span<const Hos
     }
     look("output", view, forward.graph.type(found->value));
   }
-  check(rows != 0 && rows <= kMaxRows, "predict: \"", first, "\" has ", rows, " rows; give at least one");
+  check(rows != 0 && rows <= kMaxRows, "predict: \"", first, "\" has ", rows, " rows, needs at least one");
   return rows < 0 ? 1 : rows;
 }
 
@@ -356,7 +356,7 @@ std::shared_ptr<Predictor::Form> Predictor::plan(int64_t rows, std::span<const H
 void Predictor::run(std::span<const HostView> inputs, std::span<const HostView> outputs, JointCall* joint) {
   require_joint(joint);
   if (options_.shared && ranks_) model_->require_readable("predict", joint);
-  check(!outputs.empty(), "predict: no output is asked for; give at least one");
+  check(!outputs.empty(), "predict: needs at least one output, got none");
   require_distinct(inputs, "input");
   require_distinct(outputs, "output");
   require_apart(outputs);

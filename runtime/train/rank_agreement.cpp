@@ -143,18 +143,18 @@ int odd_one(std::span<const Hex> by_rank) {
     ++differ;
     first = std::min(first, i);
   }
-  require(first < count, Code::internal, "replica check: digests that differ are of parameters that do not");
+  require(first < count, Code::internal, "replica check: digests differ, but no parameter does");
   for (size_t rank = 0; rank < size; ++rank) by_rank[rank] = all[rank * count + first];
   const int odd = odd_one(by_rank), other = odd == 0 ? 1 : 0;
   const std::string& name = program.slot(parameters[first]).name;
   refuse_rank(ranks.transport(), odd, name,
-              text("replica check: \"", name, "\" of ", text_of_rank(ranks.transport(), odd), " has digest ",
-                   text_of(by_rank[static_cast<size_t>(odd)]), ", that of rank ", other, " ", text_of(by_rank[static_cast<size_t>(other)]),
-                   "; ", differ, " of ", count, " parameters differ. Give all ranks the same weights, or resume all from one checkpoint"));
+              text("replica check: \"", name, "\" has digest ", text_of(by_rank[static_cast<size_t>(odd)]), " on ",
+                   text_of_rank(ranks.transport(), odd), " and ", text_of(by_rank[static_cast<size_t>(other)]), " on rank ", other, "; ",
+                   differ, " of ", count, " parameters differ. Give all ranks the same weights, or resume all from the same checkpoint"));
 }
 
 void require_like_first(const Communicator& ranks, int rank, const StepStart& theirs, const StepStart& first) {
-  constexpr const char *kResume = "resume all from one checkpoint", *kAlike = "make them alike on all ranks";
+  constexpr const char *kResume = "resume all ranks from the same checkpoint", *kAlike = "make them equal on all ranks";
   const auto require_same = [&](const char* what, double of_rank, double of_first, const char* way_out) {
     if (of_rank == of_first) return;
     refuse_rank(ranks.transport(), rank, "",
@@ -162,21 +162,21 @@ void require_like_first(const Communicator& ranks, int rank, const StepStart& th
                      way_out));
   };
   const auto number = [](int64_t whole) { return static_cast<double>(whole); };
-  require_same("steps made:", number(theirs.attempts), number(first.attempts), kResume);
-  require_same("items of the data taken:", number(theirs.items), number(first.items), kResume);
+  require_same("steps attempted:", number(theirs.attempts), number(first.attempts), kResume);
+  require_same("data items taken:", number(theirs.items), number(first.items), kResume);
   require_same("lr", theirs.lr, first.lr, kAlike);
   require_same("loss scale", theirs.loss_scale, first.loss_scale, kResume);
   if ((theirs.rows == StepStart::kFromData) == (first.rows == StepStart::kFromData)) return;
   refuse_rank(
       ranks.transport(), rank, "",
-      text("step: of ", text_of_rank(ranks.transport(), rank), " and rank 0 one was given rows, the other takes its data's; ", kAlike));
+      text("step: one of ", text_of_rank(ranks.transport(), rank), " and rank 0 was given rows, the other reads its data; ", kAlike));
 }
 
 }  // namespace
 
 Recipe on_ranks(Recipe recipe, int64_t ranks) {
-  check(recipe.ranks == 1 || recipe.ranks == ranks, "trainer: the recipe's ranks are ", recipe.ranks, ", the communicator's ", ranks,
-        "; leave ranks out of the recipe, or give it that number");
+  check(recipe.ranks == 1 || recipe.ranks == ranks, "trainer: the recipe has ranks ", recipe.ranks, ", but the communicator has ", ranks,
+        "; leave ranks out of the recipe, or make it equal");
   recipe.ranks = ranks;
   return recipe;
 }
@@ -212,19 +212,19 @@ void require_agreement(Communicator& ranks, std::span<const RankFact> facts, std
   const auto other = static_cast<int>(found - all.begin());
   const auto told_by = [&](int rank) {
     const int64_t bytes = all[static_cast<size_t>(rank)].bytes;
-    require(bytes >= 0 && bytes <= kMost, Code::rank_mismatch, part, ": ", text_of_rank(ranks.transport(), rank), " runs something else");
+    require(bytes >= 0 && bytes <= kMost, Code::rank_mismatch, part, ": ", text_of_rank(ranks.transport(), rank), " makes another call");
     std::string told = rank == ranks.rank() ? own : std::string(static_cast<size_t>(bytes), '\0');
     ranks.broadcast(told.data(), bytes, DType::u8, rank, "agreement");
     return parted(told);
   };
   const std::vector<RankFact> first = told_by(0), theirs = told_by(other);
   const std::vector<std::string> names = differing(first, theirs);
-  require(!names.empty(), Code::internal, part, ": ranks disagree in nothing that they tell");
+  require(!names.empty(), Code::internal, part, ": ranks disagree, but their facts are equal");
   const std::string more = names.size() == 1 ? "" : text(", and ", names.size() - 1, " more: ", names[1], names.size() == 2 ? "" : ", ..");
   refuse_rank(
       ranks.transport(), other, "",
-      text(part, ": the ranks are not of one run: ", text_of_rank(ranks.transport(), other), " has ", names.front(), " ",
-           value_of(theirs, names.front()), ", rank 0 has ", value_of(first, names.front()), more, "; make them alike on all ranks"));
+      text(part, ": the ranks do not agree: ", text_of_rank(ranks.transport(), other), " has ", names.front(), " ",
+           value_of(theirs, names.front()), ", rank 0 has ", value_of(first, names.front()), more, "; make them equal on all ranks"));
 }
 
 void require_replicas(Communicator& ranks, const Executor& executor, Backend& backend) {
@@ -268,9 +268,10 @@ int64_t rows_of_all(Communicator& ranks, std::span<StepStart> starts, int64_t ba
     const int64_t due = MicroBatches{.per_step = full, .ranks = size, .rank = rank}.own() * batch + (full % size == rank ? rest : 0);
     const int64_t theirs = starts[static_cast<size_t>(rank)].rows;
     if (theirs != due)
-      refuse_rank(ranks.transport(), static_cast<int>(rank), "",
-                  text("step: ", text_of_rank(ranks.transport(), static_cast<int>(rank)), " was given ", theirs, " rows, but ", due,
-                       " of the ", rows, " rows of all ranks are its own, in micro-batches of ", batch, " in turn"));
+      refuse_rank(
+          ranks.transport(), static_cast<int>(rank), "",
+          text("step: ", text_of_rank(ranks.transport(), static_cast<int>(rank)), " was given ", theirs, " rows, but its share of the ",
+               rows, " rows of all ranks is ", due, ", in micro-batches of ", batch, " dealt in turn"));
   }
   return rows;
 }

@@ -24,8 +24,8 @@ std::string lane_text(double x, double y, const char* anchor, const std::string&
 }
 
 std::string times_text(const RankTimes& times) {
-  return text("computing ", tenths(times.computing() * 1e3), " ms, exchange ", tenths(times.exchange * 1e3), " ms, ",
-              std::round(times.hidden() * 100), " % of it hidden");
+  return text("computing ", tenths(times.computing() * 1e3), " ms, collectives ", tenths(times.exchange * 1e3), " ms, ",
+              std::round(times.hidden() * 100), " % of it overlapped");
 }
 
 }  // namespace

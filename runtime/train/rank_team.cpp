@@ -85,7 +85,7 @@ void RankTeam::start() {
         live(member);
       });
   } catch (const std::system_error& refusal) {
-    fail(Code::unavailable, text("trainer: the thread of a rank could not be started (", refusal.what(), "); give fewer ranks"));
+    fail(Code::unavailable, text("trainer: cannot start the thread of a rank (", refusal.what(), "); use fewer ranks"));
   }
 }
 

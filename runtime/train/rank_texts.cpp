@@ -61,7 +61,7 @@ std::vector<std::string> gather_texts(Communicator& ranks, const std::string& ow
   for (int rank = 0; rank < ranks.size(); ++rank) {
     const auto r = static_cast<size_t>(rank);
     require(lengths[r] >= 0 && lengths[r] <= kMostOfText, Code::rank_mismatch, label, ": ", text_of_rank(ranks.transport(), rank),
-            " tells ", lengths[r], " bytes, at most ", kMostOfText, " are heard");
+            " sent a text of ", lengths[r], " bytes, at most ", kMostOfText, " are allowed");
     if (rank == ranks.rank()) all[r] = own;
     all[r].resize(static_cast<size_t>(lengths[r]));
     if (lengths[r] > 0) ranks.broadcast(all[r].data(), lengths[r], DType::u8, rank, label);

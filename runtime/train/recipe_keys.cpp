@@ -42,7 +42,7 @@ std::string words_after_interval(const std::string& allowed) { return allowed.su
 
 std::string domain_of(const std::string&, const std::string& allowed) {
   const auto words = words_of(allowed);
-  if (words.empty()) return "a text";
+  if (words.empty()) return "a string";
   return text(words.size() > 1 ? "one of " : "", allowed);
 }
 std::string domain_of(const ParameterGroups&, const std::string&) { return "a list of objects"; }
@@ -104,7 +104,7 @@ constexpr std::string_view kRunLengths[] = {"epochs", "num_epochs", "num_train_e
   std::vector<std::string> names;
   for (const RecipeKey& row : recipe_keys()) names.push_back(row.name);
   check(std::ranges::find(kRunLengths, key) == std::end(kRunLengths), "recipe: unknown key \"", key,
-        "\"; a run's length is no setting of its recipe: give run() its steps, or the command line --steps");
+        "\"; the length of a run is not part of a recipe: pass it to run(), or to the command line as --steps");
   const std::string theirs = nearest(key, names).empty() ? nearest(key, ds_config_keys()) : "";
   const std::string all = theirs.empty() ? text("st_recipe_keys, or scaletrain train --help, lists all ", names.size())
                                          : text("did you mean \"", theirs, "\" of a ds_config?");
@@ -131,7 +131,7 @@ Json parse_value(std::string_view key, std::string_view value) {
   for (const RecipeKey& row : recipe_keys())
     if (row.name == key)
       fail(Code::invalid_argument, text(what, " must be ", row.domain, ", as JSON, got ", value.empty() ? "nothing" : value,
-                                        row.type == "text" ? "; a text has quotes, \"...\"" : ""));
+                                        row.type == "text" ? "; a string needs quotes, \"...\"" : ""));
   refuse_key(key);
 }
 
@@ -164,8 +164,7 @@ Json parse_recipe(std::string_view json) {
     const std::string plain = without_comments(json);
     if (plain == json) throw;
     Json object = parse_settings(plain, "recipe");
-    if (!is_ds_config(object))
-      fail(error.code(), text(error.message(), "; a recipe is JSON without comments and without a comma after the last entry"));
+    if (!is_ds_config(object)) fail(error.code(), text(error.message(), "; a recipe is JSON without comments and without trailing commas"));
     return object;
   }
 }
@@ -187,7 +186,7 @@ const std::vector<RecipeKey>& recipe_keys() {
 void Recipe::merge(std::string_view json) {
   if (json.empty()) return;
   const Json object = parse_recipe(json);
-  check(object.is(Json::Kind::object), "recipe: a JSON object is needed, got ", object.dump());
+  check(object.is(Json::Kind::object), "recipe: must be a JSON object, got ", object.dump());
   Recipe merged = *this;  // all keys or none
   if (is_ds_config(object)) {
     const DsRecipe file = read_ds_config(object);
@@ -243,11 +242,11 @@ std::optional<LossScaler> Recipe::loss_scaler() const {
 
 int64_t Recipe::step_micro_batches() const {
   check(accumulate <= INT64_MAX / ranks, "recipe: accumulate ", accumulate, " on ", ranks,
-        " ranks makes more micro-batches a step than 64 bits count; accumulate less");
+        " ranks makes more than 2^63 micro-batches per step; use a smaller accumulate");
   const int64_t accumulated = accumulate * ranks;
   if (micro_batches == 0) return accumulated;
   check(accumulate == 1 || accumulated == micro_batches, "recipe: accumulate ", accumulate, " on ", ranks, ranks == 1 ? " rank" : " ranks",
-        " makes ", accumulated, " micro-batches a step, but micro_batches is ", micro_batches, "; give one of the two");
+        " makes ", accumulated, " micro-batches per step, but micro_batches is ", micro_batches, "; give one of the two");
   return micro_batches;
 }
 

@@ -29,7 +29,7 @@ MemoryLayout memory_with(std::span<const RegionId> scopes, const PlanOptions& op
 RecomputeRecord recompute_by(Program& program, const Recipe& recipe, const PlanOptions& options, const Replan& replan) {
   if (options.recompute_scopes != nullptr) return recompute(program, *options.recompute_scopes);
   check(recipe.recompute == "auto" || recipe.recompute_budget == 0, "recipe: recompute_budget is ", recipe.recompute_budget,
-        ", which is what recompute auto is to fit, but recompute is ", recipe.recompute, "; set recompute to auto or leave the budget out");
+        ", which needs recompute auto, but recompute is ", recipe.recompute, "; set recompute to auto or leave the budget out");
   if (recipe.recompute != "auto") return recompute(program, scopes_to_recompute(program, recipe.recompute));
   int64_t budget = recipe.recompute_budget;
   if (budget == 0) {

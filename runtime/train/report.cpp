@@ -58,7 +58,7 @@ std::string verdict(const RunSummary& run) {
   if (!std::isfinite(below)) return "";
   const std::string how = below > 0 ? "below" : "above";
   return text("<p class=\"verdict ", how, "\">Validation loss <b>", fixed(loss, 3), "</b> is <b>", fixed(std::abs(below), 3),
-              "</b> nats a token ", how, " that of a bigram table on the same split (", fixed(run.bigram_loss, 3), ").</p>\n");
+              "</b> nats per token ", how, " that of a bigram table on the same split (", fixed(run.bigram_loss, 3), ").</p>\n");
 }
 
 std::string tile(const std::string& value, const std::string& name) {
@@ -73,7 +73,7 @@ std::string tiles(const RunSummary& run) {
     out += tile(std::isfinite(last.loss) ? fixed(last.loss, 3) : "not finite", "training loss");
     out += tile(short_number(static_cast<double>(last.step)), "steps");
     out += tile(short_number(static_cast<double>(last.tokens)), "tokens seen");
-    if (const double speed = typical_speed(run); std::isfinite(speed)) out += tile(short_number(std::round(speed)), "tokens a second");
+    if (const double speed = typical_speed(run); std::isfinite(speed)) out += tile(short_number(std::round(speed)), "tokens per second");
   }
   if (run.parameters > 0) out += tile(short_number(static_cast<double>(run.parameters)), "parameters");
   if (run.seconds > 0) out += tile(duration(run.seconds), "duration");
@@ -154,7 +154,7 @@ std::string metric_figures(const RunSummary& run) {
       for (const Metric& metric : point.metrics)
         if (metric.name == name) points.push_back({static_cast<double>(point.step), metric.mean});
     points = thin(points, kBuckets / 2);
-    out += figure(escape_html(name), "of each evaluation, the mean over its rows", chart);
+    out += figure(escape_html(name), "mean over the rows of each evaluation", chart);
   }
   return out;
 }
@@ -167,7 +167,7 @@ std::string memory_figure(const RunSummary& run) {
     all += use.bytes;
   }
   std::string out = text("<figure class=\"card\"><figcaption><h2>Memory</h2><p class=\"note\">", text_of_bytes(all),
-                         " in all</p></figcaption><div class=\"bars\">\n");
+                         " in total</p></figcaption><div class=\"bars\">\n");
   for (const MemoryUse& use : run.memory) {
     const double share = 100 * static_cast<double>(use.bytes) / static_cast<double>(most);
     out += text("<span>", escape_html(use.role), "</span><div><i style=\"width:", fixed(share, 1), "%\"></i></div><b>",
@@ -188,15 +188,15 @@ std::string timeline_figure(const RunSummary& run) {
                  " % longer than the mean of all");
   if (sum.ranks.size() > kMostLanes) note += text("; the first ", kMostLanes, " of ", sum.ranks.size(), " ranks are shown");
   return text("<figure class=\"card lanes\"><figcaption><h2>Ranks</h2><p class=\"note\">", note,
-              "</p><div class=\"legend\"><span><i class=\"computing\"></i>computing</span><span><i class=\"beside\"></i>exchange beside "
-              "it</span><span><i class=\"exposed\"></i>exchange, waits included, that nothing hid</span></div></figcaption><div "
+              "</p><div class=\"legend\"><span><i class=\"computing\"></i>computing</span><span><i class=\"beside\"></i>collectives that "
+              "overlap it</span><span><i class=\"exposed\"></i>other collectives, waits included</span></div></figcaption><div "
               "class=\"wide\">",
               rank_lanes(steps), "</div></figure>\n");
 }
 
 std::string sample_card(const RunSummary& run) {
   if (run.sample.empty()) return "";
-  return text("<section class=\"card\" style=\"margin-top:16px\"><h2>What it writes</h2><pre><b>", escape_html(run.prompt), "</b>",
+  return text("<section class=\"card\" style=\"margin-top:16px\"><h2>Sample</h2><pre><b>", escape_html(run.prompt), "</b>",
               escape_html(run.sample), "</pre></section>\n");
 }
 
@@ -230,28 +230,27 @@ std::string html_report(const RunSummary& run) {
   } else {
     out += loss_figure(run);
     out += "<section class=\"grid2\">\n" + metric_figures(run);
-    const std::string ended = run.step_past_schedule == 0 ? "" : text("; its schedule had ended before step ", run.step_past_schedule);
+    const std::string ended = run.step_past_schedule == 0 ? "" : text("; its schedule ended before step ", run.step_past_schedule);
     out += step_figure(run, "Learning rate", "of each step" + ended, "learning rate", "rate", LineChart::Scale::zero,
                        [](const StepReport& s) { return s.lr; });
     out += step_figure(run, "Gradient norm", "L2 over all parameters, before clipping", "norm", "norm", LineChart::Scale::spread,
                        [](const StepReport& s) { return s.grad_norm; });
-    out += step_figure(run, "Speed", "tokens a second", "tokens/s", "speed", LineChart::Scale::zero,
+    out += step_figure(run, "Speed", "tokens per second", "tokens/s", "speed", LineChart::Scale::zero,
                        [](const StepReport& s) { return s.tokens_per_second; });
     if (std::ranges::any_of(run.steps, [](const StepReport& s) { return std::isfinite(s.gradient_noise_scale); }))
-      out += step_figure(run, "Gradient noise scale", "the batch, in sequences, above which larger ones stop paying", "noise scale", "norm",
-                         LineChart::Scale::spread, [](const StepReport& s) { return s.gradient_noise_scale; });
+      out += step_figure(run, "Gradient noise scale", "batch size, in sequences, beyond which larger batches stop paying", "noise scale",
+                         "norm", LineChart::Scale::spread, [](const StepReport& s) { return s.gradient_noise_scale; });
     const bool has_hidden = std::ranges::any_of(run.steps, [](const StepReport& s) { return s.exchange_hidden > 0; });
     if (std::ranges::any_of(run.steps, [](const StepReport& s) { return std::isfinite(s.exchange_milliseconds); }))
-      out += step_figure(run, "Exchange",
-                         "per cent of a step that rank 0 spends in exchange with other ranks and not in computing, waits included", "%",
+      out += step_figure(run, "Collectives", "per cent of a step that rank 0 spends in collectives without computing, waits included", "%",
                          "speed", LineChart::Scale::zero, [](const StepReport& s) {
                            return 100 * s.exchange_milliseconds * (s.exchange_hidden > 0 ? 1 - s.exchange_hidden : 1) / s.milliseconds;
                          });
     if (std::ranges::any_of(run.steps, [](const StepReport& s) { return std::isfinite(s.straggler); }))
-      out += step_figure(run, "Straggler score", "the computing time of the slowest rank over the mean of all", "score", "rate",
+      out += step_figure(run, "Straggler score", "computing time of the slowest rank divided by the mean of all", "score", "rate",
                          LineChart::Scale::fit, [](const StepReport& s) { return s.straggler; });
     if (has_hidden)
-      out += step_figure(run, "Hidden exchange", "per cent of rank 0's exchange that goes on beside its computing", "%", "speed",
+      out += step_figure(run, "Overlap", "per cent of rank 0's collectives that overlap its computing", "%", "speed",
                          LineChart::Scale::zero, [](const StepReport& s) { return 100 * s.exchange_hidden; });
     out += memory_figure(run) + "</section>\n" + timeline_figure(run);
   }

@@ -73,7 +73,8 @@ class Resume {
     state_ = trainer_.training_state();
     has_hosts_tensors_ = true;
     const int64_t step = reader_.manifest().step, rows = trainer_.rows_per_step();
-    check(step >= 0 && step <= kCounted / rows, "resume: ", reader_.folder(), " is of step ", step, ", which is none of ", rows, " rows");
+    check(step >= 0 && step <= kCounted / rows, "resume: ", reader_.folder(), " has step ", step, ", out of range for steps of ", rows,
+          " rows");
     state_.step = state_.updates = step;
     state_.items = step * rows;
     state_.tokens = 0;
@@ -88,10 +89,11 @@ class Resume {
     const int64_t rows = trainer_.rows_per_step();
     if (state_.items % rows != 0)
       refuse_resume(Code::corrupt, reader_.folder(), "",
-                    text("resume: items is ", state_.items, ", no multiple of a step's ", rows, " rows"));
+                    text("resume: items is ", state_.items, ", must be a multiple of a step's ", rows, " rows"));
     report_.changed = changes_between(trainer_.recipe(), reader_.manifest().recipe);
     if (here.kernels != state_.kernels)
-      report_.changed.push_back(text("kernels: ", here.kernels, " here, ", state_.kernels, " in the checkpoint; the bits may differ"));
+      report_.changed.push_back(
+          text("kernels: ", here.kernels, " here, ", state_.kernels, " in the checkpoint; results may differ in the last bits"));
   }
 
   /// Names and shapes may fit though it is another model: of other heads, or another activation. Another version of the library may print
@@ -102,9 +104,9 @@ class Resume {
     const bool same_words = reader_.manifest().library == library_version();
     if (same_words && !options_.partial)
       refuse_resume(Code::invalid_argument, reader_.folder(), "",
-                    text("resume: the model's graph is not the one that ", reader_.folder(),
-                         " was saved with, in its heads, an activation or another setting; make the model as that one was, or resume with "
-                         "partial"));
+                    text("resume: the model's graph differs from the one that ", reader_.folder(),
+                         " was saved with (number of heads, an activation or another setting); make the model with the same settings, or "
+                         "resume with partial"));
     report_.changed.push_back(text("graph: ", here.graph, " here, ", state_.graph, " in the checkpoint",
                                    same_words ? "" : text(", by ScaleTrain ", reader_.manifest().library)));
   }
@@ -136,7 +138,7 @@ class Resume {
   /// Nothing of an update is known: the next one is the optimizer's first, whatever the step.
   void start_anew() {
     state_.updates = 0;
-    report_.changed.push_back(text("optimizer state: begins anew here, ", reader_.folder(), " holds weights alone"));
+    report_.changed.push_back(text("optimizer state: starts fresh, ", reader_.folder(), " holds only weights"));
   }
 
   const Slot& parameter_of(const StateTensor& state) const { return trainer_.plan().program.slot(state.of); }
@@ -165,7 +167,7 @@ class Resume {
     if (from->dtype != type.dtype || from->shape != type.shape)
       refuse_resume(Code::invalid_argument, reader_.folder(), name,
                     text("resume: \"", name, "\" is ", from->dtype, " ", from->shape, " in ", reader_.folder(), ", ", type.dtype, " ",
-                         type.shape, " here; weights alone can be loaded into a model, which converts"));
+                         type.shape, " here; to convert weights, load them into a model"));
     const bool is_zero = tensor.role == Role::optimizer && is_fresh();
     for (const StateTensor::Piece& piece : tensor.pieces)
       if (piece.data != nullptr)
@@ -194,11 +196,11 @@ class Resume {
     if (!is_missing && report_.unexpected.empty()) return;
     const std::string& first = is_missing ? report_.missing.front() : report_.unexpected.front();
     std::string differing;
-    for (const std::string& change : report_.changed) differing += text(differing.empty() ? "; of the recipe differs " : ", ", change);
+    for (const std::string& change : report_.changed) differing += text(differing.empty() ? "; recipe keys that differ: " : ", ", change);
     refuse_resume(is_missing ? Code::not_found : Code::invalid_argument, reader_.folder(), first,
-                  text("resume: \"", first, "\" is ", is_missing ? "here and not in " : "not here, but in ", reader_.folder(), " (",
+                  text("resume: \"", first, "\" is ", is_missing ? "here but not in " : "not here but in ", reader_.folder(), " (",
                        report_.missing.size(), " missing, ", report_.unexpected.size(), " unexpected)", differing,
-                       "; make the recipe the checkpoint's, or resume with partial"));
+                       "; use the checkpoint's recipe, or resume with partial"));
   }
 
   void choose_scale_and_noise() {

@@ -95,16 +95,16 @@ void ShardedOptimizer::find_left() {
 }
 
 void ShardedOptimizer::gradient_ready(int64_t i, const HostView& gradient) {
-  require(options_.stage == 2, Code::wrong_state, kPart, ": at stage 1 the step takes all gradients; make it with stage 2");
-  check(i >= 0 && i < std::ssize(optimizer_.parameters()), kPart, ": gradient ", i, " was given, but there are ", optimizer_.size(),
-        " parameters, from 0 on");
+  require(options_.stage == 2, Code::wrong_state, kPart, ": gradient_ready needs stage 2; at stage 1 give all gradients to the step");
+  check(i >= 0 && i < std::ssize(optimizer_.parameters()), kPart, ": gradient ", i, " must be in [0, ", optimizer_.size(),
+        "), one per parameter");
   optimizer_.check_gradient(static_cast<size_t>(i), gradient);
   sums_.give(static_cast<size_t>(i), gradient);
 }
 
 HostOptimizer::Report ShardedOptimizer::step(std::span<const HostView> gradients, double scale) {
   if (gradients.empty()) {
-    require(options_.stage == 2, Code::wrong_state, kPart, ": at stage 1 a step takes the gradients of all parameters");
+    require(options_.stage == 2, Code::wrong_state, kPart, ": at stage 1 a step needs the gradients of all parameters");
     sums_.require_all_given();
   }
   optimizer_.take(gradients);
@@ -132,7 +132,7 @@ void ShardedOptimizer::require_same_step(std::span<const HostView> gradients, do
   const StepStart& first = starts_[0];
   const auto require_same = [&](size_t rank, const char* what, auto theirs, auto firsts) {
     if (theirs != firsts)
-      refuse_one(ranks_, rank, {}, text("steps with ", what, " ", theirs, ", rank 0 with ", firsts, "; make them alike"));
+      refuse_one(ranks_, rank, {}, text("steps with ", what, " ", theirs, ", rank 0 with ", firsts, "; make them equal"));
   };
   for (size_t rank = 1; rank < size; ++rank) {
     require_same(rank, "an update count of", starts_[rank].step, first.step);
@@ -146,7 +146,7 @@ void ShardedOptimizer::require_same_step(std::span<const HostView> gradients, do
   ranks_.all_gather(types_.data(), all.data(), std::ssize(all), DType::u8, "types of gradients and copies");
   const auto* const theirs = all.data() + rank * types_.size();
   const auto at = static_cast<size_t>(std::mismatch(theirs, theirs + types_.size(), all.data()).first - theirs);
-  require(at < types_.size(), Code::internal, kPart, ": types that differ are alike");
+  require(at < types_.size(), Code::internal, kPart, ": type digests differ, but the types are equal");
   const bool is_copy = at % 2 == 1;
   const auto shown = [](uint8_t type) { return type == 0 ? std::string("none") : text(static_cast<DType>(type)); };
   refuse_one(ranks_, rank, is_copy ? optimizer_.copy_name(at / 2) : optimizer_.gradient_name(at / 2),
@@ -155,10 +155,10 @@ void ShardedOptimizer::require_same_step(std::span<const HostView> gradients, do
 }
 
 void ShardedOptimizer::keep_copies(std::span<const HostView> copies) {
-  require(!sums_.has_begun(), Code::wrong_state, kPart, ": gradients of a step were given already; call it between two steps");
+  require(!sums_.has_begun(), Code::wrong_state, kPart, ": gradients of a step were already given; call it between two steps");
   require(
       are_masters_whole_, Code::wrong_state, kPart,
-      ": beside this rank's pieces the parameters are older than their copies; call st_sharded_optimizer_gather_state with rank -1 first");
+      ": outside this rank's shards the parameters are older than their copies; call st_sharded_optimizer_gather_state with rank -1 first");
   optimizer_.keep_copies(copies);
   find_left();
 }
@@ -218,7 +218,7 @@ void ShardedOptimizer::make_room() {
     at.push_back(bytes);
     bytes += align_up(state.shape.elements() * bytes_of(state.dtype));
   }
-  context_->require_memory("sharded optimizer: its state of all ranks", bytes);
+  context_->require_memory("sharded optimizer: the gathered state", bytes);
   gathered_ = Memory(bytes, context_->memory(), MemoryRole::optimizer);
   const int64_t updates = optimizer_.updates();
   std::memcpy(gathered_.data(), &updates, sizeof updates);
@@ -237,17 +237,17 @@ void ShardedOptimizer::load_state(std::span<const HostView> state) {
     const HostView& view = *found->second;
     named.erase(found);
     const bool is_one = view.shape.elements() == 1 && shape.elements() == 1;  // not every language has arrays without dims
-    check(view.dtype == dtype && (view.shape == shape || is_one), kPart, ": \"", name, "\" is ", dtype, " of ", shape, ", the state's is ",
-          view.dtype, " of ", view.shape);
-    check(view.is_plain(), kPart, ": \"", name, "\" of the state has gaps, is not row-major or not aligned to its elements");
+    check(view.dtype == dtype && (view.shape == shape || is_one), kPart, ": \"", name, "\" must be ", dtype, " of ", shape,
+          ", the state's is ", view.dtype, " of ", view.shape);
+    check(view.is_plain(), kPart, ": \"", name, "\" of the state must be row-major without gaps and aligned to its elements");
     return static_cast<const std::byte*>(view.data);
   };
   const auto updates = *reinterpret_cast<const int64_t*>(take("step", DType::i64, {}));
-  check(updates >= 0 && updates < HostOptimizer::kMostUpdates, kPart, ": the state's step is ", updates,
-        "; it is the number of updates so far");
+  check(updates >= 0 && updates < HostOptimizer::kMostUpdates, kPart,
+        ": the state's step, the number of updates so far, must be in [0, 2^53), got ", updates);
   std::vector<const std::byte*> from;
   for (const auto& whole : whole_) from.push_back(take(whole.name, whole.dtype, whole.shape));
-  check(named.empty(), kPart, ": the state has \"", named.empty() ? "" : named.begin()->first, "\", which is not of this optimizer");
+  check(named.empty(), kPart, ": the state has \"", named.empty() ? "" : named.begin()->first, "\", which this optimizer does not have");
 
   const auto rank = static_cast<size_t>(ranks_.rank());
   for (size_t i = 0; i < whole_.size(); ++i) {

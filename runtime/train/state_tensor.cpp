@@ -60,7 +60,7 @@ std::string told(std::span<const StateTensor> tensors) {
 void hear(std::string_view text, int32_t rank, std::vector<StateTensor>& to) {
   while (!text.empty()) {
     TensorPlace one;
-    require(text.size() >= sizeof one, Code::rank_mismatch, "trainer: rank ", rank, " tells something else of its state");
+    require(text.size() >= sizeof one, Code::rank_mismatch, "trainer: rank ", rank, " reported malformed state");
     std::memcpy(&one, text.data(), sizeof one);
     text.remove_prefix(sizeof one);
     StateTensor t{.name = std::string(text.substr(0, static_cast<size_t>(one.name))),
@@ -107,7 +107,7 @@ std::vector<StateTensor> state_tensors_of(std::span<const Executor* const> ranks
 }
 
 std::vector<StateTensor> pieces_of_others(Communicator& ranks, const Executor& own) {
-  const std::vector<std::string> texts = gather_texts(ranks, told(state_in(own)), "pieces of the state");
+  const std::vector<std::string> texts = gather_texts(ranks, told(state_in(own)), "shards of the state");
   std::vector<StateTensor> others;
   for (int rank = 0; rank < ranks.size(); ++rank)
     if (rank != ranks.rank()) hear(texts[static_cast<size_t>(rank)], rank, others);

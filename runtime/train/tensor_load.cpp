@@ -38,7 +38,7 @@ class Before {
       for (int64_t begin = 0; begin < bytes_of(targets[t]); begin += kChecksumBlock)
         stretches_.push_back({t, begin, std::min(begin + kChecksumBlock, bytes_of(targets[t]))});
     }
-    context.require_memory("load: keeping what was there, until all has been read", bytes);
+    context.require_memory("load: a copy of the old values", bytes);
     kept_ = Memory(bytes, context.memory(), MemoryRole::other);
     zeros_ = Memory(kChecksumBlock, context.memory(), MemoryRole::other);
     each([&](const TensorTarget& target, std::byte* kept, const Stretch& part) {
@@ -217,7 +217,7 @@ void load_tensors(const CheckpointReader& reader, std::span<const TensorTarget> 
   } catch (const Error& error) {
     is_mixed = true;
     Error told(error.code(),
-               text(error.message(), "; there was no memory to undo the load, so what it was to replace is a mixture: load again"));
+               text(error.message(), "; there was no memory to roll the load back, so the tensors are partly replaced: load again"));
     told.place = error.place;
     throw told;
   } catch (...) {

@@ -29,12 +29,12 @@ Trainer::Trainer(std::shared_ptr<Model> model, Recipe recipe, std::shared_ptr<co
       storage_(model_->context().backend()),
       inputs_(model_->program(), inputs_read_by(model_->program()), model_->context().memory()) {
   Context& context = model_->context();
-  check(recipe_.device == context.backend().name(), "trainer: the recipe asks for device ", recipe_.device, ", the model's context is on ",
-        context.backend().name(), "; make the context with that device");
-  check(recipe_.batch > 0, "trainer: the recipe's batch is auto; decide it first, with with_batch_decided()");
+  check(recipe_.device == context.backend().name(), "trainer: the recipe has device ", recipe_.device, ", but the model's context has ",
+        context.backend().name(), "; make the context with the recipe's device");
+  check(recipe_.batch > 0, "trainer: the recipe's batch is auto; call with_batch_decided() first");
   check(!recipe_.gradient_noise_scale || recipe_.step_micro_batches() > 1,
-        "recipe: gradient_noise_scale compares a micro-batch with the whole step, which is one micro-batch of ", recipe_.batch,
-        " rows; give accumulate 2 or more, with a smaller batch");
+        "recipe: gradient_noise_scale needs at least 2 micro-batches per step, got 1 of ", recipe_.batch,
+        " rows; use accumulate 2 or more with a smaller batch");
   for (const std::string& note : recipe_.notes) context.options().log.info("recipe", note);
   if (data) check_input_fields(model_->program(), data->fields(), recipe_.batch);
   const int threads =
@@ -146,7 +146,7 @@ std::optional<StepReport> Trainer::advance(std::span<const HostView> batch, doub
   cancelled_.begin();
   const auto check_again = [&] {
     if (!train_->is_computing() && !recipe_.find_nan) return;  // find_nan may ask for the rows again
-    check(!open_->from_data, "advance: this step was begun with the data's rows; go on with n = 0 and NULL");
+    check(!open_->from_data, "advance: this step was begun with the data's rows; continue with n = 0 and NULL");
     inputs_.check(batch, open_->rows);
   };
   if (open_ && train_->is_updating()) {
@@ -167,8 +167,8 @@ std::optional<StepReport> Trainer::advance(double deadline) {
   if (!open_->from_data && (train_->is_computing() || recipe_.find_nan)) {
     const bool is_undone = !train_->is_updating();
     abandon();
-    fail(Code::invalid_argument,
-         text("advance: this step was begun with the host's batch; go on with the same one", is_undone ? ". The step was undone" : ""));
+    fail(Code::invalid_argument, text("advance: this step was begun with the host's batch; continue with the same one",
+                                      is_undone ? ". The step was rolled back" : ""));
   }
   if (!go_on_with_data(deadline)) return std::nullopt;
   return finish_step();
@@ -176,10 +176,9 @@ std::optional<StepReport> Trainer::advance(double deadline) {
 
 void Trainer::require_whole_step(const char* call) {
   require_no_open_step(call);
-  require(
-      !is_mixed_, Code::wrong_state, call,
-      ": weights and optimizer state are a mixture, since an update, or a resume that there was no memory to undo, ended halfway; resume "
-      "from a checkpoint");
+  require(!is_mixed_, Code::wrong_state, call,
+          ": weights and optimizer state are from different steps: an update failed, or a resume could not be rolled back; resume from a "
+          "checkpoint");
 }
 
 void Trainer::require_no_open_step(const char* call) {
@@ -188,11 +187,11 @@ void Trainer::require_no_open_step(const char* call) {
   const bool updates = open_ && train_->is_updating();
   if (!updates && cancelled_.take()) {
     undo();
-    fail(Code::cancelled, text(call, ": the step that was under way was cancelled; the state is that of the last whole step"));
+    fail(Code::cancelled, text(call, ": the current step was cancelled; the state is that of the last whole step"));
   }
   const char* way_out = open_ ? "; call st_trainer_advance until it is done, or st_trainer_cancel before its update has begun"
-                              : "; end it with st_trainer_apply, or st_trainer_cancel it";
-  fail(Code::wrong_state, text(call, ": a step is under way", way_out));
+                              : "; end it with st_trainer_apply or st_trainer_cancel";
+  fail(Code::wrong_state, text(call, ": a step is in progress", way_out));
 }
 
 void Trainer::begin_call(const char* call) {
@@ -218,7 +217,7 @@ void Trainer::begin_step_on_own(std::span<const HostView> batch) {
 }
 
 void Trainer::begin_step_on_data() {
-  require(data_ != nullptr, Code::wrong_state, "step: this trainer was made without data; give the step a batch");
+  require(data_ != nullptr, Code::wrong_state, "step: this trainer has no data; give the step a batch");
   begin_step(rows_per_step(), true);
 }
 
@@ -229,7 +228,7 @@ void Trainer::begin_step(int64_t rows, bool from_data) {
         {attempts_, items_taken_, lr, loss_scale(), from_data ? StepStart::kFromData : rows, train_->lacks_copies() ? 1 : 0});
     if (!from_data) rows = given;
   }
-  check(rows > 0, "step: no rank was given a row");
+  check(rows > 0, "step: no rank was given rows");
   gradients_.executor = nullptr;
   if (team_) team_->begin(lr, updates_ + 1, attempts_, items_taken_, rows, loss_scale());
   train_->begin(lr, updates_ + 1, attempts_, rows, loss_scale());
@@ -241,7 +240,7 @@ double Trainer::learning_rate() const {
   if (!host_schedule_) return schedule_.at(updates_);
   const double lr = host_schedule_(updates_);
   require(std::isfinite(lr) && lr >= 0, Code::callback, "step: the host's learning rate after ", updates_, " successful steps is ", lr,
-          "; give a finite number, 0 or more");
+          ", must be finite and at least 0");
   return lr;
 }
 
@@ -396,8 +395,9 @@ std::vector<int64_t> Trainer::sent_bytes() const { return team_ ? team_->sent_by
 
 void Trainer::set(std::string_view key, std::string_view json) {
   static_cast<void>(recipe_.get(key));  // throws for an unknown key, names the nearest
-  require(is_schedule_key(key), Code::unsupported, "trainer: ", key,
-          " is fixed in the plan; make a new trainer with another recipe. lr, warmup, lr_schedule and its other keys can be set");
+  require(
+      is_schedule_key(key), Code::unsupported, "trainer: ", key,
+      " is fixed in the plan; only lr, warmup, lr_schedule and the keys of schedules can be set. Make a new trainer with another recipe");
   Recipe changed = recipe_;
   changed.set(key, json);
   schedule_ = schedule_choice(changed);
@@ -417,7 +417,7 @@ Evaluation Trainer::evaluate(const std::shared_ptr<const Dataset>& data) {
 WeightAverage& Trainer::average_for(const char* call) {
   if (open_ || is_mixed_) require_whole_step(call);
   require(average_.has_value(), Code::wrong_state, call,
-          ": the recipe's ema_decay is 0, so no average of the weights is kept; make the trainer with an ema_decay, as 0.999");
+          ": no average of the weights is kept, because the recipe's ema_decay is 0; make the trainer with an ema_decay, such as 0.999");
   return *average_;
 }
 

@@ -11,15 +11,15 @@ namespace st {
 void Trainer::gradient(std::string_view parameter, const HostView& to, JointCall* joint) const {
   const SlotId slot = model_->parameter_named(parameter);
   require(gradients_.executor != nullptr, Code::wrong_state,
-          "gradient: there is none, since no step was done, or a later one was begun; do a step first, to its end");
+          "gradient: there is no gradient of a whole step; complete a step first, and call this before the next one begins");
   const std::vector<const Executor*> alone = {gradients_.executor};
   const StateTensor from = gradient_of(gradients_.executor == &executor() ? executors() : alone, model_->slot(slot));
   about_tensor(parameter, [&] {
     require(!from.pieces.empty(), Code::not_found, "gradient: \"", parameter,
-            "\" has none: it is not trainable, or the loss does not depend on it");
-    require(from.type.dtype == DType::f32, Code::unsupported, "gradient: that of \"", parameter, "\" is ", from.type.dtype,
-            ", f32 is given out");
-    check(to.dtype == DType::f32, "gradient: gradients are f32, the view's dtype is ", to.dtype);
+            "\" has no gradient: it is not trainable, or the loss does not depend on it");
+    require(from.type.dtype == DType::f32, Code::unsupported, "gradient: \"", parameter, "\" must have an f32 gradient, it is ",
+            from.type.dtype);
+    check(to.dtype == DType::f32, "gradient: the view must be f32, got ", to.dtype);
     check(to.shape == from.type.shape, "gradient: \"", parameter, "\" has shape ", from.type.shape, ", the view's is ", to.shape);
   });
   Context& context = model_->context();

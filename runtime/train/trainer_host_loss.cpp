@@ -7,11 +7,11 @@ namespace st {
 
 void Trainer::require_host_loss_fits(const char* call) const {
   if (recipe_.ranks == 1) return;
-  require(team_ && !team_->is_of_threads(), Code::unsupported, call, ": a host's own loss is not to be had on ", recipe_.ranks,
-          " ranks as threads of one trainer, since each would have outputs of its own; make each a rank of a communicator, with "
+  require(team_ && !team_->is_of_threads(), Code::unsupported, call, ": a host's own loss is not supported on ", recipe_.ranks,
+          " ranks that are threads of one trainer, because each would have its own outputs; make each a rank of a communicator with "
           "st_trainer_create_in_group");
   require(!options_.keeps_master_pieces, Code::unsupported, call,
-          ": a host's own loss is not to be had where ranks have their masters in pieces; make the context without late_parameters");
+          ": a host's own loss is not supported with sharded master weights; make the context without late_parameters");
 }
 
 std::span<const HostView> Trainer::forward(std::span<const HostView> batch) {

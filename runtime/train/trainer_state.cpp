@@ -87,7 +87,7 @@ std::string Trainer::state_digest(JointCall* joint) const {
 std::string Trainer::known_state_digest() const {
   if (!is_in_pieces() || state_digest_of_ != changes_of_all_) return state_digest();
   require(state_digest_at_ == model_->gate().changes(), Code::wrong_state,
-          "trainer: this rank's weights have changed since the ranks made their digest together; call st_trainer_digest on all of them");
+          "trainer: this rank's weights have changed since the last collective digest; call st_trainer_digest on all ranks");
   return state_digest_;
 }
 

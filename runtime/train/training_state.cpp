@@ -41,7 +41,7 @@ class Members {
 
   const std::string& text_of(std::string_view key) const {
     const Json& value = member(key);
-    if (!value.is(Json::Kind::text)) refuse(key, value, "a text");
+    if (!value.is(Json::Kind::text)) refuse(key, value, "a string");
     return value.text();
   }
 
@@ -58,23 +58,23 @@ class Members {
 
   std::vector<std::string> texts(std::string_view key) const {
     const Json& value = member(key);
-    if (!value.is(Json::Kind::list)) refuse(key, value, "a list of texts");
+    if (!value.is(Json::Kind::list)) refuse(key, value, "a list of strings");
     std::vector<std::string> all;
     for (const Json& item : value.list()) {
-      if (!item.is(Json::Kind::text)) refuse(key, value, "a list of texts");
+      if (!item.is(Json::Kind::text)) refuse(key, value, "a list of strings");
       all.push_back(item.text());
     }
     return all;
   }
 
   [[noreturn]] void refuse(std::string_view key, const Json& value, std::string_view needed) const {
-    fail_corrupt(text("checkpoint: training state: ", key, " is ", value.dump(), ", ", needed, " is needed"));
+    fail_corrupt(text("checkpoint: training state: ", key, " must be ", needed, ", got ", value.dump()));
   }
 
  private:
   const Json& member(std::string_view key) const {
     const Json* value = object_.find(key);
-    if (value == nullptr) fail_corrupt(text("checkpoint: training state: there is no ", key));
+    if (value == nullptr) fail_corrupt(text("checkpoint: training state: ", key, " is missing"));
     return *value;
   }
 
@@ -140,15 +140,15 @@ TrainingState parse_training_state(const Json& training, const std::string& file
 void require_same_run(const TrainingState& here, const TrainingState& there) {
   const auto same = [](const char* what, const auto& mine, const auto& theirs) {
     check(mine == theirs, "resume: ", what, " is ", mine, " here and ", theirs,
-          " in the checkpoint; make the trainer as that one was, or load the weights alone into a model");
+          " in the checkpoint; make the trainer with the same settings, or load only the weights into a model");
   };
   same("seed", here.seed, there.seed);
   same("batch", here.batch, there.batch);
   same("micro-batches of a step", here.micro_batches, there.micro_batches);
   same("the data", data_of(here), data_of(there));
   check(here.data.empty() || there.data.empty() || here.data == there.data,
-        "resume: the data has as many rows here as in the checkpoint, and other values; train on the same data, or load the weights "
-        "alone into a model");
+        "resume: the data has the same number of rows here as in the checkpoint but other values; train on the same data, or load only "
+        "the weights into a model");
 }
 
 }  // namespace st

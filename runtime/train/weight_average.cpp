@@ -32,7 +32,7 @@ const std::byte* WeightAverage::joined(size_t index, const StateTensor& tensor) 
   Backend& backend = model_.context().backend();
   joined_.resize(averages_.size());
   if (!joined_[index]) {
-    model_.context().require_memory("average: a weight's, in one piece", tensor.type.bytes());
+    model_.context().require_memory("average: a whole weight", tensor.type.bytes());
     joined_[index] = backend.allocate(tensor.type.bytes(), MemoryRole::other);
   }
   std::array<std::byte, 1 << 14> room;

@@ -8,7 +8,7 @@ void WeightsGate::begin_update() {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return update_ != Update::running; });  // another trainer of the same model may be at it
   require(update_ == Update::none, Code::busy,
-          "model: another trainer's st_trainer_advance has left an update half done; call it until its step is done");
+          "model: another trainer's st_trainer_advance has not finished its update; call it until its step is done");
   update_ = Update::running;  // before the readers are gone, or new ones could starve it
   updater_ = std::this_thread::get_id();
   changed_.wait(lock, [&] { return readers_ == 0; });
@@ -41,10 +41,10 @@ void WeightsGate::leave() {
 WeightsGate::Reader::Reader(WeightsGate& gate) : gate_(gate) {
   std::unique_lock lock(gate.mutex_);
   require(gate.update_ != Update::running || gate.updater_ != std::this_thread::get_id(), Code::busy,
-          "model: this thread is in the middle of a step's update; read the weights after it");
+          "model: this thread is running a step's update; read the weights after it");
   gate.changed_.wait(lock, [&] { return gate.update_ != Update::running; });
   require(gate.update_ == Update::none, Code::busy,
-          "model: st_trainer_advance has left an update half done; call it until the step is done, then read the weights");
+          "model: st_trainer_advance has not finished its update; call it until the step is done, then read the weights");
   ++gate.readers_;
 }
 

@@ -16,9 +16,9 @@ int64_t stars(std::string_view text) { return std::ranges::count(text, '*'); }
 
 void check_rename(const Rename& rename) {
   const auto& [from, to] = rename;
-  check(!from.empty() && !to.empty(), "read: a rename from \"", from, "\" to \"", to, "\" has no name on one side");
-  check(stars(from) <= 1, "read: rename from \"", from, "\": \"*\" may stand only once");
-  check(stars(to) == stars(from), "read: rename from \"", from, "\" to \"", to, "\": give \"*\" once on both sides, or on none");
+  check(!from.empty() && !to.empty(), "read: rename from \"", from, "\" to \"", to, "\": both names must be given");
+  check(stars(from) <= 1, "read: rename from \"", from, "\": \"*\" may occur only once");
+  check(stars(to) == stars(from), "read: rename from \"", from, "\" to \"", to, "\": use \"*\" once on both sides, or on neither");
 }
 
 [[noreturn]] void refuse(Code code, const std::string& source, const std::string& tensor, std::string message) {
@@ -28,7 +28,7 @@ void check_rename(const Rename& rename) {
   throw error;
 }
 
-constexpr std::string_view kReadable = "a floating type is needed: F32, F64, BF16 or F16";
+constexpr std::string_view kReadable = "must be F32, F64, BF16 or F16";
 
 /// `"h.0.weight" (read as "block.0.weight") in model.safetensors is `
 std::string begin_of_refusal(const std::string& tensor, const std::string& slot, const std::string& source) {
@@ -41,7 +41,7 @@ void check_fit(const TensorRecord& record, const Slot& slot, const std::string& 
   if (record.shape != slot.type.shape)
     refuse(Code::invalid_argument, source, record.name,
            text(begin, record.shape, ", the model's is ", slot.type.shape, "; make the model with the sizes of ", source,
-                ", or leave the tensor out by names"));
+                ", or exclude the tensor by names"));
   if (!is_floating(record.dtype))
     refuse(Code::invalid_argument, source, record.name, text(begin, safetensors_name(record.dtype), ", ", kReadable));
 }
@@ -49,13 +49,13 @@ void check_fit(const TensorRecord& record, const Slot& slot, const std::string& 
 [[noreturn]] void refuse_foreign(const ForeignTensor& tensor, const std::string& slot, const std::string& source) {
   refuse(Code::invalid_argument, source, tensor.name,
          text(begin_of_refusal(tensor.name, slot, source), tensor.dtype, " ", std::span(tensor.shape), ", ", kReadable, " of at most ",
-              kMaxDims, " dimensions; convert it, or leave it out by the options' names"));
+              kMaxDims, " dimensions; convert it, or exclude it by the options' names"));
 }
 
 void check_patterns(const ReadOptions& options, const Program& program, const std::vector<SlotId>& parameters) {
   for (const std::string& pattern : options.names) {
     const auto fits = [&](SlotId id) { return matches_glob(pattern, program.slot(id).name); };
-    check(std::ranges::any_of(parameters, fits), "read: no parameter of the model is called \"", pattern, "\"; * is any text");
+    check(std::ranges::any_of(parameters, fits), "read: no parameter of the model matches \"", pattern, "\"; * matches any text");
   }
 }
 
@@ -122,7 +122,7 @@ WeightsMatch match_weights(const std::vector<TensorRecord>& tensors, const Progr
     const SlotId id = match.parameters[static_cast<size_t>(twice - tensors.data())];
     refuse(Code::invalid_argument, source, twice->name,
            text("read: ", source, " has two tensors for parameter \"", slot(id).name, "\": \"", taken[id]->name, "\" and \"", twice->name,
-                "\"; rename one away"));
+                "\"; rename one of them"));
   }
   if (asked_for != nullptr) refuse_foreign(*asked_for, options.renamed(asked_for->name), source);
   for (size_t i = 0; i < tensors.size(); ++i)
@@ -152,7 +152,7 @@ void require_no_nan(const TensorRecord& record, const std::byte* elements, int64
 void refuse_nan(const std::string& tensor, int64_t at, const std::string& source) {
   refuse(Code::not_finite, source, tensor,
          text("read: tensor \"", tensor, "\" in ", source, " holds NaN at element ", at,
-              "; nothing was changed. Give weights without NaN, such as those of an earlier checkpoint"));
+              "; nothing has changed. Give weights without NaN, such as those of an earlier checkpoint"));
 }
 
 }  // namespace st

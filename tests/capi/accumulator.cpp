@@ -78,8 +78,8 @@ TEST_F(CAccumulator, BadArraysAreNamed) {
   refused({{ST_F32, 1, two, zero, g.values.data(), 16}}, {"gradient 0"});
   refused({{ST_F32, 1, two, nullptr, reinterpret_cast<char*>(g.values.data()) + 1, 8}}, {"gradient 0", "not aligned"});
   refused({{ST_F32, 1, two, nullptr, g.values.data(), 4}}, {"gradient 0", "needs 8 bytes"});
-  refused({{ST_I32, 1, two, nullptr, whole, 8}}, {"gradient 0 is i32"});
-  refused({}, {"no gradients"});
+  refused({{ST_I32, 1, two, nullptr, whole, 8}}, {"gradient 0", "got i32"});
+  refused({}, {"at least one gradient"});
   refused({g.view()}, {"steps is 0"}, 0);
   refused({g.view()}, {"steps is 1048577"}, (1 << 20) + 1);
 }
@@ -90,7 +90,7 @@ TEST_F(CAccumulator, OutOfTurnAndBadWeightsChangeNothing) {
   const auto a = hold<HeldAccumulator>(st_accumulator_create, context_, 1, 1, &view);
   for (const double bad : {-1.0, std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()})
     EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_accumulator_add(a, bad), {"weight is", "number of tokens"}));
-  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_accumulator_add(a, 0), {"no micro-batch of the step has a token"}));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_accumulator_add(a, 0), {"the step has no tokens"}));
   ASSERT_TRUE(works(st_accumulator_add(a, 5)));
   EXPECT_EQ(g.values[0], 1);
   EXPECT_TRUE(fails(ST_WRONG_STATE, st_accumulator_add(a, 5), {"all 1 micro-batches", "should_step"}));

@@ -129,7 +129,7 @@ TEST(Advance, GoingOnWithoutTheBatchUndoesTheStep) {
   SineRun run, undisturbed;
   int32_t done = 0;
   begin_slices(run.trainer, 2, run.views, 3);
-  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_trainer_advance(run.trainer, 0, nullptr, 0, &done, nullptr), {"same", "undone"}));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_trainer_advance(run.trainer, 0, nullptr, 0, &done, nullptr), {"same", "rolled back"}));
   begin_slices(run.trainer, 2, run.views, 3);
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_trainer_advance(run.trainer, 1, run.views, 0, &done, nullptr), {"\"y\"", "missing"}));
   for (SineRun* r : {&run, &undisturbed}) ASSERT_TRUE(works(r->step()));
@@ -141,7 +141,7 @@ TEST(Advance, AnotherTrainerIsBusyWhileAnUpdateIsHalfDone) {
   const auto other = hold<HeldTrainer>(st_trainer_create, run.model, run.recipe, nullptr);
   const int slices = slice(run.trainer, 2, run.views, nullptr);
   begin_slices(run.trainer, 2, run.views, slices - 1);
-  EXPECT_TRUE(fails(ST_BUSY, st_trainer_step(other, 2, run.views, nullptr), {"half done"}));
+  EXPECT_TRUE(fails(ST_BUSY, st_trainer_step(other, 2, run.views, nullptr), {"not finished its update"}));
   slice(run.trainer, 2, run.views, nullptr);
   EXPECT_TRUE(works(st_trainer_step(other, 2, run.views, nullptr)));
 }
@@ -167,7 +167,7 @@ TEST(Advance, RefusesWhatIsNoArgument) {
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_trainer_advance(run.trainer, 2, run.views, -1, &done, nullptr), {"nanoseconds", "-1"}));
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_trainer_advance(run.trainer, 2, run.views, 0, nullptr, nullptr), {"done"}));
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_trainer_advance(run.trainer, 2, nullptr, 0, &done, nullptr), {"batch is NULL"}));
-  EXPECT_TRUE(fails(ST_WRONG_STATE, st_trainer_advance(run.trainer, 0, nullptr, 0, &done, nullptr), {"without data"}));
+  EXPECT_TRUE(fails(ST_WRONG_STATE, st_trainer_advance(run.trainer, 0, nullptr, 0, &done, nullptr), {"has no data"}));
   EXPECT_TRUE(works(run.step()));
 }
 

@@ -162,8 +162,8 @@ TEST(CClipNorm, BadInputIsNamedAndNothingIsWritten) {
   refused(unaligned, 1, {"gradient 1", "aligned"});
   refused({ST_F32, 1, dims, nullptr, nullptr, 8}, 1, {"gradient 1", "NULL"});
   double norm = 0;
-  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_clip_norm(context, 1, &good, -1, &norm), {"largest norm is -1"}));
-  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_clip_norm(context, 1, &good, kNaN, &norm), {"largest norm is", "nan"}));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_clip_norm(context, 1, &good, -1, &norm), {"max_norm must be at least 0, got -1"}));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_clip_norm(context, 1, &good, kNaN, &norm), {"max_norm must be at least 0", "nan"}));
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_clip_norm(context, -1, &good, 1, &norm), {"n is -1"}));
   EXPECT_EQ(a, before);
 }

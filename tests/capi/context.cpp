@@ -119,7 +119,7 @@ TEST(Memory, AModelThatDoesNotFitSaysWhatItNeedsAndTouchesNothing) {
   // 12 width^2 + 13 width per layer, two embeddings and the last norm; 4 bytes each.
   const int64_t width = 65536, elements = 96 * (12 * width * width + 13 * width) + (256 + 2048) * width + 2 * width;
   EXPECT_TRUE(fails(ST_OUT_OF_MEMORY, st_model_builtin(context, "gpt", json, 0, model.out()),
-                    {"gpt", "needs", std::to_string(4 * elements) + " bytes", "there is", "smaller"}));
+                    {"gpt", "needs", std::to_string(4 * elements) + " bytes", "is available", "smaller"}));
 }
 
 TEST(Memory, AGraphThatDoesNotFitIsToldTheSame) {
@@ -175,7 +175,7 @@ TEST(Memory, AStepTooLargeToCountIsAnError) {
       const auto recipe = hold<HeldRecipe>(st_recipe_create, nullptr);
       ASSERT_TRUE(works(st_recipe_set(recipe, key, number)));
       const Untouched nothing(context);
-      EXPECT_TRUE(fails(ST_OUT_OF_MEMORY, st_trainer_create(model, recipe, nullptr, trainer.out()), {"needs", "there is"}))
+      EXPECT_TRUE(fails(ST_OUT_OF_MEMORY, st_trainer_create(model, recipe, nullptr, trainer.out()), {"needs", "is available"}))
           << key << " " << number;
     }
 }

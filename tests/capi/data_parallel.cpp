@@ -118,9 +118,9 @@ TEST(DataParallel, NamesWhatIsReadyTwiceOrNotAtAllAndGoesOn) {
     const auto info = last_error();
     EXPECT_STREQ(info.tensor, "w3");
     for (const int64_t i : {int64_t{-1}, int64_t{6}})
-      EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_data_parallel_gradient_ready(parallel, i), {"there are 6"}));
-    EXPECT_TRUE(fails(ST_WRONG_STATE, st_data_parallel_synchronize(parallel), {"1 of 6", "0, \"w0\"", "set its gradient to zero"}));
-    EXPECT_TRUE(fails(ST_WRONG_STATE, st_data_parallel_no_sync(parallel, 1), {"ready already"}));
+      EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_data_parallel_gradient_ready(parallel, i), {"[0, 6)"}));
+    EXPECT_TRUE(fails(ST_WRONG_STATE, st_data_parallel_synchronize(parallel), {"1 of 6", "0, \"w0\"", "set the gradient to zero"}));
+    EXPECT_TRUE(fails(ST_WRONG_STATE, st_data_parallel_no_sync(parallel, 1), {"already ready"}));
     EXPECT_TRUE(works(st_data_parallel_gradient_ready(parallel, 0)));
     EXPECT_TRUE(works(st_data_parallel_synchronize(parallel)));
     gradients.values[3].resize(64);

@@ -88,7 +88,7 @@ TEST_F(FailingTrainers, ATrainerThatOneRankCannotMakeIsToldToAll) {
     std::string_view word;
   };
   for (const Case& c :
-       {Case{{{"ranks", "4"}}, true, "ranks are 4"}, Case{{{"batch", "1000000000"}}, true, "bytes"}, Case{{}, false, "NULL"}}) {
+       {Case{{{"ranks", "4"}}, true, "has ranks 4"}, Case{{{"batch", "1000000000"}}, true, "bytes"}, Case{{}, false, "NULL"}}) {
     const ThreadRanks ranks(3);
     ranks.each([&](int rank, st_communicator* own) {
       GroupRank mine(text, rank == 2 ? c.changed : std::map<std::string, std::string>());

@@ -63,15 +63,15 @@ TEST_F(GemmRefusals, OfSchedules) {
   const auto invalid = [&](std::initializer_list<std::string_view> words, auto change) {
     refuse_schedule(ST_INVALID_ARGUMENT, words, change);
   };
-  invalid({"tile_m is -1", "0 (choose) to 1048576"}, [](st_gemm_schedule& s) { s.tile_m = -1; });
+  invalid({"tile_m must be 0 (choose) to 1048576, got -1"}, [](st_gemm_schedule& s) { s.tile_m = -1; });
   invalid({"tile_k is 1099511627776"}, [](st_gemm_schedule& s) { s.tile_k = int64_t{1} << 40; });
-  invalid({"micro_m is 65"}, [](st_gemm_schedule& s) { s.micro_m = 65; });
+  invalid({"micro_m must be 0 (choose) to", "got 65"}, [](st_gemm_schedule& s) { s.micro_m = 65; });
   invalid({"threads is -2"}, [](st_gemm_schedule& s) { s.threads = -2; });
   invalid({"order is 3"}, [](st_gemm_schedule& s) { s.order = 3; });
   invalid({"packing is -1"}, [](st_gemm_schedule& s) { s.packing = -1; });
   invalid({"tune_ms is -1"}, [](st_gemm_schedule& s) { s.tune_ms = -1; });
   invalid({"library is 2", "ST_GEMM_LIBRARY_AUTO (1)"}, [](st_gemm_schedule& s) { s.library = 2; });
-  invalid({"max_scratch_bytes is -1"}, [](st_gemm_schedule& s) { s.max_scratch_bytes = -1; });
+  invalid({"max_scratch_bytes must be at least 0", "got -1"}, [](st_gemm_schedule& s) { s.max_scratch_bytes = -1; });
   refuse_schedule(ST_UNSUPPORTED, {"at most 128 rows", "300 rows"}, [](st_gemm_schedule& s) { s.packing = ST_GEMM_PACKING_IN_PLACE; });
   refuse_schedule(ST_OUT_OF_MEMORY, {"tile ", "10000", "the largest that fits is tile"}, [](st_gemm_schedule& s) {
     s.tile_m = s.tile_n = s.tile_k = 300;

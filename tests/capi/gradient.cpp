@@ -103,7 +103,7 @@ TEST(Gradient, IsThereOnlyAfterAWholeStep) {
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_trainer_gradient(run.trainer, "second.bias", &bad), {"4 bytes", "3"}));
   ASSERT_TRUE(works(st_trainer_cancel(run.trainer)));
   EXPECT_TRUE(fails(ST_CANCELLED, run.step()));
-  EXPECT_TRUE(fails(ST_WRONG_STATE, st_trainer_gradient(run.trainer, "second.bias", &to), {"begun"}));
+  EXPECT_TRUE(fails(ST_WRONG_STATE, st_trainer_gradient(run.trainer, "second.bias", &to), {"next one begins"}));
 }
 
 TEST(TrainerSet, RefusesWhatThePlanWasMadeFrom) {

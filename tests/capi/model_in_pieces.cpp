@@ -130,7 +130,7 @@ TEST(ModelInPieces, ToldOnAllWhatOneRefusesTrainingGoesOn) {
     const char* hex = nullptr;
     HeldModel clone;
     EXPECT_TRUE(fails(ST_RANK_MISMATCH, rank == 2 ? st_model_digest(model, &hex) : st_model_clone(model, clone.out()),
-                      {"rank 2", "digest", "a copy"}));
+                      {"rank 2", "digest", "clone"}));
     // A stream that fails on one rank, and a file that cannot be written: the other ranks' exchange still completes.
     struct Sink {
       bool breaks;

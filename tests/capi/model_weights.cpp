@@ -163,7 +163,7 @@ TEST_F(ModelWeights, BlendTowardsAnotherModel) {
 
 TEST_F(ModelWeights, BlendOnlyBetweenTheSameParameters) {
   const std::string before = digest(model);
-  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_model_blend(model, mlp(1), std::nan("")), {"blend", "t is"}));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_model_blend(model, mlp(1), std::nan("")), {"blend", "t must be finite"}));
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_model_blend(model, mlp(1), std::numeric_limits<double>::infinity()), {"finite"}));
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_model_blend(model, mlp(1, R"({"inputs": 2, "hidden": [4], "outputs": 2})"), 1),
                     {"layer.0.weight", "[2, 3]", "[2, 4]"}));

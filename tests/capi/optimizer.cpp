@@ -135,8 +135,8 @@ TEST_F(COptimizer, AScaledStepKeepsTheScalersOrder) {
   ASSERT_TRUE(works(st_optimizer_step_scaled(o, scaler, 1, &view, nullptr))) << "unscale must still come first";
   EXPECT_NE(w.values, before);
   const auto after = w.values;
-  EXPECT_TRUE(fails(ST_WRONG_STATE, st_optimizer_step_scaled(o, scaler, 1, &view, nullptr), {"out of turn", "last call was step"}));
-  EXPECT_TRUE(fails(ST_WRONG_STATE, st_loss_scaler_step(scaler, &flag), {"out of turn"}));
+  EXPECT_TRUE(fails(ST_WRONG_STATE, st_optimizer_step_scaled(o, scaler, 1, &view, nullptr), {"out of order", "last call was step"}));
+  EXPECT_TRUE(fails(ST_WRONG_STATE, st_loss_scaler_step(scaler, &flag), {"out of order"}));
   EXPECT_EQ(w.values, after);
   ASSERT_TRUE(works(st_loss_scaler_update(scaler, nullptr)));
 }

@@ -29,7 +29,7 @@ TEST_F(COptimizerRefusals, KeysAndValues) {
   EXPECT_TRUE(refused(R"({"clip": -1})", {p}, {"clip", "[0, inf), got -1"}));
   EXPECT_TRUE(refused(R"({"lr": "fast"})", {p}, {"lr must be a number", "got \"fast\""}));
   EXPECT_TRUE(refused(R"({"optimizer": "sgd", "nesterov": true})", {p}, {"nesterov needs a momentum above 0"}));
-  EXPECT_TRUE(refused("[1]", {p}, {"a JSON object is needed"}));
+  EXPECT_TRUE(refused("[1]", {p}, {"must be a JSON object"}));
   EXPECT_TRUE(refused("{", {p}, {"optimizer"}));
 }
 
@@ -49,10 +49,10 @@ TEST_F(COptimizerRefusals, Parameters) {
   EXPECT_TRUE(refused(nullptr, {}, {"n is 0"}));
   EXPECT_TRUE(refused(nullptr, {p, {"w", v.view()}}, {"two parameters are named \"w\""}));
   EXPECT_TRUE(refused(nullptr, {p, {"v", {ST_F32, 1, two, nullptr, w.values.data() + 2, 8}}}, {"\"w\"", "\"v\"", "share memory"}));
-  EXPECT_TRUE(refused(nullptr, {{"h", {ST_BF16, 1, two, nullptr, half, 4}}}, {"\"h\" is bf16", "f32 master"}));
-  EXPECT_TRUE(refused(nullptr, {{"g", {ST_F32, 1, two, gap, w.values.data(), 16}}}, {"g has gaps"}));
-  EXPECT_TRUE(
-      refused(nullptr, {{"a", {ST_F32, 1, two, nullptr, reinterpret_cast<char*>(w.values.data()) + 1, 8}}}, {"a has gaps", "aligned"}));
+  EXPECT_TRUE(refused(nullptr, {{"h", {ST_BF16, 1, two, nullptr, half, 4}}}, {"\"h\"", "got bf16", "f32 master"}));
+  EXPECT_TRUE(refused(nullptr, {{"g", {ST_F32, 1, two, gap, w.values.data(), 16}}}, {"g must be row-major without gaps"}));
+  EXPECT_TRUE(refused(nullptr, {{"a", {ST_F32, 1, two, nullptr, reinterpret_cast<char*>(w.values.data()) + 1, 8}}},
+                      {"a must be row-major without gaps", "aligned"}));
   EXPECT_TRUE(refused(nullptr, {{"s", {ST_F32, 1, two, nullptr, w.values.data(), 4}}}, {"\"s\"", "needs 8 bytes", "has 4"}));
   EXPECT_TRUE(refused(nullptr, {{"n", {ST_F32, 1, two, nullptr, nullptr, 8}}}, {"\"n\" has no data"}));
 }
@@ -82,7 +82,7 @@ TEST_F(COptimizerRefusals, GradientsAndNothingIsWritten) {
   refused_with(longer.view(), {"\"v\" has shape [2]", "its gradient [3]"});
   refused_with({ST_F64, 1, dims, nullptr, doubles, 16}, {"\"v\" is f32", "gradient is f64"});
   refused_with({ST_I32, 1, dims, nullptr, whole, 8}, {"\"v\" is f32", "gradient is i32"});
-  refused_with({ST_F32, 1, dims, gap, spaced, 12}, {"gradient of v has gaps"});
+  refused_with({ST_F32, 1, dims, gap, spaced, 12}, {"gradient of v must be row-major without gaps"});
   refused_with({ST_F32, 1, dims, nullptr, spaced, 4}, {"gradient of v", "needs 8 bytes"});
   refused_with({ST_F32, 1, dims, nullptr, nullptr, 8}, {"gradient of v", "no data"});
   refused_with(g.view(), {"gradient of w", "gradient of v", "share memory"});
@@ -113,7 +113,7 @@ TEST_F(COptimizerRefusals, CopiesAndNothingIsWritten) {
   };
   refused_with({ST_F32, 1, dims, nullptr, h.values.data(), 8}, {}, {"\"v\" is f32", "its copy is f32", "bf16 or f16"});
   refused_with({ST_BF16, 1, three, nullptr, half.data() + 2, 6}, {}, {"\"v\" has shape [2]", "its copy [3]"});
-  refused_with({ST_BF16, 1, dims, gap, half.data() + 2, 6}, {}, {"copy of v has gaps"});
+  refused_with({ST_BF16, 1, dims, gap, half.data() + 2, 6}, {}, {"copy of v must be row-major without gaps"});
   refused_with({ST_BF16, 1, dims, nullptr, half.data() + 2, 3}, {}, {"copy of v", "needs 4 bytes"});
   refused_with({ST_BF16, 1, dims, nullptr, half.data() + 1, 4}, {}, {"copy of w", "copy of v", "share memory"});
   refused_with({ST_BF16, 1, dims, nullptr, w.values.data(), 4}, {}, {"\"w\"", "copy of v", "share memory"});
@@ -142,7 +142,7 @@ TEST_F(COptimizerRefusals, WhatIsFixedAndAStepThatIsNone) {
   ASSERT_TRUE(works(st_optimizer_state_views(o, &n, &state)));
   *static_cast<int64_t*>(state[0].view.data) = -3;
   const st_view gradient = g.view();
-  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_optimizer_step(o, 1, &gradient, nullptr), {"step is -3"}));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_optimizer_step(o, 1, &gradient, nullptr), {"step, the number of updates so far", "got -3"}));
   EXPECT_EQ(w.values, (std::vector<float>{1, 2}));
 }
 

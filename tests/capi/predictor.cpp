@@ -78,16 +78,16 @@ TEST_F(Predictor, AskedForWhatCannotBeItSaysSo) {
   const int32_t prompt[] = {1, 256};
   auto options = filled(st_generate_options_init);
   const auto generate = [&](int64_t n) { return st_predictor_generate(predictor, n, prompt, &options, ignore, nullptr); };
-  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, generate(2), {"token 256", "vocabulary of 256"}));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, generate(2), {"token 256", "[0, 256), the vocabulary"}));
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, generate(-1), {"-1 tokens"}));
   options.tokens = -1;
-  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, generate(1), {"tokens is -1"}));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, generate(1), {"tokens must be at least 0, got -1"}));
   options = filled(st_generate_options_init);
   options.temperature = -1;
-  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, generate(1), {"temperature is -1"}));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, generate(1), {"temperature must be at least 0 and finite, got -1"}));
   options = filled(st_generate_options_init);
   options.top_k = -1;
-  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, generate(1), {"top_k is -1"}));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, generate(1), {"top_k must be at least 0", "got -1"}));
 }
 
 TEST_F(Predictor, AModelThatWritesNoTextIsRefused) {

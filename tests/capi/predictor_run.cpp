@@ -121,7 +121,7 @@ TEST_F(PredictorRun, AskedForWhatCannotBeItSaysSo) {
   expect_refused({in("xx", two)}, {out("prediction", two)}, ST_NOT_FOUND, {"\"xx\"", "\"x\""});
   expect_refused({}, {out("prediction", two)}, ST_INVALID_ARGUMENT, {"prediction", "\"x\"", "not given"});
   expect_refused({in("y", two)}, {out("prediction", two)}, ST_INVALID_ARGUMENT, {"\"x\"", "not given"});
-  expect_refused({in("x", two)}, {}, ST_INVALID_ARGUMENT, {"no output"});
+  expect_refused({in("x", two)}, {}, ST_INVALID_ARGUMENT, {"at least one output"});
   expect_refused({in("x", two, ST_I32)}, {out("prediction", two)}, ST_INVALID_ARGUMENT, {"\"x\"", "f32", "i32"});
   expect_refused({in("x", two)}, {out("prediction", two, ST_I32)}, ST_INVALID_ARGUMENT, {"prediction", "f32", "i32"});
   expect_refused({in("x", wide)}, {out("prediction", two)}, ST_INVALID_ARGUMENT, {"\"x\"", "[2, 2]"});
@@ -145,7 +145,7 @@ TEST_F(PredictorRun, AskedForWhatCannotBeItSaysSo) {
   EXPECT_EQ(options.threads, 1);
   st_predictor* refused = nullptr;
   options.threads = 0;
-  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_predictor_create(run.model, &options, &refused), {"threads is 0"}));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_predictor_create(run.model, &options, &refused), {"threads must be 1 to 4096, got 0"}));
   EXPECT_EQ(refused, nullptr);
 }
 

@@ -114,7 +114,8 @@ TEST(Resume, TheSavesOfAStepInSlicesAndOfAHostsOwnLossAreTheSame) {
   TokenBatch batch(3, 5);
   ASSERT_TRUE(works(forward(saved.run.trainer, 2, batch.views())));
   EXPECT_TRUE(fails(ST_WRONG_STATE, st_trainer_save(saved.run.trainer, saved.checkpoint, nullptr, nullptr), {"st_trainer_save"}));
-  EXPECT_TRUE(fails(ST_WRONG_STATE, st_trainer_resume(saved.run.trainer, saved.checkpoint, nullptr, nullptr, nullptr), {"under way"}));
+  EXPECT_TRUE(
+      fails(ST_WRONG_STATE, st_trainer_resume(saved.run.trainer, saved.checkpoint, nullptr, nullptr, nullptr), {"a step is in progress"}));
   ASSERT_TRUE(works(st_trainer_backward(saved.run.trainer, 0, nullptr)));
   ASSERT_TRUE(works(st_trainer_apply(saved.run.trainer, nullptr)));
   ASSERT_TRUE(works(st_checkpoint_wait(saved.checkpoint, -1)));

@@ -83,7 +83,7 @@ TEST_F(Tensor, OfWhatCannotBeIsRefused) {
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, create(ST_F32, {int64_t{1} << 40, int64_t{1} << 40}), {"any memory"}));
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, create(ST_F64, {int64_t{1} << 60}), {"any memory"}));
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, create(ST_F32, {0, std::numeric_limits<int64_t>::max(), 2}), {"any memory"}));
-  EXPECT_TRUE(fails(ST_OUT_OF_MEMORY, create(ST_F32, {int64_t{1} << 50}), {"st_tensor_create", "needs", "there is"}));
+  EXPECT_TRUE(fails(ST_OUT_OF_MEMORY, create(ST_F32, {int64_t{1} << 50}), {"st_tensor_create", "needs", "is available"}));
   EXPECT_TRUE(fails(ST_UNSUPPORTED, create(ST_F32, {1, 1, 1, 1, 1, 1, 1, 1, 1}), {"9 dimensions"}));
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_tensor_create(context, ST_F32, -1, nullptr, tensor.out()), {"rank -1"}));
 }

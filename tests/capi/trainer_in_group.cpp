@@ -124,14 +124,14 @@ TEST(TrainerInGroup, WeightsThatAnotherTrainerUpdatesEndTheStepOfAll) {
     ASSERT_TRUE(works(mine.join(own)));
     ASSERT_TRUE(works(mine.step()));
     if (rank == 0) {
-      EXPECT_TRUE(fails(ST_RANK_FAILED, mine.step(), {"rank 1", "update half done"}));
+      EXPECT_TRUE(fails(ST_RANK_FAILED, mine.step(), {"rank 1", "not finished its update"}));
       return;
     }
     int32_t done = 0;
     while (done == 0 && mine.set_bias(0) != ST_BUSY)
       ASSERT_TRUE(works(st_trainer_advance(mine.run.trainer, 0, nullptr, 0, &done, nullptr)));
     ASSERT_EQ(done, 0);
-    EXPECT_TRUE(fails(ST_BUSY, mine.step(), {"update half done"}));
+    EXPECT_TRUE(fails(ST_BUSY, mine.step(), {"not finished its update"}));
     while (done == 0) ASSERT_TRUE(works(st_trainer_advance(mine.run.trainer, 0, nullptr, 0, &done, nullptr)));
   });
 }
@@ -141,7 +141,7 @@ TEST(TrainerInGroup, RefusesAnotherNumberOfRanks) {
   const ThreadRanks ranks(2);
   ranks.each([&](int, st_communicator* own) {
     GroupRank mine(text, {{"ranks", "3"}});
-    EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, mine.join(own), {"ranks are 3", "communicator's 2"}));
+    EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, mine.join(own), {"has ranks 3", "communicator has 2"}));
   });
 }
 

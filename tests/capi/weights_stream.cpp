@@ -216,7 +216,7 @@ TEST_F(WeightsStream, ThatLiesIsRefused) {
   std::memcpy(endless.data(), &large, 8);
   expect_refused(endless, ST_CORRUPT, {"ends in its header"});
   expect_refused(safetensors(R"({"layer.0.bias":{"dtype":"I32","shape":[3],"data_offsets":[0,12]}})", 12), ST_INVALID_ARGUMENT,
-                 {"floating"});
+                 {"F32, F64, BF16 or F16"});
 }
 
 TEST_F(WeightsStream, ACallbackThatFailsOrLiesEndsTheCall) {

@@ -72,7 +72,7 @@ class BadInput(CommandLineTest):
         self.train_refused("--lr-schedule", "cosine", "--warmup", 9, "--lr-steps", 9, words=["cosine", "warmup 9", "lr_steps 9"])
 
     def test_fp32_scopes_that_are_not_there_name_those_that_are(self):
-        self.train_refused("--precision", "bf16", "--fp32-scopes", "haed", words=["fp32_scopes", 'is "head" meant?', "block.0.mlp", "use none"])
+        self.train_refused("--precision", "bf16", "--fp32-scopes", "haed", words=["fp32_scopes", 'did you mean "head"?', "block.0.mlp", "use none"])
         self.train_refused("--fp32-scopes", "block.0,block.9", words=['"block.9"'])
         self.train_refused("--fp32-scopes", "", words=["fp32_scopes", '""', "none"])
 
@@ -80,7 +80,7 @@ class BadInput(CommandLineTest):
         self.train_refused("--context", 0, words=["--context", "0"])
         self.train_refused("--context", 1000000, words=["tokens", "1000001", "text.txt"])
         self.train_refused("--vocabulary", 100, words=["--vocabulary 100", "255", "256"])
-        self.train_refused("--layers", 100, "--width", 65536, "--heads", 64, words=["needs", "there is"])
+        self.train_refused("--layers", 100, "--width", 65536, "--heads", 64, words=["needs", "is available"])
 
     def test_data_that_cannot_be_read_is_named(self):
         self.refused("train", "--steps", 1, words=["--data is missing"])

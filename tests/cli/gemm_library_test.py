@@ -38,7 +38,7 @@ class GemmLibrary(CommandLineTest):
         plain = self.steps("--gemm-library", "own")
         self.assertEqual(self.steps("--gemm-library", "auto"), plain)
         self.assertEqual(list(self.products()), ["own kernels"])
-        self.assertEqual(len(re.findall(r"(?m)^library +no candidate is ", self.output)), 3)
+        self.assertEqual(len(re.findall(r"(?m)^library +not a candidate: ", self.output)), 3)
 
     def test_auto_says_which_libraries_there_are_and_what_they_multiply(self):
         report = self.folder / "report.html"
@@ -46,8 +46,8 @@ class GemmLibrary(CommandLineTest):
         there = {variable: LIBRARIES / f"lib{name}_blas.so" for variable, name in there.items()}
         first = self.steps("--gemm-library", "auto", "--explain", "--report", report, **there)
         self.assertIn(f"library          {IDENTITY} ({LIBRARIES / 'libable_blas.so'}) is a candidate\n", self.output)
-        self.assertRegex(self.output, r"(?m)^library +no candidate is mkl: .*libnameless_blas.so has no function cblas_sgemm_64$")
-        self.assertRegex(self.output, r"(?m)^library +no candidate is onednn: .*libbetaless_blas.so \(onednn-9.8.7\) computes wrong products$")
+        self.assertRegex(self.output, r"(?m)^library +not a candidate: mkl: .*libnameless_blas.so has no function cblas_sgemm_64$")
+        self.assertRegex(self.output, r"(?m)^library +not a candidate: onednn: .*libbetaless_blas.so \(onednn-9.8.7\) computes wrong products$")
         products = self.products()
         self.assertGreater(sum(products.values()), 5)
         shown = len(re.findall(rf"library={IDENTITY}", self.output))

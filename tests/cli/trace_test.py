@@ -61,7 +61,7 @@ class Trace(CommandLineTest):
     def assert_report_has_lanes(self, report, steps):
         page = report.read_text()
         for rank in (0, 1):
-            found = re.findall(rf"<title>rank {rank}, step (\d+): computing [\d.]+ ms, exchange [\d.]+ ms, \d+ % of it hidden</title>", page)
+            found = re.findall(rf"<title>rank {rank}, step (\d+): computing [\d.]+ ms, collectives [\d.]+ ms, \d+ % of it overlapped</title>", page)
             self.assertEqual(found, [str(step) for step in steps])
         self.assertRegex(page, rf"Steps {steps[0]} to {steps[-1]}; straggler score <b>[12]\.\d\d</b>: rank [01] computed \d+ % longer")
         self.assertIn("<h2>Straggler score</h2>", page)

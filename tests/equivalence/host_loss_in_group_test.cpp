@@ -242,7 +242,7 @@ TEST(HostLossInGroup, RanksAtOtherAttemptsOrLossScalesAreToldOnAll) {
       any.partial = true;
       if (rank == 1) resume_from(scratch / "skipped", *trainer, any);
       const std::string attempts = refused();
-      EXPECT_NE(attempts.find("has made steps: 1, rank 0 0"), std::string::npos) << attempts;
+      EXPECT_NE(attempts.find("has attempted steps: 1, rank 0 0"), std::string::npos) << attempts;
       own.barrier("both have seen it");
       if (rank == 0) resume_from(scratch / "made", *trainer, any);
       const std::string scale = refused();

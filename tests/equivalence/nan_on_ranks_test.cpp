@@ -131,7 +131,7 @@ TEST(NanOnRanks, OfASumOverRanksIsNamedAsSuch) {
   const Error error = error_of([&] { trainer.step(batch); });
   EXPECT_EQ(error.code(), Code::not_finite) << error.message();
   EXPECT_TRUE(says(error, "reduce_scatter")) << error.message();
-  EXPECT_TRUE(says(error, "(backward, behind micro-batch 1, rank 0): inf at [0, 0] of gradient.w. The step")) << error.message();
+  EXPECT_TRUE(says(error, "(backward, after micro-batch 1, rank 0): inf at [0, 0] of gradient.w. The step")) << error.message();
 }
 
 TEST(NanOnRanks, IsToldOnAllRanksOfAGroupWhichIsWholeAfterIt) {

@@ -242,7 +242,7 @@ TEST(RecomputeAuto, NamesABudgetThatEveryRankTakes) {
   };
   const Error error = error_of([&] { trainer(); });
   ASSERT_EQ(error.code(), Code::out_of_memory);
-  const size_t least = error.message().find("reaches is"), number = error.message().find('(', least);
+  const size_t least = error.message().find("the smallest is"), number = error.message().find('(', least);
   ASSERT_NE(least, std::string::npos) << error.message();
   recipe.recompute_budget = std::stoll(error.message().substr(number + 1));
   EXPECT_NO_THROW(trainer()) << error.message();

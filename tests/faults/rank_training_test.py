@@ -181,7 +181,7 @@ class RankTraining(CommandLineTest):
         outcomes, _ = Ranks(self, 2, self.words("--steps", 3), set_for=lambda rank: {"SCALETRAIN_ISA": "portable"} if rank == 1 else {}).ends()
         for status, err in outcomes:
             self.assertEqual(status, 2, err)
-            self.assertRegex(err, r"rank 1\b.* has kernels cpu portable, rank 0 has cpu \w+; make them alike on all ranks")
+            self.assertRegex(err, r"rank 1\b.* has kernels cpu portable, rank 0 has cpu \w+; make them equal on all ranks")
 
     def test_an_option_that_one_rank_alone_has_is_named(self):
         outcomes, _ = Ranks(self, 2, self.words("--steps", 3), of_rank=lambda rank: ("--log", self.folder / "log") if rank == 1 else ()).ends()

@@ -137,7 +137,7 @@ TEST(Softmax, ChecksItsAxisInBothDirections) {
   EXPECT_EQ(infer(Op::softmax, {f32({B, 4})}), Types{f32({B, 4})});
   EXPECT_THAT(refused(Op::softmax, {f32({B, 4})}, {{"axis", 2}}), HasSubstr("softmax: axis 2 is out of range"));
   EXPECT_THAT(refused(Op::softmax_backward, {f32({B, 4}), f32({B, 4})}, {{"axis", -3}}), HasSubstr("axis -3 is out of range"));
-  EXPECT_THAT(refused(Op::softmax_backward, {f32({B, 4}), f32({B, 5})}), HasSubstr("both must have one shape"));
+  EXPECT_THAT(refused(Op::softmax_backward, {f32({B, 4}), f32({B, 5})}), HasSubstr("both must have the same shape"));
 }
 
 TEST(Attention, GroupsQueryHeadsAndKeepsTheRowSums) {

@@ -78,7 +78,7 @@ TEST_F(AccumulatorTest, NothingToAverageIsRefusedAndForgetsNothing) {
   std::vector<float> g = {4};
   Accumulator a = of(2, {array(DType::f32, g)});
   a.add(0);
-  EXPECT_TRUE(refuses(Code::invalid_argument, {"no micro-batch of the step has a token", "reset"}, [&] { a.add(0); }));
+  EXPECT_TRUE(refuses(Code::invalid_argument, {"the step has no tokens", "reset"}, [&] { a.add(0); }));
   a.add(2);
   EXPECT_TRUE(a.should_step());
   EXPECT_EQ(g[0], 2);
@@ -86,7 +86,7 @@ TEST_F(AccumulatorTest, NothingToAverageIsRefusedAndForgetsNothing) {
   g[0] = 9;
   a.add(3);
   EXPECT_TRUE(a.should_step());
-  EXPECT_TRUE(refuses(Code::invalid_argument, {"no micro-batch"}, [&] { a.add(0); }));
+  EXPECT_TRUE(refuses(Code::invalid_argument, {"the step has no tokens"}, [&] { a.add(0); }));
   EXPECT_TRUE(a.should_step());
   EXPECT_EQ(a.weight(), 3) << "the last step is as it was";
 }
@@ -234,10 +234,10 @@ TEST_F(AccumulatorTest, BadWeightsAreNamedAndChangeNothing) {
 TEST_F(AccumulatorTest, RefusesWhatIsNoGradient) {
   std::vector<int32_t> whole = {1};
   std::vector<float> g = {1};
-  EXPECT_TRUE(refuses(Code::invalid_argument, {"gradient 1 is i32", "f32, f64"}, [&] {
+  EXPECT_TRUE(refuses(Code::invalid_argument, {"gradient 1 must be f32, f64", "got i32"}, [&] {
     of(1, {array(DType::f32, g), array(DType::i32, whole)});
   }));
-  EXPECT_TRUE(refuses(Code::invalid_argument, {"no gradients"}, [&] { of(1, {}); }));
+  EXPECT_TRUE(refuses(Code::invalid_argument, {"at least one gradient"}, [&] { of(1, {}); }));
   EXPECT_TRUE(refuses(Code::invalid_argument, {"steps is 0"}, [&] { of(0, {array(DType::f32, g)}); }));
 }
 

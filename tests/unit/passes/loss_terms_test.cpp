@@ -43,7 +43,7 @@ TEST(LossTerms, AreRefusedWithoutACrossEntropy) {
   SmallProgram s;
   const Value x = s.b.input("x", DType::f32, {4});
   s.program.loss_sum = s.b.append(Op::mse, {x, x})[0];
-  EXPECT_TRUE(refuses({"label_smoothing is 0.1", "made of none"}, [&] { set_loss_terms(s.program, 0.1, 0); }));
+  EXPECT_TRUE(refuses({"label_smoothing 0.1", "need a loss made of cross_entropy"}, [&] { set_loss_terms(s.program, 0.1, 0); }));
 }
 
 }  // namespace

@@ -133,7 +133,7 @@ TEST(RecomputeChoice, WhatCannotBeReachedIsRefusedWithWhatCanBe) {
     const Measured measured(program);
     const std::string message = refusal(Code::out_of_memory, [&] { measured.chosen(12345); });
     EXPECT_TRUE(says(message, {"12345 bytes", "GFLOP", "recompute_budget"}));
-    const std::string before = "the least it reaches is ";
+    const std::string before = "the smallest is ";
     const size_t open = message.find('(', message.find(before) + before.size());
     const int64_t least = whole_number(std::string_view(message).substr(open + 1), 0);
     EXPECT_GT(least, 12345);

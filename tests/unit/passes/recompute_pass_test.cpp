@@ -172,7 +172,7 @@ TEST(RecomputeScopes, WhatMatchesNothingIsRefusedNamingWhatThereIs) {
   for (const char* policy : {"block.*.mpl", "mlp", "block", "block.0.mlp,heat", "block.0,", ",block.0", "block.0, ,block.1", "", ".",
                              "block.0.mlp.expand", "Head"})
     EXPECT_TRUE(says(refusal_of(gpt, policy), {"embedding", "block.1.attention", "head", "none, blocks"})) << policy;
-  EXPECT_TRUE(says(refusal_of(gpt, "block.0.mlp,heat"), {"is \"head\" meant?"}));
+  EXPECT_TRUE(says(refusal_of(gpt, "block.0.mlp,heat"), {"did you mean \"head\"?"}));
   EXPECT_TRUE(says(refusal_of(build_gpt({.layers = 40, .width = 12, .heads = 3, .context = 5, .vocabulary = 17}), "x"), {"more"}));
 }
 

@@ -58,16 +58,16 @@ TEST(BatchChoice, TakesTheLargestDivisorThatFits) {
 }
 
 TEST(BatchChoice, SaysWhatOneRowNeedsWhereNothingFits) {
-  EXPECT_TRUE(batch_refuses(*model_within(40 << 10), automatic(24), {"not even micro-batches of 1 row fit", "bytes), there is"},
-                            Code::out_of_memory));
+  EXPECT_TRUE(
+      batch_refuses(*model_within(40 << 10), automatic(24), {"not even micro-batches of 1 row fit", "is available"}, Code::out_of_memory));
 }
 
 TEST(BatchChoice, NeedsAGlobalBatchAndNoAccumulation) {
   const auto model = model_within(0);
-  EXPECT_TRUE(batch_refuses(*model, automatic(0), {"give global_batch"}));
+  EXPECT_TRUE(batch_refuses(*model, automatic(0), {"needs global_batch"}));
   Recipe recipe = automatic(12);
   recipe.accumulate = 3;
-  EXPECT_TRUE(batch_refuses(*model, recipe, {"accumulate is 3"}));
+  EXPECT_TRUE(batch_refuses(*model, recipe, {"accumulate follows from it, got 3"}));
 }
 
 TEST(BatchChoice, AccumulateFollowsAGlobalBatchAndContradictionsShowTheNumbers) {
@@ -76,7 +76,7 @@ TEST(BatchChoice, AccumulateFollowsAGlobalBatchAndContradictionsShowTheNumbers) 
   recipe.merge(R"({"batch": 3, "global_batch": 12})");
   EXPECT_EQ(with_batch_decided(*model, recipe).accumulate, 4);
   recipe.set("accumulate", "2");
-  EXPECT_TRUE(batch_refuses(*model, recipe, {"batch 3 x 2 micro-batches on 1 rank makes 6 sequences a step, but global_batch is 12"}));
+  EXPECT_TRUE(batch_refuses(*model, recipe, {"batch 3 x 2 micro-batches on 1 rank makes 6 sequences per step, but global_batch is 12"}));
   Recipe odd;
   odd.merge(R"({"batch": 5, "global_batch": 12})");
   EXPECT_TRUE(batch_refuses(*model, odd, {"give a multiple of 5"}));

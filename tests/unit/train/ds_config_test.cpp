@@ -102,9 +102,9 @@ TEST(DsConfig, BatchSizesThatContradictEachOtherAreRefusedWithTheArithmetic) {
                {"train_batch_size 10", "train_micro_batch_size_per_gpu 3 x gradient_accumulation_steps 4 x ranks, a multiple of 12"}));
   EXPECT_TRUE(is_wrong(R"({"train_batch_size": 250, "gradient_accumulation_steps": 16})", {"250 / 16 = 15.625"}));
   EXPECT_TRUE(is_wrong(R"({"train_batch_size": 9, "train_micro_batch_size_per_gpu": 2})", {"9 / 2 = 4.5"}));
-  EXPECT_TRUE(is_wrong(R"({"train_batch_size": 0})", {"train_batch_size is 0"}));
-  EXPECT_TRUE(is_wrong(R"({"train_batch_size": 2.5})", {"train_batch_size is 2.5", "whole number"}));
-  EXPECT_TRUE(is_wrong(R"({"train_batch_size": true})", {"train_batch_size is a number", "true"}));
+  EXPECT_TRUE(is_wrong(R"({"train_batch_size": 0})", {"train_batch_size must be a whole number", "got 0"}));
+  EXPECT_TRUE(is_wrong(R"({"train_batch_size": 2.5})", {"train_batch_size must be a whole number", "got 2.5"}));
+  EXPECT_TRUE(is_wrong(R"({"train_batch_size": true})", {"train_batch_size must be a number", "true"}));
   EXPECT_TRUE(is_wrong(R"({"train_batch_size": 9, "train_micro_batch_size_per_gpu": 1e12, "gradient_accumulation_steps": 1e12})",
                        {"a multiple of 1e+24"}));
 }
@@ -163,7 +163,7 @@ TEST(DsConfig, OptimizersThatAreNotHereNameWhatToUse) {
   EXPECT_TRUE(is_wrong(R"({"optimizer": {"type": "Adam", "params": {"beta": 0.9}}})", {"optimizer.params.beta", "optimizer.params.betas"}));
   EXPECT_TRUE(is_wrong(R"({"optimizer": {"type": "Adam", "params": {"betas": [0.9]}}})", {"list of two numbers", "[0.9]"}));
   EXPECT_TRUE(is_wrong(R"({"optimizer": {"type": "Adam", "params": {"betas": [0.9, 1]}}})", {"[0.9,1]"}));
-  EXPECT_TRUE(is_wrong(R"({"optimizer": {"type": "Adam", "params": {"lr": -1}}})", {"optimizer.params.lr is -1"}));
+  EXPECT_TRUE(is_wrong(R"({"optimizer": {"type": "Adam", "params": {"lr": -1}}})", {"optimizer.params.lr must be at least 0, got -1"}));
   EXPECT_TRUE(is_not_here(R"({"optimizer": {"type": "Adam", "params": {"amsgrad": true}}})", {"amsgrad"}));
 }
 
@@ -252,16 +252,16 @@ TEST(DsConfig, Bf16IsOurs) {
   EXPECT_EQ(read(R"({"bf16": {"enabled": true}})").precision, "bf16");
   EXPECT_EQ(read(R"({"bfloat16": {"enabled": true}})").precision, "bf16");
   EXPECT_TRUE(is_wrong(R"({"bf16": {"enabled": true}, "fp16": {"enabled": true}})", {"fp16.enabled and bf16.enabled are both true"}));
-  EXPECT_TRUE(is_wrong(R"({"bf16": {}, "bfloat16": {}})", {"one section"}));
+  EXPECT_TRUE(is_wrong(R"({"bf16": {}, "bfloat16": {}})", {"the same section"}));
 }
 
 TEST(DsConfig, PrecisionsThatAreWrongAreRefused) {
-  EXPECT_TRUE(is_wrong(R"({"fp16": {"enabled": 1}})", {"fp16.enabled is true or false, got 1"}));
+  EXPECT_TRUE(is_wrong(R"({"fp16": {"enabled": 1}})", {"fp16.enabled must be true or false, got 1"}));
   EXPECT_TRUE(is_wrong(R"({"fp16": true})", {}));
-  EXPECT_TRUE(is_wrong(R"({"train_batch_size": 1, "fp16": true})", {"fp16 is an object", "true"}));
-  EXPECT_TRUE(is_wrong(R"({"fp16": {"loss_scale": -1}})", {"fp16.loss_scale is -1"}));
-  EXPECT_TRUE(is_wrong(R"({"fp16": {"initial_scale_power": 127}})", {"fp16.initial_scale_power is 127", "126"}));
-  EXPECT_TRUE(is_wrong(R"({"fp16": {"hysteresis": 0}})", {"fp16.hysteresis is 0"}));
+  EXPECT_TRUE(is_wrong(R"({"train_batch_size": 1, "fp16": true})", {"fp16 must be an object", "true"}));
+  EXPECT_TRUE(is_wrong(R"({"fp16": {"loss_scale": -1}})", {"fp16.loss_scale must be at least 0, got -1"}));
+  EXPECT_TRUE(is_wrong(R"({"fp16": {"initial_scale_power": 127}})", {"fp16.initial_scale_power must be", "126, got 127"}));
+  EXPECT_TRUE(is_wrong(R"({"fp16": {"hysteresis": 0}})", {"fp16.hysteresis must be", "got 0"}));
   EXPECT_TRUE(
       is_wrong(R"({"fp16": {"enabled": true, "initial_scale_power": 3, "min_loss_scale": 16}})", {"initial_scale_power 3", "8", "16"}));
   EXPECT_TRUE(is_wrong(R"({"fp16": {"loss_scale_windw": 7}})", {"\"fp16.loss_scale_windw\"", "did you mean \"fp16.loss_scale_window\"?"}));
@@ -273,7 +273,7 @@ TEST(DsConfig, ClipsAsItSaysAndNotAtAllWhereItIsSilent) {
   EXPECT_EQ(read(R"({"gradient_clipping": 0})").clip, 0);
   EXPECT_EQ(read(R"({"steps_per_print": 10})").clip, 0);
   EXPECT_EQ(read(R"({"gradient_clipping": "auto"})").clip, 1) << "our default";
-  EXPECT_TRUE(is_wrong(R"({"gradient_clipping": -1})", {"gradient_clipping is -1"}));
+  EXPECT_TRUE(is_wrong(R"({"gradient_clipping": -1})", {"gradient_clipping must be at least 0, got -1"}));
 }
 
 TEST(DsConfig, OffloadGoesToTheFolderOfAnNvmeAndParametersTakeTheOptimizerWithThem) {
@@ -303,14 +303,14 @@ TEST(DsConfig, ZeroIsAcceptedWhereItIsRightAndSaysWhatItNeedsWhereItIsNot) {
   EXPECT_EQ(recipe.offload, "optimizer");
   EXPECT_EQ(recipe.offload_folder, "/x");
   EXPECT_TRUE(read(R"({"zero_optimization": {"stage": 0}})").notes.empty());
-  EXPECT_TRUE(is_wrong(R"({"zero_optimization": {"stage": 4}})", {"zero_optimization.stage is 4", "0 to 3"}));
+  EXPECT_TRUE(is_wrong(R"({"zero_optimization": {"stage": 4}})", {"zero_optimization.stage must be", "0 to 3, got 4"}));
   EXPECT_TRUE(
-      is_wrong(R"({"zero_optimization": {"stage": 2, "offload_param": {"device": "cpu"}}})", {"needs zero_optimization.stage 3", "is 2"}));
-  EXPECT_TRUE(is_wrong(R"({"zero_optimization": {"offload_optimizer": {"device": "cpu"}}})", {"stage 1 or more", "is 0"}));
+      is_wrong(R"({"zero_optimization": {"stage": 2, "offload_param": {"device": "cpu"}}})", {"needs zero_optimization.stage 3", "got 2"}));
+  EXPECT_TRUE(is_wrong(R"({"zero_optimization": {"offload_optimizer": {"device": "cpu"}}})", {"stage 1 or more", "got 0"}));
   EXPECT_TRUE(is_wrong(R"({"zero_optimization": {"stage": 3, "offload_param": {"device": "disk"}}})", {"\"disk\"", "none, cpu or nvme"}));
   EXPECT_TRUE(is_wrong(R"({"zero_optimization": {"stage": 3, "offload_param": {"device": "nvme"}}})", {"nvme_path is missing"}));
   EXPECT_TRUE(is_wrong(R"({"zero_optimization": {"stages": 3}})", {"did you mean \"zero_optimization.stage\"?"}));
-  EXPECT_TRUE(is_wrong(R"({"zero_optimization": 3})", {"zero_optimization is an object", "3"}));
+  EXPECT_TRUE(is_wrong(R"({"zero_optimization": 3})", {"zero_optimization must be an object", "3"}));
   EXPECT_TRUE(is_not_here(R"({"zero_optimization": {"stage": 3, "zero_quantized_weights": true}})", {"zero_quantized_weights"}));
 }
 
@@ -326,7 +326,7 @@ TEST(DsConfig, WhatMeansNothingHereIsListedInOneLine) {
     "zero_allow_untested_optimizer": true, "activation_checkpointing": {"profile": true}})");
   ASSERT_EQ(recipe.notes.size(), 1U);
   EXPECT_EQ(recipe.notes[0],
-            "keys that mean nothing here: fp16.auto_cast, activation_checkpointing.profile, amp, steps_per_print, wall_clock_breakdown, "
+            "keys without effect here: fp16.auto_cast, activation_checkpointing.profile, amp, steps_per_print, wall_clock_breakdown, "
             "zero_allow_untested_optimizer");
 }
 
@@ -338,7 +338,7 @@ TEST(DsConfig, MethodsThatTrainOtherwiseAreNotHere) {
 
 TEST(DsConfig, AMisspeltKeyNamesTheNearest) {
   EXPECT_TRUE(is_wrong(R"({"train_batch_size": 1, "gradient_cliping": 1})", {"did you mean \"gradient_clipping\"?"}));
-  EXPECT_TRUE(is_wrong(R"({"train_batch_size": 1, "groups": []})", {"\"groups\"", "beside the file"}));
+  EXPECT_TRUE(is_wrong(R"({"train_batch_size": 1, "groups": []})", {"\"groups\"", "cannot hold recipe keys"}));
 }
 
 TEST(DsConfig, OptionsBesideItBeatIt) {

@@ -173,7 +173,7 @@ TEST_F(ModelFile, PassesOverADtypeOfTheFormatUnlessAParameterAsksForIt) {
 
 TEST_F(ModelInit, IsRefusedBeforeMemoryIsTouchedWhenItDoesNotFit) {
   const auto small = context_within(4096);
-  EXPECT_TRUE(refuses(Code::out_of_memory, {"there is 4.00 KiB"}, [&] { Model(small, build_gpt(odd_gpt()), 1); }));
+  EXPECT_TRUE(refuses(Code::out_of_memory, {"4.00 KiB is available"}, [&] { Model(small, build_gpt(odd_gpt()), 1); }));
   EXPECT_EQ(small->backend().allocated_bytes(), 0);
 }
 

@@ -96,7 +96,7 @@ TEST(NoiseScale, PassesOverStepsThatTellNothing) {
 TEST(NoiseScale, OfOneMicroBatchIsRefused) {
   Training training{.device = "cpu", .recipe = {.batch = 8}};
   training.recipe.gradient_noise_scale = true;
-  EXPECT_TRUE(refuses({"one micro-batch of 8 rows; give accumulate 2 or more"}, [&] { training.trainer(); }));
+  EXPECT_TRUE(refuses({"got 1 of 8 rows; use accumulate 2 or more"}, [&] { training.trainer(); }));
 }
 
 }  // namespace

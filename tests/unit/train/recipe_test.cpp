@@ -104,7 +104,7 @@ TEST(Recipe, EveryKeyTakesItsDomainAndRefusesTheRestWithKeyDomainAndValue) {
 
 TEST(Recipe, AValueThatIsNoJsonIsNamedWithItsKey) {
   EXPECT_EQ(refusal_of("lr", "fast"), "recipe: lr must be a number in [0, inf), as JSON, got fast");
-  EXPECT_TRUE(says(refusal_of("optimizer", "sgd"), {"recipe: optimizer must be one of", "got sgd", "a text has quotes"}));
+  EXPECT_TRUE(says(refusal_of("optimizer", "sgd"), {"recipe: optimizer must be one of", "got sgd", "a string needs quotes"}));
   EXPECT_TRUE(says(refusal_of("seed", ""), {"recipe: seed must be a whole number in [0, 2^63)", "got nothing"}));
   EXPECT_TRUE(says(refusal_of("groups", R"([{"pattern" "*"}])"), {"groups", "line 1, column 15"}));
 }
@@ -118,7 +118,7 @@ TEST(Recipe, AnUnknownKeyNamesTheNearest) {
   EXPECT_TRUE(says(refusal_of("gradient_accumulation_steps", "2"), {"did you mean \"accumulate\"?"}));
   EXPECT_TRUE(says(refusal([] { Recipe{}.merge(R"({"lr": 0.1, "gradient_accumulation_steps": 2})"); }), {"did you mean \"accumulate\"?"}));
   for (const char* length : {"epochs", "num_train_epochs", "max_steps"})
-    EXPECT_TRUE(says(refusal_of(length, "2"), {text("unknown key \"", length, "\""), "give run() its steps", "--steps"}));
+    EXPECT_TRUE(says(refusal_of(length, "2"), {text("unknown key \"", length, "\""), "pass it to run()", "--steps"}));
   EXPECT_TRUE(says(refusal_of("qqqqqqqq", "2"), {"st_recipe_keys", "lists all"}));
   EXPECT_TRUE(says(refusal_of("acumulate", "2"), {"did you mean \"accumulate\"?"}));
   EXPECT_TRUE(says(refusal_of("weight-decay", "0"), {"did you mean \"weight_decay\"?"}));

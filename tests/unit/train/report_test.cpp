@@ -55,12 +55,12 @@ TEST(Report, StandsAlone) {
 TEST(Report, DrawsEachMetricAndSaysWhenTheScheduleEnded) {
   RunSummary run = run_of(300);
   for (ValidationPoint& point : run.validation) point.metrics = {{"metric.accuracy", 0.5}, {"metric.<b>", 1}};
-  EXPECT_FALSE(contains(html_report(run), "schedule had ended"));
+  EXPECT_FALSE(contains(html_report(run), "schedule ended"));
   run.step_past_schedule = 201;
   const std::string page = html_report(run);
   EXPECT_TRUE(contains(page, "<h2>metric.accuracy</h2>"));
   EXPECT_TRUE(contains(page, "<h2>metric.&lt;b&gt;</h2>"));
-  EXPECT_TRUE(contains(page, "its schedule had ended before step 201"));
+  EXPECT_TRUE(contains(page, "its schedule ended before step 201"));
 }
 
 TEST(Report, IsSmallForALongRun) {
@@ -88,9 +88,9 @@ TEST(Report, ComparesWithTheBigramTable) {
   EXPECT_FALSE(contains(html_report(run), "bigram"));
   run.validation.back().loss = 2;
   run.bigram_loss = 2.5;
-  EXPECT_TRUE(contains(html_report(run), "<b>0.500</b> nats a token below"));
+  EXPECT_TRUE(contains(html_report(run), "<b>0.500</b> nats per token below"));
   run.bigram_loss = 1.75;
-  EXPECT_TRUE(contains(html_report(run), "<b>0.250</b> nats a token above"));
+  EXPECT_TRUE(contains(html_report(run), "<b>0.250</b> nats per token above"));
 }
 
 TEST(Report, ShowsARunWhateverHappenedToIt) {
@@ -150,7 +150,7 @@ TEST(Report, ShowsALaneOfEveryRank) {
   const std::string page = html_report(run);
   EXPECT_TRUE(contains(page, "Steps 5 to 12; straggler score <b>1.33</b>: rank 1 computed 33 % longer than the mean of all"));
   EXPECT_EQ(count(page, "<title>rank 0, step "), 8U);
-  EXPECT_EQ(count(page, "<title>rank 1, step 12: computing 8000 ms, exchange 4000 ms, 75 % of it hidden</title>"), 1U);
+  EXPECT_EQ(count(page, "<title>rank 1, step 12: computing 8000 ms, collectives 4000 ms, 75 % of it overlapped</title>"), 1U);
   // (1080 - 66 - 8 gaps of 4) / 8 pixels a step: 12.275 a second.
   EXPECT_TRUE(contains(page, "<rect class=\"computing\" x=\"66\" y=\"24\" width=\"98.2\""));
   EXPECT_TRUE(contains(page, "<rect class=\"hatch\" x=\"127.4\" y=\"24\" width=\"36.8\""));

@@ -49,7 +49,7 @@ TEST(ScheduleChoice, OfJsonRefusesWhatIsNoKeyOfSchedules) {
   EXPECT_TRUE(json_refused(R"({"schedule": "cosin"})", {"schedule: lr_schedule must be one of", "cosine", "got \"cosin\""}));
   EXPECT_TRUE(json_refused(R"({"lr": -1})", {"schedule: lr must be a number in [0, inf), got -1"}));
   EXPECT_TRUE(json_refused(R"({"warmup": 2.5})", {"schedule: warmup", "whole number", "2.5"}));
-  EXPECT_TRUE(json_refused("[1]", {"schedule: a JSON object is needed"}));
+  EXPECT_TRUE(json_refused("[1]", {"schedule: must be a JSON object"}));
   EXPECT_TRUE(json_refused("{", {"schedule"}));
   EXPECT_TRUE(json_refused(R"({"schedule": "cosine"})", {"cosine", "lr_steps"}));
 }
