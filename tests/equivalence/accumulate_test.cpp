@@ -1,5 +1,5 @@
-// K micro-batches of b rows against one of K b (traps.md, T4 and T5). The sums have another order, so the bits differ; how far they may is
-// stated there.
+// K micro-batches of b rows against one of K b (traps.md, T4 and T5). The order of sums differs, so the bits differ, within the tolerances
+// given there.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -11,7 +11,7 @@ namespace {
 
 struct Case {
   std::string device;
-  bool ignored;  // each row has another number of targets that count
+  bool ignored;  // rows have different numbers of counted targets
 };
 
 class Accumulate : public ::testing::TestWithParam<Case> {
@@ -26,13 +26,13 @@ class Accumulate : public ::testing::TestWithParam<Case> {
   }
 };
 
-/// The gradients of the last step, as the mean loss's.
+/// The last step's gradients of the mean loss.
 std::vector<double> gradient_of(const Trainer& trainer) {
   const Program& program = trainer.plan().program;
   const auto read = [&](const char* name) { return *trainer.executor().slot(program.slot_named(name)).as<double>(); };
   const double unscale = 1 / (program.loss_seed * read("loss_count"));
   std::vector<double> all;
-  for (const SlotId parameter : trainer.model().parameters()) {  // later uses of a tied weight are in its first gradient by now
+  for (const SlotId parameter : trainer.model().parameters()) {  // a tied weight's later uses are in its first gradient by now
     const Operand& slot = trainer.executor().slot(program.slot_named("gradient." + trainer.model().slot(parameter).name));
     for (int64_t i = 0; i < slot.elements(); ++i) all.push_back(slot.as<float>()[i] * unscale);
   }

@@ -1,4 +1,4 @@
-// Accumulation by itself over a host's arrays, against the trainer's own over its micro-batches: the same bits.
+// Stand-alone accumulation in a host's arrays against the trainer's own over its micro-batches: the same bits.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -12,16 +12,16 @@
 namespace st {
 namespace {
 
-/// 8 times 8 tokens are nominally a step, a power of two; left out targets make it ragged.
+/// A step has nominally 8 x 8 tokens, a power of two; ignored targets make it ragged.
 constexpr GptOptions kGpt = {.layers = 1, .width = 20, .heads = 2, .context = 8, .vocabulary = 19};
 
 std::unique_ptr<Trainer> trainer_of(const std::string& device, int64_t batch, int64_t micro_batches) {
   Recipe recipe{.batch = batch, .accumulate = micro_batches};
-  recipe.merge(R"({"lr":0})");  // so that all steps are by the same weights
+  recipe.merge(R"({"lr":0})");  // so that all steps use the same weights
   return Training{.device = device, .threads = 2, .options = kGpt, .recipe = recipe, .ignored = true}.trainer();
 }
 
-/// The sums as backward leaves them, of every parameter that is used once: the uses of a tied one are sums of their own until the boundary.
+/// The sums after backward of every parameter used once; the uses of a tied one have separate sums until the boundary.
 std::vector<Operand> gradients_of(const Trainer& trainer) {
   std::vector<Operand> all;
   const Program& program = trainer.plan().program;
@@ -52,7 +52,7 @@ TEST(AccumulatorBits, AreThoseOfTheTrainersAccumulate) {
       tokens += count_of(*single);
       least = std::min(least, count_of(*single));
       most = std::max(most, count_of(*single));
-      // 2^-2 each: both trainers seed backward with a power of two over their tokens, and the whole's is 4 times smaller.
+      // 2^-2 each: both trainers seed backward with a power of two over their tokens, and the whole step's seed is 4 times smaller.
       accumulator.add(1);
     }
     EXPECT_EQ(tokens, count_of(*whole)) << "the same micro-batches";
@@ -77,11 +77,11 @@ struct Way {
   double (*widen)(T);
 };
 
-/// The op that the trainer's program accumulates by, piece by piece, and the factor at its end.
+/// The trainer's accumulate op applied to one micro-batch after the other, then the factor.
 template <class T, class Sum>
 void expect_the_ops_bits(Backend& backend, const Way<T>& way) {
   constexpr int64_t kElements = 70001, kPieces = 5;
-  const double weights[kPieces] = {24, 24, 7, 0, 24};  // one ragged, one empty
+  const double weights[kPieces] = {24, 24, 7, 0, 24};  // one ragged and one empty micro-batch
   const Shape shape = {kElements};
   Workers workers(2);
   std::vector<T> host(kElements), piece(kElements);

@@ -1,5 +1,5 @@
-// Training in 16 bits: near fp32 and near the reference, and the same bits for any threads. loss_scale_test.cpp has what scales fp16's
-// loss, packed_weights_test.cpp the packed weights and working copies.
+// Training in 16 bits: near fp32 and near the reference, and the same bits for any number of threads. loss_scale_test.cpp tests fp16's loss
+// scaling, packed_weights_test.cpp the packed weights and working copies.
 #include <gtest/gtest.h>
 
 #include "cpu_classes.h"
@@ -11,9 +11,9 @@ namespace {
 
 const GptOptions kAutocastGpt = {.layers = 2, .width = 39, .heads = 3, .context = 17, .vocabulary = 61};
 
-/// bf16 has 8 bits of digits: each activation is off by up to 2^-9 of itself, the mean of 100 losses by far less. Adam's first steps move
-/// every weight by the whole rate wherever the gradient points, so a wrong term shows at once, at 1e-2 and more. fp16 has 11 bits of
-/// digits: an eighth of that.
+/// bf16 has 8 significant bits: each activation has a relative error up to 2^-9, the mean of 100 losses far less. Adam's first steps move
+/// every weight by the full rate in the gradient's direction, so a wrong term shows at once, at 1e-2 and more. fp16 has 11 bits: an eighth
+/// of the error.
 struct LowPrecision {
   std::string name;
   double tolerance;
@@ -29,7 +29,7 @@ class Autocast : public testing::TestWithParam<LowPrecision> {
 
   static Recipe recipe(const std::string& precision, int64_t batch, int64_t accumulate) {
     Recipe made{.precision = precision, .batch = batch, .accumulate = accumulate, .warmup = 0};
-    made.loss_scale_growth_interval = 3;  // it grows in between
+    made.loss_scale_growth_interval = 3;  // the scale grows in between
     return made;
   }
   static Trained trained(const Recipe& recipe, const std::string& device = "cpu", int threads = 2) {
@@ -67,7 +67,7 @@ TEST_P(Autocast, HasTheSameBitsForAnyThreads) {
   }
 }
 
-// traps.md, order of sums 2: a micro-batch's gradient is whole before it is added, so only the sums over micro-batches differ.
+// traps.md, order of sums 2: a micro-batch's gradient is complete before it is added, so only the sums over micro-batches differ.
 TEST_P(Autocast, AccumulatedMicroBatchesAreNearOneLargeOne) {
   expect_near(trained(recipe(GetParam().name, 2, 3)).losses, trained(recipe(GetParam().name, 6, 1)).losses);
 }
@@ -97,7 +97,7 @@ std::unique_ptr<Trainer> three_micro_batches(bool packs) {
   return std::make_unique<Trainer>(training.model(), recipe, nullptr, options);
 }
 
-// Working copies are made again in the midst of a micro-batch, and nothing that it has computed may lie where they are made.
+// Working copies are made again within a micro-batch; their memory must not hold any of its results.
 TEST(WorkingCopiesInAutocast, OfWeightsWrittenAsTheyWereChangeNoBitAtAnyTime) {
   const TokenRows rows(9, kAutocastGpt.context, kAutocastGpt.vocabulary);
   const auto run = [&](bool packs, int64_t every) {
@@ -118,7 +118,7 @@ TEST(WorkingCopiesInAutocast, OfWeightsWrittenAsTheyWereChangeNoBitAtAnyTime) {
   }
 }
 
-// What a step keeps for backward is mostly 16 bits wide, and the weights' copies take less than what that saves.
+// Most values kept for backward have 16 bits, and the copies of the weights take less memory than that saves.
 TEST(AutocastMemory, IsLessForActivations) {
   const auto bytes = [](const std::string& precision) {
     const Training training{.device = "cpu", .options = kAutocastGpt, .recipe = {.precision = precision, .batch = 32}};

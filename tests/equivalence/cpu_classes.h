@@ -1,4 +1,4 @@
-// Each kernel class of the cpu backend that this machine can run, by the environment variable that forces one.
+// Runs every kernel class of the cpu backend that this machine supports, forced by an environment variable.
 #pragma once
 
 #include <cstdlib>
@@ -11,7 +11,7 @@
 
 namespace st {
 
-/// Contexts and backends made in its lifetime are of this class.
+/// Contexts and backends made in its lifetime use this class.
 class ForcedClass {
  public:
   explicit ForcedClass(const std::string& name) { setenv("SCALETRAIN_ISA", name.c_str(), 1); }
@@ -27,7 +27,7 @@ inline std::vector<std::string> cpu_classes() {
     try {
       make_cpu_backend();
       names.emplace_back(name);
-    } catch (const Error&) {  // not of this machine
+    } catch (const Error&) {  // not supported by this machine
     }
   }
   return names;

@@ -1,5 +1,5 @@
-// Ranks share a step's micro-batches and leave the losses and the state of one rank, bit by bit (traps.md, T7: data parallel), for each
-// number of ranks, bucket and number of threads; with --reduce step, for each number of ranks the same for every bucket.
+// Ranks that share a step's micro-batches have the losses and state of one rank, bitwise (traps.md, T7: data parallel), for each number of
+// ranks, bucket and number of threads. With --reduce step, results for a number of ranks do not depend on the bucket.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -40,7 +40,7 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         Case{.name = "fp32", .keys = {}}, Case{.name = "one_round", .keys = {}, .micro_batches = 3},
         Case{.name = "bf16", .keys = {{"precision", "\"bf16\""}}}, Case{.name = "fp16", .keys = skipping_fp16()},
-        Case{.name = "fp16_that_grows",  // T11, T14: an update after each of which it grows and the next one is skipped
+        Case{.name = "fp16_that_grows",  // T11, T14: the scale grows after each update, and the next step is skipped
              .keys = {{"precision", "\"fp16\""}, {"loss_scale_initial", "2097152"}, {"loss_scale_growth_interval", "1"}}},
         Case{.name = "dropout", .keys = {{"dropout", "0.2"}}}, Case{.name = "small_buckets", .keys = {{"bucket", "4096"}}},
         Case{.name = "one_bucket", .keys = {{"bucket", "268435456"}}}, Case{.name = "ragged", .keys = {}, .ignored = true},
@@ -74,7 +74,7 @@ TEST(DataParallelStep, ThatExchangesBesideBackwardHasTheBitsOfOneThatWaits) {
     for (const char* reduce : {"\"micro\"", "\"step\""})
       for (const int64_t micro_batches : {3, 8})
         for (const int64_t zero : {0, 1, 2, 3}) {
-          if (kSanitized && (ranks + micro_batches + zero + (reduce[1] == 'm' ? 1 : 0)) % 2 != 0) continue;  // each three of the four
+          if (kSanitized && (ranks + micro_batches + zero + (reduce[1] == 'm' ? 1 : 0)) % 2 != 0) continue;  // half of the combinations
           const auto of = [&](const char* overlap) {
             Training training = training_of(
                 {.name = "", .keys = {{"reduce", reduce}, {"bucket", "20000"}, {"overlap", overlap}}, .micro_batches = micro_batches},
@@ -94,7 +94,7 @@ TEST(DataParallelStep, OfFewerRowsIsThatOfOneRank) {
   for (const int64_t rows : {1, 2, 5, 11, 16}) {
     const Outcome alone = outcome(1, rows, "\"micro\"");
     for (const int64_t ranks : {2, 3, 5}) EXPECT_EQ(outcome(ranks, rows, "\"micro\""), alone) << rows << " rows on " << ranks << " ranks";
-    // With a micro-batch a rank, or none, there is nothing that a rank adds up by itself.
+    // With at most one micro-batch per rank, no rank accumulates on its own.
     if (rows <= 5) {
       EXPECT_EQ(outcome(3, rows, "\"step\""), alone) << rows << " rows, once a step";
     }
@@ -115,7 +115,7 @@ std::unique_ptr<Trainer> trainer_of(const Training& training, std::function<void
   return std::make_unique<Trainer>(training.model(), recipe, std::make_shared<HookedRows>(std::move(before_each_fill)));
 }
 
-/// kSteps that succeed, of which one fails first.
+/// kSteps successful steps, one of which fails at first.
 Outcome outcome_with_a_failure(Trainer& trainer, const std::function<void(const Error&)>& on_failure) {
   Outcome outcome;
   int failures = 0;
@@ -151,7 +151,7 @@ TEST(DataParallelStep, TellsWhereItsTimeWent) {
   const auto third_step = [](int64_t ranks, int64_t micro_batches, std::vector<StepTimes>* timeline = nullptr) {
     const auto trainer = trainer_of(training_of({.name = "", .keys = {}, .micro_batches = micro_batches}, ranks),
                                     [] { std::this_thread::sleep_for(std::chrono::milliseconds(60)); });
-    trainer->step();  // what was filled before its beginning is used up
+    trainer->step();  // uses up the rows filled before it began
     trainer->step();
     StepReport third = trainer->step();
     if (timeline != nullptr) timeline->assign(trainer->timeline().begin(), trainer->timeline().end());
@@ -162,11 +162,11 @@ TEST(DataParallelStep, TellsWhereItsTimeWent) {
   EXPECT_TRUE(timeline.empty());
   const StepReport uneven = third_step(2, 3, &timeline);
   EXPECT_TRUE(std::isnan(alone.exchange_milliseconds) && std::isnan(alone.straggler));
-  // Rank 0 has two micro-batches to wait for, rank 1 one, and that was filled while it waited for rank 0 in the exchange.
+  // Rank 0 waits for two micro-batches, rank 1 for one, which was filled while rank 1 waited for rank 0 in a collective.
   EXPECT_GT(uneven.straggler, 1.03);
   EXPECT_LE(uneven.straggler, 2);
   EXPECT_GT(uneven.exchange_milliseconds, 0);
-  EXPECT_LT(uneven.exchange_milliseconds, uneven.milliseconds);  // beside rows that it waits for, too
+  EXPECT_LT(uneven.exchange_milliseconds, uneven.milliseconds);  // it also waits for rows
   ASSERT_EQ(timeline.size(), 3U);
   const StepTimes& last = timeline.back();
   ASSERT_EQ(last.ranks.size(), 2U);
@@ -174,7 +174,7 @@ TEST(DataParallelStep, TellsWhereItsTimeWent) {
   EXPECT_EQ(last.slowest(), 0U);
   EXPECT_EQ(last.straggler(), uneven.straggler);
   EXPECT_EQ(last.ranks[0].exchange * 1e3, uneven.exchange_milliseconds);
-  // What rank 1 waits for is that rank 0's second micro-batch comes.
+  // Rank 1 waits for rank 0's second micro-batch.
   EXPECT_GT(last.ranks[1].exchange, last.ranks[0].exchange);
   for (const RankTimes& rank : last.ranks) EXPECT_LE(rank.seconds * 1e3, uneven.milliseconds);
 }
@@ -191,7 +191,7 @@ TEST(DataParallelStep, ThatWaitsForTheRowsOfARankIsCancelledOnAllAtOnce) {
   });
   std::thread host([&] {
     while (!is_held) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    std::this_thread::sleep_for(std::chrono::milliseconds(30));  // so that the ranks wait, mostly
+    std::this_thread::sleep_for(std::chrono::milliseconds(30));  // so that the ranks mostly wait
     trainer->cancel();
   });
   const Outcome outcome = outcome_with_a_failure(*trainer, [&](const Error& error) {

@@ -1,4 +1,4 @@
-// fuse_loss's promise: a loss that makes its gradient at once leaves every bit, in whole trainings, and takes less memory.
+// fuse_loss: a loss fused with its gradient gives bitwise equal training runs and takes less memory.
 #include <gtest/gtest.h>
 
 #include <algorithm>

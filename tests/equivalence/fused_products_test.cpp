@@ -1,5 +1,5 @@
-// fuse's promise: what stands behind a product joins it without changing a bit. Whole trainings with the pass and without it, and every
-// kind of chain in every element type.
+// fuse: ops after a product join it without changing a bit. Tests whole training runs with and without the pass, and every kind of chain in
+// every element type.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ int64_t count_of(const Program& program, Op op) {
   return count;
 }
 
-/// Digest after three steps, and how many products the plan has fused.
+/// Digest after three steps, and the number of fused products in the plan.
 struct TrainedFused {
   std::string digest;
   int64_t fused = 0;
@@ -42,7 +42,7 @@ TrainedFused trained(const Program& program, const std::vector<HostView>& batch,
   return {trainer.state_digest(), count_of(trainer.plan().program, Op::fused_linear)};
 }
 
-// Without fuse a bias is an add of its own, too. In fp32 that rounds alike: the product's sum is an fp32 number before and after.
+// Without fuse the bias is a separate add, too. In fp32 that rounds the same: the product's sum is an fp32 number either way.
 void expect_equal_without_fuse(const Program& program, const std::vector<HostView>& batch, const char* what) {
   for (const std::string& name : cpu_classes()) {
     const ForcedClass forced(name);
@@ -71,11 +71,11 @@ TEST(FusedProducts, LeaveEveryBitOfAnMlp) {
                               activation);
 }
 
-// --- every chain in every element type, also where a 16-bit rounding stands between the stages
+// --- every chain in every element type, also with a 16-bit rounding between the stages
 
 constexpr int64_t kRows = 7, kTime = 5, kWidth = 18;
 
-/// For each activation x + linear(activation(linear(x))), whose rows are cut into samples for the activation, as layers do.
+/// For each activation x + linear(activation(linear(x))), with rows reshaped into samples for the activation, as layers do.
 Program residual_stream(DType dtype) {
   Program program;
   program.sections.push_back({{}, Phase::forward, 0, 0});
@@ -155,7 +155,8 @@ TEST(FusedProducts, LeaveEveryBitOfEveryChainInEveryElementType) {
     const Program apart = residual_stream(dtype);
     Program together = apart;
     fuse(together);
-    // Forward two a block; backward the slope with the bias's sums, and the way to the stream's gradient but for the first block's.
+    // Forward: two per block. Backward: the slope with the bias's sums, and the product towards the stream's gradient except in the first
+    // block.
     EXPECT_EQ(count_of(together, Op::fused_linear), 4 * 4 - 1);
     EXPECT_EQ(count_of(together, Op::gelu_backward) + count_of(together, Op::relu_backward) + count_of(together, Op::silu_backward), 0);
     std::vector<std::unique_ptr<Backend>> backends;

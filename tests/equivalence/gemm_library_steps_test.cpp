@@ -1,5 +1,5 @@
-// Training with products that a library of others makes: another one's bits, the same for any number of threads, and the losses of our own
-// kernels but for rounding. The library is the tests' own.
+// Training with an external library's products: other bits, but the same for any number of threads, and the losses of our own kernels up to
+// rounding. The library is made for tests.
 #include <gtest/gtest.h>
 
 #include <cmath>

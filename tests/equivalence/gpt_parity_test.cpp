@@ -1,5 +1,5 @@
-// A GPT-2-shaped model against PyTorch's: gradients of one batch, and the losses of 20 steps of AdamW with warm-up and clipping. The file
-// is made by fixtures/make_gpt_fixture.py, which describes it.
+// A GPT-2-shaped model against PyTorch's: gradients of one batch, and the losses of 20 steps of AdamW with warm-up and clipping.
+// fixtures/make_gpt_fixture.py makes and describes the file.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -58,7 +58,7 @@ double norm_of(const Tensor& x) {
   return std::sqrt(squares);
 }
 
-/// The gradient of the mean loss: all uses of the parameter together, over the count.
+/// The gradient of the mean loss: the sum over all uses of the parameter, divided by the count.
 Tensor whole_gradient(const Interpreter& interpreter, const Program& program, SlotId parameter, double count) {
   Tensor sum(DType::f64, program.slot(parameter).type.shape);
   for (const Slot& slot : program.slots) {
@@ -75,8 +75,8 @@ class GptParity : public ::testing::TestWithParam<const char*> {
       std::make_shared<Context>(ContextOptions{.device = GetParam(), .threads = 2, .log = {}, .parallel = {}, .memory = {}});
 };
 
-// fp32 against PyTorch in fp64: 4e-7 was the worst tensor's L2 error; 1e-5 leaves room for other instruction sets and devices. A tensor
-// with a true gradient near zero is measured against a millionth of the whole gradient instead.
+// fp32 against PyTorch in fp64: the worst tensor's L2 error was 4e-7; 1e-5 leaves room for other instruction sets and devices. A tensor
+// with a true gradient near zero is compared with a millionth of the whole gradient instead.
 TEST_P(GptParity, GradientsAreThoseOfPyTorch) {
   Program program = bind(fixture().program(), fixture().number("batch"));
   set_dropout(program, 0, 0);
@@ -120,7 +120,7 @@ std::shared_ptr<Model> model_of(const std::shared_ptr<Context>& context) {
   return model;
 }
 
-/// Trains as the fixture did, in micro-batches of `rows`, and compares each step.
+/// Repeats the fixture's training in micro-batches of `rows` and compares each step.
 void expect_the_losses_of_pytorch(const std::shared_ptr<Context>& context, int64_t rows) {
   Recipe recipe;
   recipe.device = std::string(context->backend().name());
@@ -140,8 +140,8 @@ void expect_the_losses_of_pytorch(const std::shared_ptr<Context>& context, int64
     const StepReport report = trainer.step(views);
     EXPECT_FALSE(report.skipped);
     EXPECT_NEAR(report.lr, recipe.lr * std::min(1.0, static_cast<double>(step + 1) / static_cast<double>(recipe.warmup)), 1e-15);
-    // PyTorch's own fp32 and fp64 runs are 5e-7 apart, and so are we. Ten times that still shows an epsilon of 1e-7 (1e-5), no weight decay
-    // (4e-5), another beta2 (1e-3), no clipping (1e-2).
+    // PyTorch's own fp32 and fp64 runs differ by 5e-7, and so do ours. Ten times that still detects an epsilon of 1e-7 (1e-5), no weight
+    // decay (4e-5), another beta2 (1e-3), no clipping (1e-2).
     EXPECT_NEAR(report.loss, losses.at(step), 5e-6) << "step " << step;
     EXPECT_NEAR(report.grad_norm, norms.at(step), 1e-5 * norms.at(step)) << "step " << step;
   }

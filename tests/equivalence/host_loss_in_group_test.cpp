@@ -1,5 +1,5 @@
-// A host's own loss on the ranks of a group: with reduce micro N ranks with G pairs each are one rank with N G pairs in their order, bit by
-// bit; with reduce step they are the ranks' sums added in order.
+// A host's own loss on the ranks of a group: with reduce micro, N ranks with G micro-batches each are bitwise equal to one rank with N G
+// micro-batches in order; with reduce step, to the ranks' sums added in order.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -17,7 +17,7 @@ namespace {
 
 constexpr int64_t kBatchRows = 2;
 
-/// Micro-batch k of a step, or `count` of them together: the same for whoever has it.
+/// Micro-batch k of a step, or `count` of them together; the same on every rank.
 std::vector<HostView> micro_batch(int64_t k, int step, int64_t count = 1) {
   static const TokenRows all(64, kTokens, kVocabulary);
   return all.rows((step * 3 + k) * kBatchRows, count * kBatchRows);
@@ -25,7 +25,7 @@ std::vector<HostView> micro_batch(int64_t k, int step, int64_t count = 1) {
 
 enum class Loss { host, own };
 
-/// The gradient of some loss of the outputs.
+/// Runs one micro-batch with the gradient of some loss of the outputs.
 void pair(Trainer& trainer, int64_t k, int step, Loss loss) {
   const std::vector<HostView> batch = micro_batch(k, step);
   const auto outputs = trainer.forward(loss == Loss::own ? std::span(batch) : std::span(batch).first(1));
@@ -47,8 +47,8 @@ Training training_with(std::vector<std::pair<std::string, std::string>> keys, in
   return training_of({.name = "", .keys = std::move(keys), .micro_batches = micro_batches}, 1);
 }
 
-/// Three steps of `pairs` each, of which this rank makes every size-th, and the last gradient of a parameter of several blocks. A host's
-/// loss is not known to us, and NaN is no number to compare.
+/// Three steps of `pairs` micro-batches each, of which this rank runs every size-th, and the last gradient of a parameter with several
+/// blocks. The loss is left out: the trainer does not know a host's loss, and NaN cannot be compared.
 Outcome outcome_of_pairs(Trainer& trainer, int64_t pairs, Loss loss, int rank = 0, int size = 1) {
   Outcome outcome;
   for (int step = 0; step < 3; ++step) {
@@ -107,7 +107,7 @@ TEST(HostLossInGroup, OfOneRankIsThatRank) {
   each_of_group(1, [&](int, Communicator& own) { EXPECT_EQ(outcome_of_pairs(*in_group(training, own), 2, Loss::host), expected); });
 }
 
-// With one pair a rank there is nothing that a rank adds up by itself; with more, each makes as many as it likes.
+// With one micro-batch per rank no rank accumulates on its own; with more, each runs any number.
 TEST(HostLossInGroup, OnceAStepAddsTheRanksSumsInOrder) {
   const Training training = training_with({{"reduce", "\"step\""}}, 2);
   for (const int size : {2, 3}) {
@@ -151,7 +151,7 @@ TEST(HostLossInGroup, StepsOfBothKindsShareTheMoments) {
   }
 }
 
-// What they gather goes by what they recompute, which all have from rank 0.
+// The gathers depend on the recomputed scopes, which all ranks take from rank 0.
 TEST(HostLossInGroup, OfParametersInPiecesRecomputesTheSameOnAllRanks) {
   Training training = training_with({{"recompute", "\"auto\""}}, 2);
   training.recipe.recompute_budget = half_budget(training);
@@ -216,7 +216,7 @@ TEST(HostLossInGroup, OfParametersInPiecesAllMakeTheSamePairs) {
   });
 }
 
-// What a checkpoint of another run has brought one of them to, before a bit of it meets the others'.
+// A checkpoint of another run brings one rank to another attempt or loss scale; the ranks notice before they exchange any gradient.
 TEST(HostLossInGroup, RanksAtOtherAttemptsOrLossScalesAreToldOnAll) {
   const ScratchFolder scratch("host_loss_in_group");
   const Training one = training_with({{"precision", "\"fp16\""}}, 2);
@@ -264,7 +264,7 @@ TEST(HostLossInGroup, WeightsThatDifferAreNamedBeforeTheFirstUpdate) {
   });
 }
 
-// T10: whoever has it, all skip, and the scale falls on all.
+// T10: whichever rank has it, all skip, and the scale falls on all.
 TEST(HostLossInGroup, AGradientThatIsNotFiniteOnOneRankSkipsOnAll) {
   each_of_group(3, [&](int rank, Communicator& own) {
     const auto trainer = in_group(training_with({{"precision", "\"fp16\""}}), own);

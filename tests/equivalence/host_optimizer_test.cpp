@@ -1,4 +1,4 @@
-// An optimizer by itself over a host's arrays, against the trainer's step by the same gradients: the same bits.
+// A stand-alone optimizer on a host's arrays against the trainer's step with the same gradients: the same bits.
 #include "train/host_optimizer.h"
 
 #include <gtest/gtest.h>
@@ -14,8 +14,8 @@
 namespace st {
 namespace {
 
-/// 4 rows of 8 tokens: a power of two, so that the trainer's gradients are exactly those of the mean loss. Wide enough that adamw-8bit
-/// codes some moments.
+/// 4 rows of 8 tokens, a power of two, so that the trainer's gradients are exactly those of the mean loss. Wide enough for adamw-8bit to
+/// store some moments in 8 bits.
 constexpr GptOptions kGpt = {.layers = 1, .width = 66, .heads = 3, .context = 8, .vocabulary = 70};
 
 std::shared_ptr<Context> context_on(const std::string& device) {
@@ -25,7 +25,7 @@ std::shared_ptr<Context> context_on(const std::string& device) {
   return std::make_shared<Context>(std::move(options));
 }
 
-/// A host's own copy of what the trainer trains.
+/// A host's own copy of the trainer's parameters.
 struct HostCopy {
   std::vector<std::string> names;
   std::vector<Shape> shapes;
@@ -62,7 +62,7 @@ bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
-// The state of some parameters is AdamW's under muon: the host says which are no weights of products.
+// Under muon some parameters have AdamW's state: the host names those that are not weights of products.
 std::string with_embeddings_apart(const std::string& optimizer) {
   return optimizer == "muon" ? R"(,"groups":[{"pattern":"*embedding*","optimizer":"adamw"}])" : "";
 }
@@ -160,7 +160,7 @@ TEST(HostOptimizer, AStepWhoseGradientIsNotFiniteChangesNothing) {
     }
 }
 
-// 16 bits are widened exactly, so that a step by them is one by their values; and the moments go on where the types of gradients change.
+// 16-bit gradients are widened exactly, so a step uses their exact values; moments continue when the gradients' types change.
 TEST(HostOptimizer, GradientsMayBeOf16BitsAndChangeTheirType) {
   const FloatMode mode;
   const std::vector<float> wide = {0.5F, -1.25F, 3};
@@ -184,7 +184,8 @@ std::vector<uint16_t> rounded(const std::vector<float>& values, DType to) {
   return made;
 }
 
-// The master's bits are those without copies; the copies its rounding, before the first step, behind each, and behind one that is skipped.
+// The masters have the same bits as without copies. The copies are their rounding: before the first step, after each step, and after a
+// skipped one.
 TEST(HostOptimizer, LeavesCopiesIn16BitsByEveryOptimizer) {
   const FloatMode mode;
   for (const std::string device : {"cpu", "reference"})
@@ -207,7 +208,7 @@ TEST(HostOptimizer, LeavesCopiesIn16BitsByEveryOptimizer) {
         const auto with = make(w, v), without = make(w_alone, v_alone);
         const std::vector<HostView> gradients = {plain_view("", DType::f32, matrix, g.data()), plain_view("", DType::f32, vector, h.data()),
                                                  HostView{}};
-        with->step(gradients);  // copies may come late: the moments stay
+        with->step(gradients);  // copies may be added late: the moments stay
         without->step(gradients);
         with->keep_copies(
             std::vector{plain_view("", type, matrix, w_copy.data()), HostView{}, plain_view("", type, vector, frozen_copy.data())});
@@ -230,7 +231,7 @@ TEST(HostOptimizer, LeavesCopiesIn16BitsByEveryOptimizer) {
       }
 }
 
-// torch.optim.AdamW's first step: -lr (sign(g) + decay p) but for epsilon.
+// torch.optim.AdamW's first step: -lr (sign(g) + decay p), except for epsilon.
 TEST(HostOptimizer, UpdatesDoublesToTheirPrecisionAlsoBesideFloats) {
   const FloatMode mode;
   double weight = 2;

@@ -1,5 +1,5 @@
 // A loss is the mean of its formula over the rows of a step, for every cut of the step into micro-batches and on ranks (traps.md, order of
-// sums 11). The formula and its gradient, by central differences, are made here in fp64.
+// sums 11). The expected formula and its gradient, by central differences, are computed here in fp64.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ constexpr int64_t kRows = 20, kInputs = 3, kOutputs = 2, kIgnored = -100;
 
 float some(size_t i, double of) { return static_cast<float>(std::sin(of * static_cast<double>(i) + of)); }
 
-/// The model's data: x w = z, targets y and classes of z's rows, some of which are ignored, weights and shares of its elements.
+/// The model's data: x w = z, targets y, classes of z's rows (some ignored), weights and shares of z's elements.
 struct Numbers {
   std::vector<float> x, y, share, weight, w;
   std::vector<int32_t> label;
@@ -81,7 +81,7 @@ struct Net {
   Value penalty() { return of_all(Op::sum, b.mul(w, w)); }
 };
 
-/// And the numbers' side, of weights that may differ from the model's.
+/// The fp64 side of a formula, with weights that may differ from the model's.
 struct In64 {
   std::vector<double> w, z;
 

@@ -1,5 +1,5 @@
-// Training in fp16 with a scaled loss: what overflows is skipped and changes nothing but the
-// scale; a step's update is unscaled by the scale of its own forward (traps.md, T10 to T12).
+// Training in fp16 with a scaled loss: a step that overflows is skipped and changes only the scale; a step's update is unscaled by the
+// scale of its own forward (traps.md, T10 to T12).
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -32,11 +32,11 @@ TEST(LossScale, Fp16LearnsAsFarAsFp32) {
     EXPECT_LT(sum, 0.8 * all[0]) << precision;
     return sum;
   };
-  // The issue's own measure: not worse than fp32 by more than 1 %.
+  // The criterion: not worse than fp32 by more than 1 %.
   EXPECT_LT(end_of("fp16"), 1.01 * end_of("fp32"));
 }
 
-// Gradients of 1e-6 are 0 or denormal in fp16; scaled, they keep their digits.
+// Gradients of 1e-6 are 0 or denormal in fp16; scaled, they keep their precision.
 TEST(LossScale, KeepsGradientsThatFp16WouldLose) {
   const auto first_step = [](double scale) {
     Recipe recipe = fp16(64, 1);
@@ -73,7 +73,7 @@ TEST(LossScale, OthersKeepTheirPrograms) {
 
 // --- small graphs whose numbers are exact in 16 bits
 
-/// y = x w of [rows, 4] and [4, 3], w zero at first, mean squared error against t.
+/// y = x w with x [rows, 4] and w [4, 3], initially zero; mean squared error against t.
 Program regression() {
   Program program;
   program.sections.push_back({{}, Phase::forward, 0, 0});
@@ -112,7 +112,7 @@ struct Regression {
     trainer->gradient("w", plain_view("", DType::f32, {4, 3}, g.data()));
     return g;
   }
-  /// d mean / d w in fp64, of weights that are zero.
+  /// d mean / d w in fp64 at w = 0.
   std::vector<double> first_gradient() const {
     std::vector<double> g(12);
     for (int64_t r = 0; r < rows; ++r)
@@ -124,12 +124,12 @@ struct Regression {
   }
 };
 
-// T11. AdamW's first displacement of a zero weight is -lr g / (|g| + epsilon), here with an epsilon far above g: twice or half the
-// gradient shows as twice or half of it. The first step grows the scale, as every one does, and clipping does not bind.
+// T11. AdamW's first displacement of a zero weight is -lr g / (|g| + epsilon), here with epsilon far above g, so a gradient that is wrong
+// by a factor 2 or 1/2 gives a displacement wrong by the same factor. Every step grows the scale, and clipping does not bind.
 TEST(LossScale, AGrowthStepsUpdateIsUnscaledByItsOwnForwardsScale) {
   for (const char* device : {"cpu", "reference"}) {
     for (const double clip : {0.0, 1000.0}) {
-      for (const double scale : {1024.0, 1000.0}) {  // the second is no power of two: one rounding more
+      for (const double scale : {1024.0, 1000.0}) {  // the second is not a power of two: one more rounding
         Recipe recipe = fp16(4, 2, 1);
         recipe.clip = clip, recipe.epsilon = 64, recipe.weight_decay = 0, recipe.lr = 0.5;
         recipe.loss_scale_initial = scale;
@@ -143,7 +143,7 @@ TEST(LossScale, AGrowthStepsUpdateIsUnscaledByItsOwnForwardsScale) {
         for (size_t i = 0; i < w.size(); ++i) {
           const double want = -0.5 * g[i] / (std::abs(g[i]) + 64);
           const double ulp = std::nextafter(std::abs(static_cast<float>(want)), kInf) - std::abs(static_cast<float>(want));
-          // A scale with digits of its own rounds each row's gradient to fp16 besides.
+          // A scale that is not a power of two also rounds each row's gradient to fp16.
           EXPECT_NEAR(w[i], want, scale == 1024 ? 2 * ulp : 1e-3 * std::abs(want)) << device << " clip " << clip << " element " << i;
           squares += g[i] * g[i];
         }
@@ -168,7 +168,7 @@ TEST(LossScale, AnyScaleThatNothingOverflowsOrUnderflowsWithGivesTheSameBits) {
   }
 }
 
-// T10, on the graph's own loss: the row that overflows is in each of the micro-batches in turn.
+// T10 with the graph's own loss: the overflowing row is in each micro-batch in turn.
 TEST(LossScale, AnOverflowInAnyMicroBatchSkipsTheStepAndBacksOff) {
   Recipe recipe = fp16(2, 3, 4);
   Regression it(recipe);
@@ -188,7 +188,7 @@ TEST(LossScale, AnOverflowInAnyMicroBatchSkipsTheStepAndBacksOff) {
   EXPECT_FALSE(it.step().skipped);
 }
 
-// The warm-up counts updates, and AdamW's bias correction does: neither sees a skipped step, so the run is that without it.
+// Warm-up and AdamW's bias correction count updates, not skipped steps, so the run equals one without the skipped step.
 TEST(LossScale, ASkippedStepLeavesTheRestOfTheRunAsItWere) {
   Recipe recipe = fp16(2, 2);
   recipe.warmup = 5;
@@ -220,7 +220,7 @@ TEST(LossScale, AShortLastMicroBatchHasTheStepsScale) {
   }
 }
 
-// A step that counts no row is not an overflow: halving would go on for as long as there is nothing to count.
+// A step that counts no row is not an overflow; otherwise the scale would be halved again and again.
 TEST(LossScale, AStepThatCountsNothingKeepsTheScale) {
   const auto trainer = Training{.device = "cpu", .recipe = fp16(2, 1)}.trainer(false);
   const std::vector<int32_t> tokens(14, 1), ignored(14, -100);
@@ -230,7 +230,7 @@ TEST(LossScale, AStepThatCountsNothingKeepsTheScale) {
   EXPECT_EQ(trainer->loss_scale(), 65536);
 }
 
-// Six good steps between two that overflow, an interval of 5: the scale neither dies nor runs away, and the loss falls all the same.
+// Six good steps between two overflows, a growth interval of 5: the scale stays in range, and the loss falls.
 TEST(LossScale, ARunWithAnInfEverySeventhStepReportsItAndConverges) {
   Recipe recipe = fp16(8, 1, 5);
   recipe.lr = 0.02;
@@ -260,9 +260,9 @@ TEST(LossScale, ARunWithAnInfEverySeventhStepReportsItAndConverges) {
   EXPECT_NEAR(last, best, 0.01 * best);
 }
 
-// --- losses of the host's
+// --- the host's own losses
 
-/// Two outputs, each of a weight of its own: y_i = x w_i.
+/// Two outputs with separate weights: y_i = x w_i.
 Program two_heads() {
   Program program;
   program.sections.push_back({{}, Phase::forward, 0, 0});
@@ -302,13 +302,13 @@ TEST(LossScale, OfAHostsLossTakesItsGradientsAsTheyAreAndGivesThemOutSo) {
     for (int pair = 0; pair < 3; ++pair) it.forward(), it.backward();
     const StepReport report = it.trainer->apply();
     EXPECT_EQ(report.loss_scale, 1024 << step);
-    EXPECT_EQ(it.gradient("w.a"), std::vector<float>(12, 3 * 2 * 0.25F));  // pairs, rows
+    EXPECT_EQ(it.gradient("w.a"), std::vector<float>(12, 3 * 2 * 0.25F));  // micro-batches x rows
     EXPECT_EQ(it.gradient("w.b"), std::vector<float>(12, 3 * 2 * -0.5F));
     EXPECT_NEAR(report.grad_norm, std::sqrt(12 * (1.5 * 1.5 + 3 * 3)), 1e-12);
   }
 }
 
-// T10 for each tensor and micro-batch: only this tensor's gradient, only in this one, is infinite.
+// T10 for each tensor and micro-batch: only this tensor's gradient in only this micro-batch is infinite.
 TEST(LossScale, AnInfInOneTensorsGradientInOneMicroBatchSkipsTheStep) {
   Heads it(fp16(2, 1));
   int64_t attempts = 0;
@@ -334,7 +334,7 @@ TEST(LossScale, AnInfInOneTensorsGradientInOneMicroBatchSkipsTheStep) {
   }
 }
 
-// T12: the accumulator holds NaN, no inf, when the finite check comes.
+// T12: at the finite check the accumulator holds NaN and no inf.
 TEST(LossScale, InfinitiesThatSumToNaNAreCaught) {
   Heads it(fp16(2, 1));
   const std::string before = it.trainer->state_digest();
@@ -348,7 +348,7 @@ TEST(LossScale, InfinitiesThatSumToNaNAreCaught) {
   EXPECT_EQ(it.trainer->loss_scale(), 32768);
 }
 
-// 4 rows of 60000 / 65536 x 65536: each is finite in fp16, and fp32 holds their sum; what the reduction rounds to 16 bits would not.
+// 4 rows of 60000 / 65536 x 65536: each is finite in fp16, and their sum in fp32; a reduction rounded to 16 bits would overflow.
 TEST(LossScale, SumsPastFp16AreNoOverflow) {
   Heads it(fp16(2, 1));
   it.a.assign(6, 60000.0F / 65536);

@@ -1,5 +1,5 @@
-// ZeRO-1 and -2 in a host's group with 16-bit weights, of a context with late parameters: each rank has its pieces of the fp32 masters
-// alone, and everything is as on one rank, bit by bit.
+// ZeRO-1 and -2 in a host's group with 16-bit weights and a context with late parameters: each rank has only its shards of the fp32
+// masters, and all results are bitwise those of one rank.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -26,7 +26,7 @@ std::unique_ptr<Trainer> with_masters(const Case& c, int64_t zero, std::shared_p
   return in_group(training, own, std::move(model), training.data());
 }
 
-/// Rows of one step of a rank: of all `rows` those of its micro-batches of two.
+/// A rank's rows of a step: of all `rows`, those of its micro-batches of two.
 class Rows {
  public:
   Rows(int64_t rows, int64_t ranks, int64_t rank, int from) {
@@ -56,7 +56,7 @@ void set_to(Model& model, const char* name, float first) {
   model.set(id, plain_view("", DType::f32, shape, values.data()));
 }
 
-/// Short micro-batches, of which the first is all of the first step, a weight that the host changes, and steps on the data.
+/// Steps with short micro-batches (the first step is only a short one), a weight changed by the host, and steps on the data.
 Outcome run(Trainer& trainer, int64_t ranks, int64_t rank) {
   Outcome told;
   const auto step = [&](int64_t rows) {
@@ -96,7 +96,7 @@ TEST(MasterPieces, LeaveTheBitsOfOneRank) {
   }
 }
 
-// Averages and evaluations are made of parameters in pieces and of whole ones.
+// Averages and evaluations use sharded and whole parameters.
 TEST(MasterPieces, ShowWhatOneRankDoes) {
   const Case c{.name = "", .keys = {{"precision", "\"bf16\""}, {"ema_decay", "0.5"}}, .micro_batches = 3};
   const auto data = std::make_shared<Sequences>(5, 7, 70);
@@ -128,7 +128,7 @@ TEST(MasterPieces, ShowWhatOneRankDoes) {
   });
 }
 
-// T8 and T6 of a group, and the table: 12 P / N of what products alone take.
+// T8 and T6 for a group, and the table: 12 P / N for parameters that only products use.
 TEST(MasterPieces, TakeTheBytesThatArePlanned) {
   const Case c{.name = "", .keys = {{"precision", "\"bf16\""}}, .micro_batches = 3};
   for (const int64_t zero : {1, 2}) {
@@ -169,13 +169,13 @@ TEST(MasterPieces, TakeTheBytesThatArePlanned) {
       wholes = own_whole;
     });
     EXPECT_EQ(masters, cut);
-    // 16 bits of what has copies (the tied embedding has one too, and is whole), fp32 of what something takes so.
+    // 16 bits for parameters with copies (the tied embedding has one too, and is whole), fp32 for those that some node reads in fp32.
     const int64_t tied = int64_t{70} * 66;
     EXPECT_EQ(gathered, 2 * (2 * (cut + tied) + 4 * wholes)) << "zero " << zero;
   }
 }
 
-// One rank's checkpoint goes on in pieces, from where the group had got to.
+// A checkpoint is resumed on sharded masters and continues from there.
 TEST(MasterPieces, GoOnFromACheckpoint) {
   const ScratchFolder folder("master_pieces");
   const Case c{.name = "", .keys = {{"precision", "\"fp16\""}}, .micro_batches = 4};

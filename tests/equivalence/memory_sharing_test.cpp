@@ -1,5 +1,5 @@
-// memory_plan's promise: bitwise the same results as without sharing. Random training programs run twice, once as planned and once with
-// every value in memory of its own, so a kernel that does not bear its operand being overwritten shows too.
+// memory_plan: bitwise the same results as without sharing. Random training programs run twice, as planned and with separate memory for
+// every value, so a kernel that cannot work in place shows too.
 #include <gtest/gtest.h>
 
 #include "exec/executor.h"
@@ -11,7 +11,7 @@
 namespace st {
 namespace {
 
-/// As memory_plan places slots, but nothing shares memory, nothing is made in a slot, nothing is overwritten.
+/// Slots as placed by memory_plan, but no value shares memory, is made in a slot, or overwrites another.
 MemoryLayout unshared(const Program& program, const MemoryLayout& planned) {
   MemoryLayout layout = planned;
   const auto place = [&](Arena arena, int64_t bytes) {

@@ -1,4 +1,4 @@
-// find_nan on ranks: whoever has the first value that is not finite names it, all say the same, and nothing has happened.
+// find_nan on ranks: the rank with the first value that is not finite names it, all ranks throw the same error, and no state changes.
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -18,7 +18,7 @@ namespace {
 
 constexpr auto kInf = std::numeric_limits<float>::infinity();
 
-/// A trainer of rows whose targets are not finite in some micro-batches.
+/// Rows whose targets are not finite in some micro-batches.
 struct Rows {
   static constexpr int64_t kMicroBatches = 5, kRows = 2 * kMicroBatches;
 
@@ -94,7 +94,7 @@ TEST(NanOnRanks, OfAWeightIsNamedByWhoReadItAndTheRowsOfTheDataComeAgain) {
   EXPECT_EQ(outcome_of(*trainer, 2), outcome_of(*plain, 2));
 }
 
-/// Past fp16's 65504 in backward alone: all that forward made was looked at and passed.
+/// Exceeds fp16's 65504 only in backward: all results of forward are checked and finite.
 TEST(NanOnRanks, InBackwardIsThatOfOneRank) {
   const auto message = [](int64_t ranks) {
     const Training training =
@@ -111,7 +111,7 @@ TEST(NanOnRanks, InBackwardIsThatOfOneRank) {
   EXPECT_EQ(on_ranks.erase(at, rank.size()), message(1));
 }
 
-// Each gradient is finite, and their sum is not: nobody's op made it.
+// Each gradient is finite, their sum is not: no op made it.
 TEST(NanOnRanks, OfASumOverRanksIsNamedAsSuch) {
   Recipe recipe = {.device = "cpu", .batch = 1};
   recipe.micro_batches = 2;
@@ -140,7 +140,7 @@ TEST(NanOnRanks, IsToldOnAllRanksOfAGroupWhichIsWholeAfterIt) {
   each_of_group(3, [&](int rank, Communicator& own) {
     Rows rows({3}), fine({});
     Trainer trainer(Rows::model(), Rows::recipe(1), nullptr, {}, &own);
-    // Of five micro-batches ranks 0 and 1 have two, 0 and 3 or 1 and 4.
+    // Of five micro-batches, rank 0 has 0 and 3, rank 1 has 1 and 4.
     const auto own_rows = [&](const Rows& of) {
       Rows mine({});
       int64_t count = 0;

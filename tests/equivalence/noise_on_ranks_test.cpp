@@ -1,4 +1,5 @@
-// The gradient noise scale does not depend on the ranks: the first micro-batch's norm is its rank's own, and the others are told.
+// The gradient noise scale does not depend on the number of ranks: the first rank computes the first micro-batch's norm and sends it to the
+// others.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -45,7 +46,7 @@ TEST(NoiseOnRanks, HasTheBitsOfOneRank) {
   for (const Case& c : {measuring({}, 8), measuring({{"precision", "\"bf16\""}, {"bucket", "4096"}}, 3, true),
                         measuring({{"precision", "\"fp16\""}, {"loss_scale_initial", "8388608"}, {"recompute", "\"blocks\""}}, 5)}) {
     const Measured alone = measured_of(*training_of(c, 1).trainer(), 4);
-    const bool is_fp16 = c.keys.front().second == "\"fp16\"";  // with so high a loss scale that some steps are skipped, and not all
+    const bool is_fp16 = c.keys.front().second == "\"fp16\"";  // with a loss scale so high that some steps are skipped, but not all
     EXPECT_TRUE(is_fp16 ? alone.skipped > 0 && alone.skipped < 4 : alone.skipped == 0) << alone.skipped;
     for (const int64_t ranks : {2, 3})
       for (const int64_t zero : {0, 1, 2, 3}) {
@@ -68,7 +69,7 @@ TEST(NoiseOnRanks, OnceAStepDiffersByTheOrderOfTheSumsAlone) {
   for (const int64_t zero : {0, 2}) {
     Training training = training_of(measuring({{"reduce", "\"step\""}}, 8), 3);
     training.recipe.zero = zero;
-    // The norm of the whole step takes part in a difference of squares of its size.
+    // The norm of the whole step enters a difference of squares of similar size.
     EXPECT_NEAR(training.trainer()->step().gradient_noise_scale / alone, 1, 1e-4) << zero;
   }
 }
@@ -82,7 +83,7 @@ TEST(NoiseOnRanks, ChangesNoBitOfTheStep) {
   EXPECT_EQ(plain->state_digest(), measured);
 }
 
-// Ranks without rows, and a first round with a short micro-batch: all exchange alike, and what is known stays.
+// Ranks without rows, and a first round with a short micro-batch: all run the same collectives, and the estimate is kept.
 TEST(NoiseOnRanks, OfFewerRowsIsThatOfOneRank) {
   const auto outcome = [](int64_t ranks) {
     const auto trainer = training_of(measuring({}, 8), ranks).trainer(false);

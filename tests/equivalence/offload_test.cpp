@@ -1,4 +1,4 @@
-// What lies in a file trains as what lies in memory, bit by bit (traps.md, T9), and takes no memory.
+// Training with state in a file is bitwise equal to training in memory (traps.md, T9), and takes no memory for it.
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <sys/mount.h>
@@ -19,7 +19,7 @@
 #include "sanitized.h"
 #include "saved_trainer.h"
 
-// In place of the C library's: nobody pulls a plug here.
+// Replaces the C library's fsync: no power is lost in this test.
 extern "C" int fsync(int) { return 0; }
 
 namespace st {
@@ -131,7 +131,7 @@ std::string refusal_of(Code code, const std::shared_ptr<Model>& model, const Rec
   return error.message();
 }
 
-/// Pages of this process that no file has, bytes.
+/// Bytes of this process's pages that are not backed by a file.
 int64_t anonymous_memory() {
   const std::string status = os::short_file("/proc/self/status");
   const size_t at = status.find("RssAnon:");
@@ -149,7 +149,7 @@ TEST_F(Offload, TakesSoMuchLessMemoryOfTheMachine) {
     step(trainer);
     return anonymous_memory() - before;
   };
-  taken("none", "");  // what the first one takes for good
+  taken("none", "");  // memory that only the first one takes
   const int64_t resident = taken("none", "");
   EXPECT_NEAR(static_cast<double>(resident - taken("optimizer", folder_)), 32.0 * kMegabyte, 1.0 * kMegabyte);
   EXPECT_NEAR(static_cast<double>(resident - taken("parameters", folder_)), 48.0 * kMegabyte, 1.0 * kMegabyte);
@@ -200,7 +200,7 @@ TEST_F(Offload, IsRefusedWhereTheFolderIsNotThereOrHasNoRoom) {
   EXPECT_FALSE(step(trainer).skipped);
 }
 
-// Who may mount has a file system of a thread's own there; anyone else is refused by the folder's mode.
+// With the right to mount, a thread gets its own read-only file system there; otherwise the folder's mode refuses.
 TEST_F(Offload, IsRefusedInAFolderThatIsReadOnly) {
   const auto model = large_model();
   const std::string digest = model->digest();
@@ -221,7 +221,7 @@ TEST_F(Offload, IsRefusedInAFolderThatIsReadOnly) {
   EXPECT_FALSE(step(trainer).skipped);
 }
 
-// Each rank of a group has a folder of its own host's.
+// Each rank of a group has a folder on its own host.
 TEST_F(Offload, ThatIsRefusedOnOneRankEndsTheGroupWithItsReason) {
   each_of_group(2, [&](int rank, Communicator& own) {
     Recipe recipe = offloaded({.name = "", .keys = {}}, 1, 1, "optimizer", rank == 1 ? folder_ + "/missing" : folder_).recipe;
@@ -231,7 +231,7 @@ TEST_F(Offload, ThatIsRefusedOnOneRankEndsTheGroupWithItsReason) {
       ADD_FAILURE() << "rank " << rank << " was not refused";
     } catch (const Error& error) {
       EXPECT_NE(error.message().find("missing: No such file or directory"), std::string::npos) << rank << ": " << error.message();
-      if (rank == 1) own.abort(error.message());  // as the C ABI does
+      if (rank == 1) own.abort(error.message());  // like the C ABI
     }
   });
 }

@@ -1,4 +1,4 @@
-// Trainings by every optimizer: the same bits for any number of threads, near the reference, and groups that do what they say.
+// Training with every optimizer: the same bits for any number of threads, near the reference; and parameter groups.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -34,7 +34,7 @@ Trained train(const Training& training, int steps) {
   return result;
 }
 
-/// Wide enough that adamw-8bit codes some moments.
+/// Wide enough for adamw-8bit to store some moments in 8 bits.
 GptOptions wider_gpt() { return {.layers = 1, .width = 66, .heads = 3, .context = 9, .vocabulary = 70}; }
 
 TEST(Optimizers, HaveTheSameBitsForOneToFourThreads) {
@@ -50,7 +50,7 @@ TEST(Optimizers, HaveTheSameBitsForOneToFourThreads) {
   }
 }
 
-// fp32 against fp64 sums; Lion's steps have the size of the rate whatever the gradient, so a sign that falls the other way shows at once.
+// fp32 against fp64 sums. Lion's steps have the size of the rate for any gradient, so a flipped sign shows at once.
 TEST(Optimizers, TrainAsTheReferenceDoesInEachClass) {
   for (const std::string& optimizer : kOptimizers) {
     const Trained wanted = train({.options = wider_gpt(), .recipe = recipe_of(optimizer)}, 6);
@@ -125,7 +125,7 @@ TEST(ParameterGroups, AScaleOfZeroStopsTheRateAndOfOneChangesNothing) {
             train(with_groups("[]"), 3).digest);
 }
 
-// Without decay AdamW's steps do not depend on it: a parameter whose gradient is 0 shows the decay alone.
+// A parameter whose gradient is 0 shows only the decay.
 TEST(ParameterGroups, AScaleOfTheDecayIsOneOfTheDecay) {
   Recipe recipe{.batch = 3, .lr = 0.5, .warmup = 0, .weight_decay = 0.25};
   recipe.set("groups", R"([{"pattern": "block.0.*", "weight_decay_scale": 2}, {"pattern": "*", "weight_decay_scale": 0}])");
@@ -140,7 +140,7 @@ TEST(ParameterGroups, AScaleOfTheDecayIsOneOfTheDecay) {
   EXPECT_EQ(others, 0);
 }
 
-// The reported norm is that of all gradients; a group of its own is clipped by its own.
+// The reported norm is that of all gradients; a group with its own clip is clipped by its own norm.
 TEST(ParameterGroups, AreClippedByTheirOwnNorm) {
   const auto trainer = with_groups(R"([{"pattern": "block.0.*", "clip": 1e-3}, {"pattern": "block.1.*", "clip": 0}])").trainer();
   const StepReport report = trainer->step();
@@ -182,7 +182,7 @@ TEST(ParameterGroups, RefuseWhatFitsNothingAndWhatLeavesNothing) {
   EXPECT_THAT(refusal(R"({"pattern": "*"})"), HasSubstr("groups must be a list of objects"));
 }
 
-// --- the values' clip
+// --- clip_value
 
 TEST(ClipValue, BoundsEveryElementOfTheGradientAfterTheNorm) {
   Recipe recipe{.batch = 3, .optimizer = "sgd", .lr = 1, .warmup = 0, .weight_decay = 0, .clip = 0, .clip_value = 1e-3};

@@ -1,4 +1,4 @@
-// pack_weights' promise: a weight packed once a step gives the bits of one that is read as it lies in every micro-batch.
+// pack_weights: a weight packed once per step gives the same bits as one read unpacked in every micro-batch.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace st {
 namespace {
 
 struct PackedCase {
-  int64_t rows;  // of a micro-batch; of the most all products pack
+  int64_t rows;  // per micro-batch; with the largest number all products pack
   std::string precision = "fp32";
 };
 
@@ -64,14 +64,14 @@ TEST_P(PackedWeights, LeaveEveryBitOfAStepWithFewerRows) {
   }
 }
 
-// A host may write the weights between two slices of a step, or train the model elsewhere: the micro-batches after that see the new ones.
+// A host may write the weights between two slices of a step, or train the model elsewhere: later micro-batches use the new weights.
 TEST_P(PackedWeights, AreThoseThatTheHostWroteBetweenTwoSlices) {
   const auto run = [&](bool packs, bool writes) {
     const auto it = trainer(packs);
     const std::string name = "block.0.mlp.expand.weight";
     std::vector<float> values(39 * 4 * 39);
     for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 13) / 100;
-    const auto& instructions = it->plan().instructions;  // a slice is one of them
+    const auto& instructions = it->plan().instructions;  // a slice runs one of them
     const int64_t first = std::ranges::count(instructions, 0, &Instruction::micro_batch);
     EXPECT_GT(std::ssize(instructions), 2 * first) << "the write must come between micro-batches that have begun and others";
     int64_t slices = 0;

@@ -1,4 +1,4 @@
-// ZeRO-3 in a host's group: each rank's model has its pieces of the parameters alone, and everything is as on one rank, bit by bit.
+// ZeRO-3 in a host's group: each rank's model has only its shards of the parameters, and all results are bitwise those of one rank.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -24,7 +24,7 @@ std::unique_ptr<Trainer> with_pieces(Training training, std::shared_ptr<Model> m
 TEST(PiecesInGroup, LeaveTheBitsOfOneRank) {
   const Case bf16{.name = "", .keys = {{"precision", "\"bf16\""}, {"optimizer", "\"adafactor\""}}};
   const Case recomputed{.name = "", .keys = {{"recompute", "\"auto\""}, {"bucket", "20000"}}, .half_budget = true};
-  // Ranks without rows, and steps that are skipped.
+  // Ranks without rows, and skipped steps.
   const Case fp16{.name = "", .keys = skipping_fp16("2097152"), .micro_batches = 2};
   struct Group {
     Case of;
@@ -53,7 +53,7 @@ std::vector<float> values_in(const Slot& slot, const std::function<void(const Ho
   return values;
 }
 
-// Some parameters are frozen: nobody keeps an average of them.
+// Some parameters are frozen and have no average.
 TEST(PiecesInGroup, ShowWhatOneRankDoes) {
   const Case c{.name = "",
                .keys = {{"ema_decay", "0.5"}, {"groups", R"([{"pattern": "block.0.attention.*", "frozen": true}])"}},
@@ -106,7 +106,7 @@ TEST(PiecesInGroup, ShowWhatOneRankDoes) {
   });
 }
 
-// A stream and a file are read by each rank for itself, of which it keeps its pieces.
+// Each rank reads the whole stream or file and keeps its shards.
 TEST(PiecesInGroup, ReadTheirPartOfWeights) {
   const Case c{.name = "", .keys = {}};
   const auto one = alone(c).trainer();
@@ -139,7 +139,7 @@ CountedBytes bytes_of(const Model& model, Arena arena) {
   return model.context().memory()->account().uses().of[static_cast<size_t>(role_of(arena))];
 }
 
-// T8, and never more than the pieces where the parameters are made late.
+// T8; with late parameters, never more than the shards.
 TEST(PiecesInGroup, TakeTheBytesThatArePlanned) {
   const Case c{.name = "", .keys = {{"precision", "\"bf16\""}}};
   for (const bool is_late : {false, true}) {
@@ -163,13 +163,13 @@ TEST(PiecesInGroup, TakeTheBytesThatArePlanned) {
   }
 }
 
-// T6, and beside the plan what ranks tell each other of a step before it begins. The last micro-batch of seven is rank 0's.
+// T6, plus the messages before a step, which the plan does not count. The last micro-batch of seven is rank 0's.
 TEST(PiecesInGroup, SendTheBytesThatArePlanned) {
   const Case c{.name = "", .keys = {{"precision", "\"bf16\""}, {"bucket", "20000"}}, .micro_batches = 7};
   for (const int64_t zero : {0, 1, 2, 3})
     each_of_group(3, [&](int rank, Communicator& own) {
       const auto trainer = with_pieces(alone(c), model_of(alone(c), false), own, zero);
-      trainer->step();  // with the first comparison of weights
+      trainer->step();  // includes the first comparison of weights
       const int64_t before = own.sent_bytes();
       trainer->step();
       const int64_t told = (own.size() - 1) * static_cast<int64_t>(sizeof(StepStart));
@@ -199,7 +199,7 @@ TEST(PiecesInGroup, OfLateModelsAreComparedByWhatTheyAreMadeOf) {
           slot.init = {.kind = Init::values,
                        .values = std::vector<float>(static_cast<size_t>(slot.type.shape.elements()), differ && rank == 1 ? 0.5F : 0.25F)};
       const auto model = std::make_shared<Model>(std::make_shared<Context>(std::move(options)), std::move(program), 1);
-      if (!differ && rank == 0) static_cast<void>(model->digest());  // a look makes it whole, and nothing else of it
+      if (!differ && rank == 0) static_cast<void>(model->digest());  // makes the parameters, whole, and changes nothing else
       EXPECT_EQ(code_of([&] { with_pieces(training, model, own); }), differ ? Code::rank_mismatch : Code::ok);
       EXPECT_EQ(model->is_in_pieces(), !differ);
     });
@@ -230,7 +230,7 @@ TEST(PiecesInGroup, RefuseWhatNeedsAllOfThem) {
                const Trainer whole(model, recipe, nullptr);
              }})
       EXPECT_EQ(code_of(call), Code::wrong_state);
-    // Of the same pieces training goes on.
+    // Training continues on the same shards.
     trainer = with_pieces(alone(c), model, own);
     EXPECT_EQ(trainer->steps(), 0);
     trainer->step();

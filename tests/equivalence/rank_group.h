@@ -1,4 +1,4 @@
-// A host's ranks: each on a thread of its own, with its end of a group.
+// A host's ranks: each on its own thread with its communicator.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@
 
 namespace st {
 
-/// part(rank, its end); what it throws fails the test, and ends the group, so that nobody waits.
+/// Calls part(rank, communicator) for each rank; an exception fails the test and ends the group, so that no rank waits.
 inline void each_of_group(int size, const std::function<void(int, Communicator&)>& part) {
   std::vector<std::unique_ptr<Transport>> ends = make_thread_group(size);
   std::vector<std::thread> threads;

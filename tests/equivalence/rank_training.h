@@ -1,4 +1,4 @@
-// A small GPT on some ranks, and what its first steps leave, for tests that compare numbers of ranks.
+// A small GPT on several ranks and the results of its first steps, for tests that compare numbers of ranks.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -22,9 +22,9 @@ constexpr int kSteps = 4;
 constexpr int64_t kTokens = 7, kVocabulary = 70;  // of training_of()'s models
 
 struct Outcome {
-  std::vector<uint64_t> told;  // what reports say, as bits
+  std::vector<uint64_t> told;  // values of the reports, as bits
   std::string state;
-  int skipped = 0;  // steps; told has which
+  int skipped = 0;  // number of skipped steps; told has which
   bool operator==(const Outcome& other) const { return told == other.told && state == other.state; }
 };
 
@@ -57,8 +57,8 @@ struct Case {
 
 inline void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 
-/// fp16 with so high a loss scale that of kSteps steps some are skipped. Some must not be, or nothing but the weights at the start is
-/// compared: here of 5 and of 8 micro-batches.
+/// fp16 with a loss scale so high that some of kSteps steps are skipped, with 5 and with 8 micro-batches. Some must not be, or the test
+/// would compare only the initial weights.
 inline std::vector<std::pair<std::string, std::string>> skipping_fp16(const char* loss_scale = "8388608") {
   return {{"precision", "\"fp16\""}, {"loss_scale_initial", loss_scale}};
 }
@@ -69,8 +69,8 @@ inline void expect_skips_and_updates(const Case& c, const Outcome& outcome) {
   EXPECT_LT(outcome.skipped, kSteps) << c.name;
 }
 
-/// Bytes half-way between what this training's activations take without recompute and what they take with all of it. Both are read off the
-/// plan: the kernels' workspace, which depends on the processor, is part of them.
+/// Bytes half-way between this training's activations without recompute and with full recompute. Both are taken from plans, because they
+/// include the kernels' workspace, which depends on the processor.
 inline int64_t half_budget(Training training) {
   training.recipe.recompute_budget = 0;
   int64_t bytes = 0;
@@ -88,7 +88,7 @@ inline Training training_of(const Case& c, int64_t ranks, int threads = 1) {
                   .width = 66,
                   .heads = 3,
                   .context = kTokens,
-                  .vocabulary = kVocabulary};  // parameters of several blocks, and of less than one
+                  .vocabulary = kVocabulary};  // parameters of several blocks, and smaller than one
   made.recipe.ranks = ranks;
   made.recipe.threads = threads;
   made.recipe.micro_batches = c.micro_batches;
@@ -104,7 +104,7 @@ inline std::shared_ptr<Model> model_of(const Training& training, bool is_late, u
   return std::make_shared<Model>(std::make_shared<Context>(std::move(options)), build_gpt(training.options), seed);
 }
 
-/// A rank of `own`'s group. Without a model it makes one; without data its host gives the rows.
+/// A trainer in `own`'s group. Makes a model if none is given; without data the host gives the rows.
 inline std::unique_ptr<Trainer> in_group(const Training& training, Communicator& own, std::shared_ptr<Model> model = nullptr,
                                          std::shared_ptr<const Dataset> data = nullptr) {
   Recipe recipe = training.recipe;
@@ -112,7 +112,7 @@ inline std::unique_ptr<Trainer> in_group(const Training& training, Communicator&
   return std::make_unique<Trainer>(model ? std::move(model) : training.model(), recipe, std::move(data), PlanOptions(), &own);
 }
 
-/// Steps of so many rows that the host gives.
+/// Steps on these numbers of rows, given by the host.
 inline Outcome outcome_of_rows(Trainer& trainer, std::initializer_list<int64_t> steps) {
   const TokenRows all(*std::max_element(steps.begin(), steps.end()), kTokens, kVocabulary);
   Outcome outcome;
@@ -121,7 +121,7 @@ inline Outcome outcome_of_rows(Trainer& trainer, std::initializer_list<int64_t> 
   return outcome;
 }
 
-/// A training's data; something happens before each fill, in the thread of the rank that fills.
+/// A training's data with a hook before each fill, on the thread that fills for the rank.
 class HookedRows : public Sequences {
  public:
   explicit HookedRows(std::function<void()> before) : Sequences(50, kTokens, kVocabulary, false), before_(std::move(before)) {}

@@ -1,5 +1,5 @@
-// recompute's promise (traps.md, T16): what backward makes again has the bits of what it would have kept, and the peak falls by what the
-// plan says; dropout's with it (T15, at one rank).
+// recompute (traps.md, T16): recomputed values have the bits of kept ones, and the peak falls as planned; also with dropout (T15, at one
+// rank).
 #include <gtest/gtest.h>
 
 #include <numeric>
@@ -52,11 +52,11 @@ class Recomputed : public ::testing::TestWithParam<Case> {
   static Recipe recipe(const std::string& policy) { return recipe_of(GetParam().precision, GetParam().accumulate, policy); }
 };
 
-// The tied weight and three dropout sites a block are in it; with micro-batches packed weights, in bf16 working copies.
+// The model has a tied weight and three dropout sites per block; packed weights with several micro-batches; working copies in bf16.
 TEST_P(Recomputed, StepsHaveTheSameBitsForAnyPolicyAndThreads) {
   const Trained none = trained(recipe("none"), 1);
   EXPECT_LT(none.losses.back(), none.losses.front()) << "it learns, so every gradient counts";
-  int one = 0;  // of the numbers of threads, another for each policy
+  int one = 0;  // index into the numbers of threads, a different one for each policy
   for (const std::string& policy : kPolicies) {
     one = one % 4 + 1;
     for (const int threads : {1, 2, 3, 4})
@@ -113,7 +113,7 @@ TEST_P(Recomputed, StepsOfFewerRowsHaveTheSameBits) {
   }
 }
 
-// Two pairs a step, of which the second finds the first one's working copies.
+// Two micro-batches per step; the second reuses the first one's working copies.
 TEST_P(Recomputed, AHostsLossHasTheSameBits) {
   constexpr int64_t kRows = 3;
   const int64_t logits = kRows * kGpt.context * kGpt.vocabulary;
@@ -145,7 +145,7 @@ TEST_P(Recomputed, AHostsLossHasTheSameBits) {
   }
 }
 
-// Scopes in scopes, values read from inside of others, products with several readers, dropout with rates of its own.
+// Nested scopes, values read from inside other scopes, products with several readers, dropout sites with their own rates.
 TEST_P(Recomputed, AnyGraphHasTheSameBits) {
   const int64_t rows = 7 * GetParam().accumulate;
   std::vector<float> x(static_cast<size_t>(rows * 6)), y(x.size());
@@ -221,7 +221,7 @@ TEST(RecomputeAuto, LeavesEachOfTheRanksAsThreadsItsPart) {
   const auto trainer = [](const std::string& policy, int64_t limit) { return limited(policy, 1, 2, limit); };
   const auto ample = trainer("none", int64_t{1} << 40);
   const MemoryLayout& kept = ample->plan().memory;
-  // Each can do without the half of what is missing, and none without all of it: the first to plan must not leave it to the last.
+  // Each rank can save half of the missing bytes, none can save all of them: the first to plan must not leave all to the last.
   const int64_t limit = ample->memory_bytes() - 2 * kept.of(Arena::packed) - kept.of(Arena::stash) / 2;
   EXPECT_THROW(trainer("none", limit), Error);
   const auto scarce = trainer("auto", limit);
@@ -229,7 +229,7 @@ TEST(RecomputeAuto, LeavesEachOfTheRanksAsThreadsItsPart) {
   EXPECT_FALSE(scarce->plan().recompute.scopes.empty());
 }
 
-// Uneven shards: what the first rank could do with is too little for the second.
+// Uneven shards: a budget that suffices for the first rank is too small for the second.
 TEST(RecomputeAuto, NamesABudgetThatEveryRankTakes) {
   Recipe recipe = recipe_of("fp32", 1, "auto");
   recipe.ranks = 2;

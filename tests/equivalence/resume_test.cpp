@@ -1,5 +1,5 @@
-// A run that is stopped after step k and resumed by a new trainer makes the losses and the state of the run that was not stopped, bit by
-// bit (traps.md, T23), for each k and for all that a step depends on.
+// A run that is stopped after step k and resumed by a new trainer has bitwise the losses and state of the uninterrupted run (traps.md,
+// T23), for each k and for everything that a step depends on.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -11,7 +11,7 @@
 #include "saved_trainer.h"
 #include "token_rows.h"
 
-// In place of the C library's: nobody pulls a plug here, and a thousand of them would take most of the time.
+// Replaces the C library's fsync: no power is lost in this test, and a thousand calls would take most of its time.
 extern "C" int fsync(int) { return 0; }
 
 namespace st {
@@ -19,7 +19,7 @@ namespace {
 
 constexpr int kSteps = 8;
 
-/// What a report says that is not time or memory, as bits.
+/// A report's values except time and memory, as bits.
 using Told = std::tuple<int64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, bool, int64_t>;
 
 Told told(const StepReport& r) {
@@ -30,8 +30,8 @@ Told told(const StepReport& r) {
 struct Case {
   std::string name;
   std::vector<std::pair<std::string, std::string>> keys;     // of the recipe
-  std::vector<std::pair<std::string, std::string>> resumed;  // other ones of the trainer that resumes: they change no bit
-  int threads = 1;                                           // of that one
+  std::vector<std::pair<std::string, std::string>> resumed;  // keys of the resuming trainer that differ; they change no bit
+  int threads = 1;                                           // of the resuming trainer
   GptOptions options = odd_gpt();
   std::function<StepReport(Trainer&)> step = [](Trainer& trainer) { return trainer.step(); };
   bool with_data = true;
@@ -70,7 +70,8 @@ std::vector<Case> cases() {
   std::vector<Case> all;
   for (const char* optimizer : {"adamw", "adam", "adamw-8bit", "sgd", "adafactor", "lion", "rmsprop", "adagrad", "muon"}) {
     Case c{.name = optimizer, .keys = {{"optimizer", text("\"", optimizer, "\"")}}, .resumed = {}};
-    c.options = {.layers = 1, .width = 66, .heads = 3, .context = 7, .vocabulary = 70};  // wide enough that adamw-8bit codes some moments
+    // Wide enough for adamw-8bit to store some moments in 8 bits.
+    c.options = {.layers = 1, .width = 66, .heads = 3, .context = 7, .vocabulary = 70};
     if (c.name == "sgd") c.keys.insert(c.keys.end(), {{"momentum", "0.9"}, {"nesterov", "true"}});
     if (c.name == "rmsprop") c.keys.insert(c.keys.end(), {{"momentum", "0.9"}, {"centered", "true"}});
     if (c.name == "adagrad") c.keys.insert(c.keys.end(), {{"initial_accumulator_value", "0.1"}, {"rate_decay", "0.05"}});
@@ -79,7 +80,7 @@ std::vector<Case> cases() {
   all.push_back({.name = "sgd_without_state", .keys = {{"optimizer", "\"sgd\""}}, .resumed = {}});
   all.push_back({.name = "dropout", .keys = {{"dropout", "0.2"}}, .resumed = {}, .threads = 3});
   all.push_back({.name = "average", .keys = {{"ema_decay", "0.9"}}, .resumed = {}});
-  // The scale overflows at first, grows again after 2 steps, and bears one overflow: all of its state matters.
+  // The scale overflows at first, grows again after 2 steps, and tolerates one overflow: all of its state matters.
   all.push_back({.name = "fp16",
                  .keys = {{"precision", "\"fp16\""},
                           {"loss_scale_initial", "1e12"},
@@ -142,7 +143,7 @@ INSTANTIATE_TEST_SUITE_P(All, Resumed, ::testing::ValuesIn(cases()), [](const au
   return name;
 });
 
-// Else the cases above would show nothing of them.
+// Otherwise the cases above would not test these.
 TEST(ResumedCases, SkipStepsAndCrossTheDatasEnd) {
   for (const Case& c : cases()) {
     if (c.name != "fp16") continue;
@@ -161,7 +162,7 @@ TEST(ResumedCases, SkipStepsAndCrossTheDatasEnd) {
   }
 }
 
-// The table's entries are of successful steps: one that was skipped, before or behind a resume, takes none of them (traps.md, T14).
+// The table counts successful steps: a skipped step, before or after a resume, uses no entry (traps.md, T14).
 TEST(Resumed, LearningRateEqualsItsTableAfterSkippedStepsAndAResume) {
   const ScratchFolder folder("resume_table");
   Training made{.device = "cpu", .recipe = {.batch = 3, .accumulate = 2}};
@@ -206,7 +207,7 @@ TEST(Resumed, AgainInTheSameTrainerGoesBackToThatStep) {
   }
 }
 
-// It is counted as a change before anybody knows whether it will be one.
+// A resume is counted as a change before it is known whether it succeeds.
 TEST(Resumed, WhereItFailsOnAllRanksTheStateTheyKnowIsTheOneBefore) {
   Training training{.device = "cpu", .recipe = {.batch = 2, .micro_batches = 3}};
   training.recipe.zero = 1;
@@ -226,8 +227,8 @@ TEST(Resumed, WhereItFailsOnAllRanksTheStateTheyKnowIsTheOneBefore) {
   });
 }
 
-// One of them cannot begin it, which the others hear at once, and not at the deadline; what ranks know of their state they ask each other:
-// the one that could not begin has changed nothing, the other has put back what was there.
+// One rank cannot begin; the others learn it at once, not at the deadline. The ranks then agree on their state: the one that could not
+// begin has changed nothing, the other has rolled back.
 TEST(Resumed, OnRanksItFailsOnAllWhereOneCannotBegin) {
   const ScratchFolder folder("resume_busy");
   Training training{.device = "cpu", .recipe = {.batch = 2, .micro_batches = 3}};
@@ -257,7 +258,7 @@ TEST(Resumed, OnRanksItFailsOnAllWhereOneCannotBegin) {
     resume_from(folder / "1", *trainer);
     EXPECT_EQ(trainer->state_digest(), saved);
 
-    // Rank 0 alone tells what all have made; not where its weights were set since.
+    // Rank 0 alone knows the last collective digest, unless its weights were set since.
     if (rank == 0) {
       EXPECT_EQ(trainer->known_state_digest(), saved);
       const SlotId first = trainer->model().parameters()[0];

@@ -1,5 +1,5 @@
-// A gradient that is not finite, wherever it comes from: all ranks skip, nothing but the counts has changed, and the next step is that of
-// one rank, bit by bit (traps.md, T10 and T12).
+// A gradient that is not finite, on any rank: all ranks skip, only the counts change, and the next step is bitwise that of one rank
+// (traps.md, T10 and T12).
 #include <gtest/gtest.h>
 
 #include <array>
@@ -16,10 +16,10 @@
 namespace st {
 namespace {
 
-/// y = x0 w0 + x1 w1 + x2 w2, where all w are zero at first: then a gradient of w0 is x0's times -2 y, and no other tensor's.
+/// y = x0 w0 + x1 w1 + x2 w2 with all w initially zero: then the gradient of w0 is x0 times -2 y and does not depend on the others.
 struct Sum {
   static constexpr int64_t kRows = 5;
-  static constexpr std::array<int64_t, 3> kWidths = {3000, 1100, 5};  // each of three ranks has pieces of the first, not of all others
+  static constexpr std::array<int64_t, 3> kWidths = {3000, 1100, 5};  // each of three ranks has a shard of the first, but not of all others
 
   static constexpr std::array kInputs = {"x0", "x1", "x2"};
 
@@ -54,7 +54,7 @@ struct Sum {
     recipe.set("loss_scale_initial", "256");
     return std::make_unique<Trainer>(model(), recipe, nullptr);
   }
-  /// So that an element of one tensor's gradient has this much of micro-batch `row`, times -2 target / 8.
+  /// Makes micro-batch `row` contribute value * (-2 target / 8) to one element of one tensor's gradient.
   void put(size_t tensor, int64_t row, float value, float target) {
     x[tensor][static_cast<size_t>(row * kWidths[tensor] + element(tensor))] = value;
     y[static_cast<size_t>(row)] = target;
@@ -70,7 +70,7 @@ struct Sum {
   std::vector<float> y;
 };
 
-/// A step that is to be skipped, and then one that is not.
+/// A step that must be skipped, then one that must not.
 Outcome skips_once(Trainer& trainer, Sum bad, const std::string& what) {
   const std::string before = trainer.state_digest();
   EXPECT_TRUE(trainer.step(bad.batch()).skipped) << what;
@@ -105,7 +105,7 @@ TEST(SkippedOnRanks, IsAStepWhereOneElementOfOneTensorOfOneMicroBatchIsInfinite)
   }
 }
 
-// That the tests here put into one element what they say.
+// Checks that the tests here make exactly one element not finite.
 TEST(SkippedOnRanks, HasOneElementThatIsNotFinite) {
   Sum sum;
   sum.put(1, 3, kMost, -100);
@@ -119,7 +119,7 @@ TEST(SkippedOnRanks, HasOneElementThatIsNotFinite) {
   }
 }
 
-// T12: all micro-batches' gradients are finite, or none is a NaN, but for their sum.
+// T12: the gradients of all micro-batches are finite, or none is NaN, but their sum is not.
 TEST(SkippedOnRanks, IsAStepWhoseSumOverRanksIsInfiniteOrNoNumber) {
   Sum overflows, cancels;
   for (int64_t row = 0; row < Sum::kRows; ++row) overflows.put(0, row, kMost, -1);  // 5 times 7.5e37
@@ -131,7 +131,7 @@ TEST(SkippedOnRanks, IsAStepWhoseSumOverRanksIsInfiniteOrNoNumber) {
       for (const int64_t zero : {0, 1, 2, 3}) {
         if (kSanitized && (ranks + zero) % 3 != 0) continue;
         EXPECT_EQ(skips_once(*Sum::trainer(ranks, zero, "\"fp32\""), bad, what), expected) << ranks << " ranks, zero " << zero;
-        skips_once(*Sum::trainer(ranks, zero, "\"fp32\"", "\"step\""), bad, what);  // of which the next step's bits are other ones
+        skips_once(*Sum::trainer(ranks, zero, "\"fp32\"", "\"step\""), bad, what);  // after which the next step has other bits
       }
   }
 }

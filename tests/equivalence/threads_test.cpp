@@ -1,4 +1,4 @@
-// The number of threads is no part of the result: every bit of the state is the same.
+// The state does not depend on the number of threads, bitwise.
 #include <gtest/gtest.h>
 
 #include "training.h"
@@ -39,7 +39,7 @@ TEST(Threads, LeaveEveryBitWithDropoutAndAccumulation) {
                                        {.batch = 3, .accumulate = 3, .dropout = 0.2});
 }
 
-// Wide enough that products are cut into many tiles and gradients into many blocks of 1024.
+// Wide enough for products of many tiles and gradients of many blocks of 1024.
 TEST(Threads, LeaveEveryBitOfAWiderGpt) {
   expect_equal_for_one_to_four_threads({.layers = 1, .width = 131, .heads = 1, .context = 65, .vocabulary = 301}, {.batch = 7});
 }

@@ -1,5 +1,5 @@
-// Rule 3 of traps.md: each use of a tied weight is a gradient of its own until the boundary. Over micro-batches each use adds its own
-// pieces in their order; then the uses are added in graph order; then comes the norm. Bitwise.
+// Rule 3 of traps.md: each use of a tied weight has a separate gradient until the boundary. Each use sums its micro-batches in order; then
+// the uses are added in graph order; then the norm is taken. Bitwise.
 #include <gtest/gtest.h>
 
 #include "ir/verify.h"
@@ -68,7 +68,7 @@ TEST(TiedWeight, EachUseIsSummedOverMicroBatchesAndThenTheUsesInGraphOrder) {
   EXPECT_EQ(together.floats(kEmbedding), wanted);
   EXPECT_EQ(together.floats(kHead), head);
 
-  // Another order of the same sums has other bits, so the equality above says something.
+  // Another order of the same sums has other bits, so the equality above is meaningful.
   std::vector<float> mixed;
   for (int64_t k = 0; k < kMicroBatches; ++k) {
     ProgramRun alone(differentiated());

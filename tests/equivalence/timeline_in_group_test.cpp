@@ -1,4 +1,4 @@
-// Where the time of a step went, of ranks that do not see each other: each tells the others when the next step begins.
+// Times of a step on ranks in separate processes: each reports its own when the next step begins.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -23,7 +23,7 @@ TEST(TimelineInGroup, IsKnownToAllWhenTheNextStepBegins) {
     EXPECT_TRUE(std::isnan(trainer.step().straggler));
     EXPECT_TRUE(trainer.timeline().empty());
     trainer.step();
-    const double straggler = trainer.step().straggler;  // of the second: what was filled before the first began is used up
+    const double straggler = trainer.step().straggler;  // of the second step: the first uses up the rows filled before it began
     EXPECT_GT(straggler, 1.03);
     EXPECT_LE(straggler, 3);
     ASSERT_EQ(trainer.timeline().size(), 2U);
@@ -31,7 +31,7 @@ TEST(TimelineInGroup, IsKnownToAllWhenTheNextStepBegins) {
     EXPECT_EQ(second.step, 2);
     EXPECT_EQ(second.straggler(), straggler);
     EXPECT_EQ(second.slowest(), 1U);
-    EXPECT_GT(second.ranks[0].exposed, second.ranks[1].exposed);  // they wait for the late one
+    EXPECT_GT(second.ranks[0].exposed, second.ranks[1].exposed);  // the others wait for the late rank
 
     const Json told = parse_json(trainer.timeline_json(), "timeline");
     steps[static_cast<size_t>(rank)] = told.find("steps")->dump();
@@ -39,7 +39,7 @@ TEST(TimelineInGroup, IsKnownToAllWhenTheNextStepBegins) {
     const Json& here = told.find("ranks")->list()[0];
     EXPECT_EQ(here.find("rank")->whole(), rank);
     EXPECT_EQ(here.find("step")->whole(), 3);
-    // It computes between its exchanges, and only in its step.
+    // It computes between its collectives, and only within its step.
     int64_t at = here.find("began_us")->whole(), computed = 0;
     for (const Json& span : here.find("computed_us")->list()) {
       EXPECT_LE(at, span.list()[0].whole());

@@ -1,4 +1,4 @@
-// Rows of tokens that a host gives, and what a trainer refuses.
+// Rows of tokens given by a host, including rows that a trainer refuses.
 #pragma once
 
 #include <cstdint>

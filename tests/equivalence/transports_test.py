@@ -1,10 +1,10 @@
-"""One state, whatever carries the gradients: threads of one process, processes over shared memory, Gloo and MPI (traps.md, T7).
+"""All transports give the same state: threads of one process, processes over shared memory, Gloo and MPI (traps.md, T7).
 
-    transports_test.py SCALETRAIN PLUGIN_FOLDER [--few]                                a covering selection, as CI runs it; one of each transport
-    transports_test.py SCALETRAIN PLUGIN_FOLDER --product [--transport T..] [--ranks N..] [--zero Z..]      everything, by hand
+    transports_test.py SCALETRAIN PLUGIN_FOLDER [--few]                                a covering selection, as in CI; --few: one run per transport
+    transports_test.py SCALETRAIN PLUGIN_FOLDER --product [--transport T..] [--ranks N..] [--zero Z..]      all combinations, by hand
 
-With reduce micro all runs of a precision end in the state of one rank, with reduce step all of a precision and a number of ranks in that of
-threads; losses and norms of every step are compared, too. The covering selection has what lies in a file (T9) beside.
+With reduce micro all runs of a precision must end in the state of one rank; with reduce step, all runs of a precision and number of ranks
+in the state of as many threads. Losses and norms of every step are compared, too. The covering selection also tests state in a file (T9).
 """
 
 import argparse
@@ -28,13 +28,13 @@ SELECTED = EVERYTHING._replace(ranks=(2, 3, 5), offload=("none", "optimizer", "p
 
 FEW = "--few" in sys.argv and sys.argv.remove("--few") is None
 
-# 1.5 MB of gradients, so that each bucket divides them in another way; 8 micro-batches, which 3 and 5 ranks have not alike.
+# 1.5 MB of gradients, which each bucket size divides differently; 8 micro-batches, which 3 and 5 ranks cannot share evenly.
 MODEL = ["--layers", "2", "--width", "120", "--heads", "3", "--context", "6", "--batch", "1", "--threads", "1", "--micro-batches", "8",
          "--dropout", "0.1", "--warmup", "0", "--validation", "0", "--steps", "2"]
 
 
 def covering(values):
-    """Few of all combinations, among which every two values of two options meet; of equally good ones that with the fewest ranks."""
+    """A small set of combinations with every pair of values of two options; among equally good ones, those with the fewest ranks."""
     def pairs(run):
         return set(itertools.combinations(enumerate(run), 2))
 
@@ -48,7 +48,7 @@ def covering(values):
 
 
 class Training:
-    """Makes runs in a folder, and knows what each must end in."""
+    """Makes runs in a folder, and knows the expected result of each."""
 
     def __init__(self, folder):
         self.folder = pathlib.Path(folder)
@@ -56,7 +56,7 @@ class Training:
         self.expected = {}
 
     def end_of(self, run):
-        """Losses, norms and state."""
+        """The losses, norms and state of a run, or the error as text."""
         log = self.folder / "log.jsonl"
         train = [PROGRAM, "train", "--data", self.folder / "text.txt", "--log", log, *MODEL]
         for option in ("zero", "bucket", "overlap", "precision", "reduce", "offload"):
@@ -77,7 +77,7 @@ class Training:
         return [(line["loss"], line["grad_norm"]) for line in lines if "loss" in line], lines[-1]["state"]
 
     def what_must_come(self, run):
-        """By one rank; with reduce step by as many threads, stage 0."""
+        """The result of one rank; with reduce step, of as many threads at stage 0."""
         ranks = run.ranks if run.reduce == "step" else 1
         key = (run.precision, run.reduce, ranks)
         if key not in self.expected:
@@ -100,7 +100,7 @@ class Transports(unittest.TestCase):
 
 
 def product(values):
-    """Prints every run that is not as it must be, and the states; True where all were."""
+    """Prints every run with another result than expected, and the states. Returns whether there was none."""
     begun, runs, wrong = time.monotonic(), collections.Counter(), 0
     with tempfile.TemporaryDirectory() as folder:
         training = Training(folder)

@@ -1,4 +1,4 @@
-// Measured tiles change the speed of a step and not one bit of it, whatever stands in the tuning cache.
+// Measured tiles change a step's speed but none of its bits, for any content of the tuning cache.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -61,7 +61,7 @@ TEST_F(Tune, LeavesEveryBitMeasuredOrFromTheCacheAlsoWhenItIsDamaged) {
   EXPECT_EQ(after_steps(*trainer(true)), plain);
 }
 
-/// By hand, so that it does not hang on what measuring finds: other tiles for every product.
+/// Chooses other tiles for every product by hand, so that the test does not depend on measurements.
 TEST_F(Tune, GivesEveryProductTheTilesThatWereChosenAndShowsThem) {
   const State plain = after_steps(*trainer(false));
   int products = 0;

@@ -1,5 +1,4 @@
-// What ranks send in a step is what their plans say, byte by byte, counted by the transport (traps.md, T6), and the plans' sum is the
-// table's.
+// Ranks send exactly the bytes of their plans in a step, as counted by the transport (traps.md, T6), and the plans' sum is the table's.
 #include "plan/wire_bytes.h"
 
 #include <gtest/gtest.h>
@@ -39,7 +38,7 @@ TEST_P(PlannedWire, AreThePlansExactly) {
     for (const char* reduce : {"\"micro\"", "\"step\""})
       for (const char* precision : {"\"fp32\"", "\"bf16\""})
         for (const int64_t micro_batches : {ranks, 3 * ranks, 3 * ranks - 1, ranks - 1}) {
-          if (micro_batches % ranks != 0 && precision[1] == 'b') continue;  // who has no rows is the same in each
+          if (micro_batches % ranks != 0 && precision[1] == 'b') continue;  // the same ranks have no rows in each
           if (kSanitized && (ranks == 4 || (reduce[1] == 'm') != (micro_batches % 2 == 0))) continue;
           const auto trainer = on_ranks(ranks, zero, reduce, precision, micro_batches).trainer();
           const std::vector<int64_t> plans = planned(*trainer);
@@ -52,7 +51,7 @@ TEST_P(PlannedWire, AreThePlansExactly) {
 INSTANTIATE_TEST_SUITE_P(Stages, PlannedWire, testing::Values(0, 1, 2, 3),
                          [](const testing::TestParamInfo<int64_t>& its) { return "Zero" + std::to_string(its.param); });
 
-/// Elements of all parameters, and of gradients: of a tied weight's, one for each use (order of sums 3).
+/// Elements of all parameters, and of all gradients; a tied weight has one gradient per use (order of sums 3).
 struct Elements {
   int64_t parameters, gradients;
 };
@@ -62,7 +61,7 @@ Elements elements_of(const Trainer& trainer) {
   return {model.elements(), model.elements() + model.slot(model.parameter_named("token_embedding.weight")).type.shape.elements()};
 }
 
-/// Of all ranks.
+/// Summed over all ranks.
 WireBytes planned_sums(const Trainer& trainer, int64_t micro_batches) {
   WireBytes sum;
   for (const Plan* plan : trainer.plans()) {
@@ -75,7 +74,7 @@ WireBytes planned_sums(const Trainer& trainer, int64_t micro_batches) {
   return sum;
 }
 
-// Each number of the table is elements x (N - 1) / N for a rank, as the mean of all.
+// The table gives elements x (N - 1) / N per rank, as the mean over all ranks.
 TEST(PlannedWireOfAllRanks, AreTheTables) {
   for (const int64_t ranks : {2, 4})
     for (const int64_t zero : {0, 1, 2})
@@ -89,12 +88,12 @@ TEST(PlannedWireOfAllRanks, AreTheTables) {
           EXPECT_EQ(sums.reduce_scatter, exchanges * all.gradients * 4 * (ranks - 1)) << what;
           EXPECT_EQ(sums.all_gather, all.parameters * 4 * (ranks - 1)) << what;
           EXPECT_LT(sums.rank_sums + sums.gather_squares, sums.reduce_scatter / 50)
-              << what;  // losses, and squares: a number for 1024 elements
+              << what;  // losses, and squares: one number per 1024 elements
         }
 }
 
-// The table's 3 G P, or (2 G + 1) P once a step: each micro-batch gathers all for forward, of a tied weight each use, and for backward what
-// its arithmetic reads, which biases, the norms' beta and the embeddings are not.
+// The table's 3 G P, or (2 G + 1) P with reduce step: each micro-batch gathers everything for forward (a tied weight once per use) and, for
+// backward, what its arithmetic reads, which excludes biases, the norms' beta and the embeddings.
 TEST(PlannedWireOfZero3, IsTheTablesButForWhatBackwardDoesNotRead) {
   for (const int64_t ranks : {2, 4})
     for (const int64_t rounds : {1, 3})

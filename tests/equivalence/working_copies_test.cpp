@@ -1,5 +1,4 @@
-// What update promises of working copies: a step that finds them as the last update left them has the bits of one that makes them anew, and
-// none is used that is no longer its weight's.
+// Working copies that the last update left give the same bits as working copies made anew, and a stale copy is never used.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -20,7 +19,7 @@ std::vector<HostView> rows(int64_t count) {
   return all.first(count);
 }
 
-/// Counts as a change of the weights that changes none: what is kept from before is made anew.
+/// Counts as a change of the weights without changing any, so that kept copies are made again.
 void touch(const Model& model) { const WeightsGate::Writer writer(model.gate()); }
 
 struct Case {
@@ -49,7 +48,7 @@ class WorkingCopies : public ::testing::TestWithParam<Case> {
     return std::make_unique<Trainer>(of, recipe, nullptr);
   }
 
-  /// What `run` makes of a model, where it touches nothing and where it touches the model before each step.
+  /// The results of `run` without touch() and with touch() before each step.
   template <class Run>
   void expect_same(const Run& run) const {
     const std::string kept = run([](const Model&) {}), anew = run(touch);
@@ -100,7 +99,7 @@ TEST_P(WorkingCopies, AreThoseOfWeightsThatTheHostWrote) {
   std::vector<float> values(kWidth * 4 * kWidth);
   for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 13) / 100;
   for (const char* groups : {"[]", R"([{"pattern": "block.0.*", "frozen": true}])"})
-    for (const int written_at : {0, 40, 100000})  // slices; in the middle of a step, and behind it
+    for (const int written_at : {0, 40, 100000})  // slices; within a step, and after it
       expect_same([&](const auto& before) {
         const auto it = trainer(model(), groups);
         for (int step = 0; step < 3; ++step) {
@@ -165,7 +164,7 @@ INSTANTIATE_TEST_SUITE_P(Recipes, WorkingCopies,
                            return name;
                          });
 
-// The first steps overflow: an update that is skipped leaves the copies that it found.
+// The first steps overflow: a skipped update leaves the existing copies.
 TEST(WorkingCopiesOfSkippedSteps, AreThoseBefore) {
   const auto run = [](bool touches) {
     Recipe recipe;

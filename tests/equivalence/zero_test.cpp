@@ -1,5 +1,5 @@
-// ZeRO on ranks as threads: whatever they have only pieces of, everything is as on one rank, bit by bit (traps.md, T7, T10, T22), and each
-// has the bytes that the stage's formula says (T8). data_parallel_test.cpp has the recipes.
+// ZeRO on ranks that are threads: whatever is sharded, all results are bitwise those of one rank (traps.md, T7, T10, T22), and each rank
+// has the bytes of the stage's formula (T8). data_parallel_test.cpp has the recipes.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 #include "sanitized.h"
 #include "saved_trainer.h"
 
-// In place of the C library's: nobody pulls a plug here.
+// Replaces the C library's fsync: no power is lost in this test.
 extern "C" int fsync(int) { return 0; }
 
 namespace st {
@@ -96,7 +96,7 @@ TEST(ZeroShard, OfAnotherNumberOfRanksAndAnotherStageGoesOnWithTheSameBits) {
       for (const Place to : {Place{5, 1}, Place{2, 2}, Place{1, 0}, Place{8, 3}}) {
         if (kSanitized && (from.zero + to.zero) % 2 == 0) continue;
         const auto resumed = sharded(c, to.ranks, to.zero).trainer();
-        if (to.ranks == 2 || to.zero == 3) resumed->step();  // what it has of its own is gone
+        if (to.ranks == 2 || to.zero == 3) resumed->step();  // discards the state that it had itself
         const ResumeReport report = resume_from(saved, *resumed);
         EXPECT_EQ(report.read, std::ssize(resumed->state_tensors()));
         Outcome after = outcome_of(*resumed, 2);
@@ -107,7 +107,7 @@ TEST(ZeroShard, OfAnotherNumberOfRanksAndAnotherStageGoesOnWithTheSameBits) {
   }
 }
 
-// Of bf16 the weight lies once for all ranks, each of which has a working copy of it; fp32 has one for each rank, but for stage 3.
+// With bf16 all ranks share one master weight and each has its own working copy; with fp32 each rank has its own weight, except in stage 3.
 TEST(ZeroShard, SeesWhatTheHostChangesBetweenSteps) {
   for (const char* precision : {"\"bf16\"", "\"fp32\""}) {
     const auto outcome = [&](int64_t ranks, int64_t zero) {
@@ -126,7 +126,7 @@ TEST(ZeroShard, SeesWhatTheHostChangesBetweenSteps) {
   }
 }
 
-// Whoever computed nothing has no working copies of its own pieces, and a skipped step makes none.
+// A rank that computed nothing has no working copies of its shards, and a skipped step makes none.
 TEST(ZeroShard, AStepThatIsSkippedWhereARankHasNoRowsLeavesTheNextOneItsWeights) {
   const Case c{.name = "", .keys = skipping_fp16("2097152"), .micro_batches = 2};
   const Outcome alone = outcome_of(*training_of(c, 1).trainer());
@@ -134,7 +134,7 @@ TEST(ZeroShard, AStepThatIsSkippedWhereARankHasNoRowsLeavesTheNextOneItsWeights)
   for (const int64_t zero : {1, 2, 3}) EXPECT_EQ(outcome_of(*sharded(c, 3, zero).trainer()), alone) << "zero " << zero;
 }
 
-// T3: it is cut, saved and told as all others, and nobody waits for its gradient.
+// T3: it is cut, saved and reported like all others, and no rank waits for its gradient.
 TEST(ZeroShard, OfAParameterThatNoOpUsesIsThatOfOneRank) {
   const auto trainer = [](int64_t ranks, int64_t zero) {
     Program program = build_mlp({.inputs = 40, .hidden = {70}, .outputs = 3});
@@ -177,13 +177,13 @@ TEST(ZeroShard, OfAParameterThatNoOpUsesIsThatOfOneRank) {
   }
 }
 
-// Ranks that have no rows in a round, or in the whole step, still have pieces that the others compute with.
+// Ranks without rows in a round, or in the whole step, still hold shards that the others need.
 TEST(ZeroShard, OfFewerRowsIsThatOfOneRank) {
   const auto outcome = [](const Case& c, int64_t ranks, int64_t zero) {
     return outcome_of_rows(*sharded(c, ranks, zero).trainer(false), {1, 16, 5, 2, 11});
   };
   const Case bf16{.name = "bf16", .keys = {{"precision", "\"bf16\""}}};
-  // A short micro-batch takes less memory, and could do with other scopes.
+  // A short micro-batch takes less memory and could recompute other scopes.
   const Case recomputed{.name = "recompute", .keys = {{"recompute", "\"auto\""}, {"bucket", "20000"}}, .half_budget = true};
   for (const Case& c : {Case{.name = "fp32", .keys = {}}, bf16, recomputed}) {
     const Outcome alone = outcome(c, 1, 0);
@@ -207,7 +207,7 @@ TEST(ZeroShard, OfParametersSavesTheModelAndShowsIt) {
   }
 }
 
-/// What a rank's plan has of a role, and what the table of traps.md says: bytes an element of all of a parameter, and of this rank's piece.
+/// A rank's planned bytes of a role against the table of traps.md: bytes per element of a whole parameter and of this rank's shard.
 struct Bytes {
   int64_t whole, piece;
 };
@@ -231,7 +231,7 @@ int64_t planned(const Program& program, Role role) {
   return sum;
 }
 
-/// The tied weight's second use is a gradient of its own (order of sums 3).
+/// The tied weight's second use has a separate gradient (order of sums 3).
 bool is_tied(const Slot& parameter) { return parameter.name == "token_embedding.weight"; }
 
 bool has_copy(const Program& program, const Slot& parameter) {
@@ -248,7 +248,7 @@ Plan plan_of(const Training& training, const Model& model, int32_t rank, bool sh
   return plan_training(model.program(), recipe, model.context().backend(), 1, options);
 }
 
-/// Of fp32, with so many bytes of optimizer state an element.
+/// For fp32, with `state_bytes` of optimizer state per element.
 void expect_the_table(const Program& program, const Recipe& recipe, int64_t state_bytes, const std::string& what) {
   const int64_t zero = recipe.zero, rounds = recipe.micro_batches / recipe.ranks;
   const bool by_micro_batch = rounds > 1 && recipe.reduce == "micro";
@@ -287,7 +287,7 @@ TEST(ZeroShard, HasTheBytesOfTheTable) {
         }
 }
 
-// T8: what the buffers of a step took of the context, by role, is what the plans say, byte by byte, and those say the table.
+// T8: a step's buffers take exactly the planned bytes of the context, by role, and the plans match the table.
 TEST(ZeroShard, OfTwelveLayersTakesTheBytesThatArePlanned) {
   struct Step {
     int64_t rounds;
@@ -311,7 +311,7 @@ TEST(ZeroShard, OfTwelveLayersTakesTheBytesThatArePlanned) {
           const auto arena = static_cast<Arena>(a);
           int64_t in_plans = 0;
           for (const Plan* plan : trainer->plans()) in_plans += plan->memory.of(arena);
-          // Parameters that the ranks share lie in the model.
+          // Parameters that the ranks share are in the model.
           if (arena == Arena::parameters) in_plans = std::max(in_plans, trainer->model().storage().bytes());
           EXPECT_EQ(uses.of[static_cast<size_t>(role_of(arena))].now, in_plans) << name_of(arena) << ", " << what;
         }
@@ -321,7 +321,7 @@ TEST(ZeroShard, OfTwelveLayersTakesTheBytesThatArePlanned) {
       }
 }
 
-// 16-bit weights: 2 P + 16 P / N, of which a rank's pieces of the fp32 masters lie in the model, with rank 0.
+// 16-bit weights: 2 P + 16 P / N; a rank's shards of the fp32 masters are in the model, at rank 0.
 TEST(ZeroShard, HasMastersOfSixteenBitWeightsOnceForAllRanks) {
   for (const int64_t zero : {1, 2}) {
     const Training training = sharded({.name = "", .keys = {{"precision", "\"bf16\""}}}, 4, zero);
@@ -336,13 +336,13 @@ TEST(ZeroShard, HasMastersOfSixteenBitWeightsOnceForAllRanks) {
       EXPECT_LT(plan.memory.of(Arena::parameters), own + 64 * std::ranges::count(program.slots, Role::parameter, &Slot::role));
       EXPECT_EQ(planned(program, Role::working), bytes_by(program, {2, 0}, is_master));
       EXPECT_EQ(planned(program, Role::optimizer), bytes_by(program, {0, 8}));
-      EXPECT_GT(bytes_by(program, {2, 0}, is_master), bytes_by(program, {2, 0}, is_read_in_fp32));  // else this tells little
+      EXPECT_GT(bytes_by(program, {2, 0}, is_master), bytes_by(program, {2, 0}, is_read_in_fp32));  // otherwise the test is weak
     }
   }
 }
 
-// All but the activations: 18 P / N of 16-bit weights, 16 P / N of fp32, and the units that are whole at a time, here a block's. A
-// parameter that no product takes has no copy in 16 bits; a second use of one has a gradient of its own.
+// Without activations: 18 P / N for 16-bit weights, 16 P / N for fp32, plus the units that are whole at a time, here a block's. A parameter
+// that no product uses has no 16-bit copy; a second use has a separate gradient.
 TEST(ZeroShard, OfTwelveLayersHasTheBytesOfTheTableAndOneBlockWhole) {
   for (const bool is_low : {false, true})
     for (const int64_t ranks : {2, 4}) {
@@ -364,10 +364,10 @@ TEST(ZeroShard, OfTwelveLayersHasTheBytesOfTheTableAndOneBlockWhole) {
               memory.of(Arena::parameters) + memory.of(Arena::packed) + memory.of(Arena::gradients) + memory.of(Arena::optimizer);
           EXPECT_GE(lasting, table);
           EXPECT_LT(lasting, table + 64 * 5 * std::ranges::count(program.slots, Role::parameter, &Slot::role));
-          EXPECT_EQ(memory.of(Arena::parameters) == 0, shares);  // else they lie in the model
+          EXPECT_EQ(memory.of(Arena::parameters) == 0, shares);  // otherwise they are in the model
           const int64_t width = 64, norms = 4 * width * 4, block = (12 * width * width + 9 * width) * (is_low ? 2 : 4) + norms;
           EXPECT_LE(memory.of(Arena::buckets), block);
-          EXPECT_GE(memory.of(Arena::buckets), block - norms / 2);  // the first norm's are gone when all products' are there
+          EXPECT_GE(memory.of(Arena::buckets), block - norms / 2);  // the first norm's are freed before all products' are gathered
           if (shares) parameters += bytes_by(program, {0, 1});
         }
       EXPECT_EQ(parameters, model->elements());

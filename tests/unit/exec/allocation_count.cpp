@@ -15,7 +15,7 @@ void counted() { count.fetch_add(1, std::memory_order_relaxed); }
 
 int64_t st::allocation_count() { return count.load(); }
 
-// An executable's own malloc takes the place of the library's; glibc keeps its own under these names.
+// An executable's malloc replaces the C library's; glibc keeps its own under these names.
 extern "C" {
 
 void* __libc_malloc(size_t bytes);

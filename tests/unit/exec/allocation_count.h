@@ -1,4 +1,4 @@
-// Linked into a test program, counts every allocation of every thread: malloc and its kin, and so operator new too.
+// Counts every allocation of every thread of the test program that it is linked into: malloc and its family, hence operator new too.
 #pragma once
 
 #include <cstdint>

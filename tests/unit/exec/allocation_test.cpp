@@ -1,4 +1,4 @@
-// A program of its own, since it counts all allocations of the process.
+// A separate program, because it counts all allocations of the process.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -27,7 +27,7 @@ TEST(AllocationCount, SeesNewAndMallocOfAnyKind) {  // the counter can count
   std::free(b);
 }
 
-/// From its second call on.
+/// Expects no allocation from the second call on.
 void expect_no_allocation(const std::string& what, const std::function<void()>& call) {
   call();
   const int64_t before = allocation_count();
@@ -63,7 +63,7 @@ TEST_P(StepAllocations, NoneAfterTheFirstStepOnAnyThread) {
       }
     });
 
-    // Fewer rows: their plan is made once.
+    // The plan for fewer rows is made once.
     std::vector<HostView> fewer = batch;
     for (HostView& view : fewer) view.shape[0] = std::max<int64_t>(1, shape[0] - 1);
     expect_no_allocation("the last one short", [&] { trainer.step(fewer); });
@@ -82,7 +82,7 @@ TEST_P(StepAllocations, NoneAfterTheFirstStepOnAnyThread) {
   }
 }
 
-// What ranks exchange lies in memory of its own from the beginning, whoever computes the loss.
+// The buffers of collectives are allocated up front, with the host's loss too.
 TEST(GroupAllocations, NoneAfterTheFirstStepsOnAnyRank) {
   for (const int64_t zero : {0, 2})
     for (const char* overlap : {"on", "off"})

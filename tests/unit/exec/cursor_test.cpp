@@ -1,4 +1,4 @@
-// A run in pieces, and what may end it.
+// A run in slices, and what may end it.
 #include <gtest/gtest.h>
 
 #include "models/gpt.h"

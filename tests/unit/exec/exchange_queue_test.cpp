@@ -1,4 +1,4 @@
-// What a rank posts is exchanged beside it, in order; errors and what is given up.
+// Posted collectives run on a second thread, in order; errors, and collectives that are abandoned.
 #include "exec/exchange_queue.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@
 namespace st {
 namespace {
 
-/// A sum of one number over the ranks, added to what is there.
+/// Accumulates the sum of one number over the ranks.
 struct Sum {
   Sum(Communicator& ranks, double own, When when = When::every) : term(own) {
     Program program;
@@ -36,7 +36,7 @@ struct Sum {
 
 constexpr Contributors kBoth{.in_round = 2, .in_step = 2};
 
-/// Two ranks, the second on a thread of its own.
+/// Two ranks; the second has its own thread.
 class TwoRanks {
  public:
   TwoRanks() {
@@ -69,7 +69,7 @@ TEST(ExchangeQueue, MakesAllInTheirOrder) {
       ExchangeQueue queue(own);
       if (beside) queue.start();
       Sum sum(own, own.rank() + 1);
-      const int many = 200;  // more than it has room for
+      const int many = 200;  // more than the queue's capacity
       for (int i = 0; i < many; ++i) queue.post(*sum.exchange, kBoth);
       queue.wait(*sum.exchange);
       EXPECT_EQ(sum.total, 3.0 * many);

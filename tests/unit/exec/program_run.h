@@ -1,4 +1,4 @@
-// Runs a program on the reference backend: for tests that ask what a pass did to the numbers.
+// Runs a program on the reference backend, for tests of a pass's effect on values.
 #pragma once
 
 #include <functional>
@@ -9,12 +9,12 @@
 
 namespace st {
 
-/// Plans `program` as it is, with the reference kernels' workspace.
+/// Plans `program` without further passes, with the reference kernels' workspace.
 Plan plan_for_reference(Program program, int64_t micro_batches = 1);
 
 class ProgramRun {
  public:
-  /// Parameters are made from their initializers and seed 7.
+  /// Initialises parameters with seed 7.
   explicit ProgramRun(Program program, int64_t micro_batches = 1);
 
   const Program& program() const { return executor_.plan().program; }
@@ -25,7 +25,7 @@ class ProgramRun {
     return executor_.slot(slot(name)).as<T>();
   }
   std::vector<float> floats(const std::string& name) const;
-  SlotId slot(const std::string& name) const;  // fails when it is not there
+  SlotId slot(const std::string& name) const;  // fails if it does not exist
   void run(const std::function<void(int64_t)>& before = {}) { executor_.run(before); }
 
  private:
@@ -35,7 +35,7 @@ class ProgramRun {
   Executor executor_;
 };
 
-/// Some numbers between -1 and 1, the same for the same seed.
+/// Numbers between -1 and 1 that depend only on the seed.
 std::vector<float> some_floats(int64_t count, uint64_t seed);
 
 }  // namespace st

@@ -1,4 +1,4 @@
-// Every attribute of ops.def with a domain refuses what lies outside, and those without take any number.
+// Every attribute of ops.def with a domain refuses values outside it; attributes without one accept any number.
 #include <gtest/gtest.h>
 
 #include <charconv>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity(), kNaN = std::numeric_limits<double>::quiet_NaN();
 
-/// The row's defaults, and of those without one what its type allows.
+/// The row's defaults; for attributes without one, some valid value of their type.
 Attrs defaults_of(const OpInfo& info) {
   Attrs attrs;
   for (const OpAttr& attr : info.attrs) attrs.set(attr.name, attr.name == "dtype" ? AttrValue(std::string("f32")) : attr.standard);

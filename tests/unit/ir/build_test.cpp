@@ -16,7 +16,7 @@ struct Build : testing::Test {
   Builder b;
   Build() : b(program, 0) { program.sections.emplace_back(); }
 
-  /// A gradient of three, a factor, skip and rates.
+  /// A gradient of 3 elements, factor, skip and rates.
   std::vector<Value> update_operands() {
     return {b.fill({3}, 0), b.fill({}, 1), b.fill({}, 0, DType::boolean), b.fill({2}, 1, DType::f64)};
   }

@@ -6,7 +6,7 @@
 namespace st {
 namespace {
 
-/// Inputs of rows, a parameter, and losses of them.
+/// A graph with batch inputs, a parameter, and losses over them.
 struct Rows {
   Program program = [] {
     Program made;

@@ -1,4 +1,4 @@
-// The registry of the host's own ops, and the shape rule that trusts no callback.
+// The registry of host ops, and the shape rule that checks their callbacks.
 #include "ir/host_op.h"
 
 #include "ir/build.h"
@@ -32,7 +32,7 @@ std::vector<Type> infer_by(const HostOps& ops, const std::string& name, const st
   return infer({.op = Op::host, .in = in, .attrs = attrs}, {});
 }
 
-/// What the rule says when the callback answers `type` for f32[batch, 3], or for a batch of four.
+/// The rule's error if the callback returns `type` for f32[batch, 3], or for a batch of four.
 std::string refusal_of(const HostType& type, bool bound = false) {
   HostOps ops;
   HostOp liar = same("liar");
@@ -102,7 +102,7 @@ TEST(HostRule, PassesTheBatchOnAndBindsToIt) {
 }
 
 TEST(HostRule, RefusesTypesThatAreNone) {
-  EXPECT_THAT(refusal_of({.dtype = 0, .rank = 0, .dims = {}}), HasSubstr("dtype 0"));  // left as it was
+  EXPECT_THAT(refusal_of({.dtype = 0, .rank = 0, .dims = {}}), HasSubstr("dtype 0"));  // the callback left it unset
   EXPECT_THAT(refusal_of({.dtype = 9, .rank = 0, .dims = {}}), HasSubstr("dtype 9"));
   EXPECT_THAT(refusal_of({.dtype = 1, .rank = 9, .dims = {}}), HasSubstr("rank 9"));
   EXPECT_THAT(refusal_of({.dtype = 1, .rank = -1, .dims = {}}), HasSubstr("rank -1"));
@@ -174,7 +174,7 @@ TEST(HostNode, IsPrintedByNameWithoutTheIdOfThisProcess) {
   EXPECT_THAT(line, HasSubstr("host(%0) {name=swirl} : f32[batch, 3]"));
 }
 
-/// What the verifier says of a node that was made with this shape callback.
+/// The verifier's error for a node made with this shape callback.
 std::string refusal_of_node(decltype(HostOp::shape) shape) {
   HostOps ops;
   HostOp op = same("swirl");

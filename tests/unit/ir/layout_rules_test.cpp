@@ -59,7 +59,7 @@ TEST(LayoutRules, TheAxesOfTheMeshAreJudgedApart) {
   both[MeshAxis::tensor] = Layout::sharded(MeshAxis::tensor, 1)[MeshAxis::tensor];
   Layout out = cut(0);
   out[MeshAxis::tensor].kind = AxisLayout::Kind::partial;
-  // x cut in samples over data and in columns over tensor, the weight's rows cut over tensor: a partial sum over tensor.
+  // x is sharded by samples over data and by columns over tensor, the weight by rows over tensor: a partial sum over tensor.
   EXPECT_EQ(infer(Op::matmul, {f32({4, 3}, both), f32({3, 5}, Layout::sharded(MeshAxis::tensor, 0))}, {}, mesh), Layouts{out});
 }
 
@@ -111,7 +111,7 @@ TEST(MatmulLayout, SamplesColumnsAndHeadsPassThrough) {
 
 TEST(MatmulLayout, ACutInnerDimensionGivesPartialSums) {
   EXPECT_EQ(infer(Op::matmul, {f32({4, 3}, cut(1)), f32({3, 5}, cut(0))}), Layouts{kPartial});
-  // The gradient of a weight over cut samples.
+  // The gradient of a weight over sharded samples.
   EXPECT_EQ(infer(Op::matmul, {f32({8, 3}, cut(0)), f32({8, 5}, cut(0))}, {{"transpose_a", true}}), Layouts{kPartial});
   EXPECT_EQ(infer(Op::matmul, {f32({4, 3}, kPartial), f32({3, 5})}), Layouts{kPartial});
   EXPECT_THAT(refused(Op::matmul, {f32({4, 3}, cut(1)), f32({3, 5})}), HasSubstr("inner dimension is cut in one operand only"));

@@ -12,7 +12,7 @@ Slot slot(const char* name, const Type& type, Role role, SlotId of = -1) {
   return {.name = name, .type = type, .role = role, .init = {}, .of = of};
 }
 
-// A layer, its gradient over micro-batches and its update: one of each thing that the text shows.
+// A layer, its gradient over micro-batches and its update: one example of everything that the text shows.
 Program small() {
   Program program;
   program.sections.resize(3);

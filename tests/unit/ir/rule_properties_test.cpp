@@ -1,5 +1,5 @@
-// What must hold for every op and any operands, tried on many: rules refuse or answer, never crash; binding the batch before or after
-// inference is the same; a rank that sees slices gets a slice of the whole answer.
+// Properties of every op and any operands, tested on many random ones: rules refuse or answer, never crash; binding the batch before or
+// after inference gives the same; a rank with shards of the inputs gets a shard of the whole result.
 #include <algorithm>
 #include <random>
 
@@ -29,7 +29,7 @@ Shape any_shape(Chooser& choose) {
   return shape;
 }
 
-// Mostly shapes and dtypes seen before, so that many trials get past the first check.
+// Mostly repeats earlier shapes and dtypes, so that many trials get past the first check.
 std::vector<Type> any_inputs(Chooser& choose, const OpInfo& info) {
   std::vector<Type> in;
   for (const auto& input : info.inputs) {
@@ -95,7 +95,7 @@ TEST(EveryRule, AnswersOrRefusesAndBindingCommutesWithInference) {
     for (auto& type : out) type = bound(type, kBatchSize);
     ASSERT_EQ(infer({.op = info.op, .in = bound_in, .attrs = attrs}, {}), out) << info.name;
   }
-  // Ops with many operands are answered too rarely here; the samples below see to them.
+  // Random operands rarely suit ops with many operands; the samples below cover those.
   const auto seen = std::ranges::count_if(answered, [](int count) { return count > 0; });
   EXPECT_GT(seen, kOps * 3 / 4);
 }
@@ -165,7 +165,7 @@ Type slice_of(Type type, int32_t dimension) {
   return type;
 }
 
-// The type of the whole value, when `type` is one rank's of two.
+// The type of the whole value if `type` is that of one of two ranks.
 Type whole_of(Type type) {
   const AxisLayout layout = type.layout[MeshAxis::data];
   if (layout.kind == AxisLayout::Kind::sharded) type.shape[layout.where] *= 2;
@@ -177,7 +177,7 @@ TEST(EveryLayoutRule, ARankThatSeesSlicesGetsASliceOfTheWholeAnswer) {
   for (const auto& sample : samples()) {
     const Attrs attrs = make_attrs(sample.op, sample.attrs);
     const auto whole = infer({.op = sample.op, .in = sample.in, .attrs = attrs}, {});
-    int64_t ways = 1, accepted = 0;  // each operand whole, or cut along any of its dimensions
+    int64_t ways = 1, accepted = 0;  // each operand whole, or sharded along any of its dimensions
     for (const auto& type : sample.in) ways *= type.shape.rank() + 1;
     for (int64_t way = 1; way < ways; ++way) {
       auto in = sample.in;

@@ -197,7 +197,7 @@ TEST(Reductions, RemoveAxesOrKeepThemAsOne) {
   EXPECT_EQ(infer(Op::sum, {f32({B, 3, 4})}), Types{f32({})});
   EXPECT_EQ(infer(Op::sum, {f32({B, 3, 4})}, {{"axes", Ints{0, -1}}}), Types{f32({3})});
   EXPECT_EQ(infer(Op::mean, {f32({B, 3})}, {{"axes", Ints{0}}, {"keep_dims", true}}), Types{f32({1, 3})});
-  EXPECT_EQ(infer(Op::mean, {f32({0, 3})}, {{"axes", Ints{0}}}), Types{f32({3})});  // NaN, as the mean of nothing is
+  EXPECT_EQ(infer(Op::mean, {f32({0, 3})}, {{"axes", Ints{0}}}), Types{f32({3})});  // NaN, the mean of no elements
   EXPECT_THAT(refused(Op::max, {f32({0, 3})}, {{"axes", Ints{0}}}), HasSubstr("is empty"));
   EXPECT_EQ(infer(Op::max, {f32({0, 3})}, {{"axes", Ints{1}}}), Types{f32({0})});
   EXPECT_THAT(refused(Op::sum, {f32({2, 3})}, {{"axes", Ints{1, -1}}}), HasSubstr("axis 1 is given twice in [1, -1]"));

@@ -1,4 +1,4 @@
-// Each rule of the verifier is broken once, in a program that is right otherwise.
+// Breaks each rule of the verifier once, in an otherwise valid program.
 #include "ir/verify.h"
 
 #include "ir/build.h"
@@ -27,7 +27,7 @@ struct Verify : testing::Test {
   Program program;
   Ids ids{};
 
-  // forward: y = x * w, loss = sum y; backward: dw = sum_to(x); update: w and m take something.
+  // forward: y = x * w, loss = sum y; backward: dw = sum_to(x); update: writes w and m.
   Verify() {
     ids = add_slots(program);
     program.sections.resize(3);
@@ -208,7 +208,7 @@ const Broken kBroken[] = {
 
 INSTANTIATE_TEST_SUITE_P(Verify, BrokenRule, testing::ValuesIn(kBroken), [](const auto& test) { return std::string(test.param.rule); });
 
-/// Packs a weight [3, 5] in the forward section, and reads it behind.
+/// Packs a weight [3, 5] in the forward section, then reads it.
 struct VerifyPacked : Verify {
   SlotId packed = -1;
 

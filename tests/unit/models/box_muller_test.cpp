@@ -21,14 +21,14 @@ struct Exact {
   long double first, second;
 };
 
-/// The formula as it is written in books, with 11 more bits than the library's; a and b are exact.
+/// The textbook formula with 11 more bits than the library's; a and b are exact.
 Exact exact_normals(double a, double b) {
   const long double radius = std::sqrt(-2 * std::log(1 - static_cast<long double>(a)));
   const long double angle = 2 * std::numbers::pi_v<long double> * b;
   return {radius * std::cos(angle), radius * std::sin(angle)};
 }
 
-/// 53 bits of two words as a fraction of 1, by a plain conversion.
+/// 53 bits of two words as a fraction of 1, by plain conversion.
 double fraction(uint32_t low, uint32_t high) { return static_cast<double>((low | uint64_t{high} << 32) >> 11) * 0x1p-53; }
 
 Exact uniforms_of(const Philox& philox, uint64_t counter) {
@@ -36,11 +36,11 @@ Exact uniforms_of(const Philox& philox, uint64_t counter) {
   return {fraction(bits[0], bits[1]), fraction(bits[2], bits[3])};
 }
 
-/// 4 ulp of the value; and what the expected value itself is off by near its zeros: its angle was rounded twice to 64 bits below 8, and
-/// the radius is below 9.
+/// 4 ulp of the value, plus the error of the expected value near its zeros: its angle, below 8, was rounded twice to 64 bits, and the
+/// radius is below 9.
 long double bound(long double value) { return std::abs(value) * 4 * 0x1p-53L + 9 * 2 * 0x1p-62L; }
 
-/// Distance in steps of float, of numbers of one sign.
+/// Distance of two numbers of equal sign in float ulps.
 int64_t steps_between(float a, float b) { return std::abs(int64_t{std::bit_cast<int32_t>(a)} - std::bit_cast<int32_t>(b)); }
 
 TEST(UniformPairs, AreTheUpperBitsOfTheirCounter) {
@@ -55,7 +55,7 @@ TEST(UniformPairs, AreTheUpperBitsOfTheirCounter) {
   }
 }
 
-// Where logarithm, cosine and sine have their zeros, their largest values, and the seams between the pieces they are made of.
+// Zeros, extremes and segment boundaries of logarithm, cosine and sine.
 TEST(BoxMuller, IsRightAtTheEdges) {
   const double root_half = 1 - std::sqrt(0.5);
   std::vector<double> as = {0, 0x1p-53, 0x1p-52, 0x1p-30, 0.25, 0.5, 0.75, 1 - 0x1p-20, 1 - 0x1p-52, 1 - 0x1p-53};
@@ -79,7 +79,7 @@ TEST(BoxMuller, IsRightAtTheEdges) {
   }
 }
 
-// Quarter turns are exact: radius, or nothing at all.
+// Quarter turns are exact: the radius, or zero.
 TEST(BoxMuller, LiesOnTheAxesAtQuarterTurns) {
   PairBlock pairs{};
   for (size_t quarter = 0; quarter < 4; ++quarter) {
@@ -117,8 +117,8 @@ TEST(BoxMuller, IsWithinOneStepOfTheExactValueInFloat) {
   EXPECT_LE(furthest, 1);
 }
 
-// That the values are right is tested above. This holds them to their last bit, whatever machine, compiler, its options or libm made this
-// build: whoever trains from a seed gets the same first weights everywhere and with every release.
+// The tests above check the values; this one pins their bits, for any machine, compiler, compiler options and libm, so that a seed gives
+// the same initial weights everywhere and in every release.
 TEST(BoxMuller, HasTheSameBitsOnEveryMachine) {
   Digest digest;
   const auto weights = normal_weights();

@@ -108,7 +108,7 @@ TEST(Gpt, HasNumberedDropoutSitesThatLeaveTheRateToTheRecipe) {
     EXPECT_EQ(drops[i]->attrs.integer("site"), static_cast<int64_t>(i));
     EXPECT_EQ(drops[i]->attrs.real("rate"), 0);
   }
-  // A sample is a whole sequence: its mask does not depend on where it stands in the micro-batch.
+  // A sample is a whole sequence: its mask does not depend on its position in the micro-batch.
   const Program bound = bind(program, 3);
   for (const Node* node : nodes_of(bound, Op::dropout)) EXPECT_EQ(node->attrs.integer("sample_elements"), 5 * 12);
 }
@@ -149,7 +149,7 @@ TEST(Gpt, RefusesWhatCannotBeBuiltAndSaysWhy) {
   EXPECT_TRUE(says(with([](auto& o) { o.width = 0; }), {"width"}));
   EXPECT_TRUE(says(with([](auto& o) { o.vocabulary = 0; }), {"vocabulary"}));
   EXPECT_TRUE(says(with([](auto& o) { o.vocabulary = int64_t{1} << 40; }), {"vocabulary"}));
-  // Sizes that would wrap around are an error, not a small model.
+  // Sizes that overflow are an error, not a small model.
   EXPECT_THROW(parameter_count({.layers = 4096, .width = int64_t{1} << 40, .heads = 1, .context = 1, .vocabulary = 1}), Error);
   EXPECT_THROW(build_gpt({.layers = 1, .width = int64_t{1} << 62, .heads = 1, .context = 1, .vocabulary = 4}), Error);
 }

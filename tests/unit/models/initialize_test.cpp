@@ -39,7 +39,7 @@ Moments moments_of(const std::vector<float>& values) {
 }
 
 // 250,000 samples: the standard error of the mean is deviation / 500, of the deviation 0.14 %, of a normal's kurtosis 0.01, of a
-// correlation 0.002. The bounds below are five of them.
+// correlation 0.002. The bounds below are five standard errors.
 constexpr int64_t kRows = 500, kColumns = 500;
 
 TEST(Initialize, DrawsNormalNumbers) {
@@ -67,7 +67,7 @@ TEST(Initialize, ScalesByFan) {
   EXPECT_NEAR(xavier.deviation, std::sqrt(2.0 / 2600), std::sqrt(2.0 / 2600) * 0.007);
   const Moments kaiming = moments_of(made({Init::kaiming, std::sqrt(2.0), {}}, {100, 2500}));
   EXPECT_NEAR(kaiming.deviation, std::sqrt(2.0 / 100), std::sqrt(2.0 / 100) * 0.007);
-  // Dimensions in front count copies: each has the fan of its own matrix.
+  // Leading dimensions count matrices, each with its own fan.
   const Moments copies = moments_of(made({Init::kaiming, 1, {}}, {10, 100, 250}));
   EXPECT_NEAR(copies.deviation, 0.1, 0.1 * 0.007);
   EXPECT_THROW(made({Init::xavier, 1, {}}, {8}), Error);
@@ -96,7 +96,7 @@ TEST(Initialize, DependsOnSeedAndName) {
   EXPECT_EQ(values, made(init, {64}, "a", 1));
   EXPECT_NE(values, made(init, {64}, "b", 1));
   EXPECT_NE(values, made(init, {64}, "a", 2));
-  // The start does not depend on the size, as a table that grows needs it.
+  // The first elements do not depend on the size, so that a table can grow.
   const auto longer = made(init, {128}, "a", 1);
   EXPECT_TRUE(std::equal(values.begin(), values.end(), longer.begin()));
 }

@@ -17,7 +17,7 @@ TEST(GradientNoise, IsNotKnownBeforeTheFirstStepNorOfOneWithoutNoise) {
   noise.add(4, NAN, 8, 1);
   noise.add(4, INFINITY, 8, INFINITY);
   EXPECT_TRUE(std::isnan(noise.scale()));
-  noise.add(4, 1, 8, 1);  // both norms are the same: nothing is noise
+  noise.add(4, 1, 8, 1);  // equal norms: no noise
   EXPECT_TRUE(std::isnan(noise.scale()));
 }
 
@@ -30,13 +30,13 @@ TEST(GradientNoise, SolvesTheTwoEquationsOfOneStep) {
   }
 }
 
-/// Even over an interval of length 1 around 0: of variance 1 / 12.
+/// Uniform on an interval of length 1 around 0, so the variance is 1 / 12.
 double noise_of(uint32_t step, int row, int element) {
   const auto bits = philox_of(1)({step, static_cast<uint32_t>(row), static_cast<uint32_t>(element), 0});
   return static_cast<double>(uniform_of(bits[0])) - 0.5;
 }
 
-/// Rows whose gradients are a known vector and independent noise of a known variance.
+/// Row gradients are a known vector plus independent noise of known variance.
 TEST(GradientNoise, FindsTheNoiseOfRowsThatWereMadeWithIt) {
   const double element = 0.06;
   const double known = 1. / 12 / (element * element);  // tr(S) / |G|^2: both are kWidth times one element's

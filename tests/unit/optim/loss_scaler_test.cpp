@@ -1,4 +1,4 @@
-// The loss scale's state machine, beside torch.amp.GradScaler's recorded runs (fixtures/make_grad_scaler_fixture.py describes the file).
+// The loss scaler against recorded runs of torch.amp.GradScaler (fixtures/make_grad_scaler_fixture.py describes the file).
 #include "optim/loss_scaler.h"
 
 #include <cmath>
@@ -14,7 +14,7 @@ namespace st {
 namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
-constexpr double kSmallest = 0x1p-126;  // a minimum that the fixture, as GradScaler has none, does not come near
+constexpr double kSmallest = 0x1p-126;  // far below the fixture's scales, since GradScaler has no minimum
 
 const SafetensorsFile& fixture() {
   static const SafetensorsFile file(ST_FIXTURES "/grad_scaler.safetensors");
@@ -101,7 +101,7 @@ TEST(LossScaler, GrowsNoFurtherThanItsInverseIsANormalNumber) {
 }
 
 TEST(LossScaler, AStaticScaleStays) {
-  LossScaler scaler({.dynamic = false, .scale = 0.25, .growth_interval = 1});  // below the minimum, which is a dynamic one's
+  LossScaler scaler({.dynamic = false, .scale = 0.25, .growth_interval = 1});  // below the minimum, which applies only to dynamic scales
   for (const bool found : {true, false, false, true}) {
     scaler.update(found);
     EXPECT_EQ(scaler.scale(), 0.25);
@@ -138,7 +138,7 @@ TEST(LossScaler, RefusesWhatIsNoScaleNamingIt) {
   refused({.scale = kInf}, "the scale is inf");
   refused({.scale = NAN}, "the scale is nan");
   refused({.scale = 1e38}, "the scale is 1e+38");   // its inverse is denormal in fp32
-  refused({.scale = 1e-39}, "the scale is 1e-39");  // is itself
+  refused({.scale = 1e-39}, "the scale is 1e-39");  // is denormal itself
   refused({.growth_factor = 1}, "growth factor is 1");
   refused({.growth_factor = NAN}, "growth factor is nan");
   refused({.growth_factor = kInf}, "growth factor is inf");
@@ -153,7 +153,7 @@ TEST(LossScaler, RefusesWhatIsNoScaleNamingIt) {
   refused({.scale = 0.5}, "below the minimum 1");
 }
 
-// DeepSpeed's runtime/fp16/loss_scaler.py, followed by hand: i is a step that overflows, . one that does not.
+// Expected values follow DeepSpeed's runtime/fp16/loss_scaler.py by hand: i is a step that overflows, . one that does not.
 TEST(LossScaler, AHysteresisBearsTheFirstOverflowsAsDeepSpeedDoes) {
   const auto scales_of = [](LossScale options, const char* steps) {
     options.scale = 16;

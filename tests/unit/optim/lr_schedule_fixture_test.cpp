@@ -1,4 +1,4 @@
-// Schedules that PyTorch has too, against its own numbers: fixtures/lr_schedules.json, written by make_lr_schedules.py beside it.
+// Schedules against PyTorch's numbers: fixtures/lr_schedules.json, written by make_lr_schedules.py in that folder.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -35,8 +35,8 @@ void take(LrScheduleOptions& options, const std::string& key, const Json& value)
   else ADD_FAILURE() << "the fixture has a key that this test does not know: " << key;
 }
 
-// 1e-12 relative. Beside it 1e-16 of the largest rate: PyTorch makes most rates of the one before by a factor, and where they fall to 0
-// its sum of roundings is what is left of the last ones; 1e-16 is half a unit in the last place of the largest.
+// 1e-12 relative, plus 1e-16 of the largest rate (half an ulp of it): PyTorch computes most rates from the previous one by a factor, so
+// near 0 only its accumulated rounding is left.
 TEST(LrScheduleFixture, SchedulesEqualPyTorchsInEveryStep) {
   int compared = 0;
   const Json read = schedule_fixture();

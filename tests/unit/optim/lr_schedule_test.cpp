@@ -1,4 +1,4 @@
-// Schedules by their formulas, and what is refused. Those that PyTorch has are held to its numbers in lr_schedule_fixture_test.cpp.
+// Schedules against their formulas, and refused options. lr_schedule_fixture_test.cpp compares those that PyTorch has with its numbers.
 #include "optim/lr_schedule.h"
 #include "refusal.h"
 
@@ -11,7 +11,7 @@ namespace {
 constexpr int64_t kFar = 1'000'000'000'000;
 constexpr const char* kWithLength[] = {"linear", "cosine", "polynomial", "wsd", "one_cycle"};
 
-/// Some rounding of doubles apart, where a formula is written in another order.
+/// A few roundings of doubles, for a formula in another order.
 constexpr double kRoundings = 1e-15;
 
 LrScheduleOptions hundred_steps(const char* schedule) {
@@ -73,7 +73,7 @@ TEST(LrSchedule, StaysAtItsEndAfterItsLastStep) {
     EXPECT_EQ(LrSchedule(cycles).at(100), 0.125);
     EXPECT_EQ(LrSchedule(cycles).at(kFar), 0.125);
   }
-  const LrSchedule one_cycle(hundred_steps("one_cycle"));  // its last step is at its end already, as PyTorch's
+  const LrSchedule one_cycle(hundred_steps("one_cycle"));  // its last step is already at the end, as in PyTorch
   for (const int64_t k : {int64_t{99}, int64_t{100}, kFar}) EXPECT_DOUBLE_EQ(one_cycle.at(k), 0.5 / 25 / 1e4) << k;
 }
 
@@ -92,7 +92,7 @@ TEST(LrSchedule, CyclesBeginAgainAtTheTop) {
   EXPECT_NEAR(growing.at(28), 0.125 + 0.375 * (1 + std::cos(std::numbers::pi * 3 / 15)) / 2, kRoundings);
 }
 
-// A cycle's end may lie between two steps: 100 steps in 3 cycles.
+// A cycle may end between two steps: 100 steps in 3 cycles.
 TEST(LrSchedule, CyclesNeedNotEndOnAStep) {
   LrScheduleOptions options = hundred_steps("cosine");
   options.warmup = 0;
@@ -181,7 +181,7 @@ TEST(LrSchedule, RefusesContradictionsWithTheirNumbers) {
   options.lr_cycles = 81;
   EXPECT_TRUE(schedule_refused(options, {"81 lr_cycles", "80 steps", "lr_steps 100", "warmup 20"}));
   options.lr_cycles = 7;
-  options.lr_cycle_growth = 2;  // 127 steps at least
+  options.lr_cycle_growth = 2;  // at least 127 steps
   EXPECT_TRUE(schedule_refused(options, {"7 lr_cycles", "2 times", "80 steps"}));
   options = hundred_steps("one_cycle");
   options.lr_div_factor = 1e-309;

@@ -9,7 +9,7 @@
 namespace st {
 namespace {
 
-/// As the library computes: in its floating-point mode.
+/// Runs in the library's floating-point mode.
 class AccumulatorTest : public testing::Test {
  protected:
   Accumulator of(int64_t steps, const std::vector<GradientArray>& gradients, int threads = 2) const {
@@ -19,11 +19,11 @@ class AccumulatorTest : public testing::Test {
   const std::shared_ptr<MemorySource> memory_ = std::make_shared<MemorySource>();
 };
 
-// Sums of losses over 3, 3 and 2 tokens: the mean over 8, not the mean of three means.
+// Gradients of loss sums over 3, 3 and 2 tokens give the mean over 8, not the mean of three means.
 TEST_F(AccumulatorTest, MakesTheMeanOverAllTokensOfRaggedMicroBatches) {
   std::vector<float> g(2);
   Accumulator a = of(3, {array(DType::f32, g)});
-  for (int round = 0; round < 3; ++round) {  // a step leaves nothing to the next
+  for (int round = 0; round < 3; ++round) {  // a step leaves no state to the next
     const std::vector<std::vector<float>> pieces = {{3, -6}, {9, 1}, {4, 21}};
     for (size_t k = 0; k < 3; ++k) {
       g = pieces[k];
@@ -47,7 +47,7 @@ TEST_F(AccumulatorTest, OfOneMicroBatchIsItsMean) {
   EXPECT_EQ(g, (std::vector<float>{6 * third, -9 * third}));
 }
 
-// -0 + 0 is 0: a first micro-batch that was added to zeros would lose the sign.
+// -0 + 0 is 0: adding the first micro-batch to zeros would lose the sign.
 TEST_F(AccumulatorTest, TheFirstWritesInsteadOfZeroing) {
   std::vector<float> g = {-0.0F};
   Accumulator a = of(2, {array(DType::f32, g)});
@@ -57,7 +57,7 @@ TEST_F(AccumulatorTest, TheFirstWritesInsteadOfZeroing) {
   EXPECT_TRUE(std::signbit(g[0]));
 }
 
-// Also where it is first, last, or all but one; whatever stands in the arrays, as of a backward that never ran.
+// Also if it is first, last, or all but one; with any content of the arrays, as if backward never ran.
 TEST_F(AccumulatorTest, AnEmptyMicroBatchAddsNothing) {
   for (int full = 0; full < 4; ++full) {
     std::vector<float> g(1);
@@ -91,7 +91,7 @@ TEST_F(AccumulatorTest, NothingToAverageIsRefusedAndForgetsNothing) {
   EXPECT_EQ(a.weight(), 3) << "the last step is as it was";
 }
 
-// 1 + 1000 times 2^-12: in bf16, of 8 bits, nothing would ever be added to 1.
+// 1 + 1000 times 2^-12: bf16, with 8 bits, would never change 1.
 TEST_F(AccumulatorTest, SumsHalvesInFp32AndRoundsOnce) {
   constexpr int64_t kSteps = 1001;
   std::vector<uint16_t> bf16(1), f16(1);
@@ -99,7 +99,7 @@ TEST_F(AccumulatorTest, SumsHalvesInFp32AndRoundsOnce) {
   for (int64_t k = 0; k < kSteps; ++k) {
     const float value = k == 0 ? 1 : 0x1p-12F;
     bf16[0] = bf16_of(value), f16[0] = f16_of(value);
-    a.add(1.0 / kSteps);  // the weights are 1 together, but for their rounding
+    a.add(1.0 / kSteps);  // the weights sum to 1 up to rounding
   }
   const float sum = 1 + 1000 * 0x1p-12F;  // exact
   EXPECT_NEAR(a.weight(), 1, 1e-12);
@@ -136,7 +136,7 @@ TEST_F(AccumulatorTest, DenormalsCountInF16Alone) {
   }
 }
 
-// Also a scalar and nothing; each with neighbours that stay.
+// Also a scalar and an empty array; elements in gaps must not change.
 TEST_F(AccumulatorTest, TakesArraysOfAnyStridesAndTouchesNothingBetween) {
   std::vector<StridedCase> cases = kStridedCases;
   cases.push_back({{}, {}});

@@ -1,4 +1,4 @@
-// Tiles that were wished for: kept, rounded and told, fitted to a budget of scratch, or refused with the numbers.
+// Requested tiles are kept, rounded and reported, fitted to a scratch budget, or refused with the numbers.
 #include "parts/gemm_choice.h"
 
 #include "backend/backend.h"
@@ -35,7 +35,7 @@ TEST(GemmChoice, OfAColumnMajorCSpeaksOfTheCallersMAndN) {
     GemmProblem p = square(600);
     p.c = {1, 600};
     GemmWish wish;
-    wish.tiles.mc = 320;  // a multiple of each set's columns in registers
+    wish.tiles.mc = 320;  // a multiple of each kernel set's register columns
     const GemmChoice choice = choose_gemm(*set.gemm, p, wish, 1);
     EXPECT_EQ(choice.tiles().mc, 320) << set.name;
     EXPECT_EQ(choice.schedule.nc, 320) << set.name;
@@ -64,7 +64,7 @@ TEST(GemmChoice, RefusesATileBeyondTheBudgetAndNamesTheLargestThatFits) {
     wish.max_scratch_bytes = 1 << 20;
     const std::string message = refusal(Code::out_of_memory, [&] { choose_gemm(*set.gemm, square(2000), wish, 1); });
     EXPECT_TRUE(says(message, {"1048576", "largest that fits is tile"}));
-    // What it names does fit.
+    // The tile that the error names fits.
     const size_t at = message.find("largest that fits is tile ") + 26;
     GemmWish named;
     named.max_scratch_bytes = wish.max_scratch_bytes;

@@ -1,4 +1,4 @@
-// What is fused behind a product has the bits of the ops one after the other: linear, gelu, relu, silu and their gradients, add, sum.
+// Ops fused into a product are bitwise equal to the separate ops: linear, gelu, relu, silu and their gradients, add, sum.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kRows = 75, kColumns = 141, kInner = 60;
 
-/// Elements of any of the three types.
+/// An array of any of the three types.
 struct Array {
   DType dtype;
   Shape shape;

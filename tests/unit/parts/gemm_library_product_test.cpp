@@ -1,5 +1,5 @@
-// A product that a library makes is the product in double precision but for rounding, the same bits for any number of threads and with a
-// packed B, and what is fused behind it is ours: of a library of the tests', and of every one that this machine has.
+// A library's product equals the double-precision product up to rounding, with the same bits for any number of threads and with a packed B;
+// the epilogue is ours. Tested with a library made for tests and with every library on this machine.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -66,7 +66,7 @@ std::vector<float> product_of(const CpuSet& set, const GemmProblem& p, const Gem
                               bool packed = false) {
   Arrays x(p);
   if (beta == 0)
-    for (float& c : x.c) c = std::numeric_limits<float>::quiet_NaN();  // not to be read
+    for (float& c : x.c) c = std::numeric_limits<float>::quiet_NaN();  // must not be read
   GemmPlan plan = plan_of(set, p, library, threads);
   EXPECT_EQ(plan.choice().schedule.library, library);
   GemmOperands operands{x.a.data(), x.b.data(), x.c.data(), p.bias ? x.bias.data() : nullptr};
@@ -94,7 +94,7 @@ void expect_right(const GemmProblem& p, const std::vector<float>& c, float alpha
         }
         sum = sum * double{alpha} + (beta == 0 ? 0.0 : double{beta} * double{x.c[at]}) +
               (p.bias ? double{x.bias[static_cast<size_t>(j)]} : 0.0);
-        // Each of k + 3 roundings is of a sum no larger than that of the sizes.
+        // Each of k + 3 roundings is of a sum no larger than the sum of magnitudes.
         const double most = 0x1p-24 * static_cast<double>(p.k + 3) * (size * std::abs(double{alpha}) + std::abs(double{beta}) + 1);
         ASSERT_NEAR(double{c[at]}, sum, most) << what << " at " << i << ", " << j;
       }
@@ -139,7 +139,7 @@ TEST(LibraryProduct, OfAnotherMakerIsNotMadeOfItsPackedB) {
   EXPECT_FALSE(theirs.fits(packed));
 }
 
-/// The stages behind a product as they stand in gemm/epilogue.h, of a library's bits.
+/// The stages after a library's product, in the order of gemm/epilogue.h.
 TEST(LibraryProduct, HasOurEpilogueBehindItInItsOrder) {
   const GemmProblem p = plain_problem(800, 790, 20);
   const auto pre = random_floats(p.m * p.n, 7), residual = random_floats(p.m * p.n, 8);
@@ -153,7 +153,7 @@ TEST(LibraryProduct, HasOurEpilogueBehindItInItsOrder) {
       plan_of(set, p, library, 2).run({x.a.data(), x.b.data(), x.c.data(), nullptr, nullptr, &epilogue}, 1, 0);
       expect_same_bits(kept, plain, library->identity());
       for (size_t i = 0; i < plain.size(); ++i) ASSERT_EQ(x.c[i], std::max(plain[i], 0.0F) + residual[i]) << set.name << " " << i;
-      // Column sums, in the order of the sum op: blocks of 32 rows in fp32, the blocks in double.
+      // Column sums in the order of the sum op: blocks of 32 rows in fp32, then the blocks in double.
       for (int64_t j = 0; j < p.n; ++j) {
         double total = 0;
         for (int64_t first = 0; first < p.m; first += 32) {

@@ -1,4 +1,4 @@
-// Products as plans: packed operands, tiles and threads change no bit; only the cut of K does.
+// Products as plans: packed operands, tiles and threads do not change results; only the block of K does.
 #include "parts/gemm_plan.h"
 
 #include <gtest/gtest.h>
@@ -135,7 +135,7 @@ TEST(GemmPlan, WithoutAlphaReadsNeitherANorBWithoutBetaNotC) {
   constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
   for (const CpuSet& set : cpu_sets())
     for (const int64_t batch : {1, 4}) {
-      PlanCase x(90, 90, 90, batch);  // more than what threads share out, and without a product less
+      PlanCase x(90, 90, 90, batch);  // fewer products than the 3 threads, and more
       GemmPlan plan = plan_of(set, x.p, {}, 3);
       std::vector<float> nan(x.a.size(), kNaN), c = x.c;
       plan.run({nan.data(), nan.data(), c.data()}, 0, 0.5F);

@@ -1,4 +1,4 @@
-// Tuning changes the speed of a product and not one bit of it, keeps to its time, and asks the cache before the clock.
+// Tuning changes a product's speed but not its bits, keeps its time limit, and looks in the cache before it measures.
 #include "parts/gemm_tuner.h"
 
 #include <chrono>
@@ -29,7 +29,7 @@ std::vector<GemmProblem> odd_problems() {
 
 MachineModel model_for(const CpuSet& set, const GemmProblem& problem) { return machine_model(os::cpu(), set.name, problem, 3e9); }
 
-/// Numbers as elements of this type. Not any bytes: some are NaNs, whose payload is the compiler's choice.
+/// Numbers as elements of this type. Not random bytes: some would be NaNs, whose payload the compiler chooses.
 std::vector<std::byte> elements(DType type, int64_t n, uint64_t seed) {
   const auto values = random_floats(n, seed);
   std::vector<std::byte> bytes(static_cast<size_t>(n * bytes_of(type)));
@@ -158,14 +158,14 @@ bool is_standard(const GemmProblem& p, const TileSchedule& schedule) { return sc
 
 void pause(int milliseconds) { std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds)); }
 
-/// The best kernels of this machine with another run().
+/// This machine's best kernels with a replaced run().
 GemmKernels kernels_that(decltype(GemmKernels::run) run) {
   GemmKernels kernels = *cpu_sets().back().gemm;
   kernels.run = run;
   return kernels;
 }
 
-/// Computes nothing and takes its time: the default's tiles ten times that of others.
+/// Computes nothing but takes time: ten times as long for the default's tiles.
 void run_default_slowly(const GemmProblem& p, const TileSchedule& schedule, const GemmOperands&, std::span<std::byte>, Workers&) {
   pause(is_standard(p, schedule) ? 20 : 2);
 }
@@ -183,9 +183,9 @@ TEST(GemmTuner, ReplacesADefaultThatIsPoor) {
   EXPECT_EQ(tuning(p, 1e-9).source, ScheduleSource::cache);
 }
 
-/// A race of fake seconds: the default takes a centisecond, one candidate its share of that, all others 1.1 of it.
+/// A race in fake seconds: the default takes 0.01 s, one candidate a share of that, all others 1.1 times that.
 struct Course {
-  double usual, slow;  // the candidate's shares: usually, and in two rounds of ten
+  double usual, slow;  // the candidate's share in eight rounds of ten and in the other two
   double now = 0;
   TileSchedule candidate;
   int samples = 0;
@@ -208,9 +208,9 @@ TEST(GemmTuner, ReplacesTheDefaultOnlyByWhatIsFasterBeyondTheSpread) {
     bool wins;
   } cases[] = {
       {1 / 1.03, 1 / 1.03, true},    // 3 % faster in every round
-      {1 / 1.03, 1.02, false},       // in the median, but slower in two of ten
-      {1 / 1.03, 1 / 1.001, true},   // hardly faster in two of ten
-      {1 / 1.005, 1 / 1.005, false}  // in every round, but not by 1 %
+      {1 / 1.03, 1.02, false},       // faster in the median, but slower in two of ten
+      {1 / 1.03, 1 / 1.001, true},   // barely faster in two of ten
+      {1 / 1.005, 1 / 1.005, false}  // faster in every round, but not by 1 %
   };
   const GemmKernels raced = kernels_that(run_course);
   for (const auto& [usual, slow, wins] : cases) {
@@ -243,7 +243,7 @@ TEST(GemmTuner, TakesFromTheCacheOnlyWhatTheKernelsRunAsItStandsWithTheSameBits)
   }
 }
 
-/// Computes nothing and takes its time: ten times as long with any tiles but the default's.
+/// Computes nothing but takes time: ten times as long for all tiles except the default's.
 void run_slowly(const GemmProblem& p, const TileSchedule& schedule, const GemmOperands&, std::span<std::byte>, Workers&) {
   pause(is_standard(p, schedule) ? 6 : 60);
 }
@@ -274,7 +274,7 @@ TEST(GemmTuner, SaysWhyItLeavesAProductAsItIs) {
 
 GemmLibrary library_of(const char* kind) { return {"openblas", text(ST_LIBRARIES "/lib", kind, "_blas.so")}; }
 
-/// Computes nothing and takes its time: a tenth of it where a library does it.
+/// Computes nothing but takes time: a tenth with a library.
 void run_own_slowly(const GemmProblem&, const TileSchedule& schedule, const GemmOperands&, std::span<std::byte>, Workers&) {
   pause(schedule.library == nullptr ? 20 : 2);
 }
@@ -317,7 +317,7 @@ TEST(GemmTuner, TakesNoLibraryFromTheCacheButThoseThatCompeteNow) {
   }
 }
 
-/// Our own kernels but for their speed: a library seems to be the faster one.
+/// Our own kernels slowed down, so that a library seems faster.
 void run_slower_than_libraries(const GemmProblem& p, const TileSchedule& schedule, const GemmOperands& x, std::span<std::byte> workspace,
                                Workers& workers) {
   cpu_sets().back().gemm->run(p, schedule, x, workspace, workers);

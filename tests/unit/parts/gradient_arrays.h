@@ -1,4 +1,4 @@
-// Gradients of a host, for tests: of any type, in any strides.
+// A host's gradients for tests, of any type and strides.
 #pragma once
 
 #include <array>
@@ -23,7 +23,7 @@ struct StridedCase {
   std::array<int64_t, kMaxDims> strides;
 };
 
-/// Rows with a gap, columns with gaps, transposed with gaps and without, a middle dimension of one, whose stride means nothing.
+/// Rows with a gap, columns with gaps, transposed with and without gaps, a middle dimension of size 1, whose stride has no meaning.
 inline const std::vector<StridedCase> kStridedCases = {
     {{5, 3}, {4, 1}}, {{5, 3}, {9, 2}}, {{3, 5}, {1, 4}}, {{3, 5}, {1, 3}}, {{5, 1, 3}, {4, 1000, 1}}};
 

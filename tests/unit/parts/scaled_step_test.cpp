@@ -54,7 +54,7 @@ TEST(ScaledStep, SwitchedOffLeavesGradientsAndStillLooks) {
   }
 }
 
-// Every call in every state: those in turn work, the others say the order and change nothing.
+// Every call in every state: calls in order work, others report the order and change nothing.
 TEST(ScaledStep, OutOfTurnIsWrongStateThatSaysTheOrder) {
   const std::vector<const char*> names = {"scale", "unscale", "step", "update"};
   const auto call = [](ScaledStep& step, size_t which) {
@@ -70,7 +70,7 @@ TEST(ScaledStep, OutOfTurnIsWrongStateThatSaysTheOrder) {
         return static_cast<void>(step.update());
     }
   };
-  for (size_t done = 0; done < 4; ++done) {  // how many calls of a step were made
+  for (size_t done = 0; done < 4; ++done) {  // number of calls of the step made so far
     for (size_t which = 0; which < 4; ++which) {
       ScaledStep step = made();
       for (size_t i = 0; i < done; ++i) call(step, i);
@@ -83,7 +83,7 @@ TEST(ScaledStep, OutOfTurnIsWrongStateThatSaysTheOrder) {
       const auto out_of_turn = [&] { call(step, which); };
       EXPECT_TRUE(refuses(Code::wrong_state, {names[which], "scale, backward, unscale, clip, step, update"}, out_of_turn));
       EXPECT_EQ(step.state(), before);
-      for (size_t i = done; i < 4; ++i) call(step, i);  // the step goes on as if nothing had been
+      for (size_t i = done; i < 4; ++i) call(step, i);  // the step continues as if nothing had happened
     }
   }
 }

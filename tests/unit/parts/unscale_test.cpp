@@ -12,7 +12,7 @@
 namespace st {
 namespace {
 
-/// As the library computes: in its floating-point mode.
+/// Runs in the library's floating-point mode.
 class Unscale : public testing::Test {
  protected:
   const FloatMode mode_;
@@ -30,7 +30,7 @@ bool same_half(uint16_t a, uint16_t b, uint16_t infinity) {
   return a == b || both_nan;
 }
 
-// The conversions here are their own, for vectors; those of base/float16.h are the truth. 2^-16 makes denormals, 4 overflows, 1/3 rounds.
+// unscale has its own vectorised conversions; base/float16.h is the reference. 2^-16 makes denormals, 4 overflows, 1/3 rounds.
 TEST_F(Unscale, OfEveryHalfIsTheRoundedProduct) {
   for (const double inverse : {0x1p-16, 0.25, 4.0, 1.0 / 3, 1.0}) {
     const auto factor = static_cast<float>(inverse);
@@ -60,7 +60,7 @@ TEST_F(Unscale, OfF32AndF64IsTheProduct) {
   }
 }
 
-// One value anywhere, in each type, +inf, -inf and NaN; at places on both sides of a vector's and a task's ends.
+// One +inf, -inf or NaN in each type, at places on both sides of the boundaries of vectors and tasks.
 TEST_F(Unscale, FindsWhatIsNotFiniteWhereverItIs) {
   constexpr size_t kCount = (1 << 16) + 37;
   for (const size_t at : {size_t{0}, size_t{7}, size_t{65535}, size_t{65536}, kCount - 1}) {

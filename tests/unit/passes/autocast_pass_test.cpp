@@ -12,7 +12,7 @@
 namespace st {
 namespace {
 
-/// A gpt's program with backward, as the recipe makes it.
+/// A gpt's program with backward, made by the recipe's passes.
 Program cast_gpt(DType low) {
   Program program = bind(small_gpt(), 2);
   set_dropout(program, 0, 0);
@@ -32,7 +32,7 @@ struct Small : SmallProgram {
   Value x = b.input("x", DType::f32, {2, 3}), w = b.input("w", DType::f32, {3, 3}), r = b.input("r", DType::f32, {2, 3});
   Value bias = b.parameter("b", {3}, {});
 
-  /// Outputs count, so what is under test ends in one.
+  /// Makes y an output, since outputs count as uses, and casts the program.
   const Program& cast(Value y) {
     program.outputs = {{"y", y}};
     autocast(program, DType::bf16);
@@ -41,7 +41,7 @@ struct Small : SmallProgram {
     return program;
   }
   DType type_of_output() const { return program.sections[0].graph.type(program.outputs[0].value).dtype; }
-  /// Of the first output of the only node of this op.
+  /// The dtype of the first output of the only node of this op.
   DType type_of(Op op) const { return nodes_of(program, op).at(0)->out[0].dtype; }
 };
 

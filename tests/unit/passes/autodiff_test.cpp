@@ -60,7 +60,7 @@ TEST(Autodiff, AUseWithoutGradientIsNotCounted) {
   SmallGraph s;
   s.b.enter("first");
   const Value w = s.parameter("w", {3});
-  const Value sign = s.b(Op::sign, {w});  // reaches the loss, but its gradient is zero
+  const Value sign = s.b(Op::sign, {w});  // leads to the loss, but its gradient is zero
   s.b.leave();
   s.b.enter("second");
   const Value y = s.b.mul(s.b.mul(s.x, s.b.load(s.program.slot_named("first.w"))), sign);

@@ -13,7 +13,7 @@ std::vector<std::string> averaged(const Program& program) {
   return names;
 }
 
-/// A step of a model that has a parameter "unused", which it does not update.
+/// A step of a model with a parameter "unused", which the step does not update.
 Program step_with_an_unused_parameter() {
   Program model = random_program(5, 30);
   Builder(model, 0).parameter("unused", {4}, {.kind = Init::ones, .values = {}});
@@ -46,7 +46,7 @@ TEST(Average, FollowsEachUpdatedParameterAndChangesNothingElse) {
   }
 }
 
-// A step by the host's loss may leave a parameter alone that another step trains: its average goes on.
+// A step on the host's loss may leave out a parameter that another step trains; it still updates the parameter's average.
 TEST(Average, GoesOnWithAKeptAverageOfWhatThisProgramDoesNotUpdate) {
   Program program = step_with_an_unused_parameter();
   const SlotId unused = program.slot_named("unused");

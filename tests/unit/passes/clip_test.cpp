@@ -56,7 +56,7 @@ TEST(Clip, AddsTheUsesOfATiedWeightInGraphOrder) {
 
 TEST(Clip, TheSumOfTheUsesIsWhatWasStoredForEach) {
   Program apart = clipped(1);
-  apart.sections.pop_back();  // no update: the uses stay apart
+  apart.sections.pop_back();  // no update section: the uses stay separate
   ProgramRun uses(apart), both(clipped(1));
   const Tokens tokens;
   for (ProgramRun* run : {&uses, &both}) {
@@ -73,7 +73,7 @@ TEST(Clip, TheSumOfTheUsesIsWhatWasStoredForEach) {
   EXPECT_GT(size, 0);
 }
 
-/// L2 norm of the gradient of the mean loss, added up here.
+/// L2 norm of the gradient of the mean loss, summed here.
 double norm_by_hand(ProgramRun& run) {
   double squares = 0;
   for (const Slot& slot : run.program().slots) {

@@ -54,7 +54,7 @@ TEST(DataParallel, ExchangesEachGradientOnceInBucketsOfTheSizeAskedFor) {
     EXPECT_TRUE(bucket > 1 || exchanges.size() == gradients) << exchanges.size();
     EXPECT_TRUE(bucket < int64_t{1} << 30 || exchanges.size() == 1) << exchanges.size();
     EXPECT_EQ(nodes_of(program, Phase::forward, Op::rank_sums).size(), 1U);
-    // Behind its sums each is gathered, but for the tied one, whose uses are still to be added.
+    // Each is gathered after its reduction, except the tied one, whose uses still have to be added.
     size_t gathered = 0;
     for (const Node* node : nodes_of(program, Phase::backward, Op::all_gather)) gathered += node->writes.size();
     EXPECT_EQ(gathered + 2, gradients);
@@ -114,7 +114,7 @@ TEST(ZeroShard, LeavesAMatrixThatIsUpdatedAsAWholeToOneRank) {
       ++whole;
     }
   }
-  EXPECT_EQ(whole, 2 * 4);  // each of the blocks' products once
+  EXPECT_EQ(whole, 2 * 4);  // once per product of a block
 }
 
 TEST(ZeroShard, StateIsOfPiecesThatAreAllOfIt) {

@@ -42,7 +42,7 @@ TEST(SetDropout, EverySiteHasRateSeedAndItsOwnNumberInBackwardToo) {
       EXPECT_EQ(node->attrs.integer("seed"), 42);
       ++sites[node->attrs.integer("site")][section.phase];
     }
-  EXPECT_EQ(sites.size(), 5U);  // after the embedding, and two a block
+  EXPECT_EQ(sites.size(), 5U);  // one after the embedding, two per block
   for (const auto& [site, phases] : sites) {
     EXPECT_EQ(phases.at(Phase::forward), 1) << site;
     EXPECT_EQ(phases.at(Phase::backward), 1) << site;

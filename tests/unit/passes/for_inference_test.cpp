@@ -12,7 +12,7 @@ namespace {
 
 const std::vector<std::string> kLogits = {"logits"}, kNothing = {};
 
-/// Dropout sites as the model has them, or with a rate.
+/// With the model's dropout sites, or with a rate set on them.
 Program gpt(std::optional<double> dropout, std::span<const std::string> outputs, bool loss) {
   Program program = bind(small_gpt(), 2);
   if (dropout) set_dropout(program, *dropout, 1);

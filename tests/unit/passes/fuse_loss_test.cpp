@@ -7,7 +7,7 @@
 namespace st {
 namespace {
 
-/// x [4, 3] by a weight [3, 5], in logits and targets; what `loss` makes of them is the loss.
+/// Logits are x [4, 3] times a weight [3, 5]; `loss` computes the loss from logits and targets.
 Program differentiated(const std::function<Value(Builder&, Value logits, Value targets)>& loss, bool scaled = false) {
   SmallProgram s(1);
   const Value logits = s.b.matmul(s.b.input("x", DType::f32, {4, 3}), s.b.parameter("w", {3, 5}, {.kind = Init::uniform, .values = {}}));
@@ -97,7 +97,7 @@ TEST(FuseLoss, LetsTheGradientLieOverTheLogits) {
   const Program program = fused(differentiated(sum_of));
   EXPECT_EQ(place_of(program, Op::fused_cross_entropy, 2), place_of(program, Op::matmul, 0));
 
-  // Not where somebody reads the logits afterwards.
+  // Not fused if another node reads the logits afterwards.
   const Program read = fused(differentiated([](Builder& b, Value logits, Value targets) {
     const Value loss = sum_of(b, logits, targets);
     b.store(b.scale(logits, 2), b.program().add_slot({.name = "twice", .type = b.type(logits), .role = Role::output, .init = {}}));

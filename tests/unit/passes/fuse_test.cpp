@@ -23,7 +23,7 @@ Program stored(const Formula& f, const Shape& x) {
   return s.program;
 }
 
-/// Of x [2, 3].
+/// The program for x [2, 3], fused.
 Program fused(const Formula& f) {
   Program program = stored(f, {2, 3});
   fuse(program);
@@ -169,13 +169,13 @@ TEST(Fuse, TakesWhatItCanOfAGptAndAnMlp) {
   EXPECT_EQ(count_of(gpt, Op::fused_linear), 2 * 4);  // projection and contract onto the stream, expand with gelu, and its gradient
   EXPECT_EQ(count_of(gpt, Op::gelu) + count_of(gpt, Op::gelu_backward), 0);
   const auto has_column_sums = [](const Node* node) { return node->attrs.flag("column_sums"); };
-  EXPECT_EQ(std::ranges::count_if(nodes_of(gpt, Op::fused_linear), has_column_sums), 2);  // of the gradient through gelu: expand's bias
+  EXPECT_EQ(std::ranges::count_if(nodes_of(gpt, Op::fused_linear), has_column_sums), 2);  // in the gradient through gelu, for expand's bias
   const Program mlp = training_program(build_mlp({.inputs = 3, .hidden = {5, 7}, .outputs = 2, .activation = "relu", .loss = "mse"}), 4, 1);
-  EXPECT_EQ(count_of(mlp, Op::fused_linear), 4);  // two layers each way, whose scopes are their own
+  EXPECT_EQ(count_of(mlp, Op::fused_linear), 4);  // two layers in each direction, in separate scopes
   EXPECT_EQ(count_of(mlp, Op::relu) + count_of(mlp, Op::relu_backward), 0);
 }
 
-// One rounding between product and sum is what may differ: some units in the last place of values near 1.
+// Only one rounding between product and sum may differ: a few ulps of values near 1.
 TEST(Fuse, ChangesNumbersByNoMoreThanARounding) {
   const Program whole = stored([](Builder& b, Value x) { return b.add(b.matmul(x, weight(b, {19, 13})), bias(b, {13})); }, {37, 19});
   Program joined = whole;

@@ -6,7 +6,7 @@
 namespace st {
 namespace {
 
-/// A loss of two cross-entropies, the second with a smoothing of its own; a third is an output only.
+/// A loss of two cross-entropies, the second with its own smoothing; a third one is only an output.
 Program two_losses() {
   SmallProgram s;
   Builder& b = s.b;

@@ -10,7 +10,7 @@
 namespace st {
 namespace {
 
-/// A kernel that wants as much workspace as its first output is large.
+/// Workspace of the size of the node's first output.
 int64_t some_workspace(const Program&, const Section&, const Node& node) { return node.out.empty() ? 0 : node.out[0].bytes(); }
 
 Plan planned(Program program, int64_t micro_batches) {
@@ -81,7 +81,7 @@ TEST(MemoryPlan, KeepsAStashFromTheMakingOfItsValueToItsLastUseUnderAnyName) {
   const Value x = b.input("x", DType::f32, {64});
   const Value one = b(Op::exp, {x}), two = b(Op::sqrt, {x});
   b.store(one, first);
-  const Value sum = b.add(b.load(first), x);  // `first` is not loaded again, but `two` is there already and `one` is read below
+  const Value sum = b.add(b.load(first), x);  // `first` is not loaded again, but `two` exists already and `one` is read below
   b.store(two, second);
   const Value three = b.mul(b.load(second), sum);
   b.store(three, third);
@@ -91,7 +91,7 @@ TEST(MemoryPlan, KeepsAStashFromTheMakingOfItsValueToItsLastUseUnderAnyName) {
   EXPECT_EQ(first_of(faults_of(planned(s.program, 1))), "");
 }
 
-TEST(MemoryPlan, CheckerSeesOverlapsAndOperandsOverwritten) {  // the checker can fail
+TEST(MemoryPlan, CheckerSeesOverlapsAndOperandsOverwritten) {  // proves that the checker can fail
   Plan plan = planned(training_program(small_gpt(), 3, 1), 1);
   for (auto& section : plan.memory.values)
     for (auto& node : section)
@@ -121,7 +121,7 @@ TEST(MemoryPlan, PlacesLastingSlotsAlikeForEveryBatch) {
 TEST(MemoryPlan, CountsParametersGradientsAndMomentsExactly) {
   const Program model = build_mlp({.inputs = 3, .hidden = {5}, .outputs = 2, .activation = "relu", .loss = "mse"});
   const Plan plan = planned(training_program(model, 4, 1), 1);
-  // Weights 3x5 and 5x2, biases 5 and 2, in fp32, each rounded up to 64 bytes: 60, 40, 20 and 8 bytes take 64 each.
+  // Weights 3x5 and 5x2, biases 5 and 2, in fp32: 60, 40, 20 and 8 bytes, each rounded up to 64.
   EXPECT_EQ(plan.memory.of(Arena::parameters), 4 * 64);
   EXPECT_EQ(plan.memory.of(Arena::gradients), 4 * 64);
   EXPECT_EQ(plan.memory.of(Arena::optimizer), 8 * 64);
@@ -137,7 +137,7 @@ TEST(MemoryPlan, OneMicroBatchMakesGradientsInTheirSlots) {
   }
 }
 
-// Issue 3's bound. Batch 8 of 64 tokens, so that activations and not weights are what is planned.
+// Issue 3's bound. Batch 8 of 64 tokens, so that activations dominate over weights.
 TEST(MemoryPlan, TakesAtMostSixtyPercentOfTheNoReuseSumOnATwelveLayerGpt) {
   const Program model = build_gpt({.layers = 12, .width = 64, .heads = 4, .context = 64, .vocabulary = 256});
   for (const int64_t micro_batches : {1, 4}) {
@@ -145,7 +145,7 @@ TEST(MemoryPlan, TakesAtMostSixtyPercentOfTheNoReuseSumOnATwelveLayerGpt) {
     const MemoryLayout& m = plan.memory;
     const int64_t shared = m.of(Arena::activations) + m.of(Arena::stash) + m.of(Arena::workspace);
     EXPECT_LE(static_cast<double>(shared), 0.6 * static_cast<double>(m.no_reuse_bytes));
-    // The same without workspace, which is shared by all and flatters.
+    // The same without workspace, which all nodes share and which would improve the ratio.
     const MemoryLayout bare = memory_without_workspace(plan.program);
     EXPECT_LE(static_cast<double>(bare.of(Arena::activations) + bare.of(Arena::stash)), 0.6 * static_cast<double>(bare.no_reuse_bytes));
     RecordProperty("percent", static_cast<int>(100 * shared / m.no_reuse_bytes));

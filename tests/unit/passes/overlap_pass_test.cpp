@@ -1,4 +1,4 @@
-// Exchange that goes on beside backward: where it is awaited, and what memory it takes.
+// Collectives that overlap with backward: the places of their awaits, and their memory.
 
 #include "base/error.h"
 #include "passes/accumulate.h"
@@ -85,7 +85,7 @@ TEST(Overlap, IsRefusedWhereAnAwaitIsNotWhereItHasToBe) {
   const auto aim = [](Node& await, int64_t at) { await.attrs = make_attrs(Op::await, {{"exchange", at}}); };
   refused([&](auto& nodes) { nodes.push_back(nodes.back()); });         // twice
   refused([&](auto& nodes) { aim(nodes.back(), std::ssize(nodes)); });  // before it begins
-  refused([&](auto& nodes) { aim(nodes.back(), 0); });                  // of what is no exchange
+  refused([&](auto& nodes) { aim(nodes.back(), 0); });                  // of a node that is not a collective
   refused([&](auto& nodes) { nodes.back().when = When::rest; });        // in other micro-batches
   const auto use_before = [&](auto& nodes, bool reads) {
     const Node await = nodes.back();
@@ -98,7 +98,7 @@ TEST(Overlap, IsRefusedWhereAnAwaitIsNotWhereItHasToBe) {
     if (reads) nodes.push_back({.op = Op::neg, .in = {{at, 0}}, .out = {type}, .reads = {}, .writes = {}, .attrs = {}});
     nodes.push_back(await);
   };
-  refused([&](auto& nodes) { use_before(nodes, true); });  // behind who reads what it writes
+  refused([&](auto& nodes) { use_before(nodes, true); });  // after a node that reads what it writes
   Program loaded = whole;
   use_before(loaded.find(Phase::backward)->graph.nodes, false);
   EXPECT_NO_THROW(verify(loaded, "a change")) << "a load alone reads nothing yet";

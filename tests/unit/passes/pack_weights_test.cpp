@@ -7,7 +7,7 @@
 namespace st {
 namespace {
 
-/// A layout that takes 32 bytes more than the weight, and none for fewer than `least` columns.
+/// A packed layout of 32 bytes more than the weight; none for fewer than `least` columns.
 PackingNeed of_columns(int64_t least) {
   return [least](const Program&, const Section& section, const Node& node) -> int64_t {
     EXPECT_EQ(node.op, Op::fused_linear);

@@ -17,7 +17,7 @@ namespace {
 
 constexpr int64_t kWidth = 6;
 
-/// Grows a graph of [batch, 6] values, each step one op or a small group of them.
+/// Grows a graph of [batch, 6] values by one op or a small group of ops at a time.
 class Growth {
  public:
   Growth(Program& program, uint64_t seed) : b_(program, 0), random_(seed) {
@@ -61,7 +61,7 @@ class Growth {
   }
 
   void finish(Program& program) {
-    // The newest values all count, so that most of the graph is alive.
+    // All of the newest values enter the sum, so that most of the graph is alive.
     Value sum = values_.back();
     for (size_t i = 2; i <= 4 && i <= values_.size(); ++i) sum = b_.add(sum, values_[values_.size() - i]);
     const auto loss = b_.append(Op::mse, {sum, target_});

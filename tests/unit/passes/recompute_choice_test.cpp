@@ -13,7 +13,7 @@
 namespace st {
 namespace {
 
-/// What a program takes for activations on a backend without workspace.
+/// The bytes of a program's activations on a backend without workspace.
 class Measured {
  public:
   explicit Measured(const Program& program) : program_(program) {}
@@ -34,7 +34,7 @@ class Measured {
     return scopes_that_fit(program_, budget, planned, planned);
   }
 
-  /// Every outermost scope kept, recomputed whole, or some of those directly in it.
+  /// A choice: each outermost scope is kept, recomputed, or recomputed in some of the scopes directly in it.
   struct Point {
     int64_t bytes;
     double weight;
@@ -92,7 +92,7 @@ TEST(RecomputeChoice, IsTheCheapestOfAllThatFitOnSmallGraphs) {
   EXPECT_GT(recomputing, kSanitized ? 12 : 150);
 }
 
-// Too many choices to plan each. Blocks are alike, so what counts is how many of them are treated in which way.
+// Too many choices to plan each. Blocks are equal, so only the number of blocks per treatment matters.
 TEST(RecomputeChoice, IsTheCheapestOfAllThatFitOnAGptOfManyBlocks) {
   constexpr int64_t kLayers = kSanitized ? 4 : 6;
   const Program program = with_backward(bind(build_gpt({.layers = kLayers, .width = 24, .heads = 3, .context = 16, .vocabulary = 31}), 4));

@@ -44,14 +44,14 @@ Program three_blocks(double dropout = 0) {
       build_gpt({.layers = kLayers, .width = kWidth, .heads = kHeads, .context = kContext, .vocabulary = kVocabulary}), kRows, dropout);
 }
 
-/// Bytes of a stash that keeps values of so many fp32 numbers a token.
+/// Bytes of a stash with values of these many fp32 numbers per token.
 int64_t bytes_of(std::initializer_list<int64_t> numbers_a_token) {
   int64_t sum = 0;
   for (const int64_t numbers : numbers_a_token) sum += align_up(kTokens * numbers * 4);
   return sum;
 }
 
-// The stream before each block, and of the head: its norm's operand, mean, deviation and result, the logits and their log-sum-exp.
+// Kept: the stream before each block; in the head the norm's operand, mean, deviation and result, the logits and their log-sum-exp.
 TEST(Recompute, BlocksKeepTheirInputsAndNothingElse) {
   const Recomputed blocks = recomputed(three_blocks(), "blocks");
   const int64_t head = bytes_of({kWidth, 1, 1, kWidth, kVocabulary, 1});
@@ -59,8 +59,8 @@ TEST(Recompute, BlocksKeepTheirInputsAndNothingElse) {
   EXPECT_EQ(memory_without_workspace(blocks.program).of(Arena::stash), blocks.record.stash_after);
 }
 
-// Of a block without recompute: operand, mean, deviation and result of two norms, q, k, v, o and the log-sum-exp of each head, and what the
-// gelu reads and gives.
+// A block without recompute keeps operand, mean, deviation and result of two norms, q, k, v, o, the log-sum-exp of each head, and the
+// gelu's operand and result.
 TEST(Recompute, SavesWhatABlockKeepsElse) {
   const int64_t attention = bytes_of({kWidth, kWidth, kWidth, kWidth, kHeads}), mlp = bytes_of({4 * kWidth, 4 * kWidth});
   const int64_t block = attention + mlp + bytes_of({1, 1, kWidth, kWidth, 1, 1, kWidth});
@@ -81,7 +81,7 @@ TEST(Recompute, SavesWhatABlockKeepsElse) {
 
 TEST(Recompute, SaysWhatRunsAgain) {
   const RecomputeRecord blocks = recomputed(three_blocks(), "blocks").record;
-  // Both products of attention and the mlp's first: what the last one makes leaves the block. A query sees (context + 1) / 2 keys.
+  // Both products of attention and the mlp's first one; the last one's result leaves the block. A query sees (context + 1) / 2 keys.
   const double products = 2.0 * kTokens * (3 + 1 + 4) * kWidth * kWidth, attention = 4.0 * kTokens * kWidth * (kContext + 1) / 2;
   for (const RecomputedScope& scope : blocks.scopes) {
     EXPECT_EQ(scope.cost.flops, products + attention) << scope.name;
@@ -100,7 +100,7 @@ TEST(Recompute, NoneLeavesTheProgramAsItIs) {
   EXPECT_EQ(none.record.stash_after, none.record.stash_before);
 }
 
-// A block's nodes come after the backward of the one behind it, so that their memory may be the same.
+// A block's nodes are repeated after the backward of the next block, so that both can use the same memory.
 TEST(Recompute, RepeatsABlockWhenItsBackwardBegins) {
   const Recomputed blocks = recomputed(three_blocks(0.1), "blocks");
   const auto& nodes = blocks.program.find(Phase::backward)->graph.nodes;
@@ -112,7 +112,7 @@ TEST(Recompute, RepeatsABlockWhenItsBackwardBegins) {
     const auto last = std::ranges::find_if(nodes.rbegin(), nodes.rend(), [&](const Node& node) { return is_in(node, i + 1); });
     EXPECT_LT(last.base() - nodes.begin(), first - nodes.begin() + 1) << "block " << i;
   }
-  // So the largest block's temporaries count once, however many blocks there are.
+  // So the largest block's temporaries count once for any number of blocks.
   const auto activations = [](int64_t layers) {
     const Program gpt = build_gpt({.layers = layers, .width = kWidth, .heads = kHeads, .context = kContext, .vocabulary = kVocabulary});
     return memory_without_workspace(recomputed(differentiated_with(gpt, kRows), "blocks").program).of(Arena::activations);
@@ -128,7 +128,7 @@ TEST(Recompute, DropoutReadsTheSameCountersAndSite) {
       (section.phase == Phase::forward ? forward : backward).insert(node->attrs.integer("site"));
       EXPECT_EQ(slot_of(blocks.program, section.graph[node->in[1].node].reads[0]).name, "counters");
     }
-  // Each once for its gradient; the first of a block's two again, for the sum that the mlp's norm reads.
+  // Each once for its gradient; the first of a block's two again for the sum that the mlp's norm reads.
   for (const int64_t site : forward) EXPECT_EQ(backward.count(site), site % 2 == 1 && site < 2 * kLayers ? 2U : 1U) << site;
 }
 
@@ -190,9 +190,9 @@ TEST(RecomputeScopes, AGraphWithoutThemSaysHowToGetThem) {
   EXPECT_EQ(names(bare.program, "blocks"), Names{"block"});
 }
 
-// --- what is kept all the same
+// --- what is kept anyway
 
-/// loss = sum(f(x) * w) with f in a scope "block"; x [2, 3] a product.
+/// loss = sum(f(x) * w) with f in a scope "block"; x [2, 3] is a product.
 Program around(const std::function<Value(Builder&, Value x)>& f) {
   SmallProgram s(1);
   Builder& b = s.b;
@@ -229,7 +229,7 @@ TEST(Recompute, AHostsForwardIsCalledOnce) {
   EXPECT_EQ(repeated(made.program, Op::tanh), 1) << "its operand is made again; the other's result leaves the scope";
 }
 
-// In 16 bits fuse rounds a product and its bias once where nothing else reads the product; so it must be read as often when made again.
+// In 16 bits fuse rounds a product and its bias once if nothing else reads the product, so a repeated product must have as many readers.
 TEST(Recompute, KeepsAProductThatFuseWouldMakeOtherwise) {
   const auto count = [](bool twice) {
     const Recomputed made = recomputed(around([&](Builder& b, Value x) {
@@ -268,7 +268,7 @@ TEST(Recompute, RefusesALayersOwnScope) {
 
 // --- any graph
 
-/// Gradients and loss on the reference backend, of one micro-batch with dropout.
+/// Gradients and loss of one micro-batch with dropout, on the reference backend.
 std::vector<float> results_of(Program program) {
   fuse(program);
   verify(program, "fuse");

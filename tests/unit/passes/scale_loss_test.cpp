@@ -33,7 +33,7 @@ TEST(ScaleLoss, RefusesAProgramWithoutLoss) {
 
 constexpr int64_t kScaledRows = 6, kInputs = 3;
 
-/// Mean squared error of x w, as cross sums with a count, or as a mean that the graph itself takes.
+/// Mean squared error of x w: as a sum with a count, or as a mean computed in the graph.
 Program regression(bool mean_in_graph) {
   SmallProgram s(kScaledRows);
   Program& program = s.program;
@@ -53,7 +53,7 @@ TEST(ScaleLoss, TheFactorRestoresTheGradientOfTheMean) {
   std::vector<double> norms;
   std::vector<std::vector<float>> gradients;
   for (const bool mean_in_graph : {false, true})
-    for (const int64_t nominal : {1, 5}) {  // what is said of the rows changes the seed, not the result
+    for (const int64_t nominal : {1, 5}) {  // the nominal rows change the seed, not the result
       Program program = with_backward(regression(mean_in_graph), nominal);
       clip(program, 0);
       ProgramRun run(program);
@@ -71,7 +71,7 @@ TEST(ScaleLoss, TheFactorRestoresTheGradientOfTheMean) {
   EXPECT_NEAR(norms[0], norms[2], 1e-6 * norms[0]);  // fp32 roundings of two graphs
   for (size_t i = 0; i < gradients[0].size(); ++i) EXPECT_NEAR(gradients[0][i], gradients[2][i], 1e-6 * norms[0]);
 
-  // And both are 2/n X^T (X w - y), by hand.
+  // Both equal 2/n X^T (X w - y), computed by hand.
   Program program = regression(false);
   scale_loss(program, 1);
   ProgramRun run(program);

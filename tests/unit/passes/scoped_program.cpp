@@ -31,7 +31,7 @@ class Blocks {
       ops(random_() % 2);
     }
     b_.leave();
-    // Others see the block's result, and now and then something from inside it.
+    // Later blocks can read the block's result and sometimes a value from inside it.
     const Value inside = reachable_[before + random_() % (reachable_.size() - before)];
     reachable_.resize(before);
     reachable_.push_back(x_);
@@ -73,7 +73,7 @@ class Blocks {
       }
       case 8:
         return b_.reshape(b_(Op::tanh, {b_.reshape(x, {kScopedWidth * kBatch})}), {kBatch, kScopedWidth});
-      case 9: {  // a product that has its bias added and is read besides, by what has no need of it in backward
+      case 9: {  // a product with a bias and another reader that does not need it in backward
         const Value product = b_.matmul(x, parameter({kScopedWidth, kScopedWidth}, Init::uniform));
         const Value sum = b_.add(product, parameter({kScopedWidth}, Init::uniform));
         return b_.add(b_(Op::gelu, {sum}), product);

@@ -1,4 +1,4 @@
-// Random graphs of scopes in scopes, for tests of passes that go by boundaries.
+// Random graphs with nested scopes, for tests of passes that depend on boundaries.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 
 namespace st {
 
-/// Outermost boundary scopes block.0, ... over [batch, 6] values, each with ops of its own and up to two boundary scopes inside it; some
-/// read values of earlier ones or from inside them. Inputs x and y, output "prediction", a loss outside of all scopes. Equal for equal
+/// Outermost boundary scopes block.0, ... over [batch, 6] values, each with its own ops and up to two nested boundary scopes; some read
+/// results of earlier scopes or values inside them. Inputs x and y, output "prediction", a loss outside all scopes. Depends only on the
 /// arguments.
 Program scoped_program(uint64_t seed, int blocks);
 

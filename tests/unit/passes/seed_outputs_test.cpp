@@ -21,7 +21,7 @@ Program product() {
   return bind(s.program, 2);
 }
 
-/// Backward from the host's gradients alone.
+/// Backward from the host's gradients only.
 Program seeded(Program program) {
   autodiff(program, seed_outputs(program, false));
   verify(program, "autodiff");
@@ -30,7 +30,7 @@ Program seeded(Program program) {
 
 const std::vector<float> kX = {1, 2, 3, 4}, kG = {1, 0, -1, 2, 0.5F, 0};
 
-/// w's gradient, x^T g, by hand.
+/// w's gradient x^T g, computed by hand.
 std::vector<float> expected(const std::vector<float>& g, float times = 1) {
   std::vector<float> dw(6);
   for (size_t k = 0; k < 2; ++k)

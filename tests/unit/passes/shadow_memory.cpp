@@ -9,7 +9,7 @@
 namespace st {
 namespace {
 
-/// What bytes mean: made anew by every kernel's write, carried along by views and copies.
+/// Identity of a value in memory: new with every kernel's write, preserved by views and copies.
 using Content = int64_t;
 
 class Shadow {
@@ -110,7 +110,7 @@ class Shadow {
     }
   }
 
-  /// The kernels' contract: outputs lie apart from inputs and from each other, but an elementwise output may be an input exactly.
+  /// The kernels' contract: outputs do not overlap inputs or each other, except that an elementwise output may be exactly an input.
   void check_overlap(size_t s, int32_t n) {
     const Graph& graph = plan_.program.sections[s].graph;
     const Node& node = graph[n];

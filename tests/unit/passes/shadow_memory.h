@@ -1,5 +1,5 @@
-// Checks a memory layout without believing in the planner's liveness: runs the plan on shadow memory, where each 64-byte cell remembers
-// whose bytes it holds, and looks at every read whether they are still there.
+// Checks a memory layout independently of the planner's liveness: runs the plan on shadow memory, where each 64-byte cell records which
+// value it holds, and checks at every read that the value is still there.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace st {
 
-/// What is wrong with the plan's places; empty: nothing. Two steps are run.
+/// The faults of the plan's placement; empty: none. Runs two steps.
 std::vector<std::string> faults_of(const Plan& plan);
 
 }  // namespace st

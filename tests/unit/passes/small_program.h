@@ -1,4 +1,4 @@
-// Programs that tests of passes begin with, and their nodes by op.
+// Small programs for tests of passes, and access to their nodes by op.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -32,7 +32,7 @@ struct SmallProgram {
 /// Two blocks; no size is a multiple of a vector or a tile.
 inline Program small_gpt() { return build_gpt({.layers = 2, .width = 12, .heads = 3, .context = 5, .vocabulary = 17}); }
 
-/// As a rank of several has it; its weights are of more than one of the grains that ranks divide.
+/// The program of one of several ranks; its weights have more than one cut grain.
 inline Program gpt_of_rank(int32_t ranks, int32_t rank, int64_t layers = 2) {
   Program program = bind(build_gpt({.layers = layers, .width = 66, .heads = 3, .context = 7, .vocabulary = 70}), 2);
   program.mesh.data = ranks;
@@ -62,7 +62,7 @@ inline std::vector<const Node*> nodes_of(const Graph& graph, Op op) {
 
 inline std::vector<const Node*> nodes_of(const Program& program, Phase phase, Op op) { return nodes_of(program.find(phase)->graph, op); }
 
-/// Of all sections, in their order.
+/// The nodes of this op in all sections, in order.
 inline std::vector<const Node*> nodes_of(const Program& program, Op op) {
   std::vector<const Node*> found;
   for (const Section& section : program.sections) std::ranges::copy(nodes_of(section.graph, op), std::back_inserter(found));

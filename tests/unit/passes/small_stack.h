@@ -1,4 +1,4 @@
-// Runs a test's body where a recursion as deep as its graph is long would end the process, without a graph that takes seconds to look at.
+// Runs a test's body on a small stack, where a recursion over the graph's length would crash without needing a huge graph.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 
 namespace st {
 
-/// On a thread with half a mebibyte of stack. What `body` throws ends the process.
+/// Runs `body` on a thread with half a mebibyte of stack. An exception of `body` ends the process.
 inline void on_a_small_stack(const std::function<void()>& body) {
   pthread_attr_t attributes;
   pthread_t thread{};

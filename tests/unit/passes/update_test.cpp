@@ -34,7 +34,7 @@ TEST(Update, EveryParameterWithAGradientHasOneOptimizerNodeAndItsMoments) {
   EXPECT_GT(updates, 0);
 }
 
-// One that each micro-batch makes anew, as in a plan of a short one, would be made again all the same.
+// A copy that each micro-batch makes, as in a short micro-batch's plan, is not written by the update.
 TEST(Update, LeavesTheWorkingCopiesThatAStepMakesOnce) {
   for (const When when : {When::first, When::every}) {
     Program program = bind(small_gpt(), 2);

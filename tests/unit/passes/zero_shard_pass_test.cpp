@@ -1,4 +1,4 @@
-// ZeRO-3's units: what is gathered, where, for how long, and what that takes.
+// ZeRO-3's units: what is gathered, where, for how long, and its memory.
 
 #include <map>
 #include <set>
@@ -102,7 +102,7 @@ TEST(GatherUnits, ComeBeforeTheUnitInFrontOfThemComputes) {
   }
 }
 
-// The tied weight's, and what runs again in backward has its unit once there all the same.
+// The tied weight is used in two scopes; a scope that is recomputed in backward gathers its unit once there.
 TEST(GatherUnits, GatherWhatTwoScopesUseInEachAndWhatRunsAgainOnce) {
   for (const bool recomputes : {false, true}) {
     const Program program = UnitsOf{.recomputes = recomputes}.program();
@@ -110,7 +110,7 @@ TEST(GatherUnits, GatherWhatTwoScopesUseInEachAndWhatRunsAgainOnce) {
     for (const Phase phase : {Phase::forward, Phase::backward})
       for (const Node* node : nodes_of(program, phase, Op::all_gather))
         for (const SlotId slot : node->writes) ++times[slot_of(program, slot_of(program, slot).of).name];
-    EXPECT_EQ(times["token_embedding.weight"], 3);  // embedding, head, and head again
+    EXPECT_EQ(times["token_embedding.weight"], 3);  // embedding, head, and head in backward
     EXPECT_EQ(times["position_embedding.weight"], 1);
     EXPECT_EQ(times["block.0.mlp.expand.weight"], 2);
     EXPECT_EQ(times["block.0.mlp.expand.bias"], recomputes ? 2 : 1);
@@ -159,7 +159,7 @@ TEST(GatherUnits, TakeNoMemoryButThatOfTheLiveOnes) {
       if (!live.empty()) most = std::max(most, *std::ranges::max_element(live));
     }
     EXPECT_GE(layout.of(Arena::buckets), most) << layers << " layers";
-    EXPECT_LT(layout.of(Arena::buckets), most + most / 100) << layers << " layers";  // a vector's gap between matrices
+    EXPECT_LT(layout.of(Arena::buckets), most + most / 100) << layers << " layers";  // gaps of a vector between matrices
     const int64_t width = 66, scope = 4 * (12 * width * width + 13 * width + 2 * width), vocabulary = 4 * 70 * width;
     EXPECT_LT(most, scope + vocabulary + 64 * 20) << layers;  // a block's, or the last one's mlp and the head
   }

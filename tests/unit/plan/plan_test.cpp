@@ -64,7 +64,7 @@ TEST(Plan, RunsTheLastMicroBatchsNodesInTheLastOnly) {
   EXPECT_EQ(micro_batches, std::vector<int32_t>{1});
 }
 
-// What a training step of a small regression is, in ops; drawn up by hand from the textbook, so a change here is a change of the step.
+// The ops of a small regression's training step, written by hand from the textbook: a change here is a change of the step.
 TEST(Plan, OfATinyMlpIsTheTextbooksStep) {
   const Plan plan = mlp_plan(1);
   std::string ops;

@@ -28,7 +28,7 @@ TEST(BatchChoice, TakesTheWholeStepWhereItFits) {
   EXPECT_EQ(decided.accumulate, 1);
 }
 
-// What is chosen trains within the limit, and one divisor more is refused by the trainer itself.
+// The chosen batch trains within the limit; the trainer itself refuses the next larger divisor.
 TEST(BatchChoice, TakesTheLargestDivisorThatFits) {
   int64_t before = 0;
   for (const int64_t kib : {110, 140, 200, 300, 500, 900}) {

@@ -24,7 +24,7 @@ TEST(Bigram, FollowsItsFormula) {
   const Tokens train = {0, 1, 0, 1, 0, 0};
   EXPECT_NEAR(loss(train, {0, 1}, 3), -std::log((2 + 2.0 * 3 / 9) / (3 + 2)), 1e-12);
   EXPECT_NEAR(loss(train, {1, 2}, 3), -std::log((0 + 1.0 * 1 / 9) / (2 + 1)), 1e-12);
-  EXPECT_NEAR(loss(train, {2, 0}, 3), -std::log((0 + 1.0 * 5 / 9) / (0 + 1)), 1e-12);  // never seen: the unigram alone
+  EXPECT_NEAR(loss(train, {2, 0}, 3), -std::log((0 + 1.0 * 5 / 9) / (0 + 1)), 1e-12);  // unseen: only the unigram
   EXPECT_NEAR(loss(train, {0, 1, 2}, 3), (loss(train, {0, 1}, 3) + loss(train, {1, 2}, 3)) / 2, 1e-12);
 }
 
@@ -45,7 +45,7 @@ TEST(Bigram, SeesWhatThePreviousTokenTellsAndNoMore) {
   const Philox philox = philox_of(7);
   for (size_t i = 0; i < noise.size(); ++i) noise[i] = static_cast<int32_t>(philox({static_cast<uint32_t>(i), 0, 0, 0})[0] % 16);
   const Tokens train(noise.begin(), noise.begin() + 50000), validation(noise.begin() + 50000, noise.end());
-  // Nothing to learn: the entropy of the source, and the little that 256 counts from 50,000 samples cost (256 / 100,000).
+  // Nothing to learn: the entropy of the source, plus the small cost of estimating 256 counts from 50,000 samples (256 / 100,000).
   EXPECT_NEAR(loss(train, validation, 16), std::log(16.0), 0.01);
 }
 

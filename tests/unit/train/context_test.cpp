@@ -1,4 +1,4 @@
-// What a context takes of the machine, where others of its kind are on it.
+// A context's share of a machine that other ranks use too.
 #include "train/context.h"
 
 #include <gtest/gtest.h>

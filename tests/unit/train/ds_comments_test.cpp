@@ -1,4 +1,4 @@
-// A ds_config.json as people write it: DeepSpeed reads Hjson, and skips keys that are comments.
+// A ds_config.json with comments: DeepSpeed reads Hjson, and skips keys that are comments.
 #include "train/ds_comments.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// DeepSpeed's ds_config.json as a recipe. What is expected is from https://www.deepspeed.ai/docs/config-json and, for schedules, the
+// DeepSpeed's ds_config.json as a recipe. Expected values are from https://www.deepspeed.ai/docs/config-json and, for schedules, from the
 // formulas of DeepSpeed's runtime/lr_schedules.py written out by hand.
 #include "train/ds_config.h"
 #include "refusal.h"
@@ -167,7 +167,7 @@ TEST(DsConfig, OptimizersThatAreNotHereNameWhatToUse) {
   EXPECT_TRUE(is_not_here(R"({"optimizer": {"type": "Adam", "params": {"amsgrad": true}}})", {"amsgrad"}));
 }
 
-// The optimizer's step k runs at the scheduler's value after k - 1 of its steps; tolerance: one rounding of a product.
+// The optimizer's step k uses the scheduler's value after k - 1 scheduler steps; tolerance: one rounding of a product.
 TEST(DsConfig, SchedulersGiveTheLearningRateOfEachStepThatDeepSpeeds) {
   const LrSchedule log = schedule_choice(read(R"({"scheduler": {"type": "WarmupLR", "params":
     {"warmup_min_lr": 0.5, "warmup_max_lr": 1, "warmup_num_steps": 8}}})"));

@@ -14,7 +14,7 @@
 namespace st {
 namespace {
 
-/// The first token of each row visited, and how many rows each visit had.
+/// The first token of each visited row, and the number of rows of each visit.
 struct Seen {
   std::vector<int32_t> firsts;
   std::vector<int64_t> counts;
@@ -31,7 +31,7 @@ Seen visit(EvaluationRows& rows, const std::shared_ptr<const Dataset>& data) {
   return seen;
 }
 
-/// The rows of Sequences, as a host makes them.
+/// The rows of Sequences, from a host callback.
 std::shared_ptr<const Dataset> called_back(const std::shared_ptr<const Dataset>& whole) {
   const auto fields = whole->fields();
   return std::make_shared<CallbackRows>(whole->rows(), std::vector<Field>(fields.begin(), fields.end()),
@@ -55,7 +55,7 @@ TEST(EvaluationRows, AreEachOnceAndInOrder) {
     }
 }
 
-/// The stack that threads get by default, for its lifetime.
+/// Sets the default stack size of threads for its lifetime.
 class DefaultStack {
  public:
   explicit DefaultStack(size_t bytes) {
@@ -144,7 +144,7 @@ TEST(EvaluationRows, AreBusyInsideTheirOwnCallback) {
   });
   rows.each(data, [](auto, auto) {});
   EXPECT_EQ(refused, Code::busy);
-  others.reset();  // what it asked for all the same is asked by now
+  others.reset();  // its pending fills have been requested by now
   EXPECT_EQ(fills, 1) << "of the refused one nothing was asked";
 }
 

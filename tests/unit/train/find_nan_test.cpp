@@ -71,7 +71,7 @@ TEST(FindNan, NamesTheMicroBatch) {
   }
 }
 
-// A mask of -inf, which a graph makes and adds: what is looked for is behind it.
+// The graph makes and adds a mask of -inf; the value to find comes after it.
 TEST(FindNan, PassesOverInfinitiesThatAreMeant) {
   for (const char* device : kDevices) {
     Program program;
@@ -98,7 +98,7 @@ TEST(FindNan, PassesOverInfinitiesThatAreMeant) {
   }
 }
 
-// find_nan may ask for the rows again behind the update, so they are looked at there too.
+// find_nan may ask for the rows again after the update, so they are checked there too.
 TEST(FindNan, AWrongCallInTheMiddleOfAnUpdateUndoesNothing) {
   Training training{.device = "cpu", .recipe = {.batch = 3}};
   training.recipe.find_nan = true;
@@ -127,7 +127,7 @@ TEST(FindNan, AWrongCallInTheMiddleOfAnUpdateUndoesNothing) {
   EXPECT_EQ(sliced->state_digest(), whole->state_digest());
 }
 
-/// Past fp16's 65504 in backward alone: all that forward made was looked at and passed.
+/// Exceeds fp16's 65504 only in backward: all results of forward are checked and finite.
 TEST(FindNan, NamesTheFirstOverflowOfAStaticLossScaleInBackward) {
   Training training{.device = "cpu", .recipe = {.precision = "fp16", .batch = 3}};
   training.recipe.loss_scale = 1e9;
@@ -146,7 +146,7 @@ TEST(FindNan, LeavesToADynamicLossScaleWhatItCanAnswer) {
   const StepReport skipped = falling->step();
   EXPECT_TRUE(skipped.skipped);
   EXPECT_LT(falling->loss_scale(), skipped.loss_scale);
-  training.recipe.loss_scale_minimum = 1e9;  // it can fall no further
+  training.recipe.loss_scale_minimum = 1e9;  // it cannot fall further
   EXPECT_TRUE(says(not_finite([&] { training.trainer()->step(); }), "backward"));
   parameter(*falling, "final_norm.gamma")[0] = kInf;  // no scale makes this loss finite
   EXPECT_EQ(not_finite([&] { falling->step(); }).place.tensor, "final_norm.gamma");

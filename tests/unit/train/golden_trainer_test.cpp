@@ -1,5 +1,5 @@
-// A trainer's checkpoint of version 1, in tests/golden/checkpoint-v1/trainer, is resumed from for ever. What is in it is known twice: its
-// digest is pinned here, and its weights are those of the same three steps taken today.
+// A trainer's checkpoint of version 1, in tests/golden/checkpoint-v1/trainer, must always be resumable. Its content is checked twice: its
+// digest is pinned here, and its weights equal those of the same three steps made now.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -29,19 +29,19 @@ TEST(GoldenTrainer, IsResumedFromForEver) {
   EXPECT_EQ(resumed->state_digest(), "ef1d52bbd4f3326520cf4270b4ff839e");
 
   losses_of(*today, 3);
-  for (int steps = 0; steps < 2; ++steps) {  // where it was saved, and two steps on
+  for (int steps = 0; steps < 2; ++steps) {  // at the saved step, and two steps later
     for (const LogicalTensor& t : reader.manifest().tensors) {
       if (t.kind != TensorKind::parameter) continue;
       const auto there = weights_of(resumed->model(), t.name), here = weights_of(today->model(), t.name);
       ASSERT_EQ(there.size(), here.size()) << t.name;
-      for (size_t i = 0; i < here.size(); ++i) EXPECT_NEAR(there[i], here[i], 1e-5) << t.name << " " << i;  // kernels may change their bits
+      for (size_t i = 0; i < here.size(); ++i) EXPECT_NEAR(there[i], here[i], 1e-5) << t.name << " " << i;  // kernels may change bits
     }
     const auto there = losses_of(*resumed, 2), here = losses_of(*today, 2);
     for (size_t i = 0; i < 2; ++i) EXPECT_NEAR(there[i], here[i], 1e-5);
   }
 }
 
-// Run once for a new version, by hand: ST_GOLDEN_TO=tests/golden/checkpoint-v2 resume_equivalence_test --gtest_also_run_disabled_tests
+// Run it by hand, once per new version: ST_GOLDEN_TO=tests/golden/checkpoint-v2 resume_equivalence_test --gtest_also_run_disabled_tests
 // --gtest_filter='GoldenTrainer.*'
 TEST(GoldenTrainer, DISABLED_WritesThisVersion) {
   const char* to = std::getenv("ST_GOLDEN_TO");

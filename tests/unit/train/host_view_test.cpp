@@ -12,7 +12,7 @@ namespace {
 template <class T>
 int64_t nan_in(DType dtype, std::vector<T> values, bool is_plain) {
   const auto count = std::ssize(values);
-  if (!is_plain) {  // each second one of twice as many
+  if (!is_plain) {  // every second element of twice as many
     std::vector<T> spread;
     for (const T value : values) spread.insert(spread.end(), 2, value);
     values.swap(spread);

@@ -1,4 +1,4 @@
-// The learning rate of a trainer's steps: the recipe's schedule at the number of successful ones, or the host's function.
+// The learning rate of a trainer's steps: the recipe's schedule at the number of successful steps, or the host's function.
 
 #include <cmath>
 #include <limits>
@@ -77,7 +77,7 @@ TEST(LearningRate, ASettingThatContradictsTheOthersChangesNothing) {
 
 TEST(LearningRate, OfARecipeThatContradictsItselfMakesNoTrainer) {
   Training training = with(R"({"warmup": 20, "lr_steps": 10})");
-  training.recipe.set("lr_schedule", "\"cosine\"");  // merge() would refuse it at once
+  training.recipe.set("lr_schedule", "\"cosine\"");  // merge() would refuse it
   EXPECT_TRUE(refuses({"warmup 20", "lr_steps 10"}, [&] { training.trainer(); }));
 }
 
@@ -124,7 +124,7 @@ TEST(LearningRate, OfTheHostThatFailsOrIsNoneLosesNothing) {
   EXPECT_EQ(trainer->state_digest(), before);
   EXPECT_EQ(trainer->steps(), 1);
   std::vector<float> gradient(12);
-  trainer->gradient("final_norm.gamma", plain_view("", DType::f32, {12}, gradient.data()));  // the last whole step's is still there
+  trainer->gradient("final_norm.gamma", plain_view("", DType::f32, {12}, gradient.data()));  // still that of the last whole step
   trainer->set_schedule({});
   for (const auto* t : {&trainer, &undisturbed}) (*t)->step();
   EXPECT_EQ(trainer->state_digest(), undisturbed->state_digest()) << "the same rows, the same random numbers";

@@ -12,7 +12,7 @@
 namespace st {
 namespace {
 
-struct Scratch {  // a file that goes when the test ends
+struct Scratch {  // a file that is deleted when the test ends
   std::string path = testing::TempDir() + "metrics_" + testing::UnitTest::GetInstance()->current_test_info()->name();
   ~Scratch() { std::filesystem::remove(path); }
   std::string text() const {
@@ -106,7 +106,7 @@ TEST(Metrics, AResumedRunDropsWhatCameAfterItsStep) {
     log.append("{\"model\":\"gpt\"}\n");
     for (int64_t step = 1; step <= 5; ++step) log.write(report_of(step));
     log.finish("ab", 2.5);
-    log.append("{\"step\":6,\"lo");  // as a disk that fills up leaves it
+    log.append("{\"step\":6,\"lo");  // as after a full disk
   }
   {
     std::string seen;
@@ -158,7 +158,7 @@ TEST(Metrics, ALogIsCutAfterTheLastWholeStep) {
   JsonLine line;
   const std::string evaluated = log_line(line, ValidationPoint{.step = 1, .loss = 2});
   EXPECT_EQ(log_until(line_of(1) + evaluated + line_of(2), 1), line_of(1) + evaluated);
-  EXPECT_EQ(log_until(evaluated + line_of(1), 0), "");  // by on_step, before the step's own line
+  EXPECT_EQ(log_until(evaluated + line_of(1), 0), "");  // written by on_step, before the step's own line
 }
 
 TEST(Metrics, ALineIsReadBack) {
@@ -202,7 +202,7 @@ TEST(StepHistory, BeginsWithWhatTheLogTells) {
   history.add_earlier(log + "{\"step\":");
   std::vector<int64_t> steps;
   for (const StepReport& report : history.steps()) steps.push_back(report.step);
-  EXPECT_EQ(steps, (std::vector<int64_t>{1, 2, 4, 5, 6}));  // the line of 3 that comes first is torn
+  EXPECT_EQ(steps, (std::vector<int64_t>{1, 2, 4, 5, 6}));  // the first line of step 3 is torn
 
   std::string long_log;
   for (int64_t step = 1; step <= 5000; ++step) long_log += line_of(step);

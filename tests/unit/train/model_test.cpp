@@ -77,7 +77,7 @@ TEST_F(ModelFile, ReadsBackWhatItWroteBitForBit) {
 
 TEST_F(ModelFile, ReadsBackDoublesBitForBit) {
   Model written = one(DType::f64, 3), read = one(DType::f64, 4);
-  reinterpret_cast<double*>(written.data(written.parameters()[0]))[1] = 1.0 / 3;  // has more bits than an f32
+  reinterpret_cast<double*>(written.data(written.parameters()[0]))[1] = 1.0 / 3;  // needs more bits than an f32
   written.write(path_);
   read_strictly(read);
   EXPECT_EQ(bytes_of_model(read), bytes_of_model(written));
@@ -102,7 +102,7 @@ TEST_F(ModelFile, AFileThatDoesNotFitChangesNothing) {
   };
   EXPECT_TRUE(says(message(one(DType::f32, 1)), {"token_embedding.weight"})) << "the missing tensor is named";
   EXPECT_TRUE(says(message(one(DType::f32, 1, "token_embedding.weight")), {"[2, 3]", "[17, 12]"}));
-  // All fit but the last one's shape.
+  // All match except the shape of the last one.
   GptOptions longer = odd_gpt();
   longer.context = 9;
   EXPECT_TRUE(says(message(Model(context_, build_gpt(longer), 4)), {"position_embedding.weight"}));
@@ -139,7 +139,7 @@ TEST_F(ModelFile, AMissingOrTornFileIsNamed) {
 }
 
 TEST_F(ModelFile, PassesOverADtypeOfTheFormatUnlessAParameterAsksForIt) {
-  // "h" lies between "w" and the end of the file, of a dtype that no parameter has.
+  // "h" is after "w", with a dtype that no parameter has.
   Model written = one(DType::f32, 3);
   written.write(path_);
   const std::string plain = content_of_file(path_);

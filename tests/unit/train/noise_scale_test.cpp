@@ -1,4 +1,4 @@
-// The gradient noise scale of a training: its two norms are those of plain steps over the same rows.
+// The gradient noise scale of a training: its two norms equal those of ordinary steps over the same rows.
 
 #include <cmath>
 #include <optional>
@@ -11,7 +11,7 @@ namespace {
 
 constexpr const char* kDevices[] = {"reference", "cpu"};
 
-/// By the norms that a step of the first micro-batch alone, and one of all rows, tell.
+/// From the norms of a step on only the first micro-batch and of one on all rows.
 double scale_by_hand(Training training, int64_t micro_batches) {
   training.recipe.gradient_noise_scale = false;
   const auto whole = training.trainer();
@@ -51,7 +51,7 @@ TEST(NoiseScale, ChangesNoBitOfTheStep) {
   }
 }
 
-// What makes copies of the weights anew between two slices, since they were changed there, touches nothing else.
+// A change of weights between two slices makes the copies again and nothing else.
 TEST(NoiseScale, ChangesNoBitWhereWeightsChangeBetweenSlices) {
   for (const char* precision : {"fp32", "bf16"}) {
     Training training{.device = "cpu", .recipe = {.precision = precision, .batch = 2, .accumulate = 3}};

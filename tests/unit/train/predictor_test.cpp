@@ -14,7 +14,7 @@ Code code_of(const Call& call) {
   return error_of(call).code();
 }
 
-/// sum = x + w, so that an answer shows the weight.
+/// sum = x + w, so that results show the weight.
 std::shared_ptr<Model> adding_model(DType dtype) {
   Program program;
   program.sections.emplace_back();
@@ -31,7 +31,7 @@ HostView view_of(std::string_view name, std::vector<float>& values, const Shape&
   return {name, DType::f32, shape, row_major(shape), values.data()};
 }
 
-/// What it answers to these rows.
+/// The predictor's result for these rows.
 std::vector<float> sum_of(Predictor& predictor, std::vector<float> x) {
   std::vector<float> y(x.size());
   const Shape shape{std::ssize(x) / 3, 3};

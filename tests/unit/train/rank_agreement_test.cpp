@@ -1,4 +1,4 @@
-// What ranks of another run, kernel, library or plan are told before anything is exchanged: both sides, on all ranks the same.
+// A difference in run, kernels, library or plan is an error before any other collective: equal on all ranks, with both values.
 #include "train/rank_agreement.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ struct RankRun {
   Plan plan;
 };
 
-/// Of a rank of three at ZeRO-2.
+/// One of three ranks at ZeRO-2.
 RankRun run_of(int rank, const char* bucket = "20000") {
   Training training;
   training.recipe.ranks = 3;
@@ -39,7 +39,7 @@ RankRun run_of(int rank, const char* bucket = "20000") {
   return {training.recipe, state, plan_training(model->program(), recipe, model->context().backend(), 1, options)};
 }
 
-/// Rank 2 has these facts, the others those of a run.
+/// Rank 2 has the facts `odd`, the others those of a normal run.
 void expect_refused(const std::vector<RankFact>& odd, std::initializer_list<std::string> words) {
   each_of_group(3, [&](int rank, Communicator& own) {
     const RankRun run = run_of(rank);
@@ -77,7 +77,7 @@ TEST(RankAgreement, IsNotThatOfAnotherLibraryOrKernelClass) {
   expect_refused(facts_with("kernels", "cpu avx2"), {"has kernels cpu avx2, rank 0 has cpu avx512"});
 }
 
-// As of a rank whose library orders or buckets them otherwise: all else is alike.
+// A rank whose library orders or buckets collectives differently, with everything else equal.
 TEST(RankAgreement, IsNotThatOfOtherCollectives) {
   const RankRun other = run_of(2, "4096");
   const auto told = [](const RankRun& run) {

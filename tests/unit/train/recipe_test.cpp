@@ -21,7 +21,7 @@ std::string refusal_of(const std::string& key, const std::string& value) {
   return message;
 }
 
-/// Whether a number is in "[0,1)", or in the first word of "[1,inf) auto".
+/// Whether a number is in the interval: "[0,1)", or the first word of "[1,inf) auto".
 bool has(const std::string& interval, double number) {
   const size_t comma = interval.find(','), end = interval.find_first_of("])");
   const double low = std::stod(interval.substr(1, comma - 1)), high = std::stod(interval.substr(comma + 1));
@@ -33,7 +33,7 @@ std::vector<std::string> words_in(const std::string& allowed) {
   return {std::istream_iterator<std::string>(stream), {}};
 }
 
-/// Whether a key's row allows a value, which is JSON or a number that JSON does not have.
+/// Whether a key's row allows a value: JSON, or a number that JSON cannot express.
 bool is_in_domain(const RecipeKey& key, const std::string& value) {
   const bool is_number = value.find_first_of("0123456789NI") <= 1 && value[0] != '"';
   const auto words = words_in(key.allowed);

@@ -78,7 +78,7 @@ TEST(Report, EscapesAllText) {
   run.memory = {{evil, 5}};
   const std::string page = html_report(run);
   EXPECT_FALSE(contains(page, evil));
-  EXPECT_EQ(count(page, "<script>"), 1U);  // ours
+  EXPECT_EQ(count(page, "<script>"), 1U);  // the page's own
   // Title twice (head and heading), subtitle, prompt, sample, state, group, fact's name and value, memory.
   EXPECT_EQ(count(page, "&lt;script&gt;&quot;&amp;&#39;"), 10U);
 }
@@ -106,7 +106,7 @@ TEST(Report, ShowsARunWhateverHappenedToIt) {
   EXPECT_FALSE(contains(page, ">nan<"));
   EXPECT_FALSE(contains(page, "\"nan"));
   EXPECT_FALSE(contains(page, "from step"));
-  run.steps.erase(run.steps.begin(), run.steps.begin() + 5);  // resumed, and its log is lost
+  run.steps.erase(run.steps.begin(), run.steps.begin() + 5);  // resumed without its log
   EXPECT_TRUE(contains(html_report(run), "from step 6 on, 1 step skipped"));
 }
 
@@ -142,7 +142,7 @@ TEST(Timeline, KeepsTheLastStepsAndForgetsWhatIsMadeAgain) {
 TEST(Report, ShowsALaneOfEveryRank) {
   RunSummary run = run_of(12);
   EXPECT_FALSE(contains(html_report(run), "<h2>Ranks</h2>"));
-  // Rank 1 computes for 8 seconds, rank 0 for half of that; in the oldest two steps, which are not shown, it was the other way round.
+  // Rank 1 computes for 8 seconds, rank 0 for half of that; reversed in the oldest two steps, which are not shown.
   for (int64_t step = 3; step <= 12; ++step) {
     run.timeline.push_back(step_of(step, {{.seconds = 10, .exchange = 8, .exposed = 6}, {.seconds = 9, .exchange = 4, .exposed = 1}}));
     if (step < 5) std::swap(run.timeline.back().ranks[0], run.timeline.back().ranks[1]);
@@ -151,7 +151,7 @@ TEST(Report, ShowsALaneOfEveryRank) {
   EXPECT_TRUE(contains(page, "Steps 5 to 12; straggler score <b>1.33</b>: rank 1 computed 33 % longer than the mean of all"));
   EXPECT_EQ(count(page, "<title>rank 0, step "), 8U);
   EXPECT_EQ(count(page, "<title>rank 1, step 12: computing 8000 ms, collectives 4000 ms, 75 % of it overlapped</title>"), 1U);
-  // (1080 - 66 - 8 gaps of 4) / 8 pixels a step: 12.275 a second.
+  // (1080 - 66 - 8 gaps of 4) / 8 pixels per step: 12.275 per second.
   EXPECT_TRUE(contains(page, "<rect class=\"computing\" x=\"66\" y=\"24\" width=\"98.2\""));
   EXPECT_TRUE(contains(page, "<rect class=\"hatch\" x=\"127.4\" y=\"24\" width=\"36.8\""));
   EXPECT_TRUE(contains(page, "<rect class=\"exposed\" x=\"164.2\" y=\"24\" width=\"12.3\""));
@@ -177,7 +177,7 @@ TEST(LineChart, ThinningKeepsEveryPeak) {
   EXPECT_TRUE(has(1234, 50));
   EXPECT_TRUE(has(9876, -50));
   EXPECT_TRUE(std::is_sorted(thinned.begin(), thinned.end(), [](const ChartPoint& a, const ChartPoint& b) { return a.x < b.x; }));
-  EXPECT_EQ(thin({{1, 2}, {2, 3}}, 1).size(), 2U);  // short ones stay as they are
+  EXPECT_EQ(thin({{1, 2}, {2, 3}}, 1).size(), 2U);  // short series are unchanged
 }
 
 TEST(LineChart, SmoothingNeitherLagsNorBends) {

@@ -1,4 +1,4 @@
-// A program of its own: what it measures is the whole process.
+// A separate program, because it measures the whole process.
 #include <gtest/gtest.h>
 
 #include "base/os/machine.h"
@@ -7,7 +7,7 @@
 namespace st {
 namespace {
 
-// Issue 3's bound. Some 80 MB are planned, so that the 64 MiB for program, libraries and stacks do not hide the rest.
+// Issue 3's bound. The plan takes some 80 MB, so that the 64 MiB for program, libraries and stacks do not hide an error.
 TEST(ResidentMemory, OfTheProcessIsThePlansAndSixtyFourMebibytes) {
   Training training{.device = "cpu", .threads = 2, .recipe = {.batch = 4, .accumulate = 2}};
   training.options = {.layers = 4, .width = 320, .heads = 4, .context = 64, .vocabulary = 256};

@@ -1,4 +1,4 @@
-// What resume() refuses, that it then changes nothing, and what it takes in part. That it is exact: tests/equivalence/resume_test.cpp.
+// Refusals of resume(), which change nothing, and partial loads. tests/equivalence/resume_test.cpp tests that resume is exact.
 
 #include <cmath>
 #include <functional>
@@ -27,14 +27,14 @@ class ResumeRefusals : public ::testing::Test {
     save(*saved_, there_);
   }
 
-  /// A trainer that has done two steps of its own, or none.
+  /// A trainer that has made `steps` steps.
   static std::unique_ptr<Trainer> other(const Training& training, int steps = 2) {
     auto made = training.trainer();
     losses_of(*made, steps);
     return made;
   }
 
-  /// It is refused, and the trainer goes on as one that never heard of it.
+  /// Expects a refusal, after which the trainer continues as one that never tried to resume.
   void expect_refused(const Training& training, Code code, const std::vector<std::string>& says, int steps = 2) {
     const auto trainer = other(training, steps), untouched = other(training, steps);
     const Error error = error_of([&] { resume_from(there_, *trainer); });
@@ -77,7 +77,7 @@ TEST_F(ResumeRefusals, OfOtherDataNameBoth) {
               HasSubstr("the same number of rows here as in the checkpoint but other values"));
 }
 
-// Names and shapes are the same.
+// Names and shapes are equal.
 TEST_F(ResumeRefusals, OfAModelOfOtherHeads) {
   Training changed = training_;
   changed.options.heads = 2;
@@ -86,13 +86,13 @@ TEST_F(ResumeRefusals, OfAModelOfOtherHeads) {
   EXPECT_THAT(resume_from(there_, *trainer, {.partial = true, .renames = {}, .names = {}}).changed, ElementsAre(StartsWith("graph: ")));
 }
 
-// Of the first writers of version 1, before there were digests.
+// The first writers of version 1 saved no digests.
 TEST_F(ResumeRefusals, ButOfWhatIsNotKnownNothing) {
   CheckpointContent content = content_of(*saved_, {});
   for (const char* key : {"\"graph\":\"", "\"data\":\""}) {
     const size_t begin = content.training.find(key);
     ASSERT_NE(begin, std::string::npos);
-    content.training.erase(begin - 1, std::string(key).size() + 34);  // a comma before, 32 digits and a quote behind
+    content.training.erase(begin - 1, std::string(key).size() + 34);  // with the comma before, 32 digits and the quote after
   }
   const std::string old = folder_ / "old";
   save(content, old);
@@ -183,7 +183,7 @@ TEST_F(ResumeRefusals, ButTakeARecipeThatDiffersElsewhereAndSayWhere) {
 
 TEST_F(ResumeRefusals, AnotherOptimizersStateNeedsPartial) {
   Training changed = training_;
-  changed.recipe.set("optimizer", "\"lion\"");  // moment1 alone
+  changed.recipe.set("optimizer", "\"lion\"");  // only moment1
   expect_refused(changed, Code::invalid_argument, {"moment2.", "optimizer: \"lion\" here, \"adamw\" in the checkpoint", "partial"});
   const auto trainer = other(changed, 0);
   const ResumeReport report = resume_from(there_, *trainer, {.partial = true, .renames = {}, .names = {}});
@@ -198,7 +198,7 @@ TEST_F(ResumeRefusals, AnAverageThatTheCheckpointHasNotBeginsAsTheWeight) {
   changed.recipe.set("ema_decay", "0.5");
   expect_refused(changed, Code::not_found, {"average.", "ema_decay: 0.5 here"}, 0);
   const std::string name = "block.0.mlp.expand.weight";
-  // Of a parameter that is loaded, and of one that is not.
+  // For a parameter that is loaded, and for one that is not.
   for (const std::string& asked : {name, std::string("final_norm.*")}) {
     const auto trainer = other(changed, 0);
     const ResumeReport report = resume_from(there_, *trainer, {.partial = true, .renames = {}, .names = {asked}});
@@ -307,7 +307,7 @@ TEST_F(ResumeRefusals, AHostsOwnTensorsAreTakenByName) {
   EXPECT_EQ(losses_of(*trainer, 3), losses_of(*saved_, 3));
 }
 
-// --- weights alone
+// --- only weights
 
 TEST_F(ResumeRefusals, WeightsAloneBeginWithAFreshOptimizer) {
   CheckpointContent content = content_of(*saved_, {});
@@ -317,7 +317,7 @@ TEST_F(ResumeRefusals, WeightsAloneBeginWithAFreshOptimizer) {
   for (SnapshotTensor& tensor : content.tensors) tensor.kind = TensorKind::host;
   save(content, folder_ / "weights");
   content.tensors.clear();
-  // The run that it must be: a trainer made of a model with these weights.
+  // The expected run: a trainer on a model with these weights.
   auto model = training_.model();
   ReadReport loaded;
   model->load(CheckpointReader(folder_ / "weights"), {}, loaded);
@@ -353,7 +353,8 @@ TEST_F(ResumeRefusals, NanInAHostsTensorsIsNamed) {
   ReadReport report;
   EXPECT_TRUE(refuses(Code::not_finite, {"final_norm.beta", "element 2"},
                       [&] { trainer->model().load(CheckpointReader(folder_ / "nan"), {}, report); }));
-  Model tight(context_within(5 * parameter_count(training_.options)), build_gpt(training_.options), 9);  // 4 bytes each, no room for copies
+  // 4 bytes per parameter, but no memory for copies.
+  Model tight(context_within(5 * parameter_count(training_.options)), build_gpt(training_.options), 9);
   const std::string before = tight.digest();
   EXPECT_TRUE(
       refuses(Code::not_finite, {"final_norm.beta", "element 2"}, [&] { tight.load(CheckpointReader(folder_ / "nan"), {}, report); }));

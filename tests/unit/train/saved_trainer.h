@@ -1,4 +1,4 @@
-// A trainer's checkpoint in a folder of the test's own.
+// A trainer's checkpoint in a folder of the test.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@
 
 namespace st {
 
-/// A folder that is empty, and gone with this object.
+/// An empty folder that is removed with this object.
 class ScratchFolder {
  public:
   explicit ScratchFolder(const std::string& name) : path_(::testing::TempDir() + name + "." + std::to_string(getpid())) {
@@ -44,7 +44,7 @@ inline Manifest manifest_of(const CheckpointContent& content) {
   return manifest;
 }
 
-/// Into `folder`, which is made.
+/// Saves into `folder`, which it creates.
 inline void save(const CheckpointContent& content, const std::string& folder, int64_t file_bytes = int64_t{1} << 30) {
   std::filesystem::create_directories(folder);
   std::vector<WrittenTensor> tensors;

@@ -1,4 +1,4 @@
-// A dataset of token sequences that needs no file: each token is the last one plus one, modulo the vocabulary.
+// A dataset of token sequences without a file: each token is the previous one plus one, modulo the vocabulary.
 #pragma once
 
 #include <vector>
@@ -9,7 +9,7 @@ namespace st {
 
 class Sequences : public Dataset {
  public:
-  /// Row r starts at token 3 r. With `ignored`, r % 4 of its targets (the first ones) are -100, which the loss leaves out.
+  /// Row r starts at token 3 r. With `ignored`, the first r % 4 of its targets are -100, which the loss ignores.
   Sequences(int64_t rows, int64_t context, int64_t vocabulary, bool ignored = false)
       : rows_(rows),
         context_(context),

@@ -51,7 +51,7 @@ TEST_P(ShortStep, OneMicroBatchWithFewerRowsIsOneOfThatSize) {
   EXPECT_EQ(large->state_digest(), small->state_digest());
 }
 
-// Four rows and two: as three times two, but for the order of the sums.
+// Four rows and two equal three times two, except for the order of sums.
 TEST_P(ShortStep, AShortLastMicroBatchCountsByItsRows) {
   const auto ragged = trainer(4, 3, 0), even = trainer(2, 3, 0);
   for (int step = 0; step < 3; ++step) {
@@ -62,7 +62,7 @@ TEST_P(ShortStep, AShortLastMicroBatchCountsByItsRows) {
   }
 }
 
-// Dropout's random numbers are those of the sample's place in the step, whatever micro-batch it is in.
+// Dropout's random numbers depend on the sample's position in the step, not on its micro-batch.
 TEST_P(ShortStep, DropsTheSameOut) {
   const auto ragged = trainer(4, 2, 0.5), even = trainer(2, 3, 0.5);
   const StepReport a = ragged->step(rows(6)), b = even->step(rows(6));
@@ -139,7 +139,7 @@ TEST_P(ShortStep, RowsWithGapsAreTheSameRows) {
   const std::vector<HostView> together = rows(6);
   std::vector<HostView> apart = together;
   std::vector<std::vector<int32_t>> memory;
-  for (HostView& view : apart) {  // the columns one after the other, every second place unused
+  for (HostView& view : apart) {  // column-major, with every second place unused
     std::vector<int32_t>& columns = memory.emplace_back(2 * 6 * kContext, -7);
     for (int64_t r = 0; r < 6; ++r)
       for (int64_t c = 0; c < kContext; ++c)

@@ -16,9 +16,9 @@ namespace {
 
 constexpr auto kNaN = std::numeric_limits<float>::quiet_NaN();
 
-/// Rows of a dataset by hand, in the order given.
+/// Rows of a dataset, written by hand, in the given order.
 struct Rows {
-  std::vector<Field> fields;  // their names outlive the dataset here
+  std::vector<Field> fields;  // must outlive the dataset, which borrows the names
   std::vector<std::vector<std::byte>> memory;
   std::vector<HostView> views;
   Rows(const Rows&) = delete;
@@ -87,7 +87,7 @@ TEST(Trainer, EvaluatingRaggedRowsEqualsTheWholeAndChangesNothing) {
     const Evaluation ragged = a->evaluate(rows), whole = b->evaluate(rows);
     EXPECT_EQ(ragged.count, whole.count);
     EXPECT_EQ(ragged.count, 11 * 7 - (0 + 1 + 2 + 3) * 2 - (0 + 1 + 2));
-    // A row's numbers do not depend on its neighbours; only the f64 sum of 11 rows has another order.
+    // A row's values do not depend on its neighbours; only the f64 sum of 11 rows has another order.
     EXPECT_NEAR(ragged.loss, whole.loss, 1e-6 * whole.loss) << device;
     EXPECT_EQ(a->state_digest(), before);
   }
@@ -161,7 +161,7 @@ TEST(Trainer, TrimEveryTrimsItsContextAfterEachSoManySuccessfulSteps) {
   const auto cache = std::make_shared<Cache>();
   trainer->model().context().on_trim(cache);
   for (int successful = 0; successful < 5;) {
-    if (successful == 1) {  // a skipped step is none of them
+    if (successful == 1) {  // a skipped step does not count
       ASSERT_TRUE(skipped_step(*trainer).skipped);
       EXPECT_EQ(cache->trims, 0);
     }
@@ -175,7 +175,7 @@ TEST(Trainer, TrimEveryTrimsItsContextAfterEachSoManySuccessfulSteps) {
     else
       EXPECT_EQ(report.memory_bytes, full);
   }
-  // The same rows but for those of the skipped step, so a run of its own: trimming changes no bit.
+  // The same rows without those of the skipped step, in a separate run: trimming changes no bit.
   const auto again = training.trainer();
   EXPECT_EQ(losses_of(*again, 4), losses_of(*plain, 4));
   EXPECT_EQ(again->state_digest(), plain->state_digest());
@@ -267,7 +267,7 @@ TEST(Trainer, RefusesABatchThatDoesNotFitWithBothSides) {
   EXPECT_FALSE(r.trainer.step(r.batch()).skipped);
 }
 
-// An input without a batch dimension is the same for every micro-batch; one of several times the batch is cut where the micro-batch ends.
+// An input without a batch dimension is the same for every micro-batch; one with several rows per sample is cut at the micro-batch's end.
 TEST(Trainer, CutsOnlyInputsThatGrowWithTheBatch) {
   const auto train = [](int64_t batch, int64_t micro_batches) {
     Program program;
@@ -335,7 +335,7 @@ TEST(Trainer, ReportsExactlyTheBytesOfItsArenas) {
   EXPECT_EQ(trainer->memory_bytes(), trainer->model().context().backend().allocated_bytes());
 }
 
-// All logits of an untrained model are near 0: log sum e^x is near log V, and so is the loss whatever share is smoothed.
+// The logits of an untrained model are near 0: log sum e^x is near log V, and so is the loss for any smoothing.
 TEST(Trainer, LossTermsAreOfTrainingAndNotOfEvaluations) {
   const Training plain{.recipe = {.warmup = 0}}, terms{.recipe = {.warmup = 0, .label_smoothing = 0.5, .z_loss = 0.25}};
   const auto a = plain.trainer(), b = terms.trainer();

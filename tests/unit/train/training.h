@@ -1,4 +1,4 @@
-// A small GPT and its trainer, for tests that compare trainings.
+// A small GPT and its trainer, for tests that compare training runs.
 #pragma once
 
 #include <limits>
@@ -15,7 +15,7 @@ namespace st {
 /// Odd sizes: nothing is a multiple of a vector, a tile or a grain.
 inline GptOptions odd_gpt() { return {.layers = 2, .width = 12, .heads = 3, .context = 7, .vocabulary = 17}; }
 
-/// On the reference backend, within a limit of memory; 0: all there is.
+/// On the reference backend, with a memory limit; 0: no limit.
 inline std::shared_ptr<Context> context_within(int64_t memory_limit) {
   return std::make_shared<Context>(
       ContextOptions{.device = "reference", .threads = 1, .memory_limit = memory_limit, .log = {}, .parallel = {}, .memory = {}});
@@ -26,7 +26,7 @@ struct Training {
   int threads = 1;
   GptOptions options = odd_gpt();
   Recipe recipe = {};
-  bool ignored = false;  // some targets are left out of the loss
+  bool ignored = false;  // the loss ignores some targets
 
   std::shared_ptr<Context> context() const {
     return std::make_shared<Context>(ContextOptions{.device = device, .threads = threads, .log = {}, .parallel = {}, .memory = {}});
@@ -41,7 +41,7 @@ struct Training {
   }
 };
 
-/// A parameter that makes every gradient infinite while this lives.
+/// Makes every gradient infinite, through a parameter, for its lifetime.
 class Overflow {
  public:
   explicit Overflow(Model& model)

@@ -40,7 +40,7 @@ Training training(const char* device = "cpu", int threads = 1) {
 
 std::shared_ptr<const Dataset> validation() { return std::make_shared<Sequences>(5, 7, 17); }
 
-// The formula in double. Each f32 update rounds three times, by 2^-24 of values near the weights': ten of them, the older ones decayed.
+// Against the formula in double. Each of the ten f32 updates rounds three times, by 2^-24 of values near the weights; older errors decay.
 TEST(WeightAverage, IsThatOfTheWeightsAfterEachStep) {
   for (const char* device : {"reference", "cpu"}) {
     const auto trainer = training(device).trainer();
