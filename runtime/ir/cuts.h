@@ -10,8 +10,8 @@ namespace st {
 
 /// Elements between the places where a parameter may be cut: a multiple of kCutGrain, or all elements, which gives it to one rank.
 using CutGrain = std::function<int64_t(const Slot& parameter)>;
-constexpr int64_t kCutGrain =
-    1024;  // a block of the gradient norm, so that a shard has the whole's partial sums (traps.md, order of sums 4)
+/// A block of the gradient norm, so that a shard has the whole's partial sums (traps.md, order of sums 4).
+constexpr int64_t kCutGrain = 1024;
 /// Number of gradient-norm blocks; the last one may be shorter.
 constexpr int64_t norm_blocks(int64_t elements) { return (elements + kCutGrain - 1) / kCutGrain; }
 

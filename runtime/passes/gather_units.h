@@ -7,12 +7,10 @@ namespace st {
 
 /// Reduces cut parameters (program.cuts) and their working copies to this rank's shards, in which working copies are made. Bitwise the same
 /// results. Called by zero_shard() and, for a forward pass, by plan_inference().
-/// - Unit: the parameters that a boundary scope uses. Forward and backward each gather it (Role::gathered) before its first use there;
-/// after
-///   the last use its memory is reused.
+/// - Unit: the parameters that a boundary scope uses. Forward and backward each gather it (Role::gathered) before its first use there.
+///   After the last use its memory is reused.
 /// - A parameter that two scopes use is gathered in each. A scope that is recomputed in backward keeps its unit until its gradients are
-/// made.
-///   A graph without scopes is one unit.
+///   made. A graph without scopes is one unit.
 /// - Prefetch: units are ordered by first use, and each is gathered before the previous one computes, so that a second thread can gather it
 ///   meanwhile. Two units, and those of the enclosing scopes, are in memory at a time.
 void gather_units(Program& program);

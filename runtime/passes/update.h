@@ -15,9 +15,8 @@ using ChooseOptimizer = std::function<OptimizerChoice(const Slot& parameter, boo
 /// Appends one optimizer node per parameter, on its layout, with state slots "<state>.<parameter>", initially zero. Call after clip().
 /// - Adds the control slot "rates", f64 [learning rate, number of this update from 1], which the host writes before each step.
 /// - Reuses existing state slots (keep_moments).
-/// - The update also writes a working copy that a step makes in its first micro-batch, with the same bits, so that the next step need not
-/// read
-///   the parameter; a borrowed copy is written only by the update.
+/// - The update also writes a working copy that a step makes in its first micro-batch, with the same bits, so that the next step need
+///   not read the parameter; a borrowed copy is written only by the update.
 /// - Sharded (zero_shard): each rank updates its shards, with state for them only. Parameters and their working copies are then gathered,
 ///   except borrowed copies, parameters that stay sharded (gather_units), those that all ranks share (share_masters), and `shared`.
 void update(Program& program, const ChooseOptimizer& choose, std::span<const SlotId> shared = {});

@@ -1,11 +1,9 @@
 // A step whose loss the host computes: any number of micro-batches (forward, the host's loss, backward), then one update by the sum of
 // their gradients. In a group each rank runs its own micro-batches:
-//   reduce micro   the g-th micro-batch of a rank is micro-batch g * size + rank of the step. Each backward adds gradients in that order,
-//   so
-//                  results are bitwise equal to one rank that runs all of them in turn. All ranks run the same number
-//   reduce step    each rank sums its own micro-batches, any number, and the update adds these sums in rank order. With zero 3 all ranks
-//   run
-//                  the same number, because forward and backward gather the other ranks' shards
+//   reduce micro   the g-th micro-batch of a rank is micro-batch g * size + rank of the step. Each backward adds gradients in that
+//                  order, so results are bitwise equal to one rank that runs all of them in turn. All ranks run the same number
+//   reduce step    each rank sums its own micro-batches, any number, and the update adds these sums in rank order. With zero 3 all
+//                  ranks run the same number, because forward and backward gather the other ranks' shards
 #pragma once
 
 #include <memory>

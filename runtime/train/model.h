@@ -47,9 +47,8 @@ class Model {
 
   /// Reduces each parameter to a rank's shard under ZeRO-3, by the slots of `plan`, that rank's program of this model.
   /// - Existing values of the shards are kept; parameters that are not made yet are made as shards only.
-  /// - Afterwards set(), read() and load() take only these elements of their input, copy() takes places of shards, and calls that need a
-  /// whole
-  ///   parameter throw wrong_state.
+  /// - Afterwards set(), read() and load() take only these elements of their input, copy() takes places of shards, and calls that need
+  ///   a whole parameter throw wrong_state.
   /// - `agree` is called when nothing can fail any more; it may throw to refuse.
   /// Throws busy while another object uses the storage, wrong_state if the model has other shards already.
   void keep_pieces(const Program& plan, const std::function<void()>& agree = {});

@@ -67,9 +67,8 @@ class RankTeam {
   /// Runs a step to its end on all ranks: `own_part` on the caller's thread and the other ranks concurrently on `batch` (empty: the data's
   /// next rows). Nothing has been updated after an error.
   ///   threads        throws the first rank's error that is not a consequence of another, with its rank
-  ///   host's group   throws this rank's error; the caller must end the group, or the others wait, except for rank_mismatch, which all
-  ///   ranks
-  ///                  throw
+  ///   host's group   throws this rank's error; the caller must end the group, or the others wait, except for rank_mismatch, which
+  ///                  all ranks throw
   void run(std::optional<std::span<const HostView>> batch, const std::function<void()>& own_part);
   /// Whether a thread updated a parameter in the last step.
   bool has_updated() const;

@@ -85,9 +85,8 @@ Plan plan_short_micro_batch(const Program& model, const Recipe& recipe, int64_t 
                             const PlanOptions& options = {});
 
 /// The plan of a step whose loss the host computes from the outputs.
-///   micro-batches  of recipe.batch rows, any number: the plan has the first, and a second that stands for all later ones; with several
-///   ranks
-///                  a third one with the collectives that run once a step
+///   micro-batches  of recipe.batch rows, any number: the plan has the first, and a second that stands for all later ones; with
+///                  several ranks, a third one with the collectives that run once per step
 ///   own_loss       the model's own loss may be used instead (seed_outputs)
 ///   beside         another training plan of the model, whose moments this plan shares; null: none
 Plan plan_host_loss(const Program& model, const Recipe& recipe, bool own_loss, const Plan* beside, const Backend& backend, int threads,

@@ -34,11 +34,10 @@ class Trainer {
   /// Plans the step and allocates all its memory, so that a step allocates nothing.
   ///   data    null: each step is given its batch
   ///   model   without a loss: only forward, backward and apply train it
-  ///   ranks   the group in which this trainer is a rank; must outlive the trainer. Each rank has a trainer of the same recipe, model and
-  ///   data
+  ///   ranks   the group in which this trainer is a rank; must outlive the trainer. Each rank has a trainer of the same recipe, model
+  ///           and data
   ///           - all make the same calls of step() and advance(), on the data, which each sees whole, or on a batch of their own rows:
-  ///           those
-  ///             of micro-batches k = g * size + rank, in order
+  ///             those of micro-batches k = g * size + rank, in order
   ///           - recipe.ranks is the group's size, or 1
   ///           - zero 3: the model keeps only this rank's shards of the parameters (Model::keep_pieces)
   ///           - after an error, of this call or a step, the caller must end the group, or the other ranks wait; except for rank_mismatch,
