@@ -20,7 +20,7 @@ class EarlyStopping {
   }
 
   /// Restores the state of a resumed run.
-  void go_on(double best, int64_t waited) {
+  void run_until(double best, int64_t waited) {
     best_ = best;
     waited_ = waited;
   }

@@ -11,7 +11,7 @@ constexpr int kMostDepth = 64;  // printing recurses
 
 }  // namespace
 
-std::string config_beside(const std::string& weights) {
+std::string config_next_to(const std::string& weights) {
   std::error_code unknown;
   const std::filesystem::path path(weights);
   const std::filesystem::path config = (std::filesystem::is_directory(path, unknown) ? path : path.parent_path()) / "config.json";

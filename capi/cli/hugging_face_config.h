@@ -8,7 +8,7 @@
 namespace cli {
 
 /// The config.json in the folder of this weights file; "" if there is none.
-std::string config_beside(const std::string& weights);
+std::string config_next_to(const std::string& weights);
 /// In the form that ModelChoice takes: {"name": "gpt2", "options": {..}}. Throws Failure(kRefused) that names the file if it is not a JSON
 /// object.
 Json read_config(const std::string& path);

@@ -66,7 +66,7 @@ void InitWeights::open_file(const std::string& path) {
   names.drop_copies(weights_.tensors);
   for (StoredTensor& tensor : weights_.tensors) tensor.name = names.ours(tensor.name);
   if (!names.is_any()) return;
-  model_source_ = config_beside(path);
+  model_source_ = config_next_to(path);
   if (!model_source_.empty()) model_ = read_config(model_source_);
 }
 

@@ -185,7 +185,7 @@ void import_checkpoint(const CheckpointRequest& o) {
     refuse("checkpoint import: ", o.first, ": ", nan, ", so training cannot continue from it; import a file without NaN");
   Json metadata = read.metadata;
   metadata["imported_from"] = name_of(o.first);
-  if (const std::string config = names.is_any() ? config_beside(o.first) : ""; !config.empty()) {
+  if (const std::string config = names.is_any() ? config_next_to(o.first) : ""; !config.empty()) {
     const Json model = read_config(config);
     check_config(model, config);
     metadata[kModelOfRun] = model.dump();

@@ -85,7 +85,7 @@ class TrainingRun {
     if (parts_.checkpoints->saved_step() < 0) return;
     steps_ = resumed_at_ = parts_.checkpoints->saved_step();
     const auto text_of = [&](const char* key) { return saved.contains(key) ? saved[key].get<std::string>() : ""; };
-    if (saved.contains(kBest)) stopping_.go_on(std::strtod(text_of(kBest).c_str(), nullptr), std::atoll(text_of(kWaited).c_str()));
+    if (saved.contains(kBest)) stopping_.run_until(std::strtod(text_of(kBest).c_str(), nullptr), std::atoll(text_of(kWaited).c_str()));
     if (stopping_.is_on()) ended_ = text_of(kEnded);
   }
 

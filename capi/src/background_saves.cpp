@@ -16,13 +16,13 @@ bool is_due(const TrainerObject& t, int64_t step) {
   if (saves.steps > 0 && step % saves.steps == 0) return true;
   if (saves.minutes <= 0) return false;
   int32_t is_time = os::seconds() - saves.last >= saves.minutes * 60 ? 1 : 0;
-  if (Communicator* const group = t.trainer->group_of_pieces()) group->broadcast(&is_time, 1, DType::i32, 0, "time to save");
+  if (Communicator* const group = t.trainer->sharding_group_of()) group->broadcast(&is_time, 1, DType::i32, 0, "time to save");
   return is_time != 0;
 }
 
 /// False if one of the ranks that save together has no memory for the copy. A failure that the other ranks do not know of is not retried.
 bool save_a_copy(const TrainerObject& t, CheckpointManager& manager) {
-  const bool is_alone = t.trainer->group_of_pieces() == nullptr;
+  const bool is_alone = t.trainer->sharding_group_of() == nullptr;
   try {
     save_in_background(t, manager, {}, {});
     return true;
@@ -71,7 +71,7 @@ void before_save(const TrainerObject& t, const std::function<void()>& call) {
   try {
     call();
   } catch (...) {
-    if (t.trainer->is_in_pieces()) t.trainer->meet_about_save(std::current_exception());
+    if (t.trainer->is_sharded()) t.trainer->agree_about_save(std::current_exception());
     throw;
   }
 }

@@ -76,7 +76,7 @@ std::function<bool()> cancelled_from_now(const Context& context) {
   return [&cancels, before = cancels.load()] { return cancels != before; };
 }
 
-std::string name_meant(const CheckpointObject& object, const char* name) {
+std::string requested_name(const CheckpointObject& object, const char* name) {
   if (!object.is_one && name == nullptr) return "the newest (NULL)";
   return text("\"", object.is_one ? last_part(own_folder(object, name)) : std::string_view(name), "\"");
 }

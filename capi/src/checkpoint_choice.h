@@ -27,13 +27,13 @@ void with_checkpoint(CheckpointObject& object, const char* name, std::vector<std
 void load_from(CheckpointObject& object, const char* name, st_load_report* report,
                const std::function<void(const CheckpointReader&, LoadReport&)>& load);
 
-/// The same for a collective load by all ranks of a group (trainer.h, is_in_pieces). If name is NULL, rank 0 chooses the newest; a
+/// The same for a collective load by all ranks of a group (trainer.h, is_sharded). If name is NULL, rank 0 chooses the newest; a
 /// checkpoint that is not whole for one rank is skipped by all. `load` opens it; its errors are the same on all ranks.
 void load_together(CheckpointObject& object, Communicator& ranks, const char* name, st_load_report* report,
                    const std::function<void(const OpenCheckpoint&, LoadReport&)>& load);
 
 /// The checkpoint's name as ranks that load together compare it; a fixed text for the newest.
-std::string name_meant(const CheckpointObject& object, const char* name);
+std::string requested_name(const CheckpointObject& object, const char* name);
 
 /// The folder of the checkpoint `name`; if NULL, of the newest that has a manifest.
 std::string folder_of(CheckpointObject& object, const char* name);

@@ -70,7 +70,7 @@ int32_t rank_given(const Communicator& ranks, const char* role, int32_t rank, co
   return rank;
 }
 
-Exchange looked_at(const Asked& asked, const Communicator& ranks, const char* call) {
+Exchange checked(const Asked& asked, const Communicator& ranks, const char* call) {
   Exchange made;
   made.call.what = asked.what;
   const auto of = [&](const PlainArray& whole, const void* from, void* to) {

@@ -24,7 +24,7 @@ struct Exchange {
 };
 
 /// Checks the arrays. Throws invalid_argument, or unsupported for gaps between elements; the message names the array and the problem.
-Exchange looked_at(const Asked& asked, const Communicator& ranks, const char* call);
+Exchange checked(const Asked& asked, const Communicator& ranks, const char* call);
 
 void make(Communicator& ranks, const Exchange& exchange);
 

@@ -1,4 +1,4 @@
-// A host's gradients for calls that work in place, checked before use.
+// The host's gradient arrays, checked before a call changes them in place.
 #pragma once
 
 #include <scaletrain/view.h>

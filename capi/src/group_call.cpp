@@ -20,13 +20,13 @@ GradientExchange::Post post_to(CommunicatorObject& group) {
   };
 }
 
-std::shared_ptr<CommunicatorObject> group_of_pieces(const ModelObject& model) {
-  return model.model->is_in_pieces() ? model.group.lock() : nullptr;
+std::shared_ptr<CommunicatorObject> sharding_group_of(const ModelObject& model) {
+  return model.model->is_sharded() ? model.group.lock() : nullptr;
 }
 
-void make_in_group(CommunicatorObject& group, const std::function<void(JointCall* joint)>& call) {
+void make_in_group(CommunicatorObject& group, const std::function<void(ShardedModelCall* collective)>& call) {
   take_turn(group);
-  JointCall::make(group.ranks.get(), call);
+  ShardedModelCall::make(group.ranks.get(), call);
 }
 
 }  // namespace st::capi

@@ -20,11 +20,11 @@ void take_turn(CommunicatorObject& group);
 GradientExchange::Post post_to(CommunicatorObject& group);
 
 /// The communicator across whose ranks a model is sharded; null if it is whole or its communicator is gone. Call within the model's lease.
-std::shared_ptr<CommunicatorObject> group_of_pieces(const ModelObject& model);
-void make_in_group(CommunicatorObject& group, const std::function<void(JointCall* joint)>& call);
+std::shared_ptr<CommunicatorObject> sharding_group_of(const ModelObject& model);
+void make_in_group(CommunicatorObject& group, const std::function<void(ShardedModelCall* collective)>& call);
 /// A collective call of these ranks, which reserves the communicator; with a null group, a call of this rank alone.
 template <class Call>
-void make_jointly(const std::shared_ptr<CommunicatorObject>& group, const Call& call) {
+void make_collectively(const std::shared_ptr<CommunicatorObject>& group, const Call& call) {
   if (!group) return call(nullptr);
   const GroupCall turn(Kind::communicator, group);
   make_in_group(*group, std::ref(call));

@@ -59,7 +59,7 @@ st_checkpoint_options default_options() {
 
 void require_folder(const std::string& path) {
   if (os::kind_of(path) == os::PathKind::folder) return;
-  os::require_no_stranger(path, os::PathKind::folder);
+  os::require_kind(path, os::PathKind::folder);
   Error error(Code::not_found, text("st_checkpoint_create: no such folder: ", path, "; create it, or open it without read_only"));
   error.place.file = path;
   throw error;
@@ -137,7 +137,7 @@ st_status st_checkpoint_create(st_context* context, const char* folder, const st
     auto object = std::make_shared<CheckpointObject>(path);
     object->writing = ours.write;
     const std::string manifest = text(path, "/", kManifestName);
-    object->is_one = os::kind_of(manifest) != os::PathKind::none || !os::stranger_at(manifest, os::PathKind::file).empty();
+    object->is_one = os::kind_of(manifest) != os::PathKind::none || !os::wrong_kind_at(manifest, os::PathKind::file).empty();
     object->workers = shared->make_workers(shared->threads());
     ours.require_memory = [shared](int64_t bytes) { shared->require_memory("the copy to be written", bytes); };
     const bool reads = theirs.read_only != 0;

@@ -37,7 +37,7 @@ st_status collective(st_communicator* communicator, const char* name, const Aske
                      const char* call = __builtin_FUNCTION()) {
   const auto body = [&] {
     const auto object = find(communicator);
-    Exchange exchange = looked_at(asked, *object->ranks, call);
+    Exchange exchange = checked(asked, *object->ranks, call);
     if (name != nullptr) exchange.call.label = name;
     check(utf8_valid_until(exchange.call.label) == exchange.call.label.size(), call, ": name is not UTF-8");
     const uint64_t cancels = object->context->cancels();

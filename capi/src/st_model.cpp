@@ -137,10 +137,10 @@ st_status st_model_clone(st_model* model, st_model** clone) {
   return guard([&] {
     const auto object = find(model);
     std::shared_ptr<ModelObject> made;
-    make_jointly(group_of_pieces(*object), [&](JointCall* joint) {
+    make_collectively(sharding_group_of(*object), [&](ShardedModelCall* collective) {
       given(clone, "st_model_clone: clone");
       made = std::make_shared<ModelObject>();
-      made->model = object->model->clone(joint);
+      made->model = object->model->clone(collective);
     });
     hand_out(clone, std::move(made));
   });
@@ -161,9 +161,9 @@ st_status st_model_blend(st_model* to, st_model* from, double t) {
 st_status st_model_digest(st_model* model, const char** hex) {
   return guard([&] {
     const auto object = find(model);
-    make_jointly(group_of_pieces(*object), [&](JointCall* joint) {
+    make_collectively(sharding_group_of(*object), [&](ShardedModelCall* collective) {
       given(hex, "st_model_digest: hex");
-      object->answer = object->model->digest(joint);
+      object->answer = object->model->digest(collective);
     });
     *hex = object->answer.c_str();
   });
@@ -172,9 +172,9 @@ st_status st_model_digest(st_model* model, const char** hex) {
 st_status st_model_get(st_model* model, const char* name, const st_view* to) {
   return guard([&] {
     const auto object = find(model);  // BUSY while a step is changing the weights
-    make_jointly(group_of_pieces(*object), [&](JointCall* joint) {
+    make_collectively(sharding_group_of(*object), [&](ShardedModelCall* collective) {
       const SlotId id = parameter_named(*object, name, "st_model_get: name");
-      about_tensor(name, [&] { object->model->get(id, written_view(object->model->slot(id).name, to, "st_model_get"), joint); });
+      about_tensor(name, [&] { object->model->get(id, written_view(object->model->slot(id).name, to, "st_model_get"), collective); });
     });
   });
 }
@@ -195,15 +195,15 @@ st_status st_model_write_file(st_model* model, const char* path, st_pending** pe
     std::string file;
     std::shared_ptr<Model> copy;
     std::shared_ptr<PendingObject> made;
-    make_jointly(group_of_pieces(*object), [&](JointCall* joint) {
-      const bool writes = joint == nullptr || joint->ranks().rank() == 0;
+    make_collectively(sharding_group_of(*object), [&](ShardedModelCall* collective) {
+      const bool writes = collective == nullptr || collective->ranks().rank() == 0;
       if (writes) {
         file = text_given(path, "st_model_write_file: path");
         check(!file.empty(), "st_model_write_file: path is empty; name the file to write");
       }
-      if (pending == nullptr) return object->model->write(file, joint);
+      if (pending == nullptr) return object->model->write(file, collective);
       made = std::make_shared<PendingObject>();
-      copy = object->model->clone(joint, writes);
+      copy = object->model->clone(collective, writes);
     });
     if (pending == nullptr) return;
     made->work = std::make_shared<Pending>([copy, file] {
@@ -232,9 +232,9 @@ st_status st_model_write(st_model* model, st_write_fn write, void* user) {
       if (status != ST_OK)
         fail(Code::callback, text("st_model_write: write returned ", text_of_answer(status), "; the stream is incomplete"));
     };
-    make_jointly(group_of_pieces(*object), [&](JointCall* joint) {
+    make_collectively(sharding_group_of(*object), [&](ShardedModelCall* collective) {
       check(write != nullptr, "st_model_write: write is NULL");
-      object->model->write(give, joint);
+      object->model->write(give, collective);
     });
   });
 }

@@ -20,15 +20,15 @@ st_status st_predictor_create(st_model* model, const st_predictor_options* optio
     auto weights = peek(model);  // first, so that allocations use its context's memory
     auto object = std::make_shared<PredictorObject>();
     object->model = std::move(weights);
-    if (object->model->model->is_in_pieces()) object->group = group_of_pieces(*Lease(Kind::model, object->model));
-    make_jointly(object->group, [&](JointCall* joint) {
+    if (object->model->model->is_sharded()) object->group = sharding_group_of(*Lease(Kind::model, object->model));
+    make_collectively(object->group, [&](ShardedModelCall* collective) {
       given(predictor, "st_predictor_create: predictor");
       PredictorOptions ours;
       if (options != nullptr) {
         const st_predictor_options theirs = take(options, "st_predictor_create: options");
         ours = {theirs.shared != 0, theirs.threads};
       }
-      object->predictor = std::make_unique<Predictor>(object->model->model, ours, joint);
+      object->predictor = std::make_unique<Predictor>(object->model->model, ours, collective);
     });
     object->model->model->context().on_trim(object);
     hand_out(predictor, std::move(object));
@@ -40,19 +40,19 @@ st_status st_predictor_destroy(st_predictor* predictor) { return drop(predictor)
 st_status st_predictor_run(st_predictor* predictor, int64_t n, const st_named_view* inputs, int64_t m, const st_named_view* outputs) {
   return guard([&] {
     const Use p(peek(predictor));
-    const auto run = [&](JointCall* joint) {
+    const auto run = [&](ShardedModelCall* collective) {
       const ViewList given_inputs(n, inputs, read_view, "st_predictor_run: inputs");
       const ViewList given_outputs(m, outputs, written_view, "st_predictor_run: outputs");
-      p->predictor->run(given_inputs.views(), given_outputs.views(), joint);
+      p->predictor->run(given_inputs.views(), given_outputs.views(), collective);
     };
-    make_jointly(p->group, run);
+    make_collectively(p->group, run);
   });
 }
 
 st_status st_predictor_refresh(st_predictor* predictor) {
   return guard([&] {
     const Use p(peek(predictor));
-    make_jointly(p->group, [&](JointCall* joint) { p->predictor->refresh(joint); });
+    make_collectively(p->group, [&](ShardedModelCall* collective) { p->predictor->refresh(collective); });
   });
 }
 
@@ -70,7 +70,7 @@ st_status st_predictor_generate(st_predictor* predictor, int64_t n, const int32_
   return guard([&] {
     const Use p(peek(predictor));
     const auto give = [&](int32_t token) { return call_host(on_token, user, token) == ST_OK; };
-    make_jointly(p->group, [&](JointCall* joint) {
+    make_collectively(p->group, [&](ShardedModelCall* collective) {
       check(n >= 1 && tokens != nullptr, "st_predictor_generate: the prompt has ", n, " tokens", tokens == nullptr ? " at NULL" : "",
             "; give at least one");
       check(on_token != nullptr, "st_predictor_generate: on_token is NULL, so the text would be lost; give a callback");
@@ -79,7 +79,7 @@ st_status st_predictor_generate(st_predictor* predictor, int64_t n, const int32_
         const st_generate_options theirs = take(options, "st_predictor_generate: options");
         ours = {theirs.tokens, theirs.temperature, theirs.top_k, static_cast<uint64_t>(theirs.seed)};
       }
-      p->predictor->generate({tokens, static_cast<size_t>(n)}, ours, give, joint);
+      p->predictor->generate({tokens, static_cast<size_t>(n)}, ours, give, collective);
     });
   });
 }

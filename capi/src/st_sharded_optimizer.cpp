@@ -28,13 +28,12 @@ ShardOptions options_given(const st_sharded_optimizer_options* options) {
   check(theirs.stage == 1 || theirs.stage == 2, kCall, ": stage is ", theirs.stage,
         "; it must be 1 (sharded state) or 2 (sharded state and gradient sums)");
   check(theirs.op == ST_REDUCE_SUM || theirs.op == ST_REDUCE_MEAN, kCall, ": op is ", theirs.op, "; use ST_REDUCE_SUM or ST_REDUCE_MEAN");
-  check(theirs.masters_in_pieces == 0 || theirs.masters_in_pieces == 1, kCall, ": masters_in_pieces is ", theirs.masters_in_pieces,
-        "; it must be 0 or 1");
+  check(theirs.shard_masters == 0 || theirs.shard_masters == 1, kCall, ": shard_masters is ", theirs.shard_masters, "; it must be 0 or 1");
   check(theirs.bucket_bytes >= 1, kCall, ": bucket_bytes is ", theirs.bucket_bytes, "; give 1 or more");
   return {.stage = theirs.stage,
           .op = static_cast<ReduceOp>(theirs.op),
           .bucket_bytes = theirs.bucket_bytes,
-          .masters_in_pieces = theirs.masters_in_pieces == 1};
+          .shard_masters = theirs.shard_masters == 1};
 }
 
 /// With n 0, the gradients given before; at stage 1 there are none.
@@ -58,9 +57,9 @@ std::vector<HostView> state_given(int64_t n, const st_named_view* views) {
 }
 
 /// A call that exchanges.
-class Turn {
+class OptimizerCall {
  public:
-  explicit Turn(ShardedOptimizerObject& o) : call_(Kind::communicator, o.group) {
+  explicit OptimizerCall(ShardedOptimizerObject& o) : call_(Kind::communicator, o.group) {
     o.state = {};
     take_turn(*o.group);
   }
@@ -83,7 +82,7 @@ st_status st_sharded_optimizer_create(st_communicator* communicator, const char*
     auto members = peek(communicator);  // first, so that allocations use its context's memory
     auto object = std::make_shared<ShardedOptimizerObject>();
     object->group = std::move(members);
-    const Turn turn(*object);
+    const OptimizerCall turn(*object);
     const ShardOptions ours = options_given(options);
     const std::vector<std::string> names = names_of_parameters(n, parameters, kCall);
     const std::vector<HostView> views = views_of_parameters(names, parameters, kCall);
@@ -107,7 +106,7 @@ st_status st_sharded_optimizer_gradient_ready(st_sharded_optimizer* optimizer, i
 st_status st_sharded_optimizer_step(st_sharded_optimizer* optimizer, int64_t n, const st_view* gradients, st_optimizer_report* report) {
   return guard([&] {
     const auto o = find(optimizer);
-    const Turn turn(*o);
+    const OptimizerCall turn(*o);
     if (report != nullptr) take(report, "st_sharded_optimizer_step: report");
     const auto theirs = gradients_given(*o, n, gradients, "st_sharded_optimizer_step");
     const st_optimizer_report ours = report_of(o->optimizer->step(theirs));
@@ -120,7 +119,7 @@ st_status st_sharded_optimizer_step_scaled(st_sharded_optimizer* optimizer, st_l
   return guard([&] {
     const auto o = find(optimizer);
     const auto s = find(scaler);
-    const Turn turn(*o);
+    const OptimizerCall turn(*o);
     if (report != nullptr) take(report, "st_sharded_optimizer_step_scaled: report");
     const auto theirs = gradients_given(*o, n, gradients, "st_sharded_optimizer_step_scaled");
     HostOptimizer::Report done;
@@ -150,7 +149,7 @@ st_status st_sharded_optimizer_set(st_sharded_optimizer* optimizer, const char* 
 st_status st_sharded_optimizer_gather_state(st_sharded_optimizer* optimizer, int32_t rank, int64_t* n, const st_named_view** views) {
   return guard([&] {
     const auto o = find(optimizer);
-    const Turn turn(*o);
+    const OptimizerCall turn(*o);
     given(n, "st_sharded_optimizer_gather_state: n");
     given(views, "st_sharded_optimizer_gather_state: views");
     if (rank != -1) rank_given(*o->group->ranks, "rank", rank, "st_sharded_optimizer_gather_state");

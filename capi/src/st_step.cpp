@@ -104,11 +104,11 @@ st_status st_trainer_apply(st_trainer* trainer, st_step_report* report) {
 st_status st_trainer_gradient(st_trainer* trainer, const char* name, const st_view* to) {
   return guard([&] {
     const auto t = find(trainer);
-    make_in_pieces(*t, [&](JointCall* joint) {
+    make_sharded(*t, [&](ShardedModelCall* collective) {
       const Model& model = *t->model->model;
       const SlotId parameter = model.parameter_named(text_given(name, "st_trainer_gradient: name"));
       const FloatMode mode;  // the host's rounding must not affect the mean
-      t->trainer->gradient(name, written_view(model.slot(parameter).name, to, "st_trainer_gradient"), joint);
+      t->trainer->gradient(name, written_view(model.slot(parameter).name, to, "st_trainer_gradient"), collective);
     });
   });
 }
@@ -116,10 +116,10 @@ st_status st_trainer_gradient(st_trainer* trainer, const char* name, const st_vi
 st_status st_trainer_average(st_trainer* trainer, const char* name, const st_view* to) {
   return guard([&] {
     const auto t = find(trainer);
-    make_in_pieces(*t, [&](JointCall* joint) {
+    make_sharded(*t, [&](ShardedModelCall* collective) {
       const std::string parameter = text_given(name, "st_trainer_average: name");
       const Lease weights(Kind::model, t->model);
-      about_tensor(parameter, [&] { t->trainer->average(parameter, written_view(parameter, to, "st_trainer_average"), joint); });
+      about_tensor(parameter, [&] { t->trainer->average(parameter, written_view(parameter, to, "st_trainer_average"), collective); });
     });
   });
 }
@@ -127,9 +127,9 @@ st_status st_trainer_average(st_trainer* trainer, const char* name, const st_vie
 st_status st_trainer_use_average(st_trainer* trainer) {
   return guard([&] {
     const auto t = find(trainer);
-    make_in_pieces(*t, [&](JointCall* joint) {
+    make_sharded(*t, [&](ShardedModelCall* collective) {
       const Lease weights(Kind::model, t->model);
-      t->trainer->use_average(joint);
+      t->trainer->use_average(collective);
     });
   });
 }

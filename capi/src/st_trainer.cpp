@@ -63,7 +63,7 @@ void create(const Parents& from, std::shared_ptr<CommunicatorObject> group, st_t
   require_countable(*object->model->model, chosen);
   object->trainer = std::make_unique<Trainer>(object->model->model, chosen, from.rows, PlanOptions(),
                                               object->group ? object->group->ranks.get() : nullptr);
-  if (object->group && object->model->model->is_in_pieces()) object->model->group = object->group;
+  if (object->group && object->model->model->is_sharded()) object->model->group = object->group;
   object->started = os::seconds();
   object->model->model->context().on_trim(object);
   logger(*object).info("trainer", "planned ", object->trainer->plan().instructions.size(), " instructions and ",
@@ -95,7 +95,7 @@ using Evaluate = Evaluation (Trainer::*)(const std::shared_ptr<const Dataset>& d
 /// Returns the point that is kept of it.
 ValidationPoint evaluate(TrainerObject& t, st_data* data, st_evaluation* evaluation, Evaluate call, bool of_average) {
   const auto rows = peek(data)->dataset;
-  const PiecesTurn turn(t);
+  const ShardedCall turn(t);
   const Evaluation made = cancellable(t, [&] { return (t.trainer.get()->*call)(rows); });
   st_evaluation ours{};
   ours.loss = made.loss;
@@ -255,11 +255,11 @@ st_status st_trainer_evaluate_average(st_trainer* trainer, st_data* data, st_eva
 st_status st_trainer_digest(st_trainer* trainer, const char** hex) {
   return guard([&] {
     const auto t = find(trainer);
-    make_in_pieces(*t, [&](JointCall* joint) {
+    make_sharded(*t, [&](ShardedModelCall* collective) {
       const char*& to = given(hex, "st_trainer_digest: hex");
       const Lease weights(Kind::model, t->model);
       t->trainer->require_whole_step("st_trainer_digest");
-      t->answer = t->trainer->state_digest(joint);
+      t->answer = t->trainer->state_digest(collective);
       to = t->answer.c_str();
     });
   });
@@ -313,7 +313,7 @@ st_status st_trainer_log_end(st_trainer* trainer, double validation_loss) {
       const auto& [step, loss] = t->average_loss;
       average_loss = step == t->trainer->steps() ? loss : std::numeric_limits<double>::quiet_NaN();
     }
-    const PiecesTurn turn(*t);
+    const ShardedCall turn(*t);
     t->log->finish(t->trainer->known_state_digest(), validation_loss, average_loss);
   });
 }
@@ -323,7 +323,7 @@ st_status st_trainer_write_report(st_trainer* trainer, const char* path, const c
     const auto t = find(trainer);
     const Lease weights(Kind::model, t->model);
     t->trainer->require_whole_step("st_trainer_write_report");
-    const PiecesTurn turn(*t);
+    const ShardedCall turn(*t);
     const std::string page = html_report(summary_of(*t, facts == nullptr ? "" : facts));
     os::write_named_file(text_given(path, "st_trainer_write_report: path"),
                          [&](const auto& write) { write(std::as_bytes(std::span(page))); });

@@ -43,7 +43,7 @@ void take_together(Communicator& ranks, const char* name, const std::optional<Le
   std::string own;
   try {
     take_all();
-    own = name_meant(**from, name);
+    own = requested_name(**from, name);
   } catch (...) {
     wrong = std::current_exception();
   }
@@ -65,7 +65,7 @@ st_status st_trainer_save(st_trainer* trainer, st_checkpoint* checkpoint, const 
   return guard([&] {
     constexpr const char* kCall = "st_trainer_save";
     const auto t = find(trainer);
-    const PiecesTurn group(*t);
+    const ShardedCall group(*t);
     std::optional<Use<CheckpointObject>> target;
     std::optional<Lease<ModelObject>> weights;
     CheckpointManager* manager = nullptr;
@@ -74,7 +74,7 @@ st_status st_trainer_save(st_trainer* trainer, st_checkpoint* checkpoint, const 
     before_save(*t, [&] {
       if (pending != nullptr) made = std::make_shared<PendingObject>();
       target.emplace(peek(checkpoint));
-      manager = &(*target)->to_save(kCall, t->trainer->is_in_pieces());
+      manager = &(*target)->to_save(kCall, t->trainer->is_sharded());
       own = metadata_of(metadata, kCall);
       weights.emplace(Kind::model, t->model);
       t->trainer->require_whole_step(kCall);
@@ -91,7 +91,7 @@ st_status st_trainer_save_every(st_trainer* trainer, st_checkpoint* checkpoint, 
     constexpr const char* kCall = "st_trainer_save_every";
     BackgroundSaves before;  // released when the trainer is free again, since that waits for its saves
     const auto t = find(trainer);
-    make_in_pieces(*t, [&](JointCall* joint) {
+    make_sharded(*t, [&](ShardedModelCall* collective) {
       check(steps >= 0, kCall, ": steps is ", steps, "; give 0 or more");
       check(std::isfinite(minutes) && minutes >= 0, kCall, ": minutes is ", minutes, "; give a finite number, 0 or more");
       BackgroundSaves saves;
@@ -100,9 +100,9 @@ st_status st_trainer_save_every(st_trainer* trainer, st_checkpoint* checkpoint, 
       } else {
         saves = {.checkpoint = peek(checkpoint), .steps = steps, .minutes = minutes, .last = os::seconds(), .error = {}};
         check(steps > 0 || minutes > 0, kCall, ": steps and minutes are 0; give one of them, or a NULL checkpoint to stop saving");
-        prepare_saves(*t, saves.checkpoint->to_save(kCall, t->trainer->is_in_pieces()));
+        prepare_saves(*t, saves.checkpoint->to_save(kCall, t->trainer->is_sharded()));
       }
-      if (joint != nullptr) joint->meet(text("saves every ", steps, " steps and ", minutes, " minutes"));
+      if (collective != nullptr) collective->agree(text("saves every ", steps, " steps and ", minutes, " minutes"));
       std::swap(t->saves, before);
       t->saves = std::move(saves);
     });
@@ -115,7 +115,7 @@ st_status st_trainer_resume(st_trainer* trainer, st_checkpoint* checkpoint, cons
     constexpr const char* kCall = "st_trainer_resume";
     const auto t = find(trainer);
     write_log_early(*t);
-    const PiecesTurn turn(*t);
+    const ShardedCall turn(*t);
     std::optional<Lease<CheckpointObject>> from;
     ReadOptions ours;
     const auto take_all = [&] {
@@ -124,7 +124,7 @@ st_status st_trainer_resume(st_trainer* trainer, st_checkpoint* checkpoint, cons
       ours = read_options(options, kCall);
       t->trainer->require_whole_step(kCall);
     };
-    Communicator* const group = t->trainer->group_of_pieces();
+    Communicator* const group = t->trainer->sharding_group_of();
     if (group == nullptr)
       take_all();
     else

@@ -62,11 +62,11 @@ class GroupTurn {
   std::optional<Lease<CommunicatorObject>> turn_;
 };
 
-/// The same for other collective calls of ranks with sharded state (Trainer::is_in_pieces); otherwise does nothing.
-class PiecesTurn {
+/// The same for other collective calls of ranks with sharded state (Trainer::is_sharded); otherwise does nothing.
+class ShardedCall {
  public:
-  explicit PiecesTurn(TrainerObject& trainer) {
-    if (trainer.trainer->is_in_pieces()) turn_.emplace(trainer);
+  explicit ShardedCall(TrainerObject& trainer) {
+    if (trainer.trainer->is_sharded()) turn_.emplace(trainer);
   }
 
  private:
@@ -75,9 +75,9 @@ class PiecesTurn {
 
 /// Such a call. If one rank refuses it, all ranks get the reason.
 template <class Call>
-void make_in_pieces(TrainerObject& trainer, const Call& call) {
-  const PiecesTurn turn(trainer);
-  JointCall::make(trainer.trainer->group_of_pieces(), std::ref(call));
+void make_sharded(TrainerObject& trainer, const Call& call) {
+  const ShardedCall turn(trainer);
+  ShardedModelCall::make(trainer.trainer->sharding_group_of(), std::ref(call));
 }
 
 /// The other ranks wait for this one: an exception ends the group (if not null) and gives them the reason, unless all ranks have found the

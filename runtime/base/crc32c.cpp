@@ -158,24 +158,25 @@ ST_AVX512 uint32_t by_folding(std::span<const std::byte> bytes, uint32_t crc) {
 bool has_sse() { return __builtin_cpu_supports("sse4.2") != 0 && __builtin_cpu_supports("pclmul") != 0; }
 bool has_avx512() { return has_sse() && __builtin_cpu_supports("avx512vl") != 0 && __builtin_cpu_supports("vpclmulqdq") != 0; }
 
-constexpr std::array kWays = {Crc32cWay{"folding", has_avx512, by_folding}, Crc32cWay{"three chains", has_sse, by_three_chains},
-                              Crc32cWay{"instruction", has_sse, by_instruction}, Crc32cWay{"table", anywhere, by_table}};
+constexpr std::array kWays = {
+    Crc32cImplementation{"folding", has_avx512, by_folding}, Crc32cImplementation{"three chains", has_sse, by_three_chains},
+    Crc32cImplementation{"instruction", has_sse, by_instruction}, Crc32cImplementation{"table", anywhere, by_table}};
 
 #else
 
-constexpr std::array kWays = {Crc32cWay{"table", anywhere, by_table}};
+constexpr std::array kWays = {Crc32cImplementation{"table", anywhere, by_table}};
 
 #endif
 
 auto fastest() {
-  for (const Crc32cWay& way : kWays)
+  for (const Crc32cImplementation& way : kWays)
     if (way.is_here()) return way.run;
   return kWays.back().run;
 }
 
 }  // namespace
 
-std::span<const Crc32cWay> crc32c_ways() { return kWays; }
+std::span<const Crc32cImplementation> crc32c_ways() { return kWays; }
 
 uint32_t crc32c(std::span<const std::byte> bytes, uint32_t crc) {
   static const auto run = fastest();

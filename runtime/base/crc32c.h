@@ -15,11 +15,11 @@ uint32_t crc32c_combine(uint32_t crc_of_a, uint32_t crc_of_b, int64_t bytes_of_b
 
 /// The implementations, fastest first; all give the same result. crc32c() uses the first that this machine supports; the last runs
 /// anywhere.
-struct Crc32cWay {
+struct Crc32cImplementation {
   const char* name;
   bool (*is_here)();
   uint32_t (*run)(std::span<const std::byte> bytes, uint32_t crc);
 };
-std::span<const Crc32cWay> crc32c_ways();
+std::span<const Crc32cImplementation> crc32c_ways();
 
 }  // namespace st

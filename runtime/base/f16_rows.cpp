@@ -57,23 +57,23 @@ __attribute__((target("avx,f16c"))) void narrow_by_f16c(const std::byte* floats,
 
 bool has_f16c() { return os::cpu().avx2_fma; }  // F16C too
 
-constexpr std::array kF16Ways = {F16Way{"f16c", has_f16c, widen_by_f16c, narrow_by_f16c},
-                                 F16Way{"selects", is_anywhere, widen_by_selects, narrow_by_selects}};
+constexpr std::array kF16Ways = {F16Implementation{"f16c", has_f16c, widen_by_f16c, narrow_by_f16c},
+                                 F16Implementation{"selects", is_anywhere, widen_by_selects, narrow_by_selects}};
 
 #else
 
-constexpr std::array kF16Ways = {F16Way{"selects", is_anywhere, widen_by_selects, narrow_by_selects}};
+constexpr std::array kF16Ways = {F16Implementation{"selects", is_anywhere, widen_by_selects, narrow_by_selects}};
 
 #endif
 
-const F16Way& fastest_f16() {
-  static const F16Way& way = kF16Ways[0].is_here() ? kF16Ways[0] : kF16Ways.back();
+const F16Implementation& fastest_f16() {
+  static const F16Implementation& way = kF16Ways[0].is_here() ? kF16Ways[0] : kF16Ways.back();
   return way;
 }
 
 }  // namespace
 
-std::span<const F16Way> f16_ways() { return kF16Ways; }
+std::span<const F16Implementation> f16_ways() { return kF16Ways; }
 
 void widen_f16(const std::byte* halves, std::byte* floats, int64_t n) { fastest_f16().widen(halves, floats, n); }
 void narrow_f16(const std::byte* floats, std::byte* halves, int64_t n) { fastest_f16().narrow(floats, halves, n); }

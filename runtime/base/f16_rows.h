@@ -9,13 +9,13 @@
 namespace st {
 
 /// One implementation, for tests to compare.
-struct F16Way {
+struct F16Implementation {
   const char* name;
   bool (*is_here)();
   void (*widen)(const std::byte* halves, std::byte* floats, int64_t n);
   void (*narrow)(const std::byte* floats, std::byte* halves, int64_t n);
 };
-std::span<const F16Way> f16_ways();  // fastest first
+std::span<const F16Implementation> f16_ways();  // fastest first
 
 /// n elements at any alignment; the ranges must not overlap.
 void widen_f16(const std::byte* halves, std::byte* floats, int64_t n);

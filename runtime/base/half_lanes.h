@@ -27,7 +27,8 @@ inline float wide_of_f16(uint16_t h) {
 inline uint16_t f16_from(float value) {
   const auto bits = std::bit_cast<uint32_t>(value);
   const uint32_t sign = (bits >> 16) & 0x8000, magnitude = bits & 0x7FFFFFFF;
-  // Below 2^-14 the addition rounds: half of fp32's digits are below the last one of an f16 denormal.
+  // Denormals of f16, below 2^-14: at 0.5 the last fraction bit of fp32 is worth 2^-24, the step of f16's denormals, so adding 0.5 rounds
+  // to it.
   const uint32_t denormal = std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + 0.5F) - 0x3F000000;
   const uint32_t rebased = magnitude - (uint32_t{112} << 23);
   const uint32_t normal = (rebased + 0xFFF + ((rebased >> 13) & 1)) >> 13;

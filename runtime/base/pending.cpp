@@ -70,7 +70,7 @@ bool Pending::wait(int64_t milliseconds) const {
   std::rethrow_exception(error_);
 }
 
-std::exception_ptr Pending::untold_error() const {
+std::exception_ptr Pending::unreported_error() const {
   const std::lock_guard lock(mutex_);
   return error_reported_ ? nullptr : error_;
 }

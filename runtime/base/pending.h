@@ -29,7 +29,7 @@ class Pending {
   /// Waits at most `milliseconds`; negative: without limit. False: still running. Throws what the work threw, each time.
   bool wait(int64_t milliseconds) const;
   /// The error that the work threw, if no wait() has thrown it yet; null: none, or still running.
-  std::exception_ptr untold_error() const;
+  std::exception_ptr unreported_error() const;
 
  private:
   void run(std::function<void()> work);

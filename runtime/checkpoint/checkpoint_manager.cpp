@@ -151,32 +151,32 @@ struct CheckpointManager::State {
 };
 
 /// While it lives no other save writes into the folder. Its destructor is the last use of the manager by its thread.
-class CheckpointManager::Turn {
+class CheckpointManager::FolderHold {
  public:
-  Turn(State& state, int64_t number) : state_(state) {
+  FolderHold(State& state, int64_t number) : state_(state) {
     std::unique_lock lock(state_.mutex);
     state_.changed.wait(lock, [&] { return state_.ended == number; });
     state_.writing = true;
   }
-  ~Turn() {
+  ~FolderHold() {
     const std::lock_guard lock(state_.mutex);
     state_.writing = false;
     state_.numbers.failed += std::exchange(state_.write_failed, false) ? 1 : 0;
     ++state_.ended;
     state_.changed.notify_all();
   }
-  Turn(const Turn&) = delete;
-  Turn& operator=(const Turn&) = delete;
+  FolderHold(const FolderHold&) = delete;
+  FolderHold& operator=(const FolderHold&) = delete;
 
  private:
   State& state_;
 };
 
 /// Borrows a snapshot for its lifetime.
-class CheckpointManager::Lease {
+class CheckpointManager::SnapshotLoan {
  public:
   /// Waits for a snapshot and a place in the queue.
-  Lease(State& state, const std::function<bool()>& is_cancelled) : state_(state) {
+  SnapshotLoan(State& state, const std::function<bool()>& is_cancelled) : state_(state) {
     std::unique_lock lock(state_.mutex);
     state_.await(lock, is_cancelled, [&] {
       return state_.begun - state_.ended <= state_.options.queue && (!state_.free.empty() || state_.snapshots <= state_.options.queue);
@@ -189,13 +189,13 @@ class CheckpointManager::Lease {
       state_.free.pop_back();
     }
   }
-  ~Lease() {
+  ~SnapshotLoan() {
     const std::lock_guard lock(state_.mutex);
     state_.free.push_back(std::move(snapshot_));  // reserved for all
     state_.changed.notify_all();
   }
-  Lease(const Lease&) = delete;
-  Lease& operator=(const Lease&) = delete;
+  SnapshotLoan(const SnapshotLoan&) = delete;
+  SnapshotLoan& operator=(const SnapshotLoan&) = delete;
 
   Snapshot& snapshot() { return *snapshot_; }
 
@@ -207,7 +207,7 @@ class CheckpointManager::Lease {
 struct CheckpointManager::Job {
   Manifest manifest;
   std::vector<WrittenTensor> tensors;
-  std::unique_ptr<Lease> lease;
+  std::unique_ptr<SnapshotLoan> snapshot_loan;
   std::unique_ptr<SharedSaveEnd> together;  // null: this rank saves alone
 };
 
@@ -226,7 +226,7 @@ void CheckpointManager::State::reap() {
   const std::lock_guard lock(mutex);
   std::erase_if(pending, [&](const std::shared_ptr<Pending>& save) {
     if (!save->is_done()) return false;
-    const std::exception_ptr untold = save->untold_error();
+    const std::exception_ptr untold = save->unreported_error();
     if (untold && save.use_count() > 1) return false;
     if (untold) keep_error(untold);
     return true;
@@ -283,7 +283,7 @@ std::string CheckpointManager::State::commit(Manifest& manifest, const std::vect
     writer->commit(name);
     if (together != nullptr) together->end();
   } catch (const std::exception& why) {
-    if (together != nullptr) together->tell_failed(why);
+    if (together != nullptr) together->report_failure(why);
     if (!name.empty()) writer->discard(name);
     throw;
   }
@@ -357,8 +357,8 @@ std::shared_ptr<Pending> CheckpointManager::save(const CheckpointContent& conten
     job = std::make_shared<Job>();
     job->manifest = manifest_of(content);
     job->together = state.join(content, std::move(save));
-    job->lease = std::make_unique<Lease>(state, is_cancelled);
-    Snapshot& snapshot = job->lease->snapshot();
+    job->snapshot_loan = std::make_unique<SnapshotLoan>(state, is_cancelled);
+    Snapshot& snapshot = job->snapshot_loan->snapshot();
     snapshot.take(content.tensors, workers);
     for (size_t i = 0; i < content.tensors.size(); ++i) {
       const SnapshotTensor& tensor = content.tensors[i];
@@ -373,11 +373,11 @@ std::shared_ptr<Pending> CheckpointManager::save(const CheckpointContent& conten
   const std::lock_guard lock(state.mutex);
   auto pending = std::make_shared<Pending>([&state, job, number = state.begun] {
     os::give_way_to_other_threads();  // or a training step's threads would wait for the core that the save takes
-    const Turn turn(state, number);
-    struct EndLease {  // destroyed before the turn ends
+    const FolderHold folder_hold(state, number);
+    struct EndLoan {  // destroyed before the turn ends
       Job& job;
-      ~EndLease() {
-        job.lease.reset();
+      ~EndLoan() {
+        job.snapshot_loan.reset();
         job.together.reset();
       }
     } const end_lease{*job};
@@ -416,7 +416,7 @@ void CheckpointManager::save_now(const CheckpointContent& content, Workers& work
     const std::lock_guard lock(state.mutex);
     number = state.begun++;
   }
-  const Turn turn(state, number);
+  const FolderHold folder_hold(state, number);
   state.write(std::move(manifest), tensors, together.get(), is_cancelled);
   together.reset();
   const std::lock_guard lock(state.mutex);
@@ -426,9 +426,9 @@ void CheckpointManager::save_now(const CheckpointContent& content, Workers& work
 void CheckpointManager::prepare(const CheckpointContent& content, Workers& workers) {
   State& state = *state_;
   const std::lock_guard callers(state.callers);
-  std::vector<std::unique_ptr<Lease>> all;
+  std::vector<std::unique_ptr<SnapshotLoan>> all;
   for (int64_t i = 0; i <= state.options.queue; ++i) {
-    all.push_back(std::make_unique<Lease>(state, nullptr));
+    all.push_back(std::make_unique<SnapshotLoan>(state, nullptr));
     all.back()->snapshot().make_room(content.tensors, workers);
   }
 }

@@ -89,8 +89,8 @@ class CheckpointManager {
 
  private:
   struct State;
-  class Turn;
-  class Lease;
+  class FolderHold;
+  class SnapshotLoan;
   struct Job;
 
   std::unique_ptr<State> state_;

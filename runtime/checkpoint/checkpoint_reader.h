@@ -16,7 +16,7 @@
 
 namespace st {
 
-/// What is wrong, and where.
+/// A problem and its place.
 struct CheckpointProblem {
   std::string file, tensor;  // the file's name in the folder; empty: concerns none
   int64_t block = -1;        // in the tensor's piece in that file; -1: concerns none

@@ -89,7 +89,7 @@ ShardRange shard_range(int64_t elements, int32_t shard, int32_t shards) {
 
 void reshard(const CheckpointReader& reader, const std::string& folder, int32_t shards, const WriteOptions& options) {
   check(0 <= shards && shards <= kMaxShards, "reshard: shards must be 1 to ", kMaxShards, ", or 0 for whole tensors, got ", shards);
-  os::require_no_stranger(folder, os::PathKind::folder);
+  os::require_kind(folder, os::PathKind::folder);
   os::make_folders(folder);
   check(os::list_folder(folder).empty(), "reshard: ", folder, " is not empty; name an empty or new folder");
   try {

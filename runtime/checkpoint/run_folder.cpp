@@ -170,9 +170,8 @@ std::optional<LatestCheckpoint> RunFolder::latest() const {
 std::string RunFolderWriter::part_path(std::string_view name) const { return text(folder_.path(), "/", name, kPart); }
 
 RunFolderWriter::RunFolderWriter(std::string path) : folder_(std::move(path)) {
-  os::require_no_stranger(folder_.path(), os::PathKind::folder);
-  for (const std::string_view name : {std::string_view("lock"), kLatest})
-    os::require_no_stranger(folder_.path_to(name), os::PathKind::file);
+  os::require_kind(folder_.path(), os::PathKind::folder);
+  for (const std::string_view name : {std::string_view("lock"), kLatest}) os::require_kind(folder_.path_to(name), os::PathKind::file);
   take_lock();
   remove_leftovers();
   // A checkpoint whose manifest is damaged may have had the highest sequence; `latest` has it, too.

@@ -31,7 +31,7 @@ struct ShardTensor {
   std::function<void(int64_t first, std::span<std::byte> out)> copy;  // `first` and all sizes except the last: multiples of kCopyWindow
 };
 
-/// What a manifest records of a written shard.
+/// A manifest's record of a written shard.
 struct WrittenShard {
   int64_t bytes = 0, header_bytes = 0;
   uint32_t header_crc = 0;

@@ -101,11 +101,11 @@ struct SharedSaveEnd::Shard {
   std::string name;
   TensorKind kind;
   int32_t rank;
-  struct Part {
+  struct TensorRange {
     size_t tensor;
     int64_t begin, end;
   };
-  std::vector<Part> parts;
+  std::vector<TensorRange> parts;
 };
 
 /// Hooks into the writer's poll of is_cancelled. Checks there whether the save has failed on another rank, which ends the writing by an
@@ -190,7 +190,7 @@ std::string SharedSaveEnd::part_of(const std::string& checkpoint, int32_t rank) 
 }
 
 void SharedSaveEnd::require_one_folder() const {
-  const std::string first = save_->said_by_first(folder_);
+  const std::string first = save_->text_of_rank_0(folder_);
   std::exception_ptr own;
   try {
     require(exists(sign_of(0)), Code::rank_mismatch,
@@ -272,7 +272,7 @@ void SharedSaveEnd::await(int32_t other, const std::string& folder, const WriteP
     return is_there();
   };
   std::string last;
-  const double start = os::seconds(), still = (save_->still_deadlines + (other == 0 ? kFirstTells : 0)) * save_->deadline;
+  const double start = os::seconds(), still = (save_->stall_deadlines + (other == 0 ? kFirstTells : 0)) * save_->deadline;
   double heard = start, progressed = start, looked = start, warn_after = save_->deadline;
   ++progress_count_;
   while (!is_there()) {
@@ -432,7 +432,7 @@ Manifest SharedSaveEnd::write_all(const std::string& checkpoint, Manifest manife
   return all;
 }
 
-void SharedSaveEnd::tell_failed(const std::exception& why) noexcept {
+void SharedSaveEnd::report_failure(const std::exception& why) noexcept {
   try {
     report(text(folder_, "/", kSignPrefix, name_, kFailedSave), why);
   } catch (...) {  // a disk error; the others notice that this rank has given up

@@ -43,14 +43,14 @@ struct SharedSave {
   };
   int32_t rank = 0, ranks = 1;
   double deadline = 60;         // seconds without a heartbeat after which a rank counts as failed; a slow rank is waited for
-  double still_deadlines = 16;  // deadlines that a live rank, and the ranks it waits for, may write nothing before its disk counts as hung
+  double stall_deadlines = 16;  // deadlines that a live rank, and the ranks it waits for, may write nothing before its disk counts as hung
   std::vector<std::string> names;      // of the ranks, for errors
   std::vector<Tensor> tensors;         // by name
   std::function<std::string()> begin;  // returns the name of this save, a new one each time
   /// Synchronises all ranks. `own`: this rank's failure or null; throws on all ranks if any has failed.
   std::function<void(const std::exception_ptr& own)> agree;
   /// Synchronises all ranks; returns rank 0's text.
-  std::function<std::string(const std::string& own)> said_by_first;
+  std::function<std::string(const std::string& own)> text_of_rank_0;
 };
 
 /// One rank's end of one save. Used by one thread at a time.
@@ -72,7 +72,7 @@ class SharedSaveEnd {
   Manifest write_all(const std::string& checkpoint, Manifest manifest, std::span<const WrittenTensor> own, const WriteOptions& options,
                      WriteProgress& progress);
   /// Rank 0: reports the failure to the other ranks. If that fails, they notice that this rank has given up.
-  void tell_failed(const std::exception& why) noexcept;
+  void report_failure(const std::exception& why) noexcept;
   /// Rank 0: called after the commit, so that the others need not wait for what follows. The destructor calls it, too.
   void end() noexcept;
   /// Other ranks: writes this rank's ranges into files of rank 0's file_bytes, and returns once rank 0 has committed. Throws like

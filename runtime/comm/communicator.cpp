@@ -91,7 +91,7 @@ void Communicator::all_reduce(void* data, int64_t elements, DType dtype, ReduceO
 
 void Communicator::all_reduce_at_once(std::byte* data, int64_t elements, DType dtype, ReduceOp op) {
   wire_->greet_all({data, static_cast<size_t>(elements * bytes_of(dtype))});
-  wire_->meet_all();
+  wire_->check_headers();
   reduce_to(data, data, elements, dtype, op);
 }
 
@@ -123,7 +123,7 @@ void Communicator::all_reduce_by_shares(std::byte* data, int64_t elements, DType
 
   wire_->greet_all();
   for (int64_t round = 0; round < kLead; ++round) post_pieces(round);
-  wire_->meet_all();
+  wire_->check_headers();
   const int64_t rounds = (share(elements, 1) + chunk_ - 1) / chunk_;  // the first share is the longest
   for (int64_t round = 0; round < rounds + kLead; ++round) {
     post_pieces(round + kLead);
@@ -132,7 +132,7 @@ void Communicator::all_reduce_by_shares(std::byte* data, int64_t elements, DType
     for (int step = 1; step < size(); ++step) wire_->post(wire_->after(step), own.data, own.elements * width);
     if (round >= kLead) fetch_results(round - kLead);
   }
-  wire_->settle();
+  wire_->wait_until_read();
 }
 
 void Communicator::reduce_scatter(const void* data, void* own, int64_t elements, DType dtype, ReduceOp op, std::string_view label) {
@@ -149,9 +149,9 @@ void Communicator::reduce_scatter(const void* data, void* own, int64_t elements,
       const int owner = wire_->after(step);
       wire_->post(owner, whole + begin(owner), begin(owner + 1) - begin(owner));
     }
-    wire_->meet_all();
+    wire_->check_headers();
     reduce_to(whole + begin(rank()), static_cast<std::byte*>(own), share(elements, rank() + 1) - share(elements, rank()), dtype, op);
-    wire_->settle();
+    wire_->wait_until_read();
   });
 }
 
@@ -174,12 +174,12 @@ void Communicator::all_gather(const void* own, void* data, int64_t elements, DTy
 void Communicator::gather_shares(std::byte* data, int64_t elements, int64_t width) {
   const auto begin = [&](int rank) { return share(elements, rank) * width; };
   for (int step = 1; step < size(); ++step) wire_->post(wire_->after(step), data + begin(rank()), begin(rank() + 1) - begin(rank()));
-  wire_->meet_all();
+  wire_->check_headers();
   for (int step = 1; step < size(); ++step) {
     const int owner = wire_->after(step);
     wire_->fetch(owner, data + begin(owner), begin(owner + 1) - begin(owner));
   }
-  wire_->settle();
+  wire_->wait_until_read();
 }
 
 void Communicator::all_to_all(const void* from, void* to, int64_t elements, DType dtype, std::string_view label) {
@@ -193,10 +193,10 @@ void Communicator::all_to_all(const void* from, void* to, int64_t elements, DTyp
   wire_->in_call(call, 0, [&] {
     wire_->greet_all();
     for (int step = 1; step < size(); ++step) wire_->post(wire_->after(step), source + wire_->after(step) * part, part);
-    wire_->meet_all();
+    wire_->check_headers();
     if (part > 0) std::memcpy(target + rank() * part, source + rank() * part, static_cast<size_t>(part));
     for (int step = 1; step < size(); ++step) wire_->fetch(wire_->after(step), target + wire_->after(step) * part, part);
-    wire_->settle();
+    wire_->wait_until_read();
   });
 }
 
@@ -210,13 +210,13 @@ void Communicator::broadcast(void* data, int64_t elements, DType dtype, int root
     if (size() == 1) return;
     if (size() > 2 && length > Wire::kEager * size()) return broadcast_by_shares(bytes, elements, bytes_of(dtype), root);
     if (rank() != root) {
-      wire_->meet(root);
+      wire_->check_header(root);
       return wire_->fetch(root, bytes, length);
     }
     if (length <= Wire::kEager) return wire_->greet_all({bytes, static_cast<size_t>(length)});
     wire_->greet_all();
     for (int step = 1; step < size(); ++step) wire_->post(wire_->after(step), bytes, length);
-    wire_->settle();
+    wire_->wait_until_read();
   });
 }
 
@@ -231,7 +231,7 @@ void Communicator::broadcast_by_shares(std::byte* data, int64_t elements, int64_
     post(wire_->after(step), root);
   }
   if (rank() != root) {
-    wire_->meet(root);
+    wire_->check_header(root);
     fetch(root, rank());
     for (int step = 1; step < size(); ++step)
       if (wire_->after(step) != root) post(wire_->after(step), rank());
@@ -239,11 +239,11 @@ void Communicator::broadcast_by_shares(std::byte* data, int64_t elements, int64_
     for (int step = 1; step < size(); ++step) {
       const int other = wire_->after(step);
       if (other == root) continue;
-      wire_->meet(other);
+      wire_->check_header(other);
       fetch(other, other);
     }
   }
-  wire_->settle();
+  wire_->wait_until_read();
 }
 
 void Communicator::send(const void* data, int64_t elements, DType dtype, int to, std::string_view label) {
@@ -254,10 +254,10 @@ void Communicator::send(const void* data, int64_t elements, DType dtype, int to,
   const auto* const bytes = static_cast<const std::byte*>(data);
   const int64_t length = elements * bytes_of(dtype);
   wire_->in_call(call, 0, [&] {
-    if (length <= Wire::kEager) return wire_->greet(to, {bytes, static_cast<size_t>(length)});
-    wire_->greet(to);
+    if (length <= Wire::kEager) return wire_->send_header(to, {bytes, static_cast<size_t>(length)});
+    wire_->send_header(to);
     wire_->post(to, bytes, length);
-    wire_->settle();
+    wire_->wait_until_read();
   });
 }
 
@@ -267,7 +267,7 @@ void Communicator::receive(void* data, int64_t elements, DType dtype, int from, 
   check_call(from >= 0 && from < size() && from != rank(), call, "the sender must be another rank of 0 to ", size() - 1, "; this is rank ",
              rank());
   wire_->in_call(call, 0, [&] {
-    wire_->meet(from);
+    wire_->check_header(from);
     wire_->fetch(from, data, elements * bytes_of(dtype));
   });
 }
@@ -275,7 +275,7 @@ void Communicator::receive(void* data, int64_t elements, DType dtype, int from, 
 void Communicator::barrier(std::string_view label) {
   wire_->in_call({Collective::barrier, ReduceOp::sum, DType::u8, 0, -1, label}, 0, [&] {
     wire_->greet_all();
-    wire_->meet_all();
+    wire_->check_headers();
   });
 }
 

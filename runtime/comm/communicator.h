@@ -66,19 +66,19 @@ class Communicator {
   int64_t share(int64_t elements, int rank) const;  // first element of that rank's shard
 
   // The same on scattered memory, split as the caller likes: a bucket of gradients is exchanged in place, without being packed.
-  struct Piece {
+  struct Shard {
     void* data = nullptr;
     int64_t elements = 0;
   };
-  using Pieces = std::span<const Piece>;
+  using Shards = std::span<const Shard>;
   /// Sums each rank's elements at their owner, rank 0's first, in the type of `into`.
   /// - parts[q]: this rank's elements that rank q owns, of `dtype` (f32, f64, bf16 or f16). All ranks give equal lengths.
   /// - into: the sums of the elements that this rank owns, f32 (for f64: f64). May be exactly parts[rank()].
   /// - contributors: only ranks 0 to contributors - 1 contribute; the memory of the others' parts is not read, only its lengths.
   /// - adds: adds onto the values in `into`; otherwise rank 0's elements overwrite them.
-  void reduce_pieces(std::span<const Pieces> parts, Pieces into, DType dtype, int contributors, bool adds, std::string_view label);
+  void reduce_shards(std::span<const Shards> parts, Shards into, DType dtype, int contributors, bool adds, std::string_view label);
   /// parts[rank()] is sent to every rank; parts[q] receives rank q's elements.
-  void gather_pieces(std::span<const Pieces> parts, DType dtype, std::string_view label);
+  void gather_shards(std::span<const Shards> parts, DType dtype, std::string_view label);
 
   /// Ends the group, from any thread: waits on this and all other ranks throw rank_failed with the reason.
   void abort(std::string_view reason) noexcept;

@@ -137,14 +137,14 @@ Wire::Header Wire::header(int receiver) const {
 }
 
 std::span<const std::byte> Wire::prepare(int to, std::span<const std::byte> eager) {
-  settle();  // the previous call
+  wait_until_read();  // the previous call
   const Header ours = header(to);
   std::memcpy(eager_.data(), &ours, sizeof ours);
   if (!eager.empty()) std::memcpy(eager_.data() + sizeof ours, eager.data(), eager.size());
   return std::span(eager_).first(sizeof ours + eager.size());
 }
 
-void Wire::greet(int to, std::span<const std::byte> eager) {
+void Wire::send_header(int to, std::span<const std::byte> eager) {
   transport_->post(to, prepare(to, eager));
   sent_bytes_.fetch_add(std::ssize(eager), std::memory_order_relaxed);
 }
@@ -159,7 +159,7 @@ void Wire::greet_all(std::span<const std::byte> eager, int but) {
   }
 }
 
-void Wire::meet(int from) {
+void Wire::check_header(int from) {
   Header theirs;
   fetch(from, &theirs, sizeof theirs);
   const Header ours = header(rank());
@@ -167,8 +167,8 @@ void Wire::meet(int from) {
   peers_[static_cast<size_t>(from)].is_met = true;
 }
 
-void Wire::meet_all() {
-  for (int step = 1; step < size(); ++step) meet(after(step));
+void Wire::check_headers() {
+  for (int step = 1; step < size(); ++step) check_header(after(step));
 }
 
 void Wire::refuse(int from, const Header& theirs, const Header& ours) {

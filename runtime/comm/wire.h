@@ -62,16 +62,16 @@ class Wire {
   // Within a call; the argument is another rank.
 
   /// Sends the header of this call, followed by `eager`: at most kEager bytes of elements, which may be overwritten on return.
-  void greet(int to, std::span<const std::byte> eager = {});
+  void send_header(int to, std::span<const std::byte> eager = {});
   void greet_all(std::span<const std::byte> eager = {}, int but = -1);
   /// Waits for that rank's header and compares it with ours. Throws rank_mismatch with both calls.
-  void meet(int from);
-  void meet_all();
+  void check_header(int from);
+  void check_headers();
 
-  /// Posts elements to that rank; borrowed until settle().
+  /// Posts elements to that rank; borrowed until wait_until_read().
   void post(int to, const void* data, int64_t bytes);
   /// Waits until no rank reads our memory any more.
-  void settle() { wait_for_all(Awaited::reader); }
+  void wait_until_read() { wait_for_all(Awaited::reader); }
 
   /// Receives `bytes` from that rank; calls use(offset, data, bytes) for each run of whole elements of `width` (at most 8) bytes.
   template <class Use>

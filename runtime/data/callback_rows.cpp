@@ -8,9 +8,9 @@
 
 namespace st {
 /// Holds the exclusive right to call `make`.
-class CallbackRows::Turn {
+class CallbackRows::FillTurn {
  public:
-  explicit Turn(const CallbackRows& data) : data_(data) {
+  explicit FillTurn(const CallbackRows& data) : data_(data) {
     const RowWait wait(&data_);
     std::unique_lock lock(data_.mutex_);
     while (data_.filler_ != std::thread::id()) {
@@ -22,15 +22,15 @@ class CallbackRows::Turn {
     }
     data_.filler_ = std::this_thread::get_id();
   }
-  ~Turn() {
+  ~FillTurn() {
     {
       const std::lock_guard lock(data_.mutex_);
       data_.filler_ = std::thread::id();
     }
     data_.free_.notify_one();
   }
-  Turn(const Turn&) = delete;
-  Turn& operator=(const Turn&) = delete;
+  FillTurn(const FillTurn&) = delete;
+  FillTurn& operator=(const FillTurn&) = delete;
 
  private:
   const CallbackRows& data_;
@@ -52,7 +52,7 @@ void CallbackRows::fill_checked(std::span<const int64_t> rows, std::span<const F
   for (size_t i = 0; i < out.size(); ++i)
     check(out[i].data != nullptr || out[i].bytes == 0, "data: field \"", fields_[i].name,
           "\" has no buffer, but a callback fills every field");
-  const Turn turn(*this);
+  const FillTurn turn(*this);
   make_(rows, out);
 }
 

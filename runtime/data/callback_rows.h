@@ -25,13 +25,13 @@ class CallbackRows final : public Dataset {
   const CallbackRows* maker() const override { return this; }
   /// The thread that is inside `make`; a default id: none.
   std::thread::id filler() const;
-  bool may_be_late() const override { return true; }
+  bool calls_host() const override { return true; }
 
  protected:
   void fill_checked(std::span<const int64_t> rows, std::span<const FieldView> out) const override;
 
  private:
-  class Turn;
+  class FillTurn;
 
   int64_t rows_;
   std::vector<Field> fields_;

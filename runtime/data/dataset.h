@@ -49,7 +49,7 @@ class Dataset {
   virtual const CallbackRows* maker() const { return nullptr; }
 
   /// Whether filling calls the host, which may take any time. Then fill on another thread, or the wait cannot be cancelled.
-  virtual bool may_be_late() const { return false; }
+  virtual bool calls_host() const { return false; }
 
  protected:
   /// Like fill(), with rows and buffers already checked.

@@ -221,8 +221,8 @@ Prefetcher::~Prefetcher() {
   if (!thread_.joinable()) return;
   const auto ahead = ahead_ ? ahead_ : retired_.lock();
   const RowWait wait(ahead ? ahead->maker() : nullptr);
-  // This call may come from the thread itself (even while it releases the last reference to a dataset), or from a callback that it waits
-  // for.
+  // The caller may be the prefetch thread itself (even while it releases the last reference to a dataset), or a callback for which that
+  // thread waits: then joining would never end.
   if (thread_.get_id() == std::this_thread::get_id() || wait.is_for_itself()) {
     os::open_own_library();  // never closed: the moment when the thread leaves our code is unknown
     thread_.detach();

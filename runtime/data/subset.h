@@ -18,7 +18,7 @@ class Subset final : public Dataset {
   int64_t rows() const override { return count_; }
   std::span<const Field> fields() const override { return whole_->fields(); }
   const CallbackRows* maker() const override { return whole_->maker(); }
-  bool may_be_late() const override { return whole_->may_be_late(); }
+  bool calls_host() const override { return whole_->calls_host(); }
 
  protected:
   void fill_checked(std::span<const int64_t> rows, std::span<const FieldView> out) const override;

@@ -10,7 +10,7 @@
 
 namespace st {
 
-/// What computing did not hide: the time of its life.
+/// Adds its lifetime to the exposed time, which computing did not hide.
 class ExchangeQueue::Clock {
  public:
   explicit Clock(ExchangeQueue& of) : of_(of), began_(os::seconds()) {}
@@ -34,7 +34,7 @@ void ExchangeQueue::start() {
       start_in_default_float_mode();
       const FloatMode mode;
       const HeapScope owners(heap);
-      live();
+      thread_main();
     });
   } catch (const std::system_error& refusal) {
     fail(Code::unavailable, text("trainer: cannot start the thread for collectives (", refusal.what(), "); use overlap off"));
@@ -52,7 +52,7 @@ ExchangeQueue::~ExchangeQueue() {
   thread_.join();
 }
 
-void ExchangeQueue::live() {
+void ExchangeQueue::thread_main() {
   for (Lock lock(mutex_);;) {
     came_.wait(lock, [this] { return ends_ || (begun_ < posted_ && begun_ == done_); });
     if (ends_) return;

@@ -66,7 +66,7 @@ class ExchangeQueue {
   };
   static constexpr uint64_t kRoom = 64;
 
-  void live();
+  void thread_main();
   void make_next(Lock& lock);
   void wait_until(Lock& lock, uint64_t number);
   void rethrow(Lock& lock);

@@ -16,7 +16,7 @@ Executor::Executor(Plan plan, Storage& storage, Workers& workers, CancelToken* c
   allocate();
   resolve();
   update_ = first_of(Phase::update, plan_.micro_batches - 1);
-  if (std::ranges::any_of(steps_, [](const Step& step) { return step.turn == Turn::beside; })) ranks_->start();
+  if (std::ranges::any_of(steps_, [](const Step& step) { return step.mode == ExchangeMode::posted; })) ranks_->start();
   gathers_pieces_ = std::ranges::find(plan_.program.slots, Role::gathered, &Slot::role) != plan_.program.slots.end();
 }
 
@@ -115,10 +115,10 @@ void Executor::resolve() {
       }
     }
     const auto maker = makers.find({at.section, at.node});
-    const bool is_beside = awaited[static_cast<size_t>(at.section)][static_cast<size_t>(at.node)];
-    const Turn turn = node.op == Op::await ? Turn::await : is_beside ? Turn::beside : Turn::here;
+    const bool is_posted = awaited[static_cast<size_t>(at.section)][static_cast<size_t>(at.node)];
+    const ExchangeMode mode = node.op == Op::await ? ExchangeMode::await : is_posted ? ExchangeMode::posted : ExchangeMode::blocking;
     steps_.push_back({kernel.run, found->second, at, maker == makers.end() ? Copy::none : maker->second,
-                      is_exchange ? exchange_of.at(found->second) : nullptr, turn});
+                      is_exchange ? exchange_of.at(found->second) : nullptr, mode});
   }
 }
 
@@ -134,10 +134,10 @@ void Executor::run(const BeforeMicroBatch& before) {
     if (before) before(micro_batch);
     return true;
   };
-  go_on(cursor, end(), kNoDeadline, std::ref(prepare));  // a reference: std::function would allocate for the captures
+  run_until(cursor, end(), kNoDeadline, std::ref(prepare));  // a reference: std::function would allocate for the captures
 }
 
-bool Executor::go_on(Cursor& cursor, size_t end, double deadline, const PrepareMicroBatch& prepare) {
+bool Executor::run_until(Cursor& cursor, size_t end, double deadline, const PrepareMicroBatch& prepare) {
   const FloatMode mode;
   computes_ = true;
   while (cursor.at < end) {
@@ -204,7 +204,7 @@ void Executor::run_exchange(int64_t micro_batch, const Contributors& contributor
     const Step& step = steps_[i];
     if (step.at.micro_batch != micro_batch) continue;
     if (gathers_pieces_ && step.makes != Copy::none && which != Exchanged::once_a_step && !has_lasted(step)) execute(step);
-    if (step.exchange == nullptr || step.turn == Turn::await || step.makes == Copy::gathered) continue;
+    if (step.exchange == nullptr || step.mode == ExchangeMode::await || step.makes == Copy::gathered) continue;
     if (which != Exchanged::all && step.exchange->is_once_a_step() != (which == Exchanged::once_a_step)) continue;
     execute(step);
   }
@@ -257,10 +257,10 @@ void Executor::execute(const Step& step) {
   }
 }
 
-/// What is watched is whole when it is shown, and without rows there is nothing to go on beside.
+/// Blocks while a watcher needs complete tensors, and where this rank has no rows to compute meanwhile.
 void Executor::exchange(const Step& step) {
-  if (step.turn == Turn::await) return ranks_->wait(*step.exchange);
-  if (step.turn == Turn::beside && computes_ && !watch_) return ranks_->post(*step.exchange, contributors_);
+  if (step.mode == ExchangeMode::await) return ranks_->wait(*step.exchange);
+  if (step.mode == ExchangeMode::posted && computes_ && !watch_) return ranks_->post(*step.exchange, contributors_);
   ranks_->run(*step.exchange, contributors_);
 }
 

@@ -43,7 +43,7 @@ class Executor {
   /// Runs up to instruction `end`, like run(), or until `deadline` (os::seconds()), but at least one instruction unless its rows are not
   /// ready. Returns whether it reached `end`. After an error the run cannot continue, and the caller must abandon the queue's collectives
   /// (give_up).
-  bool go_on(Cursor& cursor, size_t end, double deadline, const PrepareMicroBatch& prepare);
+  bool run_until(Cursor& cursor, size_t end, double deadline, const PrepareMicroBatch& prepare);
   /// Sets the contributors of the round that begins; call it in PrepareMicroBatch if the plan has collectives.
   void set_contributors(const Contributors& contributors) { contributors_ = contributors; }
   /// Runs only the collectives of a micro-batch for which this rank has no rows: those of each round, those of each step, or both. Makes
@@ -59,7 +59,7 @@ class Executor {
   /// first run and before a run whose weights have changed since the last update.
   void gather_copies();
   bool has_gathered_copies() const { return has_gathered_copies_; }
-  /// Called after each instruction of go_on() with its operands and results; its exceptions end the run. Empty: no calls.
+  /// Called after each instruction of run_until() with its operands and results; its exceptions end the run. Empty: no calls.
   using Watch = std::function<void(const Instruction& at, const Call& call)>;
   void watch(Watch watch) { watch_ = std::move(watch); }
   /// The first instruction of a phase in a micro-batch, or end(); the update belongs to the last micro-batch.
@@ -81,7 +81,7 @@ class Executor {
   enum class Copy { none, packed_or_working, lasting, gathered };
 
   /// How a collective runs: on this thread, on the second thread until its await, or as that await.
-  enum class Turn { here, beside, await };
+  enum class ExchangeMode { blocking, posted, await };
 
   struct Step {
     void (*run)(const Call& call);
@@ -89,7 +89,7 @@ class Executor {
     Instruction at;
     Copy makes;
     PlannedExchange* exchange;  // not null: runs instead of `run`
-    Turn turn;
+    ExchangeMode mode;
   };
 
   void allocate();

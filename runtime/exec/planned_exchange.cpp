@@ -9,7 +9,7 @@
 namespace st {
 namespace {
 
-using Piece = Communicator::Piece;
+using Piece = Communicator::Shard;
 
 Piece piece_of(const Operand& whole, const Ints& cuts, int rank) {
   const int64_t begin = cuts[static_cast<size_t>(rank)], end = cuts[static_cast<size_t>(rank) + 1];
@@ -89,17 +89,17 @@ void PlannedExchange::run(const Contributors& contributors) {
   const int count = is_once_a_step_ ? contributors.in_step : contributors.in_round;
   switch (op_) {
     case Op::reduce_scatter:
-      return ranks_.reduce_pieces(views_, into_, dtype_, count, adds_, label_);
+      return ranks_.reduce_shards(views_, into_, dtype_, count, adds_, label_);
     case Op::rank_sums:
       return sum_terms(count);
     case Op::gather_squares:
       place_squares();
-      return ranks_.gather_pieces(views_, dtype_, label_);
+      return ranks_.gather_shards(views_, dtype_, label_);
     case Op::all_gather:
       place_own_pieces();
       [[fallthrough]];
     default:
-      return ranks_.gather_pieces(views_, dtype_, label_);
+      return ranks_.gather_shards(views_, dtype_, label_);
   }
 }
 
@@ -121,7 +121,7 @@ void PlannedExchange::place_squares() {
 void PlannedExchange::sum_terms(int contributors) {
   const size_t terms = terms_.size();
   for (size_t i = 0; i < terms; ++i) gathered_[static_cast<size_t>(ranks_.rank()) * terms + i] = *terms_[i];
-  ranks_.gather_pieces(views_, dtype_, label_);
+  ranks_.gather_shards(views_, dtype_, label_);
   for (int rank = 0; rank < contributors; ++rank)
     for (size_t i = 0; i < terms; ++i) {
       const double term = gathered_[static_cast<size_t>(rank) * terms + i];

@@ -38,9 +38,9 @@ class PlannedExchange {
   bool adds_ = false, is_once_a_step_ = false;
   std::string label_;  // name of one of its gradients or parameters, and their number
   DType dtype_ = DType::f32;
-  std::vector<std::vector<Communicator::Piece>> parts_;  // by owning rank
-  std::vector<Communicator::Pieces> views_;              // of parts_
-  std::vector<Communicator::Piece> into_;
+  std::vector<std::vector<Communicator::Shard>> parts_;  // by owning rank
+  std::vector<Communicator::Shards> views_;              // of parts_
+  std::vector<Communicator::Shard> into_;
   std::vector<const double*> terms_;  // rank_sums: this rank's terms; gathered_: all ranks'; sums_: the results
   std::vector<double> gathered_;
   std::vector<double*> sums_;

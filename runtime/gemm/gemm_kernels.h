@@ -24,7 +24,7 @@ struct GemmOperands {
 using SmallProduct = void (*)(const GemmProblem& problem, const TileSchedule& schedule, const GemmOperands& operands);
 
 /// A finished tile of C.
-struct EpiloguePiece {
+struct EpilogueTile {
   void* c;  // of the whole matrix
   MatrixStrides at;
   DType type;
@@ -45,7 +45,7 @@ struct GemmKernels {
   /// For products so small that run()'s setup costs as much as the work: call once, then repeat the function. Null: use run().
   SmallProduct (*small)(const GemmProblem& problem, const TileSchedule& schedule, int threads) = nullptr;
   /// The epilogue alone, for kernel sets that replace the product only. Null: another set's is used.
-  void (*apply_epilogue)(const GemmEpilogue& epilogue, const EpiloguePiece& piece) = nullptr;
+  void (*apply_epilogue)(const GemmEpilogue& epilogue, const EpilogueTile& piece) = nullptr;
   void (*sum_columns)(const GemmProblem& problem, const void* c, void* sums, Workers& workers) = nullptr;
 };
 

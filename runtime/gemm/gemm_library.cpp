@@ -114,7 +114,7 @@ std::string GemmLibrary::open_openblas() {
   set_openblas_threads_ = library_.need<void (*)(int)>(named("openblas_set_num_threads").c_str());
   openblas_threads_ = library_.need<int (*)()>(named("openblas_get_num_threads").c_str());
   // Its number of threads is process-wide.
-  require(!library_.was_there() || openblas_threads_() == 1, Code::unavailable, library_.name(), " is already in use by this process with ",
+  require(!library_.was_open() || openblas_threads_() == 1, Code::unavailable, library_.name(), " is already in use by this process with ",
           openblas_threads_(), " threads, which would have to be set to one");
   set_openblas_threads_(1);
   const char* config = library_.need<const char* (*)()>(named("openblas_get_config").c_str())();  // "OpenBLAS 0.3.21 DYNAMIC_ARCH ..."
@@ -134,7 +134,7 @@ std::string GemmLibrary::open_mkl() {
   mkl_threads_ = library_.need<int (*)(int)>("MKL_Set_Num_Threads_Local");
   const auto tell_version = library_.need<void (*)(MklVersion*)>("MKL_Get_Version");
   const auto set_layer = library_.find<int (*)(int)>("MKL_Set_Threading_Layer");
-  if (set_layer != nullptr && !library_.was_there()) set_layer(kMklSequential);  // else it would start an OpenMP runtime
+  if (set_layer != nullptr && !library_.was_open()) set_layer(kMklSequential);  // else it would start an OpenMP runtime
   MklVersion version{};
   tell_version(&version);
   return text(version.major, ".", version.minor, ".", version.update);

@@ -143,10 +143,10 @@ static Layouts dropout(const Case& on) {
 
 namespace {
 
-enum class Part { batch, rows, inner, columns };  // rows: M of a; columns: N of b; inner: K of both
+enum class GemmAxis { batch, rows, inner, columns };  // rows: M of a; columns: N of b; inner: K of both
 
 struct Cut {
-  Part part;
+  GemmAxis part;
   int32_t out;  // the output's dimension; inner: -1
 };
 
@@ -155,16 +155,16 @@ bool has_weight(const Case& on) { return on.op.op != Op::matmul; }  // x of any 
 Cut cut_of_a(const Case& on) {
   const int32_t rank = on.rank(0), d = on.in(0).where, out = on.out[0].shape.rank();
   const bool transposed = on.op.op == Op::matmul && on.op.attrs.flag("transpose_a");
-  if (has_weight(on)) return d == rank - 1 ? Cut{Part::inner, -1} : Cut{Part::rows, d};
-  if (d < rank - 2) return {Part::batch, d + out - rank};
-  return d == (transposed ? rank - 2 : rank - 1) ? Cut{Part::inner, -1} : Cut{Part::rows, out - 2};
+  if (has_weight(on)) return d == rank - 1 ? Cut{GemmAxis::inner, -1} : Cut{GemmAxis::rows, d};
+  if (d < rank - 2) return {GemmAxis::batch, d + out - rank};
+  return d == (transposed ? rank - 2 : rank - 1) ? Cut{GemmAxis::inner, -1} : Cut{GemmAxis::rows, out - 2};
 }
 
 Cut cut_of_b(const Case& on) {
   const int32_t rank = on.rank(1), d = on.in(1).where, out = on.out[0].shape.rank();
   const bool transposed = on.op.attrs.flag(has_weight(on) ? "transpose_weight" : "transpose_b");
-  if (d < rank - 2) return {Part::batch, d + out - rank};
-  return d == (transposed ? rank - 1 : rank - 2) ? Cut{Part::inner, -1} : Cut{Part::columns, out - 1};
+  if (d < rank - 2) return {GemmAxis::batch, d + out - rank};
+  return d == (transposed ? rank - 1 : rank - 2) ? Cut{GemmAxis::inner, -1} : Cut{GemmAxis::columns, out - 1};
 }
 
 AxisLayout product_of(const Case& on) {
@@ -175,14 +175,14 @@ AxisLayout product_of(const Case& on) {
   if (on.is_replicated(0) && on.is_replicated(1)) return kReplicated;
   if (on.is_sharded(0) && on.is_sharded(1)) {
     const Cut a = cut_of_a(on), b = cut_of_b(on);
-    if (a.part == Part::inner && b.part == Part::inner) return kPartial;
-    if (a.part == Part::batch && b.part == Part::batch && a.out == b.out) return sharded(a.out);
+    if (a.part == GemmAxis::inner && b.part == GemmAxis::inner) return kPartial;
+    if (a.part == GemmAxis::batch && b.part == GemmAxis::batch && a.out == b.out) return sharded(a.out);
     refuse(on, "both operands are cut, but not along the same dimension");
   }
   const size_t whole = on.is_sharded(0) ? 1 : 0;
   const Cut cut = whole == 1 ? cut_of_a(on) : cut_of_b(on);
-  if (cut.part == Part::inner) refuse(on, "the inner dimension is cut in one operand only; cut it in both, or gather it");
-  if (cut.part == Part::batch && !stretches(on, whole, cut.out)) refuse(on, "a leading dimension is cut in one operand only");
+  if (cut.part == GemmAxis::inner) refuse(on, "the inner dimension is cut in one operand only; cut it in both, or gather it");
+  if (cut.part == GemmAxis::batch && !stretches(on, whole, cut.out)) refuse(on, "a leading dimension is cut in one operand only");
   return sharded(cut.out);
 }
 

@@ -44,7 +44,7 @@ void Accumulator::add(double weight) {
   check_state();
   check(weight == 0 || (weight >= kMinWeight && weight <= kMaxWeight), "accumulator: weight is ", weight,
         ", must be the micro-batch's number of tokens, in [2^-53, 2^53], or 0 for an empty one, which adds nothing");
-  require(!is_full() || told_ != 0, Code::wrong_state, "accumulator: all ", steps_,
+  require(!is_full() || reported_ != 0, Code::wrong_state, "accumulator: all ", steps_,
           " micro-batches of the step were added and the arrays hold its gradient; call should_step and use the gradient before the next "
           "add");
   const int64_t added = is_full() ? 0 : added_;
@@ -59,24 +59,24 @@ void Accumulator::add(double weight) {
   }
   added_ = added + 1;
   weight_ = all;
-  told_ = 0;
+  reported_ = 0;
 }
 
 bool Accumulator::should_step() {
   check_state();
-  told_ = is_full() ? 1 : 0;
+  reported_ = is_full() ? 1 : 0;
   return is_full();
 }
 
 void Accumulator::reset() {
   added_ = 0;
   weight_ = 0;
-  told_ = 0;
+  reported_ = 0;
 }
 
 void Accumulator::set_steps(int64_t steps) {
   check_steps(steps);
-  require(added_ == 0 || told_ != 0, Code::wrong_state, "accumulator: ", added_, " of ", steps_,
+  require(added_ == 0 || reported_ != 0, Code::wrong_state, "accumulator: ", added_, " of ", steps_,
           " micro-batches of the step were added, but steps can change only between two steps; continue until should_step returns true, or "
           "reset");
   reset();
@@ -92,7 +92,7 @@ void Accumulator::check_state() const {
 
 std::vector<Accumulator::StateArray> Accumulator::state() {
   std::vector<StateArray> arrays = {
-      {"added", DType::i64, {}, &added_}, {"weight", DType::f64, {}, &weight_}, {"told", DType::i64, {}, &told_}};
+      {"added", DType::i64, {}, &added_}, {"weight", DType::f64, {}, &weight_}, {"reported", DType::i64, {}, &reported_}};
   std::byte* sum = memory_.data();
   for (size_t i = 0; i < gradients_.size(); ++i) {
     const DType dtype = gradients_[i].dtype == DType::f64 ? DType::f64 : DType::f32;

@@ -42,7 +42,7 @@ class Accumulator {
 
   /// The state of a step: three numbers and the sums. The caller may write it between two calls to restore a step.
   struct StateArray {
-    std::string name;  // added, weight, told, then sum.0, sum.1, ... in the order of the gradients
+    std::string name;  // added, weight, reported, then sum.0, sum.1, ... in the order of the gradients
     DType dtype = DType::f32;
     Shape shape;  // of a sum: its number of elements, in an order private to the gradient
     void* data = nullptr;
@@ -59,7 +59,7 @@ class Accumulator {
   Memory memory_;  // all sums
   int64_t added_ = 0;
   double weight_ = 0;
-  int64_t told_ = 0;  // 1: should_step() has returned true
+  int64_t reported_ = 0;  // 1: should_step() has returned true
 };
 
 }  // namespace st

@@ -23,7 +23,7 @@ Description shown(std::string_view what) {
   return made;
 }
 
-/// Of one that is too long to be shown whole.
+/// The end of a text that is too long to be shown whole.
 std::string_view end_of(std::string_view what) {
   what.remove_prefix(what.size() - std::min(what.size(), kShown - 1));
   while (!what.empty() && (static_cast<unsigned char>(what.front()) & 0xC0) == 0x80) what.remove_prefix(1);  // of a letter that was cut

@@ -27,7 +27,7 @@ void check_wish(const GemmWish& wish) {
 
 bool differs(int64_t wished, int64_t chosen) { return wished != 0 && wished != chosen; }
 
-/// What the kernels make of a wish. With beta, partial sums may need room of their own: it is counted, whatever a run's beta will be.
+/// Fits a requested schedule to the kernels. With beta, partial sums may need scratch: it is counted for every run, whatever its beta.
 class Fitting {
  public:
   Fitting(const GemmKernels& kernels, const GemmProblem& problem, const GemmWish& wish, int threads)
@@ -43,7 +43,7 @@ class Fitting {
     const TileSchedule& wished = wish_.tiles;
     choice.adjusted = differs(wished.mc, made.mc) || differs(wished.nc, made.nc) || differs(wished.kc, made.kc) ||
                       differs(wished.block_m, made.block_m) || differs(wished.block_n, made.block_n) || differs(wished.mr, made.mr);
-    choice.source = wished == TileSchedule{} && !wish_.order_is_wished ? ScheduleSource::table : ScheduleSource::wish;
+    choice.source = wished == TileSchedule{} && !wish_.order_is_wished ? ScheduleSource::table : ScheduleSource::requested;
     return choice;
   }
 

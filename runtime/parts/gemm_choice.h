@@ -20,7 +20,7 @@ struct GemmWish {
 };
 
 /// The origin of a schedule: the kernels' table, a request for one of its sizes, the tuning cache, or a measurement just made.
-enum class ScheduleSource : int32_t { table, wish, cache, tuned };  // ST_GEMM_SOURCE_* in the C ABI
+enum class ScheduleSource : int32_t { table, requested, cache, tuned };  // ST_GEMM_SOURCE_* in the C ABI
 
 /// A problem's schedule and its memory; valid for all values of alpha and beta.
 struct GemmChoice {

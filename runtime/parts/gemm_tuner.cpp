@@ -30,7 +30,7 @@ struct Runner {
   std::vector<double> seconds;
 };
 
-/// Of another's seconds to this one's, round by round: above 1 it is faster.
+/// Quantile of the ratio of another runner's seconds to this one's, by round: above 1 this one is faster.
 double gain_of(const Runner& other, const Runner& one, double share) {
   std::vector<double> ratios;
   for (size_t i = 0; i < one.seconds.size(); ++i) ratios.push_back(other.seconds[i] / one.seconds[i]);
@@ -163,7 +163,7 @@ TunedTiles GemmTuner::tune(const GemmProblem& problem, const GemmWish& wish, Wor
   const double begin = parts_.clock();
   const GemmKernels& kernels = parts_.kernels;
   const TunedTiles standard{wish.tiles,
-                            wish.tiles == TileSchedule{} && !wish.order_is_wished ? ScheduleSource::table : ScheduleSource::wish};
+                            wish.tiles == TileSchedule{} && !wish.order_is_wished ? ScheduleSource::table : ScheduleSource::requested};
   GemmProblem measured = problem;  // of a run's own, and drawn
   measured.alpha = 1, measured.beta = 0;
   GemmContest contest = wanted;

@@ -133,10 +133,10 @@ void GradientExchange::exchange(const Bucket& bucket) {
   }
   const auto& own = bucket.owned[static_cast<size_t>(ranks_.rank())];
   const bool is_wide = bucket.dtype == DType::f32;
-  const Communicator::Piece narrow_sums{sums_.data(),
+  const Communicator::Shard narrow_sums{sums_.data(),
                                         ranks_.share(bucket.elements, ranks_.rank() + 1) - ranks_.share(bucket.elements, ranks_.rank())};
-  const Communicator::Pieces into = is_wide ? Communicator::Pieces(own) : Communicator::Pieces(&narrow_sums, 1);
-  ranks_.reduce_pieces(bucket.parts, into, bucket.dtype, ranks_.size(), false, bucket.label);
+  const Communicator::Shards into = is_wide ? Communicator::Shards(own) : Communicator::Shards(&narrow_sums, 1);
+  ranks_.reduce_shards(bucket.parts, into, bucket.dtype, ranks_.size(), false, bucket.label);
   const FloatMode mode;
   if (op_ == ReduceOp::mean)
     for (const auto& piece : into) divide(DType::f32, ranks_.size(), static_cast<std::byte*>(piece.data), piece.elements);
@@ -146,7 +146,7 @@ void GradientExchange::exchange(const Bucket& bucket) {
     narrow(bucket.dtype, sums, static_cast<std::byte*>(piece.data), piece.elements);
     sums += piece.elements * static_cast<int64_t>(sizeof(float));
   }
-  ranks_.gather_pieces(bucket.parts, bucket.dtype, bucket.label);
+  ranks_.gather_shards(bucket.parts, bucket.dtype, bucket.label);
 }
 
 }  // namespace st

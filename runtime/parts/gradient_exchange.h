@@ -56,8 +56,8 @@ class GradientExchange {
     DType dtype = DType::f32;
     std::string label;
     int64_t elements = 0, missing = 0;                    // missing: gradients that backward has not made yet
-    std::vector<std::vector<Communicator::Piece>> owned;  // by owning rank, an even share each
-    std::vector<Communicator::Pieces> parts;              // views of owned
+    std::vector<std::vector<Communicator::Shard>> owned;  // by owning rank, an even share each
+    std::vector<Communicator::Shards> parts;              // views of owned
     Pending exchanged;
   };
 

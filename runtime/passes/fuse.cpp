@@ -11,7 +11,7 @@
 namespace st {
 namespace {
 
-/// What an activation is called in a fused_linear; "": it cannot be in one.
+/// Name of an activation in a fused_linear; "": it cannot be fused.
 std::string fused_name_of(const Node& node) {
   switch (node.op) {
     case Op::gelu:

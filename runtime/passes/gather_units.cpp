@@ -95,7 +95,7 @@ class Gathering {
     if (std::ranges::find(sources, source_of(v)) == sources.end()) sources.push_back(source_of(v));
   }
 
-  /// Of the scope that it lies in; as many as there are: none yet.
+  /// The unit of a region's boundary scope; units_.size(): none yet.
   size_t unit_of(RegionId region) const {
     return static_cast<size_t>(std::ranges::find(units_, program_.boundary_of(region), &Unit::scope) - units_.begin());
   }
@@ -142,7 +142,7 @@ class Gathering {
                      .region = unit.scope});
   }
 
-  /// Of its parameter's piece, before others are sent it.
+  /// Makes the working copy of a parameter's shard before it is gathered.
   void make(SlotId copy) {
     const auto found = std::ranges::find_if(makers_, [&](const Maker& of) { return of.store.writes[0] == copy; });
     if (found == makers_.end() || std::exchange(found->has_run, true)) return;

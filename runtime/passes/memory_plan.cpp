@@ -158,7 +158,7 @@ class Planner {
   }
 
   /// An elementwise node may write over an operand of its own type that nobody reads afterwards, the gradient of a loss over the logits.
-  /// What is stored is read by its store.
+  /// A stored value is read by its store.
   Value operand_to_overwrite(size_t s, const Graph& graph, int32_t n, int32_t output) {
     const Node& node = graph[n];
     const bool is_over_logits = node.op == Op::fused_cross_entropy && output == 2;

@@ -64,7 +64,7 @@ class Overlap {
     under_way_.push_back(std::move(begun));
   }
 
-  /// Of a bucket of the same values only one is under way: they run in other micro-batches.
+  /// Exchanges of the same values run in different micro-batches, so only one of them is under way.
   void await_made(const Node& node) {
     size_t count = under_way_.size();
     while (count > 0 && !(is_made_here(*under_way_[count - 1].node) && under_way_[count - 1].node->in != node.in)) --count;

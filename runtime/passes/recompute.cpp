@@ -55,7 +55,7 @@ class Recomputation {
   }
   int32_t segment(Value v) const { return segments_[static_cast<size_t>(v.node)]; }
 
-  /// Of each forward node the outermost chosen scope that holds it.
+  /// Finds for each forward node the outermost chosen scope that contains it.
   void find_segments(std::span<const RegionId> scopes) {
     std::vector<int32_t> of_region(program_.regions.size(), -1);
     for (size_t r = 1; r < of_region.size(); ++r) {
@@ -159,7 +159,7 @@ class Recomputation {
     return made_.at(v);
   }
 
-  /// What has not run again yet and must for v, in the order of forward. No recursion: a host's chain of ops may be of any length.
+  /// The nodes that must still run again for v, in forward order. Without recursion: a host's chain of ops may be of any length.
   std::set<int32_t> nodes_behind(Value v) const {
     if (made_.contains(v)) return {};
     std::set<int32_t> found = {v.node};

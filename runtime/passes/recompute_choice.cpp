@@ -132,7 +132,7 @@ class Search {
     return bytes;
   }
 
-  /// What each scope saves and costs, some of all units at a time: scopes side by side do not see each other.
+  /// Measures what each scope saves and costs, some scopes of all units at a time: sibling scopes do not affect each other.
   void find_units() {
     std::map<RegionId, RecomputedScope> known;
     const auto look_at = [&](const std::vector<RegionId>& scopes) {

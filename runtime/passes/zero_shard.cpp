@@ -21,7 +21,7 @@ struct CopyMaker {
   std::array<int32_t, 3> nodes;  // load, cast, store
 };
 
-/// Of the parameters of which nothing but that is taken.
+/// Finds the makers of working copies, of parameters that forward and backward read in no other way.
 std::vector<CopyMaker> makers_in(const Program& program, const Section& forward) {
   std::vector<int32_t> readers(program.slots.size());
   for (const Section& section : program.sections)

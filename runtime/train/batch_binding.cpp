@@ -9,8 +9,8 @@
 namespace st {
 namespace {
 
-/// What an executor's input sees of a view: an input whose first dimension is a multiple of the batch is cut by rows; one without is the
-/// same for all.
+/// The part of a view that an executor's input reads: an input whose first dimension is a multiple of the batch is cut by rows, any other
+/// is the same for all micro-batches.
 HostView part_of(const HostView& view, const Shape& symbolic, int64_t first_row, int64_t rows) {
   HostView part = view;
   if (!symbolic.is_symbolic()) return part;

@@ -73,7 +73,7 @@ int64_t Context::available_memory(int sharers) const {
 
 int64_t Context::spare_memory(int sharers) const {
   if (!memory_->is_hosts()) return available_memory(sharers);
-  // What the machine has left says nothing about the host's allocator, which may hold its memory already.
+  // The machine's free memory says nothing about the host's allocator, which may hold its memory already.
   if (options_.memory_limit == 0) return kUnlimited;
   return std::max<int64_t>(0, options_.memory_limit - backend_->allocated_bytes());
 }

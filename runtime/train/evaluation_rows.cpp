@@ -51,7 +51,7 @@ void EvaluationRows::each(const std::shared_ptr<const Dataset>& data, const Visi
   readings_.pop_back();  // its thread rests: there is nothing to wait for
 }
 
-/// Of each dataset one fill at most is left behind, however often evaluations of it are cancelled.
+/// Keeps at most one unfinished fill per dataset, however often its evaluations are cancelled.
 void EvaluationRows::wait_for_late_fill_of(const Dataset& data) {
   const RowWait wait(data.maker());
   for (;;) {
@@ -74,7 +74,7 @@ Prefetcher& EvaluationRows::begin(const std::shared_ptr<const Dataset>& data) {
   };
   const auto made = [&] {
     try {
-      return ahead(data->may_be_late() ? kAhead : 0);
+      return ahead(data->calls_host() ? kAhead : 0);
     } catch (const Error& error) {
       if (error.code() != Code::unavailable) throw;
       return ahead(0);

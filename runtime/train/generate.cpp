@@ -81,7 +81,7 @@ void Generator::forward() {
 }
 
 std::vector<int32_t> Generator::run(std::span<const int32_t> prompt, const GenerateOptions& options,
-                                    const std::function<bool(int32_t)>& on_token, JointCall* joint) {
+                                    const std::function<bool(int32_t)>& on_token, ShardedModelCall* collective) {
   check(!prompt.empty(), "generate: the prompt is empty; give at least one token");
   check(options.tokens >= 0, "generate: tokens must be at least 0, got ", options.tokens);
   check(options.temperature >= 0 && std::isfinite(options.temperature), "generate: temperature must be at least 0 and finite, got ",
@@ -103,7 +103,7 @@ std::vector<int32_t> Generator::run(std::span<const int32_t> prompt, const Gener
     forward();
     return seen;
   };
-  const auto go_on = [&](int64_t i, int64_t seen) {
+  const auto run_until = [&](int64_t i, int64_t seen) {
     const std::span<const float> row(logits + (seen - 1) * vocabulary_, static_cast<size_t>(vocabulary_));
     require(std::ranges::none_of(row, [](float logit) { return std::isnan(logit); }), Code::not_finite,
             "generate: the logits are NaN after token ", all.size() - 1, "; the model's training has diverged");
@@ -114,22 +114,22 @@ std::vector<int32_t> Generator::run(std::span<const int32_t> prompt, const Gener
     made.push_back(token);
     return !on_token || on_token(token);
   };
-  if (joint != nullptr) joint->meet(text("generate of ", options.tokens, " tokens"));
+  if (collective != nullptr) collective->agree(text("generate of ", options.tokens, " tokens"));
   for (int64_t i = 0; i < options.tokens; ++i) {
     const int64_t seen = see();
-    if (joint == nullptr) {
-      if (!go_on(i, seen)) break;
+    if (collective == nullptr) {
+      if (!run_until(i, seen)) break;
       continue;
     }
     std::exception_ptr failed;
     bool goes_on = false;
     try {
-      goes_on = go_on(i, seen);
+      goes_on = run_until(i, seen);
     } catch (...) {
       failed = std::current_exception();
     }
-    if (!joint->on_any(!goes_on)) continue;
-    joint->require_all_fine(failed);
+    if (!collective->on_any(!goes_on)) continue;
+    collective->require_all_fine(failed);
     break;
   }
   return made;

@@ -32,7 +32,7 @@ class Generator {
   /// run. Throws invalid_argument for an empty prompt or a token outside the vocabulary. Over ranks, each rank has its own prompt, and all
   /// end after the same number of tokens: as soon as one ends or fails.
   std::vector<int32_t> run(std::span<const int32_t> prompt, const GenerateOptions& options,
-                           const std::function<bool(int32_t)>& on_token = {}, JointCall* joint = nullptr);
+                           const std::function<bool(int32_t)>& on_token = {}, ShardedModelCall* collective = nullptr);
 
  private:
   void forward();

@@ -84,7 +84,7 @@ void GradientSums::try_flush() {
   open_other();
 }
 
-/// What was given is on its way, and the other bucket is open and empty.
+/// Sends the gradients given so far and opens the other, empty bucket.
 void GradientSums::flush() {
   Bucket& full = buckets_[open_];
   if (full.entries.empty()) return;
@@ -126,7 +126,7 @@ void GradientSums::give_all(std::span<const HostView> gradients) {
   exchange_now();
 }
 
-Communicator::Piece GradientSums::piece(const Bucket& bucket, const Entry& entry, size_t rank) const {
+Communicator::Shard GradientSums::piece(const Bucket& bucket, const Entry& entry, size_t rank) const {
   const Ints& cuts = *gradients_[entry.gradient].cuts;
   return {entry.data + cuts[rank] * bytes_of(bucket.dtype), cuts[rank + 1] - cuts[rank]};
 }
@@ -152,7 +152,7 @@ void GradientSums::share_out(Bucket& bucket) {
 /// On whatever thread does the work. Leaves it empty.
 void GradientSums::exchange(Bucket& bucket) {
   if (!options_.in_place || ranks_.size() > 1)  // of one rank alone, they are the sums
-    ranks_.reduce_pieces(bucket.parts, bucket.into, bucket.dtype, ranks_.size(), bucket.adds,
+    ranks_.reduce_shards(bucket.parts, bucket.into, bucket.dtype, ranks_.size(), bucket.adds,
                          gradients_[bucket.entries.front().gradient].name);
   if (options_.in_place && ranks_.size() > 1) settle_in_place(bucket);
   bucket.entries.clear();

@@ -64,9 +64,9 @@ class GradientSums {
     int64_t bytes = 0;
     std::vector<Entry> entries;
     // The collective's buffers: this rank's elements by owning rank, and the targets of the sums that this rank owns.
-    std::vector<std::vector<Communicator::Piece>> owned;
-    std::vector<Communicator::Pieces> parts;
-    std::vector<Communicator::Piece> into;
+    std::vector<std::vector<Communicator::Shard>> owned;
+    std::vector<Communicator::Shards> parts;
+    std::vector<Communicator::Shard> into;
     Memory room;  // staging buffer for copies
     Pending exchanged;
   };
@@ -79,7 +79,7 @@ class GradientSums {
   void send(Bucket& full);
   void open_other();
   void await();
-  Communicator::Piece piece(const Bucket& bucket, const Entry& entry, size_t rank) const;
+  Communicator::Shard piece(const Bucket& bucket, const Entry& entry, size_t rank) const;
   void share_out(Bucket& bucket);
   void exchange(Bucket& bucket);
   void settle_in_place(const Bucket& bucket);

@@ -139,11 +139,11 @@ void HostLoss::backward_own_loss() {
   run_backward(Kind::own);
 }
 
-/// What ranks exchange beside is over when it returns.
+/// Returns when the exchanges that it started are complete.
 void HostLoss::run(size_t begin, size_t end) {
   Executor::Cursor cursor{.at = begin};
   try {
-    executor_->go_on(cursor, end, Executor::kNoDeadline, {});
+    executor_->run_until(cursor, end, Executor::kNoDeadline, {});
   } catch (const std::exception& error) {
     if (queue_) queue_->give_up(error.what());
     throw;
@@ -181,7 +181,7 @@ void HostLoss::add_loss(double sum, double count, bool is_first) {
   loss_count_ = is_first ? count : loss_count_ + count;
 }
 
-/// Of the pairs so far, at a backward.
+/// This rank's report at a backward: sums of the micro-batches so far.
 HostLoss::Told HostLoss::told() const {
   return {.loss_sum = loss_sum_,
           .loss_count = loss_count_,

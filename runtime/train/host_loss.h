@@ -23,7 +23,7 @@ namespace st {
 
 class HostLoss {
  public:
-  /// What the plan is made from and runs on; all borrowed.
+  /// Everything that the plan is made from and runs on; all borrowed.
   struct Parts {
     Model& model;
     const Recipe& recipe;
@@ -80,7 +80,7 @@ class HostLoss {
   enum class Kind { host, own };
   enum class Met { at_forward, at_backward, at_apply };
 
-  /// What a rank reports to the others about a micro-batch or a step.
+  /// A rank's report to the others about a micro-batch or a step.
   struct Told {
     double loss_sum, loss_count, lr, loss_scale;
     int64_t call, kind, pairs, number, attempts;

@@ -54,7 +54,7 @@ class HostLossStep {
   /// Whether an update has begun and has neither ended nor been forgotten.
   bool is_updating() const { return is_updating_; }
 
-  /// Of a graph without a loss.
+  /// Executes the graph without its loss.
   const Executor& executor() const { return losses_[0]->executor(); }
   int64_t own_bytes() const;
 

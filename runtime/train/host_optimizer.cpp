@@ -170,7 +170,7 @@ void HostOptimizer::bind(const Bound& bound, void* data) {
   executor_->bind(bound.slot, data == nullptr ? nullptr : static_cast<std::byte*>(data) + bound.offset);  // a rank may have none of it
 }
 
-/// What is the same in every step.
+/// Binds the memory that stays the same in every step.
 void HostOptimizer::bind_lasting() {
   for (size_t i = 0; i < size(); ++i) {
     bind(bounds_[i].parameter, parameters_[i].data);

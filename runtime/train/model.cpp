@@ -122,10 +122,10 @@ void Model::require_whole(const char* call) const {
           "are collective calls of all ranks; otherwise save with st_trainer_save on all ranks and load the checkpoint into another model");
 }
 
-void Model::require_readable(const char* call, JointCall* joint) const {
-  if (joint == nullptr || !is_in_pieces()) return require_whole(call);
-  joint->is_on(number_);
-  require(!is_mixed_, Code::wrong_state, call,
+void Model::require_readable(const char* call, ShardedModelCall* collective) const {
+  if (collective == nullptr || !is_sharded()) return require_whole(call);
+  collective->is_on(number_);
+  require(!has_torn_state_, Code::wrong_state, call,
           ": weights are from different steps: an update failed, or a resume could not be rolled back; resume from a checkpoint");
 }
 
@@ -216,20 +216,20 @@ SlotId Model::parameter_named(std::string_view name) const {
   });
 }
 
-void Model::get(SlotId parameter, const HostView& to, JointCall* joint) const {
-  require_readable("get", joint);
-  const auto read = [&](int64_t first, std::span<std::byte> out) { read_bytes(parameter, first, out, joint); };
-  get_by(parameter, to, joint, std::ref(read));  // a reference: std::function would allocate for the captures
+void Model::get(SlotId parameter, const HostView& to, ShardedModelCall* collective) const {
+  require_readable("get", collective);
+  const auto read = [&](int64_t first, std::span<std::byte> out) { read_bytes(parameter, first, out, collective); };
+  get_by(parameter, to, collective, std::ref(read));  // a reference: std::function would allocate for the captures
 }
 
-void Model::get_by(SlotId parameter, const HostView& to, JointCall* joint, const ReadPart& read) const {
+void Model::get_by(SlotId parameter, const HostView& to, ShardedModelCall* collective, const ReadPart& read) const {
   const Slot& from = slot(parameter);
   check_view("get", from, to);
   const WeightsGate::TryReader reader(gate_);
   const int64_t width = bytes_of(from.type.dtype), elements = from.type.shape.elements();
   const bool is_as_it_is = to.dtype == from.type.dtype && to.is_plain();
   std::vector<std::byte> chunk(is_as_it_is ? 0 : static_cast<size_t>(std::min(kChunk, elements) * width));
-  if (joint != nullptr) joint->meet(text("get of \"", from.name, is_as_it_is ? "\"" : "\" with conversion"));
+  if (collective != nullptr) collective->agree(text("get of \"", from.name, is_as_it_is ? "\"" : "\" with conversion"));
   if (is_as_it_is) return read(0, {static_cast<std::byte*>(to.data), static_cast<size_t>(from.type.bytes())});
   int64_t at = 0;
   each_element(to, [&](std::byte* element) {
@@ -239,7 +239,7 @@ void Model::get_by(SlotId parameter, const HostView& to, JointCall* joint, const
 }
 
 /// From whoever has them.
-void Model::read_bytes(SlotId parameter, int64_t first, std::span<std::byte> out, JointCall* joint) const {
+void Model::read_bytes(SlotId parameter, int64_t first, std::span<std::byte> out, ShardedModelCall* collective) const {
   const int64_t width = bytes_of(slot(parameter).type.dtype);
   const auto each_of = [&](const Piece& piece, const auto& take) {
     const int64_t begin = std::max(first, piece.first * width),
@@ -248,18 +248,19 @@ void Model::read_bytes(SlotId parameter, int64_t first, std::span<std::byte> out
   };
   each_of(piece(parameter),
           [&](std::byte* to, int64_t from, int64_t bytes) { context_->backend().to_host(to, data(parameter) + from, bytes); });
-  if (joint == nullptr || pieces_.empty() || !gathers_.slots[static_cast<size_t>(parameter)].whole) return;
+  if (collective == nullptr || pieces_.empty() || !gathers_.slots[static_cast<size_t>(parameter)].whole) return;
   for (int32_t rank = 0; rank < gathers_.mesh.data; ++rank)
-    each_of({piece_begin(gathers_, parameter, rank), piece_elements(gathers_, parameter, rank)},
-            [&](std::byte* to, int64_t, int64_t bytes) { joint->ranks().broadcast(to, bytes, DType::u8, rank, slot(parameter).name); });
+    each_of(
+        {piece_begin(gathers_, parameter, rank), piece_elements(gathers_, parameter, rank)},
+        [&](std::byte* to, int64_t, int64_t bytes) { collective->ranks().broadcast(to, bytes, DType::u8, rank, slot(parameter).name); });
 }
 
-void Model::each_part(SlotId parameter, std::vector<std::byte>& room, JointCall* joint,
+void Model::each_part(SlotId parameter, std::vector<std::byte>& room, ShardedModelCall* collective,
                       const std::function<void(int64_t first, std::span<const std::byte> part)>& take) const {
   room.resize(static_cast<size_t>(kPiece));
   for (int64_t at = 0, bytes = slot(parameter).type.bytes(); at < bytes; at += kPiece) {
     const std::span<std::byte> part = std::span(room).first(static_cast<size_t>(std::min(kPiece, bytes - at)));
-    read_bytes(parameter, at, part, joint);
+    read_bytes(parameter, at, part, collective);
     take(at, part);
   }
 }
@@ -308,16 +309,16 @@ void Model::move_to_file(const std::string& folder) {
   storage_.move_to_file(Arena::parameters, folder);
 }
 
-std::shared_ptr<Model> Model::clone(JointCall* joint, bool keeps) const {
-  require_readable("clone", joint);
+std::shared_ptr<Model> Model::clone(ShardedModelCall* collective, bool keeps) const {
+  require_readable("clone", collective);
   std::shared_ptr<Model> made(keeps ? new Model(context_, program_) : nullptr);
   if (made) made->allocate();
   if (made) made->held_ = Held::whole;
   std::vector<std::byte> room(static_cast<size_t>(kPiece));
   const WeightsGate::TryReader reader(gate_);
-  if (joint != nullptr) joint->meet("clone");
+  if (collective != nullptr) collective->agree("clone");
   for (const SlotId id : parameters_)
-    each_part(id, room, joint, [&](int64_t first, std::span<const std::byte> part) {
+    each_part(id, room, collective, [&](int64_t first, std::span<const std::byte> part) {
       if (made) made->context_->backend().to_device(made->data(id) + first, part.data(), std::ssize(part));
     });
   return made;
@@ -373,19 +374,19 @@ void Model::blend(const Model& from, double t) {
   }
 }
 
-std::string Model::digest(JointCall* joint) const {
-  require_readable("digest", joint);
+std::string Model::digest(ShardedModelCall* collective) const {
+  require_readable("digest", collective);
   std::vector<SlotId> order = parameters_;
   std::ranges::sort(order, {}, [&](SlotId id) -> const std::string& { return slot(id).name; });
   std::vector<std::byte> room(static_cast<size_t>(kPiece));
   const WeightsGate::TryReader reader(gate_);
-  if (joint != nullptr) joint->meet("digest");
+  if (collective != nullptr) collective->agree("digest");
   Digest digest;
   for (const SlotId id : order) {
     digest.update_sized(slot(id).name);
     digest.update_sized(name_of(slot(id).type.dtype));
     digest.update_sized(text(slot(id).type.shape));
-    each_part(id, room, joint, [&](int64_t, std::span<const std::byte> part) { digest.update(part); });
+    each_part(id, room, collective, [&](int64_t, std::span<const std::byte> part) { digest.update(part); });
   }
   return digest.hex();
 }

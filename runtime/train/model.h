@@ -17,7 +17,7 @@
 #include "ir/program.h"
 #include "train/context.h"
 #include "train/host_view.h"
-#include "train/joint_call.h"
+#include "train/sharded_model_call.h"
 #include "train/weights_gate.h"
 #include "train/weights_match.h"
 
@@ -54,10 +54,10 @@ class Model {
   void keep_pieces(const Program& plan, const std::function<void()>& agree = {});
   /// The storage of a sharded model, and whether the model is sharded.
   Storage& piece_storage() { return storage_; }
-  bool is_in_pieces() const { return held_ == Held::pieces; }
+  bool is_sharded() const { return held_ == Held::pieces; }
   /// Whether shards are from different steps, on this rank or another: steps must be refused until the weights are loaded again.
-  bool is_mixed() const { return is_mixed_; }
-  void set_mixed(bool is_mixed) { is_mixed_ = is_mixed; }
+  bool has_torn_state() const { return has_torn_state_; }
+  void set_mixed(bool has_torn_state) { has_torn_state_ = has_torn_state; }
   /// The number by which collective calls identify this model, equal on all ranks; set when the ranks sharded it together.
   void set_number(uint64_t number) { number_ = number; }
   /// Before that, a text that is equal on ranks with equal models: "digest ..", or "made late, of seed 1".
@@ -69,24 +69,24 @@ class Model {
   };
   Piece piece(SlotId parameter) const;
   /// For PlanOptions::gathers; null: the model is not sharded.
-  const Program* gathers() const { return is_in_pieces() ? &gathers_ : nullptr; }
+  const Program* gathers() const { return is_sharded() ? &gathers_ : nullptr; }
   /// Byte offset of a parameter, or its shard, in the storage and in others of its layout.
   int64_t offset(SlotId parameter) const { return offsets_[static_cast<size_t>(parameter)]; }
-  /// Throws wrong_state, naming `call`, if whole parameters cannot be read: the model is sharded and `joint` is null, or is_mixed(). Tells
-  /// `joint` which model the call is on.
-  void require_readable(const char* call, JointCall* joint) const;
+  /// Throws wrong_state, naming `call`, if whole parameters cannot be read: the model is sharded and `collective` is null, or
+  /// has_torn_state(). Tells `collective` which model the call is on.
+  void require_readable(const char* call, ShardedModelCall* collective) const;
 
-  // `joint`: on a sharded model, calls that need a whole parameter are collective calls of all ranks with equal arguments (JointCall);
-  // without `joint` they throw wrong_state.
+  // `collective`: on a sharded model, calls that need a whole parameter are collective calls of all ranks with equal arguments
+  // (ShardedModelCall); without `collective` they throw wrong_state.
 
   /// Copies a whole parameter; the view has exactly its shape and any floating type. set() throws not_finite for NaN, before anything
   /// changes. At the gate a change counts as an update and a read as a reader: busy while a step's update is in progress.
-  void get(SlotId parameter, const HostView& to, JointCall* joint = nullptr) const;
+  void get(SlotId parameter, const HostView& to, ShardedModelCall* collective = nullptr) const;
   void set(SlotId parameter, const HostView& from);
 
   /// The same for other values of the parameter's type (a moving average), whose bytes `read` supplies.
   using ReadPart = std::function<void(int64_t first, std::span<std::byte> out)>;
-  void get_by(SlotId parameter, const HostView& to, JointCall* joint, const ReadPart& read) const;
+  void get_by(SlotId parameter, const HostView& to, ShardedModelCall* collective, const ReadPart& read) const;
   /// Copies all parameters from device memory: one address each, in the order of parameters().
   void copy(std::span<const std::byte* const> places);
 
@@ -96,20 +96,20 @@ class Model {
 
   /// The same graph with its own copy of all parameters, gathered if the model is sharded. keeps false: this rank only takes part in the
   /// gather for the others and gets null.
-  std::shared_ptr<Model> clone(JointCall* joint = nullptr, bool keeps = true) const;
+  std::shared_ptr<Model> clone(ShardedModelCall* collective = nullptr, bool keeps = true) const;
   /// The same graph without parameters: do not call functions that read or change them.
   std::shared_ptr<Model> without_parameters() const;
   /// this += t (from - this), in f32; t = 1 copies the bits. Throws invalid_argument if the parameters differ; names the first.
   void blend(const Model& from, double t);
   /// XXH3-128 over every parameter in name order: name, dtype, shape, bytes. Like Trainer::state_digest, without the optimizer's state.
-  std::string digest(JointCall* joint = nullptr) const;
+  std::string digest(ShardedModelCall* collective = nullptr) const;
   /// Copies the bytes of all parameters, or of the shards, into a storage of the same layout. The caller holds the gate.
   void copy_parameters(Storage& to) const;
 
   /// Writes one safetensors file or stream; names and shapes as in the graph, tensors in the order of arrange(). In a collective call rank
   /// 0 writes the file, or each rank its own stream. Throws what `write` throws, in a collective call on all ranks.
-  void write(const std::string& path, JointCall* joint = nullptr) const;
-  void write(const WriteBytes& write, JointCall* joint = nullptr) const;
+  void write(const std::string& path, ShardedModelCall* collective = nullptr) const;
+  void write(const WriteBytes& write, ShardedModelCall* collective = nullptr) const;
   /// Reads any path that WeightFiles accepts; converts from the floating types. Throws not_found, corrupt, invalid_argument, not_finite
   /// (NaN); no parameter has changed then. The report's names are filled even if it throws because they did not match.
   void read(const std::string& path, const ReadOptions& options, ReadReport& report);
@@ -129,10 +129,10 @@ class Model {
 
   void require_whole(const char* call) const;
   void require_made() const;
-  void read_bytes(SlotId parameter, int64_t first, std::span<std::byte> out, JointCall* joint) const;
-  void each_part(SlotId parameter, std::vector<std::byte>& room, JointCall* joint,
+  void read_bytes(SlotId parameter, int64_t first, std::span<std::byte> out, ShardedModelCall* collective) const;
+  void each_part(SlotId parameter, std::vector<std::byte>& room, ShardedModelCall* collective,
                  const std::function<void(int64_t first, std::span<const std::byte> part)>& take) const;
-  std::exception_ptr stream(const WriteBytes& write, JointCall* joint) const;
+  std::exception_ptr stream(const WriteBytes& write, ShardedModelCall* collective) const;
   void make(const Storage& in, std::span<const int64_t> offsets, std::span<const Piece> pieces) const;
   void allocate() const;  // all zero
 
@@ -152,7 +152,7 @@ class Model {
   Program gathers_;               // slots, cuts and mesh of the plan that defines the shards
   std::string whose_;             // "rank 1 of 2"
   uint64_t number_ = 0;
-  std::atomic<bool> is_mixed_ = false;
+  std::atomic<bool> has_torn_state_ = false;
 };
 
 }  // namespace st

@@ -21,9 +21,9 @@ void Model::load(const CheckpointReader& reader, const ReadOptions& options, Rea
                          .dtype = slot(id).type.dtype,
                          .may_hold_nan = false});
   const auto workers = context_->make_workers(context_->threads());
-  bool is_mixed = false;  // the error says so
+  bool has_torn_state = false;  // the error says so
   const WeightsGate::Writer writer(gate_);
-  load_tensors(reader, targets, *context_, *workers, nullptr, is_mixed);
+  load_tensors(reader, targets, *context_, *workers, nullptr, has_torn_state);
   report.read = std::ssize(targets);
   if (report.read == std::ssize(parameters_)) set_mixed(false);
 }

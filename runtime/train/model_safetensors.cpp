@@ -11,18 +11,18 @@
 
 namespace st {
 
-void Model::write(const std::string& path, JointCall* joint) const {
-  require_readable("write", joint);
+void Model::write(const std::string& path, ShardedModelCall* collective) const {
+  require_readable("write", collective);
   const auto into_file = [&](const WriteBytes& write) {
-    if (const std::exception_ptr why = stream(write, joint)) std::rethrow_exception(why);
+    if (const std::exception_ptr why = stream(write, collective)) std::rethrow_exception(why);
   };
   const WeightsGate::TryReader reader(gate_);
-  if (joint == nullptr) return os::write_named_file(path, into_file);
-  joint->meet("write to a file");
+  if (collective == nullptr) return os::write_named_file(path, into_file);
+  collective->agree("write to a file");
   bool is_streamed = false;
   std::exception_ptr failed;
   try {
-    if (joint->ranks().rank() == 0)
+    if (collective->ranks().rank() == 0)
       os::write_named_file(path, [&](const WriteBytes& write) {
         is_streamed = true;
         into_file(write);
@@ -30,20 +30,21 @@ void Model::write(const std::string& path, JointCall* joint) const {
   } catch (...) {
     failed = std::current_exception();
   }
-  if (!is_streamed) static_cast<void>(stream([](std::span<const std::byte>) {}, joint));  // others, or a file that could not be begun
-  joint->require_all_fine(failed);
+  if (!is_streamed) static_cast<void>(stream([](std::span<const std::byte>) {}, collective));  // others, or a file that could not be begun
+  collective->require_all_fine(failed);
 }
 
-void Model::write(const WriteBytes& write, JointCall* joint) const {
-  require_readable("write", joint);
+void Model::write(const WriteBytes& write, ShardedModelCall* collective) const {
+  require_readable("write", collective);
   const WeightsGate::TryReader reader(gate_);
-  if (joint != nullptr) joint->meet("write");
-  const std::exception_ptr failed = stream(write, joint);
-  if (joint != nullptr) joint->require_all_fine(failed);
+  if (collective != nullptr) collective->agree("write");
+  const std::exception_ptr failed = stream(write, collective);
+  if (collective != nullptr) collective->require_all_fine(failed);
 }
 
-/// In a joint call the others need this rank's pieces, whatever has become of its stream: what `write` throws is given back at the end.
-std::exception_ptr Model::stream(const WriteBytes& write, JointCall* joint) const {
+/// In a collective call the others need this rank's pieces, whatever has become of its stream: what `write` throws is given back at the
+/// end.
+std::exception_ptr Model::stream(const WriteBytes& write, ShardedModelCall* collective) const {
   std::vector<TensorRecord> records;
   for (const SlotId id : parameters_)
     records.push_back({.name = slot(id).name, .dtype = slot(id).type.dtype, .shape = slot(id).type.shape});
@@ -57,10 +58,10 @@ std::exception_ptr Model::stream(const WriteBytes& write, JointCall* joint) cons
     }
   };
   std::vector<std::byte> room(static_cast<size_t>(kPiece));
-  write_safetensors(joint == nullptr ? write : keeping, records, {{"format", "scaletrain"}},
-                    [&](const TensorRecord& record, const WriteBytes& put) {
-                      each_part(parameter_named(record.name), room, joint, [&](int64_t, std::span<const std::byte> part) { put(part); });
-                    });
+  write_safetensors(
+      collective == nullptr ? write : keeping, records, {{"format", "scaletrain"}}, [&](const TensorRecord& record, const WriteBytes& put) {
+        each_part(parameter_named(record.name), room, collective, [&](int64_t, std::span<const std::byte> part) { put(part); });
+      });
   return failed;
 }
 

@@ -42,7 +42,7 @@ Plan plan_that_fits(const Model& model, const Recipe& recipe, const Storage& sto
   return weighed(context, storage, plan_training(model.program(), recipe, context.backend(), threads, options), part);
 }
 
-/// Of a micro-batch; after the last one, of the update.
+/// First instruction of a micro-batch; after the last one, of the update.
 size_t first_instruction(const Executor& executor, int64_t micro_batch) {
   return micro_batch == executor.plan().micro_batches ? executor.begin_of_update() : executor.first_of(Phase::forward, micro_batch);
 }
@@ -53,7 +53,7 @@ void hand_loss_over(const StepSlots& from, const StepSlots& to) {
   *to.loss_count = *from.loss_count;
 }
 
-/// What ranks were told in a round in which this one had a short micro-batch.
+/// Copies the first micro-batch's norm and count to the other executor, after a round in which this rank had a short micro-batch.
 void hand_first_over(const StepSlots& from, const StepSlots& to) {
   if (from.first_norm == nullptr) return;
   *to.first_norm = *from.first_norm;
@@ -89,7 +89,7 @@ void PlannedStep::share_masters(const Model& of) {
   lend_masters(executor_, of);
 }
 
-/// Of the first so many micro-batches of a step, those of this rank.
+/// How many of the first `micro_batches` of a step are this rank's.
 int64_t PlannedStep::own_of(int64_t micro_batches) const {
   return MicroBatches{.per_step = micro_batches, .ranks = recipe_.ranks, .rank = rank_}.own();
 }
@@ -119,7 +119,7 @@ void PlannedStep::begin(double lr, int64_t number, int64_t attempts, int64_t row
   if (rest_ != nullptr) *rest_->slots.loss_scale = loss_scale;
 }
 
-bool PlannedStep::go_on(double deadline, const Bind& bind) {
+bool PlannedStep::run_until(double deadline, const Bind& bind) {
   try {
     return go_on_to(deadline, bind);
   } catch (const std::exception& why) {
@@ -146,7 +146,7 @@ bool PlannedStep::go_on_to(double deadline, const Bind& bind) {
   }
   {
     WeightsGate::Updating weights(model_.gate(), is_updating());
-    if (!executor_.go_on(cursor_, executor_.end(), deadline, {})) {
+    if (!executor_.run_until(cursor_, executor_.end(), deadline, {})) {
       weights.pause();
       return false;
     }
@@ -165,7 +165,7 @@ bool PlannedStep::go_on_to(double deadline, const Bind& bind) {
 
 void PlannedStep::restart() {
   gathers_copies_ = false;
-  part_ = Part::full;
+  part_ = Segment::full;
   packed_at_ = -1;
   cursor_ = {};
   if (rest_ != nullptr) rest_cursor_ = {.at = first_instruction(rest_->executor, own_full_)};
@@ -217,7 +217,7 @@ void PlannedStep::keep_packed() {
 }
 
 bool PlannedStep::compute(double deadline, const Bind& bind) {
-  const auto go_on = [&](Executor& executor, const StepSlots& slots, Executor::Cursor& cursor, size_t end, int64_t rows) {
+  const auto run_until = [&](Executor& executor, const StepSlots& slots, Executor::Cursor& cursor, size_t end, int64_t rows) {
     const auto before = [&](int64_t round) {
       const int64_t first_row = (round * recipe_.ranks + rank_) * recipe_.batch;
       if (!bind(first_row, rows, executor)) return false;
@@ -227,22 +227,22 @@ bool PlannedStep::compute(double deadline, const Bind& bind) {
       slots.counters[1] = first_row;
       return true;
     };
-    return executor.go_on(cursor, end, deadline, std::ref(before));  // a reference: std::function would allocate for the captures
+    return executor.run_until(cursor, end, deadline, std::ref(before));  // a reference: std::function would allocate for the captures
   };
-  if (part_ == Part::full) {
-    if (!go_on(executor_, slots_, cursor_, full_end_, recipe_.batch)) return false;
-    part_ = Part::rest;
+  if (part_ == Segment::full) {
+    if (!run_until(executor_, slots_, cursor_, full_end_, recipe_.batch)) return false;
+    part_ = Segment::rest;
     if (rest_ != nullptr) hand_loss_over(slots_, rest_->slots);
     if (rest_ != nullptr && own_full_ > 0 && is_past(deadline)) return false;
   }
   if (rest_ != nullptr) {
-    if (!go_on(rest_->executor, rest_->slots, rest_cursor_, rest_end_, short_rows_)) return false;
+    if (!run_until(rest_->executor, rest_->slots, rest_cursor_, rest_end_, short_rows_)) return false;
     hand_loss_over(rest_->slots, slots_);
     if (own_full_ == 0 && slots_.first_norm != nullptr) hand_first_over(rest_->slots, slots_);
   }
   if (ranks_ != nullptr) exchange_without_rows();
   meet();
-  part_ = Part::update;
+  part_ = Segment::update;
   cursor_.at = executor_.begin_of_update();
   return true;
 }

@@ -39,18 +39,18 @@ class PlannedStep {
   /// Runs until `deadline` (os::seconds()), at least one instruction if its rows are ready; returns whether the step is done. Holds the
   /// model's gate. After an error the step cannot continue. With the recipe's find_nan, a step whose loss or gradients are not finite
   /// throws not_finite, and no weight has changed.
-  bool go_on(double deadline, const Bind& bind);
+  bool run_until(double deadline, const Bind& bind);
   /// Whether the update has begun; before that the step may be abandoned.
   bool is_updating() const { return cursor_.at > executor_.begin_of_update(); }
   /// Whether a parameter has been updated since the step began.
   bool has_updated() const { return cursor_.at > first_update_ && !*slots_.skipped; }
-  /// Whether go_on() is rerunning the step from its first row to find the first value that is not finite (recipe find_nan). It asks `Bind`
-  /// for the same rows again.
+  /// Whether run_until() is rerunning the step from its first row to find the first value that is not finite (recipe find_nan). It asks
+  /// `Bind` for the same rows again.
   bool is_finding_nan() const { return finding_nan_; }
   /// Whether the step is being rerun and these are this rank's first rows.
   bool begins_again(int64_t first_row) const { return finding_nan_ && first_row == rank_ * recipe_.batch; }
   /// Whether the step may still need rows.
-  bool is_computing() const { return part_ != Part::update; }
+  bool is_computing() const { return part_ != Segment::update; }
 
   /// Values of the finished step.
   const StepSlots& slots() const { return slots_; }
@@ -76,7 +76,7 @@ class PlannedStep {
   void trim() { short_.clear(); }
 
  private:
-  enum class Part { full, rest, update };
+  enum class Segment { full, rest, update };
 
   /// A micro-batch with fewer rows than the recipe's.
   struct Short {
@@ -113,7 +113,7 @@ class PlannedStep {
   std::map<int64_t, std::unique_ptr<Short>> short_;  // by rows
 
   // The current step.
-  Part part_ = Part::full;
+  Segment part_ = Segment::full;
   int64_t full_ = 0;        // full micro-batches of all ranks
   int64_t short_rows_ = 0;  // rows of the short micro-batch after them; 0: none
   int64_t own_full_ = 0;    // full micro-batches of this rank

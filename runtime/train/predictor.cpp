@@ -17,7 +17,7 @@ namespace {
 constexpr size_t kCachedForms = 8;
 constexpr int64_t kMaxRows = int64_t{1} << 40;
 
-/// Of the views that were given, the one with this name.
+/// The view with this name; null: none.
 const HostView* view_named(std::span<const HostView> views, std::string_view name) {
   const auto found = std::ranges::find(views, name, &HostView::name);
   return found == views.end() ? nullptr : &*found;
@@ -79,10 +79,10 @@ std::string reader_among(std::span<const HostView> outputs, const Program& model
 }
 
 /// Which units are gathered goes by the outputs.
-void meet(JointCall& joint, std::span<const HostView> outputs) {
+void meet(ShardedModelCall& collective, std::span<const HostView> outputs) {
   std::string what = "predict";
   for (const HostView& output : outputs) what.append(" ").append(output.name);
-  joint.meet(what);
+  collective.agree(what);
 }
 
 }  // namespace
@@ -116,18 +116,18 @@ struct Predictor::Snapshot {
   std::vector<std::unique_ptr<Pass>> idle;
   std::vector<std::unique_ptr<Generator>> writers;  // idle ones
   int64_t users = 0;                                // runs that read it now
-  uint64_t number = 0;                              // by what joint calls know it
+  uint64_t number = 0;                              // by what collective calls know it
 };
 
-class Predictor::Turn {
+class Predictor::RunHold {
  public:
-  explicit Turn(Predictor& predictor) : predictor_(predictor) {
+  explicit RunHold(Predictor& predictor) : predictor_(predictor) {
     const std::lock_guard lock(predictor_.mutex_);
     snapshot_ = predictor_.current_;
     ++snapshot_->users;
   }
-  ~Turn() {
-    // What is not kept is destroyed after the lock: buffers take their time.
+  ~RunHold() {
+    // Destroyed after the lock is released if they are not kept: freeing buffers takes time.
     std::unique_ptr<Generator> writer = std::move(writer_);
     std::unique_ptr<Pass> pass = std::move(pass_);
     const std::lock_guard lock(predictor_.mutex_);
@@ -135,8 +135,8 @@ class Predictor::Turn {
     if (pass && !pass->form->dropped) snapshot_->idle.push_back(std::move(pass));  // there is room: see below
     if (writer) snapshot_->writers.push_back(std::move(writer));
   }
-  Turn(const Turn&) = delete;
-  Turn& operator=(const Turn&) = delete;
+  RunHold(const RunHold&) = delete;
+  RunHold& operator=(const RunHold&) = delete;
 
   const Storage& weights() const { return snapshot_->storage; }
   uint64_t number() const { return snapshot_->number; }
@@ -197,14 +197,16 @@ class Predictor::Turn {
   std::unique_ptr<Generator> writer_;
 };
 
-Predictor::Predictor(std::shared_ptr<Model> model, PredictorOptions options, JointCall* joint)
-    : model_(std::move(model)), options_(options), ranks_(joint == nullptr ? nullptr : std::make_unique<ExchangeQueue>(joint->ranks())) {
+Predictor::Predictor(std::shared_ptr<Model> model, PredictorOptions options, ShardedModelCall* collective)
+    : model_(std::move(model)),
+      options_(options),
+      ranks_(collective == nullptr ? nullptr : std::make_unique<ExchangeQueue>(collective->ranks())) {
   check(options_.threads >= 1 && options_.threads <= 4096, "predictor: threads must be 1 to 4096, got ", options_.threads);
-  model_->require_readable("predictor", joint);
+  model_->require_readable("predictor", collective);
   current_ = make_snapshot();
-  if (joint != nullptr) {
-    joint->meet(options_.shared ? "predictor of shared weights" : "predictor");
-    current_->number = joint->ranks().sequence();
+  if (collective != nullptr) {
+    collective->agree(options_.shared ? "predictor of shared weights" : "predictor");
+    current_->number = collective->ranks().sequence();
   }
   if (options_.shared) return;
   const WeightsGate::Reader reader(model_->gate());
@@ -213,8 +215,8 @@ Predictor::Predictor(std::shared_ptr<Model> model, PredictorOptions options, Joi
 
 Predictor::~Predictor() = default;
 
-void Predictor::require_joint(const JointCall* joint) const {
-  require((joint != nullptr) == (ranks_ != nullptr), Code::wrong_state,
+void Predictor::require_collective(const ShardedModelCall* collective) const {
+  require((collective != nullptr) == (ranks_ != nullptr), Code::wrong_state,
           "predict: calls on a sharded model, and only those, are collective calls of its ranks");
 }
 
@@ -228,10 +230,10 @@ std::shared_ptr<Predictor::Snapshot> Predictor::make_snapshot() const {
   return made;
 }
 
-void Predictor::refresh(JointCall* joint) {
-  require_joint(joint);
-  model_->require_readable("refresh", joint);
-  if (joint != nullptr && options_.shared) joint->meet("refresh");
+void Predictor::refresh(ShardedModelCall* collective) {
+  require_collective(collective);
+  model_->require_readable("refresh", collective);
+  if (collective != nullptr && options_.shared) collective->agree("refresh");
   if (options_.shared) return;
   const std::lock_guard one(refreshing_);
   std::shared_ptr<Snapshot> next;
@@ -240,9 +242,9 @@ void Predictor::refresh(JointCall* joint) {
     if (spare_ && spare_->users == 0) next = spare_;  // nobody can begin with it: runs take the current one
   }
   if (!next) next = make_snapshot();
-  if (joint != nullptr) {
-    joint->meet("refresh");
-    next->number = joint->ranks().sequence();
+  if (collective != nullptr) {
+    collective->agree("refresh");
+    next->number = collective->ranks().sequence();
   }
   {
     const WeightsGate::Reader reader(model_->gate());
@@ -353,17 +355,17 @@ std::shared_ptr<Predictor::Form> Predictor::plan(int64_t rows, std::span<const H
   return form;
 }
 
-void Predictor::run(std::span<const HostView> inputs, std::span<const HostView> outputs, JointCall* joint) {
-  require_joint(joint);
-  if (options_.shared && ranks_) model_->require_readable("predict", joint);
+void Predictor::run(std::span<const HostView> inputs, std::span<const HostView> outputs, ShardedModelCall* collective) {
+  require_collective(collective);
+  if (options_.shared && ranks_) model_->require_readable("predict", collective);
   check(!outputs.empty(), "predict: needs at least one output, got none");
   require_distinct(inputs, "input");
   require_distinct(outputs, "output");
   require_apart(outputs);
   const auto form = form_of(rows_of(inputs, outputs), outputs);
 
-  Turn turn(*this);
-  Pass& pass = turn.pass(form);
+  RunHold hold(*this);
+  Pass& pass = hold.pass(form);
   pass.cancelled->begin();
   for (size_t i = 0; i < form->inputs.size(); ++i) {
     const SlotId slot = form->inputs[i];
@@ -386,23 +388,23 @@ void Predictor::run(std::span<const HostView> inputs, std::span<const HostView> 
   {
     std::optional<WeightsGate::TryReader> reader;
     if (options_.shared) reader.emplace(model_->gate());
-    if (joint != nullptr) {
-      joint->is_on(turn.number());
-      meet(*joint, outputs);
+    if (collective != nullptr) {
+      collective->is_on(hold.number());
+      meet(*collective, outputs);
     }
-    if (ranks_) lend_pieces(*pass.executor, *model_, turn.weights());
+    if (ranks_) lend_pieces(*pass.executor, *model_, hold.weights());
     pass.executor->run({});
   }
   for (size_t i = 0; i < outputs.size(); ++i) scatter(pass.executor->slot(form->results[i]).as<std::byte>(), outputs[i]);
 }
 
 std::vector<int32_t> Predictor::generate(std::span<const int32_t> prompt, const GenerateOptions& options,
-                                         const std::function<bool(int32_t)>& on_token, JointCall* joint) {
-  require_joint(joint);
-  if (options_.shared && ranks_) model_->require_readable("generate", joint);
-  Turn turn(*this);
-  if (joint != nullptr) joint->is_on(turn.number());
-  return turn.writer().run(prompt, options, on_token, joint);
+                                         const std::function<bool(int32_t)>& on_token, ShardedModelCall* collective) {
+  require_collective(collective);
+  if (options_.shared && ranks_) model_->require_readable("generate", collective);
+  RunHold hold(*this);
+  if (collective != nullptr) collective->is_on(hold.number());
+  return hold.writer().run(prompt, options, on_token, collective);
 }
 
 }  // namespace st

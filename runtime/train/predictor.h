@@ -22,9 +22,9 @@ struct PredictorOptions {
 /// outputs; a run that finds an idle pass allocates nothing.
 class Predictor {
  public:
-  /// Takes a snapshot. Throws out_of_memory before anything is allocated. `joint`: on a sharded model the constructor and all calls are
-  /// collective calls of all ranks, over the same communicator, which it borrows; each rank keeps a snapshot of its shards.
-  explicit Predictor(std::shared_ptr<Model> model, PredictorOptions options = {}, JointCall* joint = nullptr);
+  /// Takes a snapshot. Throws out_of_memory before anything is allocated. `collective`: on a sharded model the constructor and all calls
+  /// are collective calls of all ranks, over the same communicator, which it borrows; each rank keeps a snapshot of its shards.
+  explicit Predictor(std::shared_ptr<Model> model, PredictorOptions options = {}, ShardedModelCall* collective = nullptr);
   ~Predictor();
   Predictor(const Predictor&) = delete;
   Predictor& operator=(const Predictor&) = delete;
@@ -33,16 +33,16 @@ class Predictor {
   /// of rows; others are ignored. Over ranks, each has its own rows, and all ask for the same outputs. Throws not_found for an unknown name
   /// (suggests the nearest), invalid_argument for a type or shape that does not match, not_finite for NaN in an input, busy with shared
   /// weights while a step writes them.
-  void run(std::span<const HostView> inputs, std::span<const HostView> outputs, JointCall* joint = nullptr);
+  void run(std::span<const HostView> inputs, std::span<const HostView> outputs, ShardedModelCall* collective = nullptr);
 
   /// Takes a new snapshot, of the latest whole step. Runs in progress keep the old one, whose memory the refresh after the next reuses.
   /// Does nothing with shared weights.
-  void refresh(JointCall* joint = nullptr);
+  void refresh(ShardedModelCall* collective = nullptr);
 
   /// Generates text like Generator::run, with the weights of one snapshot throughout; throws busy with shared weights while a step writes
   /// them.
   std::vector<int32_t> generate(std::span<const int32_t> prompt, const GenerateOptions& options,
-                                const std::function<bool(int32_t)>& on_token, JointCall* joint = nullptr);
+                                const std::function<bool(int32_t)>& on_token, ShardedModelCall* collective = nullptr);
 
   /// Frees what is kept only for speed: idle passes and the previous snapshot.
   void trim();
@@ -51,9 +51,9 @@ class Predictor {
   struct Form;      // the plan for a number of rows and a set of outputs
   struct Pass;      // an executor of a form over a snapshot
   struct Snapshot;  // weights, and the passes over them
-  class Turn;       // a run's lease of a snapshot and a pass
+  class RunHold;    // a run's lease of a snapshot and a pass
 
-  void require_joint(const JointCall* joint) const;
+  void require_collective(const ShardedModelCall* collective) const;
   std::shared_ptr<Snapshot> make_snapshot() const;
   int64_t rows_of(std::span<const HostView> inputs, std::span<const HostView> outputs) const;
   std::shared_ptr<Form> form_of(int64_t rows, std::span<const HostView> outputs);

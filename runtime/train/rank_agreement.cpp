@@ -35,14 +35,14 @@ std::vector<Record> gathered(Communicator& ranks, const Record& own, std::string
   return all;
 }
 
-/// Of keys that change speed alone, or that each rank may choose for itself.
+/// Keys that only change speed, or that each rank may choose for itself.
 bool is_own_choice(std::string_view key) {
   constexpr std::array<std::string_view, 9> kOwn = {"ranks",      "threads", "tune",           "recompute", "recompute_budget",
                                                     "trim_every", "offload", "offload_folder", "overlap"};
   return std::ranges::find(kOwn, key) != kOwn.end();
 }
 
-/// What ranks exchange in a step, in its order: each op, and whose elements. A rank's own pieces are in it as all ranks' cuts.
+/// Digest of the collectives of a step, in order: each op and the elements it covers. A rank's shards are in it as all ranks' cuts.
 std::string collectives_of(const Plan& plan) {
   const Program& program = plan.program;
   Digest digest;

@@ -65,7 +65,7 @@ RankTeam::RankTeam(const Parts& parts, const PlanOptions& options)
           MicroBatches{.rows = recipe.batch, .per_step = recipe.step_micro_batches(), .ranks = recipe.ranks, .rank = rank}, 0,
           context.memory());
   }
-  follow();
+  sync_weights();
   try {
     start();
   } catch (...) {
@@ -82,7 +82,7 @@ void RankTeam::start() {
       member->thread = std::thread([this, &member = *member, heap = Heap::current()] {
         start_in_default_float_mode();
         const HeapScope owners(heap);
-        live(member);
+        thread_main(member);
       });
   } catch (const std::system_error& refusal) {
     fail(Code::unavailable, text("trainer: cannot start the thread of a rank (", refusal.what(), "); use fewer ranks"));
@@ -128,7 +128,7 @@ void RankTeam::begin(double lr, int64_t number, int64_t attempts, int64_t items,
   compares_weights_ = (every > 0 && attempts % every == 0) || (!is_of_threads() && !has_met_);
   if (is_of_threads()) {
     if (!is_connected_) connect();
-    follow();
+    sync_weights();
     for (const auto& member : members_) member->step->begin(lr, number, attempts, rows, loss_scale);
   }
   start_clock();
@@ -178,7 +178,7 @@ std::string RankTeam::timeline_json() const {
   return all.add_json("steps", timeline_.json()).add_json("ranks", json_list(ranks)).text();
 }
 
-void RankTeam::follow() {
+void RankTeam::sync_weights() {
   const int64_t changes = parts_.model.gate().changes();
   if (weights_at_ != changes) {
     const WeightsGate::Reader whole_step(parts_.model.gate());
@@ -245,14 +245,14 @@ void RankTeam::run(std::optional<std::span<const HostView>> batch, const std::fu
   ++weights_at_;  // this update; what the host has changed meanwhile is seen by the next step
 }
 
-void RankTeam::live(Member& member) {
+void RankTeam::thread_main(Member& member) {
   for (int64_t done = 0;; ++done) {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return ends_ || steps_ > done; });
     if (ends_) return;
     lock.unlock();
     try {
-      work(member);
+      run_step(member);
     } catch (...) {
       member.error = std::current_exception();
       end_group(member.rank, member.error);
@@ -263,7 +263,7 @@ void RankTeam::live(Member& member) {
   }
 }
 
-void RankTeam::work(Member& member) {
+void RankTeam::run_step(Member& member) {
   const auto bind = [&](int64_t first_row, int64_t rows, Executor& executor) {
     if (batch_) {
       member.inputs.bind(*batch_, first_row, rows, executor);
@@ -280,7 +280,7 @@ void RankTeam::work(Member& member) {
   if (compares_weights_) require_replicas(end_of(member.rank), member.step->executor(), parts_.storage.backend());
   const auto rank = static_cast<size_t>(member.rank);
   start_clock(rank);
-  member.step->go_on(Executor::kNoDeadline, std::ref(bind));
+  member.step->run_until(Executor::kNoDeadline, std::ref(bind));
   clocks_[rank].ended = os::seconds();
 }
 

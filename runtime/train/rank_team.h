@@ -118,9 +118,9 @@ class RankTeam {
   void stop();
   void start_clock(size_t rank);
   RankTimes times_of(size_t here) const;
-  void live(Member& member);
-  void work(Member& member);
-  void follow();
+  void thread_main(Member& member);
+  void run_step(Member& member);
+  void sync_weights();
   void end_group(int rank, const std::exception_ptr& error) noexcept;
   [[noreturn]] void rethrow_first(const std::exception_ptr& own);
 

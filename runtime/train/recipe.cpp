@@ -93,7 +93,7 @@ void cast_by(Program& program, const Recipe& recipe, When when) {
 }
 
 /// Parameters, of which another program of the model has pieces, are these, and lent. Slots of parameters are the same in both.
-void gather_pieces(Program& program, const Program& of) {
+void gather_shards(Program& program, const Program& of) {
   program.mesh = of.mesh;
   program.rank = of.rank;
   program.cuts.resize(program.slots.size());
@@ -153,7 +153,7 @@ Plan plan_step(const Program& model, const Recipe& recipe, int64_t rows, double 
       if (options.keeps_master_pieces) keep_master_pieces(p, is_short);
     });
   runner.run("clip", [&](Program& p) { clip(p, recipe.clip, clip_groups(recipe)); });  // norm, finite check, one factor
-  runner.run("update", [&](Program& p) { update(p, updates_of(recipe), shared); });        // on the layout found
+  runner.run("update", [&](Program& p) { update(p, updates_of(recipe), shared); });    // on the layout found
   if (recipe.ema_decay > 0) runner.run("average", [&](Program& p) { average(p, recipe.ema_decay); });
   runner.run("fuse", [](Program& p) { fuse(p); });
   if (options.tiles) runner.run("tune", [&](Program& p) { tune(p, options.tiles); });
@@ -233,7 +233,7 @@ Plan plan_inference(const Program& model, int64_t batch, const std::vector<std::
   Program program = bind(model, batch);
   Runner runner(program, options.skip, options.print);
   runner.run("for_inference", [&](Program& p) { for_inference(p, outputs, loss); });
-  if (options.gathers != nullptr) runner.run("gather_units", [&](Program& p) { gather_pieces(p, *options.gathers); });
+  if (options.gathers != nullptr) runner.run("gather_units", [&](Program& p) { gather_shards(p, *options.gathers); });
   runner.run("fuse", [](Program& p) { fuse(p); });
   return finish(program, runner, backend, threads, 1);
 }

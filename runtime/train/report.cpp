@@ -176,7 +176,7 @@ std::string memory_figure(const RunSummary& run) {
   return out + "</div></figure>\n";
 }
 
-/// Of the last steps: more could not be told apart.
+/// Shows only the last steps: more would be too small to read.
 std::string timeline_figure(const RunSummary& run) {
   constexpr size_t kSteps = 8;
   if (run.timeline.empty()) return "";

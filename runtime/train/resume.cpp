@@ -61,7 +61,7 @@ class Resume {
     choose_scale_and_noise();
   }
 
-  /// What this rank has of them, and then the rest of the state. `meet`: as load_tensors().
+  /// Loads this rank's tensors, then takes over the rest of the state. `meet`: see load_tensors().
   void run(const MeetOthers& meet) {
     load(meet);
     take_over();
@@ -220,10 +220,10 @@ class Resume {
     std::vector<std::byte> piece(kPiece);
     const WeightsGate::Writer writer(trainer_.model().gate());
     try {
-      load_tensors(reader_, targets_, context, *trainer_.workers_, &trainer_.cancelled_, trainer_.is_mixed_, meet);
+      load_tensors(reader_, targets_, context, *trainer_.workers_, &trainer_.cancelled_, trainer_.has_torn_state_, meet);
     } catch (const Error& error) {
       if (error.code() == Code::cancelled) trainer_.take_cancel();
-      if (trainer_.is_mixed_ && trainer_.model().is_in_pieces()) trainer_.model().set_mixed(true);
+      if (trainer_.has_torn_state_ && trainer_.model().is_sharded()) trainer_.model().set_mixed(true);
       throw;
     }
     if (starts_anew_ && !is_fresh()) clear_state();
@@ -261,7 +261,7 @@ class Resume {
     t.noise_ = noise_;
     t.gradients_.executor = nullptr;
     t.has_resumed_ = true;
-    t.is_mixed_ = false;
+    t.has_torn_state_ = false;
     t.model_->set_mixed(false);
     if (t.average_) t.average_->follow(state_.updates > 0);
     if (t.feed_) t.feed_->rewind(state_.items);
@@ -302,7 +302,7 @@ void resume(Trainer& trainer, const OpenCheckpoint& open, const ReadOptions& opt
     resume.prepare();
     resume.run(meet);
   };
-  if (Communicator* const group = trainer.group_of_pieces()) return meeting_once(*group, "resume", go);
+  if (Communicator* const group = trainer.sharding_group_of()) return meeting_once(*group, "resume", go);
   go({});
 }
 

@@ -26,7 +26,7 @@ struct ResumeReport : ReadReport {   // of weights and optimizer state
 ///   host's tensors   a checkpoint without a training state is matched by name: weights, and state as "moment1.<parameter>". Only its step
 ///                    is known, counted as successful steps on the data's stream. NaN in them is refused (not_finite)
 ///   weights only     without partial: optimizer state and average restart with the next update, and the report says so
-///   sharded          (Trainer::is_in_pieces) a collective call; each rank reads its shards, and an error on one rank fails on all
+///   sharded          (Trainer::is_sharded) a collective call; each rank reads its shards, and an error on one rank fails on all
 /// Throws wrong_state during a step, corrupt with file, tensor and block, cancelled. After an error nothing has changed.
 void resume(Trainer& trainer, const CheckpointReader& reader, const ReadOptions& options, ResumeReport& report);
 

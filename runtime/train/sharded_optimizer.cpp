@@ -52,7 +52,7 @@ ShardedOptimizer::ShardedOptimizer(std::shared_ptr<Context> context, Communicato
   find_left();
 }
 
-/// Of many parameters a few at a time: who differs tells all of what it was asked for.
+/// Compares a few parameters at a time, so that an error names only those that differ.
 void ShardedOptimizer::require_same_run() {
   constexpr size_t kAtOnce = 64;
   const Backend& backend = context_->backend();
@@ -61,7 +61,7 @@ void ShardedOptimizer::require_same_run() {
                                  {"stage", text(options_.stage)},
                                  {"op", std::string(name_of(options_.op))},
                                  {"bucket_bytes", text(options_.bucket_bytes)},
-                                 {"masters_in_pieces", options_.masters_in_pieces ? "1" : "0"},
+                                 {"shard_masters", options_.shard_masters ? "1" : "0"},
                                  {"number of parameters", text(optimizer_.size())}};
   for (const std::string& key : optimizer_keys())
     if (key != "threads") facts.push_back({key, optimizer_.recipe().get(key)});
@@ -85,7 +85,7 @@ void ShardedOptimizer::find_left() {
     const Ints& cuts = optimizer_.cuts(i);
     const bool has_copy = optimizer_.copies()[i].data != nullptr;
     for (const HostView* view : {&optimizer_.parameters()[i], &optimizer_.copies()[i]}) {
-      const bool is_master = options_.masters_in_pieces && has_copy && view == &optimizer_.parameters()[i];
+      const bool is_master = options_.shard_masters && has_copy && view == &optimizer_.parameters()[i];
       for (size_t rank = 0; rank < left_.size() && view->data != nullptr; ++rank)
         if (const int64_t width = bytes_of(view->dtype), n = cuts[rank + 1] - cuts[rank]; n > 0)
           (is_master ? masters_ : left_)[rank].push_back({static_cast<std::byte*>(view->data) + cuts[rank] * width, n * width});
@@ -114,7 +114,7 @@ HostOptimizer::Report ShardedOptimizer::step(std::span<const HostView> gradients
   const HostOptimizer::Report report = optimizer_.update(scale);
   if (report.skipped || ranks_.size() == 1) return report;
   are_masters_whole_ = are_masters_whole_ && std::ranges::all_of(masters_, [](const auto& of_owner) { return of_owner.empty(); });
-  ranks_.gather_pieces(left_views_, DType::u8, "parameters");
+  ranks_.gather_shards(left_views_, DType::u8, "parameters");
   return report;
 }
 
@@ -127,9 +127,9 @@ void ShardedOptimizer::require_same_step(std::span<const HostView> gradients, do
     types_[2 * i + 1] = optimizer_.copies()[i].data == nullptr ? 0 : static_cast<uint8_t>(optimizer_.copies()[i].dtype);
   }
   for (const uint8_t type : types_) hash = (hash ^ type) * 0x100000001b3;  // FNV-1a
-  const StepStart own{optimizer_.updates(), optimizer_.recipe().lr, scale, hash};
+  const StepInputs own{optimizer_.updates(), optimizer_.recipe().lr, scale, hash};
   ranks_.all_gather(&own, starts_.data(), static_cast<int64_t>(size * sizeof own), DType::u8, "start of the step");
-  const StepStart& first = starts_[0];
+  const StepInputs& first = starts_[0];
   const auto require_same = [&](size_t rank, const char* what, auto theirs, auto firsts) {
     if (theirs != firsts)
       refuse_one(ranks_, rank, {}, text("steps with ", what, " ", theirs, ", rank 0 with ", firsts, "; make them equal"));
@@ -139,7 +139,7 @@ void ShardedOptimizer::require_same_step(std::span<const HostView> gradients, do
     require_same(rank, "lr", starts_[rank].lr, first.lr);
     require_same(rank, "loss scale", starts_[rank].scale, first.scale);
   }
-  const auto other = std::ranges::find_if(starts_, [&](const StepStart& start) { return start.types != first.types; });
+  const auto other = std::ranges::find_if(starts_, [&](const StepInputs& start) { return start.types != first.types; });
   if (other == starts_.end()) return;
   const auto rank = static_cast<size_t>(other - starts_.begin());
   std::vector<uint8_t> all(size * types_.size());
@@ -180,9 +180,9 @@ std::span<const HostView> ShardedOptimizer::gather_state(int rank) {
     const auto r = static_cast<size_t>(of);
     const int64_t width = bytes_of(state.dtype), begin = state.cuts[r] * width, bytes = state.cuts[r + 1] * width - begin;
     auto* const there = is_here ? static_cast<std::byte*>(views_[i + 1].data) + begin : nullptr;
-    return Communicator::Piece{is_here || of != own ? there : state.own, bytes};
+    return Communicator::Shard{is_here || of != own ? there : state.own, bytes};
   };
-  std::vector<std::vector<Communicator::Piece>> pieces(left_.size());
+  std::vector<std::vector<Communicator::Shard>> pieces(left_.size());
   for (size_t i = 0; i < whole_.size(); ++i) {
     for (int of = 0; of < ranks_.size(); ++of)
       if (const auto part = piece(i, of); part.elements > 0) pieces[static_cast<size_t>(of)].push_back(part);
@@ -190,17 +190,17 @@ std::span<const HostView> ShardedOptimizer::gather_state(int rank) {
       std::memcpy(part.data, whole_[i].own, static_cast<size_t>(part.elements));
   }
   gather_to(rank, pieces, "state");
-  if (options_.masters_in_pieces) gather_to(rank, masters_, "parameters");
+  if (options_.shard_masters) gather_to(rank, masters_, "parameters");
   are_masters_whole_ = are_masters_whole_ || is_here;
   return views_;
 }
 
 /// Pieces by owner, of which each is sent its own's, to one rank or to all (-1), where they have their places.
-void ShardedOptimizer::gather_to(int rank, std::span<std::vector<Communicator::Piece>> by_owner, std::string_view label) {
+void ShardedOptimizer::gather_to(int rank, std::span<std::vector<Communicator::Shard>> by_owner, std::string_view label) {
   const int own = ranks_.rank();
   if (rank < 0) {
-    const std::vector<Communicator::Pieces> parts(by_owner.begin(), by_owner.end());
-    ranks_.gather_pieces(parts, DType::u8, label);
+    const std::vector<Communicator::Shards> parts(by_owner.begin(), by_owner.end());
+    ranks_.gather_shards(parts, DType::u8, label);
   } else if (rank == own) {
     for (int of = 0; of < ranks_.size(); ++of)
       for (const auto& part : by_owner[static_cast<size_t>(of)])
@@ -210,7 +210,7 @@ void ShardedOptimizer::gather_to(int rank, std::span<std::vector<Communicator::P
   }
 }
 
-/// Of "step", and then of whole_.
+/// Allocates memory for "step", then for whole_.
 void ShardedOptimizer::make_room() {
   int64_t bytes = align_up(sizeof(int64_t));
   std::vector<int64_t> at = {0};

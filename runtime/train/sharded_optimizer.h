@@ -15,10 +15,10 @@
 namespace st {
 
 struct ShardOptions {
-  int64_t stage = 1;               // 2: also shards the summed gradients, in the optimizer's own memory
-  ReduceOp op = ReduceOp::mean;    // of the ranks' gradients; or sum
-  int64_t bucket_bytes = 0;        // at least 1; does not change results
-  bool masters_in_pieces = false;  // if a parameter has a copy, a step gathers only the copy
+  int64_t stage = 1;             // 2: also shards the summed gradients, in the optimizer's own memory
+  ReduceOp op = ReduceOp::mean;  // of the ranks' gradients; or sum
+  int64_t bucket_bytes = 0;      // at least 1; does not change results
+  bool shard_masters = false;    // if a parameter has a copy, a step gathers only the copy
 };
 
 /// Results are bitwise equal to GradientExchange with a HostOptimizer on every rank. All ranks make the same calls in the same order, one
@@ -54,7 +54,7 @@ class ShardedOptimizer {
 
  private:
   /// A rank's state at the start of a step.
-  struct StepStart {
+  struct StepInputs {
     int64_t step = 0;
     double lr = 0, scale = 0;
     uint64_t types = 0;
@@ -63,7 +63,7 @@ class ShardedOptimizer {
   void require_same_run();
   void require_same_step(std::span<const HostView> gradients, double scale);
   void find_left();
-  void gather_to(int rank, std::span<std::vector<Communicator::Piece>> by_owner, std::string_view label);
+  void gather_to(int rank, std::span<std::vector<Communicator::Shard>> by_owner, std::string_view label);
   void make_room();
 
   std::shared_ptr<Context> context_;
@@ -71,11 +71,11 @@ class ShardedOptimizer {
   ShardOptions options_;
   HostOptimizer optimizer_;
   // Parameters and copies that a step gathers, by owning rank, as bytes; and views of them.
-  std::vector<std::vector<Communicator::Piece>> left_;
-  std::vector<Communicator::Pieces> left_views_;
-  std::vector<std::vector<Communicator::Piece>> masters_;  // by owning rank: parameters that a step does not gather
+  std::vector<std::vector<Communicator::Shard>> left_;
+  std::vector<Communicator::Shards> left_views_;
+  std::vector<std::vector<Communicator::Shard>> masters_;  // by owning rank: parameters that a step does not gather
   bool are_masters_whole_ = true;                          // on this rank
-  std::vector<StepStart> starts_;                          // by rank
+  std::vector<StepInputs> starts_;                         // by rank
   std::vector<uint8_t> types_;                             // types of a step's gradients and copies
   std::vector<HostOptimizer::WholeState> whole_;
   Memory gathered_;

@@ -34,7 +34,7 @@ std::vector<StateTensor> state_in(const Executor& rank) {
   return all;
 }
 
-/// What a rank tells of a tensor: numbers, and the name behind them.
+/// A rank's description of a tensor: these numbers, followed by the name.
 struct TensorPlace {
   int64_t first = 0, elements = 0, name = 0;  // name: its bytes
   std::array<int64_t, kMaxDims> dims{};

@@ -26,7 +26,7 @@ struct Stretch {
   int64_t begin, end;
 };
 
-/// What the targets hold before the load.
+/// The contents of the targets before the load.
 class Before {
  public:
   Before(std::span<const TensorTarget> targets, Context& context, Workers& workers)
@@ -94,13 +94,13 @@ class Load {
     }
   }
 
-  /// go_on() is asked before each block, from several threads, and throws to end it.
-  void run(Workers& workers, const std::function<void()>& go_on) {
+  /// check_cancelled() is asked before each block, from several threads, and throws to end it.
+  void run(Workers& workers, const std::function<void()>& check_cancelled) {
     std::atomic<bool> has_failed = false;
     workers.run(std::ssize(stretches_), [&](int64_t i) {
       if (has_failed) return;
       try {
-        go_on();
+        check_cancelled();
         read(stretches_[static_cast<size_t>(i)]);
       } catch (...) {
         has_failed = true;
@@ -166,7 +166,7 @@ class Load {
   std::pair<size_t, int64_t> first_nan_;  // target and element; past all targets: none was found
 };
 
-/// Of this rank and, where there are some, the others: whether all of them could.
+/// Makes `call` and throws if it failed here or, in a group, on any other rank.
 template <class Call>
 void meeting(const MeetOthers& meet, const Call& call) {
   if (!meet) return call();
@@ -192,7 +192,7 @@ void require_whole(const CheckpointReader& reader, Workers& workers) {
 }  // namespace
 
 void load_tensors(const CheckpointReader& reader, std::span<const TensorTarget> targets, Context& context, Workers& workers,
-                  const CancelToken* cancelled, bool& is_mixed, const MeetOthers& meet) {
+                  const CancelToken* cancelled, bool& has_torn_state, const MeetOthers& meet) {
   Load load(reader, targets, context);
   std::optional<Before> before = copies_of(targets, context, workers);
   if (before) {
@@ -215,13 +215,13 @@ void load_tensors(const CheckpointReader& reader, std::span<const TensorTarget> 
   try {
     load.run(workers, [] {});  // to the end, since there is no way back
   } catch (const Error& error) {
-    is_mixed = true;
+    has_torn_state = true;
     Error told(error.code(),
                text(error.message(), "; there was no memory to roll the load back, so the tensors are partly replaced: load again"));
     told.place = error.place;
     throw told;
   } catch (...) {
-    is_mixed = true;
+    has_torn_state = true;
     throw;
   }
 }

@@ -22,9 +22,9 @@ struct TensorTarget {
 
 /// Nobody may read the targets during the load. After an error, including a cancel (`cancelled` may be null; the reader's counts too) and
 /// lack of memory, they are unchanged: restored from copies or, without memory for copies, because all blocks were verified before the
-/// first was written. Exception: `is_mixed` is set if a file could be verified but not read again. `meet` (empty unless processes load
-/// together) is called once, while the load can still be undone.
+/// first was written. Exception: `has_torn_state` is set if a file could be verified but not read again. `meet` (empty unless processes
+/// load together) is called once, while the load can still be undone.
 void load_tensors(const CheckpointReader& reader, std::span<const TensorTarget> targets, Context& context, Workers& workers,
-                  const CancelToken* cancelled, bool& is_mixed, const MeetOthers& meet = {});
+                  const CancelToken* cancelled, bool& has_torn_state, const MeetOthers& meet = {});
 
 }  // namespace st

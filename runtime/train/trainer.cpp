@@ -70,7 +70,7 @@ Trainer::Trainer(std::shared_ptr<Model> model, Recipe recipe, std::shared_ptr<co
     // On all, or on none: what one gives up it would not get back. And before any looks at the memory that there is.
     meeting_once(*ranks, "trainer", [&](const auto& meet) { model_->keep_pieces(plan.program, [&] { meet(nullptr); }); });
     model_->set_number(ranks->sequence());
-    is_mixed_ = model_->is_mixed();
+    has_torn_state_ = model_->has_torn_state();
   }
   storage_.share(keeps_pieces ? model_->piece_storage() : model_->storage(), Arena::parameters);
   const std::array<bool, kArenas> in_file = recipe_.arenas_in_file();
@@ -107,10 +107,10 @@ Trainer::Trainer(std::shared_ptr<Model> model, Recipe recipe, std::shared_ptr<co
                                                                   train_.get(), team_ ? &team_->own() : nullptr},
                                               options_);
   if (ranks != nullptr && team_) require_agreement(*ranks, run_facts(recipe_, training_state(), plan()));
-  if (is_in_pieces()) know_others();
+  if (is_sharded()) know_others();
   if (recipe_.ema_decay > 0) {
     WeightAverage::Read read;
-    if (is_in_pieces()) read = std::bind_front(&Trainer::read_state, this);
+    if (is_sharded()) read = std::bind_front(&Trainer::read_state, this);
     average_.emplace(*model_, state_tensors(), std::move(read));
   }
   evaluator_ = std::make_unique<Evaluator>(*model_, storage_, *workers_, cancelled_, recipe_.batch, average_.has_value());
@@ -120,7 +120,7 @@ Trainer::Trainer(std::shared_ptr<Model> model, Recipe recipe, std::shared_ptr<co
 Trainer::~Trainer() {
   if (!open_ || !train_->is_updating()) return;
   try {
-    train_->go_on(Executor::kNoDeadline, {});
+    train_->run_until(Executor::kNoDeadline, {});
   } catch (...) {  // the gate was given back all the same
   }
 }
@@ -176,7 +176,7 @@ std::optional<StepReport> Trainer::advance(double deadline) {
 
 void Trainer::require_whole_step(const char* call) {
   require_no_open_step(call);
-  require(!is_mixed_, Code::wrong_state, call,
+  require(!has_torn_state_, Code::wrong_state, call,
           ": weights and optimizer state are from different steps: an update failed, or a resume could not be rolled back; resume from a "
           "checkpoint");
 }
@@ -249,7 +249,7 @@ bool Trainer::go_on_with(std::span<const HostView> batch, double deadline) {
     inputs_.bind(batch, team_ && !team_->is_of_threads() ? team_->own_row(first_row) : first_row, rows, executor);
     return true;
   };
-  return go_on(deadline, batch, std::ref(bind));  // a reference: std::function would allocate for the captures
+  return run_until(deadline, batch, std::ref(bind));  // a reference: std::function would allocate for the captures
 }
 
 bool Trainer::go_on_with_data(double deadline) {
@@ -264,23 +264,23 @@ bool Trainer::go_on_with_data(double deadline) {
     inputs_.bind(*batch, 0, rows, executor);
     return true;
   };
-  return go_on(team_ ? Executor::kNoDeadline : deadline, std::nullopt, std::ref(bind));
+  return run_until(team_ ? Executor::kNoDeadline : deadline, std::nullopt, std::ref(bind));
 }
 
 /// With other ranks a step is done at once: they have borrowed the batch, and wait for each other.
-bool Trainer::go_on(double deadline, std::optional<std::span<const HostView>> batch, const PlannedStep::Bind& bind) {
+bool Trainer::run_until(double deadline, std::optional<std::span<const HostView>> batch, const PlannedStep::Bind& bind) {
   const double start = os::seconds();
   const bool done = undoing_on_error([&] {
-    if (!team_) return train_->go_on(deadline, bind);
+    if (!team_) return train_->run_until(deadline, bind);
     const auto own_part = [&] {
       if (team_->compares_weights()) require_replicas(team_->own(), train_->executor(), model_->context().backend());
       team_->start_clock();
-      require(train_->go_on(Executor::kNoDeadline, bind), Code::rank_failed, "step: another rank has ended it");
+      require(train_->run_until(Executor::kNoDeadline, bind), Code::rank_failed, "step: another rank has ended it");
     };
     // Pieces that an update has changed are nowhere as they were.
     const auto note_what_is_mixed = [this] {
-      is_mixed_ = is_mixed_ || (recipe_.zero > 0 && (train_->has_updated() || team_->has_updated()));
-      if (is_mixed_ && model_->is_in_pieces()) model_->set_mixed(true);  // another trainer of it would not know
+      has_torn_state_ = has_torn_state_ || (recipe_.zero > 0 && (train_->has_updated() || team_->has_updated()));
+      if (has_torn_state_ && model_->is_sharded()) model_->set_mixed(true);  // another trainer of it would not know
     };
     try {
       team_->run(batch, std::ref(own_part));
@@ -374,7 +374,7 @@ void Trainer::warn_past_schedule(double lr) {
 
 // --- looking
 
-/// Of all ranks of this process, by rank.
+/// The executors of all ranks of this process, by rank.
 std::vector<const Executor*> Trainer::executors() const {
   std::vector<const Executor*> all = {&executor()};
   if (team_) team_->append_executors(all);
@@ -408,14 +408,14 @@ void Trainer::set(std::string_view key, std::string_view json) {
 Trainer::LearningRate Trainer::set_schedule(LearningRate rate) { return std::exchange(host_schedule_, std::move(rate)); }
 
 Evaluation Trainer::evaluate(const std::shared_ptr<const Dataset>& data) {
-  if (open_ || is_mixed_) require_whole_step("evaluate");
+  if (open_ || has_torn_state_) require_whole_step("evaluate");
   cancelled_.begin();
   return evaluator_->run(data);
 }
 
 /// Between a forward and its apply nothing has changed yet.
 WeightAverage& Trainer::average_for(const char* call) {
-  if (open_ || is_mixed_) require_whole_step(call);
+  if (open_ || has_torn_state_) require_whole_step(call);
   require(average_.has_value(), Code::wrong_state, call,
           ": no average of the weights is kept, because the recipe's ema_decay is 0; make the trainer with an ema_decay, such as 0.999");
   return *average_;
@@ -427,14 +427,14 @@ Evaluation Trainer::evaluate_average(const std::shared_ptr<const Dataset>& data)
   return evaluator_->run(data, average.places());
 }
 
-void Trainer::average(std::string_view parameter, const HostView& to, JointCall* joint) {
-  average_for("average").get(parameter, to, joint);
+void Trainer::average(std::string_view parameter, const HostView& to, ShardedModelCall* collective) {
+  average_for("average").get(parameter, to, collective);
 }
 
-void Trainer::use_average(JointCall* joint) {
+void Trainer::use_average(ShardedModelCall* collective) {
   require_whole_step("use_average");
   WeightAverage& average = average_for("use_average");
-  if (joint != nullptr) joint->meet("use of the averages");
+  if (collective != nullptr) collective->agree("use of the averages");
   others_change_too();
   average.put_in_model();
 }

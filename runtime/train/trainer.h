@@ -74,7 +74,7 @@ class Trainer {
 
   /// Copies the last step's gradient of the mean loss, before clipping, as f32; with a host's own loss, the sum over its backwards. Throws
   /// wrong_state if there are no gradients of a whole step, not_found for a parameter that is unknown or not trained.
-  void gradient(std::string_view parameter, const HostView& to, JointCall* joint = nullptr) const;
+  void gradient(std::string_view parameter, const HostView& to, ShardedModelCall* collective = nullptr) const;
 
   /// Changes lr or another key of the learning-rate schedule from the next step on. Throws unsupported for keys that the plan depends on,
   /// invalid_argument if the keys would contradict each other; nothing has changed then.
@@ -98,31 +98,32 @@ class Trainer {
   /// evaluate() with the average in place of the weights, which do not change.
   Evaluation evaluate_average(const std::shared_ptr<const Dataset>& data);
   /// Copies a parameter's average, like Model::get; for a parameter that is not trained, the parameter itself. Throws not_found.
-  void average(std::string_view parameter, const HostView& to, JointCall* joint = nullptr);
+  void average(std::string_view parameter, const HostView& to, ShardedModelCall* collective = nullptr);
   /// Copies the averages into the model's weights, from which training continues; the averages remain. Throws busy like Model::set.
-  void use_average(JointCall* joint = nullptr);
+  void use_average(ShardedModelCall* collective = nullptr);
 
   /// The tensors of a checkpoint: every parameter and optimizer value, of all ranks. See trainer_state.h for a checkpoint's content.
   std::vector<StateTensor> state_tensors() const;
   /// Whether the state is sharded over a host's group (zero 1 or more). Then digest, save, resume, gradients and averages are collective
-  /// calls: all ranks make them, with equal arguments, between the same steps. With a `joint`, a refusal on one rank is an error on all.
-  bool is_in_pieces() const { return team_ && !team_->is_of_threads() && recipe_.zero > 0; }
-  /// Reads bytes of a state tensor from byte `first`, on whichever rank they are; a collective call if is_in_pieces().
+  /// calls: all ranks make them, with equal arguments, between the same steps. With a `collective`, a refusal on one rank is an error on
+  /// all.
+  bool is_sharded() const { return team_ && !team_->is_of_threads() && recipe_.zero > 0; }
+  /// Reads bytes of a state tensor from byte `first`, on whichever rank they are; a collective call if is_sharded().
   void read_state(const StateTensor& tensor, int64_t first, std::span<std::byte> out) const;
   /// Marks the start of a change of the state that all ranks make together.
   void others_change_too() { ++changes_of_all_; }
   /// The group over which the state is sharded; null: it is not sharded.
-  Communicator* group_of_pieces() const { return is_in_pieces() ? &team_->own() : nullptr; }
+  Communicator* sharding_group_of() const { return is_sharded() ? &team_->own() : nullptr; }
   /// Name of the group's current save, equal on all ranks.
   std::string save_name() const { return text(group_name_, "-", saves_); }
   /// Synchronises the ranks of such a save with this rank's error (null: success), like require_all_fine(). The next save has another name.
-  void meet_about_save(const std::exception_ptr& own) const;
+  void agree_about_save(const std::exception_ptr& own) const;
   /// Everything else that the next step depends on, except a host's own schedule.
   TrainingState training_state() const;
 
-  /// XXH3-128 over every parameter and optimizer value in name order: name, dtype, shape, bytes. If is_in_pieces(), the ranks first agree
+  /// XXH3-128 over every parameter and optimizer value in name order: name, dtype, shape, bytes. If is_sharded(), the ranks first agree
   /// whether anything has changed since the last digest, and compute it again only then.
-  std::string state_digest(JointCall* joint = nullptr) const;
+  std::string state_digest(ShardedModelCall* collective = nullptr) const;
   /// The last digest, without a collective call; all ranks must have computed it since the last step, resume or use_average. Throws
   /// wrong_state if this rank's weights have changed since.
   std::string known_state_digest() const;
@@ -182,7 +183,7 @@ class Trainer {
   void begin_step_on_own(std::span<const HostView> batch);
   void begin_step_on_data();
   void begin_step(int64_t rows, bool from_data);
-  bool go_on(double deadline, std::optional<std::span<const HostView>> batch, const PlannedStep::Bind& bind);
+  bool run_until(double deadline, std::optional<std::span<const HostView>> batch, const PlannedStep::Bind& bind);
   void require_host_loss_fits(const char* call) const;
   bool go_on_with(std::span<const HostView> batch, double deadline);
   bool go_on_with_data(double deadline);
@@ -233,16 +234,16 @@ class Trainer {
   int64_t step_past_schedule_ = 0;
   int64_t items_taken_ = 0;                         // from the data's stream
   mutable std::string graph_digest_, data_digest_;  // computed when first saved or compared
-  std::vector<StateTensor> others_;                 // if is_in_pieces(): the other ranks' shards
+  std::vector<StateTensor> others_;                 // if is_sharded(): the other ranks' shards
   std::string group_name_;                          // unique to the group
   mutable int64_t saves_ = 0;                       // collective saves so far
-  mutable std::string state_digest_;                // if is_in_pieces(): the last digest,
+  mutable std::string state_digest_;                // if is_sharded(): the last digest,
   mutable int64_t state_digest_at_ = -1;            // the gate's changes() at that time
   mutable int64_t state_digest_of_ = -1;            // and changes_of_all_ at that time
   int64_t changes_of_all_ = 0;                      // steps, resumes and uses of the average, which all ranks make alike
   double last_loss_ = std::numeric_limits<double>::quiet_NaN();
-  bool has_resumed_ = false;  // optimizer state may differ from zero before the first update
-  bool is_mixed_ = false;     // state is from different steps: a resume could not be rolled back, or a sharded update failed
+  bool has_resumed_ = false;     // optimizer state may differ from zero before the first update
+  bool has_torn_state_ = false;  // state is from different steps: a resume could not be rolled back, or a sharded update failed
 };
 
 }  // namespace st

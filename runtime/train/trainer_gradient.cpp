@@ -1,4 +1,4 @@
-// What a trainer gives out of its last step's gradients.
+// Reads gradients of a trainer's last step.
 #include <optional>
 #include <span>
 #include <vector>
@@ -8,7 +8,7 @@
 
 namespace st {
 
-void Trainer::gradient(std::string_view parameter, const HostView& to, JointCall* joint) const {
+void Trainer::gradient(std::string_view parameter, const HostView& to, ShardedModelCall* collective) const {
   const SlotId slot = model_->parameter_named(parameter);
   require(gradients_.executor != nullptr, Code::wrong_state,
           "gradient: there is no gradient of a whole step; complete a step first, and call this before the next one begins");
@@ -31,7 +31,7 @@ void Trainer::gradient(std::string_view parameter, const HostView& to, JointCall
   };
   std::optional<Memory> values;
   if (!to.is_plain()) values.emplace(to.bytes(), context.memory(), MemoryRole::other);
-  if (joint != nullptr) joint->meet(text("gradient of \"", parameter, "\""));
+  if (collective != nullptr) collective->agree(text("gradient of \"", parameter, "\""));
   if (!values) return copy_to(to.data);
   copy_to(values->data());
   scatter(values->data(), to);

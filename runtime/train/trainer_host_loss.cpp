@@ -53,8 +53,8 @@ StepReport Trainer::apply() {
     try {
       team_ ? team_->run(std::nullopt, std::ref(own_part)) : own_part();
     } catch (const std::exception&) {
-      is_mixed_ = is_mixed_ || (is_in_pieces() && host_step_->is_updating());
-      if (is_mixed_ && model_->is_in_pieces()) model_->set_mixed(true);
+      has_torn_state_ = has_torn_state_ || (is_sharded() && host_step_->is_updating());
+      if (has_torn_state_ && model_->is_sharded()) model_->set_mixed(true);
       throw;
     }
     gradients_ = {&done.loss->executor(), done.loss->unit()};

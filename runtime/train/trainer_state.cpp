@@ -25,7 +25,7 @@ std::vector<StateTensor> Trainer::state_tensors() const { return state_tensors_o
 
 void Trainer::read_state(const StateTensor& tensor, int64_t first, std::span<std::byte> out) const {
   tensor.to_host(model_->context().backend(), first, out);
-  if (!tensor.in_pieces || !is_in_pieces()) return;
+  if (!tensor.in_pieces || !is_sharded()) return;
   const int64_t width = bytes_of(tensor.type.dtype);
   for (const StateTensor::Piece& piece : tensor.pieces) {
     const int64_t begin = std::max(first, piece.first * width);
@@ -45,15 +45,15 @@ void Trainer::know_others() {
   group_name_ = gather_texts(ranks, unique.hex().substr(0, 16), "name of the group").front();
 }
 
-void Trainer::meet_about_save(const std::exception_ptr& own) const {
+void Trainer::agree_about_save(const std::exception_ptr& own) const {
   ++saves_;  // in the meeting, so that one which is refused early on one rank counts on all alike
   require_all_fine(team_->own(), own, "save");
 }
 
-std::string Trainer::state_digest(JointCall* joint) const {
-  if (joint != nullptr) joint->meet("digest of the state");
+std::string Trainer::state_digest(ShardedModelCall* collective) const {
+  if (collective != nullptr) collective->agree("digest of the state");
   const int64_t changes = model_->gate().changes();
-  if (is_in_pieces()) {
+  if (is_sharded()) {
     // Not by what this rank knows: its weights alone may have changed, or its last digest may have failed.
     int32_t is_new = state_digest_at_ == changes ? 0 : 1;
     team_->own().all_reduce(&is_new, 1, DType::i32, ReduceOp::max, "whether the state is new");
@@ -76,7 +76,7 @@ std::string Trainer::state_digest(JointCall* joint) const {
     }
   }
   std::string hex = digest.hex();
-  if (is_in_pieces()) {
+  if (is_sharded()) {
     state_digest_ = hex;
     state_digest_at_ = changes;
     state_digest_of_ = changes_of_all_;
@@ -85,7 +85,7 @@ std::string Trainer::state_digest(JointCall* joint) const {
 }
 
 std::string Trainer::known_state_digest() const {
-  if (!is_in_pieces() || state_digest_of_ != changes_of_all_) return state_digest();
+  if (!is_sharded() || state_digest_of_ != changes_of_all_) return state_digest();
   require(state_digest_at_ == model_->gate().changes(), Code::wrong_state,
           "trainer: this rank's weights have changed since the last collective digest; call st_trainer_digest on all ranks");
   return state_digest_;
@@ -140,8 +140,8 @@ std::shared_ptr<SharedSave> shared_save(const Trainer& trainer, Communicator& ra
   save->deadline = ranks.deadline();
   for (int rank = 0; rank < ranks.size(); ++rank) save->names.push_back(text_of_rank(ranks.transport(), rank));
   save->begin = [&trainer] { return trainer.save_name(); };
-  save->agree = [&trainer](const std::exception_ptr& own) { trainer.meet_about_save(own); };
-  save->said_by_first = [&ranks](const std::string& own) {
+  save->agree = [&trainer](const std::exception_ptr& own) { trainer.agree_about_save(own); };
+  save->text_of_rank_0 = [&ranks](const std::string& own) {
     return gather_texts(ranks, ranks.rank() == 0 ? own : std::string(), "folder of the save").front();
   };
   return save;
@@ -159,7 +159,7 @@ CheckpointContent content_of(const Trainer& trainer, Metadata metadata) {
   // One for all: each of them keeps it.
   const auto unchanged = std::make_shared<WeightsGate::Reader>(trainer.model().gate());
   Backend& backend = trainer.model().context().backend();
-  Communicator* const group = trainer.group_of_pieces();
+  Communicator* const group = trainer.sharding_group_of();
   const std::shared_ptr<SharedSave> shared = group != nullptr ? shared_save(trainer, *group) : nullptr;
   for (const StateTensor& from : trainer.state_tensors()) {
     SnapshotTensor whole;

@@ -11,7 +11,7 @@ WeightAverage::WeightAverage(Model& model, std::vector<StateTensor> state, Read 
     const auto found = std::ranges::find(state, "average." + model.slot(parameter).name, &StateTensor::name);
     const bool is_kept = found != state.end() && found->role == Role::optimizer;
     averages_.push_back(is_kept ? std::optional(std::move(*found)) : std::nullopt);
-    if (model.is_in_pieces()) weights_.push_back(std::move(*std::ranges::find(state, model.slot(parameter).name, &StateTensor::name)));
+    if (model.is_sharded()) weights_.push_back(std::move(*std::ranges::find(state, model.slot(parameter).name, &StateTensor::name)));
   }
 }
 
@@ -52,18 +52,18 @@ std::span<const std::byte* const> WeightAverage::places() {
   return places_;
 }
 
-/// Of what processes have in pieces all of them read alike.
+/// Collective where processes keep shards: all of them read the same.
 void WeightAverage::read(const StateTensor& from, int64_t first, std::span<std::byte> out) const {
   read_ ? read_(from, first, out) : from.to_host(model_.context().backend(), first, out);
 }
 
-void WeightAverage::get(std::string_view parameter, const HostView& to, JointCall* joint) const {
+void WeightAverage::get(std::string_view parameter, const HostView& to, ShardedModelCall* collective) const {
   const SlotId slot = model_.parameter_named(parameter);
   const auto index = static_cast<size_t>(std::ranges::find(model_.parameters(), slot) - model_.parameters().begin());
   const bool has_own = follows_ && averages_[index];
-  if (!has_own && weights_.empty()) return model_.get(slot, to, joint);
+  if (!has_own && weights_.empty()) return model_.get(slot, to, collective);
   const StateTensor& from = has_own ? *averages_[index] : weights_[index];
-  model_.get_by(slot, to, joint, [&](int64_t first, std::span<std::byte> out) { read(from, first, out); });
+  model_.get_by(slot, to, collective, [&](int64_t first, std::span<std::byte> out) { read(from, first, out); });
 }
 
 void WeightAverage::put_in_model() {

@@ -29,7 +29,7 @@ class WeightAverage {
   std::span<const std::byte* const> places();
   void trim() { joined_.clear(); }
   /// Copies one average, like Model::get. Throws not_found.
-  void get(std::string_view parameter, const HostView& to, JointCall* joint = nullptr) const;
+  void get(std::string_view parameter, const HostView& to, ShardedModelCall* collective = nullptr) const;
   /// Copies the averages into the model's weights. Throws busy like Model::set.
   void put_in_model();
 

@@ -35,7 +35,7 @@ std::string begin_of_refusal(const std::string& tensor, const std::string& slot,
   return text("read: tensor \"", tensor, "\"", tensor == slot ? "" : text(" (read as \"", slot, "\")"), " in ", source, " is ");
 }
 
-/// What belongs together, before the rest is called missing or unexpected: a shape that differs is the better news.
+/// Checks tensors whose names match before others are reported missing or unexpected: a wrong shape is the more useful error.
 void check_fit(const TensorRecord& record, const Slot& slot, const std::string& source) {
   const std::string begin = begin_of_refusal(record.name, slot.name, source);
   if (record.shape != slot.type.shape)

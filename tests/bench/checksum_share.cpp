@@ -24,7 +24,7 @@ constexpr int kRounds = 15;
 
 double seconds_now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
-using Checksum = decltype(st::Crc32cWay::run);
+using Checksum = decltype(st::Crc32cImplementation::run);
 
 double checksum(const std::vector<std::byte>& bytes, Checksum run) {
   const double start = seconds_now();
@@ -64,8 +64,8 @@ int main(int argc, char** argv) {
   std::mt19937_64 random(7);
   for (size_t i = 0; i < bytes.size(); i += 8) *reinterpret_cast<uint64_t*>(bytes.data() + i) = random();
   const auto ways = st::crc32c_ways();
-  const auto is_here = [](const st::Crc32cWay& way) { return way.is_here(); };
-  const st::Crc32cWay& first = *std::ranges::find_if(ways, is_here);
+  const auto is_here = [](const st::Crc32cImplementation& way) { return way.is_here(); };
+  const st::Crc32cImplementation& first = *std::ranges::find_if(ways, is_here);
   std::vector<double> plain, ratio;
   std::vector<std::vector<double>> speeds(ways.size());
   for (int round = 0; round < kRounds; ++round) {

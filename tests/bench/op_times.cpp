@@ -90,7 +90,7 @@ int main(int argc, char** argv) {
     for (size_t i = 0; i < executor.end(); ++i) {
       const st::Instruction at = executor.plan().instructions[i];
       const double start = st::os::seconds();
-      executor.go_on(cursor, i + 1, st::Executor::kNoDeadline, [](int64_t) { return true; });
+      executor.run_until(cursor, i + 1, st::Executor::kNoDeadline, [](int64_t) { return true; });
       const double seconds = st::os::seconds() - start;
       if (step < 0) continue;
       const st::Graph& graph = program.sections[static_cast<size_t>(at.section)].graph;

@@ -113,7 +113,7 @@ TEST_F(CAccumulator, AStepGoesOnFromItsStateInAnotherOne) {
   ASSERT_TRUE(works(st_accumulator_state_views(second, &m, &to)));
   ASSERT_EQ(n, 5);
   ASSERT_EQ(m, n);
-  const char* names[] = {"added", "weight", "told", "sum.0", "sum.1"};
+  const char* names[] = {"added", "weight", "reported", "sum.0", "sum.1"};
   for (int64_t i = 0; i < n; ++i) {
     EXPECT_STREQ(from[i].name, names[i]);
     ASSERT_EQ(from[i].view.bytes, to[i].view.bytes);

@@ -129,7 +129,7 @@ TEST_F(Gemm, KeepsTheOrderAndTheRowsInRegistersThatWereWishedFor) {
       EXPECT_EQ(info.order, order);
       EXPECT_EQ(info.micro_m, rows);
       EXPECT_EQ(info.adjusted, 0);
-      EXPECT_EQ(info.source, ST_GEMM_SOURCE_WISH);
+      EXPECT_EQ(info.source, ST_GEMM_SOURCE_REQUESTED);
       ASSERT_TRUE(works(x.run(gemm, 1, 0)));
       expect_product(x, 1, 0, before);
     }
@@ -153,7 +153,7 @@ TEST_F(Gemm, TellsWhatWasChosenAndMeasured) {
   EXPECT_STRNE(info.instruction_set, "");
   EXPECT_GT(info.scratch_bytes, 0);
   EXPECT_GE(info.packed_bytes, 200 * 200 * 4);
-  EXPECT_EQ(info.source, ST_GEMM_SOURCE_WISH);
+  EXPECT_EQ(info.source, ST_GEMM_SOURCE_REQUESTED);
   EXPECT_GT(info.predicted_flops_per_second, 1e6);
   EXPECT_EQ(info.flops_per_second, 0) << "nothing has run yet";
   ASSERT_TRUE(works(x.run(gemm, 1, 0)));

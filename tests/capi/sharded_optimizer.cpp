@@ -310,7 +310,7 @@ TEST(ShardedOptimizer, SendsWhatItDoesNotOwnAndItsOwnPiecesAlone) {
                       narrow = {ST_BF16, 1, &count, nullptr, half.data(), 2 * kCount},
                       kept = {ST_BF16, 1, &count, nullptr, copy.data(), 2 * kCount};
         auto options = options_of(stage);
-        options.masters_in_pieces = is_apart ? 1 : 0;
+        options.shard_masters = is_apart ? 1 : 0;
         const auto sharded = hold<HeldShardedOptimizer>(st_sharded_optimizer_create, own, nullptr, 1, &parameter, &options);
         ASSERT_TRUE(works(st_sharded_optimizer_keep_copies(sharded, 1, &kept)));
         int64_t before = 0, after = 0;
@@ -337,7 +337,7 @@ TEST(ShardedOptimizer, GathersCopiesAloneWhereMastersAreInPieces) {
       };
       for (const int apart : {0, 1}) {
         auto options = options_of(stage);
-        options.masters_in_pieces = apart;
+        options.shard_masters = apart;
         ASSERT_TRUE(works(
             st_sharded_optimizer_create(own, json.c_str(), std::ssize(w[apart]), named(w[apart]).data(), &options, sharded[apart].out())));
         ASSERT_TRUE(works(keep(apart)));
@@ -418,7 +418,7 @@ TEST(ShardedOptimizer, GoesOnFromItsStateOnAnotherNumberOfRanks) {
   for (const char* settings :
        {R"("optimizer": "adamw", "lr": 0.01)", R"("optimizer": "adamw-8bit", "lr": 0.01)", R"("optimizer": "adafactor", "lr": 0.01)"}) {
     const std::string json = frozen_and(settings);
-    const auto go_on = [&](int count, int32_t stage, int first, Tensors& all, SavedState& saved) {
+    const auto run_until = [&](int count, int32_t stage, int first, Tensors& all, SavedState& saved) {
       const ThreadRanks ranks(count);
       std::mutex mutex;
       const SavedState before = saved;
@@ -449,9 +449,9 @@ TEST(ShardedOptimizer, GoesOnFromItsStateOnAnotherNumberOfRanks) {
     };
     Tensors at_once = parameters(), in_parts = at_once;
     SavedState none, parts;
-    for (int first = 0; first < 4; first += 2) go_on(1, 1, first, at_once, none);
-    go_on(4, 1, 0, in_parts, parts);
-    go_on(2, 2, 2, in_parts, parts);
+    for (int first = 0; first < 4; first += 2) run_until(1, 1, first, at_once, none);
+    run_until(4, 1, 0, in_parts, parts);
+    run_until(2, 2, 2, in_parts, parts);
     expect_equal(in_parts, at_once, settings);
     ASSERT_EQ(parts.names, none.names);
     EXPECT_EQ(parts.bytes, none.bytes) << settings;

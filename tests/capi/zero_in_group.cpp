@@ -97,7 +97,7 @@ struct Place {
 };
 
 /// `steps` more, from the newest checkpoint; saves at the end, in the background or not.
-void go_on(const std::string& text, const Keys& keys, const CheckpointFolder& folder, Place place, int steps, std::string* state) {
+void run_until(const std::string& text, const Keys& keys, const CheckpointFolder& folder, Place place, int steps, std::string* state) {
   std::mutex one_at_a_time;
   const auto act = [&](int rank, st_communicator* own) {
     ZeroRank mine(text, place.size > 1 ? with_zero(place.zero, keys) : keys, own, place.is_late);
@@ -148,7 +148,7 @@ TEST(ZeroInGroup, WhatSomeRanksSavedOthersGoOnWith) {
     int steps = 0;
     for (const Place place : {Place{2, 2, true}, Place{3, 3}, Place{1, 0}, Place{2, 3}, Place{3, 1, true}, Place{2, 2}}) {
       std::string state;
-      go_on(text, keys, folder, place, 2, &state);
+      run_until(text, keys, folder, place, 2, &state);
       steps += 2;
       EXPECT_EQ(state, state_alone(text, steps, keys)) << precision << ", " << place.size << " ranks, zero " << place.zero;
     }
@@ -181,8 +181,8 @@ TEST(ZeroInGroup, WhatIsNotWholeForOneRankIsPassedOverByAll) {
   const std::string text = text_file("zero.txt", 3000);
   const CheckpointFolder folder;
   std::string first, second;
-  go_on(text, {}, folder, {2, 2}, 2, &first);
-  go_on(text, {}, folder, {2, 2}, 2, &second);
+  run_until(text, {}, folder, {2, 2}, 2, &first);
+  run_until(text, {}, folder, {2, 2}, 2, &second);
   folder.spoil("step-00000004/optimizer-00002-of-00002.safetensors", 100);  // of rank 1's shards
   const ThreadRanks ranks(2);
   ranks.each([&](int rank, st_communicator* own) {

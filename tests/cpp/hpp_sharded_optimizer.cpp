@@ -41,7 +41,7 @@ TEST(HppShardedOptimizer, MastersInPiecesAreWholeWhereTheStateIsGathered) {
     std::vector<float> w(2048, 1), g(2048, 1);
     std::vector<uint16_t> half(2048);
     ShardedOptimizerOptions options;
-    options.masters_in_pieces = true;
+    options.shard_masters = true;
     const ShardedOptimizer sharded(own, R"({"optimizer": "sgd", "lr": 0.5})", {{"w", view(w)}}, options);
     sharded.keep_copies({View(DType::bf16, half.data(), {2048}, 4096)});
     sharded.step({view(g)});

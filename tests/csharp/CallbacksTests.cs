@@ -93,9 +93,9 @@ public class CallbacksTests : OneThreadTests {
 
   [Test]
   public void AnArrayThatWasLentIsOver() {
-    Lent kept = null;
+    BorrowedArray kept = null;
     using (Data data = Rows((rows, arrays) => {
-      foreach (Lent array in arrays) array.Floats.Fill(1);
+      foreach (BorrowedArray array in arrays) array.Floats.Fill(1);
       kept = arrays[0];
     }))
     using (Trainer trainer = Nets.Of(context, data)) trainer.Step();
@@ -178,7 +178,7 @@ public class CallbacksTests : OneThreadTests {
       return inputs;
     }
 
-    public void Forward(Lent[] inputs, Lent[] outputs) {
+    public void Forward(BorrowedArray[] inputs, BorrowedArray[] outputs) {
       if (InForward != null) ThrowIt(InForward);
       float[] x = inputs[0].ToArray<float>();
       Span<float> y = outputs[0].As<float>();
@@ -187,7 +187,7 @@ public class CallbacksTests : OneThreadTests {
       Assert.Throws<InvalidArgumentException>(() => outputs[0].As<double>());
     }
 
-    public void Backward(Lent[] inputs, Lent[] outputs, Lent[] dOutputs, Lent[] dInputs) {
+    public void Backward(BorrowedArray[] inputs, BorrowedArray[] outputs, BorrowedArray[] dOutputs, BorrowedArray[] dInputs) {
       if (InBackward != null) ThrowIt(InBackward);
       if (dInputs[0] == null) return;
       float[] above = dOutputs[0].ToArray<float>();

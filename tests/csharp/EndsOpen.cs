@@ -12,7 +12,7 @@ static class EndsOpen {
     bool isSlow = arguments[0] == "fill";
     var filling = new ManualResetEventSlim();
     Data data = Data.RowsOf(context, Rows, new[] { new Field("x", DType.F32, 1), new Field("y", DType.F32, 1) }, (rows, arrays) => {
-      foreach (Lent array in arrays) array.Floats.Fill(1);
+      foreach (BorrowedArray array in arrays) array.Floats.Fill(1);
       filling.Set();
       if (isSlow) Thread.Sleep(300);
     });

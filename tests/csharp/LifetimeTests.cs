@@ -124,7 +124,7 @@ public class LifetimeTests {
     using (var context = new Context(new ContextOptions { Threads = 2 }))
     using (Data data = Data.RowsOf(context, Nets.Rows, new[] { new Field("x", DType.F32, 1), new Field("y", DType.F32, 1) }, (rows, arrays) => {
       GC.Collect(0);
-      foreach (Lent array in arrays) array.Floats.Fill(rows.Length);
+      foreach (BorrowedArray array in arrays) array.Floats.Fill(rows.Length);
     }))
     using (Trainer trainer = Nets.Of(context, data))
     using (var ended = new ManualResetEventSlim()) {

@@ -141,7 +141,7 @@ public class RefusalsTests : OneThreadTests {
   private sealed class Odd : IHostOp {
     internal OpType[] Types;
     public OpType[] Shape(OpType[] inputs) { return Types; }
-    public void Forward(Lent[] inputs, Lent[] outputs) {}
+    public void Forward(BorrowedArray[] inputs, BorrowedArray[] outputs) {}
   }
 
   [Test]
@@ -168,7 +168,7 @@ public class RefusalsTests : OneThreadTests {
     int length = 0;
     using (Data data = Data.RowsOf(context, Nets.Rows, new[] { new Field("x", DType.F32, 1), new Field("y", DType.F32, 1) }, (rows, arrays) => {
       arrays[0].Dims[0] = 1 << 20;
-      foreach (Lent array in arrays) array.Floats.Fill(1);
+      foreach (BorrowedArray array in arrays) array.Floats.Fill(1);
       length = arrays[0].Floats.Length;
     }))
     using (Trainer trainer = Nets.Of(context, data)) trainer.Step();

@@ -12,7 +12,7 @@ public class ShardedOptimizerTests {
       Nets.OnEach(context, 2, own => {
         float[] w = Nets.Filled(2048, 1), ones = Nets.Filled(2048, 1);
         var half = new ushort[2048];
-        using (var sharded = new ShardedOptimizer(own, new Batch { { "w", w } }, new { optimizer = "sgd", lr = 0.5 }, stage, mastersInPieces: true)) {
+        using (var sharded = new ShardedOptimizer(own, new Batch { { "w", w } }, new { optimizer = "sgd", lr = 0.5 }, stage, shardMasters: true)) {
           sharded.KeepCopies(View.Bf16(half));
           Assert.AreEqual(1, sharded.Step(Nets.Filled(2048, 2 * own.Rank)).Step);
           Assert.IsTrue(half.All(one => one == 0x3F00));

@@ -91,7 +91,7 @@ TEST(MasterPieces, LeaveTheBitsOfOneRank) {
       const auto model = model_of(alone(of), true);
       const auto trainer = with_masters(of, stage, model, own);
       EXPECT_EQ(run(*trainer, own.size(), rank), one) << own.size() << " ranks, zero " << stage;
-      EXPECT_TRUE(model->is_in_pieces());
+      EXPECT_TRUE(model->is_sharded());
     });
   }
 }
@@ -206,7 +206,7 @@ TEST(MasterPieces, AreOnlyWhereTheyAreAskedForOnAllRanks) {
       const auto model = model_of(alone(asked.of), rank < asked.late_ranks);
       std::unique_ptr<Trainer> trainer;
       EXPECT_EQ(code_of([&] { trainer = with_masters(asked.of, 1, model, own); }), asked.code);
-      EXPECT_EQ(model->is_in_pieces(), asked.are_pieces);
+      EXPECT_EQ(model->is_sharded(), asked.are_pieces);
       if (!asked.are_pieces) return;
       Rows batch(4, 2, rank, 0);
       EXPECT_EQ(code_of([&] { trainer->forward(batch.views()); }), Code::unsupported);

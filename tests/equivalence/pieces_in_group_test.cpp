@@ -42,7 +42,7 @@ TEST(PiecesInGroup, LeaveTheBitsOfOneRank) {
       if (of.half_budget) training.recipe.recompute_budget = budget;
       const auto trainer = with_pieces(training, model, own);
       EXPECT_EQ(outcome_of(*trainer), one) << own.size() << " ranks";
-      EXPECT_TRUE(model->is_in_pieces());
+      EXPECT_TRUE(model->is_sharded());
     });
   }
 }
@@ -183,7 +183,7 @@ TEST(PiecesInGroup, OfModelsThatDifferAreRefusedOnAll) {
       const Training training = alone({.name = "", .keys = {}});
       const auto model = model_of(training, is_late, 1 + static_cast<uint64_t>(rank));
       EXPECT_EQ(code_of([&] { with_pieces(training, model, own); }), Code::rank_mismatch);
-      EXPECT_FALSE(model->is_in_pieces());
+      EXPECT_FALSE(model->is_sharded());
     });
 }
 
@@ -201,7 +201,7 @@ TEST(PiecesInGroup, OfLateModelsAreComparedByWhatTheyAreMadeOf) {
       const auto model = std::make_shared<Model>(std::make_shared<Context>(std::move(options)), std::move(program), 1);
       if (!differ && rank == 0) static_cast<void>(model->digest());  // makes the parameters, whole, and changes nothing else
       EXPECT_EQ(code_of([&] { with_pieces(training, model, own); }), differ ? Code::rank_mismatch : Code::ok);
-      EXPECT_EQ(model->is_in_pieces(), !differ);
+      EXPECT_EQ(model->is_sharded(), !differ);
     });
 }
 

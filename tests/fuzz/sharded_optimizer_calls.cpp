@@ -11,7 +11,7 @@ void make(World& world) {
     const auto drawn = world.bytes.next();
     options->stage = 1 + drawn % 2;
     if (world.bytes.rarely(16)) options->op = world.bytes.next() % 4;
-    options->masters_in_pieces = drawn / 2 % 2;
+    options->shard_masters = drawn / 2 % 2;
     if (world.bytes.rarely(4)) options->bucket_bytes = world.number();
   }
   constexpr std::array kSettings = {"{}", R"({"optimizer":"lion","threads":1})", R"({"optimizer":"adafactor","clip":1})",

@@ -100,10 +100,10 @@ class CallbacksTest {
   @Test
   void whatIsLentEndsWithTheCallback() throws Exception {
     try (Context context = new Context()) {
-      AtomicReference<Lent> kept = new AtomicReference<>();
+      AtomicReference<BorrowedArray> kept = new AtomicReference<>();
       AtomicReference<Throwable> elsewhere = new AtomicReference<>();
       Data data = Data.rows(context, 64, fields(), (rows, arrays) -> {
-        Lent x = arrays.get("x");
+        BorrowedArray x = arrays.get("x");
         kept.set(x);
         assertEquals(rows.length, x.size());
         assertThrows(InvalidArgument.class, () -> x.setInt(0, 1));
@@ -139,7 +139,7 @@ class CallbacksTest {
 
   /** y = 3 x, and its gradient. */
   static class Triple implements DifferentiableOp {
-    volatile Lent kept;
+    volatile BorrowedArray kept;
 
     @Override
     public List<ArrayType> shape(List<ArrayType> inputs) {
@@ -147,7 +147,7 @@ class CallbacksTest {
     }
 
     @Override
-    public void forward(List<Lent> inputs, List<Lent> outputs) {
+    public void forward(List<BorrowedArray> inputs, List<BorrowedArray> outputs) {
       kept = inputs.get(0);
       assertFalse(inputs.get(0).isWritable());
       assertThrows(InvalidArgument.class, () -> inputs.get(0).setFloat(0, 1));
@@ -155,7 +155,7 @@ class CallbacksTest {
     }
 
     @Override
-    public void backward(List<Lent> inputs, List<Lent> outputs, List<Lent> outputGradients, List<Lent> inputGradients) {
+    public void backward(List<BorrowedArray> inputs, List<BorrowedArray> outputs, List<BorrowedArray> outputGradients, List<BorrowedArray> inputGradients) {
       if (inputGradients.get(0) == null) return;
       float[] gradients = outputGradients.get(0).toFloats();
       for (int i = 0; i < gradients.length; ++i) gradients[i] *= 3;
@@ -220,13 +220,13 @@ class CallbacksTest {
     }
 
     @Override
-    public void forward(List<Lent> inputs, List<Lent> outputs) {
+    public void forward(List<BorrowedArray> inputs, List<BorrowedArray> outputs) {
       at("forward");
       super.forward(inputs, outputs);
     }
 
     @Override
-    public void backward(List<Lent> inputs, List<Lent> outputs, List<Lent> outputGradients, List<Lent> inputGradients) {
+    public void backward(List<BorrowedArray> inputs, List<BorrowedArray> outputs, List<BorrowedArray> outputGradients, List<BorrowedArray> inputGradients) {
       at("backward");
       super.backward(inputs, outputs, outputGradients, inputGradients);
     }

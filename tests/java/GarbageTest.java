@@ -91,7 +91,7 @@ class GarbageTest {
     fields.put("x", ArrayType.f32(1));
     fields.put("y", ArrayType.f32(1));
     Data rows = Data.rows(context, 64, fields, (ids, arrays) -> {
-      for (Lent array : arrays.values()) for (int i = 0; i < ids.length; ++i) array.setFloat(i, ids[i] / 64f);
+      for (BorrowedArray array : arrays.values()) for (int i = 0; i < ids.length; ++i) array.setFloat(i, ids[i] / 64f);
     });
     Trainer trainer = new Trainer(new Model(graph, 1), Nets.recipe(), rows.split(0.25).training());
     List<Object> numbers = new ArrayList<>();

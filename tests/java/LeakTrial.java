@@ -77,12 +77,12 @@ final class LeakTrial {
     }
 
     @Override
-    public void forward(List<Lent> inputs, List<Lent> outputs) {
+    public void forward(List<BorrowedArray> inputs, List<BorrowedArray> outputs) {
       for (int i = 0; i < inputs.get(0).size(); ++i) outputs.get(0).setFloat(i, 2 * inputs.get(0).getFloat(i));
     }
 
     @Override
-    public void backward(List<Lent> inputs, List<Lent> outputs, List<Lent> outputGradients, List<Lent> inputGradients) {
+    public void backward(List<BorrowedArray> inputs, List<BorrowedArray> outputs, List<BorrowedArray> outputGradients, List<BorrowedArray> inputGradients) {
       for (int i = 0; i < inputs.get(0).size(); ++i) inputGradients.get(0).setFloat(i, 2 * outputGradients.get(0).getFloat(i));
     }
   }
@@ -95,7 +95,7 @@ final class LeakTrial {
     graph.loss(Ops.mse(graph.linear("out", doubled, 1), graph.input("y", Graph.BATCH, 1)));
     Map<String, ArrayType> fields = Map.of("x", ArrayType.f32(1), "y", ArrayType.f32(1));
     Data rows = Data.rows(context, 64, fields, (ids, arrays) -> {
-      for (Lent array : arrays.values()) for (int i = 0; i < ids.length; ++i) array.setFloat(i, ids[i]);
+      for (BorrowedArray array : arrays.values()) for (int i = 0; i < ids.length; ++i) array.setFloat(i, ids[i]);
     });
     Trainer trainer = new Trainer(new Model(graph, 1), Nets.recipe(), rows);  // not closed: left to the garbage collector
     trainer.run(4, report -> {});

@@ -111,7 +111,7 @@ class RoughUseTest {
     }
 
     @Override
-    public void forward(List<Lent> inputs, List<Lent> outputs) {}
+    public void forward(List<BorrowedArray> inputs, List<BorrowedArray> outputs) {}
   }
 
   @Test

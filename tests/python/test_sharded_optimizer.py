@@ -14,7 +14,7 @@ def test_each_rank_has_the_update_by_the_mean_of_all(context, stage):
     def act(own):
         w, half = numpy.ones(2048, F32), numpy.zeros(2048, numpy.float16)
         ones = numpy.ones(2048, F32)
-        with st.ShardedOptimizer(own, {"w": w}, stage=stage, masters_in_pieces=True, optimizer="sgd", lr=0.5) as sharded:
+        with st.ShardedOptimizer(own, {"w": w}, stage=stage, shard_masters=True, optimizer="sgd", lr=0.5) as sharded:
             sharded.keep_copies([half])
             report = sharded.step([numpy.full(2048, 2 * own.rank, F32)])
             assert (report.step, report.skipped) == (1, False)

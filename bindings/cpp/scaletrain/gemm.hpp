@@ -12,7 +12,7 @@ namespace scaletrain {
 
 enum class Activation : int32_t { none = 0, relu = 1, gelu_tanh = 2, gelu_erf = 3, silu = 4 };
 enum class GemmOrder : int32_t { choose = 0, n_k_m = 1, n_m_k = 2 };
-enum class GemmSource : int32_t { table = 0, wish = 1, cache = 2, tuned = 3 };
+enum class GemmSource : int32_t { table = 0, requested = 1, cache = 2, tuned = 3 };
 enum class GemmLibrary : int32_t { own = 0, automatic = 1 };
 enum class GemmPacking : int32_t { choose = 0, packed = 1, in_place = 2 };
 
@@ -84,9 +84,9 @@ class PackedMatrix : public detail::Handle<st_packed, st_packed_destroy> {
 class Gemm : public detail::Handle<st_gemm, st_gemm_plan_destroy> {
  public:
   Gemm(const Context& context, const GemmProblem& problem) : Gemm(context, problem, GemmSchedule()) {}
-  Gemm(const Context& context, const GemmProblem& problem, const GemmSchedule& wish) : Handle(detail::Access::host(context)) {
+  Gemm(const Context& context, const GemmProblem& problem, const GemmSchedule& requested) : Handle(detail::Access::host(context)) {
     const st_gemm_problem raw = raw_problem(problem);
-    const st_gemm_schedule tiles = raw_schedule(wish);
+    const st_gemm_schedule tiles = raw_schedule(requested);
     done(st_gemm_plan_create(context.get(), &raw, &tiles, out()));
   }
 
@@ -159,21 +159,21 @@ class Gemm : public detail::Handle<st_gemm, st_gemm_plan_destroy> {
     return raw;
   }
 
-  st_gemm_schedule raw_schedule(const GemmSchedule& wish) const {
+  st_gemm_schedule raw_schedule(const GemmSchedule& requested) const {
     st_gemm_schedule raw;
     done(st_gemm_schedule_init(&raw, sizeof raw));
-    raw.threads = wish.threads;
-    raw.tile_m = wish.tile_m;
-    raw.tile_n = wish.tile_n;
-    raw.tile_k = wish.tile_k;
-    raw.block_m = wish.block_m;
-    raw.block_n = wish.block_n;
-    raw.micro_m = wish.micro_m;
-    raw.order = static_cast<int32_t>(wish.order);
-    raw.packing = static_cast<int32_t>(wish.packing);
-    raw.max_scratch_bytes = wish.max_scratch_bytes;
-    raw.tune_ms = wish.tune_ms;
-    raw.library = static_cast<int32_t>(wish.library);
+    raw.threads = requested.threads;
+    raw.tile_m = requested.tile_m;
+    raw.tile_n = requested.tile_n;
+    raw.tile_k = requested.tile_k;
+    raw.block_m = requested.block_m;
+    raw.block_n = requested.block_n;
+    raw.micro_m = requested.micro_m;
+    raw.order = static_cast<int32_t>(requested.order);
+    raw.packing = static_cast<int32_t>(requested.packing);
+    raw.max_scratch_bytes = requested.max_scratch_bytes;
+    raw.tune_ms = requested.tune_ms;
+    raw.library = static_cast<int32_t>(requested.library);
     return raw;
   }
 

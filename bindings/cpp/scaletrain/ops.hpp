@@ -24,7 +24,7 @@ inline Value matmul(const Value& a, const Value& b, bool transpose_a = false, bo
   return a.made(st_op_matmul(a.graph(), a.id(), b.id_in(a.graph()), transpose_a ? 1 : 0, transpose_b ? 1 : 0));
 }
 
-/// y = x weight + bias: [..., K] x [K, N] (transpose_weight: [N, K]) + [N]; what fuse makes of matmul and add
+/// y = x weight + bias: [..., K] x [K, N] (transpose_weight: [N, K]) + [N]; fuse makes it from matmul and add
 inline Value linear(const Value& x, const Value& weight, const Value& bias, bool transpose_weight = false) {
   return x.made(st_op_linear(x.graph(), x.id(), weight.id_in(x.graph()), bias.id_in(x.graph()), transpose_weight ? 1 : 0));
 }
@@ -204,7 +204,7 @@ inline Value argmax(const Value& x, int64_t axis = -1, bool keep_dims = false) {
   return x.made(st_op_argmax(x.graph(), x.id(), axis, keep_dims ? 1 : 0));
 }
 
-/// sum = -sum_r w_r log softmax(logits)[r, target_r], count = sum_r w_r over rows whose target is not ignore_index; logits [..., V], targets [...] i32 or i64; sum, count and dsum are f64 scalars, lse f32 (f64 for f64) [...]; weights are of the rows. label_smoothing: the share of a row's weight that goes evenly to all V classes (torch's); z_loss: adds z_loss lse^2 to each row (PaLM, 2022); weights optional
+/// sum = -sum_r w_r log softmax(logits)[r, target_r], count = sum_r w_r over rows whose target is not ignore_index; logits [..., V], targets [...] i32 or i64; sum, count and dsum are f64 scalars, lse f32 (f64 for f64) [...]; weights: one per row. label_smoothing: the share of a row's weight spread evenly over all V classes (as in torch); z_loss: adds z_loss lse^2 to each row (PaLM, 2022); weights optional
 inline Value cross_entropy(const Value& logits, const Value& targets, const Value& weights = Value(), int64_t ignore_index = -100, double label_smoothing = 0, double z_loss = 0, Value* count = nullptr, Value* lse = nullptr) {
   st_value ids[2] = {0};
   const Value value = logits.made(st_op_cross_entropy(logits.graph(), logits.id(), targets.id_in(logits.graph()), detail::id_or_none(weights, logits.graph()), ignore_index, label_smoothing, z_loss, &ids[0], &ids[1]));
@@ -237,17 +237,17 @@ inline Value huber(const Value& x, const Value& target, const Value& weights = V
   return value;
 }
 
-/// over axes; none given: over all
+/// sum over axes; no axes: over all dimensions
 inline Value sum(const Value& x, const std::vector<int64_t>& axes = {}, bool keep_dims = false) {
   return x.made(st_op_sum(x.graph(), x.id(), static_cast<int32_t>(axes.size()), axes.data(), keep_dims ? 1 : 0));
 }
 
-/// over axes; none given: over all; of nothing: NaN
+/// mean over axes; no axes: over all dimensions; over no elements: NaN
 inline Value mean(const Value& x, const std::vector<int64_t>& axes = {}, bool keep_dims = false) {
   return x.made(st_op_mean(x.graph(), x.id(), static_cast<int32_t>(axes.size()), axes.data(), keep_dims ? 1 : 0));
 }
 
-/// over axes; the gradient is shared evenly among ties (torch.amax)
+/// maximum over axes; ties share the gradient evenly (torch.amax)
 inline Value max(const Value& x, const std::vector<int64_t>& axes = {}, bool keep_dims = false) {
   return x.made(st_op_max(x.graph(), x.id(), static_cast<int32_t>(axes.size()), axes.data(), keep_dims ? 1 : 0));
 }
@@ -257,7 +257,7 @@ inline Value reshape(const Value& x, const std::vector<int64_t>& shape) {
   return x.made(st_op_reshape(x.graph(), x.id(), static_cast<int32_t>(shape.size()), shape.data()));
 }
 
-/// stretches dimensions of size 1
+/// repeats dimensions of size 1
 inline Value broadcast_to(const Value& x, const std::vector<int64_t>& shape) {
   return x.made(st_op_broadcast_to(x.graph(), x.id(), static_cast<int32_t>(shape.size()), shape.data()));
 }
@@ -277,7 +277,7 @@ inline Value pad(const Value& x, int64_t axis, int64_t before = 0, int64_t after
   return x.made(st_op_pad(x.graph(), x.id(), axis, before, after));
 }
 
-/// pieces along axis whose sizes sum to the dimension
+/// one output for each of sizes along axis; the sizes sum to the dimension
 inline std::vector<Value> split(const Value& x, int64_t axis, const std::vector<int64_t>& sizes) {
   std::vector<st_value> ids(sizes.size());
   const st_value first = st_op_split(x.graph(), x.id(), axis, static_cast<int32_t>(sizes.size()), sizes.data(), static_cast<int32_t>(ids.size()), ids.data());

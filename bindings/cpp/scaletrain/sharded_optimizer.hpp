@@ -14,7 +14,7 @@ struct ShardedOptimizerOptions {
   int32_t stage = 1;                // 2: the sums of gradients are sharded too, in the optimizer's own memory
   ReduceOp op = ReduceOp::mean;     // or sum
   int64_t bucket_bytes = 26214400;  // exchanged together; changes the speed, but no bit
-  bool masters_in_pieces = false;   // a step gathers 16-bit copies instead of their masters, which gather_state() makes whole
+  bool shard_masters = false;       // a step gathers 16-bit copies instead of their masters, which gather_state() makes whole
 };
 
 /// Borrows the parameters until it is closed. All ranks make its calls, in the same order.
@@ -30,7 +30,7 @@ class ShardedOptimizer : public detail::Handle<st_sharded_optimizer, st_sharded_
     raw.stage = options.stage;
     raw.op = static_cast<st_reduce_op>(options.op);
     raw.bucket_bytes = options.bucket_bytes;
-    raw.masters_in_pieces = options.masters_in_pieces ? 1 : 0;
+    raw.shard_masters = options.shard_masters ? 1 : 0;
     done(st_sharded_optimizer_create(communicator.get(), json.c_str(), parameters.size(), parameters.raw(), &raw, out()));
   }
 

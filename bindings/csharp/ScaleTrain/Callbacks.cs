@@ -6,7 +6,7 @@ using System.Threading;
 namespace ScaleTrain {
 
 /// <summary>Writes rows into arrays, one array per field. The arrays are valid only during the call.</summary>
-public delegate void FillFunction(long[] rows, Lent[] arrays);
+public delegate void FillFunction(long[] rows, BorrowedArray[] arrays);
 
 /// <summary>Runs <c>task(i)</c> for every 0 &lt;= i &lt; n, in any order, on any threads, and returns when all have returned.</summary>
 public delegate void ParallelFunction(long n, Action<long> task);
@@ -102,12 +102,12 @@ internal static unsafe class Callbacks {
 
   [MonoPInvokeCallback(typeof(Bridge.FillCall))]
   internal static IntPtr Fill(IntPtr user, long count, long* rows, long n, RawView* views) {
-    Lent[] arrays = null;
+    BorrowedArray[] arrays = null;
     try {
-      arrays = Lent.Of(n, views, false);
+      arrays = BorrowedArray.Of(n, views, false);
       Bridge.Target<FillFunction>(user)(new ReadOnlySpan<long>(rows, checked((int)count)).ToArray(), arrays);
       return IntPtr.Zero;
-    } catch (Exception exception) { return Bridge.Thrown(exception); } finally { Lent.End(arrays); }
+    } catch (Exception exception) { return Bridge.Thrown(exception); } finally { BorrowedArray.End(arrays); }
   }
 }
 

@@ -42,7 +42,7 @@ public enum GemmSource {
   /// <summary>The library's table by kernel class.</summary>
   Table = 0,
   /// <summary>The table, except for the sizes that the program requested.</summary>
-  Wish = 1,
+  Requested = 1,
   /// <summary>The file of measured tiles.</summary>
   Cache = 2,
   /// <summary>Measured when the plan was created.</summary>

@@ -22,13 +22,13 @@ public interface IHostOp {
   /// <summary>The types of the outputs, computed from those of the inputs. Must be a pure function.</summary>
   OpType[] Shape(OpType[] inputs);
   /// <summary>Computes the outputs.</summary>
-  void Forward(Lent[] inputs, Lent[] outputs);
+  void Forward(BorrowedArray[] inputs, BorrowedArray[] outputs);
 }
 
 /// <summary>A custom op with a gradient.</summary>
 public interface IDifferentiableHostOp : IHostOp {
   /// <summary>Computes those <paramref name="dInputs"/> that are not null; null entries need no gradient.</summary>
-  void Backward(Lent[] inputs, Lent[] outputs, Lent[] dOutputs, Lent[] dInputs);
+  void Backward(BorrowedArray[] inputs, BorrowedArray[] outputs, BorrowedArray[] dOutputs, BorrowedArray[] dInputs);
 }
 
 /// <summary>Calls of custom ops by native code.</summary>
@@ -53,33 +53,33 @@ internal static unsafe class HostOps {
 
   [MonoPInvokeCallback(typeof(Bridge.ForwardCall))]
   internal static IntPtr Forward(IntPtr user, long n, RawView* inputs, long m, RawView* outputs) {
-    Lent[] given = null, made = null;
+    BorrowedArray[] given = null, made = null;
     try {
-      given = Lent.Of(n, inputs, true);
-      made = Lent.Of(m, outputs, false);
+      given = BorrowedArray.Of(n, inputs, true);
+      made = BorrowedArray.Of(m, outputs, false);
       Bridge.Target<IHostOp>(user).Forward(given, made);
       return IntPtr.Zero;
     } catch (Exception exception) { return Bridge.Thrown(exception); } finally {
-      Lent.End(given);
-      Lent.End(made);
+      BorrowedArray.End(given);
+      BorrowedArray.End(made);
     }
   }
 
   [MonoPInvokeCallback(typeof(Bridge.BackwardCall))]
   internal static IntPtr Backward(IntPtr user, long n, RawView* inputs, long m, RawView* outputs, RawView* dOutputs, RawView* dInputs) {
-    Lent[] given = null, made = null, above = null, below = null;
+    BorrowedArray[] given = null, made = null, above = null, below = null;
     try {
-      given = Lent.Of(n, inputs, true);
-      made = Lent.Of(m, outputs, true);
-      above = Lent.Of(m, dOutputs, true);
-      below = Lent.Of(n, dInputs, false);
+      given = BorrowedArray.Of(n, inputs, true);
+      made = BorrowedArray.Of(m, outputs, true);
+      above = BorrowedArray.Of(m, dOutputs, true);
+      below = BorrowedArray.Of(n, dInputs, false);
       Bridge.Target<IDifferentiableHostOp>(user).Backward(given, made, above, below);
       return IntPtr.Zero;
     } catch (Exception exception) { return Bridge.Thrown(exception); } finally {
-      Lent.End(given);
-      Lent.End(made);
-      Lent.End(above);
-      Lent.End(below);
+      BorrowedArray.End(given);
+      BorrowedArray.End(made);
+      BorrowedArray.End(above);
+      BorrowedArray.End(below);
     }
   }
 }

@@ -17,7 +17,7 @@ public static class Ops {
     return Graph.Made(null, "matmul", new[] { a, b }, 1, "transpose_a", transposeA, "transpose_b", transposeB)[0];
   }
 
-  /// <summary>y = x weight + bias: [..., K] x [K, N] (transpose_weight: [N, K]) + [N]; what fuse makes of matmul and add</summary>
+  /// <summary>y = x weight + bias: [..., K] x [K, N] (transpose_weight: [N, K]) + [N]; fuse makes it from matmul and add</summary>
   public static Value Linear(Value x, Value weight, Value bias, bool transposeWeight = false) {
     return Graph.Made(null, "linear", new[] { x, weight, bias }, 1, "transpose_weight", transposeWeight)[0];
   }
@@ -187,7 +187,7 @@ public static class Ops {
     return Graph.Made(null, "argmax", new[] { x }, 1, "axis", axis, "keep_dims", keepDims)[0];
   }
 
-  /// <summary>sum = -sum_r w_r log softmax(logits)[r, target_r], count = sum_r w_r over rows whose target is not ignore_index; logits [..., V], targets [...] i32 or i64; sum, count and dsum are f64 scalars, lse f32 (f64 for f64) [...]; weights are of the rows. label_smoothing: the share of a row's weight that goes evenly to all V classes (torch's); z_loss: adds z_loss lse^2 to each row (PaLM, 2022); more: count, lse</summary>
+  /// <summary>sum = -sum_r w_r log softmax(logits)[r, target_r], count = sum_r w_r over rows whose target is not ignore_index; logits [..., V], targets [...] i32 or i64; sum, count and dsum are f64 scalars, lse f32 (f64 for f64) [...]; weights: one per row. label_smoothing: the share of a row's weight spread evenly over all V classes (as in torch); z_loss: adds z_loss lse^2 to each row (PaLM, 2022); more: count, lse</summary>
   public static Value CrossEntropy(Value logits, Value targets, Value weights = null, long ignoreIndex = -100, double labelSmoothing = 0, double zLoss = 0) {
     return Graph.Made(null, "cross_entropy", new[] { logits, targets, weights }, 3, "ignore_index", ignoreIndex, "label_smoothing", labelSmoothing, "z_loss", zLoss)[0];
   }
@@ -207,17 +207,17 @@ public static class Ops {
     return Graph.Made(null, "huber", new[] { x, target, weights }, 2, "delta", delta)[0];
   }
 
-  /// <summary>over axes; none given: over all</summary>
+  /// <summary>sum over axes; no axes: over all dimensions</summary>
   public static Value Sum(Value x, long[] axes = null, bool keepDims = false) {
     return Graph.Made(null, "sum", new[] { x }, 1, "axes", axes ?? new long[0], "keep_dims", keepDims)[0];
   }
 
-  /// <summary>over axes; none given: over all; of nothing: NaN</summary>
+  /// <summary>mean over axes; no axes: over all dimensions; over no elements: NaN</summary>
   public static Value Mean(Value x, long[] axes = null, bool keepDims = false) {
     return Graph.Made(null, "mean", new[] { x }, 1, "axes", axes ?? new long[0], "keep_dims", keepDims)[0];
   }
 
-  /// <summary>over axes; the gradient is shared evenly among ties (torch.amax)</summary>
+  /// <summary>maximum over axes; ties share the gradient evenly (torch.amax)</summary>
   public static Value Max(Value x, long[] axes = null, bool keepDims = false) {
     return Graph.Made(null, "max", new[] { x }, 1, "axes", axes ?? new long[0], "keep_dims", keepDims)[0];
   }
@@ -227,7 +227,7 @@ public static class Ops {
     return Graph.Made(null, "reshape", new[] { x }, 1, "shape", shape ?? new long[0])[0];
   }
 
-  /// <summary>stretches dimensions of size 1</summary>
+  /// <summary>repeats dimensions of size 1</summary>
   public static Value BroadcastTo(Value x, long[] shape) {
     return Graph.Made(null, "broadcast_to", new[] { x }, 1, "shape", shape ?? new long[0])[0];
   }
@@ -247,7 +247,7 @@ public static class Ops {
     return Graph.Made(null, "pad", new[] { x }, 1, "axis", axis, "before", before, "after", after)[0];
   }
 
-  /// <summary>pieces along axis whose sizes sum to the dimension</summary>
+  /// <summary>one output for each of sizes along axis; the sizes sum to the dimension</summary>
   public static Value[] Split(Value x, long axis, long[] sizes) {
     return Graph.Made(null, "split", new[] { x }, Handle.Given(sizes, "sizes").Length, "axis", axis, "sizes", sizes ?? new long[0]);
   }

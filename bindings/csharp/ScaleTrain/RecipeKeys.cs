@@ -2,28 +2,28 @@ namespace ScaleTrain {
 
 // Generated from runtime/train/recipe.def by bindings/recipe_keys.py: edit the row, not this file.
 public sealed partial class Recipe {
-  /// <summary>where to compute: cpu is fast, reference is slow and double-accumulating</summary>
+  /// <summary>where to compute: cpu is fast; reference is slow and accumulates in double</summary>
   /// <remarks>Default: "cpu". Allowed: cpu reference.</remarks>
   public string Device {
     get { return Word("device"); }
     set { Set("device", value); }
   }
 
-  /// <summary>of matrix products and activations while training; bf16 and fp16: summed in fp32, over fp32 master weights, gradients and moments; fp16 scales the loss; predictions and evaluations are fp32</summary>
+  /// <summary>element type of matrix products and activations in training; bf16 and fp16 sum in fp32 and keep fp32 master weights, gradients and moments; fp16 scales the loss; prediction and evaluation run in fp32</summary>
   /// <remarks>Default: "fp32". Allowed: fp32 bf16 fp16.</remarks>
   public string Precision {
     get { return Word("precision"); }
     set { Set("precision", value); }
   }
 
-  /// <summary>bf16 and fp16: scopes that compute in fp32 all the same, by patterns (block.0.*,head); a scope within such a one does too</summary>
+  /// <summary>bf16 and fp16: scopes that still compute in fp32, nested scopes included, as patterns (block.0.*,head)</summary>
   /// <remarks>Default: "none". Allowed: none SCOPES.</remarks>
   public string Fp32Scopes {
     get { return Word("fp32_scopes"); }
     set { Set("fp32_scopes", value); }
   }
 
-  /// <summary>fp16: what the loss is multiplied with before backward; 0: dynamic, as the next keys say</summary>
+  /// <summary>fp16: factor on the loss before backward; 0: dynamic, set by the loss_scale_ keys</summary>
   /// <remarks>Default: 0.0. Allowed: [0,inf).</remarks>
   public double LossScale {
     get { return Real("loss_scale"); }
@@ -37,42 +37,42 @@ public sealed partial class Recipe {
     set { Set("loss_scale_initial", value); }
   }
 
-  /// <summary>what the dynamic loss scale is multiplied with after growth_interval steps without a skipped one</summary>
+  /// <summary>factor on the dynamic loss scale after loss_scale_growth_interval steps in a row without a skipped one</summary>
   /// <remarks>Default: 2.0. Allowed: (1,inf).</remarks>
   public double LossScaleGrowthFactor {
     get { return Real("loss_scale_growth_factor"); }
     set { Set("loss_scale_growth_factor", value); }
   }
 
-  /// <summary>what the dynamic loss scale is multiplied with after a skipped step</summary>
+  /// <summary>factor on the dynamic loss scale after a skipped step</summary>
   /// <remarks>Default: 0.5. Allowed: (0,1).</remarks>
   public double LossScaleBackoffFactor {
     get { return Real("loss_scale_backoff_factor"); }
     set { Set("loss_scale_backoff_factor", value); }
   }
 
-  /// <summary>steps without a skipped one after which the dynamic loss scale grows</summary>
+  /// <summary>steps in a row without a skipped one before the dynamic loss scale grows</summary>
   /// <remarks>Default: 2000. Allowed: [1,inf).</remarks>
   public long LossScaleGrowthInterval {
     get { return Integer("loss_scale_growth_interval"); }
     set { Set("loss_scale_growth_interval", value); }
   }
 
-  /// <summary>skipped steps that the dynamic loss scale bears before it falls, and falls with each one on; it bears as many again when it has grown</summary>
+  /// <summary>number of the skipped step from which the dynamic loss scale backs off; the count restarts when the scale grows</summary>
   /// <remarks>Default: 1. Allowed: [1,inf).</remarks>
   public long LossScaleHysteresis {
     get { return Integer("loss_scale_hysteresis"); }
     set { Set("loss_scale_hysteresis", value); }
   }
 
-  /// <summary>it bears as many again after each step that was not skipped</summary>
+  /// <summary>restart the count of loss_scale_hysteresis after every step that was not skipped</summary>
   /// <remarks>Default: false.</remarks>
   public bool LossScaleConsecutiveHysteresis {
     get { return Flag("loss_scale_consecutive_hysteresis"); }
     set { Set("loss_scale_consecutive_hysteresis", value); }
   }
 
-  /// <summary>the dynamic loss scale falls no lower</summary>
+  /// <summary>lower limit of the dynamic loss scale</summary>
   /// <remarks>Default: 1.0. Allowed: (0,inf).</remarks>
   public double LossScaleMinimum {
     get { return Real("loss_scale_minimum"); }
@@ -86,7 +86,7 @@ public sealed partial class Recipe {
     set { Set("batch", value); }
   }
 
-  /// <summary>sequences per step in all; 0: batch times micro-batches. With it accumulate follows from the batch</summary>
+  /// <summary>sequences per step over all ranks; if set, accumulate follows from it and batch; 0: batch times micro-batches</summary>
   /// <remarks>Default: 0. Allowed: [0,1000000].</remarks>
   public long GlobalBatch {
     get { return Integer("global_batch"); }
@@ -100,77 +100,77 @@ public sealed partial class Recipe {
     set { Set("accumulate", value); }
   }
 
-  /// <summary>micro-batches per step in all; the other way to say accumulate (0: that says it)</summary>
+  /// <summary>micro-batches per step over all ranks, an alternative to accumulate; 0: follows from accumulate</summary>
   /// <remarks>Default: 0. Allowed: [0,inf).</remarks>
   public long MicroBatches {
     get { return Integer("micro_batches"); }
     set { Set("micro_batches", value); }
   }
 
-  /// <summary>data ranks, which share a step's micro-batches: threads of this process, each with what zero leaves it of the model</summary>
+  /// <summary>data-parallel ranks, which share the micro-batches of a step; they run as threads of this process</summary>
   /// <remarks>Default: 1. Allowed: [1,256].</remarks>
   public long Ranks {
     get { return Integer("ranks"); }
     set { Set("ranks", value); }
   }
 
-  /// <summary>what ranks exchange: each micro-batch's gradients, so that the bits do not depend on ranks, or each rank's sums once a step, less on the wire</summary>
+  /// <summary>when ranks reduce gradients: micro, after each micro-batch, so that results do not depend on the number of ranks; or step, once per step, with less traffic</summary>
   /// <remarks>Default: "micro". Allowed: micro step.</remarks>
   public string Reduce {
     get { return Word("reduce"); }
     set { Set("reduce", value); }
   }
 
-  /// <summary>ZeRO (Rajbhandari et al. 2020), what ranks have only pieces of, the same bits: 0 nothing, 1 the optimizer's state, 2 gradients too, 3 parameters too, which each scope gathers for itself. With one rank it is nothing</summary>
+  /// <summary>ZeRO stage (Rajbhandari et al. 2020): 0 shards nothing, 1 the optimizer state, 2 also gradients, 3 also parameters, which each scope gathers before use; results are bitwise equal; no effect with one rank</summary>
   /// <remarks>Default: 0. Allowed: [0,3].</remarks>
   public long Zero {
     get { return Integer("zero"); }
     set { Set("zero", value); }
   }
 
-  /// <summary>what lies outside the device's memory, the same bits: the optimizer's state, or the fp32 parameters too; in host memory, which is where a device cpu has them anyway, or in offload_folder. Parameters stay there until the model is freed</summary>
+  /// <summary>what is kept outside device memory: the optimizer state, or the fp32 parameters too, until the model is freed; in offload_folder or, without one, in host memory, where device cpu keeps them anyway; results are bitwise equal</summary>
   /// <remarks>Default: "none". Allowed: none optimizer parameters.</remarks>
   public string Offload {
     get { return Word("offload"); }
     set { Set("offload", value); }
   }
 
-  /// <summary>offload: a folder of a local disk, in which files without a name have it all, reserved up front and gone with the process; counted as file, not as memory. Empty: host memory</summary>
+  /// <summary>offload: folder on a local disk for unnamed files, reserved up front, freed when the process ends and counted as file, not as memory; empty: host memory</summary>
   /// <remarks>Default: "".</remarks>
   public string OffloadFolder {
     get { return Word("offload_folder"); }
     set { Set("offload_folder", value); }
   }
 
-  /// <summary>bytes of gradients that ranks exchange together; changes speed, no bit</summary>
+  /// <summary>bytes of gradients per collective; changes speed, not results</summary>
   /// <remarks>Default: 26214400. Allowed: [1,inf).</remarks>
   public long Bucket {
     get { return Integer("bucket"); }
     set { Set("bucket", value); }
   }
 
-  /// <summary>exchange gradients, and with zero 3 parameters, while a rank computes, on a thread beside its own; changes speed, no bit</summary>
+  /// <summary>run collectives (gradients, and parameters under zero 3) on a second thread while the rank computes; changes speed, not results</summary>
   /// <remarks>Default: "on". Allowed: on off.</remarks>
   public string Overlap {
     get { return Word("overlap"); }
     set { Set("overlap", value); }
   }
 
-  /// <summary>compare the weights of all ranks before each so many steps, and end with the rank and the tensor that differ; 0 is off, and ranks that are processes do it before their first step alone</summary>
+  /// <summary>compare the weights of all ranks every this many steps and fail with the rank and tensor that differ; 0: off, except that ranks in separate processes compare once, before their first step</summary>
   /// <remarks>Default: 0. Allowed: [0,inf).</remarks>
   public long ReplicaCheck {
     get { return Integer("replica_check"); }
     set { Set("replica_check", value); }
   }
 
-  /// <summary>per rank; 0: this process's cores / ranks</summary>
+  /// <summary>threads per rank; 0: the cores of this process divided by its ranks</summary>
   /// <remarks>Default: 0. Allowed: [0,4096].</remarks>
   public long Threads {
     get { return Integer("threads"); }
     set { Set("threads", value); }
   }
 
-  /// <summary>what updates the parameters; keys below that are not given take its own defaults (PyTorch's, Lion the paper's)</summary>
+  /// <summary>update rule; a key below that is not given takes this optimizer's default (PyTorch's; for lion the paper's)</summary>
   /// <remarks>Default: "adamw". Allowed: adamw adam adamw-8bit sgd adafactor lion rmsprop adagrad muon.</remarks>
   public string Optimizer {
     get { return Word("optimizer"); }
@@ -198,35 +198,35 @@ public sealed partial class Recipe {
     set { Set("warmup", value); }
   }
 
-  /// <summary>length of linear, cosine, polynomial, wsd and one_cycle in successful steps, warm-up included; 0: unset, and the command line takes --steps</summary>
+  /// <summary>length of linear, cosine, polynomial, wsd and one_cycle in successful steps, warm-up included; 0: unset, and the command line uses --steps</summary>
   /// <remarks>Default: 0. Allowed: [0,inf).</remarks>
   public long LrSteps {
     get { return Integer("lr_steps"); }
     set { Set("lr_steps", value); }
   }
 
-  /// <summary>what linear, cosine, polynomial, inverse_sqrt and wsd fall to</summary>
+  /// <summary>final learning rate of linear, cosine and polynomial, lower limit of inverse_sqrt, end of the decay of wsd</summary>
   /// <remarks>Default: 0.0. Allowed: [0,inf).</remarks>
   public double LrMin {
     get { return Real("lr_min"); }
     set { Set("lr_min", value); }
   }
 
-  /// <summary>polynomial: lr_min + (lr - lr_min) * (1 - share of the steps)^lr_power</summary>
+  /// <summary>polynomial: exponent in lr_min + (lr - lr_min) * (1 - share of the steps)^lr_power</summary>
   /// <remarks>Default: 1.0. Allowed: (0,inf).</remarks>
   public double LrPower {
     get { return Real("lr_power"); }
     set { Set("lr_power", value); }
   }
 
-  /// <summary>cosine: so many falls, each from lr again</summary>
+  /// <summary>cosine: number of cycles, each starting at lr again</summary>
   /// <remarks>Default: 1. Allowed: [1,1000000].</remarks>
   public long LrCycles {
     get { return Integer("lr_cycles"); }
     set { Set("lr_cycles", value); }
   }
 
-  /// <summary>cosine: each cycle is so many times as long as the one before</summary>
+  /// <summary>cosine: each cycle is this many times as long as the previous one</summary>
   /// <remarks>Default: 1. Allowed: [1,1000].</remarks>
   public long LrCycleGrowth {
     get { return Integer("lr_cycle_growth"); }
@@ -247,28 +247,28 @@ public sealed partial class Recipe {
     set { Set("lr_decay", value); }
   }
 
-  /// <summary>one_cycle: share of the steps over which it rises</summary>
+  /// <summary>one_cycle: share of the steps in which the rate rises</summary>
   /// <remarks>Default: 0.3. Allowed: (0,1).</remarks>
   public double LrPctStart {
     get { return Real("lr_pct_start"); }
     set { Set("lr_pct_start", value); }
   }
 
-  /// <summary>one_cycle begins at lr / lr_div_factor</summary>
+  /// <summary>one_cycle starts at lr / lr_div_factor</summary>
   /// <remarks>Default: 25.0. Allowed: (0,inf).</remarks>
   public double LrDivFactor {
     get { return Real("lr_div_factor"); }
     set { Set("lr_div_factor", value); }
   }
 
-  /// <summary>one_cycle ends at its begin / lr_final_div_factor</summary>
+  /// <summary>one_cycle ends at its first rate / lr_final_div_factor</summary>
   /// <remarks>Default: 10000.0. Allowed: (0,inf).</remarks>
   public double LrFinalDivFactor {
     get { return Real("lr_final_div_factor"); }
     set { Set("lr_final_div_factor", value); }
   }
 
-  /// <summary>table: "0:1e-3 100:5e-4", the learning rate from each number of successful steps on, without interpolation</summary>
+  /// <summary>table: "0:1e-3 100:5e-4" sets the learning rate from successful step 0 and from 100, without interpolation</summary>
   /// <remarks>Default: "".</remarks>
   public string LrTable {
     get { return Word("lr_table"); }
@@ -289,7 +289,7 @@ public sealed partial class Recipe {
     set { Set("beta2", value); }
   }
 
-  /// <summary>added to the square root of the second moment; adafactor: the least second moment's root, 0: the machine epsilon</summary>
+  /// <summary>added to the square root of the second moment; adafactor: lower limit of that root, 0: the machine epsilon</summary>
   /// <remarks>Default: 1e-08. Allowed: [0,inf).</remarks>
   public double Epsilon {
     get { return Real("epsilon"); }
@@ -303,28 +303,28 @@ public sealed partial class Recipe {
     set { Set("weight_decay", value); }
   }
 
-  /// <summary>of sgd, rmsprop and muon</summary>
+  /// <summary>momentum of sgd, rmsprop and muon</summary>
   /// <remarks>Default: 0.0. Allowed: [0,1).</remarks>
   public double Momentum {
     get { return Real("momentum"); }
     set { Set("momentum", value); }
   }
 
-  /// <summary>of sgd's momentum</summary>
+  /// <summary>dampening of sgd's momentum</summary>
   /// <remarks>Default: 0.0. Allowed: [0,1].</remarks>
   public double Dampening {
     get { return Real("dampening"); }
     set { Set("dampening", value); }
   }
 
-  /// <summary>Nesterov's momentum, of sgd and muon</summary>
+  /// <summary>Nesterov momentum for sgd and muon</summary>
   /// <remarks>Default: false.</remarks>
   public bool Nesterov {
     get { return Flag("nesterov"); }
     set { Set("nesterov", value); }
   }
 
-  /// <summary>rmsprop: divides by the gradient's deviation</summary>
+  /// <summary>rmsprop: divide by the standard deviation of the gradient</summary>
   /// <remarks>Default: false.</remarks>
   public bool Centered {
     get { return Flag("centered"); }
@@ -338,7 +338,7 @@ public sealed partial class Recipe {
     set { Set("rate_decay", value); }
   }
 
-  /// <summary>adagrad: what its sums of squares begin with</summary>
+  /// <summary>adagrad: initial value of the sums of squares</summary>
   /// <remarks>Default: 0.0. Allowed: [0,inf).</remarks>
   public double InitialAccumulatorValue {
     get { return Real("initial_accumulator_value"); }
@@ -352,147 +352,147 @@ public sealed partial class Recipe {
     set { Set("beta2_decay", value); }
   }
 
-  /// <summary>adafactor: the least size of a parameter that scales its step</summary>
+  /// <summary>adafactor: lower limit of the parameter's root mean square that scales its update</summary>
   /// <remarks>Default: 0.001. Allowed: [0,inf).</remarks>
   public double Epsilon2 {
     get { return Real("epsilon2"); }
     set { Set("epsilon2", value); }
   }
 
-  /// <summary>adafactor: largest root mean square of an update, its d</summary>
+  /// <summary>adafactor: upper limit of an update's root mean square (the paper's d)</summary>
   /// <remarks>Default: 1.0. Allowed: [1,inf).</remarks>
   public double ClipThreshold {
     get { return Real("clip_threshold"); }
     set { Set("clip_threshold", value); }
   }
 
-  /// <summary>muon: steps of Newton-Schulz</summary>
+  /// <summary>muon: Newton-Schulz iterations</summary>
   /// <remarks>Default: 5. Allowed: [0,99].</remarks>
   public long NsSteps {
     get { return Integer("ns_steps"); }
     set { Set("ns_steps", value); }
   }
 
-  /// <summary>muon: the rate times sqrt(max(1, rows / columns)), or 0.2 sqrt(max(rows, columns))</summary>
+  /// <summary>muon: factor on the rate, original: sqrt(max(1, rows / columns)); match_rms_adamw: 0.2 sqrt(max(rows, columns))</summary>
   /// <remarks>Default: "original". Allowed: original match_rms_adamw.</remarks>
   public string AdjustLr {
     get { return Word("adjust_lr"); }
     set { Set("adjust_lr", value); }
   }
 
-  /// <summary>parameters by name, a list: [{"pattern": "*.bias", "lr_scale": 1, "weight_decay_scale": 0, "clip": 1, "frozen": false, "optimizer": "adamw"}]; the first pattern that fits counts, * is any text; JSON text</summary>
+  /// <summary>settings by parameter name, a list: [{"pattern": "*.bias", "lr_scale": 1, "weight_decay_scale": 0, "clip": 1, "frozen": false, "optimizer": "adamw"}]; the first pattern that matches applies, * matches any text; JSON text</summary>
   /// <remarks>Default: [].</remarks>
   public string Groups {
     get { return Value("groups"); }
     set { native.set("groups", Given(value, "groups")); }
   }
 
-  /// <summary>largest global norm of the gradient; 0 is off</summary>
+  /// <summary>upper limit of the global gradient norm; 0: off</summary>
   /// <remarks>Default: 1.0. Allowed: [0,inf).</remarks>
   public double Clip {
     get { return Real("clip"); }
     set { Set("clip", value); }
   }
 
-  /// <summary>largest magnitude of an element of the gradient, after clip; 0 is off</summary>
+  /// <summary>upper limit of the magnitude of each gradient element, applied after clip; 0: off</summary>
   /// <remarks>Default: 0.0. Allowed: [0,inf).</remarks>
   public double ClipValue {
     get { return Real("clip_value"); }
     set { Set("clip_value", value); }
   }
 
-  /// <summary>keeps an exponential moving average of the trained weights beside them: after each successful step average = ema_decay * average + (1 - ema_decay) * weight, the first one copies (torch's AveragedModel with get_ema_multi_avg_fn); 0 is off</summary>
+  /// <summary>keep an exponential moving average of the trained weights: after each successful step average = ema_decay * average + (1 - ema_decay) * weight, the first step copies (torch's AveragedModel with get_ema_multi_avg_fn); 0: off</summary>
   /// <remarks>Default: 0.0. Allowed: [0,1).</remarks>
   public double EmaDecay {
     get { return Real("ema_decay"); }
     set { Set("ema_decay", value); }
   }
 
-  /// <summary>share of activations set to zero while training, at sites that name no rate of their own</summary>
+  /// <summary>share of activations set to zero in training, at sites without a rate of their own</summary>
   /// <remarks>Default: 0.0. Allowed: [0,1).</remarks>
   public double Dropout {
     get { return Real("dropout"); }
     set { Set("dropout", value); }
   }
 
-  /// <summary>share of each target that goes evenly to all classes while training (torch's CrossEntropyLoss); the loss that is shown is the one that is trained, evaluations are without</summary>
+  /// <summary>share of each target spread evenly over all classes in training (torch's CrossEntropyLoss); the reported training loss includes it, evaluation does not</summary>
   /// <remarks>Default: 0.0. Allowed: [0,1].</remarks>
   public double LabelSmoothing {
     get { return Real("label_smoothing"); }
     set { Set("label_smoothing", value); }
   }
 
-  /// <summary>adds z_loss * (log sum e^logits)^2 to each target's loss while training, so that logits stay near zero; PaLM (2022) took 1e-4</summary>
+  /// <summary>adds z_loss * (log sum e^logits)^2 to each target's loss in training, which keeps logits near zero; PaLM (2022) used 1e-4</summary>
   /// <remarks>Default: 0.0. Allowed: [0,inf).</remarks>
   public double ZLoss {
     get { return Real("z_loss"); }
     set { Set("z_loss", value); }
   }
 
-  /// <summary>activations that backward makes again instead of keeping them, the same bits: of the blocks, of attention, of all outermost scopes, of what fits recompute_budget with the least arithmetic, or of the scopes that patterns match (block.*.mlp,head)</summary>
+  /// <summary>activations that backward recomputes instead of keeping: of blocks, of attention, of all outermost scopes (full), of the cheapest choice that fits recompute_budget (auto), or of scopes by pattern (block.*.mlp,head); results are bitwise equal</summary>
   /// <remarks>Default: "none". Allowed: none blocks attention full auto SCOPES.</remarks>
   public string Recompute {
     get { return Word("recompute"); }
     set { Set("recompute", value); }
   }
 
-  /// <summary>bytes of activations that recompute auto is to fit; 0: what the memory limit leaves beside the rest</summary>
+  /// <summary>bytes of activations that recompute auto may keep; 0: what the memory limit leaves after everything else</summary>
   /// <remarks>Default: 0. Allowed: [0,inf).</remarks>
   public long RecomputeBudget {
     get { return Integer("recompute_budget"); }
     set { Set("recompute_budget", value); }
   }
 
-  /// <summary>the command line ends a run after so many evaluations in a row whose validation loss was no improvement; 0 is off, and a host that evaluates by itself stops by itself</summary>
+  /// <summary>the command line ends a run after this many evaluations in a row without a better validation loss; 0: off; a host that runs its own evaluations also stops itself</summary>
   /// <remarks>Default: 0. Allowed: [0,inf).</remarks>
   public long EarlyStoppingPatience {
     get { return Integer("early_stopping_patience"); }
     set { Set("early_stopping_patience", value); }
   }
 
-  /// <summary>what the validation loss must fall by, below the best one so far, to be an improvement: by more than this</summary>
+  /// <summary>a validation loss counts as better if it is below the best one so far by more than this</summary>
   /// <remarks>Default: 0.0. Allowed: [0,inf).</remarks>
   public double EarlyStoppingMinDelta {
     get { return Real("early_stopping_min_delta"); }
     set { Set("early_stopping_min_delta", value); }
   }
 
-  /// <summary>measure the gradient noise scale (McCandlish et al. 2018), the batch in sequences above which larger ones stop paying, from the first micro-batch's gradient and the whole step's; needs 2 micro-batches a step or more, and reads each gradient once more</summary>
+  /// <summary>measure the gradient noise scale (McCandlish et al. 2018), the batch in sequences beyond which larger batches stop paying; compares the gradient of the first micro-batch with that of the step, so it needs 2 or more micro-batches per step and reads each gradient once more</summary>
   /// <remarks>Default: false.</remarks>
   public bool GradientNoiseScale {
     get { return Flag("gradient_noise_scale"); }
     set { Set("gradient_noise_scale", value); }
   }
 
-  /// <summary>a step whose loss or gradients are not finite is run again in a checking mode and ends as an error that names the op, scope, tensor, index, micro-batch and rank where it began; an overflow that a dynamic loss scale can still answer is skipped as ever</summary>
+  /// <summary>rerun a step whose loss or gradients are not finite in a checking mode and fail with the op, scope, tensor, index, micro-batch and rank where it began; an overflow that a dynamic loss scale can still fix is skipped as usual</summary>
   /// <remarks>Default: false.</remarks>
   public bool FindNan {
     get { return Flag("find_nan"); }
     set { Set("find_nan", value); }
   }
 
-  /// <summary>successful steps after which what only makes later calls quicker is given back, as st_context_trim does, each time; 0 is never</summary>
+  /// <summary>release cached memory, as st_context_trim does, every this many successful steps; later calls rebuild it; 0: never</summary>
   /// <remarks>Default: 0. Allowed: [0,inf).</remarks>
   public long TrimEvery {
     get { return Integer("trim_every"); }
     set { Set("trim_every", value); }
   }
 
-  /// <summary>measure the tiles of the products before the first step; changes speed, no bit</summary>
+  /// <summary>measure tile sizes of matrix products before the first step; changes speed, not results</summary>
   /// <remarks>Default: false.</remarks>
   public bool Tune {
     get { return Flag("tune"); }
     set { Set("tune", value); }
   }
 
-  /// <summary>what multiplies: own, or auto: of a step's fp32 products each by the fastest of own kernels, OpenBLAS, MKL and oneDNN, where they are, measured before the first step; a library changes the bits</summary>
+  /// <summary>what runs matrix products: own, or auto: for each fp32 product of a step the fastest of own kernels and the installed OpenBLAS, MKL and oneDNN, measured before the first step; a library changes result bits</summary>
   /// <remarks>Default: "own". Allowed: own auto.</remarks>
   public string GemmLibrary {
     get { return Word("gemm_library"); }
     set { Set("gemm_library", value); }
   }
 
-  /// <summary>of initialisation, data order and dropout</summary>
+  /// <summary>seed of initialisation, data order and dropout</summary>
   /// <remarks>Default: 0. Allowed: [0,inf).</remarks>
   public long Seed {
     get { return Integer("seed"); }

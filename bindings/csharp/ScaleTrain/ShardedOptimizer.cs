@@ -11,15 +11,15 @@ public sealed class ShardedOptimizer : Handle {
 
   /// <summary>All ranks must create it together. The parameters stay pinned until it is disposed. settings are those of <see cref="Optimizer"/>.
   /// With stage 2 the gradient sums are sharded too. bucketBytes is the size of the gradients that are exchanged together; it affects the speed,
-  /// not the result. With mastersInPieces a step gathers only the 16-bit copies of <see cref="KeepCopies"/>. Of their parameters each rank then
+  /// not the result. With shardMasters a step gathers only the 16-bit copies of <see cref="KeepCopies"/>. Of their parameters each rank then
   /// has only the shards that it updates; <see cref="GatherState"/> makes them whole on the ranks that receive the state.</summary>
   [OfC("st_sharded_optimizer_create")]
   public ShardedOptimizer(Communicator communicator, Batch parameters, object settings = null, int stage = 1, ReduceOp op = ReduceOp.Mean,
-                          long bucketBytes = 26214400, bool mastersInPieces = false) {
+                          long bucketBytes = 26214400, bool shardMasters = false) {
     Given(communicator, "communicator");
     Pins pins = Pins.Hold(Given(parameters, "parameters"));
     var options = new Native.ShardedOptimizerOptions { stage = stage, op = (int)op, bucket_bytes = bucketBytes,
-                                                           masters_in_pieces = mastersInPieces };
+                                                           shard_masters = shardMasters };
     try {
       native = new Native.ShardedOptimizer(communicator.native, settings == null ? "{}" : Json.OfOptions(settings), pins.All, options);
     } catch {

@@ -135,7 +135,7 @@ inline FillFunction fill_function(PyObject* object) {
   if (!function) refuse("fill must be a function that writes rows, got None");
   return [function](const int64_t* row_ids, int64_t count, const std::vector<View>& views) {
     const Gil gil;
-    Lent lent;
+    BorrowedArray lent;
     const View rows(DType::i64, static_cast<const void*>(row_ids), {count}, count * bytes_of(DType::i64));
     PyObject* const ids = lent.lend({rows}, false);
     lent.call("fill", function, Py_BuildValue("(NN)", ids, lent.lend(views, true)));
@@ -240,7 +240,7 @@ inline HostOp host_op(PyObject* object) {
   if (forward)
     op.forward = [forward](const std::vector<View>& inputs, const std::vector<View>& outputs_of_call) {
       const Gil gil;
-      Lent lent;
+      BorrowedArray lent;
       PyObject* const in = lent.lend(inputs, false);
       lent.call("forward", forward, Py_BuildValue("(NN)", in, lent.lend(outputs_of_call, true)));
     };
@@ -248,7 +248,7 @@ inline HostOp host_op(PyObject* object) {
     op.backward = [backward](const std::vector<View>& inputs, const std::vector<View>& outputs_of_call, const std::vector<View>& d_outputs,
                              const std::vector<View>& d_inputs) {
       const Gil gil;
-      Lent lent;
+      BorrowedArray lent;
       PyObject *const in = lent.lend(inputs, false), *const out = lent.lend(outputs_of_call, false);
       PyObject* const d_out = lent.lend(d_outputs, false);
       lent.call("backward", backward, Py_BuildValue("(NNNN)", in, out, d_out, lent.lend(d_inputs, true)));

@@ -124,11 +124,11 @@ inline PyObject* show(const View& view, Object owner, std::function<void()> give
 }
 
 /// The arrays of a callback, as memoryviews that are released when it returns. A view without memory becomes None.
-class Lent {
+class BorrowedArray {
  public:
-  Lent() = default;
-  Lent(const Lent&) = delete;
-  ~Lent() {
+  BorrowedArray() = default;
+  BorrowedArray(const BorrowedArray&) = delete;
+  ~BorrowedArray() {
     for (const Object& memory : memories_) memory::shown_of(memory.get())->is_over = true;
   }
 

@@ -13,7 +13,7 @@ _ACTIVATIONS = ("none", "relu", "gelu_tanh", "gelu_erf", "silu")
 _ORDERS = ("choose", "n_k_m", "n_m_k")
 _PACKINGS = ("choose", "packed", "in_place")
 _LIBRARIES = ("own", "auto")
-_SOURCES = ("table", "wish", "cache", "tuned")
+_SOURCES = ("table", "requested", "cache", "tuned")
 
 
 class GemmLayout(NamedTuple):
@@ -79,17 +79,17 @@ class Gemm(Handle):
         problem = native.GemmProblem()
         problem.m, problem.n, problem.k, problem.batch = m, n, k, batch
         problem.a, problem.b, problem.c = _layout(a), _layout(b), _layout(c)
-        wish = native.GemmSchedule()
-        wish.threads = threads
-        wish.tile_m, wish.tile_n, wish.tile_k = tile
-        wish.block_m, wish.block_n = block
-        wish.micro_m = micro_m
-        wish.order = choice("order", order, _ORDERS)
-        wish.packing = choice("packing", packing, _PACKINGS)
-        wish.max_scratch_bytes = max_scratch_bytes
-        wish.tune_ms = tune_ms
-        wish.library = choice("library", library, _LIBRARIES)
-        self._native = native.Gemm(Context._native_of(context), problem, wish)
+        requested = native.GemmSchedule()
+        requested.threads = threads
+        requested.tile_m, requested.tile_n, requested.tile_k = tile
+        requested.block_m, requested.block_n = block
+        requested.micro_m = micro_m
+        requested.order = choice("order", order, _ORDERS)
+        requested.packing = choice("packing", packing, _PACKINGS)
+        requested.max_scratch_bytes = max_scratch_bytes
+        requested.tune_ms = tune_ms
+        requested.library = choice("library", library, _LIBRARIES)
+        self._native = native.Gemm(Context._native_of(context), problem, requested)
 
     @of_c("st_gemm_run", "st_gemm_run_packed")
     def run(

@@ -25,7 +25,7 @@ def matmul(a: Value, b: Value, *, transpose_a: bool = False, transpose_b: bool =
 
 
 def linear(x: Value, weight: Value, bias: Value, *, transpose_weight: bool = False) -> Value:
-    """y = x weight + bias: [..., K] x [K, N] (transpose_weight: [N, K]) + [N]; what fuse makes of matmul and add"""
+    """y = x weight + bias: [..., K] x [K, N] (transpose_weight: [N, K]) + [N]; fuse makes it from matmul and add"""
     return x.graph.op("linear", x, weight, bias, transpose_weight=transpose_weight)
 
 
@@ -195,7 +195,7 @@ def argmax(x: Value, *, axis: int = -1, keep_dims: bool = False) -> Value:
 
 
 def cross_entropy(logits: Value, targets: Value, weights: Value | None = None, *, ignore_index: int = -100, label_smoothing: float = 0, z_loss: float = 0) -> Value:
-    """sum = -sum_r w_r log softmax(logits)[r, target_r], count = sum_r w_r over rows whose target is not ignore_index; logits [..., V], targets [...] i32 or i64; sum, count and dsum are f64 scalars, lse f32 (f64 for f64) [...]; weights are of the rows. label_smoothing: the share of a row's weight that goes evenly to all V classes (torch's); z_loss: adds z_loss lse^2 to each row (PaLM, 2022); more: count, lse"""
+    """sum = -sum_r w_r log softmax(logits)[r, target_r], count = sum_r w_r over rows whose target is not ignore_index; logits [..., V], targets [...] i32 or i64; sum, count and dsum are f64 scalars, lse f32 (f64 for f64) [...]; weights: one per row. label_smoothing: the share of a row's weight spread evenly over all V classes (as in torch); z_loss: adds z_loss lse^2 to each row (PaLM, 2022); more: count, lse"""
     return logits.graph.op("cross_entropy", logits, targets, weights, ignore_index=ignore_index, label_smoothing=float(label_smoothing), z_loss=float(z_loss), results=3)
 
 
@@ -215,17 +215,17 @@ def huber(x: Value, target: Value, weights: Value | None = None, *, delta: float
 
 
 def sum(x: Value, *, axes: Sequence[int] = (), keep_dims: bool = False) -> Value:
-    """over axes; none given: over all"""
+    """sum over axes; no axes: over all dimensions"""
     return x.graph.op("sum", x, axes=list(axes), keep_dims=keep_dims)
 
 
 def mean(x: Value, *, axes: Sequence[int] = (), keep_dims: bool = False) -> Value:
-    """over axes; none given: over all; of nothing: NaN"""
+    """mean over axes; no axes: over all dimensions; over no elements: NaN"""
     return x.graph.op("mean", x, axes=list(axes), keep_dims=keep_dims)
 
 
 def max(x: Value, *, axes: Sequence[int] = (), keep_dims: bool = False) -> Value:
-    """over axes; the gradient is shared evenly among ties (torch.amax)"""
+    """maximum over axes; ties share the gradient evenly (torch.amax)"""
     return x.graph.op("max", x, axes=list(axes), keep_dims=keep_dims)
 
 
@@ -235,7 +235,7 @@ def reshape(x: Value, *, shape: Sequence[int]) -> Value:
 
 
 def broadcast_to(x: Value, *, shape: Sequence[int]) -> Value:
-    """stretches dimensions of size 1"""
+    """repeats dimensions of size 1"""
     return x.graph.op("broadcast_to", x, shape=list(shape))
 
 
@@ -255,7 +255,7 @@ def pad(x: Value, *, axis: int, before: int = 0, after: int = 0) -> Value:
 
 
 def split(x: Value, *, axis: int = -1, sizes: Sequence[int]) -> tuple[Value, ...]:
-    """pieces along axis whose sizes sum to the dimension"""
+    """one output for each of sizes along axis; the sizes sum to the dimension"""
     first = x.graph.op("split", x, axis=axis, sizes=list(sizes), results=len(sizes))
     return (first, *first.more)
 

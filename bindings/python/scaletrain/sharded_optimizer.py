@@ -31,7 +31,7 @@ class ShardedOptimizer(Handle):
     stage: 1, or 2 to shard the gradient sums too.
     op: "mean" or "sum".
     bucket_bytes: size of the gradients that are exchanged together; affects the speed, not the result.
-    masters_in_pieces: a step gathers only the 16-bit copies of keep_copies(). Of their parameters each rank then has only the shards that it
+    shard_masters: a step gathers only the 16-bit copies of keep_copies(). Of their parameters each rank then has only the shards that it
     updates; gather_state() makes them whole on the ranks that receive the state.
     """
 
@@ -46,14 +46,14 @@ class ShardedOptimizer(Handle):
         stage: int = 1,
         op: str = "mean",
         bucket_bytes: int = 26214400,
-        masters_in_pieces: bool = False,
+        shard_masters: bool = False,
         **settings: Any,
     ) -> None:
         options = native.ShardedOptimizerOptions()
         options.stage = stage
         options.op = 1 + choice("op", op, _OPS)
         options.bucket_bytes = bucket_bytes
-        options.masters_in_pieces = masters_in_pieces
+        options.shard_masters = shard_masters
         self._kept = held_by_name(parameters)
         self._copies: list[Array | None] = []
         self._lock = threading.Lock()  # guards the library's memory of a gathered state until it is copied

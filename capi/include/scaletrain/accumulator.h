@@ -47,8 +47,9 @@ ST_API st_status st_accumulator_reset(st_accumulator* accumulator);
 ST_API st_status st_accumulator_set_steps(st_accumulator* accumulator, int64_t steps);
 
 /* The state, for a checkpoint in the middle of a step. At the end of a step the mean is in the host's arrays, not here.
- * - "added" and "told", ST_I64 scalars: micro-batches added, and whether should_step has reported the step complete. "weight", an ST_F64
- *   scalar. "sum.0" and so on for each gradient: [elements], ST_F32 (ST_F64 for ST_F64), in an order that its dims and strides determine.
+ * - "added" and "reported", ST_I64 scalars: micro-batches added, and whether should_step has reported the step complete. "weight", an
+ * ST_F64 scalar. "sum.0" and so on for each gradient: [elements], ST_F32 (ST_F64 for ST_F64), in an order that its dims and strides
+ * determine.
  * - The list is (O); its data is valid until the accumulator is destroyed, and may be read and written between two calls. To resume, copy
  *   it into the state of a new accumulator with the same steps and gradients. */
 ST_API st_status st_accumulator_state_views(st_accumulator* accumulator, int64_t* n, const st_named_view** views);

@@ -73,10 +73,10 @@ ST_API st_status st_gemm_plan_create(st_context* context, const st_gemm_problem*
 ST_API st_status st_gemm_plan_destroy(st_gemm* gemm);
 
 enum {
-  ST_GEMM_SOURCE_TABLE = 0, /* a fixed table by kernel class, which the CPU determines */
-  ST_GEMM_SOURCE_WISH = 1,  /* the same, except for requested sizes */
-  ST_GEMM_SOURCE_CACHE = 2, /* measured before: the context's tuning cache */
-  ST_GEMM_SOURCE_TUNED = 3  /* measured when the plan was made */
+  ST_GEMM_SOURCE_TABLE = 0,     /* a fixed table by kernel class, which the CPU determines */
+  ST_GEMM_SOURCE_REQUESTED = 1, /* the same, except for requested sizes */
+  ST_GEMM_SOURCE_CACHE = 2,     /* measured before: the context's tuning cache */
+  ST_GEMM_SOURCE_TUNED = 3      /* measured when the plan was made */
 };
 
 typedef struct st_gemm_info {

@@ -30,7 +30,7 @@ static inline st_value st_op_matmul(st_graph* graph, st_value a, st_value b, int
   return made[0];
 }
 
-/* y = x weight + bias: [..., K] x [K, N] (transpose_weight: [N, K]) + [N]; what fuse makes of matmul and add */
+/* y = x weight + bias: [..., K] x [K, N] (transpose_weight: [N, K]) + [N]; fuse makes it from matmul and add */
 static inline st_value st_op_linear(st_graph* graph, st_value x, st_value weight, st_value bias, int32_t transpose_weight) {
   const st_value inputs[] = {x, weight, bias};
   const st_attribute attributes[] = {{"transpose_weight", ST_ATTRIBUTE_BOOL, 0, transpose_weight, 0, NULL, NULL}};
@@ -327,7 +327,7 @@ static inline st_value st_op_argmax(st_graph* graph, st_value x, int64_t axis, i
   return made[0];
 }
 
-/* sum = -sum_r w_r log softmax(logits)[r, target_r], count = sum_r w_r over rows whose target is not ignore_index; logits [..., V], targets [...] i32 or i64; sum, count and dsum are f64 scalars, lse f32 (f64 for f64) [...]; weights are of the rows. label_smoothing: the share of a row's weight that goes evenly to all V classes (torch's); z_loss: adds z_loss lse^2 to each row (PaLM, 2022); weights optional; ignore_index: default -100 */
+/* sum = -sum_r w_r log softmax(logits)[r, target_r], count = sum_r w_r over rows whose target is not ignore_index; logits [..., V], targets [...] i32 or i64; sum, count and dsum are f64 scalars, lse f32 (f64 for f64) [...]; weights: one per row. label_smoothing: the share of a row's weight spread evenly over all V classes (as in torch); z_loss: adds z_loss lse^2 to each row (PaLM, 2022); weights optional; ignore_index: default -100 */
 static inline st_value st_op_cross_entropy(st_graph* graph, st_value logits, st_value targets, st_value weights, int64_t ignore_index, double label_smoothing, double z_loss, st_value* count, st_value* lse) {
   const st_value inputs[] = {logits, targets, weights};
   const st_attribute attributes[] = {{"ignore_index", ST_ATTRIBUTE_INT, 0, ignore_index, 0, NULL, NULL},
@@ -368,7 +368,7 @@ static inline st_value st_op_huber(st_graph* graph, st_value x, st_value target,
   return made[0];
 }
 
-/* over axes; none given: over all */
+/* sum over axes; no axes: over all dimensions */
 static inline st_value st_op_sum(st_graph* graph, st_value x, int32_t axes_count, const int64_t* axes, int32_t keep_dims) {
   const st_value inputs[] = {x};
   const st_attribute attributes[] = {{"axes", ST_ATTRIBUTE_INTS, axes_count, 0, 0, axes, NULL},
@@ -378,7 +378,7 @@ static inline st_value st_op_sum(st_graph* graph, st_value x, int32_t axes_count
   return made[0];
 }
 
-/* over axes; none given: over all; of nothing: NaN */
+/* mean over axes; no axes: over all dimensions; over no elements: NaN */
 static inline st_value st_op_mean(st_graph* graph, st_value x, int32_t axes_count, const int64_t* axes, int32_t keep_dims) {
   const st_value inputs[] = {x};
   const st_attribute attributes[] = {{"axes", ST_ATTRIBUTE_INTS, axes_count, 0, 0, axes, NULL},
@@ -388,7 +388,7 @@ static inline st_value st_op_mean(st_graph* graph, st_value x, int32_t axes_coun
   return made[0];
 }
 
-/* over axes; the gradient is shared evenly among ties (torch.amax) */
+/* maximum over axes; ties share the gradient evenly (torch.amax) */
 static inline st_value st_op_max(st_graph* graph, st_value x, int32_t axes_count, const int64_t* axes, int32_t keep_dims) {
   const st_value inputs[] = {x};
   const st_attribute attributes[] = {{"axes", ST_ATTRIBUTE_INTS, axes_count, 0, 0, axes, NULL},
@@ -407,7 +407,7 @@ static inline st_value st_op_reshape(st_graph* graph, st_value x, int32_t shape_
   return made[0];
 }
 
-/* stretches dimensions of size 1 */
+/* repeats dimensions of size 1 */
 static inline st_value st_op_broadcast_to(st_graph* graph, st_value x, int32_t shape_count, const int64_t* shape) {
   const st_value inputs[] = {x};
   const st_attribute attributes[] = {{"shape", ST_ATTRIBUTE_INTS, shape_count, 0, 0, shape, NULL}};
@@ -447,7 +447,7 @@ static inline st_value st_op_pad(st_graph* graph, st_value x, int64_t axis, int6
   return made[0];
 }
 
-/* pieces along axis whose sizes sum to the dimension; axis: default -1 */
+/* one output for each of sizes along axis; the sizes sum to the dimension; axis: default -1 */
 static inline st_value st_op_split(st_graph* graph, st_value x, int64_t axis, int32_t sizes_count, const int64_t* sizes, int32_t values_count, st_value* values) {
   const st_value inputs[] = {x};
   const st_attribute attributes[] = {{"axis", ST_ATTRIBUTE_INT, 0, axis, 0, NULL, NULL},

@@ -31,7 +31,7 @@ typedef struct st_sharded_optimizer_options {
    * parameter itself, its fp32 master, a rank has only the shard that it updates; the rest is outdated until
    * st_sharded_optimizer_gather_state, on the ranks that get the state. Call that before the masters are written to a file, read, or copied
    * by another keep_copies (ST_WRONG_STATE). 0, the default: parameters are gathered too */
-  int32_t masters_in_pieces;
+  int32_t shard_masters;
   int64_t bucket_bytes; /* bytes of gradients that are exchanged together; 1 or more, default 26214400. Changes the speed, but no bit */
 } st_sharded_optimizer_options;
 ST_API st_status st_sharded_optimizer_options_init(st_sharded_optimizer_options* options, size_t size);
@@ -69,14 +69,14 @@ ST_API st_status st_sharded_optimizer_step_scaled(st_sharded_optimizer* optimize
                                                   const st_view* gradients, st_optimizer_report* report);
 
 /* As st_optimizer_keep_copies; a step gathers the copies too. Every rank calls it, independently, with the same dtypes. ST_WRONG_STATE:
- * gradients of a step were given already; or masters_in_pieces is set and the masters are not whole here since a step. */
+ * gradients of a step were given already; or shard_masters is set and the masters are not whole here since a step. */
 ST_API st_status st_sharded_optimizer_keep_copies(st_sharded_optimizer* optimizer, int64_t n, const st_view* copies);
 
 /* "lr", from the next step on, the same on all ranks; as st_optimizer_set. */
 ST_API st_status st_sharded_optimizer_set(st_sharded_optimizer* optimizer, const char* key, const char* json);
 
 /* Called by all ranks, between two steps: gathers the whole state, for a checkpoint, on rank `rank`, or on every rank (-1). Names, dtypes
- * and dims are those of st_optimizer_state_views. There `views` and their data are (O); on other ranks n is 0. With masters_in_pieces it
+ * and dims are those of st_optimizer_state_views. There `views` and their data are (O); on other ranks n is 0. With shard_masters it
  * also makes the parameters whole on those ranks, in place. */
 ST_API st_status st_sharded_optimizer_gather_state(st_sharded_optimizer* optimizer, int32_t rank, int64_t* n, const st_named_view** views);
 /* Continues from such a state (B), given whole, in any order; also from an st_optimizer's, or from another number of ranks or stage, if

@@ -213,7 +213,7 @@ class Adafactor {
 void run_adafactor(const Call& call) {
   if (is_skipped(call) || call.writes[0].elements() == 0) return;
   with_parameter("adafactor", call, [&](auto p) { Adafactor<decltype(p)>(call).run(); });
-  leave_copy(call);
+  write_copy(call);
 }
 
 }  // namespace

@@ -74,7 +74,7 @@ void adamw_in_8_bits(const Call& call) {
       // Lambdas, since a call through a function pointer is not vectorised.
       moment1.encode(from, n, m, [](float x) { return moment_codes::encode_signed(x); });
       moment2.encode(from, n, v, [](float x) { return moment_codes::encode_unsigned(x); });
-      if (copy != nullptr) leave_copy(*copy, parameter, from, n);
+      if (copy != nullptr) write_copy(*copy, parameter, from, n);
     }
   });
 }

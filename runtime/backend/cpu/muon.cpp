@@ -129,7 +129,7 @@ void muon_of(const Call& call) {
 void run_muon(const Call& call) {
   if (is_skipped(call) || call.writes[0].elements() == 0) return;
   with_parameter("muon", call, [&](auto p) { muon_of<decltype(p)>(call); });
-  leave_copy(call);
+  write_copy(call);
 }
 
 }  // namespace

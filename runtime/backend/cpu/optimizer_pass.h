@@ -82,7 +82,7 @@ inline const Operand* working_copy(const Call& call) {
 }
 
 /// Copies elements [at, at + count) of the updated parameter.
-inline void leave_copy(const Operand& copy, const float* parameter, int64_t at, int64_t count) {
+inline void write_copy(const Operand& copy, const float* parameter, int64_t at, int64_t count) {
   const auto narrow_to = [=](auto* to) {
     each_vector<float>(count, [=](int64_t i, int64_t n) { store_part(to + at + i, load_part(parameter + at + i, n), n); });
   };
@@ -93,11 +93,11 @@ inline void leave_copy(const Operand& copy, const float* parameter, int64_t at, 
 }
 
 /// Copies the whole parameter, after an update that takes several passes.
-inline void leave_copy(const Call& call) {
+inline void write_copy(const Call& call) {
   const Operand* const copy = working_copy(call);
   if (copy == nullptr) return;
   const float* const parameter = call.writes[0].as<const float>();
-  call.workers->run_range(copy->elements(), kGrain, [&](int64_t begin, int64_t end) { leave_copy(*copy, parameter, begin, end - begin); });
+  call.workers->run_range(copy->elements(), kGrain, [&](int64_t begin, int64_t end) { write_copy(*copy, parameter, begin, end - begin); });
 }
 
 /// (1 - step decay) p - step direction, with p rounded once. torch's order rounds it twice, and also rounds 1 - step decay to 24 bits, the
@@ -163,7 +163,7 @@ void update_elements(const Call& call, const UpdateInputs<P>& inputs, const Rule
       for (size_t s = 0; s < kStates; ++s) states[s] = call.writes[s + 1].as<P>() + from;
       update_block<P, kStates>(rule, inputs, ahead, gradient, call.writes[0].as<P>() + from, states, n);
       if constexpr (std::is_same_v<P, float>)
-        if (copy != nullptr) leave_copy(*copy, call.writes[0].as<const float>(), from, n);
+        if (copy != nullptr) write_copy(*copy, call.writes[0].as<const float>(), from, n);
     }
   });
 }

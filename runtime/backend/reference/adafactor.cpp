@@ -86,7 +86,7 @@ constinit const Kernel kernel_adafactor{[](const Call& call) {
   const double alpha = std::max(call.attrs->real("epsilon2"), rms(parameter_squares)) * rho;
   const double step = alpha / std::max(1.0, rms(squares) / call.attrs->real("clip_threshold"));
   for (int64_t i = 0; i < n; ++i) set(parameter, i, get(parameter, i) * (1 - in.rate * in.decay) - step * direction(i));
-  leave_copy(call);
+  write_copy(call);
 }};
 
 }  // namespace st::reference

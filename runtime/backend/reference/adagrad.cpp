@@ -17,7 +17,7 @@ constinit const Kernel kernel_adagrad{[](const Call& call) {
     set(sum, i, s);
     set(parameter, i, get(parameter, i) - rate * g / (std::sqrt(s) + epsilon));
   }
-  leave_copy(call);
+  write_copy(call);
 }};
 
 }  // namespace st::reference

@@ -23,7 +23,7 @@ constinit const Kernel kernel_adamw{[](const Call& call) {
     set(moment1, i, m);
     set(moment2, i, v);
   }
-  leave_copy(call);
+  write_copy(call);
 }};
 
 }  // namespace st::reference

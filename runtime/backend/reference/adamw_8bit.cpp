@@ -50,7 +50,7 @@ void adamw_8bit(const Call& call) {
     encode(block.m, from, n, call.writes[1], call.writes[2], moment_codes::encode_signed);
     encode(block.v, from, n, call.writes[3], call.writes[4], moment_codes::encode_unsigned);
   }
-  leave_copy(call);
+  write_copy(call);
 }
 
 }  // namespace

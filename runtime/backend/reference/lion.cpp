@@ -17,7 +17,7 @@ constinit const Kernel kernel_lion{[](const Call& call) {
     set(parameter, i, get(parameter, i) * (1 - in.rate * in.decay) - in.rate * direction);
     set(moment, i, beta2 * m + (1 - beta2) * g);
   }
-  leave_copy(call);
+  write_copy(call);
 }};
 
 }  // namespace st::reference

@@ -69,7 +69,7 @@ void muon(const Call& call) {
   const double tall = static_cast<double>(rows) / static_cast<double>(columns);
   const double ratio = matches ? 0.2 * std::sqrt(static_cast<double>(length)) : std::sqrt(std::max(1.0, tall));
   for (int64_t i = 0; i < n; ++i) set(parameter, i, get(parameter, i) * (1 - in.rate * in.decay) - in.rate * ratio * x[place(i)]);
-  leave_copy(call);
+  write_copy(call);
 }
 
 }  // namespace

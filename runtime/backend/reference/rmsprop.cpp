@@ -30,7 +30,7 @@ constinit const Kernel kernel_rmsprop{[](const Call& call) {
     }
     set(parameter, i, get(parameter, i) - in.rate * direction);
   }
-  leave_copy(call);
+  write_copy(call);
 }};
 
 }  // namespace st::reference

@@ -21,7 +21,7 @@ constinit const Kernel kernel_sgd{[](const Call& call) {
     }
     set(parameter, i, get(parameter, i) - in.rate * direction);
   }
-  leave_copy(call);
+  write_copy(call);
 }};
 
 }  // namespace st::reference

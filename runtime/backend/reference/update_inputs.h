@@ -58,7 +58,7 @@ struct UpdateInputs {
 inline bool is_skipped(const Call& call) { return get_integer(call.in[2], 0) != 0; }
 
 /// Writes the updated parameter to its 16-bit copy, the last slot, if there is one.
-inline void leave_copy(const Call& call) {
+inline void write_copy(const Call& call) {
   const Operand& copy = call.writes.back();
   if (copy.dtype == call.writes[0].dtype || (copy.dtype != DType::bf16 && copy.dtype != DType::f16)) return;
   for (int64_t i = 0; i < copy.elements(); ++i) set(copy, i, get(call.writes[0], i));

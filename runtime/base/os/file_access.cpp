@@ -31,7 +31,7 @@ namespace {
 
 /// Opening a pipe, a link or a folder as a file fails: its kind says more than the system's reason.
 [[noreturn]] void fail_open(Code code, const char* what, const std::string& path, int reason, const char* way_out) {
-  const std::string stranger = stranger_at(path, PathKind::file);
+  const std::string stranger = wrong_kind_at(path, PathKind::file);
   if (stranger.empty()) fail_file(code, what, path, reason);
   Error error(Code::io, text(what, " ", path, ": expected a file, found ", stranger, "; ", way_out));
   error.place.file = path;
@@ -229,7 +229,7 @@ std::vector<FolderEntry> list_folder(const std::string& folder) {
   return entries;
 }
 
-std::string stranger_at(const std::string& path, PathKind belongs) {
+std::string wrong_kind_at(const std::string& path, PathKind belongs) {
   struct stat status {};
   if (lstat(path.c_str(), &status) != 0) return "";
   if (S_ISLNK(status.st_mode)) {
@@ -245,8 +245,8 @@ std::string stranger_at(const std::string& path, PathKind belongs) {
   return S_ISFIFO(status.st_mode) ? "a pipe" : S_ISSOCK(status.st_mode) ? "a socket" : "a device";
 }
 
-void require_no_stranger(const std::string& path, PathKind belongs) {
-  const std::string stranger = stranger_at(path, belongs);
+void require_kind(const std::string& path, PathKind belongs) {
+  const std::string stranger = wrong_kind_at(path, belongs);
   if (stranger.empty()) return;
   Error error(Code::invalid_argument, text(path, ": expected a ", belongs == PathKind::file ? "file" : "folder", ", found ", stranger,
                                            "; remove it, or name another folder"));

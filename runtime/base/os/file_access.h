@@ -95,9 +95,9 @@ std::vector<FolderEntry> list_folder(const std::string& folder);
 
 /// Describes the object at a path where `belongs` is expected: "a pipe", "a broken link to old". Empty when the path is free
 /// or holds what is expected: a folder may be a link, a file may not.
-std::string stranger_at(const std::string& path, PathKind belongs);
+std::string wrong_kind_at(const std::string& path, PathKind belongs);
 /// Throws invalid_argument with that description.
-void require_no_stranger(const std::string& path, PathKind belongs);
+void require_kind(const std::string& path, PathKind belongs);
 
 /// False: it exists already.
 bool make_folder(const std::string& path);

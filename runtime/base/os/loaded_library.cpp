@@ -29,8 +29,8 @@ LoadedLibrary::LoadedLibrary(const std::string& name) : name_(name) {
           ": this program is linked statically and cannot load libraries");
   const HostsFloatMode mode;  // threads that it starts keep this thread's mode
   handle_ = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
-  was_there_ = handle_ != nullptr;
-  if (!was_there_) handle_ = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
+  was_open_ = handle_ != nullptr;
+  if (!was_open_) handle_ = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle_ == nullptr) fail(Code::unavailable, text(name, ": ", reason_of_loader(name)));
 }
 

@@ -26,7 +26,7 @@ class LoadedLibrary {
 
   const std::string& name() const { return name_; }
   /// Whether this process had it open already.
-  bool was_there() const { return was_there_; }
+  bool was_open() const { return was_open_; }
 
   /// Null: neither it nor a library that it depends on has the function. `Function` is a pointer to a function.
   template <class Function>
@@ -45,7 +45,7 @@ class LoadedLibrary {
 
   std::string name_;
   void* handle_;
-  bool was_there_;
+  bool was_open_;
 };
 
 }  // namespace st::os

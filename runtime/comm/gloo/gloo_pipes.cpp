@@ -26,11 +26,11 @@ namespace {
 /// (key "rank_3") to count the ranks per host; nothing here uses that count, so it gets this rank's own host name.
 class MeetingStore final : public gloo::rendezvous::Store {
  public:
-  explicit MeetingStore(TcpMeeting& meeting) : meeting_(meeting) {}
+  explicit MeetingStore(TcpRendezvous& rendezvous) : rendezvous_(rendezvous) {}
 
   void set(const std::string& key, const std::vector<char>& own) override {
     if (is_rank(key))
-      addresses_ = meeting_.exchange(own);
+      addresses_ = rendezvous_.exchange(own);
     else
       host_ = own;
   }
@@ -44,7 +44,7 @@ class MeetingStore final : public gloo::rendezvous::Store {
  private:
   static bool is_rank(const std::string& key) { return key.find_first_not_of("0123456789") == std::string::npos; }
 
-  TcpMeeting& meeting_;
+  TcpRendezvous& rendezvous_;
   std::vector<std::vector<char>> addresses_;
   std::vector<char> host_;
   int asked_ = -1;
@@ -64,7 +64,7 @@ uint64_t stamp_of(uint64_t position, uint64_t taken, uint64_t bytes) {
   return hash;
 }
 
-MeetingPlace place_of(const st_plugin_start& start) {
+RendezvousPoint place_of(const st_plugin_start& start) {
   if (start.rank < 0 || start.size < 1 || start.rank >= start.size)
     throw Refusal(ST_INVALID_ARGUMENT,
                   "rank must be 0 to size - 1, got rank " + std::to_string(start.rank) + " and size " + std::to_string(start.size));
@@ -88,16 +88,16 @@ uint64_t word_at(std::byte* place) { return std::atomic_ref(*reinterpret_cast<ui
 }  // namespace
 
 struct GlooPipes::Mesh {
-  explicit Mesh(const MeetingPlace& place) : context(place.rank, place.size) {
-    TcpMeeting meeting(place);
-    meeting.meet();
-    MeetingStore store(meeting);
-    const std::string& own_address = meeting.address_of(place.rank);
+  explicit Mesh(const RendezvousPoint& place) : context(place.rank, place.size) {
+    TcpRendezvous rendezvous(place);
+    rendezvous.meet();
+    MeetingStore store(rendezvous);
+    const std::string& own_address = rendezvous.address_of(place.rank);
     // Gloo waits five times this timeout for a connection, and once for the end of a message whose start has arrived, if its own thread is
     // held up. All ranks have joined by now, so a tenth of the time left gives connecting at most half of it. With kLeast that may be as
     // much as 10 s: a rank that ends between joining and connecting is named that late.
     constexpr double kLeast = 2;
-    context.setTimeout(std::chrono::milliseconds(static_cast<int64_t>(std::max(kLeast, meeting.time_left() / 10) * 1e3)));
+    context.setTimeout(std::chrono::milliseconds(static_cast<int64_t>(std::max(kLeast, rendezvous.time_left() / 10) * 1e3)));
     try {
       gloo::transport::tcp::attr attributes;
       attributes.hostname = own_address;
@@ -105,7 +105,7 @@ struct GlooPipes::Mesh {
       context.connectFullMesh(store, device);
       // If a connection closes before the other rank's Gloo has seen it, Gloo throws on its own thread, which ends that process. So no rank
       // continues, and possibly ends, before all ranks have seen all their connections.
-      meeting.exchange({});
+      rendezvous.exchange({});
     } catch (const Refusal&) {
       throw;
     } catch (const std::bad_alloc&) {  // not another rank's fault
@@ -117,7 +117,7 @@ struct GlooPipes::Mesh {
       const int other = store.last_asked();
       throw Refusal(ST_RANK_FAILED,
                     "rank " + std::to_string(other) + " joined, but no connection could be made between " + own_address +
-                        " and its address " + meeting.address_of(other) + ": " + error.what() +
+                        " and its address " + rendezvous.address_of(other) + ": " + error.what() +
                         "; it has ended since, or a firewall or address translation (NAT) is between the two; every rank must be able to "
                         "reach every other rank",
                     other);

@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "comm/gloo/tcp_meeting.h"
+#include "comm/gloo/tcp_rendezvous.h"
 
 namespace st::plugin {
 
@@ -31,7 +31,7 @@ class GlooPipes {
  private:
   struct Mesh;
   class Pipe;
-  const MeetingPlace place_;
+  const RendezvousPoint place_;
   std::unique_ptr<Mesh> mesh_;
   std::vector<std::unique_ptr<Pipe>> pipes_;  // null for this rank
 };

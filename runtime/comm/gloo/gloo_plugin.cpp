@@ -1,4 +1,4 @@
-// What libscaletrain_gloo.so exports.
+// The exports of libscaletrain_gloo.so.
 #include <gloo/config.h>
 #include <scaletrain/transport.h>
 

@@ -11,7 +11,7 @@
 #include "base/spin.h"
 #include "base/text.h"
 #include "comm/local/byte_ring.h"
-#include "comm/local/meeting.h"
+#include "comm/local/rendezvous.h"
 
 namespace st {
 namespace {
@@ -50,7 +50,7 @@ class Outbox {
 
 class ProcessEnd final : public Transport {
  public:
-  ProcessEnd(Meeting meeting, int rank) : meeting_(std::move(meeting)), rank_(rank) {
+  ProcessEnd(Rendezvous rendezvous, int rank) : rendezvous_(std::move(rendezvous)), rank_(rank) {
     for (int other = 0; other < size(); ++other) {
       hosts_.push_back(segment().host_of(other));
       peers_.emplace_back(other == rank ? ByteRing() : segment().ring(rank, other),
@@ -58,7 +58,7 @@ class ProcessEnd final : public Transport {
     }
   }
   ~ProcessEnd() override {
-    meeting_.heart.reset();
+    rendezvous_.heart.reset();
     segment().wake_all();
   }
   ProcessEnd(const ProcessEnd&) = delete;
@@ -108,7 +108,7 @@ class ProcessEnd final : public Transport {
     return std::nullopt;
   }
   bool has_left(int rank) const override { return segment().has_left(rank); }
-  double silence_of(int rank) const override { return rank == rank_ ? 0 : meeting_.heart->silence_of(segment().slot(rank)); }
+  double silence_of(int rank) const override { return rank == rank_ ? 0 : rendezvous_.heart->silence_of(segment().slot(rank)); }
   FlightBoard* board(int rank) const override { return &segment().slot(rank).board; }
   void abort(const RankFailure& failure) noexcept override { segment().abort(failure); }
 
@@ -121,8 +121,8 @@ class ProcessEnd final : public Transport {
     uint64_t seen = 0;  // bytes that had arrived at the last progress()
   };
 
-  const SharedSegment& segment() const { return meeting_.segment; }
-  SharedSegment& segment() { return meeting_.segment; }
+  const SharedSegment& segment() const { return rendezvous_.segment; }
+  SharedSegment& segment() { return rendezvous_.segment; }
   Peer& peer_of(int rank) { return peers_[static_cast<size_t>(rank)]; }
 
   bool push(int to, Peer& peer) {
@@ -132,7 +132,7 @@ class ProcessEnd final : public Transport {
   }
   bool has_news();
 
-  Meeting meeting_;
+  Rendezvous rendezvous_;
   const int rank_;
   std::vector<std::string> hosts_;
   std::vector<Peer> peers_;

@@ -1,4 +1,4 @@
-// What libscaletrain_mpi.so exports.
+// The exports of libscaletrain_mpi.so.
 #define OMPI_SKIP_MPICXX 1
 #define MPICH_SKIP_MPICXX 1
 #include <mpi.h>

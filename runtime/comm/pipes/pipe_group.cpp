@@ -151,7 +151,7 @@ class PipeEnd final : public Transport {
   void abort(const RankFailure& failure) noexcept override {
     const std::lock_guard lock(mutex_);
     set_failure(failure);
-    if (std::exchange(has_told_, true)) return;
+    if (std::exchange(has_reported_, true)) return;
     const FailureFrame frame = frame_of(failure_);
     for (PipeLane& lane : lanes_) lane.say_failure(frame);
     look();
@@ -182,7 +182,7 @@ class PipeEnd final : public Transport {
   std::vector<PipeLane> lanes_;
   double looked_at_ = os::seconds(), awake_since_ = looked_at_;
   bool has_news_ = false;  // elements have moved since the last progress(), on whichever thread
-  bool has_told_ = false;
+  bool has_reported_ = false;
   RankFailure failure_;  // not written once has_failed_ is set
   std::atomic<bool> has_failed_{false};
   std::atomic<uint32_t> is_leaving_{0};

@@ -50,7 +50,7 @@ TEST(Crc32c, GivesThePublishedValues) {
   // RFC 3720, B.4; "123456789" is the check value of the CRC catalogues.
   std::vector<std::byte> up(32), down(32);
   for (size_t i = 0; i < 32; ++i) up[i] = down[31 - i] = static_cast<std::byte>(i);
-  for (const Crc32cWay& way : crc32c_ways()) {
+  for (const Crc32cImplementation& way : crc32c_ways()) {
     if (!way.is_here()) continue;
     const auto crc = [&](std::span<const std::byte> bytes) { return way.run(bytes, 0); };
     EXPECT_EQ(crc({}), 0U) << way.name;
@@ -63,11 +63,11 @@ TEST(Crc32c, GivesThePublishedValues) {
 }
 
 TEST(Crc32c, IsTheSameByEachWayAtAnyLengthAndAlignment) {
-  const Crc32cWay& table = crc32c_ways().back();
+  const Crc32cImplementation& table = crc32c_ways().back();
   ASSERT_STREQ(table.name, "table");
   const auto bytes = counting(5000);
   const std::span<const std::byte> all(bytes);
-  for (const Crc32cWay& way : crc32c_ways()) {
+  for (const Crc32cImplementation& way : crc32c_ways()) {
     if (!way.is_here()) continue;
     for (size_t first = 0; first < 65; ++first)
       for (size_t size = 0; size < 1200; size += size < 300 ? 1 : 53)

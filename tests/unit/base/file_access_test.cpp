@@ -97,7 +97,7 @@ TEST_F(FileAccess, SaysWhatCannotBeRead) {
 }
 
 TEST_F(FileAccess, NamesAnObjectOfTheWrongKind) {
-  const auto is = [&](const char* name, PathKind belongs) { return stranger_at(path(name), belongs); };
+  const auto is = [&](const char* name, PathKind belongs) { return wrong_kind_at(path(name), belongs); };
   put("file", "");
   fs::create_directory(path("folder"));
   ASSERT_EQ(mkfifo(path("pipe").c_str(), 0600), 0);
@@ -109,12 +109,12 @@ TEST_F(FileAccess, NamesAnObjectOfTheWrongKind) {
   EXPECT_EQ(is("file", PathKind::folder), "a file");
   EXPECT_EQ(is("folder", PathKind::file), "a folder");
   EXPECT_EQ(is("pipe", PathKind::file), "a pipe");
-  EXPECT_EQ(stranger_at("/dev/null", PathKind::file), "a device");
+  EXPECT_EQ(wrong_kind_at("/dev/null", PathKind::file), "a device");
   EXPECT_EQ(is("to_file", PathKind::file), "a link to file");
   EXPECT_EQ(is("to_file", PathKind::folder), "a link to file");
   EXPECT_EQ(is("to_nothing", PathKind::folder), "a broken link to nothing");
   expect_refused(Code::invalid_argument, path("pipe"), "expected a folder, found a pipe",
-                 [&] { require_no_stranger(path("pipe"), PathKind::folder); });
+                 [&] { require_kind(path("pipe"), PathKind::folder); });
 }
 
 TEST_F(FileAccess, ClosesWhatItOpenedWhenItFails) {

@@ -123,7 +123,7 @@ TEST(F16Rows, EveryWayGivesTheBitsOfOneAfterAnother) {
     for (size_t i = 0; i < expected.size(); ++i)
       ASSERT_EQ(std::memcmp(&row[1 + i * sizeof expected[0]], &expected[i], sizeof expected[0]), 0) << name << ", element " << i;
   };
-  for (const F16Way& way : f16_ways()) {
+  for (const F16Implementation& way : f16_ways()) {
     if (!way.is_here()) continue;
     const FloatMode mode;  // fp32 denormals are zeros in this mode
     std::vector<std::byte> row(kFloats * 4 + 1);

@@ -65,7 +65,7 @@ class SharedSaves : public testing::Test {
       meeting_.arrive_and_wait();
       if (first) std::rethrow_exception(first);
     };
-    shared->said_by_first = [this, rank](const std::string& own) {
+    shared->text_of_rank_0 = [this, rank](const std::string& own) {
       if (rank == 0) said_ = own;
       meeting_.arrive_and_wait();
       std::string said = said_;
@@ -216,7 +216,7 @@ TEST_F(SharedSaves, OfARankThatIsSilentEndAtTheDeadline) {
     os::OutputFile(sign, os::OutputFile::Open::fresh).close();
     const auto hold = os::FileHold::take(sign, os::FileHold::Kind::exclusive);  // without a heartbeat, as of a stopped process
     mine.shared->agree(nullptr);
-    mine.shared->said_by_first({});
+    mine.shared->text_of_rank_0({});
     mine.shared->agree(nullptr);
     told.arrive_and_wait();
   });
@@ -241,7 +241,7 @@ TEST_F(SharedSaves, OfARankWhoseDiskIsSlowAreWaitedFor) {
 
 TEST_F(SharedSaves, OfARankThatLivesAndWritesNothingEndAtLast) {
   std::array<CheckpointContent, 2> contents = {content(0, 2.0), content(1, 2.0)};  // long enough for a heartbeat on a busy machine
-  const_cast<SharedSave&>(*contents[0].shared).still_deadlines = 0.5;              // it was made non-const above
+  const_cast<SharedSave&>(*contents[0].shared).stall_deadlines = 0.5;              // it was made non-const above
   make_slow(contents[1].tensors[0], std::chrono::milliseconds(2000));
   for (const Error& error : save_both(contents[0], contents[1])) {
     EXPECT_TRUE(is_error(error, Code::timeout, {"rank 1 (there) is alive but has made no progress"}));

@@ -89,9 +89,9 @@ TEST_P(EveryGroup, RefusesARootOfAnotherRankAndAnotherWayToCut) {
   ends = outcomes(2, [](Communicator& group) {
     std::array<float, 3> data = {};
     const int64_t first = group.rank() == 0 ? 1 : 2;
-    const std::array<Communicator::Piece, 2> pieces = {{{data.data(), first}, {data.data() + first, 3 - first}}};
-    const std::array<Communicator::Pieces, 2> parts = {{{&pieces[0], 1}, {&pieces[1], 1}}};
-    group.gather_pieces(parts, DType::f32, "weights");
+    const std::array<Communicator::Shard, 2> pieces = {{{data.data(), first}, {data.data() + first, 3 - first}}};
+    const std::array<Communicator::Shards, 2> parts = {{{&pieces[0], 1}, {&pieces[1], 1}}};
+    group.gather_shards(parts, DType::f32, "weights");
   });
   for (const auto& end : ends) {
     ASSERT_TRUE(end);

@@ -32,7 +32,7 @@ TEST(Cursor, PiecesOfARunHaveItsBits) {
       seen.push_back(micro_batch);
       return true;
     };
-    while (!executor.go_on(cursor, executor.end(), 0, note)) ++calls;
+    while (!executor.run_until(cursor, executor.end(), 0, note)) ++calls;
     EXPECT_EQ(calls + 1, executor.end()) << "a deadline that has passed still allows one instruction";
   }
   EXPECT_EQ(seen, (std::vector<int64_t>{0, 1, 0, 1}));
@@ -51,7 +51,7 @@ TEST(Cursor, AsksAgainForRowsThatAreNotThereYet) {
     return seen.size() % 3 == 0;
   };
   int calls = 1;
-  while (!executor.go_on(cursor, executor.end(), Executor::kNoDeadline, every_third_time)) ++calls;
+  while (!executor.run_until(cursor, executor.end(), Executor::kNoDeadline, every_third_time)) ++calls;
   EXPECT_EQ(calls, 5);
   EXPECT_EQ(seen, (std::vector<int64_t>{0, 0, 0, 1, 1, 1}));
   EXPECT_EQ(*whole.run.data<double>("loss_sum"), *pieces.run.data<double>("loss_sum"));
@@ -62,10 +62,10 @@ TEST(Cursor, StopsWhereItIsTold) {
   const auto before = step.run.floats("block.0.attention.qkv.weight");
   Executor& executor = step.run.executor();
   Executor::Cursor cursor;
-  EXPECT_TRUE(executor.go_on(cursor, executor.begin_of_update(), Executor::kNoDeadline, {}));
+  EXPECT_TRUE(executor.run_until(cursor, executor.begin_of_update(), Executor::kNoDeadline, {}));
   EXPECT_EQ(cursor.at, executor.begin_of_update());
   EXPECT_EQ(step.run.floats("block.0.attention.qkv.weight"), before);
-  EXPECT_TRUE(executor.go_on(cursor, executor.end(), Executor::kNoDeadline, {}));
+  EXPECT_TRUE(executor.run_until(cursor, executor.end(), Executor::kNoDeadline, {}));
   EXPECT_NE(step.run.floats("block.0.attention.qkv.weight"), before);
 }
 

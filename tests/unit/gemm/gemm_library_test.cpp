@@ -54,7 +54,7 @@ TEST(GemmLibrary, IsRefusedWithTheReasonWhereItCannotBeUsed) {
 
 TEST(GemmLibrary, IsLeftToTheHostThatHasSetItsThreads) {
   const os::LoadedLibrary hosts(file_of("busy"));
-  EXPECT_FALSE(hosts.was_there());
+  EXPECT_FALSE(hosts.was_open());
   expect_refused("openblas", file_of("busy"), "in use by this process with 4 threads");
   EXPECT_EQ(hosts.need<int (*)()>("openblas_get_num_threads")(), 4);
   hosts.need<void (*)(int)>("openblas_set_num_threads")(1);

@@ -42,9 +42,9 @@ TEST(EvaluationRows, AreEachOnceAndInOrder) {
   CancelToken cancelled;
   EvaluationRows rows(3, cancelled, nullptr);
   for (const int64_t n : {1, 2, 3, 4, 7, 9})
-    for (const bool may_be_late : {false, true}) {
+    for (const bool calls_host : {false, true}) {
       const auto there = std::make_shared<Sequences>(n, 4, 100);
-      const std::shared_ptr<const Dataset> data = may_be_late ? called_back(there) : there;
+      const std::shared_ptr<const Dataset> data = calls_host ? called_back(there) : there;
       const int64_t users = data.use_count();
       const Seen seen = visit(rows, data);
       ASSERT_EQ(std::ssize(seen.firsts), n);

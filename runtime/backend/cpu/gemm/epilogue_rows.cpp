@@ -106,7 +106,7 @@ void with_stage(const GemmEpilogue& e, const Body& body) {
   }
 }
 
-bool is_plain(const GemmEpilogue& e, const EpiloguePiece& piece) {
+bool is_plain(const GemmEpilogue& e, const EpilogueTile& piece) {
   const auto has_unit_columns = [](const GemmSide& side) { return side.data == nullptr || side.at.column == 1; };
   const bool has_kernel = piece.type == DType::f32 || (kTakesHalves && piece.type == DType::bf16);
   return has_kernel && piece.at.column == 1 && has_unit_columns(e.pre_activation) && has_unit_columns(e.derivative_at) &&
@@ -125,7 +125,7 @@ F32 rounded_to(const F32& x) {
 /// Rows of T without gaps: each vector goes through all stages in place. The inputs' next row is prefetched, since a tile's rows are too
 /// short and too far apart for the hardware to prefetch.
 template <class T>
-void finish_plain_rows(const GemmEpilogue& e, const EpiloguePiece& piece) {
+void finish_plain_rows(const GemmEpilogue& e, const EpilogueTile& piece) {
   with_stage(e, [&](const auto& stage) {
     for (int64_t row = piece.row; row < piece.row + piece.rows; ++row) {
       const auto row_of = [&](void* data, MatrixStrides at) {
@@ -170,7 +170,7 @@ void add_row(const void* c, DType type, int64_t first, int64_t stride, int64_t n
 
 }  // namespace
 
-void apply_epilogue(const GemmEpilogue& e, const EpiloguePiece& piece) {
+void apply_epilogue(const GemmEpilogue& e, const EpilogueTile& piece) {
   if (is_plain(e, piece)) {
     if constexpr (kTakesHalves)
       if (piece.type == DType::bf16) return finish_plain_rows<bf16>(e, piece);

@@ -8,7 +8,7 @@ namespace st::cpu::ST_ISA {
 
 #if defined(ST_BF16_PAIRS)
 
-inline void apply_epilogue(const GemmEpilogue& epilogue, const EpiloguePiece& piece) {
+inline void apply_epilogue(const GemmEpilogue& epilogue, const EpilogueTile& piece) {
   st_cpu_gemm_avx512()->apply_epilogue(epilogue, piece);
 }
 inline void sum_columns(const GemmProblem& problem, const void* c, void* sums, Workers& workers) {
@@ -17,7 +17,7 @@ inline void sum_columns(const GemmProblem& problem, const void* c, void* sums, W
 
 #else
 
-void apply_epilogue(const GemmEpilogue& epilogue, const EpiloguePiece& piece);
+void apply_epilogue(const GemmEpilogue& epilogue, const EpilogueTile& piece);
 
 /// For the problem in its own orientation, after C is finished.
 void sum_columns(const GemmProblem& problem, const void* c, void* sums, Workers& workers);

@@ -31,7 +31,7 @@ constexpr int vectors_that_fit(int rows) {
 }
 
 /// A tile's share of the work: `rows` elements of A per step, columns in V vectors.
-struct Part {
+struct TileWork {
   int64_t steps;
   const float *a, *b;
   int64_t b_stride;
@@ -43,7 +43,7 @@ struct Part {
 };
 
 template <int R, int V>
-void add(const Part& x) {
+void add(const TileWork& x) {
   Lanes sums[R][V] = {};
   if (!x.first) {
 #pragma GCC unroll 16
@@ -76,7 +76,7 @@ void add(const Part& x) {
     for (int v = 0; v < V; ++v) store(x.sums + r * x.sums_stride + v * kWidth, sums[r][v]);
 }
 
-using Add = void (*)(const Part& x);
+using Add = void (*)(const TileWork& x);
 
 template <size_t... R>
 constexpr Add add_for(std::index_sequence<R...>, int64_t rows, bool wide) {

@@ -119,7 +119,7 @@ void gemm(const GemmProblem& problem, const TileSchedule& schedule, const GemmOp
     Product product{p, as_run(schedule, p, packs_a, workers.threads()), x, reinterpret_cast<Cell*>(scratch(layout.a)),
                     reinterpret_cast<Cell*>(scratch(layout.b))};
     if (sums_apart(p, schedule)) product.sums = reinterpret_cast<float*>(scratch(layout.sums));
-    product.bias_stays = turned;
+    product.bias_along_rows = turned;
     if (given.packed_b != nullptr) {
       (turned ? product.ready_a : product.ready_b) = reinterpret_cast<const Cell*>(given.packed_b) + entry * packed_step;
     }

@@ -40,7 +40,7 @@ void add_bias(const GemmProblem& p, const float* bias, bool stays, float* c, int
 
 }  // namespace
 
-void library_product(const GemmProblem& p, const GemmLibrary& library, const GemmOperands& x, bool bias_stays, Workers& workers) {
+void library_product(const GemmProblem& p, const GemmLibrary& library, const GemmOperands& x, bool bias_along_rows, Workers& workers) {
   const Slice slice = slice_of(p);
   const int64_t down = (p.m + slice.rows - 1) / slice.rows, across = (p.n + slice.columns - 1) / slice.columns;
   auto* const c = static_cast<float*>(x.c);
@@ -49,7 +49,7 @@ void library_product(const GemmProblem& p, const GemmLibrary& library, const Gem
     const int64_t rows = std::min(slice.rows, p.m - row), columns = std::min(slice.columns, p.n - column);
     const LibraryFactor a = factor_of(x.a, p.a, p.m, p.k, row, 0), b = factor_of(x.b, p.b, p.k, p.n, 0, column);
     library.multiply(rows, columns, p.k, p.alpha, a, b, p.beta, c + row * p.c.row + column, std::max(p.c.row, p.n));
-    if (p.bias) add_bias(p, static_cast<const float*>(x.bias), bias_stays, c, row, rows, column, columns);
+    if (p.bias) add_bias(p, static_cast<const float*>(x.bias), bias_along_rows, c, row, rows, column, columns);
     if (x.epilogue != nullptr && x.epilogue->changes_c()) apply_epilogue(*x.epilogue, {x.c, p.c, p.c_type, row, rows, column, columns});
   });
 }

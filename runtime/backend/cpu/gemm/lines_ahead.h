@@ -52,7 +52,7 @@ class LinesAhead {
 
  private:
   static constexpr int64_t kLine = 64;
-  struct Part {
+  struct Block {
     const char *first, *last;
     int64_t rows, stride;
   };
@@ -61,7 +61,7 @@ class LinesAhead {
   [[gnu::noinline]] void turn(Cursor& c) {
     for (int64_t line = 0; line < c.step; ++line) {
       if (c.at > c.last) {
-        Part& part = parts_[part_];
+        Block& part = parts_[part_];
         part.first += part.stride;
         part.last += part.stride;
         if (--part.rows == 0) ++part_;
@@ -82,7 +82,7 @@ class LinesAhead {
     last_ = part_ < count_ ? parts_[part_].last : nullptr;
   }
 
-  std::array<Part, 2> parts_{};
+  std::array<Block, 2> parts_{};
   size_t count_ = 0, part_ = 0;
   const char *at_ = nullptr, *last_ = nullptr;
   int64_t lines_ = 0, step_ = 0;

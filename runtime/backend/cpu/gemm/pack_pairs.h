@@ -27,7 +27,7 @@ constexpr std::array<int16_t, 32> alternating(int first) {
   return words;
 }
 
-/// Two rows of K that are multiplied together; null beyond the end of K.
+/// Rows k and k + 1 of an operand, which one bf16 instruction consumes as a pair; null beyond the end of K.
 struct RowPair {
   const bf16 *even, *odd;
 

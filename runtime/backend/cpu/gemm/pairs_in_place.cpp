@@ -40,7 +40,7 @@ void Product::task_in_place(int64_t n0, int64_t k0, int64_t m0, int64_t row_task
   const PanelSource<bf16> b = PanelSource<bf16>{static_cast<const bf16*>(x.b), p.b.column, p.b.row}.at(n0 + column_begin, 0);
 #if defined(ST_BF16_TILES)
   const TileRegisters registers(rows);
-  const auto pieces = [&](const auto& body) { each_piece(k0, body); };
+  const auto pieces = [&](const auto& body) { each_k_block(k0, body); };
 #else
   const auto pieces = [&](const auto& body) { body(k0); };
 #endif

@@ -96,13 +96,13 @@ void Product::step(int64_t n0, int64_t k0, int64_t m0, bool pack_a, bool pack_b,
     workers.run(tasks_a + tasks_b, [&](int64_t t) {
       const int64_t first = (t < tasks_a ? t : t - tasks_a) * kPanelsPerPackTask;
       if (t < tasks_a) {
-        each_piece(k0, [&](int64_t k) {
+        each_k_block(k0, [&](int64_t k) {
           pack_rows_of_a(m0, k, first, std::min(panels_a, first + kPanelsPerPackTask), packed_a + place_in_block_of_a(m0, k));
         });
       } else if (kHasPackingKernel && on_the_way) {
         pack_columns_of_b(n0, k0, panels_b - 1, panels_b, packed_b + place_in_block_of_b(n0, k0));
       } else if (s.packs_b()) {
-        each_piece(k0, [&](int64_t k) {
+        each_k_block(k0, [&](int64_t k) {
           pack_columns_of_b(n0, k, first, std::min(panels_b, first + kPanelsPerPackTask), packed_b + place_in_block_of_b(n0, k));
         });
       } else {
@@ -114,7 +114,7 @@ void Product::step(int64_t n0, int64_t k0, int64_t m0, bool pack_a, bool pack_b,
   const bool last = p.k - k0 <= s.block_k, changed_after = last && x.epilogue != nullptr && x.epilogue->changes_c();
   const bool in_place = !s.packs_b() && ready_b == nullptr;
 #if defined(ST_BF16_TILES)
-  SumRooms rooms(sum_rooms(p, s), p.k > s.block_k);
+  SumBuffers rooms(sum_rooms(p, s), p.k > s.block_k);
 #endif
   const auto run_task = [&](int64_t t, [[maybe_unused]] bool packing) {
     const int64_t row_task = t / column_tasks, column_task = t % column_tasks;
@@ -127,7 +127,7 @@ void Product::step(int64_t n0, int64_t k0, int64_t m0, bool pack_a, bool pack_b,
     }
     rooms.give_back(room);
 #else
-    each_piece(k0, [&](int64_t k) {
+    each_k_block(k0, [&](int64_t k) {
       if (in_place) {
         alignas(64) float waiting[kSumsInPlace * kTileColumns];
         return task_in_place(n0, k, m0, row_task, column_task, waiting);
@@ -277,7 +277,7 @@ void Product::compute(const Tile& t) const {
     out.target_step = p.c.row * size;
   }
   out.finish = last, out.alpha = p.alpha, out.beta = p.beta;
-  if (last && (p.c_type != DType::f32 || p.c.column != 1 || (p.bias && bias_stays))) {
+  if (last && (p.c_type != DType::f32 || p.c.column != 1 || (p.bias && bias_along_rows))) {
     alignas(64) float unrounded[kTileRows * kTileColumns];
     out.c = unrounded;
     out.stride = kTileColumns;
@@ -305,9 +305,9 @@ void Product::compute(const Tile& t) const {
 /// The last write of a C that is not in fp32 rows: the micro-kernel's arithmetic, row by row.
 void Product::finish(const float* tile, int64_t row, int64_t rows, int64_t column, int64_t columns) const {
   float c[kTileColumns], bias[kTileColumns];
-  if (p.bias && !bias_stays) read_floats(x.bias, p.c_type, column, 1, columns, bias);
+  if (p.bias && !bias_along_rows) read_floats(x.bias, p.c_type, column, 1, columns, bias);
 #if defined(ST_BF16_PAIRS)
-  if (p.c_type == DType::bf16 && p.c.column == 1 && p.beta == 0 && columns == kTileColumns && !(p.bias && bias_stays)) {
+  if (p.c_type == DType::bf16 && p.c.column == 1 && p.beta == 0 && columns == kTileColumns && !(p.bias && bias_along_rows)) {
     const Lanes alpha = broadcast(p.alpha);
     for (int64_t i = 0; i < rows; ++i) {
       Lanes low = micro::load(tile + i * kTileColumns), high = micro::load(tile + i * kTileColumns + kWidth);
@@ -318,7 +318,7 @@ void Product::finish(const float* tile, int64_t row, int64_t rows, int64_t colum
     return;
   }
 #endif
-  if (p.c.column == 1 && !(p.bias && bias_stays)) {
+  if (p.c.column == 1 && !(p.bias && bias_along_rows)) {
     return with_element(p.c_type, [&](auto element) {
       for (int64_t i = 0; i < rows; ++i) {
         auto* to = static_cast<decltype(element)*>(x.c) + (row + i) * p.c.row + column;
@@ -335,7 +335,7 @@ void Product::finish(const float* tile, int64_t row, int64_t rows, int64_t colum
   for (int64_t i = 0; i < rows; ++i) {
     const int64_t at = (row + i) * p.c.row + column * p.c.column;
     if (p.beta != 0) read_floats(x.c, p.c_type, at, p.c.column, columns, c);
-    if (p.bias && bias_stays) {
+    if (p.bias && bias_along_rows) {
       read_floats(x.bias, p.c_type, row + i, 1, 1, bias);
       std::fill_n(bias + 1, columns - 1, bias[0]);
     }

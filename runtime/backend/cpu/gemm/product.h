@@ -33,7 +33,7 @@ struct Product {
   Cell *packed_a = nullptr, *packed_b = nullptr;
   float* sums = nullptr;                              // row-major block of C, or null
   const Cell *ready_a = nullptr, *ready_b = nullptr;  // packed completely in advance
-  bool bias_stays = false;                            // the bias is constant along a row: C is the transpose of the caller's
+  bool bias_along_rows = false;                       // the bias is constant along a row: C is the transpose of the caller's
 
   void run(Workers& workers) const;
   void pack_all_a(Cell* to, Workers& workers) const;
@@ -59,7 +59,7 @@ struct Product {
   int64_t place_in_block_of_b(int64_t n0, int64_t k0) const;
   /// body(k) for each K block that is packed together with the one at k0; once for an empty K.
   template <class Body>
-  void each_piece(int64_t k0, const Body& body) const {
+  void each_k_block(int64_t k0, const Body& body) const {
     const int64_t end = std::min(p.k, k0 + s.block_k);
     for (int64_t k = k0; k == k0 || k < end; k += s.kc) body(k);
   }

@@ -21,7 +21,7 @@ void Product::tile_task(int64_t n0, int64_t k0, int64_t m0, int64_t row_task, in
   const int64_t widest = std::min(s.nc, (p.n + s.nr - 1) / s.nr * s.nr);
   Cell* const own = packed_b + room * widest * cells_of(s.kc);  // this task's block of B
   const int64_t end = std::min(p.k, k0 + s.block_k);
-  each_piece(k0, [&](int64_t k) {
+  each_k_block(k0, [&](int64_t k) {
     const int64_t depth = cells_of(depth_of(k)), next = k + s.kc;
     const int64_t row_panels = (rows + s.mr - 1) / s.mr, column_panels = (columns + s.nr - 1) / s.nr;
     const Cell* const panels = ready ? panels_of_b(k) + column_begin * depth : own;

@@ -12,10 +12,10 @@
 namespace st::cpu::ST_ISA {
 
 /// Buffers for the sums of the tasks that run at a time: takes the lowest free one, so that few threads stay in the same few pages.
-class SumRooms {
+class SumBuffers {
  public:
   /// `kept`: sums are still needed after a task, so each task has its own buffer. Else rooms <= 64.
-  SumRooms(int64_t rooms, bool kept) : rooms_(rooms), shared_(!kept) {}
+  SumBuffers(int64_t rooms, bool kept) : rooms_(rooms), shared_(!kept) {}
 
   int64_t take(int64_t task) {
     if (!shared_) return task;

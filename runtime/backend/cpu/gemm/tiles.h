@@ -17,7 +17,7 @@ constexpr int64_t kTile = 16;  // rows, and cells in a row: 64 bytes
 /// were, and context switches at other times need not save tiles.
 class TileRegisters {
  public:
-  /// For a task with `task_rows` rows of C: if one tile of 32 holds them all, the tiles of A and C have no more rows.
+  /// For a task with `task_rows` rows of C: up to 32 the tiles of A and C are configured with just these rows.
   explicit TileRegisters(int64_t task_rows = 2 * kTile) {
     struct alignas(64) Configuration {
       std::array<uint8_t, 16> palette = {1};

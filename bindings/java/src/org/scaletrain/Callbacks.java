@@ -117,8 +117,8 @@ final class Callbacks {
 
   static void fill(Object rows, long[] ids, Object[] memory) {
     Rows wanted = (Rows) rows;
-    List<Lent> borrowed = borrow(memory, true);
-    Map<String, Lent> arrays = new LinkedHashMap<>();
+    List<BorrowedArray> borrowed = borrow(memory, true);
+    Map<String, BorrowedArray> arrays = new LinkedHashMap<>();
     for (int i = 0; i < borrowed.size(); ++i) arrays.put(wanted.names().get(i), borrowed.get(i));
     try {
       wanted.filler().fill(ids, arrays);
@@ -143,8 +143,8 @@ final class Callbacks {
   }
 
   static void forward(Object op, Object[] inputs, Object[] outputs) {
-    List<Lent> in = borrow(inputs, false);
-    List<Lent> out = borrow(outputs, true);
+    List<BorrowedArray> in = borrow(inputs, false);
+    List<BorrowedArray> out = borrow(outputs, true);
     try {
       ((HostOp) op).forward(in, out);
     } finally {
@@ -154,27 +154,27 @@ final class Callbacks {
   }
 
   static void backward(Object op, Object[] inputs, Object[] outputs, Object[] outputGradients, Object[] inputGradients) {
-    List<Lent> in = borrow(inputs, false);
-    List<Lent> out = borrow(outputs, false);
-    List<Lent> given = borrow(outputGradients, false);
-    List<Lent> wanted = borrow(inputGradients, true);
+    List<BorrowedArray> in = borrow(inputs, false);
+    List<BorrowedArray> out = borrow(outputs, false);
+    List<BorrowedArray> given = borrow(outputGradients, false);
+    List<BorrowedArray> wanted = borrow(inputGradients, true);
     try {
       ((DifferentiableOp) op).backward(in, out, given, wanted);
     } finally {
-      for (List<Lent> all : List.of(in, out, given, wanted)) end(all);
+      for (List<BorrowedArray> all : List.of(in, out, given, wanted)) end(all);
     }
   }
 
   /** {@code memory} alternates types and buffers. An entry without memory becomes null. */
-  private static List<Lent> borrow(Object[] memory, boolean writable) {
-    Lent[] borrowed = new Lent[memory.length / 2];
+  private static List<BorrowedArray> borrow(Object[] memory, boolean writable) {
+    BorrowedArray[] borrowed = new BorrowedArray[memory.length / 2];
     for (int i = 0; i < borrowed.length; ++i)
-      if (memory[2 * i] != null) borrowed[i] = new Lent((ArrayType) memory[2 * i], (ByteBuffer) memory[2 * i + 1], writable);
+      if (memory[2 * i] != null) borrowed[i] = new BorrowedArray((ArrayType) memory[2 * i], (ByteBuffer) memory[2 * i + 1], writable);
     return Collections.unmodifiableList(Arrays.asList(borrowed));
   }
 
-  private static void end(List<Lent> borrowed) {
-    for (Lent array : borrowed) if (array != null) array.end();
+  private static void end(List<BorrowedArray> borrowed) {
+    for (BorrowedArray array : borrowed) if (array != null) array.end();
   }
 
   /** A copy of the library's memory on Java's heap. */

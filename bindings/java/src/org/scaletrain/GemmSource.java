@@ -5,7 +5,7 @@ public enum GemmSource {
   /** The library's table. */
   TABLE,
   /** The program's request. */
-  WISH,
+  REQUESTED,
   /** The file of measured tiles. */
   CACHE,
   /** Measured when the plan was made. */

@@ -19,5 +19,5 @@ public interface HostOp {
   List<ArrayType> shape(List<ArrayType> inputs);
 
   /** Computes the outputs. */
-  void forward(List<Lent> inputs, List<Lent> outputs);
+  void forward(List<BorrowedArray> inputs, List<BorrowedArray> outputs);
 }

@@ -54,7 +54,7 @@ public final class Ops {
   }
 
   /**
-   * y = x weight + bias: [..., K] x [K, N] (transpose_weight: [N, K]) + [N]; what fuse makes of matmul and add; transposeWeight:
+   * y = x weight + bias: [..., K] x [K, N] (transpose_weight: [N, K]) + [N]; fuse makes it from matmul and add; transposeWeight:
    * default false.
    */
   public static Value linear(Value x, Value weight, Value bias) {
@@ -62,7 +62,7 @@ public final class Ops {
   }
 
   /**
-   * y = x weight + bias: [..., K] x [K, N] (transpose_weight: [N, K]) + [N]; what fuse makes of matmul and add; transposeWeight:
+   * y = x weight + bias: [..., K] x [K, N] (transpose_weight: [N, K]) + [N]; fuse makes it from matmul and add; transposeWeight:
    * default false.
    */
   public static Value linear(Value x, Value weight, Value bias, boolean transposeWeight) {
@@ -327,9 +327,9 @@ public final class Ops {
 
   /**
    * sum = -sum_r w_r log softmax(logits)[r, target_r], count = sum_r w_r over rows whose target is not ignore_index; logits [..., V],
-   * targets [...] i32 or i64; sum, count and dsum are f64 scalars, lse f32 (f64 for f64) [...]; weights are of the rows.
-   * label_smoothing: the share of a row's weight that goes evenly to all V classes (torch's); z_loss: adds z_loss lse^2 to each row
-   * (PaLM, 2022); ignoreIndex: default -100; labelSmoothing: default 0; zLoss: default 0; more: count, lse.
+   * targets [...] i32 or i64; sum, count and dsum are f64 scalars, lse f32 (f64 for f64) [...]; weights: one per row. label_smoothing:
+   * the share of a row's weight spread evenly over all V classes (as in torch); z_loss: adds z_loss lse^2 to each row (PaLM, 2022);
+   * ignoreIndex: default -100; labelSmoothing: default 0; zLoss: default 0; more: count, lse.
    */
   public static Value crossEntropy(Value logits, Value targets) {
     return op("cross_entropy", 3, Arrays.asList(logits, targets));
@@ -337,9 +337,9 @@ public final class Ops {
 
   /**
    * sum = -sum_r w_r log softmax(logits)[r, target_r], count = sum_r w_r over rows whose target is not ignore_index; logits [..., V],
-   * targets [...] i32 or i64; sum, count and dsum are f64 scalars, lse f32 (f64 for f64) [...]; weights are of the rows.
-   * label_smoothing: the share of a row's weight that goes evenly to all V classes (torch's); z_loss: adds z_loss lse^2 to each row
-   * (PaLM, 2022); ignoreIndex: default -100; labelSmoothing: default 0; zLoss: default 0; more: count, lse.
+   * targets [...] i32 or i64; sum, count and dsum are f64 scalars, lse f32 (f64 for f64) [...]; weights: one per row. label_smoothing:
+   * the share of a row's weight spread evenly over all V classes (as in torch); z_loss: adds z_loss lse^2 to each row (PaLM, 2022);
+   * ignoreIndex: default -100; labelSmoothing: default 0; zLoss: default 0; more: count, lse.
    */
   public static Value crossEntropy(Value logits, Value targets, Value weights) {
     return op("cross_entropy", 3, Arrays.asList(logits, targets, weights));
@@ -347,9 +347,9 @@ public final class Ops {
 
   /**
    * sum = -sum_r w_r log softmax(logits)[r, target_r], count = sum_r w_r over rows whose target is not ignore_index; logits [..., V],
-   * targets [...] i32 or i64; sum, count and dsum are f64 scalars, lse f32 (f64 for f64) [...]; weights are of the rows.
-   * label_smoothing: the share of a row's weight that goes evenly to all V classes (torch's); z_loss: adds z_loss lse^2 to each row
-   * (PaLM, 2022); ignoreIndex: default -100; labelSmoothing: default 0; zLoss: default 0; more: count, lse.
+   * targets [...] i32 or i64; sum, count and dsum are f64 scalars, lse f32 (f64 for f64) [...]; weights: one per row. label_smoothing:
+   * the share of a row's weight spread evenly over all V classes (as in torch); z_loss: adds z_loss lse^2 to each row (PaLM, 2022);
+   * ignoreIndex: default -100; labelSmoothing: default 0; zLoss: default 0; more: count, lse.
    */
   public static Value crossEntropy(Value logits, Value targets, Value weights, long ignoreIndex, double labelSmoothing, double zLoss) {
     return op("cross_entropy", 3, Arrays.asList(logits, targets, weights), "ignore_index", ignoreIndex, "label_smoothing", labelSmoothing, "z_loss", zLoss);
@@ -390,32 +390,32 @@ public final class Ops {
     return op("huber", 2, Arrays.asList(x, target, weights), "delta", delta);
   }
 
-  /** over axes; none given: over all; axes: default none; keepDims: default false. */
+  /** sum over axes; no axes: over all dimensions; axes: default none; keepDims: default false. */
   public static Value sum(Value x) {
     return op("sum", 1, Arrays.asList(x));
   }
 
-  /** over axes; none given: over all; axes: default none; keepDims: default false. */
+  /** sum over axes; no axes: over all dimensions; axes: default none; keepDims: default false. */
   public static Value sum(Value x, long[] axes, boolean keepDims) {
     return op("sum", 1, Arrays.asList(x), "axes", axes, "keep_dims", keepDims);
   }
 
-  /** over axes; none given: over all; of nothing: NaN; axes: default none; keepDims: default false. */
+  /** mean over axes; no axes: over all dimensions; over no elements: NaN; axes: default none; keepDims: default false. */
   public static Value mean(Value x) {
     return op("mean", 1, Arrays.asList(x));
   }
 
-  /** over axes; none given: over all; of nothing: NaN; axes: default none; keepDims: default false. */
+  /** mean over axes; no axes: over all dimensions; over no elements: NaN; axes: default none; keepDims: default false. */
   public static Value mean(Value x, long[] axes, boolean keepDims) {
     return op("mean", 1, Arrays.asList(x), "axes", axes, "keep_dims", keepDims);
   }
 
-  /** over axes; the gradient is shared evenly among ties (torch.amax); axes: default none; keepDims: default false. */
+  /** maximum over axes; ties share the gradient evenly (torch.amax); axes: default none; keepDims: default false. */
   public static Value max(Value x) {
     return op("max", 1, Arrays.asList(x));
   }
 
-  /** over axes; the gradient is shared evenly among ties (torch.amax); axes: default none; keepDims: default false. */
+  /** maximum over axes; ties share the gradient evenly (torch.amax); axes: default none; keepDims: default false. */
   public static Value max(Value x, long[] axes, boolean keepDims) {
     return op("max", 1, Arrays.asList(x), "axes", axes, "keep_dims", keepDims);
   }
@@ -425,7 +425,7 @@ public final class Ops {
     return op("reshape", 1, Arrays.asList(x), "shape", shape);
   }
 
-  /** stretches dimensions of size 1. */
+  /** repeats dimensions of size 1. */
   public static Value broadcastTo(Value x, long[] shape) {
     return op("broadcast_to", 1, Arrays.asList(x), "shape", shape);
   }
@@ -455,7 +455,7 @@ public final class Ops {
     return op("pad", 1, Arrays.asList(x), "axis", axis, "before", before, "after", after);
   }
 
-  /** pieces along axis whose sizes sum to the dimension; axis: default -1. */
+  /** one output for each of sizes along axis; the sizes sum to the dimension; axis: default -1. */
   public static List<Value> split(Value x, long[] sizes) {
     Value first = op("split", sizes.length, Arrays.asList(x), "sizes", sizes);
     List<Value> all = new ArrayList<>(List.of(first));
@@ -463,7 +463,7 @@ public final class Ops {
     return List.copyOf(all);
   }
 
-  /** pieces along axis whose sizes sum to the dimension; axis: default -1. */
+  /** one output for each of sizes along axis; the sizes sum to the dimension; axis: default -1. */
   public static List<Value> split(Value x, long axis, long[] sizes) {
     Value first = op("split", sizes.length, Arrays.asList(x), "axis", axis, "sizes", sizes);
     List<Value> all = new ArrayList<>(List.of(first));

@@ -40,7 +40,7 @@ public abstract class RecipeKeys extends Handle {
     throw new WrongState("Recipe: " + key + " is " + Json.text(value) + ", which has another type; use get(\"" + key + "\")");
   }
 
-  /** Where to compute: cpu is fast, reference is slow and double-accumulating. Allowed: cpu reference. Default: "cpu". */
+  /** Where to compute: cpu is fast; reference is slow and accumulates in double. Allowed: cpu reference. Default: "cpu". */
   public Recipe device(String value) {
     return set("device", value);
   }
@@ -51,8 +51,8 @@ public abstract class RecipeKeys extends Handle {
   }
 
   /**
-   * Of matrix products and activations while training; bf16 and fp16: summed in fp32, over fp32 master weights, gradients and moments;
-   * fp16 scales the loss; predictions and evaluations are fp32. Allowed: fp32 bf16 fp16. Default: "fp32".
+   * Element type of matrix products and activations in training; bf16 and fp16 sum in fp32 and keep fp32 master weights, gradients and
+   * moments; fp16 scales the loss; prediction and evaluation run in fp32. Allowed: fp32 bf16 fp16. Default: "fp32".
    */
   public Recipe precision(String value) {
     return set("precision", value);
@@ -64,8 +64,8 @@ public abstract class RecipeKeys extends Handle {
   }
 
   /**
-   * Bf16 and fp16: scopes that compute in fp32 all the same, by patterns (block.0.*,head); a scope within such a one does too.
-   * Allowed: none SCOPES. Default: "none".
+   * Bf16 and fp16: scopes that still compute in fp32, nested scopes included, as patterns (block.0.*,head). Allowed: none SCOPES.
+   * Default: "none".
    */
   public Recipe fp32Scopes(String value) {
     return set("fp32_scopes", value);
@@ -76,7 +76,7 @@ public abstract class RecipeKeys extends Handle {
     return text("fp32_scopes");
   }
 
-  /** Fp16: what the loss is multiplied with before backward; 0: dynamic, as the next keys say. Allowed: [0,inf). Default: 0.0. */
+  /** Fp16: factor on the loss before backward; 0: dynamic, set by the loss_scale_ keys. Allowed: [0,inf). Default: 0.0. */
   public Recipe lossScale(double value) {
     return set("loss_scale", value);
   }
@@ -96,7 +96,10 @@ public abstract class RecipeKeys extends Handle {
     return number("loss_scale_initial").doubleValue();
   }
 
-  /** What the dynamic loss scale is multiplied with after growth_interval steps without a skipped one. Allowed: (1,inf). Default: 2.0. */
+  /**
+   * Factor on the dynamic loss scale after loss_scale_growth_interval steps in a row without a skipped one. Allowed: (1,inf). Default:
+   * 2.0.
+   */
   public Recipe lossScaleGrowthFactor(double value) {
     return set("loss_scale_growth_factor", value);
   }
@@ -106,7 +109,7 @@ public abstract class RecipeKeys extends Handle {
     return number("loss_scale_growth_factor").doubleValue();
   }
 
-  /** What the dynamic loss scale is multiplied with after a skipped step. Allowed: (0,1). Default: 0.5. */
+  /** Factor on the dynamic loss scale after a skipped step. Allowed: (0,1). Default: 0.5. */
   public Recipe lossScaleBackoffFactor(double value) {
     return set("loss_scale_backoff_factor", value);
   }
@@ -116,7 +119,7 @@ public abstract class RecipeKeys extends Handle {
     return number("loss_scale_backoff_factor").doubleValue();
   }
 
-  /** Steps without a skipped one after which the dynamic loss scale grows. Allowed: [1,inf). Default: 2000. */
+  /** Steps in a row without a skipped one before the dynamic loss scale grows. Allowed: [1,inf). Default: 2000. */
   public Recipe lossScaleGrowthInterval(long value) {
     return set("loss_scale_growth_interval", value);
   }
@@ -127,8 +130,8 @@ public abstract class RecipeKeys extends Handle {
   }
 
   /**
-   * Skipped steps that the dynamic loss scale bears before it falls, and falls with each one on; it bears as many again when it has
-   * grown. Allowed: [1,inf). Default: 1.
+   * Number of the skipped step from which the dynamic loss scale backs off; the count restarts when the scale grows. Allowed: [1,inf).
+   * Default: 1.
    */
   public Recipe lossScaleHysteresis(long value) {
     return set("loss_scale_hysteresis", value);
@@ -139,7 +142,7 @@ public abstract class RecipeKeys extends Handle {
     return number("loss_scale_hysteresis").longValue();
   }
 
-  /** It bears as many again after each step that was not skipped. Default: false. */
+  /** Restart the count of loss_scale_hysteresis after every step that was not skipped. Default: false. */
   public Recipe lossScaleConsecutiveHysteresis(boolean value) {
     return set("loss_scale_consecutive_hysteresis", value);
   }
@@ -149,7 +152,7 @@ public abstract class RecipeKeys extends Handle {
     return yes("loss_scale_consecutive_hysteresis");
   }
 
-  /** The dynamic loss scale falls no lower. Allowed: (0,inf). Default: 1.0. */
+  /** Lower limit of the dynamic loss scale. Allowed: (0,inf). Default: 1.0. */
   public Recipe lossScaleMinimum(double value) {
     return set("loss_scale_minimum", value);
   }
@@ -173,8 +176,8 @@ public abstract class RecipeKeys extends Handle {
   }
 
   /**
-   * Sequences per step in all; 0: batch times micro-batches. With it accumulate follows from the batch. Allowed: [0,1000000]. Default:
-   * 0.
+   * Sequences per step over all ranks; if set, accumulate follows from it and batch; 0: batch times micro-batches. Allowed:
+   * [0,1000000]. Default: 0.
    */
   public Recipe globalBatch(long value) {
     return set("global_batch", value);
@@ -195,7 +198,7 @@ public abstract class RecipeKeys extends Handle {
     return number("accumulate").longValue();
   }
 
-  /** Micro-batches per step in all; the other way to say accumulate (0: that says it). Allowed: [0,inf). Default: 0. */
+  /** Micro-batches per step over all ranks, an alternative to accumulate; 0: follows from accumulate. Allowed: [0,inf). Default: 0. */
   public Recipe microBatches(long value) {
     return set("micro_batches", value);
   }
@@ -205,10 +208,7 @@ public abstract class RecipeKeys extends Handle {
     return number("micro_batches").longValue();
   }
 
-  /**
-   * Data ranks, which share a step's micro-batches: threads of this process, each with what zero leaves it of the model. Allowed:
-   * [1,256]. Default: 1.
-   */
+  /** Data-parallel ranks, which share the micro-batches of a step; they run as threads of this process. Allowed: [1,256]. Default: 1. */
   public Recipe ranks(long value) {
     return set("ranks", value);
   }
@@ -219,8 +219,8 @@ public abstract class RecipeKeys extends Handle {
   }
 
   /**
-   * What ranks exchange: each micro-batch's gradients, so that the bits do not depend on ranks, or each rank's sums once a step, less
-   * on the wire. Allowed: micro step. Default: "micro".
+   * When ranks reduce gradients: micro, after each micro-batch, so that results do not depend on the number of ranks; or step, once
+   * per step, with less traffic. Allowed: micro step. Default: "micro".
    */
   public Recipe reduce(String value) {
     return set("reduce", value);
@@ -232,8 +232,8 @@ public abstract class RecipeKeys extends Handle {
   }
 
   /**
-   * ZeRO (Rajbhandari et al. 2020), what ranks have only pieces of, the same bits: 0 nothing, 1 the optimizer's state, 2 gradients
-   * too, 3 parameters too, which each scope gathers for itself. With one rank it is nothing. Allowed: [0,3]. Default: 0.
+   * ZeRO stage (Rajbhandari et al. 2020): 0 shards nothing, 1 the optimizer state, 2 also gradients, 3 also parameters, which each
+   * scope gathers before use; results are bitwise equal; no effect with one rank. Allowed: [0,3]. Default: 0.
    */
   public Recipe zero(long value) {
     return set("zero", value);
@@ -245,8 +245,8 @@ public abstract class RecipeKeys extends Handle {
   }
 
   /**
-   * What lies outside the device's memory, the same bits: the optimizer's state, or the fp32 parameters too; in host memory, which is
-   * where a device cpu has them anyway, or in offload_folder. Parameters stay there until the model is freed. Allowed: none optimizer
+   * What is kept outside device memory: the optimizer state, or the fp32 parameters too, until the model is freed; in offload_folder
+   * or, without one, in host memory, where device cpu keeps them anyway; results are bitwise equal. Allowed: none optimizer
    * parameters. Default: "none".
    */
   public Recipe offload(String value) {
@@ -259,8 +259,8 @@ public abstract class RecipeKeys extends Handle {
   }
 
   /**
-   * Offload: a folder of a local disk, in which files without a name have it all, reserved up front and gone with the process; counted
-   * as file, not as memory. Empty: host memory. Default: "".
+   * Offload: folder on a local disk for unnamed files, reserved up front, freed when the process ends and counted as file, not as
+   * memory; empty: host memory. Default: "".
    */
   public Recipe offloadFolder(String value) {
     return set("offload_folder", value);
@@ -271,7 +271,7 @@ public abstract class RecipeKeys extends Handle {
     return text("offload_folder");
   }
 
-  /** Bytes of gradients that ranks exchange together; changes speed, no bit. Allowed: [1,inf). Default: 26214400. */
+  /** Bytes of gradients per collective; changes speed, not results. Allowed: [1,inf). Default: 26214400. */
   public Recipe bucket(long value) {
     return set("bucket", value);
   }
@@ -282,8 +282,8 @@ public abstract class RecipeKeys extends Handle {
   }
 
   /**
-   * Exchange gradients, and with zero 3 parameters, while a rank computes, on a thread beside its own; changes speed, no bit. Allowed:
-   * on off. Default: "on".
+   * Run collectives (gradients, and parameters under zero 3) on a second thread while the rank computes; changes speed, not results.
+   * Allowed: on off. Default: "on".
    */
   public Recipe overlap(String value) {
     return set("overlap", value);
@@ -295,8 +295,8 @@ public abstract class RecipeKeys extends Handle {
   }
 
   /**
-   * Compare the weights of all ranks before each so many steps, and end with the rank and the tensor that differ; 0 is off, and ranks
-   * that are processes do it before their first step alone. Allowed: [0,inf). Default: 0.
+   * Compare the weights of all ranks every this many steps and fail with the rank and tensor that differ; 0: off, except that ranks in
+   * separate processes compare once, before their first step. Allowed: [0,inf). Default: 0.
    */
   public Recipe replicaCheck(long value) {
     return set("replica_check", value);
@@ -307,7 +307,7 @@ public abstract class RecipeKeys extends Handle {
     return number("replica_check").longValue();
   }
 
-  /** Per rank; 0: this process's cores / ranks. Allowed: [0,4096]. Default: 0. */
+  /** Threads per rank; 0: the cores of this process divided by its ranks. Allowed: [0,4096]. Default: 0. */
   public Recipe threads(long value) {
     return set("threads", value);
   }
@@ -318,8 +318,8 @@ public abstract class RecipeKeys extends Handle {
   }
 
   /**
-   * What updates the parameters; keys below that are not given take its own defaults (PyTorch's, Lion the paper's). Allowed: adamw
-   * adam adamw-8bit sgd adafactor lion rmsprop adagrad muon. Default: "adamw".
+   * Update rule; a key below that is not given takes this optimizer's default (PyTorch's; for lion the paper's). Allowed: adamw adam
+   * adamw-8bit sgd adafactor lion rmsprop adagrad muon. Default: "adamw".
    */
   public Recipe optimizer(String value) {
     return set("optimizer", value);
@@ -364,8 +364,8 @@ public abstract class RecipeKeys extends Handle {
   }
 
   /**
-   * Length of linear, cosine, polynomial, wsd and one_cycle in successful steps, warm-up included; 0: unset, and the command line
-   * takes --steps. Allowed: [0,inf). Default: 0.
+   * Length of linear, cosine, polynomial, wsd and one_cycle in successful steps, warm-up included; 0: unset, and the command line uses
+   * --steps. Allowed: [0,inf). Default: 0.
    */
   public Recipe lrSteps(long value) {
     return set("lr_steps", value);
@@ -376,7 +376,10 @@ public abstract class RecipeKeys extends Handle {
     return number("lr_steps").longValue();
   }
 
-  /** What linear, cosine, polynomial, inverse_sqrt and wsd fall to. Allowed: [0,inf). Default: 0.0. */
+  /**
+   * Final learning rate of linear, cosine and polynomial, lower limit of inverse_sqrt, end of the decay of wsd. Allowed: [0,inf).
+   * Default: 0.0.
+   */
   public Recipe lrMin(double value) {
     return set("lr_min", value);
   }
@@ -386,7 +389,7 @@ public abstract class RecipeKeys extends Handle {
     return number("lr_min").doubleValue();
   }
 
-  /** Polynomial: lr_min + (lr - lr_min) * (1 - share of the steps)^lr_power. Allowed: (0,inf). Default: 1.0. */
+  /** Polynomial: exponent in lr_min + (lr - lr_min) * (1 - share of the steps)^lr_power. Allowed: (0,inf). Default: 1.0. */
   public Recipe lrPower(double value) {
     return set("lr_power", value);
   }
@@ -396,7 +399,7 @@ public abstract class RecipeKeys extends Handle {
     return number("lr_power").doubleValue();
   }
 
-  /** Cosine: so many falls, each from lr again. Allowed: [1,1000000]. Default: 1. */
+  /** Cosine: number of cycles, each starting at lr again. Allowed: [1,1000000]. Default: 1. */
   public Recipe lrCycles(long value) {
     return set("lr_cycles", value);
   }
@@ -406,7 +409,7 @@ public abstract class RecipeKeys extends Handle {
     return number("lr_cycles").longValue();
   }
 
-  /** Cosine: each cycle is so many times as long as the one before. Allowed: [1,1000]. Default: 1. */
+  /** Cosine: each cycle is this many times as long as the previous one. Allowed: [1,1000]. Default: 1. */
   public Recipe lrCycleGrowth(long value) {
     return set("lr_cycle_growth", value);
   }
@@ -436,7 +439,7 @@ public abstract class RecipeKeys extends Handle {
     return text("lr_decay");
   }
 
-  /** One_cycle: share of the steps over which it rises. Allowed: (0,1). Default: 0.3. */
+  /** One_cycle: share of the steps in which the rate rises. Allowed: (0,1). Default: 0.3. */
   public Recipe lrPctStart(double value) {
     return set("lr_pct_start", value);
   }
@@ -446,7 +449,7 @@ public abstract class RecipeKeys extends Handle {
     return number("lr_pct_start").doubleValue();
   }
 
-  /** One_cycle begins at lr / lr_div_factor. Allowed: (0,inf). Default: 25.0. */
+  /** One_cycle starts at lr / lr_div_factor. Allowed: (0,inf). Default: 25.0. */
   public Recipe lrDivFactor(double value) {
     return set("lr_div_factor", value);
   }
@@ -456,7 +459,7 @@ public abstract class RecipeKeys extends Handle {
     return number("lr_div_factor").doubleValue();
   }
 
-  /** One_cycle ends at its begin / lr_final_div_factor. Allowed: (0,inf). Default: 10000.0. */
+  /** One_cycle ends at its first rate / lr_final_div_factor. Allowed: (0,inf). Default: 10000.0. */
   public Recipe lrFinalDivFactor(double value) {
     return set("lr_final_div_factor", value);
   }
@@ -466,7 +469,7 @@ public abstract class RecipeKeys extends Handle {
     return number("lr_final_div_factor").doubleValue();
   }
 
-  /** Table: "0:1e-3 100:5e-4", the learning rate from each number of successful steps on, without interpolation. Default: "". */
+  /** Table: "0:1e-3 100:5e-4" sets the learning rate from successful step 0 and from 100, without interpolation. Default: "". */
   public Recipe lrTable(String value) {
     return set("lr_table", value);
   }
@@ -497,8 +500,8 @@ public abstract class RecipeKeys extends Handle {
   }
 
   /**
-   * Added to the square root of the second moment; adafactor: the least second moment's root, 0: the machine epsilon. Allowed:
-   * [0,inf). Default: 1e-08.
+   * Added to the square root of the second moment; adafactor: lower limit of that root, 0: the machine epsilon. Allowed: [0,inf).
+   * Default: 1e-08.
    */
   public Recipe epsilon(double value) {
     return set("epsilon", value);
@@ -519,7 +522,7 @@ public abstract class RecipeKeys extends Handle {
     return number("weight_decay").doubleValue();
   }
 
-  /** Of sgd, rmsprop and muon. Allowed: [0,1). Default: 0.0. */
+  /** Momentum of sgd, rmsprop and muon. Allowed: [0,1). Default: 0.0. */
   public Recipe momentum(double value) {
     return set("momentum", value);
   }
@@ -529,7 +532,7 @@ public abstract class RecipeKeys extends Handle {
     return number("momentum").doubleValue();
   }
 
-  /** Of sgd's momentum. Allowed: [0,1]. Default: 0.0. */
+  /** Dampening of sgd's momentum. Allowed: [0,1]. Default: 0.0. */
   public Recipe dampening(double value) {
     return set("dampening", value);
   }
@@ -539,7 +542,7 @@ public abstract class RecipeKeys extends Handle {
     return number("dampening").doubleValue();
   }
 
-  /** Nesterov's momentum, of sgd and muon. Default: false. */
+  /** Nesterov momentum for sgd and muon. Default: false. */
   public Recipe nesterov(boolean value) {
     return set("nesterov", value);
   }
@@ -549,7 +552,7 @@ public abstract class RecipeKeys extends Handle {
     return yes("nesterov");
   }
 
-  /** Rmsprop: divides by the gradient's deviation. Default: false. */
+  /** Rmsprop: divide by the standard deviation of the gradient. Default: false. */
   public Recipe centered(boolean value) {
     return set("centered", value);
   }
@@ -569,7 +572,7 @@ public abstract class RecipeKeys extends Handle {
     return number("rate_decay").doubleValue();
   }
 
-  /** Adagrad: what its sums of squares begin with. Allowed: [0,inf). Default: 0.0. */
+  /** Adagrad: initial value of the sums of squares. Allowed: [0,inf). Default: 0.0. */
   public Recipe initialAccumulatorValue(double value) {
     return set("initial_accumulator_value", value);
   }
@@ -589,7 +592,7 @@ public abstract class RecipeKeys extends Handle {
     return number("beta2_decay").doubleValue();
   }
 
-  /** Adafactor: the least size of a parameter that scales its step. Allowed: [0,inf). Default: 0.001. */
+  /** Adafactor: lower limit of the parameter's root mean square that scales its update. Allowed: [0,inf). Default: 0.001. */
   public Recipe epsilon2(double value) {
     return set("epsilon2", value);
   }
@@ -599,7 +602,7 @@ public abstract class RecipeKeys extends Handle {
     return number("epsilon2").doubleValue();
   }
 
-  /** Adafactor: largest root mean square of an update, its d. Allowed: [1,inf). Default: 1.0. */
+  /** Adafactor: upper limit of an update's root mean square (the paper's d). Allowed: [1,inf). Default: 1.0. */
   public Recipe clipThreshold(double value) {
     return set("clip_threshold", value);
   }
@@ -609,7 +612,7 @@ public abstract class RecipeKeys extends Handle {
     return number("clip_threshold").doubleValue();
   }
 
-  /** Muon: steps of Newton-Schulz. Allowed: [0,99]. Default: 5. */
+  /** Muon: Newton-Schulz iterations. Allowed: [0,99]. Default: 5. */
   public Recipe nsSteps(long value) {
     return set("ns_steps", value);
   }
@@ -620,8 +623,8 @@ public abstract class RecipeKeys extends Handle {
   }
 
   /**
-   * Muon: the rate times sqrt(max(1, rows / columns)), or 0.2 sqrt(max(rows, columns)). Allowed: original match_rms_adamw. Default:
-   * "original".
+   * Muon: factor on the rate, original: sqrt(max(1, rows / columns)); match_rms_adamw: 0.2 sqrt(max(rows, columns)). Allowed: original
+   * match_rms_adamw. Default: "original".
    */
   public Recipe adjustLr(String value) {
     return set("adjust_lr", value);
@@ -633,8 +636,8 @@ public abstract class RecipeKeys extends Handle {
   }
 
   /**
-   * Parameters by name, a list: [{"pattern": "*.bias", "lr_scale": 1, "weight_decay_scale": 0, "clip": 1, "frozen": false,
-   * "optimizer": "adamw"}]; the first pattern that fits counts, * is any text. Default: [].
+   * Settings by parameter name, a list: [{"pattern": "*.bias", "lr_scale": 1, "weight_decay_scale": 0, "clip": 1, "frozen": false,
+   * "optimizer": "adamw"}]; the first pattern that matches applies, * matches any text. Default: [].
    */
   public Recipe groups(List<Map<String, Object>> value) {
     return set("groups", value);
@@ -645,7 +648,7 @@ public abstract class RecipeKeys extends Handle {
     return list("groups");
   }
 
-  /** Largest global norm of the gradient; 0 is off. Allowed: [0,inf). Default: 1.0. */
+  /** Upper limit of the global gradient norm; 0: off. Allowed: [0,inf). Default: 1.0. */
   public Recipe clip(double value) {
     return set("clip", value);
   }
@@ -655,7 +658,7 @@ public abstract class RecipeKeys extends Handle {
     return number("clip").doubleValue();
   }
 
-  /** Largest magnitude of an element of the gradient, after clip; 0 is off. Allowed: [0,inf). Default: 0.0. */
+  /** Upper limit of the magnitude of each gradient element, applied after clip; 0: off. Allowed: [0,inf). Default: 0.0. */
   public Recipe clipValue(double value) {
     return set("clip_value", value);
   }
@@ -666,9 +669,9 @@ public abstract class RecipeKeys extends Handle {
   }
 
   /**
-   * Keeps an exponential moving average of the trained weights beside them: after each successful step average = ema_decay * average +
-   * (1 - ema_decay) * weight, the first one copies (torch's AveragedModel with get_ema_multi_avg_fn); 0 is off. Allowed: [0,1).
-   * Default: 0.0.
+   * Keep an exponential moving average of the trained weights: after each successful step average = ema_decay * average + (1 -
+   * ema_decay) * weight, the first step copies (torch's AveragedModel with get_ema_multi_avg_fn); 0: off. Allowed: [0,1). Default:
+   * 0.0.
    */
   public Recipe emaDecay(double value) {
     return set("ema_decay", value);
@@ -679,7 +682,7 @@ public abstract class RecipeKeys extends Handle {
     return number("ema_decay").doubleValue();
   }
 
-  /** Share of activations set to zero while training, at sites that name no rate of their own. Allowed: [0,1). Default: 0.0. */
+  /** Share of activations set to zero in training, at sites without a rate of their own. Allowed: [0,1). Default: 0.0. */
   public Recipe dropout(double value) {
     return set("dropout", value);
   }
@@ -690,8 +693,8 @@ public abstract class RecipeKeys extends Handle {
   }
 
   /**
-   * Share of each target that goes evenly to all classes while training (torch's CrossEntropyLoss); the loss that is shown is the one
-   * that is trained, evaluations are without. Allowed: [0,1]. Default: 0.0.
+   * Share of each target spread evenly over all classes in training (torch's CrossEntropyLoss); the reported training loss includes
+   * it, evaluation does not. Allowed: [0,1]. Default: 0.0.
    */
   public Recipe labelSmoothing(double value) {
     return set("label_smoothing", value);
@@ -703,7 +706,7 @@ public abstract class RecipeKeys extends Handle {
   }
 
   /**
-   * Adds z_loss * (log sum e^logits)^2 to each target's loss while training, so that logits stay near zero; PaLM (2022) took 1e-4.
+   * Adds z_loss * (log sum e^logits)^2 to each target's loss in training, which keeps logits near zero; PaLM (2022) used 1e-4.
    * Allowed: [0,inf). Default: 0.0.
    */
   public Recipe zLoss(double value) {
@@ -716,9 +719,9 @@ public abstract class RecipeKeys extends Handle {
   }
 
   /**
-   * Activations that backward makes again instead of keeping them, the same bits: of the blocks, of attention, of all outermost
-   * scopes, of what fits recompute_budget with the least arithmetic, or of the scopes that patterns match (block.*.mlp,head). Allowed:
-   * none blocks attention full auto SCOPES. Default: "none".
+   * Activations that backward recomputes instead of keeping: of blocks, of attention, of all outermost scopes (full), of the cheapest
+   * choice that fits recompute_budget (auto), or of scopes by pattern (block.*.mlp,head); results are bitwise equal. Allowed: none
+   * blocks attention full auto SCOPES. Default: "none".
    */
   public Recipe recompute(String value) {
     return set("recompute", value);
@@ -729,7 +732,10 @@ public abstract class RecipeKeys extends Handle {
     return text("recompute");
   }
 
-  /** Bytes of activations that recompute auto is to fit; 0: what the memory limit leaves beside the rest. Allowed: [0,inf). Default: 0. */
+  /**
+   * Bytes of activations that recompute auto may keep; 0: what the memory limit leaves after everything else. Allowed: [0,inf).
+   * Default: 0.
+   */
   public Recipe recomputeBudget(long value) {
     return set("recompute_budget", value);
   }
@@ -740,8 +746,8 @@ public abstract class RecipeKeys extends Handle {
   }
 
   /**
-   * The command line ends a run after so many evaluations in a row whose validation loss was no improvement; 0 is off, and a host that
-   * evaluates by itself stops by itself. Allowed: [0,inf). Default: 0.
+   * The command line ends a run after this many evaluations in a row without a better validation loss; 0: off; a host that runs its
+   * own evaluations also stops itself. Allowed: [0,inf). Default: 0.
    */
   public Recipe earlyStoppingPatience(long value) {
     return set("early_stopping_patience", value);
@@ -752,10 +758,7 @@ public abstract class RecipeKeys extends Handle {
     return number("early_stopping_patience").longValue();
   }
 
-  /**
-   * What the validation loss must fall by, below the best one so far, to be an improvement: by more than this. Allowed: [0,inf).
-   * Default: 0.0.
-   */
+  /** A validation loss counts as better if it is below the best one so far by more than this. Allowed: [0,inf). Default: 0.0. */
   public Recipe earlyStoppingMinDelta(double value) {
     return set("early_stopping_min_delta", value);
   }
@@ -766,9 +769,9 @@ public abstract class RecipeKeys extends Handle {
   }
 
   /**
-   * Measure the gradient noise scale (McCandlish et al. 2018), the batch in sequences above which larger ones stop paying, from the
-   * first micro-batch's gradient and the whole step's; needs 2 micro-batches a step or more, and reads each gradient once more.
-   * Default: false.
+   * Measure the gradient noise scale (McCandlish et al. 2018), the batch in sequences beyond which larger batches stop paying;
+   * compares the gradient of the first micro-batch with that of the step, so it needs 2 or more micro-batches per step and reads each
+   * gradient once more. Default: false.
    */
   public Recipe gradientNoiseScale(boolean value) {
     return set("gradient_noise_scale", value);
@@ -780,9 +783,8 @@ public abstract class RecipeKeys extends Handle {
   }
 
   /**
-   * A step whose loss or gradients are not finite is run again in a checking mode and ends as an error that names the op, scope,
-   * tensor, index, micro-batch and rank where it began; an overflow that a dynamic loss scale can still answer is skipped as ever.
-   * Default: false.
+   * Rerun a step whose loss or gradients are not finite in a checking mode and fail with the op, scope, tensor, index, micro-batch and
+   * rank where it began; an overflow that a dynamic loss scale can still fix is skipped as usual. Default: false.
    */
   public Recipe findNan(boolean value) {
     return set("find_nan", value);
@@ -794,8 +796,8 @@ public abstract class RecipeKeys extends Handle {
   }
 
   /**
-   * Successful steps after which what only makes later calls quicker is given back, as st_context_trim does, each time; 0 is never.
-   * Allowed: [0,inf). Default: 0.
+   * Release cached memory, as st_context_trim does, every this many successful steps; later calls rebuild it; 0: never. Allowed:
+   * [0,inf). Default: 0.
    */
   public Recipe trimEvery(long value) {
     return set("trim_every", value);
@@ -806,7 +808,7 @@ public abstract class RecipeKeys extends Handle {
     return number("trim_every").longValue();
   }
 
-  /** Measure the tiles of the products before the first step; changes speed, no bit. Default: false. */
+  /** Measure tile sizes of matrix products before the first step; changes speed, not results. Default: false. */
   public Recipe tune(boolean value) {
     return set("tune", value);
   }
@@ -817,8 +819,8 @@ public abstract class RecipeKeys extends Handle {
   }
 
   /**
-   * What multiplies: own, or auto: of a step's fp32 products each by the fastest of own kernels, OpenBLAS, MKL and oneDNN, where they
-   * are, measured before the first step; a library changes the bits. Allowed: own auto. Default: "own".
+   * What runs matrix products: own, or auto: for each fp32 product of a step the fastest of own kernels and the installed OpenBLAS,
+   * MKL and oneDNN, measured before the first step; a library changes result bits. Allowed: own auto. Default: "own".
    */
   public Recipe gemmLibrary(String value) {
     return set("gemm_library", value);
@@ -829,7 +831,7 @@ public abstract class RecipeKeys extends Handle {
     return text("gemm_library");
   }
 
-  /** Of initialisation, data order and dropout. Allowed: [0,inf). Default: 0. */
+  /** Seed of initialisation, data order and dropout. Allowed: [0,inf). Default: 0. */
   public Recipe seed(long value) {
     return set("seed", value);
   }

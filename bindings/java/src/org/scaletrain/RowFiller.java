@@ -10,5 +10,5 @@ public interface RowFiller {
    * dims of a row]}. Called ahead of use, on threads of the library, one call at a time. An exception that it throws is rethrown by the step
    * that needs the rows. The arrays are valid only during the call.
    */
-  void fill(long[] rows, Map<String, Lent> arrays);
+  void fill(long[] rows, Map<String, BorrowedArray> arrays);
 }

@@ -31,19 +31,19 @@ public final class ShardedOptimizer extends Handle {
   /**
    * All ranks must create it together. {@code settings} are those of {@link Optimizer}. With stage 2 the gradient sums are sharded too.
    * {@code bucketBytes} is the size of the gradients that are exchanged together; it affects the speed, not the result. With
-   * {@code mastersInPieces} a step gathers only the 16-bit copies of {@link #keepCopies}. Of their parameters each rank then has only the
+   * {@code shardMasters} a step gathers only the 16-bit copies of {@link #keepCopies}. Of their parameters each rank then has only the
    * shards that it updates; {@link #gatherState} makes them whole on the ranks that receive the state.
    */
   @OfC("st_sharded_optimizer_create")
   public ShardedOptimizer(
       Communicator communicator, Batch parameters, Map<String, ?> settings, int stage, ReduceOp op, long bucketBytes,
-      boolean mastersInPieces) {
+      boolean shardMasters) {
     Object[] held = given(parameters, "ShardedOptimizer").held("ShardedOptimizer").pairs();
     var options = new ShardedOptimizerOptions();
     options.setStage(stage);
     options.setOp(given(op, "ShardedOptimizer").number());
     options.setBucket_bytes(bucketBytes);
-    options.setMasters_in_pieces(mastersInPieces);
+    options.setShard_masters(shardMasters);
     var made = new org.scaletrain.internal.ShardedOptimizer(
         given(communicator, "ShardedOptimizer").raw, Json.text(settings), held, options);
     keeps = new Object[] {communicator.raw, held, null};

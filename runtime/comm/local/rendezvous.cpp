@@ -1,4 +1,4 @@
-#include "comm/local/meeting.h"
+#include "comm/local/rendezvous.h"
 
 #include <algorithm>
 #include <new>
@@ -26,22 +26,22 @@ class Start {
     name_ = digest.hex();
   }
 
-  Meeting run() {
-    Meeting meeting = come_in();
+  Rendezvous run() {
+    Rendezvous rendezvous = come_in();
     try {
-      meeting.segment.enter(options_.rank);
-      wait_for_others(meeting.segment);
-      meeting.segment.map_rings();
-      meeting.segment.file().close();
-      return meeting;
+      rendezvous.segment.enter(options_.rank);
+      wait_for_others(rendezvous.segment);
+      rendezvous.segment.map_rings();
+      rendezvous.segment.file().close();
+      return rendezvous;
     } catch (const Error& error) {
       // If the others reported this error, aborting again changes nothing: the first failure is kept.
       const bool is_own = error.code() == Code::cancelled || error.place.rank < 0;
-      meeting.segment.abort(failure_of(is_own ? options_.rank : error.place.rank, error));
-      leave(meeting);
+      rendezvous.segment.abort(failure_of(is_own ? options_.rank : error.place.rank, error));
+      leave(rendezvous);
       throw;
     } catch (...) {
-      leave(meeting);
+      leave(rendezvous);
       throw;
     }
   }
@@ -60,7 +60,7 @@ class Start {
     return error;
   }
 
-  Meeting come_in() {
+  Rendezvous come_in() {
     remove_others();
     for (;; check_patience()) {
       std::optional<SharedSegment> segment = SharedSegment::open(name_);
@@ -179,9 +179,9 @@ class Start {
     return failure;
   }
 
-  void leave(Meeting& meeting) const noexcept {
-    meeting.heart.reset();
-    let_go(meeting.segment);
+  void leave(Rendezvous& rendezvous) const noexcept {
+    rendezvous.heart.reset();
+    let_go(rendezvous.segment);
   }
 
   /// A refused segment stays for ranks that join later: without it they would wait for ranks that have gone.
@@ -204,6 +204,6 @@ int64_t process_ring_bytes(int size) {
   return bytes;
 }
 
-Meeting meet(const ProcessGroupOptions& options) { return Start(options).run(); }
+Rendezvous meet(const ProcessGroupOptions& options) { return Start(options).run(); }
 
 }  // namespace st

@@ -10,12 +10,12 @@
 namespace st {
 
 /// The segment that all ranks have joined, and this rank's heartbeat in it. The heartbeat stops before the segment is unmapped.
-struct Meeting {
+struct Rendezvous {
   SharedSegment segment;
   std::unique_ptr<Heartbeat> heart;
 };
 
 /// Joins the segment of the job, or creates it, and waits for the other ranks. Errors: see join_process_group().
-Meeting meet(const ProcessGroupOptions& options);
+Rendezvous meet(const ProcessGroupOptions& options);
 
 }  // namespace st

@@ -4,12 +4,12 @@ namespace ScaleTrain {
 
 /// <summary>An array of the library, borrowed by a callback and valid while the callback runs. Later calls throw
 /// <see cref="InvalidHandleException"/>. Copy the elements to keep them.</summary>
-public sealed unsafe class Lent {
+public sealed unsafe class BorrowedArray {
   private readonly RawView* raw;
   private readonly long size;  // kept apart from Dims, which callers can modify
   private volatile bool isOver;
 
-  internal Lent(RawView* raw, bool isReadOnly) {
+  internal BorrowedArray(RawView* raw, bool isReadOnly) {
     this.raw = raw;
     IsReadOnly = isReadOnly;
     DType = (DType)raw->DType;
@@ -51,16 +51,16 @@ public sealed unsafe class Lent {
   internal void End() { isOver = true; }
 
   /// <summary>The arrays of count views; null for a view without memory.</summary>
-  internal static Lent[] Of(long count, RawView* raw, bool isReadOnly) {
-    var all = new Lent[count];
+  internal static BorrowedArray[] Of(long count, RawView* raw, bool isReadOnly) {
+    var all = new BorrowedArray[count];
     for (int i = 0; i < all.Length; ++i)
-      if (raw[i].Data != IntPtr.Zero || View.SizeOf(RawView.DimsOf(raw + i)) == 0) all[i] = new Lent(raw + i, isReadOnly);
+      if (raw[i].Data != IntPtr.Zero || View.SizeOf(RawView.DimsOf(raw + i)) == 0) all[i] = new BorrowedArray(raw + i, isReadOnly);
     return all;
   }
 
-  internal static void End(Lent[] all) {
+  internal static void End(BorrowedArray[] all) {
     if (all == null) return;
-    foreach (Lent one in all)
+    foreach (BorrowedArray one in all)
       if (one != null) one.End();
   }
 }

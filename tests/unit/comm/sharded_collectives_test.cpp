@@ -16,13 +16,13 @@
 namespace st {
 namespace {
 
-using Piece = Communicator::Piece;
-using Pieces = Communicator::Pieces;
+using Shard = Communicator::Shard;
+using Shards = Communicator::Shards;
 
 /// Random pieces, some of them empty.
-std::vector<Piece> cut(std::byte* data, int64_t elements, int64_t width, uint32_t seed) {
+std::vector<Shard> cut(std::byte* data, int64_t elements, int64_t width, uint32_t seed) {
   std::mt19937 random(seed);
-  std::vector<Piece> pieces;
+  std::vector<Shard> pieces;
   for (int64_t done = 0; done < elements;) {
     const int64_t count = std::min(elements - done, static_cast<int64_t>(random() % 3000));
     pieces.push_back({data + done * width, count});
@@ -50,8 +50,8 @@ struct Parts {
       pieces.push_back(cut(data + bucket.begin(q) * width, bucket.length(q), width, seed + static_cast<uint32_t>(q)));
     views.assign(pieces.begin(), pieces.end());
   }
-  std::vector<std::vector<Piece>> pieces;
-  std::vector<Pieces> views;
+  std::vector<std::vector<Shard>> pieces;
+  std::vector<Shards> views;
 };
 
 /// fp32 sums over the ranks, rank 0's elements first.
@@ -101,13 +101,13 @@ TEST_P(EveryGroup, PiecesAreReducedWhereTheyLie) {
         const Parts parts(bucket, data.data(), bytes_of(dtype), 5);
         const auto into = cut(reinterpret_cast<std::byte*>(sums.data()), bucket.length(rank), 4, static_cast<uint32_t>(rank));
         const auto what = text(size, " ranks, ", dtype);
-        group.reduce_pieces(parts.views, into, dtype, size, false, "round 0");
+        group.reduce_shards(parts.views, into, dtype, size, false, "round 0");
         EXPECT_EQ(sums, part_of(first, bucket, rank)) << what;
-        group.reduce_pieces(parts.views, into, dtype, few, true, "round 1");
+        group.reduce_shards(parts.views, into, dtype, few, true, "round 1");
         EXPECT_EQ(sums, part_of(second, bucket, rank)) << what << ", added by " << few;
         EXPECT_EQ(data, ranks[static_cast<size_t>(rank)]) << "what is exchanged stays as it was";
         if (dtype != DType::f32) continue;
-        group.reduce_pieces(parts.views, parts.views[static_cast<size_t>(rank)], dtype, size, false, "in place");
+        group.reduce_shards(parts.views, parts.views[static_cast<size_t>(rank)], dtype, size, false, "in place");
         const auto* const own = reinterpret_cast<const float*>(data.data()) + bucket.begin(rank);
         EXPECT_EQ(std::vector<float>(own, own + bucket.length(rank)), part_of(first, bucket, rank)) << what << ", in place";
       }
@@ -126,7 +126,7 @@ TEST_P(EveryGroup, PiecesAreGatheredWhereTheyLie) {
       // Each rank may split its memory differently.
       const Parts parts(bucket, data.data(), 2, static_cast<uint32_t>(group.rank() * 100));
       const int64_t before = group.sent_bytes();
-      group.gather_pieces(parts.views, DType::bf16, "weights");
+      group.gather_shards(parts.views, DType::bf16, "weights");
       EXPECT_EQ(data, expected);
       EXPECT_EQ(group.sent_bytes() - before, (end - begin) * (size - 1));
     });

@@ -1,4 +1,4 @@
-#include "comm/gloo/tcp_meeting.h"
+#include "comm/gloo/tcp_rendezvous.h"
 
 #include <fcntl.h>
 #include <netdb.h>
@@ -171,9 +171,9 @@ std::vector<char> answer_of(const Refusal& refusal) {
 
 double seconds_now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
-double TcpMeeting::time_left() const { return end_ - seconds_now(); }
+double TcpRendezvous::time_left() const { return end_ - seconds_now(); }
 
-void TcpMeeting::check_patience() const {
+void TcpRendezvous::check_patience() const {
   if (place_.is_cancelled && place_.is_cancelled()) throw Refusal(ST_CANCELLED, "cancelled while waiting for other ranks");
 }
 
@@ -217,7 +217,7 @@ bool is_own(const addrinfo& address) {
 
 /// All ranks connect to each other in one address family: IPv4 if rank 0's host has an IPv4 address under its name and others use it, else
 /// IPv6. Ranks may join over either, because other hosts may resolve rank 0's name to addresses that it does not know itself.
-void TcpMeeting::open_port() {
+void TcpRendezvous::open_port() {
   const Addresses list = addresses_of(place_.host.c_str(), place_.port, 0);  // refuses a host name that no other rank could resolve
   own_address_ = place_.host;
   int family = list->ai_family;
@@ -243,7 +243,7 @@ void TcpMeeting::open_port() {
       0);
 }
 
-struct TcpMeeting::Guest {
+struct TcpRendezvous::Guest {
   Socket socket;
   int rank = -1;  // known once it has joined; -1 in the first exchange
   std::vector<char> bytes = {};
@@ -268,20 +268,20 @@ struct TcpMeeting::Guest {
   }
 };
 
-TcpMeeting::TcpMeeting(MeetingPlace place) : place_(std::move(place)), end_(seconds_now() + place_.patience) {
+TcpRendezvous::TcpRendezvous(RendezvousPoint place) : place_(std::move(place)), end_(seconds_now() + place_.patience) {
   if (place_.rank == 0)
     open_port();
   else
     come();
 }
 
-TcpMeeting::~TcpMeeting() {
+TcpRendezvous::~TcpRendezvous() {
   if (socket_ >= 0) close(socket_);
 }
 
 /// Ranks on other hosts have reached this host at an address that is not a loopback one, so all can reach it there. The address of its name
 /// is of no use if all of them joined over the other family.
-void TcpMeeting::choose_address() {
+void TcpRendezvous::choose_address() {
   std::vector<std::string> reached;
   for (const Guest& guest : guests_)
     if (std::string at = own_side_of(guest.socket.file()); !at.empty() && !is_loopback(at)) reached.push_back(std::move(at));
@@ -295,7 +295,7 @@ void TcpMeeting::choose_address() {
   }
 }
 
-std::vector<TcpMeeting::Bytes> TcpMeeting::receive_guests(const std::function<Bytes()>& own) {
+std::vector<TcpRendezvous::Bytes> TcpRendezvous::receive_guests(const std::function<Bytes()>& own) {
   constexpr double kLeast = 2;  // seconds; enough for ranks that have already joined
   const double end = is_whole_ ? std::max(end_, seconds_now() + kLeast) : end_;
   std::vector<Guest*> by_rank(static_cast<size_t>(place_.size), nullptr);
@@ -386,7 +386,7 @@ std::vector<TcpMeeting::Bytes> TcpMeeting::receive_guests(const std::function<By
 
 // The others.
 
-void TcpMeeting::come() {
+void TcpRendezvous::come() {
   const Addresses list = addresses_of(place_.host.c_str(), place_.port, 0);
   std::vector<const addrinfo*> places;  // IPv4 first: all ranks should join over one family, and the resolver's order differs per host
   for (const bool is_first : {true, false})
@@ -434,7 +434,7 @@ void TcpMeeting::come() {
   }
 }
 
-std::vector<TcpMeeting::Bytes> TcpMeeting::ask_rank_0(const Bytes& own) {
+std::vector<TcpRendezvous::Bytes> TcpRendezvous::ask_rank_0(const Bytes& own) {
   const std::string at_port = place_.host + ":" + std::to_string(place_.port);
   const Refusal gone(ST_RANK_FAILED, "rank 0 at " + at_port + " ended before all ranks were connected; its own error says why", 0);
   Bytes question;
@@ -479,11 +479,11 @@ std::vector<TcpMeeting::Bytes> TcpMeeting::ask_rank_0(const Bytes& own) {
   return all;
 }
 
-std::vector<TcpMeeting::Bytes> TcpMeeting::exchange(const Bytes& own) {
+std::vector<TcpRendezvous::Bytes> TcpRendezvous::exchange(const Bytes& own) {
   return place_.rank == 0 ? receive_guests([&] { return own; }) : ask_rank_0(own);
 }
 
-void TcpMeeting::meet() {
+void TcpRendezvous::meet() {
   const auto own = [&] { return Bytes(own_address_.begin(), own_address_.end()); };
   const auto choose = [&] {
     choose_address();

@@ -10,7 +10,7 @@
 namespace st {
 namespace {
 
-int64_t length_of(Communicator::Pieces pieces) {
+int64_t length_of(Communicator::Shards pieces) {
   int64_t length = 0;
   for (const auto& piece : pieces) length += piece.elements;
   return length;
@@ -19,7 +19,7 @@ int64_t length_of(Communicator::Pieces pieces) {
 /// Iterates over the elements of a list of pieces in contiguous runs.
 class Walk {
  public:
-  Walk(Communicator::Pieces pieces, int64_t width) : pieces_(pieces), width_(width) { skip_empty(); }
+  Walk(Communicator::Shards pieces, int64_t width) : pieces_(pieces), width_(width) { skip_empty(); }
 
   int64_t together() const { return pieces_[at_].elements - done_; }
   std::byte* take(int64_t elements) {
@@ -34,7 +34,7 @@ class Walk {
     for (; at_ < pieces_.size() && done_ == pieces_[at_].elements; done_ = 0) ++at_;
   }
 
-  Communicator::Pieces pieces_;
+  Communicator::Shards pieces_;
   int64_t width_;
   size_t at_ = 0;
   int64_t done_ = 0;
@@ -42,7 +42,7 @@ class Walk {
 
 }  // namespace
 
-void Communicator::reduce_pieces(std::span<const Pieces> parts, Pieces into, DType dtype, int contributors, bool adds,
+void Communicator::reduce_shards(std::span<const Shards> parts, Shards into, DType dtype, int contributors, bool adds,
                                  std::string_view label) {
   CollectiveCall call{Collective::reduce_scatter, ReduceOp::sum, dtype, 0, -1, label};
   check_call(std::ssize(parts) == size() && contributors >= 1 && contributors <= size(), call, "needs ", size(), " parts and 1 to ", size(),
@@ -50,20 +50,20 @@ void Communicator::reduce_pieces(std::span<const Pieces> parts, Pieces into, DTy
   check_call(is_floating(dtype), call, "the dtype must be f32, f64, bf16 or f16");
   AlikeOnAll detail;
   detail.add(contributors);
-  for (const Pieces part : parts) {
+  for (const Shards part : parts) {
     call.elements += length_of(part);
     detail.add(length_of(part));
   }
-  const Pieces own = parts[static_cast<size_t>(rank())];
+  const Shards own = parts[static_cast<size_t>(rank())];
   const int64_t owned = length_of(own), width = bytes_of(dtype), wide = sum_bytes_of(dtype);
   check_call(length_of(into) == owned, call, "`into` has ", length_of(into), " elements, but this rank owns ", owned);
   wire_->in_call(call, detail.value(), [&] {
     wire_->greet_all();
     for (int step = 1; step < size() && rank() < contributors; ++step) {
       const int owner = wire_->after(step);
-      for (const Piece& piece : parts[static_cast<size_t>(owner)]) wire_->post(owner, piece.data, piece.elements * width);
+      for (const Shard& piece : parts[static_cast<size_t>(owner)]) wire_->post(owner, piece.data, piece.elements * width);
     }
-    wire_->meet_all();
+    wire_->check_headers();
     Walk from(own, width), to(into, wide);
     for (int64_t done = 0; done < owned;) {
       const int64_t count = std::min({from.together(), to.together(), chunk_});
@@ -75,15 +75,15 @@ void Communicator::reduce_pieces(std::span<const Pieces> parts, Pieces into, DTy
       vector_copy(sums, sums_.data(), static_cast<size_t>(count * wide));
       done += count;
     }
-    wire_->settle();
+    wire_->wait_until_read();
   });
 }
 
-void Communicator::gather_pieces(std::span<const Pieces> parts, DType dtype, std::string_view label) {
+void Communicator::gather_shards(std::span<const Shards> parts, DType dtype, std::string_view label) {
   CollectiveCall call{Collective::all_gather, ReduceOp::sum, dtype, 0, -1, label};
   check_call(std::ssize(parts) == size(), call, "needs one part per rank, ", size(), ", got ", parts.size());
   AlikeOnAll detail;
-  for (const Pieces part : parts) {
+  for (const Shards part : parts) {
     call.elements += length_of(part);
     detail.add(length_of(part));
   }
@@ -91,13 +91,13 @@ void Communicator::gather_pieces(std::span<const Pieces> parts, DType dtype, std
   wire_->in_call(call, detail.value(), [&] {
     wire_->greet_all();
     for (int step = 1; step < size(); ++step)
-      for (const Piece& piece : parts[static_cast<size_t>(rank())]) wire_->post(wire_->after(step), piece.data, piece.elements * width);
-    wire_->meet_all();
+      for (const Shard& piece : parts[static_cast<size_t>(rank())]) wire_->post(wire_->after(step), piece.data, piece.elements * width);
+    wire_->check_headers();
     for (int step = 1; step < size(); ++step) {
       const int owner = wire_->after(step);
-      for (const Piece& piece : parts[static_cast<size_t>(owner)]) wire_->fetch(owner, piece.data, piece.elements * width);
+      for (const Shard& piece : parts[static_cast<size_t>(owner)]) wire_->fetch(owner, piece.data, piece.elements * width);
     }
-    wire_->settle();
+    wire_->wait_until_read();
   });
 }
 

@@ -8,7 +8,7 @@
 
 namespace st::plugin {
 
-struct MeetingPlace {
+struct RendezvousPoint {
   int rank = 0, size = 1;
   std::string host;  // rank 0's, a name or an address
   int port = 0;
@@ -19,13 +19,13 @@ struct MeetingPlace {
 /// Throws Refusal, also on all ranks that have joined: busy if the port is in use or a rank has already joined; invalid_argument if the
 /// host has no address; timeout, naming the ranks that did not join; rank_failed if one ended meanwhile; rank_mismatch with both sides;
 /// cancelled (on the other ranks rank_failed).
-class TcpMeeting {
+class TcpRendezvous {
  public:
   /// Rank 0 opens the port; the others connect to it, waiting until it is open.
-  explicit TcpMeeting(MeetingPlace place);
-  ~TcpMeeting();
-  TcpMeeting(const TcpMeeting&) = delete;
-  TcpMeeting& operator=(const TcpMeeting&) = delete;
+  explicit TcpRendezvous(RendezvousPoint place);
+  ~TcpRendezvous();
+  TcpRendezvous(const TcpRendezvous&) = delete;
+  TcpRendezvous& operator=(const TcpRendezvous&) = delete;
 
   /// Waits until all ranks have joined. Called before everything below.
   void meet();
@@ -50,7 +50,7 @@ class TcpMeeting {
   std::vector<Bytes> ask_rank_0(const Bytes& own);
   void check_patience() const;
 
-  const MeetingPlace place_;
+  const RendezvousPoint place_;
   const double end_;
   double connected_at_ = 0;  // to rank 0
   int socket_ = -1;          // rank 0: listens until all ranks have joined; others: connected to rank 0

@@ -8,7 +8,7 @@ import java.util.Objects;
  * An array of the library, borrowed by a callback. It is valid until the callback returns, and only on the callback's thread. Later use, or
  * use from another thread, throws {@link WrongState}. Copy the elements to keep them.
  */
-public final class Lent {
+public final class BorrowedArray {
   private final ArrayType type;
   private final long size;
   private final ByteBuffer memory;
@@ -16,7 +16,7 @@ public final class Lent {
   private final Thread owner = Thread.currentThread();
   private boolean over;
 
-  Lent(ArrayType type, ByteBuffer memory, boolean writable) {
+  BorrowedArray(ArrayType type, ByteBuffer memory, boolean writable) {
     this.type = type;
     this.size = type.size();
     this.memory = (writable ? memory : memory.asReadOnlyBuffer()).order(ByteOrder.nativeOrder());
