@@ -37,8 +37,8 @@ void require_countable(const Model& model, const Recipe& recipe) {
   const int64_t micro_batches = recipe.step_micro_batches(), there = model.context().available_memory();
   const double bytes = values * static_cast<double>(recipe.batch), plan = nodes * kInstructionBytes * static_cast<double>(micro_batches);
   require(bytes < 0x1p56 && plan < static_cast<double>(there), Code::out_of_memory, "st_trainer_create: a step of ", micro_batches,
-          " micro-batches of ", recipe.batch, " rows needs about ", bytes + plan, " bytes, but there is only ", text_of_bytes(there),
-          "; use a smaller batch");
+          " micro-batches of ", recipe.batch, " rows needs about ", bytes + plan, " bytes, but only ", text_of_bytes(there),
+          " is available; use a smaller batch");
 }
 
 /// The objects of the host's handles; holds the model for this call.

@@ -184,9 +184,10 @@ void read_zero(DsSection& file, DsRecipe& recipe, std::vector<std::string>& mean
              "save_muon_momentum_buffer_in_memory"},
             meaningless);
   for (const char* key : {"zenflow", "zeropp_loco_param"})
-    ds_require(zero.find(key) == nullptr, {zero.name_of(key), " changes results and is not supported; use only zero_optimization.stage"});
+    ds_require(zero.find(key) == nullptr,
+               {zero.name_of(key), " is a DeepSpeed key that changes results and is not supported; use only zero_optimization.stage"});
   for (const char* key : {"zero_quantized_weights", "zero_quantized_gradients", "zero_quantized_nontrainable_weights"})
-    ds_require(!zero.flag(key, false), {zero.name_of(key), " changes results and is not supported; leave it out"});
+    ds_require(!zero.flag(key, false), {zero.name_of(key), " is a DeepSpeed key that changes results and is not supported; leave it out"});
   zero.finish();
   if (!asked.empty())
     recipe.notes.push_back(text("zero_optimization (", joined(asked),

@@ -239,8 +239,8 @@ void Trainer::begin_step(int64_t rows, bool from_data) {
 double Trainer::learning_rate() const {
   if (!host_schedule_) return schedule_.at(updates_);
   const double lr = host_schedule_(updates_);
-  require(std::isfinite(lr) && lr >= 0, Code::callback, "step: the host's learning rate after ", updates_, " successful steps is ", lr,
-          ", must be finite and at least 0");
+  require(std::isfinite(lr) && lr >= 0, Code::callback, "step: the host's learning rate after ", updates_,
+          " successful steps must be a finite number of at least 0, got ", lr);
   return lr;
 }
 

@@ -20,7 +20,7 @@ struct Answers {
 
 /// A gradient exists only when a step is done.
 std::string_view way_out_of(const HandleCall& row, const Answers& answers) {
-  return row.function == std::string_view("st_trainer_gradient") ? "do a step" : answers.way_out;
+  return row.function == std::string_view("st_trainer_gradient") ? "complete a step first" : answers.way_out;
 }
 
 void call_all(AllKinds& w, const Answers& answers) {

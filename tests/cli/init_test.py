@@ -69,7 +69,7 @@ class Init(CommandLineTest):
         said = self.imported(self.hf / "model.safetensors", "imported", "--map", "gpt2")
         self.assertIn("attn_pdrop 0.1", said)
         self.assertEqual(self.state("--checkpoint", self.folder / "imported", "--resume"), state)
-        self.assertRegex(self.output, r"(?m)^changed .*optimizer state.*weights alone$")
+        self.assertRegex(self.output, r"(?m)^changed .*optimizer state.*only weights$")
         weights = read_safetensors(FIXTURE)
         self.assertEqual(self.state("--init", self.shards(weights)), state)
         self.assertEqual(self.state("--init", self.bare(weights), *SIZES), state)

@@ -33,7 +33,7 @@ inline double gelu_tanh(double x) { return x * logistic(twice_u(x)); }
 
 inline double gelu_erf(double x) { return x * phi_below(x); }
 
-inline double relu(double x) { return x <= 0 ? 0 : x; }  // NaN stays NaN
+inline double relu(double x) { return x < 0 ? 0 : x; }  // NaN and -0 stay as they are
 
 inline double silu(double x) { return x / (1 + std::exp(-x)); }
 

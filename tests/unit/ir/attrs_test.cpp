@@ -22,7 +22,7 @@ TEST(Attrs, AnIntegerReadsAsReal) { EXPECT_EQ(Attrs({{"scale", 3}}).real("scale"
 
 TEST(Attrs, ReadingWhatIsNotThereIsOurMistake) {
   const Attrs attrs{{"a", true}};
-  EXPECT_THAT(refusal(Code::internal, [&] { attrs.integer("b"); }), HasSubstr("no \"b\""));
+  EXPECT_THAT(refusal(Code::internal, [&] { attrs.integer("b"); }), HasSubstr("\"b\" is not set"));
   EXPECT_THAT(refusal(Code::internal, [&] { attrs.integer("a"); }), HasSubstr("another type"));
 }
 
@@ -72,8 +72,8 @@ TEST(MakeAttrs, AnUnknownNameNamesTheNearest) {
 }
 
 TEST(MakeAttrs, AWrongTypeNamesBothTypes) {
-  EXPECT_THAT(refusal([] { make_attrs(Op::softmax, {{"axis", 1.5}}); }), HasSubstr("axis is int, got real 1.5"));
-  EXPECT_THAT(refusal([] { make_attrs(Op::matmul, {{"transpose_a", 1}}); }), HasSubstr("transpose_a is bool, got int 1"));
+  EXPECT_THAT(refusal([] { make_attrs(Op::softmax, {{"axis", 1.5}}); }), HasSubstr("axis must be int, got real 1.5"));
+  EXPECT_THAT(refusal([] { make_attrs(Op::matmul, {{"transpose_a", 1}}); }), HasSubstr("transpose_a must be bool, got int 1"));
 }
 
 TEST(MakeAttrs, AMissingRequiredOneIsNamed) {

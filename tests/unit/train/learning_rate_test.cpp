@@ -116,7 +116,7 @@ TEST(LearningRate, OfTheHostThatFailsOrIsNoneLosesNothing) {
     trainer->set_schedule([wrong](int64_t) { return wrong; });
     for (int call = 0; call < 2; ++call) {
       const auto step = [&] { call == 0 ? static_cast<void>(trainer->step()) : static_cast<void>(trainer->advance(0)); };
-      EXPECT_TRUE(refuses(Code::callback, {text("after 1 successful steps is ", wrong)}, step));
+      EXPECT_TRUE(refuses(Code::callback, {text("after 1 successful steps must be a finite number of at least 0, got ", wrong)}, step));
     }
   }
   trainer->set_schedule([](int64_t) -> double { throw std::runtime_error("mine"); });
