@@ -46,11 +46,14 @@ void run_task(int64_t task, int64_t i) {
 void require_headers() { scaletrain::require(); }
 /// Called by a shutdown hook.
 void end() { java::end(); }
+/// Whether native code refers to Java objects.
+bool holds_objects() { return java::references().load() > 0; }
 }  // namespace scaletrain
 %}
 
 %{
 extern "C" JNIEXPORT jint JNICALL JNI_OnLoad(JavaVM* vm, void*) { return java::Machine::here().load(vm) ? java::kVersion : JNI_ERR; }
+extern "C" JNIEXPORT void JNICALL JNI_OnUnload(JavaVM*, void*) { java::Machine::here().unload(); }
 %}
 
 %pragma(java) jniclassclassmodifiers="final class"

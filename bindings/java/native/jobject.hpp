@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <exception>
 #include <memory>
 #include <string>
@@ -16,6 +17,39 @@ namespace scaletrain::java {
 /// The text of the exception, from its toString().
 std::string words_of(JNIEnv* env, jobject thrown);
 
+/// A reference to a Java object, which any thread may drop. While one exists, the shutdown hook, which keeps the class loader and thereby
+/// this library, stays registered (internal/Unreachable.java).
+using Reference = std::shared_ptr<_jobject>;
+
+/// Number of references.
+inline std::atomic<int64_t>& references() noexcept {
+  static std::atomic<int64_t> count{0};
+  return count;
+}
+
+template <void (JNIEnv::*Delete)(jobject)>
+void drop(jobject object) noexcept {
+  if (object == nullptr) return;
+  try {
+    const Frame frame;
+    (frame.env()->*Delete)(object);
+    const Machine& machine = Machine::here();
+    // A Java thread is in a call of an object, whose own end is still to come.
+    const auto callbacks = frame.is_ours() ? static_cast<jclass>(frame->NewLocalRef(machine.callbacks)) : nullptr;
+    if (references().fetch_sub(1) != 1 || callbacks == nullptr || frame->ExceptionCheck() == JNI_TRUE) return;
+    frame->CallStaticVoidMethod(callbacks, machine.let_go);
+    frame->ExceptionClear();
+  } catch (const Error&) {  // the program is ending; the JVM frees the object
+  }
+}
+
+/// Takes ownership of a global reference; it may be null.
+template <void (JNIEnv::*Delete)(jobject)>
+Reference owned(jobject object) {
+  if (object != nullptr) references().fetch_add(1);
+  return Reference(object, drop<Delete>);
+}
+
 /// Carries a Java exception through the library.
 class Raised : public std::exception {
  public:
@@ -23,24 +57,15 @@ class Raised : public std::exception {
   explicit Raised(JNIEnv* env) {
     const jthrowable thrown = env->ExceptionOccurred();
     env->ExceptionClear();
-    thrown_ = std::shared_ptr<_jobject>(env->NewGlobalRef(thrown), drop);
+    thrown_ = owned<&JNIEnv::DeleteGlobalRef>(env->NewGlobalRef(thrown));
     words_ = words_of(env, thrown);
     env->DeleteLocalRef(thrown);
   }
   const char* what() const noexcept override { return words_.c_str(); }
   void restore(JNIEnv* env) const { env->Throw(static_cast<jthrowable>(thrown_.get())); }
 
-  static void drop(jobject global) noexcept {
-    if (global == nullptr) return;
-    try {
-      const Frame frame;
-      frame->DeleteGlobalRef(global);
-    } catch (const Error&) {  // the program is ending; the JVM frees the object
-    }
-  }
-
  private:
-  std::shared_ptr<_jobject> thrown_;
+  Reference thrown_;
   std::string words_;
 };
 
@@ -59,31 +84,24 @@ Reference made(JNIEnv* env, Reference reference) {
 class Kept {
  public:
   Kept() = default;
-  Kept(JNIEnv* env, jobject object) : object_(made(env, env->NewGlobalRef(object)), Raised::drop) {}
+  Kept(JNIEnv* env, jobject object) : object_(owned<&JNIEnv::DeleteGlobalRef>(made(env, env->NewGlobalRef(object)))) {}
   jobject get() const noexcept { return object_.get(); }
   explicit operator bool() const noexcept { return object_ != nullptr; }
 
  private:
-  std::shared_ptr<_jobject> object_;
+  Reference object_;
 };
 
 /// A weak reference to an object that other Java objects keep alive. So an object that refers back to these can be collected with them.
 class Seen {
  public:
   Seen() = default;
-  Seen(JNIEnv* env, jobject object) : object_(made(env, env->NewWeakGlobalRef(object)), drop) {}
+  Seen(JNIEnv* env, jobject object) : object_(owned<&JNIEnv::DeleteWeakGlobalRef>(made(env, env->NewWeakGlobalRef(object)))) {}
   /// A local reference, or null if the object has been collected.
   jobject local(JNIEnv* env) const { return env->NewLocalRef(object_.get()); }
 
  private:
-  static void drop(jobject weak) noexcept {
-    try {
-      const Frame frame;
-      frame->DeleteWeakGlobalRef(weak);
-    } catch (const Error&) {
-    }
-  }
-  std::shared_ptr<_jobject> object_;
+  Reference object_;
 };
 
 /// Converts UTF-16 to UTF-8. An unpaired surrogate becomes U+FFFD.

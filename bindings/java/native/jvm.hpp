@@ -8,14 +8,18 @@
 #include <scaletrain/error.hpp>
 #include <string>
 #include <thread>
+#include <vector>
 
 namespace scaletrain::java {
 
 constexpr jint kVersion = JNI_VERSION_10;
 
-/// Looked up once, when the library is loaded: only then does FindClass use the class loader that loaded the library.
+/// Looked up once, when the library is loaded: only then does FindClass use the class loader that loaded the library. The classes are weak
+/// references, since strong ones would keep that class loader for ever. They stay valid while native code runs on a Java thread or refers
+/// to a Java object (Reference in jobject.hpp).
 struct Machine {
   JavaVM* vm = nullptr;
+  std::vector<jclass> classes;  // all that follow
 
   jclass array = nullptr;  // org.scaletrain.Array
   jfieldID array_header = nullptr, array_heap = nullptr;
@@ -27,7 +31,8 @@ struct Machine {
   jmethodID make_evaluation = nullptr, make_memory_stats = nullptr, make_parameter_info = nullptr, make_read_report = nullptr,
             make_load_report = nullptr, make_type = nullptr;
   jmethodID error = nullptr, log = nullptr, parallel = nullptr, step = nullptr, token = nullptr, rate = nullptr, fill = nullptr,
-            write = nullptr, read = nullptr, send = nullptr, receive = nullptr, shape = nullptr, forward = nullptr, backward = nullptr;
+            write = nullptr, read = nullptr, send = nullptr, receive = nullptr, shape = nullptr, forward = nullptr, backward = nullptr,
+            let_go = nullptr;
 
   static Machine& here() {
     static Machine machine;
@@ -35,6 +40,8 @@ struct Machine {
   }
   /// Called by JNI_OnLoad. If it returns false, a Java exception is pending.
   bool load(JavaVM* with);
+  /// Called by JNI_OnUnload.
+  void unload();
 };
 
 /// State of the program's end. Once a shutdown hook has set `begun`, the library's own threads make no new calls to Java. `inside` counts
@@ -54,17 +61,23 @@ inline void end() {
 
 namespace detail {
 
-/// Attaches a library thread to the JVM until the thread ends.
-struct Attached {
-  JNIEnv* env = nullptr;
-  ~Attached() {
-    if (env == nullptr || Ending::here().begun.load()) return;  // in a JVM that is shutting down, detaching would block forever
-    Machine::here().vm->DetachCurrentThread();
-  }
-};
-inline Attached& attached() {
-  thread_local Attached here;
-  return here;
+/// Set on library threads that have been attached to the JVM.
+inline JNIEnv*& attached() {
+  thread_local JNIEnv* env = nullptr;
+  return env;
+}
+/// Detaches this thread when it ends. Only for library threads: a thread_local object with a destructor keeps this library mapped while its
+/// thread lives.
+inline void detach_at_end() {
+  struct Detach {
+    Detach() = default;
+    Detach(const Detach&) = delete;
+    Detach& operator=(const Detach&) = delete;
+    ~Detach() {
+      if (!Ending::here().begun.load()) Machine::here().vm->DetachCurrentThread();  // in a JVM that is shutting down it would block forever
+    }
+  };
+  thread_local const Detach detach;
 }
 
 }  // namespace detail
@@ -76,19 +89,20 @@ class Frame {
   Frame() {
     JavaVM* const vm = Machine::here().vm;
     void* found = nullptr;
-    detail::Attached& attached = detail::attached();
-    is_ours_ = attached.env != nullptr || vm->GetEnv(&found, kVersion) != JNI_OK;
+    JNIEnv*& attached = detail::attached();
+    is_ours_ = attached != nullptr || vm->GetEnv(&found, kVersion) != JNI_OK;
     if (is_ours_) {
       Ending::here().inside.fetch_add(1);
       if (Ending::here().begun.load()) stop("the JVM is shutting down; Java callbacks are no longer called");
-      if (attached.env == nullptr) {
+      if (attached == nullptr) {
         JavaVMAttachArgs as{kVersion, const_cast<char*>("scaletrain"), nullptr};
-        if (vm->AttachCurrentThreadAsDaemon(reinterpret_cast<void**>(&attached.env), &as) != JNI_OK) {
-          attached.env = nullptr;
+        if (vm->AttachCurrentThreadAsDaemon(reinterpret_cast<void**>(&attached), &as) != JNI_OK) {
+          attached = nullptr;
           stop("a library thread could not be attached to the JVM, so it cannot call a Java callback");
         }
+        detail::detach_at_end();
       }
-      env_ = attached.env;
+      env_ = attached;
     } else {
       env_ = static_cast<JNIEnv*>(found);
     }
@@ -105,6 +119,8 @@ class Frame {
   }
   JNIEnv* env() const noexcept { return env_; }
   JNIEnv* operator->() const noexcept { return env_; }
+  /// Whether this is a library thread.
+  bool is_ours() const noexcept { return is_ours_; }
 
  private:
   [[noreturn]] void stop(const char* why) const {
@@ -125,9 +141,10 @@ inline bool Machine::load(JavaVM* with) {
   const auto type_of = [&](const char* name) -> jclass {
     if (!whole) return nullptr;
     const jclass local = env->FindClass(name);
-    const auto kept = local == nullptr ? nullptr : static_cast<jclass>(env->NewGlobalRef(local));
-    whole = kept != nullptr;
-    return kept;
+    const auto weak = local == nullptr ? nullptr : static_cast<jclass>(env->NewWeakGlobalRef(local));
+    whole = weak != nullptr;
+    if (whole) classes.push_back(weak);
+    return weak;
   };
   const auto method = [&](jclass of, const char* name, const char* signature) -> jmethodID {
     const jmethodID id = whole ? env->GetStaticMethodID(of, name, signature) : nullptr;
@@ -183,7 +200,14 @@ inline bool Machine::load(JavaVM* with) {
   forward = method(callbacks, "forward", "(Ljava/lang/Object;[Ljava/lang/Object;[Ljava/lang/Object;)V");
   backward =
       method(callbacks, "backward", "(Ljava/lang/Object;[Ljava/lang/Object;[Ljava/lang/Object;[Ljava/lang/Object;[Ljava/lang/Object;)V");
+  let_go = method(callbacks, "letGo", "()V");
   return whole;
+}
+
+inline void Machine::unload() {
+  void* env = nullptr;
+  if (vm->GetEnv(&env, kVersion) != JNI_OK) return;
+  for (const jclass weak : classes) static_cast<JNIEnv*>(env)->DeleteWeakGlobalRef(weak);
 }
 
 }  // namespace scaletrain::java

@@ -3,14 +3,18 @@ package org.scaletrain;
 import java.time.Duration;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.Executor;
-import java.util.concurrent.Executors;
+import java.util.concurrent.SynchronousQueue;
+import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Supplier;
 
 /** A library call on a separate thread. Cancelling the future cancels the call at any time. */
 final class Call<T> extends CompletableFuture<T> {
-  /** Daemon threads, created on demand: a call may take hours, and the common pool is meant for short work. */
-  static final Executor THREADS = Executors.newCachedThreadPool(work -> {
+  /**
+   * Daemon threads, created on demand: a call may take hours, and the common pool is meant for short work. An idle thread keeps the class
+   * loader, so it ends after a second.
+   */
+  static final Executor THREADS = new ThreadPoolExecutor(0, Integer.MAX_VALUE, 1, TimeUnit.SECONDS, new SynchronousQueue<>(), work -> {
     Thread thread = new Thread(work, "scaletrain-call");
     thread.setDaemon(true);
     return thread;
@@ -63,16 +67,28 @@ final class Call<T> extends CompletableFuture<T> {
   @Override
   public boolean cancel(boolean mayInterruptIfRunning) {
     boolean cancelled = super.cancel(mayInterruptIfRunning);
-    if (cancelled) end();
+    if (cancelled && !cancelOnce()) THREADS.execute(this::end);
     return cancelled;
   }
 
-  /** Repeats the cancel until the call has ended: a cancel sent before the call has entered the library would be lost. */
+  /** Whether the call has ended or will not begin. */
+  private synchronized boolean cancelOnce() {
+    if (!running || ended) return true;
+    cancel.run();
+    return false;
+  }
+
+  /**
+   * Repeats the cancel until the call has ended: a cancel sent before the call has entered the library would be lost. Does not use
+   * delayedExecutor: Java's thread for delays lives for ever and would keep the class loader of the code that started it.
+   */
   private void end() {
-    synchronized (this) {
-      if (!running || ended) return;
-      cancel.run();
+    try {
+      do {
+        TimeUnit.MILLISECONDS.sleep(AGAIN_MS);
+      } while (!cancelOnce());
+    } catch (InterruptedException never) {
+      Thread.currentThread().interrupt();
     }
-    delayedExecutor(AGAIN_MS, TimeUnit.MILLISECONDS, THREADS).execute(this::end);
   }
 }

@@ -14,6 +14,7 @@ import java.util.Map;
 import java.util.function.IntPredicate;
 import java.util.function.LongToDoubleFunction;
 import java.util.function.Predicate;
+import org.scaletrain.internal.Unreachable;
 
 /** Methods that the native side calls. {@code java/native/jvm.hpp} looks them up by name when the library is loaded. */
 final class Callbacks {
@@ -64,6 +65,11 @@ final class Callbacks {
   }
 
   // Functions.
+
+  /** A library thread has dropped the last reference to a Java object. */
+  static void letGo() {
+    Unreachable.letGo();
+  }
 
   static void log(Object listener, int level, String area, String text) {
     ((LogListener) listener).log(LogLevel.of(level), area, text);

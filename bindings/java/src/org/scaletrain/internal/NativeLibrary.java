@@ -53,12 +53,6 @@ public final class NativeLibrary {
       throw new Unavailable(
           "scaletrain: " + file + " has loaded a library of another version than it was built for: " + other.getMessage());
     }
-    Thread ending = new Thread(Native::end, "scaletrain-end");
-    try {
-      Runtime.getRuntime().addShutdownHook(ending);
-    } catch (IllegalStateException tooLate) {
-      Native.end();
-    }
   }
 
   private static Path find() {
