@@ -31,7 +31,8 @@ class UnloadTest {
         for (int i = 0; i < rows.length; ++i) arrays.get("x").setFloat(i, rows[i]);
       });
       Model model = Nets.mlp(context);
-      Trainer trainer = new Trainer(model, Nets.recipe(), data), cancelled = new Trainer(model, Nets.recipe(), data);
+      Trainer trainer = new Trainer(model, Nets.recipe(), data);
+      Trainer cancelled = new Trainer(Nets.mlp(context), Nets.recipe(), Data.arrays(context, Nets.batch()));
       cancelled.runAsync(Long.MAX_VALUE, report -> {}).cancel(true);
       trainer.run(3, report -> {});
       trainer.stepAsync(Nets.batch()).get();
@@ -44,7 +45,15 @@ class UnloadTest {
       trainer.saveEvery(checkpoint, 1, Duration.ZERO);
       trainer.step();
       if (how.equals("dropped")) return;
-      for (Handle one : List.of(trainer, cancelled, checkpoint, model, data)) one.close();
+      for (Handle one : List.of(trainer, checkpoint, model, data)) one.close();
+      for (boolean isOpen = true; isOpen;) {
+        try {
+          cancelled.close();
+          isOpen = false;
+        } catch (Busy runs) {
+          Thread.sleep(1);  // until the cancelled run has ended
+        }
+      }
       if (how.equals("live")) kept = context;
       else context.close();
     }
