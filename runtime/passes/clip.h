@@ -20,8 +20,8 @@ struct ClipGroups {
 ///   "factor"           f32, the factor for each gradient; "factor.<group>" for a group
 ///   "grad_norm"        f64, of the true gradient; also written with max_norm 0, which disables clipping
 ///   "skipped"          bool: a gradient is not finite, so no optimizer runs
-/// Gradient slots divided by step.gradient_unit are the true gradient; without that slot, by loss_seed times the loss's count. A loss scale of
-/// the program is divided out in addition.
+/// Gradient slots divided by step.gradient_unit are the true gradient; without that slot, by loss_seed times the loss's count. A loss scale
+/// of the program is divided out in addition.
 void clip(Program& program, double max_norm, const ClipGroups& groups = {});
 
 /// Name of the slot with a group's factor; -1: the factor of all gradients.

@@ -12,8 +12,8 @@ namespace st {
 /// Whether an output of this name is a metric, which gets no gradient.
 bool is_metric(std::string_view output);
 
-/// Stores each output in a slot "output.<name>" and returns the seeds of backward. Call on a bound program, after scale_loss() if the loss is
-/// kept; then autodiff(program, seeds).
+/// Stores each output in a slot "output.<name>" and returns the seeds of backward. Call on a bound program, after scale_loss() if the loss
+/// is kept; then autodiff(program, seeds).
 ///   "output_gradient.<name>"   input slot of the output's type for each floating output that is not a metric; backward starts from it
 ///   step.own_loss_seed         with `own_loss`: control slot (f64), the seed of the graph's loss as one more root; 0 to use the host's
 ///                              gradients. Without `own_loss`, the loss and inputs that only it reads are removed
