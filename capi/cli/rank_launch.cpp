@@ -139,7 +139,7 @@ void RankLaunch::reap() {
 void RankLaunch::end(size_t i, int wait_status) {
   Rank& rank = ranks_[i];
   rank.process->set_ended();
-  rank.kill_at = std::min(rank.kill_at, Clock::now() + grace_);  // for the processes that it has left behind
+  rank.kill_at = std::min(rank.kill_at, Clock::now() + grace_);  // for processes that outlive it
   const int status = WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : 128 + WTERMSIG(wait_status);
   const bool as_asked = outcome_.signal != 0 && status == 128 + outcome_.signal;
   if (status == 0 || as_asked) return;

@@ -1,6 +1,7 @@
 #include "passes/remove_slots.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 #include <vector>
 
@@ -22,6 +23,7 @@ void remove_slots(Program& program, const std::function<bool(SlotId slot)>& is_g
     renumber(slot.of);
     renumber(slot.part_of);
   }
+  static_assert(sizeof(StepSlotIds) == std::tuple_size_v<decltype(program.step.all())> * sizeof(SlotId), "all() lists every slot id");
   for (SlotId* slot : program.step.all()) renumber(*slot);
   for (Section& section : program.sections)
     for (Node& node : section.graph.nodes) {

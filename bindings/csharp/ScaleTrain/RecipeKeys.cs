@@ -128,7 +128,7 @@ public sealed partial class Recipe {
     set { Set("zero", value); }
   }
 
-  /// <summary>what is kept outside device memory: the optimizer state, or the fp32 parameters too, until the model is freed; in offload_folder or, without one, in host memory, where device cpu keeps them anyway; results are bitwise equal</summary>
+  /// <summary>keeps tensors outside device memory: the optimizer state, or the fp32 parameters too, until the model is freed; in offload_folder or, without one, in host memory, where device cpu keeps them anyway; results are bitwise equal</summary>
   /// <remarks>Default: "none". Allowed: none optimizer parameters.</remarks>
   public string Offload {
     get { return Word("offload"); }
@@ -485,7 +485,7 @@ public sealed partial class Recipe {
     set { Set("tune", value); }
   }
 
-  /// <summary>what runs matrix products: own, or auto: for each fp32 product of a step the fastest of own kernels and the installed OpenBLAS, MKL and oneDNN, measured before the first step; a library changes result bits</summary>
+  /// <summary>kernels of matrix products: own, or auto, which takes for each fp32 product of a step the fastest of own kernels and the installed OpenBLAS, MKL and oneDNN, measured before the first step; a library changes result bits</summary>
   /// <remarks>Default: "own". Allowed: own auto.</remarks>
   public string GemmLibrary {
     get { return Word("gemm_library"); }

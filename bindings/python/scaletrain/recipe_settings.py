@@ -54,7 +54,7 @@ class RecipeSettings(TypedDict, total=False):
     # ZeRO stage (Rajbhandari et al. 2020): 0 shards nothing, 1 the optimizer state, 2 also gradients, 3 also parameters, which each
     # scope gathers before use; results are bitwise equal; no effect with one rank. Allowed: [0,3]. Default: 0.
     offload: str
-    # What is kept outside device memory: the optimizer state, or the fp32 parameters too, until the model is freed; in offload_folder
+    # Keeps tensors outside device memory: the optimizer state, or the fp32 parameters too, until the model is freed; in offload_folder
     # or, without one, in host memory, where device cpu keeps them anyway; results are bitwise equal. Allowed: none optimizer
     # parameters. Default: "none".
     offload_folder: str
@@ -180,7 +180,7 @@ class RecipeSettings(TypedDict, total=False):
     tune: bool
     # Measure tile sizes of matrix products before the first step; changes speed, not results. Default: false.
     gemm_library: str
-    # What runs matrix products: own, or auto: for each fp32 product of a step the fastest of own kernels and the installed OpenBLAS,
-    # MKL and oneDNN, measured before the first step; a library changes result bits. Allowed: own auto. Default: "own".
+    # Kernels of matrix products: own, or auto, which takes for each fp32 product of a step the fastest of own kernels and the installed
+    # OpenBLAS, MKL and oneDNN, measured before the first step; a library changes result bits. Allowed: own auto. Default: "own".
     seed: int
     # Seed of initialisation, data order and dropout. Allowed: [0,inf). Default: 0.

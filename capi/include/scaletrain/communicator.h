@@ -50,7 +50,7 @@ ST_API st_status st_communicator_processes(st_context* context, const char* job,
  *   of MPI_COMM_WORLD and needs MPI_THREAD_MULTIPLE.
  * - ST_INVALID_ARGUMENT: two sources disagree, or one is incomplete; the message has both sides.
  * - ST_NOT_FOUND: there is no launcher. With allow_single: a group of this one rank.
- * - ST_UNAVAILABLE: the plug-in is neither in the folder SCALETRAIN_PLUGINS nor beside this library.
+ * - ST_UNAVAILABLE: the plug-in is neither in the folder SCALETRAIN_PLUGINS nor next to this library.
  * - ST_BUSY: the port is in use. ST_TIMEOUT names the absent ranks. */
 ST_API st_status st_communicator_env(st_context* context, const st_communicator_options* options, st_communicator** communicator);
 /* This process's rank in a group that the host made with another library.

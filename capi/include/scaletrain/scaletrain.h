@@ -1,4 +1,4 @@
-/* ScaleTrain: a training runtime behind a stable C ABI. This header includes all the others; each noun has its own.
+/* ScaleTrain: a training runtime with a stable C ABI. This header includes all the others; each noun has its own.
  *
  * Rules for every call:
  * - Handles. Destroy each once, by its st_X_destroy (NULL is allowed), in any order: an object keeps alive what it was made from. A call on

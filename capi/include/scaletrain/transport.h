@@ -1,5 +1,5 @@
 /* Transports of the host or of plug-ins: C functions by which ranks reach each other. The host passes them to st_communicator_callbacks. A
- * plug-in is a shared library libscaletrain_<name>.so beside libscaletrain.so that exports st_plugin_v1; st_communicator_env and
+ * plug-in is a shared library libscaletrain_<name>.so next to libscaletrain.so that exports st_plugin_v1; st_communicator_env and
  * st_communicator_host load it.
  *
  * A transport moves bytes, in order, between every two ranks, and does nothing else. Agreement between ranks, liveness, failures and every

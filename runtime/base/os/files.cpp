@@ -23,6 +23,8 @@ class Descriptor {
   Descriptor(const char* what, const std::string& path, int flags) : fd_(open(path.c_str(), flags | O_CLOEXEC, 0666)) {
     if (fd_ < 0) fail_file(what, path, errno);
   }
+  /// Takes ownership; negative: none.
+  explicit Descriptor(int fd) : fd_(fd) {}
   ~Descriptor() {
     if (fd_ >= 0) ::close(fd_);
   }
@@ -32,11 +34,6 @@ class Descriptor {
 
  private:
   int fd_;
-};
-
-struct Opened {
-  int file;
-  ~Opened() { ::close(file); }
 };
 
 struct CloseFolder {
@@ -125,18 +122,18 @@ std::string read_file(const std::string& path, int64_t most) {
   for (int tries = 1;; ++tries) {
     // ESTALE: another machine has replaced the file since it was opened. Opening the path again finds the new one.
     const auto is_stale = [&] { return errno == ESTALE && tries < kTries; };
-    const Opened opened{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};  // a pipe would wait for a writer
-    if (opened.file < 0 && is_stale()) continue;
-    if (opened.file < 0) fail_file("open", path, errno);
+    const Descriptor opened(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // a pipe would wait for a writer
+    if (opened.get() < 0 && is_stale()) continue;
+    if (opened.get() < 0) fail_file("open", path, errno);
     struct stat status {};
-    if (fstat(opened.file, &status) != 0 && is_stale()) continue;
+    if (fstat(opened.get(), &status) != 0 && is_stale()) continue;
     if (status.st_mode == 0) fail_file("stat", path, errno);
     if (!S_ISREG(status.st_mode)) fail_file("read", path, S_ISDIR(status.st_mode) ? EISDIR : ENODEV);
     std::string content;
     ssize_t count = 0;
     do {
       std::array<char, 4096> buffer;
-      count = ::read(opened.file, buffer.data(), buffer.size());
+      count = ::read(opened.get(), buffer.data(), buffer.size());
       if (count < 0 && errno == EINTR) continue;
       if (count < 0 && is_stale()) break;
       if (count < 0) fail_file("read", path, errno);

@@ -245,7 +245,7 @@ public abstract class RecipeKeys extends Handle {
   }
 
   /**
-   * What is kept outside device memory: the optimizer state, or the fp32 parameters too, until the model is freed; in offload_folder
+   * Keeps tensors outside device memory: the optimizer state, or the fp32 parameters too, until the model is freed; in offload_folder
    * or, without one, in host memory, where device cpu keeps them anyway; results are bitwise equal. Allowed: none optimizer
    * parameters. Default: "none".
    */
@@ -819,8 +819,8 @@ public abstract class RecipeKeys extends Handle {
   }
 
   /**
-   * What runs matrix products: own, or auto: for each fp32 product of a step the fastest of own kernels and the installed OpenBLAS,
-   * MKL and oneDNN, measured before the first step; a library changes result bits. Allowed: own auto. Default: "own".
+   * Kernels of matrix products: own, or auto, which takes for each fp32 product of a step the fastest of own kernels and the installed
+   * OpenBLAS, MKL and oneDNN, measured before the first step; a library changes result bits. Allowed: own auto. Default: "own".
    */
   public Recipe gemmLibrary(String value) {
     return set("gemm_library", value);
