@@ -8,16 +8,13 @@
 #include "base/error.h"
 #include "ir/build.h"
 #include "models/json_options.h"
+#include "models/layers.h"
 
 namespace st {
 namespace {
 
 constexpr double kDeviation = 0.02;  // GPT-2's for every weight
 constexpr int64_t kMaxLayers = 4096;
-constexpr Initializer kZeros{Init::zeros, 1, {}};
-
-Initializer normal(double deviation) { return {Init::normal, deviation, {}}; }
-Initializer ones() { return {Init::ones, 1, {}}; }
 
 struct GptActivation {
   std::string_view name;
@@ -45,8 +42,9 @@ class GptBuilder {
  private:
   Value embedding() {
     b_.enter("embedding");
-    const Value weight = parameter("token_embedding.weight", {options_.vocabulary, options_.width}, normal(kDeviation));
-    const Value positions = parameter("position_embedding.weight", {options_.context, options_.width}, normal(kDeviation));
+    const Initializer normal{Init::normal, kDeviation, {}};
+    const Value weight = parameter("token_embedding.weight", {options_.vocabulary, options_.width}, normal);
+    const Value positions = parameter("position_embedding.weight", {options_.context, options_.width}, normal);
     const Value x = b_.add(b_(Op::embedding, {weight, tokens_}), positions);
     const Value y = b_.dropout(b_.reshape(x, tokens_by(options_.width)));
     b_.leave();
@@ -54,32 +52,30 @@ class GptBuilder {
   }
 
   Value block(Value x, int64_t i) {
-    const std::string name = text("block.", i);
-    b_.enter(name);
-    x = b_.add(x, b_.dropout(attention(layer_norm(x, name + ".attention_norm"), name + ".attention", i)));
-    x = b_.add(x, b_.dropout(mlp(layer_norm(x, name + ".mlp_norm"), name + ".mlp")));
+    b_.enter(text("block.", i));
+    x = b_.add(x, b_.dropout(attention(norm(b_, "attention_norm", x, norm_options()), i)));
+    x = b_.add(x, b_.dropout(mlp(norm(b_, "mlp_norm", x, norm_options()))));
     b_.leave();
     return x;
   }
 
-  Value attention(Value x, const std::string& name, int64_t i) {
+  Value attention(Value x, int64_t i) {
     const int64_t width = options_.width;
     const Shape by_head{kBatch, options_.context, options_.heads, width / options_.heads};
     b_.enter("attention");
-    const Value qkv = linear(x, name + ".qkv", width, 3 * width, kDeviation);
+    const Value qkv = linear(b_, "qkv", x, normal(3 * width, kDeviation));
     auto parts = b_.append(Op::split, {qkv}, {{"axis", int64_t{-1}}, {"sizes", Ints{width, width, width}}});  // q, k, v
     for (Value& part : parts) part = b_.reshape(part, by_head);
     const Value o = b_(Op::attention, parts, {{"causal", true}, {"scale", attention_scale(i)}});
-    const Value y = linear(b_.reshape(o, tokens_by(width)), name + ".projection", width, width, residual_deviation());
+    const Value y = linear(b_, "projection", b_.reshape(o, tokens_by(width)), normal(width, residual_deviation()));
     b_.leave();
     return y;
   }
 
-  Value mlp(Value x, const std::string& name) {
-    const int64_t width = options_.width;
+  Value mlp(Value x) {
     b_.enter("mlp");
-    const Value h = activation(linear(x, name + ".expand", width, 4 * width, kDeviation));
-    const Value y = linear(h, name + ".contract", 4 * width, width, residual_deviation());
+    const Value h = activation(linear(b_, "expand", x, normal(4 * options_.width, kDeviation)));
+    const Value y = linear(b_, "contract", h, normal(options_.width, residual_deviation()));
     b_.leave();
     return y;
   }
@@ -91,7 +87,9 @@ class GptBuilder {
 
   void head(Value x) {
     b_.enter("head");
-    x = layer_norm(x, "final_norm");
+    const Value gamma = parameter("final_norm.gamma", {options_.width}, {Init::ones, 1, {}});
+    const Value beta = parameter("final_norm.beta", {options_.width}, {Init::zeros, 1, {}});
+    x = b_(Op::layer_norm, {x, gamma, beta}, {{"epsilon", options_.layer_norm_epsilon}});
     // Loads the tied weight again: a use in another scope has a separate gradient until the boundary.
     const Value weight = b_.load(program_.slot_named("token_embedding.weight"));
     const Value flat = b_.matmul(x, weight, false, true);
@@ -104,19 +102,10 @@ class GptBuilder {
     program_.loss_count = loss[1];
   }
 
-  Value linear(Value x, const std::string& name, int64_t in, int64_t out, double deviation) {
-    const Value weight = parameter(name + ".weight", {in, out}, normal(deviation));
-    const Value bias = parameter(name + ".bias", {out}, kZeros);
-    return b_.add(b_.matmul(x, weight), bias);
-  }
+  static LinearOptions normal(int64_t outputs, double deviation) { return {.outputs = outputs, .init = "normal", .scale = deviation}; }
+  NormOptions norm_options() const { return {.epsilon = options_.layer_norm_epsilon}; }
 
-  Value layer_norm(Value x, const std::string& name) {
-    const Value gamma = parameter(name + ".gamma", {options_.width}, ones());
-    const Value beta = parameter(name + ".beta", {options_.width}, kZeros);
-    return b_(Op::layer_norm, {x, gamma, beta}, {{"epsilon", options_.layer_norm_epsilon}});
-  }
-
-  // Takes the full name: a weight's name in checkpoints does not follow from the scope that first uses it.
+  /// A parameter outside the blocks. Takes the full name: GPT's names of these do not follow from their scopes.
   Value parameter(const std::string& name, const Shape& shape, Initializer init) {
     Slot slot;
     slot.name = name;

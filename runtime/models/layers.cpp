@@ -34,15 +34,21 @@ Value with_last(Builder& b, Value y, Shape shape) {
 
 }  // namespace
 
-Value linear_layer(Builder& b, const std::string& name, Value x, const LinearOptions& options) {
+Value linear(Builder& b, const std::string& name, Value x, const LinearOptions& options) {
   check_positive("linear", "outputs", options.outputs);
   const Shape shape = b.shape(x);
   check(shape.rank() >= 1, "linear: x must be [..., K], got ", text_of(b.type(x)));
-  b.enter(name, false);
-  const Value weight = b.parameter("weight", {shape.last(), options.outputs}, {init_named(options.init), options.scale, {}});
+  const std::string prefix = name.empty() ? "" : name + ".";
+  const Value weight = b.parameter(prefix + "weight", {shape.last(), options.outputs}, {init_named(options.init), options.scale, {}});
+  const Value bias = options.bias ? b.parameter(prefix + "bias", {options.outputs}, Initializer{}) : Value{};
   Value y = b.matmul(as_matrix(b, x), weight);
-  if (options.bias) y = b.add(y, b.parameter("bias", {options.outputs}, Initializer{}));
-  if (shape.rank() != 2) y = with_last(b, y, shape);
+  if (options.bias) y = b.add(y, bias);
+  return shape.rank() == 2 ? y : with_last(b, y, shape);
+}
+
+Value linear_layer(Builder& b, const std::string& name, Value x, const LinearOptions& options) {
+  b.enter(name, false);
+  const Value y = linear(b, "", x, options);
   b.leave();
   return y;
 }
@@ -57,15 +63,20 @@ Value embedding_layer(Builder& b, const std::string& name, Value tokens, const E
   return y;
 }
 
-Value norm_layer(Builder& b, const std::string& name, Value x, const NormOptions& options) {
+Value norm(Builder& b, const std::string& name, Value x, const NormOptions& options) {
   check_word("norm", "kind", options.kind, {"layer", "rms"});
   const Shape shape = b.shape(x);
   check(shape.rank() >= 1, "norm: x must be [..., C], got ", text_of(b.type(x)));
-  b.enter(name, false);
-  const Value gamma = b.parameter("gamma", {shape.last()}, {Init::ones, 1, {}});
+  const std::string prefix = name.empty() ? "" : name + ".";
+  const Value gamma = b.parameter(prefix + "gamma", {shape.last()}, {Init::ones, 1, {}});
   const Attrs epsilon = {{"epsilon", options.epsilon}};
-  const Value y = options.kind == "rms" ? b(Op::rms_norm, {x, gamma}, epsilon)
-                                        : b(Op::layer_norm, {x, gamma, b.parameter("beta", {shape.last()}, Initializer{})}, epsilon);
+  if (options.kind == "rms") return b(Op::rms_norm, {x, gamma}, epsilon);
+  return b(Op::layer_norm, {x, gamma, b.parameter(prefix + "beta", {shape.last()}, Initializer{})}, epsilon);
+}
+
+Value norm_layer(Builder& b, const std::string& name, Value x, const NormOptions& options) {
+  b.enter(name, false);
+  const Value y = norm(b, "", x, options);
   b.leave();
   return y;
 }

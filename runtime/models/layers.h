@@ -1,4 +1,6 @@
-// Layers: parameters and their ops in one scope. Parameters are f32. Throws invalid_argument for invalid shapes and options.
+// Layers: parameters and their ops. Parameters are f32. Each X_layer has a scope of its own, `name`; linear and norm add to the scope that
+// b is in, and name may be empty there. Parameters have the same names both ways: <scope>.<name>.weight. Throws invalid_argument for
+// invalid shapes and options.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +18,7 @@ struct LinearOptions {
   double scale = 1;             // as in Initializer
 };
 /// x [..., K] -> [..., outputs]. Parameters name.weight [K, outputs], name.bias [outputs].
+Value linear(Builder& b, const std::string& name, Value x, const LinearOptions& options);
 Value linear_layer(Builder& b, const std::string& name, Value x, const LinearOptions& options);
 
 struct EmbeddingOptions {
@@ -30,6 +33,7 @@ struct NormOptions {
   double epsilon = 1e-5;
 };
 /// Normalises over the last dimension. Parameters name.gamma (ones) and, for kind layer, name.beta (zeros).
+Value norm(Builder& b, const std::string& name, Value x, const NormOptions& options);
 Value norm_layer(Builder& b, const std::string& name, Value x, const NormOptions& options);
 
 struct AttentionOptions {

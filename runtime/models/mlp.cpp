@@ -5,6 +5,7 @@
 #include "ir/build.h"
 #include "models/activation.h"
 #include "models/json_options.h"
+#include "models/layers.h"
 
 namespace st {
 namespace {
@@ -59,10 +60,7 @@ Program build_mlp(const MlpOptions& options) {
   for (size_t i = 0; i + 1 < widths.size(); ++i) {
     const bool last = i + 2 == widths.size();
     b.enter(text("layer.", i));
-    const Initializer init = last ? Initializer{Init::xavier, 1, {}} : Initializer{Init::kaiming, activation.gain, {}};
-    const Value weight = b.parameter("weight", {widths[i], widths[i + 1]}, init);
-    const Value bias = b.parameter("bias", {widths[i + 1]}, Initializer{});
-    x = b.add(b.matmul(x, weight), bias);
+    x = linear(b, "", x, {.outputs = widths[i + 1], .init = last ? "xavier" : "kaiming", .scale = last ? 1 : activation.gain});
     if (last)
       loss = b.append(classes ? Op::cross_entropy : Op::mse, {x, y});
     else
