@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "handle_calls.h"
+#include "sanitized.h"
 
 namespace {
 
@@ -78,7 +79,9 @@ TEST(BadHandles, OnesThatWereNeverOursAreRefused) {
 
 // Otherwise the table's calls would be refused for another reason.
 TEST(BadHandles, WithTheRightOneEachCallWorks) {
+  int rows = 0;
   for (const HandleCall& row : handle_calls()) {
+    if (st::kSanitized && rows++ % 4 != 0) continue;
     SCOPED_TRACE(row.function);
     AllKinds w;
     const std::string_view name(row.function);

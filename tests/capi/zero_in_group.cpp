@@ -142,7 +142,7 @@ void run_until(const std::string& text, const Keys& keys, const CheckpointFolder
 TEST(ZeroInGroup, WhatSomeRanksSavedOthersGoOnWith) {
   const std::string text = text_file("zero.txt", 3000);
   for (const char* precision : {"\"fp32\"", "\"bf16\"", "\"fp16\""}) {
-    if (st::kSanitized && std::string_view(precision) == "\"fp32\"") continue;
+    if (st::kSanitized && std::string_view(precision) != "\"fp16\"") continue;  // it has masters and a loss scaler
     const Keys keys = {{"precision", precision}, {"ema_decay", "0.9"}};
     const CheckpointFolder folder;
     int steps = 0;
