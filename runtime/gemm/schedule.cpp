@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "gemm/gemm_kernels.h"
 #include "gemm/gemm_library.h"
+#include "gemm/rounding.h"
 
 namespace st {
 
@@ -26,12 +27,6 @@ constexpr Row kTable[] = {
     {InstructionSet::avx512_bf16, 14, 32, 2048, 8, 2},
     {InstructionSet::amx_bf16, 32, 32, 256, 8, 32, 16, 8192},
 };
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
-
-/// Tile kernels take 32 elements of K at a time.
-bool is_of_tiles(const TileSchedule& s) { return s.kr == 32; }
 
 /// Bytes of one element in a packed panel.
 int64_t packed_bytes_of(int64_t kr) { return kr == 1 ? 4 : 2; }
@@ -88,6 +83,8 @@ TileSchedule choose_schedule(const GemmProblem& problem, InstructionSet set, con
   if (sums_apart(problem, s)) s.order = LoopOrder::n_m_k;
   return s;
 }
+
+bool is_of_tiles(const TileSchedule& s) { return s.kr == 32; }
 
 TileSchedule transposed(const TileSchedule& s) {
   TileSchedule t = s;

@@ -4,7 +4,7 @@
 // After Goto and van de Geijn, "Anatomy of high-performance matrix multiplication" (2008): packed blocks of A and B stay in cache while a
 // micro-kernel keeps an mr x nr tile of C in registers. There are three levels:
 // - a *block* (block_m x kc of A, kc x block_n of B) is packed at a time and shared by all threads;
-// - a *task* (mc x nc of C) is one thread's unit of work;
+// - a *task* (at most mc x nc of C: task_size.h) is one thread's unit of work;
 // - a *tile* (mr x nr) is what the registers hold.
 #pragma once
 
@@ -44,6 +44,9 @@ struct TileSchedule {
   bool packs_b() const { return b != Packing::in_place; }
   bool operator==(const TileSchedule&) const = default;
 };
+
+/// Whether the kernels are tile kernels, which take 32 elements of K at a time.
+bool is_of_tiles(const TileSchedule& schedule);
 
 /// Up to this many rows B is not packed: the copy would cost much of what the product does.
 constexpr int64_t kRowsInPlace = 128;

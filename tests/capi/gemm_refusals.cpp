@@ -271,7 +271,7 @@ TEST(GemmInUse, ASecondCallIsBusyOnThePlanAndOnWhatItPacked) {
   const HeldPacked packed = x.packed(gemm);
   const st_view b = x.b.view();
   bool asked = false;
-  inside.then(1, [&] {
+  inside.then(0, [&] {
     asked = true;
     auto info = filled(st_gemm_info_init);
     EXPECT_TRUE(fails(ST_BUSY, y.run(gemm, 1, 0), {"gemm", "another call"}));

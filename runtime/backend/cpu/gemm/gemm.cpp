@@ -10,6 +10,7 @@
 #include "backend/cpu/gemm/library_product.h"
 #include "backend/cpu/gemm/product.h"
 #include "backend/cpu/gemm/small_product.h"
+#include "gemm/task_size.h"
 
 namespace st::cpu::ST_ISA {
 namespace {
@@ -47,13 +48,27 @@ GemmSide entry_of(GemmSide side, int64_t entry, DType type, bool turned) {
   return side;
 }
 
-/// With one thread, packs only one task's rows of A at a time: they and their packed copy stay in L2. Not if something would be packed
-/// twice, nor for a transposed A, of which a few rows are a few bytes here and there. Several threads would wait for each other. Not
-/// measured for pairs.
+/// The schedule with its tasks for this number of threads. One thread packs only one task's rows of A at a time: they and their packed copy
+/// stay in L2. Not if something would be packed twice, nor for a transposed A, of which a few rows are a few bytes here and there. Several
+/// threads would wait for each other. Not measured for pairs.
 TileSchedule as_run(TileSchedule s, const GemmProblem& p, bool packs_a, int threads) {
+  const TaskSize task = task_size(s, std::min(p.m, s.block_m), std::min(p.n, s.block_n), threads);
+  s.mc = task.rows, s.nc = task.columns;
   const bool packs_once = p.n <= s.block_n && (s.order == LoopOrder::n_k_m || p.k <= s.block_k);
   if (!micro::kPairs && packs_a && packs_once && p.a.column == 1 && threads == 1) s.block_m = std::min(s.block_m, s.mc);
   return s;
+}
+
+[[maybe_unused]] void small_product_by_tasks(const GemmProblem& p, const TileSchedule& s, const GemmOperands& x, Workers& workers) {
+  const TaskSize task = small_task_size(s, p, workers.threads());
+  const int64_t across = (p.n + task.columns - 1) / task.columns, down = (p.m + task.rows - 1) / task.rows;
+  workers.run(across * down, [&](int64_t t) {
+    const int64_t row = t / across * task.rows, column = t % across * task.columns;
+    const SmallBlock block{row, std::min(task.rows, p.m - row), column, std::min(task.columns, p.n - column)};
+    small_block(p, s, x, block);
+    if (x.epilogue != nullptr && x.epilogue->changes_c())
+      apply_epilogue(*x.epilogue, {x.c, p.c, p.c_type, block.row, block.rows, block.column, block.columns});
+  });
 }
 
 /// The epilogue for one product of the batch.
@@ -110,9 +125,7 @@ void gemm(const GemmProblem& problem, const TileSchedule& schedule, const GemmOp
       if (by_library) return library_product(p, *schedule.library, x, turned, workers);
       if (small) {
         if (given.packed_b != nullptr) x.packed_b = given.packed_b + entry * packed_step * static_cast<int64_t>(sizeof(Cell));
-        small_product(p, schedule, x);
-        if (x.epilogue != nullptr && x.epilogue->changes_c()) apply_epilogue(*x.epilogue, {x.c, p.c, p.c_type, 0, p.m, 0, p.n});
-        return;
+        return small_product_by_tasks(p, schedule, x, workers);
       }
     }
     const bool packs_a = given.packed_b == nullptr || !turned;
@@ -145,7 +158,10 @@ SmallProduct gemm_small(const GemmProblem& problem, const TileSchedule& schedule
   if (const GemmKernels* other = made_elsewhere(problem)) return other->small(problem, schedule, threads);
   if constexpr (!micro::kPairs) {
     const bool whole = schedule.library == nullptr && problem.batch == 1 && problem.m > 0 && problem.n > 0 && problem.k > 0;
-    if (whole && !runs_transposed(problem) && is_small(problem, schedule, threads)) return small_product;
+    if (whole && !runs_transposed(problem) && is_small(problem, schedule, threads)) {
+      const TaskSize task = small_task_size(schedule, problem, threads);
+      if (task.rows >= problem.m && task.columns >= problem.n) return small_product;
+    }
   }
   return nullptr;
 }

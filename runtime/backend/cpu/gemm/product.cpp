@@ -14,6 +14,7 @@
 #include "backend/cpu/gemm/micro.h"
 #include "backend/cpu/gemm/pack.h"
 #include "backend/cpu/gemm/packing_order.h"
+#include "gemm/rounding.h"
 #if defined(ST_BF16_PAIRS)
 #include "backend/cpu/gemm/bf16_store.h"
 #include "backend/cpu/gemm/pack_pairs.h"
@@ -30,8 +31,6 @@ using namespace micro;
 namespace {
 
 constexpr int64_t kPanelsPerPackTask = kPairs ? 8 : 4;
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 template <class Body>
 void with_element(DType type, Body&& body) {

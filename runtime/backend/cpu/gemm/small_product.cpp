@@ -97,17 +97,18 @@ constexpr int64_t kNarrowRows = kWidth == 16 ? 16 : kTileRows;
 
 }  // namespace
 
-void small_product(const GemmProblem& p, const TileSchedule& s, const GemmOperands& x) {
+void small_block(const GemmProblem& p, const TileSchedule& s, const GemmOperands& x, const SmallBlock& block) {
   TileOut out{.c = nullptr, .stride = p.c.row, .columns = 0, .alpha = p.alpha, .beta = p.beta};
-  for (int64_t j = 0; j < p.n; j += kTileColumns) {
-    out.columns = std::min<int64_t>(kTileColumns, p.n - j);
+  const int64_t end = block.column + block.columns, rows_end = block.row + block.rows;
+  for (int64_t j = block.column; j < end; j += kTileColumns) {
+    out.columns = std::min<int64_t>(kTileColumns, end - j);
     const bool two = out.columns > kWidth;
     const RowsOfB b = x.packed_b == nullptr ? RowsOfB{static_cast<const float*>(x.b) + j, p.b.row}
                                             : RowsOfB{reinterpret_cast<const float*>(x.packed_b) + j * p.k, two ? kTileColumns : kWidth};
     if (p.bias) out.bias = static_cast<const float*>(x.bias) + j;
-    const int64_t step = !two && p.m <= kNarrowRows ? p.m : s.mr;
-    for (int64_t i = 0; i < p.m; i += step) {
-      const int64_t rows = std::min(step, p.m - i);
+    const int64_t step = !two && block.rows <= kNarrowRows ? block.rows : s.mr;
+    for (int64_t i = block.row; i < rows_end; i += step) {
+      const int64_t rows = std::min(step, rows_end - i);
       out.c = static_cast<float*>(x.c) + i * p.c.row + j;
       const TileFunction make = two ? tile_function<2>(std::make_index_sequence<kTileRows>(), rows)
                                     : tile_function<1>(std::make_index_sequence<kNarrowRows>(), rows);
@@ -115,5 +116,7 @@ void small_product(const GemmProblem& p, const TileSchedule& s, const GemmOperan
     }
   }
 }
+
+void small_product(const GemmProblem& p, const TileSchedule& s, const GemmOperands& x) { small_block(p, s, x, {0, p.m, 0, p.n}); }
 
 }  // namespace st::cpu::ST_ISA

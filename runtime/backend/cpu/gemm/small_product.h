@@ -1,18 +1,29 @@
-// A product so small that packing would cost more than it saves: one thread reads A and B in place.
+// A product so small that packing would cost more than it saves: A and B are read in place.
 #pragma once
 
 #include "gemm/gemm_kernels.h"
 
 namespace st::cpu::ST_ISA {
 
-/// Whether small_product() computes this problem. The bits are those of the blocked product, since there is only one K block.
+/// Whether small_product() computes this problem. The bits are those of the blocked product, since there is only one K block. Up to a few
+/// hundred rows that are short it is as fast as packed panels (tests/bench/README.md), and for several threads packing would be one more
+/// fork and join, and lines that one core packs and another reads.
 inline bool is_small(const GemmProblem& p, const TileSchedule& s, int threads) {
-  const int64_t most = threads > 1 ? 64 * 64 * 64 : 128 * 128 * 128;
   const bool floats = p.a_type == DType::f32 && p.b_type == DType::f32 && p.c_type == DType::f32;
-  return floats && p.b.column == 1 && p.c.column == 1 && p.k <= s.kc && p.m * p.n * p.k <= most && p.n <= s.block_n;
+  if (!floats || p.b.column != 1 || p.c.column != 1 || p.k > s.kc || p.n > s.block_n) return false;
+  const int64_t columns = threads > 1 ? 512 : 384;
+  const bool rows_pay_no_packing = p.m <= 512 || p.n <= 64;
+  return p.m * p.n * p.k <= 128 * 128 * 128 || (rows_pay_no_packing && p.n <= columns && p.k <= 512);
 }
 
-/// C without its epilogue. packed_b, if set, belongs to this product of the batch.
+/// Rows and columns of C; the first column is a multiple of the schedule's nr.
+struct SmallBlock {
+  int64_t row, rows, column, columns;
+};
+
+/// A block of C, without its epilogue. packed_b, if set, belongs to this product of the batch.
+void small_block(const GemmProblem& problem, const TileSchedule& schedule, const GemmOperands& operands, const SmallBlock& block);
+/// All of C.
 void small_product(const GemmProblem& problem, const TileSchedule& schedule, const GemmOperands& operands);
 
 }  // namespace st::cpu::ST_ISA
