@@ -70,6 +70,40 @@ TEST(MomentCodes, AreWithinHalfABin) {
 
 TEST(MomentCodes, KeepEverySecondMomentAboveZero) { EXPECT_GT(moment_codes::kUnsigned[moment_codes::encode_unsigned(1e-30F)], 0); }
 
+// Vectors of a kernel class give the codes that one element at a time has: at both sides of every edge of a bin, and far from them. Without
+// decay of the moments these are the gradient and its square.
+TEST(AdamW8bit, CodesAreThoseOfOneElementAtEveryEdge) {
+  std::vector<float> magnitudes = {0, 1e-38F, 1e-8F, 0.99F};
+  const auto add_neighbours = [&](double x) {
+    auto near = static_cast<float>(x);
+    for (int i = 0; i < 4; ++i) near = std::nextafter(near, 0.0F);
+    for (int i = 0; i < 9; ++i, near = std::nextafter(near, 2.0F)) magnitudes.push_back(std::min(near, 1.0F));
+  };
+  for (double top = 1e-6, bins = 1; top < 2; top *= 10, bins *= 2)
+    for (int bin = 0; bin <= 2 * static_cast<int>(bins); ++bin) {  // the unsigned map has twice as many
+      const double edge = top * (0.1 + 0.9 * bin / (2 * bins));
+      add_neighbours(edge);
+      add_neighbours(std::sqrt(edge));
+    }
+  const auto elements = static_cast<int64_t>(magnitudes.size()) / 255 * 256 + 256;
+  for (const BackendUnderTest& candidate : backends()) {
+    std::vector<OpCase> list;
+    Suite s(Op::adamw_8bit, {}, list);
+    OpCase c = one_step(s, {elements}, 1);
+    c.attrs = make_attrs(Op::adamw_8bit, {{"beta1", 0.0}, {"beta2", 0.0}});
+    size_t next = 0;
+    for (int64_t i = 0; i < elements; ++i)  // each block's largest is 1
+      c.in[0].set(i, i % 256 == 0 || next >= magnitudes.size() ? 1 : static_cast<double>(magnitudes[next++]) * (i % 2 == 0 ? 1 : -1));
+    const auto backend = candidate.make();
+    const std::vector<Tensor> slots = run(*backend, c).slots;
+    for (int64_t i = 0; i < elements; ++i) {
+      const auto g = static_cast<float>(c.in[0].at(i));
+      ASSERT_EQ(slots[1].at(i), moment_codes::encode_signed(g)) << candidate.name << ", " << g;
+      ASSERT_EQ(slots[3].at(i), moment_codes::encode_unsigned(g * g)) << candidate.name << ", " << g;
+    }
+  }
+}
+
 // The parameter is updated with the computed moments: only those of the previous step are coarse.
 TEST(AdamW8bit, ItsFirstStepIsAdamWs) {
   for (const BackendUnderTest& candidate : backends_and_reference()) {

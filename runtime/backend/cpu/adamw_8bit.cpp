@@ -3,37 +3,27 @@
 #include <algorithm>
 #include <array>
 
+#include "backend/cpu/moment_vectors.h"
 #include "backend/cpu/optimizer_pass.h"
-#include "backend/moment_codes.h"
 #include "ir/optimizer_state.h"
 
 namespace st::cpu::ST_ISA {
 namespace {
 
-/// An 8-bit moment: codes, one scale per block, and a buffer for the values of one block.
+/// An 8-bit moment: codes and one scale per block.
 struct CodedMoment {
   CodedMoment(const Operand& codes_of, const Operand& scales) : codes(codes_of.as<uint8_t>()), scale(scales.as<float>()) {}
 
-  void decode(int64_t from, int64_t n, const std::array<float, 256>& values, float* to) const {
-    const float by = scale[from / kMomentBlock];
-    for (int64_t i = 0; i < n; ++i) to[i] = values[codes[from + i]] * by;
+  void read(int64_t from, int64_t n, const std::array<float, 256>& values, float* to) const {
+    decode(codes + from, n, values, scale[from / kMomentBlock], to);
   }
 
   template <class Encode>
-  void encode(int64_t from, int64_t n, const float* x, const Encode& code_of) const {
-    F32 most(0.0F);
-    each_vector<float>(n, [&](int64_t i, int64_t count) { most = xsimd::max(most, xsimd::abs(load_part(x + i, count))); });
-    alignas(64) std::array<float, F32::size> lanes;
-    most.store_aligned(lanes.data());
-    const float largest = *std::max_element(lanes.begin(), lanes.end());
+  void write(int64_t from, int64_t n, const float* x, float largest, const Encode& encode) const {
     scale[from / kMomentBlock] = largest;
     // Beyond 2^126, 1 / largest would be a denormal, which is flushed to 0.
-    const float down = largest > 0x1p125F ? 0x1p-4F : 1, by = largest > 0 ? 1 / (largest * down) : 0;
-    uint8_t* const to = codes + from;
-    for (int64_t i = 0; i < n; ++i) {  // without std::clamp, whose references prevent vectorisation
-      const float share = x[i] * down * by, held = share < -1 ? -1 : share;
-      to[i] = code_of(held > 1 ? 1 : held);
-    }
+    const float down = largest > 0x1p125F ? 0x1p-4F : 1;
+    encode(x, n, Share{down, largest > 0 ? 1 / (largest * down) : 0}, codes + from);
   }
 
   uint8_t* codes;
@@ -59,8 +49,9 @@ void adamw_in_8_bits(const Call& call) {
     for (int64_t from = begin; from < end; from += kMomentBlock) {
       const int64_t n = std::min(kMomentBlock, end - from);
       const float* const gradient = gradient_of(call.in[0], from, n, room);
-      moment1.decode(from, n, moment_codes::kSigned, m);
-      moment2.decode(from, n, moment_codes::kUnsigned, v);
+      moment1.read(from, n, moment_codes::kSigned, m);
+      moment2.read(from, n, moment_codes::kUnsigned, v);
+      F32 largest1(0.0F), largest2(0.0F);
       each_vector<float>(n, [&](int64_t i, int64_t count) {
         const F32 g = inputs.true_gradient(load_part(gradient + i, count));
         const F32 new_m = fma(keep1, load_part(m + i, count), take1 * g);
@@ -70,10 +61,10 @@ void adamw_in_8_bits(const Call& call) {
         store_part(parameter + from + i, decayed(p, shrink, step, new_m / denominator), count);
         store_part(m + i, new_m, count);
         store_part(v + i, new_v, count);
+        largest1 = xsimd::max(largest1, xsimd::abs(new_m)), largest2 = xsimd::max(largest2, new_v);
       });
-      // Lambdas, since a call through a function pointer is not vectorised.
-      moment1.encode(from, n, m, [](float x) { return moment_codes::encode_signed(x); });
-      moment2.encode(from, n, v, [](float x) { return moment_codes::encode_unsigned(x); });
+      moment1.write(from, n, m, max_lanes<float>(largest1), encode_signed);
+      moment2.write(from, n, v, max_lanes<float>(largest2), encode_unsigned);
       if (copy != nullptr) write_copy(*copy, parameter, from, n);
     }
   });
