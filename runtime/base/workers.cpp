@@ -26,9 +26,18 @@ namespace {
 // Long enough to bridge the gap between two kernels of a step, short enough that an idle trainer costs nothing.
 constexpr auto kSpin = std::chrono::microseconds(30);
 
-// Threads of all pools of this process, callers included. Ranks as threads share the cores, so a spinning thread of one rank would take a
-// core that another rank needs.
-std::atomic<int> all_threads{0};
+// Threads of all pools of this process that have work or spin, callers included. Ranks as threads share the cores, so a spinning thread of
+// one rank would take a core that another rank needs; a pool whose threads sleep, like a context's beside that of a plan, takes none.
+alignas(64) std::atomic<int> awake{0};
+
+/// One more thread is awake.
+class Awake {
+ public:
+  Awake() { awake.fetch_add(1, std::memory_order_relaxed); }
+  ~Awake() { awake.fetch_sub(1, std::memory_order_relaxed); }
+  Awake(const Awake&) = delete;
+  Awake& operator=(const Awake&) = delete;
+};
 
 thread_local bool inside_task = false;
 
@@ -40,7 +49,7 @@ void pause() {
 #endif
 }
 
-/// Waits for `word` to differ from `old`: spins first, then sleeps.
+/// Waits for `word` to differ from `old`: spins first, then sleeps. The calling thread is counted in `awake`.
 void wait_while(const std::atomic<uint32_t>& word, uint32_t old, bool spin) {
   if (spin) {
     const auto end = std::chrono::steady_clock::now() + kSpin;
@@ -51,7 +60,9 @@ void wait_while(const std::atomic<uint32_t>& word, uint32_t old, bool spin) {
       }
     } while (std::chrono::steady_clock::now() < end);
   }
+  awake.fetch_sub(1, std::memory_order_relaxed);
   word.wait(old, std::memory_order_acquire);
+  awake.fetch_add(1, std::memory_order_relaxed);
 }
 
 /// Keeps the exception of the lowest task, so that the error thrown does not depend on the number of threads.
@@ -137,8 +148,7 @@ void run_by_host(const HostParallel& host, const Job& job) {
 struct Workers::Pool {
   static constexpr uint32_t kOpen = 1U << 31;
 
-  explicit Pool(int helpers) : counted(helpers + 1) {
-    all_threads.fetch_add(counted);
+  explicit Pool(int helpers) {
     try {
       threads.reserve(static_cast<size_t>(helpers));
       for (int i = 0; i < helpers; ++i) threads.emplace_back([this, heap = Heap::current()] { work(heap); });
@@ -158,6 +168,7 @@ struct Workers::Pool {
 
   void run(const Job& next_job) {
     assert(gate.load() == 0 && "one caller at a time");
+    const Awake caller;
     job = next_job;
     next.store(0, std::memory_order_relaxed);
     gate.store(kOpen);
@@ -174,6 +185,7 @@ struct Workers::Pool {
 
  private:
   void work(Heap* heap) {
+    const Awake helper;
     const HeapScope owners(heap);
     start_in_default_float_mode();
     const FloatMode mode;
@@ -205,14 +217,13 @@ struct Workers::Pool {
     for (int64_t i = 0; i < wanted; ++i) round.notify_one();
   }
 
-  bool spins() const { return all_threads.load(std::memory_order_relaxed) <= cores; }
+  bool spins() const { return awake.load(std::memory_order_relaxed) <= cores; }
 
   void stop() {
     stopping.store(true);
     round.fetch_add(1);
     round.notify_all();
     for (auto& thread : threads) thread.join();
-    all_threads.fetch_sub(counted);
   }
 
   // One cache line each, since many threads write them.
@@ -223,7 +234,6 @@ struct Workers::Pool {
   FirstError error;
   std::atomic<bool> stopping{false};
   const int cores = os::available_cores();
-  const int counted;
   std::vector<std::thread> threads;
 };
 

@@ -93,7 +93,7 @@ TEST(SmallCalls, APlanWithoutAHandleIsNoOtherPlan) {
   const HeldGemm gemm = x.plan(context);
   const st_view b = x.b.view();
   bool asked = false;
-  inside.then(1, [&] {
+  inside.then(0, [&] {
     asked = true;
     EXPECT_TRUE(works(st_gemm_repack(packed, &b)));
   });

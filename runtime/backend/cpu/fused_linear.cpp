@@ -28,7 +28,7 @@ int64_t packed_weight_of(std::span<const Type> in, const Attrs& attrs) {
   const GemmProblem p = linear_problem(in, attrs);
   const TileSchedule schedule = schedule_of(p, attrs);
   if (schedule.library != nullptr) return 0;  // reads it unpacked
-  const bool in_place = (!schedule.packs_b() && p.m <= kFewestRows) || is_small(p, schedule, 1);
+  const bool in_place = (!schedule.packs_b() && p.m <= kFewestRows) || is_small(p, schedule, false, 1);
   return in_place || p.m > kRowsWorthPacking ? 0 : gemm_packed_bytes(p, schedule);
 }
 

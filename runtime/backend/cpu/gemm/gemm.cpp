@@ -10,6 +10,7 @@
 #include "backend/cpu/gemm/library_product.h"
 #include "backend/cpu/gemm/product.h"
 #include "backend/cpu/gemm/small_product.h"
+#include "gemm/rounding.h"
 #include "gemm/task_size.h"
 
 namespace st::cpu::ST_ISA {
@@ -51,7 +52,10 @@ GemmSide entry_of(GemmSide side, int64_t entry, DType type, bool turned) {
 /// The schedule with its tasks for this number of threads. One thread packs only one task's rows of A at a time: they and their packed copy
 /// stay in L2. Not if something would be packed twice, nor for a transposed A, of which a few rows are a few bytes here and there. Several
 /// threads would wait for each other. Not measured for pairs.
-TileSchedule as_run(TileSchedule s, const GemmProblem& p, bool packs_a, int threads) {
+TileSchedule as_run(TileSchedule s, const GemmProblem& p, bool packs_a, bool packed_b, int threads) {
+  // Blocks of a B in place would only add forks. Those of a packed one are its layout if there are several K blocks, and partial sums have
+  // a buffer for one block.
+  if (!s.packs_b() && (!packed_b || p.k <= s.kc) && !sums_apart(p, s)) s.block_n = round_up(p.n, s.nr);
   const TaskSize task = task_size(s, std::min(p.m, s.block_m), std::min(p.n, s.block_n), threads);
   s.mc = task.rows, s.nc = task.columns;
   const bool packs_once = p.n <= s.block_n && (s.order == LoopOrder::n_k_m || p.k <= s.block_k);
@@ -107,7 +111,7 @@ void gemm(const GemmProblem& problem, const TileSchedule& schedule, const GemmOp
   if (turned) std::swap(given.a, given.b);
   if (p.k == 0) given.a = given.b = workspace.data();  // the caller's may be null; nothing is read through these
   bool small = false;
-  if constexpr (!micro::kPairs) small = !turned && !by_library && is_small(p, schedule, workers.threads());
+  if constexpr (!micro::kPairs) small = !turned && !by_library && is_small(p, schedule, operands.packed_b != nullptr, workers.threads());
   const ScratchLayout layout = small ? ScratchLayout{} : scratch_layout(p, schedule);
   const int64_t packed_step = operands.packed_b == nullptr || problem.b_batch == 0 ? 0 : packed_cells(problem, schedule);
   const auto one = [&](int64_t entry, int64_t lane) {
@@ -129,8 +133,8 @@ void gemm(const GemmProblem& problem, const TileSchedule& schedule, const GemmOp
       }
     }
     const bool packs_a = given.packed_b == nullptr || !turned;
-    Product product{p, as_run(schedule, p, packs_a, workers.threads()), x, reinterpret_cast<Cell*>(scratch(layout.a)),
-                    reinterpret_cast<Cell*>(scratch(layout.b))};
+    Product product{p, as_run(schedule, p, packs_a, given.packed_b != nullptr, workers.threads()), x,
+                    reinterpret_cast<Cell*>(scratch(layout.a)), reinterpret_cast<Cell*>(scratch(layout.b))};
     if (sums_apart(p, schedule)) product.sums = reinterpret_cast<float*>(scratch(layout.sums));
     product.bias_along_rows = turned;
     if (given.packed_b != nullptr) {
@@ -158,7 +162,7 @@ SmallProduct gemm_small(const GemmProblem& problem, const TileSchedule& schedule
   if (const GemmKernels* other = made_elsewhere(problem)) return other->small(problem, schedule, threads);
   if constexpr (!micro::kPairs) {
     const bool whole = schedule.library == nullptr && problem.batch == 1 && problem.m > 0 && problem.n > 0 && problem.k > 0;
-    if (whole && !runs_transposed(problem) && is_small(problem, schedule, threads)) {
+    if (whole && !runs_transposed(problem) && is_small(problem, schedule, false, threads)) {
       const TaskSize task = small_task_size(schedule, problem, threads);
       if (task.rows >= problem.m && task.columns >= problem.n) return small_product;
     }
