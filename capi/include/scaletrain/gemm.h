@@ -50,10 +50,11 @@ enum { ST_GEMM_LIBRARY_OWN = 0, ST_GEMM_LIBRARY_AUTO = 1 };
  * st_gemm_info has the result. A column-major C is computed as its transpose: then order has M and N exchanged, and packing refers to A. */
 typedef struct st_gemm_schedule {
   uint32_t struct_size;
-  int32_t threads;                /* of a run, of which threads - 1 belong to the plan; 0: the context's */
-  int64_t tile_m, tile_n, tile_k; /* work unit of one thread; tile_k splits the sum over K */
-  int64_t block_m, block_n;       /* what is packed at a time, for all threads */
-  int64_t micro_m;                /* rows in registers */
+  int32_t threads; /* of a run, of which threads - 1 belong to the plan; 0: the context's */
+  /* The largest work unit of a thread; several threads take smaller ones, so that they end together. tile_k splits the sum over K. */
+  int64_t tile_m, tile_n, tile_k;
+  int64_t block_m, block_n; /* what is packed at a time, for all threads */
+  int64_t micro_m;          /* rows in registers */
   int32_t order, packing;
   /* 0: what the context has left of memory_limit and of the machine, which is also the maximum. To fit, sizes that were not requested are
    * reduced, but never tile_k. */

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <ctime>
 #include <numeric>
 #include <stdexcept>
 #include <thread>
@@ -47,6 +48,17 @@ TEST(Workers, WakeAfterSleeping) {
     workers.run(100, [&](int64_t i) { sum += i; });
     ASSERT_EQ(sum.load(), 4950);
   }
+}
+
+// A guest's frames: work, then a pause far longer than threads spin. CPU time, unlike wall time, does not depend on other processes.
+TEST(Workers, TakeNoCoreBetweenFrames) {
+  Workers workers(2);
+  const std::clock_t before = std::clock();
+  for (int frame = 0; frame < 30; ++frame) {
+    workers.run(2, [](int64_t) {});
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  EXPECT_LT(static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC, 0.06) << "of at least 0.3 s; one that spins takes all of it";
 }
 
 TEST(Workers, ShareTheTasks) {

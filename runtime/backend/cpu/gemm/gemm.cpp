@@ -65,7 +65,7 @@ TileSchedule as_run(TileSchedule s, const GemmProblem& p, bool packs_a, bool pac
 
 [[maybe_unused]] void small_product_by_tasks(const GemmProblem& p, const TileSchedule& s, const GemmOperands& x, Workers& workers) {
   const TaskSize task = small_task_size(s, p, workers.threads());
-  const int64_t across = (p.n + task.columns - 1) / task.columns, down = (p.m + task.rows - 1) / task.rows;
+  const int64_t across = ceil_div(p.n, task.columns), down = ceil_div(p.m, task.rows);
   workers.run(across * down, [&](int64_t t) {
     const int64_t row = t / across * task.rows, column = t % across * task.columns;
     const SmallBlock block{row, std::min(task.rows, p.m - row), column, std::min(task.columns, p.n - column)};
