@@ -39,7 +39,8 @@ bool is_damage(const Error& error, const std::string& folder, bool opened) {
 
 /// Whether an error that is the same on all ranks is damage. The ranks' paths may differ.
 bool is_damage_of(const Error& error, const std::string& name) {
-  const bool lacks_file = error.code() == Code::not_found && error.place.file.find(text("/", name, "/")) != std::string::npos;
+  const std::string file = error.place.file + "/";  // the checkpoint's folder itself, if it is missing or being removed
+  const bool lacks_file = error.code() == Code::not_found && file.find(text("/", name, "/")) != std::string::npos;
   return error.code() == Code::corrupt || error.code() == Code::io || lacks_file;
 }
 

@@ -49,7 +49,7 @@ void check_all_is_there(const CheckpointReader& checkpoint, const LoadReport& re
     for (const LogicalTensor& tensor : checkpoint.manifest().tensors) names.push_back(tensor.name);
     const std::string& first = report.missing.front();
     const std::string near = nearest(first, names);
-    refuse(Code::not_found, checkpoint, first,
+    refuse(Code::invalid_argument, checkpoint, first,
            text("load: ", checkpoint.folder(), " has no tensor \"", first, "\"", near.empty() ? "" : text("; did you mean \"", near, "\"?"),
                 " (", report.missing.size(), " missing, ", report.unexpected.size(), " unexpected); rename, or load with partial"));
   }

@@ -15,8 +15,8 @@ namespace st::capi {
 enum class Views { unchanged_on_error, overwritten };
 
 /// Fills the report's names, also if they do not fit. Throws:
-/// - not_found for a view that the checkpoint does not have,
-/// - invalid_argument for a tensor without a view (unless partial), and for a different shape or dtype,
+/// - invalid_argument for a view that the checkpoint does not have, a tensor without a view (both unless partial), and a different shape or
+///   dtype; not not_found, which says that there is no checkpoint,
 /// - corrupt if a needed byte is damaged.
 /// Checks every needed byte before it writes the views (views that may be overwritten: while it writes). Views share no memory. Copies
 /// bytes, or converts between floating dtypes.

@@ -32,7 +32,7 @@ os::FileHold hold(const std::string& folder) {
     if (os::kind_of(folder) != os::PathKind::folder) throw_none(folder, "there is no such folder");
     const std::string stranger = os::wrong_kind_at(manifest, os::PathKind::file);
     if (!stranger.empty()) throw_corrupt(manifest, "", text(stranger, " is where a file belongs; put the file back"));
-    throw_none(folder, text("is not a checkpoint: it has no ", kManifestName, "; a save that was killed leaves such a folder"));
+    throw_corrupt(folder, "", text("is not a checkpoint: it has no ", kManifestName, "; a save that was killed leaves such a folder"));
   }
   throw_none(folder, "is being removed; read a newer checkpoint");
 }

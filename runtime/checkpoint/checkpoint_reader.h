@@ -34,8 +34,8 @@ struct ReadRange {
 class CheckpointReader {
  public:
   /// Holds the checkpoint, so that no retention removes it meanwhile. Reads and checks the manifest and the headers, not the data.
-  /// - Throws corrupt with file and tensor, also if a file is missing; not_found if the folder is not a checkpoint, or is left over from a
-  ///   killed save; unsupported if the format is newer.
+  /// - Throws corrupt with file and tensor, also if a file or the manifest is missing; not_found if there is no such folder, or it is being
+  ///   removed; unsupported if the format is newer.
   /// - Functions that read whole tensors poll `is_cancelled` (may be empty; called from several threads) and throw cancelled. read() does
   ///   not, because its caller may be unable to go back.
   explicit CheckpointReader(std::string folder, std::function<bool()> is_cancelled = {})
@@ -61,7 +61,7 @@ class CheckpointReader {
   /// Reads all files and returns the problems found, at most `most`; empty: every byte is as it was written.
   std::vector<CheckpointProblem> verify(Workers& workers, int64_t most = 100) const;
   /// The same for a folder that may fail to open: the constructor's errors become problems, and everything readable is verified. Throws
-  /// not_found if the folder is not a checkpoint.
+  /// not_found if there is no such folder.
   static std::vector<CheckpointProblem> problems_of(const std::string& folder, Workers& workers, int64_t most = 100,
                                                     std::function<bool()> is_cancelled = {});
 

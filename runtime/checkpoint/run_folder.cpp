@@ -146,7 +146,8 @@ std::string RunFolder::path_of(std::string_view name) const {
     const std::string near = nearest(name, names);
     why = near.empty() ? text("; the newest is ", names.front()) : text("; did you mean ", near, "?");
   }
-  Error error(Code::not_found, text("checkpoint: ", newest ? "no valid checkpoint" : text("no ", name), " in ", path_, why));
+  const Code code = newest && !names.empty() ? Code::corrupt : Code::not_found;
+  Error error(code, text("checkpoint: ", newest ? "no valid checkpoint" : text("no ", name), " in ", path_, why));
   error.place.file = path_;
   throw error;
 }

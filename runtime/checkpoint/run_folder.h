@@ -48,7 +48,7 @@ class RunFolder {
   /// The manifest of a checkpoint in it. Throws corrupt or not_found with the reason.
   Manifest manifest_of(std::string_view name) const;
   /// The path of a checkpoint such as "step-00000120"; "" or "latest": the newest with a valid manifest. Throws not_found, naming the
-  /// nearest.
+  /// nearest; corrupt if the newest is requested and no manifest is valid.
   std::string path_of(std::string_view name) const;
   /// Leftovers of killed saves and removals. While another process saves here, includes the save and removal it is working on.
   std::vector<std::string> leftovers() const;

@@ -10,7 +10,7 @@ namespace st {
 void Model::load(const CheckpointReader& reader, const ReadOptions& options, ReadReport& report) {
   report = {};
   const std::vector<TensorRecord> records = weights_in(reader.manifest());
-  const WeightsMatch match = match_weights(records, program_, parameters_, options, reader.folder(), report);
+  const WeightsMatch match = match_weights(records, program_, parameters_, options, reader.folder(), report, Code::invalid_argument);
   std::vector<TensorTarget> targets;
   for (size_t i = 0; i < records.size(); ++i)
     if (const SlotId id = match.parameters[i]; id >= 0)

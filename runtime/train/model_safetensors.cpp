@@ -67,7 +67,8 @@ std::exception_ptr Model::stream(const WriteBytes& write, ShardedModelCall* coll
 
 void Model::read(const std::string& path, const ReadOptions& options, ReadReport& report) {
   const WeightFiles weights(path);
-  const WeightsMatch match = match_weights(weights.tensors(), program_, parameters_, options, path, report, weights.foreign());
+  const WeightsMatch match =
+      match_weights(weights.tensors(), program_, parameters_, options, path, report, Code::not_found, weights.foreign());
   int64_t largest = 0;
   const auto bytes_here = [&](SlotId id) { return piece(id).elements * bytes_of(slot(id).type.dtype); };
   for (const SlotId id : parameters_) largest = std::max(largest, bytes_here(id));
@@ -97,7 +98,7 @@ void Model::read(const ReadBytes& read, const ReadOptions& options, ReadReport& 
   const std::string source = "the stream";
   SafetensorsStream stream(read, source);
   const WeightsMatch match =
-      match_weights(stream.header().tensors, program_, parameters_, options, source, report, stream.header().foreign);
+      match_weights(stream.header().tensors, program_, parameters_, options, source, report, Code::not_found, stream.header().foreign);
 
   require_made();
   // All of it waits here until the stream has given the last byte: a stream that ends in the middle changes nothing.

@@ -114,7 +114,8 @@ class Resume {
   void match() {
     const Model& model = trainer_.model();
     const std::vector<TensorRecord> records = weights_in(reader_.manifest());
-    const WeightsMatch weights = match_weights(records, model.program(), model.parameters(), options_, reader_.folder(), report_);
+    const WeightsMatch weights =
+        match_weights(records, model.program(), model.parameters(), options_, reader_.folder(), report_, Code::invalid_argument);
     for (const TensorRecord& record : records) weights_.insert(record.name);
     const bool is_weights_alone = has_hosts_tensors_ && records.size() == reader_.manifest().tensors.size();
     starts_anew_ = is_weights_alone && !options_.partial && std::ranges::any_of(tensors_, is_state);
@@ -197,7 +198,7 @@ class Resume {
     const std::string& first = is_missing ? report_.missing.front() : report_.unexpected.front();
     std::string differing;
     for (const std::string& change : report_.changed) differing += text(differing.empty() ? "; recipe keys that differ: " : ", ", change);
-    refuse_resume(is_missing ? Code::not_found : Code::invalid_argument, reader_.folder(), first,
+    refuse_resume(Code::invalid_argument, reader_.folder(), first,
                   text("resume: \"", first, "\" is ", is_missing ? "here but not in " : "not here but in ", reader_.folder(), " (",
                        report_.missing.size(), " missing, ", report_.unexpected.size(), " unexpected)", differing,
                        "; use the checkpoint's recipe, or resume with partial"));

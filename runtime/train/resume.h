@@ -27,7 +27,8 @@ struct ResumeReport : ReadReport {   // of weights and optimizer state
 ///                    is known, counted as successful steps on the data's stream. NaN in them is refused (not_finite)
 ///   weights only     without partial: optimizer state and average restart with the next update, and the report says so
 ///   sharded          (Trainer::is_sharded) a collective call; each rank reads its shards, and an error on one rank fails on all
-/// Throws wrong_state during a step, corrupt with file, tensor and block, cancelled. After an error nothing has changed.
+/// Throws wrong_state during a step, corrupt with file, tensor and block, cancelled, and invalid_argument if the checkpoint does not fit:
+/// never not_found, from which hosts conclude that the folder holds no checkpoint. After an error nothing has changed.
 void resume(Trainer& trainer, const CheckpointReader& reader, const ReadOptions& options, ResumeReport& report);
 
 /// The same if opening the checkpoint may fail, perhaps only on one rank.

@@ -85,7 +85,7 @@ void check_renames(const ReadOptions& options) {
 }
 
 WeightsMatch match_weights(const std::vector<TensorRecord>& tensors, const Program& program, const std::vector<SlotId>& parameters,
-                           const ReadOptions& options, const std::string& source, ReadReport& report,
+                           const ReadOptions& options, const std::string& source, ReadReport& report, Code code_of_missing,
                            const std::vector<ForeignTensor>& foreign) {
   check_renames(options);
   check_patterns(options, program, parameters);
@@ -133,7 +133,7 @@ WeightsMatch match_weights(const std::vector<TensorRecord>& tensors, const Progr
     for (const TensorRecord& record : tensors) names.push_back(record.name);
     const std::string& first = report.missing.front();
     const std::string near = nearest(first, names);
-    refuse(Code::not_found, source, first,
+    refuse(code_of_missing, source, first,
            text("read: ", source, " has no tensor \"", first, "\"", near.empty() ? "" : text("; did you mean \"", near, "\"?"), " (",
                 report.missing.size(), " missing, ", report.unexpected.size(), " unexpected); rename, or read with partial"));
   }

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/error.h"
 #include "checkpoint/safetensors_header.h"
 #include "ir/program.h"
 
@@ -43,10 +44,12 @@ struct WeightsMatch {
 /// Fills the report's names, even if it throws afterwards. `source` names the stream in messages.
 ///   invalid_argument   invalid renames; a pattern that matches no parameter; two tensors for one parameter; a wrong shape; a dtype that is
 ///                      not floating; a foreign tensor whose name is a parameter's; unless partial, an unexpected tensor
-///   not_found          a missing parameter, unless partial
+///   code_of_missing    a missing parameter, unless partial. Readers of checkpoints pass invalid_argument, because their not_found says
+///   that
+///                      a folder holds no checkpoint
 /// `foreign` tensors can only be skipped.
 WeightsMatch match_weights(const std::vector<TensorRecord>& tensors, const Program& program, const std::vector<SlotId>& parameters,
-                           const ReadOptions& options, const std::string& source, ReadReport& report,
+                           const ReadOptions& options, const std::string& source, ReadReport& report, Code code_of_missing,
                            const std::vector<ForeignTensor>& foreign = {});
 
 /// Refuses NaN in weights from outside a run (set, read or loaded): throws not_finite for the first NaN among `count` elements of a tensor

@@ -127,7 +127,7 @@ TEST_F(CCheckpointRefusals, LoadsThatDoNotFitChangeNothing) {
     EXPECT_EQ(to.values, (std::vector<float>{-1, -2}));
     EXPECT_EQ(whole, -1);
   };
-  refused(ST_NOT_FOUND, {a, n, {"b", three.view()}}, {"no tensor \"b\"", "1 missing"});
+  refused(ST_INVALID_ARGUMENT, {a, n, {"b", three.view()}}, {"no tensor \"b\"", "1 missing"});
   refused(ST_INVALID_ARGUMENT, {a}, {"\"n\"", "no view"});
   refused(ST_INVALID_ARGUMENT, {n, {"a", three.view()}}, {"\"a\"", "[2]", "[3]"});
   refused(ST_INVALID_ARGUMENT, {a, a, n}, {"\"a\""});

@@ -1,4 +1,5 @@
 // A trainer's checkpoints: saved now, in the background, or every so many steps; resumed with the same bits; weights alone.
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 
@@ -189,12 +190,63 @@ TEST(Resume, StateThatIsMissingIsNoDamage) {
                  R"({"batch": 3, "accumulate": 2, "warmup": 2, "dropout": 0.1, "ema_decay": 0.5, "optimizer": "sgd", "momentum": 0.9})");
   const std::string before = other.digest();
   auto report = filled(st_load_report_init);
-  EXPECT_TRUE(
-      fails(ST_NOT_FOUND, st_trainer_resume(other.trainer, saved.checkpoint, nullptr, nullptr, &report), {"step-00000002", "missing"}));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_trainer_resume(other.trainer, saved.checkpoint, nullptr, nullptr, &report),
+                    {"step-00000002", "missing"}));
   EXPECT_EQ(report.skipped_count, 0);
   EXPECT_EQ(report.step, 2);
   EXPECT_GT(report.missing_count, 0);
   EXPECT_EQ(other.digest(), before);
+}
+
+/// Path, size and time of each file.
+std::string files_in(const CheckpointFolder& folder) {
+  std::vector<std::string> files;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder.path()))
+    if (entry.is_regular_file())
+      files.push_back(entry.path().string() + " " + std::to_string(entry.file_size()) + " " +
+                      std::to_string(entry.last_write_time().time_since_epoch().count()) + "\n");
+  std::sort(files.begin(), files.end());
+  std::string all;
+  for (const std::string& file : files) all += file;
+  return all;
+}
+
+// Hosts train from step 0 after ST_NOT_FOUND, and keep_last then removes what the folder held.
+TEST(Resume, OnlyAFolderWithoutACheckpointIsNotFound) {
+  SavedRun saved;
+  EXPECT_TRUE(fails(ST_NOT_FOUND, st_trainer_resume(saved.run.trainer, saved.checkpoint, nullptr, nullptr, nullptr), {"no checkpoint"}));
+  for (int step = 0; step < 2; ++step) {
+    saved.steps(1);
+    ASSERT_TRUE(works(st_trainer_save(saved.run.trainer, saved.checkpoint, nullptr, nullptr)));
+  }
+  EXPECT_TRUE(fails(ST_NOT_FOUND, st_trainer_resume(saved.run.trainer, saved.checkpoint, "step-00000003", nullptr, nullptr),
+                    {"step-00000003", "step-00000002"}));
+  const std::string files = files_in(saved.folder);
+  for (const char* layers : {"1", "3"}) {
+    const std::string json = std::string(R"({"width": 16, "heads": 2, "context": 8, "layers": )") + layers + "}";
+    const auto model = hold<HeldModel>(st_model_builtin, saved.run.context, "gpt", json.c_str(), 1);
+    const auto recipe = hold<HeldRecipe>(st_recipe_create, kRecipe);
+    const auto trainer = hold<HeldTrainer>(st_trainer_create, model, recipe, saved.run.data);
+    const auto view = filled(st_step_report_init, st_trainer_step, trainer, 0, nullptr);
+    EXPECT_EQ(view.step, 1);
+    const std::string before = text_of(st_trainer_digest, trainer);
+    for (const char* name : {static_cast<const char*>(nullptr), "step-00000001"})
+      EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_trainer_resume(trainer, saved.checkpoint, name, nullptr, nullptr), {"block."})) << layers;
+    EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_model_load(model, saved.checkpoint, nullptr, nullptr, nullptr), {"block."})) << layers;
+    EXPECT_EQ(text_of(st_trainer_digest, trainer), before);
+  }
+  EXPECT_EQ(files_in(saved.folder), files);
+
+  // Checkpoints without a manifest, or with an unreadable one, are damaged.
+  std::filesystem::remove(saved.folder.in("step-00000002/manifest.json"));
+  EXPECT_TRUE(fails(ST_CORRUPT, st_trainer_resume(saved.run.trainer, saved.checkpoint, "step-00000002", nullptr, nullptr), {"manifest"}));
+  auto report = filled(st_load_report_init, st_trainer_resume, saved.run.trainer, saved.checkpoint, nullptr, nullptr);
+  EXPECT_EQ(report.step, 1);
+  EXPECT_EQ(report.skipped_count, 1);
+  saved.folder.spoil("step-00000001/manifest.json");
+  const char* json = "";
+  EXPECT_TRUE(fails(ST_CORRUPT, st_trainer_resume(saved.run.trainer, saved.checkpoint, nullptr, nullptr, nullptr), {"none of the 2"}));
+  EXPECT_TRUE(fails(ST_CORRUPT, st_checkpoint_inspect(saved.checkpoint, nullptr, &json), {"no checkpoint there has a valid manifest"}));
 }
 
 TEST(Resume, NamesWhatDiffersAndRefusesAnotherRun) {
@@ -230,7 +282,7 @@ TEST(Resume, AModelTakesTheWeightsAlone) {
   EXPECT_EQ(report.unexpected_count, 0) << "optimizer state was not requested";
 
   const auto other = hold<HeldModel>(st_model_builtin, fresh.context, "mlp", nullptr, 1);
-  EXPECT_TRUE(fails(ST_NOT_FOUND, st_model_load(other, saved.checkpoint, nullptr, nullptr, &report), {"missing"}));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_model_load(other, saved.checkpoint, nullptr, nullptr, &report), {"missing"}));
   EXPECT_GT(report.missing_count, 0);
 }
 

@@ -201,6 +201,28 @@ TEST(ZeroInGroup, WhatIsNotWholeForOneRankIsPassedOverByAll) {
   });
 }
 
+TEST(ZeroInGroup, AResumeThatDoesNotFitOrLacksAManifestIsNeverNotFound) {
+  const std::string text = text_file("zero.txt", 3000);
+  const CheckpointFolder folder;
+  std::string state;
+  for (int run = 0; run < 2; ++run) run_until(text, {}, folder, {2, 2}, 2, &state);
+  std::filesystem::remove(folder.in("step-00000004/manifest.json"));
+  const ThreadRanks ranks(2);
+  ranks.each([&](int rank, st_communicator* own) {
+    auto options = filled(st_checkpoint_options_init);
+    options.read_only = 1;
+    ZeroRank mine(text, with_zero(1), own), other(text, with_zero(1, {{"ema_decay", "0.5"}}), own);
+    const auto checkpoint = hold<HeldCheckpoint>(st_checkpoint_create, mine.run.context, folder.c_str(), &options);
+    const std::string before = other.digest();
+    EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_trainer_resume(other.trainer, checkpoint, nullptr, nullptr, nullptr), {"average."}));
+    EXPECT_EQ(other.digest(), before);
+    EXPECT_TRUE(fails(ST_CORRUPT, st_trainer_resume(mine.trainer, checkpoint, "step-00000004", nullptr, nullptr), {"manifest"}));
+    const auto report = filled(st_load_report_init, st_trainer_resume, mine.trainer, checkpoint, nullptr, nullptr);
+    EXPECT_STREQ(report.name, "step-00000002");
+    EXPECT_EQ(report.skipped_count, 1) << rank;
+  });
+}
+
 TEST(ZeroInGroup, AnErrorOfOneRankIsToldOnAllAndTrainingGoesOn) {
   const std::string text = text_file("zero.txt", 3000);
   const CheckpointFolder folder;

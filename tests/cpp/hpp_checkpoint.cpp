@@ -58,7 +58,7 @@ TEST(HppCheckpoint, SavesAndLoadsTheProgramsBuffers) {
   EXPECT_EQ(first.metadata, R"({"note":"one"})");
 
   LoadReport report;
-  EXPECT_EQ(thrown_status([&] { checkpoint.load({{"others", view(weights)}}, "", ReadOptions(), report); }), Status::not_found);
+  EXPECT_EQ(thrown_status([&] { checkpoint.load({{"others", view(weights)}}, "", ReadOptions(), report); }), Status::invalid_argument);
   EXPECT_EQ(report.missing, std::vector<std::string>{"others"});
   EXPECT_EQ(report.unexpected, (std::vector<std::string>{"counts", "weights"}));
   const std::vector<float> constant = {1, 2, 3};

@@ -162,7 +162,7 @@ public class CheckpointTests {
     float[] kept = { 5 };
     var checkpoint = new Checkpoint(context, folder);
     checkpoint.Save(1, new Batch { { "w", new[] { 1f } }, { "more", new[] { 2f } } });
-    Assert.Throws<NotFoundException>(() => checkpoint.Load(new Batch { { "other", kept } }));
+    Assert.Throws<InvalidArgumentException>(() => checkpoint.Load(new Batch { { "other", kept } }));
     var options = new LoadOptions { Partial = true, Rename = new Dictionary<string, string> { { "more", "v" } } };
     Assert.AreEqual(new[] { "w" }, checkpoint.Load(new Batch { { "v", kept } }, null, options).Unexpected);
     Assert.AreEqual(2, kept[0]);

@@ -170,7 +170,7 @@ class CheckpointTest {
     float[] kept = {5};
     Checkpoint checkpoint = new Checkpoint(new Context(), folder);
     checkpoint.save(1, Batch.of("w", Array.of(new float[] {1}), "more", Array.of(new float[] {2})));
-    assertThrows(NotFound.class, () -> checkpoint.load(Batch.of("other", Array.of(kept))));
+    assertThrows(InvalidArgument.class, () -> checkpoint.load(Batch.of("other", Array.of(kept))));
     LoadReport report = checkpoint.load(Batch.of("v", Array.of(kept)), null, new ReadOptions().partial().rename("more", "v"));
     assertEquals(2, kept[0]);
     assertEquals(List.of("w"), report.unexpected());

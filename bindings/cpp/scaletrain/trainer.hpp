@@ -166,7 +166,8 @@ class Trainer : public detail::Handle<st_trainer, st_trainer_destroy> {
   /// error is in the report of a later step.
   void save_every(const Checkpoint& checkpoint, int64_t steps, double minutes = 0) const;
   void save_no_more() const;
-  /// Restores the checkpoint's state ("": the newest valid): later steps have the bits of its run. If it throws, the trainer is unchanged.
+  /// Restores the checkpoint's state ("": the newest valid): later steps have the bits of its run. Status not_found says only that
+  /// there is none; invalid_argument, that it is of another model or run. If it throws, the trainer is unchanged.
   LoadReport resume(const Checkpoint& checkpoint, const std::string& name = "", const ReadOptions& options = ReadOptions()) const;
   /// Fills `report` also when it throws because names did not match.
   void resume(const Checkpoint& checkpoint, const std::string& name, const ReadOptions& options, LoadReport& report) const;

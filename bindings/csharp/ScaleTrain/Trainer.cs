@@ -284,7 +284,8 @@ public sealed class Trainer : Handle {
   }
 
   /// <summary>Continues from a checkpoint (a null name: the newest valid one). The results are bitwise equal to those of an uninterrupted run.
-  /// After an error the trainer is unchanged.</summary>
+  /// Throws NotFoundException only if there is no checkpoint, and InvalidArgumentException if it is of another model or run. After an error
+  /// the trainer is unchanged.</summary>
   [OfC("st_trainer_resume")]
   public LoadReport Resume(Checkpoint checkpoint, string name = null, LoadOptions options = null) {
     Given(checkpoint, "checkpoint");

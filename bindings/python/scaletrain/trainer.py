@@ -262,7 +262,8 @@ class Trainer(Handle):
         names: Sequence[str] | None = None,
     ) -> LoadReport:
         """Continues from the newest valid checkpoint, or from `name`. The results are bitwise equal to those of an uninterrupted run. partial,
-        rename and names are those of Model.read(), for weights and their optimizer state together."""
+        rename and names are those of Model.read(), for weights and their optimizer state together. NotFound says only that there is no
+        checkpoint (of that name); InvalidArgument, that it is of another model or run."""
         options = load_options(partial, rename, names)
         return load_report(self._native.resume_from(Checkpoint._native_of(checkpoint), checkpoint_name(name), *options))
 

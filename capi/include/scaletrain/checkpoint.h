@@ -77,7 +77,8 @@ ST_API st_status st_load_report_init(st_load_report* report, size_t size);
  * - It reads twice: first to check everything it needs, then into the views, with another check. So after an error no view has changed,
  *   unless someone changes the files in between. With overwrite it reads once, directly into the views.
  * - It needs no memory except a buffer for each thread.
- * - ST_CORRUPT names file, tensor and block. ST_NOT_FOUND: no checkpoint, none of that name, or a view's name is not in it.
+ * - ST_NOT_FOUND: no checkpoint, or none of that name. ST_INVALID_ARGUMENT: the views do not fit, for example one is not in it. ST_CORRUPT
+ *   names file, tensor and block.
  * - report may be NULL; its names are filled also if they do not match. */
 ST_API st_status st_checkpoint_load(st_checkpoint* checkpoint, const char* name, int64_t n, const st_named_view* views,
                                     const st_read_options* options, st_load_report* report);
@@ -152,13 +153,15 @@ ST_API st_status st_trainer_save_every(st_trainer* trainer, st_checkpoint* check
  * - options: partial and renames as for st_model_read, for weights and their optimizer state; NULL: strict.
  * - A checkpoint that a host or an import saved may hold weights only. The optimizer state then starts afresh (the report's `changed`), and
  *   NaN is ST_NOT_FINITE.
- * - ST_NOT_FOUND: the folder holds no checkpoint. ST_CORRUPT: it holds some, but none is valid.
+ * - ST_NOT_FOUND says only this: the folder holds no checkpoint (name NULL), or none of that name. A new run may then begin there.
+ *   ST_INVALID_ARGUMENT: the checkpoint does not fit, for example it is of another model. ST_CORRUPT: there are some, but none is valid.
  * - Ranks with sharded state (zero 1 or more) all call it, with the same name (else ST_RANK_MISMATCH on all) and on the same folder. Each
  *   reads its own shards, whatever number of ranks and stage saved them. Rank 0 decides which is the newest; one that is not valid for some
  *   rank is skipped by all. */
 ST_API st_status st_trainer_resume(st_trainer* trainer, st_checkpoint* checkpoint, const char* name, const st_read_options* options,
                                    st_load_report* report);
-/* Loads only the weights, into a model: to predict or fine-tune. NaN is ST_NOT_FINITE, with tensor and first element. */
+/* Loads only the weights, into a model: to predict or fine-tune. NaN is ST_NOT_FINITE, with tensor and first element. ST_NOT_FOUND,
+ * ST_INVALID_ARGUMENT and ST_CORRUPT as for st_trainer_resume. */
 ST_API st_status st_model_load(st_model* model, st_checkpoint* checkpoint, const char* name, const st_read_options* options,
                                st_load_report* report);
 

@@ -92,6 +92,8 @@ TEST_F(Run, GoesOnCountingWhereTheNewestManifestIsNoGood) {
   put_file(at("step-00000002") / "manifest.json", "{}");
   RunFolderWriter writer(path_);
   EXPECT_EQ(writer.next_sequence(), 3) << "latest knows that there was a second";
+  put_file(at("step-00000001") / "manifest.json", "{}");
+  EXPECT_TRUE(is_error(error_of([&] { writer.folder().path_of(""); }), Code::corrupt, {"no checkpoint there has a valid manifest"}));
 }
 
 TEST_F(Run, TellsWhatIsWrongWithAManifestAndStillOpensTheOthers) {

@@ -77,6 +77,15 @@ TEST_F(ResumeRefusals, OfOtherDataNameBoth) {
               HasSubstr("the same number of rows here as in the checkpoint but other values"));
 }
 
+// Not not_found: a host that reads "no checkpoint" in it trains from step 0, and retention removes the run.
+TEST_F(ResumeRefusals, OfAModelWithMoreOrFewerTensorsHaveOneCode) {
+  Training more = training_, fewer = training_;
+  more.options.layers = training_.options.layers + 1;
+  fewer.options.layers = training_.options.layers - 1;
+  expect_refused(more, Code::invalid_argument, {"has no tensor", "missing"});
+  expect_refused(fewer, Code::invalid_argument, {"holds tensor", "unexpected"});
+}
+
 // Names and shapes are equal.
 TEST_F(ResumeRefusals, OfAModelOfOtherHeads) {
   Training changed = training_;
@@ -196,7 +205,7 @@ TEST_F(ResumeRefusals, AnotherOptimizersStateNeedsPartial) {
 TEST_F(ResumeRefusals, AnAverageThatTheCheckpointHasNotBeginsAsTheWeight) {
   Training changed = training_;
   changed.recipe.set("ema_decay", "0.5");
-  expect_refused(changed, Code::not_found, {"average.", "ema_decay: 0.5 here"}, 0);
+  expect_refused(changed, Code::invalid_argument, {"average.", "ema_decay: 0.5 here"}, 0);
   const std::string name = "block.0.mlp.expand.weight";
   // For a parameter that is loaded, and for one that is not.
   for (const std::string& asked : {name, std::string("final_norm.*")}) {
@@ -223,7 +232,7 @@ TEST_F(ResumeRefusals, StateFollowsARenamedParameter) {
   save(content, folder_ / "renamed");
   content.tensors.clear();
   const auto trainer = other(training_);
-  EXPECT_EQ(error_of([&] { resume_from(folder_ / "renamed", *trainer); }).code(), Code::not_found);
+  EXPECT_EQ(error_of([&] { resume_from(folder_ / "renamed", *trainer); }).code(), Code::invalid_argument);
   resume_from(folder_ / "renamed", *trainer, {.partial = false, .renames = {{"h.*", "block.*"}}, .names = {}});
   EXPECT_EQ(trainer->state_digest(), saved_->state_digest());
 }

@@ -327,7 +327,10 @@ public final class Trainer extends Handle {
     }
   }
 
-  /** Continues from the newest valid checkpoint. The results are bitwise equal to those of an uninterrupted run. */
+  /**
+   * Continues from the newest valid checkpoint. The results are bitwise equal to those of an uninterrupted run. Throws {@link NotFound} only
+   * if there is no checkpoint, and {@link InvalidArgument} if it is of another model or run.
+   */
   public LoadReport resume(Checkpoint checkpoint) {
     return resume(checkpoint, null, new ReadOptions());
   }
