@@ -84,6 +84,12 @@ void agreeing(const CheckpointContent& content, const Call& call) {
   content.shared->agree(own);
 }
 
+/// Digest of the graph of a trainer's checkpoint; "": a host's.
+std::string model_of(const Manifest& manifest) {
+  const Json* graph = manifest.training.find("graph");
+  return graph != nullptr && graph->is(Json::Kind::text) ? graph->text() : "";
+}
+
 /// The checkpoints that retention starts with. A folder without a manifest is left alone: it may be a copy in progress.
 std::vector<RetainedCheckpoint> known_of(const RunFolder& folder, const std::string& best) {
   std::vector<RetainedCheckpoint> known;
@@ -96,6 +102,7 @@ std::vector<RetainedCheckpoint> known_of(const RunFolder& folder, const std::str
       checkpoint.metric = metric_of(manifest, best);
       checkpoint.finite = manifest.has_finite_weights();
       checkpoint.has_loss = has_loss(manifest);
+      checkpoint.model = model_of(manifest);
     }
     known.push_back(std::move(checkpoint));
   }
@@ -114,6 +121,7 @@ struct CheckpointManager::State {
   }
 
   const RunFolder folder;
+  bool has_warned_of_others = false;      // used by the save that is being written, as is `writer`
   std::optional<RunFolderWriter> writer;  // used by the save that is being written; none: another process owns the folder
   const ManagerOptions options;
   const std::shared_ptr<MemorySource> memory;
@@ -147,6 +155,7 @@ struct CheckpointManager::State {
   std::string commit(Manifest& manifest, const std::vector<WrittenTensor>& tensors, SharedSaveEnd* together);
   std::unique_ptr<SharedSaveEnd> join(const CheckpointContent& content, std::string save) const;
   void follow(const std::string& name, const Manifest& manifest);
+  void warn_of_others();
   void remove_older();
 };
 
@@ -307,9 +316,10 @@ void CheckpointManager::State::follow(const std::string& name, const Manifest& m
     log.info("checkpoint", "saved ", name, ", ", text_of_bytes(manifest.bytes()));
     {
       const std::lock_guard lock(mutex);
-      known.insert(known.begin(),
-                   {name, manifest.step, metric_of(manifest, options.best), true, manifest.has_finite_weights(), has_loss(manifest)});
+      known.insert(known.begin(), {name, manifest.step, metric_of(manifest, options.best), true, manifest.has_finite_weights(),
+                                   has_loss(manifest), model_of(manifest)});
     }
+    warn_of_others();
     writer->set_latest(name, manifest.sequence);
     remove_older();
   } catch (const std::exception& why) {
@@ -317,6 +327,21 @@ void CheckpointManager::State::follow(const std::string& name, const Manifest& m
     keep_error(std::current_exception());
     log.warning("checkpoint", name, " is saved, but updating `latest` or removing older checkpoints failed: ", why.what());
   }
+}
+
+/// Says once which checkpoints stay because they are of another model.
+void CheckpointManager::State::warn_of_others() {
+  if (has_warned_of_others) return;
+  std::string names;
+  {
+    const std::lock_guard lock(mutex);
+    for (const RetainedCheckpoint& checkpoint : known)
+      if (!is_of_same_run(checkpoint, known.front())) names += text(names.empty() ? "" : ", ", checkpoint.name);
+  }
+  has_warned_of_others = !names.empty();
+  if (has_warned_of_others)
+    log.warning("checkpoint", folder.path(), " holds checkpoints of another model, which are kept: ", names,
+                "; give each run its own folder, or remove them");
 }
 
 void CheckpointManager::State::remove_older() {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <utility>
 
 namespace st {
@@ -28,9 +29,17 @@ std::vector<size_t> best_of(const Retention& retention, const Checkpoints& check
 
 }  // namespace
 
-std::vector<std::string> to_remove(const Retention& retention, const Checkpoints& checkpoints) {
+bool is_of_same_run(const RetainedCheckpoint& checkpoint, const RetainedCheckpoint& newest) {
+  const bool is_unreadable = !checkpoint.valid && checkpoint.model.empty();
+  return is_unreadable || checkpoint.model == newest.model;
+}
+
+std::vector<std::string> to_remove(const Retention& retention, const Checkpoints& all) {
   std::vector<std::string> names;
   if (retention.last <= 0) return names;
+  Checkpoints checkpoints;
+  std::ranges::copy_if(all, std::back_inserter(checkpoints),
+                       [&](const auto& checkpoint) { return is_of_same_run(checkpoint, all.front()); });
   const std::vector<size_t> best = best_of(retention, checkpoints);
   const auto is_finite = [](const RetainedCheckpoint& checkpoint) { return checkpoint.valid && checkpoint.finite; };
   const auto is_sound = [&](const RetainedCheckpoint& checkpoint) { return is_finite(checkpoint) && checkpoint.has_loss; };

@@ -22,13 +22,18 @@ struct RetainedCheckpoint {
   bool valid = true;             // false: found corrupt; does not count towards `last`
   bool finite = true;            // its weights are finite
   bool has_loss = true;          // the training object's loss is a number; not so once a run skips every step
+  std::string model = {};        // digest of the trainer's graph; "": a host's tensors, or not known
 };
 
-/// Returns the names to remove, oldest first. `checkpoints`: newest first.
+/// Whether retention counts `checkpoint` after a save of `newest`. One of another model is another run's: it is neither counted nor
+/// removed.
+bool is_of_same_run(const RetainedCheckpoint& checkpoint, const RetainedCheckpoint& newest);
+
+/// Returns the names to remove, oldest first. `all`: newest first; considers those of the newest one's run.
 /// - Always keeps the newest valid one and, for runs that diverge, the newest valid one with finite weights and the newest of those whose
 ///   loss was finite too.
 /// - Among equally good ones keeps the newer.
 /// - Removes a corrupt one once it is older than all that `last` keeps.
-std::vector<std::string> to_remove(const Retention& retention, const std::vector<RetainedCheckpoint>& checkpoints);
+std::vector<std::string> to_remove(const Retention& retention, const std::vector<RetainedCheckpoint>& all);
 
 }  // namespace st

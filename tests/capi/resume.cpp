@@ -249,6 +249,36 @@ TEST(Resume, OnlyAFolderWithoutACheckpointIsNotFound) {
   EXPECT_TRUE(fails(ST_CORRUPT, st_checkpoint_inspect(saved.checkpoint, nullptr, &json), {"no checkpoint there has a valid manifest"}));
 }
 
+// A host that starts another model in the folder of a run does not lose that run.
+TEST(Resume, RetentionKeepsTheCheckpointsOfAnotherModel) {
+  std::string warnings;
+  auto options = filled(st_context_options_init);
+  options.log = [](void* user, int32_t level, const char*, const char* text) {
+    if (level == ST_LOG_WARNING) *static_cast<std::string*>(user) += text;
+  };
+  options.log_user = &warnings;
+  CheckpointFolder folder;
+  SmallRun first(SavedRun::text(), &options, kRecipe);
+  auto keeping = filled(st_checkpoint_options_init);
+  keeping.keep_last = 1;
+  const auto checkpoint = hold<HeldCheckpoint>(st_checkpoint_create, first.context, folder.c_str(), &keeping);
+  ASSERT_TRUE(works(st_trainer_run(first.trainer, 4, nullptr, nullptr)));
+  ASSERT_TRUE(works(st_trainer_save(first.trainer, checkpoint, nullptr, nullptr)));
+  EXPECT_EQ(warnings, "");
+  const auto model = hold<HeldModel>(st_model_builtin, first.context, "gpt", R"({"layers": 1, "width": 16, "heads": 2, "context": 8})", 1);
+  const auto trainer = hold<HeldTrainer>(st_trainer_create, model, first.recipe, first.data);
+  for (int64_t step = 1; step <= 3; ++step) {
+    ASSERT_TRUE(works(st_trainer_run(trainer, step, nullptr, nullptr)));
+    ASSERT_TRUE(works(st_trainer_save(trainer, checkpoint, nullptr, nullptr)));
+  }
+  const size_t at = warnings.find("another model");
+  EXPECT_TRUE(at != std::string::npos && warnings.find("step-00000004") != std::string::npos) << warnings;
+  EXPECT_EQ(warnings.find("another model", at + 1), std::string::npos) << "it is reported once";
+  EXPECT_TRUE(works(st_trainer_resume(first.trainer, checkpoint, "step-00000004", nullptr, nullptr)));
+  EXPECT_EQ(text_of(st_checkpoint_list, checkpoint), R"([{"name":"step-00000003","step":3,"problem":null},)"
+                                                     R"({"name":"step-00000004","step":4,"problem":null}])");
+}
+
 TEST(Resume, NamesWhatDiffersAndRefusesAnotherRun) {
   SavedRun saved;
   saved.steps(1);

@@ -57,6 +57,16 @@ TEST(Retention, KeepsTheNewestWhoseWeightsAreFinite) {
   EXPECT_EQ(to_remove({.last = 2, .every = 0, .best = 0, .higher_is_better = false}, all), (Names{"0", "1", "2", "5", "6", "7"}));
 }
 
+TEST(Retention, LeavesCheckpointsOfAnotherModelAlone) {
+  auto all = ten();
+  for (RetainedCheckpoint& checkpoint : all) checkpoint.model = checkpoint.step < 5 && checkpoint.step % 2 == 0 ? "one" : "two";
+  EXPECT_EQ(to_remove({.last = 2, .every = 0, .best = 0, .higher_is_better = false}, all), (Names{"1", "3", "5", "6", "7"}));
+  all[9].model = "";  // step 0, a host's
+  all[8].model = "";  // step 1, with a manifest that cannot be read
+  all[8].valid = false;
+  EXPECT_EQ(to_remove({.last = 2, .every = 0, .best = 0, .higher_is_better = false}, all), (Names{"1", "3", "5", "6", "7"}));
+}
+
 /// Whether one is kept, by the definition: from its position in the list.
 bool stays(const Retention& r, const std::vector<RetainedCheckpoint>& all, size_t i) {
   const auto counts = [&](const auto& of) { return std::ranges::count_if(all, of); };
