@@ -55,16 +55,24 @@ inline std::string text_given(const char* text, const char* name) {
 template <class T>
 constexpr uint32_t kFirstSize = sizeof(T);
 
+/// "st_step_report" of its type, from the compiler's name of this function: "... [with T = st_step_report; ...]".
+template <class T>
+constexpr std::string_view struct_name() {
+  const std::string_view function = __PRETTY_FUNCTION__, begin = "T = ";
+  const std::string_view name = function.substr(function.find(begin) + begin.size());
+  return name.substr(0, name.find_first_of(";]"));
+}
+
 /// Structs begin with their size. Smaller than the first version is an error; larger than ours is accepted if the bytes that we do not know
 /// are zero.
 template <class T>
 T take(const T* theirs, const char* name) {
   given(theirs, name);
   const uint32_t size = theirs->struct_size;
-  check(size >= kFirstSize<T>, name, ": struct_size is ", size, "; it must be at least ", kFirstSize<T>,
-        "; fill the struct with its _init function");
+  check(size >= kFirstSize<T>, name, ": struct_size is ", size, "; it must be at least ", kFirstSize<T>, "; fill the struct with ",
+        struct_name<T>(), "_init");
   const auto* bytes = reinterpret_cast<const unsigned char*>(theirs);
-  check(size <= (1U << 20), name, ": struct_size is ", size, "; fill the struct with its _init function");
+  check(size <= (1U << 20), name, ": struct_size is ", size, "; fill the struct with ", struct_name<T>(), "_init");
   for (uint32_t i = sizeof(T); i < size; ++i)
     require(bytes[i] == 0, Code::unsupported, name, ": byte ", i, " is set, but this library knows only the first ", sizeof(T),
             " bytes; it is older than the program");

@@ -28,6 +28,13 @@ void refuse_nan(const HostView& part, int64_t first) {
                               at % row_elements, "; nothing was updated"));
 }
 
+/// `, which has "X" and "y"`.
+std::string contents_of(std::span<const HostView> batch) {
+  std::vector<std::string> names;
+  for (const HostView& view : batch) names.push_back(text('"', view.name, '"'));
+  return names.empty() ? ", which is empty" : text(", which has ", listed(names));
+}
+
 /// Throws for an input that is not in the batch.
 const HostView& view_of(std::span<const HostView> batch, const Program& model, size_t slot) {
   const std::string& name = model.slots[slot].name;
@@ -35,7 +42,7 @@ const HostView& view_of(std::span<const HostView> batch, const Program& model, s
   const std::string readers = found == batch.end() ? readers_of(model, static_cast<SlotId>(slot)) : "";
   about_tensor(name, [&] {
     check(found != batch.end(), "step: the model's input \"", name, "\" is missing from the batch",
-          readers.empty() ? "" : "; it is read by ", readers);
+          found == batch.end() ? contents_of(batch) : "", readers.empty() ? "" : "; it is read by ", readers);
   });
   return *found;
 }

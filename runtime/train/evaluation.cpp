@@ -87,7 +87,8 @@ Evaluation Evaluator::run(const std::shared_ptr<const Dataset>& data, std::span<
 Evaluation Evaluator::run_here(const std::shared_ptr<const Dataset>& data, std::span<const std::byte* const> weights) {
   const bool has_loss = static_cast<bool>(model_.program().loss_sum);
   require(has_loss || !metrics_.empty(), Code::wrong_state,
-          "evaluate: the graph has no loss and no output named \"metric.*\"; add one, or compare predictions in the host");
+          "evaluate: the graph has no loss and no output named \"metric.*\"; mark a loss with st_graph_loss, add a metric, or compare "
+          "predictions in the host");
   Evaluation made;
   for (const std::string& name : metrics_) made.metrics.push_back({.name = name});
   rows_.each(data, [&](std::span<const HostView> rows, int64_t count) { add_up(rows, count, weights, made); });

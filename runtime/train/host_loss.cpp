@@ -29,7 +29,9 @@ void require_same_moments(const Program& program, const Program& beside) {
 
 HostLoss::HostLoss(const Parts& parts, bool own_loss, const PlanOptions& options) : parts_(parts) {
   Context& context = parts.model.context();
-  check(!parts.model.program().outputs.empty(), "forward: the graph has no output to compute a loss from; name one with st_graph_output");
+  check(!parts.model.program().outputs.empty(),
+        "forward: the graph has no loss and no output; mark a loss with st_graph_loss, or name an output with st_graph_output and compute "
+        "its loss in the host");
   PlanOptions limited = options;
   limited.memory = std::min(options.memory, context.spare_memory());
   Plan plan =
@@ -107,10 +109,16 @@ void HostLoss::forward(std::span<const HostView> batch, int64_t attempts) {
 void HostLoss::backward(std::span<const HostView> gradients) {
   require(is_forward_done_, Code::wrong_state, "backward: there is no forward pass; call st_trainer_forward first");
   const Program& program = executor_->plan().program;
+  const auto why_unknown = [&](const std::string& name) {
+    std::vector<std::string> outputs;
+    for (const OutputGradient& output : gradients_) outputs.push_back(text('"', output.name, '"'));
+    const std::string known = outputs.empty() ? "it has none; add one with st_graph_output" : text("there are ", listed(outputs));
+    return text("backward: \"", name, "\" is ", is_metric(name) ? "a metric, which gets no gradient" : "not a floating output of the graph",
+                "; ", known);
+  };
   const auto check_one = [&](const HostView& gradient) {
     const auto found = std::ranges::find(gradients_, gradient.name, &OutputGradient::name);
-    check(found != gradients_.end(), "backward: \"", gradient.name,
-          is_metric(gradient.name) ? "\" is a metric, which gets no gradient" : "\" is not a floating output of the graph");
+    if (found == gradients_.end()) fail(Code::invalid_argument, why_unknown(std::string(gradient.name)));
     const Type& type = program.slot(found->slot).type;
     check(gradient.dtype == type.dtype, "backward: output \"", gradient.name, "\" is ", type.dtype, ", its gradient is ", gradient.dtype);
     check(gradient.shape == type.shape, "backward: output \"", gradient.name, "\" has shape ", type.shape, ", its gradient ",

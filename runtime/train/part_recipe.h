@@ -21,7 +21,7 @@ void require_key(const PartKeys& keys, std::string_view key);
 /// Takes every key of a JSON object; "": none. Throws invalid_argument: like require_key(), wrong type, out of range; discard the recipe
 /// then.
 void merge_part(Recipe& recipe, const PartKeys& keys, std::string_view json);
-/// Sets one key, like Recipe::set. Throws the same.
-void set_part(Recipe& recipe, const PartKeys& keys, const std::string& key, std::string_view value);
+/// Sets one key, like Recipe::set. Throws the same; the message has the alias if that was given.
+void set_part(Recipe& recipe, const PartKeys& keys, const std::string& name, std::string_view value);
 
 }  // namespace st

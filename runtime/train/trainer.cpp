@@ -217,7 +217,8 @@ void Trainer::begin_step_on_own(std::span<const HostView> batch) {
 }
 
 void Trainer::begin_step_on_data() {
-  require(data_ != nullptr, Code::wrong_state, "step: this trainer has no data; give the step a batch");
+  require(data_ != nullptr, Code::wrong_state,
+          "step: this trainer has no data; create it with an st_data, or call st_trainer_step with a batch");
   begin_step(rows_per_step(), true);
 }
 

@@ -138,14 +138,14 @@ TrainingState parse_training_state(const Json& training, const std::string& file
 }
 
 void require_same_run(const TrainingState& here, const TrainingState& there) {
-  const auto same = [](const char* what, const auto& mine, const auto& theirs) {
-    check(mine == theirs, "resume: ", what, " is ", mine, " here and ", theirs,
-          " in the checkpoint; make the trainer with the same settings, or load only the weights into a model");
+  const auto same = [](const char* what, const auto& mine, const auto& theirs, const std::string& with) {
+    check(mine == theirs, "resume: ", what, " is ", mine, " here and ", theirs, " in the checkpoint; make the trainer with ", with,
+          ", or load only the weights into a model");
   };
-  same("seed", here.seed, there.seed);
-  same("batch", here.batch, there.batch);
-  same("micro-batches of a step", here.micro_batches, there.micro_batches);
-  same("the data", data_of(here), data_of(there));
+  same("seed", here.seed, there.seed, text("\"seed\": ", there.seed));
+  same("batch", here.batch, there.batch, text("\"batch\": ", there.batch));
+  same("micro-batches of a step", here.micro_batches, there.micro_batches, text("\"micro_batches\": ", there.micro_batches));
+  same("the data", data_of(here), data_of(there), "the same data");
   check(here.data.empty() || there.data.empty() || here.data == there.data,
         "resume: the data has the same number of rows here as in the checkpoint but other values; train on the same data, or load only "
         "the weights into a model");

@@ -149,7 +149,8 @@ TEST(HostsGroup, NeedsAPluginOfThatName) {
   const auto context = hold<HeldContext>(st_context_create, nullptr);
   setenv("SCALETRAIN_PLUGINS", "/nowhere", 1);
   EXPECT_TRUE(fails(ST_UNAVAILABLE, st_communicator_host(context, "mpi", nullptr, nullptr, made.out()),
-                    {"transport mpi", "/nowhere/libscaletrain_mpi.so", "share/scaletrain/mpi"}));
+                    {"transport mpi", "/nowhere/libscaletrain_mpi.so", "share/scaletrain/mpi -B mpi-build", "cmake --install mpi-build"}));
+  EXPECT_TRUE(fails(ST_UNAVAILABLE, st_communicator_host(context, "nosuch", nullptr, nullptr, made.out()), {"local, gloo and mpi"}));
   unsetenv("SCALETRAIN_PLUGINS");
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_communicator_host(context, "../mpi", nullptr, nullptr, made.out()), {"../mpi"}));
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_communicator_host(context, nullptr, nullptr, nullptr, made.out()), {"transport is NULL"}));

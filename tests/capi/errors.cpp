@@ -133,7 +133,8 @@ TEST(Errors, OfAMissingInputNameWhoReadsIt) {
   const auto trainer = hold<HeldTrainer>(st_trainer_create, model, recipe, nullptr);
   SineRun other;
   SineHalf half(other, 0);
-  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_trainer_step(trainer, 1, half.views, nullptr), {"\"y\" is missing", "read by the loss"}));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_trainer_step(trainer, 1, half.views, nullptr),
+                    {"\"y\" is missing from the batch, which has \"x\"", "read by the loss"}));
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, forward(trainer, 1, half.views), {"\"label\" is missing", "read by output \"metric.label\""}));
 }
 

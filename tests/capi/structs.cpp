@@ -170,7 +170,7 @@ TEST(Structs, ThatAreWrongStopAStepBeforeItHappens) {
   const std::string before = run.digest();
   auto report = filled(st_step_report_init);
   report.struct_size = 8;
-  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, run.step(&report), {"st_trainer_step", "struct_size is 8"}));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, run.step(&report), {"st_trainer_step", "struct_size is 8", "st_step_report_init"}));
   EXPECT_EQ(run.digest(), before);
 }
 

@@ -310,6 +310,7 @@ class Launch(CommandLineTest):
         other = launch("-n", 2, "--", *words, "nosuch")
         self.assertEqual(other.returncode, 2, other.stderr)
         self.assertIn("transport nosuch", other.stderr)
+        self.assertIn("local, gloo and mpi", other.stderr)
         alone = run(*words[1:], "gloo")
         self.assertEqual((alone.returncode, alone.stdout), (2, ""))
         self.assertIn("--transport gloo connects ranks that are processes", alone.stderr)

@@ -145,15 +145,15 @@ public unsafe class ArraysTests : OneThreadTests {
     using (Model model = Nets.Net(context)) {
       string name = model.Parameters[0].Name;
       View target = View.Of(new float[1, 8]).AsReadOnly();
-      Refused("cannot be filled", () => model.Get(name, target));
-      Refused("cannot be filled", () => new Optimizer(context, new Batch { { "w", target } }, new { optimizer = "sgd" }));
-      Refused("cannot be filled", () => context.ClipNorm(1, target));
-      Refused("cannot be filled", () => new LossScaler(context).Unscale(target));
+      Refused("is read-only", () => model.Get(name, target));
+      Refused("is read-only", () => new Optimizer(context, new Batch { { "w", target } }, new { optimizer = "sgd" }));
+      Refused("is read-only", () => context.ClipNorm(1, target));
+      Refused("is read-only", () => new LossScaler(context).Unscale(target));
       using (var predictor = new Predictor(model))
-        Refused("cannot be filled", () => predictor.Run(new Batch { { "x", good["x"] } }, new Batch { { "prediction", View.Of(new float[Nets.Rows, 1]).AsReadOnly() } }));
+        Refused("is read-only", () => predictor.Run(new Batch { { "x", good["x"] } }, new Batch { { "prediction", View.Of(new float[Nets.Rows, 1]).AsReadOnly() } }));
       View memory = new ReadOnlyMemory<float>(new float[8]);
       Assert.IsTrue(memory.IsReadOnly);
-      Refused("cannot be filled", () => model.Get(name, memory.Reshape(1, 8)));
+      Refused("is read-only", () => model.Get(name, memory.Reshape(1, 8)));
     }
   }
 

@@ -143,7 +143,7 @@ class ArraysTest {
       FloatBuffer readOnly = batch.get("x").floats().asReadOnlyBuffer();
       assertTrue(trainer.step(Batch.of("x", Array.of(readOnly, Nets.ROWS, 1), "y", batch.get("y").readOnly())).loss() > 0);
       scaler.scale();
-      refused("const", () -> scaler.unscale(Array.of(readOnly)));
+      refused("is read-only", () -> scaler.unscale(Array.of(readOnly)));
       assertThrows(java.nio.ReadOnlyBufferException.class, () -> batch.get("x").readOnly().floats().put(0, 1));
       refused("read-only buffer over a Java array", () -> Array.of(FloatBuffer.wrap(new float[2]).asReadOnlyBuffer()));
     }

@@ -142,6 +142,13 @@ def test_a_batch_names_the_array_that_is_wrong(context):
     step(good)
 
 
+def test_an_array_of_another_dtype_names_the_conversion_of_this_language(context):
+    batch = sine()
+    batch["x"] = batch["x"].astype("f8")
+    with pytest.raises(st.InvalidArgument, match=r'"x" must be f32, the batch gives f64; convert it first \(st\.converted\)'):
+        trainer(context).step(batch)
+
+
 def test_read_only_arrays_are_read_and_not_written(context):
     good = sine()
     for values in good.values():
@@ -152,13 +159,13 @@ def test_read_only_arrays_are_read_and_not_written(context):
     target = numpy.zeros((1, 8), F32)
     target.setflags(write=False)
     name = model.parameters[0].name
-    with pytest.raises(st.InvalidArgument, match="cannot be filled"):
+    with pytest.raises(st.InvalidArgument, match="is read-only"):
         model.get(name, target)
-    with pytest.raises(st.InvalidArgument, match="cannot be filled"):
+    with pytest.raises(st.InvalidArgument, match="is read-only"):
         st.Predictor(model).run({"x": good["x"]}, {"prediction": bytes(4 * ROWS)})
-    with pytest.raises(st.InvalidArgument, match="cannot be filled"):
+    with pytest.raises(st.InvalidArgument, match="is read-only"):
         st.Optimizer(context, {"w": target}, optimizer="sgd")
-    with pytest.raises(st.InvalidArgument, match="cannot be filled"):
+    with pytest.raises(st.InvalidArgument, match="is read-only"):
         st.clip_norm(context, [target], 1)
 
 

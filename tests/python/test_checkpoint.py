@@ -68,7 +68,7 @@ def test_other_tools_of_python_s_give_and_take_arrays(context, tmp_path):
     read = {"bytes": bytearray(16), "tensor": numpy.zeros(2, F32), "read only": bytearray(4)}  # f64 into f32
     assert checkpoint.load(read).read == 3
     assert read["tensor"].tolist() == [2.5, 0] and read["read only"] == bytes(range(4))
-    with pytest.raises(st.InvalidArgument, match="read only: .*cannot be filled"):
+    with pytest.raises(st.InvalidArgument, match='"read only" is read-only'):
         checkpoint.load({**read, "read only": bytes(4)})
 
 

@@ -138,7 +138,7 @@ def test_what_does_not_fit_is_refused(context):
     own, _peer = st.Communicator.local(context, 2)
     for array, error, words in (
         (numpy.ones((4, 4), F32)[:, ::2], st.Unsupported, "gaps"),
-        (b"four", st.InvalidArgument, "cannot be filled"),
+        (b"four", st.InvalidArgument, "is read-only"),
         (numpy.array([True]), st.InvalidArgument, "bool"),
     ):
         with pytest.raises(error, match=words):

@@ -82,7 +82,7 @@ class Checkpoint : public detail::Handle<st_checkpoint, st_checkpoint_destroy> {
   }
   /// Fills `report` also when it throws because names did not match.
   void load(const Views& views, const std::string& name, const ReadOptions& options, LoadReport& report) const {
-    for (const NamedView& named : views) detail::writable(("Checkpoint::load: " + named.name).c_str(), named.view);
+    for (const NamedView& named : views) detail::writable("Checkpoint::load: view", named.view, named.name);
     loaded(options, report, [&](const st_read_options* raw, st_load_report* found) {
       return st_checkpoint_load(get(), given(name), views.size(), views.raw(), raw, found);
     });

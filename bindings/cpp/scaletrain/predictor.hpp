@@ -36,7 +36,7 @@ class Predictor : public detail::Handle<st_predictor, st_predictor_destroy> {
 
   /// Fills `outputs`, with any number of rows. From any thread, several at once, also while a trainer steps.
   void run(const Views& inputs, const Views& outputs) const {
-    for (const NamedView& output : outputs) detail::writable("Predictor::run", output.view);
+    for (const NamedView& output : outputs) detail::writable("Predictor::run: output", output.view, output.name);
     done(st_predictor_run(get(), inputs.size(), inputs.raw(), outputs.size(), outputs.raw()));
   }
   /// Takes the weights of the newest whole step.

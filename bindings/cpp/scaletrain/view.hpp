@@ -173,8 +173,11 @@ class Views {
 
 namespace detail {
 
-inline const View& writable(const char* call, const View& view) {
-  if (!view.writable()) throw Error(Status::invalid_argument, std::string(call) + ": a view of const elements cannot be filled");
+/// `name`: of the view among several; "": there is one.
+inline const View& writable(const char* call, const View& view, const std::string& name = {}) {
+  if (!view.writable())
+    throw Error(Status::invalid_argument, std::string(call) + (name.empty() ? ": the array" : " \"" + name + "\"") +
+                                              " is read-only; give an array that can be written");
   return view;
 }
 

@@ -157,7 +157,8 @@ _CLASSES: dict[int, tuple[type[ScaleTrainError], str]] = {
 def error(
     status: int, message: str, op: str, tensor: str, file: str, host: str, offset: int, step: int, rank: int, collective: str
 ) -> ScaleTrainError:
-    """The exception for the library's last error."""
+    """The exception for the library's last error, whose ways out name this package's functions."""
+    message = message.replace("(st_view_convert)", "(st.converted)")
     kind, name = _CLASSES.get(status, (InternalError, "internal"))
     if kind is NotFound and file and not tensor:
         kind = FileNotFound

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/float_mode.h"
+#include "base/os/files.h"
 #include "base/os/loaded_library.h"
 #include "base/text.h"
 #include "comm/plugins/callback_pipes.h"
@@ -20,10 +21,18 @@ bool is_plain_name(const std::string& name) {
          std::all_of(name.begin(), name.end(), [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; });
 }
 
-const char* way_out(const std::string& name) {
+/// Where this library's installation has the source of the MPI plug-in; from the build tree: a placeholder.
+std::string source_of_mpi() {
+  std::string source = text(os::folder_of_this_library(), "/../share/scaletrain/mpi");
+  return os::kind_of(text(source, "/CMakeLists.txt")) == os::PathKind::file ? source : "PREFIX/share/scaletrain/mpi";
+}
+
+std::string way_out(const std::string& name) {
   if (name == "gloo") return "; it needs Gloo (Debian: libgloo0 to run it, libgloo-dev to build it)";
-  if (name == "mpi") return "; build it against the MPI of this machine: cmake -S <prefix>/share/scaletrain/mpi";
-  return "";
+  if (name == "mpi")
+    return text("; build it against the MPI of this machine: cmake -S ", source_of_mpi(),
+                " -B mpi-build && cmake --build mpi-build && cmake --install mpi-build");
+  return "; the names are local, gloo and mpi, or NAME of a plug-in libscaletrain_NAME.so";
 }
 
 os::LoadedLibrary library_of(const std::string& name) {

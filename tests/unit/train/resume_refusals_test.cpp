@@ -59,7 +59,8 @@ TEST_F(ResumeRefusals, OfAnotherRunNameBothValues) {
   };
   expect_refused(with("seed", "5"), Code::invalid_argument, {"seed is 5 here and 0"});
   expect_refused(with("batch", "2"), Code::invalid_argument, {"batch is 2 here and 3"});
-  expect_refused(with("accumulate", "3"), Code::invalid_argument, {"micro-batches of a step is 3 here and 2"});
+  expect_refused(with("accumulate", "3"), Code::invalid_argument,
+                 {"micro-batches of a step is 3 here and 2", "make the trainer with \"micro_batches\": 2"});
 }
 
 TEST_F(ResumeRefusals, OfOtherDataNameBoth) {

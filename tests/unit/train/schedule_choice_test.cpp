@@ -46,7 +46,7 @@ TEST(ScheduleChoice, OfJsonRefusesWhatIsNoKeyOfSchedules) {
   EXPECT_TRUE(json_refused(R"({"lr_cycle": 2})", {"schedule: unknown key \"lr_cycle\"", "did you mean \"lr_cycles\"?"}));
   EXPECT_TRUE(json_refused(R"({"batch": 2})", {"schedule: unknown key \"batch\""}));
   EXPECT_TRUE(json_refused(R"({"schedule": "linear", "lr_schedule": "linear"})", {"schedule", "lr_schedule", "one of them"}));
-  EXPECT_TRUE(json_refused(R"({"schedule": "cosin"})", {"schedule: lr_schedule must be one of", "cosine", "got \"cosin\""}));
+  EXPECT_TRUE(json_refused(R"({"schedule": "cosin"})", {"schedule: schedule must be one of", "cosine", "got \"cosin\""}));
   EXPECT_TRUE(json_refused(R"({"lr": -1})", {"schedule: lr must be a number in [0, inf), got -1"}));
   EXPECT_TRUE(json_refused(R"({"warmup": 2.5})", {"schedule: warmup", "whole number", "2.5"}));
   EXPECT_TRUE(json_refused("[1]", {"schedule: must be a JSON object"}));
