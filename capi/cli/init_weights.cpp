@@ -72,7 +72,14 @@ void InitWeights::open_file(const std::string& path) {
 
 void InitWeights::read(st_model* model) const {
   if (checkpoints_)
-    checkpoints_->newest([&](const char* name) { return st_model_load(model, checkpoints_->handle(), name, nullptr, nullptr); });
+    checkpoints_->newest([&](const char* name) {
+      const st_status status = st_model_load(model, checkpoints_->handle(), name, nullptr, nullptr);
+      if (status == ST_INVALID_ARGUMENT) {  // a checkpoint that records its model fits, so this one does not
+        const std::string why = st_last_error();
+        refuse("--init: ", why.substr(0, why.rfind("; ")), "; give its sizes by --layers, --width, --heads, --context and --vocabulary");
+      }
+      return status;
+    });
   else
     set_weights(model);
   std::printf("init             weights of %s, and a fresh optimizer\n", path_.c_str());

@@ -180,4 +180,10 @@ void RunCheckpoints::save_last(st_trainer* trainer, int64_t step, const Json& me
   });
 }
 
+std::string RunCheckpoints::newest() {
+  const char* list = nullptr;
+  check_folder(st_checkpoint_list(handle(), &list));
+  return options_.folder + "/" + Json::parse(list).front()["name"].get<std::string>();
+}
+
 }  // namespace cli

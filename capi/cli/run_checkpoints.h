@@ -46,6 +46,8 @@ class RunCheckpoints {
   void save_last(st_trainer* trainer, int64_t step, const Json& metadata);
   /// The newest step saved or resumed; -1: none.
   int64_t saved_step() const { return saved_step_; }
+  /// Path of the newest checkpoint. Only on rank 0.
+  std::string newest();
 
  private:
   void open();

@@ -10,7 +10,7 @@ void catch_stop_signals();
 /// The signal received, 0 if none.
 int stop_signal();
 
-/// As catch_stop_signals, for SIGUSR1. A run without checkpoints does not call it.
+/// As catch_stop_signals, for SIGUSR1.
 void catch_save_signal();
 
 /// Whether SIGUSR1 has arrived since the last call.

@@ -25,6 +25,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr int64_t kUntrainedSteps = 1'000'000;    // --explain alone: long enough for any warm-up
 constexpr int64_t kMostSteps = int64_t{1} << 40;  // more than any run makes; sums of steps cannot overflow
 
 struct TrainOptions {
@@ -46,7 +47,7 @@ void add_options(CLI::App& app, TrainOptions& o) {
   add("Data", "--data", o.data, "a UTF-8 text file or a folder of them (bytes are tokens), or a .bin token file");
   add("Data", "--validation", o.validation, "fraction at the end of the data for validation; 0: none");
   o.recipe.add(app);
-  add("Run", "--steps", o.steps, "optimizer steps");
+  add("Run", "--steps", o.steps, "optimizer steps in all, those before a resume included");
   add("Run", "--init", o.init,
       "initial weights, with a fresh optimizer: a .safetensors or torch.save file (our names or those of Hugging Face's GPT-2), a "
       "Hugging Face folder, whose config.json describes the model, or checkpoints; not read if --resume finds a checkpoint");
@@ -65,7 +66,8 @@ void add_options(CLI::App& app, TrainOptions& o) {
   add("Checkpoints", "--keep-every", o.keep_every, "also keep those of every N-th step");
   add("Checkpoints", "--keep-best", o.keep_best, "also keep the N with the best validation loss");
   app.add_flag("--resume", o.resume, "continue from the newest whole checkpoint; start anew if there is none")->group("Checkpoints");
-  app.add_flag("--explain", o.explain, "print the passes, the program and the memory plan, then train")->group("Run");
+  app.add_flag("--explain", o.explain, "print the passes, the program and the memory plan, then train; without --steps: only print")
+      ->group("Run");
 }
 
 int64_t at_least_one(const std::string& option, const std::string& value) {
@@ -161,9 +163,11 @@ CheckpointOptions checkpoint_options(const TrainOptions& o) {
 
 RunOptions run_options(const TrainOptions& o) {
   if (o.data.empty()) refuse("train: --data is missing; give a text file, a folder of them or a .bin token file");
-  if (o.steps.empty()) refuse("train: --steps is missing; give the number of optimizer steps");
+  const bool only_explains = o.explain && o.steps.empty();
+  if (o.steps.empty() && !only_explains)
+    refuse("train: --steps is missing; give the number of optimizer steps, or --explain to see the plan of a step without training");
   RunOptions run;
-  run.steps = at_least_one("--steps", o.steps);
+  run.steps = only_explains ? kUntrainedSteps : at_least_one("--steps", o.steps);
   if (run.steps > kMostSteps) refuse("--steps is ", run.steps, "; give at most ", kMostSteps);
   run.log = o.log;
   run.report = o.report;
@@ -269,7 +273,8 @@ void summarize(RunParts& parts, const TrainOptions& o, const Json& model, const 
   if (recipe_text(recipe, "gemm_library") == "auto")
     for (const auto& [by, count] : plan["ranks"][0]["products"].items())
       std::printf("products         %lld by %s\n", static_cast<long long>(count.get<int64_t>()), by == "own" ? "own kernels" : by.c_str());
-  std::printf("steps            %s of %s rows", o.steps.c_str(), with_commas(parts.rows_per_step).c_str());
+  std::printf("steps            %s%s rows", o.steps.empty() ? "none; a step has " : (o.steps + " of ").c_str(),
+              with_commas(parts.rows_per_step).c_str());
   if (recipe_text(recipe, "batch") == "auto")
     std::printf(", in %lld micro-batches", static_cast<long long>(plan["ranks"][0]["micro_batches"].get<int64_t>()));
   std::printf("\n");
@@ -337,6 +342,7 @@ int run_on_ranks(const TrainOptions& o, const Recipe& recipe, const Context& con
   if (init) begin_with(*init, parts);
   summarize(parts, o, choice.sizes(), recipe);
   if (o.explain) std::printf("%s\n", text(st_trainer_explain, parts.trainer.get()));
+  if (o.steps.empty()) return kDone;
   return train(parts, options);
 }
 
@@ -375,7 +381,7 @@ int run_train(const TrainOptions& o) {
   if (o.model != "gpt") refuse("--model ", o.model, " does not train on text; use gpt");
   RunOptions options = run_options(o);
   const CheckpointOptions checkpoints = checkpoint_options(o);
-  if (!checkpoints.folder.empty()) catch_save_signal();  // before anything slow: a scheduler's SIGUSR1 must not end the run
+  catch_save_signal();  // before anything slow: a scheduler's SIGUSR1 must not end the run
   const Recipe recipe = o.recipe.recipe(options.steps);
   options.stopping = early_stopping(recipe);
   options.averages = Json::parse(text(st_recipe_get, recipe.get(), "ema_decay")).get<double>() > 0;

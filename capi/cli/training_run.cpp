@@ -53,6 +53,7 @@ class TrainingRun {
     // After Ctrl-C no one wants to wait for an evaluation; the log's last line then has null.
     if (parts_.validation && ended_by_ == 0 && ended_.empty() && last_evaluated_ != options_.steps) evaluate();
     const std::optional<Failure> unsaved = save_last();
+    if (ended_by_ != 0 && !unsaved && parts_.ranks->is_first()) report_end();
     trace_.finish();
     finish();
     if (unsaved) throw *unsaved;
@@ -112,10 +113,21 @@ class TrainingRun {
     }
   }
 
+  /// After a signal, for the person who sent it.
+  void report_end() const {
+    if (parts_.checkpoints)
+      std::printf("saved            %s; continue with --resume\n", parts_.checkpoints->newest().c_str());
+    else
+      std::printf("not saved        the run has no --checkpoint\n");
+  }
+
   bool is_finished() const { return steps_ >= options_.steps || !ended_.empty(); }
 
   /// For a resumed run that had already ended: repeats its last line.
   int finish_again() {
+    if (ended_.empty() && parts_.ranks->is_first())
+      std::printf("finished         already at step %s of %s; nothing to do. --steps counts all steps of the run\n",
+                  with_commas(steps_).c_str(), with_commas(options_.steps).c_str());
     if (parts_.validation) evaluate();
     last_evaluated_ = options_.steps;
     trace_.finish();
@@ -150,6 +162,8 @@ class TrainingRun {
     skipped_in_a_row_ = report.skipped != 0 ? skipped_in_a_row_ + 1 : 0;
     progress_.step(report);
     const bool is_due = parts_.checkpoints && parts_.checkpoints->is_due(steps_);
+    if (!parts_.checkpoints && take_save_signal())
+      std::fprintf(stderr, "scaletrain: SIGUSR1 asks for a checkpoint, but the run has no folder for it; give --checkpoint\n");
     // A signal reaches each rank at a different moment: all end after the same step.
     const auto [signal, save] = parts_.ranks->largest({stop_signal(), is_due ? 1 : 0});
     ended_by_ = static_cast<int>(signal);

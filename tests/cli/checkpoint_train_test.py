@@ -88,9 +88,10 @@ class CheckpointTrain(CommandLineTest):
         while not names(self.saves):
             self.assertRegex(process.stdout.readline(), "^step ")  # keep reading, or the program would block
         process.send_signal(signal.SIGTERM)
-        _, errors = process.communicate(timeout=60)
+        rest, errors = process.communicate(timeout=60)
         self.assertEqual((process.returncode, errors), (128 + signal.SIGTERM, ""))
         saved = [name for name in names(self.saves) if name.count(".") == 0]
+        self.assertIn(f"saved            {self.saves}/{saved[-1]}; continue with --resume\n", rest)
         self.assertGreaterEqual(len(saved), 1)
         output = self.ends_well("--keep", 0, "--resume", steps=steps)
         self.assertIn(f"resumed          {self.saves}/{saved[-1]}\n", output)
@@ -137,6 +138,7 @@ class CheckpointTrain(CommandLineTest):
         output = self.ends_well("--every", 10, "--resume", steps=20)
         self.assertEqual(self.log.read_text(), before)
         self.assertEqual(output.splitlines()[-1], before.splitlines()[-1])
+        self.assertRegex(output, r"(?m)^finished +already at step 20 of 20; nothing to do")
         self.assertEqual(names(self.saves), ["step-00000010", "step-00000020"])
 
     def test_more_steps_go_on_behind_a_finished_run(self):

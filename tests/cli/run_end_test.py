@@ -46,6 +46,17 @@ class RunEnd(CommandLineTest):
         run.communicate(timeout=60)
         self.assertEqual(run.returncode, 143)
 
+    def test_without_a_folder_usr1_is_ignored_and_a_signal_says_that_nothing_is_saved(self):
+        run = subprocess.Popen(self.command(steps=10**8), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        while not run.stdout.readline().startswith("step 2/"):
+            self.assertIsNone(run.poll())
+        run.send_signal(signal.SIGUSR1)
+        self.assertRegex(run.stderr.readline(), "SIGUSR1 .*--checkpoint")
+        run.send_signal(signal.SIGTERM)
+        out, _ = run.communicate(timeout=60)
+        self.assertEqual(run.returncode, 143)
+        self.assertRegex(out, r"(?m)^not saved +the run has no --checkpoint$")
+
     def test_a_limit_on_file_sizes_is_a_failed_save_and_training_continues(self):
         status, out, err = self.ended("--checkpoint", self.folder / "limit", "--every", 2, steps=6, limit=20 * 1024)
         self.assertEqual(status, 3, err)

@@ -168,6 +168,15 @@ class Train(CommandLineTest):
         self.tiny("--explain")
         self.assertNotIn("GFLOP", self.output)
 
+    def test_explain_without_steps_makes_none(self):
+        done = run("train", "--data", self.text, *TINY, "--lr-schedule", "cosine", "--explain")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertRegex(done.stdout, r"(?m)^section update$")
+        self.assertNotRegex(done.stdout, r"(?m)^step \d|^state ")
+        done = run("train", "--data", self.text, *TINY)
+        self.assertEqual(done.returncode, 2)
+        self.assertRegex(done.stderr, r"--steps is missing.*--explain")
+
     def test_ranks_share_the_rows_of_a_step_and_evaluate_when_one_does(self):
         logs = []
         for ranks in (1, 2, 3):
