@@ -23,7 +23,8 @@ bool is_plain_name(const std::string& name) {
 
 /// Where this library's installation has the source of the MPI plug-in; from the build tree: a placeholder.
 std::string source_of_mpi() {
-  std::string source = text(os::folder_of_this_library(), "/../share/scaletrain/mpi");
+  const std::string lib = os::folder_of_this_library();
+  std::string source = text(lib.substr(0, lib.rfind('/')), "/share/scaletrain/mpi");
   return os::kind_of(text(source, "/CMakeLists.txt")) == os::PathKind::file ? source : "PREFIX/share/scaletrain/mpi";
 }
 
