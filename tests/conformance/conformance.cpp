@@ -6,11 +6,11 @@
 #include <limits>
 #include <numbers>
 
+#include "../sanitized.h"
 #include "base/error.h"
 #include "base/philox.h"
 #include "ir/rules.h"
 #include "passes/autodiff.h"
-#include "../sanitized.h"
 
 namespace st::conformance {
 namespace {
