@@ -10,6 +10,7 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.*;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CopyOnWriteArrayList;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.function.Executable;
 import org.junit.jupiter.api.io.TempDir;
@@ -199,7 +200,7 @@ class RoughUseTest {
     assertTrue(assertThrows(IndexOutOfBoundsException.class, () -> batch.get(2)).getMessage().contains("Index 2"));
     assertThrows(IndexOutOfBoundsException.class, () -> batch.get(Integer.MIN_VALUE));
     assertThrows(InvalidArgument.class, () -> ParallelFor.on(null));
-    List<String> messages = new ArrayList<>();
+    List<String> messages = new CopyOnWriteArrayList<>();  // rows of the next step are read ahead, on another thread
     try (Context context = new Context()) {
       Map<String, ArrayType> fields = Map.of("x", ArrayType.f32(1), "y", ArrayType.f32(1));
       new Trainer(Nets.mlp(context), Nets.recipe(), Data.rows(context, Nets.ROWS, fields, (rows, arrays) -> {
