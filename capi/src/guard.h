@@ -68,11 +68,12 @@ constexpr std::string_view struct_name() {
 template <class T>
 T take(const T* theirs, const char* name) {
   given(theirs, name);
+  static constexpr std::string_view kStruct = struct_name<T>();  // not looked for in each call
   const uint32_t size = theirs->struct_size;
-  check(size >= kFirstSize<T>, name, ": struct_size is ", size, "; it must be at least ", kFirstSize<T>, "; fill the struct with ",
-        struct_name<T>(), "_init");
+  check(size >= kFirstSize<T>, name, ": struct_size is ", size, "; it must be at least ", kFirstSize<T>, "; fill the struct with ", kStruct,
+        "_init");
   const auto* bytes = reinterpret_cast<const unsigned char*>(theirs);
-  check(size <= (1U << 20), name, ": struct_size is ", size, "; fill the struct with ", struct_name<T>(), "_init");
+  check(size <= (1U << 20), name, ": struct_size is ", size, "; fill the struct with ", kStruct, "_init");
   for (uint32_t i = sizeof(T); i < size; ++i)
     require(bytes[i] == 0, Code::unsupported, name, ": byte ", i, " is set, but this library knows only the first ", sizeof(T),
             " bytes; it is older than the program");

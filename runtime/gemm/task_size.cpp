@@ -7,10 +7,8 @@
 namespace st {
 namespace {
 
-constexpr int64_t kTasksPerThread = 8;     // the last one to end costs at most an eighth of a thread's time
-constexpr int64_t kRowsOfA = 256 << 10;    // bytes
-constexpr int64_t kLeastShared = 1 << 18;  // multiply-adds; below it a fork and a join cost what a second thread gains
-constexpr int64_t kSmallTask = 1 << 17;    // some 2 us of a core
+constexpr int64_t kTasksPerThread = 8;   // the last one to end costs at most an eighth of a thread's time
+constexpr int64_t kRowsOfA = 256 << 10;  // bytes
 
 /// At least `least` tasks and at most one per panel; in between, as many as are wanted.
 int64_t tasks(int64_t wanted, int64_t least, int64_t panels) { return std::clamp(wanted, std::min(least, panels), panels); }
@@ -32,7 +30,7 @@ TaskSize small_task_size(const TileSchedule& s, const GemmProblem& p, int thread
   const int64_t row_panels = ceil_div(p.m, s.mr), column_panels = ceil_div(p.n, s.nr);
   const int64_t most = std::max<int64_t>(1, kRowsOfA / (s.mr * std::max<int64_t>(1, p.k) * 4)), blocks = ceil_div(row_panels, most);
   const auto size = [&](int64_t row_tasks, int64_t columns) { return TaskSize{ceil_div(row_panels, row_tasks) * s.mr, columns * s.nr}; };
-  if (threads == 1 || p.m * p.n * p.k < kLeastShared) return size(blocks, column_panels);
+  if (threads == 1 || is_for_one_thread(p)) return size(blocks, column_panels);
   if (blocks >= 4 * threads) return size(round_up(blocks, threads), column_panels);
   // As many equal tasks for each thread. Two each, so that one that wakes late leaves half of its work to the others.
   const int64_t columns = column_panels % (2 * threads) == 0 ? column_panels / (2 * threads)

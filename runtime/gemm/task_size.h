@@ -18,6 +18,9 @@ struct TaskSize {
 /// Tile kernels keep mc x nc, since their scratch is laid out by task.
 TaskSize task_size(const TileSchedule& schedule, int64_t rows, int64_t columns, int threads);
 
+/// Whether a fork and a join would cost what a second thread gains.
+constexpr bool is_for_one_thread(const GemmProblem& p) { return p.m * p.n * p.k < 1 << 18; }
+
 /// The same for a product that reads A and B in place: rows of A that stay in L2 while each panel of B passes; all of C if it is too small
 /// to share.
 TaskSize small_task_size(const TileSchedule& schedule, const GemmProblem& problem, int threads);

@@ -39,11 +39,13 @@ std::string contents_of(std::span<const HostView> batch) {
 const HostView& view_of(std::span<const HostView> batch, const Program& model, size_t slot) {
   const std::string& name = model.slots[slot].name;
   const auto found = std::ranges::find(batch, name, &HostView::name);
-  const std::string readers = found == batch.end() ? readers_of(model, static_cast<SlotId>(slot)) : "";
-  about_tensor(name, [&] {
-    check(found != batch.end(), "step: the model's input \"", name, "\" is missing from the batch",
-          found == batch.end() ? contents_of(batch) : "", readers.empty() ? "" : "; it is read by ", readers);
-  });
+  if (found == batch.end()) {
+    const std::string readers = readers_of(model, static_cast<SlotId>(slot));
+    about_tensor(name, [&] {
+      fail(Code::invalid_argument, text("step: the model's input \"", name, "\" is missing from the batch", contents_of(batch),
+                                        readers.empty() ? "" : "; it is read by ", readers));
+    });
+  }
   return *found;
 }
 

@@ -64,14 +64,21 @@ TileSchedule as_run(TileSchedule s, const GemmProblem& p, bool packs_a, bool pac
 }
 
 [[maybe_unused]] void small_product_by_tasks(const GemmProblem& p, const TileSchedule& s, const GemmOperands& x, Workers& workers) {
+  const auto finish = [&](const SmallBlock& block) {
+    if (x.epilogue != nullptr && x.epilogue->changes_c())
+      apply_epilogue(*x.epilogue, {x.c, p.c, p.c_type, block.row, block.rows, block.column, block.columns});
+  };
+  if (is_for_one_thread(p)) {  // its time shows each division
+    small_product(p, s, x);
+    return finish({0, p.m, 0, p.n});
+  }
   const TaskSize task = small_task_size(s, p, workers.threads());
   const int64_t across = ceil_div(p.n, task.columns), down = ceil_div(p.m, task.rows);
   workers.run(across * down, [&](int64_t t) {
     const int64_t row = t / across * task.rows, column = t % across * task.columns;
     const SmallBlock block{row, std::min(task.rows, p.m - row), column, std::min(task.columns, p.n - column)};
     small_block(p, s, x, block);
-    if (x.epilogue != nullptr && x.epilogue->changes_c())
-      apply_epilogue(*x.epilogue, {x.c, p.c, p.c_type, block.row, block.rows, block.column, block.columns});
+    finish(block);
   });
 }
 
