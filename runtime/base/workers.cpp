@@ -27,7 +27,8 @@ namespace {
 constexpr auto kSpin = std::chrono::microseconds(30);
 
 // Threads of all pools of this process that have work or spin, callers included. Ranks as threads share the cores, so a spinning thread of
-// one rank would take a core that another rank needs; a pool whose threads sleep, like a context's beside that of a plan, takes none.
+// one rank would take a core that another rank needs. Sleeping threads are not counted: the pool of a context sleeps while a plan's own
+// pool works.
 alignas(64) std::atomic<int> awake{0};
 
 /// One more thread is awake.

@@ -37,28 +37,6 @@ Manifest manifest_of(const CheckpointContent& content) {
   return manifest;
 }
 
-std::optional<double> number_of(const Json* value) {
-  return value != nullptr && value->is_number() ? std::optional(value->number()) : std::nullopt;
-}
-
-std::optional<double> metric_of(const Manifest& manifest, const std::string& key) {
-  if (key.empty()) return {};
-  const auto found = manifest.metadata.find(key);
-  if (found == manifest.metadata.end()) return number_of(manifest.training.find(key));
-  try {
-    const Json value = parse_json(found->second, key);
-    return number_of(&value);
-  } catch (const Error&) {
-    return {};  // not a number: a text, "nan"
-  }
-}
-
-/// True also for a host's own buffers, which have no loss.
-bool has_loss(const Manifest& manifest) {
-  const Json* loss = manifest.training.find("loss");
-  return loss == nullptr || !loss->is(Json::Kind::null);
-}
-
 Error error_of(const std::exception_ptr& exception) {
   try {
     std::rethrow_exception(exception);
@@ -84,27 +62,14 @@ void agreeing(const CheckpointContent& content, const Call& call) {
   content.shared->agree(own);
 }
 
-/// Digest of the graph of a trainer's checkpoint; "": a host's.
-std::string model_of(const Manifest& manifest) {
-  const Json* graph = manifest.training.find("graph");
-  return graph != nullptr && graph->is(Json::Kind::text) ? graph->text() : "";
-}
-
 /// The checkpoints that retention starts with. A folder without a manifest is left alone: it may be a copy in progress.
 std::vector<RetainedCheckpoint> known_of(const RunFolder& folder, const std::string& best) {
   std::vector<RetainedCheckpoint> known;
   for (const CheckpointEntry& entry : folder.list()) {
     const bool good = entry.problem.empty();
     if (!good && os::kind_of(text(folder.path_to(entry.name), "/", kManifestName)) == os::PathKind::none) continue;
-    RetainedCheckpoint checkpoint{entry.name, entry.step, {}, good};
-    if (good) {
-      const Manifest manifest = folder.manifest_of(entry.name);
-      checkpoint.metric = metric_of(manifest, best);
-      checkpoint.finite = manifest.has_finite_weights();
-      checkpoint.has_loss = has_loss(manifest);
-      checkpoint.model = model_of(manifest);
-    }
-    known.push_back(std::move(checkpoint));
+    known.push_back(good ? retained(entry.name, folder.manifest_of(entry.name), best)
+                         : RetainedCheckpoint{.name = entry.name, .step = entry.step, .metric = {}, .valid = false});
   }
   return known;
 }
@@ -316,8 +281,7 @@ void CheckpointManager::State::follow(const std::string& name, const Manifest& m
     log.info("checkpoint", "saved ", name, ", ", text_of_bytes(manifest.bytes()));
     {
       const std::lock_guard lock(mutex);
-      known.insert(known.begin(), {name, manifest.step, metric_of(manifest, options.best), true, manifest.has_finite_weights(),
-                                   has_loss(manifest), model_of(manifest)});
+      known.insert(known.begin(), retained(name, manifest, options.best));
     }
     warn_of_others();
     writer->set_latest(name, manifest.sequence);

@@ -5,6 +5,8 @@
 #include <iterator>
 #include <utility>
 
+#include "base/json.h"
+
 namespace st {
 namespace {
 
@@ -27,7 +29,44 @@ std::vector<size_t> best_of(const Retention& retention, const Checkpoints& check
   return places;
 }
 
+std::optional<double> number_of(const Json* value) {
+  return value != nullptr && value->is_number() ? std::optional(value->number()) : std::nullopt;
+}
+
+std::optional<double> metric_of(const Manifest& manifest, const std::string& key) {
+  if (key.empty()) return {};
+  const auto found = manifest.metadata.find(key);
+  if (found == manifest.metadata.end()) return number_of(manifest.training.find(key));
+  try {
+    const Json value = parse_json(found->second, key);
+    return number_of(&value);
+  } catch (const Error&) {
+    return {};  // not a number: a text, "nan"
+  }
+}
+
+/// True also for a host's own buffers, which have no loss.
+bool has_loss(const Manifest& manifest) {
+  const Json* loss = manifest.training.find("loss");
+  return loss == nullptr || !loss->is(Json::Kind::null);
+}
+
+/// Digest of the graph of a trainer's checkpoint; "": a host's.
+std::string model_of(const Manifest& manifest) {
+  const Json* graph = manifest.training.find("graph");
+  return graph != nullptr && graph->is(Json::Kind::text) ? graph->text() : "";
+}
+
 }  // namespace
+
+RetainedCheckpoint retained(const std::string& name, const Manifest& manifest, const std::string& best) {
+  return {.name = name,
+          .step = manifest.step,
+          .metric = metric_of(manifest, best),
+          .finite = manifest.has_finite_weights(),
+          .has_loss = has_loss(manifest),
+          .model = model_of(manifest)};
+}
 
 bool is_of_same_run(const RetainedCheckpoint& checkpoint, const RetainedCheckpoint& newest) {
   const bool is_unreadable = !checkpoint.valid && checkpoint.model.empty();

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "checkpoint/manifest.h"
+
 namespace st {
 
 struct Retention {
@@ -24,6 +26,9 @@ struct RetainedCheckpoint {
   bool has_loss = true;          // the training object's loss is a number; not so once a run skips every step
   std::string model = {};        // digest of the trainer's graph; "": a host's tensors, or not known
 };
+
+/// A valid checkpoint. `best`: the key of the metric, in the metadata or the training object; "": none.
+RetainedCheckpoint retained(const std::string& name, const Manifest& manifest, const std::string& best);
 
 /// Whether retention counts `checkpoint` after a save of `newest`. One of another model is another run's: it is neither counted nor
 /// removed.

@@ -11,6 +11,16 @@ using namespace st::test;
 
 const char* const kRecipe = R"({"batch": 3, "accumulate": 2, "warmup": 2, "dropout": 0.1, "ema_decay": 0.5})";
 
+/// Options of a context that appends its warnings.
+st_context_options collecting(std::string& warnings) {
+  auto options = filled(st_context_options_init);
+  options.log = [](void* user, int32_t level, const char*, const char* text) {
+    if (level == ST_LOG_WARNING) *static_cast<std::string*>(user) += text;
+  };
+  options.log_user = &warnings;
+  return options;
+}
+
 struct SavedRun {
   explicit SavedRun(const st_checkpoint_options* options = nullptr) : run(text(), nullptr, kRecipe) {
     EXPECT_TRUE(works(st_checkpoint_create(run.context, folder.c_str(), options, checkpoint.out())));
@@ -128,11 +138,7 @@ TEST(Resume, TheSavesOfAStepInSlicesAndOfAHostsOwnLossAreTheSame) {
 // The folder is removed while training: training continues, and one report says so, once.
 TEST(Resume, AFailedSaveIsToldInAReportAndTrainingGoesOn) {
   std::string warnings;
-  auto options = filled(st_context_options_init);
-  options.log = [](void* user, int32_t level, const char*, const char* text) {
-    if (level == ST_LOG_WARNING) *static_cast<std::string*>(user) += text;
-  };
-  options.log_user = &warnings;
+  auto options = collecting(warnings);
   options.threads = 1;
   CheckpointFolder folder;
   SmallRun run(SavedRun::text(), &options, kRecipe), undisturbed(SavedRun::text(), nullptr, kRecipe);
@@ -252,11 +258,7 @@ TEST(Resume, OnlyAFolderWithoutACheckpointIsNotFound) {
 // A host that starts another model in the folder of a run does not lose that run.
 TEST(Resume, RetentionKeepsTheCheckpointsOfAnotherModel) {
   std::string warnings;
-  auto options = filled(st_context_options_init);
-  options.log = [](void* user, int32_t level, const char*, const char* text) {
-    if (level == ST_LOG_WARNING) *static_cast<std::string*>(user) += text;
-  };
-  options.log_user = &warnings;
+  auto options = collecting(warnings);
   CheckpointFolder folder;
   SmallRun first(SavedRun::text(), &options, kRecipe);
   auto keeping = filled(st_checkpoint_options_init);

@@ -86,7 +86,7 @@ void sum_products(const float* o, const float* d_o, int64_t n, int64_t width, fl
 
 template <class T>
 void copy_rows(const float* sums, int64_t n, int64_t width, T* to, int64_t stride) {
-  const int64_t padded = rounded_up(width, kWidth);
+  const int64_t padded = round_up(width, kWidth);
   for (int64_t r = 0; r < n; ++r)
     each_vector<float>(width,
                        [&](int64_t d, int64_t count) { store_part(to + r * stride + d, F32(micro::load(sums + r * padded + d)), count); });

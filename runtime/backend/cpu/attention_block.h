@@ -15,6 +15,7 @@
 #include "backend/cpu/gemm/micro.h"
 #include "backend/cpu/gemm/pack.h"
 #include "backend/cpu/vector_exp.h"
+#include "gemm/rounding.h"
 
 namespace st::cpu::ST_ISA {
 
@@ -45,10 +46,8 @@ struct Heads {
   int64_t first_query(int64_t s) const { return causal ? s - (keys - queries) : 0; }
 };
 
-inline int64_t rounded_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
-
 /// Columns of a head's sums and packed panels, rounded up to whole vectors.
-inline int64_t padded_width(const Heads& shape) { return rounded_up(shape.width, micro::kWidth); }
+inline int64_t padded_width(const Heads& shape) { return round_up(shape.width, micro::kWidth); }
 
 /// Packs `n` rows of a head (`row_stride` apart) as panels of the left operand: [panel][element of head][row].
 template <class T>
@@ -64,7 +63,7 @@ template <class T>
 void pack_columns(const T* from, int64_t row_stride, int64_t n, int64_t width, float* to) {
   for (int64_t c = 0; c < width; c += micro::kTileColumns) {
     const int64_t columns = std::min<int64_t>(micro::kTileColumns, width - c);
-    micro::pack_panel(micro::PanelSource<T>{from + c, 1, row_stride}, columns, rounded_up(columns, micro::kWidth), n, to + c * n);
+    micro::pack_panel(micro::PanelSource<T>{from + c, 1, row_stride}, columns, round_up(columns, micro::kWidth), n, to + c * n);
   }
 }
 
@@ -93,7 +92,7 @@ struct BlockSight {
   /// Keys below this number are seen by some of queries 0 .. last.
   int64_t seen_by(int64_t last) const { return causal ? std::clamp<int64_t>(last + 1 - hidden_from_first, 0, keys) : keys; }
   /// Queries, rounded up to whole vectors.
-  int64_t lanes() const { return rounded_up(queries, micro::kWidth); }
+  int64_t lanes() const { return round_up(queries, micro::kWidth); }
 };
 
 /// Rows that are needed soon, prefetched into L2 during the products. A head's rows are far apart, so the hardware does not prefetch them
@@ -149,7 +148,7 @@ class RowsAhead {
 /// sums[query][padded] += p . values over the keys: `values` is packed by pack_columns, one row per key.
 [[gnu::noinline]] inline void add_over_keys(const BlockSight& sight, const float* block, const float* values, int64_t width, float* sums,
                                             RowsAhead& ahead) {
-  const int64_t padded = rounded_up(width, micro::kWidth);
+  const int64_t padded = round_up(width, micro::kWidth);
   for (int64_t c = 0; c < padded; c += micro::kTileColumns) {
     const int64_t panel = std::min<int64_t>(micro::kTileColumns, padded - c);
     for (int64_t t = 0, tile; t < sight.queries; t += tile) {
@@ -166,7 +165,7 @@ class RowsAhead {
 /// sums[key][padded] += p' . rows over the queries: `rows` is packed by pack_columns, one row per query.
 [[gnu::noinline]] inline void add_over_queries(const BlockSight& sight, const float* block, const float* rows, int64_t width, float* sums,
                                                RowsAhead& ahead) {
-  const int64_t padded = rounded_up(width, micro::kWidth);
+  const int64_t padded = round_up(width, micro::kWidth);
   for (int64_t c = 0; c < padded; c += micro::kTileColumns) {
     const int64_t panel = std::min<int64_t>(micro::kTileColumns, padded - c);
     for (int64_t r = 0, tile; r < sight.keys && sight.hidden_from(r) < sight.queries; r += tile) {
@@ -211,7 +210,7 @@ class Scratch {
   explicit Scratch(float* data) : data_(data) {}
   float* take(int64_t floats) {
     float* piece = data_ == nullptr ? nullptr : data_ + used_;
-    used_ += rounded_up(floats, 16);
+    used_ += round_up(floats, 16);
     return piece;
   }
   int64_t used() const { return used_; }

@@ -27,8 +27,6 @@ struct Share {
 
 namespace moment_vectors {
 
-constexpr int64_t kLanes = 16;
-
 inline __m512 share_of(const float* x, const Share& share) {
   const __m512 scaled = _mm512_mul_ps(_mm512_mul_ps(_mm512_loadu_ps(x), _mm512_set1_ps(share.down)), _mm512_set1_ps(share.by));
   return _mm512_min_ps(_mm512_set1_ps(1), _mm512_max_ps(_mm512_set1_ps(-1), scaled));  // the second operand if one is NaN
@@ -49,7 +47,7 @@ inline __m512i exact_bin(__m512 a, int first) {
   return _mm512_add_epi32(_mm512_add_epi32(count, bin), _mm512_set1_epi32(1 - first));
 }
 
-/// What Bins looks up: by the last five bits of a biased exponent (those of 2^-28 to 2^3), and by decade, 0 for the one below 1.
+/// Tables of Bins. The index is the last five bits of a biased exponent (2^-28 to 2^3), or the decade (0: from 0.1 to 1).
 struct BinTables {
   alignas(64) float edges[32] = {};      // the power of ten at which a decade ends within this exponent's numbers; 0: none
   alignas(64) int32_t decades[32] = {};  // of the numbers above the edge
@@ -94,7 +92,7 @@ class Bins {
   }
 
  private:
-  static constexpr float kNear = 1e-4F;  // both ways of rounding are within 3e-5 of the exact place, which is below 256
+  static constexpr float kNear = 1e-4F;  // several times what rounding can do to a place, which is below 256
 
   static constexpr BinTables kTables = tables(first);
 
@@ -112,7 +110,7 @@ inline void encode_unsigned(const float* x, int64_t n, const Share& share, uint8
   constexpr float kNearOne = (moment_codes::kUnsigned[254] + 1) / 2;
   const Bins<2> bins;
   int64_t i = 0;
-  for (; i + moment_vectors::kLanes <= n; i += moment_vectors::kLanes) {
+  for (; i + kLanes<float> <= n; i += kLanes<float>) {
     const __m512 a = share_of(x + i, share);
     const __mmask16 positive = _mm512_cmp_ps_mask(a, _mm512_setzero_ps(), _CMP_GT_OQ);
     const __mmask16 one = _mm512_cmp_ps_mask(a, _mm512_set1_ps(kNearOne), _CMP_GT_OQ);
@@ -127,7 +125,7 @@ inline void encode_signed(const float* x, int64_t n, const Share& share, uint8_t
   constexpr float kNearOne = (moment_codes::kSigned[254] + 1) / 2, kNearZero = moment_codes::kSigned[128] / 2;
   const Bins<1> bins;
   int64_t i = 0;
-  for (; i + moment_vectors::kLanes <= n; i += moment_vectors::kLanes) {
+  for (; i + kLanes<float> <= n; i += kLanes<float>) {
     const __m512 s = share_of(x + i, share), a = _mm512_abs_ps(s);
     const __mmask16 apart = _mm512_cmp_ps_mask(a, _mm512_set1_ps(kNearZero), _CMP_GT_OQ);
     const __mmask16 last = _mm512_cmp_ps_mask(a, _mm512_set1_ps(0.9999F), _CMP_GT_OQ);  // in the last bin: a block's largest is 1
@@ -146,7 +144,7 @@ inline void decode(const uint8_t* codes, int64_t n, const std::array<float, 256>
   __m512 table[16];
   for (int64_t k = 0; k < 16; ++k) table[k] = _mm512_loadu_ps(values.data() + 16 * k);
   int64_t i = 0;
-  for (; i + moment_vectors::kLanes <= n; i += moment_vectors::kLanes) {
+  for (; i + kLanes<float> <= n; i += kLanes<float>) {
     const __m512i code = _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(codes + i)));
     __m512 found[8];  // in each 32 values, by the last five bits
     for (int k = 0; k < 8; ++k) found[k] = _mm512_permutex2var_ps(table[2 * k], code, table[2 * k + 1]);
