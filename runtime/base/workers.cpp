@@ -1,5 +1,6 @@
 #include "base/workers.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cassert>
 #include <chrono>
@@ -149,10 +150,10 @@ void run_by_host(const HostParallel& host, const Job& job) {
 struct Workers::Pool {
   static constexpr uint32_t kOpen = 1U << 31;
 
-  explicit Pool(int helpers) {
+  explicit Pool(int helpers) : shares(static_cast<size_t>(helpers) + 1) {
     try {
       threads.reserve(static_cast<size_t>(helpers));
-      for (int i = 0; i < helpers; ++i) threads.emplace_back([this, heap = Heap::current()] { work(heap); });
+      for (int i = 1; i <= helpers; ++i) threads.emplace_back([this, i, heap = Heap::current()] { work(i, heap); });
     } catch (const std::system_error& refusal) {
       const auto started = threads.size();
       stop();
@@ -171,13 +172,13 @@ struct Workers::Pool {
     assert(gate.load() == 0 && "one caller at a time");
     const Awake caller;
     job = next_job;
-    next.store(0, std::memory_order_relaxed);
+    share_out();
     gate.store(kOpen);
     round.fetch_add(1);
     wake(job.tasks - 1);
     {
       const InsideTask inside;
-      claim();
+      claim(0);
     }
     for (uint32_t now = gate.fetch_and(~kOpen) & ~kOpen; now != 0; now = gate.load(std::memory_order_acquire))
       wait_while(gate, now, spins());
@@ -185,7 +186,13 @@ struct Workers::Pool {
   }
 
  private:
-  void work(Heap* heap) {
+  /// The tasks of one thread, next to each other: first .. end - 1. Other threads take of them when they have done their own.
+  struct alignas(64) Share {
+    std::atomic<int64_t> next{0};
+    int64_t end = 0;
+  };
+
+  void work(int thread, Heap* heap) {
     const Awake helper;
     const HeapScope owners(heap);
     start_in_default_float_mode();
@@ -196,7 +203,7 @@ struct Workers::Pool {
       seen = round.load(std::memory_order_acquire);
       if (stopping.load(std::memory_order_acquire)) return;
       if (!enter()) continue;
-      claim();
+      claim(thread);
       if (gate.fetch_sub(1) == 1) gate.notify_one();  // closed and now empty: the caller may be asleep at the join
     }
   }
@@ -208,9 +215,28 @@ struct Workers::Pool {
     return false;
   }
 
-  void claim() {
-    for (int64_t i = next.fetch_add(1, std::memory_order_relaxed); i < job.tasks; i = next.fetch_add(1, std::memory_order_relaxed))
-      call(job, i, error);
+  /// Equal shares, in the order of the threads. Data that a thread wrote in one job is then likely to be in its cache in the next one: rows
+  /// are cut in the same places, however many tasks they make.
+  void share_out() {
+    used = std::min(static_cast<int64_t>(shares.size()), job.tasks);
+    const int64_t each = job.tasks / used, more = job.tasks % used;
+    int64_t first = 0;
+    for (int64_t i = 0; i < used; ++i) {
+      Share& share = shares[static_cast<size_t>(i)];
+      share.next.store(first, std::memory_order_relaxed);
+      first += each + (i < more ? 1 : 0);
+      share.end = first;
+    }
+  }
+
+  void claim(int thread) {
+    for (int64_t i = 0; i < used; ++i) {
+      Share& share = shares[static_cast<size_t>((thread + i) % used)];
+      while (share.next.load(std::memory_order_relaxed) < share.end) {
+        const int64_t task = share.next.fetch_add(1, std::memory_order_relaxed);
+        if (task < share.end) call(job, task, error);
+      }
+    }
   }
 
   void wake(int64_t wanted) {
@@ -230,8 +256,9 @@ struct Workers::Pool {
   // One cache line each, since many threads write them.
   alignas(64) std::atomic<uint32_t> round{0};  // jobs published so far
   alignas(64) std::atomic<uint32_t> gate{0};
-  alignas(64) std::atomic<int64_t> next{0};
   alignas(64) Job job;
+  int64_t used = 0;  // shares of this job
+  std::vector<Share> shares;
   FirstError error;
   std::atomic<bool> stopping{false};
   const int cores = os::available_cores();

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <ctime>
@@ -73,6 +75,23 @@ TEST(Workers, ShareTheTasks) {
     met += begun.load() == 2;
   });
   EXPECT_EQ(met.load(), 2);
+}
+
+// So that a thread finds in its cache what it wrote in the job before.
+TEST(Workers, StartEachThreadAtItsOwnShare) {
+  Workers workers(2);
+  std::array<std::thread::id, 8> ran;
+  std::atomic<bool> second{false};
+  workers.run(8, [&](int64_t i) {
+    ran[static_cast<size_t>(i)] = std::this_thread::get_id();
+    if (i == 4) second = true;
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);  // if one thread had to do all, it would wait in vain
+    while (i == 0 && !second && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+  });
+  EXPECT_TRUE(second);
+  EXPECT_EQ(ran[0], std::this_thread::get_id());
+  EXPECT_NE(ran[4], ran[0]);
+  EXPECT_EQ(std::ranges::count(ran, std::thread::id()), 0);
 }
 
 TEST(Workers, CutRangesBySizeOnly) {
