@@ -1,4 +1,4 @@
-// The size of the tasks that threads take, for a number of threads.
+// How a block of C is cut into the tasks that threads take.
 #pragma once
 
 #include <cstdint>
@@ -7,22 +7,32 @@
 
 namespace st {
 
-/// Rows and columns of C in elements: multiples of the schedule's mr and nr.
-struct TaskSize {
-  int64_t rows, columns;
-  bool operator==(const TaskSize&) const = default;
+/// Rows and columns of C, relative to its block. They begin at whole tiles.
+struct TaskBlock {
+  int64_t row, rows, column, columns;
 };
 
-/// Tasks for a block of rows x columns of C: at most mc x nc, and with several threads small enough that all threads end together. Columns
-/// are cut first: a task then still reuses each panel of B for all its rows. No bit depends on it, because tiles and the cut of K stay.
-/// Tile kernels keep mc x nc, since their scratch is laid out by task.
-TaskSize task_size(const TileSchedule& schedule, int64_t rows, int64_t columns, int threads);
+/// A grid of tasks of nearly equal size. Its cuts are whole tiles, so no bit depends on it.
+struct TaskGrid {
+  int64_t rows, columns;          // of the block of C
+  int64_t row_unit, column_unit;  // each task has whole units, but for the block's end
+  int64_t down, across;           // tasks
+  int64_t count() const { return down * across; }
+  TaskBlock at(int64_t task) const;  // column by column: neighbouring tasks, which one thread takes, share columns of B
+};
+
+/// Tasks for a block of rows x columns of C: at most mc x nc, and with several threads of such a number and size that all end together.
+/// - `packs_rows`: A's rows are packed in this block and lie one after the other. If there are rows enough, tasks are cut along the rows
+///   alone (of any number of columns), so that each packs its own.
+/// - Else columns are cut first: a task then still reuses each panel of B for all its rows.
+/// - Tile kernels keep mc x nc, since their scratch is laid out by task.
+TaskGrid task_grid(const TileSchedule& schedule, int64_t rows, int64_t columns, int threads, bool packs_rows);
 
 /// Whether a fork and a join would cost what a second thread gains.
 constexpr bool is_for_one_thread(const GemmProblem& p) { return p.m * p.n * p.k < 1 << 18; }
 
-/// The same for a product that reads A and B in place: rows of A that stay in L2 while each panel of B passes; all of C if it is too small
-/// to share.
-TaskSize small_task_size(const TileSchedule& schedule, const GemmProblem& problem, int threads);
+/// The same for a product that reads A and B in place: a task's rows of A stay in L2 while each panel of B passes. One task if the product
+/// is too small to share.
+TaskGrid small_task_grid(const TileSchedule& schedule, const GemmProblem& problem, int threads);
 
 }  // namespace st

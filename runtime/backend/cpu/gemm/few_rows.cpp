@@ -124,15 +124,14 @@ void sum_few_rows(const FewRows& x) {
 }  // namespace
 
 /// Only the partial last panel of B is packed.
-void Product::task_in_place(int64_t n0, int64_t k0, int64_t m0, int64_t row_task, int64_t column_task, float* waiting) const {
+void Product::task_in_place(int64_t n0, int64_t k0, int64_t m0, const TaskBlock& block, float* waiting) const {
   const int64_t depth = depth_of(k0), sum_stride = columns_of(n0);
-  const int64_t row_begin = row_task * s.mc, rows = std::min(rows_of(m0) - row_begin, s.mc);
-  const int64_t column_begin = column_task * s.nc, column_end = std::min(columns_of(n0), column_begin + s.nc);
-  const int64_t whole = (column_end - column_begin) / s.nr * s.nr;
+  const auto [row_begin, rows, column_begin, columns] = block;
+  const int64_t whole = columns / s.nr * s.nr;
   const float* const a = (ready_a != nullptr ? ready_a + place_of_a(m0, k0) : packed_a + place_in_block_of_a(m0, k0)) + row_begin * depth;
   const float* const b = static_cast<const float*>(x.b) + n0 + column_begin + k0 * p.b.row;
   sum_few_rows({rows, whole, depth, s.mr, a, b, p.b.row, waiting});
-  for (int64_t j = 0; j < column_end - column_begin; j += s.nr) {
+  for (int64_t j = 0; j < columns; j += s.nr) {
     for (int64_t i = 0; i < rows; i += s.mr) {
       Tile t{.row = m0 + row_begin + i,
              .rows = std::min(s.mr, rows - i),
@@ -142,7 +141,7 @@ void Product::task_in_place(int64_t n0, int64_t k0, int64_t m0, int64_t row_task
              .depth = 0};
       if (sums != nullptr) t.sum = sums + (row_begin + i) * sum_stride + column_begin + j, t.sum_stride = sum_stride;
       if (j == whole) {
-        t.columns = column_end - column_begin - whole;
+        t.columns = columns - whole;
         t.depth = depth;
         t.a = a + i * depth;
         t.b = packed_b;

@@ -11,7 +11,7 @@
 #include "backend/cpu/gemm/product.h"
 #include "backend/cpu/gemm/small_product.h"
 #include "gemm/rounding.h"
-#include "gemm/task_size.h"
+#include "gemm/task_grid.h"
 
 namespace st::cpu::ST_ISA {
 namespace {
@@ -49,22 +49,20 @@ GemmSide entry_of(GemmSide side, int64_t entry, DType type, bool turned) {
   return side;
 }
 
-/// The schedule with its tasks for this number of threads. One thread packs only one task's rows of A at a time: they and their packed copy
-/// stay in L2. Not if something would be packed twice, nor for a transposed A, of which a few rows are a few bytes here and there. Several
-/// threads would wait for each other. Not measured for pairs.
+/// The schedule with its blocks for this number of threads. One thread packs only one task's rows of A at a time: they and their packed
+/// copy stay in L2. Not if something would be packed twice, nor for a transposed A, of which a few rows are a few bytes here and there.
+/// Several threads would wait for each other. Not measured for pairs.
 TileSchedule as_run(TileSchedule s, const GemmProblem& p, bool packs_a, bool packed_b, int threads) {
   // Blocks of a B in place would only add forks. Those of a packed one are its layout if there are several K blocks, and partial sums have
   // a buffer for one block.
   if (!s.packs_b() && (!packed_b || p.k <= s.kc) && !sums_apart(p, s)) s.block_n = round_up(p.n, s.nr);
-  const TaskSize task = task_size(s, std::min(p.m, s.block_m), std::min(p.n, s.block_n), threads);
-  s.mc = task.rows, s.nc = task.columns;
   const bool packs_once = p.n <= s.block_n && (s.order == LoopOrder::n_k_m || p.k <= s.block_k);
   if (!micro::kPairs && packs_a && packs_once && p.a.column == 1 && threads == 1) s.block_m = std::min(s.block_m, s.mc);
   return s;
 }
 
 [[maybe_unused]] void small_product_by_tasks(const GemmProblem& p, const TileSchedule& s, const GemmOperands& x, Workers& workers) {
-  const auto finish = [&](const SmallBlock& block) {
+  const auto finish = [&](const TaskBlock& block) {
     if (x.epilogue != nullptr && x.epilogue->changes_c())
       apply_epilogue(*x.epilogue, {x.c, p.c, p.c_type, block.row, block.rows, block.column, block.columns});
   };
@@ -72,11 +70,9 @@ TileSchedule as_run(TileSchedule s, const GemmProblem& p, bool packs_a, bool pac
     small_product(p, s, x);
     return finish({0, p.m, 0, p.n});
   }
-  const TaskSize task = small_task_size(s, p, workers.threads());
-  const int64_t across = ceil_div(p.n, task.columns), down = ceil_div(p.m, task.rows);
-  workers.run(across * down, [&](int64_t t) {
-    const int64_t row = t / across * task.rows, column = t % across * task.columns;
-    const SmallBlock block{row, std::min(task.rows, p.m - row), column, std::min(task.columns, p.n - column)};
+  const TaskGrid grid = small_task_grid(s, p, workers.threads());
+  workers.run(grid.count(), [&](int64_t t) {
+    const TaskBlock block = grid.at(t);
     small_block(p, s, x, block);
     finish(block);
   });
@@ -170,8 +166,7 @@ SmallProduct gemm_small(const GemmProblem& problem, const TileSchedule& schedule
   if constexpr (!micro::kPairs) {
     const bool whole = schedule.library == nullptr && problem.batch == 1 && problem.m > 0 && problem.n > 0 && problem.k > 0;
     if (whole && !runs_transposed(problem) && is_small(problem, schedule, false, threads)) {
-      const TaskSize task = small_task_size(schedule, problem, threads);
-      if (task.rows >= problem.m && task.columns >= problem.n) return small_product;
+      if (small_task_grid(schedule, problem, threads).count() == 1) return small_product;
     }
   }
   return nullptr;

@@ -33,9 +33,8 @@ struct alignas(64) Pairs {
 
 }  // namespace
 
-void Product::task_in_place(int64_t n0, int64_t k0, int64_t m0, int64_t row_task, int64_t column_task, float* waiting) const {
-  const int64_t row_begin = row_task * s.mc, rows = std::min(rows_of(m0) - row_begin, s.mc);
-  const int64_t column_begin = column_task * s.nc, columns = std::min(columns_of(n0) - column_begin, s.nc);
+void Product::task_in_place(int64_t n0, int64_t k0, int64_t m0, const TaskBlock& block, float* waiting) const {
+  const int64_t row_begin = block.row, rows = block.rows, column_begin = block.column, columns = block.columns;
   const int64_t across = (columns + s.nr - 1) / s.nr * s.nr;
   const PanelSource<bf16> b = PanelSource<bf16>{static_cast<const bf16*>(x.b), p.b.column, p.b.row}.at(n0 + column_begin, 0);
 #if defined(ST_BF16_TILES)

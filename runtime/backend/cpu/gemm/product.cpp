@@ -88,8 +88,11 @@ void Product::run(Workers& workers) const {
 void Product::step(int64_t n0, int64_t k0, int64_t m0, bool pack_a, bool pack_b, Workers& workers) const {
   const int64_t panels_a = ceil_div(rows_of(m0), s.mr);
   const int64_t panels_b = ceil_div(columns_of(n0), s.nr);
-  const int64_t tasks_a = pack_a && ready_a == nullptr ? ceil_div(panels_a, kPanelsPerPackTask) : 0;
-  const bool on_the_way = kHasPackingKernel && pack_b && packs_on_the_way(n0, m0, workers.threads());
+  const bool packs_rows = pack_a && ready_a == nullptr && !kOfTiles;
+  const TaskGrid grid = task_grid(s, rows_of(m0), columns_of(n0), workers.threads(), packs_rows && p.a.column == 1);
+  const bool packs_own_rows = packs_rows && grid.across == 1;
+  const int64_t tasks_a = pack_a && ready_a == nullptr && !packs_own_rows ? ceil_div(panels_a, kPanelsPerPackTask) : 0;
+  const bool on_the_way = kHasPackingKernel && pack_b && packs_on_the_way(m0, grid, workers.threads());
   const int64_t tasks_b = pack_b ? pack_tasks_of_b(n0, on_the_way) : 0;
   if (tasks_a + tasks_b > 0) {
     workers.run(tasks_a + tasks_b, [&](int64_t t) {
@@ -109,52 +112,51 @@ void Product::step(int64_t n0, int64_t k0, int64_t m0, bool pack_a, bool pack_b,
       }
     });
   }
-  const int64_t row_tasks = ceil_div(rows_of(m0), s.mc), column_tasks = ceil_div(columns_of(n0), s.nc);
   const bool last = p.k - k0 <= s.block_k, changed_after = last && x.epilogue != nullptr && x.epilogue->changes_c();
   const bool in_place = !s.packs_b() && ready_b == nullptr;
 #if defined(ST_BF16_TILES)
   SumBuffers rooms(sum_rooms(p, s), p.k > s.block_k);
 #endif
   const auto run_task = [&](int64_t t, [[maybe_unused]] bool packing) {
-    const int64_t row_task = t / column_tasks, column_task = t % column_tasks;
+    const TaskBlock block = grid.at(t);
+    if (packs_own_rows) {
+      each_k_block(k0, [&](int64_t k) {
+        pack_rows_of_a(m0, k, block.row / s.mr, ceil_div(block.row + block.rows, s.mr), packed_a + place_in_block_of_a(m0, k));
+      });
+    }
 #if defined(ST_BF16_TILES)
     const int64_t room = rooms.take(t);
     if (in_place) {
-      task_in_place(n0, k0, m0, row_task, column_task, sums + room * s.mc * s.nc);
+      task_in_place(n0, k0, m0, block, sums + room * s.mc * s.nc);
     } else {
-      tile_task(n0, k0, m0, row_task, column_task, room);
+      tile_task(n0, k0, m0, block, room);
     }
     rooms.give_back(room);
 #else
     each_k_block(k0, [&](int64_t k) {
       if (in_place) {
         alignas(64) float waiting[kSumsInPlace * kTileColumns];
-        return task_in_place(n0, k, m0, row_task, column_task, waiting);
+        return task_in_place(n0, k, m0, block, waiting);
       }
-      task(n0, k, m0, row_task, column_task, packing);
+      task(n0, k, m0, block, packing);
     });
 #endif
     if (!changed_after) return;
-    const int64_t row = row_task * s.mc, column = column_task * s.nc;  // the task's C is still in L2
-    apply_epilogue(*x.epilogue,
-                   {x.c, p.c, p.c_type, m0 + row, std::min(s.mc, rows_of(m0) - row), n0 + column, std::min(s.nc, columns_of(n0) - column)});
+    apply_epilogue(*x.epilogue, {x.c, p.c, p.c_type, m0 + block.row, block.rows, n0 + block.column, block.columns});  // still in L2
   };
-  const auto run_tasks = [&](int64_t first, int64_t last_one, bool packing) {
-    workers.run(last_one - first, [&](int64_t t) { run_task(first + t, packing); });
-  };
-  const int64_t packing = kHasPackingKernel && on_the_way ? column_tasks : 0;  // the first tasks of rows pack all of B for the others
-  if (packing > 0) run_tasks(0, packing, true);
-  run_tasks(packing, row_tasks * column_tasks, false);
+  if (!kHasPackingKernel || !on_the_way) return workers.run(grid.count(), [&](int64_t t) { run_task(t, false); });
+  workers.run(grid.across, [&](int64_t t) { run_task(t * grid.down, true); });  // the first tasks of rows pack all of B for the others
+  const int64_t others = grid.down - 1;
+  workers.run(grid.across * others, [&](int64_t t) { run_task(t / others * grid.down + 1 + t % others, false); });
 }
 
 /// Whether the first tile on each panel of B reads it in place and packs it, instead of a separate pass. No bit depends on it.
-bool Product::packs_on_the_way(int64_t n0, int64_t m0, int threads) const {
+bool Product::packs_on_the_way(int64_t m0, const TaskGrid& grid, int threads) const {
   if (!kHasPackingKernel || !gains_on_the_way(p.b.row * 4) || !s.packs_b() || ready_b != nullptr ||
       packing_kernel(std::min(s.mr, rows_of(m0))) == nullptr)
     return false;
   if (p.b_type != DType::f32 || p.b.column != 1 || p.k == 0) return false;
-  const int64_t column_tasks = ceil_div(columns_of(n0), s.nc);
-  return column_tasks % threads == 0 || column_tasks >= 8 * threads;  // since all threads wait for the first tasks of rows
+  return grid.across % threads == 0 || grid.across >= 8 * threads;  // since all threads wait for the first tasks of rows
 }
 
 int64_t Product::pack_tasks_of_b(int64_t n0, bool on_the_way) const {
@@ -231,10 +233,10 @@ bool Product::fetches_next_panel(Tile& t, int64_t n0, int64_t j, int64_t tile) c
   return true;
 }
 
-void Product::task(int64_t n0, int64_t k0, int64_t m0, int64_t row_task, int64_t column_task, bool packing) const {
+void Product::task(int64_t n0, int64_t k0, int64_t m0, const TaskBlock& block, bool packing) const {
   const int64_t depth = cells_of(depth_of(k0)), sum_stride = columns_of(n0);
-  const int64_t row_begin = row_task * s.mc, row_end = std::min(rows_of(m0), row_begin + s.mc);
-  const int64_t column_begin = column_task * s.nc, column_end = std::min(columns_of(n0), column_begin + s.nc);
+  const int64_t row_begin = block.row, row_end = block.row + block.rows;
+  const int64_t column_begin = block.column, column_end = block.column + block.columns;
   const Cell* const panels_of_a = ready_a != nullptr ? ready_a + place_of_a(m0, k0) : packed_a + place_in_block_of_a(m0, k0);
   const Cell* const panels_of_b = ready_b != nullptr ? ready_b + place_of_b(n0, k0) : packed_b + place_in_block_of_b(n0, k0);
   const int64_t panels = ceil_div(row_end - row_begin, s.mr);

@@ -5,6 +5,7 @@
 
 #include "backend/cpu/gemm/micro.h"
 #include "gemm/gemm_kernels.h"
+#include "gemm/task_grid.h"
 
 namespace st::cpu::ST_ISA {
 
@@ -42,17 +43,17 @@ struct Product {
 
  private:
   void step(int64_t n0, int64_t k0, int64_t m0, bool pack_a, bool pack_b, Workers& workers) const;
-  bool packs_on_the_way(int64_t n0, int64_t m0, int threads) const;
+  bool packs_on_the_way(int64_t m0, const TaskGrid& grid, int threads) const;
   int64_t pack_tasks_of_b(int64_t n0, bool on_the_way) const;
   void pack_rows_of_a(int64_t m0, int64_t k0, int64_t first, int64_t last, Cell* to) const;
   void pack_columns_of_b(int64_t n0, int64_t k0, int64_t first, int64_t last, Cell* to) const;
-  void task(int64_t n0, int64_t k0, int64_t m0, int64_t row_task, int64_t column_task, bool packing) const;
+  void task(int64_t n0, int64_t k0, int64_t m0, const TaskBlock& block, bool packing) const;
   /// Makes tile number `tile` of a task prefetch its share of the next panel of B to be packed on the way, at column j of the block.
   bool fetches_next_panel(Tile& t, int64_t n0, int64_t j, int64_t tile) const;
-  void tile_task(int64_t n0, int64_t k0, int64_t m0, int64_t row_task, int64_t column_task, int64_t room) const;
+  void tile_task(int64_t n0, int64_t k0, int64_t m0, const TaskBlock& block, int64_t room) const;
   void fetch_columns_of_b(micro::LinesAhead& ahead, int64_t column, int64_t columns, int64_t k) const;
   /// `waiting`: buffer for a task's sums.
-  void task_in_place(int64_t n0, int64_t k0, int64_t m0, int64_t row_task, int64_t column_task, float* waiting) const;
+  void task_in_place(int64_t n0, int64_t k0, int64_t m0, const TaskBlock& block, float* waiting) const;
   int64_t place_of_a(int64_t m0, int64_t k0) const;  // position in ready_a of a block's K block
   int64_t place_of_b(int64_t n0, int64_t k0) const;
   int64_t place_in_block_of_a(int64_t m0, int64_t k0) const;  // position in packed_a

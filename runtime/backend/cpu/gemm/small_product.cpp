@@ -97,7 +97,7 @@ constexpr int64_t kNarrowRows = kWidth == 16 ? 16 : kTileRows;
 
 }  // namespace
 
-void small_block(const GemmProblem& p, const TileSchedule& s, const GemmOperands& x, const SmallBlock& block) {
+void small_block(const GemmProblem& p, const TileSchedule& s, const GemmOperands& x, const TaskBlock& block) {
   TileOut out{.c = nullptr, .stride = p.c.row, .columns = 0, .alpha = p.alpha, .beta = p.beta};
   const int64_t end = block.column + block.columns, rows_end = block.row + block.rows;
   for (int64_t j = block.column; j < end; j += kTileColumns) {

@@ -3,6 +3,7 @@
 
 #include "backend/cpu/gemm/lanes.h"
 #include "gemm/gemm_kernels.h"
+#include "gemm/task_grid.h"
 
 namespace st::cpu::ST_ISA {
 
@@ -21,13 +22,8 @@ inline bool is_small(const GemmProblem& p, const TileSchedule& s, bool packed, i
   return micro::kWidth == 16 && few_rows_or_columns && p.n <= (threads > 1 ? 512 : 384) && p.k <= 512;
 }
 
-/// Rows and columns of C; the first column is a multiple of the schedule's nr.
-struct SmallBlock {
-  int64_t row, rows, column, columns;
-};
-
 /// A block of C, without its epilogue. packed_b, if set, belongs to this product of the batch.
-void small_block(const GemmProblem& problem, const TileSchedule& schedule, const GemmOperands& operands, const SmallBlock& block);
+void small_block(const GemmProblem& problem, const TileSchedule& schedule, const GemmOperands& operands, const TaskBlock& block);
 /// All of C.
 void small_product(const GemmProblem& problem, const TileSchedule& schedule, const GemmOperands& operands);
 

@@ -6,11 +6,11 @@ namespace st::cpu::ST_ISA {
 
 using namespace micro;
 
-void Product::tile_task(int64_t n0, int64_t k0, int64_t m0, int64_t row_task, int64_t column_task, int64_t room) const {
+void Product::tile_task(int64_t n0, int64_t k0, int64_t m0, const TaskBlock& block, int64_t room) const {
   const TileRegisters registers;
-  const int64_t row_begin = row_task * s.mc, row_end = std::min(rows_of(m0), row_begin + s.mc);
-  const int64_t column_begin = column_task * s.nc, column_end = std::min(columns_of(n0), column_begin + s.nc);
-  const int64_t rows = padded_rows(row_end - row_begin), columns = padded_columns(column_end - column_begin);
+  const int64_t row_begin = block.row, row_end = block.row + block.rows;
+  const int64_t column_begin = block.column, column_end = block.column + block.columns;
+  const int64_t rows = padded_rows(block.rows), columns = padded_columns(block.columns);
   const auto panels_of_a = [&](int64_t k) {
     return ready_a != nullptr ? ready_a + place_of_a(m0, k) : packed_a + place_in_block_of_a(m0, k);
   };
