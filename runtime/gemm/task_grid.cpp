@@ -21,14 +21,14 @@ TaskBlock TaskGrid::at(int64_t task) const {
   const auto cut = [](int64_t i, int64_t parts, int64_t unit, int64_t size) {
     return std::min(ceil_div(size, unit) * i / parts * unit, size);
   };
-  const int64_t i = task % down, j = task / down;
+  const int64_t i = down_first ? task % down : task / across, j = down_first ? task / down : task % across;
   const int64_t row = cut(i, down, row_unit, rows), column = cut(j, across, column_unit, columns);
   return {row, cut(i + 1, down, row_unit, rows) - row, column, cut(j + 1, across, column_unit, columns) - column};
 }
 
 TaskGrid task_grid(const TileSchedule& s, int64_t rows, int64_t columns, int threads, bool packs_rows) {
   TaskGrid grid{rows, columns, s.mr, s.nr, ceil_div(rows, s.mc), ceil_div(columns, s.nc)};
-  if (is_of_tiles(s)) grid.row_unit = s.mc, grid.column_unit = s.nc;
+  if (is_of_tiles(s)) grid.row_unit = s.mc, grid.column_unit = s.nc, grid.down_first = false;
   if (threads == 1 || is_of_tiles(s) || rows == 0 || columns == 0) return grid;
   const int64_t row_panels = ceil_div(rows, s.mr), column_panels = ceil_div(columns, s.nr);
   const int64_t most = kTasksPerThread * threads, least = most / 2;

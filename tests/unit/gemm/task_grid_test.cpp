@@ -41,7 +41,7 @@ TEST(TaskGrid, CoversTheBlockWithWholeTiles) {
             SCOPED_TRACE(text_of(s));
             int64_t row = 0, column = 0;  // where the next task begins
             for (int64_t t = 0; t < grid.count(); ++t) {
-              const TaskBlock task = grid.at(t);
+              const TaskBlock task = grid.at(grid.down_first ? t : t % grid.down * grid.across + t / grid.down);
               EXPECT_EQ(task.row, row);
               EXPECT_EQ(task.column, column);
               EXPECT_EQ(task.row % s.mr, 0);

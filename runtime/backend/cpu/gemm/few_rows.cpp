@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "backend/cpu/gemm/lanes.h"
-#include "backend/cpu/gemm/product.h"
+#include "backend/cpu/gemm/in_place.h"
+#include "backend/cpu/gemm/tile_write.h"
 #include "base/os/cpu.h"
 
 namespace st::cpu::ST_ISA {
@@ -124,33 +124,37 @@ void sum_few_rows(const FewRows& x) {
 }  // namespace
 
 /// Only the partial last panel of B is packed.
-void Product::task_in_place(int64_t n0, int64_t k0, int64_t m0, const TaskBlock& block, float* waiting) const {
-  const int64_t depth = depth_of(k0), sum_stride = columns_of(n0);
-  const auto [row_begin, rows, column_begin, columns] = block;
-  const int64_t whole = columns / s.nr * s.nr;
-  const float* const a = (ready_a != nullptr ? ready_a + place_of_a(m0, k0) : packed_a + place_in_block_of_a(m0, k0)) + row_begin * depth;
-  const float* const b = static_cast<const float*>(x.b) + n0 + column_begin + k0 * p.b.row;
-  sum_few_rows({rows, whole, depth, s.mr, a, b, p.b.row, waiting});
-  for (int64_t j = 0; j < columns; j += s.nr) {
-    for (int64_t i = 0; i < rows; i += s.mr) {
-      Tile t{.row = m0 + row_begin + i,
-             .rows = std::min(s.mr, rows - i),
-             .column = n0 + column_begin + j,
+void task_in_place(const Product& product, const BlockOrigin& at, const TaskBlock& block, float* waiting) {
+  const Panels& panels = product.panels;
+  const TileSchedule& s = panels.cut.s;
+  const int64_t depth = panels.cut.depth(at.k), sum_stride = panels.cut.columns(at.n), b_stride = panels.cut.p.b.row;
+  const int64_t whole = block.columns / s.nr * s.nr;
+  const float* const a = panels.of_a(at.m, at.k) + block.row * depth;
+  const float* const b = static_cast<const float*>(panels.b) + at.n + block.column + at.k * b_stride;
+  sum_few_rows({block.rows, whole, depth, s.mr, a, b, b_stride, waiting});
+  for (int64_t j = 0; j < block.columns; j += s.nr) {
+    for (int64_t i = 0; i < block.rows; i += s.mr) {
+      Tile t{.row = at.m + block.row + i,
+             .rows = std::min(s.mr, block.rows - i),
+             .column = at.n + block.column + j,
              .columns = s.nr,
-             .k0 = k0,
+             .k = at.k,
              .depth = 0};
-      if (sums != nullptr) t.sum = sums + (row_begin + i) * sum_stride + column_begin + j, t.sum_stride = sum_stride;
+      if (product.sums != nullptr) {
+        t.sum = product.sums + (block.row + i) * sum_stride + block.column + j;
+        t.sum_stride = sum_stride;
+      }
       if (j == whole) {
-        t.columns = columns - whole;
+        t.columns = block.columns - whole;
         t.depth = depth;
         t.a = a + i * depth;
-        t.b = packed_b;
-        t.b_stride = t.columns > kWidth ? s.nr : kWidth;
+        t.b = panels.block_b;
+        t.b_stride = panels.cut.width_of(t.columns);
       } else if (depth > 0) {
         t.resume = waiting + i * whole + j;
         t.resume_stride = whole;
       }
-      compute(t);
+      write_tile(product, t);
     }
   }
 }

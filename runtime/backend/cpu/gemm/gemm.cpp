@@ -24,22 +24,19 @@ const std::byte* offset(const void* base, int64_t elements, DType type) {
   return static_cast<const std::byte*>(base) + elements * (type == DType::f32 ? 4 : 2);
 }
 
-#if defined(ST_BF16_PAIRS)
-/// The set that computes this product, unless it is bf16 times bf16.
-const GemmKernels* made_elsewhere(const GemmProblem& p) {
-  return p.a_type == DType::bf16 && p.b_type == DType::bf16 ? nullptr : st_cpu_gemm_avx512();
+/// The set that computes this product: sets of pairs leave all but bf16 times bf16 to avx512. Null: this one.
+const GemmKernels* made_elsewhere([[maybe_unused]] const GemmProblem& p) {
+  if constexpr (micro::kPairs)
+    if (p.a_type != DType::bf16 || p.b_type != DType::bf16) return st_cpu_gemm_avx512();
+  return nullptr;
 }
-#else
-constexpr const GemmKernels* made_elsewhere(const GemmProblem&) { return nullptr; }
-#endif
 
 bool shares_batch(const GemmProblem& p) { return p.batch > 1 && p.m * p.n * p.k <= kSmallProduct; }
 
 /// Cells of one packed matrix of B, with room for reads past its end.
 int64_t packed_cells(const GemmProblem& problem, const TileSchedule& schedule) {
   const GemmProblem p = as_run(problem);
-  const Product shape{p, schedule, {}};
-  const int64_t across = runs_transposed(problem) ? micro::padded_rows(p.m) : shape.padded_columns(p.n);
+  const int64_t across = runs_transposed(problem) ? micro::padded_rows(p.m) : Blocking{p, schedule}.padded_columns(p.n);
   return (across * micro::cells_of(p.k) + 2 * kLineCells - 1) / kLineCells * kLineCells;
 }
 
@@ -131,17 +128,22 @@ void gemm(const GemmProblem& problem, const TileSchedule& schedule, const GemmOp
     if constexpr (!micro::kPairs) {
       if (by_library) return library_product(p, *schedule.library, x, turned, workers);
       if (small) {
-        if (given.packed_b != nullptr) x.packed_b = given.packed_b + entry * packed_step * static_cast<int64_t>(sizeof(Cell));
+        if (given.packed_b != nullptr) x.packed_b = given.packed_b + entry * packed_step * static_cast<int64_t>(sizeof(micro::Cell));
         return small_product_by_tasks(p, schedule, x, workers);
       }
     }
     const bool packs_a = given.packed_b == nullptr || !turned;
-    Product product{p, as_run(schedule, p, packs_a, given.packed_b != nullptr, workers.threads()), x,
-                    reinterpret_cast<Cell*>(scratch(layout.a)), reinterpret_cast<Cell*>(scratch(layout.b))};
+    Product product{{{p, as_run(schedule, p, packs_a, given.packed_b != nullptr, workers.threads())},
+                     x.a,
+                     x.b,
+                     reinterpret_cast<micro::Cell*>(scratch(layout.a)),
+                     reinterpret_cast<micro::Cell*>(scratch(layout.b))},
+                    x};
     if (sums_apart(p, schedule)) product.sums = reinterpret_cast<float*>(scratch(layout.sums));
     product.bias_along_rows = turned;
     if (given.packed_b != nullptr) {
-      (turned ? product.ready_a : product.ready_b) = reinterpret_cast<const Cell*>(given.packed_b) + entry * packed_step;
+      (turned ? product.panels.packed_a : product.panels.packed_b) =
+          reinterpret_cast<const micro::Cell*>(given.packed_b) + entry * packed_step;
     }
     product.run(workers);
   };
@@ -186,15 +188,15 @@ void gemm_pack(const GemmProblem& problem, const TileSchedule& schedule, const v
   const GemmProblem p = as_run(problem);
   const int64_t matrices = packing_of(problem, schedule).matrices, step = packed_cells(problem, schedule);
   for (int64_t i = 0; i < matrices; ++i) {
-    Product product{p, schedule, {}};
-    auto* cells = reinterpret_cast<Cell*>(to) + i * step;
+    Panels panels{{p, schedule}};
+    auto* cells = reinterpret_cast<micro::Cell*>(to) + i * step;
     const std::byte* from = offset(b, i * problem.b_batch, problem.b_type);
     if (runs_transposed(problem)) {
-      product.x.a = from;
-      product.pack_all_a(cells, workers);
+      panels.a = from;
+      panels.pack_all_a(cells, workers);
     } else {
-      product.x.b = from;
-      product.pack_all_b(cells, workers);
+      panels.b = from;
+      panels.pack_all_b(cells, workers);
     }
   }
 }

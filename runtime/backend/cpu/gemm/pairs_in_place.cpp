@@ -3,12 +3,10 @@
 // as with packed panels, because it continues from the previous elements.
 #include <algorithm>
 
+#include "backend/cpu/gemm/in_place.h"
 #include "backend/cpu/gemm/micro.h"
-#include "backend/cpu/gemm/pack_pairs.h"
-#include "backend/cpu/gemm/product.h"
-#if defined(ST_BF16_TILES)
-#include "backend/cpu/gemm/tiles.h"
-#endif
+#include "backend/cpu/gemm/set_kernels.h"
+#include "backend/cpu/gemm/tile_write.h"
 
 namespace st::cpu::ST_ISA {
 
@@ -33,59 +31,66 @@ struct alignas(64) Pairs {
 
 }  // namespace
 
-void Product::task_in_place(int64_t n0, int64_t k0, int64_t m0, const TaskBlock& block, float* waiting) const {
-  const int64_t row_begin = block.row, rows = block.rows, column_begin = block.column, columns = block.columns;
-  const int64_t across = (columns + s.nr - 1) / s.nr * s.nr;
-  const PanelSource<bf16> b = PanelSource<bf16>{static_cast<const bf16*>(x.b), p.b.column, p.b.row}.at(n0 + column_begin, 0);
-#if defined(ST_BF16_TILES)
-  const TileRegisters registers(rows);
-  const auto pieces = [&](const auto& body) { each_k_block(k0, body); };
-#else
-  const auto pieces = [&](const auto& body) { body(k0); };
-#endif
-  int64_t last = k0;
-  pieces([&](int64_t k) { last = k; });
+void task_in_place(const Product& product, const BlockOrigin& at, const TaskBlock& block, float* waiting) {
+  const Panels& panels = product.panels;
+  const Blocking& cut = panels.cut;
+  const GemmProblem& p = cut.p;
+  const int64_t mr = cut.s.mr, nr = cut.s.nr, across = round_up(block.columns, nr);
+  const PanelSource<bf16> b = PanelSource<bf16>{static_cast<const bf16*>(panels.b), p.b.column, p.b.row}.at(at.n + block.column, 0);
+  const TileRegisters registers(block.rows);
+  const auto each_k_block = [&](const auto& body) {
+    if constexpr (kOfTiles) {
+      cut.each_k_block(at.k, body);
+    } else {
+      body(at.k);
+    }
+  };
+  int64_t last = at.k;
+  each_k_block([&](int64_t k) { last = k; });
   /// body(tile, sums) for the tiles of a few columns; sums have the kernel's layout.
   const auto each_tile = [&](int64_t j, const auto& body) {
-    for (int64_t i = 0; i < rows; i += s.mr) {
-      const int64_t high = std::min(s.mr, rows - i);
-      Tile t{.row = m0 + row_begin + i, .rows = high, .column = n0 + column_begin + j, .columns = std::min(s.nr, columns - j), .k0 = last};
-      t.resume = waiting + i * across + j * padded_rows(high);
-      t.resume_stride = t.columns > kWidth ? s.nr : kWidth;
-      body(t, waiting + i * across + j * padded_rows(high));
+    for (int64_t i = 0; i < block.rows; i += mr) {
+      Tile t{.row = at.m + block.row + i,
+             .rows = std::min(mr, block.rows - i),
+             .column = at.n + block.column + j,
+             .columns = std::min(nr, block.columns - j),
+             .k = last};
+      float* const sums = waiting + i * across + j * padded_rows(t.rows);
+      t.resume = sums;
+      t.resume_stride = cut.width_of(t.columns);
+      body(t, sums);
     }
   };
   Pairs pairs;
   const auto visit = [&](int64_t k, int64_t d, int64_t j) {
-    const int64_t depth = depth_of(k), here = std::min(kVisit, depth - d);
-    const Cell* const a =
-        (ready_a != nullptr ? ready_a + place_of_a(m0, k) : packed_a + place_in_block_of_a(m0, k)) + row_begin * cells_of(depth);
-    pairs.take(b.at(j, k + d), std::min(s.nr, columns - j), here);
+    const int64_t depth = cut.depth(k), here = std::min(kVisit, depth - d);
+    const Cell* const a = panels.of_a(at.m, k) + block.row * cells_of(depth);
+    pairs.take(b.at(j, k + d), std::min(nr, block.columns - j), here);
     each_tile(j, [&](const Tile& t, float* sums_so_far) {
       const int64_t high = padded_rows(t.rows);
       TileOut out{.c = sums_so_far, .stride = t.resume_stride, .columns = t.resume_stride, .rows = high, .finish = false};
-      if (k + d > k0) out.resume = t.resume, out.resume_stride = t.resume_stride;
-      const Cell* const panel = a + (t.row - m0 - row_begin) * cells_of(depth) + cells_of(d) * high;
+      if (k + d > at.k) out.resume = t.resume, out.resume_stride = t.resume_stride;
+      const Cell* const panel = a + (t.row - at.m - block.row) * cells_of(depth) + cells_of(d) * high;
       packed_kernel(t.rows, t.columns > kWidth ? 2 : 1)(cells_of(here), panel, pairs.cells, t.resume_stride, out);
     });
   };
   const auto visits = [&](int64_t first, int64_t end) {
-    pieces([&](int64_t k) {
-      for (int64_t d = 0; d < depth_of(k); d += kVisit)
-        for (int64_t j = first; j < end; j += s.nr) visit(k, d, j);
+    each_k_block([&](int64_t k) {
+      for (int64_t d = 0; d < cut.depth(k); d += kVisit)
+        for (int64_t j = first; j < end; j += nr) visit(k, d, j);
     });
   };
   // In the direction of the streams: rows of B next to each other, or columns one after the other.
-  const int64_t together = p.b.row == 1 ? s.nr : columns;
-  for (int64_t j = 0; j < columns; j += together) visits(j, std::min(columns, j + together));
-  for (int64_t j = 0; j < columns; j += s.nr) {
+  const int64_t together = p.b.row == 1 ? nr : block.columns;
+  for (int64_t j = 0; j < block.columns; j += together) visits(j, std::min(block.columns, j + together));
+  for (int64_t j = 0; j < block.columns; j += nr) {
     each_tile(j, [&](Tile& t, const float*) {
-      if (!kOfTiles && sums != nullptr) {
-        t.sum = sums + (t.row - m0) * columns_of(n0) + t.column - n0;
-        t.sum_stride = columns_of(n0);
+      if (!kOfTiles && product.sums != nullptr) {
+        t.sum = product.sums + (t.row - at.m) * cut.columns(at.n) + t.column - at.n;
+        t.sum_stride = cut.columns(at.n);
       }
       if (p.k == 0) t.resume = nullptr;
-      compute(t);
+      write_tile(product, t);
     });
   }
 }

@@ -2,74 +2,83 @@
 
 #include <algorithm>
 
+#include "backend/cpu/gemm/in_place.h"
+#include "backend/cpu/gemm/tile_write.h"
+#include "backend/cpu/gemm/tiles.h"
+
 namespace st::cpu::ST_ISA {
 
 using namespace micro;
 
-void Product::tile_task(int64_t n0, int64_t k0, int64_t m0, const TaskBlock& block, int64_t room) const {
+namespace {
+
+/// Prefetches a block of an unpacked B.
+void fetch_columns_of_b(const Panels& panels, LinesAhead& ahead, int64_t column, int64_t columns, int64_t k) {
+  constexpr int64_t kSize = 2;
+  const MatrixStrides& strides = panels.cut.p.b;
+  const auto* const b = static_cast<const std::byte*>(panels.b) + (column * strides.column + k * strides.row) * kSize;
+  if (strides.column == 1) {
+    ahead.add(b, columns * kSize, panels.cut.depth(k), strides.row * kSize);
+  } else if (strides.row == 1) {
+    ahead.add(b, panels.cut.depth(k) * kSize, columns, strides.column * kSize);
+  }
+}
+
+}  // namespace
+
+void tile_task(const Product& product, const BlockOrigin& at, const TaskBlock& block, int64_t buffer, bool in_place) {
+  const Panels& panels = product.panels;
+  const Blocking& cut = panels.cut;
+  const GemmProblem& p = cut.p;
+  const TileSchedule& s = cut.s;
+  float* const sums = product.sums == nullptr ? nullptr : product.sums + buffer * s.mc * s.nc;
+  if (in_place) return task_in_place(product, at, block, sums);
   const TileRegisters registers;
   const int64_t row_begin = block.row, row_end = block.row + block.rows;
   const int64_t column_begin = block.column, column_end = block.column + block.columns;
-  const int64_t rows = padded_rows(block.rows), columns = padded_columns(block.columns);
-  const auto panels_of_a = [&](int64_t k) {
-    return ready_a != nullptr ? ready_a + place_of_a(m0, k) : packed_a + place_in_block_of_a(m0, k);
-  };
-  const auto panels_of_b = [&](int64_t k) {
-    return ready_b != nullptr ? ready_b + place_of_b(n0, k) : packed_b + place_in_block_of_b(n0, k);
-  };
-  const bool ready = ready_b != nullptr || !packs_by_task(p, s);  // packed before
-  const int64_t widest = std::min(s.nc, (p.n + s.nr - 1) / s.nr * s.nr);
-  Cell* const own = packed_b + room * widest * cells_of(s.kc);  // this task's block of B
-  const int64_t end = std::min(p.k, k0 + s.block_k);
-  each_k_block(k0, [&](int64_t k) {
-    const int64_t depth = cells_of(depth_of(k)), next = k + s.kc;
-    const int64_t row_panels = (rows + s.mr - 1) / s.mr, column_panels = (columns + s.nr - 1) / s.nr;
-    const Cell* const panels = ready ? panels_of_b(k) + column_begin * depth : own;
-    if (!ready) pack_columns_of_b(n0, k, column_begin / s.nr, column_begin / s.nr + column_panels, own - column_begin * depth);
+  const int64_t rows = padded_rows(block.rows), columns = cut.padded_columns(block.columns);
+  const bool ready = panels.packed_b != nullptr || !packs_by_task(p, s);  // packed before
+  const int64_t widest = std::min(s.nc, round_up(p.n, s.nr));
+  Cell* const own = panels.block_b + buffer * widest * cells_of(s.kc);  // this task's block of B
+  const int64_t end = cut.end_of_k(at.k);
+  cut.each_k_block(at.k, [&](int64_t k) {
+    const int64_t depth = cells_of(cut.depth(k)), next = k + s.kc;
+    const int64_t row_panels = ceil_div(rows, s.mr), column_panels = ceil_div(columns, s.nr);
+    const Cell* const panels_of_b = ready ? panels.of_b(at.n, k) + column_begin * depth : own;
+    if (!ready) panels.pack_columns_of_b(at.n, k, column_begin / s.nr, column_begin / s.nr + column_panels, own - column_begin * depth);
     LinesAhead ahead;
-    const int64_t after = column_end, after_end = std::min(columns_of(n0), after + s.nc);
+    const int64_t after = column_end, after_end = std::min(cut.columns(at.n), after + s.nc);
     if (next < end) {
-      const int64_t deep = cells_of(depth_of(next));
+      const int64_t deep = cells_of(cut.depth(next));
       if (ready) {
-        ahead.add(panels_of_b(next) + column_begin * deep, columns * deep);
+        ahead.add(panels.of_b(at.n, next) + column_begin * deep, columns * deep);
       } else {
-        fetch_columns_of_b(ahead, n0 + column_begin, column_end - column_begin, next);
+        fetch_columns_of_b(panels, ahead, at.n + column_begin, column_end - column_begin, next);
       }
-      ahead.add(panels_of_a(next) + row_begin * deep, rows * deep);
+      ahead.add(panels.of_a(at.m, next) + row_begin * deep, rows * deep);
     } else if (after < after_end) {
-      const int64_t deep = cells_of(depth_of(k0));
+      const int64_t deep = cells_of(cut.depth(at.k));
       if (ready) {
-        ahead.add(panels_of_b(k0) + after * deep, padded_columns(after_end - after) * deep);
+        ahead.add(panels.of_b(at.n, at.k) + after * deep, cut.padded_columns(after_end - after) * deep);
       } else {
-        fetch_columns_of_b(ahead, n0 + after, after_end - after, k0);
+        fetch_columns_of_b(panels, ahead, at.n + after, after_end - after, at.k);
       }
     }
     ahead.spread(row_panels * column_panels * depth / kTile);
-    float* sum = sums == nullptr ? nullptr : sums + room * s.mc * s.nc;
+    float* sum = sums;
     for (int64_t j = column_begin; j < column_end; j += s.nr) {
-      const int64_t wide = std::min(s.nr, column_end - j), width = wide > kWidth ? s.nr : kWidth;
+      const int64_t wide = std::min(s.nr, column_end - j);
       for (int64_t i = row_begin; i < row_end; i += s.mr) {
-        Tile t{.row = m0 + i, .rows = std::min(s.mr, row_end - i), .column = n0 + j, .columns = wide, .k0 = k, .depth = depth};
-        t.a = panels_of_a(k) + i * depth;
-        t.b = panels + (j - column_begin) * depth;
-        t.b_stride = width;
+        Tile t{.row = at.m + i, .rows = std::min(s.mr, row_end - i), .column = at.n + j, .columns = wide, .k = k, .depth = depth};
+        t.a = panels.of_a(at.m, k) + i * depth;
+        t.b = panels_of_b + (j - column_begin) * depth;
+        t.b_stride = cut.width_of(wide);
         if (sum != nullptr) t.sum = sum, t.sum_stride = kTileColumns, sum += s.mr * s.nr;
         t.lines = &ahead;
-        compute(t);
+        write_tile(product, t);
       }
     }
   });
-}
-
-/// Prefetches a block of an unpacked B.
-void Product::fetch_columns_of_b(LinesAhead& ahead, int64_t column, int64_t columns, int64_t k) const {
-  constexpr int64_t kSize = 2;
-  const auto* const b = static_cast<const std::byte*>(x.b) + (column * p.b.column + k * p.b.row) * kSize;
-  if (p.b.column == 1) {
-    ahead.add(b, columns * kSize, depth_of(k), p.b.row * kSize);
-  } else if (p.b.row == 1) {
-    ahead.add(b, depth_of(k) * kSize, columns, p.b.column * kSize);
-  }
 }
 
 }  // namespace st::cpu::ST_ISA

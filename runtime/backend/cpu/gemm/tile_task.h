@@ -7,7 +7,7 @@
 #include <bit>
 
 #include "backend/cpu/gemm/product.h"
-#include "backend/cpu/gemm/tiles.h"
+#include "gemm/task_grid.h"
 
 namespace st::cpu::ST_ISA {
 
@@ -37,5 +37,8 @@ class SumBuffers {
   int64_t rooms_;
   bool shared_;
 };
+
+/// A task's share of all packed K blocks from at.k on. `buffer`: number of its buffer for sums. in_place: B is not packed.
+void tile_task(const Product& product, const BlockOrigin& at, const TaskBlock& block, int64_t buffer, bool in_place);
 
 }  // namespace st::cpu::ST_ISA
