@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <map>
+#include <ranges>
 #include <span>
 
 #include "hugging_face_config.h"
@@ -62,7 +63,9 @@ void InitWeights::open_checkpoints() {
 void InitWeights::open_file(const std::string& path) {
   path_ = path;
   weights_ = read_weights(path, NameMap(""), true);
-  const NameMap names = NameMap::of(weights_.tensors);
+  NameMap names = NameMap::of(weights_.tensors);
+  const std::string stripped = names.unwrap(weights_.tensors);
+  weights_.stripped += (weights_.stripped.empty() || stripped.empty() ? "" : ", ") + stripped;
   names.drop_copies(weights_.tensors);
   for (StoredTensor& tensor : weights_.tensors) tensor.name = names.ours(tensor.name);
   if (!names.is_any()) return;
@@ -83,6 +86,7 @@ void InitWeights::read(st_model* model) const {
   else
     set_weights(model);
   std::printf("init             weights of %s, and a fresh optimizer\n", path_.c_str());
+  if (!weights_.stripped.empty()) std::printf("names            without %s\n", weights_.stripped.c_str());
   if (const std::string rest = list_of(weights_.not_taken); !rest.empty()) std::printf("not taken        %s\n", rest.c_str());
 }
 
@@ -94,7 +98,12 @@ void InitWeights::set_weights(st_model* model) const {
   std::map<std::string, st_parameter_info> parameters = parameters_by_name(model), missing = parameters;
   for (const StoredTensor& tensor : weights_.tensors) {
     const auto found = parameters.find(tensor.name);
-    if (found == parameters.end()) refuse("--init: ", path_, " has ", tensor.name, ", which the model does not have", way_out);
+    if (found == parameters.end()) {
+      const auto is_end = [&](const std::string& name) { return tensor.name.ends_with("." + name); };
+      const bool is_part = std::ranges::any_of(std::views::keys(parameters), is_end);
+      refuse("--init: ", path_, " has ", tensor.name, ", which the model does not have",
+             is_part ? "; save only the state_dict() of the network" : way_out);
+    }
     if (missing.erase(tensor.name) == 0) refuse("--init: ", path_, " has ", tensor.name, " twice");
     const st_parameter_info& info = found->second;
     if (!std::ranges::equal(tensor.dims, std::span(info.dims, static_cast<size_t>(info.rank))))

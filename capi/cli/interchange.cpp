@@ -112,7 +112,7 @@ TorchImport read_weights(const std::string& path, NameMap names, bool weights_al
   made.tensors = std::move(found.tensors);
   made.not_taken = std::move(found.foreign);
   made.metadata = std::move(found.metadata);
-  made.was_wrapped = names.unwrap(made.tensors);
+  made.stripped = names.unwrap(made.tensors);
   names.drop_copies(made.tensors);
   for (StoredTensor& tensor : made.tensors) tensor.name = names.ours(tensor.name);
   return made;
@@ -191,7 +191,7 @@ void import_checkpoint(const CheckpointRequest& o) {
     metadata[kModelOfRun] = model.dump();
   }
   save(o.second, step, read.tensors, metadata);
-  if (read.was_wrapped) std::printf("names: without the _orig_mod. of torch.compile and the module. of DistributedDataParallel\n");
+  if (!read.stripped.empty()) std::printf("names: without %s\n", read.stripped.c_str());
   if (!rest.empty()) std::printf("not taken: %s\n", rest.c_str());
   std::printf("%s: %zu tensors, step %lld\n", o.second.c_str(), read.tensors.size(), static_cast<long long>(step));
 }

@@ -15,9 +15,10 @@ class NameMap {
   /// The map that fits the names of these tensors.
   static NameMap of(const std::vector<StoredTensor>& tensors);
 
-  /// Strips what PyTorch's wrappers add to names: "_orig_mod." and FSDP's prefix anywhere, "module." if all names begin with it. Later
-  /// calls of ours() strip the same. Returns whether anything was stripped.
-  bool unwrap(std::vector<StoredTensor>& weights);
+  /// Strips what PyTorch's wrappers add to names: "_orig_mod." and FSDP's prefix anywhere, "module." if all names begin with it. Then
+  /// strips any other prefix that all names begin with ("model.": a LightningModule's attribute) if all are GPT-2's or our gpt's without
+  /// it. Later calls of ours() strip the same. Returns what was stripped, as "_orig_mod., model."; "": nothing.
+  std::string unwrap(std::vector<StoredTensor>& weights);
 
   /// Our name for the other library's name, and back. Throws Failure(kRefused) for a weight that the map does not know.
   std::string ours(const std::string& theirs) const;
@@ -29,9 +30,11 @@ class NameMap {
 
  private:
   std::string unwrapped(std::string name) const;
+  bool knows(std::string_view name) const;
+  std::string shared_prefix(const std::vector<StoredTensor>& weights) const;
 
   std::string name_;
-  bool has_module_ = false;
+  std::string prefix_;  // that unwrap() strips
 };
 
 }  // namespace cli

@@ -32,7 +32,7 @@ class TorchReading {
     if (weights.empty() && !made_.not_taken.empty())
       refuse(file_.path(), ": holds no weights that can be read, only ", made_.not_taken.front(), "; readable dtypes are ", kReadable);
     if (weights.empty()) refuse(file_.path(), ": holds no weights; it must be a dict of tensors, or have one under \"model\"");
-    made_.was_wrapped = names_.unwrap(weights);
+    made_.stripped = names_.unwrap(weights);
     names_.drop_copies(weights);
     add_all("", std::move(weights));
     if (model == nullptr) return std::move(made_);

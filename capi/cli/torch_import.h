@@ -19,7 +19,7 @@ struct TorchImport {
   bool has_state = false;              // the file has an optimizer's state
   std::vector<std::string> not_taken;  // keys of the file without a counterpart here, and weights of an unsupported dtype
   Json metadata = Json::object();      // of a safetensors file, as texts
-  bool was_wrapped = false;            // NameMap::unwrap() stripped a prefix from its names
+  std::string stripped;                // prefixes that NameMap::unwrap() took from its names
   std::deque<std::string> made;        // bytes of tensors that had to be converted
 };
 

@@ -74,10 +74,15 @@ class Init(CommandLineTest):
         self.assertEqual(self.state("--init", self.shards(weights)), state)
         self.assertEqual(self.state("--init", self.bare(weights), *SIZES), state)
         self.assertNotEqual(self.state("--init", self.bare(weights), *SIZES[:8]), state, "the config's activation is used")
-        wrapped = {"module._orig_mod." + name: array for name, array in weights.items()}
-        masks = {f"module._orig_mod.transformer.h.{i}.attn.bias": numpy.tri(16, dtype="u1").reshape(1, 1, 16, 16) for i in range(2)}
-        self.assertEqual(self.state("--init", self.bare({"model": {**wrapped, **masks}, "optimizer": {"state": 1}}, "bare.pt"), *SIZES), state)
-        self.assertRegex(self.output, r"(?m)^not taken .*optimizer")
+        for prefix, stripped in (("module._orig_mod.", "_orig_mod., module."), ("model._orig_mod.net.", "_orig_mod., model.net.")):
+            wrapped = {f"{prefix}transformer.h.{i}.attn.bias": numpy.tri(16, dtype="u1").reshape(1, 1, 16, 16) for i in range(2)}
+            wrapped |= {prefix + name: array for name, array in weights.items()}
+            file = self.bare({"state_dict": wrapped, "optimizer_states": [1]}, "bare.ckpt")
+            self.assertEqual(self.state("--init", file, *SIZES), state)
+            self.assertRegex(self.output, rf"(?m)^names +without {stripped}\nnot taken .*optimizer_states")
+            self.assertIn(f"names: without {stripped}\n", self.imported(file, stripped, "--map", "gpt2"))
+        other = self.bare({"state_dict": wrapped | {"loss.weight": numpy.ones(1, "f4")}}, "other.ckpt")
+        self.refused(["model.net.transformer", "the state_dict() of the network"], "train", *self.run, "--steps", 1, "--init", other, *SIZES)
 
     def test_ranks_with_pieces_of_the_weights_read_them_too(self):
         split = ["--micro-batches", 2, "--batch", 1, "--init", self.hf]

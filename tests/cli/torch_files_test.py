@@ -217,7 +217,11 @@ class OfATrainer(CheckpointTest):
         self.same(self.everything(self.path("back")), self.everything(folder))
 
     def test_a_run_goes_on_from_what_was_imported(self):
-        self.there_and_back()
+        file, tensors = self.there_and_back()
+        model, names = {"model." + name: w for name, w in file["model"].items()}, ["model." + name for name in file["names"]]  # Lightning's
+        torch_stub.save(self.path("wrapped.pt"), {"model": model, "optimizer": file["optimizer"], "names": names})
+        self.assertIn("names: without model.\n", self.done("import", self.path("wrapped.pt"), self.path("unwrapped")))
+        self.same(self.everything(self.path("unwrapped")), tensors)
         log = self.train("--data", self.text, "--steps", 5, "--checkpoint", self.path("back"), "--resume", *TINY, "--lr", "0.01", "--warmup", 0)
         straight = self.train("--data", self.text, "--steps", 5, "--checkpoint", self.path("straight"), *TINY, "--lr", "0.01", "--warmup", 0)
         self.assertEqual(log[-1]["state"], straight[-1]["state"])
