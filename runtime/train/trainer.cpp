@@ -44,6 +44,9 @@ Trainer::Trainer(std::shared_ptr<Model> model, Recipe recipe, std::shared_ptr<co
   data_ = std::move(data);
   workers_ = context.make_workers(threads);
   if (ranks != nullptr) options_.rank = ranks->rank();
+  if (const int64_t idle = recipe_.ranks - recipe_.step_micro_batches(); idle > 0 && options_.rank == 0)
+    context.options().log.warning("recipe", "a step has ", recipe_.ranks - idle, " micro-batches on ", recipe_.ranks, " ranks, so ", idle,
+                                  idle == 1 ? " computes" : " compute", " none; give more micro_batches, or fewer ranks");
   const bool has_loss = static_cast<bool>(model_->program().loss_sum);
   const bool is_zero_3 = recipe_.zero == 3, is_late = context.options().late_parameters;
   options_.keeps_master_pieces = ranks != nullptr && recipe_.ranks > 1 && (recipe_.zero == 1 || recipe_.zero == 2) && has_loss && is_late &&

@@ -47,14 +47,9 @@ TEST(LearningRate, IsChangedKeyByKeyFromTheNextStepOn) {
 
 TEST(LearningRate, WarnsOncePastTheEndOfItsSchedule) {
   std::vector<std::string> warnings;
-  const auto hear = [](void* user, int32_t, const char* area, const char* message) {
-    if (std::string_view(area) == "schedule") static_cast<std::vector<std::string>*>(user)->emplace_back(message);
-  };
-  const Training training = with(R"({"lr_schedule": "cosine", "lr": 0.01, "warmup": 0, "lr_steps": 2})");
-  ContextOptions options{.device = training.device, .threads = 1, .log = {}, .parallel = {}, .memory = {}};
-  options.log = {.write = hear, .user = &warnings};
-  const auto trainer =
-      training.trainer_of(std::make_shared<Model>(std::make_shared<Context>(options), build_gpt(odd_gpt()), 1), training.data());
+  Training training = with(R"({"lr_schedule": "cosine", "lr": 0.01, "warmup": 0, "lr_steps": 2})");
+  training.warnings = &warnings;
+  const auto trainer = training.trainer();
   for (int step = 1; step <= 2; ++step) trainer->step();
   EXPECT_TRUE(warnings.empty());
   EXPECT_EQ(trainer->step_past_schedule(), 0);

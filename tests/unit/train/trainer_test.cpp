@@ -348,5 +348,16 @@ TEST(Trainer, LossTermsAreOfTrainingAndNotOfEvaluations) {
   EXPECT_NE(a->evaluate(rows).loss, b->evaluate(rows).loss);
 }
 
+TEST(Trainer, WarnsOfRanksWithoutAMicroBatch) {
+  std::vector<std::string> warnings;
+  Training training{.recipe = {.micro_batches = 3, .ranks = 3}, .warnings = &warnings};
+  training.trainer();
+  EXPECT_TRUE(warnings.empty());
+  training.recipe.micro_batches = 2;
+  training.trainer();
+  ASSERT_EQ(warnings.size(), 1U);
+  EXPECT_TRUE(says(warnings[0], {"2 micro-batches on 3 ranks, so 1 computes none", "fewer ranks"}));
+}
+
 }  // namespace
 }  // namespace st

@@ -26,10 +26,16 @@ struct Training {
   int threads = 1;
   GptOptions options = odd_gpt();
   Recipe recipe = {};
-  bool ignored = false;  // the loss ignores some targets
+  bool ignored = false;                          // the loss ignores some targets
+  std::vector<std::string>* warnings = nullptr;  // if not null, gets the log's warnings
 
   std::shared_ptr<Context> context() const {
-    return std::make_shared<Context>(ContextOptions{.device = device, .threads = threads, .log = {}, .parallel = {}, .memory = {}});
+    Logger log;
+    if (warnings != nullptr) log = {.write = hear, .user = warnings, .level = LogLevel::warning};
+    return std::make_shared<Context>(ContextOptions{.device = device, .threads = threads, .log = log, .parallel = {}, .memory = {}});
+  }
+  static void hear(void* warnings, int32_t, const char*, const char* message) {
+    static_cast<std::vector<std::string>*>(warnings)->emplace_back(message);
   }
   std::shared_ptr<Model> model() const { return std::make_shared<Model>(context(), build_gpt(options), 1); }
   std::shared_ptr<const Dataset> data() const { return std::make_shared<Sequences>(50, options.context, options.vocabulary, ignored); }
