@@ -15,6 +15,8 @@
 namespace cli {
 namespace {
 
+constexpr const char* kSizeOptions = "--layers, --width, --heads, --context and --vocabulary";
+
 std::string dims_text(const int64_t* dims, int64_t rank) {
   std::string text;
   for (int64_t d = 0; d < rank; ++d) text += (d == 0 ? "" : ", ") + std::to_string(dims[d]);
@@ -77,10 +79,8 @@ void InitWeights::read(st_model* model) const {
   if (checkpoints_)
     checkpoints_->newest([&](const char* name) {
       const st_status status = st_model_load(model, checkpoints_->handle(), name, nullptr, nullptr);
-      if (status == ST_INVALID_ARGUMENT) {  // a checkpoint that records its model fits, so this one does not
-        const std::string why = st_last_error();
-        refuse("--init: ", why.substr(0, why.rfind("; ")), "; give its sizes by --layers, --width, --heads, --context and --vocabulary");
-      }
+      if (status == ST_INVALID_ARGUMENT)  // a checkpoint that records its model fits, so this one does not
+        refuse("--init: ", st_last_error(), "; train gives a model its sizes by ", kSizeOptions);
       return status;
     });
   else
@@ -92,8 +92,7 @@ void InitWeights::read(st_model* model) const {
 
 void InitWeights::set_weights(st_model* model) const {
   const std::string way_out = model_.is_null()
-                                  ? "; give the file's sizes by --layers, --width, --heads, --context and --vocabulary, or put its "
-                                    "config.json next to it"
+                                  ? std::string("; give the file's sizes by ") + kSizeOptions + ", or put its config.json next to it"
                                   : "; its config.json describes another model";
   std::map<std::string, st_parameter_info> parameters = parameters_by_name(model), missing = parameters;
   for (const StoredTensor& tensor : weights_.tensors) {

@@ -112,6 +112,8 @@ class Init(CommandLineTest):
         train = ["train", *self.run, "--steps", 1, "--init"]
         self.refused(["no such file or folder"], *train, self.folder / "nosuch")
         self.refused(["block.0.", "[72]", "[384]", "--width", "config.json"], *train, self.bare(weights))
+        self.imported(self.bare(weights), "bare", "--map", "gpt2")
+        self.refused(["[24], the model's is [128]; make the model with the sizes", "names; train gives", "--width"], *train, self.folder / "bare")
         self.refused(["block.1.", "does not have", "--layers"], *train, self.bare(weights), *SIZES[2:], "--layers", 1)
         self.refused(["block.2.", "12 of the model's 40", "--layers"], *train, self.bare(weights), *SIZES[2:], "--layers", 3)
         self.refused(["--heads is 4", "config.json", "n_head 3", "leave --heads out"], *train, self.hf, "--heads", 4)
