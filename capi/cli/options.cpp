@@ -34,11 +34,6 @@ size_t distance(const std::string& a, const std::string& b) {  // Levenshtein di
   return row.back();
 }
 
-std::string hyphens(std::string key) {
-  std::ranges::replace(key, '_', '-');
-  return "--" + key;
-}
-
 std::string help_of(const Json& key) {
   const auto allowed = key["allowed"].get<std::string>();
   const Json& standard = key["default"];
@@ -76,6 +71,11 @@ std::map<std::string, std::string> other_names() {
 }
 
 }  // namespace
+
+std::string hyphens(std::string key) {
+  std::ranges::replace(key, '_', '-');
+  return "--" + key;
+}
 
 CLI::Option* add_text(CLI::App& app, const std::string& name, std::string& value, const std::string& help) {
   return app.add_option(name, value, help)->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
@@ -162,6 +162,11 @@ Recipe RecipeOptions::recipe(int64_t steps) const {
   }
   if (recipe_whole(recipe, "lr_steps") == 0) ask(st_recipe_set(made, "lr_steps", std::to_string(steps).c_str()));
   return recipe;
+}
+
+bool RecipeOptions::is_given(const std::string& key, const Recipe& recipe) const {
+  const Recipe standard = make<Recipe>(st_recipe_create, "{}");
+  return keys_.at(key).option->count() > 0 || recipe_text(recipe, key.c_str()) != recipe_text(standard, key.c_str());
 }
 
 std::string recipe_text(const Recipe& recipe, const char* key) {

@@ -44,6 +44,8 @@ class RecipeOptions {
   void add(CLI::App& app);
   /// Defaults, then the file of --recipe, then the given options. A schedule without a length gets the run's.
   Recipe recipe(int64_t steps) const;
+  /// Whether the key was given, as an option or with another value than its default in the file.
+  bool is_given(const std::string& key, const Recipe& recipe) const;
 
  private:
   struct Key {
@@ -56,6 +58,8 @@ class RecipeOptions {
   std::map<std::string, Key> keys_;  // a map: its nodes do not move, and CLI11 keeps pointers to the values
 };
 
+/// The option of a recipe key: "--lr-schedule".
+std::string hyphens(std::string key);
 /// A recipe key's value. Texts are returned without quotes.
 std::string recipe_text(const Recipe& recipe, const char* key);
 int64_t recipe_whole(const Recipe& recipe, const char* key);

@@ -75,26 +75,38 @@ Json RunCheckpoints::model() const {
   return ranks_.shared(is_asked ? model_of_checkpoint(newest_manifest()) : Json());
 }
 
-Json RunCheckpoints::batch_keys(int64_t ranks) const {
-  Json keys = Json::object();
-  if (readable_.empty()) return keys;
+/// {"fixed": what the run has decided once, "keys": the recipe's keys with which `ranks` ranks make the same steps}
+Json RunCheckpoints::stream_keys(int64_t ranks) const {
+  Json fixed = Json::object(), keys = Json::object();
+  if (readable_.empty()) return {{"fixed", fixed}, {"keys", keys}};
   const Json saved = newest_manifest();
   const Json &recipe = saved["recipe"], &training = saved["training"];
-  for (const char* key : {"batch", "accumulate", "micro_batches", "global_batch"})
+  for (const char* key : {"seed", "batch", "accumulate", "micro_batches", "global_batch"})
     if (recipe.contains(key)) keys[key] = recipe[key];
-  if (recipe.value("ranks", int64_t{1}) == ranks || !training.contains("micro_batches")) return keys;
+  if (!training.contains("micro_batches")) return {{"fixed", fixed}, {"keys", keys}};
+  for (const char* key : {"seed", "batch", "micro_batches"}) fixed[key] = training[key];
+  fixed["global_batch"] = training["batch"].get<int64_t>() * training["micro_batches"].get<int64_t>();
+  if (recipe.value("ranks", int64_t{1}) == ranks) return {{"fixed", fixed}, {"keys", keys}};
   keys["accumulate"] = 1;
   keys["global_batch"] = 0;
   for (const char* key : {"batch", "micro_batches"}) keys[key] = training[key];
-  return keys;
+  return {{"fixed", fixed}, {"keys", keys}};
 }
 
-void RunCheckpoints::keep_batch(st_recipe* recipe) const {
+void RunCheckpoints::keep_stream(st_recipe* recipe, const std::function<bool(const std::string& key)>& is_given) const {
   const int64_t ranks = ranks_.size() > 1 ? ranks_.size() : Json::parse(text(st_recipe_get, recipe, "ranks")).get<int64_t>();
-  const Json keys = ranks_.shared(ranks_.is_first() ? batch_keys(ranks) : Json());
-  for (const auto& [key, value] : keys.items()) {
-    const std::string ours = value.dump(), asked = text(st_recipe_get, recipe, key.c_str());
-    if (ours != asked) std::printf("kept             %s: %s in the checkpoint, %s here\n", key.c_str(), ours.c_str(), asked.c_str());
+  const Json saved = ranks_.shared(ranks_.is_first() ? stream_keys(ranks) : Json());
+  const auto asked = [&](const std::string& key) { return std::string(text(st_recipe_get, recipe, key.c_str())); };
+  for (const auto& [key, value] : saved["fixed"].items()) {
+    const bool follows = asked(key) == "\"auto\"" || (key != "seed" && asked(key) == "0");  // from the other keys
+    if (!follows && is_given(key) && asked(key) != value.dump())
+      refuse(hyphens(key), " is ", asked(key), ", but the run in ", options_.folder, " has ", value.dump(), "; leave ", hyphens(key),
+             " out");
+  }
+  for (const auto& [key, value] : saved["keys"].items()) {
+    const std::string ours = value.dump();
+    if (ours != asked(key))
+      std::printf("kept             %s: %s in the checkpoint, %s here\n", key.c_str(), ours.c_str(), asked(key).c_str());
     ask(st_recipe_set(recipe, key.c_str(), ours.c_str()));
   }
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -28,9 +29,10 @@ class RunCheckpoints {
   /// Opens the folder, and creates it if necessary. Refuses a folder with checkpoints unless the run resumes. Borrows context and ranks.
   RunCheckpoints(st_context* context, const CheckpointOptions& options, const RunRanks& ranks);
 
-  /// Sets the recipe's keys that define the data stream to those of the newest checkpoint with a readable manifest. On a different number
-  /// of ranks, sets its number of micro-batches.
-  void keep_batch(st_recipe* recipe) const;
+  /// Sets the recipe's seed and the keys that define the data stream to those of the newest checkpoint with a readable manifest. On a
+  /// different number of ranks, sets its number of micro-batches. Throws Failure(kRefused) if a key that was given has another value;
+  /// accumulate, which counts per rank, gives way.
+  void keep_stream(st_recipe* recipe, const std::function<bool(const std::string& key)>& is_given) const;
   /// Whether there is a checkpoint to resume, agreed on all ranks; and the model of the newest one with a readable manifest, as ModelChoice
   /// takes it (null if it names none).
   bool can_resume() const;
@@ -57,7 +59,7 @@ class RunCheckpoints {
   void check_last_save();
   void report_unsaved() const;
   Json newest_manifest() const;
-  Json batch_keys(int64_t ranks) const;
+  Json stream_keys(int64_t ranks) const;
   Json resume_newest(st_trainer* trainer);
 
   st_context* context_;

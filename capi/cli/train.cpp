@@ -277,6 +277,8 @@ void summarize(RunParts& parts, const TrainOptions& o, const Json& model, const 
               with_commas(parts.rows_per_step).c_str());
   if (recipe_text(recipe, "batch") == "auto")
     std::printf(", in %lld micro-batches", static_cast<long long>(plan["ranks"][0]["micro_batches"].get<int64_t>()));
+  if (o.steps.empty() && recipe_whole(recipe, "lr_steps") == kUntrainedSteps)
+    std::printf("; schedules are checked as for %s steps", with_commas(kUntrainedSteps).c_str());
   std::printf("\n");
   std::fflush(stdout);
 
@@ -309,7 +311,7 @@ int run_on_ranks(const TrainOptions& o, const Recipe& recipe, const Context& con
   parts.ranks = &ranks;
   if (!checkpoints.folder.empty()) {
     parts.checkpoints = std::make_unique<RunCheckpoints>(context.get(), checkpoints, ranks);
-    parts.checkpoints->keep_batch(recipe.get());
+    parts.checkpoints->keep_stream(recipe.get(), [&](const std::string& key) { return o.recipe.is_given(key, recipe); });
   }
   const bool can_resume = parts.checkpoints && parts.checkpoints->can_resume();
   const std::unique_ptr<InitWeights> init = o.init.empty() || can_resume ? nullptr : std::make_unique<InitWeights>(o.init);

@@ -147,19 +147,22 @@ class CheckpointTrain(CommandLineTest):
         self.ends_well("--lr-steps", 40, "--resume", steps=40)
         self.expect_log(wanted)
 
-    def test_the_batch_is_the_checkpoints(self):
-        wanted = self.whole_run("--accumulate", 2, steps=20)
-        self.ends_well("--accumulate", 2, "--lr-steps", 20, steps=10)
-        output = self.ends_well("--batch", 4, "--lr-steps", 20, "--resume", steps=20)
+    def test_seed_and_batch_are_the_checkpoints(self):
+        wanted = self.whole_run("--accumulate", 2, "--seed", 3, steps=20)
+        self.ends_well("--accumulate", 2, "--seed", 3, "--lr-steps", 20, steps=10)
+        output = self.ends_well("--lr-steps", 20, "--resume", steps=20)
         self.assertNotIn("changed ", output)
-        self.assertRegex(output, r"(?m)^kept +batch: 2 in the checkpoint, 4 here$")
+        self.assertRegex(output, r"(?m)^kept +seed: 3 in the checkpoint, 0 here\nkept +accumulate: 2 in the checkpoint, 1 here$")
         self.expect_log(wanted)
 
     def test_what_differs_is_told_or_refused(self):
         self.ends_well(steps=10)
         self.assertRegex(self.ends_well("--lr", "0.0005", "--resume", steps=12),
                          r"(?m)^changed +lr: 0\.0005 here, 0\.001 in the checkpoint$")
-        for arguments, said in [(["--seed", 1], "seed is 1 here and 0"), (["--width", 32], "has width 16; leave --width out"),
+        recipe = self.folder / "recipe.json"
+        recipe.write_text('{"seed": 1}')
+        for arguments, said in [(["--batch", 4], "batch is 4, but the run in .* has 2; leave --batch out"), (["--recipe", recipe], "seed is 1, .* has 0"),
+                                (["--width", 32], "has width 16; leave --width out"), (["--global-batch", 8], "global-batch is 8, .* has 2"),
                                 (["--validation", "0.5"], "rows of"), (["--optimizer", "lion"], "moment2")]:
             done = run(*self.arguments("--resume", *arguments, steps=14))
             self.assertEqual(done.returncode, 2, done.stderr)

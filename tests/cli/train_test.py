@@ -172,6 +172,7 @@ class Train(CommandLineTest):
         done = run("train", "--data", self.text, *TINY, "--lr-schedule", "cosine", "--explain")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertRegex(done.stdout, r"(?m)^section update$")
+        self.assertRegex(done.stdout, r"(?m)^steps +none; a step has .* rows; schedules are checked as for 1,000,000 steps$")
         self.assertNotRegex(done.stdout, r"(?m)^step \d|^state ")
         done = run("train", "--data", self.text, *TINY)
         self.assertEqual(done.returncode, 2)
