@@ -9,6 +9,7 @@
 
 #include "launch_command.h"
 #include "options.h"
+#include "run_ranks.h"
 
 namespace {
 
@@ -22,7 +23,9 @@ constexpr const char* kExitStatus =
 const std::vector<std::string> kNotYet = {"plan"};
 constexpr const char* kCommands = "; use info, train, launch, bench or checkpoint";
 
+/// Without the last collectives of an error that ends a group, which follow after a blank line, unless ranks are debugged.
 std::string one_line(std::string message) {
+  if (!is_debugging_ranks()) message.resize(std::min(message.size(), message.find("\n\n")));
   while (!message.empty() && message.back() == '\n') message.pop_back();
   std::ranges::replace(message, '\n', ' ');
   // The message may contain a name from a file, which must not control a terminal.

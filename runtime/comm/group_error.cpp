@@ -26,12 +26,12 @@ void refuse_rank(const Transport& transport, int rank, std::string_view tensor, 
 
 namespace {
 
-/// All ranks' collectives if they share memory, otherwise this rank's.
+/// All ranks' collectives if they share memory, otherwise this rank's. A blank line separates them from the error.
 std::string last_collectives(const Transport& transport, const FlightRecorder& recorder) {
   std::vector<const FlightBoard*> boards;
   for (int rank = 0; rank < transport.size(); ++rank) boards.push_back(transport.board(rank));
-  if (boards[static_cast<size_t>(transport.rank())] != nullptr) return text("; the ranks' last collectives:\n", merged_text(boards));
-  return text("; rank ", transport.rank(), "'s last collectives:\n", recorder.text(FlightBoard::kShown));
+  if (boards[static_cast<size_t>(transport.rank())] != nullptr) return text("\n\nthe ranks' last collectives:\n", merged_text(boards));
+  return text("\n\nrank ", transport.rank(), "'s last collectives:\n", recorder.text(FlightBoard::kShown));
 }
 
 }  // namespace

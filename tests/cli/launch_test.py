@@ -302,6 +302,18 @@ class Launch(CommandLineTest):
         self.assertIn("rank 0 ended with status 137; restart 1 of 1", done.stderr)
         self.assertEqual(log_lines(log)[-1]["state"], undisturbed)
 
+    def test_a_rank_that_is_killed_is_named_in_a_short_line(self):
+        words = [PROGRAM, "train", "--data", self.text, "--steps", 10**6, *TINY, "--checkpoint", self.folder / "run", "--every", 1]
+        script = self.file("rank.sh", f""""$@" & training=$!
+            [ $RANK = 1 ] && {{ until ls {self.folder}/run/*/manifest* >/dev/null 2>&1; do sleep 0.01; done; kill -9 $training; }}
+            wait $training
+            """)  # fmt: skip
+        done = launch("-n", 2, "sh", script, *words)
+        self.assertEqual(done.returncode, 3, done.stderr)
+        line = next(line for line in done.stderr.splitlines() if line.startswith("[rank 0] scaletrain: "))
+        self.assertRegex(line, r"rank 1 \(.*\): its process has ended; its own output or exit status says why$")
+        self.assertLess(len(line), 250)
+
     # --- transports
 
     def test_ranks_take_the_transport_that_is_named(self):
