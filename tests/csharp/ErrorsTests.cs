@@ -16,6 +16,15 @@ public class ErrorsTests : OneThreadTests {
   }
 
   [Test]
+  public void WaysOutNameMembersOfThisLanguage() {
+    using (Trainer trainer = Nets.Of(context)) {
+      StringAssert.EndsWith("call Trainer.Forward and Trainer.Backward first", Assert.Throws<WrongStateException>(() => trainer.Apply()).Message);
+      var batch = new Batch { { "x", new double[Nets.Rows], Nets.Rows, 1 }, { "y", new float[Nets.Rows], Nets.Rows, 1 } };
+      StringAssert.EndsWith("convert it first (View.To)", Assert.Throws<InvalidArgumentException>(() => trainer.Step(batch)).Message);
+    }
+  }
+
+  [Test]
   public void AMissingFileIsNamedInUtf8() {
     const string path = "/nowhere/Größe ✓ 文.txt";
     var error = Assert.Throws<NotFoundException>(() => Data.Files(context, path, new { context = 8 }));

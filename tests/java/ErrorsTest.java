@@ -31,7 +31,8 @@ class ErrorsTest {
     assertTrue(nearest.getMessage().contains("learning_rat"), nearest.getMessage());
     try (Context context = new Context(); Model model = Nets.mlp(context); Trainer trainer = Nets.trainer(context)) {
       fails(NotFound.class, Status.NOT_FOUND, () -> model.get("nothing", Array.of(new float[1])));
-      fails(WrongState.class, Status.WRONG_STATE, trainer::apply);
+      String order = fails(WrongState.class, Status.WRONG_STATE, trainer::apply).getMessage();
+      assertTrue(order.endsWith("call Trainer.forward and Trainer.backward first"), order);
       assertEquals("no/such/file", fails(NotFound.class, Status.NOT_FOUND, () -> model.readFile(Path.of("no/such/file"))).file());
       Path damaged = folder.resolve("damaged.safetensors");
       model.writeFile(damaged);

@@ -58,6 +58,9 @@ class SurfaceTest {
     unknown.removeAll(symbols);
     assertEquals(Set.of(), missing);
     assertEquals(Set.of(), unknown);
+    var named = Class.forName("org.scaletrain.MethodNames").getDeclaredMethod("in", String.class);  // in errors
+    named.setAccessible(true);
+    for (String name : said()) assertNotEquals(name, named.invoke(null, name));
   }
 
   @Test

@@ -142,7 +142,9 @@ def test_a_batch_names_the_array_that_is_wrong(context):
     step(good)
 
 
-def test_an_array_of_another_dtype_names_the_conversion_of_this_language(context):
+def test_ways_out_name_what_this_language_has(context):
+    with pytest.raises(st.WrongState, match=r"call Trainer\.forward and Trainer\.backward first$"):
+        trainer(context).apply()
     batch = sine()
     batch["x"] = batch["x"].astype("f8")
     with pytest.raises(st.InvalidArgument, match=r'"x" must be f32, the batch gives f64; convert it first \(st\.converted\)'):

@@ -73,7 +73,7 @@ public class ScaleTrainException : Exception {
 
   /// <summary>The library's error. The record has message, op, tensor, file, host, collective, offset, step, rank.</summary>
   internal static ScaleTrainException Of(Status status, Record record) {
-    ScaleTrainException made = Of(status, record.Text());
+    ScaleTrainException made = Of(status, MethodNames.In(record.Text()));
     made.Op = record.Text();
     made.Tensor = record.Text();
     made.File = record.Text();

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import traceback
 
 
@@ -154,11 +155,22 @@ _CLASSES: dict[int, tuple[type[ScaleTrainError], str]] = {
 }
 
 
+_C_FUNCTION = re.compile(r"""(?<![\w/."-])st_\w+(?![\w/"-])""")
+
+
+def _name_here(found: re.Match[str]) -> str:
+    """Trainer.forward for st_trainer_forward, Trainer for st_trainer_create, st.converted for st_view_convert."""
+    from .handle import CALLS  # which imports this module
+
+    name = CALLS.get(found[0], "").removesuffix(".__init__")
+    return found[0] if not name else name if name[0].isupper() else f"st.{name}"
+
+
 def error(
     status: int, message: str, op: str, tensor: str, file: str, host: str, offset: int, step: int, rank: int, collective: str
 ) -> ScaleTrainError:
     """The exception for the library's last error, whose ways out name this package's functions."""
-    message = message.replace("(st_view_convert)", "(st.converted)")
+    message = _C_FUNCTION.sub(_name_here, message)
     kind, name = _CLASSES.get(status, (InternalError, "internal"))
     if kind is NotFound and file and not tensor:
         kind = FileNotFound

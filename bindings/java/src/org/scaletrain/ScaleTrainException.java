@@ -69,8 +69,9 @@ public class ScaleTrainException extends RuntimeException {
     return details.rank();
   }
 
-  /** The exception for the library's last error. */
-  static ScaleTrainException of(Status status, String message, Details details) {
+  /** The exception for the library's last error, whose ways out name this package's methods. */
+  static ScaleTrainException of(Status status, String said, Details details) {
+    String message = MethodNames.in(said);
     return switch (status) {
       case INVALID_ARGUMENT -> new InvalidArgument(status, message, details);
       case INVALID_HANDLE -> new InvalidHandle(status, message, details);
