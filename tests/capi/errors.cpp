@@ -118,6 +118,7 @@ TEST(Errors, OfATensorAndAStepNameThem) {
   SineHalf half(run, 0);
   ASSERT_TRUE(works(forward(run.trainer, 2, half.views)));
   expect_place(st_trainer_backward(run.trainer, 1, &unknown), "z", 4);
+  EXPECT_TRUE(fails(ST_WRONG_STATE, st_trainer_backward(run.trainer, 0, nullptr), {"no forward pass"})) << "an error undoes the forward";
 }
 
 TEST(Errors, OfAMissingInputNameWhoReadsIt) {

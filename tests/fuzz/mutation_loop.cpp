@@ -28,7 +28,7 @@ namespace {
 
 constexpr size_t kLongest = 1 << 16;
 constexpr int64_t kMostMemory = 1 << 20;  // KiB that a process may have used at its end: inputs are small, and so must be their cost
-constexpr std::array<std::string_view, 22> kWords = {"[",
+constexpr std::array<std::string_view, 26> kWords = {"[",
                                                      "]",
                                                      "{",
                                                      "}",
@@ -49,7 +49,11 @@ constexpr std::array<std::string_view, 22> kWords = {"[",
                                                      "\"pieces\":[{",
                                                      "\"data_offsets\":[",
                                                      "__metadata__",
-                                                     "\"file\":0"};
+                                                     "\"file\":0",
+                                                     "NaN",
+                                                     "-Infinity",
+                                                     "1e999",
+                                                     "\\\""};
 
 std::vector<std::string> corpus_of(const std::string& folder) {
   std::vector<std::string> corpus;

@@ -148,9 +148,10 @@ ST_API st_status st_trainer_save_every(st_trainer* trainer, st_checkpoint* check
 /* Restores the trainer to the state of that checkpoint (NULL: the newest valid): later steps have the bits of an uninterrupted run. After
  * an error the trainer is unchanged. report may be NULL.
  * - A newer checkpoint that is not valid is skipped, and the report says why.
+ * - What decides a step's rows, its random numbers and the meaning of the state must match (below), else ST_INVALID_ARGUMENT shows both
+ *   values. Every other recipe key is the trainer's; the report's `changed` names those that differ from the checkpoint.
  * - Must match: seed, batch and micro-batches; the data's number of rows, fields and some of its values; the names, dtypes and dims of the
- *   model's parameters, and its whole graph if this library version saved it and `partial` is 0. Other recipe keys may differ; the report
- *   names them.
+ *   model's parameters, and its whole graph if this library version saved it and `partial` is 0.
  * - options: partial and renames as for st_model_read, for weights and their optimizer state; NULL: strict.
  * - A checkpoint that a host or an import saved may hold weights only. The optimizer state then starts afresh (the report's `changed`), and
  *   NaN is ST_NOT_FINITE.

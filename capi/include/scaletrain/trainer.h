@@ -82,7 +82,8 @@ ST_API st_status st_trainer_advance(st_trainer* trainer, int64_t n, const st_nam
  *   own loss. Gradients of several micro-batches add up as given, without division. With precision fp16 the trainer scales and unscales
  *   them itself and skips a step that overflows (also with find_nan, which covers step, run and advance).
  * - apply clips, updates by the sum and ends the step. Its report's loss is NaN unless the graph's own loss was used.
- * - A cancel or an error of these three undoes the micro-batches since the last whole step.
+ * - A cancel or any error of these three, a refused argument included, undoes the micro-batches since the last whole step; begin it again
+ *   with forward.
  * - Until apply, the trainer's step, run, advance, digest, gradient, use_average, log_end and write_report are ST_WRONG_STATE; evaluate
  *   does not change the step.
  * - A graph without a loss trains only by these three.
