@@ -1,6 +1,6 @@
 /* The size of every public struct and the value of every pinned enum, checked by the compiler: a change that breaks programs built with an
  * earlier header does not compile. Lines may be added; in existing ones only a size may change, and only grow. For LP64. The offset and
- * the type of each field are in tests/golden/abi.xml, which capi_abi checks. */
+ * the type of each field are in tests/golden/abi.txt, which capi_abi checks. */
 #include <scaletrain/scaletrain.h>
 
 #define HOLDS(name, condition) typedef char name[(condition) ? 1 : -1]
