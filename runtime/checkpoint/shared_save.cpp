@@ -272,7 +272,7 @@ void SharedSaveEnd::await(int32_t other, const std::string& folder, const WriteP
     return is_there();
   };
   std::string last;
-  const double start = os::seconds(), still = (save_->stall_deadlines + (other == 0 ? kFirstTells : 0)) * save_->deadline;
+  const double start = save_->seconds(), still = (save_->stall_deadlines + (other == 0 ? kFirstTells : 0)) * save_->deadline;
   double heard = start, progressed = start, looked = start, warn_after = save_->deadline;
   ++progress_count_;
   while (!is_there()) {
@@ -282,7 +282,7 @@ void SharedSaveEnd::await(int32_t other, const std::string& folder, const WriteP
       if (look()) return;
       failed(Code::rank_failed, text("checkpoint: ", who, " ended during the save, or gave it up; its own output says why"));
     }
-    const double now = os::seconds();
+    const double now = save_->seconds();
     if (beat != last) {
       if (beat.substr(std::min(kCountDigits, beat.size())) != last.substr(std::min(kCountDigits, last.size()))) {
         progressed = now;

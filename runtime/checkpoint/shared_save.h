@@ -24,6 +24,7 @@
 
 #include "base/log.h"
 #include "base/os/file_access.h"
+#include "base/os/machine.h"
 #include "checkpoint/checkpoint_writer.h"
 
 namespace st {
@@ -44,9 +45,10 @@ struct SharedSave {
   int32_t rank = 0, ranks = 1;
   double deadline = 60;         // seconds without a heartbeat after which a rank counts as failed; a slow rank is waited for
   double stall_deadlines = 16;  // deadlines that a live rank, and the ranks it waits for, may write nothing before its disk counts as hung
-  std::vector<std::string> names;      // of the ranks, for errors
-  std::vector<Tensor> tensors;         // by name
-  std::function<std::string()> begin;  // returns the name of this save, a new one each time
+  std::function<double()> seconds = os::seconds;  // the clock of both
+  std::vector<std::string> names;                 // of the ranks, for errors
+  std::vector<Tensor> tensors;                    // by name
+  std::function<std::string()> begin;             // returns the name of this save, a new one each time
   /// Synchronises all ranks. `own`: this rank's failure or null; throws on all ranks if any has failed.
   std::function<void(const std::exception_ptr& own)> agree;
   /// Synchronises all ranks; returns rank 0's text.

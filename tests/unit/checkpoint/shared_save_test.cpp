@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <barrier>
 #include <cerrno>
 #include <chrono>
@@ -13,7 +14,9 @@
 #include <memory>
 #include <thread>
 #include <tuple>
+#include <utility>
 
+#include "base/os/files.h"
 #include "base/os/machine.h"
 #include "checkpoint/checkpoint_manager.h"
 #include "checkpoint/checkpoint_reader.h"
@@ -47,13 +50,22 @@ class SharedSaves : public testing::Test {
                                             rank == 0 ? CheckpointManager::Place::of_folder : CheckpointManager::Place::beside);
   }
   void manage(size_t rank, WriteOptions write) { manage(rank, write, path_); }
-  static void keep(void* user, int32_t, const char*, const char* text) { static_cast<std::string*>(user)->append(text).append("\n"); }
+  struct Log {
+    std::string text;
+    std::atomic<int> lines{0};
+  };
+  static void keep(void* user, int32_t, const char*, const char* text) {
+    Log& log = *static_cast<Log*>(user);
+    log.text.append(text).append("\n");
+    ++log.lines;
+  }
 
   CheckpointContent content(int32_t rank, double deadline = 20, const std::vector<std::string>& names = {"weight"}) {
     auto shared = std::make_shared<SharedSave>();
     shared->rank = rank;
     shared->ranks = 2;
     shared->deadline = deadline;
+    if (moves_clock_) shared->seconds = [this] { return now_.load(); };
     shared->names = {"rank 0 (here)", "rank 1 (there)"};
     for (const std::string& name : names)
       shared->tensors.push_back({name, TensorKind::parameter, DType::f32, {kCount}, {{0, 0, 2048}, {1, 2048, kCount}}});
@@ -105,6 +117,18 @@ class SharedSaves : public testing::Test {
     return error;
   }
 
+  /// Makes the rank's copy of its first tensor last until is_enough(), and move the clock after each of its heartbeats.
+  void make_slow(size_t rank, CheckpointContent& mine, const std::function<bool()>& is_enough) {
+    SnapshotTensor& tensor = mine.tensors[0];
+    tensor.copy = [this, rank, is_enough, bytes = tensor.bytes](int64_t first, std::span<std::byte> out) {
+      const std::string sign = text(path_, "/ranks-test-", begun_[rank], ".", rank);
+      for (std::string last; !is_enough(); std::this_thread::sleep_for(std::chrono::milliseconds(1)))
+        if (const std::string beat = os::read_file(sign, 1 << 16); std::exchange(last, beat) != beat) now_ = now_ + 0.2;
+      std::ranges::copy(bytes.subspan(static_cast<size_t>(first), out.size()), out.begin());
+    };
+    tensor.bytes = {};
+  }
+
   void expect_nothing_of_it() {
     EXPECT_TRUE(RunFolder(path_).list().empty());
     for (const auto& entry : filesystem::directory_iterator(path_)) EXPECT_NE(entry.path().extension(), ".part") << entry.path();
@@ -119,7 +143,9 @@ class SharedSaves : public testing::Test {
   std::barrier<> meeting_{2};
   std::array<std::exception_ptr, 2> failed_;
   std::string said_;
-  std::array<std::string, 2> logged_;
+  std::array<Log, 2> logged_;
+  bool moves_clock_ = false;  // the clock of deadlines is now_
+  std::atomic<double> now_{0};
   std::array<std::unique_ptr<CheckpointManager>, 2> managers_;
 };
 
@@ -127,14 +153,6 @@ class SharedSaves : public testing::Test {
 void make_failing(SnapshotTensor& tensor, Code code) {
   tensor.bytes = {};
   tensor.copy = [code](int64_t, std::span<std::byte>) { fail(code, "no byte can be had"); };
-}
-/// Gives the tensor a copy function that takes `time`.
-void make_slow(SnapshotTensor& tensor, std::chrono::milliseconds time) {
-  tensor.copy = [time, bytes = tensor.bytes](int64_t first, std::span<std::byte> out) {
-    std::this_thread::sleep_for(time);
-    std::ranges::copy(bytes.subspan(static_cast<size_t>(first), out.size()), out.begin());
-  };
-  tensor.bytes = {};
 }
 
 TEST_F(SharedSaves, AreOneCheckpointOfTheirPieces) {
@@ -228,21 +246,23 @@ TEST_F(SharedSaves, OfARankThatIsSilentEndAtTheDeadline) {
 }
 
 TEST_F(SharedSaves, OfARankWhoseDiskIsSlowAreWaitedFor) {
+  moves_clock_ = true;
   for (const size_t slow : {size_t{0}, size_t{1}}) {
     std::array<CheckpointContent, 2> contents = {content(0, 0.5), content(1, 0.5)};
-    make_slow(contents[slow].tensors[0], std::chrono::milliseconds(1600));
+    const Log& logged = logged_[1 - slow];
+    make_slow(slow, contents[slow], [&] { return logged.lines > 0; });
     for (const Error& error : save_both(contents[0], contents[1])) EXPECT_TRUE(is_error(error, Code::ok));
     const std::string who = contents[0].shared->names[slow];
-    EXPECT_NE(logged_[1 - slow].find("waiting for " + who), std::string::npos) << logged_[1 - slow];
-    logged_ = {};
+    EXPECT_NE(logged.text.find("waiting for " + who), std::string::npos) << logged.text;
   }
   EXPECT_EQ(RunFolder(path_).list().size(), 2U);
 }
 
 TEST_F(SharedSaves, OfARankThatLivesAndWritesNothingEndAtLast) {
-  std::array<CheckpointContent, 2> contents = {content(0, 2.0), content(1, 2.0)};  // long enough for a heartbeat on a busy machine
-  const_cast<SharedSave&>(*contents[0].shared).stall_deadlines = 0.5;              // it was made non-const above
-  make_slow(contents[1].tensors[0], std::chrono::milliseconds(2000));
+  moves_clock_ = true;
+  std::array<CheckpointContent, 2> contents = {content(0, 2.0), content(1, 2.0)};
+  const_cast<SharedSave&>(*contents[0].shared).stall_deadlines = 0.5;  // it was made non-const above
+  make_slow(1, contents[1], [&] { return filesystem::exists(path_ + "/ranks-test-1.failed"); });
   for (const Error& error : save_both(contents[0], contents[1])) {
     EXPECT_TRUE(is_error(error, Code::timeout, {"rank 1 (there) is alive but has made no progress"}));
     EXPECT_EQ(error.place.rank, 1);
