@@ -120,30 +120,5 @@ TEST(DyingRanks, OneThatIsStoppedForAWhileIsWaitedFor) {
   EXPECT_EQ(ranks.all_say("fine"), "fine");
 }
 
-TEST(DyingRanks, ASlowOneIsWarnedOfAndNotFailed) {
-  const std::string job = own_job("slow");
-  ForkedRanks ranks(3, [&](int rank, const ForkedRanks::Say& say) {
-    CommunicatorOptions options;
-    options.deadline = 1.6;
-    options.warn = say;
-    const auto group = join(job, rank, 3, options);
-    group->barrier();
-    if (rank == 1) sleep_for(1.2);  // three times as long as until a warning
-    float value = 1;
-    say_outcome(say, [&] { group->all_reduce(&value, 1, DType::f32, ReduceOp::sum, "late"); });
-  });
-  for (const int rank : {0, 2}) {
-    const std::string warning = ranks.next_line(rank);
-    const size_t waited = warning.find("has waited ");
-    ASSERT_NE(waited, std::string::npos) << warning;
-    size_t digits = 0;
-    const double value = std::stod(warning.substr(waited + 11), &digits);
-    EXPECT_GE(warning.substr(waited + 11 + digits).starts_with(" ms") ? value * 1e-3 : value, 0.4) << warning;
-    EXPECT_NE(warning.find("for rank 1 ("), std::string::npos) << warning;
-    EXPECT_NE(warning.find("late"), std::string::npos) << warning;
-  }
-  EXPECT_EQ(ranks.all_say("fine"), "fine");
-}
-
 }  // namespace
 }  // namespace st

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -24,6 +25,33 @@ struct GroupKind {
   int most = 8;  // larger groups would take too long and are left out
 };
 inline void PrintTo(const GroupKind& kind, std::ostream* out) { *out << kind.name; }
+
+/// What one rank waits for and others cause: by count, not by a clock.
+class Signal {
+ public:
+  void raise() {
+    ++times_;
+    times_.notify_all();
+  }
+  void await(int times = 1) const {
+    for (int seen = times_; seen < times; seen = times_) times_.wait(seen);
+  }
+
+ private:
+  std::atomic<int> times_{0};
+};
+
+/// Raises a signal in its destructor.
+class RaisesAtEnd {
+ public:
+  explicit RaisesAtEnd(Signal& signal) : signal_(signal) {}
+  ~RaisesAtEnd() { signal_.raise(); }
+  RaisesAtEnd(const RaisesAtEnd&) = delete;
+  RaisesAtEnd& operator=(const RaisesAtEnd&) = delete;
+
+ private:
+  Signal& signal_;
+};
 
 /// The exception of each rank; null: none.
 using Outcomes = std::vector<std::exception_ptr>;

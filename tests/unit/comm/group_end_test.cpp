@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -103,16 +104,12 @@ TEST_P(EveryGroup, RefusesARootOfAnotherRankAndAnotherWayToCut) {
 TEST_P(EveryGroup, ARankThatDoesNotComeIsNamedAtTheDeadline) {
   const auto is_named = [](int late, std::vector<std::unique_ptr<Transport>> group_ends) {
     const double began = os::seconds();
-    std::atomic<int> ended{0};
+    Signal ended;
     const auto ends = outcomes_of(std::move(group_ends), with_deadline(1), [&](Communicator& group) {
       all_reduce(group, 50000);
-      while (group.rank() == late && ended < 3) std::this_thread::sleep_for(milliseconds(1));
-      try {
-        all_reduce(group, 50000);
-      } catch (...) {
-        ++ended;
-        throw;
-      }
+      if (group.rank() == late) ended.await(3);
+      const RaisesAtEnd at_end(ended);
+      all_reduce(group, 50000);
     });
     for (const auto& end : ends)
       EXPECT_TRUE(blames(end, Code::timeout, late, {"all_reduce (sum) of 50000 f32 (bucket.3, #2)", "1 s", "#1 all_reduce"}));
@@ -128,21 +125,26 @@ TEST_P(EveryGroup, ARankThatDoesNotComeIsNamedAtTheDeadline) {
 TEST_P(EveryGroup, ASlowRankIsWarnedOfAndWaitedFor) {
   std::mutex mutex;
   std::vector<std::string> warnings;
-  std::atomic<size_t> warned{0};
+  double first_warned = 0;
+  Signal warned;
   CommunicatorOptions options = with_deadline(1.2);
   options.warn = [&](const std::string& warning) {
     const std::lock_guard lock(mutex);
+    if (warnings.empty()) first_warned = os::seconds();
     warnings.push_back(warning);
-    warned = warnings.size();
+    warned.raise();
   };
+  const double began = os::seconds();
   run(
       3,
       [&](Communicator& group) {
-        while (group.rank() == 2 && warned < 2) std::this_thread::sleep_for(milliseconds(1));
+        if (group.rank() == 2) warned.await(2);
         all_reduce(group);
       },
       options);
-  for (const auto& warning : warnings) EXPECT_NE(warning.find("for rank 2 ("), std::string::npos) << warning;
+  EXPECT_GE(first_warned - began, options.deadline / 4);
+  for (const auto& warning : warnings)
+    for (const char* words : {"bucket.3", "has waited ", "for rank 2 ("}) EXPECT_NE(warning.find(words), std::string::npos) << warning;
 }
 
 TEST_P(EveryGroup, ARankThatLeavesIsNamedByWhoWaitsForIt) {
@@ -195,35 +197,20 @@ TEST_P(EveryGroup, AnAbortFromAnotherThreadEndsEveryWait) {
   for (const auto& end : ends) EXPECT_TRUE(blames(end, Code::rank_failed, 1, {"it has aborted: the host says so"}));
 }
 
-/// Sets a flag in its destructor.
-class Sets {
- public:
-  explicit Sets(std::atomic<bool>* flag) : flag_(flag) {}
-  ~Sets() {
-    if (flag_ != nullptr) *flag_ = true;
-  }
-  Sets(const Sets&) = delete;
-  Sets& operator=(const Sets&) = delete;
-
- private:
-  std::atomic<bool>* flag_;
-};
-
 TEST_P(EveryGroup, ACancelledWaitEndsTheGroup) {
   // Only one rank is cancelled.
-  std::atomic<bool> is_cancelled{false}, has_ended{false};
+  Signal has_ended;
   auto ends = GetParam().make(3);
   const auto outcomes = caught_on_ranks(3, [&](int rank) {
-    const Sets at_end(rank == 0 ? &has_ended : nullptr);
+    std::optional<RaisesAtEnd> at_end;  // of the group: by then the others have heard of it
+    if (rank == 0) at_end.emplace(has_ended);
+    int looks_left = 0;  // of rank 0's second wait
     CommunicatorOptions options;
-    if (rank == 0) options.is_cancelled = [&] { return is_cancelled.load(); };
+    if (rank == 0) options.is_cancelled = [&] { return looks_left > 0 && --looks_left == 0; };
     Communicator group(std::move(ends[static_cast<size_t>(rank)]), options);
     group.barrier();
-    if (rank == 2) {
-      std::this_thread::sleep_for(milliseconds(10));
-      is_cancelled = true;
-      while (!has_ended) std::this_thread::sleep_for(milliseconds(1));
-    }
+    if (rank == 2) has_ended.await();
+    looks_left = 3;
     group.barrier();
   });
   const Error error = error_of(outcomes[0]);
@@ -234,7 +221,8 @@ TEST_P(EveryGroup, ACancelledWaitEndsTheGroup) {
 
 TEST_P(EveryGroup, WhatIsThrownWithinACallEndsTheGroup) {
   // As a failed allocation there would.
-  std::atomic<bool> waits{false}, has_thrown{false};
+  std::atomic<bool> waits{false};
+  Signal has_thrown;
   CommunicatorOptions options = with_deadline(1.2);
   options.warn = [&](const std::string&) {
     if (waits) throw std::runtime_error("no memory");
@@ -243,14 +231,14 @@ TEST_P(EveryGroup, WhatIsThrownWithinACallEndsTheGroup) {
       2,
       [&](Communicator& group) {
         group.barrier();
-        while (group.rank() == 1 && !has_thrown) std::this_thread::sleep_for(milliseconds(1));
         if (group.rank() == 1) {
+          has_thrown.await();
           group.barrier();  // over a network it may succeed before the failure arrives
           return group.barrier();
         }
         waits = true;
         EXPECT_THROW(group.barrier(), std::runtime_error);
-        has_thrown = true;
+        has_thrown.raise();
         group.barrier();
       },
       options);
@@ -259,13 +247,12 @@ TEST_P(EveryGroup, WhatIsThrownWithinACallEndsTheGroup) {
 }
 
 TEST_P(EveryGroup, LaterCallsThrowTheSameAgain) {
-  std::atomic<bool> is_over{false};
+  Signal is_over;
   const auto ends = outcomes(
       2,
       [&](Communicator& group) {
-        while (group.rank() == 1 && !is_over) std::this_thread::sleep_for(milliseconds(1));
-        if (group.rank() == 1) return;
-        const Sets at_end(&is_over);
+        if (group.rank() == 1) return is_over.await();
+        const RaisesAtEnd at_end(is_over);
         const Error first = error_of([&] { all_reduce(group); });
         EXPECT_EQ(first.place.collective, "all_reduce");
         EXPECT_EQ(first.place.tensor, "bucket.3");
@@ -332,7 +319,7 @@ TEST_P(EveryGroup, WhatAReturnedCallSentArrivesWhileItsSenderComputes) {
   // Two of these do not fit a ring of the process group.
   constexpr int64_t kBytes = 6000;
   for (const bool sends : {true, false}) {
-    std::atomic<bool> is_over{false};
+    Signal is_over;
     run(
         2,
         [&](Communicator& group) {
@@ -340,10 +327,9 @@ TEST_P(EveryGroup, WhatAReturnedCallSentArrivesWhileItsSenderComputes) {
           if (group.rank() == 0) {
             for (int i = 0; i < 2; ++i)
               sends ? group.send(data.data(), kBytes, DType::u8, 1) : group.broadcast(data.data(), kBytes, DType::u8, 0);
-            while (!is_over) std::this_thread::sleep_for(milliseconds(1));
-            return;
+            return is_over.await();
           }
-          const Sets at_end(&is_over);
+          const RaisesAtEnd at_end(is_over);
           std::this_thread::sleep_for(milliseconds(10));
           for (int i = 0; i < 2; ++i)
             sends ? group.receive(data.data(), kBytes, DType::u8, 0) : group.broadcast(data.data(), kBytes, DType::u8, 0);
