@@ -53,16 +53,6 @@ TEST(Advance, SlicesHaveTheBitsOfTheWholeStep) {
   }
 }
 
-TEST(Advance, SlicesOfTheDatasRowsHaveTheBitsOfTheWholeStep) {
-  const std::string text = text_file("slices.txt", 3000);
-  SmallRun sliced(text), whole(text);  // with dropout
-  for (int i = 0; i < 3; ++i) {
-    slice(sliced.trainer, 0, nullptr, nullptr);
-    ASSERT_TRUE(works(st_trainer_step(whole.trainer, 0, nullptr, nullptr)));
-  }
-  EXPECT_EQ(sliced.digest(), whole.digest());
-}
-
 TEST(Advance, AGenerousSliceIsTheWholeStep) {
   SineRun sliced, whole;
   int32_t done = 0;

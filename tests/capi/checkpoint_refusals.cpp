@@ -85,14 +85,6 @@ TEST_F(CCheckpointRefusals, FoldersThatAreNone) {
   EXPECT_TRUE(fails(ST_NOT_FOUND, st_checkpoint_inspect(other, "step-00000002", &json), {"step-00000002", "itself a checkpoint"}));
 }
 
-TEST_F(CCheckpointRefusals, ASecondWriterIsToldWhoTheFirstIs) {
-  ASSERT_TRUE(works(create()));
-  HeldCheckpoint second;
-  EXPECT_TRUE(fails(ST_BUSY, st_checkpoint_create(context_, folder_.c_str(), nullptr, second.out()), {folder_.path(), "process"}));
-  checkpoint_.reset();
-  EXPECT_TRUE(works(st_checkpoint_create(context_, folder_.c_str(), nullptr, second.out())));
-}
-
 TEST_F(CCheckpointRefusals, ViewsAndNamesThatNoFileCouldHold) {
   ASSERT_TRUE(works(create()));
   const auto refused = [&](const std::vector<st_named_view>& views, std::initializer_list<std::string_view> words) {

@@ -55,15 +55,6 @@ TEST_P(Communicators, KnowTheirRankSizeAndShares) {
   }
 }
 
-TEST_P(Communicators, SumInTheOrderOfTheRanks) {
-  const std::vector<float> wanted = summed(n());
-  ranks.each([&](int rank, st_communicator* own) {
-    std::vector<float> values = brought(rank);
-    EXPECT_TRUE(works(st_communicator_all_reduce(own, "gradients", Floats(ST_F32, values), ST_REDUCE_SUM, nullptr)));
-    EXPECT_EQ(values, wanted) << "rank " << rank;
-  });
-}
-
 /// Rank r contributes r + 1, written in the type's own bits by `made`.
 template <class T, class Make>
 void expect_reduced(const ThreadRanks& ranks, st_dtype dtype, const Make& made) {
@@ -82,28 +73,9 @@ void expect_reduced(const ThreadRanks& ranks, st_dtype dtype, const Make& made) 
   }
 }
 
-uint16_t bf16(double value) {
-  const auto number = static_cast<float>(value);
-  uint32_t bits = 0;
-  std::memcpy(&bits, &number, sizeof bits);
-  return static_cast<uint16_t>(bits >> 16);  // for numbers that are exact in bf16
-}
-
-/// For numbers from 1 to 1024 that are exact in f16.
-uint16_t f16(double value) {
-  int exponent = 0;
-  const double fraction = std::frexp(value, &exponent);
-  return static_cast<uint16_t>(((exponent + 14) << 10) | static_cast<int>(std::lround((fraction * 2 - 1) * 1024)));
-}
-
-TEST_P(Communicators, ReduceEveryTypeByEveryOp) {
+TEST_P(Communicators, ReduceByEveryOp) {
   expect_reduced<float>(ranks, ST_F32, [](double k) { return static_cast<float>(k); });
-  expect_reduced<double>(ranks, ST_F64, [](double k) { return k; });
-  expect_reduced<uint16_t>(ranks, ST_BF16, bf16);
-  expect_reduced<uint16_t>(ranks, ST_F16, f16);
-  expect_reduced<int32_t>(ranks, ST_I32, [](double k) { return static_cast<int32_t>(k); });
   expect_reduced<int64_t>(ranks, ST_I64, [](double k) { return static_cast<int64_t>(k); });
-  expect_reduced<uint8_t>(ranks, ST_U8, [](double k) { return static_cast<uint8_t>(k); });
 }
 
 TEST_P(Communicators, ScatterAndGatherWhereTheArrayLies) {

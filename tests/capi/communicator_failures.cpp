@@ -45,31 +45,6 @@ TEST(CommunicatorFailures, AnAbortOfAnotherThreadEndsAWait) {
   EXPECT_TRUE(fails(ST_RANK_FAILED, reduce(ranks[1], "g"), {"rank 0", "enough"}));
 }
 
-TEST(CommunicatorFailures, ARankThatLeavesIsNamed) {
-  ThreadRanks ranks(3);
-  ranks.ranks[2].reset();
-  ranks.ranks.pop_back();
-  ranks.each([](int, st_communicator* own) {
-    EXPECT_TRUE(fails(ST_RANK_FAILED, reduce(own, "gradients"), {"rank 2", "all_reduce"}));
-    expect_told(2, "all_reduce", "gradients");
-  });
-}
-
-TEST(CommunicatorFailures, ARankThatDoesNotComeIsNamedAtTheDeadline) {
-  const ThreadRanks ranks(2, 150);
-  const auto began = std::chrono::steady_clock::now();
-  EXPECT_TRUE(fails(ST_TIMEOUT, reduce(ranks[0], "gradients"), {"rank 1", "all_reduce", "gradients"}));
-  EXPECT_GE(std::chrono::steady_clock::now() - began, std::chrono::milliseconds(150));
-  expect_told(1, "all_reduce", "gradients");
-}
-
-TEST(CommunicatorFailures, RanksThatDoSomethingElseAreShownBoth) {
-  const ThreadRanks ranks(3);
-  ranks.each([&](int rank, st_communicator* own) {
-    EXPECT_TRUE(fails(ST_RANK_MISMATCH, reduce(own, "gradients", rank == 1 ? 99 : 100), {"100", "99", "all_reduce"})) << rank;
-  });
-}
-
 TEST(CommunicatorFailures, ACancelEndsAWait) {
   const ThreadRanks ranks(2);
   std::atomic<bool> has_ended{false};
@@ -80,13 +55,6 @@ TEST(CommunicatorFailures, ACancelEndsAWait) {
   cancel_until(has_ended, ranks.context);
   waiting.join();
   EXPECT_TRUE(fails(ST_RANK_FAILED, reduce(ranks[1], "g"), {"rank 0", "cancel"})) << "started after the cancel";
-}
-
-TEST(CommunicatorFailures, OneGroupDoesNotDisturbAnother) {
-  const ThreadRanks broken(2), whole(3);
-  EXPECT_TRUE(works(st_communicator_abort(broken[0], nullptr)));
-  EXPECT_TRUE(fails(ST_RANK_FAILED, reduce(broken[1], "g"), {"rank 0"}));
-  whole.each([&](int, st_communicator* own) { EXPECT_TRUE(works(reduce(own, "g"))); });
 }
 
 TEST(CommunicatorFailures, AnotherCallOnAHandleInUseIsBusy) {

@@ -56,11 +56,6 @@ TEST(ProcessRanks, CountTheMemoryInWhichTheyMeet) {
   EXPECT_EQ(counted(), before);
 }
 
-TEST(ProcessRanks, ThoseWhoDoNotComeAreNamed) {
-  OwnRank own;
-  EXPECT_TRUE(fails(ST_TIMEOUT, own.join(job_of_our_own(), 1, 3, 100), {": 0, 2"}));
-}
-
 TEST(ProcessRanks, ACancelEndsTheWaitForThem) {
   OwnRank own;
   std::atomic<bool> has_ended{false};
@@ -70,22 +65,6 @@ TEST(ProcessRanks, ACancelEndsTheWaitForThem) {
   });
   cancel_until(has_ended, own.context);
   waiting.join();
-}
-
-TEST(ProcessRanks, ACancelOfOneIsAFailureToTheOther) {
-  const std::string job = job_of_our_own();
-  OwnRank a, b;
-  std::thread joining([&] { EXPECT_TRUE(works(a.join(job, 0, 2))); });
-  EXPECT_TRUE(works(b.join(job, 1, 2)));
-  joining.join();
-  std::atomic<bool> has_ended{false};
-  std::thread waiting([&] {
-    EXPECT_TRUE(fails(ST_CANCELLED, st_communicator_barrier(a.communicator, "here", nullptr), {"barrier"}));
-    has_ended = true;
-  });
-  cancel_until(has_ended, a.context);
-  waiting.join();
-  EXPECT_TRUE(fails(ST_RANK_FAILED, st_communicator_barrier(b.communicator, "there", nullptr), {"rank 0", "cancel"}));
 }
 
 /// Sets the variables that launchers set; restores the previous ones at the end.
@@ -150,19 +129,6 @@ TEST_F(LaunchedRank, OfSeveralHostsNeedsAPlugin) {
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, join(one_of_several), {"4 of 8 ranks are on this host", "gloo"}));
   unsetenv("SCALETRAIN_TRANSPORT");
   unsetenv("SCALETRAIN_PLUGINS");
-}
-
-TEST_F(LaunchedRank, ThatTwoLaunchersCallDifferentIsRefused) {
-  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT,
-                    join({{"RANK", "0"},
-                          {"WORLD_SIZE", "2"},
-                          {"LOCAL_RANK", "0"},
-                          {"LOCAL_WORLD_SIZE", "2"},
-                          {"MASTER_ADDR", "localhost"},
-                          {"MASTER_PORT", "29500"},
-                          {"OMPI_COMM_WORLD_RANK", "1"},
-                          {"OMPI_COMM_WORLD_SIZE", "2"}}),
-                    {"RANK", "OMPI_COMM_WORLD_RANK"}));
 }
 
 }  // namespace

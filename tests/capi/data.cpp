@@ -24,16 +24,6 @@ TEST_F(Data, HasAVocabularyOfBytesAndRowsOfTheContext) {
   EXPECT_EQ(rows(data), 10);  // 41 bytes: 10 windows of 4, and the last target of the last one
 }
 
-TEST_F(Data, ThatIsNotThereOrTooLittleIsRefused) {
-  EXPECT_TRUE(fails(ST_NOT_FOUND, open("/no/such/file"), {"/no/such/file"}));
-  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, open(file_of("empty.txt", "")), {"empty.txt", "empty"}));
-  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, open(file_of("short.txt", "abcd")), {"short.txt", "4 tokens", "context 4", "needs 5"}));
-  EXPECT_TRUE(works(open(file_of("enough.txt", "abcde"))));
-  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, open("/dev/null"), {"/dev/null"}));
-  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, open(file_of("tokens.bin", "not a token file")), {"tokens.bin", "STTOKENS"}));
-  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, open(file_of("binary.txt", "ab\xC3\x28 cdefgh")), {"UTF-8", "byte 2"}));
-}
-
 TEST_F(Data, OptionsAreChecked) {
   const std::string path = text_file("options.txt", 100);
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, open(path, "{}"), {"context"}));

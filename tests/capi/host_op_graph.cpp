@@ -14,29 +14,6 @@ class HostOpGraph : public GraphOfX {
   st_status add(const char* name, const st_op_callbacks& made, void* user = nullptr) { return st_op_register(context, name, &made, user); }
 };
 
-TEST_F(HostOpGraph, NamesAreCheckedWhenTheyAreRegistered) {
-  const auto good = callbacks(square, square_backward);
-  for (const char* name : {"", "2d", "a b", "gr\xC3\xBC\xC3\x9F", "host\n"})
-    EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, add(name, good), {"st_op_register", "letter"})) << name;
-  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, add("matmul", good), {"st_op_register", "matmul", "op of the library"}));
-  EXPECT_TRUE(works(add("square", good)));
-  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, add("square", good), {"\"square\"", "already registered"}));
-  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_op_register(context, nullptr, &good, nullptr), {"st_op_register", "name is NULL"}));
-  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_op_register(context, "a", nullptr, nullptr), {"st_op_register", "callbacks is NULL"}));
-  EXPECT_TRUE(fails(ST_INVALID_HANDLE, st_op_register(nullptr, "a", &good, nullptr), {"st_op_register"}));
-}
-
-TEST_F(HostOpGraph, CallbacksAreCheckedWhenTheyAreRegistered) {
-  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, add("a", callbacks(nullptr, square_backward)), {"no forward callback"}));
-  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, add("a", callbacks(square, nullptr, 1, nullptr)), {"no shape callback"}));
-  for (const int32_t outputs : {-1, 0, 9})
-    EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, add("a", callbacks(square, nullptr, outputs)), {"1 to 8"})) << outputs;
-  auto small = callbacks(square, nullptr);
-  small.struct_size = 8;
-  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, add("a", small), {"struct_size"}));
-  EXPECT_TRUE(fails(ST_NOT_FOUND, op("a", {x}), {"unknown"})) << "none of them was registered";
-}
-
 TEST_F(HostOpGraph, AnUnknownOpNamesTheNearestOfBothKinds) {
   ASSERT_TRUE(works(add("swirl", callbacks(square, nullptr))));
   EXPECT_TRUE(fails(ST_NOT_FOUND, op("swirll", {x}), {"\"swirl\""}));
@@ -44,17 +21,6 @@ TEST_F(HostOpGraph, AnUnknownOpNamesTheNearestOfBothKinds) {
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, op("swirl", {x}, R"({"axis": 1})"), {"swirl", "no attributes"}));
   for (const char* name : {"host", "host_backward"})
     EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, op(name, {x}, R"({"name": "swirl", "id": 1})"), {name, "not in models"}));
-}
-
-// All kinds of wrong types: HostRule.RefusesTypesThatAreNone.
-TEST_F(HostOpGraph, AShapeCallbackThatLiesIsNamedWithWhatItSaid) {
-  const auto lie = [](void*, int32_t, const st_op_type*, int32_t, st_op_type* outputs) {
-    outputs[0] = {ST_F32, 9, {3}};
-    return st_status{ST_OK};
-  };
-  ASSERT_TRUE(works(add("lie", callbacks(square, nullptr, 1, lie))));
-  EXPECT_TRUE(fails(ST_CALLBACK, op("lie", {x}), {"st_graph_op", "lie", "rank 9", "f32[batch, 3]"}));
-  EXPECT_EQ(y, 0);
 }
 
 TEST_F(HostOpGraph, ANegativeDimensionWithoutABatchIsALie) {
@@ -69,13 +35,6 @@ TEST_F(HostOpGraph, ANegativeDimensionWithoutABatchIsALie) {
   ASSERT_TRUE(works(st_graph_parameter(graph, "w", 1, dims, ST_INIT_ZEROS, 1, &w)));
   EXPECT_TRUE(fails(ST_CALLBACK, op("negative", {w}), {"negative", "[-4]"}));
   EXPECT_TRUE(works(op("negative", {x}))) << "four times the batch";
-}
-
-TEST_F(HostOpGraph, AShapeCallbacksStatusIsNamed) {
-  const auto refuse = [](void*, int32_t, const st_op_type*, int32_t, st_op_type*) { return st_status{31}; };
-  ASSERT_TRUE(works(add("refuser", callbacks(square, nullptr, 1, refuse))));
-  EXPECT_TRUE(fails(ST_CALLBACK, op("refuser", {x}), {"shape callback of \"refuser\" returned 31"}));
-  EXPECT_TRUE(fails(ST_CALLBACK, st_model_create(graph, 0, model.out()), {"refuser"})) << "the graph keeps its first error";
 }
 
 TEST_F(HostOpGraph, AShapeCallbackThatCallsItsGraphIsToldBusy) {

@@ -1,8 +1,5 @@
-// The learning rate of a trainer's steps as the host reads and sets it.
+// The learning rate as the host's function gives it: errors, ownership, calls from inside. Values: tests/unit/train/learning_rate_test.cpp.
 #include <cmath>
-#include <cstdio>
-#include <fstream>
-#include <limits>
 #include <vector>
 
 #include "small_run.h"
@@ -10,67 +7,6 @@
 namespace {
 
 using namespace st::test;
-
-/// Sets the final norm's beta to infinity, so that no gradient is finite, or restores it.
-class Overflow {
- public:
-  explicit Overflow(st_model* model) : model_(model) {
-    EXPECT_TRUE(works(st_model_get(model_, "final_norm.beta", &view_)));
-    const std::vector<float> kept = beta_;
-    beta_.assign(beta_.size(), std::numeric_limits<float>::infinity());
-    EXPECT_TRUE(works(st_model_set(model_, "final_norm.beta", &view_)));
-    beta_ = kept;
-  }
-  ~Overflow() { EXPECT_TRUE(works(st_model_set(model_, "final_norm.beta", &view_))); }
-  Overflow(const Overflow&) = delete;
-  Overflow& operator=(const Overflow&) = delete;
-
- private:
-  st_model* model_;
-  std::vector<float> beta_ = std::vector<float>(16);
-  const int64_t dims_[1] = {16};
-  const st_view view_ = {ST_F32, 1, dims_, nullptr, beta_.data(), 64};
-};
-
-/// In the form of a step's log line.
-std::string logged(double lr) {
-  char text[64];
-  std::snprintf(text, sizeof text, "\"lr\":%.9g,", lr);
-  return text;
-}
-
-// T14 on one rank.
-TEST(LearningRates, OfTheLogAreThoseOfTheTableWhateverIsSkipped) {
-  constexpr const char* kKeys = R"("lr_schedule": "cosine", "lr": 0.01, "warmup": 3, "lr_steps": 10, "lr_min": 0.001)";
-  SmallRun run(text_file("rates.txt", 3000), nullptr, (std::string(R"({"batch": 3, )") + kKeys + "}").c_str());
-  const auto table = hold<HeldSchedule>(st_schedule_create, (std::string("{") + kKeys + "}").c_str());
-  const std::string path = file_of("rates.jsonl", "");
-  ASSERT_TRUE(works(st_trainer_log(run.trainer, path.c_str())));
-  std::vector<int64_t> before;  // successful steps before each attempt
-  int64_t successful = 0;
-  for (int attempt = 1; attempt <= 14; ++attempt) {
-    auto report = filled(st_step_report_init);
-    before.push_back(successful);
-    if (attempt % 5 == 2) {
-      const Overflow overflow(run.model);
-      ASSERT_TRUE(works(st_trainer_step(run.trainer, 0, nullptr, &report)));
-      EXPECT_EQ(report.skipped, 1);
-    } else {
-      ASSERT_TRUE(works(st_trainer_step(run.trainer, 0, nullptr, &report)));
-      EXPECT_EQ(report.skipped, 0);
-      ++successful;
-    }
-  }
-  ASSERT_TRUE(works(st_trainer_log_end(run.trainer, 0)));
-  std::ifstream log(path);
-  std::string line;
-  for (const int64_t k : before) {
-    ASSERT_TRUE(std::getline(log, line));
-    const auto lr = asked<double>(st_schedule_at, table, k);
-    EXPECT_NE(line.find(logged(lr)), std::string::npos) << logged(lr) << " in " << line;
-  }
-  EXPECT_EQ(successful, 11);
-}
 
 /// The behaviour of the host's function, and its recorded arguments.
 struct Rate {
@@ -95,28 +31,6 @@ double rate_of_a_step(SineRun& run) {
   auto report = filled(st_step_report_init);
   EXPECT_TRUE(works(run.step(&report)));
   return report.lr;
-}
-
-TEST(LearningRates, OfTheHostAreAskedForOnceAStep) {
-  SineRun run;
-  Rate rate;
-  ASSERT_TRUE(works(st_trainer_set_schedule(run.trainer, Rate::call, Rate::release, &rate)));
-  EXPECT_EQ(rate_of_a_step(run), 0.125);
-  run.x[3] = std::numeric_limits<float>::infinity();  // skipped
-  rate_of_a_step(run);
-  run.x[3] = 0.5F;
-  rate.lr = 0.25;
-  EXPECT_EQ(rate_of_a_step(run), 0.25);
-  EXPECT_EQ(rate.asked, (std::vector<int64_t>{0, 1, 1}));
-  ASSERT_TRUE(works(st_trainer_set(run.trainer, "lr", "0.75")));  // the recipe's rate, which is not used now
-  int32_t done = 0;
-  while (done == 0) ASSERT_TRUE(works(st_trainer_advance(run.trainer, 2, run.views, 0, &done, nullptr)));
-  EXPECT_EQ(rate.asked.size(), 4U) << "one step in any number of slices";
-  EXPECT_EQ(rate.released, 0);
-  ASSERT_TRUE(works(st_trainer_set_schedule(run.trainer, nullptr, nullptr, nullptr)));
-  EXPECT_EQ(rate.released, 1);
-  EXPECT_EQ(rate_of_a_step(run), 0.75);
-  EXPECT_EQ(rate.asked.size(), 4U);
 }
 
 TEST(LearningRates, OfTheHostServeItsOwnLossToo) {
@@ -201,19 +115,6 @@ TEST(LearningRates, TheTrainerIsBusyWhileTheHostIsAsked) {
   };
   ASSERT_TRUE(works(st_trainer_set_schedule(run.trainer, Rate::call, nullptr, &rate)));
   EXPECT_EQ(rate_of_a_step(run), 0.125);
-}
-
-TEST(LearningRates, KeysAreChangedFromTheNextStepOnOrNotAtAll) {
-  SineRun run;
-  ASSERT_TRUE(works(st_trainer_set(run.trainer, "lr_steps", "4")));
-  ASSERT_TRUE(works(st_trainer_set(run.trainer, "lr", "0.5")));
-  ASSERT_TRUE(works(st_trainer_set(run.trainer, "lr_schedule", "\"linear\"")));
-  EXPECT_EQ(rate_of_a_step(run), 0.5);
-  EXPECT_EQ(rate_of_a_step(run), 0.375);
-  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_trainer_set(run.trainer, "lr_steps", "0"), {"linear", "lr_steps", "unset"}));
-  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_trainer_set(run.trainer, "warmup", "4"), {"warmup 4", "lr_steps 4"}));
-  EXPECT_EQ(text_of(st_trainer_get, run.trainer, "lr_steps"), "4");
-  EXPECT_EQ(rate_of_a_step(run), 0.25);
 }
 
 }  // namespace

@@ -60,56 +60,6 @@ TEST_F(CLossScaler, BearsOverflowsByItsHysteresis) {
   }
 }
 
-TEST_F(CLossScaler, TakesEveryFloatingTypeAndStridesInOneCall) {
-  auto options = filled(st_loss_scaler_options_init);
-  options.initial_scale = 4;
-  options.threads = 2;
-  const auto s = scaler(&options);
-  const int64_t three[] = {3}, two_by_two[] = {2, 2}, gaps[] = {3, 1};
-  float f32[] = {4, 8, 12}, strided[] = {4, 4, 99, 4, 4};
-  double f64[] = {-4, 2, 1};
-  uint16_t f16[] = {0x4400, 0x3C00, 0x0001}, bf16[] = {0x4080, 0x3F80, 0xC080};  // 4, 1, the smallest denormal; 4, 1, -4
-  const st_view views[] = {{ST_F32, 1, three, nullptr, f32, 12},
-                           {ST_F64, 1, three, nullptr, f64, 24},
-                           {ST_F16, 1, three, nullptr, f16, 6},
-                           {ST_BF16, 1, three, nullptr, bf16, 6},
-                           {ST_F32, 2, two_by_two, gaps, strided, 20}};
-  double scale = 0;
-  int32_t finite = 0;
-  ASSERT_TRUE(works(st_loss_scaler_scale(s, &scale)));
-  EXPECT_EQ(scale, 4);
-  ASSERT_TRUE(works(st_loss_scaler_unscale(s, 5, views, &finite)));
-  EXPECT_EQ(finite, 1);
-  EXPECT_EQ(std::vector<float>(f32, f32 + 3), (std::vector<float>{1, 2, 3}));
-  EXPECT_EQ(std::vector<float>(strided, strided + 5), (std::vector<float>{1, 1, 99, 1, 1}));
-  EXPECT_EQ(std::vector<double>(f64, f64 + 3), (std::vector<double>{-1, 0.5, 0.25}));
-  EXPECT_EQ(std::vector<uint16_t>(f16, f16 + 3), (std::vector<uint16_t>{0x3C00, 0x3400, 0}));
-  EXPECT_EQ(std::vector<uint16_t>(bf16, bf16 + 3), (std::vector<uint16_t>{0x3F80, 0x3E80, 0xBF80}));
-}
-
-TEST_F(CLossScaler, OutOfTurnSaysTheOrder) {
-  const auto s = scaler();
-  FloatArray g{{65536, 0}};
-  const st_view view = g.view();
-  double scale = 0;
-  int32_t flag = 0;
-  const auto refused = [&](st_status status, const char* call) {
-    EXPECT_TRUE(fails(ST_WRONG_STATE, status, {call, "scale, backward, unscale, clip, step, update"}));
-  };
-  refused(st_loss_scaler_unscale(s, 1, &view, &flag), "unscale");
-  refused(st_loss_scaler_update(s, &flag), "update");
-  ASSERT_TRUE(works(st_loss_scaler_scale(s, &scale)));
-  refused(st_loss_scaler_step(s, &flag), "step");
-  ASSERT_TRUE(works(st_loss_scaler_unscale(s, 1, &view, &flag)));
-  refused(st_loss_scaler_unscale(s, 1, &view, &flag), "unscale");
-  EXPECT_EQ(g.values[0], 1) << "unscaled once";
-  refused(st_loss_scaler_update(s, &flag), "update");
-  refused(st_loss_scaler_scale(s, &scale), "scale");
-  ASSERT_TRUE(works(st_loss_scaler_step(s, &flag)));
-  refused(st_loss_scaler_step(s, &flag), "step");
-  ASSERT_TRUE(works(st_loss_scaler_update(s, &flag)));
-}
-
 TEST_F(CLossScaler, BadOptionsAreNamed) {
   const auto refused = [&](auto change, std::initializer_list<std::string_view> words) {
     auto options = filled(st_loss_scaler_options_init);

@@ -55,32 +55,6 @@ TEST_F(COptimizer, DescendsAndReports) {
   EXPECT_EQ(g.values, (std::vector<float>{3, -4})) << "gradients are only read";
 }
 
-TEST_F(COptimizer, ClipsOnlyWhereItIsAsked) {
-  for (const bool clips : {false, true}) {
-    FloatArray w{{0, 0}}, g{{30, -40}};
-    const auto o = optimizer(clips ? R"({"optimizer": "sgd", "lr": 1, "clip": 5})" : R"({"optimizer": "sgd", "lr": 1})", {{"w", w.view()}});
-    EXPECT_EQ(step(o, {g.view()}).norm, 50);
-    const float factor = clips ? static_cast<float>(5 / (50 + 1e-6)) : 1;
-    EXPECT_EQ(w.values, (std::vector<float>{-30 * factor, 40 * factor}));
-  }
-}
-
-TEST_F(COptimizer, ASkippedStepSaysSoAndChangesNothing) {
-  FloatArray w{{1, 2}}, v{{3}}, g{{1, 1}}, h{{1}};
-  const auto o = optimizer(nullptr, {{"w", w.view()}, {"v", v.view()}});
-  step(o, {g.view(), h.view()});
-  const auto w_before = w.values, v_before = v.values;
-  h.values[0] = -kInfinity;
-  const auto report = step(o, {g.view(), h.view()});
-  EXPECT_EQ(report.skipped, 1);
-  EXPECT_EQ(report.step, 1);
-  EXPECT_EQ(report.norm, kInfinity);
-  EXPECT_EQ(w.values, w_before);
-  EXPECT_EQ(v.values, v_before);
-  h.values[0] = 1;
-  EXPECT_EQ(step(o, {g.view(), h.view()}).step, 2);
-}
-
 // st_optimizer_step_scaled on scaled gradients, compared with unscale and step, over 30 steps of which two overflow.
 TEST_F(COptimizer, AScaledStepHasTheBitsOfUnscaleAndStep) {
   for (const char* json : {R"({"clip": 1})", R"({"optimizer": "lion"})", R"({"optimizer": "sgd", "lr": 0.1, "clip_value": 0.01})"}) {

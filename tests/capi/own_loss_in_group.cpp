@@ -1,5 +1,4 @@
 // A host's own loss on ranks: each has its own rows, outputs and gradients, and a failure on any rank ends the step of all.
-#include <cmath>
 #include <string>
 
 #include "group_rank.h"
@@ -36,26 +35,6 @@ struct SineRank {
   HeldTrainer trainer;
   const st_named_view* outputs = nullptr;
 };
-
-TEST(OwnLossInGroup, IsAnAccumulationOfAllRanksBitwise) {
-  SineRun own(kHostsRecipe);
-  for (int i = 0; i < 3; ++i) ASSERT_TRUE(works(own.step()));
-  const std::string alone = own.digest();
-  const ThreadRanks ranks(2);
-  ranks.each([&](int k, st_communicator* communicator) {
-    SineRank rank(communicator);
-    auto report = filled(st_step_report_init);
-    for (int i = 0; i < 3; ++i) {
-      ASSERT_TRUE(works(rank.forward(k)));
-      ASSERT_TRUE(works(rank.backward(k)));
-      ASSERT_TRUE(works(st_trainer_apply(rank.trainer, &report)));
-    }
-    EXPECT_EQ(report.step, 3);
-    EXPECT_EQ(report.tokens, 24);
-    EXPECT_EQ(rank.digest(), alone);
-    EXPECT_TRUE(works(st_communicator_barrier(communicator, "between steps it is the host's", nullptr)));
-  });
-}
 
 /// Each of two ranks has one of two rows.
 void train_without_a_loss(const char* zero) {
@@ -112,41 +91,6 @@ TEST(OwnLossInGroup, AnErrorOnOneRankEndsTheStepOfAllWithItsReason) {
     }
     EXPECT_EQ(rank.digest(), before);
     EXPECT_TRUE(fails(ST_RANK_FAILED, st_communicator_barrier(communicator, "after it", nullptr)));
-  });
-}
-
-TEST(OwnLossInGroup, RanksThatCallOtherThingsAreToldAndTheGroupIsWhole) {
-  const ThreadRanks ranks(2);
-  ranks.each([&](int k, st_communicator* communicator) {
-    SineRank rank(communicator);
-    ASSERT_TRUE(works(rank.forward(k)));
-    ASSERT_TRUE(works(rank.backward(k)));
-    if (k == 1) {
-      ASSERT_TRUE(works(rank.forward(k)));
-      EXPECT_TRUE(fails(ST_RANK_MISMATCH, rank.backward(k), {"rank 1", "calls backward, rank 0 apply"}));
-    } else {
-      EXPECT_TRUE(fails(ST_RANK_MISMATCH, st_trainer_apply(rank.trainer, nullptr), {"rank 1", "calls backward, rank 0 apply"}));
-    }
-    ASSERT_TRUE(works(rank.forward(k)));
-    ASSERT_TRUE(works(rank.backward(k)));
-    EXPECT_TRUE(works(st_trainer_apply(rank.trainer, nullptr)));
-  });
-}
-
-// find_nan: every rank finds the same value, so the group continues.
-TEST(OwnLossInGroup, OfAStepThatIsNotFiniteAllRanksHearTheSame) {
-  const ThreadRanks ranks(2);
-  ranks.each([&](int k, st_communicator* communicator) {
-    SineRank rank(communicator, R"({"batch": 4, "micro_batches": 2, "threads": 1, "find_nan": true})");
-    const int64_t dims[2] = {4, 1};
-    float x[4] = {0, 1, 2, 3}, y[4] = {0, 1, 0, 1};
-    const st_named_view batch[] = {{"x", {ST_F32, 2, dims, nullptr, x, sizeof x}}, {"y", {ST_F32, 2, dims, nullptr, y, sizeof y}}};
-    if (k == 1) y[2] = INFINITY;
-    EXPECT_TRUE(fails(ST_NOT_FINITE, st_trainer_step(rank.trainer, 2, batch, nullptr), {"micro-batch 1, rank 1", "[2, 0]"}));
-    const auto info = last_error();
-    EXPECT_EQ(info.rank, 1);
-    y[2] = 1;
-    EXPECT_TRUE(works(st_trainer_step(rank.trainer, 2, batch, nullptr)));
   });
 }
 

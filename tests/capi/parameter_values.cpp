@@ -37,29 +37,16 @@ TEST_F(ParameterValues, MayBeTheHosts) {
   EXPECT_EQ(values, (std::array<float, 6>{0, 1, 2, 10, 11, 12})) << "one graph can make several models";
 }
 
+// Views of no memory: wrong_views.cpp.
 TEST_F(ParameterValues, ThatCannotBeReadAreRefused) {
   const auto refused = [&](const st_view& view, std::initializer_list<std::string_view> words) {
     return fails(ST_INVALID_ARGUMENT, st_graph_parameter_values(graph, "w", &view, 1, &y), words);
   };
   Strided host;
   st_view view = host.view();
-  view.bytes -= 1;
-  EXPECT_TRUE(refused(view, {"st_graph_parameter_values", "\"w\"", "52 bytes", "51"}));
-  view = host.view();
   view.dtype = ST_I32;
   EXPECT_TRUE(refused(view, {"\"w\" is i32", "ST_F32"}));
   view = host.view();
-  view.data = nullptr;
-  EXPECT_TRUE(refused(view, {"data"}));
-  view = host.view();
-  view.rank = 9;
-  EXPECT_TRUE(refused(view, {"rank", "9"}));
-  view = host.view();
-  host.strides[1] = -2;
-  EXPECT_TRUE(refused(view, {"stride -2", "dimension 1"}));
-  host.strides = {std::numeric_limits<int64_t>::max(), std::numeric_limits<int64_t>::max()};
-  EXPECT_TRUE(refused(view, {"beyond any memory"}));
-  host.strides = {8, 2};
   host.dims[0] = ST_BATCH;
   EXPECT_TRUE(refused(view, {"-1"}));
   host.dims[0] = 2;

@@ -19,16 +19,6 @@ class Predictor : public testing::Test {
   HeldPredictor predictor;
 };
 
-TEST_F(Predictor, WritesTheSameTextForTheSameSeed) {
-  auto options = filled(st_generate_options_init);
-  options.tokens = 20;
-  const auto text = write(options);
-  EXPECT_EQ(text.size(), 20U);
-  EXPECT_EQ(write(options), text);
-  options.seed = 1;
-  EXPECT_NE(write(options), text);
-}
-
 TEST_F(Predictor, WritesWithTheWeightsOfItsLastRefresh) {
   auto options = filled(st_generate_options_init);
   options.tokens = 12;

@@ -24,32 +24,18 @@ TEST_F(Recipe, GivesBackWhatWasSet) {
   EXPECT_TRUE(works(st_recipe_create(json().c_str(), copy.out()))) << "a recipe's own JSON makes a recipe";
 }
 
-TEST_F(Recipe, UnknownKeysNameTheNearest) {
+// Every key and value: tests/unit/train/recipe_test.cpp.
+TEST_F(Recipe, WhatIsRefusedChangesNothing) {
+  const std::string before = json();
   const char* value = nullptr;
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_recipe_set(recipe, "batsch", "1"), {"batsch", "batch"}));
-  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_recipe_get(recipe, "wieght_decay", &value), {"weight_decay"}));
-  st_recipe* made = nullptr;
-  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_recipe_create(R"({"lrr": 1})", &made), {"lrr", "lr"}));
-  EXPECT_EQ(made, nullptr);
-}
-
-TEST_F(Recipe, ValuesOutOfRangeAreRefusedAndChangeNothing) {
-  const std::string before = json();
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_recipe_set(recipe, "lr", "-0.001"), {"lr", "-0.001", "[0, inf)"}));
-  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_recipe_set(recipe, "lr", "\"fast\""), {"lr", "number", "fast"}));
-  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_recipe_set(recipe, "batch", "0"), {"batch", "0"}));
-  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_recipe_set(recipe, "batch", "1.5"), {"whole number"}));
-  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_recipe_set(recipe, "beta1", "1"), {"beta1"}));
-  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_recipe_set(recipe, "dropout", "1"), {"dropout", "[0, 1)"}));
-  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_recipe_set(recipe, "optimizer", "\"adamm\""), {"adamm", "adamw"}));
-  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_recipe_set(recipe, "seed", "18446744073709551615"), {"seed"}));
   EXPECT_TRUE(
       fails(ST_INVALID_ARGUMENT, st_recipe_set(recipe, "lr", "-nan"), {"recipe: lr must be a number in [0, inf), got -nan"}));  // by printf
-  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_recipe_set(recipe, "lr", ""), {"lr"}));
-  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_recipe_set(recipe, "lr", "1 2"), {"lr"}));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_recipe_get(recipe, "wieght_decay", &value), {"weight_decay"}));
   st_recipe* made = nullptr;
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_recipe_create(R"({"batch": 2, "lr": -1})", &made), {"lr", "-1"}));
-  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_recipe_create("[]", &made), {"JSON object"}));
+  EXPECT_EQ(made, nullptr);
   EXPECT_EQ(json(), before);
 }
 

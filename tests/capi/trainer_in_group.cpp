@@ -1,5 +1,4 @@
 // Trainers that are each one rank of a communicator: their results, and the errors of ranks that do not belong to one run.
-#include <chrono>
 #include <map>
 
 #include "group_rank.h"
@@ -7,20 +6,6 @@
 namespace {
 
 using namespace st::test;
-
-TEST(TrainerInGroup, LeavesTheStateOfOneRank) {
-  const std::string text = text_file("group.txt", 3000);
-  const std::string alone = digest_alone(text, 4);
-  for (const int size : {1, 2, 3}) {
-    const ThreadRanks ranks(size);
-    ranks.each([&](int, st_communicator* own) {
-      JoinedRank rank(text, {{"reduce", "\"micro\""}}, own);
-      for (int i = 0; i < 4; ++i) ASSERT_TRUE(works(rank.step()));
-      EXPECT_EQ(rank.digest(), alone) << size;
-      EXPECT_TRUE(works(st_communicator_barrier(own, "between steps it is the host's", nullptr)));
-    });
-  }
-}
 
 /// The rows of `all` that belong to a rank: micro-batches of two rows, in turn.
 void take_own_rows(const TokenBatch& all, int64_t rows, int rank, int size, TokenBatch& own) {

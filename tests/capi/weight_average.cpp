@@ -47,33 +47,6 @@ TEST(WeightAverage, FollowsTheWeightsAlsoOfStepsByTheHostsLoss) {
   for (size_t i = 0; i < averages.size(); ++i) EXPECT_NEAR(others[i], averages[i], 1e-5) << i;
 }
 
-TEST(WeightAverage, IsUsedWhereItIsWanted) {
-  SineRun run(kAveraged);
-  for (int step = 0; step < 3; ++step) ASSERT_TRUE(works(run.step()));
-  const std::vector<double> averages = values(run, average);
-  const std::string before = run.digest();
-  EXPECT_NE(averages, values(run, weight));
-  EXPECT_EQ(run.digest(), before) << "reading changes nothing";
-  ASSERT_TRUE(works(st_trainer_use_average(run.trainer)));
-  EXPECT_EQ(values(run, weight), averages);
-  EXPECT_EQ(values(run, average), averages);
-  EXPECT_TRUE(works(run.step()));
-}
-
-TEST(WeightAverage, IsRefusedWhereTheRecipeKeepsNoneWithTheKeyThatDoes) {
-  SineRun run;
-  ASSERT_TRUE(works(run.step()));
-  float bias = 0;
-  const int64_t one[] = {1};
-  const st_view to = {ST_F32, 1, one, nullptr, &bias, sizeof bias};
-  EXPECT_TRUE(fails(ST_WRONG_STATE, st_trainer_average(run.trainer, "second.bias", &to), {"ema_decay is 0", "make the trainer with"}));
-  EXPECT_TRUE(fails(ST_WRONG_STATE, st_trainer_use_average(run.trainer), {"ema_decay is 0"}));
-  const auto data = hold<HeldData>(st_data_arrays, run.context, 8, 2, run.views, nullptr, nullptr);
-  auto evaluation = filled(st_evaluation_init);
-  EXPECT_TRUE(fails(ST_WRONG_STATE, st_trainer_evaluate_average(run.trainer, data, &evaluation), {"ema_decay is 0"}));
-  EXPECT_TRUE(fails(ST_UNSUPPORTED, st_trainer_set(run.trainer, "ema_decay", "0.5"), {"ema_decay", "fixed in the plan"}));
-}
-
 TEST(WeightAverage, RefusesNamesViewsAndDecaysThatAreNone) {
   SineRun run(kAveraged);
   ASSERT_TRUE(works(run.step()));
@@ -91,8 +64,6 @@ TEST(WeightAverage, RefusesNamesViewsAndDecaysThatAreNone) {
   const auto info = last_error();
   ASSERT_NE(info.tensor, nullptr);
   EXPECT_STREQ(info.tensor, "second.bias");
-  for (const char* decay : {"1", "-0.1", "\"much\""})
-    EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_recipe_set(run.recipe, "ema_decay", decay), {"ema_decay"}));
 }
 
 TEST(WeightAverage, TheLogsLastLineHasItsLossWhereItWasMeasuredLast) {

@@ -35,15 +35,6 @@ struct ZeroRank : JoinedRank {
     const st_view view{ST_F32, 2, dims, nullptr, all.data(), static_cast<int64_t>(all.size() * sizeof(float))};
     return get(trainer, name, &view);
   }
-  std::vector<float> values(Get get) const {
-    std::vector<float> all;
-    EXPECT_TRUE(works(read(get, kWeight, all)));
-    return all;
-  }
-  double average_loss() const {
-    const auto evaluation = filled(st_evaluation_init, st_trainer_evaluate_average, trainer, run.data);
-    return evaluation.loss;
-  }
   /// Rank 0 opens it for all.
   void open(const CheckpointFolder& folder, int rank, HeldCheckpoint& checkpoint) const {
     auto options = filled(st_checkpoint_options_init);
@@ -64,31 +55,6 @@ std::string state_alone(const std::string& text, int steps, const Keys& keys) {
   ZeroRank alone(text, keys, nullptr);
   alone.steps(steps);
   return alone.digest();
-}
-
-TEST(ZeroInGroup, GivesOutGradientsAndAveragesWhole) {
-  const std::string text = text_file("zero.txt", 3000);
-  const Keys keys = {{"ema_decay", "0.5"}};
-  ZeroRank alone(text, keys, nullptr);
-  alone.steps(3);
-  const std::vector<float> gradient = alone.values(st_trainer_gradient), average = alone.values(st_trainer_average);
-  const double loss = alone.average_loss();
-  ASSERT_TRUE(works(st_trainer_use_average(alone.trainer)));
-  alone.steps(1);
-  const std::string state = alone.digest();
-  for (const int zero : {1, 2, 3}) {
-    const ThreadRanks ranks(3);
-    ranks.each([&](int, st_communicator* own) {
-      ZeroRank rank(text, with_zero(zero, keys), own);
-      rank.steps(3);
-      EXPECT_EQ(rank.values(st_trainer_gradient), gradient);
-      EXPECT_EQ(rank.values(st_trainer_average), average);
-      EXPECT_EQ(rank.average_loss(), loss);
-      ASSERT_TRUE(works(st_trainer_use_average(rank.trainer)));
-      rank.steps(1);
-      EXPECT_EQ(rank.digest(), state);
-    });
-  }
 }
 
 struct Place {

@@ -1,5 +1,5 @@
 // Ranks that share a step's micro-batches have the losses and state of one rank, bitwise (traps.md, T7: data parallel), for each number of
-// ranks, bucket and number of threads. With --reduce step, results for a number of ranks do not depend on the bucket.
+// ranks, bucket and number of threads. With --reduce step: zero_test.cpp.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -57,17 +57,6 @@ INSTANTIATE_TEST_SUITE_P(
         Case{.name = "seven_micro_batches", .keys = {}, .micro_batches = 7},
         Case{.name = "frozen", .keys = {{"groups", R"([{"pattern": "block.0.*", "frozen": true}])"}}}),
     [](const testing::TestParamInfo<Case>& its) { return its.param.name; });
-
-TEST(DataParallelStep, DependsOnTheNumberOfRanksAlone) {
-  for (const int64_t ranks : {2, 3, 5}) {
-    const auto of = [&](const char* bucket, int threads) {
-      return outcome_of(*training_of({.name = "", .keys = {{"reduce", "\"step\""}, {"bucket", bucket}}}, ranks, threads).trainer());
-    };
-    const Outcome first = of("4096", 1);
-    EXPECT_EQ(of("100000", 2), first) << ranks << " ranks";
-    EXPECT_EQ(of("268435456", 1), first) << ranks << " ranks";
-  }
-}
 
 TEST(DataParallelStep, ThatExchangesBesideBackwardHasTheBitsOfOneThatWaits) {
   for (const int64_t ranks : {2, 3})

@@ -29,12 +29,14 @@ Training sharded(const Case& c, int64_t ranks, int64_t zero, int threads = 1) {
   return made;
 }
 
-TEST(ZeroShard, OnceAStepItLeavesTheBitsOfDataParallel) {
+TEST(ZeroShard, OnceAStepItLeavesTheBitsOfDataParallelWithAnyBucket) {
   for (const int64_t ranks : {2, 3, 5}) {
     const auto of = [&](int64_t zero, const char* bucket, int threads) {
       return outcome_of(*sharded({.name = "", .keys = {{"reduce", "\"step\""}, {"bucket", bucket}}}, ranks, zero, threads).trainer());
     };
     const Outcome whole = of(0, "100000", 1);
+    EXPECT_EQ(of(0, "4096", 2), whole) << ranks << " ranks";
+    EXPECT_EQ(of(0, "268435456", 1), whole) << ranks << " ranks";
     EXPECT_EQ(of(1, "4096", 2), whole) << ranks << " ranks";
     EXPECT_EQ(of(2, "268435456", 1), whole) << ranks << " ranks";
     EXPECT_EQ(of(3, "100000", 2), whole) << ranks << " ranks";
