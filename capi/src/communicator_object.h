@@ -18,6 +18,7 @@ struct CommunicatorObject final : Object {
   std::shared_ptr<Context> context;
   std::atomic<uint64_t> cancels{0};               // the context's count when the current call began
   std::atomic<const Trainer*> at_step = nullptr;  // the trainer of a rank whose step is running: its cancels also end waits
+  std::shared_ptr<const void> memory;             // in the context's account: what ranks hold for each other
   std::unique_ptr<Communicator> ranks;
   WorkQueue queue;  // pending work; destroyed first
 };

@@ -116,6 +116,8 @@ Exchange checked(const Asked& asked, const Communicator& ranks, const char* call
       break;
     }
     case Collective::barrier:
+    case Collective::split:
+    case Collective::duplicate:
       break;
   }
   return made;
@@ -140,6 +142,9 @@ void make(Communicator& ranks, const Exchange& exchange) {
       return ranks.receive(exchange.to, elements, dtype, root, label);
     case Collective::barrier:
       return ranks.barrier(label);
+    case Collective::split:
+    case Collective::duplicate:
+      break;  // these are no exchange of arrays
   }
 }
 

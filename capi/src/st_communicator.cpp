@@ -11,15 +11,18 @@
 
 #include "base/os/machine.h"
 #include "checkpoint_choice.h"
+#include "comm/direct_exchange.h"
 #include "comm/local/process_group.h"
 #include "comm/local/thread_group.h"
 #include "comm/pipes/pipe_group.h"
 #include "comm/plugins/callback_pipes.h"
 #include "comm/plugins/transport_plugin.h"
 #include "comm/rank_environment.h"
+#include "comm/shared_transport.h"
 #include "communicator_object.h"
 #include "context_object.h"
 #include "exchange.h"
+#include "group_call.h"
 #include "guard.h"
 #include "host_loan.h"
 
@@ -62,9 +65,33 @@ class GroupMemory {
   const int64_t bytes_;
 };
 
-/// `bytes`: this rank's share of the ranks' common memory.
-std::shared_ptr<CommunicatorObject> join(std::shared_ptr<Context> context, std::unique_ptr<Transport> transport, double deadline,
-                                         int64_t bytes = 0) {
+/// The handles of one call: either the host gets all of them, or none.
+class NewHandles {
+ public:
+  explicit NewHandles(size_t count) { made_.reserve(count); }
+  NewHandles(const NewHandles&) = delete;
+  NewHandles& operator=(const NewHandles&) = delete;
+  ~NewHandles() {
+    for (const st_communicator* one : made_) take_back(one);  // no one has seen it, so this cannot fail
+  }
+  void add(std::shared_ptr<CommunicatorObject> object) {
+    st_communicator* handle = nullptr;
+    hand_out(&handle, std::move(object));
+    made_.push_back(handle);
+  }
+  void give(st_communicator** comms) {
+    std::ranges::copy(made_, comms);
+    made_.clear();
+  }
+
+ private:
+  std::vector<st_communicator*> made_;
+};
+
+/// Of the ranks that make(options) returns. bytes(ranks): this rank's share of the ranks' common memory.
+std::shared_ptr<CommunicatorObject> object_of(std::shared_ptr<Context> context, double deadline,
+                                              const std::function<std::unique_ptr<Communicator>(const CommunicatorOptions&)>& make,
+                                              const std::function<int64_t(const Communicator&)>& bytes) {
   auto object = std::make_shared<CommunicatorObject>();
   CommunicatorOptions options;
   options.deadline = deadline;
@@ -73,16 +100,41 @@ std::shared_ptr<CommunicatorObject> join(std::shared_ptr<Context> context, std::
     const Trainer* at_step = of.at_step;
     return at_step == nullptr ? is_asked : at_step->ends_waits(is_asked);
   };
-  options.warn = [log = context->options().log, memory = std::make_shared<GroupMemory>(context->memory(), bytes)](const std::string& what) {
-    log.warning("communicator", what);
-  };
+  options.warn = [log = context->options().log](const std::string& what) { log.warning("communicator", what); };
   object->cancels = context->cancels().load();
   object->context = std::move(context);
-  object->ranks = std::make_unique<Communicator>(std::move(transport), std::move(options));
-  const Transport& at = object->ranks->transport();
-  object->context->options().log.info("communicator", "rank ", at.rank(), " of ", at.size(), " by ", at.name(), " (", at.host_of(at.rank()),
-                                      "); the deadline is ", deadline, " s");
+  object->ranks = make(options);
+  const Communicator& at = *object->ranks;
+  object->memory = std::make_shared<GroupMemory>(object->context->memory(), bytes(at));
+  object->context->options().log.info("communicator", "rank ", at.rank(), " of ", at.size(), " by ", at.transport_name(), " (",
+                                      at.host_of(at.rank()), "); the deadline is ", deadline, " s");
   return object;
+}
+
+std::shared_ptr<CommunicatorObject> join(std::shared_ptr<Context> context, std::unique_ptr<Transport> transport, double deadline,
+                                         int64_t bytes = 0) {
+  const auto make = [&](const CommunicatorOptions& options) { return std::make_unique<DirectExchange>(std::move(transport), options); };
+  return object_of(std::move(context), deadline, make, [&](const Communicator&) { return bytes; });
+}
+
+/// A group that make(ranks, options, allow_single) makes of a communicator's ranks, which all make this call.
+template <class Make>
+void give_group(st_communicator* communicator, const st_communicator_options* options, const char* call, st_communicator** group,
+                const Make& make) {
+  given(group, text(call, ": group").c_str());
+  const auto parent = find(communicator);
+  st_communicator_options theirs{};
+  if (options != nullptr) theirs = take(options, text(call, ": options").c_str());
+  check(theirs.deadline_milliseconds >= 0, call, ": deadline_milliseconds is ", theirs.deadline_milliseconds, "; give 1 or more, or 0 for ",
+        parent->ranks->deadline() * 1e3, ", as in the group that is split");
+  const double deadline =
+      theirs.deadline_milliseconds == 0 ? parent->ranks->deadline() : static_cast<double>(theirs.deadline_milliseconds) / 1e3;
+  take_turn(*parent);
+  NewHandles made(1);
+  made.add(object_of(
+      parent->context, deadline, [&](const CommunicatorOptions& ours) { return make(*parent->ranks, ours, theirs.allow_single != 0); },
+      [&](const Communicator& ranks) { return SharedTransport::bytes_of_group(ranks.size(), ranks.size()); }));
+  made.give(group);
 }
 
 std::shared_ptr<CommunicatorObject> join_processes(const std::shared_ptr<Context>& context, ProcessGroupOptions group, const Times& times) {
@@ -153,29 +205,6 @@ TransportPlugin::Start launched_start(const RankEnvironment& found) {
     start.master_port = found.master_port % 65535 + 1;
   return start;
 }
-
-/// The handles of one call: either the host gets all of them, or none.
-class NewHandles {
- public:
-  explicit NewHandles(size_t count) { made_.reserve(count); }
-  NewHandles(const NewHandles&) = delete;
-  NewHandles& operator=(const NewHandles&) = delete;
-  ~NewHandles() {
-    for (const st_communicator* one : made_) take_back(one);  // no one has seen it, so this cannot fail
-  }
-  void add(std::shared_ptr<CommunicatorObject> object) {
-    st_communicator* handle = nullptr;
-    hand_out(&handle, std::move(object));
-    made_.push_back(handle);
-  }
-  void give(st_communicator** comms) {
-    std::ranges::copy(made_, comms);
-    made_.clear();
-  }
-
- private:
-  std::vector<st_communicator*> made_;
-};
 
 }  // namespace
 
@@ -260,6 +289,24 @@ st_status st_communicator_callbacks(st_context* context, int32_t rank, int32_t s
 
 st_status st_transport_callbacks_init(st_transport_callbacks* callbacks, size_t size) {
   return init(callbacks, size, st_transport_callbacks{});
+}
+
+st_status st_communicator_split(st_communicator* communicator, int32_t color, int32_t key, const st_communicator_options* options,
+                                st_communicator** group) {
+  return guard([&] {
+    constexpr const char* kCall = "st_communicator_split";
+    check(color >= 0, kCall, ": color is ", color, "; give 0 or more: ranks that give the same become a group");
+    give_group(communicator, options, kCall, group, [&](Communicator& ranks, const CommunicatorOptions& ours, bool allow_single) {
+      return ranks.split(color, key, ours, allow_single);
+    });
+  });
+}
+
+st_status st_communicator_duplicate(st_communicator* communicator, const st_communicator_options* options, st_communicator** group) {
+  return guard([&] {
+    give_group(communicator, options, "st_communicator_duplicate", group,
+               [&](Communicator& ranks, const CommunicatorOptions& ours, bool) { return ranks.duplicate(ours); });
+  });
 }
 
 st_status st_communicator_destroy(st_communicator* communicator) { return drop(communicator); }

@@ -15,7 +15,6 @@
 #include "background_saves.h"
 #include "base/os/machine.h"
 #include "checkpoint_choice.h"
-#include "comm/group_error.h"
 #include "host_metadata.h"
 #include "pending_object.h"
 #include "read_options.h"
@@ -52,8 +51,8 @@ void take_together(Communicator& ranks, const char* name, const std::optional<Le
   const auto other = std::ranges::find_if(names, [&](const std::string& said) { return said != names.front(); });
   if (other == names.end()) return;
   const auto rank = static_cast<int32_t>(other - names.begin());
-  Error error(Code::rank_mismatch, text("st_trainer_resume: ", text_of_rank(ranks.transport(), rank), " names ", *other, ", ",
-                                        text_of_rank(ranks.transport(), 0), " ", names.front(), "; give all ranks the same name"));
+  Error error(Code::rank_mismatch, text("st_trainer_resume: ", text_of_rank(ranks, rank), " names ", *other, ", ", text_of_rank(ranks, 0),
+                                        " ", names.front(), "; give all ranks the same name"));
   error.place.rank = rank;
   error.is_on_all_ranks = true;
   throw error;

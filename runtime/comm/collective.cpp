@@ -22,6 +22,10 @@ std::string_view name_of(Collective collective) {
       return "receive";
     case Collective::barrier:
       return "barrier";
+    case Collective::split:
+      return "split";
+    case Collective::duplicate:
+      return "duplicate";
   }
   return "unknown collective";  // a damaged header may hold any value
 }
@@ -44,7 +48,7 @@ bool is_reduction(Collective collective) { return collective == Collective::all_
 
 std::string text_of(const CollectiveCall& call) {
   std::string out(name_of(call.what));
-  if (call.what == Collective::barrier) return out;
+  if (call.what >= Collective::barrier && call.what <= Collective::duplicate) return out;
   if (is_reduction(call.what)) out += text(" (", name_of(call.op), ')');
   out += text(" of ", call.elements, ' ', name_of(call.dtype));
   if (call.root < 0) return out;

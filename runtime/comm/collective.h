@@ -9,7 +9,18 @@
 
 namespace st {
 
-enum class Collective : int32_t { all_reduce = 1, reduce_scatter, all_gather, all_to_all, broadcast, send, receive, barrier };
+enum class Collective : int32_t {
+  all_reduce = 1,
+  reduce_scatter,
+  all_gather,
+  all_to_all,
+  broadcast,
+  send,
+  receive,
+  barrier,
+  split,
+  duplicate
+};
 std::string_view name_of(Collective collective);
 bool is_reduction(Collective collective);
 

@@ -1,19 +1,16 @@
-// Collectives over ranks. Their bits depend neither on the transport nor on the order of arrival.
-//
-// Reductions are by direct exchange (traps.md, order of sums): each element has an owner, which receives every rank's contribution and adds
-// them in rank order, in fp32 (f64: fp64), rounding once at the end. This sends as many bytes as a ring, and the result does not depend on
-// sharding or bucket size.
+// Collectives over ranks: the interface. direct_exchange.h implements it on any transport.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <vector>
+#include <string>
+#include <string_view>
 
 #include "comm/collective.h"
 #include "comm/communicator_options.h"
 #include "comm/flight_recorder.h"
-#include "comm/transport.h"
 
 namespace st {
 
@@ -28,42 +25,39 @@ namespace st {
 /// An error ends the group: every later call here throws it again, and the other ranks throw it too.
 class Communicator {
  public:
-  /// Throws invalid_argument if an option is out of its range.
-  explicit Communicator(std::unique_ptr<Transport> transport, const CommunicatorOptions& options = {});
-  ~Communicator();  // unless the group has ended, waits until no other rank reads our memory, at most for the deadline
-  Communicator(Communicator&&) noexcept;
-  /// Replaces this group by another one.
-  Communicator& operator=(Communicator&&) noexcept;
-  Communicator(const Communicator&) = delete;
-  Communicator& operator=(const Communicator&) = delete;
+  virtual ~Communicator() = default;
 
-  int rank() const;
-  int size() const;
-  const Transport& transport() const;
-  double deadline() const;    // of each wait, in seconds
-  uint64_t sequence() const;  // number of the last collective of all ranks; equal on all of them between two collectives
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+  virtual std::string_view transport_name() const = 0;  // "threads", "shared memory", "gloo", "mpi"
+  virtual std::string host_of(int rank) const = 0;      // with its process, for people: "node7, process 4711"
+  /// In the group that this one was split from, or from which that one was: the number that names a rank in errors. The same rank if this
+  /// group was not split from another one.
+  virtual int whole_rank(int rank) const = 0;
+  virtual double deadline() const = 0;    // of each wait, in seconds
+  virtual uint64_t sequence() const = 0;  // number of the last collective of all ranks; equal on all of them between two collectives
 
   // An impossible call (a null pointer, a rank out of range) throws invalid_argument before anything is sent: the group stays usable, but
   // the other ranks wait for this one. `label` is borrowed for the call. Booleans cannot be reduced; integers have no mean.
 
   // On contiguous memory of one element type. `elements` counts the whole tensor; rank r's shard is [share(r), share(r + 1)). Shards are
   // equal, except that the first ranks hold one element more where the number of ranks does not divide `elements`.
-  /// Small tensors (size() times the bytes <= 32 KiB) are sent whole to each rank, in one hop; larger ones in shards. The bits are equal.
-  void all_reduce(void* data, int64_t elements, DType dtype, ReduceOp op, std::string_view label = {});
+  virtual void all_reduce(void* data, int64_t elements, DType dtype, ReduceOp op, std::string_view label = {}) = 0;
   /// Reads `data`, the whole tensor; writes this rank's shard to `own`, which may be that range of `data`.
-  void reduce_scatter(const void* data, void* own, int64_t elements, DType dtype, ReduceOp op, std::string_view label = {});
+  virtual void reduce_scatter(const void* data, void* own, int64_t elements, DType dtype, ReduceOp op, std::string_view label = {}) = 0;
   /// Reads this rank's shard, `own`, which may be that range of `data`; writes the whole tensor to `data`.
-  void all_gather(const void* own, void* data, int64_t elements, DType dtype, std::string_view label = {});
+  virtual void all_gather(const void* own, void* data, int64_t elements, DType dtype, std::string_view label = {}) = 0;
   /// Sends the i-th of size() equal blocks of `from` to rank i; block i of `to` comes from rank i. The two do not overlap.
-  void all_to_all(const void* from, void* to, int64_t elements, DType dtype, std::string_view label = {});
-  void broadcast(void* data, int64_t elements, DType dtype, int root, std::string_view label = {});
+  virtual void all_to_all(const void* from, void* to, int64_t elements, DType dtype, std::string_view label = {}) = 0;
+  virtual void broadcast(void* data, int64_t elements, DType dtype, int root, std::string_view label = {}) = 0;
   /// Messages between two ranks arrive in order. A send of up to 16 KiB (4 KiB in a group of 90 processes or more) returns at once if the
   /// previous one was received. A larger send may not return until it is received: two ranks that both send first wait for each other.
-  void send(const void* data, int64_t elements, DType dtype, int to, std::string_view label = {});
-  void receive(void* data, int64_t elements, DType dtype, int from, std::string_view label = {});
-  void barrier(std::string_view label = {});
+  virtual void send(const void* data, int64_t elements, DType dtype, int to, std::string_view label = {}) = 0;
+  virtual void receive(void* data, int64_t elements, DType dtype, int from, std::string_view label = {}) = 0;
+  virtual void barrier(std::string_view label = {}) = 0;
 
-  int64_t share(int64_t elements, int rank) const;  // first element of that rank's shard
+  /// First element of that rank's shard.
+  int64_t share(int64_t elements, int rank) const { return elements / size() * rank + std::min<int64_t>(elements % size(), rank); }
 
   // The same on scattered memory, split as the caller likes: a bucket of gradients is exchanged in place, without being packed.
   struct Shard {
@@ -76,33 +70,44 @@ class Communicator {
   /// - into: the sums of the elements that this rank owns, f32 (for f64: f64). May be exactly parts[rank()].
   /// - contributors: only ranks 0 to contributors - 1 contribute; the memory of the others' parts is not read, only its lengths.
   /// - adds: adds onto the values in `into`; otherwise rank 0's elements overwrite them.
-  void reduce_shards(std::span<const Shards> parts, Shards into, DType dtype, int contributors, bool adds, std::string_view label);
+  virtual void reduce_shards(std::span<const Shards> parts, Shards into, DType dtype, int contributors, bool adds,
+                             std::string_view label) = 0;
   /// parts[rank()] is sent to every rank; parts[q] receives rank q's elements.
-  void gather_shards(std::span<const Shards> parts, DType dtype, std::string_view label);
+  virtual void gather_shards(std::span<const Shards> parts, DType dtype, std::string_view label) = 0;
+
+  // New groups of these ranks: collectives of all of them, after which groups and this communicator are independent: each has its own order
+  // of calls, and a thread may wait in one while another thread goes on in another. Options are the group's own, but for the chunk. An
+  // error in one group ends all that were split from one another, on all ranks; it names the rank by its number in the whole group and in
+  // this one.
+
+  /// The ranks that give the same color, sorted by key, then by rank. Where a single rank gives a color and not allow_single, all ranks
+  /// throw rank_mismatch with the colors, and this group stays usable.
+  virtual std::unique_ptr<Communicator> split(int32_t color, int32_t key, const CommunicatorOptions& options, bool allow_single) = 0;
+  /// The same ranks again: for calls of another thread, in an order of its own.
+  virtual std::unique_ptr<Communicator> duplicate(const CommunicatorOptions& options) = 0;
 
   /// Ends the group, from any thread: waits on this and all other ranks throw rank_failed with the reason.
-  void abort(std::string_view reason) noexcept;
+  virtual void abort(std::string_view reason) noexcept = 0;
   /// Whether the group has ended, here or on another rank; for a caller that waits for something else. Called by the thread that makes the
   /// calls.
-  bool has_ended() const;
+  virtual bool has_ended() const = 0;
 
   // From any thread, too.
 
   /// Bytes of elements sent by this rank so far, without headers (T6).
-  int64_t sent_bytes() const;
-  const FlightRecorder& recorder() const;
+  virtual int64_t sent_bytes() const = 0;
+  virtual const FlightRecorder& recorder() const = 0;
 
- private:
-  void fold(std::byte* sums, const std::byte* own, int64_t n, DType dtype, ReduceOp op, int contributors, bool adds);
-  void reduce_to(const std::byte* own, std::byte* out, int64_t n, DType dtype, ReduceOp op);
-  void all_reduce_at_once(std::byte* data, int64_t elements, DType dtype, ReduceOp op);
-  void all_reduce_by_shares(std::byte* data, int64_t elements, DType dtype, ReduceOp op);
-  void broadcast_by_shares(std::byte* data, int64_t elements, int64_t width, int root);
-  void gather_shares(std::byte* data, int64_t elements, int64_t width);
-
-  std::unique_ptr<class Wire> wire_;
-  int64_t chunk_;
-  std::vector<std::byte> sums_;  // of one chunk
+ protected:
+  Communicator() = default;
+  Communicator(Communicator&&) = default;
+  Communicator& operator=(Communicator&&) = default;
 };
+
+/// "rank 2 (node7, process 4711)"; where the whole group has another number for it, "rank 5 (rank 2 of this group; node7, process 4711)"
+std::string text_of_rank(const Communicator& ranks, int rank);
+
+/// Throws rank_mismatch with the rank, its host and the tensor ("": none) in error.place. For mismatches that all ranks find together.
+[[noreturn]] void refuse_rank(const Communicator& ranks, int rank, std::string_view tensor, std::string message);
 
 }  // namespace st

@@ -1,4 +1,4 @@
-#include "comm/communicator.h"
+#include "comm/direct_exchange.h"
 
 #include <algorithm>
 #include <cstring>
@@ -27,31 +27,100 @@ void check_reduction(const CollectiveCall& call) {
 
 }  // namespace
 
-Communicator::Communicator(std::unique_ptr<Transport> transport, const CommunicatorOptions& options)
+DirectExchange::DirectExchange(std::unique_ptr<Transport> transport, const CommunicatorOptions& options)
     : wire_(std::make_unique<Wire>(std::move(transport), options)), chunk_(options.chunk), sums_(static_cast<size_t>(chunk_ * 8)) {}
 
-Communicator::~Communicator() = default;
-Communicator::Communicator(Communicator&&) noexcept = default;
-Communicator& Communicator::operator=(Communicator&&) noexcept = default;
+DirectExchange::~DirectExchange() = default;
+DirectExchange::DirectExchange(DirectExchange&&) noexcept = default;
+DirectExchange& DirectExchange::operator=(DirectExchange&&) noexcept = default;
 
-int Communicator::rank() const { return wire_->rank(); }
-int Communicator::size() const { return wire_->size(); }
-const Transport& Communicator::transport() const { return wire_->transport(); }
-double Communicator::deadline() const { return wire_->deadline(); }
-uint64_t Communicator::sequence() const { return wire_->sequence(); }
-void Communicator::abort(std::string_view reason) noexcept { wire_->abort(reason); }
-bool Communicator::has_ended() const { return wire_->has_ended(); }
-int64_t Communicator::sent_bytes() const { return wire_->sent_bytes(); }
-const FlightRecorder& Communicator::recorder() const { return wire_->recorder(); }
+int DirectExchange::rank() const { return wire_->rank(); }
+int DirectExchange::size() const { return wire_->size(); }
+const Transport& DirectExchange::transport() const { return wire_->transport(); }
+double DirectExchange::deadline() const { return wire_->deadline(); }
+uint64_t DirectExchange::sequence() const { return wire_->sequence(); }
+void DirectExchange::abort(std::string_view reason) noexcept { wire_->abort(reason); }
+bool DirectExchange::has_ended() const { return wire_->has_ended(); }
+int64_t DirectExchange::sent_bytes() const { return wire_->sent_bytes(); }
+const FlightRecorder& DirectExchange::recorder() const { return wire_->recorder(); }
 
-int64_t Communicator::share(int64_t elements, int rank) const {
-  return elements / size() * rank + std::min<int64_t>(elements % size(), rank);
+// Groups.
+
+/// What a rank says when a group is split.
+struct DirectExchange::Entry {
+  int32_t color = 0, key = 0;
+  uint32_t number = 0;  // of its new group
+  int32_t allows_single = 0;
+};
+
+DirectExchange::DirectExchange(std::unique_ptr<Wire> wire, int64_t chunk)
+    : wire_(std::move(wire)), chunk_(chunk), sums_(static_cast<size_t>(chunk_ * 8)) {}
+
+/// The entries of all ranks.
+std::vector<DirectExchange::Entry> DirectExchange::exchange(const CollectiveCall& call, const Entry& own) {
+  std::vector<Entry> entries(static_cast<size_t>(size()), own);
+  wire_->in_call(call, 0, [&] {
+    wire_->greet_all(std::as_bytes(std::span(&own, 1)));
+    wire_->check_headers();
+    for (int step = 1; step < size(); ++step) {
+      const int other = wire_->after(step);
+      wire_->fetch(other, &entries[static_cast<size_t>(other)], sizeof own);
+    }
+    wire_->wait_until_read();
+  });
+  return entries;
+}
+
+/// Of the ranks with this rank's color.
+std::unique_ptr<Communicator> DirectExchange::group_of(const std::vector<Entry>& entries, CommunicatorOptions options) {
+  const Entry& own = entries[static_cast<size_t>(rank())];
+  try {
+    std::vector<SharedTransport::Member> members;
+    for (int other = 0; other < size(); ++other) {
+      const Entry& entry = entries[static_cast<size_t>(other)];
+      if (entry.color == own.color) members.push_back({other, entry.number});
+    }
+    std::ranges::stable_sort(members, {}, [&](const auto& member) { return entries[static_cast<size_t>(member.rank)].key; });
+    const auto here = std::ranges::find(members, rank(), &SharedTransport::Member::rank) - members.begin();
+    options.chunk = chunk_;
+    auto wire = wire_->open_group(own.number, std::move(members), static_cast<int>(here), std::move(options));
+    return std::unique_ptr<Communicator>(new DirectExchange(std::move(wire), chunk_));
+  } catch (...) {  // the other ranks have their ends
+    wire_->give_up();
+    throw;
+  }
+}
+
+std::unique_ptr<Communicator> DirectExchange::split(int32_t color, int32_t key, const CommunicatorOptions& options, bool allow_single) {
+  constexpr int kNamed = 64;
+  check(color >= 0, "split: color must be 0 or more, got ", color, "; ranks that give the same color become a group");
+  check_options(options);
+  const Entry own{color, key, wire_->reserve_group(), allow_single ? 1 : 0};
+  const auto entries = exchange({Collective::split, ReduceOp::sum, DType::u8, 0, -1, {}}, own);
+  for (int rank = 0; rank < size(); ++rank) {
+    const Entry& entry = entries[static_cast<size_t>(rank)];
+    if (entry.allows_single != 0 || std::ranges::count(entries, entry.color, &Entry::color) > 1) continue;
+    wire_->release_group(own.number);
+    std::string colors;
+    for (int other = 0; other < std::min(size(), kNamed); ++other)
+      colors += text(other == 0 ? "" : ", ", entries[static_cast<size_t>(other)].color);
+    refuse_rank(*this, rank, {},
+                text("split: ", text_of_rank(*this, rank), " gives color ", entry.color, " alone; the colors by rank are ", colors,
+                     size() > kNamed ? ", ..; " : "; ", "give it the color of another rank, or allow groups of one rank (allow_single)"));
+  }
+  return group_of(entries, options);
+}
+
+std::unique_ptr<Communicator> DirectExchange::duplicate(const CommunicatorOptions& options) {
+  check_options(options);
+  const Entry own{0, 0, wire_->reserve_group(), 1};
+  return group_of(exchange({Collective::duplicate, ReduceOp::sum, DType::u8, 0, -1, {}}, own), options);
 }
 
 // Reductions.
 
 /// Folds n elements of each rank's stream, and of `own`, into sums in rank order.
-void Communicator::fold(std::byte* sums, const std::byte* own, int64_t n, DType dtype, ReduceOp op, int contributors, bool adds) {
+void DirectExchange::fold(std::byte* sums, const std::byte* own, int64_t n, DType dtype, ReduceOp op, int contributors, bool adds) {
   const int64_t width = bytes_of(dtype), wide = sum_bytes_of(dtype);
   for (int r = 0; r < contributors; ++r) {
     const auto put = [&](int64_t offset, const std::byte* piece, int64_t bytes) {
@@ -67,7 +136,7 @@ void Communicator::fold(std::byte* sums, const std::byte* own, int64_t n, DType 
 }
 
 /// `out` may be `own`.
-void Communicator::reduce_to(const std::byte* own, std::byte* out, int64_t n, DType dtype, ReduceOp op) {
+void DirectExchange::reduce_to(const std::byte* own, std::byte* out, int64_t n, DType dtype, ReduceOp op) {
   const int64_t width = bytes_of(dtype);
   for (int64_t done = 0; done < n; done += chunk_) {
     const int64_t count = std::min(chunk_, n - done);
@@ -77,7 +146,7 @@ void Communicator::reduce_to(const std::byte* own, std::byte* out, int64_t n, DT
   }
 }
 
-void Communicator::all_reduce(void* data, int64_t elements, DType dtype, ReduceOp op, std::string_view label) {
+void DirectExchange::all_reduce(void* data, int64_t elements, DType dtype, ReduceOp op, std::string_view label) {
   const CollectiveCall call{Collective::all_reduce, op, dtype, elements, -1, label};
   check_data(call, data);
   check_reduction(call);
@@ -89,7 +158,7 @@ void Communicator::all_reduce(void* data, int64_t elements, DType dtype, ReduceO
   });
 }
 
-void Communicator::all_reduce_at_once(std::byte* data, int64_t elements, DType dtype, ReduceOp op) {
+void DirectExchange::all_reduce_at_once(std::byte* data, int64_t elements, DType dtype, ReduceOp op) {
   wire_->greet_all({data, static_cast<size_t>(elements * bytes_of(dtype))});
   wire_->check_headers();
   reduce_to(data, data, elements, dtype, op);
@@ -97,7 +166,7 @@ void Communicator::all_reduce_at_once(std::byte* data, int64_t elements, DType d
 
 /// In rounds, so that a chunk is gathered while it is in the caches of the rank that reduced it. Ranks may be kLead rounds apart before one
 /// waits for another: chunks are posted kLead rounds before they are reduced, and results fetched kLead rounds after.
-void Communicator::all_reduce_by_shares(std::byte* data, int64_t elements, DType dtype, ReduceOp op) {
+void DirectExchange::all_reduce_by_shares(std::byte* data, int64_t elements, DType dtype, ReduceOp op) {
   constexpr int64_t kLead = 4;
   const int64_t width = bytes_of(dtype);
   struct Chunk {
@@ -135,7 +204,7 @@ void Communicator::all_reduce_by_shares(std::byte* data, int64_t elements, DType
   wire_->wait_until_read();
 }
 
-void Communicator::reduce_scatter(const void* data, void* own, int64_t elements, DType dtype, ReduceOp op, std::string_view label) {
+void DirectExchange::reduce_scatter(const void* data, void* own, int64_t elements, DType dtype, ReduceOp op, std::string_view label) {
   const CollectiveCall call{Collective::reduce_scatter, op, dtype, elements, -1, label};
   check_data(call, data);
   check_call(own != nullptr || share(elements, rank()) == share(elements, rank() + 1), call, "the memory for this rank's shard is null");
@@ -157,7 +226,7 @@ void Communicator::reduce_scatter(const void* data, void* own, int64_t elements,
 
 // Exchanges.
 
-void Communicator::all_gather(const void* own, void* data, int64_t elements, DType dtype, std::string_view label) {
+void DirectExchange::all_gather(const void* own, void* data, int64_t elements, DType dtype, std::string_view label) {
   const CollectiveCall call{Collective::all_gather, ReduceOp::sum, dtype, elements, -1, label};
   check_data(call, data);
   check_call(own != nullptr || share(elements, rank()) == share(elements, rank() + 1), call, "this rank's shard is null");
@@ -171,7 +240,7 @@ void Communicator::all_gather(const void* own, void* data, int64_t elements, DTy
 }
 
 /// This rank's shard is already in place.
-void Communicator::gather_shares(std::byte* data, int64_t elements, int64_t width) {
+void DirectExchange::gather_shares(std::byte* data, int64_t elements, int64_t width) {
   const auto begin = [&](int rank) { return share(elements, rank) * width; };
   for (int step = 1; step < size(); ++step) wire_->post(wire_->after(step), data + begin(rank()), begin(rank() + 1) - begin(rank()));
   wire_->check_headers();
@@ -182,7 +251,7 @@ void Communicator::gather_shares(std::byte* data, int64_t elements, int64_t widt
   wire_->wait_until_read();
 }
 
-void Communicator::all_to_all(const void* from, void* to, int64_t elements, DType dtype, std::string_view label) {
+void DirectExchange::all_to_all(const void* from, void* to, int64_t elements, DType dtype, std::string_view label) {
   const CollectiveCall call{Collective::all_to_all, ReduceOp::sum, dtype, elements, -1, label};
   check_data(call, from);
   check_data(call, to);
@@ -200,7 +269,7 @@ void Communicator::all_to_all(const void* from, void* to, int64_t elements, DTyp
   });
 }
 
-void Communicator::broadcast(void* data, int64_t elements, DType dtype, int root, std::string_view label) {
+void DirectExchange::broadcast(void* data, int64_t elements, DType dtype, int root, std::string_view label) {
   const CollectiveCall call{Collective::broadcast, ReduceOp::sum, dtype, elements, root, label};
   check_data(call, data);
   check_call(root >= 0 && root < size(), call, "root must be 0 to ", size() - 1, ", got ", root);
@@ -221,7 +290,7 @@ void Communicator::broadcast(void* data, int64_t elements, DType dtype, int root
 }
 
 /// The root sends each rank that rank's shard and the root's own shard; the others gather the rest among themselves.
-void Communicator::broadcast_by_shares(std::byte* data, int64_t elements, int64_t width, int root) {
+void DirectExchange::broadcast_by_shares(std::byte* data, int64_t elements, int64_t width, int root) {
   const auto begin = [&](int rank) { return share(elements, rank) * width; };
   const auto post = [&](int to, int owner) { wire_->post(to, data + begin(owner), begin(owner + 1) - begin(owner)); };
   const auto fetch = [&](int from, int owner) { wire_->fetch(from, data + begin(owner), begin(owner + 1) - begin(owner)); };
@@ -246,7 +315,7 @@ void Communicator::broadcast_by_shares(std::byte* data, int64_t elements, int64_
   wire_->wait_until_read();
 }
 
-void Communicator::send(const void* data, int64_t elements, DType dtype, int to, std::string_view label) {
+void DirectExchange::send(const void* data, int64_t elements, DType dtype, int to, std::string_view label) {
   const CollectiveCall call{Collective::send, ReduceOp::sum, dtype, elements, to, label};
   check_data(call, data);
   check_call(to >= 0 && to < size() && to != rank(), call, "the receiver must be another rank of 0 to ", size() - 1, "; this is rank ",
@@ -261,7 +330,7 @@ void Communicator::send(const void* data, int64_t elements, DType dtype, int to,
   });
 }
 
-void Communicator::receive(void* data, int64_t elements, DType dtype, int from, std::string_view label) {
+void DirectExchange::receive(void* data, int64_t elements, DType dtype, int from, std::string_view label) {
   const CollectiveCall call{Collective::receive, ReduceOp::sum, dtype, elements, from, label};
   check_data(call, data);
   check_call(from >= 0 && from < size() && from != rank(), call, "the sender must be another rank of 0 to ", size() - 1, "; this is rank ",
@@ -272,7 +341,7 @@ void Communicator::receive(void* data, int64_t elements, DType dtype, int from, 
   });
 }
 
-void Communicator::barrier(std::string_view label) {
+void DirectExchange::barrier(std::string_view label) {
   wire_->in_call({Collective::barrier, ReduceOp::sum, DType::u8, 0, -1, label}, 0, [&] {
     wire_->greet_all();
     wire_->check_headers();

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "comm/communicator.h"
 #include "comm/flight_board.h"
 
 namespace st {
@@ -14,12 +15,32 @@ std::string CallUnderWay::text() const {
   return out + st::text('#', sequence, ')');
 }
 
-std::string text_of_rank(const Transport& transport, int rank) { return text("rank ", rank, " (", transport.host_of(rank), ')'); }
+namespace {
 
-void refuse_rank(const Transport& transport, int rank, std::string_view tensor, std::string message) {
+/// `rank` of this group; -1: of another group. The whole group's number is named first.
+std::string text_of(int whole_rank, int rank, const std::string& host) {
+  if (whole_rank == rank) return text("rank ", rank, " (", host, ')');
+  const std::string here = rank < 0 ? "not in this group" : text("rank ", rank, " of this group");
+  return text("rank ", whole_rank, " (", here, "; ", host, ')');
+}
+
+std::string text_of_failed(const Transport& transport, int whole_rank) {
+  int rank = transport.size() - 1;
+  while (rank >= 0 && transport.whole_rank(rank) != whole_rank) --rank;
+  return text_of(whole_rank, rank, transport.whole().host_of(whole_rank));
+}
+
+}  // namespace
+
+std::string text_of_rank(const Transport& transport, int rank) {
+  return text_of(transport.whole_rank(rank), rank, transport.host_of(rank));
+}
+std::string text_of_rank(const Communicator& ranks, int rank) { return text_of(ranks.whole_rank(rank), rank, ranks.host_of(rank)); }
+
+void refuse_rank(const Communicator& ranks, int rank, std::string_view tensor, std::string message) {
   Error error(Code::rank_mismatch, std::move(message));
-  error.place.rank = rank;
-  error.place.host = transport.host_of(rank);
+  error.place.rank = ranks.whole_rank(rank);
+  error.place.host = ranks.host_of(rank);
   error.place.tensor = tensor;
   throw error;
 }
@@ -31,17 +52,17 @@ std::string last_collectives(const Transport& transport, const FlightRecorder& r
   std::vector<const FlightBoard*> boards;
   for (int rank = 0; rank < transport.size(); ++rank) boards.push_back(transport.board(rank));
   if (boards[static_cast<size_t>(transport.rank())] != nullptr) return text("\n\nthe ranks' last collectives:\n", merged_text(boards));
-  return text("\n\nrank ", transport.rank(), "'s last collectives:\n", recorder.text(FlightBoard::kShown));
+  return text("\n\nrank ", transport.whole_rank(transport.rank()), "'s last collectives:\n", recorder.text(FlightBoard::kShown));
 }
 
 }  // namespace
 
 Error group_error(const RankFailure& failure, const CallUnderWay& here, const Transport& transport, const FlightRecorder& recorder) {
   Error error(failure.code,
-              text(here.text(), ": ", text_of_rank(transport, failure.rank), ": ",
+              text(here.text(), ": ", text_of_failed(transport, failure.rank), ": ",
                    failure.reason.empty() ? "it has ended the group" : failure.reason, last_collectives(transport, recorder)));
   error.place.rank = failure.rank;
-  error.place.host = transport.host_of(failure.rank);
+  error.place.host = transport.whole().host_of(failure.rank);
   error.place.collective = name_of(here.call.what);
   error.place.tensor = here.call.label;
   return error;

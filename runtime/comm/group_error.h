@@ -23,10 +23,7 @@ struct CallUnderWay {
 /// The error for a failure that this rank found or received; error.place holds rank, host, collective and tensor.
 Error group_error(const RankFailure& failure, const CallUnderWay& here, const Transport& transport, const FlightRecorder& recorder);
 
-/// "rank 2 (node7, process 4711)"
+/// "rank 2 (node7, process 4711)"; where the whole group has another number for it, "rank 5 (rank 2 of this group; node7, process 4711)"
 std::string text_of_rank(const Transport& transport, int rank);
-
-/// Throws rank_mismatch with the rank, its host and the tensor ("": none) in error.place. For mismatches that all ranks find together.
-[[noreturn]] void refuse_rank(const Transport& transport, int rank, std::string_view tensor, std::string message);
 
 }  // namespace st

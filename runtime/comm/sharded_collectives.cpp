@@ -4,7 +4,7 @@
 #include "base/vector_copy.h"
 #include "comm/call_checks.h"
 #include "comm/combine.h"
-#include "comm/communicator.h"
+#include "comm/direct_exchange.h"
 #include "comm/wire.h"
 
 namespace st {
@@ -42,8 +42,8 @@ class Walk {
 
 }  // namespace
 
-void Communicator::reduce_shards(std::span<const Shards> parts, Shards into, DType dtype, int contributors, bool adds,
-                                 std::string_view label) {
+void DirectExchange::reduce_shards(std::span<const Shards> parts, Shards into, DType dtype, int contributors, bool adds,
+                                   std::string_view label) {
   CollectiveCall call{Collective::reduce_scatter, ReduceOp::sum, dtype, 0, -1, label};
   check_call(std::ssize(parts) == size() && contributors >= 1 && contributors <= size(), call, "needs ", size(), " parts and 1 to ", size(),
              " contributors, got ", parts.size(), " and ", contributors);
@@ -79,7 +79,7 @@ void Communicator::reduce_shards(std::span<const Shards> parts, Shards into, DTy
   });
 }
 
-void Communicator::gather_shards(std::span<const Shards> parts, DType dtype, std::string_view label) {
+void DirectExchange::gather_shards(std::span<const Shards> parts, DType dtype, std::string_view label) {
   CollectiveCall call{Collective::all_gather, ReduceOp::sum, dtype, 0, -1, label};
   check_call(std::ssize(parts) == size(), call, "needs one part per rank, ", size(), ", got ", parts.size());
   AlikeOnAll detail;

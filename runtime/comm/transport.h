@@ -15,13 +15,14 @@ namespace st {
 
 /// What ended a group, as reported to every survivor.
 struct RankFailure {
-  int rank = -1;                  // the rank at fault, whichever rank found it
+  int rank = -1;                  // of Transport::whole(): the rank at fault, whichever rank found it
   Code code = Code::rank_failed;  // what survivors throw: rank_failed, timeout, rank_mismatch
   std::string reason;             // "its process has ended", "it has aborted: cancelled": the rank is "it"
 };
 
 /// One rank's end of the group. Each ordered pair of ranks has one stream: bytes arrive in the order in which they were posted, without
-/// message boundaries. Used by one thread at a time, except abort(), which any thread may call. Only idle() waits.
+/// message boundaries. Used by one thread at a time, except abort() and wake(), which any thread may call, and const functions, which
+/// another thread may call while one is in idle(). Only idle() waits.
 class Transport {
  public:
   virtual ~Transport() = default;
@@ -30,6 +31,9 @@ class Transport {
   virtual int size() const = 0;
   virtual std::string_view name() const = 0;        // "threads", "shared memory", "gloo", "mpi"
   virtual std::string host_of(int rank) const = 0;  // with its process, for people: "node7, process 4711"
+  /// For a group within a larger one: the transport of all ranks, whose numbers name a rank at fault. Otherwise this one.
+  virtual const Transport& whole() const { return *this; }
+  virtual int whole_rank(int rank) const { return rank; }
 
   /// Appends to the stream to that rank; does nothing when `to` is this rank. Borrowed until is_sent(to). Bytes that the other rank is
   /// known to have taken, because it has answered, may be overwritten before that.
@@ -53,6 +57,8 @@ class Transport {
   /// Called when nothing has moved: spins briefly, then sleeps for at most `seconds`, or until something has moved since the last
   /// progress().
   virtual void idle(double seconds) = 0;
+  /// Ends an idle() that is under way, or the next one.
+  virtual void wake() noexcept = 0;
 
   /// The first failure known to this rank. Cheap enough to call in every wait.
   virtual std::optional<RankFailure> failure() = 0;

@@ -45,14 +45,22 @@ struct Wire::Patience {
   uint64_t read = 0;  // by the awaited rank
 };
 
-Wire::Wire(std::unique_ptr<Transport> transport, CommunicatorOptions options)
+void check_options(const CommunicatorOptions& options) {
+  check(options.deadline > 0, "communicator: the deadline must be positive, got ", options.deadline, " s");
+  check(options.chunk >= 1 && options.chunk <= 1 << 24, "communicator: chunk must be 1 to 2^24 elements, got ", options.chunk);
+}
+
+Wire::Wire(std::unique_ptr<Transport> transport, CommunicatorOptions options, std::shared_ptr<SharedTransport> shared)
     : transport_(std::move(transport)),
+      first_(*transport_),
+      shared_(std::move(shared)),
+      rank_(transport_->rank()),
+      size_(transport_->size()),
       options_(std::move(options)),
       recorder_(transport_->board(transport_->rank())),
       eager_(sizeof(Header) + kEager),
-      peers_(static_cast<size_t>(transport_->size())) {
-  check(options_.deadline > 0, "communicator: the deadline must be positive, got ", options_.deadline, " s");
-  check(options_.chunk >= 1 && options_.chunk <= 1 << 24, "communicator: chunk must be 1 to 2^24 elements, got ", options_.chunk);
+      peers_(static_cast<size_t>(size_)) {
+  check_options(options_);
 }
 
 Wire::~Wire() {
@@ -68,9 +76,9 @@ Wire::~Wire() {
 
 void Wire::abort(std::string_view reason) noexcept {
   try {
-    transport_->abort({rank(), Code::rank_failed, text("it has aborted: ", reason)});
+    first_.abort({whole_rank(rank()), Code::rank_failed, text("it has aborted: ", reason)});
   } catch (const std::bad_alloc&) {
-    transport_->abort({rank(), Code::rank_failed, "it has aborted"});  // short enough not to allocate
+    first_.abort({whole_rank(rank()), Code::rank_failed, "it has aborted"});  // short enough not to allocate
   }
 }
 
@@ -102,7 +110,8 @@ void Wire::end() {
 
 void Wire::give_up() noexcept {
   is_over_ = true;
-  transport_->abort({rank(), Code::rank_failed, "it has failed"});  // if nothing else has ended the group; short enough not to allocate
+  transport_->abort(
+      {whole_rank(rank()), Code::rank_failed, "it has failed"});  // if nothing else has ended the group; short enough not to allocate
   transport_->withdraw();
   here_.call.label = {};
 }
@@ -113,7 +122,7 @@ void Wire::end_group(const RankFailure& failure) {
 }
 
 void Wire::cancel() {
-  transport_->abort({rank(), Code::rank_failed, "it has aborted: cancelled"});
+  transport_->abort({whole_rank(rank()), Code::rank_failed, "it has aborted: cancelled"});
   over_.emplace(Code::cancelled, text(here_.text(), ": cancelled; the group has ended"));
   over_->place.collective = name_of(here_.call.what);
   throw Error(*over_);
@@ -174,13 +183,13 @@ void Wire::check_headers() {
 void Wire::refuse(int from, const Header& theirs, const Header& ours) {
   if (theirs.magic != ours.magic)
     end_group(
-        {from, Code::rank_mismatch,
+        {whole_rank(from), Code::rank_mismatch,
          "it sent an invalid header: it runs another version of the library, or its memory is damaged; run one version on all ranks"});
-  std::string reason = text("it calls ", theirs.text(), " where rank ", rank(), " calls ", here_.text());
+  std::string reason = text(in_group(), "it calls ", theirs.text(), " where rank ", whole_rank(rank()), " calls ", here_.text());
   if (theirs.size != ours.size) reason += text("; its group has ", theirs.size, " ranks, this one ", ours.size);
   if (theirs.what == ours.what && theirs.detail != ours.detail) reason += "; they shard the elements differently";
   reason += "; all ranks must make the same calls in the same order";
-  end_group({from, Code::rank_mismatch, std::move(reason)});
+  end_group({whole_rank(from), Code::rank_mismatch, std::move(reason)});
 }
 
 // Elements.
@@ -194,6 +203,37 @@ void Wire::fetch(int from, void* to, int64_t bytes) {
   each_run(from, bytes, 1, [&](int64_t offset, const std::byte* data, int64_t count) {
     vector_copy(static_cast<std::byte*>(to) + offset, data, static_cast<size_t>(count));
   });
+}
+
+// Groups.
+
+/// "in the group of ranks 3, 4, 5, ", for ranks that are not in it; empty for the group of all ranks.
+std::string Wire::in_group() const {
+  constexpr int kNamed = 6;
+  if (&first_.whole() == &first_ || size() == first_.whole().size()) return {};
+  std::string out = "in the group of ranks ";
+  for (int rank = 0; rank < std::min(size(), kNamed); ++rank) out += text(whole_rank(rank), ", ");
+  return size() > kNamed ? out + ".., " : out;
+}
+
+uint32_t Wire::reserve_group() { return shared_ ? shared_->reserve() : SharedTransport::kFirst; }
+
+void Wire::release_group(uint32_t number) noexcept {
+  if (shared_) shared_->release(number);
+}
+
+std::unique_ptr<Wire> Wire::open_group(uint32_t number, std::vector<SharedTransport::Member> members, int rank,
+                                       CommunicatorOptions options) {
+  if (!shared_) {
+    auto shared = std::make_shared<SharedTransport>(*transport_, options_.deadline);
+    std::vector<SharedTransport::Member> all;
+    for (int other = 0; other < size(); ++other) all.push_back({other, SharedTransport::kWhole});
+    auto end = shared->open(SharedTransport::kWhole, std::move(all), rank_);
+    shared->own(std::exchange(transport_, std::move(end)));
+    shared_ = std::move(shared);
+  }
+  for (SharedTransport::Member& member : members) member.rank = transport_->whole_rank(member.rank);
+  return std::make_unique<Wire>(shared_->open(number, std::move(members), rank), std::move(options), shared_);
 }
 
 // Waits.
@@ -226,7 +266,7 @@ void Wire::wait(int other, Awaited awaited) {
       patience.read = read;
     }
     look_around(other, patience);  // first: a rank may have left because another one failed
-    if (has_left) end_group({other, Code::rank_failed, "it has left the group"});
+    if (has_left) end_group({whole_rank(other), Code::rank_failed, text(in_group(), "it has left the group")});
     if (!has_moved) transport_->idle(std::min(kLook, options_.deadline / 4));
   }
 }
@@ -257,13 +297,13 @@ int Wire::who_is_late(int other) const {
 
 void Wire::time_out(int other) {
   const int late = who_is_late(other);
-  RankFailure failure{late, Code::timeout, {}};
+  RankFailure failure{whole_rank(late), Code::timeout, {}};
   if (is_silent(late))
     failure.reason = text("it has given no sign of life for ", text_of_seconds(transport_->silence_of(late)),
                           ": its process is stopped or its machine hangs; resume or replace it, then restart the group");
   else
     failure.reason =
-        text("it is alive but has ",
+        text(in_group(), "it is alive but has ",
              peers_[static_cast<size_t>(late)].is_met ? "made no progress in this collective for " : "not entered this collective for ",
              options_.deadline, " s: it is computing or waiting for something else; raise the deadline if it is only slow");
   end_group(failure);

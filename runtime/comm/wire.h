@@ -19,28 +19,33 @@
 #include "comm/communicator_options.h"
 #include "comm/flight_recorder.h"
 #include "comm/group_error.h"
+#include "comm/shared_transport.h"
 #include "comm/transport.h"
 
 namespace st {
+
+/// Throws invalid_argument if an option is out of its range.
+void check_options(const CommunicatorOptions& options);
 
 /// Used by one thread at a time, except abort(), sent_bytes() and the recorder. Any exception within a call ends the group.
 class Wire {
  public:
   static constexpr int64_t kEager = 16 << 10;  // up to this many bytes are copied after their header, so the sender need not wait
 
-  Wire(std::unique_ptr<Transport> transport, CommunicatorOptions options);
+  Wire(std::unique_ptr<Transport> transport, CommunicatorOptions options, std::shared_ptr<SharedTransport> shared = nullptr);
   ~Wire();  // unless the group has ended, waits until no other rank reads our memory, at most for the deadline
   Wire(const Wire&) = delete;
   Wire& operator=(const Wire&) = delete;
 
-  int rank() const { return transport_->rank(); }
-  int size() const { return transport_->size(); }
+  int rank() const { return rank_; }
+  int size() const { return size_; }
   int after(int step) const { return (rank() + step) % size(); }  // each rank starts with another peer, which spreads the load
-  const Transport& transport() const { return *transport_; }
+  const Transport& transport() const { return first_; }
   const FlightRecorder& recorder() const { return recorder_; }
   int64_t sent_bytes() const { return sent_bytes_.load(std::memory_order_relaxed); }
   void abort(std::string_view reason) noexcept;
   bool has_ended();
+  void give_up() noexcept;  // ends the group after an error
   double deadline() const { return options_.deadline; }
   uint64_t sequence() const { return sequence_; }
 
@@ -93,6 +98,14 @@ class Wire {
   }
   void fetch(int from, void* to, int64_t bytes);
 
+  // Groups of these ranks, over the same transport.
+
+  /// This rank's number for a new group, which the others must know before they open their ends.
+  uint32_t reserve_group();
+  void release_group(uint32_t number) noexcept;  // instead of opening it
+  /// members[rank] is this rank; ranks are of this group. All of them open or release theirs after the same call, of which all was read.
+  std::unique_ptr<Wire> open_group(uint32_t number, std::vector<SharedTransport::Member> members, int rank, CommunicatorOptions options);
+
  private:
   static constexpr int64_t kRun = 1 << 20;  // bytes read at a time, so that the sender sees progress
   struct Header;
@@ -101,7 +114,6 @@ class Wire {
 
   void begin(const CollectiveCall& call, uint64_t detail);
   void end();
-  void give_up() noexcept;
   Header header(int receiver) const;
   std::span<const std::byte> prepare(int to, std::span<const std::byte> eager);
   [[noreturn]] void end_group(const RankFailure& failure);
@@ -118,7 +130,13 @@ class Wire {
   bool is_silent(int rank) const;
   int who_is_late(int other) const;
 
+  int whole_rank(int rank) const { return first_.whole_rank(rank); }
+  std::string in_group() const;
+
   std::unique_ptr<Transport> transport_;
+  Transport& first_;                         // for other threads: transport_ until it is shared, which keeps it
+  std::shared_ptr<SharedTransport> shared_;  // null until a group is opened
+  const int rank_, size_;
   CommunicatorOptions options_;
   FlightRecorder recorder_;
   std::vector<std::byte> eager_;  // a header and its eager elements

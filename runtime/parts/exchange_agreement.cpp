@@ -8,7 +8,6 @@
 #include "base/text.h"
 #include "base/utf8.h"
 #include "comm/call_checks.h"
-#include "comm/group_error.h"
 #include "parts/gradient_exchange.h"
 
 namespace st {
@@ -51,10 +50,9 @@ void require_same_exchange(Communicator& ranks, std::span<const ExchangedGradien
     const auto other = std::ranges::find_if(all, [&](const Description& theirs) { return theirs != all[0]; });
     if (other == all.end()) return;
     const auto rank = static_cast<int>(other - all.begin());
-    refuse_rank(
-        ranks.transport(), rank, "",
-        text("data parallel: ranks do not reduce the same gradients: ", text_of_rank(ranks.transport(), rank), " has ", other->data(),
-             ", rank 0 has ", all[0].data(), "; give all ranks the same gradients, in the same order, and the same options"));
+    refuse_rank(ranks, rank, "",
+                text("data parallel: ranks do not reduce the same gradients: ", text_of_rank(ranks, rank), " has ", other->data(),
+                     ", rank 0 has ", all[0].data(), "; give all ranks the same gradients, in the same order, and the same options"));
   };
   refuse_where_different(
       text(gradients.size(), " gradients, by ", op == ReduceOp::mean ? "mean" : "sum", ", in buckets of ", bucket_bytes, " bytes"));

@@ -11,7 +11,6 @@
 
 #include "base/error.h"
 #include "base/float16.h"
-#include "comm/group_error.h"
 #include "ir/op.h"
 #include "train/rank_texts.h"
 
@@ -130,7 +129,7 @@ void FindNan::tell_first(Communicator& ranks) const {
   error.place.tensor = tensor;
   if (!rest.empty()) {
     error.place.rank = static_cast<int32_t>(rank);
-    error.place.host = ranks.transport().host_of(static_cast<int>(rank));
+    error.place.host = ranks.host_of(static_cast<int>(rank));
   }
   error.is_on_all_ranks = true;
   throw error;

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "comm/group_error.h"
 #include "passes/seed_outputs.h"
 #include "train/evaluation.h"
 
@@ -220,8 +219,8 @@ void HostLoss::gather(const Told& own) {
   for (size_t rank = 1; rank < told_.size(); ++rank) {
     const Told& theirs = told_[rank];
     const auto refuse_unlike = [&](const char* what, const std::string& told, const std::string& firsts) {
-      refuse_rank(ranks.transport(), static_cast<int>(rank), "",
-                  text(text_of_call(first), ": ", text_of_rank(ranks.transport(), static_cast<int>(rank)), what, told, ", rank 0 ", firsts,
+      refuse_rank(ranks, static_cast<int>(rank), "",
+                  text(text_of_call(first), ": ", text_of_rank(ranks, static_cast<int>(rank)), what, told, ", rank 0 ", firsts,
                        "; run the same step on all ranks. The step was rolled back"));
     };
     if (theirs.call != first.call) refuse_unlike(" calls ", text_of_call(theirs), text_of_call(first));

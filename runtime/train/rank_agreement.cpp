@@ -8,7 +8,6 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "checkpoint/manifest.h"
-#include "comm/group_error.h"
 #include "data/stream.h"
 #include "ir/op.h"
 #include "train/rank_texts.h"
@@ -147,19 +146,18 @@ int odd_one(std::span<const Hex> by_rank) {
   for (size_t rank = 0; rank < size; ++rank) by_rank[rank] = all[rank * count + first];
   const int odd = odd_one(by_rank), other = odd == 0 ? 1 : 0;
   const std::string& name = program.slot(parameters[first]).name;
-  refuse_rank(ranks.transport(), odd, name,
+  refuse_rank(ranks, odd, name,
               text("replica check: \"", name, "\" has digest ", text_of(by_rank[static_cast<size_t>(odd)]), " on ",
-                   text_of_rank(ranks.transport(), odd), " and ", text_of(by_rank[static_cast<size_t>(other)]), " on rank ", other, "; ",
-                   differ, " of ", count, " parameters differ. Give all ranks the same weights, or resume all from the same checkpoint"));
+                   text_of_rank(ranks, odd), " and ", text_of(by_rank[static_cast<size_t>(other)]), " on rank ", other, "; ", differ,
+                   " of ", count, " parameters differ. Give all ranks the same weights, or resume all from the same checkpoint"));
 }
 
 void require_like_first(const Communicator& ranks, int rank, const StepStart& theirs, const StepStart& first) {
   constexpr const char *kResume = "resume all ranks from the same checkpoint", *kAlike = "make them equal on all ranks";
   const auto require_same = [&](const char* what, double of_rank, double of_first, const char* way_out) {
     if (of_rank == of_first) return;
-    refuse_rank(ranks.transport(), rank, "",
-                text("step: ", text_of_rank(ranks.transport(), rank), " begins with ", what, ' ', of_rank, ", rank 0 with ", of_first, "; ",
-                     way_out));
+    refuse_rank(ranks, rank, "",
+                text("step: ", text_of_rank(ranks, rank), " begins with ", what, ' ', of_rank, ", rank 0 with ", of_first, "; ", way_out));
   };
   const auto number = [](int64_t whole) { return static_cast<double>(whole); };
   require_same("steps attempted:", number(theirs.attempts), number(first.attempts), kResume);
@@ -167,9 +165,8 @@ void require_like_first(const Communicator& ranks, int rank, const StepStart& th
   require_same("lr", theirs.lr, first.lr, kAlike);
   require_same("loss scale", theirs.loss_scale, first.loss_scale, kResume);
   if ((theirs.rows == StepStart::kFromData) == (first.rows == StepStart::kFromData)) return;
-  refuse_rank(
-      ranks.transport(), rank, "",
-      text("step: one of ", text_of_rank(ranks.transport(), rank), " and rank 0 was given rows, the other reads its data; ", kAlike));
+  refuse_rank(ranks, rank, "",
+              text("step: one of ", text_of_rank(ranks, rank), " and rank 0 was given rows, the other reads its data; ", kAlike));
 }
 
 }  // namespace
@@ -212,7 +209,7 @@ void require_agreement(Communicator& ranks, std::span<const RankFact> facts, std
   const auto other = static_cast<int>(found - all.begin());
   const auto told_by = [&](int rank) {
     const int64_t bytes = all[static_cast<size_t>(rank)].bytes;
-    require(bytes >= 0 && bytes <= kMost, Code::rank_mismatch, part, ": ", text_of_rank(ranks.transport(), rank), " makes another call");
+    require(bytes >= 0 && bytes <= kMost, Code::rank_mismatch, part, ": ", text_of_rank(ranks, rank), " makes another call");
     std::string told = rank == ranks.rank() ? own : std::string(static_cast<size_t>(bytes), '\0');
     ranks.broadcast(told.data(), bytes, DType::u8, rank, "agreement");
     return parted(told);
@@ -222,9 +219,9 @@ void require_agreement(Communicator& ranks, std::span<const RankFact> facts, std
   require(!names.empty(), Code::internal, part, ": ranks disagree, but their facts are equal");
   const std::string more = names.size() == 1 ? "" : text(", and ", names.size() - 1, " more: ", names[1], names.size() == 2 ? "" : ", ..");
   refuse_rank(
-      ranks.transport(), other, "",
-      text(part, ": the ranks do not agree: ", text_of_rank(ranks.transport(), other), " has ", names.front(), " ",
-           value_of(theirs, names.front()), ", rank 0 has ", value_of(first, names.front()), more, "; make them equal on all ranks"));
+      ranks, other, "",
+      text(part, ": the ranks do not agree: ", text_of_rank(ranks, other), " has ", names.front(), " ", value_of(theirs, names.front()),
+           ", rank 0 has ", value_of(first, names.front()), more, "; make them equal on all ranks"));
 }
 
 void require_replicas(Communicator& ranks, const Executor& executor, Backend& backend) {
@@ -268,10 +265,9 @@ int64_t rows_of_all(Communicator& ranks, std::span<StepStart> starts, int64_t ba
     const int64_t due = MicroBatches{.per_step = full, .ranks = size, .rank = rank}.own() * batch + (full % size == rank ? rest : 0);
     const int64_t theirs = starts[static_cast<size_t>(rank)].rows;
     if (theirs != due)
-      refuse_rank(
-          ranks.transport(), static_cast<int>(rank), "",
-          text("step: ", text_of_rank(ranks.transport(), static_cast<int>(rank)), " was given ", theirs, " rows, but its share of the ",
-               rows, " rows of all ranks is ", due, ", in micro-batches of ", batch, " dealt in turn"));
+      refuse_rank(ranks, static_cast<int>(rank), "",
+                  text("step: ", text_of_rank(ranks, static_cast<int>(rank)), " was given ", theirs, " rows, but its share of the ", rows,
+                       " rows of all ranks is ", due, ", in micro-batches of ", batch, " dealt in turn"));
   }
   return rows;
 }

@@ -10,7 +10,7 @@ namespace {
 /// Those whose name begins as this one's: what a transport calls a host is "node7, process 4711".
 int ranks_beside(const Communicator& ranks, std::string_view of_name) {
   const auto name_of = [&](int rank) {
-    std::string name = ranks.transport().host_of(rank);
+    std::string name = ranks.host_of(rank);
     return name.substr(0, std::min(name.find(of_name), name.size()));
   };
   int count = 0;

@@ -12,6 +12,7 @@
 #include "base/heap.h"
 #include "base/json_line.h"
 #include "base/os/machine.h"
+#include "comm/direct_exchange.h"
 #include "comm/local/thread_group.h"
 
 namespace st {
@@ -104,7 +105,7 @@ void RankTeam::connect() {
   is_connected_ = false;
   const auto ranks = static_cast<size_t>(parts_.recipe.ranks);
   std::vector<std::unique_ptr<Transport>> ends = make_thread_group(static_cast<int>(ranks));
-  std::vector<Communicator> group;
+  std::vector<DirectExchange> group;
   group.reserve(ranks);
   for (size_t rank = 0; rank < ranks; ++rank) {
     CommunicatorOptions options;

@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "comm/communicator.h"
+#include "comm/direct_exchange.h"
 #include "data/dataset.h"
 #include "train/batch_binding.h"
 #include "train/feed.h"
@@ -111,8 +111,12 @@ class RankTeam {
     std::thread thread;
   };
 
-  const Communicator& end_of(int rank) const { return parts_.group != nullptr ? *parts_.group : group_[static_cast<size_t>(rank)]; }
-  Communicator& end_of(int rank) { return parts_.group != nullptr ? *parts_.group : group_[static_cast<size_t>(rank)]; }
+  const Communicator& end_of(int rank) const {
+    return parts_.group != nullptr ? *parts_.group : static_cast<const Communicator&>(group_[static_cast<size_t>(rank)]);
+  }
+  Communicator& end_of(int rank) {
+    return parts_.group != nullptr ? *parts_.group : static_cast<Communicator&>(group_[static_cast<size_t>(rank)]);
+  }
   void connect();
   void start();
   void stop();
@@ -125,7 +129,7 @@ class RankTeam {
   [[noreturn]] void rethrow_first(const std::exception_ptr& own);
 
   Parts parts_;
-  std::vector<Communicator> group_;  // by rank; replaced after an error
+  std::vector<DirectExchange> group_;  // by rank; replaced after an error
   bool is_connected_ = false;
   std::vector<std::unique_ptr<Member>> members_;
   int64_t weights_at_ = -1;  // the gate's changes() when the ranks had the same weights

@@ -6,7 +6,6 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "comm/group_error.h"
 
 namespace st {
 namespace {
@@ -60,8 +59,8 @@ std::vector<std::string> gather_texts(Communicator& ranks, const std::string& ow
   std::vector<std::string> all(size);
   for (int rank = 0; rank < ranks.size(); ++rank) {
     const auto r = static_cast<size_t>(rank);
-    require(lengths[r] >= 0 && lengths[r] <= kMostOfText, Code::rank_mismatch, label, ": ", text_of_rank(ranks.transport(), rank),
-            " sent a text of ", lengths[r], " bytes, at most ", kMostOfText, " are allowed");
+    require(lengths[r] >= 0 && lengths[r] <= kMostOfText, Code::rank_mismatch, label, ": ", text_of_rank(ranks, rank), " sent a text of ",
+            lengths[r], " bytes, at most ", kMostOfText, " are allowed");
     if (rank == ranks.rank()) all[r] = own;
     all[r].resize(static_cast<size_t>(lengths[r]));
     if (lengths[r] > 0) ranks.broadcast(all[r].data(), lengths[r], DType::u8, rank, label);
@@ -81,11 +80,11 @@ void require_all_fine(Communicator& ranks, const std::exception_ptr& own, std::s
     const std::string& said = all[static_cast<size_t>(rank)];
     if (said.empty()) continue;
     const Error first = rank == ranks.rank() ? error_of(own) : parsed(said);
-    Error error(first.code(), rank == ranks.rank() ? first.message() : text(text_of_rank(ranks.transport(), rank), ": ", first.message()));
+    Error error(first.code(), rank == ranks.rank() ? first.message() : text(text_of_rank(ranks, rank), ": ", first.message()));
     error.place = first.place;
     error.place.rank = rank;
     error.is_on_all_ranks = true;
-    error.place.host = ranks.transport().host_of(rank);
+    error.place.host = ranks.host_of(rank);
     throw error;
   }
 }

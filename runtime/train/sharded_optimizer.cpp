@@ -7,7 +7,6 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "checkpoint/manifest.h"
-#include "comm/group_error.h"
 #include "train/rank_agreement.h"
 
 namespace st {
@@ -27,9 +26,8 @@ std::vector<GradientSums::Gradient> gradients_of(const HostOptimizer& optimizer,
 }
 
 [[noreturn]] void refuse_one(const Communicator& ranks, size_t rank, std::string_view tensor, const std::string& message) {
-  const Transport& transport = ranks.transport();
   const auto r = static_cast<int>(rank);
-  refuse_rank(transport, r, tensor, text(kPart, ": ", text_of_rank(transport, r), " ", message));
+  refuse_rank(ranks, r, tensor, text(kPart, ": ", text_of_rank(ranks, r), " ", message));
 }
 
 }  // namespace

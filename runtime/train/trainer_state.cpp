@@ -8,7 +8,6 @@
 #include "base/digest.h"
 #include "base/os/machine.h"
 #include "checkpoint/shared_save.h"
-#include "comm/group_error.h"
 #include "ir/cuts.h"
 #include "train/rank_texts.h"
 #include "train/run_digests.h"
@@ -138,7 +137,7 @@ std::shared_ptr<SharedSave> shared_save(const Trainer& trainer, Communicator& ra
   save->rank = ranks.rank();
   save->ranks = ranks.size();
   save->deadline = ranks.deadline();
-  for (int rank = 0; rank < ranks.size(); ++rank) save->names.push_back(text_of_rank(ranks.transport(), rank));
+  for (int rank = 0; rank < ranks.size(); ++rank) save->names.push_back(text_of_rank(ranks, rank));
   save->begin = [&trainer] { return trainer.save_name(); };
   save->agree = [&trainer](const std::exception_ptr& own) { trainer.agree_about_save(own); };
   save->text_of_rank_0 = [&ranks](const std::string& own) {

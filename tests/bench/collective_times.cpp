@@ -17,7 +17,7 @@
 #include "base/dtype.h"
 #include "base/os/machine.h"
 #include "base/text.h"
-#include "comm/communicator.h"
+#include "comm/direct_exchange.h"
 #include "comm/local/process_group.h"
 #include "comm/local/thread_group.h"
 #include "samples.h"
@@ -56,7 +56,7 @@ void measure_processes(int ranks, st::DType dtype) {
     options.job = job;
     options.rank = rank;
     options.size = ranks;
-    st::Communicator group(st::join_process_group(options));
+    st::DirectExchange group(st::join_process_group(options));
     measure(group, dtype);
   };
   std::fflush(stdout);
@@ -74,7 +74,7 @@ void measure_threads(int ranks, st::DType dtype) {
   std::vector<std::thread> threads;
   for (auto& end : ends)
     threads.emplace_back([&end, dtype] {
-      st::Communicator group(std::move(end));
+      st::DirectExchange group(std::move(end));
       measure(group, dtype);
     });
   for (auto& thread : threads) thread.join();

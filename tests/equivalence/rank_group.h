@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "comm/communicator.h"
+#include "comm/direct_exchange.h"
 #include "comm/local/thread_group.h"
 
 namespace st {
@@ -23,7 +23,7 @@ inline void each_of_group(int size, const std::function<void(int, Communicator&)
     threads.emplace_back([&part, rank, end = std::move(ends[static_cast<size_t>(rank)])]() mutable {
       CommunicatorOptions options;
       options.deadline = 20;
-      Communicator own(std::move(end), options);
+      DirectExchange own(std::move(end), options);
       try {
         part(rank, own);
       } catch (const std::exception& error) {

@@ -15,6 +15,7 @@
 
 #include "base/os/machine.h"
 #include "base/text.h"
+#include "comm/direct_exchange.h"
 #include "shared_job.h"
 
 namespace st {
@@ -76,7 +77,7 @@ std::string ForkedRanks::all_say(const std::string& line) {
 }
 
 std::unique_ptr<Communicator> join(const std::string& job, int rank, int size, CommunicatorOptions options, double patience) {
-  return std::make_unique<Communicator>(join_process_group(options_of(job, rank, size, patience)), std::move(options));
+  return std::make_unique<DirectExchange>(join_process_group(options_of(job, rank, size, patience)), std::move(options));
 }
 
 void sleep_for(double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }

@@ -14,7 +14,7 @@
  * Failure. Where a rank dies, leaves or aborts, or its context is cancelled, every wait of the others ends with ST_RANK_FAILED. A wait for
  * a rank that is silent or absent ends with ST_TIMEOUT at the deadline. st_last_error_info has rank, host, collective and tensor. Then the
  * group is over: arrays in exchange have undefined values, and each later call returns the same error. Destroy the communicator, and make a
- * new one of the remaining ranks. */
+ * new one of the remaining ranks. Groups that were split from one another end together. */
 #ifndef SCALETRAIN_COMMUNICATOR_H
 #define SCALETRAIN_COMMUNICATOR_H
 
@@ -30,8 +30,10 @@ typedef struct st_communicator st_communicator;
 
 typedef struct st_communicator_options {
   uint32_t struct_size;
-  int32_t allow_single;          /* for st_communicator_env without a launcher. 1: a group of one rank; 0, the default: an error */
-  int64_t deadline_milliseconds; /* longest wait without a byte from the rank that is waited for; 1 or more, default 60000 */
+  int32_t allow_single;          /* for st_communicator_env without a launcher, and for a color that one rank gives to
+                                  * st_communicator_split. 1: a group of one rank; 0, the default: an error */
+  int64_t deadline_milliseconds; /* longest wait without a byte from the rank that is waited for; 1 or more, default 60000; for
+                                  * st_communicator_split and st_communicator_duplicate also 0: as in the group that it is made from */
   int64_t start_milliseconds;    /* longest wait of ranks for each other at the start; 1 or more, default 60000 */
 } st_communicator_options;
 ST_API st_status st_communicator_options_init(st_communicator_options* options, size_t size);
@@ -67,6 +69,19 @@ ST_API st_status st_communicator_host(st_context* context, const char* transport
  * everything that uses it are gone; not if this call fails. Returns when all ranks are there. */
 ST_API st_status st_communicator_callbacks(st_context* context, int32_t rank, int32_t size, const st_transport_callbacks* callbacks,
                                            void* user, const st_communicator_options* options, st_communicator** communicator);
+/* New groups of this group's ranks, over its transport. All ranks make the call, after which the groups are independent: each has its own
+ * order of calls, pending calls and deadline, and is destroyed by itself, in any order. A thread may wait in one group while another thread
+ * uses another: the axes of a mesh, or the program's own calls during a trainer's. Sums are in the order of the new group's ranks.
+ * - Options NULL: the deadline of this group. start_milliseconds is not used.
+ * - Errors name the rank by its number in the group that was split first, and in the group of the call: "rank 4 (rank 1 of this group; ..".
+ *   st_error_info has the first. A failure, an abort or a cancellation in one group ends all that were split from one another.
+ *
+ * Split: ranks that give the same color (0 or more) become a group, ordered by key, then by rank. Where a single rank gives a color and not
+ * allow_single, every rank gets ST_RANK_MISMATCH with all colors, and this group stays usable. */
+ST_API st_status st_communicator_split(st_communicator* communicator, int32_t color, int32_t key, const st_communicator_options* options,
+                                       st_communicator** group);
+/* The same ranks again. */
+ST_API st_status st_communicator_duplicate(st_communicator* communicator, const st_communicator_options* options, st_communicator** group);
 /* Leaves the group: waits for pending work, and at most to the deadline for what other ranks still read from this one. If others wait for
  * this rank after that, it counts as having left. To end at once, abort first. */
 ST_API st_status st_communicator_destroy(st_communicator* communicator);

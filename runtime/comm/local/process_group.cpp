@@ -1,6 +1,7 @@
 #include "comm/local/process_group.h"
 
 #include <algorithm>
+#include <atomic>
 #include <string>
 #include <thread>
 #include <utility>
@@ -99,6 +100,10 @@ class ProcessEnd final : public Transport {
     return moved;
   }
   void idle(double seconds) override;
+  void wake() noexcept override {
+    is_woken_.store(true);
+    segment().wake(rank_, SharedSegment::for_bytes);
+  }
 
   std::optional<RankFailure> failure() override {
     if (auto failure = segment().failure()) return failure;
@@ -136,9 +141,11 @@ class ProcessEnd final : public Transport {
   const int rank_;
   std::vector<std::string> hosts_;
   std::vector<Peer> peers_;
+  std::atomic<bool> is_woken_{false};
 };
 
 bool ProcessEnd::has_news() {
+  if (is_woken_.load() && is_woken_.exchange(false)) return true;
   for (int other = 0; other < size(); ++other) {
     if (other == rank_) continue;
     Peer& peer = peer_of(other);

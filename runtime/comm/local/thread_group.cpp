@@ -125,6 +125,7 @@ class ThreadEnd final : public Transport {
     return moved;
   }
   void idle(double seconds) override { hub_->bell(rank_).wait(heard_, seconds, hub_->spins()); }
+  void wake() noexcept override { hub_->bell(rank_).ring(); }
 
   std::optional<RankFailure> failure() override { return hub_->failure(); }
   bool has_left(int rank) const override { return hub_->has_left(rank); }

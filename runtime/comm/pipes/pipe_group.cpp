@@ -130,6 +130,7 @@ class PipeEnd final : public Transport {
     return std::exchange(has_news_, false);
   }
   void idle(double seconds) override;
+  void wake() noexcept override { is_woken_.store(true, std::memory_order_release); }
 
   std::optional<RankFailure> failure() override {
     if (!has_failed_.load(std::memory_order_acquire)) {
@@ -185,6 +186,7 @@ class PipeEnd final : public Transport {
   bool has_reported_ = false;
   RankFailure failure_;  // not written once has_failed_ is set
   std::atomic<bool> has_failed_{false};
+  std::atomic<bool> is_woken_{false};
   std::atomic<uint32_t> is_leaving_{0};
   std::thread keeper_;
 };
@@ -276,7 +278,7 @@ void PipeEnd::set_failure(const RankFailure& failure) noexcept {
 void PipeEnd::idle(double seconds) {
   const double began = os::seconds(), end = began + seconds;
   for (double now = began; now < end; now = os::seconds()) {
-    if (progress() || has_failed_.load(std::memory_order_relaxed)) return;
+    if (progress() || has_failed_.load(std::memory_order_relaxed) || is_woken_.exchange(false)) return;
     if (now - began < kAwake) {
       std::this_thread::yield();  // the awaited rank may need this core
     } else {

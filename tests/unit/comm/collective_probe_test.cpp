@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "collective_probe.h"
-#include "comm/communicator.h"
+#include "comm/direct_exchange.h"
 #include "comm/local/thread_group.h"
 
 namespace st {
@@ -23,7 +23,7 @@ namespace {
 /// elsewhere.
 class Calls final : public cli::CollectiveCalls {
  public:
-  Calls(Communicator group, bool spoils) : CollectiveCalls(group.rank(), group.size()), group_(std::move(group)), spoils_(spoils) {}
+  Calls(DirectExchange group, bool spoils) : CollectiveCalls(group.rank(), group.size()), group_(std::move(group)), spoils_(spoils) {}
 
   bool has(cli::Exchange exchange) const override { return exchange != cli::Exchange::all_gather || !spoils_; }
   void all_reduce(float* data, int64_t elements) override {
@@ -38,7 +38,7 @@ class Calls final : public cli::CollectiveCalls {
   void all_gather(const float* own, float* whole, int64_t elements) override { group_.all_gather(own, whole, elements, DType::f32); }
 
  private:
-  Communicator group_;
+  DirectExchange group_;
   bool spoils_;
 };
 
@@ -53,7 +53,7 @@ std::vector<std::string> answers(int ranks, bool spoils, const std::string& orde
   for (int rank = 0; rank < ranks; ++rank) {
     std::ofstream(cli::order_pipe(folder, rank)) << order << '\n';  // a file acts as an order pipe that has ended
     threads.emplace_back([&, rank] {
-      Calls calls(Communicator(std::move(ends[static_cast<size_t>(rank)])), spoils);
+      Calls calls(DirectExchange(std::move(ends[static_cast<size_t>(rank)])), spoils);
       cli::serve_collectives(calls, folder);
     });
   }

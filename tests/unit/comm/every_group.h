@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "comm/communicator.h"
+#include "comm/direct_exchange.h"
 #include "comm/transport.h"
 #include "shared_job.h"
 
@@ -58,9 +58,9 @@ using Outcomes = std::vector<std::exception_ptr>;
 
 /// Calls rank(communicator) on a thread each.
 inline Outcomes outcomes_of(std::vector<std::unique_ptr<Transport>> ends, const CommunicatorOptions& options,
-                            const std::function<void(Communicator&)>& rank) {
+                            const std::function<void(DirectExchange&)>& rank) {
   return caught_on_ranks(static_cast<int>(ends.size()), [&](int r) {
-    Communicator group(std::move(ends[static_cast<size_t>(r)]), options);
+    DirectExchange group(std::move(ends[static_cast<size_t>(r)]), options);
     rank(group);
   });
 }
@@ -68,11 +68,11 @@ inline Outcomes outcomes_of(std::vector<std::unique_ptr<Transport>> ends, const 
 class EveryGroup : public testing::TestWithParam<GroupKind> {
  protected:
   /// Fails the test if any rank throws.
-  void run(int size, const std::function<void(Communicator&)>& rank, const CommunicatorOptions& options = {}) {
+  void run(int size, const std::function<void(DirectExchange&)>& rank, const CommunicatorOptions& options = {}) {
     if (size > GetParam().most) return;
     rethrow_first(outcomes(size, rank, options));
   }
-  Outcomes outcomes(int size, const std::function<void(Communicator&)>& rank, const CommunicatorOptions& options = {}) {
+  Outcomes outcomes(int size, const std::function<void(DirectExchange&)>& rank, const CommunicatorOptions& options = {}) {
     return outcomes_of(GetParam().make(size), options, rank);
   }
 };

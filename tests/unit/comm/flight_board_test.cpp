@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include "comm/communicator.h"
+#include "comm/direct_exchange.h"
 #include "comm/local/thread_group.h"
 #include "every_group.h"
 #include "thrown_error.h"
@@ -121,12 +121,12 @@ TEST(FlightBoard, OfARankThatLeftNonsenseHarmsNobody) {
   EXPECT_EQ(merged_text({&board}), "#8 all_reduce (sum) of 8 f32 bucket: rank 0 in 1 s");
 }
 
-bool began_second(const Communicator& group, int rank) {
+bool began_second(const DirectExchange& group, int rank) {
   return std::ranges::any_of(group.transport().board(rank)->shown(), [](const FlightRecord& record) { return record.sequence == 2; });
 }
 
 TEST(FlightBoard, IsInTheErrorOfEachRankOfAGroup) {
-  const auto outcomes = outcomes_of(make_thread_group(3), {}, [](Communicator& group) {
+  const auto outcomes = outcomes_of(make_thread_group(3), {}, [](DirectExchange& group) {
     std::array<float, 4> values{};
     group.barrier("all are here");
     if (group.rank() != 2) return group.all_reduce(values.data(), 4, DType::f32, ReduceOp::sum, "bucket.3");

@@ -17,7 +17,7 @@
 
 #include "base/os/machine.h"
 #include "base/text.h"
-#include "comm/communicator.h"
+#include "comm/direct_exchange.h"
 #include "comm/pipes/pipe_group.h"
 #include "comm/plugins/transport_plugin.h"
 #include "every_group.h"
@@ -47,7 +47,7 @@ std::vector<std::unique_ptr<Transport>> make_gloo_group(int size) {
 
 std::vector<GroupKind> gloo_kinds() {
   if (!kCanBeSeen || !why_no_plugin("gloo").empty()) return {};
-  return {GroupKind{"gloo", make_gloo_group, 5}};  // each rank has two threads of its own, and there may be few cores
+  return {GroupKind{"gloo", make_gloo_group, 6}};  // each rank has two threads of its own, and there may be few cores
 }
 
 INSTANTIATE_TEST_SUITE_P(Gloo, EveryGroup, testing::ValuesIn(gloo_kinds()), [](const auto& instance) { return instance.param.name; });
@@ -106,7 +106,7 @@ TEST_F(Gloo, RanksThatKnowRankZeroByAddressesOfBothFamiliesMeet) {
     const int port = free_port();
     const TransportPlugin plugin = plugin_of("gloo");
     run_ranks(3, [&](int rank) {
-      Communicator own(join_over_gloo(plugin, start_of(rank, 3, port, 20, hosts[(rank + first) % 2])));
+      DirectExchange own(join_over_gloo(plugin, start_of(rank, 3, port, 20, hosts[(rank + first) % 2])));
       int32_t sum = rank;
       own.all_reduce(&sum, 1, DType::i32, ReduceOp::sum);
       EXPECT_EQ(sum, 3);

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "base/os/machine.h"
-#include "comm/communicator.h"
+#include "comm/direct_exchange.h"
 #include "comm/local/thread_group.h"
 #include "every_group.h"
 #include "thrown_error.h"
@@ -34,7 +34,7 @@ void all_reduce(Communicator& group, int64_t elements = 4, DType dtype = DType::
 }
 
 /// Waits until that rank has left the group. A thread's end first waits for readers of what it has sent, so that only gets some time.
-void await_end_of(int rank, const Communicator& group) {
+void await_end_of(int rank, const DirectExchange& group) {
   const bool waits_for_reader = group.transport().name() == "threads";
   const double end = os::seconds() + 0.02;
   while (waits_for_reader ? os::seconds() < end : !group.transport().has_left(rank)) std::this_thread::sleep_for(milliseconds(1));
@@ -157,7 +157,7 @@ TEST_P(EveryGroup, ARankThatLeavesIsNamedByWhoWaitsForIt) {
 }
 
 TEST_P(EveryGroup, ARankThatLeavesInTheEndDoesNotDisturbTheOthers) {
-  run(4, [](Communicator& group) {
+  run(4, [](DirectExchange& group) {
     for (int round = 0; round < 5; ++round) all_reduce(group, 30000);
     if (group.rank() == 1) return;
     std::array<int64_t, 1> data = {group.rank()};
@@ -207,7 +207,7 @@ TEST_P(EveryGroup, ACancelledWaitEndsTheGroup) {
     int looks_left = 0;  // of rank 0's second wait
     CommunicatorOptions options;
     if (rank == 0) options.is_cancelled = [&] { return looks_left > 0 && --looks_left == 0; };
-    Communicator group(std::move(ends[static_cast<size_t>(rank)]), options);
+    DirectExchange group(std::move(ends[static_cast<size_t>(rank)]), options);
     group.barrier();
     if (rank == 2) has_ended.await();
     looks_left = 3;
@@ -304,7 +304,7 @@ TEST_P(EveryGroup, FreedMemoryIsNotReadAfterAnError) {
 }
 
 TEST_P(EveryGroup, WhatWasSentArrivesThoughItsSenderHasLeft) {
-  run(2, [](Communicator& group) {
+  run(2, [](DirectExchange& group) {
     std::array<int64_t, 3> data = {1, 2, 3};
     if (group.rank() == 0) return group.send(data.data(), 3, DType::i64, 1);
     data = {};
@@ -376,8 +376,8 @@ TEST_P(EveryGroup, TheRecorderShowsTheLastCollectives) {
 TEST(CommunicatorOptions, OutOfTheirRangeAreRefused) {
   CommunicatorOptions options;
   options.chunk = 0;
-  EXPECT_THROW(Communicator(std::move(make_thread_group(1)[0]), options), Error);
-  EXPECT_THROW(Communicator(std::move(make_thread_group(1)[0]), with_deadline(0)), Error);
+  EXPECT_THROW(DirectExchange(std::move(make_thread_group(1)[0]), options), Error);
+  EXPECT_THROW(DirectExchange(std::move(make_thread_group(1)[0]), with_deadline(0)), Error);
 }
 
 TEST(ThreadGroup, WhoReadsALargePieceSlowlyIsNotLate) {
@@ -386,7 +386,7 @@ TEST(ThreadGroup, WhoReadsALargePieceSlowlyIsNotLate) {
   std::thread sender([&] {
     CommunicatorOptions options = with_deadline(0.4);
     options.warn = [&](const std::string&) { ++warned; };
-    Communicator group(std::move(ends[0]), options);
+    DirectExchange group(std::move(ends[0]), options);
     const std::vector<std::byte> data(100'000);
     EXPECT_NO_THROW(group.send(data.data(), std::ssize(data), DType::u8, 1));
   });

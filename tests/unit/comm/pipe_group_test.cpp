@@ -21,7 +21,7 @@
 
 #include "base/os/machine.h"
 #include "base/text.h"
-#include "comm/communicator.h"
+#include "comm/direct_exchange.h"
 #include "comm/pipes/frame.h"
 #include "every_group.h"
 #include "memory_pipes.h"
@@ -178,12 +178,12 @@ TEST(PipeGroup, AnEndAfterAFailureIsSoon) {
     std::atomic<double> longest{0};
     auto ends = make_memory_group(3);
     run_ranks(3, [&](int rank) {
-      Communicator group(std::move(ends[static_cast<size_t>(rank)]), with_deadline(20));
+      DirectExchange group(std::move(ends[static_cast<size_t>(rank)]), with_deadline(20));
       if (rank == 1) group.abort("enough");
       EXPECT_EQ(error_of([&] { group.barrier(); }).code(), Code::rank_failed);
       std::this_thread::sleep_for(std::chrono::milliseconds(40 * rank));  // the last rank finds no other
       const double began = os::seconds();
-      { const Communicator gone(std::move(group)); }
+      { const DirectExchange gone(std::move(group)); }
       const double took = os::seconds() - began;
       for (double before = longest; before < took && !longest.compare_exchange_weak(before, took);) continue;
     });
@@ -257,7 +257,7 @@ TEST(PipeGroup, NonsenseInAPipeIsAFailureAndNoCrash) {
   for (int trial = 0; trial < 10; ++trial) {
     const auto pipes = std::make_shared<MemoryPipes>(2);
     auto ends = joined(pipes);
-    Communicator group(std::move(ends[0]), with_deadline(0.1));
+    DirectExchange group(std::move(ends[0]), with_deadline(0.1));
     std::vector<std::byte> nonsense(4000);
     // Random words, some of them valid headers and lengths.
     for (size_t i = 0; i + 4 <= nonsense.size(); i += 4) {

@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "comm/direct_exchange.h"
 #include "comm/local/thread_group.h"
 #include "thrown_error.h"
 
@@ -47,7 +48,7 @@ class TwoRanks {
     first(ranks[0]);
     other.join();
   }
-  std::vector<Communicator> ranks;
+  std::vector<DirectExchange> ranks;
 };
 
 TEST(PlannedExchange, AddsTheRanksThatHaveRowsInItsRoundOrInItsStep) {
