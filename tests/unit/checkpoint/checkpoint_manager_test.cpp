@@ -213,11 +213,13 @@ TEST_F(Manager, LeavesOneThatIsReadUntilTheNextSave) {
 }
 
 TEST_F(Manager, TakesMemoryOnceForEachSaveThatMayBeUnderWay) {
-  CheckpointManager manager = make({.retention = {}, .best = "", .write = slowly(), .queue = 1});
+  Gate gate;
+  CheckpointManager manager(path_, {.retention = {}, .best = "", .write = {}, .queue = 1}, memory_, gate.logger());
   const int64_t bytes = kElements * 4 + 832;  // 100 i64, padded to a multiple of 64
   manager.prepare(content(0, kElements), workers_);
   EXPECT_EQ(memory_->account().bytes(), 2 * bytes);
   for (int64_t step = 1; step <= 4; ++step) {
+    if (step == 3) gate.open();
     manager.save(content(step, kElements), workers_);
     EXPECT_LE(manager.progress().waiting, 1);
     EXPECT_EQ(memory_->account().bytes(), 2 * bytes);
