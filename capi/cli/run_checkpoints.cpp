@@ -84,8 +84,8 @@ Json RunCheckpoints::stream_keys(int64_t ranks) const {
   for (const char* key : {"seed", "batch", "accumulate", "micro_batches", "global_batch"})
     if (recipe.contains(key)) keys[key] = recipe[key];
   if (!training.contains("micro_batches")) return {{"fixed", fixed}, {"keys", keys}};
-  for (const char* key : {"seed", "batch", "micro_batches"}) fixed[key] = training[key];
-  fixed["global_batch"] = training["batch"].get<int64_t>() * training["micro_batches"].get<int64_t>();
+  for (const char* key : {"seed", "batch", "micro_batches"}) fixed[key] = training.at(key);
+  fixed["global_batch"] = training.at("batch").get<int64_t>() * training.at("micro_batches").get<int64_t>();
   if (recipe.value("ranks", int64_t{1}) == ranks) return {{"fixed", fixed}, {"keys", keys}};
   keys["accumulate"] = 1;
   keys["global_batch"] = 0;

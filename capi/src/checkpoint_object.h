@@ -27,6 +27,10 @@ struct CheckpointObject final : Object, Trimmable {
     return *manager;
   }
   CheckpointManager& saves() const { return manager ? *manager : *beside; }
+  /// After a load: saves through this handle continue the run in the folder.
+  void continue_run() const {
+    if (manager) manager->adopt_earlier();
+  }
 
   std::shared_ptr<Context> context;
   std::unique_ptr<Workers> workers;

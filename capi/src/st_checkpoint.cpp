@@ -190,6 +190,7 @@ st_status st_checkpoint_load(st_checkpoint* checkpoint, const char* name, int64_
       const FloatMode mode;  // the host's rounding must not affect a conversion
       load_views(reader, to, ours, may_be, *object->workers, made);
     });
+    object->continue_run();
   });
 }
 

@@ -149,6 +149,7 @@ st_status st_trainer_resume(st_trainer* trainer, st_checkpoint* checkpoint, cons
     else
       load_from(**from, name, report,
                 [&](const CheckpointReader& reader, LoadReport& made) { load([&]() -> const CheckpointReader& { return reader; }, made); });
+    (*from)->continue_run();
     forget_after(*t, t->trainer->steps());
   });
 }

@@ -70,6 +70,7 @@ std::vector<RetainedCheckpoint> known_of(const RunFolder& folder, const std::str
     if (!good && os::kind_of(text(folder.path_to(entry.name), "/", kManifestName)) == os::PathKind::none) continue;
     known.push_back(good ? retained(entry.name, folder.manifest_of(entry.name), best)
                          : RetainedCheckpoint{.name = entry.name, .step = entry.step, .metric = {}, .valid = false});
+    known.back().earlier = true;
   }
   return known;
 }
@@ -293,7 +294,7 @@ void CheckpointManager::State::follow(const std::string& name, const Manifest& m
   }
 }
 
-/// Says once which checkpoints stay because they are of another model.
+/// Says once which checkpoints stay because they are of another run.
 void CheckpointManager::State::warn_of_others() {
   if (has_warned_of_others) return;
   std::string names;
@@ -304,7 +305,7 @@ void CheckpointManager::State::warn_of_others() {
   }
   has_warned_of_others = !names.empty();
   if (has_warned_of_others)
-    log.warning("checkpoint", folder.path(), " holds checkpoints of another model, which are kept: ", names,
+    log.warning("checkpoint", folder.path(), " holds checkpoints of another run, which are kept: ", names,
                 "; give each run its own folder, or remove them");
 }
 
@@ -468,6 +469,11 @@ SaveProgress CheckpointManager::progress() const {
 int64_t CheckpointManager::saved_step() const {
   const std::lock_guard lock(state_->mutex);
   return state_->saved_step;
+}
+
+void CheckpointManager::adopt_earlier() {
+  const std::lock_guard lock(state_->mutex);
+  for (RetainedCheckpoint& checkpoint : state_->known) checkpoint.earlier = false;
 }
 
 void CheckpointManager::mark_corrupt(const std::string& name) {

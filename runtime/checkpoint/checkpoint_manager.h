@@ -84,6 +84,9 @@ class CheckpointManager {
   SaveProgress progress() const;
   /// Step of the newest checkpoint that this manager has committed; -1: none.
   int64_t saved_step() const;
+  /// The run goes on from a checkpoint that was in the folder when this manager was made: from now on retention counts those, too. Until
+  /// then they are another run's.
+  void adopt_earlier();
   /// Marks a checkpoint that a reader found corrupt: retention no longer counts it.
   void mark_corrupt(const std::string& name);
 

@@ -69,6 +69,7 @@ RetainedCheckpoint retained(const std::string& name, const Manifest& manifest, c
 }
 
 bool is_of_same_run(const RetainedCheckpoint& checkpoint, const RetainedCheckpoint& newest) {
+  if (checkpoint.earlier) return false;
   const bool is_unreadable = !checkpoint.valid && checkpoint.model.empty();
   return is_unreadable || checkpoint.model == newest.model;
 }

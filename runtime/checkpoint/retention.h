@@ -25,13 +25,14 @@ struct RetainedCheckpoint {
   bool finite = true;            // its weights are finite
   bool has_loss = true;          // the training object's loss is a number; not so once a run skips every step
   std::string model = {};        // digest of the trainer's graph; "": a host's tensors, or not known
+  bool earlier = false;          // was in the folder when it was opened, and nothing continues from there
 };
 
 /// A valid checkpoint. `best`: the key of the metric, in the metadata or the training object; "": none.
 RetainedCheckpoint retained(const std::string& name, const Manifest& manifest, const std::string& best);
 
-/// Whether retention counts `checkpoint` after a save of `newest`. One of another model is another run's: it is neither counted nor
-/// removed.
+/// Whether retention counts `checkpoint` after a save of `newest`. An earlier one and one of another model are another run's: they are
+/// neither counted nor removed.
 bool is_of_same_run(const RetainedCheckpoint& checkpoint, const RetainedCheckpoint& newest);
 
 /// Returns the names to remove, oldest first. `all`: newest first; considers those of the newest one's run.

@@ -243,9 +243,9 @@ TEST(Resume, RetentionKeepsTheCheckpointsOfAnotherModel) {
     ASSERT_TRUE(works(st_trainer_run(trainer, step, nullptr, nullptr)));
     ASSERT_TRUE(works(st_trainer_save(trainer, checkpoint, nullptr, nullptr)));
   }
-  const size_t at = warnings.find("another model");
+  const size_t at = warnings.find("another run");
   EXPECT_TRUE(at != std::string::npos && warnings.find("step-00000004") != std::string::npos) << warnings;
-  EXPECT_EQ(warnings.find("another model", at + 1), std::string::npos) << "it is reported once";
+  EXPECT_EQ(warnings.find("another run", at + 1), std::string::npos) << "it is reported once";
   EXPECT_TRUE(works(st_trainer_resume(first.trainer, checkpoint, "step-00000004", nullptr, nullptr)));
   EXPECT_EQ(text_of(st_checkpoint_list, checkpoint), R"([{"name":"step-00000003","step":3,"problem":null},)"
                                                      R"({"name":"step-00000004","step":4,"problem":null}])");

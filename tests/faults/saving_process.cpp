@@ -42,6 +42,7 @@ int save(const std::string& folder) {
     step = entries.front().step;
     const std::string problem = st::problem_of(manager.folder().path_of("latest"), step, workers);
     if (!problem.empty()) return refuse(problem);
+    manager.adopt_earlier();
   }
   say("resumed " + std::to_string(step));
   for (int64_t told = step;;) {

@@ -16,7 +16,7 @@ namespace scaletrain {
 
 struct CheckpointOptions {
   bool read_only = false;  // also while a process saves there; ranks other than 0 save their shards through it (Trainer::save)
-  int64_t keep_last = 3;   // 0: all
+  int64_t keep_last = 3;   // 0: all; counts those that were in the folder only after a load or resume
   int64_t keep_every = 0;  // keep also each whose step is a multiple; 0: none
   int64_t keep_best = 0;   // keep also the best so many by `best`
   std::string best;        // a number in the metadata or training state

@@ -9,7 +9,8 @@ public sealed class CheckpointOptions {
   /// <summary>Allows only list, verify and load. Takes no lock, so it works while another process saves. Ranks other than 0 use it to save their
   /// shards (<see cref="Trainer.Save"/>).</summary>
   public bool ReadOnly { get; set; }
-  /// <summary>Number of newest checkpoints that are kept; 0 keeps all.</summary>
+  /// <summary>Number of newest checkpoints of this run that are kept; 0 keeps all. Those that were in the folder are another run's until
+  /// one was loaded or resumed.</summary>
   public long KeepLast { get; set; } = 3;
   /// <summary>Also keeps each checkpoint whose step is a multiple of this; 0 for none.</summary>
   public long KeepEvery { get; set; }

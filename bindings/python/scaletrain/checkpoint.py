@@ -39,7 +39,8 @@ class Checkpoint(Handle):
     """The checkpoints of a run in one folder, which is created. A trainer saves with Trainer.save() and save_every(), a program with its own
     loop with save(). Closing or dropping it waits for the running saves.
 
-    keep_last: number of newest checkpoints that are kept; 0 keeps all.
+    keep_last: number of newest checkpoints of this run that are kept; 0 keeps all. Those that were in the folder are
+        another run's until one was loaded or resumed.
     keep_every: also keeps each checkpoint whose step is a multiple of this; 0 for none.
     keep_best: also keeps this many best checkpoints by the number named `best` in the metadata or training state; 0 for none.
     best_is_higher: whether a higher `best` is better.

@@ -20,8 +20,10 @@ typedef struct st_checkpoint_options {
   uint32_t struct_size;
   int32_t read_only;       /* 1: only lists, verifies and loads, also while a process saves there; takes no lock. Default 0. Ranks other
                             * than 0 save their shards through such a handle (st_trainer_save) */
-  int64_t keep_last;       /* keep the newest so many, and the newest whose weights and loss are finite; 0: all. Default 3. Those of a
-                            * trainer with another model are kept and not counted; the log's warning names them */
+  int64_t keep_last;       /* keep the newest so many, and the newest whose weights and loss are finite; 0: all. Default 3. Those of
+                            * another run are kept and not counted; a warning in the log names them. Of another run are those of a
+                            * trainer with another model, and, until st_trainer_resume or st_checkpoint_load has read one through
+                            * this handle, those that were in the folder at create */
   int64_t keep_every;      /* keep also each whose step is a multiple of this; 0, the default: none */
   int64_t keep_best;       /* keep also the best so many by `best`; 0, the default: none */
   const char* best;        /* (C) a number in a checkpoint's metadata or training state, "validation_loss"; needed with keep_best */

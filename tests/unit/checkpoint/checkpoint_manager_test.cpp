@@ -146,6 +146,7 @@ TEST_F(Manager, KeepsTheBestByMetadataOrTrainingStateAlsoInTheNextProcess) {
     manager.save_now(with_loss(4, "nan"), workers_);
   }
   CheckpointManager manager = make(options);
+  manager.adopt_earlier();
   manager.save_now(with_loss(5, "0.4"), workers_);
   EXPECT_EQ(names(), (Names{"step-00000005", "step-00000002"})) << "5 is better than 1";
   manager.save_now(content(6), workers_);
@@ -167,6 +168,7 @@ TEST_F(Manager, KeepsTheLastWhoseWeightsAreFiniteAlsoInTheNextProcess) {
     EXPECT_EQ(names(), (Names{"step-00000003", "step-00000002"}));
   }
   CheckpointManager manager = make(options);
+  manager.adopt_earlier();
   manager.save(diverged(4, -std::numeric_limits<float>::infinity()), workers_)->wait(-1);
   ASSERT_TRUE(manager.wait(-1));
   EXPECT_EQ(names(), (Names{"step-00000004", "step-00000002"}));
@@ -178,6 +180,17 @@ TEST_F(Manager, KeepsTheLastWhoseWeightsAreFiniteAlsoInTheNextProcess) {
   EXPECT_EQ(names(), (Names{"step-00000006", "step-00000005"}));
 }
 
+TEST_F(Manager, KeepsWhatWasThereUntilItsRunGoesOn) {
+  const ManagerOptions options{.retention = {.last = 1}, .best = "", .write = {}, .queue = 0};
+  make(options).save_now(content(9), workers_);
+  CheckpointManager manager = make(options);
+  for (const int64_t step : {1, 2}) manager.save_now(content(step), workers_);
+  EXPECT_EQ(names(), (Names{"step-00000002", "step-00000009"}));
+  manager.adopt_earlier();
+  manager.save_now(content(3), workers_);
+  EXPECT_EQ(names(), Names{"step-00000003"});
+}
+
 TEST_F(Manager, ACorruptOneDoesNotPushOutAWholeOne) {
   {
     CheckpointManager manager = make();
@@ -186,6 +199,7 @@ TEST_F(Manager, ACorruptOneDoesNotPushOutAWholeOne) {
   put_file(fs::path(path_) / "step-00000002" / "manifest.json", "{}");
   CheckpointManager manager = make({.retention = {.last = 2}, .best = "", .write = {}, .queue = 0});
   manager.mark_corrupt("step-00000003");  // as by a reader of its data
+  manager.adopt_earlier();
   manager.save_now(content(4), workers_);
   EXPECT_EQ(names(), (Names{"step-00000004", "step-00000003", "step-00000002", "step-00000001"}));
   manager.save_now(content(5), workers_);

@@ -57,7 +57,7 @@ TEST(Retention, KeepsTheNewestWhoseWeightsAreFinite) {
   EXPECT_EQ(to_remove({.last = 2, .every = 0, .best = 0, .higher_is_better = false}, all), (Names{"0", "1", "2", "5", "6", "7"}));
 }
 
-TEST(Retention, LeavesCheckpointsOfAnotherModelAlone) {
+TEST(Retention, LeavesCheckpointsOfAnotherRunAlone) {
   auto all = ten();
   for (RetainedCheckpoint& checkpoint : all) checkpoint.model = checkpoint.step < 5 && checkpoint.step % 2 == 0 ? "one" : "two";
   EXPECT_EQ(to_remove({.last = 2, .every = 0, .best = 0, .higher_is_better = false}, all), (Names{"1", "3", "5", "6", "7"}));
@@ -65,6 +65,8 @@ TEST(Retention, LeavesCheckpointsOfAnotherModelAlone) {
   all[8].model = "";  // step 1, with a manifest that cannot be read
   all[8].valid = false;
   EXPECT_EQ(to_remove({.last = 2, .every = 0, .best = 0, .higher_is_better = false}, all), (Names{"1", "3", "5", "6", "7"}));
+  for (size_t i = 4; i < 10; ++i) all[i].earlier = true;
+  EXPECT_EQ(to_remove({.last = 2, .every = 0, .best = 0, .higher_is_better = false}, all), (Names{"6", "7"}));
 }
 
 /// Whether one is kept, by the definition: from its position in the list.

@@ -19,7 +19,10 @@ public final class CheckpointOptions {
     return this;
   }
 
-  /** Keeps the newest {@code count} checkpoints. Default 3; 0 keeps all. */
+  /**
+   * Keeps the newest {@code count} checkpoints of this run. Default 3; 0 keeps all. Those that were in the folder are another run's until one
+   * was loaded or resumed.
+   */
   public CheckpointOptions keepLast(long count) {
     raw.setKeep_last(count);
     return this;
