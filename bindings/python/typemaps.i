@@ -110,6 +110,8 @@ namespace python = scaletrain::python;
 %long_call(scaletrain::Communicator::env)
 %long_call(scaletrain::Communicator::host_at)
 %long_call(scaletrain::Communicator::callbacks)
+%long_call(scaletrain::Communicator::split)
+%long_call(scaletrain::Communicator::duplicate)
 %long_call(scaletrain::Communicator::all_reduce)
 %long_call(scaletrain::Communicator::reduce_scatter)
 %long_call(scaletrain::Communicator::all_gather)

@@ -62,7 +62,7 @@ static int resume_alone(st_context* context, st_checkpoint* checkpoint, st_recip
 
 int main(int argc, char** argv) {
   st_context* context = NULL;
-  st_communicator* ranks = NULL;
+  st_communicator *ranks = NULL, *own = NULL, *half = NULL;
   st_model* model = NULL;
   st_recipe* recipe = NULL;
   st_trainer* trainer = NULL;
@@ -72,6 +72,11 @@ int main(int argc, char** argv) {
   CHECK(st_communicator_env(context, NULL, &ranks)); /* as started by scaletrain launch, torchrun, mpirun or srun */
   CHECK(st_communicator_rank(ranks, &rank));
   CHECK(st_communicator_size(ranks, &size));
+  st_communicator_options single;
+  CHECK(st_communicator_options_init(&single, sizeof single));
+  single.allow_single = 1;
+  CHECK(st_communicator_duplicate(ranks, NULL, &own));                        /* for this program's calls: `ranks` is the trainer's */
+  CHECK(st_communicator_split(ranks, 2 * rank / size, rank, &single, &half)); /* the ranks of a stage, if there were two stages */
   CHECK(make_model(context, &model));
   CHECK(st_recipe_create("{\"batch\": 8, \"micro_batches\": 8, \"lr\": 0.01, \"weight_decay\": 0}", &recipe));
   st_recipe* sharded = NULL;
@@ -83,7 +88,7 @@ int main(int argc, char** argv) {
   options.read_only = rank != 0; /* rank 0 owns the folder; the others write into it */
   const char* folder = argc > 1 ? argv[1] : "zero_run";
   if (rank == 0) CHECK(st_checkpoint_create(context, folder, &options, &checkpoint));
-  CHECK(st_communicator_barrier(ranks, "the folder is there", NULL));
+  CHECK(st_communicator_barrier(own, "the folder is there", NULL));
   if (rank != 0) CHECK(st_checkpoint_create(context, folder, &options, &checkpoint));
 
   st_step_report report;
@@ -106,6 +111,8 @@ int main(int argc, char** argv) {
   st_recipe_destroy(sharded);
   st_recipe_destroy(recipe);
   st_model_destroy(model);
+  st_communicator_destroy(half);
+  st_communicator_destroy(own);
   st_communicator_destroy(ranks);
   st_context_destroy(context);
   return alike ? 0 : 1;

@@ -55,6 +55,10 @@ int main(int argc, char** argv) try {
   const scaletrain::Context context;
   const auto ranks = scaletrain::Communicator::env(context);  // as started by scaletrain launch, torchrun, mpirun or srun
   const int rank = ranks.rank(), size = ranks.size();
+  scaletrain::CommunicatorOptions single;
+  single.allow_single = true;
+  const auto own = ranks.duplicate();                            // for this program's calls: `ranks` is the trainer's
+  const auto half = ranks.split(2 * rank / size, rank, single);  // the ranks of a stage, if there were two stages
   const scaletrain::Model model = make_model(context);
   const scaletrain::Trainer trainer(model, recipe(3), ranks);
 
@@ -63,7 +67,7 @@ int main(int argc, char** argv) try {
   std::unique_ptr<scaletrain::Checkpoint> checkpoint;
   const std::string folder = argc > 1 ? argv[1] : "zero_run";
   if (rank == 0) checkpoint = std::make_unique<scaletrain::Checkpoint>(context, folder, options);
-  ranks.barrier("the folder is there");
+  own.barrier("the folder is there");
   if (rank != 0) checkpoint = std::make_unique<scaletrain::Checkpoint>(context, folder, options);
 
   train(trainer, rank, size);

@@ -52,10 +52,12 @@ static class Zero {
     CultureInfo.CurrentCulture = CultureInfo.InvariantCulture;
     using (var context = new Context())
     using (Communicator ranks = Communicator.Env(context))  // the rank that scaletrain launch, torchrun, mpirun or srun assigned
+    using (Communicator own = ranks.Duplicate())  // for this program's calls: ranks is the trainer's
+    using (Communicator half = ranks.Split(2 * ranks.Rank / ranks.Size, 0, true))  // the ranks of a stage, if there were two stages
     using (Model model = MakeModel(context))
     using (Recipe recipe = MakeRecipe(3))
     using (var trainer = new Trainer(model, recipe, null, ranks))
-    using (Checkpoint checkpoint = Open(context, ranks, arguments.Length > 0 ? arguments[0] : "zero_run")) {
+    using (Checkpoint checkpoint = Open(context, own, arguments.Length > 0 ? arguments[0] : "zero_run")) {
       Train(trainer, ranks.Rank, ranks.Size);
       trainer.Save(checkpoint);  // all ranks call it
       StepReport report = Train(trainer, ranks.Rank, ranks.Size);

@@ -67,8 +67,10 @@ class Zero {
     boolean alike = true;
     try (Context context = new Context();
          Communicator ranks = Communicator.env(context, new CommunicatorOptions());  // the rank that scaletrain launch, torchrun, .. assigned
+         Communicator own = ranks.duplicate();  // for this program's calls: ranks is the trainer's
+         Communicator half = ranks.split(2 * ranks.rank() / ranks.size(), 0, true);  // the ranks of a stage, if there were two stages
          Model model = model(context); Trainer trainer = new Trainer(model, recipe(3), null, ranks);
-         Checkpoint checkpoint = open(context, ranks, folder)) {
+         Checkpoint checkpoint = open(context, own, folder)) {
       train(trainer, ranks.rank(), ranks.size());
       trainer.save(checkpoint);  // all ranks call it
       StepReport report = train(trainer, ranks.rank(), ranks.size());

@@ -43,11 +43,14 @@ def resume_alone(context: st.Context, checkpoint: st.Checkpoint) -> str:
 def main(folder: str) -> bool:
     context = st.Context()
     ranks = st.Communicator.env(context)  # the rank that scaletrain launch, torchrun, mpirun or srun assigned
+    own = ranks.duplicate()  # for this program's calls: `ranks` is the trainer's
+    half = ranks.split(2 * ranks.rank // ranks.size, allow_single=True)  # the ranks of a stage, if there were two stages
+    assert half.size <= ranks.size
     trainer = st.Trainer(make_model(context), recipe(3), communicator=ranks)
 
     if ranks.rank == 0:
         checkpoint = st.Checkpoint(context, folder)
-    ranks.barrier(name="the folder is there")
+    own.barrier(name="the folder is there")
     if ranks.rank != 0:
         checkpoint = st.Checkpoint(context, folder, read_only=True)  # rank 0 locks the folder; the others write to it, too
 

@@ -105,6 +105,31 @@ TEST_P(Communicators, CountWhatTheySendAndRecordWhatTheyDid) {
   });
 }
 
+TEST_P(Communicators, SplitAndDuplicateIntoGroupsWithTheirOwnOrder) {
+  std::vector<float> wanted = brought(n() - 1);
+  for (int rank = n() - 2; rank >= 0; --rank) {
+    const std::vector<float> next = brought(rank);
+    for (size_t i = 0; i < wanted.size(); ++i) wanted[i] += next[i];
+  }
+  ranks.each([&](int rank, st_communicator* own) {
+    auto options = filled(st_communicator_options_init);
+    options.allow_single = 1;
+    HeldCommunicator reversed, twin, refused;
+    ASSERT_TRUE(works(st_communicator_split(own, 7, -rank, &options, reversed.out())));
+    ASSERT_TRUE(works(st_communicator_duplicate(reversed, nullptr, twin.out())));
+    std::vector<float> sum = brought(rank);
+    EXPECT_TRUE(works(st_communicator_all_reduce(twin, "sum", Floats(ST_F32, sum), ST_REDUCE_SUM, nullptr)));
+    EXPECT_EQ(std::memcmp(sum.data(), wanted.data(), sum.size() * sizeof(float)), 0);
+    int32_t number = -1;
+    EXPECT_TRUE(works(st_communicator_rank(twin, &number)));
+    EXPECT_EQ(number, n() - 1 - rank);
+    if (n() == 1) return;
+    EXPECT_TRUE(
+        fails(ST_RANK_MISMATCH, st_communicator_split(twin, number == 1 ? 5 : 3, 0, nullptr, refused.out()), {"alone", "allow_single"}));
+    EXPECT_TRUE(works(st_communicator_barrier(twin, nullptr, nullptr)));
+  });
+}
+
 INSTANTIATE_TEST_SUITE_P(Ranks, Communicators, testing::Range(1, kMostRanks + 1));
 
 }  // namespace

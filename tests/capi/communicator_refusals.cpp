@@ -117,6 +117,10 @@ TEST_F(CommunicatorRefusals, OfNumbersOfRanksAndTimes) {
   options.deadline_milliseconds = 1;
   options.start_milliseconds = -5;
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_communicator_local(ranks.context, 2, &options, made), {"start_milliseconds is -5"}));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_communicator_split(ranks[0], -1, 0, nullptr, made), {"color is -1", "0 or more"}));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_communicator_split(ranks[0], 0, 0, nullptr, nullptr), {"group is NULL"}));
+  options.deadline_milliseconds = -1;
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_communicator_duplicate(ranks[0], &options, made), {"deadline_milliseconds is -1"}));
   EXPECT_EQ(made[0], nullptr);
 }
 

@@ -281,19 +281,36 @@ st_status create_alone(AllKinds& w, st_model* model, st_recipe* recipe, st_data*
   return status != ST_OK ? status : st_trainer_create_in_group(model, recipe, data, alone, fresh(w.new_trainer));
 }
 
-/// The peer joins unless our call is refused at once.
-st_status create_beside_peer(AllKinds& w, AnyHandle h) {
+/// The peer makes its call unless ours is refused at once.
+template <class Ours, class Theirs>
+st_status beside_peer(const Ours& ours, const Theirs& theirs) {
   std::atomic<bool> is_done = false;
   std::thread peer([&] {
     for (int i = 0; i < 20 && !is_done; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    if (is_done) return;
-    const auto model = hold<HeldModel>(st_model_builtin, w.run.context, "gpt", kSmallGpt, 1);
-    const auto trainer = hold<HeldTrainer>(st_trainer_create_in_group, model, w.run.recipe, w.run.data, w.peer);
+    if (!is_done) theirs();
   });
-  const st_status status = st_trainer_create_in_group(w.run.model, w.run.recipe, w.run.data, h, fresh(w.new_trainer));
+  const st_status status = ours();
   is_done = true;
   peer.join();
   return status;
+}
+
+st_status create_beside_peer(AllKinds& w, AnyHandle h) {
+  const auto join = [&] {
+    const auto model = hold<HeldModel>(st_model_builtin, w.run.context, "gpt", kSmallGpt, 1);
+    const auto trainer = hold<HeldTrainer>(st_trainer_create_in_group, model, w.run.recipe, w.run.data, w.peer);
+  };
+  return beside_peer([&] { return st_trainer_create_in_group(w.run.model, w.run.recipe, w.run.data, h, fresh(w.new_trainer)); }, join);
+}
+
+st_status split_beside_peer(AllKinds& w, AnyHandle h) {
+  return beside_peer([&] { return st_communicator_split(h, 0, 0, nullptr, fresh(w.new_communicator)); },
+                     [&] { st_communicator_split(w.peer, 0, 0, nullptr, fresh(w.more_communicator)); });
+}
+
+st_status duplicate_beside_peer(AllKinds& w, AnyHandle h) {
+  return beside_peer([&] { return st_communicator_duplicate(h, nullptr, fresh(w.new_communicator)); },
+                     [&] { st_communicator_duplicate(w.peer, nullptr, fresh(w.more_communicator)); });
 }
 
 /// A collective of both ranks, ours in the background while the peer's runs: call(rank's arrays, communicator, pending).
@@ -519,6 +536,8 @@ constexpr HandleCall kCalls[] = {
     {"st_communicator_send", "communicator", "communicator", CALL(both_ranks(w, h, send))},
     {"st_communicator_receive", "communicator", "communicator", CALL(both_ranks(w, h, receive))},
     {"st_communicator_barrier", "communicator", "communicator", CALL(both_ranks(w, h, barrier))},
+    {"st_communicator_split", "communicator", "communicator", CALL(split_beside_peer(w, h))},
+    {"st_communicator_duplicate", "communicator", "communicator", CALL(duplicate_beside_peer(w, h))},
     {"st_communicator_sent_bytes", "communicator", "communicator", CALL(st_communicator_sent_bytes(h, &w.number))},
     {"st_communicator_flight_record", "communicator", "communicator", CALL(st_communicator_flight_record(h, &w.text))},
     {"st_data_parallel_create", "communicator", "communicator", CALL(make_data_parallel(w, h))},

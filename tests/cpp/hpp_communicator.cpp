@@ -70,6 +70,21 @@ TEST(HppCommunicator, GoesOnInTheBackground) {
   });
 }
 
+TEST(HppCommunicator, SplitsIntoGroups) {
+  const Context context;
+  on_ranks(context, 3, [](const Communicator& own) {
+    const Communicator reversed = own.split(0, -own.rank()), twin = reversed.duplicate();
+    EXPECT_EQ(twin.rank(), 2 - own.rank());
+    std::vector<float> values = {static_cast<float>(own.rank())};
+    twin.all_reduce(view(values));
+    EXPECT_EQ(values[0], 3);
+    EXPECT_THROW(static_cast<void>(own.split(own.rank() / 2)), Error) << "color 1 is rank 2's alone";
+    CommunicatorOptions options;
+    options.allow_single = true;
+    EXPECT_EQ(own.split(own.rank() / 2, 0, options).size(), own.rank() == 2 ? 1 : 2);
+  });
+}
+
 TEST(HppCommunicator, ThrowsWithTheRankThatEndedTheGroup) {
   const Context context;
   const std::vector<Communicator> ranks = Communicator::local(context, 2);

@@ -17,6 +17,23 @@ public class CommunicatorTests {
   public void End() { context.Dispose(); }
 
   [Test]
+  public void RanksSplitIntoGroups() {
+    Nets.OnEach(context, 4, own => {
+      using (Communicator half = own.Split(own.Rank % 2, -own.Rank))
+      using (Communicator twin = half.Duplicate()) {
+        Assert.AreEqual(2, half.Size);
+        Assert.AreEqual(1 - own.Rank / 2, twin.Rank);
+        float[] value = { own.Rank };
+        twin.AllReduce(value);
+        Assert.AreEqual(own.Rank % 2 == 0 ? 2 : 4, value[0]);
+      }
+      var refused = Assert.Throws<RankFailedException>(() => own.Split(own.Rank / 3));
+      StringAssert.Contains("gives color 1 alone", refused.Message);
+      own.Split(own.Rank / 3, 0, true).Dispose();
+    });
+  }
+
+  [Test]
   public void ThreeThreadsExchangeArrays() {
     Nets.OnEach(context, 3, own => {
       int me = own.Rank;

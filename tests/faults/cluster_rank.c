@@ -2,6 +2,8 @@
  *   cluster_rank sums            prints a digest of sums, which must be equal on all ranks, and checks every other collective
  *   cluster_rank dies VICTIM     that rank kills itself; the others print which rank the error names, and continue
  *   cluster_rank stops VICTIM    the same with a rank that stops itself; the deadline is a second
+ *   cluster_rank mesh [VICTIM]   six ranks as 2 x 3 sum along both axes at once and print digests; with VICTIM, which kills itself, whom
+ *                                the errors of both axes name
  *   cluster_rank parts           the same on all ranks; the test cuts the link between two hosts after the ranks print "going" */
 #include <scaletrain/scaletrain.h>
 #include <signal.h>
@@ -91,24 +93,66 @@ static int others(st_communicator* ranks, int32_t rank, int32_t size) {
   return wrong + (st_communicator_barrier(ranks, "end", NULL) != ST_OK);
 }
 
+static uint64_t digest_of(const float* summed, int64_t length) {
+  uint64_t digest = 1469598103934665603u;
+  for (int64_t k = 0; k < length; ++k) {
+    uint32_t bits;
+    memcpy(&bits, &summed[k], sizeof bits);
+    digest = (digest ^ bits) * 1099511628211u;
+  }
+  return digest;
+}
+
 static int sums(st_communicator* ranks, int32_t rank) {
   const int64_t lengths[] = {1, 1000, kElements};
   for (int i = 0; i < 3; ++i) {
     for (int64_t k = 0; k < lengths[i]; ++k) values[k] = (float)(rank + 1) / (float)(k + 3);
     if (reduce(ranks, lengths[i]) != ST_OK) return failed("all_reduce");
-    uint64_t digest = 1469598103934665603u;
-    for (int64_t k = 0; k < lengths[i]; ++k) {
-      uint32_t bits;
-      memcpy(&bits, &values[k], sizeof bits);
-      digest = (digest ^ bits) * 1099511628211u;
-    }
-    printf("%lld: %016llx\n", (long long)lengths[i], (unsigned long long)digest);
+    printf("%lld: %016llx\n", (long long)lengths[i], (unsigned long long)digest_of(values, lengths[i]));
   }
   int32_t size = 0;
   st_communicator_size(ranks, &size);
   const int wrong = others(ranks, rank, size);
   printf("others: %d wrong\n", wrong);
   return wrong == 0 ? 0 : failed("others");
+}
+
+static int mesh(st_communicator* ranks, int32_t rank, int32_t victim) {
+  static float along[2][kElements];
+  const char* const names[2] = {"tensor", "data"};
+  const int32_t colors[2] = {rank / 2, rank % 2};
+  int64_t length = kElements;
+  st_communicator* axes[2] = {NULL, NULL};
+  for (int axis = 0; axis < 2; ++axis)
+    if (st_communicator_split(ranks, colors[axis], rank, NULL, &axes[axis]) != ST_OK) return failed("split");
+  int named[2] = {-1, -1};
+  for (int round = 0; victim >= 0 ? named[0] < 0 || named[1] < 0 : round < 10; ++round) {
+    st_pending* pending[2] = {NULL, NULL};
+    if (rank == victim && round == 5) raise(SIGKILL);
+    for (int axis = 0; axis < 2; ++axis) {
+      for (int64_t k = 0; k < length; ++k) along[axis][k] = (float)(rank + 1) / (float)(k + 3 + round);
+      const st_view view = view_of(along[axis], &length);
+      if (st_communicator_all_reduce(axes[axis], names[axis], &view, ST_REDUCE_SUM, &pending[axis]) != ST_OK) return failed("all_reduce");
+    }
+    for (int axis = 0; axis < 2; ++axis) {
+      if (st_pending_wait(pending[axis], -1) != ST_OK) {
+        st_error_info info;
+        st_error_info_init(&info, sizeof info);
+        st_last_error_info(&info);
+        named[axis] = info.rank;
+      }
+      st_pending_destroy(pending[axis]);
+    }
+  }
+  if (victim >= 0)
+    printf("rank %d on one axis, %d on the other\n", named[0], named[1]);
+  else
+    for (int axis = 0; axis < 2; ++axis)
+      printf("%d %s: %016llx\n", (int)rank, names[axis], (unsigned long long)digest_of(along[axis], length));
+  fflush(stdout);
+  for (int axis = 0; axis < 2; ++axis)
+    if (st_communicator_destroy(axes[axis]) != ST_OK) return failed("destroy");
+  return 0;
 }
 
 static int ends(st_communicator* ranks, int32_t rank, int32_t victim, int signal_number) {
@@ -144,8 +188,10 @@ int main(int argc, char** argv) {
   if (st_context_create(NULL, &context) != ST_OK || st_communicator_env(context, &options, &ranks) != ST_OK) return failed("start");
   int32_t rank = 0;
   st_communicator_rank(ranks, &rank);
-  const int result =
-      strcmp(argv[1], "sums") == 0 ? sums(ranks, rank) : ends(ranks, rank, argc > 2 ? atoi(argv[2]) : -1, stops ? SIGSTOP : SIGKILL);
+  const int victim = argc > 2 ? atoi(argv[2]) : -1;
+  const int result = strcmp(argv[1], "sums") == 0   ? sums(ranks, rank)
+                     : strcmp(argv[1], "mesh") == 0 ? mesh(ranks, rank, victim)
+                                                    : ends(ranks, rank, victim, stops ? SIGSTOP : SIGKILL);
   if (st_communicator_destroy(ranks) != ST_OK || st_context_destroy(context) != ST_OK) return failed("end");
   return result;
 }

@@ -53,7 +53,34 @@ def sums_of_shared_memory(test, size):
     return ended[0][1]
 
 
+def mesh_of_shared_memory(test):
+    ended = processes("local", 6, "mesh")
+    test.assertEqual([status for status, _ in ended], [0] * 6)
+    of = {line.split(":")[0]: line.split(":")[1] for _, said in ended for line in said.splitlines()}
+    for rank in range(6):  # along an axis all ranks have one sum
+        test.assertEqual(of[f"{rank} tensor"], of[f"{rank // 2 * 2} tensor"])
+        test.assertEqual(of[f"{rank} data"], of[f"{rank % 2} data"])
+    return sorted("".join(said for _, said in ended).splitlines())
+
+
 class Cluster(unittest.TestCase):
+    @needs("gloo")
+    def test_both_axes_of_a_mesh_at_once_have_the_bits_of_shared_memory_over_gloo(self):
+        said = "".join(said for _, said in processes("gloo", 6, "mesh"))
+        self.assertEqual(sorted(said.splitlines()), mesh_of_shared_memory(self))
+
+    @needs("mpi")
+    def test_both_axes_of_a_mesh_at_once_have_the_bits_of_shared_memory_over_mpi(self):
+        run = mpirun("-n", "6", RANK, "mesh", transport="mpi")
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertEqual(sorted(run.stdout.splitlines()), mesh_of_shared_memory(self))
+
+    def test_a_killed_rank_of_a_mesh_is_named_on_both_axes(self):
+        for transport in ("local",) if why_not("gloo") else ("local", "gloo"):
+            ended = processes(transport, 6, "mesh", "4")
+            for rank in (0, 1, 2, 3, 5):
+                self.assertEqual(ended[rank], (0, "rank 4 on one axis, 4 on the other\n"), transport)
+
     @needs("gloo")
     def test_gloo_has_the_bits_of_shared_memory(self):
         self.assertEqual(processes("gloo", 3, "sums"), [(0, sums_of_shared_memory(self, 3))] * 3)

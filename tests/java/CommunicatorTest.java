@@ -26,6 +26,23 @@ class CommunicatorTest {
   }
 
   @Test
+  void ranksSplitIntoGroups() throws Exception {
+    Nets.onEach(Communicator.local(context, 4), own -> {
+      try (Communicator half = own.split(own.rank() % 2, -own.rank(), false); Communicator twin = half.duplicate()) {
+        assertEquals(2, half.size());
+        assertEquals(1 - own.rank() / 2, twin.rank());
+        float[] value = {own.rank()};
+        twin.allReduce(Array.of(value));
+        assertEquals(own.rank() % 2 == 0 ? 2 : 4, value[0]);
+      }
+      RankFailed refused = assertThrows(RankFailed.class, () -> own.split(own.rank() / 3, 0, false));
+      assertTrue(refused.getMessage().contains("gives color 1 alone"), refused.getMessage());
+      own.split(own.rank() / 3, 0, true).close();
+      return null;
+    });
+  }
+
+  @Test
   void threeThreadsExchangeArrays() throws Exception {
     Nets.onEach(Communicator.local(context, 3), own -> {
       int me = own.rank();

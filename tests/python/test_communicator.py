@@ -49,6 +49,22 @@ def test_three_threads_exchange_arrays(context):
     on_each(st.Communicator.local(context, 3), act)
 
 
+def test_ranks_split_into_groups(context):
+    def act(own):
+        half = own.split(own.rank % 2, -own.rank, deadline=20)
+        twin = half.duplicate()
+        assert (half.size, half.rank, twin.rank) == (2, 1 - own.rank // 2, half.rank)
+        value = numpy.full(1, own.rank, F32)
+        twin.all_reduce(value)
+        assert value.tolist() == [[2], [4]][own.rank % 2]
+        with pytest.raises(st.RankError, match="gives color 1 alone") as caught:
+            own.split(own.rank // 3)
+        assert caught.value.rank == 3
+        assert own.split(own.rank // 3, allow_single=True).size == (1 if own.rank == 3 else 3)
+
+    on_each(st.Communicator.local(context, 4), act)
+
+
 def test_the_abort_of_one_ends_the_others(context):
     def act(own):
         if own.rank == 1:

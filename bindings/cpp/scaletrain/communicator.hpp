@@ -24,9 +24,9 @@ enum class ReduceOp : int32_t {
 };
 
 struct CommunicatorOptions {
-  int64_t deadline_milliseconds = 60000;  // longest wait without a byte from the rank that is waited for
+  int64_t deadline_milliseconds = 60000;  // longest wait without a byte from the rank that is waited for; split, duplicate: 0 as before
   int64_t start_milliseconds = 60000;     // longest wait of ranks for each other at the start
-  bool allow_single = false;              // env() without a launcher: one rank alone, instead of an error
+  bool allow_single = false;              // env() without a launcher, a color of one rank: one rank alone, instead of an error
 };
 
 /// The range of an array's elements that belongs to one rank.
@@ -138,6 +138,22 @@ class Communicator : public detail::Handle<st_communicator, st_communicator_dest
     return made;
   }
 
+  /// The ranks of this group that give the same color, ordered by key, then by rank: a group of its own over the same transport. All ranks
+  /// make this call.
+  Communicator split(int32_t color, int32_t key = 0, const CommunicatorOptions& options = same_deadline()) const {
+    Communicator made(host());
+    const st_communicator_options raw = raw_options(options);
+    made.done(st_communicator_split(get(), color, key, &raw, made.out()));
+    return made;
+  }
+  /// The same ranks as another group, for calls in an order of their own.
+  Communicator duplicate(const CommunicatorOptions& options = same_deadline()) const {
+    Communicator made(host());
+    const st_communicator_options raw = raw_options(options);
+    made.done(st_communicator_duplicate(get(), &raw, made.out()));
+    return made;
+  }
+
   int32_t rank() const {
     int32_t rank = 0;
     done(st_communicator_rank(get(), &rank));
@@ -209,6 +225,11 @@ class Communicator : public detail::Handle<st_communicator, st_communicator_dest
   std::string flight_record() const { return text(st_communicator_flight_record); }
 
  private:
+  static CommunicatorOptions same_deadline() {
+    CommunicatorOptions options;
+    options.deadline_milliseconds = 0;
+    return options;
+  }
   explicit Communicator(const std::shared_ptr<detail::Host>& host) : Handle(host) {}
 
   static st_communicator_options raw_options(const CommunicatorOptions& options) {

@@ -48,9 +48,10 @@ public sealed class Communicator : Handle {
   internal readonly Native.Communicator native;
   internal override NativeHandle Safe { get { return native.handle; } }
 
-  private Communicator(Native.Communicator made, Context context) {
+  private Communicator(Native.Communicator made, Context context) : this(made, context.Safe) {}
+  private Communicator(Native.Communicator made, NativeHandle keeps) {
     native = made;
-    Safe.KeepWhat(context.Safe);
+    Safe.KeepWhat(keeps);
   }
 
   /// <summary>Creates the ranks of a group of threads, 1 to 256. Give each to its own thread. Null options mean the defaults.</summary>
@@ -99,6 +100,20 @@ public sealed class Communicator : Handle {
     var end = new TransportEnd(Given(transport, "transport"));
     return new Communicator(
       With(options, raw => Native.Communicator.callbacks(context.native, rank, size, Bridge.Strong(context.Safe, end), raw)), context);
+  }
+
+  /// <summary>Makes groups of the ranks that give the same color, ordered by key, then by rank. All ranks make this call. The deadline is this
+  /// group's; with <paramref name="allowSingle"/> a color that only this rank gives makes a group of one rank instead of an error.</summary>
+  [OfC("st_communicator_split")]
+  public Communicator Split(int color, int key = 0, bool allowSingle = false) {
+    var options = new CommunicatorOptions { Deadline = TimeSpan.Zero, AllowSingle = allowSingle };
+    return new Communicator(With(options, raw => native.split(color, key, raw)), Safe);
+  }
+
+  /// <summary>Makes a group of the same ranks, for calls in an order of their own, as from another thread. All ranks make this call.</summary>
+  [OfC("st_communicator_duplicate")]
+  public Communicator Duplicate() {
+    return new Communicator(With(new CommunicatorOptions { Deadline = TimeSpan.Zero }, raw => native.duplicate(raw)), Safe);
   }
 
   /// <summary>This rank's number, from 0.</summary>

@@ -110,6 +110,20 @@ class Communicator(Handle):
         made = native.Communicator.callbacks(Context._native_of(context), rank, size, transport, _options(deadline, start))
         return Communicator(made)
 
+    @of_c("st_communicator_split")
+    def split(self, color: int, key: int = 0, *, deadline: float | None = None, allow_single: bool = False) -> Communicator:
+        """Makes groups of the ranks that give the same color, ordered by key, then by rank. All ranks make this call.
+
+        deadline: as in the constructors; None: this group's.
+        allow_single: a color that only this rank gives makes a group of one rank instead of an error.
+        """
+        return Communicator(self._native.split(color, key, _options(deadline or 0, 60, allow_single)))
+
+    @of_c("st_communicator_duplicate")
+    def duplicate(self, *, deadline: float | None = None) -> Communicator:
+        """Makes a group of the same ranks, for calls in an order of their own, as from another thread. All ranks make this call."""
+        return Communicator(self._native.duplicate(_options(deadline or 0, 60)))
+
     @property
     @of_c("st_communicator_rank")
     def rank(self) -> int:

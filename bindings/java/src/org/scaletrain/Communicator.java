@@ -1,5 +1,6 @@
 package org.scaletrain;
 
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -19,8 +20,12 @@ public final class Communicator extends Handle {
   final org.scaletrain.internal.Communicator raw;
 
   private Communicator(org.scaletrain.internal.Communicator raw, Context context) {
+    this(raw, (Object) context.raw);
+  }
+
+  private Communicator(org.scaletrain.internal.Communicator raw, Object keeps) {
     this.raw = raw;
-    raw.keeps = context.raw;
+    raw.keeps = keeps;
   }
 
   /** Creates the ranks of a group of threads, with all defaults. */
@@ -63,6 +68,22 @@ public final class Communicator extends Handle {
   public static Communicator callbacks(Context context, int rank, int size, Transport transport, CommunicatorOptions options) {
     return new Communicator(org.scaletrain.internal.Communicator.callbacks(given(context, "Communicator.callbacks").raw, rank, size,
         given(transport, "Communicator.callbacks: transport"), given(options, "Communicator.callbacks: options").raw()), context);
+  }
+
+  /**
+   * Makes groups of the ranks that give the same color, ordered by key, then by rank. All ranks make this call. The deadline is this group's;
+   * with {@code allowSingle} a color that only this rank gives makes a group of one rank instead of an error.
+   */
+  @OfC("st_communicator_split")
+  public Communicator split(int color, int key, boolean allowSingle) {
+    return new Communicator(
+        raw.split(color, key, new CommunicatorOptions().deadline(Duration.ZERO).allowSingle(allowSingle).raw()), raw.keeps);
+  }
+
+  /** Makes a group of the same ranks, for calls in an order of their own, as from another thread. All ranks make this call. */
+  @OfC("st_communicator_duplicate")
+  public Communicator duplicate() {
+    return new Communicator(raw.duplicate(new CommunicatorOptions().deadline(Duration.ZERO).raw()), raw.keeps);
   }
 
   /** This rank's number, from 0. */
