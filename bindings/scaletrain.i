@@ -327,6 +327,8 @@ class NextRows {
 %ignore scaletrain::Share;
 %ignore scaletrain::Communicator::local;
 %ignore scaletrain::Communicator::share;
+%ignore scaletrain::Communicator::split(int32_t, int32_t) const;
+%ignore scaletrain::Communicator::duplicate() const;
 %extend scaletrain::Communicator {
   static scaletrain::Communicator* host_at(const scaletrain::Context& context, const std::string& transport, int64_t group,
                                            const scaletrain::CommunicatorOptions& options) {

@@ -38,7 +38,7 @@ struct SharedTransport::Stream {
   uint64_t arrived = 0, taken = 0, acknowledged = 0;
   bool has_left = false;
 
-  bool is_posted() const { return first == posted.size(); }
+  bool is_composed() const { return first == posted.size(); }
   void drop() noexcept {
     posted.clear();
     first = 0;
@@ -54,7 +54,7 @@ struct SharedTransport::Group {
 struct SharedTransport::Peer {
   std::unique_ptr<std::byte[]> out;  // frames, and copied elements: [0, posted) are in the transport, [posted, used) are not
   size_t posted = 0, used = 0;
-  Stream* lender = nullptr;          // whose elements the transport sends from where they are
+  Stream* borrowed = nullptr;        // whose elements the transport sends from where they are
   std::vector<uint32_t> farewells;   // numbers of groups that this rank has left
   bool is_due = false;               // there may be something to compose
   uint32_t last = 0;                 // group that was served last
@@ -123,9 +123,9 @@ void SharedTransport::reclaim(int to, Peer& peer) {
   if (peer.posted == 0 || !transport_.is_sent(to)) return;
   std::memmove(peer.out.get(), peer.out.get() + peer.posted, peer.used - peer.posted);
   peer.used -= std::exchange(peer.posted, 0);
-  if (Stream* lender = std::exchange(peer.lender, nullptr)) {
-    lender->is_borrowed = false;
-    lender->group->has_news = true;
+  if (Stream* borrowed = std::exchange(peer.borrowed, nullptr)) {
+    borrowed->is_borrowed = false;
+    borrowed->group->has_news = true;
   }
 }
 
@@ -140,12 +140,12 @@ void SharedTransport::post_composed(int to, Peer& peer) {
 bool SharedTransport::compose(int to, Peer& peer, Stream& stream) {
   const uint64_t credit = stream.has_left ? 0 : window_ - (stream.sent - stream.taken_by_other);
   uint64_t bytes = 0;
-  bool is_lent = false;
-  if (!stream.is_posted() && credit > 0 && !stream.is_borrowed) {
+  bool is_long = false;
+  if (!stream.is_composed() && credit > 0 && !stream.is_borrowed) {
     const uint64_t next = stream.posted[stream.first].size(), free = out_bytes_ - peer.used;
-    is_lent = next > kCopied;
+    is_long = next > kCopied;
     bytes = std::min(next, credit);
-    if (is_lent ? peer.lender != nullptr : free < sizeof(Frame) + bytes) bytes = 0;  // later
+    if (is_long ? peer.borrowed != nullptr : free < sizeof(Frame) + bytes) bytes = 0;  // later
   }
   if (bytes == 0 && !is_credit_due(stream)) return false;
   std::byte* const header = room_in(peer, sizeof(Frame));
@@ -154,12 +154,12 @@ bool SharedTransport::compose(int to, Peer& peer, Stream& stream) {
   std::memcpy(header, &frame, sizeof frame);
   if (bytes == 0) return true;
   auto& next = stream.posted[stream.first];
-  if (is_lent) {
+  if (is_long) {
     post_composed(to, peer);
     transport_.post(to, next.first(bytes));
     peer.total += bytes;
     peer.elements = peer.total;
-    peer.lender = &stream;
+    peer.borrowed = &stream;
     stream.is_borrowed = true;
   } else {
     std::memcpy(room_in(peer, bytes), next.data(), bytes);
@@ -175,7 +175,7 @@ bool SharedTransport::compose(int to, Peer& peer, Stream& stream) {
 /// Sends what can be sent to that rank: the groups in turn.
 void SharedTransport::flush(int to) {
   Peer& peer = peers_[static_cast<size_t>(to)];
-  if (is_over_ || (!peer.is_due && peer.lender == nullptr)) return;
+  if (is_over_ || (!peer.is_due && peer.borrowed == nullptr)) return;
   reclaim(to, peer);
   while (!peer.farewells.empty()) {
     std::byte* const place = room_in(peer, sizeof(Frame));
@@ -199,7 +199,7 @@ void SharedTransport::flush(int to) {
   peer.is_due = !peer.farewells.empty();
   for (const auto& [number, group] : groups_)
     if (const auto found = group->streams.find(to); found != group->streams.end())
-      peer.is_due = peer.is_due || !found->second.is_posted() || is_credit_due(found->second);
+      peer.is_due = peer.is_due || !found->second.is_composed() || is_credit_due(found->second);
 }
 
 /// For a change made within a group's call.
@@ -317,7 +317,7 @@ void SharedTransport::withdraw(Group& group, std::unique_lock<std::mutex>& lock)
   --waiters_;
   transport_.withdraw();
   for (Peer& peer : peers_)
-    if (Stream* const lender = std::exchange(peer.lender, nullptr)) lender->is_borrowed = false;
+    if (Stream* const borrowed = std::exchange(peer.borrowed, nullptr)) borrowed->is_borrowed = false;
 }
 
 void SharedTransport::leave(uint32_t number) noexcept {
@@ -365,15 +365,15 @@ class SharedTransport::End final : public Transport {
   }
   bool is_sent(int to) const override {
     const std::lock_guard lock(shared_->mutex_);
-    return to == rank_ || (stream(to).is_posted() && !stream(to).is_borrowed);
+    return to == rank_ || (stream(to).is_composed() && !stream(to).is_borrowed);
   }
   /// Where another group's elements are being sent to that rank, that group's thread remains until all has been handed over.
   bool is_handed_over(int to) const override {
     if (to == rank_) return true;
     const std::lock_guard lock(shared_->mutex_);
-    const Stream* const lender = shared_->peers_[static_cast<size_t>(whole_rank(to))].lender;
-    return stream(to).is_posted() && !shared_->is_credit_due(stream(to)) &&
-           ((lender != nullptr && lender->group != &group_) || whole().is_handed_over(whole_rank(to)));
+    const Stream* const borrowed = shared_->peers_[static_cast<size_t>(whole_rank(to))].borrowed;
+    return stream(to).is_composed() && !shared_->is_credit_due(stream(to)) &&
+           ((borrowed != nullptr && borrowed->group != &group_) || whole().is_handed_over(whole_rank(to)));
   }
   uint64_t read_by(int to) const override {
     if (to == rank_) return 0;

@@ -4,7 +4,8 @@
 // waits reads all that arrives and hands it over, so a group never waits for another one's thread:
 // - Received elements wait in a ring for each group and rank. Its writer never has more than the ring's bytes in flight; the reader says in
 //   its frames how many it has taken. So memory is bounded, and every frame can be read at once.
-// - Short ranges are copied and leave the poster's memory at once. Of long ones, one at a time for each rank is sent from where it is.
+// - Short ranges are copied and leave the poster's memory at once. Long ones are sent from the poster's memory, one at a time for each
+//   rank.
 // - One thread at a time sleeps in the transport, and wakes when another thread of this rank posts. The others sleep until it has read
 //   something of theirs, or has left; then one of them takes its place.
 // Transports know nothing of this: the ABI of plug-ins and the pipes' frames are as they were.

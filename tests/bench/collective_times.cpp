@@ -1,7 +1,7 @@
 // Median time and rate of an all_reduce by size, between ranks as processes of one machine, then as threads of one process.
 //
-// Usage: collective_times [RANKS [DTYPE]]     default 2 ranks and f32. "cpu": time during which this rank's thread had a core, for a
-// machine that others use too.
+// Usage: collective_times [RANKS [DTYPE [group]]]     default 2 ranks and f32; "group": in a duplicate of the ranks' group. "cpu": time
+// during which this rank's thread had a core, for a machine that others use too.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -30,7 +30,11 @@ double thread_seconds() {
   return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
 }
 
-void measure(st::Communicator& group, st::DType dtype) {
+bool is_duplicated = false;
+
+void measure(st::Communicator& whole, st::DType dtype) {
+  const auto twin = is_duplicated ? whole.duplicate({}) : nullptr;
+  st::Communicator& group = is_duplicated ? *twin : whole;
   for (const int64_t bytes : {int64_t{8}, int64_t{4} << 10, int64_t{64} << 10, int64_t{1} << 20, int64_t{64} << 20}) {
     std::vector<std::byte> data(static_cast<size_t>(bytes));
     const int rounds = bytes <= 64 << 10 ? 3001 : bytes <= 1 << 20 ? 201 : 15;
@@ -85,6 +89,7 @@ void measure_threads(int ranks, st::DType dtype) {
 int main(int count, char** arguments) {
   const int ranks = count > 1 ? std::atoi(arguments[1]) : 2;
   const st::DType dtype = st::dtype_named(count > 2 ? arguments[2] : "f32");
+  is_duplicated = count > 3;
   std::puts("processes:");
   measure_processes(ranks, dtype);
   std::puts("threads:");

@@ -140,19 +140,21 @@ class Communicator : public detail::Handle<st_communicator, st_communicator_dest
 
   /// The ranks of this group that give the same color, ordered by key, then by rank: a group of its own over the same transport. All ranks
   /// make this call.
-  Communicator split(int32_t color, int32_t key = 0, const CommunicatorOptions& options = same_deadline()) const {
+  Communicator split(int32_t color, int32_t key, const CommunicatorOptions& options) const {
     Communicator made(host());
     const st_communicator_options raw = raw_options(options);
     made.done(st_communicator_split(get(), color, key, &raw, made.out()));
     return made;
   }
+  Communicator split(int32_t color, int32_t key = 0) const { return split(color, key, same_deadline()); }
   /// The same ranks as another group, for calls in an order of their own.
-  Communicator duplicate(const CommunicatorOptions& options = same_deadline()) const {
+  Communicator duplicate(const CommunicatorOptions& options) const {
     Communicator made(host());
     const st_communicator_options raw = raw_options(options);
     made.done(st_communicator_duplicate(get(), &raw, made.out()));
     return made;
   }
+  Communicator duplicate() const { return duplicate(same_deadline()); }
 
   int32_t rank() const {
     int32_t rank = 0;
