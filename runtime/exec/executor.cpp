@@ -66,8 +66,6 @@ void Executor::resolve() {
       bound_[static_cast<size_t>(slot)].push_back(const_cast<Operand*>(&operand));
   };
 
-  const auto makers = makers_of_copies();
-  has_gathered_copies_ = std::ranges::any_of(makers, [](const auto& maker) { return maker.second == Copy::gathered; });
   std::map<std::pair<int32_t, int32_t>, const Call*> calls;
   std::map<const Call*, PlannedExchange*> exchange_of;
   std::vector<std::vector<bool>> awaited;  // by section and node
@@ -114,11 +112,9 @@ void Executor::resolve() {
         exchange_of[&call] = exchanges_.back().get();
       }
     }
-    const auto maker = makers.find({at.section, at.node});
     const bool is_posted = awaited[static_cast<size_t>(at.section)][static_cast<size_t>(at.node)];
     const ExchangeMode mode = node.op == Op::await ? ExchangeMode::await : is_posted ? ExchangeMode::posted : ExchangeMode::blocking;
-    steps_.push_back({kernel.run, found->second, at, maker == makers.end() ? Copy::none : maker->second,
-                      is_exchange ? exchange_of.at(found->second) : nullptr, mode});
+    steps_.push_back({kernel.run, found->second, at, is_exchange ? exchange_of.at(found->second) : nullptr, mode});
   }
 }
 
@@ -151,49 +147,14 @@ bool Executor::run_until(Cursor& cursor, size_t end, double deadline, const Prep
       }
       cursor.micro_batch = step.at.micro_batch;
     }
-    if (!has_lasted(step)) execute(step);
-    if (watch_ && step.makes != Copy::gathered) watch_(step.at, *step.call);
+    if (!is_valid(step.at.makes)) {
+      execute(step);
+      if (watch_) watch_(step.at, *step.call);
+    }
     ++cursor.at;
     if (deadline != kNoDeadline && os::seconds() >= deadline) return cursor.at >= end;
   }
   return true;
-}
-
-/// Whether a working copy is that of the weights when a step has ended: the update leaves it, or does not touch its parameter.
-bool Executor::lasts(SlotId copy) const {
-  const SlotId parameter = plan_.program.slot(copy).of;
-  const Section* const update = plan_.program.find(Phase::update);
-  if (update == nullptr) return false;
-  const auto is_written = [&](SlotId slot) {
-    return std::ranges::any_of(update->graph.nodes, [&](const Node& node) {
-      return std::ranges::any_of(node.writes, [&](SlotId write) { return plan_.program.whole_of(write) == slot; });
-    });
-  };
-  return !is_written(parameter) || is_written(copy);
-}
-
-/// By section and node: what packs a weight, stores its working copy, or makes what is stored. Not all that runs in the first micro-batch
-/// alone: gradients begin there, and their noise is measured.
-std::map<std::pair<int32_t, int32_t>, Executor::Copy> Executor::makers_of_copies() const {
-  std::map<std::pair<int32_t, int32_t>, Copy> makers;
-  for (size_t s = 0; s < plan_.program.sections.size(); ++s) {
-    const auto section = static_cast<int32_t>(s);
-    const Graph& graph = plan_.program.sections[s].graph;
-    for (int32_t n = 0; n < graph.size(); ++n) {
-      const Node& node = graph[n];
-      if (node.when != When::first || node.writes.empty()) continue;
-      const SlotId written = plan_.program.whole_of(node.writes[0]);
-      const Slot& slot = plan_.program.slot(written);
-      if (slot.role == Role::packed) makers[{section, n}] = Copy::packed_or_working;
-      if (slot.role != Role::working) continue;
-      const bool is_of_pieces = !slot.whole && plan_.program.slot(slot.of).whole;
-      const Copy copy = is_of_pieces ? Copy::gathered : lasts(written) ? Copy::lasting : Copy::packed_or_working;
-      makers[{section, n}] = copy;
-      if (gathers_copies(plan_.program, node)) continue;
-      if (graph[node.in[0].node].when == When::first) makers[{section, node.in[0].node}] = copy;
-    }
-  }
-  return makers;
 }
 
 void Executor::run_exchange(int64_t micro_batch, const Contributors& contributors, Exchanged which) {
@@ -203,30 +164,19 @@ void Executor::run_exchange(int64_t micro_batch, const Contributors& contributor
   for (size_t i = 0; i < update_; ++i) {
     const Step& step = steps_[i];
     if (step.at.micro_batch != micro_batch) continue;
-    if (gathers_pieces_ && step.makes != Copy::none && which != Exchanged::once_a_step && !has_lasted(step)) execute(step);
-    if (step.exchange == nullptr || step.mode == ExchangeMode::await || step.makes == Copy::gathered) continue;
+    if (is_valid(step.at.makes)) continue;
+    if (gathers_pieces_ && step.at.makes != Copy::none && which != Exchanged::once_a_step) execute(step);
+    if (step.exchange == nullptr || step.mode == ExchangeMode::await) continue;
     if (which != Exchanged::all && step.exchange->is_once_a_step() != (which == Exchanged::once_a_step)) continue;
     execute(step);
   }
 }
 
-bool Executor::has_lasted(const Step& step) const {
-  return step.makes == Copy::gathered || (step.makes == Copy::lasting && keeps_copies_ && !watch_);
-}
-
-void Executor::gather_copies() {
+void Executor::make_copies(std::initializer_list<Copy> copies) {
   const FloatMode mode;
   for (const Step& step : steps_) {
     if (step.at.micro_batch > 0) return;
-    if (step.makes == Copy::gathered) execute(step);
-  }
-}
-
-void Executor::pack_again() {
-  const FloatMode mode;
-  for (const Step& step : steps_) {
-    if (step.at.micro_batch > 0) return;
-    if (step.makes != Copy::none && step.makes != Copy::gathered) execute(step);
+    if (std::ranges::find(copies, step.at.makes) != copies.end()) execute(step);
   }
 }
 

@@ -1,7 +1,9 @@
 // The executor: a flat loop over a plan. Everything is resolved at construction, so that a step allocates nothing.
 #pragma once
 
+#include <array>
 #include <functional>
+#include <initializer_list>
 #include <limits>
 #include <map>
 #include <memory>
@@ -50,15 +52,12 @@ class Executor {
   /// the working copies of its shards if other ranks gather them.
   enum class Exchanged { by_round, once_a_step, all };
   void run_exchange(int64_t micro_batch, const Contributors& contributors, Exchanged which);
-  /// Packs the weights and makes their working copies again, after a change of weights between two micro-batches of a run.
-  void pack_again();
-  /// Sets whether all working copies are up to date: written by the last update, with no change of a weight since. While they are, runs do
-  /// not make them. Initially false.
-  void keep_copies(bool are_right) { keeps_copies_ = are_right; }
-  /// Makes the working copies whose masters are sharded (keep_master_pieces), which no run makes. Collective call of all ranks, before the
-  /// first run and before a run whose weights have changed since the last update.
-  void gather_copies();
-  bool has_gathered_copies() const { return has_gathered_copies_; }
+  /// Sets whether the lasting copies of weights are valid; then runs do not make them. Initially false.
+  void keep_copies(bool are_valid) { is_valid_[static_cast<size_t>(Copy::lasting)] = are_valid; }
+  /// Makes these copies of weights from the weights as they are now: those of the step and the lasting ones after a change of weights
+  /// between two micro-batches of a run; gathered ones, which is a collective call, before the first run and before a run whose weights
+  /// have changed since the last update.
+  void make_copies(std::initializer_list<Copy> copies);
   /// Called after each instruction of run_until() with its operands and results; its exceptions end the run. Empty: no calls.
   using Watch = std::function<void(const Instruction& at, const Call& call)>;
   void watch(Watch watch) { watch_ = std::move(watch); }
@@ -76,10 +75,6 @@ class Executor {
   int64_t allocated(Arena arena) const;
 
  private:
-  /// The copy of a weight that a step makes for all its micro-batches. `lasting` stays valid from an update to the next step; `gathered`
-  /// too, and only gather_copies() makes it.
-  enum class Copy { none, packed_or_working, lasting, gathered };
-
   /// How a collective runs: on this thread, on the second thread until its await, or as that await.
   enum class ExchangeMode { blocking, posted, await };
 
@@ -87,7 +82,6 @@ class Executor {
     void (*run)(const Call& call);
     const Call* call;
     Instruction at;
-    Copy makes;
     PlannedExchange* exchange;  // not null: runs instead of `run`
     ExchangeMode mode;
   };
@@ -99,9 +93,7 @@ class Executor {
   void look_for_cancel(const Cursor& cursor);
   void execute(const Step& step);
   void exchange(const Step& step);
-  bool lasts(SlotId copy) const;
-  bool has_lasted(const Step& step) const;
-  std::map<std::pair<int32_t, int32_t>, Copy> makers_of_copies() const;
+  bool is_valid(Copy copy) const { return is_valid_[static_cast<size_t>(copy)]; }
 
   Plan plan_;
   Storage& storage_;
@@ -110,11 +102,10 @@ class Executor {
   ExchangeQueue* ranks_;
   Contributors contributors_;
   std::vector<std::unique_ptr<PlannedExchange>> exchanges_;
-  size_t update_ = 0;  // first instruction of the update
-  bool keeps_copies_ = false;
-  bool computes_ = true;  // false: has no rows and only runs collectives
-  bool has_gathered_copies_ = false;
-  bool gathers_pieces_ = false;  // gathers sharded parameters and their copies (Role::gathered)
+  size_t update_ = 0;                                        // first instruction of the update
+  std::array<bool, 4> is_valid_{false, false, false, true};  // by Copy: runs do not make it
+  bool computes_ = true;                                     // false: has no rows and only runs collectives
+  bool gathers_pieces_ = false;                              // gathers sharded parameters and their copies (Role::gathered)
   std::array<std::unique_ptr<Buffer>, kArenas> own_;
   std::vector<Operand> slots_;
   std::vector<Operand> operands_;  // of all calls, contiguous

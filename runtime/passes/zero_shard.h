@@ -27,7 +27,7 @@ std::vector<SlotId> share_masters(Program& program);
 /// except those that some node also reads directly. Bitwise the same results. Call after zero_shard().
 /// - The working copies are whole; update() gathers them.
 /// - Before a step with outdated copies (the first one, or after a change of the weights) each rank makes its shards of the copies and all
-///   gather them; the executor does that (Executor::gather_copies).
+///   gather them; the executor does that (Copy::gathered).
 /// - lends_copies: another plan owns the copies, and this one borrows them.
 void keep_master_pieces(Program& program, bool lends_copies);
 

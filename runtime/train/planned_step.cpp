@@ -76,7 +76,8 @@ PlannedStep::PlannedStep(Model& model, const Recipe& recipe, Storage& storage, W
       shares_masters_(options.shares_masters),
       keeps_master_pieces_(options.keeps_master_pieces),
       executor_(plan_that_fits(model, recipe, storage, workers.threads(), options), storage, workers, &cancelled, ranks_.get()),
-      slots_(executor_) {
+      slots_(executor_),
+      makes_gathered_copies_(makes(executor_.plan(), Copy::gathered)) {
   const Plan& plan = executor_.plan();
   const auto is_update = [&](const Instruction& at) {
     return info_of(plan.program.sections[static_cast<size_t>(at.section)].graph[at.node].op).shape_rule == "optimizer";
@@ -137,7 +138,7 @@ bool PlannedStep::go_on_to(double deadline, const Bind& bind) {
       const WeightsGate::Reader whole_step(model_.gate());
       // Rank 0's guards what all read.
       if (masters_ != nullptr && recipe_.zero > 0) ranks_->alone([this] { ranks_->ranks().barrier("parameters"); });
-      keep_packed();
+      refresh_copies();
       if (!compute(deadline, bind)) return false;
     }
     // Before the update: gradients may be finite all the same, and the weights must be those that made this loss.
@@ -153,9 +154,9 @@ bool PlannedStep::go_on_to(double deadline, const Bind& bind) {
     meet();
     // The gate counts this update when it ends. A step of a short micro-batch alone has made none of the executor's copies, and between the
     // last micro-batch and the update the host may have changed a weight that the update does not.
-    // Nor has a step that was skipped in pieces: what the ranks gather is what lies in their own, and one that computed nothing has none.
+    // Nor do they last if the update was skipped: ranks then gather each other's, and one that computed nothing has none.
     const int64_t changes = model_.gate().changes();
-    const bool are_made = own_full_ > 0 && !(executor_.plan().program.in_pieces && *slots_.skipped);
+    const bool are_made = own_full_ > 0 && !*slots_.skipped;
     if (are_made && packed_at_ == changes) copies_at_ = changes + 1;
     if (gathered_at_ == changes) gathered_at_ = changes + 1;
   }
@@ -184,6 +185,7 @@ void PlannedStep::find_nan(const Bind& bind) {
   };
   const auto watch_all = [&](bool on) {
     finding_nan_ = on;
+    executor_.keep_copies(false);  // a watcher sees every instruction
     watch(executor_, on);
     if (rest_ != nullptr) watch(rest_->executor, on);
   };
@@ -201,18 +203,18 @@ void PlannedStep::find_nan(const Bind& bind) {
 }
 
 /// Between two calls the host may write weights, and another trainer of the model may update them.
-void PlannedStep::keep_packed() {
+void PlannedStep::refresh_copies() {
   const int64_t changes = model_.gate().changes();
   if (std::exchange(gathers_copies_, false)) {
     gathered_at_ = -1;
-    executor_.gather_copies();
+    executor_.make_copies({Copy::gathered});
     gathered_at_ = changes;
   }
   if (packed_at_ < 0) {
     executor_.keep_copies(copies_at_ == changes);
     copies_at_ = -1;
   }
-  if (packed_at_ >= 0 && packed_at_ != changes) executor_.pack_again();
+  if (packed_at_ >= 0 && packed_at_ != changes) executor_.make_copies({Copy::of_step, Copy::lasting});
   packed_at_ = changes;
 }
 

@@ -30,7 +30,7 @@ class PlannedStep {
   void begin(double lr, int64_t number, int64_t attempts, int64_t rows, double loss_scale);
 
   /// Whether this rank's working copies, of which each rank makes its shard (PlanOptions::keeps_master_pieces), are out of date.
-  bool lacks_copies() const { return executor_.has_gathered_copies() && gathered_at_ != model_.gate().changes(); }
+  bool lacks_copies() const { return makes_gathered_copies_ && gathered_at_ != model_.gate().changes(); }
   /// Makes the step rebuild the copies first. Call it after begin(), on all ranks if any rank lacks copies.
   void gather_copies_first() { gathers_copies_ = true; }
 
@@ -93,7 +93,7 @@ class PlannedStep {
   void meet();
   bool go_on_to(double deadline, const Bind& bind);
   bool compute(double deadline, const Bind& bind);
-  void keep_packed();
+  void refresh_copies();
   void restart();
   bool can_scale_less() const;
   [[noreturn]] void find_nan(const Bind& bind);
@@ -109,6 +109,7 @@ class PlannedStep {
   const bool shares_masters_, keeps_master_pieces_;
   Executor executor_;
   StepSlots slots_;
+  const bool makes_gathered_copies_;
   size_t first_update_ = 0;                          // instruction
   std::map<int64_t, std::unique_ptr<Short>> short_;  // by rows
 
