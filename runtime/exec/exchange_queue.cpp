@@ -103,7 +103,7 @@ void ExchangeQueue::rethrow(Lock& lock) {
   }
 }
 
-void ExchangeQueue::post(PlannedExchange& exchange, const Contributors& contributors) {
+void ExchangeQueue::post(PlannedExchange& exchange, int contributors) {
   if (!is_beside()) return run(exchange, contributors);
   {
     Lock lock(mutex_);
@@ -135,7 +135,7 @@ void ExchangeQueue::wait_for_all() {
   rethrow(lock);
 }
 
-void ExchangeQueue::run(PlannedExchange& exchange, const Contributors& contributors) {
+void ExchangeQueue::run(PlannedExchange& exchange, int contributors) {
   if (is_beside()) wait_for_all();
   const Clock clock(*this);
   exchange.run(contributors);

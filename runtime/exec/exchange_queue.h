@@ -32,12 +32,12 @@ class ExchangeQueue {
   bool is_beside() const { return thread_.joinable(); }
 
   /// Queues a collective after those posted before. Its memory must stay valid until wait().
-  void post(PlannedExchange& exchange, const Contributors& contributors);
+  void post(PlannedExchange& exchange, int contributors);
   /// Waits for the last post of `exchange`. Throws its error or that of an earlier one, with the op; collectives after an error are not
   /// run.
   void wait(const PlannedExchange& exchange);
   /// Waits for all posted collectives, then runs this one on the calling thread.
-  void run(PlannedExchange& exchange, const Contributors& contributors);
+  void run(PlannedExchange& exchange, int contributors);
   /// Whether a collective has failed whose error was not thrown yet: then wait_for_all() throws.
   bool has_failed() const { return has_failed_.load(std::memory_order_relaxed); }
   void wait_for_all();
@@ -62,7 +62,7 @@ class ExchangeQueue {
   using Lock = std::unique_lock<std::mutex>;
   struct Item {
     PlannedExchange* exchange = nullptr;
-    Contributors contributors;
+    int contributors = 0;
   };
   static constexpr uint64_t kRoom = 64;
 

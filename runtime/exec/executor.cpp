@@ -2,22 +2,21 @@
 
 #include <algorithm>
 #include <map>
-#include <tuple>
+#include <utility>
 
 #include "base/error.h"
 #include "base/float_mode.h"
 #include "base/os/machine.h"
-#include "ir/cuts.h"
 
 namespace st {
+
+using Kind = Instruction::Kind;
 
 Executor::Executor(Plan plan, Storage& storage, Workers& workers, CancelToken* cancelled, ExchangeQueue* ranks)
     : plan_(std::move(plan)), storage_(storage), workers_(workers), cancelled_(cancelled), ranks_(ranks) {
   allocate();
   resolve();
-  update_ = first_of(Phase::update, plan_.micro_batches - 1);
-  if (std::ranges::any_of(steps_, [](const Step& step) { return step.mode == ExchangeMode::posted; })) ranks_->start();
-  gathers_pieces_ = std::ranges::find(plan_.program.slots, Role::gathered, &Slot::role) != plan_.program.slots.end();
+  if (std::ranges::any_of(steps_, [](const Step& step) { return step.at.kind == Kind::post; })) ranks_->start();
 }
 
 void Executor::allocate() {
@@ -67,19 +66,13 @@ void Executor::resolve() {
   };
 
   std::map<std::pair<int32_t, int32_t>, const Call*> calls;
-  std::map<const Call*, PlannedExchange*> exchange_of;
-  std::vector<std::vector<bool>> awaited;  // by section and node
-  for (const Section& section : program.sections) {
-    std::vector<bool>& of = awaited.emplace_back(section.graph.nodes.size());
-    for (const Node& node : section.graph.nodes)
-      if (node.op == Op::await) of[static_cast<size_t>(node.attrs.integer("exchange"))] = true;
-  }
+  exchanges_.resize(plan_.exchanges.size());
   const OpTable& kernels = storage_.backend().kernels();
   for (const Instruction& at : plan_.instructions) {
     const Graph& graph = program.sections[static_cast<size_t>(at.section)].graph;
     const Node& node = graph[at.node];
     const Kernel& kernel = kernels[static_cast<size_t>(node.op)];
-    const bool is_exchange = info_of(node.op).exchange;
+    const bool is_exchange = at.kind != Kind::kernel;
     require(!is_exchange || ranks_ != nullptr, Code::internal, "executor: ", name_of(node.op), " needs a communicator");
     require(is_exchange || kernel.run != nullptr, Code::unsupported, "backend ", storage_.backend().name(), ": no kernel for ",
             name_of(node.op));
@@ -105,16 +98,15 @@ void Executor::resolve() {
       if (const auto& workspace = own_[static_cast<size_t>(Arena::workspace)])
         call.workspace = {workspace->data(), static_cast<size_t>(workspace->size())};
       found = calls.emplace(std::make_pair(at.section, at.node), &call).first;
-      if (node.op == Op::await) {
-        exchange_of[&call] = exchange_of.at(calls.at({at.section, static_cast<int32_t>(node.attrs.integer("exchange"))}));
-      } else if (is_exchange) {
-        exchanges_.push_back(std::make_unique<PlannedExchange>(program, node, call, ranks_->ranks()));
-        exchange_of[&call] = exchanges_.back().get();
-      }
     }
-    const bool is_posted = awaited[static_cast<size_t>(at.section)][static_cast<size_t>(at.node)];
-    const ExchangeMode mode = node.op == Op::await ? ExchangeMode::await : is_posted ? ExchangeMode::posted : ExchangeMode::blocking;
-    steps_.push_back({kernel.run, found->second, at, is_exchange ? exchange_of.at(found->second) : nullptr, mode});
+    PlannedExchange* exchange = nullptr;
+    if (is_exchange) {
+      const auto index = static_cast<size_t>(at.exchange);
+      auto& made = exchanges_[index];
+      if (!made) made = std::make_unique<PlannedExchange>(plan_.exchanges[index], program.cuts, *found->second, ranks_->ranks());
+      exchange = made.get();
+    }
+    steps_.push_back({kernel.run, found->second, at, exchange});
   }
 }
 
@@ -135,7 +127,6 @@ void Executor::run(const BeforeMicroBatch& before) {
 
 bool Executor::run_until(Cursor& cursor, size_t end, double deadline, const PrepareMicroBatch& prepare) {
   const FloatMode mode;
-  computes_ = true;
   while (cursor.at < end) {
     const Step& step = steps_[cursor.at];
     look_for_cancel(cursor);
@@ -148,7 +139,7 @@ bool Executor::run_until(Cursor& cursor, size_t end, double deadline, const Prep
       cursor.micro_batch = step.at.micro_batch;
     }
     if (!is_valid(step.at.makes)) {
-      execute(step);
+      execute(step, !watch_);  // a watcher needs complete tensors
       if (watch_) watch_(step.at, *step.call);
     }
     ++cursor.at;
@@ -157,18 +148,15 @@ bool Executor::run_until(Cursor& cursor, size_t end, double deadline, const Prep
   return true;
 }
 
-void Executor::run_exchange(int64_t micro_batch, const Contributors& contributors, Exchanged which) {
+void Executor::run_without_rows(int64_t micro_batch, const Contributors& contributors, RunByAll which) {
+  using Ranks = Instruction::Ranks;
   const FloatMode mode;
   contributors_ = contributors;
-  computes_ = false;
-  for (size_t i = 0; i < update_; ++i) {
+  for (size_t i = 0; i < begin_of_update(); ++i) {
     const Step& step = steps_[i];
-    if (step.at.micro_batch != micro_batch) continue;
-    if (is_valid(step.at.makes)) continue;
-    if (gathers_pieces_ && step.at.makes != Copy::none && which != Exchanged::once_a_step) execute(step);
-    if (step.exchange == nullptr || step.mode == ExchangeMode::await) continue;
-    if (which != Exchanged::all && step.exchange->is_once_a_step() != (which == Exchanged::once_a_step)) continue;
-    execute(step);
+    if (step.at.micro_batch != micro_batch || step.at.ranks == Ranks::with_rows || is_valid(step.at.makes)) continue;
+    if (which == (step.at.ranks == Ranks::all_in_round ? RunByAll::in_step : RunByAll::in_round)) continue;
+    execute(step, false);  // there is nothing to compute meanwhile
   }
 }
 
@@ -176,26 +164,18 @@ void Executor::make_copies(std::initializer_list<Copy> copies) {
   const FloatMode mode;
   for (const Step& step : steps_) {
     if (step.at.micro_batch > 0) return;
-    if (std::ranges::find(copies, step.at.makes) != copies.end()) execute(step);
+    if (std::ranges::find(copies, step.at.makes) != copies.end()) execute(step, false);
   }
 }
 
 void Executor::look_for_cancel(const Cursor& cursor) {
-  if (cursor.at < update_ && cancelled_ != nullptr && cancelled_->take())
+  if (cursor.at < begin_of_update() && cancelled_ != nullptr && cancelled_->take())
     fail(Code::cancelled, "step: cancelled; the state is that of the last whole step");
 }
 
-size_t Executor::first_of(Phase phase, int64_t micro_batch) const {
-  const auto is_first = [&](const Step& step) {
-    return step.at.micro_batch == micro_batch && plan_.program.sections[static_cast<size_t>(step.at.section)].phase == phase;
-  };
-  return static_cast<size_t>(std::ranges::find_if(steps_, is_first) - steps_.begin());
-}
-
-void Executor::execute(const Step& step) {
+void Executor::execute(const Step& step, bool posts) {
   try {
-    if (step.exchange != nullptr) return exchange(step);
-    step.run(*step.call);
+    dispatch(step, posts);
   } catch (Error& error) {
     const Node& node = plan_.program.sections[static_cast<size_t>(step.at.section)].graph[step.at.node];
     const std::string& scope = plan_.program.regions[static_cast<size_t>(node.region)].name;
@@ -207,11 +187,12 @@ void Executor::execute(const Step& step) {
   }
 }
 
-/// Blocks while a watcher needs complete tensors, and where this rank has no rows to compute meanwhile.
-void Executor::exchange(const Step& step) {
-  if (step.mode == ExchangeMode::await) return ranks_->wait(*step.exchange);
-  if (step.mode == ExchangeMode::posted && computes_ && !watch_) return ranks_->post(*step.exchange, contributors_);
-  ranks_->run(*step.exchange, contributors_);
+void Executor::dispatch(const Step& step, bool posts) {
+  if (step.at.kind == Kind::kernel) return step.run(*step.call);
+  if (step.at.kind == Kind::await) return ranks_->wait(*step.exchange);
+  const int contributors = step.at.ranks == Instruction::Ranks::all_in_step ? contributors_.in_step : contributors_.in_round;
+  if (step.at.kind == Kind::post && posts) return ranks_->post(*step.exchange, contributors);
+  ranks_->run(*step.exchange, contributors);
 }
 
 int64_t Executor::allocated(Arena arena) const {

@@ -5,9 +5,7 @@
 #include <functional>
 #include <initializer_list>
 #include <limits>
-#include <map>
 #include <memory>
-#include <utility>
 #include <vector>
 
 #include "base/workers.h"
@@ -18,6 +16,11 @@
 #include "plan/plan.h"
 
 namespace st {
+
+/// Number of ranks with rows, which are the first ones: in the current round of micro-batches, and in any round of the step.
+struct Contributors {
+  int in_round = 1, in_step = 1;
+};
 
 class Executor {
  public:
@@ -48,10 +51,9 @@ class Executor {
   bool run_until(Cursor& cursor, size_t end, double deadline, const PrepareMicroBatch& prepare);
   /// Sets the contributors of the round that begins; call it in PrepareMicroBatch if the plan has collectives.
   void set_contributors(const Contributors& contributors) { contributors_ = contributors; }
-  /// Runs only the collectives of a micro-batch for which this rank has no rows: those of each round, those of each step, or both. Makes
-  /// the working copies of its shards if other ranks gather them.
-  enum class Exchanged { by_round, once_a_step, all };
-  void run_exchange(int64_t micro_batch, const Contributors& contributors, Exchanged which);
+  /// Runs what all ranks run of a micro-batch for which this rank has no rows: in each round, once per step, or both.
+  enum class RunByAll { in_round, in_step, both };
+  void run_without_rows(int64_t micro_batch, const Contributors& contributors, RunByAll which);
   /// Sets whether the lasting copies of weights are valid; then runs do not make them. Initially false.
   void keep_copies(bool are_valid) { is_valid_[static_cast<size_t>(Copy::lasting)] = are_valid; }
   /// Makes these copies of weights from the weights as they are now: those of the step and the lasting ones after a change of weights
@@ -61,9 +63,7 @@ class Executor {
   /// Called after each instruction of run_until() with its operands and results; its exceptions end the run. Empty: no calls.
   using Watch = std::function<void(const Instruction& at, const Call& call)>;
   void watch(Watch watch) { watch_ = std::move(watch); }
-  /// The first instruction of a phase in a micro-batch, or end(); the update belongs to the last micro-batch.
-  size_t first_of(Phase phase, int64_t micro_batch) const;
-  size_t begin_of_update() const { return update_; }
+  size_t begin_of_update() const { return plan_.begin_of_update; }
   size_t end() const { return steps_.size(); }
 
   /// Binds an input or a borrowed slot to memory, which is borrowed until the next bind().
@@ -75,15 +75,11 @@ class Executor {
   int64_t allocated(Arena arena) const;
 
  private:
-  /// How a collective runs: on this thread, on the second thread until its await, or as that await.
-  enum class ExchangeMode { blocking, posted, await };
-
   struct Step {
     void (*run)(const Call& call);
     const Call* call;
     Instruction at;
-    PlannedExchange* exchange;  // not null: runs instead of `run`
-    ExchangeMode mode;
+    PlannedExchange* exchange;  // of collectives and awaits
   };
 
   void allocate();
@@ -91,8 +87,8 @@ class Executor {
   Operand operand(int32_t section, Value v) const;
   std::byte* address(const Place& place) const;
   void look_for_cancel(const Cursor& cursor);
-  void execute(const Step& step);
-  void exchange(const Step& step);
+  void execute(const Step& step, bool posts);
+  void dispatch(const Step& step, bool posts);
   bool is_valid(Copy copy) const { return is_valid_[static_cast<size_t>(copy)]; }
 
   Plan plan_;
@@ -101,11 +97,8 @@ class Executor {
   CancelToken* cancelled_;
   ExchangeQueue* ranks_;
   Contributors contributors_;
-  std::vector<std::unique_ptr<PlannedExchange>> exchanges_;
-  size_t update_ = 0;                                        // first instruction of the update
+  std::vector<std::unique_ptr<PlannedExchange>> exchanges_;  // by index in the plan
   std::array<bool, 4> is_valid_{false, false, false, true};  // by Copy: runs do not make it
-  bool computes_ = true;                                     // false: has no rows and only runs collectives
-  bool gathers_pieces_ = false;                              // gathers sharded parameters and their copies (Role::gathered)
   std::array<std::unique_ptr<Buffer>, kArenas> own_;
   std::vector<Operand> slots_;
   std::vector<Operand> operands_;  // of all calls, contiguous

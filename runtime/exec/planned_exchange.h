@@ -1,30 +1,25 @@
-// Runs the collective nodes of a plan over a communicator.
+// Runs the collectives of a plan over a communicator.
 #pragma once
 
 #include <span>
+#include <string>
 #include <vector>
 
 #include "backend/backend.h"
 #include "comm/communicator.h"
-#include "ir/program.h"
+#include "plan/exchange_plan.h"
 
 namespace st {
 
-/// Number of ranks with rows, which are the first ones: in the current round of micro-batches, and in any round of the step.
-struct Contributors {
-  int in_round = 1, in_step = 1;
-};
-
-/// One collective node with everything resolved; running it allocates nothing.
+/// One collective with everything resolved; running it allocates nothing.
 class PlannedExchange {
  public:
-  /// `call`: the node's operands, whose addresses must not change. Borrows the communicator.
-  PlannedExchange(const Program& program, const Node& node, const Call& call, Communicator& ranks);
+  /// `cuts`: program.cuts; `call`: the collective's operands, whose addresses must not change. Borrows the communicator.
+  PlannedExchange(const ExchangePlan& exchange, const std::vector<Ints>& cuts, const Call& call, Communicator& ranks);
 
   Op op() const { return op_; }
-  bool is_once_a_step() const { return is_once_a_step_; }
-  /// Throws what the communicator throws.
-  void run(const Contributors& contributors);
+  /// Reductions add the terms of the first `contributors` ranks. Throws what the communicator throws.
+  void run(int contributors);
 
   uint64_t queued_as = 0;  // position of its last run in the queue (exchange_queue.h)
 
@@ -35,9 +30,9 @@ class PlannedExchange {
 
   Communicator& ranks_;
   Op op_;
-  bool adds_ = false, is_once_a_step_ = false;
-  std::string label_;  // name of one of its gradients or parameters, and their number
-  DType dtype_ = DType::f32;
+  bool adds_;
+  std::string label_;
+  DType dtype_;
   std::vector<std::vector<Communicator::Shard>> parts_;  // by owning rank
   std::vector<Communicator::Shards> views_;              // of parts_
   std::vector<Communicator::Shard> into_;

@@ -58,7 +58,7 @@ std::string explain(const Plan& plan) {
   for (const auto& [op, count] : counts) out += line("  %-24s %6lld", std::string(op).c_str(), static_cast<long long>(count));
   for (const auto& [library, count] : products_by_library(plan.program))
     if (library != "own") out += text("products by ", library, ": ", count, "\n");
-  return out;
+  return out + "\n" + print_instructions(plan);
 }
 
 }  // namespace st

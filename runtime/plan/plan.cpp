@@ -29,14 +29,72 @@ bool is_made_in_place(const Plan& plan, int32_t section, const Node& node) {
   return value.arena != Arena::host && value == plan.memory.slots[static_cast<size_t>(node.writes[0])];
 }
 
-void append_section(Plan& plan, int32_t section, int64_t micro_batch, const std::vector<Copy>& copies) {
-  const Graph& graph = plan.program.sections[static_cast<size_t>(section)].graph;
-  for (int32_t n = 0; n < graph.size(); ++n) {
-    const Node& node = graph[n];
-    if (!runs_in(node.when, micro_batch, plan.micro_batches) || is_view(node.op) || is_made_in_place(plan, section, node)) continue;
-    plan.instructions.push_back({section, n, static_cast<int32_t>(micro_batch), copies[static_cast<size_t>(n)]});
+/// Appends the instructions of a plan to it.
+class Listing {
+ public:
+  explicit Listing(Plan& plan)
+      : plan_(plan),
+        copies_(weight_copies(plan.program)),
+        gathers_units_(std::ranges::find(plan.program.slots, Role::gathered, &Slot::role) != plan.program.slots.end()) {
+    for (const Section& section : plan.program.sections) {
+      exchanges_.emplace_back(section.graph.nodes.size(), kNone);
+      for (const Node& node : section.graph.nodes)
+        if (node.op == Op::await) exchange(exchanges_.size() - 1, awaited_by(node)) = kAwaited;
+    }
   }
-}
+
+  void append(int32_t section, int64_t micro_batch) {
+    const Graph& graph = plan_.program.sections[static_cast<size_t>(section)].graph;
+    for (int32_t n = 0; n < graph.size(); ++n) {
+      const Node& node = graph[n];
+      if (!runs_in(node.when, micro_batch, plan_.micro_batches) || is_view(node.op) || is_made_in_place(plan_, section, node)) continue;
+      Instruction it{section, n, static_cast<int32_t>(micro_batch)};
+      it.makes = copies_[static_cast<size_t>(section)][static_cast<size_t>(n)];
+      if (info_of(node.op).exchange) resolve_exchange(it, node);
+      it.ranks = ranks_of(it, node);
+      plan_.instructions.push_back(it);
+    }
+  }
+
+ private:
+  static constexpr int32_t kNone = -1, kAwaited = -2;  // not listed yet
+
+  static int32_t awaited_by(const Node& await) { return static_cast<int32_t>(await.attrs.integer("exchange")); }
+  int32_t& exchange(size_t section, int32_t node) { return exchanges_[section][static_cast<size_t>(node)]; }
+
+  void resolve_exchange(Instruction& it, const Node& node) {
+    using Kind = Instruction::Kind;
+    const auto section = static_cast<size_t>(it.section);
+    if (node.op == Op::await) {
+      it.kind = Kind::await;
+      it.exchange = exchange(section, awaited_by(node));
+      return;
+    }
+    int32_t& index = exchange(section, it.node);
+    if (index < 0) {
+      posts_.push_back(index == kAwaited);
+      index = static_cast<int32_t>(plan_.exchanges.size());
+      plan_.exchanges.push_back(exchange_of(plan_.program, plan_.program.sections[section].graph, node));
+    }
+    it.kind = posts_[static_cast<size_t>(index)] ? Kind::post : Kind::exchange;
+    it.exchange = index;
+  }
+
+  Instruction::Ranks ranks_of(const Instruction& it, const Node& node) const {
+    using Kind = Instruction::Kind;
+    using Ranks = Instruction::Ranks;
+    if (plan_.program.sections[static_cast<size_t>(it.section)].phase == Phase::update) return Ranks::all_in_step;
+    if (it.makes == Copy::gathered || it.kind == Kind::await) return Ranks::with_rows;
+    if (it.kind != Kind::kernel) return node.when == When::last ? Ranks::all_in_step : Ranks::all_in_round;
+    return it.makes != Copy::none && gathers_units_ ? Ranks::all_in_round : Ranks::with_rows;  // other ranks gather the copy
+  }
+
+  Plan& plan_;
+  const std::vector<std::vector<Copy>> copies_;
+  const bool gathers_units_;
+  std::vector<std::vector<int32_t>> exchanges_;  // by section and node: index in plan.exchanges, kNone or kAwaited
+  std::vector<bool> posts_;                      // by exchange
+};
 
 }  // namespace
 
@@ -57,17 +115,30 @@ Plan make_plan(Program program, MemoryLayout memory, int64_t micro_batches) {
             .memory = std::move(memory),
             .micro_batches = micro_batches,
             .instructions = {},
+            .exchanges = {},
             .passes = {},
             .recompute = {}};
+  Listing listing(plan);
   const auto sections = static_cast<int32_t>(plan.program.sections.size());
-  const std::vector<std::vector<Copy>> copies = weight_copies(plan.program);
   const auto phase = [&](int32_t s) { return plan.program.sections[static_cast<size_t>(s)].phase; };
   for (int64_t k = 0; k < micro_batches; ++k)
     for (int32_t s = 0; s < sections; ++s)
-      if (phase(s) != Phase::update) append_section(plan, s, k, copies[static_cast<size_t>(s)]);
+      if (phase(s) != Phase::update) listing.append(s, k);
+  plan.begin_of_update = plan.instructions.size();
   for (int32_t s = 0; s < sections; ++s)
-    if (phase(s) == Phase::update) append_section(plan, s, micro_batches - 1, copies[static_cast<size_t>(s)]);
+    if (phase(s) == Phase::update) listing.append(s, micro_batches - 1);
+  const auto is_optimizer = [&](const Instruction& at) {
+    return info_of(plan.program.sections[static_cast<size_t>(at.section)].graph[at.node].op).shape_rule == "optimizer";
+  };
+  plan.first_optimizer = static_cast<size_t>(std::ranges::find_if(plan.instructions, is_optimizer) - plan.instructions.begin());
   return plan;
+}
+
+size_t Plan::first_of(Phase phase, int64_t micro_batch) const {
+  const auto is_first = [&](const Instruction& at) {
+    return at.micro_batch == micro_batch && program.sections[static_cast<size_t>(at.section)].phase == phase;
+  };
+  return static_cast<size_t>(std::ranges::find_if(instructions, is_first) - instructions.begin());
 }
 
 bool makes(const Plan& plan, Copy copy) {

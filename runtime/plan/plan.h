@@ -10,6 +10,7 @@
 #include "ir/memory.h"
 #include "passes/recompute.h"
 #include "passes/runner.h"
+#include "plan/exchange_plan.h"
 
 namespace st {
 
@@ -22,7 +23,23 @@ enum class Copy : uint8_t {
 };
 
 struct Instruction {
+  enum class Kind : uint8_t {
+    kernel,
+    exchange,  // a collective, on the computing thread
+    post,      // a collective that a second thread runs until its await
+    await,     // waits for the end of a posted collective
+  };
+  /// The ranks that run it. If it is a reduction, its contributors are the ranks with rows in the round, or in the step.
+  enum class Ranks : uint8_t {
+    with_rows,     // in its micro-batch
+    all_in_round,  // all, if any rank has rows in the round
+    all_in_step,   // all, once per step
+  };
+
   int32_t section, node, micro_batch;
+  int32_t exchange = -1;  // collectives and awaits: the index in Plan::exchanges
+  Kind kind = Kind::kernel;
+  Ranks ranks = Ranks::with_rows;
   Copy makes = Copy::none;
   bool operator==(const Instruction&) const = default;
 };
@@ -32,8 +49,14 @@ struct Plan {
   MemoryLayout memory;
   int64_t micro_batches = 1;
   std::vector<Instruction> instructions;  // `when` is resolved; views, and stores of values computed in their slot, are removed
+  std::vector<ExchangePlan> exchanges;    // by first instruction
+  size_t begin_of_update = 0;             // the first instruction of the update; instructions.size(): there is none
+  size_t first_optimizer = 0;             // the first one that changes a parameter; instructions.size(): there is none
   std::vector<PassRecord> passes;
   RecomputeRecord recompute;  // memory saved and arithmetic added by recomputation
+
+  /// The first instruction of a phase in a micro-batch, or instructions.size(); the update belongs to the last micro-batch.
+  size_t first_of(Phase phase, int64_t micro_batch) const;
 };
 
 /// Orders the sections over the micro-batches: forward and backward of each micro-batch in turn, then the update.
@@ -45,8 +68,12 @@ bool makes(const Plan& plan, Copy copy);
 /// Number of matrix products per external library, by its identity; "own" counts the rest.
 std::map<std::string, int64_t> products_by_library(const Program& program);
 
+/// The instructions with all that they say, one line for each but for kernels in a row that say the same; micro-batches with the same
+/// instructions once.
+std::string print_instructions(const Plan& plan);
+
 /// Text for people (--explain): passes with their times, the program, memory by role, savings and cost of recomputation, instructions by
-/// op.
+/// op, then the instructions.
 std::string explain(const Plan& plan);
 
 }  // namespace st

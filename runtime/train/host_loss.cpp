@@ -68,11 +68,11 @@ void HostLoss::find_slots() {
     const Operand& slot = executor_->slot(program.slot_named(std::string(kOutput) + output.name));
     outputs_.push_back(plain_view(names_.emplace_back(output.name), slot.dtype, slot.shape, slot.data));
   }
+  const Plan& plan = executor_->plan();
   for (const int64_t k : {0, 1}) {
-    const size_t backward = executor_->first_of(Phase::backward, k);
-    begins_[k][0] = executor_->first_of(Phase::forward, k);
-    ends_[k][0] = begins_[k][1] = backward;
-    ends_[k][1] = std::min(executor_->first_of(Phase::forward, k + 1), executor_->begin_of_update());
+    begins_[k][0] = plan.first_of(Phase::forward, k);
+    ends_[k][0] = begins_[k][1] = plan.first_of(Phase::backward, k);
+    ends_[k][1] = std::min(plan.first_of(Phase::forward, k + 1), plan.begin_of_update);
   }
 }
 
@@ -250,7 +250,7 @@ void HostLoss::meet(double lr, int64_t number) {
   if (parts_.recipe.reduce == "step")
     for (const Told& told : told_) add_loss(told.loss_sum, told.loss_count, &told == told_.data());
   const int size = parts_.ranks->size();
-  executor_->run_exchange(executor_->plan().micro_batches - 1, {.in_round = size, .in_step = size}, Executor::Exchanged::once_a_step);
+  executor_->run_without_rows(executor_->plan().micro_batches - 1, {.in_round = size, .in_step = size}, Executor::RunByAll::in_step);
 }
 
 void HostLoss::update(double lr, int64_t number) {

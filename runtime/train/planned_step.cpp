@@ -44,7 +44,7 @@ Plan plan_that_fits(const Model& model, const Recipe& recipe, const Storage& sto
 
 /// First instruction of a micro-batch; after the last one, of the update.
 size_t first_instruction(const Executor& executor, int64_t micro_batch) {
-  return micro_batch == executor.plan().micro_batches ? executor.begin_of_update() : executor.first_of(Phase::forward, micro_batch);
+  return micro_batch == executor.plan().micro_batches ? executor.begin_of_update() : executor.plan().first_of(Phase::forward, micro_batch);
 }
 
 /// Loss and count so far, which each micro-batch but the first adds to.
@@ -77,13 +77,7 @@ PlannedStep::PlannedStep(Model& model, const Recipe& recipe, Storage& storage, W
       keeps_master_pieces_(options.keeps_master_pieces),
       executor_(plan_that_fits(model, recipe, storage, workers.threads(), options), storage, workers, &cancelled, ranks_.get()),
       slots_(executor_),
-      makes_gathered_copies_(makes(executor_.plan(), Copy::gathered)) {
-  const Plan& plan = executor_.plan();
-  const auto is_update = [&](const Instruction& at) {
-    return info_of(plan.program.sections[static_cast<size_t>(at.section)].graph[at.node].op).shape_rule == "optimizer";
-  };
-  first_update_ = static_cast<size_t>(std::ranges::find_if(plan.instructions, is_update) - plan.instructions.begin());
-}
+      makes_gathered_copies_(makes(executor_.plan(), Copy::gathered)) {}
 
 void PlannedStep::share_masters(const Model& of) {
   masters_ = &of;
@@ -242,7 +236,7 @@ bool PlannedStep::compute(double deadline, const Bind& bind) {
     hand_loss_over(rest_->slots, slots_);
     if (own_full_ == 0 && slots_.first_norm != nullptr) hand_first_over(rest_->slots, slots_);
   }
-  if (ranks_ != nullptr) exchange_without_rows();
+  if (ranks_ != nullptr) run_without_rows();
   meet();
   part_ = Segment::update;
   cursor_.at = executor_.begin_of_update();
@@ -256,12 +250,12 @@ void PlannedStep::meet() {
 }
 
 /// Other ranks have micro-batches in rounds in which this one has none; and what a step does once it may not have done.
-void PlannedStep::exchange_without_rows() {
-  using Exchanged = Executor::Exchanged;
+void PlannedStep::run_without_rows() {
+  using RunByAll = Executor::RunByAll;
   const int64_t own = own_full_ + (rest_ == nullptr ? 0 : 1), last = executor_.plan().micro_batches - 1;
   for (int64_t round = own; round * recipe_.ranks < filled(); ++round)
-    executor_.run_exchange(round, contributors_in(round), round == last ? Exchanged::all : Exchanged::by_round);
-  if (last * recipe_.ranks >= filled()) executor_.run_exchange(last, contributors_in(last), Exchanged::once_a_step);
+    executor_.run_without_rows(round, contributors_in(round), round == last ? RunByAll::both : RunByAll::in_round);
+  if (last * recipe_.ranks >= filled()) executor_.run_without_rows(last, contributors_in(last), RunByAll::in_step);
 }
 
 std::optional<std::vector<RegionId>> PlannedStep::scopes_for_all() const {

@@ -43,7 +43,7 @@ class PlannedStep {
   /// Whether the update has begun; before that the step may be abandoned.
   bool is_updating() const { return cursor_.at > executor_.begin_of_update(); }
   /// Whether a parameter has been updated since the step began.
-  bool has_updated() const { return cursor_.at > first_update_ && !*slots_.skipped; }
+  bool has_updated() const { return cursor_.at > executor_.plan().first_optimizer && !*slots_.skipped; }
   /// Whether run_until() is rerunning the step from its first row to find the first value that is not finite (recipe find_nan). It asks
   /// `Bind` for the same rows again.
   bool is_finding_nan() const { return finding_nan_; }
@@ -89,7 +89,7 @@ class PlannedStep {
   int64_t own_of(int64_t micro_batches) const;
   int64_t filled() const { return full_ + (short_rows_ > 0 ? 1 : 0); }
   Contributors contributors_in(int64_t round) const;
-  void exchange_without_rows();
+  void run_without_rows();
   void meet();
   bool go_on_to(double deadline, const Bind& bind);
   bool compute(double deadline, const Bind& bind);
@@ -110,7 +110,6 @@ class PlannedStep {
   Executor executor_;
   StepSlots slots_;
   const bool makes_gathered_copies_;
-  size_t first_update_ = 0;                          // instruction
   std::map<int64_t, std::unique_ptr<Short>> short_;  // by rows
 
   // The current step.

@@ -1,5 +1,5 @@
-// Prints, as JSON, the final state of each of several short trainings on this kernel class, and a hash of the executed plan. states_test.py
-// compares them with states.json.
+// Prints, as JSON, the final state of each of several short trainings on this kernel class, and hashes of the executed plan: of its program
+// and the order of its nodes, and of what its instructions say. states_test.py compares them with states.json.
 #include <cstdio>
 #include <filesystem>
 #include <functional>
@@ -17,7 +17,7 @@ namespace {
 using Keys = std::vector<std::pair<std::string, std::string>>;
 
 struct Golden {
-  std::string state, plan;
+  std::string state, plan, instructions;
 };
 
 /// A hash of what one rank executes. Leaves out bytes and tiles, which may depend on the processor's caches.
@@ -28,9 +28,28 @@ std::string hash_of(const Plan& plan) {
   return digest.hex();
 }
 
+/// A hash of what instructions say about how, where and for what they run.
+std::string hash_of_instructions(const Plan& plan) {
+  Digest digest;
+  for (const Instruction& at : plan.instructions) {
+    for (const auto field : {at.exchange, static_cast<int32_t>(at.kind), static_cast<int32_t>(at.ranks), static_cast<int32_t>(at.makes)})
+      digest.update_sized(text(field));
+  }
+  for (const ExchangePlan& of : plan.exchanges) {
+    digest.update_sized(text(of.label, " ", name_of(of.op), " ", of.dtype, " ", of.adds, " ", of.terms));
+    for (const ExchangePlan::Tensor& tensor : of.tensors)
+      digest.update_sized(text(tensor.operand, " ", tensor.cut_like, " ", tensor.bytes, " ", tensor.first, " ", tensor.grain));
+  }
+  return digest.hex();
+}
+
+Golden golden_of_trained(Trainer& trainer) {
+  return {trainer.state_digest(), hash_of(trainer.plan()), hash_of_instructions(trainer.plan())};
+}
+
 Golden golden_of(Trainer& trainer, int steps = kSteps) {
   for (int i = 0; i < steps; ++i) trainer.step();
-  return {trainer.state_digest(), hash_of(trainer.plan())};
+  return golden_of_trained(trainer);
 }
 
 Training gpt(const Keys& keys, int64_t ranks = 1, bool ignored = false) {
@@ -57,7 +76,7 @@ Golden of_mlp(const char* precision, MlpOptions options) {
   Trainer trainer(model, recipe, nullptr);
   const HostView y = has_classes ? plain_view("y", DType::i32, {6}, classes.data()) : plain_view("y", DType::f32, {6, 3}, values.data());
   for (int i = 0; i < kSteps; ++i) trainer.step(std::vector{plain_view("x", DType::f32, {6, 5}, x.data()), y});
-  return {trainer.state_digest(), hash_of(trainer.plan())};
+  return golden_of_trained(trainer);
 }
 
 /// A loss that the host computes: half the square of every logit.
@@ -74,7 +93,7 @@ Golden of_own_loss(const char* precision) {
     }
     trainer->apply();
   }
-  return {trainer->state_digest(), hash_of(trainer->plan())};
+  return golden_of_trained(*trainer);
 }
 
 Golden of_offload(const char* what, const char* zero) {
@@ -229,7 +248,8 @@ int main() try {
   const char* separator = "\n";
   for (const auto& [name, train] : st::kTrainings) {
     const st::Golden golden = train();
-    std::printf("%s  \"%s\": [\"%s\", \"%s\"]", separator, name.c_str(), golden.state.c_str(), golden.plan.c_str());
+    std::printf("%s  \"%s\": [\"%s\", \"%s\", \"%s\"]", separator, name.c_str(), golden.state.c_str(), golden.plan.c_str(),
+                golden.instructions.c_str());
     separator = ",\n";
   }
   std::printf("}}\n");

@@ -27,7 +27,7 @@ def main():
         f"{kernel_class}, {training}: {what} was {before}, is {after}"
         for kernel_class in now.keys() & recorded.keys()
         for training in now[kernel_class].keys() | recorded[kernel_class].keys()
-        for what, before, after in zip(("state", "plan"), pair(recorded, kernel_class, training), pair(now, kernel_class, training))
+        for what, before, after in zip(("state", "plan", "instructions"), *(digests(of, kernel_class, training) for of in (recorded, now)))
         if before != after
     ]
     for name in CLASSES:
@@ -39,12 +39,12 @@ def main():
 
 def text_of(recorded):
     """JSON, one line per training."""
-    lines = lambda trainings: ",\n".join(f"  {json.dumps(name)}: {json.dumps(pair)}" for name, pair in trainings.items())
+    lines = lambda trainings: ",\n".join(f"  {json.dumps(name)}: {json.dumps(digests)}" for name, digests in trainings.items())
     return "{\n" + ",\n".join(f" {json.dumps(name)}: {{\n{lines(trainings)}\n }}" for name, trainings in recorded.items()) + "\n}\n"
 
 
-def pair(of, kernel_class, training):
-    return of[kernel_class].get(training, ["none", "none"])
+def digests(of, kernel_class, training):
+    return of[kernel_class].get(training, ["none", "none", "none"])
 
 
 def trainings_of(program, kernel_class):

@@ -72,12 +72,12 @@ TEST(Cursor, StopsWhereItIsTold) {
 TEST(Cursor, FindsThePhasesOfAMicroBatch) {
   Step step;
   const Executor& executor = step.run.executor();
-  const size_t order[] = {executor.first_of(Phase::forward, 0), executor.first_of(Phase::backward, 0),
-                          executor.first_of(Phase::forward, 1), executor.first_of(Phase::backward, 1),
-                          executor.begin_of_update(),           executor.end()};
+  const Plan& plan = executor.plan();
+  const size_t order[] = {plan.first_of(Phase::forward, 0),  plan.first_of(Phase::backward, 0), plan.first_of(Phase::forward, 1),
+                          plan.first_of(Phase::backward, 1), executor.begin_of_update(),        executor.end()};
   EXPECT_EQ(order[0], 0U);
   for (size_t i = 1; i < std::size(order); ++i) EXPECT_LT(order[i - 1], order[i]);
-  EXPECT_EQ(executor.first_of(Phase::forward, 2), executor.end());
+  EXPECT_EQ(plan.first_of(Phase::forward, 2), executor.end());
 }
 
 TEST(CancelToken, IsUsedUpByOneCall) {

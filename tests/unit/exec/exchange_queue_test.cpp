@@ -19,23 +19,19 @@ namespace {
 
 /// Accumulates the sum of one number over the ranks.
 struct Sum {
-  Sum(Communicator& ranks, double own, When when = When::every) : term(own) {
-    Program program;
-    program.add_slot({.name = "sum", .type = {.dtype = DType::f64, .shape = {}, .layout = {}}, .role = Role::report, .init = {}});
-    Node node{
-        .op = Op::rank_sums, .in = {{0, 0}}, .out = {}, .reads = {}, .writes = {0}, .attrs = make_attrs(Op::rank_sums, {{"adds", true}})};
-    node.when = when;
+  Sum(Communicator& ranks, double own) : term(own) {
     Call call;
     const Operand in{&term, DType::f64, {}}, out{&total, DType::f64, {}};
     call.in = {&in, 1};
     call.writes = {&out, 1};
-    exchange = std::make_unique<PlannedExchange>(program, node, call, ranks);
+    const ExchangePlan sum{.op = Op::rank_sums, .dtype = DType::f64, .adds = true, .label = "sum", .terms = 1};
+    exchange = std::make_unique<PlannedExchange>(sum, std::vector<Ints>(), call, ranks);
   }
   double term, total = 0;
   std::unique_ptr<PlannedExchange> exchange;
 };
 
-constexpr Contributors kBoth{.in_round = 2, .in_step = 2};
+constexpr int kBoth = 2;  // contributors
 
 /// Two ranks; the second has its own thread.
 class TwoRanks {
@@ -51,14 +47,12 @@ class TwoRanks {
   std::vector<DirectExchange> ranks;
 };
 
-TEST(PlannedExchange, AddsTheRanksThatHaveRowsInItsRoundOrInItsStep) {
+TEST(PlannedExchange, AddsTheFirstRanks) {
   const auto rank = [](Communicator& own) {
-    for (const Contributors rows : {Contributors{.in_round = 1, .in_step = 2}, Contributors{.in_round = 2, .in_step = 1}}) {
-      Sum of_round(own, own.rank() + 1), of_step(own, own.rank() + 1, When::last);
-      of_round.exchange->run(rows);
-      of_step.exchange->run(rows);
-      EXPECT_EQ(of_round.total, rows.in_round == 1 ? 1 : 3);
-      EXPECT_EQ(of_step.total, rows.in_step == 1 ? 1 : 3);
+    for (const int contributors : {1, 2}) {
+      Sum sum(own, own.rank() + 1);
+      sum.exchange->run(contributors);
+      EXPECT_EQ(sum.total, contributors == 1 ? 1 : 3);
     }
   };
   TwoRanks().run(rank, rank);

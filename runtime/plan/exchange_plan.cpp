@@ -1,0 +1,89 @@
+#include "plan/exchange_plan.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "ir/cuts.h"
+
+namespace st {
+namespace {
+
+std::string label_of(const std::string& first, size_t count) { return count == 1 ? first : text(first, " and ", count - 1, " more"); }
+
+ExchangePlan::Tensor tensor_of(size_t operand, SlotId cut_like, DType dtype) {
+  return {.operand = static_cast<int32_t>(operand), .cut_like = cut_like, .bytes = bytes_of(dtype)};
+}
+
+ExchangePlan reduce_scatter(const Program& program, const Graph& graph, const Node& node) {
+  const Ints& parameters = node.attrs.ints("parameters");
+  ExchangePlan made{.dtype = graph.type(node.in[0]).dtype, .adds = node.attrs.flag("adds")};
+  made.label = label_of("gradient." + program.slot(static_cast<SlotId>(parameters[0])).name, parameters.size());
+  for (size_t i = 0; i < parameters.size(); ++i)
+    made.tensors.push_back(tensor_of(i, static_cast<SlotId>(parameters[i]), graph.type(node.in[i]).dtype));
+  return made;
+}
+
+ExchangePlan all_gather(const Program& program, const Node& node) {
+  const auto slot = [&](SlotId id) -> const Slot& { return program.slot(id); };
+  const DType first = slot(node.writes[0]).type.dtype;
+  const bool is_mixed = std::ranges::any_of(node.writes, [&](SlotId write) { return slot(write).type.dtype != first; });
+  ExchangePlan made{.dtype = is_mixed ? DType::u8 : first};
+  const bool is_of_unit = slot(node.writes[0]).role == Role::gathered;
+  made.label = label_of(slot(is_of_unit ? slot(node.writes[0]).of : node.writes[0]).name, node.writes.size());
+  for (size_t i = 0; i < node.writes.size(); ++i) {
+    const SlotId write = node.writes[i];
+    made.tensors.push_back(tensor_of(i, slot(write).role == Role::parameter ? write : slot(write).of, slot(write).type.dtype));
+  }
+  return made;
+}
+
+/// All parameters' squares lie in one tensor, one for each block of the norm.
+ExchangePlan gather_squares(const Program& program, const Node& node) {
+  ExchangePlan made{.dtype = DType::f64, .label = program.slot(node.writes[0]).name};
+  int64_t first = 0;
+  for (const int64_t id : node.attrs.ints("parameters")) {
+    const auto parameter = static_cast<SlotId>(id);
+    made.tensors.push_back({.operand = 0, .cut_like = parameter, .bytes = bytes_of(DType::f64), .first = first, .grain = kCutGrain});
+    first += norm_blocks(program.slot(parameter).whole_shape().elements());
+  }
+  return made;
+}
+
+ExchangePlan rank_sums(const Program& program, const Node& node) {
+  return {.dtype = DType::f64,
+          .adds = node.attrs.flag("adds"),
+          .label = program.slot(node.writes[0]).name,
+          .terms = static_cast<int32_t>(node.in.size())};
+}
+
+ExchangePlan described(const Program& program, const Graph& graph, const Node& node) {
+  switch (node.op) {
+    case Op::reduce_scatter:
+      return reduce_scatter(program, graph, node);
+    case Op::all_gather:
+      return all_gather(program, node);
+    case Op::gather_squares:
+      return gather_squares(program, node);
+    case Op::rank_sums:
+      return rank_sums(program, node);
+    default:
+      fail(Code::internal, text("plan: ", name_of(node.op), " is not a collective"));
+  }
+}
+
+}  // namespace
+
+ExchangePlan exchange_of(const Program& program, const Graph& graph, const Node& node) {
+  ExchangePlan made = described(program, graph, node);
+  made.op = node.op;
+  return made;
+}
+
+ExchangePlan::Range shard_of(const ExchangePlan::Tensor& tensor, const std::vector<Ints>& cuts, int32_t rank) {
+  const Ints& of = cuts[static_cast<size_t>(tensor.cut_like)];
+  // Cuts are at multiples of the grain, and at the end.
+  const auto element = [&](int32_t of_rank) { return (of[static_cast<size_t>(of_rank)] + tensor.grain - 1) / tensor.grain; };
+  return {tensor.first + element(rank), element(rank + 1) - element(rank)};
+}
+
+}  // namespace st

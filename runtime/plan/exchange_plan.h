@@ -1,0 +1,43 @@
+// The collectives of a plan: what each rank contributes to and receives from them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ir/program.h"
+
+namespace st {
+
+struct ExchangePlan {
+  /// One of the tensors that are cut into the shards of the ranks. Rank r's shard of a parameter is the elements [cuts[r], cuts[r + 1]) of
+  /// program.cuts; here `grain` of these are one element.
+  struct Tensor {
+    int32_t operand;    // index in the inputs of a reduce_scatter, in the written slots of the other ops
+    SlotId cut_like;    // the parameter
+    int64_t bytes;      // of an element
+    int64_t first = 0;  // the element at which rank 0's shard begins
+    int64_t grain = 1;
+    bool operator==(const Tensor&) const = default;
+  };
+
+  struct Range {
+    int64_t begin, elements;
+  };
+
+  Op op = Op::await;
+  DType dtype = DType::f32;  // of the elements exchanged; u8: the bytes of tensors of several types
+  bool adds = false;         // reductions: adds to what the results are
+  std::string label = {};    // name of one of its gradients or parameters, and their number
+  std::vector<Tensor> tensors = {};
+  int32_t terms = 0;  // rank_sums: the numbers that each rank contributes
+  bool operator==(const ExchangePlan&) const = default;
+};
+
+/// The exchange of a collective node.
+ExchangePlan exchange_of(const Program& program, const Graph& graph, const Node& node);
+
+/// A rank's shard of a tensor, in elements of the operand; `cuts`: program.cuts.
+ExchangePlan::Range shard_of(const ExchangePlan::Tensor& tensor, const std::vector<Ints>& cuts, int32_t rank);
+
+}  // namespace st
