@@ -23,4 +23,9 @@ void Runner::run(const std::string& name, const std::function<void(Program&)>& p
   records_.push_back(record);
 }
 
+void Runner::run(std::span<const Pass> list) {
+  for (const Pass& pass : list)
+    if (pass.enabled) run(std::string(pass.name), pass.run);
+}
+
 }  // namespace st

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ir/program.h"
@@ -16,6 +18,13 @@ struct PassRecord {
   int32_t nodes = 0;  // of all sections, after the pass
 };
 
+/// A row of a pass list.
+struct Pass {
+  std::string_view name;
+  bool enabled;  // false: the plan has no use for it
+  std::function<void(Program&)> run;
+};
+
 class Runner {
  public:
   /// `skip`: names of passes to skip. `print`: called with the pass's name and the program's text after each pass; may be empty.
@@ -23,6 +32,8 @@ class Runner {
       : program_(program), skip_(std::move(skip)), print_(std::move(print)) {}
 
   void run(const std::string& name, const std::function<void(Program&)>& pass);
+  /// Runs the enabled passes in order.
+  void run(std::span<const Pass> list);
   const std::vector<PassRecord>& records() const { return records_; }
 
  private:

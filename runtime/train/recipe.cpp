@@ -71,7 +71,7 @@ bool has_loss_terms(const Recipe& recipe) { return recipe.label_smoothing != 0 |
 
 std::string_view slot_name(const Slot& parameter) { return parameter.name; }
 
-ClipGroups clip_groups(const Recipe& recipe, const ParameterName& name = slot_name) {
+ClipGroups clip_groups(const Recipe& recipe, const ParameterName& name) {
   ClipGroups groups;
   for (const ParameterGroup& group : recipe.groups.all()) groups.max_norms.push_back(group.clip.value_or(0));
   groups.group_of = [&recipe, name](const Slot& parameter) {
@@ -86,10 +86,40 @@ ChooseOptimizer updates_of(const Recipe& recipe) {
   };
 }
 
+/// Returns the masters that ranks of this process share.
+std::vector<SlotId> shard_by(Program& program, const Recipe& recipe, const PlanOptions& options, bool by_graph, bool is_short) {
+  std::vector<SlotId> shared;
+  zero_shard(program, recipe.zero, reduce_of(recipe), recipe.bucket, updates_of(recipe), by_graph);
+  if (by_graph && options.shares_masters) shared = share_masters(program);
+  if (by_graph && options.keeps_master_pieces) keep_master_pieces(program, is_short);
+  return shared;
+}
+
+/// Updates all parameters of a program without products, where every matrix counts as a weight, and leaves them where they are.
+void update_named(Program& program, const Recipe& recipe, const ParameterName& name) {
+  std::vector<SlotId> lent(program.slots.size());  // who has shards of them gathers them
+  std::iota(lent.begin(), lent.end(), 0);
+  const auto choose = [&, optimizer = recipe.update()](const Slot& parameter, bool) {
+    return optimizer.choose(name(parameter), parameter.type, true);
+  };
+  update(program, choose, lent);
+}
+
 void cast_by(Program& program, const Recipe& recipe, When when) {
   std::vector<RegionId> wide;
   if (recipe.fp32_scopes != "none") wide = scopes_matching(program, recipe.fp32_scopes, ScopeKind::any, "fp32_scopes", ". Or use none");
   autocast(program, element_of(recipe.precision), when, wide);
+}
+
+/// loss_seed 0: that of these rows.
+void scale_loss_by(Program& program, const Recipe& recipe, double loss_seed) {
+  scale_loss(program, recipe.step_micro_batches());
+  if (loss_seed != 0) program.loss_seed = loss_seed;
+}
+
+/// A step of one micro-batch, and a short one, tell no noise; but ranks exchange the same in all of them.
+bool measures_noise(const Recipe& recipe, bool is_short) {
+  return recipe.gradient_noise_scale && recipe.step_micro_batches() > 1 && (!is_short || recipe.ranks > 1);
 }
 
 /// Parameters, of which another program of the model has pieces, are these, and lent. Slots of parameters are the same in both.
@@ -103,139 +133,136 @@ void gather_shards(Program& program, const Program& of) {
   for (Slot& slot : program.slots) slot.lent = slot.lent || (slot.role == Role::parameter && slot.whole);
 }
 
-/// Takes the program over from `runner`, which looks at it until then.
-Plan finish(Program& program, Runner& runner, const Backend& backend, int threads, int64_t micro_batches, RecomputeRecord recomputed = {}) {
+/// Of a plan: what it is for, and what its passes depend on.
+struct Task {
+  enum class Purpose { step, short_micro_batch, host_loss, update, inference };
+  Purpose purpose;
+  const Recipe& recipe;
+  const Backend& backend;
+  int threads;
+  const PlanOptions& options;
+  int64_t micro_batches = 1;                  // of the plan
+  bool has_loss = true;                       // the graph's own loss is computed
+  double loss_seed = 0;                       // 0: that of these rows
+  const Plan* beside = nullptr;               // its moments are shared
+  std::span<const std::string> outputs = {};  // inference
+  ParameterName name = slot_name;
+};
+
+/// The passes of all plans, in order; a plan has those that its purpose and recipe need. `again` plans the task with other options.
+Plan plan_by(const Task& task, Program program, const Replan& again = {}) {
+  using Purpose = Task::Purpose;
+  const Recipe& recipe = task.recipe;
+  const PlanOptions& options = task.options;
+  const bool infers = task.purpose == Purpose::inference, updates = task.purpose == Purpose::update, trains = !infers && !updates;
+  const bool is_short = task.purpose == Purpose::short_micro_batch, by_host = task.purpose == Purpose::host_loss;
+  const bool by_graph = trains && !by_host, has_loss = trains && task.has_loss, on_ranks = trains && recipe.ranks > 1;
+  const When casts = by_graph && !is_short ? When::first : When::every;
+  std::vector<Seed> seeds;
+  std::vector<SlotId> shared;
+  RecomputeRecord recomputed;
   MemoryLayout memory;
-  runner.run("memory_plan", [&](Program& p) { memory = memory_plan(p, workspace_of(backend, threads)); });
-  Plan plan = make_plan(std::move(program), std::move(memory), micro_batches);
+
+  const Pass list[] = {
+      {"for_inference", infers, [&](Program& p) { for_inference(p, task.outputs, task.has_loss); }},
+      {"gather_units", infers && options.gathers != nullptr, [&](Program& p) { gather_shards(p, *options.gathers); }},
+
+      {"dropout", trains, [&](Program& p) { set_dropout(p, recipe.dropout, recipe.seed); }},
+      {"freeze", trains, [&](Program& p) { freeze_groups(p, recipe); }},
+      {"autocast", trains, [&](Program& p) { cast_by(p, recipe, casts); }},  // 16-bit operands, fp32 sums and master weights
+      {"loss_terms", has_loss && has_loss_terms(recipe), [&](Program& p) { set_loss_terms(p, recipe.label_smoothing, recipe.z_loss); }},
+      {"scale_loss", has_loss, [&](Program& p) { scale_loss_by(p, recipe, task.loss_seed); }},
+      {"loss_scale", trains && recipe.loss_scaler(), [](Program& p) { add_loss_scale(p); }},
+      {"seed_outputs", by_host, [&](Program& p) { seeds = seed_outputs(p, has_loss); }},
+      {"autodiff", trains, [&](Program& p) { by_host ? autodiff(p, seeds) : autodiff(p); }},  // gradients are ordinary values
+      {"fuse_loss", by_graph, [](Program& p) { fuse_loss(p); }},  // before recompute, which then keeps the logits' gradient in their place
+      {"recompute", trains, [&](Program& p) { recomputed = recompute_by(p, recipe, options, again); }},  // memory for arithmetic
+
+      {"accumulate", trains, [&](Program& p) { accumulate(p, task.micro_batches); }},  // the first micro-batch writes, the others add
+      {"first_norm", by_graph && measures_noise(recipe, is_short), [](Program& p) { first_norm(p); }},
+      // Who sums, who gathers, and who owns.
+      {"data_parallel", on_ranks && recipe.zero == 0, [&](Program& p) { data_parallel(p, reduce_of(recipe), recipe.bucket, by_graph); }},
+      {"zero_shard", on_ranks && recipe.zero > 0, [&](Program& p) { shared = shard_by(p, recipe, options, by_graph, is_short); }},
+      {"clip", !infers, [&](Program& p) { clip(p, recipe.clip, clip_groups(recipe, task.name)); }},  // norm, finite check, one factor
+      {"keep_moments", task.beside != nullptr, [&](Program& p) { keep_moments(p, task.beside->program); }},
+      // On the layout found.
+      {"update", !infers, [&](Program& p) { updates ? update_named(p, recipe, task.name) : update(p, updates_of(recipe), shared); }},
+      {"average", trains && recipe.ema_decay > 0, [&](Program& p) { average(p, recipe.ema_decay); }},
+
+      {"fuse", !updates, [](Program& p) { fuse(p); }},
+      {"tune", trains && options.tiles, [&](Program& p) { tune(p, options.tiles); }},
+      // A short micro-batch is one of a step: it has nothing to pack for.
+      {"pack_weights", by_graph && !is_short, [&](Program& p) { pack_weights(p, task.micro_batches, packing_need_of(task.backend)); }},
+      {"overlap", on_ranks && recipe.overlap == "on", [](Program& p) { overlap(p); }},  // exchange beside backward
+      {"memory_plan", true, [&](Program& p) { memory = memory_plan(p, workspace_of(task.backend, task.threads)); }},
+  };
+  Runner runner(program, options.skip, options.print);
+  runner.run(list);
+  Plan plan = make_plan(std::move(program), std::move(memory), task.micro_batches);
   plan.passes = runner.records();
   plan.recompute = std::move(recomputed);
+  if (trains) plan.memory.in_file = recipe.arenas_in_file();
   return plan;
 }
 
-/// loss_seed 0: that of these rows.
-Plan plan_step(const Program& model, const Recipe& recipe, int64_t rows, double loss_seed, const Backend& backend, int threads,
-               const PlanOptions& options) {
-  const int64_t micro_batches = recipe.step_micro_batches(), rounds = recipe.step_rounds();
-  const bool is_short = rows < recipe.batch;
+/// `model` with micro-batches of so many rows, for one of the recipe's ranks.
+Program on_rank(const Program& model, const Recipe& recipe, int64_t rows, int32_t rank) {
   Program program = bind(model, rows);
   program.mesh.data = static_cast<int32_t>(recipe.ranks);
-  program.rank = options.rank;
-  Runner runner(program, options.skip, options.print);
-  runner.run("dropout", [&](Program& p) { set_dropout(p, recipe.dropout, recipe.seed); });
-  runner.run("freeze", [&](Program& p) { freeze_groups(p, recipe); });
-  runner.run("autocast", [&](Program& p) {
-    cast_by(p, recipe, is_short ? When::every : When::first);
-  });  // 16-bit operands, fp32 sums and master weights
-  if (has_loss_terms(recipe)) runner.run("loss_terms", [&](Program& p) { set_loss_terms(p, recipe.label_smoothing, recipe.z_loss); });
-  runner.run("scale_loss", [&](Program& p) {
-    scale_loss(p, micro_batches);
-    if (loss_seed != 0) p.loss_seed = loss_seed;
-  });
-  if (recipe.loss_scaler()) runner.run("loss_scale", [](Program& p) { add_loss_scale(p); });
-  runner.run("autodiff", [](Program& p) { autodiff(p); });    // gradients are ordinary values
-  runner.run("fuse_loss", [](Program& p) { fuse_loss(p); });  // before recompute, which then keeps the logits' gradient in their place
-  RecomputeRecord recomputed;
-  const auto replan = [&](const PlanOptions& other) { return plan_step(model, recipe, rows, loss_seed, backend, threads, other); };
-  runner.run("recompute", [&](Program& p) { recomputed = recompute_by(p, recipe, options, replan); });  // memory for arithmetic
-
-  runner.run("accumulate", [&](Program& p) { accumulate(p, rounds); });  // the first micro-batch writes, the others add
-  // A step of one micro-batch, and a short one, tell no noise; but ranks exchange the same in all of them.
-  if (recipe.gradient_noise_scale && micro_batches > 1 && (!is_short || recipe.ranks > 1))
-    runner.run("first_norm", [](Program& p) { first_norm(p); });
-  if (recipe.ranks > 1 && recipe.zero == 0)
-    runner.run("data_parallel", [&](Program& p) { data_parallel(p, reduce_of(recipe), recipe.bucket); });  // who sums, who gathers
-  std::vector<SlotId> shared;
-  if (recipe.ranks > 1 && recipe.zero > 0)
-    runner.run("zero_shard", [&](Program& p) {  // and who owns
-      zero_shard(p, recipe.zero, reduce_of(recipe), recipe.bucket, updates_of(recipe));
-      if (options.shares_masters) shared = share_masters(p);
-      if (options.keeps_master_pieces) keep_master_pieces(p, is_short);
-    });
-  runner.run("clip", [&](Program& p) { clip(p, recipe.clip, clip_groups(recipe)); });  // norm, finite check, one factor
-  runner.run("update", [&](Program& p) { update(p, updates_of(recipe), shared); });    // on the layout found
-  if (recipe.ema_decay > 0) runner.run("average", [&](Program& p) { average(p, recipe.ema_decay); });
-  runner.run("fuse", [](Program& p) { fuse(p); });
-  if (options.tiles) runner.run("tune", [&](Program& p) { tune(p, options.tiles); });
-  // A short micro-batch is one of a step: it has nothing to pack for.
-  if (!is_short) runner.run("pack_weights", [&](Program& p) { pack_weights(p, rounds, packing_need_of(backend)); });
-  if (recipe.ranks > 1 && recipe.overlap == "on") runner.run("overlap", [](Program& p) { overlap(p); });  // exchange beside backward
-  Plan plan = finish(program, runner, backend, threads, rounds, std::move(recomputed));
-  plan.memory.in_file = recipe.arenas_in_file();
-  return plan;
+  program.rank = rank;
+  return program;
 }
 
 }  // namespace
 
 Plan plan_training(const Program& model, const Recipe& recipe, const Backend& backend, int threads, const PlanOptions& options) {
-  return plan_step(model, recipe, recipe.batch, 0, backend, threads, options);
+  return plan_short_micro_batch(model, recipe, recipe.batch, 0, backend, threads, options);
 }
 
 Plan plan_short_micro_batch(const Program& model, const Recipe& recipe, int64_t rows, double loss_seed, const Backend& backend, int threads,
                             const PlanOptions& options) {
-  return plan_step(model, recipe, rows, loss_seed, backend, threads, options);
+  const auto again = [&](const PlanOptions& other) {
+    return plan_short_micro_batch(model, recipe, rows, loss_seed, backend, threads, other);
+  };
+  return plan_by({.purpose = rows < recipe.batch ? Task::Purpose::short_micro_batch : Task::Purpose::step,
+                  .recipe = recipe,
+                  .backend = backend,
+                  .threads = threads,
+                  .options = options,
+                  .micro_batches = recipe.step_rounds(),
+                  .loss_seed = loss_seed},
+                 on_rank(model, recipe, rows, options.rank), again);
 }
 
 Plan plan_host_loss(const Program& model, const Recipe& recipe, bool own_loss, const Plan* beside, const Backend& backend, int threads,
                     const PlanOptions& options) {
-  // The first, those after it, and of several ranks what they do once a step.
-  const int64_t micro_batches = recipe.ranks > 1 ? 3 : 2;
-  Program program = bind(model, recipe.batch);
-  program.mesh.data = static_cast<int32_t>(recipe.ranks);
-  program.rank = options.rank;
-  Runner runner(program, options.skip, options.print);
-  std::vector<Seed> seeds;
-  runner.run("dropout", [&](Program& p) { set_dropout(p, recipe.dropout, recipe.seed); });
-  runner.run("freeze", [&](Program& p) { freeze_groups(p, recipe); });
-  runner.run("autocast", [&](Program& p) { cast_by(p, recipe, When::every); });
-  if (own_loss && has_loss_terms(recipe))
-    runner.run("loss_terms", [&](Program& p) { set_loss_terms(p, recipe.label_smoothing, recipe.z_loss); });
-  if (own_loss) runner.run("scale_loss", [&](Program& p) { scale_loss(p, recipe.step_micro_batches()); });
-  if (recipe.loss_scaler()) runner.run("loss_scale", [](Program& p) { add_loss_scale(p); });
-  runner.run("seed_outputs", [&](Program& p) { seeds = seed_outputs(p, own_loss); });
-  runner.run("autodiff", [&](Program& p) { autodiff(p, seeds); });
-  RecomputeRecord recomputed;
-  const auto replan = [&](const PlanOptions& other) { return plan_host_loss(model, recipe, own_loss, beside, backend, threads, other); };
-  runner.run("recompute", [&](Program& p) { recomputed = recompute_by(p, recipe, options, replan); });
-  runner.run("accumulate", [&](Program& p) { accumulate(p, micro_batches); });
-  if (recipe.ranks > 1 && recipe.zero == 0)
-    runner.run("data_parallel", [&](Program& p) { data_parallel(p, reduce_of(recipe), recipe.bucket, false); });
-  if (recipe.ranks > 1 && recipe.zero > 0)
-    runner.run("zero_shard", [&](Program& p) { zero_shard(p, recipe.zero, reduce_of(recipe), recipe.bucket, updates_of(recipe), false); });
-  runner.run("clip", [&](Program& p) { clip(p, recipe.clip, clip_groups(recipe)); });
-  if (beside != nullptr) runner.run("keep_moments", [&](Program& p) { keep_moments(p, beside->program); });
-  runner.run("update", [&](Program& p) { update(p, updates_of(recipe)); });
-  if (recipe.ema_decay > 0) runner.run("average", [&](Program& p) { average(p, recipe.ema_decay); });
-  runner.run("fuse", [](Program& p) { fuse(p); });
-  if (options.tiles) runner.run("tune", [&](Program& p) { tune(p, options.tiles); });
-  if (recipe.ranks > 1 && recipe.overlap == "on") runner.run("overlap", [](Program& p) { overlap(p); });
-  Plan plan = finish(program, runner, backend, threads, micro_batches, std::move(recomputed));
-  plan.memory.in_file = recipe.arenas_in_file();
-  return plan;
+  const auto again = [&](const PlanOptions& other) { return plan_host_loss(model, recipe, own_loss, beside, backend, threads, other); };
+  return plan_by({.purpose = Task::Purpose::host_loss,
+                  .recipe = recipe,
+                  .backend = backend,
+                  .threads = threads,
+                  .options = options,
+                  .micro_batches = recipe.ranks > 1 ? 3 : 2,  // the first, those after it, and of several ranks what they do once a step
+                  .has_loss = own_loss,
+                  .beside = beside},
+                 on_rank(model, recipe, recipe.batch, options.rank), again);
 }
 
 Plan plan_update(Program program, const Recipe& recipe, const ParameterName& name, const Backend& backend, int threads) {
-  Runner runner(program, {}, {});
-  runner.run("clip", [&](Program& p) { clip(p, recipe.clip, clip_groups(recipe, name)); });
-  std::vector<SlotId> lent(program.slots.size());  // who has pieces of them gathers them
-  std::iota(lent.begin(), lent.end(), 0);
-  runner.run("update", [&](Program& p) {
-    const auto choose = [&, optimizer = recipe.update()](const Slot& parameter, bool) {
-      return optimizer.choose(name(parameter), parameter.type, true);
-    };
-    update(p, choose, lent);
-  });
-  return finish(program, runner, backend, threads, 1);
+  return plan_by({.purpose = Task::Purpose::update, .recipe = recipe, .backend = backend, .threads = threads, .options = {}, .name = name},
+                 std::move(program));
 }
 
 Plan plan_inference(const Program& model, int64_t batch, const std::vector<std::string>& outputs, bool loss, const Backend& backend,
                     int threads, const PlanOptions& options) {
-  Program program = bind(model, batch);
-  Runner runner(program, options.skip, options.print);
-  runner.run("for_inference", [&](Program& p) { for_inference(p, outputs, loss); });
-  if (options.gathers != nullptr) runner.run("gather_units", [&](Program& p) { gather_shards(p, *options.gathers); });
-  runner.run("fuse", [](Program& p) { fuse(p); });
-  return finish(program, runner, backend, threads, 1);
+  return plan_by({.purpose = Task::Purpose::inference,
+                  .recipe = {},
+                  .backend = backend,
+                  .threads = threads,
+                  .options = options,
+                  .has_loss = loss,
+                  .outputs = outputs},
+                 bind(model, batch));
 }
 
 }  // namespace st
