@@ -175,7 +175,8 @@ void Executor::look_for_cancel(const Cursor& cursor) {
 
 void Executor::execute(const Step& step, bool posts) {
   try {
-    dispatch(step, posts);
+    if (step.at.kind == Kind::kernel) return step.run(*step.call);
+    exchange(step, posts);
   } catch (Error& error) {
     const Node& node = plan_.program.sections[static_cast<size_t>(step.at.section)].graph[step.at.node];
     const std::string& scope = plan_.program.regions[static_cast<size_t>(node.region)].name;
@@ -187,8 +188,7 @@ void Executor::execute(const Step& step, bool posts) {
   }
 }
 
-void Executor::dispatch(const Step& step, bool posts) {
-  if (step.at.kind == Kind::kernel) return step.run(*step.call);
+void Executor::exchange(const Step& step, bool posts) {
   if (step.at.kind == Kind::await) return ranks_->wait(*step.exchange);
   const int contributors = step.at.ranks == Instruction::Ranks::all_in_step ? contributors_.in_step : contributors_.in_round;
   if (step.at.kind == Kind::post && posts) return ranks_->post(*step.exchange, contributors);

@@ -88,7 +88,7 @@ class Executor {
   std::byte* address(const Place& place) const;
   void look_for_cancel(const Cursor& cursor);
   void execute(const Step& step, bool posts);
-  void dispatch(const Step& step, bool posts);
+  void exchange(const Step& step, bool posts);
   bool is_valid(Copy copy) const { return is_valid_[static_cast<size_t>(copy)]; }
 
   Plan plan_;
