@@ -1,6 +1,5 @@
 using System;
 using System.Collections.Generic;
-using System.Linq;
 using System.Reflection;
 using System.Text.RegularExpressions;
 
@@ -17,17 +16,21 @@ internal static class MethodNames {
     return function.Replace(message, found => names.Value.TryGetValue(found.Value, out string name) ? name : found.Value);
   }
 
-  // Of several members, the one of the shortest name: reflection gives them in no fixed order.
   private static Dictionary<string, string> Make() {
     const BindingFlags all = BindingFlags.Public | BindingFlags.Instance | BindingFlags.Static | BindingFlags.DeclaredOnly;
-    var calls = from type in typeof(MethodNames).Assembly.GetExportedTypes()
-                from member in type.GetMembers(all)
-                from OfCAttribute of in member.GetCustomAttributes(typeof(OfCAttribute), false)
-                from called in of.Functions
-                select new { called, name = member is ConstructorInfo ? "new " + type.Name : type.Name + "." + member.Name };
-    return calls.GroupBy(call => call.called, call => call.name)
-      .ToDictionary(group => group.Key, group => group.OrderBy(name => name.Length).ThenBy(name => name, StringComparer.Ordinal).First());
+    var made = new Dictionary<string, string>();
+    foreach (Type type in typeof(MethodNames).Assembly.GetExportedTypes())
+      foreach (MemberInfo member in type.GetMembers(all))
+        foreach (OfCAttribute of in member.GetCustomAttributes(typeof(OfCAttribute), false)) {
+          string name = member is ConstructorInfo ? "new " + type.Name : type.Name + "." + member.Name;
+          foreach (string called in of.Functions)
+            if (!made.TryGetValue(called, out string other) || IsBefore(name, other)) made[called] = name;
+        }
+    return made;
   }
+
+  // Of several members, the one of the shortest name: reflection gives them in no fixed order.
+  private static bool IsBefore(string a, string b) { return a.Length < b.Length || a.Length == b.Length && string.CompareOrdinal(a, b) < 0; }
 }
 
 }
