@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "train/kernel_needs_of.h"
 
 namespace st {
 namespace {
@@ -33,14 +34,14 @@ std::vector<int64_t> divisors_of(int64_t n) {
 /// Bytes beside the parameters that a step of such micro-batches and an evaluation take, whose last rows may have a plan of their own.
 /// Packed weights are left out: a step does without where they do not fit.
 int64_t bytes_of_step(const Model& model, Recipe recipe, PlanOptions options) {
-  const Backend& backend = model.context().backend();
   const int threads = recipe.threads > 0 ? static_cast<int>(recipe.threads) : model.context().threads();
+  const KernelNeeds needs = kernel_needs_of(model.context().backend(), threads);
   recipe.accumulate = std::min<int64_t>(recipe.accumulate, 2);  // a third micro-batch takes no more memory than a second
   options.print = {};
   options.skip.emplace_back("pack_weights");
   options.memory = model.context().spare_memory();
-  const MemoryLayout step = plan_training(model.program(), recipe, backend, threads, options).memory;
-  const MemoryLayout evaluation = plan_inference(model.program(), recipe.batch, {}, true, backend, threads).memory;
+  const MemoryLayout step = plan_training(model.program(), recipe, needs, options).memory;
+  const MemoryLayout evaluation = plan_inference(model.program(), recipe.batch, {}, true, needs).memory;
   return step.beside_parameters() + 2 * evaluation.beside_parameters();
 }
 

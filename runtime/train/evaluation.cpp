@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/float16.h"
 #include "passes/seed_outputs.h"
+#include "train/kernel_needs_of.h"
 #include "train/lent_parameters.h"
 #include "train/rank_agreement.h"
 #include "train/recipe.h"
@@ -126,7 +127,8 @@ Executor& Evaluator::plan_for(int64_t rows) {
   const Program program = lends_ ? lending(model_) : model_.program();
   PlanOptions options;
   options.gathers = step_;
-  Plan plan = plan_inference(program, rows, metrics_, static_cast<bool>(program.loss_sum), context.backend(), workers_.threads(), options);
+  Plan plan = plan_inference(program, rows, metrics_, static_cast<bool>(program.loss_sum),
+                             kernel_needs_of(context.backend(), workers_.threads()), options);
   context.require_memory("evaluate: a forward pass", plan.memory.total() - plan.memory.of(Arena::parameters));
   Executor& made =
       *plans_.emplace(rows, std::make_unique<Executor>(std::move(plan), storage_, workers_, &cancelled_, ranks_.get())).first->second;

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "passes/seed_outputs.h"
 #include "train/evaluation.h"
+#include "train/kernel_needs_of.h"
 
 namespace st {
 namespace {
@@ -33,8 +34,8 @@ HostLoss::HostLoss(const Parts& parts, bool own_loss, const PlanOptions& options
         "its loss in the host");
   PlanOptions limited = options;
   limited.memory = std::min(options.memory, context.spare_memory());
-  Plan plan =
-      plan_host_loss(parts.model.program(), parts.recipe, own_loss, parts.beside, context.backend(), parts.workers.threads(), limited);
+  Plan plan = plan_host_loss(parts.model.program(), parts.recipe, own_loss, parts.beside,
+                             kernel_needs_of(context.backend(), parts.workers.threads()), limited);
   Storage* storage = &parts_.storage;
   int64_t need = plan.memory.beside_parameters();
   if (parts.beside != nullptr) {

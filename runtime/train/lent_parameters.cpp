@@ -1,5 +1,6 @@
 #include "train/lent_parameters.h"
 
+#include "train/kernel_needs_of.h"
 #include "train/recipe.h"
 
 namespace st {
@@ -44,8 +45,8 @@ void lend_copies(Executor& to, const Executor& from) {
 Plan plan_predictions(const Model& model, int64_t rows, const std::vector<std::string>& outputs, int threads, const ExchangeQueue* ranks) {
   PlanOptions options;
   if (ranks != nullptr) options.gathers = model.gathers();
-  return plan_inference(ranks == nullptr ? model.program() : lending(model), rows, outputs, false, model.context().backend(), threads,
-                        options);
+  return plan_inference(ranks == nullptr ? model.program() : lending(model), rows, outputs, false,
+                        kernel_needs_of(model.context().backend(), threads), options);
 }
 
 }  // namespace st

@@ -31,27 +31,6 @@
 namespace st {
 namespace {
 
-std::vector<Type> types_of(const Graph& graph, const std::vector<Value>& values) {
-  std::vector<Type> types;
-  types.reserve(values.size());
-  for (const Value v : values) types.push_back(graph.type(v));
-  return types;
-}
-
-WorkspaceNeed workspace_of(const Backend& backend, int threads) {
-  return [&backend, threads](const Program&, const Section& section, const Node& node) -> int64_t {
-    const auto& ask = backend.kernels()[static_cast<size_t>(node.op)].workspace;
-    return ask == nullptr ? 0 : ask(types_of(section.graph, node.in), node.out, node.attrs, threads);
-  };
-}
-
-PackingNeed packing_need_of(const Backend& backend) {
-  return [&backend](const Program&, const Section& section, const Node& node) -> int64_t {
-    const auto& ask = backend.kernels()[static_cast<size_t>(node.op)].packed_bytes;
-    return ask == nullptr ? 0 : ask(types_of(section.graph, node.in), node.attrs);
-  };
-}
-
 DType element_of(const std::string& precision) {
   if (precision == "bf16") return DType::bf16;
   return precision == "fp16" ? DType::f16 : DType::f32;
@@ -138,8 +117,7 @@ struct Task {
   enum class Purpose { step, short_micro_batch, host_loss, update, inference };
   Purpose purpose;
   const Recipe& recipe;
-  const Backend& backend;
-  int threads;
+  const KernelNeeds& needs;
   const PlanOptions& options;
   int64_t micro_batches = 1;                  // of the plan
   bool has_loss = true;                       // the graph's own loss is computed
@@ -192,9 +170,9 @@ Plan plan_by(const Task& task, Program program, const Replan& again = {}) {
       {"fuse", !updates, [](Program& p) { fuse(p); }},
       {"tune", trains && options.tiles, [&](Program& p) { tune(p, options.tiles); }},
       // A short micro-batch is one of a step: it has nothing to pack for.
-      {"pack_weights", by_graph && !is_short, [&](Program& p) { pack_weights(p, task.micro_batches, packing_need_of(task.backend)); }},
+      {"pack_weights", by_graph && !is_short, [&](Program& p) { pack_weights(p, task.micro_batches, task.needs.packing); }},
       {"overlap", on_ranks && recipe.overlap == "on", [](Program& p) { overlap(p); }},  // exchange beside backward
-      {"memory_plan", true, [&](Program& p) { memory = memory_plan(p, workspace_of(task.backend, task.threads)); }},
+      {"memory_plan", true, [&](Program& p) { memory = memory_plan(p, task.needs.workspace); }},
   };
   Runner runner(program, options.skip, options.print);
   runner.run(list);
@@ -215,32 +193,28 @@ Program on_rank(const Program& model, const Recipe& recipe, int64_t rows, int32_
 
 }  // namespace
 
-Plan plan_training(const Program& model, const Recipe& recipe, const Backend& backend, int threads, const PlanOptions& options) {
-  return plan_short_micro_batch(model, recipe, recipe.batch, 0, backend, threads, options);
+Plan plan_training(const Program& model, const Recipe& recipe, const KernelNeeds& needs, const PlanOptions& options) {
+  return plan_short_micro_batch(model, recipe, recipe.batch, 0, needs, options);
 }
 
-Plan plan_short_micro_batch(const Program& model, const Recipe& recipe, int64_t rows, double loss_seed, const Backend& backend, int threads,
+Plan plan_short_micro_batch(const Program& model, const Recipe& recipe, int64_t rows, double loss_seed, const KernelNeeds& needs,
                             const PlanOptions& options) {
-  const auto again = [&](const PlanOptions& other) {
-    return plan_short_micro_batch(model, recipe, rows, loss_seed, backend, threads, other);
-  };
+  const auto again = [&](const PlanOptions& other) { return plan_short_micro_batch(model, recipe, rows, loss_seed, needs, other); };
   return plan_by({.purpose = rows < recipe.batch ? Task::Purpose::short_micro_batch : Task::Purpose::step,
                   .recipe = recipe,
-                  .backend = backend,
-                  .threads = threads,
+                  .needs = needs,
                   .options = options,
                   .micro_batches = recipe.step_rounds(),
                   .loss_seed = loss_seed},
                  on_rank(model, recipe, rows, options.rank), again);
 }
 
-Plan plan_host_loss(const Program& model, const Recipe& recipe, bool own_loss, const Plan* beside, const Backend& backend, int threads,
+Plan plan_host_loss(const Program& model, const Recipe& recipe, bool own_loss, const Plan* beside, const KernelNeeds& needs,
                     const PlanOptions& options) {
-  const auto again = [&](const PlanOptions& other) { return plan_host_loss(model, recipe, own_loss, beside, backend, threads, other); };
+  const auto again = [&](const PlanOptions& other) { return plan_host_loss(model, recipe, own_loss, beside, needs, other); };
   return plan_by({.purpose = Task::Purpose::host_loss,
                   .recipe = recipe,
-                  .backend = backend,
-                  .threads = threads,
+                  .needs = needs,
                   .options = options,
                   .micro_batches = recipe.ranks > 1 ? 3 : 2,  // the first, those after it, and of several ranks what they do once a step
                   .has_loss = own_loss,
@@ -248,21 +222,15 @@ Plan plan_host_loss(const Program& model, const Recipe& recipe, bool own_loss, c
                  on_rank(model, recipe, recipe.batch, options.rank), again);
 }
 
-Plan plan_update(Program program, const Recipe& recipe, const ParameterName& name, const Backend& backend, int threads) {
-  return plan_by({.purpose = Task::Purpose::update, .recipe = recipe, .backend = backend, .threads = threads, .options = {}, .name = name},
-                 std::move(program));
+Plan plan_update(Program program, const Recipe& recipe, const ParameterName& name, const KernelNeeds& needs) {
+  return plan_by({.purpose = Task::Purpose::update, .recipe = recipe, .needs = needs, .options = {}, .name = name}, std::move(program));
 }
 
-Plan plan_inference(const Program& model, int64_t batch, const std::vector<std::string>& outputs, bool loss, const Backend& backend,
-                    int threads, const PlanOptions& options) {
-  return plan_by({.purpose = Task::Purpose::inference,
-                  .recipe = {},
-                  .backend = backend,
-                  .threads = threads,
-                  .options = options,
-                  .has_loss = loss,
-                  .outputs = outputs},
-                 bind(model, batch));
+Plan plan_inference(const Program& model, int64_t batch, const std::vector<std::string>& outputs, bool loss, const KernelNeeds& needs,
+                    const PlanOptions& options) {
+  return plan_by(
+      {.purpose = Task::Purpose::inference, .recipe = {}, .needs = needs, .options = options, .has_loss = loss, .outputs = outputs},
+      bind(model, batch));
 }
 
 }  // namespace st

@@ -10,10 +10,10 @@
 #include <string_view>
 #include <vector>
 
-#include "backend/backend.h"
 #include "optim/choose_optimizer.h"
 #include "optim/loss_scaler.h"
 #include "optim/parameter_groups.h"
+#include "passes/kernel_needs.h"
 #include "passes/tune.h"
 #include "plan/plan.h"
 
@@ -77,11 +77,11 @@ struct PlanOptions {
 };
 
 /// The plan of one training step of `model` (symbolic) with micro-batches of recipe.batch.
-Plan plan_training(const Program& model, const Recipe& recipe, const Backend& backend, int threads, const PlanOptions& options = {});
+Plan plan_training(const Program& model, const Recipe& recipe, const KernelNeeds& needs, const PlanOptions& options = {});
 
 /// The plan of a step's last micro-batch if it has only `rows` rows. Backward is seeded with `loss_seed`, that of the step's
 /// plan_training().
-Plan plan_short_micro_batch(const Program& model, const Recipe& recipe, int64_t rows, double loss_seed, const Backend& backend, int threads,
+Plan plan_short_micro_batch(const Program& model, const Recipe& recipe, int64_t rows, double loss_seed, const KernelNeeds& needs,
                             const PlanOptions& options = {});
 
 /// The plan of a step whose loss the host computes from the outputs.
@@ -89,7 +89,7 @@ Plan plan_short_micro_batch(const Program& model, const Recipe& recipe, int64_t 
 ///                  several ranks, a third one with the collectives that run once per step
 ///   own_loss       the model's own loss may be used instead (seed_outputs)
 ///   beside         another training plan of the model, whose moments this plan shares; null: none
-Plan plan_host_loss(const Program& model, const Recipe& recipe, bool own_loss, const Plan* beside, const Backend& backend, int threads,
+Plan plan_host_loss(const Program& model, const Recipe& recipe, bool own_loss, const Plan* beside, const KernelNeeds& needs,
                     const PlanOptions& options = {});
 
 /// The name by which a parameter's group is found.
@@ -98,10 +98,10 @@ using ParameterName = std::function<std::string_view(const Slot& parameter)>;
 /// The plan of clip and update only, for a program of parameters, their gradients ("gradient.<slot>") and step.gradient_unit. Every matrix
 /// counts as a weight of products, because there are no products to find out. If the program is sharded (zero_shard), it updates this
 /// rank's shards, and the host gathers parameters and copies.
-Plan plan_update(Program program, const Recipe& recipe, const ParameterName& name, const Backend& backend, int threads);
+Plan plan_update(Program program, const Recipe& recipe, const ParameterName& name, const KernelNeeds& needs);
 
 /// The plan of a forward pass over `batch` rows that computes the named outputs and, if `loss`, the loss.
-Plan plan_inference(const Program& model, int64_t batch, const std::vector<std::string>& outputs, bool loss, const Backend& backend,
-                    int threads, const PlanOptions& options = {});
+Plan plan_inference(const Program& model, int64_t batch, const std::vector<std::string>& outputs, bool loss, const KernelNeeds& needs,
+                    const PlanOptions& options = {});
 
 }  // namespace st

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/os/machine.h"
 #include "train/input_fields.h"
+#include "train/kernel_needs_of.h"
 #include "train/product_tuner.h"
 #include "train/rank_agreement.h"
 #include "train/rank_share.h"
@@ -61,9 +62,10 @@ Trainer::Trainer(std::shared_ptr<Model> model, Recipe recipe, std::shared_ptr<co
     }
     require_agreement(*ranks, facts);
   }
+  const KernelNeeds needs = kernel_needs_of(context.backend(), threads);
   const auto plan_with = [&](const PlanOptions& with) {
-    return has_loss ? plan_training(model_->program(), recipe_, context.backend(), threads, with)
-                    : plan_host_loss(model_->program(), recipe_, false, nullptr, context.backend(), threads, with);
+    return has_loss ? plan_training(model_->program(), recipe_, needs, with)
+                    : plan_host_loss(model_->program(), recipe_, false, nullptr, needs, with);
   };
   if (keeps_pieces) {
     const Plan plan = plan_with(options_);

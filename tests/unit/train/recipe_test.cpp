@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "models/gpt.h"
 #include "refusal.h"
+#include "train/kernel_needs_of.h"
 #include "training.h"
 
 namespace st {
@@ -177,10 +178,25 @@ TEST(Recipe, MicroBatchesAndAccumulateMustNotContradict) {
                       [] { Recipe{.accumulate = int64_t{1} << 62, .ranks = 2}.step_micro_batches(); }));
 }
 
+TEST(Recipe, PlansNeedNoBackendButWhatItsKernelsNeed) {
+  const auto needs = [](int64_t workspace, int64_t packed) {
+    return KernelNeeds{.workspace = [=](auto&&...) { return workspace; }, .packing = [=](auto&&...) { return packed; }};
+  };
+  const Recipe recipe{.batch = 2, .accumulate = 2};
+  const Plan none = plan_training(build_gpt(odd_gpt()), recipe, needs(0, 0)),
+             some = plan_training(build_gpt(odd_gpt()), recipe, needs(4096, 64));
+  EXPECT_EQ(none.memory.of(Arena::workspace), 0);
+  EXPECT_EQ(none.memory.of(Arena::packed), 0);
+  EXPECT_EQ(some.memory.of(Arena::workspace), 4096);
+  EXPECT_EQ(some.memory.of(Arena::packed), 64 * std::ranges::count(some.instructions, Copy::of_step, &Instruction::makes));
+  EXPECT_TRUE(makes(some, Copy::of_step));
+  EXPECT_EQ(some.memory.of(Arena::parameters), none.memory.of(Arena::parameters));
+}
+
 TEST(Recipe, PlansRunItsPassesInOrderAndSkipByName) {
   const auto backend = make_reference_backend();
   const Program model = build_gpt(odd_gpt());
-  const Plan plan = plan_training(model, {.batch = 2}, *backend, 1);
+  const Plan plan = plan_training(model, {.batch = 2}, kernel_needs_of(*backend, 1));
   std::vector<std::string> names;
   for (const PassRecord& pass : plan.passes) names.push_back(pass.name);
   EXPECT_EQ(names, (std::vector<std::string>{"dropout", "freeze", "autocast", "scale_loss", "autodiff", "fuse_loss", "recompute",
@@ -188,7 +204,7 @@ TEST(Recipe, PlansRunItsPassesInOrderAndSkipByName) {
 
   std::vector<std::string> printed;
   const Plan bare =
-      plan_training(model, {.batch = 2}, *backend, 1,
+      plan_training(model, {.batch = 2}, kernel_needs_of(*backend, 1),
                     {.skip = {"fuse"}, .print = [&](const std::string& pass, const std::string&) { printed.push_back(pass); }});
   EXPECT_EQ(bare.passes[10].name, "fuse");
   EXPECT_TRUE(bare.passes[10].skipped);
@@ -212,7 +228,7 @@ TEST(Recipe, Fp16AloneScalesTheLoss) {
     recipe.precision = precision;
     const auto scaler = recipe.loss_scaler();
     EXPECT_EQ(scaler.has_value(), recipe.precision == "fp16") << precision;
-    const Plan plan = plan_training(build_gpt(odd_gpt()), recipe, *make_reference_backend(), 1);
+    const Plan plan = plan_training(build_gpt(odd_gpt()), recipe, kernel_needs_of(*make_reference_backend(), 1));
     EXPECT_EQ(std::ranges::count(plan.passes, "loss_scale", &PassRecord::name), scaler ? 1 : 0) << precision;
     EXPECT_EQ(plan.program.step.loss_scale >= 0, scaler.has_value()) << precision;
   }
@@ -239,7 +255,7 @@ TEST(Recipe, EveryLossScaleKeyReachesTheScaler) {
 
 TEST(Recipe, DropoutAndSeedReachEverySite) {
   const auto backend = make_reference_backend();
-  const Plan plan = plan_training(build_gpt(odd_gpt()), {.dropout = 0.25, .seed = 9}, *backend, 1);
+  const Plan plan = plan_training(build_gpt(odd_gpt()), {.dropout = 0.25, .seed = 9}, kernel_needs_of(*backend, 1));
   int sites = 0;
   for (const Section& section : plan.program.sections)
     for (const Node& node : section.graph.nodes) {
@@ -279,7 +295,8 @@ TEST(Recipe, GroupsAreReadAndWrittenAsJson) {
 
 TEST(Recipe, OptimizerKeysReachTheOptimizersOp) {
   const auto backend = make_reference_backend();
-  const Plan plan = plan_training(build_gpt(odd_gpt()), {.beta1 = 0.5, .beta2 = 0.75, .epsilon = 0.125, .weight_decay = 0.25}, *backend, 1);
+  const Plan plan = plan_training(build_gpt(odd_gpt()), {.beta1 = 0.5, .beta2 = 0.75, .epsilon = 0.125, .weight_decay = 0.25},
+                                  kernel_needs_of(*backend, 1));
   int updates = 0;
   for (const Node& node : plan.program.find(Phase::update)->graph.nodes) {
     if (node.op != Op::adamw) continue;
@@ -297,7 +314,7 @@ TEST(Recipe, ATwelveLayerGptTakesAtMostSixtyPercentOfTheNoReuseSumOnBothBackends
   const Program model = build_gpt({.layers = 12, .width = 64, .heads = 4, .context = 64, .vocabulary = 256});
   for (const auto& backend : {make_reference_backend().release(), make_cpu_backend().release()}) {
     const std::unique_ptr<Backend> owned(backend);
-    const MemoryLayout m = plan_training(model, {.batch = 8}, *owned, 2).memory;
+    const MemoryLayout m = plan_training(model, {.batch = 8}, kernel_needs_of(*owned, 2)).memory;
     const int64_t shared = m.of(Arena::activations) + m.of(Arena::stash) + m.of(Arena::workspace);
     EXPECT_LE(static_cast<double>(shared), 0.6 * static_cast<double>(m.no_reuse_bytes)) << owned->name();
   }
