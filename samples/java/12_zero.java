@@ -71,6 +71,7 @@ class Zero {
          Communicator half = ranks.split(2 * ranks.rank() / ranks.size(), 0, true);  // the ranks of a stage, if there were two stages
          Model model = model(context); Trainer trainer = new Trainer(model, recipe(3), null, ranks);
          Checkpoint checkpoint = open(context, own, folder)) {
+      half.barrier("the stage is there");
       train(trainer, ranks.rank(), ranks.size());
       trainer.save(checkpoint);  // all ranks call it
       StepReport report = train(trainer, ranks.rank(), ranks.size());
