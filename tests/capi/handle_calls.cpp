@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cfenv>
 #include <chrono>
 #include <cstring>
 #include <filesystem>
@@ -286,6 +287,7 @@ template <class Ours, class Theirs>
 st_status beside_peer(const Ours& ours, const Theirs& theirs) {
   std::atomic<bool> is_done = false;
   std::thread peer([&] {
+    std::fesetenv(FE_DFL_ENV);  // as the library's threads, not as the host's that started it
     for (int i = 0; i < 20 && !is_done; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     if (!is_done) theirs();
   });

@@ -97,6 +97,18 @@ void exchange(World& world, st_communicator* communicator) {
   world.bytes.choose(8, calls);
 }
 
+void split(World& world, st_communicator* communicator) {
+  st_communicator_options times = options(world);
+  times.allow_single = world.bytes.rarely() ? 0 : 1;
+  const st_communicator_options* const given = world.bytes.rarely(4) ? nullptr : &times;
+  if (world.bytes.rarely(2)) {
+    MAKE(st_communicator_duplicate, communicators, communicator, given);
+    return;
+  }
+  const int32_t color = world.bytes.rarely(8) ? static_cast<int32_t>(world.number()) : 0;
+  MAKE(st_communicator_split, communicators, communicator, color, static_cast<int32_t>(world.number()), given);
+}
+
 }  // namespace
 
 void communicator_use(World& world) {
@@ -119,6 +131,7 @@ void communicator_use(World& world) {
       [&] {
         if (world.bytes.rarely(4)) CALL(st_communicator_abort, communicator, world.name());
       },
+      [&] { split(world, communicator); },
       [&] { exchange(world, communicator); },
   };
   world.bytes.choose(8, calls);
