@@ -10,7 +10,7 @@ namespace {
 constexpr int64_t kTasksPerThread = 8;   // the last one to end costs at most an eighth of a thread's time
 constexpr int64_t kPanelsPerTask = 4;    // fewer rows would read B too often
 constexpr int64_t kRowsOfA = 256 << 10;  // bytes
-constexpr int64_t kAllOfB = 512 << 10;   // bytes
+constexpr int64_t kAllOfB = 1 << 20;     // bytes
 
 /// At least `least` tasks and at most one per panel; in between, as many as are wanted.
 int64_t tasks(int64_t wanted, int64_t least, int64_t panels) { return std::clamp(wanted, std::min(least, panels), panels); }
