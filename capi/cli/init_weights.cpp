@@ -4,7 +4,6 @@
 #include <cstdio>
 #include <filesystem>
 #include <map>
-#include <ranges>
 #include <span>
 
 #include "hugging_face_config.h"
@@ -98,8 +97,8 @@ void InitWeights::set_weights(st_model* model) const {
   for (const StoredTensor& tensor : weights_.tensors) {
     const auto found = parameters.find(tensor.name);
     if (found == parameters.end()) {
-      const auto is_end = [&](const std::string& name) { return tensor.name.ends_with("." + name); };
-      const bool is_part = std::ranges::any_of(std::views::keys(parameters), is_end);
+      const auto is_end = [&](const auto& parameter) { return tensor.name.ends_with("." + parameter.first); };
+      const bool is_part = std::ranges::any_of(parameters, is_end);
       refuse("--init: ", path_, " has ", tensor.name, ", which the model does not have",
              is_part ? "; save only the state_dict() of the network" : way_out);
     }

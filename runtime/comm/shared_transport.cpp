@@ -13,7 +13,7 @@ namespace st {
 namespace {
 
 constexpr size_t kCopied = (16 << 10) + 128;  // longest range that is copied: what a send may leave behind, and its header
-constexpr double kLook = 0.05;                // longest sleep in seconds
+constexpr double kLongestSleep = 0.05;        // seconds
 
 uint64_t ring_bytes_of(int ranks) {
   constexpr uint64_t kMost = 256 << 10, kLeast = 32 << 10, kAll = 16 << 20;
@@ -82,7 +82,7 @@ SharedTransport::~SharedTransport() {
   const double end = os::seconds() + patience_;
   for (int other = 0; other < transport_.size() && !is_over_; ++other)
     while (!is_delivered(other) && !transport_.has_left(other) && !transport_.failure() && os::seconds() < end)
-      if (!pump()) transport_.idle(kLook);
+      if (!pump()) transport_.idle(kLongestSleep);
   transport_.withdraw();  // copied elements are freed after this
 }
 
