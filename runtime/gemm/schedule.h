@@ -4,7 +4,7 @@
 // After Goto and van de Geijn, "Anatomy of high-performance matrix multiplication" (2008): packed blocks of A and B stay in cache while a
 // micro-kernel keeps an mr x nr tile of C in registers. There are three levels:
 // - a *block* (block_m x kc of A, kc x block_n of B) is packed at a time and shared by all threads;
-// - a *task* (at most mc x nc of C: task_grid.h) is one thread's unit of work;
+// - a *task* (mc x nc of C, or smaller, or rows of all columns: task_grid.h) is one thread's unit of work;
 // - a *tile* (mr x nr) is what the registers hold.
 #pragma once
 
