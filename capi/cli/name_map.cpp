@@ -32,7 +32,7 @@ size_t find_part(std::string_view name, std::string_view part) {
   return at;
 }
 
-/// What the other library stores in addition to the weights.
+/// Whether GPT-2's library stores this in addition to the weights.
 bool is_copy(std::string_view name) {
   return name == "lm_head.weight" || name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias");
 }

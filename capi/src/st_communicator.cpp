@@ -88,7 +88,7 @@ class NewHandles {
   std::vector<st_communicator*> made_;
 };
 
-/// Of the ranks that make(options) returns. bytes(ranks): this rank's share of the ranks' common memory.
+/// Wraps the communicator that make(options) returns. bytes(ranks): this rank's share of the ranks' common memory.
 std::shared_ptr<CommunicatorObject> object_of(std::shared_ptr<Context> context, double deadline,
                                               const std::function<std::unique_ptr<Communicator>(const CommunicatorOptions&)>& make,
                                               const std::function<int64_t(const Communicator&)>& bytes) {

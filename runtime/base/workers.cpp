@@ -186,7 +186,7 @@ struct Workers::Pool {
   }
 
  private:
-  /// The tasks of one thread, next to each other: first .. end - 1. Other threads take of them when they have done their own.
+  /// The tasks of one thread, next to each other, up to `end`. Other threads take tasks from here when their own shares are done.
   struct alignas(64) Share {
     std::atomic<int64_t> next{0};
     int64_t end = 0;

@@ -46,7 +46,7 @@ const FlightRecorder& DirectExchange::recorder() const { return wire_->recorder(
 
 // Groups.
 
-/// What a rank says when a group is split.
+/// A rank's part of a split, which all ranks receive.
 struct DirectExchange::Entry {
   int32_t color = 0, key = 0;
   uint32_t number = 0;  // of its new group
@@ -71,7 +71,7 @@ std::vector<DirectExchange::Entry> DirectExchange::exchange(const CollectiveCall
   return entries;
 }
 
-/// Of the ranks with this rank's color.
+/// Makes the group of the ranks that gave this rank's color.
 std::unique_ptr<Communicator> DirectExchange::group_of(const std::vector<Entry>& entries, CommunicatorOptions options) {
   const Entry& own = entries[static_cast<size_t>(rank())];
   try {

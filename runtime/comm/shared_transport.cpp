@@ -12,7 +12,7 @@
 namespace st {
 namespace {
 
-constexpr size_t kCopied = (16 << 10) + 128;  // longest range that is copied: what a send may leave behind, and its header
+constexpr size_t kCopied = (16 << 10) + 128;  // the longest range that is copied: the longest send that returns at once, and its header
 constexpr double kLongestSleep = 0.05;        // seconds
 
 uint64_t ring_bytes_of(int ranks) {

@@ -10,7 +10,7 @@ namespace {
 constexpr int64_t kTasksPerThread = 8;   // the last one to end costs at most an eighth of a thread's time
 constexpr int64_t kPanelsPerTask = 4;    // fewer rows would read B too often
 constexpr int64_t kRowsOfA = 256 << 10;  // bytes
-constexpr int64_t kAllOfB = 1 << 20;     // bytes
+constexpr int64_t kAllOfB = 256 << 10;   // elements: 1 MiB of floats
 
 /// At least `least` tasks and at most one per panel; in between, as many as are wanted.
 int64_t tasks(int64_t wanted, int64_t least, int64_t panels) { return std::clamp(wanted, std::min(least, panels), panels); }
@@ -32,7 +32,7 @@ TaskGrid task_grid(const TileSchedule& s, int64_t rows, int64_t columns, int thr
   if (threads == 1 || is_of_tiles(s) || rows == 0 || columns == 0) return grid;
   const int64_t row_panels = ceil_div(rows, s.mr), column_panels = ceil_div(columns, s.nr);
   const int64_t most = kTasksPerThread * threads, least = most / 2;
-  if (packs_rows && s.packs_b() && columns * s.kc * 4 <= kAllOfB && row_panels >= least * kPanelsPerTask) {
+  if (packs_rows && s.packs_b() && columns * s.kc <= kAllOfB && row_panels >= least * kPanelsPerTask) {
     grid.down = std::max(round_up(grid.down, threads), std::min(most, row_panels / kPanelsPerTask / threads * threads));
     grid.across = 1;
     return grid;

@@ -24,8 +24,8 @@ struct TaskGrid {
 };
 
 /// Tasks for a block of rows x columns of C: at most mc x nc, and with several threads of such a number and size that all end together.
-/// - `packs_rows`: A's rows are packed in this block and lie one after the other. If there are rows enough, tasks are cut along the rows
-///   alone (of any number of columns), so that each packs its own.
+/// - `packs_rows`: A's rows are packed in this block and lie one after the other. If there are rows enough and B is short, tasks are cut
+///   along the rows alone, and each packs its own.
 /// - Else columns are cut first: a task then still reuses each panel of B for all its rows.
 /// - Tile kernels keep mc x nc, since their scratch is laid out by task, and prefetch the columns of the next task.
 TaskGrid task_grid(const TileSchedule& schedule, int64_t rows, int64_t columns, int threads, bool packs_rows);

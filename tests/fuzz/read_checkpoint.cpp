@@ -2,8 +2,6 @@
 // that the code after the checksum test is reached. The only permitted result is an error with code corrupt. With clang and
 // ST_SANITIZE=...,fuzzer-no-link it is a libFuzzer program; otherwise it uses mutation_loop.cpp.
 #include <algorithm>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -19,15 +17,11 @@
 #include "checkpoint/guarded_line.h"
 #include "checkpoint/run_folder.h"
 #include "checkpoint/weight_files.h"
+#include "finding.h"
 
 namespace {
 
 using namespace st;
-
-[[noreturn]] void found(const std::string& what) {
-  std::fprintf(stderr, "FINDING: %s\n", what.c_str());
-  std::abort();
-}
 
 /// Runs read(); returns whether it succeeded. The only permitted errors are those of a bad file, and `other`.
 template <class Read>

@@ -1,23 +1,17 @@
 // Settings as JSON with numbers that JSON lacks. The only permitted error is invalid_argument with its place. What was read must read back
 // from its dump, and be what parse_json() reads where that accepts the text. Otherwise as read_checkpoint.cpp.
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <optional>
 #include <string>
 #include <string_view>
 
 #include "base/error.h"
 #include "base/json.h"
+#include "finding.h"
 
 namespace {
 
 using namespace st;
-
-[[noreturn]] void found(const std::string& what) {
-  std::fprintf(stderr, "FINDING: %s\n", what.c_str());
-  std::abort();
-}
 
 template <class Parse>
 std::optional<std::string> dumped(const Parse& parse, std::string_view text) {

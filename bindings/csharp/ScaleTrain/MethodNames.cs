@@ -29,7 +29,7 @@ internal static class MethodNames {
     return made;
   }
 
-  // Of several members, the one of the shortest name: reflection gives them in no fixed order.
+  // Prefers the shortest name: reflection lists members in no fixed order.
   private static bool IsBefore(string a, string b) { return a.Length < b.Length || a.Length == b.Length && string.CompareOrdinal(a, b) < 0; }
 }
 

@@ -73,6 +73,7 @@ ST_API st_status st_communicator_callbacks(st_context* context, int32_t rank, in
  * order of calls, pending calls and deadline, and is destroyed by itself, in any order. A thread may wait in one group while another thread
  * uses another: the axes of a mesh, or the program's own calls during a trainer's. Sums are in the order of the new group's ranks.
  * - Options NULL: the deadline of this group. start_milliseconds is not used.
+ * - From the first such call on, long messages of all these groups, this one included, are copied once more than before.
  * - Errors name the rank by its number in the group that was split first, and in the group of the call: "rank 4 (rank 1 of this group; ..".
  *   st_error_info has the first. A failure, an abort or a cancellation in one group ends all that were split from one another.
  *

@@ -1,5 +1,5 @@
-// What only the sets for bf16 products have: packing of pairs and of tiles, a store of bf16, tile kernels. The other sets declare it, for
-// code that `if constexpr` discards there.
+// Packing of pairs and of tiles, a store of bf16, and tile kernels: only the sets for bf16 products have them. The other sets declare them,
+// for code that `if constexpr` discards there.
 #pragma once
 
 #include "backend/cpu/gemm/cells.h"

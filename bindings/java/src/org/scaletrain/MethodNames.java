@@ -31,7 +31,7 @@ final class MethodNames {
       if (of == null) return;
       String kind = call.getDeclaringClass().getSimpleName();
       String name = call instanceof Constructor ? "new " + kind : kind + "." + ((Method) call).getName();
-      // Of several methods, the one of the shortest name: reflection gives them in no fixed order.
+      // Prefers the shortest name: reflection lists methods in no fixed order.
       for (String function : of.value())
         NAMES.merge(function, name, (a, b) -> a.length() < b.length() || a.length() == b.length() && a.compareTo(b) < 0 ? a : b);
     }
