@@ -2,8 +2,8 @@
 """Counts what a CTest run did, one suite (the label that is a folder of tests) at a time, with the cases inside a GoogleTest program counted one by one.
 
 Usage: tally.py TESTS.json JUNIT.xml GTEST-FOLDER     as `ctest --show-only=json-v1`, `ctest --output-junit`, `GTEST_OUTPUT=xml:` wrote them
-Prints `suite NAME PASSED FAILED SKIPPED SECONDS` lines, each followed by `failed CASE` lines. A test that ended without
-reporting its cases (a crash, a missing program) counts as one failure.
+Prints `suite NAME PASSED FAILED SKIPPED SECONDS` lines, each followed by `failed CASE` lines and by `why TEXT` lines from the output of the
+failed programs. A test that ended without reporting its cases (a crash, a missing program) counts as one failure.
 """
 
 import collections
@@ -31,7 +31,7 @@ def main(tests_file, junit_file, gtest_folder):
         return
     outcomes = {case.get("name"): case for case in xml.parse(junit_file).getroot().iter("testcase")}
 
-    suites = collections.defaultdict(lambda: [0, 0, 0, 0.0, []])
+    suites = collections.defaultdict(lambda: [0, 0, 0, 0.0, [], []])
     for (suite, program), tests in sorted(programs.items()):
         passed, failed, skipped, names = count_program(program, tests, outcomes, Path(gtest_folder))
         row = suites[suite]
@@ -40,10 +40,13 @@ def main(tests_file, junit_file, gtest_folder):
         row[2] += skipped
         row[3] += sum(float(outcomes[t].get("time", 0)) for t in tests if t in outcomes)
         row[4] += names
-    for suite, (passed, failed, skipped, seconds, names) in sorted(suites.items()):
+        row[5] += [line for t in tests if t in outcomes and verdict(outcomes[t]) == "failed" for line in told(outcomes[t])]
+    for suite, (passed, failed, skipped, seconds, names, lines) in sorted(suites.items()):
         print("suite", suite, passed, failed, skipped, round(seconds))
         for name in names:
             print("failed", name)
+        for line in lines:
+            print("why", line)
 
 
 def count_program(program, tests, outcomes, folder):
@@ -66,6 +69,16 @@ def count_program(program, tests, outcomes, folder):
             else:
                 passed += 1
     return passed, max(len(names), len(broken)), skipped, names or broken
+
+
+TELLS = re.compile(r"Failure$|AssertionError|^E  |Error: |ERROR: |\*\*\*|^\s*(panic|what\(\)|Expected|Failed)|terminate called|ThreadSanitizer")
+
+
+def told(case):
+    """At most 12 lines of a failed test's output: those that tell what failed, each with the two lines after it; without any, the last ones."""
+    lines = (case.findtext("system-out") or "").splitlines()
+    near = sorted({j for i, line in enumerate(lines) if TELLS.search(line) for j in range(i, min(i + 3, len(lines)))})
+    return [f"{case.get('name')}: {line[:400]}" for line in ([lines[i] for i in near] or lines[-12:])[:12] if line.strip()]
 
 
 def verdict(case):

@@ -9,20 +9,16 @@ Usage: rank_memory.py PROGRAM TEXT [RECIPE OPTIONS]     PROGRAM: build/release/c
 
 import json
 import os
-import socket
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "faults"))
+from torchrun_environment import free_port  # noqa: E402
+
 MIB = 1 << 20
 MODEL = ["--layers", "6", "--width", "512", "--heads", "8", "--context", "256", "--batch", "1", "--steps", "3", "--validation", "0", "--threads", "1"]
-
-
-def free_port():
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return taken.getsockname()[1]
 
 
 def peaks_of(commands, environments):

@@ -293,7 +293,7 @@ class Launch(CommandLineTest):
         script = self.file(
             "rank.sh",
             f""""$@" & training=$!
-            [ $SCALETRAIN_RESTART = 0 ] && {{ until ls {checkpoints}/*/manifest* >/dev/null 2>&1; do sleep 0.01; done; kill -9 $training; }}
+            [ $SCALETRAIN_RESTART = 0 ] && {{ until ls {checkpoints}/step-????????/manifest.json >/dev/null 2>&1; do sleep 0.01; done; kill -9 $training; }}
             wait $training
             """,
         )
@@ -305,7 +305,7 @@ class Launch(CommandLineTest):
     def test_a_rank_that_is_killed_is_named_in_a_short_line(self):
         words = [PROGRAM, "train", "--data", self.text, "--steps", 10**6, *TINY, "--checkpoint", self.folder / "run", "--every", 1]
         script = self.file("rank.sh", f""""$@" & training=$!
-            [ $RANK = 1 ] && {{ until ls {self.folder}/run/*/manifest* >/dev/null 2>&1; do sleep 0.01; done; kill -9 $training; }}
+            [ $RANK = 1 ] && {{ until ls {self.folder}/run/step-????????/manifest.json >/dev/null 2>&1; do sleep 0.01; done; kill -9 $training; }}
             wait $training
             """)  # fmt: skip
         done = launch("-n", 2, "sh", script, *words)

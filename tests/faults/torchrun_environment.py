@@ -1,12 +1,18 @@
 """The environment that torchrun sets for the processes it starts."""
 
+import random
 import socket
 
 
 def free_port():
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
+    """A port below those that Linux gives to connections by itself, one of which could take it before a rank listens."""
+    while True:
+        with socket.socket() as one:
+            try:
+                one.bind(("", random.randrange(20000, 32000)))
+                return one.getsockname()[1]
+            except OSError:
+                continue
 
 
 def rank_environment(rank, size, local, host="127.0.0.1", port=0):

@@ -33,7 +33,7 @@ class Ranks:
             self.test.assertIsNone(self[0].poll())
 
     def until_saved(self, checkpoints):
-        while not list(checkpoints.glob("*/manifest.json")):
+        while not list(checkpoints.glob("step-????????/manifest.json")):
             self.test.assertIsNone(self[0].poll())
             time.sleep(0.002)
 

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <random>
 #include <stdexcept>
 
 #include "thrown_error.h"
@@ -13,17 +14,19 @@
 namespace st {
 namespace {
 
-/// A socket bound to a port that the system chooses.
+/// A socket bound to a port below those that Linux gives to connections by itself, one of which could take it before a rank listens.
 int bound_socket(int& number) {
+  static std::minstd_rand chance(std::random_device{}());
   const int file = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_ANY);
-  socklen_t length = sizeof address;
-  auto* const any = reinterpret_cast<sockaddr*>(&address);
-  if (file < 0 || bind(file, any, length) != 0 || getsockname(file, any, &length) != 0) throw std::runtime_error("no port");
-  number = ntohs(address.sin_port);
-  return file;
+  for (int trial = 0; trial < 1000; ++trial) {
+    number = std::uniform_int_distribution(20000, 32000)(chance);
+    address.sin_port = htons(static_cast<uint16_t>(number));
+    if (bind(file, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) return file;
+  }
+  throw std::runtime_error("no port");
 }
 
 }  // namespace
