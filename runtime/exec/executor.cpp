@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/float_mode.h"
 #include "base/os/machine.h"
+#include "ir/cuts.h"
 
 namespace st {
 
@@ -47,7 +48,7 @@ Operand Executor::operand(int32_t section, Value v) const {
 void Executor::resolve() {
   const Program& program = plan_.program;
   for (size_t s = 0; s < program.slots.size(); ++s)
-    slots_.push_back({address(plan_.memory.slots[s]), program.slots[s].type.dtype, program.slots[s].type.shape});
+    slots_.push_back({address(plan_.memory.slots[s]), program.slots[s].type.dtype, own_type(program, program.slots[s]).shape});
   bound_.resize(program.slots.size());
 
   // A node that runs in several micro-batches has one call: only addresses in the host's memory change, and bind() changes them.
@@ -103,7 +104,7 @@ void Executor::resolve() {
     if (is_exchange) {
       const auto index = static_cast<size_t>(at.exchange);
       auto& made = exchanges_[index];
-      if (!made) made = std::make_unique<PlannedExchange>(plan_.exchanges[index], program.cuts, *found->second, ranks_->ranks());
+      if (!made) made = std::make_unique<PlannedExchange>(plan_.exchanges[index], program, *found->second, ranks_->ranks());
       exchange = made.get();
     }
     steps_.push_back({kernel.run, found->second, at, exchange});

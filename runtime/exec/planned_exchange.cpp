@@ -4,14 +4,14 @@
 #include <cstring>
 
 namespace st {
-PlannedExchange::PlannedExchange(const ExchangePlan& exchange, const std::vector<Ints>& cuts, const Call& call, Communicator& ranks)
+PlannedExchange::PlannedExchange(const ExchangePlan& exchange, const Program& program, const Call& call, Communicator& ranks)
     : ranks_(ranks), op_(exchange.op), adds_(exchange.adds), label_(exchange.label), dtype_(exchange.dtype) {
   const auto size = static_cast<size_t>(ranks.size());
   parts_.resize(size);
   const std::span<const Operand> operands = op_ == Op::reduce_scatter ? call.in : call.writes;
   for (const ExchangePlan::Tensor& tensor : exchange.tensors)
     for (size_t rank = 0; rank < size; ++rank) {
-      const ExchangePlan::Range shard = shard_of(tensor, cuts, static_cast<int32_t>(rank));
+      const ExchangePlan::Range shard = shard_of(tensor, program, static_cast<int32_t>(rank));
       if (shard.elements == 0) continue;
       auto* const begin = operands[static_cast<size_t>(tensor.operand)].as<std::byte>() + shard.begin * tensor.bytes;
       parts_[rank].push_back({begin, shard.elements * tensor.bytes / bytes_of(dtype_)});

@@ -14,8 +14,8 @@ namespace st {
 /// One collective with everything resolved; running it allocates nothing.
 class PlannedExchange {
  public:
-  /// `cuts`: program.cuts; `call`: the collective's operands, whose addresses must not change. Borrows the communicator.
-  PlannedExchange(const ExchangePlan& exchange, const std::vector<Ints>& cuts, const Call& call, Communicator& ranks);
+  /// `call`: the collective's operands, whose addresses must not change. Borrows the communicator.
+  PlannedExchange(const ExchangePlan& exchange, const Program& program, const Call& call, Communicator& ranks);
 
   Op op() const { return op_; }
   /// Reductions add the terms of the first `contributors` ranks. Throws what the communicator throws.

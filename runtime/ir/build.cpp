@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "ir/cuts.h"
 #include "ir/optimizer_state.h"
 #include "ir/rules.h"
 
@@ -19,7 +20,7 @@ const Slot& slot_of(const Program& program, std::string_view op, SlotId slot) {
 // An optimizer's parameter has the gradient's shape, with any dtype; its state slots are those that the op needs for such a parameter.
 void check_optimizer_slots(const Program& program, const Graph& graph, const Node& node) {
   const auto slot = [&](size_t i) -> const Slot& { return program.slot(node.writes[i]); };
-  const Type &gradient = graph.type(node.in[0]), &parameter = slot(0).type;
+  const Type &gradient = graph.type(node.in[0]), parameter = own_type(program, slot(0));
   check(gradient.shape == parameter.shape, name_of(node.op), ": the gradient is ", gradient, ", slot \"", slot(0).name, "\" is ", parameter,
         "; both must have one shape");
   const auto state = optimizer_state(node.op, node.attrs, parameter);
@@ -31,9 +32,12 @@ void check_optimizer_slots(const Program& program, const Graph& graph, const Nod
     check(is_working_copy(program, node.writes.back(), node.writes[0]), name_of(node.op), ": \"", copy.name,
           "\" is not a working copy of \"", slot(0).name, "\"");
   }
-  for (size_t i = 0; i < state.size(); ++i)
-    check(slot(i + 1).type == state[i].type, name_of(node.op), ": its ", state[i].name, " of ", parameter, " is ", state[i].type,
-          ", slot \"", slot(i + 1).name, "\" is ", slot(i + 1).type);
+  for (size_t i = 0; i < state.size(); ++i) {
+    const Type own = own_type(program, slot(i + 1));
+    check(own.dtype == state[i].type.dtype && own.shape == state[i].type.shape && own.layout.is_flat() == parameter.layout.is_flat(),
+          name_of(node.op), ": its ", state[i].name, " of ", parameter, " is ", state[i].type, ", slot \"", slot(i + 1).name, "\" is ",
+          own);
+  }
 }
 
 // A slot is written with its own type.
@@ -42,7 +46,8 @@ void check_writes(const Program& program, const Graph& graph, const Node& node) 
   for (const SlotId id : node.writes) {
     const Slot& slot = program.slot(id);
     const Type& value = graph.type(node.in[0]);
-    check(value == slot.type, name_of(node.op), ": the value is ", value, ", slot \"", slot.name, "\" is ", slot.type,
+    const Type own = own_type(program, slot);
+    check(value == own, name_of(node.op), ": the value is ", value, ", slot \"", slot.name, "\" is ", own,
           "; both must have one dtype, shape and layout");
   }
 }

@@ -1,12 +1,27 @@
-// Where parameters are cut into the shards of the ranks.
+// Where tensors are cut into the shards of the data ranks.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 
 #include "ir/program.h"
 
 namespace st {
+
+/// The ranges of a flat tensor: rank r has the elements [cuts[r], cuts[r + 1]). Grains go to the ranks in order, evenly; those that remain
+/// go one each to `turn` and the ranks after it. A function, so that a plan for thousands of ranks holds no tables of them.
+struct Cuts {
+  int64_t elements = 0, grain = 1;
+  int64_t turn = 0, ranks = 1;
+
+  int64_t operator[](int64_t rank) const {
+    const int64_t grains = (elements + grain - 1) / grain, rest = grains % ranks, wraps = std::max<int64_t>(turn + rest - ranks, 0);
+    const int64_t more = std::min(rank, wraps) + std::clamp<int64_t>(rank - turn, 0, rest - wraps);  // of the rest, before this rank
+    return std::min(elements, (grains / ranks * rank + more) * grain);
+  }
+  int64_t elements_of(int64_t rank) const { return (*this)[rank + 1] - (*this)[rank]; }
+};
 
 /// Elements between the places where a parameter may be cut: a multiple of kCutGrain, or all elements, which gives it to one rank.
 using CutGrain = std::function<int64_t(const Slot& parameter)>;
@@ -15,32 +30,35 @@ constexpr int64_t kCutGrain = 1024;
 /// Number of gradient-norm blocks; the last one may be shorter.
 constexpr int64_t norm_blocks(int64_t elements) { return (elements + kCutGrain - 1) / kCutGrain; }
 
-/// Fills program.cuts over the ranks of the data axis for each parameter that has a gradient, or for every parameter (`frozen_too`). Grains
-/// go to the ranks in order, evenly. Remainders rotate over all parameters, so that no rank has more than one grain more than another.
-/// Depends on neither the bucket size nor the ZeRO stage.
+/// Sets Slot::sums over the data ranks for each parameter that has a gradient, or for every parameter (`frozen_too`). Remainders rotate
+/// over all parameters, so that no rank has more than one grain more than another. Depends on neither the bucket size nor the ZeRO stage.
 void cut_parameters(Program& program, const CutGrain& grain_of = {}, bool frozen_too = false);
-inline bool is_cut(const Program& program, SlotId parameter) {
-  return static_cast<size_t>(parameter) < program.cuts.size() && !program.cuts[static_cast<size_t>(parameter)].empty();
-}
+/// Each rank updates what it sums: Slot::update of all parameters.
+void update_by_shards(Program& program);
 
-/// The first element of a rank's shard of a parameter, and the shard's number of elements.
-inline int64_t piece_begin(const Program& program, SlotId parameter, int32_t rank) {
-  return program.cuts[static_cast<size_t>(parameter)][static_cast<size_t>(rank)];
+inline bool is_cut(const Program& program, SlotId parameter) { return program.slot(parameter).sums.kind == AxisLayout::Kind::flat; }
+/// The ranges in which the ranks sum a parameter's gradient. is_cut().
+inline Cuts cuts_of(const Program& program, SlotId parameter) {
+  const Slot& of = program.slot(parameter);
+  return {of.type.shape.elements(), of.sums.grain, of.sums.where, program.mesh.data};
 }
-inline int64_t piece_elements(const Program& program, SlotId parameter, int32_t rank) {
-  return piece_begin(program, parameter, rank + 1) - piece_begin(program, parameter, rank);
+/// This rank's part of a slot: its first element, and its type, which for a slot that is not flat is the slot's.
+int64_t own_begin(const Program& program, const Slot& slot);
+Type own_type(const Program& program, const Slot& slot);
+
+/// Number of elements of a rank's shard of a parameter.
+inline int64_t shard_elements(const Program& program, SlotId parameter, int32_t rank) {
+  return cuts_of(program, parameter).elements_of(rank);
 }
-/// Shape of this rank's shard: the parameter's own shape if the rank has all of it, else one dimension.
-Shape piece_shape(const Program& program, SlotId parameter);
 
 /// The slot of this rank's shard of `whole`, a slot with the elements of a cut parameter; -1: the shard is empty. Returns `whole` if that
-/// slot is a shard already, else the slot "part.<whole>", created if needed.
+/// slot is flat already, else the slot "part.<whole>", created if needed.
 SlotId part_of(Program& program, SlotId whole, SlotId parameter);
 
 /// Whether a node gathers working copies of which each rank makes its shard (keep_master_pieces); such a node does not run in every step.
 bool gathers_copies(const Program& program, const Node& node);
 
-/// Reduces `whole`, a slot with the elements of a cut parameter, to this rank's shard, which may be empty.
-void shrink_to_piece(Program& program, SlotId whole, SlotId parameter);
+/// Makes `whole`, a slot with the elements of a cut parameter, flat: this rank keeps its shard, which may be empty.
+void make_flat(Program& program, SlotId whole, SlotId parameter);
 
 }  // namespace st

@@ -27,7 +27,7 @@ std::string text_of(const AxisLayout& layout) {
     case AxisLayout::Kind::sharded:
       return text("sharded(", layout.where, ")");
     case AxisLayout::Kind::flat:
-      return text("flat(", layout.where, ", ", layout.offset, ")");
+      return text("flat(", layout.grain, ", ", layout.where, ")");
   }
   return "";
 }

@@ -24,12 +24,12 @@ struct AxisLayout {
   enum class Kind : int32_t {
     replicated,  // each rank has all of it
     partial,     // the value is the sum over ranks
-    sharded,     // each rank has a slice along dimension `where`; the type's shape is the slice's
-    flat,        // each rank has the shard at `offset` of flattened bucket `where`: how ZeRO owns state
+    sharded,     // each rank has a slice along dimension `where`
+    flat,        // each rank has a range of the flattened elements, in order of rank (ir/cuts.h): how ZeRO owns state
   };
   Kind kind = Kind::replicated;
-  int32_t where = 0;   // sharded: tensor dimension; flat: bucket
-  int64_t offset = 0;  // flat: elements from the bucket's start
+  int32_t where = 0;  // sharded: tensor dimension; flat: the rank that gets the first of the grains that do not divide evenly
+  int64_t grain = 0;  // flat: ranges begin at multiples of so many elements
   bool operator==(const AxisLayout&) const = default;
 };
 
@@ -40,6 +40,8 @@ struct Layout {
   const AxisLayout& operator[](MeshAxis axis) const { return axes[static_cast<size_t>(axis)]; }
   bool is_replicated() const { return *this == Layout{}; }
   bool operator==(const Layout&) const = default;
+
+  bool is_flat() const { return (*this)[MeshAxis::data].kind == AxisLayout::Kind::flat; }
 
   static Layout sharded(MeshAxis axis, int32_t dimension);
   static Layout partial(MeshAxis axis);

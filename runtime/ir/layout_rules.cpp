@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "ir/cuts.h"
 #include "ir/linear_places.h"
 #include "ir/shape_rules.h"
 
@@ -11,9 +12,9 @@ namespace {
 
 using Kind = AxisLayout::Kind;
 constexpr AxisLayout kReplicated{};
-constexpr AxisLayout kPartial{.kind = Kind::partial, .where = 0, .offset = 0};
+constexpr AxisLayout kPartial{.kind = Kind::partial, .where = 0, .grain = 0};
 
-AxisLayout sharded(int32_t dimension) { return {.kind = Kind::sharded, .where = dimension, .offset = 0}; }
+AxisLayout sharded(int32_t dimension) { return {.kind = Kind::sharded, .where = dimension, .grain = 0}; }
 
 /// One op on one axis of the mesh. `out` has the shapes.
 struct Case {
@@ -417,6 +418,18 @@ static Layouts pieces(const Case& on) {  // slice, pad, split, concat: linear al
   return every_output(on, rows_of(on, shape_rule::axis_of(on.op, on.shape(0))));
 }
 
+// Each rank has the squares of its own blocks.
+static Layouts squares(const Case& on) {
+  bool is_of_shards = false;
+  for (size_t i = 0; i < on.inputs(); ++i) {
+    if (on.is(i, Kind::flat))
+      is_of_shards = true;
+    else
+      need_replicated(on, i);
+  }
+  return every_output(on, is_of_shards ? sharded(0) : kReplicated);
+}
+
 // The norm of shards: the executor combines the subtrees of the ranks that own them, so every rank gets the whole norm.
 static Layouts reduce_all(const Case& on) {
   for (size_t i = 0; i < on.inputs(); ++i)
@@ -460,7 +473,7 @@ std::vector<Type> infer(const OpTypes& op, const Mesh& mesh) {
 std::vector<Type> infer(const Program& program, const Graph& graph, const Node& node) {
   if (node.op == Op::load) {
     require(node.reads.size() == 1, Code::internal, "load: must read one slot, got ", node.reads.size());
-    return {program.slots.at(static_cast<size_t>(node.reads[0])).type};
+    return {own_type(program, program.slots.at(static_cast<size_t>(node.reads[0])))};
   }
   std::vector<Type> in;
   in.reserve(node.in.size());

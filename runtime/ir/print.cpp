@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "ir/cuts.h"
+
 namespace st {
 
 std::string text_of(const Type& type) {
@@ -64,7 +66,7 @@ std::string init_of(const Initializer& init) {
 }
 
 std::string line_of(const Program& program, const Slot& slot) {
-  std::string out = text("    ", slot.name, " : ", slot.type);
+  std::string out = text("    ", slot.name, " : ", own_type(program, slot));
   if (slot.role == Role::parameter) out += text("  ", init_of(slot.init), slot.trainable ? "" : "  frozen");
   if (slot.of >= 0) out += text("  of ", slot_name(program, slot.of));
   return out + "\n";

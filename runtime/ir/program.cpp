@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/error.h"
+#include "ir/cuts.h"
 #include "ir/rules.h"
 
 namespace st {
@@ -42,8 +43,8 @@ SlotId Program::whole_of(SlotId part) const { return slot(part).role == Role::pa
 bool is_working_copy(const Program& program, SlotId copy, SlotId parameter) {
   const Slot &of_copy = program.slot(copy), &of_parameter = program.slot(parameter);
   const Slot& whole = program.slot(program.whole_of(copy));
-  return whole.role == Role::working && whole.of == program.whole_of(parameter) && of_copy.first == of_parameter.first &&
-         of_copy.type.shape == of_parameter.type.shape;
+  return whole.role == Role::working && whole.of == program.whole_of(parameter) && of_copy.type.shape == of_parameter.type.shape &&
+         of_copy.type.layout == of_parameter.type.layout;
 }
 
 // A linear search, because passes write into `slots` and a map would have to follow. Names of different length cost one comparison.

@@ -41,17 +41,15 @@ struct Initializer {
 
 struct Slot {  // memory that lives across micro-batches or steps
   std::string name;
-  Type type;
+  Type type;  // of the whole tensor; its layout says what of it a rank has: own_type(), own_begin() (ir/cuts.h)
   Role role = Role::parameter;
-  Initializer init;                 // parameters
-  SlotId of = -1;                   // gradient, optimizer, packed, working, part, gathered: the parameter's slot
-  bool trainable = true;            // parameters
-  SlotId part_of = -1;              // part: the slot that contains it
-  int64_t first = 0;                // its first element: of a part in that slot, of a shard in the whole
-  std::optional<Shape> whole = {};  // set if `type` is this rank's shard: the shape of all shards together
-  bool lent = false;                // a parameter, gradient or working copy borrowed from the host: bound before each run, like inputs
-
-  const Shape& whole_shape() const { return whole ? *whole : type.shape; }
+  Initializer init;        // parameters
+  SlotId of = -1;          // gradient, optimizer, packed, working, part, gathered: the parameter's slot
+  bool trainable = true;   // parameters
+  SlotId part_of = -1;     // part: the slot that contains it
+  bool lent = false;       // a parameter, gradient or working copy borrowed from the host: bound before each run, like inputs
+  AxisLayout sums = {};    // parameters, data axis: flat: each rank sums the gradient of its range over the ranks
+  AxisLayout update = {};  // and the ranges that each rank updates: `sums`, or all where the sums are gathered
 };
 
 /// A scope of the model: "block.3". A boundary (block, attention, mlp) stops fusion and may be a unit of recompute, gather and cut; other
@@ -106,10 +104,8 @@ struct Program {
   double loss_seed = 1;        // the seed of backward, a power of two (scale_loss)
   StepSlotIds step;
   Mesh mesh;
-  int32_t rank = 0;        // this program's rank along the data axis
-  std::vector<Ints> cuts;  // by slot: the first element of each data rank's shard of a parameter, then the end; empty: not cut
-  bool in_pieces = false;  // each rank updates only its shards of the parameters (zero_shard)
-  int64_t batch = 0;       // the value bound to kBatch; 0: still symbolic
+  int32_t rank = 0;   // this program's rank along the data axis
+  int64_t batch = 0;  // the value bound to kBatch; 0: still symbolic
 
   Section* find(Phase phase, int32_t stage = 0, int32_t chunk = 0);
   const Section* find(Phase phase, int32_t stage = 0, int32_t chunk = 0) const;

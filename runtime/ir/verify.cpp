@@ -64,8 +64,7 @@ class Verifier {
       check_symbols(slot);
       const bool has_parameter = is_slot(slot.of) && this->slot(slot.of).role == Role::parameter;
       check_part(slot);
-      hold(!slot.whole || slot.first + slot.type.shape.elements() <= slot.whole->elements(), "slot \"", slot.name, "\", ", slot.type,
-           " from element ", slot.first, ", is not a shard of ", *slot.whole);
+      check_layout(slot);
       hold(has_parameter || (slot.of == -1 && slot.role != Role::gradient), "slot \"", slot.name, "\", a ", name_of(slot.role),
            ", does not name its parameter");
     }
@@ -76,8 +75,26 @@ class Verifier {
       return hold(part.part_of == -1, "slot \"", part.name, "\", a ", name_of(part.role), ", is inside another slot");
     hold(is_slot(part.part_of) && &slot(part.part_of) < &part, "part \"", part.name, "\" is not inside an earlier slot");
     const Type& whole = slot(part.part_of).type;
-    hold(part.type.dtype == whole.dtype && part.first >= 0 && part.first + part.type.shape.elements() <= whole.shape.elements(), "part \"",
-         part.name, "\", ", part.type, " from element ", part.first, ", is not within \"", slot(part.part_of).name, "\", ", whole);
+    hold(part.type.dtype == whole.dtype && part.type.shape == whole.shape && part.type.layout.is_flat() && !whole.layout.is_flat(),
+         "part \"", part.name, "\", ", part.type, ", is not a shard of \"", slot(part.part_of).name, "\", ", whole);
+  }
+
+  /// What is cut is cut as its parameter's gradient, so that shards of equal rank have the same elements.
+  void check_layout(const Slot& slot) const {
+    const AxisLayout& data = slot.type.layout[MeshAxis::data];
+    const bool is_parameter = slot.role == Role::parameter;
+    hold(is_parameter || (slot.sums == AxisLayout{} && slot.update == AxisLayout{}), "slot \"", slot.name, "\", a ", name_of(slot.role),
+         ", has owners, which only a parameter has");
+    hold(slot.update.kind == AxisLayout::Kind::replicated || slot.update == slot.sums, "parameter \"", slot.name, "\" is updated as ",
+         text_of(slot.update), ", its gradient summed as ", text_of(slot.sums));
+    if (data.kind != AxisLayout::Kind::flat) return;
+    hold(data.grain > 0 && data.where >= 0 && data.where < program_.mesh.data, "slot \"", slot.name, "\" is ", slot.type, " on a mesh of ",
+         program_.mesh.data, " data ranks");
+    const SlotId parameter = is_parameter ? static_cast<SlotId>(&slot - program_.slots.data()) : slot.of;
+    hold(is_slot(parameter) && is_cut(program_, parameter) && data.where == this->slot(parameter).sums.where, "slot \"", slot.name, "\", ",
+         slot.type, ", is not cut as the gradient of its parameter");
+    hold(slot.role == Role::optimizer || data == this->slot(parameter).sums, "slot \"", slot.name, "\", ", slot.type,
+         ", is not cut as the gradient of \"", this->slot(parameter).name, "\", ", text_of(this->slot(parameter).sums));
   }
 
   void check_symbols(const Slot& slot) const {
@@ -179,11 +196,11 @@ class Verifier {
     for (const int64_t number : node.attrs.ints("parameters")) {
       const auto parameter = static_cast<SlotId>(number);
       hold_at(section, i, is_cut_slot(parameter), "slot ", number, " is not cut into shards");
-      all += norm_blocks(slot(parameter).whole_shape().elements());
-      own += norm_blocks(piece_elements(program_, parameter, program_.rank));
+      all += norm_blocks(slot(parameter).type.shape.elements());
+      own += norm_blocks(shard_elements(program_, parameter, program_.rank));
     }
     hold_at(section, i, node.writes.size() == 1, "it writes ", node.writes.size(), " slots");
-    const auto is_blocks = [](const Type& type, int64_t blocks) { return type == Type{DType::f64, {blocks}, {}}; };
+    const auto is_blocks = [](const Type& type, int64_t blocks) { return type.dtype == DType::f64 && type.shape == Shape{blocks}; };
     hold_at(section, i, is_blocks(section.graph.type(node.in[0]), own) && is_blocks(slot(node.writes[0]).type, all), "this rank has ", own,
             " blocks of ", all, ", the squares are ", section.graph.type(node.in[0]), ", the slot is ", slot(node.writes[0]).type);
   }
@@ -196,11 +213,11 @@ class Verifier {
     for (const SlotId id : node.writes) {
       const SlotId parameter = parameter_of(id);
       hold_at(section, i, is_cut_slot(parameter), "\"", slot(id).name, "\" is not cut into shards");
-      if (slot(id).role != Role::gathered || piece_elements(program_, parameter, program_.rank) == 0) continue;
+      hold_at(section, i, !slot(id).type.layout.is_flat(), "\"", slot(id).name, "\" has no place for the other ranks' shards");
+      if (slot(id).role != Role::gathered || shard_elements(program_, parameter, program_.rank) == 0) continue;
       const auto is_shard = [&](SlotId shard) {
         const Type &type = slot(shard).type, &whole = slot(id).type;
-        return parameter_of(shard) == parameter && slot(shard).whole == whole.shape && type.dtype == whole.dtype &&
-               type.shape == piece_shape(program_, parameter);
+        return parameter_of(shard) == parameter && type.layout.is_flat() && type.shape == whole.shape && type.dtype == whole.dtype;
       };
       hold_at(section, i, read < node.reads.size() && is_shard(node.reads[read]), "it does not read its shard of \"", slot(id).name, "\"");
       ++read;
@@ -226,13 +243,14 @@ class Verifier {
       hold_at(section, i, is_cut_slot(parameter), "slot ", parameter, " is not cut into shards");
       hold_at(section, i, section.graph.type(node.in[k]).dtype == section.graph.type(node.in[0]).dtype, "gradient ", k, " is ",
               section.graph.type(node.in[k]), ", the first one ", section.graph.type(node.in[0]));
-      hold_at(section, i, section.graph.type(node.in[k]).shape == slot(parameter).whole_shape(), "gradient ", k, " is ",
+      hold_at(section, i, section.graph.type(node.in[k]).shape == slot(parameter).type.shape, "gradient ", k, " is ",
               section.graph.type(node.in[k]), ", of \"", slot(parameter).name, "\", which is ", slot(parameter).type);
-      if (piece_elements(program_, parameter, program_.rank) == 0) continue;
-      hold_at(section, i,
-              part < node.writes.size() && slot(node.writes[part]).of == parameter && slot(node.writes[part]).type.dtype == DType::f32 &&
-                  slot(node.writes[part]).type.shape == piece_shape(program_, parameter),
-              "this rank's shard of \"", slot(parameter).name, "\" has no f32 slot");
+      if (shard_elements(program_, parameter, program_.rank) == 0) continue;
+      const auto is_shard = [&](const Slot& into) {
+        return into.of == parameter && into.type.dtype == DType::f32 && into.type.layout[MeshAxis::data] == slot(parameter).sums;
+      };
+      hold_at(section, i, part < node.writes.size() && is_shard(slot(node.writes[part])), "this rank's shard of \"", slot(parameter).name,
+              "\" has no f32 slot");
       ++part;
     }
     hold_at(section, i, part == node.writes.size(), "it writes ", node.writes.size(), " slots, this rank has ", part, " shards");
@@ -262,15 +280,16 @@ class Verifier {
       if (node.op == Op::pack) continue;  // the layout is private to the backend
       if (info_of(node.op).shape_rule == "optimizer") continue;
       const Type& value = section.graph.type(node.in[node.op == Op::rank_sums ? w : 0]);
-      hold_at(section, i, value == slot(id).type, "the value is ", value, ", slot \"", slot(id).name, "\" is ", slot(id).type);
+      const Type own = own_type(program_, slot(id));
+      hold_at(section, i, value == own, "the value is ", value, ", slot \"", slot(id).name, "\" is ", own);
     }
   }
 
   void check_optimizer(const Section& section, int32_t i) const {
     const Node& node = section.graph[i];
-    const Type &gradient = section.graph.type(node.in[0]), &parameter = slot(node.writes[0]).type;
-    hold_at(section, i, gradient.shape == parameter.shape, "the gradient is ", gradient, ", slot \"", slot(node.writes[0]).name, "\" is ",
-            parameter);
+    const Type &gradient = section.graph.type(node.in[0]), parameter = own_type(program_, slot(node.writes[0]));
+    hold_at(section, i, gradient.shape == parameter.shape && gradient.layout == parameter.layout, "the gradient is ", gradient, ", slot \"",
+            slot(node.writes[0]).name, "\" is ", parameter);
     const auto state = optimizer_state(node.op, node.attrs, parameter);
     const bool leaves_copy = node.writes.size() == 2 + state.size();
     hold_at(section, i, leaves_copy || node.writes.size() == 1 + state.size(), "it writes ", node.writes.size(), " slots, needs ",
@@ -280,9 +299,12 @@ class Verifier {
       hold_at(section, i, is_working_copy(program_, node.writes.back(), node.writes[0]), "\"", copy.name, "\" is not a working copy of \"",
               slot(node.writes[0]).name, "\"");
     }
-    for (size_t s = 0; s < state.size(); ++s)
-      hold_at(section, i, slot(node.writes[s + 1]).type == state[s].type, "slot \"", slot(node.writes[s + 1]).name, "\" is ",
-              slot(node.writes[s + 1]).type, ", its ", state[s].name, " is ", state[s].type);
+    for (size_t s = 0; s < state.size(); ++s) {
+      const Type own = own_type(program_, slot(node.writes[s + 1]));
+      hold_at(section, i,
+              own.dtype == state[s].type.dtype && own.shape == state[s].type.shape && own.layout.is_flat() == parameter.layout.is_flat(),
+              "slot \"", slot(node.writes[s + 1]).name, "\" is ", own, ", its ", state[s].name, " is ", state[s].type);
+    }
   }
 
   // --- uses of slots over the sections

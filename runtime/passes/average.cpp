@@ -25,13 +25,13 @@ void average(Program& program, double decay) {
     if (kept < 0) {
       const std::string& name = program.slots[at].name;
       if (program.slot_named("gradient." + name) < 0) continue;
-      if (program.in_pieces) value = part_of(program, parameter, parameter);
+      const bool is_cut = program.slots[at].update.kind == AxisLayout::Kind::flat;
+      if (is_cut) value = part_of(program, parameter, parameter);
       if (value < 0) continue;
       Type type = program.slots[at].type;
-      type.shape = program.slots[at].whole_shape();
+      type.layout[MeshAxis::data] = program.slots[at].update;
       kept = program.add_slot({.name = "average." + name, .type = type, .role = Role::optimizer, .init = {}, .of = parameter});
-      if (program.in_pieces) shrink_to_piece(program, kept, parameter);
-    } else if (program.slot(kept).whole) {  // another plan's
+    } else if (program.slot(kept).type.layout.is_flat()) {  // another plan's
       require(is_cut(program, parameter), Code::unsupported, "average: \"", program.slots[at].name,
               "\" has a sharded average, but no output depends on the parameter; use zero 0 or ema_decay 0");
       value = part_of(program, parameter, parameter);

@@ -18,7 +18,7 @@ class Norms {
  public:
   Norms(Builder& b, const std::vector<SlotId>& gradients) : b_(b) {
     Program& program = b.program();
-    if (!program.in_pieces || gradients.empty()) return;
+    if (gradients.empty() || program.slot(program.slot(gradients[0]).of).update.kind != AxisLayout::Kind::flat) return;
     std::vector<Value> pieces;
     Ints parameters;
     int64_t blocks = 0;
@@ -26,7 +26,7 @@ class Norms {
       const SlotId parameter = program.slot(gradient).of;
       if (const SlotId piece = part_of(program, gradient, parameter); piece >= 0) pieces.push_back(b.load(piece));
       parameters.push_back(parameter);
-      const int64_t of_this = norm_blocks(program.slot(parameter).whole_shape().elements());
+      const int64_t of_this = norm_blocks(program.slot(parameter).type.shape.elements());
       tensors_[gradient] = {blocks, of_this};
       blocks += of_this;
     }

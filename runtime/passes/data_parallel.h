@@ -5,7 +5,7 @@
 
 namespace st {
 
-/// For program.rank of program.mesh.data ranks: cuts the parameters into shards (program.cuts), reduces gradients and the loss over the
+/// For program.rank of program.mesh.data ranks: cuts the parameters into shards (Slot::sums), reduces gradients and the loss over the
 /// ranks (gradient_buckets.h), and opens the update section, which gathers the whole gradients of tied parameters.
 ///
 /// State is bitwise that of one rank with the same micro-batches (Reduce::micro). Call after accumulate(), before clip(). sums_loss false:

@@ -53,7 +53,7 @@ class Gathering {
     for (const Node& node : old().nodes) {
       SlotId source = -1;
       if (node.op == Op::reshape) source = source_of(node.in[0]);
-      if (node.op == Op::load && slot(node.reads[0]).whole) source = node.reads[0];
+      if (node.op == Op::load && slot(node.reads[0]).type.layout.is_flat()) source = node.reads[0];
       sources_.push_back(source);
       is_left_out_.push_back(source >= 0);  // each scope has its own
     }
@@ -62,7 +62,7 @@ class Gathering {
   void find_makers() {
     for (int32_t n = 0; n < old().size(); ++n) {
       const Node& store = old()[n];
-      if (store.op != Op::store || slot(store.writes[0]).role != Role::working || !slot(store.writes[0]).whole) continue;
+      if (store.op != Op::store || slot(store.writes[0]).role != Role::working || !slot(store.writes[0]).type.layout.is_flat()) continue;
       const Node& cast = old()[store.in[0].node];
       makers_.push_back({old()[cast.in[0].node], cast, store});
       is_left_out_[static_cast<size_t>(n)] = is_left_out_[static_cast<size_t>(store.in[0].node)] = true;
@@ -122,13 +122,13 @@ class Gathering {
   void gather(Unit& unit) {
     std::vector<SlotId> pieces;
     for (const SlotId source : unit.sources) {
-      const bool has_piece = slot(source).type.shape.elements() > 0;
+      const bool has_piece = own_type(program_, slot(source)).shape.elements() > 0;
       if (has_piece) {
         make(source);
         pieces.push_back(source);
       }
       Type type = slot(source).type;
-      type.shape = slot(source).whole_shape();
+      type.layout = {};
       const SlotId parameter = slot(source).role == Role::parameter ? source : slot(source).of;
       unit.wholes.push_back(
           program_.add_slot({.name = free_name(source), .type = type, .role = Role::gathered, .init = {}, .of = parameter}));
@@ -147,8 +147,8 @@ class Gathering {
     const auto found = std::ranges::find_if(makers_, [&](const Maker& of) { return of.store.writes[0] == copy; });
     if (found == makers_.end() || std::exchange(found->has_run, true)) return;
     Maker maker = *found;
-    maker.load.out = {slot(maker.load.reads[0]).type};
-    maker.cast.out = {slot(copy).type};
+    maker.load.out = {own_type(program_, slot(maker.load.reads[0]))};
+    maker.cast.out = {own_type(program_, slot(copy))};
     maker.cast.in = {{rewrite_.append(std::move(maker.load)), 0}};
     maker.store.in = {{rewrite_.append(std::move(maker.cast)), 0}};
     rewrite_.append(std::move(maker.store));
@@ -178,7 +178,7 @@ void gather_units(Program& program) {
   for (SlotId s = 0; s < count; ++s) {
     const Slot& slot = program.slot(s);
     const SlotId parameter = slot.role == Role::working ? slot.of : s;
-    if ((slot.role == Role::parameter || slot.role == Role::working) && is_cut(program, parameter)) shrink_to_piece(program, s, parameter);
+    if ((slot.role == Role::parameter || slot.role == Role::working) && is_cut(program, parameter)) make_flat(program, s, parameter);
   }
   std::vector<Maker> makers;  // forward's are backward's too
   for (Section& section : program.sections)

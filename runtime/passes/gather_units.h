@@ -5,7 +5,7 @@
 
 namespace st {
 
-/// Reduces cut parameters (program.cuts) and their working copies to this rank's shards, in which working copies are made. Bitwise the same
+/// Makes cut parameters (Slot::sums) and their working copies flat; each rank makes its shards of the copies. Bitwise the same
 /// results. Called by zero_shard() and, for a forward pass, by plan_inference().
 /// - Unit: the parameters that a boundary scope uses. Forward and backward each gather it (Role::gathered) before its first use there.
 ///   After the last use its memory is reused.

@@ -64,7 +64,7 @@ class Buckets {
     for (const SlotId gradient : gradients_) {
       const SlotId parameter = program_.slot(gradient).of;
       parameters.push_back(parameter);
-      if (shrinks_) shrink_to_piece(program_, gradient, parameter);
+      if (shrinks_) make_flat(program_, gradient, parameter);
       if (const SlotId part = part_of(program_, gradient, parameter); part >= 0) parts.push_back(part);
     }
     const auto reduce_scatter = [&](When when, bool adds) {

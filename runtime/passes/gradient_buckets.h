@@ -20,7 +20,7 @@ enum class Keep : int32_t {
   made,    // also those in which a gradient is computed and reduced at once (ZeRO-1)
 };
 
-/// Reduce-scatters gradients: the owner of each shard (program.cuts) receives it from all ranks and adds in rank order. Gradients are
+/// Reduce-scatters gradients: the owner of each shard (Slot::sums) receives it from all ranks and adds in rank order. Gradients are
 /// reduced as backward makes them, in buckets of at most `bucket_bytes` or of one larger gradient; buckets do not change results. With
 /// Keep::whole a bucket is then gathered, except the uses of tied parameters, which still have to be added.
 void exchange_gradients(Program& program, Reduce reduce, int64_t bucket_bytes, Keep keep);

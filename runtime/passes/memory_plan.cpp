@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "ir/cuts.h"
 
 namespace st {
 
@@ -71,7 +72,7 @@ class Planner {
   /// Sums below stay far from the end of int64; nobody has an exabyte.
   void require_countable() const {
     double bytes = 0;
-    for (const Slot& slot : program_.slots) bytes += static_cast<double>(slot.type.bytes());
+    for (const Slot& slot : program_.slots) bytes += static_cast<double>(own_type(program_, slot).bytes());
     for (const Section& section : program_.sections)
       for (const Node& node : section.graph.nodes)
         for (const Type& type : node.out) bytes += static_cast<double>(type.bytes());
@@ -80,14 +81,14 @@ class Planner {
 
   bool lies_in(Arena arena, SlotId slot) const { return role(slot) != Role::part && arena_of(role(slot)) == arena; }
   Role role(SlotId slot) const { return program_.slot(slot).role; }
-  int64_t bytes_of_slot(SlotId slot) const { return program_.slot(slot).type.bytes(); }
+  int64_t bytes_of_slot(SlotId slot) const { return own_type(program_, program_.slot(slot)).bytes(); }
 
   void place_lasting_slots() {
     layout_.slots.resize(program_.slots.size());
     for (size_t s = 0; s < program_.slots.size(); ++s) {
       if (const Slot& part = program_.slots[s]; part.role == Role::part) {
         const Place whole = layout_.slots[static_cast<size_t>(part.part_of)];
-        layout_.slots[s] = {whole.arena, whole.offset + part.first * bytes_of(part.type.dtype)};
+        layout_.slots[s] = {whole.arena, whole.offset + own_begin(program_, part) * bytes_of(part.type.dtype)};
         continue;
       }
       const Arena arena = program_.slots[s].lent ? Arena::host : arena_of(program_.slots[s].role);
@@ -97,7 +98,7 @@ class Planner {
       }
       int64_t& size = layout_.bytes[static_cast<size_t>(arena)];
       layout_.slots[s] = {arena, size};
-      size += align_up(program_.slots[s].type.bytes());
+      size += align_up(bytes_of_slot(static_cast<SlotId>(s)));
     }
   }
 

@@ -29,29 +29,33 @@ std::vector<SlotId> working_copies(const Program& program) {
   return copies;
 }
 
-/// Slots of what the optimizer keeps of a parameter, or of this rank's piece of it, to `slots`.
+/// How a state of an optimizer is cut: where the parameter is, in elements of the state, of which several may share one.
+AxisLayout layout_of_state(const Slot& parameter, const OptimizerState& state, const OptimizerState& of_grain) {
+  AxisLayout layout = parameter.update;
+  const bool is_of_one = layout.grain >= parameter.type.shape.elements();
+  layout.grain = std::max<int64_t>(is_of_one ? state.type.shape.elements() : of_grain.type.shape.elements(), 1);
+  return layout;
+}
+
+/// Slots of what the optimizer keeps of a parameter, or of this rank's shard of it, to `slots`.
 void add_state(Program& program, const OptimizerChoice& optimizer, SlotId parameter, std::vector<SlotId>& slots) {
   const Slot slot = program.slot(parameter);
   const auto states_of = [&](const Shape& shape) {
     return optimizer_state(optimizer.op, make_attrs(optimizer.op, optimizer.attrs),
-                           {.dtype = slot.type.dtype, .shape = shape, .layout = slot.type.layout});
+                           {.dtype = slot.type.dtype, .shape = shape, .layout = {}});
   };
-  const Shape& all = slot.whole_shape();
-  const bool is_piece = program.in_pieces && piece_elements(program, parameter, program.rank) < all.elements();
-  const std::vector<OptimizerState> whole = states_of(all), own = is_piece ? states_of(piece_shape(program, parameter)) : whole,
-                                    before = is_piece ? states_of({piece_begin(program, parameter, program.rank)}) : whole;
-  for (size_t i = 0; i < own.size(); ++i) {
-    const std::string name = text(own[i].name, ".", slot.name);
+  const bool is_cut = slot.update.kind == AxisLayout::Kind::flat, is_of_many = is_cut && slot.update.grain < slot.type.shape.elements();
+  const std::vector<OptimizerState> whole = states_of(slot.type.shape), of_grain = is_of_many ? states_of({slot.update.grain}) : whole;
+  for (size_t i = 0; i < whole.size(); ++i) {
+    const std::string name = text(whole[i].name, ".", slot.name);
     const SlotId kept = program.slot_named(name);
     if (kept >= 0 && program.slot(kept).role == Role::optimizer) {
       slots.push_back(kept);
       continue;
     }
-    slots.push_back(program.add_slot({.name = name, .type = own[i].type, .role = Role::optimizer, .init = {}, .of = parameter}));
-    if (!program.in_pieces) continue;
-    Slot& made = program.slots.back();
-    made.whole = whole[i].type.shape;
-    made.first = is_piece ? before[i].type.shape.elements() : 0;
+    Type type = whole[i].type;
+    if (is_cut) type.layout[MeshAxis::data] = layout_of_state(slot, whole[i], of_grain[i]);
+    slots.push_back(program.add_slot({.name = name, .type = type, .role = Role::optimizer, .init = {}, .of = parameter}));
   }
 }
 
@@ -72,19 +76,19 @@ void update(Program& program, const ChooseOptimizer& choose, std::span<const Slo
   const auto count = static_cast<SlotId>(program.slots.size());
   std::map<DType, std::vector<SlotId>> wholes;  // of which other ranks have pieces
   for (SlotId parameter = 0; parameter < count; ++parameter) {
-    Slot slot = program.slot(parameter);
-    slot.type.shape = Shape(slot.whole_shape());
+    const Slot slot = program.slot(parameter);
+    const bool is_cut = slot.update.kind == AxisLayout::Kind::flat;
     const SlotId gradient = slot.role == Role::parameter ? program.slot_named("gradient." + slot.name) : -1;
     if (gradient < 0) continue;
     const SlotId copy = copies[static_cast<size_t>(parameter)];
-    if (program.in_pieces) {
+    if (is_cut) {
       const auto gather = [&](SlotId id) {
-        if (const Slot& it = program.slot(id); !it.whole) wholes[it.type.dtype].push_back(id);
+        if (const Type& type = program.slot(id).type; !type.layout.is_flat()) wholes[type.dtype].push_back(id);
       };
       if (std::ranges::find(shared, parameter) == shared.end()) gather(parameter);
       if (copy >= 0 && !program.slot(copy).lent) gather(copy);
     }
-    const auto own = [&](SlotId whole) { return program.in_pieces ? part_of(program, whole, parameter) : whole; };
+    const auto own = [&](SlotId whole) { return is_cut ? part_of(program, whole, parameter) : whole; };
     if (own(parameter) < 0) continue;
     const OptimizerChoice optimizer = choose(slot, is_weight[static_cast<size_t>(parameter)]);
     std::vector<SlotId> slots = {own(parameter)};

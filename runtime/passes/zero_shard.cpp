@@ -50,8 +50,8 @@ void make_piece(Program& program, Rewrite& rewrite, const CopyMaker& maker) {
   const SlotId part = part_of(program, maker.copy, maker.parameter);
   if (part < 0) return;
   Node load = rewrite.old()[maker.nodes[0]], cast = rewrite.old()[maker.nodes[1]], store = rewrite.old()[maker.nodes[2]];
-  load.out = {program.slot(maker.parameter).type};
-  cast.out = {program.slot(part).type};
+  load.out = {own_type(program, program.slot(maker.parameter))};
+  cast.out = {own_type(program, program.slot(part))};
   cast.in = {{rewrite.append(std::move(load)), 0}};
   store.in = {{rewrite.append(std::move(cast)), 0}};
   store.writes = {part};
@@ -70,7 +70,7 @@ void zero_shard(Program& program, int64_t stage, Reduce reduce, int64_t bucket_b
     return takes_whole(optimizer.op) ? parameter.type.shape.elements() : kCutGrain;
   };
   cut_parameters(program, grain_of, stage == 3);
-  program.in_pieces = true;
+  update_by_shards(program);
   exchange_gradients(program, reduce, bucket_bytes, stage == 1 ? Keep::made : Keep::adding);
   if (sums_loss) exchange_loss(program);
   add_uses_in_pieces(program);
@@ -83,7 +83,7 @@ std::vector<SlotId> share_masters(Program& program) {
     if (copy.role == Role::working && is_cut(program, copy.of)) masters.push_back(copy.of);
   if (program.rank > 0)
     for (const SlotId master : masters) program.slot(master).lent = true;
-  for (Slot& slot : program.slots) slot.lent = slot.lent || (slot.role == Role::parameter && slot.whole);
+  for (Slot& slot : program.slots) slot.lent = slot.lent || (slot.role == Role::parameter && slot.type.layout.is_flat());
   return masters;
 }
 
@@ -96,7 +96,7 @@ void keep_master_pieces(Program& program, bool lends_copies) {
   std::vector<SlotId> copies;
   for (const CopyMaker& maker : makers) {
     for (const int32_t node : maker.nodes) is_gone[static_cast<size_t>(node)] = true;
-    shrink_to_piece(program, maker.parameter, maker.parameter);
+    make_flat(program, maker.parameter, maker.parameter);
     program.slot(maker.copy).lent = lends_copies;
     copies.push_back(maker.copy);
     if (!lends_copies) make_piece(program, rewrite, maker);

@@ -9,7 +9,7 @@
 namespace st {
 
 /// Like data_parallel(), for program.rank of program.mesh.data ranks, and bitwise equal to it. Parameters are cut where the optimizer
-/// allows it; the owners of its shards sum each gradient, which is not gathered. program.in_pieces makes clip(), update() and average()
+/// allows it; the owners of its shards sum each gradient, which is not gathered. Slot::update makes clip(), update() and average()
 /// work on this rank's shards, and update() gathers the parameters. Call after accumulate(), before clip().
 ///   stage 1     shards optimizer state; also gradients if each micro-batch's are reduced as they are made (Reduce::micro)
 ///   stage 2     also gradients, except those in which a rank accumulates its own micro-batches (Reduce::step)

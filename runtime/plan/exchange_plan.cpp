@@ -44,7 +44,7 @@ ExchangePlan gather_squares(const Program& program, const Node& node) {
   for (const int64_t id : node.attrs.ints("parameters")) {
     const auto parameter = static_cast<SlotId>(id);
     made.tensors.push_back({.operand = 0, .cut_like = parameter, .bytes = bytes_of(DType::f64), .first = first, .grain = kCutGrain});
-    first += norm_blocks(program.slot(parameter).whole_shape().elements());
+    first += norm_blocks(program.slot(parameter).type.shape.elements());
   }
   return made;
 }
@@ -79,10 +79,10 @@ ExchangePlan exchange_of(const Program& program, const Graph& graph, const Node&
   return made;
 }
 
-ExchangePlan::Range shard_of(const ExchangePlan::Tensor& tensor, const std::vector<Ints>& cuts, int32_t rank) {
-  const Ints& of = cuts[static_cast<size_t>(tensor.cut_like)];
+ExchangePlan::Range shard_of(const ExchangePlan::Tensor& tensor, const Program& program, int32_t rank) {
+  const Cuts cuts = cuts_of(program, tensor.cut_like);
   // Cuts are at multiples of the grain, and at the end.
-  const auto element = [&](int32_t of_rank) { return (of[static_cast<size_t>(of_rank)] + tensor.grain - 1) / tensor.grain; };
+  const auto element = [&](int32_t of_rank) { return (cuts[of_rank] + tensor.grain - 1) / tensor.grain; };
   return {tensor.first + element(rank), element(rank + 1) - element(rank)};
 }
 

@@ -10,8 +10,8 @@
 namespace st {
 
 struct ExchangePlan {
-  /// One of the tensors that are cut into the shards of the ranks. Rank r's shard of a parameter is the elements [cuts[r], cuts[r + 1]) of
-  /// program.cuts; here `grain` of these are one element.
+  /// One of the tensors that are cut into the shards of the ranks, as cuts_of() the parameter; here `grain` elements of the parameter are
+  /// one.
   struct Tensor {
     int32_t operand;    // index in the inputs of a reduce_scatter, in the written slots of the other ops
     SlotId cut_like;    // the parameter
@@ -37,7 +37,7 @@ struct ExchangePlan {
 /// The exchange of a collective node.
 ExchangePlan exchange_of(const Program& program, const Graph& graph, const Node& node);
 
-/// A rank's shard of a tensor, in elements of the operand; `cuts`: program.cuts.
-ExchangePlan::Range shard_of(const ExchangePlan::Tensor& tensor, const std::vector<Ints>& cuts, int32_t rank);
+/// A rank's shard of a tensor, in elements of the operand.
+ExchangePlan::Range shard_of(const ExchangePlan::Tensor& tensor, const Program& program, int32_t rank);
 
 }  // namespace st

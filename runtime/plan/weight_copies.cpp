@@ -35,7 +35,7 @@ std::vector<std::vector<Copy>> weight_copies(const Program& program) {
       Copy& made = of[static_cast<size_t>(n)];
       if (slot.role == Role::packed) made = Copy::of_step;
       if (slot.role != Role::working) continue;
-      const bool is_of_shards = !slot.whole && program.slot(slot.of).whole;
+      const bool is_of_shards = !slot.type.layout.is_flat() && program.slot(slot.of).type.layout.is_flat();
       made = is_of_shards ? Copy::gathered : lasts(written_slot) ? Copy::lasting : Copy::of_step;
       if (gathers_copies(program, node)) continue;
       if (const int32_t from = node.in[0].node; graph[from].when == When::first) of[static_cast<size_t>(from)] = made;

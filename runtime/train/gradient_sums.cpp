@@ -127,8 +127,9 @@ void GradientSums::give_all(std::span<const HostView> gradients) {
 }
 
 Communicator::Shard GradientSums::piece(const Bucket& bucket, const Entry& entry, size_t rank) const {
-  const Ints& cuts = *gradients_[entry.gradient].cuts;
-  return {entry.data + cuts[rank] * bytes_of(bucket.dtype), cuts[rank + 1] - cuts[rank]};
+  const Cuts& cuts = *gradients_[entry.gradient].cuts;
+  const auto r = static_cast<int64_t>(rank);
+  return {entry.data + cuts[r] * bytes_of(bucket.dtype), cuts.elements_of(r)};
 }
 
 /// All that its exchange needs, by the thread of the calls, whose memory serves.
@@ -210,11 +211,10 @@ void GradientSums::require_all_given() const {
 
 void GradientSums::finish() {
   await();
-  const auto rank = static_cast<size_t>(ranks_.rank());
   for (size_t i = 0; i < gradients_.size(); ++i) {
     const Gradient& of = gradients_[i];
     if (of.cuts != nullptr && !options_.in_place)
-      settle(given_[i].dtype, static_cast<std::byte*>(of.own), nullptr, (*of.cuts)[rank + 1] - (*of.cuts)[rank]);
+      settle(given_[i].dtype, static_cast<std::byte*>(of.own), nullptr, of.cuts->elements_of(ranks_.rank()));
     given_[i].times = 0;
   }
   has_begun_ = false;

@@ -11,7 +11,7 @@
 #include "base/memory_source.h"
 #include "base/workers.h"
 #include "comm/communicator.h"
-#include "ir/attrs.h"
+#include "ir/cuts.h"
 #include "parts/gradient_exchange.h"
 #include "train/host_view.h"
 
@@ -24,7 +24,7 @@ class GradientSums {
   struct Gradient {
     std::string_view name;  // borrowed
     int64_t elements = 0;
-    const Ints* cuts = nullptr;  // borrowed: first element of each rank's shard, then the end; null: the gradient is ignored
+    const Cuts* cuts = nullptr;  // borrowed; null: the gradient is ignored
     void* own = nullptr;         // receives the sums of this rank's shard, f32 (f64 for f64), unless in_place
   };
   struct Options {

@@ -16,7 +16,7 @@ constexpr std::string_view kOutput = "output.", kOutputGradient = "output_gradie
 void require_same_moments(const Program& program, const Program& beside) {
   for (size_t s = 0; s < beside.slots.size() && s < program.slots.size(); ++s)
     require(beside.slots[s].role != Role::parameter ||
-                (beside.slots[s].first == program.slots[s].first && beside.slots[s].type.shape == program.slots[s].type.shape),
+                (beside.slots[s].type == program.slots[s].type && beside.slots[s].update == program.slots[s].update),
             Code::unsupported, "forward: the graph's own loss shards \"", beside.slots[s].name,
             "\" differently from the outputs; make the model from a graph without a loss, or use zero 2");
   for (const Slot& slot : program.slots)

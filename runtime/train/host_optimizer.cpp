@@ -107,14 +107,15 @@ OptimizerChoice HostOptimizer::choice_of(size_t parameter) const {
 void HostOptimizer::cut(Program& program, std::span<const ParameterSlots> slots) {
   program.mesh.data = shards_.ranks->size();
   program.rank = shards_.ranks->rank();
-  program.in_pieces = true;
   cut_parameters(program, [&](const Slot& parameter) {
     const auto at = static_cast<size_t>(&parameter - program.slots.data());
     return takes_whole(choice_of(at).op) ? parameter.type.shape.elements() : kCutGrain;
   });
-  if (cuts_.empty()) cuts_.assign(program.cuts.begin(), program.cuts.begin() + static_cast<std::ptrdiff_t>(size()));
+  update_by_shards(program);
+  if (cuts_.empty())
+    for (size_t i = 0; i < size(); ++i) cuts_.push_back(is_trained(i) ? cuts_of(program, static_cast<SlotId>(i)) : Cuts{});
   for (const ParameterSlots& of : slots)
-    if (of.gradient >= 0 && shards_.own_sums) shrink_to_piece(program, of.gradient, of.parameter);
+    if (of.gradient >= 0 && shards_.own_sums) make_flat(program, of.gradient, of.parameter);
 }
 
 /// By the types of the gradients and copies in `slots`. The state stays where it is: its slots are the same in every plan.
@@ -154,11 +155,12 @@ void HostOptimizer::plan(std::vector<ParameterSlots> slots) {
 void HostOptimizer::find_bounds() {
   const Program& program = executor_->plan().program;
   std::vector<Bound> bound_of(program.slots.size());
+  const bool is_sharded = shards_.ranks != nullptr;
   for (size_t s = 0; s < program.slots.size(); ++s) {
     const Slot& slot = program.slots[s];
     const auto id = static_cast<SlotId>(s);
-    if (slot.lent && (slot.whole || !program.in_pieces)) bound_of[s] = {id, 0};
-    if (slot.part_of >= 0) bound_of[static_cast<size_t>(slot.part_of)] = {id, slot.first * bytes_of(slot.type.dtype)};
+    if (slot.lent && (slot.type.layout.is_flat() || !is_sharded)) bound_of[s] = {id, 0};
+    if (slot.part_of >= 0) bound_of[static_cast<size_t>(slot.part_of)] = {id, own_begin(program, slot) * bytes_of(slot.type.dtype)};
   }
   const auto bound = [&](SlotId slot) { return slot < 0 ? Bound{} : bound_of[static_cast<size_t>(slot)]; };
   bounds_.clear();
@@ -203,8 +205,7 @@ void HostOptimizer::make_own_sums() {
   int64_t bytes = 0;
   for (size_t i = 0; i < size(); ++i) {
     own_sums_at_.push_back(bytes);
-    const auto rank = static_cast<size_t>(shards_.ranks->rank());
-    if (is_trained(i)) bytes += align_up((cuts_[i][rank + 1] - cuts_[i][rank]) * bytes_of(parameters_[i].dtype));
+    if (is_trained(i)) bytes += align_up(cuts_[i].elements_of(shards_.ranks->rank()) * bytes_of(parameters_[i].dtype));
   }
   context_->require_memory("optimizer: storage of the gradient sums", bytes);
   own_sums_ = Memory(bytes, context_->memory(), MemoryRole::gradients);
@@ -223,13 +224,13 @@ std::vector<HostOptimizer::WholeState> HostOptimizer::whole_states() const {
     const size_t first = states.size();
     for (const OptimizerState& state : whole)
       states.push_back({.name = text(state.name, ".", names_[i]), .dtype = state.type.dtype, .shape = state.type.shape, .cuts = {}});
-    for (const int64_t cut : cuts(i)) {
+    for (int32_t rank = 0; rank <= shards_.ranks->size(); ++rank) {
+      const int64_t cut = cuts(i)[rank];
       const bool is_end = cut == parameters_[i].shape.elements();
       const auto before = is_end || cut == 0 ? whole : states_of({cut});
       for (size_t k = 0; k < whole.size(); ++k) states[first + k].cuts.push_back(cut == 0 ? 0 : before[k].type.shape.elements());
     }
-    const auto rank = static_cast<size_t>(shards_.ranks->rank());
-    if (cuts(i)[rank] == cuts(i)[rank + 1]) continue;
+    if (cuts(i).elements_of(shards_.ranks->rank()) == 0) continue;
     for (size_t k = first; k < states.size(); ++k) states[k].own = (own++)->data;
   }
   return states;

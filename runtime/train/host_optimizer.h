@@ -11,6 +11,7 @@
 #include "comm/communicator.h"
 #include "exec/exchange_queue.h"
 #include "exec/executor.h"
+#include "ir/cuts.h"
 #include "train/context.h"
 #include "train/host_view.h"
 #include "train/recipe.h"
@@ -89,8 +90,8 @@ class HostOptimizer {
     void* own = nullptr;  // this rank's shard, if it is not empty
   };
   std::vector<WholeState> whole_states() const;
-  /// First element of each rank's shard of a parameter, then the end; empty: the parameter is not trained.
-  const Ints& cuts(size_t parameter) const { return cuts_[parameter]; }
+  /// Of a trained parameter.
+  const Cuts& cuts(size_t parameter) const { return cuts_[parameter]; }
   /// With own_sums: this rank's shard of a gradient.
   std::byte* own_sums(size_t parameter) const { return own_sums_.data() + own_sums_at_[parameter]; }
   /// Number of updates so far, for a caller that has loaded the state.
@@ -141,7 +142,7 @@ class HostOptimizer {
   std::vector<HostView> parameters_, copies_;
   std::vector<ParameterSlots> slots_;
   std::vector<ParameterBounds> bounds_;
-  std::vector<Ints> cuts_;  // by parameter; only if sharded
+  std::vector<Cuts> cuts_;  // by parameter; only if sharded
   std::unique_ptr<Workers> workers_;
   Storage storage_;
   std::unique_ptr<ExchangeQueue> exchanges_;  // only if sharded

@@ -1,5 +1,6 @@
 #include "train/lent_parameters.h"
 
+#include "ir/cuts.h"
 #include "train/kernel_needs_of.h"
 #include "train/recipe.h"
 
@@ -31,7 +32,7 @@ void lend_masters(Executor& to, const Model& of) {
     const SlotId parameter = to.plan().program.whole_of(static_cast<SlotId>(s));
     const Slot& whole = slots[static_cast<size_t>(parameter)];
     if (whole.role != Role::parameter || !whole.lent) continue;
-    to.bind(static_cast<SlotId>(s), of.data(parameter) + slots[s].first * bytes_of(whole.type.dtype));
+    to.bind(static_cast<SlotId>(s), of.data(parameter) + own_begin(to.plan().program, slots[s]) * bytes_of(whole.type.dtype));
   }
 }
 

@@ -144,14 +144,13 @@ void Model::keep_pieces(const Program& plan, const std::function<void()>& agree)
   Program own, gathers;
   own.slots = program_.slots;
   gathers.slots.assign(plan.slots.begin(), plan.slots.begin() + std::ssize(own.slots));
-  gathers.cuts = plan.cuts;
-  gathers.cuts.resize(own.slots.size());
   gathers.mesh = plan.mesh;
   gathers.rank = plan.rank;
   for (const SlotId id : parameters_) {
-    const Slot& piece = plan.slots[static_cast<size_t>(id)];
-    pieces[static_cast<size_t>(id)] = {piece.first, piece.type.shape.elements()};
-    own.slot(id).type.shape = piece.type.shape;
+    const Slot& cut = plan.slot(id);
+    const Type piece = own_type(plan, cut);
+    pieces[static_cast<size_t>(id)] = {own_begin(plan, cut), piece.shape.elements()};
+    own.slot(id).type.shape = piece.shape;
   }
   std::string whose = text("rank ", plan.rank, " of ", plan.mesh.data);
   const std::lock_guard one(making_);
@@ -248,11 +247,12 @@ void Model::read_bytes(SlotId parameter, int64_t first, std::span<std::byte> out
   };
   each_of(piece(parameter),
           [&](std::byte* to, int64_t from, int64_t bytes) { context_->backend().to_host(to, data(parameter) + from, bytes); });
-  if (collective == nullptr || pieces_.empty() || !gathers_.slots[static_cast<size_t>(parameter)].whole) return;
+  if (collective == nullptr || pieces_.empty() || !gathers_.slot(parameter).type.layout.is_flat()) return;
+  const Cuts cuts = cuts_of(gathers_, parameter);
   for (int32_t rank = 0; rank < gathers_.mesh.data; ++rank)
-    each_of(
-        {piece_begin(gathers_, parameter, rank), piece_elements(gathers_, parameter, rank)},
-        [&](std::byte* to, int64_t, int64_t bytes) { collective->ranks().broadcast(to, bytes, DType::u8, rank, slot(parameter).name); });
+    each_of({cuts[rank], cuts.elements_of(rank)}, [&](std::byte* to, int64_t, int64_t bytes) {
+      collective->ranks().broadcast(to, bytes, DType::u8, rank, slot(parameter).name);
+    });
 }
 
 void Model::each_part(SlotId parameter, std::vector<std::byte>& room, ShardedModelCall* collective,

@@ -149,7 +149,7 @@ class Model {
   std::vector<int64_t> offsets_;  // by slot, in the parameter arena
   int64_t bytes_ = 0;             // of that arena
   std::vector<Piece> pieces_;     // by slot; empty: not sharded
-  Program gathers_;               // slots, cuts and mesh of the plan that defines the shards
+  Program gathers_;               // slots and mesh of the plan that defines the shards
   std::string whose_;             // "rank 1 of 2"
   uint64_t number_ = 0;
   std::atomic<bool> has_torn_state_ = false;

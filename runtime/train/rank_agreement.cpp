@@ -60,8 +60,8 @@ std::string collectives_of(const Plan& plan) {
     else
       std::ranges::for_each(node.writes, add);
   }
-  for (const Ints& cuts : program.cuts)
-    for (const int64_t cut : cuts) digest.update_sized(text(cut));
+  for (const Slot& slot : program.slots)
+    if (slot.role == Role::parameter) digest.update_sized(text(slot.type.shape, " ", text_of(slot.sums), " ", text_of(slot.update)));
   return text(count, ", digest ", digest.hex());
 }
 
@@ -227,7 +227,7 @@ void require_agreement(Communicator& ranks, std::span<const RankFact> facts, std
 void require_replicas(Communicator& ranks, const Executor& executor, Backend& backend) {
   const Program& program = executor.plan().program;
   std::vector<SlotId> parameters = parameters_of(program);
-  std::erase_if(parameters, [&](SlotId id) { return program.slot(id).whole.has_value(); });  // in pieces: one each
+  std::erase_if(parameters, [&](SlotId id) { return program.slot(id).type.layout.is_flat(); });  // in pieces: one each
   std::vector<Hex> own;
   Digest together;
   for (const SlotId parameter : parameters) {

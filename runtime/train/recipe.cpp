@@ -101,15 +101,14 @@ bool measures_noise(const Recipe& recipe, bool is_short) {
   return recipe.gradient_noise_scale && recipe.step_micro_batches() > 1 && (!is_short || recipe.ranks > 1);
 }
 
-/// Parameters, of which another program of the model has pieces, are these, and lent. Slots of parameters are the same in both.
+/// Parameters of which another program of the model has shards are these shards, and lent. Slots of parameters are the same in both.
 void gather_shards(Program& program, const Program& of) {
   program.mesh = of.mesh;
   program.rank = of.rank;
-  program.cuts.resize(program.slots.size());
   for (size_t s = 0; s < of.slots.size() && s < program.slots.size(); ++s)
-    if (of.slots[s].role == Role::parameter && of.slots[s].whole) program.cuts[s] = of.cuts[s];
+    if (of.slots[s].role == Role::parameter && of.slots[s].type.layout.is_flat()) program.slots[s].sums = of.slots[s].sums;
   gather_units(program);
-  for (Slot& slot : program.slots) slot.lent = slot.lent || (slot.role == Role::parameter && slot.whole);
+  for (Slot& slot : program.slots) slot.lent = slot.lent || (slot.role == Role::parameter && slot.type.layout.is_flat());
 }
 
 /// Of a plan: what it is for, and what its passes depend on.

@@ -80,13 +80,13 @@ void ShardedOptimizer::find_left() {
     for (auto& of_owner : *all) of_owner.clear();
   for (size_t i = 0; i < optimizer_.size(); ++i) {
     if (!optimizer_.is_trained(i)) continue;
-    const Ints& cuts = optimizer_.cuts(i);
+    const Cuts& cuts = optimizer_.cuts(i);
     const bool has_copy = optimizer_.copies()[i].data != nullptr;
     for (const HostView* view : {&optimizer_.parameters()[i], &optimizer_.copies()[i]}) {
       const bool is_master = options_.shard_masters && has_copy && view == &optimizer_.parameters()[i];
       for (size_t rank = 0; rank < left_.size() && view->data != nullptr; ++rank)
-        if (const int64_t width = bytes_of(view->dtype), n = cuts[rank + 1] - cuts[rank]; n > 0)
-          (is_master ? masters_ : left_)[rank].push_back({static_cast<std::byte*>(view->data) + cuts[rank] * width, n * width});
+        if (const auto r = static_cast<int64_t>(rank), width = bytes_of(view->dtype), n = cuts.elements_of(r); n > 0)
+          (is_master ? masters_ : left_)[rank].push_back({static_cast<std::byte*>(view->data) + cuts[r] * width, n * width});
     }
   }
   std::ranges::copy(left_, left_views_.begin());

@@ -16,7 +16,7 @@ namespace {
 StateTensor::Piece piece_in(const Executor& rank, SlotId slot) {
   const Operand& operand = rank.slot(slot);
   const Program& program = rank.plan().program;
-  return {program.slot(slot).first, operand.elements(), operand.as<std::byte>(), program.rank};
+  return {own_begin(program, program.slot(slot)), operand.elements(), operand.as<std::byte>(), program.rank};
 }
 
 /// Those of one rank, in the order of its slots.
@@ -26,8 +26,7 @@ std::vector<StateTensor> state_in(const Executor& rank) {
   for (size_t s = 0; s < slots.size(); ++s) {
     const Slot& slot = slots[s];
     if (slot.role != Role::parameter && slot.role != Role::optimizer) continue;
-    StateTensor tensor{.name = slot.name, .role = slot.role, .of = slot.of, .type = slot.type, .in_pieces = slot.whole.has_value()};
-    tensor.type.shape = slot.whole_shape();
+    StateTensor tensor{.name = slot.name, .role = slot.role, .of = slot.of, .type = slot.type, .in_pieces = slot.type.layout.is_flat()};
     tensor.pieces.push_back(piece_in(rank, static_cast<SlotId>(s)));
     all.push_back(std::move(tensor));
   }
@@ -117,27 +116,25 @@ std::vector<StateTensor> pieces_of_others(Communicator& ranks, const Executor& o
 StateTensor gradient_of(std::span<const Executor* const> ranks, const Slot& parameter) {
   StateTensor tensor;
   tensor.type = parameter.type;
-  tensor.type.shape = parameter.whole_shape();
   tensor.name = "gradient." + parameter.name;
   for (const Executor* rank : ranks) {
     const Program& program = rank->plan().program;
     SlotId slot = program.slot_named(tensor.name);
     if (slot < 0) return tensor;
     tensor.type.dtype = program.slot(slot).type.dtype;
-    tensor.in_pieces = program.in_pieces;
-    if (program.in_pieces && !program.slot(slot).whole) slot = program.slot_named("part." + tensor.name);
+    tensor.in_pieces = program.slot(program.slot(slot).of).update.kind == AxisLayout::Kind::flat;
+    if (tensor.in_pieces && !program.slot(slot).type.layout.is_flat()) slot = program.slot_named("part." + tensor.name);
     if (slot < 0 || rank->slot(slot).elements() == 0) continue;  // other ranks have all of it
     tensor.pieces.push_back(piece_in(*rank, slot));
-    if (!program.in_pieces) break;
+    if (!tensor.in_pieces) break;
   }
   const Program& program = ranks.front()->plan().program;
-  if (!program.in_pieces || ranks.size() > 1) return tensor;
+  if (!tensor.in_pieces || ranks.size() > 1) return tensor;
   const std::vector<StateTensor::Piece> own = std::exchange(tensor.pieces, {});
-  const SlotId id = program.slot_named(parameter.name);
+  const Cuts cuts = cuts_of(program, program.slot_named(parameter.name));
   for (int32_t rank = 0; rank < program.mesh.data; ++rank)
-    if (const int64_t elements = piece_elements(program, id, rank); elements > 0)
-      tensor.pieces.push_back(
-          {piece_begin(program, id, rank), elements, rank == program.rank && !own.empty() ? own[0].data : nullptr, rank});
+    if (const int64_t elements = cuts.elements_of(rank); elements > 0)
+      tensor.pieces.push_back({cuts[rank], elements, rank == program.rank && !own.empty() ? own[0].data : nullptr, rank});
   return tensor;
 }
 

@@ -10,6 +10,7 @@
 #include <mutex>
 
 #include "base/memory_account.h"
+#include "ir/cuts.h"
 #include "plan/wire_bytes.h"
 #include "rank_group.h"
 #include "rank_training.h"
@@ -158,8 +159,8 @@ TEST(MasterPieces, TakeTheBytesThatArePlanned) {
       int64_t own_masters = 0, own_cut = 0, own_whole = 0;
       for (const SlotId id : model->parameters()) {
         const Slot& slot = program.slot(id);
-        (slot.whole ? own_cut : own_whole) += slot.whole_shape().elements();
-        if (slot.whole) own_masters += slot.type.shape.elements();
+        (slot.type.layout.is_flat() ? own_cut : own_whole) += slot.type.shape.elements();
+        if (slot.type.layout.is_flat()) own_masters += own_type(program, slot).shape.elements();
       }
       EXPECT_GT(own_cut, 10 * own_whole / 2) << "most of a model is products'";
       const std::lock_guard lock(one);

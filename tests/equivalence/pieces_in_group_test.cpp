@@ -48,8 +48,8 @@ TEST(PiecesInGroup, LeaveTheBitsOfOneRank) {
 }
 
 std::vector<float> values_in(const Slot& slot, const std::function<void(const HostView&)>& get) {
-  std::vector<float> values(static_cast<size_t>(slot.whole_shape().elements()));
-  get(plain_view("", DType::f32, slot.whole_shape(), values.data()));
+  std::vector<float> values(static_cast<size_t>(slot.type.shape.elements()));
+  get(plain_view("", DType::f32, slot.type.shape, values.data()));
   return values;
 }
 

@@ -221,8 +221,8 @@ int64_t bytes_by(const Program& program, Bytes bytes, const std::function<bool(c
     const Slot& slot = program.slots[s];
     if (slot.role != Role::parameter || (counts && !counts(slot))) continue;
     const auto id = static_cast<SlotId>(s);
-    sum += bytes.whole * slot.whole_shape().elements();
-    if (bytes.piece > 0) sum += bytes.piece * piece_elements(program, id, program.rank);
+    sum += bytes.whole * slot.type.shape.elements();
+    if (bytes.piece > 0) sum += bytes.piece * shard_elements(program, id, program.rank);
   }
   return sum;
 }
@@ -230,7 +230,7 @@ int64_t bytes_by(const Program& program, Bytes bytes, const std::function<bool(c
 int64_t planned(const Program& program, Role role) {
   int64_t sum = 0;
   for (const Slot& slot : program.slots)
-    if (slot.role == role) sum += slot.type.bytes();
+    if (slot.role == role) sum += own_type(program, slot).bytes();
   return sum;
 }
 

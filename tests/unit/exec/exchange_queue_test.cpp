@@ -25,7 +25,7 @@ struct Sum {
     call.in = {&in, 1};
     call.writes = {&out, 1};
     const ExchangePlan sum{.op = Op::rank_sums, .dtype = DType::f64, .adds = true, .label = "sum", .terms = 1};
-    exchange = std::make_unique<PlannedExchange>(sum, std::vector<Ints>(), call, ranks);
+    exchange = std::make_unique<PlannedExchange>(sum, Program(), call, ranks);
   }
   double term, total = 0;
   std::unique_ptr<PlannedExchange> exchange;

@@ -35,10 +35,10 @@ Plan step_of(int64_t zero, Reduce reduce, int32_t rank) {
   return plan_for_reference(std::move(p), kRounds);
 }
 
-/// Leaves types, operands, cuts and the attributes of kernels.
+/// Leaves types, the mesh and rank that give them their shards, operands, and the attributes of kernels.
 Plan stripped(Plan plan) {
   Program& program = plan.program;
-  for (Slot& slot : program.slots) slot = {.name = "", .type = slot.type, .role = Role::stash, .init = {}};
+  for (Slot& slot : program.slots) slot = {.name = "", .type = slot.type, .role = Role::stash, .init = {}, .sums = slot.sums};
   for (Section& section : program.sections) {
     section.phase = Phase::forward;
     for (Node& node : section.graph.nodes) {
@@ -46,9 +46,6 @@ Plan stripped(Plan plan) {
       if (info_of(node.op).exchange) node.attrs = {};
     }
   }
-  program.mesh = {};
-  program.rank = 0;
-  program.in_pieces = false;
   program.outputs.clear();
   program.step = {};
   return plan;

@@ -12,9 +12,9 @@ constexpr Mesh kTwo{.data = 2, .tensor = 1, .stage = 1};
 const Layout kWhole{};
 const Layout kPartial = Layout::partial(MeshAxis::data);
 Layout cut(int32_t dimension) { return Layout::sharded(MeshAxis::data, dimension); }
-Layout flat(int32_t bucket, int64_t offset) {
+Layout flat(int32_t turn, int64_t grain) {
   Layout layout;
-  layout[MeshAxis::data] = {.kind = AxisLayout::Kind::flat, .where = bucket, .offset = offset};
+  layout[MeshAxis::data] = {.kind = AxisLayout::Kind::flat, .where = turn, .grain = grain};
   return layout;
 }
 

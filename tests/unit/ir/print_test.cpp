@@ -113,8 +113,8 @@ TEST(Print, ATypeShowsMultiplesOfTheBatchAndItsLayout) {
   EXPECT_EQ(text_of(Type{DType::bf16, {-64, 3}, Layout::sharded(MeshAxis::data, 0)}), "bf16[64*batch, 3]{data:sharded(0)}");
   EXPECT_EQ(text_of(Type{DType::boolean, {}, Layout::partial(MeshAxis::tensor)}), "bool[]{tensor:partial}");
   Layout layout = Layout::sharded(MeshAxis::tensor, 1);
-  layout[MeshAxis::data] = {.kind = AxisLayout::Kind::flat, .where = 2, .offset = 4096};
-  EXPECT_EQ(text_of(layout), "data:flat(2, 4096), tensor:sharded(1)");
+  layout[MeshAxis::data] = {.kind = AxisLayout::Kind::flat, .where = 2, .grain = 4096};
+  EXPECT_EQ(text_of(layout), "data:flat(4096, 2), tensor:sharded(1)");
 }
 
 }  // namespace

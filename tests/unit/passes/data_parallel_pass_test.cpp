@@ -25,20 +25,30 @@ TEST(Cuts, GiveEachElementToOneRankAndTheSameToAllButForOneGrain) {
     std::vector<int64_t> grains(static_cast<size_t>(ranks));
     for (size_t s = 0; s < program.slots.size(); ++s) {
       if (program.slots[s].role != Role::parameter) continue;
-      const Ints& cuts = program.cuts[s];
-      ASSERT_EQ(cuts.size(), static_cast<size_t>(ranks) + 1);
-      EXPECT_EQ(cuts.front(), 0);
-      EXPECT_EQ(cuts.back(), program.slots[s].type.shape.elements());
+      ASSERT_TRUE(is_cut(program, static_cast<SlotId>(s)));
+      const Cuts cuts = cuts_of(program, static_cast<SlotId>(s));
+      EXPECT_EQ(cuts[0], 0);
+      EXPECT_EQ(cuts[ranks], program.slots[s].type.shape.elements());
       for (int32_t rank = 0; rank < ranks; ++rank) {
-        const int64_t begin = cuts[static_cast<size_t>(rank)], end = cuts[static_cast<size_t>(rank) + 1];
+        const int64_t begin = cuts[rank], end = cuts[rank + 1];
         EXPECT_LE(begin, end);
-        EXPECT_TRUE(begin % kCutGrain == 0 || begin == cuts.back()) << begin;
+        EXPECT_TRUE(begin % kCutGrain == 0 || begin == cuts[ranks]) << begin;
         grains[static_cast<size_t>(rank)] += (end - begin + kCutGrain - 1) / kCutGrain;
       }
     }
     const auto [least, most] = std::ranges::minmax(grains);
     EXPECT_LE(most - least, 1) << ranks << " ranks";
   }
+}
+
+TEST(Cuts, GiveTheGrainsThatRemainToTheRanksFromTheTurnOn) {
+  const Cuts cuts{.elements = 69, .grain = 10, .turn = 3, .ranks = 4};  // 7 grains: one each, and one more to ranks 3, 0 and 1
+  std::vector<int64_t> begins;
+  for (int64_t rank = 0; rank <= cuts.ranks; ++rank) begins.push_back(cuts[rank]);
+  EXPECT_EQ(begins, (std::vector<int64_t>{0, 20, 40, 50, 69}));
+  EXPECT_EQ((Cuts{.elements = 5, .grain = 1024, .turn = 1, .ranks = 3}[1]), 0);
+  EXPECT_EQ((Cuts{.elements = 5, .grain = 1024, .turn = 1, .ranks = 3}[2]), 5);
+  EXPECT_EQ((Cuts{.elements = 0, .grain = 1024, .turn = 2, .ranks = 3}[3]), 0);
 }
 
 TEST(DataParallel, ExchangesEachGradientOnceInBucketsOfTheSizeAskedFor) {
@@ -110,7 +120,7 @@ TEST(ZeroShard, LeavesAMatrixThatIsUpdatedAsAWholeToOneRank) {
     for (const Node* node : nodes_of(program, Phase::update, Op::muon)) {
       const Slot& part = slot_of(program, node->writes[0]);
       EXPECT_EQ(part.role, Role::part);
-      EXPECT_EQ(part.type.shape, slot_of(program, part.part_of).type.shape) << part.name;
+      EXPECT_EQ(own_type(program, part).shape, slot_of(program, part.part_of).type.shape) << part.name;
       ++whole;
     }
   }
@@ -120,12 +130,13 @@ TEST(ZeroShard, LeavesAMatrixThatIsUpdatedAsAWholeToOneRank) {
 TEST(ZeroShard, StateIsOfPiecesThatAreAllOfIt) {
   std::map<std::string, int64_t> elements, all;
   for (int32_t rank = 0; rank < 3; ++rank)
-    for (const Slot& slot : sharded(rank, 2, 2, Reduce::micro).slots) {
+    for (const Program program = sharded(rank, 2, 2, Reduce::micro); const Slot& slot : program.slots) {
       if (slot.role != Role::optimizer && slot.role != Role::gradient) continue;
-      ASSERT_TRUE(slot.whole) << slot.name;
-      EXPECT_TRUE(slot.type.shape.elements() == 0 || slot.first == elements[slot.name]) << slot.name;
-      elements[slot.name] += slot.type.shape.elements();
-      all[slot.name] = slot.whole->elements();
+      ASSERT_TRUE(slot.type.layout.is_flat()) << slot.name;
+      const int64_t own = own_type(program, slot).shape.elements();
+      EXPECT_TRUE(own == 0 || own_begin(program, slot) == elements[slot.name]) << slot.name;
+      elements[slot.name] += own;
+      all[slot.name] = slot.type.shape.elements();
     }
   EXPECT_EQ(elements, all);
 }
@@ -133,7 +144,7 @@ TEST(ZeroShard, StateIsOfPiecesThatAreAllOfIt) {
 TEST(ZeroShard, KeepsGradientsWholeOnlyWhereTheyAreMadeOrAddedUp) {
   const auto is_whole = [](int64_t rounds, int64_t stage, Reduce reduce) {
     const Program program = sharded(1, rounds, stage, reduce);
-    return !slot_of(program, program.slot_named("gradient.final_norm.beta")).whole;
+    return !slot_of(program, program.slot_named("gradient.final_norm.beta")).type.layout.is_flat();
   };
   EXPECT_TRUE(is_whole(1, 1, Reduce::micro));
   EXPECT_FALSE(is_whole(1, 2, Reduce::micro));

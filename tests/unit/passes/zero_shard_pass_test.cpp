@@ -59,8 +59,8 @@ TEST(GatherUnits, LeaveNothingWholeThatLasts) {
       const Program program = UnitsOf{.low = low, .recomputes = recomputes, .freezes = true}.program();
       for (const Slot& slot : program.slots) {
         if (slot.role != Role::parameter && slot.role != Role::working && slot.role != Role::gradient) continue;
-        ASSERT_TRUE(slot.whole) << slot.name;
-        EXPECT_LT(slot.type.shape.elements(), slot.whole->elements() / 3 + 1025) << slot.name;
+        ASSERT_TRUE(slot.type.layout.is_flat()) << slot.name;
+        EXPECT_LT(own_type(program, slot).shape.elements(), slot.type.shape.elements() / 3 + 1025) << slot.name;
       }
       for (const Section& section : program.sections)
         for (const Node& node : section.graph.nodes)

@@ -155,11 +155,11 @@ TEST(Instructions, ExchangesCutEachOperandIntoShardsThatCoverIt) {
       for (const ExchangePlan::Tensor& tensor : exchange.tensors) {
         int64_t next = tensor.first;
         for (int32_t rank = 0; rank < 3; ++rank) {
-          const ExchangePlan::Range shard = shard_of(tensor, plan.program.cuts, rank);
+          const ExchangePlan::Range shard = shard_of(tensor, plan.program, rank);
           EXPECT_TRUE(shard.elements == 0 || shard.begin == next) << exchange.label;
           next += shard.elements;
         }
-        const int64_t elements = plan.program.slot(tensor.cut_like).whole_shape().elements();
+        const int64_t elements = plan.program.slot(tensor.cut_like).type.shape.elements();
         EXPECT_EQ(next - tensor.first, (elements + tensor.grain - 1) / tensor.grain) << exchange.label;
       }
     }
