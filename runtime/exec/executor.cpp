@@ -61,9 +61,10 @@ void Executor::resolve() {
   calls_.reserve(nodes);
   steps_.reserve(plan_.instructions.size());
 
-  const auto expect_binding = [&](SlotId slot, const Operand& operand) {
-    if (slot >= 0 && plan_.memory.slots[static_cast<size_t>(slot)].arena == Arena::host)
-      bound_[static_cast<size_t>(slot)].push_back(const_cast<Operand*>(&operand));
+  const auto expect_binding = [&](const Graph& graph, const Node& node, SlotId slot, const Operand& operand) {
+    if (plan_.memory.slots[static_cast<size_t>(slot)].arena == Arena::host)
+      bound_[static_cast<size_t>(slot)].push_back(
+          {const_cast<Operand*>(&operand), access_of(program, graph, node, slot).first * bytes_of(operand.dtype)});
   };
 
   std::map<std::pair<int32_t, int32_t>, const Call*> calls;
@@ -86,14 +87,22 @@ void Executor::resolve() {
         return std::span<const Operand>(operands_.data() + begin, list.size());
       };
       call.in = extend(node.in, [&](Value v) { return operand(at.section, v); });
-      for (size_t i = 0; i < node.in.size(); ++i) expect_binding(graph.slot_behind(node.in[i]), call.in[i]);
+      for (size_t i = 0; i < node.in.size(); ++i)
+        if (const Node* const load = graph.load_behind(node.in[i])) expect_binding(graph, *load, load->reads[0], call.in[i]);
       std::vector<Value> outputs;
       for (int32_t i = 0; i < static_cast<int32_t>(node.out.size()); ++i) outputs.push_back({at.node, i});
       call.out = extend(outputs, [&](Value v) { return operand(at.section, v); });
-      call.reads = extend(node.reads, [&](SlotId slot) { return slots_[static_cast<size_t>(slot)]; });
-      call.writes = extend(node.writes, [&](SlotId slot) { return slots_[static_cast<size_t>(slot)]; });
-      for (size_t i = 0; i < node.reads.size(); ++i) expect_binding(node.reads[i], call.reads[i]);
-      for (size_t i = 0; i < node.writes.size(); ++i) expect_binding(node.writes[i], call.writes[i]);
+      const auto accessed = [&](SlotId slot) {
+        const Access access = access_of(program, graph, node, slot);
+        Operand operand = slots_[static_cast<size_t>(slot)];
+        if (operand.data != nullptr) operand.data = operand.as<std::byte>() + access.first * bytes_of(operand.dtype);
+        operand.shape = access.type.shape;
+        return operand;
+      };
+      call.reads = extend(node.reads, accessed);
+      call.writes = extend(node.writes, accessed);
+      for (size_t i = 0; i < node.reads.size(); ++i) expect_binding(graph, node, node.reads[i], call.reads[i]);
+      for (size_t i = 0; i < node.writes.size(); ++i) expect_binding(graph, node, node.writes[i], call.writes[i]);
       call.attrs = &node.attrs;
       call.workers = &workers_;
       if (const auto& workspace = own_[static_cast<size_t>(Arena::workspace)])
@@ -113,8 +122,9 @@ void Executor::resolve() {
 
 void Executor::bind(SlotId slot, const void* data) {
   // Kernels take inputs as const; the operand's pointer is not.
-  for (Operand* operand : bound_[static_cast<size_t>(slot)]) operand->data = const_cast<void*>(data);
-  slots_[static_cast<size_t>(slot)].data = const_cast<void*>(data);
+  auto* const begin = static_cast<std::byte*>(const_cast<void*>(data));
+  for (const Bound& bound : bound_[static_cast<size_t>(slot)]) bound.operand->data = begin == nullptr ? nullptr : begin + bound.offset;
+  slots_[static_cast<size_t>(slot)].data = begin;
 }
 
 void Executor::run(const BeforeMicroBatch& before) {

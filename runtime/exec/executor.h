@@ -105,7 +105,11 @@ class Executor {
   std::vector<Call> calls_;        // one per node, shared by all micro-batches
   std::vector<Step> steps_;
   Watch watch_;
-  std::vector<std::vector<Operand*>> bound_;  // operands of each slot in the host's memory
+  struct Bound {
+    Operand* operand;
+    int64_t offset;  // bytes: this rank's shard of what is bound
+  };
+  std::vector<std::vector<Bound>> bound_;  // operands of each slot in the host's memory
 };
 
 }  // namespace st

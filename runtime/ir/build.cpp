@@ -20,7 +20,7 @@ const Slot& slot_of(const Program& program, std::string_view op, SlotId slot) {
 // An optimizer's parameter has the gradient's shape, with any dtype; its state slots are those that the op needs for such a parameter.
 void check_optimizer_slots(const Program& program, const Graph& graph, const Node& node) {
   const auto slot = [&](size_t i) -> const Slot& { return program.slot(node.writes[i]); };
-  const Type &gradient = graph.type(node.in[0]), parameter = own_type(program, slot(0));
+  const Type &gradient = graph.type(node.in[0]), parameter = access_of(program, graph, node, node.writes[0]).type;
   check(gradient.shape == parameter.shape, name_of(node.op), ": the gradient is ", gradient, ", slot \"", slot(0).name, "\" is ", parameter,
         "; both must have one shape");
   const auto state = optimizer_state(node.op, node.attrs, parameter);
@@ -46,7 +46,7 @@ void check_writes(const Program& program, const Graph& graph, const Node& node) 
   for (const SlotId id : node.writes) {
     const Slot& slot = program.slot(id);
     const Type& value = graph.type(node.in[0]);
-    const Type own = own_type(program, slot);
+    const Type own = access_of(program, graph, node, id).type;
     check(value == own, name_of(node.op), ": the value is ", value, ", slot \"", slot.name, "\" is ", own,
           "; both must have one dtype, shape and layout");
   }
@@ -101,6 +101,11 @@ std::vector<Value> Builder::append(Op op, std::vector<Value> in, const Attrs& at
 Value Builder::load(SlotId slot) {
   slot_of(program_, "load", slot);
   return push({.op = Op::load, .in = {}, .out = {}, .reads = {slot}, .writes = {}, .attrs = {}})[0];
+}
+
+Value Builder::load_shard(SlotId slot) {
+  slot_of(program_, "load", slot);
+  return push({.op = Op::load, .in = {}, .out = {shard_type(program_, slot)}, .reads = {slot}, .writes = {}, .attrs = {}})[0];
 }
 
 void Builder::write(Op op, Value value, SlotId slot, When when) {

@@ -17,7 +17,9 @@ class Builder {
 
   /// Each call appends a node: load a tied weight once in each scope that uses it, so that each use has its own gradient.
   Value load(SlotId slot);
-  /// The value must have the slot's type. The node's `writes` names the slot.
+  /// This rank's shard of a slot with the elements of a cut parameter.
+  Value load_shard(SlotId slot);
+  /// The value must have the slot's type, or be this rank's shard of it. The node's `writes` names the slot.
   void store(Value value, SlotId slot, When when = When::every);
   void accumulate(Value value, SlotId slot, When when = When::rest);
   /// Moves the slot towards the value (op average), with the `skip` and `rates` of an update.

@@ -41,16 +41,32 @@ Type own_type(const Program& program, const Slot& slot) {
   return type;
 }
 
-SlotId part_of(Program& program, SlotId whole, SlotId parameter) {
-  if (shard_elements(program, parameter, program.rank) == 0) return -1;
-  const Slot& slot = program.slot(whole);
-  if (slot.type.layout.is_flat()) return whole;
-  const std::string name = "part." + slot.name;
-  if (const SlotId made = program.slot_named(name); made >= 0) return made;
-  const SlotId part =
-      program.add_slot({.name = name, .type = Type(slot.type), .role = Role::part, .init = {}, .of = parameter, .part_of = whole});
-  make_flat(program, part, parameter);
-  return part;
+namespace {
+
+SlotId parameter_of(const Program& program, SlotId slot) {
+  return program.slot(slot).role == Role::parameter ? slot : program.slot(slot).of;
+}
+
+bool takes_shard(const Graph& graph, const Node& node) {
+  if (node.op == Op::load) return !node.out.empty() && node.out[0].layout.is_flat();
+  if (info_of(node.op).exchange) return node.op == Op::reduce_scatter;
+  return !node.in.empty() && graph.type(node.in[0]).layout.is_flat();
+}
+
+}  // namespace
+
+Type shard_type(const Program& program, SlotId slot) {
+  Slot flat{.name = {}, .type = program.slot(slot).type, .init = {}};
+  if (!flat.type.layout.is_flat()) flat.type.layout[MeshAxis::data] = program.slot(parameter_of(program, slot)).sums;
+  return own_type(program, flat);
+}
+
+Access access_of(const Program& program, const Graph& graph, const Node& node, SlotId slot) {
+  const Slot& of = program.slot(slot);
+  const SlotId parameter = parameter_of(program, slot);
+  const bool is_shard = !of.type.layout.is_flat() && parameter >= 0 && is_cut(program, parameter) && takes_shard(graph, node);
+  if (!is_shard) return {0, own_type(program, of), false};
+  return {cuts_of(program, parameter)[program.rank], shard_type(program, slot), true};
 }
 
 bool gathers_copies(const Program& program, const Node& node) {

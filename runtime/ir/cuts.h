@@ -51,11 +51,19 @@ inline int64_t shard_elements(const Program& program, SlotId parameter, int32_t 
   return cuts_of(program, parameter).elements_of(rank);
 }
 
-/// The slot of this rank's shard of `whole`, a slot with the elements of a cut parameter; -1: the shard is empty. Returns `whole` if that
-/// slot is flat already, else the slot "part.<whole>", created if needed.
-SlotId part_of(Program& program, SlotId whole, SlotId parameter);
+/// The type of this rank's shard of a slot with the elements of a cut parameter, whether the slot is flat or not.
+Type shard_type(const Program& program, SlotId slot);
 
-/// Whether a node gathers working copies of which each rank makes its shard (keep_master_pieces); such a node does not run in every step.
+/// What a node reads or writes of a slot's memory. It is this rank's shard of a slot that is not flat where a load makes a flat value,
+/// where a flat value is stored, added or an optimizer's gradient, and where a reduce_scatter writes its sums.
+struct Access {
+  int64_t first;  // element of the slot's memory
+  Type type;
+  bool is_shard;  // of a slot that is not flat
+};
+Access access_of(const Program& program, const Graph& graph, const Node& node, SlotId slot);
+
+/// Whether a node gathers working copies of which each rank makes its shard (shard_masters); such a node does not run in every step.
 bool gathers_copies(const Program& program, const Node& node);
 
 /// Makes `whole`, a slot with the elements of a cut parameter, flat: this rank keeps its shard, which may be empty.

@@ -11,10 +11,15 @@ int64_t Type::bytes() const {
   return bytes;
 }
 
-SlotId Graph::slot_behind(Value v) const {
+const Node* Graph::load_behind(Value v) const {
   while (nodes[static_cast<size_t>(v.node)].op == Op::reshape) v = nodes[static_cast<size_t>(v.node)].in[0];
   const Node& source = nodes[static_cast<size_t>(v.node)];
-  return source.op == Op::load ? source.reads[0] : -1;
+  return source.op == Op::load ? &source : nullptr;
+}
+
+SlotId Graph::slot_behind(Value v) const {
+  const Node* const load = load_behind(v);
+  return load == nullptr ? -1 : load->reads[0];
 }
 
 }  // namespace st

@@ -55,7 +55,9 @@ struct Graph {
   Node& operator[](int32_t node) { return nodes[static_cast<size_t>(node)]; }
   int32_t size() const { return static_cast<int32_t>(nodes.size()); }
   const Type& type(Value v) const { return nodes[static_cast<size_t>(v.node)].out[static_cast<size_t>(v.output)]; }
-  /// The slot whose memory the value views; -1: the value has its own memory.
+  /// The load whose slot's memory the value views; null: the value has its own memory.
+  const Node* load_behind(Value v) const;
+  /// That slot, or -1.
   SlotId slot_behind(Value v) const;
 };
 

@@ -473,7 +473,8 @@ std::vector<Type> infer(const OpTypes& op, const Mesh& mesh) {
 std::vector<Type> infer(const Program& program, const Graph& graph, const Node& node) {
   if (node.op == Op::load) {
     require(node.reads.size() == 1, Code::internal, "load: must read one slot, got ", node.reads.size());
-    return {own_type(program, program.slots.at(static_cast<size_t>(node.reads[0])))};
+    const bool is_of_shard = !node.out.empty() && node.out[0].layout.is_flat();  // which the load itself says
+    return {is_of_shard ? shard_type(program, node.reads[0]) : own_type(program, program.slots.at(static_cast<size_t>(node.reads[0])))};
   }
   std::vector<Type> in;
   in.reserve(node.in.size());

@@ -49,12 +49,19 @@ std::string slot_name(const Program& program, SlotId slot) {
   return known ? program.slot(slot).name : text("slot ", slot, "?");  // the verifier prints broken nodes too
 }
 
+/// "part.w": this rank's shard of a slot that is whole.
+std::string slot_name(const Program& program, const Graph& graph, const Node& node, SlotId slot) {
+  const bool known = slot >= 0 && static_cast<size_t>(slot) < program.slots.size();
+  return known && access_of(program, graph, node, slot).is_shard ? text("part.", program.slot(slot).name) : slot_name(program, slot);
+}
+
 // "%1, %2 -> w, w.m"; a load has only its slot.
-std::string operands_of(const Program& program, const Node& node) {
+std::string operands_of(const Program& program, const Graph& graph, const Node& node) {
   std::string out;
   for (const Value value : node.in) out += text(out.empty() ? "" : ", ", text_of(value));
   const auto& slots = node.op == Op::load ? node.reads : node.writes;
-  for (size_t i = 0; i < slots.size(); ++i) out += text(i > 0 ? ", " : node.in.empty() ? "" : " -> ", slot_name(program, slots[i]));
+  for (size_t i = 0; i < slots.size(); ++i)
+    out += text(i > 0 ? ", " : node.in.empty() ? "" : " -> ", slot_name(program, graph, node, slots[i]));
   return out;
 }
 
@@ -100,7 +107,7 @@ std::string outputs_of(const Program& program) {
 
 std::string print(const Program& program, const Section& section, int32_t node) {
   const Node& it = section.graph[node];
-  std::string out = text("%", node, " = ", name_of(it.op), "(", operands_of(program, it), ")", attrs_of(it));
+  std::string out = text("%", node, " = ", name_of(it.op), "(", operands_of(program, section.graph, it), ")", attrs_of(it));
   for (size_t i = 0; i < it.out.size(); ++i) out += text(i == 0 ? " : " : ", ", it.out[i]);
   if (it.when != When::every) out += text("  when ", name_of(it.when));
   if (it.region > 0 && static_cast<size_t>(it.region) < program.regions.size())

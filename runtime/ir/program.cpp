@@ -4,14 +4,13 @@
 #include <array>
 
 #include "base/error.h"
-#include "ir/cuts.h"
 #include "ir/rules.h"
 
 namespace st {
 
 std::string_view name_of(Role role) {
-  constexpr std::array<std::string_view, 12> kNames = {"parameter", "gradient", "optimizer", "stash",   "input", "control",
-                                                       "report",    "output",   "packed",    "working", "part",  "gathered"};
+  constexpr std::array<std::string_view, 11> kNames = {"parameter", "gradient", "optimizer", "stash",   "input",   "control",
+                                                       "report",    "output",   "packed",    "working", "gathered"};
   return kNames[static_cast<size_t>(role)];
 }
 
@@ -38,13 +37,9 @@ SlotId Program::parameter_of(const Node& load) const {
   return loaded.role == Role::working || loaded.role == Role::gathered ? loaded.of : -1;
 }
 
-SlotId Program::whole_of(SlotId part) const { return slot(part).role == Role::part ? slot(part).part_of : part; }
-
 bool is_working_copy(const Program& program, SlotId copy, SlotId parameter) {
-  const Slot &of_copy = program.slot(copy), &of_parameter = program.slot(parameter);
-  const Slot& whole = program.slot(program.whole_of(copy));
-  return whole.role == Role::working && whole.of == program.whole_of(parameter) && of_copy.type.shape == of_parameter.type.shape &&
-         of_copy.type.layout == of_parameter.type.layout;
+  const Slot& of_copy = program.slot(copy);
+  return of_copy.role == Role::working && of_copy.of == parameter && of_copy.type.shape == program.slot(parameter).type.shape;
 }
 
 // A linear search, because passes write into `slots` and a map would have to follow. Names of different length cost one comparison.

@@ -24,7 +24,6 @@ enum class Role : int32_t {
   output,     // a forward output that the host reads after the run
   packed,     // a parameter in the form that a backend's products read; rewritten in each step's first micro-batch
   working,    // a 16-bit copy of a parameter for products; rewritten from the parameter, its master, in the first micro-batch
-  part,       // this rank's shard of a parameter or gradient: a range of elements in that slot's memory
   gathered,   // a sharded parameter or working copy, gathered for one unit of a section (gather_units)
 };
 std::string_view name_of(Role role);
@@ -44,10 +43,9 @@ struct Slot {  // memory that lives across micro-batches or steps
   Type type;  // of the whole tensor; its layout says what of it a rank has: own_type(), own_begin() (ir/cuts.h)
   Role role = Role::parameter;
   Initializer init;        // parameters
-  SlotId of = -1;          // gradient, optimizer, packed, working, part, gathered: the parameter's slot
+  SlotId of = -1;          // gradient, optimizer, packed, working, gathered: the parameter's slot
   bool trainable = true;   // parameters
-  SlotId part_of = -1;     // part: the slot that contains it
-  bool lent = false;       // a parameter, gradient or working copy borrowed from the host: bound before each run, like inputs
+  bool borrowed = false;   // a parameter, gradient or working copy borrowed from the host: bound before each run, like inputs
   AxisLayout sums = {};    // parameters, data axis: flat: each rank sums the gradient of its range over the ranks
   AxisLayout update = {};  // and the ranges that each rank updates: `sums`, or all where the sums are gathered
 };
@@ -113,12 +111,11 @@ struct Program {
   const Slot& slot(SlotId id) const { return slots[static_cast<size_t>(id)]; }
   SlotId slot_named(std::string_view name) const;  // -1: none
   SlotId parameter_of(const Node& load) const;     // the parameter loaded, directly or as a working or gathered copy; -1: none
-  SlotId whole_of(SlotId part) const;              // the slot that contains a part; for other slots: itself
   SlotId add_slot(Slot slot);
   RegionId boundary_of(RegionId region) const;  // the nearest enclosing boundary scope
 };
 
-/// Whether `copy` is the working copy of `parameter`; both may also be the same part of copy and parameter.
+/// Whether `copy` is the working copy of `parameter`.
 bool is_working_copy(const Program& program, SlotId copy, SlotId parameter);
 
 /// Replaces the symbolic batch in every shape and attribute and infers all types again. Throws invalid_argument with the op that fails.

@@ -63,20 +63,10 @@ class Verifier {
       hold(names.insert(slot.name).second, "two slots are named \"", slot.name, "\"");
       check_symbols(slot);
       const bool has_parameter = is_slot(slot.of) && this->slot(slot.of).role == Role::parameter;
-      check_part(slot);
       check_layout(slot);
       hold(has_parameter || (slot.of == -1 && slot.role != Role::gradient), "slot \"", slot.name, "\", a ", name_of(slot.role),
            ", does not name its parameter");
     }
-  }
-
-  void check_part(const Slot& part) const {
-    if (part.role != Role::part)
-      return hold(part.part_of == -1, "slot \"", part.name, "\", a ", name_of(part.role), ", is inside another slot");
-    hold(is_slot(part.part_of) && &slot(part.part_of) < &part, "part \"", part.name, "\" is not inside an earlier slot");
-    const Type& whole = slot(part.part_of).type;
-    hold(part.type.dtype == whole.dtype && part.type.shape == whole.shape && part.type.layout.is_flat() && !whole.layout.is_flat(),
-         "part \"", part.name, "\", ", part.type, ", is not a shard of \"", slot(part.part_of).name, "\", ", whole);
   }
 
   /// What is cut is cut as its parameter's gradient, so that shards of equal rank have the same elements.
@@ -174,15 +164,12 @@ class Verifier {
   void check_beside(const Section& section, int32_t n, const Node& exchange) const {
     const Node& node = section.graph[n];
     if (is_view(node.op) || info_of(node.op).exchange) return;
-    const auto whole = [&](SlotId id) { return id < 0 ? id : program_.whole_of(id); };
-    const auto is_in = [&](const std::vector<SlotId>& slots, SlotId id) {
-      return std::ranges::any_of(slots, [&](SlotId other) { return id >= 0 && whole(other) == whole(id); });
-    };
+    const auto is_in = [&](const std::vector<SlotId>& slots, SlotId id) { return std::ranges::find(slots, id) != slots.end(); };
     const auto slot_of = [&](Value v) { return section.graph.slot_behind(v); };
     for (const SlotId id : node.reads) hold_at(section, n, !is_in(exchange.writes, id), "it reads what a concurrent collective writes");
     for (const Value v : node.in) hold_at(section, n, !is_in(exchange.writes, slot_of(v)), "it reads what a concurrent collective writes");
     for (const SlotId id : node.writes) {
-      const auto is_read = [&](Value v) { return slot_of(v) >= 0 && whole(slot_of(v)) == whole(id); };
+      const auto is_read = [&](Value v) { return slot_of(v) == id; };
       hold_at(section, n, !is_in(exchange.writes, id) && !is_in(exchange.reads, id) && std::ranges::none_of(exchange.in, is_read),
               "it writes what a concurrent collective uses");
     }
@@ -247,7 +234,8 @@ class Verifier {
               section.graph.type(node.in[k]), ", of \"", slot(parameter).name, "\", which is ", slot(parameter).type);
       if (shard_elements(program_, parameter, program_.rank) == 0) continue;
       const auto is_shard = [&](const Slot& into) {
-        return into.of == parameter && into.type.dtype == DType::f32 && into.type.layout[MeshAxis::data] == slot(parameter).sums;
+        return into.of == parameter && into.type.dtype == DType::f32 &&
+               (!into.type.layout.is_flat() || into.type.layout[MeshAxis::data] == slot(parameter).sums);
       };
       hold_at(section, i, part < node.writes.size() && is_shard(slot(node.writes[part])), "this rank's shard of \"", slot(parameter).name,
               "\" has no f32 slot");
@@ -280,14 +268,14 @@ class Verifier {
       if (node.op == Op::pack) continue;  // the layout is private to the backend
       if (info_of(node.op).shape_rule == "optimizer") continue;
       const Type& value = section.graph.type(node.in[node.op == Op::rank_sums ? w : 0]);
-      const Type own = own_type(program_, slot(id));
+      const Type own = access_of(program_, section.graph, node, id).type;
       hold_at(section, i, value == own, "the value is ", value, ", slot \"", slot(id).name, "\" is ", own);
     }
   }
 
   void check_optimizer(const Section& section, int32_t i) const {
     const Node& node = section.graph[i];
-    const Type &gradient = section.graph.type(node.in[0]), parameter = own_type(program_, slot(node.writes[0]));
+    const Type &gradient = section.graph.type(node.in[0]), parameter = access_of(program_, section.graph, node, node.writes[0]).type;
     hold_at(section, i, gradient.shape == parameter.shape && gradient.layout == parameter.layout, "the gradient is ", gradient, ", slot \"",
             slot(node.writes[0]).name, "\" is ", parameter);
     const auto state = optimizer_state(node.op, node.attrs, parameter);
@@ -346,8 +334,8 @@ class Verifier {
               it.name, "\" is a ", name_of(it.role), ", which lives in a micro-batch, not in the update");
     if (it.role == Role::stash) check_stash(it, uses);
     if (it.role == Role::gathered) check_gathered(it, uses);
-    if (it.role == Role::gradient && !it.lent) check_gradient(it, uses);  // the host writes a borrowed one
-    if ((it.role == Role::packed || it.role == Role::working) && !it.lent) check_made_first(it, uses);
+    if (it.role == Role::gradient && !it.borrowed) check_gradient(it, uses);  // the host writes a borrowed one
+    if ((it.role == Role::packed || it.role == Role::working) && !it.borrowed) check_made_first(it, uses);
   }
 
   void check_stash(const Slot& it, const Uses& uses) const {

@@ -21,22 +21,21 @@ void average(Program& program, double decay) {
   for (SlotId parameter = 0; parameter < count; ++parameter) {
     const auto at = static_cast<size_t>(parameter);
     if (program.slots[at].role != Role::parameter) continue;
-    SlotId kept = average_of(program, parameter), value = parameter;
+    SlotId kept = average_of(program, parameter);
+    bool is_of_shard = program.slots[at].update.kind == AxisLayout::Kind::flat;
     if (kept < 0) {
       const std::string& name = program.slots[at].name;
       if (program.slot_named("gradient." + name) < 0) continue;
-      const bool is_cut = program.slots[at].update.kind == AxisLayout::Kind::flat;
-      if (is_cut) value = part_of(program, parameter, parameter);
-      if (value < 0) continue;
+      if (is_of_shard && shard_elements(program, parameter, program.rank) == 0) continue;
       Type type = program.slots[at].type;
       type.layout[MeshAxis::data] = program.slots[at].update;
       kept = program.add_slot({.name = "average." + name, .type = type, .role = Role::optimizer, .init = {}, .of = parameter});
     } else if (program.slot(kept).type.layout.is_flat()) {  // another plan's
       require(is_cut(program, parameter), Code::unsupported, "average: \"", program.slots[at].name,
               "\" has a sharded average, but no output depends on the parameter; use zero 0 or ema_decay 0");
-      value = part_of(program, parameter, parameter);
+      is_of_shard = true;
     }
-    b.average(b.load(value), skip, rate, kept, decay);
+    b.average(is_of_shard ? b.load_shard(parameter) : b.load(parameter), skip, rate, kept, decay);
   }
 }
 

@@ -13,18 +13,18 @@ namespace st {
 
 namespace {
 
-/// Norms over some of the gradients. Of ranks that have pieces of them each gets the sums of all blocks.
+/// Norms over some of the gradients. Of ranks that have shards of them each gets the sums of all blocks.
 class Norms {
  public:
   Norms(Builder& b, const std::vector<SlotId>& gradients) : b_(b) {
     Program& program = b.program();
     if (gradients.empty() || program.slot(program.slot(gradients[0]).of).update.kind != AxisLayout::Kind::flat) return;
-    std::vector<Value> pieces;
+    std::vector<Value> shards;
     Ints parameters;
     int64_t blocks = 0;
     for (const SlotId gradient : gradients) {
       const SlotId parameter = program.slot(gradient).of;
-      if (const SlotId piece = part_of(program, gradient, parameter); piece >= 0) pieces.push_back(b.load(piece));
+      if (shard_elements(program, parameter, program.rank) > 0) shards.push_back(b.load_shard(gradient));
       parameters.push_back(parameter);
       const int64_t of_this = norm_blocks(program.slot(parameter).type.shape.elements());
       tensors_[gradient] = {blocks, of_this};
@@ -33,7 +33,7 @@ class Norms {
     const SlotId all = program.add_slot(
         {.name = "gradient_squares", .type = {.dtype = DType::f64, .shape = {blocks}, .layout = {}}, .role = Role::report, .init = {}});
     b.graph().nodes.push_back({.op = Op::gather_squares,
-                               .in = b.append(Op::gradient_squares, pieces),
+                               .in = b.append(Op::gradient_squares, shards),
                                .out = {},
                                .reads = {},
                                .writes = {all},

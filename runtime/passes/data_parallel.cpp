@@ -12,7 +12,7 @@ void data_parallel(Program& program, Reduce reduce, int64_t bucket_bytes, bool s
   cut_parameters(program);
   exchange_gradients(program, reduce, bucket_bytes, Keep::whole);
   if (sums_loss) exchange_loss(program);
-  add_uses_in_pieces(program);
+  add_uses_of_shards(program);
   std::vector<SlotId> wholes;
   for (const std::vector<SlotId>& uses : gradient_slots(program))
     if (uses.size() > 1) wholes.push_back(uses[0]);

@@ -60,19 +60,19 @@ class Buckets {
   void exchange() {
     if (gradients_.empty()) return;
     Ints parameters;
-    std::vector<SlotId> parts;
+    std::vector<SlotId> into;  // this rank's shards
     for (const SlotId gradient : gradients_) {
       const SlotId parameter = program_.slot(gradient).of;
       parameters.push_back(parameter);
       if (shrinks_) make_flat(program_, gradient, parameter);
-      if (const SlotId part = part_of(program_, gradient, parameter); part >= 0) parts.push_back(part);
+      if (shard_elements(program_, parameter, program_.rank) > 0) into.push_back(gradient);
     }
     const auto reduce_scatter = [&](When when, bool adds) {
       rewrite_.append({.op = Op::reduce_scatter,
                        .in = values_,
                        .out = {},
                        .reads = {},
-                       .writes = parts,
+                       .writes = into,
                        .attrs = make_attrs(Op::reduce_scatter, {{"parameters", parameters}, {"adds", adds}}),
                        .when = when});
     };
@@ -153,14 +153,13 @@ void exchange_loss(Program& program) {
   rewrite.finish();
 }
 
-void add_uses_in_pieces(Program& program) {
+void add_uses_of_shards(Program& program) {
   const std::vector<std::vector<SlotId>> gradients = gradient_slots(program);
   program.sections.push_back({.graph = {}, .phase = Phase::update});
   Builder b(program, static_cast<int32_t>(program.sections.size()) - 1);
   for (const std::vector<SlotId>& uses : gradients) {
-    const SlotId parameter = program.slot(uses[0]).of, first = part_of(program, uses[0], parameter);
-    for (size_t use = 1; use < uses.size() && first >= 0; ++use)
-      b.accumulate(b.load(part_of(program, uses[use], parameter)), first, When::every);
+    const bool has_shard = shard_elements(program, program.slot(uses[0]).of, program.rank) > 0;
+    for (size_t use = 1; use < uses.size() && has_shard; ++use) b.accumulate(b.load_shard(uses[use]), uses[0], When::every);
   }
 }
 

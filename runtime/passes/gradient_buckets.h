@@ -29,6 +29,6 @@ void exchange_gradients(Program& program, Reduce reduce, int64_t bucket_bytes, K
 void exchange_loss(Program& program);
 
 /// Opens the update section and adds there the uses of tied parameters on this rank's shards of their gradients.
-void add_uses_in_pieces(Program& program);
+void add_uses_of_shards(Program& program);
 
 }  // namespace st

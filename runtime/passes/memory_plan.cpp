@@ -35,8 +35,6 @@ Arena arena_of(Role role) {
     case Role::control:
     case Role::report:
       return Arena::control;
-    case Role::part:
-      break;  // its slot's
   }
   fail(Code::internal, "memory_plan: unknown role");
 }
@@ -79,19 +77,14 @@ class Planner {
     require(bytes < 0x1p60, Code::out_of_memory, "memory_plan: the program's values take ", bytes, " bytes");
   }
 
-  bool lies_in(Arena arena, SlotId slot) const { return role(slot) != Role::part && arena_of(role(slot)) == arena; }
+  bool lies_in(Arena arena, SlotId slot) const { return arena_of(role(slot)) == arena; }
   Role role(SlotId slot) const { return program_.slot(slot).role; }
   int64_t bytes_of_slot(SlotId slot) const { return own_type(program_, program_.slot(slot)).bytes(); }
 
   void place_lasting_slots() {
     layout_.slots.resize(program_.slots.size());
     for (size_t s = 0; s < program_.slots.size(); ++s) {
-      if (const Slot& part = program_.slots[s]; part.role == Role::part) {
-        const Place whole = layout_.slots[static_cast<size_t>(part.part_of)];
-        layout_.slots[s] = {whole.arena, whole.offset + own_begin(program_, part) * bytes_of(part.type.dtype)};
-        continue;
-      }
-      const Arena arena = program_.slots[s].lent ? Arena::host : arena_of(program_.slots[s].role);
+      const Arena arena = program_.slots[s].borrowed ? Arena::host : arena_of(program_.slots[s].role);
       if (arena == Arena::stash || arena == Arena::buckets || arena == Arena::host) {
         layout_.slots[s] = {arena, 0};
         continue;
@@ -187,7 +180,7 @@ class Planner {
         const Node& node = section.graph[n];
         if (node.op != Op::store) continue;
         const bool is_copy = role(node.writes[0]) == Role::working;  // made again at any time: nothing else may lie where it is made
-        if (node.when != When::every && !is_copy) continue;
+        if ((node.when != When::every && !is_copy) || access_of(program_, section.graph, node, node.writes[0]).is_shard) continue;
         const size_t block = block_of(s, node.in[0]);
         const Arena arena = arena_of(role(node.writes[0]));
         if (blocks_[block].slot || (arena != Arena::stash && arena != Arena::gradients && !is_copy)) continue;
@@ -242,7 +235,10 @@ class Planner {
         auto& places = values.emplace_back();
         for (int32_t i = 0; i < static_cast<int32_t>(section.graph[n].out.size()); ++i) {
           const Block& block = blocks_[block_of(s, {n, i})];
-          places.push_back(block.slot ? layout_.slots[static_cast<size_t>(*block.slot)] : block.place);
+          Place place = block.slot ? layout_.slots[static_cast<size_t>(*block.slot)] : block.place;
+          if (const Node& node = section.graph[n]; node.op == Op::load)
+            place.offset += access_of(program_, section.graph, node, node.reads[0]).first * bytes_of(node.out[0].dtype);
+          places.push_back(place);
         }
         const int64_t bytes = align_up(need_(program_, section, section.graph[n]));
         workspace = std::max(workspace, bytes);

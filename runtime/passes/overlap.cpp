@@ -57,10 +57,10 @@ class Overlap {
   void begin(int32_t n) {
     const Node& node = rewrite_.old()[n];
     UnderWay begun{rewrite_.keep(n), &node, {}, {}};
-    for (const SlotId slot : node.reads) begun.uses.push_back(program_.whole_of(slot));
+    for (const SlotId slot : node.reads) begun.uses.push_back(slot);
     for (const Value v : node.in)
-      if (const SlotId slot = rewrite_.old().slot_behind(v); slot >= 0) begun.uses.push_back(program_.whole_of(slot));
-    for (const SlotId slot : node.writes) begun.writes.push_back(program_.whole_of(slot));
+      if (const SlotId slot = rewrite_.old().slot_behind(v); slot >= 0) begun.uses.push_back(slot);
+    for (const SlotId slot : node.writes) begun.writes.push_back(slot);
     under_way_.push_back(std::move(begun));
   }
 
@@ -79,9 +79,7 @@ class Overlap {
   }
 
   bool disturbs(const Node& node, const UnderWay& exchange) const {
-    const auto has = [&](const std::vector<SlotId>& slots, SlotId slot) {
-      return std::ranges::find(slots, program_.whole_of(slot)) != slots.end();
-    };
+    const auto has = [&](const std::vector<SlotId>& slots, SlotId slot) { return std::ranges::find(slots, slot) != slots.end(); };
     const auto reads = [&](SlotId slot) { return slot >= 0 && has(exchange.writes, slot); };
     return std::ranges::any_of(node.reads, reads) ||
            std::ranges::any_of(node.in, [&](Value v) { return reads(rewrite_.old().slot_behind(v)); }) ||

@@ -18,7 +18,7 @@ namespace {
 std::vector<SlotId> working_copies(const Program& program) {
   std::vector<SlotId> copies(program.slots.size(), -1);
   for (size_t s = 0; s < program.slots.size(); ++s)
-    if (const Slot& slot = program.slots[s]; slot.role == Role::working && slot.lent)
+    if (const Slot& slot = program.slots[s]; slot.role == Role::working && slot.borrowed)
       copies[static_cast<size_t>(slot.of)] = static_cast<SlotId>(s);
   for (const Section& section : program.sections)
     for (const Node& node : section.graph.nodes) {
@@ -86,17 +86,16 @@ void update(Program& program, const ChooseOptimizer& choose, std::span<const Slo
         if (const Type& type = program.slot(id).type; !type.layout.is_flat()) wholes[type.dtype].push_back(id);
       };
       if (std::ranges::find(shared, parameter) == shared.end()) gather(parameter);
-      if (copy >= 0 && !program.slot(copy).lent) gather(copy);
+      if (copy >= 0 && !program.slot(copy).borrowed) gather(copy);
     }
-    const auto own = [&](SlotId whole) { return is_cut ? part_of(program, whole, parameter) : whole; };
-    if (own(parameter) < 0) continue;
+    if (is_cut && shard_elements(program, parameter, program.rank) == 0) continue;
     const OptimizerChoice optimizer = choose(slot, is_weight[static_cast<size_t>(parameter)]);
-    std::vector<SlotId> slots = {own(parameter)};
+    std::vector<SlotId> slots = {parameter};
     add_state(program, optimizer, parameter, slots);
-    if (copy >= 0) slots.push_back(own(copy));
+    if (copy >= 0) slots.push_back(copy);
     Value& factor = factors[optimizer.clip_group];
     if (!factor) factor = b.load(program.slot_named(factor_slot(optimizer.clip_group)));
-    b.update(optimizer.op, {b.load(own(gradient)), factor, skip, rate}, slots, optimizer.attrs);
+    b.update(optimizer.op, {is_cut ? b.load_shard(gradient) : b.load(gradient), factor, skip, rate}, slots, optimizer.attrs);
   }
   for (const auto& [dtype, slots] : wholes)
     b.graph().nodes.push_back(

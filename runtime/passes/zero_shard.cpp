@@ -45,16 +45,14 @@ std::vector<CopyMaker> makers_in(const Program& program, const Section& forward)
   return makers;
 }
 
-/// This rank's piece of a copy, of its parameter's.
-void make_piece(Program& program, Rewrite& rewrite, const CopyMaker& maker) {
-  const SlotId part = part_of(program, maker.copy, maker.parameter);
-  if (part < 0) return;
+/// This rank's shard of a copy, of its parameter's.
+void make_shard(Program& program, Rewrite& rewrite, const CopyMaker& maker) {
+  if (shard_elements(program, maker.parameter, program.rank) == 0) return;
   Node load = rewrite.old()[maker.nodes[0]], cast = rewrite.old()[maker.nodes[1]], store = rewrite.old()[maker.nodes[2]];
   load.out = {own_type(program, program.slot(maker.parameter))};
-  cast.out = {own_type(program, program.slot(part))};
+  cast.out = {shard_type(program, maker.copy)};
   cast.in = {{rewrite.append(std::move(load)), 0}};
   store.in = {{rewrite.append(std::move(cast)), 0}};
-  store.writes = {part};
   rewrite.append(std::move(store));
 }
 
@@ -73,7 +71,7 @@ void zero_shard(Program& program, int64_t stage, Reduce reduce, int64_t bucket_b
   update_by_shards(program);
   exchange_gradients(program, reduce, bucket_bytes, stage == 1 ? Keep::made : Keep::adding);
   if (sums_loss) exchange_loss(program);
-  add_uses_in_pieces(program);
+  add_uses_of_shards(program);
   if (stage == 3) gather_units(program);
 }
 
@@ -82,12 +80,12 @@ std::vector<SlotId> share_masters(Program& program) {
   for (const Slot& copy : program.slots)
     if (copy.role == Role::working && is_cut(program, copy.of)) masters.push_back(copy.of);
   if (program.rank > 0)
-    for (const SlotId master : masters) program.slot(master).lent = true;
-  for (Slot& slot : program.slots) slot.lent = slot.lent || (slot.role == Role::parameter && slot.type.layout.is_flat());
+    for (const SlotId master : masters) program.slot(master).borrowed = true;
+  for (Slot& slot : program.slots) slot.borrowed = slot.borrowed || (slot.role == Role::parameter && slot.type.layout.is_flat());
   return masters;
 }
 
-void keep_master_pieces(Program& program, bool lends_copies) {
+void shard_masters(Program& program, bool borrows_copies) {
   Section& forward = *program.find(Phase::forward);
   const std::vector<CopyMaker> makers = makers_in(program, forward);
   if (makers.empty()) return;
@@ -97,11 +95,11 @@ void keep_master_pieces(Program& program, bool lends_copies) {
   for (const CopyMaker& maker : makers) {
     for (const int32_t node : maker.nodes) is_gone[static_cast<size_t>(node)] = true;
     make_flat(program, maker.parameter, maker.parameter);
-    program.slot(maker.copy).lent = lends_copies;
+    program.slot(maker.copy).borrowed = borrows_copies;
     copies.push_back(maker.copy);
-    if (!lends_copies) make_piece(program, rewrite, maker);
+    if (!borrows_copies) make_shard(program, rewrite, maker);
   }
-  if (!lends_copies)
+  if (!borrows_copies)
     rewrite.append({.op = Op::all_gather,
                     .in = {},
                     .out = {},

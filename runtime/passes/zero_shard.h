@@ -18,9 +18,9 @@ namespace st {
 void zero_shard(Program& program, int64_t stage, Reduce reduce, int64_t bucket_bytes, const ChooseOptimizer& choose, bool sums_loss = true);
 
 /// For ranks that are threads: all of them share one copy of the master parameters (those of which products use working copies). Rank 0
-/// owns them and the others borrow them (Slot::lent). Each rank writes its shards there, after the gather of the squares, and they are not
-/// gathered. In stage 3 all parameters are shared this way, and rank 0 borrows its shards too. Returns the shared parameters, for update().
-/// Call after zero_shard().
+/// owns them and the others borrow them (Slot::borrowed). Each rank writes its shards there, after the gather of the squares, and they are
+/// not gathered. In stage 3 all parameters are shared this way, and rank 0 borrows its shards too. Returns the shared parameters, for
+/// update(). Call after zero_shard().
 std::vector<SlotId> share_masters(Program& program);
 
 /// For ranks with separate memory, in stages 1 and 2: each rank keeps only its shards of the master parameters (as in share_masters()),
@@ -28,7 +28,7 @@ std::vector<SlotId> share_masters(Program& program);
 /// - The working copies are whole; update() gathers them.
 /// - Before a step with outdated copies (the first one, or after a change of the weights) each rank makes its shards of the copies and all
 ///   gather them; the executor does that (Copy::gathered).
-/// - lends_copies: another plan owns the copies, and this one borrows them.
-void keep_master_pieces(Program& program, bool lends_copies);
+/// - borrows_copies: another plan owns the copies, and this one borrows them.
+void shard_masters(Program& program, bool borrows_copies);
 
 }  // namespace st

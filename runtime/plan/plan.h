@@ -19,7 +19,7 @@ enum class Copy : uint8_t {
   none,
   of_step,   // packed or in 16 bits: valid for the rest of the step, unless a weight changes
   lasting,   // valid in later steps too, unless a weight changes other than by the update
-  gathered,  // lasting, but made on request only, by all ranks together (keep_master_pieces)
+  gathered,  // lasting, but made on request only, by all ranks together (shard_masters)
 };
 
 struct Instruction {

@@ -5,12 +5,12 @@
 namespace st {
 namespace {
 
-/// By slot: whether the update writes it or a part of it.
+/// By slot: whether the update writes it, or its shard of it.
 std::vector<bool> written_by_update(const Program& program) {
   std::vector<bool> written(program.slots.size());
   if (const Section* const update = program.find(Phase::update))
     for (const Node& node : update->graph.nodes)
-      for (const SlotId write : node.writes) written[static_cast<size_t>(program.whole_of(write))] = true;
+      for (const SlotId write : node.writes) written[static_cast<size_t>(write)] = true;
   return written;
 }
 
@@ -30,7 +30,7 @@ std::vector<std::vector<Copy>> weight_copies(const Program& program) {
     for (int32_t n = 0; n < graph.size(); ++n) {
       const Node& node = graph[n];
       if (node.when != When::first || node.writes.empty()) continue;
-      const SlotId written_slot = program.whole_of(node.writes[0]);
+      const SlotId written_slot = node.writes[0];
       const Slot& slot = program.slot(written_slot);
       Copy& made = of[static_cast<size_t>(n)];
       if (slot.role == Role::packed) made = Copy::of_step;

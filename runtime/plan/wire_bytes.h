@@ -11,7 +11,7 @@ namespace st {
 struct WireBytes {
   int64_t reduce_scatter = 0, all_gather = 0, rank_sums = 0, gather_squares = 0;
   int64_t collectives = 0;  // in which the rank takes part
-  int64_t copies = 0;       // extra bytes, not in all(), of a step that first rebuilds the working copies (keep_master_pieces)
+  int64_t copies = 0;       // extra bytes, not in all(), of a step that first rebuilds the working copies (shard_masters)
   int64_t all() const { return reduce_scatter + all_gather + rank_sums + gather_squares; }
 };
 

@@ -5,8 +5,8 @@
 #include "base/error.h"
 #include "base/float16.h"
 #include "passes/seed_outputs.h"
+#include "train/borrowed_parameters.h"
 #include "train/kernel_needs_of.h"
-#include "train/lent_parameters.h"
 #include "train/rank_agreement.h"
 #include "train/recipe.h"
 
@@ -105,7 +105,7 @@ void Evaluator::add_up(std::span<const HostView> rows, int64_t count, std::span<
   Executor& forward = plan_for(count);
   const WeightsGate::Reader whole_step(model_.gate());
   if (lends_)
-    lend_parameters(forward, model_, [&](size_t p) { return weights.empty() ? model_.data(model_.parameters()[p]) : weights[p]; });
+    bind_parameters(forward, model_, [&](size_t p) { return weights.empty() ? model_.data(model_.parameters()[p]) : weights[p]; });
   forward.run([&](int64_t) { inputs_.bind(rows, 0, count, forward); });
   const Program& program = forward.plan().program;
   const auto slot = [&](const std::string& name) -> const Operand& { return forward.slot(program.slot_named(name)); };
@@ -124,7 +124,7 @@ void Evaluator::add_up(std::span<const HostView> rows, int64_t count, std::span<
 Executor& Evaluator::plan_for(int64_t rows) {
   if (const auto found = plans_.find(rows); found != plans_.end()) return *found->second;
   Context& context = model_.context();
-  const Program program = lends_ ? lending(model_) : model_.program();
+  const Program program = lends_ ? borrowing(model_) : model_.program();
   PlanOptions options;
   options.gathers = step_;
   Plan plan = plan_inference(program, rows, metrics_, static_cast<bool>(program.loss_sum),

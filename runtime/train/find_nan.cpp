@@ -142,8 +142,7 @@ std::optional<Error> FindNan::check(const Plan& plan, const Instruction& at, con
   const Node& node = graph[at.node];
   const auto slot_name = [&](SlotId id) {
     const Slot& slot = program.slot(id);
-    if (slot.role == Role::gathered) return program.slot(slot.of).name;
-    return slot.role == Role::part ? program.slot(slot.part_of).name : slot.name;
+    return slot.role == Role::gathered ? program.slot(slot.of).name : slot.name;
   };
 
   std::string tensor, bad, slot;

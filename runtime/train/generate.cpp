@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "base/philox.h"
-#include "train/lent_parameters.h"
+#include "train/borrowed_parameters.h"
 
 namespace st {
 namespace {
@@ -76,7 +76,7 @@ Generator::Generator(std::shared_ptr<Model> model, Storage& weights, int threads
 void Generator::forward() {
   std::optional<WeightsGate::TryReader> reader;
   if (gate_ != nullptr) reader.emplace(*gate_);
-  if (pieces_ != nullptr) lend_pieces(*executor_, *model_, *pieces_);
+  if (pieces_ != nullptr) bind_shards(*executor_, *model_, *pieces_);
   executor_->run({});
 }
 

@@ -124,20 +124,20 @@ void HostOptimizer::plan(std::vector<ParameterSlots> slots) {
   for (size_t i = 0; i < slots.size(); ++i) {
     const Type type{.dtype = parameters_[i].dtype, .shape = parameters_[i].shape, .layout = {}};
     slots[i].parameter = program.add_slot(
-        {.name = std::to_string(i), .type = type, .role = Role::parameter, .init = {}, .trainable = is_trained(i), .lent = true});
+        {.name = std::to_string(i), .type = type, .role = Role::parameter, .init = {}, .trainable = is_trained(i), .borrowed = true});
   }
   for (size_t i = 0; i < slots.size(); ++i) {
     if (!is_trained(i)) continue;
     const Type type{.dtype = slots[i].gradient_type, .shape = parameters_[i].shape, .layout = {}};
     slots[i].gradient = program.add_slot(
-        {.name = text("gradient.", i), .type = type, .role = Role::gradient, .init = {}, .of = slots[i].parameter, .lent = true});
+        {.name = text("gradient.", i), .type = type, .role = Role::gradient, .init = {}, .of = slots[i].parameter, .borrowed = true});
   }
   for (size_t i = 0; i < slots.size(); ++i) {
     slots[i].copy = -1;
     if (!is_trained(i) || !slots[i].copy_type) continue;
     const Type type{.dtype = *slots[i].copy_type, .shape = parameters_[i].shape, .layout = {}};
     slots[i].copy = program.add_slot(
-        {.name = text("copy.", i), .type = type, .role = Role::working, .init = {}, .of = slots[i].parameter, .lent = true});
+        {.name = text("copy.", i), .type = type, .role = Role::working, .init = {}, .of = slots[i].parameter, .borrowed = true});
   }
   program.step.gradient_unit =
       program.add_slot({.name = "unit", .type = {.dtype = DType::f64, .shape = {}, .layout = {}}, .role = Role::control, .init = {}});
@@ -147,38 +147,20 @@ void HostOptimizer::plan(std::vector<ParameterSlots> slots) {
   if (!executor_) context_->require_memory("optimizer: its state", plan.memory.total());
   executor_ = std::make_unique<Executor>(std::move(plan), storage_, *workers_, nullptr, exchanges_.get());
   slots_ = std::move(slots);
-  find_bounds();
   step_ = StepSlots(*executor_);
   bind_lasting();
 }
 
-void HostOptimizer::find_bounds() {
-  const Program& program = executor_->plan().program;
-  std::vector<Bound> bound_of(program.slots.size());
-  const bool is_sharded = shards_.ranks != nullptr;
-  for (size_t s = 0; s < program.slots.size(); ++s) {
-    const Slot& slot = program.slots[s];
-    const auto id = static_cast<SlotId>(s);
-    if (slot.lent && (slot.type.layout.is_flat() || !is_sharded)) bound_of[s] = {id, 0};
-    if (slot.part_of >= 0) bound_of[static_cast<size_t>(slot.part_of)] = {id, own_begin(program, slot) * bytes_of(slot.type.dtype)};
-  }
-  const auto bound = [&](SlotId slot) { return slot < 0 ? Bound{} : bound_of[static_cast<size_t>(slot)]; };
-  bounds_.clear();
-  for (const ParameterSlots& of : slots_)
-    bounds_.push_back(of.gradient < 0 ? ParameterBounds{} : ParameterBounds{bound(of.parameter), bound(of.gradient), bound(of.copy)});
-}
-
-void HostOptimizer::bind(const Bound& bound, void* data) {
-  if (bound.slot < 0) return;
-  executor_->bind(bound.slot, data == nullptr ? nullptr : static_cast<std::byte*>(data) + bound.offset);  // a rank may have none of it
+void HostOptimizer::bind(SlotId slot, void* data) {
+  if (slot >= 0) executor_->bind(slot, data);
 }
 
 /// Binds the memory that stays the same in every step.
 void HostOptimizer::bind_lasting() {
   for (size_t i = 0; i < size(); ++i) {
-    bind(bounds_[i].parameter, parameters_[i].data);
-    bind(bounds_[i].copy, copies_[i].data);
-    if (own_sums_.size() > 0) bind(bounds_[i].gradient, own_sums(i));
+    bind(slots_[i].parameter, parameters_[i].data);
+    bind(slots_[i].copy, copies_[i].data);
+    if (own_sums_.size() > 0) bind(slots_[i].gradient, own_sums(i));
   }
 }
 
@@ -281,7 +263,7 @@ void HostOptimizer::take(std::span<const HostView> gradients) {
     plan(std::move(slots));
   }
   for (size_t i = 0; i < size(); ++i)
-    if (is_trained(i)) bind(bounds_[i].gradient, gradients[i].data);
+    if (is_trained(i)) bind(slots_[i].gradient, gradients[i].data);
 }
 
 HostOptimizer::Report HostOptimizer::update(double scale) {

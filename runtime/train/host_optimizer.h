@@ -110,14 +110,6 @@ class HostOptimizer {
     DType gradient_type = DType::f32;
     std::optional<DType> copy_type{};
   };
-  /// A slot in the host's memory, or this rank's shard of it.
-  struct Bound {
-    SlotId slot = -1;    // -1: none
-    int64_t offset = 0;  // bytes
-  };
-  struct ParameterBounds {
-    Bound parameter, gradient, copy;
-  };
 
   void take_parameters(std::span<const HostView> parameters);
   std::vector<HostView> checked_copies(std::span<const HostView> copies) const;
@@ -127,8 +119,7 @@ class HostOptimizer {
   OptimizerChoice choice_of(size_t parameter) const;
   void cut(Program& program, std::span<const ParameterSlots> slots);
   void make_own_sums();
-  void find_bounds();
-  void bind(const Bound& bound, void* data);
+  void bind(SlotId slot, void* data);
   void bind_lasting();
   void write_copy(size_t parameter) const;
   void list_state();
@@ -141,7 +132,6 @@ class HostOptimizer {
   std::vector<std::string> names_, gradient_names_, copy_names_, state_names_;
   std::vector<HostView> parameters_, copies_;
   std::vector<ParameterSlots> slots_;
-  std::vector<ParameterBounds> bounds_;
   std::vector<Cuts> cuts_;  // by parameter; only if sharded
   std::unique_ptr<Workers> workers_;
   Storage storage_;

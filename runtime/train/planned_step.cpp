@@ -8,10 +8,10 @@
 #include "base/os/machine.h"
 #include "data/stream.h"
 #include "passes/scale_loss.h"
+#include "train/borrowed_parameters.h"
 #include "train/evaluation.h"
 #include "train/find_nan.h"
 #include "train/kernel_needs_of.h"
-#include "train/lent_parameters.h"
 
 namespace st {
 namespace {
@@ -75,14 +75,14 @@ PlannedStep::PlannedStep(Model& model, const Recipe& recipe, Storage& storage, W
       ranks_(ranks == nullptr ? nullptr : std::make_unique<ExchangeQueue>(*ranks)),
       rank_(options.rank),
       shares_masters_(options.shares_masters),
-      keeps_master_pieces_(options.keeps_master_pieces),
+      shards_masters_(options.shards_masters),
       executor_(plan_that_fits(model, recipe, storage, workers.threads(), options), storage, workers, &cancelled, ranks_.get()),
       slots_(executor_),
       makes_gathered_copies_(makes(executor_.plan(), Copy::gathered)) {}
 
 void PlannedStep::share_masters(const Model& of) {
   masters_ = &of;
-  lend_masters(executor_, of);
+  bind_masters(executor_, of);
 }
 
 /// How many of the first `micro_batches` of a step are this rank's.
@@ -273,7 +273,7 @@ PlannedStep::Short& PlannedStep::short_plan(int64_t rows) {
   PlanOptions options;
   options.rank = rank_;
   options.shares_masters = shares_masters_;
-  options.keeps_master_pieces = keeps_master_pieces_;
+  options.shards_masters = shards_masters_;
   const auto scopes = scopes_for_all();
   if (scopes) options.recompute_scopes = &*scopes;
   if (spare != PlanOptions::kUnlimited)
@@ -288,8 +288,8 @@ PlannedStep::Short& PlannedStep::short_plan(int64_t rows) {
     if (!Storage::holds(static_cast<Arena>(a))) need += plan.memory.of(static_cast<Arena>(a));
   model_.context().require_memory("step: a micro-batch with fewer rows than the recipe's", need);
   auto made = std::make_unique<Short>(std::move(plan), storage_, workers_, cancelled_, ranks_.get());
-  if (masters_ != nullptr) lend_masters(made->executor, *masters_);
-  if (keeps_master_pieces_) lend_copies(made->executor, executor_);
+  if (masters_ != nullptr) bind_masters(made->executor, *masters_);
+  if (shards_masters_) bind_copies(made->executor, executor_);
   if (short_.size() == kShortPlans) short_.erase(short_.begin());
   return *short_.emplace(rows, std::move(made)).first->second;
 }

@@ -29,7 +29,7 @@ class PlannedStep {
   /// scaling.
   void begin(double lr, int64_t number, int64_t attempts, int64_t rows, double loss_scale);
 
-  /// Whether this rank's working copies, of which each rank makes its shard (PlanOptions::keeps_master_pieces), are out of date.
+  /// Whether this rank's working copies, of which each rank makes its shard (PlanOptions::shards_masters), are out of date.
   bool lacks_copies() const { return makes_gathered_copies_ && gathered_at_ != model_.gate().changes(); }
   /// Makes the step rebuild the copies first. Call it after begin(), on all ranks if any rank lacks copies.
   void gather_copies_first() { gathers_copies_ = true; }
@@ -106,7 +106,7 @@ class PlannedStep {
   const std::unique_ptr<ExchangeQueue> ranks_;  // null: one rank
   const Model* masters_ = nullptr;              // the model whose parameters are borrowed; null: the step has its own
   const int32_t rank_;
-  const bool shares_masters_, keeps_master_pieces_;
+  const bool shares_masters_, shards_masters_;
   Executor executor_;
   StepSlots slots_;
   const bool makes_gathered_copies_;

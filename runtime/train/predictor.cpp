@@ -8,8 +8,8 @@
 
 #include "base/error.h"
 #include "exec/executor.h"
+#include "train/borrowed_parameters.h"
 #include "train/input_readers.h"
-#include "train/lent_parameters.h"
 
 namespace st {
 namespace {
@@ -392,7 +392,7 @@ void Predictor::run(std::span<const HostView> inputs, std::span<const HostView> 
       collective->is_on(hold.number());
       meet(*collective, outputs);
     }
-    if (ranks_) lend_pieces(*pass.executor, *model_, hold.weights());
+    if (ranks_) bind_shards(*pass.executor, *model_, hold.weights());
     pass.executor->run({});
   }
   for (size_t i = 0; i < outputs.size(); ++i) scatter(pass.executor->slot(form->results[i]).as<std::byte>(), outputs[i]);

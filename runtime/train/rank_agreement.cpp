@@ -46,10 +46,7 @@ std::string collectives_of(const Plan& plan) {
   const Program& program = plan.program;
   Digest digest;
   int64_t count = 0;
-  const auto add = [&](SlotId id) {
-    const Slot& slot = program.slot(id);
-    if (slot.role != Role::part) digest.update_sized(slot.name);
-  };
+  const auto add = [&](SlotId id) { digest.update_sized(program.slot(id).name); };
   for (const Instruction& at : plan.instructions) {
     const Node& node = program.sections[static_cast<size_t>(at.section)].graph.nodes[static_cast<size_t>(at.node)];
     if (!info_of(node.op).exchange || node.op == Op::await) continue;

@@ -187,7 +187,7 @@ void RankTeam::sync_weights() {
       const WeightsGate::Writer writer(member->model->gate());
       const Executor& to = member->step->executor();
       for (const SlotId id : parts_.model.parameters())
-        if (const Slot& slot = to.plan().program.slot(id); !slot.lent)
+        if (const Slot& slot = to.plan().program.slot(id); !slot.borrowed)
           copy(parts_.storage.backend(), to.slot(id).as<std::byte>(), parts_.model.data(id), slot.type.bytes());
     }
     weights_at_ = changes;

@@ -70,18 +70,18 @@ std::vector<SlotId> shard_by(Program& program, const Recipe& recipe, const PlanO
   std::vector<SlotId> shared;
   zero_shard(program, recipe.zero, reduce_of(recipe), recipe.bucket, updates_of(recipe), by_graph);
   if (by_graph && options.shares_masters) shared = share_masters(program);
-  if (by_graph && options.keeps_master_pieces) keep_master_pieces(program, is_short);
+  if (by_graph && options.shards_masters) shard_masters(program, is_short);
   return shared;
 }
 
 /// Updates all parameters of a program without products, where every matrix counts as a weight, and leaves them where they are.
 void update_named(Program& program, const Recipe& recipe, const ParameterName& name) {
-  std::vector<SlotId> lent(program.slots.size());  // who has shards of them gathers them
-  std::iota(lent.begin(), lent.end(), 0);
+  std::vector<SlotId> borrowed(program.slots.size());  // who has shards of them gathers them
+  std::iota(borrowed.begin(), borrowed.end(), 0);
   const auto choose = [&, optimizer = recipe.update()](const Slot& parameter, bool) {
     return optimizer.choose(name(parameter), parameter.type, true);
   };
-  update(program, choose, lent);
+  update(program, choose, borrowed);
 }
 
 void cast_by(Program& program, const Recipe& recipe, When when) {
@@ -101,14 +101,14 @@ bool measures_noise(const Recipe& recipe, bool is_short) {
   return recipe.gradient_noise_scale && recipe.step_micro_batches() > 1 && (!is_short || recipe.ranks > 1);
 }
 
-/// Parameters of which another program of the model has shards are these shards, and lent. Slots of parameters are the same in both.
+/// Parameters of which another program of the model has shards are these shards, and borrowed. Slots of parameters are the same in both.
 void gather_shards(Program& program, const Program& of) {
   program.mesh = of.mesh;
   program.rank = of.rank;
   for (size_t s = 0; s < of.slots.size() && s < program.slots.size(); ++s)
     if (of.slots[s].role == Role::parameter && of.slots[s].type.layout.is_flat()) program.slots[s].sums = of.slots[s].sums;
   gather_units(program);
-  for (Slot& slot : program.slots) slot.lent = slot.lent || (slot.role == Role::parameter && slot.type.layout.is_flat());
+  for (Slot& slot : program.slots) slot.borrowed = slot.borrowed || (slot.role == Role::parameter && slot.type.layout.is_flat());
 }
 
 /// Of a plan: what it is for, and what its passes depend on.

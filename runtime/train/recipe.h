@@ -67,7 +67,7 @@ struct PlanOptions {
   int32_t rank = 0;             // the rank that the plan is for, of the recipe's ranks
   bool shares_masters = false;  // ranks are threads: under ZeRO they share one copy of the master parameters (share_masters)
 
-  bool keeps_master_pieces = false;  // ranks are a host's: under ZeRO-1 and -2 each keeps only its shards of the masters
+  bool shards_masters = false;  // ranks are a host's: under ZeRO-1 and -2 each keeps only its shards of the masters
 
   static constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max();
   int64_t memory = kUnlimited;  // bytes that a step may use in addition to the parameters; recompute auto must fit in them

@@ -26,7 +26,7 @@ std::vector<StateTensor> state_in(const Executor& rank) {
   for (size_t s = 0; s < slots.size(); ++s) {
     const Slot& slot = slots[s];
     if (slot.role != Role::parameter && slot.role != Role::optimizer) continue;
-    StateTensor tensor{.name = slot.name, .role = slot.role, .of = slot.of, .type = slot.type, .in_pieces = slot.type.layout.is_flat()};
+    StateTensor tensor{.name = slot.name, .role = slot.role, .of = slot.of, .type = slot.type, .is_sharded = slot.type.layout.is_flat()};
     tensor.pieces.push_back(piece_in(rank, static_cast<SlotId>(s)));
     all.push_back(std::move(tensor));
   }
@@ -43,7 +43,7 @@ struct TensorPlace {
 std::string told(std::span<const StateTensor> tensors) {
   std::string out;
   for (const StateTensor& t : tensors) {
-    if (!t.in_pieces) continue;
+    if (!t.is_sharded) continue;
     TensorPlace one{t.pieces[0].first, t.pieces[0].elements, std::ssize(t.name)};
     std::ranges::copy(t.type.shape, one.dims.begin());
     one.rank = t.type.shape.rank();
@@ -66,7 +66,7 @@ void hear(std::string_view text, int32_t rank, std::vector<StateTensor>& to) {
                   .role = static_cast<Role>(one.role),
                   .of = one.of,
                   .type = {.dtype = static_cast<DType>(one.dtype), .shape = {}, .layout = {}},
-                  .in_pieces = true,
+                  .is_sharded = true,
                   .pieces = {{one.first, one.elements, nullptr, rank}}};
     text.remove_prefix(t.name.size());
     for (int32_t i = 0; i < std::min(one.rank, kMaxDims); ++i) t.type.shape.push_back(one.dims[static_cast<size_t>(i)]);
@@ -90,7 +90,7 @@ std::vector<StateTensor> state_tensors_of(std::span<const Executor* const> ranks
   std::vector<StateTensor> all;
   for (const Executor* rank : ranks)
     for (StateTensor& tensor : state_in(*rank))
-      if (rank == ranks.front() || tensor.in_pieces) all.push_back(std::move(tensor));
+      if (rank == ranks.front() || tensor.is_sharded) all.push_back(std::move(tensor));
   all.insert(all.end(), others.begin(), others.end());
   const auto first_of = [](const StateTensor& t) { return t.pieces[0].first; };
   std::ranges::stable_sort(
@@ -119,17 +119,22 @@ StateTensor gradient_of(std::span<const Executor* const> ranks, const Slot& para
   tensor.name = "gradient." + parameter.name;
   for (const Executor* rank : ranks) {
     const Program& program = rank->plan().program;
-    SlotId slot = program.slot_named(tensor.name);
+    const SlotId slot = program.slot_named(tensor.name);
     if (slot < 0) return tensor;
     tensor.type.dtype = program.slot(slot).type.dtype;
-    tensor.in_pieces = program.slot(program.slot(slot).of).update.kind == AxisLayout::Kind::flat;
-    if (tensor.in_pieces && !program.slot(slot).type.layout.is_flat()) slot = program.slot_named("part." + tensor.name);
-    if (slot < 0 || rank->slot(slot).elements() == 0) continue;  // other ranks have all of it
-    tensor.pieces.push_back(piece_in(*rank, slot));
-    if (!tensor.in_pieces) break;
+    tensor.is_sharded = program.slot(program.slot(slot).of).update.kind == AxisLayout::Kind::flat;
+    StateTensor::Piece piece = piece_in(*rank, slot);
+    if (tensor.is_sharded && !program.slot(slot).type.layout.is_flat()) {
+      const Cuts cuts = cuts_of(program, program.slot(slot).of);
+      piece = {cuts[program.rank], cuts.elements_of(program.rank), piece.data + cuts[program.rank] * bytes_of(tensor.type.dtype),
+               program.rank};
+    }
+    if (piece.elements == 0) continue;  // other ranks have all of it
+    tensor.pieces.push_back(piece);
+    if (!tensor.is_sharded) break;
   }
   const Program& program = ranks.front()->plan().program;
-  if (!tensor.in_pieces || ranks.size() > 1) return tensor;
+  if (!tensor.is_sharded || ranks.size() > 1) return tensor;
   const std::vector<StateTensor::Piece> own = std::exchange(tensor.pieces, {});
   const Cuts cuts = cuts_of(program, program.slot_named(parameter.name));
   for (int32_t rank = 0; rank < program.mesh.data; ++rank)

@@ -21,7 +21,7 @@ struct StateTensor {
   Role role = Role::parameter;
   SlotId of = -1;                  // optimizer: the parameter's slot
   Type type;                       // of the whole
-  bool in_pieces = false;          // true: each rank has at most one shard; false: each rank has all of it
+  bool is_sharded = false;         // true: each rank has at most one shard; false: each rank has all of it
   std::vector<Piece> pieces = {};  // all shards, in order
 
   /// Copies bytes of the whole from byte `first`, as far as they are in this process.

@@ -10,7 +10,7 @@ void Trainer::require_host_loss_fits(const char* call) const {
   require(team_ && !team_->is_of_threads(), Code::unsupported, call, ": a host's own loss is not supported on ", recipe_.ranks,
           " ranks that are threads of one trainer, because each would have its own outputs; make each a rank of a communicator with "
           "st_trainer_create_in_group");
-  require(!options_.keeps_master_pieces, Code::unsupported, call,
+  require(!options_.shards_masters, Code::unsupported, call,
           ": a host's own loss is not supported with sharded master weights; make the context without late_parameters");
 }
 

@@ -24,7 +24,7 @@ std::vector<StateTensor> Trainer::state_tensors() const { return state_tensors_o
 
 void Trainer::read_state(const StateTensor& tensor, int64_t first, std::span<std::byte> out) const {
   tensor.to_host(model_->context().backend(), first, out);
-  if (!tensor.in_pieces || !is_sharded()) return;
+  if (!tensor.is_sharded || !is_sharded()) return;
   const int64_t width = bytes_of(tensor.type.dtype);
   for (const StateTensor::Piece& piece : tensor.pieces) {
     const int64_t begin = std::max(first, piece.first * width);
@@ -121,8 +121,8 @@ namespace {
 /// Where the tensor is cut for a save that all ranks make: as they have its pieces; of what each has whole, as its optimizer's state is.
 std::vector<SharedSave::Range> ranges_of(const StateTensor& tensor, const Program& program) {
   std::vector<SharedSave::Range> ranges;
-  const SlotId id = tensor.in_pieces ? -1 : program.slot_named(tensor.name);
-  if (tensor.in_pieces)
+  const SlotId id = tensor.is_sharded ? -1 : program.slot_named(tensor.name);
+  if (tensor.is_sharded)
     for (const StateTensor::Piece& piece : tensor.pieces) ranges.push_back({piece.rank, piece.first, piece.first + piece.elements});
   else if (id >= 0 && is_cut(program, id))
     for (int32_t rank = 0; rank < program.mesh.data; ++rank) {

@@ -18,12 +18,12 @@ WeightAverage::WeightAverage(Model& model, std::vector<StateTensor> state, Read 
 const std::byte* WeightAverage::place_of(size_t index) {
   const std::optional<StateTensor>& average = averages_[index];
   if (!average) return model_.data(model_.parameters()[index]);
-  if (!weights_.empty() && weights_[index].in_pieces) {
+  if (!weights_.empty() && weights_[index].is_sharded) {
     const auto is_here = [](const StateTensor::Piece& piece) { return piece.data != nullptr; };
     const auto own = std::ranges::find_if(average->pieces, is_here);
     return own == average->pieces.end() ? nullptr : own->data;
   }
-  const bool is_of_processes = read_ && average->in_pieces;
+  const bool is_of_processes = read_ && average->is_sharded;
   if (!is_of_processes && average->pieces.size() == 1) return average->pieces[0].data;
   return joined(index, *average);
 }

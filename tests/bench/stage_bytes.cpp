@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/os/files.h"
+#include "ir/cuts.h"
 #include "models/gpt.h"
 #include "train/trainer.h"
 
@@ -45,7 +46,7 @@ double table(const Step& step, int64_t ranks, int64_t zero) {
 int64_t bytes_of(const Plan& plan, Role role) {
   int64_t sum = 0;
   for (const Slot& slot : plan.program.slots)
-    if (slot.role == role) sum += slot.type.bytes();
+    if (slot.role == role) sum += own_type(plan.program, slot).bytes();
   return sum;
 }
 

@@ -28,17 +28,21 @@ Plan step_of(int64_t zero, Reduce reduce, int32_t rank) {
   accumulate(p, kRounds);
   if (zero == 0) data_parallel(p, reduce, 40000);
   if (zero > 0) zero_shard(p, zero, reduce, 40000, adamw_for_all);
-  if (zero == 1) keep_master_pieces(p, false);
+  if (zero == 1) shard_masters(p, false);
   clip(p, 1);
   update(p, adamw_for_all);
   overlap(p);
   return plan_for_reference(std::move(p), kRounds);
 }
 
-/// Leaves types, the mesh and rank that give them their shards, operands, and the attributes of kernels.
+/// Leaves types, what gives them their shards (mesh, rank, the parameter that a slot is cut like), operands, and the attributes of kernels.
 Plan stripped(Plan plan) {
   Program& program = plan.program;
-  for (Slot& slot : program.slots) slot = {.name = "", .type = slot.type, .role = Role::stash, .init = {}, .sums = slot.sums};
+  for (size_t s = 0; s < program.slots.size(); ++s) {
+    Slot& slot = program.slots[s];
+    const SlotId cut_like = slot.role == Role::parameter ? static_cast<SlotId>(s) : slot.of;
+    slot = {.name = "", .type = slot.type, .role = Role::stash, .init = {}, .of = cut_like, .sums = slot.sums};
+  }
   for (Section& section : program.sections) {
     section.phase = Phase::forward;
     for (Node& node : section.graph.nodes) {

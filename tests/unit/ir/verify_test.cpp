@@ -10,6 +10,8 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
+constexpr AxisLayout kFlat{.kind = AxisLayout::Kind::flat, .where = 0, .grain = 1};
+
 struct Ids {
   SlotId x, w, stash, gradient, m;
 };
@@ -204,6 +206,32 @@ const Broken kBroken[] = {
        v.program.outputs[0].value = {3, 0};
      },
      "output y is output 0 of %3, which has 0"},
+    {"OnlyAParameterHasOwners", [](Verify& v) { v.slot(v.ids.m).sums = kFlat; },
+     "\"w.m\", a optimizer, has owners, which only a parameter has"},
+    {"AShardIsUpdatedByWhoSumsItsGradient",
+     [](Verify& v) {
+       v.slot(v.ids.w).sums = {.kind = AxisLayout::Kind::flat, .where = 1, .grain = 1};
+       v.slot(v.ids.w).update = kFlat;
+     },
+     "parameter \"w\" is updated as flat(1, 0), its gradient summed as flat(1, 1)"},
+    {"AFlatTensorHasAGrain",
+     [](Verify& v) {
+       v.slot(v.ids.w).sums = v.slot(v.ids.m).type.layout[MeshAxis::data] = {.kind = AxisLayout::Kind::flat, .where = 0, .grain = 0};
+     },
+     "\"w.m\" is f32[3]{data:flat(0, 0)} on a mesh of 1 data ranks"},
+    {"TheTurnIsARanks",
+     [](Verify& v) {
+       v.slot(v.ids.w).sums = v.slot(v.ids.m).type.layout[MeshAxis::data] = {.kind = AxisLayout::Kind::flat, .where = 1, .grain = 1};
+     },
+     "\"w.m\" is f32[3]{data:flat(1, 1)} on a mesh of 1 data ranks"},
+    {"StateIsCutOnlyIfItsGradientIs", [](Verify& v) { v.slot(v.ids.m).type.layout[MeshAxis::data] = kFlat; },
+     "\"w.m\", f32[3]{data:flat(1, 0)}, is not cut as the gradient of its parameter"},
+    {"AGradientIsCutAsItIsSummed",
+     [](Verify& v) {
+       v.slot(v.ids.w).sums = {.kind = AxisLayout::Kind::flat, .where = 0, .grain = 2};
+       v.slot(v.ids.gradient).type.layout[MeshAxis::data] = kFlat;
+     },
+     "\"w.gradient\", f32[3]{data:flat(1, 0)}, is not cut as the gradient of \"w\", flat(2, 0)"},
 };
 
 INSTANTIATE_TEST_SUITE_P(Verify, BrokenRule, testing::ValuesIn(kBroken), [](const auto& test) { return std::string(test.param.rule); });

@@ -7,6 +7,7 @@
 #include "passes/average.h"
 #include "passes/clip.h"
 #include "passes/zero_shard.h"
+#include "refusal.h"
 #include "small_program.h"
 
 namespace st {
@@ -118,9 +119,9 @@ TEST(ZeroShard, LeavesAMatrixThatIsUpdatedAsAWholeToOneRank) {
   for (int32_t rank = 0; rank < 3; ++rank) {
     const Program program = sharded(rank, 1, 1, Reduce::micro);
     for (const Node* node : nodes_of(program, Phase::update, Op::muon)) {
-      const Slot& part = slot_of(program, node->writes[0]);
-      EXPECT_EQ(part.role, Role::part);
-      EXPECT_EQ(own_type(program, part).shape, slot_of(program, part.part_of).type.shape) << part.name;
+      const Access access = access_of(program, program.find(Phase::update)->graph, *node, node->writes[0]);
+      EXPECT_EQ(access.type.shape, slot_of(program, node->writes[0]).type.shape);
+      EXPECT_TRUE(access.is_shard);
       ++whole;
     }
   }
@@ -152,6 +153,53 @@ TEST(ZeroShard, KeepsGradientsWholeOnlyWhereTheyAreMadeOrAddedUp) {
   EXPECT_FALSE(is_whole(2, 2, Reduce::micro));
   EXPECT_TRUE(is_whole(2, 1, Reduce::step));
   EXPECT_TRUE(is_whole(2, 2, Reduce::step));
+}
+
+/// The verifier's words about a sharded program in which the first such node of the section is changed.
+std::string refused(Phase phase, Op op, const std::function<void(Program& program, Graph& graph, Node& node)>& change) {
+  Program program = sharded(1, 2, 1, Reduce::step);
+  Graph& graph = program.find(phase)->graph;
+  const auto found = std::ranges::find(graph.nodes, op, &Node::op);
+  EXPECT_NE(found, graph.nodes.end());
+  change(program, graph, *found);
+  return refusal(Code::internal, [&] { verify(program, "a_pass"); });
+}
+
+TEST(ZeroShard, VerifierRefusesWhatDoesNotFitTheLayouts) {
+  using testing::HasSubstr;
+  const auto scatter = [](const auto& change) { return refused(Phase::backward, Op::reduce_scatter, change); };
+  EXPECT_THAT(scatter([](Program&, Graph&, Node& node) {
+                Ints parameters = node.attrs.ints("parameters");
+                parameters.pop_back();
+                node.attrs.set("parameters", parameters);
+              }),
+              HasSubstr("gradients for"));
+  EXPECT_THAT(scatter([](Program&, Graph&, Node& node) { node.writes.pop_back(); }), HasSubstr("has no f32 slot"));
+  EXPECT_THAT(scatter([](Program&, Graph&, Node& node) { std::ranges::reverse(node.writes); }), HasSubstr("has no f32 slot"));
+  EXPECT_THAT(scatter([](Program&, Graph&, Node& node) { node.writes.push_back(node.writes.back()); }), HasSubstr("this rank has"));
+  EXPECT_THAT(refused(Phase::update, Op::all_gather,
+                      [](Program& program, Graph&, Node& node) {
+                        const auto moment = std::ranges::find(program.slots, Role::optimizer, &Slot::role);
+                        node.writes[0] = static_cast<SlotId>(moment - program.slots.begin());
+                      }),
+              HasSubstr("has no place for the other ranks' shards"));
+  EXPECT_THAT(refused(Phase::update, Op::gather_squares,
+                      [](Program&, Graph&, Node& node) {
+                        Ints parameters = node.attrs.ints("parameters");
+                        parameters.pop_back();
+                        node.attrs.set("parameters", parameters);
+                      }),
+              HasSubstr("this rank has"));
+  const auto load_of = [](Graph& graph, const Node& node) -> Node& { return graph[node.in[0].node]; };
+  EXPECT_THAT(refused(Phase::update, Op::adamw,
+                      [&](Program&, Graph& graph, Node& node) { load_of(graph, node).out[0].layout[MeshAxis::data].grain = 1; }),
+              HasSubstr("output 0 should be"));
+  EXPECT_THAT(refused(Phase::update, Op::adamw,
+                      [&](Program& program, Graph& graph, Node& node) {
+                        Node& load = load_of(graph, node);
+                        load.out = {program.slot(load.reads[0]).type};
+                      }),
+              HasSubstr("its moment1 is"));
 }
 
 TEST(ZeroShard, GathersSquaresOnceAndParametersAtTheEnd) {

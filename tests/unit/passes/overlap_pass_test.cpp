@@ -91,7 +91,7 @@ TEST(Overlap, IsRefusedWhereAnAwaitIsNotWhereItHasToBe) {
     const Node await = nodes.back();
     nodes.pop_back();
     const Node& exchange = nodes[static_cast<size_t>(await.attrs.integer("exchange"))];
-    const SlotId slot = whole.whole_of(exchange.writes.at(0));
+    const SlotId slot = exchange.writes.at(0);
     const Type type = whole.slot(slot).type;
     const auto at = static_cast<int32_t>(nodes.size());
     nodes.push_back({.op = Op::load, .in = {}, .out = {type}, .reads = {slot}, .writes = {}, .attrs = {}});

@@ -43,7 +43,7 @@ struct StepOf {
     accumulate(p, kRounds);
     if (zero == 0) data_parallel(p, reduce, 40000);
     if (zero > 0) zero_shard(p, zero, reduce, 40000, sgd_for_all);
-    if (keeps_master_shards) keep_master_pieces(p, false);
+    if (keeps_master_shards) shard_masters(p, false);
     clip(p, 1);
     update(p, sgd_for_all);
     if (overlaps) overlap(p);
@@ -82,7 +82,7 @@ TEST(Instructions, ThatMakeAWorkingCopyMakeOneThatLasts) {
 TEST(Instructions, ThatMakeAWorkingCopyWhichTheUpdateOutdatesMakeItForTheStep) {
   Plan lasting = StepOf{}.plan();
   for (Node& node : lasting.program.find(Phase::update)->graph.nodes)
-    std::erase_if(node.writes, [&](SlotId slot) { return lasting.program.slot(lasting.program.whole_of(slot)).role == Role::working; });
+    std::erase_if(node.writes, [&](SlotId slot) { return lasting.program.slot(slot).role == Role::working; });
   const Plan plan = make_plan(lasting.program, lasting.memory, kRounds);
   EXPECT_EQ(makers(plan, Copy::lasting), 0);
   EXPECT_EQ(makers(plan, Copy::of_step), makers(lasting, Copy::lasting));
