@@ -45,6 +45,9 @@ RankTeam::RankTeam(const Parts& parts, const PlanOptions& options)
       clocks_(static_cast<size_t>(is_of_threads() ? parts.recipe.ranks : 1)),
       timeline_(static_cast<size_t>(parts.recipe.ranks)) {
   if (!is_of_threads()) return;
+  check(parts.recipe.ranks <= kMaxThreadRanks, "trainer: recipe ranks is ", parts.recipe.ranks, "; at most ", kMaxThreadRanks,
+        " ranks run as threads of one process; start more as processes (scaletrain launch, mpirun or Slurm) and give the trainer their "
+        "communicator");
   connect();
   Model& model = parts_.model;
   const Recipe& recipe = parts_.recipe;

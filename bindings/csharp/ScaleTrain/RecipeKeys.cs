@@ -107,8 +107,8 @@ public sealed partial class Recipe {
     set { Set("micro_batches", value); }
   }
 
-  /// <summary>data-parallel ranks, which share the micro-batches of a step; they run as threads of this process</summary>
-  /// <remarks>Default: 1. Allowed: [1,256].</remarks>
+  /// <summary>data-parallel ranks, which share the micro-batches of a step; without a communicator they run as threads of this process, at most 256</summary>
+  /// <remarks>Default: 1. Allowed: [1,1000000].</remarks>
   public long Ranks {
     get { return Integer("ranks"); }
     set { Set("ranks", value); }

@@ -46,7 +46,8 @@ class RecipeSettings(TypedDict, total=False):
     micro_batches: int
     # Micro-batches per step over all ranks, an alternative to accumulate; 0: follows from accumulate. Allowed: [0,inf). Default: 0.
     ranks: int
-    # Data-parallel ranks, which share the micro-batches of a step; they run as threads of this process. Allowed: [1,256]. Default: 1.
+    # Data-parallel ranks, which share the micro-batches of a step; without a communicator they run as threads of this process, at most
+    # 256. Allowed: [1,1000000]. Default: 1.
     reduce: str
     # When ranks reduce gradients: micro, after each micro-batch, so that results do not depend on the number of ranks; or step, once
     # per step, with less traffic. Allowed: micro step. Default: "micro".

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "base/json.h"
+#include "ir/cuts.h"
 #include "models/gpt.h"
 #include "refusal.h"
 #include "train/kernel_needs_of.h"
@@ -191,6 +192,27 @@ TEST(Recipe, PlansNeedNoBackendButWhatItsKernelsNeed) {
   EXPECT_EQ(some.memory.of(Arena::packed), 64 * std::ranges::count(some.instructions, Copy::of_step, &Instruction::makes));
   EXPECT_TRUE(makes(some, Copy::of_step));
   EXPECT_EQ(some.memory.of(Arena::parameters), none.memory.of(Arena::parameters));
+}
+
+TEST(Recipe, PlansARankOfThousandsWithoutTheOthers) {
+  const auto backend = make_reference_backend();
+  const KernelNeeds needs = kernel_needs_of(*backend, 1);
+  const Program model = build_gpt({.layers = 2, .width = 64, .heads = 2, .context = 8, .vocabulary = 4096});
+  const Recipe recipe{.ranks = 4096, .zero = 1};
+  int64_t parameters = 0, states = 0;
+  for (const Slot& slot : model.slots)
+    if (slot.role == Role::parameter) parameters += slot.type.shape.elements();
+  for (const int32_t rank : {0, 1, 300, 4095}) {
+    PlanOptions options;
+    options.rank = rank;
+    const Plan plan = plan_training(model, recipe, needs, options);
+    for (const Slot& slot : plan.program.slots)
+      if (slot.role == Role::optimizer) states += own_type(plan.program, slot).shape.elements();
+    EXPECT_EQ(plan.program.rank, rank);
+  }
+  EXPECT_LT(parameters / 1024, 4096) << "some ranks have none";
+  EXPECT_GT(states, 0);
+  EXPECT_LE(states, 2 * 4 * 1024) << "a grain of each moment at most";
 }
 
 TEST(Recipe, PlansRunItsPassesInOrderAndSkipByName) {

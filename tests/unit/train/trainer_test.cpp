@@ -53,6 +53,11 @@ TEST(Trainer, CpuFollowsReference) {
   for (size_t i = 0; i < 20; ++i) EXPECT_NEAR(cpu[i], reference[i], 1e-5 * reference[i]) << i;
 }
 
+TEST(Trainer, RefusesMoreRanksThanRunAsThreads) {
+  const std::string why = refusal(Code::invalid_argument, [] { Training{.recipe = {.ranks = 257}}.trainer(); });
+  EXPECT_THAT(why, testing::HasSubstr("recipe ranks is 257; at most 256 ranks run as threads of one process; start more as processes"));
+}
+
 TEST(Trainer, DataDrivenStepEqualsTheSameRowsGivenByHand) {
   const Training training{.recipe = {.batch = 3, .accumulate = 2, .seed = 5}};
   const auto driven = training.trainer(), given = training.trainer(false);

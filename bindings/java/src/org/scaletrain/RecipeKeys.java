@@ -208,7 +208,10 @@ public abstract class RecipeKeys extends Handle {
     return number("micro_batches").longValue();
   }
 
-  /** Data-parallel ranks, which share the micro-batches of a step; they run as threads of this process. Allowed: [1,256]. Default: 1. */
+  /**
+   * Data-parallel ranks, which share the micro-batches of a step; without a communicator they run as threads of this process, at most
+   * 256. Allowed: [1,1000000]. Default: 1.
+   */
   public Recipe ranks(long value) {
     return set("ranks", value);
   }
