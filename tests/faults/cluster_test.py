@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import unittest
 
 RANK, HOST_MPI = sys.argv.pop(1), sys.argv.pop(1)
@@ -203,6 +204,18 @@ class TwoHostsTest(unittest.TestCase):
             with self.subTest(addresses=addresses):
                 names = [f"{address} chief\n" for address in addresses]
                 self.assertEqual(self.ends(self.start("sums", address="chief", names=names)), wanted)
+
+    def test_meet_where_the_port_of_rank_0_is_one_that_the_system_gives_to_connections(self):
+        # Until rank 0 listens, a socket of its own host that connects there may get that port itself, and is connected with itself.
+        inside = self.hosts.inside("near")
+        subprocess.run([*inside, "sh", "-c", "echo 29512 29527 >/proc/sys/net/ipv4/ip_local_port_range"], check=True)
+        ranks = []
+        for rank in (1, 0):
+            environment = KEPT | rank_environment(rank, 2, (rank, 2), host="127.0.0.1", port=29512) | {"SCALETRAIN_TRANSPORT": "gloo"}
+            ranks.append(subprocess.Popen([*inside, RANK, "sums"], env=environment, stdout=subprocess.PIPE, text=True))
+            self.addCleanup(lambda ended=ranks[-1]: (ended.kill(), ended.communicate()))
+            time.sleep(0.5)  # some 20 attempts
+        self.assertEqual(self.ends(ranks), [(0, sums_of_shared_memory(self, 2))] * 2)
 
     def test_name_a_killed_rank_of_the_other_host(self):
         near, other, killed = self.ends(self.start("dies", "2"))

@@ -1,23 +1,18 @@
 #include "comm/gloo/tcp_rendezvous.h"
 
-#include <fcntl.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
-#include <memory>
 #include <optional>
-#include <string_view>
-#include <system_error>
 #include <utility>
 
+#include "comm/gloo/tcp_socket.h"
 #include "comm/plugin_side/plugin_refusal.h"
 
 namespace st::plugin {
@@ -44,89 +39,10 @@ struct Answer {
   int64_t bytes = 0;
 };
 
-std::string reason_of(int error) { return std::generic_category().message(error); }
 std::string number(double value) {
   std::string text = std::to_string(value);
   text.erase(text.find_last_not_of('0') + 1);
   return text.back() == '.' ? text.substr(0, text.size() - 1) : text;
-}
-
-class Socket {
- public:
-  explicit Socket(int file) : file_(file) {}
-  Socket(Socket&& other) noexcept : file_(std::exchange(other.file_, -1)) {}
-  Socket& operator=(Socket&& other) noexcept {
-    std::swap(file_, other.file_);
-    return *this;
-  }
-  Socket(const Socket&) = delete;
-  Socket& operator=(const Socket&) = delete;
-  ~Socket() {
-    if (file_ >= 0) close(file_);
-  }
-  int file() const { return file_; }
-  int release() { return std::exchange(file_, -1); }
-
- private:
-  int file_;
-};
-
-struct FreeAddresses {
-  void operator()(addrinfo* list) const { freeaddrinfo(list); }
-};
-using Addresses = std::unique_ptr<addrinfo, FreeAddresses>;
-
-Addresses addresses_of(const char* host, int port, int flags) {
-  addrinfo hints{};
-  hints.ai_family = AF_UNSPEC;
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = flags;
-  addrinfo* list = nullptr;
-  const int error = getaddrinfo(host, std::to_string(port).c_str(), &hints, &list);
-  if (error != 0)
-    throw Refusal(ST_INVALID_ARGUMENT, std::string("the address of rank 0's host, \"") + (host == nullptr ? "" : host) +
-                                           "\", was not found: " + gai_strerror(error) +
-                                           "; set MASTER_ADDR to its host name or IP address");
-  return Addresses(list);
-}
-
-std::string text_of_address(const sockaddr_storage& address, socklen_t length) {
-  std::array<char, NI_MAXHOST> text{};
-  if (getnameinfo(reinterpret_cast<const sockaddr*>(&address), length, text.data(), text.size(), nullptr, 0, NI_NUMERICHOST) != 0)
-    return {};
-  constexpr std::string_view kMapped = "::ffff:";  // how a dual-stack socket shows an IPv4 address
-  const std::string_view shown = text.data();
-  return std::string(shown.starts_with(kMapped) && shown.find('.') != std::string_view::npos ? shown.substr(kMapped.size()) : shown);
-}
-
-bool is_ipv6(const std::string& address) { return address.find(':') != std::string::npos; }
-bool is_loopback(const std::string& address) { return address.starts_with("127.") || address == "::1"; }
-
-/// The local address of a connection; empty if it is unknown.
-std::string own_side_of(int file) {
-  sockaddr_storage own{};
-  socklen_t length = sizeof own;
-  return getsockname(file, reinterpret_cast<sockaddr*>(&own), &length) == 0 ? text_of_address(own, length) : std::string();
-}
-
-bool wait_for(int file, short events) {
-  pollfd wanted{file, events, 0};
-  return poll(&wanted, 1, kLook) > 0;
-}
-
-/// Appends what can be read now to `bytes`, up to `wanted` bytes in total. False: the other side has closed.
-bool read_some(int file, std::vector<char>& bytes, size_t wanted) {
-  while (bytes.size() < wanted) {
-    std::array<char, 4096> piece;
-    const ssize_t n = recv(file, piece.data(), std::min(piece.size(), wanted - bytes.size()), MSG_DONTWAIT);
-    if (n > 0) {
-      bytes.insert(bytes.end(), piece.data(), piece.data() + n);
-      continue;
-    }
-    if (n < 0 && errno == EINTR) continue;
-    return n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
-  }
-  return true;
 }
 
 template <class T>
@@ -142,23 +58,6 @@ T at(const std::vector<char>& bytes, size_t offset) {
   return value;
 }
 
-/// Writes all bytes, waiting up to a second for the other side. False: it is gone or takes nothing.
-bool write_all(int file, const std::vector<char>& bytes) {
-  const double end = seconds_now() + 1;
-  for (size_t done = 0; done < bytes.size();) {
-    const ssize_t n = send(file, bytes.data() + done, bytes.size() - done, MSG_DONTWAIT | MSG_NOSIGNAL);
-    if (n >= 0) {
-      done += static_cast<size_t>(n);
-    } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-      if (seconds_now() > end) return false;
-      wait_for(file, POLLOUT);
-    } else if (errno != EINTR) {
-      return false;
-    }
-  }
-  return true;
-}
-
 std::vector<char> answer_of(const Refusal& refusal) {
   const std::string reason = refusal.what();
   std::vector<char> bytes;
@@ -169,8 +68,6 @@ std::vector<char> answer_of(const Refusal& refusal) {
 
 }  // namespace
 
-double seconds_now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
-
 double TcpRendezvous::time_left() const { return end_ - seconds_now(); }
 
 void TcpRendezvous::check_patience() const {
@@ -178,42 +75,6 @@ void TcpRendezvous::check_patience() const {
 }
 
 // Rank 0.
-
-namespace {
-
-enum class Families { one, both };
-
-/// Listens at all of this host's addresses of that family, or of both families: then at IPv6's, which accepts IPv4, too. -1: failed, see
-/// errno.
-int listening_at(int family, Families families, int port) {
-  Socket listener(socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  const int yes = 1, is_alone = families == Families::one ? 1 : 0;
-  sockaddr_storage any{};  // zeros are every address, in both families
-  any.ss_family = static_cast<sa_family_t>(family);
-  socklen_t length = sizeof(sockaddr_in);
-  if (family == AF_INET6) {
-    length = sizeof(sockaddr_in6);
-    reinterpret_cast<sockaddr_in6*>(&any)->sin6_port = htons(static_cast<uint16_t>(port));
-    if (listener.file() >= 0) setsockopt(listener.file(), IPPROTO_IPV6, IPV6_V6ONLY, &is_alone, sizeof is_alone);
-  } else {
-    reinterpret_cast<sockaddr_in*>(&any)->sin_port = htons(static_cast<uint16_t>(port));
-  }
-  const bool is_open = listener.file() >= 0 && setsockopt(listener.file(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) == 0 &&
-                       bind(listener.file(), reinterpret_cast<const sockaddr*>(&any), length) == 0 && listen(listener.file(), 1024) == 0;
-  return is_open ? listener.release() : -1;
-}
-
-/// Whether this host has that address.
-bool is_own(const addrinfo& address) {
-  sockaddr_storage place{};
-  std::memcpy(&place, address.ai_addr, address.ai_addrlen);
-  if (place.ss_family == AF_INET6) reinterpret_cast<sockaddr_in6*>(&place)->sin6_port = 0;
-  if (place.ss_family == AF_INET) reinterpret_cast<sockaddr_in*>(&place)->sin_port = 0;
-  const Socket probe(socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  return probe.file() >= 0 && bind(probe.file(), reinterpret_cast<const sockaddr*>(&place), address.ai_addrlen) == 0;
-}
-
-}  // namespace
 
 /// All ranks connect to each other in one address family: IPv4 if rank 0's host has an IPv4 address under its name and others use it, else
 /// IPv6. Ranks may join over either, because other hosts may resolve rank 0's name to addresses that it does not know itself.
@@ -415,6 +276,12 @@ void TcpRendezvous::come() {
         if (error != 0 && error != EINPROGRESS) last = error;
         is_refused = is_refused || (error == ECONNREFUSED && address->ai_family == AF_INET);
         if (error != 0) continue;
+      }
+      if (is_its_own_peer(guest.file())) {  // it must not keep the port from rank 0
+        constexpr linger kAtOnce{1, 0};
+        setsockopt(guest.file(), SOL_SOCKET, SO_LINGER, &kAtOnce, sizeof kAtOnce);
+        last = ECONNREFUSED;
+        continue;
       }
       if (is_refused && !std::exchange(was_refused, true)) break;
       own_address_ = own_side_of(guest.file());

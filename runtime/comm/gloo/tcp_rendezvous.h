@@ -61,6 +61,4 @@ class TcpRendezvous {
   std::vector<std::string> addresses_;
 };
 
-double seconds_now();
-
 }  // namespace st::plugin
