@@ -23,8 +23,8 @@ struct Row {
   int32_t rank;
 };
 
-constexpr GptOptions kSmall = {.layers = 12, .width = 768, .heads = 12, .context = 256, .vocabulary = 8192};
-constexpr GptOptions kLarge = {.layers = 96, .width = 12288, .heads = 96, .context = 2048, .vocabulary = 50257};  // GPT-3 175B
+const GptOptions kSmall = {.layers = 12, .width = 768, .heads = 12, .context = 256, .vocabulary = 8192};
+const GptOptions kLarge = {.layers = 96, .width = 12288, .heads = 96, .context = 2048, .vocabulary = 50257};  // GPT-3 175B
 
 const Row kRows[] = {{kSmall, 1, 0, 0}, {kSmall, 2, 2, 1},       {kSmall, 256, 3, 77},
                      {kLarge, 1, 0, 0}, {kLarge, 4096, 1, 1733}, {kLarge, 4096, 3, 1733}};

@@ -20,7 +20,7 @@ namespace {
 
 using namespace st;
 
-constexpr GptOptions kModel = {.layers = 12, .width = 768, .heads = 12, .context = 16, .vocabulary = 19200};
+const GptOptions kModel = {.layers = 12, .width = 768, .heads = 12, .context = 16, .vocabulary = 19200};
 constexpr std::array kStates = {Arena::parameters, Arena::gradients, Arena::optimizer};
 
 int64_t resident() {

@@ -13,7 +13,7 @@ namespace st {
 namespace {
 
 /// A step has nominally 8 x 8 tokens, a power of two; ignored targets make it ragged.
-constexpr GptOptions kGpt = {.layers = 1, .width = 20, .heads = 2, .context = 8, .vocabulary = 19};
+const GptOptions kGpt = {.layers = 1, .width = 20, .heads = 2, .context = 8, .vocabulary = 19};
 
 std::unique_ptr<Trainer> trainer_of(const std::string& device, int64_t batch, int64_t micro_batches) {
   Recipe recipe{.batch = batch, .accumulate = micro_batches};

@@ -10,7 +10,7 @@
 namespace st {
 namespace {
 
-constexpr GptOptions kFusedLossGpt = {.layers = 2, .width = 39, .heads = 3, .context = 13, .vocabulary = 601};
+const GptOptions kFusedLossGpt = {.layers = 2, .width = 39, .heads = 3, .context = 13, .vocabulary = 601};
 
 struct Trained {
   std::string digest;

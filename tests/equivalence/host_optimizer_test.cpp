@@ -16,7 +16,7 @@ namespace {
 
 /// 4 rows of 8 tokens, a power of two, so that the trainer's gradients are exactly those of the mean loss. Wide enough for adamw-8bit to
 /// store some moments in 8 bits.
-constexpr GptOptions kGpt = {.layers = 1, .width = 66, .heads = 3, .context = 8, .vocabulary = 70};
+const GptOptions kGpt = {.layers = 1, .width = 66, .heads = 3, .context = 8, .vocabulary = 70};
 
 std::shared_ptr<Context> context_on(const std::string& device) {
   ContextOptions options;

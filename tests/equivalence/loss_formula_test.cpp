@@ -197,7 +197,7 @@ TEST_P(LossFormula, HasItsGradientForEveryCut) {
 
 TEST_P(LossFormula, HasTheBitsOfOneRankOnSeveral) {
   for (const auto& [batch, micro_batches] : {std::pair<int64_t, int64_t>{5, 4}, {8, 3}}) {
-    const auto outcome = [&](int64_t ranks, int64_t zero) {
+    const auto outcome = [&, batch = batch, micro_batches = micro_batches](int64_t ranks, int64_t zero) {
       const auto made = trainer(batch, micro_batches, "0.1", ranks, zero);
       const double first = made->step(numbers().views()).loss, second = made->step(numbers().views()).loss;
       return text(std::bit_cast<uint64_t>(first), " ", std::bit_cast<uint64_t>(second), " ", made->state_digest());
