@@ -19,14 +19,21 @@ std::string_view name_of(Phase phase) {
   return kNames[static_cast<size_t>(phase)];
 }
 
+const Section* Program::find(Phase phase) const {
+  const Section* found = nullptr;
+  for (const Section& section : sections) {
+    if (section.phase != phase) continue;
+    require(found == nullptr, Code::internal, "program: it has several ", name_of(phase), " sections, of stage ", found ? found->stage : 0,
+            ", chunk ", found ? found->chunk : 0, " and of stage ", section.stage, ", chunk ", section.chunk, "; say which one");
+    found = &section;
+  }
+  return found;
+}
+
 const Section* Program::find(Phase phase, int32_t stage, int32_t chunk) const {
   for (const auto& section : sections)
     if (section.phase == phase && section.stage == stage && section.chunk == chunk) return &section;
   return nullptr;
-}
-
-Section* Program::find(Phase phase, int32_t stage, int32_t chunk) {
-  return const_cast<Section*>(std::as_const(*this).find(phase, stage, chunk));
 }
 
 SlotId Program::parameter_of(const Node& load) const {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ir/graph.h"
@@ -105,8 +106,11 @@ struct Program {
   int32_t rank = 0;   // this program's rank along the data axis
   int64_t batch = 0;  // the value bound to kBatch; 0: still symbolic
 
-  Section* find(Phase phase, int32_t stage = 0, int32_t chunk = 0);
-  const Section* find(Phase phase, int32_t stage = 0, int32_t chunk = 0) const;
+  /// The section of a phase in a program of one stage; null: none. Throws internal if several stages or chunks have one: who works on one
+  /// section must say which, or run on each stage's program.
+  const Section* find(Phase phase) const;
+  Section* find(Phase phase) { return const_cast<Section*>(std::as_const(*this).find(phase)); }
+  const Section* find(Phase phase, int32_t stage, int32_t chunk) const;
   Slot& slot(SlotId id) { return slots[static_cast<size_t>(id)]; }
   const Slot& slot(SlotId id) const { return slots[static_cast<size_t>(id)]; }
   SlotId slot_named(std::string_view name) const;  // -1: none

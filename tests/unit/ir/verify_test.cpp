@@ -93,6 +93,16 @@ TEST_F(Verify, TheOrderOfTheListOfSectionsDoesNotMatter) {
   EXPECT_NO_THROW(verify(program, "a_pass"));
 }
 
+TEST_F(Verify, TheSectionOfAPhaseIsNotFoundWhereStagesHaveOneEach) {
+  program.sections.push_back({.graph = {}, .phase = Phase::backward, .stage = 1});
+  EXPECT_EQ(program.find(Phase::forward), &program.sections[0]);
+  EXPECT_EQ(program.find(Phase::backward, 1, 0), &program.sections[3]);
+  EXPECT_EQ(program.find(Phase::backward, 1, 1), nullptr);
+  EXPECT_EQ(program.find(Phase::backward_input), nullptr);
+  EXPECT_THAT(refusal(Code::internal, [&] { program.find(Phase::backward); }),
+              HasSubstr("several backward sections, of stage 0, chunk 0 and of stage 1, chunk 0"));
+}
+
 struct Broken {
   const char* rule;
   void (*change)(Verify&);
