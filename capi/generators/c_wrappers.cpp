@@ -35,11 +35,11 @@ std::string initializer_of(const OpAttr& attr) {
                           std::string_view integers, std::string_view word) {
     return text("{\"", attr.name, "\", ST_ATTRIBUTE_", type, ", ", count, ", ", integer, ", ", real, ", ", integers, ", ", word, "}");
   };
-  if (is_dtype(attr)) return fields("INT", "0", attr.name, "0", "NULL", "NULL");
-  if (has_list(attr)) return fields("INTS", attr.name + "_count", "0", "0", attr.name, "NULL");
-  if (std::holds_alternative<std::string>(attr.standard)) return fields("WORD", "0", "0", "0", "NULL", attr.name);
-  if (std::holds_alternative<double>(attr.standard)) return fields("REAL", "0", "0", attr.name, "NULL", "NULL");
-  return fields(std::holds_alternative<bool>(attr.standard) ? "BOOL" : "INT", "0", attr.name, "0", "NULL", "NULL");
+  if (is_dtype(attr)) return fields("INT", "0", attr.name, "0", "ST_NULL", "ST_NULL");
+  if (has_list(attr)) return fields("INTS", attr.name + "_count", "0", "0", attr.name, "ST_NULL");
+  if (std::holds_alternative<std::string>(attr.standard)) return fields("WORD", "0", "0", "0", "ST_NULL", attr.name);
+  if (std::holds_alternative<double>(attr.standard)) return fields("REAL", "0", "0", attr.name, "ST_NULL", "ST_NULL");
+  return fields(std::holds_alternative<bool>(attr.standard) ? "BOOL" : "INT", "0", attr.name, "0", "ST_NULL", "ST_NULL");
 }
 
 std::string usual_of(const OpAttr& attr) {
@@ -83,14 +83,15 @@ std::string wrapper_of(const OpInfo& op) {
   const std::string room = text(op.outputs.size());
   if (!gives_list(op)) body += text("  st_value made[", room, "] = {0};\n");
 
-  const std::string from = op.inputs.empty() ? "0, NULL"
+  const std::string from = op.inputs.empty() ? "0, ST_NULL"
                            : takes_list(op)  ? text(inputs, "_count, ", inputs)
                                              : text(op.inputs.size(), ", inputs");
-  const std::string with = attributes.empty() ? "0, NULL" : text(op.attrs.size(), ", attributes");
+  const std::string with = attributes.empty() ? "0, ST_NULL" : text(op.attrs.size(), ", attributes");
   const std::string to = gives_list(op) ? "values_count, values" : room + ", made";
   body += text("  st_graph_apply(graph, \"", op.name, "\", ", from, ", ", with, ", ", to, ");\n");
-  for (size_t i = 1; i < op.outputs.size(); ++i) body += text("  if (", op.outputs[i], " != NULL) *", op.outputs[i], " = made[", i, "];\n");
-  body += gives_list(op) ? "  return values_count > 0 && values != NULL ? values[0] : 0;\n" : "  return made[0];\n";
+  for (size_t i = 1; i < op.outputs.size(); ++i)
+    body += text("  if (", op.outputs[i], " != ST_NULL) *", op.outputs[i], " = made[", i, "];\n");
+  body += gives_list(op) ? "  return values_count > 0 && values != ST_NULL ? values[0] : 0;\n" : "  return made[0];\n";
   return text("\n/* ", op.help, notes_of(op), " */\nstatic inline st_value st_op_", op.name, "(", parameters, ") {\n", body, "}\n");
 }
 

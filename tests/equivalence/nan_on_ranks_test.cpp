@@ -152,8 +152,8 @@ TEST(NanOnRanks, IsToldOnAllRanksOfAGroupWhichIsWholeAfterIt) {
         }
       return std::make_pair(mine, count);
     };
-    auto [bad, count] = own_rows(rows);
-    const Error error = error_of([&] { trainer.step(bad.batch(0, count)); });
+    auto poisoned = own_rows(rows);
+    const Error error = error_of([&] { trainer.step(poisoned.first.batch(0, poisoned.second)); });
     EXPECT_TRUE(error.is_on_all_ranks);
     EXPECT_TRUE(says(error, "(forward, micro-batch 3, rank 0): ")) << error.message();
     {

@@ -18,9 +18,11 @@
 #ifdef __cplusplus
 #define ST_BEGIN extern "C" {
 #define ST_END }
+#define ST_NULL nullptr /* clang's -Wzero-as-null-pointer-constant warns of NULL in C++ */
 #else
 #define ST_BEGIN
 #define ST_END
+#define ST_NULL NULL
 #endif
 
 #endif
