@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <random>
 #include <utility>
 
 #include "failure.h"
@@ -20,19 +21,23 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// A port of 127.0.0.1, most likely still free when rank 0 binds it.
+/// A free port of 127.0.0.1, below those that Linux gives to connections: one of them could take it before rank 0 listens.
 int free_port() {
-  const int tried = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  socklen_t length = sizeof address;
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  auto* const plain = reinterpret_cast<sockaddr*>(&address);
-  const bool is_bound = bind(tried, plain, length) == 0 && getsockname(tried, plain, &length) == 0;
-  const int reason = errno;
-  close(tried);
-  if (!is_bound) throw Failure(kFailed, std::string("launch: no free port of 127.0.0.1: ") + std::strerror(reason));
-  return ntohs(address.sin_port);
+  constexpr int kFirst = 20'000, kPorts = 12'000, kTrials = 1'000;
+  std::minstd_rand chance(std::random_device{}());
+  int reason = 0;
+  for (int trial = 0; trial < kTrials; ++trial) {
+    const int port = kFirst + static_cast<int>(chance() % kPorts), tried = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    address.sin_port = htons(static_cast<uint16_t>(port));
+    const bool is_free = bind(tried, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+    reason = errno;
+    close(tried);
+    if (is_free) return port;
+  }
+  throw Failure(kFailed, std::string("launch: no free port of 127.0.0.1: ") + std::strerror(reason));
 }
 
 std::string end_text(int wait_status) {

@@ -86,7 +86,7 @@ class Launch(CommandLineTest):
     def test_ranks_meet_at_one_port(self):
         ports = {line.split()[-1] for line in shell(3, "echo $MASTER_PORT").stdout.splitlines()}
         self.assertEqual(len(ports), 1)
-        self.assertTrue(1024 <= int(ports.pop()) <= 65535)
+        self.assertTrue(1024 <= int(ports.pop()) < 32768, "a connection may take a port above before rank 0 listens")
         self.assertEqual(shell(1, "echo $MASTER_PORT", "--port", 23456).stdout, "[rank 0] 23456\n")
 
     def test_what_follows_the_program_is_its_own(self):
