@@ -28,7 +28,8 @@ std::string file_reached_by(const std::string& named) {
     if (path.string().starts_with("/proc/")) return "";
     path = path.parent_path() / fs::read_symlink(path, ignored);
   }
-  return !fs::exists(path, ignored) || fs::is_regular_file(path, ignored) ? path.string() : "";
+  const fs::file_type type = fs::status(path, ignored).type();  // asked once: another rank may make or remove it meanwhile
+  return type == fs::file_type::not_found || type == fs::file_type::regular ? path.string() : "";
 }
 
 NewFile::NewFile(std::string path) : path_(std::move(path)), target_(file_reached_by(path_)) {
