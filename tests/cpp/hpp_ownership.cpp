@@ -91,7 +91,7 @@ TEST_F(Hpp, ATrainerGivesItsTexts) {
 TEST_F(Hpp, ParametersAreReadSetAndListed) {
   Sine sine;
   ASSERT_EQ(sine.model.parameter_count(), 4);
-  EXPECT_EQ(sine.model.parameters().at(1).name, "first.weight");
+  EXPECT_EQ(sine.model.parameters().at(0).name, "first.weight");
   std::vector<float> wanted(16, 0.25F), found(16);
   sine.model.set("first.weight", view(wanted, {1, 16}));
   sine.model.get("first.weight", view(found, {1, 16}));

@@ -43,7 +43,8 @@ Status thrown_status(Call&& call) {
 
 inline Value linear(const Graph& graph, const char* name, const Value& x, int64_t in, int64_t out) {
   const Scope scope = graph.scope(name);
-  return matmul(x, graph.parameter("weight", {in, out}, Init::xavier, 1)) + graph.parameter("bias", {out}, Init::zeros, 0);
+  const Value weight = graph.parameter("weight", {in, out}, Init::xavier, 1);  // first: operands are evaluated in any order
+  return matmul(x, weight) + graph.parameter("bias", {out}, Init::zeros, 0);
 }
 
 inline Model sine_model(const Context& context) {
