@@ -22,30 +22,28 @@ void update_by_shards(Program& program) {
 
 namespace {
 
-Cuts cuts_of(const Program& program, const Slot& flat) {
-  const AxisLayout& layout = flat.type.layout[MeshAxis::data];
-  return {flat.type.shape.elements(), layout.grain, layout.where, program.mesh.data};
+Cuts cuts_of(const Program& program, const Type& flat) {
+  const AxisLayout& layout = flat.layout[MeshAxis::data];
+  return {flat.shape.elements(), layout.grain, layout.where, program.mesh.data};
+}
+
+/// What this rank has of a tensor of that type.
+Type local(const Program& program, Type type) {
+  if (!type.layout.is_flat()) return type;
+  const Cuts cuts = cuts_of(program, type);
+  if (const int64_t elements = cuts.elements_of(program.rank); elements != cuts.elements) type.shape = {elements};
+  return type;
 }
 
 }  // namespace
 
 int64_t own_begin(const Program& program, const Slot& slot) {
-  return slot.type.layout.is_flat() ? cuts_of(program, slot)[program.rank] : 0;
+  return slot.type.layout.is_flat() ? cuts_of(program, slot.type)[program.rank] : 0;
 }
 
-Type own_type(const Program& program, const Slot& slot) {
-  Type type = slot.type;
-  if (!type.layout.is_flat()) return type;
-  const Cuts cuts = cuts_of(program, slot);
-  if (const int64_t elements = cuts.elements_of(program.rank); elements != cuts.elements) type.shape = {elements};
-  return type;
-}
+Type own_type(const Program& program, const Slot& slot) { return local(program, slot.type); }
 
 namespace {
-
-SlotId parameter_of(const Program& program, SlotId slot) {
-  return program.slot(slot).role == Role::parameter ? slot : program.slot(slot).of;
-}
 
 bool takes_shard(const Graph& graph, const Node& node) {
   if (node.op == Op::load) return !node.out.empty() && node.out[0].layout.is_flat();
@@ -56,14 +54,14 @@ bool takes_shard(const Graph& graph, const Node& node) {
 }  // namespace
 
 Type shard_type(const Program& program, SlotId slot) {
-  Slot flat{.name = {}, .type = program.slot(slot).type, .init = {}};
-  if (!flat.type.layout.is_flat()) flat.type.layout[MeshAxis::data] = program.slot(parameter_of(program, slot)).sums;
-  return own_type(program, flat);
+  Type type = program.slot(slot).type;
+  if (!type.layout.is_flat()) type.layout[MeshAxis::data] = program.slot(cut_like(program, slot)).sums;
+  return local(program, type);
 }
 
 Access access_of(const Program& program, const Graph& graph, const Node& node, SlotId slot) {
   const Slot& of = program.slot(slot);
-  const SlotId parameter = parameter_of(program, slot);
+  const SlotId parameter = cut_like(program, slot);
   const bool is_shard = !of.type.layout.is_flat() && parameter >= 0 && is_cut(program, parameter) && takes_shard(graph, node);
   if (!is_shard) return {0, own_type(program, of), false};
   return {cuts_of(program, parameter)[program.rank], shard_type(program, slot), true};

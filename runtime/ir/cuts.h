@@ -36,7 +36,7 @@ void cut_parameters(Program& program, const CutGrain& grain_of = {}, bool frozen
 /// Each rank updates what it sums: Slot::update of all parameters.
 void update_by_shards(Program& program);
 
-inline bool is_cut(const Program& program, SlotId parameter) { return program.slot(parameter).sums.kind == AxisLayout::Kind::flat; }
+inline bool is_cut(const Program& program, SlotId parameter) { return program.slot(parameter).sums.is_flat(); }
 /// The ranges in which the ranks sum a parameter's gradient. is_cut().
 inline Cuts cuts_of(const Program& program, SlotId parameter) {
   const Slot& of = program.slot(parameter);
@@ -46,16 +46,23 @@ inline Cuts cuts_of(const Program& program, SlotId parameter) {
 int64_t own_begin(const Program& program, const Slot& slot);
 Type own_type(const Program& program, const Slot& slot);
 
+/// The parameter whose ranges a slot has: a parameter's own.
+inline SlotId cut_like(const Program& program, SlotId slot) {
+  return program.slot(slot).role == Role::parameter ? slot : program.slot(slot).of;
+}
 /// Number of elements of a rank's shard of a parameter.
 inline int64_t shard_elements(const Program& program, SlotId parameter, int32_t rank) {
   return cuts_of(program, parameter).elements_of(rank);
 }
+/// Whether this rank has elements of a cut parameter.
+inline bool has_shard(const Program& program, SlotId parameter) { return shard_elements(program, parameter, program.rank) > 0; }
 
 /// The type of this rank's shard of a slot with the elements of a cut parameter, whether the slot is flat or not.
 Type shard_type(const Program& program, SlotId slot);
 
-/// What a node reads or writes of a slot's memory. It is this rank's shard of a slot that is not flat where a load makes a flat value,
-/// where a flat value is stored, added or an optimizer's gradient, and where a reduce_scatter writes its sums.
+/// The elements of a slot's memory that a node reads or writes: all that this rank has. Of a slot that is stored whole only this rank's
+/// shard if the node is a reduce_scatter, a load of a flat value, or an op whose first input is flat (a store, an accumulate, an
+/// optimizer).
 struct Access {
   int64_t first;  // element of the slot's memory
   Type type;

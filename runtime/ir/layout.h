@@ -30,6 +30,8 @@ struct AxisLayout {
   Kind kind = Kind::replicated;
   int32_t where = 0;  // sharded: tensor dimension; flat: the rank that gets the first of the grains that do not divide evenly
   int64_t grain = 0;  // flat: ranges begin at multiples of so many elements
+
+  bool is_flat() const { return kind == Kind::flat; }
   bool operator==(const AxisLayout&) const = default;
 };
 
@@ -41,7 +43,7 @@ struct Layout {
   bool is_replicated() const { return *this == Layout{}; }
   bool operator==(const Layout&) const = default;
 
-  bool is_flat() const { return (*this)[MeshAxis::data].kind == AxisLayout::Kind::flat; }
+  bool is_flat() const { return (*this)[MeshAxis::data].is_flat(); }
 
   static Layout sharded(MeshAxis axis, int32_t dimension);
   static Layout partial(MeshAxis axis);

@@ -69,7 +69,7 @@ class Verifier {
     }
   }
 
-  /// What is cut is cut as its parameter's gradient, so that shards of equal rank have the same elements.
+  /// A flat slot has the ranges of its parameter's gradient, so that a rank's shards of both are of the same elements.
   void check_layout(const Slot& slot) const {
     const AxisLayout& data = slot.type.layout[MeshAxis::data];
     const bool is_parameter = slot.role == Role::parameter;
@@ -77,7 +77,7 @@ class Verifier {
          ", has owners, which only a parameter has");
     hold(slot.update.kind == AxisLayout::Kind::replicated || slot.update == slot.sums, "parameter \"", slot.name, "\" is updated as ",
          text_of(slot.update), ", its gradient summed as ", text_of(slot.sums));
-    if (data.kind != AxisLayout::Kind::flat) return;
+    if (!data.is_flat()) return;
     hold(data.grain > 0 && data.where >= 0 && data.where < program_.mesh.data, "slot \"", slot.name, "\" is ", slot.type, " on a mesh of ",
          program_.mesh.data, " data ranks");
     const SlotId parameter = is_parameter ? static_cast<SlotId>(&slot - program_.slots.data()) : slot.of;
@@ -195,16 +195,15 @@ class Verifier {
   /// A gathered slot is made from shards in other slots; the node reads this rank's shards in the order of the slots that it writes.
   void check_gather(const Section& section, int32_t i) const {
     const Node& node = section.graph[i];
-    const auto parameter_of = [&](SlotId id) { return slot(id).role == Role::parameter ? id : slot(id).of; };
     size_t read = 0;
     for (const SlotId id : node.writes) {
-      const SlotId parameter = parameter_of(id);
+      const SlotId parameter = cut_like(program_, id);
       hold_at(section, i, is_cut_slot(parameter), "\"", slot(id).name, "\" is not cut into shards");
       hold_at(section, i, !slot(id).type.layout.is_flat(), "\"", slot(id).name, "\" has no place for the other ranks' shards");
-      if (slot(id).role != Role::gathered || shard_elements(program_, parameter, program_.rank) == 0) continue;
+      if (slot(id).role != Role::gathered || !has_shard(program_, parameter)) continue;
       const auto is_shard = [&](SlotId shard) {
         const Type &type = slot(shard).type, &whole = slot(id).type;
-        return parameter_of(shard) == parameter && type.layout.is_flat() && type.shape == whole.shape && type.dtype == whole.dtype;
+        return cut_like(program_, shard) == parameter && type.layout.is_flat() && type.shape == whole.shape && type.dtype == whole.dtype;
       };
       hold_at(section, i, read < node.reads.size() && is_shard(node.reads[read]), "it does not read its shard of \"", slot(id).name, "\"");
       ++read;
@@ -232,7 +231,7 @@ class Verifier {
               section.graph.type(node.in[k]), ", the first one ", section.graph.type(node.in[0]));
       hold_at(section, i, section.graph.type(node.in[k]).shape == slot(parameter).type.shape, "gradient ", k, " is ",
               section.graph.type(node.in[k]), ", of \"", slot(parameter).name, "\", which is ", slot(parameter).type);
-      if (shard_elements(program_, parameter, program_.rank) == 0) continue;
+      if (!has_shard(program_, parameter)) continue;
       const auto is_shard = [&](const Slot& into) {
         return into.of == parameter && into.type.dtype == DType::f32 &&
                (!into.type.layout.is_flat() || into.type.layout[MeshAxis::data] == slot(parameter).sums);

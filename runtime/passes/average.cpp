@@ -22,11 +22,11 @@ void average(Program& program, double decay) {
     const auto at = static_cast<size_t>(parameter);
     if (program.slots[at].role != Role::parameter) continue;
     SlotId kept = average_of(program, parameter);
-    bool is_of_shard = program.slots[at].update.kind == AxisLayout::Kind::flat;
+    bool is_of_shard = program.slots[at].update.is_flat();
     if (kept < 0) {
       const std::string& name = program.slots[at].name;
       if (program.slot_named("gradient." + name) < 0) continue;
-      if (is_of_shard && shard_elements(program, parameter, program.rank) == 0) continue;
+      if (is_of_shard && !has_shard(program, parameter)) continue;
       Type type = program.slots[at].type;
       type.layout[MeshAxis::data] = program.slots[at].update;
       kept = program.add_slot({.name = "average." + name, .type = type, .role = Role::optimizer, .init = {}, .of = parameter});

@@ -18,13 +18,13 @@ class Norms {
  public:
   Norms(Builder& b, const std::vector<SlotId>& gradients) : b_(b) {
     Program& program = b.program();
-    if (gradients.empty() || program.slot(program.slot(gradients[0]).of).update.kind != AxisLayout::Kind::flat) return;
+    if (gradients.empty() || !program.slot(program.slot(gradients[0]).of).update.is_flat()) return;
     std::vector<Value> shards;
     Ints parameters;
     int64_t blocks = 0;
     for (const SlotId gradient : gradients) {
       const SlotId parameter = program.slot(gradient).of;
-      if (shard_elements(program, parameter, program.rank) > 0) shards.push_back(b.load_shard(gradient));
+      if (has_shard(program, parameter)) shards.push_back(b.load_shard(gradient));
       parameters.push_back(parameter);
       const int64_t of_this = norm_blocks(program.slot(parameter).type.shape.elements());
       tensors_[gradient] = {blocks, of_this};

@@ -129,7 +129,7 @@ class Gathering {
       }
       Type type = slot(source).type;
       type.layout = {};
-      const SlotId parameter = slot(source).role == Role::parameter ? source : slot(source).of;
+      const SlotId parameter = cut_like(program_, source);
       unit.wholes.push_back(
           program_.add_slot({.name = free_name(source), .type = type, .role = Role::gathered, .init = {}, .of = parameter}));
     }

@@ -65,7 +65,7 @@ class Buckets {
       const SlotId parameter = program_.slot(gradient).of;
       parameters.push_back(parameter);
       if (shrinks_) make_flat(program_, gradient, parameter);
-      if (shard_elements(program_, parameter, program_.rank) > 0) into.push_back(gradient);
+      if (has_shard(program_, parameter)) into.push_back(gradient);
     }
     const auto reduce_scatter = [&](When when, bool adds) {
       rewrite_.append({.op = Op::reduce_scatter,
@@ -158,8 +158,8 @@ void add_uses_of_shards(Program& program) {
   program.sections.push_back({.graph = {}, .phase = Phase::update});
   Builder b(program, static_cast<int32_t>(program.sections.size()) - 1);
   for (const std::vector<SlotId>& uses : gradients) {
-    const bool has_shard = shard_elements(program, program.slot(uses[0]).of, program.rank) > 0;
-    for (size_t use = 1; use < uses.size() && has_shard; ++use) b.accumulate(b.load_shard(uses[use]), uses[0], When::every);
+    if (!has_shard(program, program.slot(uses[0]).of)) continue;
+    for (size_t use = 1; use < uses.size(); ++use) b.accumulate(b.load_shard(uses[use]), uses[0], When::every);
   }
 }
 

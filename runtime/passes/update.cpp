@@ -44,7 +44,7 @@ void add_state(Program& program, const OptimizerChoice& optimizer, SlotId parame
     return optimizer_state(optimizer.op, make_attrs(optimizer.op, optimizer.attrs),
                            {.dtype = slot.type.dtype, .shape = shape, .layout = {}});
   };
-  const bool is_cut = slot.update.kind == AxisLayout::Kind::flat, is_of_many = is_cut && slot.update.grain < slot.type.shape.elements();
+  const bool is_sharded = slot.update.is_flat(), is_of_many = is_sharded && slot.update.grain < slot.type.shape.elements();
   const std::vector<OptimizerState> whole = states_of(slot.type.shape), of_grain = is_of_many ? states_of({slot.update.grain}) : whole;
   for (size_t i = 0; i < whole.size(); ++i) {
     const std::string name = text(whole[i].name, ".", slot.name);
@@ -54,7 +54,7 @@ void add_state(Program& program, const OptimizerChoice& optimizer, SlotId parame
       continue;
     }
     Type type = whole[i].type;
-    if (is_cut) type.layout[MeshAxis::data] = layout_of_state(slot, whole[i], of_grain[i]);
+    if (is_sharded) type.layout[MeshAxis::data] = layout_of_state(slot, whole[i], of_grain[i]);
     slots.push_back(program.add_slot({.name = name, .type = type, .role = Role::optimizer, .init = {}, .of = parameter}));
   }
 }
@@ -77,25 +77,25 @@ void update(Program& program, const ChooseOptimizer& choose, std::span<const Slo
   std::map<DType, std::vector<SlotId>> wholes;  // of which other ranks have pieces
   for (SlotId parameter = 0; parameter < count; ++parameter) {
     const Slot slot = program.slot(parameter);
-    const bool is_cut = slot.update.kind == AxisLayout::Kind::flat;
+    const bool is_sharded = slot.update.is_flat();
     const SlotId gradient = slot.role == Role::parameter ? program.slot_named("gradient." + slot.name) : -1;
     if (gradient < 0) continue;
     const SlotId copy = copies[static_cast<size_t>(parameter)];
-    if (is_cut) {
+    if (is_sharded) {
       const auto gather = [&](SlotId id) {
         if (const Type& type = program.slot(id).type; !type.layout.is_flat()) wholes[type.dtype].push_back(id);
       };
       if (std::ranges::find(shared, parameter) == shared.end()) gather(parameter);
       if (copy >= 0 && !program.slot(copy).borrowed) gather(copy);
     }
-    if (is_cut && shard_elements(program, parameter, program.rank) == 0) continue;
+    if (is_sharded && !has_shard(program, parameter)) continue;
     const OptimizerChoice optimizer = choose(slot, is_weight[static_cast<size_t>(parameter)]);
     std::vector<SlotId> slots = {parameter};
     add_state(program, optimizer, parameter, slots);
     if (copy >= 0) slots.push_back(copy);
     Value& factor = factors[optimizer.clip_group];
     if (!factor) factor = b.load(program.slot_named(factor_slot(optimizer.clip_group)));
-    b.update(optimizer.op, {is_cut ? b.load_shard(gradient) : b.load(gradient), factor, skip, rate}, slots, optimizer.attrs);
+    b.update(optimizer.op, {is_sharded ? b.load_shard(gradient) : b.load(gradient), factor, skip, rate}, slots, optimizer.attrs);
   }
   for (const auto& [dtype, slots] : wholes)
     b.graph().nodes.push_back(

@@ -47,7 +47,7 @@ std::vector<CopyMaker> makers_in(const Program& program, const Section& forward)
 
 /// This rank's shard of a copy, of its parameter's.
 void make_shard(Program& program, Rewrite& rewrite, const CopyMaker& maker) {
-  if (shard_elements(program, maker.parameter, program.rank) == 0) return;
+  if (!has_shard(program, maker.parameter)) return;
   Node load = rewrite.old()[maker.nodes[0]], cast = rewrite.old()[maker.nodes[1]], store = rewrite.old()[maker.nodes[2]];
   load.out = {own_type(program, program.slot(maker.parameter))};
   cast.out = {shard_type(program, maker.copy)};

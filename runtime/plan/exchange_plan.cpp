@@ -32,7 +32,7 @@ ExchangePlan all_gather(const Program& program, const Node& node) {
   made.label = label_of(slot(is_of_unit ? slot(node.writes[0]).of : node.writes[0]).name, node.writes.size());
   for (size_t i = 0; i < node.writes.size(); ++i) {
     const SlotId write = node.writes[i];
-    made.tensors.push_back(tensor_of(i, slot(write).role == Role::parameter ? write : slot(write).of, slot(write).type.dtype));
+    made.tensors.push_back(tensor_of(i, cut_like(program, write), slot(write).type.dtype));
   }
   return made;
 }

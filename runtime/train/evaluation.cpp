@@ -54,12 +54,12 @@ int64_t own_bytes(const Executor& executor) {
   return sum;
 }
 
-Evaluator::Evaluator(Model& model, Storage& storage, Workers& workers, CancelToken& cancelled, int64_t batch, bool lends)
+Evaluator::Evaluator(Model& model, Storage& storage, Workers& workers, CancelToken& cancelled, int64_t batch, bool borrows)
     : model_(model),
       storage_(storage),
       workers_(workers),
       cancelled_(cancelled),
-      lends_(lends),
+      borrows_(borrows),
       inputs_(model.program(), inputs_read_by(model.program()), model.context().memory()),
       rows_(batch, cancelled, model.context().memory()) {
   for (const Output& output : model.program().outputs)
@@ -69,7 +69,7 @@ Evaluator::Evaluator(Model& model, Storage& storage, Workers& workers, CancelTok
 void Evaluator::gather_from(Communicator& ranks, const Program& step) {
   ranks_ = std::make_unique<ExchangeQueue>(ranks);
   step_ = &step;
-  lends_ = true;
+  borrows_ = true;
 }
 
 Evaluation Evaluator::run(const std::shared_ptr<const Dataset>& data, std::span<const std::byte* const> weights) {
@@ -104,7 +104,7 @@ void Evaluator::add_up(std::span<const HostView> rows, int64_t count, std::span<
   inputs_.check(rows, count);
   Executor& forward = plan_for(count);
   const WeightsGate::Reader whole_step(model_.gate());
-  if (lends_)
+  if (borrows_)
     bind_parameters(forward, model_, [&](size_t p) { return weights.empty() ? model_.data(model_.parameters()[p]) : weights[p]; });
   forward.run([&](int64_t) { inputs_.bind(rows, 0, count, forward); });
   const Program& program = forward.plan().program;
@@ -124,7 +124,7 @@ void Evaluator::add_up(std::span<const HostView> rows, int64_t count, std::span<
 Executor& Evaluator::plan_for(int64_t rows) {
   if (const auto found = plans_.find(rows); found != plans_.end()) return *found->second;
   Context& context = model_.context();
-  const Program program = lends_ ? borrowing(model_) : model_.program();
+  const Program program = borrows_ ? borrowing(model_) : model_.program();
   PlanOptions options;
   options.gathers = step_;
   Plan plan = plan_inference(program, rows, metrics_, static_cast<bool>(program.loss_sum),

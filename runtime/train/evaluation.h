@@ -24,8 +24,8 @@ struct Evaluation {
 
 class Evaluator {
  public:
-  /// Borrows all arguments. Makes plans on demand, one per number of rows. `lends`: run() may be given weights other than the model's.
-  Evaluator(Model& model, Storage& storage, Workers& workers, CancelToken& cancelled, int64_t batch, bool lends = false);
+  /// Borrows all arguments. Makes plans on demand, one per number of rows. `borrows`: run() may be given weights other than the model's.
+  Evaluator(Model& model, Storage& storage, Workers& workers, CancelToken& cancelled, int64_t batch, bool borrows = false);
   /// For a sharded model, cut as in `step`: run() becomes a collective call of all ranks, and an error on one rank ends the group.
   void gather_from(Communicator& ranks, const Program& step);
 
@@ -46,7 +46,7 @@ class Evaluator {
   Storage& storage_;
   Workers& workers_;
   CancelToken& cancelled_;
-  bool lends_;
+  bool borrows_;
   std::unique_ptr<ExchangeQueue> ranks_;  // null: the model is not sharded
   const Program* step_ = nullptr;         // defines the shards
   std::vector<std::string> metrics_;

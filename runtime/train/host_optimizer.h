@@ -90,7 +90,7 @@ class HostOptimizer {
     void* own = nullptr;  // this rank's shard, if it is not empty
   };
   std::vector<WholeState> whole_states() const;
-  /// Of a trained parameter.
+  /// The ranges of the ranks. The parameter must be trained.
   const Cuts& cuts(size_t parameter) const { return cuts_[parameter]; }
   /// With own_sums: this rank's shard of a gradient.
   std::byte* own_sums(size_t parameter) const { return own_sums_.data() + own_sums_at_[parameter]; }

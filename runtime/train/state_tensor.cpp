@@ -122,7 +122,7 @@ StateTensor gradient_of(std::span<const Executor* const> ranks, const Slot& para
     const SlotId slot = program.slot_named(tensor.name);
     if (slot < 0) return tensor;
     tensor.type.dtype = program.slot(slot).type.dtype;
-    tensor.is_sharded = program.slot(program.slot(slot).of).update.kind == AxisLayout::Kind::flat;
+    tensor.is_sharded = program.slot(program.slot(slot).of).update.is_flat();
     StateTensor::Piece piece = piece_in(*rank, slot);
     if (tensor.is_sharded && !program.slot(slot).type.layout.is_flat()) {
       const Cuts cuts = cuts_of(program, program.slot(slot).of);

@@ -124,11 +124,10 @@ std::vector<SharedSave::Range> ranges_of(const StateTensor& tensor, const Progra
   const SlotId id = tensor.is_sharded ? -1 : program.slot_named(tensor.name);
   if (tensor.is_sharded)
     for (const StateTensor::Piece& piece : tensor.pieces) ranges.push_back({piece.rank, piece.first, piece.first + piece.elements});
-  else if (id >= 0 && is_cut(program, id))
-    for (int32_t rank = 0; rank < program.mesh.data; ++rank) {
-      const Cuts cuts = cuts_of(program, id);
-      ranges.push_back({rank, cuts[rank], cuts[rank + 1]});
-    }
+  if (id >= 0 && is_cut(program, id)) {
+    const Cuts cuts = cuts_of(program, id);
+    for (int32_t rank = 0; rank < program.mesh.data; ++rank) ranges.push_back({rank, cuts[rank], cuts[rank + 1]});
+  }
   std::erase_if(ranges, [](const SharedSave::Range& range) { return range.begin == range.end; });
   if (ranges.empty()) ranges.push_back({0, 0, tensor.type.shape.elements()});
   return ranges;

@@ -144,7 +144,7 @@ class RankTraining(CommandLineTest):
         for call, at in (("fsync", 2), ("pwrite", 4), ("rename", 1)):
             for victim in (0, 1):
                 checkpoints, log = self.folder / f"{call}{victim}", self.folder / f"{call}{victim}.jsonl"
-                saved = checkpoints.resolve() / "step-00000001.part"  # beside it a clock decides how often heartbeats are written
+                saved = checkpoints.resolve() / "step-00000001.part"  # without the files of heartbeats, whose writes depend on the time
                 disk = {"LD_PRELOAD": FAILING_DISK, "ST_FAIL_CALL": call, "ST_FAIL_AT": at, "ST_FAIL_UNDER": saved}
                 words = self.words("--zero", 2, "--steps", 6, "--checkpoint", checkpoints, "--every", 1, "--log", log)
                 ranks = Ranks(self, 2, words, set_for=lambda rank: disk if rank == victim else {})

@@ -19,7 +19,6 @@ namespace st::plugin {
 namespace {
 
 constexpr uint32_t kMagic = 0x53544d32;  // "STM2"; a changed layout gets another number
-constexpr int kLook = 20;                // milliseconds between two checks of cancellation and patience
 constexpr int64_t kMostBytes = int64_t{16} << 20;
 
 /// What a joining rank ("guest") sends first; its `bytes` bytes follow.

@@ -16,8 +16,6 @@
 
 namespace st::plugin {
 
-constexpr int kPause = 20;  // milliseconds
-
 double seconds_now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 std::string reason_of(int error) { return std::generic_category().message(error); }
@@ -95,7 +93,7 @@ bool is_own(const addrinfo& address) {
 
 bool wait_for(int file, short events) {
   pollfd wanted{file, events, 0};
-  return poll(&wanted, 1, kPause) > 0;
+  return poll(&wanted, 1, kLook) > 0;
 }
 
 bool read_some(int file, std::vector<char>& bytes, size_t wanted) {

@@ -59,7 +59,8 @@ enum class Families { one, both };
 /// errno.
 int listening_at(int family, Families families, int port);
 
-/// Waits a moment for poll()'s events.
+constexpr int kLook = 20;  // milliseconds: how long one wait lasts, between checks of cancellation and patience
+/// Waits that long for poll()'s events.
 bool wait_for(int file, short events);
 /// Appends what can be read now to `bytes`, up to `wanted` bytes in total. False: the other side has closed.
 bool read_some(int file, std::vector<char>& bytes, size_t wanted);

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "ir/attrs.h"
+#include "ir/cuts.h"
 #include "passes/accumulate.h"
 #include "passes/autocast.h"
 #include "passes/clip.h"
@@ -40,8 +41,8 @@ Plan stripped(Plan plan) {
   Program& program = plan.program;
   for (size_t s = 0; s < program.slots.size(); ++s) {
     Slot& slot = program.slots[s];
-    const SlotId cut_like = slot.role == Role::parameter ? static_cast<SlotId>(s) : slot.of;
-    slot = {.name = "", .type = slot.type, .role = Role::stash, .init = {}, .of = cut_like, .sums = slot.sums};
+    const SlotId parameter = cut_like(program, static_cast<SlotId>(s));
+    slot = {.name = "", .type = slot.type, .role = Role::stash, .init = {}, .of = parameter, .sums = slot.sums};
   }
   for (Section& section : program.sections) {
     section.phase = Phase::forward;

@@ -77,6 +77,9 @@ TEST(LayoutRules, FlatPiecesTakeElementwiseOpsAndScalars) {
   EXPECT_THAT(refused(Op::add, {f32({9}, flat(0, 7)), f32({9})}), HasSubstr("must have the same layout"));
   EXPECT_THAT(refused(Op::sum, {f32({9}, flat(0, 7))}), HasSubstr("gathered first"));
   EXPECT_THAT(refused(Op::reshape, {f32({9}, flat(0, 7))}, {{"shape", Ints{3, 3}}}), HasSubstr("gathered first"));
+  EXPECT_EQ(infer(Op::gradient_squares, {f32({9}, flat(0, 7)), f32({4}, flat(1, 7))}), Layouts{cut(0)});
+  EXPECT_EQ(infer(Op::gradient_squares, {f32({9})}), Layouts{kWhole});
+  EXPECT_THAT(refused(Op::gradient_squares, {f32({9}, kPartial)}), HasSubstr("summed over the ranks first"));
   EXPECT_EQ(infer(Op::gradient_norm, {f32({9}, flat(0, 7)), f32({4}, cut(0))}), (Layouts{kWhole, kWhole}));
 }
 
