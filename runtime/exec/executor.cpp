@@ -39,10 +39,11 @@ std::byte* Executor::address(const Place& place) const {
   return base == nullptr ? nullptr : base + place.offset;
 }
 
-Operand Executor::operand(int32_t section, Value v) const {
+Operand Executor::operand(int32_t section, Value v, int32_t buffer) const {
   const auto s = static_cast<size_t>(section);
   const Type& type = plan_.program.sections[s].graph.type(v);
-  return {address(plan_.memory.values[s][static_cast<size_t>(v.node)][static_cast<size_t>(v.output)]), type.dtype, type.shape};
+  const Place& place = plan_.memory.values[s][static_cast<size_t>(v.node)][static_cast<size_t>(v.output)];
+  return {address(plan_.memory.in_buffer(place, buffer)), type.dtype, type.shape};
 }
 
 void Executor::resolve() {
@@ -51,73 +52,76 @@ void Executor::resolve() {
     slots_.push_back({address(plan_.memory.slots[s]), program.slots[s].type.dtype, own_type(program, program.slots[s]).shape});
   bound_.resize(program.slots.size());
 
-  // A node that runs in several micro-batches has one call: only addresses in the host's memory change, and bind() changes them.
+  const auto buffers = static_cast<size_t>(plan_.memory.buffers);
   size_t count = 0, nodes = 0;
   for (const Section& section : program.sections) {
     nodes += section.graph.nodes.size();
     for (const Node& node : section.graph.nodes) count += node.in.size() + node.out.size() + node.reads.size() + node.writes.size();
   }
-  operands_.reserve(count);
-  calls_.reserve(nodes);
+  operands_.reserve(count * buffers);
+  calls_.reserve(nodes * buffers);
   steps_.reserve(plan_.instructions.size());
 
-  const auto expect_binding = [&](const Graph& graph, const Node& node, SlotId slot, const Operand& operand) {
-    if (plan_.memory.slots[static_cast<size_t>(slot)].arena == Arena::host)
-      bound_[static_cast<size_t>(slot)].push_back(
-          {const_cast<Operand*>(&operand), access_of(program, graph, node, slot).first * bytes_of(operand.dtype)});
-  };
-
-  std::map<std::pair<int32_t, int32_t>, const Call*> calls;
-  exchanges_.resize(plan_.exchanges.size());
+  std::map<std::array<int32_t, 3>, const Call*> calls;
+  exchanges_.resize(plan_.exchanges.size() * buffers);
   const OpTable& kernels = storage_.backend().kernels();
   for (const Instruction& at : plan_.instructions) {
-    const Graph& graph = program.sections[static_cast<size_t>(at.section)].graph;
-    const Node& node = graph[at.node];
+    const Node& node = program.sections[static_cast<size_t>(at.section)].graph[at.node];
     const Kernel& kernel = kernels[static_cast<size_t>(node.op)];
     const bool is_exchange = at.kind != Kind::kernel;
     require(!is_exchange || ranks_ != nullptr, Code::internal, "executor: ", name_of(node.op), " needs a communicator");
     require(is_exchange || kernel.run != nullptr, Code::unsupported, "backend ", storage_.backend().name(), ": no kernel for ",
             name_of(node.op));
-    auto found = calls.find({at.section, at.node});
-    if (found == calls.end()) {
-      Call& call = calls_.emplace_back();
-      const auto extend = [&](const auto& list, const auto& make) {
-        const size_t begin = operands_.size();
-        for (const auto& item : list) operands_.push_back(make(item));
-        return std::span<const Operand>(operands_.data() + begin, list.size());
-      };
-      call.in = extend(node.in, [&](Value v) { return operand(at.section, v); });
-      for (size_t i = 0; i < node.in.size(); ++i)
-        if (const Node* const load = graph.load_behind(node.in[i])) expect_binding(graph, *load, load->reads[0], call.in[i]);
-      std::vector<Value> outputs;
-      for (int32_t i = 0; i < static_cast<int32_t>(node.out.size()); ++i) outputs.push_back({at.node, i});
-      call.out = extend(outputs, [&](Value v) { return operand(at.section, v); });
-      const auto accessed = [&](SlotId slot) {
-        const Access access = access_of(program, graph, node, slot);
-        Operand operand = slots_[static_cast<size_t>(slot)];
-        if (operand.data != nullptr) operand.data = operand.as<std::byte>() + access.first * bytes_of(operand.dtype);
-        operand.shape = access.type.shape;
-        return operand;
-      };
-      call.reads = extend(node.reads, accessed);
-      call.writes = extend(node.writes, accessed);
-      for (size_t i = 0; i < node.reads.size(); ++i) expect_binding(graph, node, node.reads[i], call.reads[i]);
-      for (size_t i = 0; i < node.writes.size(); ++i) expect_binding(graph, node, node.writes[i], call.writes[i]);
-      call.attrs = &node.attrs;
-      call.workers = &workers_;
-      if (const auto& workspace = own_[static_cast<size_t>(Arena::workspace)])
-        call.workspace = {workspace->data(), static_cast<size_t>(workspace->size())};
-      found = calls.emplace(std::make_pair(at.section, at.node), &call).first;
-    }
+    const Call*& call = calls[{at.section, at.node, at.buffer}];
+    if (call == nullptr) call = make_call(at);
     PlannedExchange* exchange = nullptr;
     if (is_exchange) {
-      const auto index = static_cast<size_t>(at.exchange);
-      auto& made = exchanges_[index];
-      if (!made) made = std::make_unique<PlannedExchange>(plan_.exchanges[index], program, *found->second, ranks_->ranks());
+      auto& made = exchanges_[static_cast<size_t>(at.exchange) * buffers + static_cast<size_t>(at.buffer)];
+      if (!made)
+        made = std::make_unique<PlannedExchange>(plan_.exchanges[static_cast<size_t>(at.exchange)], program, *call, ranks_->ranks());
       exchange = made.get();
     }
-    steps_.push_back({kernel.run, found->second, at, exchange});
+    steps_.push_back({kernel.run, call, at, exchange});
   }
+}
+
+/// Afterwards only addresses in the host's memory change, and bind() changes them.
+const Call* Executor::make_call(const Instruction& at) {
+  const Program& program = plan_.program;
+  const Graph& graph = program.sections[static_cast<size_t>(at.section)].graph;
+  const Node& node = graph[at.node];
+  Call& call = calls_.emplace_back();
+  const auto extend = [&](const auto& list, const auto& make) {
+    const size_t begin = operands_.size();
+    for (const auto& item : list) operands_.push_back(make(item));
+    return std::span<const Operand>(operands_.data() + begin, list.size());
+  };
+  const auto expect_binding = [&](const Node& by, SlotId slot, const Operand& operand) {
+    if (plan_.memory.slots[static_cast<size_t>(slot)].arena == Arena::host)
+      bound_[static_cast<size_t>(slot)].push_back(
+          {const_cast<Operand*>(&operand), access_of(program, graph, by, slot).first * bytes_of(operand.dtype)});
+  };
+  call.in = extend(node.in, [&](Value v) { return operand(at.section, v, at.buffer); });
+  for (size_t i = 0; i < node.in.size(); ++i)
+    if (const Node* const load = graph.load_behind(node.in[i])) expect_binding(*load, load->reads[0], call.in[i]);
+  std::vector<Value> outputs;
+  for (int32_t i = 0; i < static_cast<int32_t>(node.out.size()); ++i) outputs.push_back({at.node, i});
+  call.out = extend(outputs, [&](Value v) { return operand(at.section, v, at.buffer); });
+  const auto accessed = [&](SlotId slot) {
+    const Access access = access_of(program, graph, node, slot);
+    std::byte* const data = address(plan_.memory.in_buffer(plan_.memory.slots[static_cast<size_t>(slot)], at.buffer));
+    const DType dtype = program.slot(slot).type.dtype;
+    return Operand{data == nullptr ? nullptr : data + access.first * bytes_of(dtype), dtype, access.type.shape};
+  };
+  call.reads = extend(node.reads, accessed);
+  call.writes = extend(node.writes, accessed);
+  for (size_t i = 0; i < node.reads.size(); ++i) expect_binding(node, node.reads[i], call.reads[i]);
+  for (size_t i = 0; i < node.writes.size(); ++i) expect_binding(node, node.writes[i], call.writes[i]);
+  call.attrs = &node.attrs;
+  call.workers = &workers_;
+  if (const auto& workspace = own_[static_cast<size_t>(Arena::workspace)])
+    call.workspace = {workspace->data(), static_cast<size_t>(workspace->size())};
+  return &call;
 }
 
 void Executor::bind(SlotId slot, const void* data) {
@@ -139,6 +143,10 @@ void Executor::run(const BeforeMicroBatch& before) {
 bool Executor::run_until(Cursor& cursor, size_t end, double deadline, const PrepareMicroBatch& prepare) {
   const FloatMode mode;
   while (cursor.at < end) {
+    if (is_left_out(cursor)) {
+      ++cursor.at;
+      continue;
+    }
     const Step& step = steps_[cursor.at];
     look_for_cancel(cursor);
     if (ranks_ != nullptr && ranks_->has_failed()) ranks_->wait_for_all();
@@ -174,9 +182,13 @@ void Executor::run_without_rows(int64_t micro_batch, const Contributors& contrib
 void Executor::make_copies(std::initializer_list<Copy> copies) {
   const FloatMode mode;
   for (const Step& step : steps_) {
-    if (step.at.micro_batch > 0) return;
-    if (std::ranges::find(copies, step.at.makes) != copies.end()) execute(step, false);
+    if (step.at.micro_batch == 0 && std::ranges::find(copies, step.at.makes) != copies.end()) execute(step, false);
   }
+}
+
+bool Executor::is_left_out(const Cursor& cursor) const {
+  const int64_t k = steps_[cursor.at].at.micro_batch;
+  return (k < cursor.begin || k >= cursor.end) && cursor.at < begin_of_update();
 }
 
 void Executor::look_for_cancel(const Cursor& cursor) {

@@ -30,7 +30,8 @@ class Executor {
   /// Throws unsupported with the op if the backend has no kernel for it.
   Executor(Plan plan, Storage& storage, Workers& workers, CancelToken* cancelled, ExchangeQueue* ranks = nullptr);
 
-  /// Called before the first instruction of each micro-batch: binds inputs and writes counters.
+  /// Called before each run of instructions of a micro-batch, so again when the plan returns to one in flight: binds its inputs and writes
+  /// its counters.
   using BeforeMicroBatch = std::function<void(int64_t micro_batch)>;
   /// Runs the whole plan. Throws what a kernel throws, with op and scope in the message, or cancelled. Parameters and optimizer state are
   /// those of the last whole step then, because no instruction of the update has run.
@@ -38,16 +39,18 @@ class Executor {
 
   /// Position in a run that is executed in slices. Discard it to abandon the run.
   struct Cursor {
-    size_t at = 0;             // the next instruction
-    int32_t micro_batch = -1;  // the last one prepared
+    size_t at = 0;                  // the next instruction
+    int64_t begin = 0, end = kAll;  // the micro-batches that the run has; instructions of others are left out
+    int32_t micro_batch = -1;       // the last one prepared
+    static constexpr int64_t kAll = std::numeric_limits<int64_t>::max();
   };
   static constexpr double kNoDeadline = std::numeric_limits<double>::infinity();
   /// Like BeforeMicroBatch. Returns false if the rows are not ready, or never will be because the run was cancelled; it is called again
   /// then.
   using PrepareMicroBatch = std::function<bool(int64_t micro_batch)>;
   /// Runs up to instruction `end`, like run(), or until `deadline` (os::seconds()), but at least one instruction unless its rows are not
-  /// ready. Returns whether it reached `end`. After an error the run cannot continue, and the caller must abandon the queue's collectives
-  /// (give_up).
+  /// ready. Returns whether it reached `end`. The update is run whatever micro-batches the run has. After an error the run cannot continue,
+  /// and the caller must abandon the queue's collectives (give_up).
   bool run_until(Cursor& cursor, size_t end, double deadline, const PrepareMicroBatch& prepare);
   /// Sets the contributors of the round that begins; call it in PrepareMicroBatch if the plan has collectives.
   void set_contributors(const Contributors& contributors) { contributors_ = contributors; }
@@ -84,7 +87,9 @@ class Executor {
 
   void allocate();
   void resolve();
-  Operand operand(int32_t section, Value v) const;
+  Operand operand(int32_t section, Value v, int32_t buffer) const;
+  const Call* make_call(const Instruction& at);
+  bool is_left_out(const Cursor& cursor) const;
   std::byte* address(const Place& place) const;
   void look_for_cancel(const Cursor& cursor);
   void execute(const Step& step, bool posts);
@@ -97,12 +102,12 @@ class Executor {
   CancelToken* cancelled_;
   ExchangeQueue* ranks_;
   Contributors contributors_;
-  std::vector<std::unique_ptr<PlannedExchange>> exchanges_;  // by index in the plan
+  std::vector<std::unique_ptr<PlannedExchange>> exchanges_;  // by index in the plan and buffer
   std::array<bool, 4> is_valid_{false, false, false, true};  // by Copy: runs do not make it
   std::array<std::unique_ptr<Buffer>, kArenas> own_;
   std::vector<Operand> slots_;
   std::vector<Operand> operands_;  // of all calls, contiguous
-  std::vector<Call> calls_;        // one per node, shared by all micro-batches
+  std::vector<Call> calls_;        // one per node and buffer of the stash, shared by the micro-batches that have this buffer in turn
   std::vector<Step> steps_;
   Watch watch_;
   struct Bound {

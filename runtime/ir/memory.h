@@ -35,6 +35,11 @@ struct MemoryLayout {
   std::vector<std::vector<std::vector<Place>>> values;  // by section, node, output
   std::array<bool, kArenas> in_file{};                  // is in a file (recipe key offload_folder), not in memory
   int64_t no_reuse_bytes = 0;                           // of activations, stash and workspace if no two values shared memory
+  int32_t buffers = 1;                                  // equal parts of the stash: each is one micro-batch's; places are in the first
+
+  Place in_buffer(const Place& place, int32_t buffer) const {
+    return {place.arena, place.offset + (place.arena == Arena::stash ? buffer * (of(Arena::stash) / buffers) : 0)};
+  }
 
   int64_t total() const {
     int64_t sum = 0;

@@ -1,10 +1,16 @@
 // What a device's kernels need of memory, for plans that are made without the device.
 #pragma once
 
-#include "passes/memory_plan.h"
+#include <cstdint>
+#include <functional>
+
+#include "ir/program.h"
 #include "passes/pack_weights.h"
 
 namespace st {
+
+/// Workspace bytes of a node's kernel.
+using WorkspaceNeed = std::function<int64_t(const Program& program, const Section& section, const Node& node)>;
 
 struct KernelNeeds {
   WorkspaceNeed workspace;

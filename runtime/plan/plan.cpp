@@ -43,13 +43,14 @@ class Listing {
     }
   }
 
-  void append(int32_t section, int64_t micro_batch) {
-    const Graph& graph = plan_.program.sections[static_cast<size_t>(section)].graph;
+  void append(const SectionRun& run) {
+    const Graph& graph = plan_.program.sections[static_cast<size_t>(run.section)].graph;
     for (int32_t n = 0; n < graph.size(); ++n) {
       const Node& node = graph[n];
-      if (!runs_in(node.when, micro_batch, plan_.micro_batches) || is_view(node.op) || is_made_in_place(plan_, section, node)) continue;
-      Instruction it{section, n, static_cast<int32_t>(micro_batch)};
-      it.makes = copies_[static_cast<size_t>(section)][static_cast<size_t>(n)];
+      if (!runs_in(node.when, run.micro_batch, plan_.micro_batches) || is_view(node.op) || is_made_in_place(plan_, run.section, node))
+        continue;
+      Instruction it{run.section, n, run.micro_batch, run.buffer};
+      it.makes = copies_[static_cast<size_t>(run.section)][static_cast<size_t>(n)];
       if (info_of(node.op).exchange) resolve_exchange(it, node);
       it.ranks = ranks_of(it, node);
       plan_.instructions.push_back(it);
@@ -110,23 +111,20 @@ std::map<std::string, int64_t> products_by_library(const Program& program) {
   return counts;
 }
 
-Plan make_plan(Program program, MemoryLayout memory, int64_t micro_batches) {
+Plan make_plan(Program program, MemoryLayout memory, const StepOrder& order) {
   Plan plan{.program = std::move(program),
             .memory = std::move(memory),
-            .micro_batches = micro_batches,
+            .micro_batches = micro_batches_of(order),
             .instructions = {},
             .exchanges = {},
             .passes = {},
             .recompute = {}};
   Listing listing(plan);
-  const auto sections = static_cast<int32_t>(plan.program.sections.size());
-  const auto phase = [&](int32_t s) { return plan.program.sections[static_cast<size_t>(s)].phase; };
-  for (int64_t k = 0; k < micro_batches; ++k)
-    for (int32_t s = 0; s < sections; ++s)
-      if (phase(s) != Phase::update) listing.append(s, k);
-  plan.begin_of_update = plan.instructions.size();
-  for (int32_t s = 0; s < sections; ++s)
-    if (phase(s) == Phase::update) listing.append(s, micro_batches - 1);
+  const auto is_update = [&](int32_t section) { return plan.program.sections[static_cast<size_t>(section)].phase == Phase::update; };
+  for (const SectionRun& run : order) {
+    listing.append(run);
+    if (!is_update(run.section)) plan.begin_of_update = plan.instructions.size();
+  }
   const auto is_optimizer = [&](const Instruction& at) {
     return info_of(plan.program.sections[static_cast<size_t>(at.section)].graph[at.node].op).shape_rule == "optimizer";
   };

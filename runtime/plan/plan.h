@@ -11,6 +11,7 @@
 #include "passes/recompute.h"
 #include "passes/runner.h"
 #include "plan/exchange_plan.h"
+#include "plan/step_order.h"
 
 namespace st {
 
@@ -37,6 +38,7 @@ struct Instruction {
   };
 
   int32_t section, node, micro_batch;
+  int32_t buffer = 0;     // of its micro-batch's stash
   int32_t exchange = -1;  // collectives and awaits: the index in Plan::exchanges
   Kind kind = Kind::kernel;
   Ranks ranks = Ranks::with_rows;
@@ -59,8 +61,8 @@ struct Plan {
   size_t first_of(Phase phase, int64_t micro_batch) const;
 };
 
-/// Orders the sections over the micro-batches: forward and backward of each micro-batch in turn, then the update.
-Plan make_plan(Program program, MemoryLayout memory, int64_t micro_batches);
+/// Lists the sections' nodes in this order. `memory`: memory_plan() of the same program and order.
+Plan make_plan(Program program, MemoryLayout memory, const StepOrder& order);
 
 /// Whether the plan makes such copies.
 bool makes(const Plan& plan, Copy copy);

@@ -38,7 +38,7 @@ std::string line_of(const Plan& plan, size_t first, size_t end) {
   return out + "\n";
 }
 
-/// Instructions in [begin, end), all of one micro-batch.
+/// Instructions in [begin, end), all of one run of a micro-batch.
 std::string lines_of(const Plan& plan, size_t begin, size_t end) {
   const auto is_like = [](const Instruction& a, const Instruction& b) {
     return a.kind == Instruction::Kind::kernel && b.kind == a.kind && a.section == b.section && a.makes == b.makes && a.ranks == b.ranks;
@@ -55,22 +55,25 @@ std::string lines_of(const Plan& plan, size_t begin, size_t end) {
 
 std::string print_instructions(const Plan& plan) {
   struct Block {
-    int32_t first, last;  // micro-batches
+    int32_t first, last, buffer;  // micro-batches
     std::string lines;
   };
   std::vector<Block> blocks;
   for (size_t at = 0, end = 0; at < plan.begin_of_update; at = end) {
-    const int32_t k = plan.instructions[at].micro_batch;
+    const auto [k, buffer] = std::pair(plan.instructions[at].micro_batch, plan.instructions[at].buffer);
     while (end < plan.begin_of_update && plan.instructions[end].micro_batch == k) ++end;
     std::string of = lines_of(plan, at, end);
-    if (!blocks.empty() && blocks.back().lines == of)
+    if (!blocks.empty() && blocks.back().lines == of && blocks.back().buffer == buffer)
       blocks.back().last = k;
     else
-      blocks.push_back({k, k, std::move(of)});
+      blocks.push_back({k, k, buffer, std::move(of)});
   }
   std::string out;
-  for (const auto& [first, last, of] : blocks)
-    out += text(first == last ? text("micro-batch ", first) : text("micro-batches ", first, " to ", last), "\n", of);
+  for (const Block& block : blocks) {
+    out += block.first == block.last ? text("micro-batch ", block.first) : text("micro-batches ", block.first, " to ", block.last);
+    if (plan.memory.buffers > 1) out += text(", buffer ", block.buffer);
+    out += "\n" + block.lines;
+  }
   if (plan.begin_of_update < plan.instructions.size()) out += "update\n" + lines_of(plan, plan.begin_of_update, plan.instructions.size());
   return out;
 }

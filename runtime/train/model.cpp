@@ -11,7 +11,7 @@
 #include "ir/cuts.h"
 #include "ir/verify.h"
 #include "models/initialize.h"
-#include "passes/memory_plan.h"
+#include "plan/memory_plan.h"
 #include "train/element_conversion.h"
 
 namespace st {
@@ -22,7 +22,7 @@ MemoryLayout slot_layout(const Program& program) {
   Program slots;
   slots.slots = program.slots;
   for (Slot& slot : slots.slots) slot.type.shape = slot.type.shape.bind(1);
-  return memory_plan(slots, [](const Program&, const Section&, const Node&) { return int64_t{0}; });
+  return memory_plan(slots, {}, [](const Program&, const Section&, const Node&) { return int64_t{0}; });
 }
 
 constexpr int64_t kInitialized = 8192;  // elements that are staged at a time: what is large comes from the context's memory

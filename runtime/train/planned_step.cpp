@@ -43,11 +43,6 @@ Plan plan_that_fits(const Model& model, const Recipe& recipe, const Storage& sto
   return weighed(context, storage, plan_training(model.program(), recipe, kernel_needs_of(context.backend(), threads), options), part);
 }
 
-/// First instruction of a micro-batch; after the last one, of the update.
-size_t first_instruction(const Executor& executor, int64_t micro_batch) {
-  return micro_batch == executor.plan().micro_batches ? executor.begin_of_update() : executor.plan().first_of(Phase::forward, micro_batch);
-}
-
 /// Loss and count so far, which each micro-batch but the first adds to.
 void hand_loss_over(const StepSlots& from, const StepSlots& to) {
   *to.loss_sum = *from.loss_sum;
@@ -104,8 +99,6 @@ void PlannedStep::begin(double lr, int64_t number, int64_t attempts, int64_t row
   own_full_ = own_of(full_);
   rest_ = short_rows_ == 0 || full_ % recipe_.ranks != rank_ ? nullptr : &short_plan(short_rows_);
   tokens_ = micro_batch_tokens() * full_ + micro_batch_tokens() * short_rows_ / recipe_.batch;
-  full_end_ = first_instruction(executor_, own_full_);
-  if (rest_ != nullptr) rest_end_ = first_instruction(rest_->executor, own_full_ + 1);
   restart();
   if (ranks_) exposed_before_ = ranks_->exposed_seconds();
   slots_.rates[0] = lr;
@@ -163,8 +156,8 @@ void PlannedStep::restart() {
   gathers_copies_ = false;
   part_ = Segment::full;
   packed_at_ = -1;
-  cursor_ = {};
-  if (rest_ != nullptr) rest_cursor_ = {.at = first_instruction(rest_->executor, own_full_)};
+  cursor_ = {.end = own_full_};
+  rest_cursor_ = {.begin = own_full_, .end = own_full_ + 1};
 }
 
 /// Overflow is how a dynamic scale finds its height; at its minimum it has no answer left.
@@ -214,7 +207,7 @@ void PlannedStep::refresh_copies() {
 }
 
 bool PlannedStep::compute(double deadline, const Bind& bind) {
-  const auto run_until = [&](Executor& executor, const StepSlots& slots, Executor::Cursor& cursor, size_t end, int64_t rows) {
+  const auto run_part = [&](Executor& executor, const StepSlots& slots, Executor::Cursor& cursor, int64_t rows) {
     const auto before = [&](int64_t round) {
       const int64_t first_row = (round * recipe_.ranks + rank_) * recipe_.batch;
       if (!bind(first_row, rows, executor)) return false;
@@ -224,23 +217,23 @@ bool PlannedStep::compute(double deadline, const Bind& bind) {
       slots.counters[1] = first_row;
       return true;
     };
-    return executor.run_until(cursor, end, deadline, std::ref(before));  // a reference: std::function would allocate for the captures
+    // A reference: std::function would allocate for the captures.
+    return executor.run_until(cursor, executor.begin_of_update(), deadline, std::ref(before));
   };
   if (part_ == Segment::full) {
-    if (!run_until(executor_, slots_, cursor_, full_end_, recipe_.batch)) return false;
+    if (!run_part(executor_, slots_, cursor_, recipe_.batch)) return false;
     part_ = Segment::rest;
     if (rest_ != nullptr) hand_loss_over(slots_, rest_->slots);
     if (rest_ != nullptr && own_full_ > 0 && is_past(deadline)) return false;
   }
   if (rest_ != nullptr) {
-    if (!run_until(rest_->executor, rest_->slots, rest_cursor_, rest_end_, short_rows_)) return false;
+    if (!run_part(rest_->executor, rest_->slots, rest_cursor_, short_rows_)) return false;
     hand_loss_over(rest_->slots, slots_);
     if (own_full_ == 0 && slots_.first_norm != nullptr) hand_first_over(rest_->slots, slots_);
   }
   if (ranks_ != nullptr) run_without_rows();
   meet();
   part_ = Segment::update;
-  cursor_.at = executor_.begin_of_update();
   return true;
 }
 

@@ -119,7 +119,6 @@ class PlannedStep {
   int64_t own_full_ = 0;    // full micro-batches of this rank
   Short* rest_ = nullptr;   // this rank's short micro-batch; null: none
   Executor::Cursor cursor_, rest_cursor_;
-  size_t full_end_ = 0, rest_end_ = 0;
   int64_t attempts_ = 0, tokens_ = 0;
   double exposed_before_ = 0;
   bool finding_nan_ = false;

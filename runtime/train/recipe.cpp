@@ -18,7 +18,6 @@
 #include "passes/fuse_loss.h"
 #include "passes/gather_units.h"
 #include "passes/loss_terms.h"
-#include "passes/memory_plan.h"
 #include "passes/overlap.h"
 #include "passes/pack_weights.h"
 #include "passes/scale_loss.h"
@@ -26,6 +25,7 @@
 #include "passes/seed_outputs.h"
 #include "passes/update.h"
 #include "passes/zero_shard.h"
+#include "plan/memory_plan.h"
 #include "train/recompute_policy.h"
 
 namespace st {
@@ -138,6 +138,7 @@ Plan plan_by(const Task& task, Program program, const Replan& again = {}) {
   std::vector<Seed> seeds;
   std::vector<SlotId> shared;
   RecomputeRecord recomputed;
+  StepOrder order;
   MemoryLayout memory;
 
   const Pass list[] = {
@@ -171,11 +172,15 @@ Plan plan_by(const Task& task, Program program, const Replan& again = {}) {
       // A short micro-batch is one of a step: it has nothing to pack for.
       {"pack_weights", by_graph && !is_short, [&](Program& p) { pack_weights(p, task.micro_batches, task.needs.packing); }},
       {"overlap", on_ranks && recipe.overlap == "on", [](Program& p) { overlap(p); }},  // exchange beside backward
-      {"memory_plan", true, [&](Program& p) { memory = memory_plan(p, task.needs.workspace); }},
+      {"memory_plan", true,
+       [&](Program& p) {
+         order = in_turn(p, task.micro_batches);
+         memory = memory_plan(p, order, task.needs.workspace);
+       }},
   };
   Runner runner(program, options.skip, options.print);
   runner.run(list);
-  Plan plan = make_plan(std::move(program), std::move(memory), task.micro_batches);
+  Plan plan = make_plan(std::move(program), std::move(memory), order);
   plan.passes = runner.records();
   plan.recompute = std::move(recomputed);
   if (trains) plan.memory.in_file = recipe.arenas_in_file();

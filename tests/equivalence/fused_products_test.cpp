@@ -12,7 +12,7 @@
 #include "models/mlp.h"
 #include "passes/autodiff.h"
 #include "passes/fuse.h"
-#include "passes/memory_plan.h"
+#include "plan/memory_plan.h"
 #include "token_rows.h"
 #include "training.h"
 
@@ -112,7 +112,7 @@ Program residual_stream(DType dtype) {
 /// The bytes of every gradient.
 std::vector<std::byte> gradients_of(Program program, Backend& backend, int threads) {
   const OpTable& kernels = backend.kernels();
-  MemoryLayout memory = memory_plan(program, [&](const Program&, const Section& section, const Node& node) -> int64_t {
+  MemoryLayout memory = memory_plan(program, in_turn(program, 1), [&](const Program&, const Section& section, const Node& node) -> int64_t {
     const auto& ask = kernels[static_cast<size_t>(node.op)].workspace;
     std::vector<Type> in;
     for (const Value v : node.in) in.push_back(section.graph.type(v));
@@ -120,7 +120,7 @@ std::vector<std::byte> gradients_of(Program program, Backend& backend, int threa
   });
   Storage storage(backend);
   Workers workers(threads);
-  Executor executor(make_plan(std::move(program), std::move(memory), 1), storage, workers, nullptr);
+  Executor executor(make_plan(program, std::move(memory), in_turn(program, 1)), storage, workers, nullptr);
   const Program& planned = executor.plan().program;
   std::vector<std::vector<std::byte>> inputs;
   for (size_t s = 0; s < planned.slots.size(); ++s) {

@@ -5,7 +5,7 @@
 #include "exec/executor.h"
 #include "models/gpt.h"
 #include "models/initialize.h"
-#include "passes/memory_plan.h"
+#include "plan/memory_plan.h"
 #include "random_program.h"
 
 namespace st {
@@ -47,7 +47,7 @@ MemoryLayout unshared(const Program& program, const MemoryLayout& planned) {
 std::vector<std::byte> run(const Program& program, const MemoryLayout& layout, int64_t micro_batches, Backend& backend) {
   Storage storage(backend);
   Workers workers(2);
-  Executor executor(make_plan(program, layout, micro_batches), storage, workers, nullptr);
+  Executor executor(make_plan(program, layout, in_turn(program, micro_batches)), storage, workers, nullptr);
   std::vector<std::vector<float>> floats(program.slots.size());
   std::vector<std::vector<int32_t>> tokens(program.slots.size());
   for (size_t s = 0; s < program.slots.size(); ++s) {
@@ -84,12 +84,13 @@ class MemorySharing : public ::testing::TestWithParam<const char*> {
   void expect_equal(const Program& model, int64_t micro_batches, const std::string& what, double dropout = 0) {
     const Program program = training_program(model, 5, micro_batches, 1, dropout);
     const OpTable& kernels = backend_->kernels();
-    const MemoryLayout planned = memory_plan(program, [&](const Program&, const Section& section, const Node& node) -> int64_t {
-      const auto& ask = kernels[static_cast<size_t>(node.op)].workspace;
-      std::vector<Type> in;
-      for (const Value v : node.in) in.push_back(section.graph.type(v));
-      return ask == nullptr ? 0 : ask(in, node.out, node.attrs, 2);
-    });
+    const MemoryLayout planned =
+        memory_plan(program, in_turn(program, micro_batches), [&](const Program&, const Section& section, const Node& node) -> int64_t {
+          const auto& ask = kernels[static_cast<size_t>(node.op)].workspace;
+          std::vector<Type> in;
+          for (const Value v : node.in) in.push_back(section.graph.type(v));
+          return ask == nullptr ? 0 : ask(in, node.out, node.attrs, 2);
+        });
     const MemoryLayout apart = unshared(program, planned);
     EXPECT_LT(planned.of(Arena::activations), apart.of(Arena::activations)) << what;
     EXPECT_TRUE(run(program, planned, micro_batches, *backend_) == run(program, apart, micro_batches, *backend_)) << what;

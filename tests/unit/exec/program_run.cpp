@@ -4,25 +4,25 @@
 
 #include "base/error.h"
 #include "models/initialize.h"
-#include "passes/memory_plan.h"
+#include "plan/memory_plan.h"
 
 namespace st {
 
-Plan plan_for_reference(Program program, int64_t micro_batches) {
+Plan plan_for_reference(Program program, const StepOrder& order) {
   const auto backend = make_reference_backend();
   const OpTable kernels = backend->kernels();
-  MemoryLayout memory = memory_plan(program, [&](const Program&, const Section& section, const Node& node) -> int64_t {
+  MemoryLayout memory = memory_plan(program, order, [&](const Program&, const Section& section, const Node& node) -> int64_t {
     const auto& ask = kernels[static_cast<size_t>(node.op)].workspace;
     if (ask == nullptr) return 0;
     std::vector<Type> in;
     for (const Value v : node.in) in.push_back(section.graph.type(v));
     return ask(in, node.out, node.attrs, 1);
   });
-  return make_plan(std::move(program), std::move(memory), micro_batches);
+  return make_plan(std::move(program), std::move(memory), order);
 }
 
-ProgramRun::ProgramRun(Program program, int64_t micro_batches)
-    : executor_(plan_for_reference(std::move(program), micro_batches), storage_, workers_, nullptr) {
+ProgramRun::ProgramRun(Program program, const StepOrder& order)
+    : executor_(plan_for_reference(std::move(program), order), storage_, workers_, nullptr) {
   for (const Slot& slot : this->program().slots)
     if (slot.role == Role::parameter) initialize({data<float>(slot.name), static_cast<size_t>(slot.type.shape.elements())}, slot, 7);
   if (this->program().slot_named("rates") >= 0) data<double>("rates")[1] = 1;

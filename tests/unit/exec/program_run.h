@@ -10,12 +10,16 @@
 namespace st {
 
 /// Plans `program` without further passes, with the reference kernels' workspace.
-Plan plan_for_reference(Program program, int64_t micro_batches = 1);
+Plan plan_for_reference(Program program, const StepOrder& order);
+inline Plan plan_for_reference(const Program& program, int64_t micro_batches = 1) {
+  return plan_for_reference(program, in_turn(program, micro_batches));
+}
 
 class ProgramRun {
  public:
   /// Initialises parameters with seed 7.
-  explicit ProgramRun(Program program, int64_t micro_batches = 1);
+  ProgramRun(Program program, const StepOrder& order);
+  explicit ProgramRun(const Program& program, int64_t micro_batches = 1) : ProgramRun(program, in_turn(program, micro_batches)) {}
 
   const Program& program() const { return executor_.plan().program; }
   Executor& executor() { return executor_; }

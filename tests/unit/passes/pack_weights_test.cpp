@@ -31,7 +31,7 @@ TEST(PackWeights, TheFirstMicroBatchPacksEachWeightForEachSideThatIsRead) {
   for (const Node* product : products) EXPECT_TRUE(product->attrs.flag("packed"));
   EXPECT_EQ(count_of(program, Op::linear), 0);
   for (const Node* product : nodes_of(program, Op::matmul)) EXPECT_TRUE(product->attrs.flag("transpose_a")) << "a weight's gradient";
-  const Plan plan = make_plan(program, memory_without_workspace(program), 3);
+  const Plan plan = make_plan(program, memory_without_workspace(program), in_turn(program, 3));
   int64_t runs = 0;
   for (const Instruction& at : plan.instructions)
     runs += plan.program.sections[static_cast<size_t>(at.section)].graph[at.node].op == Op::pack;
@@ -44,7 +44,7 @@ TEST(PackWeights, TheMemoryPlanAndItsExplanationHaveTheBytes) {
   for (const Slot& slot : program.slots)
     if (slot.role == Role::packed) bytes += align_up(program.slot(slot.of).type.bytes() + 32);
   EXPECT_GT(bytes, 0);
-  const Plan plan = make_plan(program, memory_without_workspace(program), 2);
+  const Plan plan = make_plan(program, memory_without_workspace(program), in_turn(program, 2));
   EXPECT_EQ(plan.memory.of(Arena::packed), bytes);
   EXPECT_NE(explain(plan).find(text("packed ", std::string(20 - std::to_string(bytes).size(), ' '), bytes)), std::string::npos)
       << explain(plan);

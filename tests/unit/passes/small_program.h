@@ -11,8 +11,8 @@
 #include "ir/verify.h"
 #include "models/gpt.h"
 #include "passes/autodiff.h"
-#include "passes/memory_plan.h"
 #include "passes/scale_loss.h"
+#include "plan/memory_plan.h"
 
 namespace st {
 
@@ -48,7 +48,7 @@ inline Program with_backward(Program program, int64_t micro_batches = 1) {
 }
 
 inline MemoryLayout memory_without_workspace(const Program& program) {
-  return memory_plan(program, [](auto&&...) { return int64_t{0}; });
+  return memory_plan(program, in_turn(program, 1), [](auto&&...) { return int64_t{0}; });
 }
 
 inline const Graph& forward_of(const Program& program) { return program.find(Phase::forward)->graph; }

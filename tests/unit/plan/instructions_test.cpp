@@ -26,7 +26,7 @@ OptimizerChoice sgd_for_all(const Slot&, bool) { return {.op = Op::sgd, .attrs =
 
 Plan planned(Program program) {
   MemoryLayout memory = memory_without_workspace(program);
-  return make_plan(std::move(program), std::move(memory), kRounds);
+  return make_plan(program, std::move(memory), in_turn(program, kRounds));
 }
 
 struct StepOf {
@@ -83,7 +83,7 @@ TEST(Instructions, ThatMakeAWorkingCopyWhichTheUpdateOutdatesMakeItForTheStep) {
   Plan lasting = StepOf{}.plan();
   for (Node& node : lasting.program.find(Phase::update)->graph.nodes)
     std::erase_if(node.writes, [&](SlotId slot) { return lasting.program.slot(slot).role == Role::working; });
-  const Plan plan = make_plan(lasting.program, lasting.memory, kRounds);
+  const Plan plan = make_plan(lasting.program, lasting.memory, in_turn(lasting.program, kRounds));
   EXPECT_EQ(makers(plan, Copy::lasting), 0);
   EXPECT_EQ(makers(plan, Copy::of_step), makers(lasting, Copy::lasting));
 }

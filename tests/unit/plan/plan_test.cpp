@@ -13,7 +13,7 @@ Plan mlp_plan(int64_t micro_batches) {
   const Program model = build_mlp({.inputs = 3, .hidden = {4}, .outputs = 2, .activation = "relu", .loss = "mse"});
   Program program = training_program(model, 2, micro_batches);
   MemoryLayout memory = memory_without_workspace(program);
-  return make_plan(std::move(program), std::move(memory), micro_batches);
+  return make_plan(program, std::move(memory), in_turn(program, micro_batches));
 }
 
 const Node& node_of(const Plan& plan, const Instruction& i) { return plan.program.sections[static_cast<size_t>(i.section)].graph[i.node]; }
@@ -56,7 +56,7 @@ TEST(Plan, RunsTheLastMicroBatchsNodesInTheLastOnly) {
     if (forward[n].op == Op::store) marked = n;
   ASSERT_GE(marked, 0);
   forward[marked].when = When::last;
-  const Plan plan = make_plan(program, memory_without_workspace(program), 2);
+  const Plan plan = make_plan(program, memory_without_workspace(program), in_turn(program, 2));
   std::vector<int32_t> micro_batches;
   for (const Instruction& i : plan.instructions)
     if (plan.program.sections[static_cast<size_t>(i.section)].phase == Phase::forward && i.node == marked)

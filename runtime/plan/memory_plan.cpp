@@ -1,4 +1,4 @@
-#include "passes/memory_plan.h"
+#include "plan/memory_plan.h"
 
 #include <algorithm>
 #include <limits>
@@ -51,7 +51,10 @@ struct Block {
 
 class Planner {
  public:
-  Planner(const Program& program, const WorkspaceNeed& need) : program_(program), need_(need) {}
+  Planner(const Program& program, const StepOrder& order, const WorkspaceNeed& need) : program_(program), need_(need) {
+    verify_order(program, order);
+    layout_.buffers = buffers_of(order);
+  }
 
   MemoryLayout run() {
     require_countable();
@@ -217,7 +220,7 @@ class Planner {
       const auto before = [&](size_t a, size_t b) { return blocks_[a].place.offset < blocks_[b].place.offset; };
       placed.insert(std::upper_bound(placed.begin(), placed.end(), i, before), i);
       size = std::max(size, offset + align_up(block.bytes));
-      if (arena != Arena::buckets) layout_.no_reuse_bytes += align_up(block.bytes);
+      if (arena != Arena::buckets) layout_.no_reuse_bytes += align_up(block.bytes) * (arena == Arena::stash ? layout_.buffers : 1);
     }
   }
 
@@ -227,6 +230,7 @@ class Planner {
         layout_.slots[s] = {arena, blocks_[s].place.offset};
       blocks_[s].place = layout_.slots[s];
     }
+    layout_.bytes[static_cast<size_t>(Arena::stash)] *= layout_.buffers;
     int64_t& workspace = layout_.bytes[static_cast<size_t>(Arena::workspace)];
     for (const Section& section : program_.sections) {
       const size_t s = section_index(section);
@@ -258,6 +262,8 @@ class Planner {
 
 }  // namespace
 
-MemoryLayout memory_plan(const Program& program, const WorkspaceNeed& need) { return Planner(program, need).run(); }
+MemoryLayout memory_plan(const Program& program, const StepOrder& order, const WorkspaceNeed& need) {
+  return Planner(program, order, need).run();
+}
 
 }  // namespace st

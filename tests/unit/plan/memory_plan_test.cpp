@@ -1,6 +1,7 @@
-#include "passes/memory_plan.h"
+#include "plan/memory_plan.h"
 
 #include "models/mlp.h"
+#include "order_in_flight.h"
 #include "passes/for_inference.h"
 #include "passes/pack_weights.h"
 #include "random_program.h"
@@ -13,10 +14,11 @@ namespace {
 /// Workspace of the size of the node's first output.
 int64_t some_workspace(const Program&, const Section&, const Node& node) { return node.out.empty() ? 0 : node.out[0].bytes(); }
 
-Plan planned(Program program, int64_t micro_batches) {
-  MemoryLayout memory = memory_plan(program, some_workspace);
-  return make_plan(std::move(program), std::move(memory), micro_batches);
+Plan planned(const Program& program, const StepOrder& order) {
+  return make_plan(program, memory_plan(program, order, some_workspace), order);
 }
+
+Plan planned(const Program& program, int64_t micro_batches) { return planned(program, in_turn(program, micro_batches)); }
 
 Plan inference_of(const Program& model, int64_t batch, const std::vector<std::string>& outputs, bool loss) {
   Program program = bind(model, batch);
@@ -89,6 +91,31 @@ TEST(MemoryPlan, KeepsAStashFromTheMakingOfItsValueToItsLastUseUnderAnyName) {
   const std::vector<std::string> outputs = {"y"};
   for_inference(s.program, outputs, false);
   EXPECT_EQ(first_of(faults_of(planned(s.program, 1))), "");
+}
+
+TEST(MemoryPlan, GivesEveryMicroBatchInFlightItsOwnStash) {
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    const Program program = training_program(random_program(seed, 30), 3, 4);
+    const int64_t one = planned(program, 4).memory.of(Arena::stash);
+    for (const int32_t in_flight : {1, 2, 3, 4}) {
+      const StepOrder order = order_in_flight(program, 4, in_flight);
+      const Plan plan = planned(program, order);
+      EXPECT_EQ(first_of(faults_of(plan, order)), "") << "seed " << seed << ", " << in_flight << " in flight";
+      EXPECT_EQ(plan.memory.of(Arena::stash), in_flight * one);
+      EXPECT_EQ(plan.memory.of(Arena::activations), planned(program, 4).memory.of(Arena::activations));
+    }
+  }
+}
+
+TEST(MemoryPlan, CheckerSeesOneStashForTwoMicroBatches) {
+  const Program program = training_program(small_gpt(), 3, 2);
+  const StepOrder order = order_in_flight(program, 2, 2);
+  Plan plan = planned(program, order);
+  plan.memory.buffers = 1;
+  for (Instruction& at : plan.instructions) at.buffer = 0;
+  StepOrder as_one = order;
+  for (SectionRun& run : as_one) run.buffer = 0;
+  EXPECT_NE(first_of(faults_of(plan, as_one)), "");
 }
 
 TEST(MemoryPlan, CheckerSeesOverlapsAndOperandsOverwritten) {  // proves that the checker can fail

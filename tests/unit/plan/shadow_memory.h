@@ -9,7 +9,9 @@
 
 namespace st {
 
-/// The faults of the plan's placement; empty: none. Runs two steps.
+/// The faults of the plan's placement; empty: none. Runs two steps in this order, which is the plan's.
+std::vector<std::string> faults_of(const Plan& plan, const StepOrder& order);
+/// One micro-batch in flight.
 std::vector<std::string> faults_of(const Plan& plan);
 
 }  // namespace st

@@ -14,29 +14,33 @@ using Content = int64_t;
 
 class Shadow {
  public:
-  explicit Shadow(const Plan& plan) : plan_(plan), slots_(plan.program.slots.size()), values_(plan.program.sections.size()) {
+  Shadow(const Plan& plan, const StepOrder& order)
+      : plan_(plan),
+        order_(order),
+        slots_(static_cast<size_t>(plan.memory.buffers), std::vector<Content>(plan.program.slots.size())),
+        values_(plan.program.sections.size()) {
     for (int32_t a = 0; a < kArenas; ++a) {
       cells_.emplace_back(static_cast<size_t>(plan.memory.bytes[static_cast<size_t>(a)] / kAlignment), 0);
       extent_.push_back(0);
     }
     for (const Instruction& i : plan.instructions) listed_.insert({i.section, i.node, i.micro_batch});
-    for (size_t s = 0; s < slots_.size(); ++s) {
-      slots_[s] = next_++;
+    for (size_t s = 0; s < plan.program.slots.size(); ++s) {
+      content_of_slot(s) = next_++;
       const Role role = plan.program.slots[s].role;
       if (role == Role::parameter || role == Role::optimizer || role == Role::control)
-        write(place_of_slot(s), bytes_of_slot(s), slots_[s], "a slot");
+        write(place_of_slot(s), bytes_of_slot(s), content_of_slot(s), "a slot");
     }
   }
 
   std::vector<std::string> run() {
     for (int step = 0; step < 2; ++step) {
-      for (int64_t k = 0; k < plan_.micro_batches; ++k)
-        for (size_t s = 0; s < plan_.program.sections.size(); ++s)
-          if (plan_.program.sections[s].phase != Phase::update) run_section(s, k);
-      for (size_t s = 0; s < plan_.program.sections.size(); ++s)
-        if (plan_.program.sections[s].phase == Phase::update) run_section(s, plan_.micro_batches - 1);
-      for (size_t s = 0; s < slots_.size(); ++s)
-        if (plan_.program.slots[s].role == Role::output) read(place_of_slot(s), bytes_of_slot(s), slots_[s], plan_.program.slots[s].name);
+      for (const SectionRun& run : order_) {
+        buffer_ = run.buffer;
+        run_section(static_cast<size_t>(run.section), run.micro_batch);
+      }
+      for (size_t s = 0; s < plan_.program.slots.size(); ++s)
+        if (plan_.program.slots[s].role == Role::output)
+          read(place_of_slot(s), bytes_of_slot(s), content_of_slot(s), plan_.program.slots[s].name);
     }
     for (int32_t a = 0; a < kArenas; ++a) {
       const auto arena = static_cast<Arena>(a);
@@ -48,7 +52,8 @@ class Shadow {
   }
 
  private:
-  const Place& place_of_slot(size_t s) const { return plan_.memory.slots[s]; }
+  Place place_of_slot(size_t s) const { return plan_.memory.in_buffer(plan_.memory.slots[s], buffer_); }
+  Content& content_of_slot(size_t s) { return slots_[plan_.memory.slots[s].arena == Arena::stash ? static_cast<size_t>(buffer_) : 0][s]; }
   int64_t bytes_of_slot(size_t s) const { return plan_.program.slots[s].type.bytes(); }
   void expect(bool holds, const std::string& fault) {
     if (!holds) faults_.push_back(fault);
@@ -77,10 +82,10 @@ class Shadow {
 
     if (node.op == Op::load || node.op == Op::reshape) {
       expect(!listed, "a view is in the instructions");
-      const Place& here = place(s, {n, 0});
-      const Place& source = node.op == Op::load ? place_of_slot(static_cast<size_t>(node.reads[0])) : place(s, node.in[0]);
+      const Place here = place(s, {n, 0});
+      const Place source = node.op == Op::load ? place_of_slot(static_cast<size_t>(node.reads[0])) : place(s, node.in[0]);
       expect(here == source || node.out[0].bytes() == 0, "a view does not lie where its source does");
-      out[0] = node.op == Op::load ? slots_[static_cast<size_t>(node.reads[0])] : content(s, node.in[0]);
+      out[0] = node.op == Op::load ? content_of_slot(static_cast<size_t>(node.reads[0])) : content(s, node.in[0]);
       return;
     }
     for (const Value v : node.in) read(place(s, v), section.graph.type(v).bytes(), content(s, v), text("operand %", v.node));
@@ -88,25 +93,27 @@ class Shadow {
       const auto slot = static_cast<size_t>(node.writes[0]);
       const bool in_place = place(s, node.in[0]) == place_of_slot(slot) && place_of_slot(slot).arena != Arena::host;
       expect(in_place != listed, "a store is listed although its value is made in place, or left out although it is not");
-      slots_[slot] = content(s, node.in[0]);
-      if (!in_place) write(place_of_slot(slot), bytes_of_slot(slot), slots_[slot], "slot");
+      content_of_slot(slot) = content(s, node.in[0]);
+      if (!in_place) write(place_of_slot(slot), bytes_of_slot(slot), content_of_slot(slot), "slot");
       return;
     }
     expect(listed, "a node with a kernel is not in the instructions");
     for (const SlotId slot : node.reads)
-      read(place_of_slot(static_cast<size_t>(slot)), bytes_of_slot(static_cast<size_t>(slot)), slots_[static_cast<size_t>(slot)], "slot");
+      read(place_of_slot(static_cast<size_t>(slot)), bytes_of_slot(static_cast<size_t>(slot)), content_of_slot(static_cast<size_t>(slot)),
+           "slot");
     if (node.op == Op::accumulate) {
       const auto slot = static_cast<size_t>(node.writes[0]);
-      read(place_of_slot(slot), bytes_of_slot(slot), slots_[slot], "the sum so far");
+      read(place_of_slot(slot), bytes_of_slot(slot), content_of_slot(slot), "the sum so far");
     }
     check_overlap(s, n);
     for (size_t i = 0; i < node.out.size(); ++i) {
       out[i] = next_++;
       write(place(s, {n, static_cast<int32_t>(i)}), node.out[i].bytes(), out[i], "output");
     }
-    for (const SlotId slot : node.writes) {
-      slots_[static_cast<size_t>(slot)] = next_++;
-      write(place_of_slot(static_cast<size_t>(slot)), bytes_of_slot(static_cast<size_t>(slot)), slots_[static_cast<size_t>(slot)], "slot");
+    for (const SlotId id : node.writes) {
+      const auto slot = static_cast<size_t>(id);
+      content_of_slot(slot) = next_++;
+      write(place_of_slot(slot), bytes_of_slot(slot), content_of_slot(slot), "slot");
     }
   }
 
@@ -119,7 +126,7 @@ class Shadow {
              b.offset < a.offset + a_bytes;
     };
     for (int32_t i = 0; i < static_cast<int32_t>(node.out.size()); ++i) {
-      const Place& out = place(s, {n, i});
+      const Place out = place(s, {n, i});
       const Type& type = node.out[static_cast<size_t>(i)];
       for (const Value v : node.in) {
         if (!overlap(out, type.bytes(), place(s, v), graph.type(v).bytes())) continue;
@@ -132,7 +139,9 @@ class Shadow {
     }
   }
 
-  const Place& place(size_t s, Value v) const { return plan_.memory.values[s][static_cast<size_t>(v.node)][static_cast<size_t>(v.output)]; }
+  Place place(size_t s, Value v) const {
+    return plan_.memory.in_buffer(plan_.memory.values[s][static_cast<size_t>(v.node)][static_cast<size_t>(v.output)], buffer_);
+  }
   Content content(size_t s, Value v) const { return values_[s][static_cast<size_t>(v.node)][static_cast<size_t>(v.output)]; }
 
   void write(const Place& at, int64_t bytes, Content content, const std::string& what) {
@@ -163,7 +172,9 @@ class Shadow {
   std::vector<std::vector<Content>> cells_;  // by arena
   std::vector<int64_t> extent_;
   std::set<std::tuple<int32_t, int32_t, int32_t>> listed_;
-  std::vector<Content> slots_;
+  const StepOrder& order_;
+  int32_t buffer_ = 0;                                     // of the section that runs
+  std::vector<std::vector<Content>> slots_;                // by buffer, slot
   std::vector<std::vector<std::vector<Content>>> values_;  // by section, node, output
   Content next_ = 1;
   std::string where_ = "at the start";
@@ -172,6 +183,8 @@ class Shadow {
 
 }  // namespace
 
-std::vector<std::string> faults_of(const Plan& plan) { return Shadow(plan).run(); }
+std::vector<std::string> faults_of(const Plan& plan, const StepOrder& order) { return Shadow(plan, order).run(); }
+
+std::vector<std::string> faults_of(const Plan& plan) { return faults_of(plan, in_turn(plan.program, plan.micro_batches)); }
 
 }  // namespace st
