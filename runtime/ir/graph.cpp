@@ -11,6 +11,11 @@ int64_t Type::bytes() const {
   return bytes;
 }
 
+MeshAxis axis_of(const Node& collective) {
+  const std::string& name = collective.attrs.word("axis");
+  return name == name_of(MeshAxis::data) ? MeshAxis::data : name == name_of(MeshAxis::tensor) ? MeshAxis::tensor : MeshAxis::stage;
+}
+
 const Node* Graph::load_behind(Value v) const {
   while (nodes[static_cast<size_t>(v.node)].op == Op::reshape) v = nodes[static_cast<size_t>(v.node)].in[0];
   const Node& source = nodes[static_cast<size_t>(v.node)];

@@ -48,6 +48,9 @@ struct Node {
   When when = When::every;
 };
 
+/// The axis of the mesh along which a collective's ranks lie.
+MeshAxis axis_of(const Node& collective);
+
 struct Graph {
   std::vector<Node> nodes;
 

@@ -4,8 +4,6 @@
 
 namespace st {
 
-std::string_view name_of(MeshAxis axis) { return axis == MeshAxis::data ? "data" : axis == MeshAxis::tensor ? "tensor" : "stage"; }
-
 Layout Layout::sharded(MeshAxis axis, int32_t dimension) {
   Layout layout;
   layout[axis] = {.kind = AxisLayout::Kind::sharded, .where = dimension};

@@ -5,20 +5,10 @@
 #include <array>
 #include <cstdint>
 #include <string>
-#include <string_view>
+
+#include "base/mesh.h"
 
 namespace st {
-
-enum class MeshAxis : int32_t { data = 0, tensor = 1, stage = 2 };
-constexpr int32_t kMeshAxes = 3;
-std::string_view name_of(MeshAxis axis);
-
-/// Number of ranks along each axis; their product is the number of all ranks.
-struct Mesh {
-  int32_t data = 1, tensor = 1, stage = 1;
-  int32_t size(MeshAxis axis) const { return axis == MeshAxis::data ? data : axis == MeshAxis::tensor ? tensor : stage; }
-  bool operator==(const Mesh&) const = default;
-};
 
 struct AxisLayout {
   enum class Kind : int32_t {

@@ -214,6 +214,8 @@ class Verifier {
   void check_exchange(const Section& section, int32_t i) const {
     const Node& node = section.graph[i];
     hold_at(section, i, node.reads.empty() || node.op == Op::all_gather, "it reads ", node.reads.size(), " slots");
+    hold_at(section, i, node.op == Op::rank_sums || axis_of(node) == MeshAxis::data, "it runs along the ", name_of(axis_of(node)),
+            " axis, the shards are those of the data ranks");
     if (node.op == Op::rank_sums) {
       hold_at(section, i, node.writes.size() == node.in.size(), "it writes ", node.writes.size(), " slots for ", node.in.size(), " terms");
       return;

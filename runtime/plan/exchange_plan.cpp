@@ -76,6 +76,7 @@ ExchangePlan described(const Program& program, const Graph& graph, const Node& n
 ExchangePlan exchange_of(const Program& program, const Graph& graph, const Node& node) {
   ExchangePlan made = described(program, graph, node);
   made.op = node.op;
+  made.axis = axis_of(node);
   return made;
 }
 

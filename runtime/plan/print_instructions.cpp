@@ -32,7 +32,11 @@ std::string line_of(const Plan& plan, size_t first, size_t end) {
     if (!what.empty()) out += text(", ", what);
   };
   add(words_of(at.kind));
-  if (at.exchange >= 0) add(plan.exchanges[static_cast<size_t>(at.exchange)].label);
+  if (at.exchange >= 0) {
+    const ExchangePlan& exchange = plan.exchanges[static_cast<size_t>(at.exchange)];
+    add(exchange.label);
+    if (exchange.axis != MeshAxis::data) add(text("along the ", name_of(exchange.axis), " axis"));
+  }
   if (section.phase != Phase::update) add(words_of(at.ranks));  // all ranks run the update
   add(words_of(at.makes));
   return out + "\n";

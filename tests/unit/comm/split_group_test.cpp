@@ -20,7 +20,7 @@
 namespace st {
 namespace {
 
-constexpr Mesh kMesh{.tensors = 2, .datas = 3, .stages = 1};
+constexpr Mesh kMesh{.data = 3, .tensor = 2, .stage = 1};
 
 CommunicatorOptions with_patience(double seconds) {
   CommunicatorOptions options;

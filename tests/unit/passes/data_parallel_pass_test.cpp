@@ -175,6 +175,8 @@ TEST(ZeroShard, VerifierRefusesWhatDoesNotFitTheLayouts) {
               }),
               HasSubstr("gradients for"));
   EXPECT_THAT(scatter([](Program&, Graph&, Node& node) { node.writes.pop_back(); }), HasSubstr("has no f32 slot"));
+  EXPECT_THAT(scatter([](Program&, Graph&, Node& node) { node.attrs.set("axis", std::string("tensor")); }),
+              HasSubstr("it runs along the tensor axis"));
   EXPECT_THAT(scatter([](Program&, Graph&, Node& node) { std::ranges::reverse(node.writes); }), HasSubstr("has no f32 slot"));
   EXPECT_THAT(scatter([](Program&, Graph&, Node& node) { node.writes.push_back(node.writes.back()); }), HasSubstr("this rank has"));
   EXPECT_THAT(refused(Phase::update, Op::all_gather,
