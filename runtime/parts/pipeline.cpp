@@ -1,0 +1,213 @@
+#include "parts/pipeline.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <exception>
+
+#include "base/error.h"
+#include "comm/call_checks.h"
+
+namespace st {
+namespace {
+
+/// What a rank tells the others of a part.
+struct Told {
+  int32_t dtype = 0, rank = 0;
+  std::array<int64_t, kMaxDims> dims{};
+};
+
+Told told(const PipelinePart::Tensor& tensor) {
+  Told it{.dtype = static_cast<int32_t>(tensor.dtype), .rank = tensor.shape.rank()};
+  for (int32_t i = 0; i < it.rank; ++i) it.dims[static_cast<size_t>(i)] = tensor.shape[i];
+  return it;
+}
+
+std::string text_of(const Told& tensor) {
+  std::string dims;
+  for (int32_t i = 0; i < tensor.rank; ++i) dims += text(i > 0 ? ", " : "", tensor.dims[static_cast<size_t>(i)]);
+  return text(name_of(static_cast<DType>(tensor.dtype)), "[", dims, "]");
+}
+
+bool is_table(std::string_view schedule) { return schedule.find(',') != std::string_view::npos; }
+
+PipelineSchedule schedule_by(std::string_view name, int32_t stages, int32_t chunks, int32_t micro_batches) {
+  if (!is_table(name)) return make_schedule(name, stages, chunks, micro_batches);
+  PipelineSchedule schedule = parse_schedule(name);
+  check(schedule.stages == stages && schedule.chunks == chunks, "pipeline: the schedule's table is of ", schedule.stages, " stages with ",
+        schedule.chunks, " chunks, the group has ", stages, " ranks, this one ", chunks, " chunks");
+  return schedule;
+}
+
+}  // namespace
+
+Pipeline::Pipeline(Communicator& ranks, std::string schedule, std::vector<PipelinePart> chunks, std::shared_ptr<MemorySource> memory,
+                   const CommunicatorOptions& options)
+    : ranks_(ranks),
+      name_(std::move(schedule)),
+      memory_(std::move(memory)),
+      schedule_(schedule_by(name_, ranks.size(), static_cast<int32_t>(chunks.size()), 1)) {
+  for (PipelinePart& part : chunks) chunks_.push_back({.part = std::move(part), .frames = {}});
+  agree();
+  std::vector<LinkEnds> ends;  // forward of each part but the last, then backward
+  for (const bool is_forward : {true, false})
+    for (int32_t part = 0; part + 1 < schedule_.parts(); ++part) {
+      const int32_t here = schedule_.stage_of(part), next = schedule_.stage_of(part + 1);
+      if (here != next) ends.push_back(is_forward ? LinkEnds{here, next} : LinkEnds{next, here});
+    }
+  links_ = make_links(ranks_, ends, options);
+  size_t link = 0;
+  for (const bool is_forward : {true, false})
+    for (int32_t part = 0; part + 1 < schedule_.parts(); ++part) {
+      if (schedule_.stage_of(part) == schedule_.stage_of(part + 1)) continue;
+      Link* const end = links_[link++].get();
+      if (Chunk* const before = holder_of(part)) (is_forward ? before->to_after : before->from_after) = end;
+      if (Chunk* const after = holder_of(part + 1)) (is_forward ? after->from_before : after->to_before) = end;
+    }
+}
+
+/// This rank's chunk that is this part; null: another rank has it.
+Pipeline::Chunk* Pipeline::holder_of(int32_t part) {
+  if (schedule_.stage_of(part) != ranks_.rank()) return nullptr;
+  return &chunks_[static_cast<size_t>(schedule_.chunk_of(part))];
+}
+
+/// All ranks have the same schedule, and each part's output is the next one's input.
+void Pipeline::agree() const {
+  AlikeOnAll hash;
+  for (const char c : name_) hash.add(c);
+  const std::array<uint64_t, 2> own = {hash.value(), chunks_.size()};
+  std::vector<std::array<uint64_t, 2>> all(static_cast<size_t>(ranks_.size()));
+  ranks_.all_gather(own.data(), all.data(), std::ssize(all) * static_cast<int64_t>(sizeof own), DType::u8, "the schedule");
+  for (int32_t r = 0; r < ranks_.size(); ++r) {
+    const auto& theirs = all[static_cast<size_t>(r)];
+    if (theirs == all[0]) continue;
+    refuse_rank(ranks_, r, "",
+                theirs[1] != all[0][1]
+                    ? text("pipeline: ", text_of_rank(ranks_, r), " has ", theirs[1], " chunks, rank 0 ", all[0][1])
+                    : text("pipeline: ", text_of_rank(ranks_, r), " has another schedule than rank 0; give all ranks the same one"));
+  }
+  std::vector<std::array<Told, 2>> parts, parts_of_all(static_cast<size_t>(schedule_.parts()));
+  for (const Chunk& chunk : chunks_) parts.push_back({told(chunk.part.input), told(chunk.part.output)});
+  ranks_.all_gather(parts.data(), parts_of_all.data(), std::ssize(parts_of_all) * static_cast<int64_t>(sizeof parts[0]), DType::u8,
+                    "its parts");
+  const auto of = [&](int32_t part) -> const std::array<Told, 2>& {  // rank after rank, each with its chunks
+    return parts_of_all[static_cast<size_t>(schedule_.stage_of(part) * schedule_.chunks + schedule_.chunk_of(part))];
+  };
+  for (int32_t part = 0; part + 1 < schedule_.parts(); ++part) {
+    const Told &output = of(part)[1], &input = of(part + 1)[0];
+    if (output.dtype == input.dtype && output.rank == input.rank && output.dims == input.dims) continue;
+    const int32_t after = schedule_.stage_of(part + 1);
+    refuse_rank(ranks_, after, "",
+                text("pipeline: part ", part + 1, " on ", text_of_rank(ranks_, after), " takes ", text_of(input), ", part ", part,
+                     " on rank ", schedule_.stage_of(part), " gives ", text_of(output)));
+  }
+}
+
+void Pipeline::prepare(int32_t micro_batches) {
+  check(micro_batches >= 1, "pipeline: it needs 1 or more micro-batches, got ", micro_batches);
+  int64_t own = micro_batches;
+  std::vector<int64_t> all(static_cast<size_t>(ranks_.size()));
+  ranks_.all_gather(&own, all.data(), std::ssize(all), DType::i64, "the number of micro-batches");
+  for (int32_t r = 0; r < ranks_.size(); ++r)
+    if (all[static_cast<size_t>(r)] != all[0])
+      refuse_rank(ranks_, r, "",
+                  text("pipeline: ", text_of_rank(ranks_, r), " runs ", all[static_cast<size_t>(r)], " micro-batches, rank 0 ", all[0],
+                       "; run the same number on all ranks"));
+  if (schedule_.micro_batches != micro_batches || schedule_.actions.empty() || chunks_[0].frames.empty()) {
+    schedule_ = schedule_by(name_, schedule_.stages, schedule_.chunks, micro_batches);
+    check(schedule_.micro_batches == micro_batches, "pipeline: the schedule's table is for ", schedule_.micro_batches,
+          " micro-batches, the run has ", micro_batches);
+  }
+  for (int32_t c = 0; c < schedule_.chunks; ++c) {
+    Chunk& chunk = chunks_[static_cast<size_t>(c)];
+    const auto needed = static_cast<size_t>(in_flight(schedule_, ranks_.rank(), c));
+    const auto buffer = [&](const PipelinePart::Tensor& tensor) {
+      return Memory(tensor.shape.elements() * bytes_of(tensor.dtype), memory_, MemoryRole::buckets);
+    };
+    while (chunk.frames.size() < needed)
+      chunk.frames.push_back({buffer(chunk.part.input), buffer(chunk.part.output), buffer(chunk.part.output), buffer(chunk.part.input)});
+  }
+}
+
+void Pipeline::run(int32_t micro_batches, const Compute& compute) {
+  prepare(micro_batches);
+  const auto give_up = [&](const char* why) { ranks_.abort(text("stage ", ranks_.rank(), " has failed: ", why)); };
+  try {
+    for (const StageAction& action : schedule_.actions[static_cast<size_t>(ranks_.rank())]) run_one(action, compute);
+    for (Chunk& chunk : chunks_)
+      for (const Frame& frame : chunk.frames) {
+        if (chunk.to_after != nullptr) chunk.to_after->wait(frame.output_sent);
+        if (chunk.to_before != nullptr) chunk.to_before->wait(frame.gradient_sent);
+      }
+  } catch (const std::exception& error) {
+    give_up(error.what());
+    throw;
+  } catch (...) {
+    give_up("an unknown error");
+    throw;
+  }
+}
+
+void Pipeline::run_one(const StageAction& action, const Compute& compute) {
+  Chunk& chunk = chunks_[static_cast<size_t>(action.chunk)];
+  Frame& frame = chunk.frame(action.micro_batch);
+  const int32_t part = schedule_.part_of(ranks_.rank(), action.chunk);
+  const bool is_first = part == 0, is_last = part + 1 == schedule_.parts();
+  const auto elements = [](const PipelinePart::Tensor& tensor) { return tensor.shape.elements(); };
+  const auto copy = [](const Memory& from, Memory& to) {
+    if (to.size() > 0) std::memcpy(to.data(), from.data(), static_cast<size_t>(to.size()));
+  };
+  // Of this rank's chunk with the part before: in flight for longer than this one.
+  const auto frame_before = [&]() -> Frame& { return holder_of(part - 1)->frame(action.micro_batch); };
+  const auto call = [&](Phase phase) {
+    compute({.phase = phase,
+             .part = part,
+             .chunk = action.chunk,
+             .micro_batch = action.micro_batch,
+             .input = is_first ? nullptr : frame.input.data(),
+             .output = is_last ? nullptr : frame.output.data(),
+             .output_gradient = is_last || phase == Phase::forward ? nullptr : frame.output_gradient.data(),
+             .input_gradient = is_first || phase == Phase::forward ? nullptr : frame.input_gradient.data()});
+  };
+  if (action.phase == Phase::forward) {
+    // The frame's last micro-batch is over, but its messages may still be under way.
+    if (chunk.to_after != nullptr) chunk.to_after->wait(frame.output_sent);
+    if (chunk.to_before != nullptr) chunk.to_before->wait(frame.gradient_sent);
+    if (chunk.from_before != nullptr)
+      chunk.from_before->receive(frame.input.data(), elements(chunk.part.input), chunk.part.input.dtype, "pipeline");
+    else if (!is_first)
+      copy(frame_before().output, frame.input);
+    call(Phase::forward);
+    if (chunk.to_after != nullptr)
+      frame.output_sent = chunk.to_after->post(frame.output.data(), elements(chunk.part.output), chunk.part.output.dtype, "pipeline");
+    return;
+  }
+  if (action.phase != Phase::backward_weight) {
+    if (chunk.from_after != nullptr)
+      chunk.from_after->receive(frame.output_gradient.data(), elements(chunk.part.output), chunk.part.output.dtype, "pipeline");
+    call(Phase::backward_input);
+    if (chunk.to_before != nullptr)
+      frame.gradient_sent =
+          chunk.to_before->post(frame.input_gradient.data(), elements(chunk.part.input), chunk.part.input.dtype, "pipeline");
+    else if (!is_first)
+      copy(frame.input_gradient, frame_before().output_gradient);
+  }
+  if (action.phase != Phase::backward_input) call(Phase::backward_weight);
+}
+
+int64_t Pipeline::buffer_bytes() const {
+  int64_t bytes = 0;
+  for (const Chunk& chunk : chunks_)
+    for (const Frame& frame : chunk.frames)
+      bytes += frame.input.size() + frame.output.size() + frame.output_gradient.size() + frame.input_gradient.size();
+  return bytes;
+}
+
+int64_t Pipeline::sent_bytes() const {
+  int64_t bytes = 0;
+  for (const auto& link : links_) bytes += link ? link->sent_bytes() : 0;
+  return bytes;
+}
+
+}  // namespace st

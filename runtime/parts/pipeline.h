@@ -1,0 +1,85 @@
+// Runs a host's own stages under a pipeline schedule: the host computes, this sends activations and gradients between the ranks.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/dtype.h"
+#include "base/memory_source.h"
+#include "base/shape.h"
+#include "comm/link.h"
+#include "plan/pipeline_schedule.h"
+
+namespace st {
+
+/// A part of the model, one of this rank's chunks: what it takes from the part before it and gives to the part after it. The first part has
+/// no input and the last one no output: no elements.
+struct PipelinePart {
+  struct Tensor {
+    DType dtype = DType::f32;
+    Shape shape = {0};
+    bool operator==(const Tensor&) const = default;
+  };
+  Tensor input, output;
+};
+
+class Pipeline {
+ public:
+  /// One call of the host. Buffers belong to the pipeline; they keep what the host wrote or was given from the forward of a micro-batch to
+  /// its weight gradients. Null: the first part has no input, the last one no output.
+  struct Work {
+    Phase phase = Phase::forward;  // forward, backward_input or backward_weight
+    int32_t part = 0, chunk = 0, micro_batch = 0;
+    const void* input = nullptr;            // forward reads it
+    void* output = nullptr;                 // forward writes it
+    const void* output_gradient = nullptr;  // backward_input reads it
+    void* input_gradient = nullptr;         // backward_input writes it
+  };
+  /// An action that is not split calls it for backward_input and then for backward_weight. Its exception ends the run on all ranks.
+  using Compute = std::function<void(const Work& work)>;
+
+  /// Collective call; `ranks` are the stages, in order, and are borrowed. `schedule`: a name of make_schedule() or a table of
+  /// parse_schedule(), alike on all ranks. Throws on all ranks invalid_argument for a schedule or number of chunks that is not possible,
+  /// rank_mismatch where a part's output is not the next one's input or ranks give different schedules.
+  Pipeline(Communicator& ranks, std::string schedule, std::vector<PipelinePart> chunks, std::shared_ptr<MemorySource> memory,
+           const CommunicatorOptions& options);
+
+  /// Collective call: runs the schedule once on so many micro-batches. Backward adds in order of the micro-batches in every schedule, so
+  /// the host's sums do not depend on it. Throws on all ranks if one of them fails: what Compute threw where it threw, rank_failed with its
+  /// message on the others; then the group is over.
+  void run(int32_t micro_batches, const Compute& compute);
+
+  const PipelineSchedule& schedule() const { return schedule_; }  // of the last run
+  int64_t buffer_bytes() const;
+  int64_t sent_bytes() const;
+
+ private:
+  struct Frame {  // of a micro-batch in flight
+    Memory input, output, output_gradient, input_gradient;
+    int64_t output_sent = 0, gradient_sent = 0;  // messages of the links that borrow them
+  };
+  struct Chunk {
+    PipelinePart part;
+    std::vector<Frame> frames;
+    // Null: the neighbour is on this rank, or there is none.
+    Link *from_before = nullptr, *to_before = nullptr, *from_after = nullptr, *to_after = nullptr;
+    Frame& frame(int32_t micro_batch) { return frames[static_cast<size_t>(micro_batch) % frames.size()]; }
+  };
+
+  void agree() const;
+  void prepare(int32_t micro_batches);
+  Chunk* holder_of(int32_t part);
+  void run_one(const StageAction& action, const Compute& compute);
+
+  Communicator& ranks_;
+  const std::string name_;
+  const std::shared_ptr<MemorySource> memory_;
+  PipelineSchedule schedule_;
+  std::vector<Chunk> chunks_;
+  std::vector<std::unique_ptr<Link>> links_;
+};
+
+}  // namespace st
