@@ -214,7 +214,8 @@ std::string_view name_of(Kind kind) {
                                                            "loss_scaler",   "optimizer",
                                                            "accumulator",   "checkpoint",
                                                            "communicator",  "distributed_sampler",
-                                                           "data_parallel", "sharded_optimizer"};
+                                                           "data_parallel", "sharded_optimizer",
+                                                           "pipeline"};
   return kNames[static_cast<size_t>(kind)];
 }
 

@@ -39,9 +39,10 @@ enum class Kind : int32_t {
   communicator,
   distributed_sampler,
   data_parallel,
-  sharded_optimizer
+  sharded_optimizer,
+  pipeline
 };
-constexpr int32_t kKinds = 20;
+constexpr int32_t kKinds = 21;
 std::string_view name_of(Kind kind);
 
 struct Entry;

@@ -29,17 +29,21 @@ std::string text_of(const Told& tensor) {
   return text(name_of(static_cast<DType>(tensor.dtype)), "[", dims, "]");
 }
 
+int64_t bytes_of(const PipelinePart::Tensor& tensor) { return tensor.shape.elements() * bytes_of(tensor.dtype); }
+
+constexpr int32_t kMostMicroBatches = 1 << 20;
+
 bool is_table(std::string_view schedule) { return schedule.find(',') != std::string_view::npos; }
 
-PipelineSchedule schedule_by(std::string_view name, int32_t stages, int32_t chunks, int32_t micro_batches) {
+}  // namespace
+
+PipelineSchedule Pipeline::schedule_by(std::string_view name, int32_t stages, int32_t chunks, int32_t micro_batches) {
   if (!is_table(name)) return make_schedule(name, stages, chunks, micro_batches);
   PipelineSchedule schedule = parse_schedule(name);
   check(schedule.stages == stages && schedule.chunks == chunks, "pipeline: the schedule's table is of ", schedule.stages, " stages with ",
         schedule.chunks, " chunks, the group has ", stages, " ranks, this one ", chunks, " chunks");
   return schedule;
 }
-
-}  // namespace
 
 Pipeline::Pipeline(Communicator& ranks, std::string schedule, std::vector<PipelinePart> chunks, std::shared_ptr<MemorySource> memory,
                    const CommunicatorOptions& options)
@@ -105,7 +109,6 @@ void Pipeline::agree() const {
 }
 
 void Pipeline::prepare(int32_t micro_batches) {
-  check(micro_batches >= 1, "pipeline: it needs 1 or more micro-batches, got ", micro_batches);
   int64_t own = micro_batches;
   std::vector<int64_t> all(static_cast<size_t>(ranks_.size()));
   ranks_.all_gather(&own, all.data(), std::ssize(all), DType::i64, "the number of micro-batches");
@@ -115,16 +118,12 @@ void Pipeline::prepare(int32_t micro_batches) {
                   text("pipeline: ", text_of_rank(ranks_, r), " runs ", all[static_cast<size_t>(r)], " micro-batches, rank 0 ", all[0],
                        "; run the same number on all ranks"));
   if (schedule_.micro_batches != micro_batches || schedule_.actions.empty() || chunks_[0].frames.empty()) {
-    schedule_ = schedule_by(name_, schedule_.stages, schedule_.chunks, micro_batches);
-    check(schedule_.micro_batches == micro_batches, "pipeline: the schedule's table is for ", schedule_.micro_batches,
-          " micro-batches, the run has ", micro_batches);
+    schedule_ = schedule_of(micro_batches);
   }
   for (int32_t c = 0; c < schedule_.chunks; ++c) {
     Chunk& chunk = chunks_[static_cast<size_t>(c)];
     const auto needed = static_cast<size_t>(in_flight(schedule_, ranks_.rank(), c));
-    const auto buffer = [&](const PipelinePart::Tensor& tensor) {
-      return Memory(tensor.shape.elements() * bytes_of(tensor.dtype), memory_, MemoryRole::buckets);
-    };
+    const auto buffer = [&](const PipelinePart::Tensor& tensor) { return Memory(bytes_of(tensor), memory_, MemoryRole::buckets); };
     while (chunk.frames.size() < needed)
       chunk.frames.push_back({buffer(chunk.part.input), buffer(chunk.part.output), buffer(chunk.part.output), buffer(chunk.part.input)});
   }
@@ -196,7 +195,32 @@ void Pipeline::run_one(const StageAction& action, const Compute& compute) {
   if (action.phase != Phase::backward_input) call(Phase::backward_weight);
 }
 
-int64_t Pipeline::buffer_bytes() const {
+PipelineSchedule Pipeline::schedule_of(int32_t micro_batches) const {
+  check(micro_batches >= 1 && micro_batches <= kMostMicroBatches, "pipeline: a run has 1 to ", kMostMicroBatches, " micro-batches, got ",
+        micro_batches);
+  PipelineSchedule schedule = schedule_by(name_, schedule_.stages, schedule_.chunks, micro_batches);
+  check(schedule.micro_batches == micro_batches, "pipeline: the schedule's table is for ", schedule.micro_batches,
+        " micro-batches, the run has ", micro_batches);
+  return schedule;
+}
+
+int64_t Pipeline::buffer_bytes(const PipelineSchedule& schedule) const {
+  int64_t bytes = 0;
+  for (int32_t c = 0; c < schedule.chunks; ++c) {
+    const PipelinePart& part = chunks_[static_cast<size_t>(c)].part;
+    bytes += in_flight(schedule, ranks_.rank(), c) * 2 * (bytes_of(part.input) + bytes_of(part.output));
+  }
+  return bytes;
+}
+
+int64_t Pipeline::send_bytes(const PipelineSchedule& schedule) const {
+  int64_t bytes = 0;
+  for (const Chunk& chunk : chunks_)
+    bytes += (chunk.to_after != nullptr ? bytes_of(chunk.part.output) : 0) + (chunk.to_before != nullptr ? bytes_of(chunk.part.input) : 0);
+  return bytes * schedule.micro_batches;
+}
+
+int64_t Pipeline::allocated_bytes() const {
   int64_t bytes = 0;
   for (const Chunk& chunk : chunks_)
     for (const Frame& frame : chunk.frames)

@@ -28,6 +28,9 @@ struct PipelinePart {
 
 class Pipeline {
  public:
+  /// `name`: of make_schedule(), or a table of parse_schedule(), which has its own number of micro-batches. Throws invalid_argument.
+  static PipelineSchedule schedule_by(std::string_view name, int32_t stages, int32_t chunks, int32_t micro_batches);
+
   /// One call of the host. Buffers belong to the pipeline; they keep what the host wrote or was given from the forward of a micro-batch to
   /// its weight gradients. Null: the first part has no input, the last one no output.
   struct Work {
@@ -41,8 +44,8 @@ class Pipeline {
   /// An action that is not split calls it for backward_input and then for backward_weight. Its exception ends the run on all ranks.
   using Compute = std::function<void(const Work& work)>;
 
-  /// Collective call; `ranks` are the stages, in order, and are borrowed. `schedule`: a name of make_schedule() or a table of
-  /// parse_schedule(), alike on all ranks. Throws on all ranks invalid_argument for a schedule or number of chunks that is not possible,
+  /// Collective call; `ranks` are the stages, in order, and are borrowed. `schedule`: as schedule_by() takes it, alike on all ranks. Throws
+  /// on all ranks invalid_argument for a schedule or number of chunks that is not possible,
   /// rank_mismatch where a part's output is not the next one's input or ranks give different schedules.
   Pipeline(Communicator& ranks, std::string schedule, std::vector<PipelinePart> chunks, std::shared_ptr<MemorySource> memory,
            const CommunicatorOptions& options);
@@ -53,7 +56,12 @@ class Pipeline {
   void run(int32_t micro_batches, const Compute& compute);
 
   const PipelineSchedule& schedule() const { return schedule_; }  // of the last run
-  int64_t buffer_bytes() const;
+  /// That of a run of so many micro-batches. Throws invalid_argument like run().
+  PipelineSchedule schedule_of(int32_t micro_batches) const;
+  /// Bytes of this rank's buffers, and of what it sends, in a run by this schedule.
+  int64_t buffer_bytes(const PipelineSchedule& schedule) const;
+  int64_t send_bytes(const PipelineSchedule& schedule) const;
+  int64_t allocated_bytes() const;
   int64_t sent_bytes() const;
 
  private:

@@ -30,6 +30,13 @@ bool launched_alone() {
 
 }  // namespace
 
+st_status make_pipeline(st_communicator* communicator, st_pipeline** pipeline) {
+  auto callbacks = filled(st_pipeline_callbacks_init);
+  callbacks.forward = callbacks.backward_input = [](void*, const st_stage_work*) { return st_status{ST_OK}; };
+  const st_op_type type = {ST_F32, 1, {4}};
+  return st_pipeline_create(communicator, "1f1b", 1, &type, &type, &callbacks, nullptr, pipeline);
+}
+
 RankArrays::RankArrays(int32_t number)
     : rank(number),
       whole{ST_F32, 1, &dims[0], nullptr, values.data(), 64},
@@ -127,11 +134,12 @@ void AllKinds::make_communicators() {
   stage_2.stage = 2;
   const st_named_view weight = {"w", {ST_F32, 1, beta_dims, nullptr, sharded_weight.data(), 64}};
   EXPECT_TRUE(works(st_sharded_optimizer_create(alone, nullptr, 1, &weight, &stage_2, sharded.out())));
+  EXPECT_TRUE(works(make_pipeline(alone, pipeline.out())));
 }
 
 EachHandle AllKinds::handles() const {
-  return {run.context, graph,    run.model,   run.data,  run.recipe,  run.trainer, predictor,    tensor,  pending,       gemm,
-          packed,      schedule, loss_scaler, optimizer, accumulator, checkpoint,  communicator, sampler, data_parallel, sharded};
+  return {run.context, graph,       run.model, run.data,    run.recipe, run.trainer,  predictor, tensor,        pending, gemm,    packed,
+          schedule,    loss_scaler, optimizer, accumulator, checkpoint, communicator, sampler,   data_parallel, sharded, pipeline};
 }
 AnyHandle AllKinds::of(std::string_view kind) const {
   for (size_t i = 0; i < kKindNames.size(); ++i)

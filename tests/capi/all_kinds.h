@@ -12,7 +12,7 @@
 namespace st::test {
 
 /// The names of st_live_handles and of messages.
-constexpr std::array<std::string_view, 20> kKindNames = {"context",       "graph",
+constexpr std::array<std::string_view, 21> kKindNames = {"context",       "graph",
                                                          "model",         "data",
                                                          "recipe",        "trainer",
                                                          "predictor",     "tensor",
@@ -21,7 +21,11 @@ constexpr std::array<std::string_view, 20> kKindNames = {"context",       "graph
                                                          "loss_scaler",   "optimizer",
                                                          "accumulator",   "checkpoint",
                                                          "communicator",  "distributed_sampler",
-                                                         "data_parallel", "sharded_optimizer"};
+                                                         "data_parallel", "sharded_optimizer",
+                                                         "pipeline"};
+
+/// Of one chunk whose functions do nothing.
+st_status make_pipeline(st_communicator* communicator, st_pipeline** pipeline);
 
 /// Converts to a handle of whatever kind a call takes; may be invalid.
 class AnyHandle {
@@ -88,6 +92,7 @@ struct AllKinds {
   HeldCommunicator alone;          // a group of one
   HeldDataParallel data_parallel;  // of `alone`, and host_gradient
   HeldShardedOptimizer sharded;    // of `alone`, stage 2, and sharded_weight
+  HeldPipeline pipeline;           // of `alone`, one stage that computes nothing
 
   // Arguments of calls.
   st_value x = 0, tokens = 0, sequence = 0, loss = 0;
@@ -128,6 +133,7 @@ struct AllKinds {
   HeldSampler new_sampler;
   HeldDataParallel new_data_parallel;
   HeldShardedOptimizer new_sharded;
+  HeldPipeline new_pipeline;
   st_view new_view{};
   st_value value = 0;
   const char* text = nullptr;

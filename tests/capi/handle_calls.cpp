@@ -74,6 +74,13 @@ st_status make_data_parallel(AllKinds& w, AnyHandle h) {
                                  fresh(w.new_data_parallel));
 }
 
+st_status make_pipeline_alone(AllKinds& w, AnyHandle h) {
+  st_communicator* const given = h;
+  int32_t rank = 0;
+  const bool is_right = given == static_cast<st_communicator*>(w.communicator) && st_communicator_rank(given, &rank) == ST_OK;
+  return make_pipeline(is_right ? static_cast<st_communicator*>(w.alone) : given, fresh(w.new_pipeline));
+}
+
 st_status make_ready(AnyHandle h) {
   const st_status ready = st_data_parallel_gradient_ready(h, 0);
   return ready == ST_OK ? st_data_parallel_synchronize(h) : ready;
@@ -558,6 +565,10 @@ constexpr HandleCall kCalls[] = {
     {"st_sharded_optimizer_step", "optimizer", "sharded_optimizer", CALL(st_sharded_optimizer_step(h, 1, &w.view, nullptr))},
     {"st_sharded_optimizer_step_scaled", "optimizer", "sharded_optimizer", CALL(step_scaled_in_shards(w, h, w.loss_scaler))},
     {"st_sharded_optimizer_step_scaled", "scaler", "loss_scaler", CALL(step_scaled_in_shards(w, w.sharded, h))},
+    {"st_pipeline_create", "communicator", "communicator", CALL(make_pipeline_alone(w, h))},
+    {"st_pipeline_destroy", "pipeline", "pipeline", CALL(st_pipeline_destroy(h))},
+    {"st_pipeline_run", "pipeline", "pipeline", CALL(st_pipeline_run(h, 3))},
+    {"st_pipeline_schedule", "pipeline", "pipeline", CALL(st_pipeline_schedule(h, 3, &w.text))},
     {"st_communicator_abort", "communicator", "communicator", CALL(st_communicator_abort(h, "a test"))},  // the last: it ends the group
 };
 #undef CALL

@@ -38,6 +38,8 @@ SIZE(st_communicator_options, 24);
 SIZE(st_transport_callbacks, 40);
 SIZE(st_distributed_sampler_options, 32);
 SIZE(st_data_parallel_options, 16);
+SIZE(st_stage_work, 176);
+SIZE(st_pipeline_callbacks, 32);
 SIZE(st_sharded_optimizer_options, 24);
 SIZE(st_checkpoint_options, 64);
 SIZE(st_load_report, 104);

@@ -366,6 +366,29 @@ static void arguments_of_sampler(void) {
   WORKS(st_distributed_sampler_destroy(sampler));
 }
 
+static st_status nothing(void* user, const st_stage_work* work) { return user == NULL && work != NULL ? ST_OK : ST_INTERNAL; }
+
+static void arguments_of_pipeline(st_context* context) {
+  const st_op_type type = {ST_F32, 1, {4}};
+  st_pipeline_callbacks callbacks;
+  st_communicator* alone = NULL;
+  st_pipeline* pipeline = NULL;
+  REFUSES(st_pipeline_callbacks_init(NULL, sizeof callbacks));
+  WORKS(st_pipeline_callbacks_init(&callbacks, sizeof callbacks));
+  callbacks.forward = callbacks.backward_input = nothing;
+  WORKS(st_communicator_local(context, 1, NULL, &alone));
+  REFUSES(st_pipeline_create(alone, NULL, 1, &type, &type, &callbacks, NULL, &pipeline));
+  REFUSES(st_pipeline_create(alone, "1f1b", 1, NULL, &type, &callbacks, NULL, &pipeline));
+  REFUSES(st_pipeline_create(alone, "1f1b", 1, &type, NULL, &callbacks, NULL, &pipeline));
+  REFUSES(st_pipeline_create(alone, "1f1b", 1, &type, &type, NULL, NULL, &pipeline));
+  REFUSES(st_pipeline_create(alone, "1f1b", 1, &type, &type, &callbacks, NULL, NULL));
+  WORKS(st_pipeline_create(alone, "1f1b", 1, &type, &type, &callbacks, NULL, &pipeline));
+  REFUSES(st_pipeline_schedule(pipeline, 1, NULL));
+  WORKS(st_pipeline_run(pipeline, 1));
+  WORKS(st_pipeline_destroy(pipeline));
+  WORKS(st_communicator_destroy(alone));
+}
+
 static void arguments_of_data_parallel(st_context* context) {
   const int64_t dims[] = {2};
   float values[2] = {0, 0};
@@ -536,6 +559,7 @@ int main(int argc, char** argv) {
   arguments_of_schedule();
   arguments_of_sampler();
   arguments_of_data_parallel(context);
+  arguments_of_pipeline(context);
   arguments_of_sharded_optimizer(context);
   arguments_of_trainer(model, recipe);
   arguments_of_predictor(context);

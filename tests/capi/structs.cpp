@@ -59,6 +59,7 @@ TEST(Structs, AreInitializedToTheSizeGiven) {
   expect_sizes_checked(st_transport_callbacks_init);
   expect_sizes_checked(st_distributed_sampler_options_init);
   expect_sizes_checked(st_data_parallel_options_init);
+  expect_sizes_checked(st_pipeline_callbacks_init);
   expect_sizes_checked(st_sharded_optimizer_options_init);
 }
 

@@ -25,6 +25,7 @@ void checkpoint_use(World& world);
 void communicator_use(World& world);
 void sampler_use(World& world);
 void data_parallel_use(World& world);
+void pipeline_use(World& world);
 void sharded_optimizer_use(World& world);
 void graph_leaf(World& world);
 void graph_layer(World& world);

@@ -31,6 +31,7 @@
 #include <scaletrain/ops.h>
 #include <scaletrain/optimizer.h>
 #include <scaletrain/pending.h>
+#include <scaletrain/pipeline.h>
 #include <scaletrain/predictor.h>
 #include <scaletrain/recipe.h>
 #include <scaletrain/schedule.h>
