@@ -1,6 +1,7 @@
 #include "comm/link.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/error.h"
 
@@ -8,12 +9,20 @@ namespace st {
 
 Link::~Link() { queue_.drain(); }
 
-int64_t Link::post(const void* data, int64_t elements, DType dtype, std::string label) {
-  auto work = queue_.prepare(
-      [this, data, elements, dtype, label = std::move(label)] { group_->send(data, elements, dtype, 1 - group_->rank(), label); });
+int64_t Link::queue(std::function<void()> work) {
+  auto prepared = queue_.prepare(std::move(work));
   Pending& pending = posted_.emplace_back();
-  queue_.post(std::move(work), pending);
+  queue_.post(std::move(prepared), pending);
   return forgotten_ + std::ssize(posted_);
+}
+
+int64_t Link::post(const void* data, int64_t elements, DType dtype, std::string label) {
+  return queue([this, data, elements, dtype, label = std::move(label)] { group_->send(data, elements, dtype, 1 - group_->rank(), label); });
+}
+
+int64_t Link::expect(void* data, int64_t elements, DType dtype, std::string label) {
+  return queue(
+      [this, data, elements, dtype, label = std::move(label)] { group_->receive(data, elements, dtype, 1 - group_->rank(), label); });
 }
 
 void Link::wait(int64_t message) {
@@ -21,10 +30,6 @@ void Link::wait(int64_t message) {
     posted_.front().wait(-1);
     posted_.pop_front();
   }
-}
-
-void Link::receive(void* data, int64_t elements, DType dtype, std::string_view label) {
-  group_->receive(data, elements, dtype, 1 - group_->rank(), label);
 }
 
 std::vector<std::unique_ptr<Link>> make_links(Communicator& ranks, std::span<const LinkEnds> links, const CommunicatorOptions& options) {

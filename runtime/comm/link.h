@@ -1,8 +1,9 @@
-// One-way links between ranks: a thread sends while the rank computes, as from one stage of a pipeline to the next.
+// One-way links between ranks: a thread at each end sends or receives while the rank computes, as between the stages of a pipeline.
 #pragma once
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -23,14 +24,16 @@ class Link {
   Link(const Link&) = delete;
   Link& operator=(const Link&) = delete;
 
-  /// Sends later. `data` is borrowed until the link has sent this message: the number returned, from 1.
+  // `data` is borrowed until the message has been sent, or received; the number returned counts messages, from 1.
   int64_t post(const void* data, int64_t elements, DType dtype, std::string label);
-  /// Waits until messages up to this one are sent. Throws what the first one threw that was not.
+  int64_t expect(void* data, int64_t elements, DType dtype, std::string label);
+  /// Waits until messages up to this one are sent, or received. Throws what the first one threw that was not.
   void wait(int64_t message);
-  void receive(void* data, int64_t elements, DType dtype, std::string_view label);
   int64_t sent_bytes() const { return group_->sent_bytes(); }
 
  private:
+  int64_t queue(std::function<void()> work);
+
   std::unique_ptr<Communicator> group_;
   std::deque<Pending> posted_;  // messages forgotten_ + 1 and on
   int64_t forgotten_ = 0;

@@ -51,7 +51,12 @@ Pipeline::Pipeline(Communicator& ranks, std::string schedule, std::vector<Pipeli
       name_(std::move(schedule)),
       memory_(std::move(memory)),
       schedule_(schedule_by(name_, ranks.size(), static_cast<int32_t>(chunks.size()), 1)) {
-  for (PipelinePart& part : chunks) chunks_.push_back({.part = std::move(part), .frames = {}});
+  for (const PipelinePart& part : chunks)
+    chunks_.push_back({.part = part,
+                       .input = {.tensor = part.input, .comes = true},
+                       .output = {.tensor = part.output},
+                       .output_gradient = {.tensor = part.output, .comes = true},
+                       .input_gradient = {.tensor = part.input}});
   agree();
   std::vector<LinkEnds> ends;  // forward of each part but the last, then backward
   for (const bool is_forward : {true, false})
@@ -65,8 +70,8 @@ Pipeline::Pipeline(Communicator& ranks, std::string schedule, std::vector<Pipeli
     for (int32_t part = 0; part + 1 < schedule_.parts(); ++part) {
       if (schedule_.stage_of(part) == schedule_.stage_of(part + 1)) continue;
       Link* const end = links_[link++].get();
-      if (Chunk* const before = holder_of(part)) (is_forward ? before->to_after : before->from_after) = end;
-      if (Chunk* const after = holder_of(part + 1)) (is_forward ? after->from_before : after->to_before) = end;
+      if (Chunk* const before = holder_of(part)) (is_forward ? before->output : before->output_gradient).link = end;
+      if (Chunk* const after = holder_of(part + 1)) (is_forward ? after->input : after->input_gradient).link = end;
     }
 }
 
@@ -117,28 +122,29 @@ void Pipeline::prepare(int32_t micro_batches) {
       refuse_rank(ranks_, r, "",
                   text("pipeline: ", text_of_rank(ranks_, r), " runs ", all[static_cast<size_t>(r)], " micro-batches, rank 0 ", all[0],
                        "; run the same number on all ranks"));
-  if (schedule_.micro_batches != micro_batches || schedule_.actions.empty() || chunks_[0].frames.empty()) {
-    schedule_ = schedule_of(micro_batches);
-  }
-  for (int32_t c = 0; c < schedule_.chunks; ++c) {
-    Chunk& chunk = chunks_[static_cast<size_t>(c)];
-    const auto needed = static_cast<size_t>(in_flight(schedule_, ranks_.rank(), c));
-    const auto buffer = [&](const PipelinePart::Tensor& tensor) { return Memory(bytes_of(tensor), memory_, MemoryRole::buckets); };
-    while (chunk.frames.size() < needed)
-      chunk.frames.push_back({buffer(chunk.part.input), buffer(chunk.part.output), buffer(chunk.part.output), buffer(chunk.part.input)});
-  }
+  if (schedule_.micro_batches != micro_batches || allocated_bytes() == 0) schedule_ = schedule_of(micro_batches);
+  for (int32_t c = 0; c < schedule_.chunks; ++c)
+    for (Ring* const ring : chunks_[static_cast<size_t>(c)].all())
+      while (std::ssize(ring->buffers) < buffers_of(*ring, schedule_, c)) {
+        ring->buffers.emplace_back(bytes_of(ring->tensor), memory_, MemoryRole::buckets);
+        ring->messages.push_back(0);
+      }
+}
+
+int64_t Pipeline::buffers_of(const Ring& ring, const PipelineSchedule& schedule, int32_t chunk) const {
+  return in_flight(schedule, ranks_.rank(), chunk) + (ring.comes && ring.link != nullptr ? 1 : 0);
 }
 
 void Pipeline::run(int32_t micro_batches, const Compute& compute) {
   prepare(micro_batches);
   const auto give_up = [&](const char* why) { ranks_.abort(text("stage ", ranks_.rank(), " has failed: ", why)); };
   try {
-    for (const StageAction& action : schedule_.actions[static_cast<size_t>(ranks_.rank())]) run_one(action, compute);
     for (Chunk& chunk : chunks_)
-      for (const Frame& frame : chunk.frames) {
-        if (chunk.to_after != nullptr) chunk.to_after->wait(frame.output_sent);
-        if (chunk.to_before != nullptr) chunk.to_before->wait(frame.gradient_sent);
-      }
+      for (Ring* const ring : chunk.all()) expect(*ring, 0);
+    for (const StageAction& action : schedule_.actions[static_cast<size_t>(ranks_.rank())]) run_one(action, compute);
+    for (const Chunk& chunk : chunks_)
+      for (const Ring* const ring : chunk.all())
+        if (ring->link != nullptr) ring->link->wait(*std::ranges::max_element(ring->messages));
   } catch (const std::exception& error) {
     give_up(error.what());
     throw;
@@ -148,49 +154,62 @@ void Pipeline::run(int32_t micro_batches, const Compute& compute) {
   }
 }
 
+/// The micro-batch whose buffer it takes is over: one more is there than may be in flight.
+void Pipeline::expect(Ring& ring, int32_t micro_batch) {
+  if (ring.link == nullptr || !ring.comes || micro_batch == schedule_.micro_batches) return;
+  ring.messages[ring.at(micro_batch)] =
+      ring.link->expect(ring.data(micro_batch), ring.tensor.shape.elements(), ring.tensor.dtype, "pipeline");
+}
+
+void Pipeline::take(Ring& ring, int32_t micro_batch) {
+  if (ring.link == nullptr) return;
+  ring.link->wait(ring.messages[ring.at(micro_batch)]);
+  expect(ring, micro_batch + 1);
+}
+
+void Pipeline::send(Ring& ring, int32_t micro_batch) {
+  if (ring.link == nullptr) return;
+  ring.messages[ring.at(micro_batch)] =
+      ring.link->post(ring.data(micro_batch), ring.tensor.shape.elements(), ring.tensor.dtype, "pipeline");
+}
+
 void Pipeline::run_one(const StageAction& action, const Compute& compute) {
+  const int32_t k = action.micro_batch, part = schedule_.part_of(ranks_.rank(), action.chunk);
   Chunk& chunk = chunks_[static_cast<size_t>(action.chunk)];
-  Frame& frame = chunk.frame(action.micro_batch);
-  const int32_t part = schedule_.part_of(ranks_.rank(), action.chunk);
+  Chunk* const before = part == 0 ? nullptr : holder_of(part - 1);  // on this rank, in flight for longer than this one
   const bool is_first = part == 0, is_last = part + 1 == schedule_.parts();
-  const auto elements = [](const PipelinePart::Tensor& tensor) { return tensor.shape.elements(); };
-  const auto copy = [](const Memory& from, Memory& to) {
-    if (to.size() > 0) std::memcpy(to.data(), from.data(), static_cast<size_t>(to.size()));
+  const auto copy = [&](const Ring& from, const Ring& to) {
+    std::memcpy(to.data(k), from.data(k), static_cast<size_t>(bytes_of(to.tensor)));
   };
-  // Of this rank's chunk with the part before: in flight for longer than this one.
-  const auto frame_before = [&]() -> Frame& { return holder_of(part - 1)->frame(action.micro_batch); };
+  /// What the last micro-batch of these buffers sent may still be under way.
+  const auto wait_for_room = [&](Ring& ring) {
+    if (ring.link != nullptr) ring.link->wait(ring.messages[ring.at(k)]);
+  };
   const auto call = [&](Phase phase) {
+    const bool has_gradients = phase != Phase::forward;
     compute({.phase = phase,
              .part = part,
              .chunk = action.chunk,
-             .micro_batch = action.micro_batch,
-             .input = is_first ? nullptr : frame.input.data(),
-             .output = is_last ? nullptr : frame.output.data(),
-             .output_gradient = is_last || phase == Phase::forward ? nullptr : frame.output_gradient.data(),
-             .input_gradient = is_first || phase == Phase::forward ? nullptr : frame.input_gradient.data()});
+             .micro_batch = k,
+             .input = is_first ? nullptr : chunk.input.data(k),
+             .output = is_last ? nullptr : chunk.output.data(k),
+             .output_gradient = is_last || !has_gradients ? nullptr : chunk.output_gradient.data(k),
+             .input_gradient = is_first || !has_gradients ? nullptr : chunk.input_gradient.data(k)});
   };
   if (action.phase == Phase::forward) {
-    // The frame's last micro-batch is over, but its messages may still be under way.
-    if (chunk.to_after != nullptr) chunk.to_after->wait(frame.output_sent);
-    if (chunk.to_before != nullptr) chunk.to_before->wait(frame.gradient_sent);
-    if (chunk.from_before != nullptr)
-      chunk.from_before->receive(frame.input.data(), elements(chunk.part.input), chunk.part.input.dtype, "pipeline");
-    else if (!is_first)
-      copy(frame_before().output, frame.input);
+    wait_for_room(chunk.output);
+    take(chunk.input, k);
+    if (before != nullptr) copy(before->output, chunk.input);
     call(Phase::forward);
-    if (chunk.to_after != nullptr)
-      frame.output_sent = chunk.to_after->post(frame.output.data(), elements(chunk.part.output), chunk.part.output.dtype, "pipeline");
+    send(chunk.output, k);
     return;
   }
   if (action.phase != Phase::backward_weight) {
-    if (chunk.from_after != nullptr)
-      chunk.from_after->receive(frame.output_gradient.data(), elements(chunk.part.output), chunk.part.output.dtype, "pipeline");
+    wait_for_room(chunk.input_gradient);
+    take(chunk.output_gradient, k);
     call(Phase::backward_input);
-    if (chunk.to_before != nullptr)
-      frame.gradient_sent =
-          chunk.to_before->post(frame.input_gradient.data(), elements(chunk.part.input), chunk.part.input.dtype, "pipeline");
-    else if (!is_first)
-      copy(frame.input_gradient, frame_before().output_gradient);
+    send(chunk.input_gradient, k);
+    if (before != nullptr) copy(chunk.input_gradient, before->output_gradient);
   }
   if (action.phase != Phase::backward_input) call(Phase::backward_weight);
 }
@@ -206,25 +225,24 @@ PipelineSchedule Pipeline::schedule_of(int32_t micro_batches) const {
 
 int64_t Pipeline::buffer_bytes(const PipelineSchedule& schedule) const {
   int64_t bytes = 0;
-  for (int32_t c = 0; c < schedule.chunks; ++c) {
-    const PipelinePart& part = chunks_[static_cast<size_t>(c)].part;
-    bytes += in_flight(schedule, ranks_.rank(), c) * 2 * (bytes_of(part.input) + bytes_of(part.output));
-  }
+  for (int32_t c = 0; c < schedule.chunks; ++c)
+    for (const Ring* const ring : chunks_[static_cast<size_t>(c)].all()) bytes += buffers_of(*ring, schedule, c) * bytes_of(ring->tensor);
   return bytes;
 }
 
 int64_t Pipeline::send_bytes(const PipelineSchedule& schedule) const {
   int64_t bytes = 0;
   for (const Chunk& chunk : chunks_)
-    bytes += (chunk.to_after != nullptr ? bytes_of(chunk.part.output) : 0) + (chunk.to_before != nullptr ? bytes_of(chunk.part.input) : 0);
+    for (const Ring* const ring : chunk.all())
+      if (ring->link != nullptr && !ring->comes) bytes += bytes_of(ring->tensor);
   return bytes * schedule.micro_batches;
 }
 
 int64_t Pipeline::allocated_bytes() const {
   int64_t bytes = 0;
   for (const Chunk& chunk : chunks_)
-    for (const Frame& frame : chunk.frames)
-      bytes += frame.input.size() + frame.output.size() + frame.output_gradient.size() + frame.input_gradient.size();
+    for (const Ring* const ring : chunk.all())
+      for (const Memory& buffer : ring->buffers) bytes += buffer.size();
   return bytes;
 }
 

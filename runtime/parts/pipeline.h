@@ -1,6 +1,7 @@
 // Runs a host's own stages under a pipeline schedule: the host computes, this sends activations and gradients between the ranks.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -65,22 +66,31 @@ class Pipeline {
   int64_t sent_bytes() const;
 
  private:
-  struct Frame {  // of a micro-batch in flight
-    Memory input, output, output_gradient, input_gradient;
-    int64_t output_sent = 0, gradient_sent = 0;  // messages of the links that borrow them
+  /// Buffers of one kind: of the micro-batches in flight, and where a link brings them, of the one that is expected.
+  struct Ring {
+    PipelinePart::Tensor tensor;
+    Link* link = nullptr;  // to or from a neighbour; null: it is on this rank, or there is none
+    bool comes = false;    // over the link; else it goes
+    std::vector<Memory> buffers = {};
+    std::vector<int64_t> messages = {};  // of the link, by buffer
+    size_t at(int32_t micro_batch) const { return static_cast<size_t>(micro_batch) % buffers.size(); }
+    std::byte* data(int32_t micro_batch) const { return buffers.empty() ? nullptr : buffers[at(micro_batch)].data(); }
   };
   struct Chunk {
     PipelinePart part;
-    std::vector<Frame> frames;
-    // Null: the neighbour is on this rank, or there is none.
-    Link *from_before = nullptr, *to_before = nullptr, *from_after = nullptr, *to_after = nullptr;
-    Frame& frame(int32_t micro_batch) { return frames[static_cast<size_t>(micro_batch) % frames.size()]; }
+    Ring input, output, output_gradient, input_gradient;
+    auto all() { return std::array{&input, &output, &output_gradient, &input_gradient}; }
+    auto all() const { return std::array{&input, &output, &output_gradient, &input_gradient}; }
   };
 
   void agree() const;
   void prepare(int32_t micro_batches);
+  int64_t buffers_of(const Ring& ring, const PipelineSchedule& schedule, int32_t chunk) const;
   Chunk* holder_of(int32_t part);
   void run_one(const StageAction& action, const Compute& compute);
+  void expect(Ring& ring, int32_t micro_batch);
+  void take(Ring& ring, int32_t micro_batch);
+  void send(Ring& ring, int32_t micro_batch);
 
   Communicator& ranks_;
   const std::string name_;

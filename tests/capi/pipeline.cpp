@@ -119,8 +119,9 @@ TEST(Pipeline, SaysWhatARunIs) {
     const auto pipeline = hold<HeldPipeline>(st_pipeline_create, own, "1f1b", 1, alike.data(), alike.data(), &callbacks, &host);
     const char* json = nullptr;
     EXPECT_TRUE(works(st_pipeline_schedule(pipeline, 4, &json)));
-    // Rank 0 has outputs of two micro-batches and their gradients, rank 1 inputs of one; each sends four messages.
-    const std::string buffers = std::to_string((rank == 0 ? 4 : 2) * kElements * 4);
+    // Rank 0 has outputs and their gradients of two micro-batches, rank 1 an input and its gradient of one, and each has the gradient or
+    // input that it expects next; each sends four messages.
+    const std::string buffers = std::to_string((rank == 0 ? 5 : 3) * kElements * 4);
     EXPECT_EQ(std::string(json), R"({"stages":2,"chunks":1,"micro_batches":4,"in_flight":[2,1],"buffer_bytes":)" + buffers +
                                      R"(,"send_bytes":)" + std::to_string(4 * kElements * 4) +
                                      R"(,"bubble":0.2,"table":"0F0,0F1,0B0,0F2,0B1,0F3,0B2,0B3\n1F0,1B0,1F1,1B1,1F2,1B2,1F3,1B3\n"})");
