@@ -31,18 +31,13 @@ struct Operand {
 struct Call {
   std::span<const Operand> in, out, reads, writes;  // reads, writes: slots (optimizer ops have the same slots in both)
   const Attrs* attrs = nullptr;
-  std::span<std::byte> workspace;  // the bytes that Kernel::workspace() returned, 64-byte aligned, not cleared
+  std::span<std::byte> workspace;  // the bytes of workspace_need(), 64-byte aligned, not cleared
   Workers* workers = nullptr;
 };
 
-/// One op on one backend.
+/// One op on one backend. needs.h says what memory it needs.
 struct Kernel {
   void (*run)(const Call& call) = nullptr;  // allocates nothing; may throw Error for bad data (a token outside the vocabulary)
-  int64_t (*workspace)(std::span<const Type> in, std::span<const Type> out, const Attrs& attrs, int threads) = nullptr;  // null: 0
-  /// fused_linear: bytes of a packed weight. Null: an unpacked weight is as fast.
-  int64_t (*packed_bytes)(std::span<const Type> in, const Attrs& attrs) = nullptr;
-  /// The op's matrix product, for ops that take `tiles`; null: none.
-  GemmProblem (*product)(std::span<const Type> in, std::span<const Type> out, const Attrs& attrs) = nullptr;
 };
 
 using OpTable = std::array<Kernel, kOps>;

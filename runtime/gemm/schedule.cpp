@@ -1,32 +1,23 @@
 #include "gemm/schedule.h"
 
 #include <algorithm>
-#include <iterator>
 
 #include "base/error.h"
 #include "gemm/gemm_kernels.h"
 #include "gemm/gemm_library.h"
-#include "gemm/rounding.h"
 
 namespace st {
 
 namespace {
 
 struct Row {
-  InstructionSet set;
-  int64_t mr, nr, kc, task_panels, kr;
-  int64_t rows_together = 1, block_k = 0;  // block_k 0: one K block
+  int64_t kc, task_panels;
+  int64_t block_k = 0;  // 0: one K block
 };
 
 // kc is long, because C is read again for each K block: at 1024 a panel of B (128 KiB) and a task's A (448 KiB) share L2.
 // Tile kernels need a panel of A and one of B in L1, 16 KiB each. Their sums stay in L2 meanwhile, so all of K is packed in advance.
-constexpr Row kTable[] = {
-    {InstructionSet::portable, 6, 8, 512, 16, 1},
-    {InstructionSet::avx2, 6, 16, 768, 16, 1},
-    {InstructionSet::avx512, 14, 32, 1024, 8, 1},
-    {InstructionSet::avx512_bf16, 14, 32, 2048, 8, 2},
-    {InstructionSet::amx_bf16, 32, 32, 256, 8, 32, 16, 8192},
-};
+constexpr Row kTable[] = {{512, 16}, {768, 16}, {1024, 8}, {2048, 8}, {256, 8, 8192}};  // by InstructionSet
 
 /// Bytes of one element in a packed panel.
 int64_t packed_bytes_of(int64_t kr) { return kr == 1 ? 4 : 2; }
@@ -39,14 +30,15 @@ bool may_stay_in_place(const GemmProblem& p, const TileSchedule& s) {
 }  // namespace
 
 TileSchedule choose_schedule(const GemmProblem& problem, InstructionSet set, const CacheSizes& caches, TileSchedule wanted) {
-  const Row& row = *std::find_if(std::begin(kTable), std::end(kTable), [&](const Row& r) { return r.set == set; });
+  const Row& row = kTable[static_cast<size_t>(set)];
+  const KernelTile tile = kernel_tile(set);
   TileSchedule s = wanted;
-  s.nr = row.nr;
-  s.kr = row.kr;
+  s.nr = tile.columns;
+  s.kr = tile.together;
   // Rows are divided evenly among the tiles (16 is 8 + 8, not 14 + 2), so that no tile is too short to hide the FMA latency.
-  if (s.mr <= 0 || s.mr > row.mr) s.mr = row.mr;
+  if (s.mr <= 0 || s.mr > tile.rows) s.mr = tile.rows;
   if (problem.m > 0) s.mr = ceil_div(problem.m, ceil_div(problem.m, s.mr));
-  s.mr = round_up(s.mr, row.rows_together);
+  s.mr = tile.padded_rows(s.mr);
 
   if (s.kc <= 0) s.kc = row.kc;
   if (problem.k > 0) s.kc = ceil_div(problem.k, ceil_div(problem.k, s.kc));
@@ -57,11 +49,11 @@ TileSchedule choose_schedule(const GemmProblem& problem, InstructionSet set, con
           rows_in_place(s.kr), " rows, and by f32 kernels only if it is f32 with unit columns; got ", problem.m, " rows, ", problem.b_type,
           ", columns ", problem.b.column, " apart; use packing");
   // From two tiles of rows on, the schedule in which each task packs its own block of B is faster.
-  const bool few = may_stay_in_place(problem, s) && (!is_of_tiles(s) || problem.m <= row.mr);
+  const bool few = may_stay_in_place(problem, s) && (!is_of_tiles(s) || problem.m <= tile.rows);
   if (s.b == Packing::choose) s.b = few ? Packing::in_place : Packing::packed;
   if (s.mc <= 0 && !s.packs_b()) s.mc = std::max<int64_t>(problem.m, 1);  // all rows: B is read once
   if (s.mc <= 0) {
-    const int64_t fits = caches.l2 / 2 / (row.mr * row.kc * packed_bytes_of(s.kr));  // half of L2 for A, the rest for B's panel and C
+    const int64_t fits = caches.l2 / 2 / (tile.rows * row.kc * packed_bytes_of(s.kr));  // half of L2 for A, the rest for B's panel and C
     s.mc = s.mr * std::clamp<int64_t>(fits, 2, row.task_panels);
   }
   s.mc = round_up(s.mc, s.mr);

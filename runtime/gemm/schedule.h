@@ -12,12 +12,33 @@
 #include <string>
 
 #include "gemm/problem.h"
+#include "gemm/rounding.h"
 
 namespace st {
 
 class GemmLibrary;
 
 enum class InstructionSet : int32_t { portable, avx2, avx512, avx512_bf16, amx_bf16 };
+
+/// The tile of C that a set's kernels keep in registers, and the padding of packed operands. Their cells are 32 bits: a float, or a pair of
+/// bf16 that are neighbours along K.
+struct KernelTile {
+  int64_t rows, columns;                    // columns: two vectors
+  int64_t together = 1, rows_together = 1;  // elements of K in one step, of which padding completes the last; rows of A likewise
+
+  constexpr int64_t width() const { return columns / 2; }
+  constexpr bool pairs() const { return together > 1; }
+  /// Cells for k elements along K, in one row or column of a panel.
+  constexpr int64_t cells_of(int64_t k) const { return pairs() ? round_up(k, together) / 2 : k; }
+  constexpr int64_t padded_rows(int64_t n) const { return round_up(n, rows_together); }
+  /// Columns that panels of B take: the last one may be one vector wide.
+  constexpr int64_t padded_columns(int64_t n) const { return n - n % columns + (n % columns == 0 ? 0 : panel_width(n % columns)); }
+  constexpr int64_t panel_width(int64_t n) const { return n > width() ? columns : width(); }
+};
+constexpr KernelTile kernel_tile(InstructionSet set) {
+  constexpr KernelTile kTiles[] = {{6, 8}, {6, 16}, {14, 32}, {14, 32, 2}, {32, 32, 32, 16}};
+  return kTiles[static_cast<size_t>(set)];
+}
 
 /// Which of the two packed operands stays while the other advances. The bits are the same.
 enum class LoopOrder : int32_t {

@@ -35,7 +35,7 @@ HostLoss::HostLoss(const Parts& parts, bool own_loss, const PlanOptions& options
   PlanOptions limited = options;
   limited.memory = std::min(options.memory, context.spare_memory());
   Plan plan = plan_host_loss(parts.model.program(), parts.recipe, own_loss, parts.beside,
-                             kernel_needs_of(context.backend(), parts.workers.threads()), limited);
+                             kernel_needs(profile_of(context.backend(), parts.workers.threads())), limited);
   Storage* storage = &parts_.storage;
   int64_t need = plan.memory.beside_parameters();
   if (parts.beside != nullptr) {

@@ -1,6 +1,5 @@
 #include "train/kernel_needs_of.h"
 
-#include <memory>
 #include <vector>
 
 namespace st {
@@ -15,15 +14,12 @@ std::vector<Type> types_of(const Graph& graph, const std::vector<Value>& values)
 
 }  // namespace
 
-KernelNeeds kernel_needs_of(const Backend& backend, int threads) {
-  const auto kernels = std::make_shared<const OpTable>(backend.kernels());
-  return {.workspace = [kernels, threads](const Program&, const Section& section, const Node& node) -> int64_t {
-            const auto& ask = (*kernels)[static_cast<size_t>(node.op)].workspace;
-            return ask == nullptr ? 0 : ask(types_of(section.graph, node.in), node.out, node.attrs, threads);
+KernelNeeds kernel_needs(const MachineProfile& machine) {
+  return {.workspace = [machine](const Program&, const Section& section, const Node& node) -> int64_t {
+            return workspace_need(machine, node.op, types_of(section.graph, node.in), node.out, node.attrs);
           },
-          .packing = [kernels](const Program&, const Section& section, const Node& node) -> int64_t {
-            const auto& ask = (*kernels)[static_cast<size_t>(node.op)].packed_bytes;
-            return ask == nullptr ? 0 : ask(types_of(section.graph, node.in), node.attrs);
+          .packing = [machine](const Program&, const Section& section, const Node& node) -> int64_t {
+            return packing_need(machine, node.op, types_of(section.graph, node.in), node.attrs);
           }};
 }
 

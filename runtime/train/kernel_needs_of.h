@@ -1,12 +1,11 @@
-// The needs of a backend's kernels.
+// The needs of a machine's kernels, as passes ask for them.
 #pragma once
 
-#include "backend/backend.h"
+#include "backend/needs.h"
 #include "passes/kernel_needs.h"
 
 namespace st {
 
-/// With so many threads. Does not refer to the backend, which may be gone when a plan is made.
-KernelNeeds kernel_needs_of(const Backend& backend, int threads);
+KernelNeeds kernel_needs(const MachineProfile& machine);
 
 }  // namespace st

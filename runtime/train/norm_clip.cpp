@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "backend/needs.h"
 #include "base/error.h"
 #include "parts/unscale.h"
 
@@ -25,7 +26,7 @@ double NormClip::norm_of(std::span<const HostView> gradients) {
   }
   const Kernel& kernel = backend_.kernels()[static_cast<size_t>(Op::gradient_norm)];
   const Attrs attrs;
-  const int64_t need = kernel.workspace == nullptr ? 0 : kernel.workspace(types_, {}, attrs, workers_->threads());
+  const int64_t need = workspace_need(profile_of(backend_, workers_->threads()), Op::gradient_norm, types_, {}, attrs);
   if (need > 0 && (!workspace_ || workspace_->size() < need)) workspace_ = backend_.allocate(need, MemoryRole::workspace);
   double norm = 0;
   bool finite = true;

@@ -32,7 +32,7 @@ Plan plan_that_fits(const Model& model, const Recipe& recipe, const Storage& sto
   const int64_t part = options.memory;
   const int64_t spare = context.spare_memory();
   options.memory = std::min(part, spare == Context::kUnlimited ? spare : spare / options.sharers);
-  Plan plan = plan_training(model.program(), recipe, kernel_needs_of(context.backend(), threads), options);
+  Plan plan = plan_training(model.program(), recipe, kernel_needs(profile_of(context.backend(), threads)), options);
   if (plan.memory.of(Arena::packed) == 0) return weighed(context, storage, std::move(plan), part);
   try {
     return weighed(context, storage, std::move(plan), part);
@@ -40,7 +40,8 @@ Plan plan_that_fits(const Model& model, const Recipe& recipe, const Storage& sto
     if (error.code() != Code::out_of_memory) throw;
   }
   options.skip.emplace_back("pack_weights");
-  return weighed(context, storage, plan_training(model.program(), recipe, kernel_needs_of(context.backend(), threads), options), part);
+  return weighed(context, storage, plan_training(model.program(), recipe, kernel_needs(profile_of(context.backend(), threads)), options),
+                 part);
 }
 
 /// Loss and count so far, which each micro-batch but the first adds to.
@@ -275,7 +276,7 @@ PlannedStep::Short& PlannedStep::short_plan(int64_t rows) {
         (executor_.plan().memory.in_file[static_cast<size_t>(Arena::optimizer)] ? 0
                                                                                 : executor_.allocated(Arena::optimizer));  // the step's own
   Plan plan = plan_short_micro_batch(model_.program(), recipe_, rows, whole.loss_seed,
-                                     kernel_needs_of(storage_.backend(), workers_.threads()), options);
+                                     kernel_needs(profile_of(storage_.backend(), workers_.threads())), options);
   int64_t need = 0;
   for (int32_t a = 0; a < kArenas; ++a)
     if (!Storage::holds(static_cast<Arena>(a))) need += plan.memory.of(static_cast<Arena>(a));

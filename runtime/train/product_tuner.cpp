@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "backend/needs.h"
 #include "base/os/cpu.h"
 #include "base/os/machine.h"
 #include "gemm/gemm_library.h"
@@ -16,17 +17,20 @@ constexpr double kRuns = 60;                               // of the product, to
 class ProductTuner {
  public:
   ProductTuner(Context& context, Workers& workers, GemmContest contest)
-      : context_(context), workers_(workers), contest_(std::move(contest)), tuner_(context.tuner()) {}
+      : context_(context),
+        workers_(workers),
+        machine_(profile_of(context.backend(), workers.threads())),
+        contest_(std::move(contest)),
+        tuner_(context.tuner()) {}
 
   ProductTiles tiles_of(const Section& section, const Node& node) {
-    const auto product = context_.backend().kernels()[static_cast<size_t>(node.op)].product;
-    if (product == nullptr) return {};
     std::vector<Type> in;
     for (const Value v : node.in) in.push_back(section.graph.type(v));
-    const GemmProblem problem = product(in, node.out, node.attrs);
-    const std::string key = tuning_key(os::cpu(), context_.backend().kernel_class(), problem, {}, false, workers_.threads());
+    const auto problem = tiled_product(machine_, node.op, in, node.out, node.attrs);
+    if (!problem) return {};
+    const std::string key = tuning_key(os::cpu(), machine_.kernel_class, *problem, {}, false, machine_.threads);
     const auto [known, is_new] = known_.try_emplace(key);
-    if (is_new) known->second = tuned(problem);
+    if (is_new) known->second = tuned(*problem);
     return known->second;
   }
 
@@ -46,6 +50,7 @@ class ProductTuner {
 
   Context& context_;
   Workers& workers_;
+  const MachineProfile machine_;
   GemmContest contest_;
   GemmTuner tuner_;
   double left_ = kAll;

@@ -62,7 +62,7 @@ Trainer::Trainer(std::shared_ptr<Model> model, Recipe recipe, std::shared_ptr<co
     }
     require_agreement(*ranks, facts);
   }
-  const KernelNeeds needs = kernel_needs_of(context.backend(), threads);
+  const KernelNeeds needs = kernel_needs(profile_of(context.backend(), threads));
   const auto plan_with = [&](const PlanOptions& with) {
     return has_loss ? plan_training(model_->program(), recipe_, needs, with)
                     : plan_host_loss(model_->program(), recipe_, false, nullptr, needs, with);

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "backend/backend.h"
+#include "backend/needs.h"
 #include "base/float_mode.h"
 #include "base/os/machine.h"
 #include "base/text.h"
@@ -208,7 +208,7 @@ class Probe {
     const int64_t below = c.op == Op::embedding_backward ? c.out[0].shape[0] : c.in[0].shape.last();
     const auto in = arrays.make(c.in, false, below), out = arrays.make(c.out, false, below), slots = arrays.make(c.slots, true, below);
     const st::Kernel& kernel = backend_.kernels()[static_cast<size_t>(c.op)];
-    const int64_t bytes = kernel.workspace == nullptr ? 0 : kernel.workspace(c.in, c.out, c.attrs, workers_.threads());
+    const int64_t bytes = st::workspace_need(st::profile_of(backend_, workers_.threads()), c.op, c.in, c.out, c.attrs);
     const auto workspace = backend_.allocate(bytes + 64, st::MemoryRole::workspace);
     const st::Call call{.in = in,
                         .out = out,

@@ -73,9 +73,9 @@ int main(int argc, char** argv) {
   st::PlanOptions options;
   std::istringstream skip(std::getenv("ST_SKIP") == nullptr ? "" : std::getenv("ST_SKIP"));
   for (std::string pass; std::getline(skip, pass, ',');) options.skip.push_back(pass);
-  st::Executor executor(
-      st::plan_training(model.program(), recipe, st::kernel_needs_of(context->backend(), static_cast<int>(o.threads)), options), storage,
-      *workers, nullptr);
+  st::Executor executor(st::plan_training(model.program(), recipe,
+                                          st::kernel_needs(st::profile_of(context->backend(), static_cast<int>(o.threads))), options),
+                        storage, *workers, nullptr);
   const st::Program& program = executor.plan().program;
   std::mt19937 random(1);
   std::vector<int32_t> tokens(static_cast<size_t>(o.batch * o.context));

@@ -57,7 +57,7 @@ int main(int count, char** words) {
   try {
     const int rounds = count > 1 ? std::atoi(words[1]) : 7;
     const auto backend = make_cpu_backend();
-    const KernelNeeds needs = kernel_needs_of(*backend, 1);
+    const KernelNeeds needs = kernel_needs(profile_of(*backend, 1));
     for (const Row& row : kRows) measure(row, std::max(rounds, 1), needs);
   } catch (const Error& error) {
     std::fprintf(stderr, "planning: %s\n", error.message().c_str());

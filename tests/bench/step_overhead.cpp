@@ -32,8 +32,8 @@ class BareKernels {
   st::Model model_{context_, st::build_builtin("mlp", kModel), 1};
   st::Storage storage_ = model_.storage().with_same_parameters();
   std::unique_ptr<st::Workers> workers_ = context_->make_workers(1);
-  st::Executor executor_{st::plan_training(model_.program(), {.batch = 1}, st::kernel_needs_of(context_->backend(), 1)), storage_,
-                         *workers_, nullptr};
+  st::Executor executor_{st::plan_training(model_.program(), {.batch = 1}, st::kernel_needs(st::profile_of(context_->backend(), 1))),
+                         storage_, *workers_, nullptr};
 };
 
 template <class Steps>

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "backend/needs.h"
 #include "base/error.h"
 #include "base/float_mode.h"
 
@@ -71,7 +72,7 @@ void run_node(Backend& backend, Workers& workers, const Node& node, const Blocks
 
   const auto in_operands = operands(in), out_operands = operands(out), slot_operands = operands(slots);
   const int64_t bytes =
-      kernel.workspace == nullptr ? 0 : kernel.workspace(types(in_operands), types(out_operands), node.attrs, workers.threads());
+      workspace_need(profile_of(backend, workers.threads()), node.op, types(in_operands), types(out_operands), node.attrs);
   const std::unique_ptr<Buffer> workspace = backend.allocate(bytes + kGuard, MemoryRole::workspace);
   const std::vector<std::byte> filled = garbage(bytes + kGuard);
   backend.to_device(workspace->data(), filled.data(), bytes + kGuard);

@@ -14,6 +14,7 @@
 #include "passes/fuse.h"
 #include "plan/memory_plan.h"
 #include "token_rows.h"
+#include "train/kernel_needs_of.h"
 #include "training.h"
 
 namespace st {
@@ -111,13 +112,7 @@ Program residual_stream(DType dtype) {
 
 /// The bytes of every gradient.
 std::vector<std::byte> gradients_of(Program program, Backend& backend, int threads) {
-  const OpTable& kernels = backend.kernels();
-  MemoryLayout memory = memory_plan(program, in_turn(program, 1), [&](const Program&, const Section& section, const Node& node) -> int64_t {
-    const auto& ask = kernels[static_cast<size_t>(node.op)].workspace;
-    std::vector<Type> in;
-    for (const Value v : node.in) in.push_back(section.graph.type(v));
-    return ask == nullptr ? 0 : ask(in, node.out, node.attrs, threads);
-  });
+  MemoryLayout memory = memory_plan(program, in_turn(program, 1), kernel_needs(profile_of(backend, threads)).workspace);
   Storage storage(backend);
   Workers workers(threads);
   Executor executor(make_plan(program, std::move(memory), in_turn(program, 1)), storage, workers, nullptr);

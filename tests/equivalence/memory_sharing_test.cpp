@@ -7,6 +7,7 @@
 #include "models/initialize.h"
 #include "plan/memory_plan.h"
 #include "random_program.h"
+#include "train/kernel_needs_of.h"
 
 namespace st {
 namespace {
@@ -83,14 +84,7 @@ class MemorySharing : public ::testing::TestWithParam<const char*> {
  protected:
   void expect_equal(const Program& model, int64_t micro_batches, const std::string& what, double dropout = 0) {
     const Program program = training_program(model, 5, micro_batches, 1, dropout);
-    const OpTable& kernels = backend_->kernels();
-    const MemoryLayout planned =
-        memory_plan(program, in_turn(program, micro_batches), [&](const Program&, const Section& section, const Node& node) -> int64_t {
-          const auto& ask = kernels[static_cast<size_t>(node.op)].workspace;
-          std::vector<Type> in;
-          for (const Value v : node.in) in.push_back(section.graph.type(v));
-          return ask == nullptr ? 0 : ask(in, node.out, node.attrs, 2);
-        });
+    const MemoryLayout planned = memory_plan(program, in_turn(program, micro_batches), kernel_needs(profile_of(*backend_, 2)).workspace);
     const MemoryLayout apart = unshared(program, planned);
     EXPECT_LT(planned.of(Arena::activations), apart.of(Arena::activations)) << what;
     EXPECT_TRUE(run(program, planned, micro_batches, *backend_) == run(program, apart, micro_batches, *backend_)) << what;

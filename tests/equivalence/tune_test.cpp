@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "backend/needs.h"
 #include "gemm/tile_sizes.h"
 #include "training.h"
 
@@ -70,7 +71,7 @@ TEST_F(Tune, GivesEveryProductTheTilesThatWereChosenAndShowsThem) {
     std::vector<Type> in;
     for (const Value v : node.in) in.push_back(section.graph.type(v));
     const auto backend = make_cpu_backend();
-    const GemmProblem p = backend->kernels()[static_cast<size_t>(node.op)].product(in, node.out, node.attrs);
+    const GemmProblem p = tiled_product(profile_of(*backend, 1), node.op, in, node.out, node.attrs).value();
     TileSchedule wish = backend->gemm().schedule(p, {});
     wish.mc = wish.mr, wish.nc = wish.b == Packing::in_place ? wish.nc : wish.nr, wish.block_m = wish.mc * 2, wish.block_n = wish.nc * 2;
     const TileSizes sizes = sizes_of(backend->gemm().schedule(p, wish));

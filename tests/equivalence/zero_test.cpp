@@ -248,7 +248,7 @@ Plan plan_of(const Training& training, const Model& model, int32_t rank, bool sh
   PlanOptions options;
   options.rank = rank;
   options.shares_masters = shares_masters;
-  return plan_training(model.program(), recipe, kernel_needs_of(model.context().backend(), 1), options);
+  return plan_training(model.program(), recipe, kernel_needs(profile_of(model.context().backend(), 1)), options);
 }
 
 /// For fp32, with `state_bytes` of optimizer state per element.

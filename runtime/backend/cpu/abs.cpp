@@ -13,6 +13,6 @@ struct Abs {
 
 }  // namespace
 
-const Kernel kernel_abs = {[](const Call& call) { pointwise<1>("abs", call, Abs{}); }, nullptr};
+const Kernel kernel_abs = {[](const Call& call) { pointwise<1>("abs", call, Abs{}); }};
 
 }  // namespace st::cpu::ST_ISA

@@ -42,6 +42,6 @@ void run_accumulate(const Call& call) {
 
 }  // namespace
 
-const Kernel kernel_accumulate = {run_accumulate, nullptr};
+const Kernel kernel_accumulate = {run_accumulate};
 
 }  // namespace st::cpu::ST_ISA

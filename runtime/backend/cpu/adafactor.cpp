@@ -3,40 +3,12 @@
 // row's and column's variance, so it is computed twice and not stored.
 // Workspace: partial column sums [blocks of rows][columns]; then, in double, the mean of each matrix's row variances, and the sums of
 // squares of each row, of the update and of the parameter.
+#include "backend/cpu/adafactor_work.h"
 #include "backend/cpu/column_sums.h"
 #include "backend/cpu/optimizer_pass.h"
 
 namespace st::cpu::ST_ISA {
 namespace {
-
-/// Matrices of rows x columns; a parameter of fewer than two dimensions is one row.
-struct Matrices {
-  explicit Matrices(const Shape& shape)
-      : factored(shape.rank() > 1),
-        columns(shape.rank() > 0 ? shape.last() : 1),
-        rows(factored ? shape[shape.rank() - 2] : 1),
-        count(rows * columns == 0 ? 0 : shape.elements() / (rows * columns)) {}
-
-  bool factored;
-  int64_t columns, rows, count;
-  int64_t all_rows() const { return count * rows; }
-};
-
-/// Units of work: rows, or chunks of kGrain elements when the parameter is one row.
-struct WorkUnits {
-  explicit WorkUnits(const Matrices& m) : of(m.factored ? m.columns : kGrain), count(m.factored ? m.all_rows() : chunks(m.columns)) {}
-  static int64_t chunks(int64_t n) { return (n + kGrain - 1) / kGrain; }
-  int64_t of, count;
-};
-
-int64_t partial_bytes(DType gradient, const Matrices& m) {
-  return m.factored ? (row_blocks(m.rows) * m.columns * bytes_of_compute(gradient) + 63) / 64 * 64 : 0;
-}
-
-int64_t workspace_of_adafactor(std::span<const Type> in, std::span<const Type>, const Attrs&, int) {
-  const Matrices m(in[0].shape);
-  return partial_bytes(in[0].dtype, m) + (m.count + 2 * WorkUnits(m).count) * static_cast<int64_t>(sizeof(double));
-}
 
 template <class P>
 class Adafactor {
@@ -218,6 +190,6 @@ void run_adafactor(const Call& call) {
 
 }  // namespace
 
-const Kernel kernel_adafactor = {run_adafactor, workspace_of_adafactor};
+const Kernel kernel_adafactor = {run_adafactor};
 
 }  // namespace st::cpu::ST_ISA

@@ -28,6 +28,6 @@ void run_adagrad(const Call& call) {
 
 }  // namespace
 
-const Kernel kernel_adagrad = {run_adagrad, nullptr};
+const Kernel kernel_adagrad = {run_adagrad};
 
 }  // namespace st::cpu::ST_ISA

@@ -37,6 +37,6 @@ void run_adamw(const Call& call) {
 
 }  // namespace
 
-const Kernel kernel_adamw = {run_adamw, nullptr};
+const Kernel kernel_adamw = {run_adamw};
 
 }  // namespace st::cpu::ST_ISA

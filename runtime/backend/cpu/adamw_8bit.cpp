@@ -80,6 +80,6 @@ void run_adamw_8bit(const Call& call) {
 
 }  // namespace
 
-const Kernel kernel_adamw_8bit = {run_adamw_8bit, nullptr};
+const Kernel kernel_adamw_8bit = {run_adamw_8bit};
 
 }  // namespace st::cpu::ST_ISA

@@ -17,6 +17,6 @@ struct Add {
 
 }  // namespace
 
-const Kernel kernel_add = {[](const Call& call) { pointwise<2>("add", call, Add{}); }, nullptr};
+const Kernel kernel_add = {[](const Call& call) { pointwise<2>("add", call, Add{}); }};
 
 }  // namespace st::cpu::ST_ISA

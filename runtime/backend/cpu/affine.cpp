@@ -16,8 +16,7 @@ struct Affine {
 }  // namespace
 
 const Kernel kernel_affine = {[](const Call& call) {
-                                pointwise<1>("affine", call, Affine{call.attrs->real("scale"), call.attrs->real("shift")});
-                              },
-                              nullptr};
+  pointwise<1>("affine", call, Affine{call.attrs->real("scale"), call.attrs->real("shift")});
+}};
 
 }  // namespace st::cpu::ST_ISA

@@ -47,6 +47,6 @@ void run_argmax(const Call& call) {
 
 }  // namespace
 
-const Kernel kernel_argmax = {run_argmax, nullptr};
+const Kernel kernel_argmax = {run_argmax};
 
 }  // namespace st::cpu::ST_ISA

@@ -11,24 +11,6 @@ namespace {
 using micro::kWidth;
 using micro::Lanes;
 
-struct ForwardScratch {
-  float *keys, *values, *queries, *block, *sums, *peak, *total, *rescale;
-  int64_t floats;
-
-  ForwardScratch(const Heads& shape, float* data) {
-    Scratch scratch(data);
-    keys = scratch.take(shape.keys * shape.width);
-    values = scratch.take(shape.keys * padded_width(shape));
-    queries = scratch.take(kBlock * shape.width);
-    block = scratch.take(kBlock * kBlock);
-    sums = scratch.take(kBlock * padded_width(shape));
-    peak = scratch.take(kBlock);
-    total = scratch.take(kBlock);
-    rescale = scratch.take(kBlock);
-    floats = scratch.used();
-  }
-};
-
 /// The maximum of `before` and a column of vectors, in four independent chains to hide the latency.
 ST_MICRO Lanes greatest(Lanes before, const float* column, int64_t rows) {
   const auto greater = [](Lanes a, Lanes b) __attribute__((always_inline)) { return a > b ? a : b; };
@@ -135,22 +117,18 @@ void run_head(const Call& call, const Heads& shape, int64_t task, std::optional<
   }
 }
 
-int64_t workspace_of_attention(std::span<const Type> in, std::span<const Type>, const Attrs& attrs, int threads) {
-  return ForwardScratch(Heads(in[0].shape, in[1].shape, attrs), nullptr).floats * 4 * threads;
-}
-
 void run_attention(const Call& call) {
   const Heads shape(call.in[0].shape, call.in[1].shape, *call.attrs);
   with_attention_type("attention", call.in[0].dtype, [&](auto element) {
-    run_with_scratch(*call.workers, shape.batch * shape.heads, call.workspace, ForwardScratch(shape, nullptr).floats,
+    run_with_scratch(*call.workers, shape.batch * shape.heads, call.workspace, ForwardScratch(shape, micro::kKernelTile, nullptr).floats,
                      [&](int64_t task, std::optional<int64_t> guess, float* scratch) {
-                       run_head<decltype(element)>(call, shape, task, guess, ForwardScratch(shape, scratch));
+                       run_head<decltype(element)>(call, shape, task, guess, ForwardScratch(shape, micro::kKernelTile, scratch));
                      });
   });
 }
 
 }  // namespace
 
-const Kernel kernel_attention = {run_attention, workspace_of_attention};
+const Kernel kernel_attention = {run_attention};
 
 }  // namespace st::cpu::ST_ISA

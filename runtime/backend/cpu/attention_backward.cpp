@@ -10,35 +10,6 @@ namespace {
 using micro::kWidth;
 using micro::Lanes;
 
-struct BackwardScratch {
-  float *key_rows, *value_rows, *key_columns;                    // packed once per group
-  float *q_transposed, *do_transposed, *q_columns, *do_columns;  // for a block of queries
-  float *p, *ds;                                                 // blocks, [keys][queries]
-  float *dq, *dk, *dv;                                           // sums: dq for a block of queries, dk and dv for the whole group
-  float *lse, *delta;
-  int64_t floats;
-
-  BackwardScratch(const Heads& shape, float* data) {
-    Scratch scratch(data);
-    const int64_t padded = padded_width(shape);
-    key_rows = scratch.take(shape.keys * shape.width);
-    value_rows = scratch.take(shape.keys * shape.width);
-    key_columns = scratch.take(shape.keys * padded);
-    q_transposed = scratch.take(kBlock * shape.width);
-    do_transposed = scratch.take(kBlock * shape.width);
-    q_columns = scratch.take(kBlock * padded);
-    do_columns = scratch.take(kBlock * padded);
-    p = scratch.take(kBlock * kBlock);
-    ds = scratch.take(kBlock * kBlock);
-    dq = scratch.take(kBlock * padded);
-    dk = scratch.take(shape.keys * padded);
-    dv = scratch.take(shape.keys * padded);
-    lse = scratch.take(kBlock);
-    delta = scratch.take(kBlock);
-    floats = scratch.used();
-  }
-};
-
 /// Turns scores and dp into p and ds, in place.
 void soften_backward(const BlockSight& sight, float scale, const BackwardScratch& x) {
   const Lanes factor = micro::broadcast(scale);
@@ -169,22 +140,18 @@ void run_group(const Call& call, const Heads& shape, int64_t task, std::optional
   copy_rows(x.dv, shape.keys, shape.width, call.out[2].as<T>() + shape.key(b, 0, g), stride);
 }
 
-int64_t workspace_of_attention_backward(std::span<const Type> in, std::span<const Type>, const Attrs& attrs, int threads) {
-  return BackwardScratch(Heads(in[0].shape, in[1].shape, attrs), nullptr).floats * 4 * threads;
-}
-
 void run_attention_backward(const Call& call) {
   const Heads shape(call.in[0].shape, call.in[1].shape, *call.attrs);
   with_attention_type("attention_backward", call.in[0].dtype, [&](auto element) {
-    run_with_scratch(*call.workers, shape.batch * shape.groups, call.workspace, BackwardScratch(shape, nullptr).floats,
+    run_with_scratch(*call.workers, shape.batch * shape.groups, call.workspace, BackwardScratch(shape, micro::kKernelTile, nullptr).floats,
                      [&](int64_t task, std::optional<int64_t> guess, float* scratch) {
-                       run_group<decltype(element)>(call, shape, task, guess, BackwardScratch(shape, scratch));
+                       run_group<decltype(element)>(call, shape, task, guess, BackwardScratch(shape, micro::kKernelTile, scratch));
                      });
   });
 }
 
 }  // namespace
 
-const Kernel kernel_attention_backward = {run_attention_backward, workspace_of_attention_backward};
+const Kernel kernel_attention_backward = {run_attention_backward};
 
 }  // namespace st::cpu::ST_ISA

@@ -11,6 +11,7 @@
 #include <limits>
 #include <optional>
 
+#include "backend/cpu/attention_scratch.h"
 #include "backend/cpu/convert.h"
 #include "backend/cpu/gemm/micro.h"
 #include "backend/cpu/gemm/pack.h"
@@ -19,32 +20,8 @@
 
 namespace st::cpu::ST_ISA {
 
-// A multiple of the tile's rows and of a vector, so that scores fit either side of a product without partial tiles.
-constexpr int64_t kBlock = micro::kTileRows == 14 ? 112 : micro::kTileColumns == 16 ? 96 : 48;
+constexpr int64_t kBlock = attention_block(micro::kKernelTile);
 static_assert(kBlock % micro::kTileRows == 0 && kBlock % micro::kWidth == 0);
-
-/// q, o [B, T, H, D]; k, v [B, S, G, D]; head h reads group h / (H / G). Causal: query t sees keys 0 .. t + S - T.
-struct Heads {
-  int64_t batch, queries, heads, width, keys, groups;
-  bool causal;
-  float scale;
-
-  Heads(const Shape& q, const Shape& k, const Attrs& attrs)
-      : batch(q[0]), queries(q[1]), heads(q[2]), width(q[3]), keys(k[1]), groups(k[2]), causal(attrs.flag("causal")) {
-    const double given = attrs.real("scale");
-    scale = static_cast<float>(given == 0 ? 1 / std::sqrt(static_cast<double>(width)) : given);
-  }
-
-  int64_t heads_per_group() const { return heads / groups; }
-  int64_t query(int64_t b, int64_t t, int64_t h) const { return ((b * queries + t) * heads + h) * width; }
-  int64_t key(int64_t b, int64_t s, int64_t g) const { return ((b * keys + s) * groups + g) * width; }
-  /// Keys that some query before t_end sees.
-  int64_t keys_seen(int64_t t_end) const { return causal ? std::clamp<int64_t>(t_end + keys - queries, 0, keys) : keys; }
-  /// Whether L2 has room for the packed keys and values of this and another head.
-  bool fits_twice() const { return keys * width <= 32768; }
-  /// The first query that sees key s.
-  int64_t first_query(int64_t s) const { return causal ? s - (keys - queries) : 0; }
-};
 
 /// Columns of a head's sums and packed panels, rounded up to whole vectors.
 inline int64_t padded_width(const Heads& shape) { return round_up(shape.width, micro::kWidth); }
@@ -203,22 +180,6 @@ void run_with_scratch(Workers& workers, int64_t tasks, std::span<std::byte> work
       body(task, task + lanes < tasks ? std::optional(task + lanes) : std::nullopt, scratch);
   });
 }
-
-/// Hands out consecutive parts of one task's scratch, each a multiple of 64 bytes. Without memory it only counts.
-class Scratch {
- public:
-  explicit Scratch(float* data) : data_(data) {}
-  float* take(int64_t floats) {
-    float* piece = data_ == nullptr ? nullptr : data_ + used_;
-    used_ += round_up(floats, 16);
-    return piece;
-  }
-  int64_t used() const { return used_; }
-
- private:
-  float* data_;
-  int64_t used_ = 0;
-};
 
 /// The element types that attention computes; f64 only in the reference backend.
 template <class Body>

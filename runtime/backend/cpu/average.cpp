@@ -44,6 +44,6 @@ void run_average(const Call& call) {
 
 }  // namespace
 
-const Kernel kernel_average = {run_average, nullptr};
+const Kernel kernel_average = {run_average};
 
 }  // namespace st::cpu::ST_ISA

@@ -25,8 +25,8 @@ struct BceSlope {
 
 }  // namespace
 
-const Kernel kernel_bce_with_logits = {[](const Call& call) { paired_loss("bce_with_logits", call, Bce{}); }, workspace_of_pairs};
+const Kernel kernel_bce_with_logits = {[](const Call& call) { paired_loss("bce_with_logits", call, Bce{}); }};
 const Kernel kernel_bce_with_logits_backward = {
-    [](const Call& call) { paired_loss_backward("bce_with_logits_backward", call, BceSlope{}); }, nullptr};
+    [](const Call& call) { paired_loss_backward("bce_with_logits_backward", call, BceSlope{}); }};
 
 }  // namespace st::cpu::ST_ISA

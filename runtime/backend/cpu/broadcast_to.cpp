@@ -38,6 +38,6 @@ void run_broadcast_to(const Call& call) {
 
 }  // namespace
 
-const Kernel kernel_broadcast_to = {run_broadcast_to, nullptr};
+const Kernel kernel_broadcast_to = {run_broadcast_to};
 
 }  // namespace st::cpu::ST_ISA

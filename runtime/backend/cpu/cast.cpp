@@ -49,6 +49,6 @@ void run_cast(const Call& call) {
 
 }  // namespace
 
-const Kernel kernel_cast = {run_cast, nullptr};
+const Kernel kernel_cast = {run_cast};
 
 }  // namespace st::cpu::ST_ISA

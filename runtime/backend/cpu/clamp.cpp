@@ -18,8 +18,7 @@ struct Clamp {
 }  // namespace
 
 const Kernel kernel_clamp = {[](const Call& call) {
-                               pointwise<1>("clamp", call, Clamp{call.attrs->real("low"), call.attrs->real("high")});
-                             },
-                             nullptr};
+  pointwise<1>("clamp", call, Clamp{call.attrs->real("low"), call.attrs->real("high")});
+}};
 
 }  // namespace st::cpu::ST_ISA

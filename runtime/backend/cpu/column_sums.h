@@ -7,9 +7,6 @@
 
 namespace st::cpu::ST_ISA {
 
-inline int64_t row_blocks(int64_t rows) { return (rows + kRowBlock - 1) / kRowBlock; }
-inline int64_t bytes_of_compute(DType dtype) { return dtype == DType::f64 ? 8 : 4; }
-
 /// sums[c] += row[c], c < n
 template <class C>
 void add_row(const C* row, int64_t n, double* sums) {

@@ -43,6 +43,6 @@ void run_compare(const Call& call) {
 
 }  // namespace
 
-const Kernel kernel_compare = {run_compare, nullptr};
+const Kernel kernel_compare = {run_compare};
 
 }  // namespace st::cpu::ST_ISA

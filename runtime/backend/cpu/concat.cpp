@@ -17,6 +17,6 @@ void run_concat(const Call& call) {
 
 }  // namespace
 
-const Kernel kernel_concat = {run_concat, nullptr};
+const Kernel kernel_concat = {run_concat};
 
 }  // namespace st::cpu::ST_ISA

@@ -201,10 +201,6 @@ void cross_entropy_backward_of(const Call& call) {
   });
 }
 
-int64_t workspace_of_cross_entropy(std::span<const Type> in, std::span<const Type>, const Attrs&, int) {
-  return in[1].shape.elements() * static_cast<int64_t>(sizeof(double));
-}
-
 void run_cross_entropy(const Call& call) {
   with_float("cross_entropy", call.in[0].dtype, [&](auto t) { cross_entropy_of<decltype(t)>(call); });
 }
@@ -229,8 +225,8 @@ void run_fused_cross_entropy(const Call& call) {
 
 }  // namespace
 
-const Kernel kernel_cross_entropy = {run_cross_entropy, workspace_of_cross_entropy};
-const Kernel kernel_cross_entropy_backward = {run_cross_entropy_backward, nullptr};
-const Kernel kernel_fused_cross_entropy = {run_fused_cross_entropy, workspace_of_cross_entropy};
+const Kernel kernel_cross_entropy = {run_cross_entropy};
+const Kernel kernel_cross_entropy_backward = {run_cross_entropy_backward};
+const Kernel kernel_fused_cross_entropy = {run_fused_cross_entropy};
 
 }  // namespace st::cpu::ST_ISA

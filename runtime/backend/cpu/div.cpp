@@ -13,6 +13,6 @@ struct Div {
 
 }  // namespace
 
-const Kernel kernel_div = {[](const Call& call) { pointwise<2>("div", call, Div{}); }, nullptr};
+const Kernel kernel_div = {[](const Call& call) { pointwise<2>("div", call, Div{}); }};
 
 }  // namespace st::cpu::ST_ISA

@@ -41,6 +41,6 @@ void run_dropout(const Call& call) {
 
 }  // namespace
 
-const Kernel kernel_dropout = {run_dropout, nullptr};
+const Kernel kernel_dropout = {run_dropout};
 
 }  // namespace st::cpu::ST_ISA

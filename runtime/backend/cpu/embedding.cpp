@@ -49,17 +49,13 @@ void embedding_backward_of(const Call& call) {
   });
 }
 
-int64_t workspace_of_embedding_backward(std::span<const Type>, std::span<const Type> out, const Attrs&, int) {
-  return bytes_of(out[0].dtype) == 2 ? out[0].shape.elements() * 4 : 0;
-}
-
 void run_embedding_backward(const Call& call) {
   with_float("embedding_backward", call.out[0].dtype, [&](auto t) { embedding_backward_of<decltype(t)>(call); });
 }
 
 }  // namespace
 
-const Kernel kernel_embedding = {run_embedding, nullptr};
-const Kernel kernel_embedding_backward = {run_embedding_backward, workspace_of_embedding_backward};
+const Kernel kernel_embedding = {run_embedding};
+const Kernel kernel_embedding_backward = {run_embedding_backward};
 
 }  // namespace st::cpu::ST_ISA

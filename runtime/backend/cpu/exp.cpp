@@ -14,6 +14,6 @@ struct Exp {
 
 }  // namespace
 
-const Kernel kernel_exp = {[](const Call& call) { pointwise<1>("exp", call, Exp{}); }, nullptr};
+const Kernel kernel_exp = {[](const Call& call) { pointwise<1>("exp", call, Exp{}); }};
 
 }  // namespace st::cpu::ST_ISA

@@ -25,6 +25,6 @@ void run_fill(const Call& call) {
 
 }  // namespace
 
-const Kernel kernel_fill = {run_fill, nullptr};
+const Kernel kernel_fill = {run_fill};
 
 }  // namespace st::cpu::ST_ISA

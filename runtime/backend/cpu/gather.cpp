@@ -63,17 +63,13 @@ void gather_backward_of(const Call& call) {
   });
 }
 
-int64_t workspace_of_gather_backward(std::span<const Type>, std::span<const Type> out, const Attrs&, int) {
-  return bytes_of(out[0].dtype) == 2 ? out[0].shape.elements() * 4 : 0;
-}
-
 void run_gather_backward(const Call& call) {
   with_float("gather_backward", call.out[0].dtype, [&](auto t) { gather_backward_of<decltype(t)>(call); });
 }
 
 }  // namespace
 
-const Kernel kernel_gather = {run_gather, nullptr};
-const Kernel kernel_gather_backward = {run_gather_backward, workspace_of_gather_backward};
+const Kernel kernel_gather = {run_gather};
+const Kernel kernel_gather_backward = {run_gather_backward};
 
 }  // namespace st::cpu::ST_ISA

@@ -23,7 +23,7 @@ void run_gelu_backward(const Call& call) {
 
 }  // namespace
 
-const Kernel kernel_gelu = {run_gelu, nullptr};
-const Kernel kernel_gelu_backward = {run_gelu_backward, nullptr};
+const Kernel kernel_gelu = {run_gelu};
+const Kernel kernel_gelu_backward = {run_gelu_backward};
 
 }  // namespace st::cpu::ST_ISA

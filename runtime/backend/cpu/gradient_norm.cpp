@@ -93,13 +93,12 @@ bool all_finite(const T* x, int64_t n, double sum) {
 }
 
 constexpr int64_t kRun = kGrain / order::kBlock;  // blocks per task: an aligned power of two, so that their sum is a subtree
+static_assert(kRun * order::kBlock == kGrain);    // tasks_of() counts runs
 
 struct Scratch {
   double* sums;       // of each run
   uint8_t* infinite;  // of each run: whether an element is not finite
 };
-
-int64_t runs_of(int64_t elements) { return (order::blocks_of(elements) + kRun - 1) / kRun; }
 
 template <class T>
 void sum_runs_of(const Operand& gradient, Workers& workers, const Scratch& scratch) {
@@ -121,7 +120,7 @@ void sum_runs_of(const Operand& gradient, Workers& workers, const Scratch& scrat
 
 void run_gradient_norm(const Call& call) {
   int64_t capacity = 0;
-  for (const Operand& gradient : call.in) capacity = std::max(capacity, runs_of(gradient.elements()));
+  for (const Operand& gradient : call.in) capacity = std::max(capacity, tasks_of(gradient.elements()));
   const Scratch scratch{reinterpret_cast<double*>(call.workspace.data()),
                         reinterpret_cast<uint8_t*>(call.workspace.data()) + capacity * static_cast<int64_t>(sizeof(double))};
   double squares = 0;
@@ -129,7 +128,7 @@ void run_gradient_norm(const Call& call) {
   for (const Operand& gradient : call.in) {
     with_float("gradient_norm", gradient.dtype, [&](auto t) { sum_runs_of<decltype(t)>(gradient, *call.workers, scratch); });
     order::BlockTree tree;  // over the runs; the last one may be shorter and is then the smallest subtree
-    for (int64_t run = 0; run < runs_of(gradient.elements()); ++run) {
+    for (int64_t run = 0; run < tasks_of(gradient.elements()); ++run) {
       tree.add(scratch.sums[run]);
       finite = finite && scratch.infinite[run] == 0;
     }
@@ -137,12 +136,6 @@ void run_gradient_norm(const Call& call) {
   }
   *call.out[0].as<double>() = std::sqrt(squares);
   *call.out[1].as<uint8_t>() = finite ? 1 : 0;
-}
-
-int64_t workspace_of_gradient_norm(std::span<const Type> in, std::span<const Type>, const Attrs&, int) {
-  int64_t capacity = 0;
-  for (const Type& gradient : in) capacity = std::max(capacity, runs_of(gradient.shape.elements()));
-  return capacity * static_cast<int64_t>(sizeof(double) + 1);
 }
 
 void run_gradient_squares(const Call& call) {
@@ -168,8 +161,8 @@ void run_norm_of_squares(const Call& call) {
 
 }  // namespace
 
-const Kernel kernel_gradient_squares = {run_gradient_squares, nullptr};
-const Kernel kernel_norm_of_squares = {run_norm_of_squares, nullptr};
-const Kernel kernel_gradient_norm = {run_gradient_norm, workspace_of_gradient_norm};
+const Kernel kernel_gradient_squares = {run_gradient_squares};
+const Kernel kernel_norm_of_squares = {run_norm_of_squares};
+const Kernel kernel_gradient_norm = {run_gradient_norm};
 
 }  // namespace st::cpu::ST_ISA

@@ -4,7 +4,7 @@
 
 namespace st::cpu::ST_ISA {
 
-const Kernel kernel_host = {call_host_forward, nullptr};
-const Kernel kernel_host_backward = {call_host_backward, nullptr};
+const Kernel kernel_host = {call_host_forward};
+const Kernel kernel_host_backward = {call_host_backward};
 
 }  // namespace st::cpu::ST_ISA

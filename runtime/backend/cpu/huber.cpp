@@ -26,8 +26,8 @@ struct HuberSlope {
 
 }  // namespace
 
-const Kernel kernel_huber = {[](const Call& call) { paired_loss("huber", call, Huber{call.attrs->real("delta")}); }, workspace_of_pairs};
+const Kernel kernel_huber = {[](const Call& call) { paired_loss("huber", call, Huber{call.attrs->real("delta")}); }};
 const Kernel kernel_huber_backward = {
-    [](const Call& call) { paired_loss_backward("huber_backward", call, HuberSlope{call.attrs->real("delta")}); }, nullptr};
+    [](const Call& call) { paired_loss_backward("huber_backward", call, HuberSlope{call.attrs->real("delta")}); }};
 
 }  // namespace st::cpu::ST_ISA

@@ -1,5 +1,5 @@
 // Names of all kernels of this instruction set: one per op that computes. A kernel file defines its own with
-//   const Kernel kernel_gelu = {run_gelu, nullptr};   in namespace st::cpu::ST_ISA
+//   const Kernel kernel_gelu = {run_gelu};   in namespace st::cpu::ST_ISA
 // Include only from files compiled per instruction set (ST_ISA given by CMake).
 #pragma once
 

@@ -137,10 +137,6 @@ void layer_norm_backward_of(const Call& call) {
   add_partials(*call.workers, partial + columns, row_blocks(rows), 2 * columns, columns, call.out[2].as<T>());
 }
 
-int64_t workspace_of_layer_norm_backward(std::span<const Type> in, std::span<const Type>, const Attrs&, int) {
-  return row_blocks(in[2].shape.elements()) * 2 * in[0].shape.last() * bytes_of_compute(in[0].dtype);
-}
-
 void run_layer_norm(const Call& call) {
   with_float("layer_norm", call.out[0].dtype, [&](auto t) { layer_norm_of<decltype(t)>(call); });
 }
@@ -151,7 +147,7 @@ void run_layer_norm_backward(const Call& call) {
 
 }  // namespace
 
-const Kernel kernel_layer_norm = {run_layer_norm, nullptr};
-const Kernel kernel_layer_norm_backward = {run_layer_norm_backward, workspace_of_layer_norm_backward};
+const Kernel kernel_layer_norm = {run_layer_norm};
+const Kernel kernel_layer_norm_backward = {run_layer_norm_backward};
 
 }  // namespace st::cpu::ST_ISA

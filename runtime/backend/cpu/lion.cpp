@@ -30,6 +30,6 @@ void run_lion(const Call& call) {
 
 }  // namespace
 
-const Kernel kernel_lion = {run_lion, nullptr};
+const Kernel kernel_lion = {run_lion};
 
 }  // namespace st::cpu::ST_ISA

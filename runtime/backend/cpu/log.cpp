@@ -13,6 +13,6 @@ struct Log {
 
 }  // namespace
 
-const Kernel kernel_log = {[](const Call& call) { pointwise<1>("log", call, Log{}); }, nullptr};
+const Kernel kernel_log = {[](const Call& call) { pointwise<1>("log", call, Log{}); }};
 
 }  // namespace st::cpu::ST_ISA

@@ -77,7 +77,7 @@ void run_log_softmax_backward(const Call& call) {
 
 }  // namespace
 
-const Kernel kernel_log_softmax = {run_log_softmax, nullptr};
-const Kernel kernel_log_softmax_backward = {run_log_softmax_backward, nullptr};
+const Kernel kernel_log_softmax = {run_log_softmax};
+const Kernel kernel_log_softmax_backward = {run_log_softmax_backward};
 
 }  // namespace st::cpu::ST_ISA

@@ -5,7 +5,7 @@ namespace st::cpu::ST_ISA {
 namespace {
 
 template <class T>
-void max_axes(const Call& call, const ReduceAxes& axes) {
+void max_axes(const Call& call, const MergedAxes& axes) {
   using C = Compute<T>;
   using B = Batch<C>;
   constexpr C lowest = -std::numeric_limits<C>::infinity();
@@ -45,12 +45,12 @@ void max_axes(const Call& call, const ReduceAxes& axes) {
 }
 
 void run_max(const Call& call) {
-  const ReduceAxes axes("max", call.in[0].shape, call.attrs->ints("axes"));
+  const MergedAxes axes("max", call.in[0].shape, call.attrs->ints("axes"));
   with_float("max", call.in[0].dtype, [&](auto t) { max_axes<decltype(t)>(call, axes); });
 }
 
 }  // namespace
 
-const Kernel kernel_max = {run_max, nullptr};
+const Kernel kernel_max = {run_max};
 
 }  // namespace st::cpu::ST_ISA

@@ -17,6 +17,6 @@ struct Maximum {
 
 }  // namespace
 
-const Kernel kernel_maximum = {[](const Call& call) { pointwise<2>("maximum", call, Maximum{}); }, nullptr};
+const Kernel kernel_maximum = {[](const Call& call) { pointwise<2>("maximum", call, Maximum{}); }};
 
 }  // namespace st::cpu::ST_ISA

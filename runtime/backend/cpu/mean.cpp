@@ -5,13 +5,13 @@ namespace st::cpu::ST_ISA {
 namespace {
 
 void run_mean(const Call& call) {
-  const ReduceAxes axes("mean", call.in[0].shape, call.attrs->ints("axes"));
+  const MergedAxes axes("mean", call.in[0].shape, call.attrs->ints("axes"));
   const double scale = 1 / static_cast<double>(axes.removed);  // without elements: 0 * infinity
   with_float("mean", call.in[0].dtype, [&](auto t) { sum_axes<decltype(t)>(call, axes, scale); });
 }
 
 }  // namespace
 
-const Kernel kernel_mean = {run_mean, workspace_of_sum};
+const Kernel kernel_mean = {run_mean};
 
 }  // namespace st::cpu::ST_ISA

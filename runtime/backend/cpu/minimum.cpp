@@ -17,6 +17,6 @@ struct Minimum {
 
 }  // namespace
 
-const Kernel kernel_minimum = {[](const Call& call) { pointwise<2>("minimum", call, Minimum{}); }, nullptr};
+const Kernel kernel_minimum = {[](const Call& call) { pointwise<2>("minimum", call, Minimum{}); }};
 
 }  // namespace st::cpu::ST_ISA

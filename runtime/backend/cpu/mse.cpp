@@ -22,7 +22,7 @@ struct MseSlope {
 
 }  // namespace
 
-const Kernel kernel_mse = {[](const Call& call) { paired_loss("mse", call, Mse{}); }, workspace_of_pairs};
-const Kernel kernel_mse_backward = {[](const Call& call) { paired_loss_backward("mse_backward", call, MseSlope{}); }, nullptr};
+const Kernel kernel_mse = {[](const Call& call) { paired_loss("mse", call, Mse{}); }};
+const Kernel kernel_mse_backward = {[](const Call& call) { paired_loss_backward("mse_backward", call, MseSlope{}); }};
 
 }  // namespace st::cpu::ST_ISA

@@ -17,6 +17,6 @@ struct Mul {
 
 }  // namespace
 
-const Kernel kernel_mul = {[](const Call& call) { pointwise<2>("mul", call, Mul{}); }, nullptr};
+const Kernel kernel_mul = {[](const Call& call) { pointwise<2>("mul", call, Mul{}); }};
 
 }  // namespace st::cpu::ST_ISA

@@ -5,46 +5,11 @@
 // With more rows than columns it uses X^T X and products from the right: the smaller Gram matrix. X is f32 whatever the parameter's type;
 // torch iterates in bf16. Workspace: X twice, G, the polynomial of G, sums of squares, and the products' own workspace.
 #include "backend/cpu/gemm/gemm.h"
+#include "backend/cpu/muon_iteration.h"
 #include "backend/cpu/optimizer_pass.h"
 
 namespace st::cpu::ST_ISA {
 namespace {
-
-int64_t aligned(int64_t floats) { return (floats + 15) / 16 * 16; }
-
-/// The three products of an iteration over a matrix.
-struct Iteration {
-  static constexpr float kLinear = 3.4445F, kCubic = -4.7750F, kQuintic = 2.0315F;
-
-  explicit Iteration(const Shape& shape) : rows(shape[0]), columns(shape[1]), side(std::min(rows, columns)) {
-    const bool wide = rows <= columns;
-    const MatrixStrides x{columns, 1}, turned{1, columns}, square{side, 1};
-    gram.m = gram.n = side, gram.k = std::max(rows, columns);
-    gram.a = wide ? x : turned, gram.b = wide ? turned : x, gram.c = square;
-    polynomial.m = polynomial.n = polynomial.k = side;
-    polynomial.a = polynomial.b = polynomial.c = square;
-    polynomial.alpha = kQuintic, polynomial.beta = kCubic;
-    next.m = rows, next.n = columns, next.k = side;
-    next.a = wide ? square : x, next.b = wide ? x : MatrixStrides{1, side}, next.c = x;
-    next.beta = kLinear;
-  }
-
-  int64_t rows, columns, side;
-  GemmProblem gram, polynomial, next;
-
-  int64_t workspace(int threads) const {
-    int64_t most = 0;
-    for (const GemmProblem* p : {&gram, &polynomial, &next}) most = std::max(most, gemm_workspace(*p, gemm_schedule(*p), threads));
-    return most;
-  }
-  int64_t pieces() const { return (rows * columns + kGrain - 1) / kGrain; }
-  int64_t floats() const { return 2 * aligned(rows * columns) + 2 * aligned(side * side) + aligned(2 * pieces()); }
-};
-
-int64_t workspace_of_muon(std::span<const Type> in, std::span<const Type>, const Attrs&, int threads) {
-  const Iteration it(in[0].shape);
-  return it.floats() * static_cast<int64_t>(sizeof(float)) + it.workspace(threads);
-}
 
 void multiply(const GemmProblem& p, const float* a, const float* b, float* c, std::span<std::byte> workspace, Workers& workers) {
   GemmOperands operands;
@@ -95,7 +60,7 @@ void take_direction(const Call& call, const UpdateInputs<P>& inputs, float* x, d
 
 template <class P>
 void muon_of(const Call& call) {
-  const Iteration it(call.writes[0].shape);
+  const MuonIteration it(call.writes[0].shape);
   const UpdateInputs<P> inputs(call, kMostGradient<float>);
   const int64_t n = it.rows * it.columns;
   auto* x = reinterpret_cast<float*>(call.workspace.data());
@@ -134,6 +99,6 @@ void run_muon(const Call& call) {
 
 }  // namespace
 
-const Kernel kernel_muon = {run_muon, workspace_of_muon};
+const Kernel kernel_muon = {run_muon};
 
 }  // namespace st::cpu::ST_ISA

@@ -13,6 +13,6 @@ struct Neg {
 
 }  // namespace
 
-const Kernel kernel_neg = {[](const Call& call) { pointwise<1>("neg", call, Neg{}); }, nullptr};
+const Kernel kernel_neg = {[](const Call& call) { pointwise<1>("neg", call, Neg{}); }};
 
 }  // namespace st::cpu::ST_ISA

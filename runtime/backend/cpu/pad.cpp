@@ -21,6 +21,6 @@ void run_pad(const Call& call) {
 
 }  // namespace
 
-const Kernel kernel_pad = {run_pad, nullptr};
+const Kernel kernel_pad = {run_pad};
 
 }  // namespace st::cpu::ST_ISA

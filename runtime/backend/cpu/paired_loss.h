@@ -7,10 +7,6 @@
 
 namespace st::cpu::ST_ISA {
 
-inline int64_t workspace_of_pairs(std::span<const Type> in, std::span<const Type>, const Attrs&, int) {
-  return (in[0].shape.elements() + kGrain - 1) / kGrain * 2 * static_cast<int64_t>(sizeof(double));
-}
-
 /// sum w f(x, t) element by element, for terms that fp32 cannot represent.
 template <class T, class Loss>
 [[gnu::noinline]] double loss_in_double(const T* x, const T* target, const T* weights, int64_t n, const Loss& loss) {

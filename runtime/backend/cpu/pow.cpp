@@ -46,6 +46,6 @@ struct Pow {
 
 }  // namespace
 
-const Kernel kernel_pow = {[](const Call& call) { pointwise<2>("pow", call, Pow{}); }, nullptr};
+const Kernel kernel_pow = {[](const Call& call) { pointwise<2>("pow", call, Pow{}); }};
 
 }  // namespace st::cpu::ST_ISA

@@ -4,7 +4,7 @@
 
 namespace st::cpu::ST_ISA {
 
-const Kernel kernel_relu = {[](const Call& call) { pointwise<1>("relu", call, Relu{}); }, nullptr};
-const Kernel kernel_relu_backward = {[](const Call& call) { pointwise<2>("relu_backward", call, ReluBackward{}); }, nullptr};
+const Kernel kernel_relu = {[](const Call& call) { pointwise<1>("relu", call, Relu{}); }};
+const Kernel kernel_relu_backward = {[](const Call& call) { pointwise<2>("relu_backward", call, ReluBackward{}); }};
 
 }  // namespace st::cpu::ST_ISA

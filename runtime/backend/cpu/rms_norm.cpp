@@ -107,10 +107,6 @@ void rms_norm_backward_of(const Call& call) {
   add_partials(*call.workers, partial, row_blocks(rows), columns, columns, call.out[1].as<T>());
 }
 
-int64_t workspace_of_rms_norm_backward(std::span<const Type> in, std::span<const Type>, const Attrs&, int) {
-  return row_blocks(in[2].shape.elements()) * in[0].shape.last() * bytes_of_compute(in[0].dtype);
-}
-
 void run_rms_norm(const Call& call) {
   with_float("rms_norm", call.out[0].dtype, [&](auto t) { rms_norm_of<decltype(t)>(call); });
 }
@@ -121,7 +117,7 @@ void run_rms_norm_backward(const Call& call) {
 
 }  // namespace
 
-const Kernel kernel_rms_norm = {run_rms_norm, nullptr};
-const Kernel kernel_rms_norm_backward = {run_rms_norm_backward, workspace_of_rms_norm_backward};
+const Kernel kernel_rms_norm = {run_rms_norm};
+const Kernel kernel_rms_norm_backward = {run_rms_norm_backward};
 
 }  // namespace st::cpu::ST_ISA

@@ -49,6 +49,6 @@ void run_rmsprop(const Call& call) {
 
 }  // namespace
 
-const Kernel kernel_rmsprop = {run_rmsprop, nullptr};
+const Kernel kernel_rmsprop = {run_rmsprop};
 
 }  // namespace st::cpu::ST_ISA

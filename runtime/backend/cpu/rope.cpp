@@ -59,16 +59,12 @@ void rope_of(const Call& call) {
   });
 }
 
-int64_t workspace_of_rope(std::span<const Type> in, std::span<const Type>, const Attrs&, int) {
-  return in[0].shape[1] * in[0].shape[3] * (in[0].dtype == DType::f64 ? 8 : 4);
-}
-
 void run_rope(const Call& call) {
   with_float("rope", call.out[0].dtype, [&](auto t) { rope_of<decltype(t)>(call); });
 }
 
 }  // namespace
 
-const Kernel kernel_rope = {run_rope, workspace_of_rope};
+const Kernel kernel_rope = {run_rope};
 
 }  // namespace st::cpu::ST_ISA

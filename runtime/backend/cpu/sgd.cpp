@@ -33,6 +33,6 @@ void run_sgd(const Call& call) {
 
 }  // namespace
 
-const Kernel kernel_sgd = {run_sgd, nullptr};
+const Kernel kernel_sgd = {run_sgd};
 
 }  // namespace st::cpu::ST_ISA

@@ -23,7 +23,7 @@ struct SigmoidBackward {
 
 }  // namespace
 
-const Kernel kernel_sigmoid = {[](const Call& call) { pointwise<1>("sigmoid", call, Sigmoid{}); }, nullptr};
-const Kernel kernel_sigmoid_backward = {[](const Call& call) { pointwise<2>("sigmoid_backward", call, SigmoidBackward{}); }, nullptr};
+const Kernel kernel_sigmoid = {[](const Call& call) { pointwise<1>("sigmoid", call, Sigmoid{}); }};
+const Kernel kernel_sigmoid_backward = {[](const Call& call) { pointwise<2>("sigmoid_backward", call, SigmoidBackward{}); }};
 
 }  // namespace st::cpu::ST_ISA

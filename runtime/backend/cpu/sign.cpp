@@ -14,6 +14,6 @@ struct Sign {
 
 }  // namespace
 
-const Kernel kernel_sign = {[](const Call& call) { pointwise<1>("sign", call, Sign{}); }, nullptr};
+const Kernel kernel_sign = {[](const Call& call) { pointwise<1>("sign", call, Sign{}); }};
 
 }  // namespace st::cpu::ST_ISA

@@ -4,7 +4,7 @@
 
 namespace st::cpu::ST_ISA {
 
-const Kernel kernel_silu = {[](const Call& call) { pointwise<1>("silu", call, Silu{}); }, nullptr};
-const Kernel kernel_silu_backward = {[](const Call& call) { pointwise<2>("silu_backward", call, SiluBackward{}); }, nullptr};
+const Kernel kernel_silu = {[](const Call& call) { pointwise<1>("silu", call, Silu{}); }};
+const Kernel kernel_silu_backward = {[](const Call& call) { pointwise<2>("silu_backward", call, SiluBackward{}); }};
 
 }  // namespace st::cpu::ST_ISA

@@ -23,7 +23,6 @@ using F64 = Batch<double>;
 template <class T>
 constexpr int64_t kLanes = static_cast<int64_t>(Batch<T>::size);
 
-constexpr int64_t kRowBlock = 32;    // rows added into one partial sum of a column reduction
 constexpr int64_t kSumBlock = 1024;  // elements added in float lanes before the sum continues in double
 
 /// Rows per task when a row has `columns` elements.

@@ -13,6 +13,6 @@ void run_slice(const Call& call) {
 
 }  // namespace
 
-const Kernel kernel_slice = {run_slice, nullptr};
+const Kernel kernel_slice = {run_slice};
 
 }  // namespace st::cpu::ST_ISA

@@ -85,7 +85,7 @@ void run_softmax_backward(const Call& call) {
 
 }  // namespace
 
-const Kernel kernel_softmax = {run_softmax, nullptr};
-const Kernel kernel_softmax_backward = {run_softmax_backward, nullptr};
+const Kernel kernel_softmax = {run_softmax};
+const Kernel kernel_softmax_backward = {run_softmax_backward};
 
 }  // namespace st::cpu::ST_ISA

@@ -17,6 +17,6 @@ void run_split(const Call& call) {
 
 }  // namespace
 
-const Kernel kernel_split = {run_split, nullptr};
+const Kernel kernel_split = {run_split};
 
 }  // namespace st::cpu::ST_ISA

@@ -13,6 +13,6 @@ struct Sqrt {
 
 }  // namespace
 
-const Kernel kernel_sqrt = {[](const Call& call) { pointwise<1>("sqrt", call, Sqrt{}); }, nullptr};
+const Kernel kernel_sqrt = {[](const Call& call) { pointwise<1>("sqrt", call, Sqrt{}); }};
 
 }  // namespace st::cpu::ST_ISA

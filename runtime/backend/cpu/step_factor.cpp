@@ -20,6 +20,6 @@ void run_step_factor(const Call& call) {
 
 }  // namespace
 
-const Kernel kernel_step_factor = {run_step_factor, nullptr};
+const Kernel kernel_step_factor = {run_step_factor};
 
 }  // namespace st::cpu::ST_ISA

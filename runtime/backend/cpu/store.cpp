@@ -14,6 +14,6 @@ void run_store(const Call& call) {
 
 }  // namespace
 
-const Kernel kernel_store = {run_store, nullptr};
+const Kernel kernel_store = {run_store};
 
 }  // namespace st::cpu::ST_ISA

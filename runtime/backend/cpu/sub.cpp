@@ -17,6 +17,6 @@ struct Sub {
 
 }  // namespace
 
-const Kernel kernel_sub = {[](const Call& call) { pointwise<2>("sub", call, Sub{}); }, nullptr};
+const Kernel kernel_sub = {[](const Call& call) { pointwise<2>("sub", call, Sub{}); }};
 
 }  // namespace st::cpu::ST_ISA

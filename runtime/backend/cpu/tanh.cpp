@@ -22,7 +22,7 @@ struct TanhBackward {
 
 }  // namespace
 
-const Kernel kernel_tanh = {[](const Call& call) { pointwise<1>("tanh", call, Tanh{}); }, nullptr};
-const Kernel kernel_tanh_backward = {[](const Call& call) { pointwise<2>("tanh_backward", call, TanhBackward{}); }, nullptr};
+const Kernel kernel_tanh = {[](const Call& call) { pointwise<1>("tanh", call, Tanh{}); }};
+const Kernel kernel_tanh_backward = {[](const Call& call) { pointwise<2>("tanh_backward", call, TanhBackward{}); }};
 
 }  // namespace st::cpu::ST_ISA

@@ -100,6 +100,6 @@ void run_transpose(const Call& call) {
 
 }  // namespace
 
-const Kernel kernel_transpose = {run_transpose, nullptr};
+const Kernel kernel_transpose = {run_transpose};
 
 }  // namespace st::cpu::ST_ISA

@@ -39,6 +39,6 @@ void run_where(const Call& call) {
 
 }  // namespace
 
-const Kernel kernel_where = {run_where, nullptr};
+const Kernel kernel_where = {run_where};
 
 }  // namespace st::cpu::ST_ISA

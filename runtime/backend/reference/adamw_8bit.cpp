@@ -55,6 +55,6 @@ void adamw_8bit(const Call& call) {
 
 }  // namespace
 
-constinit const Kernel kernel_adamw_8bit{adamw_8bit, nullptr};
+constinit const Kernel kernel_adamw_8bit{adamw_8bit};
 
 }  // namespace st::reference

@@ -114,17 +114,9 @@ void attention_backward(const Call& call) {
   for (int64_t i = 0; i < dv.elements(); ++i) set(dv, i, sum_dv[i]);
 }
 
-int64_t workspace_of_attention(std::span<const Type> in, std::span<const Type>, const Attrs&, int) {
-  return in[1].shape[1] * static_cast<int64_t>(sizeof(double));
-}
-
-int64_t attention_backward_workspace(std::span<const Type> in, std::span<const Type>, const Attrs&, int) {
-  return (2 * in[1].shape[1] + in[1].shape.elements() + in[2].shape.elements()) * static_cast<int64_t>(sizeof(double));
-}
-
 }  // namespace
 
-constinit const Kernel kernel_attention{attention, workspace_of_attention};
-constinit const Kernel kernel_attention_backward{attention_backward, attention_backward_workspace};
+constinit const Kernel kernel_attention{attention};
+constinit const Kernel kernel_attention_backward{attention_backward};
 
 }  // namespace st::reference

@@ -32,13 +32,9 @@ void embedding_backward(const Call& call) {
   for (int64_t i = 0; i < rows * columns; ++i) set(dweight, i, sum[i]);
 }
 
-int64_t embedding_backward_workspace(std::span<const Type>, std::span<const Type> out, const Attrs&, int) {
-  return out[0].shape.elements() * static_cast<int64_t>(sizeof(double));
-}
-
 }  // namespace
 
 constinit const Kernel kernel_embedding{embedding};
-constinit const Kernel kernel_embedding_backward{embedding_backward, embedding_backward_workspace};
+constinit const Kernel kernel_embedding_backward{embedding_backward};
 
 }  // namespace st::reference

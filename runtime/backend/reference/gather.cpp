@@ -42,13 +42,9 @@ void gather_backward(const Call& call) {
   for (int64_t i = 0; i < dx.elements(); ++i) set(dx, i, sum[i]);
 }
 
-int64_t gather_backward_workspace(std::span<const Type>, std::span<const Type> out, const Attrs&, int) {
-  return out[0].shape.elements() * static_cast<int64_t>(sizeof(double));
-}
-
 }  // namespace
 
 constinit const Kernel kernel_gather{gather};
-constinit const Kernel kernel_gather_backward{gather_backward, gather_backward_workspace};
+constinit const Kernel kernel_gather_backward{gather_backward};
 
 }  // namespace st::reference

@@ -30,11 +30,6 @@ double dot(const double* a, const double* b, int64_t n) {
   return sum;
 }
 
-int64_t workspace_of_matmul(std::span<const Type> in, std::span<const Type>, const Attrs& attrs, int) {
-  const Matrix a = matrix_of(in[0].shape, attrs.flag("transpose_a")), b = matrix_of(in[1].shape, attrs.flag("transpose_b"));
-  return (a.rows * a.columns + b.rows * b.columns) * static_cast<int64_t>(sizeof(double));
-}
-
 Shape leading(const Shape& shape) { return Shape(shape.dims().first(static_cast<size_t>(shape.rank() - 2))); }
 
 void matmul(const Call& call) {
@@ -58,10 +53,6 @@ void matmul(const Call& call) {
   }
 }
 
-int64_t workspace_of_linear(std::span<const Type> in, std::span<const Type>, const Attrs&, int) {
-  return (in[0].shape.last() + in[1].shape.elements()) * static_cast<int64_t>(sizeof(double));
-}
-
 void linear(const Call& call) {
   const Operand &x = call.in[0], &weight = call.in[1], &bias = call.in[2], &y = call.out[0];
   const bool transpose = call.attrs->flag("transpose_weight");
@@ -78,7 +69,7 @@ void linear(const Call& call) {
 
 }  // namespace
 
-constinit const Kernel kernel_matmul{matmul, workspace_of_matmul};
-constinit const Kernel kernel_linear{linear, workspace_of_linear};
+constinit const Kernel kernel_matmul{matmul};
+constinit const Kernel kernel_linear{linear};
 
 }  // namespace st::reference

@@ -25,12 +25,6 @@ struct Product {
   }
 };
 
-int64_t workspace_of_muon(std::span<const Type> in, std::span<const Type>, const Attrs&, int) {
-  const Shape& shape = in[0].shape;
-  const int64_t side = std::min(shape[0], shape[1]);
-  return 2 * (shape.elements() + side * side) * static_cast<int64_t>(sizeof(double));
-}
-
 void muon(const Call& call) {
   const Operand& parameter = call.writes[0];
   if (is_skipped(call) || parameter.elements() == 0) return;
@@ -74,6 +68,6 @@ void muon(const Call& call) {
 
 }  // namespace
 
-constinit const Kernel kernel_muon{muon, workspace_of_muon};
+constinit const Kernel kernel_muon{muon};
 
 }  // namespace st::reference

@@ -10,6 +10,7 @@
 
 #include "backend/cpu/gemm/entry.h"
 #include "backend/cpu/table.h"
+#include "backend/needs.h"
 #include "base/os/cpu.h"
 #include "base/os/pages.h"
 #include "ir/op.h"
@@ -82,8 +83,7 @@ inline bool run_kernel(const CpuSet& set, Op op, const std::vector<Operand>& in,
   const Kernel& kernel = (*set.table)[static_cast<size_t>(op)];
   const Attrs full = make_attrs(op, attrs);
   Workers workers(threads);
-  const auto in_types = types(in), out_types = types(out);
-  GuardedScratch scratch(kernel.workspace == nullptr ? 0 : kernel.workspace(in_types, out_types, full, threads));
+  GuardedScratch scratch(cpu_needs.workspace({.kernel_class = set.name, .threads = threads}, op, types(in), types(out), full));
   Call call;
   call.in = in, call.out = out, call.attrs = &full, call.workspace = scratch.bytes(), call.workers = &workers;
   kernel.run(call);

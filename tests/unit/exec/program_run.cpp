@@ -2,6 +2,7 @@
 
 #include <random>
 
+#include "backend/needs.h"
 #include "base/error.h"
 #include "models/initialize.h"
 #include "plan/memory_plan.h"
@@ -9,14 +10,11 @@
 namespace st {
 
 Plan plan_for_reference(Program program, const StepOrder& order) {
-  const auto backend = make_reference_backend();
-  const OpTable kernels = backend->kernels();
-  MemoryLayout memory = memory_plan(program, order, [&](const Program&, const Section& section, const Node& node) -> int64_t {
-    const auto& ask = kernels[static_cast<size_t>(node.op)].workspace;
-    if (ask == nullptr) return 0;
+  const MachineProfile machine{.device = "reference", .kernel_class = "reference"};
+  MemoryLayout memory = memory_plan(program, order, [&](const Program&, const Section& section, const Node& node) {
     std::vector<Type> in;
     for (const Value v : node.in) in.push_back(section.graph.type(v));
-    return ask(in, node.out, node.attrs, 1);
+    return workspace_need(machine, node.op, in, node.out, node.attrs);
   });
   return make_plan(std::move(program), std::move(memory), order);
 }

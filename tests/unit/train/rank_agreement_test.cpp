@@ -37,7 +37,8 @@ RankRun run_of(int rank, const char* bucket = "20000") {
   options.rank = rank;
   TrainingState state;
   state.kernels = "cpu avx512";
-  return {training.recipe, state, plan_training(model->program(), recipe, kernel_needs_of(model->context().backend(), 1), options)};
+  return {training.recipe, state,
+          plan_training(model->program(), recipe, kernel_needs(profile_of(model->context().backend(), 1)), options)};
 }
 
 /// Rank 2 has the facts `odd`, the others those of a normal run.

@@ -16,6 +16,8 @@
 namespace st {
 namespace {
 
+const KernelNeeds kReference = kernel_needs({.device = "reference", .kernel_class = "reference"});
+
 std::string refusal_of(const std::string& key, const std::string& value) {
   Recipe recipe;
   const std::string message = refusal([&] { recipe.set(key, value); });
@@ -195,8 +197,6 @@ TEST(Recipe, PlansNeedNoBackendButWhatItsKernelsNeed) {
 }
 
 TEST(Recipe, PlansARankOfThousandsWithoutTheOthers) {
-  const auto backend = make_reference_backend();
-  const KernelNeeds needs = kernel_needs_of(*backend, 1);
   const Program model = build_gpt({.layers = 2, .width = 64, .heads = 2, .context = 8, .vocabulary = 4096});
   const Recipe recipe{.ranks = 4096, .zero = 1};
   int64_t parameters = 0, states = 0;
@@ -205,7 +205,7 @@ TEST(Recipe, PlansARankOfThousandsWithoutTheOthers) {
   for (const int32_t rank : {0, 1, 300, 4095}) {
     PlanOptions options;
     options.rank = rank;
-    const Plan plan = plan_training(model, recipe, needs, options);
+    const Plan plan = plan_training(model, recipe, kReference, options);
     for (const Slot& slot : plan.program.slots)
       if (slot.role == Role::optimizer) states += own_type(plan.program, slot).shape.elements();
     EXPECT_EQ(plan.program.rank, rank);
@@ -216,9 +216,8 @@ TEST(Recipe, PlansARankOfThousandsWithoutTheOthers) {
 }
 
 TEST(Recipe, PlansRunItsPassesInOrderAndSkipByName) {
-  const auto backend = make_reference_backend();
   const Program model = build_gpt(odd_gpt());
-  const Plan plan = plan_training(model, {.batch = 2}, kernel_needs_of(*backend, 1));
+  const Plan plan = plan_training(model, {.batch = 2}, kReference);
   std::vector<std::string> names;
   for (const PassRecord& pass : plan.passes) names.push_back(pass.name);
   EXPECT_EQ(names, (std::vector<std::string>{"dropout", "freeze", "autocast", "scale_loss", "autodiff", "fuse_loss", "recompute",
@@ -226,7 +225,7 @@ TEST(Recipe, PlansRunItsPassesInOrderAndSkipByName) {
 
   std::vector<std::string> printed;
   const Plan bare =
-      plan_training(model, {.batch = 2}, kernel_needs_of(*backend, 1),
+      plan_training(model, {.batch = 2}, kReference,
                     {.skip = {"fuse"}, .print = [&](const std::string& pass, const std::string&) { printed.push_back(pass); }});
   EXPECT_EQ(bare.passes[10].name, "fuse");
   EXPECT_TRUE(bare.passes[10].skipped);
@@ -250,7 +249,7 @@ TEST(Recipe, Fp16AloneScalesTheLoss) {
     recipe.precision = precision;
     const auto scaler = recipe.loss_scaler();
     EXPECT_EQ(scaler.has_value(), recipe.precision == "fp16") << precision;
-    const Plan plan = plan_training(build_gpt(odd_gpt()), recipe, kernel_needs_of(*make_reference_backend(), 1));
+    const Plan plan = plan_training(build_gpt(odd_gpt()), recipe, kReference);
     EXPECT_EQ(std::ranges::count(plan.passes, "loss_scale", &PassRecord::name), scaler ? 1 : 0) << precision;
     EXPECT_EQ(plan.program.step.loss_scale >= 0, scaler.has_value()) << precision;
   }
@@ -276,8 +275,7 @@ TEST(Recipe, EveryLossScaleKeyReachesTheScaler) {
 }
 
 TEST(Recipe, DropoutAndSeedReachEverySite) {
-  const auto backend = make_reference_backend();
-  const Plan plan = plan_training(build_gpt(odd_gpt()), {.dropout = 0.25, .seed = 9}, kernel_needs_of(*backend, 1));
+  const Plan plan = plan_training(build_gpt(odd_gpt()), {.dropout = 0.25, .seed = 9}, kReference);
   int sites = 0;
   for (const Section& section : plan.program.sections)
     for (const Node& node : section.graph.nodes) {
@@ -316,9 +314,7 @@ TEST(Recipe, GroupsAreReadAndWrittenAsJson) {
 }
 
 TEST(Recipe, OptimizerKeysReachTheOptimizersOp) {
-  const auto backend = make_reference_backend();
-  const Plan plan = plan_training(build_gpt(odd_gpt()), {.beta1 = 0.5, .beta2 = 0.75, .epsilon = 0.125, .weight_decay = 0.25},
-                                  kernel_needs_of(*backend, 1));
+  const Plan plan = plan_training(build_gpt(odd_gpt()), {.beta1 = 0.5, .beta2 = 0.75, .epsilon = 0.125, .weight_decay = 0.25}, kReference);
   int updates = 0;
   for (const Node& node : plan.program.find(Phase::update)->graph.nodes) {
     if (node.op != Op::adamw) continue;
@@ -334,11 +330,11 @@ TEST(Recipe, OptimizerKeysReachTheOptimizersOp) {
 // Issue 3's bound, with the kernels' own workspace.
 TEST(Recipe, ATwelveLayerGptTakesAtMostSixtyPercentOfTheNoReuseSumOnBothBackends) {
   const Program model = build_gpt({.layers = 12, .width = 64, .heads = 4, .context = 64, .vocabulary = 256});
-  for (const auto& backend : {make_reference_backend().release(), make_cpu_backend().release()}) {
-    const std::unique_ptr<Backend> owned(backend);
-    const MemoryLayout m = plan_training(model, {.batch = 8}, kernel_needs_of(*owned, 2)).memory;
+  for (const auto& backend : {make_reference_backend, make_cpu_backend}) {
+    const MachineProfile machine = profile_of(*backend(nullptr), 2);
+    const MemoryLayout m = plan_training(model, {.batch = 8}, kernel_needs(machine)).memory;
     const int64_t shared = m.of(Arena::activations) + m.of(Arena::stash) + m.of(Arena::workspace);
-    EXPECT_LE(static_cast<double>(shared), 0.6 * static_cast<double>(m.no_reuse_bytes)) << owned->name();
+    EXPECT_LE(static_cast<double>(shared), 0.6 * static_cast<double>(m.no_reuse_bytes)) << machine.device;
   }
 }
 

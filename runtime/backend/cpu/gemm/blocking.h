@@ -25,13 +25,8 @@ struct Blocking {
   int64_t depth(int64_t k) const { return std::min(s.kc, p.k - k); }  // of the K block that begins at step k
   int64_t end_of_k(int64_t k) const { return std::min(p.k, k + s.block_k); }
 
-  /// Columns that panels of B take: the last one may be one vector wide.
-  int64_t padded_columns(int64_t columns) const {
-    const int64_t ragged = columns % s.nr;
-    return columns - ragged + (ragged == 0 ? 0 : width_of(ragged));
-  }
-  /// Width of a panel of B with that many columns.
-  int64_t width_of(int64_t columns) const { return columns > micro::kWidth ? s.nr : micro::kWidth; }
+  int64_t padded_columns(int64_t columns) const { return micro::kKernelTile.padded_columns(columns); }
+  int64_t width_of(int64_t columns) const { return micro::kKernelTile.panel_width(columns); }  // of a panel of B
 
   int64_t in_packed_a(int64_t m, int64_t k) const { return m * micro::cells_of(p.k) + micro::padded_rows(rows(m)) * micro::cells_of(k); }
   int64_t in_packed_b(int64_t n, int64_t k) const { return n * micro::cells_of(p.k) + padded_columns(columns(n)) * micro::cells_of(k); }

@@ -9,15 +9,13 @@
 #include "backend/cpu/gemm/lanes.h"
 #include "backend/cpu/gemm/library_product.h"
 #include "backend/cpu/gemm/product.h"
+#include "backend/cpu/gemm/product_needs.h"
 #include "backend/cpu/gemm/small_product.h"
 #include "gemm/rounding.h"
 #include "gemm/task_grid.h"
 
 namespace st::cpu::ST_ISA {
 namespace {
-
-constexpr int64_t kSmallProduct = 1 << 18;  // multiply-adds; below it the products of a batch are distributed among the threads
-constexpr int64_t kLineCells = 16;
 
 const std::byte* offset(const void* base, int64_t elements, DType type) {
   if (base == nullptr) return nullptr;  // B, if it is packed
@@ -29,15 +27,6 @@ const GemmKernels* made_elsewhere([[maybe_unused]] const GemmProblem& p) {
   if constexpr (micro::kPairs)
     if (p.a_type != DType::bf16 || p.b_type != DType::bf16) return st_cpu_gemm_avx512();
   return nullptr;
-}
-
-bool shares_batch(const GemmProblem& p) { return p.batch > 1 && p.m * p.n * p.k <= kSmallProduct; }
-
-/// Cells of one packed matrix of B, with room for reads past its end.
-int64_t packed_cells(const GemmProblem& problem, const TileSchedule& schedule) {
-  const GemmProblem p = as_run(problem);
-  const int64_t across = runs_transposed(problem) ? micro::padded_rows(p.m) : Blocking{p, schedule}.padded_columns(p.n);
-  return (across * micro::cells_of(p.k) + 2 * kLineCells - 1) / kLineCells * kLineCells;
 }
 
 GemmSide entry_of(GemmSide side, int64_t entry, DType type, bool turned) {
@@ -84,14 +73,7 @@ GemmEpilogue entry_of(const GemmEpilogue& e, int64_t entry, DType type, bool tur
 }  // namespace
 
 TileSchedule gemm_schedule(const GemmProblem& problem, const TileSchedule& wanted) {
-  if (const GemmKernels* other = made_elsewhere(problem)) return other->schedule(problem, wanted);
-  return choose_schedule(as_run(problem), micro::kInstructionSet, {}, runs_transposed(problem) ? transposed(wanted) : wanted);
-}
-
-int64_t gemm_workspace(const GemmProblem& problem, const TileSchedule& schedule, int threads) {
-  if (const GemmKernels* other = made_elsewhere(problem)) return other->workspace(problem, schedule, threads);
-  const GemmProblem p = as_run(problem);
-  return scratch_bytes(p, schedule) * (shares_batch(p) ? std::min<int64_t>(threads, p.batch) : 1);
+  return product_schedule(micro::kInstructionSet, problem, wanted);
 }
 
 void gemm(const GemmProblem& problem, const TileSchedule& schedule, const GemmOperands& operands, std::span<std::byte> workspace,
@@ -111,9 +93,10 @@ void gemm(const GemmProblem& problem, const TileSchedule& schedule, const GemmOp
   if (turned) std::swap(given.a, given.b);
   if (p.k == 0) given.a = given.b = workspace.data();  // the caller's may be null; nothing is read through these
   bool small = false;
-  if constexpr (!micro::kPairs) small = !turned && !by_library && is_small(p, schedule, operands.packed_b != nullptr, workers.threads());
+  if constexpr (!micro::kPairs)
+    small = !turned && !by_library && is_small(micro::kWidth, p, schedule, operands.packed_b != nullptr, workers.threads());
   const ScratchLayout layout = small ? ScratchLayout{} : scratch_layout(p, schedule);
-  const int64_t packed_step = operands.packed_b == nullptr || problem.b_batch == 0 ? 0 : packed_cells(problem, schedule);
+  const int64_t packed_step = operands.packed_b == nullptr || problem.b_batch == 0 ? 0 : packed_cells(micro::kKernelTile, problem);
   const auto one = [&](int64_t entry, int64_t lane) {
     const auto scratch = [&](int64_t at) { return workspace.data() + lane * layout.bytes + at; };
     GemmOperands x = given;
@@ -167,18 +150,11 @@ SmallProduct gemm_small(const GemmProblem& problem, const TileSchedule& schedule
   if (const GemmKernels* other = made_elsewhere(problem)) return other->small(problem, schedule, threads);
   if constexpr (!micro::kPairs) {
     const bool whole = schedule.library == nullptr && problem.batch == 1 && problem.m > 0 && problem.n > 0 && problem.k > 0;
-    if (whole && !runs_transposed(problem) && is_small(problem, schedule, false, threads)) {
+    if (whole && !runs_transposed(problem) && is_small(micro::kWidth, problem, schedule, false, threads)) {
       if (small_task_grid(schedule, problem, threads).count() == 1) return small_product;
     }
   }
   return nullptr;
-}
-
-int64_t gemm_packed_bytes(const GemmProblem& problem, const TileSchedule& schedule) {
-  if (const GemmKernels* other = made_elsewhere(problem)) return other->packed_bytes(problem, schedule);
-  if constexpr (!micro::kPairs)
-    if (schedule.library != nullptr) return packed_bytes_for_library(problem);
-  return packed_cells(problem, schedule) * packing_of(problem, schedule).matrices * 4;
 }
 
 void gemm_pack(const GemmProblem& problem, const TileSchedule& schedule, const void* b, std::byte* to, Workers& workers) {
@@ -186,7 +162,7 @@ void gemm_pack(const GemmProblem& problem, const TileSchedule& schedule, const v
   if constexpr (!micro::kPairs)
     if (schedule.library != nullptr) return pack_for_library(problem, b, to, workers);
   const GemmProblem p = as_run(problem);
-  const int64_t matrices = packing_of(problem, schedule).matrices, step = packed_cells(problem, schedule);
+  const int64_t matrices = packing_of(problem, schedule).matrices, step = packed_cells(micro::kKernelTile, problem);
   for (int64_t i = 0; i < matrices; ++i) {
     Panels panels{{p, schedule}};
     auto* cells = reinterpret_cast<micro::Cell*>(to) + i * step;
@@ -209,7 +185,9 @@ void gemm_pack(const GemmProblem& problem, const TileSchedule& schedule, const v
 extern "C" const st::GemmKernels* ST_ENTRY_OF(ST_ISA)() {
   namespace isa = st::cpu::ST_ISA;
   static const st::GemmKernels kernels {
-    isa::gemm_schedule, isa::gemm_workspace, isa::gemm, isa::gemm_packed_bytes, isa::gemm_pack, isa::gemm_small,
+    isa::gemm_schedule, st::cpu::product_workspace, isa::gemm,
+        [](const st::GemmProblem& p, const st::TileSchedule& s) { return st::cpu::packed_bytes(isa::micro::kInstructionSet, p, s); },
+        isa::gemm_pack, isa::gemm_small,
 #if !defined(ST_BF16_PAIRS)
         isa::apply_epilogue, isa::sum_columns
 #endif

@@ -6,11 +6,8 @@
 namespace st::cpu::ST_ISA {
 
 TileSchedule gemm_schedule(const GemmProblem& problem, const TileSchedule& wanted = {});
-int64_t gemm_workspace(const GemmProblem& problem, const TileSchedule& schedule, int threads);
 void gemm(const GemmProblem& problem, const TileSchedule& schedule, const GemmOperands& operands, std::span<std::byte> workspace,
           Workers& workers);
-
-int64_t gemm_packed_bytes(const GemmProblem& problem, const TileSchedule& schedule);
 SmallProduct gemm_small(const GemmProblem& problem, const TileSchedule& schedule, int threads);
 void gemm_pack(const GemmProblem& problem, const TileSchedule& schedule, const void* b, std::byte* to, Workers& workers);
 

@@ -16,25 +16,22 @@ namespace st::cpu::ST_ISA::micro {
 #if defined(__AVX512F__)
 using Lanes = __m512;
 #if defined(ST_BF16_TILES)
-constexpr int kWidth = 16, kTileRows = 32;
 constexpr InstructionSet kInstructionSet = InstructionSet::amx_bf16;
 #elif defined(ST_BF16_PAIRS)
-constexpr int kWidth = 16, kTileRows = 14;
 constexpr InstructionSet kInstructionSet = InstructionSet::avx512_bf16;
 #else
-constexpr int kWidth = 16, kTileRows = 14;
 constexpr InstructionSet kInstructionSet = InstructionSet::avx512;
 #endif
 #elif defined(__AVX2__) && defined(__FMA__)
 using Lanes = __m256;
-constexpr int kWidth = 8, kTileRows = 6;
 constexpr InstructionSet kInstructionSet = InstructionSet::avx2;
 #else
 using Lanes = float __attribute__((vector_size(16)));
-constexpr int kWidth = 4, kTileRows = 6;
 constexpr InstructionSet kInstructionSet = InstructionSet::portable;
 #endif
-constexpr int kTileColumns = 2 * kWidth;  // a tile is kTileRows x kTileColumns
+constexpr KernelTile kKernelTile = kernel_tile(kInstructionSet);
+constexpr int kTileRows = kKernelTile.rows, kTileColumns = kKernelTile.columns, kWidth = kKernelTile.width();
+static_assert(sizeof(Lanes) == kWidth * sizeof(float));
 
 #define ST_MICRO inline __attribute__((always_inline))
 

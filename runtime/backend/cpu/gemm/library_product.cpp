@@ -61,8 +61,6 @@ GemmProblem with_packed_b(const GemmProblem& problem) {
   return p;
 }
 
-int64_t packed_bytes_for_library(const GemmProblem& problem) { return elements_of_b(problem) * 4; }
-
 void pack_for_library(const GemmProblem& problem, const void* b, std::byte* to, Workers& workers) {
   const GemmProblem packed = with_packed_b(problem);
   const bool transposed = problem.b.column != 1;

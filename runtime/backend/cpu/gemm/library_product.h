@@ -13,7 +13,6 @@ void library_product(const GemmProblem& problem, const GemmLibrary& library, con
 
 /// The caller's problem with B as packed by pack_for_library().
 GemmProblem with_packed_b(const GemmProblem& problem);
-int64_t packed_bytes_for_library(const GemmProblem& problem);
 /// B without gaps, in its own orientation.
 void pack_for_library(const GemmProblem& problem, const void* b, std::byte* to, Workers& workers);
 
