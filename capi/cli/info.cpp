@@ -25,6 +25,11 @@ void print(const Json& features) {
               cpu["l2_bytes"].get<long long>() / 1024, cpu["l3_bytes"].get<long long>() / 1024);
   std::printf("cores       %d for this process\n", features["cores"].get<int>());
   std::printf("memory      %.1f GiB available\n", features["memory_bytes"].get<double>() / double(1 << 30));
+  if (const Json& machine = features["machine"]; machine.is_object())
+    std::printf("machine     %s, threads: %d, %.2f GHz (measured), flops per cycle and core: %g fp32, %g bf16 (table)\n",
+                machine["kernel_class"].get<std::string>().c_str(), machine["threads"].get<int>(),
+                machine["measured"]["clock"].get<double>() / 1e9, machine["table"]["fp32_flops_per_cycle"].get<double>(),
+                machine["table"]["bf16_flops_per_cycle"].get<double>());
   for (const Json& device : features["devices"]) {
     const bool there = device["available"].get<bool>();
     std::printf(

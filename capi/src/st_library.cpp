@@ -1,6 +1,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "backend/needs.h"
 #include "base/json_line.h"
 #include "base/os/cpu.h"
 #include "base/os/files.h"
@@ -76,6 +77,16 @@ std::string devices() {
   return json_list(list);
 }
 
+/// What a plan depends on of this machine's cpu, as parse_machine_profile() reads it; null if devices() says why there is none.
+std::string machine() {
+  try {
+    const Context context(ContextOptions{});
+    return profile_of(context.backend(), context.threads()).json();
+  } catch (const Error&) {
+    return "null";
+  }
+}
+
 /// The transports, by Transport::name().
 std::string transports() {
   const auto there = [](const char* name, const char* joins) {
@@ -120,7 +131,7 @@ st_status st_features(const char** json) {
     static ThreadText answer;
     JsonLine features;
     features.add("version", kVersion).add_json("devices", devices()).add_json("transports", transports());
-    features.add_json("cpu", processor());
+    features.add_json("cpu", processor()).add_json("machine", machine());
     features.add("cores", os::available_cores()).add("memory_bytes", os::available_memory()).add_json("ops", ops());
     given(json, "st_features: json") = answer.keep(features.text(), "st_features");
   });

@@ -26,12 +26,18 @@ class Info(CommandLineTest):
             self.assertTrue(transport["joins"] if transport["available"] else transport["why"])
         self.assertGreaterEqual(features["cores"], 1)
         self.assertGreater(features["memory_bytes"], 0)
+        machine = features["machine"]
+        self.assertEqual((machine["device"], machine["kernel_class"]), ("cpu", devices["cpu"]["kernels"]))
+        self.assertGreaterEqual(machine["memory_bytes"], features["memory_bytes"])
+        self.assertTrue(1e8 < machine["measured"]["clock"] < 1e11, machine)
+        self.assertGreater(machine["table"]["fp32_flops_per_cycle"], 0)
 
     def test_text_names_what_the_json_names(self):
         features = json.loads(self.said("info", "--json"))
         text = self.said("info")
         self.assertIn(features["version"], text)
         self.assertIn(features["cpu"]["brand"], text)
+        self.assertIn(f'machine     {features["machine"]["kernel_class"]}, threads: {features["machine"]["threads"]},', text)
         for row in features["devices"] + features["transports"]:
             self.assertIn(row["name"], text)
             self.assertIn(row.get("why") or row.get("joins") or row["kernels"], text)
