@@ -14,7 +14,7 @@
 namespace st {
 namespace {
 
-constexpr int64_t kVersion = 1;
+constexpr int64_t kVersion = 1, kMostThreads = 4096;
 constexpr std::string_view kDevices[] = {"cpu", "reference"}, kReferenceClasses[] = {"reference"};
 
 /// The members of an object; done() refuses those that nobody has read.
@@ -82,7 +82,7 @@ MachineProfile parse_machine_profile(std::string_view json) {
   machine.device = all.one_of("device", kDevices);
   const bool is_cpu = machine.device == "cpu";
   machine.kernel_class = all.one_of("kernel_class", is_cpu ? std::span<const std::string_view>(kCpuClasses) : kReferenceClasses);
-  machine.threads = static_cast<int>(all.whole("threads", 1, std::numeric_limits<int>::max()));
+  machine.threads = static_cast<int>(all.whole("threads", 1, kMostThreads));
   machine.alignment = all.whole("alignment", machine.alignment, machine.alignment);
   machine.memory = all.whole("memory_bytes", 0, std::numeric_limits<int64_t>::max());
   Fields measured(all.any("measured"), "machine profile: measured"), table(all.any("table"), "machine profile: table");

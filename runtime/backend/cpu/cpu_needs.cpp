@@ -35,14 +35,17 @@ std::optional<GemmProblem> product_of(Op op, Types in, Types out, const Attrs& a
       check_problem(p, "linear");
       return p;
     }
-    case Op::matmul:  // the product of one iteration of the outer loop
-      return matmul_batches(in[0].shape, in[0].dtype, in[1].shape, in[1].dtype, out[0].shape, out[0].dtype, attrs).problem;
+    case Op::matmul: {  // one iteration of the outer loop
+      const GemmProblem p = matmul_batches(in[0].shape, in[0].dtype, in[1].shape, in[1].dtype, out[0].shape, out[0].dtype, attrs).problem;
+      check_problem(p, "matmul");
+      return p;
+    }
     default:
       return std::nullopt;
   }
 }
 
-/// Of our kernels; a library's product is planned with their workspace too.
+/// Of our kernels: a product by a library is given the same workspace.
 TileSchedule schedule_of(const MachineProfile& machine, const GemmProblem& p, const Attrs& attrs) {
   return product_schedule(set_of(machine), p, wish_of_sizes(attrs.ints("tiles")));
 }
@@ -87,7 +90,6 @@ int64_t workspace_of(const MachineProfile& machine, Op op, Types in, Types out, 
     case Op::linear:
     case Op::matmul: {
       const GemmProblem p = *product_of(op, in, out, attrs);
-      check_problem(p, name_of(op).data());
       return product_workspace(p, schedule_of(machine, p, attrs), machine.threads);
     }
     case Op::gradient_norm: {

@@ -45,7 +45,7 @@ TEST(MachineProfile, RefusesWhatIsNotOne) {
       {with("amx_bf16", "avx51"), {"kernel_class must be one of portable, avx2, avx512, avx512_bf16, amx_bf16, got \"avx51\"", "avx512"}},
       {with("\"cpu\"", "\"reference\""), {"kernel_class must be one of reference, got \"amx_bf16\""}},
       {with("\"amx_bf16\"", "3"), {"kernel_class must be one of", "got 3"}},
-      {with("\"threads\":56", "\"threads\":0"), {"threads must be a whole number in [1, 2147483647], got 0"}},
+      {with("\"threads\":56", "\"threads\":0"), {"threads must be a whole number in [1, 4096], got 0"}},
       {with("\"threads\":56", "\"threads\":1.5"), {"threads must be a whole number in [1, ", "got 1.5"}},
       {with("\"threads\":56,", ""), {"threads is missing"}},
       {with("\"alignment\":64", "\"alignment\":256"), {"alignment must be a whole number in [64, 64], got 256"}},

@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "base/json.h"
+#include "refusal.h"
 #include "train/kernel_needs_of.h"
 #include "training.h"
 
@@ -49,6 +50,12 @@ TEST(PlannedElsewhere, AStepIsPlannedForEveryKernelClassWithoutABackend) {
       EXPECT_EQ(plan.memory.bytes, avx512.memory.bytes) << kernel_class << ": its fp32 kernels are avx512's";
     }
   }
+}
+
+TEST(PlannedElsewhere, AnUnknownMachineIsRefused) {
+  const auto plans = [](const MachineProfile& machine) { return [machine] { planned(kSmall, machine, "fp32"); }; };
+  EXPECT_TRUE(refuses(Code::unavailable, {"device \"cuda\"", "cpu or reference"}, plans({.device = "cuda"})));
+  EXPECT_TRUE(refuses(Code::unavailable, {"no kernel class \"avx1024\""}, plans({.kernel_class = "avx1024"})));
 }
 
 TEST(PlannedElsewhere, TheProfileThatInfoWritesGivesThePlanThatRunsHere) {
