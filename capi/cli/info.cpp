@@ -25,7 +25,9 @@ void print(const Json& features) {
               cpu["l2_bytes"].get<long long>() / 1024, cpu["l3_bytes"].get<long long>() / 1024);
   std::printf("cores       %d for this process\n", features["cores"].get<int>());
   std::printf("memory      %.1f GiB available\n", features["memory_bytes"].get<double>() / double(1 << 30));
-  if (const Json& machine = features["machine"]; machine.is_object())
+  if (const Json& machine = features["machine"]; machine.contains("why"))
+    std::printf("machine     unknown: %s\n", machine["why"].get<std::string>().c_str());
+  else
     std::printf("machine     %s, threads: %d, %.2f GHz (measured), flops per cycle and core: %g fp32, %g bf16 (table)\n",
                 machine["kernel_class"].get<std::string>().c_str(), machine["threads"].get<int>(),
                 machine["measured"]["clock"].get<double>() / 1e9, machine["table"]["fp32_flops_per_cycle"].get<double>(),

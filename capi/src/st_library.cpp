@@ -77,13 +77,13 @@ std::string devices() {
   return json_list(list);
 }
 
-/// What a plan depends on of this machine's cpu, as parse_machine_profile() reads it; null if devices() says why there is none.
+/// What a plan depends on of this machine's cpu, as parse_machine_profile() reads it, or why it is not known.
 std::string machine() {
   try {
     const Context context(ContextOptions{});
     return profile_of(context.backend(), context.threads()).json();
-  } catch (const Error&) {
-    return "null";
+  } catch (const Error& error) {
+    return JsonLine().add("why", error.message()).text();
   }
 }
 

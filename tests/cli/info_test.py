@@ -1,7 +1,9 @@
 """The output of `scaletrain info`, --help and --version."""
 
 import json
+import os
 import unittest
+import unittest.mock
 
 from command_line import CommandLineTest, run
 
@@ -41,6 +43,13 @@ class Info(CommandLineTest):
         for row in features["devices"] + features["transports"]:
             self.assertIn(row["name"], text)
             self.assertIn(row.get("why") or row.get("joins") or row["kernels"], text)
+
+    def test_a_machine_that_cannot_be_known_says_why(self):
+        for name, value in (("SCALETRAIN_THREADS", "none"), ("SCALETRAIN_ISA", "avx1024")):
+            with unittest.mock.patch.dict(os.environ, {name: value}):
+                why = json.loads(self.said("info", "--json"))["machine"]["why"]
+                self.assertIn(f"machine     unknown: {why}", self.said("info"))
+            self.assertIn(value, why)
 
     def test_version_is_the_libraries(self):
         self.assertEqual(self.said("--version").strip(), json.loads(self.said("info", "--json"))["version"])
