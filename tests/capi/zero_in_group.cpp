@@ -1,6 +1,7 @@
 // Trainers that are each one rank of a communicator and hold shards of the state (zero 1 to 3): digest, averages, gradients, saves and
 // resumes as collective calls. Here a rank is a thread with its own context; tests/faults has processes.
 #include <algorithm>
+#include <barrier>
 #include <chrono>
 #include <filesystem>
 #include <mutex>
@@ -36,18 +37,20 @@ struct ZeroRank : JoinedRank {
     return get(trainer, name, &view);
   }
   /// Rank 0 opens it for all.
-  void open(const CheckpointFolder& folder, int rank, HeldCheckpoint& checkpoint) const {
+  void open(const CheckpointFolder& folder, int rank, HeldCheckpoint& checkpoint, double bytes_per_second = 0) const {
     auto options = filled(st_checkpoint_options_init);
+    options.bytes_per_second = bytes_per_second;
     options.read_only = rank == 0 ? 0 : 1;
     ASSERT_TRUE(works(st_checkpoint_create(run.context, folder.c_str(), &options, checkpoint.out())));
   }
   /// The other ranks open it once it exists; `own` null: there are none.
-  void open_with(st_communicator* own, const CheckpointFolder& folder, int rank, HeldCheckpoint& checkpoint) const {
-    if (rank == 0) open(folder, rank, checkpoint);
+  void open_with(st_communicator* own, const CheckpointFolder& folder, int rank, HeldCheckpoint& checkpoint,
+                 double bytes_per_second = 0) const {
+    if (rank == 0) open(folder, rank, checkpoint, bytes_per_second);
     if (own != nullptr) {
       ASSERT_TRUE(works(st_communicator_barrier(own, "the folder is there", nullptr)));
     }
-    if (rank != 0) open(folder, rank, checkpoint);
+    if (rank != 0) open(folder, rank, checkpoint, bytes_per_second);
   }
 };
 
@@ -222,6 +225,36 @@ TEST(ZeroInGroup, AnErrorOfOneRankIsToldOnAllAndTrainingGoesOn) {
     const auto progress = filled(st_save_progress_init, st_checkpoint_progress, checkpoint);
     EXPECT_EQ(progress.saved, 2);
   });
+}
+
+TEST(ZeroInGroup, ASaveUnderWayIsCommittedThoughTheGroupEnds) {
+  const std::string text = text_file("zero.txt", 3000);
+  const CheckpointFolder folder;
+  std::string saved;
+  std::barrier<> all_save(2);
+  const ThreadRanks ranks(2);
+  ranks.each([&](int rank, st_communicator* own) {
+    ZeroRank mine(text, with_zero(2), own);
+    mine.steps(1);
+    const std::string digest = mine.digest();
+    if (rank == 0) saved = digest;
+    HeldCheckpoint checkpoint;
+    mine.open_with(own, folder, rank, checkpoint, 1);
+    HeldPending pending;
+    EXPECT_TRUE(works(st_trainer_save(mine.trainer, checkpoint, nullptr, pending.out())));
+    all_save.arrive_and_wait();
+    if (rank == 1) {
+      ASSERT_TRUE(works(st_communicator_abort(own, "enough")));
+    }
+    EXPECT_TRUE(fails(ST_RANK_FAILED, mine.step(), {"enough"}));
+    EXPECT_EQ(filled(st_save_progress_init, st_checkpoint_progress, checkpoint).saved, 0);
+    checkpoint.reset();  // lifts the limit of its write rate
+    EXPECT_TRUE(works(st_pending_wait(pending, -1)));
+  });
+  auto options = filled(st_checkpoint_options_init);
+  options.read_only = 1;
+  const auto checkpoint = hold<HeldCheckpoint>(st_checkpoint_create, ranks.context, folder.c_str(), &options);
+  EXPECT_EQ(text_of(st_checkpoint_hash, checkpoint, nullptr), saved);
 }
 
 TEST(ZeroInGroup, WhatOneRankGivesWronglyToASaveOrResumeIsToldOnAllAtOnce) {
