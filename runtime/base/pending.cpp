@@ -20,7 +20,8 @@ Pending::Pending(std::function<void()> work) {
       run(std::move(work));
     });
   } catch (const std::system_error& refusal) {
-    fail(Code::unavailable, text("pending: cannot start a thread (", refusal.what(), "); use the blocking call instead"));
+    fail(Code::unavailable,
+         text("pending: cannot start a thread (", refusal.what(), "); raise the limit on threads or processes, or use the blocking call"));
   }
 }
 

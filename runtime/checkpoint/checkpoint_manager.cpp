@@ -222,7 +222,10 @@ void CheckpointManager::State::let_ended_be_done(std::unique_lock<std::mutex>& l
 /// Performs one save; called in its turn.
 void CheckpointManager::State::write(Manifest manifest, const std::vector<WrittenTensor>& tensors, SharedSaveEnd* together,
                                      const std::function<bool()>& is_cancelled) {
-  written.is_cancelled = is_cancelled;
+  written.is_cancelled = [this, together, is_cancelled] {
+    if (together != nullptr) together->look_around(written);
+    return is_cancelled && is_cancelled();
+  };
   const double start = os::seconds();
   try {
     std::string name;

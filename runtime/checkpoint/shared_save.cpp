@@ -2,42 +2,28 @@
 
 #include <algorithm>
 #include <array>
+#include <cassert>
 #include <chrono>
-#include <map>
 #include <new>
-#include <system_error>
+#include <thread>
 #include <utility>
 
 #include "base/error.h"
-#include "base/float_mode.h"
-#include "base/heap.h"
+#include "base/json.h"
+#include "base/json_line.h"
 #include "base/os/files.h"
-#include "base/os/machine.h"
 #include "base/os/whole_file.h"
+#include "checkpoint/guarded_line.h"
 
 namespace st {
 namespace {
 
-constexpr std::string_view kSignPrefix = "ranks-", kFailedSave = ".failed", kPartFolder = ".part", kFailedPart = "failed";
-constexpr double kLookAtOthers = 0.005, kLookAtSlow = 0.05, kHearEvery = 0.25;  // seconds
+constexpr std::string_view kSignPrefix = "ranks-", kPartFolder = ".part";
+constexpr double kLookAtOthers = 0.005, kLookAtSlow = 0.05;  // seconds
 constexpr std::chrono::milliseconds kBeatEvery{50};
-// A rank's sign file holds the count of beats and the progress count; in rank 0's follow the checkpoint, a space, file_bytes and a newline.
-constexpr size_t kCountDigits = 16, kBeatDigits = 2 * kCountDigits;
+constexpr size_t kSignBytes = 4096, kMostSaid = 3800;
 constexpr double kFirstTells = 4;  // deadlines that the others wait longer than rank 0, which knows which rank it waits for
-constexpr int64_t kMostText = 1 << 16;
 constexpr std::array kKindsInOrder = {TensorKind::parameter, TensorKind::optimizer, TensorKind::host};
-
-/// The file's text; empty if it does not exist.
-std::string text_at(const std::string& path, int64_t most = kMostText) {
-  try {
-    return os::read_file(path, most);
-  } catch (const Error& error) {
-    if (error.code() != Code::not_found) throw;
-    return {};
-  }
-}
-
-bool exists(const std::string& path) { return os::kind_of(path) != os::PathKind::none; }
 
 /// A network file system may cache the content of a folder; opening the folder refreshes it.
 void look_again(const std::string& folder) {
@@ -48,85 +34,36 @@ void look_again(const std::string& folder) {
   }
 }
 
-void write_text(const std::string& path, const std::string& content) {
-  os::write_file_atomically(path, [&](const auto& write) { write(std::as_bytes(std::span(content))); });
-}
-
-/// Whether a live rank holds the lock on it.
-bool is_in_use(const std::string& sign) {
+/// nullopt: a live rank holds it, or there is no such file.
+std::optional<os::FileHold> hold_of(const std::string& sign) {
   try {
-    return !os::FileHold::take(sign, os::FileHold::Kind::exclusive).has_value();
+    return os::FileHold::take(sign, os::FileHold::Kind::exclusive);
   } catch (const Error& error) {
     if (error.code() != Code::not_found) throw;
-    return false;
+    return std::nullopt;
   }
-}
-
-/// A failure report: "14 1 ", which is the code and the rank that the message names (or -1), then the message.
-std::string report_text(const std::exception& why) {
-  Code code = dynamic_cast<const std::bad_alloc*>(&why) != nullptr ? Code::out_of_memory : Code::internal;
-  int32_t rank = -1;
-  if (const auto* error = dynamic_cast<const Error*>(&why)) {
-    code = error->code();
-    rank = error->place.rank;
-  }
-  return text(static_cast<int32_t>(code), " ", rank, " ", std::string(why.what()).substr(0, kMostText / 2));
-}
-
-/// The manifest of this rank's files alone, in which each piece is a tensor.
-Manifest of_pieces(const Manifest& manifest) {
-  Manifest part;
-  part.step = manifest.step;
-  part.files = manifest.files;
-  for (const LogicalTensor& tensor : manifest.tensors)
-    for (const TensorPiece& piece : tensor.pieces) {
-      const bool whole = piece.begin == 0 && piece.end == tensor.shape.elements();
-      part.tensors.push_back({piece_name(tensor, piece),
-                              tensor.kind,
-                              tensor.dtype,
-                              whole ? tensor.shape : Shape{piece.end - piece.begin},
-                              {{piece.file, 0, piece.end - piece.begin, piece.blocks}},
-                              tensor.finite});
-    }
-  std::ranges::sort(part.tensors, {}, &LogicalTensor::name);
-  return part;
 }
 
 }  // namespace
 
 bool is_shared_save_file(std::string_view name) { return name.starts_with(kSignPrefix); }
 
-/// One file of the save, of any rank, and the parts of tensors in it.
+/// One file of the save, of any rank.
 struct SharedSaveEnd::Shard {
   std::string name;
   TensorKind kind;
   int32_t rank;
-  struct TensorRange {
-    size_t tensor;
-    int64_t begin, end;
-  };
-  std::vector<TensorRange> parts;
+  std::vector<ShardPiece> pieces;  // of save_->tensors, without their bytes
 };
 
-/// Hooks into the writer's poll of is_cancelled. Checks there whether the save has failed on another rank, which ends the writing by an
-/// error as a cancel does, and counts progress.
-class SharedSaveEnd::Listening {
- public:
-  Listening(SharedSaveEnd& end, WriteProgress& progress) : progress_(progress), is_cancelled_(std::move(progress.is_cancelled)) {
-    progress.is_cancelled = [this, &end] {
-      if (const int64_t done = progress_.done; std::exchange(done_, done) != done) ++end.progress_count_;
-      end.look_at_others();
-      return is_cancelled_ && is_cancelled_();
-    };
-  }
-  ~Listening() { progress_.is_cancelled = std::move(is_cancelled_); }
-  Listening(const Listening&) = delete;
-  Listening& operator=(const Listening&) = delete;
-
- private:
-  WriteProgress& progress_;
-  int64_t done_ = 0;
-  std::function<bool()> is_cancelled_;
+/// What a rank's sign says.
+struct SharedSaveEnd::Sign {
+  bool is_held = false, is_gone = false;
+  int64_t beats = -1, progress = -1;  // -1: not known, the line is being written
+  std::string checkpoint;             // rank 0's; empty before it announces the save
+  int64_t file_bytes = 0;
+  bool is_written = false;  // all files of this rank are synced
+  std::optional<Error> failure;
 };
 
 SharedSaveEnd::SharedSaveEnd(std::shared_ptr<const SharedSave> save, std::string folder, std::string name, Logger log)
@@ -134,56 +71,34 @@ SharedSaveEnd::SharedSaveEnd(std::shared_ptr<const SharedSave> save, std::string
   constexpr int kTries = 100;
   constexpr std::chrono::milliseconds kHeldByAnother{1};
   os::make_folders(folder_);
-  const std::string path = sign_of(save_->rank);
-  bool is_made = false;
+  const std::string path = path_of_sign(save_->rank);
   for (int i = 0; !hold_; ++i) {  // until it is locked, rank 0 may remove it as a leftover
     require(i < kTries, Code::io, "checkpoint: ", path, " could not be locked in ", kTries,
             " attempts; check that no other job saves there");
-    if (!is_made) {
-      os::remove_file(path);
-      os::OutputFile(path, os::OutputFile::Open::fresh).close();
-      is_made = true;
-    }
-    try {
-      if (auto hold = os::FileHold::take(path, os::FileHold::Kind::exclusive))
-        hold_.emplace(std::move(*hold));
-      else
-        std::this_thread::sleep_for(kHeldByAnother);
-    } catch (const Error& error) {
-      if (error.code() != Code::not_found) throw;
-      is_made = false;  // it was removed as a leftover
-    }
+    os::OutputFile(path, os::OutputFile::Open::shared).close();
+    if (auto hold = hold_of(path))
+      hold_.emplace(std::move(*hold));
+    else
+      std::this_thread::sleep_for(kHeldByAnother);
   }
   beat();
-  try {
-    heart_ = std::thread([this, heap = Heap::current()] {
-      start_in_default_float_mode();
-      const HeapScope owners(heap);
-      beat_on();
-    });
-  } catch (const std::system_error& refusal) {
-    fail(Code::unavailable, text("checkpoint: the heartbeat thread of a save could not be started (", refusal.what(),
-                                 "); raise the limit on threads or processes"));
-  }
+  heart_.emplace([this] { beat_on(); });
 }
 
-SharedSaveEnd::~SharedSaveEnd() {
-  end();
-  heart_.join();
-}
+SharedSaveEnd::~SharedSaveEnd() { end(); }
 
 void SharedSaveEnd::end() noexcept {
   try {
     const std::lock_guard lock(mutex_);  // so that no beat creates it again
     is_over_ = true;
-    os::remove_file(sign_of(save_->rank));
+    if (!has_failed_) os::remove_file(path_of_sign(save_->rank));
   } catch (...) {  // a leftover, which the next save removes
   }
   changed_.notify_all();
   hold_.reset();  // after the removal: a sign that exists unlocked means a rank that ended during the save
 }
 
-std::string SharedSaveEnd::sign_of(int32_t rank) const { return text(folder_, "/", kSignPrefix, name_, ".", rank); }
+std::string SharedSaveEnd::path_of_sign(int32_t rank) const { return text(folder_, "/", kSignPrefix, name_, ".", rank); }
 
 std::string SharedSaveEnd::part_of(const std::string& checkpoint, int32_t rank) const {
   return text(folder_, "/", checkpoint, kPartFolder, "/", kSignPrefix, name_, ".", rank);
@@ -193,7 +108,7 @@ void SharedSaveEnd::require_one_folder() const {
   const std::string first = save_->text_of_rank_0(folder_);
   std::exception_ptr own;
   try {
-    require(exists(sign_of(0)), Code::rank_mismatch,
+    require(os::kind_of(path_of_sign(0)) != os::PathKind::none, Code::rank_mismatch,
             "checkpoint: the ranks do not save into one folder: ", save_->names[static_cast<size_t>(save_->rank)], " saves into ", folder_,
             " and does not see there the files of ", save_->names[0], ", which saves into ", first,
             "; give all ranks the same folder on a file system that they share");
@@ -203,18 +118,24 @@ void SharedSaveEnd::require_one_folder() const {
   save_->agree(own);
 }
 
-/// Closes the file each time: a network file system shows the write to other machines only then.
+/// Writes one guarded line, padded so that no later one needs room on the disk. Closes the file each time: a network file system shows the
+/// write to other machines only then.
 void SharedSaveEnd::beat() {
   const std::lock_guard lock(mutex_);
   if (is_over_) return;
-  std::string digits = std::to_string(++beats_);
-  digits.resize(kCountDigits, ' ');
-  digits += std::to_string(progress_count_);
-  digits.resize(kBeatDigits, ' ');
-  digits += announced_;
-  os::OutputFile sign(sign_of(save_->rank), os::OutputFile::Open::shared);
-  sign.write_at(0, std::as_bytes(std::span(digits)));
+  std::string line = guard_line(JsonLine(said_).add("beats", ++beats_).add("progress", progress_count_.load()).text());
+  line.resize(kSignBytes, ' ');
+  os::OutputFile sign(path_of_sign(save_->rank), os::OutputFile::Open::shared);
+  sign.write_at(0, std::as_bytes(std::span(line)));
   sign.close();
+}
+
+void SharedSaveEnd::say(const JsonLine& said) {
+  {
+    const std::lock_guard lock(mutex_);
+    said_ = said;
+  }
+  beat();
 }
 
 /// Runs on its own thread, so that this rank is not silent while it waits, even for its disk.
@@ -230,70 +151,85 @@ void SharedSaveEnd::beat_on() {
   }
 }
 
-void SharedSaveEnd::look_at_others() {
+SharedSaveEnd::Sign SharedSaveEnd::sign_of(int32_t rank) const {
+  const std::string path = path_of_sign(rank);
+  Sign sign;
+  sign.is_held = !hold_of(path);  // first: a rank that holds it no longer has said all
+  try {
+    std::string line = os::read_file(path, kSignBytes);
+    line.erase(line.find('\n') + 1);
+    check_guarded_line(line, path);
+    const Json said = parse_json(line, path);
+    const auto whole = [&said](std::string_view key) {
+      const Json* const value = said.find(key);
+      return value != nullptr && value->is(Json::Kind::whole) ? value->whole() : -1;
+    };
+    const auto words = [&said](std::string_view key) {
+      const Json* const value = said.find(key);
+      return value != nullptr && value->is(Json::Kind::text) ? value->text() : std::string();
+    };
+    sign.beats = whole("beats");
+    sign.progress = whole("progress");
+    sign.checkpoint = words("checkpoint");
+    sign.file_bytes = whole("file_bytes");
+    sign.is_written = whole("written") == 1;
+    if (const int64_t code = whole("code"); code > 0) {
+      const auto named = static_cast<int32_t>(whole("rank"));  // -1: none
+      const std::string by = named < 0 ? text("checkpoint: ", save_->names[static_cast<size_t>(rank)], ": ") : "";
+      sign.failure.emplace(static_cast<Code>(code), by + words("why"));
+      sign.failure->place.rank = named < 0 ? rank : named;
+    }
+  } catch (const Error& error) {
+    sign.is_gone = error.code() == Code::not_found;
+    if (!sign.is_gone && error.code() != Code::corrupt) throw;
+  }
+  return sign;
+}
+
+void SharedSaveEnd::look_around(const WriteProgress& progress) {
+  if (const int64_t done = progress.done; std::exchange(done_, done) != done) ++progress_count_;
   const double now = os::seconds();
-  if (now - looked_ < kHearEvery) return;
+  if (now - looked_ < kLookAtSlow) return;
   looked_ = now;
-  if (save_->rank != 0) return throw_if_reported(text(folder_, "/", kSignPrefix, name_, kFailedSave), 0);
-  for (int32_t rank = 1; rank < save_->ranks; ++rank) throw_if_reported(text(part_of(checkpoint_, rank), "/", kFailedPart), rank);
+  next_ = save_->rank == 0 ? (next_ + 1) % save_->ranks : 0;  // rank 0 looks at one after the other
+  if (const Sign sign = sign_of(next_); sign.failure) throw Error(*sign.failure);
 }
 
-void SharedSaveEnd::throw_if_reported(const std::string& path, int32_t by) const {
-  const std::string report = text_at(path);
-  if (report.empty()) return;
-  const size_t code = report.find(' '), rank = report.find(' ', code + 1);
-  require(rank != std::string::npos, Code::io, "checkpoint: ", path, " is not a valid failure report of a rank; the file is damaged");
-  std::string message = report.substr(rank + 1);
-  message.erase(message.find_last_not_of(' ') + 1);
-  const int64_t named = whole_number(report.substr(code + 1, rank - code - 1), -1);
-  const int32_t who = named < save_->ranks ? static_cast<int32_t>(std::max<int64_t>(named, -1)) : -1;
-  const int64_t said = whole_number(report.substr(0, code), 0);
-  const bool is_one = said > static_cast<int64_t>(Code::ok) && said <= static_cast<int64_t>(Code::internal);
-  Error error(is_one ? static_cast<Code>(said) : Code::internal,
-              who < 0 ? text("checkpoint: ", save_->names[static_cast<size_t>(by)], ": ", message) : message);
-  error.place.rank = who < 0 ? by : who;
-  throw error;
-}
-
-/// Waits until is_there(), which looks for a file in `folder`. Throws if the other rank ends, is silent or makes no progress. Rank 0 counts
-/// the progress of the ranks it waits for, and the others wait kFirstTells deadlines longer for rank 0: so it can name the rank whose disk
+/// Waits until is_so() of the other rank's sign. Throws if that rank has failed, ends, is silent or makes no progress. Rank 0 counts the
+/// progress of the ranks it waits for, and the others wait kFirstTells deadlines longer for rank 0: so it can name the rank whose disk
 /// hangs before they give up on rank 0.
-template <class There>
-void SharedSaveEnd::await(int32_t other, const std::string& folder, const WriteProgress& progress, const There& is_there) {
-  const std::string sign = sign_of(other), &who = save_->names[static_cast<size_t>(other)];
+template <class Condition>
+void SharedSaveEnd::await(int32_t other, const WriteProgress& progress, const Condition& is_so) {
+  const std::string& who = save_->names[static_cast<size_t>(other)];
   const auto failed = [&](Code code, std::string message) {
     Error error(code, std::move(message));
     error.place.rank = other;
     throw error;
   };
-  const auto look = [&] {
-    look_again(folder_);
-    look_again(folder);
-    return is_there();
-  };
-  std::string last;
   const double start = save_->seconds(), still = (save_->stall_deadlines + (other == 0 ? kFirstTells : 0)) * save_->deadline;
-  double heard = start, progressed = start, looked = start, warn_after = save_->deadline;
+  double heard = start, progressed = start, warn_after = save_->deadline;
+  int64_t beats = -1, count = -1;
   ++progress_count_;
-  while (!is_there()) {
+  for (;;) {
     require(!progress.is_cancelled || !progress.is_cancelled(), Code::cancelled, "checkpoint: the save was cancelled");
-    const std::string beat = text_at(sign);
-    if (!is_in_use(sign)) {
-      if (look()) return;
+    const Sign sign = sign_of(other);
+    if (sign.failure) throw Error(*sign.failure);
+    if (is_so(sign)) return;
+    if (!sign.is_held || sign.is_gone)
       failed(Code::rank_failed, text("checkpoint: ", who, " ended during the save, or gave it up; its own output says why"));
-    }
     const double now = save_->seconds();
-    if (beat != last) {
-      if (beat.substr(std::min(kCountDigits, beat.size())) != last.substr(std::min(kCountDigits, last.size()))) {
-        progressed = now;
-        ++progress_count_;
-      }
-      last = beat;
+    if (sign.beats > beats) {
+      beats = sign.beats;
       heard = now;
-    } else if (now - heard > save_->deadline) {
+    }
+    if (sign.progress > count) {
+      count = sign.progress;
+      progressed = now;
+      ++progress_count_;
+    }
+    if (now - heard > save_->deadline)
       failed(Code::timeout, text("checkpoint: ", who, " has given no sign of life in this save for ", save_->deadline,
                                  " s: its process is stopped or its machine hangs; resume or replace it"));
-    }
     if (now - progressed > still)
       failed(Code::timeout, text("checkpoint: ", who, " is alive but has made no progress in this save for ",
                                  static_cast<int64_t>(now - progressed), " s; its disk may be hung"));
@@ -301,10 +237,6 @@ void SharedSaveEnd::await(int32_t other, const std::string& folder, const WriteP
       log_.warning("checkpoint", "waiting for ", who, ", which is alive and still saving after ", static_cast<int64_t>(now - start),
                    " s; its disk may be slow");
       warn_after *= 4;
-    }
-    if (now - looked > kHearEvery) {
-      looked = now;
-      if (look()) return;
     }
     std::this_thread::sleep_for(std::chrono::duration<double>(std::clamp((now - start) / 20, kLookAtOthers, kLookAtSlow)));
   }
@@ -327,7 +259,7 @@ std::vector<SharedSaveEnd::Shard> SharedSaveEnd::shards(int64_t file_bytes) cons
             all.push_back({{}, kind, rank, {}});
             left = file_bytes;
           }
-          all.back().parts.push_back({t, range.begin, range.end});
+          all.back().pieces.push_back({t, range.begin, range.end, {}, {}});
           left = std::max<int64_t>(left - bytes, 0);
         }
       }
@@ -337,48 +269,57 @@ std::vector<SharedSaveEnd::Shard> SharedSaveEnd::shards(int64_t file_bytes) cons
   return all;
 }
 
-/// Writes this rank's files; returns the manifest of these alone.
-Manifest SharedSaveEnd::write_own(const std::string& folder, Manifest manifest, std::span<const WrittenTensor> own,
-                                  const WriteOptions& options, WriteProgress& progress) {
+/// Writes this rank's files; returns the manifest of these alone, in which each range is a tensor.
+Manifest SharedSaveEnd::write_own(const std::string& folder, std::span<const WrittenTensor> own, const WriteOptions& options,
+                                  WriteProgress& progress) {
   std::vector<const WrittenTensor*> of_tensor(save_->tensors.size());
   size_t next = 0;
   int64_t bytes = 0;
-  for (size_t t = 0; t < save_->tensors.size(); ++t) {
-    const SharedSave::Tensor& tensor = save_->tensors[t];
-    manifest.tensors.push_back({tensor.name, tensor.kind, tensor.dtype, tensor.shape, {}});
-    for (const SharedSave::Range& range : tensor.ranges)
-      if (range.rank == save_->rank) {
-        require(of_tensor[t] == nullptr, Code::internal, "checkpoint: ", tensor.name,
-                " has two ranges on this rank; at most one is allowed");
-        if (next < own.size()) of_tensor[t] = &own[next];
-        ++next;
-        bytes += (range.end - range.begin) * bytes_of(tensor.dtype);
-      }
-  }
-  require(next == own.size(), Code::internal, "checkpoint: got ", own.size(), " ranges of tensors, but this rank has ", next);
+  for (size_t t = 0; t < save_->tensors.size(); ++t)
+    for (const auto& [rank, begin, end] : save_->tensors[t].ranges) {
+      if (rank != save_->rank) continue;
+      assert(next < own.size() && of_tensor[t] == nullptr);
+      of_tensor[t] = &own[next++];
+      bytes += (end - begin) * bytes_of(save_->tensors[t].dtype);
+    }
+  assert(next == own.size());
   progress.done = 0;
   progress.all = bytes;
   ShardWriter writer(options.bytes_per_second, progress);
+  Manifest part;
   for (const Shard& shard : shards(options.file_bytes)) {
     if (shard.rank != save_->rank) continue;
     std::vector<ShardPiece> pieces;
-    for (const auto& [tensor, begin, end] : shard.parts)
-      pieces.push_back({tensor, begin, end, of_tensor[tensor]->bytes, of_tensor[tensor]->copy});
-    write_shard(folder, shard.name, manifest, pieces, writer);
+    for (const ShardPiece& piece : shard.pieces) {
+      const WrittenTensor& written = *of_tensor[piece.tensor];
+      pieces.push_back({part.tensors.size(), 0, piece.end - piece.begin, written.bytes, written.copy});
+      part.tensors.push_back(tensor_of(piece));
+    }
+    write_shard(folder, shard.name, part, pieces, writer);
   }
-  return manifest;
+  std::ranges::sort(part.tensors, {}, &LogicalTensor::name);
+  return part;
 }
 
-/// Waits for that rank's manifest, then moves its files next to rank 0's, where the common manifest expects them.
+/// As a rank writes it: a tensor with the name and shape of that range.
+LogicalTensor SharedSaveEnd::tensor_of(const ShardPiece& piece) const {
+  const auto& [name, kind, dtype, shape, ranges] = save_->tensors[piece.tensor];
+  const bool is_whole = piece.begin == 0 && piece.end == shape.elements();
+  return {piece_name({name, kind, dtype, shape, {}}, {0, piece.begin, piece.end, {}}),
+          kind,
+          dtype,
+          is_whole ? shape : Shape{piece.end - piece.begin},
+          {}};
+}
+
+/// Waits for that rank's files, then moves them next to rank 0's, where the common manifest expects them.
 Manifest SharedSaveEnd::take_over(const std::string& checkpoint, int32_t rank, const WriteProgress& progress) {
+  await(rank, progress, [](const Sign& sign) { return sign.is_written; });
   const std::string from = part_of(checkpoint, rank), last = text(from, "/", kManifestName);
-  await(rank, from, progress, [&] {
-    throw_if_reported(text(from, "/", kFailedPart), rank);
-    return exists(last);
-  });
   Manifest part = parse_manifest(os::read_file(last, kMaxManifestBytes), last);
   for (const ShardFile& file : part.files)
     os::rename_file(text(from, "/", file.name), text(folder_, "/", checkpoint, kPartFolder, "/", file.name));
+  os::remove_folder(from);
   return part;
 }
 
@@ -386,111 +327,87 @@ Manifest SharedSaveEnd::write_all(const std::string& checkpoint, Manifest manife
                                   const WriteOptions& options, WriteProgress& progress) {
   const std::string folder = text(folder_, "/", checkpoint, kPartFolder);
   for (int32_t rank = 1; rank < save_->ranks; ++rank) os::make_folder(part_of(checkpoint, rank));
-  checkpoint_ = checkpoint;
-  {
-    const std::lock_guard lock(mutex_);
-    announced_ = text(checkpoint, " ", options.file_bytes, "\n");
-  }
-  beat();
-  const Listening listening(*this, progress);
-  Manifest all = write_own(folder, std::move(manifest), own, options, progress);
+  say(JsonLine().add("checkpoint", checkpoint).add("file_bytes", options.file_bytes));
   std::vector<Manifest> parts;  // by rank
-  parts.push_back(of_pieces(all));
-  for (int32_t rank = 1; rank < save_->ranks; ++rank) {
-    parts.push_back(take_over(checkpoint, rank, progress));
-    os::remove_folder(part_of(checkpoint, rank));
-  }
-  all.files.clear();
-  for (LogicalTensor& tensor : all.tensors) tensor.pieces.clear();
+  parts.push_back(write_own(folder, own, options, progress));
+  for (int32_t rank = 1; rank < save_->ranks; ++rank) parts.push_back(take_over(checkpoint, rank, progress));
+  for (const auto& [name, kind, dtype, shape, ranges] : save_->tensors) manifest.tensors.push_back({name, kind, dtype, shape, {}});
   std::vector<IndexPlace> places;
   int64_t bytes = 0;
   for (const Shard& shard : shards(options.file_bytes)) {
     const Manifest& part = parts[static_cast<size_t>(shard.rank)];
+    const auto found = [&](bool is_so, const std::string& what) {
+      require(is_so, Code::rank_mismatch, "checkpoint: ", save_->names[static_cast<size_t>(shard.rank)], " did not write ", what,
+              "; all ranks must save the same tensors with the same version of the library");
+    };
     const auto file = std::ranges::find(part.files, shard.name, &ShardFile::name);
-    require(file != part.files.end(), Code::rank_mismatch, "checkpoint: ", save_->names[static_cast<size_t>(shard.rank)], " did not write ",
-            shard.name, "; all ranks must save the same tensors with the same version of the library");
-    for (const auto& [t, begin, end] : shard.parts) {
-      LogicalTensor& tensor = all.tensors[t];
-      const std::string name = piece_name(tensor, {0, begin, end, {}});
-      if (shard.kind == TensorKind::parameter) places.emplace_back(name, shard.name);
-      if (shard.kind == TensorKind::parameter) bytes += (end - begin) * bytes_of(tensor.dtype);
-      if (begin == end) continue;
-      const LogicalTensor* piece = part.find(name);
-      require(piece != nullptr && piece->pieces.size() == 1 && part.files[static_cast<size_t>(piece->pieces[0].file)].name == shard.name,
-              Code::rank_mismatch, "checkpoint: ", save_->names[static_cast<size_t>(shard.rank)], " did not write ", name, " into ",
-              shard.name, "; all ranks must save the same tensors with the same version of the library");
-      tensor.finite = tensor.finite && piece->finite;
-      tensor.pieces.push_back({static_cast<int32_t>(all.files.size()), begin, end, piece->pieces[0].blocks});
+    found(file != part.files.end(), shard.name);
+    for (const ShardPiece& piece : shard.pieces) {
+      LogicalTensor& tensor = manifest.tensors[piece.tensor];
+      const std::string name = tensor_of(piece).name;
+      if (shard.kind == TensorKind::parameter) {
+        places.emplace_back(name, shard.name);
+        bytes += (piece.end - piece.begin) * bytes_of(tensor.dtype);
+      }
+      if (piece.begin == piece.end) continue;
+      const LogicalTensor* const written = part.find(name);
+      found(written != nullptr && written->pieces.size() == 1 && written->pieces[0].file == file - part.files.begin(), name);
+      tensor.finite = tensor.finite && written->finite;
+      tensor.pieces.push_back({static_cast<int32_t>(manifest.files.size()), piece.begin, piece.end, written->pieces[0].blocks});
     }
-    all.files.push_back(*file);
+    manifest.files.push_back(*file);
   }
-  if (std::ranges::count(all.files, true, [](const ShardFile& file) { return file.name.starts_with("model"); }) > 1) {
+  if (std::ranges::count(manifest.files, true, [](const ShardFile& file) { return file.name.starts_with("model"); }) > 1) {
     ShardWriter writer(0, progress);
-    write_index(folder, all, places, bytes, writer);
+    write_index(folder, manifest, places, bytes, writer);
   }
-  commit_manifest(folder, all);
-  return all;
+  commit_manifest(folder, manifest);
+  return manifest;
 }
 
 void SharedSaveEnd::report_failure(const std::exception& why) noexcept {
   try {
-    report(text(folder_, "/", kSignPrefix, name_, kFailedSave), why);
+    const auto* const error = dynamic_cast<const Error*>(&why);
+    const Code code = error != nullptr                                       ? error->code()
+                      : dynamic_cast<const std::bad_alloc*>(&why) != nullptr ? Code::out_of_memory
+                                                                             : Code::internal;
+    JsonLine said;
+    for (std::string message = why.what(); said.text().size() == 2 || said.text().size() > kMostSaid; message.resize(message.size() / 2)) {
+      said.start();
+      said.add("code", static_cast<int32_t>(code)).add("rank", error != nullptr ? error->place.rank : -1).add("why", message);
+    }
+    say(said);
+    has_failed_ = true;
   } catch (...) {  // a disk error; the others notice that this rank has given up
     return;
   }
 }
 
-/// On a full disk there is still room in this rank's sign file, which is then renamed to `path`.
-void SharedSaveEnd::report(const std::string& path, const std::exception& why) {
-  constexpr size_t kRoom = 3000;  // fits the first block of a file
-  std::string said = report_text(why);
-  try {
-    return write_text(path, said);
-  } catch (const Error&) {
-    said.resize(std::min(said.size(), kRoom));
-  }
-  const std::lock_guard lock(mutex_);
-  is_over_ = true;
-  said.resize(std::max(said.size(), kBeatDigits + announced_.size()), ' ');
-  os::OutputFile sign(sign_of(save_->rank), os::OutputFile::Open::shared);
-  sign.write_at(0, std::as_bytes(std::span(said)));
-  sign.close();
-  os::rename_file(sign_of(save_->rank), path);
-}
-
 void SharedSaveEnd::write_part(int64_t step, std::span<const WrittenTensor> own, const WriteOptions& options, WriteProgress& progress) {
-  const std::string failed = text(folder_, "/", kSignPrefix, name_, kFailedSave);
-  WriteOptions alike = options;
   try {
-    await(0, folder_, progress, [&] {
-      throw_if_reported(failed, 0);
-      const std::string sign = text_at(sign_of(0));
-      if (sign.size() <= kBeatDigits || !sign.ends_with('\n')) return false;
-      const std::string announced = sign.substr(kBeatDigits, sign.size() - kBeatDigits - 1);
-      const size_t space = announced.find(' ');
-      alike.file_bytes = space == std::string::npos ? -1 : whole_number(announced.substr(space + 1), -1);
-      require(alike.file_bytes >= 0, Code::rank_mismatch, "checkpoint: ", save_->names[0], " announced an invalid save, \"", announced,
-              "\"; run one version of the library on all ranks");
-      checkpoint_ = announced.substr(0, space);
-      return true;
+    WriteOptions alike = options;
+    std::string checkpoint;
+    await(0, progress, [&](const Sign& first) {
+      checkpoint = first.checkpoint;
+      alike.file_bytes = first.file_bytes;
+      return !checkpoint.empty();
     });
-    const std::string folder = part_of(checkpoint_, save_->rank), last = text(folder, "/", kManifestName);
-    const Listening listening(*this, progress);
-    Manifest manifest;
-    manifest.step = step;
-    manifest = write_own(folder, std::move(manifest), own, alike, progress);
+    const std::string folder = part_of(checkpoint, save_->rank), committed = text(folder_, "/", checkpoint);
+    Manifest part = write_own(folder, own, alike, progress);
+    part.step = step;
     os::sync_folder(folder);
-    write_text(last, print_manifest(of_pieces(manifest)));
-    await(0, text(folder_, "/", checkpoint_), progress, [&] {
-      throw_if_reported(failed, 0);
-      return !exists(sign_of(0)) && exists(text(folder_, "/", checkpoint_, "/", kManifestName));
+    const std::string content = print_manifest(part);
+    os::write_file_atomically(text(folder, "/", kManifestName), [&](const auto& write) { write(std::as_bytes(std::span(content))); });
+    say(JsonLine().add("written", 1));
+    await(0, progress, [&](const Sign& first) {
+      if (!first.is_gone) return false;
+      look_again(folder_);
+      look_again(committed);
+      return os::kind_of(text(committed, "/", kManifestName)) != os::PathKind::none;
     });
   } catch (const std::exception& why) {
-    throw_if_reported(failed, 0);  // rank 0 knows the first failure
-    try {
-      if (!checkpoint_.empty()) report(text(part_of(checkpoint_, save_->rank), "/", kFailedPart), why);
-    } catch (...) {  // the folder is gone or the disk fails: rank 0 notices when this rank's sign disappears
-    }
+    if (const Sign first = sign_of(0); first.failure) throw Error(*first.failure);  // rank 0 knows the first failure
+    report_failure(why);
     throw;
   }
 }

@@ -4,10 +4,10 @@
 //
 // | file                                    | content                                                                               |
 // |-----------------------------------------|---------------------------------------------------------------------------------------|
-// | ranks-<save>.<rank>                     | locked while that rank takes part. A thread of that rank writes a heartbeat and a     |
-// |                                         | progress count into it; rank 0's also has the checkpoint's name and file_bytes        |
-// | step-00000120.part/ranks-<save>.<rank>/ | a rank's files, its manifest last, until rank 0 moves them to its own                 |
-// | ranks-<save>.failed                     | why there will be no checkpoint                                                       |
+// | ranks-<save>.<rank>                     | locked while that rank takes part; one guarded line, which a thread of that rank      |
+// |                                         | writes again and again: a heartbeat, a progress count, and what that rank says: the   |
+// |                                         | checkpoint's name and file_bytes (rank 0), that its files are written, or its failure |
+// | step-00000120.part/ranks-<save>.<rank>/ | a rank's files and their manifest, until rank 0 moves them to its own                 |
 #pragma once
 
 #include <atomic>
@@ -19,12 +19,13 @@
 #include <mutex>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
+#include "base/json_line.h"
 #include "base/log.h"
 #include "base/os/file_access.h"
 #include "base/os/machine.h"
+#include "base/pending.h"
 #include "checkpoint/checkpoint_writer.h"
 
 namespace st {
@@ -69,6 +70,8 @@ class SharedSaveEnd {
   /// Called by all ranks once each has its end: throws rank_mismatch on all of them if one uses another folder than rank 0.
   void require_one_folder() const;
 
+  /// Polled by the thread that writes. Throws the failure of another rank.
+  void look_around(const WriteProgress& progress);
   /// Rank 0: as write_checkpoint(), for the ranges of all ranks; `own`: rank 0's ranges, in order. Writes to folder/checkpoint.part. Throws
   /// what has failed here or on another rank, naming that rank: rank_failed if it has ended, timeout if it is silent or makes no progress.
   Manifest write_all(const std::string& checkpoint, Manifest manifest, std::span<const WrittenTensor> own, const WriteOptions& options,
@@ -83,36 +86,37 @@ class SharedSaveEnd {
 
  private:
   struct Shard;
-  class Listening;
+  struct Sign;
 
-  std::string sign_of(int32_t rank) const;
+  std::string path_of_sign(int32_t rank) const;
   std::string part_of(const std::string& checkpoint, int32_t rank) const;
   void beat();
   void beat_on();
-  template <class There>
-  void await(int32_t other, const std::string& folder, const WriteProgress& progress, const There& is_there);
+  void say(const JsonLine& said);
+  Sign sign_of(int32_t rank) const;
+  template <class Condition>
+  void await(int32_t other, const WriteProgress& progress, const Condition& is_so);
   std::vector<Shard> shards(int64_t file_bytes) const;
-  Manifest write_own(const std::string& folder, Manifest manifest, std::span<const WrittenTensor> own, const WriteOptions& options,
-                     WriteProgress& progress);
-  void report(const std::string& path, const std::exception& why);
-  void look_at_others();
-  void throw_if_reported(const std::string& path, int32_t by) const;
+  LogicalTensor tensor_of(const ShardPiece& piece) const;
+  Manifest write_own(const std::string& folder, std::span<const WrittenTensor> own, const WriteOptions& options, WriteProgress& progress);
   Manifest take_over(const std::string& checkpoint, int32_t rank, const WriteProgress& progress);
 
   std::shared_ptr<const SharedSave> save_;
   const std::string folder_, name_;
   const Logger log_;
-  std::string checkpoint_;  // empty until it is known
   std::optional<os::FileHold> hold_;
   double looked_ = 0;
+  int64_t done_ = 0;                         // bytes written, when this rank last looked
+  int32_t next_ = 0;                         // rank that this one looks at next
+  bool has_failed_ = false;                  // and has said so: its sign stays
   std::atomic<int64_t> progress_count_ = 0;  // increases when bytes are written here, or on the rank that this one waits for
 
-  std::thread heart_;
-  std::mutex mutex_;  // guards the members below
-  std::condition_variable changed_;
-  std::string announced_;  // rank 0: checkpoint and file_bytes, for the other ranks
+  std::mutex mutex_;  // guards the next three
+  JsonLine said_;
   int64_t beats_ = 0;
   bool is_over_ = false;
+  std::condition_variable changed_;
+  std::optional<Pending> heart_;  // destroyed first
 };
 
 /// Whether `name`, a file in a run's folder, belongs to a shared save.

@@ -262,7 +262,7 @@ TEST_F(SharedSaves, OfARankThatLivesAndWritesNothingEndAtLast) {
   moves_clock_ = true;
   std::array<CheckpointContent, 2> contents = {content(0, 2.0), content(1, 2.0)};
   const_cast<SharedSave&>(*contents[0].shared).stall_deadlines = 0.5;  // it was made non-const above
-  make_slow(1, contents[1], [&] { return filesystem::exists(path_ + "/ranks-test-1.failed"); });
+  make_slow(1, contents[1], [&] { return os::read_file(path_ + "/ranks-test-1.0", 1 << 16).find("no progress") != std::string::npos; });
   for (const Error& error : save_both(contents[0], contents[1])) {
     EXPECT_TRUE(is_error(error, Code::timeout, {"rank 1 (there) is alive but has made no progress"}));
     EXPECT_EQ(error.place.rank, 1);
@@ -333,7 +333,10 @@ TEST_F(SharedSaves, AreToldOfOnADiskThatHasNoRoomForIt) {
   for (const size_t fails : {size_t{0}, size_t{1}}) {
     std::array<CheckpointContent, 2> contents = {content(0), content(1)};
     contents[fails].tensors[0].bytes = {};
-    contents[fails].tensors[0].copy = [](int64_t, std::span<std::byte>) {
+    const std::string sign = text(path_, "/ranks-test-", begun_[fails] + 1, ".", fails);
+    uintmax_t room = 0;
+    contents[fails].tensors[0].copy = [&](int64_t, std::span<std::byte>) {
+      room = filesystem::file_size(sign);
       failing_disk_fail("write", "1+", ENOSPC);  // a new file has no room, but existing bytes can be overwritten
       fail(Code::io, "no byte can be had");
     };
@@ -344,6 +347,7 @@ TEST_F(SharedSaves, AreToldOfOnADiskThatHasNoRoomForIt) {
       EXPECT_TRUE(error.message().ends_with("no byte can be had")) << error.message();
     }
     EXPECT_EQ(thrown[1 - fails].place.rank, static_cast<int32_t>(fails));
+    EXPECT_EQ(filesystem::file_size(sign), room);
     expect_nothing_of_it();
   }
   failing_disk_watch(nullptr, nullptr);
