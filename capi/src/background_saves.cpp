@@ -5,6 +5,7 @@
 
 #include "base/os/machine.h"
 #include "step_calls.h"
+#include "train/rank_texts.h"
 #include "train/trainer_state.h"
 
 namespace st::capi {
@@ -71,7 +72,7 @@ void before_save(const TrainerObject& t, const std::function<void()>& call) {
   try {
     call();
   } catch (...) {
-    if (t.trainer->is_sharded()) t.trainer->agree_about_save(std::current_exception());
+    if (Communicator* const group = t.trainer->sharding_group_of()) require_all_fine(*group, std::current_exception(), "save");
     throw;
   }
 }

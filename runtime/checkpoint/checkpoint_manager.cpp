@@ -8,6 +8,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/error_of.h"
 #include "base/json.h"
 #include "base/os/files.h"
 #include "base/os/machine.h"
@@ -37,29 +38,10 @@ Manifest manifest_of(const CheckpointContent& content) {
   return manifest;
 }
 
-Error error_of(const std::exception_ptr& exception) {
-  try {
-    std::rethrow_exception(exception);
-  } catch (const Error& error) {
-    return error;
-  } catch (const std::bad_alloc&) {
-    return {Code::out_of_memory, "checkpoint: out of memory while writing"};
-  } catch (const std::exception& other) {
-    return {Code::internal, text("checkpoint: ", other.what())};
-  }
-}
-
 /// If ranks save together, a failure on one is thrown on all.
 template <class Call>
 void agreeing(const CheckpointContent& content, const Call& call) {
-  if (!content.shared) return call(std::string());
-  std::exception_ptr own;
-  try {
-    call(content.shared->begin());
-  } catch (...) {
-    own = std::current_exception();
-  }
-  content.shared->agree(own);
+  content.shared ? content.shared->agree_on(call) : call();
 }
 
 /// The checkpoints that retention starts with. A folder without a manifest is left alone: it may be a copy in progress.
@@ -119,7 +101,7 @@ struct CheckpointManager::State {
   void write(Manifest manifest, const std::vector<WrittenTensor>& tensors, SharedSaveEnd* together,
              const std::function<bool()>& is_cancelled);
   std::string commit(Manifest& manifest, const std::vector<WrittenTensor>& tensors, SharedSaveEnd* together);
-  std::unique_ptr<SharedSaveEnd> join(const CheckpointContent& content, std::string save) const;
+  std::unique_ptr<SharedSaveEnd> join(const CheckpointContent& content) const;
   void follow(const std::string& name, const Manifest& manifest);
   void warn_of_others();
   void remove_older();
@@ -193,7 +175,7 @@ void CheckpointManager::State::wait_for_others(const std::function<bool()>& is_c
 }
 
 void CheckpointManager::State::keep_error(const std::exception_ptr& exception) {
-  if (!error) error = error_of(exception);
+  if (!error) error = error_of(exception, "checkpoint: ");
 }
 
 /// Drops the saves that are done, and keeps the error of those whose Pending nobody holds any more.
@@ -260,8 +242,8 @@ std::string CheckpointManager::State::commit(Manifest& manifest, const std::vect
     manifest = std::move(whole);
     writer->commit(name);
     if (together != nullptr) together->end();
-  } catch (const std::exception& why) {
-    if (together != nullptr) together->report_failure(why);
+  } catch (...) {
+    if (together != nullptr) together->report_failure();
     if (!name.empty()) writer->discard(name);
     throw;
   }
@@ -269,14 +251,14 @@ std::string CheckpointManager::State::commit(Manifest& manifest, const std::vect
 }
 
 /// Null: this rank saves alone.
-std::unique_ptr<SharedSaveEnd> CheckpointManager::State::join(const CheckpointContent& content, std::string save) const {
+std::unique_ptr<SharedSaveEnd> CheckpointManager::State::join(const CheckpointContent& content) const {
   require(content.shared || writer, Code::wrong_state, "checkpoint: another process saves into ", folder.path(),
           "; this one opened it read_only and can only save together with the other ranks");
   if (!content.shared) return nullptr;
   require((content.shared->rank == 0) == writer.has_value(), Code::wrong_state, "checkpoint: rank ", content.shared->rank, " opened ",
           folder.path(), writer ? " for saving" : " read_only",
           "; when ranks save together, rank 0 opens it for saving and the others read_only");
-  return std::make_unique<SharedSaveEnd>(content.shared, folder.path(), std::move(save), log);
+  return std::make_unique<SharedSaveEnd>(content.shared, folder.path(), log);
 }
 
 /// The work after a commit. The save has succeeded, whatever fails here.
@@ -345,11 +327,11 @@ std::shared_ptr<Pending> CheckpointManager::save(const CheckpointContent& conten
   const double start = os::seconds();
   const std::lock_guard callers(state.callers);
   std::shared_ptr<Job> job;
-  const auto copy = [&](std::string save) {
+  const auto copy = [&] {
     state.reap();
     job = std::make_shared<Job>();
     job->manifest = manifest_of(content);
-    job->together = state.join(content, std::move(save));
+    job->together = state.join(content);
     job->snapshot_loan = std::make_unique<SnapshotLoan>(state, is_cancelled);
     Snapshot& snapshot = job->snapshot_loan->snapshot();
     snapshot.take(content.tensors, workers);
@@ -361,7 +343,7 @@ std::shared_ptr<Pending> CheckpointManager::save(const CheckpointContent& conten
     state.pending.reserve(state.pending.size() + 1);
   };
   agreeing(content, copy);
-  if (job->together) job->together->require_one_folder();
+  if (job->together) job->together->begin();
 
   const std::lock_guard lock(state.mutex);
   auto pending = std::make_shared<Pending>([&state, job, number = state.begun] {
@@ -389,7 +371,7 @@ void CheckpointManager::save_now(const CheckpointContent& content, Workers& work
   Manifest manifest;
   std::vector<WrittenTensor> tensors;
   std::unique_ptr<SharedSaveEnd> together;
-  agreeing(content, [&](std::string save) {
+  agreeing(content, [&] {
     state.reap();
     manifest = manifest_of(content);
     for (const SnapshotTensor& tensor : content.tensors) {
@@ -400,10 +382,10 @@ void CheckpointManager::save_now(const CheckpointContent& content, Workers& work
       };
       tensors.push_back({tensor.name, tensor.kind, tensor.dtype, tensor.shape, tensor.bytes, copy});
     }
-    together = state.join(content, std::move(save));
+    together = state.join(content);
     state.wait_for_others(is_cancelled);
   });
-  if (together) together->require_one_folder();
+  if (together) together->begin();
   int64_t number = 0;
   {
     const std::lock_guard lock(state.mutex);

@@ -4,13 +4,11 @@
 #include <array>
 #include <cassert>
 #include <chrono>
-#include <new>
 #include <thread>
 #include <utility>
 
-#include "base/error.h"
+#include "base/error_of.h"
 #include "base/json.h"
-#include "base/json_line.h"
 #include "base/os/files.h"
 #include "base/os/whole_file.h"
 #include "checkpoint/guarded_line.h"
@@ -66,24 +64,8 @@ struct SharedSaveEnd::Sign {
   std::optional<Error> failure;
 };
 
-SharedSaveEnd::SharedSaveEnd(std::shared_ptr<const SharedSave> save, std::string folder, std::string name, Logger log)
-    : save_(std::move(save)), folder_(std::move(folder)), name_(std::move(name)), log_(log) {
-  constexpr int kTries = 100;
-  constexpr std::chrono::milliseconds kHeldByAnother{1};
-  os::make_folders(folder_);
-  const std::string path = path_of_sign(save_->rank);
-  for (int i = 0; !hold_; ++i) {  // until it is locked, rank 0 may remove it as a leftover
-    require(i < kTries, Code::io, "checkpoint: ", path, " could not be locked in ", kTries,
-            " attempts; check that no other job saves there");
-    os::OutputFile(path, os::OutputFile::Open::shared).close();
-    if (auto hold = hold_of(path))
-      hold_.emplace(std::move(*hold));
-    else
-      std::this_thread::sleep_for(kHeldByAnother);
-  }
-  beat();
-  heart_.emplace([this] { beat_on(); });
-}
+SharedSaveEnd::SharedSaveEnd(std::shared_ptr<const SharedSave> save, std::string folder, Logger log)
+    : save_(std::move(save)), folder_(std::move(folder)), log_(log) {}
 
 SharedSaveEnd::~SharedSaveEnd() { end(); }
 
@@ -104,18 +86,35 @@ std::string SharedSaveEnd::part_of(const std::string& checkpoint, int32_t rank) 
   return text(folder_, "/", checkpoint, kPartFolder, "/", kSignPrefix, name_, ".", rank);
 }
 
-void SharedSaveEnd::require_one_folder() const {
-  const std::string first = save_->text_of_rank_0(folder_);
-  std::exception_ptr own;
-  try {
+void SharedSaveEnd::begin() {
+  const std::string first = save_->text_of_rank_0(text(os::process_id(), "-", static_cast<int64_t>(os::seconds() * 1e6), " ", folder_));
+  const size_t space = first.find(' ');
+  name_ = first.substr(0, space);
+  save_->agree_on([&] { show_sign(); });
+  save_->agree_on([&] {
     require(os::kind_of(path_of_sign(0)) != os::PathKind::none, Code::rank_mismatch,
             "checkpoint: the ranks do not save into one folder: ", save_->names[static_cast<size_t>(save_->rank)], " saves into ", folder_,
-            " and does not see there the files of ", save_->names[0], ", which saves into ", first,
+            " and does not see there the files of ", save_->names[0], ", which saves into ", first.substr(space + 1),
             "; give all ranks the same folder on a file system that they share");
-  } catch (...) {
-    own = std::current_exception();
+  });
+}
+
+void SharedSaveEnd::show_sign() {
+  constexpr int kTries = 100;
+  constexpr std::chrono::milliseconds kHeldByAnother{1};
+  os::make_folders(folder_);
+  const std::string path = path_of_sign(save_->rank);
+  for (int i = 0; !hold_; ++i) {  // until it is locked, rank 0 may remove it as a leftover
+    require(i < kTries, Code::io, "checkpoint: ", path, " could not be locked in ", kTries,
+            " attempts; check that no other job saves there");
+    os::OutputFile(path, os::OutputFile::Open::shared).close();
+    if (auto hold = hold_of(path))
+      hold_.emplace(std::move(*hold));
+    else
+      std::this_thread::sleep_for(kHeldByAnother);
   }
-  save_->agree(own);
+  beat();
+  heart_.emplace([this] { beat_on(); });
 }
 
 /// Writes one guarded line, padded so that no later one needs room on the disk. Closes the file each time: a network file system shows the
@@ -365,17 +364,16 @@ Manifest SharedSaveEnd::write_all(const std::string& checkpoint, Manifest manife
   return manifest;
 }
 
-void SharedSaveEnd::report_failure(const std::exception& why) noexcept {
+void SharedSaveEnd::report_failure() noexcept {
   try {
-    const auto* const error = dynamic_cast<const Error*>(&why);
-    const Code code = error != nullptr                                       ? error->code()
-                      : dynamic_cast<const std::bad_alloc*>(&why) != nullptr ? Code::out_of_memory
-                                                                             : Code::internal;
+    const Error why = error_of(std::current_exception());
+    std::string message = why.message();
     JsonLine said;
-    for (std::string message = why.what(); said.text().size() == 2 || said.text().size() > kMostSaid; message.resize(message.size() / 2)) {
+    do {
       said.start();
-      said.add("code", static_cast<int32_t>(code)).add("rank", error != nullptr ? error->place.rank : -1).add("why", message);
-    }
+      said.add("code", static_cast<int32_t>(why.code())).add("rank", why.place.rank).add("why", message);
+      message.resize(message.size() / 2);
+    } while (said.text().size() > kMostSaid);
     say(said);
     has_failed_ = true;
   } catch (...) {  // a disk error; the others notice that this rank has given up
@@ -405,9 +403,9 @@ void SharedSaveEnd::write_part(int64_t step, std::span<const WrittenTensor> own,
       look_again(committed);
       return os::kind_of(text(committed, "/", kManifestName)) != os::PathKind::none;
     });
-  } catch (const std::exception& why) {
+  } catch (...) {
     if (const Sign first = sign_of(0); first.failure) throw Error(*first.failure);  // rank 0 knows the first failure
-    report_failure(why);
+    report_failure();
     throw;
   }
 }

@@ -1,6 +1,6 @@
 // A save that several processes make together, each with its shards of the tensors. Every rank writes its own files; rank 0, which owns the
-// run's folder, commits once all ranks have synced theirs. Ranks synchronise only through files in that folder, so that the writing can go
-// on during training steps. README.md in this folder has the protocol.
+// run's folder, commits once all ranks have synced theirs. They begin it in the group that they train in; from then on they synchronise
+// only through files in that folder, so that steps and saves do not end each other. README.md in this folder has the protocol.
 //
 // | file                                    | content                                                                               |
 // |-----------------------------------------|---------------------------------------------------------------------------------------|
@@ -49,26 +49,36 @@ struct SharedSave {
   std::function<double()> seconds = os::seconds;  // the clock of both
   std::vector<std::string> names;                 // of the ranks, for errors
   std::vector<Tensor> tensors;                    // by name
-  std::function<std::string()> begin;             // returns the name of this save, a new one each time
   /// Synchronises all ranks. `own`: this rank's failure or null; throws on all ranks if any has failed.
   std::function<void(const std::exception_ptr& own)> agree;
   /// Synchronises all ranks; returns rank 0's text.
   std::function<std::string(const std::string& own)> text_of_rank_0;
+
+  /// Runs call() on all ranks, then agrees.
+  template <class Call>
+  void agree_on(const Call& call) const {
+    std::exception_ptr own;
+    try {
+      call();
+    } catch (...) {
+      own = std::current_exception();
+    }
+    agree(own);
+  }
 };
 
 /// One rank's end of one save. Used by one thread at a time.
 class SharedSaveEnd {
  public:
-  /// Starts the heartbeat, which runs until end(). Warns `log` of slow ranks. Throws io; unavailable if the thread cannot be started.
-  SharedSaveEnd(std::shared_ptr<const SharedSave> save, std::string folder, std::string name, Logger log = {});
+  /// Warns `log` of slow ranks.
+  SharedSaveEnd(std::shared_ptr<const SharedSave> save, std::string folder, Logger log = {});
   ~SharedSaveEnd();
   SharedSaveEnd(const SharedSaveEnd&) = delete;
   SharedSaveEnd& operator=(const SharedSaveEnd&) = delete;
 
-  const SharedSave& save() const { return *save_; }
-
-  /// Called by all ranks once each has its end: throws rank_mismatch on all of them if one uses another folder than rank 0.
-  void require_one_folder() const;
+  /// Called by all ranks. Starts the heartbeat, which runs until end(). Throws on all what fails on one: io; unavailable if the thread
+  /// cannot be started; rank_mismatch if one uses another folder than rank 0.
+  void begin();
 
   /// Polled by the thread that writes. Throws the failure of another rank.
   void look_around(const WriteProgress& progress);
@@ -76,8 +86,8 @@ class SharedSaveEnd {
   /// what has failed here or on another rank, naming that rank: rank_failed if it has ended, timeout if it is silent or makes no progress.
   Manifest write_all(const std::string& checkpoint, Manifest manifest, std::span<const WrittenTensor> own, const WriteOptions& options,
                      WriteProgress& progress);
-  /// Rank 0: reports the failure to the other ranks. If that fails, they notice that this rank has given up.
-  void report_failure(const std::exception& why) noexcept;
+  /// Rank 0, where it catches a failure: reports it to the other ranks. If that fails, they notice that this rank has given up.
+  void report_failure() noexcept;
   /// Rank 0: called after the commit, so that the others need not wait for what follows. The destructor calls it, too.
   void end() noexcept;
   /// Other ranks: writes this rank's ranges into files of rank 0's file_bytes, and returns once rank 0 has committed. Throws like
@@ -88,6 +98,7 @@ class SharedSaveEnd {
   struct Shard;
   struct Sign;
 
+  void show_sign();
   std::string path_of_sign(int32_t rank) const;
   std::string part_of(const std::string& checkpoint, int32_t rank) const;
   void beat();
@@ -102,8 +113,9 @@ class SharedSaveEnd {
   Manifest take_over(const std::string& checkpoint, int32_t rank, const WriteProgress& progress);
 
   std::shared_ptr<const SharedSave> save_;
-  const std::string folder_, name_;
+  const std::string folder_;
   const Logger log_;
+  std::string name_;  // of the save, a new one each time: rank 0's process and time
   std::optional<os::FileHold> hold_;
   double looked_ = 0;
   int64_t done_ = 0;                         // bytes written, when this rank last looked

@@ -1,28 +1,15 @@
 #include "train/rank_texts.h"
 
 #include <algorithm>
-#include <new>
 #include <utility>
 
-#include "base/error.h"
+#include "base/error_of.h"
 #include "base/text.h"
 
 namespace st {
 namespace {
 
 constexpr int64_t kMostOfText = 16 << 20;  // bytes of a rank's text
-
-Error error_of(const std::exception_ptr& thrown) {
-  try {
-    std::rethrow_exception(thrown);
-  } catch (const Error& error) {
-    return error;
-  } catch (const std::bad_alloc&) {
-    return {Code::out_of_memory, "out of memory"};
-  } catch (const std::exception& other) {
-    return {Code::internal, other.what()};
-  }
-}
 
 /// Code, file, tensor, message.
 std::string printed(const Error& error) {

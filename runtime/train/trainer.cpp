@@ -112,7 +112,7 @@ Trainer::Trainer(std::shared_ptr<Model> model, Recipe recipe, std::shared_ptr<co
                                                                   train_.get(), team_ ? &team_->own() : nullptr},
                                               options_);
   if (ranks != nullptr && team_) require_agreement(*ranks, run_facts(recipe_, training_state(), plan()));
-  if (is_sharded()) know_others();
+  if (is_sharded()) others_ = pieces_of_others(team_->own(), executor());
   if (recipe_.ema_decay > 0) {
     WeightAverage::Read read;
     if (is_sharded()) read = std::bind_front(&Trainer::read_state, this);

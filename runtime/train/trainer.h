@@ -114,10 +114,6 @@ class Trainer {
   void others_change_too() { ++changes_of_all_; }
   /// The group over which the state is sharded; null: it is not sharded.
   Communicator* sharding_group_of() const { return is_sharded() ? &team_->own() : nullptr; }
-  /// Name of the group's current save, equal on all ranks.
-  std::string save_name() const { return text(group_name_, "-", saves_); }
-  /// Synchronises the ranks of such a save with this rank's error (null: success), like require_all_fine(). The next save has another name.
-  void agree_about_save(const std::exception_ptr& own) const;
   /// Everything else that the next step depends on, except a host's own schedule.
   TrainingState training_state() const;
 
@@ -202,7 +198,6 @@ class Trainer {
   }
   WeightAverage& average_for(const char* call);
   std::vector<const Executor*> executors() const;
-  void know_others();
   StepReport report_of(const StepSlots& slots, double lr, double seconds, int64_t tokens);
   void warn_past_schedule(double lr);
 
@@ -235,8 +230,6 @@ class Trainer {
   int64_t items_taken_ = 0;                         // from the data's stream
   mutable std::string graph_digest_, data_digest_;  // computed when first saved or compared
   std::vector<StateTensor> others_;                 // if is_sharded(): the other ranks' shards
-  std::string group_name_;                          // unique to the group
-  mutable int64_t saves_ = 0;                       // collective saves so far
   mutable std::string state_digest_;                // if is_sharded(): the last digest,
   mutable int64_t state_digest_at_ = -1;            // the gate's changes() at that time
   mutable int64_t state_digest_of_ = -1;            // and changes_of_all_ at that time

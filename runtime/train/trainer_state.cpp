@@ -1,12 +1,10 @@
 #include "train/trainer_state.h"
 
 #include <algorithm>
-#include <atomic>
 #include <memory>
 #include <utility>
 
 #include "base/digest.h"
-#include "base/os/machine.h"
 #include "checkpoint/shared_save.h"
 #include "ir/cuts.h"
 #include "train/rank_texts.h"
@@ -31,22 +29,6 @@ void Trainer::read_state(const StateTensor& tensor, int64_t first, std::span<std
     const int64_t end = std::min(first + std::ssize(out), (piece.first + piece.elements) * width);
     if (begin < end) team_->own().broadcast(out.data() + (begin - first), end - begin, DType::u8, piece.rank, tensor.name);
   }
-}
-
-/// Which pieces others have does not change; what all their saves are called, rank 0 says.
-void Trainer::know_others() {
-  Communicator& ranks = team_->own();
-  others_ = pieces_of_others(ranks, executor());
-  Digest unique;
-  unique.update_sized(os::host_name());
-  static std::atomic<int64_t> count{0};
-  unique.update_sized(text(os::process_id(), " ", static_cast<int64_t>(os::seconds() * 1e6), " ", ++count));
-  group_name_ = gather_texts(ranks, unique.hex().substr(0, 16), "name of the group").front();
-}
-
-void Trainer::agree_about_save(const std::exception_ptr& own) const {
-  ++saves_;  // in the meeting, so that one which is refused early on one rank counts on all alike
-  require_all_fine(team_->own(), own, "save");
 }
 
 std::string Trainer::state_digest(ShardedModelCall* collective) const {
@@ -133,16 +115,15 @@ std::vector<SharedSave::Range> ranges_of(const StateTensor& tensor, const Progra
   return ranges;
 }
 
-std::shared_ptr<SharedSave> shared_save(const Trainer& trainer, Communicator& ranks) {
+std::shared_ptr<SharedSave> shared_save(Communicator& ranks) {
   auto save = std::make_shared<SharedSave>();
   save->rank = ranks.rank();
   save->ranks = ranks.size();
   save->deadline = ranks.deadline();
   for (int rank = 0; rank < ranks.size(); ++rank) save->names.push_back(text_of_rank(ranks, rank));
-  save->begin = [&trainer] { return trainer.save_name(); };
-  save->agree = [&trainer](const std::exception_ptr& own) { trainer.agree_about_save(own); };
+  save->agree = [&ranks](const std::exception_ptr& own) { require_all_fine(ranks, own, "save"); };
   save->text_of_rank_0 = [&ranks](const std::string& own) {
-    return gather_texts(ranks, ranks.rank() == 0 ? own : std::string(), "folder of the save").front();
+    return gather_texts(ranks, ranks.rank() == 0 ? own : std::string(), "name and folder of the save").front();
   };
   return save;
 }
@@ -160,7 +141,7 @@ CheckpointContent content_of(const Trainer& trainer, Metadata metadata) {
   const auto unchanged = std::make_shared<WeightsGate::Reader>(trainer.model().gate());
   Backend& backend = trainer.model().context().backend();
   Communicator* const group = trainer.sharding_group_of();
-  const std::shared_ptr<SharedSave> shared = group != nullptr ? shared_save(trainer, *group) : nullptr;
+  const std::shared_ptr<SharedSave> shared = group != nullptr ? shared_save(*group) : nullptr;
   for (const StateTensor& from : trainer.state_tensors()) {
     SnapshotTensor whole;
     whole.name = from.name;

@@ -35,7 +35,7 @@ class CreationMemory : public testing::TestWithParam<Failing> {
       }
       if (GetParam() == Failing::once && status == ST_OK) continue;
       ++refusals;
-      EXPECT_TRUE(fails(ST_OUT_OF_MEMORY, status, {"alloc", "NULL"}) || fails(ST_OUT_OF_MEMORY, status, {"out of memory while writing"}))
+      EXPECT_TRUE(fails(ST_OUT_OF_MEMORY, status, {"alloc", "NULL"}) || fails(ST_OUT_OF_MEMORY, status, {"checkpoint: out of memory"}))
           << "allocation " << n;
       EXPECT_EQ(live_handles(), handles) << "allocation " << n;
       EXPECT_TRUE(works(call())) << "the next call, after allocation " << n;

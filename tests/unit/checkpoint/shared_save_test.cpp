@@ -69,7 +69,6 @@ class SharedSaves : public testing::Test {
     shared->names = {"rank 0 (here)", "rank 1 (there)"};
     for (const std::string& name : names)
       shared->tensors.push_back({name, TensorKind::parameter, DType::f32, {kCount}, {{0, 0, 2048}, {1, 2048, kCount}}});
-    shared->begin = [this, rank] { return text("test-", ++begun_[static_cast<size_t>(rank)]); };
     shared->agree = [this, rank](const std::exception_ptr& own) {
       failed_[static_cast<size_t>(rank)] = own;
       meeting_.arrive_and_wait();
@@ -92,6 +91,9 @@ class SharedSaves : public testing::Test {
     made.shared = std::move(shared);
     return made;
   }
+
+  /// That rank's sign in the save that has begun.
+  std::string sign_of(size_t rank) const { return text(path_, "/ranks-", said_.substr(0, said_.find(' ')), ".", rank); }
 
   /// The error of a rank's save; Code::ok if it succeeded.
   Error save(size_t rank, const CheckpointContent& mine) {
@@ -121,9 +123,8 @@ class SharedSaves : public testing::Test {
   void make_slow(size_t rank, CheckpointContent& mine, const std::function<bool()>& is_enough) {
     SnapshotTensor& tensor = mine.tensors[0];
     tensor.copy = [this, rank, is_enough, bytes = tensor.bytes](int64_t first, std::span<std::byte> out) {
-      const std::string sign = text(path_, "/ranks-test-", begun_[rank], ".", rank);
       for (std::string last; !is_enough(); std::this_thread::sleep_for(std::chrono::milliseconds(1)))
-        if (const std::string beat = os::read_file(sign, 1 << 16); std::exchange(last, beat) != beat) now_ = now_ + 0.2;
+        if (const std::string beat = os::read_file(sign_of(rank), 1 << 16); std::exchange(last, beat) != beat) now_ = now_ + 0.2;
       std::ranges::copy(bytes.subspan(static_cast<size_t>(first), out.size()), out.begin());
     };
     tensor.bytes = {};
@@ -139,7 +140,6 @@ class SharedSaves : public testing::Test {
   std::shared_ptr<MemorySource> memory_ = std::make_shared<MemorySource>();
   Workers workers_{1};
   std::vector<float> weight_;
-  std::array<int, 2> begun_{};
   std::barrier<> meeting_{2};
   std::array<std::exception_ptr, 2> failed_;
   std::string said_;
@@ -217,9 +217,9 @@ TEST_F(SharedSaves, ThatFailOnOneEndWhatAnotherStillWrites) {
 TEST_F(SharedSaves, OfARankThatGivesUpAreNone) {
   const Error error = save_beside([&] {
     const CheckpointContent mine = content(1);
-    const SharedSaveEnd end(mine.shared, path_, mine.shared->begin());
+    SharedSaveEnd end(mine.shared, path_);
     mine.shared->agree(nullptr);
-    end.require_one_folder();
+    end.begin();
   });
   EXPECT_TRUE(is_error(error, Code::rank_failed, {"rank 1 (there)"}));
   EXPECT_EQ(error.place.rank, 1);
@@ -230,11 +230,11 @@ TEST_F(SharedSaves, OfARankThatIsSilentEndAtTheDeadline) {
   std::barrier<> told(2);
   std::thread silent([&] {
     const CheckpointContent mine = content(1);
-    const std::string sign = text(path_, "/ranks-", mine.shared->begin(), ".1");
-    os::OutputFile(sign, os::OutputFile::Open::fresh).close();
-    const auto hold = os::FileHold::take(sign, os::FileHold::Kind::exclusive);  // without a heartbeat, as of a stopped process
     mine.shared->agree(nullptr);
     mine.shared->text_of_rank_0({});
+    os::OutputFile(sign_of(1), os::OutputFile::Open::fresh).close();
+    const auto hold = os::FileHold::take(sign_of(1), os::FileHold::Kind::exclusive);  // without a heartbeat, as of a stopped process
+    mine.shared->agree(nullptr);
     mine.shared->agree(nullptr);
     told.arrive_and_wait();
   });
@@ -262,7 +262,7 @@ TEST_F(SharedSaves, OfARankThatLivesAndWritesNothingEndAtLast) {
   moves_clock_ = true;
   std::array<CheckpointContent, 2> contents = {content(0, 2.0), content(1, 2.0)};
   const_cast<SharedSave&>(*contents[0].shared).stall_deadlines = 0.5;  // it was made non-const above
-  make_slow(1, contents[1], [&] { return os::read_file(path_ + "/ranks-test-1.0", 1 << 16).find("no progress") != std::string::npos; });
+  make_slow(1, contents[1], [&] { return os::read_file(sign_of(0), 1 << 16).find("no progress") != std::string::npos; });
   for (const Error& error : save_both(contents[0], contents[1])) {
     EXPECT_TRUE(is_error(error, Code::timeout, {"rank 1 (there) is alive but has made no progress"}));
     EXPECT_EQ(error.place.rank, 1);
@@ -274,9 +274,9 @@ TEST_F(SharedSaves, OfARankThatLivesAndWritesNothingCanBeCancelled) {
   std::barrier<> told(2);
   std::thread still([&] {
     const CheckpointContent mine = content(1);
-    const SharedSaveEnd end(mine.shared, path_, mine.shared->begin());
+    SharedSaveEnd end(mine.shared, path_);
     mine.shared->agree(nullptr);
-    end.require_one_folder();
+    end.begin();
     told.arrive_and_wait();
   });
   const double start = os::seconds();
@@ -315,7 +315,7 @@ TEST_F(SharedSaves, ThatOneCannotBeginAreToldOnAll) {
   mine.recipe = "[]";
   for (const Error& error : save_both(mine, content(1)))
     EXPECT_NE(error.message().find("must be a JSON object"), std::string::npos) << error.message();
-  expect_both_save();  // under the same name
+  expect_both_save();
 }
 
 TEST_F(SharedSaves, ThatRankZeroCannotWriteAreToldOnAll) {
@@ -333,10 +333,9 @@ TEST_F(SharedSaves, AreToldOfOnADiskThatHasNoRoomForIt) {
   for (const size_t fails : {size_t{0}, size_t{1}}) {
     std::array<CheckpointContent, 2> contents = {content(0), content(1)};
     contents[fails].tensors[0].bytes = {};
-    const std::string sign = text(path_, "/ranks-test-", begun_[fails] + 1, ".", fails);
     uintmax_t room = 0;
     contents[fails].tensors[0].copy = [&](int64_t, std::span<std::byte>) {
-      room = filesystem::file_size(sign);
+      room = filesystem::file_size(sign_of(fails));
       failing_disk_fail("write", "1+", ENOSPC);  // a new file has no room, but existing bytes can be overwritten
       fail(Code::io, "no byte can be had");
     };
@@ -347,7 +346,7 @@ TEST_F(SharedSaves, AreToldOfOnADiskThatHasNoRoomForIt) {
       EXPECT_TRUE(error.message().ends_with("no byte can be had")) << error.message();
     }
     EXPECT_EQ(thrown[1 - fails].place.rank, static_cast<int32_t>(fails));
-    EXPECT_EQ(filesystem::file_size(sign), room);
+    EXPECT_EQ(filesystem::file_size(sign_of(fails)), room);
     expect_nothing_of_it();
   }
   failing_disk_watch(nullptr, nullptr);
