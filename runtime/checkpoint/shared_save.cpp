@@ -181,8 +181,21 @@ SharedSaveEnd::Sign SharedSaveEnd::sign_of(int32_t rank) const {
   } catch (const Error& error) {
     sign.is_gone = error.code() == Code::not_found;
     if (!sign.is_gone && error.code() != Code::corrupt) throw;
+    sign.is_held = sign.is_held && !sign.is_gone;
   }
   return sign;
+}
+
+/// Throws if that rank has failed or ended.
+void SharedSaveEnd::require_saving(int32_t rank, const Sign& sign) const {
+  if (sign.failure) throw Error(*sign.failure);
+  if (!sign.is_held) fail_for(rank, Code::rank_failed, " ended during the save, or gave it up; its own output says why");
+}
+
+void SharedSaveEnd::fail_for(int32_t rank, Code code, const std::string& what) const {
+  Error error(code, text("checkpoint: ", save_->names[static_cast<size_t>(rank)], what));
+  error.place.rank = rank;
+  throw error;
 }
 
 void SharedSaveEnd::look_around(const WriteProgress& progress) {
@@ -191,7 +204,8 @@ void SharedSaveEnd::look_around(const WriteProgress& progress) {
   if (now - looked_ < kLookAtSlow) return;
   looked_ = now;
   next_ = save_->rank == 0 ? (next_ + 1) % save_->ranks : 0;  // rank 0 looks at one after the other
-  if (const Sign sign = sign_of(next_); sign.failure) throw Error(*sign.failure);
+  const Sign sign = sign_of(next_);
+  if (!sign.is_written && !(save_->rank != 0 && sign.is_gone)) require_saving(next_, sign);  // rank 0's is gone after the commit
 }
 
 /// Waits until is_so() of the other rank's sign. Throws if that rank has failed, ends, is silent or makes no progress. Rank 0 counts the
@@ -199,12 +213,6 @@ void SharedSaveEnd::look_around(const WriteProgress& progress) {
 /// hangs before they give up on rank 0.
 template <class Condition>
 void SharedSaveEnd::await(int32_t other, const WriteProgress& progress, const Condition& is_so) {
-  const std::string& who = save_->names[static_cast<size_t>(other)];
-  const auto failed = [&](Code code, std::string message) {
-    Error error(code, std::move(message));
-    error.place.rank = other;
-    throw error;
-  };
   const double start = save_->seconds(), still = (save_->stall_deadlines + (other == 0 ? kFirstTells : 0)) * save_->deadline;
   double heard = start, progressed = start, warn_after = save_->deadline;
   int64_t beats = -1, count = -1;
@@ -212,10 +220,8 @@ void SharedSaveEnd::await(int32_t other, const WriteProgress& progress, const Co
   for (;;) {
     require(!progress.is_cancelled || !progress.is_cancelled(), Code::cancelled, "checkpoint: the save was cancelled");
     const Sign sign = sign_of(other);
-    if (sign.failure) throw Error(*sign.failure);
     if (is_so(sign)) return;
-    if (!sign.is_held || sign.is_gone)
-      failed(Code::rank_failed, text("checkpoint: ", who, " ended during the save, or gave it up; its own output says why"));
+    require_saving(other, sign);
     const double now = save_->seconds();
     if (sign.beats > beats) {
       beats = sign.beats;
@@ -227,14 +233,16 @@ void SharedSaveEnd::await(int32_t other, const WriteProgress& progress, const Co
       ++progress_count_;
     }
     if (now - heard > save_->deadline)
-      failed(Code::timeout, text("checkpoint: ", who, " has given no sign of life in this save for ", save_->deadline,
-                                 " s: its process is stopped or its machine hangs; resume or replace it"));
+      fail_for(other, Code::timeout,
+               text(" has given no sign of life in this save for ", save_->deadline,
+                    " s: its process is stopped or its machine hangs; resume or replace it"));
     if (now - progressed > still)
-      failed(Code::timeout, text("checkpoint: ", who, " is alive but has made no progress in this save for ",
-                                 static_cast<int64_t>(now - progressed), " s; its disk may be hung"));
+      fail_for(
+          other, Code::timeout,
+          text(" is alive but has made no progress in this save for ", static_cast<int64_t>(now - progressed), " s; its disk may be hung"));
     if (now - start > warn_after) {
-      log_.warning("checkpoint", "waiting for ", who, ", which is alive and still saving after ", static_cast<int64_t>(now - start),
-                   " s; its disk may be slow");
+      log_.warning("checkpoint", "waiting for ", save_->names[static_cast<size_t>(other)], ", which is alive and still saving after ",
+                   static_cast<int64_t>(now - start), " s; its disk may be slow");
       warn_after *= 4;
     }
     std::this_thread::sleep_for(std::chrono::duration<double>(std::clamp((now - start) / 20, kLookAtOthers, kLookAtSlow)));

@@ -80,7 +80,7 @@ class SharedSaveEnd {
   /// cannot be started; rank_mismatch if one uses another folder than rank 0.
   void begin();
 
-  /// Polled by the thread that writes. Throws the failure of another rank.
+  /// Polled by the thread that writes. Throws if another rank has failed or ended.
   void look_around(const WriteProgress& progress);
   /// Rank 0: as write_checkpoint(), for the ranges of all ranks; `own`: rank 0's ranges, in order. Writes to folder/checkpoint.part. Throws
   /// what has failed here or on another rank, naming that rank: rank_failed if it has ended, timeout if it is silent or makes no progress.
@@ -105,6 +105,8 @@ class SharedSaveEnd {
   void beat_on();
   void say(const JsonLine& said);
   Sign sign_of(int32_t rank) const;
+  void require_saving(int32_t rank, const Sign& sign) const;
+  [[noreturn]] void fail_for(int32_t rank, Code code, const std::string& what) const;
   template <class Condition>
   void await(int32_t other, const WriteProgress& progress, const Condition& is_so);
   std::vector<Shard> shards(int64_t file_bytes) const;

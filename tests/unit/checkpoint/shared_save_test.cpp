@@ -215,15 +215,20 @@ TEST_F(SharedSaves, ThatFailOnOneEndWhatAnotherStillWrites) {
 }
 
 TEST_F(SharedSaves, OfARankThatGivesUpAreNone) {
-  const Error error = save_beside([&] {
-    const CheckpointContent mine = content(1);
-    SharedSaveEnd end(mine.shared, path_);
-    mine.shared->agree(nullptr);
-    end.begin();
-  });
-  EXPECT_TRUE(is_error(error, Code::rank_failed, {"rank 1 (there)"}));
-  EXPECT_EQ(error.place.rank, 1);
-  expect_nothing_of_it();
+  for (const double rate : {0.0, 100.0}) {  // rank 0 waits for it, or still writes and would for minutes
+    manage(0, {.bytes_per_second = rate});
+    const double start = os::seconds();
+    const Error error = save_beside([&] {
+      const CheckpointContent mine = content(1);
+      SharedSaveEnd end(mine.shared, path_);
+      mine.shared->agree(nullptr);
+      end.begin();
+    });
+    EXPECT_LT(os::seconds() - start, 15);
+    EXPECT_TRUE(is_error(error, Code::rank_failed, {"rank 1 (there)"}));
+    EXPECT_EQ(error.place.rank, 1);
+    expect_nothing_of_it();
+  }
 }
 
 TEST_F(SharedSaves, OfARankThatIsSilentEndAtTheDeadline) {
