@@ -74,6 +74,8 @@ void SharedSaveEnd::end() noexcept {
     const std::lock_guard lock(mutex_);  // so that no beat creates it again
     is_over_ = true;
     if (!has_failed_) os::remove_file(path_of_sign(save_->rank));
+    for (int32_t rank = 1; has_failed_ && save_->rank == 0 && rank < save_->ranks; ++rank)  // no other rank reads them
+      if (const auto hold = hold_of(path_of_sign(rank))) os::remove_file(path_of_sign(rank));
   } catch (...) {  // a leftover, which the next save removes
   }
   changed_.notify_all();
@@ -384,6 +386,7 @@ void SharedSaveEnd::report_failure() noexcept {
     } while (said.text().size() > kMostSaid);
     say(said);
     has_failed_ = true;
+    end();
   } catch (...) {  // a disk error; the others notice that this rank has given up
     return;
   }

@@ -231,23 +231,30 @@ TEST_F(SharedSaves, OfARankThatGivesUpAreNone) {
   }
 }
 
-TEST_F(SharedSaves, OfARankThatIsSilentEndAtTheDeadline) {
-  std::barrier<> told(2);
-  std::thread silent([&] {
-    const CheckpointContent mine = content(1);
-    mine.shared->agree(nullptr);
-    mine.shared->text_of_rank_0({});
-    os::OutputFile(sign_of(1), os::OutputFile::Open::fresh).close();
-    const auto hold = os::FileHold::take(sign_of(1), os::FileHold::Kind::exclusive);  // without a heartbeat, as of a stopped process
-    mine.shared->agree(nullptr);
-    mine.shared->agree(nullptr);
+TEST_F(SharedSaves, OfARankThatIsSilentEndAtTheDeadlineAndOfADeadOneAtOnce) {
+  for (const bool is_dead : {false, true}) {
+    std::barrier<> told(2);
+    std::thread silent([&] {
+      const CheckpointContent mine = content(1);
+      mine.shared->agree(nullptr);
+      mine.shared->text_of_rank_0({});
+      os::OutputFile(sign_of(1), os::OutputFile::Open::fresh).close();
+      auto hold = os::FileHold::take(sign_of(1), os::FileHold::Kind::exclusive);  // without a heartbeat, as of a stopped process
+      if (is_dead) hold.reset();
+      mine.shared->agree(nullptr);
+      mine.shared->agree(nullptr);
+      told.arrive_and_wait();
+    });
+    const Error error = save_beside([] {}, is_dead ? 1e6 : 0.2);
     told.arrive_and_wait();
-  });
-  const Error error = save_beside([] {}, 0.2);
-  told.arrive_and_wait();
-  silent.join();
-  EXPECT_TRUE(is_error(error, Code::timeout, {"rank 1 (there) has given no sign of life"}));
-  expect_nothing_of_it();
+    silent.join();
+    if (is_dead)
+      EXPECT_TRUE(is_error(error, Code::rank_failed, {"rank 1 (there) ended during the save"}));
+    else
+      EXPECT_TRUE(is_error(error, Code::timeout, {"rank 1 (there) has given no sign of life"}));
+    EXPECT_EQ(filesystem::exists(sign_of(1)), !is_dead);
+    expect_nothing_of_it();
+  }
 }
 
 TEST_F(SharedSaves, OfARankWhoseDiskIsSlowAreWaitedFor) {
@@ -351,7 +358,7 @@ TEST_F(SharedSaves, AreToldOfOnADiskThatHasNoRoomForIt) {
       EXPECT_TRUE(error.message().ends_with("no byte can be had")) << error.message();
     }
     EXPECT_EQ(thrown[1 - fails].place.rank, static_cast<int32_t>(fails));
-    EXPECT_EQ(filesystem::file_size(sign_of(fails)), room);
+    EXPECT_EQ(filesystem::file_size(sign_of(0)), room);
     expect_nothing_of_it();
   }
   failing_disk_watch(nullptr, nullptr);
