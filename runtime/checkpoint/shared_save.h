@@ -21,6 +21,7 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "base/json_line.h"
 #include "base/log.h"
 #include "base/os/file_access.h"
