@@ -81,7 +81,7 @@ class SharedSaveEnd {
   /// cannot be started; rank_mismatch if one uses another folder than rank 0.
   void begin();
 
-  /// Polled by the thread that writes. Throws if another rank has failed or ended.
+  /// Polled by the thread that writes: counts its progress. Throws if another rank has failed or ended.
   void look_around(const WriteProgress& progress);
   /// Rank 0: as write_checkpoint(), for the ranges of all ranks; `own`: rank 0's ranges, in order. Writes to folder/checkpoint.part. Throws
   /// what has failed here or on another rank, naming that rank: rank_failed if it has ended, timeout if it is silent or makes no progress.
