@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cassert>
 #include <chrono>
 #include <thread>
 #include <utility>
@@ -287,11 +286,12 @@ Manifest SharedSaveEnd::write_own(const std::string& folder, std::span<const Wri
   for (size_t t = 0; t < save_->tensors.size(); ++t)
     for (const auto& [rank, begin, end] : save_->tensors[t].ranges) {
       if (rank != save_->rank) continue;
-      assert(next < own.size() && of_tensor[t] == nullptr);
+      require(next < own.size() && of_tensor[t] == nullptr, Code::internal, "checkpoint: ", save_->tensors[t].name,
+              " has two ranges on this rank, or too few buffers: ", own.size());
       of_tensor[t] = &own[next++];
       bytes += (end - begin) * bytes_of(save_->tensors[t].dtype);
     }
-  assert(next == own.size());
+  require(next == own.size(), Code::internal, "checkpoint: got ", own.size(), " ranges of tensors, but this rank has ", next);
   progress.done = 0;
   progress.all = bytes;
   ShardWriter writer(options.bytes_per_second, progress);
