@@ -32,7 +32,7 @@ EMPTY_WORDS = {"util", "utils", "utility", "utilities", "helper", "helpers", "co
 LOW_ROOMS = ("base", "ir", "gemm", "backend", "comm")
 FACES = ("capi/include/", "capi/src/", "samples/", "tests/capi/", "tests/conformance/", "bindings/")
 LANGUAGES = tuple(f"{part}/{language}/" for part in ("bindings", "tests") for language in ("python", "java", "csharp"))
-NAMES_OF_FOLDERS = {"CMakeLists.txt", "README.md", ".gitignore", "__init__.py"}
+NAMES_OF_FOLDERS = {"CMakeLists.txt", "README.md", ".gitignore", "__init__.py", "run"}
 
 
 class Plan:
