@@ -8,15 +8,12 @@
 namespace probe {
 
 struct CublasLt {
-#define ST_LT_FUNCTIONS(F)                                                                                                          \
-  F(Create)                                                                                                                         \
-  F(GetVersion)                                                                                                                     \
-  F(Matmul)                                                                                                                         \
-  F(MatmulDescCreate)                                                                                                               \
-  F(MatmulDescDestroy)                                                                                                              \
-  F(MatmulDescSetAttribute)                                                                                                         \
-  F(MatrixLayoutCreate) F(MatrixLayoutDestroy) F(MatmulPreferenceCreate) F(MatmulPreferenceDestroy) F(MatmulPreferenceSetAttribute) \
-      F(MatmulAlgoGetHeuristic) F(MatmulAlgoConfigGetAttribute)
+// clang-format off
+#define ST_LT_FUNCTIONS(F) \
+  F(Create) F(GetVersion) F(Matmul) F(MatmulDescCreate) F(MatmulDescDestroy) F(MatmulDescSetAttribute) F(MatrixLayoutCreate) \
+  F(MatrixLayoutDestroy) F(MatmulPreferenceCreate) F(MatmulPreferenceDestroy) F(MatmulPreferenceSetAttribute) F(MatmulAlgoGetHeuristic) \
+  F(MatmulAlgoConfigGetAttribute)
+// clang-format on
 #define ST_LT_MEMBER(name) decltype(&::cublasLt##name) name = nullptr;
   ST_LT_FUNCTIONS(ST_LT_MEMBER)
   cublasLtHandle_t handle = nullptr;
