@@ -45,7 +45,7 @@ PipelineSchedule Pipeline::schedule_by(std::string_view name, int32_t stages, in
   return schedule;
 }
 
-Pipeline::Pipeline(Communicator& ranks, std::string schedule, std::vector<PipelinePart> chunks, std::shared_ptr<MemorySource> memory,
+Pipeline::Pipeline(Communicator& ranks, std::string schedule, const std::vector<PipelinePart>& chunks, std::shared_ptr<MemorySource> memory,
                    const CommunicatorOptions& options)
     : ranks_(ranks),
       name_(std::move(schedule)),
@@ -101,7 +101,8 @@ void Pipeline::agree() const {
   ranks_.all_gather(parts.data(), parts_of_all.data(), std::ssize(parts_of_all) * static_cast<int64_t>(sizeof parts[0]), DType::u8,
                     "its parts");
   const auto of = [&](int32_t part) -> const std::array<Told, 2>& {  // rank after rank, each with its chunks
-    return parts_of_all[static_cast<size_t>(schedule_.stage_of(part) * schedule_.chunks + schedule_.chunk_of(part))];
+    return parts_of_all[static_cast<size_t>(schedule_.stage_of(part)) * static_cast<size_t>(schedule_.chunks) +
+                        static_cast<size_t>(schedule_.chunk_of(part))];
   };
   for (int32_t part = 0; part + 1 < schedule_.parts(); ++part) {
     const Told &output = of(part)[1], &input = of(part + 1)[0];

@@ -48,7 +48,7 @@ class Pipeline {
   /// Collective call; `ranks` are the stages, in order, and are borrowed. `schedule`: as schedule_by() takes it, alike on all ranks. Throws
   /// on all ranks invalid_argument for a schedule or number of chunks that is not possible,
   /// rank_mismatch where a part's output is not the next one's input or ranks give different schedules.
-  Pipeline(Communicator& ranks, std::string schedule, std::vector<PipelinePart> chunks, std::shared_ptr<MemorySource> memory,
+  Pipeline(Communicator& ranks, std::string schedule, const std::vector<PipelinePart>& chunks, std::shared_ptr<MemorySource> memory,
            const CommunicatorOptions& options);
 
   /// Collective call: runs the schedule once on so many micro-batches. Backward adds in order of the micro-batches in every schedule, so

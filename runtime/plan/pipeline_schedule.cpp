@@ -49,7 +49,8 @@ struct Rounds {
 
 Actions interleaved(const PipelineSchedule& of, int32_t stage) {
   const Rounds rounds(of.stages, of.chunks, of.micro_batches);
-  const auto ahead = static_cast<size_t>((of.stages - 1 - stage) * 2 + (of.chunks - 1) * rounds.largest);
+  const size_t later = static_cast<size_t>(of.stages - 1 - stage), chunks = static_cast<size_t>(of.chunks);
+  const size_t ahead = later * 2 + (chunks - 1) * static_cast<size_t>(rounds.largest);
   return one_forward_one_backward(rounds.forwards, rounds.backwards, std::min(ahead, rounds.forwards.size()));
 }
 
@@ -126,6 +127,7 @@ void zb_v(PipelineSchedule& schedule) {
   schedule.actions = std::move(best);
 }
 
+constexpr int64_t kMostCells = 1 << 24;
 constexpr std::array<std::string_view, 5> kNames = {"gpipe", "1f1b", "interleaved", "zb-h1", "zb-v"};
 
 }  // namespace
@@ -141,6 +143,8 @@ PipelineSchedule make_schedule(std::string_view name, int32_t stages, int32_t ch
     check(chunks >= 2, "schedule: interleaved needs 2 or more chunks a stage, got ", chunks, "; with 1 it is 1f1b");
   else
     check(chunks == usual_chunks(name), "schedule: ", name, " has ", usual_chunks(name), " chunk(s) a stage, got ", chunks);
+  check(int64_t{stages} * chunks <= kMostCells / micro_batches, "schedule: ", stages, " stages x ", chunks, " chunks x ", micro_batches,
+        " micro-batches are more than ", kMostCells, " in a table");
   PipelineSchedule schedule{.stages = stages, .chunks = chunks, .micro_batches = micro_batches, .actions = {}};
   if (name == "zb-v") {
     schedule.placement = PipelineSchedule::Placement::v;

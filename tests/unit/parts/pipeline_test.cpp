@@ -154,8 +154,8 @@ TEST(Pipeline, RefusesOnAllRanksWhatDoesNotFit) {
   const auto expect = [](const std::function<void(Communicator&)>& body, Code code, const std::vector<std::string>& words) {
     for (const auto& error : on_stages(2, body)) EXPECT_TRUE(is_error(error_of(error), code, words));
   };
-  const auto make = [](Communicator& ranks, const std::string& schedule, std::vector<PipelinePart> chunks) {
-    return Pipeline(ranks, schedule, std::move(chunks), std::make_shared<MemorySource>(), {});
+  const auto make = [](Communicator& ranks, const std::string& schedule, const std::vector<PipelinePart>& chunks) {
+    return Pipeline(ranks, schedule, chunks, std::make_shared<MemorySource>(), {});
   };
   expect([&](Communicator& ranks) { make(ranks, ranks.rank() == 0 ? "1f1b" : "gpipe", chunks_of(ranks.rank(), 2, 1, false)); },
          Code::rank_mismatch, {"another schedule"});

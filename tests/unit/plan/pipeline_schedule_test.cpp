@@ -95,6 +95,7 @@ TEST(PipelineSchedule, IsRefusedByNameAndNumbers) {
   expect("1f1b", 2, 2, 2, {"1f1b has 1 chunk"});
   expect("interleaved", 2, 1, 2, {"2 or more chunks", "with 1 it is 1f1b"});
   expect("zb-v", 2, 3, 2, {"zb-v has 2 chunk"});
+  expect("interleaved", 64, 1024, 1 << 20, {"64 stages x 1024 chunks x 1048576 micro-batches", "16777216"});
 }
 
 TEST(PipelineSchedule, CountsAMicroBatchAsInFlightUntilItsWeightGradients) {
