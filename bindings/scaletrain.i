@@ -36,6 +36,8 @@ class Checkpoint;
 class Communicator;
 class Tensor;
 struct HostOp;
+struct OpType;
+struct Stage;
 struct Field;
 struct Fill;
 struct Transport;
@@ -73,6 +75,7 @@ struct Transport;
 %handle(Optimizer)
 %handle(PackedMatrix)
 %handle(Pending)
+%handle(Pipeline)
 %handle(Predictor)
 %handle(Recipe)
 %handle(Schedule)
@@ -345,6 +348,11 @@ class NextRows {
 %include <scaletrain/data_parallel.hpp>
 %rename(step_scaled) scaletrain::ShardedOptimizer::step(const LossScaler&, const std::vector<View>&) const;
 %include <scaletrain/sharded_optimizer.hpp>
+
+// pipeline.hpp: each language has its own StageWork, over the views.
+%ignore scaletrain::StageWork;
+%ignore scaletrain::Stage;
+%include <scaletrain/pipeline.hpp>
 %newobject scaletrain::LocalRanks::take;
 %inline %{
 namespace scaletrain {

@@ -26,6 +26,7 @@
 #include <scaletrain/ops.hpp>
 #include <scaletrain/optimizer.hpp>
 #include <scaletrain/pending.hpp>
+#include <scaletrain/pipeline.hpp>
 #include <scaletrain/predictor.hpp>
 #include <scaletrain/recipe.hpp>
 #include <scaletrain/schedule.hpp>

@@ -154,6 +154,14 @@ inline std::vector<View> views_of(int32_t n, const st_view* raw) {
   return views;
 }
 
+inline st_op_type raw_type(const char* whose, const OpType& type) {
+  if (type.dims.size() > 8)
+    throw Error(Status::invalid_argument, std::string(whose) + " rank " + std::to_string(type.dims.size()) + "; at most 8 is allowed");
+  st_op_type raw{static_cast<st_dtype>(type.dtype), static_cast<int32_t>(type.dims.size()), {}};
+  for (size_t d = 0; d < type.dims.size(); ++d) raw.dims[d] = type.dims[d];
+  return raw;
+}
+
 inline st_status op_shape(void* user, int32_t n, const st_op_type* inputs, int32_t m, st_op_type* outputs) {
   const HostOp& op = *static_cast<const HostOp*>(user);
   return shielded(*op.fault, [&] {
@@ -164,15 +172,7 @@ inline st_status op_shape(void* user, int32_t n, const st_op_type* inputs, int32
     if (out.size() != static_cast<size_t>(m))
       throw Error(Status::invalid_argument,
                   "host op: shape gave " + std::to_string(out.size()) + " types for " + std::to_string(m) + " outputs");
-    for (const OpType& type : out) {
-      if (type.dims.size() > 8)
-        throw Error(Status::invalid_argument,
-                    "host op: shape returned rank " + std::to_string(type.dims.size()) + "; at most 8 is allowed");
-      outputs->dtype = static_cast<st_dtype>(type.dtype);
-      outputs->rank = static_cast<int32_t>(type.dims.size());
-      for (size_t d = 0; d < type.dims.size(); ++d) outputs->dims[d] = type.dims[d];
-      ++outputs;
-    }
+    for (const OpType& type : out) *outputs++ = raw_type("host op: shape returned", type);
   });
 }
 
