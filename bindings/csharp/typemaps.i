@@ -94,6 +94,7 @@ namespace csharp = scaletrain::csharp;
 %ended(Optimizer)
 %ended(PackedMatrix)
 %ended(Pending)
+%ended(Pipeline)
 %ended(Predictor)
 %ended(PredictorOptions)
 %ended(Recipe)
@@ -206,6 +207,7 @@ namespace csharp = scaletrain::csharp;
 %list(std::string)
 %list(scaletrain::Value)
 %list(scaletrain::Field)
+%list(scaletrain::OpType)
 %list(scaletrain::Attribute)
 
 // Results of a call as a record, which C# reads before its next call.
@@ -294,6 +296,7 @@ namespace csharp = scaletrain::csharp;
 %function(RateFunction, rate_function)
 %function(Transport, transport_of)
 %function(ReleaseFunction, release_function)
+%function(Stage, stage_of)
 %function(Fill, fill_function)
 %typemap(in) const scaletrain::Fill& (scaletrain::Fill fill) {
   %converted(fill.function = csharp::fill_function($input);)

@@ -101,6 +101,11 @@ namespace java = scaletrain::java;
   %converted(list = java::ints_of(jenv, $input, "$1_name"); $1 = &list)
 }
 
+%object(const std::vector<scaletrain::OpType>&, jlongArray, long[])
+%typemap(in) const std::vector<scaletrain::OpType>& (std::vector<scaletrain::OpType> list) {
+  %converted(list = java::types_of(jenv, $input, "$1_name"); $1 = &list)
+}
+
 // Reports are records of the public layer.
 %define %report(Report)
 %ignore scaletrain::Report;
@@ -142,6 +147,7 @@ namespace java = scaletrain::java;
 %function(Transport, transport_of)
 %function(ReleaseFunction, release_function)
 %function(HostOp, host_op)
+%function(Stage, stage_of)
 %object(const scaletrain::Fill&, jobject, Object)
 %typemap(in) const scaletrain::Fill& (scaletrain::Fill fill) {
   %converted(fill.function = java::fill_function(jenv, $input); $1 = &fill)

@@ -56,6 +56,18 @@ PyObject* keep(PyObject* batch) {
   const python::Gil gil;
   return python::Arrays::kept(batch);
 }
+/// The arrays of a pipeline's stage.
+PyObject* new_stage_arrays() {
+  const python::Gil gil;
+  return python::new_stage_arrays();
+}
+/// Releases those that a run has left.
+void release_stage_arrays(PyObject* of) {
+  const python::Gil gil;
+  const auto arrays = python::stage_arrays(of);
+  for (const auto& [key, lent] : *arrays) lent.release();
+  arrays->clear();
+}
 /// Registers the objects of the Python layer that native code looks up by name.
 void give(PyObject* names) {
   const python::Gil gil;

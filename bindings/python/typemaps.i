@@ -121,6 +121,8 @@ namespace python = scaletrain::python;
 %long_call(scaletrain::Communicator::receive)
 %long_call(scaletrain::Communicator::barrier)
 %long_call(scaletrain::DataParallel::synchronize)
+%long_call(scaletrain::Pipeline::Pipeline)
+%long_call(scaletrain::Pipeline::run)
 %long_call(scaletrain::ShardedOptimizer::ShardedOptimizer)
 %long_call(scaletrain::ShardedOptimizer::gradient_ready)
 %long_call(scaletrain::ShardedOptimizer::step)
@@ -272,15 +274,20 @@ namespace python = scaletrain::python;
   }
 }
 %function(ReleaseFunction, release_function)
-%typemap(in) const scaletrain::HostOp& (scaletrain::HostOp op) {
+%define %made_of(Type, maker)
+%typemap(in) const Type& (Type made) {
   try {
-    op = python::host_op($input);
-    $1 = &op;
+    made = python::maker($input);
+    $1 = &made;
   } catch (...) {
     python::set_current_error();
     SWIG_fail;
   }
 }
+%enddef
+%made_of(scaletrain::HostOp, host_op)
+%made_of(scaletrain::Stage, stage_of)
+%made_of(std::vector<scaletrain::OpType>, types_of)
 
 // Fields of rows: [("x", dtype, (2,)), ...].
 %typemap(in) const std::vector<scaletrain::Field>& (std::vector<scaletrain::Field> fields) {

@@ -146,6 +146,7 @@ void Pipeline::run(int32_t micro_batches, const Compute& compute) {
     for (const Chunk& chunk : chunks_)
       for (const Ring* const ring : chunk.all())
         if (ring->link != nullptr) ring->link->wait(*std::ranges::max_element(ring->messages));
+    ranks_.barrier("the end of a run");  // a stage may fail in work that no other one waits for
   } catch (const std::exception& error) {
     give_up(error.what());
     throw;

@@ -106,6 +106,7 @@ final class OddCallsTrial {
         continue;
       }
       arguments[i] = type.endsWith(".Array>") ? Map.of("x", of(Array.class))
+                     : type.equals("java.util.List<org.scaletrain.ArrayType>") ? List.of(ArrayType.f32(2))
                      : type.endsWith(".ArrayType>") ? Map.of("x", ArrayType.f32(1))
                      : type.endsWith("String, java.lang.String>") ? Map.of("x", "y")
                                                     : argument(call.getParameterTypes()[i], few);

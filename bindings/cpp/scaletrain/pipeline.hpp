@@ -54,8 +54,8 @@ class Pipeline : public detail::Handle<st_pipeline, st_pipeline_destroy> {
                             own_.get(), out()));
   }
 
-  /// All ranks call it with the same number. Returns when this rank's work is done and what it sends is received. After an error the
-  /// communicator's group is over.
+  /// All ranks call it with the same number. Returns when all ranks' work is done. After an error the communicator's group is
+  /// over.
   void run(int32_t micro_batches) const {
     const std::shared_ptr<Own> own = own_;  // a function may destroy the pipeline
     done(st_pipeline_run(get(), micro_batches), &own->fault);

@@ -24,13 +24,16 @@ internal static unsafe class Bridge {
   [UnmanagedFunctionPointer(CallingConvention.Cdecl)] internal delegate IntPtr ForwardCall(IntPtr user, long n, RawView* inputs, long m, RawView* outputs);
   [UnmanagedFunctionPointer(CallingConvention.Cdecl)]
   internal delegate IntPtr BackwardCall(IntPtr user, long n, RawView* inputs, long m, RawView* outputs, RawView* dOutputs, RawView* dInputs);
+  [UnmanagedFunctionPointer(CallingConvention.Cdecl)]
+  internal delegate IntPtr StageCall(IntPtr user, int phase, int part, int chunk, int microBatch, RawView* views);
 
   // Never collected: native code holds their addresses.
   private static readonly Delegate[] table = {
     new ReleaseCall(Release), new FailCall(Fail), new ReleaseCall(Rethrow), new StepCall(Callbacks.Step), new TokenCall(Callbacks.Token),
     new RateCall(Callbacks.Rate), new LogCall(Callbacks.Log), new ParallelCall(Callbacks.Parallel), new WriteCall(Callbacks.Write), new ReadCall(Callbacks.Read),
     new MoveCall(Callbacks.WriteTo), new MoveCall(Callbacks.ReadFrom),
-    new FillCall(Callbacks.Fill), new ShapeCall(HostOps.Shape), new ForwardCall(HostOps.Forward), new BackwardCall(HostOps.Backward)
+    new FillCall(Callbacks.Fill), new ShapeCall(HostOps.Shape), new ForwardCall(HostOps.Forward), new BackwardCall(HostOps.Backward),
+    new StageCall(Stages.Work)
   };
 
   internal static void Begin() {

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <scaletrain/communicator.hpp>
+#include <scaletrain/pipeline.hpp>
 #include <scaletrain/predictor.hpp>
 
 #include "managed.hpp"
@@ -99,6 +100,18 @@ inline Transport transport_of(void* handle) {
 /// Keeps a borrowed C# object alive until the library releases it.
 inline ReleaseFunction release_function(void* handle) {
   return [held = std::make_shared<Managed>(handle)] { held->reset(); };
+}
+
+/// A stage written in C#: an array of its functions.
+inline Stage stage_of(void* handle) {
+  const auto function = [user = Managed(handle)](int32_t phase) {
+    return [user, phase](const StageWork& work) {
+      const std::array<RawView, 4> views = {raw_of(work.input, false), raw_of(work.output, phase == 0), raw_of(work.output_gradient, false),
+                                            raw_of(work.input_gradient, phase == 1)};
+      call(table().stage, user.get(), phase, work.part, work.chunk, work.micro_batch, views.data());
+    };
+  };
+  return {function(0), function(1), function(2)};
 }
 
 /// An op written in C#.

@@ -36,6 +36,8 @@ struct Table {
   void* (*forward)(void* user, int64_t n, const RawView* inputs, int64_t m, const RawView* outputs);
   void* (*backward)(void* user, int64_t n, const RawView* inputs, int64_t m, const RawView* outputs, const RawView* d_outputs,
                     const RawView* d_inputs);
+  void* (*stage)(void* user, int32_t phase, int32_t part, int32_t chunk, int32_t micro_batch,
+                 const RawView* views);  // input, output, gradients
 };
 
 inline Table& table() {

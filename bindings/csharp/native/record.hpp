@@ -196,6 +196,13 @@ inline void read(const void* bytes, std::vector<Field>& to) {
     return Field{std::move(name), dtype, from.integers()};
   });
 }
+inline void read(const void* bytes, std::vector<OpType>& to) {
+  Reader from(bytes);
+  to = from.list<OpType>([&] {
+    const auto dtype = static_cast<DType>(from.integer());
+    return OpType{dtype, from.integers()};
+  });
+}
 /// Reads attributes: a name, a kind (ST_ATTRIBUTE_*) and a value each.
 inline void read(const void* bytes, std::vector<Attribute>& to) {
   Reader from(bytes);

@@ -7,6 +7,7 @@
 #include <scaletrain/communicator.hpp>
 #include <scaletrain/data.hpp>
 #include <scaletrain/model.hpp>
+#include <scaletrain/pipeline.hpp>
 #include <scaletrain/predictor.hpp>
 #include <scaletrain/trainer.hpp>
 
@@ -170,6 +171,36 @@ inline Transport transport_of(JNIEnv* env, jobject object) {
           [own](int32_t from, void* data, int64_t bytes) { return own.read(from, data, bytes); }};
 }
 
+/// Types as Callbacks.numbers writes them: dtype, rank and dims of each.
+inline std::vector<OpType> types_of(JNIEnv* env, jlongArray list, const char* name) {
+  const std::vector<int64_t> numbers = longs_of(env, list, name);
+  std::vector<OpType> types;
+  for (size_t at = 0; at + 1 < numbers.size();) {
+    const auto begin = numbers.begin() + static_cast<std::ptrdiff_t>(at + 2);
+    types.push_back({static_cast<DType>(numbers[at]), std::vector<int64_t>(begin, begin + numbers[at + 1])});
+    at += 2 + static_cast<size_t>(numbers[at + 1]);
+  }
+  return types;
+}
+
+/// A stage written in Java.
+inline Stage stage_of(JNIEnv* env, jobject stage) {
+  const auto function = [seen = Seen(env, stage)](jint phase) {
+    return [seen, phase](const StageWork& work) {
+      const Frame frame;
+      const Machine& machine = Machine::here();
+      const jobject there = seen.local(frame.env());
+      if (there == nullptr) throw Error(Status::callback, "a stage of a pipeline has been garbage-collected");
+      frame->CallStaticVoidMethod(
+          machine.callbacks, machine.stage, there, phase, static_cast<jint>(work.part), static_cast<jint>(work.chunk),
+          static_cast<jint>(work.micro_batch),
+          shown(frame.env(), std::vector<View>{work.input, work.output, work.output_gradient, work.input_gradient}));
+      check(frame.env());
+    };
+  };
+  return {function(0), function(1), function(2)};
+}
+
 /// An op written in Java.
 class Op {
  public:
@@ -183,15 +214,7 @@ class Op {
       frame->SetObjectArrayElement(types, static_cast<jsize>(i), new_type(frame.env(), inputs[i].dtype, inputs[i].dims));
     const jobject answer = frame->CallStaticObjectMethod(machine.callbacks, machine.shape, object(frame), types);
     check(frame.env());
-    const std::vector<int64_t> numbers = longs_of(frame.env(), static_cast<jlongArray>(answer), "shape");
-    std::vector<OpType> out;
-    for (size_t at = 0; at + 1 < numbers.size();) {  // dtype, rank, dims
-      const auto dtype = static_cast<DType>(numbers[at]);
-      const auto begin = numbers.begin() + static_cast<std::ptrdiff_t>(at + 2);
-      out.push_back({dtype, std::vector<int64_t>(begin, begin + numbers[at + 1])});
-      at += 2 + static_cast<size_t>(numbers[at + 1]);
-    }
-    return out;
+    return types_of(frame.env(), static_cast<jlongArray>(answer), "shape");
   }
   void forward(const std::vector<View>& inputs, const std::vector<View>& outputs) const {
     const Frame frame;

@@ -32,7 +32,7 @@ struct Machine {
             make_load_report = nullptr, make_type = nullptr;
   jmethodID error = nullptr, log = nullptr, parallel = nullptr, step = nullptr, token = nullptr, rate = nullptr, fill = nullptr,
             write = nullptr, read = nullptr, send = nullptr, receive = nullptr, shape = nullptr, forward = nullptr, backward = nullptr,
-            let_go = nullptr;
+            stage = nullptr, let_go = nullptr;
 
   static Machine& here() {
     static Machine machine;
@@ -200,6 +200,7 @@ inline bool Machine::load(JavaVM* with) {
   forward = method(callbacks, "forward", "(Ljava/lang/Object;[Ljava/lang/Object;[Ljava/lang/Object;)V");
   backward =
       method(callbacks, "backward", "(Ljava/lang/Object;[Ljava/lang/Object;[Ljava/lang/Object;[Ljava/lang/Object;[Ljava/lang/Object;)V");
+  stage = method(callbacks, "stage", "(Ljava/lang/Object;IIII[Ljava/lang/Object;)V");
   let_go = method(callbacks, "letGo", "()V");
   return whole;
 }

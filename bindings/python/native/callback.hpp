@@ -5,8 +5,11 @@
 #include <scaletrain/communicator.hpp>
 #include <scaletrain/data.hpp>
 #include <scaletrain/model.hpp>
+#include <scaletrain/pipeline.hpp>
 #include <scaletrain/predictor.hpp>
 #include <scaletrain/trainer.hpp>
+
+#include <map>
 
 #include "memory.hpp"
 #include "report.hpp"
@@ -209,6 +212,19 @@ inline Transport transport_of(PyObject* object) {
   return transport;
 }
 
+/// Types as a list of (dtype, dims).
+inline std::vector<OpType> types_of(PyObject* object) {
+  const Object list = made(PySequence_Tuple(object));
+  std::vector<OpType> types;
+  for (Py_ssize_t i = 0; i < PyTuple_Size(list.get()); ++i) {
+    int dtype = 0;
+    PyObject* dims = nullptr;
+    if (PyArg_ParseTuple(PyTuple_GetItem(list.get(), i), "iO", &dtype, &dims) == 0) throw Raised();
+    types.push_back({static_cast<DType>(dtype), integers_of(dims, "dims")});
+  }
+  return types;
+}
+
 /// An op written in Python: an object with shape, forward and backward (or None), and outputs.
 inline HostOp host_op(PyObject* object) {
   const auto method = [object](const char* name) { return function_of(made(PyObject_GetAttrString(object, name)).get(), name); };
@@ -226,16 +242,7 @@ inline HostOp host_op(PyObject* object) {
         PyTuple_SetItem(types.get(), static_cast<Py_ssize_t>(i), type);
       }
       const Object answer = called(shape, Py_BuildValue("(O)", types.get()));
-      const Object list = made(PySequence_Tuple(answer.get()));
-      std::vector<OpType> out;
-      for (Py_ssize_t i = 0; i < PyTuple_Size(list.get()); ++i) {
-        PyObject* const type = PyTuple_GetItem(list.get(), i);
-        int dtype = 0;
-        PyObject* dims = nullptr;
-        if (PyArg_ParseTuple(type, "iO", &dtype, &dims) == 0) throw Raised();
-        out.push_back({static_cast<DType>(dtype), integers_of(dims, "dims")});
-      }
-      return out;
+      return types_of(answer.get());
     };
   if (forward)
     op.forward = [forward](const std::vector<View>& inputs, const std::vector<View>& outputs_of_call) {
@@ -254,6 +261,49 @@ inline HostOp host_op(PyObject* object) {
       lent.call("backward", backward, Py_BuildValue("(NNNN)", in, out, d_out, lent.lend(d_inputs, true)));
     };
   return op;
+}
+
+/// The arrays of the micro-batches between their forward and the last call of their backward, by chunk and micro-batch. Used with the lock
+/// held.
+using StageArrays = std::map<std::pair<int32_t, int32_t>, BorrowedArray>;
+constexpr const char* kStageArrays = "scaletrain.stage_arrays";
+
+inline PyObject* new_stage_arrays() {
+  auto arrays = std::make_unique<std::shared_ptr<StageArrays>>(std::make_shared<StageArrays>());
+  PyObject* const capsule = PyCapsule_New(arrays.get(), kStageArrays, [](PyObject* of) {
+    delete static_cast<std::shared_ptr<StageArrays>*>(PyCapsule_GetPointer(of, kStageArrays));
+  });
+  if (capsule == nullptr) throw Raised();
+  static_cast<void>(arrays.release());
+  return capsule;
+}
+inline std::shared_ptr<StageArrays> stage_arrays(PyObject* capsule) {
+  auto* const arrays = static_cast<std::shared_ptr<StageArrays>*>(PyCapsule_GetPointer(capsule, kStageArrays));
+  if (arrays == nullptr) throw Raised();
+  return *arrays;
+}
+
+/// A stage written in Python: an object with forward, backward_input, backward_weight (or None), and its arrays.
+inline Stage stage_of(PyObject* object) {
+  const auto method = [object](const char* name) { return function_of(made(PyObject_GetAttrString(object, name)).get(), name); };
+  const Object forward = method("forward"), backward_input = method("backward_input"), backward_weight = method("backward_weight");
+  const auto arrays = stage_arrays(made(PyObject_GetAttrString(object, "arrays")).get());
+  const auto caller = [&arrays](const char* name, const Object& function, bool is_forward, bool is_last) {
+    if (!function) return StageFunction();
+    return StageFunction([=](const StageWork& work) {
+      const Gil gil;
+      const std::pair key(work.chunk, work.micro_batch);
+      BorrowedArray& lent = (*arrays)[key];
+      PyObject *const input = lent.lend(work.input, false), *const output = lent.lend(work.output, is_forward);
+      PyObject *const d_output = lent.lend(work.output_gradient, false), *const d_input = lent.lend(work.input_gradient, true);
+      PyObject* const shown = construct("StageWork", Py_BuildValue("(iiiNNNN)", static_cast<int>(work.part), static_cast<int>(work.chunk),
+                                                                   static_cast<int>(work.micro_batch), input, output, d_output, d_input));
+      lent.call(name, function, Py_BuildValue("(N)", shown), !is_last);
+      if (is_last) arrays->erase(key);
+    });
+  };
+  return {caller("forward", forward, true, false), caller("backward_input", backward_input, false, !backward_weight),
+          caller("backward_weight", backward_weight, false, true)};
 }
 
 }  // namespace scaletrain::python

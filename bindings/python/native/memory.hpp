@@ -136,7 +136,7 @@ class BorrowedArray {
   PyObject* lend(const std::vector<View>& views, bool writable) {
     PyObject* const all = PyTuple_New(static_cast<Py_ssize_t>(views.size()));
     for (size_t i = 0; all != nullptr && i < views.size(); ++i) {
-      PyObject* const item = views[i].data() == nullptr ? Py_NewRef(Py_None) : seen(writable ? views[i] : read_only(views[i]));
+      PyObject* const item = lend(views[i], writable);
       if (item == nullptr) {
         Py_DECREF(all);
         return nullptr;
@@ -146,10 +146,14 @@ class BorrowedArray {
     return all;
   }
 
-  /// Calls function(*arguments) and takes the tuple over. Afterwards the memoryviews are released. If the function has kept one, or a NumPy
-  /// array over one, which cannot be released, the call is refused. If the function raised, the variables in its frames may be such arrays;
-  /// the frames are cleared, so that a debugger does not read them.
-  void call(const char* callback, const Object& function, PyObject* arguments) {
+  PyObject* lend(const View& view, bool writable) {
+    return view.data() == nullptr ? Py_NewRef(Py_None) : seen(writable ? view : read_only(view));
+  }
+
+  /// Calls function(*arguments) and takes the tuple over. Afterwards, unless `is_kept`, the memoryviews are released. If the function has
+  /// kept one, or a NumPy array over one, which cannot be released, the call is refused. If the function raised, the variables in its
+  /// frames may be such arrays; the frames are cleared, so that a debugger does not read them.
+  void call(const char* callback, const Object& function, PyObject* arguments, bool is_kept = false) {
     try {
       called(function, arguments);
     } catch (const Raised& raised) {
@@ -160,16 +164,8 @@ class BorrowedArray {
       }
       throw;
     }
-    if (release() || is_in_use())
+    if (!is_kept && (release() || is_in_use()))
       refuse(std::string(callback) + ": an array borrowed for this call is still in use after it has returned; keep a copy instead");
-  }
-
- private:
-  PyObject* seen(const View& view) {
-    memories_.push_back(made(show(view, Object(), nullptr)));
-    PyObject* const memoryview = PyMemoryView_FromObject(memories_.back().get());
-    memoryviews_.push_back(owned(memoryview != nullptr ? PyWeakref_NewRef(memoryview, nullptr) : nullptr));
-    return memoryview;
   }
   /// Releases the memoryviews that still exist. Returns whether there were any.
   bool release() const {
@@ -182,6 +178,14 @@ class BorrowedArray {
       PyErr_Clear();  // fails if an array uses it
     }
     return was_kept;
+  }
+
+ private:
+  PyObject* seen(const View& view) {
+    memories_.push_back(made(show(view, Object(), nullptr)));
+    PyObject* const memoryview = PyMemoryView_FromObject(memories_.back().get());
+    memoryviews_.push_back(owned(memoryview != nullptr ? PyWeakref_NewRef(memoryview, nullptr) : nullptr));
+    return memoryview;
   }
   bool is_in_use() const {
     for (const Object& memory : memories_)

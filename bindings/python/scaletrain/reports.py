@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 class StepReport(NamedTuple):
@@ -84,6 +84,19 @@ class SaveProgress(NamedTuple):
     saved_step: int  # step of the newest checkpoint on the disk; -1 if there is none
     blocked_seconds: float  # time for which the last save blocked its caller
     write_seconds: float  # time that writing the last save took
+
+
+class StageWork(NamedTuple):
+    """One call of a pipeline's stage. An array is None where there is nothing: the first part has no input, the last one no output, and
+    forward no gradients."""
+
+    part: int  # of the model, from 0
+    chunk: int  # of this rank, from 0
+    micro_batch: int  # of this run, from 0
+    input: Any  # forward reads it; so may the others
+    output: Any  # forward fills it completely
+    output_gradient: Any  # backward_input reads it; so may backward_weight
+    input_gradient: Any  # backward_input fills it completely
 
 
 class ValueInfo(NamedTuple):

@@ -63,8 +63,8 @@ ST_API st_status st_pipeline_create(st_communicator* communicator, const char* s
                                     const st_op_type* outputs, const st_pipeline_callbacks* callbacks, void* user, st_pipeline** pipeline);
 ST_API st_status st_pipeline_destroy(st_pipeline* pipeline);
 
-/* All ranks call it with the same number of micro-batches, 1 to 2^20; a table runs the number that it is written for. Returns when this
- * rank's work is done and what it sends is received. ST_CALLBACK: a callback failed here. ST_RANK_FAILED: a stage failed, with its message,
+/* All ranks call it with the same number of micro-batches, 1 to 2^20; a table runs the number that it is written for. Returns when all
+ * ranks' work is done. ST_CALLBACK: a callback failed here. ST_RANK_FAILED: a stage failed, with its message,
  * or is gone. After an error the communicator's group is over on all ranks; the host's arrays are as its functions left them. */
 ST_API st_status st_pipeline_run(st_pipeline* pipeline, int32_t micro_batches);
 

@@ -135,12 +135,14 @@ TEST(Pipeline, RunsAgainWithAnotherNumberOfMicroBatches) {
 }
 
 TEST(Pipeline, AFailingStageEndsAllWithItsName) {
-  for (const Phase phase : {Phase::forward, Phase::backward_input, Phase::backward_weight}) {
-    const auto errors = on_stages(3, [&](Communicator& ranks) {
+  for (const auto& [phase, micro_batch] :
+       {std::pair(Phase::forward, 2), std::pair(Phase::backward_input, 2), std::pair(Phase::backward_weight, 2),
+        std::pair(Phase::backward_weight, 5)}) {  // the last one: no other stage waits for it
+    const auto errors = on_stages(3, [&, phase = phase, micro_batch = micro_batch](Communicator& ranks) {
       Host host(1);
       Pipeline pipeline(ranks, "1f1b", chunks_of(ranks.rank(), 3, 1, false), std::make_shared<MemorySource>(), {});
       pipeline.run(6, [&](const Pipeline::Work& work) {
-        if (work.part == 1 && work.micro_batch == 2 && work.phase == phase) fail(Code::callback, "the host's reason");
+        if (work.part == 1 && work.micro_batch == micro_batch && work.phase == phase) fail(Code::callback, "the host's reason");
         host.compute(work);
       });
     });

@@ -133,12 +133,17 @@ final class Callbacks {
     }
   }
 
-  /** Dtype, rank and dims of each output, concatenated. */
   static long[] shape(Object op, Object[] inputs) {
     List<ArrayType> types = new ArrayList<>();
     for (Object input : inputs) types.add((ArrayType) input);
+    return numbers(((HostOp) op).shape(Collections.unmodifiableList(types)));
+  }
+
+  /** Dtype, rank and dims of each type, concatenated; a null type has rank 0. */
+  static long[] numbers(List<ArrayType> types) {
     long[] numbers = new long[0];
-    for (ArrayType type : ((HostOp) op).shape(Collections.unmodifiableList(types))) {
+    for (ArrayType given : types) {
+      ArrayType type = given == null ? ArrayType.f32() : given;
       int at = numbers.length;
       numbers = Arrays.copyOf(numbers, at + 2 + type.rank());
       numbers[at] = type.dtype().number();
@@ -168,6 +173,24 @@ final class Callbacks {
       ((DifferentiableOp) op).backward(in, out, given, wanted);
     } finally {
       for (List<BorrowedArray> all : List.of(in, out, given, wanted)) end(all);
+    }
+  }
+
+  /** {@code phase} is 0 for forward, 1 for backwardInput, 2 for backwardWeight; {@code memory} has its four arrays. */
+  static void stage(Object stage, int phase, int part, int chunk, int microBatch, Object[] memory) {
+    BorrowedArray[] arrays = new BorrowedArray[memory.length / 2];
+    for (int i = 0; i < arrays.length; ++i)
+      if (memory[2 * i] != null)
+        arrays[i] = new BorrowedArray((ArrayType) memory[2 * i], (ByteBuffer) memory[2 * i + 1], phase == 0 && i == 1 || phase == 1 && i == 3);
+    StageWork work = new StageWork(part, chunk, microBatch, arrays[0], arrays[1], arrays[2], arrays[3]);
+    try {
+      switch (phase) {
+        case 0 -> ((Stage) stage).forward(work);
+        case 1 -> ((Stage) stage).backwardInput(work);
+        default -> ((Stage) stage).backwardWeight(work);
+      }
+    } finally {
+      end(Arrays.asList(arrays));
     }
   }
 
