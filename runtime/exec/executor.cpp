@@ -69,8 +69,8 @@ void Executor::resolve() {
     const Node& node = program.sections[static_cast<size_t>(at.section)].graph[at.node];
     const Kernel& kernel = kernels[static_cast<size_t>(node.op)];
     const bool is_exchange = at.kind != Kind::kernel;
-    require(!is_exchange || (ranks_ != nullptr && plan_.exchanges[static_cast<size_t>(at.exchange)].axis == MeshAxis::data),
-            Code::internal, "executor: ", name_of(node.op), " needs a communicator of its axis");
+    require(!is_exchange || (ranks_ != nullptr && plan_.exchanges[static_cast<size_t>(at.exchange)].axis == MeshAxis::data), Code::internal,
+            "executor: ", name_of(node.op), " needs a communicator of its axis");
     require(is_exchange || kernel.run != nullptr, Code::unsupported, "backend ", storage_.backend().name(), ": no kernel for ",
             name_of(node.op));
     const Call*& call = calls[{at.section, at.node, at.buffer}];

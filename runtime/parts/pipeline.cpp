@@ -114,7 +114,7 @@ void Pipeline::agree() const {
   }
 }
 
-void Pipeline::prepare(int32_t micro_batches) {
+void Pipeline::agree_on(int32_t micro_batches) const {
   int64_t own = micro_batches;
   std::vector<int64_t> all(static_cast<size_t>(ranks_.size()));
   ranks_.all_gather(&own, all.data(), std::ssize(all), DType::i64, "the number of micro-batches");
@@ -123,7 +123,9 @@ void Pipeline::prepare(int32_t micro_batches) {
       refuse_rank(ranks_, r, "",
                   text("pipeline: ", text_of_rank(ranks_, r), " runs ", all[static_cast<size_t>(r)], " micro-batches, rank 0 ", all[0],
                        "; run the same number on all ranks"));
-  if (schedule_.micro_batches != micro_batches || allocated_bytes() == 0) schedule_ = schedule_of(micro_batches);
+}
+
+void Pipeline::make_room() {
   for (int32_t c = 0; c < schedule_.chunks; ++c)
     for (Ring* const ring : chunks_[static_cast<size_t>(c)].all())
       while (std::ssize(ring->buffers) < buffers_of(*ring, schedule_, c)) {
@@ -137,9 +139,11 @@ int64_t Pipeline::buffers_of(const Ring& ring, const PipelineSchedule& schedule,
 }
 
 void Pipeline::run(int32_t micro_batches, const Compute& compute) {
-  prepare(micro_batches);
+  agree_on(micro_batches);
+  if (schedule_.micro_batches != micro_batches || allocated_bytes() == 0) schedule_ = schedule_of(micro_batches);
   const auto give_up = [&](const char* why) { ranks_.abort(text("stage ", ranks_.rank(), " has failed: ", why)); };
   try {
+    make_room();
     for (Chunk& chunk : chunks_)
       for (Ring* const ring : chunk.all()) expect(*ring, 0);
     for (const StageAction& action : schedule_.actions[static_cast<size_t>(ranks_.rank())]) run_one(action, compute);

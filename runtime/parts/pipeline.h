@@ -46,8 +46,8 @@ class Pipeline {
   using Compute = std::function<void(const Work& work)>;
 
   /// Collective call; `ranks` are the stages, in order, and are borrowed. `schedule`: as schedule_by() takes it, alike on all ranks. Throws
-  /// on all ranks invalid_argument for a schedule or number of chunks that is not possible,
-  /// rank_mismatch where a part's output is not the next one's input or ranks give different schedules.
+  /// invalid_argument for a schedule or number of chunks that is not possible; on all ranks rank_mismatch where a part's output is not the
+  /// next one's input or ranks give different schedules.
   Pipeline(Communicator& ranks, std::string schedule, const std::vector<PipelinePart>& chunks, std::shared_ptr<MemorySource> memory,
            const CommunicatorOptions& options);
 
@@ -84,7 +84,8 @@ class Pipeline {
   };
 
   void agree() const;
-  void prepare(int32_t micro_batches);
+  void agree_on(int32_t micro_batches) const;
+  void make_room();
   int64_t buffers_of(const Ring& ring, const PipelineSchedule& schedule, int32_t chunk) const;
   Chunk* holder_of(int32_t part);
   void run_one(const StageAction& action, const Compute& compute);

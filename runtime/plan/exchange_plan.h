@@ -27,9 +27,9 @@ struct ExchangePlan {
 
   Op op = Op::await;
   MeshAxis axis = MeshAxis::data;  // the ranks that take part
-  DType dtype = DType::f32;  // of the elements exchanged; u8: the bytes of tensors of several types
-  bool adds = false;         // reductions: adds to what the results are
-  std::string label = {};    // name of one of its gradients or parameters, and their number
+  DType dtype = DType::f32;        // of the elements exchanged; u8: the bytes of tensors of several types
+  bool adds = false;               // reductions: adds to what the results are
+  std::string label = {};          // name of one of its gradients or parameters, and their number
   std::vector<Tensor> tensors = {};
   int32_t terms = 0;  // rank_sums: the numbers that each rank contributes
   bool operator==(const ExchangePlan&) const = default;

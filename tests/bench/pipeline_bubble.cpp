@@ -1,4 +1,5 @@
-// The bubble of st_pipeline's schedules on two stages, as threads: stages that keep a core busy for a fixed time, and send 256 KiB at a time.
+// The bubble of st_pipeline's schedules on two stages, as threads: stages that keep a core busy for a fixed time, and send 256 KiB at a
+// time.
 //
 // Usage: pipeline_bubble [MILLISECONDS [ROUNDS]]    of a forward, an input gradient and a weight gradient each; needs two free cores
 //

@@ -73,8 +73,8 @@ public sealed class Pipeline : Handle {
     return all.AddAll(types, type => all.Add((long)type.DType).Add(type.Dims ?? new long[0])).Done();
   }
 
-  /// <summary>Calls the functions for so many micro-batches, 1 to 1048576, the same number on all ranks. Returns when this rank's work is done and what
-  /// it sends has been received. An exception of a function ends the run and is rethrown here. If a stage fails or is gone, the other ranks throw
+  /// <summary>Calls the functions for so many micro-batches, 1 to 1048576, the same number on all ranks. Returns when all ranks' work is done.
+  /// An exception of a function ends the run and is rethrown here. If a stage fails or is gone, the other ranks throw
   /// <see cref="RankFailedException"/>, and the communicator's group is over.</summary>
   [OfC("st_pipeline_run")]
   public void Run(int microBatches) { native.run(microBatches); }
