@@ -58,7 +58,8 @@ TEST(MachineProfile, RefusesWhatIsNotOne) {
       {with("{\"clock\"", "{\"bandwidth\":1e11,\"clock\""), {"measured: version 1 has no bandwidth"}},
   };
   for (const auto& [json, words] : kWrong)
-    for (const std::string_view word : words) EXPECT_TRUE(refuses({"machine profile", word}, [&text = json] { parse_machine_profile(text); })) << json;
+    for (const std::string_view word : words)
+      EXPECT_TRUE(refuses({"machine profile", word}, [&text = json] { parse_machine_profile(text); })) << json;
 }
 
 }  // namespace
