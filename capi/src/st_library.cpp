@@ -77,7 +77,7 @@ std::string devices() {
   return json_list(list);
 }
 
-/// What a plan depends on of this machine's cpu, as parse_machine_profile() reads it, or why it is not known.
+/// The profile of this machine's cpu, as parse_machine_profile() reads it, or the reason why it is not known.
 std::string machine() {
   try {
     const Context context(ContextOptions{});

@@ -1,4 +1,4 @@
-// What a device's kernels need of memory, by types and the machine's profile alone, so that plans can be made where the device is not.
+// Memory needs of a device's kernels, from types and the machine's profile alone, so that plans can be made where the device is not.
 #pragma once
 
 #include <optional>

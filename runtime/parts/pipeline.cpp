@@ -52,8 +52,7 @@ Pipeline::Pipeline(Communicator& ranks, std::string schedule, const std::vector<
       memory_(std::move(memory)),
       schedule_(schedule_by(name_, ranks.size(), static_cast<int32_t>(chunks.size()), 1)) {
   for (const PipelinePart& part : chunks)
-    chunks_.push_back({.part = part,
-                       .input = {.tensor = part.input, .comes = true},
+    chunks_.push_back({.input = {.tensor = part.input, .comes = true},
                        .output = {.tensor = part.output},
                        .output_gradient = {.tensor = part.output, .comes = true},
                        .input_gradient = {.tensor = part.input}});
@@ -97,7 +96,7 @@ void Pipeline::agree() const {
                     : text("pipeline: ", text_of_rank(ranks_, r), " has another schedule than rank 0; give all ranks the same one"));
   }
   std::vector<std::array<Told, 2>> parts, parts_of_all(static_cast<size_t>(schedule_.parts()));
-  for (const Chunk& chunk : chunks_) parts.push_back({told(chunk.part.input), told(chunk.part.output)});
+  for (const Chunk& chunk : chunks_) parts.push_back({told(chunk.input.tensor), told(chunk.output.tensor)});
   ranks_.all_gather(parts.data(), parts_of_all.data(), std::ssize(parts_of_all) * static_cast<int64_t>(sizeof parts[0]), DType::u8,
                     "its parts");
   const auto of = [&](int32_t part) -> const std::array<Told, 2>& {  // rank after rank, each with its chunks
@@ -140,7 +139,7 @@ int64_t Pipeline::buffers_of(const Ring& ring, const PipelineSchedule& schedule,
 
 void Pipeline::run(int32_t micro_batches, const Compute& compute) {
   agree_on(micro_batches);
-  if (schedule_.micro_batches != micro_batches || allocated_bytes() == 0) schedule_ = schedule_of(micro_batches);
+  if (schedule_.micro_batches != micro_batches) schedule_ = schedule_of(micro_batches);
   const auto give_up = [&](const char* why) { ranks_.abort(text("stage ", ranks_.rank(), " has failed: ", why)); };
   try {
     make_room();

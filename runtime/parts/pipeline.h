@@ -77,7 +77,6 @@ class Pipeline {
     std::byte* data(int32_t micro_batch) const { return buffers.empty() ? nullptr : buffers[at(micro_batch)].data(); }
   };
   struct Chunk {
-    PipelinePart part;
     Ring input, output, output_gradient, input_gradient;
     auto all() { return std::array{&input, &output, &output_gradient, &input_gradient}; }
     auto all() const { return std::array{&input, &output, &output_gradient, &input_gradient}; }

@@ -1,4 +1,4 @@
-// What a device's kernels need of memory, for plans that are made without the device.
+// Memory needs of kernels as the passes ask for them: functions, since passes know no backend.
 #pragma once
 
 #include <cstdint>

@@ -51,13 +51,12 @@ std::string_view trimmed(std::string_view text) {
   return first == std::string_view::npos ? std::string_view{} : text.substr(first, last - first + 1);
 }
 
-/// The parts between separators.
-std::vector<std::string_view> split(std::string_view text, char separator) {
-  std::vector<std::string_view> parts;
+std::vector<std::string_view> cells_of(std::string_view line) {
+  std::vector<std::string_view> cells;
   for (size_t begin = 0;;) {
-    const size_t end = text.find(separator, begin);
-    parts.push_back(trimmed(text.substr(begin, end - begin)));
-    if (end == std::string_view::npos) return parts;
+    const size_t end = line.find(',', begin);
+    cells.push_back(trimmed(line.substr(begin, end - begin)));
+    if (end == std::string_view::npos) return cells;
     begin = end + 1;
   }
 }
@@ -82,10 +81,10 @@ std::string print_schedule(const PipelineSchedule& schedule) {
 PipelineSchedule parse_schedule(std::string_view table) {
   std::vector<std::vector<Cell>> lines;
   int32_t parts = 0, micro_batches = 0;
-  for (const std::string_view line : split(table, '\n')) {
-    if (line.empty()) continue;
+  for (const std::string_view line : lines_of(table)) {
+    if (trimmed(line).empty()) continue;
     auto& cells = lines.emplace_back();
-    for (const std::string_view word : split(line, ',')) {
+    for (const std::string_view word : cells_of(line)) {
       if (word.empty()) continue;
       const auto cell = cell_in(word);
       check(cell.has_value() && cell->part < 1 << 20 && cell->micro_batch < 1 << 20, "schedule: line ", lines.size(), ", cell \"", word,

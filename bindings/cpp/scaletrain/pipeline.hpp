@@ -60,7 +60,7 @@ class Pipeline : public detail::Handle<st_pipeline, st_pipeline_destroy> {
     const std::shared_ptr<Own> own = own_;  // a function may destroy the pipeline
     done(st_pipeline_run(get(), micro_batches), &own->fault);
   }
-  /// What such a run is, without running it, as JSON: its table, bubble, bytes; see pipeline.h.
+  /// Describes such a run as JSON, without running it: its table, bubble and bytes (pipeline.h).
   std::string schedule(int32_t micro_batches) const {
     return text([&](st_pipeline* pipeline, const char** json) { return st_pipeline_schedule(pipeline, micro_batches, json); });
   }

@@ -64,7 +64,7 @@ class Pipeline(Handle):
 
     @of_c("st_pipeline_schedule")
     def schedule(self, micro_batches: int) -> dict[str, Any]:
-        """What such a run is, without running it: its table, bubble, bytes of buffers and bytes sent."""
+        """Describes such a run without running it: its table, bubble, bytes of buffers and bytes sent."""
         return json.loads(self._native.schedule(micro_batches))  # type: ignore[no-any-return]
 
 

@@ -68,7 +68,7 @@ ST_API st_status st_pipeline_destroy(st_pipeline* pipeline);
  * or is gone. After an error the communicator's group is over on all ranks; the host's arrays are as its functions left them. */
 ST_API st_status st_pipeline_run(st_pipeline* pipeline, int32_t micro_batches);
 
-/* What a run of so many micro-batches is, without running it:
+/* Describes a run of so many micro-batches, without running it:
  * {"stages":2,"chunks":1,"micro_batches":4,"in_flight":[2,1],"buffer_bytes":2048,"send_bytes":4096,"bubble":0.2,
  *  "table":"0F0,0F1,0B0,...\n1F0,1B0,...\n"}
  * in_flight: by stage, chunks of the model between their forward and the end of their backward, at most. buffer_bytes: of this rank's

@@ -45,7 +45,7 @@ std::optional<GemmProblem> product_of(Op op, Types in, Types out, const Attrs& a
   }
 }
 
-/// Of our kernels: a product by a library is given the same workspace.
+/// Our kernels' schedule, also for a product by a library, which is given the same workspace.
 TileSchedule schedule_of(const MachineProfile& machine, const GemmProblem& p, const Attrs& attrs) {
   return product_schedule(set_of(machine), p, wish_of_sizes(attrs.ints("tiles")));
 }

@@ -1,4 +1,4 @@
-// What products need of memory, by instruction set: pure functions, compiled once, for plans of any machine and for the kernels.
+// Memory needs of products, by instruction set: pure functions, compiled once, for plans of any machine and for the kernels.
 #pragma once
 
 #include "gemm/gemm_kernels.h"
