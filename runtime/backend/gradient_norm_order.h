@@ -71,6 +71,19 @@ class BlockTree {
   uint64_t blocks_ = 0;
 };
 
+/// The tensor's sum from the sums of its blocks.
+inline double sum_of_tensor(std::span<const double> blocks) {
+  BlockTree tree;
+  for (const double block : blocks) tree.add(block);
+  return tree.sum();
+}
+
+/// The sums of tensors, given like those of norm_of_squares(); 0 for one without blocks.
+inline void tensor_squares(const double* blocks, std::span<const int64_t> tensors, double* sums) {
+  for (size_t t = 0; t < tensors.size(); t += 2)
+    sums[t / 2] = sum_of_tensor(std::span(blocks + tensors[t], static_cast<size_t>(tensors[t + 1])));
+}
+
 struct Norm {
   double value = 0;
   bool finite = true;
@@ -82,12 +95,9 @@ inline Norm norm_of_squares(const double* blocks, std::span<const int64_t> tenso
   double squares = 0;
   bool finite = true;
   for (size_t t = 0; t < tensors.size(); t += 2) {
-    BlockTree tree;
-    for (const double block : std::span(blocks + tensors[t], static_cast<size_t>(tensors[t + 1]))) {
-      finite = finite && std::isfinite(block);
-      tree.add(block);
-    }
-    squares += tree.sum();
+    const std::span of_tensor(blocks + tensors[t], static_cast<size_t>(tensors[t + 1]));
+    for (const double block : of_tensor) finite = finite && std::isfinite(block);
+    squares += sum_of_tensor(of_tensor);
   }
   return {std::sqrt(squares), finite};
 }

@@ -29,6 +29,11 @@ class Link {
   int64_t expect(void* data, int64_t elements, DType dtype, std::string label);
   /// Waits until messages up to this one are sent, or received. Throws what the first one threw that was not.
   void wait(int64_t message);
+  /// Receives the next message on the calling thread, with nothing expected.
+  void receive(void* data, int64_t elements, DType dtype, std::string_view label) {
+    group_->receive(data, elements, dtype, 1 - group_->rank(), label);
+  }
+  void abort(const char* why) noexcept { group_->abort(why); }
   int64_t sent_bytes() const { return group_->sent_bytes(); }
 
  private:

@@ -13,8 +13,8 @@ namespace st {
 
 using Kind = Instruction::Kind;
 
-Executor::Executor(Plan plan, Storage& storage, Workers& workers, CancelToken* cancelled, ExchangeQueue* ranks)
-    : plan_(std::move(plan)), storage_(storage), workers_(workers), cancelled_(cancelled), ranks_(ranks) {
+Executor::Executor(Plan plan, Storage& storage, Workers& workers, CancelToken* cancelled, ExchangeQueue* ranks, StageLinks* stages)
+    : plan_(std::move(plan)), storage_(storage), workers_(workers), cancelled_(cancelled), ranks_(ranks), stages_(stages) {
   allocate();
   resolve();
   if (std::ranges::any_of(steps_, [](const Step& step) { return step.at.kind == Kind::post; })) ranks_->start();
@@ -64,22 +64,26 @@ void Executor::resolve() {
 
   std::map<std::array<int32_t, 3>, const Call*> calls;
   exchanges_.resize(plan_.exchanges.size() * buffers);
+  messages_.resize(exchanges_.size());
   const OpTable& kernels = storage_.backend().kernels();
   for (const Instruction& at : plan_.instructions) {
     const Node& node = program.sections[static_cast<size_t>(at.section)].graph[at.node];
     const Kernel& kernel = kernels[static_cast<size_t>(node.op)];
     const bool is_exchange = at.kind != Kind::kernel;
-    require(!is_exchange || (ranks_ != nullptr && plan_.exchanges[static_cast<size_t>(at.exchange)].axis == MeshAxis::data), Code::internal,
-            "executor: ", name_of(node.op), " needs a communicator of its axis");
     require(is_exchange || kernel.run != nullptr, Code::unsupported, "backend ", storage_.backend().name(), ": no kernel for ",
             name_of(node.op));
     const Call*& call = calls[{at.section, at.node, at.buffer}];
     if (call == nullptr) call = make_call(at);
     PlannedExchange* exchange = nullptr;
+    const bool is_collective = at.kind == Kind::exchange || at.kind == Kind::post || at.kind == Kind::await;
     if (is_exchange) {
+      const MeshAxis axis = plan_.exchanges[static_cast<size_t>(at.exchange)].axis;
+      require((axis == MeshAxis::data && ranks_ != nullptr) || (axis == MeshAxis::stage && stages_ != nullptr), Code::internal,
+              "executor: ", name_of(node.op), " needs a communicator of its axis");
+    }
+    if (is_collective) {
       auto& made = exchanges_[static_cast<size_t>(at.exchange) * buffers + static_cast<size_t>(at.buffer)];
-      if (!made)
-        made = std::make_unique<PlannedExchange>(plan_.exchanges[static_cast<size_t>(at.exchange)], program, *call, ranks_->ranks());
+      if (!made) made = std::make_unique<PlannedExchange>(plan_.exchanges[static_cast<size_t>(at.exchange)], program, *call, group_of(at));
       exchange = made.get();
     }
     steps_.push_back({kernel.run, call, at, exchange});
@@ -130,6 +134,9 @@ void Executor::bind(SlotId slot, const void* data) {
   auto* const begin = static_cast<std::byte*>(const_cast<void*>(data));
   for (const Bound& bound : bound_[static_cast<size_t>(slot)]) bound.operand->data = begin == nullptr ? nullptr : begin + bound.offset;
   slots_[static_cast<size_t>(slot)].data = begin;
+  if (plan_.program.slot(slot).role == Role::input) return;
+  for (const auto& exchange : exchanges_)
+    if (exchange) exchange->place();
 }
 
 void Executor::run(const BeforeMicroBatch& before) {
@@ -200,6 +207,7 @@ void Executor::look_for_cancel(const Cursor& cursor) {
 void Executor::execute(const Step& step, bool posts) {
   try {
     if (step.at.kind == Kind::kernel) return step.run(*step.call);
+    if (step.exchange == nullptr) return pass_message(step);
     exchange(step, posts);
   } catch (Error& error) {
     const Node& node = plan_.program.sections[static_cast<size_t>(step.at.section)].graph[step.at.node];
@@ -212,9 +220,28 @@ void Executor::execute(const Step& step, bool posts) {
   }
 }
 
+Communicator& Executor::group_of(const Instruction& at) const {
+  return plan_.exchanges[static_cast<size_t>(at.exchange)].axis == MeshAxis::stage ? stages_->stages() : ranks_->ranks();
+}
+
+void Executor::pass_message(const Step& step) {
+  if (messages_of_ != stages_->connected()) {
+    std::ranges::fill(messages_, 0);
+    messages_of_ = stages_->connected();
+  }
+  const ExchangePlan& message = plan_.exchanges[static_cast<size_t>(step.at.exchange)];
+  Link& link = stages_->link(message.link);
+  if (step.at.kind == Kind::receive) return link.receive(step.call->writes[0].data, message.elements, message.dtype, message.label);
+  int64_t& sent =
+      messages_[static_cast<size_t>(step.at.exchange) * static_cast<size_t>(plan_.memory.buffers) + static_cast<size_t>(step.at.buffer)];
+  link.wait(sent);
+  if (step.at.kind == Kind::send) sent = link.post(step.call->in[0].data, message.elements, message.dtype, message.label);
+}
+
 void Executor::exchange(const Step& step, bool posts) {
   if (step.at.kind == Kind::await) return ranks_->wait(*step.exchange);
   const int contributors = step.at.ranks == Instruction::Ranks::all_in_step ? contributors_.in_step : contributors_.in_round;
+  if (plan_.exchanges[static_cast<size_t>(step.at.exchange)].axis == MeshAxis::stage) return step.exchange->run(stages_->stages().size());
   if (step.at.kind == Kind::post && posts) return ranks_->post(*step.exchange, contributors);
   ranks_->run(*step.exchange, contributors);
 }

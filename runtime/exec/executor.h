@@ -12,6 +12,7 @@
 #include "exec/cancel_token.h"
 #include "exec/exchange_queue.h"
 #include "exec/planned_exchange.h"
+#include "exec/stage_links.h"
 #include "exec/storage.h"
 #include "plan/plan.h"
 
@@ -26,9 +27,11 @@ class Executor {
  public:
   /// Allocates the plan's arenas; those that outlive it come from `storage`. Borrows all arguments but the plan.
   ///   cancelled   may be null; checked before each instruction up to the update, and reset when seen
-  ///   ranks       the group of a plan for several ranks; null: the plan has no collectives
+  ///   ranks       the data ranks of a plan for several; null: the plan has no collectives among them
+  ///   stages      of a plan for several stages; null: one stage. Connected before the first run
   /// Throws unsupported with the op if the backend has no kernel for it.
-  Executor(Plan plan, Storage& storage, Workers& workers, CancelToken* cancelled, ExchangeQueue* ranks = nullptr);
+  Executor(Plan plan, Storage& storage, Workers& workers, CancelToken* cancelled, ExchangeQueue* ranks = nullptr,
+           StageLinks* stages = nullptr);
 
   /// Called before each run of instructions of a micro-batch, so again when the plan returns to one in flight: binds its inputs and writes
   /// its counters.
@@ -94,6 +97,8 @@ class Executor {
   void look_for_cancel(const Cursor& cursor);
   void execute(const Step& step, bool posts);
   void exchange(const Step& step, bool posts);
+  void pass_message(const Step& step);
+  Communicator& group_of(const Instruction& at) const;
   bool is_valid(Copy copy) const { return is_valid_[static_cast<size_t>(copy)]; }
 
   Plan plan_;
@@ -101,6 +106,9 @@ class Executor {
   Workers& workers_;
   CancelToken* cancelled_;
   ExchangeQueue* ranks_;
+  StageLinks* stages_;
+  std::vector<int64_t> messages_;  // by index in the plan and buffer: the link's number of the last one sent; 0: none
+  int64_t messages_of_ = 0;        // the connection of the links that they are of
   Contributors contributors_;
   std::vector<std::unique_ptr<PlannedExchange>> exchanges_;  // by index in the plan and buffer
   std::array<bool, 4> is_valid_{false, false, false, true};  // by Copy: runs do not make it

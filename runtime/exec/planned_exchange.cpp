@@ -4,35 +4,55 @@
 #include <cstring>
 
 namespace st {
+
 PlannedExchange::PlannedExchange(const ExchangePlan& exchange, const Program& program, const Call& call, Communicator& ranks)
-    : ranks_(ranks), op_(exchange.op), adds_(exchange.adds), label_(exchange.label), dtype_(exchange.dtype) {
-  const auto size = static_cast<size_t>(ranks.size());
-  parts_.resize(size);
-  const std::span<const Operand> operands = op_ == Op::reduce_scatter ? call.in : call.writes;
-  for (const ExchangePlan::Tensor& tensor : exchange.tensors)
+    : exchange_(exchange),
+      program_(program),
+      call_(call),
+      ranks_(ranks),
+      op_(exchange.op),
+      adds_(exchange.adds),
+      label_(exchange.label),
+      dtype_(exchange.dtype) {
+  place();
+}
+
+void PlannedExchange::place() {
+  const auto size = static_cast<size_t>(ranks_.size());
+  parts_.assign(size, {});
+  views_.clear();
+  into_.clear();
+  terms_.clear();
+  sums_.clear();
+  const std::span<const Operand> operands = op_ == Op::reduce_scatter ? call_.in : call_.writes;
+  for (const ExchangePlan::Tensor& tensor : exchange_.tensors)
     for (size_t rank = 0; rank < size; ++rank) {
-      const ExchangePlan::Range shard = shard_of(tensor, program, static_cast<int32_t>(rank));
+      const ExchangePlan::Range shard = shard_of(tensor, program_, static_cast<int32_t>(rank));
       if (shard.elements == 0) continue;
       auto* const begin = operands[static_cast<size_t>(tensor.operand)].as<std::byte>() + shard.begin * tensor.bytes;
       parts_[rank].push_back({begin, shard.elements * tensor.bytes / bytes_of(dtype_)});
     }
   switch (op_) {
     case Op::reduce_scatter:
-      for (const Operand& part : call.writes) into_.push_back({part.data, part.elements()});
+      for (const Operand& part : call_.writes) into_.push_back({part.data, part.elements()});
       break;
     case Op::all_gather:
-      own_ = call.reads;
+      own_ = call_.reads;
       break;
     case Op::rank_sums: {
-      const size_t terms = call.in.size();
+      const auto terms = static_cast<size_t>(exchange_.terms);
       gathered_.resize(terms * size);
-      for (size_t rank = 0; rank < size; ++rank) parts_[rank].push_back({gathered_.data() + rank * terms, static_cast<int64_t>(terms)});
-      for (const Operand& term : call.in) terms_.push_back(term.as<double>());
-      for (const Operand& sum : call.writes) sums_.push_back(sum.as<double>());
+      for (size_t rank = 0; rank < size; ++rank) parts_[rank].push_back({gathered_.data() + rank * terms, exchange_.terms});
+      const auto each = [](std::span<const Operand> of, auto& to) {
+        for (const Operand& operand : of)
+          for (int64_t i = 0; i < operand.elements(); ++i) to.push_back(operand.as<double>() + i);
+      };
+      each(call_.in, terms_);
+      each(call_.writes, sums_);
       break;
     }
     default:
-      squares_ = call.in[0].as<const double>();
+      squares_ = call_.in[0].as<const double>();
   }
   for (const auto& part : parts_) views_.emplace_back(part);
 }

@@ -14,10 +14,11 @@ namespace st {
 /// One collective with everything resolved; running it allocates nothing.
 class PlannedExchange {
  public:
-  /// `call`: the collective's operands, whose addresses must not change. Borrows the communicator.
+  /// `call`: the collective's operands; after one's address has changed, place() takes the new one. Borrows all arguments.
   PlannedExchange(const ExchangePlan& exchange, const Program& program, const Call& call, Communicator& ranks);
 
   Op op() const { return op_; }
+  void place();
   /// Reductions add the terms of the first `contributors` ranks. Throws what the communicator throws.
   void run(int contributors);
 
@@ -28,6 +29,9 @@ class PlannedExchange {
   void place_own_pieces();
   void place_squares();
 
+  const ExchangePlan& exchange_;
+  const Program& program_;
+  const Call& call_;
   Communicator& ranks_;
   Op op_;
   bool adds_;

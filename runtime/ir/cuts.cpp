@@ -1,5 +1,7 @@
 #include "ir/cuts.h"
 
+#include <utility>
+
 #include "base/error.h"
 
 namespace st {
@@ -16,6 +18,11 @@ void cut_parameters(Program& program, const CutGrain& grain_of, bool frozen_too)
   }
 }
 
+void give_to_stage(Slot& slot, int32_t stage) {
+  slot.type.layout[MeshAxis::stage] = {
+      .kind = AxisLayout::Kind::flat, .where = stage, .grain = std::max<int64_t>(slot.type.shape.elements(), 1)};
+}
+
 void update_by_shards(Program& program) {
   for (Slot& slot : program.slots) slot.update = slot.sums;
 }
@@ -27,8 +34,13 @@ Cuts cuts_of(const Program& program, const Type& flat) {
   return {flat.shape.elements(), layout.grain, layout.where, program.mesh.data};
 }
 
-/// What this rank has of a tensor of that type.
+/// What this rank has of a tensor of that type. Within a stage's sections a value is the stage's own.
 Type local(const Program& program, Type type) {
+  const AxisLayout stage = std::exchange(type.layout[MeshAxis::stage], {});
+  if (stage.is_flat() && stage.where != program.stage) {
+    type.shape = {0};
+    return type;
+  }
   if (!type.layout.is_flat()) return type;
   const Cuts cuts = cuts_of(program, type);
   if (const int64_t elements = cuts.elements_of(program.rank); elements != cuts.elements) type.shape = {elements};
@@ -38,7 +50,7 @@ Type local(const Program& program, Type type) {
 }  // namespace
 
 int64_t own_begin(const Program& program, const Slot& slot) {
-  return slot.type.layout.is_flat() ? cuts_of(program, slot.type)[program.rank] : 0;
+  return slot.type.layout.is_flat() && is_here(program, slot) ? cuts_of(program, slot.type)[program.rank] : 0;
 }
 
 Type own_type(const Program& program, const Slot& slot) { return local(program, slot.type); }

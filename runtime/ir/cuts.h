@@ -42,6 +42,15 @@ inline Cuts cuts_of(const Program& program, SlotId parameter) {
   const Slot& of = program.slot(parameter);
   return {of.type.shape.elements(), of.sums.grain, of.sums.where, program.mesh.data};
 }
+/// Gives a slot to one stage; the others have none of it.
+void give_to_stage(Slot& slot, int32_t stage);
+/// Whether this rank's stage has the slot.
+inline bool is_here(const Program& program, const Slot& slot) {
+  const AxisLayout& stage = slot.type.layout[MeshAxis::stage];
+  return !stage.is_flat() || stage.where == program.stage;
+}
+/// The stage that has a slot which was given to one.
+inline int32_t stage_of(const Slot& slot) { return slot.type.layout[MeshAxis::stage].where; }
 /// This rank's part of a slot: its first element, and its type, which for a slot that is not flat is the slot's.
 int64_t own_begin(const Program& program, const Slot& slot);
 Type own_type(const Program& program, const Slot& slot);

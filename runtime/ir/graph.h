@@ -48,7 +48,7 @@ struct Node {
   When when = When::every;
 };
 
-/// The axis of the mesh along which a collective's ranks lie.
+/// The axis of the mesh along which the ranks of a collective, or of a message, lie.
 MeshAxis axis_of(const Node& collective);
 
 struct Graph {

@@ -104,7 +104,8 @@ OpInfo info_of(const Row& row, Op op) {
   constexpr std::array<std::string_view, 6> kElementwise = {"elementwise", "linear2", "product", "quotient", "scaled", "dropout"};
   for (const auto rule : kElementwise) info.elementwise |= row.layout_rule == rule;
   info.view = op == Op::load || op == Op::reshape;
-  info.exchange = op == Op::reduce_scatter || op == Op::all_gather || op == Op::rank_sums || op == Op::gather_squares || op == Op::await;
+  info.exchange = op == Op::reduce_scatter || op == Op::all_gather || op == Op::rank_sums || op == Op::gather_squares || op == Op::await ||
+                  op == Op::send || op == Op::receive;
   return info;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <tuple>
 
 #include "base/error.h"
 #include "ir/rules.h"
@@ -30,10 +31,18 @@ const Section* Program::find(Phase phase) const {
   return found;
 }
 
-const Section* Program::find(Phase phase, int32_t stage, int32_t chunk) const {
+const Section* Program::find(Phase phase, int32_t of_stage, int32_t chunk) const {
   for (const auto& section : sections)
-    if (section.phase == phase && section.stage == stage && section.chunk == chunk) return &section;
+    if (section.phase == phase && section.stage == of_stage && section.chunk == chunk) return &section;
   return nullptr;
+}
+
+const Section* Program::last_forward() const {
+  const Section* last = nullptr;
+  for (const Section& section : sections)
+    if (section.phase == Phase::forward && (last == nullptr || std::tie(section.chunk, section.stage) > std::tie(last->chunk, last->stage)))
+      last = &section;
+  return last;
 }
 
 SlotId Program::parameter_of(const Node& load) const {

@@ -94,6 +94,15 @@ struct StepSlotIds {
   }
 };
 
+/// A one-way link between two stages of a pipeline; its messages arrive in the order in which they are sent.
+struct StageLink {
+  enum class Carries : int32_t { activations, gradients, weights, uses };  // uses: gradients of a tied weight's uses
+  Carries carries = Carries::activations;
+  int32_t from = 0, to = 0;            // stages
+  int32_t from_part = 0, to_part = 0;  // of the model, for activations and gradients
+  auto operator<=>(const StageLink&) const = default;
+};
+
 struct Program {
   std::vector<Section> sections;
   std::vector<Slot> slots;
@@ -103,14 +112,19 @@ struct Program {
   double loss_seed = 1;        // the seed of backward, a power of two (scale_loss)
   StepSlotIds step;
   Mesh mesh;
-  int32_t rank = 0;   // this program's rank along the data axis
-  int64_t batch = 0;  // the value bound to kBatch; 0: still symbolic
+  int32_t rank = 0;                    // this program's rank along the data axis
+  int32_t stage = 0;                   // and along the stage axis
+  std::vector<StageLink> links;        // of all stages, alike on all of them (pipeline_cut); a message names its link by the index
+  std::vector<bool> weights_of_model;  // of a stage's program: weights_of_products() of the whole model
+  int64_t batch = 0;                   // the value bound to kBatch; 0: still symbolic
 
   /// The section of a phase in a program of one stage; null: none. Throws internal if several stages or chunks have one: who works on one
   /// section must say which, or run on each stage's program.
   const Section* find(Phase phase) const;
   Section* find(Phase phase) { return const_cast<Section*>(std::as_const(*this).find(phase)); }
-  const Section* find(Phase phase, int32_t stage, int32_t chunk) const;
+  const Section* find(Phase phase, int32_t of_stage, int32_t chunk) const;
+  /// The forward section of the model's last part here, in which outputs and the loss are; null: there is no forward section.
+  const Section* last_forward() const;
   Slot& slot(SlotId id) { return slots[static_cast<size_t>(id)]; }
   const Slot& slot(SlotId id) const { return slots[static_cast<size_t>(id)]; }
   SlotId slot_named(std::string_view name) const;  // -1: none

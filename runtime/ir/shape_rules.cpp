@@ -349,6 +349,11 @@ Outputs norm_of_squares(const OpTypes& op) {
   return {kScalar, typed(DType::boolean, {})};
 }
 
+Outputs tensor_squares(const OpTypes& op) {
+  norm_of_squares(op);  // checks
+  return {typed(DType::f64, {std::ssize(op.attrs.ints("tensors")) / 2})};
+}
+
 Outputs step_factor(const OpTypes& op) {
   check_is(op, 0, DType::f64, {});
   check_is(op, 1, DType::boolean, {});

@@ -77,6 +77,9 @@ class Verifier {
          ", has owners, which only a parameter has");
     hold(slot.update.kind == AxisLayout::Kind::replicated || slot.update == slot.sums, "parameter \"", slot.name, "\" is updated as ",
          text_of(slot.update), ", its gradient summed as ", text_of(slot.sums));
+    const AxisLayout& stage = slot.type.layout[MeshAxis::stage];
+    hold(!stage.is_flat() || (stage.where >= 0 && stage.where < program_.mesh.stage && stage.grain >= slot.type.shape.elements()),
+         "slot \"", slot.name, "\" is ", slot.type, " on a mesh of ", program_.mesh.stage, " stages, of which one has it");
     if (!data.is_flat()) return;
     hold(data.grain > 0 && data.where >= 0 && data.where < program_.mesh.data, "slot \"", slot.name, "\" is ", slot.type, " on a mesh of ",
          program_.mesh.data, " data ranks");
@@ -214,6 +217,14 @@ class Verifier {
   void check_exchange(const Section& section, int32_t i) const {
     const Node& node = section.graph[i];
     hold_at(section, i, node.reads.empty() || node.op == Op::all_gather, "it reads ", node.reads.size(), " slots");
+    if (node.op == Op::send || node.op == Op::receive) {
+      const int64_t other = node.attrs.integer("stage");
+      hold_at(section, i, other >= 0 && other < program_.mesh.stage && other != program_.stage, "stage ", other, " is not another one of ",
+              program_.mesh.stage);
+      hold_at(section, i, node.in.size() + node.writes.size() == 1, "a message has one value, or one slot");
+      hold_at(section, i, node.in.empty() || section.graph.slot_behind(node.in[0]) >= 0, "it sends what lies in no slot");
+      return;
+    }
     hold_at(section, i, node.op == Op::rank_sums || axis_of(node) == MeshAxis::data, "it runs along the ", name_of(axis_of(node)),
             " axis, the shards are those of the data ranks");
     if (node.op == Op::rank_sums) {
@@ -341,7 +352,8 @@ class Verifier {
 
   void check_stash(const Slot& it, const Uses& uses) const {
     for (size_t i = 0; i < uses.writes.size(); ++i)
-      hold_at(*uses.writes[i].section, uses.writes[i].node, i == 0 && uses.writes[i].get().op == Op::store, "stash \"", it.name,
+      hold_at(*uses.writes[i].section, uses.writes[i].node,
+              i == 0 && (uses.writes[i].get().op == Op::store || uses.writes[i].get().op == Op::receive), "stash \"", it.name,
               "\" must be stored once");
     check_written_first(it, uses);
   }
@@ -384,17 +396,8 @@ class Verifier {
 
   // --- outputs and the loss
 
-  const Section* last_forward() const {
-    const Section* last = nullptr;
-    for (const auto& section : program_.sections) {
-      if (section.phase != Phase::forward) continue;
-      if (last == nullptr || std::tie(section.chunk, section.stage) > std::tie(last->chunk, last->stage)) last = &section;
-    }
-    return last;
-  }
-
   const Type& output_type(std::string_view what, Value value) const {
-    const Section* section = last_forward();
+    const Section* section = program_.last_forward();
     hold(section != nullptr, what, " is set, but there is no forward section");
     hold(value.node >= 0 && value.node < section->graph.size(), what, " is %", value.node,
          ", which the last forward section does not have");

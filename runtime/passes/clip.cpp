@@ -8,37 +8,35 @@
 #include "ir/build.h"
 #include "ir/cuts.h"
 #include "passes/gradient_slots.h"
+#include "passes/stage_sums.h"
 
 namespace st {
 
 namespace {
 
-/// Norms over some of the gradients. Of ranks that have shards of them each gets the sums of all blocks.
+/// Norms over some of the gradients. Of ranks that have shards of them each gets the sums of all blocks; of stages, those of all tensors.
 class Norms {
  public:
   Norms(Builder& b, const std::vector<SlotId>& gradients) : b_(b) {
     Program& program = b.program();
-    if (gradients.empty() || !program.slot(program.slot(gradients[0]).of).update.is_flat()) return;
-    std::vector<Value> shards;
+    const bool is_sharded = !gradients.empty() && program.slot(program.slot(gradients[0]).of).update.is_flat();
+    if (!is_sharded && program.mesh.stage == 1) return;
+    std::vector<Value> own;
     Ints parameters;
     int64_t blocks = 0;
     for (const SlotId gradient : gradients) {
+      tensors_[gradient] = {blocks, 0};
+      if (!is_here(program, program.slot(gradient))) continue;
       const SlotId parameter = program.slot(gradient).of;
-      if (has_shard(program, parameter)) shards.push_back(b.load_shard(gradient));
+      if (!is_sharded || has_shard(program, parameter)) own.push_back(is_sharded ? b.load_shard(gradient) : b.load(gradient));
       parameters.push_back(parameter);
       const int64_t of_this = norm_blocks(program.slot(parameter).type.shape.elements());
-      tensors_[gradient] = {blocks, of_this};
+      tensors_[gradient].second = of_this;
       blocks += of_this;
     }
-    const SlotId all = program.add_slot(
-        {.name = "gradient_squares", .type = {.dtype = DType::f64, .shape = {blocks}, .layout = {}}, .role = Role::report, .init = {}});
-    b.graph().nodes.push_back({.op = Op::gather_squares,
-                               .in = b.append(Op::gradient_squares, shards),
-                               .out = {},
-                               .reads = {},
-                               .writes = {all},
-                               .attrs = make_attrs(Op::gather_squares, {{"parameters", parameters}})});
-    squares_ = b.load(all);
+    squares_ = b.append(Op::gradient_squares, own)[0];
+    if (is_sharded) squares_ = gather(parameters, blocks);
+    if (program.mesh.stage > 1) sum_over_stages(gradients);
   }
 
   /// The norm, and whether all is finite.
@@ -48,18 +46,45 @@ class Norms {
       for (const SlotId gradient : gradients) loaded.push_back(b_.load(gradient));
       return b_.append(Op::gradient_norm, loaded);
     }
+    return b_.append(Op::norm_of_squares, {squares_}, {{"tensors", tensors(gradients)}});
+  }
+
+ private:
+  Ints tensors(const std::vector<SlotId>& gradients) const {
     Ints tensors;
     for (const SlotId gradient : gradients) {
       const auto& [first, blocks] = tensors_.at(gradient);
       tensors.insert(tensors.end(), {first, blocks});
     }
-    return b_.append(Op::norm_of_squares, {squares_}, {{"tensors", tensors}});
+    return tensors;
   }
 
- private:
+  /// From the data ranks, which have shards.
+  Value gather(const Ints& parameters, int64_t blocks) {
+    const SlotId all = b_.program().add_slot(
+        {.name = "gradient_squares", .type = {.dtype = DType::f64, .shape = {blocks}, .layout = {}}, .role = Role::report, .init = {}});
+    b_.graph().nodes.push_back({.op = Op::gather_squares,
+                                .in = {squares_},
+                                .out = {},
+                                .reads = {},
+                                .writes = {all},
+                                .attrs = make_attrs(Op::gather_squares, {{"parameters", parameters}})});
+    return b_.load(all);
+  }
+
+  /// From the stages, each of which has all blocks of some tensors: a sum for each tensor takes the place of its blocks.
+  void sum_over_stages(const std::vector<SlotId>& gradients) {
+    const auto count = static_cast<int64_t>(gradients.size());
+    const SlotId sums = b_.program().add_slot(
+        {.name = "tensor_squares", .type = {.dtype = DType::f64, .shape = {count}, .layout = {}}, .role = Role::report, .init = {}});
+    st::sum_over_stages(b_, {{b_(Op::tensor_squares, {squares_}, {{"tensors", tensors(gradients)}}), sums}});
+    squares_ = b_.load(sums);
+    for (size_t i = 0; i < gradients.size(); ++i) tensors_[gradients[i]] = {static_cast<int64_t>(i), 1};
+  }
+
   Builder& b_;
   std::map<SlotId, std::pair<int64_t, int64_t>> tensors_;  // by gradient: its first block and how many
-  Value squares_;                                          // none: gradients are whole
+  Value squares_;                                          // of blocks, or of tensors; none: gradients are whole and of one stage
 };
 
 }  // namespace
@@ -79,7 +104,7 @@ void clip(Program& program, double max_norm, const ClipGroups& groups) {
   std::vector<SlotId> gradients;
   std::vector<std::vector<SlotId>> of_group(groups.max_norms.size());
   for (const std::vector<SlotId>& uses : gradient_slots(program)) {
-    for (size_t use = 1; use < uses.size() && !is_opened; ++use) b.accumulate(b.load(uses[use]), uses[0], When::every);
+    for (size_t use = 1; use < uses.size() && !is_opened; ++use) add_use(b, uses[use], uses[0], false);
     gradients.push_back(uses[0]);
     const Slot& gradient = program.slot(uses[0]);
     const int group = groups.group_of ? groups.group_of(program.slot(gradient.of)) : -1;
@@ -88,6 +113,7 @@ void clip(Program& program, double max_norm, const ClipGroups& groups) {
 
   const Norms norms(b, gradients);
   const bool has_unit = program.step.gradient_unit >= 0;
+  if (!has_unit) share_loss(b);
   Value units = b.load(has_unit ? program.step.gradient_unit : program.step.loss_count);
   if (program.step.loss_scale >= 0) units = b.mul(units, b.load(program.step.loss_scale));
   const double seed = has_unit ? 1 : program.loss_seed;

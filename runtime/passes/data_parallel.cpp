@@ -7,15 +7,14 @@
 namespace st {
 
 void data_parallel(Program& program, Reduce reduce, int64_t bucket_bytes, bool sums_loss) {
-  require(program.find(Phase::forward) != nullptr && program.find(Phase::backward) != nullptr, Code::internal,
-          "data_parallel: no backward section; call autodiff() first");
+  require(has_backward(program), Code::internal, "data_parallel: no backward section; call autodiff() first");
   cut_parameters(program);
   exchange_gradients(program, reduce, bucket_bytes, Keep::whole);
   if (sums_loss) exchange_loss(program);
   add_uses_of_shards(program);
   std::vector<SlotId> wholes;
   for (const std::vector<SlotId>& uses : gradient_slots(program))
-    if (uses.size() > 1) wholes.push_back(uses[0]);
+    if (uses.size() > 1 && is_here(program, program.slot(uses[0]))) wholes.push_back(uses[0]);
   if (wholes.empty()) return;
   program.sections.back().graph.nodes.push_back(
       {.op = Op::all_gather, .in = {}, .out = {}, .reads = {}, .writes = wholes, .attrs = make_attrs(Op::all_gather, {})});

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "ir/cuts.h"
 #include "passes/rewrite.h"
+#include "passes/section_copy.h"
 
 namespace st {
 namespace {
@@ -20,7 +21,11 @@ struct Maker {
 class Gathering {
  public:
   Gathering(Program& program, Section& section, std::vector<Maker>& makers)
-      : program_(program), rewrite_(program, section), phase_(section.phase), makers_(makers) {
+      : program_(program),
+        rewrite_(program, section),
+        phase_(section.phase),
+        has_outputs_(&section == program.last_forward()),
+        makers_(makers) {
     find_sources();
     find_makers();
     find_units();
@@ -31,6 +36,7 @@ class Gathering {
       if (is_left_out_[static_cast<size_t>(n)]) continue;
       Node node = old()[n];
       for (Value& v : node.in) v = source_of(v) < 0 ? rewrite_.at(v) : whole(v, node.region);
+      if (node.op == Op::send && node.in != old()[n].in && rewrite_.made().slot_behind(node.in[0]) >= 0) keep_until_sent(node);
       rewrite_.replace(n, std::move(node));
     }
     for (const Value v : kept_) rewrite_.map(v, whole(v, old()[v.node].region));
@@ -73,7 +79,7 @@ class Gathering {
     for (int32_t n = 0; n < old().size(); ++n)
       if (!is_left_out_[static_cast<size_t>(n)])
         for (const Value v : old()[n].in) add_use(v, old()[n].region);
-    if (phase_ != Phase::forward) return;
+    if (!has_outputs_) return;
     const auto keep = [&](Value v) {
       if (!v || source_of(v) < 0) return;
       add_use(v, old()[v.node].region);
@@ -142,6 +148,16 @@ class Gathering {
                      .region = unit.scope});
   }
 
+  /// What was gathered makes room for the next unit; what is sent lies in the stash.
+  void keep_until_sent(Node& send) {
+    const SlotId whole = rewrite_.made().slot_behind(send.in[0]);
+    if (slot(whole).role != Role::gathered) return;
+    const SlotId kept =
+        program_.add_slot({.name = text("sent.", slot(whole).name), .type = slot(whole).type, .role = Role::stash, .init = {}});
+    rewrite_.append(store_of(send.in[0], kept, send.region, send.when));
+    send.in = {{rewrite_.append(load_of(program_, kept, send.region)), 0}};
+  }
+
   /// Makes the working copy of a parameter's shard before it is gathered.
   void make(SlotId copy) {
     const auto found = std::ranges::find_if(makers_, [&](const Maker& of) { return of.store.writes[0] == copy; });
@@ -163,6 +179,7 @@ class Gathering {
   Program& program_;
   Rewrite rewrite_;
   Phase phase_;
+  const bool has_outputs_;
   std::vector<Maker>& makers_;
   std::vector<SlotId> sources_;    // by node
   std::vector<bool> is_left_out_;  // by node
@@ -171,6 +188,12 @@ class Gathering {
   std::vector<Value> kept_;        // outputs and loss that are parameters
 };
 
+/// Whether another stage sends the slot, whole.
+bool is_received(const Program& program, SlotId slot) {
+  const auto writes_it = [&](const Node& node) { return node.op == Op::receive && node.writes[0] == slot; };
+  return std::ranges::any_of(program.sections, [&](const Section& section) { return std::ranges::any_of(section.graph.nodes, writes_it); });
+}
+
 }  // namespace
 
 void gather_units(Program& program) {
@@ -178,6 +201,7 @@ void gather_units(Program& program) {
   for (SlotId s = 0; s < count; ++s) {
     const Slot& slot = program.slot(s);
     const SlotId parameter = slot.role == Role::working ? slot.of : s;
+    if (is_received(program, s)) continue;
     if ((slot.role == Role::parameter || slot.role == Role::working) && is_cut(program, parameter)) make_flat(program, s, parameter);
   }
   std::vector<Maker> makers;  // forward's are backward's too

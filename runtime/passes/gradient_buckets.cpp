@@ -8,6 +8,7 @@
 #include "ir/cuts.h"
 #include "passes/gradient_slots.h"
 #include "passes/rewrite.h"
+#include "passes/stage_sums.h"
 
 namespace st {
 namespace {
@@ -52,8 +53,13 @@ class Buckets {
   }
 
   Value load(SlotId slot) {
-    return {rewrite_.append(
-                {.op = Op::load, .in = {}, .out = {program_.slot(slot).type}, .reads = {slot}, .writes = {}, .attrs = {}, .when = first_}),
+    return {rewrite_.append({.op = Op::load,
+                             .in = {},
+                             .out = {own_type(program_, program_.slot(slot))},
+                             .reads = {slot},
+                             .writes = {},
+                             .attrs = {},
+                             .when = first_}),
             0};
   }
 
@@ -114,19 +120,33 @@ class Buckets {
   int64_t bytes_ = 0;
 };
 
+bool makes_gradients(const Program& program, const Section& section) {
+  return section.phase != Phase::update && std::ranges::any_of(section.graph.nodes, [&](const Node& node) {
+           return node.op == Op::store && program.slot(node.writes[0]).role == Role::gradient;
+         });
+}
+
 }  // namespace
 
+bool has_backward(const Program& program) {
+  return std::ranges::any_of(
+      program.sections, [](const Section& section) { return section.phase == Phase::backward || section.phase == Phase::backward_weight; });
+}
+
 void exchange_gradients(Program& program, Reduce reduce, int64_t bucket_bytes, Keep keep) {
-  Buckets(program, *program.find(Phase::backward), reduce, bucket_bytes, keep).run();
+  for (Section& section : program.sections)
+    if (makes_gradients(program, section)) Buckets(program, section, reduce, bucket_bytes, keep).run();
 }
 
 void exchange_loss(Program& program) {
-  Rewrite rewrite(program, *program.find(Phase::forward));
-  std::vector<Value> terms, later_terms;
-  std::vector<SlotId> slots, later_slots;
   const auto is_report = [&](const Node& node) {
     return (node.op == Op::store || node.op == Op::accumulate) && program.slot(node.writes[0]).role == Role::report;
   };
+  Section* const forward = const_cast<Section*>(program.last_forward());
+  if (std::ranges::none_of(forward->graph.nodes, is_report)) return;  // another stage has the loss
+  Rewrite rewrite(program, *forward);
+  std::vector<Value> terms, later_terms;
+  std::vector<SlotId> slots, later_slots;
   for (int32_t n = 0; n < rewrite.old().size(); ++n) {
     const Node& node = rewrite.old()[n];
     if (!is_report(node)) {
@@ -159,7 +179,7 @@ void add_uses_of_shards(Program& program) {
   Builder b(program, static_cast<int32_t>(program.sections.size()) - 1);
   for (const std::vector<SlotId>& uses : gradients) {
     if (!has_shard(program, program.slot(uses[0]).of)) continue;
-    for (size_t use = 1; use < uses.size(); ++use) b.accumulate(b.load_shard(uses[use]), uses[0], When::every);
+    for (size_t use = 1; use < uses.size(); ++use) add_use(b, uses[use], uses[0], true);
   }
 }
 

@@ -7,6 +7,9 @@
 
 namespace st {
 
+/// Whether autodiff() has added the backward section, or its halves, of each forward section.
+bool has_backward(const Program& program);
+
 /// When gradients are reduced (traps.md, order of sums 1).
 enum class Reduce : int32_t {
   micro,  // after each micro-batch; the owner of a shard adds in micro-batch order, so results do not depend on the number of ranks

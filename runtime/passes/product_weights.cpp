@@ -3,6 +3,7 @@
 namespace st {
 
 std::vector<bool> weights_of_products(const Program& program) {
+  if (!program.weights_of_model.empty()) return program.weights_of_model;
   std::vector<bool> multiplied(program.slots.size()), looked_up(program.slots.size());
   for (const Section& section : program.sections) {
     const auto parameter_behind = [&](Value value) {

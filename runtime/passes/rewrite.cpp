@@ -23,9 +23,8 @@ int32_t Rewrite::replace(int32_t node, Node by) {
 }
 
 void Rewrite::finish() {
-  const bool forward = section_.phase == Phase::forward;
   section_.graph = std::move(new_);
-  if (!forward) return;
+  if (&section_ != program_.last_forward()) return;
   const auto carry = [&](Value& v) {
     if (v) v = map_.at(v);
   };
@@ -45,7 +44,7 @@ std::vector<std::vector<int32_t>> uses_of(const Program& program, const Section&
   };
   for (const Node& node : section.graph.nodes)
     for (const Value v : node.in) use(v);
-  if (section.phase == Phase::forward) {
+  if (&section == program.last_forward()) {
     for (const Output& output : program.outputs) {
       use(output.value);
       use(output.count);

@@ -79,7 +79,7 @@ void update(Program& program, const ChooseOptimizer& choose, std::span<const Slo
     const Slot slot = program.slot(parameter);
     const bool is_sharded = slot.update.is_flat();
     const SlotId gradient = slot.role == Role::parameter ? program.slot_named("gradient." + slot.name) : -1;
-    if (gradient < 0) continue;
+    if (gradient < 0 || !is_here(program, program.slot(gradient))) continue;
     const SlotId copy = copies[static_cast<size_t>(parameter)];
     if (is_sharded) {
       const auto gather = [&](SlotId id) {

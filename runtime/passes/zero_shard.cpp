@@ -59,8 +59,7 @@ void make_shard(Program& program, Rewrite& rewrite, const CopyMaker& maker) {
 }  // namespace
 
 void zero_shard(Program& program, int64_t stage, Reduce reduce, int64_t bucket_bytes, const ChooseOptimizer& choose, bool sums_loss) {
-  require(program.find(Phase::forward) != nullptr && program.find(Phase::backward) != nullptr, Code::internal,
-          "zero_shard: no backward section; call autodiff() first");
+  require(has_backward(program), Code::internal, "zero_shard: no backward section; call autodiff() first");
   check(stage >= 1 && stage <= 3, "zero_shard: stage must be 1, 2 or 3, got ", stage);
   const std::vector<bool> is_weight = weights_of_products(program);
   const auto grain_of = [&](const Slot& parameter) {

@@ -50,10 +50,20 @@ ExchangePlan gather_squares(const Program& program, const Node& node) {
 }
 
 ExchangePlan rank_sums(const Program& program, const Node& node) {
-  return {.dtype = DType::f64,
-          .adds = node.attrs.flag("adds"),
-          .label = program.slot(node.writes[0]).name,
-          .terms = static_cast<int32_t>(node.in.size())};
+  ExchangePlan made{.dtype = DType::f64, .adds = node.attrs.flag("adds"), .label = program.slot(node.writes[0]).name};
+  for (const SlotId sum : node.writes) made.terms += program.slot(sum).type.shape.elements();
+  return made;
+}
+
+ExchangePlan message(const Program& program, const Graph& graph, const Node& node) {
+  const bool is_sent = node.op == Op::send;
+  const SlotId slot = is_sent ? graph.slot_behind(node.in[0]) : node.writes[0];
+  const Type type = is_sent ? graph.type(node.in[0]) : own_type(program, program.slot(slot));
+  return {.dtype = type.dtype,
+          .label = program.slot(slot).name,
+          .link = static_cast<int32_t>(node.attrs.integer("link")),
+          .other = static_cast<int32_t>(node.attrs.integer("stage")),
+          .elements = type.shape.elements()};
 }
 
 ExchangePlan described(const Program& program, const Graph& graph, const Node& node) {
@@ -66,6 +76,9 @@ ExchangePlan described(const Program& program, const Graph& graph, const Node& n
       return gather_squares(program, node);
     case Op::rank_sums:
       return rank_sums(program, node);
+    case Op::send:
+    case Op::receive:
+      return message(program, graph, node);
     default:
       fail(Code::internal, text("plan: ", name_of(node.op), " is not a collective"));
   }

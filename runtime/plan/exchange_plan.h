@@ -1,4 +1,4 @@
-// The collectives of a plan: what each rank contributes to and receives from them.
+// The collectives of a plan and its messages between stages: what each rank contributes to and receives from them.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,10 @@ struct ExchangePlan {
   bool adds = false;               // reductions: adds to what the results are
   std::string label = {};          // name of one of its gradients or parameters, and their number
   std::vector<Tensor> tensors = {};
-  int32_t terms = 0;  // rank_sums: the numbers that each rank contributes
+  int64_t terms = 0;  // rank_sums: the numbers that each rank contributes
+  // send, receive
+  int32_t link = -1, other = -1;  // index in Program::links; the other stage
+  int64_t elements = 0;
   bool operator==(const ExchangePlan&) const = default;
 };
 

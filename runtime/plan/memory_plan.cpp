@@ -105,8 +105,12 @@ class Planner {
       starts_.push_back(position);
       auto& last = last_use_.emplace_back();
       for (const Node& node : section.graph.nodes) last.emplace_back(node.out.size(), position++);
-      for (int32_t n = 0; n < section.graph.size(); ++n)
-        for (const Value v : section.graph[n].in) last_use(section_index(section), v) = starts_.back() + n;
+      auto& is_stashed = is_stashed_.emplace_back(section.graph.nodes.size(), false);
+      for (int32_t n = 0; n < section.graph.size(); ++n) {
+        const Node& node = section.graph[n];
+        for (const Value v : node.in) last_use(section_index(section), v) = starts_.back() + n;
+        if (node.op == Op::store && role(node.writes[0]) == Role::stash) is_stashed[static_cast<size_t>(node.in[0].node)] = true;
+      }
     }
   }
 
@@ -134,6 +138,7 @@ class Planner {
   void place_node(size_t s, const Graph& graph, int32_t n) {
     const Node& node = graph[n];
     const int32_t position = starts_[s] + n;
+    if (node.op == Op::send) touch(block_of(s, node.in[0]), kEnd);  // until the buffer is released
     const Node& slots_of = node.op == Op::await ? graph[static_cast<int32_t>(node.attrs.integer("exchange"))] : node;  // to its end
     for (const SlotId slot : slots_of.reads) touch(static_cast<size_t>(slot), position);
     for (const SlotId slot : slots_of.writes) touch(static_cast<size_t>(slot), role(slot) == Role::output ? kEnd : position);
@@ -164,7 +169,7 @@ class Planner {
     for (const Value v : node.in) {
       if (graph.type(v).dtype != type.dtype || graph.type(v).shape != type.shape) continue;
       const Block& block = blocks_[block_of(s, v)];
-      if (block.slot || block.to > starts_[s] + n) continue;
+      if (block.slot || block.to > starts_[s] + n || is_stashed_[s][static_cast<size_t>(v.node)]) continue;
       const auto reads_it_too = [&](Value other) {
         return other != v && block_of(s, other) == block_of(s, v) && graph.type(other).shape != type.shape;
       };
@@ -257,6 +262,7 @@ class Planner {
   std::vector<Block> blocks_;
   std::vector<int32_t> starts_;                              // by section
   std::vector<std::vector<std::vector<int32_t>>> last_use_;  // by section, node, output
+  std::vector<std::vector<bool>> is_stashed_;                // by section, node: what it makes may lie in the stash
   std::vector<std::vector<std::vector<size_t>>> block_of_;
 };
 

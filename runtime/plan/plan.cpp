@@ -44,6 +44,7 @@ class Listing {
   }
 
   void append(const SectionRun& run) {
+    if (run.section == 0) release(run);
     const Graph& graph = plan_.program.sections[static_cast<size_t>(run.section)].graph;
     for (int32_t n = 0; n < graph.size(); ++n) {
       const Node& node = graph[n];
@@ -61,6 +62,21 @@ class Listing {
   static constexpr int32_t kNone = -1, kAwaited = -2;  // not listed yet
 
   static int32_t awaited_by(const Node& await) { return static_cast<int32_t>(await.attrs.integer("exchange")); }
+  /// Before a micro-batch takes a buffer, what an earlier one sent from it has left.
+  void release(const SectionRun& run) {
+    for (size_t s = 0; s < plan_.program.sections.size(); ++s) {
+      const Section& section = plan_.program.sections[s];
+      for (int32_t n = 0; n < section.graph.size() && section.phase != Phase::update; ++n)
+        if (section.graph[n].op == Op::send)
+          plan_.instructions.push_back({.section = static_cast<int32_t>(s),
+                                        .node = n,
+                                        .micro_batch = run.micro_batch,
+                                        .buffer = run.buffer,
+                                        .exchange = number_of(static_cast<int32_t>(s), n),
+                                        .kind = Instruction::Kind::release});
+    }
+  }
+
   int32_t& exchange(size_t section, int32_t node) { return exchanges_[section][static_cast<size_t>(node)]; }
 
   void resolve_exchange(Instruction& it, const Node& node) {
@@ -71,21 +87,30 @@ class Listing {
       it.exchange = exchange(section, awaited_by(node));
       return;
     }
-    int32_t& index = exchange(section, it.node);
+    it.exchange = number_of(it.section, it.node);
+    it.kind = node.op == Op::send                        ? Kind::send
+              : node.op == Op::receive                   ? Kind::receive
+              : posts_[static_cast<size_t>(it.exchange)] ? Kind::post
+                                                         : Kind::exchange;
+  }
+
+  int32_t number_of(int32_t of_section, int32_t n) {
+    const auto section = static_cast<size_t>(of_section);
+    int32_t& index = exchange(section, n);
     if (index < 0) {
       posts_.push_back(index == kAwaited);
       index = static_cast<int32_t>(plan_.exchanges.size());
-      plan_.exchanges.push_back(exchange_of(plan_.program, plan_.program.sections[section].graph, node));
+      const Graph& graph = plan_.program.sections[section].graph;
+      plan_.exchanges.push_back(exchange_of(plan_.program, graph, graph[n]));
     }
-    it.kind = posts_[static_cast<size_t>(index)] ? Kind::post : Kind::exchange;
-    it.exchange = index;
+    return index;
   }
 
   Instruction::Ranks ranks_of(const Instruction& it, const Node& node) const {
     using Kind = Instruction::Kind;
     using Ranks = Instruction::Ranks;
     if (plan_.program.sections[static_cast<size_t>(it.section)].phase == Phase::update) return Ranks::all_in_step;
-    if (it.makes == Copy::gathered || it.kind == Kind::await) return Ranks::with_rows;
+    if (it.makes == Copy::gathered || it.kind == Kind::await || it.kind == Kind::send || it.kind == Kind::receive) return Ranks::with_rows;
     if (it.kind != Kind::kernel) return node.when == When::last ? Ranks::all_in_step : Ranks::all_in_round;
     return it.makes != Copy::none && gathers_units_ ? Ranks::all_in_round : Ranks::with_rows;  // other ranks gather the copy
   }

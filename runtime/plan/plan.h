@@ -29,6 +29,9 @@ struct Instruction {
     exchange,  // a collective, on the computing thread
     post,      // a collective that a second thread runs until its await
     await,     // waits for the end of a posted collective
+    send,      // a message to another stage, which leaves while the rank computes; its memory is the link's until its release
+    release,   // waits until the last message of a send from this buffer has left
+    receive,   // waits for a message of another stage
   };
   /// The ranks that run it. If it is a reduction, its contributors are the ranks with rows in the round, or in the step.
   enum class Ranks : uint8_t {
@@ -39,7 +42,7 @@ struct Instruction {
 
   int32_t section, node, micro_batch;
   int32_t buffer = 0;     // of its micro-batch's stash
-  int32_t exchange = -1;  // collectives and awaits: the index in Plan::exchanges
+  int32_t exchange = -1;  // all but kernels: the index in Plan::exchanges
   Kind kind = Kind::kernel;
   Ranks ranks = Ranks::with_rows;
   Copy makes = Copy::none;

@@ -13,7 +13,7 @@ std::string_view words_of(Copy copy) {
 }
 
 std::string_view words_of(Instruction::Kind kind) {
-  constexpr std::array<std::string_view, 4> kTexts = {"", "", "posted", ""};
+  constexpr std::array<std::string_view, 7> kTexts = {"", "", "posted", "", "", "has left", ""};
   return kTexts[static_cast<size_t>(kind)];
 }
 
@@ -35,7 +35,10 @@ std::string line_of(const Plan& plan, size_t first, size_t end) {
   if (at.exchange >= 0) {
     const ExchangePlan& exchange = plan.exchanges[static_cast<size_t>(at.exchange)];
     add(exchange.label);
-    if (exchange.axis != MeshAxis::data) add(text("along the ", name_of(exchange.axis), " axis"));
+    if (exchange.other >= 0)
+      add(text(exchange.op == Op::send ? "to stage " : "from stage ", exchange.other));
+    else if (exchange.axis != MeshAxis::data)
+      add(text("along the ", name_of(exchange.axis), " axis"));
   }
   if (section.phase != Phase::update) add(words_of(at.ranks));  // all ranks run the update
   add(words_of(at.makes));

@@ -29,7 +29,7 @@ std::vector<std::vector<Copy>> weight_copies(const Program& program) {
     std::vector<Copy>& of = copies.emplace_back(graph.nodes.size(), Copy::none);
     for (int32_t n = 0; n < graph.size(); ++n) {
       const Node& node = graph[n];
-      if (node.when != When::first || node.writes.empty()) continue;
+      if (node.when != When::first || node.writes.empty() || node.op == Op::receive) continue;
       const SlotId written_slot = node.writes[0];
       const Slot& slot = program.slot(written_slot);
       Copy& made = of[static_cast<size_t>(n)];

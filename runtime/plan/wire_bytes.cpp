@@ -20,7 +20,7 @@ int64_t& place_of(Op op, WireBytes& wire) {
 
 /// Bytes that this rank sends for an exchange to which the first `contributors` ranks contribute.
 int64_t payload(const Program& program, const ExchangePlan& exchange, int64_t contributors) {
-  const int64_t ranks = program.mesh.data;
+  const int64_t ranks = program.mesh.size(exchange.axis);
   int64_t own = exchange.terms * bytes_of(DType::f64), all = 0;
   for (const ExchangePlan::Tensor& tensor : exchange.tensors) {
     own += shard_of(tensor, program, program.rank).elements * tensor.bytes;
@@ -37,8 +37,14 @@ WireBytes wire_bytes(const Plan& plan, int64_t micro_batches) {
   const int64_t ranks = plan.program.mesh.data;
   WireBytes wire;
   for (const Instruction& at : plan.instructions) {
-    if (at.kind == Instruction::Kind::kernel || at.kind == Instruction::Kind::await) continue;
+    using Kind = Instruction::Kind;
+    if (at.kind == Kind::kernel || at.kind == Kind::await || at.kind == Kind::release || at.kind == Kind::receive) continue;
     const ExchangePlan& exchange = plan.exchanges[static_cast<size_t>(at.exchange)];
+    if (at.kind == Kind::send) {
+      const bool has_rows = at.ranks == Instruction::Ranks::all_in_step || at.micro_batch * ranks + plan.program.rank < micro_batches;
+      wire.messages += has_rows ? exchange.elements * bytes_of(exchange.dtype) : 0;
+      continue;
+    }
     if (at.makes == Copy::gathered) {
       wire.copies += payload(plan.program, exchange, ranks);
       continue;

@@ -57,23 +57,35 @@ void hand_first_over(const StepSlots& from, const StepSlots& to) {
   *to.first_loss_count = *from.first_loss_count;
 }
 
+PlanOptions common_of(const PlanOptions& options) {
+  PlanOptions common;
+  common.rank = options.rank;
+  common.stage = options.stage;
+  common.shares_masters = options.shares_masters;
+  common.shards_masters = options.shards_masters;
+  common.borrows_parameters = options.borrows_parameters;
+  return common;
+}
+
 bool is_past(double deadline) { return deadline != Executor::kNoDeadline && os::seconds() >= deadline; }
 
 }  // namespace
 
 PlannedStep::PlannedStep(Model& model, const Recipe& recipe, Storage& storage, Workers& workers, CancelToken& cancelled,
-                         const PlanOptions& options, Communicator* ranks)
+                         const PlanOptions& options, Communicator* ranks, StageLinks* stages)
     : model_(model),
       recipe_(recipe),
       storage_(storage),
       workers_(workers),
       cancelled_(cancelled),
       ranks_(ranks == nullptr ? nullptr : std::make_unique<ExchangeQueue>(*ranks)),
+      stages_(stages),
+      data_ranks_(recipe.data_ranks()),
       rank_(options.rank),
-      shares_masters_(options.shares_masters),
-      shards_masters_(options.shards_masters),
-      executor_(plan_that_fits(model, recipe, storage, workers.threads(), options), storage, workers, &cancelled, ranks_.get()),
+      of_rank_(common_of(options)),
+      executor_(plan_that_fits(model, recipe, storage, workers.threads(), options), storage, workers, &cancelled, ranks_.get(), stages),
       slots_(executor_),
+      tokens_of_micro_batch_(rows_of_loss(bind(model.program(), recipe.batch))),
       makes_gathered_copies_(makes(executor_.plan(), Copy::gathered)) {}
 
 void PlannedStep::share_masters(const Model& of) {
@@ -83,22 +95,20 @@ void PlannedStep::share_masters(const Model& of) {
 
 /// How many of the first `micro_batches` of a step are this rank's.
 int64_t PlannedStep::own_of(int64_t micro_batches) const {
-  return MicroBatches{.per_step = micro_batches, .ranks = recipe_.ranks, .rank = rank_}.own();
+  return MicroBatches{.per_step = micro_batches, .ranks = data_ranks_, .rank = rank_}.own();
 }
 
 Contributors PlannedStep::contributors_in(int64_t round) const {
-  const auto at_most_all = [&](int64_t count) { return static_cast<int>(std::clamp<int64_t>(count, 0, recipe_.ranks)); };
-  return {.in_round = at_most_all(filled() - round * recipe_.ranks), .in_step = at_most_all(filled())};
+  const auto at_most_all = [&](int64_t count) { return static_cast<int>(std::clamp<int64_t>(count, 0, data_ranks_)); };
+  return {.in_round = at_most_all(filled() - round * data_ranks_), .in_step = at_most_all(filled())};
 }
-
-int64_t PlannedStep::micro_batch_tokens() const { return rows_of_loss(executor_.plan().program); }
 
 void PlannedStep::begin(double lr, int64_t number, int64_t attempts, int64_t rows, double loss_scale) {
   full_ = rows / recipe_.batch;
   short_rows_ = rows % recipe_.batch;
   attempts_ = attempts;
   own_full_ = own_of(full_);
-  rest_ = short_rows_ == 0 || full_ % recipe_.ranks != rank_ ? nullptr : &short_plan(short_rows_);
+  rest_ = short_rows_ == 0 || full_ % data_ranks_ != rank_ ? nullptr : &short_plan(short_rows_);
   tokens_ = micro_batch_tokens() * full_ + micro_batch_tokens() * short_rows_ / recipe_.batch;
   restart();
   if (ranks_) exposed_before_ = ranks_->exposed_seconds();
@@ -127,6 +137,7 @@ bool PlannedStep::go_on_to(double deadline, const Bind& bind) {
       const WeightsGate::Reader whole_step(model_.gate());
       // Rank 0's guards what all read.
       if (masters_ != nullptr && recipe_.zero > 0) ranks_->alone([this] { ranks_->ranks().barrier("parameters"); });
+      if (masters_ != nullptr) meet_stages();
       refresh_copies();
       if (!compute(deadline, bind)) return false;
     }
@@ -157,7 +168,10 @@ void PlannedStep::restart() {
   gathers_copies_ = false;
   part_ = Segment::full;
   packed_at_ = -1;
-  cursor_ = {.end = own_full_};
+  prepared_ = 0;
+  const int64_t complete = full_ / data_ranks_;
+  cursor_ = {.end = complete};
+  last_cursor_ = {.begin = complete, .end = own_full_};
   rest_cursor_ = {.begin = own_full_, .end = own_full_ + 1};
 }
 
@@ -210,8 +224,9 @@ void PlannedStep::refresh_copies() {
 bool PlannedStep::compute(double deadline, const Bind& bind) {
   const auto run_part = [&](Executor& executor, const StepSlots& slots, Executor::Cursor& cursor, int64_t rows) {
     const auto before = [&](int64_t round) {
-      const int64_t first_row = (round * recipe_.ranks + rank_) * recipe_.batch;
-      if (!bind(first_row, rows, executor)) return false;
+      const int64_t first_row = (round * data_ranks_ + rank_) * recipe_.batch;
+      if (round >= prepared_ && !bind(first_row, rows, executor)) return false;  // a plan may return to a micro-batch in flight
+      prepared_ = std::max(prepared_, round + 1);
       executor.set_contributors(contributors_in(round));
       if (slots.counters == nullptr) return true;
       slots.counters[0] = attempts_;
@@ -223,6 +238,10 @@ bool PlannedStep::compute(double deadline, const Bind& bind) {
   };
   if (part_ == Segment::full) {
     if (!run_part(executor_, slots_, cursor_, recipe_.batch)) return false;
+    part_ = Segment::last;
+  }
+  if (part_ == Segment::last) {
+    if (last_cursor_.begin < last_cursor_.end && !run_part(executor_, slots_, last_cursor_, recipe_.batch)) return false;
     part_ = Segment::rest;
     if (rest_ != nullptr) hand_loss_over(slots_, rest_->slots);
     if (rest_ != nullptr && own_full_ > 0 && is_past(deadline)) return false;
@@ -241,16 +260,21 @@ bool PlannedStep::compute(double deadline, const Bind& bind) {
 /// Where all parameters lie once for the ranks of this process, and none of them gathers what others have updated, rank 0 holds the gate
 /// until all have read what it guards, or written.
 void PlannedStep::meet() {
+  if (masters_ != nullptr) meet_stages();
   if (masters_ != nullptr && recipe_.zero == 3) ranks_->alone([this] { ranks_->ranks().barrier("parameters"); });
+}
+
+void PlannedStep::meet_stages() {
+  if (stages_ != nullptr) stages_->stages().barrier("parameters");
 }
 
 /// Other ranks have micro-batches in rounds in which this one has none; and what a step does once it may not have done.
 void PlannedStep::run_without_rows() {
   using RunByAll = Executor::RunByAll;
   const int64_t own = own_full_ + (rest_ == nullptr ? 0 : 1), last = executor_.plan().micro_batches - 1;
-  for (int64_t round = own; round * recipe_.ranks < filled(); ++round)
+  for (int64_t round = own; round * data_ranks_ < filled(); ++round)
     executor_.run_without_rows(round, contributors_in(round), round == last ? RunByAll::both : RunByAll::in_round);
-  if (last * recipe_.ranks >= filled()) executor_.run_without_rows(last, contributors_in(last), RunByAll::in_step);
+  if (last * data_ranks_ >= filled()) executor_.run_without_rows(last, contributors_in(last), RunByAll::in_step);
 }
 
 std::optional<std::vector<RegionId>> PlannedStep::scopes_for_all() const {
@@ -264,10 +288,7 @@ PlannedStep::Short& PlannedStep::short_plan(int64_t rows) {
   if (const auto found = short_.find(rows); found != short_.end()) return *found->second;
   const Program& whole = executor_.plan().program;
   const int64_t spare = model_.context().spare_memory();
-  PlanOptions options;
-  options.rank = rank_;
-  options.shares_masters = shares_masters_;
-  options.shards_masters = shards_masters_;
+  PlanOptions options = of_rank_;
   const auto scopes = scopes_for_all();
   if (scopes) options.recompute_scopes = &*scopes;
   if (spare != PlanOptions::kUnlimited)
@@ -281,9 +302,9 @@ PlannedStep::Short& PlannedStep::short_plan(int64_t rows) {
   for (int32_t a = 0; a < kArenas; ++a)
     if (!Storage::holds(static_cast<Arena>(a))) need += plan.memory.of(static_cast<Arena>(a));
   model_.context().require_memory("step: a micro-batch with fewer rows than the recipe's", need);
-  auto made = std::make_unique<Short>(std::move(plan), storage_, workers_, cancelled_, ranks_.get());
+  auto made = std::make_unique<Short>(std::move(plan), storage_, workers_, cancelled_, ranks_.get(), stages_);
   if (masters_ != nullptr) bind_masters(made->executor, *masters_);
-  if (shards_masters_) bind_copies(made->executor, executor_);
+  if (of_rank_.shards_masters) bind_copies(made->executor, executor_);
   if (short_.size() == kShortPlans) short_.erase(short_.begin());
   return *short_.emplace(rows, std::move(made)).first->second;
 }

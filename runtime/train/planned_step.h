@@ -17,9 +17,10 @@ namespace st {
 class PlannedStep {
  public:
   /// Plans and allocates the whole step. Borrows all arguments; `storage` is the trainer's. `ranks`: the group that shares the step's
-  /// micro-batches, in which this is options.rank; null: one rank. Throws out_of_memory before anything is allocated.
+  /// micro-batches, in which this is options.rank; null: one rank. `stages`: of a pipeline; null: one stage. Throws out_of_memory before
+  /// anything is allocated.
   PlannedStep(Model& model, const Recipe& recipe, Storage& storage, Workers& workers, CancelToken& cancelled, const PlanOptions& options,
-              Communicator* ranks = nullptr);
+              Communicator* ranks = nullptr, StageLinks* stages = nullptr);
 
   /// Binds the parameters that the plan borrows (PlanOptions::shares_masters) to those of rank 0's model, which must outlive this.
   void share_masters(const Model& of);
@@ -65,7 +66,7 @@ class PlannedStep {
   std::optional<std::vector<RegionId>> scopes_for_all() const;
 
   /// Tokens of one full micro-batch.
-  int64_t micro_batch_tokens() const;
+  int64_t micro_batch_tokens() const { return tokens_of_micro_batch_; }
   /// The executor of a full step.
   const Executor& executor() const { return executor_; }
   int64_t own_bytes() const;
@@ -76,12 +77,13 @@ class PlannedStep {
   void trim() { short_.clear(); }
 
  private:
-  enum class Segment { full, rest, update };
+  /// full: the rounds in which all data ranks have full micro-batches; last: a full one in the round after them; rest: a short one.
+  enum class Segment { full, last, rest, update };
 
   /// A micro-batch with fewer rows than the recipe's.
   struct Short {
-    explicit Short(Plan plan, Storage& storage, Workers& workers, CancelToken& cancelled, ExchangeQueue* ranks)
-        : executor(std::move(plan), storage, workers, &cancelled, ranks), slots(executor) {}
+    explicit Short(Plan plan, Storage& storage, Workers& workers, CancelToken& cancelled, ExchangeQueue* ranks, StageLinks* stages)
+        : executor(std::move(plan), storage, workers, &cancelled, ranks, stages), slots(executor) {}
     Executor executor;
     StepSlots slots;
   };
@@ -91,6 +93,7 @@ class PlannedStep {
   Contributors contributors_in(int64_t round) const;
   void run_without_rows();
   void meet();
+  void meet_stages();
   bool go_on_to(double deadline, const Bind& bind);
   bool compute(double deadline, const Bind& bind);
   void refresh_copies();
@@ -104,11 +107,14 @@ class PlannedStep {
   Workers& workers_;
   CancelToken& cancelled_;
   const std::unique_ptr<ExchangeQueue> ranks_;  // null: one rank
+  StageLinks* const stages_;                    // null: one stage
   const Model* masters_ = nullptr;              // the model whose parameters are borrowed; null: the step has its own
-  const int32_t rank_;
-  const bool shares_masters_, shards_masters_;
+  const int64_t data_ranks_;
+  const int32_t rank_;         // of them
+  const PlanOptions of_rank_;  // what plans of this rank have in common
   Executor executor_;
   StepSlots slots_;
+  const int64_t tokens_of_micro_batch_;
   const bool makes_gathered_copies_;
   std::map<int64_t, std::unique_ptr<Short>> short_;  // by rows
 
@@ -117,8 +123,9 @@ class PlannedStep {
   int64_t full_ = 0;        // full micro-batches of all ranks
   int64_t short_rows_ = 0;  // rows of the short micro-batch after them; 0: none
   int64_t own_full_ = 0;    // full micro-batches of this rank
+  int64_t prepared_ = 0;    // its micro-batches whose rows were bound
   Short* rest_ = nullptr;   // this rank's short micro-batch; null: none
-  Executor::Cursor cursor_, rest_cursor_;
+  Executor::Cursor cursor_, last_cursor_, rest_cursor_;
   int64_t attempts_ = 0, tokens_ = 0;
   double exposed_before_ = 0;
   bool finding_nan_ = false;

@@ -14,6 +14,7 @@
 #include "base/os/machine.h"
 #include "comm/direct_exchange.h"
 #include "comm/local/thread_group.h"
+#include "ir/cuts.h"
 
 namespace st {
 namespace {
@@ -42,6 +43,7 @@ RankTeam::Member::Member(int32_t own_rank, const Model& of, int threads)
 
 RankTeam::RankTeam(const Parts& parts, const PlanOptions& options)
     : parts_(parts),
+      mesh_{.data = static_cast<int32_t>(parts.recipe.data_ranks()), .stage = static_cast<int32_t>(parts.recipe.stages)},
       clocks_(static_cast<size_t>(is_of_threads() ? parts.recipe.ranks : 1)),
       timeline_(static_cast<size_t>(parts.recipe.ranks)) {
   if (!is_of_threads()) return;
@@ -56,19 +58,24 @@ RankTeam::RankTeam(const Parts& parts, const PlanOptions& options)
     members_.push_back(std::make_unique<Member>(rank, model, parts_.threads));
     Member& member = *members_.back();
     PlanOptions own = options;
-    own.rank = rank;
+    const MeshPosition at = position_of(rank);
+    own.rank = at.data;
+    own.stage = at.stage;
+    own.borrows_parameters = mesh_.stage > 1 && at.data == 0;
     own.sharers = static_cast<int32_t>(recipe.ranks) - rank + 1;  // the trainer comes after all of them
     const auto scopes = scopes_for_all();
     if (scopes) own.recompute_scopes = &*scopes;
     member.storage.keep_in_file(recipe.arenas_in_file(), recipe.offload_folder);
-    member.step = std::make_unique<PlannedStep>(*member.model, recipe, member.storage, *member.workers, member.never, own, &end_of(rank));
+    member.step = std::make_unique<PlannedStep>(*member.model, recipe, member.storage, *member.workers, member.never, own, &end_of(rank),
+                                                stages_of(rank));
     member.step->share_masters(model);
-    if (parts_.data && rank < recipe.step_micro_batches())
+    if (parts_.data && at.data < recipe.step_micro_batches())
       member.feed = std::make_unique<Feed>(
           parts_.data, static_cast<uint64_t>(recipe.seed),
-          MicroBatches{.rows = recipe.batch, .per_step = recipe.step_micro_batches(), .ranks = recipe.ranks, .rank = rank}, 0,
+          MicroBatches{.rows = recipe.batch, .per_step = recipe.step_micro_batches(), .ranks = mesh_.data, .rank = at.data}, 0,
           context.memory());
   }
+  connect_stages();
   sync_weights();
   try {
     start();
@@ -103,24 +110,69 @@ void RankTeam::stop() {
     if (member->thread.joinable()) member->thread.join();
 }
 
-/// A new group, whole before it takes the place of the old one, which executors refer to.
+/// A thread that fails says so, and one that waits for rows may wait long.
+CommunicatorOptions RankTeam::options_of(int rank) const {
+  CommunicatorOptions options;
+  options.deadline = std::numeric_limits<double>::infinity();
+  if (rank == 0) options.is_cancelled = parts_.is_cancelled;
+  return options;
+}
+
+/// By rank, its end of the group of ranks that differ from it along this axis alone.
+std::vector<DirectExchange> RankTeam::groups_along(MeshAxis axis) const {
+  const auto ranks = static_cast<int32_t>(parts_.recipe.ranks);
+  std::vector<std::unique_ptr<Transport>> ends(static_cast<size_t>(ranks));
+  for (int32_t first = 0; first < ranks; ++first) {
+    if (color_along(mesh_, axis, first) != first) continue;
+    std::vector<std::unique_ptr<Transport>> group = make_thread_group(mesh_.size(axis));
+    size_t next = 0;
+    for (int32_t rank = first; rank < ranks; ++rank)
+      if (color_along(mesh_, axis, rank) == first) ends[static_cast<size_t>(rank)] = std::move(group[next++]);
+  }
+  std::vector<DirectExchange> groups;
+  groups.reserve(ends.size());
+  for (int32_t rank = 0; rank < ranks; ++rank) groups.emplace_back(std::move(ends[static_cast<size_t>(rank)]), options_of(rank));
+  return groups;
+}
+
+/// New groups, whole before they take the place of the old ones, which executors refer to.
 void RankTeam::connect() {
   is_connected_ = false;
-  const auto ranks = static_cast<size_t>(parts_.recipe.ranks);
-  std::vector<std::unique_ptr<Transport>> ends = make_thread_group(static_cast<int>(ranks));
-  std::vector<DirectExchange> group;
-  group.reserve(ranks);
-  for (size_t rank = 0; rank < ranks; ++rank) {
-    CommunicatorOptions options;
-    options.deadline = std::numeric_limits<double>::infinity();  // a thread that fails says so, and one that waits for rows may wait long
-    if (rank == 0) options.is_cancelled = parts_.is_cancelled;
-    group.emplace_back(std::move(ends[rank]), std::move(options));
-  }
-  if (group_.empty())
+  std::vector<DirectExchange> group = groups_along(MeshAxis::data);
+  std::vector<DirectExchange> along_stages;
+  if (mesh_.stage > 1) along_stages = groups_along(MeshAxis::stage);
+  if (group_.empty()) {
     group_ = std::move(group);
-  else
+    stage_group_ = std::move(along_stages);
+    for (DirectExchange& end : stage_group_) stages_.push_back(std::make_unique<StageLinks>(end));
+  } else {
     std::ranges::move(group, group_.begin());
+    std::ranges::move(along_stages, stage_group_.begin());
+    connect_stages();
+  }
   is_connected_ = true;
+}
+
+/// The links that the plans name.
+void RankTeam::connect_stages() {
+  if (stages_.empty()) return;
+  const std::vector<StageLink>& links = members_.front()->step->executor().plan().program.links;
+  std::vector<std::vector<std::unique_ptr<Link>>> ends(stages_.size());
+  for (auto& of_rank : ends) of_rank.resize(links.size());
+  for (size_t link = 0; link < links.size(); ++link)
+    for (int32_t data = 0; data < mesh_.data; ++data) {
+      std::vector<std::unique_ptr<Transport>> pair = make_thread_group(2);
+      for (const int32_t stage : {links[link].from, links[link].to}) {
+        const int32_t rank = rank_at(mesh_, {.data = data, .stage = stage});
+        auto& end = pair[stage == links[link].from ? 0 : 1];
+        ends[static_cast<size_t>(rank)][link] = std::make_unique<Link>(std::make_unique<DirectExchange>(std::move(end), options_of(rank)));
+      }
+    }
+  for (size_t rank = 0; rank < stages_.size(); ++rank) stages_[rank]->connect(std::move(ends[rank]));
+}
+
+bool RankTeam::has_ended(int rank) {
+  return end_of(rank).has_ended() || (stages_of(rank) != nullptr && stages_of(rank)->stages().has_ended());
 }
 
 // --- a step
@@ -190,15 +242,20 @@ void RankTeam::sync_weights() {
       const WeightsGate::Writer writer(member->model->gate());
       const Executor& to = member->step->executor();
       for (const SlotId id : parts_.model.parameters())
-        if (const Slot& slot = to.plan().program.slot(id); !slot.borrowed)
+        if (const Slot& slot = to.plan().program.slot(id); !slot.borrowed && is_here(to.plan().program, slot))
           copy(parts_.storage.backend(), to.slot(id).as<std::byte>(), parts_.model.data(id), slot.type.bytes());
     }
     weights_at_ = changes;
   }
   if (has_state_ || parts_.recipe.zero > 0) return;  // in pieces: nobody else has them
-  for (const auto& member : members_)
-    if (const int64_t bytes = member->step->executor().plan().memory.of(Arena::optimizer); bytes > 0)
-      copy(parts_.storage.backend(), member->storage.data(Arena::optimizer), parts_.storage.data(Arena::optimizer), bytes);
+  for (const auto& member : members_) {
+    const MeshPosition at = position_of(member->rank);
+    const int64_t bytes = member->step->executor().plan().memory.of(Arena::optimizer);
+    if (at.data == 0 || bytes == 0) continue;
+    const int32_t first = rank_at(mesh_, {.data = 0, .stage = at.stage});
+    const Storage& from = first == 0 ? parts_.storage : members_[static_cast<size_t>(first) - 1]->storage;
+    copy(parts_.storage.backend(), member->storage.data(Arena::optimizer), from.data(Arena::optimizer), bytes);
+  }
   has_state_ = true;
 }
 
@@ -274,8 +331,7 @@ void RankTeam::run_step(Member& member) {
       return true;
     }
     if (member.step->begins_again(first_row)) member.feed->rewind(items_);
-    const Communicator& own = end_of(member.rank);
-    const auto batch = member.feed->next({Executor::kNoDeadline, [&own] { return own.has_ended(); }});
+    const auto batch = member.feed->next({Executor::kNoDeadline, [&] { return has_ended(member.rank); }});
     require(batch.has_value(), Code::rank_failed, "step: another rank has ended it");
     member.inputs.check(*batch, rows);
     member.inputs.bind(*batch, 0, rows, executor);
@@ -290,12 +346,16 @@ void RankTeam::run_step(Member& member) {
 
 /// So that nobody waits for a rank that has failed.
 void RankTeam::end_group(int rank, const std::exception_ptr& error) noexcept {
+  const auto end = [&](const char* why) {
+    end_of(rank).abort(why);
+    if (StageLinks* const stages = stages_of(rank)) stages->abort(why);
+  };
   try {
     std::rethrow_exception(error);
   } catch (const std::exception& why) {
-    end_of(rank).abort(why.what());
+    end(why.what());
   } catch (...) {
-    end_of(rank).abort("an unknown error");
+    end("an unknown error");
   }
 }
 
@@ -355,7 +415,8 @@ void RankTeam::append_executors(std::vector<const Executor*>& to) const {
 
 std::vector<int64_t> RankTeam::sent_bytes() const {
   std::vector<int64_t> all;
-  for (size_t rank = 0; rank < clocks_.size(); ++rank) all.push_back(end_of(static_cast<int>(rank)).sent_bytes());
+  for (size_t rank = 0; rank < clocks_.size(); ++rank)
+    all.push_back(end_of(static_cast<int>(rank)).sent_bytes() + (stages_.empty() ? 0 : stages_[rank]->sent_bytes()));
   return all;
 }
 

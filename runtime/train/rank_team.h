@@ -1,4 +1,4 @@
-// The other data ranks of a trainer: threads of this process, each with the parameters of its plan, or the ranks of a group that the host
+// The other ranks of a trainer: threads of this process, each with the parameters of its plan, or the ranks of a group that the host
 // has made, each with a trainer like this one.
 #pragma once
 
@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/mesh.h"
 #include "comm/direct_exchange.h"
 #include "data/dataset.h"
 #include "train/batch_binding.h"
@@ -23,7 +24,8 @@
 
 namespace st {
 
-///   threads        the trainer is rank 0, on its caller's thread; the team has ranks 1 and up and the group that connects them. A step is
+///   threads        the trainer is rank 0, on its caller's thread; the team has ranks 1 and up, along the data and the stage axis
+///                  (base/mesh.h), and the groups that connect them. A step is
 ///                  completed on all ranks or on none
 ///   host's group   the trainer is the rank that the host assigned; the team runs the collectives outside a step. A step that fails on one
 ///                  rank is not completed by the others, except those that had received everything from all ranks already
@@ -44,8 +46,10 @@ class RankTeam {
   RankTeam(const RankTeam&) = delete;
   RankTeam& operator=(const RankTeam&) = delete;
 
-  /// The trainer's communicator: the same object for the team's life.
+  /// The trainer's communicator of the data ranks: the same object for the team's life.
   Communicator& own() { return end_of(0); }
+  /// Its ends to the other stages; null: one stage.
+  StageLinks* own_stages() { return stages_of(0); }
   bool is_of_threads() const { return parts_.group == nullptr; }
 
   /// In a host's group, whose ranks each get their own rows: this rank's rows in a full step, and, as a collective call, the rows given to
@@ -56,6 +60,9 @@ class RankTeam {
   bool any_lacks_copies() const;
   /// Maps a step's row `first_row` to the row among those given to this rank.
   int64_t own_row(int64_t first_row) const { return first_row / parts_.recipe.ranks / parts_.recipe.batch * parts_.recipe.batch; }
+
+  /// Whether the trainer's rank has been told that a step is over.
+  bool has_ended() { return has_ended(0); }
 
   /// Like PlannedStep::begin, at item `items` of the data. First copies to the ranks the weights that the host has changed since the last
   /// step and, after forget_state(), the optimizer's state.
@@ -99,7 +106,7 @@ class RankTeam {
   struct Member {
     Member(int32_t rank, const Model& of, int threads);
 
-    int32_t rank;
+    int32_t rank;  // of all
     std::shared_ptr<Model> model;
     Storage storage;
     std::unique_ptr<Workers> workers;
@@ -117,7 +124,13 @@ class RankTeam {
   Communicator& end_of(int rank) {
     return parts_.group != nullptr ? *parts_.group : static_cast<Communicator&>(group_[static_cast<size_t>(rank)]);
   }
+  StageLinks* stages_of(int rank) { return stages_.empty() ? nullptr : stages_[static_cast<size_t>(rank)].get(); }
+  MeshPosition position_of(int32_t rank) const { return st::position_of(mesh_, rank); }
+  CommunicatorOptions options_of(int rank) const;
+  std::vector<DirectExchange> groups_along(MeshAxis axis) const;
   void connect();
+  void connect_stages();
+  bool has_ended(int rank);
   void start();
   void stop();
   void start_clock(size_t rank);
@@ -129,7 +142,9 @@ class RankTeam {
   [[noreturn]] void rethrow_first(const std::exception_ptr& own);
 
   Parts parts_;
-  std::vector<DirectExchange> group_;  // by rank; replaced after an error
+  const Mesh mesh_;                                  // of threads
+  std::vector<DirectExchange> group_, stage_group_;  // by rank: its ends along the data and the stage axis; replaced after an error
+  std::vector<std::unique_ptr<StageLinks>> stages_;  // by rank; empty: one stage
   bool is_connected_ = false;
   std::vector<std::unique_ptr<Member>> members_;
   int64_t weights_at_ = -1;  // the gate's changes() when the ranks had the same weights

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "ir/cuts.h"
 #include "passes/accumulate.h"
 #include "passes/autocast.h"
 #include "passes/autodiff.h"
@@ -20,12 +21,14 @@
 #include "passes/loss_terms.h"
 #include "passes/overlap.h"
 #include "passes/pack_weights.h"
+#include "passes/pipeline_cut.h"
 #include "passes/scale_loss.h"
 #include "passes/scope_patterns.h"
 #include "passes/seed_outputs.h"
 #include "passes/update.h"
 #include "passes/zero_shard.h"
 #include "plan/memory_plan.h"
+#include "plan/pipeline_schedule.h"
 #include "train/recompute_policy.h"
 
 namespace st {
@@ -98,7 +101,7 @@ void scale_loss_by(Program& program, const Recipe& recipe, double loss_seed) {
 
 /// A step of one micro-batch, and a short one, tell no noise; but ranks exchange the same in all of them.
 bool measures_noise(const Recipe& recipe, bool is_short) {
-  return recipe.gradient_noise_scale && recipe.step_micro_batches() > 1 && (!is_short || recipe.ranks > 1);
+  return recipe.gradient_noise_scale && recipe.step_micro_batches() > 1 && (!is_short || recipe.data_ranks() > 1);
 }
 
 /// Parameters of which another program of the model has shards are these shards, and borrowed. Slots of parameters are the same in both.
@@ -109,6 +112,23 @@ void gather_shards(Program& program, const Program& of) {
     if (of.slots[s].role == Role::parameter && of.slots[s].type.layout.is_flat()) program.slots[s].sums = of.slots[s].sums;
   gather_units(program);
   for (Slot& slot : program.slots) slot.borrowed = slot.borrowed || (slot.role == Role::parameter && slot.type.layout.is_flat());
+}
+
+PipelineSchedule schedule_by(const Recipe& recipe, int64_t micro_batches) {
+  const auto chunks = recipe.stage_chunks > 0 ? static_cast<int32_t>(recipe.stage_chunks) : usual_chunks(recipe.schedule);
+  return make_schedule(recipe.schedule, static_cast<int32_t>(recipe.stages), chunks, static_cast<int32_t>(micro_batches));
+}
+
+void cut_by(Program& program, const Recipe& recipe, When copies) {
+  const PipelineSchedule schedule = schedule_by(recipe, 1);
+  PipelineParts parts{.stage_of = {}, .starts = recipe.stage_starts, .copies = copies};
+  for (int32_t part = 0; part < schedule.parts(); ++part) parts.stage_of.push_back(schedule.stage_of(part));
+  pipeline_cut(program, parts);
+}
+
+/// Those of this stage are the model's own, which is in the same process.
+void borrow_parameters(Program& program) {
+  for (Slot& slot : program.slots) slot.borrowed = slot.borrowed || (slot.role == Role::parameter && is_here(program, slot));
 }
 
 /// Of a plan: what it is for, and what its passes depend on.
@@ -133,7 +153,8 @@ Plan plan_by(const Task& task, Program program, const Replan& again = {}) {
   const PlanOptions& options = task.options;
   const bool infers = task.purpose == Purpose::inference, updates = task.purpose == Purpose::update, trains = !infers && !updates;
   const bool is_short = task.purpose == Purpose::short_micro_batch, by_host = task.purpose == Purpose::host_loss;
-  const bool by_graph = trains && !by_host, has_loss = trains && task.has_loss, on_ranks = trains && recipe.ranks > 1;
+  const bool by_graph = trains && !by_host, has_loss = trains && task.has_loss, on_ranks = trains && recipe.data_ranks() > 1;
+  const bool in_stages = by_graph && recipe.stages > 1;
   const When casts = by_graph && !is_short ? When::first : When::every;
   std::vector<Seed> seeds;
   std::vector<SlotId> shared;
@@ -156,6 +177,10 @@ Plan plan_by(const Task& task, Program program, const Replan& again = {}) {
       {"fuse_loss", by_graph, [](Program& p) { fuse_loss(p); }},  // before recompute, which then keeps the logits' gradient in their place
       {"recompute", trains, [&](Program& p) { recomputed = recompute_by(p, recipe, options, again); }},  // memory for arithmetic
 
+      // This stage's parts of the model.
+      {"pipeline_cut", in_stages, [&](Program& p) { cut_by(p, recipe, casts); }},
+      {"split_backward", in_stages && recipe.schedule.starts_with("zb"), [](Program& p) { split_backward(p); }},
+
       {"accumulate", trains, [&](Program& p) { accumulate(p, task.micro_batches); }},  // the first micro-batch writes, the others add
       {"first_norm", by_graph && measures_noise(recipe, is_short), [](Program& p) { first_norm(p); }},
       // Who sums, who gathers, and who owns.
@@ -163,6 +188,7 @@ Plan plan_by(const Task& task, Program program, const Replan& again = {}) {
       {"zero_shard", on_ranks && recipe.zero > 0, [&](Program& p) { shared = shard_by(p, recipe, options, by_graph, is_short); }},
       {"clip", !infers, [&](Program& p) { clip(p, recipe.clip, clip_groups(recipe, task.name)); }},  // norm, finite check, one factor
       {"keep_moments", task.beside != nullptr, [&](Program& p) { keep_moments(p, task.beside->program); }},
+      {"borrow_parameters", options.borrows_parameters, [](Program& p) { borrow_parameters(p); }},
       // On the layout found.
       {"update", !infers, [&](Program& p) { updates ? update_named(p, recipe, task.name) : update(p, updates_of(recipe), shared); }},
       {"average", trains && recipe.ema_decay > 0, [&](Program& p) { average(p, recipe.ema_decay); }},
@@ -174,7 +200,7 @@ Plan plan_by(const Task& task, Program program, const Replan& again = {}) {
       {"overlap", on_ranks && recipe.overlap == "on", [](Program& p) { overlap(p); }},  // exchange beside backward
       {"memory_plan", true,
        [&](Program& p) {
-         order = in_turn(p, task.micro_batches);
+         order = in_stages ? in_pipeline(p, schedule_by(recipe, task.micro_batches)) : in_turn(p, task.micro_batches);
          memory = memory_plan(p, order, task.needs.workspace);
        }},
   };
@@ -188,10 +214,11 @@ Plan plan_by(const Task& task, Program program, const Replan& again = {}) {
 }
 
 /// `model` with micro-batches of so many rows, for one of the recipe's ranks.
-Program on_rank(const Program& model, const Recipe& recipe, int64_t rows, int32_t rank) {
+Program on_rank(const Program& model, const Recipe& recipe, int64_t rows, const PlanOptions& options) {
   Program program = bind(model, rows);
-  program.mesh.data = static_cast<int32_t>(recipe.ranks);
-  program.rank = rank;
+  program.mesh = {.data = static_cast<int32_t>(recipe.data_ranks()), .stage = static_cast<int32_t>(recipe.stages)};
+  program.rank = options.rank;
+  program.stage = options.stage;
   return program;
 }
 
@@ -210,20 +237,21 @@ Plan plan_short_micro_batch(const Program& model, const Recipe& recipe, int64_t 
                   .options = options,
                   .micro_batches = recipe.step_rounds(),
                   .loss_seed = loss_seed},
-                 on_rank(model, recipe, rows, options.rank), again);
+                 on_rank(model, recipe, rows, options), again);
 }
 
 Plan plan_host_loss(const Program& model, const Recipe& recipe, bool own_loss, const Plan* beside, const KernelNeeds& needs,
                     const PlanOptions& options) {
   const auto again = [&](const PlanOptions& other) { return plan_host_loss(model, recipe, own_loss, beside, needs, other); };
-  return plan_by({.purpose = Task::Purpose::host_loss,
-                  .recipe = recipe,
-                  .needs = needs,
-                  .options = options,
-                  .micro_batches = recipe.ranks > 1 ? 3 : 2,  // the first, those after it, and of several ranks what they do once a step
-                  .has_loss = own_loss,
-                  .beside = beside},
-                 on_rank(model, recipe, recipe.batch, options.rank), again);
+  return plan_by(
+      {.purpose = Task::Purpose::host_loss,
+       .recipe = recipe,
+       .needs = needs,
+       .options = options,
+       .micro_batches = recipe.data_ranks() > 1 ? 3 : 2,  // the first, those after it, and of several ranks what they do once a step
+       .has_loss = own_loss,
+       .beside = beside},
+      on_rank(model, recipe, recipe.batch, options), again);
 }
 
 Plan plan_update(Program program, const Recipe& recipe, const ParameterName& name, const KernelNeeds& needs) {

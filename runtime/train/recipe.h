@@ -42,9 +42,11 @@ struct Recipe {
   /// The update of each parameter.
   NamedOptimizer update() const;
 
+  /// Ranks along the data axis. Throws invalid_argument, with the product, if ranks is not a multiple of stages.
+  int64_t data_ranks() const;
   /// K: micro-batches of one optimizer step. Throws invalid_argument if accumulate and micro_batches contradict each other.
   int64_t step_micro_batches() const;
-  /// Rounds of a step: in round g rank r computes micro-batch g * ranks + r, if there is one.
+  /// Rounds of a step: in round g data rank r computes micro-batch g * data_ranks() + r, if there is one.
   int64_t step_rounds() const;
   /// The arenas that are in a file in offload_folder. Throws invalid_argument for a folder without anything to offload.
   std::array<bool, kArenas> arenas_in_file() const;
@@ -64,8 +66,10 @@ struct PlanOptions {
   std::function<void(const std::string& pass, const std::string& text)> print;
   TileChoice tiles = {};  // for the products of a training step; empty: the backend's defaults
 
-  int32_t rank = 0;             // the rank that the plan is for, of the recipe's ranks
-  bool shares_masters = false;  // ranks are threads: under ZeRO they share one copy of the master parameters (share_masters)
+  int32_t rank = 0;                 // the rank that the plan is for, along the data axis
+  int32_t stage = 0;                // and along the stage axis
+  bool borrows_parameters = false;  // the stage's parameters are in the model of this process
+  bool shares_masters = false;      // ranks are threads: under ZeRO they share one copy of the master parameters (share_masters)
 
   bool shards_masters = false;  // ranks are a host's: under ZeRO-1 and -2 each keeps only its shards of the masters
 

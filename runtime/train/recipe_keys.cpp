@@ -240,13 +240,22 @@ std::optional<LossScaler> Recipe::loss_scaler() const {
                      .minimum = loss_scale_minimum});
 }
 
+int64_t Recipe::data_ranks() const {
+  if (ranks == 1) return 1;  // as many as stages
+  check(ranks % stages == 0, "recipe: ", ranks, " ranks are not a multiple of ", stages, " stages: ranks = stages x data ranks, such as ",
+        stages, " x ", std::max<int64_t>(1, ranks / stages), " = ", stages * std::max<int64_t>(1, ranks / stages), "; change one of them");
+  return ranks / stages;
+}
+
 int64_t Recipe::step_micro_batches() const {
-  check(accumulate <= INT64_MAX / ranks, "recipe: accumulate ", accumulate, " on ", ranks,
+  const int64_t of_data = data_ranks();
+  check(accumulate <= INT64_MAX / of_data, "recipe: accumulate ", accumulate, " on ", of_data,
         " ranks makes more than 2^63 micro-batches per step; use a smaller accumulate");
-  const int64_t accumulated = accumulate * ranks;
+  const int64_t accumulated = accumulate * of_data;
   if (micro_batches == 0) return accumulated;
-  check(accumulate == 1 || accumulated == micro_batches, "recipe: accumulate ", accumulate, " on ", ranks, ranks == 1 ? " rank" : " ranks",
-        " makes ", accumulated, " micro-batches per step, but micro_batches is ", micro_batches, "; give one of the two");
+  check(accumulate == 1 || accumulated == micro_batches, "recipe: accumulate ", accumulate, " on ", of_data,
+        of_data == 1 ? " rank" : " ranks", " makes ", accumulated, " micro-batches per step, but micro_batches is ", micro_batches,
+        "; give one of the two");
   return micro_batches;
 }
 
@@ -260,6 +269,6 @@ std::array<bool, kArenas> Recipe::arenas_in_file() const {
   return in_file;
 }
 
-int64_t Recipe::step_rounds() const { return (step_micro_batches() + ranks - 1) / ranks; }
+int64_t Recipe::step_rounds() const { return (step_micro_batches() + data_ranks() - 1) / data_ranks(); }
 
 }  // namespace st

@@ -25,8 +25,9 @@ std::vector<StateTensor> state_in(const Executor& rank) {
   const std::vector<Slot>& slots = rank.plan().program.slots;
   for (size_t s = 0; s < slots.size(); ++s) {
     const Slot& slot = slots[s];
-    if (slot.role != Role::parameter && slot.role != Role::optimizer) continue;
+    if ((slot.role != Role::parameter && slot.role != Role::optimizer) || !is_here(rank.plan().program, slot)) continue;
     StateTensor tensor{.name = slot.name, .role = slot.role, .of = slot.of, .type = slot.type, .is_sharded = slot.type.layout.is_flat()};
+    tensor.type.layout[MeshAxis::stage] = {};
     tensor.pieces.push_back(piece_in(rank, static_cast<SlotId>(s)));
     all.push_back(std::move(tensor));
   }
@@ -88,9 +89,10 @@ void StateTensor::to_host(Backend& backend, int64_t first, std::span<std::byte> 
 
 std::vector<StateTensor> state_tensors_of(std::span<const Executor* const> ranks, std::span<const StateTensor> others) {
   std::vector<StateTensor> all;
+  const auto is_first = [&](const Executor& rank) { return rank.plan().program.rank == ranks.front()->plan().program.rank; };  // of a stage
   for (const Executor* rank : ranks)
     for (StateTensor& tensor : state_in(*rank))
-      if (rank == ranks.front() || tensor.is_sharded) all.push_back(std::move(tensor));
+      if (is_first(*rank) || tensor.is_sharded) all.push_back(std::move(tensor));
   all.insert(all.end(), others.begin(), others.end());
   const auto first_of = [](const StateTensor& t) { return t.pieces[0].first; };
   std::ranges::stable_sort(

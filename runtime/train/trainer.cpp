@@ -18,6 +18,22 @@
 #include "train/schedule_choice.h"
 
 namespace st {
+namespace {
+
+/// What a pipeline cannot do yet.
+void check_stages(const Recipe& recipe, const Program& model, bool in_group) {
+  if (recipe.stages == 1) return;
+  const auto need = [&](bool holds, const auto&... what) {
+    require(holds, Code::unsupported, "trainer: ", recipe.stages, " stages do not support ", what...);
+  };
+  need(!in_group, "a communicator; leave it out, then the ranks are threads of this process");
+  need(static_cast<bool>(model.loss_sum), "a host's own loss; mark one with st_graph_loss");
+  need(!recipe.find_nan, "find_nan; use 1 stage to find where a value is not finite");
+  need(!recipe.gradient_noise_scale, "gradient_noise_scale; use 1 stage to measure it");
+  need(recipe.recompute != "auto", "recompute auto; use none, blocks, attention, full or names of scopes");
+}
+
+}  // namespace
 
 Trainer::Trainer(std::shared_ptr<Model> model, Recipe recipe, std::shared_ptr<const Dataset> data, const PlanOptions& options,
                  Communicator* ranks)
@@ -32,6 +48,8 @@ Trainer::Trainer(std::shared_ptr<Model> model, Recipe recipe, std::shared_ptr<co
   Context& context = model_->context();
   check(recipe_.device == context.backend().name(), "trainer: the recipe has device ", recipe_.device, ", but the model's context has ",
         context.backend().name(), "; make the context with the recipe's device");
+  check_stages(recipe_, model_->program(), ranks != nullptr);
+  if (recipe_.stages > 1) recipe_.ranks = recipe_.data_ranks() * recipe_.stages;
   check(recipe_.batch > 0, "trainer: the recipe's batch is auto; call with_batch_decided() first");
   check(!recipe_.gradient_noise_scale || recipe_.step_micro_batches() > 1,
         "recipe: gradient_noise_scale needs at least 2 micro-batches per step, got 1 of ", recipe_.batch,
@@ -45,8 +63,9 @@ Trainer::Trainer(std::shared_ptr<Model> model, Recipe recipe, std::shared_ptr<co
   data_ = std::move(data);
   workers_ = context.make_workers(threads);
   if (ranks != nullptr) options_.rank = ranks->rank();
-  if (const int64_t idle = recipe_.ranks - recipe_.step_micro_batches(); idle > 0 && options_.rank == 0)
-    context.options().log.warning("recipe", "a step has ", recipe_.ranks - idle, " micro-batches on ", recipe_.ranks, " ranks, so ", idle,
+  const int64_t data_ranks = recipe_.data_ranks();
+  if (const int64_t idle = data_ranks - recipe_.step_micro_batches(); idle > 0 && options_.rank == 0)
+    context.options().log.warning("recipe", "a step has ", data_ranks - idle, " micro-batches on ", data_ranks, " ranks, so ", idle,
                                   idle == 1 ? " computes" : " compute", " none; give more micro_batches, or fewer ranks");
   const bool has_loss = static_cast<bool>(model_->program().loss_sum);
   const bool is_zero_3 = recipe_.zero == 3, is_late = context.options().late_parameters;
@@ -98,12 +117,14 @@ Trainer::Trainer(std::shared_ptr<Model> model, Recipe recipe, std::shared_ptr<co
     PlanOptions own = options_;
     const auto scopes = team_ && own.recompute_scopes == nullptr ? team_->scopes_for_all() : std::nullopt;
     if (scopes) own.recompute_scopes = &*scopes;
-    train_ = std::make_unique<PlannedStep>(*model_, recipe_, storage_, *workers_, cancelled_, own, team_ ? &team_->own() : nullptr);
+    own.borrows_parameters = recipe_.stages > 1;
+    train_ = std::make_unique<PlannedStep>(*model_, recipe_, storage_, *workers_, cancelled_, own, team_ ? &team_->own() : nullptr,
+                                           team_ ? team_->own_stages() : nullptr);
     if (options_.shares_masters) train_->share_masters(*model_);
     if (data_ && options_.rank < recipe_.step_micro_batches())
       feed_ = std::make_unique<Feed>(
           data_, static_cast<uint64_t>(recipe_.seed),
-          MicroBatches{.rows = recipe_.batch, .per_step = recipe_.step_micro_batches(), .ranks = recipe_.ranks, .rank = options_.rank},
+          MicroBatches{.rows = recipe_.batch, .per_step = recipe_.step_micro_batches(), .ranks = data_ranks, .rank = options_.rank},
           items_taken_, context.memory());
   } else {
     require_host_loss_fits("trainer");
@@ -262,7 +283,7 @@ bool Trainer::go_on_with_data(double deadline) {
   const auto bind = [&](int64_t first_row, int64_t rows, Executor& executor) {
     const bool again = train_->is_finding_nan();
     if (train_->begins_again(first_row)) feed_->rewind(items_taken_);
-    const auto is_over = [this] { return cancelled_.is_set() || (team_ && team_->own().has_ended()); };
+    const auto is_over = [this] { return cancelled_.is_set() || (team_ && team_->has_ended()); };
     const Patience patience{again || team_ ? Executor::kNoDeadline : deadline, is_over};
     const auto batch = feed_->next(patience);
     if (!batch) return false;

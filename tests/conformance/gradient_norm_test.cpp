@@ -40,6 +40,13 @@ const Cases norm_of_squares_cases(Op::norm_of_squares, {}, [](Suite& s) {
   s.add_special({Tensor::of({3}, {1, std::numeric_limits<double>::infinity(), 2}, DType::f64)}, {{"tensors", Ints{0, 1, 2, 1}}});
 });
 
+const Cases tensor_squares_cases(Op::tensor_squares, {}, [](Suite& s) {
+  const Tensor blocks = Tensor::of({7}, {1, 0.1, 3, 1e-9, 5, 0.7, 1e20}, DType::f64);
+  s.add({blocks}, {{"tensors", Ints{0, 7}}});
+  s.add({blocks}, {{"tensors", Ints{}}});
+  s.add({blocks}, {{"tensors", Ints{0, 3, 3, 0, 3, 1, 5, 2}}});
+});
+
 // Ranks that hold shards of the gradients, in whole blocks, all get the norm of all gradients.
 TEST(GradientNorm, FromShardedSquaresHasTheSameBits) {
   for (const BackendUnderTest& candidate : backends_and_reference()) {
@@ -63,6 +70,18 @@ TEST(GradientNorm, FromShardedSquaresHasTheSameBits) {
         .op = Op::norm_of_squares, .name = "norm", .in = {all}, .attrs = make_attrs(Op::norm_of_squares, {{"tensors", Ints{0, 9, 9, 1}}})};
     const OpCase whole{.op = Op::gradient_norm, .name = "whole", .in = {x, y}};
     EXPECT_EQ(run(*backend, norm).out[0].at(0), run(*backend, whole).out[0].at(0)) << candidate.name;
+    // Stages that each have some of the tensors exchange the tensors' sums.
+    const auto sums_of = [&](Ints tensors) {
+      return run(*backend, {.op = Op::tensor_squares,
+                            .name = "sums",
+                            .in = {all},
+                            .attrs = make_attrs(Op::tensor_squares, {{"tensors", std::move(tensors)}})})
+          .out[0];
+    };
+    const Tensor sums = Tensor::of({2}, {sums_of({0, 9, 0, 0}).at(0), sums_of({0, 0, 9, 1}).at(1)}, DType::f64);
+    const OpCase of_sums{
+        .op = Op::norm_of_squares, .name = "norm", .in = {sums}, .attrs = make_attrs(Op::norm_of_squares, {{"tensors", Ints{0, 1, 1, 1}}})};
+    EXPECT_EQ(run(*backend, of_sums).out[0].at(0), run(*backend, whole).out[0].at(0)) << candidate.name;
   }
 }
 

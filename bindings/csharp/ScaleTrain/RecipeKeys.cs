@@ -107,11 +107,39 @@ public sealed partial class Recipe {
     set { Set("micro_batches", value); }
   }
 
-  /// <summary>data-parallel ranks, which share the micro-batches of a step; without a communicator they run as threads of this process, at most 256</summary>
+  /// <summary>ranks of all kinds: stages times data-parallel ranks, which share the micro-batches of a step; without a communicator they run as threads of this process, at most 256; 1 with stages: as many as stages</summary>
   /// <remarks>Default: 1. Allowed: [1,1000000].</remarks>
   public long Ranks {
     get { return Integer("ranks"); }
     set { Set("ranks", value); }
+  }
+
+  /// <summary>pipeline stages: each has some of the model's outermost scopes, and micro-batches pass through them; needs ranks that are threads; results are bitwise equal</summary>
+  /// <remarks>Default: 1. Allowed: [1,256].</remarks>
+  public long Stages {
+    get { return Integer("stages"); }
+    set { Set("stages", value); }
+  }
+
+  /// <summary>order in which stages compute micro-batches: 1f1b (PipeDream-Flush), gpipe, interleaved (Narayanan et al. 2021), zb-h1 and zb-v (zero bubble, Qi et al. 2023); changes speed and memory, not results</summary>
+  /// <remarks>Default: "1f1b". Allowed: 1f1b gpipe interleaved zb-h1 zb-v.</remarks>
+  public string Schedule {
+    get { return Word("schedule"); }
+    set { Set("schedule", value); }
+  }
+
+  /// <summary>interleaved: parts of the model on each stage; 0: 2 for interleaved and zb-v, else 1</summary>
+  /// <remarks>Default: 0. Allowed: [0,64].</remarks>
+  public long StageChunks {
+    get { return Integer("stage_chunks"); }
+    set { Set("stage_chunks", value); }
+  }
+
+  /// <summary>outermost scopes with which the parts of the model after the first one begin, separated by commas (block.3,block.6); empty: parts of equal cost</summary>
+  /// <remarks>Default: "".</remarks>
+  public string StageStarts {
+    get { return Word("stage_starts"); }
+    set { Set("stage_starts", value); }
   }
 
   /// <summary>when ranks reduce gradients: micro, after each micro-batch, so that results do not depend on the number of ranks; or step, once per step, with less traffic</summary>

@@ -46,8 +46,19 @@ class RecipeSettings(TypedDict, total=False):
     micro_batches: int
     # Micro-batches per step over all ranks, an alternative to accumulate; 0: follows from accumulate. Allowed: [0,inf). Default: 0.
     ranks: int
-    # Data-parallel ranks, which share the micro-batches of a step; without a communicator they run as threads of this process, at most
-    # 256. Allowed: [1,1000000]. Default: 1.
+    # Ranks of all kinds: stages times data-parallel ranks, which share the micro-batches of a step; without a communicator they run as
+    # threads of this process, at most 256; 1 with stages: as many as stages. Allowed: [1,1000000]. Default: 1.
+    stages: int
+    # Pipeline stages: each has some of the model's outermost scopes, and micro-batches pass through them; needs ranks that are threads;
+    # results are bitwise equal. Allowed: [1,256]. Default: 1.
+    schedule: str
+    # Order in which stages compute micro-batches: 1f1b (PipeDream-Flush), gpipe, interleaved (Narayanan et al. 2021), zb-h1 and zb-v
+    # (zero bubble, Qi et al. 2023); changes speed and memory, not results. Allowed: 1f1b gpipe interleaved zb-h1 zb-v. Default: "1f1b".
+    stage_chunks: int
+    # Interleaved: parts of the model on each stage; 0: 2 for interleaved and zb-v, else 1. Allowed: [0,64]. Default: 0.
+    stage_starts: str
+    # Outermost scopes with which the parts of the model after the first one begin, separated by commas (block.3,block.6); empty: parts
+    # of equal cost. Default: "".
     reduce: str
     # When ranks reduce gradients: micro, after each micro-batch, so that results do not depend on the number of ranks; or step, once
     # per step, with less traffic. Allowed: micro step. Default: "micro".

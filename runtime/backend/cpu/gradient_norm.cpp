@@ -159,8 +159,13 @@ void run_norm_of_squares(const Call& call) {
   *call.out[1].as<uint8_t>() = norm.finite ? 1 : 0;
 }
 
+void run_tensor_squares(const Call& call) {
+  order::tensor_squares(call.in[0].as<const double>(), call.attrs->ints("tensors"), call.out[0].as<double>());
+}
+
 }  // namespace
 
+const Kernel kernel_tensor_squares = {run_tensor_squares};
 const Kernel kernel_gradient_squares = {run_gradient_squares};
 const Kernel kernel_norm_of_squares = {run_norm_of_squares};
 const Kernel kernel_gradient_norm = {run_gradient_norm};

@@ -19,6 +19,8 @@ const Kernel kernel_reduce_scatter;
 const Kernel kernel_all_gather;
 const Kernel kernel_rank_sums;
 const Kernel kernel_gather_squares;
+const Kernel kernel_send;
+const Kernel kernel_receive;
 const Kernel kernel_await;
 
 namespace {

@@ -1,5 +1,6 @@
 // gradient_norm: L2 norm of all gradients together, in the order of backend/gradient_norm_order.h, and whether every element is finite.
-// gradient_squares, norm_of_squares: the same in two halves, for ranks that each have some of the blocks.
+// gradient_squares, norm_of_squares: the same in two halves, for ranks that each have some of the blocks. tensor_squares: between them, for
+// stages that each have some of the tensors.
 // The finite check reads the elements, not the sum of squares, which may overflow for finite elements.
 #include <algorithm>
 
@@ -41,6 +42,10 @@ constinit const Kernel kernel_norm_of_squares{[](const Call& call) {
   const gradient_norm_order::Norm norm = gradient_norm_order::norm_of_squares(call.in[0].as<const double>(), call.attrs->ints("tensors"));
   set(call.out[0], 0, norm.value);
   set_integer(call.out[1], 0, norm.finite ? 1 : 0);
+}};
+
+constinit const Kernel kernel_tensor_squares{[](const Call& call) {
+  gradient_norm_order::tensor_squares(call.in[0].as<const double>(), call.attrs->ints("tensors"), call.out[0].as<double>());
 }};
 
 }  // namespace st::reference

@@ -9,6 +9,8 @@ constinit const Kernel kernel_reduce_scatter{};
 constinit const Kernel kernel_all_gather{};
 constinit const Kernel kernel_rank_sums{};
 constinit const Kernel kernel_gather_squares{};
+constinit const Kernel kernel_send{};
+constinit const Kernel kernel_receive{};
 constinit const Kernel kernel_await{};
 
 }  // namespace st::reference

@@ -209,8 +209,8 @@ public abstract class RecipeKeys extends Handle {
   }
 
   /**
-   * Data-parallel ranks, which share the micro-batches of a step; without a communicator they run as threads of this process, at most
-   * 256. Allowed: [1,1000000]. Default: 1.
+   * Ranks of all kinds: stages times data-parallel ranks, which share the micro-batches of a step; without a communicator they run as
+   * threads of this process, at most 256; 1 with stages: as many as stages. Allowed: [1,1000000]. Default: 1.
    */
   public Recipe ranks(long value) {
     return set("ranks", value);
@@ -219,6 +219,55 @@ public abstract class RecipeKeys extends Handle {
   /** The value set by {@link #ranks(long)}. */
   public long ranks() {
     return number("ranks").longValue();
+  }
+
+  /**
+   * Pipeline stages: each has some of the model's outermost scopes, and micro-batches pass through them; needs ranks that are threads;
+   * results are bitwise equal. Allowed: [1,256]. Default: 1.
+   */
+  public Recipe stages(long value) {
+    return set("stages", value);
+  }
+
+  /** The value set by {@link #stages(long)}. */
+  public long stages() {
+    return number("stages").longValue();
+  }
+
+  /**
+   * Order in which stages compute micro-batches: 1f1b (PipeDream-Flush), gpipe, interleaved (Narayanan et al. 2021), zb-h1 and zb-v
+   * (zero bubble, Qi et al. 2023); changes speed and memory, not results. Allowed: 1f1b gpipe interleaved zb-h1 zb-v. Default: "1f1b".
+   */
+  public Recipe schedule(String value) {
+    return set("schedule", value);
+  }
+
+  /** The value set by {@link #schedule(String)}. */
+  public String schedule() {
+    return text("schedule");
+  }
+
+  /** Interleaved: parts of the model on each stage; 0: 2 for interleaved and zb-v, else 1. Allowed: [0,64]. Default: 0. */
+  public Recipe stageChunks(long value) {
+    return set("stage_chunks", value);
+  }
+
+  /** The value set by {@link #stageChunks(long)}. */
+  public long stageChunks() {
+    return number("stage_chunks").longValue();
+  }
+
+  /**
+   * Outermost scopes with which the parts of the model after the first one begin, separated by commas (block.3,block.6); empty: parts
+   * of equal cost. Default: "".
+   */
+  public Recipe stageStarts(String value) {
+    return set("stage_starts", value);
+  }
+
+  /** The value set by {@link #stageStarts(String)}. */
+  public String stageStarts() {
+    return text("stage_starts");
   }
 
   /**

@@ -1,0 +1,26 @@
+// The parts of a model for a pipeline: consecutive outermost boundary scopes, balanced by cost or as given.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "ir/program.h"
+
+namespace st {
+
+/// By node of the forward section, its part, from 0 to parts - 1: no node reads what a later part computes. Loads, constants and views are
+/// made wherever they are read, whatever their part here.
+///   starts   names of the scopes with which parts 1 and up begin, separated by commas; empty: the parts in which the most expensive one is
+///            cheapest (op_cost.h)
+/// Throws invalid_argument, with the scopes, if there are fewer scopes than parts, for a start that is not one of them, and for a scope
+/// that reads what a scope after it computes.
+std::vector<int32_t> parts_of_forward(const Program& program, int32_t parts, std::string_view starts);
+
+/// Made again wherever it is wanted, as autodiff does.
+inline bool is_made_anywhere(const Node& node) { return node.op == Op::load || node.op == Op::fill || node.op == Op::reshape; }
+
+/// The outermost boundary scope around a region; 0: none.
+RegionId outermost_of(const Program& program, RegionId region);
+
+}  // namespace st

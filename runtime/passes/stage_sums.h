@@ -1,0 +1,21 @@
+// What the stages of a pipeline exchange before the update.
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "ir/build.h"
+
+namespace st {
+
+/// Adds the gradient of a tied parameter's later use to that of its first one, both whole or this rank's shards. The stage of a use sends
+/// it to the stage of the first one.
+void add_use(Builder& b, SlotId use, SlotId first, bool as_shards);
+
+/// On all stages, each of these slots gets the sum over the stages of its terms; a stage without a term gives zeros.
+void sum_over_stages(Builder& b, const std::vector<std::pair<Value, SlotId>>& terms);
+
+/// The loss's sum and count, which the last stage has, on all stages. Nothing on one stage.
+void share_loss(Builder& b);
+
+}  // namespace st
