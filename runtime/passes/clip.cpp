@@ -97,14 +97,11 @@ void clip(Program& program, double max_norm, const ClipGroups& groups) {
   };
   check_norm(max_norm);
   std::ranges::for_each(groups.max_norms, check_norm);
-  const bool is_opened = program.find(Phase::update) != nullptr;  // by who gathers from ranks, and has added the uses
-  if (!is_opened) program.sections.push_back({.graph = {}, .phase = Phase::update});
-  Builder b(program, static_cast<int32_t>(program.find(Phase::update) - program.sections.data()));
+  Builder b = open_update(program);
 
   std::vector<SlotId> gradients;
   std::vector<std::vector<SlotId>> of_group(groups.max_norms.size());
   for (const std::vector<SlotId>& uses : gradient_slots(program)) {
-    for (size_t use = 1; use < uses.size() && !is_opened; ++use) add_use(b, uses[use], uses[0], false);
     gradients.push_back(uses[0]);
     const Slot& gradient = program.slot(uses[0]);
     const int group = groups.group_of ? groups.group_of(program.slot(gradient.of)) : -1;

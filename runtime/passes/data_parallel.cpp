@@ -6,12 +6,12 @@
 
 namespace st {
 
-void data_parallel(Program& program, Reduce reduce, int64_t bucket_bytes, bool sums_loss) {
+void data_parallel(Program& program, Reduce reduce, int64_t bucket_bytes, bool sums_loss, DType dtype) {
   require(has_backward(program), Code::internal, "data_parallel: no backward section; call autodiff() first");
   cut_parameters(program);
-  exchange_gradients(program, reduce, bucket_bytes, Keep::whole);
+  exchange_gradients(program, reduce, bucket_bytes, Keep::whole, dtype);
   if (sums_loss) exchange_loss(program);
-  add_uses_of_shards(program);
+  open_update(program);
   std::vector<SlotId> wholes;
   for (const std::vector<SlotId>& uses : gradient_slots(program))
     if (uses.size() > 1 && is_here(program, program.slot(uses[0]))) wholes.push_back(uses[0]);

@@ -4,11 +4,9 @@
 #include <iterator>
 
 #include "base/error.h"
-#include "ir/build.h"
 #include "ir/cuts.h"
 #include "passes/gradient_slots.h"
 #include "passes/rewrite.h"
-#include "passes/stage_sums.h"
 
 namespace st {
 namespace {
@@ -16,11 +14,11 @@ namespace {
 /// The gradients of the backward section, exchanged in the order in which it makes them.
 class Buckets {
  public:
-  Buckets(Program& program, Section& section, Reduce reduce, int64_t bucket_bytes, Keep keep)
-      : program_(program), rewrite_(program, section), bucket_bytes_(bucket_bytes) {
+  Buckets(Program& program, Section& section, Reduce reduce, int64_t bucket_bytes, Keep keep, DType dtype)
+      : program_(program), rewrite_(program, section), bucket_bytes_(bucket_bytes), dtype_(dtype) {
     const bool adds_up = std::ranges::any_of(section.graph.nodes, [&](const Node& node) { return is_gradient(node, Op::accumulate); });
     const bool by_micro_batch = adds_up && reduce == Reduce::micro;
-    at_once_ = by_micro_batch || (!adds_up && keep == Keep::adding);
+    at_once_ = by_micro_batch || (!adds_up && (keep == Keep::adding || dtype != DType::f32));
     shrinks_ = at_once_ && keep != Keep::whole;
     gathers_ = keep == Keep::whole;
     last_write_ = adds_up ? Op::accumulate : Op::store;
@@ -29,11 +27,11 @@ class Buckets {
   }
 
   void run() {
+    const std::vector<bool> is_gone = replaced();
     for (int32_t n = 0; n < rewrite_.old().size(); ++n) {
       const Node& node = rewrite_.old()[n];
-      const bool is_write = is_gradient(node, Op::store) || is_gradient(node, Op::accumulate);
-      if (!is_write || !at_once_) rewrite_.keep(n);
-      if (is_write && node.op == last_write_) add(node);
+      if (!is_gone[static_cast<size_t>(n)]) rewrite_.keep(n);
+      if (is_gradient(node, last_write_)) add(node);
     }
     exchange();
     rewrite_.finish();
@@ -42,14 +40,36 @@ class Buckets {
  private:
   bool is_gradient(const Node& node, Op op) const { return node.op == op && program_.slot(node.writes[0]).role == Role::gradient; }
 
+  bool is_rounded(const Node& node) const {
+    return dtype_ != DType::f32 && node.op == Op::cast && rewrite_.old().type(node.in[0]).dtype == dtype_;
+  }
+
+  /// Whether exchanges replace a node: writes of gradients, and casts of rounded ones back to f32 that nothing else reads.
+  std::vector<bool> replaced() const {
+    std::vector<bool> is_gone(rewrite_.old().nodes.size(), at_once_);
+    for (int32_t n = rewrite_.old().size() - 1; n >= 0; --n) {
+      const Node& node = rewrite_.old()[n];
+      const bool may_go = is_gradient(node, Op::store) || is_gradient(node, Op::accumulate) || is_rounded(node);
+      if (is_gone[static_cast<size_t>(n)] && may_go) continue;
+      is_gone[static_cast<size_t>(n)] = false;
+      for (const Value v : node.in) is_gone[static_cast<size_t>(v.node)] = false;
+    }
+    return is_gone;
+  }
+
   void add(const Node& write) {
     const SlotId gradient = write.writes[0];
-    const int64_t bytes = program_.slot(gradient).type.bytes();
+    const int64_t bytes = program_.slot(gradient).type.shape.elements() * bytes_of(dtype_);
     if (bytes_ + bytes > bucket_bytes_) exchange();
     gradients_.push_back(gradient);
-    values_.push_back(at_once_ ? rewrite_.at(write.in[0]) : load(gradient));
+    values_.push_back(at_once_ ? as_sent(write.in[0]) : append_cast(rewrite_, load(gradient), dtype_, write.region, first_));
     bytes_ += bytes;
     if (bytes_ >= bucket_bytes_) exchange();
+  }
+
+  Value as_sent(Value gradient) {
+    const Node& node = rewrite_.old()[gradient.node];
+    return is_rounded(node) ? rewrite_.at(node.in[0]) : append_cast(rewrite_, rewrite_.at(gradient), dtype_, node.region);
   }
 
   Value load(SlotId slot) {
@@ -108,6 +128,7 @@ class Buckets {
   Program& program_;
   Rewrite rewrite_;
   int64_t bucket_bytes_;
+  DType dtype_;                // on the wire
   bool at_once_ = false;       // as they are made; else what lies in the gradients' slots is exchanged, when it is complete
   bool shrinks_ = false;       // the gradients' slots, to pieces
   bool gathers_ = false;       // the sums, to all ranks
@@ -120,12 +141,6 @@ class Buckets {
   int64_t bytes_ = 0;
 };
 
-bool makes_gradients(const Program& program, const Section& section) {
-  return section.phase != Phase::update && std::ranges::any_of(section.graph.nodes, [&](const Node& node) {
-           return node.op == Op::store && program.slot(node.writes[0]).role == Role::gradient;
-         });
-}
-
 }  // namespace
 
 bool has_backward(const Program& program) {
@@ -133,9 +148,15 @@ bool has_backward(const Program& program) {
       program.sections, [](const Section& section) { return section.phase == Phase::backward || section.phase == Phase::backward_weight; });
 }
 
-void exchange_gradients(Program& program, Reduce reduce, int64_t bucket_bytes, Keep keep) {
+bool makes_gradients(const Program& program, const Section& section) {
+  return section.phase != Phase::update && std::ranges::any_of(section.graph.nodes, [&](const Node& node) {
+           return node.op == Op::store && program.slot(node.writes[0]).role == Role::gradient;
+         });
+}
+
+void exchange_gradients(Program& program, Reduce reduce, int64_t bucket_bytes, Keep keep, DType dtype) {
   for (Section& section : program.sections)
-    if (makes_gradients(program, section)) Buckets(program, section, reduce, bucket_bytes, keep).run();
+    if (makes_gradients(program, section)) Buckets(program, section, reduce, bucket_bytes, keep, dtype).run();
 }
 
 void exchange_loss(Program& program) {
@@ -171,16 +192,6 @@ void exchange_loss(Program& program) {
   add(later_slots.empty() ? When::every : When::first, false, terms, slots);
   if (!later_slots.empty()) add(When::rest, true, later_terms, later_slots);
   rewrite.finish();
-}
-
-void add_uses_of_shards(Program& program) {
-  const std::vector<std::vector<SlotId>> gradients = gradient_slots(program);
-  program.sections.push_back({.graph = {}, .phase = Phase::update});
-  Builder b(program, static_cast<int32_t>(program.sections.size()) - 1);
-  for (const std::vector<SlotId>& uses : gradients) {
-    if (!has_shard(program, program.slot(uses[0]).of)) continue;
-    for (size_t use = 1; use < uses.size(); ++use) add_use(b, uses[use], uses[0], true);
-  }
 }
 
 }  // namespace st

@@ -9,6 +9,8 @@ namespace st {
 
 /// Whether autodiff() has added the backward section, or its halves, of each forward section.
 bool has_backward(const Program& program);
+/// Whether a section of backward stores gradients of parameters.
+bool makes_gradients(const Program& program, const Section& section);
 
 /// When gradients are reduced (traps.md, order of sums 1).
 enum class Reduce : int32_t {
@@ -26,12 +28,12 @@ enum class Keep : int32_t {
 /// Reduce-scatters gradients: the owner of each shard (Slot::sums) receives it from all ranks and adds in rank order. Gradients are
 /// reduced as backward makes them, in buckets of at most `bucket_bytes` or of one larger gradient; buckets do not change results. With
 /// Keep::whole a bucket is then gathered, except the uses of tied parameters, which still have to be added.
-void exchange_gradients(Program& program, Reduce reduce, int64_t bucket_bytes, Keep keep);
+///
+/// With a 16-bit `dtype` every rank rounds its gradients to it, the owner too, and sends 16 bits; the owner adds in fp32. Keep::made then
+/// shrinks the same slots as Keep::adding.
+void exchange_gradients(Program& program, Reduce reduce, int64_t bucket_bytes, Keep keep, DType dtype = DType::f32);
 
 /// Sums the loss's sum and count over the ranks in each round of micro-batches.
 void exchange_loss(Program& program);
-
-/// Opens the update section and adds there the uses of tied parameters on this rank's shards of their gradients.
-void add_uses_of_shards(Program& program);
 
 }  // namespace st

@@ -1,6 +1,8 @@
 #include "passes/gradient_slots.h"
 
 #include "base/error.h"
+#include "ir/cuts.h"
+#include "passes/stage_sums.h"
 
 namespace st {
 
@@ -19,6 +21,19 @@ std::vector<std::vector<SlotId>> gradient_slots(const Program& program) {
     all.push_back(std::move(uses));
   }
   return all;
+}
+
+Builder open_update(Program& program) {
+  if (const Section* opened = program.find(Phase::update)) return {program, static_cast<int32_t>(opened - program.sections.data())};
+  program.sections.push_back({.graph = {}, .phase = Phase::update});
+  Builder b(program, static_cast<int32_t>(program.sections.size()) - 1);
+  for (const std::vector<SlotId>& uses : gradient_slots(program)) {
+    const SlotId parameter = program.slot(uses[0]).of;
+    const bool is_of_shards = is_cut(program, parameter);
+    if (is_of_shards && !has_shard(program, parameter)) continue;
+    for (size_t use = 1; use < uses.size(); ++use) add_use(b, uses[use], uses[0], is_of_shards);
+  }
+  return b;
 }
 
 bool is_of_one_use(const Program& program, SlotId gradient) {

@@ -1,5 +1,6 @@
 #include "passes/rewrite.h"
 
+#include <string>
 #include <utility>
 
 namespace st {
@@ -34,6 +35,21 @@ void Rewrite::finish() {
   }
   carry(program_.loss_sum);
   carry(program_.loss_count);
+}
+
+Value append_cast(Rewrite& rewrite, Value value, DType dtype, RegionId region, When when) {
+  Type type = rewrite.made().type(value);
+  if (type.dtype == dtype) return value;
+  type.dtype = dtype;
+  return {rewrite.append({.op = Op::cast,
+                          .in = {value},
+                          .out = {type},
+                          .reads = {},
+                          .writes = {},
+                          .attrs = make_attrs(Op::cast, {{"dtype", std::string(name_of(dtype))}}),
+                          .region = region,
+                          .when = when}),
+          0};
 }
 
 std::vector<std::vector<int32_t>> uses_of(const Program& program, const Section& section) {

@@ -34,6 +34,9 @@ class Rewrite {
   std::map<Value, Value> map_;
 };
 
+/// Appends a cast of a new value; returns the value itself if it has that dtype.
+Value append_cast(Rewrite& rewrite, Value value, DType dtype, RegionId region, When when = When::every);
+
 /// Number of uses of each value as an input, by node and output; outputs and the loss count as uses in a forward section.
 std::vector<std::vector<int32_t>> uses_of(const Program& program, const Section& section);
 

@@ -9,6 +9,7 @@
 #include "ir/cuts.h"
 #include "ir/optimizer_state.h"
 #include "passes/gather_units.h"
+#include "passes/gradient_slots.h"
 #include "passes/product_weights.h"
 #include "passes/rewrite.h"
 
@@ -58,7 +59,8 @@ void make_shard(Program& program, Rewrite& rewrite, const CopyMaker& maker) {
 
 }  // namespace
 
-void zero_shard(Program& program, int64_t stage, Reduce reduce, int64_t bucket_bytes, const ChooseOptimizer& choose, bool sums_loss) {
+void zero_shard(Program& program, int64_t stage, Reduce reduce, int64_t bucket_bytes, const ChooseOptimizer& choose, bool sums_loss,
+                DType dtype) {
   require(has_backward(program), Code::internal, "zero_shard: no backward section; call autodiff() first");
   check(stage >= 1 && stage <= 3, "zero_shard: stage must be 1, 2 or 3, got ", stage);
   const std::vector<bool> is_weight = weights_of_products(program);
@@ -68,9 +70,9 @@ void zero_shard(Program& program, int64_t stage, Reduce reduce, int64_t bucket_b
   };
   cut_parameters(program, grain_of, stage == 3);
   update_by_shards(program);
-  exchange_gradients(program, reduce, bucket_bytes, stage == 1 ? Keep::made : Keep::adding);
+  exchange_gradients(program, reduce, bucket_bytes, stage == 1 ? Keep::made : Keep::adding, dtype);
   if (sums_loss) exchange_loss(program);
-  add_uses_of_shards(program);
+  open_update(program);
   if (stage == 3) gather_units(program);
 }
 

@@ -15,7 +15,9 @@ namespace st {
 ///   stage 2     also gradients, except those in which a rank accumulates its own micro-batches (Reduce::step)
 ///   stage 3     also parameters, including frozen ones; scopes gather them (gather_units.h), update() does not
 ///   sums_loss   false: each rank keeps the loss of its own micro-batches
-void zero_shard(Program& program, int64_t stage, Reduce reduce, int64_t bucket_bytes, const ChooseOptimizer& choose, bool sums_loss = true);
+///   dtype       of gradients on the wire; 16-bit: stage 1 shards gradients also with one micro-batch a rank (exchange_gradients)
+void zero_shard(Program& program, int64_t stage, Reduce reduce, int64_t bucket_bytes, const ChooseOptimizer& choose, bool sums_loss = true,
+                DType dtype = DType::f32);
 
 /// For ranks that are threads: all of them share one copy of the master parameters (those of which products use working copies). Rank 0
 /// owns them and the others borrow them (Slot::borrowed). Each rank writes its shards there, after the gather of the squares, and they are

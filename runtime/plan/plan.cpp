@@ -111,7 +111,8 @@ class Listing {
     using Ranks = Instruction::Ranks;
     if (plan_.program.sections[static_cast<size_t>(it.section)].phase == Phase::update) return Ranks::all_in_step;
     if (it.makes == Copy::gathered || it.kind == Kind::await || it.kind == Kind::send || it.kind == Kind::receive) return Ranks::with_rows;
-    if (it.kind != Kind::kernel) return node.when == When::last ? Ranks::all_in_step : Ranks::all_in_round;
+    if (node.when == When::last) return Ranks::all_in_step;  // a collective, or a cast of a rank's own sum for one
+    if (it.kind != Kind::kernel) return Ranks::all_in_round;
     return it.makes != Copy::none && gathers_units_ ? Ranks::all_in_round : Ranks::with_rows;  // other ranks gather the copy
   }
 

@@ -22,6 +22,7 @@
 #include "passes/overlap.h"
 #include "passes/pack_weights.h"
 #include "passes/pipeline_cut.h"
+#include "passes/round_gradients.h"
 #include "passes/scale_loss.h"
 #include "passes/scope_patterns.h"
 #include "passes/seed_outputs.h"
@@ -71,7 +72,7 @@ ChooseOptimizer updates_of(const Recipe& recipe) {
 /// Returns the masters that ranks of this process share.
 std::vector<SlotId> shard_by(Program& program, const Recipe& recipe, const PlanOptions& options, bool by_graph, bool is_short) {
   std::vector<SlotId> shared;
-  zero_shard(program, recipe.zero, reduce_of(recipe), recipe.bucket, updates_of(recipe), by_graph);
+  zero_shard(program, recipe.zero, reduce_of(recipe), recipe.bucket, updates_of(recipe), by_graph, element_of(recipe.gradient_dtype));
   if (by_graph && options.shares_masters) shared = share_masters(program);
   if (by_graph && options.shards_masters) shard_masters(program, is_short);
   return shared;
@@ -155,6 +156,8 @@ Plan plan_by(const Task& task, Program program, const Replan& again = {}) {
   const bool is_short = task.purpose == Purpose::short_micro_batch, by_host = task.purpose == Purpose::host_loss;
   const bool by_graph = trains && !by_host, has_loss = trains && task.has_loss, on_ranks = trains && recipe.data_ranks() > 1;
   const bool in_stages = by_graph && recipe.stages > 1;
+  const DType sent = element_of(recipe.gradient_dtype);
+  const bool rounds = trains && sent != DType::f32;
   const When casts = by_graph && !is_short ? When::first : When::every;
   std::vector<Seed> seeds;
   std::vector<SlotId> shared;
@@ -182,10 +185,13 @@ Plan plan_by(const Task& task, Program program, const Replan& again = {}) {
       {"split_backward", in_stages && recipe.schedule.starts_with("zb"), [](Program& p) { split_backward(p); }},
 
       {"accumulate", trains, [&](Program& p) { accumulate(p, task.micro_batches); }},  // the first micro-batch writes, the others add
+      {"round_gradients", rounds, [&](Program& p) { round_gradients(p, reduce_of(recipe), sent); }},  // each, before it is added
       {"first_norm", by_graph && measures_noise(recipe, is_short), [](Program& p) { first_norm(p); }},
       // Who sums, who gathers, and who owns.
-      {"data_parallel", on_ranks && recipe.zero == 0, [&](Program& p) { data_parallel(p, reduce_of(recipe), recipe.bucket, by_graph); }},
+      {"data_parallel", on_ranks && recipe.zero == 0,
+       [&](Program& p) { data_parallel(p, reduce_of(recipe), recipe.bucket, by_graph, sent); }},
       {"zero_shard", on_ranks && recipe.zero > 0, [&](Program& p) { shared = shard_by(p, recipe, options, by_graph, is_short); }},
+      {"round_gradient_sums", rounds, [&](Program& p) { round_gradient_sums(p, sent); }},
       {"clip", !infers, [&](Program& p) { clip(p, recipe.clip, clip_groups(recipe, task.name)); }},  // norm, finite check, one factor
       {"keep_moments", task.beside != nullptr, [&](Program& p) { keep_moments(p, task.beside->program); }},
       {"borrow_parameters", options.borrows_parameters, [](Program& p) { borrow_parameters(p); }},

@@ -97,6 +97,7 @@ INSTANTIATE_TEST_SUITE_P(Recipes, HostLossInGroup,
                          testing::Values(Keys{"fp32", {{"overlap", "\"off\""}}},
                                          Keys{"bf16_small_buckets", {{"precision", "\"bf16\""}, {"bucket", "4096"}, {"overlap", "\"on\""}}},
                                          Keys{"fp16", {{"precision", "\"fp16\""}, {"loss_scale_initial", "1024"}}},
+                                         Keys{"bf16_gradients", {{"gradient_dtype", "\"bf16\""}, {"bucket", "4096"}}},
                                          Keys{"dropout", {{"dropout", "0.2"}, {"recompute", "\"blocks\""}}},
                                          Keys{"average", {{"ema_decay", "0.9"}, {"optimizer", "\"muon\""}}}),
                          [](const testing::TestParamInfo<Keys>& its) { return its.param.name; });

@@ -170,6 +170,13 @@ public sealed partial class Recipe {
     set { Set("offload_folder", value); }
   }
 
+  /// <summary>element type in which ranks send gradients, which are added in fp32: each micro-batch's gradient (reduce step: each rank's sum) is rounded to it, and the step's sum once more, on one rank too; fp16 skips a step with a gradient beyond 65504, and scales the loss only with precision fp16</summary>
+  /// <remarks>Default: "fp32". Allowed: fp32 bf16 fp16.</remarks>
+  public string GradientDtype {
+    get { return Word("gradient_dtype"); }
+    set { Set("gradient_dtype", value); }
+  }
+
   /// <summary>bytes of gradients per collective; changes speed, not results</summary>
   /// <remarks>Default: 26214400. Allowed: [1,inf).</remarks>
   public long Bucket {

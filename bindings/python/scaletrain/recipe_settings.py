@@ -72,6 +72,10 @@ class RecipeSettings(TypedDict, total=False):
     offload_folder: str
     # Offload: folder on a local disk for unnamed files, reserved up front, freed when the process ends and counted as file, not as
     # memory; empty: host memory. Default: "".
+    gradient_dtype: str
+    # Element type in which ranks send gradients, which are added in fp32: each micro-batch's gradient (reduce step: each rank's sum) is
+    # rounded to it, and the step's sum once more, on one rank too; fp16 skips a step with a gradient beyond 65504, and scales the loss
+    # only with precision fp16. Allowed: fp32 bf16 fp16. Default: "fp32".
     bucket: int
     # Bytes of gradients per collective; changes speed, not results. Allowed: [1,inf). Default: 26214400.
     overlap: str

@@ -323,6 +323,20 @@ public abstract class RecipeKeys extends Handle {
     return text("offload_folder");
   }
 
+  /**
+   * Element type in which ranks send gradients, which are added in fp32: each micro-batch's gradient (reduce step: each rank's sum) is
+   * rounded to it, and the step's sum once more, on one rank too; fp16 skips a step with a gradient beyond 65504, and scales the loss
+   * only with precision fp16. Allowed: fp32 bf16 fp16. Default: "fp32".
+   */
+  public Recipe gradientDtype(String value) {
+    return set("gradient_dtype", value);
+  }
+
+  /** The value set by {@link #gradientDtype(String)}. */
+  public String gradientDtype() {
+    return text("gradient_dtype");
+  }
+
   /** Bytes of gradients per collective; changes speed, not results. Allowed: [1,inf). Default: 26214400. */
   public Recipe bucket(long value) {
     return set("bucket", value);
