@@ -195,6 +195,18 @@ void read_zero(DsSection& file, DsRecipe& recipe, std::vector<std::string>& mean
                                 "control their collectives"));
 }
 
+/// DeepSpeed accepts capitals; its older versions write bfp16.
+void read_gradient_dtype(DsSection& file, DsRecipe& recipe) {
+  const std::string given = file.word("communication_data_type").value_or("fp32");
+  std::string dtype = given;
+  for (char& letter : dtype)
+    if (letter >= 'A' && letter <= 'Z') letter = static_cast<char>(letter - 'A' + 'a');
+  if (dtype == "bfp16") dtype = "bf16";
+  ds_check(dtype == "fp32" || dtype == "bf16" || dtype == "fp16",
+           {"communication_data_type must be fp32, bf16 or fp16, got \"", given, "\""});
+  if (dtype != "fp32") recipe.set("gradient_dtype", text('"', dtype, '"'));
+}
+
 /// 0 is off, there and here. Old files have the norm among the optimizer's params.
 void read_clip(DsSection& file, DsRecipe& recipe) {
   const auto clip = file.number("gradient_clipping");
@@ -278,6 +290,7 @@ DsRecipe read_ds_config(const Json& json) {
   const double lr = read_ds_optimizer(file, recipe);
   read_ds_scheduler(file, lr, recipe);
   read_precision(file, recipe, meaningless);
+  read_gradient_dtype(file, recipe);
   read_clip(file, recipe);
   read_zero(file, recipe, meaningless);
   read_recompute(file, recipe, meaningless);
@@ -299,7 +312,6 @@ DsRecipe read_ds_config(const Json& json) {
              "checkpoint",
              "nebula",
              "hybrid_engine",
-             "communication_data_type",
              "seq_parallel_communication_data_type",
              "fp32_allreduce",
              "prescale_gradients",

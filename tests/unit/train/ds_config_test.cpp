@@ -268,6 +268,17 @@ TEST(DsConfig, PrecisionsThatAreWrongAreRefused) {
   EXPECT_TRUE(is_not_here(R"({"fp16": {"fp16_master_weights_and_grads": true}})", {"fp32"}));
 }
 
+TEST(DsConfig, CommunicationDataTypeIsThatOfGradients) {
+  const auto dtype = [](const char* theirs) {
+    return read(text(R"({"train_batch_size": 1, "communication_data_type": )", theirs, "}")).gradient_dtype;
+  };
+  EXPECT_EQ(dtype("\"bf16\""), "bf16");
+  EXPECT_EQ(dtype("\"bfp16\""), "bf16");
+  EXPECT_EQ(dtype("\"FP16\""), "fp16");
+  for (const char* none : {"\"fp32\"", "null", "\"auto\""}) EXPECT_EQ(dtype(none), "fp32") << none;
+  EXPECT_TRUE(is_wrong(R"({"train_batch_size": 1, "communication_data_type": "int8"})", {"fp32, bf16 or fp16", "got \"int8\""}));
+}
+
 TEST(DsConfig, ClipsAsItSaysAndNotAtAllWhereItIsSilent) {
   EXPECT_EQ(read(R"({"gradient_clipping": 0.5})").clip, 0.5);
   EXPECT_EQ(read(R"({"gradient_clipping": 0})").clip, 0);
