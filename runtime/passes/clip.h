@@ -15,7 +15,7 @@ struct ClipGroups {
   std::function<int(const Slot& parameter)> group_of = {};  // -1: in no group
 };
 
-/// Opens the update section unless another pass has (open_update): adds the uses of tied parameters in graph order, computes the norm over all
+/// Opens the update section and adds the uses of tied parameters, unless another pass has (open_update), computes the norm over all
 /// gradients (fp64, fixed order) and writes report slots. Call after accumulate(), before update().
 ///   "factor"           f32, the factor for each gradient; "factor.<group>" for a group
 ///   "grad_norm"        f64, of the true gradient; also written with max_norm 0, which disables clipping
