@@ -71,6 +71,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{.name = "groups", .keys = {{"groups", R"([{"pattern": "*.bias", "weight_decay_scale": 0, "clip": 0.1}])"}}},
                     Case{.name = "frozen", .keys = {{"groups", R"([{"pattern": "block.0.*", "frozen": true}])"}}},
                     Case{.name = "frozen_table", .keys = {{"groups", R"([{"pattern": "token_embedding.*", "frozen": true}])"}}},
+                    Case{.name = "bf16_gradients", .keys = {{"precision", "\"bf16\""}, {"gradient_dtype", "\"bf16\""}}},
                     Case{.name = "small_buckets", .keys = {{"bucket", "4096"}, {"overlap", "\"off\""}}},
                     Case{.name = "offload", .keys = {{"offload", "\"parameters\""}}},
                     Case{.name = "one_micro_batch", .keys = {}, .micro_batches = 1}),
