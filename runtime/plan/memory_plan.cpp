@@ -98,6 +98,12 @@ class Planner {
     }
   }
 
+  /// The node whose memory a view is of.
+  static int32_t source_of(const Graph& graph, Value v) {
+    while (graph[v.node].op == Op::reshape) v = graph[v.node].in[0];
+    return v.node;
+  }
+
   /// Position after which a node's output is not read by a node of its section; stored and named outputs count as read by their store.
   void find_last_uses() {
     int32_t position = 0;
@@ -109,7 +115,8 @@ class Planner {
       for (int32_t n = 0; n < section.graph.size(); ++n) {
         const Node& node = section.graph[n];
         for (const Value v : node.in) last_use(section_index(section), v) = starts_.back() + n;
-        if (node.op == Op::store && role(node.writes[0]) == Role::stash) is_stashed[static_cast<size_t>(node.in[0].node)] = true;
+        if (node.op == Op::store && role(node.writes[0]) == Role::stash)
+          is_stashed[static_cast<size_t>(source_of(section.graph, node.in[0]))] = true;
       }
     }
   }
@@ -169,7 +176,7 @@ class Planner {
     for (const Value v : node.in) {
       if (graph.type(v).dtype != type.dtype || graph.type(v).shape != type.shape) continue;
       const Block& block = blocks_[block_of(s, v)];
-      if (block.slot || block.to > starts_[s] + n || is_stashed_[s][static_cast<size_t>(v.node)]) continue;
+      if (block.slot || block.to > starts_[s] + n || is_stashed_[s][static_cast<size_t>(source_of(graph, v))]) continue;
       const auto reads_it_too = [&](Value other) {
         return other != v && block_of(s, other) == block_of(s, v) && graph.type(other).shape != type.shape;
       };

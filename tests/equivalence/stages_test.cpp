@@ -2,8 +2,16 @@
 // one rank (traps.md, T17).
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <bit>
+#include <cmath>
+
+#include "plan/wire_bytes.h"
 #include "rank_training.h"
+#include "sanitized.h"
 #include "saved_trainer.h"
+#include "scoped_program.h"
+#include "thrown_error.h"
 
 // Replaces the C library's fsync: no power is lost in this test.
 extern "C" int fsync(int) { return 0; }
@@ -119,6 +127,150 @@ TEST(PipelineStages, GoOnWhereAnotherTopologyWasSaved) {
       EXPECT_EQ(after, whole) << text_of(all[from]) << ", then " << text_of(to);
     }
   }
+}
+
+/// Residuals across several parts, values read again behind a scope, dropout: whatever a host's graph may have.
+TEST(PipelineStages, OfRandomGraphsHaveTheBitsOfOneRank) {
+  for (uint64_t seed = 0; seed < (kSanitized ? 4 : 24); ++seed) {
+    const auto outcome = [&](const Topology& t, const char* starts = "") {
+      Recipe recipe{.device = "cpu", .batch = 2};
+      recipe.stages = t.stages;
+      recipe.ranks = t.stages * t.data;
+      recipe.zero = t.zero;
+      recipe.schedule = t.schedule;
+      recipe.stage_starts = starts;
+      recipe.micro_batches = 6;
+      recipe.dropout = 0.1;
+      recipe.threads = 1;
+      Trainer trainer(std::make_shared<Model>(Training{.device = "cpu"}.context(), scoped_program(seed, 6), 1), recipe, nullptr);
+      std::vector<float> x(72), y(72);
+      for (size_t i = 0; i < x.size(); ++i) {
+        x[i] = std::sin(static_cast<float>(i + seed));
+        y[i] = std::cos(static_cast<float>(i));
+      }
+      Outcome told;
+      for (int i = 0; i < 3; ++i)
+        add(told, trainer.step(std::vector<HostView>{plain_view("x", DType::f32, {12, 6}, x.data()),
+                                                     plain_view("y", DType::f32, {12, 6}, y.data())}));
+      told.state = trainer.state_digest();
+      return told;
+    };
+    const Outcome alone = outcome({});
+    for (const Topology& t : {Topology{.stages = 2, .schedule = "zb-v"}, Topology{.stages = 3, .schedule = "zb-h1"},
+                              Topology{.stages = 3, .schedule = "interleaved"}, Topology{.stages = 2, .data = 2, .zero = 3}}) {
+      try {
+        EXPECT_EQ(outcome(t), alone) << "seed " << seed << ", " << text_of(t);
+      } catch (const Error& error) {
+        EXPECT_TRUE(is_error(error, Code::invalid_argument, {"would have no parameter"})) << "seed " << seed << ", " << text_of(t);
+      }
+    }
+  }
+}
+
+/// T6, T8.
+TEST(PipelineStages, SendAndAllocateWhatTheirPlansSay) {
+  for (const Topology& t : {Topology{.stages = 2}, Topology{.stages = 3, .data = 2, .zero = 2, .schedule = "interleaved"},
+                            Topology{.stages = 2, .data = 2, .zero = 3, .schedule = "zb-v"}})
+    for (const char* precision : {"\"fp32\"", "\"bf16\""}) {
+      const Case c{.name = "", .keys = {{"precision", precision}}, .micro_batches = 8};
+      const auto trainer = staged(c, t).trainer();
+      trainer->step();
+      const std::vector<int64_t> before = trainer->sent_bytes();
+      trainer->step();
+      const std::vector<int64_t> after = trainer->sent_bytes();
+      int64_t parameters = 0;
+      for (size_t rank = 0; rank < after.size(); ++rank) {
+        const Plan& plan = *trainer->plans()[rank];
+        EXPECT_EQ(after[rank] - before[rank], wire_bytes(plan, c.micro_batches).all()) << "rank " << rank << ", " << text_of(t);
+        EXPECT_GT(wire_bytes(plan, c.micro_batches).messages, 0) << "rank " << rank;
+        parameters += plan.memory.of(Arena::parameters);
+      }
+      if (t.data == 1) {
+        EXPECT_EQ(parameters, 0) << "the model's own are in this process";
+      }
+    }
+}
+
+/// What one stage has in flight under 1F1B is the bound of traps.md.
+TEST(PipelineStages, KeepAsManyMicroBatchesAsTheirSchedule) {
+  for (const int64_t stages : {2, 3, 4}) {
+    const auto trainer = staged({.name = "", .keys = {}, .micro_batches = 6}, {.stages = stages}).trainer(false);
+    for (int64_t stage = 0; stage < stages; ++stage)
+      EXPECT_EQ(trainer->plans()[static_cast<size_t>(stage)]->memory.buffers, std::min<int64_t>(6, stages - stage));
+  }
+}
+
+TEST(PipelineStages, WhoseRowsFailOnOneRankFailOnceAndGoOn) {
+  for (const char* schedule : {"1f1b", "zb-v"}) {
+    const Training training = staged({.name = "", .keys = {}}, {.stages = 2, .data = 2, .schedule = schedule});
+    const Outcome whole = outcome_of(*training.trainer());
+    for (const int at : {9, 22}) {
+      std::atomic<int> fills = 0;
+      Recipe recipe = training.recipe;
+      recipe.device = training.device;
+      Trainer trainer(training.model(), recipe, std::make_shared<HookedRows>([&] {
+                        if (fills.fetch_add(1) == at) fail(Code::callback, "the rows are not there");
+                      }));
+      Outcome outcome;
+      int failures = 0;
+      for (int done = 0; done < kSteps;) {
+        try {
+          add(outcome, trainer.step());
+          ++done;
+        } catch (const Error& error) {
+          EXPECT_TRUE(is_error(error, Code::callback, {"the rows are not there"}));
+          ++failures;
+        }
+      }
+      outcome.state = trainer.state_digest();
+      EXPECT_EQ(failures, 1);
+      EXPECT_EQ(outcome, whole) << schedule << ", fill " << at;
+    }
+  }
+}
+
+TEST(PipelineStages, ThatAreCancelledAreUndoneOnAll) {
+  const Training training = staged({.name = "", .keys = {}}, {.stages = 3});
+  const Outcome whole = outcome_of(*training.trainer());
+  const auto trainer = training.trainer();
+  trainer->cancel();
+  EXPECT_TRUE(is_error(error_of([&] { trainer->step(); }), Code::cancelled));
+  EXPECT_EQ(outcome_of(*trainer), whole);
+}
+
+TEST(PipelineStages, SeeWhatTheHostChangesBetweenStepsAndEvaluate) {
+  const auto outcome = [](const Topology& t) {
+    const auto trainer = staged({.name = "", .keys = {{"precision", "\"bf16\""}}}, t).trainer();
+    trainer->step();
+    for (const char* name : {"block.0.attention.projection.bias", "token_embedding.weight", "block.5.mlp.expand.weight"}) {
+      const SlotId id = trainer->model().parameter_named(name);
+      const Shape& shape = trainer->model().slot(id).type.shape;
+      std::vector<float> values(static_cast<size_t>(shape.elements()), 0.03F);
+      trainer->model().set(id, plain_view("", DType::f32, shape, values.data()));
+    }
+    Outcome told = outcome_of(*trainer, 2);
+    told.told.push_back(std::bit_cast<uint64_t>(trainer->evaluate(std::make_shared<Sequences>(5, 7, 70)).loss));
+    return told;
+  };
+  const Outcome alone = outcome({});
+  for (const Topology& t :
+       {Topology{.stages = 2}, Topology{.stages = 2, .data = 2, .zero = 2}, Topology{.stages = 3, .data = 2, .zero = 3}})
+    EXPECT_EQ(outcome(t), alone) << text_of(t);
+}
+
+TEST(PipelineStages, RefuseWhatTheyCannotDo) {
+  const auto refused = [](const Topology& t, std::vector<std::pair<std::string, std::string>> keys) {
+    return error_of([&] { staged({.name = "", .keys = std::move(keys)}, t).trainer(); });
+  };
+  EXPECT_TRUE(is_error(refused({.stages = 2}, {{"find_nan", "true"}}), Code::unsupported, {"2 stages do not support find_nan"}));
+  EXPECT_TRUE(is_error(refused({.stages = 2}, {{"gradient_noise_scale", "true"}}), Code::unsupported, {"gradient_noise_scale"}));
+  EXPECT_TRUE(is_error(refused({.stages = 2}, {{"recompute", "\"auto\""}}), Code::unsupported, {"recompute auto"}));
+  EXPECT_TRUE(is_error(refused({.stages = 9}, {}), Code::invalid_argument, {"8 outermost scopes", "too few for 9 parts"}));
+  EXPECT_TRUE(
+      is_error(refused({.stages = 2, .schedule = "interleaved"}, {{"stage_chunks", "1"}}), Code::invalid_argument, {"interleaved"}));
+  Training odd = staged({.name = "", .keys = {}}, {.stages = 2});
+  odd.recipe.ranks = 5;
+  EXPECT_TRUE(is_error(error_of([&] { odd.trainer(); }), Code::invalid_argument, {"5 ranks are not a multiple of 2 stages", "2 x 2 = 4"}));
 }
 
 }  // namespace
