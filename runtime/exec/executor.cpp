@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <utility>
 
 #include "base/error.h"
@@ -39,11 +40,11 @@ std::byte* Executor::address(const Place& place) const {
   return base == nullptr ? nullptr : base + place.offset;
 }
 
-Operand Executor::operand(int32_t section, Value v, int32_t buffer) const {
+Operand Executor::operand(int32_t section, Value v, int32_t micro_batch) const {
   const auto s = static_cast<size_t>(section);
   const Type& type = plan_.program.sections[s].graph.type(v);
   const Place& place = plan_.memory.values[s][static_cast<size_t>(v.node)][static_cast<size_t>(v.output)];
-  return {address(plan_.memory.in_buffer(place, buffer)), type.dtype, type.shape};
+  return {address(plan_.memory.of_micro_batch(place, micro_batch)), type.dtype, type.shape};
 }
 
 void Executor::resolve() {
@@ -52,19 +53,23 @@ void Executor::resolve() {
     slots_.push_back({address(plan_.memory.slots[s]), program.slots[s].type.dtype, own_type(program, program.slots[s]).shape});
   bound_.resize(program.slots.size());
 
-  const auto buffers = static_cast<size_t>(plan_.memory.buffers);
   size_t count = 0, nodes = 0;
-  for (const Section& section : program.sections) {
-    nodes += section.graph.nodes.size();
-    for (const Node& node : section.graph.nodes) count += node.in.size() + node.out.size() + node.reads.size() + node.writes.size();
+  std::vector<int32_t> periods;
+  for (size_t s = 0; s < program.sections.size(); ++s) {
+    const Section& section = program.sections[s];
+    periods.push_back(period_of(static_cast<int32_t>(s)));
+    const auto period = static_cast<size_t>(periods.back());
+    nodes += section.graph.nodes.size() * period;
+    for (const Node& node : section.graph.nodes)
+      count += (node.in.size() + node.out.size() + node.reads.size() + node.writes.size()) * period;
   }
-  operands_.reserve(count * buffers);
-  calls_.reserve(nodes * buffers);
+  operands_.reserve(count);
+  calls_.reserve(nodes);
   steps_.reserve(plan_.instructions.size());
 
-  std::map<std::array<int32_t, 3>, const Call*> calls;
-  exchanges_.resize(plan_.exchanges.size() * buffers);
-  messages_.resize(exchanges_.size());
+  std::map<std::array<int32_t, 3>, const Call*> calls;  // by section, node and micro-batch in its section's period
+  std::map<const Call*, PlannedExchange*> exchanges;
+  messages_.resize(plan_.exchanges.size());
   const OpTable& kernels = storage_.backend().kernels();
   for (const Instruction& at : plan_.instructions) {
     const Node& node = program.sections[static_cast<size_t>(at.section)].graph[at.node];
@@ -72,7 +77,7 @@ void Executor::resolve() {
     const bool is_exchange = at.kind != Kind::kernel;
     require(is_exchange || kernel.run != nullptr, Code::unsupported, "backend ", storage_.backend().name(), ": no kernel for ",
             name_of(node.op));
-    const Call*& call = calls[{at.section, at.node, at.buffer}];
+    const Call*& call = calls[{at.section, at.node, at.micro_batch % periods[static_cast<size_t>(at.section)]}];
     if (call == nullptr) call = make_call(at);
     PlannedExchange* exchange = nullptr;
     const bool is_collective = at.kind == Kind::exchange || at.kind == Kind::post || at.kind == Kind::await;
@@ -82,12 +87,38 @@ void Executor::resolve() {
               "executor: ", name_of(node.op), " needs a communicator of its axis");
     }
     if (is_collective) {
-      auto& made = exchanges_[static_cast<size_t>(at.exchange) * buffers + static_cast<size_t>(at.buffer)];
-      if (!made) made = std::make_unique<PlannedExchange>(plan_.exchanges[static_cast<size_t>(at.exchange)], program, *call, group_of(at));
-      exchange = made.get();
+      const int32_t begun = at.kind == Kind::await ? static_cast<int32_t>(node.attrs.integer("exchange")) : at.node;
+      PlannedExchange*& made = exchanges[calls.at({at.section, begun, at.micro_batch % periods[static_cast<size_t>(at.section)]})];
+      if (made == nullptr) {
+        const ExchangePlan& of = plan_.exchanges[static_cast<size_t>(at.exchange)];
+        made = exchanges_.emplace_back(std::make_unique<PlannedExchange>(of, program, *call, group_of(at))).get();
+      }
+      exchange = made;
     }
+    if (at.kind == Kind::send) messages_[static_cast<size_t>(at.exchange)].resize(static_cast<size_t>(buffers_of_message(at)));
     steps_.push_back({kernel.run, call, at, exchange});
   }
+}
+
+/// After how many micro-batches a section's operands are where they were: those of buffers of the stash come in turn.
+int32_t Executor::period_of(int32_t section) const {
+  int64_t period = 1;
+  const auto look_at = [&](const Place& place) {
+    if (const StashBuffers* const buffers = plan_.memory.buffers_of(place)) period = std::lcm(period, int64_t{buffers->count});
+    period = std::min(period, std::max<int64_t>(plan_.micro_batches, 1));
+  };
+  for (const Node& node : plan_.program.sections[static_cast<size_t>(section)].graph.nodes)
+    for (const auto* slots : {&node.reads, &node.writes})
+      for (const SlotId slot : *slots) look_at(plan_.memory.slots[static_cast<size_t>(slot)]);
+  return static_cast<int32_t>(period);
+}
+
+/// How many messages of a send may be under way: one from each buffer.
+int32_t Executor::buffers_of_message(const Instruction& send) const {
+  const Graph& graph = plan_.program.sections[static_cast<size_t>(send.section)].graph;
+  const SlotId slot = graph.slot_behind(graph[send.node].in[0]);
+  const StashBuffers* const buffers = plan_.memory.buffers_of(plan_.memory.slots[static_cast<size_t>(slot)]);
+  return buffers == nullptr ? 1 : buffers->count;
 }
 
 /// Afterwards only addresses in the host's memory change, and bind() changes them.
@@ -106,15 +137,15 @@ const Call* Executor::make_call(const Instruction& at) {
       bound_[static_cast<size_t>(slot)].push_back(
           {const_cast<Operand*>(&operand), access_of(program, graph, by, slot).first * bytes_of(operand.dtype)});
   };
-  call.in = extend(node.in, [&](Value v) { return operand(at.section, v, at.buffer); });
+  call.in = extend(node.in, [&](Value v) { return operand(at.section, v, at.micro_batch); });
   for (size_t i = 0; i < node.in.size(); ++i)
     if (const Node* const load = graph.load_behind(node.in[i])) expect_binding(*load, load->reads[0], call.in[i]);
   std::vector<Value> outputs;
   for (int32_t i = 0; i < static_cast<int32_t>(node.out.size()); ++i) outputs.push_back({at.node, i});
-  call.out = extend(outputs, [&](Value v) { return operand(at.section, v, at.buffer); });
+  call.out = extend(outputs, [&](Value v) { return operand(at.section, v, at.micro_batch); });
   const auto accessed = [&](SlotId slot) {
     const Access access = access_of(program, graph, node, slot);
-    std::byte* const data = address(plan_.memory.in_buffer(plan_.memory.slots[static_cast<size_t>(slot)], at.buffer));
+    std::byte* const data = address(plan_.memory.of_micro_batch(plan_.memory.slots[static_cast<size_t>(slot)], at.micro_batch));
     const DType dtype = program.slot(slot).type.dtype;
     return Operand{data == nullptr ? nullptr : data + access.first * bytes_of(dtype), dtype, access.type.shape};
   };
@@ -226,14 +257,15 @@ Communicator& Executor::group_of(const Instruction& at) const {
 
 void Executor::pass_message(const Step& step) {
   if (messages_of_ != stages_->connected()) {
-    std::ranges::fill(messages_, 0);
+    for (std::vector<int64_t>& of_send : messages_) std::ranges::fill(of_send, 0);
     messages_of_ = stages_->connected();
   }
   const ExchangePlan& message = plan_.exchanges[static_cast<size_t>(step.at.exchange)];
   Link& link = stages_->link(message.link);
   if (step.at.kind == Kind::receive) return link.receive(step.call->writes[0].data, message.elements, message.dtype, message.label);
-  int64_t& sent =
-      messages_[static_cast<size_t>(step.at.exchange) * static_cast<size_t>(plan_.memory.buffers) + static_cast<size_t>(step.at.buffer)];
+  std::vector<int64_t>& of_send = messages_[static_cast<size_t>(step.at.exchange)];
+  if (of_send.empty()) return;  // no micro-batch of the plan sends it
+  int64_t& sent = of_send[static_cast<size_t>(step.at.micro_batch) % of_send.size()];
   link.wait(sent);
   if (step.at.kind == Kind::send) sent = link.post(step.call->in[0].data, message.elements, message.dtype, message.label);
 }

@@ -90,7 +90,9 @@ class Executor {
 
   void allocate();
   void resolve();
-  Operand operand(int32_t section, Value v, int32_t buffer) const;
+  Operand operand(int32_t section, Value v, int32_t micro_batch) const;
+  int32_t period_of(int32_t section) const;
+  int32_t buffers_of_message(const Instruction& send) const;
   const Call* make_call(const Instruction& at);
   bool is_left_out(const Cursor& cursor) const;
   std::byte* address(const Place& place) const;
@@ -107,10 +109,10 @@ class Executor {
   CancelToken* cancelled_;
   ExchangeQueue* ranks_;
   StageLinks* stages_;
-  std::vector<int64_t> messages_;  // by index in the plan and buffer: the link's number of the last one sent; 0: none
-  int64_t messages_of_ = 0;        // the connection of the links that they are of
+  std::vector<std::vector<int64_t>> messages_;  // by index in the plan and buffer: the link's number of the last one sent; 0: none
+  int64_t messages_of_ = 0;                     // the connection of the links that they are of
   Contributors contributors_;
-  std::vector<std::unique_ptr<PlannedExchange>> exchanges_;  // by index in the plan and buffer
+  std::vector<std::unique_ptr<PlannedExchange>> exchanges_;  // in the order in which the plan first names them
   std::array<bool, 4> is_valid_{false, false, false, true};  // by Copy: runs do not make it
   std::array<std::unique_ptr<Buffer>, kArenas> own_;
   std::vector<Operand> slots_;

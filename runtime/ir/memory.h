@@ -29,16 +29,30 @@ struct Place {
 constexpr int64_t kAlignment = 64;
 constexpr int64_t align_up(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
+/// A part of the stash, for what one chunk of the model keeps, or for one gradient that is sent to another stage: as many equal buffers as
+/// there are micro-batches in flight, or messages under way. Micro-batch k has buffer k % count: they begin and end by number.
+struct StashBuffers {
+  int64_t begin = 0, bytes = 0;  // of the first one
+  int32_t count = 1;
+};
+
 struct MemoryLayout {
   std::array<int64_t, kArenas> bytes{};                 // size of each arena; host: 0
   std::vector<Place> slots;                             // by slot
   std::vector<std::vector<std::vector<Place>>> values;  // by section, node, output
   std::array<bool, kArenas> in_file{};                  // is in a file (recipe key offload_folder), not in memory
   int64_t no_reuse_bytes = 0;                           // of activations, stash and workspace if no two values shared memory
-  int32_t buffers = 1;                                  // equal parts of the stash: each is one micro-batch's; places are in the first
+  std::vector<StashBuffers> stash = {};  // by chunk, then of sent gradients; places in the stash are those in the first buffers
 
-  Place in_buffer(const Place& place, int32_t buffer) const {
-    return {place.arena, place.offset + (place.arena == Arena::stash ? buffer * (of(Arena::stash) / buffers) : 0)};
+  /// The buffers that a place in the stash is in; null: it is not in the stash.
+  const StashBuffers* buffers_of(const Place& place) const {
+    for (const StashBuffers& buffers : stash)
+      if (place.arena == Arena::stash && place.offset >= buffers.begin && place.offset < buffers.begin + buffers.bytes) return &buffers;
+    return nullptr;
+  }
+  Place of_micro_batch(const Place& place, int64_t k) const {
+    const StashBuffers* const buffers = buffers_of(place);
+    return buffers == nullptr ? place : Place{place.arena, place.offset + k % buffers->count * buffers->bytes};
   }
 
   int64_t total() const {

@@ -100,6 +100,7 @@ struct StageLink {
   Carries carries = Carries::activations;
   int32_t from = 0, to = 0;            // stages
   int32_t from_part = 0, to_part = 0;  // of the model, for activations and gradients
+  int32_t under_way = 1;               // messages that may be sent before the first of them has arrived (plan/pipeline_schedule.h)
   auto operator<=>(const StageLink&) const = default;
 };
 

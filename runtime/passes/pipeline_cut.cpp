@@ -410,12 +410,20 @@ class Cut {
     });
   }
 
-  /// Stores what others read of a node, and sends it.
+  /// Stores what others read of a node, and sends it. A gradient that is sent lies by itself: it may leave later than its micro-batch.
   void hand_on(SlotId slot, Value here, const std::set<int32_t>& parts, int32_t from, bool is_forward, Graph& to) {
-    append(to, store_of(here, slot, 0));
-    for (int32_t stage = 0; stage < program_.mesh.stage; ++stage)
-      if (const int32_t reader = taker(parts, stage, is_forward); reader >= 0 && stage != own_)
-        send(to, slot, link_of(from, reader, is_forward));
+    const bool is_read_here = is_forward || std::ranges::any_of(parts, [this](int32_t part) { return is_own(part); });
+    if (is_read_here) append(to, store_of(here, slot, 0));
+    SlotId sent = is_forward ? slot : -1;
+    for (int32_t stage = 0; stage < program_.mesh.stage; ++stage) {
+      const int32_t reader = taker(parts, stage, is_forward);
+      if (reader < 0 || stage == own_) continue;
+      if (sent < 0) {
+        sent = is_read_here ? add_stash(text("sent.", program_.slot(slot).name), program_.slot(slot).type) : slot;
+        append(to, store_of(here, sent, 0));
+      }
+      send(to, sent, link_of(from, reader, is_forward));
+    }
   }
 
   void hand_on_forward(int32_t n, Graph& to, SectionCopy& copy) {
@@ -469,7 +477,7 @@ class Cut {
 /// What the nodes of a backward section serve.
 class Halves {
  public:
-  Halves(const Program& program, const Graph& graph) : graph_(graph) {
+  Halves(const Program& program, const Graph& graph) {
     const auto count = static_cast<size_t>(graph.size());
     serves_.assign(count, kNothing);
     for (int32_t n = graph.size() - 1; n >= 0; --n) {
@@ -489,7 +497,6 @@ class Halves {
     SlotId& serves = serves_[static_cast<size_t>(n)];
     serves = serves == kNothing || serves == what ? what : kMany;
   }
-  const Graph& graph_;
   std::vector<SlotId> serves_;
 };
 

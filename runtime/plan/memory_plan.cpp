@@ -53,7 +53,7 @@ class Planner {
  public:
   Planner(const Program& program, const StepOrder& order, const WorkspaceNeed& need) : program_(program), need_(need) {
     verify_order(program, order);
-    layout_.buffers = buffers_of(order);
+    for (const int32_t count : in_flight(program, order)) layout_.stash.push_back({.count = count});
   }
 
   MemoryLayout run() {
@@ -63,7 +63,7 @@ class Planner {
     find_blocks();
     adopt_stores();
     pack(Arena::activations, [](const Block& block) { return !block.slot; });
-    pack(Arena::stash, [&](const Block& block) { return block.slot && lies_in(Arena::stash, *block.slot); });
+    pack_stash();
     pack(Arena::buckets, [&](const Block& block) { return block.slot && lies_in(Arena::buckets, *block.slot); });
     fill_in();
     return layout_;
@@ -210,18 +210,58 @@ class Planner {
     }
   }
 
-  /// Largest first, each at the lowest offset where nothing alive at the same time lies.
+  /// What a stage sends of a micro-batch's gradients it may have to keep longer than its stash: by slot, the messages under way, or 0.
+  std::vector<int32_t> sent_gradients() const {
+    std::vector<int32_t> under_way(program_.slots.size(), 0);
+    for (const Section& section : program_.sections)
+      for (const Node& node : section.graph.nodes) {
+        if (node.op != Op::send || section.phase == Phase::forward || section.phase == Phase::update) continue;
+        const StageLink& link = program_.links[static_cast<size_t>(node.attrs.integer("link"))];
+        int32_t& most = under_way[static_cast<size_t>(section.graph.slot_behind(node.in[0]))];
+        most = std::max(most, link.under_way);
+      }
+    return under_way;
+  }
+
+  /// Each chunk's part after the others', then the gradients that are sent.
+  void pack_stash() {
+    const std::vector<int32_t> chunk_of = chunks_of_slots(program_), sent = sent_gradients();
+    const auto is_of = [&](const Block& block, int32_t chunk) {
+      return block.slot && lies_in(Arena::stash, *block.slot) && sent[static_cast<size_t>(*block.slot)] == 0 &&
+             chunk_of[static_cast<size_t>(*block.slot)] == chunk;
+    };
+    const auto chunks = static_cast<int32_t>(layout_.stash.size());
+    for (int32_t chunk = 0; chunk < chunks; ++chunk)
+      pack_buffers(layout_.stash[static_cast<size_t>(chunk)], [&](const Block& block) { return is_of(block, chunk); });
+    for (SlotId slot = 0; slot < static_cast<SlotId>(sent.size()); ++slot)
+      if (const int32_t most = sent[static_cast<size_t>(slot)]; most > 0 && lies_in(Arena::stash, slot))
+        pack_buffers(layout_.stash.emplace_back(StashBuffers{.count = most}), [&](const Block& block) { return block.slot == slot; });
+  }
+
   template <class Chosen>
-  void pack(Arena arena, const Chosen& chosen) {
+  void pack_buffers(StashBuffers& buffers, const Chosen& chosen) {
+    int64_t& end = layout_.bytes[static_cast<size_t>(Arena::stash)];
+    buffers.begin = end;
+    const int64_t apart = pack(Arena::stash, chosen, buffers.begin);
+    layout_.no_reuse_bytes += apart * (buffers.count - 1);
+    buffers.bytes = end - buffers.begin;
+    end = buffers.begin + buffers.bytes * buffers.count;
+  }
+
+  /// Largest first, each at the lowest offset where nothing alive at the same time lies.
+  /// From `begin` on; returns the bytes of all of them.
+  template <class Chosen>
+  int64_t pack(Arena arena, const Chosen& chosen, int64_t begin = 0) {
     std::vector<size_t> order;
     for (size_t i = 0; i < blocks_.size(); ++i)
       if (blocks_[i].to >= 0 && blocks_[i].bytes > 0 && chosen(blocks_[i])) order.push_back(i);
     std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return blocks_[a].bytes > blocks_[b].bytes; });
     int64_t& size = layout_.bytes[static_cast<size_t>(arena)];
     std::vector<size_t> placed;  // by offset
+    int64_t apart = 0;
     for (const size_t i : order) {
       Block& block = blocks_[i];
-      int64_t offset = 0;
+      int64_t offset = begin;
       for (const size_t other : placed) {
         const Block& there = blocks_[other];
         if (there.to < block.from || there.from > block.to) continue;
@@ -232,8 +272,10 @@ class Planner {
       const auto before = [&](size_t a, size_t b) { return blocks_[a].place.offset < blocks_[b].place.offset; };
       placed.insert(std::upper_bound(placed.begin(), placed.end(), i, before), i);
       size = std::max(size, offset + align_up(block.bytes));
-      if (arena != Arena::buckets) layout_.no_reuse_bytes += align_up(block.bytes) * (arena == Arena::stash ? layout_.buffers : 1);
+      apart += align_up(block.bytes);
     }
+    if (arena != Arena::buckets) layout_.no_reuse_bytes += apart;
+    return apart;
   }
 
   void fill_in() {
@@ -242,7 +284,6 @@ class Planner {
         layout_.slots[s] = {arena, blocks_[s].place.offset};
       blocks_[s].place = layout_.slots[s];
     }
-    layout_.bytes[static_cast<size_t>(Arena::stash)] *= layout_.buffers;
     int64_t& workspace = layout_.bytes[static_cast<size_t>(Arena::workspace)];
     for (const Section& section : program_.sections) {
       const size_t s = section_index(section);

@@ -15,6 +15,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -69,6 +70,11 @@ void check_schedule(const PipelineSchedule& schedule);
 /// Chunks in flight at the same time on a stage, each from its forward to the end of its backward: of one chunk, or of all.
 int32_t in_flight(const PipelineSchedule& schedule, int32_t stage, int32_t chunk);
 int32_t in_flight(const PipelineSchedule& schedule, int32_t stage);
+
+/// By link, the most gradients that a stage may have sent before the other one has the first of them: with memory for so many, no stage
+/// ever waits for room, so that messages make no cycles. 1 for links that carry anything else: what a forward sends lies in the stash,
+/// which its micro-batch gives up after the backward of all later parts.
+std::vector<int32_t> messages_under_way(const PipelineSchedule& schedule, std::span<const StageLink> links);
 
 /// Times of a stage's actions on one micro-batch, all of the stage's chunks together. B and W of an action that is not split are added.
 struct StageTimes {

@@ -44,13 +44,13 @@ class Listing {
   }
 
   void append(const SectionRun& run) {
-    if (run.section == 0) release(run);
+    release(run);
     const Graph& graph = plan_.program.sections[static_cast<size_t>(run.section)].graph;
     for (int32_t n = 0; n < graph.size(); ++n) {
       const Node& node = graph[n];
       if (!runs_in(node.when, run.micro_batch, plan_.micro_batches) || is_view(node.op) || is_made_in_place(plan_, run.section, node))
         continue;
-      Instruction it{run.section, n, run.micro_batch, run.buffer};
+      Instruction it{run.section, n, run.micro_batch};
       it.makes = copies_[static_cast<size_t>(run.section)][static_cast<size_t>(n)];
       if (info_of(node.op).exchange) resolve_exchange(it, node);
       it.ranks = ranks_of(it, node);
@@ -62,19 +62,21 @@ class Listing {
   static constexpr int32_t kNone = -1, kAwaited = -2;  // not listed yet
 
   static int32_t awaited_by(const Node& await) { return static_cast<int32_t>(await.attrs.integer("exchange")); }
-  /// Before a micro-batch takes a buffer, what an earlier one sent from it has left.
+  /// Before a section writes again what an earlier micro-batch sent from the same memory, that has left.
   void release(const SectionRun& run) {
-    for (size_t s = 0; s < plan_.program.sections.size(); ++s) {
-      const Section& section = plan_.program.sections[s];
-      for (int32_t n = 0; n < section.graph.size() && section.phase != Phase::update; ++n)
-        if (section.graph[n].op == Op::send)
-          plan_.instructions.push_back({.section = static_cast<int32_t>(s),
-                                        .node = n,
-                                        .micro_batch = run.micro_batch,
-                                        .buffer = run.buffer,
-                                        .exchange = number_of(static_cast<int32_t>(s), n),
-                                        .kind = Instruction::Kind::release});
-    }
+    const Section& section = plan_.program.sections[static_cast<size_t>(run.section)];
+    for (int32_t n = 0; n < section.graph.size() && section.phase != Phase::update; ++n)
+      if (section.graph[n].op == Op::send && is_from_stash(section.graph, n))
+        plan_.instructions.push_back({.section = run.section,
+                                      .node = n,
+                                      .micro_batch = run.micro_batch,
+                                      .exchange = number_of(run.section, n),
+                                      .kind = Instruction::Kind::release});
+  }
+
+  bool is_from_stash(const Graph& graph, int32_t send) const {
+    const SlotId sent = graph.slot_behind(graph[send].in[0]);
+    return plan_.memory.buffers_of(plan_.memory.slots[static_cast<size_t>(sent)]) != nullptr;
   }
 
   int32_t& exchange(size_t section, int32_t node) { return exchanges_[section][static_cast<size_t>(node)]; }

@@ -30,7 +30,7 @@ struct Instruction {
     post,      // a collective that a second thread runs until its await
     await,     // waits for the end of a posted collective
     send,      // a message to another stage, which leaves while the rank computes; its memory is the link's until its release
-    release,   // waits until the last message of a send from this buffer has left
+    release,   // waits until the last message that a send took from this micro-batch's buffer has left
     receive,   // waits for a message of another stage
   };
   /// The ranks that run it. If it is a reduction, its contributors are the ranks with rows in the round, or in the step.
@@ -41,7 +41,6 @@ struct Instruction {
   };
 
   int32_t section, node, micro_batch;
-  int32_t buffer = 0;     // of its micro-batch's stash
   int32_t exchange = -1;  // all but kernels: the index in Plan::exchanges
   Kind kind = Kind::kernel;
   Ranks ranks = Ranks::with_rows;

@@ -62,23 +62,22 @@ std::string lines_of(const Plan& plan, size_t begin, size_t end) {
 
 std::string print_instructions(const Plan& plan) {
   struct Block {
-    int32_t first, last, buffer;  // micro-batches
+    int32_t first, last;  // micro-batches
     std::string lines;
   };
   std::vector<Block> blocks;
   for (size_t at = 0, end = 0; at < plan.begin_of_update; at = end) {
-    const auto [k, buffer] = std::pair(plan.instructions[at].micro_batch, plan.instructions[at].buffer);
+    const int32_t k = plan.instructions[at].micro_batch;
     while (end < plan.begin_of_update && plan.instructions[end].micro_batch == k) ++end;
     std::string of = lines_of(plan, at, end);
-    if (!blocks.empty() && blocks.back().lines == of && blocks.back().buffer == buffer)
+    if (!blocks.empty() && blocks.back().lines == of && blocks.back().last + 1 == k)
       blocks.back().last = k;
     else
-      blocks.push_back({k, k, buffer, std::move(of)});
+      blocks.push_back({k, k, std::move(of)});
   }
   std::string out;
   for (const Block& block : blocks) {
     out += block.first == block.last ? text("micro-batch ", block.first) : text("micro-batches ", block.first, " to ", block.last);
-    if (plan.memory.buffers > 1) out += text(", buffer ", block.buffer);
     out += "\n" + block.lines;
   }
   if (plan.begin_of_update < plan.instructions.size()) out += "update\n" + lines_of(plan, plan.begin_of_update, plan.instructions.size());

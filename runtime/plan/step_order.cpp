@@ -1,6 +1,7 @@
 #include "plan/step_order.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "base/error.h"
 
@@ -28,10 +29,60 @@ int32_t micro_batches_of(const StepOrder& order) {
   return count;
 }
 
-int32_t buffers_of(const StepOrder& order) {
-  int32_t count = 1;
-  for (const SectionRun& run : order) count = std::max(count, run.buffer + 1);
-  return count;
+namespace {
+
+bool is_stashed(const Slot& slot) { return slot.role == Role::stash || slot.role == Role::output; }
+
+template <class Visit>
+void each_slot(const Section& section, const Visit& visit) {
+  for (const Node& node : section.graph.nodes)
+    for (const auto* slots : {&node.reads, &node.writes})
+      for (const SlotId slot : *slots) visit(slot);
+}
+
+}  // namespace
+
+std::vector<int32_t> chunks_of_slots(const Program& program) {
+  constexpr int32_t kNone = std::numeric_limits<int32_t>::max();
+  std::vector<int32_t> chunks(program.slots.size(), kNone);
+  for (const Section& section : program.sections)
+    each_slot(section, [&](SlotId id) {
+      int32_t& chunk = chunks[static_cast<size_t>(id)];
+      if (is_stashed(program.slot(id))) chunk = std::min(chunk, section.chunk);
+    });
+  for (int32_t& chunk : chunks) chunk = chunk == kNone ? 0 : chunk;
+  return chunks;
+}
+
+std::vector<int32_t> in_flight(const Program& program, const StepOrder& order) {
+  int32_t chunks = 1;
+  for (const Section& section : program.sections) chunks = std::max(chunks, section.chunk + 1);
+  const std::vector<int32_t> chunk_of = chunks_of_slots(program);
+  const auto count = static_cast<size_t>(chunks);
+  std::vector<std::vector<bool>> uses(program.sections.size(), std::vector<bool>(count));  // by section and chunk
+  for (size_t s = 0; s < program.sections.size(); ++s) {
+    if (is_update(program, static_cast<int32_t>(s))) continue;
+    uses[s][static_cast<size_t>(program.sections[s].chunk)] = true;
+    each_slot(program.sections[s], [&](SlotId id) {
+      if (is_stashed(program.slot(id))) uses[s][static_cast<size_t>(chunk_of[static_cast<size_t>(id)])] = true;
+    });
+  }
+  std::vector<int32_t> most(count, 1);
+  std::vector<int32_t> done(program.sections.size(), 0);  // by section: micro-batches, which it runs by number
+  for (const SectionRun& run : order) {
+    ++done[static_cast<size_t>(run.section)];
+    for (size_t c = 0; c < count; ++c) {
+      int32_t newest = 0, oldest = std::numeric_limits<int32_t>::max();
+      for (size_t s = 0; s < done.size(); ++s)
+        if (uses[s][c]) {
+          newest = std::max(newest, done[s]);
+          // The one that runs needs the stash until it has ended.
+          oldest = std::min(oldest, done[s] - (static_cast<int32_t>(s) == run.section ? 1 : 0));
+        }
+      most[c] = std::max(most[c], newest - oldest);
+    }
+  }
+  return most;
 }
 
 StepOrder in_pipeline(const Program& program, const PipelineSchedule& schedule) {
@@ -41,22 +92,8 @@ StepOrder in_pipeline(const Program& program, const PipelineSchedule& schedule) 
     return static_cast<int32_t>(found - program.sections.data());
   };
   const bool is_split = std::ranges::any_of(program.sections, [](const Section& of) { return of.phase == Phase::backward_weight; });
-  const int64_t runs = int64_t{schedule.chunks} * (is_split ? 3 : 2);  // of a micro-batch
-  std::vector<int32_t> buffer_of(static_cast<size_t>(schedule.micro_batches), -1);
-  std::vector<int64_t> ran(buffer_of.size(), 0);
-  std::vector<bool> is_taken;
   StepOrder order;
-  const auto run = [&](Phase phase, const StageAction& action) {
-    const auto k = static_cast<size_t>(action.micro_batch);
-    int32_t& buffer = buffer_of[k];
-    if (buffer < 0) {
-      buffer = static_cast<int32_t>(std::ranges::find(is_taken, false) - is_taken.begin());
-      if (buffer == std::ssize(is_taken)) is_taken.push_back(false);
-      is_taken[static_cast<size_t>(buffer)] = true;
-    }
-    order.push_back({section_of(phase, action.chunk), action.micro_batch, buffer});
-    if (++ran[k] == runs) is_taken[static_cast<size_t>(buffer)] = false;
-  };
+  const auto run = [&](Phase phase, const StageAction& action) { order.push_back({section_of(phase, action.chunk), action.micro_batch}); };
   for (const StageAction& action : schedule.actions[static_cast<size_t>(program.stage)]) {
     if (action.phase != Phase::backward || !is_split) {
       run(action.phase, action);
@@ -85,40 +122,32 @@ void verify_order(const Program& program, const StepOrder& order) {
     require(found != nullptr, Code::internal, "order of a step: section ", weight, " has no backward_input");
     return static_cast<int32_t>(found - program.sections.data());
   };
-  struct InFlight {
-    int32_t micro_batch = -1;          // -1: none
-    size_t in_order = 0, weights = 0;  // sections that it has run
-  };
-  std::vector<InFlight> buffers(static_cast<size_t>(buffers_of(order)));
+  std::vector<size_t> ran(static_cast<size_t>(micro_batches_of(order)), 0);  // by micro-batch, of in_order
   bool updates = false;
   for (const SectionRun& run : order) {
     const auto check_run = [&](bool holds, const auto&... why) {
-      check(holds, "order of a step: section ", run.section, " of micro-batch ", run.micro_batch, " in buffer ", run.buffer, ": ", why...);
+      check(holds, "order of a step: section ", run.section, " of micro-batch ", run.micro_batch, ": ", why...);
     };
-    check_run(run.section >= 0 && run.section < sections && run.micro_batch >= 0 && run.buffer >= 0, "sections are 0 to ", sections - 1,
-              ", micro-batches and buffers count from 0");
+    check_run(run.section >= 0 && run.section < sections && run.micro_batch >= 0, "sections are 0 to ", sections - 1,
+              ", micro-batches count from 0");
     int32_t& next = done[static_cast<size_t>(run.section)];
     if (is_update(program, run.section)) {
       check_run(next++ == 0, "the update runs once");
       updates = true;
       continue;
     }
-    InFlight& here = buffers[static_cast<size_t>(run.buffer)];
     check_run(!updates, "it comes after the update");
     check_run(run.micro_batch == next, "the section's next micro-batch is ", next);
-    check_run(here.micro_batch < 0 || here.micro_batch == run.micro_batch, "the buffer still belongs to micro-batch ", here.micro_batch);
     ++next;
-    here.micro_batch = run.micro_batch;
     if (phase_of(run.section) == Phase::backward_weight) {
       const int32_t input = input_of(run.section);
       check_run(done[static_cast<size_t>(input)] > run.micro_batch, "its backward_input, section ", input, ", has not run");
-      ++here.weights;
-    } else {
-      check_run(here.in_order < in_order.size() && in_order[here.in_order] == run.section,
-                "the micro-batch's next section in this buffer is ", in_order[std::min(here.in_order, in_order.size() - 1)]);
-      ++here.in_order;
+      continue;
     }
-    if (here.in_order + here.weights == computing.size()) here = {};
+    size_t& at = ran[static_cast<size_t>(run.micro_batch)];
+    check_run(at < in_order.size() && in_order[at] == run.section, "the micro-batch's next section is ",
+              in_order[std::min(at, in_order.size() - 1)]);
+    ++at;
   }
   const int32_t micro_batches = micro_batches_of(order);
   for (const int32_t s : computing)

@@ -127,6 +127,13 @@ void cut_by(Program& program, const Recipe& recipe, When copies) {
   pipeline_cut(program, parts);
 }
 
+StepOrder order_by_schedule(Program& program, const Recipe& recipe, int64_t micro_batches) {
+  const PipelineSchedule schedule = schedule_by(recipe, micro_batches);
+  const std::vector<int32_t> most = messages_under_way(schedule, program.links);
+  for (size_t link = 0; link < most.size(); ++link) program.links[link].under_way = most[link];
+  return in_pipeline(program, schedule);
+}
+
 /// Those of this stage are the model's own, which is in the same process.
 void borrow_parameters(Program& program) {
   for (Slot& slot : program.slots) slot.borrowed = slot.borrowed || (slot.role == Role::parameter && is_here(program, slot));
@@ -206,7 +213,7 @@ Plan plan_by(const Task& task, Program program, const Replan& again = {}) {
       {"overlap", on_ranks && recipe.overlap == "on", [](Program& p) { overlap(p); }},  // exchange beside backward
       {"memory_plan", true,
        [&](Program& p) {
-         order = in_stages ? in_pipeline(p, schedule_by(recipe, task.micro_batches)) : in_turn(p, task.micro_batches);
+         order = in_stages ? order_by_schedule(p, recipe, task.micro_batches) : in_turn(p, task.micro_batches);
          memory = memory_plan(p, order, task.needs.workspace);
        }},
   };

@@ -196,7 +196,7 @@ TEST(PipelineStages, KeepAsManyMicroBatchesAsTheirSchedule) {
   for (const int64_t stages : {2, 3, 4}) {
     const auto trainer = staged({.name = "", .keys = {}, .micro_batches = 6}, {.stages = stages}).trainer(false);
     for (int64_t stage = 0; stage < stages; ++stage)
-      EXPECT_EQ(trainer->plans()[static_cast<size_t>(stage)]->memory.buffers, std::min<int64_t>(6, stages - stage));
+      EXPECT_EQ(trainer->plans()[static_cast<size_t>(stage)]->memory.stash.at(0).count, std::min<int64_t>(6, stages - stage));
   }
 }
 

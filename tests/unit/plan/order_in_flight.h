@@ -12,9 +12,8 @@ inline StepOrder order_in_flight(const Program& program, int32_t micro_batches, 
   const auto section = [&](Phase phase) { return static_cast<int32_t>(program.find(phase) - program.sections.data()); };
   int32_t forward = 0;
   for (int32_t backward = 0; backward < micro_batches; ++backward) {
-    for (; forward < micro_batches && forward < backward + in_flight; ++forward)
-      order.push_back({section(Phase::forward), forward, forward % in_flight});
-    order.push_back({section(Phase::backward), backward, backward % in_flight});
+    for (; forward < micro_batches && forward < backward + in_flight; ++forward) order.push_back({section(Phase::forward), forward});
+    order.push_back({section(Phase::backward), backward});
   }
   order.push_back({section(Phase::update), micro_batches - 1});
   return order;

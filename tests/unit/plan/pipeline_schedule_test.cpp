@@ -56,6 +56,63 @@ TEST(PipelineSchedule, TakesTheTimeOfItsClosedForm) {  // T19
       }
 }
 
+/// Whether a schedule ends if backward of `from` waits until fewer than `room` of its messages wait for backward of `to`.
+bool ends_with_room(const PipelineSchedule& schedule, int32_t from, int32_t to, int32_t room) {
+  const auto is_input = [](Phase phase) { return phase == Phase::backward || phase == Phase::backward_input; };
+  std::vector<size_t> next(schedule.actions.size());
+  std::vector<std::vector<bool>> forward(static_cast<size_t>(schedule.parts()),
+                                         std::vector<bool>(static_cast<size_t>(schedule.micro_batches)));
+  auto input = forward;
+  int32_t sent = 0, taken = 0;
+  const auto may_run = [&](int32_t part, const StageAction& action) {
+    const auto k = static_cast<size_t>(action.micro_batch);
+    if (action.phase == Phase::forward) return part == 0 || forward[static_cast<size_t>(part) - 1][k];
+    if (!is_input(action.phase)) return true;
+    return (part + 1 == schedule.parts() || input[static_cast<size_t>(part) + 1][k]) && (part != from || sent - taken < room);
+  };
+  size_t left = 0;
+  for (const auto& of_stage : schedule.actions) left += of_stage.size();
+  for (bool goes_on = true; goes_on && left > 0;) {
+    goes_on = false;
+    for (int32_t s = 0; s < schedule.stages; ++s) {
+      const auto& actions = schedule.actions[static_cast<size_t>(s)];
+      size_t& at = next[static_cast<size_t>(s)];
+      if (at == actions.size() || !may_run(schedule.part_of(s, actions[at].chunk), actions[at])) continue;
+      const StageAction& action = actions[at++];
+      const int32_t part = schedule.part_of(s, action.chunk);
+      const auto k = static_cast<size_t>(action.micro_batch);
+      if (action.phase == Phase::forward) forward[static_cast<size_t>(part)][k] = true;
+      if (is_input(action.phase)) {
+        input[static_cast<size_t>(part)][k] = true;
+        sent += part == from ? 1 : 0;
+        taken += part == to ? 1 : 0;
+      }
+      --left;
+      goes_on = true;
+    }
+  }
+  return left == 0;
+}
+
+TEST(PipelineSchedule, HasRoomForTheGradientsUnderWay) {
+  int32_t most = 0, tight = 0;
+  for (const Named& named : kSchedules)
+    for (int32_t p = 2; p <= 5; ++p)
+      for (int32_t m = 1; m <= 3 * p; ++m) {
+        const PipelineSchedule schedule = make_schedule(named.name, p, named.chunks, m);
+        for (int32_t from = 1; from < schedule.parts(); ++from)
+          for (const int32_t to : {from - 1, from / 2}) {
+            const StageLink link{.carries = StageLink::Carries::gradients, .from_part = from, .to_part = to};
+            const int32_t room = messages_under_way(schedule, std::span(&link, 1))[0];
+            EXPECT_TRUE(ends_with_room(schedule, from, to, room)) << named.name << ", " << p << " stages, " << m << " micro-batches";
+            tight += room > 1 && !ends_with_room(schedule, from, to, room - 1) ? 1 : 0;
+            most = std::max(most, room);
+          }
+      }
+  EXPECT_GT(most, 1);
+  EXPECT_GT(tight, 0) << "less room would end all of them, too";
+}
+
 TEST(PipelineSchedule, OfAHostIsReadFromPyTorchsTables) {
   const PipelineSchedule schedule = parse_schedule("0F0, 0F1,,,0B0,0B1\n,1F0,1I0,1W0,1F1,1B1\n");
   EXPECT_EQ(schedule.stages, 2);

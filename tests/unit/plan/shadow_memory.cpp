@@ -4,6 +4,7 @@
 #include <set>
 #include <tuple>
 
+#include "ir/cuts.h"
 #include "ir/print.h"
 
 namespace st {
@@ -17,7 +18,7 @@ class Shadow {
   Shadow(const Plan& plan, const StepOrder& order)
       : plan_(plan),
         order_(order),
-        slots_(static_cast<size_t>(plan.memory.buffers), std::vector<Content>(plan.program.slots.size())),
+        slots_(static_cast<size_t>(plan.micro_batches), std::vector<Content>(plan.program.slots.size())),
         values_(plan.program.sections.size()) {
     for (int32_t a = 0; a < kArenas; ++a) {
       cells_.emplace_back(static_cast<size_t>(plan.memory.bytes[static_cast<size_t>(a)] / kAlignment), 0);
@@ -35,7 +36,7 @@ class Shadow {
   std::vector<std::string> run() {
     for (int step = 0; step < 2; ++step) {
       for (const SectionRun& run : order_) {
-        buffer_ = run.buffer;
+        micro_batch_ = run.micro_batch;
         run_section(static_cast<size_t>(run.section), run.micro_batch);
       }
       for (size_t s = 0; s < plan_.program.slots.size(); ++s)
@@ -52,9 +53,11 @@ class Shadow {
   }
 
  private:
-  Place place_of_slot(size_t s) const { return plan_.memory.in_buffer(plan_.memory.slots[s], buffer_); }
-  Content& content_of_slot(size_t s) { return slots_[plan_.memory.slots[s].arena == Arena::stash ? static_cast<size_t>(buffer_) : 0][s]; }
-  int64_t bytes_of_slot(size_t s) const { return plan_.program.slots[s].type.bytes(); }
+  Place place_of_slot(size_t s) const { return plan_.memory.of_micro_batch(plan_.memory.slots[s], micro_batch_); }
+  Content& content_of_slot(size_t s) {
+    return slots_[plan_.memory.slots[s].arena == Arena::stash ? static_cast<size_t>(micro_batch_) : 0][s];
+  }
+  int64_t bytes_of_slot(size_t s) const { return own_type(plan_.program, plan_.program.slots[s]).bytes(); }
   void expect(bool holds, const std::string& fault) {
     if (!holds) faults_.push_back(fault);
   }
@@ -140,7 +143,7 @@ class Shadow {
   }
 
   Place place(size_t s, Value v) const {
-    return plan_.memory.in_buffer(plan_.memory.values[s][static_cast<size_t>(v.node)][static_cast<size_t>(v.output)], buffer_);
+    return plan_.memory.of_micro_batch(plan_.memory.values[s][static_cast<size_t>(v.node)][static_cast<size_t>(v.output)], micro_batch_);
   }
   Content content(size_t s, Value v) const { return values_[s][static_cast<size_t>(v.node)][static_cast<size_t>(v.output)]; }
 
@@ -173,8 +176,8 @@ class Shadow {
   std::vector<int64_t> extent_;
   std::set<std::tuple<int32_t, int32_t, int32_t>> listed_;
   const StepOrder& order_;
-  int32_t buffer_ = 0;                                     // of the section that runs
-  std::vector<std::vector<Content>> slots_;                // by buffer, slot
+  int32_t micro_batch_ = 0;                                // of the section that runs
+  std::vector<std::vector<Content>> slots_;                // by micro-batch (0 outside the stash), slot
   std::vector<std::vector<std::vector<Content>>> values_;  // by section, node, output
   Content next_ = 1;
   std::string where_ = "at the start";

@@ -29,7 +29,7 @@ TEST(StepOrder, InTurnAndInFlightAreLegal) {
   for (const int32_t in_flight : {1, 2, 3}) {
     const StepOrder order = order_in_flight(program, 3, in_flight);
     EXPECT_EQ(refusal_of(program, order), "");
-    EXPECT_EQ(buffers_of(order), in_flight);
+    EXPECT_EQ(st::in_flight(program, order), std::vector<int32_t>{in_flight});
     EXPECT_EQ(micro_batches_of(order), 3);
   }
 }
@@ -39,19 +39,16 @@ TEST(StepOrder, RefusesWhatWouldReadAnothersStashOrAddInAnotherOrder) {
   ASSERT_EQ(program.sections.size(), 3U) << "forward, backward, update";
   using ::testing::HasSubstr;
   const auto expect = [&](const StepOrder& order, const std::string& why) { EXPECT_THAT(refusal_of(program, order), HasSubstr(why)); };
-  expect({{0, 0}, {0, 1}, {1, 0}, {1, 1}, {2, 1}}, "section 0 of micro-batch 1 in buffer 0: the buffer still belongs to micro-batch 0");
-  expect({{0, 0}, {0, 1, 1}, {1, 1, 1}, {1, 0}, {2, 1}}, "section 1 of micro-batch 1 in buffer 1: the section's next micro-batch is 0");
+  expect({{0, 0}, {0, 1}, {1, 1}, {1, 0}, {2, 1}}, "section 1 of micro-batch 1: the section's next micro-batch is 0");
   expect({{0, 1}, {1, 1}, {0, 0}, {1, 0}, {2, 1}}, "the section's next micro-batch is 0");
-  expect({{0, 0}, {1, 0, 1}, {2, 0}}, "section 1 of micro-batch 0 in buffer 1: the micro-batch's next section in this buffer is 0");
-  expect({{1, 0}, {0, 0}, {2, 0}}, "the micro-batch's next section in this buffer is 0");
+  expect({{1, 0}, {0, 0}, {2, 0}}, "section 1 of micro-batch 0: the micro-batch's next section is 0");
   expect({{0, 0}, {1, 0}, {2, 0}, {0, 1}, {1, 1}}, "it comes after the update");
   expect({{0, 0}, {1, 0}, {2, 0}, {2, 0}}, "the update runs once");
   expect({{0, 0}, {1, 0}, {0, 1}, {2, 1}}, "section 1 runs 1 of 2 micro-batches");
   expect({{3, 0}}, "sections are 0 to 2");
-  expect({{0, 0, -1}}, "micro-batches and buffers count from 0");
 }
 
-TEST(StepOrder, IsPrintedWithItsBuffers) {
+TEST(StepOrder, IsPrinted) {
   const Program program = training_program(small_gpt(), 2, 3);
   const auto headings = [&](const StepOrder& order) {
     std::string all;
@@ -63,8 +60,7 @@ TEST(StepOrder, IsPrintedWithItsBuffers) {
   };
   EXPECT_EQ(headings(in_turn(program, 3)), "micro-batch 0\nmicro-batches 1 to 2\nupdate\n");
   EXPECT_EQ(headings(order_in_flight(program, 3, 2)),
-            "micro-batch 0, buffer 0\nmicro-batch 1, buffer 1\nmicro-batch 0, buffer 0\nmicro-batch 2, buffer 0\n"
-            "micro-batch 1, buffer 1\nmicro-batch 2, buffer 0\nupdate\n");
+            "micro-batch 0\nmicro-batch 1\nmicro-batch 0\nmicro-batch 2\nmicro-batches 1 to 2\nupdate\n");
 }
 
 }  // namespace
