@@ -11,7 +11,7 @@ namespace cli {
 namespace {
 
 // Options of the command line's contract that later versions will add.
-const std::map<std::string, std::string> kNotYet = {{"--stages", "pipelines"}, {"--tensor", "tensor ranks"}};
+const std::map<std::string, std::string> kNotYet = {{"--tensor", "tensor ranks"}};
 // Other systems' names for options that are not recipe keys; st_recipe_keys has those of keys.
 const std::map<std::string, std::string> kOtherNames = {
     {"--epochs", "--steps"},      {"--num-train-epochs", "--steps"}, {"--max-steps", "--steps"},   {"--n-layer", "--layers"},

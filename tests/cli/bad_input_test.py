@@ -44,7 +44,7 @@ class BadInput(CommandLineTest):
         self.refused("info", "--jason", words=["--jason", "did you mean --json?"])
 
     def test_options_of_later_versions_say_so(self):
-        for option in ("--stages", "--tensor"):
+        for option in ("--tensor",):
             self.train_refused(option, 1, words=["unknown option " + option, "not in this version yet"])
 
     def test_values_that_are_no_numbers_are_shown(self):
