@@ -24,17 +24,14 @@ std::string text_of(int whole_rank, int rank, const std::string& host) {
   return text("rank ", whole_rank, " (", here, "; ", host, ')');
 }
 
-std::string text_of_failed(const Transport& transport, int whole_rank) {
-  int rank = transport.size() - 1;
-  while (rank >= 0 && transport.whole_rank(rank) != whole_rank) --rank;
-  return text_of(whole_rank, rank, transport.whole().host_of(whole_rank));
-}
-
 }  // namespace
 
-std::string text_of_rank(const Transport& transport, int rank) {
-  return text_of(transport.whole_rank(rank), rank, transport.host_of(rank));
+std::string text_of_whole_rank(const Transport& transport, int rank) {
+  int here = transport.size() - 1;
+  while (here >= 0 && transport.whole_rank(here) != rank) --here;
+  return text_of(rank, here, transport.whole().host_of(rank));
 }
+
 std::string text_of_rank(const Communicator& ranks, int rank) { return text_of(ranks.whole_rank(rank), rank, ranks.host_of(rank)); }
 
 void refuse_rank(const Communicator& ranks, int rank, std::string_view tensor, std::string message) {
@@ -59,7 +56,7 @@ std::string last_collectives(const Transport& transport, const FlightRecorder& r
 
 Error group_error(const RankFailure& failure, const CallUnderWay& here, const Transport& transport, const FlightRecorder& recorder) {
   Error error(failure.code,
-              text(here.text(), ": ", text_of_failed(transport, failure.rank), ": ",
+              text(here.text(), ": ", text_of_whole_rank(transport, failure.rank), ": ",
                    failure.reason.empty() ? "it has ended the group" : failure.reason, last_collectives(transport, recorder)));
   error.place.rank = failure.rank;
   error.place.host = transport.whole().host_of(failure.rank);

@@ -23,7 +23,7 @@ struct CallUnderWay {
 /// The error for a failure that this rank found or received; error.place holds rank, host, collective and tensor.
 Error group_error(const RankFailure& failure, const CallUnderWay& here, const Transport& transport, const FlightRecorder& recorder);
 
-/// "rank 2 (node7, process 4711)"; where the whole group has another number for it, "rank 5 (rank 2 of this group; node7, process 4711)"
-std::string text_of_rank(const Transport& transport, int rank);
+/// As text_of_rank() of communicator.h, by its number in the whole group; it may be in another group: "rank 4 (not in this group; ..)".
+std::string text_of_whole_rank(const Transport& transport, int rank);
 
 }  // namespace st

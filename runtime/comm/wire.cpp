@@ -278,33 +278,43 @@ void Wire::look_around(int other, Patience& patience) {
   if (now - patience.looked > 1) patience.began += now - patience.looked;  // this process itself was stopped
   patience.looked = now;
   const double waited = now - patience.began;
-  if (waited > options_.deadline) time_out(other);
-  if (waited < options_.deadline / 4 || patience.has_warned || !options_.warn) return;
+  if (waited > options_.deadline && (!options_.waits_for_living || is_silent(who_is_late(other)))) time_out(other);
+  if (waited < options_.deadline / 4 || patience.has_warned || !options_.warn || options_.waits_for_living) return;
   patience.has_warned = true;
   options_.warn(text(here_.text(), ": rank ", rank(), " has waited ", text_of_seconds(waited), " for ",
-                     text_of_rank(*transport_, who_is_late(other)), "; the deadline is ", options_.deadline, " s"));
+                     text_of_whole_rank(*transport_, who_is_late(other)), "; the deadline is ", options_.deadline, " s"));
 }
 
-bool Wire::is_silent(int rank) const { return transport_->silence_of(rank) >= std::clamp(options_.deadline / 2, 0.5, 2.0); }
+double Wire::silence_of(int whole_rank) const {
+  const Transport& whole = first_.whole();
+  return whole.has_left(whole_rank) ? 0 : whole.silence_of(whole_rank);
+}
 
-/// The awaited rank may itself be waiting for a rank that is silent.
+bool Wire::is_silent(int whole_rank) const {
+  constexpr double kShortest = 0.5;  // seconds; a busy machine delays a sign of life
+  return silence_of(whole_rank) >=
+         (options_.waits_for_living ? std::max(options_.deadline, kShortest) : std::clamp(options_.deadline / 2, kShortest, 2.0));
+}
+
+/// The number in the whole group: the awaited rank may itself be waiting for a rank that is silent, also in another group.
 int Wire::who_is_late(int other) const {
-  if (is_silent(other)) return other;
-  for (int rank = 0; rank < size(); ++rank)
+  const int awaited = whole_rank(other);
+  if (is_silent(awaited)) return awaited;
+  for (int rank = 0; rank < first_.whole().size(); ++rank)
     if (is_silent(rank)) return rank;
-  return other;
+  return awaited;
 }
 
 void Wire::time_out(int other) {
   const int late = who_is_late(other);
-  RankFailure failure{whole_rank(late), Code::timeout, {}};
+  RankFailure failure{late, Code::timeout, {}};
   if (is_silent(late))
-    failure.reason = text("it has given no sign of life for ", text_of_seconds(transport_->silence_of(late)),
+    failure.reason = text("it has given no sign of life for ", text_of_seconds(silence_of(late)),
                           ": its process is stopped or its machine hangs; resume or replace it, then restart the group");
   else
     failure.reason =
         text(in_group(), "it is alive but has ",
-             peers_[static_cast<size_t>(late)].is_met ? "made no progress in this collective for " : "not entered this collective for ",
+             peers_[static_cast<size_t>(other)].is_met ? "made no progress in this collective for " : "not entered this collective for ",
              options_.deadline, " s: it is computing or waiting for something else; raise the deadline if it is only slow");
   end_group(failure);
 }

@@ -127,7 +127,8 @@ class Wire {
   void wait_for_all(Awaited awaited);
   void look_around(int other, Patience& patience);
   [[noreturn]] void time_out(int other);
-  bool is_silent(int rank) const;
+  double silence_of(int whole_rank) const;
+  bool is_silent(int whole_rank) const;
   int who_is_late(int other) const;
 
   int whole_rank(int rank) const { return first_.whole_rank(rank); }

@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstring>
 #include <exception>
+#include <optional>
 
 #include "base/error.h"
 #include "comm/call_checks.h"
+#include "parts/stage_watch.h"
 
 namespace st {
 namespace {
@@ -48,6 +51,7 @@ PipelineSchedule Pipeline::schedule_by(std::string_view name, int32_t stages, in
 Pipeline::Pipeline(Communicator& ranks, std::string schedule, const std::vector<PipelinePart>& chunks, std::shared_ptr<MemorySource> memory,
                    const CommunicatorOptions& options)
     : ranks_(ranks),
+      deadline_(options.deadline),
       name_(std::move(schedule)),
       memory_(std::move(memory)),
       schedule_(schedule_by(name_, ranks.size(), static_cast<int32_t>(chunks.size()), 1)) {
@@ -63,7 +67,10 @@ Pipeline::Pipeline(Communicator& ranks, std::string schedule, const std::vector<
       const int32_t here = schedule_.stage_of(part), next = schedule_.stage_of(part + 1);
       if (here != next) ends.push_back(is_forward ? LinkEnds{here, next} : LinkEnds{next, here});
     }
-  links_ = make_links(ranks_, ends, options);
+  CommunicatorOptions patient = options;
+  patient.waits_for_living = true;
+  links_ = make_links(ranks_, ends, patient);
+  end_ = ranks_.duplicate(patient);
   size_t link = 0;
   for (const bool is_forward : {true, false})
     for (int32_t part = 0; part + 1 < schedule_.parts(); ++part) {
@@ -145,17 +152,38 @@ void Pipeline::run(int32_t micro_batches, const Compute& compute) {
     make_room();
     for (Chunk& chunk : chunks_)
       for (Ring* const ring : chunk.all()) expect(*ring, 0);
-    for (const StageAction& action : schedule_.actions[static_cast<size_t>(ranks_.rank())]) run_one(action, compute);
+    run_all(compute);
     for (const Chunk& chunk : chunks_)
       for (const Ring* const ring : chunk.all())
         if (ring->link != nullptr) ring->link->wait(*std::ranges::max_element(ring->messages));
-    ranks_.barrier("the end of a run");  // a stage may fail in work that no other one waits for
+    end_->barrier("the end of a run");  // a stage may fail in work that no other one waits for
   } catch (const std::exception& error) {
     give_up(error.what());
     throw;
   } catch (...) {
     give_up("an unknown error");
     throw;
+  }
+}
+
+/// The others wait for this stage as long as it lives, so it ends the group itself if a call of the host does not return.
+void Pipeline::run_all(const Compute& compute) {
+  std::atomic<const StageAction*> running{nullptr};
+  std::optional<StageWatch> watch;
+  const auto end = [&] {
+    const StageAction& it = *running.load();
+    ranks_.abort(text("stage ", ranks_.rank(), " has computed for longer than the deadline of ", deadline_, " s: ", name_of(it.phase),
+                      " of part ", schedule_.part_of(ranks_.rank(), it.chunk), ", micro-batch ", it.micro_batch));
+  };
+  if (ranks_.size() > 1) watch.emplace(deadline_, end);
+  const Compute watched = [&](const Work& work) {
+    if (watch) watch->begin();
+    compute(work);
+    if (watch) watch->end();
+  };
+  for (const StageAction& action : schedule_.actions[static_cast<size_t>(ranks_.rank())]) {
+    running.store(&action);
+    run_one(action, watched);
   }
 }
 

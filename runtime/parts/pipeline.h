@@ -53,7 +53,8 @@ class Pipeline {
 
   /// Collective call: runs the schedule once on so many micro-batches. Backward adds in order of the micro-batches in every schedule, so
   /// the host's sums do not depend on it. Throws on all ranks if one of them fails: what Compute threw where it threw, rank_failed with its
-  /// message on the others; then the group is over.
+  /// message on the others; then the group is over. The deadline is for one call of Compute, and for a rank that is silent: a stage may
+  /// wait for longer, as for all stages before it.
   void run(int32_t micro_batches, const Compute& compute);
 
   const PipelineSchedule& schedule() const { return schedule_; }  // of the last run
@@ -87,17 +88,20 @@ class Pipeline {
   void make_room();
   int64_t buffers_of(const Ring& ring, const PipelineSchedule& schedule, int32_t chunk) const;
   Chunk* holder_of(int32_t part);
+  void run_all(const Compute& compute);
   void run_one(const StageAction& action, const Compute& compute);
   void expect(Ring& ring, int32_t micro_batch);
   void take(Ring& ring, int32_t micro_batch);
   void send(Ring& ring, int32_t micro_batch);
 
   Communicator& ranks_;
+  const double deadline_;
   const std::string name_;
   const std::shared_ptr<MemorySource> memory_;
   PipelineSchedule schedule_;
   std::vector<Chunk> chunks_;
   std::vector<std::unique_ptr<Link>> links_;
+  std::unique_ptr<Communicator> end_;  // the same ranks, for the end of a run: the first stage that is done waits for the last one
 };
 
 }  // namespace st

@@ -99,6 +99,31 @@ TEST(DyingRanks, AStoppedOneIsNamedAtTheDeadline) {
   next_blames(ranks, 2, Code::timeout, 2);
 }
 
+/// Rank 2 waits in a group without rank 0: only for the silence of that rank, or for any rank whose turn is late.
+TEST(DyingRanks, AStoppedOneIsNamedByThoseThatWaitForAnotherThatWaitsForIt) {
+  for (const bool waits_for_living : {false, true}) {
+    ForkedRanks ranks(3, [&, job = own_job("chain")](int rank, const ForkedRanks::Say& say) {
+      CommunicatorOptions long_options, options;
+      options.deadline = 1.2;
+      options.waits_for_living = waits_for_living;
+      const auto group = join(job, rank, 3, long_options);
+      const auto first = group->split(rank / 2, 0, long_options, true), second = group->split((rank + 1) / 2, 0, options, true);
+      say("ready");
+      float value = 0;
+      if (rank == 0) sleep_for(20);
+      say_outcome(say, [&] { (rank == 1 ? first : second)->receive(&value, 1, DType::f32, 0, "chain"); });
+    });
+    ASSERT_EQ(ranks.all_say("ready"), "ready");
+    ranks.signal(0, SIGSTOP);
+    for (const int rank : {1, 2}) {
+      const Outcome outcome = outcome_from(ranks.next_line(rank));
+      EXPECT_EQ(outcome.code, Code::timeout) << outcome.message;
+      EXPECT_EQ(outcome.rank, 0) << outcome.message;
+      EXPECT_NE(outcome.message.find("no sign of life for"), std::string::npos) << outcome.message;
+    }
+  }
+}
+
 TEST(DyingRanks, OneThatIsStoppedForAWhileIsWaitedFor) {
   const std::string job = own_job("continued");
   ForkedRanks ranks(3, [&](int rank, const ForkedRanks::Say& say) {

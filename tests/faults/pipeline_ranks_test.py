@@ -20,8 +20,9 @@ from transports import KEPT, MPIRUN, why_not  # noqa: E402
 TRANSPORTS = [transport for transport in ("local", "gloo", "mpi") if not why_not(transport)]
 STAGES = (3, "1f1b", 1), (2, "interleaved", 2), (3, "zb-v", 2)  # ranks, schedule, chunks
 EACH = list(itertools.product([transport for transport in TRANSPORTS if transport != "mpi"], STAGES))  # mpirun ends all where one is lost
-OK, TIMEOUT, RANK_FAILED, CALLBACK = 0, 10, 11, 16
-SOON = 0.5  # seconds
+SLOW = EACH[::5]  # each transport once
+TIMEOUT, RANK_FAILED, CALLBACK = 10, 11, 16
+DEADLINE, SOON = 1, 0.5  # seconds
 
 
 def launched(transport, size, *words):
@@ -60,8 +61,8 @@ class Stages(unittest.TestCase):
                     status, said = launched(transport, size, "sums")
                     self.assertEqual((status, said.count("alike\n")), (0, size), said)
 
-    def assert_ends(self, what, check):
-        for transport, stages in EACH:
+    def assert_ends(self, what, check, each=EACH):
+        for transport, stages in each:
             victim, said, seconds = self.ends(transport, what, *stages)
             with self.subTest(transport=transport, stages=stages, victim=victim, said=said):
                 check(victim, said, seconds)
@@ -87,6 +88,24 @@ class Stages(unittest.TestCase):
             self.assertLess(seconds, 1 + SOON)
 
         self.assert_ends("dies", check)
+
+    def test_a_stopped_one_is_named_by_all_others_at_the_deadline(self):
+        def check(victim, said, seconds):
+            for out, err in said.values():
+                self.assertEqual(out, f"status {TIMEOUT} rank {victim}\n")
+                self.assertIn("no sign of life", err)
+            self.assertLess(seconds, DEADLINE + SOON)
+
+        self.assert_ends("stops", check, SLOW)
+
+    def test_one_that_computes_past_the_deadline_is_named_by_all(self):
+        def check(victim, said, seconds):
+            for out, err in said.values():
+                self.assertEqual(out, f"status {RANK_FAILED} rank {victim}\n")
+                self.assertRegex(err, f"stage {victim} has computed for longer than the deadline of 1 s: [a-z_ ]+ of part")
+            self.assertLess(seconds, SOON)
+
+        self.assert_ends("computes", check, SLOW)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,8 @@
  *   stage_rank sums                        under every schedule, the gradients must have the bits of one stage
  *   stage_rank fails|dies|stops|computes VICTIM SCHEDULE CHUNKS
  *                                          runs until it ends; at a random call, one of the victim's functions returns an error, kills or
- *                                          stops the process, or computes for three deadlines. The others print which rank the error names */
+ *                                          stops the process, or computes past the deadline. The others print which rank the error names
+ */
 #include <scaletrain/scaletrain.h>
 #include <signal.h>
 #include <stdio.h>
@@ -44,7 +45,7 @@ static st_status act(host* it) {
   if (it->acts == NULL || it->before-- > 0) return ST_OK;
   if (strcmp(it->acts, "dies") == 0) raise(SIGKILL);
   if (strcmp(it->acts, "stops") == 0) raise(SIGSTOP);
-  if (strcmp(it->acts, "computes") == 0) sleep_for(3 * kDeadline);
+  if (strcmp(it->acts, "computes") == 0) sleep_for(kDeadline * 3 / 2);
   if (strcmp(it->acts, "fails") != 0) {
     it->acts = NULL;
     return ST_OK;
@@ -113,7 +114,8 @@ static int sums(st_context* context, st_communicator* ranks) {
     for (int part = 0; part < size * chunks; ++part) {
       if (many.calls[part] == 0) continue;
       ++own;
-      if (memcmp(one.gradients[part], many.gradients[part], sizeof one.gradients[part]) == 0 && many.calls[part] == kMicroBatches + 2) continue;
+      if (memcmp(one.gradients[part], many.gradients[part], sizeof one.gradients[part]) == 0 && many.calls[part] == kMicroBatches + 2)
+        continue;
       fprintf(stderr, "%s: part %d has other gradients than with one stage\n", schedules[s].name, part);
       return 1;
     }

@@ -64,8 +64,11 @@ ST_API st_status st_pipeline_create(st_communicator* communicator, const char* s
 ST_API st_status st_pipeline_destroy(st_pipeline* pipeline);
 
 /* All ranks call it with the same number of micro-batches, 1 to 2^20; a table runs the number that it is written for. Returns when all
- * ranks' work is done. ST_CALLBACK: a callback failed here. ST_RANK_FAILED: a stage failed, with its message,
- * or is gone. After an error the communicator's group is over on all ranks; the host's arrays are as its functions left them. */
+ * ranks' work is done. After an error the communicator's group is over on all ranks; the host's arrays are as its functions left them.
+ * - ST_CALLBACK: a callback failed here.
+ * - ST_RANK_FAILED: a stage failed, with its message, has ended, or one call of its functions took longer than the communicator's deadline.
+ *   Waits of the others for a stage have no limit while it lives and computes, so the deadline need not cover the whole pipeline.
+ * - ST_TIMEOUT: a stage's process gives no sign of life until the deadline. */
 ST_API st_status st_pipeline_run(st_pipeline* pipeline, int32_t micro_batches);
 
 /* Describes a run of so many micro-batches, without running it:

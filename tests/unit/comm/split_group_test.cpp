@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <chrono>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -205,6 +206,17 @@ TEST_P(EveryGroup, ARankThatIsLateInAGroupIsNamedAtItsDeadline) {
     const Error error = error_of([&] { whole.barrier(); });
     EXPECT_TRUE(is_error(error, Code::timeout, {"in the group of ranks 1, 2, it is alive but"}));
     EXPECT_EQ(error.place.rank, 2);
+  });
+}
+
+TEST_P(EveryGroup, ARankThatIsLateIsWaitedForWhereTheDeadlineIsForSilence) {
+  run(2, [](Communicator& whole) {
+    CommunicatorOptions options = with_patience(0.1);
+    options.waits_for_living = true;
+    options.warn = [](const std::string& what) { ADD_FAILURE() << what; };
+    const auto group = whole.duplicate(options);
+    if (whole.rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    group->barrier();
   });
 }
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <exception>
 #include <numeric>
 #include <thread>
@@ -150,6 +151,35 @@ TEST(Pipeline, AFailingStageEndsAllWithItsName) {
     for (const size_t other : {size_t{0}, size_t{2}})
       EXPECT_TRUE(is_error(error_of(errors[other]), Code::rank_failed, {"stage 1 has failed: the host's reason"}));
   }
+}
+
+/// Each call of these stages takes so long.
+std::vector<std::exception_ptr> slow_stages(int32_t stages, double deadline,
+                                            const std::function<double(const Pipeline::Work& work)>& seconds) {
+  return on_stages(stages, [&](Communicator& ranks) {
+    Host host(1);
+    CommunicatorOptions options;
+    options.deadline = deadline;
+    Pipeline pipeline(ranks, "1f1b", chunks_of(ranks.rank(), stages, 1, false), std::make_shared<MemorySource>(), options);
+    pipeline.run(2, [&](const Pipeline::Work& work) {
+      host.compute(work);
+      std::this_thread::sleep_for(std::chrono::duration<double>(seconds(work)));
+    });
+  });
+}
+
+TEST(Pipeline, WaitsForLongerThanTheDeadlineWhereEachStageComputesForLess) {
+  for (const auto& error :
+       slow_stages(4, 0.4, [](const Pipeline::Work&) { return 0.06; }))  // 0.54 s from stage 0's forward to its backward
+    EXPECT_TRUE(is_error(error_of(error), Code::ok));
+}
+
+TEST(Pipeline, AStageThatComputesForLongerThanTheDeadlineIsNamed) {
+  const auto errors =
+      slow_stages(3, 0.1, [](const Pipeline::Work& work) { return work.part == 1 && work.phase == Phase::backward_input ? 0.4 : 0; });
+  for (const auto& error : errors)
+    EXPECT_TRUE(is_error(error_of(error), Code::rank_failed,
+                         {"stage 1 has computed for longer than the deadline of 0.1 s: backward of part 1, micro-batch 0"}));
 }
 
 TEST(Pipeline, RefusesOnAllRanksWhatDoesNotFit) {
