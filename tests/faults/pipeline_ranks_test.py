@@ -1,4 +1,4 @@
-"""Stages of a host's own pipeline as processes: gradients have the bits of one stage over every transport, and the others name a lost stage.
+"""Stages of a host's own pipeline as processes: gradients have the bits of one stage over every transport; all name a lost stage.
 
     pipeline_ranks_test.py SCALETRAIN STAGE_RANK PLUGIN_FOLDER
 """

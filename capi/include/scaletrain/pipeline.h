@@ -55,7 +55,7 @@ ST_API st_status st_pipeline_callbacks_init(st_pipeline_callbacks* callbacks, si
  * - user must live as long as the pipeline. Callbacks run on the thread that calls st_pipeline_run, with no lock of the library held; calls
  *   on the pipeline and its communicator are ST_BUSY in them.
  * - Makes groups of the communicator's ranks, as st_communicator_split does, and threads that send and receive, two for each neighbour of a
- * chunk.
+ *   chunk; in a run one more watches the deadline.
  * - ST_INVALID_ARGUMENT: the schedule does not exist, is wrong (the message has the cell, or the stages that wait for each other), or has
  *   another number of chunks. ST_RANK_MISMATCH, on all ranks: they have different schedules, or a part's output is not the next one's
  *   input; the message has both sides. */

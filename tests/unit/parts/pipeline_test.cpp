@@ -169,8 +169,7 @@ std::vector<std::exception_ptr> slow_stages(int32_t stages, double deadline,
 }
 
 TEST(Pipeline, WaitsForLongerThanTheDeadlineWhereEachStageComputesForLess) {
-  for (const auto& error :
-       slow_stages(4, 0.4, [](const Pipeline::Work&) { return 0.06; }))  // 0.54 s from stage 0's forward to its backward
+  for (const auto& error : slow_stages(4, 1, [](const Pipeline::Work&) { return 0.15; }))  // 1.35 s from stage 0's forward to its backward
     EXPECT_TRUE(is_error(error_of(error), Code::ok));
 }
 
