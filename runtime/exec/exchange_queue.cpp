@@ -14,11 +14,7 @@ namespace st {
 class ExchangeQueue::Clock {
  public:
   explicit Clock(ExchangeQueue& of) : of_(of), began_(os::seconds()) {}
-  ~Clock() {
-    const double ended = os::seconds();
-    of_.exposed_ += ended - began_;
-    of_.kept_[of_.exposures_++ % kKept] = {began_, ended};
-  }
+  ~Clock() { of_.add_exposed(began_, os::seconds()); }
   Clock(const Clock&) = delete;
   Clock& operator=(const Clock&) = delete;
 
@@ -144,6 +140,11 @@ void ExchangeQueue::run(PlannedExchange& exchange, int contributors) {
 void ExchangeQueue::alone(const std::function<void()>& exchange) {
   const Clock clock(*this);
   exchange();
+}
+
+void ExchangeQueue::add_exposed(double began, double ended) {
+  exposed_ += ended - began;
+  kept_[exposures_++ % kKept] = {began, ended};
 }
 
 void ExchangeQueue::give_up(std::string_view reason) noexcept {

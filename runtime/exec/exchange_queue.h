@@ -47,7 +47,10 @@ class ExchangeQueue {
   /// Runs `exchange` on the computing thread, with nothing else in flight; counts as exposed.
   void alone(const std::function<void()>& exchange);
 
-  /// Total seconds in which the computing thread waited here or ran collectives itself: time not hidden by computing.
+  /// Counts a time (os::seconds()) in which the computing thread waited for other ranks elsewhere.
+  void add_exposed(double began, double ended);
+
+  /// Total seconds in which the computing thread waited here or ran collectives itself, and what was added: time not hidden by computing.
   double exposed_seconds() const { return exposed_; }
   struct Exposed {
     double began = 0, ended = 0;  // os::seconds()

@@ -197,13 +197,15 @@ bool Executor::run_until(Cursor& cursor, size_t end, double deadline, const Prep
       cursor.micro_batch = step.at.micro_batch;
     }
     if (!is_valid(step.at.makes)) {
+      if (stages_ != nullptr) record(step.at);
       execute(step, !watch_);  // a watcher needs complete tensors
       if (watch_) watch_(step.at, *step.call);
     }
     ++cursor.at;
-    if (deadline != kNoDeadline && os::seconds() >= deadline) return cursor.at >= end;
+    if (deadline != kNoDeadline && os::seconds() >= deadline) break;
   }
-  return true;
+  if (stages_ != nullptr) stages_->runs().leave(os::seconds());
+  return cursor.at >= end;
 }
 
 void Executor::run_without_rows(int64_t micro_batch, const Contributors& contributors, RunByAll which) {
@@ -255,6 +257,23 @@ Communicator& Executor::group_of(const Instruction& at) const {
   return plan_.exchanges[static_cast<size_t>(at.exchange)].axis == MeshAxis::stage ? stages_->stages() : ranks_->ranks();
 }
 
+/// For the step's timeline. A release comes before a section, and the update is not an action of the schedule.
+void Executor::record(const Instruction& at) {
+  const Section& section = plan_.program.sections[static_cast<size_t>(at.section)];
+  if (at.kind == Kind::release || section.phase == Phase::update) return stages_->runs().leave(os::seconds());
+  stages_->runs().enter({section.phase, section.chunk, at.micro_batch});
+}
+
+/// Returns the seconds for which the rank waited.
+template <class Wait>
+double Executor::exposed(const Wait& wait) {
+  const double began = os::seconds();
+  wait();
+  const double ended = os::seconds();
+  if (ranks_ != nullptr) ranks_->add_exposed(began, ended);
+  return ended - began;
+}
+
 void Executor::pass_message(const Step& step) {
   if (messages_of_ != stages_->connected()) {
     for (std::vector<int64_t>& of_send : messages_) std::ranges::fill(of_send, 0);
@@ -262,18 +281,25 @@ void Executor::pass_message(const Step& step) {
   }
   const ExchangePlan& message = plan_.exchanges[static_cast<size_t>(step.at.exchange)];
   Link& link = stages_->link(message.link);
-  if (step.at.kind == Kind::receive) return link.receive(step.call->writes[0].data, message.elements, message.dtype, message.label);
+  if (step.at.kind == Kind::receive) {
+    const auto receive = [&] { link.receive(step.call->writes[0].data, message.elements, message.dtype, message.label); };
+    return stages_->runs().add_wait(exposed(receive));
+  }
   std::vector<int64_t>& of_send = messages_[static_cast<size_t>(step.at.exchange)];
   if (of_send.empty()) return;  // no micro-batch of the plan sends it
   int64_t& sent = of_send[static_cast<size_t>(step.at.micro_batch) % of_send.size()];
+  if (step.at.kind == Kind::release) return stages_->runs().add_wait(exposed([&] { link.wait(sent); }));
   link.wait(sent);
-  if (step.at.kind == Kind::send) sent = link.post(step.call->in[0].data, message.elements, message.dtype, message.label);
+  sent = link.post(step.call->in[0].data, message.elements, message.dtype, message.label);
 }
 
 void Executor::exchange(const Step& step, bool posts) {
   if (step.at.kind == Kind::await) return ranks_->wait(*step.exchange);
   const int contributors = step.at.ranks == Instruction::Ranks::all_in_step ? contributors_.in_step : contributors_.in_round;
-  if (plan_.exchanges[static_cast<size_t>(step.at.exchange)].axis == MeshAxis::stage) return step.exchange->run(stages_->stages().size());
+  if (plan_.exchanges[static_cast<size_t>(step.at.exchange)].axis == MeshAxis::stage) {
+    exposed([&] { step.exchange->run(stages_->stages().size()); });
+    return;
+  }
   if (step.at.kind == Kind::post && posts) return ranks_->post(*step.exchange, contributors);
   ranks_->run(*step.exchange, contributors);
 }

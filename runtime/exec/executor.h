@@ -100,6 +100,9 @@ class Executor {
   void execute(const Step& step, bool posts);
   void exchange(const Step& step, bool posts);
   void pass_message(const Step& step);
+  void record(const Instruction& at);
+  template <class Wait>
+  double exposed(const Wait& wait);
   Communicator& group_of(const Instruction& at) const;
   bool is_valid(Copy copy) const { return is_valid_[static_cast<size_t>(copy)]; }
 

@@ -1,4 +1,4 @@
-// A rank's ends of what connects the stages of its pipeline.
+// A rank's ends of what connects the stages of its pipeline, and the record of its last step.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "comm/link.h"
+#include "exec/stage_runs.h"
 
 namespace st {
 
@@ -22,6 +23,8 @@ class StageLinks {
   }
   int64_t connected() const { return connected_; }  // how often
   Communicator& stages() const { return stages_; }
+  StageRuns& runs() { return runs_; }
+  const StageRuns& runs() const { return runs_; }
   Link& link(int32_t number) const { return *links_[static_cast<size_t>(number)]; }
   /// Ends all of them; the ranks at their other ends fail with the reason.
   void abort(const char* why) noexcept {
@@ -39,6 +42,7 @@ class StageLinks {
   Communicator& stages_;
   std::vector<std::unique_ptr<Link>> links_;
   int64_t connected_ = 0;
+  StageRuns runs_;
 };
 
 }  // namespace st

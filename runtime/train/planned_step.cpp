@@ -86,7 +86,9 @@ PlannedStep::PlannedStep(Model& model, const Recipe& recipe, Storage& storage, W
       executor_(plan_that_fits(model, recipe, storage, workers.threads(), options), storage, workers, &cancelled, ranks_.get(), stages),
       slots_(executor_),
       tokens_of_micro_batch_(rows_of_loss(bind(model.program(), recipe.batch))),
-      makes_gathered_copies_(makes(executor_.plan(), Copy::gathered)) {}
+      makes_gathered_copies_(makes(executor_.plan(), Copy::gathered)) {
+  if (stages_ != nullptr) stages_->runs().make_room(executor_.plan().program.sections.size() * static_cast<size_t>(recipe.step_rounds()));
+}
 
 void PlannedStep::share_masters(const Model& of) {
   masters_ = &of;
@@ -165,6 +167,7 @@ bool PlannedStep::go_on_to(double deadline, const Bind& bind) {
 }
 
 void PlannedStep::restart() {
+  if (stages_ != nullptr) stages_->runs().clear();
   gathers_copies_ = false;
   part_ = Segment::full;
   packed_at_ = -1;
@@ -265,7 +268,7 @@ void PlannedStep::meet() {
 }
 
 void PlannedStep::meet_stages() {
-  if (stages_ != nullptr) stages_->stages().barrier("parameters");
+  if (stages_ != nullptr) ranks_->alone([this] { stages_->stages().barrier("parameters"); });
 }
 
 /// Other ranks have micro-batches in rounds in which this one has none; and what a step does once it may not have done.

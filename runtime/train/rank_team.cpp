@@ -190,14 +190,19 @@ void RankTeam::begin(double lr, int64_t number, int64_t attempts, int64_t items,
   start_clock();
 }
 
-void RankTeam::start_clock(size_t rank) {
-  clocks_[rank] = {.exchanged = end_of(static_cast<int>(rank)).recorder().seconds(), .began = os::seconds()};
+/// Seconds so far in collectives and, between stages, in waits for messages.
+double RankTeam::exchanged(size_t rank) const {
+  const double among_data_ranks = end_of(static_cast<int>(rank)).recorder().seconds();
+  if (stages_.empty()) return among_data_ranks;
+  return among_data_ranks + stages_[rank]->stages().recorder().seconds() + stages_[rank]->runs().waited();
 }
+
+void RankTeam::start_clock(size_t rank) { clocks_[rank] = {.exchanged = exchanged(rank), .began = os::seconds()}; }
 
 RankTimes RankTeam::times_of(size_t here) const {
   const Clock& clock = clocks_[here];
   return {.seconds = clock.ended - clock.began,
-          .exchange = end_of(static_cast<int>(here)).recorder().seconds() - clock.exchanged,
+          .exchange = exchanged(here) - clock.exchanged,
           .exposed = here == 0 ? exposed_ : members_[here - 1]->step->exposed_seconds()};
 }
 
@@ -216,7 +221,20 @@ RankTeam::Times RankTeam::take_times(double exposed, const ExchangeQueue* exchan
           .straggler = is_known ? timeline_.steps().back().straggler() : std::numeric_limits<double>::quiet_NaN()};
 }
 
+PipelineTimes RankTeam::pipeline_times() const {
+  PipelineTimes times{.step = timed_step_, .lanes = {}};
+  if (timed_step_ == 0 || timed_step_ != step_) return times;
+  for (size_t rank = 0; rank < stages_.size(); ++rank) {
+    const std::span<const StageRun> runs = stages_[rank]->runs().all();
+    const MeshPosition at = position_of(static_cast<int32_t>(rank));
+    times.lanes.push_back({static_cast<int32_t>(rank), at.stage, at.data, {runs.begin(), runs.end()}});
+    for (StageRun& run : times.lanes.back().runs) run.action.micro_batch = run.action.micro_batch * mesh_.data + at.data;
+  }
+  return times;
+}
+
 std::string RankTeam::timeline_json() const {
+  const PipelineTimes pipeline = pipeline_times();
   const auto us = [](double seconds) { return std::llround(seconds * 1e6); };
   std::vector<std::string> ranks;
   for (size_t here = 0; here < clocks_.size() && timed_step_ > 0 && timed_step_ == step_; ++here) {
@@ -224,11 +242,13 @@ std::string RankTeam::timeline_json() const {
     const ExchangeQueue* exchanges = here == 0 ? exchanges_ : members_[here - 1]->step->exchanges();
     const Communicator& end = end_of(static_cast<int>(here));
     JsonLine rank;
-    rank.add("rank", end.rank()).add("step", timed_step_);
+    rank.add("rank", is_of_threads() ? static_cast<int>(here) : end.rank()).add("step", timed_step_);
     (here == 0 ? own_times_ : times_of(here)).add_to(rank);
     rank.add("began_us", us(clock.began)).add("ended_us", us(clock.ended));
     rank.add_json("computed_us", computing_json(clock.began, clock.ended, *exchanges));
-    ranks.push_back(rank.add_json("exchanges", end.recorder().json()).text());
+    rank.add_json("exchanges", end.recorder().json());
+    if (!pipeline.lanes.empty()) pipeline.add_to(rank, pipeline.lanes[here]);
+    ranks.push_back(rank.text());
   }
   JsonLine all;
   return all.add_json("steps", timeline_.json()).add_json("ranks", json_list(ranks)).text();

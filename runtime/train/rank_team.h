@@ -18,6 +18,7 @@
 #include "train/batch_binding.h"
 #include "train/feed.h"
 #include "train/model.h"
+#include "train/pipeline_times.h"
 #include "train/planned_step.h"
 #include "train/rank_agreement.h"
 #include "train/timeline.h"
@@ -90,6 +91,7 @@ class RankTeam {
   };
   Times take_times(double exposed, const ExchangeQueue* exchanges);
   const Timeline& timeline() const { return timeline_; }
+  PipelineTimes pipeline_times() const;
   std::string timeline_json() const;  // of st_trainer_timeline
   /// Continues at item `cursor` of the data.
   void rewind(int64_t cursor);
@@ -133,6 +135,7 @@ class RankTeam {
   bool has_ended(int rank);
   void start();
   void stop();
+  double exchanged(size_t rank) const;
   void start_clock(size_t rank);
   RankTimes times_of(size_t here) const;
   void thread_main(Member& member);

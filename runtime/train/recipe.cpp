@@ -237,6 +237,8 @@ Program on_rank(const Program& model, const Recipe& recipe, int64_t rows, const 
 
 }  // namespace
 
+PipelineSchedule schedule_of(const Recipe& recipe) { return schedule_by(recipe, recipe.step_rounds()); }
+
 Plan plan_training(const Program& model, const Recipe& recipe, const KernelNeeds& needs, const PlanOptions& options) {
   return plan_short_micro_batch(model, recipe, recipe.batch, 0, needs, options);
 }

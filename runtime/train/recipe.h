@@ -15,6 +15,7 @@
 #include "optim/parameter_groups.h"
 #include "passes/kernel_needs.h"
 #include "passes/tune.h"
+#include "plan/pipeline_schedule.h"
 #include "plan/plan.h"
 
 namespace st {
@@ -79,6 +80,9 @@ struct PlanOptions {
   const std::vector<RegionId>* recompute_scopes = nullptr;  // overrides the recipe's policy; borrowed
   const Program* gathers = nullptr;  // for a forward pass: a rank's program of a step, which defines the shards to gather; borrowed
 };
+
+/// The order of a step's rounds on its stages. Throws invalid_argument like make_schedule().
+PipelineSchedule schedule_of(const Recipe& recipe);
 
 /// The plan of one training step of `model` (symbolic) with micro-batches of recipe.batch.
 Plan plan_training(const Program& model, const Recipe& recipe, const KernelNeeds& needs, const PlanOptions& options = {});

@@ -416,6 +416,8 @@ std::vector<const Plan*> Trainer::plans() const {
 
 std::span<const StepTimes> Trainer::timeline() const { return team_ ? team_->timeline().steps() : std::span<const StepTimes>(); }
 
+PipelineTimes Trainer::pipeline_times() const { return team_ ? team_->pipeline_times() : PipelineTimes(); }
+
 std::string Trainer::timeline_json() const { return team_ ? team_->timeline_json() : R"({"steps":[],"ranks":[]})"; }
 
 std::vector<int64_t> Trainer::sent_bytes() const { return team_ ? team_->sent_bytes() : std::vector<int64_t>(); }

@@ -147,7 +147,8 @@ class Trainer {
   std::vector<int64_t> sent_bytes() const;
   /// Times of the last steps, by rank (timeline.h); empty with one rank.
   std::span<const StepTimes> timeline() const;
-  std::string timeline_json() const;  // of st_trainer_timeline
+  PipelineTimes pipeline_times() const;  // of the last step; no lanes with one stage
+  std::string timeline_json() const;     // of st_trainer_timeline
   const Executor& executor() const { return train_ ? train_->executor() : host_step_->executor(); }
   const Recipe& recipe() const { return recipe_; }
   Workers& workers() const { return *workers_; }

@@ -71,6 +71,27 @@ TEST(Trainer, TellsWhereTheTimeOfItsRanksWent) {
     EXPECT_NE(told.find(part), std::string::npos) << part << " in " << told;
 }
 
+TEST(Trainer, ListsTheActionsOfItsStages) {
+  SmallRun run({}, nullptr, R"({"batch": 3, "accumulate": 2, "warmup": 2, "stages": 2})");
+  EXPECT_EQ(text_of(st_trainer_timeline, run.trainer), R"({"steps":[],"ranks":[]})");
+  const TokenBatch batch(6, 1);
+  ASSERT_TRUE(works(st_trainer_step(run.trainer, 2, batch.views(), nullptr)));
+  const std::string json = text_of(st_trainer_timeline, run.trainer);
+  for (const char* part :
+       {R"({"rank":0,"step":1,"milliseconds":)", R"("stage":0,"data_rank":0,"bubble":0)", R"({"rank":1,"step":1,"milliseconds":)",
+        R"("stage":1,"data_rank":0,"bubble":0)", R"({"phase":"backward","chunk":0,"micro_batch":1,"began_us":)",
+        R"("actions":[{"phase":"forward","chunk":0,"micro_batch":0,"began_us":)"})
+    EXPECT_NE(json.find(part), std::string::npos) << part << " in " << json;
+  const auto count = [&](const std::string& part) {
+    size_t found = 0;
+    for (size_t at = json.find(part); at != std::string::npos; at = json.find(part, at + 1)) ++found;
+    return found;
+  };
+  EXPECT_EQ(count("\"phase\":"), 2U * 4);  // of each stage: forward and backward of two micro-batches
+  EXPECT_EQ(count("\"waited_us\":"), 2U * 4);
+  EXPECT_EQ(count("\"bubble\":"), 2U);
+}
+
 TEST(Trainer, ReportsWhatAStepDid) {
   SineRun run(R"({"batch": 4, "accumulate": 2, "warmup": 0, "lr": 0.01})");
   auto report = filled(st_step_report_init);

@@ -166,12 +166,21 @@ ST_API st_status st_trainer_explain(st_trainer* trainer, const char** text);
  *   {"steps":[{"step":12,"straggler":1.04,"ranks":[{"milliseconds":..,"computing":..,"exchange":..,"hidden":..},..]},..],
  *    "ranks":[{"rank":0,"step":12,"milliseconds":..,"computing":..,"exchange":..,"hidden":..,"began_us":..,"ended_us":..,
  *              "computed_us":[[began,ended],..],"exchanges":[..]},..]}
+ * With several pipeline stages each of "ranks" also has
+ *             {"stage":0,"data_rank":0,"bubble":0.2,
+ *              "actions":[{"phase":"forward","chunk":0,"micro_batch":0,"began_us":..,"ended_us":..,"waited_us":..},..]}
  * - "steps": all ranks, at most the last 16 steps. Ranks of a communicator share these when the next st_trainer_step or st_trainer_advance
  *   begins, so a step is missing until then.
  * - "ranks": the ranks of this process, in their newest step: when each computed, by the monotonic clock, and its exchanges as in
  *   st_communicator_flight_record; at most the last 64 of each.
  * - "computing": milliseconds in which the rank neither waited for an exchange nor ran one itself. "hidden": the share of "exchange" that
- *   overlapped computing. "straggler": the slowest rank's computing divided by the mean of all ranks. */
+ *   overlapped computing. "straggler": the slowest rank's computing divided by the mean of all ranks. With several stages, the time in
+ *   which a rank waits for messages of other stages is exchange.
+ * - "actions": what the rank ran by its schedule, in order. "phase": "forward", and "backward" or its halves "backward_input" and
+ *   "backward_weight" (zb-h1, zb-v). "chunk": which of the stage's parts of the model. "micro_batch": its number in the step, over all data
+ *   ranks. "waited_us": time at the beginning of the action in which the rank waited for messages of other stages.
+ * - "bubble": the share of the time in which the rank computed nothing, from the first action of any rank, after its wait, to the end of
+ *   the last one. Collectives among data ranks within an action count as computing. */
 ST_API st_status st_trainer_timeline(st_trainer* trainer, const char** json);
 
 /* Logs to `path` from the next step on, one JSON object a line: one for each step, and one for each st_trainer_evaluate and

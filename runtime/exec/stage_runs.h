@@ -1,0 +1,61 @@
+// The sections that a rank of a pipeline ran in its last step, with their times.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "base/os/machine.h"
+#include "plan/pipeline_schedule.h"
+
+namespace st {
+
+struct StageRun {
+  StageAction action = {};
+  double began = 0, ended = 0;  // os::seconds()
+  double waited = 0;  // seconds of it in which the rank waited for messages of other stages; a section receives before it computes
+
+  double computed() const { return std::max(ended - began - waited, 0.0); }
+  double computed_from() const { return std::min(began + waited, ended); }
+};
+
+/// Written by the rank's thread during a step, which allocates nothing, and read between steps.
+class StageRuns {
+ public:
+  /// Makes room for so many runs a step, if there is less. Runs beyond it are not recorded.
+  void make_room(size_t runs) { runs_.resize(std::max(runs_.size(), runs)); }
+  /// A step begins.
+  void clear() {
+    count_ = 0;
+    is_open_ = false;
+  }
+
+  /// The rank runs an instruction of this action. Ends the run of another one.
+  void enter(const StageAction& action) {
+    if (is_open_ && runs_[count_ - 1].action == action) return;
+    const double now = os::seconds();
+    leave(now);
+    is_open_ = count_ < runs_.size();
+    if (is_open_) runs_[count_++] = {.action = action, .began = now, .ended = now};
+  }
+  void leave(double now) {
+    if (is_open_) runs_[count_ - 1].ended = now;
+    is_open_ = false;
+  }
+  void add_wait(double seconds) {
+    waited_ += seconds;
+    if (is_open_) runs_[count_ - 1].waited += seconds;
+  }
+
+  std::span<const StageRun> all() const { return std::span(runs_).first(count_); }
+  double waited() const { return waited_; }  // seconds of all steps, also those between two runs
+
+ private:
+  std::vector<StageRun> runs_;
+  size_t count_ = 0;
+  bool is_open_ = false;
+  double waited_ = 0;
+};
+
+}  // namespace st

@@ -1,0 +1,33 @@
+// When each stage of a pipeline computed what, in the last step: for a run's report and for trace viewers.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/json_line.h"
+#include "exec/stage_runs.h"
+
+namespace st {
+
+/// The actions of one rank, in its order. Their micro-batches count those of all data ranks.
+struct StageLane {
+  int32_t rank = 0, stage = 0, data_rank = 0;
+  std::vector<StageRun> runs;
+};
+
+struct PipelineTimes {
+  int64_t step = 0;
+  std::vector<StageLane> lanes;  // by rank; empty: one stage, or no step
+
+  double began() const;  // of the first action of any rank, in seconds
+  double ended() const;  // of the last one
+  /// The share of the time between the two in which a rank computed nothing; NaN without actions. Collectives within an action count as
+  /// computing.
+  double bubble(const StageLane& lane) const;
+  double bubble() const;  // the mean of all ranks
+  /// Adds the keys "stage" to "actions" of st_trainer_timeline.
+  void add_to(JsonLine& line, const StageLane& lane) const;
+};
+
+}  // namespace st
