@@ -105,6 +105,11 @@ RunSummary summary_of(const TrainerObject& t, std::string_view facts) {
   run.steps = t.history.steps();
   const std::span<const StepTimes> timeline = t.trainer->timeline();
   run.timeline.assign(timeline.begin(), timeline.end());
+  if (const Recipe& recipe = t.trainer->recipe(); recipe.stages > 1) {
+    run.pipeline = t.trainer->pipeline_times();
+    run.schedule = recipe.schedule;
+    run.schedule_bubble = bubble(schedule_of(recipe), {});
+  }
   run.validation = t.evaluations;
   run.step_past_schedule = t.trainer->step_past_schedule();
   const MemoryLayout& memory = t.trainer->plan().memory;

@@ -82,5 +82,7 @@ struct StageTimes {
 };
 /// The time from the first action to the end of the last one, by when nothing but the actions takes time.
 double makespan(const PipelineSchedule& schedule, const StageTimes& times);
+/// The share of makespan() in which a stage waits, the same on all stages: 1F1B, (p - 1) / (m + p - 1).
+double bubble(const PipelineSchedule& schedule, const StageTimes& times);
 
 }  // namespace st

@@ -167,4 +167,8 @@ int32_t in_flight(const PipelineSchedule& schedule, int32_t stage) { return most
 
 double makespan(const PipelineSchedule& schedule, const StageTimes& times) { return Run(schedule, times).end(); }
 
+double bubble(const PipelineSchedule& schedule, const StageTimes& times) {
+  return 1 - schedule.micro_batches * (times.forward + times.backward_input + times.backward_weight) / makespan(schedule, times);
+}
+
 }  // namespace st

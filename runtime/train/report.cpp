@@ -10,6 +10,7 @@
 #include "train/line_chart.h"
 #include "train/rank_lanes.h"
 #include "train/report_page.h"
+#include "train/stage_lanes.h"
 
 namespace st {
 namespace {
@@ -194,6 +195,27 @@ std::string timeline_figure(const RunSummary& run) {
               rank_lanes(steps), "</div></figure>\n");
 }
 
+/// The last step of a pipeline.
+std::string pipeline_figure(const RunSummary& run) {
+  const PipelineTimes& times = run.pipeline;
+  const double measured = times.bubble();
+  if (!std::isfinite(measured)) return "";
+  std::string note = text("Step ", times.step, " by ", escape_html(run.schedule), "; bubble <b>", fixed(100 * measured, 1),
+                          " %</b> of the time from the first action to the end of the last one, the mean of all ranks");
+  if (std::isfinite(run.schedule_bubble))
+    note += text("; by the schedule, if all parts take the same time, <b>", fixed(100 * run.schedule_bubble, 1), " %</b>");
+  if (const size_t lanes = drawn_lanes(times); lanes < times.lanes.size())
+    note += text("; the first ", lanes, " of ", times.lanes.size(), " ranks are shown");
+  const bool is_split = std::ranges::any_of(times.lanes, [](const StageLane& lane) {
+    return std::ranges::any_of(lane.runs, [](const StageRun& of) { return of.action.phase == Phase::backward_weight; });
+  });
+  const char* const backward =
+      is_split ? "backward, gradients of inputs</span><span><i class=\"weight\"></i>backward, gradients of weights" : "backward";
+  return text("<figure class=\"card lanes\"><figcaption><h2>Pipeline</h2><p class=\"note\">", note,
+              "</p><div class=\"legend\"><span><i class=\"forward\"></i>forward</span><span><i class=\"backward\"></i>", backward,
+              "</span></div></figcaption><div class=\"wide\">", stage_lanes(times), "</div></figure>\n");
+}
+
 std::string sample_card(const RunSummary& run) {
   if (run.sample.empty()) return "";
   return text("<section class=\"card\" style=\"margin-top:16px\"><h2>Sample</h2><pre><b>", escape_html(run.prompt), "</b>",
@@ -252,7 +274,7 @@ std::string html_report(const RunSummary& run) {
     if (has_hidden)
       out += step_figure(run, "Overlap", "per cent of rank 0's collectives that overlap its computing", "%", "speed",
                          LineChart::Scale::zero, [](const StepReport& s) { return 100 * s.exchange_hidden; });
-    out += memory_figure(run) + "</section>\n" + timeline_figure(run);
+    out += memory_figure(run) + "</section>\n" + timeline_figure(run) + pipeline_figure(run);
   }
   out += sample_card(run) + fact_cards(run);
   out += text("<footer>", run.state.empty() ? "" : "State ", escape_html(run.state), run.state.empty() ? "" : ". ",

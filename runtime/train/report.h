@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "train/metrics.h"
+#include "train/pipeline_times.h"
 #include "train/timeline.h"
 
 namespace st {
@@ -31,7 +32,10 @@ struct RunSummary {
   std::string title;     // "gpt, 4 layers of width 128"
   std::string subtitle;  // "on README.md, cpu, 2 threads, 21 November 2026"
   std::vector<StepReport> steps;
-  std::vector<StepTimes> timeline;  // the last steps, with several ranks
+  std::vector<StepTimes> timeline;                                    // the last steps, with several ranks
+  PipelineTimes pipeline;                                             // the last step, with several stages
+  std::string schedule;                                               // of its stages
+  double schedule_bubble = std::numeric_limits<double>::quiet_NaN();  // by the schedule's closed form
   std::vector<ValidationPoint> validation;
   int64_t step_past_schedule = 0;                                 // first step past the end of the learning-rate schedule; 0: none
   double bigram_loss = std::numeric_limits<double>::quiet_NaN();  // on the same validation tokens

@@ -45,6 +45,8 @@ svg { display: block; width: 100%; height: auto; touch-action: pan-y; }
   font-size: 12.5px; line-height: 1.45; white-space: nowrap; font-variant-numeric: tabular-nums; }
 .lanes { margin-top: 16px; }
 .computing { fill: var(--blue); color: var(--blue); } .exposed { fill: var(--orange); color: var(--orange); } .beside { color: var(--haze); }
+.forward { fill: var(--blue); color: var(--blue); } .backward { fill: var(--green); color: var(--green); } .weight { fill: var(--violet); color: var(--violet); }
+.lanes path { stroke: var(--card); stroke-width: .8; } .number { fill: var(--card); font-size: 12px; text-anchor: middle; font-variant-numeric: tabular-nums; } .later { text-decoration: underline; }
 .hatch { fill: url(#hatch); } #hatch path { stroke: var(--haze); stroke-width: 5; }
 .bars { display: grid; grid-template-columns: max-content 1fr max-content; gap: 9px 14px; align-items: center; margin: 12px 0 8px; font-size: 14px; }
 .bars div { height: 12px; border-radius: 6px; background: var(--faint); overflow: hidden; }

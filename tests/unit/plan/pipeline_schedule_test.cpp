@@ -111,6 +111,12 @@ TEST(PipelineSchedule, HasRoomForTheGradientsUnderWay) {
       }
   EXPECT_GT(most, 1);
   EXPECT_GT(tight, 0) << "less room would end all of them, too";
+TEST(PipelineSchedule, HasTheBubbleOfItsClosedForm) {
+  for (const int32_t p : {1, 2, 4})
+    for (const int32_t m : {1, 4, 8}) {
+      const double whole = m + p - 1;
+      for (const char* name : {"gpipe", "1f1b"}) EXPECT_NEAR(bubble(make_schedule(name, p, 1, m), {1, 2, 1}), (p - 1) / whole, 1e-12);
+    }
 }
 
 TEST(PipelineSchedule, OfAHostIsReadFromPyTorchsTables) {

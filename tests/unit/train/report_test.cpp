@@ -8,6 +8,7 @@
 
 #include "train/line_chart.h"
 #include "train/rank_lanes.h"
+#include "train/stage_lanes.h"
 
 namespace st {
 namespace {
@@ -164,6 +165,56 @@ TEST(Report, ShowsAsManyLanesAsCanBeTold) {
   const std::string page = html_report(run);
   EXPECT_EQ(count(page, "<title>rank "), kMostLanes);
   EXPECT_TRUE(contains(page, "the first 32 of 40 ranks are shown"));
+}
+
+// --- stages
+
+/// In each lane: forward of micro-batches 0 to `micro_batches` - 1, then both halves of their backward, a second each.
+PipelineTimes stages_of(int32_t stages, int32_t micro_batches) {
+  PipelineTimes times{.step = 3, .lanes = {}};
+  for (int32_t stage = 0; stage < stages; ++stage) {
+    StageLane& lane = times.lanes.emplace_back(StageLane{stage, stage, 0, {}});
+    for (const Phase phase : {Phase::forward, Phase::backward_input, Phase::backward_weight})
+      for (int32_t k = 0; k < micro_batches; ++k) {
+        const auto began = static_cast<double>(lane.runs.size());
+        lane.runs.push_back({{phase, k % 2, k}, began, began + 1, 0});
+      }
+  }
+  return times;
+}
+
+TEST(Report, ShowsTheActionsOfEachStage) {
+  RunSummary run = run_of(3);
+  EXPECT_FALSE(contains(html_report(run), "<h2>Pipeline</h2>"));
+  run.pipeline = stages_of(2, 2);
+  run.pipeline.lanes[1].runs[0].waited = 0.6;  // of 6 seconds
+  run.schedule = "zb-<h1>";
+  run.schedule_bubble = 0.25;
+  const std::string page = html_report(run);
+  EXPECT_TRUE(contains(page, "Step 3 by zb-&lt;h1&gt;; bubble <b>5.0 %</b>"));
+  EXPECT_TRUE(contains(page, "take the same time, <b>25.0 %</b></p>"));
+  EXPECT_TRUE(contains(page, "<title>rank 1, stage 1: 6 actions, bubble 10 %</title>"));
+  // 1080 - 110 - 56 pixels for 6 seconds.
+  EXPECT_TRUE(contains(page, "<path class=\"forward\" d=\"M110 0h152.3v22h-152.3zM262.3 0h152.3v22h-152.3z\"/>"));
+  EXPECT_TRUE(contains(page, "<path class=\"forward\" d=\"M201.4 28h60.9v22h-60.9zM262.3 28h152.3v22h-152.3z\"/>"));
+  EXPECT_EQ(count(page, "<path class=\"backward\""), 2U);
+  EXPECT_EQ(count(page, "<path class=\"weight\""), 2U);
+  EXPECT_TRUE(contains(page, "<g class=\"number\"><text x=\"186.2\" y=\"16\">0</text>"));
+  EXPECT_TRUE(contains(page, "<g class=\"number later\"><text x=\"338.5\" y=\"16\">1</text>"));
+  EXPECT_EQ(count(page, "gradients of weights"), 1U);
+  EXPECT_EQ(count(page, "<svg "), count(page, "</svg>"));
+}
+
+TEST(Report, IsSmallForManyActions) {
+  RunSummary run = run_of(10000);
+  run.pipeline = stages_of(20, 40);
+  run.schedule = "1f1b";
+  const std::string page = html_report(run);
+  EXPECT_LT(page.size(), 100'000U);
+  EXPECT_EQ(drawn_lanes(run.pipeline), 13U);  // of 120 actions each
+  EXPECT_TRUE(contains(page, "the first 13 of 20 ranks are shown"));
+  run.pipeline = stages_of(2, 3000);
+  EXPECT_EQ(drawn_lanes(run.pipeline), 1U);  // one is always shown
 }
 
 TEST(LineChart, ThinningKeepsEveryPeak) {

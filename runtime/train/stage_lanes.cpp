@@ -1,0 +1,92 @@
+#include "train/stage_lanes.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "base/text.h"
+#include "train/rank_lanes.h"
+
+namespace st {
+namespace {
+
+constexpr double kPageWidth = 1080, kStageNames = 110, kShares = 56;  // of the viewBox; names on the left; bubbles on the right
+constexpr double kStageLane = 28, kStageBox = 22, kDigit = 7, kMargin = 2;
+constexpr size_t kMostBoxes = 1600, kMostNumbers = 480;  // about 24 and 36 bytes of the page each
+constexpr std::array<Phase, 4> kShades = {Phase::forward, Phase::backward, Phase::backward_input, Phase::backward_weight};
+
+double to_tenths(double value) { return std::round(value * 10) / 10; }
+
+const char* style_of(Phase phase) {
+  if (phase == Phase::forward) return "forward";
+  return phase == Phase::backward_weight ? "weight" : "backward";
+}
+
+std::string percent(double share) { return std::isfinite(share) ? text(std::round(share * 100), " %") : ""; }
+
+struct StageDrawing {
+  const PipelineTimes& times;
+  double began, scale;
+  size_t numbers = 0;  // drawn
+
+  double x(double seconds) const { return kStageNames + (seconds - began) * scale; }
+
+  /// All boxes of a shade as one path.
+  std::string boxes(const StageLane& lane, Phase phase, double y) const {
+    std::string path;
+    for (const StageRun& run : lane.runs) {
+      if (run.action.phase != phase) continue;
+      const double from = to_tenths(x(run.computed_from())), width = to_tenths(run.computed() * scale);
+      path += text('M', from, ' ', y, 'h', width, 'v', kStageBox, "h-", width, 'z');
+    }
+    return path.empty() ? "" : text("<path class=\"", style_of(phase), "\" d=\"", path, "\"/>");
+  }
+
+  /// Of a stage's first chunk, or of the others.
+  std::string micro_batches(const StageLane& lane, bool is_later, double y) {
+    std::string out;
+    for (const StageRun& run : lane.runs) {
+      const std::string digits = text(run.action.micro_batch);
+      const double width = run.computed() * scale;
+      if ((run.action.chunk > 0) != is_later || width < kDigit * static_cast<double>(digits.size()) + kMargin) continue;
+      if (numbers == kMostNumbers) break;
+      ++numbers;
+      out += text("<text x=\"", to_tenths(x(run.computed_from()) + width / 2), "\" y=\"", y + kStageBox - 6, "\">", digits, "</text>");
+    }
+    return out.empty() ? "" : text("<g class=\"number", is_later ? " later" : "", "\">", out, "</g>");
+  }
+
+  std::string lane(const StageLane& of, double y) {
+    const bool has_data_ranks = std::ranges::any_of(times.lanes, [](const StageLane& other) { return other.data_rank > 0; });
+    const std::string name = has_data_ranks ? text("stage ", of.stage, ", data ", of.data_rank) : text("stage ", of.stage);
+    std::string out = text("<g><title>rank ", of.rank, ", ", name, ": ", of.runs.size(), " actions, bubble ", percent(times.bubble(of)),
+                           "</title><text class=\"tick\" text-anchor=\"end\" x=\"", kStageNames - 8, "\" y=\"", y + kStageBox - 6, "\">",
+                           name, "</text>");
+    for (const Phase phase : kShades) out += boxes(of, phase, y);
+    for (const bool is_later : {false, true}) out += micro_batches(of, is_later, y);
+    return out + text("<text class=\"tick\" text-anchor=\"end\" x=\"", kPageWidth - 6, "\" y=\"", y + kStageBox - 6, "\">",
+                      percent(times.bubble(of)), "</text></g>\n");
+  }
+};
+
+}  // namespace
+
+size_t drawn_lanes(const PipelineTimes& times) {
+  size_t lanes = 0;
+  for (size_t boxes = 0; lanes < std::min(kMostLanes, times.lanes.size()); ++lanes) {
+    boxes += times.lanes[lanes].runs.size();
+    if (lanes > 0 && boxes > kMostBoxes) break;
+  }
+  return lanes;
+}
+
+std::string stage_lanes(const PipelineTimes& times) {
+  const size_t lanes = drawn_lanes(times);
+  const double began = times.began(), seconds = std::max(times.ended() - began, 1e-9);
+  StageDrawing drawing{times, began, (kPageWidth - kStageNames - kShares) / seconds};
+  std::string out = text("<svg viewBox=\"0 0 ", kPageWidth, ' ', kStageLane * static_cast<double>(lanes), "\" role=\"img\">\n");
+  for (size_t lane = 0; lane < lanes; ++lane) out += drawing.lane(times.lanes[lane], kStageLane * static_cast<double>(lane));
+  return out + "</svg>\n";
+}
+
+}  // namespace st
