@@ -13,7 +13,7 @@ namespace {
 
 int64_t microseconds_of(double seconds) { return std::llround(seconds * 1e6); }
 
-constexpr int kSteps = 0, kComputing = 1, kExchange = 2;  // rows of a rank
+constexpr int kSteps = 0, kComputing = 1, kExchange = 2, kActions = 3;  // rows of a rank
 
 struct Span {
   int64_t began = 0, ended = 0;  // microseconds
@@ -25,6 +25,48 @@ std::string span_line(int rank, int row, const std::string& name, Span span, con
   const Json line = {{"name", name},     {"ph", "X"}, {"pid", rank}, {"tid", row}, {"ts", span.began}, {"dur", span.ended - span.began},
                      {"args", arguments}};
   return line.dump() + ",\n";
+}
+
+/// How a schedule's action is written: "F3", with the chunk if a stage has several; and its color in chrome://tracing.
+struct ActionKind {
+  const char *phase, *letter, *color;
+};
+constexpr ActionKind kActionKinds[] = {{"forward", "F", "thread_state_runnable"},
+                                       {"backward", "B", "thread_state_running"},
+                                       {"backward_input", "I", "thread_state_running"},
+                                       {"backward_weight", "W", "thread_state_iowait"}};
+
+/// The time in which the action computed; the gaps between actions are the bubble.
+std::string action_line(int rank, const Json& action, bool has_chunks, const Json& step) {
+  const auto phase = action["phase"].get<std::string>();
+  const auto* const kind = std::ranges::find(kActionKinds, phase, &ActionKind::phase);
+  const std::string letter = kind == std::end(kActionKinds) ? phase : kind->letter;
+  const std::string chunk = has_chunks ? " chunk " + std::to_string(action["chunk"].get<int>()) : "";
+  const auto waited = action["waited_us"].get<int64_t>(), ended = action["ended_us"].get<int64_t>();
+  const int64_t began = std::min(action["began_us"].get<int64_t>() + waited, ended);
+  Json line = {{"name", letter + std::to_string(action["micro_batch"].get<int>()) + chunk},
+               {"ph", "X"},
+               {"pid", rank},
+               {"tid", kActions},
+               {"ts", began},
+               {"dur", ended - began},
+               {"args",
+                {{"step", step},
+                 {"phase", phase},
+                 {"chunk", action["chunk"]},
+                 {"micro_batch", action["micro_batch"]},
+                 {"waited_ms", static_cast<double>(waited) * 1e-3}}}};
+  if (kind != std::end(kActionKinds)) line["cname"] = kind->color;
+  return line.dump() + ",\n";
+}
+
+std::string action_lines(const Json& rank) {
+  std::string lines;
+  if (!rank.contains("actions")) return lines;
+  const Json& actions = rank["actions"];
+  const bool has_chunks = std::ranges::any_of(actions, [](const Json& action) { return action["chunk"].get<int>() > 0; });
+  for (const Json& action : actions) lines += action_line(rank["rank"].get<int>(), action, has_chunks, rank["step"]);
+  return lines;
 }
 
 /// The name of the process, or of one of its rows.
@@ -75,8 +117,8 @@ void RankTrace::add_step(st_trainer* trainer, int64_t step, double began, double
 
   std::string events;
   if (shown_.empty()) {
-    if (here.empty()) events += names_of(ranks_.rank(), true);
-    for (const Json& rank : here) events += names_of(rank["rank"].get<int>(), false);
+    if (here.empty()) events += names_of(ranks_.rank(), nullptr);
+    for (const Json& rank : here) events += names_of(rank["rank"].get<int>(), rank);
   }
   const std::string name = "step " + std::to_string(step);
   if (here.empty()) events += span_line(ranks_.rank(), kSteps, name, {microseconds_of(began), microseconds_of(ended)}, Json::object());
@@ -85,19 +127,23 @@ void RankTrace::add_step(st_trainer* trainer, int64_t step, double began, double
     const auto number = rank["rank"].get<int>();
     Span whole = {rank["began_us"].get<int64_t>(), rank["ended_us"].get<int64_t>()};
     if (number == ranks_.rank()) whole = {microseconds_of(began), microseconds_of(ended)};  // includes the time of this program
-    events += span_line(
-        number, kSteps, name, whole,
-        {{"computing_ms", rank["computing"]}, {"exchange_ms", rank["exchange"]}, {"hidden", rank["hidden"]}, {"straggler", straggler}});
-    events += spans_of(rank, straggler);
+    Json times = {
+        {"computing_ms", rank["computing"]}, {"exchange_ms", rank["exchange"]}, {"hidden", rank["hidden"]}, {"straggler", straggler}};
+    if (rank.contains("bubble")) times["bubble"] = rank["bubble"];
+    events += span_line(number, kSteps, name, whole, times) + action_lines(rank) + spans_of(rank, straggler);
   }
   append(events);
 }
 
-std::string RankTrace::names_of(int rank, bool is_alone) {
+/// `times`: of the rank in st_trainer_timeline; null: it is alone.
+std::string RankTrace::names_of(int rank, const Json& times) {
   shown_[rank] = -1;
-  std::string names = name_line(rank, kSteps, "process_name", "rank " + std::to_string(rank));
-  if (is_alone) return names;
+  const bool is_staged = times.contains("stage");
+  const std::string stage = is_staged ? ", stage " + std::to_string(times["stage"].get<int>()) : "";
+  std::string names = name_line(rank, kSteps, "process_name", "rank " + std::to_string(rank) + stage);
+  if (times.is_null()) return names;
   names += name_line(rank, kSteps, "thread_name", "steps");
+  if (is_staged) names += name_line(rank, kActions, "thread_name", "actions");
   return names + name_line(rank, kComputing, "thread_name", "computing") + name_line(rank, kExchange, "thread_name", "exchange");
 }
 

@@ -1,5 +1,5 @@
 // A trace of all ranks for chrome://tracing and Perfetto: one row per rank, in this process or another, with its steps. With several ranks,
-// rows below it show when it computed and what it exchanged.
+// rows below it show when it computed and what it exchanged; with several stages, also its actions.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ class RankTrace {
   void finish();
 
  private:
-  std::string names_of(int rank, bool is_alone);
+  std::string names_of(int rank, const Json& times);
   std::string spans_of(const Json& rank, double straggler);
   void append(const std::string& events);
 

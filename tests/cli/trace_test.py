@@ -58,6 +58,28 @@ class Trace(CommandLineTest):
         for told, first, second in zip(stragglers[0], *computing):
             self.assertAlmostEqual(told, max(first, second) / (first + second) * 2, places=6)
 
+    def assert_shows_the_actions_of_stages(self, events, letters, chunks):
+        # The letter of an action, its micro-batch, and its chunk if there are several; 4 micro-batches and 4 steps.
+        suffixes = [f" chunk {chunk}" for chunk in range(chunks)] if chunks > 1 else [""]
+        whole = sorted(f"{letter}{micro_batch}{suffix}" for letter in letters for micro_batch in range(4) for suffix in suffixes)
+        self.assertEqual({event["args"]["name"] for event in events if event["name"] == "process_name"}, {"rank 0, stage 0", "rank 1, stage 1"})
+        rows = {event["args"]["name"]: event["tid"] for event in events if event["name"] == "thread_name"}
+        self.assertEqual(set(rows), {"steps", "actions", "computing", "exchange"})
+        for rank in (0, 1):
+            spans = [event for event in events if event["ph"] == "X" and event["pid"] == rank]
+            actions = [event for event in spans if event["tid"] == rows["actions"]]
+            for earlier, later in zip(actions, actions[1:]):
+                self.assertLessEqual(earlier["ts"] + earlier["dur"], later["ts"] + 1)  # microseconds are rounded
+            self.assertEqual(len({event["cname"] for event in actions}), len(letters))
+            for number, step in enumerate(self.steps(events, rank), 1):
+                own = [event for event in actions if event["args"]["step"] == number]
+                self.assertEqual(sorted(event["name"] for event in own), whole)
+                self.assertTrue(0 <= step["args"]["bubble"] < 1, step)
+                for event in own:
+                    self.assertLessEqual(step["ts"], event["ts"])
+                    self.assertLessEqual(event["ts"] + event["dur"], step["ts"] + step["dur"])
+                    self.assertEqual(event["name"].split()[0][1:], str(event["args"]["micro_batch"]))
+
     def assert_report_has_lanes(self, report, steps):
         page = report.read_text()
         for rank in (0, 1):
@@ -78,6 +100,17 @@ class Trace(CommandLineTest):
         self.assert_shows_both_ranks(self.traced(more=("--ranks", "2", "--report", report, "--log", log)))
         self.assert_report_has_lanes(report, [1, 2, 3, 4])
         self.assertEqual(["straggler" in line for line in step_lines(log)], [True, True, True, True, False])
+
+    def test_stages_show_their_actions(self):
+        report = self.folder / "report.html"
+        stages = ("--stages", "2", "--micro-batches", "4", "--layers", "4")
+        self.assert_shows_the_actions_of_stages(self.traced(more=(*stages, "--report", report)), "FB", 1)
+        page = report.read_text()
+        self.assertRegex(page, r"<h2>Pipeline</h2><p class=\"note\">Step 4 by 1f1b; bubble <b>\d+\.\d %</b>")
+        self.assertIn("if all parts take the same time, <b>20.0 %</b>", page)  # (p - 1) / (m + p - 1)
+        for stage in (0, 1):
+            self.assertRegex(page, rf"<title>rank {stage}, stage {stage}: 8 actions, bubble \d+ %</title>")
+        self.assert_shows_the_actions_of_stages(self.traced(more=(*stages, "--schedule", "zb-v")), "FIW", 2)
 
     def test_one_rank_shows_its_steps(self):
         events = self.traced()

@@ -111,6 +111,8 @@ TEST(PipelineSchedule, HasRoomForTheGradientsUnderWay) {
       }
   EXPECT_GT(most, 1);
   EXPECT_GT(tight, 0) << "less room would end all of them, too";
+}
+
 TEST(PipelineSchedule, HasTheBubbleOfItsClosedForm) {
   for (const int32_t p : {1, 2, 4})
     for (const int32_t m : {1, 4, 8}) {
