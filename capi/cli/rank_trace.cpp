@@ -36,7 +36,7 @@ constexpr ActionKind kActionKinds[] = {{"forward", "F", "thread_state_runnable"}
                                        {"backward_input", "I", "thread_state_running"},
                                        {"backward_weight", "W", "thread_state_iowait"}};
 
-/// The time in which the action computed; the gaps between actions are the bubble.
+/// The time of an action after its wait.
 std::string action_line(int rank, const Json& action, bool has_chunks, const Json& step) {
   const auto phase = action["phase"].get<std::string>();
   const auto* const kind = std::ranges::find(kActionKinds, phase, &ActionKind::phase);
@@ -55,7 +55,8 @@ std::string action_line(int rank, const Json& action, bool has_chunks, const Jso
                  {"phase", phase},
                  {"chunk", action["chunk"]},
                  {"micro_batch", action["micro_batch"]},
-                 {"waited_ms", static_cast<double>(waited) * 1e-3}}}};
+                 {"waited_ms", static_cast<double>(waited) * 1e-3},
+                 {"exchanged_ms", action["exchanged_us"].get<double>() * 1e-3}}}};
   if (kind != std::end(kActionKinds)) line["cname"] = kind->color;
   return line.dump() + ",\n";
 }

@@ -204,7 +204,7 @@ bool Executor::run_until(Cursor& cursor, size_t end, double deadline, const Prep
     ++cursor.at;
     if (deadline != kNoDeadline && os::seconds() >= deadline) break;
   }
-  if (stages_ != nullptr) stages_->runs().leave(os::seconds());
+  if (stages_ != nullptr) stages_->runs().leave(exposed_seconds());
   return cursor.at >= end;
 }
 
@@ -260,8 +260,8 @@ Communicator& Executor::group_of(const Instruction& at) const {
 /// For the step's timeline. A release comes before a section, and the update is not an action of the schedule.
 void Executor::record(const Instruction& at) {
   const Section& section = plan_.program.sections[static_cast<size_t>(at.section)];
-  if (at.kind == Kind::release || section.phase == Phase::update) return stages_->runs().leave(os::seconds());
-  stages_->runs().enter({section.phase, section.chunk, at.micro_batch});
+  if (at.kind == Kind::release || section.phase == Phase::update) return stages_->runs().leave(exposed_seconds());
+  stages_->runs().enter({section.phase, section.chunk, at.micro_batch}, exposed_seconds());
 }
 
 /// Returns the seconds for which the rank waited.

@@ -101,6 +101,7 @@ class Executor {
   void exchange(const Step& step, bool posts);
   void pass_message(const Step& step);
   void record(const Instruction& at);
+  double exposed_seconds() const { return ranks_ == nullptr ? 0 : ranks_->exposed_seconds(); }
   template <class Wait>
   double exposed(const Wait& wait);
   Communicator& group_of(const Instruction& at) const;

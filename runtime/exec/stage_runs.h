@@ -14,9 +14,10 @@ namespace st {
 struct StageRun {
   StageAction action = {};
   double began = 0, ended = 0;  // os::seconds()
-  double waited = 0;  // seconds of it in which the rank waited for messages of other stages; a section receives before it computes
+  double waited = 0;     // seconds of it in which the rank waited for messages of other stages; a section receives before it computes
+  double exchanged = 0;  // seconds of it in collectives that computing did not hide
 
-  double computed() const { return std::max(ended - began - waited, 0.0); }
+  double computed() const { return std::max(ended - began - waited - exchanged, 0.0); }
   double computed_from() const { return std::min(began + waited, ended); }
 };
 
@@ -31,16 +32,19 @@ class StageRuns {
     is_open_ = false;
   }
 
-  /// The rank runs an instruction of this action. Ends the run of another one.
-  void enter(const StageAction& action) {
+  /// The rank runs an instruction of this action. Ends the run of another one. `exposed`: ExchangeQueue::exposed_seconds().
+  void enter(const StageAction& action, double exposed) {
     if (is_open_ && runs_[count_ - 1].action == action) return;
-    const double now = os::seconds();
-    leave(now);
+    leave(exposed);
     is_open_ = count_ < runs_.size();
-    if (is_open_) runs_[count_++] = {.action = action, .began = now, .ended = now};
+    if (is_open_) runs_[count_++] = {.action = action, .began = os::seconds()};
+    exposed_ = exposed;
   }
-  void leave(double now) {
-    if (is_open_) runs_[count_ - 1].ended = now;
+  void leave(double exposed) {
+    if (!is_open_) return;
+    StageRun& run = runs_[count_ - 1];
+    run.ended = os::seconds();
+    run.exchanged = std::max(exposed - exposed_ - run.waited, 0.0);
     is_open_ = false;
   }
   void add_wait(double seconds) {
@@ -55,6 +59,7 @@ class StageRuns {
   std::vector<StageRun> runs_;
   size_t count_ = 0;
   bool is_open_ = false;
+  double exposed_ = 0;  // when the open run began
   double waited_ = 0;
 };
 

@@ -40,7 +40,10 @@ void PipelineTimes::add_to(JsonLine& line, const StageLane& lane) const {
   for (const StageRun& run : lane.runs) {
     action.start();
     action.add("phase", name_of(run.action.phase)).add("chunk", run.action.chunk).add("micro_batch", run.action.micro_batch);
-    action.add("began_us", us(run.began)).add("ended_us", us(run.ended)).add("waited_us", us(run.waited));
+    action.add("began_us", us(run.began))
+        .add("ended_us", us(run.ended))
+        .add("waited_us", us(run.waited))
+        .add("exchanged_us", us(run.exchanged));
     actions.push_back(action.text());
   }
   line.add("stage", lane.stage).add("data_rank", lane.data_rank).add("bubble", bubble(lane)).add_json("actions", json_list(actions));

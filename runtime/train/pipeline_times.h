@@ -22,8 +22,7 @@ struct PipelineTimes {
 
   double began() const;  // of the first action of any rank, in seconds
   double ended() const;  // of the last one
-  /// The share of the time between the two in which a rank computed nothing; NaN without actions. Collectives within an action count as
-  /// computing.
+  /// The share of the time between the two in which a rank computed nothing; NaN without actions.
   double bubble(const StageLane& lane) const;
   double bubble() const;  // the mean of all ranks
   /// Adds the keys "stage" to "actions" of st_trainer_timeline.

@@ -36,7 +36,7 @@ struct StageDrawing {
     std::string path;
     for (const StageRun& run : lane.runs) {
       if (run.action.phase != phase) continue;
-      const double from = to_tenths(x(run.computed_from())), width = to_tenths(run.computed() * scale);
+      const double from = to_tenths(x(run.computed_from())), width = to_tenths((run.ended - run.computed_from()) * scale);
       path += text('M', from, ' ', y, 'h', width, 'v', kStageBox, "h-", width, 'z');
     }
     return path.empty() ? "" : text("<path class=\"", style_of(phase), "\" d=\"", path, "\"/>");
@@ -47,7 +47,7 @@ struct StageDrawing {
     std::string out;
     for (const StageRun& run : lane.runs) {
       const std::string digits = text(run.action.micro_batch);
-      const double width = run.computed() * scale;
+      const double width = (run.ended - run.computed_from()) * scale;
       if ((run.action.chunk > 0) != is_later || width < kDigit * static_cast<double>(digits.size()) + kMargin) continue;
       if (numbers == kMostNumbers) break;
       ++numbers;

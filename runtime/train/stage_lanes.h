@@ -11,7 +11,8 @@ namespace st {
 size_t drawn_lanes(const PipelineTimes& times);
 
 /// The <svg> element, as wide as the time from the first action to the end of the last one.
-/// - A box is the time in which an action computed; the gaps are the bubble. The end of the lane has its share.
+/// - A box is the time of an action after its wait, with collectives in it. The end of the lane has the rank's bubble: the gaps, and the
+///   collectives that computing did not hide.
 /// - The number in a box is the micro-batch, underlined in a stage's second and later chunks; narrow boxes have none.
 std::string stage_lanes(const PipelineTimes& times);
 

@@ -62,7 +62,8 @@ class Trace(CommandLineTest):
         # The letter of an action, its micro-batch, and its chunk if there are several; 4 micro-batches and 4 steps.
         suffixes = [f" chunk {chunk}" for chunk in range(chunks)] if chunks > 1 else [""]
         whole = sorted(f"{letter}{micro_batch}{suffix}" for letter in letters for micro_batch in range(4) for suffix in suffixes)
-        self.assertEqual({event["args"]["name"] for event in events if event["name"] == "process_name"}, {"rank 0, stage 0", "rank 1, stage 1"})
+        processes = {event["args"]["name"] for event in events if event["name"] == "process_name"}
+        self.assertEqual(processes, {"rank 0, stage 0", "rank 1, stage 1"})
         rows = {event["args"]["name"]: event["tid"] for event in events if event["name"] == "thread_name"}
         self.assertEqual(set(rows), {"steps", "actions", "computing", "exchange"})
         for rank in (0, 1):

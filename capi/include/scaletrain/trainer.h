@@ -168,7 +168,8 @@ ST_API st_status st_trainer_explain(st_trainer* trainer, const char** text);
  *              "computed_us":[[began,ended],..],"exchanges":[..]},..]}
  * With several pipeline stages each of "ranks" also has
  *             {"stage":0,"data_rank":0,"bubble":0.2,
- *              "actions":[{"phase":"forward","chunk":0,"micro_batch":0,"began_us":..,"ended_us":..,"waited_us":..},..]}
+ *              "actions":[{"phase":"forward","chunk":0,"micro_batch":0,"began_us":..,"ended_us":..,"waited_us":..,
+ *                          "exchanged_us":..},..]}
  * - "steps": all ranks, at most the last 16 steps. Ranks of a communicator share these when the next st_trainer_step or st_trainer_advance
  *   begins, so a step is missing until then.
  * - "ranks": the ranks of this process, in their newest step: when each computed, by the monotonic clock, and its exchanges as in
@@ -178,9 +179,10 @@ ST_API st_status st_trainer_explain(st_trainer* trainer, const char** text);
  *   which a rank waits for messages of other stages is exchange.
  * - "actions": what the rank ran by its schedule, in order. "phase": "forward", and "backward" or its halves "backward_input" and
  *   "backward_weight" (zb-h1, zb-v). "chunk": which of the stage's parts of the model. "micro_batch": its number in the step, over all data
- *   ranks. "waited_us": time at the beginning of the action in which the rank waited for messages of other stages.
+ *   ranks. "waited_us": time at the beginning of the action in which the rank waited for messages of other stages. "exchanged_us": time
+ *   in it in which the rank waited for collectives or ran them itself.
  * - "bubble": the share of the time in which the rank computed nothing, from the first action of any rank, after its wait, to the end of
- *   the last one. Collectives among data ranks within an action count as computing. */
+ *   the last one. */
 ST_API st_status st_trainer_timeline(st_trainer* trainer, const char** json);
 
 /* Logs to `path` from the next step on, one JSON object a line: one for each step, and one for each st_trainer_evaluate and

@@ -46,7 +46,8 @@ TEST(PipelineTimes, HaveTheActionsOfTheScheduleInItsOrder) {
         for (const StageRun& run : lane.runs) {
           EXPECT_LE(at, run.began);
           EXPECT_LE(0, run.waited);
-          EXPECT_LE(run.waited, run.ended - run.began);
+          EXPECT_LE(0, run.exchanged);
+          EXPECT_LE(run.waited + run.exchanged, run.ended - run.began + 1e-9);
           at = run.ended;
           waited += run.waited;
         }
@@ -68,8 +69,12 @@ TEST(PipelineTimes, CountTheMicroBatchesOfAllDataRanks) {
   ASSERT_EQ(times.lanes.size(), 4U);
   for (const StageLane& lane : times.lanes) {
     std::vector<int32_t> forward;
-    for (const StageRun& run : lane.runs)
+    double exchanged = 0;
+    for (const StageRun& run : lane.runs) {
       if (run.action.phase == Phase::forward) forward.push_back(run.action.micro_batch);
+      exchanged += run.exchanged;
+    }
+    EXPECT_GT(exchanged, 0) << "gradients of each micro-batch";
     EXPECT_EQ(lane.stage, lane.rank / 2);
     EXPECT_EQ(lane.data_rank, lane.rank % 2);
     EXPECT_EQ(forward, lane.data_rank == 0 ? (std::vector<int32_t>{0, 2, 4}) : (std::vector<int32_t>{1, 3}));
@@ -102,15 +107,15 @@ TEST(PipelineTimes, AreEmptyWithOneStage) {
 }
 
 TEST(PipelineTimes, CountAWaitAsBubble) {
-  // From 1 s, when rank 0 begins, to 9 s. Rank 0 computes for 3 s and 2 s, rank 1 for 2 s: its wait for the first message is not computing.
+  // From 1 s, when rank 0 begins, to 9 s. Rank 0 computes for 3 s and 1 s, rank 1 for 2 s: its wait for the first message is not computing.
   PipelineTimes times;
-  times.lanes = {{0, 0, 0, {{.began = 1, .ended = 4, .waited = 0}, {.began = 4, .ended = 9, .waited = 3}}},
+  times.lanes = {{0, 0, 0, {{.began = 1, .ended = 4, .waited = 0}, {.began = 4, .ended = 9, .waited = 3, .exchanged = 1}}},
                  {1, 1, 0, {{.began = 0.5, .ended = 6, .waited = 3.5}}}};
   EXPECT_DOUBLE_EQ(times.began(), 1);
   EXPECT_DOUBLE_EQ(times.ended(), 9);
-  EXPECT_DOUBLE_EQ(times.bubble(times.lanes[0]), 3.0 / 8);
+  EXPECT_DOUBLE_EQ(times.bubble(times.lanes[0]), 4.0 / 8);
   EXPECT_DOUBLE_EQ(times.bubble(times.lanes[1]), 6.0 / 8);
-  EXPECT_DOUBLE_EQ(times.bubble(), 4.5 / 8);
+  EXPECT_DOUBLE_EQ(times.bubble(), 5.0 / 8);
 }
 
 }  // namespace
