@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <ranges>
 #include <set>
 #include <utility>
 
@@ -45,7 +46,6 @@ class Cut {
 
   int32_t stage_of(int32_t part) const { return parts_.stage_of[static_cast<size_t>(part)]; }
   bool is_own(int32_t part) const { return stage_of(part) == own_; }
-  int32_t part_f(Value v) const { return part_of_forward_[static_cast<size_t>(v.node)]; }
   int32_t part_b(Value v) const { return part_of_backward_[static_cast<size_t>(v.node)]; }
   Role role(SlotId slot) const { return program_.slot(slot).role; }
   int32_t chunk_of(int32_t part) const {
@@ -241,7 +241,7 @@ class Cut {
   }
   SlotId add_stash(const std::string& name, Type type) {
     type.layout = {};
-    return program_.add_slot({.name = free_name(name), .type = std::move(type), .role = Role::stash, .init = {}});
+    return program_.add_slot({.name = free_name(name), .type = type, .role = Role::stash, .init = {}});
   }
 
   SlotId slot_f(Value v) {
@@ -294,12 +294,12 @@ class Cut {
       program_.loss_count = copy.at(loss_count);
       for (Output& output : outputs) keep(std::move(output), copy);
     }
-    for (auto part = own.rbegin(); part != own.rend(); ++part) {
-      Section& section = made.emplace_back(Section{.graph = {}, .phase = Phase::backward, .stage = own_, .chunk = chunk_of(*part)});
+    for (const int32_t part : std::views::reverse(own)) {
+      Section& section = made.emplace_back(Section{.graph = {}, .phase = Phase::backward, .stage = own_, .chunk = chunk_of(part)});
       SectionCopy copy = copy_into(section, backward_);
-      receive(readers_b_, false, *part, section.graph);
+      receive(readers_b_, false, part, section.graph);
       for (int32_t n = 0; n < backward_.size(); ++n)
-        if (part_of_backward_[static_cast<size_t>(n)] == *part && !is_left_out(backward_, n)) {
+        if (part_of_backward_[static_cast<size_t>(n)] == part && !is_left_out(backward_, n)) {
           copy.copy(n);
           hand_on_backward(n, section.graph, copy);
         }
