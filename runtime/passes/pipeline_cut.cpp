@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <ranges>
 #include <set>
 #include <utility>
 
@@ -294,7 +293,7 @@ class Cut {
       program_.loss_count = copy.at(loss_count);
       for (Output& output : outputs) keep(std::move(output), copy);
     }
-    for (const int32_t part : std::views::reverse(own)) {
+    for (const int32_t part : std::vector<int32_t>(own.rbegin(), own.rend())) {
       Section& section = made.emplace_back(Section{.graph = {}, .phase = Phase::backward, .stage = own_, .chunk = chunk_of(part)});
       SectionCopy copy = copy_into(section, backward_);
       receive(readers_b_, false, part, section.graph);
