@@ -29,8 +29,9 @@ void PlannedExchange::place() {
     for (size_t rank = 0; rank < size; ++rank) {
       const ExchangePlan::Range shard = shard_of(tensor, program_, static_cast<int32_t>(rank));
       if (shard.elements == 0) continue;
-      auto* const begin = operands[static_cast<size_t>(tensor.operand)].as<std::byte>() + shard.begin * tensor.bytes;
-      parts_[rank].push_back({begin, shard.elements * tensor.bytes / bytes_of(dtype_)});
+      auto* const whole = operands[static_cast<size_t>(tensor.operand)].as<std::byte>();  // null: not bound yet
+      parts_[rank].push_back(
+          {whole == nullptr ? nullptr : whole + shard.begin * tensor.bytes, shard.elements * tensor.bytes / bytes_of(dtype_)});
     }
   switch (op_) {
     case Op::reduce_scatter:
