@@ -67,8 +67,8 @@ void Executor::resolve() {
   calls_.reserve(nodes);
   steps_.reserve(plan_.instructions.size());
 
-  std::map<std::array<int32_t, 3>, const Call*> calls;  // by section, node and micro-batch in its section's period
-  std::map<const Call*, PlannedExchange*> exchanges;
+  std::map<std::array<int32_t, 3>, const Call*> calls;           // by section, node and micro-batch in its section's period
+  std::map<std::array<int32_t, 2>, PlannedExchange*> exchanges;  // by index in the plan and micro-batch in its section's period
   messages_.resize(plan_.exchanges.size());
   const OpTable& kernels = storage_.backend().kernels();
   for (const Instruction& at : plan_.instructions) {
@@ -77,7 +77,8 @@ void Executor::resolve() {
     const bool is_exchange = at.kind != Kind::kernel;
     require(is_exchange || kernel.run != nullptr, Code::unsupported, "backend ", storage_.backend().name(), ": no kernel for ",
             name_of(node.op));
-    const Call*& call = calls[{at.section, at.node, at.micro_batch % periods[static_cast<size_t>(at.section)]}];
+    const int32_t in_period = at.micro_batch % periods[static_cast<size_t>(at.section)];
+    const Call*& call = calls[{at.section, at.node, in_period}];
     if (call == nullptr) call = make_call(at);
     PlannedExchange* exchange = nullptr;
     const bool is_collective = at.kind == Kind::exchange || at.kind == Kind::post || at.kind == Kind::await;
@@ -87,8 +88,7 @@ void Executor::resolve() {
               "executor: ", name_of(node.op), " needs a communicator of its axis");
     }
     if (is_collective) {
-      const int32_t begun = at.kind == Kind::await ? static_cast<int32_t>(node.attrs.integer("exchange")) : at.node;
-      PlannedExchange*& made = exchanges[calls.at({at.section, begun, at.micro_batch % periods[static_cast<size_t>(at.section)]})];
+      PlannedExchange*& made = exchanges[{at.exchange, in_period}];
       if (made == nullptr) {
         const ExchangePlan& of = plan_.exchanges[static_cast<size_t>(at.exchange)];
         made = exchanges_.emplace_back(std::make_unique<PlannedExchange>(of, program, *call, group_of(at))).get();

@@ -109,7 +109,7 @@ def main() -> bool:
     alone, model = Model(), Model()
     train(alone, "interleaved", 1)  # all parts on one stage
     train(model, schedule, 2 if has_two else LAYERS)
-    alike = alone.weights.tobytes() == model.weights.tobytes()
+    alike: bool = alone.weights.tobytes() == model.weights.tobytes()
     print("the weights have the same bits" if alike else "the weights differ")
     return alike
 

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "plan/wire_bytes.h"
+#include "rank_group.h"
 #include "rank_training.h"
 #include "sanitized.h"
 #include "saved_trainer.h"
@@ -268,6 +269,10 @@ TEST(PipelineStages, RefuseWhatTheyCannotDo) {
   EXPECT_TRUE(is_error(refused({.stages = 9}, {}), Code::invalid_argument, {"8 outermost scopes", "too few for 9 parts"}));
   EXPECT_TRUE(
       is_error(refused({.stages = 2, .schedule = "interleaved"}, {{"stage_chunks", "1"}}), Code::invalid_argument, {"interleaved"}));
+  each_of_group(2, [](int, Communicator& own) {
+    EXPECT_TRUE(is_error(error_of([&] { in_group(staged({.name = "", .keys = {}}, {.stages = 2}), own); }), Code::unsupported,
+                         {"2 stages do not support a communicator"}));
+  });
   Training odd = staged({.name = "", .keys = {}}, {.stages = 2});
   odd.recipe.ranks = 5;
   EXPECT_TRUE(is_error(error_of([&] { odd.trainer(); }), Code::invalid_argument, {"5 ranks are not a multiple of 2 stages", "2 x 2 = 4"}));
