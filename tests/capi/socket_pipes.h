@@ -70,7 +70,8 @@ class SocketPipes {
   static st_status moved(End& own, ssize_t bytes, bool is_end, int64_t* count) {
     *count = bytes > 0 ? bytes : 0;
     if (bytes > 0 || (bytes < 0 && (errno == EAGAIN || errno == EINTR))) return ST_OK;
-    own.reason = is_end ? "its socket was closed" : std::generic_category().message(errno);
+    const bool is_closed = is_end || errno == EPIPE || errno == ECONNRESET;  // whether a read or a write sees it first
+    own.reason = is_closed ? "its socket was closed" : std::generic_category().message(errno);
     return ST_IO;
   }
   static st_status write(void* user, int32_t to, const void* data, int64_t bytes, int64_t* taken) {
