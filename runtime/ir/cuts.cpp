@@ -34,7 +34,7 @@ Cuts cuts_of(const Program& program, const Type& flat) {
   return {flat.shape.elements(), layout.grain, layout.where, program.mesh.data};
 }
 
-/// What this rank has of a tensor of that type. Within a stage's sections a value is the stage's own.
+/// The type of this rank's part of a tensor of that type. Within a stage's sections a value is the stage's own.
 Type local(const Program& program, Type type) {
   const AxisLayout stage = std::exchange(type.layout[MeshAxis::stage], {});
   if (stage.is_flat() && stage.where != program.stage) {

@@ -196,11 +196,7 @@ class Casting {
                                   .region = region});
   }
 
-  std::string free_name(SlotId parameter) const {
-    std::string name = text(name_of(low_), ".", program_.slot(parameter).name);
-    while (program_.slot_named(name) >= 0) name += ".again";  // a parameter or an input is called so
-    return name;
-  }
+  std::string free_name(SlotId parameter) const { return st::free_name(program_, text(name_of(low_), ".", program_.slot(parameter).name)); }
 
   Program& program_;
   Rewrite rewrite_;

@@ -148,7 +148,7 @@ class Gathering {
                      .region = unit.scope});
   }
 
-  /// What was gathered makes room for the next unit; what is sent lies in the stash.
+  /// A gathered weight makes room for the next unit; a weight that is sent lies in the stash.
   void keep_until_sent(Node& send) {
     const SlotId whole = rewrite_.made().slot_behind(send.in[0]);
     if (slot(whole).role != Role::gathered) return;
@@ -170,11 +170,7 @@ class Gathering {
     rewrite_.append(std::move(maker.store));
   }
 
-  std::string free_name(SlotId source) const {
-    std::string name = text("gathered.", name_of(phase_), ".", slot(source).name);
-    while (program_.slot_named(name) >= 0) name += ".again";  // in another scope
-    return name;
-  }
+  std::string free_name(SlotId source) const { return st::free_name(program_, text("gathered.", name_of(phase_), ".", slot(source).name)); }
 
   Program& program_;
   Rewrite rewrite_;

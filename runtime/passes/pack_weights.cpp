@@ -93,9 +93,7 @@ class Packing {
   }
 
   std::string free_name(SlotId parameter, bool transposed) const {
-    std::string name = text("packed.", program_.slot(parameter).name, transposed ? ".transposed" : "");
-    while (program_.slot_named(name) >= 0) name += ".again";  // for other rows or tiles, or a parameter is called so
-    return name;
+    return st::free_name(program_, text("packed.", program_.slot(parameter).name, transposed ? ".transposed" : ""));
   }
 
   Program& program_;

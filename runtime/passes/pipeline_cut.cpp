@@ -9,6 +9,7 @@
 #include "ir/cuts.h"
 #include "passes/product_weights.h"
 #include "passes/remove_slots.h"
+#include "passes/rewrite.h"
 #include "passes/section_copy.h"
 
 namespace st {
@@ -57,7 +58,7 @@ class Cut {
     return own;
   }
 
-  /// What a value that is made anywhere is made of: the value behind its views.
+  /// The value behind views.
   static Value behind(const Graph& graph, Value v) {
     while (graph[v.node].op == Op::reshape) v = graph[v.node].in[0];
     return v;
@@ -234,13 +235,9 @@ class Cut {
     }
   }
 
-  std::string free_name(std::string name) const {
-    while (program_.slot_named(name) >= 0) name += ".again";  // a parameter or an input is called so
-    return name;
-  }
   SlotId add_stash(const std::string& name, Type type) {
     type.layout = {};
-    return program_.add_slot({.name = free_name(name), .type = type, .role = Role::stash, .init = {}});
+    return program_.add_slot({.name = free_name(program_, name), .type = type, .role = Role::stash, .init = {}});
   }
 
   SlotId slot_f(Value v) {
@@ -258,15 +255,18 @@ class Cut {
     if (is_new) found->second = add_stash(text("input.", program_.slot(input).name), program_.slot(input).type);
     return found->second;
   }
-  /// What a stage that does not own a parameter reads in its place.
+  /// The slot that a stage reads in place of a parameter, or of its working copy, that another stage owns.
   SlotId copy_of(SlotId slot) {
     if (role(slot) == Role::working) return slot;
     const auto [found, is_new] = copies_.emplace(slot, -1);
     if (is_new) {
       Type type = program_.slot(slot).type;
       type.layout = {};
-      found->second = program_.add_slot(
-          {.name = free_name(text("copy.", program_.slot(slot).name)), .type = type, .role = Role::working, .init = {}, .of = slot});
+      found->second = program_.add_slot({.name = free_name(program_, text("copy.", program_.slot(slot).name)),
+                                         .type = type,
+                                         .role = Role::working,
+                                         .init = {},
+                                         .of = slot});
     }
     return found->second;
   }
@@ -365,7 +365,7 @@ class Cut {
     append(to, std::move(store));
   }
 
-  /// What the first section does for all: weights from and to other stages, and the inputs that later sections read.
+  /// The first section takes and sends weights, and keeps the inputs that later sections read.
   void begin_step(Graph& to) {
     for (const auto& [slot, stages] : users_)
       if (const int32_t owner = owner_.at(parameter_of(slot)); owner != own_ && stages.contains(own_))
@@ -473,90 +473,8 @@ class Cut {
   std::map<SlotId, SlotId> inputs_, copies_;               // by input, by parameter: what holds it here
 };
 
-/// What the nodes of a backward section serve.
-class Halves {
- public:
-  Halves(const Program& program, const Graph& graph) {
-    const auto count = static_cast<size_t>(graph.size());
-    serves_.assign(count, kNothing);
-    for (int32_t n = graph.size() - 1; n >= 0; --n) {
-      const Node& node = graph[n];
-      if (is_made_anywhere(node) && serves_[static_cast<size_t>(n)] == kNothing) continue;
-      if (!node.writes.empty()) add(n, program.slot(node.writes[0]).role == Role::gradient ? node.writes[0] : kMany);
-      if (node.op == Op::send) add(n, kMany);
-      if (is_made_anywhere(node) && node.op != Op::reshape) continue;
-      for (const Value v : node.in) add(v.node, serves_[static_cast<size_t>(n)]);
-    }
-  }
-  bool is_of_weight(int32_t n) const { return serves_[static_cast<size_t>(n)] >= 0; }
-
- private:
-  static constexpr SlotId kNothing = -1, kMany = -2;  // else the one gradient that it serves
-  void add(int32_t n, SlotId what) {
-    SlotId& serves = serves_[static_cast<size_t>(n)];
-    serves = serves == kNothing || serves == what ? what : kMany;
-  }
-  std::vector<SlotId> serves_;
-};
-
-/// Sections are in the order in which a micro-batch may run them: all of backward_input, then all of backward_weight.
-void split(Program& program, const Section& section, std::vector<Section>& inputs, std::vector<Section>& weights) {
-  const Graph& old = section.graph;
-  const Halves halves(program, old);
-  Section input{.graph = {}, .phase = Phase::backward_input, .stage = section.stage, .chunk = section.chunk};
-  Section weight{.graph = {}, .phase = Phase::backward_weight, .stage = section.stage, .chunk = section.chunk};
-  std::map<Value, SlotId> kept;
-  const auto slot_of = [&](Value v) {
-    const auto [found, is_new] = kept.emplace(v, -1);
-    if (is_new) {
-      std::string name = text("kept.", section.chunk, ".", v.node, ".", v.output);
-      while (program.slot_named(name) >= 0) name += ".again";
-      found->second = program.add_slot({.name = name, .type = old.type(v), .role = Role::stash, .init = {}});
-    }
-    return found->second;
-  };
-  const auto as_it_is = [](Graph& to) {
-    return [&to](Node load) {
-      to.nodes.push_back(std::move(load));
-      return Value{to.size() - 1, 0};
-    };
-  };
-  SectionCopy of_weight(
-      old, weight.graph,
-      [&](Value v) {
-        weight.graph.nodes.push_back(load_of(program, slot_of(v), old[v.node].region));
-        return Value{weight.graph.size() - 1, 0};
-      },
-      as_it_is(weight.graph));
-  SectionCopy of_input(old, input.graph, {}, as_it_is(input.graph));
-  for (int32_t n = 0; n < old.size(); ++n)
-    if (!is_made_anywhere(old[n]) && halves.is_of_weight(n)) of_weight.copy(n);
-  for (int32_t n = 0; n < old.size(); ++n) {
-    if (is_made_anywhere(old[n]) || halves.is_of_weight(n)) continue;
-    of_input.copy(n);
-    for (int32_t i = 0; i < static_cast<int32_t>(old[n].out.size()); ++i)
-      if (const auto found = kept.find({n, i}); found != kept.end())
-        input.graph.nodes.push_back(store_of(of_input.at({n, i}), found->second, old[n].region));
-  }
-  inputs.push_back(std::move(input));
-  weights.push_back(std::move(weight));
-}
-
 }  // namespace
 
 void pipeline_cut(Program& program, const PipelineParts& parts) { Cut(program, parts).run(); }
-
-void split_backward(Program& program) {
-  std::vector<Section> made, weights;
-  const std::vector<Section> old = std::exchange(program.sections, {});
-  for (const Section& section : old) {
-    if (section.phase == Phase::backward)
-      split(program, section, made, weights);
-    else
-      made.push_back(section);
-  }
-  std::ranges::move(weights, std::back_inserter(made));
-  program.sections = std::move(made);
-}
 
 }  // namespace st

@@ -9,6 +9,7 @@
 #include "ir/memory.h"
 #include "passes/remove_slots.h"
 #include "passes/rewrite.h"
+#include "passes/stage_parts.h"
 
 namespace st {
 namespace {
@@ -19,9 +20,6 @@ int64_t stash_bytes(const Program& program) {
     if (slot.role == Role::stash) sum += align_up(slot.type.bytes());
   return sum;
 }
-
-/// Made again wherever it is wanted, as autodiff does.
-bool is_free(const Node& node) { return node.op == Op::load || node.op == Op::fill || node.op == Op::reshape; }
 
 class Recomputation {
   static constexpr int32_t kOutside = -1;  // a reader that is no node: an output, the loss
@@ -175,7 +173,7 @@ class Recomputation {
 
   /// Whether a scope finds the value in the stash instead of making it.
   bool is_kept(Value v, int32_t for_segment) const {
-    if (is_free(graph()[v.node])) return false;
+    if (is_made_anywhere(graph()[v.node])) return false;
     if (segment(v) != for_segment || !is_repeatable(v.node)) return true;
     const auto slot = stashed_.find(v);
     return slot != stashed_.end() && !dropped_.contains(slot->second);

@@ -5,18 +5,13 @@
 
 #include "base/error.h"
 #include "passes/scope_patterns.h"
+#include "passes/stage_parts.h"
 
 namespace st {
 namespace {
 
 /// The boundary scope around a scope; 0: none.
 RegionId around(const Program& program, RegionId scope) { return program.boundary_of(program.regions[static_cast<size_t>(scope)].parent); }
-
-RegionId outermost_around(const Program& program, RegionId region) {
-  RegionId scope = program.boundary_of(region);
-  while (scope > 0 && around(program, scope) > 0) scope = around(program, scope);
-  return scope;
-}
 
 std::vector<RegionId> with_attention(const Program& program) {
   std::set<RegionId> scopes;
@@ -42,7 +37,7 @@ std::vector<RegionId> scopes_to_recompute(const Program& program, std::string_vi
   if (policy == "blocks") {
     scopes = outermost_scopes(program);
     const Graph& graph = program.find(Phase::forward)->graph;
-    if (program.loss_sum) std::erase(scopes, outermost_around(program, graph[program.loss_sum.node].region));
+    if (program.loss_sum) std::erase(scopes, outermost_of(program, graph[program.loss_sum.node].region));
   } else if (policy == "full") {
     scopes = outermost_scopes(program);
   } else if (policy == "attention") {

@@ -52,6 +52,11 @@ Value append_cast(Rewrite& rewrite, Value value, DType dtype, RegionId region, W
           0};
 }
 
+std::string free_name(const Program& program, std::string name) {
+  while (program.slot_named(name) >= 0) name += ".again";
+  return name;
+}
+
 std::vector<std::vector<int32_t>> uses_of(const Program& program, const Section& section) {
   std::vector<std::vector<int32_t>> uses;
   for (const Node& node : section.graph.nodes) uses.emplace_back(node.out.size(), 0);

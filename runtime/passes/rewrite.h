@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <string>
 #include <vector>
 
 #include "ir/program.h"
@@ -36,6 +37,9 @@ class Rewrite {
 
 /// Appends a cast of a new value; returns the value itself if it has that dtype.
 Value append_cast(Rewrite& rewrite, Value value, DType dtype, RegionId region, When when = When::every);
+
+/// The name, or one made of it that no slot has: a host may call a parameter or an input so, and a scope may make a slot twice.
+std::string free_name(const Program& program, std::string name);
 
 /// Number of uses of each value as an input, by node and output; outputs and the loss count as uses in a forward section.
 std::vector<std::vector<int32_t>> uses_of(const Program& program, const Section& section);

@@ -13,7 +13,7 @@ namespace st {
 /// Loads, constants and views that a node reads are made again in the section, once; other values that are not copied there are brought.
 class SectionCopy {
  public:
-  /// What stands in the section for a value that is computed elsewhere.
+  /// Gives the value that stands in the section for one that is computed elsewhere.
   using Bring = std::function<Value(Value of_original)>;
   /// Appends a load's node, which it may change.
   using Load = std::function<Value(Node load)>;

@@ -1,4 +1,4 @@
-// What the stages of a pipeline exchange before the update.
+// Sums over the stages of a pipeline, before the update.
 #pragma once
 
 #include <utility>

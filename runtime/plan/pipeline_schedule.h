@@ -1,13 +1,12 @@
 // Pipeline schedules: which stage computes which micro-batch when. A schedule is a table, which check_schedule() proves before anything
 // runs; every schedule computes the same sums in the same order.
 //
-// | name        | backward is split | in flight on stage s of p | makespan in units of one micro-batch on one stage (F + B + W)           |
-// |-------------|-------------------|---------------------------|--------------------------------------------------------------------------|
-// | gpipe       | no                | m                         | m + p - 1 (Huang et al. 2019, arXiv:1811.06965, backward by number) | |
-// 1f1b        | no                | min(m, p - s)             | m + p - 1 (Narayanan et al. 2019, PipeDream-Flush)                       |
-// | interleaved | no                | chunks: below             | m + (p - 1) / v for m a multiple of p (Narayanan et al. 2021) | | zb-h1
-// | yes               | min(m, p)                 | ((m + p - 1)(F + B) + W max(1, m - p + 1)) for W <= min(F, B)            | | zb-v | yes
-// | 2 p chunks                | m + (p - 1) F / 2 for F = B = W, m >= 1.5 p, or m >= p with p <= 4       |
+// For p stages and m micro-batches: most in flight on stage s; makespan, in units of one micro-batch on one stage (F + B + W).
+// - gpipe: m; m + p - 1. Huang et al. 2019, arXiv:1811.06965, backward by number
+// - 1f1b: min(m, p - s); m + p - 1. Narayanan et al. 2019, PipeDream-Flush
+// - interleaved: chunks, see below; m + (p - 1) / v for m a multiple of p. Narayanan et al. 2021
+// - zb-h1, backward is split: min(m, p); (m + p - 1)(F + B) + W max(1, m - p + 1) for W <= min(F, B)
+// - zb-v, backward is split: 2 p chunks; m + (p - 1) F / 2 for F = B = W, m >= 1.5 p, or m >= p with p <= 4
 //
 // The last two are Qi et al. 2023, "Zero Bubble Pipeline Parallelism", arXiv:2401.10241. B is the gradient of a stage's input, W that of
 // its weights. On stage 0, interleaved has at most (v - 1) g + 2 p - 1 chunks in flight, g = p if m is a multiple of p, else at most m

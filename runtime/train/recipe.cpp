@@ -26,6 +26,7 @@
 #include "passes/scale_loss.h"
 #include "passes/scope_patterns.h"
 #include "passes/seed_outputs.h"
+#include "passes/split_backward.h"
 #include "passes/update.h"
 #include "passes/zero_shard.h"
 #include "plan/memory_plan.h"

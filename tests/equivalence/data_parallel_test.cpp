@@ -98,30 +98,6 @@ TEST(DataParallelStep, ThatIsCancelledIsUndoneOnAllRanks) {
   EXPECT_EQ(outcome_of(*trainer), whole);
 }
 
-std::unique_ptr<Trainer> trainer_of(const Training& training, std::function<void()> before_each_fill) {
-  Recipe recipe = training.recipe;
-  recipe.device = training.device;
-  return std::make_unique<Trainer>(training.model(), recipe, std::make_shared<HookedRows>(std::move(before_each_fill)));
-}
-
-/// kSteps successful steps, one of which fails at first.
-Outcome outcome_with_a_failure(Trainer& trainer, const std::function<void(const Error&)>& on_failure) {
-  Outcome outcome;
-  int failures = 0;
-  for (int done = 0; done < kSteps;) {
-    try {
-      add(outcome, trainer.step());
-      ++done;
-    } catch (const Error& error) {
-      ++failures;
-      on_failure(error);
-    }
-  }
-  EXPECT_EQ(failures, 1);
-  outcome.state = trainer.state_digest();
-  return outcome;
-}
-
 TEST(DataParallelStep, WhoseRowsFailOnOneRankFailsOnceAndGoesOn) {
   const Training training = training_of({.name = "", .keys = {}}, 4);
   const Outcome whole = outcome_of(*training.trainer());

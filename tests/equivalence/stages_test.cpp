@@ -207,24 +207,11 @@ TEST(PipelineStages, WhoseRowsFailOnOneRankFailOnceAndGoOn) {
     const Outcome whole = outcome_of(*training.trainer());
     for (const int at : {9, 22}) {
       std::atomic<int> fills = 0;
-      Recipe recipe = training.recipe;
-      recipe.device = training.device;
-      Trainer trainer(training.model(), recipe, std::make_shared<HookedRows>([&] {
-                        if (fills.fetch_add(1) == at) fail(Code::callback, "the rows are not there");
-                      }));
-      Outcome outcome;
-      int failures = 0;
-      for (int done = 0; done < kSteps;) {
-        try {
-          add(outcome, trainer.step());
-          ++done;
-        } catch (const Error& error) {
-          EXPECT_TRUE(is_error(error, Code::callback, {"the rows are not there"}));
-          ++failures;
-        }
-      }
-      outcome.state = trainer.state_digest();
-      EXPECT_EQ(failures, 1);
+      const auto trainer = trainer_of(training, [&] {
+        if (fills.fetch_add(1) == at) fail(Code::callback, "the rows are not there");
+      });
+      const Outcome outcome = outcome_with_a_failure(
+          *trainer, [](const Error& error) { EXPECT_TRUE(is_error(error, Code::callback, {"the rows are not there"})); });
       EXPECT_EQ(outcome, whole) << schedule << ", fill " << at;
     }
   }

@@ -12,6 +12,7 @@
 #include "ir/verify.h"
 #include "passes/autodiff.h"
 #include "passes/scale_loss.h"
+#include "passes/split_backward.h"
 #include "passes/stage_parts.h"
 #include "scoped_program.h"
 #include "small_program.h"

@@ -8,6 +8,7 @@
 #include "passes/pack_weights.h"
 #include "passes/pipeline_cut.h"
 #include "passes/scale_loss.h"
+#include "passes/split_backward.h"
 #include "random_program.h"
 #include "scoped_program.h"
 #include "shadow_memory.h"
