@@ -8,11 +8,11 @@
 
 namespace st {
 
-enum class MeshAxis : int32_t { data = 0, tensor = 1, stage = 2 };
+enum class MeshAxis : int32_t { data = 0, tensor = 1, stage = 2, all = 3 };  // all: no axis of its own, but every rank of the mesh
 constexpr int32_t kMeshAxes = 3;
 
 constexpr std::string_view name_of(MeshAxis axis) {
-  return axis == MeshAxis::data ? "data" : axis == MeshAxis::tensor ? "tensor" : "stage";
+  return axis == MeshAxis::data ? "data" : axis == MeshAxis::tensor ? "tensor" : axis == MeshAxis::stage ? "stage" : "all";
 }
 
 /// Number of ranks along each axis, 1 or more. Ranks of one tensor group are next to each other, since they exchange most; then come data
@@ -20,8 +20,11 @@ constexpr std::string_view name_of(MeshAxis axis) {
 struct Mesh {
   int32_t data = 1, tensor = 1, stage = 1;
 
-  int32_t size(MeshAxis axis) const { return axis == MeshAxis::data ? data : axis == MeshAxis::tensor ? tensor : stage; }
   int64_t ranks() const { return int64_t{data} * tensor * stage; }
+  int32_t size(MeshAxis axis) const {
+    if (axis == MeshAxis::all) return static_cast<int32_t>(ranks());
+    return axis == MeshAxis::data ? data : axis == MeshAxis::tensor ? tensor : stage;
+  }
   bool operator==(const Mesh&) const = default;
 };
 

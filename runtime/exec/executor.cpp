@@ -84,7 +84,7 @@ void Executor::resolve() {
     const bool is_collective = at.kind == Kind::exchange || at.kind == Kind::post || at.kind == Kind::await;
     if (is_exchange) {
       const MeshAxis axis = plan_.exchanges[static_cast<size_t>(at.exchange)].axis;
-      require((axis == MeshAxis::data && ranks_ != nullptr) || (axis == MeshAxis::stage && stages_ != nullptr), Code::internal,
+      require(axis == MeshAxis::stage ? stages_ != nullptr : axis != MeshAxis::tensor && ranks_ != nullptr, Code::internal,
               "executor: ", name_of(node.op), " needs a communicator of its axis");
     }
     if (is_collective) {

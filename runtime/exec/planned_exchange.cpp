@@ -27,7 +27,7 @@ void PlannedExchange::place() {
   const std::span<const Operand> operands = op_ == Op::reduce_scatter ? call_.in : call_.writes;
   for (const ExchangePlan::Tensor& tensor : exchange_.tensors)
     for (size_t rank = 0; rank < size; ++rank) {
-      const ExchangePlan::Range shard = shard_of(tensor, program_, static_cast<int32_t>(rank));
+      const ExchangePlan::Range shard = shard_of(exchange_, tensor, program_, static_cast<int32_t>(rank));
       if (shard.elements == 0) continue;
       auto* const whole = operands[static_cast<size_t>(tensor.operand)].as<std::byte>();  // null: not bound yet
       parts_[rank].push_back(

@@ -55,6 +55,15 @@ int64_t own_begin(const Program& program, const Slot& slot) {
 
 Type own_type(const Program& program, const Slot& slot) { return local(program, slot.type); }
 
+HeldRange held_by(const Program& program, const Slot& slot, int32_t mesh_rank) {
+  const MeshPosition at = position_of(program.mesh, mesh_rank);
+  const AxisLayout& stage = slot.type.layout[MeshAxis::stage];
+  if (at.stage != (stage.is_flat() ? stage.where : 0)) return {};
+  if (!slot.type.layout.is_flat()) return {0, at.data == 0 ? slot.type.shape.elements() : 0};
+  const Cuts cuts = cuts_of(program, slot.type);
+  return {cuts[at.data], cuts.elements_of(at.data)};
+}
+
 namespace {
 
 bool takes_shard(const Graph& graph, const Node& node) {

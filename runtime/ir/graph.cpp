@@ -14,7 +14,9 @@ int64_t Type::bytes() const {
 MeshAxis axis_of(const Node& collective) {
   if (collective.op == Op::send || collective.op == Op::receive) return MeshAxis::stage;
   const std::string& name = collective.attrs.word("axis");
-  return name == name_of(MeshAxis::data) ? MeshAxis::data : name == name_of(MeshAxis::tensor) ? MeshAxis::tensor : MeshAxis::stage;
+  for (const MeshAxis axis : {MeshAxis::data, MeshAxis::tensor, MeshAxis::stage})
+    if (name == name_of(axis)) return axis;
+  return MeshAxis::all;
 }
 
 const Node* Graph::load_behind(Value v) const {

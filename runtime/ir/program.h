@@ -119,6 +119,9 @@ struct Program {
   std::vector<bool> weights_of_model;  // of a stage's program: weights_of_products() of the whole model
   int64_t batch = 0;                   // the value bound to kBatch; 0: still symbolic
 
+  /// This program's rank among all of the mesh.
+  int32_t mesh_rank() const { return rank_at(mesh, {.data = rank, .stage = stage}); }
+
   /// The section of a phase in a program of one stage; null: none. Throws internal if several stages or chunks have one: who works on one
   /// section must say which, or run on each stage's program.
   const Section* find(Phase phase) const;

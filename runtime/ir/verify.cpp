@@ -198,15 +198,20 @@ class Verifier {
   /// A gathered slot is made from shards in other slots; the node reads this rank's shards in the order of the slots that it writes.
   void check_gather(const Section& section, int32_t i) const {
     const Node& node = section.graph[i];
+    const bool over_all = axis_of(node) == MeshAxis::all;
+    const auto has_part = [&](SlotId parameter) {
+      return over_all ? held_by(program_, slot(parameter), program_.mesh_rank()).elements > 0 : has_shard(program_, parameter);
+    };
     size_t read = 0;
     for (const SlotId id : node.writes) {
       const SlotId parameter = cut_like(program_, id);
-      hold_at(section, i, is_cut_slot(parameter), "\"", slot(id).name, "\" is not cut into shards");
+      hold_at(section, i, over_all || is_cut_slot(parameter), "\"", slot(id).name, "\" is not cut into shards");
       hold_at(section, i, !slot(id).type.layout.is_flat(), "\"", slot(id).name, "\" has no place for the other ranks' shards");
-      if (slot(id).role != Role::gathered || !has_shard(program_, parameter)) continue;
+      if (slot(id).role != Role::gathered || !has_part(parameter)) continue;
       const auto is_shard = [&](SlotId shard) {
         const Type &type = slot(shard).type, &whole = slot(id).type;
-        return cut_like(program_, shard) == parameter && type.layout.is_flat() && type.shape == whole.shape && type.dtype == whole.dtype;
+        return cut_like(program_, shard) == parameter && (over_all || type.layout.is_flat()) && type.shape == whole.shape &&
+               type.dtype == whole.dtype;
       };
       hold_at(section, i, read < node.reads.size() && is_shard(node.reads[read]), "it does not read its shard of \"", slot(id).name, "\"");
       ++read;
@@ -225,8 +230,9 @@ class Verifier {
       hold_at(section, i, node.in.empty() || section.graph.slot_behind(node.in[0]) >= 0, "it sends what lies in no slot");
       return;
     }
-    hold_at(section, i, node.op == Op::rank_sums || axis_of(node) == MeshAxis::data, "it runs along the ", name_of(axis_of(node)),
-            " axis, the shards are those of the data ranks");
+    const bool is_over_all = node.op == Op::all_gather && axis_of(node) == MeshAxis::all;
+    hold_at(section, i, node.op == Op::rank_sums || is_over_all || axis_of(node) == MeshAxis::data, "it runs along the ",
+            name_of(axis_of(node)), " axis, the shards are those of the data ranks");
     if (node.op == Op::rank_sums) {
       hold_at(section, i, node.writes.size() == node.in.size(), "it writes ", node.writes.size(), " slots for ", node.in.size(), " terms");
       return;

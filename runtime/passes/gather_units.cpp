@@ -20,8 +20,9 @@ struct Maker {
 
 class Gathering {
  public:
-  Gathering(Program& program, Section& section, std::vector<Maker>& makers)
+  Gathering(Program& program, Section& section, MeshAxis over, std::vector<Maker>& makers)
       : program_(program),
+        over_(over),
         rewrite_(program, section),
         phase_(section.phase),
         has_outputs_(&section == program.last_forward()),
@@ -52,6 +53,13 @@ class Gathering {
 
   const Graph& old() const { return rewrite_.old(); }
   const Slot& slot(SlotId id) const { return program_.slot(id); }
+  bool is_in_pieces(const Slot& slot) const {
+    return slot.type.layout.is_flat() || (over_ == MeshAxis::all && slot.type.layout[MeshAxis::stage].is_flat());
+  }
+  bool has_piece(const Slot& slot) const {
+    return over_ == MeshAxis::all ? held_by(program_, slot, program_.mesh_rank()).elements > 0
+                                  : own_type(program_, slot).shape.elements() > 0;
+  }
   SlotId source_of(Value v) const { return sources_[static_cast<size_t>(v.node)]; }
 
   /// By node, the slot of pieces that it loads, or that what it reshapes is loaded from; -1: none.
@@ -59,7 +67,7 @@ class Gathering {
     for (const Node& node : old().nodes) {
       SlotId source = -1;
       if (node.op == Op::reshape) source = source_of(node.in[0]);
-      if (node.op == Op::load && slot(node.reads[0]).type.layout.is_flat()) source = node.reads[0];
+      if (node.op == Op::load && is_in_pieces(slot(node.reads[0]))) source = node.reads[0];
       sources_.push_back(source);
       is_left_out_.push_back(source >= 0);  // each scope has its own
     }
@@ -128,8 +136,7 @@ class Gathering {
   void gather(Unit& unit) {
     std::vector<SlotId> pieces;
     for (const SlotId source : unit.sources) {
-      const bool has_piece = own_type(program_, slot(source)).shape.elements() > 0;
-      if (has_piece) {
+      if (has_piece(slot(source))) {
         make(source);
         pieces.push_back(source);
       }
@@ -144,7 +151,7 @@ class Gathering {
                      .out = {},
                      .reads = pieces,
                      .writes = unit.wholes,
-                     .attrs = make_attrs(Op::all_gather, {}),
+                     .attrs = make_attrs(Op::all_gather, {{"axis", std::string(name_of(over_))}}),
                      .region = unit.scope});
   }
 
@@ -173,6 +180,7 @@ class Gathering {
   std::string free_name(SlotId source) const { return st::free_name(program_, text("gathered.", name_of(phase_), ".", slot(source).name)); }
 
   Program& program_;
+  const MeshAxis over_;
   Rewrite rewrite_;
   Phase phase_;
   const bool has_outputs_;
@@ -192,7 +200,7 @@ bool is_received(const Program& program, SlotId slot) {
 
 }  // namespace
 
-void gather_units(Program& program) {
+void gather_units(Program& program, MeshAxis over) {
   const auto count = static_cast<SlotId>(program.slots.size());
   for (SlotId s = 0; s < count; ++s) {
     const Slot& slot = program.slot(s);
@@ -202,7 +210,7 @@ void gather_units(Program& program) {
   }
   std::vector<Maker> makers;  // forward's are backward's too
   for (Section& section : program.sections)
-    if (section.phase != Phase::update) Gathering(program, section, makers).run();
+    if (section.phase != Phase::update) Gathering(program, section, over, makers).run();
 }
 
 }  // namespace st

@@ -1,6 +1,7 @@
 // The units of ZeRO-3: sharded parameters, gathered for a scope while it computes.
 #pragma once
 
+#include "base/mesh.h"
 #include "ir/program.h"
 
 namespace st {
@@ -13,6 +14,7 @@ namespace st {
 ///   made. A graph without scopes is one unit.
 /// - Prefetch: units are ordered by first use, and each is gathered before the previous one computes, so that a second thread can gather it
 ///   meanwhile. Two units, and those of the enclosing scopes, are in memory at a time.
-void gather_units(Program& program);
+/// - over: data, or all: a forward pass on every rank of a mesh with stages, which gathers from the stages that own the parameters.
+void gather_units(Program& program, MeshAxis over = MeshAxis::data);
 
 }  // namespace st

@@ -93,7 +93,11 @@ ExchangePlan exchange_of(const Program& program, const Graph& graph, const Node&
   return made;
 }
 
-ExchangePlan::Range shard_of(const ExchangePlan::Tensor& tensor, const Program& program, int32_t rank) {
+ExchangePlan::Range shard_of(const ExchangePlan& exchange, const ExchangePlan::Tensor& tensor, const Program& program, int32_t rank) {
+  if (exchange.axis == MeshAxis::all) {
+    const HeldRange held = held_by(program, program.slot(tensor.cut_like), rank);
+    return {held.first, held.elements};
+  }
   const Cuts cuts = cuts_of(program, tensor.cut_like);
   // Cuts are at multiples of the grain, and at the end.
   const auto element = [&](int32_t of_rank) { return (cuts[of_rank] + tensor.grain - 1) / tensor.grain; };

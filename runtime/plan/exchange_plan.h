@@ -41,7 +41,7 @@ struct ExchangePlan {
 /// The exchange of a collective node.
 ExchangePlan exchange_of(const Program& program, const Graph& graph, const Node& node);
 
-/// A rank's shard of a tensor, in elements of the operand.
-ExchangePlan::Range shard_of(const ExchangePlan::Tensor& tensor, const Program& program, int32_t rank);
+/// The shard of a tensor that a rank along the exchange's axis has, in elements of the operand.
+ExchangePlan::Range shard_of(const ExchangePlan& exchange, const ExchangePlan::Tensor& tensor, const Program& program, int32_t rank);
 
 }  // namespace st

@@ -118,7 +118,8 @@ void Model::make(const Storage& in, std::span<const int64_t> offsets, std::span<
 void Model::require_whole(const char* call) const {
   require_made();
   require(held_ == Held::whole, Code::wrong_state, call, ": this model holds only the shards of ", whose_,
-          " (zero 3, or 1 and 2 with late_parameters). While the communicator of its trainer exists, get, write, digest, clone and predict "
+          " (zero 3, stages, or zero 1 and 2 with late_parameters). While the communicator of its trainer exists, get, write, digest, "
+          "clone and predict "
           "are collective calls of all ranks; otherwise save with st_trainer_save on all ranks and load the checkpoint into another model");
 }
 
@@ -146,13 +147,14 @@ void Model::keep_pieces(const Program& plan, const std::function<void()>& agree)
   gathers.slots.assign(plan.slots.begin(), plan.slots.begin() + std::ssize(own.slots));
   gathers.mesh = plan.mesh;
   gathers.rank = plan.rank;
+  gathers.stage = plan.stage;
   for (const SlotId id : parameters_) {
     const Slot& cut = plan.slot(id);
     const Type piece = own_type(plan, cut);
     pieces[static_cast<size_t>(id)] = {own_begin(plan, cut), piece.shape.elements()};
     own.slot(id).type.shape = piece.shape;
   }
-  std::string whose = text("rank ", plan.rank, " of ", plan.mesh.data);
+  std::string whose = text("rank ", plan.mesh_rank(), " of ", plan.mesh.ranks());
   const std::lock_guard one(making_);
   if (held_ == Held::pieces) {
     require(pieces == pieces_, Code::wrong_state, "trainer: the model already holds the shards of ", whose_,
@@ -247,12 +249,13 @@ void Model::read_bytes(SlotId parameter, int64_t first, std::span<std::byte> out
   };
   each_of(piece(parameter),
           [&](std::byte* to, int64_t from, int64_t bytes) { context_->backend().to_host(to, data(parameter) + from, bytes); });
-  if (collective == nullptr || pieces_.empty() || !gathers_.slot(parameter).type.layout.is_flat()) return;
-  const Cuts cuts = cuts_of(gathers_, parameter);
-  for (int32_t rank = 0; rank < gathers_.mesh.data; ++rank)
-    each_of({cuts[rank], cuts.elements_of(rank)}, [&](std::byte* to, int64_t, int64_t bytes) {
+  if (collective == nullptr || pieces_.empty() || gathers_.slot(parameter).type.layout.is_replicated()) return;
+  for (int32_t rank = 0; rank < gathers_.mesh.ranks(); ++rank) {
+    const HeldRange held = held_by(gathers_, gathers_.slot(parameter), rank);
+    each_of({held.first, held.elements}, [&](std::byte* to, int64_t, int64_t bytes) {
       collective->ranks().broadcast(to, bytes, DType::u8, rank, slot(parameter).name);
     });
+  }
 }
 
 void Model::each_part(SlotId parameter, std::vector<std::byte>& room, ShardedModelCall* collective,

@@ -187,11 +187,17 @@ std::vector<RankFact> run_facts(const Recipe& recipe, const TrainingState& state
   for (const std::string& field : state.fields) fields += text(fields.empty() ? "" : ", ", field);
   facts.push_back({"fields of data", fields});
   facts.push_back({"data, by digest", state.data});
-  facts.push_back({"collectives of a step", collectives_of(plan)});
+  if (plan.program.mesh.stage == 1) facts.push_back(collective_facts(plan).front());
   return facts;
 }
 
-void require_agreement(Communicator& ranks, std::span<const RankFact> facts, std::string_view part) {
+std::vector<RankFact> collective_facts(const Plan& plan) { return {{"collectives of a step", collectives_of(plan)}}; }
+
+namespace {
+
+/// `model`: the rank with which each of them must agree.
+void require_agreement_with(Communicator& ranks, std::span<const RankFact> facts, std::string_view part,
+                            const std::function<int(int rank)>& model) {
   struct Summary {
     Hex hex;
     int64_t bytes;
@@ -201,9 +207,11 @@ void require_agreement(Communicator& ranks, std::span<const RankFact> facts, std
   Digest digest;
   digest.update(own);
   const std::vector<Summary> all = gathered(ranks, Summary{hex_of(digest), std::ssize(own)}, "agreement");
-  const auto found = std::ranges::find_if(all, [&](const Summary& other) { return other.hex != all[0].hex; });
-  if (found == all.end()) return;
-  const auto other = static_cast<int>(found - all.begin());
+  int other = 0;
+  const auto hex_of_rank = [&](int rank) { return all[static_cast<size_t>(rank)].hex; };
+  while (other < ranks.size() && hex_of_rank(other) == hex_of_rank(model(other))) ++other;
+  if (other == ranks.size()) return;
+  const int first_rank = model(other);
   const auto told_by = [&](int rank) {
     const int64_t bytes = all[static_cast<size_t>(rank)].bytes;
     require(bytes >= 0 && bytes <= kMost, Code::rank_mismatch, part, ": ", text_of_rank(ranks, rank), " makes another call");
@@ -211,14 +219,24 @@ void require_agreement(Communicator& ranks, std::span<const RankFact> facts, std
     ranks.broadcast(told.data(), bytes, DType::u8, rank, "agreement");
     return parted(told);
   };
-  const std::vector<RankFact> first = told_by(0), theirs = told_by(other);
+  const std::vector<RankFact> first = told_by(first_rank), theirs = told_by(other);
   const std::vector<std::string> names = differing(first, theirs);
   require(!names.empty(), Code::internal, part, ": ranks disagree, but their facts are equal");
   const std::string more = names.size() == 1 ? "" : text(", and ", names.size() - 1, " more: ", names[1], names.size() == 2 ? "" : ", ..");
   refuse_rank(
       ranks, other, "",
       text(part, ": the ranks do not agree: ", text_of_rank(ranks, other), " has ", names.front(), " ", value_of(theirs, names.front()),
-           ", rank 0 has ", value_of(first, names.front()), more, "; make them equal on all ranks"));
+           ", rank ", first_rank, " has ", value_of(first, names.front()), more, "; make them equal on all ranks"));
+}
+
+}  // namespace
+
+void require_agreement(Communicator& ranks, std::span<const RankFact> facts, std::string_view part) {
+  require_agreement_with(ranks, facts, part, [](int) { return 0; });
+}
+
+void require_agreement_in_stages(Communicator& ranks, const Mesh& mesh, std::span<const RankFact> facts) {
+  require_agreement_with(ranks, facts, "trainer", [&](int rank) { return color_along(mesh, MeshAxis::data, rank); });
 }
 
 void require_replicas(Communicator& ranks, const Executor& executor, Backend& backend) {
@@ -249,22 +267,25 @@ std::optional<std::vector<RegionId>> recomputed_by_all(Communicator& ranks, cons
   return scopes;
 }
 
-int64_t rows_of_all(Communicator& ranks, std::span<StepStart> starts, int64_t batch) {
+int64_t rows_of_all(Communicator& ranks, const Mesh& mesh, std::span<StepStart> starts, int64_t batch) {
   StepStart* const own = &starts[static_cast<size_t>(ranks.rank())];
   ranks.all_gather(own, starts.data(), ranks.size() * static_cast<int64_t>(sizeof *own), DType::u8, "start of the step");
   for (int rank = 1; rank < ranks.size(); ++rank) require_like_first(ranks, rank, starts[static_cast<size_t>(rank)], starts[0]);
   if (own->rows == StepStart::kFromData) return own->rows;
-  const int64_t size = ranks.size();
   int64_t rows = 0;
-  for (const StepStart& theirs : starts) rows += theirs.rows;
-  for (int64_t rank = 0; rank < size; ++rank) {
+  for (int32_t data = 0; data < mesh.data; ++data) rows += starts[static_cast<size_t>(rank_at(mesh, {.data = data}))].rows;
+  for (int rank = 0; rank < ranks.size(); ++rank) {
+    const MeshPosition at = position_of(mesh, rank);
     const int64_t full = rows / batch, rest = rows % batch;
-    const int64_t due = MicroBatches{.per_step = full, .ranks = size, .rank = rank}.own() * batch + (full % size == rank ? rest : 0);
+    const int64_t due =
+        MicroBatches{.per_step = full, .ranks = mesh.data, .rank = at.data}.own() * batch + (full % mesh.data == at.data ? rest : 0);
     const int64_t theirs = starts[static_cast<size_t>(rank)].rows;
     if (theirs != due)
-      refuse_rank(ranks, static_cast<int>(rank), "",
-                  text("step: ", text_of_rank(ranks, static_cast<int>(rank)), " was given ", theirs, " rows, but its share of the ", rows,
-                       " rows of all ranks is ", due, ", in micro-batches of ", batch, " dealt in turn"));
+      refuse_rank(
+          ranks, rank, "",
+          text("step: ", text_of_rank(ranks, rank), " was given ", theirs, " rows, but its share of the ", rows, " rows of all ranks is ",
+               due, ", in micro-batches of ", batch, " dealt in turn",
+               mesh.stage == 1 ? "" : text("; it is stage ", at.stage, " of data rank ", at.data, ", whose rows all its stages get")));
   }
   return rows;
 }

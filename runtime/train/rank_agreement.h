@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/mesh.h"
 #include "comm/communicator.h"
 #include "exec/executor.h"
 #include "train/recipe.h"
@@ -28,9 +29,14 @@ struct RankFact {
 /// the ordered collectives of the plan. Keys that only change speed are left out.
 std::vector<RankFact> run_facts(const Recipe& recipe, const TrainingState& state, const Plan& plan);
 
+/// The last of them alone, which only the data ranks of a stage have in common.
+std::vector<RankFact> collective_facts(const Plan& plan);
+
 /// Collective call of all ranks. Throws the same rank_mismatch on all ranks if `facts` differ: the first rank that differs from rank 0, the
 /// fact and both values; messages begin with `part`. The group stays usable. Other errors are the communicator's.
 void require_agreement(Communicator& ranks, std::span<const RankFact> facts, std::string_view part = "trainer");
+/// Likewise, but each rank must agree with the first data rank of its own stage.
+void require_agreement_in_stages(Communicator& ranks, const Mesh& mesh, std::span<const RankFact> facts);
 
 /// Collective call. Throws the same rank_mismatch on all ranks if a parameter's bytes differ between ranks; names the odd rank out and the
 /// first such parameter.
@@ -53,7 +59,7 @@ struct StepStart {
 
 /// Returns the rows given to all ranks together, or kFromData. `starts`: by rank; the caller fills in its own. Collective call. Throws the
 /// same rank_mismatch on all ranks if a rank begins another step than rank 0, or with another learning rate or loss scale, or if the rows
-/// are not those of the first micro-batches of `batch` rows each, dealt to the ranks in turn.
-int64_t rows_of_all(Communicator& ranks, std::span<StepStart> starts, int64_t batch);
+/// are not those of the first micro-batches of `batch` rows each, dealt to the data ranks in turn; all stages of a data rank have its rows.
+int64_t rows_of_all(Communicator& ranks, const Mesh& mesh, std::span<StepStart> starts, int64_t batch);
 
 }  // namespace st

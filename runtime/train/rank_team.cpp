@@ -46,7 +46,10 @@ RankTeam::RankTeam(const Parts& parts, const PlanOptions& options)
       mesh_{.data = static_cast<int32_t>(parts.recipe.data_ranks()), .stage = static_cast<int32_t>(parts.recipe.stages)},
       clocks_(static_cast<size_t>(is_of_threads() ? parts.recipe.ranks : 1)),
       timeline_(static_cast<size_t>(parts.recipe.ranks)) {
-  if (!is_of_threads()) return;
+  if (!is_of_threads()) {
+    split_group();
+    return;
+  }
   check(parts.recipe.ranks <= kMaxThreadRanks, "trainer: recipe ranks is ", parts.recipe.ranks, "; at most ", kMaxThreadRanks,
         " ranks run as threads of one process; start more as processes (scaletrain launch, mpirun or Slurm) and give the trainer their "
         "communicator");
@@ -116,6 +119,37 @@ CommunicatorOptions RankTeam::options_of(int rank) const {
   options.deadline = std::numeric_limits<double>::infinity();
   if (rank == 0) options.is_cancelled = parts_.is_cancelled;
   return options;
+}
+
+/// A stage waits for the work of others: those that compute, or wait themselves, are not silent. Who does not come to a step at all is
+/// found before it, by the group of all.
+CommunicatorOptions RankTeam::options_in_group() const {
+  CommunicatorOptions options;
+  options.deadline = parts_.group->deadline();
+  options.waits_for_living = true;
+  options.is_cancelled = parts_.is_cancelled;
+  return options;
+}
+
+void RankTeam::split_group() {
+  if (mesh_.stage == 1) return;
+  const int32_t rank = parts_.group->rank();
+  const auto along = [&](MeshAxis axis) { return parts_.group->split(color_along(mesh_, axis, rank), rank, options_in_group(), true); };
+  along_data_ = along(MeshAxis::data);
+  along_stages_ = along(MeshAxis::stage);
+  stages_.push_back(std::make_unique<StageLinks>(*along_stages_));
+}
+
+void RankTeam::connect_own_stages(std::span<const StageLink> links) {
+  if (stages_.empty()) return;
+  std::vector<LinkEnds> ends;
+  for (const StageLink& link : links)
+    for (int32_t data = 0; data < mesh_.data; ++data)
+      ends.push_back({rank_at(mesh_, {.data = data, .stage = link.from}), rank_at(mesh_, {.data = data, .stage = link.to})});
+  std::vector<std::unique_ptr<Link>> of_all = make_links(*parts_.group, ends, options_in_group()), own;
+  for (size_t link = 0; link < links.size(); ++link)
+    own.push_back(std::move(of_all[link * static_cast<size_t>(mesh_.data) + static_cast<size_t>(position_of(parts_.group->rank()).data)]));
+  stages_[0]->connect(std::move(own));
 }
 
 /// By rank, its end of the group of ranks that differ from it along this axis alone.
@@ -226,8 +260,8 @@ PipelineTimes RankTeam::pipeline_times() const {
   if (timed_step_ == 0 || timed_step_ != step_) return times;
   for (size_t rank = 0; rank < stages_.size(); ++rank) {
     const std::span<const StageRun> runs = stages_[rank]->runs().all();
-    const MeshPosition at = position_of(static_cast<int32_t>(rank));
-    times.lanes.push_back({static_cast<int32_t>(rank), at.stage, at.data, {runs.begin(), runs.end()}});
+    const MeshPosition at = position_of(mesh_rank(rank));
+    times.lanes.push_back({mesh_rank(rank), at.stage, at.data, {runs.begin(), runs.end()}});
     for (StageRun& run : times.lanes.back().runs) run.action.micro_batch = run.action.micro_batch * mesh_.data + at.data;
   }
   return times;
@@ -242,7 +276,7 @@ std::string RankTeam::timeline_json() const {
     const ExchangeQueue* exchanges = here == 0 ? exchanges_ : members_[here - 1]->step->exchanges();
     const Communicator& end = end_of(static_cast<int>(here));
     JsonLine rank;
-    rank.add("rank", is_of_threads() ? static_cast<int>(here) : end.rank()).add("step", timed_step_);
+    rank.add("rank", mesh_rank(here)).add("step", timed_step_);
     (here == 0 ? own_times_ : times_of(here)).add_to(rank);
     rank.add("began_us", us(clock.began)).add("ended_us", us(clock.ended));
     rank.add_json("computed_us", computing_json(clock.began, clock.ended, *exchanges));
@@ -281,14 +315,15 @@ void RankTeam::sync_weights() {
 
 int64_t RankTeam::own_rows() const {
   const Recipe& recipe = parts_.recipe;
-  return MicroBatches{.per_step = recipe.step_micro_batches(), .ranks = recipe.ranks, .rank = parts_.group->rank()}.own() * recipe.batch;
+  const int32_t rank = position_of(parts_.group->rank()).data;
+  return MicroBatches{.per_step = recipe.step_micro_batches(), .ranks = mesh_.data, .rank = rank}.own() * recipe.batch;
 }
 
 int64_t RankTeam::rows_of_all(StepStart own) {
   if (own.attempts == timed_step_) own.last_step = own_times_;
   starts_.resize(static_cast<size_t>(parts_.recipe.ranks));
   starts_[static_cast<size_t>(parts_.group->rank())] = own;
-  const int64_t rows = st::rows_of_all(*parts_.group, starts_, parts_.recipe.batch);
+  const int64_t rows = st::rows_of_all(*parts_.group, mesh_, starts_, parts_.recipe.batch);
   if (std::ranges::all_of(starts_, [](const StepStart& start) { return start.last_step.seconds > 0; }))
     std::ranges::transform(starts_, timeline_.add(own.attempts).begin(), &StepStart::last_step);
   return rows;

@@ -10,6 +10,7 @@
 #include <optional>
 #include <span>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/mesh.h"
@@ -28,8 +29,10 @@ namespace st {
 ///   threads        the trainer is rank 0, on its caller's thread; the team has ranks 1 and up, along the data and the stage axis
 ///                  (base/mesh.h), and the groups that connect them. A step is
 ///                  completed on all ranks or on none
-///   host's group   the trainer is the rank that the host assigned; the team runs the collectives outside a step. A step that fails on one
-///                  rank is not completed by the others, except those that had received everything from all ranks already
+///   host's group   the trainer is the rank that the host assigned; the team has its groups along the axes, and runs the collectives
+///   outside
+///                  a step. A step that fails on one rank is not completed by the others, except those that had received everything from
+///                  all ranks already
 class RankTeam {
  public:
   struct Parts {  // of the trainer; the references outlive the team
@@ -49,8 +52,13 @@ class RankTeam {
 
   /// The trainer's communicator of the data ranks: the same object for the team's life.
   Communicator& own() { return end_of(0); }
+  /// That of all ranks, in a host's group.
+  Communicator& all() { return *parts_.group; }
+  const Mesh& mesh() const { return mesh_; }
   /// Its ends to the other stages; null: one stage.
   StageLinks* own_stages() { return stages_of(0); }
+  /// In a host's group: connects the links that the trainer's plan names. Collective call of all ranks.
+  void connect_own_stages(std::span<const StageLink> links);
   bool is_of_threads() const { return parts_.group == nullptr; }
 
   /// In a host's group, whose ranks each get their own rows: this rank's rows in a full step, and, as a collective call, the rows given to
@@ -60,7 +68,7 @@ class RankTeam {
   /// Whether any rank reported lacks_copies in rows_of_all().
   bool any_lacks_copies() const;
   /// Maps a step's row `first_row` to the row among those given to this rank.
-  int64_t own_row(int64_t first_row) const { return first_row / parts_.recipe.ranks / parts_.recipe.batch * parts_.recipe.batch; }
+  int64_t own_row(int64_t first_row) const { return first_row / mesh_.data / parts_.recipe.batch * parts_.recipe.batch; }
 
   /// Whether the trainer's rank has been told that a step is over.
   bool has_ended() { return has_ended(0); }
@@ -121,14 +129,17 @@ class RankTeam {
   };
 
   const Communicator& end_of(int rank) const {
-    return parts_.group != nullptr ? *parts_.group : static_cast<const Communicator&>(group_[static_cast<size_t>(rank)]);
+    if (parts_.group == nullptr) return group_[static_cast<size_t>(rank)];
+    return along_data_ ? *along_data_ : *parts_.group;
   }
-  Communicator& end_of(int rank) {
-    return parts_.group != nullptr ? *parts_.group : static_cast<Communicator&>(group_[static_cast<size_t>(rank)]);
-  }
+  Communicator& end_of(int rank) { return const_cast<Communicator&>(std::as_const(*this).end_of(rank)); }
   StageLinks* stages_of(int rank) { return stages_.empty() ? nullptr : stages_[static_cast<size_t>(rank)].get(); }
   MeshPosition position_of(int32_t rank) const { return st::position_of(mesh_, rank); }
+  /// Of the team's ranks in this process, counted from the trainer's.
+  int32_t mesh_rank(size_t here) const { return is_of_threads() ? static_cast<int32_t>(here) : parts_.group->rank(); }
   CommunicatorOptions options_of(int rank) const;
+  CommunicatorOptions options_in_group() const;
+  void split_group();
   std::vector<DirectExchange> groups_along(MeshAxis axis) const;
   void connect();
   void connect_stages();
@@ -145,9 +156,10 @@ class RankTeam {
   [[noreturn]] void rethrow_first(const std::exception_ptr& own);
 
   Parts parts_;
-  const Mesh mesh_;                                  // of threads
-  std::vector<DirectExchange> group_, stage_group_;  // by rank: its ends along the data and the stage axis; replaced after an error
-  std::vector<std::unique_ptr<StageLinks>> stages_;  // by rank; empty: one stage
+  const Mesh mesh_;
+  std::vector<DirectExchange> group_, stage_group_;  // by thread: its ends along the data and the stage axis; replaced after an error
+  std::unique_ptr<Communicator> along_data_, along_stages_;  // in a host's group with stages
+  std::vector<std::unique_ptr<StageLinks>> stages_;          // by rank of this process; empty: one stage
   bool is_connected_ = false;
   std::vector<std::unique_ptr<Member>> members_;
   int64_t weights_at_ = -1;  // the gate's changes() when the ranks had the same weights

@@ -110,10 +110,14 @@ bool measures_noise(const Recipe& recipe, bool is_short) {
 void gather_shards(Program& program, const Program& of) {
   program.mesh = of.mesh;
   program.rank = of.rank;
-  for (size_t s = 0; s < of.slots.size() && s < program.slots.size(); ++s)
-    if (of.slots[s].role == Role::parameter && of.slots[s].type.layout.is_flat()) program.slots[s].sums = of.slots[s].sums;
-  gather_units(program);
-  for (Slot& slot : program.slots) slot.borrowed = slot.borrowed || (slot.role == Role::parameter && slot.type.layout.is_flat());
+  program.stage = of.stage;
+  for (size_t s = 0; s < of.slots.size() && s < program.slots.size(); ++s) {
+    if (of.slots[s].role != Role::parameter) continue;
+    program.slots[s].type.layout = of.slots[s].type.layout;
+    if (of.slots[s].type.layout.is_flat()) program.slots[s].sums = of.slots[s].sums;
+  }
+  gather_units(program, of.mesh.stage > 1 ? MeshAxis::all : MeshAxis::data);
+  for (Slot& slot : program.slots) slot.borrowed = slot.borrowed || (slot.role == Role::parameter && !slot.type.layout.is_replicated());
 }
 
 PipelineSchedule schedule_by(const Recipe& recipe, int64_t micro_batches) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <set>
+#include <string_view>
 #include <utility>
 
 #include "base/error.h"
@@ -13,20 +15,28 @@
 namespace st {
 namespace {
 
+/// The rank that answers for what this rank has of a slot: of what the data ranks have alike, the first of them.
+int32_t answers_for(const Program& program, bool is_shard) {
+  return rank_at(program.mesh, {.data = is_shard ? program.rank : 0, .stage = program.stage});
+}
+
 StateTensor::Piece piece_in(const Executor& rank, SlotId slot) {
   const Operand& operand = rank.slot(slot);
   const Program& program = rank.plan().program;
-  return {own_begin(program, program.slot(slot)), operand.elements(), operand.as<std::byte>(), program.rank};
+  const Slot& of = program.slot(slot);
+  return {own_begin(program, of), operand.elements(), operand.as<std::byte>(), answers_for(program, of.type.layout.is_flat())};
 }
 
 /// Those of one rank, in the order of its slots.
 std::vector<StateTensor> state_in(const Executor& rank) {
   std::vector<StateTensor> all;
   const std::vector<Slot>& slots = rank.plan().program.slots;
+  const bool in_stages = rank.plan().program.mesh.stage > 1;
   for (size_t s = 0; s < slots.size(); ++s) {
     const Slot& slot = slots[s];
     if ((slot.role != Role::parameter && slot.role != Role::optimizer) || !is_here(rank.plan().program, slot)) continue;
-    StateTensor tensor{.name = slot.name, .role = slot.role, .of = slot.of, .type = slot.type, .is_sharded = slot.type.layout.is_flat()};
+    StateTensor tensor{
+        .name = slot.name, .role = slot.role, .of = slot.of, .type = slot.type, .is_sharded = in_stages || slot.type.layout.is_flat()};
     tensor.type.layout[MeshAxis::stage] = {};
     tensor.pieces.push_back(piece_in(rank, static_cast<SlotId>(s)));
     all.push_back(std::move(tensor));
@@ -41,10 +51,10 @@ struct TensorPlace {
   int32_t rank = 0, role = 0, of = 0, dtype = 0;
 };
 
-std::string told(std::span<const StateTensor> tensors) {
+std::string told(std::span<const StateTensor> tensors, int32_t own_rank) {
   std::string out;
   for (const StateTensor& t : tensors) {
-    if (!t.is_sharded) continue;
+    if (!t.is_sharded || t.pieces[0].rank != own_rank) continue;
     TensorPlace one{t.pieces[0].first, t.pieces[0].elements, std::ssize(t.name)};
     std::ranges::copy(t.type.shape, one.dims.begin());
     one.rank = t.type.shape.rank();
@@ -89,10 +99,9 @@ void StateTensor::to_host(Backend& backend, int64_t first, std::span<std::byte> 
 
 std::vector<StateTensor> state_tensors_of(std::span<const Executor* const> ranks, std::span<const StateTensor> others) {
   std::vector<StateTensor> all;
-  const auto is_first = [&](const Executor& rank) { return rank.plan().program.rank == ranks.front()->plan().program.rank; };  // of a stage
   for (const Executor* rank : ranks)
     for (StateTensor& tensor : state_in(*rank))
-      if (is_first(*rank) || tensor.is_sharded) all.push_back(std::move(tensor));
+      if (ranks.size() == 1 || tensor.pieces[0].rank == rank->plan().program.mesh_rank()) all.push_back(std::move(tensor));
   all.insert(all.end(), others.begin(), others.end());
   const auto first_of = [](const StateTensor& t) { return t.pieces[0].first; };
   std::ranges::stable_sort(
@@ -108,10 +117,15 @@ std::vector<StateTensor> state_tensors_of(std::span<const Executor* const> ranks
 }
 
 std::vector<StateTensor> pieces_of_others(Communicator& ranks, const Executor& own) {
-  const std::vector<std::string> texts = gather_texts(ranks, told(state_in(own)), "shards of the state");
+  const std::vector<StateTensor> here = state_in(own);
+  const std::vector<std::string> texts = gather_texts(ranks, told(here, ranks.rank()), "shards of the state");
   std::vector<StateTensor> others;
   for (int rank = 0; rank < ranks.size(); ++rank)
     if (rank != ranks.rank()) hear(texts[static_cast<size_t>(rank)], rank, others);
+  std::set<std::pair<int32_t, std::string_view>> alike;  // a replica of another rank's
+  for (const StateTensor& tensor : here)
+    if (tensor.pieces[0].rank != ranks.rank()) alike.emplace(tensor.pieces[0].rank, tensor.name);
+  std::erase_if(others, [&](const StateTensor& tensor) { return alike.contains({tensor.pieces[0].rank, tensor.name}); });
   return others;
 }
 
@@ -129,19 +143,29 @@ StateTensor gradient_of(std::span<const Executor* const> ranks, const Slot& para
     if (tensor.is_sharded && !program.slot(slot).type.layout.is_flat()) {
       const Cuts cuts = cuts_of(program, program.slot(slot).of);
       piece = {cuts[program.rank], cuts.elements_of(program.rank), piece.data + cuts[program.rank] * bytes_of(tensor.type.dtype),
-               program.rank};
+               answers_for(program, true)};
     }
     if (piece.elements == 0) continue;  // other ranks have all of it
     tensor.pieces.push_back(piece);
     if (!tensor.is_sharded) break;
   }
   const Program& program = ranks.front()->plan().program;
-  if (!tensor.is_sharded || ranks.size() > 1) return tensor;
+  const bool in_stages = program.mesh.stage > 1;
+  if ((!tensor.is_sharded && !in_stages) || ranks.size() > 1) return tensor;
   const std::vector<StateTensor::Piece> own = std::exchange(tensor.pieces, {});
-  const Cuts cuts = cuts_of(program, program.slot_named(parameter.name));
-  for (int32_t rank = 0; rank < program.mesh.data; ++rank)
-    if (const int64_t elements = cuts.elements_of(rank); elements > 0)
-      tensor.pieces.push_back({cuts[rank], elements, rank == program.rank && !own.empty() ? own[0].data : nullptr, rank});
+  const auto add = [&](int64_t first, int64_t elements, int32_t rank) {
+    if (elements > 0) tensor.pieces.push_back({first, elements, !own.empty() && own[0].rank == rank ? own[0].data : nullptr, rank});
+  };
+  const SlotId of = program.slot_named(parameter.name);
+  const int32_t stage = in_stages ? stage_of(program.slot(of)) : 0;
+  const auto rank_of = [&](int32_t data) { return rank_at(program.mesh, {.data = data, .stage = stage}); };
+  if (tensor.is_sharded) {
+    const Cuts cuts = cuts_of(program, of);
+    for (int32_t rank = 0; rank < program.mesh.data; ++rank) add(cuts[rank], cuts.elements_of(rank), rank_of(rank));
+  } else {
+    tensor.is_sharded = true;
+    add(0, tensor.type.shape.elements(), rank_of(0));
+  }
   return tensor;
 }
 

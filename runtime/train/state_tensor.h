@@ -15,13 +15,13 @@ struct StateTensor {
   struct Piece {
     int64_t first = 0, elements = 0;  // range of the flattened whole
     std::byte* data = nullptr;        // device memory; null: in another process
-    int32_t rank = 0;                 // the owner, in a group of processes
+    int32_t rank = 0;                 // of the mesh; in a group of processes, who answers for the range
   };
   std::string name;
   Role role = Role::parameter;
   SlotId of = -1;                  // optimizer: the parameter's slot
   Type type;                       // of the whole
-  bool is_sharded = false;         // true: each rank has at most one shard; false: each rank has all of it
+  bool is_sharded = false;         // true: each rank has at most one shard, or its stage has it; false: each rank has all of it
   std::vector<Piece> pieces = {};  // all shards, in order
 
   /// Copies bytes of the whole from byte `first`, as far as they are in this process.
@@ -32,7 +32,7 @@ struct StateTensor {
 /// one is enough if each rank has the whole state. `others`: shards in other processes. Borrows the executors.
 std::vector<StateTensor> state_tensors_of(std::span<const Executor* const> ranks, std::span<const StateTensor> others = {});
 
-/// The other ranks' shards of a step's state. Collective call.
+/// The other ranks' shards of a step's state, without those that this rank has too. Collective call.
 std::vector<StateTensor> pieces_of_others(Communicator& ranks, const Executor& own);
 
 /// The summed gradient of a parameter after a step, likewise; in a group of processes `ranks` has only this one's executor. No shards: the

@@ -21,12 +21,11 @@ namespace st {
 namespace {
 
 /// What a pipeline cannot do yet.
-void check_stages(const Recipe& recipe, const Program& model, bool in_group) {
+void check_stages(const Recipe& recipe, const Program& model) {
   if (recipe.stages == 1) return;
   const auto need = [&](bool holds, const auto&... what) {
     require(holds, Code::unsupported, "trainer: ", recipe.stages, " stages do not support ", what...);
   };
-  need(!in_group, "a communicator; leave it out, then the ranks are threads of this process");
   need(static_cast<bool>(model.loss_sum), "a host's own loss; mark one with st_graph_loss");
   need(!recipe.find_nan, "find_nan; use 1 stage to find where a value is not finite");
   need(!recipe.gradient_noise_scale, "gradient_noise_scale; use 1 stage to measure it");
@@ -48,8 +47,10 @@ Trainer::Trainer(std::shared_ptr<Model> model, Recipe recipe, std::shared_ptr<co
   Context& context = model_->context();
   check(recipe_.device == context.backend().name(), "trainer: the recipe has device ", recipe_.device, ", but the model's context has ",
         context.backend().name(), "; make the context with the recipe's device");
-  check_stages(recipe_, model_->program(), ranks != nullptr);
+  check_stages(recipe_, model_->program());
   if (recipe_.stages > 1) recipe_.ranks = recipe_.data_ranks() * recipe_.stages;
+  const Mesh mesh{.data = static_cast<int32_t>(recipe_.data_ranks()), .stage = static_cast<int32_t>(recipe_.stages)};
+  if (ranks != nullptr && recipe_.ranks > 1) check_mesh(mesh, ranks->size());
   check(recipe_.batch > 0, "trainer: the recipe's batch is auto; call with_batch_decided() first");
   check(!recipe_.gradient_noise_scale || recipe_.step_micro_batches() > 1,
         "recipe: gradient_noise_scale needs at least 2 micro-batches per step, got 1 of ", recipe_.batch,
@@ -62,18 +63,22 @@ Trainer::Trainer(std::shared_ptr<Model> model, Recipe recipe, std::shared_ptr<co
           : std::max(1, context.threads() / (ranks != nullptr ? ranks_in_process(*ranks) : static_cast<int>(recipe_.ranks)));
   data_ = std::move(data);
   workers_ = context.make_workers(threads);
-  if (ranks != nullptr) options_.rank = ranks->rank();
+  if (ranks != nullptr) {
+    const MeshPosition at = position_of(mesh, ranks->rank());
+    options_.rank = at.data;
+    options_.stage = at.stage;
+  }
   const int64_t data_ranks = recipe_.data_ranks();
-  if (const int64_t idle = data_ranks - recipe_.step_micro_batches(); idle > 0 && options_.rank == 0)
+  if (const int64_t idle = data_ranks - recipe_.step_micro_batches(); idle > 0 && options_.rank == 0 && options_.stage == 0)
     context.options().log.warning("recipe", "a step has ", data_ranks - idle, " micro-batches on ", data_ranks, " ranks, so ", idle,
                                   idle == 1 ? " computes" : " compute", " none; give more micro_batches, or fewer ranks");
   const bool has_loss = static_cast<bool>(model_->program().loss_sum);
   const bool is_zero_3 = recipe_.zero == 3, is_late = context.options().late_parameters;
   options_.shards_masters = ranks != nullptr && recipe_.ranks > 1 && (recipe_.zero == 1 || recipe_.zero == 2) && has_loss && is_late &&
-                            recipe_.precision != "fp32";
-  const bool keeps_pieces = ranks != nullptr && recipe_.ranks > 1 && (is_zero_3 || options_.shards_masters);
+                            recipe_.precision != "fp32" && recipe_.stages == 1;
+  const bool keeps_pieces = ranks != nullptr && recipe_.ranks > 1 && (is_zero_3 || options_.shards_masters || recipe_.stages > 1);
   if (ranks != nullptr && recipe_.ranks > 1) {  // what they exchange from here on goes by it
-    std::vector<RankFact> facts = {{"zero", recipe_.get("zero")}};
+    std::vector<RankFact> facts = {{"zero", recipe_.get("zero")}, {"stages", recipe_.get("stages")}};
     if (is_zero_3) facts.push_back({"recompute", recipe_.get("recompute")});
     if (recipe_.zero == 1 || recipe_.zero == 2) {
       facts.push_back({"precision", recipe_.get("precision")});
@@ -110,14 +115,14 @@ Trainer::Trainer(std::shared_ptr<Model> model, Recipe recipe, std::shared_ptr<co
     team_ = std::make_unique<RankTeam>(RankTeam::Parts{*model_, recipe_, storage_, is_cancelled, data_, threads, ranks}, options_);
   }
   if (keeps_pieces && is_zero_3) {  // of steps of both kinds
-    recomputed_ = recomputed_by_all(*ranks, recipe_, options_, plan_with);
+    recomputed_ = recomputed_by_all(team_->own(), recipe_, options_, plan_with);
     if (recomputed_) options_.recompute_scopes = &*recomputed_;
   }
   if (has_loss) {
     PlanOptions own = options_;
     const auto scopes = team_ && own.recompute_scopes == nullptr ? team_->scopes_for_all() : std::nullopt;
     if (scopes) own.recompute_scopes = &*scopes;
-    own.borrows_parameters = recipe_.stages > 1;
+    own.borrows_parameters = recipe_.stages > 1 && ranks == nullptr;
     train_ = std::make_unique<PlannedStep>(*model_, recipe_, storage_, *workers_, cancelled_, own, team_ ? &team_->own() : nullptr,
                                            team_ ? team_->own_stages() : nullptr);
     if (options_.shares_masters) train_->share_masters(*model_);
@@ -126,6 +131,7 @@ Trainer::Trainer(std::shared_ptr<Model> model, Recipe recipe, std::shared_ptr<co
           data_, static_cast<uint64_t>(recipe_.seed),
           MicroBatches{.rows = recipe_.batch, .per_step = recipe_.step_micro_batches(), .ranks = data_ranks, .rank = options_.rank},
           items_taken_, context.memory());
+    if (ranks != nullptr && team_) team_->connect_own_stages(train_->executor().plan().program.links);
   } else {
     require_host_loss_fits("trainer");
   }
@@ -133,7 +139,8 @@ Trainer::Trainer(std::shared_ptr<Model> model, Recipe recipe, std::shared_ptr<co
                                                                   train_.get(), team_ ? &team_->own() : nullptr},
                                               options_);
   if (ranks != nullptr && team_) require_agreement(*ranks, run_facts(recipe_, training_state(), plan()));
-  if (is_sharded()) others_ = pieces_of_others(team_->own(), executor());
+  if (ranks != nullptr && recipe_.stages > 1) require_agreement_in_stages(*ranks, mesh, collective_facts(plan()));
+  if (is_sharded()) others_ = pieces_of_others(team_->all(), executor());
   if (recipe_.ema_decay > 0) {
     WeightAverage::Read read;
     if (is_sharded()) read = std::bind_front(&Trainer::read_state, this);
@@ -306,7 +313,7 @@ bool Trainer::run_until(double deadline, std::optional<std::span<const HostView>
     };
     // Pieces that an update has changed are nowhere as they were.
     const auto note_what_is_mixed = [this] {
-      has_torn_state_ = has_torn_state_ || (recipe_.zero > 0 && (train_->has_updated() || team_->has_updated()));
+      has_torn_state_ = has_torn_state_ || (is_in_pieces() && (train_->has_updated() || team_->has_updated()));
       if (has_torn_state_ && model_->is_sharded()) model_->set_mixed(true);  // another trainer of it would not know
     };
     try {

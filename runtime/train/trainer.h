@@ -104,16 +104,18 @@ class Trainer {
 
   /// The tensors of a checkpoint: every parameter and optimizer value, of all ranks. See trainer_state.h for a checkpoint's content.
   std::vector<StateTensor> state_tensors() const;
-  /// Whether the state is sharded over a host's group (zero 1 or more). Then digest, save, resume, gradients and averages are collective
-  /// calls: all ranks make them, with equal arguments, between the same steps. With a `collective`, a refusal on one rank is an error on
-  /// all.
-  bool is_sharded() const { return team_ && !team_->is_of_threads() && recipe_.zero > 0; }
+  /// Whether ranks have different parts of the state.
+  bool is_in_pieces() const { return recipe_.zero > 0 || recipe_.stages > 1; }
+  /// Whether the state is sharded over a host's group (zero 1 or more, or stages). Then digest, save, resume, gradients and averages are
+  /// collective calls: all ranks make them, with equal arguments, between the same steps. With a `collective`, a refusal on one rank is an
+  /// error on all.
+  bool is_sharded() const { return team_ && !team_->is_of_threads() && is_in_pieces(); }
   /// Reads bytes of a state tensor from byte `first`, on whichever rank they are; a collective call if is_sharded().
   void read_state(const StateTensor& tensor, int64_t first, std::span<std::byte> out) const;
   /// Marks the start of a change of the state that all ranks make together.
   void others_change_too() { ++changes_of_all_; }
   /// The group over which the state is sharded; null: it is not sharded.
-  Communicator* sharding_group_of() const { return is_sharded() ? &team_->own() : nullptr; }
+  Communicator* sharding_group_of() const { return is_sharded() ? &team_->all() : nullptr; }
   /// Everything else that the next step depends on, except a host's own schedule.
   TrainingState training_state() const;
 

@@ -27,7 +27,7 @@ void Trainer::read_state(const StateTensor& tensor, int64_t first, std::span<std
   for (const StateTensor::Piece& piece : tensor.pieces) {
     const int64_t begin = std::max(first, piece.first * width);
     const int64_t end = std::min(first + std::ssize(out), (piece.first + piece.elements) * width);
-    if (begin < end) team_->own().broadcast(out.data() + (begin - first), end - begin, DType::u8, piece.rank, tensor.name);
+    if (begin < end) team_->all().broadcast(out.data() + (begin - first), end - begin, DType::u8, piece.rank, tensor.name);
   }
 }
 
@@ -37,7 +37,7 @@ std::string Trainer::state_digest(ShardedModelCall* collective) const {
   if (is_sharded()) {
     // Not by what this rank knows: its weights alone may have changed, or its last digest may have failed.
     int32_t is_new = state_digest_at_ == changes ? 0 : 1;
-    team_->own().all_reduce(&is_new, 1, DType::i32, ReduceOp::max, "whether the state is new");
+    team_->all().all_reduce(&is_new, 1, DType::i32, ReduceOp::max, "whether the state is new");
     if (is_new == 0) {
       state_digest_of_ = changes_of_all_;  // a resume may have failed since, and changed nothing
       return state_digest_;
@@ -103,12 +103,14 @@ namespace {
 /// Where the tensor is cut for a save that all ranks make: as they have its pieces; of what each has whole, as its optimizer's state is.
 std::vector<SharedSave::Range> ranges_of(const StateTensor& tensor, const Program& program) {
   std::vector<SharedSave::Range> ranges;
-  const SlotId id = tensor.is_sharded ? -1 : program.slot_named(tensor.name);
-  if (tensor.is_sharded)
-    for (const StateTensor::Piece& piece : tensor.pieces) ranges.push_back({piece.rank, piece.first, piece.first + piece.elements});
-  if (id >= 0 && is_cut(program, id)) {
+  const SlotId id = tensor.role == Role::parameter ? program.slot_named(tensor.name) : -1;
+  if (id >= 0 && is_cut(program, id) && !program.slot(id).type.layout.is_flat()) {
     const Cuts cuts = cuts_of(program, id);
-    for (int32_t rank = 0; rank < program.mesh.data; ++rank) ranges.push_back({rank, cuts[rank], cuts[rank + 1]});
+    const int32_t stage = position_of(program.mesh, tensor.pieces[0].rank).stage;
+    for (int32_t rank = 0; rank < program.mesh.data; ++rank)
+      ranges.push_back({rank_at(program.mesh, {.data = rank, .stage = stage}), cuts[rank], cuts[rank + 1]});
+  } else if (tensor.is_sharded) {
+    for (const StateTensor::Piece& piece : tensor.pieces) ranges.push_back({piece.rank, piece.first, piece.first + piece.elements});
   }
   std::erase_if(ranges, [](const SharedSave::Range& range) { return range.begin == range.end; });
   if (ranges.empty()) ranges.push_back({0, 0, tensor.type.shape.elements()});

@@ -15,10 +15,17 @@ WeightAverage::WeightAverage(Model& model, std::vector<StateTensor> state, Read 
   }
 }
 
+/// Whether each rank of a sharded model has the same elements of a weight and its average.
+bool WeightAverage::is_cut_like_weight(size_t index) const {
+  if (weights_.empty() || !weights_[index].is_sharded) return false;
+  const Slot& weight = model_.gathers()->slot(model_.parameters()[index]);
+  return weight.type.layout.is_flat() == weight.update.is_flat();
+}
+
 const std::byte* WeightAverage::place_of(size_t index) {
   const std::optional<StateTensor>& average = averages_[index];
   if (!average) return model_.data(model_.parameters()[index]);
-  if (!weights_.empty() && weights_[index].is_sharded) {
+  if (is_cut_like_weight(index)) {
     const auto is_here = [](const StateTensor::Piece& piece) { return piece.data != nullptr; };
     const auto own = std::ranges::find_if(average->pieces, is_here);
     return own == average->pieces.end() ? nullptr : own->data;
@@ -28,10 +35,12 @@ const std::byte* WeightAverage::place_of(size_t index) {
   return joined(index, *average);
 }
 
+/// A rank without any of the weight takes part in the reads for the others.
 const std::byte* WeightAverage::joined(size_t index, const StateTensor& tensor) {
   Backend& backend = model_.context().backend();
+  const bool keeps = model_.piece(model_.parameters()[index]).elements > 0;
   joined_.resize(averages_.size());
-  if (!joined_[index]) {
+  if (keeps && !joined_[index]) {
     model_.context().require_memory("average: a whole weight", tensor.type.bytes());
     joined_[index] = backend.allocate(tensor.type.bytes(), MemoryRole::other);
   }
@@ -39,10 +48,10 @@ const std::byte* WeightAverage::joined(size_t index, const StateTensor& tensor) 
   for (int64_t at = 0, end = tensor.type.bytes(); at < end;) {
     const std::span<std::byte> now = std::span(room).first(static_cast<size_t>(std::min<int64_t>(std::ssize(room), end - at)));
     read(tensor, at, now);
-    backend.to_device(joined_[index]->data() + at, now.data(), std::ssize(now));
+    if (keeps) backend.to_device(joined_[index]->data() + at, now.data(), std::ssize(now));
     at += std::ssize(now);
   }
-  return joined_[index]->data();
+  return keeps ? joined_[index]->data() : nullptr;
 }
 
 std::span<const std::byte* const> WeightAverage::places() {

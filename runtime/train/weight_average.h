@@ -34,6 +34,7 @@ class WeightAverage {
   void put_in_model();
 
  private:
+  bool is_cut_like_weight(size_t index) const;
   const std::byte* place_of(size_t index);
   const std::byte* joined(size_t index, const StateTensor& tensor);
   void read(const StateTensor& from, int64_t first, std::span<std::byte> out) const;

@@ -7,11 +7,11 @@
 #include <cmath>
 
 #include "plan/wire_bytes.h"
-#include "rank_group.h"
 #include "rank_training.h"
 #include "sanitized.h"
 #include "saved_trainer.h"
 #include "scoped_program.h"
+#include "staged_training.h"
 #include "thrown_error.h"
 
 // Replaces the C library's fsync: no power is lost in this test.
@@ -19,22 +19,6 @@ extern "C" int fsync(int) { return 0; }
 
 namespace st {
 namespace {
-
-struct Topology {
-  int64_t stages = 1, data = 1, zero = 0;
-  const char* schedule = "1f1b";
-};
-
-std::string text_of(const Topology& t) { return text(t.schedule, " on ", t.stages, " stages and ", t.data, " data ranks, zero ", t.zero); }
-
-Training staged(const Case& c, const Topology& t) {
-  Training made = training_of(c, t.stages * t.data);
-  made.options.layers = 6;
-  made.recipe.stages = t.stages;
-  made.recipe.zero = t.zero;
-  made.recipe.schedule = t.schedule;
-  return made;
-}
 
 TEST(PipelineStages, HaveTheBitsOfOneRankWithEverySchedule) {
   const Case plain{.name = "", .keys = {}};
@@ -256,10 +240,6 @@ TEST(PipelineStages, RefuseWhatTheyCannotDo) {
   EXPECT_TRUE(is_error(refused({.stages = 9}, {}), Code::invalid_argument, {"8 outermost scopes", "too few for 9 parts"}));
   EXPECT_TRUE(
       is_error(refused({.stages = 2, .schedule = "interleaved"}, {{"stage_chunks", "1"}}), Code::invalid_argument, {"interleaved"}));
-  each_of_group(2, [](int, Communicator& own) {
-    EXPECT_TRUE(is_error(error_of([&] { in_group(staged({.name = "", .keys = {}}, {.stages = 2}), own); }), Code::unsupported,
-                         {"2 stages do not support a communicator"}));
-  });
   Training odd = staged({.name = "", .keys = {}}, {.stages = 2});
   odd.recipe.ranks = 5;
   EXPECT_TRUE(is_error(error_of([&] { odd.trainer(); }), Code::invalid_argument, {"5 ranks are not a multiple of 2 stages", "2 x 2 = 4"}));
