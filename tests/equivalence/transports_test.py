@@ -1,7 +1,8 @@
 """All transports give the same state: threads of one process, processes over shared memory, Gloo and MPI (traps.md, T7).
 
     transports_test.py SCALETRAIN PLUGIN_FOLDER [--few]                                a covering selection, as in CI; --few: one run per transport
-    transports_test.py SCALETRAIN PLUGIN_FOLDER --product [--transport T..] [--ranks N..] [--zero Z..]      all combinations, by hand
+    transports_test.py SCALETRAIN PLUGIN_FOLDER --product [--transport T..] [--ranks N..] [--zero Z..] [--schedule S..]
+                                                                                       all combinations, by hand
 
 With reduce micro all runs of a precision must end in the state of one rank; with reduce step, all runs of a precision and number of ranks
 in the state of as many threads. Losses and norms of every step are compared, too. The covering selection also tests state in a file (T9).
@@ -21,10 +22,11 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "cli"))
 from command_line import PROGRAM, TEXT, log_lines  # noqa: E402
 from transports import KEPT, MPIRUN, why_not  # noqa: E402
 
-Run = collections.namedtuple("Run", "transport ranks zero bucket overlap precision reduce offload", defaults=["none"])
+Run = collections.namedtuple("Run", "transport ranks zero bucket overlap precision reduce offload schedule",
+                            defaults=["none", "none"])
 EVERYTHING = Run(transport=("threads", "local", "gloo", "mpi"), ranks=(1, 2, 3, 4, 5, 8), zero=(0, 1, 2, 3), bucket=(4 << 10, 1 << 20, 256 << 20),
-                 overlap=("on", "off"), precision=("fp32", "bf16"), reduce=("micro", "step"), offload=("none",))
-SELECTED = EVERYTHING._replace(ranks=(2, 3, 5), offload=("none", "optimizer", "parameters"))
+                 overlap=("on", "off"), precision=("fp32", "bf16"), reduce=("micro", "step"), offload=("none",), schedule=("none",))
+SELECTED = EVERYTHING._replace(ranks=(2, 3, 5), offload=("none", "optimizer", "parameters"), schedule=("none", "1f1b", "zb-v"))
 
 FEW = "--few" in sys.argv and sys.argv.remove("--few") is None
 
@@ -63,8 +65,11 @@ class Training:
             train += [f"--{option}", getattr(run, option)]
         if run.offload != "none":
             train += ["--offload-folder", self.folder]
-        words = {"threads": [*train, "--ranks", run.ranks], "mpi": [*MPIRUN, "-n", run.ranks, *train]}.get(
-            run.transport, [PROGRAM, "launch", "-n", run.ranks, "--", *train])
+        if run.schedule != "none":
+            train += ["--stages", 2, "--schedule", run.schedule]
+        ranks = run.ranks * (1 if run.schedule == "none" else 2)  # run.ranks: data ranks
+        words = {"threads": [*train, "--ranks", ranks], "mpi": [*MPIRUN, "-n", ranks, *train]}.get(
+            run.transport, [PROGRAM, "launch", "-n", ranks, "--", *train])
         environment = KEPT if run.transport == "threads" else KEPT | {"SCALETRAIN_TRANSPORT": run.transport}
         log.unlink(missing_ok=True)
         try:
@@ -114,7 +119,7 @@ def product(values):
                 print(f"{run}\n  {end}, not\n  {expected}", flush=True)
     for key, count in sorted(runs.items()):
         print("{} {} on {} ranks: {},".format(*key), count, "runs")
-    print(f"{runs.total()} runs over {', '.join(values.transport)}, zero {values.zero}, in {time.monotonic() - begun:.0f} s: {wrong} wrong")
+    print(f"{runs.total()} runs over {', '.join(values.transport)}, zero {values.zero}, schedules {values.schedule}, in {time.monotonic() - begun:.0f} s: {wrong} wrong")
     return wrong == 0
 
 
@@ -125,6 +130,8 @@ if __name__ == "__main__":
         for name in ("transport", "ranks", "zero"):
             values = getattr(EVERYTHING, name)
             options.add_argument(f"--{name}", nargs="+", default=values, choices=values, type=type(values[0]))
+        options.add_argument("--schedule", nargs="+", default=EVERYTHING.schedule)
         given = options.parse_args()
-        sys.exit(not product(EVERYTHING._replace(transport=tuple(given.transport), ranks=tuple(given.ranks), zero=tuple(given.zero))))
+        sys.exit(not product(EVERYTHING._replace(transport=tuple(given.transport), ranks=tuple(given.ranks), zero=tuple(given.zero),
+                                                 schedule=tuple(given.schedule))))
     unittest.main()

@@ -70,14 +70,15 @@ class RankTraining(CommandLineTest):
     # --- with sharded state (zero 1 to 3), which the ranks save together
 
     def test_with_pieces_of_the_state_goes_on_with_other_numbers_of_ranks(self):
-        undisturbed = self.train(*self.words("--steps", 12))[-1]
+        undisturbed = self.train(*self.words("--steps", 16))[-1]
         words = self.words("--checkpoint", self.folder / "run", "--resume", "--log", self.folder / "log.jsonl")
-        for ranks, zero, steps in ((3, 3, 4), (2, 1, 8)):
-            self.launched(ranks, *words, "--zero", zero, "--every", 3, "--steps", steps)
-        files = {file.name for file in (self.folder / "run" / "step-00000004").iterdir()}
-        self.assertEqual(files, {"manifest.json", "model.safetensors.index.json",
-                                 *(f"{kind}-0000{i}-of-00003.safetensors" for kind in ("model", "optimizer") for i in (1, 2, 3))})
-        done = run("train", *words, "--steps", 12)
+        for ranks, zero, stages, steps in ((3, 3, 1, 4), (2, 1, 1, 8), (4, 2, 2, 12)):
+            self.launched(ranks, *words, "--zero", zero, "--stages", stages, "--every", 3, "--steps", steps)
+            if zero == 3:
+                files = {file.name for file in (self.folder / "run" / "step-00000004").iterdir()}
+                self.assertEqual(files, {"manifest.json", "model.safetensors.index.json",
+                                         *(f"{kind}-0000{i}-of-00003.safetensors" for kind in ("model", "optimizer") for i in (1, 2, 3))})
+        done = run("train", *words, "--steps", 16)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(log_lines(self.folder / "log.jsonl")[-1], undisturbed)
 
@@ -92,7 +93,8 @@ class RankTraining(CommandLineTest):
         self.assertEqual((by_itself.returncode, by_itself.stderr), (0, ""))
         alone = sample_of(by_itself)
         self.assertGreater(len(alone), 200)
-        self.assertEqual(sample_of(self.launched(2, *words, "--zero", 3)), alone)
+        for own in ("--zero", 3), ("--stages", 2):
+            self.assertEqual(sample_of(self.launched(2, *words, *own)), alone)
         done = run("launch", "-n", 2, "--", "sh", "-c", f'"$0" train "$@" --zero 3 --sample "$RANK"', PROGRAM, *self.words("--steps", 2))
         self.assertIn("--sample is 1 on rank 1 and 0 on rank 0", done.stderr)
 
@@ -164,6 +166,26 @@ class RankTraining(CommandLineTest):
         for status, err in outcomes:
             self.assertEqual(status, 3, err)
             self.assertIn("not all 3 ranks joined within 0.5 s; missing: 2", err)
+
+    def test_a_stage_that_is_killed_or_stopped_is_named_on_all_others(self):
+        deadline = 1.2
+        for trial, (how, schedule) in enumerate(((signal.SIGKILL, "1f1b"), (signal.SIGSTOP, "zb-v"), (signal.SIGSTOP, "1f1b"))):
+            words = ("--stages", 3 if trial == 2 else 2, "--schedule", schedule, "--zero", 1, "--steps", FOR_EVER, "--deadline", deadline)
+            ranks = Ranks(self, 3 if trial == 2 else 4, [*self.words(*words), "--layers", 4])
+            ranks.until_step(2)
+            pause = random.uniform(0, 0.05)
+            time.sleep(pause)
+            victim = random.randrange(len(ranks.processes))
+            where = (how, schedule, victim, pause)
+            ranks[victim].send_signal(how)
+            began = time.monotonic()
+            for rank, process in enumerate(ranks.processes):
+                if rank == victim:
+                    continue
+                err = process.communicate(timeout=20)[1]
+                self.assertEqual(process.returncode, 3, (where, rank, err))
+                self.assertRegex(err, rf"rank {victim} \(([^)]*; )?{socket.gethostname()}, process {ranks[victim].pid}\)", (where, rank))
+            self.assertLess(time.monotonic() - began, 1 if how == signal.SIGKILL else deadline + 1.5, where)
 
     def test_a_rank_of_another_run_is_refused_with_both_sides(self):
         other = self.file("other.txt", self.text.read_text().replace("red", "sea"))
