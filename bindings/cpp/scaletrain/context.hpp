@@ -30,8 +30,8 @@ struct ContextOptions {
   std::function<void*(size_t bytes, size_t align)> alloc;  // set with free or not at all; null or an exception: out of memory
   std::function<void(void*)> free;
   std::optional<std::string> tuning_cache{};  // its file; "": none; nullopt: as the environment says
-  bool late_parameters = false;  // models allocate parameters at first use: in a group with zero 3, or 1 or 2 in 16 bits, only a rank's
-                                 // shards
+  bool late_parameters = false;  // models allocate parameters at first use: in a group with zero 3, with zero 1 or 2 in 16 bits, or
+                                 // with stages, only a rank's part
 };
 
 struct MemoryUse {

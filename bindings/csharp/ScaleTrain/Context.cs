@@ -17,8 +17,8 @@ public sealed class ContextOptions {
   public ParallelFunction Parallel { get; set; }
   /// <summary>The file that caches measured tiles; "" for none; null for the one that the environment selects.</summary>
   public string TuningCache { get; set; }
-  /// <summary>Models allocate their parameters on first use. A trainer in a group with zero 3, or with zero 1 or 2 and 16-bit weights, then allocates
-  /// only its rank's shards.</summary>
+  /// <summary>Models allocate their parameters on first use. A trainer in a group with zero 3, with zero 1 or 2 and 16-bit weights, or with
+  /// stages, then allocates only its rank's part.</summary>
   public bool LateParameters { get; set; }
 }
 

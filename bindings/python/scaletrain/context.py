@@ -54,8 +54,8 @@ class Context(Handle):
     log: a function of (level, area, text), or a logging.Logger.
     parallel: a function (n, task) that runs task(i) for 0 <= i < n and returns when all have returned; None for the library's own threads.
     tuning_cache: the file that caches measured tiles; "" for none; None for the one that the environment selects.
-    late_parameters: models allocate their parameters on first use; a trainer in a group with zero 3, or with zero 1 or 2 and 16-bit weights,
-    then allocates only its rank's shards.
+    late_parameters: models allocate their parameters on first use; a trainer in a group with zero 3, with zero 1 or 2 and 16-bit weights,
+    or with stages, then allocates only its rank's part.
     """
 
     __slots__ = ()

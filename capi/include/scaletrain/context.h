@@ -44,9 +44,9 @@ typedef struct st_context_options {
    * $SCALETRAIN_TUNING_CACHE, else scaletrain/gemm-tuning.txt in $XDG_CACHE_HOME or ~/.cache; "": none. A damaged or inaccessible file is a
    * warning, not an error. */
   const char* tuning_cache;
-  /* 1: a model allocates its parameters at their first use, which may be ST_OUT_OF_MEMORY: all of them, or only this rank's shards if the
-   * first use is a trainer in a group (st_trainer_create_in_group) with zero 3, or with zero 1 or 2 in 16 bits. So a model may be larger
-   * than a rank's memory. 0: a model is created with its parameters. */
+  /* 1: a model allocates its parameters at their first use, which may be ST_OUT_OF_MEMORY: all of them, or only this rank's part if the
+   * first use is a trainer in a group (st_trainer_create_in_group) with zero 3, with zero 1 or 2 in 16 bits, or with stages. So a model may
+   * be larger than a rank's memory. 0: a model is created with its parameters. */
   int32_t late_parameters;
   int32_t reserved;
 } st_context_options;

@@ -61,8 +61,8 @@ public final class ContextOptions {
   }
 
   /**
-   * Models allocate their parameters on first use. A trainer in a group with zero 3, or with zero 1 or 2 and 16-bit weights, then allocates
-   * only its rank's shards.
+   * Models allocate their parameters on first use. A trainer in a group with zero 3, with zero 1 or 2 and 16-bit weights, or with
+   * stages, then allocates only its rank's part.
    */
   public ContextOptions lateParameters() {
     lateParameters = true;
