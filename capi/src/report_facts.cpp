@@ -107,7 +107,7 @@ RunSummary summary_of(const TrainerObject& t, std::string_view facts) {
   run.timeline.assign(timeline.begin(), timeline.end());
   if (const Recipe& recipe = t.trainer->recipe(); recipe.stages > 1) {
     run.pipeline = t.trainer->pipeline_times();
-    run.schedule = recipe.schedule;
+    run.schedule = is_schedule_table(recipe.schedule) ? "the host's table" : recipe.schedule;
     run.schedule_bubble = bubble(schedule_of(recipe), {});
   }
   run.validation = t.evaluations;

@@ -36,12 +36,10 @@ int64_t bytes_of(const PipelinePart::Tensor& tensor) { return tensor.shape.eleme
 
 constexpr int32_t kMostMicroBatches = 1 << 20;
 
-bool is_table(std::string_view schedule) { return schedule.find(',') != std::string_view::npos; }
-
 }  // namespace
 
 PipelineSchedule Pipeline::schedule_by(std::string_view name, int32_t stages, int32_t chunks, int32_t micro_batches) {
-  if (!is_table(name)) return make_schedule(name, stages, chunks, micro_batches);
+  if (!is_schedule_table(name)) return make_schedule(name, stages, chunks, micro_batches);
   PipelineSchedule schedule = parse_schedule(name);
   check(schedule.stages == stages && schedule.chunks == chunks, "pipeline: the schedule's table is of ", schedule.stages, " stages with ",
         schedule.chunks, " chunks, the group has ", stages, " ranks, this one ", chunks, " chunks");

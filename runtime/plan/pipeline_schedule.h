@@ -59,12 +59,17 @@ int32_t usual_chunks(std::string_view name);
 /// micro-batch: "0F0,0F1,,0B0,0B1". Empty cells are pauses and mean nothing. Parts lie in a loop, or in a V if the lines say so. Throws
 /// invalid_argument with line and cell, or what check_schedule() throws.
 PipelineSchedule parse_schedule(std::string_view table);
+/// Whether a text is such a table, and not a schedule's name: it has a comma.
+bool is_schedule_table(std::string_view text);
 std::string print_schedule(const PipelineSchedule& schedule);
 
 /// Proves that a schedule ends and computes everything once: each part runs forward and backward of each micro-batch, or both halves of
 /// backward, in the order of their dependencies and, for each part and phase, by number of the micro-batch (so that messages arrive as they
 /// are awaited, and sums are added in order); and that no stages wait for each other. Throws invalid_argument with the action or the cycle.
 void check_schedule(const PipelineSchedule& schedule);
+
+/// Whether some backward is split into the gradient of the input and that of the weights.
+bool splits_backward(const PipelineSchedule& schedule);
 
 /// Chunks in flight at the same time on a stage, each from its forward to the end of its backward: of one chunk, or of all.
 int32_t in_flight(const PipelineSchedule& schedule, int32_t stage, int32_t chunk);

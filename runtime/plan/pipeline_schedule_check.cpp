@@ -161,6 +161,12 @@ void check_schedule(const PipelineSchedule& schedule) {
   if (run.stuck() >= 0) fail(Code::invalid_argument, text("schedule: it never ends: ", cycle_of(schedule, run)));
 }
 
+bool splits_backward(const PipelineSchedule& schedule) {
+  return std::ranges::any_of(schedule.actions, [](const std::vector<StageAction>& of_stage) {
+    return std::ranges::find(of_stage, Phase::backward_weight, &StageAction::phase) != of_stage.end();
+  });
+}
+
 int32_t in_flight(const PipelineSchedule& schedule, int32_t stage, int32_t chunk) { return most_in_flight(schedule, stage, chunk); }
 
 int32_t in_flight(const PipelineSchedule& schedule, int32_t stage) { return most_in_flight(schedule, stage, -1); }

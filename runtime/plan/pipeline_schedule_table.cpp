@@ -78,6 +78,8 @@ std::string print_schedule(const PipelineSchedule& schedule) {
   return out;
 }
 
+bool is_schedule_table(std::string_view text) { return text.find(',') != std::string_view::npos; }
+
 PipelineSchedule parse_schedule(std::string_view table) {
   std::vector<std::vector<Cell>> lines;
   int32_t parts = 0, micro_batches = 0;

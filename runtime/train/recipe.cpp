@@ -120,20 +120,26 @@ void gather_shards(Program& program, const Program& of) {
   for (Slot& slot : program.slots) slot.borrowed = slot.borrowed || (slot.role == Role::parameter && !slot.type.layout.is_replicated());
 }
 
-PipelineSchedule schedule_by(const Recipe& recipe, int64_t micro_batches) {
-  const auto chunks = recipe.stage_chunks > 0 ? static_cast<int32_t>(recipe.stage_chunks) : usual_chunks(recipe.schedule);
-  return make_schedule(recipe.schedule, static_cast<int32_t>(recipe.stages), chunks, static_cast<int32_t>(micro_batches));
+/// A host's own table.
+PipelineSchedule schedule_in(const Recipe& recipe) {
+  PipelineSchedule schedule = parse_schedule(recipe.schedule);
+  const int64_t rounds = recipe.step_rounds();
+  check(schedule.stages == recipe.stages && schedule.micro_batches == rounds, "recipe: schedule is a table of ", schedule.stages,
+        " stages and ", schedule.micro_batches, " micro-batches; the recipe has ", recipe.stages, recipe.stages == 1 ? " stage" : " stages",
+        " and ", rounds, " micro-batches a step", recipe.data_ranks() > 1 ? " on each data rank" : "",
+        "; give a table for them, a line for each stage, or a schedule by name");
+  check(recipe.stage_chunks == 0 || recipe.stage_chunks == schedule.chunks, "recipe: schedule is a table of ", schedule.chunks,
+        " parts on each stage, but stage_chunks is ", recipe.stage_chunks, "; leave stage_chunks out");
+  return schedule;
 }
 
-void cut_by(Program& program, const Recipe& recipe, When copies) {
-  const PipelineSchedule schedule = schedule_by(recipe, 1);
+void cut_by(Program& program, const Recipe& recipe, const PipelineSchedule& schedule, When copies) {
   PipelineParts parts{.stage_of = {}, .starts = recipe.stage_starts, .copies = copies};
   for (int32_t part = 0; part < schedule.parts(); ++part) parts.stage_of.push_back(schedule.stage_of(part));
   pipeline_cut(program, parts);
 }
 
-StepOrder order_by_schedule(Program& program, const Recipe& recipe, int64_t micro_batches) {
-  const PipelineSchedule schedule = schedule_by(recipe, micro_batches);
+StepOrder order_by_schedule(Program& program, const PipelineSchedule& schedule) {
   const std::vector<int32_t> most = messages_under_way(schedule, program.links);
   for (size_t link = 0; link < most.size(); ++link) program.links[link].under_way = most[link];
   return in_pipeline(program, schedule);
@@ -168,6 +174,8 @@ Plan plan_by(const Task& task, Program program, const Replan& again = {}) {
   const bool is_short = task.purpose == Purpose::short_micro_batch, by_host = task.purpose == Purpose::host_loss;
   const bool by_graph = trains && !by_host, has_loss = trains && task.has_loss, on_ranks = trains && recipe.data_ranks() > 1;
   const bool in_stages = by_graph && recipe.stages > 1;
+  // A table of several stages is refused with one, too.
+  const PipelineSchedule schedule = in_stages || is_schedule_table(recipe.schedule) ? schedule_of(recipe) : PipelineSchedule();
   const DType sent = element_of(recipe.gradient_dtype);
   const bool rounds = trains && sent != DType::f32;
   const When casts = by_graph && !is_short ? When::first : When::every;
@@ -193,8 +201,8 @@ Plan plan_by(const Task& task, Program program, const Replan& again = {}) {
       {"recompute", trains, [&](Program& p) { recomputed = recompute_by(p, recipe, options, again); }},  // memory for arithmetic
 
       // This stage's parts of the model.
-      {"pipeline_cut", in_stages, [&](Program& p) { cut_by(p, recipe, casts); }},
-      {"split_backward", in_stages && recipe.schedule.starts_with("zb"), [](Program& p) { split_backward(p); }},
+      {"pipeline_cut", in_stages, [&](Program& p) { cut_by(p, recipe, schedule, casts); }},
+      {"split_backward", in_stages && splits_backward(schedule), [](Program& p) { split_backward(p); }},
 
       {"accumulate", trains, [&](Program& p) { accumulate(p, task.micro_batches); }},  // the first micro-batch writes, the others add
       {"round_gradients", rounds, [&](Program& p) { round_gradients(p, reduce_of(recipe), sent); }},  // each, before it is added
@@ -218,7 +226,7 @@ Plan plan_by(const Task& task, Program program, const Replan& again = {}) {
       {"overlap", on_ranks && recipe.overlap == "on", [](Program& p) { overlap(p); }},  // exchange beside backward
       {"memory_plan", true,
        [&](Program& p) {
-         order = in_stages ? order_by_schedule(p, recipe, task.micro_batches) : in_turn(p, task.micro_batches);
+         order = in_stages ? order_by_schedule(p, schedule) : in_turn(p, task.micro_batches);
          memory = memory_plan(p, order, task.needs.workspace);
        }},
   };
@@ -242,7 +250,11 @@ Program on_rank(const Program& model, const Recipe& recipe, int64_t rows, const 
 
 }  // namespace
 
-PipelineSchedule schedule_of(const Recipe& recipe) { return schedule_by(recipe, recipe.step_rounds()); }
+PipelineSchedule schedule_of(const Recipe& recipe) {
+  if (is_schedule_table(recipe.schedule)) return schedule_in(recipe);
+  const auto chunks = recipe.stage_chunks > 0 ? static_cast<int32_t>(recipe.stage_chunks) : usual_chunks(recipe.schedule);
+  return make_schedule(recipe.schedule, static_cast<int32_t>(recipe.stages), chunks, static_cast<int32_t>(recipe.step_rounds()));
+}
 
 Plan plan_training(const Program& model, const Recipe& recipe, const KernelNeeds& needs, const PlanOptions& options) {
   return plan_short_micro_batch(model, recipe, recipe.batch, 0, needs, options);

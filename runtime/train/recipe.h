@@ -81,7 +81,8 @@ struct PlanOptions {
   const Program* gathers = nullptr;  // for a forward pass: a rank's program of a step, which defines the shards to gather; borrowed
 };
 
-/// The order of a step's rounds on its stages. Throws invalid_argument like make_schedule().
+/// The order of a step's rounds on its stages. Throws invalid_argument like make_schedule(), or with both numbers if a table is for other
+/// stages or micro-batches.
 PipelineSchedule schedule_of(const Recipe& recipe);
 
 /// The plan of one training step of `model` (symbolic) with micro-batches of recipe.batch.

@@ -36,6 +36,13 @@ bool is_scope_patterns(std::string_view text) {
   return !text.empty() && std::ranges::all_of(text, [](char c) { return static_cast<unsigned char>(c) > ' '; });
 }
 
+/// A pipeline schedule's cells: an allowed word TABLE stands for them. Throws for a table that is wrong.
+bool is_schedule(const std::string& text) {
+  if (!is_schedule_table(text)) return false;
+  static_cast<void>(parse_schedule(text));
+  return true;
+}
+
 /// "[1,inf) auto": a number's interval, and the words that may stand in its place.
 std::string interval_of(const std::string& allowed) { return allowed.substr(0, allowed.find(' ')); }
 std::string words_after_interval(const std::string& allowed) { return allowed.substr(std::min(allowed.find(' '), allowed.size())); }
@@ -59,7 +66,10 @@ bool take(std::string& to, const Json& value, const std::string& allowed) {
   if (!value.is(Json::Kind::text)) return false;
   const std::string& word = value.text();
   const auto words = words_of(allowed);
-  const auto is_allowed = [&](const std::string& one) { return one == word || (one == "SCOPES" && is_scope_patterns(word)); };
+  const auto is_allowed = [&](const std::string& one) {
+    if (one == "TABLE") return is_schedule(word);
+    return one == word || (one == "SCOPES" && is_scope_patterns(word));
+  };
   if (!words.empty() && std::ranges::none_of(words, is_allowed)) return false;
   to = word;
   return true;

@@ -30,6 +30,20 @@ TEST(PipelineStages, HaveTheBitsOfOneRankWithEverySchedule) {
     }
 }
 
+/// 1F1B written out; one that splits some backwards and lets gradients of weights wait; one in a V.
+TEST(PipelineStages, HaveTheBitsOfOneRankWithAHostsTable) {
+  const Case four{.name = "", .keys = {}, .micro_batches = 4}, eight{.name = "", .keys = {}};
+  const Outcome alone = outcome_of(*staged(four, {}).trainer()), of_eight = outcome_of(*staged(eight, {}).trainer());
+  const char* const odd = "0F0,0F1,0F2,0I0,0W0,0F3,0B1,0I2,0I3,0W2,0W3\n1F0,1B0,1F1,1F2,1I1,1F3,1I2,1I3,1W1,1W2,1W3";
+  for (const char* table : {"0F0,0F1,0B0,0F2,0B1,0F3,0B2,0B3\n1F0,1B0,1F1,1B1,1F2,1B2,1F3,1B3", odd}) {
+    EXPECT_EQ(outcome_of(*staged(four, {.stages = 2, .schedule = table}).trainer()), alone) << table;
+    const Topology shared{.stages = 2, .data = 2, .zero = 2, .schedule = table};  // of eight micro-batches, four on each data rank
+    EXPECT_EQ(outcome_of(*staged(eight, shared).trainer()), of_eight) << table;
+  }
+  const std::string v = print_schedule(make_schedule("zb-v", 3, 2, 4));
+  EXPECT_EQ(outcome_of(*staged(four, {.stages = 3, .schedule = v.c_str()}).trainer()), alone);
+}
+
 TEST(PipelineStages, BesideDataRanksAndZero) {
   const Case seven{.name = "", .keys = {}, .micro_batches = 7};  // the last round is not whole
   const Outcome alone = outcome_of(*staged(seven, {}).trainer());
@@ -240,6 +254,10 @@ TEST(PipelineStages, RefuseWhatTheyCannotDo) {
   EXPECT_TRUE(is_error(refused({.stages = 9}, {}), Code::invalid_argument, {"8 outermost scopes", "too few for 9 parts"}));
   EXPECT_TRUE(
       is_error(refused({.stages = 2, .schedule = "interleaved"}, {{"stage_chunks", "1"}}), Code::invalid_argument, {"interleaved"}));
+  EXPECT_TRUE(is_error(refused({.stages = 2, .schedule = "0F0,0B0,0F1,0B1\n1F0,1F1,1B0,1B1"}, {}), Code::invalid_argument,
+                       {"stage 0 waits in 0B0 for 1B0 of stage 1; stage 1 waits in 1F1 for 0F1 of stage 0"}));
+  EXPECT_TRUE(is_error(refused({.stages = 2, .schedule = "0F0,0B0\n1F0,1B0"}, {}), Code::invalid_argument,
+                       {"a table of 2 stages and 1 micro-batches; the recipe has 2 stages and 8 micro-batches"}));
   Training odd = staged({.name = "", .keys = {}}, {.stages = 2});
   odd.recipe.ranks = 5;
   EXPECT_TRUE(is_error(error_of([&] { odd.trainer(); }), Code::invalid_argument, {"5 ranks are not a multiple of 2 stages", "2 x 2 = 4"}));

@@ -121,8 +121,8 @@ public sealed partial class Recipe {
     set { Set("stages", value); }
   }
 
-  /// <summary>order in which stages compute micro-batches: 1f1b (PipeDream-Flush), gpipe, interleaved (Narayanan et al. 2021), zb-h1 and zb-v (zero bubble, Qi et al. 2023); changes speed and memory, not results</summary>
-  /// <remarks>Default: "1f1b". Allowed: 1f1b gpipe interleaved zb-h1 zb-v.</remarks>
+  /// <summary>order in which stages compute micro-batches: 1f1b (PipeDream-Flush), gpipe, interleaved (Narayanan et al. 2021), zb-h1 and zb-v (zero bubble, Qi et al. 2023), or a table in PyTorch's notation, as st_pipeline_create takes it: a line for each stage with cells such as 0F0,0F1,0B0,0B1, for the micro-batches of a step on a data rank; changes speed and memory, not results</summary>
+  /// <remarks>Default: "1f1b". Allowed: 1f1b gpipe interleaved zb-h1 zb-v TABLE.</remarks>
   public string Schedule {
     get { return Word("schedule"); }
     set { Set("schedule", value); }

@@ -53,7 +53,9 @@ class RecipeSettings(TypedDict, total=False):
     # results are bitwise equal. Allowed: [1,256]. Default: 1.
     schedule: str
     # Order in which stages compute micro-batches: 1f1b (PipeDream-Flush), gpipe, interleaved (Narayanan et al. 2021), zb-h1 and zb-v
-    # (zero bubble, Qi et al. 2023); changes speed and memory, not results. Allowed: 1f1b gpipe interleaved zb-h1 zb-v. Default: "1f1b".
+    # (zero bubble, Qi et al. 2023), or a table in PyTorch's notation, as st_pipeline_create takes it: a line for each stage with cells
+    # such as 0F0,0F1,0B0,0B1, for the micro-batches of a step on a data rank; changes speed and memory, not results. Allowed: 1f1b
+    # gpipe interleaved zb-h1 zb-v TABLE. Default: "1f1b".
     stage_chunks: int
     # Interleaved: parts of the model on each stage; 0: 2 for interleaved and zb-v, else 1. Allowed: [0,64]. Default: 0.
     stage_starts: str

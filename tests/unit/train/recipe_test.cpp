@@ -42,6 +42,7 @@ bool is_in_domain(const RecipeKey& key, const std::string& value) {
   const bool is_number = value.find_first_of("0123456789NI") <= 1 && value[0] != '"';
   const auto words = words_in(key.allowed);
   const auto is_word = [&](const std::string& word) { return value == '"' + word + '"'; };
+  if (is_word("TABLE")) return false;  // the word in the row stands for a table
   const bool has_scopes = std::ranges::count(words, "SCOPES") > 0 && value.size() > 2 && value.find(' ') == std::string::npos;
   if (key.type == "text") return value[0] == '"' && (words.empty() || has_scopes || std::ranges::any_of(words, is_word));
   if (key.type == "boolean") return value == "true" || value == "false";
@@ -155,6 +156,27 @@ TEST(Recipe, AScheduleWithoutItsLengthIsRefusedWhenTheRecipeIsMade) {
   Recipe recipe;
   recipe.merge(R"({"lr_steps": 100, "lr_schedule": "cosine"})");
   EXPECT_EQ(recipe.lr_steps, 100);
+}
+
+TEST(Recipe, AScheduleMayBeATableWhichIsProvedWhenItIsSet) {
+  Recipe recipe;
+  recipe.merge(R"({"stages": 2, "micro_batches": 2, "schedule": "0F0,0F1,0B0,0B1\n1F0,1B0,,1F1,1B1"})");
+  EXPECT_EQ(print_schedule(schedule_of(recipe)), "0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n");
+  Recipe again;
+  again.merge(recipe.json());
+  EXPECT_EQ(again.schedule, recipe.schedule);
+  EXPECT_TRUE(says(refusal_of("schedule", R"("0F0,0B0,0F1,0B1\n1F0,1F1,1B0,1B1")"),
+                   {"it never ends", "stage 0 waits in 0B0 for 1B0 of stage 1; stage 1 waits in 1F1 for 0F1 of stage 0"}));
+  EXPECT_TRUE(says(refusal_of("schedule", R"("0F0,0X0")"), {"line 1, cell \"0X0\""}));
+  const auto refused = [&](const char* keys) {
+    Recipe other = recipe;
+    other.merge(keys);
+    return refusal([&] { static_cast<void>(plan_training(build_gpt(odd_gpt()), other, kReference)); });
+  };
+  EXPECT_TRUE(says(refused(R"({"stages": 3})"), {"a table of 2 stages and 2 micro-batches; the recipe has 3 stages and 2 micro-batches"}));
+  EXPECT_TRUE(says(refused(R"({"stages": 1})"), {"a table of 2 stages", "the recipe has 1 stage and"}));
+  EXPECT_TRUE(says(refused(R"({"ranks": 4})"), {"2 micro-batches; the recipe has 2 stages and 1 micro-batches a step on each data rank"}));
+  EXPECT_TRUE(says(refused(R"({"stage_chunks": 2})"), {"1 parts on each stage, but stage_chunks is 2"}));
 }
 
 TEST(Recipe, MergeTakesAllKeysOrNone) {
