@@ -103,8 +103,15 @@ class Knapsack {
 
 class Search {
  public:
-  Search(const Program& program, int64_t budget, const PlannedActivations& planned, const PlannedActivations& planned_on_all)
-      : program_(program), budget_(budget), planned_(planned), planned_on_all_(planned_on_all) {}
+  Search(const Program& program, int64_t budget, const PlannedActivations& planned, const PlannedActivations& planned_on_all,
+         const StashBuffersOf& buffers)
+      : program_(program), budget_(budget), planned_(planned), planned_on_all_(planned_on_all) {
+    for (const RegionId scope : outermost_scopes(program))
+      if (const int64_t count = buffers ? buffers(scope) : 1; count > 0) {
+        outer_.push_back(scope);
+        buffers_.push_back(count);
+      }
+  }
 
   std::vector<RegionId> run() {
     const int64_t all_kept = plan({});
@@ -141,11 +148,10 @@ class Search {
       stash_ = record.stash_before;
       for (const RecomputedScope& scope : record.scopes) known.emplace(scope.region, scope);
     };
-    const std::vector<RegionId> outer = outermost_scopes(program_);
-    look_at(outer);
+    look_at(outer_);
     std::vector<std::vector<RegionId>> inner;
     size_t most = 0;
-    for (const RegionId scope : outer) most = std::max(most, inner.emplace_back(scopes_directly_in(program_, scope)).size());
+    for (const RegionId scope : outer_) most = std::max(most, inner.emplace_back(scopes_directly_in(program_, scope)).size());
     for (size_t i = 0; i < most; ++i) {
       std::vector<RegionId> side_by_side;
       for (const auto& scopes : inner)
@@ -153,20 +159,20 @@ class Search {
       look_at(side_by_side);
     }
 
-    for (size_t u = 0; u < outer.size(); ++u) {
+    for (size_t u = 0; u < outer_.size(); ++u) {
       Unit unit;
       const auto add = [&](const std::vector<RegionId>& scopes) {
         Way way{.scopes = scopes, .cost = {}};
         for (const RegionId scope : scopes) {
           const auto found = known.find(scope);
           if (found == known.end()) return;  // nothing of it runs again
-          way.saved += found->second.stash_bytes;
+          way.saved += found->second.stash_bytes * buffers_[u];
           way.cost += found->second.cost;
         }
         unit.push_back(std::move(way));
       };
       for (const auto& scopes : sets_of(inner[u])) add(scopes);
-      add({outer[u]});
+      add({outer_[u]});
       if (!unit.empty()) units_.push_back(std::move(unit));
     }
   }
@@ -243,7 +249,7 @@ class Search {
       const Choice most = *knapsack.saving(knapsack.most());
       if (plan(most.scopes) <= budget_) return most.scopes;
     }
-    if (auto outer = outermost_scopes(program_); plan(outer) <= budget_) return outer;
+    if (plan(outer_) <= budget_) return outer_;
     refuse();
   }
 
@@ -261,7 +267,9 @@ class Search {
   const Program& program_;
   int64_t budget_;
   const PlannedActivations &planned_, &planned_on_all_;
-  int64_t stash_ = 0;  // bytes when nothing is recomputed
+  std::vector<RegionId> outer_;   // outermost scopes of the planned rank
+  std::vector<int64_t> buffers_;  // of their stash
+  int64_t stash_ = 0;             // bytes when nothing is recomputed
   std::vector<Unit> units_;
   int64_t least_ = std::numeric_limits<int64_t>::max();
   std::vector<RegionId> least_scopes_;
@@ -270,8 +278,8 @@ class Search {
 }  // namespace
 
 std::vector<RegionId> scopes_that_fit(const Program& program, int64_t budget, const PlannedActivations& planned,
-                                      const PlannedActivations& planned_on_all) {
-  return Search(program, budget, planned, planned_on_all).run();
+                                      const PlannedActivations& planned_on_all, const StashBuffersOf& buffers) {
+  return Search(program, budget, planned, planned_on_all, buffers).run();
 }
 
 }  // namespace st

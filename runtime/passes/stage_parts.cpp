@@ -52,7 +52,9 @@ class ScopeRuns {
             "are scopes in order");
     }
     of_node_.push_back(unit);
-    if (!units_.empty()) units_[static_cast<size_t>(unit)].cost += cost_of(graph, node).weight();
+    // Without what forward keeps for backward, so that recompute does not move a cut.
+    const bool is_kept = node.op == Op::store && program_.slot(node.writes[0]).role == Role::stash;
+    if (!units_.empty() && !is_kept) units_[static_cast<size_t>(unit)].cost += cost_of(graph, node).weight();
   }
 
   const Program& program_;

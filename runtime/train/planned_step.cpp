@@ -281,7 +281,7 @@ void PlannedStep::run_without_rows() {
 }
 
 std::optional<std::vector<RegionId>> PlannedStep::scopes_for_all() const {
-  if (recipe_.zero < 3 || recipe_.ranks == 1 || recipe_.recompute != "auto") return std::nullopt;
+  if ((recipe_.zero < 3 && recipe_.stages == 1) || recipe_.ranks == 1 || recipe_.recompute != "auto") return std::nullopt;
   std::vector<RegionId> scopes;
   for (const RecomputedScope& scope : executor_.plan().recompute.scopes) scopes.push_back(scope.region);
   return scopes;

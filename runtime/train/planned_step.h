@@ -61,8 +61,8 @@ class PlannedStep {
   }
   int64_t tokens() const { return tokens_; }
 
-  /// With zero 3 and recompute auto the order of the collectives depends on the recomputed scopes, and these on the free memory: the scopes
-  /// that this rank recomputes, which other ranks and short micro-batches must use too. Empty: each decides for itself.
+  /// With recompute auto and zero 3, or stages, what ranks send each other depends on the recomputed scopes, and these on the free memory:
+  /// the scopes that this rank recomputes, which other ranks and short micro-batches must use too. Empty: each decides for itself.
   std::optional<std::vector<RegionId>> scopes_for_all() const;
 
   /// Tokens of one full micro-batch.

@@ -12,7 +12,8 @@ namespace st {
 using Replan = std::function<Plan(const PlanOptions& options)>;
 
 /// Recomputes options.recompute_scopes if given, else the scopes of recipe.recompute. auto: like scopes_that_fit(), within
-/// recipe.recompute_budget bytes of activations or, if that is 0, what options.memory leaves after everything else. Throws invalid_argument
+/// recipe.recompute_budget bytes of activations or, if that is 0, what options.memory leaves after everything else; of a pipeline, on each
+/// stage, and each stage's plan has the scopes of all. Throws invalid_argument
 /// for scopes that do not exist and for a budget without auto, out_of_memory if auto finds nothing that fits.
 RecomputeRecord recompute_by(Program& program, const Recipe& recipe, const PlanOptions& options, const Replan& replan);
 

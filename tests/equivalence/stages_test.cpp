@@ -199,6 +199,39 @@ TEST(PipelineStages, KeepAsManyMicroBatchesAsTheirSchedule) {
   }
 }
 
+int64_t activation_bytes(const Plan& plan) {
+  int64_t bytes = 0;
+  for (const Arena arena : {Arena::activations, Arena::stash, Arena::workspace}) bytes += plan.memory.of(arena);
+  return bytes;
+}
+
+/// Recompute auto fits each stage's own scopes into the budget: the first stage, which keeps most micro-batches, repeats more than the
+/// last.
+TEST(PipelineStages, RecomputeWhatEachStagesMemoryNeeds) {
+  const Case plain{.name = "", .keys = {}};
+  const Outcome alone = outcome_of_rows(*staged(plain, {}).trainer(false), {16, 5});
+  for (const Topology& t : {Topology{.stages = 3}, Topology{.stages = 2, .data = 2, .zero = 3, .schedule = "interleaved"},
+                            Topology{.stages = 2, .schedule = "zb-v"}}) {
+    Training training = staged(plain, t);
+    const auto most_of = [&](const char* recompute) {
+      training.recipe.recompute = recompute;
+      int64_t most = 0;
+      for (const Plan* plan : training.trainer(false)->plans()) most = std::max(most, activation_bytes(*plan));
+      return most;
+    };
+    const int64_t kept = most_of("none"), least = most_of("full");
+    training.recipe.recompute_budget = (kept + least) / 2;
+    training.recipe.recompute = "auto";
+    const auto trainer = training.trainer(false);
+    for (const Plan* plan : trainer->plans()) EXPECT_LE(activation_bytes(*plan), training.recipe.recompute_budget) << text_of(t);
+    std::vector<std::string> names;
+    for (const RecomputedScope& scope : trainer->plan().recompute.scopes) names.push_back(scope.name);
+    EXPECT_FALSE(names.empty()) << text_of(t);
+    for (const std::string& name : names) EXPECT_FALSE(t.stages == 3 && (name.starts_with("block.5") || name == "head")) << name;
+    EXPECT_EQ(outcome_of_rows(*trainer, {16, 5}), alone) << text_of(t);
+  }
+}
+
 TEST(PipelineStages, WhoseRowsFailOnOneRankFailOnceAndGoOn) {
   for (const char* schedule : {"1f1b", "zb-v"}) {
     const Training training = staged({.name = "", .keys = {}}, {.stages = 2, .data = 2, .schedule = schedule});
@@ -250,7 +283,13 @@ TEST(PipelineStages, RefuseWhatTheyCannotDo) {
   };
   EXPECT_TRUE(is_error(refused({.stages = 2}, {{"find_nan", "true"}}), Code::unsupported, {"2 stages do not support find_nan"}));
   EXPECT_TRUE(is_error(refused({.stages = 2}, {{"gradient_noise_scale", "true"}}), Code::unsupported, {"gradient_noise_scale"}));
-  EXPECT_TRUE(is_error(refused({.stages = 2}, {{"recompute", "\"auto\""}}), Code::unsupported, {"recompute auto"}));
+  const Error small = refused({.stages = 2}, {{"recompute", "\"auto\""}, {"recompute_budget", "1000"}});
+  ASSERT_TRUE(is_error(small, Code::out_of_memory, {"recompute: auto cannot fit 1000 B", "; the smallest is "}));
+  const size_t number = small.message().find('(', small.message().find("; the smallest is "));
+  staged({.name = "",
+          .keys = {{"recompute", "\"auto\""}, {"recompute_budget", std::to_string(std::stoll(small.message().substr(number + 1)))}}},
+         {.stages = 2})
+      .trainer();
   EXPECT_TRUE(is_error(refused({.stages = 9}, {}), Code::invalid_argument, {"8 outermost scopes", "too few for 9 parts"}));
   EXPECT_TRUE(
       is_error(refused({.stages = 2, .schedule = "interleaved"}, {{"stage_chunks", "1"}}), Code::invalid_argument, {"interleaved"}));
