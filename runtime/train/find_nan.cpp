@@ -79,47 +79,52 @@ bool may_be_infinite(Backend& backend, const Graph& graph, const Node& node, con
 }  // namespace
 
 void FindNan::look(const Plan& plan, const Instruction& at, const Call& call) {
-  if (found_) return;
-  const Op op = plan.program.sections[static_cast<size_t>(at.section)].graph[at.node].op;
-  const bool is_exchange = info_of(op).exchange;
-  if (is_exchange && op != Op::reduce_scatter) return;
+  const Section& section = plan.program.sections[static_cast<size_t>(at.section)];
+  const Op op = section.graph[at.node].op;
+  const bool is_sum = op == Op::reduce_scatter;
+  if (info_of(op).exchange && !is_sum) return;
+  const int64_t order = order_of(section, at.micro_batch, is_sum);
+  if (found_ && found_->order <= order) return;
   const std::optional<Error> error = check(plan, at, call);
   if (!error) return;
-  if (size_ == 1) throw *error;
-  const int64_t before = int64_t{at.micro_batch} * size_;
-  found_ = {is_exchange ? 2 * (before + size_ - 1) + 1 : 2 * (before + rank_), *error};
+  if (mesh_.ranks() == 1) throw *error;
+  found_ = {order, *error};
 }
 
-void FindNan::tell(Communicator* ranks) const {
-  if (ranks != nullptr) tell_first(*ranks);
+/// When one rank would make it: its micro-batches one after the other, forward from the first part to the last, backward from the last one.
+int64_t FindNan::order_of(const Section& section, int64_t micro_batch, bool is_sum) const {
+  constexpr int64_t kMostParts = 1 << 20;
+  const int64_t k = micro_batch * mesh_.data + (is_sum ? mesh_.data - 1 : at_.data), part = parts_[static_cast<size_t>(section.chunk)];
+  const bool is_forward = section.phase == Phase::forward;
+  return (3 * k + (is_sum ? 2 : is_forward ? 0 : 1)) * kMostParts + (is_forward ? part : kMostParts - 1 - part);
+}
+
+void FindNan::tell(Communicator* ranks, Communicator* stages) const {
+  if (ranks != nullptr) tell_first(*ranks, stages);
   fail(Code::not_finite,
        "step: loss or gradients are not finite although every result of an op is: the sum of a tied weight's gradients overflowed. "
        "The step was rolled back");
 }
 
-void FindNan::tell_first(Communicator& ranks) const {
-  // Its order, place and message, one after the other.
-  const std::string own =
-      found_ ? text(found_->order, '\0', found_->error.place.op, '\0', found_->error.place.tensor, '\0', found_->error.message()) : "";
-  const std::vector<std::string> all = gather_texts(ranks, own, "first value that is not finite");
-  int64_t first = std::numeric_limits<int64_t>::max();
-  size_t rank = 0;
-  for (size_t other = 0; other < all.size(); ++other) {
-    int64_t order = std::numeric_limits<int64_t>::max();
-    std::from_chars(all[other].data(), all[other].data() + all[other].size(), order);
-    if (order >= first) continue;
-    first = order;
-    rank = other;
+void FindNan::tell_first(Communicator& ranks, Communicator* stages) const {
+  // Its order, rank and host, place and message, one after the other.
+  std::string first = found_ ? text(found_->order, '\0', rank(), '\0', ranks.host_of(ranks.rank()), '\0', found_->error.place.op, '\0',
+                                    found_->error.place.tensor, '\0', found_->error.message())
+                             : "";
+  for (Communicator* const group : {&ranks, stages}) {
+    if (group == nullptr) continue;
+    int64_t least = std::numeric_limits<int64_t>::max();
+    for (std::string& other : gather_texts(*group, std::exchange(first, ""), "first value that is not finite")) {
+      int64_t order = std::numeric_limits<int64_t>::max();
+      std::from_chars(other.data(), other.data() + other.size(), order);
+      if (order >= least) continue;
+      least = order;
+      first = std::move(other);
+    }
   }
-  std::string_view rest = all[rank];
-  const auto next = [&rest] {
-    const size_t end = std::min(rest.find('\0'), rest.size());
-    const std::string_view part = rest.substr(0, end);
-    rest.remove_prefix(std::min(end + 1, rest.size()));
-    return part;
-  };
-  next();
-  const std::string op(next()), tensor(next());
+  std::string_view rest = first;
+  take_text(rest);
+  const std::string rank(take_text(rest)), host(take_text(rest)), op(take_text(rest)), tensor(take_text(rest));
   Error error(Code::not_finite, rest.empty() ? "step: loss or gradients are not finite although every result of an op or a collective is: "
                                                "the sum of a tied weight's gradients, or of gradients on ranks without rows of their own, "
                                                "overflowed. The step was rolled back"
@@ -128,8 +133,8 @@ void FindNan::tell_first(Communicator& ranks) const {
   error.place.op = op;
   error.place.tensor = tensor;
   if (!rest.empty()) {
-    error.place.rank = static_cast<int32_t>(rank);
-    error.place.host = ranks.host_of(static_cast<int>(rank));
+    error.place.rank = std::stoi(rank);
+    error.place.host = host;
   }
   error.is_on_all_ranks = true;
   throw error;
@@ -142,7 +147,8 @@ std::optional<Error> FindNan::check(const Plan& plan, const Instruction& at, con
   const Node& node = graph[at.node];
   const auto slot_name = [&](SlotId id) {
     const Slot& slot = program.slot(id);
-    return slot.role == Role::gathered ? program.slot(slot.of).name : slot.name;
+    const bool is_weight = slot.role == Role::gathered || (slot.role == Role::working && slot.type.dtype == DType::f32);
+    return is_weight ? program.slot(slot.of).name : slot.name;
   };
 
   std::string tensor, bad, slot;
@@ -175,8 +181,8 @@ std::optional<Error> FindNan::check(const Plan& plan, const Instruction& at, con
   // fused_cross_entropy makes its logits' gradient, its last output, in forward.
   const bool is_gradient = program.sections[static_cast<size_t>(at.section)].phase != Phase::forward ||
                            (node.op == Op::fused_cross_entropy && bad_output + 1 == call.out.size());
-  const std::string rank = size_ == 1 ? "" : text(", rank ", rank_);
-  const int64_t micro_batch = int64_t{at.micro_batch} * size_ + (is_sum ? size_ - 1 : rank_);
+  const std::string rank = mesh_.ranks() == 1 ? "" : text(", rank ", this->rank());
+  const int64_t micro_batch = int64_t{at.micro_batch} * mesh_.data + (is_sum ? mesh_.data - 1 : at_.data);
   Error error(Code::not_finite, text("step ", step_, ": the first value that is not finite was made by ", name_of(node.op), " in ",
                                      scope.empty() ? "the outermost scope" : scope, " (", is_gradient ? "backward" : "forward",
                                      is_sum ? ", after micro-batch " : ", micro-batch ", micro_batch, rank, "): ", bad, " of ", tensor,

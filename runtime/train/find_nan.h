@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "backend/backend.h"
 #include "base/error.h"
@@ -14,18 +16,21 @@ namespace st {
 /// Searches on one rank, then determines the first finding over all ranks.
 class FindNan {
  public:
-  /// `step`: the attempt, from 1. This is rank `rank` of `size`; its round g is micro-batch g * size + rank.
-  FindNan(Backend& backend, int64_t step, int32_t size, int32_t rank) : backend_(backend), step_(step), size_(size), rank_(rank) {}
+  /// `step`: the attempt, from 1. `of`: the program of this rank. `parts`: of the model, by chunk of this stage; one stage: {0}.
+  FindNan(Backend& backend, int64_t step, const Program& of, std::vector<int32_t> parts)
+      : backend_(backend), step_(step), mesh_(of.mesh), at_{.data = of.rank, .stage = of.stage}, parts_(std::move(parts)) {}
 
-  /// Keeps the first instruction that made a value that is not finite; with one rank, throws it. Gathered values are not checked here but
-  /// where they are read.
+  /// Keeps the instruction that made a value that is not finite and, of those, is the first in the order of one rank; with one rank, throws
+  /// it. Gathered and received values are not checked here but where they are read.
   void look(const Plan& plan, const Instruction& at, const Call& call);
 
-  /// Collective call of all ranks (null: one rank) after the second run. Throws the same not_finite on all ranks; the group stays usable.
+  /// Collective call of all ranks after the second run; `ranks`: of the data axis, `stages`: of the stage axis, null: one rank. Throws the
+  /// same not_finite on all ranks; the group stays usable.
   /// - The message has op, scope, tensor, index, micro-batch and rank, and any slot (such as a weight) that the op read and that was not
   ///   finite before. The error's place has the op and that slot, or the slot that the op wrote.
-  /// - Over ranks, the finding of the earliest micro-batch is first, as on one rank; a sum over ranks comes after its round.
-  [[noreturn]] void tell(Communicator* ranks) const;
+  /// - Over ranks, the finding of the earliest micro-batch is first, as on one rank, and of stages that of the part which computes first; a
+  ///   sum over ranks comes after its round.
+  [[noreturn]] void tell(Communicator* ranks, Communicator* stages) const;
 
  private:
   struct Found {
@@ -33,12 +38,16 @@ class FindNan {
     Error error;
   };
 
+  int32_t rank() const { return rank_at(mesh_, at_); }
+  int64_t order_of(const Section& section, int64_t micro_batch, bool is_sum) const;
   std::optional<Error> check(const Plan& plan, const Instruction& at, const Call& call) const;
-  [[noreturn]] void tell_first(Communicator& ranks) const;
+  [[noreturn]] void tell_first(Communicator& ranks, Communicator* stages) const;
 
   Backend& backend_;
   int64_t step_;
-  int32_t size_, rank_;
+  Mesh mesh_;
+  MeshPosition at_;
+  std::vector<int32_t> parts_;
   std::optional<Found> found_;
 };
 

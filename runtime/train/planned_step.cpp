@@ -144,7 +144,7 @@ bool PlannedStep::go_on_to(double deadline, const Bind& bind) {
       if (!compute(deadline, bind)) return false;
     }
     // Before the update: gradients may be finite all the same, and the weights must be those that made this loss.
-    if (recipe_.find_nan && !std::isfinite(*slots_.loss_sum)) find_nan(bind);
+    if (recipe_.find_nan && !is_loss_finite()) find_nan(bind);
     if (is_past(deadline)) return false;
   }
   {
@@ -178,13 +178,35 @@ void PlannedStep::restart() {
   rest_cursor_ = {.begin = own_full_, .end = own_full_ + 1};
 }
 
+/// As far as the micro-batches go: of stages the last one has it, and tells the others.
+bool PlannedStep::is_loss_finite() {
+  if (stages_ == nullptr) return std::isfinite(*slots_.loss_sum);
+  Communicator& stages = stages_->stages();
+  const bool has_loss = static_cast<bool>(executor_.plan().program.loss_sum);
+  const auto size = static_cast<size_t>(stages.size());
+  std::vector<uint8_t> is_bad(size, 0);
+  uint8_t& own = is_bad[static_cast<size_t>(stages.rank())];
+  own = has_loss && !std::isfinite(*slots_.loss_sum) ? 1 : 0;
+  ranks_->alone([&] { stages.all_gather(&own, is_bad.data(), stages.size(), DType::u8, "loss is finite"); });
+  return std::ranges::count(is_bad, 1) == 0;
+}
+
 /// Overflow is how a dynamic scale finds its height; at its minimum it has no answer left.
 bool PlannedStep::can_scale_less() const {
   return slots_.loss_scale != nullptr && recipe_.loss_scale == 0 && *slots_.loss_scale > recipe_.loss_scale_minimum;
 }
 
 void PlannedStep::find_nan(const Bind& bind) {
-  FindNan search(storage_.backend(), attempts_ + 1, static_cast<int32_t>(recipe_.ranks), rank_);
+  const Program& program = executor_.plan().program;
+  std::vector<int32_t> parts = {0};
+  if (stages_ != nullptr) {
+    const PipelineSchedule schedule = schedule_of(recipe_);
+    for (int32_t chunk = 0; chunk < schedule.chunks; ++chunk) {
+      parts.resize(static_cast<size_t>(chunk) + 1);
+      parts.back() = schedule.part_of(program.stage, chunk);
+    }
+  }
+  FindNan search(storage_.backend(), attempts_ + 1, program, std::move(parts));
   const auto watch = [&](Executor& executor, bool on) {
     if (!on) return executor.watch({});
     executor.watch([&search, &executor](const Instruction& at, const Call& call) { search.look(executor.plan(), at, call); });
@@ -205,7 +227,7 @@ void PlannedStep::find_nan(const Bind& bind) {
     throw;
   }
   watch_all(false);
-  search.tell(ranks_ ? &ranks_->ranks() : nullptr);
+  search.tell(ranks_ ? &ranks_->ranks() : nullptr, stages_ != nullptr ? &stages_->stages() : nullptr);
 }
 
 /// Between two calls the host may write weights, and another trainer of the model may update them.

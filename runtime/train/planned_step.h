@@ -98,6 +98,7 @@ class PlannedStep {
   bool compute(double deadline, const Bind& bind);
   void refresh_copies();
   void restart();
+  bool is_loss_finite();
   bool can_scale_less() const;
   [[noreturn]] void find_nan(const Bind& bind);
 
