@@ -176,7 +176,7 @@ class Trainer : public detail::Handle<st_trainer, st_trainer_destroy> {
   std::string digest() const { return text(st_trainer_digest); }
   std::string plan() const { return text(st_trainer_plan); }
   std::string explain() const { return text(st_trainer_explain); }
-  /// JSON: where the time of the last steps went, by rank.
+  /// JSON: where the time of the last steps went, by rank; with pipeline stages also the bubble and the actions of each rank.
   std::string timeline() const { return text(st_trainer_timeline); }
 
   /// Logs one JSON object a step to `path`, from the next step on.

@@ -241,7 +241,11 @@ public sealed class Trainer : Handle {
     using (Turn.Of(Safe, "Trainer.Explain")) return native.explain();
   }
 
-  /// <summary>Where the time of the last steps went, as JSON, per rank: computing, exchange and its hidden share; also the straggler score.</summary>
+  /// <summary>
+  /// Where the time of the last steps went, as JSON, per rank: computing, exchange and its hidden share; also the straggler score. With
+  /// pipeline stages, a rank also has its stage, the share of the time in which it waited ("bubble") and its "actions": the forward or
+  /// backward of each micro-batch, with its begin, end and waits.
+  /// </summary>
   [OfC("st_trainer_timeline")]
   public string Timeline() {
     using (Turn.Of(Safe, "Trainer.Timeline")) return native.timeline();

@@ -229,7 +229,11 @@ class Trainer(Handle):
 
     @of_c("st_trainer_timeline")
     def timeline(self) -> dict[str, Any]:
-        """Where the time of the last steps went, per rank: computing, exchange and its hidden share; also the straggler score."""
+        """Where the time of the last steps went, per rank: computing, exchange and its hidden share; also the straggler score.
+
+        With pipeline stages, a rank also has its "stage", the share of the time in which it waited ("bubble") and its "actions": the forward
+        or backward of each micro-batch, with its begin, end and waits.
+        """
         return json.loads(self._native.timeline())  # type: ignore[no-any-return]
 
     @of_c("st_trainer_save")

@@ -271,7 +271,11 @@ public final class Trainer extends Handle {
     return raw.explain();
   }
 
-  /** Where the time of the last steps went, as JSON, per rank: computing, exchange and its hidden share; also the straggler score. */
+  /**
+   * Where the time of the last steps went, as JSON, per rank: computing, exchange and its hidden share; also the straggler score. With
+   * pipeline stages, a rank also has its stage, the share of the time in which it waited ("bubble") and its "actions": the forward or
+   * backward of each micro-batch, with its begin, end and waits.
+   */
   @OfC("st_trainer_timeline")
   public String timeline() {
     return raw.timeline();
