@@ -22,9 +22,22 @@ WorkQueue::~WorkQueue() {
 
 WorkQueue::Prepared WorkQueue::prepare(std::function<void()> work) {
   Prepared prepared;
-  prepared.item_.push_back({std::move(work), nullptr});
+  {
+    const std::lock_guard lock(mutex_);
+    if (spare_.empty()) {
+      spare_.emplace_back();
+      ++room_;
+    }
+    prepared.item_.splice(prepared.item_.end(), spare_, spare_.begin());
+  }
+  prepared.item_.front().work = std::move(work);
   if (!thread_.joinable()) start();
   return prepared;
+}
+
+void WorkQueue::make_room(size_t items) {
+  const std::lock_guard lock(mutex_);
+  for (; room_ < items; ++room_) spare_.emplace_back();
 }
 
 void WorkQueue::start() {
@@ -71,9 +84,10 @@ void WorkQueue::run() {
       error = std::current_exception();
     }
     Pending& pending = *now.front().pending;
-    now.clear();
+    now.front() = {};
     pending.end(std::move(error));
     lock.lock();
+    spare_.splice(spare_.end(), now);
     if (--left_ == 0) done_.notify_all();
   }
 }

@@ -11,7 +11,8 @@
 
 namespace st {
 
-/// Its thread starts with the first item. Only one thread may post at a time.
+/// Its thread starts with the first item. Only one thread may post at a time. Posting allocates if there is no room, and for work that
+/// std::function does not hold in itself.
 class WorkQueue {
   struct Item {
     std::function<void()> work;
@@ -32,6 +33,8 @@ class WorkQueue {
   };
   /// Throws unavailable when the thread cannot be started.
   Prepared prepare(std::function<void()> work);
+  /// Makes room for so many items at the same time, if there is less.
+  void make_room(size_t items);
   /// `pending` is completed when the item is done and must live until then. The work and all that it holds is destroyed before that.
   void post(Prepared prepared, Pending& pending) noexcept;
 
@@ -44,7 +47,8 @@ class WorkQueue {
 
   std::mutex mutex_;
   std::condition_variable came_, done_;
-  std::list<Item> items_;
+  std::list<Item> items_, spare_;
+  size_t room_ = 0;  // items in existence
   size_t left_ = 0;  // including the running one
   bool over_ = false;
   std::thread thread_;

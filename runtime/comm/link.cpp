@@ -9,27 +9,50 @@ namespace st {
 
 Link::~Link() { queue_.drain(); }
 
-int64_t Link::queue(std::function<void()> work) {
-  auto prepared = queue_.prepare(std::move(work));
-  Pending& pending = posted_.emplace_back();
-  queue_.post(std::move(prepared), pending);
-  return forgotten_ + std::ssize(posted_);
+/// The next message, of any content.
+Link::Message& Link::next() {
+  const size_t size = messages_.size();
+  if (posted_ - forgotten_ == std::ssize(messages_)) {
+    std::vector<std::unique_ptr<Message>> more(std::max<size_t>(4, 2 * size));
+    for (int64_t n = forgotten_; n < posted_; ++n)
+      more[static_cast<size_t>(n) % more.size()] = std::move(messages_[static_cast<size_t>(n) % size]);
+    for (auto& message : more)
+      if (!message) message = std::make_unique<Message>();
+    messages_ = std::move(more);
+    queue_.make_room(messages_.size() + 1);  // an item may be left a moment longer than its message
+  }
+  return *messages_[static_cast<size_t>(posted_) % messages_.size()];
 }
 
-int64_t Link::post(const void* data, int64_t elements, DType dtype, std::string label) {
-  return queue([this, data, elements, dtype, label = std::move(label)] { group_->send(data, elements, dtype, 1 - group_->rank(), label); });
+int64_t Link::add(bool comes, void* data, int64_t elements, DType dtype, std::string_view label) {
+  Message& message = next();
+  message.comes = comes;
+  message.data = data;
+  message.elements = elements;
+  message.dtype = dtype;
+  message.label = label;
+  auto prepared = queue_.prepare([this, &message] { pass(message); });
+  queue_.post(std::move(prepared), message.pending);
+  return ++posted_;
 }
 
-int64_t Link::expect(void* data, int64_t elements, DType dtype, std::string label) {
-  return queue(
-      [this, data, elements, dtype, label = std::move(label)] { group_->receive(data, elements, dtype, 1 - group_->rank(), label); });
+/// On the link's thread.
+void Link::pass(const Message& message) {
+  const int other = 1 - group_->rank();
+  if (message.comes)
+    group_->receive(message.data, message.elements, message.dtype, other, message.label);
+  else
+    group_->send(message.data, message.elements, message.dtype, other, message.label);
 }
+
+int64_t Link::post(const void* data, int64_t elements, DType dtype, std::string_view label) {
+  return add(false, const_cast<void*>(data), elements, dtype, label);
+}
+
+int64_t Link::expect(void* data, int64_t elements, DType dtype, std::string_view label) { return add(true, data, elements, dtype, label); }
 
 void Link::wait(int64_t message) {
-  for (; forgotten_ < message; ++forgotten_) {
-    posted_.front().wait(-1);
-    posted_.pop_front();
-  }
+  for (; forgotten_ < message; ++forgotten_) messages_[static_cast<size_t>(forgotten_) % messages_.size()]->pending.wait(-1);
 }
 
 std::vector<std::unique_ptr<Link>> make_links(Communicator& ranks, std::span<const LinkEnds> links, const CommunicatorOptions& options) {

@@ -2,11 +2,9 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
-#include <functional>
 #include <memory>
 #include <span>
-#include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/work_queue.h"
@@ -15,7 +13,7 @@
 namespace st {
 
 /// One rank's end of a link, used by one thread. Messages arrive in order. Errors are those of Communicator, and end the group that the
-/// link was made from.
+/// link was made from. Allocates for as many messages as were not waited for at the same time.
 class Link {
  public:
   /// `group`: of the two ends, for this link alone.
@@ -24,9 +22,9 @@ class Link {
   Link(const Link&) = delete;
   Link& operator=(const Link&) = delete;
 
-  // `data` is borrowed until the message has been sent, or received; the number returned counts messages, from 1.
-  int64_t post(const void* data, int64_t elements, DType dtype, std::string label);
-  int64_t expect(void* data, int64_t elements, DType dtype, std::string label);
+  // `data` and `label` are borrowed until the message has been sent, or received; the number returned counts messages, from 1.
+  int64_t post(const void* data, int64_t elements, DType dtype, std::string_view label);
+  int64_t expect(void* data, int64_t elements, DType dtype, std::string_view label);
   /// Waits until messages up to this one are sent, or received. Throws what the first one threw that was not.
   void wait(int64_t message);
   /// Receives the next message on the calling thread, with nothing expected.
@@ -37,12 +35,22 @@ class Link {
   int64_t sent_bytes() const { return group_->sent_bytes(); }
 
  private:
-  int64_t queue(std::function<void()> work);
+  struct Message {
+    bool comes = false;  // it is to be received
+    void* data = nullptr;
+    int64_t elements = 0;
+    DType dtype = DType::f32;
+    std::string_view label;
+    Pending pending;
+  };
+  int64_t add(bool comes, void* data, int64_t elements, DType dtype, std::string_view label);
+  Message& next();
+  void pass(const Message& message);
 
   std::unique_ptr<Communicator> group_;
-  std::deque<Pending> posted_;  // messages forgotten_ + 1 and on
-  int64_t forgotten_ = 0;
-  WorkQueue queue_;  // last, since its work uses the others
+  std::vector<std::unique_ptr<Message>> messages_;  // a ring: message n is at (n - 1) % its size
+  int64_t posted_ = 0, forgotten_ = 0;              // those after forgotten_ are in use
+  WorkQueue queue_;                                 // last, since its work uses the others
 };
 
 struct LinkEnds {

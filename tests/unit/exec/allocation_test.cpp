@@ -128,6 +128,36 @@ TEST(GroupAllocations, NoneAfterTheFirstStepsOnAnyRank) {
       });
 }
 
+// Messages between stages, too, and the record of what each stage ran.
+TEST(StageAllocations, NoneAfterTheFirstStepsOnAnyThread) {
+  for (const char* schedule : {"1f1b", "zb-v"})
+    for (const int64_t data_ranks : {1, 2}) {
+      const auto context =
+          std::make_shared<Context>(ContextOptions{.device = "cpu", .threads = 1, .log = {}, .parallel = {}, .memory = {}});
+      const auto model =
+          std::make_shared<Model>(context, build_gpt({.layers = 2, .width = 12, .heads = 3, .context = 5, .vocabulary = 17}), 1);
+      Recipe recipe;
+      recipe.device = "cpu";
+      recipe.batch = 3;
+      recipe.micro_batches = 6;
+      recipe.stages = 2;
+      recipe.ranks = 2 * data_ranks;
+      recipe.zero = data_ranks == 1 ? 0 : 2;
+      recipe.schedule = schedule;
+      Trainer trainer(model, recipe, std::make_shared<Sequences>(50, 5, 17));
+      const auto rows = static_cast<size_t>(trainer.rows_per_step());
+      const std::vector<int32_t> tokens(rows * 5, 3), targets(rows * 5, 4);
+      const Shape shape{static_cast<int64_t>(rows), 5};
+      const std::vector<HostView> batch = {plain_view("tokens", DType::i32, shape, tokens.data()),
+                                           plain_view("targets", DType::i32, shape, targets.data())};
+      for (int i = 0; i < 3; ++i) trainer.step(batch);  // queues and lists grow
+      SCOPED_TRACE(std::string(schedule) + ", data ranks " + std::to_string(data_ranks));
+      expect_no_allocation("from the host", [&] { trainer.step(batch); });
+      for (int i = 0; i < 3; ++i) trainer.step();
+      expect_no_allocation("from a dataset", [&] { trainer.step(); });
+    }
+}
+
 INSTANTIATE_TEST_SUITE_P(Devices, StepAllocations, ::testing::Values("reference", "cpu"),
                          [](const auto& test) { return std::string(test.param); });
 
