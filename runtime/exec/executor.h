@@ -74,6 +74,8 @@ class Executor {
 
   /// Binds an input or a borrowed slot to memory, which is borrowed until the next bind().
   void bind(SlotId slot, const void* data);
+  /// Whether it reads a slot in memory that bind() gives; a stage reads some of a model's inputs, or none.
+  bool reads_bound(SlotId slot) const { return !bound_[static_cast<size_t>(slot)].empty(); }
   /// A slot's memory. The host writes control slots and reads report slots through it, between runs or in BeforeMicroBatch.
   const Operand& slot(SlotId slot) const { return slots_[static_cast<size_t>(slot)]; }
   const Plan& plan() const { return plan_; }

@@ -87,9 +87,15 @@ void BatchBinding::check(std::span<const HostView> batch, int64_t rows) const {
     if (wanted_[s]) about_tensor(model_->slots[s].name, [&] { check_input(model_->slots[s], view_of(batch, *model_, s), rows); });
 }
 
+bool BatchBinding::is_read_by(const Executor& executor) const {
+  for (size_t s = 0; s < wanted_.size(); ++s)
+    if (wanted_[s] && executor.reads_bound(static_cast<SlotId>(s))) return true;
+  return false;
+}
+
 void BatchBinding::bind(std::span<const HostView> batch, int64_t first_row, int64_t rows, Executor& executor) {
   for (size_t s = 0; s < compact_.size(); ++s) {
-    if (!wanted_[s]) continue;
+    if (!wanted_[s] || !executor.reads_bound(static_cast<SlotId>(s))) continue;
     const Shape& symbolic = model_->slots[s].type.shape;
     const HostView part = part_of(view_of(batch, *model_, s), symbolic, first_row, rows);
     about_tensor(part.name, [&] { refuse_nan(part, symbolic.is_symbolic() ? first_row * -symbolic[0] : 0); });

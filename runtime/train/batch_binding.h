@@ -28,7 +28,11 @@ class BatchBinding {
   /// Each wanted input needs a view of its dtype and of its shape with `rows` rows. Throws invalid_argument that shows both.
   void check(std::span<const HostView> batch, int64_t rows) const;
 
-  /// Binds `rows` rows from `first_row` as the executor's inputs. Throws not_finite if they hold NaN, before anything is computed.
+  /// Whether an executor reads any of them.
+  bool is_read_by(const Executor& executor) const;
+
+  /// Binds `rows` rows from `first_row` as those inputs that the executor reads. Throws not_finite if they hold NaN, before anything is
+  /// computed.
   void bind(std::span<const HostView> batch, int64_t first_row, int64_t rows, Executor& executor);
 
  private:

@@ -72,7 +72,7 @@ RankTeam::RankTeam(const Parts& parts, const PlanOptions& options)
     member.step = std::make_unique<PlannedStep>(*member.model, recipe, member.storage, *member.workers, member.never, own, &end_of(rank),
                                                 stages_of(rank));
     member.step->share_masters(model);
-    if (parts_.data && at.data < recipe.step_micro_batches())
+    if (parts_.data && at.data < recipe.step_micro_batches() && member.inputs.is_read_by(member.step->executor()))
       member.feed = std::make_unique<Feed>(
           parts_.data, static_cast<uint64_t>(recipe.seed),
           MicroBatches{.rows = recipe.batch, .per_step = recipe.step_micro_batches(), .ranks = mesh_.data, .rank = at.data}, 0,
@@ -385,6 +385,7 @@ void RankTeam::run_step(Member& member) {
       member.inputs.bind(*batch_, first_row, rows, executor);
       return true;
     }
+    if (!member.feed) return true;
     if (member.step->begins_again(first_row)) member.feed->rewind(items_);
     const auto batch = member.feed->next({Executor::kNoDeadline, [&] { return has_ended(member.rank); }});
     require(batch.has_value(), Code::rank_failed, "step: another rank has ended it");

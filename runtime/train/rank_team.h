@@ -123,7 +123,7 @@ class RankTeam {
     CancelToken never;
     std::unique_ptr<PlannedStep> step;
     BatchBinding inputs;
-    std::unique_ptr<Feed> feed;  // null: no data, or too few micro-batches
+    std::unique_ptr<Feed> feed;  // null: no data, too few micro-batches, or a stage that reads no input
     std::exception_ptr error;
     std::thread thread;
   };

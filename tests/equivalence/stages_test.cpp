@@ -305,6 +305,16 @@ TEST(PipelineStages, FindNoNanInAFiniteRunAndGoOnAfterOne) {
   }
 }
 
+/// A stage in the middle of a GPT reads neither tokens nor targets.
+TEST(PipelineStages, TakeNoRowsIfTheyReadNone) {
+  constexpr int kStepsHere = 3, kPerStep = 8, kAhead = 4;  // micro-batches; ahead: at most
+  const Training training = staged({.name = "", .keys = {}, .micro_batches = kPerStep}, {.stages = 4});
+  std::atomic<int> fills = 0;
+  const auto trainer = trainer_of(training, [&] { ++fills; });
+  for (int i = 0; i < kStepsHere; ++i) trainer->step();
+  EXPECT_LE(fills, 2 * (kStepsHere * kPerStep + kAhead)) << "of the first and the last stage";
+}
+
 TEST(PipelineStages, ThatAreCancelledAreUndoneOnAll) {
   const Training training = staged({.name = "", .keys = {}}, {.stages = 3});
   const Outcome whole = outcome_of(*training.trainer());
