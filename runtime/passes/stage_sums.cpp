@@ -17,28 +17,22 @@ int64_t link_of_uses(const Program& program, int32_t from, int32_t to) {
 
 }  // namespace
 
-void add_use(Builder& b, SlotId use, SlotId first, bool as_shards) {
+void send_use(Builder& b, Value value, SlotId use, SlotId first) {
+  const Program& program = b.program();
+  const int32_t from = stage_of(program.slot(use)), to = stage_of(program.slot(first));
+  b.graph().nodes.push_back({.op = Op::send,
+                             .in = {value},
+                             .out = {},
+                             .reads = {},
+                             .writes = {},
+                             .attrs = make_attrs(Op::send, {{"link", link_of_uses(program, from, to)}, {"stage", int64_t{to}}})});
+}
+
+SlotId receive_use(Builder& b, SlotId use, SlotId first, Slot room) {
   Program& program = b.program();
-  const auto load = [&](SlotId slot) { return as_shards ? b.load_shard(slot) : b.load(slot); };
-  const bool has_use = is_here(program, program.slot(use)), has_first = is_here(program, program.slot(first));
-  if (has_use && has_first) return b.accumulate(load(use), first, When::every);
-  if (!has_use && !has_first) return;
   const int32_t from = stage_of(program.slot(use)), to = stage_of(program.slot(first));
   const int64_t link = link_of_uses(program, from, to);
-  if (has_use) {
-    const Value sent = load(use);
-    b.graph().nodes.push_back({.op = Op::send,
-                               .in = {sent},
-                               .out = {},
-                               .reads = {},
-                               .writes = {},
-                               .attrs = make_attrs(Op::send, {{"link", link}, {"stage", int64_t{to}}})});
-    return;
-  }
-  Slot room = program.slot(use);
   room.name = text("received.", room.name);
-  room.type.layout = {};
-  if (as_shards) room.type.layout[MeshAxis::data] = program.slot(room.of).sums;
   const SlotId received = program.add_slot(std::move(room));
   b.graph().nodes.push_back({.op = Op::receive,
                              .in = {},
@@ -46,6 +40,20 @@ void add_use(Builder& b, SlotId use, SlotId first, bool as_shards) {
                              .reads = {},
                              .writes = {received},
                              .attrs = make_attrs(Op::receive, {{"link", link}, {"stage", int64_t{from}}})});
+  return received;
+}
+
+void add_use(Builder& b, SlotId use, SlotId first, bool as_shards) {
+  Program& program = b.program();
+  const auto load = [&](SlotId slot) { return as_shards ? b.load_shard(slot) : b.load(slot); };
+  const bool has_use = is_here(program, program.slot(use)), has_first = is_here(program, program.slot(first));
+  if (has_use && has_first) return b.accumulate(load(use), first, When::every);
+  if (!has_use && !has_first) return;
+  if (has_use) return send_use(b, load(use), use, first);
+  Slot room = program.slot(use);
+  room.type.layout = {};
+  if (as_shards) room.type.layout[MeshAxis::data] = program.slot(room.of).sums;
+  const SlotId received = receive_use(b, use, first, std::move(room));
   b.accumulate(load(received), first, When::every);
 }
 

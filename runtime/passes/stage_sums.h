@@ -12,6 +12,11 @@ namespace st {
 /// it to the stage of the first one.
 void add_use(Builder& b, SlotId use, SlotId first, bool as_shards);
 
+/// Hands a value of a tied parameter's later use, which lies in a slot, from that use's stage to the first one's. `room`: a slot like the
+/// one that receives it, which is returned.
+void send_use(Builder& b, Value value, SlotId use, SlotId first);
+SlotId receive_use(Builder& b, SlotId use, SlotId first, Slot room);
+
 /// On all stages, each of these slots gets the sum over the stages of its terms; a stage without a term gives zeros.
 void sum_over_stages(Builder& b, const std::vector<std::pair<Value, SlotId>>& terms);
 

@@ -27,7 +27,6 @@ void check_stages(const Recipe& recipe, const Program& model) {
     require(holds, Code::unsupported, "trainer: ", recipe.stages, " stages do not support ", what...);
   };
   need(static_cast<bool>(model.loss_sum), "a host's own loss; mark one with st_graph_loss");
-  need(!recipe.gradient_noise_scale, "gradient_noise_scale; use 1 stage to measure it");
 }
 
 }  // namespace
