@@ -6,6 +6,7 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <random>
 
 #include "plan/wire_bytes.h"
 #include "rank_training.h"
@@ -43,6 +44,46 @@ TEST(PipelineStages, HaveTheBitsOfOneRankWithAHostsTable) {
   }
   const std::string v = print_schedule(make_schedule("zb-v", 3, 2, 4));
   EXPECT_EQ(outcome_of(*staged(four, {.stages = 3, .schedule = v.c_str()}).trainer()), alone);
+}
+
+/// Any stage does next any action that is possible by then, with whole and split backwards.
+std::string random_table(uint64_t seed, int32_t stages, int32_t chunks, bool is_v, int32_t micro_batches) {
+  std::mt19937_64 draw(seed);
+  PipelineSchedule table{.stages = stages, .chunks = chunks, .micro_batches = micro_batches, .actions = {}};
+  table.placement = is_v ? PipelineSchedule::Placement::v : PipelineSchedule::Placement::loop;
+  table.actions.resize(static_cast<size_t>(stages));
+  const auto parts = static_cast<size_t>(table.parts());
+  std::vector<int32_t> forward(parts), input(parts), weight(parts);  // done
+  for (;;) {
+    std::vector<std::pair<int32_t, StageAction>> possible;
+    for (int32_t part = 0; part < table.parts(); ++part) {
+      const auto p = static_cast<size_t>(part);
+      const auto add = [&](Phase phase, int32_t k) { possible.push_back({part, {phase, table.chunk_of(part), k}}); };
+      if (forward[p] < (part == 0 ? micro_batches : forward[p - 1])) add(Phase::forward, forward[p]);
+      if (input[p] < std::min(forward[p], p + 1 == parts ? micro_batches : input[p + 1])) {
+        add(Phase::backward_input, input[p]);
+        if (weight[p] == input[p]) add(Phase::backward, input[p]);
+      }
+      if (weight[p] < input[p]) add(Phase::backward_weight, weight[p]);
+    }
+    if (possible.empty()) return print_schedule(table);
+    const auto& [part, action] = possible[draw() % possible.size()];
+    const auto p = static_cast<size_t>(part);
+    forward[p] += action.phase == Phase::forward;
+    input[p] += action.phase == Phase::backward || action.phase == Phase::backward_input;
+    weight[p] += action.phase == Phase::backward || action.phase == Phase::backward_weight;
+    table.actions[static_cast<size_t>(table.stage_of(part))].push_back(action);
+  }
+}
+
+TEST(PipelineStages, HaveTheBitsOfOneRankWithRandomTables) {
+  const Case six{.name = "", .keys = {}, .micro_batches = 6};
+  const Outcome alone = outcome_of(*staged(six, {}).trainer());
+  for (uint64_t seed = 0; seed < (kSanitized ? 4 : 24); ++seed) {
+    const auto stages = static_cast<int32_t>(2 + seed % 3);
+    const std::string table = random_table(seed, stages, stages == 4 ? 1 : 2, seed % 2 == 1, 6);
+    EXPECT_EQ(outcome_of(*staged(six, {.stages = stages, .schedule = table.c_str()}).trainer()), alone) << table;
+  }
 }
 
 TEST(PipelineStages, BesideDataRanksAndZero) {
