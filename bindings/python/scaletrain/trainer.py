@@ -231,8 +231,8 @@ class Trainer(Handle):
     def timeline(self) -> dict[str, Any]:
         """Where the time of the last steps went, per rank: computing, exchange and its hidden share; also the straggler score.
 
-        With pipeline stages, a rank also has its "stage", the share of the time in which it waited ("bubble") and its "actions": the forward
-        or backward of each micro-batch, with its begin, end and waits.
+        With pipeline stages, a rank also has its "stage", the share of the time in which it waited ("bubble") and its "actions": the
+        forward or backward of each micro-batch, with its begin, end and waits.
         """
         return json.loads(self._native.timeline())  # type: ignore[no-any-return]
 
