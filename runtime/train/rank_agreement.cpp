@@ -41,7 +41,8 @@ bool is_own_choice(std::string_view key) {
   return std::ranges::find(kOwn, key) != kOwn.end();
 }
 
-/// Digest of the collectives of a step, in order: each op and the elements it covers. A rank's shards are in it as all ranks' cuts.
+/// Digest of the collectives of a step along the data axis, in order: each op and the elements it covers. A rank's shards are in it as all
+/// ranks' cuts.
 std::string collectives_of(const Plan& plan) {
   const Program& program = plan.program;
   Digest digest;
@@ -49,7 +50,7 @@ std::string collectives_of(const Plan& plan) {
   const auto add = [&](SlotId id) { digest.update_sized(program.slot(id).name); };
   for (const Instruction& at : plan.instructions) {
     const Node& node = program.sections[static_cast<size_t>(at.section)].graph.nodes[static_cast<size_t>(at.node)];
-    if (!info_of(node.op).exchange || node.op == Op::await) continue;
+    if (!info_of(node.op).exchange || node.op == Op::await || axis_of(node) != MeshAxis::data) continue;
     ++count;
     digest.update_sized(name_of(node.op));
     if (node.op == Op::reduce_scatter)

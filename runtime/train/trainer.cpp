@@ -111,8 +111,8 @@ Trainer::Trainer(std::shared_ptr<Model> model, Recipe recipe, std::shared_ptr<co
     const auto is_cancelled = [this] { return cancelled_.is_set() && train_->is_computing(); };
     team_ = std::make_unique<RankTeam>(RankTeam::Parts{*model_, recipe_, storage_, is_cancelled, data_, threads, ranks}, options_);
   }
-  if (keeps_pieces && is_zero_3) {  // of steps of both kinds
-    recomputed_ = recomputed_by_all(team_->own(), recipe_, options_, plan_with);
+  if (keeps_pieces && (is_zero_3 || recipe_.stages > 1)) {  // of steps of both kinds
+    recomputed_ = recomputed_by_all(*ranks, recipe_, options_, plan_with);
     if (recomputed_) options_.recompute_scopes = &*recomputed_;
   }
   if (has_loss) {

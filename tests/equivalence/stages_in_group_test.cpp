@@ -45,7 +45,9 @@ TEST(StagesInGroup, LeaveTheBitsOfOneRankByRecipe) {
        {Case{.name = "fp16", .keys = skipping_fp16()},
         Case{.name = "bf16", .keys = {{"precision", "\"bf16\""}, {"optimizer", "\"muon\""}, {"dropout", "0.1"}}},
         Case{.name = "frozen", .keys = {{"groups", R"([{"pattern": "block.0.*", "frozen": true}])"}, {"ema_decay", "0.9"}}},
-        Case{.name = "offload", .keys = {{"offload", "\"optimizer\""}, {"gradient_dtype", "\"bf16\""}, {"replica_check", "2"}}}}) {
+        Case{.name = "offload", .keys = {{"offload", "\"optimizer\""}, {"gradient_dtype", "\"bf16\""}, {"replica_check", "2"}}},
+        Case{.name = "noise", .keys = {{"gradient_noise_scale", "true"}, {"find_nan", "true"}}},
+        Case{.name = "recompute", .keys = {{"recompute", "\"auto\""}}}}) {
     const Outcome alone = outcome_of(*staged(c, {}).trainer());
     expect_skips_and_updates(c, alone);
     for (const Topology& t : {Topology{.stages = 2, .data = 2, .zero = 1, .schedule = "zb-h1"}, Topology{.stages = 3},
