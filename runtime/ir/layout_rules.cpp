@@ -341,6 +341,50 @@ static Layouts fused_loss(const Case& on) {
   return out;
 }
 
+namespace {
+
+/// Whether the vocabulary is sharded, of which each rank has columns; all else must then be replicated. Otherwise the rows are as in a
+/// loss.
+bool has_own_columns(const Case& on) {
+  if (!on.is_sharded(0) || on.in(0).where != on.rank(0) - 1) return false;
+  for (size_t i = 1; i < on.inputs(); ++i) need_replicated(on, i);
+  return true;
+}
+
+void need_rows(const Case& on, size_t input, AxisLayout rows) {
+  if (!(on.in(input) == rows))
+    refuse(on, text(shape_rule::input_name(on.op, input), " must be ", rows.kind == Kind::sharded ? "sharded like" : "replicated as",
+                    " the rows of logits"));
+}
+
+/// The layout of terms [ranks, ..., 4] of rows with this layout.
+AxisLayout terms_layout(AxisLayout rows) { return rows.kind == Kind::sharded ? sharded(rows.where + 1) : rows; }
+
+}  // namespace
+
+static Layouts vocabulary_terms(const Case& on) {
+  if (has_own_columns(on)) return {sharded(0)};  // its rank's; gathered, those of all ranks
+  const AxisLayout rows = rows_of(on, on.rank(0) - 1);
+  need_rows(on, 1, rows);
+  return {terms_layout(rows)};
+}
+
+static Layouts vocabulary_loss(const Case& on) {
+  if (has_own_columns(on)) return every_output(on, kReplicated);
+  const AxisLayout rows = rows_of(on, on.rank(0) - 1);
+  for (size_t i = 1; i < on.inputs(); ++i) need_rows(on, i, i == 2 ? terms_layout(rows) : rows);
+  Layouts out = every_output(on, rows);
+  out[0] = out[1] = rows.kind == Kind::sharded ? kPartial : kReplicated;
+  return out;
+}
+
+static Layouts vocabulary_loss_backward(const Case& on) {
+  if (has_own_columns(on)) return {on.in(0)};
+  const AxisLayout rows = rows_of(on, on.rank(0) - 1);
+  for (size_t i = 1; i < on.inputs(); ++i) i == 3 ? need_replicated(on, i) : need_rows(on, i, rows);
+  return {rows};
+}
+
 // --- reductions and shapes
 
 namespace {

@@ -310,6 +310,51 @@ Outputs fused_cross_entropy(const OpTypes& op) {
   return {kScalar, kScalar, typed(result == "same" ? DType::f32 : dtype_named(result), op.in[0].shape)};
 }
 
+namespace {
+
+/// The shape of logits' rows with a dimension before and one after.
+Shape rows_between(int64_t before, const Shape& logits, int64_t after) {
+  Shape shape = {before};
+  for (int32_t i = 0; i + 1 < logits.rank(); ++i) shape.push_back(logits[i]);
+  shape.push_back(after);
+  return shape;
+}
+
+void check_vocabulary(const OpTypes& op, size_t weights) {
+  check_cross_entropy(op, weights);
+  const int64_t first = op.attrs.integer("first"), classes = op.attrs.integer("classes"), columns = op.in[0].shape.last();
+  check(first >= 0 && first <= classes - columns, name(op), ": the logits' columns must be some of the classes 0..", classes - 1, ", got ",
+        columns, " columns from ", first);
+}
+
+Shape softmax_shape(const OpTypes& op) {
+  Shape shape = without_last(op.in[0].shape);
+  shape.push_back(2);
+  return shape;
+}
+
+}  // namespace
+
+Outputs vocabulary_terms(const OpTypes& op) {
+  check_vocabulary(op, 2);
+  return {typed(DType::f64, rows_between(1, op.in[0].shape, 4))};
+}
+
+Outputs vocabulary_cross_entropy(const OpTypes& op) {
+  check_vocabulary(op, 3);
+  const Shape& terms = op.in[2].shape;
+  check(terms.rank() > 0 && terms[0] > 0, name(op), ": terms must have one row of terms per rank in its first dimension, got ", op.in[2]);
+  check_is(op, 2, DType::f64, rows_between(terms[0], op.in[0].shape, 4));
+  return {kScalar, kScalar, typed(statistic_of(op.in[0].dtype), op.in[1].shape), typed(DType::f64, softmax_shape(op))};
+}
+
+Outputs vocabulary_cross_entropy_backward(const OpTypes& op) {
+  check_vocabulary(op, 4);
+  check_is(op, 2, DType::f64, softmax_shape(op));
+  check_is(op, 3, DType::f64, {});
+  return {plain(op.in[0])};
+}
+
 Outputs pair_loss(const OpTypes& op) {
   check_pair(op, 2);
   return {kScalar, kScalar};

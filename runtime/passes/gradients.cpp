@@ -206,15 +206,21 @@ void gradient_gather(Chain& c) {
 
 // --- losses: the count is not differentiable, the sum's gradient is a scalar ---
 
-std::vector<Value> with_weights(Chain& c, std::vector<Value> operands) {
-  if (c.node().in.size() > 2) operands.push_back(c.in(2));
-  require(!c.needs(2), Code::unsupported, "autodiff: ", name_of(c.node().op), " has no gradient for its weights");
+std::vector<Value> with_weights(Chain& c, std::vector<Value> operands, int32_t at = 2) {
+  if (std::ssize(c.node().in) > at) operands.push_back(c.in(at));
+  require(!c.needs(at), Code::unsupported, "autodiff: ", name_of(c.node().op), " has no gradient for its weights");
   return operands;
 }
 
 void gradient_cross_entropy(Chain& c) {
   if (!c.d(0)) return;
   c.give(0, c.b(Op::cross_entropy_backward, with_weights(c, {c.in(0), c.in(1), c.out(2), c.d(0)}), c.node().attrs));
+}
+
+// The terms, which depend on the logits, get no gradient of their own: this is the whole one.
+void gradient_vocabulary_cross_entropy(Chain& c) {
+  if (!c.d(0)) return;
+  c.give(0, c.b(Op::vocabulary_cross_entropy_backward, with_weights(c, {c.in(0), c.in(1), c.out(3), c.d(0)}, 3), c.node().attrs));
 }
 
 void give_prediction(Chain& c, Op backward, bool symmetric) {

@@ -92,6 +92,7 @@ double in_domain(Op op, size_t input, double x) {
   if (input == 0 && op == Op::log_softmax_backward) return -std::abs(x);
   if (input > 0 && op == Op::bce_with_logits) return std::min(std::abs(x), 1.0);
   if (input > 1 && (op == Op::cross_entropy || op == Op::fused_cross_entropy)) return std::min(std::abs(x), 1.0);
+  if (input > 2 && op == Op::vocabulary_cross_entropy) return std::min(std::abs(x), 1.0);
   if (op == Op::mse_backward) return std::abs(x) > 1 ? x / 2 : x;  // so that x - t stays in range
   return kSums.contains(op) && std::abs(x) > 1 ? x * 0x1p-10 : x;
 }

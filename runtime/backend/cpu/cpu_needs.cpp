@@ -82,6 +82,7 @@ int64_t workspace_of(const MachineProfile& machine, Op op, Types in, Types out, 
       return tasks_of(in[0].shape.elements()) * 16;
     case Op::cross_entropy:
     case Op::fused_cross_entropy:
+    case Op::vocabulary_cross_entropy:
       return in[1].shape.elements() * 8;
     case Op::embedding_backward:
     case Op::gather_backward:

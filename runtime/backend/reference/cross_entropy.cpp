@@ -6,8 +6,8 @@
 #include <limits>
 
 #include "backend/index_check.h"
-#include "backend/reference/elements.h"
 #include "backend/reference/reference_kernels.h"
+#include "backend/reference/row_loss.h"
 
 namespace st::reference {
 namespace {
@@ -17,31 +17,6 @@ double log_sum_exp(const Operand& logits, int64_t from, int64_t n) {
   for (int64_t c = 0; c < n; ++c) peak = std::max(peak, get(logits, from + c));
   for (int64_t c = 0; c < n; ++c) sum += std::exp(get(logits, from + c) - peak);
   return peak + std::log(sum);
-}
-
-double weight_of(const Call& call, size_t weights, int64_t row) { return call.in.size() > weights ? get(call.in[weights], row) : 1; }
-
-double row_loss(const Call& call, int64_t row, int64_t target, double log_sum) {
-  const Operand& logits = call.in[0];
-  const int64_t classes = logits.shape.last();
-  const double smoothing = call.attrs->real("label_smoothing"), z_loss = call.attrs->real("z_loss");
-  double loss = log_sum - (1 - smoothing) * get(logits, row * classes + target);
-  if (smoothing != 0)
-    for (int64_t c = 0; c < classes; ++c) loss -= smoothing / static_cast<double>(classes) * get(logits, row * classes + c);
-  return z_loss == 0 ? loss : loss + z_loss * log_sum * log_sum;
-}
-
-/// The gradient of a row; 0 if it is ignored. dlogits may be the logits' memory. If its type differs, it is rounded like a cast after it.
-void set_gradient(const Call& call, const Operand& dlogits, int64_t row, bool is_ignored, double seed, double log_sum) {
-  const int64_t classes = call.in[0].shape.last(), target = is_ignored ? -1 : get_integer(call.in[1], row);
-  const double smoothing = call.attrs->real("label_smoothing"), z_loss = call.attrs->real("z_loss");
-  const double share = z_loss == 0 ? 1 : 1 + 2 * z_loss * log_sum;  // without a z-loss lse may be infinite
-  for (int64_t c = 0; c < classes; ++c) {
-    const double wanted = (c == target ? 1 - smoothing : 0) + smoothing / static_cast<double>(classes);
-    const double difference = std::exp(get(call.in[0], row * classes + c) - log_sum) * share - wanted;
-    const double value = is_ignored ? 0 : seed * difference;
-    set(dlogits, row * classes + c, dlogits.dtype == call.in[0].dtype ? value : static_cast<float>(value));
-  }
 }
 
 /// The loss, and the requested outputs of each row.
@@ -57,10 +32,11 @@ void cross_entropy_rows(const Call& call, size_t weights, const Operand* lse, co
     if (!is_ignored) {
       check_target("cross_entropy", target, r, targets.shape, classes);
       const double weight = weight_of(call, weights, r);
-      sum += weight * row_loss(call, r, target, log_sum);
+      sum += weight * row_loss(*call.attrs, classes, log_sum, get(logits, r * classes + target), sum_of_row(logits, r));
       count += weight;
     }
-    if (dlogits != nullptr) set_gradient(call, *dlogits, r, is_ignored, dsum * weight_of(call, weights, r), log_sum);
+    const std::optional<int64_t> wanted = is_ignored ? std::nullopt : std::optional(target);
+    if (dlogits != nullptr) set_gradient(call, *dlogits, r, classes, wanted, dsum * weight_of(call, weights, r), log_sum);
   }
   set(call.out[0], 0, sum);
   set(call.out[1], 0, count);
@@ -76,8 +52,9 @@ void cross_entropy_backward(const Call& call) {
   for (int64_t r = 0; r < targets.elements(); ++r) {
     const int64_t target = get_integer(targets, r);
     if (target != ignored) check_target("cross_entropy_backward", target, r, targets.shape, classes);
+    const std::optional<int64_t> wanted = target == ignored ? std::nullopt : std::optional(target);
     const double seed = get(call.in[3], 0) * weight_of(call, 4, r);
-    set_gradient(call, call.out[0], r, target == ignored, seed, log_sum_exp(logits, r * classes, classes));
+    set_gradient(call, call.out[0], r, classes, wanted, seed, log_sum_exp(logits, r * classes, classes));
   }
 }
 

@@ -195,6 +195,28 @@ TEST(LossLayout, CutSamplesGivePartialSums) {
   EXPECT_THAT(refused(Op::mse_backward, {f32({4}), f32({4}), of(DType::f64, {}, kPartial)}), HasSubstr("dsum must be replicated"));
 }
 
+TEST(LossLayout, RanksWithOwnColumnsOfTheVocabularyAllHaveTheWholeLoss) {
+  const Attrs attrs = {{"first", 0}, {"classes", 18}};
+  const Type logits = f32({4, 9}, cut(1)), targets = of(DType::i64, {4}), terms = of(DType::f64, {2, 4, 4});
+  EXPECT_EQ(infer(Op::vocabulary_terms, {logits, targets}, attrs), Layouts{cut(0)});
+  EXPECT_EQ(infer(Op::vocabulary_cross_entropy, {logits, targets, terms}, attrs), (Layouts{{}, {}, {}, {}}));
+  const Type softmax = of(DType::f64, {4, 2}), dsum = of(DType::f64, {});
+  EXPECT_EQ(infer(Op::vocabulary_cross_entropy_backward, {logits, targets, softmax, dsum}, attrs), Layouts{cut(1)});
+  EXPECT_THAT(refused(Op::vocabulary_cross_entropy, {logits, targets, of(DType::f64, {1, 4, 4}, cut(0))}, attrs),
+              HasSubstr("terms must be replicated"));
+  EXPECT_THAT(refused(Op::vocabulary_terms, {logits, of(DType::i64, {4}, cut(0))}, attrs), HasSubstr("targets must be replicated"));
+}
+
+TEST(LossLayout, TermsOfAVocabularyFollowTheRowsOfLogits) {
+  const Attrs attrs = {{"first", 0}, {"classes", 18}};
+  const Type logits = f32({4, 9}, cut(0)), targets = of(DType::i64, {4}, cut(0)), terms = of(DType::f64, {2, 4, 4}, cut(1));
+  EXPECT_EQ(infer(Op::vocabulary_terms, {logits, targets}, attrs), Layouts{cut(1)});
+  EXPECT_EQ(infer(Op::vocabulary_cross_entropy, {logits, targets, terms}, attrs), (Layouts{kPartial, kPartial, cut(0), cut(0)}));
+  EXPECT_THAT(refused(Op::vocabulary_cross_entropy, {logits, targets, of(DType::f64, {2, 4, 4})}, attrs),
+              HasSubstr("terms must be sharded like the rows of logits"));
+  EXPECT_THAT(refused(Op::vocabulary_terms, {f32({4, 9}), targets}, attrs), HasSubstr("targets must be replicated as the rows of logits"));
+}
+
 TEST(LossLayout, TheFactorOfAStepTakesNoPartialCount) {
   EXPECT_THAT(refused(Op::step_factor, {of(DType::f64, {}), of(DType::boolean, {}), of(DType::f64, {}, kPartial)}),
               HasSubstr("count must be replicated"));

@@ -136,6 +136,7 @@ std::vector<Sample> samples() {
       {Op::cross_entropy, {row, i64_4}},
       {Op::cross_entropy_backward, {row, i64_4, f32({4}), scalar}},
       {Op::fused_cross_entropy, {row, i64_4, scalar}},
+      {Op::vocabulary_cross_entropy_backward, {row, i64_4, {DType::f64, {4, 2}, {}}, scalar}, {{"first", 0}, {"classes", 6}}},
       {Op::mse, {x, x, x}},
       {Op::huber_backward, {x, x, scalar}},
       {Op::sum, {x}, {{"axes", Ints{1}}}},

@@ -193,6 +193,21 @@ TEST(Losses, RefuseWhatDoesNotMatchTheirRows) {
   EXPECT_THAT(refused(Op::mse, {f32({B, 3}), f32({B})}), HasSubstr("x is f32[batch, 3], target is f32[batch]"));
 }
 
+TEST(Losses, OfAVocabularyOverRanksGoThroughTermsOfTheirColumns) {
+  const Attrs attrs = {{"first", 9}, {"classes", 20}};
+  EXPECT_EQ(infer(Op::vocabulary_terms, {bf16({B, 5, 9}), i32({B, 5})}, attrs), Types{f64({1, B, 5, 4})});
+  EXPECT_EQ(infer(Op::vocabulary_cross_entropy, {bf16({B, 5, 9}), i32({B, 5}), f64({3, B, 5, 4}), bf16({B, 5})}, attrs),
+            (Types{f64({}), f64({}), f32({B, 5}), f64({B, 5, 2})}));
+  EXPECT_EQ(infer(Op::vocabulary_cross_entropy_backward, {f32({B, 9}), i64({B}), f64({B, 2}), f64({})}, attrs), Types{f32({B, 9})});
+
+  EXPECT_THAT(refused(Op::vocabulary_terms, {f32({B, 9}), i64({B})}, {{"first", 12}, {"classes", 20}}),
+              HasSubstr("must be some of the classes 0..19, got 9 columns from 12"));
+  EXPECT_THAT(refused(Op::vocabulary_terms, {f32({B, 9}), i64({B})}, {{"first", -1}, {"classes", 20}}), HasSubstr("from -1"));
+  EXPECT_THAT(refused(Op::vocabulary_cross_entropy, {f32({B, 9}), i64({B}), f64({B, 4})}, attrs), HasSubstr("terms must"));
+  EXPECT_THAT(refused(Op::vocabulary_cross_entropy_backward, {f32({B, 9}), i64({B}), f32({B}), f64({})}, attrs),
+              HasSubstr("softmax must be f64[batch, 2]"));
+}
+
 TEST(Reductions, RemoveAxesOrKeepThemAsOne) {
   EXPECT_EQ(infer(Op::sum, {f32({B, 3, 4})}), Types{f32({})});
   EXPECT_EQ(infer(Op::sum, {f32({B, 3, 4})}, {{"axes", Ints{0, -1}}}), Types{f32({3})});
