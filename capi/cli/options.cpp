@@ -10,8 +10,6 @@
 namespace cli {
 namespace {
 
-// Options of the command line's contract that later versions will add.
-const std::map<std::string, std::string> kNotYet = {{"--tensor", "tensor ranks"}};
 // Other systems' names for options that are not recipe keys; st_recipe_keys has those of keys.
 const std::map<std::string, std::string> kOtherNames = {
     {"--epochs", "--steps"},      {"--num-train-epochs", "--steps"}, {"--max-steps", "--steps"},   {"--n-layer", "--layers"},
@@ -112,8 +110,6 @@ void refuse_extras(const CLI::App& command) {
   const auto dashed = std::ranges::find_if(extras, [](const std::string& extra) { return extra.starts_with("-"); });
   if (dashed == extras.end()) refuse(command.get_name(), ": unexpected argument \"", extras.front(), "\"");
   const std::string option = dashed->substr(0, dashed->find('='));
-  if (const auto later = kNotYet.find(option); later != kNotYet.end())
-    refuse(command.get_name(), ": unknown option ", option, "; ", later->second, " are not in this version yet");
   std::vector<std::string> known;
   for (const CLI::Option* known_option : command.get_options())
     for (const std::string& name : known_option->get_lnames()) known.push_back("--" + name);

@@ -4,14 +4,15 @@ namespace st::capi {
 
 bool is_for_models(Op op) {
   const OpInfo& info = info_of(op);
-  // An op that the host registered is called by its own name. A pass makes vocabulary_cross_entropy from cross_entropy.
-  return info.gradient != "none" && info.name != "host" && info.name != "vocabulary_cross_entropy";
+  // An op that the host registered is called by its own name; tensor_parallel makes the others.
+  const bool is_for_passes = info.name.starts_with("tensor_") || info.name == "vocabulary_cross_entropy";
+  return info.gradient != "none" && info.name != "host" && !is_for_passes;
 }
 
 OpInfo host_face(Op op) {
   OpInfo face = info_of(op);
   // Attributes of a product that passes set.
-  const auto is_for_passes = [](const OpAttr& attr) { return attr.name == "tiles" || attr.name == "library" || attr.name == "result"; };
+  const auto is_for_passes = [](const OpAttr& attr) { return attr.name == "tiles" || attr.name == "library" || attr.name == "result" || attr.name == "cut"; };
   std::erase_if(face.attrs, is_for_passes);
   if (op != Op::dropout) return face;
   std::erase_if(face.inputs, [](const OpInput& input) { return input.name != "x"; });

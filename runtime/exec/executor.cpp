@@ -14,8 +14,9 @@ namespace st {
 
 using Kind = Instruction::Kind;
 
-Executor::Executor(Plan plan, Storage& storage, Workers& workers, CancelToken* cancelled, ExchangeQueue* ranks, StageLinks* stages)
-    : plan_(std::move(plan)), storage_(storage), workers_(workers), cancelled_(cancelled), ranks_(ranks), stages_(stages) {
+Executor::Executor(Plan plan, Storage& storage, Workers& workers, CancelToken* cancelled, ExchangeQueue* ranks, StageLinks* stages,
+                   Communicator* tensor)
+    : plan_(std::move(plan)), storage_(storage), workers_(workers), cancelled_(cancelled), ranks_(ranks), stages_(stages), tensor_(tensor) {
   allocate();
   resolve();
   if (std::ranges::any_of(steps_, [](const Step& step) { return step.at.kind == Kind::post; })) ranks_->start();
@@ -84,8 +85,10 @@ void Executor::resolve() {
     const bool is_collective = at.kind == Kind::exchange || at.kind == Kind::post || at.kind == Kind::await;
     if (is_exchange) {
       const MeshAxis axis = plan_.exchanges[static_cast<size_t>(at.exchange)].axis;
-      require(axis == MeshAxis::stage ? stages_ != nullptr : axis != MeshAxis::tensor && ranks_ != nullptr, Code::internal,
-              "executor: ", name_of(node.op), " needs a communicator of its axis");
+      require(axis == MeshAxis::stage    ? stages_ != nullptr
+              : axis == MeshAxis::tensor ? tensor_ != nullptr
+                                         : ranks_ != nullptr,
+              Code::internal, "executor: ", name_of(node.op), " needs a communicator of its axis");
     }
     if (is_collective) {
       PlannedExchange*& made = exchanges[{at.exchange, in_period}];
@@ -254,7 +257,8 @@ void Executor::execute(const Step& step, bool posts) {
 }
 
 Communicator& Executor::group_of(const Instruction& at) const {
-  return plan_.exchanges[static_cast<size_t>(at.exchange)].axis == MeshAxis::stage ? stages_->stages() : ranks_->ranks();
+  const MeshAxis axis = plan_.exchanges[static_cast<size_t>(at.exchange)].axis;
+  return axis == MeshAxis::stage ? stages_->stages() : axis == MeshAxis::tensor ? *tensor_ : ranks_->ranks();
 }
 
 /// For the step's timeline. A release comes before a section, and the update is not an action of the schedule.
@@ -296,8 +300,10 @@ void Executor::pass_message(const Step& step) {
 void Executor::exchange(const Step& step, bool posts) {
   if (step.at.kind == Kind::await) return ranks_->wait(*step.exchange);
   const int contributors = step.at.ranks == Instruction::Ranks::all_in_step ? contributors_.in_step : contributors_.in_round;
-  if (plan_.exchanges[static_cast<size_t>(step.at.exchange)].axis == MeshAxis::stage) {
-    exposed([&] { step.exchange->run(stages_->stages().size()); });
+  if (const MeshAxis axis = plan_.exchanges[static_cast<size_t>(step.at.exchange)].axis;
+      axis == MeshAxis::stage || axis == MeshAxis::tensor) {
+    const int size = group_of(step.at).size();
+    exposed([&] { step.exchange->run(size); });
     return;
   }
   if (step.at.kind == Kind::post && posts) return ranks_->post(*step.exchange, contributors);

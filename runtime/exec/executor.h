@@ -29,9 +29,10 @@ class Executor {
   ///   cancelled   may be null; checked before each instruction up to the update, and reset when seen
   ///   ranks       the data ranks of a plan for several; null: the plan has no collectives among them
   ///   stages      of a plan for several stages; null: one stage. Connected before the first run
+  ///   tensor      the ranks along the tensor axis; null: one rank
   /// Throws unsupported with the op if the backend has no kernel for it.
   Executor(Plan plan, Storage& storage, Workers& workers, CancelToken* cancelled, ExchangeQueue* ranks = nullptr,
-           StageLinks* stages = nullptr);
+           StageLinks* stages = nullptr, Communicator* tensor = nullptr);
 
   /// Called before each run of instructions of a micro-batch, so again when the plan returns to one in flight: binds its inputs and writes
   /// its counters.
@@ -115,6 +116,7 @@ class Executor {
   CancelToken* cancelled_;
   ExchangeQueue* ranks_;
   StageLinks* stages_;
+  Communicator* tensor_;
   std::vector<std::vector<int64_t>> messages_;  // by index in the plan and buffer: the link's number of the last one sent; 0: none
   int64_t messages_of_ = 0;                     // the connection of the links that they are of
   Contributors contributors_;

@@ -34,6 +34,13 @@ void PlannedExchange::place() {
           {whole == nullptr ? nullptr : whole + shard.begin * tensor.bytes, shard.elements * tensor.bytes / bytes_of(dtype_)});
     }
   switch (op_) {
+    case Op::tensor_gather:
+    case Op::tensor_scatter:
+      place_rows();
+      break;
+    case Op::tensor_sum:
+      place_sum();
+      break;
     case Op::reduce_scatter:
       for (const Operand& part : call_.writes) into_.push_back({part.data, part.elements()});
       break;
@@ -64,6 +71,14 @@ void PlannedExchange::run(int contributors) {
       return ranks_.reduce_shards(views_, into_, dtype_, contributors, adds_, label_);
     case Op::rank_sums:
       return sum_terms(contributors);
+    case Op::tensor_scatter:
+      return ranks_.reduce_shards(views_, into_, dtype_, contributors, false, label_);
+    case Op::tensor_gather:
+      std::memcpy(parts_[static_cast<size_t>(ranks_.rank())][0].data, call_.in[0].data,
+                  static_cast<size_t>(call_.in[0].elements() * bytes_of(dtype_)));
+      return ranks_.gather_shards(views_, dtype_, label_);
+    case Op::tensor_sum:
+      return add_values();
     case Op::gather_squares:
       place_squares();
       return ranks_.gather_shards(views_, dtype_, label_);
@@ -79,6 +94,53 @@ void PlannedExchange::run(int contributors) {
 void PlannedExchange::place_own_pieces() {
   auto to = parts_[static_cast<size_t>(ranks_.rank())].begin();
   for (const Operand& own : own_) std::memcpy((to++)->data, own.data, static_cast<size_t>(own.elements() * bytes_of(own.dtype)));
+}
+
+/// The ranks' rows of a value, one run each.
+void PlannedExchange::place_rows() {
+  const Operand& whole = op_ == Op::tensor_gather ? call_.out[0] : call_.in[0];
+  const int64_t own = whole.elements() / ranks_.size();
+  for (size_t rank = 0; rank < parts_.size(); ++rank)
+    parts_[rank].push_back({whole.as<std::byte>() + static_cast<int64_t>(rank) * own * bytes_of(dtype_), own});
+  if (op_ == Op::tensor_scatter) into_.push_back({call_.out[0].data, own});
+}
+
+void PlannedExchange::place_sum() {
+  const int64_t elements = exchange_.elements, width = bytes_of(dtype_);
+  if (is_summed_at_once()) {
+    values_.resize(parts_.size() * static_cast<size_t>(elements * width));
+    for (size_t rank = 0; rank < parts_.size(); ++rank)
+      parts_[rank].push_back({values_.data() + static_cast<int64_t>(rank) * elements * width, elements});
+    return;
+  }
+  sums_by_rank_.assign(parts_.size(), {});
+  views_of_sums_.clear();
+  for (int rank = 0; rank < ranks_.size(); ++rank) {
+    const int64_t first = ranks_.share(elements, rank), count = ranks_.share(elements, rank + 1) - first;
+    if (count == 0) continue;
+    parts_[static_cast<size_t>(rank)].push_back({call_.in[0].as<std::byte>() + first * width, count});
+    sums_by_rank_[static_cast<size_t>(rank)].push_back({call_.out[0].as<std::byte>() + first * width, count});
+  }
+  into_ = sums_by_rank_[static_cast<size_t>(ranks_.rank())];
+  for (const auto& sums : sums_by_rank_) views_of_sums_.emplace_back(sums);
+}
+
+/// In rank order either way.
+void PlannedExchange::add_values() {
+  if (!is_summed_at_once()) {
+    ranks_.reduce_shards(views_, into_, dtype_, ranks_.size(), false, label_);
+    return ranks_.gather_shards(views_of_sums_, dtype_, label_);
+  }
+  const auto own = static_cast<size_t>(exchange_.elements * bytes_of(dtype_));
+  std::memcpy(parts_[static_cast<size_t>(ranks_.rank())][0].data, call_.in[0].data, own);
+  ranks_.gather_shards(views_, dtype_, label_);
+  const auto add = [&]<class T>(T* sums) {
+    for (size_t rank = 0; rank < parts_.size(); ++rank) {
+      const T* const terms = static_cast<const T*>(parts_[rank][0].data);
+      for (int64_t i = 0; i < exchange_.elements; ++i) sums[i] = rank == 0 ? terms[i] : sums[i] + terms[i];
+    }
+  };
+  dtype_ == DType::f64 ? add(call_.out[0].as<double>()) : add(call_.out[0].as<float>());
 }
 
 /// This rank's, among those of all.

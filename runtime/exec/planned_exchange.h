@@ -28,6 +28,10 @@ class PlannedExchange {
   void sum_terms(int contributors);
   void place_own_pieces();
   void place_squares();
+  void place_rows();
+  void place_sum();
+  bool is_summed_at_once() const { return exchange_.elements * bytes_of(dtype_) <= kSummedAtOnce; }
+  void add_values();
 
   const ExchangePlan& exchange_;
   const Program& program_;
@@ -40,6 +44,9 @@ class PlannedExchange {
   std::vector<std::vector<Communicator::Shard>> parts_;  // by owning rank
   std::vector<Communicator::Shards> views_;              // of parts_
   std::vector<Communicator::Shard> into_;
+  std::vector<std::vector<Communicator::Shard>> sums_by_rank_;  // tensor_sum, unless at once: where each rank's part of the sum lies
+  std::vector<Communicator::Shards> views_of_sums_;
+  std::vector<std::byte> values_;     // tensor_sum at once: all ranks' values
   std::vector<const double*> terms_;  // rank_sums: this rank's terms; gathered_: all ranks'; sums_: the results
   std::vector<double> gathered_;
   std::vector<double*> sums_;

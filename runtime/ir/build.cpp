@@ -86,7 +86,7 @@ void Builder::rethrow_in_scope(const Error& error, Op op) const {
 std::vector<Value> Builder::append(Op op, std::vector<Value> in, const Attrs& attrs) {
   check(op != Op::load && op != Op::store && op != Op::accumulate && op != Op::average, name_of(op),
         ": needs a slot; use Builder::", name_of(op));
-  check(!info_of(op).exchange, name_of(op), ": is a collective op, which only passes such as data_parallel() add");
+  check(!info_of(op).exchange || is_of_values(op), name_of(op), ": is a collective op, which only passes such as data_parallel() add");
   check(info_of(op).shape_rule != "optimizer", name_of(op), ": needs slots; use Builder::update");
   if (op == Op::compare && in.size() == 2) {  // i32 with i64: widened without loss
     const auto is = [&](Value v, DType dtype) { return v.node >= 0 && v.node < graph().size() && type(v).dtype == dtype; };
@@ -140,6 +140,12 @@ Ints ints_of(const Shape& shape) { return Ints(shape.begin(), shape.end()); }
 
 Value Builder::fill(const Shape& shape, double value, DType dtype) {
   return (*this)(Op::fill, {}, {{"shape", ints_of(shape)}, {"value", value}, {"dtype", std::string(name_of(dtype))}});
+}
+
+Attrs reshape_attrs(const Type& to) {
+  const AxisLayout& cut = to.layout[MeshAxis::tensor];
+  const int64_t dimension = cut.kind == AxisLayout::Kind::sharded ? cut.where : -1;
+  return make_attrs(Op::reshape, {{"shape", ints_of(to.shape)}, {"cut", dimension}});
 }
 
 Value Builder::reshape(Value x, const Shape& shape) { return (*this)(Op::reshape, {x}, {{"shape", ints_of(shape)}}); }

@@ -6,6 +6,9 @@
 
 namespace st {
 
+/// The attributes of a reshape to this type.
+Attrs reshape_attrs(const Type& to);
+
 class Builder {
  public:
   /// Appends to `program.sections[section]`. Borrows the program.

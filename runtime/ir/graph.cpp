@@ -12,6 +12,7 @@ int64_t Type::bytes() const {
 }
 
 MeshAxis axis_of(const Node& collective) {
+  if (is_of_values(collective.op)) return MeshAxis::tensor;
   if (collective.op == Op::send || collective.op == Op::receive) return MeshAxis::stage;
   const std::string& name = collective.attrs.word("axis");
   for (const MeshAxis axis : {MeshAxis::data, MeshAxis::tensor, MeshAxis::stage})

@@ -19,7 +19,8 @@ struct AxisLayout {
   };
   Kind kind = Kind::replicated;
   int32_t where = 0;  // sharded: tensor dimension; flat: the rank that gets the first of the grains that do not divide evenly
-  int64_t grain = 0;  // flat: ranges begin at multiples of so many elements
+  int64_t grain =
+      0;  // flat: ranges begin at multiples of so many elements; sharded: 1: each of several segments is cut (ir/parameter_piece.h)
 
   bool is_flat() const { return kind == Kind::flat; }
   bool operator==(const AxisLayout&) const = default;
@@ -34,6 +35,12 @@ struct Layout {
   bool operator==(const Layout&) const = default;
 
   bool is_flat() const { return (*this)[MeshAxis::data].is_flat(); }
+  /// That along one axis; replicated along the others.
+  Layout only(MeshAxis axis) const {
+    Layout made;
+    made[axis] = (*this)[axis];
+    return made;
+  }
 
   static Layout sharded(MeshAxis axis, int32_t dimension);
   static Layout partial(MeshAxis axis);

@@ -14,7 +14,7 @@ using Kind = AxisLayout::Kind;
 constexpr AxisLayout kReplicated{};
 constexpr AxisLayout kPartial{.kind = Kind::partial, .where = 0, .grain = 0};
 
-AxisLayout sharded(int32_t dimension) { return {.kind = Kind::sharded, .where = dimension, .grain = 0}; }
+AxisLayout sharded(int32_t dimension, int64_t grain = 0) { return {.kind = Kind::sharded, .where = dimension, .grain = grain}; }
 
 /// One op on one axis of the mesh. `out` has the shapes.
 struct Case {
@@ -176,7 +176,8 @@ AxisLayout product_of(const Case& on) {
   if (on.is_replicated(0) && on.is_replicated(1)) return kReplicated;
   if (on.is_sharded(0) && on.is_sharded(1)) {
     const Cut a = cut_of_a(on), b = cut_of_b(on);
-    if (a.part == GemmAxis::inner && b.part == GemmAxis::inner) return kPartial;
+    const bool is_alike = on.in(0).grain == on.in(1).grain;
+    if (a.part == GemmAxis::inner && b.part == GemmAxis::inner && is_alike) return kPartial;
     if (a.part == GemmAxis::batch && b.part == GemmAxis::batch && a.out == b.out) return sharded(a.out);
     refuse(on, "both operands are cut, but not along the same dimension");
   }
@@ -184,12 +185,12 @@ AxisLayout product_of(const Case& on) {
   const Cut cut = whole == 1 ? cut_of_a(on) : cut_of_b(on);
   if (cut.part == GemmAxis::inner) refuse(on, "the inner dimension is cut in one operand only; cut it in both, or gather it");
   if (cut.part == GemmAxis::batch && !stretches(on, whole, cut.out)) refuse(on, "a leading dimension is cut in one operand only");
-  return sharded(cut.out);
+  return sharded(cut.out, on.in(1 - whole).grain);
 }
 
 void check_bias(const Case& on, size_t bias, const AxisLayout& out) {
-  const bool columns_cut = out == sharded(on.out[0].shape.rank() - 1) && on.is_sharded(1);
-  if (columns_cut && !(on.in(bias) == sharded(0))) refuse(on, "the bias must be sharded like the weight's columns");
+  const bool columns_cut = out.kind == Kind::sharded && out.where == on.out[0].shape.rank() - 1 && on.is_sharded(1);
+  if (columns_cut && !(on.in(bias) == sharded(0, out.grain))) refuse(on, "the bias must be sharded like the weight's columns");
   if (!columns_cut) need_replicated(on, bias);
 }
 
@@ -210,7 +211,9 @@ static Layouts matmul(const Case& on) {
 static Layouts fused_linear(const Case& on) {
   const LinearPlaces places(on.op.attrs);
   const AxisLayout out = product_of(on);
-  if (out.kind == Kind::partial) refuse(on, kReduceFirst);
+  const bool is_product = places.bias < 0 && places.at < 0 && places.residual < 0 && places.column_sums < 0 && places.pre_activation < 0 &&
+                          on.op.attrs.word("activation") == "none";
+  if (out.kind == Kind::partial && !is_product) refuse(on, kReduceFirst);
   if (places.bias >= 0) check_bias(on, static_cast<size_t>(places.bias), out);
   for (const int32_t like_y : {places.at, places.residual})
     if (like_y >= 0 && !(on.in(static_cast<size_t>(like_y)) == out))
@@ -219,7 +222,7 @@ static Layouts fused_linear(const Case& on) {
   Layouts layouts = every_output(on, out);
   if (places.column_sums >= 0 && out.kind == Kind::sharded) {
     const bool columns_cut = out.where == on.out[0].shape.rank() - 1;
-    layouts[static_cast<size_t>(places.column_sums)] = columns_cut ? sharded(0) : kPartial;
+    layouts[static_cast<size_t>(places.column_sums)] = columns_cut ? sharded(0, out.grain) : kPartial;
   }
   return layouts;
 }
@@ -400,7 +403,7 @@ AxisLayout kept(const Case& on) {  // the output's layout if the sharded dimensi
   int32_t out = on.in(0).where;
   if (!on.op.attrs.flag("keep_dims"))
     for (int32_t i = 0; i < on.in(0).where; ++i) out -= is_reduced(on, i) ? 1 : 0;
-  return sharded(out);
+  return sharded(out, on.in(0).grain);
 }
 
 }  // namespace
@@ -427,9 +430,10 @@ static Layouts reshape(const Case& on) {
   const Shape &x = on.shape(0), &y = on.out[0].shape;
   const int32_t cut = on.in(0).where;
   const auto before = shape_rule::count_of(on.op, x, 0, cut);
+  const int64_t given = on.axis == MeshAxis::tensor ? on.op.attrs.integer("cut") : -1;
   int32_t found = -1;
   for (int32_t i = 0; i < y.rank(); ++i) {
-    if (!(shape_rule::count_of(on.op, y, 0, i) == before)) continue;
+    if (!(shape_rule::count_of(on.op, y, 0, i) == before) || (given >= 0 && given != i)) continue;
     if (found < 0 || y[found] == 1) found = i;  // if there are several, the first with a size above 1
     if (y[i] == x[cut]) {
       found = i;
@@ -438,7 +442,8 @@ static Layouts reshape(const Case& on) {
   }
   if (found < 0)
     refuse(on, text("dimension ", cut, " is sharded and becomes part of another one in ", on.out[0].shape, "; ", kGatherFirst));
-  return {sharded(found)};
+  if (on.in(0).grain > 0 && y[found] != x[cut]) refuse(on, "dimension sharded in segments must keep its size");
+  return {sharded(found, on.in(0).grain)};
 }
 
 static Layouts broadcast_to(const Case& on) {
@@ -453,25 +458,55 @@ static Layouts transpose(const Case& on) {
   if (on.is(0, Kind::flat)) refuse(on, kGatherFirst);
   if (!on.is_sharded(0)) return {on.in(0)};
   const Ints& order = on.op.attrs.ints("order");
-  return {sharded(static_cast<int32_t>(std::ranges::find(order, on.in(0).where) - order.begin()))};
+  return {sharded(static_cast<int32_t>(std::ranges::find(order, on.in(0).where) - order.begin()), on.in(0).grain)};
 }
 
 static Layouts pieces(const Case& on) {  // slice, pad, split, concat: linear along their axis; other dimensions may be sharded
   for (size_t i = 1; i < on.inputs(); ++i) need_equal(on, 0, i);
   if (on.is_partial(0)) return every_output(on, kPartial);
+  // Cut in segments, as the columns of several weights in one: each piece of a split is sharded, and so joins again.
+  const bool is_along = on.is_sharded(0) && on.in(0).where == shape_rule::axis_of(on.op, on.shape(0));
+  if (is_along && on.op.op == Op::split && on.in(0).grain == 1) return every_output(on, sharded(on.in(0).where));
+  if (is_along && on.op.op == Op::concat && on.in(0).grain == 0) return every_output(on, sharded(on.in(0).where, 1));
   return every_output(on, rows_of(on, shape_rule::axis_of(on.op, on.shape(0))));
 }
 
-// Each rank has the squares of its own blocks.
+// --- collectives of values, along the tensor axis; they leave the other axes alone
+
+namespace {
+
+Layouts along_tensor(const Case& on, AxisLayout from, AxisLayout to, std::string_view why) {
+  if (on.axis != MeshAxis::tensor) return {on.in(0)};
+  if (!(on.in(0) == from)) refuse(on, why);
+  return {to};
+}
+
+}  // namespace
+
+static Layouts tensor_gather(const Case& on) { return along_tensor(on, sharded(0), kReplicated, "x must be sharded by rows"); }
+static Layouts tensor_scatter(const Case& on) { return along_tensor(on, kPartial, sharded(0), "x must be partial"); }
+static Layouts tensor_sum(const Case& on) { return along_tensor(on, kPartial, kReplicated, "x must be partial"); }
+static Layouts tensor_share(const Case& on) { return along_tensor(on, kReplicated, kReplicated, "x must be replicated"); }
+static Layouts tensor_part(const Case& on) { return along_tensor(on, kReplicated, sharded(0), "x must be replicated"); }
+
+// Each rank has the squares of its own blocks; of its pieces of tensors, its part of their sums.
 static Layouts squares(const Case& on) {
-  bool is_of_shards = false;
+  bool is_of_shards = false, is_of_pieces = false;
   for (size_t i = 0; i < on.inputs(); ++i) {
     if (on.is(i, Kind::flat))
       is_of_shards = true;
+    else if (on.is_sharded(i))
+      is_of_pieces = true;
     else
       need_replicated(on, i);
   }
+  if (is_of_pieces) return every_output(on, kPartial);
   return every_output(on, is_of_shards ? sharded(0) : kReplicated);
+}
+
+static Layouts tensor_squares(const Case& on) {
+  if (!on.is_partial(0)) need_replicated(on, 0);
+  return {on.in(0)};
 }
 
 // The norm of shards: the executor combines the subtrees of the ranks that own them, so every rank gets the whole norm.

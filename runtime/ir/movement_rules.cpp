@@ -118,6 +118,25 @@ Outputs transpose(const OpTypes& op) {
   return {typed(op.in[0].dtype, out)};
 }
 
+// --- rows of the ranks along the tensor axis
+
+Outputs tensor_gather(const OpTypes& op) {
+  const int64_t ranks = op.attrs.integer("ranks");
+  check(op.in[0].shape.rank() > 0 && ranks > 0, name(op), ": x must have rows, got ", op.in[0], " and ", ranks, " ranks");
+  Type y = op.in[0];
+  y.shape[0] = y.shape[0] * ranks;
+  return {y};
+}
+
+Outputs tensor_rows(const OpTypes& op) {
+  const int64_t ranks = op.attrs.integer("ranks");
+  check(op.in[0].shape.rank() > 0 && ranks > 0 && op.in[0].shape[0] % ranks == 0, name(op), ": the rows of x, ", op.in[0],
+        ", must be a multiple of the ", ranks, " ranks");
+  Type y = op.in[0];
+  y.shape[0] = y.shape[0] / ranks;
+  return {y};
+}
+
 // --- slices along an axis of known size: a slice of the batch is not a slice of a sample
 
 namespace {

@@ -103,9 +103,9 @@ OpInfo info_of(const Row& row, Op op) {
   // The ops of these layout rules compute an output element from the same element of each operand of the output's type.
   constexpr std::array<std::string_view, 6> kElementwise = {"elementwise", "linear2", "product", "quotient", "scaled", "dropout"};
   for (const auto rule : kElementwise) info.elementwise |= row.layout_rule == rule;
-  info.view = op == Op::load || op == Op::reshape;
+  info.view = op == Op::load || op == Op::reshape || op == Op::tensor_share;
   info.exchange = op == Op::reduce_scatter || op == Op::all_gather || op == Op::rank_sums || op == Op::gather_squares || op == Op::await ||
-                  op == Op::send || op == Op::receive;
+                  op == Op::send || op == Op::receive || op == Op::tensor_gather || op == Op::tensor_scatter || op == Op::tensor_sum;
   return info;
 }
 
@@ -184,6 +184,7 @@ const OpInfo& info_of(Op op) {
 std::string_view name_of(Op op) { return info_of(op).name; }
 
 bool is_view(Op op) { return info_of(op).view; }
+bool is_of_values(Op op) { return op == Op::tensor_gather || op == Op::tensor_scatter || op == Op::tensor_sum; }
 
 Op op_named(std::string_view name) {
   std::vector<std::string> known;

@@ -54,6 +54,8 @@ struct OpInfo {
 const OpInfo& info_of(Op op);
 std::string_view name_of(Op op);
 bool is_view(Op op);
+/// Whether it is a collective of values, which runs in its turn like a kernel; others read or write slots.
+bool is_of_values(Op op);
 Op op_named(std::string_view name);  // throws not_found, suggests the nearest
 
 /// Checks names, types and domains against the op's row and fills in defaults. Throws invalid_argument; suggests the nearest name for an

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "ir/graph.h"
+#include "ir/parameter_piece.h"
 
 namespace st {
 
@@ -49,6 +50,7 @@ struct Slot {  // memory that lives across micro-batches or steps
   bool borrowed = false;   // a parameter, gradient or working copy borrowed from the host: bound before each run, like inputs
   AxisLayout sums = {};    // parameters, data axis: flat: each rank sums the gradient of its range over the ranks
   AxisLayout update = {};  // and the ranges that each rank updates: `sums`, or all where the sums are gathered
+  ParameterPiece piece = {};  // parameters: what of the model's parameter this is, if `type` is that of a piece (tensor_parallel)
 };
 
 /// A scope of the model: "block.3". A boundary (block, attention, mlp) stops fusion and may be a unit of recompute, gather and cut; other
@@ -113,14 +115,15 @@ struct Program {
   double loss_seed = 1;        // the seed of backward, a power of two (scale_loss)
   StepSlotIds step;
   Mesh mesh;
-  int32_t rank = 0;                    // this program's rank along the data axis
+  int32_t rank = 0;                    // this program's rank along the data axis,
+  int32_t tensor_rank = 0;             // along the tensor axis,
   int32_t stage = 0;                   // and along the stage axis
   std::vector<StageLink> links;        // of all stages, alike on all of them (pipeline_cut); a message names its link by the index
   std::vector<bool> weights_of_model;  // of a stage's program: weights_of_products() of the whole model
   int64_t batch = 0;                   // the value bound to kBatch; 0: still symbolic
 
   /// This program's rank among all of the mesh.
-  int32_t mesh_rank() const { return rank_at(mesh, {.data = rank, .stage = stage}); }
+  int32_t mesh_rank() const { return rank_at(mesh, {.data = rank, .tensor = tensor_rank, .stage = stage}); }
 
   /// The section of a phase in a program of one stage; null: none. Throws internal if several stages or chunks have one: who works on one
   /// section must say which, or run on each stage's program.

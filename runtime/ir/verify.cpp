@@ -139,7 +139,7 @@ class Verifier {
       for (const SlotId id : *slots) hold_at(section, i, is_slot(id), "slot ", id, " does not exist");
     const bool writes_one = node.op == Op::store || node.op == Op::accumulate || node.op == Op::average || node.op == Op::pack;
     const bool optimizer = info_of(node.op).shape_rule == "optimizer";
-    if (info_of(node.op).exchange && node.op != Op::await) return check_exchange(section, i);
+    if (info_of(node.op).exchange && node.op != Op::await && !is_of_values(node.op)) return check_exchange(section, i);
     if (optimizer)
       return hold_at(section, i, !node.writes.empty() && node.reads == node.writes, "an optimizer must read and write the same slots");
     hold_at(section, i, node.reads.size() == (node.op == Op::load ? 1 : 0), "it reads ", node.reads.size(), " slots");
@@ -157,7 +157,8 @@ class Verifier {
       hold_at(section, i, begun >= 0 && begun < i, "collective %", begun, " does not come before it");
       const auto at = static_cast<int32_t>(begun);
       const Node& exchange = section.graph[at];
-      hold_at(section, i, info_of(exchange.op).exchange && exchange.op != Op::await, "%", at, " is not a collective");
+      const bool may_wait = info_of(exchange.op).exchange && exchange.op != Op::await && !is_of_values(exchange.op);
+      hold_at(section, i, may_wait, "%", at, " is not a collective that may run beside others");
       hold_at(section, i, exchange.in == node.in && exchange.when == node.when, "its operands or micro-batches are not those of %", at);
       hold_at(section, i, awaited.insert(begun).second, "%", at, " is awaited twice");
       for (int32_t n = at + 1; n < i; ++n) check_beside(section, n, exchange);
@@ -285,7 +286,8 @@ class Verifier {
               slot(id).name, "\" is a ", name_of(slot(id).role));
       if (node.op == Op::pack) continue;  // the layout is private to the backend
       if (info_of(node.op).shape_rule == "optimizer") continue;
-      const Type& value = section.graph.type(node.in[node.op == Op::rank_sums ? w : 0]);
+      Type value = section.graph.type(node.in[node.op == Op::rank_sums ? w : 0]);
+      if (node.op == Op::rank_sums && value.layout[axis_of(node)].kind == AxisLayout::Kind::partial) value.layout[axis_of(node)] = {};
       const Type own = access_of(program_, section.graph, node, id).type;
       hold_at(section, i, value == own, "the value is ", value, ", slot \"", slot(id).name, "\" is ", own);
     }

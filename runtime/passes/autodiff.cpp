@@ -97,6 +97,7 @@ class Differentiation final : public Chain {
     const Node& source = graph()[v.node];
     const DType own = graph().type(v).dtype;
     if (const SlotId parameter = program_.parameter_of(source); parameter >= 0) return slot(parameter).type.dtype;
+    if (source.op == Op::tensor_gather || source.op == Op::tensor_share) return gradient_type(source.in[0]);
     const bool is_cast = source.op == Op::cast && (own == DType::bf16 || own == DType::f16);
     return is_cast && graph().type(source.in[0]).dtype == DType::f32 ? DType::f32 : own;
   }
@@ -185,7 +186,11 @@ class Differentiation final : public Chain {
     } else if (source.op == Op::fill) {
       here = b.append(source.op, {}, source.attrs)[0];
     } else if (source.op == Op::reshape) {
-      here = b.reshape(recall(source.in[0]), source.out[0].shape);
+      here = b.append(source.op, {recall(source.in[0])}, source.attrs)[0];
+    } else if (source.op == Op::tensor_share) {
+      here = recall(source.in[0]);
+    } else if (source.op == Op::tensor_gather) {  // again: each rank keeps its own rows alone
+      here = b.append(source.op, {recall(source.in[0])}, source.attrs)[0];
     } else {
       here = b.load(stash(v));
     }

@@ -8,19 +8,21 @@
 #include "ir/build.h"
 #include "ir/cuts.h"
 #include "passes/gradient_slots.h"
+#include "passes/rewrite.h"
 #include "passes/stage_sums.h"
 
 namespace st {
 
 namespace {
 
-/// Norms over some of the gradients. Of ranks that have shards of them each gets the sums of all blocks; of stages, those of all tensors.
+/// Norms over some of the gradients. Of ranks that have shards of them each gets the sums of all blocks; of stages, and of ranks along the
+/// tensor axis, those of all tensors.
 class Norms {
  public:
   Norms(Builder& b, const std::vector<SlotId>& gradients) : b_(b) {
     Program& program = b.program();
     const bool is_sharded = !gradients.empty() && program.slot(program.slot(gradients[0]).of).update.is_flat();
-    if (!is_sharded && program.mesh.stage == 1) return;
+    if (!is_sharded && program.mesh.stage == 1 && program.mesh.tensor == 1) return;
     std::vector<Value> own;
     Ints parameters;
     int64_t blocks = 0;
@@ -36,7 +38,8 @@ class Norms {
     }
     squares_ = b.append(Op::gradient_squares, own)[0];
     if (is_sharded) squares_ = gather(parameters, blocks);
-    if (program.mesh.stage > 1) sum_over_stages(gradients);
+    for (const MeshAxis axis : {MeshAxis::tensor, MeshAxis::stage})
+      if (program.mesh.size(axis) > 1) sum_over(axis, gradients);
   }
 
   /// The norm, and whether all is finite.
@@ -72,12 +75,19 @@ class Norms {
     return b_.load(all);
   }
 
-  /// From the stages, each of which has all blocks of some tensors: a sum for each tensor takes the place of its blocks.
-  void sum_over_stages(const std::vector<SlotId>& gradients) {
+  /// From the stages, each of which has all blocks of some tensors, or from the ranks along the tensor axis, which have pieces of tensors:
+  /// a sum for each tensor takes the place of its blocks. What those ranks have alike counts on the first one.
+  void sum_over(MeshAxis axis, const std::vector<SlotId>& gradients) {
+    const Program& program = b_.program();
+    if (axis == MeshAxis::tensor && program.tensor_rank > 0)
+      for (const SlotId gradient : gradients)
+        if (program.slot(gradient).type.layout[axis] == AxisLayout{}) tensors_[gradient].second = 0;
     const auto count = static_cast<int64_t>(gradients.size());
-    const SlotId sums = b_.program().add_slot(
-        {.name = "tensor_squares", .type = {.dtype = DType::f64, .shape = {count}, .layout = {}}, .role = Role::report, .init = {}});
-    st::sum_over_stages(b_, {{b_(Op::tensor_squares, {squares_}, {{"tensors", tensors(gradients)}}), sums}});
+    const SlotId sums = b_.program().add_slot({.name = free_name(program, "tensor_squares"),
+                                               .type = {.dtype = DType::f64, .shape = {count}, .layout = {}},
+                                               .role = Role::report,
+                                               .init = {}});
+    sum_along(b_, axis, {{b_(Op::tensor_squares, {squares_}, {{"tensors", tensors(gradients)}}), sums}});
     squares_ = b_.load(sums);
     for (size_t i = 0; i < gradients.size(); ++i) tensors_[gradients[i]] = {static_cast<int64_t>(i), 1};
   }

@@ -225,7 +225,7 @@ void share_first_norm(Program& program) {
                             .init = {}});
     terms.emplace_back(own.size() == 1 ? own[0] : b(Op::concat, own, {{"axis", 0}}), all);
   }
-  sum_over_stages(b, terms);
+  sum_along(b, MeshAxis::stage, terms);
   const Value norm = all < 0 ? b.fill({}, 0, DType::f64) : b(Op::norm_of_squares, {b.load(all)}, {{"tensors", tensors}});
   if (program.mesh.data > 1) return share_norm(b, program.rank == 0 ? norm : Value{});
   program.step.first_norm = program.add_slot({.name = "first_norm", .type = b.type(norm), .role = Role::report, .init = {}});

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "ir/build.h"
 #include "passes/product_chain.h"
 #include "passes/rewrite.h"
 
@@ -33,7 +34,7 @@ bool is_transposed(const Node& product) { return product.attrs.flag(product.op =
 /// A view of rows that a reshape has cut otherwise.
 Value with_type(Rewrite& rewrite, Value v, const Type& from, const Type& to, RegionId region) {
   if (from == to) return v;
-  const Attrs attrs = make_attrs(Op::reshape, {{"shape", Ints(to.shape.begin(), to.shape.end())}});
+  const Attrs attrs = reshape_attrs(to);
   return {rewrite.append({.op = Op::reshape, .in = {v}, .out = {to}, .reads = {}, .writes = {}, .attrs = attrs, .region = region}), 0};
 }
 

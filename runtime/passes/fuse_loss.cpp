@@ -169,7 +169,7 @@ class LossFusion {
     rewrite.map({fused.loss, 1}, {made, 1});
     const Type& wanted = backward_.graph.type(fused.last);
     if (rewrite.made().type({made, 2}) == wanted) return {made, 2};
-    const Attrs attrs = make_attrs(Op::reshape, {{"shape", Ints(wanted.shape.begin(), wanted.shape.end())}});
+    const Attrs attrs = reshape_attrs(wanted);
     return {rewrite.append(
                 {.op = Op::reshape, .in = {{made, 2}}, .out = {wanted}, .reads = {}, .writes = {}, .attrs = attrs, .region = loss.region}),
             0};

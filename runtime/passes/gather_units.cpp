@@ -141,7 +141,7 @@ class Gathering {
         pieces.push_back(source);
       }
       Type type = slot(source).type;
-      type.layout = {};
+      type.layout = type.layout.only(MeshAxis::tensor);
       const SlotId parameter = cut_like(program_, source);
       unit.wholes.push_back(
           program_.add_slot({.name = free_name(source), .type = type, .role = Role::gathered, .init = {}, .of = parameter}));

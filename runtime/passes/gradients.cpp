@@ -70,6 +70,28 @@ void gradient_linear(Chain& c) {
   if (c.needs(2)) c.give(2, c.b.sum_to(c.d(0), c.in_type(2).shape));
 }
 
+// --- collectives along the tensor axis ---
+
+/// Sums are of fp32 at least; give() returns to the input's own gradient type.
+Value summable(Chain& c, Value dy) {
+  const DType dtype = c.b.type(dy).dtype;
+  return dtype == DType::f64 ? dy : c.b.as(dy, DType::f32);
+}
+void gradient_tensor_gather(Chain& c) {
+  if (c.node().attrs.word("uses") == "parts")
+    return c.give(0, c.b(Op::tensor_scatter, {summable(c, c.d(0))}, {{"ranks", c.node().attrs.integer("ranks")}}));
+  const int64_t rank = c.b.program().tensor_rank;
+  c.give(0, c.b(Op::tensor_part, {c.d(0)}, {{"rank", rank}, {"ranks", c.node().attrs.integer("ranks")}}));
+}
+void gradient_tensor_scatter(Chain& c) {
+  c.give(0, c.b(Op::tensor_gather, {c.d(0)}, {{"ranks", c.node().attrs.integer("ranks")}, {"uses", std::string("whole")}}));
+}
+void gradient_tensor_sum(Chain& c) { c.give(0, c.d(0)); }
+void gradient_tensor_share(Chain& c) { c.give(0, c.b(Op::tensor_sum, {summable(c, c.d(0))})); }
+void gradient_tensor_part(Chain& c) {
+  c.give(0, c.b(Op::tensor_gather, {c.d(0)}, {{"ranks", c.node().attrs.integer("ranks")}, {"uses", std::string("whole")}}));
+}
+
 // --- elementwise, two operands ---
 
 void give_summed(Chain& c, int32_t i, Value gradient) { c.give(i, c.b.sum_to(gradient, c.in_type(i).shape)); }
@@ -270,7 +292,7 @@ void gradient_max(Chain& c) {
   c.give(0, c.b.mul(is_max, c.b.div(dy, c.b.reshape(ties, kept))));
 }
 
-void gradient_reshape(Chain& c) { c.give(0, c.b.reshape(c.d(0), c.in_type(0).shape)); }
+void gradient_reshape(Chain& c) { c.give(0, c.b(Op::reshape, {c.d(0)}, reshape_attrs(c.in_type(0)))); }
 void gradient_broadcast_to(Chain& c) { give_summed(c, 0, c.d(0)); }
 
 void gradient_transpose(Chain& c) {

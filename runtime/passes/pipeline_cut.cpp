@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "ir/build.h"
 #include "ir/cuts.h"
 #include "passes/product_weights.h"
 #include "passes/remove_slots.h"
@@ -236,7 +237,7 @@ class Cut {
   }
 
   SlotId add_stash(const std::string& name, Type type) {
-    type.layout = {};
+    type.layout = type.layout.only(MeshAxis::tensor);
     return program_.add_slot({.name = free_name(program_, name), .type = type, .role = Role::stash, .init = {}});
   }
 
@@ -261,7 +262,7 @@ class Cut {
     const auto [found, is_new] = copies_.emplace(slot, -1);
     if (is_new) {
       Type type = program_.slot(slot).type;
-      type.layout = {};
+      type.layout = type.layout.only(MeshAxis::tensor);
       found->second = program_.add_slot({.name = free_name(program_, text("copy.", program_.slot(slot).name)),
                                          .type = type,
                                          .role = Role::working,
@@ -344,8 +345,13 @@ class Cut {
   Value stashed(Value v, const Type& type, RegionId region, Graph& to) {
     const Value here = append(to, load_of(program_, slot_f(v), region));
     if (to.type(here) == type) return here;
-    const Attrs shape = make_attrs(Op::reshape, {{"shape", Ints(type.shape.begin(), type.shape.end())}});
-    return append(to, {.op = Op::reshape, .in = {here}, .out = {type}, .reads = {}, .writes = {}, .attrs = shape, .region = region});
+    return append(to, {.op = Op::reshape,
+                       .in = {here},
+                       .out = {type},
+                       .reads = {},
+                       .writes = {},
+                       .attrs = reshape_attrs(type),
+                       .region = region});
   }
   bool is_weight(SlotId slot) const { return role(slot) == Role::parameter || role(slot) == Role::working; }
 

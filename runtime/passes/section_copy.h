@@ -61,7 +61,7 @@ class SectionCopy {
 /// A node that reads or writes one slot.
 inline Node load_of(const Program& program, SlotId slot, RegionId region) {
   Type type = program.slot(slot).type;
-  type.layout = {};
+  type.layout = type.layout.only(MeshAxis::tensor);
   return {.op = Op::load, .in = {}, .out = {type}, .reads = {slot}, .writes = {}, .attrs = make_attrs(Op::load, {}), .region = region};
 }
 inline Node store_of(Value value, SlotId slot, RegionId region, When when = When::every) {

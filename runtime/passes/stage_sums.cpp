@@ -51,20 +51,20 @@ void add_use(Builder& b, SlotId use, SlotId first, bool as_shards) {
   if (!has_use && !has_first) return;
   if (has_use) return send_use(b, load(use), use, first);
   Slot room = program.slot(use);
-  room.type.layout = {};
+  room.type.layout = room.type.layout.only(MeshAxis::tensor);
   if (as_shards) room.type.layout[MeshAxis::data] = program.slot(room.of).sums;
   const SlotId received = receive_use(b, use, first, std::move(room));
   b.accumulate(load(received), first, When::every);
 }
 
-void sum_over_stages(Builder& b, const std::vector<std::pair<Value, SlotId>>& terms) {
+void sum_along(Builder& b, MeshAxis axis, const std::vector<std::pair<Value, SlotId>>& terms) {
   Node sum{.op = Op::rank_sums, .in = {}, .out = {}, .reads = {}, .writes = {}, .attrs = {}};
   for (const auto& [term, slot] : terms) {
     const Type& type = b.program().slot(slot).type;
     sum.in.push_back(term ? term : b.fill(type.shape, 0, type.dtype));
     sum.writes.push_back(slot);
   }
-  sum.attrs = make_attrs(Op::rank_sums, {{"adds", false}, {"axis", std::string(name_of(MeshAxis::stage))}});
+  sum.attrs = make_attrs(Op::rank_sums, {{"adds", false}, {"axis", std::string(name_of(axis))}});
   b.graph().nodes.push_back(std::move(sum));
 }
 
@@ -74,7 +74,7 @@ void share_loss(Builder& b) {
   const bool is_last = static_cast<bool>(program.loss_sum);
   const auto own = [&](SlotId slot) { return is_last ? b.load(slot) : Value{}; };
   const Value sum = own(program.step.loss_sum), count = own(program.step.loss_count);
-  sum_over_stages(b, {{sum, program.step.loss_sum}, {count, program.step.loss_count}});
+  sum_along(b, MeshAxis::stage, {{sum, program.step.loss_sum}, {count, program.step.loss_count}});
 }
 
 }  // namespace st

@@ -17,8 +17,9 @@ void add_use(Builder& b, SlotId use, SlotId first, bool as_shards);
 void send_use(Builder& b, Value value, SlotId use, SlotId first);
 SlotId receive_use(Builder& b, SlotId use, SlotId first, Slot room);
 
-/// On all stages, each of these slots gets the sum over the stages of its terms; a stage without a term gives zeros.
-void sum_over_stages(Builder& b, const std::vector<std::pair<Value, SlotId>>& terms);
+/// On all ranks along the stage or the tensor axis, each of these slots gets the sum over them of its terms; a rank without a term gives
+/// zeros.
+void sum_along(Builder& b, MeshAxis axis, const std::vector<std::pair<Value, SlotId>>& terms);
 
 /// The loss's sum and count, which the last stage has, on all stages. Nothing on one stage.
 void share_loss(Builder& b);

@@ -66,6 +66,12 @@ ExchangePlan message(const Program& program, const Graph& graph, const Node& nod
           .elements = type.shape.elements()};
 }
 
+/// Named by its scope, since values have no names.
+ExchangePlan of_values(const Program& program, const Graph& graph, const Node& node) {
+  const Type& whole = node.op == Op::tensor_gather ? node.out[0] : graph.type(node.in[0]);
+  return {.dtype = whole.dtype, .label = program.regions[static_cast<size_t>(node.region)].name, .elements = whole.shape.elements()};
+}
+
 ExchangePlan described(const Program& program, const Graph& graph, const Node& node) {
   switch (node.op) {
     case Op::reduce_scatter:
@@ -79,6 +85,10 @@ ExchangePlan described(const Program& program, const Graph& graph, const Node& n
     case Op::send:
     case Op::receive:
       return message(program, graph, node);
+    case Op::tensor_gather:
+    case Op::tensor_scatter:
+    case Op::tensor_sum:
+      return of_values(program, graph, node);
     default:
       fail(Code::internal, text("plan: ", name_of(node.op), " is not a collective"));
   }

@@ -31,12 +31,14 @@ struct ExchangePlan {
   bool adds = false;               // reductions: adds to what the results are
   std::string label = {};          // name of one of its gradients or parameters, and their number
   std::vector<Tensor> tensors = {};
-  int64_t terms = 0;  // rank_sums: the numbers that each rank contributes
-  // send, receive
-  int32_t link = -1, other = -1;  // index in Program::links; the other stage
-  int64_t elements = 0;
+  int64_t terms = 0;              // rank_sums: the numbers that each rank contributes
+  int32_t link = -1, other = -1;  // send, receive: index in Program::links; the other stage
+  int64_t elements = 0;           // of a message, or of the whole value of a collective of values (is_of_values)
   bool operator==(const ExchangePlan&) const = default;
 };
+
+/// A tensor_sum of at most so many bytes: each rank gets the terms of all and adds them itself.
+constexpr int64_t kSummedAtOnce = 4096;
 
 /// The exchange of a collective node.
 ExchangePlan exchange_of(const Program& program, const Graph& graph, const Node& node);

@@ -113,6 +113,7 @@ class Listing {
     using Ranks = Instruction::Ranks;
     if (plan_.program.sections[static_cast<size_t>(it.section)].phase == Phase::update) return Ranks::all_in_step;
     if (it.makes == Copy::gathered || it.kind == Kind::await || it.kind == Kind::send || it.kind == Kind::receive) return Ranks::with_rows;
+    if (is_of_values(node.op)) return Ranks::with_rows;      // ranks along the tensor axis have the same rows
     if (node.when == When::last) return Ranks::all_in_step;  // a collective, or a cast of a rank's own sum for one
     if (it.kind != Kind::kernel) return Ranks::all_in_round;
     return it.makes != Copy::none && gathers_units_ ? Ranks::all_in_round : Ranks::with_rows;  // other ranks gather the copy

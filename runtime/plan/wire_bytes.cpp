@@ -33,6 +33,16 @@ int64_t payload(const Program& program, const ExchangePlan& exchange, int64_t co
 
 }  // namespace
 
+/// Bytes that this rank sends for a collective of values.
+int64_t payload_of_values(const Program& program, const ExchangePlan& exchange) {
+  const int64_t ranks = program.mesh.tensor;
+  const auto share = [&](int64_t rank) { return exchange.elements / ranks * rank + std::min(exchange.elements % ranks, rank); };
+  const int64_t own = share(program.tensor_rank + 1) - share(program.tensor_rank), bytes = bytes_of(exchange.dtype);
+  const int64_t scattered = (exchange.elements - own) * bytes, gathered = (ranks - 1) * own * bytes;
+  if (exchange.op == Op::tensor_sum && exchange.elements * bytes <= kSummedAtOnce) return (ranks - 1) * exchange.elements * bytes;
+  return exchange.op == Op::tensor_scatter ? scattered : exchange.op == Op::tensor_gather ? gathered : scattered + gathered;
+}
+
 WireBytes wire_bytes(const Plan& plan, int64_t micro_batches) {
   const int64_t ranks = plan.program.mesh.data;
   WireBytes wire;
@@ -40,9 +50,14 @@ WireBytes wire_bytes(const Plan& plan, int64_t micro_batches) {
     using Kind = Instruction::Kind;
     if (at.kind == Kind::kernel || at.kind == Kind::await || at.kind == Kind::release || at.kind == Kind::receive) continue;
     const ExchangePlan& exchange = plan.exchanges[static_cast<size_t>(at.exchange)];
+    const bool has_own_rows = at.ranks == Instruction::Ranks::all_in_step || at.micro_batch * ranks + plan.program.rank < micro_batches;
     if (at.kind == Kind::send) {
-      const bool has_rows = at.ranks == Instruction::Ranks::all_in_step || at.micro_batch * ranks + plan.program.rank < micro_batches;
-      wire.messages += has_rows ? exchange.elements * bytes_of(exchange.dtype) : 0;
+      wire.messages += has_own_rows ? exchange.elements * bytes_of(exchange.dtype) : 0;
+      continue;
+    }
+    if (is_of_values(exchange.op)) {
+      wire.tensor += has_own_rows ? payload_of_values(plan.program, exchange) : 0;
+      ++wire.collectives;
       continue;
     }
     if (at.makes == Copy::gathered) {

@@ -12,6 +12,7 @@
 #include "train/evaluation.h"
 #include "train/find_nan.h"
 #include "train/kernel_needs_of.h"
+#include "train/parameter_copies.h"
 
 namespace st {
 namespace {
@@ -61,6 +62,7 @@ PlanOptions common_of(const PlanOptions& options) {
   PlanOptions common;
   common.rank = options.rank;
   common.stage = options.stage;
+  common.tensor_rank = options.tensor_rank;
   common.shares_masters = options.shares_masters;
   common.shards_masters = options.shards_masters;
   common.borrows_parameters = options.borrows_parameters;
@@ -72,7 +74,7 @@ bool is_past(double deadline) { return deadline != Executor::kNoDeadline && os::
 }  // namespace
 
 PlannedStep::PlannedStep(Model& model, const Recipe& recipe, Storage& storage, Workers& workers, CancelToken& cancelled,
-                         const PlanOptions& options, Communicator* ranks, StageLinks* stages)
+                         const PlanOptions& options, Communicator* ranks, StageLinks* stages, Communicator* tensor)
     : model_(model),
       recipe_(recipe),
       storage_(storage),
@@ -80,10 +82,12 @@ PlannedStep::PlannedStep(Model& model, const Recipe& recipe, Storage& storage, W
       cancelled_(cancelled),
       ranks_(ranks == nullptr ? nullptr : std::make_unique<ExchangeQueue>(*ranks)),
       stages_(stages),
+      tensor_(tensor),
       data_ranks_(recipe.data_ranks()),
       rank_(options.rank),
       of_rank_(common_of(options)),
-      executor_(plan_that_fits(model, recipe, storage, workers.threads(), options), storage, workers, &cancelled, ranks_.get(), stages),
+      executor_(plan_that_fits(model, recipe, storage, workers.threads(), options), storage, workers, &cancelled, ranks_.get(), stages,
+                tensor),
       slots_(executor_),
       tokens_of_micro_batch_(rows_of_loss(bind(model.program(), recipe.batch))),
       makes_gathered_copies_(makes(executor_.plan(), Copy::gathered)) {
@@ -154,6 +158,7 @@ bool PlannedStep::go_on_to(double deadline, const Bind& bind) {
       return false;
     }
     meet();
+    leave_parameters();
     // The gate counts this update when it ends. A step of a short micro-batch alone has made none of the executor's copies, and between the
     // last micro-batch and the update the host may have changed a weight that the update does not.
     // Nor do they last if the update was skipped: ranks then gather each other's, and one that computed nothing has none.
@@ -289,6 +294,16 @@ void PlannedStep::meet() {
   if (masters_ != nullptr && recipe_.zero == 3) ranks_->alone([this] { ranks_->ranks().barrier("parameters"); });
 }
 
+/// Rank 0 holds the gate until all have written.
+void PlannedStep::leave_parameters() {
+  if (whole_ == nullptr) return;
+  if (!*slots_.skipped) give_parameters(executor_, *whole_);
+  const auto meet_along = [this](Communicator& axis) { ranks_->alone([&] { axis.barrier("parameters"); }); };
+  meet_along(*tensor_);
+  meet_along(ranks_->ranks());
+  if (stages_ != nullptr) meet_along(stages_->stages());
+}
+
 void PlannedStep::meet_stages() {
   if (stages_ != nullptr) ranks_->alone([this] { stages_->stages().barrier("parameters"); });
 }
@@ -303,7 +318,8 @@ void PlannedStep::run_without_rows() {
 }
 
 std::optional<std::vector<RegionId>> PlannedStep::scopes_for_all() const {
-  if ((recipe_.zero < 3 && recipe_.stages == 1) || recipe_.ranks == 1 || recipe_.recompute != "auto") return std::nullopt;
+  if ((recipe_.zero < 3 && recipe_.stages == 1 && recipe_.tensor == 1) || recipe_.ranks == 1 || recipe_.recompute != "auto")
+    return std::nullopt;
   std::vector<RegionId> scopes;
   for (const RecomputedScope& scope : executor_.plan().recompute.scopes) scopes.push_back(scope.region);
   return scopes;
@@ -327,7 +343,7 @@ PlannedStep::Short& PlannedStep::short_plan(int64_t rows) {
   for (int32_t a = 0; a < kArenas; ++a)
     if (!Storage::holds(static_cast<Arena>(a))) need += plan.memory.of(static_cast<Arena>(a));
   model_.context().require_memory("step: a micro-batch with fewer rows than the recipe's", need);
-  auto made = std::make_unique<Short>(std::move(plan), storage_, workers_, cancelled_, ranks_.get(), stages_);
+  auto made = std::make_unique<Short>(std::move(plan), storage_, workers_, cancelled_, ranks_.get(), stages_, tensor_);
   if (masters_ != nullptr) bind_masters(made->executor, *masters_);
   if (of_rank_.shards_masters) bind_copies(made->executor, executor_);
   if (short_.size() == kShortPlans) short_.erase(short_.begin());

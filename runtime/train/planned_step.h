@@ -17,13 +17,16 @@ namespace st {
 class PlannedStep {
  public:
   /// Plans and allocates the whole step. Borrows all arguments; `storage` is the trainer's. `ranks`: the group that shares the step's
-  /// micro-batches, in which this is options.rank; null: one rank. `stages`: of a pipeline; null: one stage. Throws out_of_memory before
+  /// micro-batches, in which this is options.rank; null: one rank. `stages`: of a pipeline; null: one stage. `tensor`: the ranks along
+  /// the tensor axis; null: one. Throws out_of_memory before
   /// anything is allocated.
   PlannedStep(Model& model, const Recipe& recipe, Storage& storage, Workers& workers, CancelToken& cancelled, const PlanOptions& options,
-              Communicator* ranks = nullptr, StageLinks* stages = nullptr);
+              Communicator* ranks = nullptr, StageLinks* stages = nullptr, Communicator* tensor = nullptr);
 
   /// Binds the parameters that the plan borrows (PlanOptions::shares_masters) to those of rank 0's model, which must outlive this.
   void share_masters(const Model& of);
+  /// With tensor ranks: each update leaves the whole parameters in this model, rank 0's, which must outlive this.
+  void leave_parameters_in(const Model& whole) { whole_ = &whole; }
 
   /// Begins a step on `rows` rows, from 1 to the recipe's. With fewer rows, the last micro-batch that has any is short, and those without
   /// rows add nothing. The plan of a short micro-batch is made when its number of rows first occurs. `loss_scale` is 1 without loss
@@ -82,8 +85,9 @@ class PlannedStep {
 
   /// A micro-batch with fewer rows than the recipe's.
   struct Short {
-    explicit Short(Plan plan, Storage& storage, Workers& workers, CancelToken& cancelled, ExchangeQueue* ranks, StageLinks* stages)
-        : executor(std::move(plan), storage, workers, &cancelled, ranks, stages), slots(executor) {}
+    explicit Short(Plan plan, Storage& storage, Workers& workers, CancelToken& cancelled, ExchangeQueue* ranks, StageLinks* stages,
+                   Communicator* tensor)
+        : executor(std::move(plan), storage, workers, &cancelled, ranks, stages, tensor), slots(executor) {}
     Executor executor;
     StepSlots slots;
   };
@@ -94,6 +98,7 @@ class PlannedStep {
   void run_without_rows();
   void meet();
   void meet_stages();
+  void leave_parameters();
   bool go_on_to(double deadline, const Bind& bind);
   bool compute(double deadline, const Bind& bind);
   void refresh_copies();
@@ -109,6 +114,8 @@ class PlannedStep {
   CancelToken& cancelled_;
   const std::unique_ptr<ExchangeQueue> ranks_;  // null: one rank
   StageLinks* const stages_;                    // null: one stage
+  Communicator* const tensor_;                  // null: one rank along the tensor axis
+  const Model* whole_ = nullptr;                // the model that gets the whole parameters; null: they are the model's
   const Model* masters_ = nullptr;              // the model whose parameters are borrowed; null: the step has its own
   const int64_t data_ranks_;
   const int32_t rank_;         // of them

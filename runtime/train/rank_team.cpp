@@ -15,6 +15,7 @@
 #include "comm/direct_exchange.h"
 #include "comm/local/thread_group.h"
 #include "ir/cuts.h"
+#include "train/parameter_copies.h"
 
 namespace st {
 namespace {
@@ -43,7 +44,7 @@ RankTeam::Member::Member(int32_t own_rank, const Model& of, int threads)
 
 RankTeam::RankTeam(const Parts& parts, const PlanOptions& options)
     : parts_(parts),
-      mesh_{.data = static_cast<int32_t>(parts.recipe.data_ranks()), .stage = static_cast<int32_t>(parts.recipe.stages)},
+      mesh_(mesh_of(parts.recipe)),
       clocks_(static_cast<size_t>(is_of_threads() ? parts.recipe.ranks : 1)),
       timeline_(static_cast<size_t>(parts.recipe.ranks)) {
   if (!is_of_threads()) {
@@ -64,14 +65,15 @@ RankTeam::RankTeam(const Parts& parts, const PlanOptions& options)
     const MeshPosition at = position_of(rank);
     own.rank = at.data;
     own.stage = at.stage;
-    own.borrows_parameters = mesh_.stage > 1 && at.data == 0;
+    own.tensor_rank = at.tensor;
+    own.borrows_parameters = mesh_.stage > 1 && mesh_.tensor == 1 && at.data == 0;
     own.sharers = static_cast<int32_t>(recipe.ranks) - rank + 1;  // the trainer comes after all of them
     const auto scopes = scopes_for_all();
     if (scopes) own.recompute_scopes = &*scopes;
     member.storage.keep_in_file(recipe.arenas_in_file(), recipe.offload_folder);
     member.step = std::make_unique<PlannedStep>(*member.model, recipe, member.storage, *member.workers, member.never, own, &end_of(rank),
-                                                stages_of(rank));
-    member.step->share_masters(model);
+                                                stages_of(rank), tensor_of(rank));
+    mesh_.tensor > 1 ? member.step->leave_parameters_in(model) : member.step->share_masters(model);
     if (parts_.data && at.data < recipe.step_micro_batches() && member.inputs.is_read_by(member.step->executor()))
       member.feed = std::make_unique<Feed>(
           parts_.data, static_cast<uint64_t>(recipe.seed),
@@ -173,15 +175,18 @@ std::vector<DirectExchange> RankTeam::groups_along(MeshAxis axis) const {
 void RankTeam::connect() {
   is_connected_ = false;
   std::vector<DirectExchange> group = groups_along(MeshAxis::data);
-  std::vector<DirectExchange> along_stages;
+  std::vector<DirectExchange> along_stages, along_tensor;
   if (mesh_.stage > 1) along_stages = groups_along(MeshAxis::stage);
+  if (mesh_.tensor > 1) along_tensor = groups_along(MeshAxis::tensor);
   if (group_.empty()) {
     group_ = std::move(group);
     stage_group_ = std::move(along_stages);
+    tensor_group_ = std::move(along_tensor);
     for (DirectExchange& end : stage_group_) stages_.push_back(std::make_unique<StageLinks>(end));
   } else {
     std::ranges::move(group, group_.begin());
     std::ranges::move(along_stages, stage_group_.begin());
+    std::ranges::move(along_tensor, tensor_group_.begin());
     connect_stages();
   }
   is_connected_ = true;
@@ -194,10 +199,12 @@ void RankTeam::connect_stages() {
   std::vector<std::vector<std::unique_ptr<Link>>> ends(stages_.size());
   for (auto& of_rank : ends) of_rank.resize(links.size());
   for (size_t link = 0; link < links.size(); ++link)
-    for (int32_t data = 0; data < mesh_.data; ++data) {
+    for (int32_t first = 0; first < mesh_.data * mesh_.tensor; ++first) {  // of stage 0
       std::vector<std::unique_ptr<Transport>> pair = make_thread_group(2);
       for (const int32_t stage : {links[link].from, links[link].to}) {
-        const int32_t rank = rank_at(mesh_, {.data = data, .stage = stage});
+        MeshPosition at = position_of(first);
+        at.stage = stage;
+        const int32_t rank = rank_at(mesh_, at);
         auto& end = pair[stage == links[link].from ? 0 : 1];
         ends[static_cast<size_t>(rank)][link] = std::make_unique<Link>(std::make_unique<DirectExchange>(std::move(end), options_of(rank)));
       }
@@ -206,7 +213,9 @@ void RankTeam::connect_stages() {
 }
 
 bool RankTeam::has_ended(int rank) {
-  return end_of(rank).has_ended() || (stages_of(rank) != nullptr && stages_of(rank)->stages().has_ended());
+  const Communicator* const tensor = tensor_of(rank);
+  return end_of(rank).has_ended() || (stages_of(rank) != nullptr && stages_of(rank)->stages().has_ended()) ||
+         (tensor != nullptr && tensor->has_ended());
 }
 
 // --- a step
@@ -227,8 +236,9 @@ void RankTeam::begin(double lr, int64_t number, int64_t attempts, int64_t items,
 /// Seconds so far in collectives and, between stages, in waits for messages.
 double RankTeam::exchanged(size_t rank) const {
   const double among_data_ranks = end_of(static_cast<int>(rank)).recorder().seconds();
-  if (stages_.empty()) return among_data_ranks;
-  return among_data_ranks + stages_[rank]->stages().recorder().seconds() + stages_[rank]->runs().waited();
+  const double along_tensor = tensor_group_.empty() ? 0 : tensor_group_[rank].recorder().seconds();
+  if (stages_.empty()) return among_data_ranks + along_tensor;
+  return among_data_ranks + along_tensor + stages_[rank]->stages().recorder().seconds() + stages_[rank]->runs().waited();
 }
 
 void RankTeam::start_clock(size_t rank) { clocks_[rank] = {.exchanged = exchanged(rank), .began = os::seconds()}; }
@@ -288,6 +298,12 @@ std::string RankTeam::timeline_json() const {
   return all.add_json("steps", timeline_.json()).add_json("ranks", json_list(ranks)).text();
 }
 
+void RankTeam::keep_pieces_in(const Executor& own) {
+  own_ = &own;
+  const WeightsGate::Reader whole_step(parts_.model.gate());
+  take_parameters(own, parts_.model);
+}
+
 void RankTeam::sync_weights() {
   const int64_t changes = parts_.model.gate().changes();
   if (weights_at_ != changes) {
@@ -295,10 +311,15 @@ void RankTeam::sync_weights() {
     for (const auto& member : members_) {
       const WeightsGate::Writer writer(member->model->gate());
       const Executor& to = member->step->executor();
+      if (mesh_.tensor > 1) {
+        take_parameters(to, parts_.model);
+        continue;
+      }
       for (const SlotId id : parts_.model.parameters())
         if (const Slot& slot = to.plan().program.slot(id); !slot.borrowed && is_here(to.plan().program, slot))
           copy(parts_.storage.backend(), to.slot(id).as<std::byte>(), parts_.model.data(id), slot.type.bytes());
     }
+    if (own_ != nullptr) take_parameters(*own_, parts_.model);
     weights_at_ = changes;
   }
   if (has_state_ || parts_.recipe.zero > 0) return;  // in pieces: nobody else has them
@@ -306,7 +327,7 @@ void RankTeam::sync_weights() {
     const MeshPosition at = position_of(member->rank);
     const int64_t bytes = member->step->executor().plan().memory.of(Arena::optimizer);
     if (at.data == 0 || bytes == 0) continue;
-    const int32_t first = rank_at(mesh_, {.data = 0, .stage = at.stage});
+    const int32_t first = rank_at(mesh_, {.data = 0, .tensor = at.tensor, .stage = at.stage});
     const Storage& from = first == 0 ? parts_.storage : members_[static_cast<size_t>(first) - 1]->storage;
     copy(parts_.storage.backend(), member->storage.data(Arena::optimizer), from.data(Arena::optimizer), bytes);
   }
@@ -405,6 +426,7 @@ void RankTeam::end_group(int rank, const std::exception_ptr& error) noexcept {
   const auto end = [&](const char* why) {
     end_of(rank).abort(why);
     if (StageLinks* const stages = stages_of(rank)) stages->abort(why);
+    if (Communicator* const tensor = tensor_of(rank)) tensor->abort(why);
   };
   try {
     std::rethrow_exception(error);
@@ -472,7 +494,8 @@ void RankTeam::append_executors(std::vector<const Executor*>& to) const {
 std::vector<int64_t> RankTeam::sent_bytes() const {
   std::vector<int64_t> all;
   for (size_t rank = 0; rank < clocks_.size(); ++rank)
-    all.push_back(end_of(static_cast<int>(rank)).sent_bytes() + (stages_.empty() ? 0 : stages_[rank]->sent_bytes()));
+    all.push_back(end_of(static_cast<int>(rank)).sent_bytes() + (stages_.empty() ? 0 : stages_[rank]->sent_bytes()) +
+                  (tensor_group_.empty() ? 0 : tensor_group_[rank].sent_bytes()));
   return all;
 }
 

@@ -57,6 +57,10 @@ class RankTeam {
   const Mesh& mesh() const { return mesh_; }
   /// Its ends to the other stages; null: one stage.
   StageLinks* own_stages() { return stages_of(0); }
+  /// Those along the tensor axis; null: one.
+  Communicator* own_tensor() { return tensor_of(0); }
+  /// With tensor ranks: the trainer's own executor, which has pieces of the parameters like those of the threads. Fills them.
+  void keep_pieces_in(const Executor& own);
   /// In a host's group: connects the links that the trainer's plan names. Collective call of all ranks.
   void connect_own_stages(std::span<const StageLink> links);
   bool is_of_threads() const { return parts_.group == nullptr; }
@@ -133,6 +137,7 @@ class RankTeam {
     return along_data_ ? *along_data_ : *parts_.group;
   }
   Communicator& end_of(int rank) { return const_cast<Communicator&>(std::as_const(*this).end_of(rank)); }
+  Communicator* tensor_of(int rank) { return tensor_group_.empty() ? nullptr : &tensor_group_[static_cast<size_t>(rank)]; }
   StageLinks* stages_of(int rank) { return stages_.empty() ? nullptr : stages_[static_cast<size_t>(rank)].get(); }
   MeshPosition position_of(int32_t rank) const { return st::position_of(mesh_, rank); }
   /// Of the team's ranks in this process, counted from the trainer's.
@@ -157,12 +162,14 @@ class RankTeam {
 
   Parts parts_;
   const Mesh mesh_;
-  std::vector<DirectExchange> group_, stage_group_;  // by thread: its ends along the data and the stage axis; replaced after an error
+  // By thread: its ends along the axes; replaced after an error.
+  std::vector<DirectExchange> group_, stage_group_, tensor_group_;
   std::unique_ptr<Communicator> along_data_, along_stages_;  // in a host's group with stages
   std::vector<std::unique_ptr<StageLinks>> stages_;          // by rank of this process; empty: one stage
   bool is_connected_ = false;
   std::vector<std::unique_ptr<Member>> members_;
-  int64_t weights_at_ = -1;  // the gate's changes() when the ranks had the same weights
+  const Executor* own_ = nullptr;  // with tensor ranks: the trainer's
+  int64_t weights_at_ = -1;        // the gate's changes() when the ranks had the same weights
   bool has_state_ = true;
   bool has_met_ = false;  // in a host's group: the ranks have compared their weights
   bool compares_weights_ = false;

@@ -27,6 +27,7 @@
 #include "passes/scope_patterns.h"
 #include "passes/seed_outputs.h"
 #include "passes/split_backward.h"
+#include "passes/tensor_parallel.h"
 #include "passes/update.h"
 #include "passes/zero_shard.h"
 #include "plan/memory_plan.h"
@@ -173,7 +174,7 @@ Plan plan_by(const Task& task, Program program, const Replan& again = {}) {
   const bool infers = task.purpose == Purpose::inference, updates = task.purpose == Purpose::update, trains = !infers && !updates;
   const bool is_short = task.purpose == Purpose::short_micro_batch, by_host = task.purpose == Purpose::host_loss;
   const bool by_graph = trains && !by_host, has_loss = trains && task.has_loss, on_ranks = trains && recipe.data_ranks() > 1;
-  const bool in_stages = by_graph && recipe.stages > 1;
+  const bool in_stages = by_graph && recipe.stages > 1, splits = by_graph && recipe.tensor > 1;
   // A table of several stages is refused with one, too.
   const PipelineSchedule schedule = in_stages || is_schedule_table(recipe.schedule) ? schedule_of(recipe) : PipelineSchedule();
   const DType sent = element_of(recipe.gradient_dtype);
@@ -196,7 +197,9 @@ Plan plan_by(const Task& task, Program program, const Replan& again = {}) {
       {"scale_loss", has_loss, [&](Program& p) { scale_loss_by(p, recipe, task.loss_seed); }},
       {"loss_scale", trains && recipe.loss_scaler(), [](Program& p) { add_loss_scale(p); }},
       {"seed_outputs", by_host, [&](Program& p) { seeds = seed_outputs(p, has_loss); }},
+      {"tensor_parallel", splits, [](Program& p) { tensor_parallel(p); }},                    // this rank's part of each product
       {"autodiff", trains, [&](Program& p) { by_host ? autodiff(p, seeds) : autodiff(p); }},  // gradients are ordinary values
+      {"end_tensor_parallel", splits, [](Program& p) { end_tensor_parallel(p); }},
       {"fuse_loss", by_graph, [](Program& p) { fuse_loss(p); }},  // before recompute, which then keeps the logits' gradient in their place
       {"recompute", trains, [&](Program& p) { recomputed = recompute_by(p, recipe, options, again); }},  // memory for arithmetic
 
@@ -243,13 +246,20 @@ Plan plan_by(const Task& task, Program program, const Replan& again = {}) {
 /// `model` with micro-batches of so many rows, for one of the recipe's ranks.
 Program on_rank(const Program& model, const Recipe& recipe, int64_t rows, const PlanOptions& options) {
   Program program = bind(model, rows);
-  program.mesh = {.data = static_cast<int32_t>(recipe.data_ranks()), .stage = static_cast<int32_t>(recipe.stages)};
+  program.mesh = mesh_of(recipe);
   program.rank = options.rank;
+  program.tensor_rank = options.tensor_rank;
   program.stage = options.stage;
   return program;
 }
 
 }  // namespace
+
+Mesh mesh_of(const Recipe& recipe) {
+  return {.data = static_cast<int32_t>(recipe.data_ranks()),
+          .tensor = static_cast<int32_t>(recipe.tensor),
+          .stage = static_cast<int32_t>(recipe.stages)};
+}
 
 PipelineSchedule schedule_of(const Recipe& recipe) {
   if (is_schedule_table(recipe.schedule)) return schedule_in(recipe);

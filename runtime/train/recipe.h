@@ -67,7 +67,8 @@ struct PlanOptions {
   std::function<void(const std::string& pass, const std::string& text)> print;
   TileChoice tiles = {};  // for the products of a training step; empty: the backend's defaults
 
-  int32_t rank = 0;                 // the rank that the plan is for, along the data axis
+  int32_t rank = 0;                 // the rank that the plan is for, along the data axis,
+  int32_t tensor_rank = 0;          // along the tensor axis,
   int32_t stage = 0;                // and along the stage axis
   bool borrows_parameters = false;  // the stage's parameters are in the model of this process
   bool shares_masters = false;      // ranks are threads: under ZeRO they share one copy of the master parameters (share_masters)
@@ -81,6 +82,8 @@ struct PlanOptions {
   const Program* gathers = nullptr;  // for a forward pass: a rank's program of a step, which defines the shards to gather; borrowed
 };
 
+/// How the recipe's ranks are laid out.
+Mesh mesh_of(const Recipe& recipe);
 /// The order of a step's rounds on its stages. Throws invalid_argument like make_schedule(), or with both numbers if a table is for other
 /// stages or micro-batches.
 PipelineSchedule schedule_of(const Recipe& recipe);

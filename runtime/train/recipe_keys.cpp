@@ -251,10 +251,13 @@ std::optional<LossScaler> Recipe::loss_scaler() const {
 }
 
 int64_t Recipe::data_ranks() const {
-  if (ranks == 1) return 1;  // as many as stages
-  check(ranks % stages == 0, "recipe: ", ranks, " ranks are not a multiple of ", stages, " stages: ranks = stages x data ranks, such as ",
-        stages, " x ", std::max<int64_t>(1, ranks / stages), " = ", stages * std::max<int64_t>(1, ranks / stages), "; change one of them");
-  return ranks / stages;
+  if (ranks == 1) return 1;  // as many as stages x tensor
+  const int64_t of_each = stages * tensor, data = std::max<int64_t>(1, ranks / of_each);
+  const std::string also = tensor == 1 ? "" : text(" x ", tensor);
+  check(ranks % of_each == 0, "recipe: ", ranks, " ranks are not a multiple of ", stages, " stages", also,
+        tensor == 1 ? "" : " tensor ranks", ": ranks = stages x data ranks", tensor == 1 ? "" : " x tensor", ", such as ", stages, " x ",
+        data, also, " = ", data * of_each, "; change one of them");
+  return ranks / of_each;
 }
 
 int64_t Recipe::step_micro_batches() const {

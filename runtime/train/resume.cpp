@@ -172,13 +172,15 @@ class Resume {
     const bool is_zero = tensor.role == Role::optimizer && is_fresh();
     for (const StateTensor::Piece& piece : tensor.pieces)
       if (piece.data != nullptr)
-        targets_.push_back({.from = from,
-                            .first = piece.first,
-                            .elements = piece.elements,
-                            .to = piece.data,
-                            .dtype = type.dtype,
-                            .is_zero = is_zero,
-                            .may_hold_nan = !has_hosts_tensors_});
+        piece.each_run(0, type.shape.elements(), bytes_of(type.dtype), [&](int64_t first, std::byte* to, int64_t elements) {
+          targets_.push_back({.from = from,
+                              .first = first,
+                              .elements = elements,
+                              .to = to,
+                              .dtype = type.dtype,
+                              .is_zero = is_zero,
+                              .may_hold_nan = !has_hosts_tensors_});
+        });
     ++report_.read;
     taken_.insert(name);
     return true;
@@ -231,12 +233,15 @@ class Resume {
     for (const StateTensor* average : own_averages_) {
       const int64_t width = bytes_of(average->type.dtype);
       const std::byte* weight = trainer_.model().data(average->of) - trainer_.model().piece(average->of).first * width;
-      for (const StateTensor::Piece& part : average->pieces)
-        for (int64_t at = 0, bytes = part.data == nullptr ? 0 : part.elements * width; at < bytes; at += kPiece) {
+      const auto copy_run = [&](int64_t first, std::byte* to, int64_t elements) {
+        for (int64_t at = 0, bytes = elements * width; at < bytes; at += kPiece) {
           const int64_t count = std::min(kPiece, bytes - at);
-          context.backend().to_host(piece.data(), weight + part.first * width + at, count);
-          context.backend().to_device(part.data + at, piece.data(), count);
+          context.backend().to_host(piece.data(), weight + first * width + at, count);
+          context.backend().to_device(to + at, piece.data(), count);
         }
+      };
+      for (const StateTensor::Piece& part : average->pieces)
+        if (part.data != nullptr) part.each_run(0, average->type.shape.elements(), width, copy_run);
     }
   }
 

@@ -17,14 +17,21 @@ namespace {
 
 /// The rank that answers for what this rank has of a slot: of what the data ranks have alike, the first of them.
 int32_t answers_for(const Program& program, bool is_shard) {
-  return rank_at(program.mesh, {.data = is_shard ? program.rank : 0, .stage = program.stage});
+  return rank_at(program.mesh, {.data = is_shard ? program.rank : 0, .tensor = program.tensor_rank, .stage = program.stage});
+}
+
+/// Of the slot's parameter, if the slot has its elements.
+const ParameterPiece* cut_of(const Program& program, const Slot& slot) {
+  const Slot& parameter = slot.role == Role::parameter ? slot : program.slot(slot.of);
+  return parameter.piece.is_cut() && slot.type.shape == parameter.type.shape ? &parameter.piece : nullptr;
 }
 
 StateTensor::Piece piece_in(const Executor& rank, SlotId slot) {
   const Operand& operand = rank.slot(slot);
   const Program& program = rank.plan().program;
   const Slot& of = program.slot(slot);
-  return {own_begin(program, of), operand.elements(), operand.as<std::byte>(), answers_for(program, of.type.layout.is_flat())};
+  return {own_begin(program, of), operand.elements(), operand.as<std::byte>(), answers_for(program, of.type.layout.is_flat()),
+          cut_of(program, of)};
 }
 
 /// Those of one rank, in the order of its slots.
@@ -37,7 +44,8 @@ std::vector<StateTensor> state_in(const Executor& rank) {
     if ((slot.role != Role::parameter && slot.role != Role::optimizer) || !is_here(rank.plan().program, slot)) continue;
     StateTensor tensor{
         .name = slot.name, .role = slot.role, .of = slot.of, .type = slot.type, .is_sharded = in_stages || slot.type.layout.is_flat()};
-    tensor.type.layout[MeshAxis::stage] = {};
+    if (const ParameterPiece* const cut = cut_of(rank.plan().program, slot)) tensor.type.shape = cut->whole;
+    tensor.type.layout = tensor.type.layout.only(MeshAxis::data);
     tensor.pieces.push_back(piece_in(rank, static_cast<SlotId>(s)));
     all.push_back(std::move(tensor));
   }
@@ -90,10 +98,16 @@ void hear(std::string_view text, int32_t rank, std::vector<StateTensor>& to) {
 void StateTensor::to_host(Backend& backend, int64_t first, std::span<std::byte> out) const {
   const int64_t width = bytes_of(type.dtype);
   for (const Piece& piece : pieces) {
+    if (piece.data == nullptr) continue;
+    if (piece.cut != nullptr) {  // rare, and in whole elements
+      piece.each_run(first / width, (first + std::ssize(out)) / width, width, [&](int64_t at, const std::byte* data, int64_t elements) {
+        backend.to_host(out.data() + (at * width - first), data, elements * width);
+      });
+      continue;
+    }
     const int64_t begin = std::max(first, piece.first * width);
     const int64_t end = std::min(first + std::ssize(out), (piece.first + piece.elements) * width);
-    if (begin < end && piece.data != nullptr)
-      backend.to_host(out.data() + (begin - first), piece.data + (begin - piece.first * width), end - begin);
+    if (begin < end) backend.to_host(out.data() + (begin - first), piece.data + (begin - piece.first * width), end - begin);
   }
 }
 
@@ -143,11 +157,11 @@ StateTensor gradient_of(std::span<const Executor* const> ranks, const Slot& para
     if (tensor.is_sharded && !program.slot(slot).type.layout.is_flat()) {
       const Cuts cuts = cuts_of(program, program.slot(slot).of);
       piece = {cuts[program.rank], cuts.elements_of(program.rank), piece.data + cuts[program.rank] * bytes_of(tensor.type.dtype),
-               answers_for(program, true)};
+               answers_for(program, true), piece.cut};
     }
     if (piece.elements == 0) continue;  // other ranks have all of it
     tensor.pieces.push_back(piece);
-    if (!tensor.is_sharded) break;
+    if (!tensor.is_sharded && program.mesh.tensor == 1) break;
   }
   const Program& program = ranks.front()->plan().program;
   const bool in_stages = program.mesh.stage > 1;

@@ -20,6 +20,21 @@
 namespace st {
 namespace {
 
+/// What tensor ranks cannot do yet.
+void check_tensor(const Recipe& recipe, const Program& model, bool in_group) {
+  if (recipe.tensor == 1) return;
+  const auto need = [&](bool holds, const auto&... what) {
+    require(holds, Code::unsupported, "trainer: tensor degree ", recipe.tensor, " does not support ", what...);
+  };
+  need(!in_group, "a communicator; leave it out, then the ranks are threads of this process");
+  need(static_cast<bool>(model.loss_sum), "a host's own loss; mark one with st_graph_loss");
+  need(!recipe.find_nan, "find_nan; use tensor 1 to find where a value is not finite");
+  need(!recipe.gradient_noise_scale, "gradient_noise_scale; use tensor 1 to measure it");
+  for (const char* name : {"muon", "adafactor", "adamw-8bit"})
+    need(recipe.optimizer != name, "the optimizer ", name,
+         ", which needs whole parameters; use adamw, adam, sgd, lion, rmsprop or adagrad");
+}
+
 /// What a pipeline cannot do yet.
 void check_stages(const Recipe& recipe, const Program& model) {
   if (recipe.stages == 1) return;
@@ -40,13 +55,16 @@ Trainer::Trainer(std::shared_ptr<Model> model, Recipe recipe, std::shared_ptr<co
       schedule_(schedule_choice(recipe_)),
       scaler_(recipe_.loss_scaler()),
       storage_(model_->context().backend()),
+      whole_(model_->context().backend()),
       inputs_(model_->program(), inputs_read_by(model_->program()), model_->context().memory()) {
   Context& context = model_->context();
   check(recipe_.device == context.backend().name(), "trainer: the recipe has device ", recipe_.device, ", but the model's context has ",
         context.backend().name(), "; make the context with the recipe's device");
   check_stages(recipe_, model_->program());
-  if (recipe_.stages > 1) recipe_.ranks = recipe_.data_ranks() * recipe_.stages;
-  const Mesh mesh{.data = static_cast<int32_t>(recipe_.data_ranks()), .stage = static_cast<int32_t>(recipe_.stages)};
+  check_tensor(recipe_, model_->program(), ranks != nullptr);
+  const Mesh mesh = mesh_of(recipe_);
+  const bool has_tensor_ranks = mesh.tensor > 1;
+  if (has_tensor_ranks || mesh.stage > 1) recipe_.ranks = mesh.ranks();
   if (ranks != nullptr && recipe_.ranks > 1) check_mesh(mesh, ranks->size());
   check(recipe_.batch > 0, "trainer: the recipe's batch is auto; call with_batch_decided() first");
   check(!recipe_.gradient_noise_scale || recipe_.step_micro_batches() > 1,
@@ -98,12 +116,13 @@ Trainer::Trainer(std::shared_ptr<Model> model, Recipe recipe, std::shared_ptr<co
     model_->set_number(ranks->sequence());
     has_torn_state_ = model_->has_torn_state();
   }
-  storage_.share(keeps_pieces ? model_->piece_storage() : model_->storage(), Arena::parameters);
+  if (!has_tensor_ranks) storage_.share(keeps_pieces ? model_->piece_storage() : model_->storage(), Arena::parameters);
+  whole_.share(keeps_pieces ? model_->piece_storage() : model_->storage(), Arena::parameters);
   const std::array<bool, kArenas> in_file = recipe_.arenas_in_file();
   storage_.keep_in_file(in_file, recipe_.offload_folder);
   if (in_file[static_cast<size_t>(Arena::parameters)]) model_->move_to_file(recipe_.offload_folder);
   if (ranks != nullptr) options_.memory = memory_part(*ranks, context);
-  options_.shares_masters = ranks == nullptr && recipe_.ranks > 1;
+  options_.shares_masters = ranks == nullptr && recipe_.ranks > 1 && !has_tensor_ranks;
   GemmContest contest{.tiles = recipe_.tune};
   if (recipe_.gemm_library == "auto") contest.libraries = context.gemm_libraries();
   if (contest.tiles || !contest.libraries.empty()) options_.tiles = measured_tiles(context, *workers_, contest);
@@ -119,9 +138,13 @@ Trainer::Trainer(std::shared_ptr<Model> model, Recipe recipe, std::shared_ptr<co
     PlanOptions own = options_;
     const auto scopes = team_ && own.recompute_scopes == nullptr ? team_->scopes_for_all() : std::nullopt;
     if (scopes) own.recompute_scopes = &*scopes;
-    own.borrows_parameters = recipe_.stages > 1 && ranks == nullptr;
+    own.borrows_parameters = recipe_.stages > 1 && ranks == nullptr && !has_tensor_ranks;
     train_ = std::make_unique<PlannedStep>(*model_, recipe_, storage_, *workers_, cancelled_, own, team_ ? &team_->own() : nullptr,
-                                           team_ ? team_->own_stages() : nullptr);
+                                           team_ ? team_->own_stages() : nullptr, team_ ? team_->own_tensor() : nullptr);
+    if (has_tensor_ranks) {
+      train_->leave_parameters_in(*model_);
+      team_->keep_pieces_in(train_->executor());
+    }
     if (options_.shares_masters) train_->share_masters(*model_);
     if (data_ && options_.rank < recipe_.step_micro_batches())
       feed_ = std::make_unique<Feed>(
@@ -143,7 +166,7 @@ Trainer::Trainer(std::shared_ptr<Model> model, Recipe recipe, std::shared_ptr<co
     if (is_sharded()) read = std::bind_front(&Trainer::read_state, this);
     average_.emplace(*model_, state_tensors(), std::move(read));
   }
-  evaluator_ = std::make_unique<Evaluator>(*model_, storage_, *workers_, cancelled_, recipe_.batch, average_.has_value());
+  evaluator_ = std::make_unique<Evaluator>(*model_, whole_, *workers_, cancelled_, recipe_.batch, average_.has_value());
   if (keeps_pieces) evaluator_->gather_from(*ranks, plan().program);
 }
 

@@ -213,7 +213,8 @@ class Trainer {
   LearningRate host_schedule_;                       // empty: the recipe's
   std::optional<LossScaler> scaler_;                 // empty: no loss scaling
   GradientNoise noise_;                              // for the recipe key gradient_noise_scale
-  Storage storage_;                                  // the model's parameters; gradients and moments of this trainer
+  Storage storage_;                                  // this rank's parameters; gradients and moments of this trainer
+  Storage whole_;                                    // the model's parameters, which are this rank's too but for tensor ranks
   std::unique_ptr<RankTeam> team_;                   // null: one rank
   std::optional<std::vector<RegionId>> recomputed_;  // zero 3 in a group: the scopes that all ranks recompute; empty: the recipe's
   std::unique_ptr<PlannedStep> train_;               // this trainer's own rank; null: the graph has no loss

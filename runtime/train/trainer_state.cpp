@@ -18,7 +18,19 @@ constexpr int64_t kDigestPiece = 32768;  // bytes of a digest at a time: what is
 
 }  // namespace
 
-std::vector<StateTensor> Trainer::state_tensors() const { return state_tensors_of(executors(), others_); }
+/// With tensor ranks, parameters are those of the model, which has them whole.
+std::vector<StateTensor> Trainer::state_tensors() const {
+  std::vector<StateTensor> all = state_tensors_of(executors(), others_);
+  if (recipe_.tensor == 1) return all;
+  for (StateTensor& tensor : all) {
+    if (tensor.role != Role::parameter) continue;
+    const SlotId id = model_->program().slot_named(tensor.name);
+    tensor.type = model_->slot(id).type;
+    tensor.is_sharded = false;
+    tensor.pieces = {{0, tensor.type.shape.elements(), model_->data(id)}};
+  }
+  return all;
+}
 
 void Trainer::read_state(const StateTensor& tensor, int64_t first, std::span<std::byte> out) const {
   tensor.to_host(model_->context().backend(), first, out);

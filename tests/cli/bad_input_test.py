@@ -43,10 +43,6 @@ class BadInput(CommandLineTest):
         self.train_refused("--groups", '{"pattern": "*"}', words=["--groups", "must be a list of objects"])
         self.refused("info", "--jason", words=["--jason", "did you mean --json?"])
 
-    def test_options_of_later_versions_say_so(self):
-        for option in ("--tensor",):
-            self.train_refused(option, 1, words=["unknown option " + option, "not in this version yet"])
-
     def test_values_that_are_no_numbers_are_shown(self):
         self.train_refused("--batch", "many", words=["--batch", '"many"', "whole number"])
         self.train_refused("--batch", "1.5", words=["--batch", "got 1.5", "whole number"])

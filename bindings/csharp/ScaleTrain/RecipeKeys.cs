@@ -107,18 +107,25 @@ public sealed partial class Recipe {
     set { Set("micro_batches", value); }
   }
 
-  /// <summary>ranks of all kinds: stages times data-parallel ranks, which share the micro-batches of a step; without a communicator they run as threads of this process, at most 256; 1 with stages: as many as stages</summary>
+  /// <summary>ranks of all kinds: stages times data-parallel ranks, which share the micro-batches of a step, times the tensor degree; without a communicator they run as threads of this process, at most 256; 1: as many as stages times the tensor degree</summary>
   /// <remarks>Default: 1. Allowed: [1,1000000].</remarks>
   public long Ranks {
     get { return Integer("ranks"); }
     set { Set("ranks", value); }
   }
 
-  /// <summary>pipeline stages: each has some of the model's outermost scopes, and micro-batches pass through them; needs ranks that are threads; results are bitwise equal</summary>
+  /// <summary>pipeline stages: each has some of the model's outermost scopes, and micro-batches pass through them; results are bitwise equal</summary>
   /// <remarks>Default: 1. Allowed: [1,256].</remarks>
   public long Stages {
     get { return Integer("stages"); }
     set { Set("stages", value); }
+  }
+
+  /// <summary>tensor degree: so many ranks share each matrix product, attention head by head, and the rows between (Shoeybi et al. 2019, Korthikanti et al. 2022); results are those of one rank within rounding, bitwise equal at each degree; needs ranks that are threads</summary>
+  /// <remarks>Default: 1. Allowed: [1,256].</remarks>
+  public long Tensor {
+    get { return Integer("tensor"); }
+    set { Set("tensor", value); }
   }
 
   /// <summary>order in which stages compute micro-batches: 1f1b (PipeDream-Flush), gpipe, interleaved (Narayanan et al. 2021), zb-h1 and zb-v (zero bubble, Qi et al. 2023), or a table in PyTorch's notation, as st_pipeline_create takes it: a line for each stage with cells such as 0F0,0F1,0B0,0B1, for the micro-batches of a step on a data rank; changes speed and memory, not results</summary>

@@ -46,11 +46,16 @@ class RecipeSettings(TypedDict, total=False):
     micro_batches: int
     # Micro-batches per step over all ranks, an alternative to accumulate; 0: follows from accumulate. Allowed: [0,inf). Default: 0.
     ranks: int
-    # Ranks of all kinds: stages times data-parallel ranks, which share the micro-batches of a step; without a communicator they run as
-    # threads of this process, at most 256; 1 with stages: as many as stages. Allowed: [1,1000000]. Default: 1.
+    # Ranks of all kinds: stages times data-parallel ranks, which share the micro-batches of a step, times the tensor degree; without a
+    # communicator they run as threads of this process, at most 256; 1: as many as stages times the tensor degree. Allowed: [1,1000000].
+    # Default: 1.
     stages: int
-    # Pipeline stages: each has some of the model's outermost scopes, and micro-batches pass through them; needs ranks that are threads;
-    # results are bitwise equal. Allowed: [1,256]. Default: 1.
+    # Pipeline stages: each has some of the model's outermost scopes, and micro-batches pass through them; results are bitwise equal.
+    # Allowed: [1,256]. Default: 1.
+    tensor: int
+    # Tensor degree: so many ranks share each matrix product, attention head by head, and the rows between (Shoeybi et al. 2019,
+    # Korthikanti et al. 2022); results are those of one rank within rounding, bitwise equal at each degree; needs ranks that are
+    # threads. Allowed: [1,256]. Default: 1.
     schedule: str
     # Order in which stages compute micro-batches: 1f1b (PipeDream-Flush), gpipe, interleaved (Narayanan et al. 2021), zb-h1 and zb-v
     # (zero bubble, Qi et al. 2023), or a table in PyTorch's notation, as st_pipeline_create takes it: a line for each stage with cells

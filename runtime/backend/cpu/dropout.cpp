@@ -10,7 +10,7 @@ template <class T>
 void dropout_of(const Call& call) {
   const Attrs& attrs = *call.attrs;
   const double rate = attrs.real("rate");
-  const int64_t n = call.out[0].elements();
+  const int64_t n = call.out[0].elements(), first = attrs.integer("first");
   const int64_t given = attrs.integer("sample_elements");  // 0: slices of dimension 0 are samples
   const Shape& shape = call.in[0].shape;
   const int64_t per_sample = given > 0 ? given : std::max<int64_t>(1, shape.elements(std::min(1, shape.rank()), shape.rank()));
@@ -23,8 +23,8 @@ void dropout_of(const Call& call) {
   call.workers->run_range(n, kGrain, [&](int64_t begin, int64_t end) {
     int64_t i = begin;
     while (i < end) {
-      const uint64_t sample = first_sample + static_cast<uint64_t>(i / per_sample);
-      const int64_t element = i % per_sample;
+      const uint64_t sample = first_sample + static_cast<uint64_t>((first + i) / per_sample);
+      const int64_t element = (first + i) % per_sample;
       const auto words = mask.words(sample, static_cast<uint64_t>(element / 4));
       const int64_t stop = std::min({end, i + 4 - element % 4, i + per_sample - element});
       for (int64_t at = element % 4; i < stop; ++i, ++at) {

@@ -20,6 +20,10 @@ const Kernel kernel_all_gather;
 const Kernel kernel_rank_sums;
 const Kernel kernel_gather_squares;
 const Kernel kernel_send;
+const Kernel kernel_tensor_gather;
+const Kernel kernel_tensor_scatter;
+const Kernel kernel_tensor_sum;
+const Kernel kernel_tensor_share;
 const Kernel kernel_receive;
 const Kernel kernel_await;
 

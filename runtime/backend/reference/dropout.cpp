@@ -9,7 +9,7 @@ namespace st::reference {
 constinit const Kernel kernel_dropout{[](const Call& call) {
   const Operand &x = call.in[0], &counters = call.in[1], &y = call.out[0];
   const double rate = call.attrs->real("rate");
-  const int64_t n = x.elements(), given = call.attrs->integer("sample_elements");
+  const int64_t n = x.elements(), given = call.attrs->integer("sample_elements"), first = call.attrs->integer("first");
   // 0: slices of dimension 0 are samples
   const int64_t slice = x.shape.elements(std::min(1, x.shape.rank()), x.shape.rank());
   const int64_t sample_elements = given > 0 ? given : std::max<int64_t>(1, slice);
@@ -17,8 +17,8 @@ constinit const Kernel kernel_dropout{[](const Call& call) {
                          static_cast<uint64_t>(get_integer(counters, 0)), rate);
   const int64_t first_sample = get_integer(counters, 1);
   for (int64_t i = 0; i < n; ++i) {
-    const auto sample = static_cast<uint64_t>(first_sample + i / sample_elements);
-    const bool kept = mask.keeps(sample, static_cast<uint64_t>(i % sample_elements));
+    const auto sample = static_cast<uint64_t>(first_sample + (first + i) / sample_elements);
+    const bool kept = mask.keeps(sample, static_cast<uint64_t>((first + i) % sample_elements));
     set(y, i, kept ? get(x, i) / (1 - rate) : 0);
   }
 }};

@@ -10,6 +10,10 @@ constinit const Kernel kernel_all_gather{};
 constinit const Kernel kernel_rank_sums{};
 constinit const Kernel kernel_gather_squares{};
 constinit const Kernel kernel_send{};
+constinit const Kernel kernel_tensor_gather{};
+constinit const Kernel kernel_tensor_scatter{};
+constinit const Kernel kernel_tensor_sum{};
+constinit const Kernel kernel_tensor_share{};
 constinit const Kernel kernel_receive{};
 constinit const Kernel kernel_await{};
 

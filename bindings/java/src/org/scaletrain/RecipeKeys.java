@@ -209,8 +209,9 @@ public abstract class RecipeKeys extends Handle {
   }
 
   /**
-   * Ranks of all kinds: stages times data-parallel ranks, which share the micro-batches of a step; without a communicator they run as
-   * threads of this process, at most 256; 1 with stages: as many as stages. Allowed: [1,1000000]. Default: 1.
+   * Ranks of all kinds: stages times data-parallel ranks, which share the micro-batches of a step, times the tensor degree; without a
+   * communicator they run as threads of this process, at most 256; 1: as many as stages times the tensor degree. Allowed: [1,1000000].
+   * Default: 1.
    */
   public Recipe ranks(long value) {
     return set("ranks", value);
@@ -222,8 +223,8 @@ public abstract class RecipeKeys extends Handle {
   }
 
   /**
-   * Pipeline stages: each has some of the model's outermost scopes, and micro-batches pass through them; needs ranks that are threads;
-   * results are bitwise equal. Allowed: [1,256]. Default: 1.
+   * Pipeline stages: each has some of the model's outermost scopes, and micro-batches pass through them; results are bitwise equal.
+   * Allowed: [1,256]. Default: 1.
    */
   public Recipe stages(long value) {
     return set("stages", value);
@@ -232,6 +233,20 @@ public abstract class RecipeKeys extends Handle {
   /** The value set by {@link #stages(long)}. */
   public long stages() {
     return number("stages").longValue();
+  }
+
+  /**
+   * Tensor degree: so many ranks share each matrix product, attention head by head, and the rows between (Shoeybi et al. 2019,
+   * Korthikanti et al. 2022); results are those of one rank within rounding, bitwise equal at each degree; needs ranks that are
+   * threads. Allowed: [1,256]. Default: 1.
+   */
+  public Recipe tensor(long value) {
+    return set("tensor", value);
+  }
+
+  /** The value set by {@link #tensor(long)}. */
+  public long tensor() {
+    return number("tensor").longValue();
   }
 
   /**

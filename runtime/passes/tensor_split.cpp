@@ -1,0 +1,217 @@
+#include "passes/tensor_split.h"
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+#include <utility>
+
+#include "base/error.h"
+
+namespace st {
+namespace {
+
+/// One attempt to split, under which some products are known not to work.
+class Walk {
+ public:
+  Walk(const Program& program, const Graph& graph, int32_t ranks, const std::set<int32_t>& whole)
+      : program_(program), graph_(graph), ranks_(ranks), whole_(whole) {
+    split_.kinds.resize(graph.nodes.size());
+    for (const Node& node : graph.nodes) split_.cut.emplace_back(node.out.size());
+    of_.resize(graph.nodes.size());
+  }
+
+  TensorSplit run() {
+    for (at_ = 0; at_ < graph_.size(); ++at_) look_at(graph_[at_]);
+    for (const Output& output : program_.outputs) {
+      spoil(output.value);
+      spoil(output.count);
+    }
+    spoil(program_.loss_sum);
+    spoil(program_.loss_count);
+    check_parameters();
+    return std::move(split_);
+  }
+  const std::set<int32_t>& spoiled() const { return spoiled_; }
+
+ private:
+  using Kind = TensorSplit::Kind;
+  std::optional<TensorCut>& cut(Value v) { return split_.cut[static_cast<size_t>(v.node)][static_cast<size_t>(v.output)]; }
+  const Shape& shape(Value v) const { return graph_.type(v).shape; }
+
+  /// The products whose columns a value depends on cannot be split.
+  void spoil(Value v) {
+    if (v && cut(v)) spoiled_.insert(of_[static_cast<size_t>(v.node)].begin(), of_[static_cast<size_t>(v.node)].end());
+  }
+  void spoil_all(const Node& node) {
+    for (const Value v : node.in) spoil(v);
+  }
+
+  bool any_cut(const Node& node) {
+    return std::ranges::any_of(node.in, [&](Value v) { return cut(v).has_value(); });
+  }
+
+  /// The outputs are cut so; what they depend on is that of the inputs.
+  void cut_outputs(const Node& node, const TensorCut& as) {
+    for (size_t o = 0; o < node.out.size(); ++o) cut({at_, static_cast<int32_t>(o)}) = as;
+    for (const Value v : node.in)
+      if (cut(v)) of_[static_cast<size_t>(at_)].insert(of_[static_cast<size_t>(v.node)].begin(), of_[static_cast<size_t>(v.node)].end());
+  }
+
+  void look_at(const Node& node) {
+    if (is_weight_product(program_, graph_, node)) return look_at_product(node);
+    if (!any_cut(node)) return;
+    if (node.op == Op::split) return look_at_split(node);
+    if (node.op == Op::reshape) return look_at_reshape(node);
+    if (node.op == Op::attention || node.op == Op::rope) return look_at_heads(node);
+    if (info_of(node.op).elementwise && node.op != Op::dropout) return look_at_elementwise(node);
+    spoil_all(node);
+  }
+
+  void look_at_product(const Node& node) {
+    const SlotId weight = parameter_behind(program_, graph_, node.in[1]);
+    const bool is_transposed = node.attrs.flag(node.op == Op::linear ? "transpose_weight" : "transpose_b");
+    for (size_t i = 1; i < node.in.size(); ++i) spoil(node.in[i]);
+    if (const auto& x = cut(node.in[0])) {
+      if (x->dimension != shape(node.in[0]).rank() - 1) return spoil(node.in[0]);
+      split_.kinds[static_cast<size_t>(at_)] = Kind::rows;
+      use(weight, {is_transposed ? 1 : 0, x->segments}, at_);
+      return;
+    }
+    if (whole_.contains(at_)) return;
+    const Shape& y = node.out[0].shape;
+    split_.kinds[static_cast<size_t>(at_)] = Kind::columns;
+    cut({at_, 0}) = TensorCut{y.rank() - 1, {y.last()}};
+    of_[static_cast<size_t>(at_)].insert(at_);
+    pending_[at_] = {weight, is_transposed ? 0 : 1};
+    if (node.op == Op::linear) bias_of_[at_].push_back(parameter_behind(program_, graph_, node.in[2]));
+  }
+
+  void look_at_split(const Node& node) {
+    const TensorCut x = *cut(node.in[0]);
+    const int32_t rank = shape(node.in[0]).rank();
+    if (normalize_axis("split", node.attrs.integer("axis"), rank) != x.dimension || x.segments.size() != 1) return spoil_all(node);
+    const std::set<int32_t>& products = of_[static_cast<size_t>(node.in[0].node)];
+    const Ints& sizes = node.attrs.ints("sizes");
+    for (const int32_t product : products) {
+      const auto [known, is_new] = segments_.emplace(product, sizes);
+      if (!is_new && known->second != sizes) return spoil_all(node);
+    }
+    cut_outputs(node, x);
+    for (size_t o = 0; o < node.out.size(); ++o) cut({at_, static_cast<int32_t>(o)})->segments = {sizes[o]};
+  }
+
+  /// [.., heads * size] to [.., heads, size] and back, and leading dimensions joined or parted.
+  void look_at_reshape(const Node& node) {
+    const TensorCut x = *cut(node.in[0]);
+    const Shape &from = shape(node.in[0]), &to = node.out[0].shape;
+    const int64_t before = from.elements(0, x.dimension);
+    for (int32_t i = 0; i < to.rank(); ++i) {
+      if (to.elements(0, i) != before || to[i] == 1) continue;
+      if (x.segments.size() > 1 && to[i] != from[x.dimension]) break;
+      if (to[i] < from[x.dimension]) need_parts(to[i], "heads");
+      return cut_outputs(node, {i, x.segments.size() > 1 ? x.segments : Ints{to[i]}});
+    }
+    spoil_all(node);
+  }
+
+  void look_at_heads(const Node& node) {
+    for (const Value v : node.in)
+      if (!cut(v) || cut(v)->dimension != 2 || shape(v).rank() != 4) return spoil_all(node);
+    cut_outputs(node, *cut(node.in[0]));
+    if (node.op == Op::attention)
+      for (size_t o = 1; o < node.out.size(); ++o) cut({at_, static_cast<int32_t>(o)}) = TensorCut{1, cut(node.in[0])->segments};
+  }
+
+  void look_at_elementwise(const Node& node) {
+    std::optional<TensorCut> found;
+    for (const Value v : node.in)
+      if (cut(v) && shape(v) == node.out[0].shape) found = cut(v);
+    if (!found) return spoil_all(node);
+    for (const Value v : node.in) {
+      if (cut(v) == found) continue;
+      const SlotId parameter = parameter_behind(program_, graph_, v);
+      const bool is_bias = parameter >= 0 && shape(v).rank() == 1 && found->dimension == node.out[0].shape.rank() - 1 &&
+                           shape(v).last() == node.out[0].shape.last();
+      if (cut(v) || (!is_bias && shape(v).elements() != 1)) return spoil_all(node);
+    }
+    cut_outputs(node, *found);
+    for (const Value v : node.in)
+      if (!cut(v) && shape(v).elements() > 1)
+        for (const int32_t product : of_[static_cast<size_t>(at_)]) bias_of_[product].push_back(parameter_behind(program_, graph_, v));
+  }
+
+  void need_parts(int64_t count, const char* of) const {
+    if (count % ranks_ == 0) return;
+    const std::string& scope = program_.regions[static_cast<size_t>(graph_[at_].region)].name;
+    fail(Code::invalid_argument, text("tensor_parallel: ", scope.empty() ? "" : scope + ": ", count, " ", of, " cannot be cut into ",
+                                      ranks_, " equal parts; use a tensor degree that divides them, or 1"));
+  }
+
+  void use(SlotId parameter, TensorCut as, int32_t product) {
+    const auto [known, is_new] = split_.parameters.emplace(parameter, as);
+    if (!is_new && known->second != as) spoiled_.insert(product);
+    ++uses_[parameter];
+  }
+
+  /// Cut are only those that nothing else reads.
+  void check_parameters() {
+    for (const auto& [product, weight] : pending_) {
+      if (spoiled_.contains(product)) continue;
+      const auto found = segments_.find(product);
+      const Ints segments = found == segments_.end() ? Ints{graph_[product].out[0].shape.last()} : found->second;
+      use(weight.first, {weight.second, segments}, product);
+      for (const SlotId bias : bias_of_[product]) use(bias, {0, segments}, product);
+      at_ = product;
+      for (const int64_t segment : segments) need_parts(segment, "columns");
+    }
+    std::map<SlotId, int64_t> readers;
+    for (const Node& node : graph_.nodes) {
+      if (node.op == Op::cast || node.op == Op::store) continue;
+      for (const Value v : node.in)
+        if (const SlotId parameter = parameter_behind(program_, graph_, v); parameter >= 0) ++readers[parameter];
+    }
+    for (const auto& [product, weight] : pending_) {
+      std::vector<SlotId> all = bias_of_[product];
+      all.push_back(weight.first);
+      for (const SlotId parameter : all)
+        if (readers[parameter] != uses_[parameter]) spoiled_.insert(product);
+    }
+  }
+
+  const Program& program_;
+  const Graph& graph_;
+  const int32_t ranks_;
+  const std::set<int32_t>& whole_;
+  int32_t at_ = 0;
+  TensorSplit split_;
+  std::vector<std::set<int32_t>> of_;                      // by node: products of whose columns its outputs are
+  std::map<int32_t, Ints> segments_;                       // by product, if its columns are those of several weights
+  std::map<int32_t, std::pair<SlotId, int32_t>> pending_;  // by product: the weight and the dimension of its columns
+  std::map<int32_t, std::vector<SlotId>> bias_of_;         // by product
+  std::map<SlotId, int64_t> uses_;
+  std::set<int32_t> spoiled_;
+};
+
+}  // namespace
+
+SlotId parameter_behind(const Program& program, const Graph& graph, Value v) {
+  const Node* node = &graph[v.node];
+  while (node->op == Op::cast) node = &graph[node->in[0].node];
+  return program.parameter_of(*node);
+}
+
+bool is_weight_product(const Program& program, const Graph& graph, const Node& node) {
+  if (node.op != Op::linear && (node.op != Op::matmul || node.attrs.flag("transpose_a"))) return false;
+  return graph.type(node.in[1]).shape.rank() == 2 && parameter_behind(program, graph, node.in[1]) >= 0;
+}
+
+TensorSplit split_products(const Program& program, const Section& forward, int32_t ranks) {
+  for (std::set<int32_t> whole;;) {
+    Walk walk(program, forward.graph, ranks, whole);
+    TensorSplit split = walk.run();
+    if (walk.spoiled().empty()) return split;
+    whole.insert(walk.spoiled().begin(), walk.spoiled().end());
+  }
+}
+
+}  // namespace st

@@ -1,0 +1,200 @@
+// Tensor ranks that are threads: results are those of one rank within rounding, and bitwise alike at each degree (traps.md, T18).
+#include <gtest/gtest.h>
+
+#include <array>
+#include <bit>
+#include <cmath>
+
+#include "passes/op_cost.h"
+#include "plan/wire_bytes.h"
+#include "rank_training.h"
+#include "saved_trainer.h"
+#include "thrown_error.h"
+
+namespace st {
+namespace {
+
+struct Degrees {
+  int64_t tensor = 1, data = 1, zero = 0, stages = 1;
+};
+
+std::string text_of(const Degrees& d) {
+  return text(d.tensor, " tensor, ", d.data, " data ranks, zero ", d.zero, ", ", d.stages, " stages");
+}
+
+Training split(const Case& c, const Degrees& d) {
+  Training made = training_of(c, d.tensor * d.data * d.stages);
+  made.options = {.layers = 3, .width = 64, .heads = 4, .context = 8, .vocabulary = kVocabulary};
+  made.recipe.tensor = d.tensor;
+  made.recipe.zero = d.zero;
+  made.recipe.stages = d.stages;
+  return made;
+}
+
+std::vector<double> losses_of(Trainer& trainer) {
+  std::vector<double> losses;
+  for (int i = 0; i < kSteps; ++i) losses.push_back(trainer.step().loss);
+  return losses;
+}
+
+TEST(TensorRanks, HaveTheLossesOfOneRankWithinRounding) {
+  const Case plain{.name = "", .keys = {}, .micro_batches = 4};
+  const std::vector<double> alone = losses_of(*split(plain, {}).trainer());
+  for (const int64_t tensor : {2, 4}) {
+    const std::vector<double> shared = losses_of(*split(plain, {.tensor = tensor}).trainer());
+    for (size_t i = 0; i < alone.size(); ++i)
+      EXPECT_NEAR(shared[i], alone[i], 1e-5 * alone[i]) << text_of(Degrees{.tensor = tensor}) << ", step " << i;
+  }
+}
+
+TEST(TensorRanks, HaveOneStateAtEachDegree) {
+  const Case seven{.name = "", .keys = {{"dropout", "0.1"}}, .micro_batches = 7};  // the last round is not whole
+  for (const int64_t tensor : {2, 4}) {
+    const Outcome first = outcome_of(*split(seven, {.tensor = tensor}).trainer());
+    EXPECT_EQ(outcome_of(*split(seven, {.tensor = tensor}).trainer()), first) << "again";
+    for (const Degrees& d : {Degrees{.tensor = tensor, .data = 2}, Degrees{.tensor = tensor, .data = 2, .zero = 1},
+                             Degrees{.tensor = tensor, .data = 2, .zero = 2}, Degrees{.tensor = tensor, .data = 3, .zero = 3},
+                             Degrees{.tensor = tensor, .stages = 2}, Degrees{.tensor = tensor, .data = 2, .zero = 1, .stages = 2},
+                             Degrees{.tensor = tensor, .data = 2, .zero = 3, .stages = 2}})
+      EXPECT_EQ(outcome_of(*split(seven, d).trainer()), first) << text_of(d);
+  }
+}
+
+class TensorRanksByRecipe : public testing::TestWithParam<Case> {};
+
+TEST_P(TensorRanksByRecipe, AreNearOneRankAndAlikeAtOneDegree) {
+  const Case& c = GetParam();
+  const Outcome alone = outcome_of(*split(c, {}).trainer());
+  const Outcome two = outcome_of(*split(c, {.tensor = 2}).trainer());
+  expect_skips_and_updates(c, two);
+  const bool is_low = !c.keys.empty() && c.keys[0].first == "precision";
+  for (size_t i = 0; i < alone.told.size(); i += 6) {  // losses; 16-bit operands round once more on each rank
+    const double loss = std::bit_cast<double>(alone.told[i]);
+    EXPECT_NEAR(std::bit_cast<double>(two.told[i]), loss, (is_low ? 2e-3 : 1e-5) * loss) << c.name;
+  }
+  for (const Degrees& d : {Degrees{.tensor = 2, .data = 2, .zero = 2}, Degrees{.tensor = 2, .data = 2, .zero = 3, .stages = 2}})
+    EXPECT_EQ(outcome_of(*split(c, d).trainer()), two) << c.name << ", " << text_of(d);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, TensorRanksByRecipe,
+    testing::Values(Case{.name = "bf16", .keys = {{"precision", "\"bf16\""}}}, Case{.name = "fp16", .keys = skipping_fp16()},
+                    Case{.name = "ragged", .keys = {}, .ignored = true}, Case{.name = "recompute", .keys = {{"recompute", "\"full\""}}},
+                    Case{.name = "average", .keys = {{"ema_decay", "0.9"}, {"optimizer", "\"lion\""}}},
+                    Case{.name = "groups", .keys = {{"groups", R"([{"pattern": "*.bias", "weight_decay_scale": 0, "clip": 0.1}])"}}},
+                    Case{.name = "frozen", .keys = {{"groups", R"([{"pattern": "block.0.*", "frozen": true}])"}}},
+                    Case{.name = "offload", .keys = {{"offload", "\"optimizer\""}, {"gradient_dtype", "\"bf16\""}}},
+                    Case{.name = "one_micro_batch", .keys = {}, .micro_batches = 1}),
+    [](const auto& instance) { return instance.param.name; });
+
+/// T22: a checkpoint holds whole tensors, whatever the degree.
+TEST(TensorRanks, GoOnWhereAnotherDegreeWasSaved) {
+  const Case c{.name = "", .keys = {{"ema_decay", "0.9"}}};
+  const ScratchFolder folder("tensor_test");
+  const std::vector<Degrees> all = {
+      {}, {.tensor = 2}, {.tensor = 4, .data = 2, .zero = 2}, {.tensor = 2, .data = 2, .zero = 3, .stages = 2}};
+  for (size_t from = 0; from < all.size(); ++from) {
+    const std::string saved = folder / std::to_string(from);
+    const auto trainer = split(c, all[from]).trainer();
+    outcome_of(*trainer, 2);
+    const std::string state = trainer->state_digest();
+    save(*trainer, saved);
+    for (const Degrees& to : all) {
+      const auto resumed = split(c, to).trainer();
+      resumed->step();  // its own state gives way
+      const ResumeReport report = resume_from(saved, *resumed);
+      EXPECT_EQ(report.read, std::ssize(resumed->state_tensors()));
+      EXPECT_EQ(resumed->state_digest(), state) << text_of(all[from]) << ", then " << text_of(to);
+      if (to.tensor != all[from].tensor) continue;
+      const auto undisturbed = split(c, to).trainer();
+      outcome_of(*undisturbed, 2);
+      EXPECT_EQ(outcome_of(*resumed, 2), outcome_of(*undisturbed, 2)) << text_of(all[from]) << ", then " << text_of(to);
+    }
+  }
+}
+
+/// What the host reads and writes is whole; rows may be missing, and too few to be cut.
+TEST(TensorRanks, ShowWhatTheHostKnowsOfOneRank) {
+  const Case c{.name = "", .keys = {{"ema_decay", "0.5"}}};
+  const auto alone = split(c, {}).trainer(), shared = split(c, {.tensor = 2, .data = 2, .zero = 1}).trainer();
+  for (Trainer* trainer : {alone.get(), shared.get()}) {
+    trainer->step();
+    const SlotId id = trainer->model().parameter_named("block.1.attention.qkv.weight");
+    const Shape& shape = trainer->model().slot(id).type.shape;
+    std::vector<float> values(static_cast<size_t>(shape.elements()));
+    for (size_t i = 0; i < values.size(); ++i) values[i] = 1e-3F * static_cast<float>(i % 100);
+    trainer->model().set(id, plain_view("", DType::f32, shape, values.data()));
+    trainer->step();
+  }
+  const auto values_of = [](const Slot& slot, const auto& get) {
+    std::vector<float> values(static_cast<size_t>(slot.type.shape.elements()));
+    get(plain_view("", DType::f32, slot.type.shape, values.data()));
+    return values;
+  };
+  // All parameters together: the gradient of a key's bias is rounding alone.
+  std::array<double, 3> differences{}, sizes{};
+  const auto compare = [&](size_t what, const std::vector<float>& a, const std::vector<float>& b) {
+    for (size_t i = 0; i < a.size(); ++i) {
+      differences[what] += (a[i] - b[i]) * (a[i] - b[i]);
+      sizes[what] += b[i] * b[i];
+    }
+  };
+  for (const SlotId id : alone->model().parameters()) {
+    const Slot& slot = alone->model().slot(id);
+    const auto read = [&](Trainer& trainer, const auto& get) { return values_of(slot, [&](const HostView& to) { get(trainer, to); }); };
+    const auto weight = [&](Trainer& trainer, const HostView& to) { trainer.model().get(id, to); };
+    const auto gradient = [&](Trainer& trainer, const HostView& to) { trainer.gradient(slot.name, to); };
+    const auto average = [&](Trainer& trainer, const HostView& to) { trainer.average(slot.name, to); };
+    compare(0, read(*shared, weight), read(*alone, weight));
+    compare(1, read(*shared, gradient), read(*alone, gradient));
+    compare(2, read(*shared, average), read(*alone, average));
+  }
+  for (size_t what = 0; what < 3; ++what) EXPECT_LE(std::sqrt(differences[what]), 1e-5 * std::sqrt(sizes[what])) << what;
+  const auto data = std::make_shared<Sequences>(5, 8, 70);
+  EXPECT_NEAR(shared->evaluate(data).loss, alone->evaluate(data).loss, 1e-5);
+  EXPECT_NEAR(shared->evaluate_average(data).loss, alone->evaluate_average(data).loss, 1e-5);
+}
+
+/// T6, T8, and Megatron-LM's point: each rank has 1 / degree of the arithmetic of the products.
+TEST(TensorRanks, SendAndComputeWhatTheirPlansSay) {
+  const Case c{.name = "", .keys = {}, .micro_batches = 4};
+  const auto products_of = [](const Plan& plan) {
+    double flop = 0;
+    for (const Section& section : plan.program.sections)
+      for (int32_t n = 0; n < section.graph.size(); ++n)
+        if (const Op op = section.graph[n].op; op == Op::matmul || op == Op::linear || op == Op::fused_linear)
+          flop += cost_of(section.graph, section.graph[n]).flops;
+    return flop;
+  };
+  const double alone = products_of(split(c, {}).trainer()->plan());
+  for (const Degrees& d : {Degrees{.tensor = 2}, Degrees{.tensor = 4}, Degrees{.tensor = 2, .data = 2, .zero = 2, .stages = 1}}) {
+    const auto trainer = split(c, d).trainer();
+    trainer->step();
+    const std::vector<int64_t> before = trainer->sent_bytes();
+    trainer->step();
+    const std::vector<int64_t> after = trainer->sent_bytes();
+    for (size_t rank = 0; rank < after.size(); ++rank) {
+      const Plan& plan = *trainer->plans()[rank];
+      EXPECT_EQ(after[rank] - before[rank], wire_bytes(plan, c.micro_batches).all()) << "rank " << rank << ", " << text_of(d);
+      EXPECT_EQ(products_of(plan), alone / static_cast<double>(d.tensor)) << text_of(d);
+    }
+  }
+}
+
+TEST(TensorRanks, RefuseWhatTheyCannotDo) {
+  const auto refused = [](const Degrees& d, std::vector<std::pair<std::string, std::string>> keys) {
+    return error_of([&] { split({.name = "", .keys = std::move(keys)}, d).trainer(); });
+  };
+  EXPECT_TRUE(
+      is_error(refused({.tensor = 3}, {}), Code::invalid_argument, {"block.0.attention", "4 heads cannot be cut into 3 equal parts"}));
+  for (const char* optimizer : {"\"muon\"", "\"adafactor\"", "\"adamw-8bit\""})
+    EXPECT_TRUE(is_error(refused({.tensor = 2}, {{"optimizer", optimizer}}), Code::unsupported, {"needs whole parameters"}));
+  EXPECT_TRUE(is_error(refused({.tensor = 2}, {{"find_nan", "true"}}), Code::unsupported, {"find_nan"}));
+  Training odd = split({.name = "", .keys = {}}, {.tensor = 2, .stages = 2});
+  odd.recipe.ranks = 6;
+  EXPECT_TRUE(is_error(error_of([&] { odd.trainer(); }), Code::invalid_argument,
+                       {"6 ranks are not a multiple of 2 stages x 2 tensor ranks", "2 x 1 x 2 = 4"}));
+}
+
+}  // namespace
+}  // namespace st
