@@ -12,7 +12,10 @@ bool is_for_models(Op op) {
 OpInfo host_face(Op op) {
   OpInfo face = info_of(op);
   // Attributes of a product that passes set.
-  const auto is_for_passes = [](const OpAttr& attr) { return attr.name == "tiles" || attr.name == "library" || attr.name == "result" || attr.name == "cut"; };
+  const auto is_for_passes = [](const OpAttr& attr) {
+    return attr.name == "tiles" || attr.name == "library" || attr.name == "result" || attr.name == "cut" || attr.name == "first" ||
+           attr.name == "classes";
+  };
   std::erase_if(face.attrs, is_for_passes);
   if (op != Op::dropout) return face;
   std::erase_if(face.inputs, [](const OpInput& input) { return input.name != "x"; });

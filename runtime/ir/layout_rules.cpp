@@ -295,6 +295,7 @@ static Layouts embedding(const Case& on) {  // weight [V, C], tokens [...]
   if (on.is_replicated(0)) return {on.in(1)};
   need_replicated(on, 1);
   if (on.is_partial(0)) return {kPartial};
+  if (on.in(0).where == 0 && on.op.attrs.integer("classes") > 0) return {kPartial};  // zeros for the rows of other ranks
   if (on.in(0).where == 0) refuse(on, "a token's row may be on another rank; shard weight along dimension 1");
   return {sharded(on.out[0].shape.rank() - 1)};
 }
@@ -304,6 +305,11 @@ static Layouts weight_backward(const Case& on) {  // tokens [...], dy [..., C] -
   if (on.is_sharded(0)) {
     need_equal(on, 0, 1);
     return {kPartial};  // each rank sums its own tokens
+  }
+  const bool has_own_rows = on.axis == MeshAxis::tensor && on.op.op == Op::embedding_backward && on.op.attrs.integer("classes") > 0;
+  if (has_own_rows) {
+    need_replicated(on, 1);
+    return {sharded(0)};
   }
   if (!on.is_sharded(1)) return {on.in(1)};
   if (on.in(1).where != on.rank(1) - 1) refuse(on, "tokens must be sharded like dy");

@@ -218,7 +218,11 @@ void gradient_rope(Chain& c) {
 
 // --- indexing ---
 
-void gradient_embedding(Chain& c) { c.give(0, c.b(Op::embedding_backward, {c.in(1), c.d(0)}, {{"rows", c.in_type(0).shape[0]}})); }
+void gradient_embedding(Chain& c) {
+  const Attrs& attrs = c.node().attrs;
+  c.give(0, c.b(Op::embedding_backward, {c.in(1), c.d(0)},
+                {{"rows", c.in_type(0).shape[0]}, {"first", attrs.integer("first")}, {"classes", attrs.integer("classes")}}));
+}
 
 void gradient_gather(Chain& c) {
   const int64_t axis = c.node().attrs.integer("axis");

@@ -15,7 +15,7 @@ int64_t rows_of_loss(const Program& program) {
   const Node& node = graph[counted];
   if (node.in.empty()) return 1;
   const Shape& operand = graph.type(node.in[0]).shape;
-  const bool has_classes = node.op == Op::cross_entropy || node.op == Op::fused_cross_entropy;
+  const bool has_classes = node.op == Op::cross_entropy || node.op == Op::fused_cross_entropy || node.op == Op::vocabulary_cross_entropy;
   return has_classes ? operand.elements(0, operand.rank() - 1) : operand.elements();
 }
 

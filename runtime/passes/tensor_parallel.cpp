@@ -48,10 +48,10 @@ class Splitting {
   void cut_slots() {
     for (auto& [id, cut] : split_.parameters) {
       const ParameterPiece piece{.whole = program_.slot(id).type.shape,
-                              .dimension = cut.dimension,
-                              .segments = {cut.segments.begin(), cut.segments.end()},
-                              .rank = program_.tensor_rank,
-                              .ranks = ranks_};
+                                 .dimension = cut.dimension,
+                                 .segments = {cut.segments.begin(), cut.segments.end()},
+                                 .rank = program_.tensor_rank,
+                                 .ranks = ranks_};
       for (Slot& slot : program_.slots) {
         const bool is_copy = slot.role == Role::working && slot.of == id;
         if (&slot != &program_.slot(id) && !is_copy) continue;
@@ -146,6 +146,7 @@ class Splitting {
     if (node.op == Op::load || is_of_cut_parameter(node)) return take_slot(node);
     if (kind == Kind::columns) return take_columns(node);
     if (kind == Kind::rows) return take_rows(node);
+    if (kind == Kind::vocabulary) return node.op == Op::embedding ? take_embedding(node) : take_vocabulary_loss(node);
     if (std::ranges::any_of(node.in, [&](Value v) { return static_cast<bool>(forms(v).columns) && !is_parameter(v); }))
       return take_between(node);
     if (is_weight_product(program_, old(), node)) return take_product(node);
@@ -207,6 +208,33 @@ class Splitting {
       if (has_bias) y = make(Op::add, {y, whole(node.in[2])});
       forms({at_, 0}).whole = reshaped(y, node.out[0].shape);
     }
+  }
+
+  /// Each token's row is on one rank; the sum with the others' zeros is exact.
+  void take_embedding(const Node& node) {
+    const int64_t classes = old().type(node.in[0]).shape[0];
+    Attrs attrs = node.attrs;
+    attrs.set("first", program_.tensor_rank * (classes / ranks_));
+    attrs.set("classes", classes);
+    const Value partial{emit({forms(node.in[0]).columns, whole(node.in[1])}, &attrs), 0};
+    const DType dtype = node.out[0].dtype;
+    forms({at_, 0}).whole = cast_to(make(Op::tensor_sum, {cast_to(partial, summed_in(dtype))}), dtype);
+  }
+
+  /// The ranks exchange four numbers of each row.
+  void take_vocabulary_loss(const Node& node) {
+    const int64_t classes = old().type(node.in[0]).shape.last();
+    const Value logits = forms(node.in[0]).columns, targets = whole(node.in[1]);
+    Attrs of_terms = {{"first", program_.tensor_rank * (classes / ranks_)}, {"classes", classes}};
+    of_terms.set("ignore_index", node.attrs.integer("ignore_index"));
+    of_terms.set("label_smoothing", node.attrs.real("label_smoothing"));
+    const Value own = make(Op::vocabulary_terms, {logits, targets}, of_terms);
+    std::vector<Value> in = {logits, targets, make(Op::tensor_gather, {own}, {{"ranks", int64_t{ranks_}}, {"uses", std::string("whole")}})};
+    if (node.in.size() > 2) in.push_back(whole(node.in[2]));
+    Attrs of_loss = of_terms;
+    of_loss.set("z_loss", node.attrs.real("z_loss"));
+    const int32_t loss = make(Op::vocabulary_cross_entropy, std::move(in), of_loss).node;
+    for (int32_t o = 0; o < 3; ++o) forms({at_, o}).whole = {loss, o};
   }
 
   /// Between the products of a pair: each rank goes on with its columns, or heads.

@@ -22,10 +22,6 @@ class Walk {
 
   TensorSplit run() {
     for (at_ = 0; at_ < graph_.size(); ++at_) look_at(graph_[at_]);
-    for (const Output& output : program_.outputs) {
-      spoil(output.value);
-      spoil(output.count);
-    }
     spoil(program_.loss_sum);
     spoil(program_.loss_count);
     check_parameters();
@@ -59,7 +55,9 @@ class Walk {
 
   void look_at(const Node& node) {
     if (is_weight_product(program_, graph_, node)) return look_at_product(node);
+    if (node.op == Op::embedding) return look_at_embedding(node);
     if (!any_cut(node)) return;
+    if (node.op == Op::cross_entropy) return look_at_loss(node);
     if (node.op == Op::split) return look_at_split(node);
     if (node.op == Op::reshape) return look_at_reshape(node);
     if (node.op == Op::attention || node.op == Op::rope) return look_at_heads(node);
@@ -72,7 +70,7 @@ class Walk {
     const bool is_transposed = node.attrs.flag(node.op == Op::linear ? "transpose_weight" : "transpose_b");
     for (size_t i = 1; i < node.in.size(); ++i) spoil(node.in[i]);
     if (const auto& x = cut(node.in[0])) {
-      if (x->dimension != shape(node.in[0]).rank() - 1) return spoil(node.in[0]);
+      if (x->dimension != shape(node.in[0]).rank() - 1 || whole_.contains(at_)) return spoil(node.in[0]);
       split_.kinds[static_cast<size_t>(at_)] = Kind::rows;
       use(weight, {is_transposed ? 1 : 0, x->segments}, at_);
       return;
@@ -84,6 +82,24 @@ class Walk {
     of_[static_cast<size_t>(at_)].insert(at_);
     pending_[at_] = {weight, is_transposed ? 0 : 1};
     if (node.op == Op::linear) bias_of_[at_].push_back(parameter_behind(program_, graph_, node.in[2]));
+  }
+
+  void look_at_embedding(const Node& node) {
+    const SlotId table = parameter_behind(program_, graph_, node.in[0]);
+    const int64_t classes = shape(node.in[0])[0];
+    spoil_all(node);
+    if (table < 0 || whole_.contains(at_) || classes % ranks_ != 0) return;
+    split_.kinds[static_cast<size_t>(at_)] = Kind::vocabulary;
+    use(table, {0, {classes}}, at_);
+  }
+
+  void look_at_loss(const Node& node) {
+    const auto& logits = cut(node.in[0]);
+    const int32_t last = shape(node.in[0]).rank() - 1;
+    if (!logits || logits->dimension != last || logits->segments.size() != 1 || shape(node.in[0]).last() % ranks_ != 0)
+      return spoil_all(node);
+    for (size_t i = 1; i < node.in.size(); ++i) spoil(node.in[i]);
+    split_.kinds[static_cast<size_t>(at_)] = Kind::vocabulary;
   }
 
   void look_at_split(const Node& node) {
@@ -147,13 +163,9 @@ class Walk {
                                       ranks_, " equal parts; use a tensor degree that divides them, or 1"));
   }
 
-  void use(SlotId parameter, TensorCut as, int32_t product) {
-    const auto [known, is_new] = split_.parameters.emplace(parameter, as);
-    if (!is_new && known->second != as) spoiled_.insert(product);
-    ++uses_[parameter];
-  }
+  void use(SlotId parameter, TensorCut as, int32_t node) { uses_[parameter].emplace_back(std::move(as), node); }
 
-  /// Cut are only those that nothing else reads.
+  /// Cut are only those that nothing else reads, and that all cut alike.
   void check_parameters() {
     for (const auto& [product, weight] : pending_) {
       if (spoiled_.contains(product)) continue;
@@ -170,11 +182,13 @@ class Walk {
       for (const Value v : node.in)
         if (const SlotId parameter = parameter_behind(program_, graph_, v); parameter >= 0) ++readers[parameter];
     }
-    for (const auto& [product, weight] : pending_) {
-      std::vector<SlotId> all = bias_of_[product];
-      all.push_back(weight.first);
-      for (const SlotId parameter : all)
-        if (readers[parameter] != uses_[parameter]) spoiled_.insert(product);
+    for (const auto& [parameter, uses] : uses_) {
+      const auto is_like_first = [&first = uses.front().first](const auto& use) { return use.first == first; };
+      if (std::ssize(uses) == readers[parameter] && std::ranges::all_of(uses, is_like_first)) {
+        split_.parameters.emplace(parameter, uses.front().first);
+        continue;
+      }
+      for (const auto& [cut, node] : uses) spoiled_.insert(node);
     }
   }
 
@@ -184,11 +198,11 @@ class Walk {
   const std::set<int32_t>& whole_;
   int32_t at_ = 0;
   TensorSplit split_;
-  std::vector<std::set<int32_t>> of_;                      // by node: products of whose columns its outputs are
-  std::map<int32_t, Ints> segments_;                       // by product, if its columns are those of several weights
-  std::map<int32_t, std::pair<SlotId, int32_t>> pending_;  // by product: the weight and the dimension of its columns
-  std::map<int32_t, std::vector<SlotId>> bias_of_;         // by product
-  std::map<SlotId, int64_t> uses_;
+  std::vector<std::set<int32_t>> of_;                                  // by node: products of whose columns its outputs are
+  std::map<int32_t, Ints> segments_;                                   // by product, if its columns are those of several weights
+  std::map<int32_t, std::pair<SlotId, int32_t>> pending_;              // by product: the weight and the dimension of its columns
+  std::map<int32_t, std::vector<SlotId>> bias_of_;                     // by product
+  std::map<SlotId, std::vector<std::pair<TensorCut, int32_t>>> uses_;  // how, and by which node
   std::set<int32_t> spoiled_;
 };
 

@@ -15,12 +15,19 @@ void check_tokens(std::string_view op, const Operand& tokens, int64_t rows) {
 
 void run_embedding(const Call& call) {
   const Operand &weight = call.in[0], &tokens = call.in[1];
-  check_tokens("embedding", tokens, weight.shape[0]);
+  const int64_t first = call.attrs->integer("first"), classes = call.attrs->integer("classes"), rows = weight.shape[0];
+  check_tokens("embedding", tokens, classes > 0 ? classes : rows);
   const int64_t columns = weight.shape[1], bytes = columns * bytes_of(weight.dtype);
   const auto* const from = weight.as<const std::byte>();
   auto* const to = call.out[0].as<std::byte>();
   call.workers->run_range(tokens.elements(), rows_per_task(columns), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) std::memcpy(to + i * bytes, from + integer_of(tokens, i) * bytes, static_cast<size_t>(bytes));
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t row = integer_of(tokens, i) - first;
+      if (row >= 0 && row < rows)
+        std::memcpy(to + i * bytes, from + row * bytes, static_cast<size_t>(bytes));
+      else
+        std::memset(to + i * bytes, 0, static_cast<size_t>(bytes));
+    }
   });
 }
 
@@ -31,15 +38,16 @@ void embedding_backward_of(const Call& call) {
   const T* const dy = call.in[1].as<const T>();
   T* const dweight = call.out[0].as<T>();
   const int64_t rows = call.out[0].shape[0], columns = call.out[0].shape[1], count = tokens.elements();
-  check_tokens("embedding_backward", tokens, rows);
+  const int64_t first = call.attrs->integer("first"), classes = call.attrs->integer("classes");
+  check_tokens("embedding_backward", tokens, classes > 0 ? classes : rows);
   // 16-bit rows are summed in float, in the workspace.
   C* const sums = kIsHalf<T> ? reinterpret_cast<C*>(call.workspace.data()) : reinterpret_cast<C*>(dweight);
   call.workers->run_range(rows, std::max(rows_per_task(columns), (rows + kRanges - 1) / kRanges), [&](int64_t begin, int64_t end) {
     std::memset(sums + begin * columns, 0, static_cast<size_t>((end - begin) * columns) * sizeof(C));
     for (int64_t i = 0; i < count; ++i) {
-      const int64_t token = integer_of(tokens, i);
-      if (token < begin || token >= end) continue;
-      C* const row = sums + token * columns;
+      const int64_t own = integer_of(tokens, i) - first;
+      if (own < begin || own >= end) continue;
+      C* const row = sums + own * columns;
       each_vector<C>(columns,
                      [&](int64_t c, int64_t n) { store_part(row + c, load_part(row + c, n) + load_part(dy + i * columns + c, n), n); });
     }
