@@ -87,7 +87,9 @@ void gradient_tensor_scatter(Chain& c) {
   c.give(0, c.b(Op::tensor_gather, {c.d(0)}, {{"ranks", c.node().attrs.integer("ranks")}, {"uses", std::string("whole")}}));
 }
 void gradient_tensor_sum(Chain& c) { c.give(0, c.d(0)); }
-void gradient_tensor_share(Chain& c) { c.give(0, c.b(Op::tensor_sum, {summable(c, c.d(0))})); }
+void gradient_tensor_share(Chain& c) {
+  c.give(0, c.node().attrs.word("uses") == "parts" ? c.b(Op::tensor_sum, {summable(c, c.d(0))}) : c.d(0));
+}
 void gradient_tensor_part(Chain& c) {
   c.give(0, c.b(Op::tensor_gather, {c.d(0)}, {{"ranks", c.node().attrs.integer("ranks")}, {"uses", std::string("whole")}}));
 }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <map>
+#include <string_view>
+#include <tuple>
 #include <utility>
 
 #include "base/error.h"
@@ -121,11 +123,11 @@ class Splitting {
     return of.parts;
   }
   /// A whole value for a part of the work. A parameter is shared by each boundary scope for itself: its uses have gradients of their own.
-  Value shared(Value v) {
+  Value shared(Value v, std::string_view uses = "parts") {
     const Value here = whole(v);
     if (!is_floating(type(here).dtype)) return here;
-    auto& found = shared_[{here, program_.boundary_of(old()[at_].region)}];
-    if (!found) found = make(Op::tensor_share, {here});
+    auto& found = shared_[{here, program_.boundary_of(old()[at_].region), uses}];
+    if (!found) found = make(Op::tensor_share, {here}, {{"uses", std::string(uses)}});
     return found;
   }
 
@@ -205,7 +207,7 @@ class Splitting {
       forms({at_, 0}).rows = y;
     } else {
       Value y = cast_to(make(Op::tensor_sum, {partial}), dtype);
-      if (has_bias) y = make(Op::add, {y, whole(node.in[2])});
+      if (has_bias) y = make(Op::add, {y, shared(node.in[2], "whole")});
       forms({at_, 0}).whole = reshaped(y, node.out[0].shape);
     }
   }
@@ -314,9 +316,12 @@ class Splitting {
     forms({at_, 2}).rows = {made, 2};
   }
 
+  /// Parameters are shared here too, with whole uses: backward then completes gradients in one order, whether or not rows can be cut, and a
+  /// short micro-batch exchanges as full ones do.
   void take_whole(const Node& node) {
     std::vector<Value> in;
-    for (const Value v : node.in) in.push_back(whole(v));
+    for (const Value v : node.in)
+      in.push_back(is_parameter(v) && node.op != Op::cast && node.op != Op::store ? shared(v, "whole") : whole(v));
     set_whole(emit(std::move(in)));
   }
 
@@ -326,7 +331,7 @@ class Splitting {
   Rewrite rewrite_;
   int32_t at_ = 0;
   std::map<Value, Forms> forms_;
-  std::map<std::pair<Value, RegionId>, Value> shared_;
+  std::map<std::tuple<Value, RegionId, std::string_view>, Value> shared_;
 };
 
 }  // namespace

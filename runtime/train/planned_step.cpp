@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "base/os/machine.h"
@@ -67,6 +69,17 @@ PlanOptions common_of(const PlanOptions& options) {
   common.shards_masters = options.shards_masters;
   common.borrows_parameters = options.borrows_parameters;
   return common;
+}
+
+/// A short micro-batch adds to the gradients of the full ones, where they are.
+void require_same_gradients(const Plan& full, const Plan& rest) {
+  const auto gradients_of = [](const Plan& plan) {
+    std::vector<std::pair<std::string_view, int64_t>> all;
+    for (size_t s = 0; s < plan.program.slots.size(); ++s)
+      if (plan.memory.slots[s].arena == Arena::gradients) all.emplace_back(plan.program.slots[s].name, plan.memory.slots[s].offset);
+    return all;
+  };
+  require(gradients_of(full) == gradients_of(rest), Code::internal, "step: a short micro-batch has its gradients at other places");
 }
 
 bool is_past(double deadline) { return deadline != Executor::kNoDeadline && os::seconds() >= deadline; }
@@ -339,6 +352,7 @@ PlannedStep::Short& PlannedStep::short_plan(int64_t rows) {
                                                                                 : executor_.allocated(Arena::optimizer));  // the step's own
   Plan plan = plan_short_micro_batch(model_.program(), recipe_, rows, whole.loss_seed,
                                      kernel_needs(profile_of(storage_.backend(), workers_.threads())), options);
+  require_same_gradients(executor_.plan(), plan);
   int64_t need = 0;
   for (int32_t a = 0; a < kArenas; ++a)
     if (!Storage::holds(static_cast<Arena>(a))) need += plan.memory.of(static_cast<Arena>(a));

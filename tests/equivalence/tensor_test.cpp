@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 
+#include "models/layers.h"
 #include "passes/op_cost.h"
 #include "plan/wire_bytes.h"
 #include "rank_training.h"
@@ -57,6 +58,77 @@ TEST(TensorRanks, HaveOneStateAtEachDegree) {
                              Degrees{.tensor = tensor, .stages = 2}, Degrees{.tensor = tensor, .data = 2, .zero = 1, .stages = 2},
                              Degrees{.tensor = tensor, .data = 2, .zero = 3, .stages = 2}})
       EXPECT_EQ(outcome_of(*split(seven, d).trainer()), first) << text_of(d);
+  }
+}
+
+/// A Llama's block: grouped heads with rotary positions, RMS norms, a gated MLP, whose two first products share the last one; a table of
+/// its own for the output. Activations are [B, T, C].
+Program small_llama() {
+  Program program;
+  program.sections.push_back({.graph = {}, .phase = Phase::forward});
+  Builder b(program, 0);
+  const Value tokens = b.input("tokens", DType::i32, {kBatch, 8}), targets = b.input("targets", DType::i32, {kBatch, 8});
+  Value x = embedding_layer(b, "table", tokens, {.vocabulary = kVocabulary, .width = 32});
+  for (int block = 0; block < 2; ++block) {
+    b.enter(text("block.", block));
+    const Value normed = norm_layer(b, "attention_norm", x, {.kind = "rms"});
+    x = b.add(x, attention_layer(b, "attention", normed, {.heads = 8, .groups = 4, .rope = true, .bias = false}));
+    const Value h = norm_layer(b, "mlp_norm", x, {.kind = "rms"});
+    const Value gate = b(Op::silu, {linear_layer(b, "gate", h, {.outputs = 64, .bias = false})});
+    const Value gated = b.mul(gate, linear_layer(b, "up", h, {.outputs = 64, .bias = false}));
+    x = b.add(x, linear_layer(b, "down", gated, {.outputs = 32, .bias = false}));
+    b.leave();
+  }
+  b.enter("head");
+  const Value logits = linear_layer(b, "logits", norm_layer(b, "norm", x, {.kind = "rms"}), {.outputs = kVocabulary, .bias = false});
+  const auto loss = b.append(Op::cross_entropy, {logits, targets});
+  b.leave();
+  program.loss_sum = loss[0];
+  program.loss_count = loss[1];
+  return program;
+}
+
+TEST(TensorRanks, ShareALlamasHeadsAndGates) {
+  const auto outcome = [](const Degrees& d) {
+    Recipe recipe{.device = "cpu", .batch = 2};
+    recipe.tensor = d.tensor;
+    recipe.ranks = d.tensor * d.data * d.stages;
+    recipe.zero = d.zero;
+    recipe.stages = d.stages;
+    recipe.micro_batches = 4;
+    recipe.threads = 1;
+    Trainer trainer(std::make_shared<Model>(Training{.device = "cpu"}.context(), small_llama(), 1), recipe,
+                    std::make_shared<Sequences>(50, 8, kVocabulary));
+    for (const SlotId id : trainer.model().parameters()) {  // no other weight is whole: a table, gates, heads
+      const Slot& slot = trainer.plan().program.slot(id);
+      EXPECT_EQ(slot.piece.is_cut(), d.tensor == 2 && slot.type.shape.rank() == 2) << slot.name;
+      if (d.tensor != 2) break;
+    }
+    return outcome_of(trainer);
+  };
+  const Outcome alone = outcome({});
+  for (const int64_t tensor : {2, 4}) {  // 70 classes are not shared by 4
+    const Outcome first = outcome({.tensor = tensor});
+    for (size_t i = 0; i < alone.told.size(); i += 6)
+      EXPECT_NEAR(std::bit_cast<double>(first.told[i]), std::bit_cast<double>(alone.told[i]), 1e-5 * std::bit_cast<double>(alone.told[i]));
+    EXPECT_EQ(outcome({.tensor = tensor, .data = 2, .zero = 3, .stages = 2}), first);
+  }
+}
+
+/// 14 rows of a micro-batch are not cut by 4: then what lies between the products is whole on each rank. Nor are those of a short one.
+TEST(TensorRanks, TakeAnyNumberOfRows) {
+  const Case c{.name = "", .keys = {{"dropout", "0.1"}}, .micro_batches = 6};
+  const auto outcome = [&](const Degrees& d) {
+    Training training = split(c, d);
+    training.options.context = kTokens;
+    return outcome_of_rows(*training.trainer(false), {12, 11, 5, 1});
+  };
+  const Outcome alone = outcome({});
+  for (const int64_t tensor : {2, 4}) {
+    const Outcome first = outcome({.tensor = tensor});
+    for (size_t i = 0; i < alone.told.size(); i += 6)
+      EXPECT_NEAR(std::bit_cast<double>(first.told[i]), std::bit_cast<double>(alone.told[i]), 1e-5 * std::bit_cast<double>(alone.told[i]));
+    EXPECT_EQ(outcome({.tensor = tensor, .data = 2, .zero = 2}), first) << tensor;
   }
 }
 
