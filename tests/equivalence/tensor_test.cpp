@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <atomic>
 #include <bit>
 #include <cmath>
 
@@ -251,6 +252,23 @@ TEST(TensorRanks, SendAndComputeWhatTheirPlansSay) {
       EXPECT_EQ(products_of(plan), alone / static_cast<double>(d.tensor)) << text_of(d);
     }
   }
+}
+
+TEST(TensorRanks, WhoseRowsFailOnOneRankFailOnceAndGoOn) {
+  Training training = split({.name = "", .keys = {}}, {.tensor = 2, .data = 2, .zero = 1});
+  training.options.context = kTokens;  // of HookedRows
+  const Outcome whole = outcome_of(*training.trainer());
+  std::atomic<int> fills = 0;
+  const auto trainer = trainer_of(training, [&] {
+    if (fills.fetch_add(1) == 13) fail(Code::callback, "the rows are not there");
+  });
+  const Outcome outcome = outcome_with_a_failure(
+      *trainer, [](const Error& error) { EXPECT_TRUE(is_error(error, Code::callback, {"the rows are not there"})); });
+  EXPECT_EQ(outcome, whole);
+  const auto cancelled = training.trainer();
+  cancelled->cancel();
+  EXPECT_TRUE(is_error(error_of([&] { cancelled->step(); }), Code::cancelled));
+  EXPECT_EQ(outcome_of(*cancelled), whole);
 }
 
 TEST(TensorRanks, RefuseWhatTheyCannotDo) {
