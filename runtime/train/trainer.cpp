@@ -497,7 +497,8 @@ void Trainer::use_average(ShardedModelCall* collective) {
 
 int64_t Trainer::memory_bytes() const {
   int64_t sum = storage_.memory_bytes() + (train_ ? train_->own_bytes() : 0) + (feed_ ? feed_->buffer_bytes() : 0) +
-                evaluator_->own_bytes() + host_step_->own_bytes() + (team_ ? team_->memory_bytes() : 0);
+                evaluator_->own_bytes() + host_step_->own_bytes() + (team_ ? team_->memory_bytes() : 0) +
+                (recipe_.tensor > 1 ? whole_.memory_bytes() : 0);
   return sum;
 }
 
