@@ -299,7 +299,7 @@ class Splitting {
     set_rows(emit({own, whole(node.in[1])}, &attrs));
   }
 
-  /// Of this rank's rows; then the sums over the ranks.
+  /// The loss of this rank's rows, then its sums over the ranks.
   void take_loss(const Node& node) {
     std::vector<Value> in;
     for (const Value v : node.in) {

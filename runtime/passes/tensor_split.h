@@ -17,7 +17,7 @@ struct TensorCut {
   bool operator==(const TensorCut&) const = default;
 };
 
-/// Of a forward section.
+/// How a forward section is split.
 struct TensorSplit {
   /// columns: by the columns of the weight, so that each rank has columns of the product. rows: by the rows of the weight, on such columns,
   /// so that the product is a sum over the ranks. Megatron-LM (Shoeybi et al., 2019): the first product of an MLP and of attention, and the

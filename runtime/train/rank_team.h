@@ -140,7 +140,7 @@ class RankTeam {
   Communicator* tensor_of(int rank) { return tensor_group_.empty() ? nullptr : &tensor_group_[static_cast<size_t>(rank)]; }
   StageLinks* stages_of(int rank) { return stages_.empty() ? nullptr : stages_[static_cast<size_t>(rank)].get(); }
   MeshPosition position_of(int32_t rank) const { return st::position_of(mesh_, rank); }
-  /// Of the team's ranks in this process, counted from the trainer's.
+  /// The rank in the mesh of a rank of this process; 0 is the trainer's.
   int32_t mesh_rank(size_t here) const { return is_of_threads() ? static_cast<int32_t>(here) : parts_.group->rank(); }
   CommunicatorOptions options_of(int rank) const;
   CommunicatorOptions options_in_group() const;

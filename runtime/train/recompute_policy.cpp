@@ -37,7 +37,7 @@ std::map<RegionId, int32_t> parts_of_scopes(const Program& program, int32_t part
   return parts_of;
 }
 
-/// What is recomputed decides what stages send each other, so each stage's plan has the scopes of all: each stage's own fit its memory.
+/// Recomputed scopes decide the messages between stages, so each stage's plan has the scopes of all: each stage's own fit its memory.
 class AutoScopes {
  public:
   AutoScopes(const Program& program, const Recipe& recipe, const PlanOptions& options, const Replan& replan)
@@ -73,7 +73,7 @@ class AutoScopes {
     return scopes_that_fit(program_, budget, planned, on_all, buffers);
   }
 
-  /// Of all ranks, the other stages with as little as they can.
+  /// The most of all ranks, where the other stages have as little as they can.
   int64_t most_on_all(std::span<const RegionId> scopes, const PlanOptions& of_stage) const {
     PlanOptions of = of_stage;
     const std::vector<RegionId> outer = outermost_scopes(program_);

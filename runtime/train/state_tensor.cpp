@@ -20,7 +20,7 @@ int32_t answers_for(const Program& program, bool is_shard) {
   return rank_at(program.mesh, {.data = is_shard ? program.rank : 0, .tensor = program.tensor_rank, .stage = program.stage});
 }
 
-/// Of the slot's parameter, if the slot has its elements.
+/// The cut of the slot's parameter, if the slot has its elements; null: none.
 const ParameterPiece* cut_of(const Program& program, const Slot& slot) {
   const Slot& parameter = slot.role == Role::parameter ? slot : program.slot(slot.of);
   return parameter.piece.is_cut() && slot.type.shape == parameter.type.shape ? &parameter.piece : nullptr;

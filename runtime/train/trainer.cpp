@@ -20,7 +20,7 @@
 namespace st {
 namespace {
 
-/// What tensor ranks cannot do yet.
+/// Refuses settings that tensor ranks do not support yet.
 void check_tensor(const Recipe& recipe, const Program& model, bool in_group) {
   if (recipe.tensor == 1) return;
   const auto need = [&](bool holds, const auto&... what) {
@@ -35,7 +35,7 @@ void check_tensor(const Recipe& recipe, const Program& model, bool in_group) {
          ", which needs whole parameters; use adamw, adam, sgd, lion, rmsprop or adagrad");
 }
 
-/// What a pipeline cannot do yet.
+/// Refuses settings that pipeline stages do not support yet.
 void check_stages(const Recipe& recipe, const Program& model) {
   if (recipe.stages == 1) return;
   const auto need = [&](bool holds, const auto&... what) {
