@@ -23,6 +23,8 @@ const Cases dropout_cases(Op::dropout, {.each = 2}, [](Suite& s) {
   }
   s.add({s.normal({3, 37}), counters(1, 2)}, {{"rate", 0.5}, {"sample_elements", int64_t{37}}});
   s.add({s.normal({12, 37}), counters(1, 2)}, {{"rate", 0.5}, {"sample_elements", int64_t{111}}});
+  for (const int64_t first : {1, 74, 222})  // a piece of a larger value
+    s.add({s.normal({4, 37}), counters(1, 2)}, {{"rate", 0.5}, {"sample_elements", int64_t{111}}, {"first", first}});
 });
 
 class Dropout : public ::testing::TestWithParam<BackendUnderTest> {
@@ -30,13 +32,13 @@ class Dropout : public ::testing::TestWithParam<BackendUnderTest> {
   Tensor mask(const Shape& shape, int64_t attempt, int64_t first_sample, int64_t site = 3, double rate = 0.25) {
     return mask(shape, attempt, first_sample, site, rate, sample_elements(shape));
   }
-  Tensor mask(const Shape& shape, int64_t attempt, int64_t first_sample, int64_t site, double rate, int64_t per_sample) {
+  Tensor mask(const Shape& shape, int64_t attempt, int64_t first_sample, int64_t site, double rate, int64_t per_sample, int64_t begin = 0) {
     Tensor ones(DType::f32, shape);
     for (int64_t i = 0; i < ones.elements(); ++i) ones.set(i, 1);
     const OpCase c{.op = Op::dropout,
                    .name = "mask",
                    .in = {ones, counters(attempt, first_sample)},
-                   .attrs = {{"rate", rate}, {"site", site}, {"seed", int64_t{11}}, {"sample_elements", per_sample}}};
+                   .attrs = {{"rate", rate}, {"site", site}, {"seed", int64_t{11}}, {"sample_elements", per_sample}, {"first", begin}}};
     return run(*backend_, c).out[0];
   }
 
@@ -76,6 +78,20 @@ TEST_P(Dropout, GivesASampleTheSameMaskInAnyMicroBatch) {
 TEST_P(Dropout, TakesSlicesOfTheFirstDimensionAsSamplesByDefault) {
   for (const Shape& shape : {Shape{4, 3, 5}, Shape{7}, Shape{}, Shape{0, 3}, Shape{3, 0}}) {
     EXPECT_EQ(mask(shape, 1, 6, 3, 0.5, 0), mask(shape, 1, 6, 3, 0.5, sample_elements(shape))) << text(shape);
+  }
+}
+
+TEST_P(Dropout, GivesAPieceTheMaskOfTheWhole) {
+  constexpr int64_t kRows = 12, kColumns = 37;
+  for (const int64_t per_sample : {kColumns, 3 * kColumns, 4 * kColumns}) {  // pieces that begin in a sample and in a block's four words
+    const Tensor whole = mask({kRows, kColumns}, 9, 5, 3, 0.25, per_sample);
+    for (const int64_t ranks : {1, 2, 3, 4})
+      for (int64_t rank = 0; rank < ranks; ++rank) {
+        const int64_t begin = rank * whole.elements() / ranks;
+        const Tensor piece = mask({kRows / ranks, kColumns}, 9, 5, 3, 0.25, per_sample, begin);
+        for (int64_t i = 0; i < piece.elements(); ++i)
+          ASSERT_EQ(piece.at(i), whole.at(begin + i)) << per_sample << ", " << rank << " of " << ranks << ", element " << i;
+      }
   }
 }
 

@@ -74,9 +74,10 @@ class Numbers {
 };
 
 /// Ops that pass a number below the normal range on unchanged. Other ops produce none.
-const std::set<Op> kHandsOn = {Op::abs,          Op::neg,   Op::clamp, Op::relu,      Op::relu_backward, Op::minimum,   Op::maximum,
-                               Op::max,          Op::where, Op::cast,  Op::embedding, Op::gather,        Op::transpose, Op::pad,
-                               Op::broadcast_to, Op::slice, Op::split, Op::concat,    Op::store,         Op::host,      Op::host_backward};
+const std::set<Op> kHandsOn = {Op::abs,       Op::neg,  Op::clamp,         Op::relu,       Op::relu_backward, Op::minimum,
+                               Op::maximum,   Op::max,  Op::where,         Op::cast,       Op::embedding,     Op::gather,
+                               Op::transpose, Op::pad,  Op::broadcast_to,  Op::slice,      Op::split,         Op::concat,
+                               Op::store,     Op::host, Op::host_backward, Op::tensor_part};
 
 /// Ops that add up to 2^9 operands, or products of two: fp32 represents such a sum if it represents the sum of the magnitudes.
 const std::set<Op> kSums = {

@@ -119,6 +119,22 @@ const Cases reshape_cases(Op::reshape, {}, [](Suite& s) {
   s.add({s.normal({})}, {{"shape", Ints{1, 1}}});
 });
 const Cases load_cases(Op::load, {}, [](Suite& s) { s.add({}); });
+const Cases tensor_share_cases(Op::tensor_share, {}, [](Suite& s) { s.add_special({s.normal({3, 4})}); });
+
+// Forward only: the gradient gathers from other ranks.
+const Cases tensor_part_cases(Op::tensor_part, {}, [](Suite& s) {
+  const auto add = [&](const Tensor& x, int64_t rank, int64_t ranks) { s.add_special({x}, {{"rank", rank}, {"ranks", ranks}}); };
+  add(s.normal({37}), 0, 1);
+  for (int64_t rank = 0; rank < 3; ++rank) {
+    add(s.normal({39}), rank, 3);
+    add(s.normal({3, 5}), rank, 3);
+    add(s.normal({6, 7, 5}), rank, 3);
+    s.add_large({s.normal({36, 71, 53})}, {{"rank", rank}, {"ranks", int64_t{3}}});
+  }
+  add(s.normal({0, 3}), 1, 2);
+  add(s.normal({4, 0}), 1, 2);
+  for (const DType dtype : {DType::i32, DType::i64}) add(s.integers({8}, 9, dtype), 3, 4);
+});
 
 /// Copies into a slot of the value's type.
 void copies(Suite& s, const std::vector<DType>& dtypes) {
@@ -168,6 +184,25 @@ const Cases gather_backward_cases(Op::gather_backward, {.each = 2, .largest = 4}
   for (const int64_t axis : {0, 1, 2})
     s.add_large({s.integers(kCube, 19, DType::i64), s.normal(kCube)}, {{"axis", axis}, {"size", int64_t{19}}});
 });
+
+class TensorPart : public ::testing::TestWithParam<BackendUnderTest> {};
+
+TEST_P(TensorPart, HasTheRowsOfItsRank) {
+  const auto backend = GetParam().make();
+  Tensor x(DType::f32, {12, 5, 7});
+  for (int64_t i = 0; i < x.elements(); ++i) x.set(i, static_cast<double>(i));
+  for (const int64_t ranks : {1, 2, 3, 4})
+    for (int64_t rank = 0; rank < ranks; ++rank) {
+      const OpCase c{.op = Op::tensor_part, .name = "rows", .in = {x}, .attrs = {{"rank", rank}, {"ranks", ranks}}};
+      const Tensor y = run(*backend, c).out[0];
+      ASSERT_EQ(y.shape(), Shape({12 / ranks, 5, 7}));
+      for (int64_t i = 0; i < y.elements(); ++i)
+        ASSERT_EQ(y.at(i), static_cast<double>(rank * y.elements() + i)) << rank << " of " << ranks;
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, TensorPart, ::testing::ValuesIn(backends_and_reference()),
+                         [](const auto& tested) { return tested.param.name; });
 
 }  // namespace
 }  // namespace st::conformance

@@ -254,5 +254,86 @@ TEST(MovementLayout, CutsMoveWithTheirDimension) {
   EXPECT_THAT(refused(Op::slice, {f32({4, 6}, cut(1))}, {{"axis", 1}, {"end", 2}}), HasSubstr("gathered first"));
 }
 
+// --- along the tensor axis
+
+constexpr Mesh kTensor{.data = 2, .tensor = 2, .stage = 1};
+
+Layout along_tensor(AxisLayout::Kind kind, int32_t dimension = 0, int64_t grain = 0) {
+  Layout layout;
+  layout[MeshAxis::tensor] = {.kind = kind, .where = dimension, .grain = grain};
+  return layout;
+}
+/// Sharded along the tensor axis: as one segment, or as several.
+Layout tensor_cut(int32_t dimension) { return along_tensor(AxisLayout::Kind::sharded, dimension); }
+Layout segments_cut(int32_t dimension) { return along_tensor(AxisLayout::Kind::sharded, dimension, 1); }
+const Layout kTensorPartial = along_tensor(AxisLayout::Kind::partial);
+
+Layouts infer_tensor(Op op, const std::vector<Type>& in, const Attrs& attrs = {}) { return infer(op, in, attrs, kTensor); }
+std::string refused_tensor(Op op, const std::vector<Type>& in, const Attrs& attrs = {}) {
+  return refusal([&] { infer_tensor(op, in, attrs); });
+}
+
+TEST(TensorLayout, CollectivesOfValuesTakeAndGiveOneLayout) {
+  const Attrs two{{"ranks", 2}};
+  const Attrs first_of_two{{"rank", 0}, {"ranks", 2}};
+  EXPECT_EQ(infer_tensor(Op::tensor_gather, {f32({4, 3}, tensor_cut(0))}, two), Layouts{kWhole});
+  EXPECT_EQ(infer_tensor(Op::tensor_scatter, {f32({4, 3}, kTensorPartial)}, two), Layouts{tensor_cut(0)});
+  EXPECT_EQ(infer_tensor(Op::tensor_sum, {f32({4, 3}, kTensorPartial)}), Layouts{kWhole});
+  EXPECT_EQ(infer_tensor(Op::tensor_share, {f32({4, 3})}), Layouts{kWhole});
+  EXPECT_EQ(infer_tensor(Op::tensor_part, {f32({4, 3})}, first_of_two), Layouts{tensor_cut(0)});
+
+  EXPECT_THAT(refused_tensor(Op::tensor_gather, {f32({4, 3})}, two), HasSubstr("x must be sharded by rows"));
+  EXPECT_THAT(refused_tensor(Op::tensor_gather, {f32({4, 3}, tensor_cut(1))}, two), HasSubstr("x must be sharded by rows"));
+  EXPECT_THAT(refused_tensor(Op::tensor_gather, {f32({4, 3}, segments_cut(0))}, two), HasSubstr("x must be sharded by rows"));
+  EXPECT_THAT(refused_tensor(Op::tensor_scatter, {f32({4, 3})}, two), HasSubstr("x must be partial"));
+  EXPECT_THAT(refused_tensor(Op::tensor_sum, {f32({4, 3}, tensor_cut(0))}), HasSubstr("x must be partial"));
+  EXPECT_THAT(refused_tensor(Op::tensor_share, {f32({4, 3}, kTensorPartial)}), HasSubstr("x must be replicated"));
+  EXPECT_THAT(refused_tensor(Op::tensor_part, {f32({4, 3}, tensor_cut(0))}, first_of_two), HasSubstr("x must be replicated"));
+}
+
+TEST(TensorLayout, CollectivesOfValuesKeepTheDataAxis) {
+  Layout both = cut(0);
+  both[MeshAxis::tensor].kind = AxisLayout::Kind::partial;
+  EXPECT_EQ(infer_tensor(Op::tensor_sum, {f32({4, 3}, both)}), Layouts{cut(0)});
+}
+
+TEST(TensorLayout, SegmentsSplitAndJoinAgain) {
+  const Attrs halves{{"axis", 1}, {"sizes", Ints{2, 4}}};
+  EXPECT_EQ(infer_tensor(Op::split, {f32({3, 6}, segments_cut(1))}, halves), (Layouts{tensor_cut(1), tensor_cut(1)}));
+  EXPECT_EQ(infer_tensor(Op::concat, {f32({3, 2}, tensor_cut(1)), f32({3, 4}, tensor_cut(1))}, {{"axis", 1}}), Layouts{segments_cut(1)});
+  EXPECT_THAT(refused_tensor(Op::split, {f32({3, 6}, tensor_cut(1))}, halves), HasSubstr("gathered first"));
+  EXPECT_THAT(refused_tensor(Op::concat, {f32({3, 2}, segments_cut(1)), f32({3, 4}, segments_cut(1))}, {{"axis", 1}}),
+              HasSubstr("gathered first"));
+  EXPECT_THAT(refused_tensor(Op::concat, {f32({3, 2}, tensor_cut(1)), f32({3, 4}, segments_cut(1))}, {{"axis", 1}}),
+              HasSubstr("must have one layout"));
+}
+
+TEST(TensorLayout, ProductsOfSegmentsHaveSegments) {
+  EXPECT_EQ(infer_tensor(Op::matmul, {f32({4, 3}), f32({3, 6}, segments_cut(1))}), Layouts{segments_cut(1)});
+  EXPECT_EQ(infer_tensor(Op::linear, {f32({4, 3}), f32({3, 6}, segments_cut(1)), f32({6}, segments_cut(0))}), Layouts{segments_cut(1)});
+  EXPECT_THAT(refused_tensor(Op::linear, {f32({4, 3}), f32({3, 6}, segments_cut(1)), f32({6}, tensor_cut(0))}),
+              HasSubstr("the bias must be sharded like the weight's columns"));
+  EXPECT_EQ(infer_tensor(Op::matmul, {f32({4, 6}, segments_cut(1)), f32({6, 3}, segments_cut(0))}), Layouts{kTensorPartial});
+  EXPECT_THAT(refused_tensor(Op::matmul, {f32({4, 6}, tensor_cut(1)), f32({6, 3}, segments_cut(0))}),
+              HasSubstr("not along the same dimension"));
+  EXPECT_EQ(infer_tensor(Op::sum, {f32({4, 6}, segments_cut(1))}, {{"axes", Ints{0}}}), Layouts{segments_cut(0)});
+  EXPECT_EQ(infer_tensor(Op::transpose, {f32({4, 6}, segments_cut(1))}, {{"order", Ints{1, 0}}}), Layouts{segments_cut(0)});
+}
+
+TEST(TensorLayout, ReshapeCutsTheDimensionThatItIsGiven) {
+  const auto heads = [](int64_t given) { return Attrs{{"shape", Ints{2, 1, 4}}, {"cut", given}}; };
+  EXPECT_EQ(infer_tensor(Op::reshape, {f32({2, 4}, tensor_cut(1))}, heads(-1)), Layouts{tensor_cut(2)});
+  EXPECT_EQ(infer_tensor(Op::reshape, {f32({2, 4}, tensor_cut(1))}, heads(1)), Layouts{tensor_cut(1)}) << "one head on each rank";
+  EXPECT_EQ(infer_tensor(Op::reshape, {f32({2, 4}, cut(1))}, heads(1)), Layouts{cut(2)}) << "the data axis";
+  EXPECT_THAT(refused_tensor(Op::reshape, {f32({2, 4}, tensor_cut(1))}, heads(0)), HasSubstr("becomes part of another one"));
+  EXPECT_EQ(infer_tensor(Op::reshape, {f32({2, 3, 4}, segments_cut(2))}, {{"shape", Ints{6, 4}}}), Layouts{segments_cut(1)});
+  EXPECT_THAT(refused_tensor(Op::reshape, {f32({6, 4}, segments_cut(1))}, {{"shape", Ints{6, 2, 2}}}), HasSubstr("must keep its size"));
+}
+
+TEST(TensorLayout, SquaresOfPiecesArePartial) {
+  EXPECT_EQ(infer_tensor(Op::gradient_squares, {f32({4, 6}, tensor_cut(1)), f32({4})}), Layouts{kTensorPartial});
+  EXPECT_EQ(infer_tensor(Op::gradient_squares, {f32({4, 6}), f32({4})}), Layouts{kWhole});
+}
+
 }  // namespace
 }  // namespace st

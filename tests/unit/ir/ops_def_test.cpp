@@ -64,8 +64,8 @@ TEST(OpsDef, OnlyElementwiseOpsMayWriteOverTheirInput) {
     EXPECT_FALSE(info_of(op).elementwise) << name_of(op);
 }
 
-TEST(OpsDef, LoadAndReshapeAreViewsAndNothingElseIs) {
-  for (const Op op : all_ops()) EXPECT_EQ(is_view(op), op == Op::load || op == Op::reshape) << name_of(op);
+TEST(OpsDef, LoadReshapeAndTensorShareAreViewsAndNothingElseIs) {
+  for (const Op op : all_ops()) EXPECT_EQ(is_view(op), op == Op::load || op == Op::reshape || op == Op::tensor_share) << name_of(op);
 }
 
 TEST(OpsDef, AnUnknownOpNamesTheNearest) {
