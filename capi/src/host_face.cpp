@@ -11,7 +11,7 @@ bool is_for_models(Op op) {
 
 OpInfo host_face(Op op) {
   OpInfo face = info_of(op);
-  // Attributes of a product that passes set.
+  // Attributes that passes set.
   const auto is_for_passes = [](const OpAttr& attr) {
     return attr.name == "tiles" || attr.name == "library" || attr.name == "result" || attr.name == "cut" || attr.name == "first" ||
            attr.name == "classes";

@@ -88,6 +88,7 @@ std::string rank_json(const Plan& plan, int64_t micro_batches) {
   JsonLine rank, wire;
   wire.add("reduce_scatter", sent.reduce_scatter).add("all_gather", sent.all_gather);
   wire.add("rank_sums", sent.rank_sums).add("gather_squares", sent.gather_squares).add("messages", sent.messages);
+  wire.add("tensor", sent.tensor);
   rank.add_json("memory", bytes.text()).add("wire_bytes", sent.all()).add_json("wire", wire.text()).add("collectives", sent.collectives);
   JsonLine products;
   for (const auto& [library, count] : products_by_library(plan.program)) products.add(library, count);

@@ -18,10 +18,10 @@ struct ParameterPiece {
   int32_t rank = 0, ranks = 1;
 
   bool is_cut() const { return dimension >= 0; }
-  /// Calls `run` for each run of elements that are next to each other in both: elements [first, first + elements) of the piece, in order.
+  /// Calls `run` for each run of elements that are contiguous in both: elements [first, first + elements) of the piece, in order.
   using Run = std::function<void(int64_t in_whole, int64_t in_piece, int64_t elements)>;
   void each_run(int64_t first, int64_t elements, const Run& run) const;
-  /// The same for runs that have elements [from, to) of the whole; they may begin before and end behind.
+  /// The same for all runs of the rows that have elements [from, to) of the whole; some may lie outside of that range.
   void each_run_between(int64_t from, int64_t to, const Run& run) const;
   bool operator==(const ParameterPiece&) const = default;
 

@@ -44,12 +44,12 @@ struct Slot {  // memory that lives across micro-batches or steps
   std::string name;
   Type type;  // of the whole tensor; its layout says what of it a rank has: own_type(), own_begin() (ir/cuts.h)
   Role role = Role::parameter;
-  Initializer init;        // parameters
-  SlotId of = -1;          // gradient, optimizer, packed, working, gathered: the parameter's slot
-  bool trainable = true;   // parameters
-  bool borrowed = false;   // a parameter, gradient or working copy borrowed from the host: bound before each run, like inputs
-  AxisLayout sums = {};    // parameters, data axis: flat: each rank sums the gradient of its range over the ranks
-  AxisLayout update = {};  // and the ranges that each rank updates: `sums`, or all where the sums are gathered
+  Initializer init;           // parameters
+  SlotId of = -1;             // gradient, optimizer, packed, working, gathered: the parameter's slot
+  bool trainable = true;      // parameters
+  bool borrowed = false;      // a parameter, gradient or working copy borrowed from the host: bound before each run, like inputs
+  AxisLayout sums = {};       // parameters, data axis: flat: each rank sums the gradient of its range over the ranks
+  AxisLayout update = {};     // and the ranges that each rank updates: `sums`, or all where the sums are gathered
   ParameterPiece piece = {};  // parameters: what of the model's parameter this is, if `type` is that of a piece (tensor_parallel)
 };
 

@@ -345,13 +345,8 @@ class Cut {
   Value stashed(Value v, const Type& type, RegionId region, Graph& to) {
     const Value here = append(to, load_of(program_, slot_f(v), region));
     if (to.type(here) == type) return here;
-    return append(to, {.op = Op::reshape,
-                       .in = {here},
-                       .out = {type},
-                       .reads = {},
-                       .writes = {},
-                       .attrs = reshape_attrs(type),
-                       .region = region});
+    return append(
+        to, {.op = Op::reshape, .in = {here}, .out = {type}, .reads = {}, .writes = {}, .attrs = reshape_attrs(type), .region = region});
   }
   bool is_weight(SlotId slot) const { return role(slot) == Role::parameter || role(slot) == Role::working; }
 

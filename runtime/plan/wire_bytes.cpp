@@ -31,8 +31,6 @@ int64_t payload(const Program& program, const ExchangePlan& exchange, int64_t co
   return (ranks - 1) * own;
 }
 
-}  // namespace
-
 /// Bytes that this rank sends for a collective of values.
 int64_t payload_of_values(const Program& program, const ExchangePlan& exchange) {
   const int64_t ranks = program.mesh.tensor;
@@ -42,6 +40,8 @@ int64_t payload_of_values(const Program& program, const ExchangePlan& exchange) 
   if (exchange.op == Op::tensor_sum && exchange.elements * bytes <= kSummedAtOnce) return (ranks - 1) * exchange.elements * bytes;
   return exchange.op == Op::tensor_scatter ? scattered : exchange.op == Op::tensor_gather ? gathered : scattered + gathered;
 }
+
+}  // namespace
 
 WireBytes wire_bytes(const Plan& plan, int64_t micro_batches) {
   const int64_t ranks = plan.program.mesh.data;
@@ -57,7 +57,7 @@ WireBytes wire_bytes(const Plan& plan, int64_t micro_batches) {
     }
     if (is_of_values(exchange.op)) {
       wire.tensor += has_own_rows ? payload_of_values(plan.program, exchange) : 0;
-      ++wire.collectives;
+      wire.collectives += has_own_rows ? 1 : 0;
       continue;
     }
     if (at.makes == Copy::gathered) {

@@ -10,9 +10,9 @@ namespace st {
 /// Bytes of elements that the plan's rank sends in a step, without headers, by op.
 struct WireBytes {
   int64_t reduce_scatter = 0, all_gather = 0, rank_sums = 0, gather_squares = 0, messages = 0;  // messages: send
-  int64_t tensor = 0;       // collectives of values along the tensor axis, and sums of the update over it
-  int64_t collectives = 0;  // in which the rank takes part
-  int64_t copies = 0;       // extra bytes, not in all(), of a step that first rebuilds the working copies (shard_masters)
+  int64_t tensor = 0;                                                                           // tensor_gather, tensor_scatter, tensor_sum
+  int64_t collectives = 0;                                                                      // in which the rank takes part
+  int64_t copies = 0;  // extra bytes, not in all(), of a step that first rebuilds the working copies (shard_masters)
   int64_t all() const { return reduce_scatter + all_gather + rank_sums + gather_squares + messages + tensor; }
 };
 
