@@ -5,6 +5,7 @@
 
 #include "ir/print.h"
 #include "ir/verify.h"
+#include "models/mlp.h"
 #include "passes/dropout.h"
 #include "passes/tensor_split.h"
 #include "refusal.h"
@@ -80,6 +81,14 @@ TEST(TensorSplit, GivesEachRankGroupsOfHeads) {
   EXPECT_THAT(p.kinds(), ElementsAre(Kind::columns, Kind::columns, Kind::columns, Kind::rows));
   EXPECT_EQ(p.cut_of("k"), (TensorCut{1, {8}}));
   EXPECT_EQ(p.cut_of("o"), (TensorCut{0, {16}}));
+}
+
+TEST(TensorSplit, TurnsHeadsByRopeOnTheirRank) {
+  RowsOfSixteen p;
+  const auto turned = [&](const char* name) { return p.b(Op::rope, {p.heads(p.times(p.x, name, 16), 4)}); };
+  const Value q = turned("q"), k = turned("k"), v = p.heads(p.times(p.x, "v", 16), 4);
+  p.end(p.times(p.b.reshape(p.b(Op::attention, {q, k, v}), {8, 16}), "o", 16));
+  EXPECT_THAT(p.kinds(), ElementsAre(Kind::columns, Kind::columns, Kind::columns, Kind::rows));
 }
 
 TEST(TensorSplit, CutsEachPartOfAJoinedWeight) {
@@ -168,6 +177,40 @@ TEST(TensorParallel, SumsRowsThatDoNotDivide) {
     EXPECT_EQ(count(phase, Op::tensor_scatter), 0);
     EXPECT_EQ(count(phase, Op::tensor_sum), 2);
   }
+}
+
+TEST(TensorParallel, KeepsRowsFromPairToPair) {
+  RowsOfSixteen p;
+  const auto pair = [&](Value x, const char* first, const char* second) {
+    return p.times(p.b(Op::relu, {p.times(x, first, 24)}), second, 16);
+  };
+  p.end(pair(p.b(Op::relu, {pair(p.x, "w1", "w2")}), "w3", "w4"));
+  EXPECT_THAT(p.kinds(), ElementsAre(Kind::columns, Kind::rows, Kind::columns, Kind::rows));
+  p.program.loss_count = p.b.fill({}, 1);
+  p.program.mesh.tensor = 2;
+  tensor_parallel(p.program);
+  verify(p.program, "tensor_parallel");
+  EXPECT_EQ(nodes_of(p.program, Phase::forward, Op::tensor_scatter).size(), 2U);
+  const auto relus = nodes_of(p.program, Phase::forward, Op::relu);
+  ASSERT_EQ(relus.size(), 3U);
+  EXPECT_EQ(relus[0]->out[0].shape, Shape({8, 12})) << "columns";
+  EXPECT_EQ(relus[1]->out[0].shape, Shape({4, 16})) << "rows";
+}
+
+/// Layers and losses that a host's model may have between products: each has a form in which the ranks can compute it.
+TEST(TensorParallel, DifferentiatesTheBuiltinPerceptron) {
+  for (const char* loss : {"mse", "cross_entropy"})
+    for (const int64_t batch : {4, 3}) {
+      Program program = bind(build_mlp({.inputs = 6, .hidden = {8, 8, 8}, .outputs = 4, .loss = loss}), batch);
+      program.mesh.tensor = 2;
+      program.tensor_rank = 1;
+      tensor_parallel(program);
+      verify(program, "tensor_parallel");
+      program = with_backward(std::move(program));
+      end_tensor_parallel(program);
+      verify(program, "end_tensor_parallel");
+      EXPECT_GT(count_of(program, Op::tensor_scatter) + count_of(program, Op::tensor_sum), 0) << loss << ", batch " << batch;
+    }
 }
 
 TEST(TensorParallel, LeavesOneRankAsItWas) {
