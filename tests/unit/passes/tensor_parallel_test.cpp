@@ -179,6 +179,19 @@ TEST(TensorParallel, SumsRowsThatDoNotDivide) {
   }
 }
 
+/// One rank's program with its backward section, verified.
+Program split_and_differentiated(RowsOfSixteen& p, int32_t ranks) {
+  p.program.loss_count = p.b.fill({}, 1);
+  p.program.mesh.tensor = ranks;
+  p.program.tensor_rank = ranks - 1;
+  tensor_parallel(p.program);
+  verify(p.program, "tensor_parallel");
+  autodiff(p.program);
+  end_tensor_parallel(p.program);
+  verify(p.program, "end_tensor_parallel");
+  return p.program;
+}
+
 TEST(TensorParallel, KeepsRowsFromPairToPair) {
   RowsOfSixteen p;
   const auto pair = [&](Value x, const char* first, const char* second) {
@@ -186,18 +199,49 @@ TEST(TensorParallel, KeepsRowsFromPairToPair) {
   };
   p.end(pair(p.b(Op::relu, {pair(p.x, "w1", "w2")}), "w3", "w4"));
   EXPECT_THAT(p.kinds(), ElementsAre(Kind::columns, Kind::rows, Kind::columns, Kind::rows));
-  p.program.loss_count = p.b.fill({}, 1);
-  p.program.mesh.tensor = 2;
-  tensor_parallel(p.program);
-  verify(p.program, "tensor_parallel");
-  EXPECT_EQ(nodes_of(p.program, Phase::forward, Op::tensor_scatter).size(), 2U);
-  const auto relus = nodes_of(p.program, Phase::forward, Op::relu);
+  const Program program = split_and_differentiated(p, 2);
+  EXPECT_EQ(nodes_of(program, Phase::forward, Op::tensor_scatter).size(), 2U);
+  const auto relus = nodes_of(program, Phase::forward, Op::relu);
   ASSERT_EQ(relus.size(), 3U);
   EXPECT_EQ(relus[0]->out[0].shape, Shape({8, 12})) << "columns";
   EXPECT_EQ(relus[1]->out[0].shape, Shape({4, 16})) << "rows";
 }
 
-/// Layers and losses that a host's model may have between products: each has a form in which the ranks can compute it.
+TEST(TensorParallel, KnowsTheCutOfOneHeadOnEachRank) {
+  RowsOfSixteen p;
+  const auto turned = [&](const char* name) { return p.b(Op::rope, {p.heads(p.times(p.x, name, 16), 4)}); };
+  const Value o = p.b(Op::attention, {turned("q"), turned("k"), p.heads(p.times(p.x, "v", 16), 4)});
+  p.end(p.times(p.b.reshape(o, {8, 16}), "o", 16));
+  const Program program = split_and_differentiated(p, 4);
+  EXPECT_EQ(nodes_of(program, Phase::forward, Op::attention).at(0)->out[0].shape, Shape({2, 4, 1, 4}));
+}
+
+TEST(TensorParallel, CutsLowCopiesOfWeightsAndFrozenOnes) {
+  RowsOfSixteen p;
+  const auto low = [&](Value v) { return p.b.as(v, DType::bf16); };
+  const Value hidden = p.b(Op::gelu, {p.b.matmul(low(p.x), low(p.weight("w1", 16, 24)))});
+  p.end(p.b.as(p.b.matmul(hidden, low(p.weight("w2", 24, 16))), DType::f32));
+  p.program.slots[static_cast<size_t>(p.program.slot_named("w1"))].trainable = false;
+  const Program program = split_and_differentiated(p, 2);
+  const auto scatters = nodes_of(program, Phase::forward, Op::tensor_scatter);
+  ASSERT_EQ(scatters.size(), 1U);
+  EXPECT_EQ(scatters[0]->out[0].dtype, DType::f32) << "sums over the ranks are not of rounded terms";
+}
+
+TEST(TensorParallel, TakesOperandsOfEveryShapeBetweenPairs) {
+  RowsOfSixteen p;
+  const auto ones = [&](const char* name, const Shape& shape) { return p.b.parameter(name, shape, {Init::ones, 1, {}}); };
+  const Value y = p.times(p.b(Op::gelu, {p.times(p.x, "w1", 24)}), "w2", 16);
+  const Value column = p.b.input("column", DType::f32, {8, 1});
+  Value z = p.b.add(p.b.mul(p.b.mul(p.b.fill({}, 2), y), column), ones("row", {1, 16}));
+  z = p.b.add(p.b.reshape(p.b(Op::softmax, {z}), {2, 4, 16}), ones("positions", {4, 16}));
+  z = p.b.add(z, ones("whole", {2, 4, 16}));
+  p.end(p.times(p.b(Op::silu, {p.times(z, "w3", 24)}), "w4", 16));
+  const Program program = split_and_differentiated(p, 2);
+  EXPECT_EQ(nodes_of(program, Phase::forward, Op::tensor_scatter).size(), 2U);
+}
+
+/// Rows that divide, and rows that do not.
 TEST(TensorParallel, DifferentiatesTheBuiltinPerceptron) {
   for (const char* loss : {"mse", "cross_entropy"})
     for (const int64_t batch : {4, 3}) {
