@@ -96,6 +96,8 @@ class Splitting {
     return shape.rank() > 0 && as_rows(shape)[0] % ranks_ == 0;
   }
   bool has_rows(Value v) { return forms(v).rows || (forms(v).whole && divides(v)); }
+  /// A vector is one row for what works along the last dimension.
+  bool has_rows_of_many(Value v) { return old().type(v).shape.rank() >= 2 && has_rows(v); }
   /// Whether it is there only as rows: then what needs no other rows goes on with them.
   bool is_rows(Value v) { return static_cast<bool>(forms(v).rows); }
 
@@ -155,9 +157,9 @@ class Splitting {
     switch (node.op) {
       case Op::layer_norm:
       case Op::rms_norm:
-        return has_rows(node.in[0]) ? take_by_rows(node) : take_whole(node);
+        return has_rows_of_many(node.in[0]) ? take_by_rows(node) : take_whole(node);
       case Op::cross_entropy:
-        return has_rows(node.in[0]) ? take_loss(node) : take_whole(node);
+        return has_rows_of_many(node.in[0]) ? take_loss(node) : take_whole(node);
       case Op::reshape:
         return is_rows(node.in[0]) && as_rows(node.out[0].shape) == as_rows(old().type(node.in[0]).shape) ? keep_rows(node)
                                                                                                           : take_whole(node);
@@ -261,7 +263,7 @@ class Splitting {
 
   /// A product that is not one of a pair: of this rank's rows and the whole weight.
   void take_product(const Node& node) {
-    if (!has_rows(node.in[0])) return take_whole(node);
+    if (!has_rows_of_many(node.in[0])) return take_whole(node);
     take_by_rows(node);
   }
 

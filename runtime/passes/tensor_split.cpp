@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 #include <set>
+#include <string>
 #include <utility>
 
 #include "base/error.h"
@@ -28,6 +29,11 @@ class Walk {
     return std::move(split_);
   }
   const std::set<int32_t>& spoiled() const { return spoiled_; }
+  /// Throws the first refusal, unless a product that it is about stays whole anyway.
+  void require_parts() const {
+    for (const auto& [products, why] : refusals_)
+      if (std::ranges::none_of(products, [&](int32_t product) { return spoiled_.contains(product); })) fail(Code::invalid_argument, why);
+  }
 
  private:
   using Kind = TensorSplit::Kind;
@@ -124,7 +130,7 @@ class Walk {
     for (int32_t i = 0; i < to.rank(); ++i) {
       if (to.elements(0, i) != before || to[i] == 1) continue;
       if (x.segments.size() > 1 && to[i] != from[x.dimension]) break;
-      if (to[i] < from[x.dimension]) need_parts(to[i], "heads");
+      if (to[i] < from[x.dimension]) need_parts(to[i], "heads", of_[static_cast<size_t>(node.in[0].node)]);
       return cut_outputs(node, {i, x.segments.size() > 1 ? x.segments : Ints{to[i]}});
     }
     spoil_all(node);
@@ -156,11 +162,11 @@ class Walk {
         for (const int32_t product : of_[static_cast<size_t>(at_)]) bias_of_[product].push_back(parameter_behind(program_, graph_, v));
   }
 
-  void need_parts(int64_t count, const char* of) const {
+  void need_parts(int64_t count, const char* of, const std::set<int32_t>& products) {
     if (count % ranks_ == 0) return;
     const std::string& scope = program_.regions[static_cast<size_t>(graph_[at_].region)].name;
-    fail(Code::invalid_argument, text("tensor_parallel: ", scope.empty() ? "" : scope + ": ", count, " ", of, " cannot be cut into ",
-                                      ranks_, " equal parts; use a tensor degree that divides them, or 1"));
+    refusals_.emplace_back(products, text("tensor_parallel: ", scope.empty() ? "" : scope + ": ", count, " ", of, " cannot be cut into ",
+                                          ranks_, " equal parts; use a tensor degree that divides them, or 1"));
   }
 
   void use(SlotId parameter, TensorCut as, int32_t node) { uses_[parameter].emplace_back(std::move(as), node); }
@@ -174,7 +180,7 @@ class Walk {
       use(weight.first, {weight.second, segments}, product);
       for (const SlotId bias : bias_of_[product]) use(bias, {0, segments}, product);
       at_ = product;
-      for (const int64_t segment : segments) need_parts(segment, "columns");
+      for (const int64_t segment : segments) need_parts(segment, "columns", {product});
     }
     std::map<SlotId, int64_t> readers;
     for (const Node& node : graph_.nodes) {
@@ -204,6 +210,7 @@ class Walk {
   std::map<int32_t, std::vector<SlotId>> bias_of_;                     // by product
   std::map<SlotId, std::vector<std::pair<TensorCut, int32_t>>> uses_;  // how, and by which node
   std::set<int32_t> spoiled_;
+  std::vector<std::pair<std::set<int32_t>, std::string>> refusals_;  // the products that each is about
 };
 
 }  // namespace
@@ -223,6 +230,7 @@ TensorSplit split_products(const Program& program, const Section& forward, int32
   for (std::set<int32_t> whole;;) {
     Walk walk(program, forward.graph, ranks, whole);
     TensorSplit split = walk.run();
+    walk.require_parts();
     if (walk.spoiled().empty()) return split;
     whole.insert(walk.spoiled().begin(), walk.spoiled().end());
   }

@@ -101,12 +101,7 @@ TEST(TensorSplit, CutsEachPartOfAJoinedWeight) {
 }
 
 TEST(TensorSplit, LeavesAProductWholeWhoseColumnsAreReadElsewhere) {
-  RowsOfSixteen out, norm, tied;
-  const Value hidden = out.times(out.x, "w1", 24);
-  out.program.outputs.push_back({"hidden", hidden});
-  out.end(out.times(hidden, "w2", 16));
-  EXPECT_THAT(out.split().parameters, IsEmpty()) << "an output";
-
+  RowsOfSixteen norm, tied;
   const Value columns = norm.times(norm.x, "w1", 24);
   norm.end(norm.times(norm.b(Op::softmax, {columns}), "w2", 16));
   EXPECT_THAT(norm.split().parameters, IsEmpty()) << "softmax over the columns";
@@ -129,9 +124,44 @@ TEST(TensorSplit, SaysWhatCannotBeCut) {
               HasSubstr("block.0.attention: 3 heads cannot be cut into 2 equal parts"));
 }
 
+TEST(TensorSplit, LeavesAPairWholeWhoseLastWeightIsReadElsewhere) {
+  RowsOfSixteen p;
+  const Value w2 = p.weight("w2", 24, 16);
+  const Value y = p.b.matmul(p.times(p.x, "w1", 24), w2);
+  p.program.loss_sum = p.b.add(p.b.sum(y, {}), p.b.sum(p.b.mul(w2, w2), {}));
+  EXPECT_THAT(p.split().parameters, IsEmpty());
+}
+
+TEST(TensorSplit, RefusesNoColumnsThatStayWhole) {
+  RowsOfSixteen p;
+  const Value y = p.b.reshape(p.times(p.x, "w1", 12), {8, 3, 4});
+  p.program.loss_sum = p.b.sum(p.b(Op::softmax, {y}), {});
+  EXPECT_THAT(p.split().parameters, IsEmpty());
+}
+
+TEST(TensorSplit, LeavesPairsWholeThatCutOneWeightInTwoWays) {
+  RowsOfSixteen p;
+  const Value w2 = p.weight("w2", 16, 16);
+  const Value a = p.b.matmul(p.times(p.x, "a", 16), w2);
+  const Value c = p.b.matmul(p.times(p.x, "c", 16), w2, false, true);
+  p.end(p.b.add(a, c));
+  EXPECT_THAT(p.split().parameters, IsEmpty());
+}
+
 // --- the pass
 
 constexpr int64_t kLayers = 3;
+
+TEST(TensorParallel, TakesANormOfAVectorWhole) {
+  RowsOfSixteen p;
+  const auto vector = [&](const char* name) { return p.b.parameter(name, {16}, {Init::normal, 1, {}}); };
+  const Value normed = p.b(Op::layer_norm, {vector("v"), vector("gamma"), vector("beta")});
+  p.end(p.b.add(p.times(p.times(p.x, "w1", 24), "w2", 16), normed));
+  p.program.loss_count = p.b.fill({}, 1);
+  p.program.mesh.tensor = 2;
+  tensor_parallel(p.program);
+  verify(p.program, "tensor_parallel");
+}
 
 /// One rank's gradients of a GPT with `tokens` rows.
 Program split_gpt(int32_t ranks, int32_t rank, int64_t tokens) {
