@@ -9,7 +9,7 @@ namespace st {
 namespace {
 
 /// Over the host: a backend has no copy within its own memory.
-void copy(Backend& backend, std::byte* to, const std::byte* from, int64_t bytes) {
+void copy_between(Backend& backend, std::byte* to, const std::byte* from, int64_t bytes) {
   if (backend.is_host_memory()) {
     backend.to_device(to, from, bytes);
     return;
@@ -40,7 +40,8 @@ void each_run(const Executor& rank, const Model& model, const Copy& copy_run) {
 
 void take_parameters(const Executor& rank, const Model& from) {
   Backend& backend = from.context().backend();
-  each_run(rank, from, [&](const Slot&, const std::byte* whole, std::byte* own, int64_t bytes) { copy(backend, own, whole, bytes); });
+  each_run(rank, from,
+           [&](const Slot&, const std::byte* whole, std::byte* own, int64_t bytes) { copy_between(backend, own, whole, bytes); });
 }
 
 void give_parameters(const Executor& rank, const Model& to) {
@@ -48,7 +49,7 @@ void give_parameters(const Executor& rank, const Model& to) {
   const Program& program = rank.plan().program;
   each_run(rank, to, [&](const Slot& slot, std::byte* whole, const std::byte* own, int64_t bytes) {
     const bool answers = (slot.type.layout.is_flat() || program.rank == 0) && (slot.piece.is_cut() || program.tensor_rank == 0);
-    if (answers) copy(backend, whole, own, bytes);
+    if (answers) copy_between(backend, whole, own, bytes);
   });
 }
 
