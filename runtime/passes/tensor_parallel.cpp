@@ -98,7 +98,7 @@ class Splitting {
   bool has_rows(Value v) { return forms(v).rows || (forms(v).whole && divides(v)); }
   /// A vector is one row for what works along the last dimension.
   bool has_rows_of_many(Value v) { return old().type(v).shape.rank() >= 2 && has_rows(v); }
-  /// Whether it is there only as rows: then what needs no other rows goes on with them.
+  /// Whether it lies in rows already: ops that need no other rows then continue with them.
   bool is_rows(Value v) { return static_cast<bool>(forms(v).rows); }
 
   Value whole(Value v) {
@@ -241,7 +241,7 @@ class Splitting {
     for (int32_t o = 0; o < 3; ++o) forms({at_, o}).whole = {loss, o};
   }
 
-  /// Between the products of a pair: each rank goes on with its columns, or heads.
+  /// Between the products of a pair: each rank continues with its columns, or heads.
   void take_between(const Node& node) {
     std::vector<Value> in;
     for (const Value v : node.in) in.push_back(forms(v).columns ? forms(v).columns : shared(v));
