@@ -59,7 +59,7 @@ class Cut {
     return own;
   }
 
-  /// The value behind views.
+  /// The value of which this one is a view.
   static Value behind(const Graph& graph, Value v) {
     while (graph[v.node].op == Op::reshape) v = graph[v.node].in[0];
     return v;

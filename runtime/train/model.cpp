@@ -1,7 +1,6 @@
 #include "train/model.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <utility>
 
@@ -12,6 +11,7 @@
 #include "ir/verify.h"
 #include "models/initialize.h"
 #include "plan/memory_plan.h"
+#include "train/device_copy.h"
 #include "train/element_conversion.h"
 
 namespace st {
@@ -39,17 +39,6 @@ void put(Backend& backend, std::byte* device, const Slot& slot, std::span<const 
 }
 
 constexpr int64_t kChunk = 4096;  // elements that are converted at a time
-
-/// Over the host, in pieces that stay in the cache: a backend has no copy within its own memory.
-void copy_bytes(Backend& from, const std::byte* source, Backend& to, std::byte* target, int64_t bytes) {
-  std::array<std::byte, 1 << 14> piece;
-  for (int64_t at = 0; at < bytes;) {
-    const int64_t count = std::min<int64_t>(static_cast<int64_t>(piece.size()), bytes - at);
-    from.to_host(piece.data(), source + at, count);
-    to.to_device(target + at, piece.data(), count);
-    at += count;
-  }
-}
 
 void check_view(const char* what, const Slot& slot, const HostView& view) {
   check(view.shape == slot.type.shape, what, ": \"", slot.name, "\" has shape ", slot.type.shape, ", the view's is ", view.shape);

@@ -219,10 +219,8 @@ void PlannedStep::find_nan(const Bind& bind) {
   std::vector<int32_t> parts = {0};
   if (stages_ != nullptr) {
     const PipelineSchedule schedule = schedule_of(recipe_);
-    for (int32_t chunk = 0; chunk < schedule.chunks; ++chunk) {
-      parts.resize(static_cast<size_t>(chunk) + 1);
-      parts.back() = schedule.part_of(program.stage, chunk);
-    }
+    parts.clear();
+    for (int32_t chunk = 0; chunk < schedule.chunks; ++chunk) parts.push_back(schedule.part_of(program.stage, chunk));
   }
   FindNan search(storage_.backend(), attempts_ + 1, program, std::move(parts));
   const auto watch = [&](Executor& executor, bool on) {

@@ -15,21 +15,11 @@
 #include "comm/direct_exchange.h"
 #include "comm/local/thread_group.h"
 #include "ir/cuts.h"
+#include "train/device_copy.h"
 #include "train/parameter_copies.h"
 
 namespace st {
 namespace {
-
-constexpr int64_t kCopyPiece = 1 << 20;  // bytes of a copy at a time
-
-void copy(Backend& backend, std::byte* to, const std::byte* from, int64_t bytes) {
-  std::vector<std::byte> piece(static_cast<size_t>(std::min(bytes, kCopyPiece)));
-  for (int64_t at = 0; at < bytes; at += kCopyPiece) {
-    const int64_t count = std::min(kCopyPiece, bytes - at);
-    backend.to_host(piece.data(), from + at, count);
-    backend.to_device(to + at, piece.data(), count);
-  }
-}
 
 bool is_consequence(const Error& error) { return error.code() == Code::rank_failed; }
 
@@ -305,6 +295,7 @@ void RankTeam::keep_pieces_in(const Executor& own) {
 }
 
 void RankTeam::sync_weights() {
+  Backend& backend = parts_.storage.backend();
   const int64_t changes = parts_.model.gate().changes();
   if (weights_at_ != changes) {
     const WeightsGate::Reader whole_step(parts_.model.gate());
@@ -317,7 +308,7 @@ void RankTeam::sync_weights() {
       }
       for (const SlotId id : parts_.model.parameters())
         if (const Slot& slot = to.plan().program.slot(id); !slot.borrowed && is_here(to.plan().program, slot))
-          copy(parts_.storage.backend(), to.slot(id).as<std::byte>(), parts_.model.data(id), slot.type.bytes());
+          copy_bytes(backend, parts_.model.data(id), backend, to.slot(id).as<std::byte>(), slot.type.bytes());
     }
     if (own_ != nullptr) take_parameters(*own_, parts_.model);
     weights_at_ = changes;
@@ -329,7 +320,7 @@ void RankTeam::sync_weights() {
     if (at.data == 0 || bytes == 0) continue;
     const int32_t first = rank_at(mesh_, {.data = 0, .tensor = at.tensor, .stage = at.stage});
     const Storage& from = first == 0 ? parts_.storage : members_[static_cast<size_t>(first) - 1]->storage;
-    copy(parts_.storage.backend(), member->storage.data(Arena::optimizer), from.data(Arena::optimizer), bytes);
+    copy_bytes(backend, from.data(Arena::optimizer), backend, member->storage.data(Arena::optimizer), bytes);
   }
   has_state_ = true;
 }

@@ -15,7 +15,7 @@
 namespace st {
 namespace {
 
-/// The rank that answers for what this rank has of a slot: of what the data ranks have alike, the first of them.
+/// The rank that answers for this rank's range of a slot; the first data rank answers for a range that all data ranks have.
 int32_t answers_for(const Program& program, bool is_shard) {
   return rank_at(program.mesh, {.data = is_shard ? program.rank : 0, .tensor = program.tensor_rank, .stage = program.stage});
 }

@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-/// What the ranks share, and cross_entropy's operands.
+/// Operands of cross_entropy, and the number of ranks that share its classes.
 struct Loss {
   Tensor logits, targets;
   std::optional<Tensor> weights = {};

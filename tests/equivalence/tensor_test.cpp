@@ -186,7 +186,7 @@ TEST(TensorRanks, GoOnWhereAnotherDegreeWasSaved) {
   }
 }
 
-/// What the host reads and writes is whole; rows may be missing, and too few to be cut.
+/// The host reads and writes whole parameters, gradients and averages.
 TEST(TensorRanks, ShowWhatTheHostKnowsOfOneRank) {
   const Case c{.name = "", .keys = {{"ema_decay", "0.5"}}};
   const auto alone = split(c, {}).trainer(), shared = split(c, {.tensor = 2, .data = 2, .zero = 1}).trainer();

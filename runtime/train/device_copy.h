@@ -1,0 +1,24 @@
+// Copies between device memories, over the host: a backend has no copy within its own memory.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "backend/backend.h"
+
+namespace st {
+
+/// Between memories of two backends, or of one. The ranges do not overlap.
+inline void copy_bytes(Backend& from, const std::byte* source, Backend& to, std::byte* target, int64_t bytes) {
+  if (from.is_host_memory()) return to.to_device(target, source, bytes);
+  std::array<std::byte, 1 << 14> piece;  // stays in the cache
+  for (int64_t at = 0; at < bytes; at += std::ssize(piece)) {
+    const int64_t count = std::min<int64_t>(std::ssize(piece), bytes - at);
+    from.to_host(piece.data(), source + at, count);
+    to.to_device(target + at, piece.data(), count);
+  }
+}
+
+}  // namespace st
