@@ -225,8 +225,8 @@ Context make_context(const Recipe& recipe) {
   options.threads = static_cast<int32_t>(std::min<int64_t>(recipe_whole(recipe, "threads"), INT32_MAX));
   // Ranks of a launcher allocate only their own: the stage's, with zero 3 their shards, and with zero 1 and 2 in 16-bit precision those of
   // the masters.
-  const bool has_own =
-      recipe_whole(recipe, "stages") > 1 || recipe_whole(recipe, "zero") == 3 || recipe_text(recipe, "precision") != "fp32";
+  const bool has_own = recipe_whole(recipe, "stages") > 1 || recipe_whole(recipe, "tensor") > 1 || recipe_whole(recipe, "zero") == 3 ||
+                       recipe_text(recipe, "precision") != "fp32";
   options.late_parameters = has_own ? 1 : 0;
   return make<Context>(st_context_create, &options);
 }

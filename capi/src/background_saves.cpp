@@ -38,6 +38,7 @@ bool save_a_copy(const TrainerObject& t, CheckpointManager& manager) {
 CheckpointContent content_for_all(const TrainerObject& t, Metadata metadata) {
   CheckpointContent content;
   before_save(t, [&] { content = content_of(*t.trainer, std::move(metadata)); });
+  if (t.trainer->exchanges_ranges()) exchange_ranges(*t.trainer, content);
   return content;
 }
 

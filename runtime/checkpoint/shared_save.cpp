@@ -366,6 +366,7 @@ Manifest SharedSaveEnd::write_all(const std::string& checkpoint, Manifest manife
     }
     manifest.files.push_back(*file);
   }
+  for (LogicalTensor& tensor : manifest.tensors) std::ranges::sort(tensor.pieces, {}, &TensorPiece::begin);
   if (std::ranges::count(manifest.files, true, [](const ShardFile& file) { return file.name.starts_with("model"); }) > 1) {
     ShardWriter writer(0, progress);
     write_index(folder, manifest, places, bytes, writer);

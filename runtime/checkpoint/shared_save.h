@@ -42,7 +42,7 @@ struct SharedSave {
     TensorKind kind;
     DType dtype;
     Shape shape;
-    std::vector<Range> ranges;  // each element once, by ascending rank, at most one range per rank; [0, 0) for a tensor without elements
+    std::vector<Range> ranges;  // each element once, in any order, at most one range per rank; [0, 0) for a tensor without elements
   };
   int32_t rank = 0, ranks = 1;
   double deadline = 60;         // seconds without a heartbeat after which a rank counts as failed; a slow rank is waited for

@@ -27,11 +27,10 @@ void PlannedExchange::place() {
   const std::span<const Operand> operands = op_ == Op::reduce_scatter ? call_.in : call_.writes;
   for (const ExchangePlan::Tensor& tensor : exchange_.tensors)
     for (size_t rank = 0; rank < size; ++rank) {
-      const ExchangePlan::Range shard = shard_of(exchange_, tensor, program_, static_cast<int32_t>(rank));
-      if (shard.elements == 0) continue;
       auto* const whole = operands[static_cast<size_t>(tensor.operand)].as<std::byte>();  // null: not bound yet
-      parts_[rank].push_back(
-          {whole == nullptr ? nullptr : whole + shard.begin * tensor.bytes, shard.elements * tensor.bytes / bytes_of(dtype_)});
+      each_part_of(exchange_, tensor, program_, static_cast<int32_t>(rank), [&](int64_t begin, int64_t elements) {
+        parts_[rank].push_back({whole == nullptr ? nullptr : whole + begin * tensor.bytes, elements * tensor.bytes / bytes_of(dtype_)});
+      });
     }
   switch (op_) {
     case Op::tensor_gather:
@@ -93,7 +92,11 @@ void PlannedExchange::run(int contributors) {
 /// This rank's, from where they lie, among those of all.
 void PlannedExchange::place_own_pieces() {
   auto to = parts_[static_cast<size_t>(ranks_.rank())].begin();
-  for (const Operand& own : own_) std::memcpy((to++)->data, own.data, static_cast<size_t>(own.elements() * bytes_of(own.dtype)));
+  for (const Operand& own : own_)
+    for (int64_t at = 0, bytes = own.elements() * bytes_of(own.dtype); at < bytes; ++to) {
+      std::memcpy(to->data, own.as<const std::byte>() + at, static_cast<size_t>(to->elements * bytes_of(dtype_)));
+      at += to->elements * bytes_of(dtype_);
+    }
 }
 
 /// The ranks' rows of a value, one run each.

@@ -55,13 +55,23 @@ int64_t own_begin(const Program& program, const Slot& slot) {
 
 Type own_type(const Program& program, const Slot& slot) { return local(program, slot.type); }
 
-HeldRange held_by(const Program& program, const Slot& slot, int32_t mesh_rank) {
+ParameterPiece piece_of(const Program& program, const Slot& slot, int32_t tensor_rank) {
+  const Slot& parameter = slot.role == Role::parameter || slot.of < 0 ? slot : program.slot(slot.of);
+  if (!parameter.piece.is_cut() || slot.type.shape != parameter.type.shape) return {};
+  ParameterPiece piece = parameter.piece;
+  piece.rank = tensor_rank;
+  return piece;
+}
+
+PieceRange held_by(const Program& program, const Slot& slot, int32_t mesh_rank) {
   const MeshPosition at = position_of(program.mesh, mesh_rank);
   const AxisLayout& stage = slot.type.layout[MeshAxis::stage];
   if (at.stage != (stage.is_flat() ? stage.where : 0)) return {};
-  if (!slot.type.layout.is_flat()) return {0, at.data == 0 ? slot.type.shape.elements() : 0};
+  ParameterPiece piece = piece_of(program, slot, at.tensor);
+  if (!piece.is_cut() && at.tensor != 0) return {};
+  if (!slot.type.layout.is_flat()) return {0, at.data == 0 ? slot.type.shape.elements() : 0, std::move(piece)};
   const Cuts cuts = cuts_of(program, slot.type);
-  return {cuts[at.data], cuts.elements_of(at.data)};
+  return {cuts[at.data], cuts.elements_of(at.data), std::move(piece)};
 }
 
 namespace {

@@ -1,6 +1,7 @@
 // A rank's piece of a parameter under tensor parallelism, and where its elements are in the whole.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <vector>
@@ -27,6 +28,33 @@ struct ParameterPiece {
 
  private:
   void each_in_row(int64_t row, const Run& run) const;
+};
+
+/// Elements [first, first + elements) of a piece of a parameter, flattened: what a rank has of it.
+struct PieceRange {
+  int64_t first = 0, elements = 0;
+  ParameterPiece piece = {};  // not cut: the range is of the whole
+
+  /// Calls run(first element in the whole, the same in this range, elements) for each part of the range that is contiguous in the whole, in
+  /// order.
+  template <class Run>
+  void each_run(const Run& run) const {
+    if (elements == 0) return;
+    if (!piece.is_cut()) return run(first, int64_t{0}, elements);
+    piece.each_run(first, elements, [&](int64_t in_whole, int64_t in_piece, int64_t count) { run(in_whole, in_piece - first, count); });
+  }
+  /// The same for what of the whole's elements [from, to) is in this range.
+  template <class Run>
+  void each_run_between(int64_t from, int64_t to, const Run& run) const {
+    const auto part = [&](int64_t in_whole, int64_t in_piece, int64_t count) {
+      const int64_t begin = std::max({in_whole, from, in_whole + first - in_piece});
+      const int64_t end = std::min({in_whole + count, to, in_whole + first + elements - in_piece});
+      if (begin < end) run(begin, in_piece + (begin - in_whole) - first, end - begin);
+    };
+    if (!piece.is_cut()) return part(first, first, elements);
+    piece.each_run_between(from, to, part);
+  }
+  bool operator==(const PieceRange&) const = default;
 };
 
 }  // namespace st

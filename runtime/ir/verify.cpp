@@ -211,7 +211,8 @@ class Verifier {
       if (slot(id).role != Role::gathered || !has_part(parameter)) continue;
       const auto is_shard = [&](SlotId shard) {
         const Type &type = slot(shard).type, &whole = slot(id).type;
-        return cut_like(program_, shard) == parameter && (over_all || type.layout.is_flat()) && type.shape == whole.shape &&
+        const Shape& shape = over_all && slot(parameter).piece.is_cut() ? slot(parameter).piece.whole : type.shape;
+        return cut_like(program_, shard) == parameter && (over_all || type.layout.is_flat()) && shape == whole.shape &&
                type.dtype == whole.dtype;
       };
       hold_at(section, i, read < node.reads.size() && is_shard(node.reads[read]), "it does not read its shard of \"", slot(id).name, "\"");

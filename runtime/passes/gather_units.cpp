@@ -54,7 +54,8 @@ class Gathering {
   const Graph& old() const { return rewrite_.old(); }
   const Slot& slot(SlotId id) const { return program_.slot(id); }
   bool is_in_pieces(const Slot& slot) const {
-    return slot.type.layout.is_flat() || (over_ == MeshAxis::all && slot.type.layout[MeshAxis::stage].is_flat());
+    if (slot.type.layout.is_flat()) return true;
+    return over_ == MeshAxis::all && (slot.type.layout[MeshAxis::stage].is_flat() || slot.piece.is_cut());
   }
   bool has_piece(const Slot& slot) const {
     return over_ == MeshAxis::all ? held_by(program_, slot, program_.mesh_rank()).elements > 0
@@ -140,9 +141,10 @@ class Gathering {
         make(source);
         pieces.push_back(source);
       }
+      const SlotId parameter = cut_like(program_, source);
       Type type = slot(source).type;
       type.layout = type.layout.only(MeshAxis::tensor);
-      const SlotId parameter = cut_like(program_, source);
+      if (over_ == MeshAxis::all && slot(parameter).piece.is_cut()) type = {type.dtype, slot(parameter).piece.whole, {}};
       unit.wholes.push_back(
           program_.add_slot({.name = free_name(source), .type = type, .role = Role::gathered, .init = {}, .of = parameter}));
     }

@@ -14,7 +14,8 @@ namespace st {
 ///   made. A graph without scopes is one unit.
 /// - Prefetch: units are ordered by first use, and each is gathered before the previous one computes, so that a second thread can gather it
 ///   meanwhile. Two units, and those of the enclosing scopes, are in memory at a time.
-/// - over: data, or all: a forward pass on every rank of a mesh with stages, which gathers from the stages that own the parameters.
+/// - over: data, or all: a forward pass on every rank of a mesh with stages or tensor ranks, which gathers whole parameters from the ranks
+///   that have them, or pieces of them (Slot::piece).
 void gather_units(Program& program, MeshAxis over = MeshAxis::data);
 
 }  // namespace st

@@ -103,15 +103,21 @@ ExchangePlan exchange_of(const Program& program, const Graph& graph, const Node&
   return made;
 }
 
-ExchangePlan::Range shard_of(const ExchangePlan& exchange, const ExchangePlan::Tensor& tensor, const Program& program, int32_t rank) {
-  if (exchange.axis == MeshAxis::all) {
-    const HeldRange held = held_by(program, program.slot(tensor.cut_like), rank);
-    return {held.first, held.elements};
-  }
+ExchangePlan::Range shard_of(const ExchangePlan::Tensor& tensor, const Program& program, int32_t data_rank) {
   const Cuts cuts = cuts_of(program, tensor.cut_like);
   // Cuts are at multiples of the grain, and at the end.
   const auto element = [&](int32_t of_rank) { return (cuts[of_rank] + tensor.grain - 1) / tensor.grain; };
-  return {tensor.first + element(rank), element(rank + 1) - element(rank)};
+  return {tensor.first + element(data_rank), element(data_rank + 1) - element(data_rank)};
+}
+
+void each_part_of(const ExchangePlan& exchange, const ExchangePlan::Tensor& tensor, const Program& program, int32_t rank,
+                  const ExchangePlan::Part& take) {
+  if (exchange.axis != MeshAxis::all) {
+    const ExchangePlan::Range shard = shard_of(tensor, program, rank);
+    if (shard.elements > 0) take(shard.begin, shard.elements);
+    return;
+  }
+  held_by(program, program.slot(tensor.cut_like), rank).each_run([&](int64_t begin, int64_t, int64_t elements) { take(begin, elements); });
 }
 
 }  // namespace st

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,8 @@ struct ExchangePlan {
   struct Range {
     int64_t begin, elements;
   };
+  /// Gets the parts of a shard that are contiguous in the operand, in order.
+  using Part = std::function<void(int64_t begin, int64_t elements)>;
 
   Op op = Op::await;
   MeshAxis axis = MeshAxis::data;  // the ranks that take part
@@ -43,7 +46,10 @@ constexpr int64_t kSummedAtOnce = 4096;
 /// The exchange of a collective node.
 ExchangePlan exchange_of(const Program& program, const Graph& graph, const Node& node);
 
-/// The shard of a tensor that a rank along the exchange's axis has, in elements of the operand.
-ExchangePlan::Range shard_of(const ExchangePlan& exchange, const ExchangePlan::Tensor& tensor, const Program& program, int32_t rank);
+/// The shard of a tensor that a data rank has, in elements of the operand.
+ExchangePlan::Range shard_of(const ExchangePlan::Tensor& tensor, const Program& program, int32_t data_rank);
+/// The same for a rank along the exchange's axis, in parts: along `all`, it may be a shard of a tensor rank's piece.
+void each_part_of(const ExchangePlan& exchange, const ExchangePlan::Tensor& tensor, const Program& program, int32_t rank,
+                  const ExchangePlan::Part& take);
 
 }  // namespace st

@@ -23,8 +23,10 @@ int64_t payload(const Program& program, const ExchangePlan& exchange, int64_t co
   const int64_t ranks = program.mesh.size(exchange.axis);
   int64_t own = exchange.terms * bytes_of(DType::f64), all = 0;
   for (const ExchangePlan::Tensor& tensor : exchange.tensors) {
-    own += shard_of(exchange, tensor, program, exchange.axis == MeshAxis::all ? program.mesh_rank() : program.rank).elements * tensor.bytes;
-    const ExchangePlan::Range last = shard_of(exchange, tensor, program, program.mesh.data - 1);
+    const int32_t rank = exchange.axis == MeshAxis::all ? program.mesh_rank() : program.rank;
+    each_part_of(exchange, tensor, program, rank, [&](int64_t, int64_t elements) { own += elements * tensor.bytes; });
+    if (exchange.op != Op::reduce_scatter) continue;
+    const ExchangePlan::Range last = shard_of(tensor, program, program.mesh.data - 1);
     all += (last.begin + last.elements - tensor.first) * tensor.bytes;
   }
   if (exchange.op == Op::reduce_scatter) return program.rank < contributors ? all - own : 0;

@@ -13,6 +13,7 @@
 #include "plan/memory_plan.h"
 #include "train/device_copy.h"
 #include "train/element_conversion.h"
+#include "train/rank_pieces.h"
 
 namespace st {
 namespace {
@@ -88,28 +89,30 @@ void Model::require_made() const {
 }
 
 /// First values of these pieces, by slot (none: of all).
-void Model::make(const Storage& in, std::span<const int64_t> offsets, std::span<const Piece> pieces) const {
+void Model::make(const Storage& in, std::span<const int64_t> offsets, std::span<const PieceRange> pieces) const {
   const FloatMode mode;
   std::vector<float> values;
   for (const SlotId id : parameters_) {
-    const Piece own = pieces.empty() ? Piece{0, slot(id).type.shape.elements()} : pieces[static_cast<size_t>(id)];
+    const PieceRange own = pieces.empty() ? PieceRange{0, slot(id).type.shape.elements()} : pieces[static_cast<size_t>(id)];
     const auto given = given_.find(id);
     const Initializer& init = given == given_.end() ? slot(id).init : given->second;
     std::byte* const begin = in.data(Arena::parameters) + offsets[static_cast<size_t>(id)];
-    for (int64_t at = 0; at < own.elements; at += kInitialized) {
-      values.resize(static_cast<size_t>(std::min(kInitialized, own.elements - at)));
-      initialize(values, init, slot(id).type.shape, slot(id).name, seed_, own.first + at);
-      put(context_->backend(), begin + at * bytes_of(slot(id).type.dtype), slot(id), values);
-    }
+    own.each_run([&](int64_t in_whole, int64_t in_range, int64_t elements) {
+      for (int64_t at = 0; at < elements; at += kInitialized) {
+        values.resize(static_cast<size_t>(std::min(kInitialized, elements - at)));
+        initialize(values, init, slot(id).type.shape, slot(id).name, seed_, in_whole + at);
+        put(context_->backend(), begin + (in_range + at) * bytes_of(slot(id).type.dtype), slot(id), values);
+      }
+    });
   }
 }
 
 void Model::require_whole(const char* call) const {
   require_made();
   require(held_ == Held::whole, Code::wrong_state, call, ": this model holds only the shards of ", whose_,
-          " (zero 3, stages, or zero 1 and 2 with late_parameters). While the communicator of its trainer exists, get, write, digest, "
-          "clone and predict "
-          "are collective calls of all ranks; otherwise save with st_trainer_save on all ranks and load the checkpoint into another model");
+          " (zero 3, stages, tensor, or zero 1 and 2 with late_parameters). While the communicator of its trainer exists, get, write, "
+          "digest, clone and predict are collective calls of all ranks; otherwise save with st_trainer_save on all ranks and load the "
+          "checkpoint into another model");
 }
 
 void Model::require_readable(const char* call, ShardedModelCall* collective) const {
@@ -119,7 +122,7 @@ void Model::require_readable(const char* call, ShardedModelCall* collective) con
           ": weights are from different steps: an update failed, or a resume could not be rolled back; resume from a checkpoint");
 }
 
-Model::Piece Model::piece(SlotId parameter) const {
+PieceRange Model::piece(SlotId parameter) const {
   if (pieces_.empty()) return {0, slot(parameter).type.shape.elements()};
   return pieces_[static_cast<size_t>(parameter)];
 }
@@ -130,17 +133,18 @@ std::string Model::weights_fact() const {
 }
 
 void Model::keep_pieces(const Program& plan, const std::function<void()>& agree) {
-  std::vector<Piece> pieces(program_.slots.size());
+  std::vector<PieceRange> pieces(program_.slots.size());
   Program own, gathers;
   own.slots = program_.slots;
   gathers.slots.assign(plan.slots.begin(), plan.slots.begin() + std::ssize(own.slots));
   gathers.mesh = plan.mesh;
   gathers.rank = plan.rank;
+  gathers.tensor_rank = plan.tensor_rank;
   gathers.stage = plan.stage;
   for (const SlotId id : parameters_) {
     const Slot& cut = plan.slot(id);
     const Type piece = own_type(plan, cut);
-    pieces[static_cast<size_t>(id)] = {own_begin(plan, cut), piece.shape.elements()};
+    pieces[static_cast<size_t>(id)] = {own_begin(plan, cut), piece.shape.elements(), cut.piece};
     own.slot(id).type.shape = piece.shape;
   }
   std::string whose = text("rank ", plan.mesh_rank(), " of ", plan.mesh.ranks());
@@ -165,10 +169,10 @@ void Model::keep_pieces(const Program& plan, const std::function<void()>& agree)
   if (held_ == Held::whole)
     for (const SlotId id : parameters_) {
       const int64_t width = bytes_of(slot(id).type.dtype);
-      const Piece& piece = pieces[static_cast<size_t>(id)];
-      if (piece.elements > 0)
-        copy_bytes(context_->backend(), data(id) + piece.first * width, context_->backend(),
-                   made.data(Arena::parameters) + layout.slots[static_cast<size_t>(id)].offset, piece.elements * width);
+      std::byte* const to = made.data(Arena::parameters) + layout.slots[static_cast<size_t>(id)].offset;
+      pieces[static_cast<size_t>(id)].each_run([&](int64_t in_whole, int64_t in_range, int64_t elements) {
+        copy_bytes(context_->backend(), data(id) + in_whole * width, context_->backend(), to + in_range * width, elements * width);
+      });
     }
   if (held_ == Held::nothing) make(made, offsets, pieces);
   if (agree) agree();
@@ -230,21 +234,13 @@ void Model::get_by(SlotId parameter, const HostView& to, ShardedModelCall* colle
 
 /// From whoever has them.
 void Model::read_bytes(SlotId parameter, int64_t first, std::span<std::byte> out, ShardedModelCall* collective) const {
-  const int64_t width = bytes_of(slot(parameter).type.dtype);
-  const auto each_of = [&](const Piece& piece, const auto& take) {
-    const int64_t begin = std::max(first, piece.first * width),
-                  end = std::min(first + std::ssize(out), (piece.first + piece.elements) * width);
-    if (begin < end) take(out.data() + (begin - first), begin - piece.first * width, end - begin);
-  };
-  each_of(piece(parameter),
-          [&](std::byte* to, int64_t from, int64_t bytes) { context_->backend().to_host(to, data(parameter) + from, bytes); });
+  const int64_t width = bytes_of(slot(parameter).type.dtype), begin = first / width, end = begin + std::ssize(out) / width;
+  piece(parameter).each_run_between(begin, end, [&](int64_t in_whole, int64_t in_range, int64_t elements) {
+    context_->backend().to_host(out.data() + (in_whole - begin) * width, data(parameter) + in_range * width, elements * width);
+  });
   if (collective == nullptr || pieces_.empty() || gathers_.slot(parameter).type.layout.is_replicated()) return;
-  for (int32_t rank = 0; rank < gathers_.mesh.ranks(); ++rank) {
-    const HeldRange held = held_by(gathers_, gathers_.slot(parameter), rank);
-    each_of({held.first, held.elements}, [&](std::byte* to, int64_t, int64_t bytes) {
-      collective->ranks().broadcast(to, bytes, DType::u8, rank, slot(parameter).name);
-    });
-  }
+  for (int32_t rank = 0; rank < gathers_.mesh.ranks(); ++rank)
+    broadcast_range(collective->ranks(), rank, held_by(gathers_, gathers_.slot(parameter), rank), begin, width, out, slot(parameter).name);
 }
 
 void Model::each_part(SlotId parameter, std::vector<std::byte>& room, ShardedModelCall* collective,
@@ -265,19 +261,27 @@ void Model::set(SlotId parameter, const HostView& from) {
   const FloatMode mode;
   Backend& backend = context_->backend();
   std::byte* const place = data(parameter);
-  const Piece own = piece(parameter);
+  const PieceRange own = piece(parameter);
   const int64_t width = bytes_of(to.type.dtype);
-  std::vector<std::byte> chunk(static_cast<size_t>(std::min(kChunk, own.elements) * width));
   const WeightsGate::Writer writer(gate_);
   if (from.dtype == to.type.dtype && from.is_plain())
-    return backend.to_device(place, static_cast<const std::byte*>(from.data) + own.first * width, own.elements * width);
-  int64_t element = 0, at = 0;
+    return own.each_run([&](int64_t in_whole, int64_t in_range, int64_t elements) {
+      backend.to_device(place + in_range * width, static_cast<const std::byte*>(from.data) + in_whole * width, elements * width);
+    });
+  std::vector<std::byte> chunk(static_cast<size_t>(std::min(kChunk, to.type.shape.elements()) * width));
+  int64_t at = 0, filled = 0;
+  const auto put_chunk = [&] {
+    own.each_run_between(at - filled, at, [&](int64_t in_whole, int64_t in_range, int64_t elements) {
+      backend.to_device(place + in_range * width, chunk.data() + (in_whole - (at - filled)) * width, elements * width);
+    });
+    filled = 0;
+  };
   each_element(from, [&](const std::byte* value) {
-    if (const int64_t e = element++; e < own.first || e >= own.first + own.elements) return;
-    convert_element(from.dtype, value, to.type.dtype, chunk.data() + at++ % kChunk * width);
-    const int64_t filled = at % kChunk == 0 ? kChunk : at % kChunk;
-    if (filled == kChunk || at == own.elements) backend.to_device(place + (at - filled) * width, chunk.data(), filled * width);
+    convert_element(from.dtype, value, to.type.dtype, chunk.data() + filled * width);
+    ++at;
+    if (++filled == kChunk) put_chunk();
   });
+  put_chunk();
 }
 
 void Model::copy_parameters(Storage& to) const {

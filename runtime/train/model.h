@@ -45,8 +45,8 @@ class Model {
   SlotId parameter_named(std::string_view name) const;  // throws not_found, suggests the nearest
   std::byte* data(SlotId parameter) const;              // device memory, row-major; sharded: this rank's shard
 
-  /// Reduces each parameter to what a rank has of it under ZeRO-3 or in a pipeline, by the slots of `plan`, that rank's program of this
-  /// model.
+  /// Reduces each parameter to what a rank has of it under ZeRO-3, in a pipeline or beside other tensor ranks, by the slots of `plan`, that
+  /// rank's program of this model.
   /// - Existing values of the shards are kept; parameters that are not made yet are made as shards only.
   /// - Afterwards set(), read() and load() take only these elements of their input, copy() takes places of shards, and calls that need
   ///   a whole parameter throw wrong_state.
@@ -63,12 +63,8 @@ class Model {
   void set_number(uint64_t number) { number_ = number; }
   /// Before that, a text that is equal on ranks with equal models: "digest ..", or "made late, of seed 1".
   std::string weights_fact() const;
-  /// The range of elements of a parameter that this model holds.
-  struct Piece {
-    int64_t first = 0, elements = 0;
-    bool operator==(const Piece&) const = default;
-  };
-  Piece piece(SlotId parameter) const;
+  /// The elements of a parameter that this model holds.
+  PieceRange piece(SlotId parameter) const;
   /// For PlanOptions::gathers; null: the model is not sharded.
   const Program* gathers() const { return is_sharded() ? &gathers_ : nullptr; }
   /// Byte offset of a parameter, or its shard, in the storage and in others of its layout.
@@ -86,7 +82,7 @@ class Model {
   void set(SlotId parameter, const HostView& from);
 
   /// The same for other values of the parameter's type (a moving average), whose bytes `read` supplies.
-  using ReadPart = std::function<void(int64_t first, std::span<std::byte> out)>;
+  using ReadPart = std::function<void(int64_t first, std::span<std::byte> out)>;  // whole elements
   void get_by(SlotId parameter, const HostView& to, ShardedModelCall* collective, const ReadPart& read) const;
   /// Copies all parameters from device memory: one address each, in the order of parameters().
   void copy(std::span<const std::byte* const> places);
@@ -134,7 +130,7 @@ class Model {
   void each_part(SlotId parameter, std::vector<std::byte>& room, ShardedModelCall* collective,
                  const std::function<void(int64_t first, std::span<const std::byte> part)>& take) const;
   std::exception_ptr stream(const WriteBytes& write, ShardedModelCall* collective) const;
-  void make(const Storage& in, std::span<const int64_t> offsets, std::span<const Piece> pieces) const;
+  void make(const Storage& in, std::span<const int64_t> offsets, std::span<const PieceRange> pieces) const;
   void allocate() const;  // all zero
 
   std::shared_ptr<Context> context_;
@@ -147,11 +143,11 @@ class Model {
   mutable Storage storage_;
   mutable WeightsGate gate_;
   std::vector<SlotId> parameters_;
-  std::vector<int64_t> offsets_;  // by slot, in the parameter arena
-  int64_t bytes_ = 0;             // of that arena
-  std::vector<Piece> pieces_;     // by slot; empty: not sharded
-  Program gathers_;               // slots and mesh of the plan that defines the shards
-  std::string whose_;             // "rank 1 of 2"
+  std::vector<int64_t> offsets_;    // by slot, in the parameter arena
+  int64_t bytes_ = 0;               // of that arena
+  std::vector<PieceRange> pieces_;  // by slot; empty: not sharded
+  Program gathers_;                 // slots and mesh of the plan that defines the shards
+  std::string whose_;               // "rank 1 of 2"
   uint64_t number_ = 0;
   std::atomic<bool> has_torn_state_ = false;
 };

@@ -1,4 +1,5 @@
 // Model::load: weights out of a checkpoint.
+#include <algorithm>
 #include <vector>
 
 #include "train/checkpoint_weights.h"
@@ -14,17 +15,19 @@ void Model::load(const CheckpointReader& reader, const ReadOptions& options, Rea
   std::vector<TensorTarget> targets;
   for (size_t i = 0; i < records.size(); ++i)
     if (const SlotId id = match.parameters[i]; id >= 0)
-      targets.push_back({.from = reader.manifest().find(records[i].name),
-                         .first = piece(id).first,
-                         .elements = piece(id).elements,
-                         .to = data(id),
-                         .dtype = slot(id).type.dtype,
-                         .may_hold_nan = false});
+      piece(id).each_run([&](int64_t in_whole, int64_t in_range, int64_t elements) {
+        targets.push_back({.from = reader.manifest().find(records[i].name),
+                           .first = in_whole,
+                           .elements = elements,
+                           .to = data(id) + in_range * bytes_of(slot(id).type.dtype),
+                           .dtype = slot(id).type.dtype,
+                           .may_hold_nan = false});
+      });
   const auto workers = context_->make_workers(context_->threads());
   bool has_torn_state = false;  // the error says so
   const WeightsGate::Writer writer(gate_);
   load_tensors(reader, targets, *context_, *workers, nullptr, has_torn_state);
-  report.read = std::ssize(targets);
+  report.read = std::ranges::count_if(match.parameters, [](SlotId id) { return id >= 0; });
   if (report.read == std::ssize(parameters_)) set_mixed(false);
 }
 

@@ -85,9 +85,11 @@ void Model::read(const std::string& path, const ReadOptions& options, ReadReport
     for (const TensorRecord& record : file.header().tensors) {
       const SlotId id = *next++;
       if (id < 0) continue;
-      const Piece own = piece(id);
-      convert_elements(record.dtype, file.bytes(record).data() + own.first * bytes_of(record.dtype), slot(id).type.dtype, values.data(),
-                       own.elements);
+      const DType as = slot(id).type.dtype;
+      piece(id).each_run([&](int64_t in_whole, int64_t in_range, int64_t elements) {
+        convert_elements(record.dtype, file.bytes(record).data() + in_whole * bytes_of(record.dtype), as,
+                         values.data() + in_range * bytes_of(as), elements);
+      });
       context_->backend().to_device(data(id), values.data(), bytes_here(id));
       ++report.read;
     }
@@ -114,17 +116,17 @@ void Model::read(const ReadBytes& read, const ReadOptions& options, ReadReport& 
     stream.skip_to(record.offset);
     const DType as = slot(id).type.dtype;
     std::byte* const place = staged + offsets_[static_cast<size_t>(id)];
-    const Piece own = this->piece(id);
+    const PieceRange own = this->piece(id);
     const int64_t width = bytes_of(record.dtype);
     for (int64_t at = 0, elements = record.shape.elements(); at < elements;) {
       const std::span<std::byte> now = std::span(piece).first(static_cast<size_t>(std::min((elements - at) * width, kPiece)));
       stream.read(now);
       require_no_nan(record, now.data(), at, std::ssize(now) / width, source);
-      const int64_t next = at + std::ssize(now) / width, first = std::max(at, own.first), last = std::min(next, own.first + own.elements);
-      if (first < last) {
-        convert_elements(record.dtype, now.data() + (first - at) * width, as, values.data(), last - first);
-        context_->backend().to_device(place + (first - own.first) * bytes_of(as), values.data(), (last - first) * bytes_of(as));
-      }
+      const int64_t next = at + std::ssize(now) / width;
+      own.each_run_between(at, next, [&](int64_t in_whole, int64_t in_range, int64_t count) {
+        convert_elements(record.dtype, now.data() + (in_whole - at) * width, as, values.data(), count);
+        context_->backend().to_device(place + in_range * bytes_of(as), values.data(), count * bytes_of(as));
+      });
       at = next;
     }
   }

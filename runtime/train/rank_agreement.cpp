@@ -167,6 +167,14 @@ void require_like_first(const Communicator& ranks, int rank, const StepStart& th
               text("step: one of ", text_of_rank(ranks, rank), " and rank 0 was given rows, the other reads its data; ", kAlike));
 }
 
+/// Whose rows a rank gets, if others get the same.
+std::string role_of(const Mesh& mesh, const MeshPosition& at) {
+  if (mesh.stage == 1 && mesh.tensor == 1) return "";
+  const std::string tensor = mesh.tensor == 1 ? "" : text("tensor rank ", at.tensor, " of "), stage = text("stage ", at.stage, " of ");
+  const char* who = mesh.stage == 1 ? "tensor ranks" : mesh.tensor == 1 ? "stages" : "ranks";
+  return text("; it is ", tensor, mesh.stage == 1 ? "" : stage, "data rank ", at.data, ", whose rows all its ", who, " get");
+}
+
 }  // namespace
 
 Recipe on_ranks(Recipe recipe, int64_t ranks) {
@@ -188,7 +196,7 @@ std::vector<RankFact> run_facts(const Recipe& recipe, const TrainingState& state
   for (const std::string& field : state.fields) fields += text(fields.empty() ? "" : ", ", field);
   facts.push_back({"fields of data", fields});
   facts.push_back({"data, by digest", state.data});
-  if (plan.program.mesh.stage == 1) facts.push_back(collective_facts(plan).front());
+  if (plan.program.mesh.stage == 1 && plan.program.mesh.tensor == 1) facts.push_back(collective_facts(plan).front());
   return facts;
 }
 
@@ -236,7 +244,7 @@ void require_agreement(Communicator& ranks, std::span<const RankFact> facts, std
   require_agreement_with(ranks, facts, part, [](int) { return 0; });
 }
 
-void require_agreement_in_stages(Communicator& ranks, const Mesh& mesh, std::span<const RankFact> facts) {
+void require_agreement_along_data(Communicator& ranks, const Mesh& mesh, std::span<const RankFact> facts) {
   require_agreement_with(ranks, facts, "trainer", [&](int rank) { return color_along(mesh, MeshAxis::data, rank); });
 }
 
@@ -282,11 +290,9 @@ int64_t rows_of_all(Communicator& ranks, const Mesh& mesh, std::span<StepStart> 
         MicroBatches{.per_step = full, .ranks = mesh.data, .rank = at.data}.own() * batch + (full % mesh.data == at.data ? rest : 0);
     const int64_t theirs = starts[static_cast<size_t>(rank)].rows;
     if (theirs != due)
-      refuse_rank(
-          ranks, rank, "",
-          text("step: ", text_of_rank(ranks, rank), " was given ", theirs, " rows, but its share of the ", rows, " rows of all ranks is ",
-               due, ", in micro-batches of ", batch, " dealt in turn",
-               mesh.stage == 1 ? "" : text("; it is stage ", at.stage, " of data rank ", at.data, ", whose rows all its stages get")));
+      refuse_rank(ranks, rank, "",
+                  text("step: ", text_of_rank(ranks, rank), " was given ", theirs, " rows, but its share of the ", rows,
+                       " rows of all ranks is ", due, ", in micro-batches of ", batch, " dealt in turn", role_of(mesh, at)));
   }
   return rows;
 }

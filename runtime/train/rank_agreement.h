@@ -29,14 +29,14 @@ struct RankFact {
 /// the ordered collectives of the plan. Keys that only change speed are left out.
 std::vector<RankFact> run_facts(const Recipe& recipe, const TrainingState& state, const Plan& plan);
 
-/// The last of them alone, which only the data ranks of a stage have in common.
+/// The last of them alone, which only ranks along the data axis have in common.
 std::vector<RankFact> collective_facts(const Plan& plan);
 
 /// Collective call of all ranks. Throws the same rank_mismatch on all ranks if `facts` differ: the first rank that differs from rank 0, the
 /// fact and both values; messages begin with `part`. The group stays usable. Other errors are the communicator's.
 void require_agreement(Communicator& ranks, std::span<const RankFact> facts, std::string_view part = "trainer");
-/// Likewise, but each rank must agree with the first data rank of its own stage.
-void require_agreement_in_stages(Communicator& ranks, const Mesh& mesh, std::span<const RankFact> facts);
+/// Likewise, but each rank must agree with the first of its own data ranks.
+void require_agreement_along_data(Communicator& ranks, const Mesh& mesh, std::span<const RankFact> facts);
 
 /// Collective call. Throws the same rank_mismatch on all ranks if a parameter's bytes differ between ranks; names the odd rank out and the
 /// first such parameter.

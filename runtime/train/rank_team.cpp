@@ -124,10 +124,12 @@ CommunicatorOptions RankTeam::options_in_group() const {
 }
 
 void RankTeam::split_group() {
-  if (mesh_.stage == 1) return;
+  if (mesh_.stage == 1 && mesh_.tensor == 1) return;
   const int32_t rank = parts_.group->rank();
   const auto along = [&](MeshAxis axis) { return parts_.group->split(color_along(mesh_, axis, rank), rank, options_in_group(), true); };
   along_data_ = along(MeshAxis::data);
+  if (mesh_.tensor > 1) along_tensor_ = along(MeshAxis::tensor);
+  if (mesh_.stage == 1) return;
   along_stages_ = along(MeshAxis::stage);
   stages_.push_back(std::make_unique<StageLinks>(*along_stages_));
 }
@@ -135,12 +137,12 @@ void RankTeam::split_group() {
 void RankTeam::connect_own_stages(std::span<const StageLink> links) {
   if (stages_.empty()) return;
   std::vector<LinkEnds> ends;
+  const int32_t of_stage = mesh_.data * mesh_.tensor;  // ranks of a stage, which are next to each other (base/mesh.h)
   for (const StageLink& link : links)
-    for (int32_t data = 0; data < mesh_.data; ++data)
-      ends.push_back({rank_at(mesh_, {.data = data, .stage = link.from}), rank_at(mesh_, {.data = data, .stage = link.to})});
+    for (int32_t first = 0; first < of_stage; ++first) ends.push_back({link.from * of_stage + first, link.to * of_stage + first});
   std::vector<std::unique_ptr<Link>> of_all = make_links(*parts_.group, ends, options_in_group()), own;
   for (size_t link = 0; link < links.size(); ++link)
-    own.push_back(std::move(of_all[link * static_cast<size_t>(mesh_.data) + static_cast<size_t>(position_of(parts_.group->rank()).data)]));
+    own.push_back(std::move(of_all[link * static_cast<size_t>(of_stage) + static_cast<size_t>(parts_.group->rank() % of_stage)]));
   stages_[0]->connect(std::move(own));
 }
 
@@ -226,7 +228,8 @@ void RankTeam::begin(double lr, int64_t number, int64_t attempts, int64_t items,
 /// Seconds so far in collectives and, between stages, in waits for messages.
 double RankTeam::exchanged(size_t rank) const {
   const double among_data_ranks = end_of(static_cast<int>(rank)).recorder().seconds();
-  const double along_tensor = tensor_group_.empty() ? 0 : tensor_group_[rank].recorder().seconds();
+  const Communicator* const tensor = tensor_of(static_cast<int>(rank));
+  const double along_tensor = tensor == nullptr ? 0 : tensor->recorder().seconds();
   if (stages_.empty()) return among_data_ranks + along_tensor;
   return among_data_ranks + along_tensor + stages_[rank]->stages().recorder().seconds() + stages_[rank]->runs().waited();
 }
@@ -486,7 +489,7 @@ std::vector<int64_t> RankTeam::sent_bytes() const {
   std::vector<int64_t> all;
   for (size_t rank = 0; rank < clocks_.size(); ++rank)
     all.push_back(end_of(static_cast<int>(rank)).sent_bytes() + (stages_.empty() ? 0 : stages_[rank]->sent_bytes()) +
-                  (tensor_group_.empty() ? 0 : tensor_group_[rank].sent_bytes()));
+                  (tensor_of(static_cast<int>(rank)) == nullptr ? 0 : tensor_of(static_cast<int>(rank))->sent_bytes()));
   return all;
 }
 

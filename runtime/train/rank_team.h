@@ -59,7 +59,8 @@ class RankTeam {
   StageLinks* own_stages() { return stages_of(0); }
   /// Those along the tensor axis; null: one.
   Communicator* own_tensor() { return tensor_of(0); }
-  /// With tensor ranks: the trainer's own executor, which has pieces of the parameters like those of the threads. Fills them.
+  /// With tensor ranks that are threads: the trainer's own executor, which has pieces of the parameters like those of the others. Fills
+  /// them.
   void keep_pieces_in(const Executor& own);
   /// In a host's group: connects the links that the trainer's plan names. Collective call of all ranks.
   void connect_own_stages(std::span<const StageLink> links);
@@ -137,7 +138,8 @@ class RankTeam {
     return along_data_ ? *along_data_ : *parts_.group;
   }
   Communicator& end_of(int rank) { return const_cast<Communicator&>(std::as_const(*this).end_of(rank)); }
-  Communicator* tensor_of(int rank) { return tensor_group_.empty() ? nullptr : &tensor_group_[static_cast<size_t>(rank)]; }
+  Communicator* tensor_of(int rank) { return tensor_group_.empty() ? along_tensor_.get() : &tensor_group_[static_cast<size_t>(rank)]; }
+  const Communicator* tensor_of(int rank) const { return const_cast<RankTeam&>(*this).tensor_of(rank); }
   StageLinks* stages_of(int rank) { return stages_.empty() ? nullptr : stages_[static_cast<size_t>(rank)].get(); }
   MeshPosition position_of(int32_t rank) const { return st::position_of(mesh_, rank); }
   /// The rank in the mesh of a rank of this process; 0 is the trainer's.
@@ -164,8 +166,8 @@ class RankTeam {
   const Mesh mesh_;
   // By thread: its ends along the axes; replaced after an error.
   std::vector<DirectExchange> group_, stage_group_, tensor_group_;
-  std::unique_ptr<Communicator> along_data_, along_stages_;  // in a host's group with stages
-  std::vector<std::unique_ptr<StageLinks>> stages_;          // by rank of this process; empty: one stage
+  std::unique_ptr<Communicator> along_data_, along_stages_, along_tensor_;  // in a host's group with stages or tensor ranks
+  std::vector<std::unique_ptr<StageLinks>> stages_;                         // by rank of this process; empty: one stage
   bool is_connected_ = false;
   std::vector<std::unique_ptr<Member>> members_;
   const Executor* own_ = nullptr;  // with tensor ranks: the trainer's

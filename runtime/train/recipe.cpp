@@ -111,13 +111,17 @@ bool measures_noise(const Recipe& recipe, bool is_short) {
 void gather_shards(Program& program, const Program& of) {
   program.mesh = of.mesh;
   program.rank = of.rank;
+  program.tensor_rank = of.tensor_rank;
   program.stage = of.stage;
   for (size_t s = 0; s < of.slots.size() && s < program.slots.size(); ++s) {
-    if (of.slots[s].role != Role::parameter) continue;
-    program.slots[s].type.layout = of.slots[s].type.layout;
-    if (of.slots[s].type.layout.is_flat()) program.slots[s].sums = of.slots[s].sums;
+    const Slot& theirs = of.slots[s];
+    if (theirs.role != Role::parameter) continue;
+    program.slots[s].type.layout = theirs.type.layout;
+    program.slots[s].type.shape = theirs.type.shape;
+    program.slots[s].piece = theirs.piece;
+    if (theirs.type.layout.is_flat()) program.slots[s].sums = theirs.sums;
   }
-  gather_units(program, of.mesh.stage > 1 ? MeshAxis::all : MeshAxis::data);
+  gather_units(program, of.mesh.stage > 1 || of.mesh.tensor > 1 ? MeshAxis::all : MeshAxis::data);
   for (Slot& slot : program.slots) slot.borrowed = slot.borrowed || (slot.role == Role::parameter && !slot.type.layout.is_replicated());
 }
 

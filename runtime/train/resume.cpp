@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "train/checkpoint_weights.h"
+#include "train/device_copy.h"
 #include "train/rank_texts.h"
 #include "train/state_tensor.h"
 #include "train/tensor_load.h"
@@ -172,11 +173,11 @@ class Resume {
     const bool is_zero = tensor.role == Role::optimizer && is_fresh();
     for (const StateTensor::Piece& piece : tensor.pieces)
       if (piece.data != nullptr)
-        piece.each_run(0, type.shape.elements(), bytes_of(type.dtype), [&](int64_t first, std::byte* to, int64_t elements) {
+        piece.range.each_run([&](int64_t in_whole, int64_t in_range, int64_t elements) {
           targets_.push_back({.from = from,
-                              .first = first,
+                              .first = in_whole,
                               .elements = elements,
-                              .to = to,
+                              .to = piece.data + in_range * bytes_of(type.dtype),
                               .dtype = type.dtype,
                               .is_zero = is_zero,
                               .may_hold_nan = !has_hosts_tensors_});
@@ -220,7 +221,6 @@ class Resume {
 
   void load(const MeetOthers& meet) {
     Context& context = trainer_.model().context();
-    std::vector<std::byte> piece(kPiece);
     const WeightsGate::Writer writer(trainer_.model().gate());
     try {
       load_tensors(reader_, targets_, context, *trainer_.workers_, &trainer_.cancelled_, trainer_.has_torn_state_, meet);
@@ -231,18 +231,23 @@ class Resume {
     }
     if (starts_anew_ && !is_fresh()) clear_state();
     for (const StateTensor* average : own_averages_) {
-      const int64_t width = bytes_of(average->type.dtype);
-      const std::byte* weight = trainer_.model().data(average->of) - trainer_.model().piece(average->of).first * width;
-      const auto copy_run = [&](int64_t first, std::byte* to, int64_t elements) {
-        for (int64_t at = 0, bytes = elements * width; at < bytes; at += kPiece) {
-          const int64_t count = std::min(kPiece, bytes - at);
-          context.backend().to_host(piece.data(), weight + first * width + at, count);
-          context.backend().to_device(to + at, piece.data(), count);
-        }
-      };
       for (const StateTensor::Piece& part : average->pieces)
-        if (part.data != nullptr) part.each_run(0, average->type.shape.elements(), width, copy_run);
+        if (part.data != nullptr) begin_average(average->of, part);
     }
+  }
+
+  /// As what this rank's model has of the weight.
+  void begin_average(SlotId parameter, const StateTensor::Piece& average) {
+    const Model& model = trainer_.model();
+    Backend& backend = model.context().backend();
+    const PieceRange weight = model.piece(parameter);
+    const int64_t width = bytes_of(model.slot(parameter).type.dtype);
+    average.range.each_run([&](int64_t in_whole, int64_t in_average, int64_t elements) {
+      weight.each_run_between(in_whole, in_whole + elements, [&](int64_t begin, int64_t in_weight, int64_t count) {
+        copy_bytes(backend, model.data(parameter) + in_weight * width, backend, average.data + (in_average + begin - in_whole) * width,
+                   count * width);
+      });
+    });
   }
 
   void clear_state() {
@@ -250,7 +255,7 @@ class Resume {
     for (const StateTensor& tensor : tensors_) {
       if (!is_state(tensor)) continue;
       for (const StateTensor::Piece& part : tensor.pieces)
-        for (int64_t at = 0, bytes = part.data == nullptr ? 0 : part.elements * bytes_of(tensor.type.dtype); at < bytes; at += kPiece)
+        for (int64_t at = 0, bytes = part.data == nullptr ? 0 : part.range.elements * bytes_of(tensor.type.dtype); at < bytes; at += kPiece)
           trainer_.model().context().backend().to_device(part.data + at, zeros.data(), std::min(kPiece, bytes - at));
     }
   }

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <set>
 #include <string_view>
+#include <tuple>
 #include <utility>
 
 #include "base/error.h"
@@ -15,61 +16,62 @@
 namespace st {
 namespace {
 
-/// The rank that answers for this rank's range of a slot; the first data rank answers for a range that all data ranks have.
-int32_t answers_for(const Program& program, bool is_shard) {
-  return rank_at(program.mesh, {.data = is_shard ? program.rank : 0, .tensor = program.tensor_rank, .stage = program.stage});
-}
-
-/// The cut of the slot's parameter, if the slot has its elements; null: none.
-const ParameterPiece* cut_of(const Program& program, const Slot& slot) {
-  const Slot& parameter = slot.role == Role::parameter ? slot : program.slot(slot.of);
-  return parameter.piece.is_cut() && slot.type.shape == parameter.type.shape ? &parameter.piece : nullptr;
+/// The rank that answers for this rank's range of a slot; the first of an axis answers for a range that all along it have.
+int32_t answers_for(const Program& program, bool is_shard, bool is_cut) {
+  return rank_at(program.mesh, {.data = is_shard ? program.rank : 0, .tensor = is_cut ? program.tensor_rank : 0, .stage = program.stage});
 }
 
 StateTensor::Piece piece_in(const Executor& rank, SlotId slot) {
   const Operand& operand = rank.slot(slot);
   const Program& program = rank.plan().program;
   const Slot& of = program.slot(slot);
-  return {own_begin(program, of), operand.elements(), operand.as<std::byte>(), answers_for(program, of.type.layout.is_flat()),
-          cut_of(program, of)};
+  ParameterPiece piece = piece_of(program, of, program.tensor_rank);
+  const int32_t answers = answers_for(program, of.type.layout.is_flat(), piece.is_cut());
+  return {{own_begin(program, of), operand.elements(), std::move(piece)}, operand.as<std::byte>(), answers};
 }
 
 /// Those of one rank, in the order of its slots.
 std::vector<StateTensor> state_in(const Executor& rank) {
   std::vector<StateTensor> all;
   const std::vector<Slot>& slots = rank.plan().program.slots;
-  const bool in_stages = rank.plan().program.mesh.stage > 1;
+  const bool is_split = rank.plan().program.mesh.stage > 1 || rank.plan().program.mesh.tensor > 1;
   for (size_t s = 0; s < slots.size(); ++s) {
     const Slot& slot = slots[s];
     if ((slot.role != Role::parameter && slot.role != Role::optimizer) || !is_here(rank.plan().program, slot)) continue;
     StateTensor tensor{
-        .name = slot.name, .role = slot.role, .of = slot.of, .type = slot.type, .is_sharded = in_stages || slot.type.layout.is_flat()};
-    if (const ParameterPiece* const cut = cut_of(rank.plan().program, slot)) tensor.type.shape = cut->whole;
-    tensor.type.layout = tensor.type.layout.only(MeshAxis::data);
+        .name = slot.name, .role = slot.role, .of = slot.of, .type = slot.type, .is_sharded = is_split || slot.type.layout.is_flat()};
     tensor.pieces.push_back(piece_in(rank, static_cast<SlotId>(s)));
+    if (const ParameterPiece& piece = tensor.pieces[0].range.piece; piece.is_cut()) tensor.type.shape = piece.whole;
+    tensor.type.layout = tensor.type.layout.only(MeshAxis::data);
     all.push_back(std::move(tensor));
   }
   return all;
 }
 
-/// A rank's description of a tensor: these numbers, followed by the name.
+/// A rank's description of a tensor: these numbers, followed by the name and the segments of its piece.
 struct TensorPlace {
-  int64_t first = 0, elements = 0, name = 0;  // name: its bytes
+  int64_t first = 0, elements = 0, name = 0, segments = 0;  // name: its bytes; segments: their number
   std::array<int64_t, kMaxDims> dims{};
   int32_t rank = 0, role = 0, of = 0, dtype = 0;
+  int32_t cut_dimension = -1, cut_rank = 0, cut_ranks = 1;
 };
 
 std::string told(std::span<const StateTensor> tensors, int32_t own_rank) {
   std::string out;
   for (const StateTensor& t : tensors) {
     if (!t.is_sharded || t.pieces[0].rank != own_rank) continue;
-    TensorPlace one{t.pieces[0].first, t.pieces[0].elements, std::ssize(t.name)};
+    const auto& [first, elements, piece] = t.pieces[0].range;
+    TensorPlace one{.first = first, .elements = elements, .name = std::ssize(t.name), .segments = std::ssize(piece.segments)};
     std::ranges::copy(t.type.shape, one.dims.begin());
+    one.cut_dimension = piece.dimension;
+    one.cut_rank = piece.rank;
+    one.cut_ranks = piece.ranks;
     one.rank = t.type.shape.rank();
     one.role = static_cast<int32_t>(t.role);
     one.of = t.of;
     one.dtype = static_cast<int32_t>(t.type.dtype);
     out.append(reinterpret_cast<const char*>(&one), sizeof one).append(t.name);
+    out.append(reinterpret_cast<const char*>(piece.segments.data()), piece.segments.size() * sizeof(int64_t));
   }
   return out;
 }
@@ -86,9 +88,18 @@ void hear(std::string_view text, int32_t rank, std::vector<StateTensor>& to) {
                   .of = one.of,
                   .type = {.dtype = static_cast<DType>(one.dtype), .shape = {}, .layout = {}},
                   .is_sharded = true,
-                  .pieces = {{one.first, one.elements, nullptr, rank}}};
+                  .pieces = {{{one.first, one.elements}, nullptr, rank}}};
     text.remove_prefix(t.name.size());
     for (int32_t i = 0; i < std::min(one.rank, kMaxDims); ++i) t.type.shape.push_back(one.dims[static_cast<size_t>(i)]);
+    if (one.cut_dimension >= 0) {
+      ParameterPiece& piece = t.pieces[0].range.piece;
+      piece = {.whole = t.type.shape, .dimension = one.cut_dimension, .segments = {}, .rank = one.cut_rank, .ranks = one.cut_ranks};
+      piece.segments.resize(static_cast<size_t>(one.segments));
+      require(text.size() >= piece.segments.size() * sizeof(int64_t), Code::rank_mismatch, "trainer: rank ", rank,
+              " reported malformed state");
+      std::memcpy(piece.segments.data(), text.data(), piece.segments.size() * sizeof(int64_t));
+      text.remove_prefix(piece.segments.size() * sizeof(int64_t));
+    }
     to.push_back(std::move(t));
   }
 }
@@ -99,27 +110,26 @@ void StateTensor::to_host(Backend& backend, int64_t first, std::span<std::byte> 
   const int64_t width = bytes_of(type.dtype);
   for (const Piece& piece : pieces) {
     if (piece.data == nullptr) continue;
-    if (piece.cut != nullptr) {  // rare, and in whole elements
-      piece.each_run(first / width, (first + std::ssize(out)) / width, width, [&](int64_t at, const std::byte* data, int64_t elements) {
-        backend.to_host(out.data() + (at * width - first), data, elements * width);
-      });
-      continue;
-    }
-    const int64_t begin = std::max(first, piece.first * width);
-    const int64_t end = std::min(first + std::ssize(out), (piece.first + piece.elements) * width);
-    if (begin < end) backend.to_host(out.data() + (begin - first), piece.data + (begin - piece.first * width), end - begin);
+    const int64_t begin = first / width, end = begin + std::ssize(out) / width;
+    piece.range.each_run_between(begin, end, [&](int64_t in_whole, int64_t in_range, int64_t elements) {
+      backend.to_host(out.data() + (in_whole - begin) * width, piece.data + in_range * width, elements * width);
+    });
   }
 }
 
 std::vector<StateTensor> state_tensors_of(std::span<const Executor* const> ranks, std::span<const StateTensor> others) {
   std::vector<StateTensor> all;
+  const auto answers = [](const StateTensor& tensor, const Program& program) {  // or another data rank does, from which RankTeam copies
+    return position_of(program.mesh, tensor.pieces[0].rank).data == program.rank;
+  };
   for (const Executor* rank : ranks)
     for (StateTensor& tensor : state_in(*rank))
-      if (ranks.size() == 1 || tensor.pieces[0].rank == rank->plan().program.mesh_rank()) all.push_back(std::move(tensor));
+      if (ranks.size() == 1 || answers(tensor, rank->plan().program)) all.push_back(std::move(tensor));
   all.insert(all.end(), others.begin(), others.end());
-  const auto first_of = [](const StateTensor& t) { return t.pieces[0].first; };
-  std::ranges::stable_sort(
-      all, [&](const StateTensor& a, const StateTensor& b) { return a.name != b.name ? a.name < b.name : first_of(a) < first_of(b); });
+  const auto place_of = [](const StateTensor& t) {
+    return std::tuple(std::string_view(t.name), t.pieces[0].range.first, t.pieces[0].rank);
+  };
+  std::ranges::stable_sort(all, {}, place_of);
   std::vector<StateTensor> joined;
   for (StateTensor& tensor : all) {
     if (joined.empty() || joined.back().name != tensor.name)
@@ -156,30 +166,26 @@ StateTensor gradient_of(std::span<const Executor* const> ranks, const Slot& para
     StateTensor::Piece piece = piece_in(*rank, slot);
     if (tensor.is_sharded && !program.slot(slot).type.layout.is_flat()) {
       const Cuts cuts = cuts_of(program, program.slot(slot).of);
-      piece = {cuts[program.rank], cuts.elements_of(program.rank), piece.data + cuts[program.rank] * bytes_of(tensor.type.dtype),
-               answers_for(program, true), piece.cut};
+      piece.range.first = cuts[program.rank];
+      piece.range.elements = cuts.elements_of(program.rank);
+      piece.data += cuts[program.rank] * bytes_of(tensor.type.dtype);
+      piece.rank = answers_for(program, true, piece.range.piece.is_cut());
     }
-    if (piece.elements == 0) continue;  // other ranks have all of it
-    tensor.pieces.push_back(piece);
-    if (!tensor.is_sharded && program.mesh.tensor == 1) break;
+    if (piece.range.elements == 0) continue;  // other ranks have all of it
+    const bool is_cut = piece.range.piece.is_cut();
+    tensor.pieces.push_back(std::move(piece));
+    if (!tensor.is_sharded && !is_cut) break;
   }
   const Program& program = ranks.front()->plan().program;
-  const bool in_stages = program.mesh.stage > 1;
-  if ((!tensor.is_sharded && !in_stages) || ranks.size() > 1) return tensor;
+  const bool is_split = program.mesh.stage > 1 || program.mesh.tensor > 1;
+  if ((!tensor.is_sharded && !is_split) || ranks.size() > 1) return tensor;
   const std::vector<StateTensor::Piece> own = std::exchange(tensor.pieces, {});
-  const auto add = [&](int64_t first, int64_t elements, int32_t rank) {
-    if (elements > 0) tensor.pieces.push_back({first, elements, !own.empty() && own[0].rank == rank ? own[0].data : nullptr, rank});
-  };
-  const SlotId of = program.slot_named(parameter.name);
-  const int32_t stage = in_stages ? stage_of(program.slot(of)) : 0;
-  const auto rank_of = [&](int32_t data) { return rank_at(program.mesh, {.data = data, .stage = stage}); };
-  if (tensor.is_sharded) {
-    const Cuts cuts = cuts_of(program, of);
-    for (int32_t rank = 0; rank < program.mesh.data; ++rank) add(cuts[rank], cuts.elements_of(rank), rank_of(rank));
-  } else {
-    tensor.is_sharded = true;
-    add(0, tensor.type.shape.elements(), rank_of(0));
-  }
+  Slot summed = program.slot(program.slot_named(parameter.name));
+  summed.type.layout[MeshAxis::data] = tensor.is_sharded ? summed.update : AxisLayout();
+  tensor.is_sharded = true;
+  for (int32_t rank = 0; rank < program.mesh.ranks(); ++rank)
+    if (PieceRange held = held_by(program, summed, rank); held.elements > 0)
+      tensor.pieces.push_back({std::move(held), !own.empty() && own[0].rank == rank ? own[0].data : nullptr, rank});
   return tensor;
 }
 

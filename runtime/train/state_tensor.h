@@ -1,7 +1,6 @@
 // A tensor of a run's state and its place in memory: whole, or as one shard on each of several ranks.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -14,31 +13,18 @@ namespace st {
 
 struct StateTensor {
   struct Piece {
-    int64_t first = 0, elements = 0;      // range of the flattened whole
-    std::byte* data = nullptr;            // device memory; null: in another process
-    int32_t rank = 0;                     // of the mesh; in a group of processes, who answers for the range
-    const ParameterPiece* cut = nullptr;  // null: none; else the range is of this piece of the whole, flattened
-
-    /// Calls run(first element in the whole, its address, elements) for what of the whole's elements from `from` to `to` is in this piece.
-    template <class Run>
-    void each_run(int64_t from, int64_t to, int64_t width, const Run& run) const {
-      const auto part = [&](int64_t in_whole, int64_t in_piece, int64_t count) {
-        const int64_t begin = std::max({in_whole, from, in_whole + first - in_piece});
-        const int64_t end = std::min({in_whole + count, to, in_whole + first + elements - in_piece});
-        if (begin < end) run(begin, data + (in_piece + (begin - in_whole) - first) * width, end - begin);
-      };
-      if (cut == nullptr) return part(first, first, elements);
-      cut->each_run_between(from, to, part);
-    }
+    PieceRange range = {};
+    std::byte* data = nullptr;  // device memory; null: in another process
+    int32_t rank = 0;           // of the mesh; in a group of processes, who answers for the range
   };
   std::string name;
   Role role = Role::parameter;
   SlotId of = -1;                  // optimizer: the parameter's slot
   Type type;                       // of the whole
-  bool is_sharded = false;         // true: each rank has at most one shard, or its stage has it; false: each rank has all of it
+  bool is_sharded = false;         // true: each rank has at most one piece; false: each rank has all of it
   std::vector<Piece> pieces = {};  // all shards, in order
 
-  /// Copies bytes of the whole from byte `first`, as far as they are in this process.
+  /// Copies bytes of the whole from byte `first`, whole elements, as far as they are in this process.
   void to_host(Backend& backend, int64_t first, std::span<std::byte> out) const;
 };
 

@@ -21,12 +21,11 @@ namespace st {
 namespace {
 
 /// Refuses settings that tensor ranks do not support yet.
-void check_tensor(const Recipe& recipe, const Program& model, bool in_group) {
+void check_tensor(const Recipe& recipe, const Program& model) {
   if (recipe.tensor == 1) return;
   const auto need = [&](bool holds, const auto&... what) {
     require(holds, Code::unsupported, "trainer: tensor degree ", recipe.tensor, " does not support ", what...);
   };
-  need(!in_group, "a communicator; leave it out, then the ranks are threads of this process");
   need(static_cast<bool>(model.loss_sum), "a host's own loss; mark one with st_graph_loss");
   need(!recipe.find_nan, "find_nan; use tensor 1 to find where a value is not finite");
   need(!recipe.gradient_noise_scale, "gradient_noise_scale; use tensor 1 to measure it");
@@ -61,10 +60,10 @@ Trainer::Trainer(std::shared_ptr<Model> model, Recipe recipe, std::shared_ptr<co
   check(recipe_.device == context.backend().name(), "trainer: the recipe has device ", recipe_.device, ", but the model's context has ",
         context.backend().name(), "; make the context with the recipe's device");
   check_stages(recipe_, model_->program());
-  check_tensor(recipe_, model_->program(), ranks != nullptr);
+  check_tensor(recipe_, model_->program());
   const Mesh mesh = mesh_of(recipe_);
-  const bool has_tensor_ranks = mesh.tensor > 1;
-  if (has_tensor_ranks || mesh.stage > 1) recipe_.ranks = mesh.ranks();
+  const bool has_tensor_threads = mesh.tensor > 1 && ranks == nullptr, is_split = mesh.tensor > 1 || mesh.stage > 1;
+  if (is_split) recipe_.ranks = mesh.ranks();
   if (ranks != nullptr && recipe_.ranks > 1) check_mesh(mesh, ranks->size());
   check(recipe_.batch > 0, "trainer: the recipe's batch is auto; call with_batch_decided() first");
   check(!recipe_.gradient_noise_scale || recipe_.step_micro_batches() > 1,
@@ -81,19 +80,20 @@ Trainer::Trainer(std::shared_ptr<Model> model, Recipe recipe, std::shared_ptr<co
   if (ranks != nullptr) {
     const MeshPosition at = position_of(mesh, ranks->rank());
     options_.rank = at.data;
+    options_.tensor_rank = at.tensor;
     options_.stage = at.stage;
   }
   const int64_t data_ranks = recipe_.data_ranks();
-  if (const int64_t idle = data_ranks - recipe_.step_micro_batches(); idle > 0 && options_.rank == 0 && options_.stage == 0)
+  if (const int64_t idle = data_ranks - recipe_.step_micro_batches(); idle > 0 && (ranks == nullptr || ranks->rank() == 0))
     context.options().log.warning("recipe", "a step has ", data_ranks - idle, " micro-batches on ", data_ranks, " ranks, so ", idle,
                                   idle == 1 ? " computes" : " compute", " none; give more micro_batches, or fewer ranks");
   const bool has_loss = static_cast<bool>(model_->program().loss_sum);
   const bool is_zero_3 = recipe_.zero == 3, is_late = context.options().late_parameters;
   options_.shards_masters = ranks != nullptr && recipe_.ranks > 1 && (recipe_.zero == 1 || recipe_.zero == 2) && has_loss && is_late &&
-                            recipe_.precision != "fp32" && recipe_.stages == 1;
-  const bool keeps_pieces = ranks != nullptr && recipe_.ranks > 1 && (is_zero_3 || options_.shards_masters || recipe_.stages > 1);
+                            recipe_.precision != "fp32" && !is_split;
+  const bool keeps_pieces = ranks != nullptr && recipe_.ranks > 1 && (is_zero_3 || options_.shards_masters || is_split);
   if (ranks != nullptr && recipe_.ranks > 1) {  // what they exchange from here on goes by it
-    std::vector<RankFact> facts = {{"zero", recipe_.get("zero")}, {"stages", recipe_.get("stages")}};
+    std::vector<RankFact> facts = {{"zero", recipe_.get("zero")}, {"stages", recipe_.get("stages")}, {"tensor", recipe_.get("tensor")}};
     if (is_zero_3) facts.push_back({"recompute", recipe_.get("recompute")});
     if (recipe_.zero == 1 || recipe_.zero == 2) {
       facts.push_back({"precision", recipe_.get("precision")});
@@ -116,13 +116,13 @@ Trainer::Trainer(std::shared_ptr<Model> model, Recipe recipe, std::shared_ptr<co
     model_->set_number(ranks->sequence());
     has_torn_state_ = model_->has_torn_state();
   }
-  if (!has_tensor_ranks) storage_.share(keeps_pieces ? model_->piece_storage() : model_->storage(), Arena::parameters);
+  if (!has_tensor_threads) storage_.share(keeps_pieces ? model_->piece_storage() : model_->storage(), Arena::parameters);
   whole_.share(keeps_pieces ? model_->piece_storage() : model_->storage(), Arena::parameters);
   const std::array<bool, kArenas> in_file = recipe_.arenas_in_file();
   storage_.keep_in_file(in_file, recipe_.offload_folder);
   if (in_file[static_cast<size_t>(Arena::parameters)]) model_->move_to_file(recipe_.offload_folder);
   if (ranks != nullptr) options_.memory = memory_part(*ranks, context);
-  options_.shares_masters = ranks == nullptr && recipe_.ranks > 1 && !has_tensor_ranks;
+  options_.shares_masters = ranks == nullptr && recipe_.ranks > 1 && !has_tensor_threads;
   GemmContest contest{.tiles = recipe_.tune};
   if (recipe_.gemm_library == "auto") contest.libraries = context.gemm_libraries();
   if (contest.tiles || !contest.libraries.empty()) options_.tiles = measured_tiles(context, *workers_, contest);
@@ -130,7 +130,7 @@ Trainer::Trainer(std::shared_ptr<Model> model, Recipe recipe, std::shared_ptr<co
     const auto is_cancelled = [this] { return cancelled_.is_set() && train_->is_computing(); };
     team_ = std::make_unique<RankTeam>(RankTeam::Parts{*model_, recipe_, storage_, is_cancelled, data_, threads, ranks}, options_);
   }
-  if (keeps_pieces && (is_zero_3 || recipe_.stages > 1)) {  // of steps of both kinds
+  if (keeps_pieces && (is_zero_3 || is_split)) {  // of steps of both kinds
     recomputed_ = recomputed_by_all(*ranks, recipe_, options_, plan_with);
     if (recomputed_) options_.recompute_scopes = &*recomputed_;
   }
@@ -138,10 +138,10 @@ Trainer::Trainer(std::shared_ptr<Model> model, Recipe recipe, std::shared_ptr<co
     PlanOptions own = options_;
     const auto scopes = team_ && own.recompute_scopes == nullptr ? team_->scopes_for_all() : std::nullopt;
     if (scopes) own.recompute_scopes = &*scopes;
-    own.borrows_parameters = recipe_.stages > 1 && ranks == nullptr && !has_tensor_ranks;
+    own.borrows_parameters = recipe_.stages > 1 && ranks == nullptr && !has_tensor_threads;
     train_ = std::make_unique<PlannedStep>(*model_, recipe_, storage_, *workers_, cancelled_, own, team_ ? &team_->own() : nullptr,
                                            team_ ? team_->own_stages() : nullptr, team_ ? team_->own_tensor() : nullptr);
-    if (has_tensor_ranks) {
+    if (has_tensor_threads) {
       train_->leave_parameters_in(*model_);
       team_->keep_pieces_in(train_->executor());
     }
@@ -159,7 +159,7 @@ Trainer::Trainer(std::shared_ptr<Model> model, Recipe recipe, std::shared_ptr<co
                                                                   train_.get(), team_ ? &team_->own() : nullptr},
                                               options_);
   if (ranks != nullptr && team_) require_agreement(*ranks, run_facts(recipe_, training_state(), plan()));
-  if (ranks != nullptr && recipe_.stages > 1) require_agreement_in_stages(*ranks, mesh, collective_facts(plan()));
+  if (ranks != nullptr && is_split) require_agreement_along_data(*ranks, mesh, collective_facts(plan()));
   if (is_sharded()) others_ = pieces_of_others(team_->all(), executor());
   if (recipe_.ema_decay > 0) {
     WeightAverage::Read read;
@@ -498,7 +498,7 @@ void Trainer::use_average(ShardedModelCall* collective) {
 int64_t Trainer::memory_bytes() const {
   int64_t sum = storage_.memory_bytes() + (train_ ? train_->own_bytes() : 0) + (feed_ ? feed_->buffer_bytes() : 0) +
                 evaluator_->own_bytes() + host_step_->own_bytes() + (team_ ? team_->memory_bytes() : 0) +
-                (recipe_.tensor > 1 ? whole_.memory_bytes() : 0);
+                (recipe_.tensor > 1 && !model_->is_sharded() ? whole_.memory_bytes() : 0);
   return sum;
 }
 

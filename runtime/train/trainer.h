@@ -105,10 +105,10 @@ class Trainer {
   /// The tensors of a checkpoint: every parameter and optimizer value, of all ranks. See trainer_state.h for a checkpoint's content.
   std::vector<StateTensor> state_tensors() const;
   /// Whether ranks have different parts of the state.
-  bool is_in_pieces() const { return recipe_.zero > 0 || recipe_.stages > 1; }
-  /// Whether the state is sharded over a host's group (zero 1 or more, or stages). Then digest, save, resume, gradients and averages are
-  /// collective calls: all ranks make them, with equal arguments, between the same steps. With a `collective`, a refusal on one rank is an
-  /// error on all.
+  bool is_in_pieces() const { return recipe_.zero > 0 || recipe_.stages > 1 || recipe_.tensor > 1; }
+  /// Whether the state is sharded over a host's group (zero 1 or more, stages, or tensor). Then digest, save, resume, gradients and
+  /// averages are collective calls: all ranks make them, with equal arguments, between the same steps. With a `collective`, a refusal on
+  /// one rank is an error on all.
   bool is_sharded() const { return team_ && !team_->is_of_threads() && is_in_pieces(); }
   /// Reads bytes of a state tensor from byte `first`, on whichever rank they are; a collective call if is_sharded().
   void read_state(const StateTensor& tensor, int64_t first, std::span<std::byte> out) const;
@@ -116,6 +116,8 @@ class Trainer {
   void others_change_too() { ++changes_of_all_; }
   /// The group over which the state is sharded; null: it is not sharded.
   Communicator* sharding_group_of() const { return is_sharded() ? &team_->all() : nullptr; }
+  /// Whether a rank of that group may have other elements than it saves: tensor parallelism cuts within rows.
+  bool exchanges_ranges() const { return is_sharded() && recipe_.tensor > 1; }
   /// Everything else that the next step depends on, except a host's own schedule.
   TrainingState training_state() const;
 
@@ -210,12 +212,12 @@ class Trainer {
   std::unique_ptr<Workers> workers_;
   CancelToken cancelled_;
   LrSchedule schedule_;
-  LearningRate host_schedule_;                       // empty: the recipe's
-  std::optional<LossScaler> scaler_;                 // empty: no loss scaling
-  GradientNoise noise_;                              // for the recipe key gradient_noise_scale
-  Storage storage_;                                  // this rank's parameters; gradients and moments of this trainer
-  Storage whole_;                                    // the model's parameters, which are this rank's too but for tensor ranks
-  std::unique_ptr<RankTeam> team_;                   // null: one rank
+  LearningRate host_schedule_;        // empty: the recipe's
+  std::optional<LossScaler> scaler_;  // empty: no loss scaling
+  GradientNoise noise_;               // for the recipe key gradient_noise_scale
+  Storage storage_;                   // this rank's parameters; gradients and moments of this trainer
+  Storage whole_;                     // the model's parameters, or their pieces; this rank's too, but for tensor ranks that are threads
+  std::unique_ptr<RankTeam> team_;    // null: one rank
   std::optional<std::vector<RegionId>> recomputed_;  // zero 3 in a group: the scopes that all ranks recompute; empty: the recipe's
   std::unique_ptr<PlannedStep> train_;               // this trainer's own rank; null: the graph has no loss
   BatchBinding inputs_;

@@ -6,9 +6,10 @@
 
 #include "base/digest.h"
 #include "checkpoint/shared_save.h"
-#include "ir/cuts.h"
+#include "train/rank_pieces.h"
 #include "train/rank_texts.h"
 #include "train/run_digests.h"
+#include "train/save_ranges.h"
 #include "train/state_tensor.h"
 
 namespace st {
@@ -18,16 +19,16 @@ constexpr int64_t kDigestPiece = 32768;  // bytes of a digest at a time: what is
 
 }  // namespace
 
-/// With tensor ranks, parameters are those of the model, which has them whole.
+/// With tensor ranks that are threads, parameters are those of the model, which has them whole.
 std::vector<StateTensor> Trainer::state_tensors() const {
   std::vector<StateTensor> all = state_tensors_of(executors(), others_);
-  if (recipe_.tensor == 1) return all;
+  if (recipe_.tensor == 1 || model_->is_sharded()) return all;
   for (StateTensor& tensor : all) {
     if (tensor.role != Role::parameter) continue;
     const SlotId id = model_->program().slot_named(tensor.name);
     tensor.type = model_->slot(id).type;
     tensor.is_sharded = false;
-    tensor.pieces = {{0, tensor.type.shape.elements(), model_->data(id)}};
+    tensor.pieces = {{.range = {0, tensor.type.shape.elements()}, .data = model_->data(id)}};
   }
   return all;
 }
@@ -36,11 +37,8 @@ void Trainer::read_state(const StateTensor& tensor, int64_t first, std::span<std
   tensor.to_host(model_->context().backend(), first, out);
   if (!tensor.is_sharded || !is_sharded()) return;
   const int64_t width = bytes_of(tensor.type.dtype);
-  for (const StateTensor::Piece& piece : tensor.pieces) {
-    const int64_t begin = std::max(first, piece.first * width);
-    const int64_t end = std::min(first + std::ssize(out), (piece.first + piece.elements) * width);
-    if (begin < end) team_->all().broadcast(out.data() + (begin - first), end - begin, DType::u8, piece.rank, tensor.name);
-  }
+  for (const StateTensor::Piece& piece : tensor.pieces)
+    broadcast_range(team_->all(), piece.rank, piece.range, first / width, width, out, tensor.name);
 }
 
 std::string Trainer::state_digest(ShardedModelCall* collective) const {
@@ -112,23 +110,6 @@ TrainingState Trainer::training_state() const {
 
 namespace {
 
-/// Where the tensor is cut for a save that all ranks make: as they have its pieces; of what each has whole, as its optimizer's state is.
-std::vector<SharedSave::Range> ranges_of(const StateTensor& tensor, const Program& program) {
-  std::vector<SharedSave::Range> ranges;
-  const SlotId id = tensor.role == Role::parameter ? program.slot_named(tensor.name) : -1;
-  if (id >= 0 && is_cut(program, id) && !program.slot(id).type.layout.is_flat()) {
-    const Cuts cuts = cuts_of(program, id);
-    const int32_t stage = position_of(program.mesh, tensor.pieces[0].rank).stage;
-    for (int32_t rank = 0; rank < program.mesh.data; ++rank)
-      ranges.push_back({rank_at(program.mesh, {.data = rank, .stage = stage}), cuts[rank], cuts[rank + 1]});
-  } else if (tensor.is_sharded) {
-    for (const StateTensor::Piece& piece : tensor.pieces) ranges.push_back({piece.rank, piece.first, piece.first + piece.elements});
-  }
-  std::erase_if(ranges, [](const SharedSave::Range& range) { return range.begin == range.end; });
-  if (ranges.empty()) ranges.push_back({0, 0, tensor.type.shape.elements()});
-  return ranges;
-}
-
 std::shared_ptr<SharedSave> shared_save(Communicator& ranks) {
   auto save = std::make_shared<SharedSave>();
   save->rank = ranks.rank();
@@ -164,8 +145,11 @@ CheckpointContent content_of(const Trainer& trainer, Metadata metadata) {
     whole.shape = from.type.shape;
     const int64_t width = bytes_of(from.type.dtype);
     std::vector<SharedSave::Range> ranges = {{0, 0, from.type.shape.elements()}};
+    bool is_exchanged = false;
     if (shared) {
-      ranges = ranges_of(from, trainer.plan().program);
+      const SaveRanges of_ranks(from, trainer.plan().program);
+      ranges = of_ranks.all();
+      is_exchanged = of_ranks.are_exchanged();
       shared->tensors.push_back({whole.name, whole.kind, whole.dtype, whole.shape, ranges});
     }
     for (const auto& [rank, begin, end] : ranges) {
@@ -173,17 +157,42 @@ CheckpointContent content_of(const Trainer& trainer, Metadata metadata) {
       SnapshotTensor tensor = whole;
       if (shared) tensor.shape = {end - begin};
       const StateTensor::Piece& piece = from.pieces[0];
-      const bool in_one = from.pieces.size() == 1 && piece.data != nullptr;
+      const bool in_one = from.pieces.size() == 1 && piece.data != nullptr && !piece.range.piece.is_cut();
       if (backend.is_host_memory() && in_one)
-        tensor.bytes = {piece.data + (begin - piece.first) * width, static_cast<size_t>((end - begin) * width)};
-      tensor.copy = [unchanged, &backend, from, skipped = begin * width](int64_t first, std::span<std::byte> out) {
-        from.to_host(backend, skipped + first, out);
-      };
+        tensor.bytes = {piece.data + (begin - piece.range.first) * width, static_cast<size_t>((end - begin) * width)};
+      if (!is_exchanged)
+        tensor.copy = [unchanged, &backend, from, skipped = begin * width](int64_t first, std::span<std::byte> out) {
+          from.to_host(backend, skipped + first, out);
+        };
       content.tensors.push_back(std::move(tensor));
     }
   }
   content.shared = shared;
   return content;
+}
+
+void exchange_ranges(const Trainer& trainer, CheckpointContent& content) {
+  const Context& context = trainer.model().context();
+  Communicator& group = *trainer.sharding_group_of();
+  const std::vector<StateTensor> tensors = trainer.state_tensors();
+  std::vector<SaveRanges> exchanged;
+  std::vector<std::span<std::byte>> own;  // likewise; empty: this rank writes nothing of it
+  content.shared->agree_on([&] {
+    int64_t bytes = 0;
+    for (const SnapshotTensor& tensor : content.tensors) bytes += tensor.copy ? 0 : tensor.size();
+    context.require_memory("save: ranges of tensors that other ranks have", bytes);
+    for (const StateTensor& tensor : tensors)
+      if (SaveRanges ranges(tensor, trainer.plan().program); ranges.are_exchanged()) {
+        exchanged.push_back(std::move(ranges));
+        const auto to = std::ranges::find(content.tensors, tensor.name, &SnapshotTensor::name);
+        own.emplace_back();
+        if (to == content.tensors.end()) continue;
+        const auto memory = std::make_shared<Memory>(to->size(), context.memory(), MemoryRole::other);
+        own.back() = {memory->data(), static_cast<size_t>(to->size())};
+        to->copy = [memory](int64_t first, std::span<std::byte> out) { std::copy_n(memory->data() + first, out.size(), out.data()); };
+      }
+  });
+  for (size_t i = 0; i < exchanged.size(); ++i) exchanged[i].exchange(group, trainer.model().context().backend(), own[i]);
 }
 
 }  // namespace st

@@ -9,6 +9,11 @@ namespace st {
 /// For CheckpointManager::save, between two steps (Trainer::require_whole_step). Borrows the trainer and blocks changes of the model's
 /// weights while it lives: destroy it as soon as they are copied, before this thread's next step. Throws busy while another trainer of the
 /// model has an unfinished update.
+/// With Trainer::exchanges_ranges(), exchange_ranges() must follow.
 CheckpointContent content_of(const Trainer& trainer, Metadata metadata);
+
+/// Collective call: gets this rank's ranges of tensors that other ranks have, into memory that `content` keeps. Throws out_of_memory on all
+/// ranks.
+void exchange_ranges(const Trainer& trainer, CheckpointContent& content);
 
 }  // namespace st

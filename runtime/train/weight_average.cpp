@@ -38,18 +38,22 @@ const std::byte* WeightAverage::place_of(size_t index) {
 /// A rank without any of the weight takes part in the reads for the others.
 const std::byte* WeightAverage::joined(size_t index, const StateTensor& tensor) {
   Backend& backend = model_.context().backend();
-  const bool keeps = model_.piece(model_.parameters()[index]).elements > 0;
+  const PieceRange weight = model_.piece(model_.parameters()[index]);
+  const bool keeps = weight.elements > 0;
+  const int64_t width = bytes_of(tensor.type.dtype);
   joined_.resize(averages_.size());
   if (keeps && !joined_[index]) {
-    model_.context().require_memory("average: a whole weight", tensor.type.bytes());
-    joined_[index] = backend.allocate(tensor.type.bytes(), MemoryRole::other);
+    model_.context().require_memory("average: a weight", weight.elements * width);
+    joined_[index] = backend.allocate(weight.elements * width, MemoryRole::other);
   }
   std::array<std::byte, 1 << 14> room;
-  for (int64_t at = 0, end = tensor.type.bytes(); at < end;) {
-    const std::span<std::byte> now = std::span(room).first(static_cast<size_t>(std::min<int64_t>(std::ssize(room), end - at)));
-    read(tensor, at, now);
-    if (keeps) backend.to_device(joined_[index]->data() + at, now.data(), std::ssize(now));
-    at += std::ssize(now);
+  for (int64_t at = 0, end = tensor.type.shape.elements(); at < end;) {
+    const int64_t count = std::min<int64_t>(std::ssize(room) / width, end - at);
+    read(tensor, at * width, std::span(room).first(static_cast<size_t>(count * width)));
+    weight.each_run_between(at, at + count, [&](int64_t in_whole, int64_t in_range, int64_t elements) {
+      backend.to_device(joined_[index]->data() + in_range * width, room.data() + (in_whole - at) * width, elements * width);
+    });
+    at += count;
   }
   return keeps ? joined_[index]->data() : nullptr;
 }

@@ -10,6 +10,7 @@
 #include "plan/wire_bytes.h"
 #include "rank_group.h"
 #include "rank_training.h"
+#include "shown_to_host.h"
 
 namespace st {
 namespace {
@@ -47,62 +48,19 @@ TEST(PiecesInGroup, LeaveTheBitsOfOneRank) {
   }
 }
 
-std::vector<float> values_in(const Slot& slot, const std::function<void(const HostView&)>& get) {
-  std::vector<float> values(static_cast<size_t>(slot.type.shape.elements()));
-  get(plain_view("", DType::f32, slot.type.shape, values.data()));
-  return values;
-}
-
 // Some parameters are frozen and have no average.
 TEST(PiecesInGroup, ShowWhatOneRankDoes) {
   const Case c{.name = "",
                .keys = {{"ema_decay", "0.5"}, {"groups", R"([{"pattern": "block.0.attention.*", "frozen": true}])"}},
                .micro_batches = 3};
-  const auto one = alone(c).trainer();
-  const auto data = std::make_shared<Sequences>(5, 7, 70);
-  struct Told {
-    std::vector<double> losses;
-    std::vector<std::vector<float>> values;
-    std::string state;
-    bool operator==(const Told&) const = default;
-  };
-  const auto act = [&](Trainer& trainer) {
-    Told told;
-    const auto look = [&] {
-      told.losses.push_back(trainer.evaluate(data).loss);
-      told.losses.push_back(trainer.evaluate_average(data).loss);
-      for (const SlotId id : trainer.model().parameters()) {
-        const Slot& slot = trainer.model().slot(id);
-        told.values.push_back(values_in(slot, [&](const HostView& to) { trainer.average(slot.name, to); }));
-        if (slot.name == "block.1.mlp.expand.weight" && trainer.steps() > 0)
-          told.values.push_back(values_in(slot, [&](const HostView& to) { trainer.gradient(slot.name, to); }));
-      }
-    };
-    look();
-    trainer.step();
-    trainer.step();
-    look();
-    const SlotId id = trainer.model().parameter_named("token_embedding.weight");
-    const Shape& shape = trainer.model().slot(id).type.shape;
-    std::vector<double> values(static_cast<size_t>(shape.elements()));
-    for (size_t i = 0; i < values.size(); ++i) values[i] = 1e-4 * static_cast<double>(i);
-    trainer.model().set(id, plain_view("", DType::f64, shape, values.data()));
-    trainer.step();
-    trainer.use_average();
-    trainer.trim();
-    look();
-    trainer.step();
-    told.state = trainer.state_digest();
-    return told;
-  };
-  const Told expected = act(*one);
-  EXPECT_EQ(expected.values.size(), 3 * one->model().parameters().size() + 2);  // averages, and the gradient twice
+  const ShownToHost expected = shown_to_host(*alone(c).trainer(), nullptr, "block.0.attention.");
   each_of_group(3, [&](int, Communicator& own) {
     const auto trainer = with_pieces(alone(c), model_of(alone(c), true), own);
-    const Told told = act(*trainer);
-    EXPECT_EQ(told.losses, expected.losses);
-    EXPECT_TRUE(told.values == expected.values);
-    EXPECT_EQ(told.state, expected.state);
+    const ShownToHost shown = shown_to_host(*trainer, &own, "block.0.attention.");
+    EXPECT_EQ(shown.losses, expected.losses);
+    EXPECT_TRUE(shown.values == expected.values);
+    EXPECT_EQ(shown.weights, expected.weights);
+    EXPECT_EQ(shown.state, expected.state);
   });
 }
 

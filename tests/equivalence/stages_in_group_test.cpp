@@ -12,6 +12,7 @@
 #include "rank_group.h"
 #include "rank_training.h"
 #include "saved_trainer.h"
+#include "shown_to_host.h"
 #include "staged_training.h"
 #include "thrown_error.h"
 
@@ -57,59 +58,13 @@ TEST(StagesInGroup, LeaveTheBitsOfOneRankByRecipe) {
   }
 }
 
-std::vector<float> values_in(const Slot& slot, const std::function<void(const HostView&)>& get) {
-  std::vector<float> values(static_cast<size_t>(slot.type.shape.elements()));
-  get(plain_view("", DType::f32, slot.type.shape, values.data()));
-  return values;
-}
-
 /// Evaluation, averages, gradients and weights of every stage are read on every rank.
 TEST(StagesInGroup, ShowWhatOneRankDoes) {
   const Case c{.name = "", .keys = {{"ema_decay", "0.5"}}, .micro_batches = 3};
-  const auto data = std::make_shared<Sequences>(5, kTokens, kVocabulary);
-  struct Shown {
-    std::vector<double> losses;
-    std::vector<std::vector<float>> values;
-    std::string state, weights;
-    bool operator==(const Shown&) const = default;
-  };
-  const auto act = [&](Trainer& trainer, Communicator* own) {
-    Shown shown;
-    const auto collectively = [&](const std::function<void(ShardedModelCall*)>& call) { ShardedModelCall::make(own, call); };
-    const auto look = [&] {
-      shown.losses.push_back(trainer.evaluate(data).loss);
-      shown.losses.push_back(trainer.evaluate_average(data).loss);
-      for (const SlotId id : trainer.model().parameters()) {
-        const Slot& slot = trainer.model().slot(id);
-        shown.values.push_back(values_in(slot, [&](const HostView& to) { trainer.average(slot.name, to); }));
-        if (trainer.steps() > 0) shown.values.push_back(values_in(slot, [&](const HostView& to) { trainer.gradient(slot.name, to); }));
-        collectively([&](ShardedModelCall* all) {
-          shown.values.push_back(values_in(slot, [&](const HostView& to) { trainer.model().get(id, to, all); }));
-        });
-      }
-      collectively([&](ShardedModelCall* all) { shown.weights += trainer.model().digest(all); });
-    };
-    look();
-    trainer.step();
-    trainer.step();
-    look();
-    const SlotId id = trainer.model().parameter_named("token_embedding.weight");
-    const Shape& shape = trainer.model().slot(id).type.shape;
-    std::vector<double> values(static_cast<size_t>(shape.elements()));
-    for (size_t i = 0; i < values.size(); ++i) values[i] = 1e-4 * static_cast<double>(i);
-    trainer.model().set(id, plain_view("", DType::f64, shape, values.data()));
-    trainer.step();
-    trainer.use_average();
-    trainer.trim();
-    look();
-    trainer.step();
-    shown.state = trainer.state_digest();
-    return shown;
-  };
-  const Shown expected = act(*staged(c, {}).trainer(), nullptr);
+  const ShownToHost expected = shown_to_host(*staged(c, {}).trainer(), nullptr);
   for (const int64_t zero : {0, 1, 3})
     each_rank_of(c, {.stages = 2, .data = 2, .zero = zero}, zero > 0, [&](Trainer& trainer, Communicator& own) {
-      const Shown shown = act(trainer, &own);
+      const ShownToHost shown = shown_to_host(trainer, &own);
       EXPECT_EQ(shown.losses, expected.losses) << "zero " << zero;
       EXPECT_TRUE(shown.values == expected.values) << "zero " << zero;
       EXPECT_EQ(shown.weights, expected.weights) << "zero " << zero;

@@ -11,27 +11,11 @@
 #include "plan/wire_bytes.h"
 #include "rank_training.h"
 #include "saved_trainer.h"
+#include "split_training.h"
 #include "thrown_error.h"
 
 namespace st {
 namespace {
-
-struct Degrees {
-  int64_t tensor = 1, data = 1, zero = 0, stages = 1;
-};
-
-std::string text_of(const Degrees& d) {
-  return text(d.tensor, " tensor, ", d.data, " data ranks, zero ", d.zero, ", ", d.stages, " stages");
-}
-
-Training split(const Case& c, const Degrees& d) {
-  Training made = training_of(c, d.tensor * d.data * d.stages);
-  made.options = {.layers = 3, .width = 64, .heads = 4, .context = 8, .vocabulary = kVocabulary};
-  made.recipe.tensor = d.tensor;
-  made.recipe.zero = d.zero;
-  made.recipe.stages = d.stages;
-  return made;
-}
 
 std::vector<double> losses_of(Trainer& trainer) {
   std::vector<double> losses;

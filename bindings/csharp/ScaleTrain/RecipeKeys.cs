@@ -121,7 +121,7 @@ public sealed partial class Recipe {
     set { Set("stages", value); }
   }
 
-  /// <summary>tensor degree: so many ranks share each matrix product, attention head by head, and the rows between (Shoeybi et al. 2019, Korthikanti et al. 2022); results are those of one rank within rounding, bitwise equal at each degree; needs ranks that are threads</summary>
+  /// <summary>tensor degree: so many ranks share each matrix product, attention head by head, and the rows between (Shoeybi et al. 2019, Korthikanti et al. 2022); results are those of one rank within rounding, bitwise equal at each degree</summary>
   /// <remarks>Default: 1. Allowed: [1,256].</remarks>
   public long Tensor {
     get { return Integer("tensor"); }

@@ -54,8 +54,8 @@ class RecipeSettings(TypedDict, total=False):
     # Allowed: [1,256]. Default: 1.
     tensor: int
     # Tensor degree: so many ranks share each matrix product, attention head by head, and the rows between (Shoeybi et al. 2019,
-    # Korthikanti et al. 2022); results are those of one rank within rounding, bitwise equal at each degree; needs ranks that are
-    # threads. Allowed: [1,256]. Default: 1.
+    # Korthikanti et al. 2022); results are those of one rank within rounding, bitwise equal at each degree. Allowed: [1,256]. Default:
+    # 1.
     schedule: str
     # Order in which stages compute micro-batches: 1f1b (PipeDream-Flush), gpipe, interleaved (Narayanan et al. 2021), zb-h1 and zb-v
     # (zero bubble, Qi et al. 2023), or a table in PyTorch's notation, as st_pipeline_create takes it: a line for each stage with cells

@@ -155,7 +155,7 @@ TEST(Instructions, ExchangesCutEachOperandIntoShardsThatCoverIt) {
       for (const ExchangePlan::Tensor& tensor : exchange.tensors) {
         int64_t next = tensor.first;
         for (int32_t rank = 0; rank < 3; ++rank) {
-          const ExchangePlan::Range shard = shard_of(exchange, tensor, plan.program, rank);
+          const ExchangePlan::Range shard = shard_of(tensor, plan.program, rank);
           EXPECT_TRUE(shard.elements == 0 || shard.begin == next) << exchange.label;
           next += shard.elements;
         }

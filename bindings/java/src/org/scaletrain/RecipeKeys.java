@@ -237,8 +237,8 @@ public abstract class RecipeKeys extends Handle {
 
   /**
    * Tensor degree: so many ranks share each matrix product, attention head by head, and the rows between (Shoeybi et al. 2019,
-   * Korthikanti et al. 2022); results are those of one rank within rounding, bitwise equal at each degree; needs ranks that are
-   * threads. Allowed: [1,256]. Default: 1.
+   * Korthikanti et al. 2022); results are those of one rank within rounding, bitwise equal at each degree. Allowed: [1,256]. Default:
+   * 1.
    */
   public Recipe tensor(long value) {
     return set("tensor", value);

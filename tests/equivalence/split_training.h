@@ -1,0 +1,29 @@
+// A small GPT on tensor ranks, beside data ranks and stages.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "rank_training.h"
+
+namespace st {
+
+struct Degrees {
+  int64_t tensor = 1, data = 1, zero = 0, stages = 1;
+  int64_t ranks() const { return tensor * data * stages; }
+};
+
+inline std::string text_of(const Degrees& d) {
+  return text(d.tensor, " tensor, ", d.data, " data ranks, zero ", d.zero, ", ", d.stages, " stages");
+}
+
+inline Training split(const Case& c, const Degrees& d) {
+  Training made = training_of(c, d.ranks());
+  made.options = {.layers = 3, .width = 64, .heads = 4, .context = 8, .vocabulary = kVocabulary};
+  made.recipe.tensor = d.tensor;
+  made.recipe.zero = d.zero;
+  made.recipe.stages = d.stages;
+  return made;
+}
+
+}  // namespace st
