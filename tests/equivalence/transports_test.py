@@ -1,11 +1,11 @@
 """All transports give the same state: threads of one process, processes over shared memory, Gloo and MPI (traps.md, T7).
 
     transports_test.py SCALETRAIN PLUGIN_FOLDER [--few]                                a covering selection, as in CI; --few: one run per transport
-    transports_test.py SCALETRAIN PLUGIN_FOLDER --product [--transport T..] [--ranks N..] [--zero Z..] [--schedule S..]
+    transports_test.py SCALETRAIN PLUGIN_FOLDER --product [--transport T..] [--ranks N..] [--zero Z..] [--schedule S..] [--tensor T..]
                                                                                        all combinations, by hand
 
-With reduce micro all runs of a precision must end in the state of one rank; with reduce step, all runs of a precision and number of ranks
-in the state of as many threads. Losses and norms of every step are compared, too. The covering selection also tests state in a file (T9).
+With reduce micro all runs of a precision and tensor degree must end in the state of one data rank; with reduce step, all runs of a
+precision, degree and number of data ranks in the state of as many threads. Losses and norms of every step are compared, too. The covering selection also tests state in a file (T9).
 """
 
 import argparse
@@ -22,16 +22,17 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "cli"))
 from command_line import PROGRAM, TEXT, log_lines  # noqa: E402
 from transports import KEPT, MPIRUN, why_not  # noqa: E402
 
-Run = collections.namedtuple("Run", "transport ranks zero bucket overlap precision reduce offload schedule",
-                            defaults=["none", "none"])
+Run = collections.namedtuple("Run", "transport ranks zero bucket overlap precision reduce offload schedule tensor",
+                            defaults=["none", "none", 1])
 EVERYTHING = Run(transport=("threads", "local", "gloo", "mpi"), ranks=(1, 2, 3, 4, 5, 8), zero=(0, 1, 2, 3), bucket=(4 << 10, 1 << 20, 256 << 20),
-                 overlap=("on", "off"), precision=("fp32", "bf16"), reduce=("micro", "step"), offload=("none",), schedule=("none",))
-SELECTED = EVERYTHING._replace(ranks=(2, 3, 5), offload=("none", "optimizer", "parameters"), schedule=("none", "1f1b", "zb-v"))
+                 overlap=("on", "off"), precision=("fp32", "bf16"), reduce=("micro", "step"), offload=("none",), schedule=("none",), tensor=(1,))
+SELECTED = EVERYTHING._replace(ranks=(2, 3, 5), offload=("none", "optimizer", "parameters"), schedule=("none", "1f1b", "zb-v"),
+                               tensor=(1, 2))
 
 FEW = "--few" in sys.argv and sys.argv.remove("--few") is None
 
 # 1.5 MB of gradients, which each bucket size divides differently; 8 micro-batches, which 3 and 5 ranks cannot share evenly.
-MODEL = ["--layers", "2", "--width", "120", "--heads", "3", "--context", "6", "--batch", "1", "--threads", "1", "--micro-batches", "8",
+MODEL = ["--layers", "2", "--width", "120", "--heads", "2", "--context", "6", "--batch", "1", "--threads", "1", "--micro-batches", "8",
          "--dropout", "0.1", "--warmup", "0", "--validation", "0", "--steps", "2"]
 
 
@@ -67,7 +68,8 @@ class Training:
             train += ["--offload-folder", self.folder]
         if run.schedule != "none":
             train += ["--stages", 2, "--schedule", run.schedule]
-        ranks = run.ranks * (1 if run.schedule == "none" else 2)  # run.ranks: data ranks
+        train += ["--tensor", run.tensor]
+        ranks = run.ranks * run.tensor * (1 if run.schedule == "none" else 2)  # run.ranks: data ranks
         words = {"threads": [*train, "--ranks", ranks], "mpi": [*MPIRUN, "-n", ranks, *train]}.get(
             run.transport, [PROGRAM, "launch", "-n", ranks, "--", *train])
         environment = KEPT if run.transport == "threads" else KEPT | {"SCALETRAIN_TRANSPORT": run.transport}
@@ -82,11 +84,11 @@ class Training:
         return [(line["loss"], line["grad_norm"]) for line in lines if "loss" in line], lines[-1]["state"]
 
     def what_must_come(self, run):
-        """The result of one rank; with reduce step, of as many threads at stage 0."""
+        """The result of one data rank; with reduce step, of as many threads at stage 0."""
         ranks = run.ranks if run.reduce == "step" else 1
-        key = (run.precision, run.reduce, ranks)
+        key = (run.precision, run.reduce, ranks, run.tensor)
         if key not in self.expected:
-            self.expected[key] = self.end_of(Run("threads", ranks, 0, 25 << 20, "off", run.precision, run.reduce))
+            self.expected[key] = self.end_of(Run("threads", ranks, 0, 25 << 20, "off", run.precision, run.reduce, tensor=run.tensor))
         return self.expected[key]
 
 
@@ -111,15 +113,16 @@ def product(values):
         training = Training(folder)
         for run in map(Run._make, itertools.product(*values)):
             expected, end = training.what_must_come(run), training.end_of(run)
-            runs[run.precision, run.reduce, run.ranks, expected[1]] += 1
+            runs[run.precision, run.reduce, run.ranks, run.tensor, expected[1]] += 1
             if runs.total() % 48 == 0:
                 print(f"{runs.total()} runs, the last one {run}", file=sys.stderr)
             if end != expected:
                 wrong += 1
                 print(f"{run}\n  {end}, not\n  {expected}", flush=True)
     for key, count in sorted(runs.items()):
-        print("{} {} on {} ranks: {},".format(*key), count, "runs")
-    print(f"{runs.total()} runs over {', '.join(values.transport)}, zero {values.zero}, schedules {values.schedule}, in {time.monotonic() - begun:.0f} s: {wrong} wrong")
+        print("{} {} on {} data ranks, tensor {}: {},".format(*key), count, "runs")
+    print(f"{runs.total()} runs over {', '.join(values.transport)}, zero {values.zero}, schedules {values.schedule}, tensor {values.tensor}, "
+          f"in {time.monotonic() - begun:.0f} s: {wrong} wrong")
     return wrong == 0
 
 
@@ -131,7 +134,8 @@ if __name__ == "__main__":
             values = getattr(EVERYTHING, name)
             options.add_argument(f"--{name}", nargs="+", default=values, choices=values, type=type(values[0]))
         options.add_argument("--schedule", nargs="+", default=EVERYTHING.schedule)
+        options.add_argument("--tensor", nargs="+", type=int, default=EVERYTHING.tensor)
         given = options.parse_args()
         sys.exit(not product(EVERYTHING._replace(transport=tuple(given.transport), ranks=tuple(given.ranks), zero=tuple(given.zero),
-                                                 schedule=tuple(given.schedule))))
+                                                 schedule=tuple(given.schedule), tensor=tuple(given.tensor))))
     unittest.main()
