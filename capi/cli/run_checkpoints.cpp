@@ -47,10 +47,6 @@ void RunCheckpoints::open() {
            "; continue it with --resume, or name another folder");
 }
 
-bool RunCheckpoints::is_together(st_trainer* trainer) const {
-  return ranks_.size() > 1 && std::string_view(text(st_trainer_get, trainer, "zero")) != "0";
-}
-
 st_checkpoint* RunCheckpoints::handle() {
   if (checkpoint_ || ranks_.is_first()) return checkpoint_.get();
   st_checkpoint_options reading;
@@ -125,7 +121,7 @@ Json RunCheckpoints::resume_newest(st_trainer* trainer) {
 
 Json RunCheckpoints::resume(st_trainer* trainer) {
   Json resumed;
-  const bool together = is_together(trainer);
+  const bool together = ranks_.shares_state(trainer);
   if (together)
     resumed = resume_newest(trainer);
   else
@@ -146,7 +142,7 @@ bool RunCheckpoints::is_due(int64_t step) {
 }
 
 void RunCheckpoints::save(st_trainer* trainer, int64_t step, const Json& metadata) {
-  if (is_together(trainer)) return begin_save(trainer, step, metadata);
+  if (ranks_.shares_state(trainer)) return begin_save(trainer, step, metadata);
   ranks_.await_first([&] { begin_save(trainer, step, metadata); });
 }
 
@@ -183,7 +179,7 @@ void RunCheckpoints::save_last(st_trainer* trainer, int64_t step, const Json& me
     check_last_save();
     cli::run(st_trainer_save(trainer, handle(), metadata.dump().c_str(), nullptr));
   };
-  if (is_together(trainer)) {
+  if (ranks_.shares_state(trainer)) {
     if (!ranks_.shared(saved_step_ == step).get<bool>()) save_now();
     return;
   }

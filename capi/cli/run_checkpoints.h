@@ -53,7 +53,6 @@ class RunCheckpoints {
 
  private:
   void open();
-  bool is_together(st_trainer* trainer) const;
   st_checkpoint* handle();
   void begin_save(st_trainer* trainer, int64_t step, const Json& metadata);
   void check_last_save();

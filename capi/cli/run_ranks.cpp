@@ -84,6 +84,18 @@ void RunRanks::await_first(const std::function<void()>& work) const {
   done.get();
 }
 
+bool RunRanks::shares_state(st_trainer* trainer) const {
+  const auto is = [&](const char* key, std::string_view value) { return text(st_trainer_get, trainer, key) == value; };
+  return size_ > 1 && !(is("zero", "0") && is("stages", "1") && is("tensor", "1"));
+}
+
+/// With zero 1 and 2 in 16-bit precision ranks have the masters in shards.
+bool RunRanks::shares_weights(st_trainer* trainer) const {
+  const auto is = [&](const char* key, std::string_view value) { return text(st_trainer_get, trainer, key) == value; };
+  const bool has_all = is("zero", "0") || (!is("zero", "3") && is("precision", "\"fp32\""));
+  return shares_state(trainer) && !(has_all && is("stages", "1") && is("tensor", "1"));
+}
+
 void RunRanks::end(const std::string& reason) const noexcept {
   if (communicator_) st_communicator_abort(communicator(), reason.c_str());
 }

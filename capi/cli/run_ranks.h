@@ -36,6 +36,10 @@ class RunRanks {
   /// Rank 0 runs `work` on a thread of its own while the others wait, for as long as rank 0 is alive. An exception is rethrown on rank 0
   /// alone, once all ranks have returned. `work` must not call the communicator, nor a trainer that uses it.
   void await_first(const std::function<void()>& work) const;
+  /// Whether each rank has a part of the trainer's state, so that digests, saves and resumes are calls of all ranks; and whether each has a
+  /// part of the weights, so that predictions are, too (scaletrain/trainer.h).
+  bool shares_state(st_trainer* trainer) const;
+  bool shares_weights(st_trainer* trainer) const;
   /// Ends the other ranks with this reason.
   void end(const std::string& reason) const noexcept;
 

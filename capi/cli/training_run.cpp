@@ -198,16 +198,12 @@ class TrainingRun {
 
   /// Rank 0 reports everything. If the state is sharded, all ranks compute the digest together; then log and report can use it.
   void finish() {
-    const auto key = [&](const char* name) { return std::string(text(st_trainer_get, trainer(), name)); };
-    const bool is_split = key("stages") != "1" || key("tensor") != "1";
-    const bool is_sharded = parts_.ranks->size() > 1 && (is_split || key("zero") != "0");
-    const std::string state = is_sharded || parts_.ranks->is_first() ? text(st_trainer_digest, trainer()) : "";
-    const bool gathers = is_sharded && (is_split || key("zero") == "3" || key("precision") != "\"fp32\"");
+    const RunRanks& ranks = *parts_.ranks;
+    const std::string state = ranks.shares_state(trainer()) || ranks.is_first() ? text(st_trainer_digest, trainer()) : "";
     const bool samples = !options_.prompt.empty() && ended_by_ == 0;
-    // Before rank 0's own work: if the model is sharded (stages, tensor, zero 3, and zero 1 and 2 in 16-bit precision), all ranks continue
-    // the text together.
-    const std::string sample = samples && (gathers || parts_.ranks->is_first()) ? continued() : "";
-    if (!parts_.ranks->is_first()) return;
+    // Before rank 0's own work: if the model is sharded, all ranks continue the text together.
+    const std::string sample = samples && (ranks.shares_weights(trainer()) || ranks.is_first()) ? continued() : "";
+    if (!ranks.is_first()) return;
     const double final_loss = last_evaluated_ == options_.steps || ended_by_ == 0 ? validation_loss_ : kNan;
     double bigram = kNan;
     if (parts_.validation && ended_by_ == 0) bigram = print_validation(final_loss);

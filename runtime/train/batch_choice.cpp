@@ -63,8 +63,8 @@ Recipe with_batch_decided(const Model& model, Recipe recipe, const PlanOptions& 
   check(recipe.global_batch > 0, "recipe: batch auto needs global_batch, the number of sequences per step");
   check(recipe.accumulate == 1 && recipe.micro_batches == 0, "recipe: batch is auto, so accumulate follows from it, got ",
         recipe.step_micro_batches(), "; leave accumulate and micro_batches out");
-  check(recipe.ranks == 1 && recipe.stages == 1, "recipe: batch auto works on 1 rank only, got ", std::max(recipe.ranks, recipe.stages),
-        " ranks; give a batch");
+  check(recipe.ranks == 1 && recipe.stages == 1 && recipe.tensor == 1, "recipe: batch auto works on 1 rank only, got ",
+        std::max(recipe.ranks, recipe.stages * recipe.tensor), " ranks; give a batch");
   check(static_cast<bool>(model.program().loss_sum), "recipe: batch auto needs a model with its own loss, to plan a step; give a batch");
 
   const std::vector<int64_t> divisors = divisors_of(recipe.global_batch);

@@ -72,7 +72,7 @@ class RankTraining(CommandLineTest):
     def test_with_pieces_of_the_state_goes_on_with_other_numbers_of_ranks(self):
         undisturbed = self.train(*self.words("--steps", 16))[-1]
         words = self.words("--checkpoint", self.folder / "run", "--resume", "--log", self.folder / "log.jsonl")
-        for ranks, zero, stages, steps in ((3, 3, 1, 4), (2, 1, 1, 8), (4, 2, 2, 12)):
+        for ranks, zero, stages, steps in ((3, 3, 1, 4), (2, 1, 1, 8), (4, 0, 2, 12)):
             self.launched(ranks, *words, "--zero", zero, "--stages", stages, "--every", 3, "--steps", steps)
             if zero == 3:
                 files = {file.name for file in (self.folder / "run" / "step-00000004").iterdir()}
@@ -82,19 +82,30 @@ class RankTraining(CommandLineTest):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(log_lines(self.folder / "log.jsonl")[-1], undisturbed)
 
+    def test_on_tensor_ranks_goes_on_with_other_ranks_beside_them(self):
+        tensor = self.words("--heads", 2, "--tensor", 2)
+        undisturbed = self.train(*tensor, "--steps", 8)[-1]
+        words = [*tensor, "--checkpoint", self.folder / "run", "--resume", "--log", self.folder / "log.jsonl"]
+        for ranks, zero, stages, steps in ((2, 0, 1, 2), (4, 3, 1, 4), (4, 1, 2, 6)):
+            self.launched(ranks, *words, "--zero", zero, "--stages", stages, "--every", 1, "--steps", steps)
+        done = run("train", *words, "--steps", 8)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(log_lines(self.folder / "log.jsonl")[-1], undisturbed)
+
     def test_with_pieces_of_the_weights_continues_a_text(self):
-        words = self.words("--steps", 2, "--sample", "the ")
+        words = self.words("--steps", 2, "--sample", "the ", "--heads", 2)
 
         def sample_of(done):
             out = "\n".join(line.removeprefix("[rank 0] ") for line in done.stdout.splitlines())
             return out[out.index("sample  "):out.index("memory  ")]
 
-        by_itself = run("train", *words)
-        self.assertEqual((by_itself.returncode, by_itself.stderr), (0, ""))
-        alone = sample_of(by_itself)
-        self.assertGreater(len(alone), 200)
-        for own in ("--zero", 3), ("--stages", 2):
-            self.assertEqual(sample_of(self.launched(2, *words, *own)), alone)
+        for degree, pieces in ((1, (("--zero", 3), ("--stages", 2))), (2, ((), ("--zero", 1)))):
+            by_itself = run("train", *words, "--tensor", degree)
+            self.assertEqual((by_itself.returncode, by_itself.stderr), (0, ""))
+            alone = sample_of(by_itself)
+            self.assertGreater(len(alone), 200)
+            for own in pieces:
+                self.assertEqual(sample_of(self.launched(2 * degree if own else 2, *words, "--tensor", degree, *own)), alone)
         done = run("launch", "-n", 2, "--", "sh", "-c", f'"$0" train "$@" --zero 3 --sample "$RANK"', PROGRAM, *self.words("--steps", 2))
         self.assertIn("--sample is 1 on rank 1 and 0 on rank 0", done.stderr)
 
@@ -167,16 +178,18 @@ class RankTraining(CommandLineTest):
             self.assertEqual(status, 3, err)
             self.assertIn("not all 3 ranks joined within 0.5 s; missing: 2", err)
 
-    def test_a_stage_that_is_killed_or_stopped_is_named_on_all_others(self):
+    def test_a_stage_or_tensor_rank_that_is_killed_or_stopped_is_named_on_all_others(self):
         deadline = 1.2
-        for trial, (how, schedule) in enumerate(((signal.SIGKILL, "1f1b"), (signal.SIGSTOP, "zb-v"), (signal.SIGSTOP, "1f1b"))):
-            words = ("--stages", 3 if trial == 2 else 2, "--schedule", schedule, "--zero", 1, "--steps", FOR_EVER, "--deadline", deadline)
-            ranks = Ranks(self, 3 if trial == 2 else 4, [*self.words(*words), "--layers", 4])
+        for how, count, own in ((signal.SIGKILL, 4, ("--stages", 2)), (signal.SIGSTOP, 4, ("--stages", 2, "--schedule", "zb-v")),
+                                (signal.SIGSTOP, 3, ("--stages", 3)), (signal.SIGKILL, 4, ("--tensor", 2)),
+                                (signal.SIGSTOP, 4, ("--tensor", 2, "--stages", 2))):
+            words = (*own, "--zero", 1, "--steps", FOR_EVER, "--deadline", deadline)
+            ranks = Ranks(self, count, [*self.words(*words), "--layers", 4, "--heads", 2])
             ranks.until_step(2)
             pause = random.uniform(0, 0.05)
             time.sleep(pause)
             victim = random.randrange(len(ranks.processes))
-            where = (how, schedule, victim, pause)
+            where = (how, own, victim, pause)
             ranks[victim].send_signal(how)
             began = time.monotonic()
             for rank, process in enumerate(ranks.processes):
