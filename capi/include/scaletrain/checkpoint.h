@@ -130,11 +130,12 @@ ST_API st_status st_checkpoint_progress(st_checkpoint* checkpoint, st_save_progr
 /* Saves the whole run: weights, optimizer state, averages, step, learning rate, loss scale, random numbers, position in the data, recipe.
  * metadata and pending: as for st_checkpoint_save. ST_WRONG_STATE while a step is under way. Other calls may use the checkpoint; a save
  * waits while another takes its snapshot.
- * With sharded state (a group's trainers with zero 1 or more):
+ * With sharded state (a group's trainers with zero 1 or more, stages or tensor):
  * - All ranks call it between the same steps and write their own shards in parallel: rank 0 through the handle that owns the folder, the
  *   others through read_only handles of it, whose paths may differ.
  * - Rank 0 commits when all have synced their files; then the call, or the pending, is done on all ranks.
  * - A failure on one rank is reported on all, with its rank, and training continues.
+ * - With tensor, ranks first exchange what of weights and state is cut within rows, into memory of about that size, until it is copied.
  * - A save being written ends when a rank has ended, is silent for the communicator's deadline, or is alive but writes nothing for 16
  *   deadlines. Before that the rules of a step apply. */
 ST_API st_status st_trainer_save(st_trainer* trainer, st_checkpoint* checkpoint, const char* metadata, st_pending** pending);
@@ -159,7 +160,7 @@ ST_API st_status st_trainer_save_every(st_trainer* trainer, st_checkpoint* check
  *   NaN is ST_NOT_FINITE.
  * - ST_NOT_FOUND says only this: the folder holds no checkpoint (name NULL), or none of that name. A new run may then begin there.
  *   ST_INVALID_ARGUMENT: the checkpoint does not fit, for example it is of another model. ST_CORRUPT: there are some, but none is valid.
- * - Ranks with sharded state (zero 1 or more) all call it, with the same name (else ST_RANK_MISMATCH on all) and on the same folder. Each
+ * - Ranks with sharded state all call it, with the same name (else ST_RANK_MISMATCH on all) and on the same folder. Each
  *   reads its own shards, whatever number of ranks and stage saved them. Rank 0 decides which is the newest; one that is not valid for some
  *   rank is skipped by all. */
 ST_API st_status st_trainer_resume(st_trainer* trainer, st_checkpoint* checkpoint, const char* name, const st_read_options* options,

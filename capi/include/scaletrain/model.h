@@ -8,7 +8,7 @@
 ST_BEGIN
 
 /* If ranks hold the model in shards (st_trainer_create_in_group with zero 3, with zero 1 or 2 in 16 bits and late_parameters, or with
- * stages), calls that read all parameters are made by all ranks together. */
+ * stages or tensor), calls that read all parameters are made by all ranks together. */
 typedef struct st_model st_model;
 
 /* Copies the graph. Returns the first error of the graph's calls, which names the call. ST_OUT_OF_MEMORY has the bytes needed and

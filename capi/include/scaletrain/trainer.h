@@ -35,11 +35,12 @@ ST_API st_status st_step_report_init(st_step_report* report, size_t size);
 ST_API st_status st_trainer_create(st_model* model, st_recipe* recipe, st_data* data, st_trainer** trainer);
 /* Makes the trainer of one rank of the communicator, which it keeps alive. Every rank calls this with the same model, recipe and data, and
  * then makes the same steps. Losses and states are those of ranks as threads.
- * - A batch that is given holds this rank's rows: those of micro-batches g * size + rank; with stages, size and rank along the data ranks.
+ * - A batch that is given holds this rank's rows: those of micro-batches g * size + rank; with stages or tensor, size and rank along the
+ *   data ranks.
  * - A difference between ranks is ST_RANK_MISMATCH on all of them; the message says what differs. Any other error of a step on one rank
  *   ends the group: the others get ST_RANK_FAILED with its reason.
- * - With zero 1 and 2, calls that read or write the optimizer state are made by all ranks between the same steps; with zero 3 or stages,
- *   also calls that need whole parameters.
+ * - With zero 1 and 2, calls that read or write the optimizer state are made by all ranks between the same steps; with zero 3, stages or
+ *   tensor, also calls that need whole parameters.
  * - capi/trainer_in_group.md lists these calls, what is compared, what each rank holds at each stage, and what an error ends. */
 ST_API st_status st_trainer_create_in_group(st_model* model, st_recipe* recipe, st_data* data, st_communicator* communicator,
                                             st_trainer** trainer);
@@ -148,9 +149,9 @@ ST_API st_status st_trainer_use_average(st_trainer* trainer);
 /* 32 hex digits: XXH3-128 over every parameter and optimizer value in name order (name, dtype, shape, bytes). Equal digests mean equal
  * runs. This text and the next two: (O).
  *
- * When the ranks of a group have sharded state (zero 1 or more), all call it, the same number of times: they agree whether the state has
- * changed. log_end and write_report on one rank use the digest that all ranks made since the last step; ST_WRONG_STATE if this rank's
- * weights were set after that. */
+ * When the ranks of a group have sharded state (zero 1 or more, stages or tensor), all call it, the same number of times: they agree
+ * whether the state has changed. log_end and write_report on one rank use the digest that all ranks made since the last step;
+ * ST_WRONG_STATE if this rank's weights were set after that. */
 ST_API st_status st_trainer_digest(st_trainer* trainer, const char** hex);
 /* {"rows_per_step":..,"ranks":[{"memory":{"parameters":..,...},"wire_bytes":..,"collectives":..,...}]}, with the ranks of this process.
  * - "rows_per_step" is of all ranks together. "micro_batches" are rounds of the step.
