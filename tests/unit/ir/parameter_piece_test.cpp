@@ -83,6 +83,30 @@ TEST(ParameterPiece, ReachesWhatItHasOfARangeOfTheWhole) {
   }
 }
 
+TEST(PieceRange, ReachesItsElementsAlone) {
+  for (const ParameterPiece& piece : pieces()) {
+    const std::vector<int64_t> all = elements_of(piece);
+    const int64_t size = std::ssize(all);
+    for (const PieceRange& range : {PieceRange{0, size, piece}, PieceRange{size / 3, size / 2, piece}, PieceRange{size, 0, piece}}) {
+      std::vector<int64_t> reached, between;
+      const auto into = [&](std::vector<int64_t>& to) {
+        return [&](int64_t in_whole, int64_t in_range, int64_t elements) {
+          for (int64_t i = 0; i < elements; ++i) {
+            ASSERT_EQ(all[static_cast<size_t>(range.first + in_range + i)], in_whole + i) << text_of(piece);
+            to.push_back(in_whole + i);
+          }
+        };
+      };
+      range.each_run(into(reached));
+      EXPECT_EQ(reached, std::vector<int64_t>(all.begin() + range.first, all.begin() + range.first + range.elements)) << text_of(piece);
+      const int64_t from = piece.whole.elements() / 5, to = piece.whole.elements() - 1;
+      range.each_run_between(from, to, into(between));
+      std::erase_if(reached, [&](int64_t element) { return element < from || element >= to; });
+      EXPECT_EQ(between, reached) << text_of(piece);
+    }
+  }
+}
+
 TEST(ParameterPiece, OfAllRanksAreTheWhole) {
   for (const ParameterPiece& first : pieces()) {
     if (first.rank > 0) continue;
