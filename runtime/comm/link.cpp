@@ -4,10 +4,32 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/os/machine.h"
 
 namespace st {
 
-Link::~Link() { queue_.drain(); }
+namespace {
+
+constexpr double kLook = 0.05;  // longest sleep in seconds: how soon a cancellation is seen
+
+/// The same object at both ends, which are threads of this process.
+std::shared_ptr<HandOver> shared_hand_over(Communicator& group, bool is_sender) {
+  std::shared_ptr<HandOver> own;
+  uint64_t place = 0;
+  if (is_sender) own = std::make_shared<HandOver>();
+  if (is_sender) place = reinterpret_cast<uintptr_t>(&own);
+  group.broadcast(&place, sizeof place, DType::u8, is_sender ? group.rank() : 1 - group.rank(), "link");
+  if (!is_sender) own = *reinterpret_cast<const std::shared_ptr<HandOver>*>(static_cast<uintptr_t>(place));
+  group.barrier("link");  // until then the sender keeps its own in place
+  return own;
+}
+
+}  // namespace
+
+Link::~Link() {
+  if (hand_over_) hand_over_->end();
+  queue_.drain();
+}
 
 /// The next message, of any content.
 Link::Message& Link::next() {
@@ -46,12 +68,38 @@ void Link::pass(const Message& message) {
 }
 
 int64_t Link::post(const void* data, int64_t elements, DType dtype, std::string_view label) {
-  return add(false, const_cast<void*>(data), elements, dtype, label);
+  if (!hand_over_) return add(false, const_cast<void*>(data), elements, dtype, label);
+  handed_bytes_ += elements * bytes_of(dtype);
+  return hand(HandOver::Side::sends, const_cast<void*>(data), elements * bytes_of(dtype));
 }
 
-int64_t Link::expect(void* data, int64_t elements, DType dtype, std::string_view label) { return add(true, data, elements, dtype, label); }
+int64_t Link::expect(void* data, int64_t elements, DType dtype, std::string_view label) {
+  return hand_over_ ? hand(HandOver::Side::receives, data, elements * bytes_of(dtype)) : add(true, data, elements, dtype, label);
+}
+
+void Link::receive(void* data, int64_t elements, DType dtype, std::string_view label) {
+  if (hand_over_) return await_handed(hand(HandOver::Side::receives, data, elements * bytes_of(dtype)));
+  group_->receive(data, elements, dtype, 1 - group_->rank(), label);
+}
+
+int64_t Link::hand(HandOver::Side side, void* data, int64_t bytes) {
+  side_ = side;
+  hand_over_->add(side, data, bytes);
+  return ++posted_;
+}
+
+/// The group knows why a wait must end, and says it.
+void Link::await_handed(int64_t message) {
+  for (const double began = os::seconds(); !hand_over_->wait(side_, message, kLook);) {
+    require(!hand_over_->differs(), Code::rank_mismatch, "link: the two ranks give different sizes of a message");
+    const bool is_late = !options_.waits_for_living && os::seconds() - began > options_.deadline;
+    const bool is_over = hand_over_->has_ended() || group_->has_ended() || (options_.is_cancelled && options_.is_cancelled());
+    if (is_over || is_late) group_->barrier("message");
+  }
+}
 
 void Link::wait(int64_t message) {
+  if (hand_over_) return await_handed(message);
   for (; forgotten_ < message; ++forgotten_) messages_[static_cast<size_t>(forgotten_) % messages_.size()]->pending.wait(-1);
 }
 
@@ -77,7 +125,11 @@ std::vector<std::unique_ptr<Link>> make_links(Communicator& ranks, std::span<con
     }
     if (is_over) break;
     auto group = ranks.split(color, ranks.rank(), options, true);
-    if (own < links.size()) made[own] = std::make_unique<Link>(std::move(group));
+    if (own == links.size()) continue;
+    std::shared_ptr<HandOver> hand_over;
+    if (group->transport_name() == "threads") hand_over = shared_hand_over(*group, ranks.rank() == links[own].from);
+    made[own] =
+        hand_over ? std::make_unique<Link>(std::move(group), std::move(hand_over), options) : std::make_unique<Link>(std::move(group));
   }
   return made;
 }

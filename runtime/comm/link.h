@@ -1,23 +1,30 @@
-// One-way links between ranks: a thread at each end sends or receives while the rank computes, as between the stages of a pipeline.
+// One-way links between ranks, whose messages pass while the ranks compute, as between the stages of a pipeline.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/work_queue.h"
 #include "comm/communicator.h"
+#include "comm/local/hand_over.h"
 
 namespace st {
 
 /// One rank's end of a link, used by one thread. Messages arrive in order. Errors are those of Communicator, and end the group that the
 /// link was made from. Allocates for as many messages as were not waited for at the same time.
+///   between processes   a thread at each end sends or receives
+///   between threads     the computing threads hand messages over themselves (HandOver); a thread for it would wait for a core
 class Link {
  public:
   /// `group`: of the two ends, for this link alone.
   explicit Link(std::unique_ptr<Communicator> group) : group_(std::move(group)) {}
+  /// Between threads: both ends have the same `hand_over`. `options`: how long this end waits.
+  Link(std::unique_ptr<Communicator> group, std::shared_ptr<HandOver> hand_over, CommunicatorOptions options)
+      : group_(std::move(group)), hand_over_(std::move(hand_over)), options_(std::move(options)) {}
   ~Link();
   Link(const Link&) = delete;
   Link& operator=(const Link&) = delete;
@@ -28,11 +35,12 @@ class Link {
   /// Waits until messages up to this one are sent, or received. Throws what the first one threw that was not.
   void wait(int64_t message);
   /// Receives the next message on the calling thread, with nothing expected.
-  void receive(void* data, int64_t elements, DType dtype, std::string_view label) {
-    group_->receive(data, elements, dtype, 1 - group_->rank(), label);
+  void receive(void* data, int64_t elements, DType dtype, std::string_view label);
+  void abort(const char* why) noexcept {
+    group_->abort(why);
+    if (hand_over_) hand_over_->end();
   }
-  void abort(const char* why) noexcept { group_->abort(why); }
-  int64_t sent_bytes() const { return group_->sent_bytes(); }
+  int64_t sent_bytes() const { return hand_over_ ? handed_bytes_ : group_->sent_bytes(); }
 
  private:
   struct Message {
@@ -46,8 +54,14 @@ class Link {
   int64_t add(bool comes, void* data, int64_t elements, DType dtype, std::string_view label);
   Message& next();
   void pass(const Message& message);
+  int64_t hand(HandOver::Side side, void* data, int64_t bytes);
+  void await_handed(int64_t message);
 
   std::unique_ptr<Communicator> group_;
+  std::shared_ptr<HandOver> hand_over_;  // null: between processes
+  CommunicatorOptions options_;          // with hand_over_
+  HandOver::Side side_ = HandOver::Side::sends;
+  int64_t handed_bytes_ = 0;
   std::vector<std::unique_ptr<Message>> messages_;  // a ring: message n is at (n - 1) % its size
   int64_t posted_ = 0, forgotten_ = 0;              // those after forgotten_ are in use
   WorkQueue queue_;                                 // last, since its work uses the others

@@ -193,12 +193,14 @@ void RankTeam::connect_stages() {
   for (size_t link = 0; link < links.size(); ++link)
     for (int32_t first = 0; first < mesh_.data * mesh_.tensor; ++first) {  // of stage 0
       std::vector<std::unique_ptr<Transport>> pair = make_thread_group(2);
+      const auto hand_over = std::make_shared<HandOver>();
       for (const int32_t stage : {links[link].from, links[link].to}) {
         MeshPosition at = position_of(first);
         at.stage = stage;
         const int32_t rank = rank_at(mesh_, at);
         auto& end = pair[stage == links[link].from ? 0 : 1];
-        ends[static_cast<size_t>(rank)][link] = std::make_unique<Link>(std::make_unique<DirectExchange>(std::move(end), options_of(rank)));
+        ends[static_cast<size_t>(rank)][link] =
+            std::make_unique<Link>(std::make_unique<DirectExchange>(std::move(end), options_of(rank)), hand_over, options_of(rank));
       }
     }
   for (size_t rank = 0; rank < stages_.size(); ++rank) stages_[rank]->connect(std::move(ends[rank]));
