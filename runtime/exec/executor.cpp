@@ -263,7 +263,7 @@ Communicator& Executor::group_of(const Instruction& at) const {
 
 /// For the step's timeline. A release comes before a section, and the update is not an action of the schedule.
 void Executor::record(const Instruction& at) {
-  const Section& section = plan_.program.sections[static_cast<size_t>(at.section)];
+  const Section& section = plan_.program.sections[static_cast<size_t>(at.run())];
   if (at.kind == Kind::release || section.phase == Phase::update) return stages_->runs().leave(exposed_seconds());
   stages_->runs().enter({section.phase, section.chunk, at.micro_batch}, exposed_seconds());
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "plan/early_weights.h"
 #include "plan/weight_copies.h"
 
 namespace st {
@@ -43,22 +44,36 @@ class Listing {
     }
   }
 
+  /// The runs from here on make their early weights now, within the next run.
+  void append_early(std::span<const SectionRun> runs) {
+    is_early_ = early_weights(plan_.program);
+    for (const SectionRun& run : runs)
+      if (run.micro_batch == 0) append_nodes(run, true, runs.front().section);
+  }
   void append(const SectionRun& run) {
     release(run);
-    const Graph& graph = plan_.program.sections[static_cast<size_t>(run.section)].graph;
+    append_nodes(run, false, -1);
+  }
+
+ private:
+  void append_nodes(const SectionRun& run, bool early, int32_t within) {
+    const auto section = static_cast<size_t>(run.section);
+    const Graph& graph = plan_.program.sections[section].graph;
     for (int32_t n = 0; n < graph.size(); ++n) {
       const Node& node = graph[n];
-      if (!runs_in(node.when, run.micro_batch, plan_.micro_batches) || is_view(node.op) || is_made_in_place(plan_, run.section, node))
+      const bool is_early = !is_early_.empty() && is_early_[section][static_cast<size_t>(n)];
+      if (is_early != early || !runs_in(node.when, run.micro_batch, plan_.micro_batches) || is_view(node.op) ||
+          is_made_in_place(plan_, run.section, node))
         continue;
       Instruction it{run.section, n, run.micro_batch};
-      it.makes = copies_[static_cast<size_t>(run.section)][static_cast<size_t>(n)];
+      it.makes = copies_[section][static_cast<size_t>(n)];
       if (info_of(node.op).exchange) resolve_exchange(it, node);
       it.ranks = ranks_of(it, node);
+      it.within = within;
       plan_.instructions.push_back(it);
     }
   }
 
- private:
   static constexpr int32_t kNone = -1, kAwaited = -2;  // not listed yet
 
   static int32_t awaited_by(const Node& await) { return static_cast<int32_t>(await.attrs.integer("exchange")); }
@@ -124,6 +139,7 @@ class Listing {
   const bool gathers_units_;
   std::vector<std::vector<int32_t>> exchanges_;  // by section and node: index in plan.exchanges, kNone or kAwaited
   std::vector<bool> posts_;                      // by exchange
+  std::vector<std::vector<bool>> is_early_;      // by section and node; empty before append_early()
 };
 
 }  // namespace
@@ -150,7 +166,10 @@ Plan make_plan(Program program, MemoryLayout memory, const StepOrder& order) {
             .recompute = {}};
   Listing listing(plan);
   const auto is_update = [&](int32_t section) { return plan.program.sections[static_cast<size_t>(section)].phase == Phase::update; };
+  const size_t wait = first_wait(plan.program, order);
   for (const SectionRun& run : order) {
+    const auto index = static_cast<size_t>(&run - order.data());
+    if (index == wait) listing.append_early(std::span(order).subspan(index));
     listing.append(run);
     if (!is_update(run.section)) plan.begin_of_update = plan.instructions.size();
   }
@@ -163,7 +182,7 @@ Plan make_plan(Program program, MemoryLayout memory, const StepOrder& order) {
 
 size_t Plan::first_of(Phase phase, int64_t micro_batch) const {
   const auto is_first = [&](const Instruction& at) {
-    return at.micro_batch == micro_batch && program.sections[static_cast<size_t>(at.section)].phase == phase;
+    return at.micro_batch == micro_batch && program.sections[static_cast<size_t>(at.run())].phase == phase;
   };
   return static_cast<size_t>(std::ranges::find_if(instructions, is_first) - instructions.begin());
 }

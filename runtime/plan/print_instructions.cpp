@@ -42,13 +42,15 @@ std::string line_of(const Plan& plan, size_t first, size_t end) {
   }
   if (section.phase != Phase::update) add(words_of(at.ranks));  // all ranks run the update
   add(words_of(at.makes));
+  if (at.within >= 0) add("early");
   return out + "\n";
 }
 
 /// Instructions in [begin, end), all of one run of a micro-batch.
 std::string lines_of(const Plan& plan, size_t begin, size_t end) {
   const auto is_like = [](const Instruction& a, const Instruction& b) {
-    return a.kind == Instruction::Kind::kernel && b.kind == a.kind && a.section == b.section && a.makes == b.makes && a.ranks == b.ranks;
+    return a.kind == Instruction::Kind::kernel && b.kind == a.kind && a.section == b.section && a.within == b.within &&
+           a.makes == b.makes && a.ranks == b.ranks;
   };
   std::string out;
   for (size_t first = begin, next = begin; first < end; first = next) {

@@ -1,8 +1,12 @@
 #include "plan/memory_plan.h"
 
+#include <algorithm>
+#include <set>
+
 #include "models/mlp.h"
 #include "order_in_flight.h"
 #include "passes/accumulate.h"
+#include "passes/autocast.h"
 #include "passes/autodiff.h"
 #include "passes/for_inference.h"
 #include "passes/pack_weights.h"
@@ -114,9 +118,22 @@ TEST(MemoryPlan, GivesEveryMicroBatchInFlightItsOwnStash) {
   }
 }
 
-/// Chunks whose sections alternate, and halves of backward in another order than the program's.
+/// Weights are packed before the stage waits for its first message, but for those of sections that have run.
+void expect_early_packs(const Plan& plan, const std::string& where) {
+  const auto op_of = [&](const Instruction& at) { return plan.program.sections[static_cast<size_t>(at.section)].graph[at.node].op; };
+  const auto first = std::ranges::find(plan.instructions, Op::receive, op_of);
+  for (auto at = first; at != plan.instructions.end(); ++at) EXPECT_NE(op_of(*at), Op::pack) << where;
+  std::set<int32_t> ran;
+  for (auto at = plan.instructions.begin(); at != first; ++at) {
+    EXPECT_TRUE(at->within < 0 || (at->within == first->section && !ran.contains(at->section))) << where;
+    if (at->within < 0) ran.insert(at->section);
+  }
+}
+
+/// Chunks whose sections alternate, and halves of backward in another order than the program's; weights are copied and packed, too.
 TEST(MemoryPlan, OfStagesKeepsWhatTheirSchedulesReadLater) {
   constexpr int32_t kMicroBatches = 5;
+  int64_t early = 0;
   for (uint64_t seed = 0; seed < 12; ++seed)
     for (const auto& [name, chunks] : {std::pair{"1f1b", 1}, std::pair{"interleaved", 2}, std::pair{"zb-h1", 1}, std::pair{"zb-v", 2}}) {
       PipelineSchedule schedule = make_schedule(name, 2, chunks, kMicroBatches);
@@ -126,20 +143,27 @@ TEST(MemoryPlan, OfStagesKeepsWhatTheirSchedulesReadLater) {
         Program program = bind(scoped_program(seed, 6), 3);
         program.mesh.stage = 2;
         program.stage = stage;
+        if (seed % 2 == 1) autocast(program, DType::bf16, When::first);
         scale_loss(program, kMicroBatches);
         autodiff(program);
         const Error refusal = error_of([&] { pipeline_cut(program, parts); });
         if (refusal.code() == Code::invalid_argument) continue;  // a stage without parameters
         if (schedule.actions[0].back().phase == Phase::backward_weight) split_backward(program);
         accumulate(program, kMicroBatches);
+        pack_weights(program, kMicroBatches, [](const Program&, const Section&, const Node&) { return int64_t{640}; });
         const StepOrder order = in_pipeline(program, schedule);
-        EXPECT_EQ(first_of(faults_of(planned(program, order), order)), "") << name << ", seed " << seed << ", stage " << stage;
+        const Plan plan = planned(program, order);
+        const std::string where = text(name, ", seed ", seed, ", stage ", stage);
+        EXPECT_EQ(first_of(faults_of(plan, order)), "") << where;
+        expect_early_packs(plan, where);
+        early += std::ranges::count_if(plan.instructions, [](const Instruction& at) { return at.within >= 0; });
         for (int32_t chunk = 0; chunk < chunks; ++chunk) {
           const int32_t read_by_others = chunk + 1 < chunks ? 1 : 0;  // inputs, and values that the next chunk here takes
           EXPECT_LE(in_flight(program, order)[static_cast<size_t>(chunk)], in_flight(schedule, stage, chunk) + read_by_others);
         }
       }
     }
+  EXPECT_GT(early, 0);
 }
 
 TEST(MemoryPlan, CheckerSeesOneStashForTwoMicroBatches) {

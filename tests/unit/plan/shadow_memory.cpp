@@ -24,7 +24,10 @@ class Shadow {
       cells_.emplace_back(static_cast<size_t>(plan.memory.bytes[static_cast<size_t>(a)] / kAlignment), 0);
       extent_.push_back(0);
     }
-    for (const Instruction& i : plan.instructions) listed_.insert({i.section, i.node, i.micro_batch});
+    for (const Instruction& i : plan.instructions) {
+      listed_.insert({i.section, i.node, i.micro_batch});
+      if (i.within >= 0) early_.insert({i.section, i.node, i.micro_batch});
+    }
     for (size_t s = 0; s < plan.program.slots.size(); ++s) {
       content_of_slot(s) = next_++;
       const Role role = plan.program.slots[s].role;
@@ -37,6 +40,7 @@ class Shadow {
     for (int step = 0; step < 2; ++step) {
       for (const SectionRun& run : order_) {
         micro_batch_ = run.micro_batch;
+        run_early(run);
         run_section(static_cast<size_t>(run.section), run.micro_batch);
       }
       for (size_t s = 0; s < plan_.program.slots.size(); ++s)
@@ -67,12 +71,34 @@ class Shadow {
            (when == When::last && k + 1 == plan_.micro_batches);
   }
 
+  /// What other sections make of weights before this run.
+  void run_early(const SectionRun& run) {
+    for (const Instruction& i : plan_.instructions) {
+      if (i.within != run.section || i.micro_batch != run.micro_batch) continue;
+      const auto s = static_cast<size_t>(i.section);
+      const Graph& graph = plan_.program.sections[s].graph;
+      values_[s].resize(graph.nodes.size());
+      for (int32_t n = 0; n < i.node; ++n)
+        if (is_view(graph[n].op) && is_of_weights(graph, n)) run_node(s, n, i.micro_batch);
+      run_node(s, i.node, i.micro_batch);
+      for (int32_t n = i.node + 1; n < graph.size(); ++n)  // made in place
+        if (graph[n].op == Op::store && graph[n].in[0].node == i.node && !listed_.contains({i.section, n, i.micro_batch}))
+          run_node(s, n, i.micro_batch);
+    }
+  }
+  bool is_of_weights(const Graph& graph, int32_t view) const {
+    const Node* const load = graph.load_behind({view, 0});
+    if (load == nullptr) return false;
+    const Role role = plan_.program.slot(load->reads[0]).role;
+    return role == Role::parameter || role == Role::working;
+  }
+
   void run_section(size_t s, int64_t k) {
     const Graph& graph = plan_.program.sections[s].graph;
     auto& contents = values_[s];
     contents.resize(graph.nodes.size());
     for (int32_t n = 0; n < graph.size(); ++n)
-      if (runs(graph[n].when, k)) run_node(s, n, k);
+      if (runs(graph[n].when, k) && !early_.contains({static_cast<int32_t>(s), n, static_cast<int32_t>(k)})) run_node(s, n, k);
   }
 
   void run_node(size_t s, int32_t n, int64_t k) {
@@ -174,7 +200,7 @@ class Shadow {
   const Plan& plan_;
   std::vector<std::vector<Content>> cells_;  // by arena
   std::vector<int64_t> extent_;
-  std::set<std::tuple<int32_t, int32_t, int32_t>> listed_;
+  std::set<std::tuple<int32_t, int32_t, int32_t>> listed_, early_;  // section, node, micro-batch
   const StepOrder& order_;
   int32_t micro_batch_ = 0;                                // of the section that runs
   std::vector<std::vector<Content>> slots_;                // by micro-batch (0 outside the stash), slot
