@@ -30,7 +30,7 @@ SaveRanges::SaveRanges(const StateTensor& tensor, const Program& program) : tens
   std::ranges::sort(sources_, {}, &Source::rank);
   for (const auto& [rank, range] : sources_) {
     int64_t begin = -1, end = -1;
-    range.each_run([&, own = rank](int64_t in_whole, int64_t, int64_t elements) {
+    range.each_run([&](int64_t in_whole, int64_t, int64_t elements) {
       if (begin < 0) begin = end = in_whole;
       are_exchanged_ = are_exchanged_ || in_whole != end;
       end = in_whole + elements;
