@@ -36,11 +36,8 @@ void check_tensor(const Recipe& recipe, const Program& model) {
 
 /// Refuses settings that pipeline stages do not support yet.
 void check_stages(const Recipe& recipe, const Program& model) {
-  if (recipe.stages == 1) return;
-  const auto need = [&](bool holds, const auto&... what) {
-    require(holds, Code::unsupported, "trainer: ", recipe.stages, " stages do not support ", what...);
-  };
-  need(static_cast<bool>(model.loss_sum), "a host's own loss; mark one with st_graph_loss");
+  require(recipe.stages == 1 || model.loss_sum, Code::unsupported, "trainer: ", recipe.stages,
+          " stages need a loss in the graph; mark one with st_graph_loss. One that the host computes is an op of its own (st_op_register)");
 }
 
 }  // namespace
