@@ -115,7 +115,7 @@ class Planner {
       for (int32_t n = 0; n < section.graph.size(); ++n) {
         const Node& node = section.graph[n];
         for (const Value v : node.in) last_use(section_index(section), v) = starts_.back() + n;
-        if (node.op == Op::store && role(node.writes[0]) == Role::stash)
+        if (node.op == Op::store && lies_in(Arena::stash, node.writes[0]))
           is_stashed[static_cast<size_t>(source_of(section.graph, node.in[0]))] = true;
       }
     }
@@ -148,7 +148,10 @@ class Planner {
     if (node.op == Op::send) touch(block_of(s, node.in[0]), kEnd);  // until the buffer is released
     const Node& slots_of = node.op == Op::await ? graph[static_cast<int32_t>(node.attrs.integer("exchange"))] : node;  // to its end
     for (const SlotId slot : slots_of.reads) touch(static_cast<size_t>(slot), position);
-    for (const SlotId slot : slots_of.writes) touch(static_cast<size_t>(slot), role(slot) == Role::output ? kEnd : position);
+    for (const SlotId slot : slots_of.writes) {
+      touch(static_cast<size_t>(slot), position);
+      if (role(slot) == Role::output) touch(static_cast<size_t>(slot), kEnd);
+    }
     for (int32_t i = 0; i < static_cast<int32_t>(node.out.size()); ++i) {
       size_t& block = block_of(s, {n, i});
       if (node.op == Op::load) {

@@ -104,6 +104,22 @@ TEST(MemoryPlan, KeepsAStashFromTheMakingOfItsValueToItsLastUseUnderAnyName) {
   EXPECT_EQ(first_of(faults_of(planned(s.program, 1))), "");
 }
 
+TEST(MemoryPlan, PlacesACopiedOutputApartFromWhatIsReadAfterTheCopy) {
+  SmallProgram s(1);
+  Builder& b = s.b;
+  const auto slot = [&](const std::string& name, Role role) {
+    return s.program.add_slot({.name = name, .type = {.dtype = DType::f32, .shape = {64}, .layout = {}}, .role = role, .init = {}});
+  };
+  const SlotId kept = slot("kept", Role::stash), y_again = slot("y again", Role::output), y = slot("y", Role::output);
+  const Value x = b.input("x", DType::f32, {64});
+  b.store(b(Op::exp, {x}), kept);
+  const Value root = b(Op::sqrt, {x});
+  b.store(root, y);
+  b.store(root, y_again);
+  b.store(b.mul(b.load(kept), root), slot("z", Role::output));
+  EXPECT_EQ(first_of(faults_of(planned(s.program, 1))), "");
+}
+
 TEST(MemoryPlan, GivesEveryMicroBatchInFlightItsOwnStash) {
   for (uint64_t seed = 0; seed < 20; ++seed) {
     const Program program = training_program(random_program(seed, 30), 3, 4);
