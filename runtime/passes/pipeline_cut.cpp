@@ -30,6 +30,7 @@ class Cut {
   void run() {
     program_.weights_of_model = weights_of_products(program_);
     find_stashed();
+    find_given_late();
     find_makers();
     find_parts_of_backward();
     find_readers_in_forward();
@@ -76,6 +77,18 @@ class Cut {
       }
   }
 
+  /// Inputs that backward alone reads: gradients of outputs, which the host has once the last part has run. That part takes them.
+  void find_given_late() {
+    std::set<SlotId> in_forward;
+    const auto is_input = [this](const Node& node) { return node.op == Op::load && role(node.reads[0]) == Role::input; };
+    for (const Node& node : forward_.nodes)
+      if (is_input(node)) in_forward.insert(node.reads[0]);
+    for (int32_t n = 0; n < backward_.size(); ++n)
+      if (is_input(backward_[n]) && !in_forward.contains(backward_[n].reads[0])) given_late_.emplace(backward_[n].reads[0], Value{n, 0});
+  }
+  bool is_given_late(const Node& node) const { return node.op == Op::load && given_late_.contains(node.reads[0]); }
+  bool is_anywhere(const Node& node) const { return is_made_anywhere(node) && !is_given_late(node); }
+
   /// The nodes that make working copies: cast and store. Each stage that has the parameter makes its own.
   void find_makers() {
     for (int32_t n = 0; n < forward_.size(); ++n) {
@@ -88,13 +101,15 @@ class Cut {
 
   bool is_left_out(const Graph& graph, int32_t n) const {
     const Node& node = graph[n];
-    return is_made_anywhere(node) || (&graph == &forward_ && (is_stash_store(node) || is_of_maker_.contains(n)));
+    return is_anywhere(node) || (&graph == &forward_ && (is_stash_store(node) || is_of_maker_.contains(n)));
   }
 
-  bool is_report(const Node& node) const { return node.op == Op::store && role(node.writes[0]) == Role::report; }
+  bool is_result(const Node& node) const {
+    return node.op == Op::store && (role(node.writes[0]) == Role::report || role(node.writes[0]) == Role::output);
+  }
 
-  /// The part in which a node of forward runs; the loss is the last part's.
-  int32_t part_of(int32_t n) const { return is_report(forward_[n]) ? count_ - 1 : part_of_forward_[static_cast<size_t>(n)]; }
+  /// The part in which a node of forward runs; the loss is the last part's, and the outputs for the host.
+  int32_t part_of(int32_t n) const { return is_result(forward_[n]) ? count_ - 1 : part_of_forward_[static_cast<size_t>(n)]; }
 
   void find_parts_of_backward() {
     std::map<RegionId, int32_t> of_scope;
@@ -103,11 +118,11 @@ class Cut {
     of_scope[0] = count_ - 1;
     for (const Node& node : backward_.nodes) {
       const auto found = of_scope.find(outermost_of(program_, node.region));
-      int32_t part = found == of_scope.end() ? count_ - 1 : found->second;
-      const bool is_write = node.op == Op::store && !node.in.empty() && !is_made_anywhere(backward_[behind(backward_, node.in[0]).node]);
+      int32_t part = found == of_scope.end() || is_given_late(node) ? count_ - 1 : found->second;
+      const bool is_write = node.op == Op::store && !node.in.empty() && !is_anywhere(backward_[behind(backward_, node.in[0]).node]);
       if (is_write) part = part_b(behind(backward_, node.in[0]));
       for (const Value v : node.in)
-        if (const Value from = behind(backward_, v); !is_made_anywhere(backward_[from.node])) part = std::min(part, part_b(from));
+        if (const Value from = behind(backward_, v); !is_anywhere(backward_[from.node])) part = std::min(part, part_b(from));
       part_of_backward_.push_back(part);
     }
   }
@@ -123,8 +138,8 @@ class Cut {
     for (int32_t n = 0; n < forward_.size(); ++n)
       if (!is_left_out(forward_, n))
         for (const Value v : forward_[n].in) read_in_forward(v, part_of(n));
-    read_in_forward(program_.loss_sum, count_ - 1);
-    read_in_forward(program_.loss_count, count_ - 1);
+    for (const Value v : {program_.loss_sum, program_.loss_count})
+      if (v) read_in_forward(v, count_ - 1);
   }
 
   void find_readers_in_backward() {
@@ -134,7 +149,7 @@ class Cut {
       for (const Value in : backward_[n].in) {
         const Value v = behind(backward_, in);
         const Node& source = backward_[v.node];
-        if (source.op == Op::load) {
+        if (source.op == Op::load && !is_given_late(source)) {
           const SlotId slot = source.reads[0];
           if (const auto found = value_in_.find(slot); found != value_in_.end()) {
             recalled_by_[found->second].insert(part);
@@ -142,7 +157,7 @@ class Cut {
           }
           use_weight(slot, part, false);
           if (role(slot) == Role::input && is_own(part)) late_inputs_.insert(slot);
-        } else if (!is_made_anywhere(source) && part_b(v) != part) {
+        } else if (!is_anywhere(source) && part_b(v) != part) {
           readers_b_[v].insert(part);
         }
       }
@@ -290,8 +305,8 @@ class Cut {
           hand_on_forward(n, section.graph, copy);
         }
       if (part + 1 < count_) continue;
-      program_.loss_sum = copy.at(loss_sum);
-      program_.loss_count = copy.at(loss_count);
+      if (loss_sum) program_.loss_sum = copy.at(loss_sum);
+      if (loss_count) program_.loss_count = copy.at(loss_count);
       for (Output& output : outputs) keep(std::move(output), copy);
     }
     for (const int32_t part : std::vector<int32_t>(own.rbegin(), own.rend())) {
@@ -331,6 +346,8 @@ class Cut {
         [this, &to, is_first](Node load) {
           const SlotId slot = load.reads[0];
           const RegionId region = load.region;
+          if (const auto late = given_late_.find(slot); late != given_late_.end())
+            return append(to, load_of(program_, slot_b(late->second), region));
           if (role(slot) == Role::input && !is_first) return append(to, load_of(program_, slot_of_input(slot), region));
           if (is_weight(slot)) {
             if (owner_.at(parameter_of(slot)) != own_) return append(to, load_of(program_, copy_of(slot), region));
@@ -451,7 +468,8 @@ class Cut {
         for (const auto* slots : {&node.reads, &node.writes})
           for (const SlotId slot : *slots) is_used[static_cast<size_t>(slot)] = true;
     remove_slots(program_, [&](SlotId slot) {
-      return !is_used[static_cast<size_t>(slot)] && (role(slot) == Role::stash || role(slot) == Role::working);
+      return !is_used[static_cast<size_t>(slot)] &&
+             (role(slot) == Role::stash || role(slot) == Role::working || role(slot) == Role::output);
     });
   }
 
@@ -463,6 +481,7 @@ class Cut {
   const Graph forward_, backward_;             // of the whole model
   std::map<Value, SlotId> slot_of_, carried_;  // by value of forward and of backward: where other sections find it
   std::map<SlotId, Value> value_in_;           // by stash slot, the value of forward
+  std::map<SlotId, Value> given_late_;         // by input that backward alone reads, its load
   std::map<SlotId, int32_t> makers_;           // by working copy, its store
   std::set<int32_t> is_of_maker_;              // nodes of forward
   std::set<SlotId> made_;                      // working copies that this stage has made

@@ -21,7 +21,7 @@ struct PipelineParts {
 ///   Program::links). So are the inputs that later sections read, which the host binds for the first section only.
 /// - A parameter belongs to the stage that uses it first (give_to_stage), with its gradient and its update. A stage that uses it too (tied
 ///   weights) takes a copy, 16-bit where products read one, before the first micro-batch, and its use's gradient is a slot of that stage.
-/// - The loss and outputs remain on the stage of the last part.
+/// - The loss and outputs remain on the stage of the last part; so do output slots (seed_outputs), and inputs that backward alone reads.
 /// Call after autodiff() and recompute(), before accumulate(). Throws invalid_argument like parts_of_forward(), and for a stage without
 /// parameters.
 void pipeline_cut(Program& program, const PipelineParts& parts);

@@ -49,9 +49,11 @@ HostLoss::HostLoss(const Parts& parts, bool own_loss, const PlanOptions& options
   context.require_memory("forward: a step with the host's loss", need);
   if (parts.ranks != nullptr) {
     queue_ = std::make_unique<ExchangeQueue>(*parts.ranks);
-    told_.resize(static_cast<size_t>(parts.ranks->size()));
+    told_.resize(static_cast<size_t>(all().size()));
   }
-  executor_ = std::make_unique<Executor>(std::move(plan), *storage, parts.workers, &parts.cancelled, queue_.get());
+  if (parts.pipeline) links_.emplace(parts.pipeline->stages);
+  executor_ =
+      std::make_unique<Executor>(std::move(plan), *storage, parts.workers, &parts.cancelled, queue_.get(), links_ ? &*links_ : nullptr);
   find_slots();
 }
 
@@ -61,11 +63,13 @@ void HostLoss::find_slots() {
   std::vector<bool> inputs = inputs_read_by(program);
   inputs.resize(parts_.model.program().slots.size());
   inputs_.emplace(parts_.model.program(), std::move(inputs), parts_.model.context().memory());
-  for (size_t s = parts_.model.program().slots.size(); s < program.slots.size(); ++s)
+  has_outputs_ = program.slot_named(std::string(kOutput) + parts_.model.program().outputs.front().name) >= 0;
+  for (size_t s = parts_.model.program().slots.size(); s < program.slots.size() && has_outputs_; ++s)
     if (program.slots[s].role == Role::input)
       gradients_.push_back({program.slots[s].name.substr(kOutputGradient.size()), static_cast<SlotId>(s), {}});
   names_.reserve(parts_.model.program().outputs.size());  // views point at them
   for (const Output& output : parts_.model.program().outputs) {
+    if (!has_outputs_) break;
     const Operand& slot = executor_->slot(program.slot_named(std::string(kOutput) + output.name));
     outputs_.push_back(plain_view(names_.emplace_back(output.name), slot.dtype, slot.shape, slot.data));
   }
@@ -93,13 +97,14 @@ void HostLoss::forward(std::span<const HostView> batch, int64_t attempts) {
     own.call = static_cast<int64_t>(Met::at_forward);
     own.kind = static_cast<int64_t>(own_loss() ? Kind::own : Kind::host);
     gather(own);
+    if (links_ && links_->connected() == 0) parts_.pipeline->connect(*links_, executor_->plan().program.links);
   }
   if (slots_.loss_sum != nullptr) *slots_.loss_sum = *slots_.loss_count = 0;  // later micro-batches add to it: what follows is one's own
   inputs_->check(batch, rows);
   inputs_->bind(batch, 0, rows, *executor_);
   if (slots_.counters != nullptr) {
     slots_.counters[0] = attempts;
-    slots_.counters[1] = (pairs_ * parts_.recipe.ranks + (parts_.ranks == nullptr ? 0 : parts_.ranks->rank())) * rows;
+    slots_.counters[1] = (pairs_ * parts_.recipe.data_ranks() + (parts_.ranks == nullptr ? 0 : parts_.ranks->rank())) * rows;
   }
   const size_t later = pairs_ == 0 ? 0 : 1;
   run(begins_[later][0], ends_[later][0]);
@@ -108,6 +113,9 @@ void HostLoss::forward(std::span<const HostView> batch, int64_t attempts) {
 
 void HostLoss::backward(std::span<const HostView> gradients) {
   require(is_forward_done_, Code::wrong_state, "backward: there is no forward pass; call st_trainer_forward first");
+  check(has_outputs_ || gradients.empty(),
+        "backward: the outputs are on the ranks of the last part's stage, not on this one; give no gradients here");
+  if (!has_outputs_) return run_backward(Kind::any);
   const Program& program = executor_->plan().program;
   const auto why_unknown = [&](const std::string& name) {
     std::vector<std::string> outputs;
@@ -138,6 +146,7 @@ void HostLoss::backward(std::span<const HostView> gradients) {
 
 void HostLoss::backward_own_loss() {
   require(is_forward_done_, Code::wrong_state, "backward: there is no forward pass; call st_trainer_forward first");
+  if (!has_outputs_) return run_backward(Kind::any);
   require(own_loss(), Code::wrong_state,
           "backward: the graph's own loss was not computed, because the graph has none or forward did not get all of its inputs; give "
           "gradients of the outputs");
@@ -159,7 +168,7 @@ void HostLoss::run(size_t begin, size_t end) {
 }
 
 void HostLoss::run_backward(Kind kind) {
-  require(pairs_ == 0 || kind == kind_, Code::wrong_state,
+  require(pairs_ == 0 || kind == kind_ || kind == Kind::any, Code::wrong_state,
           "backward: a step takes gradients either from the host or from the graph's own loss, which is a mean over the step; call "
           "st_trainer_apply in between");
   is_forward_done_ = false;
@@ -172,9 +181,10 @@ void HostLoss::run_backward(Kind kind) {
     own.loss_count = count;
     own.kind = static_cast<int64_t>(kind);
     gather(own);
+    if (parts_.pipeline) kind = static_cast<Kind>(told_[first_with_outputs()].kind);
   }
   if (adds_all)
-    for (const Told& told : told_) add_loss(told.loss_sum, told.loss_count, pairs_ == 0 && &told == told_.data());
+    add_losses(pairs_ == 0);
   else
     add_loss(sum, count, pairs_ == 0);
   if (parts_.ranks != nullptr) executor_->set_contributors({.in_round = parts_.ranks->size(), .in_step = parts_.ranks->size()});
@@ -189,6 +199,17 @@ void HostLoss::add_loss(double sum, double count, bool is_first) {
   loss_count_ = is_first ? count : loss_count_ + count;
 }
 
+/// Those of all ranks that have one, in rank order.
+void HostLoss::add_losses(bool is_first) {
+  for (const Told& told : told_) {
+    if (told.has_outputs == 0) continue;
+    add_loss(told.loss_sum, told.loss_count, is_first);
+    is_first = false;
+  }
+}
+
+size_t HostLoss::first_with_outputs() const { return static_cast<size_t>(std::ranges::find(told_, 1, &Told::has_outputs) - told_.begin()); }
+
 /// This rank's report at a backward: sums of the micro-batches so far.
 HostLoss::Told HostLoss::told() const {
   return {.loss_sum = loss_sum_,
@@ -199,12 +220,13 @@ HostLoss::Told HostLoss::told() const {
           .kind = static_cast<int64_t>(kind_),
           .pairs = pairs_,
           .number = 0,
-          .attempts = attempts_};
+          .attempts = attempts_,
+          .has_outputs = has_outputs_ ? 1 : 0};
 }
 
 /// Into told_, all of which has to be alike but for the losses, and the pairs where each rank adds up its own.
 void HostLoss::gather(const Told& own) {
-  Communicator& ranks = *parts_.ranks;
+  Communicator& ranks = all();
   const auto meet = [&] {  // a rank that is early waits here for the others
     ranks.all_gather(&own, told_.data(), ranks.size() * static_cast<int64_t>(sizeof own), DType::u8, "a step with the host's loss");
   };
@@ -216,18 +238,20 @@ void HostLoss::gather(const Told& own) {
   const auto text_of_kind = [](const Told& told) {
     return told.kind == static_cast<int64_t>(Kind::own) ? "the graph's own loss" : "the outputs' gradients";
   };
-  const Told& first = told_[0];
-  for (size_t rank = 1; rank < told_.size(); ++rank) {
+  const size_t with_outputs = first_with_outputs();  // rank 0 but for stages
+  const Told& first = told_[with_outputs];
+  for (size_t rank = 0; rank < told_.size(); ++rank) {
     const Told& theirs = told_[rank];
     const auto refuse_unlike = [&](const char* what, const std::string& told, const std::string& firsts) {
       refuse_rank(ranks, static_cast<int>(rank), "",
-                  text(text_of_call(first), ": ", text_of_rank(ranks, static_cast<int>(rank)), what, told, ", rank 0 ", firsts,
-                       "; run the same step on all ranks. The step was rolled back"));
+                  text(text_of_call(first), ": ", text_of_rank(ranks, static_cast<int>(rank)), what, told, ", rank ", with_outputs, " ",
+                       firsts, "; run the same step on all ranks. The step was rolled back"));
     };
     if (theirs.call != first.call) refuse_unlike(" calls ", text_of_call(theirs), text_of_call(first));
     if (theirs.kind != first.kind && first.call == static_cast<int64_t>(Met::at_forward))
       refuse_unlike(" gives inputs for ", text_of_kind(theirs), text_of_kind(first));
-    if (theirs.kind != first.kind) refuse_unlike(" runs backward from ", text_of_kind(theirs), text_of_kind(first));
+    const bool has_kind = theirs.kind != static_cast<int64_t>(Kind::any);
+    if (has_kind && theirs.kind != first.kind) refuse_unlike(" runs backward from ", text_of_kind(theirs), text_of_kind(first));
     if (theirs.attempts != first.attempts)
       refuse_unlike(" has attempted steps: ", std::to_string(theirs.attempts), std::to_string(first.attempts));
     if (theirs.loss_scale != first.loss_scale) refuse_unlike(" has loss scale ", text(theirs.loss_scale), text(first.loss_scale));
@@ -247,9 +271,8 @@ void HostLoss::meet(double lr, int64_t number) {
   own.number = number;
   gather(own);
   pairs_of_all_ = 0;
-  for (const Told& told : told_) pairs_of_all_ += told.pairs;
-  if (parts_.recipe.reduce == "step")
-    for (const Told& told : told_) add_loss(told.loss_sum, told.loss_count, &told == told_.data());
+  for (const Told& told : told_) pairs_of_all_ += told.has_outputs * told.pairs;
+  if (parts_.recipe.reduce == "step") add_losses(true);
   const int size = parts_.ranks->size();
   executor_->run_without_rows(executor_->plan().micro_batches - 1, {.in_round = size, .in_step = size}, Executor::RunByAll::in_step);
 }

@@ -4,8 +4,11 @@
 //                  order, so results are bitwise equal to one rank that runs all of them in turn. All ranks run the same number
 //   reduce step    each rank sums its own micro-batches, any number, and the update adds these sums in rank order. With zero 3 all
 //                  ranks run the same number, because forward and backward gather the other ranks' shards
+// With stages, rank and size are those along the data axis, and all ranks make the same calls on the rows of their data rank. The outputs
+// are on the stage of the last part alone, which takes their gradients; one micro-batch is under way.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -23,6 +26,12 @@ namespace st {
 
 class HostLoss {
  public:
+  /// The pipeline that a rank of a group is part of; both communicators are borrowed.
+  struct Pipeline {
+    Communicator& all;                                                     // of all ranks,
+    Communicator& stages;                                                  // and of those of this data rank
+    std::function<void(StageLinks&, std::span<const StageLink>)> connect;  // collective call of all ranks
+  };
   /// Everything that the plan is made from and runs on; all borrowed.
   struct Parts {
     Model& model;
@@ -30,8 +39,9 @@ class HostLoss {
     Storage& storage;  // of the trainer: parameters, gradients and moments
     Workers& workers;
     CancelToken& cancelled;
-    const Plan* beside;   // the plan of the trainer's own step, whose moments are shared; null: none
-    Communicator* ranks;  // the group, in which this is options.rank; null: one rank
+    const Plan* beside;                // the plan of the trainer's own step, whose moments are shared; null: none
+    Communicator* ranks;               // the data ranks, in which this is options.rank; null: one rank
+    std::optional<Pipeline> pipeline;  // empty: one stage
   };
   /// own_loss: also computes the graph's loss, so that backward may start from it. Throws unsupported if an output depends on a parameter
   /// that `beside` does not train, out_of_memory before anything is allocated.
@@ -46,10 +56,11 @@ class HostLoss {
   void begin(double loss_scale);
   /// Runs the forward pass of the next micro-batch, recipe.batch rows, of step attempt `attempts`. Replaces a forward without a backward.
   void forward(std::span<const HostView> batch, int64_t attempts);
-  /// All outputs of the graph, in its order. Owned by this object, valid until the next forward.
+  /// All outputs of the graph, in its order; none on other stages than the last part's. Owned by this object, valid until the next forward.
   std::span<const HostView> outputs() const { return outputs_; }
   /// Runs the backward pass of the last forward from gradients of the outputs, by name; outputs that are not named count as 0. Throws
-  /// invalid_argument for a name that is not an output, wrong_state without a forward.
+  /// invalid_argument for a name that is not an output, wrong_state without a forward. On other stages than the last part's both calls are
+  /// the same, and take no gradients.
   void backward(std::span<const HostView> gradients);
   void backward_own_loss();
   /// Micro-batches (forward and backward) so far.
@@ -77,29 +88,34 @@ class HostLoss {
     SlotId slot;
     Memory compact;  // contiguous copy of a gradient that the host gives with gaps
   };
-  enum class Kind { host, own };
+  enum class Kind { any = -1, host, own };  // any: what the stage with the outputs has
   enum class Met { at_forward, at_backward, at_apply };
 
   /// A rank's report to the others about a micro-batch or a step.
   struct Told {
     double loss_sum, loss_count, lr, loss_scale;
-    int64_t call, kind, pairs, number, attempts;
+    int64_t call, kind, pairs, number, attempts, has_outputs;
   };
 
   void find_slots();
-  bool gathers() const { return parts_.ranks != nullptr && parts_.recipe.zero == 3; }
+  bool gathers() const { return parts_.ranks != nullptr && (parts_.recipe.zero == 3 || parts_.pipeline); }
+  Communicator& all() const { return parts_.pipeline ? parts_.pipeline->all : *parts_.ranks; }
+  size_t first_with_outputs() const;
   Told told() const;
   void run_backward(Kind kind);
   void run(size_t begin, size_t end);
   const void* zeros(int64_t bytes);
   void gather(const Told& own);
   void add_loss(double sum, double count, bool is_first);
+  void add_losses(bool is_first);
 
   Parts parts_;
   std::optional<Storage> apart_;          // own gradients, if they do not fit in the trainer's arena
   std::unique_ptr<ExchangeQueue> queue_;  // null: one rank
+  bool has_outputs_ = true;               // its stage has the last part
   double exposed_before_ = 0;
   std::unique_ptr<Executor> executor_;
+  std::optional<StageLinks> links_;  // empty: one stage. Ends before the executor, from whose memory it sends
   std::unique_ptr<Buffer> zeros_;
   std::optional<BatchBinding> inputs_;  // the model's inputs; backward binds output gradients
   std::vector<OutputGradient> gradients_;

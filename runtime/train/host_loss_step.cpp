@@ -15,9 +15,10 @@ HostLossStep::HostLossStep(const Parts& parts, const PlanOptions& options) : par
 HostLoss& HostLossStep::make(bool own_loss) {
   auto& made = losses_[own_loss ? 1 : 0];
   if (!made)
-    made = std::make_unique<HostLoss>(HostLoss::Parts{parts_.model, parts_.recipe, parts_.storage, parts_.workers, parts_.cancelled,
-                                                      parts_.beside != nullptr ? &parts_.beside->executor().plan() : nullptr, parts_.ranks},
-                                      own_loss, options_);
+    made = std::make_unique<HostLoss>(
+        HostLoss::Parts{parts_.model, parts_.recipe, parts_.storage, parts_.workers, parts_.cancelled,
+                        parts_.beside != nullptr ? &parts_.beside->executor().plan() : nullptr, parts_.ranks, parts_.pipeline},
+        own_loss, options_);
   return *made;
 }
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -20,9 +21,10 @@ class HostLossStep {
     Storage& storage;
     Workers& workers;
     CancelToken& cancelled;
-    const std::vector<bool>& inputs;  // by slot: whether the graph reads it
-    const PlannedStep* beside;        // the trainer's step on the graph's own loss; null: the graph has no loss
-    Communicator* ranks;              // the host's group, in which the trainer is a rank; null: one rank
+    const std::vector<bool>& inputs;             // by slot: whether the graph reads it
+    const PlannedStep* beside;                   // the trainer's step on the graph's own loss; null: the graph has no loss
+    Communicator* ranks;                         // the data ranks of the host's group, of which the trainer is one; null: one rank
+    std::optional<HostLoss::Pipeline> pipeline;  // of the group; empty: one stage
   };
   /// Makes the plan here if the graph has no loss, else on first use. Throws like HostLoss.
   HostLossStep(const Parts& parts, const PlanOptions& options);

@@ -134,8 +134,7 @@ void RankTeam::split_group() {
   stages_.push_back(std::make_unique<StageLinks>(*along_stages_));
 }
 
-void RankTeam::connect_own_stages(std::span<const StageLink> links) {
-  if (stages_.empty()) return;
+void RankTeam::connect_own_stages(StageLinks& stages, std::span<const StageLink> links) {
   std::vector<LinkEnds> ends;
   const int32_t of_stage = mesh_.data * mesh_.tensor;  // ranks of a stage, which are next to each other (base/mesh.h)
   for (const StageLink& link : links)
@@ -143,7 +142,7 @@ void RankTeam::connect_own_stages(std::span<const StageLink> links) {
   std::vector<std::unique_ptr<Link>> of_all = make_links(*parts_.group, ends, options_in_group()), own;
   for (size_t link = 0; link < links.size(); ++link)
     own.push_back(std::move(of_all[link * static_cast<size_t>(of_stage) + static_cast<size_t>(parts_.group->rank() % of_stage)]));
-  stages_[0]->connect(std::move(own));
+  stages.connect(std::move(own));
 }
 
 /// By rank, its end of the group of ranks that differ from it along this axis alone.
@@ -217,6 +216,7 @@ bool RankTeam::has_ended(int rank) {
 void RankTeam::begin(double lr, int64_t number, int64_t attempts, int64_t items, int64_t rows, double loss_scale) {
   items_ = items;
   step_ = attempts + 1;
+  for (const auto& stages : stages_) stages->runs().clear();
   const int64_t every = parts_.recipe.replica_check;
   compares_weights_ = (every > 0 && attempts % every == 0) || (!is_of_threads() && !has_met_);
   if (is_of_threads()) {
@@ -265,6 +265,7 @@ PipelineTimes RankTeam::pipeline_times() const {
   if (timed_step_ == 0 || timed_step_ != step_) return times;
   for (size_t rank = 0; rank < stages_.size(); ++rank) {
     const std::span<const StageRun> runs = stages_[rank]->runs().all();
+    if (runs.empty()) return {.step = timed_step_, .lanes = {}};  // a step whose loss the host computes is not recorded
     const MeshPosition at = position_of(mesh_rank(rank));
     times.lanes.push_back({mesh_rank(rank), at.stage, at.data, {runs.begin(), runs.end()}});
     for (StageRun& run : times.lanes.back().runs) run.action.micro_batch = run.action.micro_batch * mesh_.data + at.data;

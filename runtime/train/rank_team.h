@@ -62,8 +62,8 @@ class RankTeam {
   /// With tensor ranks that are threads: the trainer's own executor, which has pieces of the parameters like those of the others. Fills
   /// them.
   void keep_pieces_in(const Executor& own);
-  /// In a host's group: connects the links that the trainer's plan names. Collective call of all ranks.
-  void connect_own_stages(std::span<const StageLink> links);
+  /// In a host's group: connects the links that a plan of the trainer's names. Collective call of all ranks.
+  void connect_own_stages(StageLinks& stages, std::span<const StageLink> links);
   bool is_of_threads() const { return parts_.group == nullptr; }
 
   /// In a host's group, whose ranks each get their own rows: this rank's rows in a full step, and, as a collective call, the rows given to

@@ -178,7 +178,7 @@ Plan plan_by(const Task& task, Program program, const Replan& again = {}) {
   const bool infers = task.purpose == Purpose::inference, updates = task.purpose == Purpose::update, trains = !infers && !updates;
   const bool is_short = task.purpose == Purpose::short_micro_batch, by_host = task.purpose == Purpose::host_loss;
   const bool by_graph = trains && !by_host, has_loss = trains && task.has_loss, on_ranks = trains && recipe.data_ranks() > 1;
-  const bool in_stages = by_graph && recipe.stages > 1, splits = by_graph && recipe.tensor > 1;
+  const bool in_stages = trains && recipe.stages > 1, splits = by_graph && recipe.tensor > 1;
   // A table of several stages is refused with one, too.
   const PipelineSchedule schedule = in_stages || is_schedule_table(recipe.schedule) ? schedule_of(recipe) : PipelineSchedule();
   const DType sent = element_of(recipe.gradient_dtype);
@@ -209,7 +209,7 @@ Plan plan_by(const Task& task, Program program, const Replan& again = {}) {
 
       // This stage's parts of the model.
       {"pipeline_cut", in_stages, [&](Program& p) { cut_by(p, recipe, schedule, casts); }},
-      {"split_backward", in_stages && splits_backward(schedule), [](Program& p) { split_backward(p); }},
+      {"split_backward", in_stages && by_graph && splits_backward(schedule), [](Program& p) { split_backward(p); }},
 
       {"accumulate", trains, [&](Program& p) { accumulate(p, task.micro_batches); }},  // the first micro-batch writes, the others add
       {"round_gradients", rounds, [&](Program& p) { round_gradients(p, reduce_of(recipe), sent); }},  // each, before it is added
@@ -220,7 +220,7 @@ Plan plan_by(const Task& task, Program program, const Replan& again = {}) {
       {"zero_shard", on_ranks && recipe.zero > 0, [&](Program& p) { shared = shard_by(p, recipe, options, by_graph, is_short); }},
       {"round_gradient_sums", rounds, [&](Program& p) { round_gradient_sums(p, sent); }},
       {"clip", !infers, [&](Program& p) { clip(p, recipe.clip, clip_groups(recipe, task.name)); }},  // norm, finite check, one factor
-      {"share_first_norm", in_stages && measures_noise(recipe, is_short), [](Program& p) { share_first_norm(p); }},
+      {"share_first_norm", in_stages && by_graph && measures_noise(recipe, is_short), [](Program& p) { share_first_norm(p); }},
       {"keep_moments", task.beside != nullptr, [&](Program& p) { keep_moments(p, task.beside->program); }},
       {"borrow_parameters", options.borrows_parameters, [](Program& p) { borrow_parameters(p); }},
       // On the layout found.
@@ -234,7 +234,8 @@ Plan plan_by(const Task& task, Program program, const Replan& again = {}) {
       {"overlap", on_ranks && recipe.overlap == "on", [](Program& p) { overlap(p); }},  // exchange beside backward
       {"memory_plan", true,
        [&](Program& p) {
-         order = in_stages ? order_by_schedule(p, schedule) : in_turn(p, task.micro_batches);
+         // A host's loss has one micro-batch under way: its next rows come after the gradients of the last ones.
+         order = in_stages && by_graph ? order_by_schedule(p, schedule) : in_turn(p, task.micro_batches);
          memory = memory_plan(p, order, task.needs.workspace);
        }},
   };

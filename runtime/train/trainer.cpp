@@ -34,12 +34,6 @@ void check_tensor(const Recipe& recipe, const Program& model) {
          ", which needs whole parameters; use adamw, adam, sgd, lion, rmsprop or adagrad");
 }
 
-/// Refuses settings that pipeline stages do not support yet.
-void check_stages(const Recipe& recipe, const Program& model) {
-  require(recipe.stages == 1 || model.loss_sum, Code::unsupported, "trainer: ", recipe.stages,
-          " stages need a loss in the graph; mark one with st_graph_loss. One that the host computes is an op of its own (st_op_register)");
-}
-
 }  // namespace
 
 Trainer::Trainer(std::shared_ptr<Model> model, Recipe recipe, std::shared_ptr<const Dataset> data, const PlanOptions& options,
@@ -56,7 +50,6 @@ Trainer::Trainer(std::shared_ptr<Model> model, Recipe recipe, std::shared_ptr<co
   Context& context = model_->context();
   check(recipe_.device == context.backend().name(), "trainer: the recipe has device ", recipe_.device, ", but the model's context has ",
         context.backend().name(), "; make the context with the recipe's device");
-  check_stages(recipe_, model_->program());
   check_tensor(recipe_, model_->program());
   const Mesh mesh = mesh_of(recipe_);
   const bool has_tensor_threads = mesh.tensor > 1 && ranks == nullptr, is_split = mesh.tensor > 1 || mesh.stage > 1;
@@ -124,7 +117,10 @@ Trainer::Trainer(std::shared_ptr<Model> model, Recipe recipe, std::shared_ptr<co
   if (recipe_.gemm_library == "auto") contest.libraries = context.gemm_libraries();
   if (contest.tiles || !contest.libraries.empty()) options_.tiles = measured_tiles(context, *workers_, contest);
   if (recipe_.ranks > 1 && (has_loss || ranks != nullptr)) {
-    const auto is_cancelled = [this] { return cancelled_.is_set() && train_->is_computing(); };
+    const auto is_cancelled = [this] {
+      const bool is_by_host = host_step_ && host_step_->is_open();
+      return cancelled_.is_set() && (is_by_host ? !host_step_->is_updating() : train_ && train_->is_computing());
+    };
     team_ = std::make_unique<RankTeam>(RankTeam::Parts{*model_, recipe_, storage_, is_cancelled, data_, threads, ranks}, options_);
   }
   if (keeps_pieces && (is_zero_3 || is_split)) {  // of steps of both kinds
@@ -148,12 +144,17 @@ Trainer::Trainer(std::shared_ptr<Model> model, Recipe recipe, std::shared_ptr<co
           data_, static_cast<uint64_t>(recipe_.seed),
           MicroBatches{.rows = recipe_.batch, .per_step = recipe_.step_micro_batches(), .ranks = data_ranks, .rank = options_.rank},
           items_taken_, context.memory());
-    if (ranks != nullptr && team_) team_->connect_own_stages(train_->executor().plan().program.links);
+    if (ranks != nullptr && team_ && team_->own_stages() != nullptr)
+      team_->connect_own_stages(*team_->own_stages(), train_->executor().plan().program.links);
   } else {
     require_host_loss_fits("trainer");
   }
+  std::optional<HostLoss::Pipeline> pipeline;
+  if (ranks != nullptr && team_ && team_->own_stages() != nullptr)
+    pipeline.emplace(
+        HostLoss::Pipeline{team_->all(), team_->own_stages()->stages(), std::bind_front(&RankTeam::connect_own_stages, team_.get())});
   host_step_ = std::make_unique<HostLossStep>(HostLossStep::Parts{*model_, recipe_, storage_, *workers_, cancelled_, inputs_.wanted(),
-                                                                  train_.get(), team_ ? &team_->own() : nullptr},
+                                                                  train_.get(), team_ ? &team_->own() : nullptr, std::move(pipeline)},
                                               options_);
   if (ranks != nullptr && team_) require_agreement(*ranks, run_facts(recipe_, training_state(), plan()));
   if (ranks != nullptr && is_split) require_agreement_along_data(*ranks, mesh, collective_facts(plan()));
