@@ -11,7 +11,9 @@ constexpr const char* kHostsRecipe = R"({"batch": 4, "micro_batches": 2, "warmup
 
 /// A rank of the sine's run, which owns micro-batch `rank` of two.
 struct SineRank {
-  explicit SineRank(st_communicator* own, const char* recipe = kHostsRecipe) : run(recipe) {
+  explicit SineRank(st_communicator* own, const char* recipe = kHostsRecipe, const char* stages = "1") : run(recipe) {
+    run.trainer.reset();  // with stages the model gives up other stages' parameters
+    EXPECT_TRUE(works(st_recipe_set(run.recipe, "stages", stages)));
     EXPECT_TRUE(works(st_trainer_create_in_group(run.model, run.recipe, nullptr, own, trainer.out())));
   }
   st_status forward(int64_t k) {
@@ -91,6 +93,30 @@ TEST(OwnLossInGroup, AnErrorOnOneRankEndsTheStepOfAllWithItsReason) {
     }
     EXPECT_EQ(rank.digest(), before);
     EXPECT_TRUE(fails(ST_RANK_FAILED, st_communicator_barrier(communicator, "after it", nullptr)));
+  });
+}
+
+/// The last part's rank gets the outputs; the other one gets none, and gives no gradients.
+TEST(OwnLossInGroup, OfStagesHasTheBitsOfOneRank) {
+  const char* const recipe = R"({"batch": 4, "warmup": 0, "threads": 1})";
+  const auto train = [](SineRank& rank, bool has_outputs) {
+    for (int64_t k = 0; k < 4; ++k) {
+      ASSERT_TRUE(works(rank.forward(k % 2)));
+      ASSERT_EQ(rank.outputs != nullptr, has_outputs);
+      ASSERT_TRUE(works(has_outputs ? rank.backward(k % 2) : st_trainer_backward(rank.trainer, 0, nullptr)));
+      ASSERT_TRUE(k % 2 == 0 || works(st_trainer_apply(rank.trainer, nullptr)));
+    }
+  };
+  std::string alone;
+  ThreadRanks(1).each([&](int, st_communicator* communicator) {
+    SineRank rank(communicator, recipe);
+    train(rank, true);
+    alone = rank.digest();
+  });
+  ThreadRanks(2).each([&](int k, st_communicator* communicator) {
+    SineRank rank(communicator, recipe, "2");
+    train(rank, k == 1);
+    EXPECT_EQ(rank.digest(), alone);
   });
 }
 
