@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "ir/cuts.h"
 #include "ir/optimizer_state.h"
+#include "ir/piece_update.h"
 #include "ir/rules.h"
 
 namespace st {
@@ -43,6 +44,7 @@ void check_optimizer_slots(const Program& program, const Graph& graph, const Nod
 // A slot is written with its own type.
 void check_writes(const Program& program, const Graph& graph, const Node& node) {
   if (info_of(node.op).shape_rule == "optimizer") return check_optimizer_slots(program, graph, node);
+  if (updates_piece(node.op)) return check_piece_update(program, graph, node);
   for (const SlotId id : node.writes) {
     const Slot& slot = program.slot(id);
     const Type& value = graph.type(node.in[0]);
@@ -87,7 +89,7 @@ std::vector<Value> Builder::append(Op op, std::vector<Value> in, const Attrs& at
   check(op != Op::load && op != Op::store && op != Op::accumulate && op != Op::average, name_of(op),
         ": needs a slot; use Builder::", name_of(op));
   check(!info_of(op).exchange || is_of_values(op), name_of(op), ": is a collective op, which only passes such as data_parallel() add");
-  check(info_of(op).shape_rule != "optimizer", name_of(op), ": needs slots; use Builder::update");
+  check(!updates_slots(op), name_of(op), ": needs slots; use Builder::update");
   if (op == Op::compare && in.size() == 2) {  // i32 with i64: widened without loss
     const auto is = [&](Value v, DType dtype) { return v.node >= 0 && v.node < graph().size() && type(v).dtype == dtype; };
     for (const size_t i : {0, 1})
@@ -122,12 +124,12 @@ void Builder::average(Value value, Value skip, Value rates, SlotId slot, double 
   push({.op = Op::average, .in = {value, skip, rates}, .out = {}, .reads = {}, .writes = {slot}, .attrs = {{"decay", decay}}});
 }
 
-void Builder::update(Op op, std::vector<Value> in, const std::vector<SlotId>& slots, const Attrs& attrs) {
-  check(info_of(op).shape_rule == "optimizer", name_of(op), ": is not an optimizer; use Builder::append");
+std::vector<Value> Builder::update(Op op, std::vector<Value> in, const std::vector<SlotId>& slots, const Attrs& attrs) {
+  check(updates_slots(op), name_of(op), ": is not an optimizer; use Builder::append");
   check(!slots.empty(), name_of(op), ": needs its slots, the parameter first");
   check(!in.empty(), name_of(op), ": needs its inputs, the gradient first");
   for (const SlotId slot : slots) slot_of(program_, name_of(op), slot);
-  push({.op = op, .in = std::move(in), .out = {}, .reads = slots, .writes = slots, .attrs = attrs});
+  return push({.op = op, .in = std::move(in), .out = {}, .reads = slots, .writes = slots, .attrs = attrs});
 }
 
 // --- notation

@@ -27,8 +27,8 @@ class Builder {
   void accumulate(Value value, SlotId slot, When when = When::rest);
   /// Moves the slot towards the value (op average), with the `skip` and `rates` of an update.
   void average(Value value, Value skip, Value rates, SlotId slot, double decay);
-  /// An optimizer's update; `op` reads and writes `slots`, the parameter first.
-  void update(Op op, std::vector<Value> in, const std::vector<SlotId>& slots, const Attrs& attrs);
+  /// An optimizer's update, or a step of that of a piece; `op` reads and writes `slots`, the parameter first.
+  std::vector<Value> update(Op op, std::vector<Value> in, const std::vector<SlotId>& slots, const Attrs& attrs);
   Value fill(const Shape& shape, double value, DType dtype = DType::f32);
 
   // The textbook's notation, for models and gradients.

@@ -57,8 +57,9 @@ Type own_type(const Program& program, const Slot& slot) { return local(program, 
 
 ParameterPiece piece_of(const Program& program, const Slot& slot, int32_t tensor_rank) {
   const Slot& parameter = slot.role == Role::parameter || slot.of < 0 ? slot : program.slot(slot.of);
-  if (!parameter.piece.is_cut() || slot.type.shape != parameter.type.shape) return {};
-  ParameterPiece piece = parameter.piece;
+  const bool is_like_parameter = parameter.piece.is_cut() && slot.type.shape == parameter.type.shape;
+  if (!slot.piece.is_cut() && !is_like_parameter) return {};
+  ParameterPiece piece = slot.piece.is_cut() ? slot.piece : parameter.piece;
   piece.rank = tensor_rank;
   return piece;
 }

@@ -55,7 +55,7 @@ inline int32_t stage_of(const Slot& slot) { return slot.type.layout[MeshAxis::st
 int64_t own_begin(const Program& program, const Slot& slot);
 Type own_type(const Program& program, const Slot& slot);
 
-/// The piece that a tensor rank has of a slot: that of its parameter, if the slot has its elements; not cut: all of it.
+/// The piece that a tensor rank has of a slot: its own, or that of its parameter, if the slot has its elements; not cut: all of it.
 ParameterPiece piece_of(const Program& program, const Slot& slot, int32_t tensor_rank);
 /// The elements of a slot for which a rank of the mesh answers: in a save, or a gather over all ranks. The ranges of all ranks are disjoint
 /// and cover the slot; for what several ranks have, the first of them answers.

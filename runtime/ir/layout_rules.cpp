@@ -515,6 +515,14 @@ static Layouts tensor_squares(const Case& on) {
   return {on.in(0)};
 }
 
+// Updates of pieces: of a piece along the tensor axis, rows of what the ranks gather, or terms of sums over them.
+static Layouts piece_rows(const Case& on) {
+  return every_output(on, on.axis == MeshAxis::tensor && on.is_sharded(0) ? sharded(0) : kReplicated);
+}
+static Layouts piece_terms(const Case& on) {
+  return every_output(on, on.axis == MeshAxis::tensor && on.is_sharded(0) ? kPartial : kReplicated);
+}
+
 // The norm of shards: the executor combines the subtrees of the ranks that own them, so every rank gets the whole norm.
 static Layouts reduce_all(const Case& on) {
   for (size_t i = 0; i < on.inputs(); ++i)

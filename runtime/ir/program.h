@@ -50,7 +50,8 @@ struct Slot {  // memory that lives across micro-batches or steps
   bool borrowed = false;      // a parameter, gradient or working copy borrowed from the host: bound before each run, like inputs
   AxisLayout sums = {};       // parameters, data axis: flat: each rank sums the gradient of its range over the ranks
   AxisLayout update = {};     // and the ranges that each rank updates: `sums`, or all where the sums are gathered
-  ParameterPiece piece = {};  // parameters: what of the model's parameter this is, if `type` is that of a piece (tensor_parallel)
+  ParameterPiece piece = {};  // parameters: what of the model's parameter this is, if `type` is that of a piece (tensor_parallel); the same
+                              // for an optimizer's state that is not cut like its parameter
 };
 
 /// A scope of the model: "block.3". A boundary (block, attention, mlp) stops fusion and may be a unit of recompute, gather and cut; other

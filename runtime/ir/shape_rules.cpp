@@ -8,6 +8,7 @@
 
 #include "ir/cuts.h"
 #include "ir/linear_places.h"
+#include "ir/piece_update.h"
 #include "ir/product_type.h"
 
 namespace st::shape_rule {
@@ -411,6 +412,80 @@ Outputs optimizer(const OpTypes& op) {
   check_is(op, 1, DType::f32, {});
   check_is(op, 2, DType::boolean, {});
   check_is(op, 3, DType::f64, {2});
+  return {};
+}
+
+// --- updates of pieces
+
+namespace {
+
+void check_update_scalars(const OpTypes& op) {
+  check_is(op, 1, DType::f32, {});
+  check_is(op, 2, DType::boolean, {});
+  check_is(op, 3, DType::f64, {2});
+}
+
+/// `rows` times the piece's rows lie in the input.
+void check_piece(const OpTypes& op, int32_t least_rank, int64_t rows) {
+  check_floating(op, 0);
+  const Shape& shape = op.in[0].shape;
+  const int64_t dimension = op.attrs.integer("dimension"), rank = op.attrs.integer("rank"), ranks = op.attrs.integer("ranks");
+  check(ranks > 0 && rank >= 0 && rank < ranks, name(op), ": rank must be one of ", ranks, ", got ", rank);
+  check(!shape.is_symbolic() && shape.rank() >= least_rank && shape.rank() <= 2 && shape[0] % rows == 0, name(op), ": ", input_name(op, 0),
+        " must be ", least_rank == 2 ? "a matrix" : "a vector or a matrix", ", got ", op.in[0]);
+  check(dimension >= 0 && dimension < shape.rank(), name(op), ": dimension must be one of the ", shape.rank(), " of ", op.in[0], ", got ",
+        dimension);
+  const Ints& segments = op.attrs.ints("segments");
+  int64_t sum = 0;
+  for (const int64_t segment : segments) {
+    check(segment >= 0 && segment % ranks == 0, name(op), ": a segment of ", segment, " is not a multiple of the ", ranks, " ranks");
+    sum += segment / ranks;
+  }
+  const int64_t own = dimension == 0 ? shape[0] / rows : shape[1];
+  check(sum == own, name(op), ": the parts of segments ", std::span<const int64_t>(segments), " are ", sum, ", dimension ", dimension,
+        " of the piece is ", own);
+}
+
+Type sums_of(const OpTypes& op) {
+  const Shape whole = whole_of(op.in[0].shape, op.attrs);
+  return typed(DType::f64, {whole.rank() < 2 ? 1 : whole[0] + whole[1] + 1});
+}
+
+}  // namespace
+
+Outputs muon_direction(const OpTypes& op) {
+  check_piece(op, 2, 1);
+  check_update_scalars(op);
+  return {typed(statistic_of(op.in[0].dtype), op.in[0].shape)};
+}
+
+Outputs muon_step(const OpTypes& op) {
+  check(op.attrs.integer("ranks") > 0, name(op), ": ranks must be at least 1, got ", op.attrs.integer("ranks"));
+  check_piece(op, 2, op.attrs.integer("ranks"));
+  check(op.in[0].dtype == statistic_of(op.in[0].dtype), name(op), ": directions must be f32 or f64, got ", op.in[0]);
+  check_update_scalars(op);
+  return {};
+}
+
+Outputs adafactor_sums(const OpTypes& op) {
+  check_piece(op, 1, 1);
+  check_update_scalars(op);
+  check(op.in[4].dtype == statistic_of(op.in[0].dtype), name(op), ": the parameter must be ", statistic_of(op.in[0].dtype), ", got ",
+        op.in[4]);
+  check(op.in[4].shape == op.in[0].shape, name(op), ": the gradient is ", op.in[0], ", the parameter ", op.in[4]);
+  return {sums_of(op)};
+}
+
+Outputs adafactor_size(const OpTypes& op) {
+  check_piece(op, 1, 1);
+  check_update_scalars(op);
+  check_is(op, 4, DType::f64, sums_of(op).shape);
+  return {typed(DType::f64, {1})};
+}
+
+Outputs adafactor_step(const OpTypes& op) {
+  adafactor_size(op);  // checks
+  check_is(op, 5, DType::f64, {1});
   return {};
 }
 

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "ir/cuts.h"
 #include "ir/optimizer_state.h"
+#include "ir/piece_update.h"
 #include "ir/print.h"
 #include "ir/rules.h"
 
@@ -138,7 +139,7 @@ class Verifier {
     for (const auto* slots : {&node.reads, &node.writes})
       for (const SlotId id : *slots) hold_at(section, i, is_slot(id), "slot ", id, " does not exist");
     const bool writes_one = node.op == Op::store || node.op == Op::accumulate || node.op == Op::average || node.op == Op::pack;
-    const bool optimizer = info_of(node.op).shape_rule == "optimizer";
+    const bool optimizer = updates_slots(node.op);
     if (info_of(node.op).exchange && node.op != Op::await && !is_of_values(node.op)) return check_exchange(section, i);
     if (optimizer)
       return hold_at(section, i, !node.writes.empty() && node.reads == node.writes, "an optimizer must read and write the same slots");
@@ -271,6 +272,7 @@ class Verifier {
       hold_at(section, i, are_whole(node.op, node.attrs) || make_attrs(node.op, node.attrs) == node.attrs,
               "its attributes are not those of the op's row, in the row's order");
       out = infer(program_, section.graph, node);
+      if (updates_piece(node.op)) check_piece_update(program_, section.graph, node);
     } catch (const Error& error) {
       if (error.code() == Code::internal || error.code() == Code::callback) throw;
       hold_at(section, i, false, error.message());
@@ -286,7 +288,7 @@ class Verifier {
       hold_at(section, i, (node.op == Op::pack) == (slot(id).role == Role::packed), "pack must write packed slots, and only pack may; \"",
               slot(id).name, "\" is a ", name_of(slot(id).role));
       if (node.op == Op::pack) continue;  // the layout is private to the backend
-      if (info_of(node.op).shape_rule == "optimizer") continue;
+      if (updates_slots(node.op)) continue;
       Type value = section.graph.type(node.in[node.op == Op::rank_sums ? w : 0]);
       if (node.op == Op::rank_sums && value.layout[axis_of(node)].kind == AxisLayout::Kind::partial) value.layout[axis_of(node)] = {};
       const Type own = access_of(program_, section.graph, node, id).type;

@@ -8,6 +8,7 @@
 #include "ir/cuts.h"
 #include "ir/optimizer_state.h"
 #include "passes/clip.h"
+#include "passes/piece_updates.h"
 #include "passes/product_weights.h"
 
 namespace st {
@@ -30,10 +31,10 @@ std::vector<SlotId> working_copies(const Program& program) {
 }
 
 /// How a state of an optimizer is cut: where the parameter is, in elements of the state, of which several may share one.
-AxisLayout layout_of_state(const Slot& parameter, const OptimizerState& state, const OptimizerState& of_grain) {
+AxisLayout layout_of_state(const Slot& parameter, const Type& state, const Type& of_grain) {
   AxisLayout layout = parameter.update;
   const bool is_of_one = layout.grain >= parameter.type.shape.elements();
-  layout.grain = std::max<int64_t>(is_of_one ? state.type.shape.elements() : of_grain.type.shape.elements(), 1);
+  layout.grain = std::max<int64_t>(is_of_one ? state.shape.elements() : of_grain.shape.elements(), 1);
   return layout;
 }
 
@@ -45,17 +46,19 @@ void add_state(Program& program, const OptimizerChoice& optimizer, SlotId parame
                            {.dtype = slot.type.dtype, .shape = shape, .layout = {}});
   };
   const bool is_sharded = slot.update.is_flat(), is_of_many = is_sharded && slot.update.grain < slot.type.shape.elements();
-  const std::vector<OptimizerState> whole = states_of(slot.type.shape), of_grain = is_of_many ? states_of({slot.update.grain}) : whole;
-  for (size_t i = 0; i < whole.size(); ++i) {
-    const std::string name = text(whole[i].name, ".", slot.name);
+  const std::vector<PieceState> states = state_of(slot, optimizer);
+  const std::vector<OptimizerState> of_grain = is_of_many ? states_of({slot.update.grain}) : std::vector<OptimizerState>();
+  for (size_t i = 0; i < states.size(); ++i) {
+    const std::string name = text(states[i].name, ".", slot.name);
     const SlotId kept = program.slot_named(name);
     if (kept >= 0 && program.slot(kept).role == Role::optimizer) {
       slots.push_back(kept);
       continue;
     }
-    Type type = whole[i].type;
-    if (is_sharded) type.layout[MeshAxis::data] = layout_of_state(slot, whole[i], of_grain[i]);
-    slots.push_back(program.add_slot({.name = name, .type = type, .role = Role::optimizer, .init = {}, .of = parameter}));
+    Type type = states[i].type;
+    if (is_sharded) type.layout[MeshAxis::data] = layout_of_state(slot, type, is_of_many ? of_grain[i].type : type);
+    slots.push_back(
+        program.add_slot({.name = name, .type = type, .role = Role::optimizer, .init = {}, .of = parameter, .piece = states[i].piece}));
   }
 }
 
@@ -95,7 +98,11 @@ void update(Program& program, const ChooseOptimizer& choose, std::span<const Slo
     if (copy >= 0) slots.push_back(copy);
     Value& factor = factors[optimizer.clip_group];
     if (!factor) factor = b.load(program.slot_named(factor_slot(optimizer.clip_group)));
-    b.update(optimizer.op, {is_sharded ? b.load_shard(gradient) : b.load(gradient), factor, skip, rate}, slots, optimizer.attrs);
+    const std::vector<Value> in = {is_sharded ? b.load_shard(gradient) : b.load(gradient), factor, skip, rate};
+    if (slot.piece.is_cut() && takes_whole(optimizer.op))
+      update_piece(b, optimizer, in, slots);
+    else
+      b.update(optimizer.op, in, slots, optimizer.attrs);
   }
   for (const auto& [dtype, slots] : wholes)
     b.graph().nodes.push_back(

@@ -66,10 +66,15 @@ ExchangePlan message(const Program& program, const Graph& graph, const Node& nod
           .elements = type.shape.elements()};
 }
 
-/// Named by its scope, since values have no names.
+/// Named by its scope, since values have no names; in the update, by the parameter.
 ExchangePlan of_values(const Program& program, const Graph& graph, const Node& node) {
   const Type& whole = node.op == Op::tensor_gather ? node.out[0] : graph.type(node.in[0]);
-  return {.dtype = whole.dtype, .label = program.regions[static_cast<size_t>(node.region)].name, .elements = whole.shape.elements()};
+  ExchangePlan made{.dtype = whole.dtype, .label = program.regions[static_cast<size_t>(node.region)].name};
+  made.elements = whole.shape.elements();
+  const std::vector<Value>& in = graph[node.in[0].node].in;
+  const SlotId gradient = !made.label.empty() || in.empty() ? -1 : graph.slot_behind(in[0]);
+  if (gradient >= 0 && program.slot(gradient).role == Role::gradient) made.label = program.slot(program.slot(gradient).of).name;
+  return made;
 }
 
 ExchangePlan described(const Program& program, const Graph& graph, const Node& node) {

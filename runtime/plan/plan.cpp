@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "ir/piece_update.h"
 #include "plan/early_weights.h"
 #include "plan/weight_copies.h"
 
@@ -174,7 +175,7 @@ Plan make_plan(Program program, MemoryLayout memory, const StepOrder& order) {
     if (!is_update(run.section)) plan.begin_of_update = plan.instructions.size();
   }
   const auto is_optimizer = [&](const Instruction& at) {
-    return info_of(plan.program.sections[static_cast<size_t>(at.section)].graph[at.node].op).shape_rule == "optimizer";
+    return updates_slots(plan.program.sections[static_cast<size_t>(at.section)].graph[at.node].op);
   };
   plan.first_optimizer = static_cast<size_t>(std::ranges::find_if(plan.instructions, is_optimizer) - plan.instructions.begin());
   return plan;

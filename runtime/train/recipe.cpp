@@ -67,7 +67,9 @@ ClipGroups clip_groups(const Recipe& recipe, const ParameterName& name) {
 
 ChooseOptimizer updates_of(const Recipe& recipe) {
   return [optimizer = recipe.update()](const Slot& parameter, bool is_weight) {
-    return optimizer.choose(parameter.name, parameter.type, is_weight);
+    Type type = parameter.type;  // one choice at every tensor degree
+    if (parameter.piece.is_cut()) type.shape = parameter.piece.whole;
+    return optimizer.choose(parameter.name, type, is_weight);
   };
 }
 

@@ -41,7 +41,8 @@ std::vector<StateTensor> state_in(const Executor& rank) {
     StateTensor tensor{
         .name = slot.name, .role = slot.role, .of = slot.of, .type = slot.type, .is_sharded = is_split || slot.type.layout.is_flat()};
     tensor.pieces.push_back(piece_in(rank, static_cast<SlotId>(s)));
-    if (const ParameterPiece& piece = tensor.pieces[0].range.piece; piece.is_cut()) tensor.type.shape = piece.whole;
+    if (const ParameterPiece& piece = tensor.pieces[0].range.piece; piece.is_cut())
+      tensor.type.shape = slot.type.shape.rank() == piece.whole.rank() ? piece.whole : Shape{piece.whole.elements()};
     tensor.type.layout = tensor.type.layout.only(MeshAxis::data);
     all.push_back(std::move(tensor));
   }
@@ -51,9 +52,9 @@ std::vector<StateTensor> state_in(const Executor& rank) {
 /// A rank's description of a tensor: these numbers, followed by the name and the segments of its piece.
 struct TensorPlace {
   int64_t first = 0, elements = 0, name = 0, segments = 0;  // name: its bytes; segments: their number
-  std::array<int64_t, kMaxDims> dims{};
+  std::array<int64_t, kMaxDims> dims{}, cut_dims{};         // of the tensor, and of the whole as its piece's dimensions
   int32_t rank = 0, role = 0, of = 0, dtype = 0;
-  int32_t cut_dimension = -1, cut_rank = 0, cut_ranks = 1;
+  int32_t cut_dimension = -1, cut_rank = 0, cut_ranks = 1, cut_dims_count = 0;
 };
 
 std::string told(std::span<const StateTensor> tensors, int32_t own_rank) {
@@ -63,6 +64,8 @@ std::string told(std::span<const StateTensor> tensors, int32_t own_rank) {
     const auto& [first, elements, piece] = t.pieces[0].range;
     TensorPlace one{.first = first, .elements = elements, .name = std::ssize(t.name), .segments = std::ssize(piece.segments)};
     std::ranges::copy(t.type.shape, one.dims.begin());
+    std::ranges::copy(piece.whole, one.cut_dims.begin());
+    one.cut_dims_count = piece.whole.rank();
     one.cut_dimension = piece.dimension;
     one.cut_rank = piece.rank;
     one.cut_ranks = piece.ranks;
@@ -90,10 +93,17 @@ void hear(std::string_view text, int32_t rank, std::vector<StateTensor>& to) {
                   .is_sharded = true,
                   .pieces = {{{one.first, one.elements}, nullptr, rank}}};
     text.remove_prefix(t.name.size());
-    for (int32_t i = 0; i < std::min(one.rank, kMaxDims); ++i) t.type.shape.push_back(one.dims[static_cast<size_t>(i)]);
+    const auto shape_of = [](const auto& dims, int32_t count) {
+      return Shape({dims.data(), static_cast<size_t>(std::clamp(count, 0, kMaxDims))});
+    };
+    t.type.shape = shape_of(one.dims, one.rank);
     if (one.cut_dimension >= 0) {
       ParameterPiece& piece = t.pieces[0].range.piece;
-      piece = {.whole = t.type.shape, .dimension = one.cut_dimension, .segments = {}, .rank = one.cut_rank, .ranks = one.cut_ranks};
+      piece = {.whole = shape_of(one.cut_dims, one.cut_dims_count),
+               .dimension = one.cut_dimension,
+               .segments = {},
+               .rank = one.cut_rank,
+               .ranks = one.cut_ranks};
       piece.segments.resize(static_cast<size_t>(one.segments));
       require(text.size() >= piece.segments.size() * sizeof(int64_t), Code::rank_mismatch, "trainer: rank ", rank,
               " reported malformed state");

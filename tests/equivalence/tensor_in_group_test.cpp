@@ -41,6 +41,7 @@ TEST(TensorInGroup, LeavesTheBitsOfThreadsByRecipe) {
   for (const Case& c :
        {Case{.name = "fp16", .keys = skipping_fp16()}, Case{.name = "bf16", .keys = {{"precision", "\"bf16\""}, {"replica_check", "2"}}},
         Case{.name = "average", .keys = {{"ema_decay", "0.9"}, {"groups", R"([{"pattern": "block.0.*", "frozen": true}])"}}},
+        Case{.name = "optimizers", .keys = {{"groups", kThreeOptimizers}}},
         Case{.name = "recompute", .keys = {{"recompute", "\"auto\""}, {"offload", "\"optimizer\""}}}}) {
     const Outcome threads = outcome_of(*split(c, {.tensor = 2}).trainer());
     expect_skips_and_updates(c, threads);
@@ -67,7 +68,7 @@ TEST(TensorInGroup, ShowsWhatThreadsDo) {
 
 /// T22: a checkpoint holds whole tensors, whoever has pieces of them.
 TEST(TensorInGroup, GoesOnWhereAnotherTopologyWasSaved) {
-  const Case c{.name = "", .keys = {{"ema_decay", "0.9"}, {"precision", "\"bf16\""}}};
+  const Case c{.name = "", .keys = {{"ema_decay", "0.9"}, {"precision", "\"bf16\""}, {"groups", kThreeOptimizers}}};
   const ScratchFolder folder("tensor_in_group_test");
   const std::vector<Degrees> all = {{.tensor = 4},
                                     {.tensor = 2, .data = 2, .zero = 1},

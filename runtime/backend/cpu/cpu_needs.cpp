@@ -11,6 +11,7 @@
 #include "backend/needs.h"
 #include "base/error.h"
 #include "gemm/tile_sizes.h"
+#include "ir/piece_update.h"
 
 namespace st {
 namespace {
@@ -58,6 +59,11 @@ int64_t muon_workspace(const MachineProfile& machine, const Shape& shape) {
   return it.floats() * 4 + most;
 }
 
+int64_t adafactor_bytes(const Type& gradient) {
+  const Matrices m(gradient.shape);
+  return partial_bytes(gradient.dtype, m) + (m.count + 2 * WorkUnits(m).count) * 8;
+}
+
 int64_t sum_workspace(const Type& x, const Attrs& attrs) {
   const MergedAxes axes("sum", x.shape, attrs.ints("axes"));
   if (!axes.regular) return 0;
@@ -68,10 +74,12 @@ int64_t sum_workspace(const Type& x, const Attrs& attrs) {
 
 int64_t workspace_of(const MachineProfile& machine, Op op, Types in, Types out, const Attrs& attrs) {
   switch (op) {
-    case Op::adafactor: {
-      const Matrices m(in[0].shape);
-      return partial_bytes(in[0].dtype, m) + (m.count + 2 * WorkUnits(m).count) * 8;
-    }
+    case Op::adafactor:
+      return adafactor_bytes(in[0]);
+    case Op::adafactor_sums:
+    case Op::adafactor_size:
+    case Op::adafactor_step:  // and the piece's sums or variances
+      return adafactor_bytes(in[0]) + (in[0].shape.rank() < 2 ? 0 : (in[0].shape[0] + in[0].shape[1]) * 8);
     case Op::attention:
       return ForwardScratch(Heads(in[0].shape, in[1].shape, attrs), tile_of(machine), nullptr).floats * 4 * machine.threads;
     case Op::attention_backward:
@@ -105,6 +113,8 @@ int64_t workspace_of(const MachineProfile& machine, Op op, Types in, Types out, 
       return sum_workspace(in[0], attrs);
     case Op::muon:
       return muon_workspace(machine, in[0].shape);
+    case Op::muon_step:
+      return muon_workspace(machine, whole_of_directions(in[0].shape, attrs));
     case Op::rms_norm_backward:
       return row_blocks(in[2].shape.elements()) * in[0].shape.last() * bytes_of_compute(in[0].dtype);
     case Op::rope:

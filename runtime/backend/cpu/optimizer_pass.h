@@ -46,13 +46,17 @@ inline bool is_skipped(const Call& call) { return *call.in[2].as<const uint8_t>(
 
 /// Calls body(P{}) with the parameter's compute type, f32 or f64; gradients are f32, bf16 or f16, or f64.
 template <class Body>
-void with_parameter(const char* op, const Call& call, const Body& body) {
-  const DType parameter = call.writes[0].dtype, gradient = call.in[0].dtype;
+void with_parameter(const char* op, DType parameter, const Call& call, const Body& body) {
+  const DType gradient = call.in[0].dtype;
   if (parameter == DType::f32 && gradient != DType::f64 && is_floating(gradient)) return body(float{});
   if constexpr (kComputesDouble)
     if (parameter == DType::f64 && gradient == DType::f64) return body(double{});
   fail(Code::unsupported,
        text(op, ": the cpu backend cannot update ", parameter, " parameters from ", gradient, " gradients; keep f32 master weights"));
+}
+template <class Body>
+void with_parameter(const char* op, const Call& call, const Body& body) {
+  with_parameter(op, call.writes[0].dtype, call, body);
 }
 
 /// The gradient's elements [at, at + count) as P: in place, or widened into `room`.

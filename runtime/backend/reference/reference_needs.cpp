@@ -2,13 +2,20 @@
 #include <algorithm>
 
 #include "backend/needs.h"
+#include "ir/piece_update.h"
 
 namespace st {
 namespace {
 
 int64_t elements(const Type& type) { return type.shape.elements(); }
 
-int64_t doubles(Op op, Types in, Types out) {
+/// X and G twice.
+int64_t muon_doubles(const Shape& matrix) {
+  const int64_t side = std::min(matrix[0], matrix[1]);
+  return 2 * (matrix.elements() + side * side);
+}
+
+int64_t doubles(Op op, Types in, Types out, const Attrs& attrs) {
   switch (op) {
     case Op::attention:  // a row of probabilities
       return in[1].shape[1];
@@ -23,10 +30,12 @@ int64_t doubles(Op op, Types in, Types out) {
       const Shape &a = in[0].shape, &b = in[1].shape;
       return a[a.rank() - 2] * a.last() + b[b.rank() - 2] * b.last();
     }
-    case Op::muon: {  // X and G twice
-      const int64_t side = std::min(in[0].shape[0], in[0].shape[1]);
-      return 2 * (elements(in[0]) + side * side);
-    }
+    case Op::muon:
+      return muon_doubles(in[0].shape);
+    case Op::muon_step:
+      return muon_doubles(whole_of_directions(in[0].shape, attrs));
+    case Op::adafactor_step:
+      return elements(in[0]);
     default:
       return 0;
   }
@@ -35,6 +44,6 @@ int64_t doubles(Op op, Types in, Types out) {
 }  // namespace
 
 const DeviceNeeds reference_needs = {
-    [](const MachineProfile&, Op op, Types in, Types out, const Attrs&) { return doubles(op, in, out) * 8; }};
+    [](const MachineProfile&, Op op, Types in, Types out, const Attrs& attrs) { return doubles(op, in, out, attrs) * 8; }};
 
 }  // namespace st

@@ -26,9 +26,10 @@ struct UpdateLimits {
 };
 
 struct UpdateInputs {
-  explicit UpdateInputs(const Call& call)
+  explicit UpdateInputs(const Call& call) : UpdateInputs(call, call.writes[0]) {}
+  UpdateInputs(const Call& call, const Operand& of)
       : gradient(call.in[0]),
-        parameter(call.writes[0]),
+        parameter(of),
         factor(get(call.in[1], 0)),
         rate(get(call.in[3], 0) * call.attrs->real("lr_scale")),
         number(get(call.in[3], 1)),

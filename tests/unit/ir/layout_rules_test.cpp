@@ -297,6 +297,13 @@ TEST(TensorLayout, CollectivesOfValuesKeepTheDataAxis) {
   EXPECT_EQ(infer_tensor(Op::tensor_sum, {f32({4, 3}, both)}), Layouts{cut(0)});
 }
 
+TEST(TensorLayout, UpdatesOfPiecesGiveRowsAndTerms) {
+  const Attrs attrs{{"dimension", 1}, {"segments", Ints{6}}, {"rank", 0}, {"ranks", 2}};
+  const Type piece = f32({4, 3}, tensor_cut(1)), factor = f32({}), skip = of(DType::boolean, {}, {}), rates = of(DType::f64, {2}, {});
+  EXPECT_EQ(infer_tensor(Op::muon_direction, {piece, factor, skip, rates}, attrs), Layouts{tensor_cut(0)});
+  EXPECT_EQ(infer_tensor(Op::adafactor_sums, {piece, factor, skip, rates, piece}, attrs), Layouts{kTensorPartial});
+}
+
 TEST(TensorLayout, SegmentsSplitAndJoinAgain) {
   const Attrs halves{{"axis", 1}, {"sizes", Ints{2, 4}}};
   EXPECT_EQ(infer_tensor(Op::split, {f32({3, 6}, segments_cut(1))}, halves), (Layouts{tensor_cut(1), tensor_cut(1)}));

@@ -208,6 +208,25 @@ TEST(Losses, OfAVocabularyOverRanksGoThroughTermsOfTheirColumns) {
               HasSubstr("softmax must be f64[batch, 2]"));
 }
 
+TEST(PieceUpdates, AreOfThePartsOfSegments) {
+  const Type scale = f32({}), skip{DType::boolean, {}, {}}, rates = f64({2});
+  const Attrs columns = {{"dimension", 1}, {"segments", Ints{8, 4}}, {"rank", 1}, {"ranks", 2}};
+  EXPECT_EQ(infer(Op::muon_direction, {bf16({5, 6}), scale, skip, rates}, columns), Types{f32({5, 6})});
+  EXPECT_EQ(infer(Op::adafactor_sums, {f32({5, 6}), scale, skip, rates, f32({5, 6})}, columns), Types{f64({5 + 12 + 1})});
+  EXPECT_EQ(infer(Op::adafactor_size, {f32({5, 6}), scale, skip, rates, f64({18})}, columns), Types{f64({1})});
+  const Attrs elements = {{"segments", Ints{12}}, {"rank", 0}, {"ranks", 2}};
+  EXPECT_EQ(infer(Op::adafactor_sums, {f32({6}), scale, skip, rates, f32({6})}, elements), Types{f64({1})});
+
+  EXPECT_THAT(refused(Op::muon_direction, {f32({5, 7}), scale, skip, rates}, columns),
+              HasSubstr("the parts of segments [8, 4] are 6, dimension 1 of the piece is 7"));
+  EXPECT_THAT(refused(Op::muon_direction, {f32({6}), scale, skip, rates}, elements), HasSubstr("gradient must be a matrix"));
+  EXPECT_THAT(refused(Op::muon_step, {bf16({10, 6}), scale, skip, rates}, columns), HasSubstr("directions must be f32 or f64"));
+  EXPECT_THAT(refused(Op::adafactor_sums, {f32({6}), scale, skip, rates, f32({6})}, {{"segments", Ints{9, 3}}, {"rank", 0}, {"ranks", 2}}),
+              HasSubstr("a segment of 9 is not a multiple of the 2 ranks"));
+  EXPECT_THAT(refused(Op::adafactor_sums, {f32({6}), scale, skip, rates, f32({6})}, {{"segments", Ints{12}}, {"rank", 2}, {"ranks", 2}}),
+              HasSubstr("rank must be one of 2, got 2"));
+}
+
 TEST(Reductions, RemoveAxesOrKeepThemAsOne) {
   EXPECT_EQ(infer(Op::sum, {f32({B, 3, 4})}), Types{f32({})});
   EXPECT_EQ(infer(Op::sum, {f32({B, 3, 4})}, {{"axes", Ints{0, -1}}}), Types{f32({3})});
