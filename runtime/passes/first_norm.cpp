@@ -29,6 +29,9 @@ Value norm_of_slots(Builder& b, const Gradients& gradients) {
   return b(Op::gradient_norm, sums);
 }
 
+/// Other ranks along the tensor axis have the rest of the tensor.
+bool is_piece(const Type& type) { return type.layout[MeshAxis::tensor] != AxisLayout{}; }
+
 /// By parameter the sums of its gradient's blocks, taken as the gradient is made, since what ranks exchange lies in no slot whole.
 std::vector<Value> squares_as_made(Program& program, Section& section, const Gradients& gradients) {
   Rewrite rewrite(program, section);
@@ -52,7 +55,9 @@ std::vector<Value> squares_as_made(Program& program, Section& section, const Gra
       Value sum = value(uses[0]);
       const Type type = rewrite.made().type(sum);
       for (size_t use = 1; use < uses.size(); ++use) sum = append(Op::add, {sum, value(uses[use])}, type);
-      squares[i] = append(Op::gradient_squares, {sum}, {.dtype = DType::f64, .shape = {norm_blocks(type.shape.elements())}, .layout = {}});
+      Type of_blocks{.dtype = DType::f64, .shape = {norm_blocks(type.shape.elements())}, .layout = {}};
+      if (is_piece(type)) of_blocks.layout = Layout::partial(MeshAxis::tensor);
+      squares[i] = append(Op::gradient_squares, {sum}, of_blocks);
     }
   }
   rewrite.finish();
@@ -170,12 +175,65 @@ Value tensor_squares_of(Builder& b, const std::vector<SlotId>& uses) {
   return b(Op::tensor_squares, {squares}, {{"tensors", Ints{0, b.shape(squares)[0]}}});
 }
 
+/// Of tensors that tensor ranks have in pieces, the sums over them.
+void sum_pieces(Builder& b, std::vector<Value>& squares) {
+  std::vector<std::pair<Value, SlotId>> terms;
+  std::vector<Value*> summed;
+  for (Value& of_tensor : squares) {
+    if (!of_tensor || !is_piece(b.type(of_tensor))) continue;
+    const std::string name = free_name(b.program(), text("first_squares_of_pieces.", terms.size()));
+    terms.emplace_back(
+        of_tensor,
+        b.program().add_slot({.name = name, .type = {.dtype = DType::f64, .shape = {1}, .layout = {}}, .role = Role::report, .init = {}}));
+    summed.push_back(&of_tensor);
+  }
+  if (terms.empty()) return;
+  sum_along(b, MeshAxis::tensor, terms);
+  for (size_t i = 0; i < summed.size(); ++i) *summed[i] = b.load(terms[i].second);
+}
+
+/// In one value, with 0 for tensors of other stages; none if this rank has none.
+Value joined(Builder& b, const std::vector<Value>& squares) {
+  std::vector<Value> own;
+  int64_t others = 0;  // after the last one of this stage
+  const auto add_others = [&] {
+    if (others > 0) own.push_back(b.fill({std::exchange(others, 0)}, 0, DType::f64));
+  };
+  for (const Value of_tensor : squares) {
+    ++others;
+    if (!of_tensor) continue;
+    --others;
+    add_others();
+    own.push_back(of_tensor);
+  }
+  add_others();
+  if (own.size() < 2) return own.empty() ? Value{} : own[0];
+  return b(Op::concat, own, {{"axis", 0}});
+}
+
+/// The sums over the stages, of the count too.
+Value of_all_stages(Builder& b, const std::vector<Value>& squares) {
+  Program& program = b.program();
+  const SlotId count = program.step.first_loss_count;
+  std::vector<std::pair<Value, SlotId>> terms = {{program.loss_count ? b.load(count) : Value{}, count}};
+  SlotId all = -1;
+  if (const Value own = joined(b, squares)) {
+    all = program.add_slot({.name = "first_squares",
+                            .type = {.dtype = DType::f64, .shape = {std::ssize(squares)}, .layout = {}},
+                            .role = Role::report,
+                            .init = {}});
+    terms.emplace_back(own, all);
+  }
+  sum_along(b, MeshAxis::stage, terms);
+  return all < 0 ? Value{} : b.load(all);
+}
+
 }  // namespace
 
 void first_norm(Program& program) {
   require(has_backward(program), Code::internal, "first_norm: no backward section; call autodiff() first");
   const Gradients gradients = gradient_slots(program);
-  if (program.mesh.stage > 1) {
+  if (program.mesh.stage > 1 || program.mesh.tensor > 1) {
     for (Section& section : program.sections)
       if (program.rank == 0 && makes_gradients(program, section)) keep_first(program, section, gradients);
     return report_own_count(program);
@@ -199,34 +257,15 @@ void first_norm(Program& program) {
 void share_first_norm(Program& program) {
   Builder b = open_update(program);
   const Gradients gradients = gradient_slots(program);
-  const SlotId count = program.step.first_loss_count;
-  std::vector<std::pair<Value, SlotId>> terms = {{program.loss_count ? b.load(count) : Value{}, count}};
-  std::vector<Value> own;
-  int64_t others = 0;  // tensors of other stages, after the last one of this
-  const auto add_others = [&] {
-    if (others > 0) own.push_back(b.fill({std::exchange(others, 0)}, 0, DType::f64));
-  };
+  std::vector<Value> squares(gradients.size());  // of tensors; none: another stage has it
   Ints tensors;
-  for (const std::vector<SlotId>& uses : gradients) {
-    tensors.insert(tensors.end(), {std::ssize(tensors) / 2, 1});
-    const Value squares = program.rank == 0 ? tensor_squares_of(b, uses) : Value{};
-    ++others;
-    if (!squares) continue;
-    --others;
-    add_others();
-    own.push_back(squares);
+  for (size_t i = 0; i < gradients.size(); ++i) {
+    if (program.rank == 0) squares[i] = tensor_squares_of(b, gradients[i]);
+    tensors.insert(tensors.end(), {static_cast<int64_t>(i), 1});
   }
-  add_others();
-  SlotId all = -1;
-  if (!own.empty()) {
-    all = program.add_slot({.name = "first_squares",
-                            .type = {.dtype = DType::f64, .shape = {std::ssize(gradients)}, .layout = {}},
-                            .role = Role::report,
-                            .init = {}});
-    terms.emplace_back(own.size() == 1 ? own[0] : b(Op::concat, own, {{"axis", 0}}), all);
-  }
-  sum_along(b, MeshAxis::stage, terms);
-  const Value norm = all < 0 ? b.fill({}, 0, DType::f64) : b(Op::norm_of_squares, {b.load(all)}, {{"tensors", tensors}});
+  sum_pieces(b, squares);
+  const Value all = program.mesh.stage > 1 ? of_all_stages(b, squares) : joined(b, squares);
+  const Value norm = all ? b(Op::norm_of_squares, {all}, {{"tensors", tensors}}) : b.fill({}, 0, DType::f64);
   if (program.mesh.data > 1) return share_norm(b, program.rank == 0 ? norm : Value{});
   program.step.first_norm = program.add_slot({.name = "first_norm", .type = b.type(norm), .role = Role::report, .init = {}});
   b.store(norm, program.step.first_norm);

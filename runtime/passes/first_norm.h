@@ -13,11 +13,11 @@ namespace st {
 /// one rank's, and one more number is exchanged to give it to the others. (McCandlish's method for ranks, the mean over their norms, has
 /// less variance, but the estimate and a checkpoint of it would depend on the number of ranks.)
 ///
-/// On a stage of a pipeline, backward keeps the first micro-batch's sum of squares of each tensor, and of a tied parameter whose uses are
-/// in several sections the gradients; share_first_norm() makes the norm of them.
+/// On a stage of a pipeline or a tensor rank, backward keeps the first micro-batch's sum of squares of each tensor, and of a tied parameter
+/// whose uses are in several sections the gradients; share_first_norm() makes the norm of them.
 void first_norm(Program& program);
 
-/// In the update, after clip(): the norm and the count on all stages, bitwise equal to those of one stage.
+/// In the update, after clip(): the norm and the count on all stages and tensor ranks, bitwise equal to those of one stage.
 void share_first_norm(Program& program);
 
 }  // namespace st

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/float16.h"
+#include "ir/cuts.h"
 #include "ir/op.h"
 #include "train/rank_texts.h"
 
@@ -36,25 +37,28 @@ double element(const std::byte* data, DType dtype, int64_t i) {
 
 enum class Looks { for_nan, for_nan_and_inf };
 
-/// "inf at [3, 5]" of the first element that is not finite; "" when all are.
-std::string what_is_bad(Backend& backend, const Operand& of, Looks looks = Looks::for_nan_and_inf) {
+/// "inf at [3, 5]" of the first element that is not finite; "" when all are. `piece`: of what the operand is a piece; the index is of the
+/// whole.
+std::string what_is_bad(Backend& backend, const Operand& of, Looks looks = Looks::for_nan_and_inf, const ParameterPiece& piece = {}) {
   if (of.data == nullptr || !is_floating(of.dtype)) return "";
   const int64_t size = bytes_of(of.dtype);
-  alignas(8) std::array<std::byte, kCopied> piece;
+  alignas(8) std::array<std::byte, kCopied> copy;
   for (int64_t first = 0; first < of.elements(); first += kCopied / size) {
     const int64_t count = std::min(kCopied / size, of.elements() - first);
-    backend.to_host(piece.data(), of.as<std::byte>() + first * size, count * size);
+    backend.to_host(copy.data(), of.as<std::byte>() + first * size, count * size);
     for (int64_t i = 0; i < count; ++i) {
-      const double value = element(piece.data(), of.dtype, i);
+      const double value = element(copy.data(), of.dtype, i);
       if (std::isfinite(value) || (looks == Looks::for_nan && !std::isnan(value))) continue;
       std::array<int64_t, kMaxDims> index{};
       int64_t rest = first + i;
-      for (int32_t d = of.shape.rank() - 1; d >= 0; --d) {
-        index[static_cast<size_t>(d)] = rest % of.shape[d];
-        rest /= of.shape[d];
+      if (piece.is_cut()) piece.each_run(first + i, 1, [&](int64_t in_whole, int64_t, int64_t) { rest = in_whole; });
+      const Shape& shape = piece.is_cut() ? piece.whole : of.shape;
+      for (int32_t d = shape.rank() - 1; d >= 0; --d) {
+        index[static_cast<size_t>(d)] = rest % shape[d];
+        rest /= shape[d];
       }
       std::string bad = std::isnan(value) ? "NaN at " : value > 0 ? "inf at " : "-inf at ";
-      append_text(bad, Shape(std::span(index.data(), static_cast<size_t>(of.shape.rank()))));
+      append_text(bad, Shape(std::span(index.data(), static_cast<size_t>(shape.rank()))));
       return bad;
     }
   }
@@ -82,13 +86,14 @@ void FindNan::look(const Plan& plan, const Instruction& at, const Call& call) {
   const Section& section = plan.program.sections[static_cast<size_t>(at.section)];
   const Op op = section.graph[at.node].op;
   const bool is_sum = op == Op::reduce_scatter;
-  if (info_of(op).exchange && !is_sum) return;
+  const bool makes_values = !info_of(op).exchange || op == Op::tensor_sum || op == Op::tensor_scatter;
+  if (!makes_values && !is_sum) return;
   const int64_t order = order_of(section, at.micro_batch, is_sum);
   if (found_ && found_->order <= order) return;
   const std::optional<Error> error = check(plan, at, call);
   if (!error) return;
   if (mesh_.ranks() == 1) throw *error;
-  found_ = {order, *error};
+  found_ = {order, at.node, *error};
 }
 
 /// When one rank would make it: its micro-batches one after the other, forward from the first part to the last, backward from the last one.
@@ -99,30 +104,35 @@ int64_t FindNan::order_of(const Section& section, int64_t micro_batch, bool is_s
   return (3 * k + (is_sum ? 2 : is_forward ? 0 : 1)) * kMostParts + (is_forward ? part : kMostParts - 1 - part);
 }
 
-void FindNan::tell(Communicator* ranks, Communicator* stages) const {
-  if (ranks != nullptr) tell_first(*ranks, stages);
+void FindNan::tell(const Groups& groups) const {
+  if (groups.data != nullptr) tell_first(groups);
   fail(Code::not_finite,
        "step: loss or gradients are not finite although every result of an op is: the sum of a tied weight's gradients overflowed. "
        "The step was rolled back");
 }
 
-void FindNan::tell_first(Communicator& ranks, Communicator* stages) const {
-  // Its order, rank and host, place and message, one after the other.
-  std::string first = found_ ? text(found_->order, '\0', rank(), '\0', ranks.host_of(ranks.rank()), '\0', found_->error.place.op, '\0',
-                                    found_->error.place.tensor, '\0', found_->error.message())
+void FindNan::tell_first(const Groups& groups) const {
+  const Communicator& ranks = *groups.data;
+  // Its order and node, rank and host, place and message, one after the other.
+  std::string first = found_ ? text(found_->order, '\0', found_->node, '\0', rank(), '\0', ranks.host_of(ranks.rank()), '\0',
+                                    found_->error.place.op, '\0', found_->error.place.tensor, '\0', found_->error.message())
                              : "";
-  for (Communicator* const group : {&ranks, stages}) {
-    if (group == nullptr) continue;
-    int64_t least = std::numeric_limits<int64_t>::max();
-    for (std::string& other : gather_texts(*group, std::exchange(first, ""), "first value that is not finite")) {
-      int64_t order = std::numeric_limits<int64_t>::max();
-      std::from_chars(other.data(), other.data() + other.size(), order);
-      if (order >= least) continue;
-      least = order;
-      first = std::move(other);
+  const auto place_of = [](std::string_view text) {
+    std::pair place{std::numeric_limits<int64_t>::max(), int64_t{0}};
+    if (text.empty()) return place;
+    for (int64_t* const number : {&place.first, &place.second}) {
+      const std::string digits = take_text(text);
+      std::from_chars(digits.data(), digits.data() + digits.size(), *number);
     }
+    return place;
+  };
+  for (Communicator* const group : {groups.data, groups.tensor, groups.stages}) {
+    if (group == nullptr) continue;
+    for (std::string& other : gather_texts(*group, std::exchange(first, ""), "first value that is not finite"))
+      if (place_of(other) < place_of(first)) first = std::move(other);
   }
   std::string_view rest = first;
+  take_text(rest);
   take_text(rest);
   const std::string rank(take_text(rest)), host(take_text(rest)), op(take_text(rest)), tensor(take_text(rest));
   Error error(Code::not_finite, rest.empty() ? "step: loss or gradients are not finite although every result of an op or a collective is: "
@@ -151,6 +161,11 @@ std::optional<Error> FindNan::check(const Plan& plan, const Instruction& at, con
     return is_weight ? program.slot(slot.of).name : slot.name;
   };
 
+  const auto piece_in = [&](SlotId id, const Operand& of) {  // not of a shard
+    const Slot& slot = program.slot(id);
+    return of.elements() == slot.type.shape.elements() ? piece_of(program, slot, at_.tensor) : ParameterPiece();
+  };
+
   std::string tensor, bad, slot;
   size_t bad_output = 0;
   for (size_t i = 0; i < call.out.size() && bad.empty(); ++i) {
@@ -160,7 +175,7 @@ std::optional<Error> FindNan::check(const Plan& plan, const Instruction& at, con
     tensor = text("output ", i, " (", call.out[i].dtype, " ", call.out[i].shape, ")");
   }
   for (size_t i = 0; i < call.writes.size() && bad.empty(); ++i) {
-    bad = what_is_bad(backend, call.writes[i]);
+    bad = what_is_bad(backend, call.writes[i], Looks::for_nan_and_inf, piece_in(node.writes[i], call.writes[i]));
     tensor = slot = slot_name(node.writes[i]);
   }
   if (bad.empty()) return std::nullopt;
@@ -168,7 +183,7 @@ std::optional<Error> FindNan::check(const Plan& plan, const Instruction& at, con
   std::string before;
   const auto look_at = [&](SlotId from, const Operand& read) {
     if (from < 0 || !before.empty() || std::ranges::find(node.writes, from) != node.writes.end()) return;
-    const std::string was = what_is_bad(backend, read);
+    const std::string was = what_is_bad(backend, read, Looks::for_nan_and_inf, piece_in(from, read));
     if (was.empty()) return;
     slot = slot_name(from);
     before = text("; its operand ", slot, " was not finite before: ", was);

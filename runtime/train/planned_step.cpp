@@ -243,7 +243,8 @@ void PlannedStep::find_nan(const Bind& bind) {
     throw;
   }
   watch_all(false);
-  search.tell(ranks_ ? &ranks_->ranks() : nullptr, stages_ != nullptr ? &stages_->stages() : nullptr);
+  search.tell(
+      {.data = ranks_ ? &ranks_->ranks() : nullptr, .tensor = tensor_, .stages = stages_ != nullptr ? &stages_->stages() : nullptr});
 }
 
 /// Between two calls the host may write weights, and another trainer of the model may update them.

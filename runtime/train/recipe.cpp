@@ -222,7 +222,7 @@ Plan plan_by(const Task& task, Program program, const Replan& again = {}) {
       {"zero_shard", on_ranks && recipe.zero > 0, [&](Program& p) { shared = shard_by(p, recipe, options, by_graph, is_short); }},
       {"round_gradient_sums", rounds, [&](Program& p) { round_gradient_sums(p, sent); }},
       {"clip", !infers, [&](Program& p) { clip(p, recipe.clip, clip_groups(recipe, task.name)); }},  // norm, finite check, one factor
-      {"share_first_norm", in_stages && by_graph && measures_noise(recipe, is_short), [](Program& p) { share_first_norm(p); }},
+      {"share_first_norm", by_graph && (in_stages || splits) && measures_noise(recipe, is_short), [](Program& p) { share_first_norm(p); }},
       {"keep_moments", task.beside != nullptr, [&](Program& p) { keep_moments(p, task.beside->program); }},
       {"borrow_parameters", options.borrows_parameters, [](Program& p) { borrow_parameters(p); }},
       // On the layout found.

@@ -27,8 +27,6 @@ void check_tensor(const Recipe& recipe, const Program& model) {
     require(holds, Code::unsupported, "trainer: tensor degree ", recipe.tensor, " does not support ", what...);
   };
   need(static_cast<bool>(model.loss_sum), "a host's own loss; mark one with st_graph_loss");
-  need(!recipe.find_nan, "find_nan; use tensor 1 to find where a value is not finite");
-  need(!recipe.gradient_noise_scale, "gradient_noise_scale; use tensor 1 to measure it");
 }
 
 }  // namespace

@@ -41,7 +41,7 @@ TEST(TensorInGroup, LeavesTheBitsOfThreadsByRecipe) {
   for (const Case& c :
        {Case{.name = "fp16", .keys = skipping_fp16()}, Case{.name = "bf16", .keys = {{"precision", "\"bf16\""}, {"replica_check", "2"}}},
         Case{.name = "average", .keys = {{"ema_decay", "0.9"}, {"groups", R"([{"pattern": "block.0.*", "frozen": true}])"}}},
-        Case{.name = "optimizers", .keys = {{"groups", kThreeOptimizers}}},
+        Case{.name = "optimizers", .keys = {{"groups", kThreeOptimizers}, {"find_nan", "true"}, {"gradient_noise_scale", "true"}}},
         Case{.name = "recompute", .keys = {{"recompute", "\"auto\""}, {"offload", "\"optimizer\""}}}}) {
     const Outcome threads = outcome_of(*split(c, {.tensor = 2}).trainer());
     expect_skips_and_updates(c, threads);

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <bit>
 #include <cmath>
+#include <limits>
 
 #include "models/layers.h"
 #include "passes/op_cost.h"
@@ -290,6 +291,53 @@ TEST(TensorRanks, SendAndComputeWhatTheirPlansSay) {
   }
 }
 
+/// An infinity in rank 1's piece of a weight: the error names the weight and the index that one rank would, and rank 1.
+TEST(TensorRanks, NameTheFirstValueThatIsNotFinite) {
+  const auto found = [](const Degrees& d) {
+    const auto trainer = split({.name = "", .keys = {{"find_nan", "true"}}}, d).trainer();
+    const SlotId id = trainer->model().parameter_named("block.1.mlp.expand.weight");
+    const Shape& shape = trainer->model().slot(id).type.shape;
+    std::vector<float> values(static_cast<size_t>(shape.elements()), 0.01F);
+    values[static_cast<size_t>(3 * shape.last() - 5)] = std::numeric_limits<float>::infinity();
+    trainer->model().set(id, plain_view("", DType::f32, shape, values.data()));
+    const std::string before = trainer->state_digest();
+    const Error error = error_of([&] { trainer->step(); });
+    EXPECT_EQ(error.code(), Code::not_finite) << error.message();
+    EXPECT_EQ(trainer->state_digest(), before);
+    return error;
+  };
+  const std::string weight = "its operand block.1.mlp.expand.weight was not finite before: inf at [2, 251]";
+  EXPECT_TRUE(is_error(found({}), Code::not_finite, {weight, "in block.1.mlp (forward, micro-batch 0"}));
+  for (const Degrees& d : {Degrees{.tensor = 2}, Degrees{.tensor = 2, .data = 2, .zero = 1}, Degrees{.tensor = 2, .stages = 2}}) {
+    const Error error = found(d);
+    EXPECT_TRUE(is_error(error, Code::not_finite, {weight, "in block.1.mlp (forward, micro-batch 0"})) << text_of(d);
+    EXPECT_EQ(error.place.tensor, "block.1.mlp.expand.weight");
+    EXPECT_EQ(
+        position_of({.data = static_cast<int32_t>(d.data), .tensor = 2, .stage = static_cast<int32_t>(d.stages)}, error.place.rank).tensor,
+        1)
+        << error.message();
+  }
+}
+
+TEST(TensorRanks, MeasureTheGradientNoiseScale) {
+  const auto scales = [](const Degrees& d) {
+    Training training = split({.name = "", .keys = {{"gradient_noise_scale", "true"}}}, d);
+    training.options.context = kTokens;
+    const auto trainer = training.trainer(false);
+    const TokenRows rows(16, kTokens, kVocabulary);
+    std::vector<double> all;
+    for (const int64_t given : {16, 13, 3, 1, 16}) all.push_back(trainer->step(rows.first(given)).gradient_noise_scale);
+    return std::pair(all, trainer->state_digest());
+  };
+  const std::vector<double> alone = scales({}).first;
+  EXPECT_GT(alone.front(), 0);
+  const auto two = scales({.tensor = 2});
+  for (size_t i = 0; i < alone.size(); ++i) EXPECT_NEAR(two.first[i], alone[i], 1e-4 * alone[i]) << "step " << i;
+  for (const Degrees& d : {Degrees{.tensor = 2, .data = 2, .zero = 1}, Degrees{.tensor = 2, .stages = 2},
+                           Degrees{.tensor = 2, .data = 3, .zero = 3, .stages = 2}})
+    EXPECT_EQ(scales(d), two) << text_of(d);
+}
+
 TEST(TensorRanks, WhoseRowsFailOnOneRankFailOnceAndGoOn) {
   Training training = split({.name = "", .keys = {}}, {.tensor = 2, .data = 2, .zero = 1});
   training.options.context = kTokens;  // of HookedRows
@@ -315,7 +363,6 @@ TEST(TensorRanks, RefuseWhatTheyCannotDo) {
       is_error(refused({.tensor = 3}, {}), Code::invalid_argument, {"block.0.attention", "4 heads cannot be cut into 3 equal parts"}));
   EXPECT_TRUE(is_error(refused({.tensor = 2}, {{"optimizer", "\"adamw-8bit\""}}), Code::unsupported,
                        {"adamw-8bit cannot update \"token_embedding.weight\" in 2 pieces", "runs of 2240 elements", "blocks of 256"}));
-  EXPECT_TRUE(is_error(refused({.tensor = 2}, {{"find_nan", "true"}}), Code::unsupported, {"find_nan"}));
   Training odd = split({.name = "", .keys = {}}, {.tensor = 2, .stages = 2});
   odd.recipe.ranks = 6;
   EXPECT_TRUE(is_error(error_of([&] { odd.trainer(); }), Code::invalid_argument,
