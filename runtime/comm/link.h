@@ -10,7 +10,7 @@
 
 #include "base/work_queue.h"
 #include "comm/communicator.h"
-#include "comm/local/hand_over.h"
+#include "comm/hand_over.h"
 
 namespace st {
 

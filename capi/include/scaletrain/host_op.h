@@ -39,7 +39,8 @@ ST_API st_status st_op_callbacks_init(st_op_callbacks* callbacks, size_t size);
  *   trainer, on each rank's own thread. A call on the handle that they run in is ST_BUSY. Any status but ST_OK ends the call that ran it
  *   with ST_CALLBACK; the state is that of the last whole step.
  * - With stages, the ranks of its scope's stage call an op; of one outside of scopes, those that make the last value it reads: of a loss,
- *   the last part's, for each micro-batch between its forward and its backward. Each rank along the tensor axis calls it, on whole inputs. */
+ *   the last part's, for each micro-batch between its forward and its backward. Each rank along the tensor axis calls it, on whole
+ *   inputs. */
 ST_API st_status st_op_register(st_context* context, const char* name, const st_op_callbacks* callbacks, void* user);
 
 ST_END

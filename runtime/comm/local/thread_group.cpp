@@ -5,11 +5,11 @@
 #include <new>
 #include <utility>
 
+#include "base/bell.h"
 #include "base/error.h"
 #include "base/os/machine.h"
 #include "base/text.h"
 #include "comm/flight_board.h"
-#include "comm/local/bell.h"
 #include "comm/local/lane.h"
 
 namespace st {

@@ -1,4 +1,4 @@
-#include "comm/local/hand_over.h"
+#include "comm/hand_over.h"
 
 #include <gtest/gtest.h>
 

@@ -7,8 +7,8 @@
 #include <mutex>
 #include <vector>
 
+#include "base/bell.h"
 #include "base/os/machine.h"
-#include "comm/local/bell.h"
 
 namespace st {
 
