@@ -85,6 +85,39 @@ double hidden_of(Span call, const Json& computed) {
   return call.ended > call.began ? static_cast<double>(overlap) / static_cast<double>(call.ended - call.began) : 0;
 }
 
+/// When this rank's actions of a step were, and how long it computed in them, in seconds.
+struct ActionSpan {
+  double began = 0, ended = 0, computed = 0;
+};
+
+ActionSpan span_of_actions(const Json& actions) {
+  ActionSpan span;
+  for (const Json& action : actions) {
+    const double began = action["began_us"].get<double>(), ended = action["ended_us"].get<double>();
+    const double waited = action["waited_us"].get<double>(), exchanged = action["exchanged_us"].get<double>();
+    if (span.ended == 0) span.began = std::min(began + waited, ended) * 1e-6;
+    span.ended = std::max(span.ended, ended * 1e-6);
+    span.computed += std::max(ended - began - waited - exchanged, 0.0) * 1e-6;
+  }
+  return span;
+}
+
+/// The share of the time of all ranks' actions in which this rank computed nothing (st_trainer_timeline). Clocks of several hosts, which
+/// differ by more than a second, are compared by what they show after a collective.
+double bubble_among(const RunRanks& ranks, const Json& actions) {
+  const ActionSpan own = span_of_actions(actions);
+  ranks.largest({0, 0});
+  const std::vector<double> now = ranks.gathered(seconds_now()), began = ranks.gathered(own.began), ended = ranks.gathered(own.ended);
+  double first = own.began, last = own.ended;
+  const double here = now[static_cast<size_t>(ranks.rank())];
+  for (size_t rank = 0; rank < now.size(); ++rank) {
+    const double shift = std::abs(here - now[rank]) > 1 ? here - now[rank] : 0;
+    first = std::min(first, began[rank] + shift);
+    last = std::max(last, ended[rank] + shift);
+  }
+  return last > first ? std::clamp(1 - own.computed / (last - first), 0.0, 1.0) : 0;
+}
+
 /// The slowest rank's computing time over the mean of all.
 double straggler_of(const std::vector<double>& computing) {
   double sum = 0;
@@ -130,7 +163,8 @@ void RankTrace::add_step(st_trainer* trainer, int64_t step, double began, double
     if (number == ranks_.rank()) whole = {microseconds_of(began), microseconds_of(ended)};  // includes the time of this program
     Json times = {
         {"computing_ms", rank["computing"]}, {"exchange_ms", rank["exchange"]}, {"hidden", rank["hidden"]}, {"straggler", straggler}};
-    if (rank.contains("bubble")) times["bubble"] = rank["bubble"];
+    if (rank.contains("bubble"))
+      times["bubble"] = ranks_.communicator() == nullptr ? rank["bubble"] : Json(bubble_among(ranks_, rank["actions"]));
     events += span_line(number, kSteps, name, whole, times) + action_lines(rank) + spans_of(rank, straggler);
   }
   append(events);

@@ -261,20 +261,28 @@ RankTeam::Times RankTeam::take_times(double exposed, const ExchangeQueue* exchan
 }
 
 PipelineTimes RankTeam::pipeline_times() const {
+  return shared_times_.step == timed_step_ && timed_step_ == step_ && !shared_times_.lanes.empty() ? shared_times_ : own_pipeline_times();
+}
+
+void RankTeam::share_pipeline_times() {
+  if (!is_of_threads() && mesh_.stage > 1) shared_times_ = gather_lanes(all(), own_pipeline_times());
+}
+
+PipelineTimes RankTeam::own_pipeline_times() const {
   PipelineTimes times{.step = timed_step_, .lanes = {}};
   if (timed_step_ == 0 || timed_step_ != step_) return times;
   for (size_t rank = 0; rank < stages_.size(); ++rank) {
     const std::span<const StageRun> runs = stages_[rank]->runs().all();
     if (runs.empty()) return {.step = timed_step_, .lanes = {}};  // a step whose loss the host computes is not recorded
     const MeshPosition at = position_of(mesh_rank(rank));
-    times.lanes.push_back({mesh_rank(rank), at.stage, at.data, {runs.begin(), runs.end()}});
+    times.lanes.push_back({mesh_rank(rank), at.stage, at.data, at.tensor, {runs.begin(), runs.end()}});
     for (StageRun& run : times.lanes.back().runs) run.action.micro_batch = run.action.micro_batch * mesh_.data + at.data;
   }
   return times;
 }
 
 std::string RankTeam::timeline_json() const {
-  const PipelineTimes pipeline = pipeline_times();
+  const PipelineTimes pipeline = pipeline_times(), own = own_pipeline_times();
   const auto us = [](double seconds) { return std::llround(seconds * 1e6); };
   std::vector<std::string> ranks;
   for (size_t here = 0; here < clocks_.size() && timed_step_ > 0 && timed_step_ == step_; ++here) {
@@ -287,7 +295,7 @@ std::string RankTeam::timeline_json() const {
     rank.add("began_us", us(clock.began)).add("ended_us", us(clock.ended));
     rank.add_json("computed_us", computing_json(clock.began, clock.ended, *exchanges));
     rank.add_json("exchanges", end.recorder().json());
-    if (!pipeline.lanes.empty()) pipeline.add_to(rank, pipeline.lanes[here]);
+    if (!own.lanes.empty()) pipeline.add_to(rank, own.lanes[here]);
     ranks.push_back(rank.text());
   }
   JsonLine all;

@@ -104,7 +104,10 @@ class RankTeam {
   };
   Times take_times(double exposed, const ExchangeQueue* exchanges);
   const Timeline& timeline() const { return timeline_; }
+  /// Of the last step: of all ranks, once those of a host's group have shared it, else of this process's.
   PipelineTimes pipeline_times() const;
+  /// Between steps; in a host's group with several stages a collective call of all ranks.
+  void share_pipeline_times();
   std::string timeline_json() const;  // of st_trainer_timeline
   /// Continues at item `cursor` of the data.
   void rewind(int64_t cursor);
@@ -157,6 +160,7 @@ class RankTeam {
   void start_clock(size_t rank);
   RankTimes times_of(size_t here) const;
   void thread_main(Member& member);
+  PipelineTimes own_pipeline_times() const;
   void run_step(Member& member);
   void sync_weights();
   void end_group(int rank, const std::exception_ptr& error) noexcept;
@@ -183,6 +187,7 @@ class RankTeam {
   };
   std::vector<Clock> clocks_;  // by rank of this process
   Timeline timeline_;
+  PipelineTimes shared_times_;                // in a host's group
   int64_t step_ = 0, timed_step_ = 0;         // the last step begun and the last step timed
   double exposed_ = 0;                        // the trainer's own, in timed_step_
   RankTimes own_times_;                       // in timed_step_

@@ -45,6 +45,7 @@ std::string Trainer::state_digest(ShardedModelCall* collective) const {
   if (collective != nullptr) collective->agree("digest of the state");
   const int64_t changes = model_->gate().changes();
   if (is_sharded()) {
+    team_->share_pipeline_times();  // for a report
     // Not by what this rank knows: its weights alone may have changed, or its last digest may have failed.
     int32_t is_new = state_digest_at_ == changes ? 0 : 1;
     team_->all().all_reduce(&is_new, 1, DType::i32, ReduceOp::max, "whether the state is new");

@@ -77,10 +77,10 @@ TEST(Trainer, ListsTheActionsOfItsStages) {
   const TokenBatch batch(6, 1);
   ASSERT_TRUE(works(st_trainer_step(run.trainer, 2, batch.views(), nullptr)));
   const std::string json = text_of(st_trainer_timeline, run.trainer);
-  for (const char* part :
-       {R"({"rank":0,"step":1,"milliseconds":)", R"("stage":0,"data_rank":0,"bubble":0)", R"({"rank":1,"step":1,"milliseconds":)",
-        R"("stage":1,"data_rank":0,"bubble":0)", R"({"phase":"backward","chunk":0,"micro_batch":1,"began_us":)",
-        R"("actions":[{"phase":"forward","chunk":0,"micro_batch":0,"began_us":)"})
+  for (const char* part : {R"({"rank":0,"step":1,"milliseconds":)", R"("stage":0,"data_rank":0,"tensor_rank":0,"bubble":0)",
+                           R"({"rank":1,"step":1,"milliseconds":)", R"("stage":1,"data_rank":0,"tensor_rank":0,"bubble":0)",
+                           R"({"phase":"backward","chunk":0,"micro_batch":1,"began_us":)",
+                           R"("actions":[{"phase":"forward","chunk":0,"micro_batch":0,"began_us":)"})
     EXPECT_NE(json.find(part), std::string::npos) << part << " in " << json;
   const auto count = [&](const std::string& part) {
     size_t found = 0;

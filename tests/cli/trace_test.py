@@ -81,6 +81,17 @@ class Trace(CommandLineTest):
                     self.assertLessEqual(event["ts"] + event["dur"], step["ts"] + step["dur"])
                     self.assertEqual(event["name"].split()[0][1:], str(event["args"]["micro_batch"]))
 
+    def assert_bubbles_are_of_both_ranks(self, events):
+        for number in range(1, 5):
+            spans = [event for event in events if event["ph"] == "X"]
+            actions = [event for event in spans if event["args"].get("step") == number and "micro_batch" in event["args"]]
+            whole = max(event["ts"] + event["dur"] for event in actions) - min(event["ts"] for event in actions)
+            for rank in (0, 1):
+                own = [event for event in actions if event["pid"] == rank]
+                computed = sum(event["dur"] - event["args"]["exchanged_ms"] * 1e3 for event in own)
+                step = next(event for event in spans if event["pid"] == rank and event["name"] == f"step {number}")
+                self.assertAlmostEqual(step["args"]["bubble"], 1 - computed / whole, delta=20 / whole)  # of rounded microseconds
+
     def assert_report_has_lanes(self, report, steps):
         page = report.read_text()
         for rank in (0, 1):
@@ -102,15 +113,22 @@ class Trace(CommandLineTest):
         self.assert_report_has_lanes(report, [1, 2, 3, 4])
         self.assertEqual(["straggler" in line for line in step_lines(log)], [True, True, True, True, False])
 
-    def test_stages_show_their_actions(self):
-        report = self.folder / "report.html"
-        stages = ("--stages", "2", "--micro-batches", "4", "--layers", "4")
-        self.assert_shows_the_actions_of_stages(self.traced(more=(*stages, "--report", report)), "FB", 1)
+    def assert_report_has_the_actions_of_stages(self, report):
         page = report.read_text()
         self.assertRegex(page, r"<h2>Pipeline</h2><p class=\"note\">Step 4 by 1f1b; bubble <b>\d+\.\d %</b>")
         self.assertIn("if all parts take the same time, <b>20.0 %</b>", page)  # (p - 1) / (m + p - 1)
         for stage in (0, 1):
             self.assertRegex(page, rf"<title>rank {stage}, stage {stage}: 8 actions, bubble \d+ %</title>")
+
+    def test_stages_show_their_actions(self):
+        report = self.folder / "report.html"
+        stages = ("--stages", "2", "--micro-batches", "4", "--layers", "4")
+        self.assert_shows_the_actions_of_stages(self.traced(more=(*stages, "--report", report)), "FB", 1)
+        self.assert_report_has_the_actions_of_stages(report)
+        events = self.traced("launch", "-n", "2", "--", PROGRAM, more=(*stages, "--report", report))
+        self.assert_shows_the_actions_of_stages(events, "FB", 1)
+        self.assert_report_has_the_actions_of_stages(report)
+        self.assert_bubbles_are_of_both_ranks(events)
         self.assert_shows_the_actions_of_stages(self.traced(more=(*stages, "--schedule", "zb-v")), "FIW", 2)
 
     def test_one_rank_shows_its_steps(self):

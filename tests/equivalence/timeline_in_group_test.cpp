@@ -55,5 +55,38 @@ TEST(TimelineInGroup, IsKnownToAllWhenTheNextStepBegins) {
   EXPECT_EQ(steps[0], steps[2]);
 }
 
+/// A rank knows its own actions; those of all once all have made a digest.
+TEST(TimelineInGroup, HasTheActionsOfAllStagesAfterADigest) {
+  Training training = training_of({.name = "", .keys = {}, .micro_batches = 4}, 4);
+  training.recipe.stages = 2;
+  std::vector<PipelineTimes> seen(4);
+  each_of_group(4, [&](int rank, Communicator& own) {
+    const auto joined = in_group(training, own, nullptr, training.data());
+    Trainer& trainer = *joined;
+    trainer.step();
+    const PipelineTimes before = trainer.pipeline_times();
+    ASSERT_EQ(before.lanes.size(), 1U);
+    EXPECT_EQ(before.lanes[0].rank, rank);
+    trainer.state_digest();
+    const PipelineTimes times = seen[static_cast<size_t>(rank)] = trainer.pipeline_times();
+    ASSERT_EQ(times.lanes.size(), 4U);
+    for (int32_t r = 0; r < 4; ++r) {
+      const StageLane& lane = times.lanes[static_cast<size_t>(r)];
+      EXPECT_EQ(lane.rank, r);
+      EXPECT_EQ(lane.stage, r / 2);
+      EXPECT_EQ(lane.data_rank, r % 2);
+      ASSERT_EQ(lane.runs.size(), 4U);
+      for (const StageRun& run : lane.runs) EXPECT_EQ(run.action.micro_batch % 2, r % 2);
+    }
+    EXPECT_EQ(times.lanes[static_cast<size_t>(rank)].runs[1].began, before.lanes[0].runs[1].began);
+    // The bubble is now that between all ranks.
+    const Json told = parse_json(trainer.timeline_json(), "timeline");
+    EXPECT_NEAR(told.find("ranks")->list()[0].find("bubble")->number(), times.bubble(times.lanes[static_cast<size_t>(rank)]), 1e-5);
+    trainer.step();
+    EXPECT_EQ(trainer.pipeline_times().lanes.size(), 1U);
+  });
+  for (const PipelineTimes& times : seen) EXPECT_EQ(times.bubble(), seen[0].bubble());
+}
+
 }  // namespace
 }  // namespace st

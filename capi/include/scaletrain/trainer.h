@@ -168,7 +168,7 @@ ST_API st_status st_trainer_explain(st_trainer* trainer, const char** text);
  *    "ranks":[{"rank":0,"step":12,"milliseconds":..,"computing":..,"exchange":..,"hidden":..,"began_us":..,"ended_us":..,
  *              "computed_us":[[began,ended],..],"exchanges":[..]},..]}
  * With several pipeline stages each of "ranks" also has
- *             {"stage":0,"data_rank":0,"bubble":0.2,
+ *             {"stage":0,"data_rank":0,"tensor_rank":0,"bubble":0.2,
  *              "actions":[{"phase":"forward","chunk":0,"micro_batch":0,"began_us":..,"ended_us":..,"waited_us":..,
  *                          "exchanged_us":..},..]}
  * - "steps": all ranks, at most the last 16 steps. Ranks of a communicator share these when the next st_trainer_step or st_trainer_advance
@@ -183,7 +183,7 @@ ST_API st_status st_trainer_explain(st_trainer* trainer, const char** text);
  *   ranks. "waited_us": time at the beginning of the action in which the rank waited for messages of other stages. "exchanged_us": time
  *   in it in which the rank waited for collectives or ran them itself.
  * - "bubble": the share of the time in which the rank computed nothing, from the first action of any rank, after its wait, to the end of
- *   the last one. */
+ *   the last one. Ranks of a communicator share their actions in st_trainer_digest; until then the time is that of the rank's own. */
 ST_API st_status st_trainer_timeline(st_trainer* trainer, const char** json);
 
 /* Logs to `path` from the next step on, one JSON object a line: one for each step, and one for each st_trainer_evaluate and
@@ -197,7 +197,8 @@ ST_API st_status st_trainer_log_end(st_trainer* trainer, double validation_loss)
 
 /* One self-contained HTML page about the run so far: curves of steps, evaluations and memory. facts: a JSON object of texts and numbers
  * that are shown as they are, {"title": "..", "data": "..", "bigram_loss": 2.5}; or NULL. The file is written as by
- * st_model_write_file(). */
+ * st_model_write_file(). With pipeline stages that are ranks of a communicator, the page shows the last step's actions of all ranks if
+ * they have called st_trainer_digest since, else this rank's. */
 ST_API st_status st_trainer_write_report(st_trainer* trainer, const char* path, const char* facts);
 
 ST_END

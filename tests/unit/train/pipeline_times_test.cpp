@@ -111,8 +111,8 @@ TEST(PipelineTimes, AreEmptyWithOneStage) {
 TEST(PipelineTimes, CountAWaitAsBubble) {
   // From 1 s, when rank 0 begins, to 9 s. Rank 0 computes for 3 s and 1 s, rank 1 for 2 s: its wait for the first message is not computing.
   PipelineTimes times;
-  times.lanes = {{0, 0, 0, {{.began = 1, .ended = 4, .waited = 0}, {.began = 4, .ended = 9, .waited = 3, .exchanged = 1}}},
-                 {1, 1, 0, {{.began = 0.5, .ended = 6, .waited = 3.5}}}};
+  times.lanes = {{0, 0, 0, 0, {{.began = 1, .ended = 4, .waited = 0}, {.began = 4, .ended = 9, .waited = 3, .exchanged = 1}}},
+                 {1, 1, 0, 0, {{.began = 0.5, .ended = 6, .waited = 3.5}}}};
   EXPECT_DOUBLE_EQ(times.began(), 1);
   EXPECT_DOUBLE_EQ(times.ended(), 9);
   EXPECT_DOUBLE_EQ(times.bubble(times.lanes[0]), 4.0 / 8);

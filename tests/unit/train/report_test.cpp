@@ -173,7 +173,7 @@ TEST(Report, ShowsAsManyLanesAsCanBeTold) {
 PipelineTimes stages_of(int32_t stages, int32_t micro_batches) {
   PipelineTimes times{.step = 3, .lanes = {}};
   for (int32_t stage = 0; stage < stages; ++stage) {
-    StageLane& lane = times.lanes.emplace_back(StageLane{stage, stage, 0, {}});
+    StageLane& lane = times.lanes.emplace_back(StageLane{stage, stage, 0, 0, {}});
     for (const Phase phase : {Phase::forward, Phase::backward_input, Phase::backward_weight})
       for (int32_t k = 0; k < micro_batches; ++k) {
         const auto began = static_cast<double>(lane.runs.size());
