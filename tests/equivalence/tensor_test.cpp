@@ -6,6 +6,7 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <map>
 
 #include "models/layers.h"
 #include "passes/op_cost.h"
@@ -196,6 +197,38 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{.name = "offload", .keys = {{"offload", "\"optimizer\""}, {"gradient_dtype", "\"bf16\""}}},
                     Case{.name = "one_micro_batch", .keys = {}, .micro_batches = 1}),
     [](const auto& instance) { return instance.param.name; });
+
+/// Moments, momenta and variances, each where one rank has it.
+TEST(TensorRanks, KeepTheOptimizersStateOfOneRankWithinRounding) {
+  const auto states = [](const Degrees& d) {
+    const auto trainer = split({.name = "", .keys = {{"groups", kThreeOptimizers}}}, d).trainer();
+    trainer->step();
+    std::map<std::string, std::vector<float>> all;
+    for (const StateTensor& tensor : trainer->state_tensors()) {
+      if (tensor.role != Role::optimizer) continue;
+      std::vector<float>& values = all[tensor.name];
+      values.resize(static_cast<size_t>(tensor.type.shape.elements()));
+      tensor.to_host(trainer->model().context().backend(), 0, std::as_writable_bytes(std::span(values)));
+    }
+    return all;
+  };
+  const auto alone = states({});
+  EXPECT_TRUE(alone.contains("column_variance.block.2.attention.qkv.weight") && alone.contains("momentum.block.1.mlp.expand.weight"));
+  for (const Degrees& d : {Degrees{.tensor = 2}, Degrees{.tensor = 4, .data = 2, .zero = 2}}) {
+    const auto shared = states(d);
+    ASSERT_EQ(shared.size(), alone.size());
+    for (const auto& [name, want] : alone) {
+      const std::vector<float>& got = shared.at(name);
+      ASSERT_EQ(got.size(), want.size()) << name;
+      double difference = 0, size = 0;
+      for (size_t i = 0; i < want.size(); ++i) {
+        difference += (got[i] - want[i]) * (got[i] - want[i]);
+        size += want[i] * want[i];
+      }
+      EXPECT_LE(std::sqrt(difference), 1e-4 * std::sqrt(size)) << name << ", " << text_of(d);
+    }
+  }
+}
 
 /// T22: a checkpoint holds whole tensors, whatever the degree.
 TEST(TensorRanks, GoOnWhereAnotherDegreeWasSaved) {
