@@ -6,6 +6,7 @@
 #include <limits>
 #include <string_view>
 
+#include "base/error.h"
 #include "base/os/machine.h"
 #include "train/rank_texts.h"
 
@@ -30,6 +31,7 @@ std::string text_of_lanes(const PipelineTimes& own, double now) {
 
 template <class T>
 T take_bytes(std::string_view& from) {
+  require(from.size() >= sizeof(T), Code::rank_mismatch, "trainer: a rank reported malformed actions of the last step");
   T value{};
   std::memcpy(&value, from.data(), sizeof value);
   from.remove_prefix(sizeof value);
