@@ -23,11 +23,12 @@ class Cut {
         parts_(parts),
         count_(static_cast<int32_t>(parts.stage_of.size())),
         own_(program.stage),
-        part_of_forward_(parts_of_forward(program, count_, parts.starts)),
+        part_of_forward_(parts_of_forward(program, count_, parts.starts, scopes_of(parts.like))),
         forward_(program.find(Phase::forward)->graph),
         backward_(program.find(Phase::backward)->graph) {}
 
   void run() {
+    program_.part_starts = starts_of(program_, part_of_forward_);
     program_.weights_of_model = weights_of_products(program_);
     find_stashed();
     find_given_late();
@@ -46,6 +47,9 @@ class Cut {
  private:
   using Carries = StageLink::Carries;
 
+  static std::span<const RegionId> scopes_of(const Program* like) {
+    return like == nullptr ? std::span<const RegionId>() : std::span(like->part_starts);
+  }
   int32_t stage_of(int32_t part) const { return parts_.stage_of[static_cast<size_t>(part)]; }
   bool is_own(int32_t part) const { return stage_of(part) == own_; }
   int32_t part_b(Value v) const { return part_of_backward_[static_cast<size_t>(v.node)]; }

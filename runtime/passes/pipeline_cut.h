@@ -12,6 +12,7 @@ namespace st {
 struct PipelineParts {
   std::vector<int32_t> stage_of;  // by part of the model, in order
   std::string starts = "";        // parts_of_forward() (stage_parts.h)
+  const Program* like = nullptr;  // another program of the model after this pass, whose parts begin with the same scopes; null: none
   When copies = When::first;      // when a stage takes the weights of another one
 };
 

@@ -6,6 +6,8 @@
 namespace st {
 namespace {
 
+constexpr std::string_view kOutput = "output.", kOutputGradient = "output_gradient.";
+
 SlotId add_number(Program& program, const char* name) {
   return program.add_slot({.name = name, .type = {.dtype = DType::f64, .shape = {}, .layout = {}}, .role = Role::control, .init = {}});
 }
@@ -22,7 +24,7 @@ std::vector<Seed> seed_outputs(Program& program, bool own_loss) {
     const bool is_bare = b.graph()[output.value.node].op == Op::load && is_floating(b.type(output.value).dtype);
     if (is_bare) output.value = b.scale(output.value, 1);
     b.store(output.value,
-            program.add_slot({.name = "output." + output.name, .type = b.type(output.value), .role = Role::output, .init = {}}));
+            program.add_slot({.name = std::string(kOutput) + output.name, .type = b.type(output.value), .role = Role::output, .init = {}}));
   }
   if (!own_loss) drop_dead(program, forward);
 
@@ -30,7 +32,8 @@ std::vector<Seed> seed_outputs(Program& program, bool own_loss) {
   for (const Output& output : program.outputs) {
     const Type& type = b.type(output.value);
     if (is_metric(output.name) || !is_floating(type.dtype)) continue;
-    const SlotId slot = program.add_slot({.name = "output_gradient." + output.name, .type = type, .role = Role::input, .init = {}});
+    const SlotId slot =
+        program.add_slot({.name = std::string(kOutputGradient) + output.name, .type = type, .role = Role::input, .init = {}});
     seeds.push_back({output.value, slot});
   }
   if (own_loss) {
@@ -39,6 +42,17 @@ std::vector<Seed> seed_outputs(Program& program, bool own_loss) {
   }
   program.step.gradient_unit = add_number(program, "gradient_unit");
   return seeds;
+}
+
+void find_seeds(const Program& program, std::vector<Seed>& seeds) {
+  for (Seed& seed : seeds) {
+    seed.value = program.loss_sum;
+    if (seed.slot == program.step.own_loss_seed) continue;
+    const std::string output = std::string(kOutput) + program.slot(seed.slot).name.substr(kOutputGradient.size());
+    const SlotId stored = program.slot_named(output);
+    for (const Node& node : program.find(Phase::forward)->graph.nodes)
+      if (node.op == Op::store && node.writes[0] == stored) seed.value = node.in[0];
+  }
 }
 
 }  // namespace st

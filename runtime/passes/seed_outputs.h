@@ -20,4 +20,7 @@ bool is_metric(std::string_view output);
 ///   step.gradient_unit         control slot (f64), the divisor in clip(); 1 for a host's loss
 std::vector<Seed> seed_outputs(Program& program, bool own_loss);
 
+/// Finds the seeds' values in a forward section that a pass has made again since.
+void find_seeds(const Program& program, std::vector<Seed>& seeds);
+
 }  // namespace st

@@ -109,6 +109,16 @@ std::vector<int32_t> given(const ScopeRuns& units, int32_t parts, std::string_vi
   return first;
 }
 
+std::vector<int32_t> given(const ScopeRuns& units, std::span<const RegionId> scopes) {
+  std::vector<int32_t> first = {0};
+  for (const RegionId scope : scopes) {
+    const auto found = std::ranges::find(units.all(), scope, &ScopeRun::scope);
+    require(found != units.all().end(), Code::internal, "pipeline: a scope with which a part begins computes nothing");
+    first.push_back(static_cast<int32_t>(found - units.all().begin()));
+  }
+  return first;
+}
+
 }  // namespace
 
 RegionId outermost_of(const Program& program, RegionId region) {
@@ -118,12 +128,25 @@ RegionId outermost_of(const Program& program, RegionId region) {
   return outermost;
 }
 
-std::vector<int32_t> parts_of_forward(const Program& program, int32_t parts, std::string_view starts) {
+std::vector<RegionId> starts_of(const Program& program, std::span<const int32_t> part_of_node) {
+  const Graph& graph = program.find(Phase::forward)->graph;
+  std::vector<RegionId> starts;
+  for (int32_t n = 0; n < graph.size(); ++n) {
+    const RegionId scope = outermost_of(program, graph[n].region);
+    const bool is_of_next = scope > 0 && !is_made_anywhere(graph[n]) && part_of_node[static_cast<size_t>(n)] == std::ssize(starts) + 1;
+    if (is_of_next) starts.push_back(scope);
+  }
+  return starts;
+}
+
+std::vector<int32_t> parts_of_forward(const Program& program, int32_t parts, std::string_view starts, std::span<const RegionId> scopes) {
   const ScopeRuns units(program);
   const auto count = static_cast<int32_t>(units.all().size());
   check(count >= parts, "pipeline: the model has ", count, count == 1 ? " outermost scope" : " outermost scopes", " (", units.names(),
         "), too few for ", parts, " parts (stages x chunks of a stage); use fewer stages, or open more scopes with st_graph_scope");
-  const std::vector<int32_t> first = starts.empty() ? balanced(units.all(), parts) : given(units, parts, starts);
+  const std::vector<int32_t> first = !scopes.empty()  ? given(units, scopes)
+                                     : starts.empty() ? balanced(units.all(), parts)
+                                                      : given(units, parts, starts);
   std::vector<int32_t> of_node;
   for (int32_t n = 0; n < program.find(Phase::forward)->graph.size(); ++n)
     of_node.push_back(static_cast<int32_t>(std::ranges::upper_bound(first, units.of_node(n)) - first.begin()) - 1);

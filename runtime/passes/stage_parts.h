@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -13,9 +14,14 @@ namespace st {
 /// made wherever they are read, whatever their part here.
 ///   starts   names of the scopes with which parts 1 and up begin, separated by commas; empty: the parts in which the most expensive one is
 ///            cheapest (op_cost.h)
+///   scopes   the scopes with which parts 1 and up begin, as another program of the model has them (starts_of); empty: by `starts`
 /// Throws invalid_argument, with the scopes, if there are fewer scopes than parts, for a start that is not one of them, and for a scope
 /// that reads what a scope after it computes.
-std::vector<int32_t> parts_of_forward(const Program& program, int32_t parts, std::string_view starts);
+std::vector<int32_t> parts_of_forward(const Program& program, int32_t parts, std::string_view starts,
+                                      std::span<const RegionId> scopes = {});
+
+/// The scopes with which parts 1 and up begin.
+std::vector<RegionId> starts_of(const Program& program, std::span<const int32_t> part_of_node);
 
 /// Made again wherever it is wanted, as autodiff does.
 inline bool is_made_anywhere(const Node& node) { return node.op == Op::load || node.op == Op::fill || node.op == Op::reshape; }

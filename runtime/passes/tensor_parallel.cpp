@@ -18,10 +18,10 @@ Shape as_rows(const Shape& shape) { return shape.rank() < 2 ? shape : Shape{shap
 
 class Splitting {
  public:
-  Splitting(Program& program, Section& forward)
+  Splitting(Program& program, Section& forward, const Program* like)
       : program_(program),
         ranks_(program.mesh.tensor),
-        split_(split_products(program, forward, program.mesh.tensor)),
+        split_(split_products(program, forward, program.mesh.tensor, like)),
         rewrite_(program, forward) {
     cut_slots();
   }
@@ -152,7 +152,7 @@ class Splitting {
     if (kind == Kind::rows) return take_rows(node);
     if (kind == Kind::vocabulary) return node.op == Op::embedding ? take_embedding(node) : take_vocabulary_loss(node);
     if (std::ranges::any_of(node.in, [&](Value v) { return static_cast<bool>(forms(v).columns) && !is_parameter(v); }))
-      return take_between(node);
+      return node.op == Op::store ? take_output(node) : take_between(node);
     if (is_weight_product(program_, old(), node)) return take_product(node);
     switch (node.op) {
       case Op::layer_norm:
@@ -261,6 +261,18 @@ class Splitting {
     set_columns(emit(std::move(in), &attrs));
   }
 
+  /// An output of which each rank has columns: as rows of its transpose, gathered.
+  void take_output(const Node& node) {
+    const Value x = forms(node.in[0]).columns;
+    const Shape flat = as_rows(type(x).shape);
+    const Attrs swapped = {{"order", Ints{1, 0}}};
+    const Value by_rows =
+        type(x).shape == flat ? x : make(Op::reshape, {x}, {{"shape", Ints(flat.begin(), flat.end())}, {"cut", int64_t{1}}});
+    const Value all =
+        make(Op::tensor_gather, {make(Op::transpose, {by_rows}, swapped)}, {{"ranks", int64_t{ranks_}}, {"uses", std::string("whole")}});
+    emit({reshaped(make(Op::transpose, {all}, swapped), old().type(node.in[0]).shape)});
+  }
+
   /// A product that is not one of a pair: of this rank's rows and the whole weight.
   void take_product(const Node& node) {
     if (!has_rows_of_many(node.in[0])) return take_whole(node);
@@ -338,9 +350,9 @@ class Splitting {
 
 }  // namespace
 
-void tensor_parallel(Program& program) {
+void tensor_parallel(Program& program, const Program* like) {
   if (program.mesh.tensor == 1) return;
-  Splitting(program, *program.find(Phase::forward)).run();
+  Splitting(program, *program.find(Phase::forward), like).run();
 }
 
 void end_tensor_parallel(Program& program) {

@@ -14,9 +14,10 @@ namespace st {
 ///   compute the same.
 /// - A rank's products have exactly 1 / ranks of the arithmetic where rows divide evenly.
 /// Within rounding of the results on one rank: sums over columns are of `ranks` parts. Bitwise alike on all ranks that have the same piece,
-/// and at any number of data ranks and stages. Outputs are dropped, a training step does not read them.
-/// Call before autodiff(), and end_tensor_parallel() after it. Throws like split_products().
-void tensor_parallel(Program& program);
+/// and at any number of data ranks and stages. Outputs are dropped, a training step does not read them; output slots (seed_outputs) have
+/// whole values on every rank.
+/// Call before autodiff(), and end_tensor_parallel() after it. `like`, and what it throws, as of split_products().
+void tensor_parallel(Program& program, const Program* like = nullptr);
 
 /// Removes the nodes that only autodiff() reads.
 void end_tensor_parallel(Program& program);

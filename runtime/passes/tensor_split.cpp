@@ -14,8 +14,8 @@ namespace {
 /// One attempt to split, under which some products are known not to work.
 class Walk {
  public:
-  Walk(const Program& program, const Graph& graph, int32_t ranks, const std::set<int32_t>& whole)
-      : program_(program), graph_(graph), ranks_(ranks), whole_(whole) {
+  Walk(const Program& program, const Graph& graph, int32_t ranks, const Program* like, const std::set<int32_t>& whole)
+      : program_(program), graph_(graph), ranks_(ranks), like_(like), whole_(whole) {
     split_.kinds.resize(graph.nodes.size());
     for (const Node& node : graph.nodes) split_.cut.emplace_back(node.out.size());
     of_.resize(graph.nodes.size());
@@ -64,6 +64,7 @@ class Walk {
     if (node.op == Op::embedding) return look_at_embedding(node);
     if (!any_cut(node)) return;
     if (node.op == Op::cross_entropy) return look_at_loss(node);
+    if (node.op == Op::store) return look_at_store(node);
     if (node.op == Op::split) return look_at_split(node);
     if (node.op == Op::reshape) return look_at_reshape(node);
     if (node.op == Op::attention || node.op == Op::rope) return look_at_heads(node);
@@ -106,6 +107,13 @@ class Walk {
       return spoil_all(node);
     for (size_t i = 1; i < node.in.size(); ++i) spoil(node.in[i]);
     split_.kinds[static_cast<size_t>(at_)] = Kind::vocabulary;
+  }
+
+  /// An output's columns are gathered for the host.
+  void look_at_store(const Node& node) {
+    const TensorCut& x = *cut(node.in[0]);
+    const bool is_gathered = program_.slot(node.writes[0]).role == Role::output && x.dimension == shape(node.in[0]).rank() - 1;
+    if (!is_gathered || x.segments.size() != 1) spoil_all(node);
   }
 
   void look_at_split(const Node& node) {
@@ -190,7 +198,8 @@ class Walk {
     }
     for (const auto& [parameter, uses] : uses_) {
       const auto is_like_first = [&first = uses.front().first](const auto& use) { return use.first == first; };
-      if (std::ssize(uses) == readers[parameter] && std::ranges::all_of(uses, is_like_first)) {
+      const bool may_be_cut = like_ == nullptr || like_->slot(parameter).piece.is_cut();
+      if (may_be_cut && std::ssize(uses) == readers[parameter] && std::ranges::all_of(uses, is_like_first)) {
         split_.parameters.emplace(parameter, uses.front().first);
         continue;
       }
@@ -201,6 +210,7 @@ class Walk {
   const Program& program_;
   const Graph& graph_;
   const int32_t ranks_;
+  const Program* const like_;
   const std::set<int32_t>& whole_;
   int32_t at_ = 0;
   TensorSplit split_;
@@ -226,9 +236,9 @@ bool is_weight_product(const Program& program, const Graph& graph, const Node& n
   return graph.type(node.in[1]).shape.rank() == 2 && parameter_behind(program, graph, node.in[1]) >= 0;
 }
 
-TensorSplit split_products(const Program& program, const Section& forward, int32_t ranks) {
+TensorSplit split_products(const Program& program, const Section& forward, int32_t ranks, const Program* like) {
   for (std::set<int32_t> whole;;) {
-    Walk walk(program, forward.graph, ranks, whole);
+    Walk walk(program, forward.graph, ranks, like, whole);
     TensorSplit split = walk.run();
     walk.require_parts();
     if (walk.spoiled().empty()) return split;

@@ -30,9 +30,10 @@ struct TensorSplit {
 };
 
 /// Pairs products: those whose columns reach, through elementwise ops, heads and attention alone, only products that sum over them, or a
-/// cross-entropy; and embeddings, if nothing reads their tables in another way. A vocabulary that cannot be cut evenly stays whole. Throws
-/// invalid_argument, with the numbers, if such columns or heads cannot be cut into `ranks` equal parts.
-TensorSplit split_products(const Program& program, const Section& forward, int32_t ranks);
+/// cross-entropy or the store of an output; and embeddings, if nothing reads their tables in another way. A vocabulary that cannot be cut
+/// evenly stays whole. Throws invalid_argument, with the numbers, if such columns or heads cannot be cut into `ranks` equal parts.
+///   like   a split program of the same model: only parameters that it cuts are cut; null: no such limit
+TensorSplit split_products(const Program& program, const Section& forward, int32_t ranks, const Program* like = nullptr);
 
 /// The parameter that a value is, also as its working copy or a cast of it; -1: none.
 SlotId parameter_behind(const Program& program, const Graph& graph, Value v);

@@ -1,7 +1,9 @@
 #include "train/host_loss.h"
 
 #include <algorithm>
+#include <string>
 
+#include "base/digest.h"
 #include "base/error.h"
 #include "passes/seed_outputs.h"
 #include "train/evaluation.h"
@@ -51,10 +53,11 @@ HostLoss::HostLoss(const Parts& parts, bool own_loss, const PlanOptions& options
     queue_ = std::make_unique<ExchangeQueue>(*parts.ranks);
     told_.resize(static_cast<size_t>(all().size()));
   }
-  if (parts.pipeline) links_.emplace(parts.pipeline->stages);
-  executor_ =
-      std::make_unique<Executor>(std::move(plan), *storage, parts.workers, &parts.cancelled, queue_.get(), links_ ? &*links_ : nullptr);
+  if (parts.others && parts.others->stages != nullptr) links_.emplace(*parts.others->stages);
+  executor_ = std::make_unique<Executor>(std::move(plan), *storage, parts.workers, &parts.cancelled, queue_.get(),
+                                         links_ ? &*links_ : nullptr, parts.others ? parts.others->tensor : nullptr);
   find_slots();
+  is_counted_ = has_outputs_ && options.tensor_rank == 0;
 }
 
 void HostLoss::find_slots() {
@@ -97,7 +100,7 @@ void HostLoss::forward(std::span<const HostView> batch, int64_t attempts) {
     own.call = static_cast<int64_t>(Met::at_forward);
     own.kind = static_cast<int64_t>(own_loss() ? Kind::own : Kind::host);
     gather(own);
-    if (links_ && links_->connected() == 0) parts_.pipeline->connect(*links_, executor_->plan().program.links);
+    if (links_ && links_->connected() == 0) parts_.others->connect(*links_, executor_->plan().program.links);
   }
   if (slots_.loss_sum != nullptr) *slots_.loss_sum = *slots_.loss_count = 0;  // later micro-batches add to it: what follows is one's own
   inputs_->check(batch, rows);
@@ -141,6 +144,7 @@ void HostLoss::backward(std::span<const HostView> gradients) {
     executor_->bind(output.slot, data);
   }
   if (slots_.own_loss_seed != nullptr) *slots_.own_loss_seed = 0;
+  keep_hash_of(gradients);
   run_backward(Kind::host);
 }
 
@@ -153,6 +157,7 @@ void HostLoss::backward_own_loss() {
   const Program& program = executor_->plan().program;
   for (const OutputGradient& output : gradients_) executor_->bind(output.slot, zeros(program.slot(output.slot).type.bytes()));
   *slots_.own_loss_seed = program.loss_seed;
+  hash_ = 0;
   run_backward(Kind::own);
 }
 
@@ -180,8 +185,9 @@ void HostLoss::run_backward(Kind kind) {
     own.loss_sum = sum;
     own.loss_count = count;
     own.kind = static_cast<int64_t>(kind);
+    own.gradients = hash_;
     gather(own);
-    if (parts_.pipeline) kind = static_cast<Kind>(told_[first_with_outputs()].kind);
+    if (parts_.others) kind = static_cast<Kind>(told_[first_counted()].kind);
   }
   if (adds_all)
     add_losses(pairs_ == 0);
@@ -199,16 +205,31 @@ void HostLoss::add_loss(double sum, double count, bool is_first) {
   loss_count_ = is_first ? count : loss_count_ + count;
 }
 
-/// Those of all ranks that have one, in rank order.
+/// Those of all data ranks, in rank order.
 void HostLoss::add_losses(bool is_first) {
   for (const Told& told : told_) {
-    if (told.has_outputs == 0) continue;
+    if (told.is_counted == 0) continue;
     add_loss(told.loss_sum, told.loss_count, is_first);
     is_first = false;
   }
 }
 
-size_t HostLoss::first_with_outputs() const { return static_cast<size_t>(std::ranges::find(told_, 1, &Told::has_outputs) - told_.begin()); }
+size_t HostLoss::first_counted() const { return static_cast<size_t>(std::ranges::find(told_, 1, &Told::is_counted) - told_.begin()); }
+
+/// Tensor ranks each use their own, and must not compute different weights.
+void HostLoss::keep_hash_of(std::span<const HostView> gradients) {
+  hash_ = 0;
+  if (!parts_.others || parts_.others->tensor == nullptr) return;
+  Digest digest;
+  for (const OutputGradient& output : gradients_) {
+    const auto found = std::ranges::find(gradients, output.name, &HostView::name);
+    if (found == gradients.end()) continue;
+    digest.update_sized(output.name);
+    const auto bytes = static_cast<size_t>(executor_->plan().program.slot(output.slot).type.bytes());
+    digest.update({executor_->slot(output.slot).as<const std::byte>(), bytes});
+  }
+  hash_ = std::stoull(digest.hex().substr(0, 16), nullptr, 16);
+}
 
 /// This rank's report at a backward: sums of the micro-batches so far.
 HostLoss::Told HostLoss::told() const {
@@ -221,7 +242,9 @@ HostLoss::Told HostLoss::told() const {
           .pairs = pairs_,
           .number = 0,
           .attempts = attempts_,
-          .has_outputs = has_outputs_ ? 1 : 0};
+          .is_counted = is_counted_ ? 1 : 0,
+          .data_rank = parts_.ranks == nullptr ? 0 : parts_.ranks->rank(),
+          .gradients = 0};
 }
 
 /// Into told_, all of which has to be alike but for the losses, and the pairs where each rank adds up its own.
@@ -238,20 +261,26 @@ void HostLoss::gather(const Told& own) {
   const auto text_of_kind = [](const Told& told) {
     return told.kind == static_cast<int64_t>(Kind::own) ? "the graph's own loss" : "the outputs' gradients";
   };
-  const size_t with_outputs = first_with_outputs();  // rank 0 but for stages
-  const Told& first = told_[with_outputs];
+  const size_t counted = first_counted();  // rank 0 but for stages
+  const Told& first = told_[counted];
   for (size_t rank = 0; rank < told_.size(); ++rank) {
     const Told& theirs = told_[rank];
     const auto refuse_unlike = [&](const char* what, const std::string& told, const std::string& firsts) {
       refuse_rank(ranks, static_cast<int>(rank), "",
-                  text(text_of_call(first), ": ", text_of_rank(ranks, static_cast<int>(rank)), what, told, ", rank ", with_outputs, " ",
-                       firsts, "; run the same step on all ranks. The step was rolled back"));
+                  text(text_of_call(first), ": ", text_of_rank(ranks, static_cast<int>(rank)), what, told, ", rank ", counted, " ", firsts,
+                       "; run the same step on all ranks. The step was rolled back"));
     };
     if (theirs.call != first.call) refuse_unlike(" calls ", text_of_call(theirs), text_of_call(first));
     if (theirs.kind != first.kind && first.call == static_cast<int64_t>(Met::at_forward))
       refuse_unlike(" gives inputs for ", text_of_kind(theirs), text_of_kind(first));
     const bool has_kind = theirs.kind != static_cast<int64_t>(Kind::any);
     if (has_kind && theirs.kind != first.kind) refuse_unlike(" runs backward from ", text_of_kind(theirs), text_of_kind(first));
+    const auto is_of_same_rows = [&](const Told& other) { return other.is_counted != 0 && other.data_rank == theirs.data_rank; };
+    if (const auto same = std::ranges::find_if(told_, is_of_same_rows); has_kind && theirs.gradients != same->gradients)
+      refuse_rank(ranks, static_cast<int>(rank), "",
+                  text(text_of_call(first), ": ", text_of_rank(ranks, static_cast<int>(rank)), " gives other gradients than rank ",
+                       same - told_.begin(),
+                       ", which has the same rows; give the same on all ranks along the tensor axis. The step was rolled back"));
     if (theirs.attempts != first.attempts)
       refuse_unlike(" has attempted steps: ", std::to_string(theirs.attempts), std::to_string(first.attempts));
     if (theirs.loss_scale != first.loss_scale) refuse_unlike(" has loss scale ", text(theirs.loss_scale), text(first.loss_scale));
@@ -271,7 +300,7 @@ void HostLoss::meet(double lr, int64_t number) {
   own.number = number;
   gather(own);
   pairs_of_all_ = 0;
-  for (const Told& told : told_) pairs_of_all_ += told.has_outputs * told.pairs;
+  for (const Told& told : told_) pairs_of_all_ += told.is_counted * told.pairs;
   if (parts_.recipe.reduce == "step") add_losses(true);
   const int size = parts_.ranks->size();
   executor_->run_without_rows(executor_->plan().micro_batches - 1, {.in_round = size, .in_step = size}, Executor::RunByAll::in_step);

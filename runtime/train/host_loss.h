@@ -4,8 +4,9 @@
 //                  order, so results are bitwise equal to one rank that runs all of them in turn. All ranks run the same number
 //   reduce step    each rank sums its own micro-batches, any number, and the update adds these sums in rank order. With zero 3 all
 //                  ranks run the same number, because forward and backward gather the other ranks' shards
-// With stages, rank and size are those along the data axis, and all ranks make the same calls on the rows of their data rank. The outputs
-// are on the stage of the last part alone, which takes their gradients; one micro-batch is under way.
+// With stages or tensor ranks, rank and size are those along the data axis, and all ranks make the same calls on the rows of their data
+// rank. The outputs are on the stage of the last part alone, whole on each of its tensor ranks, which all give the same gradients. One
+// micro-batch is under way.
 #pragma once
 
 #include <functional>
@@ -26,10 +27,11 @@ namespace st {
 
 class HostLoss {
  public:
-  /// The pipeline that a rank of a group is part of; both communicators are borrowed.
-  struct Pipeline {
-    Communicator& all;                                                     // of all ranks,
-    Communicator& stages;                                                  // and of those of this data rank
+  /// What connects a rank of a group to those with other positions along the stage and the tensor axis; communicators are borrowed.
+  struct OtherAxes {
+    Communicator& all;
+    Communicator* stages;                                                  // null: one stage
+    Communicator* tensor;                                                  // null: one rank along the tensor axis
     std::function<void(StageLinks&, std::span<const StageLink>)> connect;  // collective call of all ranks
   };
   /// Everything that the plan is made from and runs on; all borrowed.
@@ -39,9 +41,9 @@ class HostLoss {
     Storage& storage;  // of the trainer: parameters, gradients and moments
     Workers& workers;
     CancelToken& cancelled;
-    const Plan* beside;                // the plan of the trainer's own step, whose moments are shared; null: none
-    Communicator* ranks;               // the data ranks, in which this is options.rank; null: one rank
-    std::optional<Pipeline> pipeline;  // empty: one stage
+    const Plan* beside;               // the plan of the trainer's own step, whose moments are shared; null: none
+    Communicator* ranks;              // the data ranks, in which this is options.rank; null: one rank
+    std::optional<OtherAxes> others;  // empty: data ranks alone
   };
   /// own_loss: also computes the graph's loss, so that backward may start from it. Throws unsupported if an output depends on a parameter
   /// that `beside` does not train, out_of_memory before anything is allocated.
@@ -94,13 +96,16 @@ class HostLoss {
   /// A rank's report to the others about a micro-batch or a step.
   struct Told {
     double loss_sum, loss_count, lr, loss_scale;
-    int64_t call, kind, pairs, number, attempts, has_outputs;
+    int64_t call, kind, pairs, number, attempts;
+    int64_t is_counted, data_rank;  // is_counted: it has the outputs, and tells their loss for its tensor ranks
+    uint64_t gradients;             // a hash of what the host gave, with tensor ranks
   };
 
   void find_slots();
-  bool gathers() const { return parts_.ranks != nullptr && (parts_.recipe.zero == 3 || parts_.pipeline); }
-  Communicator& all() const { return parts_.pipeline ? parts_.pipeline->all : *parts_.ranks; }
-  size_t first_with_outputs() const;
+  bool gathers() const { return parts_.ranks != nullptr && (parts_.recipe.zero == 3 || parts_.others); }
+  Communicator& all() const { return parts_.others ? parts_.others->all : *parts_.ranks; }
+  size_t first_counted() const;
+  void keep_hash_of(std::span<const HostView> gradients);
   Told told() const;
   void run_backward(Kind kind);
   void run(size_t begin, size_t end);
@@ -113,6 +118,8 @@ class HostLoss {
   std::optional<Storage> apart_;          // own gradients, if they do not fit in the trainer's arena
   std::unique_ptr<ExchangeQueue> queue_;  // null: one rank
   bool has_outputs_ = true;               // its stage has the last part
+  bool is_counted_ = true;                // and it is the first of its tensor ranks
+  uint64_t hash_ = 0;                     // of the gradients of this backward
   double exposed_before_ = 0;
   std::unique_ptr<Executor> executor_;
   std::optional<StageLinks> links_;  // empty: one stage. Ends before the executor, from whose memory it sends

@@ -17,7 +17,7 @@ HostLoss& HostLossStep::make(bool own_loss) {
   if (!made)
     made = std::make_unique<HostLoss>(
         HostLoss::Parts{parts_.model, parts_.recipe, parts_.storage, parts_.workers, parts_.cancelled,
-                        parts_.beside != nullptr ? &parts_.beside->executor().plan() : nullptr, parts_.ranks, parts_.pipeline},
+                        parts_.beside != nullptr ? &parts_.beside->executor().plan() : nullptr, parts_.ranks, parts_.others},
         own_loss, options_);
   return *made;
 }

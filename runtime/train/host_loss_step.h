@@ -21,10 +21,10 @@ class HostLossStep {
     Storage& storage;
     Workers& workers;
     CancelToken& cancelled;
-    const std::vector<bool>& inputs;             // by slot: whether the graph reads it
-    const PlannedStep* beside;                   // the trainer's step on the graph's own loss; null: the graph has no loss
-    Communicator* ranks;                         // the data ranks of the host's group, of which the trainer is one; null: one rank
-    std::optional<HostLoss::Pipeline> pipeline;  // of the group; empty: one stage
+    const std::vector<bool>& inputs;            // by slot: whether the graph reads it
+    const PlannedStep* beside;                  // the trainer's step on the graph's own loss; null: the graph has no loss
+    Communicator* ranks;                        // the data ranks of the host's group, of which the trainer is one; null: one rank
+    std::optional<HostLoss::OtherAxes> others;  // of the group; empty: data ranks alone
   };
   /// Makes the plan here if the graph has no loss, else on first use. Throws like HostLoss.
   HostLossStep(const Parts& parts, const PlanOptions& options);

@@ -140,8 +140,8 @@ PipelineSchedule schedule_in(const Recipe& recipe) {
   return schedule;
 }
 
-void cut_by(Program& program, const Recipe& recipe, const PipelineSchedule& schedule, When copies) {
-  PipelineParts parts{.stage_of = {}, .starts = recipe.stage_starts, .copies = copies};
+void cut_by(Program& program, const Recipe& recipe, const PipelineSchedule& schedule, const Program* like, When copies) {
+  PipelineParts parts{.stage_of = {}, .starts = recipe.stage_starts, .like = like, .copies = copies};
   for (int32_t part = 0; part < schedule.parts(); ++part) parts.stage_of.push_back(schedule.stage_of(part));
   pipeline_cut(program, parts);
 }
@@ -180,9 +180,10 @@ Plan plan_by(const Task& task, Program program, const Replan& again = {}) {
   const bool infers = task.purpose == Purpose::inference, updates = task.purpose == Purpose::update, trains = !infers && !updates;
   const bool is_short = task.purpose == Purpose::short_micro_batch, by_host = task.purpose == Purpose::host_loss;
   const bool by_graph = trains && !by_host, has_loss = trains && task.has_loss, on_ranks = trains && recipe.data_ranks() > 1;
-  const bool in_stages = trains && recipe.stages > 1, splits = by_graph && recipe.tensor > 1;
+  const bool in_stages = trains && recipe.stages > 1, splits = trains && recipe.tensor > 1;
   // A table of several stages is refused with one, too.
   const PipelineSchedule schedule = in_stages || is_schedule_table(recipe.schedule) ? schedule_of(recipe) : PipelineSchedule();
+  const Program* const beside = task.beside == nullptr ? nullptr : &task.beside->program;
   const DType sent = element_of(recipe.gradient_dtype);
   const bool rounds = trains && sent != DType::f32;
   const When casts = by_graph && !is_short ? When::first : When::every;
@@ -203,14 +204,18 @@ Plan plan_by(const Task& task, Program program, const Replan& again = {}) {
       {"scale_loss", has_loss, [&](Program& p) { scale_loss_by(p, recipe, task.loss_seed); }},
       {"loss_scale", trains && recipe.loss_scaler(), [](Program& p) { add_loss_scale(p); }},
       {"seed_outputs", by_host, [&](Program& p) { seeds = seed_outputs(p, has_loss); }},
-      {"tensor_parallel", splits, [](Program& p) { tensor_parallel(p); }},                    // this rank's part of each product
+      {"tensor_parallel", splits,  // this rank's part of each product
+       [&](Program& p) {
+         tensor_parallel(p, beside);
+         find_seeds(p, seeds);
+       }},
       {"autodiff", trains, [&](Program& p) { by_host ? autodiff(p, seeds) : autodiff(p); }},  // gradients are ordinary values
       {"end_tensor_parallel", splits, [](Program& p) { end_tensor_parallel(p); }},
       {"fuse_loss", by_graph, [](Program& p) { fuse_loss(p); }},  // before recompute, which then keeps the logits' gradient in their place
       {"recompute", trains, [&](Program& p) { recomputed = recompute_by(p, recipe, options, again); }},  // memory for arithmetic
 
       // This stage's parts of the model.
-      {"pipeline_cut", in_stages, [&](Program& p) { cut_by(p, recipe, schedule, casts); }},
+      {"pipeline_cut", in_stages, [&](Program& p) { cut_by(p, recipe, schedule, beside, casts); }},
       {"split_backward", in_stages && by_graph && splits_backward(schedule), [](Program& p) { split_backward(p); }},
 
       {"accumulate", trains, [&](Program& p) { accumulate(p, task.micro_batches); }},  // the first micro-batch writes, the others add

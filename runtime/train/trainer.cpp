@@ -20,15 +20,6 @@
 namespace st {
 namespace {
 
-/// Refuses settings that tensor ranks do not support yet.
-void check_tensor(const Recipe& recipe, const Program& model) {
-  if (recipe.tensor == 1) return;
-  const auto need = [&](bool holds, const auto&... what) {
-    require(holds, Code::unsupported, "trainer: tensor degree ", recipe.tensor, " does not support ", what...);
-  };
-  need(static_cast<bool>(model.loss_sum), "a host's own loss; mark one with st_graph_loss");
-}
-
 }  // namespace
 
 Trainer::Trainer(std::shared_ptr<Model> model, Recipe recipe, std::shared_ptr<const Dataset> data, const PlanOptions& options,
@@ -45,7 +36,7 @@ Trainer::Trainer(std::shared_ptr<Model> model, Recipe recipe, std::shared_ptr<co
   Context& context = model_->context();
   check(recipe_.device == context.backend().name(), "trainer: the recipe has device ", recipe_.device, ", but the model's context has ",
         context.backend().name(), "; make the context with the recipe's device");
-  check_tensor(recipe_, model_->program());
+  check_tensor(recipe_);
   const Mesh mesh = mesh_of(recipe_);
   const bool has_tensor_threads = mesh.tensor > 1 && ranks == nullptr, is_split = mesh.tensor > 1 || mesh.stage > 1;
   if (is_split) recipe_.ranks = mesh.ranks();
@@ -144,12 +135,12 @@ Trainer::Trainer(std::shared_ptr<Model> model, Recipe recipe, std::shared_ptr<co
   } else {
     require_host_loss_fits("trainer");
   }
-  std::optional<HostLoss::Pipeline> pipeline;
-  if (ranks != nullptr && team_ && team_->own_stages() != nullptr)
-    pipeline.emplace(
-        HostLoss::Pipeline{team_->all(), team_->own_stages()->stages(), std::bind_front(&RankTeam::connect_own_stages, team_.get())});
+  std::optional<HostLoss::OtherAxes> others;
+  if (ranks != nullptr && team_ && is_split)
+    others.emplace(HostLoss::OtherAxes{team_->all(), team_->own_stages() == nullptr ? nullptr : &team_->own_stages()->stages(),
+                                       team_->own_tensor(), std::bind_front(&RankTeam::connect_own_stages, team_.get())});
   host_step_ = std::make_unique<HostLossStep>(HostLossStep::Parts{*model_, recipe_, storage_, *workers_, cancelled_, inputs_.wanted(),
-                                                                  train_.get(), team_ ? &team_->own() : nullptr, std::move(pipeline)},
+                                                                  train_.get(), team_ ? &team_->own() : nullptr, std::move(others)},
                                               options_);
   if (ranks != nullptr && team_) require_agreement(*ranks, run_facts(recipe_, training_state(), plan()));
   if (ranks != nullptr && is_split) require_agreement_along_data(*ranks, mesh, collective_facts(plan()));

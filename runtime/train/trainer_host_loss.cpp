@@ -10,8 +10,6 @@ void Trainer::require_host_loss_fits(const char* call) const {
   require(team_ && !team_->is_of_threads(), Code::unsupported, call, ": a host's own loss is not supported on ", recipe_.ranks,
           " ranks that are threads of one trainer, because each would have its own outputs; compute it in an op of the host that the "
           "graph's loss reads (st_op_register), or make each a rank of a communicator with st_trainer_create_in_group");
-  require(recipe_.tensor == 1, Code::unsupported, call, ": a host's own loss is not supported with tensor degree ", recipe_.tensor,
-          "; compute it in an op of the host that the graph's loss reads (st_op_register)");
   require(!options_.shards_masters, Code::unsupported, call,
           ": a host's own loss is not supported with sharded master weights; make the context without late_parameters");
 }

@@ -214,19 +214,14 @@ TEST(HostOpLoss, OfOneRankAloneIsRefusedOnAll) {
   });
 }
 
-/// The calls forward, backward and apply name the op in their place.
+/// Where ranks are threads, the calls forward, backward and apply name the op in their place.
 TEST(HostOpLoss, IsTheWayOutWhereTheHostsCallsAreRefused) {
-  each_of_group(2, [](int, Communicator& own) {
-    const Training training = split(kSeven, {.tensor = 2});
-    const auto trainer = in_group(training, own);
-    const Error error = error_of([&] { trainer->forward(TokenRows(2, training.options.context, kVocabulary).first(2)); });
-    EXPECT_TRUE(is_error(error, Code::unsupported, {"tensor degree 2", "st_op_register"}));
-  });
-  const Training training = staged(kSeven, {.stages = 2});
-  Program program = build_gpt(training.options);
-  program.loss_sum = program.loss_count = {};
-  const auto model = std::make_shared<Model>(training.context(), std::move(program), 1);
-  EXPECT_TRUE(is_error(error_of([&] { training.trainer_of(model, nullptr); }), Code::unsupported, {"2 ranks", "st_op_register"}));
+  for (const Training& training : {staged(kSeven, {.stages = 2}), split(kSeven, {.tensor = 2})}) {
+    Program program = build_gpt(training.options);
+    program.loss_sum = program.loss_count = {};
+    const auto model = std::make_shared<Model>(training.context(), std::move(program), 1);
+    EXPECT_TRUE(is_error(error_of([&] { training.trainer_of(model, nullptr); }), Code::unsupported, {"2 ranks", "st_op_register"}));
+  }
 }
 
 /// Each tensor rank computes it, from whole logits.

@@ -88,8 +88,8 @@ ST_API st_status st_trainer_advance(st_trainer* trainer, int64_t n, const st_nam
  * - Until apply, the trainer's step, run, advance, digest, gradient, use_average, log_end and write_report are ST_WRONG_STATE; evaluate
  *   does not change the step.
  * - A graph without a loss trains only by these three.
- * - With ranks as threads (the recipe's `ranks`) they are ST_UNSUPPORTED, since each rank would have its own outputs, and with `tensor`.
- *   For ranks of a group, also in stages, see capi/trainer_in_group.md. A loss that works on all ranks is an op of the host (host_op.h). */
+ * - With ranks as threads (the recipe's `ranks`) they are ST_UNSUPPORTED, since each rank would have its own outputs. For ranks of a group
+ *   see capi/trainer_in_group.md. A loss that works on ranks of all kinds is an op of the host (host_op.h). */
 ST_API st_status st_trainer_forward(st_trainer* trainer, int64_t n, const st_named_view* batch, int64_t* m, const st_named_view** outputs);
 ST_API st_status st_trainer_backward(st_trainer* trainer, int64_t m, const st_named_view* output_gradients);
 ST_API st_status st_trainer_apply(st_trainer* trainer, st_step_report* report);
