@@ -145,6 +145,10 @@ void RankTeam::connect_own_stages(StageLinks& stages, std::span<const StageLink>
   stages.connect(std::move(own));
 }
 
+void RankTeam::end_links() {
+  for (const auto& stages : stages_) stages->connect({});
+}
+
 /// By rank, its end of the group of ranks that differ from it along this axis alone.
 std::vector<DirectExchange> RankTeam::groups_along(MeshAxis axis) const {
   const auto ranks = static_cast<int32_t>(parts_.recipe.ranks);

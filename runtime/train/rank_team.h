@@ -64,6 +64,8 @@ class RankTeam {
   void keep_pieces_in(const Executor& own);
   /// In a host's group: connects the links that a plan of the trainer's names. Collective call of all ranks.
   void connect_own_stages(StageLinks& stages, std::span<const StageLink> links);
+  /// Ends the links between stages before the executors from whose memory they may still send, after a step that failed.
+  void end_links();
   bool is_of_threads() const { return parts_.group == nullptr; }
 
   /// In a host's group, whose ranks each get their own rows: this rank's rows in a full step, and, as a collective call, the rows given to

@@ -155,11 +155,13 @@ Trainer::Trainer(std::shared_ptr<Model> model, Recipe recipe, std::shared_ptr<co
 }
 
 Trainer::~Trainer() {
-  if (!open_ || !train_->is_updating()) return;
-  try {
-    train_->run_until(Executor::kNoDeadline, {});
-  } catch (...) {  // the gate was given back all the same
+  if (open_ && train_->is_updating()) {
+    try {
+      train_->run_until(Executor::kNoDeadline, {});
+    } catch (...) {  // the gate was given back all the same
+    }
   }
+  if (team_) team_->end_links();
 }
 
 // --- a step, whole or in slices
