@@ -18,6 +18,7 @@
 
 #include "exec/exchange_queue.h"
 #include "exec/executor.h"
+#include "exec/stage_links.h"
 #include "train/batch_binding.h"
 #include "train/model.h"
 #include "train/recipe.h"

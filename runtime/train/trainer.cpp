@@ -18,9 +18,6 @@
 #include "train/schedule_choice.h"
 
 namespace st {
-namespace {
-
-}  // namespace
 
 Trainer::Trainer(std::shared_ptr<Model> model, Recipe recipe, std::shared_ptr<const Dataset> data, const PlanOptions& options,
                  Communicator* ranks)
@@ -36,7 +33,6 @@ Trainer::Trainer(std::shared_ptr<Model> model, Recipe recipe, std::shared_ptr<co
   Context& context = model_->context();
   check(recipe_.device == context.backend().name(), "trainer: the recipe has device ", recipe_.device, ", but the model's context has ",
         context.backend().name(), "; make the context with the recipe's device");
-  check_tensor(recipe_);
   const Mesh mesh = mesh_of(recipe_);
   const bool has_tensor_threads = mesh.tensor > 1 && ranks == nullptr, is_split = mesh.tensor > 1 || mesh.stage > 1;
   if (is_split) recipe_.ranks = mesh.ranks();
