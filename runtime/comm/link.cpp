@@ -27,8 +27,17 @@ std::shared_ptr<HandOver> shared_hand_over(Communicator& group, bool is_sender) 
 }  // namespace
 
 Link::~Link() {
-  if (hand_over_) hand_over_->end();
+  if (hand_over_) {
+    if (side_ == HandOver::Side::sends) let_be_taken();
+    hand_over_->end();
+  }
   queue_.drain();
+}
+
+/// What was posted still arrives, unless the other end is gone or late.
+void Link::let_be_taken() noexcept {
+  for (const double began = os::seconds(); !hand_over_->wait(side_, posted_, kLook);)
+    if (hand_over_->has_ended() || group_->has_ended() || os::seconds() - began > options_.deadline) return;
 }
 
 /// The next message, of any content.

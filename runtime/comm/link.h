@@ -56,6 +56,7 @@ class Link {
   void pass(const Message& message);
   int64_t hand(HandOver::Side side, void* data, int64_t bytes);
   void await_handed(int64_t message);
+  void let_be_taken() noexcept;
 
   std::unique_ptr<Communicator> group_;
   std::shared_ptr<HandOver> hand_over_;  // null: between processes

@@ -3,8 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <atomic>
+#include <memory>
+#include <span>
 #include <thread>
 #include <vector>
+
+#include "../../equivalence/rank_group.h"
+#include "comm/link.h"
 
 namespace st {
 namespace {
@@ -62,6 +68,24 @@ TEST(HandOver, EndsWhereTheSidesGiveDifferentSizes) {
   EXPECT_FALSE(link.wait(Side::sends, 1, kLong));
   EXPECT_FALSE(link.wait(Side::receives, 1, kLong));
   EXPECT_EQ(to[0], 1);
+}
+
+/// Its sender is done as soon as it has posted.
+TEST(Link, BetweenThreadsEndsOnceItsMessagesAreTaken) {
+  std::atomic<bool> is_posted = false;
+  each_of_group(2, [&](int rank, Communicator& ranks) {
+    const LinkEnds ends{.from = 0, .to = 1};
+    std::vector<std::unique_ptr<Link>> links = make_links(ranks, std::span(&ends, 1), {});
+    std::array<double, 2> values = rank == 0 ? std::array{1.5, 2.5} : std::array{0.0, 0.0};
+    if (rank == 0) {
+      for (double& value : values) links[0]->post(&value, 1, DType::f64, "value");
+      is_posted = true;
+      return;
+    }
+    while (!is_posted) std::this_thread::yield();
+    for (double& value : values) links[0]->receive(&value, 1, DType::f64, "value");
+    EXPECT_EQ(values, (std::array{1.5, 2.5}));
+  });
 }
 
 }  // namespace
