@@ -10,7 +10,7 @@ namespace st {
 
 namespace {
 
-constexpr double kLook = 0.05;  // longest sleep in seconds: how soon a cancellation is seen
+constexpr double kWake = 0.05;  // longest sleep in seconds: how soon a cancellation is seen
 
 /// The same object at both ends, which are threads of this process.
 std::shared_ptr<HandOver> shared_hand_over(Communicator& group, bool is_sender) {
@@ -34,9 +34,9 @@ Link::~Link() {
   queue_.drain();
 }
 
-/// What was posted still arrives, unless the other end is gone or late.
+/// Posted messages still arrive, unless the other end is gone or late.
 void Link::let_be_taken() noexcept {
-  for (const double began = os::seconds(); !hand_over_->wait(side_, posted_, kLook);)
+  for (const double began = os::seconds(); !hand_over_->wait(side_, posted_, kWake);)
     if (hand_over_->has_ended() || group_->has_ended() || os::seconds() - began > options_.deadline) return;
 }
 
@@ -99,7 +99,7 @@ int64_t Link::hand(HandOver::Side side, void* data, int64_t bytes) {
 
 /// The group knows why a wait must end, and says it.
 void Link::await_handed(int64_t message) {
-  for (const double began = os::seconds(); !hand_over_->wait(side_, message, kLook);) {
+  for (const double began = os::seconds(); !hand_over_->wait(side_, message, kWake);) {
     require(!hand_over_->differs(), Code::rank_mismatch, "link: the two ranks give different sizes of a message");
     const bool is_late = !options_.waits_for_living && os::seconds() - began > options_.deadline;
     const bool is_over = hand_over_->has_ended() || group_->has_ended() || (options_.is_cancelled && options_.is_cancelled());

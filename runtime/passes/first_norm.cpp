@@ -175,7 +175,7 @@ Value tensor_squares_of(Builder& b, const std::vector<SlotId>& uses) {
   return b(Op::tensor_squares, {squares}, {{"tensors", Ints{0, b.shape(squares)[0]}}});
 }
 
-/// Of tensors that tensor ranks have in pieces, the sums over them.
+/// Sums over the tensor ranks, of the tensors that they have in pieces.
 void sum_pieces(Builder& b, std::vector<Value>& squares) {
   std::vector<std::pair<Value, SlotId>> terms;
   std::vector<Value*> summed;

@@ -6,7 +6,7 @@
 
 namespace st {
 
-/// What an optimizer keeps of a parameter, here. For a piece it is a piece of the whole's state, except Adafactor's variances of rows and
+/// A tensor of an optimizer's state on this rank. For a piece it is a piece of the whole's state, except Adafactor's variances of rows and
 /// columns, which all ranks have whole.
 struct PieceState {
   std::string_view name;

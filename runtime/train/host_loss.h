@@ -28,7 +28,7 @@ namespace st {
 
 class HostLoss {
  public:
-  /// What connects a rank of a group to those with other positions along the stage and the tensor axis; communicators are borrowed.
+  /// Connections of a rank of a group to those with other positions along the stage and the tensor axis; communicators are borrowed.
   struct OtherAxes {
     Communicator& all;
     Communicator* stages;                                                  // null: one stage

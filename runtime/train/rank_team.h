@@ -106,7 +106,7 @@ class RankTeam {
   };
   Times take_times(double exposed, const ExchangeQueue* exchanges);
   const Timeline& timeline() const { return timeline_; }
-  /// Of the last step: of all ranks, once those of a host's group have shared it, else of this process's.
+  /// The last step's: of all ranks, once those of a host's group have shared it, else of this process's.
   PipelineTimes pipeline_times() const;
   /// Between steps; in a host's group with several stages a collective call of all ranks.
   void share_pipeline_times();

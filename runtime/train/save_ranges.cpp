@@ -64,7 +64,7 @@ void SaveRanges::exchange(Communicator& ranks, Backend& backend, std::span<std::
   }
 }
 
-/// What `from` has of the range that `to` writes; this rank is one of them, or both.
+/// Moves the elements that `from` has of the range that `to` writes; this rank is one of them, or both.
 void SaveRanges::move(Communicator& ranks, Backend& backend, const Source& from, const Source& to, std::span<std::byte> own) const {
   const auto range = std::ranges::find(ranges_, to.rank, &SharedSave::Range::rank);
   if (range == ranges_.end()) return;
