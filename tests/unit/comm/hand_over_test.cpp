@@ -74,9 +74,9 @@ TEST(HandOver, EndsWhereTheSidesGiveDifferentSizes) {
 TEST(Link, BetweenThreadsEndsOnceItsMessagesAreTaken) {
   std::atomic<bool> is_posted = false;
   each_of_group(2, [&](int rank, Communicator& ranks) {
+    std::array<double, 2> values = rank == 0 ? std::array{1.5, 2.5} : std::array{0.0, 0.0};  // outlives the link, which borrows it
     const LinkEnds ends{.from = 0, .to = 1};
     std::vector<std::unique_ptr<Link>> links = make_links(ranks, std::span(&ends, 1), {});
-    std::array<double, 2> values = rank == 0 ? std::array{1.5, 2.5} : std::array{0.0, 0.0};
     if (rank == 0) {
       for (double& value : values) links[0]->post(&value, 1, DType::f64, "value");
       is_posted = true;
