@@ -1,6 +1,8 @@
 #include "comm/link.h"
 
 #include <algorithm>
+#include <map>
+#include <mutex>
 #include <utility>
 
 #include "base/error.h"
@@ -12,16 +14,45 @@ namespace {
 
 constexpr double kWake = 0.05;  // longest sleep in seconds: how soon a cancellation is seen
 
+/// Objects that senders offer to receivers in this process, by number. One whose sender has failed is gone, not a wild address.
+class Offers {
+ public:
+  uint64_t add(const std::shared_ptr<HandOver>& offered) {
+    const std::lock_guard lock(mutex_);
+    offers_.emplace(++last_, offered);
+    return last_;
+  }
+  std::shared_ptr<HandOver> find(uint64_t number) {
+    const std::lock_guard lock(mutex_);
+    const auto found = offers_.find(number);
+    return found == offers_.end() ? nullptr : found->second.lock();
+  }
+  void remove(uint64_t number) noexcept {
+    const std::lock_guard lock(mutex_);
+    offers_.erase(number);
+  }
+
+ private:
+  std::mutex mutex_;
+  uint64_t last_ = 0;
+  std::map<uint64_t, std::weak_ptr<HandOver>> offers_;
+};
+
 /// The same object at both ends, which are threads of this process.
 std::shared_ptr<HandOver> shared_hand_over(Communicator& group, bool is_sender) {
-  std::shared_ptr<HandOver> own;
-  uint64_t place = 0;
-  if (is_sender) own = std::make_shared<HandOver>();
-  if (is_sender) place = reinterpret_cast<uintptr_t>(&own);
-  group.broadcast(&place, sizeof place, DType::u8, is_sender ? group.rank() : 1 - group.rank(), "link");
-  if (!is_sender) own = *reinterpret_cast<const std::shared_ptr<HandOver>*>(static_cast<uintptr_t>(place));
-  group.barrier("link");  // until then the sender keeps its own in place
-  return own;
+  static Offers offers;
+  struct Offer {
+    uint64_t number = 0;
+    ~Offer() { offers.remove(number); }
+  } offer;  // until both have it, or the group has ended
+  std::shared_ptr<HandOver> shared = is_sender ? std::make_shared<HandOver>() : nullptr;
+  if (is_sender) offer.number = offers.add(shared);
+  uint64_t number = offer.number;
+  group.broadcast(&number, sizeof number, DType::u8, is_sender ? group.rank() : 1 - group.rank(), "link");
+  if (!is_sender) shared = offers.find(number);
+  group.barrier("link");
+  require(shared != nullptr, Code::internal, "link: the sender's end is not in this process");
+  return shared;
 }
 
 }  // namespace
