@@ -14,6 +14,11 @@ namespace {
 
 st_view plain_view(st_dtype dtype, const int64_t* count, void* data, int64_t bytes) { return {dtype, 1, count, nullptr, data, bytes}; }
 
+bool has(st_trainer* trainer, const char* key, std::string_view json) { return text(st_trainer_get, trainer, key) == json; }
+
+/// Whether ranks have different parts of the model.
+bool is_split(st_trainer* trainer) { return !has(trainer, "stages", "1") || !has(trainer, "tensor", "1"); }
+
 }  // namespace
 
 RunRanks::RunRanks(st_context* context, double deadline, const std::string& transport) : deadline_(deadline) {
@@ -84,16 +89,12 @@ void RunRanks::await_first(const std::function<void()>& work) const {
   done.get();
 }
 
-bool RunRanks::shares_state(st_trainer* trainer) const {
-  const auto is = [&](const char* key, std::string_view value) { return text(st_trainer_get, trainer, key) == value; };
-  return size_ > 1 && !(is("zero", "0") && is("stages", "1") && is("tensor", "1"));
-}
+bool RunRanks::shares_state(st_trainer* trainer) const { return size_ > 1 && (is_split(trainer) || !has(trainer, "zero", "0")); }
 
 /// With zero 1 and 2 in 16-bit precision ranks have the masters in shards.
 bool RunRanks::shares_weights(st_trainer* trainer) const {
-  const auto is = [&](const char* key, std::string_view value) { return text(st_trainer_get, trainer, key) == value; };
-  const bool has_all = is("zero", "0") || (!is("zero", "3") && is("precision", "\"fp32\""));
-  return shares_state(trainer) && !(has_all && is("stages", "1") && is("tensor", "1"));
+  const bool has_masters = has(trainer, "zero", "0") || (!has(trainer, "zero", "3") && has(trainer, "precision", "\"fp32\""));
+  return size_ > 1 && (is_split(trainer) || !has_masters);
 }
 
 void RunRanks::end(const std::string& reason) const noexcept {
