@@ -45,7 +45,7 @@ class Model {
   SlotId parameter_named(std::string_view name) const;  // throws not_found, suggests the nearest
   std::byte* data(SlotId parameter) const;              // device memory, row-major; sharded: this rank's shard
 
-  /// Reduces each parameter to what a rank has of it under ZeRO-3, in a pipeline or beside other tensor ranks, by the slots of `plan`, that
+  /// Reduces each parameter to a rank's elements of it under ZeRO-3, in a pipeline or with tensor ranks, by the slots of `plan`, that
   /// rank's program of this model.
   /// - Existing values of the shards are kept; parameters that are not made yet are made as shards only.
   /// - Afterwards set(), read() and load() take only these elements of their input, copy() takes places of shards, and calls that need

@@ -1,4 +1,4 @@
-// A small GPT on tensor ranks, beside data ranks and stages.
+// A small GPT on tensor ranks, with data ranks and stages.
 #pragma once
 
 #include <cstdint>
