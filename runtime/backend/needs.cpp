@@ -8,10 +8,14 @@
 namespace st {
 namespace {
 
+/// Kernels that are not built yet: they work in place, or in memory of their libraries, which Machine::reserved counts.
+constexpr DeviceNeeds kCudaNeeds = {[](const MachineProfile&, Op, Types, Types, const Attrs&) -> int64_t { return 0; }};
+
 const DeviceNeeds& needs_of(const MachineProfile& machine) {
   if (machine.device == "cpu") return cpu_needs;
+  if (machine.device == "cuda") return kCudaNeeds;
   require(machine.device == "reference", Code::unavailable, "plan: nothing is known of the kernels of device \"", machine.device,
-          "\"; plan for cpu or reference");
+          "\"; plan for cpu, cuda or reference");
   return reference_needs;
 }
 

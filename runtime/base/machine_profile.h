@@ -9,7 +9,7 @@
 namespace st {
 
 struct MachineProfile {
-  std::string device = "cpu";             // cpu, reference
+  std::string device = "cpu";             // cpu, reference; cuda: for plans only, its kernels are not built yet
   std::string kernel_class = "portable";  // one of the device's; what its kernels need depends on it
   int threads = 1;                        // of a rank
   int64_t alignment = 64;                 // of buffers, bytes
@@ -23,6 +23,8 @@ struct MachineProfile {
 
 /// Kernel classes of the cpu, from the narrowest; in the order of InstructionSet.
 constexpr std::array<std::string_view, 5> kCpuClasses = {"portable", "avx2", "avx512", "avx512_bf16", "amx_bf16"};
+/// Compute capabilities of NVIDIA GPUs, as their compiler names them.
+constexpr std::array<std::string_view, 3> kCudaClasses = {"sm_70", "sm_80", "sm_90"};
 
 /// Reads what json() wrote. Throws invalid_argument with the field, its value and what is allowed: a field that is missing or unknown, a
 /// wrong type, another version, an unknown device or kernel class, a number out of range.

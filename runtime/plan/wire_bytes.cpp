@@ -43,33 +43,39 @@ int64_t payload_of_values(const Program& program, const ExchangePlan& exchange) 
   return exchange.op == Op::tensor_scatter ? scattered : exchange.op == Op::tensor_gather ? gathered : scattered + gathered;
 }
 
+/// Whether this rank takes part in an exchange in a step of so many micro-batches.
+bool takes_part(const Program& program, const Instruction& at, int64_t micro_batches) {
+  return at.ranks == Instruction::Ranks::all_in_step || at.micro_batch * int64_t{program.mesh.data} + program.rank < micro_batches;
+}
+
 }  // namespace
 
-WireBytes wire_bytes(const Plan& plan, int64_t micro_batches) {
+int64_t sent_bytes(const Plan& plan, const Instruction& at, int64_t micro_batches) {
+  using Kind = Instruction::Kind;
+  if (at.kind == Kind::kernel || at.kind == Kind::await || at.kind == Kind::release || at.kind == Kind::receive) return 0;
+  const ExchangePlan& exchange = plan.exchanges[static_cast<size_t>(at.exchange)];
+  const bool has_own_rows = takes_part(plan.program, at, micro_batches);
+  if (at.kind == Kind::send) return has_own_rows ? exchange.elements * bytes_of(exchange.dtype) : 0;
+  if (is_of_values(exchange.op)) return has_own_rows ? payload_of_values(plan.program, exchange) : 0;
   const int64_t ranks = plan.program.mesh.data;
+  if (at.makes == Copy::gathered) return payload(plan.program, exchange, ranks);
+  const bool is_once_a_step = at.ranks == Instruction::Ranks::all_in_step;
+  return payload(plan.program, exchange, std::clamp<int64_t>(micro_batches - (is_once_a_step ? 0 : at.micro_batch * ranks), 0, ranks));
+}
+
+WireBytes wire_bytes(const Plan& plan, int64_t micro_batches) {
   WireBytes wire;
   for (const Instruction& at : plan.instructions) {
     using Kind = Instruction::Kind;
     if (at.kind == Kind::kernel || at.kind == Kind::await || at.kind == Kind::release || at.kind == Kind::receive) continue;
-    const ExchangePlan& exchange = plan.exchanges[static_cast<size_t>(at.exchange)];
-    const bool has_own_rows = at.ranks == Instruction::Ranks::all_in_step || at.micro_batch * ranks + plan.program.rank < micro_batches;
-    if (at.kind == Kind::send) {
-      wire.messages += has_own_rows ? exchange.elements * bytes_of(exchange.dtype) : 0;
-      continue;
-    }
-    if (is_of_values(exchange.op)) {
-      wire.tensor += has_own_rows ? payload_of_values(plan.program, exchange) : 0;
-      wire.collectives += has_own_rows ? 1 : 0;
-      continue;
-    }
-    if (at.makes == Copy::gathered) {
-      wire.copies += payload(plan.program, exchange, ranks);
-      continue;
-    }
-    const bool is_once_a_step = at.ranks == Instruction::Ranks::all_in_step;
-    const int64_t contributors = std::clamp<int64_t>(micro_batches - (is_once_a_step ? 0 : at.micro_batch * ranks), 0, ranks);
-    place_of(exchange.op, wire) += payload(plan.program, exchange, contributors);
-    ++wire.collectives;
+    const Op op = plan.exchanges[static_cast<size_t>(at.exchange)].op;
+    int64_t& bytes = at.kind == Kind::send        ? wire.messages
+                     : is_of_values(op)           ? wire.tensor
+                     : at.makes == Copy::gathered ? wire.copies
+                                                  : place_of(op, wire);
+    bytes += sent_bytes(plan, at, micro_batches);
+    if (at.kind == Kind::send || at.makes == Copy::gathered) continue;
+    wire.collectives += !is_of_values(op) || takes_part(plan.program, at, micro_batches) ? 1 : 0;
   }
   return wire;
 }

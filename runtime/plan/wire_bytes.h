@@ -16,6 +16,10 @@ struct WireBytes {
   int64_t all() const { return reduce_scatter + all_gather + rank_sums + gather_squares + messages + tensor; }
 };
 
+/// Bytes of elements that the plan's rank sends for one instruction in a step of so many full micro-batches over all ranks; for a copy that
+/// is made on request (Copy::gathered), those of a step that makes it.
+int64_t sent_bytes(const Plan& plan, const Instruction& at, int64_t micro_batches);
+
 /// Counts a step of `micro_batches` full micro-batches over all ranks. In a round in which this rank has rows, a reduce_scatter sends the
 /// gradient shards that other ranks own. A gather sends this rank's shard once to every other rank. The comparison of replica_check is not
 /// part of the plan.

@@ -41,7 +41,7 @@ TEST(MachineProfile, RefusesWhatIsNotOne) {
       {R"({"device")", {"machine profile: line 1"}},
       {with("\"version\":1", "\"version\":2"), {"version must be 1, got 2", "info --json"}},
       {with("\"version\":1,", ""), {"version is missing", "info --json"}},
-      {with("\"cpu\"", "\"cpux\""), {"device must be one of cpu, reference, got \"cpux\"", "did you mean \"cpu\""}},
+      {with("\"cpu\"", "\"cpux\""), {"device must be one of cpu, reference, cuda, got \"cpux\"", "did you mean \"cpu\""}},
       {with("amx_bf16", "avx51"), {"kernel_class must be one of portable, avx2, avx512, avx512_bf16, amx_bf16, got \"avx51\"", "avx512"}},
       {with("\"cpu\"", "\"reference\""), {"kernel_class must be one of reference, got \"amx_bf16\""}},
       {with("\"amx_bf16\"", "3"), {"kernel_class must be one of", "got 3"}},

@@ -1,0 +1,103 @@
+// Machines and links by name, from data sheets.
+#include <array>
+
+#include "base/error.h"
+#include "base/heap.h"
+#include "base/text.h"
+#include "planner/target_machine.h"
+
+namespace st {
+namespace {
+
+constexpr double kTera = 1e12, kGiga = 1e9;
+constexpr int64_t kGib = int64_t{1} << 30;
+
+struct Gpu {
+  std::string_view name, compute_class, source;
+  double memory_gib;              // as CUDA reports it
+  double f16_tflops, f32_tflops;  // dense, tensor cores; fp32: those of the CUDA cores, in which our sums and products are exact fp32
+  double memory_gbytes, link_gbytes, node_gbytes,
+      host_gbytes;  // per second: device memory; NVLink and network card, one way; PCIe, one way
+};
+
+// The figures of NVIDIA's data sheets, and of its DGX systems for the network cards of a device.
+constexpr std::array<Gpu, 5> kGpus = {{
+    {"a100-40g", "sm_80", "NVIDIA A100 Tensor Core GPU datasheet, June 2021 (SXM4 40 GB); DGX A100: 200 Gbit/s a GPU", 39.4, 312, 19.5,
+     1555, 300, 25, 32},
+    {"a100-80g", "sm_80", "NVIDIA A100 Tensor Core GPU datasheet, June 2021 (SXM4 80 GB); DGX A100: 200 Gbit/s a GPU", 79.2, 312, 19.5,
+     2039, 300, 25, 32},
+    {"h100-sxm", "sm_90", "NVIDIA H100 Tensor Core GPU datasheet, 2023 (SXM5 80 GB); DGX H100: 400 Gbit/s a GPU", 79.1, 989.4, 67, 3350,
+     450, 50, 64},
+    {"h200", "sm_90", "NVIDIA H200 Tensor Core GPU datasheet, 2024 (SXM5 141 GB); DGX H200: 400 Gbit/s a GPU", 139.8, 989.4, 67, 4800, 450,
+     50, 64},
+    {"v100-32g", "sm_70", "NVIDIA V100 Tensor Core GPU datasheet, 2020 (SXM2 32 GB); DGX-1: 100 Gbit/s for two GPUs", 31.7, 125, 15.7, 900,
+     150, 6.25, 16},
+}};
+
+constexpr double kLaunch = 4e-6;                                  // seconds from one kernel to the next in a stream
+constexpr double kNvlinkLatency = 8e-6, kNetworkLatency = 15e-6;  // of a collective's step, as NCCL's small all-reduces take
+
+struct NamedLink {
+  std::string_view name;
+  double gbits;
+};
+constexpr std::array<NamedLink, 4> kNetworks = {{{"10g", 10}, {"25g", 25}, {"100g", 100}, {"400g", 400}}};
+
+/// The memory of a kernel and its arithmetic do not overlap here: the sum of both times is at most twice the larger one.
+OpRate products(std::string_view element, double tflops, double memory_gbytes) {
+  return {text("products.", element), 1 / (tflops * kTera), {{0, kLaunch}, {kGiga, kLaunch + 1 / memory_gbytes}}};
+}
+
+Machine machine_of(const Gpu& gpu) {
+  Machine machine;
+  machine.name = gpu.name;
+  machine.source = gpu.source;
+  machine.profile = {.device = "cuda", .kernel_class = std::string(gpu.compute_class)};
+  machine.device_memory = static_cast<int64_t>(gpu.memory_gib * static_cast<double>(kGib));
+  machine.reserved = kGib;  // CUDA's context, cuBLAS's workspace and NCCL's buffers
+  machine.ranks_per_node = 8;
+  machine.in_node = {kNvlinkLatency, gpu.link_gbytes * kGiga};
+  machine.between_nodes = {kNetworkLatency, gpu.node_gbytes * kGiga};
+  machine.to_host = {kNvlinkLatency, gpu.host_gbytes * kGiga};
+  RateSet rates{.threads = 1, .ranks = 8, .ops = {}, .step = 0};
+  rates.ops = {{"memory", 0, {{0, kLaunch}, {kGiga, kLaunch + 1 / gpu.memory_gbytes}}},
+               products("bf16", gpu.f16_tflops, gpu.memory_gbytes),
+               products("f16", gpu.f16_tflops, gpu.memory_gbytes),
+               products("f32", gpu.f32_tflops, gpu.memory_gbytes)};
+  machine.rates.push_back(std::move(rates));
+  return machine;
+}
+
+std::string list_of_links() {
+  std::string all;
+  for (const NamedLink& link : kNetworks) all += std::string(link.name) + ", ";
+  return all + "nvlink";
+}
+
+}  // namespace
+
+const std::vector<std::string>& known_machines() {
+  static const auto names = once_for_the_process([] {
+    std::vector<std::string> all;
+    for (const Gpu& gpu : kGpus) all.emplace_back(gpu.name);
+    return all;
+  });
+  return names;
+}
+
+Machine machine_named(std::string_view name) {
+  for (const Gpu& gpu : kGpus)
+    if (gpu.name == name) return machine_of(gpu);
+  fail(Code::invalid_argument,
+       text("plan: machine \"", name, "\" is unknown", way_out(name, known_machines(), "use one of " + listed(known_machines())),
+            " Or give the file of `scaletrain bench --calibrate FILE`"));
+}
+
+LinkRate link_named(std::string_view name) {
+  for (const NamedLink& link : kNetworks)
+    if (link.name == name) return {kNetworkLatency, link.gbits / 8 * kGiga};
+  if (name == "nvlink") return {kNvlinkLatency, 300 * kGiga};
+  fail(Code::invalid_argument, text("plan: link \"", name, "\" is unknown; use one of ", list_of_links()));
+}
+
+}  // namespace st

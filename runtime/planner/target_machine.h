@@ -1,0 +1,70 @@
+// A machine as the planner sees it: its memory, and how fast its ranks compute and exchange, from a data sheet or measured.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/machine_profile.h"
+#include "planner/op_work.h"
+
+namespace st {
+
+/// The time of instructions of one name (rate_name), or of a class of them.
+struct OpRate {
+  struct Point {
+    double bytes = 0, seconds = 0;
+  };
+  std::string name;
+  double per_flop = 0;          // seconds
+  std::vector<Point> by_bytes;  // rising; linear between points, beyond the last one at the slope before it; empty: flops alone take time
+
+  double seconds(const OpWork& work) const;
+};
+
+/// Rates of ranks that have so many threads, while so many of them run on a node. By name: rate(). A class holds for names without a rate
+/// of their own: "products.bf16", "memory", "exchange.data", "exchange.tensor", "exchange.stage".
+struct RateSet {
+  int32_t threads = 1, ranks = 1;
+  std::vector<OpRate> ops;  // by name
+  double step = 0;          // seconds of a step outside its instructions
+
+  const OpRate* find(std::string_view name) const;  // null: none
+};
+
+/// A link between two devices, one way.
+struct LinkRate {
+  double latency = 0;           // seconds
+  double bytes_per_second = 0;  // 0: unknown
+};
+
+struct Machine {
+  std::string name;            // "a100-80g"
+  std::string source;          // of its numbers: a data sheet, or who measured what when
+  bool is_measured = false;    // otherwise predicted times are estimates
+  MachineProfile profile;      // what its kernels need; `memory` is that of a node, for the host side
+  int64_t device_memory = 0;   // bytes that the ranks of a device have; cpu: of a node, shared by its ranks
+  int64_t reserved = 0;        // of them, what driver, context and libraries take
+  int32_t ranks_per_node = 1;  // devices; cpu: cores
+  LinkRate in_node, between_nodes, to_host;
+  std::vector<RateSet> rates;
+
+  /// The rates for `threads` threads a rank and `ranks` ranks on a node: those measured so, or else the nearest ones.
+  const RateSet& rates_for(int32_t threads, int32_t ranks) const;
+};
+
+/// Machines whose numbers are built in, from their makers' data sheets: a100-40g, a100-80g, h100-sxm, h200, v100-32g.
+const std::vector<std::string>& known_machines();
+/// Throws invalid_argument for an unknown name (suggests the nearest).
+Machine machine_named(std::string_view name);
+/// A link between nodes by its name: 10g, 25g, 100g, 400g (Gbit/s a device), nvlink. Throws invalid_argument for others.
+LinkRate link_named(std::string_view name);
+
+/// A machine as text, for a file; `library` is the version that measured it.
+std::string json_of(const Machine& machine);
+/// Reads what json_of() wrote. Throws invalid_argument with the field, its value and what is allowed; a file of another version of this
+/// format is refused.
+Machine parse_machine(std::string_view json);
+
+}  // namespace st

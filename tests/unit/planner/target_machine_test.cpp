@@ -1,0 +1,65 @@
+#include "planner/target_machine.h"
+
+#include <gtest/gtest.h>
+
+#include "refusal.h"
+
+namespace st {
+namespace {
+
+TEST(TargetMachine, KnownOnesAreReadAsTheyAreWritten) {
+  for (const std::string& name : known_machines()) {
+    const Machine machine = machine_named(name);
+    EXPECT_EQ(json_of(parse_machine(json_of(machine))), json_of(machine)) << name;
+    EXPECT_FALSE(machine.is_measured);
+    EXPECT_GT(machine.device_memory, machine.reserved);
+    EXPECT_NE(machine.rates_for(1, 8).find("products.bf16"), nullptr);
+  }
+}
+
+TEST(TargetMachine, AnUnknownNameGetsTheNearest) {
+  EXPECT_TRUE(
+      refuses({"machine \"a100-80\" is unknown", "did you mean \"a100-80g\"", "--calibrate"}, [&] { (void)machine_named("a100-80"); }));
+  EXPECT_TRUE(refuses({"10g, 25g, 100g, 400g, nvlink"}, [&] { (void)link_named("40g"); }));
+}
+
+TEST(TargetMachine, RatesAreLinearBetweenPointsAndBeyond) {
+  const OpRate rate{"memory", 2e-9, {{0, 1}, {10, 2}, {20, 6}}};
+  EXPECT_DOUBLE_EQ(rate.seconds({.flops = 0, .bytes = 5}), 1.5);
+  EXPECT_DOUBLE_EQ(rate.seconds({.flops = 1e9, .bytes = 10}), 4);
+  EXPECT_DOUBLE_EQ(rate.seconds({.flops = 0, .bytes = 30}), 10);
+}
+
+TEST(TargetMachine, RatesOfTheNearestNumberOfBusyCoresAreTaken) {
+  Machine machine;
+  machine.name = "two cores";
+  machine.rates = {RateSet{1, 1, {}, 0}, RateSet{2, 1, {}, 0}, RateSet{1, 2, {}, 0}};
+  const auto taken = [&](int32_t threads, int32_t ranks) {
+    const RateSet& set = machine.rates_for(threads, ranks);
+    return std::pair(set.threads, set.ranks);
+  };
+  EXPECT_EQ(taken(1, 2), std::pair(1, 2));
+  EXPECT_EQ(taken(2, 1), std::pair(2, 1));
+  EXPECT_EQ(taken(1, 4), std::pair(1, 2));
+  EXPECT_EQ(taken(8, 1), std::pair(2, 1));
+  machine.rates.clear();
+  EXPECT_TRUE(refuses(Code::unavailable, {"has no rates", "--calibrate"}, [&] { (void)machine.rates_for(1, 1); }));
+}
+
+TEST(TargetMachine, RefusesAFileOfAnotherKind) {
+  const std::string good = json_of(machine_named("h200"));
+  const auto with = [&](const std::string& from, const std::string& to) {
+    std::string json = good;
+    EXPECT_NE(json.find(from), std::string::npos) << from;
+    return json.replace(json.find(from), from.size(), to);
+  };
+  EXPECT_TRUE(refuses({"version is missing", "--calibrate"}, [&] { (void)parse_machine("{}"); }));
+  EXPECT_TRUE(refuses({"version must be 1, got 7"}, [&] { (void)parse_machine(with("\"version\":1", "\"version\":7")); }));
+  EXPECT_TRUE(refuses({"measured must be true or false"}, [&] { (void)parse_machine(with("\"measured\":false", "\"measured\":0")); }));
+  EXPECT_TRUE(refuses({"seconds_by_bytes must rise in bytes from 0"}, [&] { (void)parse_machine(with("[[0,", "[[-1,")); }));
+  EXPECT_TRUE(refuses({"latency is missing"}, [&] { (void)parse_machine(with("\"latency\"", "\"late\"")); }));
+  EXPECT_TRUE(refuses({"device must be one of cpu, reference, cuda"}, [&] { (void)parse_machine(with("\"cuda\"", "\"tpu\"")); }));
+}
+
+}  // namespace
+}  // namespace st
