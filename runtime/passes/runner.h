@@ -31,6 +31,9 @@ class Runner {
   Runner(Program& program, std::vector<std::string> skip, std::function<void(const std::string& pass, const std::string& text)> print)
       : program_(program), skip_(std::move(skip)), print_(std::move(print)) {}
 
+  /// Verifies the program after the last pass only, for plans that are compared and made again before they are used.
+  void verify_at_end() { verifies_each_ = false; }
+
   void run(const std::string& name, const std::function<void(Program&)>& pass);
   /// Runs the enabled passes in order.
   void run(std::span<const Pass> list);
@@ -41,6 +44,7 @@ class Runner {
   std::vector<std::string> skip_;
   std::function<void(const std::string&, const std::string&)> print_;
   std::vector<PassRecord> records_;
+  bool verifies_each_ = true;
 };
 
 }  // namespace st

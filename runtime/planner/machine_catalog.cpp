@@ -1,4 +1,5 @@
 // Machines and links by name, from data sheets.
+#include <algorithm>
 #include <array>
 
 #include "base/error.h"
@@ -91,6 +92,33 @@ Machine machine_named(std::string_view name) {
   fail(Code::invalid_argument,
        text("plan: machine \"", name, "\" is unknown", way_out(name, known_machines(), "use one of " + listed(known_machines())),
             " Or give the file of `scaletrain bench --calibrate FILE`"));
+}
+
+Machine machine_of(const MachineProfile& profile, int32_t cores) {
+  constexpr double kShare = 0.8, kCoreBytes = 8 * kGiga, kUnknownRate = 1e10, kCall = 2e-6;
+  const auto products_of = [&](double flops_per_cycle) {
+    const double rate = flops_per_cycle * profile.clock * profile.threads;
+    return 1 / (rate > 0 ? kShare * rate : kUnknownRate);
+  };
+  const double bytes_per_second = kCoreBytes * profile.threads;
+  Machine machine;
+  machine.name = profile.kernel_class;
+  machine.source = "the table of processors; `scaletrain bench --calibrate FILE` measures";
+  machine.profile = profile;
+  machine.device_memory = profile.memory;
+  machine.ranks_per_node = cores;
+  machine.in_node = {kNetworkLatency, kCoreBytes};
+  machine.between_nodes = {kNetworkLatency, 10.0 / 8 * kGiga};
+  machine.to_host = machine.in_node;
+  const double f32 = products_of(profile.fp32_flops_per_cycle), bf16 = products_of(profile.bf16_flops_per_cycle);
+  machine.rates.push_back({.threads = profile.threads,
+                           .ranks = std::max(1, cores / std::max(1, profile.threads)),
+                           .ops = {{"memory", 0, {{0, kCall}, {kGiga, kCall + kGiga / bytes_per_second}}},
+                                   {"products.bf16", bf16, {{0, kCall}}},
+                                   {"products.f16", f32, {{0, kCall}}},
+                                   {"products.f32", f32, {{0, kCall}}}},
+                           .step = 0});
+  return machine;
 }
 
 LinkRate link_named(std::string_view name) {

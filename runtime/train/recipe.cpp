@@ -247,6 +247,7 @@ Plan plan_by(const Task& task, Program program, const Replan& again = {}) {
        }},
   };
   Runner runner(program, options.skip, options.print);
+  if (options.is_draft) runner.verify_at_end();
   runner.run(list);
   Plan plan = make_plan(std::move(program), std::move(memory), order);
   plan.passes = runner.records();

@@ -65,6 +65,7 @@ const std::vector<RecipeKey>& recipe_keys();
 struct PlanOptions {
   std::vector<std::string> skip;
   std::function<void(const std::string& pass, const std::string& text)> print;
+  bool is_draft = false;  // to be compared with others: verified after the last pass only
   TileChoice tiles = {};  // for the products of a training step; empty: the backend's defaults
 
   int32_t rank = 0;                 // the rank that the plan is for, along the data axis,

@@ -1,0 +1,161 @@
+#include "planner/advice.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <optional>
+#include <utility>
+
+#include "base/error.h"
+#include "base/json.h"
+
+namespace st {
+namespace {
+
+/// Recompute policies, from the one that repeats least.
+constexpr std::string_view kRecompute[] = {"\"none\"", "\"attention\"", "\"blocks\"", "\"full\""};
+
+class Advisor {
+ public:
+  Advisor(const PlannedRun& run, const RankPlan& of, int32_t rank) : run_(run), rank_(rank), most_(run.device_memory_of_rank()) {
+    total_ = of.numbers.memory.device_total();
+    seconds_ = of.step_seconds(run.recipe);
+  }
+
+  std::vector<Fix> made() {
+    std::vector<Fix> fixes;
+    for (const auto& changes : candidates(run_.recipe))
+      if (auto fix = tried(run_.recipe, changes, {}); fix && (fix->saved > 0 || fix->fits)) fixes.push_back(std::move(*fix));
+    const bool one_fits = std::ranges::any_of(fixes, [](const Fix& fix) { return fix.fits && !fix.changes_results; });
+    if (total_ > most_ && !one_fits)
+      if (auto several = combination()) fixes.push_back(std::move(*several));
+    std::ranges::stable_sort(fixes, [](const Fix& a, const Fix& b) {
+      return std::tuple(!a.fits, a.changes_results, a.slower) < std::tuple(!b.fits, b.changes_results, b.slower);
+    });
+    return fixes;
+  }
+
+ private:
+  using Changes = std::vector<KeyChange>;
+
+  static KeyChange change(const Recipe& recipe, std::string key, std::string value) { return {key, std::move(value), recipe.get(key)}; }
+
+  std::vector<Changes> candidates(const Recipe& recipe) const {
+    std::vector<Changes> all;
+    const auto one = [&](const char* key, const std::string& value) { all.push_back({change(recipe, key, value)}); };
+    const auto number = [](int64_t value) { return std::to_string(value); };
+    const auto* const stands = std::ranges::find(kRecompute, recipe.get("recompute"));
+    if (stands != std::end(kRecompute))
+      for (const auto* policy = stands + 1; policy != std::end(kRecompute); ++policy) one("recompute", std::string(*policy));
+    const int64_t data = recipe.data_ranks();
+    if (data > 1)
+      for (int64_t zero = recipe.zero + 1; zero <= 3; ++zero) one("zero", number(zero));
+    if (recipe.batch > 1 && recipe.batch % 2 == 0) {
+      Changes halved = {change(recipe, "batch", number(recipe.batch / 2))};
+      if (recipe.micro_batches > 0)
+        halved.push_back(change(recipe, "micro_batches", number(recipe.micro_batches * 2)));
+      else
+        halved.push_back(change(recipe, "accumulate", number(recipe.accumulate * 2)));
+      all.push_back(std::move(halved));
+    }
+    if (recipe.offload == "none") one("offload", "\"optimizer\"");
+    if (recipe.offload != "parameters" && recipe.zero == 0) one("offload", "\"parameters\"");
+    if (data % 2 == 0) {
+      const auto twice = [&](const char* key, int64_t value) {
+        Changes made = {change(recipe, key, number(value * 2))};
+        if (recipe.micro_batches == 0) made.push_back(change(recipe, "accumulate", number(recipe.accumulate * 2)));
+        all.push_back(std::move(made));
+      };
+      twice("tensor", recipe.tensor);
+      if (!is_schedule_table(recipe.schedule)) twice("stages", recipe.stages);
+    }
+    if (recipe.precision == "fp32") one("precision", "\"bf16\"");
+    if (recipe.optimizer == "adamw" || recipe.optimizer == "adam") one("optimizer", "\"adamw-8bit\"");
+    return all;
+  }
+
+  /// Nothing: the recipe does not allow it for this model.
+  std::optional<Fix> tried(const Recipe& from, const Changes& changes, Changes before) const {
+    PlannedRun other = run_;
+    other.recipe = from;
+    Fix fix;
+    try {
+      for (const KeyChange& of : changes) {
+        other.recipe.set(of.key, of.value);
+        fix.changes_results = fix.changes_results || of.key == "precision" || of.key == "optimizer";
+      }
+      const RankPlan plan = plan_of_rank(other, rank_, true);
+      fix.device_total = plan.numbers.memory.device_total();
+      fix.step_seconds = plan.step_seconds(other.recipe);
+    } catch (const Error& error) {
+      if (error.code() == Code::invalid_argument || error.code() == Code::unsupported) return std::nullopt;
+      throw;
+    }
+    fix.changes = std::move(before);
+    fix.changes.insert(fix.changes.end(), changes.begin(), changes.end());
+    fix.saved = total_ - fix.device_total;
+    fix.slower = seconds_ > 0 ? fix.step_seconds / seconds_ - 1 : 0;
+    fix.fits = fix.device_total <= most_;
+    return fix;
+  }
+
+  /// Adds the change that saves most memory, until it fits or nothing saves more.
+  std::optional<Fix> combination() const {
+    Recipe recipe = run_.recipe;
+    std::optional<Fix> best;
+    for (int changes = 0; changes < 12 && !(best && best->fits); ++changes) {
+      std::optional<Fix> next;
+      for (const Changes& candidate : candidates(recipe)) {
+        auto fix = tried(recipe, candidate, best ? best->changes : Changes());
+        if (!fix || fix->changes_results) continue;
+        const bool is_better = !next || (fix->fits != next->fits ? fix->fits
+                                         : fix->fits             ? fix->step_seconds < next->step_seconds
+                                                                 : fix->device_total < next->device_total);
+        if (is_better) next = std::move(fix);
+      }
+      if (!next || (best && next->device_total >= best->device_total)) break;
+      for (const KeyChange& of : next->changes) recipe.set(of.key, of.value);
+      best = std::move(next);
+    }
+    if (best) merge(best->changes);
+    return best && best->changes.size() > 1 ? best : std::nullopt;
+  }
+
+  /// A key that was changed twice has its last value.
+  static void merge(Changes& changes) {
+    Changes merged;
+    for (KeyChange& of : changes) {
+      const auto found = std::ranges::find(merged, of.key, &KeyChange::key);
+      if (found == merged.end())
+        merged.push_back(std::move(of));
+      else
+        found->value = of.value;
+    }
+    changes = std::move(merged);
+  }
+
+  const PlannedRun& run_;
+  const int32_t rank_;
+  const int64_t most_;
+  int64_t total_ = 0;
+  double seconds_ = 0;
+};
+
+std::string plain(const std::string& json) { return json.size() > 1 && json.front() == '"' ? json.substr(1, json.size() - 2) : json; }
+
+}  // namespace
+
+std::string Fix::text() const {
+  std::string out;
+  for (const KeyChange& change : changes) {
+    const bool is_number = !change.value.empty() && change.value.front() != '"';
+    out += (out.empty() ? "" : ", ") + change.key + " " + (is_number ? plain(change.before) + " -> " : "") + plain(change.value);
+  }
+  char numbers[96];
+  std::snprintf(numbers, sizeof numbers, ": %+.1f GB, %+.0f %% time", -static_cast<double>(saved) / 1e9, 100 * slower);
+  return out + numbers + (changes_results ? " (another training result)" : "");
+}
+
+std::vector<Fix> fixes_for(const PlannedRun& run, const RankPlan& of, int32_t rank) { return Advisor(run, of, rank).made(); }
+
+}  // namespace st

@@ -1,0 +1,35 @@
+// What would make a plan fit, or run faster, and its price: each change is planned, not estimated.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "planner/rank_plan.h"
+
+namespace st {
+
+struct KeyChange {
+  std::string key, value;  // of the recipe; value: JSON
+  std::string before;      // JSON
+};
+
+/// A change of the recipe with what it does to a rank.
+struct Fix {
+  std::vector<KeyChange> changes;
+  int64_t device_total = 0;  // afterwards
+  double step_seconds = 0;
+  int64_t saved = 0;  // bytes of device memory; negative: it takes more
+  double slower = 0;  // share of the step's time; negative: faster
+  bool fits = false;
+  bool changes_results = false;  // of training, beyond rounding
+
+  /// "recompute attention: -6.1 GB, +4 % time".
+  std::string text() const;
+};
+
+/// Single changes that save memory, those that fit first, then by time. If none fits: also the cheapest found combination that does, or the
+/// one that comes nearest. The numbers are those of `rank`.
+std::vector<Fix> fixes_for(const PlannedRun& run, const RankPlan& of, int32_t rank);
+
+}  // namespace st

@@ -1,0 +1,182 @@
+#include "planner/rank_plan.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.h"
+#include "passes/scale_loss.h"
+#include "plan/wire_bytes.h"
+#include "train/kernel_needs_of.h"
+
+namespace st {
+namespace {
+
+bool is_in_range(const PlannedRun& run, int32_t rank) { return rank >= 0 && rank < run.recipe.ranks; }
+
+/// As a trainer of this rank would plan.
+PlanOptions options_of(const PlannedRun& run, const MeshPosition& at) {
+  const Recipe& recipe = run.recipe;
+  const bool is_split = recipe.stages > 1 || recipe.tensor > 1, has_tensor_threads = run.by_threads && recipe.tensor > 1;
+  PlanOptions options;
+  options.rank = at.data;
+  options.tensor_rank = at.tensor;
+  options.stage = at.stage;
+  options.shares_masters = run.by_threads && recipe.ranks > 1 && !has_tensor_threads;
+  options.borrows_parameters = run.by_threads && recipe.stages > 1 && !has_tensor_threads && at.data == 0;
+  options.shards_masters = !run.by_threads && recipe.ranks > 1 && (recipe.zero == 1 || recipe.zero == 2) && run.late_parameters &&
+                           recipe.precision != "fp32" && !is_split;
+  return options;
+}
+
+/// What a device leaves to the host's memory; a cpu has no other.
+OnHost on_host(const PlannedRun& run) {
+  OnHost arenas{};
+  const bool has_device = run.machine.profile.device == "cuda";
+  arenas[static_cast<size_t>(Arena::optimizer)] = has_device && run.recipe.offload != "none";
+  arenas[static_cast<size_t>(Arena::parameters)] = has_device && run.recipe.offload == "parameters";
+  return arenas;
+}
+
+MemoryUse memory_of(const Plan& plan, const PlannedRun& run) {
+  MemoryUse use;
+  use.reserved = run.machine.reserved;
+  const OnHost is_away = on_host(run);
+  for (size_t a = 0; a < kArenas; ++a) {
+    if (plan.memory.in_file[a]) {
+      use.file += plan.memory.bytes[a];
+    } else {
+      (is_away[a] ? use.host : use.device)[a] = plan.memory.bytes[a];
+    }
+  }
+  return use;
+}
+
+RankNumbers numbers_of(const Plan& plan, const PlannedRun& run) {
+  RankNumbers numbers;
+  const int64_t micro_batches = run.recipe.step_micro_batches();
+  numbers.memory = memory_of(plan, run);
+  numbers.instructions = static_cast<int64_t>(plan.instructions.size());
+  for (const Instruction& at : plan.instructions) {
+    using Kind = Instruction::Kind;
+    if (at.kind == Kind::kernel || at.kind == Kind::await || at.kind == Kind::release || at.kind == Kind::receive) continue;
+    if (at.makes == Copy::gathered) continue;
+    const ExchangePlan& exchange = plan.exchanges[static_cast<size_t>(at.exchange)];
+    const MeshAxis axis = at.kind == Kind::send ? MeshAxis::stage : exchange.axis;
+    if (axis == MeshAxis::all) continue;
+    AxisTraffic& traffic = numbers.traffic[static_cast<size_t>(axis)];
+    traffic.bytes += sent_bytes(plan, at, micro_batches);
+    traffic.collectives += at.kind == Kind::send ? 0 : 1;
+  }
+  numbers.flops = flops_of(plan);
+  numbers.repeated_flops = plan.recompute.cost().flops * static_cast<double>(plan.micro_batches);
+  return numbers;
+}
+
+/// Packed weights only save time: where they do not fit, a trainer computes the same bits without them.
+Plan plan_that_fits(const PlannedRun& run, PlanOptions options) {
+  const KernelNeeds needs = kernel_needs(run.machine.profile);
+  const int64_t most = run.device_memory_of_rank();
+  Plan plan = plan_training(run.model, run.recipe, needs, options);
+  const bool packs = std::ranges::find(plan.program.slots, Role::packed, &Slot::role) != plan.program.slots.end();
+  if (!packs || memory_of(plan, run).device_total() <= most) return plan;
+  options.skip.emplace_back("pack_weights");
+  return plan_training(run.model, run.recipe, needs, options);
+}
+
+/// Of one action on a micro-batch: all chunks of this stage together, with the collectives on the computing thread.
+StageTimes stage_times(const RankTrace& trace, int64_t micro_batches) {
+  StageTimes times{0, 0, 0};
+  const auto count = static_cast<double>(micro_batches);
+  int32_t section = -1;
+  for (const TraceEvent& event : trace.events) {
+    if (event.kind == TraceEvent::Kind::compute) section = event.section;
+    const bool takes_time =
+        event.kind == TraceEvent::Kind::compute || (event.kind == TraceEvent::Kind::exchange && event.axis == MeshAxis::tensor);
+    if (!takes_time || section < 0) continue;
+    const Phase phase = trace.phases[static_cast<size_t>(section)];
+    if (phase == Phase::update) continue;
+    (phase == Phase::forward           ? times.forward
+     : phase == Phase::backward_weight ? times.backward_weight
+                                       : times.backward_input) += event.seconds / count;
+  }
+  return times;
+}
+
+/// The trace without other stages.
+double seconds_alone(const RankTrace& trace) {
+  double now = 0, free = 0;  // of the computing thread; when the last collective of the data axis ended
+  std::vector<double> ended;
+  for (const TraceEvent& event : trace.events) {
+    using Kind = TraceEvent::Kind;
+    if (event.kind == Kind::compute) now += event.seconds;
+    if (event.kind == Kind::await) now = std::max(now, ended[static_cast<size_t>(event.number)]);
+    if (event.kind != Kind::exchange && event.kind != Kind::post) continue;
+    if (event.axis != MeshAxis::data) {
+      now += event.seconds;
+      continue;
+    }
+    free = std::max(now, free) + event.seconds;
+    ended.push_back(free);
+    if (event.kind == Kind::exchange) now = free;
+  }
+  return std::max(now, free);
+}
+
+double schedule_wait(const RankPlan& rank, const Recipe& recipe) {
+  if (recipe.stages == 1) return 0;
+  const PipelineSchedule schedule = schedule_of(recipe);
+  const StageTimes times = stage_times(rank.trace, schedule.micro_batches);
+  return bubble(schedule, times) * makespan(schedule, times);
+}
+
+}  // namespace
+
+int32_t PlannedRun::threads() const {
+  if (machine.profile.device == "cuda") return 1;
+  if (recipe.threads > 0) return static_cast<int32_t>(recipe.threads);
+  const auto on_node = static_cast<int32_t>(std::min<int64_t>(recipe.ranks, machine.ranks_per_node));
+  return std::max(1, machine.ranks_per_node / std::max(1, on_node));
+}
+
+int64_t PlannedRun::device_memory_of_rank() const {
+  if (machine.profile.device == "cuda") return machine.device_memory;
+  return machine.device_memory / std::max<int64_t>(1, by_threads ? recipe.ranks : std::min<int64_t>(recipe.ranks, machine.ranks_per_node));
+}
+
+double PlannedRun::tokens_per_step() const {
+  if (!model.loss_sum) return 0;
+  return static_cast<double>(rows_of_loss(bind(model, recipe.batch))) * static_cast<double>(recipe.step_micro_batches());
+}
+
+int64_t MemoryUse::device_total() const {
+  int64_t sum = reserved;
+  for (const int64_t bytes : device) sum += bytes;
+  return sum;
+}
+
+int64_t MemoryUse::host_total() const {
+  int64_t sum = 0;
+  for (const int64_t bytes : host) sum += bytes;
+  return sum;
+}
+
+double RankPlan::step_seconds(const Recipe& recipe) const { return seconds_alone(trace) + schedule_wait(*this, recipe); }
+
+double RankPlan::bubble(const Recipe& recipe) const {
+  const double seconds = step_seconds(recipe);
+  return seconds > 0 ? schedule_wait(*this, recipe) / seconds : 0;
+}
+
+RankPlan plan_of_rank(const PlannedRun& run, int32_t rank, bool is_draft) {
+  const Mesh mesh = run.mesh();
+  check(is_in_range(run, rank), "plan: rank is ", rank, "; a run of ", run.recipe.ranks, " ranks has ranks 0 to ", run.recipe.ranks - 1);
+  const MeshPosition at = position_of(mesh, rank);
+  PlanOptions options = options_of(run, at);
+  options.is_draft = is_draft;
+  Plan plan = plan_that_fits(run, std::move(options));
+  RankNumbers numbers = numbers_of(plan, run);
+  RankTrace trace = trace_of(plan, {run.recipe.step_micro_batches(), run.machine, run.placement(), run.threads(), on_host(run)});
+  return {at, std::move(plan), numbers, std::move(trace)};
+}
+
+}  // namespace st

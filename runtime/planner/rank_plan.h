@@ -1,0 +1,70 @@
+// The plan of one rank of a run, on a machine that need not be there, and what it says: memory, bytes to send, arithmetic, time.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "planner/rank_trace.h"
+#include "train/recipe.h"
+
+namespace st {
+
+/// A run that is planned. Nothing is allocated for it, and no rank is started.
+struct PlannedRun {
+  Program model;  // symbolic, as a builder or a host makes it
+  Recipe recipe;  // ranks: of all kinds
+  Machine machine;
+  bool by_threads = false;       // the ranks are threads of one process, as with `scaletrain train --ranks`; else processes
+  bool late_parameters = false;  // as the context option: ranks with shards make only these
+
+  Mesh mesh() const { return mesh_of(recipe); }
+  Placement placement() const { return {machine.ranks_per_node, recipe.ranks}; }
+  int32_t threads() const;                // of a rank: the recipe's, or the node's cores divided by its ranks
+  int64_t device_memory_of_rank() const;  // bytes that a rank may use; cpu: its share of the node's
+  double tokens_per_step() const;         // rows of the loss, of all ranks
+};
+
+/// Bytes by arena; host: what is offloaded.
+struct MemoryUse {
+  std::array<int64_t, kArenas> device{}, host{};
+  int64_t file = 0, reserved = 0;
+  int64_t device_total() const;  // with what is reserved
+  int64_t host_total() const;
+};
+
+/// What a rank sends in a step.
+struct AxisTraffic {
+  int64_t bytes = 0, collectives = 0;  // along the stage axis also messages
+};
+
+/// What the instructions of a rank say.
+struct RankNumbers {
+  MemoryUse memory;
+  std::array<AxisTraffic, kMeshAxes> traffic;  // by MeshAxis
+  int64_t instructions = 0;
+  double flops = 0;           // of products and attention in a step, repeated ones included
+  double repeated_flops = 0;  // of them, by recomputation
+};
+
+struct RankPlan {
+  MeshPosition at;
+  Plan plan;
+  RankNumbers numbers;
+  RankTrace trace;
+
+  /// The step of this rank alone: collectives take their own time, and other stages as long as this one. A run's simulation (run_plan.h)
+  /// knows all ranks.
+  double step_seconds(const Recipe& recipe) const;
+  /// The share of it in which the schedule leaves this rank without work.
+  double bubble(const Recipe& recipe) const;
+};
+
+/// Throws invalid_argument for a rank outside the run, and what planning throws; unavailable for a machine without rates.
+/// `is_draft`: as PlanOptions has it.
+RankPlan plan_of_rank(const PlannedRun& run, int32_t rank, bool is_draft = false);
+
+}  // namespace st

@@ -1,0 +1,200 @@
+#include "planner/rank_trace.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "base/error.h"
+#include "ir/cuts.h"
+
+namespace st {
+namespace {
+
+using Kind = TraceEvent::Kind;
+
+/// The number of this group's ranks in the node that has most of them, and of its neighbours in rank order on other nodes.
+int32_t members_in_node(const Mesh& mesh, MeshAxis axis, const Placement& at) {
+  const int32_t step = axis == MeshAxis::tensor  ? 1
+                       : axis == MeshAxis::data  ? mesh.tensor
+                       : axis == MeshAxis::stage ? mesh.tensor * mesh.data
+                                                 : 1;
+  return std::clamp(at.ranks_per_node / std::max(step, 1), 1, mesh.size(axis));
+}
+
+class Tracer {
+ public:
+  Tracer(const Plan& plan, const TraceTask& task)
+      : plan_(plan),
+        program_(plan.program),
+        micro_batches_(task.micro_batches),
+        machine_(task.machine),
+        at_(task.at),
+        on_host_(task.on_host),
+        rates_(machine_.rates_for(task.threads, static_cast<int32_t>(std::min<int64_t>(at_.ranks, at_.ranks_per_node)))),
+        crowd_(crowd(task.threads)) {
+    for (const Section& section : program_.sections) {
+      trace_.phases.push_back(section.phase);
+      trace_.chunks.push_back(section.chunk);
+      times_.emplace_back(section.graph.nodes.size(), kUnknown);
+    }
+    sent_.resize(program_.links.size());
+  }
+
+  RankTrace made() {
+    for (const Instruction& at : plan_.instructions) append(at);
+    if (rates_.step > 0) trace_.events.push_back({.kind = Kind::compute, .seconds = rates_.step});
+    return std::move(trace_);
+  }
+
+ private:
+  static constexpr double kUnknown = -1;
+
+  /// More busy threads than were measured share the cores.
+  double crowd(int32_t threads) const {
+    if (machine_.profile.device == "cuda") return 1;
+    const double busy = static_cast<double>(std::min<int64_t>(at_.ranks, at_.ranks_per_node)) * threads;
+    return std::max(1.0, busy / std::max(machine_.ranks_per_node, 1));
+  }
+
+  bool has_rows(const Instruction& at) const { return at.micro_batch * int64_t{program_.mesh.data} + program_.rank < micro_batches_; }
+  bool any_has_rows(const Instruction& at) const { return at.micro_batch * int64_t{program_.mesh.data} < micro_batches_; }
+
+  void append(const Instruction& at) {
+    using Ranks = Instruction::Ranks;
+    if (at.makes == Copy::gathered || at.makes == Copy::lasting) return;
+    if (at.ranks == Ranks::with_rows ? !has_rows(at) : at.ranks == Ranks::all_in_round && !any_has_rows(at)) return;
+    switch (at.kind) {
+      case Instruction::Kind::kernel:
+        return compute(at);
+      case Instruction::Kind::exchange:
+      case Instruction::Kind::post:
+        return meet(at);
+      case Instruction::Kind::await:
+        if (const auto posted = posted_.find(at.exchange); posted != posted_.end())
+          trace_.events.push_back({.kind = Kind::await, .number = posted->second});
+        return;
+      case Instruction::Kind::send:
+        return send(at);
+      case Instruction::Kind::release:
+        return release(at);
+      case Instruction::Kind::receive:
+        trace_.events.push_back({.kind = Kind::receive, .link = exchange(at).link});
+        return;
+    }
+  }
+
+  const ExchangePlan& exchange(const Instruction& at) const { return plan_.exchanges[static_cast<size_t>(at.exchange)]; }
+
+  void compute(const Instruction& at) {
+    double& seconds = times_[static_cast<size_t>(at.section)][static_cast<size_t>(at.node)];
+    if (seconds == kUnknown) seconds = crowd_ * kernel_seconds(at) + transfer_seconds(at);
+    const int32_t section = at.run();
+    TraceEvent* const last = trace_.events.empty() ? nullptr : &trace_.events.back();
+    if (last != nullptr && last->kind == Kind::compute && last->section == section && last->micro_batch == at.micro_batch)
+      last->seconds += seconds;
+    else
+      trace_.events.push_back({.kind = Kind::compute, .section = section, .micro_batch = at.micro_batch, .seconds = seconds});
+  }
+
+  double kernel_seconds(const Instruction& at) const {
+    const OpWork work = work_of(plan_, at, micro_batches_);
+    const std::string name = rate_name(plan_, at);
+    if (const OpRate* const own = rates_.find(name)) return own->seconds(work);
+    const size_t point = name.find('.');
+    const std::string of_class = work.flops > 0 ? "products" + name.substr(point, name.find('.', point + 1) - point) : "memory";
+    const OpRate* rate = rates_.find(of_class);
+    if (rate == nullptr) rate = rates_.find("memory");
+    require(rate != nullptr, Code::unavailable, "plan: machine ", machine_.name, " has neither a rate of ", name, " nor of ", of_class);
+    return rate->seconds(work);
+  }
+
+  /// Of the slots that a device has in the host's memory, there and back.
+  double transfer_seconds(const Instruction& at) const {
+    const Graph& graph = program_.sections[static_cast<size_t>(at.section)].graph;
+    const Node& node = graph[at.node];
+    double bytes = 0;
+    for (const auto* slots : {&node.reads, &node.writes})
+      for (const SlotId slot : *slots)
+        if (on_host_[static_cast<size_t>(plan_.memory.slots[static_cast<size_t>(slot)].arena)])
+          bytes += static_cast<double>(access_of(program_, graph, node, slot).type.bytes());
+    return bytes > 0 && machine_.to_host.bytes_per_second > 0 ? bytes / machine_.to_host.bytes_per_second : 0;
+  }
+
+  /// By its own rate, if exchanges were measured; else by the link that the group shares.
+  double exchange_seconds(const Instruction& at, MeshAxis axis) const {
+    const OpWork work = work_of(plan_, at, micro_batches_);
+    if (const OpRate* const own = rates_.find(rate_name(plan_, at)); own != nullptr && at_.ranks <= at_.ranks_per_node)
+      return crowd_ * own->seconds(work);
+    const LinkRate link = link_of_group(machine_, program_.mesh, axis, at_);
+    return link.latency + (link.bytes_per_second > 0 ? work.bytes / link.bytes_per_second : 0);
+  }
+
+  void meet(const Instruction& at) {
+    const MeshAxis axis = exchange(at).axis;
+    const bool is_posted = at.kind == Instruction::Kind::post;
+    TraceEvent event{.kind = is_posted ? Kind::post : Kind::exchange, .axis = axis, .seconds = exchange_seconds(at, axis)};
+    if (axis == MeshAxis::data) event.number = number_++;
+    if (is_posted) posted_[at.exchange] = event.number;
+    trace_.events.push_back(event);
+  }
+
+  void send(const Instruction& at) {
+    const int32_t link = exchange(at).link;
+    sent_[static_cast<size_t>(link)].push_back({at.exchange, at.micro_batch});
+    trace_.events.push_back({.kind = Kind::send, .link = link, .seconds = exchange_seconds(at, MeshAxis::stage)});
+  }
+
+  /// The last message that left from the same buffer of the stash.
+  void release(const Instruction& at) {
+    const ExchangePlan& message = exchange(at);
+    const Graph& graph = program_.sections[static_cast<size_t>(at.section)].graph;
+    const Place& place = plan_.memory.slots[static_cast<size_t>(graph.slot_behind(graph[at.node].in[0]))];
+    const StashBuffers* const buffers = plan_.memory.buffers_of(place);
+    const int32_t count = buffers == nullptr ? 1 : buffers->count;
+    const auto& sent = sent_[static_cast<size_t>(message.link)];
+    for (size_t i = sent.size(); i-- > 0;)
+      if (sent[i].exchange == at.exchange && sent[i].micro_batch % count == at.micro_batch % count) {
+        trace_.events.push_back({.kind = Kind::release, .link = message.link, .number = static_cast<int32_t>(i)});
+        return;
+      }
+  }
+
+  struct Sent {
+    int32_t exchange, micro_batch;
+  };
+
+  const Plan& plan_;
+  const Program& program_;
+  const int64_t micro_batches_;
+  const Machine& machine_;
+  const Placement at_;
+  const OnHost on_host_;
+  const RateSet& rates_;
+  const double crowd_;
+  RankTrace trace_;
+  std::vector<std::vector<double>> times_;  // by section and node
+  std::map<int32_t, int32_t> posted_;       // the last post of each exchange
+  std::vector<std::vector<Sent>> sent_;     // by link
+  int32_t number_ = 0;
+};
+
+}  // namespace
+
+double RankTrace::seconds_of(TraceEvent::Kind kind) const {
+  double seconds = 0;
+  for (const TraceEvent& event : events) seconds += event.kind == kind ? event.seconds : 0;
+  return seconds;
+}
+
+LinkRate link_of_group(const Machine& machine, const Mesh& mesh, MeshAxis axis, const Placement& at) {
+  const int32_t in_node = members_in_node(mesh, axis, at), members = mesh.size(axis);
+  const bool is_one_node = axis == MeshAxis::all ? at.ranks <= at.ranks_per_node : in_node >= members;
+  if (is_one_node) return machine.in_node;
+  const double network = machine.between_nodes.bytes_per_second * in_node;
+  const double rate = machine.in_node.bytes_per_second > 0 && in_node > 1 ? std::min(machine.in_node.bytes_per_second, network) : network;
+  return {machine.between_nodes.latency, rate};
+}
+
+RankTrace trace_of(const Plan& plan, const TraceTask& task) { return Tracer(plan, task).made(); }
+
+}  // namespace st
