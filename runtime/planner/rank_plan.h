@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/rank_trace.h"
+#include "planner/step_trace.h"
 #include "train/recipe.h"
 
 namespace st {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/mesh.h"
-#include "planner/rank_trace.h"
+#include "planner/step_trace.h"
 
 namespace st {
 

@@ -1,4 +1,4 @@
-#include "planner/rank_trace.h"
+#include "planner/step_trace.h"
 
 #include <algorithm>
 #include <map>
