@@ -22,6 +22,7 @@ using Model = std::unique_ptr<st_model, Destroyer<st_model, st_model_destroy>>;
 using Optimizer = std::unique_ptr<st_optimizer, Destroyer<st_optimizer, st_optimizer_destroy>>;
 using Packed = std::unique_ptr<st_packed, Destroyer<st_packed, st_packed_destroy>>;
 using Pending = std::unique_ptr<st_pending, Destroyer<st_pending, st_pending_destroy>>;
+using Plan = std::unique_ptr<st_plan, Destroyer<st_plan, st_plan_destroy>>;
 using Predictor = std::unique_ptr<st_predictor, Destroyer<st_predictor, st_predictor_destroy>>;
 using Recipe = std::unique_ptr<st_recipe, Destroyer<st_recipe, st_recipe_destroy>>;
 using Trainer = std::unique_ptr<st_trainer, Destroyer<st_trainer, st_trainer_destroy>>;

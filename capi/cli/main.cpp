@@ -19,9 +19,7 @@ constexpr const char* kExitStatus =
     "Exit status: 0 done; 2 the request was wrong or cannot be met here; 3 it failed while running;\n"
     "129, 130 or 143 ended by SIGHUP, Ctrl-C (SIGINT) or SIGTERM after the current step, with state saved and the log complete.";
 
-// Commands that later versions will add.
-const std::vector<std::string> kNotYet = {"plan"};
-constexpr const char* kCommands = "; use info, train, launch, bench or checkpoint";
+constexpr const char* kCommands = "; use info, train, plan, launch, bench or checkpoint";
 
 /// Without the last collectives of an error that ends a group, which follow after a blank line, unless ranks are debugged.
 std::string one_line(std::string message) {
@@ -36,7 +34,6 @@ std::string one_line(std::string message) {
 
 [[noreturn]] void refuse_command(const std::vector<std::string>& words, const std::vector<Command>& commands) {
   if (words.empty()) refuse("no command", kCommands, " (scaletrain --help)");
-  if (std::ranges::find(kNotYet, words.front()) != kNotYet.end()) refuse(words.front(), " is not in this version yet", kCommands);
   std::vector<std::string> known;
   for (const Command& command : commands) known.push_back(command.app->get_name());
   const std::string near = nearest(words.front(), known);
@@ -51,8 +48,8 @@ int execute(int argc, char** argv) {
   app.set_version_flag("--version", text(st_version));
   app.footer(kExitStatus);
   app.allow_extras();
-  const std::vector<Command> commands = {info_command(app), train_command(app), launch_command(app, launched), bench_command(app),
-                                         checkpoint_command(app)};
+  const std::vector<Command> commands = {info_command(app),  train_command(app),     plan_command(app), launch_command(app, launched),
+                                         bench_command(app), checkpoint_command(app)};
   for (const Command& command : commands) command.app->allow_extras();
   app.require_subcommand(0, 1);
   try {

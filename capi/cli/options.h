@@ -23,6 +23,7 @@ struct Command {
 
 Command info_command(CLI::App& app);
 Command train_command(CLI::App& app);
+Command plan_command(CLI::App& app);
 Command bench_command(CLI::App& app);
 Command checkpoint_command(CLI::App& app);
 

@@ -215,7 +215,7 @@ std::string_view name_of(Kind kind) {
                                                            "accumulator",   "checkpoint",
                                                            "communicator",  "distributed_sampler",
                                                            "data_parallel", "sharded_optimizer",
-                                                           "pipeline"};
+                                                           "pipeline",      "plan"};
   return kNames[static_cast<size_t>(kind)];
 }
 

@@ -40,9 +40,10 @@ enum class Kind : int32_t {
   distributed_sampler,
   data_parallel,
   sharded_optimizer,
-  pipeline
+  pipeline,
+  plan
 };
-constexpr int32_t kKinds = 21;
+constexpr int32_t kKinds = 22;
 std::string_view name_of(Kind kind);
 
 struct Entry;

@@ -87,11 +87,15 @@ const std::vector<std::string>& known_machines() {
 }
 
 Machine machine_named(std::string_view name) {
-  for (const Gpu& gpu : kGpus)
+  std::vector<std::string> begun;  // names that begin with it
+  for (const Gpu& gpu : kGpus) {
     if (gpu.name == name) return machine_of(gpu);
-  fail(Code::invalid_argument,
-       text("plan: machine \"", name, "\" is unknown", way_out(name, known_machines(), "use one of " + listed(known_machines())),
-            " Or give the file of `scaletrain bench --calibrate FILE`"));
+    if (!name.empty() && gpu.name.starts_with(name)) begun.emplace_back(gpu.name);
+  }
+  fail(Code::invalid_argument, text("plan: machine \"", name, "\" is unknown",
+                                    begun.empty() ? way_out(name, known_machines(), "use one of " + listed(known_machines()))
+                                                  : "; did you mean " + listed(begun) + "?",
+                                    " Or give the file of `scaletrain bench --calibrate FILE`"));
 }
 
 Machine machine_of(const MachineProfile& profile, int32_t cores) {

@@ -1,11 +1,11 @@
 #include "base/json_line.h"
-#include "planner/plan_answer.h"
+#include "planner/blueprint.h"
 #include "planner/textbook.h"
 
 namespace st {
 namespace {
 
-std::string json_of(const MemoryUse& use) {
+std::string json_of(const PlannedMemory& use) {
   JsonLine line;
   int64_t offloaded = use.file;
   for (size_t a = 0; a < static_cast<size_t>(Arena::host); ++a) {
@@ -34,6 +34,13 @@ std::string json_of(const Fix& fix) {
   return line.add("step_seconds", fix.step_seconds).add("changes_results", fix.changes_results).text();
 }
 
+std::string json_of(const Candidate& of) {
+  JsonLine line, changes;
+  for (const KeyChange& change : of.changes) changes.add_json(change.key, change.value);
+  line.add_json("recipe", changes.text()).add("fits", of.fits).add("device_total", of.device_total);
+  return line.add("step_seconds", of.step_seconds).text();
+}
+
 std::string json_of(const RunPlan& all, const SimulatedStep& step) {
   JsonLine line;
   std::vector<std::string> classes;
@@ -51,37 +58,39 @@ std::string json_of(const RunPlan& all, const SimulatedStep& step) {
 
 }  // namespace
 
-std::string json_of(const PlanAnswer& answer) {
-  const RankPlan& plan = answer.of_rank;
-  const PlannedRun& run = answer.run;
-  JsonLine line, at, book;
-  const Mesh mesh = run.mesh();
-  const double seconds = plan.step_seconds(run.recipe);
+std::string Blueprint::json() const {
+  JsonLine line, at, mesh_line, book;
+  const Mesh mesh = run_.mesh();
+  const RankNumbers& numbers = of_rank_.numbers;
   int64_t bytes = 0, collectives = 0;
-  for (const AxisTraffic& traffic : plan.numbers.traffic) {
+  for (const AxisTraffic& traffic : numbers.traffic) {
     bytes += traffic.bytes;
     collectives += traffic.collectives;
   }
-  at.add("data", plan.at.data).add("tensor", plan.at.tensor).add("stage", plan.at.stage);
-  line.add("rank", answer.rank).add("world", run.recipe.ranks).add_json("position", at.text());
-  at.start();
-  at.add("data", mesh.data).add("tensor", mesh.tensor).add("stage", mesh.stage);
-  line.add_json("mesh", at.text())
-      .add("machine", run.machine.name)
-      .add("source", run.machine.source)
-      .add("measured", run.machine.is_measured);
-  line.add_json("memory", json_of(plan.numbers.memory)).add("device_memory", run.device_memory_of_rank()).add("fits", answer.fits());
-  line.add("wire_bytes", bytes).add_json("wire", json_of(plan.numbers.traffic)).add("collectives", collectives);
-  line.add("flops", plan.numbers.flops).add("repeated_flops", plan.numbers.repeated_flops).add("instructions", plan.numbers.instructions);
-  line.add("bubble", plan.bubble(run.recipe)).add("step_seconds", seconds).add("tokens_per_step", run.tokens_per_step());
-  const Textbook textbook_of = textbook(run);
-  book.add("parameters", textbook_of.parameters).add("bytes_per_parameter", textbook_of.per_parameter());
-  book.add("data_parallel", textbook_of.data_parallel()).add("zero_3", textbook_of.zero_3(run.recipe.ranks));
-  line.add_json("textbook", book.text());
-  std::vector<std::string> fixes;
-  for (const Fix& fix : answer.fixes) fixes.push_back(json_of(fix));
+  at.add("data", of_rank_.at.data).add("tensor", of_rank_.at.tensor).add("stage", of_rank_.at.stage);
+  mesh_line.add("data", mesh.data).add("tensor", mesh.tensor).add("stage", mesh.stage);
+  line.add("rank", rank_).add("world", run_.recipe.ranks).add_json("position", at.text()).add_json("mesh", mesh_line.text());
+  line.add("machine", run_.machine.name).add("source", run_.machine.source).add("measured", run_.machine.is_measured);
+  line.add_json("memory", json_of(numbers.memory)).add("device_memory", run_.device_memory_of_rank()).add("fits", fits());
+  line.add("wire_bytes", bytes).add_json("wire", json_of(numbers.traffic)).add("collectives", collectives);
+  line.add("flops", numbers.flops).add("repeated_flops", numbers.repeated_flops).add("instructions", numbers.instructions);
+  line.add("bubble", of_rank_.bubble(run_.recipe)).add("step_seconds", of_rank_.step_seconds(run_.recipe));
+  line.add("tokens_per_step", run_.tokens_per_step());
+  const Textbook of_book = textbook(run_);
+  book.add("parameters", of_book.parameters).add("bytes_per_parameter", of_book.per_parameter());
+  book.add("data_parallel", of_book.data_parallel()).add("zero_3", of_book.zero_3(run_.recipe.ranks));
+  line.add_json("textbook", book.text()).add_json("recipe", run_.recipe.json());
+  std::vector<std::string> fixes, found;
+  for (const Fix& fix : fixes_) fixes.push_back(json_of(fix));
+  for (const Candidate& of : found_.best) found.push_back(json_of(of));
   line.add_json("fixes", json_list(fixes));
-  if (answer.step != nullptr) line.add_json("simulation", json_of(*answer.all, *answer.step));
+  if (!found.empty()) line.add_json("found", json_list(found));
+  if (step_) line.add_json("simulation", json_of(*all_, *step_));
+  if (goodput_) {
+    JsonLine good;
+    good.add("share", goodput_->share).add("steps_between_saves", goodput_->steps_between_saves);
+    line.add_json("goodput", good.text());
+  }
   return line.text();
 }
 

@@ -3,7 +3,7 @@
 
 #include "base/plain_locale.h"
 #include "base/text.h"
-#include "planner/plan_answer.h"
+#include "planner/blueprint.h"
 #include "planner/textbook.h"
 
 namespace st {
@@ -18,24 +18,32 @@ std::string line(const char* format, Values... values) {
 
 double giga(int64_t bytes) { return static_cast<double>(bytes) / 1e9; }
 
+/// GB, or MB for small models.
+struct Unit {
+  const char* name;
+  double bytes;
+  double of(int64_t count) const { return static_cast<double>(count) / bytes; }
+};
+Unit unit_for(int64_t bytes) { return bytes < 1'000'000'000 ? Unit{"MB", 1e6} : Unit{"GB", 1e9}; }
+
 std::string seconds_text(double seconds) {
   std::array<char, 40> buffer{};
   std::snprintf(buffer.data(), buffer.size(), seconds < 1 ? "%.1f ms" : "%.2f s", seconds < 1 ? seconds * 1e3 : seconds);
   return buffer.data();
 }
 
-std::string memory_text(const PlanAnswer& answer) {
-  const MemoryUse& use = answer.of_rank.numbers.memory;
-  std::string out = "memory, GB\n";
+std::string memory_text(const PlannedMemory& use, int64_t most) {
+  const Unit unit = unit_for(use.device_total());
+  std::string out = text("memory, ", unit.name, "\n");
   for (size_t a = 0; a < static_cast<size_t>(Arena::host); ++a) {
     const std::string name(name_of(static_cast<Arena>(a)));
-    if (use.device[a] > 0) out += line("  %-12s %10.3f", name.c_str(), giga(use.device[a]));
-    if (use.host[a] > 0) out += line("  %-12s %10.3f  in the host's memory", name.c_str(), giga(use.host[a]));
+    if (use.device[a] > 0) out += line("  %-12s %10.3f", name.c_str(), unit.of(use.device[a]));
+    if (use.host[a] > 0) out += line("  %-12s %10.3f  in the host's memory", name.c_str(), unit.of(use.host[a]));
   }
-  if (use.reserved > 0) out += line("  %-12s %10.3f  driver, context and libraries", "reserved", giga(use.reserved));
-  if (use.file > 0) out += line("  %-12s %10.3f  in a file", "offloaded", giga(use.file));
-  const int64_t most = answer.run.device_memory_of_rank(), over = use.device_total() - most;
-  out += line("  %-12s %10.3f  of %.3f: %s", "total", giga(use.device_total()), giga(most),
+  if (use.reserved > 0) out += line("  %-12s %10.3f  driver, context and libraries", "reserved", unit.of(use.reserved));
+  if (use.file > 0) out += line("  %-12s %10.3f  in a file", "offloaded", unit.of(use.file));
+  const int64_t over = use.device_total() - most;
+  out += line("  %-12s %10.3f  of %.3f: %s", "total", unit.of(use.device_total()), unit.of(most),
               over <= 0 ? "fits" : text("does not fit, ", text_of_bytes(over), " too much").c_str());
   return out;
 }
@@ -45,8 +53,9 @@ std::string traffic_text(const RankNumbers& numbers) {
   for (size_t axis = 0; axis < numbers.traffic.size(); ++axis) {
     const AxisTraffic& traffic = numbers.traffic[axis];
     if (traffic.bytes == 0 && traffic.collectives == 0) continue;
+    const Unit unit = unit_for(traffic.bytes);
     out += line("  along %-6s %10.3f GB in %lld collectives", std::string(name_of(static_cast<MeshAxis>(axis))).c_str(),
-                giga(traffic.bytes), static_cast<long long>(traffic.collectives));
+                unit.of(traffic.bytes), unit.name, static_cast<long long>(traffic.collectives));
   }
   return out.empty() ? "" : "sends in a step\n" + out;
 }
@@ -58,42 +67,50 @@ std::string fixes_text(std::span<const Fix> fixes) {
   return out;
 }
 
-std::string simulation_text(const PlanAnswer& answer) {
-  if (answer.step == nullptr) return "";
-  const SimulatedStep& step = *answer.step;
-  const double all = step.seconds(), tokens = answer.run.tokens_per_step();
-  std::string out = line("all %lld ranks, simulated", static_cast<long long>(answer.run.recipe.ranks));
-  out += line("  a step takes %s; ranks compute nothing in %.1f %% of it; %.0f tokens/s", seconds_text(all).c_str(), 100 * step.idle(),
-              all > 0 ? tokens / all : 0);
-  const RankClass& fullest = answer.all->fullest();
-  out += line("  most memory: %.3f GB on rank %d (stage %d); %s", giga(fullest.numbers.memory.device_total()), fullest.first,
-              fullest.at.stage, answer.all->fits() ? "all ranks fit" : "does not fit");
-  if (answer.goodput != nullptr)
-    out += line("  with failures: %.1f %% of the time makes progress, with a checkpoint every %lld steps", 100 * answer.goodput->share,
-                static_cast<long long>(answer.goodput->steps_between_saves));
-  return out;
+std::string found_text(const SearchResult& found, const PlannedRun& run) {
+  if (found.best.empty()) return "";
+  const bool fits = found.best.front().fits;
+  return st::text(fits ? "searched: fastest first of what fits" : "searched: nothing fits; nearest first", ", ", found.planned, " plans\n",
+                  found.text(run));
+}
+
+std::string simulation_text(const RunPlan& all, const SimulatedStep& step) {
+  const double seconds = step.seconds(), tokens = all.run().tokens_per_step();
+  std::string out = line("all %lld ranks, simulated", static_cast<long long>(all.run().recipe.ranks));
+  out += line("  a step takes %s; ranks compute nothing in %.1f %% of it; %.0f tokens/s", seconds_text(seconds).c_str(), 100 * step.idle(),
+              seconds > 0 ? tokens / seconds : 0);
+  const RankClass& fullest = all.fullest();
+  return out + line("  most memory: %.3f GB on rank %d (stage %d); %s", giga(fullest.numbers.memory.device_total()), fullest.first,
+                    fullest.at.stage, all.fits() ? "all ranks fit" : "does not fit");
+}
+
+std::string goodput_text(const Goodput& of) {
+  return line("with failures: %.1f %% of the time makes progress that lasts, with a checkpoint every %lld steps", 100 * of.share,
+              static_cast<long long>(of.steps_between_saves));
 }
 
 }  // namespace
 
-std::string text_of(const PlanAnswer& answer) {
+std::string Blueprint::text() const {
   const PlainLocale locale;
-  const PlannedRun& run = answer.run;
-  const Mesh mesh = run.mesh();
-  const RankNumbers& numbers = answer.of_rank.numbers;
-  std::string out = line("rank %d of %lld (%d data x %d tensor x %d stages) on %s", answer.rank, static_cast<long long>(run.recipe.ranks),
-                         mesh.data, mesh.tensor, mesh.stage, run.machine.name.c_str());
-  out += text(run.machine.is_measured ? "times: measured, " : "times: estimates, ", run.machine.source, "\n\n", memory_text(answer));
-  out += textbook(run).text(run) + "\n\n" + traffic_text(numbers);
-  const double seconds = answer.of_rank.step_seconds(run.recipe), tokens = run.tokens_per_step();
+  const Mesh mesh = run_.mesh();
+  const RankNumbers& numbers = of_rank_.numbers;
+  const std::string found = found_text(found_, run_);
+  std::string out = found.empty() ? "" : found + "\n";
+  out += line("rank %d of %lld (%d data x %d tensor x %d stages) on %s", rank_, static_cast<long long>(run_.recipe.ranks), mesh.data,
+              mesh.tensor, mesh.stage, run_.machine.name.c_str());
+  out += st::text(run_.machine.is_measured ? "times: measured, " : "times: estimates, ", run_.machine.source, "\n\n",
+                  memory_text(numbers.memory, run_.device_memory_of_rank()));
+  out += textbook(run_).text(run_) + "\n\n" + traffic_text(numbers);
+  const double seconds = of_rank_.step_seconds(run_.recipe), tokens = run_.tokens_per_step();
   out += line("time\n  a step takes %s; the schedule leaves %.1f %% of it idle; %.0f tokens/s on all ranks", seconds_text(seconds).c_str(),
-              100 * answer.of_rank.bubble(run.recipe), seconds > 0 ? tokens / seconds : 0);
+              100 * of_rank_.bubble(run_.recipe), seconds > 0 ? tokens / seconds : 0);
   out += line("  arithmetic %.3g TFLOP, of which %.1f %% are recomputed; %.3g TFLOP/s", numbers.flops / 1e12,
               numbers.flops > 0 ? 100 * numbers.repeated_flops / numbers.flops : 0, seconds > 0 ? numbers.flops / seconds / 1e12 : 0);
-  const std::string simulated = simulation_text(answer), fixes = fixes_text(answer.fixes);
-  for (const std::string* part : {&simulated, &fixes})
-    if (!part->empty()) out += "\n" + *part;
-  return out;
+  if (step_) out += "\n" + simulation_text(*all_, *step_);
+  if (goodput_) out += goodput_text(*goodput_);
+  const std::string fixes = fixes_text(fixes_);
+  return fixes.empty() ? out : out + "\n" + fixes;
 }
 
 }  // namespace st

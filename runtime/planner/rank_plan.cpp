@@ -37,8 +37,8 @@ OnHost on_host(const PlannedRun& run) {
   return arenas;
 }
 
-MemoryUse memory_of(const Plan& plan, const PlannedRun& run) {
-  MemoryUse use;
+PlannedMemory memory_of(const Plan& plan, const PlannedRun& run) {
+  PlannedMemory use;
   use.reserved = run.machine.reserved;
   const OnHost is_away = on_host(run);
   for (size_t a = 0; a < kArenas; ++a) {
@@ -148,13 +148,13 @@ double PlannedRun::tokens_per_step() const {
   return static_cast<double>(rows_of_loss(bind(model, recipe.batch))) * static_cast<double>(recipe.step_micro_batches());
 }
 
-int64_t MemoryUse::device_total() const {
+int64_t PlannedMemory::device_total() const {
   int64_t sum = reserved;
   for (const int64_t bytes : device) sum += bytes;
   return sum;
 }
 
-int64_t MemoryUse::host_total() const {
+int64_t PlannedMemory::host_total() const {
   int64_t sum = 0;
   for (const int64_t bytes : host) sum += bytes;
   return sum;

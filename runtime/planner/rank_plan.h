@@ -29,7 +29,7 @@ struct PlannedRun {
 };
 
 /// Bytes by arena; host: what is offloaded.
-struct MemoryUse {
+struct PlannedMemory {
   std::array<int64_t, kArenas> device{}, host{};
   int64_t file = 0, reserved = 0;
   int64_t device_total() const;  // with what is reserved
@@ -43,7 +43,7 @@ struct AxisTraffic {
 
 /// What the instructions of a rank say.
 struct RankNumbers {
-  MemoryUse memory;
+  PlannedMemory memory;
   std::array<AxisTraffic, kMeshAxes> traffic;  // by MeshAxis
   int64_t instructions = 0;
   double flops = 0;           // of products and attention in a step, repeated ones included

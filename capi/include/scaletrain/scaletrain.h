@@ -32,6 +32,7 @@
 #include <scaletrain/optimizer.h>
 #include <scaletrain/pending.h>
 #include <scaletrain/pipeline.h>
+#include <scaletrain/plan.h>
 #include <scaletrain/predictor.h>
 #include <scaletrain/recipe.h>
 #include <scaletrain/schedule.h>

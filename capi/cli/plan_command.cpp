@@ -1,0 +1,139 @@
+// scaletrain plan: what each rank of a run would hold, send and wait for, before anything runs.
+#include <array>
+#include <cctype>
+#include <cmath>
+#include <cstdio>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <utility>
+
+#include "model_choice.h"
+#include "options.h"
+
+namespace cli {
+namespace {
+
+struct PlanChoice {
+  std::string model = "gpt";
+  ModelOptions sizes;
+  RecipeOptions recipe;
+  std::string world, rank = "0", machine, memory, link, per_node;
+  bool searches = false, simulates = false, fixes = false, json = false;
+};
+
+void add_options(CLI::App& app, PlanChoice& o) {
+  const auto add = [&app](const char* group, const char* name, std::string& value, const std::string& help) {
+    add_text(app, name, value, help + (value.empty() ? "" : " [" + value + "]"))->group(group);
+  };
+  add("Model", "--model", o.model, "gpt: GPT-2's architecture");
+  o.sizes.add(app);
+  o.recipe.add(app);
+  add("Plan", "--world", o.world, "ranks, each a process; default: --ranks, threads of one process");
+  add("Plan", "--rank", o.rank, "the rank to plan");
+  add("Plan", "--machine", o.machine,
+      "a100-40g, a100-80g, h100-sxm, h200 or v100-32g, by data sheet, or a file of `scaletrain bench --calibrate FILE`; default: this "
+      "machine");
+  add("Plan", "--device-memory", o.memory, "of a device, with its unit: 80G (10^9 bytes), 79.1GiB; default: the machine's");
+  add("Plan", "--ranks-per-node", o.per_node, "devices of a node; default: the machine's");
+  add("Plan", "--link", o.link, "between nodes: 10g, 25g, 100g, 400g (Gbit/s a device) or nvlink; default: the machine's");
+  app.add_flag("--auto", o.searches, "search batch, recompute, zero, offload, stages, schedule and tensor for the fastest that fits")
+      ->group("Plan");
+  app.add_flag("--simulate", o.simulates, "simulate the step of all ranks")->group("Plan");
+  app.add_flag("--fixes", o.fixes, "plan changes of the recipe and list their prices, also if the plan fits")->group("Plan");
+  app.add_flag("--json", o.json, "one JSON object")->group("Plan");
+}
+
+/// "80G", "79.1 GiB".
+int64_t bytes_of(const std::string& option, const std::string& value) {
+  size_t end = 0;
+  while (end < value.size() && (std::isdigit(static_cast<unsigned char>(value[end])) != 0 || value[end] == '.')) ++end;
+  const size_t word = value.find_first_not_of(' ', end);
+  const std::string unit = word == std::string::npos ? "" : value.substr(word);
+  constexpr std::array<std::pair<const char*, double>, 13> kUnits = {{{"B", 1},
+                                                                      {"M", 1e6},
+                                                                      {"MB", 1e6},
+                                                                      {"MiB", 0x1p20},
+                                                                      {"Mi", 0x1p20},
+                                                                      {"G", 1e9},
+                                                                      {"GB", 1e9},
+                                                                      {"GiB", 0x1p30},
+                                                                      {"Gi", 0x1p30},
+                                                                      {"T", 1e12},
+                                                                      {"TB", 1e12},
+                                                                      {"TiB", 0x1p40},
+                                                                      {"Ti", 0x1p40}}};
+  if (unit.empty())
+    refuse(option, " is ", value, " without a unit; give ", value, "G (10^9 bytes), ", value, "GiB (2^30 bytes) or ", value, "M");
+  for (const auto& [name, factor] : kUnits)
+    if (unit == name) {
+      const double bytes = end == 0 ? 0 : real_number(option, value.substr(0, end)) * factor;
+      if (bytes < 1 || bytes > 0x1p62) refuse(option, " is ", value, "; give a number of bytes above 0, such as 80G");
+      return static_cast<int64_t>(bytes);
+    }
+  refuse(option, " is ", value, ": ", unit, " is no unit; use G, GiB, M, MiB, T or TiB");
+}
+
+/// A name goes to the library; a file is read here.
+Json machine_of(const std::string& value) {
+  std::ifstream file(value);
+  const bool is_path = value.find('/') != std::string::npos || value.ends_with(".json");
+  if (!file) {
+    if (is_path) refuse("--machine: cannot read ", value);
+    return value;
+  }
+  const std::string text((std::istreambuf_iterator<char>(file)), {});
+  Json machine = Json::parse(text, nullptr, false);
+  if (!machine.is_object()) refuse("--machine: ", value, " is not a JSON object; give a file of `scaletrain bench --calibrate FILE`");
+  return machine;
+}
+
+int64_t one_or_more(const std::string& option, const std::string& value) {
+  const int64_t number = whole_number(option, value);
+  if (number < 1) refuse(option, " is ", number, "; give at least 1");
+  return number;
+}
+
+int run(const PlanChoice& o) {
+  if (o.model != "gpt") refuse("--model is ", o.model, "; use gpt");
+  const Recipe recipe = o.recipe.recipe(1);
+  Json options = {{"rank", whole_number("--rank", o.rank)}, {"auto", o.searches}, {"simulate", o.simulates}};
+  if (!o.world.empty()) {
+    const int64_t world = one_or_more("--world", o.world), ranks = recipe_whole(recipe, "ranks");
+    if (ranks != 1 && ranks != world) refuse("--world is ", world, ", but --ranks is ", ranks, "; leave --ranks out");
+    ask(st_recipe_set(recipe.get(), "ranks", std::to_string(world).c_str()));
+    options["processes"] = true;
+    // As `scaletrain train` does (train.cpp).
+    options["late_parameters"] = recipe_whole(recipe, "zero") == 3 || recipe_text(recipe, "precision") != "fp32";
+  }
+  if (!o.machine.empty()) options["machine"] = machine_of(o.machine);
+  if (!o.memory.empty()) options["device_memory"] = bytes_of("--device-memory", o.memory);
+  if (!o.per_node.empty()) options["ranks_per_node"] = one_or_more("--ranks-per-node", o.per_node);
+  if (!o.link.empty()) options["link"] = o.link;
+  if (o.fixes) options["fixes"] = true;
+
+  st_context_options late;
+  ask(st_context_options_init(&late, sizeof late));
+  late.late_parameters = 1;  // the model is only planned
+  const auto context = make<Context>(st_context_create, &late);
+  const ModelChoice choice(o.sizes);
+  const Model model = choice.make(context.get(), 0);
+  const std::string asked = options.dump();
+  const auto plan = make<Plan>(st_plan_create, model.get(), recipe.get(), asked.c_str());
+  if (o.json)
+    std::printf("%s\n", Json::parse(text(st_plan_json, plan.get())).dump().c_str());
+  else
+    std::printf("%s", text(st_plan_text, plan.get()));
+  return kDone;
+}
+
+}  // namespace
+
+Command plan_command(CLI::App& app) {
+  auto options = std::make_shared<PlanChoice>();
+  CLI::App* command = app.add_subcommand("plan", "what each rank of a run would hold, send and wait for, on any machine");
+  add_options(*command, *options);
+  return {command, [options] { return run(*options); }};
+}
+
+}  // namespace cli

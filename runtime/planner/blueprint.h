@@ -1,0 +1,47 @@
+// Everything that is asked of a run before it runs: one rank's plan, the changes that would help, the step of all ranks.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "planner/advice.h"
+#include "planner/run_plan.h"
+#include "planner/search.h"
+
+namespace st {
+
+struct BlueprintWishes {
+  int32_t rank = 0;
+  bool searches = false;               // the recipe becomes that of the fastest plan that fits
+  bool simulates = false;              // all ranks
+  std::optional<bool> advises;         // unset: if the plan does not fit
+  std::vector<Trouble> troubles = {};  // of the simulation
+  std::optional<Failures> failures = {};
+};
+
+class Blueprint {
+ public:
+  /// Throws what plan_of_rank() throws. A search that finds nothing that fits takes what comes nearest.
+  Blueprint(PlannedRun run, const BlueprintWishes& wishes);
+
+  const PlannedRun& run() const { return run_; }
+  const RankPlan& of_rank() const { return of_rank_; }
+  bool fits() const { return of_rank_.numbers.memory.device_total() <= run_.device_memory_of_rank(); }
+
+  std::string json() const;  // capi/cli/README.md lists the keys
+  std::string text() const;
+
+ private:
+  int32_t rank_;
+  SearchResult found_;
+  PlannedRun run_;  // after a search: with its recipe
+  RankPlan of_rank_;
+  std::vector<Fix> fixes_;
+  std::optional<RunPlan> all_;
+  std::optional<SimulatedStep> step_;
+  std::optional<Goodput> goodput_;
+};
+
+}  // namespace st

@@ -1,0 +1,119 @@
+#include "planner/simulation.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "plan/pipeline_schedule.h"
+#include "refusal.h"
+
+namespace st {
+namespace {
+
+using Kind = TraceEvent::Kind;
+
+/// The actions of a schedule as traces of its stages, one link for each pair of neighbouring parts and direction; messages take no time.
+struct ScheduleTraces {
+  std::vector<StageLink> links;
+  std::vector<RankTrace> traces;
+
+  ScheduleTraces(const PipelineSchedule& schedule, const StageTimes& times) {
+    std::map<std::pair<int32_t, int32_t>, int32_t> link_of;  // from part, to part
+    const auto link = [&](int32_t from, int32_t to) {
+      const auto [found, is_new] = link_of.try_emplace({from, to}, static_cast<int32_t>(links.size()));
+      if (is_new) links.push_back({.from = schedule.stage_of(from), .to = schedule.stage_of(to)});
+      return found->second;
+    };
+    const bool splits = splits_backward(schedule);
+    for (int32_t stage = 0; stage < schedule.stages; ++stage) {
+      RankTrace trace;
+      for (const StageAction& action : schedule.actions[static_cast<size_t>(stage)]) {
+        const int32_t part = schedule.part_of(stage, action.chunk), last = schedule.parts() - 1;
+        const bool is_forward = action.phase == Phase::forward,
+                   gives_input = action.phase == Phase::backward || action.phase == Phase::backward_input;
+        const auto event = [&](Kind kind, int32_t of_link) { trace.events.push_back({.kind = kind, .link = of_link}); };
+        if (is_forward && part > 0) event(Kind::receive, link(part - 1, part));
+        if (gives_input && part < last) event(Kind::receive, link(part + 1, part));
+        const double b = splits ? times.backward_input : times.backward_input + times.backward_weight;
+        const double seconds = is_forward ? times.forward : gives_input ? b : times.backward_weight;
+        trace.events.push_back({.kind = Kind::compute, .seconds = seconds / schedule.chunks});
+        if (is_forward && part < last) event(Kind::send, link(part, part + 1));
+        if (gives_input && part > 0) event(Kind::send, link(part, part - 1));
+      }
+      traces.push_back(std::move(trace));
+    }
+  }
+};
+
+SimulatedStep simulated(const ScheduleTraces& of, int32_t stages, int32_t data = 1) {
+  return simulate({.mesh = {.data = data, .tensor = 1, .stage = stages}, .links = of.links, .trace = [&](int32_t rank) -> const RankTrace& {
+                     return of.traces[static_cast<size_t>(rank / data)];
+                   }});
+}
+
+TEST(Simulation, TakesTheTimeOfEachScheduleOnAllDataRanks) {  // T19; the closed forms are those of pipeline_schedule_test.cpp
+  for (const auto& [name, chunks] : {std::pair{"gpipe", 1}, {"1f1b", 1}, {"interleaved", 2}, {"zb-h1", 1}, {"zb-v", 2}})
+    for (int32_t p = 1; p <= 4; ++p)
+      for (const int32_t m : {p, 2 * p, 3 * p}) {
+        SCOPED_TRACE(text(name, ", ", p, " stages, ", m, " micro-batches"));
+        const PipelineSchedule schedule = make_schedule(name, p, chunks, m);
+        for (const StageTimes& times : {StageTimes{1, 1, 1}, StageTimes{3, 2, 2}}) {
+          const SimulatedStep step = simulated(ScheduleTraces(schedule, times), p, 2);
+          EXPECT_DOUBLE_EQ(step.seconds(), makespan(schedule, times));
+          EXPECT_NEAR(step.idle(), bubble(schedule, times), 1e-12);
+        }
+        if (std::string_view(name) != "zb-v") continue;
+        const double seconds = simulated(ScheduleTraces(schedule, {1, 1, 1}), p).seconds();
+        EXPECT_DOUBLE_EQ(seconds, 3 * m + (p - 1) / 2.0);
+      }
+}
+
+RankTrace trace(std::initializer_list<TraceEvent> events) {
+  RankTrace made;
+  made.events = events;
+  return made;
+}
+
+TEST(Simulation, PostedCollectivesRunInOrderBesideComputing) {
+  const RankTrace of_rank = trace({{.kind = Kind::compute, .seconds = 1},
+                                   {.kind = Kind::post, .number = 0, .seconds = 5},
+                                   {.kind = Kind::compute, .seconds = 2},
+                                   {.kind = Kind::post, .number = 1, .seconds = 1},
+                                   {.kind = Kind::compute, .seconds = 1},
+                                   {.kind = Kind::await, .number = 0},    // at 6; rank 1 came a second later
+                                   {.kind = Kind::await, .number = 1}});  // after the first one
+  Simulation run{.mesh = {.data = 2}, .links = {}, .trace = [&](int32_t) -> const RankTrace& { return of_rank; }};
+  EXPECT_EQ(simulate(run).seconds(), 7);
+  run.pace = [](int32_t rank) { return rank == 1 ? RankPace{.computing = 2} : RankPace{}; };
+  const SimulatedStep step = simulate(run);
+  EXPECT_EQ(step.seconds(), 8);  // rank 1 posts at 2 and at 6; the collectives end at 7 and at 8, when it ends computing too
+  EXPECT_EQ(step.ranks[0].waited, step.seconds() - step.ranks[0].computed);
+}
+
+TEST(Simulation, ASlowLinkHoldsUpItsGroupAlone) {
+  const RankTrace of_rank =
+      trace({{.kind = Kind::compute, .seconds = 1}, {.kind = Kind::exchange, .axis = MeshAxis::tensor, .seconds = 2}});
+  Simulation run{.mesh = {.data = 2, .tensor = 2}, .links = {}, .trace = [&](int32_t) -> const RankTrace& { return of_rank; }};
+  run.pace = [](int32_t rank) { return rank == 3 ? RankPace{.exchange = 4} : RankPace{}; };
+  const SimulatedStep step = simulate(run);
+  for (const int32_t rank : {0, 1}) EXPECT_EQ(step.ranks[static_cast<size_t>(rank)].ended, 3);
+  for (const int32_t rank : {2, 3}) EXPECT_EQ(step.ranks[static_cast<size_t>(rank)].ended, 9);
+}
+
+TEST(Simulation, RanksThatWaitForEachOtherAreNamed) {
+  const RankTrace waits = trace({{.kind = Kind::receive, .link = 0}}), meets = trace({{.kind = Kind::exchange, .number = 0}});
+  const StageLink link{.from = 1, .to = 0};
+  EXPECT_TRUE(refuses(Code::internal, {"rank 0 waits for a message on link 0"}, [&] {
+    simulate({.mesh = {.stage = 2}, .links = {&link, 1}, .trace = [&](int32_t) -> const RankTrace& { return waits; }});
+  }));
+  EXPECT_TRUE(refuses(Code::internal, {"rank 1 waits for a collective"}, [&] {
+    const RankTrace none;
+    simulate({.mesh = {.data = 2}, .links = {}, .trace = [&](int32_t rank) -> const RankTrace& { return rank == 0 ? none : meets; }});
+  }));
+}
+
+}  // namespace
+}  // namespace st
