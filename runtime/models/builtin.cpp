@@ -22,6 +22,8 @@ const std::vector<Builtin>& table() {
         {"gpt", [](auto json) { return build_gpt(gpt_options(json)); }, [](auto json) { return parameter_count(gpt_options(json)); }},
         {"gpt2", [](auto json) { return build_gpt(read_gpt2_config(json).options); },
          [](auto json) { return parameter_count(read_gpt2_config(json).options); }},
+        {"llama", [](auto json) { return build_llama(llama_options(json)); },
+         [](auto json) { return parameter_count(llama_options(json)); }},
         {"mlp", [](auto json) { return build_mlp(mlp_options(json)); }, [](auto json) { return parameter_count(mlp_options(json)); }},
     };
   });
@@ -48,6 +50,23 @@ GptOptions gpt_options(std::string_view json) {
                 {"layer_norm_epsilon", &o.layer_norm_epsilon},
                 {"scale_attn_weights", &o.scale_attn_weights},
                 {"scale_attn_by_inverse_layer_idx", &o.scale_attn_by_inverse_layer_idx}});
+  check_options(o);
+  return o;
+}
+
+LlamaOptions llama_options(std::string_view json) {
+  LlamaOptions o;
+  read_options("llama", json,
+               {{"layers", &o.layers},
+                {"width", &o.width},
+                {"heads", &o.heads},
+                {"groups", &o.groups},
+                {"context", &o.context},
+                {"vocabulary", &o.vocabulary},
+                {"ffn", &o.ffn},
+                {"rope_base", &o.rope_base},
+                {"rms_norm_epsilon", &o.rms_norm_epsilon},
+                {"tied_embedding", &o.tied_embedding}});
   check_options(o);
   return o;
 }

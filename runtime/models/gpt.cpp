@@ -3,18 +3,17 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
-#include <utility>
 
 #include "base/error.h"
 #include "ir/build.h"
 #include "models/json_options.h"
 #include "models/layers.h"
+#include "models/model_sizes.h"
 
 namespace st {
 namespace {
 
 constexpr double kDeviation = 0.02;  // GPT-2's for every weight
-constexpr int64_t kMaxLayers = 4096;
 
 struct GptActivation {
   std::string_view name;
@@ -43,8 +42,8 @@ class GptBuilder {
   Value embedding() {
     b_.enter("embedding");
     const Initializer normal{Init::normal, kDeviation, {}};
-    const Value weight = parameter("token_embedding.weight", {options_.vocabulary, options_.width}, normal);
-    const Value positions = parameter("position_embedding.weight", {options_.context, options_.width}, normal);
+    const Value weight = named_parameter(b_, "token_embedding.weight", {options_.vocabulary, options_.width}, normal);
+    const Value positions = named_parameter(b_, "position_embedding.weight", {options_.context, options_.width}, normal);
     const Value x = b_.add(b_(Op::embedding, {weight, tokens_}), positions);
     const Value y = b_.dropout(b_.reshape(x, tokens_by(options_.width)));
     b_.leave();
@@ -87,8 +86,8 @@ class GptBuilder {
 
   void head(Value x) {
     b_.enter("head");
-    const Value gamma = parameter("final_norm.gamma", {options_.width}, {Init::ones, 1, {}});
-    const Value beta = parameter("final_norm.beta", {options_.width}, {Init::zeros, 1, {}});
+    const Value gamma = named_parameter(b_, "final_norm.gamma", {options_.width}, {Init::ones, 1, {}});
+    const Value beta = named_parameter(b_, "final_norm.beta", {options_.width}, {Init::zeros, 1, {}});
     x = b_(Op::layer_norm, {x, gamma, beta}, {{"epsilon", options_.layer_norm_epsilon}});
     // Loads the tied weight again: a use in another scope has a separate gradient until the boundary.
     const Value weight = b_.load(program_.slot_named("token_embedding.weight"));
@@ -104,15 +103,6 @@ class GptBuilder {
 
   static LinearOptions normal(int64_t outputs, double deviation) { return {.outputs = outputs, .init = "normal", .scale = deviation}; }
   NormOptions norm_options() const { return {.epsilon = options_.layer_norm_epsilon}; }
-
-  /// A parameter outside the blocks. Takes the full name: GPT's names of these do not follow from their scopes.
-  Value parameter(const std::string& name, const Shape& shape, Initializer init) {
-    Slot slot;
-    slot.name = name;
-    slot.type.shape = shape;
-    slot.init = std::move(init);
-    return b_.load(program_.add_slot(std::move(slot)));
-  }
 
   Shape tokens_by(int64_t columns) const { return {kBatch * options_.context, columns}; }
 
@@ -142,22 +132,14 @@ void check_activation(std::string_view what, std::string_view key, std::string_v
 }
 
 void check_options(const GptOptions& o) {
-  const auto at_least_one = [](std::string_view key, int64_t value) {
-    check(value >= 1, "gpt: ", key, " must be at least 1, got ", value);
-  };
-  at_least_one("layers", o.layers);
-  at_least_one("width", o.width);
-  at_least_one("heads", o.heads);
-  at_least_one("context", o.context);
-  at_least_one("vocabulary", o.vocabulary);
-  check(o.width % o.heads == 0, "gpt: width must be divisible by heads, got width ", o.width, " and heads ", o.heads,
-        "; the nearest valid width is ", std::max<int64_t>(1, (o.width + o.heads / 2) / o.heads) * o.heads);
-  // The graph's size depends on the number of layers alone: a typo is refused before the graph fills the memory.
-  check(o.layers <= kMaxLayers, "gpt: layers must be at most ", kMaxLayers, ", got ", o.layers);
-  check(o.vocabulary <= INT32_MAX, "gpt: vocabulary must be at most 2147483647, because token ids are i32, got ", o.vocabulary);
+  check_layers("gpt", o.layers);
+  check_at_least_one("gpt", "width", o.width);
+  check_at_least_one("gpt", "heads", o.heads);
+  check_at_least_one("gpt", "context", o.context);
+  check_vocabulary("gpt", o.vocabulary);
+  check_heads("gpt", o.width, o.heads);
   check_activation("gpt", "activation", o.activation);
-  check(std::isfinite(o.layer_norm_epsilon) && o.layer_norm_epsilon > 0, "gpt: layer_norm_epsilon must be a number above 0, got ",
-        o.layer_norm_epsilon);
+  check_above_zero("gpt", "layer_norm_epsilon", o.layer_norm_epsilon);
 }
 
 int64_t parameter_count(const GptOptions& o) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "base/heap.h"
 #include "models/activation.h"
@@ -33,6 +34,14 @@ Value with_last(Builder& b, Value y, Shape shape) {
 }
 
 }  // namespace
+
+Value named_parameter(Builder& b, const std::string& name, const Shape& shape, Initializer init) {
+  Slot slot;
+  slot.name = name;
+  slot.type.shape = shape;
+  slot.init = std::move(init);
+  return b.load(b.program().add_slot(std::move(slot)));
+}
 
 Value linear(Builder& b, const std::string& name, Value x, const LinearOptions& options) {
   check_positive("linear", "outputs", options.outputs);

@@ -11,6 +11,9 @@
 
 namespace st {
 
+/// Adds and loads a parameter whose name does not follow from the scope.
+Value named_parameter(Builder& b, const std::string& name, const Shape& shape, Initializer init);
+
 struct LinearOptions {
   int64_t outputs = 0;
   bool bias = true;

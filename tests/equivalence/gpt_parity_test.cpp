@@ -1,18 +1,11 @@
 // A GPT-2-shaped model against PyTorch's: gradients of one batch, and the losses of 20 steps of AdamW with warm-up and clipping.
 // fixtures/make_gpt_fixture.py makes and describes the file.
 #include <algorithm>
-#include <cmath>
-#include <cstring>
-#include <map>
 #include <memory>
 
 #include "base/error.h"
-#include "checkpoint/safetensors.h"
-#include "comparison.h"
-#include "interpreter.h"
 #include "models/gpt.h"
-#include "passes/autodiff.h"
-#include "passes/dropout.h"
+#include "parity.h"
 #include "train/trainer.h"
 
 namespace st {
@@ -21,52 +14,17 @@ namespace {
 using conformance::Interpreter;
 using conformance::Tensor;
 
-class GptFixture {
- public:
-  GptFixture() : file_(ST_FIXTURES "/gpt_parity.safetensors") {}
-
-  Tensor tensor(const std::string& name) const {
-    const TensorRecord& record = file_.record(name);
-    Tensor value(record.dtype, record.shape);
-    const auto bytes = file_.bytes(record);
-    value.bytes().assign(bytes.begin(), bytes.end());
-    return value;
-  }
-  int64_t number(const std::string& key) const { return std::stoll(file_.header().metadata.at(key)); }
-  double real(const std::string& key) const { return std::stod(file_.header().metadata.at(key)); }
-
-  Program program() const {
-    return build_gpt({.layers = number("layers"),
-                      .width = number("width"),
-                      .heads = number("heads"),
-                      .context = number("context"),
-                      .vocabulary = number("vocabulary")});
-  }
-
- private:
-  SafetensorsFile file_;
-};
-
-const GptFixture& fixture() {
-  static const GptFixture file;
+const ParityFixture& fixture() {
+  static const ParityFixture file("gpt_parity.safetensors");
   return file;
 }
 
-double norm_of(const Tensor& x) {
-  double squares = 0;
-  for (int64_t i = 0; i < x.elements(); ++i) squares += x.at(i) * x.at(i);
-  return std::sqrt(squares);
-}
-
-/// The gradient of the mean loss: the sum over all uses of the parameter, divided by the count.
-Tensor whole_gradient(const Interpreter& interpreter, const Program& program, SlotId parameter, double count) {
-  Tensor sum(DType::f64, program.slot(parameter).type.shape);
-  for (const Slot& slot : program.slots) {
-    if (slot.role != Role::gradient || slot.of != parameter) continue;
-    const Tensor use = interpreter.get(slot.name);
-    for (int64_t i = 0; i < sum.elements(); ++i) sum.set(i, sum.at(i) + use.at(i) / (count * program.loss_seed));
-  }
-  return sum;
+Program gpt_program() {
+  return build_gpt({.layers = fixture().number("layers"),
+                    .width = fixture().number("width"),
+                    .heads = fixture().number("heads"),
+                    .context = fixture().number("context"),
+                    .vocabulary = fixture().number("vocabulary")});
 }
 
 class GptParity : public ::testing::TestWithParam<const char*> {
@@ -75,15 +33,11 @@ class GptParity : public ::testing::TestWithParam<const char*> {
       std::make_shared<Context>(ContextOptions{.device = GetParam(), .threads = 2, .log = {}, .parallel = {}, .memory = {}});
 };
 
-// fp32 against PyTorch in fp64: the worst tensor's L2 error was 4e-7; 1e-5 leaves room for other instruction sets and devices. A tensor
-// with a true gradient near zero is compared with a millionth of the whole gradient instead.
+// fp32 against PyTorch in fp64: the worst tensor's L2 error was 4e-7; 1e-5 leaves room for other instruction sets and devices.
 TEST_P(GptParity, GradientsAreThoseOfPyTorch) {
-  Program program = bind(fixture().program(), fixture().number("batch"));
-  set_dropout(program, 0, 0);
-  autodiff(program);
+  const Program program = differentiated(gpt_program(), fixture().number("batch"));
   Interpreter interpreter(context_->backend(), program);
-  for (const Slot& slot : program.slots)
-    if (slot.role == Role::parameter) interpreter.set(slot.name, fixture().tensor(slot.name));
+  fixture().set_parameters(interpreter, program);
   interpreter.set("tokens", fixture().tensor("batch/0.tokens"));
   interpreter.set("targets", fixture().tensor("batch/0.targets"));
   interpreter.run(Phase::forward);
@@ -91,28 +45,11 @@ TEST_P(GptParity, GradientsAreThoseOfPyTorch) {
   EXPECT_EQ(count, static_cast<double>(fixture().number("batch") * fixture().number("context")));
   EXPECT_NEAR(interpreter.value(program.loss_sum).at(0) / count, fixture().tensor("losses_f64").at(0), 1e-6);
   interpreter.run(Phase::backward);
-
-  std::map<std::string, Tensor> wanted;
-  double squares = 0;
-  for (const Slot& slot : program.slots) {
-    if (slot.role != Role::parameter) continue;
-    const Tensor& want = wanted[slot.name] = fixture().tensor("gradient/" + slot.name);
-    squares += std::pow(norm_of(want), 2);
-  }
-  EXPECT_EQ(wanted.size(), 4U + 12U * static_cast<size_t>(fixture().number("layers")));
-  for (SlotId id = 0; id < static_cast<SlotId>(program.slots.size()); ++id) {
-    const Slot& slot = program.slot(id);
-    if (slot.role != Role::parameter) continue;
-    const Tensor& want = wanted[slot.name];
-    Tensor difference = whole_gradient(interpreter, program, id, count);
-    for (int64_t i = 0; i < difference.elements(); ++i) difference.set(i, difference.at(i) - want.at(i));
-    const double scale = std::max(norm_of(want), 1e-6 * std::sqrt(squares));
-    EXPECT_LE(norm_of(difference) / scale, 1e-5) << slot.name;
-  }
+  EXPECT_EQ(expect_gradients(interpreter, program, fixture(), count, 1e-5), 4 + 12 * fixture().number("layers"));
 }
 
 std::shared_ptr<Model> model_of(const std::shared_ptr<Context>& context) {
-  auto model = std::make_shared<Model>(context, fixture().program(), 0);
+  auto model = std::make_shared<Model>(context, gpt_program(), 0);
   for (const SlotId id : model->parameters()) {
     const Tensor weights = fixture().tensor(model->slot(id).name);
     context->backend().to_device(model->data(id), weights.bytes().data(), static_cast<int64_t>(weights.bytes().size()));

@@ -22,6 +22,11 @@ ST_API st_status st_model_create(st_graph* graph, int64_t seed, st_model** model
  *           activation as Hugging Face names it: gelu_new (by tanh), gelu (exact), relu, silu, tanh
  *   "gpt2"  the same; json is the text of Hugging Face's config.json of a GPT-2. A setting that "gpt" does not support is refused with key
  *           and value; dropout rates are only logged, since they belong to the recipe
+ *   "llama" Llama's architecture (RMS norms, rotary positions, grouped-query attention, SwiGLU); inputs and output as "gpt":
+ *           {"layers":4,"width":128,"heads":4,"groups":0,"context":64,"vocabulary":256,"ffn":0,"rope_base":10000,"rms_norm_epsilon":1e-5,
+ *            "tied_embedding":false}
+ *           groups: heads of keys and values, 0: as many as heads; ffn: width between the MLP's products, 0: 8/3 width rounded up to a
+ *           multiple of 256; tied_embedding: the head is the token embedding
  *   "mlp"   {"inputs":1,"hidden":[64,64],"outputs":1,"activation":"gelu","loss":"mse"}; activation gelu (by tanh), relu, silu or tanh; loss
  *           mse or cross_entropy; inputs "x" f32 [batch, inputs], and "y" f32 [batch, outputs] or, for cross_entropy, i32 [batch] with
  *           outputs as classes */

@@ -38,7 +38,7 @@ TEST(Gpt, IsVerifiedForEveryBatch) {
 
 TEST(Gpt, HasTheParametersOfGpt2) {
   // 124,439,808 is the published size of GPT-2 small.
-  EXPECT_EQ(parameter_count({.layers = 12, .width = 768, .heads = 12, .context = 1024, .vocabulary = 50257}), 124439808);
+  EXPECT_EQ(parameter_count(GptOptions{.layers = 12, .width = 768, .heads = 12, .context = 1024, .vocabulary = 50257}), 124439808);
 
   const Program program = build_gpt(small());
   int64_t elements = 0;
@@ -150,7 +150,7 @@ TEST(Gpt, RefusesWhatCannotBeBuiltAndSaysWhy) {
   EXPECT_TRUE(says(with([](auto& o) { o.vocabulary = 0; }), {"vocabulary"}));
   EXPECT_TRUE(says(with([](auto& o) { o.vocabulary = int64_t{1} << 40; }), {"vocabulary"}));
   // Sizes that overflow are an error, not a small model.
-  EXPECT_THROW(parameter_count({.layers = 4096, .width = int64_t{1} << 40, .heads = 1, .context = 1, .vocabulary = 1}), Error);
+  EXPECT_THROW(parameter_count(GptOptions{.layers = 4096, .width = int64_t{1} << 40, .heads = 1, .context = 1, .vocabulary = 1}), Error);
   EXPECT_THROW(build_gpt({.layers = 1, .width = int64_t{1} << 62, .heads = 1, .context = 1, .vocabulary = 4}), Error);
 }
 
