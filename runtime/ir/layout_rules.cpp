@@ -207,13 +207,15 @@ static Layouts matmul(const Case& on) {
   return {out};
 }
 
-// Every stage after the product, except the column sums, needs complete sums.
+// Every stage after the product needs complete sums, except the column sums, and a residual that is itself partial: each rank's term of a
+// sum of two products.
 static Layouts fused_linear(const Case& on) {
   const LinearPlaces places(on.op.attrs);
   const AxisLayout out = product_of(on);
-  const bool is_product = places.bias < 0 && places.at < 0 && places.residual < 0 && places.column_sums < 0 && places.pre_activation < 0 &&
-                          on.op.attrs.word("activation") == "none";
-  if (out.kind == Kind::partial && !is_product) refuse(on, kReduceFirst);
+  const bool is_product =
+      places.bias < 0 && places.at < 0 && places.column_sums < 0 && places.pre_activation < 0 && on.op.attrs.word("activation") == "none";
+  const bool adds_a_whole = places.residual >= 0 && !on.is_partial(static_cast<size_t>(places.residual));
+  if (out.kind == Kind::partial && (!is_product || adds_a_whole)) refuse(on, kReduceFirst);
   if (places.bias >= 0) check_bias(on, static_cast<size_t>(places.bias), out);
   for (const int32_t like_y : {places.at, places.residual})
     if (like_y >= 0 && !(on.in(static_cast<size_t>(like_y)) == out))

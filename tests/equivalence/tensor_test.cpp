@@ -10,6 +10,7 @@
 #include <map>
 
 #include "models/layers.h"
+#include "models/llama.h"
 #include "passes/op_cost.h"
 #include "plan/wire_bytes.h"
 #include "rank_training.h"
@@ -79,9 +80,9 @@ Program two_blocks(const Layer& block, const Layer& logits) {
   return program;
 }
 
-/// A Llama's block: grouped heads with rotary positions, RMS norms, a gated MLP, whose two first products share the last one; a table of
-/// its own for the output.
-Program small_llama() {
+/// A Llama made of layers: grouped heads with rotary positions, RMS norms, a gated MLP, whose two first products share the last one; a
+/// table of its own for the output.
+Program llama_of_layers() {
   const auto block = [](Builder& b, Value x) {
     const Value normed = norm_layer(b, "attention_norm", x, {.kind = "rms"});
     x = b.add(x, attention_layer(b, "attention", normed, {.heads = 8, .groups = 4, .rope = true, .bias = false}));
@@ -95,9 +96,14 @@ Program small_llama() {
   });
 }
 
-std::unique_ptr<Trainer> trainer_of(Program model, const Degrees& d, const std::string& optimizer = "adamw") {
+Program builtin_llama() {
+  return build_llama({.layers = 2, .width = 32, .heads = 8, .groups = 4, .context = 8, .vocabulary = kVocabulary, .ffn = 64});
+}
+
+using Keys = std::vector<std::pair<std::string, std::string>>;
+std::unique_ptr<Trainer> trainer_of(Program model, const Degrees& d, const Keys& keys) {
   Recipe recipe{.device = "cpu", .batch = 2};
-  recipe.optimizer = optimizer;
+  for (const auto& [key, value] : keys) recipe.set(key, value);
   recipe.tensor = d.tensor;
   recipe.ranks = d.ranks();
   recipe.zero = d.zero;
@@ -108,9 +114,11 @@ std::unique_ptr<Trainer> trainer_of(Program model, const Degrees& d, const std::
                                    std::make_shared<Sequences>(50, 8, kVocabulary));
 }
 
-TEST(TensorRanks, ShareALlamasHeadsAndGates) {
-  const auto outcome = [](const Degrees& d) {
-    const auto owned = trainer_of(small_llama(), d);
+class TensorRanksOfALlama : public testing::TestWithParam<Program (*)()> {};
+
+TEST_P(TensorRanksOfALlama, ShareHeadsAndGates) {
+  const auto outcome = [](const Degrees& d, const std::string& recompute = "none") {
+    const auto owned = trainer_of(GetParam()(), d, {{"dropout", "0.1"}, {"recompute", "\"" + recompute + "\""}});
     Trainer& trainer = *owned;
     for (const SlotId id : trainer.model().parameters()) {  // no other weight is whole: a table, gates, heads
       const Slot& slot = trainer.plan().program.slot(id);
@@ -120,12 +128,16 @@ TEST(TensorRanks, ShareALlamasHeadsAndGates) {
     return outcome_of(trainer);
   };
   const Outcome alone = outcome({});
-  for (const int64_t tensor : {2, 4}) {  // 70 classes are not shared by 4
+  for (const int64_t tensor : {1, 2, 4}) {  // 70 classes are not shared by 4
     const Outcome first = outcome({.tensor = tensor});
     expect_losses_near(first, alone, 1e-5);
-    EXPECT_EQ(outcome({.tensor = tensor, .data = 2, .zero = 3, .stages = 2}), first);
+    EXPECT_EQ(outcome({.tensor = tensor, .data = 2, .zero = 3, .stages = 2}), first) << tensor;
+    EXPECT_EQ(outcome({.tensor = tensor}, "attention"), first) << tensor;
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(All, TensorRanksOfALlama, testing::Values(llama_of_layers, builtin_llama),
+                         [](const auto& tested) { return tested.index == 0 ? std::string("of_layers") : "builtin"; });
 
 /// Two products so wide that a rank's runs of the first weight are whole blocks of 8-bit moments at degrees 2 and 4.
 Program wide_perceptron() {
@@ -137,7 +149,7 @@ Program wide_perceptron() {
 
 /// Each rank has whole blocks of the moments: at every degree the same parameters have coded moments, and a checkpoint has all blocks.
 TEST(TensorRanks, KeepWholeBlocksOf8BitMoments) {
-  const auto trainer = [](const Degrees& d) { return trainer_of(wide_perceptron(), d, "adamw-8bit"); };
+  const auto trainer = [](const Degrees& d) { return trainer_of(wide_perceptron(), d, {{"optimizer", "\"adamw-8bit\""}}); };
   const ScratchFolder folder("tensor_8bit_test");
   const auto alone = trainer({});
   const Outcome whole = outcome_of(*alone);

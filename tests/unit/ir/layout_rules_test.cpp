@@ -147,6 +147,16 @@ TEST(MatmulLayout, WhatIsFusedBehindAProductNeedsWholeSums) {
               HasSubstr("bias must be sharded"));
 }
 
+TEST(MatmulLayout, APartialProductIsAddedToAnotherPartialSum) {
+  const Type x = f32({4, 3}, cut(1)), weight = f32({3, 6}, cut(0));
+  EXPECT_EQ(infer(Op::fused_linear, {x, weight, f32({4, 6}, kPartial)}, {{"residual", true}}), Layouts{kPartial});
+  EXPECT_THAT(refused(Op::fused_linear, {x, weight, f32({4, 6})}, {{"residual", true}}), HasSubstr("must be summed over the ranks first"));
+  EXPECT_THAT(refused(Op::fused_linear, {f32({4, 3}), f32({3, 6}), f32({4, 6}, kPartial)}, {{"residual", true}}),
+              HasSubstr("must have the same layout"));
+  EXPECT_THAT(refused(Op::fused_linear, {x, weight, f32({4, 6}, kPartial)}, {{"residual", true}, {"activation", "relu"}}),
+              HasSubstr("must be summed over the ranks first"));
+}
+
 TEST(RowLayout, LeadingDimensionsPassAndTheRowsOwnIsRefused) {
   EXPECT_EQ(infer(Op::softmax, {f32({4, 3}, cut(0))}), Layouts{cut(0)});
   EXPECT_THAT(refused(Op::softmax, {f32({4, 3}, cut(1))}), HasSubstr("gathered first"));
