@@ -6,6 +6,7 @@
 #include "base/heap.h"
 #include "models/gpt2_config.h"
 #include "models/json_options.h"
+#include "models/llama_config.h"
 
 namespace st {
 namespace {
@@ -24,6 +25,8 @@ const std::vector<Builtin>& table() {
          [](auto json) { return parameter_count(read_gpt2_config(json).options); }},
         {"llama", [](auto json) { return build_llama(llama_options(json)); },
          [](auto json) { return parameter_count(llama_options(json)); }},
+        {"llama-hf", [](auto json) { return build_llama(read_llama_config(json).options); },
+         [](auto json) { return parameter_count(read_llama_config(json).options); }},
         {"mlp", [](auto json) { return build_mlp(mlp_options(json)); }, [](auto json) { return parameter_count(mlp_options(json)); }},
     };
   });
@@ -89,7 +92,9 @@ const std::vector<std::string>& builtin_models() {
 }
 
 std::vector<std::string> keys_not_taken(std::string_view model, std::string_view json) {
-  return model == "gpt2" ? read_gpt2_config(json).not_taken : std::vector<std::string>{};
+  if (model == "gpt2") return read_gpt2_config(json).not_taken;
+  if (model == "llama-hf") return read_llama_config(json).not_taken;
+  return {};
 }
 
 Program build_builtin(std::string_view model, std::string_view json) { return builtin_named(model).build(json); }

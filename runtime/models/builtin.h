@@ -24,9 +24,10 @@ LlamaOptions llama_options(std::string_view json);
 /// {"inputs": 1, "hidden": [64, 64], "outputs": 1, "activation": "gelu", "loss": "mse"}, by the same rules.
 MlpOptions mlp_options(std::string_view json);
 
-/// "gpt"; "gpt2", the same model with Hugging Face's config.json as options (gpt2_config.h); "llama"; "mlp".
+/// "gpt"; "gpt2", the same model with Hugging Face's config.json as options (gpt2_config.h); "llama"; "llama-hf", likewise
+/// (llama_config.h); "mlp".
 const std::vector<std::string>& builtin_models();
-/// Keys in `json` that the model ignores and the caller should report (Gpt2Config::not_taken).
+/// Keys in `json` that the model ignores and the caller should report (TransformersConfig::read).
 std::vector<std::string> keys_not_taken(std::string_view model, std::string_view json);
 
 /// Throws invalid_argument for an unknown name (suggests the nearest) and for bad options.

@@ -74,7 +74,7 @@ class RawReadOptions {
 class Model : public detail::Handle<st_model, st_model_destroy> {
  public:
   Model(const Graph& graph, int64_t seed) : Handle(detail::Access::host(graph)) { done(st_model_create(graph.get(), seed, out())); }
-  /// "gpt", "gpt2" (json is Hugging Face's config.json) or "mlp"; json "" takes the defaults.
+  /// "gpt", "llama" or "mlp"; "gpt2" or "llama-hf", whose json is Hugging Face's config.json; json "" takes the defaults.
   Model(const Context& context, const std::string& name, const std::string& json, int64_t seed) : Handle(detail::Access::host(context)) {
     done(st_model_builtin(context.get(), name.c_str(), json.empty() ? nullptr : json.c_str(), seed, out()));
   }

@@ -20,9 +20,9 @@ public sealed class Model : Handle {
   [OfC("st_model_create")]
   public Model(Graph graph, long seed = 0) : this(new Native.Model(Given(graph, "graph").native, seed), graph.Safe) {}
 
-  /// <summary>A built-in model: "gpt", "mlp" or "gpt2", for example
-  /// <c>Model.Builtin(context, "gpt", 1, new { layers = 2, width = 64, heads = 2, context = 32 })</c>. The options of "gpt2" are the keys of Hugging
-  /// Face's config.json. Options are JSON text, a dictionary or an anonymous object.</summary>
+  /// <summary>A built-in model: "gpt", "llama" or "mlp", for example
+  /// <c>Model.Builtin(context, "gpt", 1, new { layers = 2, width = 64, heads = 2, context = 32 })</c>, or "gpt2" or "llama-hf", whose options are the
+  /// keys of Hugging Face's config.json. Options are JSON text, a dictionary or an anonymous object.</summary>
   [OfC("st_model_builtin")]
   public static Model Builtin(Context context, string name, long seed = 0, object options = null) {
     return new Model(new Native.Model(Given(context, "context").native, Given(name, "name"), Json.OfOptions(options), seed), context.Safe);

@@ -42,8 +42,8 @@ class Model(Handle):
     @staticmethod
     @of_c("st_model_builtin")
     def builtin(context: Context, name: str, /, *, seed: int = 0, **options: Any) -> Model:
-        """Creates a built-in model: "gpt", "mlp" or "gpt2". For example Model.builtin(context, "gpt", layers=2, width=64, heads=2, context=32).
-        The options of "gpt2" are the keys of Hugging Face's config.json."""
+        """Creates a built-in model: "gpt", "llama" or "mlp", or "gpt2" or "llama-hf", whose options are the keys of Hugging Face's config.json.
+        For example Model.builtin(context, "gpt", layers=2, width=64, heads=2, context=32)."""
         return Model._of(native.Model(Context._native_of(context), name, to_json(options), seed))
 
     def _about(self) -> str:

@@ -27,6 +27,8 @@ ST_API st_status st_model_create(st_graph* graph, int64_t seed, st_model** model
  *            "tied_embedding":false}
  *           groups: heads of keys and values, 0: as many as heads; ffn: width between the MLP's products, 0: 8/3 width rounded up to a
  *           multiple of 256; tied_embedding: the head is the token embedding
+ *   "llama-hf"  the same; json is the text of Hugging Face's config.json of a Llama, as for "gpt2". Refused are scaled rotary positions,
+ *           biases, another activation than silu, a head_dim other than hidden_size / num_attention_heads
  *   "mlp"   {"inputs":1,"hidden":[64,64],"outputs":1,"activation":"gelu","loss":"mse"}; activation gelu (by tanh), relu, silu or tanh; loss
  *           mse or cross_entropy; inputs "x" f32 [batch, inputs], and "y" f32 [batch, outputs] or, for cross_entropy, i32 [batch] with
  *           outputs as classes */

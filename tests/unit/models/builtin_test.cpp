@@ -37,7 +37,8 @@ TEST(Builtin, NamesTheNearestOfWhatItDoesNotKnow) {
   EXPECT_EQ(refusal([] { gpt_options(R"({"layer":2})"); }),
             "gpt: option \"layer\" is unknown; did you mean layers? There are: layers, width, heads, context, vocabulary, activation, "
             "layer_norm_epsilon, scale_attn_weights, scale_attn_by_inverse_layer_idx");
-  EXPECT_EQ(refusal([] { build_builtin("gtp", ""); }), "model: \"gtp\" is unknown; did you mean gpt? There are: gpt, gpt2, llama, mlp");
+  EXPECT_EQ(refusal([] { build_builtin("gtp", ""); }),
+            "model: \"gtp\" is unknown; did you mean gpt? There are: gpt, gpt2, llama, llama-hf, mlp");
   for (const char* json : {"[1]", "{"}) EXPECT_TRUE(refuses({}, [&] { gpt_options(json); })) << json;
 }
 

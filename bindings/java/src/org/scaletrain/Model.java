@@ -27,8 +27,8 @@ public final class Model extends Handle {
   }
 
   /**
-   * A built-in model: {@code "gpt"}, {@code "mlp"} or {@code "gpt2"}. Options are for example {@code layers}, {@code width}, {@code heads},
-   * {@code context} and {@code hidden}; those of {@code "gpt2"} are the keys of Hugging Face's config.json.
+   * A built-in model: {@code "gpt"}, {@code "llama"} or {@code "mlp"}, with options such as {@code layers}, {@code width}, {@code heads},
+   * {@code context} and {@code hidden}; or {@code "gpt2"} or {@code "llama-hf"}, whose options are the keys of Hugging Face's config.json.
    */
   @OfC("st_model_builtin")
   public static Model builtin(Context context, String name, Map<String, ?> options, long seed) {
