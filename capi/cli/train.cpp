@@ -29,7 +29,6 @@ constexpr int64_t kUntrainedSteps = 1'000'000;    // --explain alone: long enoug
 constexpr int64_t kMostSteps = int64_t{1} << 40;  // more than any run makes; sums of steps cannot overflow
 
 struct TrainOptions {
-  std::string model = "gpt";
   ModelOptions sizes;
   std::string data, validation = "0.1";
   std::string steps, init, log, report, trace, sample, transport, deadline = "60";
@@ -42,7 +41,6 @@ void add_options(CLI::App& app, TrainOptions& o) {
   const auto add = [&app](const char* group, const char* name, std::string& value, const std::string& help) {
     add_text(app, name, value, help + (value.empty() ? "" : " [" + value + "]"))->group(group);
   };
-  add("Model", "--model", o.model, "gpt: GPT-2's architecture");
   o.sizes.add(app);
   add("Data", "--data", o.data, "a UTF-8 text file or a folder of them (bytes are tokens), or a .bin token file");
   add("Data", "--validation", o.validation, "fraction at the end of the data for validation; 0: none");
@@ -252,14 +250,17 @@ std::string threads_text(const Recipe& recipe, int64_t processes) {
 }
 
 std::string shape_text(const Json& model) {
-  return model["layers"].dump() + " layers, width " + model["width"].dump() + ", " + model["heads"].dump() + " heads, context " +
-         model["context"].dump() + ", vocabulary " + model["vocabulary"].dump();
+  const auto also = [&](const char* key, const std::string& text) { return model.contains(key) ? text + model[key].dump() : ""; };
+  return model["layers"].dump() + " layers, width " + model["width"].dump() + ", " + model["heads"].dump() + " heads" +
+         also("groups", ", groups ") + also("ffn", ", ffn ") + ", context " + model["context"].dump() + ", vocabulary " +
+         model["vocabulary"].dump();
 }
 
 std::string rows_text(int64_t rows, int64_t context) { return with_commas(rows) + " rows (" + with_commas(rows * context) + " tokens)"; }
 
 /// Prints the start of every run, and collects the facts of its report.
-void summarize(RunParts& parts, const TrainOptions& o, const Json& model, const Recipe& recipe) {
+void summarize(RunParts& parts, const TrainOptions& o, const ModelChoice& choice, const Recipe& recipe) {
+  const Json model = choice.sizes();
   const std::string parameters = with_commas(parameters_of(parts.model));
   const std::string training = rows_text(number(st_data_rows, parts.train.get()), parts.context);
   const std::string validation = parts.validation ? rows_text(number(st_data_rows, parts.validation.get()), parts.context) : "none";
@@ -270,7 +271,7 @@ void summarize(RunParts& parts, const TrainOptions& o, const Json& model, const 
   if (const double file = bytes["file_total"].get<double>(); file > 0)
     memory += ", and " + bytes_text(file) + " in " + recipe_text(recipe, "offload_folder");
 
-  std::printf("model            %s: %s; %s parameters\n", o.model.c_str(), shape_text(model).c_str(), parameters.c_str());
+  std::printf("model            %s: %s; %s parameters\n", choice.model().c_str(), shape_text(model).c_str(), parameters.c_str());
   std::printf("data             %s: %s to train on, %s to validate\n", o.data.c_str(), training.c_str(), validation.c_str());
   std::printf("device           %s; %s\n", device.c_str(), memory.c_str());
   if (recipe_text(recipe, "gemm_library") == "auto")
@@ -285,7 +286,7 @@ void summarize(RunParts& parts, const TrainOptions& o, const Json& model, const 
   std::printf("\n");
   std::fflush(stdout);
 
-  parts.title = o.model + ", " + model["layers"].dump() + " layers of width " + model["width"].dump();
+  parts.title = choice.model() + ", " + model["layers"].dump() + " layers of width " + model["width"].dump();
   parts.subtitle = "on " + o.data + ", " + device;
   parts.facts["Model"] = model;
   parts.facts["Model"]["parameters"] = parameters;
@@ -345,7 +346,7 @@ int run_on_ranks(const TrainOptions& o, const Recipe& recipe, const Context& con
                       : make<Trainer>(st_trainer_create_in_group, parts.model.get(), recipe.get(), parts.train.get(), ranks.communicator());
   parts.rows_per_step = Json::parse(text(st_trainer_plan, parts.trainer.get()))["rows_per_step"].get<int64_t>();
   if (init) begin_with(*init, parts);
-  summarize(parts, o, choice.sizes(), recipe);
+  summarize(parts, o, choice, recipe);
   if (o.explain) std::printf("%s\n", text(st_trainer_explain, parts.trainer.get()));
   if (o.steps.empty()) return kDone;
   return train(parts, options);
@@ -383,7 +384,6 @@ bool is_mismatch() {
 }
 
 int run_train(const TrainOptions& o) {
-  if (o.model != "gpt") refuse("--model ", o.model, " does not train on text; use gpt");
   RunOptions options = run_options(o);
   const CheckpointOptions checkpoints = checkpoint_options(o);
   catch_save_signal();  // before anything slow: a scheduler's SIGUSR1 must not end the run

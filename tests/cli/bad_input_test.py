@@ -78,6 +78,15 @@ class BadInput(CommandLineTest):
         self.train_refused("--vocabulary", 100, words=["--vocabulary 100", "255", "256"])
         self.train_refused("--layers", 100, "--width", 65536, "--heads", 64, words=["needs", "is available"])
 
+    def test_options_of_another_model_are_refused(self):
+        llama = ["--model", "llama"]
+        self.train_refused("--model", "mlp", words=["--model mlp does not train on text; use gpt or llama"])
+        self.train_refused("--kv-heads", 1, words=["--kv-heads is an option of the model llama, but --model is gpt"])
+        self.train_refused("--tied-embedding", words=["--tied-embedding is an option of the model llama"])
+        self.train_refused(*llama, "--activation", "gelu", words=["--activation is an option of the model gpt, but --model is llama"])
+        self.train_refused(*llama, "--kv-heads", 3, words=["llama: groups must divide heads", "got groups 3 and heads 2"])
+        self.train_refused(*llama, "--ffn", "wide", words=["--ffn", '"wide"', "whole number"])
+
     def test_data_that_cannot_be_read_is_named(self):
         self.refused("train", "--steps", 1, words=["--data is missing"])
         self.refused("train", "--steps", 1, "--data", self.folder / "absent.txt", words=["absent.txt"])

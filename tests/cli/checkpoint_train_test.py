@@ -169,6 +169,21 @@ class CheckpointTrain(CommandLineTest):
             self.assertRegex(done.stderr, said)
             self.assertEqual(done.stderr.count("\n"), 1)
 
+    def test_a_checkpoint_names_a_llama_with_its_sizes(self):
+        llama = ["--model", "llama", "--kv-heads", 1, "--ffn", 24, "--rope-base", 500, "--rms-norm-epsilon", "1e-4"]
+        wanted = self.whole_run(*llama, steps=20)
+        self.assertRegex(self.output, r"(?m)^model +llama: 1 layers, width 16, 2 heads, groups 1, ffn 24, ")
+        losses = [line["loss"] for line in wanted if "evaluation" not in line and "loss" in line]
+        self.assertLess(losses[-1], losses[0])
+        self.ends_well(*llama, "--lr-steps", 20, steps=9)
+        self.ends_well("--resume", steps=20)
+        self.expect_log(wanted)
+        for option, value, said in (("--model", "gpt", "--model is gpt, but the model of"), ("--activation", "relu", "an option of the model gpt"),
+                                    ("--kv-heads", 2, "has groups 1")):  # fmt: skip
+            done = run(*self.arguments("--resume", option, value))
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn(said, done.stderr)
+
     def test_retention_keeps_multiples_and_the_best(self):
         self.ends_well("--every", 2, "--keep", 1, "--keep-every", 8, "--keep-best", 1, steps=20)
         metadata = {name: json.loads((self.saves / name / "manifest.json").read_text())["metadata"] for name in names(self.saves)}
