@@ -18,7 +18,7 @@ std::string config_next_to(const std::string& weights) {
   return std::filesystem::is_regular_file(config, unknown) ? config.string() : "";
 }
 
-Json read_config(const std::string& path) {
+Json read_config(const std::string& path, const std::string& model) {
   const MappedFile file(path);
   bool is_deep = false;
   const auto is_shallow = [&](int depth, Json::parse_event_t, const Json&) {
@@ -26,9 +26,9 @@ Json read_config(const std::string& path) {
     return !is_deep;
   };
   Json config = Json::parse(file.bytes(), is_shallow, false);
-  if (is_deep) refuse(path, " is nested deeper than ", kMostDepth, "; it must be the config.json of a Hugging Face GPT-2");
-  if (!config.is_object()) refuse(path, " is not a JSON object; it must be the config.json of a Hugging Face GPT-2");
-  return {{"name", "gpt2"}, {"options", std::move(config)}};
+  if (is_deep) refuse(path, " is nested deeper than ", kMostDepth, "; it must be the config.json of a Hugging Face model");
+  if (!config.is_object()) refuse(path, " is not a JSON object; it must be the config.json of a Hugging Face model");
+  return {{"name", model}, {"options", std::move(config)}};
 }
 
 }  // namespace cli

@@ -9,8 +9,8 @@ namespace cli {
 
 /// The config.json in the folder of this weights file; "" if there is none.
 std::string config_next_to(const std::string& weights);
-/// In the form that ModelChoice takes: {"name": "gpt2", "options": {..}}. Throws Failure(kRefused) that names the file if it is not a JSON
-/// object.
-Json read_config(const std::string& path);
+/// In the form that ModelChoice takes: {"name": .., "options": {..}}; `model` is gpt2 or llama-hf. Throws Failure(kRefused) that names the
+/// file if it is not a JSON object.
+Json read_config(const std::string& path, const std::string& model);
 
 }  // namespace cli

@@ -8,13 +8,14 @@
 
 #include "hugging_face_config.h"
 #include "interchange.h"
+#include "llama_weights.h"
 #include "model_choice.h"
 #include "safetensors_file.h"
 
 namespace cli {
 namespace {
 
-constexpr const char* kSizeOptions = "--layers, --width, --heads, --context and --vocabulary";
+constexpr const char* kSizeOptions = "--model, --layers, --width, --heads, --context and --vocabulary";
 
 std::string dims_text(const int64_t* dims, int64_t rank) {
   std::string text;
@@ -69,9 +70,11 @@ void InitWeights::open_file(const std::string& path) {
   weights_.stripped += (weights_.stripped.empty() || stripped.empty() ? "" : ", ") + stripped;
   names.drop_copies(weights_.tensors);
   for (StoredTensor& tensor : weights_.tensors) tensor.name = names.ours(tensor.name);
-  if (!names.is_any()) return;
+  const bool has_llama = is_llama(weights_.tensors);
+  if (has_llama) take_llama(weights_.tensors, weights_.made);
+  if (!names.is_any() && !has_llama) return;
   model_source_ = config_next_to(path);
-  if (!model_source_.empty()) model_ = read_config(model_source_);
+  if (!model_source_.empty()) model_ = read_config(model_source_, has_llama ? "llama-hf" : "gpt2");
 }
 
 void InitWeights::read(st_model* model) const {

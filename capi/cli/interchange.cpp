@@ -186,7 +186,7 @@ void import_checkpoint(const CheckpointRequest& o) {
   Json metadata = read.metadata;
   metadata["imported_from"] = name_of(o.first);
   if (const std::string config = names.is_any() ? config_next_to(o.first) : ""; !config.empty()) {
-    const Json model = read_config(config);
+    const Json model = read_config(config, "gpt2");
     check_config(model, config);
     metadata[kModelOfRun] = model.dump();
   }

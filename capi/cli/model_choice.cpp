@@ -79,8 +79,10 @@ Json given_value(const ModelKey& key, const ModelOptions& options) {
 /// The value in a model's options, or its default.
 Json value_of(const ModelKey& key, const std::string& model, const Json& options) {
   const bool is_theirs = model == text_model(model)->theirs;
+  const Json rope = is_theirs && options.contains("rope_parameters") ? options["rope_parameters"] : Json();
   for (const char* name : {is_theirs ? key.theirs : key.ours, is_theirs ? key.also_theirs : key.ours})
-    if (options.contains(name) && !options[name].is_null()) return options[name];
+    for (const Json& keys : {options, rope})
+      if (keys.contains(name) && !keys[name].is_null()) return keys[name];
   return Json::parse(is_theirs ? key.their_standard : key.standard);
 }
 
@@ -135,6 +137,11 @@ ModelChoice::ModelChoice(const Json& known, const std::string& source, const Mod
   for (const ModelKey& key : model->keys) {
     if ((options.*key.given).empty()) continue;
     const Json asked = given_value(key, options), there = value_of(key, name_, options_);
+    if (name_ == "llama-hf" && key.given == &ModelOptions::context && source_.ends_with(".json")) {
+      // No weight of a Llama has the size of its context, which is often longer than a run's.
+      options_[key.theirs] = asked;
+      continue;
+    }
     if (asked != there)
       refuse(key.option, " is ", options.*key.given, ", but the model of ", source_, " has ",
              name_ == model->theirs ? key.theirs : key.ours, " ", there.dump(), "; leave ", key.option, " out");

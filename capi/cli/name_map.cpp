@@ -15,16 +15,6 @@ namespace {
 constexpr std::string_view kWrappers[] = {"_orig_mod.", "_fsdp_wrapped_module.", "_checkpoint_wrapped_module."},
                            kParallelPrefix = "module.";
 
-/// `name` after the rename, "" if the pattern does not fit.
-std::string by_rename(std::string_view name, std::string_view from, std::string_view to) {
-  const size_t star = from.find('*');
-  if (star == std::string_view::npos) return name == from ? std::string(to) : "";
-  const std::string_view start = from.substr(0, star), end = from.substr(star + 1);
-  if (name.size() < start.size() + end.size() || !name.starts_with(start) || !name.ends_with(end)) return "";
-  const std::string_view middle = name.substr(start.size(), name.size() - start.size() - end.size());
-  return std::string(to).replace(to.find('*'), 1, middle);
-}
-
 /// Where `part` begins in the name, as a whole component; npos: nowhere.
 size_t find_part(std::string_view name, std::string_view part) {
   size_t at = name.find(part);
@@ -38,6 +28,15 @@ bool is_copy(std::string_view name) {
 }
 
 }  // namespace
+
+std::string by_rename(std::string_view name, std::string_view from, std::string_view to) {
+  const size_t star = from.find('*');
+  if (star == std::string_view::npos) return name == from ? std::string(to) : "";
+  const std::string_view start = from.substr(0, star), end = from.substr(star + 1);
+  if (name.size() < start.size() + end.size() || !name.starts_with(start) || !name.ends_with(end)) return "";
+  const std::string_view middle = name.substr(start.size(), name.size() - start.size() - end.size());
+  return std::string(to).replace(to.find('*'), 1, middle);
+}
 
 NameMap::NameMap(const std::string& map) : name_(map) {
   if (!map.empty() && map != "gpt2") refuse("--map is \"", map, "\"; it must be gpt2, the names of Hugging Face's GPT-2");

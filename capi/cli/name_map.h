@@ -2,11 +2,15 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "stored_tensor.h"
 
 namespace cli {
+
+/// `name` after a rename whose patterns may have one *; "": it does not fit `from`.
+std::string by_rename(std::string_view name, std::string_view from, std::string_view to);
 
 class NameMap {
  public:

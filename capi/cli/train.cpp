@@ -47,7 +47,8 @@ void add_options(CLI::App& app, TrainOptions& o) {
   o.recipe.add(app);
   add("Run", "--steps", o.steps, "optimizer steps in all, those before a resume included");
   add("Run", "--init", o.init,
-      "initial weights, with a fresh optimizer: a .safetensors or torch.save file (our names or those of Hugging Face's GPT-2), a "
+      "initial weights, with a fresh optimizer: a .safetensors or torch.save file (our names or those of Hugging Face's GPT-2 and Llama), "
+      "a "
       "Hugging Face folder, whose config.json describes the model, or checkpoints; not read if --resume finds a checkpoint");
   add("Run", "--log", o.log, "file for one JSON object per step, and one with the final state");
   add("Run", "--report", o.report, "file for an HTML page about the run");

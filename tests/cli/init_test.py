@@ -16,6 +16,10 @@ CONFIG = {"model_type": "gpt2", "n_layer": 2, "n_embd": 24, "n_head": 3, "n_posi
           "activation_function": "gelu", "layer_norm_epsilon": 1e-3}  # fmt: skip
 SIZES = ["--layers", 2, "--width", 24, "--heads", 3, "--context", 16, "--activation", "gelu", "--layer-norm-epsilon", "1e-3"]
 
+LLAMAS = ROOT / "tests/equivalence/fixtures"  # make_llama_fixture.py: a Llama's files, and the same weights under our names
+LLAMA_SIZES = ["--model", "llama", "--layers", 2, "--width", 32, "--heads", 4, "--kv-heads", 2, "--ffn", 48, "--context", 16,
+               "--rope-base", 500, "--rms-norm-epsilon", "1e-3"]  # fmt: skip
+
 
 class Init(CommandLineTest):
     def setUp(self):
@@ -46,6 +50,13 @@ class Init(CommandLineTest):
         for shard in set(where.values()):
             write_safetensors(folder / shard, {name: array for name, array in weights.items() if where[name] == shard})
         (folder / "model.safetensors.index.json").write_text(json.dumps({"metadata": {}, "weight_map": where}))
+        return folder
+
+    def llama(self):
+        folder = self.folder / "llama"
+        folder.mkdir()
+        shutil.copy(LLAMAS / "llama_transformers.safetensors", folder / "model.safetensors")
+        shutil.copy(LLAMAS / "llama_transformers.json", folder / "config.json")
         return folder
 
     def state(self, *arguments, steps=3):
@@ -83,6 +94,44 @@ class Init(CommandLineTest):
             self.assertIn(f"names: without {stripped}\n", self.imported(file, stripped, "--map", "gpt2"))
         other = self.bare({"state_dict": wrapped | {"loss.weight": numpy.ones(1, "f4")}}, "other.ckpt")
         self.refused(["model.net.transformer", "the state_dict() of the network"], "train", *self.run, "--steps", 1, "--init", other, *SIZES)
+
+    def test_a_llama_of_hugging_face_begins_the_run_of_its_weights_under_our_names(self):
+        everything = read_safetensors(LLAMAS / "llama_parity.safetensors")
+        ours = {name: array for name, array in everything.items() if name.endswith((".weight", ".gamma")) and "gradient/" not in name}
+        state = self.state("--init", self.bare(ours), *LLAMA_SIZES)
+        self.assertEqual(self.state("--init", self.llama()), state)
+        self.assertRegex(self.output, r"(?m)^model +llama: 2 layers, width 32, 4 heads, groups 2, ffn 48, context 16, vocabulary 61; 19,424 ")
+        theirs = read_safetensors(LLAMAS / "llama_transformers.safetensors")
+        wrapped = {"module._orig_mod." + name: array for name, array in theirs.items()}
+        wrapped["module._orig_mod.model.layers.0.self_attn.rotary_emb.inv_freq"] = numpy.ones(4, "f4")
+        self.assertEqual(self.state("--init", self.bare({"state_dict": wrapped}, "bare.pt"), *LLAMA_SIZES), state)
+        base = {name.removeprefix("model."): array for name, array in theirs.items()}
+        self.assertEqual(self.state("--init", self.bare(base), *LLAMA_SIZES), state)
+
+        tied = {name: array for name, array in ours.items() if name != "head.weight"}
+        state = self.state("--init", self.bare(tied), *LLAMA_SIZES, "--tied-embedding")
+        copied = theirs | {"lm_head.weight": theirs["model.embed_tokens.weight"]}
+        self.assertEqual(self.state("--init", self.bare(copied), *LLAMA_SIZES, "--tied-embedding"), state)
+
+    def test_a_llama_that_does_not_fit_is_refused_and_its_context_is_the_runs(self):
+        hf = self.llama()
+        train = ["train", *self.run, "--steps", 1, "--init", hf]
+        self.state("--init", hf, "--context", 8)
+        self.assertIn("context 8, ", self.output)
+        self.refused(["--kv-heads is 4", "num_key_value_heads 2", "leave --kv-heads out"], *train, "--kv-heads", 4)
+        self.refused(["--rope-base is 100", "rope_theta 500.0"], *train, "--rope-base", 100)
+        self.refused(["--model is gpt", "is llama"], *train, "--model", "gpt")
+        theirs = read_safetensors(hf / "model.safetensors")
+        weights = {name: array for name, array in theirs.items() if "layers.1.self_attn.v_proj" not in name}
+        write_safetensors(hf / "model.safetensors", weights)
+        self.refused(["layers.1.self_attn.", "_proj.weight, which the model does not have"], *train)
+        write_safetensors(hf / "model.safetensors", theirs | {"model.layers.0.self_attn.k_proj.weight": numpy.ones((16, 32), "f8")})
+        self.refused(["layers.0.self_attn.k_proj.weight cannot be joined with", "q_proj"], *train)
+        write_safetensors(hf / "model.safetensors", theirs)
+        config = json.loads((hf / "config.json").read_text())
+        for key, value in (("attention_bias", True), ("rope_scaling", {"rope_type": "yarn"}), ("model_type", "mistral")):
+            (hf / "config.json").write_text(json.dumps(config | {key: value}))
+            self.refused(["llama/config.json", "llama-hf", key], *train)
 
     def test_ranks_with_pieces_of_the_weights_read_them_too(self):
         split = ["--micro-batches", 2, "--batch", 1, "--init", self.hf]
