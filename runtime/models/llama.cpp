@@ -64,8 +64,8 @@ class LlamaBuilder {
 
   Value rotated(Value x) { return b_(Op::rope, {x}, {{"base", options_.rope_base}}); }
 
-  /// Gate and up are two products: fuse joins SiLU to the gate's, and neither halves nor their gradients are copied, as they would be
-  /// around one joined product.
+  /// Gate and up are two products: fuse joins SiLU to the gate's. The halves of one joined product, and their gradients, would be copied:
+  /// a step in fp32 took 4 % longer, in bf16 as long.
   Value mlp(Value x) {
     const int64_t ffn = ffn_of(options_);
     b_.enter("mlp");
