@@ -15,7 +15,6 @@ namespace cli {
 namespace {
 
 struct PlanChoice {
-  std::string model = "gpt";
   ModelOptions sizes;
   RecipeOptions recipe;
   std::string world, rank = "0", machine, memory, link, per_node;
@@ -26,7 +25,6 @@ void add_options(CLI::App& app, PlanChoice& o) {
   const auto add = [&app](const char* group, const char* name, std::string& value, const std::string& help) {
     add_text(app, name, value, help + (value.empty() ? "" : " [" + value + "]"))->group(group);
   };
-  add("Model", "--model", o.model, "gpt: GPT-2's architecture");
   o.sizes.add(app);
   o.recipe.add(app);
   add("Plan", "--world", o.world, "ranks, each a process; default: --ranks, threads of one process");
@@ -95,7 +93,6 @@ int64_t one_or_more(const std::string& option, const std::string& value) {
 }
 
 int run(const PlanChoice& o) {
-  if (o.model != "gpt") refuse("--model is ", o.model, "; use gpt");
   const Recipe recipe = o.recipe.recipe(1);
   Json options = {{"rank", whole_number("--rank", o.rank)}, {"auto", o.searches}, {"simulate", o.simulates}};
   if (!o.world.empty()) {

@@ -54,7 +54,7 @@ std::string traffic_text(const RankNumbers& numbers) {
     const AxisTraffic& traffic = numbers.traffic[axis];
     if (traffic.bytes == 0 && traffic.collectives == 0) continue;
     const Unit unit = unit_for(traffic.bytes);
-    out += line("  along %-6s %10.3f GB in %lld collectives", std::string(name_of(static_cast<MeshAxis>(axis))).c_str(),
+    out += line("  along %-6s %10.3f %s in %lld collectives", std::string(name_of(static_cast<MeshAxis>(axis))).c_str(),
                 unit.of(traffic.bytes), unit.name, static_cast<long long>(traffic.collectives));
   }
   return out.empty() ? "" : "sends in a step\n" + out;
