@@ -13,14 +13,15 @@
 namespace st {
 namespace {
 
-/// Its stage, the micro-batches that it computes, and the elements that it has of all cut parameters together and of all pieces.
+/// Its stage, the micro-batches that it computes, the elements that it has of all cut parameters together and of all pieces, and the tensor
+/// rank where that matters.
 using Likeness = std::array<int64_t, 5>;
 
 /// Of a rank on the stage of `program`, which is planned for another rank there.
 Likeness likeness(const PlannedRun& run, const Program& program, const MeshPosition& at) {
   const MicroBatches batches{
       .rows = run.recipe.batch, .per_step = run.recipe.step_micro_batches(), .ranks = program.mesh.data, .rank = at.data};
-  Likeness all = {at.stage, batches.own(), 0, 0, 0};
+  Likeness all = {at.stage, batches.own()};
   for (SlotId s = 0; s < static_cast<SlotId>(program.slots.size()); ++s) {
     const Slot& slot = program.slot(s);
     if (slot.role != Role::parameter) continue;

@@ -12,9 +12,10 @@
 
 namespace st {
 
-/// Ranks on the same stage that compute as many micro-batches and have as many elements of parameters in all. Their plans have the same
-/// instructions; the numbers are those of `first`. Which parameters the last grains of a shard are of differs (cut_parameters), so that
-/// another rank's memory and bytes may differ by a grain of 1,024 elements in some parameters.
+/// Ranks on the same stage that compute as many micro-batches and have as many elements of parameters in all. The numbers are those of
+/// `first`. The others make the same collectives; but which parameters the last grains of a shard are of differs (cut_parameters), so
+/// another rank's memory and bytes may differ by a grain of 1,024 elements in some parameters, and it has no kernels for a parameter of
+/// which it has nothing.
 struct RankClass {
   int32_t first = 0;
   int64_t ranks = 0;

@@ -1,0 +1,187 @@
+#include "planner/rank_plan.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "backend/needs.h"
+#include "base/text.h"
+#include "models/gpt.h"
+#include "plan/wire_bytes.h"
+#include "planner/advice.h"
+#include "planner/run_plan.h"
+#include "planner/search.h"
+#include "planner/textbook.h"
+#include "refusal.h"
+#include "train/trainer.h"
+
+namespace st {
+namespace {
+
+Recipe recipe(std::string_view json) {
+  Recipe made;
+  made.merge(json);
+  return made;
+}
+
+PlannedRun run_of(const GptOptions& model, std::string_view json, const std::string& machine = "a100-80g") {
+  return {.model = build_gpt(model), .recipe = recipe(json), .machine = machine_named(machine)};
+}
+
+constexpr GptOptions kSmall{.layers = 4, .width = 64, .heads = 4, .context = 32, .vocabulary = 256};
+const GptOptions k10B{.layers = 6, .width = 11776, .heads = 92, .context = 2048, .vocabulary = 51200};
+
+TEST(RankPlan, IsThePlanThatATrainerExecutes) {
+  ContextOptions options;
+  options.threads = 1;
+  const auto context = std::make_shared<Context>(options);
+  for (const char* json :
+       {R"({"batch":2,"threads":1})", R"({"batch":2,"accumulate":3,"precision":"bf16","threads":1,"recompute":"attention"})",
+        R"({"batch":2,"ranks":2,"zero":1,"threads":1})", R"({"batch":2,"ranks":3,"zero":3,"precision":"bf16","threads":1})",
+        R"({"batch":2,"ranks":4,"stages":2,"accumulate":4,"zero":2,"threads":1})",
+        R"({"batch":2,"ranks":4,"stages":2,"tensor":2,"accumulate":2,"threads":1})"}) {
+    SCOPED_TRACE(json);
+    PlannedRun run{.model = build_gpt(kSmall), .recipe = recipe(json), .machine = machine_of(profile_of(context->backend(), 1), 1)};
+    run.by_threads = true;
+    const Trainer trainer(std::make_shared<Model>(context, build_gpt(kSmall), 0), run.recipe, nullptr);
+    const std::vector<const Plan*> executed = trainer.plans();
+    ASSERT_EQ(executed.size(), static_cast<size_t>(run.recipe.ranks));
+    for (int32_t rank = 0; rank < run.recipe.ranks; ++rank) {
+      const RankPlan planned = plan_of_rank(run, rank);
+      const Plan& own = *executed[static_cast<size_t>(rank)];
+      EXPECT_EQ(planned.plan.instructions, own.instructions) << "rank " << rank;
+      EXPECT_EQ(planned.plan.memory.bytes, own.memory.bytes) << "rank " << rank;
+      int64_t sent = 0;
+      for (const AxisTraffic& traffic : planned.numbers.traffic) sent += traffic.bytes;
+      EXPECT_EQ(sent, wire_bytes(own, run.recipe.step_micro_batches()).all()) << "rank " << rank;
+    }
+  }
+}
+
+TEST(RankPlan, ARankOfFourThousandNeedsNoneOfThem) {
+  const PlannedRun run = run_of({.layers = 96, .width = 12288, .heads = 96, .context = 2048, .vocabulary = 51200},
+                                R"({"ranks":4096,"stages":16,"tensor":8,"zero":1,"batch":1,"accumulate":64,"precision":"bf16"})");
+  const RankPlan plan = plan_of_rank(run, 1733);
+  EXPECT_EQ(plan.at, (MeshPosition{.data = 24, .tensor = 5, .stage = 6}));
+  // 8 flops a parameter and token less recomputation, plus attention: this rank has one 128th of the work of 64 micro-batches.
+  const double parameters = 96 * 12.0 * 12288 * 12288;
+  EXPECT_GT(plan.numbers.flops, 6 * parameters * 64 * 2048 / 128);
+  EXPECT_LT(plan.numbers.flops, 6.8 * parameters * 64 * 2048 / 128);
+  EXPECT_GT(plan.bubble(run.recipe), 0.05);  // less than the schedule's 15 / 79, since exchange takes time too
+  EXPECT_TRUE(refuses({"rank is 4096", "ranks 0 to 4095"}, [&] { plan_of_rank(run, 4096); }));
+}
+
+TEST(RankPlan, TheTextbookSaysTwelveBytesAParameter) {
+  const PlannedRun run = run_of(k10B, R"({"ranks":8,"precision":"fp16","optimizer":"adam"})");
+  const Textbook book = textbook(run);
+  EXPECT_EQ(book.per_parameter(), 12);
+  EXPECT_EQ(book.data_parallel(), 12.0 * static_cast<double>(parameter_count(k10B)));
+  EXPECT_EQ(book.zero_3(8), book.data_parallel() / 8);
+}
+
+TEST(RankPlan, OffloadedStateIsInTheHostsMemoryAndCrossesItsLink) {
+  const PlannedRun here = run_of(kSmall, R"({"precision":"bf16"})"), away = run_of(kSmall, R"({"precision":"bf16","offload":"optimizer"})");
+  const RankPlan with = plan_of_rank(away, 0), without = plan_of_rank(here, 0);
+  const int64_t moments = without.numbers.memory.device[static_cast<size_t>(Arena::optimizer)];
+  EXPECT_GT(moments, 0);
+  EXPECT_EQ(with.numbers.memory.host_total(), moments);
+  EXPECT_EQ(with.numbers.memory.device_total(), without.numbers.memory.device_total() - moments);
+  const double crossing = with.step_seconds(away.recipe) - without.step_seconds(here.recipe);
+  EXPECT_NEAR(crossing, 2 * 8.0 * static_cast<double>(parameter_count(kSmall)) / machine_named("a100-80g").to_host.bytes_per_second, 1e-9);
+}
+
+TEST(RunPlan, OneRankOfEachClassStandsForAll) {
+  for (const char* json : {R"({"ranks":16,"stages":2,"zero":1,"batch":1,"accumulate":2})",
+                           R"({"ranks":8,"tensor":2,"stages":2,"zero":3,"batch":1,"accumulate":2})",
+                           R"({"ranks":9,"zero":2,"batch":1,"micro_batches":12,"reduce":"step"})"}) {
+    SCOPED_TRACE(json);
+    const PlannedRun run = run_of(kSmall, json);
+    const RunPlan all(run);
+    EXPECT_LT(all.classes().size(), static_cast<size_t>(run.recipe.ranks));
+    for (int32_t rank = 0; rank < run.recipe.ranks; ++rank) {
+      const RankPlan own = plan_of_rank(run, rank);
+      const RankClass& of = all.class_of(rank);
+      EXPECT_EQ(of.at.stage, own.at.stage);
+      EXPECT_NEAR(static_cast<double>(of.numbers.instructions), static_cast<double>(own.numbers.instructions), 8) << "rank " << rank;
+      EXPECT_DOUBLE_EQ(of.numbers.flops, own.numbers.flops) << "rank " << rank;
+      EXPECT_NEAR(static_cast<double>(of.numbers.memory.device_total()), static_cast<double>(own.numbers.memory.device_total()),
+                  3 * 4 * 1024 * 8)
+          << "rank " << rank;
+    }
+    const SimulatedStep step = all.simulate();
+    EXPECT_EQ(step.ranks.size(), static_cast<size_t>(run.recipe.ranks));
+    const SimulatedStep slow = all.simulate({{Trouble::Kind::straggler, 1, 3}});
+    EXPECT_GT(slow.seconds(), step.seconds());
+    for (const SimulatedRank& rank : slow.ranks) EXPECT_LE(rank.computed, slow.seconds());
+  }
+}
+
+TEST(RunPlan, FailuresLeaveLessOfTheTime) {
+  const Goodput none = goodput(10, 128, {}), some = goodput(10, 128, {.hours_between = 2000, .save_seconds = 10});
+  EXPECT_EQ(none.share, 1);
+  // A failure in 15.6 hours; the best interval is sqrt(2 x 10 s x 15.6 h) = 1,061 s.
+  EXPECT_NEAR(static_cast<double>(some.steps_between_saves), 106, 1);
+  EXPECT_NEAR(some.share, (1 - (300 + 535.0) / 56250) * 1060 / 1070, 1e-3);
+  EXPECT_LT(goodput(10, 1024, {.hours_between = 2000, .save_seconds = 10}).share, some.share);
+}
+
+/// Plans that do not fit; each has a fix among the recipe's keys.
+TEST(Advice, EveryWrongPlanHasAFixThatFitsWhenItIsApplied) {
+  const GptOptions medium{.layers = 6, .width = 4096, .heads = 32, .context = 2048, .vocabulary = 51200};  // 1.4 B
+  const struct {
+    const GptOptions& model;
+    const char* recipe;
+    const char* machine;
+  } kWrong[] = {{k10B, R"({"ranks":8,"batch":4,"precision":"fp16"})", "a100-80g"},
+                {k10B, R"({"ranks":8,"batch":1,"precision":"bf16","zero":1})", "a100-40g"},
+                {k10B, R"({"ranks":16,"batch":16,"precision":"bf16","zero":3})", "h100-sxm"},
+                {k10B, R"({"ranks":4,"batch":1,"precision":"bf16","stages":2,"accumulate":4})", "a100-80g"},
+                {k10B, R"({"ranks":2,"batch":1,"precision":"bf16"})", "h200"},
+                {medium, R"({"batch":16,"precision":"bf16"})", "a100-40g"},
+                {medium, R"({"batch":8})", "a100-40g"},
+                {medium, R"({"ranks":4,"batch":8,"precision":"fp16","zero":2})", "v100-32g"},
+                {medium, R"({"ranks":8,"batch":64,"precision":"bf16","zero":3,"recompute":"attention"})", "a100-80g"},
+                {medium, R"({"ranks":2,"tensor":2,"batch":32,"precision":"bf16"})", "a100-40g"}};
+  for (const auto& [model, json, machine] : kWrong) {
+    SCOPED_TRACE(text(json, " on ", machine));
+    PlannedRun run = run_of(model, json, machine);
+    const RankPlan plan = plan_of_rank(run, 0);
+    EXPECT_GT(plan.numbers.memory.device_total(), run.device_memory_of_rank());
+    const std::vector<Fix> fixes = fixes_for(run, plan, 0);
+    ASSERT_FALSE(fixes.empty());
+    ASSERT_TRUE(fixes.front().fits) << fixes.front().text();
+    for (const KeyChange& change : fixes.front().changes) run.recipe.set(change.key, change.value);
+    const RankPlan mended = plan_of_rank(run, 0);
+    EXPECT_LE(mended.numbers.memory.device_total(), run.device_memory_of_rank());
+    EXPECT_EQ(mended.numbers.memory.device_total(), fixes.front().device_total);
+    EXPECT_EQ(mended.step_seconds(run.recipe), fixes.front().step_seconds);
+    EXPECT_EQ(run.recipe.batch * run.recipe.step_micro_batches(), recipe(json).batch * recipe(json).step_micro_batches())
+        << "rows of a step";
+  }
+}
+
+TEST(Search, FindsWhatFitsAndKeepsTheRowsOfAStep) {
+  const GptOptions medium{.layers = 12, .width = 2048, .heads = 16, .context = 1024, .vocabulary = 8192};
+  const PlannedRun run = run_of(medium, R"({"ranks":4,"batch":16,"precision":"bf16"})", "v100-32g");
+  const SearchResult found = search(run);
+  ASSERT_FALSE(found.best.empty());
+  double before = 0;
+  for (const Candidate& of : found.best) {
+    EXPECT_TRUE(of.fits);
+    EXPECT_GE(of.step_seconds, before);
+    EXPECT_EQ(of.recipe.batch * of.recipe.step_micro_batches(), 64);
+    before = of.step_seconds;
+  }
+  PlannedRun best = run;
+  best.recipe = found.best.front().recipe;
+  EXPECT_EQ(plan_of_rank(best, 0).step_seconds(best.recipe), found.best.front().step_seconds);
+
+  PlannedRun hopeless = run_of(k10B, R"({"ranks":1,"batch":1,"precision":"bf16"})", "v100-32g");
+  hopeless.machine.device_memory = int64_t{4} << 30;
+  const SearchResult nearest = search(hopeless);
+  ASSERT_FALSE(nearest.best.empty());
+  EXPECT_FALSE(nearest.best.front().fits);
+}
+
+}  // namespace
+}  // namespace st
