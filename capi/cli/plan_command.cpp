@@ -17,7 +17,7 @@ namespace {
 struct PlanChoice {
   ModelOptions sizes;
   RecipeOptions recipe;
-  std::string world, rank = "0", machine, memory, link, per_node;
+  std::string world, rank = "0", machine, memory, link, per_node, report, trace, slow;
   bool searches = false, simulates = false, fixes = false, json = false;
 };
 
@@ -35,6 +35,10 @@ void add_options(CLI::App& app, PlanChoice& o) {
   add("Plan", "--device-memory", o.memory, "of a device, with its unit: 80G (10^9 bytes), 79.1GiB; default: the machine's");
   add("Plan", "--ranks-per-node", o.per_node, "devices of a node; default: the machine's");
   add("Plan", "--link", o.link, "between nodes: 10g, 25g, 100g, 400g (Gbit/s a device) or nvlink; default: the machine's");
+  add("Plan", "--report", o.report, "file for an HTML page: memory over a step, the stages' timeline, efficiency by number of ranks");
+  add("Plan", "--trace", o.trace, "file for the simulated timeline of all ranks, for chrome://tracing and Perfetto");
+  add("Plan", "--slow", o.slow,
+      "for --simulate: RANK:COMPUTING[:EXCHANGE],.., factors on the times of a rank: 3:1.5 is a straggler, 3:1:4 has a slow link");
   app.add_flag("--auto", o.searches, "search batch, recompute, zero, offload, stages, schedule and tensor for the fastest that fits")
       ->group("Plan");
   app.add_flag("--simulate", o.simulates, "simulate the step of all ranks")->group("Plan");
@@ -92,9 +96,38 @@ int64_t one_or_more(const std::string& option, const std::string& value) {
   return number;
 }
 
+/// "3:1.5,7:1:4".
+Json troubles_of(const std::string& value) {
+  Json all = Json::array();
+  for (size_t begin = 0; begin <= value.size();) {
+    const size_t end = std::min(value.find(',', begin), value.size());
+    std::vector<std::string> words = {""};
+    for (const char c : value.substr(begin, end - begin)) {
+      if (c == ':')
+        words.emplace_back();
+      else
+        words.back().push_back(c);
+    }
+    if (words.size() < 2 || words.size() > 3)
+      refuse("--slow is ", value, "; give RANK:COMPUTING or RANK:COMPUTING:EXCHANGE, such as 3:1.5");
+    Json trouble = {{"rank", whole_number("--slow", words[0])}, {"computing", real_number("--slow", words[1])}};
+    if (words.size() == 3) trouble["exchange"] = real_number("--slow", words[2]);
+    all.push_back(std::move(trouble));
+    begin = end + 1;
+  }
+  return all;
+}
+
+void write_file(const std::string& option, const std::string& path, const char* content) {
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  file << content;
+  if (!file.flush()) refuse(option, ": cannot write ", path);
+}
+
 int run(const PlanChoice& o) {
   const Recipe recipe = o.recipe.recipe(1);
-  Json options = {{"rank", whole_number("--rank", o.rank)}, {"auto", o.searches}, {"simulate", o.simulates}};
+  const bool simulates = o.simulates || !o.report.empty() || !o.trace.empty() || !o.slow.empty();
+  Json options = {{"rank", whole_number("--rank", o.rank)}, {"auto", o.searches}, {"simulate", simulates}};
   if (!o.world.empty()) {
     const int64_t world = one_or_more("--world", o.world), ranks = recipe_whole(recipe, "ranks");
     if (ranks != 1 && ranks != world) refuse("--world is ", world, ", but --ranks is ", ranks, "; leave --ranks out");
@@ -108,6 +141,8 @@ int run(const PlanChoice& o) {
   if (!o.per_node.empty()) options["ranks_per_node"] = one_or_more("--ranks-per-node", o.per_node);
   if (!o.link.empty()) options["link"] = o.link;
   if (o.fixes) options["fixes"] = true;
+  if (!o.slow.empty()) options["troubles"] = troubles_of(o.slow);
+  if (!o.report.empty() && !o.world.empty()) options["scaling"] = 16384;
 
   st_context_options late;
   ask(st_context_options_init(&late, sizeof late));
@@ -117,6 +152,8 @@ int run(const PlanChoice& o) {
   const Model model = choice.make(context.get(), 0);
   const std::string asked = options.dump();
   const auto plan = make<Plan>(st_plan_create, model.get(), recipe.get(), asked.c_str());
+  if (!o.report.empty()) write_file("--report", o.report, text(st_plan_report, plan.get()));
+  if (!o.trace.empty()) write_file("--trace", o.trace, text(st_plan_trace, plan.get()));
   if (o.json)
     std::printf("%s\n", Json::parse(text(st_plan_json, plan.get())).dump().c_str());
   else

@@ -78,6 +78,7 @@ BlueprintWishes read_plan_options(std::string_view json, const Context& context,
                                        {"late_parameters", &run.late_parameters},
                                        {"auto", &wishes.searches},
                                        {"simulate", &wishes.simulates},
+                                       {"scaling", &wishes.scales_to},
                                        {"fixes", &fixes}};
   std::vector<std::string> known = {"machine", "troubles", "failures"};
   for (const Option& option : options) known.push_back(option.name);
@@ -95,6 +96,7 @@ BlueprintWishes read_plan_options(std::string_view json, const Context& context,
   check(on_node >= 0 && on_node < (1 << 20), kCall, ": ranks_per_node must be 1 or more, got ", on_node);
   check(rank >= 0 && rank < run.recipe.ranks, kCall, ": rank is ", rank, "; a run of ", run.recipe.ranks, " ranks has ranks 0 to ",
         run.recipe.ranks - 1);
+  check(wishes.scales_to >= 0 && wishes.scales_to <= 1'000'000, kCall, ": scaling must be 0 to 1000000, got ", wishes.scales_to);
   if (memory > 0) run.machine.device_memory = memory;
   if (on_node > 0) run.machine.ranks_per_node = static_cast<int32_t>(on_node);
   if (!link.empty()) run.machine.between_nodes = link_named(link);

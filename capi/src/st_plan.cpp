@@ -49,6 +49,14 @@ st_status st_plan_text(st_plan* plan, const char** text) {
   return answer(plan, text, "st_plan_text: text", "st_plan_text", [](const Blueprint& of) { return of.text(); });
 }
 
+st_status st_plan_report(st_plan* plan, const char** html) {
+  return answer(plan, html, "st_plan_report: html", "st_plan_report", [](const Blueprint& of) { return of.page(); });
+}
+
+st_status st_plan_trace(st_plan* plan, const char** json) {
+  return answer(plan, json, "st_plan_trace: json", "st_plan_trace", [](const Blueprint& of) { return of.trace(); });
+}
+
 st_status st_plan_recipe(st_plan* plan, const char** json) {
   return answer(plan, json, "st_plan_recipe: json", "st_plan_recipe", [](const Blueprint& of) { return of.run().recipe.json(); });
 }

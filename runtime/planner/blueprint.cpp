@@ -1,5 +1,6 @@
 #include "planner/blueprint.h"
 
+#include <set>
 #include <utility>
 
 namespace st {
@@ -8,6 +9,33 @@ namespace {
 PlannedRun with_best(PlannedRun run, const SearchResult& found) {
   if (!found.best.empty()) run.recipe = found.best.front().recipe;
   return run;
+}
+
+constexpr int32_t kMostShown = 32;
+constexpr size_t kMostSpans = 400'000;
+
+/// One rank of each stage; a few ranks: all of them.
+std::set<int32_t> shown_ranks(const PlannedRun& run, int32_t rank) {
+  const Mesh mesh = run.mesh();
+  std::set<int32_t> shown = {rank};
+  for (int32_t each = 0; each < mesh.ranks() && mesh.ranks() <= kMostShown; ++each) shown.insert(each);
+  for (int32_t stage = 0; stage < mesh.stage; ++stage) shown.insert(rank_at(mesh, {.data = 0, .tensor = 0, .stage = stage}));
+  return shown;
+}
+
+/// The same work on each data rank, with 1, 2, 4.. times as many of them.
+std::vector<ScalePoint> scaled(const PlannedRun& run, int64_t most) {
+  std::vector<ScalePoint> points;
+  const int64_t of_each = run.recipe.stages * run.recipe.tensor;
+  for (int64_t ranks = std::max<int64_t>(of_each, 8); ranks <= most; ranks *= 2) {
+    if (ranks % of_each != 0) continue;
+    PlannedRun other = run;
+    other.recipe.accumulate = run.recipe.step_rounds();
+    other.recipe.micro_batches = other.recipe.global_batch = 0;
+    other.recipe.ranks = ranks;
+    points.push_back({ranks, plan_of_rank(other, 0, true).step_seconds(other.recipe)});
+  }
+  return points;
 }
 
 }  // namespace
@@ -20,12 +48,35 @@ Blueprint::Blueprint(PlannedRun run, const BlueprintWishes& wishes)
   if (wishes.advises.value_or(!fits())) fixes_ = fixes_for(run_, of_rank_, rank_);
   if (wishes.simulates) {
     all_.emplace(run_);
-    step_ = all_->simulate(wishes.troubles);
+    const std::set<int32_t> shown = shown_ranks(run_, rank_);
+    step_ = all_->simulate(wishes.troubles, [&](const SimulatedSpan& span) {
+      if (shown.contains(span.rank) && spans_.size() < kMostSpans) spans_.push_back(span);
+    });
   }
+  if (wishes.scales_to > 0) scaling_ = scaled(run_, wishes.scales_to);
   if (wishes.failures) {
     const int64_t on_node = std::max<int64_t>(1, run_.machine.ranks_per_node), nodes = (run_.recipe.ranks + on_node - 1) / on_node;
     goodput_ = goodput(step_ ? step_->seconds() : of_rank_.step_seconds(run_.recipe), nodes, *wishes.failures);
   }
+}
+
+PlanPage Blueprint::shown(std::span<const MemoryMoment> memory) const {
+  PlanPage page{.title = st::text("Plan of rank ", rank_, " of ", run_.recipe.ranks), .text = text(), .run = run_, .of_rank = of_rank_};
+  page.memory = memory;
+  page.spans = spans_;
+  page.scaling = scaling_;
+  if (all_) page.classes = all_->classes();
+  return page;
+}
+
+std::string Blueprint::page() const {
+  const std::vector<MemoryMoment> memory = memory_curve(of_rank_.plan, of_rank_.trace);
+  return html_of(shown(memory));
+}
+
+std::string Blueprint::trace() const {
+  require(step_.has_value(), Code::wrong_state, "plan: there is no timeline; plan with simulate");
+  return chrome_trace(shown({}));
 }
 
 }  // namespace st

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "planner/advice.h"
+#include "planner/plan_page.h"
 #include "planner/run_plan.h"
 #include "planner/search.h"
 
@@ -19,6 +20,7 @@ struct BlueprintWishes {
   std::optional<bool> advises;         // unset: if the plan does not fit
   std::vector<Trouble> troubles = {};  // of the simulation
   std::optional<Failures> failures = {};
+  int64_t scales_to = 0;  // plans also half, a quarter.. of this many data ranks' worth; 0: not
 };
 
 class Blueprint {
@@ -32,8 +34,12 @@ class Blueprint {
 
   std::string json() const;  // capi/cli/README.md lists the keys
   std::string text() const;
+  std::string page() const;   // HTML
+  std::string trace() const;  // Chrome's format; with simulates
 
  private:
+  PlanPage shown(std::span<const MemoryMoment> memory) const;
+
   int32_t rank_;
   SearchResult found_;
   PlannedRun run_;  // after a search: with its recipe
@@ -41,6 +47,8 @@ class Blueprint {
   std::vector<Fix> fixes_;
   std::optional<RunPlan> all_;
   std::optional<SimulatedStep> step_;
+  std::vector<SimulatedSpan> spans_;  // of the ranks that pages show
+  std::vector<ScalePoint> scaling_;
   std::optional<Goodput> goodput_;
 };
 

@@ -34,6 +34,11 @@ ST_API st_status st_plan_destroy(st_plan* plan);
 ST_API st_status st_plan_json(st_plan* plan, const char** json);
 /* The same for people (O). */
 ST_API st_status st_plan_text(st_plan* plan, const char** text);
+/* The plan as one self-contained HTML page (O): memory over a step by kind, with simulate the timeline of the stages and what ranks wait for. */
+ST_API st_status st_plan_report(st_plan* plan, const char** html);
+/* The simulated step for chrome://tracing and Perfetto (O), as JSON: of all ranks if they are at most 32, else of one of each stage.
+ * ST_WRONG_STATE without simulate. */
+ST_API st_status st_plan_trace(st_plan* plan, const char** json);
 /* The recipe that is planned, as JSON (O): with auto, the one found. */
 ST_API st_status st_plan_recipe(st_plan* plan, const char** json);
 
