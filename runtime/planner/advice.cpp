@@ -19,13 +19,13 @@ class Advisor {
  public:
   Advisor(const PlannedRun& run, const RankPlan& of, int32_t rank) : run_(run), rank_(rank), most_(run.device_memory_of_rank()) {
     total_ = of.numbers.memory.device_total();
-    seconds_ = of.step_seconds(run.recipe);
+    seconds_of_row_ = of.step_seconds(run.recipe) / rows_of(run.recipe);
   }
 
   std::vector<Fix> made() {
     std::vector<Fix> fixes;
     for (const auto& changes : candidates(run_.recipe))
-      if (auto fix = tried(run_.recipe, changes, {}); fix && (fix->saved > 0 || fix->fits)) fixes.push_back(std::move(*fix));
+      if (auto fix = tried(run_.recipe, changes, {}); fix && is_worth_it(*fix)) fixes.push_back(std::move(*fix));
     const bool one_fits = std::ranges::any_of(fixes, [](const Fix& fix) { return fix.fits && !fix.changes_results; });
     if (total_ > most_ && !one_fits)
       if (auto several = combination()) fixes.push_back(std::move(*several));
@@ -37,6 +37,16 @@ class Advisor {
 
  private:
   using Changes = std::vector<KeyChange>;
+
+  static double rows_of(const Recipe& recipe) {
+    return static_cast<double>(recipe.batch) * static_cast<double>(recipe.step_micro_batches());
+  }
+
+  /// A plan that does not fit must become smaller; one that fits smaller or faster, and stay within the memory.
+  bool is_worth_it(const Fix& fix) const {
+    if (total_ > most_) return fix.saved > 0;
+    return fix.fits && (fix.saved > total_ / 50 || fix.slower < -0.01);
+  }
 
   static KeyChange change(const Recipe& recipe, std::string key, std::string value) { return {key, std::move(value), recipe.get(key)}; }
 
@@ -69,6 +79,11 @@ class Advisor {
       twice("tensor", recipe.tensor);
       if (!is_schedule_table(recipe.schedule)) twice("stages", recipe.stages);
     }
+    if (data > 1 && recipe.reduce == "micro" && recipe.step_rounds() > 1) one("reduce", "\"step\"");
+    if (data > 1 && recipe.gradient_dtype == "fp32") one("gradient_dtype", "\"bf16\"");
+    if (data > 1)
+      all.push_back({change(recipe, recipe.micro_batches > 0 ? "micro_batches" : "accumulate",
+                            number(4 * (recipe.micro_batches > 0 ? recipe.micro_batches : recipe.accumulate)))});
     if (recipe.precision == "fp32") one("precision", "\"bf16\"");
     if (recipe.optimizer == "adamw" || recipe.optimizer == "adam") one("optimizer", "\"adamw-8bit\"");
     return all;
@@ -82,7 +97,7 @@ class Advisor {
     try {
       for (const KeyChange& of : changes) {
         other.recipe.set(of.key, of.value);
-        fix.changes_results = fix.changes_results || of.key == "precision" || of.key == "optimizer";
+        fix.changes_results = fix.changes_results || of.key == "precision" || of.key == "optimizer" || of.key == "gradient_dtype";
       }
       const RankPlan plan = plan_of_rank(other, rank_, true);
       fix.device_total = plan.numbers.memory.device_total();
@@ -94,7 +109,8 @@ class Advisor {
     fix.changes = std::move(before);
     fix.changes.insert(fix.changes.end(), changes.begin(), changes.end());
     fix.saved = total_ - fix.device_total;
-    fix.slower = seconds_ > 0 ? fix.step_seconds / seconds_ - 1 : 0;
+    fix.slower = seconds_of_row_ > 0 ? fix.step_seconds / rows_of(other.recipe) / seconds_of_row_ - 1 : 0;
+    fix.changes_results = fix.changes_results || rows_of(other.recipe) != rows_of(run_.recipe);
     fix.fits = fix.device_total <= most_;
     return fix;
   }
@@ -138,7 +154,7 @@ class Advisor {
   const int32_t rank_;
   const int64_t most_;
   int64_t total_ = 0;
-  double seconds_ = 0;
+  double seconds_of_row_ = 0;
 };
 
 std::string plain(const std::string& json) { return json.size() > 1 && json.front() == '"' ? json.substr(1, json.size() - 2) : json; }

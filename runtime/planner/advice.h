@@ -28,8 +28,8 @@ struct Fix {
   std::string text() const;
 };
 
-/// Single changes that save memory, those that fit first, then by time. If none fits: also the cheapest found combination that does, or the
-/// one that comes nearest. The numbers are those of `rank`.
+/// Single changes that save memory or time, those that fit first, then by time. If none fits: also the cheapest found combination that
+/// does, or the one that comes nearest. The numbers are those of `rank`.
 std::vector<Fix> fixes_for(const PlannedRun& run, const RankPlan& of, int32_t rank);
 
 }  // namespace st

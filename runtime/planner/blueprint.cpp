@@ -53,6 +53,7 @@ Blueprint::Blueprint(PlannedRun run, const BlueprintWishes& wishes)
       if (shown.contains(span.rank) && spans_.size() < kMostSpans) spans_.push_back(span);
     });
   }
+  if (run_.recipe.ranks > 1 && (wishes.simulates || wishes.advises.value_or(false))) on_one_rank_ = seconds_on_one_rank(run_);
   if (wishes.scales_to > 0) scaling_ = scaled(run_, wishes.scales_to);
   if (wishes.failures) {
     const int64_t on_node = std::max<int64_t>(1, run_.machine.ranks_per_node), nodes = (run_.recipe.ranks + on_node - 1) / on_node;

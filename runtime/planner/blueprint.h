@@ -49,6 +49,7 @@ class Blueprint {
   std::optional<SimulatedStep> step_;
   std::vector<SimulatedSpan> spans_;  // of the ranks that pages show
   std::vector<ScalePoint> scaling_;
+  double on_one_rank_ = 0;  // seconds for the same rows; 0: not asked for
   std::optional<Goodput> goodput_;
 };
 

@@ -59,7 +59,7 @@ std::string json_of(const RunPlan& all, const SimulatedStep& step) {
 }  // namespace
 
 std::string Blueprint::json() const {
-  JsonLine line, at, mesh_line, book;
+  JsonLine line, at, mesh_line, book, shares;
   const Mesh mesh = run_.mesh();
   const RankNumbers& numbers = of_rank_.numbers;
   int64_t bytes = 0, collectives = 0;
@@ -75,6 +75,11 @@ std::string Blueprint::json() const {
   line.add("wire_bytes", bytes).add_json("wire", json_of(numbers.traffic)).add("collectives", collectives);
   line.add("flops", numbers.flops).add("repeated_flops", numbers.repeated_flops).add("instructions", numbers.instructions);
   line.add("bubble", of_rank_.bubble(run_.recipe)).add("step_seconds", of_rank_.step_seconds(run_.recipe));
+  const StepShares of_step = of_rank_.shares(run_.recipe);
+  shares.add("computing", of_step.computing).add("bubble", of_step.bubble);
+  for (size_t axis = 0; axis < of_step.exchange.size(); ++axis) shares.add(name_of(static_cast<MeshAxis>(axis)), of_step.exchange[axis]);
+  line.add_json("seconds", shares.text());
+  if (on_one_rank_ > 0) line.add("one_rank_seconds", on_one_rank_);
   line.add("tokens_per_step", run_.tokens_per_step());
   const Textbook of_book = textbook(run_);
   book.add("parameters", of_book.parameters).add("bytes_per_parameter", of_book.per_parameter());

@@ -67,6 +67,30 @@ std::string fixes_text(std::span<const Fix> fixes) {
   return out;
 }
 
+/// What the step's time goes to, and what limits it.
+std::string shares_text(const PlannedRun& run, const StepShares& of) {
+  const double all = of.all();
+  if (all <= 0) return "";
+  std::string out = line("  computing %.1f %%", 100 * of.computing / all);
+  out.pop_back();
+  for (int32_t axis = 0; axis < kMeshAxes; ++axis) {
+    const double seconds = of.exchange[static_cast<size_t>(axis)];
+    if (seconds <= 0.0005 * all) continue;
+    const LinkRate link = link_of_group(run.machine, run.mesh(), static_cast<MeshAxis>(axis), run.placement());
+    out += line(", waits for exchange along %s %.1f %% (a link of %.3g GB/s a rank)",
+                std::string(name_of(static_cast<MeshAxis>(axis))).c_str(), 100 * seconds / all, link.bytes_per_second / 1e9);
+    out.pop_back();
+  }
+  if (of.bubble > 0) out += line(", bubble %.1f %%", 100 * of.bubble / all), out.pop_back();
+  return out + "\n";
+}
+
+std::string speedup_text(const PlannedRun& run, double on_one_rank, double seconds) {
+  return on_one_rank > 0 && seconds > 0 ? line("  %.2f times the speed of one rank; with %lld ranks at most %lld", on_one_rank / seconds,
+                                               static_cast<long long>(run.recipe.ranks), static_cast<long long>(run.recipe.ranks))
+                                        : "";
+}
+
 std::string found_text(const SearchResult& found, const PlannedRun& run) {
   if (found.best.empty()) return "";
   const bool fits = found.best.front().fits;
@@ -103,10 +127,10 @@ std::string Blueprint::text() const {
                   memory_text(numbers.memory, run_.device_memory_of_rank()));
   out += textbook(run_).text(run_) + "\n\n" + traffic_text(numbers);
   const double seconds = of_rank_.step_seconds(run_.recipe), tokens = run_.tokens_per_step();
-  out += line("time\n  a step takes %s; the schedule leaves %.1f %% of it idle; %.0f tokens/s on all ranks", seconds_text(seconds).c_str(),
-              100 * of_rank_.bubble(run_.recipe), seconds > 0 ? tokens / seconds : 0);
+  out += line("time\n  a step takes %s; %.0f tokens/s on all ranks", seconds_text(seconds).c_str(), seconds > 0 ? tokens / seconds : 0);
   out += line("  arithmetic %.3g TFLOP, of which %.1f %% are recomputed; %.3g TFLOP/s", numbers.flops / 1e12,
               numbers.flops > 0 ? 100 * numbers.repeated_flops / numbers.flops : 0, seconds > 0 ? numbers.flops / seconds / 1e12 : 0);
+  out += shares_text(run_, of_rank_.shares(run_.recipe)) + speedup_text(run_, on_one_rank_, step_ ? step_->seconds() : seconds);
   if (step_) out += "\n" + simulation_text(*all_, *step_);
   if (goodput_) out += goodput_text(*goodput_);
   const std::string fixes = fixes_text(fixes_);

@@ -103,23 +103,33 @@ StageTimes stage_times(const RankTrace& trace, int64_t micro_batches) {
 }
 
 /// The trace without other stages.
-double seconds_alone(const RankTrace& trace) {
+StepShares shares_alone(const RankTrace& trace) {
+  using Kind = TraceEvent::Kind;
+  StepShares shares;
   double now = 0, free = 0;  // of the computing thread; when the last collective of the data axis ended
   std::vector<double> ended;
+  const auto wait_until = [&](double when, MeshAxis axis) {
+    if (when <= now) return;
+    shares.exchange[static_cast<size_t>(axis)] += when - now;
+    now = when;
+  };
   for (const TraceEvent& event : trace.events) {
-    using Kind = TraceEvent::Kind;
-    if (event.kind == Kind::compute) now += event.seconds;
-    if (event.kind == Kind::await) now = std::max(now, ended[static_cast<size_t>(event.number)]);
+    if (event.kind == Kind::compute) {
+      now += event.seconds;
+      shares.computing += event.seconds;
+    }
+    if (event.kind == Kind::await) wait_until(ended[static_cast<size_t>(event.number)], MeshAxis::data);
     if (event.kind != Kind::exchange && event.kind != Kind::post) continue;
     if (event.axis != MeshAxis::data) {
-      now += event.seconds;
+      wait_until(now + event.seconds, event.axis == MeshAxis::all ? MeshAxis::stage : event.axis);
       continue;
     }
     free = std::max(now, free) + event.seconds;
     ended.push_back(free);
-    if (event.kind == Kind::exchange) now = free;
+    if (event.kind == Kind::exchange) wait_until(free, MeshAxis::data);
   }
-  return std::max(now, free);
+  wait_until(free, MeshAxis::data);
+  return shares;
 }
 
 double schedule_wait(const RankPlan& rank, const Recipe& recipe) {
@@ -160,11 +170,35 @@ int64_t PlannedMemory::host_total() const {
   return sum;
 }
 
-double RankPlan::step_seconds(const Recipe& recipe) const { return seconds_alone(trace) + schedule_wait(*this, recipe); }
+double StepShares::all() const {
+  double sum = computing + bubble;
+  for (const double seconds : exchange) sum += seconds;
+  return sum;
+}
+
+StepShares RankPlan::shares(const Recipe& recipe) const {
+  StepShares shares = shares_alone(trace);
+  shares.bubble = schedule_wait(*this, recipe);
+  return shares;
+}
 
 double RankPlan::bubble(const Recipe& recipe) const {
-  const double seconds = step_seconds(recipe);
-  return seconds > 0 ? schedule_wait(*this, recipe) / seconds : 0;
+  const StepShares of = shares(recipe);
+  return of.all() > 0 ? of.bubble / of.all() : 0;
+}
+
+double seconds_on_one_rank(const PlannedRun& run) {
+  PlannedRun one = run;
+  Recipe& recipe = one.recipe;
+  const auto micro_batches = static_cast<double>(run.recipe.step_micro_batches());
+  recipe.ranks = recipe.stages = recipe.tensor = recipe.accumulate = 1;
+  recipe.zero = recipe.micro_batches = recipe.global_batch = 0;
+  if (is_schedule_table(recipe.schedule)) recipe.schedule = "1f1b";
+  recipe.stage_starts.clear();
+  const double first = plan_of_rank(one, 0, true).step_seconds(recipe);
+  if (micro_batches == 1) return first;
+  recipe.accumulate = 2;
+  return first + (micro_batches - 1) * (plan_of_rank(one, 0, true).step_seconds(recipe) - first);
 }
 
 RankPlan plan_of_rank(const PlannedRun& run, int32_t rank, bool is_draft) {

@@ -50,6 +50,14 @@ struct RankNumbers {
   double repeated_flops = 0;  // of them, by recomputation
 };
 
+/// The seconds of a step by what the rank does in them.
+struct StepShares {
+  double computing = 0;
+  std::array<double, kMeshAxes> exchange{};  // that computing does not hide, by MeshAxis
+  double bubble = 0;                         // the schedule leaves this rank without work
+  double all() const;
+};
+
 struct RankPlan {
   MeshPosition at;
   Plan plan;
@@ -58,13 +66,17 @@ struct RankPlan {
 
   /// The step of this rank alone: collectives take their own time, and other stages as long as this one. A run's simulation (run_plan.h)
   /// knows all ranks.
-  double step_seconds(const Recipe& recipe) const;
-  /// The share of it in which the schedule leaves this rank without work.
+  StepShares shares(const Recipe& recipe) const;
+  double step_seconds(const Recipe& recipe) const { return shares(recipe).all(); }
+  /// The share of it that is bubble.
   double bubble(const Recipe& recipe) const;
 };
 
 /// Throws invalid_argument for a rank outside the run, and what planning throws; unavailable for a machine without rates.
 /// `is_draft`: as PlanOptions has it.
 RankPlan plan_of_rank(const PlannedRun& run, int32_t rank, bool is_draft = false);
+
+/// The seconds that one rank alone would take for the same rows, whether they fit or not.
+double seconds_on_one_rank(const PlannedRun& run);
 
 }  // namespace st
