@@ -22,7 +22,6 @@ class BadInput(CommandLineTest):
     def test_commands_that_are_not_there_are_named(self):
         self.refused(words=["no command", "train"])
         self.refused("trian", words=["trian", "did you mean train?"])
-        self.refused("plan", words=["plan", "not in this version"])
         self.refused("--verbose", words=["unknown option --verbose"])
         self.refused("bench", "everything", words=["unknown benchmark everything", "step, gemm, optimizer, collective"])
         self.refused("bench", words=["step", "gemm"])
