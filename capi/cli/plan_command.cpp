@@ -4,10 +4,10 @@
 #include <cmath>
 #include <cstdio>
 #include <fstream>
-#include <iterator>
 #include <memory>
 #include <utility>
 
+#include "machine_choice.h"
 #include "model_choice.h"
 #include "options.h"
 
@@ -17,7 +17,7 @@ namespace {
 struct PlanChoice {
   ModelOptions sizes;
   RecipeOptions recipe;
-  std::string world, rank = "0", machine, memory, link, per_node, report, trace, slow;
+  std::string world, rank = "0", machine, memory, link, per_node, report, trace, slow, failures;
   bool searches = false, simulates = false, fixes = false, json = false;
 };
 
@@ -39,6 +39,10 @@ void add_options(CLI::App& app, PlanChoice& o) {
   add("Plan", "--trace", o.trace, "file for the simulated timeline of all ranks, for chrome://tracing and Perfetto");
   add("Plan", "--slow", o.slow,
       "for --simulate: RANK:COMPUTING[:EXCHANGE],.., factors on the times of a rank: 3:1.5 is a straggler, 3:1:4 has a slow link");
+  add("Plan", "--failures", o.failures,
+      "HOURS[:RESTART[:SAVE]]: a node fails once in so many hours on average; seconds until ranks compute again [300] and that a "
+      "checkpoint "
+      "blocks the step [0]: what share of the time makes progress that lasts");
   app.add_flag("--auto", o.searches, "search batch, recompute, zero, offload, stages, schedule and tensor for the fastest that fits")
       ->group("Plan");
   app.add_flag("--simulate", o.simulates, "simulate the step of all ranks")->group("Plan");
@@ -76,46 +80,45 @@ int64_t bytes_of(const std::string& option, const std::string& value) {
   refuse(option, " is ", value, ": ", unit, " is no unit; use G, GiB, M, MiB, T or TiB");
 }
 
-/// A name goes to the library; a file is read here.
-Json machine_of(const std::string& value) {
-  std::ifstream file(value);
-  const bool is_path = value.find('/') != std::string::npos || value.ends_with(".json");
-  if (!file) {
-    if (is_path) refuse("--machine: cannot read ", value);
-    return value;
-  }
-  const std::string text((std::istreambuf_iterator<char>(file)), {});
-  Json machine = Json::parse(text, nullptr, false);
-  if (!machine.is_object()) refuse("--machine: ", value, " is not a JSON object; give a file of `scaletrain bench --calibrate FILE`");
-  return machine;
-}
-
 int64_t one_or_more(const std::string& option, const std::string& value) {
   const int64_t number = whole_number(option, value);
   if (number < 1) refuse(option, " is ", number, "; give at least 1");
   return number;
 }
 
+std::vector<std::string> split(const std::string& value, char at) {
+  std::vector<std::string> words = {""};
+  for (const char c : value) {
+    if (c == at)
+      words.emplace_back();
+    else
+      words.back().push_back(c);
+  }
+  return words;
+}
+
 /// "3:1.5,7:1:4".
 Json troubles_of(const std::string& value) {
   Json all = Json::array();
-  for (size_t begin = 0; begin <= value.size();) {
-    const size_t end = std::min(value.find(',', begin), value.size());
-    std::vector<std::string> words = {""};
-    for (const char c : value.substr(begin, end - begin)) {
-      if (c == ':')
-        words.emplace_back();
-      else
-        words.back().push_back(c);
-    }
+  for (const std::string& of : split(value, ',')) {
+    const std::vector<std::string> words = split(of, ':');
     if (words.size() < 2 || words.size() > 3)
       refuse("--slow is ", value, "; give RANK:COMPUTING or RANK:COMPUTING:EXCHANGE, such as 3:1.5");
     Json trouble = {{"rank", whole_number("--slow", words[0])}, {"computing", real_number("--slow", words[1])}};
     if (words.size() == 3) trouble["exchange"] = real_number("--slow", words[2]);
     all.push_back(std::move(trouble));
-    begin = end + 1;
   }
   return all;
+}
+
+/// "2000:300:5".
+Json failures_of(const std::string& value) {
+  const std::vector<std::string> words = split(value, ':');
+  if (words.size() > 3) refuse("--failures is ", value, "; give HOURS, HOURS:RESTART or HOURS:RESTART:SAVE, such as 2000:300:5");
+  Json failures = {{"hours_between", real_number("--failures", words[0])}};
+  if (words.size() > 1) failures["restart_seconds"] = real_number("--failures", words[1]);
+  if (words.size() > 2) failures["save_seconds"] = real_number("--failures", words[2]);
+  return failures;
 }
 
 void write_file(const std::string& option, const std::string& path, const char* content) {
@@ -136,12 +139,13 @@ int run(const PlanChoice& o) {
     // As `scaletrain train` does (train.cpp).
     options["late_parameters"] = recipe_whole(recipe, "zero") == 3 || recipe_text(recipe, "precision") != "fp32";
   }
-  if (!o.machine.empty()) options["machine"] = machine_of(o.machine);
+  if (!o.machine.empty()) options["machine"] = machine_choice(o.machine);
   if (!o.memory.empty()) options["device_memory"] = bytes_of("--device-memory", o.memory);
   if (!o.per_node.empty()) options["ranks_per_node"] = one_or_more("--ranks-per-node", o.per_node);
   if (!o.link.empty()) options["link"] = o.link;
   if (o.fixes) options["fixes"] = true;
   if (!o.slow.empty()) options["troubles"] = troubles_of(o.slow);
+  if (!o.failures.empty()) options["failures"] = failures_of(o.failures);
   if (!o.report.empty() && !o.world.empty()) options["scaling"] = 16384;
 
   st_context_options late;

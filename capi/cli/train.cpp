@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "init_weights.h"
+#include "machine_choice.h"
 #include "model_choice.h"
 #include "new_file.h"
 #include "progress.h"
@@ -31,7 +32,7 @@ constexpr int64_t kMostSteps = int64_t{1} << 40;  // more than any run makes; su
 struct TrainOptions {
   ModelOptions sizes;
   std::string data, validation = "0.1";
-  std::string steps, init, log, report, trace, sample, transport, deadline = "60";
+  std::string steps, init, log, report, trace, machine, sample, transport, deadline = "60";
   std::string checkpoint, every, minutes, keep, keep_every, keep_best;
   bool explain = false, resume = false;
   RecipeOptions recipe;
@@ -53,6 +54,8 @@ void add_options(CLI::App& app, TrainOptions& o) {
   add("Run", "--log", o.log, "file for one JSON object per step, and one with the final state");
   add("Run", "--report", o.report, "file for an HTML page about the run");
   add("Run", "--trace", o.trace, "file for a timeline of all ranks, for chrome://tracing and Perfetto");
+  add("Run", "--machine", o.machine,
+      "a file of `scaletrain bench --calibrate FILE`, from whose rates the report predicts the step; default: a table of processors");
   add("Run", "--sample", o.sample, "text that the trained model continues");
   add("Run", "--transport", o.transport,
       "between a launcher's ranks: local (shared memory of one machine), gloo or mpi; default: SCALETRAIN_TRANSPORT, else local on one "
@@ -172,6 +175,11 @@ RunOptions run_options(const TrainOptions& o) {
   run.report = o.report;
   run.trace = o.trace;
   run.prompt = o.sample;
+  if (!o.machine.empty()) {
+    const Json machine = machine_choice(o.machine);
+    if (!machine.is_object()) refuse("--machine is ", o.machine, "; give a file of `scaletrain bench --calibrate FILE`");
+    run.machine = machine.dump();
+  }
   check_output("--log", o.log, o.data);
   check_output("--report", o.report, o.data);
   check_output("--trace", o.trace, o.data);

@@ -1,6 +1,7 @@
 #include "training_run.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -270,9 +271,32 @@ class TrainingRun {
       facts["prompt"] = options_.prompt;
       facts["sample"] = printable(sample);
     }
+    facts["Predicted and measured"] = forecast();
     const std::string json = facts.dump(-1, ' ', false, Json::error_handler_t::replace);
     cli::run(st_trainer_write_report(trainer(), options_.report.c_str(), json.c_str()));
     std::printf("report           %s\n", options_.report.c_str());
+  }
+
+  /// What the plan said of a step, beside the median of the run's.
+  Json forecast() const {
+    const char* machine = options_.machine.empty() ? nullptr : options_.machine.c_str();
+    const Json said = Json::parse(text(st_trainer_forecast, trainer(), machine));
+    const auto milliseconds = [](double seconds) {
+      std::array<char, 40> out{};
+      std::snprintf(out.data(), out.size(), "%.4g ms", seconds * 1e3);
+      return std::string(out.data());
+    };
+    const double predicted = said["step_seconds"].get<double>();
+    Json rows = {{"a step, predicted", milliseconds(predicted)}};
+    if (said["measured_seconds"].is_number()) {
+      const double measured = said["measured_seconds"].get<double>();
+      std::array<char, 40> difference{};
+      std::snprintf(difference.data(), difference.size(), "%+.1f %%", 100 * (predicted / measured - 1));
+      rows["a step, measured (median)"] = milliseconds(measured);
+      rows["difference"] = difference.data();
+    }
+    rows["rates"] = (said["measured"].get<bool>() ? "measured: " : "estimated: ") + said["source"].get<std::string>();
+    return rows;
   }
 
   const RunParts& parts_;

@@ -1,10 +1,16 @@
 #include <scaletrain/plan.h>
 
+#include <algorithm>
+#include <limits>
+
+#include "backend/needs.h"
 #include "guard.h"
 #include "model_object.h"
 #include "plan_object.h"
 #include "plan_options.h"
+#include "planner/forecast.h"
 #include "recipe_object.h"
+#include "trainer_object.h"
 
 using namespace st;
 using namespace st::capi;
@@ -59,4 +65,31 @@ st_status st_plan_trace(st_plan* plan, const char** json) {
 
 st_status st_plan_recipe(st_plan* plan, const char** json) {
   return answer(plan, json, "st_plan_recipe: json", "st_plan_recipe", [](const Blueprint& of) { return of.run().recipe.json(); });
+}
+
+namespace {
+
+double median_seconds(const std::vector<StepReport>& steps) {
+  std::vector<double> all;
+  for (const StepReport& step : steps) all.push_back(step.milliseconds * 1e-3);
+  if (all.empty()) return std::numeric_limits<double>::quiet_NaN();
+  const auto middle = all.begin() + static_cast<std::ptrdiff_t>(all.size() / 2);
+  std::nth_element(all.begin(), middle, all.end());
+  return *middle;
+}
+
+}  // namespace
+
+st_status st_trainer_forecast(st_trainer* trainer, const char* machine, const char** json) {
+  return guard([&] {
+    given(json, "st_trainer_forecast: json");
+    const auto t = find(trainer);
+    const Context& context = t->trainer->model().context();
+    const Recipe& recipe = t->trainer->recipe();
+    const int threads =
+        recipe.threads > 0 ? static_cast<int>(recipe.threads) : std::max<int>(1, context.threads() / static_cast<int>(recipe.ranks));
+    const Machine of = machine == nullptr ? machine_of(profile_of(context.backend(), threads), context.threads()) : parse_machine(machine);
+    t->answer = forecast(t->trainer->plans(), recipe, of, threads).json(of, median_seconds(t->history.steps()));
+    *json = t->answer.c_str();
+  });
 }

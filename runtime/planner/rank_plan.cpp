@@ -132,10 +132,10 @@ StepShares shares_alone(const RankTrace& trace) {
   return shares;
 }
 
-double schedule_wait(const RankPlan& rank, const Recipe& recipe) {
+double schedule_wait(const RankTrace& trace, const Recipe& recipe) {
   if (recipe.stages == 1) return 0;
   const PipelineSchedule schedule = schedule_of(recipe);
-  const StageTimes times = stage_times(rank.trace, schedule.micro_batches);
+  const StageTimes times = stage_times(trace, schedule.micro_batches);
   return bubble(schedule, times) * makespan(schedule, times);
 }
 
@@ -176,9 +176,9 @@ double StepShares::all() const {
   return sum;
 }
 
-StepShares RankPlan::shares(const Recipe& recipe) const {
+StepShares shares_of(const RankTrace& trace, const Recipe& recipe) {
   StepShares shares = shares_alone(trace);
-  shares.bubble = schedule_wait(*this, recipe);
+  shares.bubble = schedule_wait(trace, recipe);
   return shares;
 }
 

@@ -58,15 +58,17 @@ struct StepShares {
   double all() const;
 };
 
+/// A rank alone: collectives take their own time, and other stages as long as this one.
+StepShares shares_of(const RankTrace& trace, const Recipe& recipe);
+
 struct RankPlan {
   MeshPosition at;
   Plan plan;
   RankNumbers numbers;
   RankTrace trace;
 
-  /// The step of this rank alone: collectives take their own time, and other stages as long as this one. A run's simulation (run_plan.h)
-  /// knows all ranks.
-  StepShares shares(const Recipe& recipe) const;
+  /// A run's simulation (run_plan.h) knows all ranks; this one only itself.
+  StepShares shares(const Recipe& recipe) const { return shares_of(trace, recipe); }
   double step_seconds(const Recipe& recipe) const { return shares(recipe).all(); }
   /// The share of it that is bubble.
   double bubble(const Recipe& recipe) const;

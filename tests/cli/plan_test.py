@@ -78,6 +78,9 @@ class Plan(CommandLineTest):
         even, slow = self.plan(*run_of_16, "--simulate"), self.plan(*run_of_16, "--slow", "3:3,7:1:2")
         self.assertEqual(sum(of["ranks"] for of in even["simulation"]["classes"]), 16)
         self.assertGreater(slow["simulation"]["step_seconds"], even["simulation"]["step_seconds"])
+        good, bad = (self.plan(*run_of_16, "--failures", hours)["goodput"] for hours in ("2000:300:5", "20:300:5"))
+        self.assertGreater(good["share"], bad["share"])
+        self.assertGreater(good["steps_between_saves"], bad["steps_between_saves"])
 
     def test_a_slow_link_is_named_with_what_helps(self):
         text = self.said("--layers", 12, "--width", 768, "--heads", 12, "--context", 1024, "--vocabulary", 50257, "--precision", "bf16", "--world", 4, "--batch", 8, "--accumulate", 4, "--machine", "v100-32g", "--ranks-per-node", 1, "--link", "10g", "--fixes")
@@ -110,6 +113,7 @@ class Plan(CommandLineTest):
         self.refused("--world", 4, "--rank", 4, words=["rank is 4", "ranks 0 to 3"])
         self.refused("--world", 4, "--ranks", 2, words=["--world is 4, but --ranks is 2"])
         self.refused("--world", 2, "--slow", "1", words=["--slow is 1", "RANK:COMPUTING"])
+        self.refused("--failures", "1:2:3:4", words=["--failures is 1:2:3:4", "2000:300:5"])
         self.refused("--link", "40g", words=["10g, 25g, 100g, 400g, nvlink"])
         self.refused("--report", pathlib.Path("no/such/folder.html"), words=["cannot write no/such/folder.html"])
 
