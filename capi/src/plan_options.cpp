@@ -42,11 +42,11 @@ std::vector<Trouble> troubles_in(const Json& list, int64_t ranks) {
 
 Failures failures_in(const Json& value) {
   Failures failures;
-  read_options(text(kCall, ": failures"), value.dump(),
-               {{"hours_between", &failures.hours_between},
-                {"restart_seconds", &failures.restart_seconds},
-                {"save_seconds", &failures.save_seconds},
-                {"steps_between_saves", &failures.steps_between_saves}});
+  st::read_options(text(kCall, ": failures"), value.dump(),
+                   {{"hours_between", &failures.hours_between},
+                    {"restart_seconds", &failures.restart_seconds},
+                    {"save_seconds", &failures.save_seconds},
+                    {"steps_between_saves", &failures.steps_between_saves}});
   check(failures.hours_between >= 0 && failures.restart_seconds >= 0 && failures.save_seconds >= 0 && failures.steps_between_saves >= 0,
         kCall, ": failures must be numbers of at least 0, got ", value.dump());
   return failures;

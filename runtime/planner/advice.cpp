@@ -48,7 +48,9 @@ class Advisor {
     return fix.fits && (fix.saved > total_ / 50 || fix.slower < -0.01);
   }
 
-  static KeyChange change(const Recipe& recipe, std::string key, std::string value) { return {key, std::move(value), recipe.get(key)}; }
+  static KeyChange change(const Recipe& recipe, const std::string& key, std::string value) {
+    return {key, std::move(value), recipe.get(key)};
+  }
 
   std::vector<Changes> candidates(const Recipe& recipe) const {
     std::vector<Changes> all;

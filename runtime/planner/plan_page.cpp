@@ -192,14 +192,12 @@ std::string chrome_trace(const PlanPage& page) {
       out += text("{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":", named, ",\"args\":{\"name\":\"rank ", named, ", stage ", at.stage,
                   " (planned)\"}},\n");
     }
-    std::string name(kNames[static_cast<size_t>(span.kind)]);
+    std::string name = text("wait: ", kNames[static_cast<size_t>(span.kind)]);
     if (span.kind == TraceEvent::Kind::compute) {
       const auto of = std::ranges::find_if(page.classes, [&](const RankClass& each) { return each.at.stage == at.stage; });
       const bool is_known = span.section >= 0 && of != page.classes.end();
       name =
           is_known ? text(name_of(of->trace.phases[static_cast<size_t>(span.section)]), ' ', span.micro_batch) : "outside the instructions";
-    } else {
-      name = "wait: " + name;
     }
     out += text("{\"name\":\"", name, "\",\"ph\":\"X\",\"pid\":", span.rank, ",\"tid\":0,\"ts\":", fixed(span.began * 1e6, 3),
                 ",\"dur\":", fixed((span.ended - span.began) * 1e6, 3), "},\n");

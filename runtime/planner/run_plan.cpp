@@ -75,7 +75,7 @@ void RunPlan::classify() {
           if (!alike) own[4] = tensor;
           const auto found = known.find(own);
           index = found != known.end() ? found->second : plan_class();
-          known.emplace(std::move(own), index);
+          known.emplace(own, index);
         }
         class_of_rank_[static_cast<size_t>(rank)] = index;
         ++classes_[index].ranks;
