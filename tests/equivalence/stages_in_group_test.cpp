@@ -11,6 +11,7 @@
 #include "plan/wire_bytes.h"
 #include "rank_group.h"
 #include "rank_training.h"
+#include "resumed_by.h"
 #include "saved_trainer.h"
 #include "shown_to_host.h"
 #include "staged_training.h"
@@ -100,8 +101,10 @@ TEST(StagesInGroup, GoOnWhereAnotherTopologyWasSaved) {
     });
     resumed_has_bits(*staged(c, {.data = 2, .zero = 2}).trainer(), saved, first);
     resumed_has_bits(*staged(c, {.stages = 3}).trainer(), saved, first);
-    for (const Topology& to : all)
+    for (const size_t number : resumed_by(from, all.size())) {
+      const Topology& to = all[number];
       each_rank_of(c, to, false, [&](Trainer& trainer, Communicator&) { resumed_has_bits(trainer, saved, first); });
+    }
   }
   const std::string of_threads = folder / "threads";
   const auto threads = staged(c, {.stages = 2, .data = 2, .zero = 2}).trainer();

@@ -10,6 +10,7 @@
 
 #include "plan/wire_bytes.h"
 #include "rank_training.h"
+#include "resumed_by.h"
 #include "sanitized.h"
 #include "saved_trainer.h"
 #include "scoped_program.h"
@@ -158,7 +159,8 @@ TEST(PipelineStages, GoOnWhereAnotherTopologyWasSaved) {
     const auto trainer = staged(c, all[from]).trainer();
     const Outcome before = outcome_of(*trainer, 2);
     save(*trainer, saved);
-    for (const Topology& to : all) {
+    for (const size_t number : resumed_by(from, all.size())) {
+      const Topology& to = all[number];
       const auto resumed = staged(c, to).trainer();
       resumed->step();  // its own state gives way
       const ResumeReport report = resume_from(saved, *resumed);

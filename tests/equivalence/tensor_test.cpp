@@ -14,6 +14,7 @@
 #include "passes/op_cost.h"
 #include "plan/wire_bytes.h"
 #include "rank_training.h"
+#include "resumed_by.h"
 #include "saved_trainer.h"
 #include "split_training.h"
 #include "thrown_error.h"
@@ -256,7 +257,8 @@ TEST(TensorRanks, GoOnWhereAnotherDegreeWasSaved) {
     outcome_of(*trainer, 2);
     const std::string state = trainer->state_digest();
     save(*trainer, saved);
-    for (const Degrees& to : all) {
+    for (const size_t number : resumed_by(from, all.size())) {
+      const Degrees& to = all[number];
       const auto resumed = split(c, to).trainer();
       resumed->step();  // its own state gives way
       const ResumeReport report = resume_from(saved, *resumed);
