@@ -295,6 +295,11 @@ class TrainingRun {
       rows["a step, measured (median)"] = milliseconds(measured);
       rows["difference"] = difference.data();
     }
+    for (size_t i = 0; i < std::min<size_t>(said["differences"].size(), 3); ++i) {
+      const Json& of = said["differences"][i];
+      rows[of["what"].get<std::string>()] =
+          milliseconds(of["predicted"].get<double>()) + " predicted, " + milliseconds(of["measured"].get<double>()) + " measured";
+    }
     rows["rates"] = (said["measured"].get<bool>() ? "measured: " : "estimated: ") + said["source"].get<std::string>();
     return rows;
   }

@@ -89,7 +89,9 @@ st_status st_trainer_forecast(st_trainer* trainer, const char* machine, const ch
     const int threads =
         recipe.threads > 0 ? static_cast<int>(recipe.threads) : std::max<int>(1, context.threads() / static_cast<int>(recipe.ranks));
     const Machine of = machine == nullptr ? machine_of(profile_of(context.backend(), threads), context.threads()) : parse_machine(machine);
-    t->answer = forecast(t->trainer->plans(), recipe, of, threads).json(of, median_seconds(t->history.steps()));
+    const PipelineTimes stages = recipe.stages > 1 ? t->trainer->pipeline_times() : PipelineTimes();
+    const MeasuredStep measured{median_seconds(t->history.steps()), t->trainer->timeline(), recipe.stages > 1 ? &stages : nullptr};
+    t->answer = forecast(t->trainer->plans(), recipe, of, threads, measured).json(of, measured);
     *json = t->answer.c_str();
   });
 }

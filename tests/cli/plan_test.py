@@ -88,6 +88,13 @@ class Plan(CommandLineTest):
         self.assertRegex(text, r"  \d\.\d\d times the speed of one rank; with 4 ranks at most 4")
         self.assertRegex(text, r"fits  reduce step: .* -\d\d % time")
 
+    def test_a_run_shows_its_prediction_beside_what_it_took(self):
+        report = self.folder / "report.html"
+        done = run("train", "--data", self.text, "--steps", 3, *SMALL, "--ranks", 2, "--stages", 2, "--accumulate", 2, "--batch", 2, "--threads", 1, "--report", report)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for word in ("Predicted and measured", "a step, predicted", "a step, measured (median)", "of a micro-batch", "estimated: the table of processors"):
+            self.assertIn(word, report.read_text())
+
     def test_pictures_are_files_that_stand_alone(self):
         page, trace = self.folder / "plan.html", self.folder / "plan.json"
         self.said(*SMALL, "--world", 8, "--stages", 4, "--accumulate", 6, "--batch", 1, "--machine", "a100-80g", "--report", page, "--trace", trace)

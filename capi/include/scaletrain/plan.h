@@ -44,7 +44,8 @@ ST_API st_status st_plan_trace(st_plan* plan, const char** json);
 ST_API st_status st_plan_recipe(st_plan* plan, const char** json);
 
 /* What a step of this trainer should take, from its own plans (O): {"step_seconds":..,"measured_seconds":..,"computing":..,"idle":..,
- * "measured":..,"machine":..,"source":..}. measured_seconds is the median of the steps so far, null if there are none; measured says whether the
+ * "differences":[{"what":"stage 1, forward of a micro-batch","predicted":..,"measured":..}],"measured":..,"machine":..,"source":..}: the largest
+ * difference first, of the last step's actions of each stage and of each rank's computing. measured_seconds is the median of the steps so far, null if there are none; measured says whether the
  * machine's rates were. Of a trainer with ranks as threads all ranks are simulated; of one rank of a group it is that rank alone.
  * machine: an object that st_machine_calibrate wrote, or NULL: this machine, with rates from a table of processors. */
 ST_API st_status st_trainer_forecast(st_trainer* trainer, const char* machine, const char** json);

@@ -9,6 +9,7 @@
 #include "models/gpt.h"
 #include "plan/wire_bytes.h"
 #include "planner/advice.h"
+#include "planner/forecast.h"
 #include "planner/run_plan.h"
 #include "planner/search.h"
 #include "planner/textbook.h"
@@ -55,6 +56,8 @@ TEST(RankPlan, IsThePlanThatATrainerExecutes) {
       for (const AxisTraffic& traffic : planned.numbers.traffic) sent += traffic.bytes;
       EXPECT_EQ(sent, wire_bytes(own, run.recipe.step_micro_batches()).all()) << "rank " << rank;
     }
+    const double planned = run.recipe.ranks == 1 ? plan_of_rank(run, 0).step_seconds(run.recipe) : RunPlan(run).simulate().seconds();
+    EXPECT_NEAR(forecast(executed, run.recipe, run.machine, 1).step_seconds, planned, 0.02 * planned);
   }
 }
 
