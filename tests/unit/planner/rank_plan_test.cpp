@@ -29,7 +29,7 @@ PlannedRun run_of(const GptOptions& model, std::string_view json, const std::str
   return {.model = build_gpt(model), .recipe = recipe(json), .machine = machine_named(machine)};
 }
 
-constexpr GptOptions kSmall{.layers = 4, .width = 64, .heads = 4, .context = 32, .vocabulary = 256};
+const GptOptions kSmall{.layers = 4, .width = 64, .heads = 4, .context = 32, .vocabulary = 256};
 const GptOptions k10B{.layers = 6, .width = 11776, .heads = 92, .context = 2048, .vocabulary = 51200};
 
 TEST(RankPlan, IsThePlanThatATrainerExecutes) {
