@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "planner/advice.h"
+#include "planner/goodput.h"
 #include "planner/plan_page.h"
 #include "planner/run_plan.h"
 #include "planner/search.h"
@@ -20,7 +21,7 @@ struct BlueprintWishes {
   std::optional<bool> advises;         // unset: if the plan does not fit
   std::vector<Trouble> troubles = {};  // of the simulation
   std::optional<Failures> failures = {};
-  int64_t scales_to = 0;  // plans also half, a quarter.. of this many data ranks' worth; 0: not
+  int64_t scales_to = 0;  // up to so many ranks, from 8 on, the same work of a data rank is planned too; 0: none
 };
 
 class Blueprint {

@@ -3,8 +3,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <optional>
-#include <string>
 #include <vector>
 
 #include "planner/rank_plan.h"
@@ -56,20 +54,5 @@ class RunPlan {
   std::vector<size_t> class_of_rank_;
   std::vector<StageLink> links_;
 };
-
-/// A run over days: what failures leave of its time.
-struct Failures {
-  double hours_between = 0;         // on one node, on average; 0: none fails
-  double restart_seconds = 300;     // until ranks compute again after a failure
-  double save_seconds = 0;          // that a checkpoint blocks the step
-  int64_t steps_between_saves = 0;  // 0: the number that loses least (Young 1974, Daly 2006)
-};
-struct Goodput {
-  double share = 1;  // of time that makes progress which is not lost
-  int64_t steps_between_saves = 0;
-};
-/// The share of time left by saves, by the work since the last checkpoint that a failure loses (half an interval on average), and by
-/// restarts, at these rates.
-Goodput goodput(double step_seconds, int64_t nodes, const Failures& failures);
 
 }  // namespace st

@@ -16,8 +16,7 @@ struct TraceEvent {
   Kind kind = Kind::compute;
   MeshAxis axis = MeshAxis::data;  // exchange, post: the ranks that take part
   int32_t link = -1;               // send, receive: index in the program's links
-  int32_t number =
-      -1;  // post, await, exchange: of the collective among those of the data axis; release: of the send among those of its link
+  int32_t number = -1;             // post, await, exchange: among the collectives of the data axis; release: among the sends of its link
   int32_t section = -1, micro_batch = -1;  // compute: for pictures
   double seconds = 0;                      // compute; exchange, post and send: on the wire, once all are there
 };

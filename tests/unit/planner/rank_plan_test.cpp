@@ -10,6 +10,7 @@
 #include "plan/wire_bytes.h"
 #include "planner/advice.h"
 #include "planner/forecast.h"
+#include "planner/goodput.h"
 #include "planner/run_plan.h"
 #include "planner/search.h"
 #include "planner/textbook.h"
@@ -119,7 +120,7 @@ TEST(RunPlan, OneRankOfEachClassStandsForAll) {
   }
 }
 
-TEST(RunPlan, FailuresLeaveLessOfTheTime) {
+TEST(Goodput, FailuresLeaveLessOfTheTime) {
   const Goodput none = goodput(10, 128, {}), some = goodput(10, 128, {.hours_between = 2000, .save_seconds = 10});
   EXPECT_EQ(none.share, 1);
   // A failure in 15.6 hours; the best interval is sqrt(2 x 10 s x 15.6 h) = 1,061 s.
