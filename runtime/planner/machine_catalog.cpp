@@ -15,7 +15,9 @@ constexpr int64_t kGib = int64_t{1} << 30;
 
 struct Gpu {
   std::string_view name, compute_class, source;
-  double memory_gib;              // as CUDA reports it
+  double memory_gib;  // as CUDA reports it
+  double efficiency;  // of products: their share of f16_tflops, fitted to published runs (tests/planner)
+  std::string_view fitted_to;
   double f16_tflops, f32_tflops;  // dense, tensor cores; fp32: those of the CUDA cores, in which our sums and products are exact fp32
   double memory_gbytes, link_gbytes, node_gbytes,
       host_gbytes;  // per second: device memory; NVLink and network card, one way; PCIe, one way
@@ -23,16 +25,16 @@ struct Gpu {
 
 // The figures of NVIDIA's data sheets, and of its DGX systems for the network cards of a device.
 constexpr std::array<Gpu, 5> kGpus = {{
-    {"a100-40g", "sm_80", "NVIDIA A100 Tensor Core GPU datasheet, June 2021 (SXM4 40 GB); DGX A100: 200 Gbit/s a GPU", 39.4, 312, 19.5,
-     1555, 300, 25, 32},
-    {"a100-80g", "sm_80", "NVIDIA A100 Tensor Core GPU datasheet, June 2021 (SXM4 80 GB); DGX A100: 200 Gbit/s a GPU", 79.2, 312, 19.5,
-     2039, 300, 25, 32},
-    {"h100-sxm", "sm_90", "NVIDIA H100 Tensor Core GPU datasheet, 2023 (SXM5 80 GB); DGX H100: 400 Gbit/s a GPU", 79.1, 989.4, 67, 3350,
-     450, 50, 64},
-    {"h200", "sm_90", "NVIDIA H200 Tensor Core GPU datasheet, 2024 (SXM5 141 GB); DGX H200: 400 Gbit/s a GPU", 139.8, 989.4, 67, 4800, 450,
-     50, 64},
-    {"v100-32g", "sm_70", "NVIDIA V100 Tensor Core GPU datasheet, 2020 (SXM2 32 GB); DGX-1: 100 Gbit/s for two GPUs", 31.7, 125, 15.7, 900,
-     150, 6.25, 16},
+    {"a100-40g", "sm_80", "NVIDIA A100 Tensor Core GPU datasheet, June 2021 (SXM4 40 GB); DGX A100: 200 Gbit/s a GPU", 39.4, 0.69,
+     "174 published runs of A100", 312, 19.5, 1555, 300, 25, 32},
+    {"a100-80g", "sm_80", "NVIDIA A100 Tensor Core GPU datasheet, June 2021 (SXM4 80 GB); DGX A100: 200 Gbit/s a GPU", 79.2, 0.69,
+     "174 published runs of A100", 312, 19.5, 2039, 300, 25, 32},
+    {"h100-sxm", "sm_90", "NVIDIA H100 Tensor Core GPU datasheet, 2023 (SXM5 80 GB); DGX H100: 400 Gbit/s a GPU", 79.1, 0.56,
+     "47 published runs of H100", 989.4, 67, 3350, 450, 50, 64},
+    {"h200", "sm_90", "NVIDIA H200 Tensor Core GPU datasheet, 2024 (SXM5 141 GB); DGX H200: 400 Gbit/s a GPU", 139.8, 0.56,
+     "47 published runs of H100", 989.4, 67, 4800, 450, 50, 64},
+    {"v100-32g", "sm_70", "NVIDIA V100 Tensor Core GPU datasheet, 2020 (SXM2 32 GB); DGX-1: 100 Gbit/s for two GPUs", 31.7, 0.52,
+     "69 published runs of V100", 125, 15.7, 900, 150, 6.25, 16},
 }};
 
 constexpr double kLaunch = 4e-6;                                  // seconds from one kernel to the next in a stream
@@ -44,27 +46,38 @@ struct NamedLink {
 };
 constexpr std::array<NamedLink, 4> kNetworks = {{{"10g", 10}, {"25g", 25}, {"100g", 100}, {"400g", 400}}};
 
+/// The share of a link's rate that large collectives reach: about the bus bandwidth of nccl-tests on systems of eight GPUs.
+constexpr double kLinkShare = 0.8;
+
+/// Fused attention's share of the rate of products: its softmax runs on slower units between two products.
+constexpr double kAttentionShare = 0.42;
+
 /// The memory of a kernel and its arithmetic do not overlap here: the sum of both times is at most twice the larger one.
-OpRate products(std::string_view element, double tflops, double memory_gbytes) {
-  return {text("products.", element), 1 / (tflops * kTera), {{0, kLaunch}, {kGiga, kLaunch + 1 / memory_gbytes}}};
+OpRate rate_of(std::string_view name, double tflops, double memory_gbytes) {
+  return {std::string(name), 1 / (tflops * kTera), {{0, kLaunch}, {kGiga, kLaunch + 1 / memory_gbytes}}};
 }
 
 Machine machine_of(const Gpu& gpu) {
   Machine machine;
   machine.name = gpu.name;
-  machine.source = gpu.source;
+  machine.source = text(gpu.source, "; products at ", gpu.efficiency, " of its rate, as fitted to ", gpu.fitted_to);
   machine.profile = {.device = "cuda", .kernel_class = std::string(gpu.compute_class)};
   machine.device_memory = static_cast<int64_t>(gpu.memory_gib * static_cast<double>(kGib));
   machine.reserved = kGib;  // CUDA's context, cuBLAS's workspace and NCCL's buffers
   machine.ranks_per_node = 8;
-  machine.in_node = {kNvlinkLatency, gpu.link_gbytes * kGiga};
-  machine.between_nodes = {kNetworkLatency, gpu.node_gbytes * kGiga};
+  machine.in_node = {kNvlinkLatency, kLinkShare * gpu.link_gbytes * kGiga};
+  machine.between_nodes = {kNetworkLatency, kLinkShare * gpu.node_gbytes * kGiga};
   machine.to_host = {kNvlinkLatency, gpu.host_gbytes * kGiga};
   RateSet rates{.threads = 1, .ranks = 8, .ops = {}, .step = 0};
-  rates.ops = {{"memory", 0, {{0, kLaunch}, {kGiga, kLaunch + 1 / gpu.memory_gbytes}}},
-               products("bf16", gpu.f16_tflops, gpu.memory_gbytes),
-               products("f16", gpu.f16_tflops, gpu.memory_gbytes),
-               products("f32", gpu.f32_tflops, gpu.memory_gbytes)};
+  const double f16 = gpu.f16_tflops * gpu.efficiency, attention = f16 * kAttentionShare;
+  rates.ops = {rate_of("attention.bf16", attention, gpu.memory_gbytes),
+               rate_of("attention.f16", attention, gpu.memory_gbytes),
+               rate_of("attention_backward.bf16", attention, gpu.memory_gbytes),
+               rate_of("attention_backward.f16", attention, gpu.memory_gbytes),
+               {"memory", 0, {{0, kLaunch}, {kGiga, kLaunch + 1 / gpu.memory_gbytes}}},
+               rate_of("products.bf16", f16, gpu.memory_gbytes),
+               rate_of("products.f16", f16, gpu.memory_gbytes),
+               rate_of("products.f32", gpu.f32_tflops, gpu.memory_gbytes)};
   machine.rates.push_back(std::move(rates));
   return machine;
 }
