@@ -202,8 +202,10 @@ PACES = [math.exp(step / 200) for step in range(-200, 201)]
 
 
 def fitted_pace(pairs):
-    """With which their median error is least."""
-    return min(PACES, key=lambda pace: statistics.median(abs(math.log(1 + pair.error(pace))) for pair in pairs))
+    """With which their median error is least: the middle of those where it is within a tenth of the least."""
+    errors = [statistics.median(abs(math.log(1 + pair.error(pace))) for pair in pairs) for pace in PACES]
+    near = [math.log(pace) for pace, error in zip(PACES, errors) if error <= 1.1 * min(errors)]
+    return math.exp(statistics.mean(near))
 
 
 def balanced_pace(pairs):
@@ -234,6 +236,17 @@ def summary(pairs):
                      f"{balanced * share:.3f} | {median(balanced_errors)} |")
     lines.append(f"| all | | | {len(rest)} | {median(rest)} | {within(rest, 0.15)} | {within(rest, 0.3)} | | {median(balanced_rest)} |")
     return lines, paces
+
+
+def by_source(pairs, paces):
+    groups = {}
+    for pair in pairs:
+        if not pair.why_not and pair.published:
+            groups.setdefault((prefix(pair.row), pair.gpu), []).append(pair.error(paces[pair.gpu]))
+    lines = ["| source | GPU | rows | middle error | median without sign |", "|---|---|---|---|---|"]
+    for (source, gpu), errors in sorted(groups.items()):
+        lines.append(f"| {source} | {gpu} | {len(errors)} | {100 * statistics.median(errors):+.0f} % | {100 * statistics.median(map(abs, errors)):.0f} % |")
+    return lines
 
 
 def median(errors):
@@ -333,7 +346,7 @@ def plan(program):
         + "\n".join(table(pairs, paces)) + "\n", encoding="utf-8")
     (HERE / "steps.svg").write_text(picture(pairs, paces), encoding="utf-8")
     print(len(pairs), "rows,", sum(not pair.why_not for pair in pairs), "planned,", len(timed), "with a step time")
-    print("\n".join(lines), "\n", "\n".join(confusion(pairs)), "\n", sep="\n")
+    print("\n".join(lines), "\n", "\n".join(by_source(pairs, paces)), "\n", "\n".join(confusion(pairs)), "\n", sep="\n")
     print("worst, by id:")
     for pair in sorted(timed, key=lambda p: -abs(math.log(1 + p.error(paces[p.gpu]))))[:20]:
         row = pair.row

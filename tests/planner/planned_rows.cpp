@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
-#include <cstdlib>
 #include <fstream>
 #include <map>
 #include <set>
@@ -59,7 +58,7 @@ std::vector<Row> rows_of(const char* path) {
 
 int64_t number(const Row& row, const char* name, int64_t otherwise) {
   const std::string& cell = row.at(name);
-  return cell.empty() ? otherwise : std::atoll(cell.c_str());
+  return cell.empty() ? otherwise : std::stoll(cell);
 }
 int64_t number(const Row& row, const char* name) {
   check(!row.at(name).empty(), "the source does not say ", name);
@@ -136,23 +135,23 @@ Recipe recipe_of(const Row& row) {
   return recipe;
 }
 
+std::string machine_name(const std::string& gpu, int64_t memory) {
+  if (gpu == "A100") return memory == 40 ? "a100-40g" : "a100-80g";
+  if (gpu == "H100") return "h100-sxm";
+  if (gpu == "H200") return "h200";
+  check(gpu == "V100", "no machine of the catalog has the GPU ", gpu);
+  return "v100-32g";
+}
+
 /// The catalog's, with the row's memory, devices of a node, and network where the source says it.
 Machine machine_of_row(const Row& row) {
-  const std::string& gpu = row.at("gpu");
   const int64_t memory = number(row, "gpu_memory_gb", 0);
-  const auto is = [&](const char* word) { return gpu.starts_with(word); };
-  const char* const name = is("A100")   ? memory == 40 ? "a100-40g" : "a100-80g"
-                           : is("H100") ? "h100-sxm"
-                           : is("H200") ? "h200"
-                           : is("V100") ? "v100-32g"
-                                        : "";
-  check(*name != 0, "no machine of the catalog has this GPU");
-  Machine machine = machine_named(name);
+  Machine machine = machine_named(machine_name(row.at("gpu"), memory));
   if (memory == 16) machine.device_memory /= 2;
-  if (is("H100") && memory > 80) machine.device_memory = machine.device_memory / 80 * memory;
+  if (row.at("gpu") == "H100" && memory > 80) machine.device_memory = machine.device_memory / 80 * memory;
   machine.ranks_per_node = static_cast<int32_t>(number(row, "gpus_per_node", 8));
   if (const std::string& link = row.at("network_gbit"); !link.empty())
-    machine.between_nodes.bytes_per_second = kLinkShare * std::atof(link.c_str()) / 8 * 1e9;
+    machine.between_nodes.bytes_per_second = kLinkShare * std::stod(link) / 8 * 1e9;
   return machine;
 }
 
