@@ -19,8 +19,7 @@ struct Gpu {
   double efficiency;  // of products: their share of f16_tflops, fitted to published runs (tests/planner)
   std::string_view fitted_to;
   double f16_tflops, f32_tflops;  // dense, tensor cores; fp32: those of the CUDA cores, in which our sums and products are exact fp32
-  double memory_gbytes, link_gbytes, node_gbytes,
-      host_gbytes;  // per second: device memory; NVLink and network card, one way; PCIe, one way
+  double memory_gbytes, link_gbytes, node_gbytes, host_gbytes;  // a second, one way: device memory, NVLink, network card, PCIe
 };
 
 // The figures of NVIDIA's data sheets, and of its DGX systems for the network cards of a device.
@@ -140,8 +139,8 @@ Machine machine_of(const MachineProfile& profile, int32_t cores) {
 
 LinkRate link_named(std::string_view name) {
   for (const NamedLink& link : kNetworks)
-    if (link.name == name) return {kNetworkLatency, link.gbits / 8 * kGiga};
-  if (name == "nvlink") return {kNvlinkLatency, 300 * kGiga};
+    if (link.name == name) return {kNetworkLatency, kLinkShare * link.gbits / 8 * kGiga};
+  if (name == "nvlink") return {kNvlinkLatency, kLinkShare * 300 * kGiga};
   fail(Code::invalid_argument, text("plan: link \"", name, "\" is unknown; use one of ", list_of_links()));
 }
 

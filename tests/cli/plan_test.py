@@ -84,7 +84,7 @@ class Plan(CommandLineTest):
 
     def test_a_slow_link_is_named_with_what_helps(self):
         text = self.said("--layers", 12, "--width", 768, "--heads", 12, "--context", 1024, "--vocabulary", 50257, "--precision", "bf16", "--world", 4, "--batch", 8, "--accumulate", 4, "--machine", "v100-32g", "--ranks-per-node", 1, "--link", "10g", "--fixes")
-        self.assertRegex(text, r"waits for exchange along data \d\d\.\d % \(a link of 1\.25 GB/s a rank\)")
+        self.assertRegex(text, r"waits for exchange along data \d\d\.\d % \(a link of 1 GB/s a rank\)")
         self.assertRegex(text, r"  \d\.\d\d times the speed of one rank; with 4 ranks at most 4")
         self.assertRegex(text, r"fits  reduce step: .* -\d\d % time")
 
