@@ -17,9 +17,8 @@ ST_API st_status st_version(const char** text);
 ST_API st_status st_features(const char** json);
 
 /* Counts handles that are not destroyed yet, of one kind ("context", "graph", "model", "data", "recipe", "trainer", "predictor", "tensor",
- * "pending", "gemm", "packed",
- * "schedule", "loss_scaler", "optimizer", "accumulator", "checkpoint", "communicator", "distributed_sampler", "data_parallel",
- * "sharded_optimizer") or of all (NULL). */
+ * "pending", "gemm", "packed", "schedule", "loss_scaler", "optimizer", "accumulator", "checkpoint", "communicator", "distributed_sampler",
+ * "data_parallel", "sharded_optimizer", "pipeline", "plan") or of all (NULL). */
 ST_API st_status st_live_handles(const char* kind, int64_t* count);
 
 ST_END

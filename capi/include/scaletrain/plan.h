@@ -13,18 +13,23 @@ typedef struct st_plan st_plan;
 
 /* Plans rank `rank` of the recipe's ranks. The model's parameters are not read: with the context's late_parameters they are never made, so
  * that a model of any size can be planned. Model and recipe may be destroyed or changed afterwards.
- * options: a JSON object or NULL.
- *   rank              0 to ranks - 1 [0]
- *   machine           a name, "a100-40g", "a100-80g", "h100-sxm", "h200" or "v100-32g", whose numbers are those of data sheets; or an
- * object that st_machine_calibrate wrote; left out: this machine, with rates from a table of processors device_memory     bytes of a
- * device, in place of the machine's; cpu: of a node, which its ranks share ranks_per_node    in place of the machine's link between nodes:
- * "10g", "25g", "100g", "400g" (Gbit/s a device) or "nvlink", in place of the machine's processes         whether ranks are processes;
- * false: threads of one process [true on GPUs, else false] late_parameters   as the context option, for ranks that are processes [the
- * context's] auto              searches batch, recompute, zero, offload, stages, schedule and tensor for the fastest recipe that fits,
- * which keeps the rows of a step, and plans that [false] simulate          simulates the step of all ranks [false] fixes             plans
- * changes of the recipe and lists what they save and cost [if the plan does not fit] troubles          for simulate: [{"rank": 3,
- * "computing": 1.5, "exchange": 1}], factors on the times of a rank failures          {"hours_between": 2000, "restart_seconds": 300,
- * "save_seconds": 5, "steps_between_saves": 0}: of one node on average; 0 steps: the number that loses least
+ * options: a JSON object or NULL; defaults in brackets.
+ * - rank: 0 to ranks - 1 [0].
+ * - machine: "a100-40g", "a100-80g", "h100-sxm", "h200" or "v100-32g", whose numbers are those of data sheets; or an object that
+ *   st_machine_calibrate wrote [this machine, with rates from a table of processors].
+ * - device_memory: bytes of a device, on a cpu of a node, which its ranks share [the machine's].
+ * - ranks_per_node [the machine's].
+ * - link: between nodes, "10g", "25g", "100g", "400g" (Gbit/s a device) or "nvlink" [the machine's].
+ * - processes: whether ranks are processes, else threads of one process [true on GPUs].
+ * - late_parameters: as the context option, for ranks that are processes [the context's].
+ * - auto: searches batch, recompute, zero, offload, stages, schedule and tensor for the fastest recipe that fits and keeps the rows of a
+ *   step, and plans that recipe [false].
+ * - simulate: simulates the step of all ranks [false].
+ * - fixes: plans changes of the recipe and lists what they save and cost [true if the plan does not fit].
+ * - troubles: for simulate, factors on the times of ranks: [{"rank": 3, "computing": 1.5, "exchange": 1}].
+ * - failures: of one node on average: {"hours_between": 2000, "restart_seconds": 300, "save_seconds": 5, "steps_between_saves": 0}; 0
+ *   steps: the number that loses least.
+ *
  * - ST_INVALID_ARGUMENT: an unknown option, machine or link (the nearest is named); a rank outside the run; what a trainer would refuse.
  * - ST_UNAVAILABLE: a machine without rates. */
 ST_API st_status st_plan_create(st_model* model, st_recipe* recipe, const char* options, st_plan** plan);
