@@ -27,6 +27,7 @@
 #include <scaletrain/optimizer.hpp>
 #include <scaletrain/pending.hpp>
 #include <scaletrain/pipeline.hpp>
+#include <scaletrain/plan.hpp>
 #include <scaletrain/predictor.hpp>
 #include <scaletrain/recipe.hpp>
 #include <scaletrain/schedule.hpp>
