@@ -76,6 +76,7 @@ struct Transport;
 %handle(PackedMatrix)
 %handle(Pending)
 %handle(Pipeline)
+%handle(Plan)
 %handle(Predictor)
 %handle(Recipe)
 %handle(Schedule)
@@ -228,6 +229,8 @@ std::string gpt2_names_json() {
 }
 }  // namespace scaletrain
 %}
+
+%include <scaletrain/plan.hpp>
 
 // trainer.hpp: while a step is not complete there is no report (null).
 %ignore scaletrain::Metric;

@@ -95,6 +95,7 @@ namespace csharp = scaletrain::csharp;
 %ended(PackedMatrix)
 %ended(Pending)
 %ended(Pipeline)
+%ended(Plan)
 %ended(Predictor)
 %ended(PredictorOptions)
 %ended(Recipe)

@@ -21,7 +21,7 @@ import numpy
 import scaletrain as st
 
 NOUNS = [st.Accumulator, st.Checkpoint, st.Context, st.Data, st.Gemm, st.Graph, st.LossScaler, st.Model, st.Optimizer, st.PackedMatrix, st.Pending,
-         st.Predictor, st.Recipe, st.Schedule, st.Tensor, st.Trainer, st.Value]  # fmt: skip
+         st.Plan, st.Predictor, st.Recipe, st.Schedule, st.Tensor, st.Trainer, st.Value]  # fmt: skip
 FUNCTIONS = [st.clip_norm, st.features, st.live_handles, st.require, st.version, *(f for f in vars(st.ops).values() if inspect.isfunction(f))]
 FREE = {"run": 3, "generate": 3}  # a large number would take forever
 SPECIAL = ("__getitem__", "__setitem__", "__call__", "__dlpack__", "__add__", "__matmul__", "__truediv__", "__neg__", "__repr__")
@@ -58,6 +58,7 @@ class Player:
         self.things += [model, data, graph, graph.input("x", "f32", (st.BATCH, 3)), graph.parameter("w", (3, 4)), st.Recipe(batch=64),
                         st.Trainer(model, {"batch": 64}, data), st.Trainer(model.clone(), {"batch": 64}), st.Predictor(model),
                         st.Tensor.of(context, x), st.Optimizer(context, {"w": x.copy()}), st.Gemm(context, 4, 4, 4), Square(self.choose),
+                        st.Plan(model, {"batch": 64}, machine="h200"),
                         st.Model.builtin(context, "gpt", layers=1, width=8, heads=1, context=8, vocabulary=16),
                         st.Checkpoint(context, self.choose.choice(["run", "x"]))]  # fmt: skip
 

@@ -46,6 +46,7 @@ from .model import Model, gpt2_names
 from .optimizer import Optimizer, clip_norm
 from .pending import Pending
 from .pipeline import Pipeline, Stage, StageWork
+from .plan import Plan
 from .predictor import Predictor
 from .recipe import Recipe
 from .recipe_settings import RecipeSettings
@@ -73,7 +74,7 @@ __all__ = [
     "Accumulator", "Array", "BATCH", "Batch", "Bf16", "Busy", "CallbackError", "Cancelled", "Checkpoint", "CheckpointError", "Communicator",
     "Context", "Data", "DataParallel", "DistributedSampler", "Evaluation", "FileNotFound", "FillFunction", "Gemm", "GemmInfo", "GemmLayout", "Graph", "HostOp", "InternalError",
     "InvalidArgument", "InvalidHandle", "LoadReport", "LogFunction", "LossScaler", "MemoryStats", "MemoryUse", "Model", "NotFinite",
-    "NotFound", "Optimizer", "OptimizerReport", "OutOfMemory", "PackedMatrix", "ParameterInfo", "Pending", "Pipeline", "Predictor", "RankError",
+    "NotFound", "Optimizer", "OptimizerReport", "OutOfMemory", "PackedMatrix", "ParameterInfo", "Pending", "Pipeline", "Plan", "Predictor", "RankError",
     "ReadReport", "Recipe", "RecipeSettings", "SaveProgress", "ScaleTrainError", "Schedule", "ShardedOptimizer", "Stage", "StageWork", "StepReport", "Tensor", "Timeout", "Trainer", "Transport", "Unavailable",
     "Unsupported", "Value", "ValueInfo", "WrongState", "clip_norm", "converted", "features", "gpt2_names", "inspect_weights", "live_handles", "ops", "require", "version",
 ]  # fmt: skip

@@ -15,8 +15,8 @@ final class MethodNames {
   private static final Class<?>[] CLASSES = {
       Accumulator.class, Array.class, Checkpoint.class, Communicator.class, Context.class, Data.class, DataParallel.class,
       DistributedSampler.class, Gemm.class, Graph.class, Library.class, LossScaler.class, Model.class, Optimizer.class,
-      PackedMatrix.class, Pending.class, Pipeline.class, Predictor.class, Recipe.class, Schedule.class, ShardedOptimizer.class, Tensor.class,
-      Trainer.class};
+      PackedMatrix.class, Pending.class, Pipeline.class, Plan.class, Predictor.class, Recipe.class, Schedule.class, ShardedOptimizer.class,
+      Tensor.class, Trainer.class};
 
   private static final class Table {
     static final Map<String, String> NAMES = new HashMap<>();

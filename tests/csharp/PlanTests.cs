@@ -1,0 +1,49 @@
+using System.Text.RegularExpressions;
+using NUnit.Framework;
+using ScaleTrain;
+
+/// <summary>A plan of a run on a machine that is not here, from C#.</summary>
+[TestFixture]
+public class PlanTests {
+  private static Model Gpt() {
+    using (var context = new Context(new ContextOptions { LateParameters = true }))
+      return Model.Builtin(context, "gpt", 1, new { layers = 2, width = 64, heads = 4, context = 32, vocabulary = 300 });
+  }
+
+  [Test]
+  public void APlanOutlivesModelRecipeAndContext() {
+    Plan plan;
+    using (Model model = Gpt())
+      using (var recipe = new Recipe { Ranks = 4, Batch = 4, Zero = 1 }) plan = new Plan(model, recipe, new { machine = "v100-32g", rank = 3 });
+    StringAssert.StartsWith("{\"rank\":3,\"world\":4,", plan.Json());
+    StringAssert.StartsWith("rank 3 of 4 (4 data x 1 tensor x 1 stages) on v100-32g\n", plan.Text());
+    Assert.IsTrue(plan.Fits);
+    Assert.Greater(plan.StepSeconds, 0);
+    using (Recipe planned = plan.Recipe()) Assert.AreEqual(1L, planned.Get("zero"));
+    plan.Dispose();
+    Assert.Throws<InvalidHandleException>(() => plan.Json());
+  }
+
+  [Test]
+  public void AFixMakesThePlanFit() {
+    var machine = new { machine = "h200", device_memory = (1L << 30) + 3000000 };
+    using (Model model = Gpt())
+      using (var recipe = new Recipe { Ranks = 4, Batch = 4 })
+        using (var first = new Plan(model, recipe, machine)) {
+          Assert.IsFalse(first.Fits);
+          Match fix = Regex.Match(first.Json(), "\"recipe\":{\"zero\":([123])},\"fits\":true");
+          recipe.Zero = long.Parse(fix.Groups[1].Value);
+          using (var second = new Plan(model, recipe, machine)) Assert.IsTrue(second.Fits);
+        }
+  }
+
+  [Test]
+  public void WhatIsWrongIsNamed() {
+    using (Model model = Gpt())
+      using (var recipe = new Recipe()) {
+        string message = Assert.Throws<InvalidArgumentException>(() => new Plan(model, recipe, new { machin = "h200" })).Message;
+        StringAssert.StartsWith("new Plan: options: option \"machin\" is unknown; did you mean machine?", message);
+        Assert.Throws<InvalidArgumentException>(() => new Plan(null, recipe));
+      }
+  }
+}

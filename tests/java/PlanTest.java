@@ -1,0 +1,58 @@
+package org.scaletrain.tests;
+
+import static org.junit.jupiter.api.Assertions.*;
+
+import java.util.List;
+import java.util.Map;
+import org.junit.jupiter.api.Test;
+import org.scaletrain.*;
+
+/** A plan of a run on a machine that is not here, from Java. */
+class PlanTest {
+  private static Model gpt() {
+    try (Context context = new Context(new ContextOptions().lateParameters())) {
+      return Model.builtin(context, "gpt", Map.of("layers", 2, "width", 64, "heads", 4, "context", 32, "vocabulary", 300), 1);
+    }
+  }
+
+  @Test
+  void aPlanOutlivesModelRecipeAndContext() {
+    Plan plan;
+    try (Model model = gpt(); Recipe recipe = new Recipe().ranks(4).batch(4).zero(1)) {
+      plan = new Plan(model, recipe, Map.of("machine", "v100-32g", "rank", 3));
+    }
+    var all = (Map<?, ?>) Json.parse(plan.json());
+    assertEquals(3L, all.get("rank"));
+    assertEquals(all.get("step_seconds"), plan.stepSeconds());
+    assertTrue(plan.fits());
+    assertTrue(plan.text().startsWith("rank 3 of 4 (4 data x 1 tensor x 1 stages) on v100-32g\n"), plan.text());
+    try (Recipe planned = plan.recipe()) {
+      assertEquals(1L, planned.get("zero"));
+    }
+    plan.close();
+    assertThrows(InvalidHandle.class, plan::json);
+  }
+
+  @Test
+  void aFixMakesThePlanFit() {
+    Map<String, ?> machine = Map.of("machine", "h200", "device_memory", (1L << 30) + 3_000_000);
+    try (Model model = gpt(); Recipe recipe = new Recipe().ranks(4).batch(4); Plan first = new Plan(model, recipe, machine)) {
+      assertFalse(first.fits());
+      var fix = ((List<?>) ((Map<?, ?>) Json.parse(first.json())).get("fixes")).stream().map(one -> (Map<?, ?>) one)
+          .filter(one -> (Boolean) one.get("fits")).findFirst().orElseThrow();
+      ((Map<?, ?>) fix.get("recipe")).forEach((key, value) -> recipe.set((String) key, value));
+      try (Plan second = new Plan(model, recipe, machine)) {
+        assertTrue(second.fits());
+      }
+    }
+  }
+
+  @Test
+  void whatIsWrongIsNamed() {
+    try (Model model = gpt(); Recipe recipe = new Recipe()) {
+      var error = assertThrows(InvalidArgument.class, () -> new Plan(model, recipe, Map.of("machin", "h200")));
+      assertTrue(error.getMessage().startsWith("new Plan: options: option \"machin\" is unknown; did you mean machine?"), error.getMessage());
+      assertThrows(InvalidArgument.class, () -> new Plan(null, recipe));
+    }
+  }
+}
