@@ -59,6 +59,7 @@ AllKinds::AllKinds(const st_context_options* options)
   const st_view gradient = {ST_F32, 1, beta_dims, nullptr, host_gradient.data(), 64};
   EXPECT_TRUE(works(st_optimizer_create(run.context, nullptr, 1, &weight, optimizer.out())));
   EXPECT_TRUE(works(st_accumulator_create(run.context, 2, 1, &gradient, accumulator.out())));
+  EXPECT_TRUE(works(st_plan_create(run.model, run.recipe, kPlannedMachine, plan.out())));
   for (const char* name : kWritten) std::filesystem::remove(path(name));
   EXPECT_TRUE(works(st_trainer_log(run.trainer, path("log.jsonl").c_str())));
   EXPECT_TRUE(works(st_trainer_step(run.trainer, 0, nullptr, nullptr)));
@@ -138,8 +139,8 @@ void AllKinds::make_communicators() {
 }
 
 EachHandle AllKinds::handles() const {
-  return {run.context, graph,       run.model, run.data,    run.recipe, run.trainer,  predictor, tensor,        pending, gemm,    packed,
-          schedule,    loss_scaler, optimizer, accumulator, checkpoint, communicator, sampler,   data_parallel, sharded, pipeline};
+  return {run.context, graph,       run.model, run.data,    run.recipe, run.trainer,  predictor, tensor,        pending, gemm,     packed,
+          schedule,    loss_scaler, optimizer, accumulator, checkpoint, communicator, sampler,   data_parallel, sharded, pipeline, plan};
 }
 AnyHandle AllKinds::of(std::string_view kind) const {
   for (size_t i = 0; i < kKindNames.size(); ++i)

@@ -12,7 +12,7 @@
 namespace st::test {
 
 /// The names of st_live_handles and of messages.
-constexpr std::array<std::string_view, 21> kKindNames = {"context",       "graph",
+constexpr std::array<std::string_view, 22> kKindNames = {"context",       "graph",
                                                          "model",         "data",
                                                          "recipe",        "trainer",
                                                          "predictor",     "tensor",
@@ -22,10 +22,12 @@ constexpr std::array<std::string_view, 21> kKindNames = {"context",       "graph
                                                          "accumulator",   "checkpoint",
                                                          "communicator",  "distributed_sampler",
                                                          "data_parallel", "sharded_optimizer",
-                                                         "pipeline"};
+                                                         "pipeline",      "plan"};
 
 /// Of one chunk whose functions do nothing.
 st_status make_pipeline(st_communicator* communicator, st_pipeline** pipeline);
+
+constexpr const char* kPlannedMachine = R"({"machine": "a100-80g"})";
 
 /// Converts to a handle of whatever kind a call takes; may be invalid.
 class AnyHandle {
@@ -93,6 +95,7 @@ struct AllKinds {
   HeldDataParallel data_parallel;  // of `alone`, and host_gradient
   HeldShardedOptimizer sharded;    // of `alone`, stage 2, and sharded_weight
   HeldPipeline pipeline;           // of `alone`, one stage that computes nothing
+  HeldPlan plan;                   // of the run, on a machine by data sheet
 
   // Arguments of calls.
   st_value x = 0, tokens = 0, sequence = 0, loss = 0;
@@ -134,6 +137,7 @@ struct AllKinds {
   HeldDataParallel new_data_parallel;
   HeldShardedOptimizer new_sharded;
   HeldPipeline new_pipeline;
+  HeldPlan new_plan;
   st_view new_view{};
   st_value value = 0;
   const char* text = nullptr;

@@ -44,6 +44,7 @@ TEST(Churn, OfEveryNounLeavesMemoryFlatAndNoHandle) {
     const auto predictor = hold<HeldPredictor>(st_predictor_create, gpt, nullptr);
     const auto tensor = hold<HeldTensor>(st_tensor_create, context, ST_F32, 1, &column);
     const auto pending = hold<HeldPending>(st_model_write_file, gpt, weights.c_str());
+    const auto plan = hold<HeldPlan>(st_plan_create, gpt, recipe, R"({"machine": "h200"})");
     auto problem = filled(st_gemm_problem_init);
     problem.m = problem.n = problem.k = 4;
     const auto gemm = hold<HeldGemm>(st_gemm_plan_create, context, &problem, nullptr);

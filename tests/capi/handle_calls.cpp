@@ -474,6 +474,13 @@ constexpr HandleCall kCalls[] = {
     {"st_gemm_run_packed", "gemm", "gemm", CALL(multiply_packed(w, h, w.of("packed")))},
     {"st_gemm_run_packed", "b", "packed", CALL(multiply_packed(w, w.of("gemm"), h))},
 
+    {"st_plan_create", "model", "model", CALL(st_plan_create(h, w.run.recipe, kPlannedMachine, fresh(w.new_plan)))},
+    {"st_plan_create", "recipe", "recipe", CALL(st_plan_create(w.run.model, h, kPlannedMachine, fresh(w.new_plan)))},
+    {"st_plan_destroy", "plan", "plan", CALL(st_plan_destroy(h))},
+    {"st_plan_json", "plan", "plan", CALL(st_plan_json(h, &w.text))},
+    {"st_plan_text", "plan", "plan", CALL(st_plan_text(h, &w.text))},
+    {"st_plan_recipe", "plan", "plan", CALL(st_plan_recipe(h, &w.text))},
+
     {"st_schedule_destroy", "schedule", "schedule", CALL(st_schedule_destroy(h))},
     {"st_schedule_at", "schedule", "schedule", CALL(st_schedule_at(h, 3, &w.real))},
     {"st_distributed_sampler_destroy", "sampler", "distributed_sampler", CALL(st_distributed_sampler_destroy(h))},

@@ -23,8 +23,8 @@ bool is_busy(const HandleCall& row) {
                        "st_trainer_save", "st_trainer_save_every", "st_trainer_resume", "st_model_load"}))
     return true;
   if (row.kind == std::string_view("trainer")) return true;
-  return row.kind == std::string_view("model") &&
-         !is_one_of(name, {"st_model_parameter_count", "st_model_parameter", "st_predictor_create"});  // they need no whole step
+  return row.kind == std::string_view("model") && !is_one_of(name, {"st_model_parameter_count", "st_model_parameter", "st_predictor_create",
+                                                                    "st_plan_create"});  // they need no whole step
 }
 
 void call_all(AllKinds& w) {

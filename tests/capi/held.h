@@ -53,6 +53,7 @@ using HeldCommunicator = Held<st_communicator, st_communicator_destroy>;
 using HeldSampler = Held<st_distributed_sampler, st_distributed_sampler_destroy>;
 using HeldDataParallel = Held<st_data_parallel, st_data_parallel_destroy>;
 using HeldPipeline = Held<st_pipeline, st_pipeline_destroy>;
+using HeldPlan = Held<st_plan, st_plan_destroy>;
 using HeldShardedOptimizer = Held<st_sharded_optimizer, st_sharded_optimizer_destroy>;
 
 /// EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_call(...), {"matmul", "[3, 4]"})): the status, and a message with all these words.

@@ -346,6 +346,19 @@ static void arguments_of_gemm(st_context* context) {
   WORKS(st_gemm_plan_destroy(gemm));
 }
 
+static void arguments_of_plan(st_context* context, st_recipe* recipe) {
+  st_model* gpt = NULL;
+  st_plan* plan = NULL;
+  WORKS(st_model_builtin(context, "gpt", "{\"layers\":1,\"width\":8,\"heads\":1,\"context\":4}", 0, &gpt));
+  REFUSES(st_plan_create(gpt, recipe, "{\"machine\":\"h200\"}", NULL));
+  WORKS(st_plan_create(gpt, recipe, "{\"machine\":\"h200\"}", &plan));
+  REFUSES(st_plan_json(plan, NULL));
+  REFUSES(st_plan_text(plan, NULL));
+  REFUSES(st_plan_recipe(plan, NULL));
+  WORKS(st_plan_destroy(plan));
+  WORKS(st_model_destroy(gpt));
+}
+
 static void arguments_of_schedule(void) {
   st_schedule* schedule = NULL;
   REFUSES(st_schedule_create(NULL, NULL));
@@ -556,6 +569,7 @@ int main(int argc, char** argv) {
   arguments_of_optimizer(context);
   arguments_of_accumulator(context);
   arguments_of_recipe(recipe);
+  arguments_of_plan(context, recipe);
   arguments_of_schedule();
   arguments_of_sampler();
   arguments_of_data_parallel(context);

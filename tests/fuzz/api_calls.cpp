@@ -7,7 +7,7 @@ namespace st::fuzz {
 namespace {
 
 void destroy_something(World& world) {
-  switch (world.bytes.next() % 20) {
+  switch (world.bytes.next() % 21) {
     case 0:
       return world.destroy("st_context_destroy", world.contexts, st_context_destroy, world.handle(world.contexts));
     case 1:
@@ -47,6 +47,8 @@ void destroy_something(World& world) {
                            world.handle(world.sharded_optimizers));
     case 18:
       return world.destroy("st_pipeline_destroy", world.pipelines, st_pipeline_destroy, world.handle(world.pipelines));
+    case 19:
+      return world.destroy("st_plan_destroy", world.plans, st_plan_destroy, world.handle(world.plans));
     default:
       return world.destroy("st_tensor_destroy", world.tensors, st_tensor_destroy, world.handle(world.tensors));
   }
@@ -85,12 +87,12 @@ void set_up(World& world) {
 void call_something(World& world) {
   // Training calls are more frequent: they have most of the state.
   static constexpr std::array kCalls = {
-      context_use,   library_use,      graph_op,       graph_leaf,       graph_layer, graph_use,         op_register,
-      model_create,  model_use,        model_use,      data_create,      data_use,    recipe_use,        trainer_create,
-      trainer_step,  trainer_step,     trainer_step,   trainer_step,     trainer_use, trainer_use,       predictor_use,
-      predictor_use, tensor_use,       pending_use,    gemm_use,         gemm_use,    schedule_use,      loss_scaler_use,
-      optimizer_use, accumulator_use,  checkpoint_use, communicator_use, sampler_use, data_parallel_use, sharded_optimizer_use,
-      pipeline_use,  destroy_something};
+      context_use,   library_use,     graph_op,         graph_leaf,       graph_layer, graph_use,         op_register,
+      model_create,  model_use,       model_use,        data_create,      data_use,    recipe_use,        trainer_create,
+      trainer_step,  trainer_step,    trainer_step,     trainer_step,     trainer_use, trainer_use,       predictor_use,
+      predictor_use, tensor_use,      pending_use,      gemm_use,         gemm_use,    schedule_use,      loss_scaler_use,
+      optimizer_use, accumulator_use, checkpoint_use,   communicator_use, sampler_use, data_parallel_use, sharded_optimizer_use,
+      pipeline_use,  plan_use,        destroy_something};
   world.bytes.pick(kCalls)(world);
 }
 

@@ -26,6 +26,7 @@ void communicator_use(World& world);
 void sampler_use(World& world);
 void data_parallel_use(World& world);
 void pipeline_use(World& world);
+void plan_use(World& world);
 void sharded_optimizer_use(World& world);
 void graph_leaf(World& world);
 void graph_layer(World& world);

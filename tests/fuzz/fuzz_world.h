@@ -112,6 +112,7 @@ class World {
     visit(samplers, "st_distributed_sampler_destroy", st_distributed_sampler_destroy);
     visit(data_parallels, "st_data_parallel_destroy", st_data_parallel_destroy);
     visit(pipelines, "st_pipeline_destroy", st_pipeline_destroy);
+    visit(plans, "st_plan_destroy", st_plan_destroy);
     visit(sharded_optimizers, "st_sharded_optimizer_destroy", st_sharded_optimizer_destroy);
     visit(tensors, "st_tensor_destroy", st_tensor_destroy);
   }
@@ -151,6 +152,7 @@ class World {
   Shelf<st_distributed_sampler> samplers;
   Shelf<st_data_parallel> data_parallels;
   Shelf<st_pipeline> pipelines;
+  Shelf<st_plan> plans;
   Shelf<st_sharded_optimizer> sharded_optimizers;
   std::vector<st_value> values;
   std::vector<uint8_t> stream;  // output of the last st_model_write
