@@ -27,7 +27,7 @@ constexpr std::array<std::string_view, 22> kKindNames = {"context",       "graph
 /// Of one chunk whose functions do nothing.
 st_status make_pipeline(st_communicator* communicator, st_pipeline** pipeline);
 
-constexpr const char* kPlannedMachine = R"({"machine": "a100-80g"})";
+constexpr const char* kPlannedMachine = R"({"machine": "a100-80g", "simulate": true})";
 
 /// Converts to a handle of whatever kind a call takes; may be invalid.
 class AnyHandle {

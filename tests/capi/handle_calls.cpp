@@ -443,6 +443,7 @@ constexpr HandleCall kCalls[] = {
     {"st_trainer_plan", "trainer", "trainer", CALL(st_trainer_plan(h, &w.text))},
     {"st_trainer_explain", "trainer", "trainer", CALL(st_trainer_explain(h, &w.text))},
     {"st_trainer_timeline", "trainer", "trainer", CALL(st_trainer_timeline(h, &w.text))},
+    {"st_trainer_forecast", "trainer", "trainer", CALL(st_trainer_forecast(h, nullptr, &w.text))},
     {"st_trainer_log", "trainer", "trainer", CALL(st_trainer_log(h, w.path("second_log.jsonl").c_str()))},
     {"st_trainer_log_end", "trainer", "trainer", CALL(st_trainer_log_end(h, 0))},
     {"st_trainer_write_report", "trainer", "trainer", CALL(st_trainer_write_report(h, w.path("report.html").c_str(), nullptr))},
@@ -479,6 +480,8 @@ constexpr HandleCall kCalls[] = {
     {"st_plan_destroy", "plan", "plan", CALL(st_plan_destroy(h))},
     {"st_plan_json", "plan", "plan", CALL(st_plan_json(h, &w.text))},
     {"st_plan_text", "plan", "plan", CALL(st_plan_text(h, &w.text))},
+    {"st_plan_report", "plan", "plan", CALL(st_plan_report(h, &w.text))},
+    {"st_plan_trace", "plan", "plan", CALL(st_plan_trace(h, &w.text))},
     {"st_plan_recipe", "plan", "plan", CALL(st_plan_recipe(h, &w.text))},
 
     {"st_schedule_destroy", "schedule", "schedule", CALL(st_schedule_destroy(h))},

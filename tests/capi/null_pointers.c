@@ -285,6 +285,7 @@ static void arguments_of_trainer(st_model* model, st_recipe* recipe) {
   REFUSES(st_trainer_plan(trainer, NULL));
   REFUSES(st_trainer_explain(trainer, NULL));
   REFUSES(st_trainer_timeline(trainer, NULL));
+  REFUSES(st_trainer_forecast(trainer, NULL, NULL));
   REFUSES(st_trainer_log(trainer, NULL));
   EXPECT(ST_WRONG_STATE, st_trainer_log_end(trainer, 0));
   REFUSES(st_trainer_write_report(trainer, NULL, NULL));
@@ -354,6 +355,8 @@ static void arguments_of_plan(st_context* context, st_recipe* recipe) {
   WORKS(st_plan_create(gpt, recipe, "{\"machine\":\"h200\"}", &plan));
   REFUSES(st_plan_json(plan, NULL));
   REFUSES(st_plan_text(plan, NULL));
+  REFUSES(st_plan_report(plan, NULL));
+  REFUSES(st_plan_trace(plan, NULL));
   REFUSES(st_plan_recipe(plan, NULL));
   WORKS(st_plan_destroy(plan));
   WORKS(st_model_destroy(gpt));

@@ -50,7 +50,7 @@ TEST(Plans, RefuseWrongOptionsAndSayHowToPutThemRight) {
   const std::pair<const char*, const char*> cases[] = {
       {R"({"machin": "h200"})",
        "st_plan_create: options: option \"machin\" is unknown; did you mean machine? There are: machine, troubles, failures, rank, "
-       "device_memory, ranks_per_node, link, processes, late_parameters, auto, simulate, fixes"},
+       "device_memory, ranks_per_node, link, processes, late_parameters, auto, simulate, scaling, fixes"},
       {R"({"machine": "h100"})",
        "plan: machine \"h100\" is unknown; did you mean h100-sxm? Or give the file of `scaletrain bench --calibrate FILE`"},
       {R"({"machine": "a100-90g"})",
@@ -115,6 +115,27 @@ TEST(Plans, OutliveModelRecipeAndContext) {
   EXPECT_EQ(text_of(st_plan_json, plan), before);
   EXPECT_TRUE(has(text_of(st_plan_text, plan), "all 4 ranks, simulated"));
   EXPECT_TRUE(has(text_of(st_plan_recipe, plan), R"("ranks":4)"));
+  EXPECT_TRUE(has(text_of(st_plan_report, plan), "rank 0 of 4"));
+  EXPECT_TRUE(text_of(st_plan_trace, plan).starts_with("[\n{\"name\":\"process_name\""));
+}
+
+TEST(Plans, HaveATraceOnlyOfASimulation) {
+  const PlannedModel gpt;
+  const auto recipe = hold<HeldRecipe>(st_recipe_create, R"({"batch": 4})");
+  const auto plan = hold<HeldPlan>(st_plan_create, gpt.model, recipe, R"({"machine": "h200"})");
+  const char* json = nullptr;
+  EXPECT_TRUE(fails(ST_WRONG_STATE, st_plan_trace(plan, &json), {"there is no timeline; plan with simulate"}));
+}
+
+TEST(Plans, ForecastATrainersStep) {
+  SineRun sine;
+  EXPECT_TRUE(has(text_of(st_trainer_forecast, sine.trainer, nullptr), R"("measured_seconds":null)"));
+  ASSERT_TRUE(works(sine.step()));
+  const std::string json = text_of(st_trainer_forecast, sine.trainer, nullptr);
+  EXPECT_FALSE(has(json, R"("measured_seconds":null)")) << json;
+  EXPECT_TRUE(has(json, R"("measured":false)")) << json;
+  const char* answer = nullptr;
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_trainer_forecast(sine.trainer, "{}", &answer), {"machine: version is missing"}));
 }
 
 }  // namespace

@@ -16,7 +16,7 @@ Model planned_gpt() {
 Plan plan_of_rank_3() {
   const Model model = planned_gpt();
   const Recipe recipe(R"({"ranks": 4, "batch": 4, "zero": 1})");
-  return {model, recipe, R"({"machine": "v100-32g", "rank": 3})"};
+  return {model, recipe, R"({"machine": "v100-32g", "rank": 3, "simulate": true})"};
 }
 
 TEST_F(Hpp, APlanOutlivesModelRecipeAndContext) {
@@ -24,8 +24,16 @@ TEST_F(Hpp, APlanOutlivesModelRecipeAndContext) {
   EXPECT_TRUE(has(plan.json(), R"({"rank":3,"world":4,"position":{"data":3,"tensor":0,"stage":0})")) << plan.json();
   EXPECT_TRUE(has(plan.text(), "rank 3 of 4 (4 data x 1 tensor x 1 stages) on v100-32g\n")) << plan.text();
   EXPECT_EQ(Recipe(plan.recipe()).value("zero"), "1");
+  EXPECT_TRUE(has(plan.report(), "Plan of rank 3 of 4"));
+  EXPECT_TRUE(has(plan.trace(), "\"process_name\""));
   plan.close();
   EXPECT_EQ(thrown_status([&] { plan.json(); }), Status::invalid_handle);
+}
+
+TEST_F(Hpp, ATrainerForecastsItsStep) {
+  const Sine sine;
+  EXPECT_TRUE(has(sine.trainer.forecast(), R"("measured_seconds":null)"));
+  EXPECT_EQ(thrown_status([&] { sine.trainer.forecast("{}"); }), Status::invalid_argument);
 }
 
 TEST_F(Hpp, APlanNamesWhatIsWrong) {

@@ -14,12 +14,14 @@ public class PlanTests {
   public void APlanOutlivesModelRecipeAndContext() {
     Plan plan;
     using (Model model = Gpt())
-      using (var recipe = new Recipe { Ranks = 4, Batch = 4, Zero = 1 }) plan = new Plan(model, recipe, new { machine = "v100-32g", rank = 3 });
+      using (var recipe = new Recipe { Ranks = 4, Batch = 4, Zero = 1 }) plan = new Plan(model, recipe, new { machine = "v100-32g", rank = 3, simulate = true });
     StringAssert.StartsWith("{\"rank\":3,\"world\":4,", plan.Json());
     StringAssert.StartsWith("rank 3 of 4 (4 data x 1 tensor x 1 stages) on v100-32g\n", plan.Text());
     Assert.IsTrue(plan.Fits);
     Assert.Greater(plan.StepSeconds, 0);
     using (Recipe planned = plan.Recipe()) Assert.AreEqual(1L, planned.Get("zero"));
+    StringAssert.Contains("Plan of rank 3 of 4", plan.Report());
+    StringAssert.Contains("\"process_name\"", plan.Trace());
     plan.Dispose();
     Assert.Throws<InvalidHandleException>(() => plan.Json());
   }
@@ -35,6 +37,15 @@ public class PlanTests {
           recipe.Zero = long.Parse(fix.Groups[1].Value);
           using (var second = new Plan(model, recipe, machine)) Assert.IsTrue(second.Fits);
         }
+  }
+
+  [Test]
+  public void ATrainerForecastsItsStep() {
+    using (var context = new Context(new ContextOptions { Threads = 1 }))
+      using (Trainer trainer = Nets.Of(context)) {
+        StringAssert.Contains("\"measured_seconds\":null", trainer.Forecast());
+        Assert.Throws<InvalidArgumentException>(() => trainer.Forecast("{}"));
+      }
   }
 
   [Test]

@@ -11,7 +11,7 @@ namespace {
 const char* plan_json(World& world) {
   static constexpr std::array kLong = {
       R"({"machine": "v100-32g", "auto": true, "device_memory": 1})",
-      R"({"machine": "h100-sxm", "simulate": true, "fixes": true, "troubles": [{"rank": 0, "computing": 1e308}]})",
+      R"({"machine": "h100-sxm", "simulate": true, "fixes": true, "scaling": 64, "troubles": [{"rank": 0, "computing": 1e308}]})",
   };
   static const std::array<const char*, 14> kTexts = {
       R"({"machine": "a100-80g"})",
@@ -40,11 +40,10 @@ void plan_use(World& world) {
   const char* text = nullptr;
   const char** const to = world.bytes.rarely(16) ? nullptr : &text;
   const Calls calls = {
-      [&] { CALL(st_plan_json, plan, to); },
-      [&] { CALL(st_plan_text, plan, to); },
-      [&] { CALL(st_plan_recipe, plan, to); },
+      [&] { CALL(st_plan_json, plan, to); },   [&] { CALL(st_plan_text, plan, to); },  [&] { CALL(st_plan_recipe, plan, to); },
+      [&] { CALL(st_plan_report, plan, to); }, [&] { CALL(st_plan_trace, plan, to); },
   };
-  world.bytes.choose(3, calls);
+  world.bytes.choose(5, calls);
 }
 
 }  // namespace st::fuzz

@@ -101,6 +101,7 @@ void trainer_use(World& world) {
       [&] {
         CALL(st_trainer_explain, trainer, &text);
         CALL(st_trainer_timeline, trainer, &text);
+        CALL(st_trainer_forecast, trainer, world.bytes.rarely(4) ? json(world) : nullptr, &text);
       },
       [&] { CALL(st_trainer_log, trainer, path(world, "write").c_str()); },
       [&] { CALL(st_trainer_log_end, trainer, 1.0); },

@@ -19,7 +19,7 @@ class PlanTest {
   void aPlanOutlivesModelRecipeAndContext() {
     Plan plan;
     try (Model model = gpt(); Recipe recipe = new Recipe().ranks(4).batch(4).zero(1)) {
-      plan = new Plan(model, recipe, Map.of("machine", "v100-32g", "rank", 3));
+      plan = new Plan(model, recipe, Map.of("machine", "v100-32g", "rank", 3, "simulate", true));
     }
     var all = (Map<?, ?>) Json.parse(plan.json());
     assertEquals(3L, all.get("rank"));
@@ -29,6 +29,8 @@ class PlanTest {
     try (Recipe planned = plan.recipe()) {
       assertEquals(1L, planned.get("zero"));
     }
+    assertTrue(plan.report().contains("Plan of rank 3 of 4"));
+    assertFalse(((List<?>) Json.parse(plan.trace())).isEmpty());
     plan.close();
     assertThrows(InvalidHandle.class, plan::json);
   }
@@ -44,6 +46,14 @@ class PlanTest {
       try (Plan second = new Plan(model, recipe, machine)) {
         assertTrue(second.fits());
       }
+    }
+  }
+
+  @Test
+  void aTrainerForecastsItsStep() {
+    try (Context context = new Context(); Trainer trainer = Nets.trainer(context)) {
+      assertNull(((Map<?, ?>) Json.parse(trainer.forecast())).get("measured_seconds"));
+      assertThrows(InvalidArgument.class, () -> trainer.forecast("{}"));
     }
   }
 

@@ -3,6 +3,7 @@
 import pytest
 
 import scaletrain as st
+from nets import sine, trainer
 
 SIZES = {"layers": 2, "width": 64, "heads": 4, "context": 32, "vocabulary": 300}
 
@@ -22,8 +23,19 @@ def test_a_plan_outlives_model_recipe_and_context():
         assert plan.fits and plan.step_seconds == before["step_seconds"] > 0 and plan.fixes == []
         assert plan.recipe["zero"] == 1 and plan.recipe["ranks"] == 4
         assert str(plan).startswith("rank 3 of 4 (4 data x 1 tensor x 1 stages) on v100-32g\n")
+        assert "Plan of rank 3 of 4" in plan.report() and plan.trace()[0]["name"] == "process_name"
     with pytest.raises(st.InvalidHandle):
         str(plan)
+
+
+def test_a_trainer_forecasts_its_step(context):
+    made = trainer(context)
+    assert made.forecast()["measured_seconds"] is None
+    made.step(sine())
+    after = made.forecast()
+    assert after["measured_seconds"] > 0 and after["step_seconds"] > 0 and not after["measured"]
+    with pytest.raises(st.InvalidArgument, match="machine: version is missing"):
+        made.forecast({})
 
 
 def test_a_fix_makes_the_plan_fit():

@@ -21,6 +21,10 @@ class Plan : public detail::Handle<st_plan, st_plan_destroy> {
   std::string json() const { return Handle::text(st_plan_json); }
   /// The same for people.
   std::string text() const { return Handle::text(st_plan_text); }
+  /// One HTML page: memory over a step by kind; with simulate, the timeline of the stages.
+  std::string report() const { return Handle::text(st_plan_report); }
+  /// The simulated step for chrome://tracing and Perfetto, as JSON; wrong_state without simulate.
+  std::string trace() const { return Handle::text(st_plan_trace); }
   /// The recipe that is planned, as JSON; with auto, the one found.
   std::string recipe() const { return Handle::text(st_plan_recipe); }
 };

@@ -1,6 +1,7 @@
 // A trainer: makes one optimizer step at a time, planned completely in advance.
 #pragma once
 
+#include <scaletrain/plan.h>
 #include <scaletrain/trainer.h>
 
 #include <chrono>
@@ -178,6 +179,13 @@ class Trainer : public detail::Handle<st_trainer, st_trainer_destroy> {
   std::string explain() const { return text(st_trainer_explain); }
   /// JSON: where the time of the last steps went, by rank; with pipeline stages also the bubble and the actions of each rank.
   std::string timeline() const { return text(st_trainer_timeline); }
+  /// JSON: the predicted time of a step, and how it differs from the last one. machine: JSON of a calibrated machine; "": this one, from a
+  /// table of processors.
+  std::string forecast(const std::string& machine = "") const {
+    return text([&](st_trainer* trainer, const char** json) {
+      return st_trainer_forecast(trainer, machine.empty() ? nullptr : machine.c_str(), json);
+    });
+  }
 
   /// Logs one JSON object a step to `path`, from the next step on.
   void log(const std::string& path) const { done(st_trainer_log(get(), path.c_str())); }

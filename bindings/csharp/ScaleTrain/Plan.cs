@@ -31,6 +31,18 @@ public sealed class Plan : Handle {
     lock (Safe) return native.text();
   }
 
+  /// <summary>One HTML page: memory over a step by kind; with simulate, the timeline of the stages and what ranks wait for.</summary>
+  [OfC("st_plan_report")]
+  public string Report() {
+    lock (Safe) return native.report();
+  }
+
+  /// <summary>The simulated step for chrome://tracing and Perfetto, as JSON. Throws <see cref="WrongStateException"/> without simulate.</summary>
+  [OfC("st_plan_trace")]
+  public string Trace() {
+    lock (Safe) return native.trace();
+  }
+
   /// <summary>The recipe that is planned, as a new object: with auto, the one found.</summary>
   [OfC("st_plan_recipe")]
   public Recipe Recipe() {

@@ -251,6 +251,13 @@ public sealed class Trainer : Handle {
     using (Turn.Of(Safe, "Trainer.Timeline")) return native.timeline();
   }
 
+  /// <summary>The predicted time of a step as JSON, and how it differs from the last one. machine is a calibrated one, as JSON text or an object;
+  /// null is this one, whose rates are from a table of processors.</summary>
+  [OfC("st_trainer_forecast")]
+  public string Forecast(object machine = null) {
+    using (Turn.Of(Safe, "Trainer.Forecast")) return native.forecast(Json.OfOptions(machine));
+  }
+
   /// <summary>Writes one JSON object per step to the file, from the next step on.</summary>
   [OfC("st_trainer_log")]
   public void Log(string path) { native.log(Given(path, "path")); }

@@ -14,7 +14,8 @@ from .recipe_settings import RecipeSettings
 class Plan(Handle):
     """Plan(model, {"zero": 1, "ranks": 8}, machine="a100-80g") plans rank 0; nothing is trained, and the machine need not be there.
 
-    Options are rank, machine, device_memory, ranks_per_node, link, processes, late_parameters, auto, simulate, fixes, troubles, failures.
+    Options are rank, machine, device_memory, ranks_per_node, link, processes, late_parameters, auto, simulate, scaling, fixes, troubles,
+    failures.
     str(plan) is the plan for people. The model and the recipe may be closed or changed afterwards. Create the model in a
     Context(late_parameters=True) if it does not fit in this process's memory: a plan does not read the parameters.
     """
@@ -35,6 +36,16 @@ class Plan(Handle):
     @of_c("st_plan_text")
     def __str__(self) -> str:
         return self._native.text()  # type: ignore[no-any-return]
+
+    @of_c("st_plan_report")
+    def report(self) -> str:
+        """One HTML page: memory over a step by kind; with simulate, the timeline of the stages and what ranks wait for."""
+        return self._native.report()  # type: ignore[no-any-return]
+
+    @of_c("st_plan_trace")
+    def trace(self) -> list[dict[str, Any]]:
+        """The events of the simulated step, in the JSON format of chrome://tracing and Perfetto. Needs simulate=True."""
+        return json.loads(self._native.trace())  # type: ignore[no-any-return]
 
     @property
     @of_c("st_plan_recipe")

@@ -227,6 +227,12 @@ class Trainer(Handle):
         """Readable text: the passes with their times, the program, and memory by role."""
         return self._native.explain()  # type: ignore[no-any-return]
 
+    @of_c("st_trainer_forecast")
+    def forecast(self, machine: dict[str, Any] | None = None) -> dict[str, Any]:
+        """The predicted time of a step, and how it differs from the last one. machine is a calibrated one; None is this one, whose rates are
+        from a table of processors."""
+        return json.loads(self._native.forecast("" if machine is None else plain_json(machine)))  # type: ignore[no-any-return]
+
     @of_c("st_trainer_timeline")
     def timeline(self) -> dict[str, Any]:
         """Where the time of the last steps went, per rank: computing, exchange and its hidden share; also the straggler score.

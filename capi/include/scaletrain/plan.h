@@ -25,6 +25,7 @@ typedef struct st_plan st_plan;
  * - auto: searches batch, recompute, zero, offload, stages, schedule and tensor for the fastest recipe that fits and keeps the rows of a
  *   step, and plans that recipe [false].
  * - simulate: simulates the step of all ranks [false].
+ * - scaling: for st_plan_report, predicts also the steps of 8, 16, .. up to so many ranks, with the rows of a rank kept [0: none].
  * - fixes: plans changes of the recipe and lists what they save and cost [true if the plan does not fit].
  * - troubles: for simulate, factors on the times of ranks: [{"rank": 3, "computing": 1.5, "exchange": 1}].
  * - failures: of one node on average: {"hours_between": 2000, "restart_seconds": 300, "save_seconds": 5, "steps_between_saves": 0}; 0
@@ -40,7 +41,8 @@ ST_API st_status st_plan_destroy(st_plan* plan);
 ST_API st_status st_plan_json(st_plan* plan, const char** json);
 /* The same for people (O). */
 ST_API st_status st_plan_text(st_plan* plan, const char** text);
-/* The plan as one self-contained HTML page (O): memory over a step by kind, with simulate the timeline of the stages and what ranks wait for. */
+/* The plan as one self-contained HTML page (O): memory over a step by kind; with simulate, the timeline of the stages and what ranks wait
+ * for. */
 ST_API st_status st_plan_report(st_plan* plan, const char** html);
 /* The simulated step for chrome://tracing and Perfetto (O), as JSON: of all ranks if they are at most 32, else of one of each stage.
  * ST_WRONG_STATE without simulate. */
@@ -48,10 +50,13 @@ ST_API st_status st_plan_trace(st_plan* plan, const char** json);
 /* The recipe that is planned, as JSON (O): with auto, the one found. */
 ST_API st_status st_plan_recipe(st_plan* plan, const char** json);
 
-/* What a step of this trainer should take, from its own plans (O): {"step_seconds":..,"measured_seconds":..,"computing":..,"idle":..,
- * "differences":[{"what":"stage 1, forward of a micro-batch","predicted":..,"measured":..}],"measured":..,"machine":..,"source":..}: the largest
- * difference first, of the last step's actions of each stage and of each rank's computing. measured_seconds is the median of the steps so far, null if there are none; measured says whether the
- * machine's rates were. Of a trainer with ranks as threads all ranks are simulated; of one rank of a group it is that rank alone.
+/* The predicted time of a step of this trainer, from its own plans, as JSON (O): {"step_seconds":..,"measured_seconds":..,"computing":..,
+ * "idle":..,"differences":[{"what":"stage 1, forward of a micro-batch","predicted":..,"measured":..}],"measured":..,"machine":..,
+ * "source":..}.
+ * - measured_seconds: the median of the steps so far; null before the first.
+ * - differences: of the last step's actions of each stage and of each rank's computing, the largest first.
+ * - measured: whether the machine's rates were.
+ * - Ranks that are threads are all simulated; of a group, this rank alone.
  * machine: an object that st_machine_calibrate wrote, or NULL: this machine, with rates from a table of processors. */
 ST_API st_status st_trainer_forecast(st_trainer* trainer, const char* machine, const char** json);
 

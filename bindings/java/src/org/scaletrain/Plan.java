@@ -34,6 +34,18 @@ public final class Plan extends Handle {
     return raw.text();
   }
 
+  /** One HTML page: memory over a step by kind; with simulate, the timeline of the stages and what ranks wait for. */
+  @OfC("st_plan_report")
+  public String report() {
+    return raw.report();
+  }
+
+  /** The simulated step for chrome://tracing and Perfetto, as JSON. Throws {@link WrongState} without simulate. */
+  @OfC("st_plan_trace")
+  public String trace() {
+    return raw.trace();
+  }
+
   /** The recipe that is planned, as a new object: with auto, the one found. */
   @OfC("st_plan_recipe")
   public Recipe recipe() {

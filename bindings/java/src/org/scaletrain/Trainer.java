@@ -281,6 +281,17 @@ public final class Trainer extends Handle {
     return raw.timeline();
   }
 
+  /** The predicted time of a step as JSON, and how it differs from the last one. The rates are those of a table of processors. */
+  public String forecast() {
+    return forecast("");
+  }
+
+  /** The same with the rates of {@code machine}, the JSON of a calibrated one. */
+  @OfC("st_trainer_forecast")
+  public String forecast(String machine) {
+    return raw.forecast(machine);
+  }
+
   /** Writes one JSON object per step to {@code path}, from the next step on. */
   @OfC("st_trainer_log")
   public void log(Path path) {
