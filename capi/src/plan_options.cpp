@@ -92,8 +92,9 @@ BlueprintWishes read_plan_options(std::string_view json, const Context& context,
       read_option(kCall, key, value, options);
     }
   }
-  check(memory >= 0, kCall, ": device_memory must be a number of bytes, got ", memory);
-  check(on_node >= 0 && on_node < (1 << 20), kCall, ": ranks_per_node must be 1 or more, got ", on_node);
+  check(whole.find("device_memory") == nullptr || memory >= 1, kCall, ": device_memory must be bytes, 1 or more, got ", memory);
+  check(whole.find("ranks_per_node") == nullptr || (on_node >= 1 && on_node < (1 << 20)), kCall,
+        ": ranks_per_node must be 1 to 1048575, got ", on_node);
   check(rank >= 0 && rank < run.recipe.ranks, kCall, ": rank is ", rank, "; a run of ", run.recipe.ranks, " ranks has ranks 0 to ",
         run.recipe.ranks - 1);
   check(wishes.scales_to >= 0 && wishes.scales_to <= 1'000'000, kCall, ": scaling must be 0 to 1000000, got ", wishes.scales_to);

@@ -97,7 +97,7 @@ st_status st_model_create(st_graph* graph, int64_t seed, st_model** model) {
 st_status st_model_builtin(st_context* context, const char* name, const char* json, int64_t seed, st_model** model) {
   return guard([&] {
     given(model, "st_model_builtin: model");
-    check(name != nullptr, "st_model_builtin: name is NULL; use one of ", listed(builtin_models()));
+    if (name == nullptr) fail(Code::invalid_argument, "st_model_builtin: name is NULL; use one of " + listed(builtin_models()));
     const std::string options = json == nullptr ? "" : json;
     const auto c = peek(context)->context;
     const int64_t parameters = builtin_parameter_count(name, options);

@@ -1,6 +1,7 @@
 #include "planner/advice.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdio>
 #include <optional>
@@ -169,9 +170,11 @@ std::string Fix::text() const {
     const bool is_number = !change.value.empty() && change.value.front() != '"';
     out += (out.empty() ? "" : ", ") + change.key + " " + (is_number ? plain(change.before) + " -> " : "") + plain(change.value);
   }
-  char numbers[96];
-  std::snprintf(numbers, sizeof numbers, ": %+.1f GB, %+.0f %% time", -static_cast<double>(saved) / 1e9, 100 * slower);
-  return out + numbers + (changes_results ? " (another training result)" : "");
+  const bool is_small = std::abs(saved) < 1'000'000'000;
+  std::array<char, 96> numbers{};
+  std::snprintf(numbers.data(), numbers.size(), ": %+.1f %s, %+.0f %% time", -static_cast<double>(saved) / (is_small ? 1e6 : 1e9),
+                is_small ? "MB" : "GB", 100 * slower);
+  return out + numbers.data() + (changes_results ? " (another training result)" : "");
 }
 
 std::vector<Fix> fixes_for(const PlannedRun& run, const RankPlan& of, int32_t rank) { return Advisor(run, of, rank).made(); }

@@ -33,7 +33,7 @@ std::string seconds_text(double seconds) {
 }
 
 std::string memory_text(const PlannedMemory& use, int64_t most) {
-  const Unit unit = unit_for(use.device_total());
+  const Unit unit = unit_for(use.device_total() - use.reserved);
   std::string out = text("memory, ", unit.name, "\n");
   for (size_t a = 0; a < static_cast<size_t>(Arena::host); ++a) {
     const std::string name(name_of(static_cast<Arena>(a)));

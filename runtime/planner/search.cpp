@@ -23,6 +23,17 @@ struct Split {
   int64_t stages, tensor, zero;
 };
 
+constexpr std::array<const char*, 3> kPolicies = {"none", "attention", "blocks"};  // of recompute, from the one that repeats least
+
+/// What a policy takes with a micro-batch of so many rows: the part that grows with the rows tells what smaller ones take, nearly.
+struct Taken {
+  int64_t batch = 0, device_total = 0, by_rows = 0;  // batch 0: not planned yet
+  double with(int64_t rows) const {
+    return static_cast<double>(device_total - by_rows) +
+           static_cast<double>(by_rows) * static_cast<double>(rows) / static_cast<double>(batch);
+  }
+};
+
 class Search {
  public:
   explicit Search(const PlannedRun& run) : run_(run), most_(run.device_memory_of_rank()) {
@@ -44,16 +55,42 @@ class Search {
       found_.push_back(std::move(*best));
     }
     if (std::ranges::none_of(found_, &Candidate::fits)) offload();
-    std::ranges::stable_sort(found_, [](const Candidate& a, const Candidate& b) {
-      if (a.fits != b.fits) return a.fits;
-      return a.fits ? a.step_seconds < b.step_seconds : a.device_total < b.device_total;
-    });
+    sort();
+    for (int looked_at = 0; looked_at < 4 && !found_.empty() && found_.front().fits && look_at_all_stages(found_.front()); ++looked_at)
+      sort();
     if (!found_.empty() && found_.front().fits) std::erase_if(found_, [](const Candidate& of) { return !of.fits; });
     SearchResult result{.best = std::move(found_), .planned = planned_};
     return result;
   }
 
  private:
+  void sort() {
+    std::ranges::stable_sort(found_, [](const Candidate& a, const Candidate& b) {
+      if (a.fits != b.fits) return a.fits;
+      return a.fits ? a.step_seconds < b.step_seconds : a.device_total < b.device_total;
+    });
+  }
+
+  /// Whether the stages in between took more memory or time than the first and the last.
+  bool look_at_all_stages(Candidate& of) {
+    const Candidate before = of;
+    PlannedRun other = run_;
+    other.recipe = of.recipe;
+    for (int32_t stage = 1; stage + 1 < other.mesh().stage; ++stage) take_stage(other, stage, of);
+    of.fits = of.device_total <= most_;
+    return of.device_total != before.device_total || of.step_seconds != before.step_seconds;
+  }
+
+  /// Returns the bytes that grow with the rows of a micro-batch.
+  int64_t take_stage(const PlannedRun& run, int32_t stage, Candidate& of) {
+    const RankPlan plan = plan_of_rank(run, rank_at(run.mesh(), {.data = 0, .tensor = 0, .stage = stage}), true);
+    ++planned_;
+    of.device_total = std::max(of.device_total, plan.numbers.memory.device_total());
+    of.step_seconds = std::max(of.step_seconds, plan.step_seconds(run.recipe));
+    if (computing_ == 0 && run.recipe.stages == 1) computing_ = plan.trace.seconds_of(TraceEvent::Kind::compute);
+    return plan.plan.memory.of(Arena::activations) + plan.plan.memory.of(Arena::stash) + plan.plan.memory.of(Arena::workspace);
+  }
+
   /// Little exchange first: pure data ranks with ZeRO, then tensor ranks within a node, then stages.
   std::vector<Split> splits() const {
     std::vector<Split> all;
@@ -91,7 +128,9 @@ class Search {
   std::optional<Candidate> best_of(const Split& split) {
     const int64_t data = run_.recipe.ranks / (split.stages * split.tensor);
     std::optional<Candidate> best;
-    for (const int64_t batch : batches(data, split.stages)) {
+    taken_ = {};
+    const std::vector<int64_t> rows = batches(data, split.stages);
+    for (const int64_t batch : rows) {
       Recipe recipe = run_.recipe;
       recipe.stages = split.stages;
       recipe.tensor = split.tensor;
@@ -101,7 +140,7 @@ class Search {
       recipe.micro_batches = 0;
       recipe.accumulate = rows_ / (batch * data);
       if (split.stages == 1 && is_schedule_table(recipe.schedule)) recipe.schedule = "1f1b";
-      std::optional<Candidate> fit = least_recompute(recipe);
+      std::optional<Candidate> fit = least_recompute(recipe, batch == rows.back() && !best);
       if (!fit) continue;
       const bool is_better =
           !best || std::tuple(!fit->fits, fit->fits ? fit->step_seconds : static_cast<double>(fit->device_total)) <
@@ -138,12 +177,16 @@ class Search {
       }
   }
 
-  /// With the policy that repeats least of those that fit.
-  std::optional<Candidate> least_recompute(Recipe recipe) {
+  /// With the policy that repeats least of those that fit. Leaves out what larger micro-batches have shown not to fit, unless `any` is
+  /// asked.
+  std::optional<Candidate> least_recompute(Recipe recipe, bool any) {
     std::optional<Candidate> last;
-    for (const char* policy : {"none", "attention", "blocks"}) {
-      recipe.recompute = policy;
-      std::optional<Candidate> made = planned(recipe);
+    for (size_t policy = 0; policy < kPolicies.size(); ++policy) {
+      const Taken& larger = taken_[policy];
+      const bool is_last_chance = any && policy + 1 == kPolicies.size() && !last;
+      if (larger.batch > 0 && larger.with(recipe.batch) > 1.05 * static_cast<double>(most_) && !is_last_chance) continue;
+      recipe.recompute = kPolicies[policy];
+      std::optional<Candidate> made = planned(recipe, &taken_[policy]);
       if (!made) return last;
       if (last && made->device_total >= last->device_total) continue;
       last = std::move(made);
@@ -153,21 +196,15 @@ class Search {
     return last;
   }
 
-  std::optional<Candidate> planned(const Recipe& recipe) {
+  std::optional<Candidate> planned(const Recipe& recipe, Taken* taken = nullptr) {
     PlannedRun other = run_;
     other.recipe = recipe;
     Candidate made{.recipe = recipe, .changes = {}};
     try {
-      const Mesh mesh = other.mesh();
-      for (const int32_t stage : {0, mesh.stage - 1}) {
-        if (stage > 0 && mesh.stage == 1) continue;
-        const RankPlan plan = plan_of_rank(other, rank_at(mesh, {.data = 0, .tensor = 0, .stage = stage}), true);
-        ++planned_;
-        made.device_total = std::max(made.device_total, plan.numbers.memory.device_total());
-        made.step_seconds = std::max(made.step_seconds, plan.step_seconds(recipe));
-        if (computing_ == 0 && mesh.stage == 1) computing_ = plan.trace.seconds_of(TraceEvent::Kind::compute);
-        if (made.device_total > most_ && stage == 0) break;
-      }
+      const int32_t last = other.mesh().stage - 1;
+      const int64_t by_rows = take_stage(other, 0, made);
+      if (taken != nullptr) *taken = {recipe.batch, made.device_total, by_rows};
+      if (last > 0 && made.device_total <= most_) take_stage(other, last, made);
     } catch (const Error& error) {
       if (error.code() == Code::invalid_argument || error.code() == Code::unsupported) return std::nullopt;
       throw;
@@ -182,7 +219,8 @@ class Search {
   const int64_t most_;
   int64_t rows_ = 0, planned_ = 0;
   double fastest_ = HUGE_VAL;
-  double computing_ = 0;  // seconds a step, without recomputation, on ranks that share it evenly
+  double computing_ = 0;                         // seconds a step, without recomputation, on ranks that share it evenly
+  std::array<Taken, kPolicies.size()> taken_{};  // of the split at hand
   std::vector<Candidate> found_;
 };
 

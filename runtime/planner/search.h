@@ -12,8 +12,8 @@ namespace st {
 struct Candidate {
   Recipe recipe;
   std::vector<KeyChange> changes;  // from the recipe that was asked for
-  int64_t device_total = 0;        // of the fuller of the first and the last stage
-  double step_seconds = 0;         // of the slower of the two
+  int64_t device_total = 0;        // of the fuller of the first and the last stage; of the best one, of all stages
+  double step_seconds = 0;         // of the slower of them
   bool fits = false;
 };
 
