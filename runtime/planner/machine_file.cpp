@@ -28,7 +28,11 @@ std::string json_of(const OpRate& rate) {
     append_json_number(pair, point.seconds);
     points.push_back(pair + ']');
   }
-  return line.add("name", rate.name).add("seconds_per_flop", rate.per_flop).add_json("seconds_by_bytes", json_list(points)).text();
+  return line.add("name", rate.name)
+      .add("seconds_per_flop", rate.per_flop)
+      .add("seconds_per_activation", rate.per_activation)
+      .add_json("seconds_by_bytes", json_list(points))
+      .text();
 }
 
 std::string json_of(const RateSet& set) {
@@ -36,6 +40,7 @@ std::string json_of(const RateSet& set) {
   std::vector<std::string> ops;
   for (const OpRate& rate : set.ops) ops.push_back(json_of(rate));
   line.add("threads", set.threads).add("ranks", set.ranks).add("step_seconds", set.step);
+  line.add("memory_bytes", set.memory == RateSet::kAnyMemory ? 0 : set.memory);
   return line.add_json("ops", json_list(ops)).text();
 }
 
@@ -54,7 +59,7 @@ const std::vector<Json>& list_in(JsonFields& fields, const char* key, const char
 
 OpRate read_rate(const Json& json) {
   JsonFields fields(json, "machine: a rate", kWriter);
-  OpRate rate{fields.text("name"), fields.rate("seconds_per_flop"), {}};
+  OpRate rate{fields.text("name"), fields.rate("seconds_per_flop"), {}, fields.rate("seconds_per_activation")};
   const std::string of = "machine: the rate of " + rate.name;
   for (const Json& pair : list_in(fields, "seconds_by_bytes", of.c_str())) {
     const bool is_pair = pair.is(Json::Kind::list) && pair.list().size() == 2 && pair.list()[0].is_number() && pair.list()[1].is_number();
@@ -75,6 +80,7 @@ RateSet read_set(const Json& json) {
               .ranks = static_cast<int32_t>(fields.whole("ranks", 1, kMostRanks)),
               .ops = {},
               .step = fields.rate("step_seconds")};
+  if (const int64_t memory = fields.whole("memory_bytes", 0, kMost); memory > 0) set.memory = memory;
   for (const Json& rate : list_in(fields, "ops", "machine: a set of rates")) {
     set.ops.push_back(read_rate(rate));
     check(set.ops.size() == 1 || set.ops[set.ops.size() - 2].name < set.ops.back().name, "machine: ops must be sorted by name, got ",
@@ -91,6 +97,7 @@ std::string json_of(const Machine& machine) {
   std::vector<std::string> sets;
   for (const RateSet& set : machine.rates) sets.push_back(json_of(set));
   line.add("version", kVersion).add("name", machine.name).add("source", machine.source).add("measured", machine.is_measured);
+  line.add("processor", machine.processor).add("library", machine.library);
   line.add("device_memory_bytes", machine.device_memory).add("reserved_bytes", machine.reserved);
   line.add("ranks_per_node", machine.ranks_per_node).add_json("machine", machine.profile.json());
   line.add_json("in_node", json_of(machine.in_node)).add_json("between_nodes", json_of(machine.between_nodes));
@@ -106,6 +113,8 @@ Machine parse_machine(std::string_view json) {
   machine.name = all.text("name");
   machine.source = all.text("source");
   machine.is_measured = all.flag("measured");
+  machine.processor = all.text("processor");
+  machine.library = all.text("library");
   machine.device_memory = all.whole("device_memory_bytes", 1, kMost);
   machine.reserved = all.whole("reserved_bytes", 0, kMost);
   machine.ranks_per_node = static_cast<int32_t>(all.whole("ranks_per_node", 1, kMostRanks));

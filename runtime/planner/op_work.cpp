@@ -39,6 +39,10 @@ double kernel_bytes(const Program& program, const Graph& graph, const Node& node
   return bytes;
 }
 
+double activations_of(const Node& node) {
+  return node.op == Op::fused_linear && node.attrs.word("activation") != "none" ? static_cast<double>(node.out[0].shape.elements()) : 0;
+}
+
 bool is_product(Op op) { return op == Op::matmul || op == Op::linear || op == Op::fused_linear; }
 
 DType element_of(const Program& program, const Graph& graph, const Node& node) {
@@ -55,7 +59,7 @@ OpWork work_of(const Plan& plan, const Instruction& at, int64_t micro_batches) {
   if (at.kind != Kind::kernel) return {.flops = 0, .bytes = static_cast<double>(sent_bytes(plan, at, micro_batches))};
   const Graph& graph = plan.program.sections[static_cast<size_t>(at.section)].graph;
   const Node& node = graph[at.node];
-  return {.flops = flops_of_node(graph, node), .bytes = kernel_bytes(plan.program, graph, node)};
+  return {.flops = flops_of_node(graph, node), .bytes = kernel_bytes(plan.program, graph, node), .activations = activations_of(node)};
 }
 
 std::string rate_name(const Plan& plan, const Instruction& at) {
@@ -67,11 +71,16 @@ std::string rate_name(const Plan& plan, const Instruction& at) {
   if (!is_product(node.op)) return name;
   if (node.op == Op::matmul && node.attrs.flag("transpose_a")) name += ".ta";
   if (node.op == Op::matmul ? node.attrs.flag("transpose_b") : node.attrs.flag("transpose_weight")) name += ".t";
-  if (node.op == Op::fused_linear && node.attrs.flag("backward")) name += ".backward";
+  if (node.op == Op::fused_linear) {
+    if (const std::string& activation = node.attrs.word("activation"); activation != "none") name += '.' + activation;
+    if (node.attrs.flag("backward")) name += ".backward";
+  }
   const SlotId weight = graph.slot_behind(node.in[1]);
   if (weight >= 0 && plan.program.slot(weight).role == Role::packed) name += ".packed";
   return name;
 }
+
+int64_t memory_of(const Plan& plan) { return plan.memory.of(Arena::parameters) + plan.memory.beside_parameters(); }
 
 double flops_of(const Plan& plan) {
   double flops = 0;

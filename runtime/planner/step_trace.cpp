@@ -30,7 +30,7 @@ class Tracer {
         machine_(task.machine),
         at_(task.at),
         on_host_(task.on_host),
-        rates_(machine_.rates_for(task.threads, static_cast<int32_t>(std::min<int64_t>(at_.ranks, at_.ranks_per_node)))),
+        rates_(machine_.rates_for(task.threads, static_cast<int32_t>(std::min<int64_t>(at_.ranks, at_.ranks_per_node)), memory_of(plan))),
         crowd_(crowd(task.threads)) {
     for (const Section& section : program_.sections) {
       trace_.phases.push_back(section.phase);

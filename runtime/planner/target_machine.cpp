@@ -10,7 +10,7 @@
 namespace st {
 
 double OpRate::seconds(const OpWork& work) const {
-  const double arithmetic = per_flop * work.flops;
+  const double arithmetic = per_flop * work.flops + per_activation * work.activations;
   if (by_bytes.empty()) return arithmetic;
   if (by_bytes.size() == 1) return arithmetic + by_bytes.front().seconds;
   auto above = std::ranges::find_if(by_bytes, [&](const Point& point) { return point.bytes >= work.bytes; });
@@ -25,11 +25,11 @@ const OpRate* RateSet::find(std::string_view name) const {
   return found != ops.end() && found->name == name ? &*found : nullptr;
 }
 
-const RateSet& Machine::rates_for(int32_t of_threads, int32_t of_ranks) const {
+const RateSet& Machine::rates_for(int32_t of_threads, int32_t of_ranks, int64_t of_memory) const {
   require(!rates.empty(), Code::unavailable, "plan: machine ", name, " has no rates; measure it with `scaletrain bench --calibrate FILE`");
   const auto distance = [&](const RateSet& set) {  // in busy cores first
     return std::tuple(std::abs(std::log2(static_cast<double>(set.threads * set.ranks) / static_cast<double>(of_threads * of_ranks))),
-                      std::abs(set.ranks - of_ranks));
+                      std::abs(set.ranks - of_ranks), set.memory < of_memory, set.memory);
   };
   return *std::ranges::min_element(rates, {}, distance);
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,6 +20,7 @@ struct OpRate {
   std::string name;
   double per_flop = 0;          // seconds
   std::vector<Point> by_bytes;  // rising; linear between points, beyond the last one at the slope before it; empty: flops alone take time
+  double per_activation = 0;    // seconds
 
   double seconds(const OpWork& work) const;
 };
@@ -29,6 +31,9 @@ struct RateSet {
   int32_t threads = 1, ranks = 1;
   std::vector<OpRate> ops;  // by name
   double step = 0;          // seconds of a step outside its instructions
+  /// For plans that need at most so many bytes: what a step leaves in a processor's last cache, the next one finds there.
+  int64_t memory = kAnyMemory;
+  static constexpr int64_t kAnyMemory = std::numeric_limits<int64_t>::max();
 
   const OpRate* find(std::string_view name) const;  // null: none
 };
@@ -40,9 +45,11 @@ struct LinkRate {
 };
 
 struct Machine {
-  std::string name;            // "a100-80g"
-  std::string source;          // of its numbers: a data sheet, or who measured what when
-  bool is_measured = false;    // otherwise predicted times are estimates
+  std::string name;          // "a100-80g"
+  std::string source;        // of its numbers: a data sheet, or who measured what when
+  bool is_measured = false;  // otherwise predicted times are estimates
+  std::string processor;     // that was measured, and by which version of this library; empty: none
+  std::string library;
   MachineProfile profile;      // what its kernels need; `memory` is that of a node, for the host side
   int64_t device_memory = 0;   // bytes that the ranks of a device have; cpu: of a node, shared by its ranks
   int64_t reserved = 0;        // of them, what driver, context and libraries take
@@ -50,8 +57,9 @@ struct Machine {
   LinkRate in_node, between_nodes, to_host;
   std::vector<RateSet> rates;
 
-  /// The rates for `threads` threads a rank and `ranks` ranks on a node: those measured so, or else the nearest ones.
-  const RateSet& rates_for(int32_t threads, int32_t ranks) const;
+  /// The rates for `threads` threads a rank and `ranks` ranks on a node, and a plan that needs `memory` bytes (memory_of): those measured
+  /// so, or else the nearest ones.
+  const RateSet& rates_for(int32_t threads, int32_t ranks, int64_t memory = RateSet::kAnyMemory) const;
 };
 
 /// Machines whose numbers are built in, from their makers' data sheets: a100-40g, a100-80g, h100-sxm, h200, v100-32g.

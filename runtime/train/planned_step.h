@@ -72,6 +72,8 @@ class PlannedStep {
   int64_t micro_batch_tokens() const { return tokens_of_micro_batch_; }
   /// The executor of a full step.
   const Executor& executor() const { return executor_; }
+  /// Executor::watch of full micro-batches and the update.
+  void watch(Executor::Watch watch) { executor_.watch(std::move(watch)); }
   int64_t own_bytes() const;
   /// Time since begin() that this rank spent in collectives without overlapping its computing.
   double exposed_seconds() const { return ranks_ ? ranks_->exposed_seconds() - exposed_before_ : 0; }

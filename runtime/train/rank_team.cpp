@@ -500,6 +500,10 @@ void RankTeam::append_executors(std::vector<const Executor*>& to) const {
   for (const auto& member : members_) to.push_back(&member->step->executor());
 }
 
+void RankTeam::watch(const std::function<Executor::Watch(size_t rank)>& of_rank) {
+  for (size_t i = 0; i < members_.size(); ++i) members_[i]->step->watch(of_rank(i + 1));
+}
+
 std::vector<int64_t> RankTeam::sent_bytes() const {
   std::vector<int64_t> all;
   for (size_t rank = 0; rank < clocks_.size(); ++rank)

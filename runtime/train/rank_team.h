@@ -118,6 +118,8 @@ class RankTeam {
   std::optional<std::vector<RegionId>> scopes_for_all() const;
   /// Appends the executors of ranks 1 and up, if ranks are threads.
   void append_executors(std::vector<const Executor*>& to) const;
+  /// Executor::watch of ranks 1 and up, if ranks are threads. Between steps.
+  void watch(const std::function<Executor::Watch(size_t rank)>& of_rank);
   int64_t memory_bytes() const;
   std::vector<int64_t> sent_bytes() const;  // total so far, by rank of this process
   void trim();                              // between steps

@@ -417,6 +417,11 @@ std::vector<const Executor*> Trainer::executors() const {
   return all;
 }
 
+void Trainer::watch(const std::function<Executor::Watch(size_t rank)>& of_rank) {
+  if (train_) train_->watch(of_rank(0));
+  if (team_) team_->watch(of_rank);
+}
+
 std::vector<const Plan*> Trainer::plans() const {
   std::vector<const Plan*> all;
   for (const Executor* executor : executors()) all.push_back(&executor->plan());

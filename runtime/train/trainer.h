@@ -153,6 +153,9 @@ class Trainer {
   std::span<const StepTimes> timeline() const;
   PipelineTimes pipeline_times() const;  // of the last step; no lanes with one stage
   std::string timeline_json() const;     // of st_trainer_timeline
+  /// Sets what is called after each instruction of a step on the graph's own loss, for each rank of this process (Executor::watch: nothing
+  /// is posted then). Between steps; short micro-batches are not watched.
+  void watch(const std::function<Executor::Watch(size_t rank)>& of_rank);
   const Executor& executor() const { return train_ ? train_->executor() : host_step_->executor(); }
   const Recipe& recipe() const { return recipe_; }
   Workers& workers() const { return *workers_; }

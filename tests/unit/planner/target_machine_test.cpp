@@ -46,6 +46,18 @@ TEST(TargetMachine, RatesOfTheNearestNumberOfBusyCoresAreTaken) {
   EXPECT_TRUE(refuses(Code::unavailable, {"has no rates", "--calibrate"}, [&] { (void)machine.rates_for(1, 1); }));
 }
 
+TEST(TargetMachine, RatesOfTheSmallestSetThatHasRoomForThePlanAreTaken) {
+  Machine machine;
+  machine.rates = {RateSet{.threads = 1, .ranks = 1, .ops = {}, .step = 0},
+                   RateSet{.threads = 1, .ranks = 1, .ops = {}, .step = 0, .memory = 1 << 20},
+                   RateSet{.threads = 2, .ranks = 1, .ops = {}, .step = 0, .memory = 1 << 10}};
+  EXPECT_EQ(machine.rates_for(1, 1, 1000).memory, 1 << 20);
+  EXPECT_EQ(machine.rates_for(1, 1, 1 << 20).memory, 1 << 20);
+  EXPECT_EQ(machine.rates_for(1, 1, 1 << 21).memory, RateSet::kAnyMemory);
+  EXPECT_EQ(machine.rates_for(1, 1).memory, RateSet::kAnyMemory);
+  EXPECT_EQ(machine.rates_for(2, 1, 1 << 21).threads, 2);  // cores count for more
+}
+
 TEST(TargetMachine, RefusesAFileOfAnotherKind) {
   const std::string good = json_of(machine_named("h200"));
   const auto with = [&](const std::string& from, const std::string& to) {

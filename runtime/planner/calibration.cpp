@@ -1,0 +1,275 @@
+#include "planner/calibration.h"
+
+#include <algorithm>
+#include <ctime>
+#include <functional>
+
+#include "backend/needs.h"
+#include "base/error.h"
+#include "base/os/cpu.h"
+#include "base/os/machine.h"
+#include "planner/rate_fit.h"
+
+namespace st {
+namespace {
+
+constexpr int32_t kRanksOfCalibration = 8;
+constexpr int64_t kStaysInCache = 32 << 20;  // bytes of a plan of which a last-level cache keeps most from step to step
+
+struct Gpt {
+  int64_t width, layers, context, vocabulary, batch;
+};
+
+std::string gpt_json(const Gpt& gpt) {
+  return text(R"({"width":)", gpt.width, R"(,"heads":)", gpt.width / 64, R"(,"layers":)", gpt.layers, R"(,"context":)", gpt.context,
+              R"(,"vocabulary":)", gpt.vocabulary, "}");
+}
+
+/// All choices of a setting, each with its keys.
+class Choices {
+ public:
+  Choices(int32_t threads, int32_t ranks) : threads_(threads), ranks_(ranks) {}
+
+  StepChoice& add(const char* model, std::string options, int64_t batch) {
+    StepChoice& choice = all_.emplace_back(StepChoice{model, std::move(options), {}});
+    choice.recipe.batch = batch;
+    choice.recipe.threads = threads_;
+    choice.recipe.ranks = ranks_;
+    // In turn, so that each collective is measured on several sizes; with one rank there are none.
+    if (ranks_ > 1) choice.recipe.zero = static_cast<int64_t>(all_.size()) % 4;
+    return choice;
+  }
+  StepChoice& add(const Gpt& gpt) { return add("gpt", gpt_json(gpt), gpt.batch); }
+  std::vector<StepChoice> take() { return std::move(all_); }
+
+ private:
+  int32_t threads_, ranks_;
+  std::vector<StepChoice> all_;
+};
+
+constexpr const char* kSmallMlp = R"({"inputs":64,"hidden":[256,256],"outputs":16})";
+
+/// Models for every instruction that the built-in ones have, of sizes that fit in caches and sizes that do not.
+void add_models(Choices& to, const char* precision, bool is_quick) {
+  constexpr Gpt kSmall[] = {{64, 2, 32, 256, 2}, {128, 2, 64, 256, 4}};
+  constexpr Gpt kLarger[] = {{128, 3, 64, 256, 8},   {128, 2, 256, 256, 1},  {256, 2, 128, 1024, 4}, {256, 2, 64, 512, 1},
+                             {384, 2, 128, 2048, 2}, {512, 2, 256, 4096, 2}, {768, 1, 128, 4096, 2}};
+  const auto with = [&](StepChoice& choice) -> Recipe& {
+    choice.recipe.precision = precision;
+    return choice.recipe;
+  };
+  for (const Gpt& gpt : kSmall) with(to.add(gpt)).accumulate = 1 + static_cast<int64_t>(gpt.width / 128) * 2;
+  with(to.add("mlp", kSmallMlp, 64));
+  if (is_quick) return;
+  for (const Gpt& gpt : kLarger) with(to.add(gpt));
+  Recipe& recomputes = with(to.add({256, 2, 128, 1024, 2}));
+  recomputes.accumulate = 2;
+  recomputes.recompute = "blocks";
+  recomputes.dropout = 0.1;
+  with(to.add("mlp", R"({"inputs":784,"hidden":[1024,512],"outputs":10,"loss":"cross_entropy","activation":"relu"})", 128));
+  with(to.add("mlp", R"({"inputs":256,"hidden":[512,512],"outputs":32,"activation":"silu"})", 128));
+}
+
+void add_optimizers(Choices& to) {
+  for (const char* optimizer : {"sgd", "lion", "adamw-8bit", "adafactor", "rmsprop", "adagrad", "muon"})
+    for (const char* model : {kSmallMlp, R"({"inputs":256,"hidden":[1024,512],"outputs":16})"}) {
+      Recipe& recipe = to.add("mlp", model, 32).recipe;
+      recipe.set("optimizer", text('"', optimizer, '"'));
+      recipe.zero = 0;  // not all can be sharded
+    }
+}
+
+/// Two tensor ranks or two stages, and data ranks.
+void add_axes(Choices& to, int32_t ranks) {
+  const int32_t even = ranks - ranks % 2;
+  for (const Gpt& gpt : {Gpt{128, 2, 64, 256, 8}, Gpt{256, 2, 128, 1024, 4}, Gpt{512, 2, 128, 1024, 2}}) {
+    for (const char* axis : {"tensor", "stages"}) {
+      Recipe& recipe = to.add(gpt).recipe;
+      recipe.zero = 0;
+      recipe.ranks = even;
+      recipe.set(axis, "2");
+      if (recipe.stages > 1) recipe.accumulate = 4;
+      if (gpt.width == 256) recipe.precision = "bf16";
+    }
+  }
+}
+
+struct RankSetting {
+  int32_t threads, ranks;
+};
+
+std::vector<RankSetting> settings_of(int32_t threads, bool is_quick) {
+  std::vector<RankSetting> all = {{threads, 1}};
+  if (is_quick) return all;
+  if (threads > 1) all.push_back({1, 1});
+  const int32_t ranks = std::clamp(threads, 2, kRanksOfCalibration);
+  all.push_back({std::max(1, threads / ranks), ranks});
+  return all;
+}
+
+class Cancelled {
+ public:
+  explicit Cancelled(const Context& context) : context_(context), before_(context.cancels()) {}
+  void check() const { require(context_.cancels() == before_, Code::cancelled, "calibrate: cancelled; nothing was written"); }
+
+ private:
+  const Context& context_;
+  const uint64_t before_;
+};
+
+/// Steps outside their instructions, by what is left after those of rank 0.
+double outside_of(const MeasuredSteps& steps, const RateSet& rates) {
+  const std::vector<OpTime> ops = steps.ops();
+  if (ops.empty()) return 0;
+  const OpRate* const first = rates.find(ops.front().name);
+  return std::max(0.0, steps.before_second() - (first == nullptr ? 0 : first->seconds(ops.front().work)));
+}
+
+using AllSteps = std::vector<std::unique_ptr<MeasuredSteps>>;
+
+AllSteps steps_of(const std::shared_ptr<Context>& context, const RankSetting& setting, bool is_quick, const Cancelled& cancelled) {
+  AllSteps all;
+  for (const StepChoice& choice : calibration_steps(setting.threads, setting.ranks, is_quick)) {
+    cancelled.check();
+    try {
+      all.push_back(std::make_unique<MeasuredSteps>(context, choice));
+    } catch (const Error& error) {
+      if (error.code() != Code::out_of_memory) throw;
+    }
+  }
+  require(!all.empty(), Code::out_of_memory, "calibrate: there is no memory for any model");
+  return all;
+}
+
+/// In turn, so that a burst of other work falls on a few steps of each.
+void run(const AllSteps& all, double seconds, const Cancelled& cancelled) {
+  constexpr double kVisit = 0.01;  // seconds, about: long enough for caches to be as in a run
+  constexpr int64_t kLeastRounds = 2, kMostSteps = 8;
+  const double end = os::seconds() + seconds;
+  for (int64_t round = 0; round < kLeastRounds || os::seconds() < end; ++round)
+    for (const auto& steps : all) {
+      cancelled.check();
+      steps->run(round == 0 ? 1 : std::clamp(static_cast<int64_t>(kVisit / steps->step()), int64_t{1}, kMostSteps));
+    }
+}
+
+/// A typical step, relative to what the rates of its instructions add up to. On a machine with other work, each instruction is late now and
+/// then, and some are in every step: the sum of typical times is below a typical sum.
+double lateness_of(const MeasuredSteps& steps, const RateSet& rates) {
+  double seconds = rates.step;
+  for (const OpTime& op : steps.ops(false))
+    if (const OpRate* const rate = rates.find(op.name)) seconds += rate->seconds(op.work);
+  return steps.step() / seconds;
+}
+
+void scale(RateSet& rates, double by) {
+  rates.step *= by;
+  for (OpRate& rate : rates.ops) {
+    rate.per_flop *= by;
+    rate.per_activation *= by;
+    for (OpRate::Point& point : rate.by_bytes) point.seconds *= by;
+  }
+}
+
+/// Rates for plans of at most so much memory, from the steps of those that `fits`; a name that they do not have, from the others.
+template <class Fits>
+RateSet rates_of(const AllSteps& all, const RankSetting& setting, int64_t memory, const Fits& fits) {
+  std::vector<OpTime> times, of_others;
+  for (const auto& steps : all) {
+    const std::vector<OpTime> ops = steps->ops();
+    std::vector<OpTime>& to = fits(*steps) ? times : of_others;
+    to.insert(to.end(), ops.begin(), ops.end());
+  }
+  RateSet set{.threads = setting.threads, .ranks = setting.ranks, .ops = fit_rates(times), .step = 0, .memory = memory};
+  const size_t own = set.ops.size();
+  for (OpRate& rate : fit_rates(of_others))
+    if (!std::ranges::binary_search(set.ops.begin(), set.ops.begin() + static_cast<std::ptrdiff_t>(own), rate.name, {}, &OpRate::name))
+      set.ops.push_back(std::move(rate));
+  std::ranges::sort(set.ops, {}, &OpRate::name);
+  std::vector<double> outside;
+  for (const auto& steps : all)
+    if (fits(*steps)) outside.push_back(outside_of(*steps, set));
+  set.step = usual_of(outside);
+  std::vector<double> lateness;
+  for (const auto& steps : all)
+    if (fits(*steps) && !steps->has_stages()) lateness.push_back(lateness_of(*steps, set));  // stages also wait for each other
+  if (!lateness.empty()) scale(set, median_of(lateness));
+  return set;
+}
+
+std::string processor() {
+  const os::CpuIdentity& cpu = os::cpu();
+  return text(cpu.brand, " (", cpu.vendor, " family ", cpu.family, " model ", cpu.model, ")");
+}
+
+std::string today() {
+  const std::time_t now = std::time(nullptr);
+  std::tm utc{};
+  gmtime_r(&now, &utc);
+  std::array<char, 32> out{};
+  std::strftime(out.data(), out.size(), "%Y-%m-%d %H:%M UTC", &utc);
+  return out.data();
+}
+
+/// Latency and rate of a link, from the smallest and the largest exchange.
+LinkRate link_of(const OpRate& rate) {
+  const auto& points = rate.by_bytes;
+  const double latency = points.front().seconds, slope = (points.back().seconds - latency) / std::max(1.0, points.back().bytes);
+  return {latency, slope > 0 ? 1 / slope : 0};
+}
+
+}  // namespace
+
+std::vector<StepChoice> calibration_steps(int32_t threads, int32_t ranks, bool is_quick) {
+  Choices choices(threads, ranks);
+  add_models(choices, "fp32", is_quick);
+  add_models(choices, "bf16", is_quick);
+  if (is_quick) return choices.take();
+  add_optimizers(choices);
+  choices.add({128, 2, 64, 256, 4}).recipe.set("precision", "\"fp16\"");
+  choices.add({384, 1, 128, 1024, 2}).recipe.set("precision", "\"fp16\"");
+  if (ranks > 1) add_axes(choices, ranks);
+  return choices.take();
+}
+
+Machine calibrate(const std::shared_ptr<Context>& context, const CalibrationOptions& options) {
+  const Cancelled cancelled(*context);
+  const int32_t threads = context->threads();
+  Machine machine;
+  machine.profile = profile_of(context->backend(), threads);
+  machine.profile.memory = os::total_memory();
+  machine.name = "this machine";
+  machine.is_measured = true;
+  machine.processor = processor();
+  machine.library = options.library;
+  machine.source = text("measured ", today(), " by ScaleTrain ", options.library, " on ", machine.processor, ", ", threads,
+                        threads == 1 ? " core" : " cores");
+  machine.device_memory = machine.profile.memory;
+  machine.ranks_per_node = threads;
+  const std::vector<RankSetting> settings = settings_of(threads, options.is_quick);
+  for (const RankSetting& setting : settings) {
+    const AllSteps all = steps_of(context, setting, options.is_quick, cancelled);
+    run(all, options.seconds / static_cast<double>(settings.size()), cancelled);
+    const auto is_small = [](const MeasuredSteps& steps) { return steps.memory() <= kStaysInCache; };
+    machine.rates.push_back(rates_of(all, setting, kStaysInCache, is_small));
+    if (!options.is_quick) machine.rates.push_back(rates_of(all, setting, RateSet::kAnyMemory, std::not_fn(is_small)));
+  }
+  if (const OpRate* const exchange = machine.rates.back().find("exchange.data")) machine.in_node = link_of(*exchange);
+  return machine;
+}
+
+std::string differs_from_here(const Machine& machine, const Context& context, std::string_view library) {
+  if (!machine.is_measured) return {};
+  const auto differs = [](std::string_view what, const auto& there, const auto& here) {
+    return text(what, ' ', there, ", this is ", here);
+  };
+  if (machine.library != library) return differs("by version", machine.library, library);
+  if (const std::string here = processor(); machine.processor != here) return differs("on", machine.processor, here);
+  const MachineProfile here = profile_of(context.backend(), context.threads());
+  if (machine.profile.device != here.device || machine.profile.kernel_class != here.kernel_class)
+    return differs("with kernels", machine.profile.kernel_class, here.kernel_class);
+  if (machine.profile.threads != here.threads) return text("with ", machine.profile.threads, " threads, this has ", here.threads);
+  return {};
+}
+
+}  // namespace st
