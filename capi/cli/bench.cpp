@@ -19,9 +19,12 @@ int run_bench(const BenchOptions& o) {
                              {"collective", bench_collective},
                              {"checkpoint", bench_checkpoint}};
   const std::string choices = "; use step, gemm, optimizer, collective or checkpoint";
-  if (o.kind.empty()) refuse("bench: no benchmark given", choices);
+  const bool calibrates = !o.calibrate.empty();
+  if (calibrates && !o.kind.empty()) refuse("--calibrate measures the whole machine; leave out ", o.kind);
+  if (!calibrates && (o.quick || o.seconds != "40")) refuse(o.quick ? "--quick" : "--seconds", " is an option of bench --calibrate FILE");
+  if (!calibrates && o.kind.empty()) refuse("bench: no benchmark given", choices);
   const auto* kind = std::ranges::find(kKinds, o.kind, &Kind::first);
-  if (kind == std::end(kKinds)) refuse("bench: unknown benchmark ", o.kind, choices);
+  if (!calibrates && kind == std::end(kKinds)) refuse("bench: unknown benchmark ", o.kind, choices);
   if (o.tune && (o.kind != "gemm" || o.tiles)) refuse("--tune is an option of bench gemm, without --tiles");
   if (o.gemm_library != "own" && o.gemm_library != "auto") refuse("--gemm-library is \"", o.gemm_library, "\"; it can be own or auto");
   if (o.gemm_library == "auto" && (o.kind != "gemm" || o.tiles))
@@ -31,7 +34,7 @@ int run_bench(const BenchOptions& o) {
   if (rounds < 1) refuse("--rounds is ", rounds, "; give at least 1");
   if (threads < 0 || threads > 4096) refuse("--threads is ", threads, "; give 1 to 4096, or 0 for this process's cores");
   const int64_t used = threads > 0 ? threads : Json::parse(text(st_features))["cores"].get<int64_t>();
-  kind->second(o, rounds, used);
+  calibrates ? bench_calibrate(o, threads) : kind->second(o, rounds, used);
   return kDone;
 }
 
@@ -63,6 +66,11 @@ Command bench_command(CLI::App& app) {
   add_text(*command, "--gemm-library", options->gemm_library,
            "gemm: auto: also measure the fastest of our kernels, OpenBLAS, MKL and oneDNN, as the peer own-auto [own]");
   add_text(*command, "--report", options->report, "gemm --tiles: file for the HTML page with the map [bench_tiles.html]");
+  add_text(
+      *command, "--calibrate", options->calibrate,
+      "measure how long the instructions of training steps take on this machine, and write their rates to this file, for plan --machine");
+  add_text(*command, "--seconds", options->seconds, "--calibrate: time to measure, 0 to 600 [40]");
+  command->add_flag("--quick", options->quick, "--calibrate: only the smallest models, on one rank; predicts large models badly");
   command->add_flag("--json", options->json, "one JSON object");
   return {command, [options] { return run_bench(*options); }};
 }

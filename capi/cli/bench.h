@@ -1,5 +1,5 @@
 // The options of `scaletrain bench`. Each kind has a file: bench_step.cpp, bench_gemm.cpp, bench_optimizer.cpp, bench_collective.cpp,
-// bench_checkpoint.cpp.
+// bench_checkpoint.cpp; --calibrate, which has no kind: bench_calibrate.cpp.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,9 @@ namespace cli {
 
 struct BenchOptions {
   std::string kind, rounds = "15", threads = "0", against = "all", shapes, shape, report, dtype = "fp32", gemm_library = "own", ranks = "2";
-  std::string serve, rank = "-1";  // bench collective passes them to the processes that it starts (own_collective.h)
-  bool json = false, tiles = false, memory = false, tune = false;
+  std::string serve, rank = "-1";         // bench collective passes them to the processes that it starts (own_collective.h)
+  std::string calibrate, seconds = "40";  // a file, for `bench --calibrate` without a kind
+  bool quick = false, json = false, tiles = false, memory = false, tune = false;
 };
 
 /// Each refuses options of the other kinds. `rounds` and `threads` are at least 1.
@@ -19,5 +20,8 @@ void bench_gemm(const BenchOptions& options, int64_t rounds, int64_t threads);
 void bench_optimizer(const BenchOptions& options, int64_t rounds, int64_t threads);
 void bench_collective(const BenchOptions& options, int64_t rounds, int64_t threads);
 void bench_checkpoint(const BenchOptions& options, int64_t rounds, int64_t threads);
+
+/// Measures this machine for `plan --machine FILE`, and writes options.calibrate.
+void bench_calibrate(const BenchOptions& options, int64_t threads);
 
 }  // namespace cli

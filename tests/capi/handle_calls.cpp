@@ -359,6 +359,7 @@ constexpr HandleCall kCalls[] = {
     {"st_context_memory", "context", "context", CALL(into(st_memory_stats_init, st_context_memory, h))},
     {"st_context_reset_peak", "context", "context", CALL(st_context_reset_peak(h))},
 
+    {"st_machine_calibrate", "context", "context", CALL(st_machine_calibrate(h, R"({"seconds":0,"quick":true})", &w.text))},
     {"st_graph_create", "context", "context", CALL(st_graph_create(h, fresh(w.new_graph)))},
     {"st_graph_destroy", "graph", "graph", CALL(st_graph_destroy(h))},
     {"st_graph_input", "graph", "graph", CALL(st_graph_input(h, "more", ST_F32, 1, w.beta_dims, &w.value))},

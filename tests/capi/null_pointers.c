@@ -98,6 +98,7 @@ static void arguments_of_context_and_graph(st_context* context) {
   expect_number(0, y, "value of a failed st_graph_input", __LINE__);
   REFUSES(st_context_create(NULL, NULL));
   REFUSES(st_context_memory(context, NULL));
+  REFUSES(st_machine_calibrate(context, NULL, NULL));
   REFUSES(st_op_register(context, NULL, NULL, NULL));
   REFUSES(st_op_register(context, "square", NULL, NULL));
   REFUSES(st_graph_create(context, NULL));

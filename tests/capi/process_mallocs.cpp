@@ -50,6 +50,7 @@ const Past& allowed(const HandleCall& row) {
       {{"st_communicator_host"}, 16, 4096, "the C library's for a library that is not there"},
       {{"st_model_read_file", "st_trainer_log"}, 1, 1024, "the C library's FILE"},
       {{"st_trainer_log_end"}, 1, 4096, "its buffer"},
+      {{"st_machine_calibrate"}, 64, 64 << 10, "the C library's for a thread, and for the text of a thread"},
       {{"st_tensor_to_dlpack"}, 1000, 4096, "what this test gives it back through is a context of its own"},
   };
   static const Past none = {{}, 0, 0, "all is the host's"};

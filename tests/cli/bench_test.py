@@ -1,5 +1,5 @@
 """`scaletrain bench step`, `optimizer` and `checkpoint` compare with PyTorch, `collective` with Gloo and OpenMPI; each says why a peer is
-missing."""
+missing. `--calibrate` measures this machine for plans."""
 
 import json
 import os
@@ -172,6 +172,44 @@ class BenchCollective(Bench):
 
     def test_what_cannot_be_measured_is_refused(self):
         self.refused("collective", ["--ranks", "1"], ["--ranks", "65"], ["--shape", "2"], ["--shape", "7"], ["--against", "pytorch"], ["--tiles"])
+
+
+class BenchCalibrate(Bench):
+    def calibrate(self, *arguments):
+        command, options = self.command("--calibrate", *arguments)
+        return subprocess.run(command, timeout=300, **options)
+
+    def test_it_writes_the_rates_of_this_machine(self):
+        path = self.folder / "machine.json"
+        done = self.calibrate(path, "--quick", "--seconds", 0)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        machine = json.loads(path.read_text())
+        version = json.loads(subprocess.run([PROGRAM, "info", "--json"], capture_output=True, check=True).stdout)["version"]
+        self.assertEqual((machine["measured"], machine["library"]), (True, version))
+        names = [op["name"] for op in machine["rates"][0]["ops"]]
+        self.assertEqual(names, sorted(names))
+        for name in ("products.f32", "products.bf16", "memory", "adamw.f32"):
+            self.assertIn(name, names)
+        self.assertIn(f"written to {path}", done.stdout)
+        self.assertRegex(done.stdout, r"ranks +threads +fp32 GFLOP/s bf16 GFLOP/s +memory GB/s")
+
+    def test_a_file_that_cannot_be_written_is_refused_first(self):
+        path = self.folder / "nowhere" / "machine.json"
+        done = self.calibrate(path)  # would take a minute
+        self.assertEqual(done.returncode, 2)
+        self.assertIn(str(path), done.stderr)
+
+    def test_options_that_do_not_fit_are_refused(self):
+        path = self.folder / "machine.json"
+        for arguments, reason in ((("gemm",), "leave out gemm"), (("--seconds", "-1"), "--seconds is -1; give 0 to 600")):
+            done = self.calibrate(path, *arguments)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn(reason, done.stderr)
+        for option in (("--quick",), ("--seconds", 1)):
+            done = self.bench("gemm", *option)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn(f"{option[0]} is an option of bench --calibrate FILE", done.stderr)
+        self.assertFalse(path.exists())
 
 
 if __name__ == "__main__":

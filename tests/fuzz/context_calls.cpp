@@ -35,6 +35,7 @@ void context_create(World& world) {
 
 void context_use(World& world) {
   st_context* context = world.handle(world.contexts);
+  const char* text = nullptr;  // of a calibration that is refused: others take too long
   const Calls calls = {
       [&] { CALL(st_context_cancel, context); },
       [&] { CALL(st_context_trim, context); },
@@ -42,8 +43,9 @@ void context_use(World& world) {
       [&] { CALL(st_context_reset_peak, context); },
       [&] { elsewhere().alloc_failures = world.bytes.next(); },
       [&] { context_create(world); },
+      [&] { CALL(st_machine_calibrate, context, "{\"seconds\":-1}", &text); },
   };
-  world.bytes.choose(6, calls);
+  world.bytes.choose(7, calls);
 }
 
 }  // namespace st::fuzz

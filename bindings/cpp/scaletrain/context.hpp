@@ -3,6 +3,7 @@
 
 #include <scaletrain/context.h>
 #include <scaletrain/host_op.h>
+#include <scaletrain/machine.h>
 
 #include <optional>
 #include <scaletrain/handle.hpp>
@@ -87,6 +88,12 @@ class Context : public detail::Handle<st_context, st_context_destroy> {
   }
   /// Sets every peak of memory() to the present value.
   void reset_peak() const { done(st_context_reset_peak(get())); }
+  /// Measures this machine for plans: its rates as JSON (machine.h). `options`: a JSON object with seconds and quick; empty: the defaults.
+  std::string calibrate(const std::string& options = "") const {
+    const char* machine = "";
+    done(st_machine_calibrate(get(), options.c_str(), &machine));
+    return machine;
+  }
   /// Adds the op `name` to this context's graphs.
   void register_op(const std::string& name, const HostOp& op) const;
 

@@ -1,4 +1,5 @@
 using System;
+using System.Globalization;
 
 namespace ScaleTrain {
 
@@ -64,6 +65,15 @@ public sealed class Context : Handle {
   /// <summary>Resets every peak of <see cref="Memory"/> to the current value.</summary>
   [OfC("st_context_reset_peak")]
   public void ResetPeak() { native.reset_peak(); }
+
+  /// <summary>Measures how long the instructions of training steps take on this machine, by training small built-in models. Returns JSON. Other work on
+  /// the machine makes the rates too low.</summary>
+  /// <param name="seconds">Time to measure, 0 to 600; the call takes a few more.</param>
+  /// <param name="quick">Only the smallest models, on one rank, in seconds; this predicts large models badly.</param>
+  [OfC("st_machine_calibrate")]
+  public string Calibrate(double seconds = 40, bool quick = false) {
+    return native.calibrate("{\"seconds\": " + seconds.ToString("R", CultureInfo.InvariantCulture) + ", \"quick\": " + (quick ? "true" : "false") + "}");
+  }
 
   /// <summary>Adds the op <paramref name="name"/> to the graphs of this context: <c>graph.Op(name, x)</c>. It has a gradient if it is an
   /// <see cref="IDifferentiableHostOp"/>.</summary>

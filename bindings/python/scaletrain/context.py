@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from typing import Any, Callable, Protocol, Sequence
 
@@ -104,6 +105,15 @@ class Context(Handle):
     def reset_peak(self) -> None:
         """Resets every peak of memory() to the current value."""
         self._native.reset_peak()
+
+    @of_c("st_machine_calibrate")
+    def calibrate(self, *, seconds: float = 40, quick: bool = False) -> dict[str, Any]:
+        """Measures how long the instructions of training steps take on this machine, by training small built-in models.
+
+        seconds: time to measure; the call takes a few more. Other work on the machine makes the rates too low.
+        quick: only the smallest models, on one rank, in seconds; this predicts large models badly.
+        """
+        return json.loads(self._native.calibrate(json.dumps({"seconds": seconds, "quick": quick})))  # type: ignore[no-any-return]
 
     @of_c("st_op_register")
     def register_op(self, name: str, op: HostOp, *, outputs: int = 1) -> None:

@@ -27,6 +27,7 @@
 #include <scaletrain/layer.h>
 #include <scaletrain/library.h>
 #include <scaletrain/loss_scaler.h>
+#include <scaletrain/machine.h>
 #include <scaletrain/model.h>
 #include <scaletrain/ops.h>
 #include <scaletrain/optimizer.h>

@@ -42,6 +42,18 @@ public final class Context extends Handle {
     raw.reset_peak();
   }
 
+  /**
+   * Measures how long the instructions of training steps take on this machine, by training small built-in models. Returns JSON. Other work on the
+   * machine makes the rates too low.
+   *
+   * @param seconds time to measure, 0 to 600; the call takes a few more
+   * @param quick only the smallest models, on one rank, in seconds; this predicts large models badly
+   */
+  @OfC("st_machine_calibrate")
+  public String calibrate(double seconds, boolean quick) {
+    return raw.calibrate("{\"seconds\": " + seconds + ", \"quick\": " + quick + "}");
+  }
+
   /** Adds the op {@code name} to the graphs of this context: {@code graph.op(name, x)}. */
   @OfC("st_op_register")
   public void registerOp(String name, HostOp op) {
