@@ -153,13 +153,13 @@ void run(const AllSteps& all, double seconds, const Cancelled& cancelled) {
     }
 }
 
-/// A typical step, relative to what the rates of its instructions add up to. On a machine with other work, each instruction is late now and
-/// then, and some are in every step: the sum of typical times is below a typical sum.
+/// A usual step, relative to what the rates of its instructions add up to. Each instruction is late now and then, and some are in every
+/// step: the sum of usual times is below a usual sum.
 double lateness_of(const MeasuredSteps& steps, const RateSet& rates) {
   double seconds = rates.step;
   for (const OpTime& op : steps.ops(false))
     if (const OpRate* const rate = rates.find(op.name)) seconds += rate->seconds(op.work);
-  return steps.step() / seconds;
+  return steps.usual_step() / seconds;
 }
 
 void scale(RateSet& rates, double by) {
@@ -193,7 +193,8 @@ RateSet rates_of(const AllSteps& all, const RankSetting& setting, int64_t memory
   std::vector<double> lateness;
   for (const auto& steps : all)
     if (fits(*steps) && !steps->has_stages()) lateness.push_back(lateness_of(*steps, set));  // stages also wait for each other
-  if (!lateness.empty()) scale(set, median_of(lateness));
+  constexpr double kMost = 1.1;  // beyond that, other programs took the cores, which is not the machine's rate
+  if (!lateness.empty()) scale(set, std::clamp(usual_of(lateness), 1 / kMost, kMost));
   return set;
 }
 

@@ -164,6 +164,7 @@ int64_t MeasuredSteps::count() const { return static_cast<int64_t>(parts_->watch
 int64_t MeasuredSteps::memory() const { return memory_of(*parts_->plans[0]); }
 bool MeasuredSteps::has_stages() const { return parts_->plans[0]->program.mesh.stage > 1; }
 double MeasuredSteps::step() const { return median_of(parts_->whole.empty() ? parts_->watched : parts_->whole); }
+double MeasuredSteps::usual_step() const { return usual_of(parts_->watched); }
 double MeasuredSteps::before_second() const { return usual_of(parts_->outside); }
 
 std::vector<OpTime> MeasuredSteps::ops(bool of_all) const {

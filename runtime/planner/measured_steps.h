@@ -35,6 +35,7 @@ class MeasuredSteps {
   int64_t memory() const;  // bytes that a rank's plan needs
   bool has_stages() const;
   double step() const;           // seconds of a step, median of those without the watch, or else of all
+  double usual_step() const;     // of those with the watch, the lower quartile, as an instruction's time
   double before_second() const;  // seconds of a watched step outside the instructions after the first one, of rank 0
 
  private:
