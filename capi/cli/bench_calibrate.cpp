@@ -41,8 +41,10 @@ void print_rates(const Json& set) {
     const double took = seconds_of(set, name, 0, bytes);
     return took > 0 ? bytes / took / 1e9 : 0;
   };
-  std::printf("%5d %8d %12.0f %12.0f %12.1f", set["ranks"].get<int>(), set["threads"].get<int>(), product("products.f32", 4),
-              product("products.bf16", 2), moved("memory", kLargeBytes));
+  const int64_t memory = set["memory_bytes"].get<int64_t>();
+  const std::string plans = memory == 0 ? "larger" : "to " + std::to_string(memory >> 20);
+  std::printf("%5d %8d %11s %13.0f %12.0f %12.1f", set["ranks"].get<int>(), set["threads"].get<int>(), plans.c_str(),
+              product("products.f32", 4), product("products.bf16", 2), moved("memory", kLargeBytes));
   if (const double latency = seconds_of(set, "exchange.data", 0, 0); moved("exchange.data", kLargeBytes) > 0)
     std::printf(" %11.1f us %9.1f", latency * 1e6, moved("exchange.data", kLargeBytes));
   std::printf("\n");
@@ -71,8 +73,8 @@ void bench_calibrate(const BenchOptions& options, int64_t threads) {
     return;
   }
   const Json read = Json::parse(machine);
-  std::printf("%s, in %.1f s; written to %s\n", read["source"].get<std::string>().c_str(), took, options.calibrate.c_str());
-  std::printf("ranks  threads  fp32 GFLOP/s bf16 GFLOP/s  memory GB/s     exchange latency  exchange GB/s\n");
+  std::printf("measured %s, in %.1f s; written to %s\n", read["source"].get<std::string>().c_str(), took, options.calibrate.c_str());
+  std::printf("ranks  threads  plans, MiB  fp32 GFLOP/s bf16 GFLOP/s  memory GB/s     exchange latency  exchange GB/s\n");
   for (const Json& set : read["rates"]) print_rates(set);
   std::printf("products of %.0f x %.0f x %.0f; memory and exchanges of %.0f MiB; of each rank\n", kSide, kSide, kSide,
               kLargeBytes / (1 << 20));

@@ -1,6 +1,7 @@
 #include "planner/calibration.h"
 
 #include <algorithm>
+#include <array>
 #include <ctime>
 #include <functional>
 
@@ -243,8 +244,8 @@ Machine calibrate(const std::shared_ptr<Context>& context, const CalibrationOpti
   machine.is_measured = true;
   machine.processor = processor();
   machine.library = options.library;
-  machine.source = text("measured ", today(), " by ScaleTrain ", options.library, " on ", machine.processor, ", ", threads,
-                        threads == 1 ? " core" : " cores");
+  machine.source =
+      text("by ScaleTrain ", options.library, " on ", machine.processor, ", ", threads, threads == 1 ? " core, " : " cores, ", today());
   machine.device_memory = machine.profile.memory;
   machine.ranks_per_node = threads;
   const std::vector<RankSetting> settings = settings_of(threads, options.is_quick);

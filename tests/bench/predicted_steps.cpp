@@ -76,7 +76,7 @@ int main(int argc, char** argv) {
   const auto context = std::make_shared<st::Context>(st::ContextOptions{});
   const double began = st::os::seconds();
   const st::Machine machine = st::calibrate(context, {.seconds = seconds, .is_quick = false, .library = "bench"});
-  std::printf("%s\ncalibrated in %.1f s\n", machine.source.c_str(), st::os::seconds() - began);
+  std::printf("measured %s\ncalibrated in %.1f s\n", machine.source.c_str(), st::os::seconds() - began);
   std::fflush(stdout);
 
   std::FILE* const dump = std::getenv("ST_DUMP") == nullptr ? nullptr : std::fopen(std::getenv("ST_DUMP"), "w");

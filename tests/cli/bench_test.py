@@ -191,7 +191,7 @@ class BenchCalibrate(Bench):
         for name in ("products.f32", "products.bf16", "memory", "adamw.f32"):
             self.assertIn(name, names)
         self.assertIn(f"written to {path}", done.stdout)
-        self.assertRegex(done.stdout, r"ranks +threads +fp32 GFLOP/s bf16 GFLOP/s +memory GB/s")
+        self.assertRegex(done.stdout, r"ranks +threads +plans, MiB +fp32 GFLOP/s bf16 GFLOP/s +memory GB/s")
 
     def test_a_file_that_cannot_be_written_is_refused_first(self):
         path = self.folder / "nowhere" / "machine.json"
