@@ -8,6 +8,7 @@
 #include "model_object.h"
 #include "plan_object.h"
 #include "plan_options.h"
+#include "planner/calibration.h"
 #include "planner/forecast.h"
 #include "recipe_object.h"
 #include "trainer_object.h"
@@ -89,6 +90,11 @@ st_status st_trainer_forecast(st_trainer* trainer, const char* machine, const ch
     const int threads =
         recipe.threads > 0 ? static_cast<int>(recipe.threads) : std::max<int>(1, context.threads() / static_cast<int>(recipe.ranks));
     const Machine of = machine == nullptr ? machine_of(profile_of(context.backend(), threads), context.threads()) : parse_machine(machine);
+    const char* version = "";
+    st_version(&version);
+    const std::string why = differs_from_here(of, context, version);
+    check(why.empty(), "st_trainer_forecast: machine: its rates were measured ", why,
+          "; measure again with `scaletrain bench --calibrate FILE`");
     const PipelineTimes stages = recipe.stages > 1 ? t->trainer->pipeline_times() : PipelineTimes();
     const MeasuredStep measured{median_seconds(t->history.steps()), t->trainer->timeline(), recipe.stages > 1 ? &stages : nullptr};
     t->answer = forecast(t->trainer->plans(), recipe, of, threads, measured).json(of, measured);

@@ -270,7 +270,6 @@ std::string differs_from_here(const Machine& machine, const Context& context, st
   const MachineProfile here = profile_of(context.backend(), context.threads());
   if (machine.profile.device != here.device || machine.profile.kernel_class != here.kernel_class)
     return differs("with kernels", machine.profile.kernel_class, here.kernel_class);
-  if (machine.profile.threads != here.threads) return text("with ", machine.profile.threads, " threads, this has ", here.threads);
   return {};
 }
 

@@ -57,7 +57,8 @@ ST_API st_status st_plan_recipe(st_plan* plan, const char** json);
  * - differences: of the last step's actions of each stage and of each rank's computing, the largest first.
  * - measured: whether the machine's rates were.
  * - Ranks that are threads are all simulated; of a group, this rank alone.
- * machine: an object that st_machine_calibrate wrote, or NULL: this machine, with rates from a table of processors. */
+ * machine: an object that st_machine_calibrate wrote, or NULL: this machine, with rates from a table of processors. ST_INVALID_ARGUMENT:
+ * one that another version measured, or another machine. */
 ST_API st_status st_trainer_forecast(st_trainer* trainer, const char* machine, const char** json);
 
 ST_END

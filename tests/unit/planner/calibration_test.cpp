@@ -125,8 +125,6 @@ TEST(Calibration, AnotherMachineOrVersionIsNamed) {
   Machine machine = calibrate(context, {.seconds = 0, .is_quick = true, .library = "1.2.3"});
   EXPECT_EQ(differs_from_here(machine, *context, "1.2.3"), "");
   EXPECT_EQ(differs_from_here(machine, *context, "1.2.4"), "by version 1.2.3, this is 1.2.4");
-  machine.profile.threads = 96;
-  EXPECT_EQ(differs_from_here(machine, *context, "1.2.3"), "with 96 threads, this has 1");
   machine.processor = "an abacus";
   EXPECT_NE(differs_from_here(machine, *context, "1.2.3").find("on an abacus, this is "), std::string::npos);
   EXPECT_EQ(differs_from_here(machine_named("h200"), *context, "1.2.4"), "");
