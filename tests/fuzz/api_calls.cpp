@@ -75,7 +75,9 @@ void set_up(World& world) {
   if (world.graphs.live.empty()) return;
   sine_graph(world, world.graphs.live[0]);
   MAKE(st_model_create, models, world.graphs.live[0], 1);
-  MAKE(st_recipe_create, recipes, R"({"batch": 4, "accumulate": 2, "warmup": 0})");
+  MAKE(st_recipe_create, recipes,
+       world.bytes.rarely(3) ? R"({"batch": 4, "accumulate": 2, "warmup": 0, "ema_decay": 0.5})"
+                             : R"({"batch": 4, "accumulate": 2, "warmup": 0})");
   if (world.bytes.rarely(3))
     MAKE(st_model_builtin, models, context, "gpt", R"({"layers":1,"width":8,"heads":2,"context":4,"vocabulary":256})", 1);
   if (world.bytes.rarely(2)) data_create(world);
