@@ -9,7 +9,7 @@
 namespace st {
 namespace {
 
-using Kind = TraceEvent::Kind;
+using EventKind = TraceEvent::Kind;
 
 constexpr double kPending = -1;
 
@@ -102,25 +102,25 @@ class StepSimulator {
 
   bool is_over(int32_t rank, const TraceEvent& event) {
     switch (event.kind) {
-      case Kind::compute:
+      case EventKind::compute:
         compute(rank, event);
         return true;
-      case Kind::post:
+      case EventKind::post:
         enqueue(rank, event);
         return true;
-      case Kind::await:
+      case EventKind::await:
         return is_made(rank, event);
-      case Kind::exchange:
+      case EventKind::exchange:
         if (event.axis != MeshAxis::data) return meets(rank, event);
         if (of(rank).queue.size() == static_cast<size_t>(event.number)) enqueue(rank, event);
         return is_made(rank, event);
-      case Kind::send:
+      case EventKind::send:
         send(rank, event);
         return true;
-      case Kind::release:
+      case EventKind::release:
         wait_until(rank, event, link_at(event.link, rank).messages[static_cast<size_t>(event.number)].left);
         return true;
-      case Kind::receive:
+      case EventKind::receive:
         return receives(rank, event);
     }
     return true;
@@ -219,7 +219,7 @@ class StepSimulator {
       if (r.at == r.trace->events.size()) continue;
       const TraceEvent& event = r.trace->events[r.at];
       waiting += text(waiting.empty() ? "" : "; ", "rank ", rank, " waits for ", kWords[static_cast<size_t>(event.kind)]);
-      if (event.kind == Kind::receive) waiting += text(" on link ", event.link);
+      if (event.kind == EventKind::receive) waiting += text(" on link ", event.link);
       ++shown;
     }
     fail(Code::internal, "simulation: no rank can go on: " + waiting);

@@ -10,7 +10,7 @@
 namespace st {
 namespace {
 
-using Kind = TraceEvent::Kind;
+using EventKind = TraceEvent::Kind;
 
 /// The number of this group's ranks in the node that has most of them, and of its neighbours in rank order on other nodes.
 int32_t members_in_node(const Mesh& mesh, MeshAxis axis, const Placement& at) {
@@ -42,7 +42,7 @@ class Tracer {
 
   RankTrace made() {
     for (const Instruction& at : plan_.instructions) append(at);
-    if (rates_.step > 0) trace_.events.push_back({.kind = Kind::compute, .seconds = rates_.step});
+    if (rates_.step > 0) trace_.events.push_back({.kind = EventKind::compute, .seconds = rates_.step});
     return std::move(trace_);
   }
 
@@ -71,14 +71,14 @@ class Tracer {
         return meet(at);
       case Instruction::Kind::await:
         if (const auto posted = posted_.find(at.exchange); posted != posted_.end())
-          trace_.events.push_back({.kind = Kind::await, .number = posted->second});
+          trace_.events.push_back({.kind = EventKind::await, .number = posted->second});
         return;
       case Instruction::Kind::send:
         return send(at);
       case Instruction::Kind::release:
         return release(at);
       case Instruction::Kind::receive:
-        trace_.events.push_back({.kind = Kind::receive, .link = exchange(at).link});
+        trace_.events.push_back({.kind = EventKind::receive, .link = exchange(at).link});
         return;
     }
   }
@@ -90,10 +90,10 @@ class Tracer {
     if (seconds == kUnknown) seconds = crowd_ * kernel_seconds(at) + transfer_seconds(at);
     const int32_t section = at.run();
     TraceEvent* const last = trace_.events.empty() ? nullptr : &trace_.events.back();
-    if (last != nullptr && last->kind == Kind::compute && last->section == section && last->micro_batch == at.micro_batch)
+    if (last != nullptr && last->kind == EventKind::compute && last->section == section && last->micro_batch == at.micro_batch)
       last->seconds += seconds;
     else
-      trace_.events.push_back({.kind = Kind::compute, .section = section, .micro_batch = at.micro_batch, .seconds = seconds});
+      trace_.events.push_back({.kind = EventKind::compute, .section = section, .micro_batch = at.micro_batch, .seconds = seconds});
   }
 
   double kernel_seconds(const Instruction& at) const {
@@ -132,7 +132,7 @@ class Tracer {
   void meet(const Instruction& at) {
     const MeshAxis axis = exchange(at).axis;
     const bool is_posted = at.kind == Instruction::Kind::post;
-    TraceEvent event{.kind = is_posted ? Kind::post : Kind::exchange, .axis = axis, .seconds = exchange_seconds(at, axis)};
+    TraceEvent event{.kind = is_posted ? EventKind::post : EventKind::exchange, .axis = axis, .seconds = exchange_seconds(at, axis)};
     if (axis == MeshAxis::data) event.number = number_++;
     if (is_posted) posted_[at.exchange] = event.number;
     trace_.events.push_back(event);
@@ -141,7 +141,7 @@ class Tracer {
   void send(const Instruction& at) {
     const int32_t link = exchange(at).link;
     sent_[static_cast<size_t>(link)].push_back({at.exchange, at.micro_batch});
-    trace_.events.push_back({.kind = Kind::send, .link = link, .seconds = exchange_seconds(at, MeshAxis::stage)});
+    trace_.events.push_back({.kind = EventKind::send, .link = link, .seconds = exchange_seconds(at, MeshAxis::stage)});
   }
 
   /// The last message that left from the same buffer of the stash.
@@ -154,7 +154,7 @@ class Tracer {
     const auto& sent = sent_[static_cast<size_t>(message.link)];
     for (size_t i = sent.size(); i-- > 0;)
       if (sent[i].exchange == at.exchange && sent[i].micro_batch % count == at.micro_batch % count) {
-        trace_.events.push_back({.kind = Kind::release, .link = message.link, .number = static_cast<int32_t>(i)});
+        trace_.events.push_back({.kind = EventKind::release, .link = message.link, .number = static_cast<int32_t>(i)});
         return;
       }
   }
