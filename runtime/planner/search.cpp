@@ -16,8 +16,9 @@ namespace {
 constexpr std::string_view kKeys[] = {"stages",     "tensor",        "schedule",  "zero",   "batch",
                                       "accumulate", "micro_batches", "recompute", "offload"};
 
-constexpr double kHopeless = 1.1;  // a split that is so much slower than the fastest is not looked at further
-constexpr double kSlow = 1.4;      // one that no schedule makes the fastest
+constexpr double kHopeless = 1.1;                // a split that is so much slower than the fastest is not looked at further
+constexpr int64_t kFewParameters = 300'000'000;  // with more, ZeRO-2 saves more time in the update than its smaller messages cost
+constexpr double kSlow = 1.2;                    // one that no schedule makes the fastest
 
 struct Split {
   int64_t stages, tensor, zero;
@@ -38,6 +39,9 @@ class Search {
  public:
   explicit Search(const PlannedRun& run) : run_(run), most_(run.device_memory_of_rank()) {
     rows_ = run.recipe.batch * run.recipe.step_micro_batches();
+    int64_t parameters = 0;
+    for (const Slot& slot : run.model.slots) parameters += slot.role == Role::parameter ? slot.type.shape.elements() : 0;
+    is_small_ = parameters < kFewParameters;
   }
 
   SearchResult made() {
@@ -99,10 +103,12 @@ class Search {
       for (int64_t tensor = 1; tensor <= run_.machine.ranks_per_node && stages * tensor <= ranks; tensor *= 2) {
         if (ranks % (stages * tensor) != 0) continue;
         const int64_t data = ranks / (stages * tensor);
-        if (data > 1)
-          for (const int64_t zero : {3, 2, 0}) all.push_back({stages, tensor, zero});
-        else
+        if (data == 1) {
           all.push_back({stages, tensor, 0});
+          continue;
+        }
+        for (const int64_t zero : {3, 2}) all.push_back({stages, tensor, zero});
+        if (is_small_) all.push_back({stages, tensor, 0});
       }
     std::ranges::stable_sort(all, {}, [](const Split& of) { return of.stages * of.tensor; });
     return all;
@@ -218,6 +224,7 @@ class Search {
   const PlannedRun& run_;
   const int64_t most_;
   int64_t rows_ = 0, planned_ = 0;
+  bool is_small_ = false;
   double fastest_ = HUGE_VAL;
   double computing_ = 0;                         // seconds a step, without recomputation, on ranks that share it evenly
   std::array<Taken, kPolicies.size()> taken_{};  // of the split at hand
