@@ -54,7 +54,7 @@ TEST(PlannedElsewhere, AStepIsPlannedForEveryKernelClassWithoutABackend) {
 
 TEST(PlannedElsewhere, AnUnknownMachineIsRefused) {
   const auto plans = [](const MachineProfile& machine) { return [machine] { planned(kSmall, machine, "fp32"); }; };
-  EXPECT_TRUE(refuses(Code::unavailable, {"device \"cuda\"", "cpu or reference"}, plans({.device = "cuda"})));
+  EXPECT_TRUE(refuses(Code::unavailable, {"device \"tpu\"", "cpu, cuda or reference"}, plans({.device = "tpu"})));
   EXPECT_TRUE(refuses(Code::unavailable, {"no kernel class \"avx1024\""}, plans({.kernel_class = "avx1024"})));
 }
 
