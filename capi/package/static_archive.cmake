@@ -19,7 +19,7 @@ add_custom_command(
 
 # A relocatable link: CMake finds the archives and their order as for the shared library.
 add_executable(scaletrain_joined $<TARGET_OBJECTS:scaletrain> ${archive}_hidden${CMAKE_C_OUTPUT_EXTENSION})
-target_link_libraries(scaletrain_joined PRIVATE st_parts st_train)
+target_link_libraries(scaletrain_joined PRIVATE st_parts st_planner)
 target_link_options(scaletrain_joined PRIVATE -r -nostdlib -Wl,--force-group-allocation)
 set_target_properties(scaletrain_joined PROPERTIES LINKER_LANGUAGE CXX SUFFIX ${CMAKE_C_OUTPUT_EXTENSION})
 
