@@ -3,12 +3,13 @@
 #include <cctype>
 #include <cmath>
 #include <cstdio>
-#include <fstream>
+#include <filesystem>
 #include <memory>
 #include <utility>
 
 #include "machine_choice.h"
 #include "model_choice.h"
+#include "new_file.h"
 #include "options.h"
 
 namespace cli {
@@ -121,13 +122,22 @@ Json failures_of(const std::string& value) {
   return failures;
 }
 
-void write_file(const std::string& option, const std::string& path, const char* content) {
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  file << content;
-  if (!file.flush()) refuse(option, ": cannot write ", path);
+/// Before anything is planned.
+void check_folder(const std::string& option, const std::string& path) {
+  std::error_code ignored;
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  if (!folder.empty() && !std::filesystem::is_directory(folder, ignored)) refuse(option, ": cannot write ", path, ": no such folder");
+}
+
+void write_file(const std::string& path, std::string_view content) {
+  NewFile file(path);
+  file.add(content);
+  file.finish();
 }
 
 int run(const PlanChoice& o) {
+  check_folder("--report", o.report);
+  check_folder("--trace", o.trace);
   const Recipe recipe = o.recipe.recipe(1);
   const bool simulates = o.simulates || !o.report.empty() || !o.trace.empty() || !o.slow.empty();
   Json options = {{"rank", whole_number("--rank", o.rank)}, {"auto", o.searches}, {"simulate", simulates}};
@@ -156,8 +166,8 @@ int run(const PlanChoice& o) {
   const Model model = choice.make(context.get(), 0);
   const std::string asked = options.dump();
   const auto plan = make<Plan>(st_plan_create, model.get(), recipe.get(), asked.c_str());
-  if (!o.report.empty()) write_file("--report", o.report, text(st_plan_report, plan.get()));
-  if (!o.trace.empty()) write_file("--trace", o.trace, text(st_plan_trace, plan.get()));
+  if (!o.report.empty()) write_file(o.report, text(st_plan_report, plan.get()));
+  if (!o.trace.empty()) write_file(o.trace, text(st_plan_trace, plan.get()));
   if (o.json)
     std::printf("%s\n", Json::parse(text(st_plan_json, plan.get())).dump().c_str());
   else

@@ -277,7 +277,7 @@ class TrainingRun {
     std::printf("report           %s\n", options_.report.c_str());
   }
 
-  /// What the plan said of a step, beside the median of the run's.
+  /// The report's table of predicted and measured step times.
   Json forecast() const {
     const char* machine = options_.machine.empty() ? nullptr : options_.machine.c_str();
     const Json said = Json::parse(text(st_trainer_forecast, trainer(), machine));

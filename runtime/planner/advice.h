@@ -1,4 +1,4 @@
-// What would make a plan fit, or run faster, and its price: each change is planned, not estimated.
+// Changes of a recipe that make a plan fit or run faster, with their prices: each change is planned, not estimated.
 #pragma once
 
 #include <cstdint>

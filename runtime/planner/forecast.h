@@ -1,4 +1,4 @@
-// The time that a trainer's own plans should take, to be read beside what its steps do take.
+// Predicts the step time of a trainer from its own plans, and compares it with the steps that the trainer has made.
 #pragma once
 
 #include <span>
@@ -11,7 +11,7 @@
 
 namespace st {
 
-/// What a step spent on something, as planned and as it was.
+/// Predicted and measured time of one part of a step.
 struct Difference {
   std::string what;                    // "stage 1, backward_input of a micro-batch"
   double predicted = 0, measured = 0;  // seconds

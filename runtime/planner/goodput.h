@@ -1,4 +1,4 @@
-// What failures of nodes, and the checkpoints against them, leave of a long run's time.
+// Goodput: the share of a long run's time that is left by failures of nodes and by the checkpoints against them.
 #pragma once
 
 #include <cstdint>

@@ -67,7 +67,7 @@ std::string fixes_text(std::span<const Fix> fixes) {
   return out;
 }
 
-/// What the step's time goes to, and what limits it.
+/// The step's time by its uses, and the links that limit it.
 std::string shares_text(const PlannedRun& run, const StepShares& of) {
   const double all = of.all();
   if (all <= 0) return "";

@@ -28,7 +28,7 @@ PlanOptions options_of(const PlannedRun& run, const MeshPosition& at) {
   return options;
 }
 
-/// What a device leaves to the host's memory; a cpu has no other.
+/// The arenas that are offloaded from a device to the host's memory; a cpu has one memory.
 OnHost on_host(const PlannedRun& run) {
   OnHost arenas{};
   const bool has_device = run.machine.profile.device == "cuda";
@@ -83,7 +83,7 @@ Plan plan_that_fits(const PlannedRun& run, PlanOptions options) {
   return plan_training(run.model, run.recipe, needs, options);
 }
 
-/// Of one action on a micro-batch: all chunks of this stage together, with the collectives on the computing thread.
+/// Times of one action on a micro-batch: all chunks of this stage together, with the collectives on the computing thread.
 StageTimes stage_times(const RankTrace& trace, int64_t micro_batches) {
   StageTimes times{0, 0, 0};
   const auto count = static_cast<double>(micro_batches);

@@ -43,8 +43,6 @@ class RunPlan {
 
   /// One step of all ranks.
   SimulatedStep simulate(const std::vector<Trouble>& troubles = {}, const std::function<void(const SimulatedSpan&)>& watch = {}) const;
-  /// Of the pipeline, with who is on which side; empty: one stage.
-  const std::vector<StageLink>& links() const { return links_; }
 
  private:
   void classify();
@@ -52,7 +50,7 @@ class RunPlan {
   PlannedRun run_;
   std::vector<RankClass> classes_;
   std::vector<size_t> class_of_rank_;
-  std::vector<StageLink> links_;
+  std::vector<StageLink> links_;  // of the pipeline; empty: one stage
 };
 
 }  // namespace st

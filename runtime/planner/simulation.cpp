@@ -13,13 +13,9 @@ using EventKind = TraceEvent::Kind;
 
 constexpr double kPending = -1;
 
-struct Message {
-  double left = 0;  // the sender's memory, and has arrived
-};
-
 /// A one-way link between two ranks.
 struct SimulatedLink {
-  std::vector<Message> messages;
+  std::vector<double> messages;  // when each left its sender's memory and arrived
   size_t received = 0;
   int32_t waiting = -1;  // the rank that waits for its next message
 };
@@ -118,7 +114,7 @@ class StepSimulator {
         send(rank, event);
         return true;
       case EventKind::release:
-        wait_until(rank, event, link_at(event.link, rank).messages[static_cast<size_t>(event.number)].left);
+        wait_until(rank, event, link_at(event.link, rank).messages[static_cast<size_t>(event.number)]);
         return true;
       case EventKind::receive:
         return receives(rank, event);
@@ -193,9 +189,9 @@ class StepSimulator {
 
   void send(int32_t rank, const TraceEvent& event) {
     SimulatedLink& link = link_at(event.link, rank);
-    const double before = link.messages.empty() ? 0 : link.messages.back().left;
+    const double before = link.messages.empty() ? 0 : link.messages.back();
     const double left = std::max(of(rank).now, before) + event.seconds * of(rank).pace.exchange;
-    link.messages.push_back({left});
+    link.messages.push_back(left);
     if (link.waiting >= 0) ready_.push_back(link.waiting);
     link.waiting = -1;
   }
@@ -206,7 +202,7 @@ class StepSimulator {
       link.waiting = rank;
       return false;
     }
-    wait_until(rank, event, link.messages[link.received++].left);
+    wait_until(rank, event, link.messages[link.received++]);
     return true;
   }
 
