@@ -23,9 +23,11 @@ st_status st_plan_create(st_model* model, st_recipe* recipe, const char* options
     PlannedRun run{.model = of->model->program(), .recipe = find(recipe)->recipe, .machine = {}};
     require(static_cast<bool>(run.model.loss_sum), Code::unsupported,
             "st_plan_create: the model has no loss of its own; give its graph one (st_graph_loss), whose step can be planned");
-    const BlueprintWishes wishes = read_plan_options(options == nullptr ? "" : options, of->model->context(), run);
+    const Context& context = of->model->context();
+    const BlueprintWishes wishes = read_plan_options(options == nullptr ? "" : options, context, run);
+    const auto workers = context.make_workers(wishes.searches ? context.threads() : 1);
     auto object = std::make_shared<PlanObject>();
-    object->plan.emplace(std::move(run), wishes);
+    object->plan.emplace(std::move(run), wishes, *workers);
     hand_out(plan, std::move(object));
   });
 }

@@ -1,9 +1,12 @@
 // The lock of a run's folder, for run_folder.h.
 #include <atomic>
+#include <chrono>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 
 #include "base/error.h"
@@ -32,6 +35,17 @@ std::string owner_of(std::string_view lock) {
   return owner.starts_with("process ") && owner.size() < kTextBytes ? std::string(owner) : "another process";
 }
 
+/// Waits a second for another process: one that was killed holds its lock until the system has taken its memory back, and whoever restarts
+/// a run may be faster.
+std::optional<os::FileHold> lock_of_run(const std::string& path) {
+  const std::string mine = text("process ", os::process_id(), " on ", os::host_name(), " ");
+  for (int tries = 0;; ++tries) {
+    auto hold = os::FileHold::take(path, os::FileHold::Kind::exclusive);
+    if (hold || tries == 100 || os::read_file(path, 4096).starts_with(mine)) return hold;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+}
+
 }  // namespace
 
 bool RunFolderWriter::has_lock() const {
@@ -48,7 +62,7 @@ void RunFolderWriter::take_lock() {
   const std::string path = folder_.path_to("lock");
   os::OutputFile file(path, os::OutputFile::Open::shared);
   lock_.reset();
-  auto hold = os::FileHold::take(path, os::FileHold::Kind::exclusive);
+  auto hold = lock_of_run(path);
   if (!hold) {
     Error error(Code::busy, text("checkpoint: ", folder_.path(), " is in use by ", owner_of(os::read_file(path, 4096)),
                                  ", which saves into it; give this run another folder, or stop that process first"));

@@ -40,9 +40,9 @@ std::vector<ScalePoint> scaled(const PlannedRun& run, int64_t most) {
 
 }  // namespace
 
-Blueprint::Blueprint(PlannedRun run, const BlueprintWishes& wishes)
+Blueprint::Blueprint(PlannedRun run, const BlueprintWishes& wishes, Workers& workers)
     : rank_(wishes.rank),
-      found_(wishes.searches ? search(run) : SearchResult()),
+      found_(wishes.searches ? search(run, workers) : SearchResult()),
       run_(with_best(std::move(run), found_)),
       of_rank_(plan_of_rank(run_, rank_)) {
   if (wishes.advises.value_or(!fits())) fixes_ = fixes_for(run_, of_rank_, rank_);

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/workers.h"
 #include "planner/advice.h"
 #include "planner/goodput.h"
 #include "planner/plan_page.h"
@@ -26,8 +27,8 @@ struct BlueprintWishes {
 
 class Blueprint {
  public:
-  /// Throws what plan_of_rank() throws. A search that finds nothing that fits takes what comes nearest.
-  Blueprint(PlannedRun run, const BlueprintWishes& wishes);
+  /// Throws what plan_of_rank() throws. A search that finds nothing that fits takes what comes nearest. `workers`: plan for a search.
+  Blueprint(PlannedRun run, const BlueprintWishes& wishes, Workers& workers);
 
   const PlannedRun& run() const { return run_; }
   const RankPlan& of_rank() const { return of_rank_; }

@@ -34,11 +34,18 @@ std::string json_of(const Fix& fix) {
   return line.add("step_seconds", fix.step_seconds).add("changes_results", fix.changes_results).text();
 }
 
+std::string json_of(const StepShares& of) {
+  JsonLine shares;
+  shares.add("computing", of.computing).add("bubble", of.bubble);
+  for (size_t axis = 0; axis < of.exchange.size(); ++axis) shares.add(name_of(static_cast<MeshAxis>(axis)), of.exchange[axis]);
+  return shares.text();
+}
+
 std::string json_of(const Candidate& of) {
   JsonLine line, changes;
   for (const KeyChange& change : of.changes) changes.add_json(change.key, change.value);
   line.add_json("recipe", changes.text()).add("fits", of.fits).add("device_total", of.device_total);
-  return line.add("step_seconds", of.step_seconds).text();
+  return line.add("step_seconds", of.step_seconds).add_json("seconds", json_of(of.shares)).text();
 }
 
 std::string json_of(const RunPlan& all, const SimulatedStep& step) {
@@ -59,7 +66,7 @@ std::string json_of(const RunPlan& all, const SimulatedStep& step) {
 }  // namespace
 
 std::string Blueprint::json() const {
-  JsonLine line, at, mesh_line, book, shares;
+  JsonLine line, at, mesh_line, book;
   const Mesh mesh = run_.mesh();
   const RankNumbers& numbers = of_rank_.numbers;
   int64_t bytes = 0, collectives = 0;
@@ -75,10 +82,7 @@ std::string Blueprint::json() const {
   line.add("wire_bytes", bytes).add_json("wire", json_of(numbers.traffic)).add("collectives", collectives);
   line.add("flops", numbers.flops).add("repeated_flops", numbers.repeated_flops).add("instructions", numbers.instructions);
   line.add("bubble", of_rank_.bubble(run_.recipe)).add("step_seconds", of_rank_.step_seconds(run_.recipe));
-  const StepShares of_step = of_rank_.shares(run_.recipe);
-  shares.add("computing", of_step.computing).add("bubble", of_step.bubble);
-  for (size_t axis = 0; axis < of_step.exchange.size(); ++axis) shares.add(name_of(static_cast<MeshAxis>(axis)), of_step.exchange[axis]);
-  line.add_json("seconds", shares.text());
+  line.add_json("seconds", json_of(of_rank_.shares(run_.recipe)));
   if (on_one_rank_ > 0) line.add("one_rank_seconds", on_one_rank_);
   line.add("tokens_per_step", run_.tokens_per_step());
   const Textbook of_book = textbook(run_);

@@ -171,6 +171,24 @@ TEST_F(Run, ItsLockEndsWithItsProcessThoughAChildLivesOn) {
   waitpid(child, nullptr, 0);
 }
 
+TEST_F(Run, AProcessThatIsAboutToEndIsWaitedFor) {
+  int pipe_ends[2];
+  ASSERT_EQ(pipe(pipe_ends), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    const RunFolderWriter writer(path_);
+    [[maybe_unused]] const ssize_t said = write(pipe_ends[1], "!", 1);
+    usleep(100'000);
+    _exit(0);
+  }
+  char byte = 0;
+  ASSERT_EQ(read(pipe_ends[0], &byte, 1), 1);
+  EXPECT_NO_THROW(RunFolderWriter{path_});
+  close(pipe_ends[0]);
+  close(pipe_ends[1]);
+  waitpid(child, nullptr, 0);
+}
+
 TEST_F(Run, IsMadeAnewWhereSomeoneRemovedItAndLeftToWhoCameFirst) {
   RunFolderWriter writer(path_);
   save(writer, 1);

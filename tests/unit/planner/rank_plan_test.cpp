@@ -167,7 +167,8 @@ TEST(Advice, EveryWrongPlanHasAFixThatFitsWhenItIsApplied) {
 TEST(Search, FindsWhatFitsAndKeepsTheRowsOfAStep) {
   const GptOptions medium{.layers = 12, .width = 2048, .heads = 16, .context = 1024, .vocabulary = 8192};
   const PlannedRun run = run_of(medium, R"({"ranks":4,"batch":16,"precision":"bf16"})", "v100-32g");
-  const SearchResult found = search(run);
+  Workers workers(2);
+  const SearchResult found = search(run, workers);
   ASSERT_FALSE(found.best.empty());
   double before = 0;
   for (const Candidate& of : found.best) {
@@ -176,13 +177,15 @@ TEST(Search, FindsWhatFitsAndKeepsTheRowsOfAStep) {
     EXPECT_EQ(of.recipe.batch * of.recipe.step_micro_batches(), 64);
     before = of.step_seconds;
   }
+  Workers one(1);
+  EXPECT_EQ(search(run, one).text(run), found.text(run)) << "whatever the number of threads";
   PlannedRun best = run;
   best.recipe = found.best.front().recipe;
   EXPECT_EQ(plan_of_rank(best, 0).step_seconds(best.recipe), found.best.front().step_seconds);
 
   PlannedRun hopeless = run_of(k10B, R"({"ranks":1,"batch":1,"precision":"bf16"})", "v100-32g");
   hopeless.machine.device_memory = int64_t{4} << 30;
-  const SearchResult nearest = search(hopeless);
+  const SearchResult nearest = search(hopeless, workers);
   ASSERT_FALSE(nearest.best.empty());
   EXPECT_FALSE(nearest.best.front().fits);
 }

@@ -1,0 +1,74 @@
+#include "planner/candidate.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string_view>
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace st {
+namespace {
+
+constexpr std::string_view kKeys[] = {"stages",     "tensor",        "schedule",  "zero",   "batch",
+                                      "accumulate", "micro_batches", "recompute", "offload"};
+
+void add_stage(const PlannedRun& run, int32_t stage, Candidate& to) {
+  const RankPlan plan = plan_of_rank(run, rank_at(run.mesh(), {.data = 0, .tensor = 0, .stage = stage}), true);
+  ++to.plans;
+  to.device_total = std::max(to.device_total, plan.numbers.memory.device_total());
+  const StepShares shares = plan.shares(run.recipe);
+  if (shares.all() > to.step_seconds) {
+    to.step_seconds = shares.all();
+    to.shares = shares;
+  }
+  const MemoryLayout& memory = plan.plan.memory;
+  if (stage == 0) to.by_rows = memory.of(Arena::activations) + memory.of(Arena::stash) + memory.of(Arena::workspace);
+}
+
+}  // namespace
+
+std::optional<Candidate> candidate_of(const PlannedRun& run, const Recipe& recipe) {
+  PlannedRun other = run;
+  other.recipe = recipe;
+  const int64_t most = other.device_memory_of_rank();
+  Candidate made{.recipe = recipe, .changes = {}, .shares = {}};
+  try {
+    const int32_t last = other.mesh().stage - 1;
+    add_stage(other, 0, made);
+    if (last > 0 && made.device_total <= most) add_stage(other, last, made);
+  } catch (const Error& error) {
+    if (error.code() == Code::invalid_argument || error.code() == Code::unsupported) return std::nullopt;
+    throw;
+  }
+  made.fits = made.device_total <= most;
+  for (const std::string_view key : kKeys)
+    if (recipe.get(key) != run.recipe.get(key)) made.changes.push_back({std::string(key), recipe.get(key), run.recipe.get(key)});
+  return made;
+}
+
+bool add_inner_stages(const PlannedRun& run, Candidate& of) {
+  PlannedRun other = run;
+  other.recipe = of.recipe;
+  const int64_t device_total = of.device_total;
+  const double step_seconds = of.step_seconds;
+  for (int32_t stage = 1; stage + 1 < other.mesh().stage; ++stage) add_stage(other, stage, of);
+  of.fits = of.device_total <= other.device_memory_of_rank();
+  return of.device_total != device_total || of.step_seconds != step_seconds;
+}
+
+std::string Candidate::text() const {
+  std::string out = st::text(recipe.data_ranks(), " data x ", recipe.tensor, " tensor x ", recipe.stages, " stages, zero ", recipe.zero,
+                             ", batch ", recipe.batch, " x ", recipe.accumulate, ", recompute ", recipe.recompute);
+  if (recipe.stages > 1) out += ", " + recipe.schedule;
+  if (recipe.offload != "none") out += ", offload " + recipe.offload;
+  const auto percent = [&](double seconds) { return std::lround(100 * seconds / step_seconds); };
+  out += st::text(": computing ", percent(shares.computing), " %");
+  for (size_t axis = 0; axis < shares.exchange.size(); ++axis)
+    if (percent(shares.exchange[axis]) > 0)
+      out += st::text(", exchange along ", name_of(static_cast<MeshAxis>(axis)), " ", percent(shares.exchange[axis]), " %");
+  if (percent(shares.bubble) > 0) out += st::text(", bubble ", percent(shares.bubble), " %");
+  return out;
+}
+
+}  // namespace st

@@ -1,0 +1,33 @@
+// A recipe that a search considers, and what its plans say.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "planner/advice.h"
+
+namespace st {
+
+struct Candidate {
+  Recipe recipe;
+  std::vector<KeyChange> changes;  // from the recipe that was asked for
+  int64_t device_total = 0;        // of the fuller of the first and the last stage; of the best one, of all stages
+  int64_t by_rows = 0;             // what of it grows with the rows of a micro-batch, on the first stage
+  double step_seconds = 0;         // of the slower of them
+  StepShares shares;               // of these seconds
+  int64_t plans = 0;               // that were made for it
+  bool fits = false;
+
+  /// "4 data x 2 tensor x 1 stages, zero 3, batch 2 x 4, recompute attention: computing 81 %, exchange along data 19 %".
+  std::string text() const;
+};
+
+/// Plans the first and, if that fits, the last stage. nullopt: there is no plan of this combination of settings.
+std::optional<Candidate> candidate_of(const PlannedRun& run, const Recipe& recipe);
+
+/// Plans the stages in between too. Returns whether they take more memory or time than the first and the last.
+bool add_inner_stages(const PlannedRun& run, Candidate& of);
+
+}  // namespace st
