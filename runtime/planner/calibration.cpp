@@ -52,14 +52,14 @@ constexpr const char* kSmallMlp = R"({"inputs":64,"hidden":[256,256],"outputs":1
 
 /// Models for every instruction that the built-in ones have, of sizes that fit in caches and sizes that do not.
 void add_models(Choices& to, const char* precision, bool is_quick) {
-  constexpr Gpt kSmall[] = {{64, 2, 32, 256, 2}, {128, 2, 64, 256, 4}};
   constexpr Gpt kLarger[] = {{128, 3, 64, 256, 8},   {128, 2, 256, 256, 1},  {256, 2, 128, 1024, 4}, {256, 2, 64, 512, 1},
                              {384, 2, 128, 2048, 2}, {512, 2, 256, 4096, 2}, {768, 1, 128, 4096, 2}};
   const auto with = [&](StepChoice& choice) -> Recipe& {
     choice.recipe.precision = precision;
     return choice.recipe;
   };
-  for (const Gpt& gpt : kSmall) with(to.add(gpt)).accumulate = 1 + static_cast<int64_t>(gpt.width / 128) * 2;
+  with(to.add({64, 2, 32, 256, 2})).accumulate = is_quick ? 2 : 1;
+  if (!is_quick) with(to.add({128, 2, 64, 256, 4})).accumulate = 3;
   with(to.add("mlp", kSmallMlp, 64));
   if (is_quick) return;
   for (const Gpt& gpt : kLarger) with(to.add(gpt));
