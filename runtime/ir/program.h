@@ -121,6 +121,7 @@ struct Program {
   int32_t stage = 0;                   // and along the stage axis
   std::vector<StageLink> links;        // of all stages, alike on all of them (pipeline_cut); a message names its link by the index
   std::vector<bool> weights_of_model;  // of a stage's program: weights_of_products() of the whole model
+  std::vector<bool> copied_of_model;   // of a stage's program: copied_weights() of the whole model
   std::vector<RegionId> part_starts;   // of a stage's program: the scopes with which the model's parts 1 and up begin
   int64_t batch = 0;                   // the value bound to kBatch; 0: still symbolic
 

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "ir/build.h"
 #include "ir/cuts.h"
+#include "passes/copied_weights.h"
 #include "passes/product_weights.h"
 #include "passes/remove_slots.h"
 #include "passes/rewrite.h"
@@ -30,6 +31,7 @@ class Cut {
   void run() {
     program_.part_starts = starts_of(program_, part_of_forward_);
     program_.weights_of_model = weights_of_products(program_);
+    program_.copied_of_model = copied_weights(program_);
     find_stashed();
     find_given_late();
     find_makers();

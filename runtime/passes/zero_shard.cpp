@@ -1,13 +1,13 @@
 #include "passes/zero_shard.h"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 #include <vector>
 
 #include "base/error.h"
 #include "ir/cuts.h"
 #include "ir/optimizer_state.h"
+#include "passes/copied_weights.h"
 #include "passes/gather_units.h"
 #include "passes/gradient_slots.h"
 #include "passes/product_weights.h"
@@ -16,45 +16,31 @@
 namespace st {
 namespace {
 
-/// How a working copy is made, as nodes of forward.
-struct CopyMaker {
-  SlotId parameter, copy;
-  std::array<int32_t, 3> nodes;  // load, cast, store
-};
-
-/// Finds the makers of working copies, of parameters that forward and backward read in no other way.
-std::vector<CopyMaker> makers_in(const Program& program, const Section& forward) {
-  std::vector<int32_t> readers(program.slots.size());
-  for (const Section& section : program.sections)
-    if (section.phase != Phase::update)
-      for (const Node& node : section.graph.nodes)
-        for (const SlotId read : node.reads) ++readers[static_cast<size_t>(read)];
-  const auto uses = uses_of(program, forward);
-  const auto is_used_once = [&](int32_t node) { return uses[static_cast<size_t>(node)][0] == 1; };
-  std::vector<CopyMaker> makers;
-  for (int32_t n = 0; n < forward.graph.size(); ++n) {
-    const Node& store = forward.graph[n];
-    if (store.op != Op::store) continue;
-    const SlotId copy = store.writes[0], parameter = program.slot(copy).of;
-    if (program.slot(copy).role != Role::working || !is_cut(program, parameter)) continue;
-    const int32_t cast = store.in[0].node, load = forward.graph[cast].in[0].node;
-    const bool is_master = forward.graph[cast].op == Op::cast && forward.graph[load].op == Op::load &&
-                           forward.graph[load].reads[0] == parameter && readers[static_cast<size_t>(parameter)] == 1 &&
-                           is_used_once(load) && is_used_once(cast);
-    if (is_master) makers.push_back({parameter, copy, {load, cast, n}});
-  }
-  return makers;
-}
-
-/// This rank's shard of a copy, of its parameter's.
-void make_shard(Program& program, Rewrite& rewrite, const CopyMaker& maker) {
+/// This rank's shard of a copy, made of its parameter's: nodes of `from`.
+void make_shard(Program& program, Rewrite& rewrite, const Graph& from, const CopyMaker& maker) {
   if (!has_shard(program, maker.parameter)) return;
-  Node load = rewrite.old()[maker.nodes[0]], cast = rewrite.old()[maker.nodes[1]], store = rewrite.old()[maker.nodes[2]];
+  Node load = from[maker.load], cast = from[maker.cast], store = from[maker.store];
   load.out = {own_type(program, program.slot(maker.parameter))};
   cast.out = {shard_type(program, maker.copy)};
   cast.in = {{rewrite.append(std::move(load)), 0}};
   store.in = {{rewrite.append(std::move(cast)), 0}};
   rewrite.append(std::move(store));
+}
+
+/// The shards of all copies and their gather.
+void make_shards(Program& program, Rewrite& rewrite, const std::vector<Section>& sections, const std::vector<CopyMaker>& makers) {
+  std::vector<SlotId> copies;
+  for (const CopyMaker& maker : makers) {
+    copies.push_back(maker.copy);
+    make_shard(program, rewrite, sections[static_cast<size_t>(maker.section)].graph, maker);
+  }
+  rewrite.append({.op = Op::all_gather,
+                  .in = {},
+                  .out = {},
+                  .reads = {},
+                  .writes = std::move(copies),
+                  .attrs = make_attrs(Op::all_gather, {}),
+                  .when = When::first});
 }
 
 }  // namespace
@@ -87,30 +73,30 @@ std::vector<SlotId> share_masters(Program& program) {
 }
 
 void shard_masters(Program& program, bool borrows_copies) {
-  Section& forward = *program.find(Phase::forward);
-  const std::vector<CopyMaker> makers = makers_in(program, forward);
+  const std::vector<bool> is_copied = copied_weights(program);
+  const auto is_master = [&](SlotId slot) {
+    return slot < std::ssize(is_copied) && is_copied[static_cast<size_t>(slot)] && is_cut(program, slot);
+  };
+  std::vector<CopyMaker> makers = copy_makers(program);
+  std::erase_if(makers, [&](const CopyMaker& maker) { return !is_master(maker.parameter); });
+  for (SlotId slot = 0; slot < std::ssize(program.slots); ++slot)  // of all stages
+    if (is_master(slot)) make_flat(program, slot, slot);
   if (makers.empty()) return;
-  Rewrite rewrite(program, forward);
-  std::vector<bool> is_gone(forward.graph.nodes.size());
-  std::vector<SlotId> copies;
-  for (const CopyMaker& maker : makers) {
-    for (const int32_t node : maker.nodes) is_gone[static_cast<size_t>(node)] = true;
-    make_flat(program, maker.parameter, maker.parameter);
-    program.slot(maker.copy).borrowed = borrows_copies;
-    copies.push_back(maker.copy);
-    if (!borrows_copies) make_shard(program, rewrite, maker);
+  for (const CopyMaker& maker : makers) program.slot(maker.copy).borrowed = borrows_copies;
+  const std::vector<Section> old = program.sections;
+  bool has_made = borrows_copies;
+  for (size_t s = 0; s < old.size(); ++s) {
+    if (old[s].phase != Phase::forward) continue;
+    Rewrite rewrite(program, program.sections[s]);
+    if (!std::exchange(has_made, true)) make_shards(program, rewrite, old, makers);
+    std::vector<bool> is_gone(old[s].graph.nodes.size());
+    for (const CopyMaker& maker : makers)
+      if (maker.section == static_cast<int32_t>(s))
+        for (const int32_t node : {maker.load, maker.cast, maker.store}) is_gone[static_cast<size_t>(node)] = true;
+    for (int32_t n = 0; n < rewrite.old().size(); ++n)
+      if (!is_gone[static_cast<size_t>(n)]) rewrite.keep(n);
+    rewrite.finish();
   }
-  if (!borrows_copies)
-    rewrite.append({.op = Op::all_gather,
-                    .in = {},
-                    .out = {},
-                    .reads = {},
-                    .writes = copies,
-                    .attrs = make_attrs(Op::all_gather, {}),
-                    .when = When::first});
-  for (int32_t n = 0; n < rewrite.old().size(); ++n)
-    if (!is_gone[static_cast<size_t>(n)]) rewrite.keep(n);
-  rewrite.finish();
 }
 
 }  // namespace st

@@ -26,7 +26,8 @@ void zero_shard(Program& program, int64_t stage, Reduce reduce, int64_t bucket_b
 std::vector<SlotId> share_masters(Program& program);
 
 /// For ranks with separate memory, in stages 1 and 2: each rank keeps only its shards of the master parameters (as in share_masters()),
-/// except those that some node also reads directly. Bitwise the same results. Call after zero_shard().
+/// except those that some node also reads directly. Bitwise the same results. Call after zero_shard(). In a pipeline these are the masters
+/// of the rank's stage, along the tensor axis those of its pieces.
 /// - The working copies are whole; update() gathers them.
 /// - Before a step with outdated copies (the first one, or after a change of the weights) each rank makes its shards of the copies and all
 ///   gather them; the executor does that (Copy::gathered).

@@ -2,19 +2,23 @@
 
 #include <algorithm>
 
+#include "ir/cuts.h"
 #include "ir/op.h"
 
 namespace st {
 namespace {
 
-/// Whether a section other than the update writes the slot by a node that `is_early` does not hold.
+/// Whether a section other than the update writes the slot by a node that `is_early` does not hold, in a step: copies that are gathered on
+/// request are whole before it.
 std::vector<bool> changed_in_step(const Program& program, const std::vector<std::vector<bool>>& is_early) {
   std::vector<bool> changed(program.slots.size());
   for (size_t s = 0; s < program.sections.size(); ++s) {
     const Section& section = program.sections[s];
-    for (size_t n = 0; n < section.graph.nodes.size() && section.phase != Phase::update; ++n)
-      for (const SlotId slot : section.graph.nodes[n].writes)
-        changed[static_cast<size_t>(slot)] = changed[static_cast<size_t>(slot)] || !is_early[s][n];
+    for (size_t n = 0; n < section.graph.nodes.size() && section.phase != Phase::update; ++n) {
+      const Node& node = section.graph.nodes[n];
+      if (is_early[s][n] || gathers_copies(program, node)) continue;
+      for (const SlotId slot : node.writes) changed[static_cast<size_t>(slot)] = true;
+    }
   }
   return changed;
 }

@@ -16,15 +16,15 @@ bool is_in_range(const PlannedRun& run, int32_t rank) { return rank >= 0 && rank
 /// As a trainer of this rank would plan.
 PlanOptions options_of(const PlannedRun& run, const MeshPosition& at) {
   const Recipe& recipe = run.recipe;
-  const bool is_split = recipe.stages > 1 || recipe.tensor > 1, has_tensor_threads = run.by_threads && recipe.tensor > 1;
+  const bool has_tensor_threads = run.by_threads && recipe.tensor > 1;
   PlanOptions options;
   options.rank = at.data;
   options.tensor_rank = at.tensor;
   options.stage = at.stage;
   options.shares_masters = run.by_threads && recipe.ranks > 1 && !has_tensor_threads;
   options.borrows_parameters = run.by_threads && recipe.stages > 1 && !has_tensor_threads && at.data == 0;
-  options.shards_masters = !run.by_threads && recipe.ranks > 1 && (recipe.zero == 1 || recipe.zero == 2) && run.late_parameters &&
-                           recipe.precision != "fp32" && !is_split;
+  options.shards_masters = !run.by_threads && recipe.data_ranks() > 1 && (recipe.zero == 1 || recipe.zero == 2) && run.late_parameters &&
+                           recipe.precision != "fp32";
   return options;
 }
 

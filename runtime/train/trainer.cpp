@@ -61,8 +61,8 @@ Trainer::Trainer(std::shared_ptr<Model> model, Recipe recipe, std::shared_ptr<co
                                   idle == 1 ? " computes" : " compute", " none; give more micro_batches, or fewer ranks");
   const bool has_loss = static_cast<bool>(model_->program().loss_sum);
   const bool is_zero_3 = recipe_.zero == 3, is_late = context.options().late_parameters;
-  options_.shards_masters = ranks != nullptr && recipe_.ranks > 1 && (recipe_.zero == 1 || recipe_.zero == 2) && has_loss && is_late &&
-                            recipe_.precision != "fp32" && !is_split;
+  options_.shards_masters =
+      ranks != nullptr && data_ranks > 1 && (recipe_.zero == 1 || recipe_.zero == 2) && has_loss && is_late && recipe_.precision != "fp32";
   const bool keeps_pieces = ranks != nullptr && recipe_.ranks > 1 && (is_zero_3 || options_.shards_masters || is_split);
   if (ranks != nullptr && recipe_.ranks > 1) {  // what they exchange from here on goes by it
     std::vector<RankFact> facts = {{"zero", recipe_.get("zero")}, {"stages", recipe_.get("stages")}, {"tensor", recipe_.get("tensor")}};
