@@ -8,8 +8,10 @@
 #include "passes/freeze.h"
 #include "passes/overlap.h"
 #include "passes/pack_weights.h"
+#include "passes/pipeline_cut.h"
 #include "passes/update.h"
 #include "passes/zero_shard.h"
+#include "plan/pipeline_schedule.h"
 #include "plan/plan.h"
 #include "random_program.h"
 #include "small_program.h"
@@ -99,6 +101,35 @@ TEST(Instructions, ThatGatherCopiesOfShardsWaitForTheRequest) {
   }
   EXPECT_EQ(ops[Op::all_gather], 1);
   EXPECT_GT(ops[Op::cast] + ops[Op::store], 1);
+}
+
+/// The copies are there before the step: a stage packs them before its first message, as it does those that it makes.
+TEST(Instructions, ThatPackGatheredCopiesOfAStageAreEarly) {
+  const PipelineSchedule schedule = make_schedule("interleaved", 2, 2, kRounds + 1);
+  PipelineParts parts;
+  for (int32_t part = 0; part < schedule.parts(); ++part) parts.stage_of.push_back(schedule.stage_of(part));
+  for (const bool keeps_shards : {false, true}) {
+    Program p = gpt_of_rank(2, 0);
+    p.mesh.stage = 2;
+    p.stage = 1;
+    autocast(p, DType::bf16, When::first);
+    p = with_backward(std::move(p), schedule.micro_batches);
+    pipeline_cut(p, parts);
+    accumulate(p, schedule.micro_batches);
+    zero_shard(p, 1, Reduce::micro, 40000, sgd_for_all);
+    if (keeps_shards) shard_masters(p, false);
+    clip(p, 1);
+    update(p, sgd_for_all);
+    pack_weights(p, schedule.micro_batches, [](auto&&...) { return int64_t{64000}; });
+    const StepOrder order = in_pipeline(p, schedule);
+    MemoryLayout memory = memory_plan(p, order, [](auto&&...) { return int64_t{0}; });
+    const Plan plan = make_plan(p, std::move(memory), order);
+    EXPECT_EQ(makes(plan, Copy::gathered), keeps_shards);
+    const auto is_pack = [&](const Instruction& at) { return node_at(plan, at).op == Op::pack; };
+    const auto wait = std::ranges::find(plan.instructions, Kind::receive, &Instruction::kind);
+    EXPECT_GT(std::count_if(plan.instructions.begin(), wait, is_pack), 0);
+    EXPECT_EQ(std::count_if(wait, plan.instructions.end(), is_pack), 2) << "of the tied weight, which comes in a message";
+  }
 }
 
 TEST(Instructions, OfCollectivesThatHaveAnAwaitArePosted) {

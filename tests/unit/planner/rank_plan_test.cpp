@@ -14,6 +14,7 @@
 #include "planner/run_plan.h"
 #include "planner/search.h"
 #include "planner/textbook.h"
+#include "rank_group.h"
 #include "refusal.h"
 #include "train/trainer.h"
 
@@ -59,6 +60,56 @@ TEST(RankPlan, IsThePlanThatATrainerExecutes) {
     }
     const double planned = run.recipe.ranks == 1 ? plan_of_rank(run, 0).step_seconds(run.recipe) : RunPlan(run).simulate().seconds();
     EXPECT_NEAR(forecast(executed, run.recipe, run.machine, 1).step_seconds, planned, 0.02 * planned);
+  }
+}
+
+/// Masters in shards, with stages, tensor ranks and both; an offer that the recipe does not take up changes nothing.
+TEST(RankPlan, IsThePlanThatARankOfAGroupExecutes) {
+  for (const char* json : {R"({"batch":2,"ranks":3,"zero":1,"precision":"bf16","threads":1})",
+                           R"({"batch":2,"ranks":4,"stages":2,"accumulate":4,"zero":2,"precision":"fp16","threads":1})",
+                           R"({"batch":2,"ranks":4,"tensor":2,"accumulate":2,"zero":1,"precision":"bf16","threads":1})",
+                           R"({"batch":2,"ranks":8,"stages":2,"tensor":2,"accumulate":2,"zero":1,"precision":"bf16","threads":1})",
+                           R"({"batch":2,"ranks":4,"stages":2,"tensor":2,"accumulate":2,"zero":1,"precision":"bf16","threads":1})",
+                           R"({"batch":2,"ranks":4,"stages":2,"accumulate":2,"zero":2,"threads":1})"})
+    for (const bool is_late : {true, false})
+      each_of_group(static_cast<int>(recipe(json).ranks), [&](int rank, Communicator& own) {
+        ContextOptions options;
+        options.threads = 1;
+        options.late_parameters = is_late;
+        const auto context = std::make_shared<Context>(options);
+        PlannedRun run{.model = build_gpt(kSmall), .recipe = recipe(json), .machine = machine_of(profile_of(context->backend(), 1), 1)};
+        run.late_parameters = is_late;
+        const Trainer trainer(std::make_shared<Model>(context, build_gpt(kSmall), 0), run.recipe, nullptr, {}, &own);
+        const RankPlan planned = plan_of_rank(run, rank);
+        EXPECT_EQ(planned.plan.instructions, trainer.plan().instructions) << json << ", rank " << rank;
+        EXPECT_EQ(planned.plan.memory.bytes, trainer.plan().memory.bytes) << json << ", rank " << rank;
+      });
+}
+
+/// A stage between the first and the last has only weights of products, besides norms and biases.
+TEST(RankPlan, RanksWithStagesOrTensorKeepTheirShardsOfTheMasters) {
+  struct Split {
+    const char* json;
+    int32_t rank;
+    int64_t data;
+  };
+  for (const auto& [json, rank, data] :
+       {Split{R"({"ranks":24,"stages":3,"zero":1,"batch":1,"accumulate":4,"precision":"bf16"})", 8, 8},
+        Split{R"({"ranks":12,"stages":3,"tensor":2,"zero":2,"batch":1,"accumulate":4,"precision":"fp16"})", 5, 2},
+        Split{R"({"ranks":48,"stages":3,"tensor":4,"zero":1,"batch":1,"accumulate":4,"precision":"bf16"})", 17, 4}}) {
+    PlannedRun run = run_of(k10B, json);
+    const PlannedMemory whole = plan_of_rank(run, rank, true).numbers.memory;
+    run.late_parameters = true;
+    const PlannedMemory shards = plan_of_rank(run, rank, true).numbers.memory;
+    const auto bytes = [](const PlannedMemory& of, Arena arena) { return static_cast<double>(of.device[static_cast<size_t>(arena)]); };
+    const double ratio = bytes(shards, Arena::parameters) / bytes(whole, Arena::parameters), all = 1.0 / static_cast<double>(data);
+    EXPECT_GT(ratio, all) << json;
+    EXPECT_LT(ratio, all + 0.001) << json;
+    for (const Arena arena : {Arena::gradients, Arena::optimizer, Arena::packed, Arena::stash, Arena::buckets})
+      EXPECT_EQ(bytes(shards, arena), bytes(whole, arena)) << json << ", " << name_of(arena);
+    run.recipe.precision = "fp32";
+    const double wide = bytes(plan_of_rank(run, rank, true).numbers.memory, Arena::parameters);
+    EXPECT_EQ(wide, bytes(whole, Arena::parameters)) << json;
   }
 }
 
