@@ -321,11 +321,12 @@ def picture(pairs, paces):
 
 def causes(pair):
     """Which differences of this runtime from the published one make a row too large, in order until it fits; empty: others."""
-    row, size = pair.row, {name: float(pair.planned[name]) for name in ("parameters", "gradients", "stash")}
+    row, size = pair.row, {name: float(pair.planned[name]) for name in ("parameters", "gradients", "optimizer", "stash")}
     ranks = whole(row, "gpus") // (whole(row, "tensor") * whole(row, "pipeline"))
     shards = row["zero_stage"] == "1" or row["optimizer"] == "distributed"
     rows = whole(row, "micro_batch") * whole(row, "sequence") / whole(row, "tensor")
-    saved = [("fp32 masters are whole on each data rank", size["parameters"] * (1 - 1 / ranks) if shards and ranks > 1 else 0),
+    # Adam's state is twice the masters in shards; the rest is whole.
+    saved = [("the fp32 table of tokens is whole on each data rank", size["parameters"] - size["optimizer"] / 2 if shards and ranks > 1 else 0),
              ("fp32 gradients", size["gradients"] / 2 if row["precision"] == "fp16" else 0),
              ("fp32 residuals", size["stash"] / 2 if row["recompute"] == "full" else 4 * rows * whole(row, "hidden") * whole(row, "layers") / whole(row, "pipeline")),
              ("each chunk of a stage has its own stash", size["stash"] / 2 if whole(row, "interleave_chunks") > 1 else 0)]
