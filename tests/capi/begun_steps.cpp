@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "handle_calls.h"
+#include "sanitized.h"
 
 namespace {
 
@@ -80,6 +81,7 @@ TEST(BegunSteps, BetweenSlicesNothingDisturbsThem) {
   const int slices = slice(undisturbed, 100000);
   ASSERT_GT(slices, 10);
   for (const int at : {1, slices / 2, slices - 1}) {
+    if (st::kSanitized && at == 1) continue;
     SCOPED_TRACE(std::to_string(at) + " of " + std::to_string(slices) + " slices");
     AllKinds w;
     ASSERT_EQ(slice(w, at), at);

@@ -6,6 +6,7 @@
 #include <csignal>
 #include <thread>
 
+#include "sanitized.h"
 #include "small_run.h"
 
 namespace {
@@ -118,7 +119,8 @@ TEST(Signals, CancelsOfHandlesThatComeAndGoHitOrMiss) {
         ++(status == ST_OK ? hits : status == ST_INVALID_HANDLE ? misses : others);
       }
     });
-  for (int i = 0; i < 300 || (hits == 0 && i < 100000); ++i) {
+  const int least = st::kSanitized ? 50 : 300;
+  for (int i = 0; i < least || (hits == 0 && i < 100000); ++i) {
     st_trainer* trainer = nullptr;
     ASSERT_TRUE(works(st_trainer_create(model, recipe, nullptr, &trainer)));
     handle = trainer;

@@ -116,6 +116,7 @@ TEST(ZeroInGroup, WhatSomeRanksSavedOthersGoOnWith) {
     const CheckpointFolder folder;
     int steps = 0;
     for (const Place place : {Place{2, 2, true}, Place{3, 3}, Place{1, 0}, Place{2, 3}, Place{3, 1, true}, Place{2, 2}}) {
+      if (st::kSanitized && steps == 8) break;
       std::string state;
       run_until(text, keys, folder, place, 2, &state);
       steps += 2;
