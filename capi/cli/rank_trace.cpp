@@ -7,6 +7,10 @@
 #include <cerrno>
 #include <cmath>
 #include <cstring>
+#include <numeric>
+
+#include "forecast_facts.h"
+#include "seconds_now.h"
 
 namespace cli {
 namespace {
@@ -125,6 +129,49 @@ double straggler_of(const std::vector<double>& computing) {
   return sum > 0 ? *std::ranges::max_element(computing) * static_cast<double>(computing.size()) / sum : 1;
 }
 
+/// Adds `by` microseconds to the times of a rank in st_trainer_forecast.
+void shift(Json& rank, int64_t by) {
+  for (Json& span : rank["computed_us"])
+    for (Json& time : span) time = time.get<int64_t>() + by;
+  for (const char* list : {"actions", "exchanges"})
+    for (Json& each : rank[list])
+      for (const char* time : {"began_us", "ended_us"}) each[time] = each[time].get<int64_t>() + by;
+}
+
+/// The order of processes in viewers.
+std::string sort_line(int pid, int index) {
+  return Json{{"name", "process_sort_index"}, {"ph", "M"}, {"pid", pid}, {"args", {{"sort_index", index}}}}.dump() + ",\n";
+}
+
+/// The index of the step of median duration.
+template <class Step>
+size_t middle_of(const std::vector<Step>& steps) {
+  std::vector<size_t> order(steps.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  const auto middle = order.begin() + std::ssize(order) / 2;
+  std::ranges::nth_element(order, middle, {}, [&](size_t i) { return steps[i].ended - steps[i].began; });
+  return *middle;
+}
+
+/// The predicted step of a rank, as a process `pid` with the rows of the measured one. `rank`: in st_trainer_forecast, its times shifted.
+std::string predicted_lines(const Json& rank, int pid, const std::string& name, int64_t began, int64_t step, const Json& differences) {
+  std::string lines = name_line(pid, kSteps, "process_name", name);
+  constexpr const char* kRows[] = {"steps", "computing", "exchange", "actions"};  // kSteps to kActions
+  for (int row = kSteps; row <= kActions; ++row) lines += name_line(pid, row, "thread_name", kRows[row]);
+  Json whole = {{"computing_ms", rank["computing"]}, {"exchange_ms", rank["exchange"]}, {"hidden", rank["hidden"]}};
+  whole["bubble"] = rank["bubble"];
+  whole["largest differences"] = differences;
+  lines += span_line(pid, kSteps, "step " + std::to_string(step), {began, began + rank["ended_us"].get<int64_t>()}, whole);
+  for (const Json& span : rank["computed_us"]) lines += span_line(pid, kComputing, "computing", span_of(span), {{"step", step}});
+  for (const Json& call : rank["exchanges"])
+    lines += span_line(pid, kExchange, call["collective"].get<std::string>() + " " + call["label"].get<std::string>(),
+                       {call["began_us"].get<int64_t>(), call["ended_us"].get<int64_t>()}, {{"step", step}});
+  Json of_process = rank;
+  of_process["rank"] = pid;
+  of_process["step"] = step;
+  return lines + action_lines(of_process);
+}
+
 }  // namespace
 
 RankTrace::RankTrace(const std::string& path, const RunRanks& ranks) : ranks_(ranks), path_(path) {
@@ -143,6 +190,7 @@ RankTrace::~RankTrace() {
 
 void RankTrace::add_step(st_trainer* trainer, int64_t step, double began, double ended) {
   if (path_.empty()) return;
+  steps_.push_back({step, began, ended});
   const Json timeline = Json::parse(text(st_trainer_timeline, trainer));
   const Json& here = timeline["ranks"];
   std::vector<double> computing;
@@ -203,10 +251,36 @@ std::string RankTrace::spans_of(const Json& rank, double straggler) {
   return lines;
 }
 
-void RankTrace::finish() {
+void RankTrace::finish(const std::function<Json()>& forecast) {
   if (path_.empty()) return;
-  ranks_.largest({0, 0});  // waits until all have written
-  if (ranks_.is_first()) append("{\"name\":\"end\",\"ph\":\"M\",\"pid\":0}\n]\n");
+  Step of;
+  std::vector<double> began;
+  const bool predicts = forecast && !steps_.empty();
+  if (predicts) {
+    of = steps_[ranks_.shared(middle_of(steps_)).get<size_t>()];  // all ranks have made the same steps
+    began = ranks_.gathered(of.began);
+  }
+  ranks_.largest({0, 0});  // waits until all have written; rank 0 predicts alone, which may take longer than the others would wait
+  if (!ranks_.is_first()) return;
+  if (predicts) append(predicted_step(forecast(), of.step, began));
+  append("{\"name\":\"end\",\"ph\":\"M\",\"pid\":0}\n]\n");
+}
+
+std::string RankTrace::predicted_step(const Json& forecast, int64_t step, const std::vector<double>& began) const {
+  const Json differences = largest_differences(forecast);
+  const int world = std::max(ranks_.size(), static_cast<int>(shown_.size()));
+  const bool has_stages = std::ranges::any_of(forecast["ranks"], [](const Json& rank) { return rank["stage"].get<int>() > 0; });
+  std::string events;
+  for (int rank = 0; rank < world; ++rank) events += sort_line(rank, 2 * rank);
+  for (Json rank : forecast["ranks"]) {
+    const int number = rank["rank"].get<int>();
+    const int64_t from = microseconds_of(began[std::min(static_cast<size_t>(number), began.size() - 1)]);
+    const std::string stage = has_stages ? ", stage " + rank["stage"].dump() : "";
+    const std::string name = "rank " + std::to_string(number) + stage + ", predicted, from step " + std::to_string(step) + " (median)";
+    shift(rank, from);
+    events += sort_line(world + number, 2 * number + 1) + predicted_lines(rank, world + number, name, from, step, differences);
+  }
+  return events;
 }
 
 /// In one write, so that no lines of another rank come in between.

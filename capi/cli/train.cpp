@@ -55,7 +55,9 @@ void add_options(CLI::App& app, TrainOptions& o) {
   add("Run", "--report", o.report, "file for an HTML page about the run");
   add("Run", "--trace", o.trace, "file for a timeline of all ranks, for chrome://tracing and Perfetto");
   add("Run", "--machine", o.machine,
-      "a file of `scaletrain bench --calibrate FILE`, from whose rates the report predicts the step; default: a table of processors");
+      "a file of `scaletrain bench --calibrate FILE`, from whose rates the report and, below the measured step, the trace predict the "
+      "step; "
+      "default: the report by a table of processors, the trace not at all");
   add("Run", "--sample", o.sample, "text that the trained model continues");
   add("Run", "--transport", o.transport,
       "between a launcher's ranks: local (shared memory of one machine), gloo or mpi; default: SCALETRAIN_TRANSPORT, else local on one "
@@ -358,6 +360,8 @@ int run_on_ranks(const TrainOptions& o, const Recipe& recipe, const Context& con
   summarize(parts, o, choice, recipe);
   if (o.explain) std::printf("%s\n", text(st_trainer_explain, parts.trainer.get()));
   if (o.steps.empty()) return kDone;
+  // A file of another machine is refused before the first step.
+  if (!options.machine.empty() && ranks.is_first()) text(st_trainer_forecast, parts.trainer.get(), options.machine.c_str());
   return train(parts, options);
 }
 
@@ -377,7 +381,8 @@ void check_alike(const TrainOptions& o, const RunRanks& ranks) {
                     {"--sample", o.sample},
                     {"--log", given(!o.log.empty())},
                     {"--report", given(!o.report.empty())},
-                    {"--trace", given(!o.trace.empty())}};
+                    {"--trace", given(!o.trace.empty())},
+                    {"--machine", given(!o.machine.empty())}};
   const auto text_of = [](const std::string& value) { return value.empty() ? "not given" : value; };
   const Json first = ranks.shared(own);
   for (const auto& [option, value] : first.items())

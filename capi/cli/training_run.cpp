@@ -1,7 +1,6 @@
 #include "training_run.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -9,6 +8,7 @@
 #include <optional>
 
 #include "evaluation_steps.h"
+#include "forecast_facts.h"
 #include "model_choice.h"
 #include "peak_memory.h"
 #include "progress.h"
@@ -55,7 +55,6 @@ class TrainingRun {
     if (parts_.validation && ended_by_ == 0 && ended_.empty() && last_evaluated_ != options_.steps) evaluate();
     const std::optional<Failure> unsaved = save_last();
     if (ended_by_ != 0 && !unsaved && parts_.ranks->is_first()) report_end();
-    trace_.finish();
     finish();
     if (unsaved) throw *unsaved;
     if (ended_by_ == 0 && has_diverged()) fail_diverged();
@@ -131,7 +130,6 @@ class TrainingRun {
                   with_commas(steps_).c_str(), with_commas(options_.steps).c_str());
     if (parts_.validation) evaluate();
     last_evaluated_ = options_.steps;
-    trace_.finish();
     finish();
     std::printf("%s\n", last_line().c_str());
     return kDone;
@@ -204,6 +202,7 @@ class TrainingRun {
     const bool samples = !options_.prompt.empty() && ended_by_ == 0;
     // Before rank 0's own work: if the model is sharded, all ranks continue the text together.
     const std::string sample = samples && (ranks.shares_weights(trainer()) || ranks.is_first()) ? continued() : "";
+    trace_.finish(options_.machine.empty() ? std::function<Json()>() : [this] { return forecast(); });
     if (!ranks.is_first()) return;
     const double final_loss = last_evaluated_ == options_.steps || ended_by_ == 0 ? validation_loss_ : kNan;
     double bigram = kNan;
@@ -271,37 +270,15 @@ class TrainingRun {
       facts["prompt"] = options_.prompt;
       facts["sample"] = printable(sample);
     }
-    facts["Predicted and measured"] = forecast();
+    facts["Predicted and measured"] = forecast_facts(forecast());
     const std::string json = facts.dump(-1, ' ', false, Json::error_handler_t::replace);
     cli::run(st_trainer_write_report(trainer(), options_.report.c_str(), json.c_str()));
     std::printf("report           %s\n", options_.report.c_str());
   }
 
-  /// The report's table of predicted and measured step times.
   Json forecast() const {
     const char* machine = options_.machine.empty() ? nullptr : options_.machine.c_str();
-    const Json said = Json::parse(text(st_trainer_forecast, trainer(), machine));
-    const auto milliseconds = [](double seconds) {
-      std::array<char, 40> out{};
-      std::snprintf(out.data(), out.size(), "%.4g ms", seconds * 1e3);
-      return std::string(out.data());
-    };
-    const double predicted = said["step_seconds"].get<double>();
-    Json rows = {{"a step, predicted", milliseconds(predicted)}};
-    if (said["measured_seconds"].is_number()) {
-      const double measured = said["measured_seconds"].get<double>();
-      std::array<char, 40> difference{};
-      std::snprintf(difference.data(), difference.size(), "%+.1f %%", 100 * (predicted / measured - 1));
-      rows["a step, measured (median)"] = milliseconds(measured);
-      rows["difference"] = difference.data();
-    }
-    for (size_t i = 0; i < std::min<size_t>(said["differences"].size(), 3); ++i) {
-      const Json& of = said["differences"][i];
-      rows[of["what"].get<std::string>()] =
-          milliseconds(of["predicted"].get<double>()) + " predicted, " + milliseconds(of["measured"].get<double>()) + " measured";
-    }
-    rows["rates"] = (said["measured"].get<bool>() ? "measured: " : "estimated: ") + said["source"].get<std::string>();
-    return rows;
+    return Json::parse(text(st_trainer_forecast, trainer(), machine));
   }
 
   const RunParts& parts_;

@@ -15,7 +15,7 @@ struct RunOptions {
   int64_t steps = 0;
   std::string log, report, trace;  // paths; "" for none
   std::string prompt;              // "" for none
-  std::string machine;             // JSON of a measured machine, for the report's forecast; "": this machine by a table
+  std::string machine;             // JSON of a measured machine, for the forecast in report and trace; "": this machine by a table
   EarlyStopping stopping{0, 0};
   bool averages = false;  // the recipe keeps a moving average of the weights
 };

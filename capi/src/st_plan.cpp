@@ -81,6 +81,19 @@ double median_seconds(const std::vector<StepReport>& steps) {
   return *middle;
 }
 
+/// A rank of a group has only its own plan, so the others are planned here; with a loss of the host the rank is alone.
+Forecast forecast_of(const TrainerObject& t, const Machine& machine, const MeasuredStep& measured) {
+  const Trainer& trainer = *t.trainer;
+  const int threads = t.trainer->workers().threads();
+  const Program& model = trainer.model().program();
+  if (t.group == nullptr || trainer.recipe().ranks == 1 || !model.loss_sum)
+    return forecast(trainer.plans(), trainer.recipe(), machine, threads, measured);
+  PlannedRun run{.model = model, .recipe = trainer.recipe(), .machine = machine};
+  run.recipe.threads = threads;
+  run.late_parameters = trainer.model().context().options().late_parameters;
+  return forecast(RunPlan(run), measured);
+}
+
 }  // namespace
 
 st_status st_trainer_forecast(st_trainer* trainer, const char* machine, const char** json) {
@@ -89,8 +102,7 @@ st_status st_trainer_forecast(st_trainer* trainer, const char* machine, const ch
     const auto t = find(trainer);
     const Context& context = t->trainer->model().context();
     const Recipe& recipe = t->trainer->recipe();
-    const int threads =
-        recipe.threads > 0 ? static_cast<int>(recipe.threads) : std::max<int>(1, context.threads() / static_cast<int>(recipe.ranks));
+    const int threads = t->trainer->workers().threads();
     const Machine of = machine == nullptr ? machine_of(profile_of(context.backend(), threads), context.threads()) : parse_machine(machine);
     const char* version = "";
     st_version(&version);
@@ -99,7 +111,7 @@ st_status st_trainer_forecast(st_trainer* trainer, const char* machine, const ch
           "; measure again with `scaletrain bench --calibrate FILE`");
     const PipelineTimes stages = recipe.stages > 1 ? t->trainer->pipeline_times() : PipelineTimes();
     const MeasuredStep measured{median_seconds(t->history.steps()), t->trainer->timeline(), recipe.stages > 1 ? &stages : nullptr};
-    t->answer = forecast(t->trainer->plans(), recipe, of, threads, measured).json(of, measured);
+    t->answer = forecast_of(*t, of, measured).json(of, measured);
     *json = t->answer.c_str();
   });
 }

@@ -4,23 +4,25 @@
 #include <array>
 #include <cmath>
 #include <functional>
+#include <utility>
 #include <vector>
 
 #include "base/json_line.h"
-#include "planner/simulation.h"
+#include "planner/predicted_timeline.h"
 
 namespace st {
 namespace {
 
+/// By rank; null: not known.
+using TraceOf = std::function<const RankTrace*(int32_t rank)>;
+
 /// The mean time of an action of each phase, by stage.
-void compare_actions(const std::vector<RankTrace>& traces, const Recipe& recipe, const PipelineTimes& measured,
-                     std::vector<Difference>& all) {
+void compare_actions(const TraceOf& trace_of, const Mesh& mesh, const PipelineTimes& measured, std::vector<Difference>& all) {
   constexpr std::array<Phase, 4> kPhases = {Phase::forward, Phase::backward, Phase::backward_input, Phase::backward_weight};
-  const Mesh mesh = mesh_of(recipe);
   for (const StageLane& lane : measured.lanes) {
     if (lane.data_rank > 0 || lane.tensor_rank > 0) continue;
-    const auto rank = static_cast<size_t>(rank_at(mesh, {.data = 0, .tensor = 0, .stage = lane.stage}));
-    if (rank >= traces.size()) continue;
+    const RankTrace* const trace = trace_of(rank_at(mesh, {.data = 0, .tensor = 0, .stage = lane.stage}));
+    if (trace == nullptr) continue;
     for (const Phase phase : kPhases) {
       double took = 0, planned = 0, runs = 0;
       for (const StageRun& run : lane.runs)
@@ -28,21 +30,41 @@ void compare_actions(const std::vector<RankTrace>& traces, const Recipe& recipe,
           took += run.computed();
           ++runs;
         }
-      for (const TraceEvent& event : traces[rank].events)
-        if (event.kind == TraceEvent::Kind::compute && event.section >= 0 &&
-            traces[rank].phases[static_cast<size_t>(event.section)] == phase)
+      for (const TraceEvent& event : trace->events)
+        if (event.kind == TraceEvent::Kind::compute && event.section >= 0 && trace->phases[static_cast<size_t>(event.section)] == phase)
           planned += event.seconds;
       if (runs > 0) all.push_back({text("stage ", lane.stage, ", ", name_of(phase), " of a micro-batch"), planned / runs, took / runs});
     }
   }
 }
 
-void compare_ranks(const std::vector<RankTrace>& traces, const StepTimes& measured, std::vector<Difference>& all) {
-  for (size_t rank = 0; rank < std::min(traces.size(), measured.ranks.size()); ++rank) {
+void compare_ranks(const TraceOf& trace_of, const StepTimes& measured, std::vector<Difference>& all) {
+  for (size_t rank = 0; rank < measured.ranks.size(); ++rank) {
     const RankTimes& times = measured.ranks[rank];
-    if (times.seconds > 0)
-      all.push_back({text("rank ", rank, ", computing"), traces[rank].seconds_of(TraceEvent::Kind::compute), times.computing()});
+    const RankTrace* const trace = trace_of(static_cast<int32_t>(rank));
+    if (trace != nullptr && times.seconds > 0)
+      all.push_back({text("rank ", rank, ", computing"), trace->seconds_of(TraceEvent::Kind::compute), times.computing()});
   }
+}
+
+std::vector<Difference> differences(const TraceOf& trace_of, const Recipe& recipe, const MeasuredStep& measured) {
+  std::vector<Difference> all;
+  if (measured.pipeline != nullptr) compare_actions(trace_of, mesh_of(recipe), *measured.pipeline, all);
+  if (recipe.ranks > 1 && !measured.timeline.empty()) compare_ranks(trace_of, measured.timeline.back(), all);
+  std::ranges::stable_sort(all, std::greater(), [](const Difference& of) { return std::abs(of.predicted - of.measured); });
+  return all;
+}
+
+/// `run`: without watchers.
+Forecast forecast_of_all(Simulation run, const Recipe& recipe, const MeasuredStep& measured) {
+  Forecast made;
+  made.shares = shares_of(run.trace(0), recipe);
+  made.differences = differences([&](int32_t rank) { return &run.trace(rank); }, recipe, measured);
+  const PredictedTimeline timeline(std::move(run));
+  made.step_seconds = timeline.step().seconds();
+  made.idle = timeline.step().idle();
+  made.ranks = timeline.json();
+  return made;
 }
 
 std::string json_of(const Difference& of) {
@@ -52,24 +74,25 @@ std::string json_of(const Difference& of) {
 
 }  // namespace
 
+Forecast forecast(const RunPlan& run, const MeasuredStep& measured) {
+  return forecast_of_all(run.simulation(), run.run().recipe, measured);
+}
+
 Forecast forecast(std::span<const Plan* const> plans, const Recipe& recipe, const Machine& machine, int32_t threads,
                   const MeasuredStep& measured) {
   std::vector<RankTrace> traces;
   const Placement at{machine.ranks_per_node, recipe.ranks};
   for (const Plan* plan : plans) traces.push_back(trace_of(*plan, {recipe.step_micro_batches(), machine, at, threads, {}}));
+  if (static_cast<int64_t>(plans.size()) == recipe.ranks)
+    return forecast_of_all({.mesh = mesh_of(recipe),
+                            .links = plans.front()->program.links,
+                            .trace = [&](int32_t rank) -> const RankTrace& { return traces[static_cast<size_t>(rank)]; }},
+                           recipe, measured);
+  const int32_t alone = plans.front()->program.mesh_rank();
   Forecast made;
   made.shares = shares_of(traces.front(), recipe);
   made.step_seconds = made.shares.all();
-  if (measured.pipeline != nullptr) compare_actions(traces, recipe, *measured.pipeline, made.differences);
-  if (recipe.ranks > 1 && !measured.timeline.empty()) compare_ranks(traces, measured.timeline.back(), made.differences);
-  std::ranges::stable_sort(made.differences, std::greater(), [](const Difference& of) { return std::abs(of.predicted - of.measured); });
-  if (static_cast<int64_t>(plans.size()) != recipe.ranks || recipe.ranks == 1) return made;
-  const SimulatedStep step =
-      simulate({.mesh = mesh_of(recipe), .links = plans.front()->program.links, .trace = [&](int32_t rank) -> const RankTrace& {
-                  return traces[static_cast<size_t>(rank)];
-                }});
-  made.step_seconds = step.seconds();
-  made.idle = step.idle();
+  made.differences = differences([&](int32_t rank) { return rank == alone ? traces.data() : nullptr; }, recipe, measured);
   return made;
 }
 
@@ -81,7 +104,7 @@ std::string Forecast::json(const Machine& machine, const MeasuredStep& measured)
       .add("measured_seconds", measured.median_seconds)
       .add("computing", shares.computing)
       .add("idle", idle);
-  line.add_json("differences", json_list(rows));
+  line.add_json("differences", json_list(rows)).add_json("ranks", ranks);
   return line.add("measured", machine.is_measured).add("machine", machine.name).add("source", machine.source).text();
 }
 

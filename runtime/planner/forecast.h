@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/rank_plan.h"
+#include "planner/run_plan.h"
 #include "train/pipeline_times.h"
 #include "train/timeline.h"
 
@@ -26,13 +26,16 @@ struct MeasuredStep {
 
 struct Forecast {
   double step_seconds = 0;
-  StepShares shares = {};                    // of the first of the plans
-  double idle = 0;                           // the share of the step in which ranks compute nothing; all plans of the run are there
+  StepShares shares = {};                    // of the first rank
+  double idle = 0;                           // the share of the step in which ranks compute nothing; of a rank alone 0
   std::vector<Difference> differences = {};  // the largest first
+  std::string ranks = "[]";                  // PredictedTimeline::json(); a rank alone has none
 
   std::string json(const Machine& machine, const MeasuredStep& measured) const;
 };
 
+/// Simulates a step of all ranks. For ranks that are processes, of which each has only its own plan.
+Forecast forecast(const RunPlan& run, const MeasuredStep& measured = {});
 /// `plans`: those of all ranks, in order, whose step is simulated; or that of one rank of a group, alone. `threads`: of a rank.
 Forecast forecast(std::span<const Plan* const> plans, const Recipe& recipe, const Machine& machine, int32_t threads,
                   const MeasuredStep& measured = {});

@@ -7,6 +7,7 @@
 
 #include "data/stream.h"
 #include "ir/cuts.h"
+#include "passes/scale_loss.h"
 #include "train/rank_agreement.h"
 
 namespace st {
@@ -86,9 +87,12 @@ const RankClass& RunPlan::fullest() const {
   return *std::ranges::max_element(classes_, {}, [](const RankClass& of) { return of.numbers.memory.device_total(); });
 }
 
+Simulation RunPlan::simulation() const {
+  return {.mesh = run_.mesh(), .links = links_, .trace = [this](int32_t rank) -> const RankTrace& { return class_of(rank).trace; }};
+}
+
 SimulatedStep RunPlan::simulate(const std::vector<Trouble>& troubles, const std::function<void(const SimulatedSpan&)>& watch) const {
-  Simulation simulation{
-      .mesh = run_.mesh(), .links = links_, .trace = [this](int32_t rank) -> const RankTrace& { return class_of(rank).trace; }};
+  Simulation simulation = this->simulation();
   simulation.watch = watch;
   if (!troubles.empty())
     simulation.pace = [&troubles](int32_t rank) {

@@ -41,7 +41,8 @@ class RunPlan {
   const RankClass& fullest() const;
   bool fits() const { return fullest().numbers.memory.device_total() <= run_.device_memory_of_rank(); }
 
-  /// One step of all ranks.
+  /// One step of all ranks, as simulate() runs it; borrows from this object.
+  Simulation simulation() const;
   SimulatedStep simulate(const std::vector<Trouble>& troubles = {}, const std::function<void(const SimulatedSpan&)>& watch = {}) const;
 
  private:

@@ -28,7 +28,9 @@ struct Group {
 
 /// A collective of the data axis.
 struct Queued {
-  double since = 0, seconds = 0, ended = kPending;
+  double since = 0, seconds = 0;
+  int32_t collective = -1;
+  double ended = kPending;
 };
 
 class StepSimulator {
@@ -131,7 +133,7 @@ class StepSimulator {
   }
 
   void enqueue(int32_t rank, const TraceEvent& event) {
-    of(rank).queue.push_back({of(rank).now, event.seconds * of(rank).pace.exchange});
+    of(rank).queue.push_back({of(rank).now, event.seconds * of(rank).pace.exchange, event.collective});
     arrive_first(rank);
   }
 
@@ -159,6 +161,7 @@ class StepSimulator {
     }
     if (r.meeting == kPending) return false;
     r.is_meeting = false;
+    if (run_.watch_collective) run_.watch_collective({rank, event.collective, r.now, r.meeting});
     wait_until(rank, event, r.meeting);
     return true;
   }
@@ -176,7 +179,9 @@ class StepSimulator {
     for (const int32_t member : members) {
       Rank& r = of(member);
       if (axis == MeshAxis::data) {
-        r.queue[r.made++].ended = r.free = end;
+        Queued& first = r.queue[r.made++];
+        if (run_.watch_collective) run_.watch_collective({member, first.collective, std::max(first.since, r.free), end});
+        first.ended = r.free = end;
         r.is_first_there = false;
       } else {
         r.meeting = end;

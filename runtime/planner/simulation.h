@@ -31,12 +31,20 @@ struct SimulatedSpan {
   double began = 0, ended = 0;
 };
 
+/// A collective of one rank, from when the rank arrives to its end, while the rank computes or not.
+struct SimulatedCollective {
+  int32_t rank = 0;
+  int32_t collective = -1;  // index in RankTrace::collectives
+  double began = 0, ended = 0;
+};
+
 struct Simulation {
   Mesh mesh;
   std::span<const StageLink> links;                           // of the pipeline; each joins ranks of the same data and tensor index
   std::function<const RankTrace&(int32_t rank)> trace;        // of a rank of the mesh
   std::function<RankPace(int32_t rank)> pace = {};            // empty: all alike
   std::function<void(const SimulatedSpan& span)> watch = {};  // called for each span as it ends, in the order of each rank; empty: nobody
+  std::function<void(const SimulatedCollective& collective)> watch_collective = {};  // called as each ends; empty: nobody
 };
 
 struct SimulatedStep {

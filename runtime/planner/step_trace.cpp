@@ -12,6 +12,13 @@ namespace {
 
 using EventKind = TraceEvent::Kind;
 
+/// The collective that starts an exchange (exec/planned_exchange.h): a long sum of values is a reduction, then a gather of the results.
+const char* call_of(const ExchangePlan& exchange) {
+  const bool reduces = exchange.op == Op::reduce_scatter || exchange.op == Op::tensor_scatter ||
+                       (exchange.op == Op::tensor_sum && exchange.elements * bytes_of(exchange.dtype) > kSummedAtOnce);
+  return reduces ? "reduce_scatter" : "all_gather";
+}
+
 /// The number of this group's ranks in the node that has most of them, and of its neighbours in rank order on other nodes.
 int32_t members_in_node(const Mesh& mesh, MeshAxis axis, const Placement& at) {
   const int32_t step = axis == MeshAxis::tensor  ? 1
@@ -37,6 +44,7 @@ class Tracer {
       trace_.chunks.push_back(section.chunk);
       times_.emplace_back(section.graph.nodes.size(), kUnknown);
     }
+    for (const ExchangePlan& exchange : plan_.exchanges) trace_.collectives.push_back({call_of(exchange), exchange.label});
     sent_.resize(program_.links.size());
   }
 
@@ -132,7 +140,10 @@ class Tracer {
   void meet(const Instruction& at) {
     const MeshAxis axis = exchange(at).axis;
     const bool is_posted = at.kind == Instruction::Kind::post;
-    TraceEvent event{.kind = is_posted ? EventKind::post : EventKind::exchange, .axis = axis, .seconds = exchange_seconds(at, axis)};
+    TraceEvent event{.kind = is_posted ? EventKind::post : EventKind::exchange,
+                     .axis = axis,
+                     .collective = at.exchange,
+                     .seconds = exchange_seconds(at, axis)};
     if (axis == MeshAxis::data) event.number = number_++;
     if (is_posted) posted_[at.exchange] = event.number;
     trace_.events.push_back(event);

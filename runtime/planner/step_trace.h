@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "base/mesh.h"
@@ -18,7 +19,14 @@ struct TraceEvent {
   int32_t link = -1;               // send, receive: index in the program's links
   int32_t number = -1;             // post, await, exchange: among the collectives of the data axis; release: among the sends of its link
   int32_t section = -1, micro_batch = -1;  // compute: for pictures
+  int32_t collective = -1;                 // exchange, post: index in RankTrace::collectives
   double seconds = 0;                      // compute; exchange, post and send: on the wire, once all are there
+};
+
+/// A collective as the rank's communicator records it: "reduce_scatter" and its label.
+struct NamedCollective {
+  const char* name = "";
+  std::string label;
 };
 
 /// The events of one step, in order. Kernels in a row of one section and micro-batch are one event.
@@ -26,6 +34,7 @@ struct RankTrace {
   std::vector<TraceEvent> events;
   std::vector<Phase> phases;    // by section
   std::vector<int32_t> chunks;  // by section
+  std::vector<NamedCollective> collectives;
   double seconds_of(TraceEvent::Kind kind) const;
 };
 

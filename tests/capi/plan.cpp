@@ -137,6 +137,7 @@ TEST(Plans, ForecastATrainersStep) {
   const std::string json = text_of(st_trainer_forecast, sine.trainer, nullptr);
   EXPECT_FALSE(has(json, R"("measured_seconds":null)")) << json;
   EXPECT_TRUE(has(json, R"("measured":false)")) << json;
+  EXPECT_TRUE(has(json, R"("ranks":[{"rank":0,"milliseconds":)")) << json;
   const char* answer = nullptr;
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_trainer_forecast(sine.trainer, "{}", &answer), {"machine: version is missing"}));
 }

@@ -136,6 +136,79 @@ class Trace(CommandLineTest):
         self.steps(events, 0)
         self.assertEqual(len(events), 6)  # four steps, the rank's name, the end
 
+    def machine(self):
+        path = self.folder / "machine.json"
+        self.assertEqual(run("bench", "--calibrate", path, "--quick", "--seconds", 0).returncode, 0)
+        return path
+
+    def assert_shows_the_predicted_step(self, *launcher, ranks, stages=1, more=()):
+        """Each rank's measured lane and, as the next process, its predicted one, which begins with the median step."""
+        report = self.folder / "report.html"
+        events = self.traced(*launcher, more=("--machine", self.machine(), "--report", report, *more))
+        names = {event["pid"]: event["args"]["name"] for event in events if event["name"] == "process_name"}
+        order = {event["pid"]: event["args"]["sort_index"] for event in events if event["name"] == "process_sort_index"}
+        stage = (lambda rank: f", stage {rank * stages // ranks}") if stages > 1 else (lambda rank: "")
+        lanes = [names[pid] for pid in sorted(order, key=order.get)]
+        self.assertEqual(lanes[0::2], [f"rank {rank}{stage(rank)}" for rank in range(ranks)])
+        step = re.fullmatch(r"rank 0.*, predicted, from step ([1-4]) \(median\)", lanes[1])[1]
+        self.assertEqual(lanes[1::2], [f"rank {rank}{stage(rank)}, predicted, from step {step} (median)" for rank in range(ranks)])
+        self.assertEqual(len(names), 2 * ranks)
+        measured = self.steps(events, 0)
+        self.assertEqual(measured[int(step) - 1]["dur"], sorted(event["dur"] for event in measured)[2])
+        page = report.read_text()
+        predicted_ms = float(re.search(r"a step, predicted</[^>]+>(?:<[^>]+>)*([\d.e+-]+) ms", page)[1])
+        rows = {event["args"]["name"]: event["tid"] for event in events if event["name"] == "thread_name" and event["pid"] == ranks}
+        self.assertEqual(set(rows), {"steps", "computing", "exchange", "actions"})
+        for rank in range(ranks):
+            spans = [event for event in events if event["ph"] == "X" and event["pid"] == ranks + rank]
+            [whole] = [event for event in spans if event["tid"] == rows["steps"]]
+            self.assertEqual(whole["name"], f"step {step}")
+            self.assertAlmostEqual(whole["dur"] * 1e-3, predicted_ms, delta=1e-3 + 1e-3 * predicted_ms)
+            if rank == 0 or launcher:
+                self.assertEqual(whole["ts"], self.steps(events, rank)[int(step) - 1]["ts"])
+            for event in spans:
+                self.assertLessEqual(whole["ts"], event["ts"])
+                self.assertLessEqual(event["ts"] + event["dur"], whole["ts"] + whole["dur"] + 1)  # microseconds are rounded
+            for row in ("computing", "actions"):
+                own = [event for event in spans if event["tid"] == rows[row]]
+                self.assertTrue(own)
+                for earlier, later in zip(own, own[1:]):
+                    self.assertLessEqual(earlier["ts"] + earlier["dur"], later["ts"] + 1)
+            self.assertAlmostEqual(sum(event["dur"] for event in spans if event["tid"] == rows["computing"]) * 1e-3, whole["args"]["computing_ms"], delta=0.05)
+            # The same events as in a measured step, under the same names.
+            before = [event for event in events if event["ph"] == "X" and event["pid"] == rank]
+            if stages > 1:
+                actions = [event["name"] for event in before if event["tid"] == rows["actions"] and event["args"].get("step") == int(step)]
+                self.assertEqual(sorted(event["name"] for event in spans if event["tid"] == rows["actions"]), sorted(actions))
+            else:
+                exchanges = {event["name"] for event in before if event["tid"] == rows["exchange"]}
+                predicted = {event["name"] for event in spans if event["tid"] == rows["exchange"]}
+                self.assertLessEqual(predicted, exchanges)
+                self.assertEqual(bool(predicted), ranks > 1)
+            differences = whole["args"]["largest differences"]
+            self.assertEqual(len(differences), 0 if ranks == 1 else min(3, ranks + 2 * stages if stages > 1 else ranks))
+            for what, said in differences.items():
+                self.assertRegex(said, r"^[\d.e+-]+ ms predicted, [\d.e+-]+ ms measured$")
+                self.assertRegex(page, rf"{re.escape(what)}</[^>]+>(<[^>]+>)*{re.escape(said)}")
+
+    def test_the_predicted_step_is_below_the_measured_one(self):
+        self.assert_shows_the_predicted_step(ranks=1)
+        self.assert_shows_the_predicted_step(ranks=2, more=("--ranks", "2"))
+        self.assert_shows_the_predicted_step(ranks=2, stages=2, more=("--stages", "2", "--micro-batches", "4", "--layers", "4"))
+
+    def test_ranks_of_a_launch_are_predicted_together(self):
+        launch = ("launch", "-n", "2", "--", PROGRAM)
+        self.assert_shows_the_predicted_step(*launch, ranks=2)
+        self.assert_shows_the_predicted_step(*launch, ranks=2, stages=2, more=("--stages", "2", "--micro-batches", "4", "--layers", "4"))
+
+    def test_rates_of_another_machine_are_refused_before_the_first_step(self):
+        path = self.machine()
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"library": "0.0.1"}))
+        done = run(*TRAIN, "--data", self.text, "--machine", path, "--trace", self.folder / "trace.json")
+        self.assertEqual(done.returncode, 2)
+        self.assertRegex(done.stderr, r"machine: its rates were measured .*--calibrate")
+        self.assertNotIn("step", done.stdout.split("steps  ")[1].split("\n", 1)[1])
+
     def test_a_file_that_cannot_be_made_is_refused(self):
         done = run(*TRAIN, "--data", self.text, "--trace", self.folder / "nowhere" / "trace.json")
         self.assertEqual(done.returncode, 2)

@@ -51,12 +51,16 @@ ST_API st_status st_plan_trace(st_plan* plan, const char** json);
 ST_API st_status st_plan_recipe(st_plan* plan, const char** json);
 
 /* The predicted time of a step of this trainer, from its own plans, as JSON (O): {"step_seconds":..,"measured_seconds":..,"computing":..,
- * "idle":..,"differences":[{"what":"stage 1, forward of a micro-batch","predicted":..,"measured":..}],"measured":..,"machine":..,
- * "source":..}.
+ * "idle":..,"differences":[{"what":"stage 1, forward of a micro-batch","predicted":..,"measured":..}],"ranks":[..],"measured":..,
+ * "machine":..,"source":..}.
  * - measured_seconds: the median of the steps so far; null before the first.
  * - differences: of the last step's actions of each stage and of each rank's computing, the largest first.
+ * - ranks: what each rank does in the predicted step, as "ranks" of st_trainer_timeline, for pictures of both: times count from the begin
+ * of the step; "actions" are there also with one stage; of exchanges only "collective", "label" and times. All ranks if they are at most
+ * 32, else the first of each stage.
  * - measured: whether the machine's rates were.
- * - Ranks that are threads are all simulated; of a group, this rank alone.
+ * - All ranks are simulated; a rank of a group plans the others itself, and no rank waits for another. With a loss of the host, a rank of a
+ *   group is predicted alone, as if the other stages took as long, and ranks is empty.
  * machine: an object that st_machine_calibrate wrote, or NULL: this machine, with rates from a table of processors. ST_INVALID_ARGUMENT:
  * one that another version measured, or another machine. */
 ST_API st_status st_trainer_forecast(st_trainer* trainer, const char* machine, const char** json);

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "plan/pipeline_schedule.h"
+#include "planner/predicted_timeline.h"
 #include "refusal.h"
 
 namespace st {
@@ -113,6 +114,44 @@ TEST(Simulation, RanksThatWaitForEachOtherAreNamed) {
     const RankTrace none;
     simulate({.mesh = {.data = 2}, .links = {}, .trace = [&](int32_t rank) -> const RankTrace& { return rank == 0 ? none : meets; }});
   }));
+}
+
+TEST(PredictedTimeline, HasTheFormOfAMeasuredOne) {
+  RankTrace of_rank = trace({{.kind = Kind::compute, .section = 0, .micro_batch = 0, .seconds = 1},
+                             {.kind = Kind::exchange, .axis = MeshAxis::tensor, .collective = 0, .seconds = 2},
+                             {.kind = Kind::compute, .section = 0, .micro_batch = 0, .seconds = 1},
+                             {.kind = Kind::post, .number = 0, .collective = 1, .seconds = 3},
+                             {.kind = Kind::compute, .section = 1, .micro_batch = 1, .seconds = 1},
+                             {.kind = Kind::compute, .section = 2, .micro_batch = 0, .seconds = 1},
+                             {.kind = Kind::await, .number = 0}});
+  of_rank.phases = {Phase::forward, Phase::backward, Phase::update};
+  of_rank.chunks = {0, 0, 0};
+  of_rank.collectives = {{"all_gather", "rows"}, {"reduce_scatter", std::string(60, 'g')}};
+  const PredictedTimeline timeline({.mesh = {.data = 2}, .links = {}, .trace = [&](int32_t) -> const RankTrace& { return of_rank; }});
+  EXPECT_EQ(timeline.step().seconds(), 7);
+  const std::string json = timeline.json();
+  const std::string second = json.substr(json.find(R"({"rank":1)"));
+  // 4 s computing; the exposed 2 + 1 s of 2 + 3 s exchange. Rank 1's round 1 is micro-batch 3 of two ranks.
+  for (const std::string& expected :
+       {std::string(R"("milliseconds":7000,"computing":4000,"exchange":5000,"hidden":0.4,"began_us":0,"ended_us":7000000)"),
+        std::string(R"("computed_us":[[0,1000000],[3000000,6000000]])"),
+        std::string(R"({"collective":"all_gather","label":"rows","began_us":1000000,"ended_us":3000000})"),
+        R"({"collective":"reduce_scatter","label":")" + std::string(47, 'g') + R"(","began_us":4000000,"ended_us":7000000})",
+        std::string(
+            R"({"phase":"forward","chunk":0,"micro_batch":1,"began_us":0,"ended_us":4000000,"waited_us":0,"exchanged_us":2000000})"),
+        std::string(R"({"phase":"backward","chunk":0,"micro_batch":3,"began_us":4000000,"ended_us":5000000,)")})
+    EXPECT_NE(second.find(expected), std::string::npos) << expected << " in " << second;
+  EXPECT_EQ(json.find("update"), std::string::npos);
+}
+
+TEST(PredictedTimeline, HasOneRankOfEachStageOfALargeRun) {
+  const RankTrace of_rank = trace({{.kind = Kind::compute, .seconds = 1}});
+  const PredictedTimeline timeline(
+      {.mesh = {.data = 32, .tensor = 1, .stage = 2}, .links = {}, .trace = [&](int32_t) -> const RankTrace& { return of_rank; }});
+  const std::string json = timeline.json();
+  EXPECT_NE(json.find(R"({"rank":0,)"), std::string::npos);
+  EXPECT_NE(json.find(R"({"rank":32,)"), std::string::npos);
+  EXPECT_EQ(json.find(R"({"rank":1,)"), std::string::npos);
 }
 
 }  // namespace
