@@ -134,7 +134,7 @@ Command checkpoint_command(CLI::App& app) {
   command->add_flag("--everything", o->everything, "export: also optimizer state and averages");
   add_text(*command, "--format", o->format,
            "export: safetensors, or torch: weights and optimizer state as torch.save writes them [safetensors]");
-  add_text(*command, "--map", o->map, "export, import: gpt2: the file uses the weight names of Hugging Face's GPT-2");
+  add_text(*command, "--map", o->map, "export, import: gpt2 or llama: the file has the weights of Hugging Face's GPT-2 or Llama");
   add_text(*command, "--step", o->step, "import: step of the checkpoint, if the file does not have it [0]");
   return {command, [o] { return run_checkpoint(*o); }};
 }

@@ -13,6 +13,7 @@
 
 #include "checkpoint_folder.h"
 #include "hugging_face_config.h"
+#include "llama_weights.h"
 #include "model_choice.h"
 #include "progress.h"
 #include "safetensors_file.h"
@@ -47,11 +48,22 @@ void export_renamed(const CheckpointFolder& folder, const CheckpointRequest& o, 
   write_safetensors(o.second, std::move(weights.tensors), {{"format", "pt"}});  // transformers requires this key
 }
 
+void export_as_llama(const CheckpointFolder& folder, const CheckpointRequest& o) {
+  const ExportedFile all(folder, o.second, false);
+  StoredWeights weights = read_safetensors(all.path());
+  std::deque<std::string> made;
+  export_llama(weights.tensors, made);
+  write_safetensors(o.second, std::move(weights.tensors), {{"format", "pt"}});
+}
+
 void export_torch(const CheckpointFolder& folder, const CheckpointRequest& o, const NameMap& names) {
   const ExportedFile all(folder, o.second, true);
   const StoredWeights weights = read_safetensors(all.path());
   write_torch_file(o.second, folder.manifest(all.name()), weights.tensors, names);
 }
+
+/// Whether --map is llama, whose names a NameMap does not have.
+bool maps_llama(const CheckpointRequest& o) { return o.map == "llama"; }
 
 /// By its first bytes: a safetensors file starts with a length and a brace, a zip archive with PK.
 bool is_archive(const MappedFile& file) { return file.bytes().starts_with("PK"); }
@@ -153,14 +165,18 @@ void export_checkpoint(const CheckpointRequest& o) {
   if (!is_torch && !o.format.empty() && o.format != "safetensors")
     refuse("--format is \"", o.format, "\"; it must be safetensors or torch");
   if (is_torch && o.everything) refuse("--everything is an option of --format safetensors; torch always includes the optimizer's state");
-  const NameMap names(o.map);
-  if (names.is_any() && o.everything)
-    refuse("--everything and --map exclude each other, since --map covers only weights; --format torch supports both");
+  const NameMap names(maps_llama(o) ? "" : o.map);
+  if (maps_llama(o) && is_torch) refuse("--map llama has no --format torch, since it covers only weights; leave --format out");
+  if (!o.map.empty() && o.everything)
+    refuse("--everything and --map exclude each other, since --map covers only weights",
+           maps_llama(o) ? "" : "; --format torch supports both");
   const CheckpointFolder folder(o.first);
   if (is_checkpoint(std::filesystem::path(o.second).parent_path()))
     refuse("checkpoint export: ", o.second, " is inside a checkpoint and could replace one of its files; name a file outside");
   if (is_torch)
     export_torch(folder, o, names);
+  else if (maps_llama(o))
+    export_as_llama(folder, o);
   else if (names.is_any())
     export_renamed(folder, o, names);
   else
@@ -170,11 +186,12 @@ void export_checkpoint(const CheckpointRequest& o) {
 }
 
 void import_checkpoint(const CheckpointRequest& o) {
-  const NameMap names(o.map);
-  const TorchImport read = read_weights(o.first, names);
+  const bool has_llama = maps_llama(o);
+  TorchImport read = read_weights(o.first, NameMap(has_llama ? "" : o.map), has_llama);
   const std::string rest = list_of(read.not_taken);
   if (read.tensors.empty())
     refuse("checkpoint import: ", o.first, rest.empty() ? " holds no tensors" : " holds no tensors that can be read, only " + rest);
+  if (has_llama) import_llama(o.first, read.tensors, read.made);
   const int64_t step = o.step.empty() ? read.step : whole_number("--step", o.step);
   if (step < 0) refuse("--step is ", step, "; give 0 or more");
   if (read.has_state && read.step == 0 && o.step.empty())
@@ -185,8 +202,8 @@ void import_checkpoint(const CheckpointRequest& o) {
     refuse("checkpoint import: ", o.first, ": ", nan, ", so training cannot continue from it; import a file without NaN");
   Json metadata = read.metadata;
   metadata["imported_from"] = name_of(o.first);
-  if (const std::string config = names.is_any() ? config_next_to(o.first) : ""; !config.empty()) {
-    const Json model = read_config(config, "gpt2");
+  if (const std::string config = o.map.empty() ? "" : config_next_to(o.first); !config.empty()) {
+    const Json model = read_config(config, has_llama ? "llama-hf" : "gpt2");
     check_config(model, config);
     metadata[kModelOfRun] = model.dump();
   }

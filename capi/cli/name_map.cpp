@@ -39,7 +39,7 @@ std::string by_rename(std::string_view name, std::string_view from, std::string_
 }
 
 NameMap::NameMap(const std::string& map) : name_(map) {
-  if (!map.empty() && map != "gpt2") refuse("--map is \"", map, "\"; it must be gpt2, the names of Hugging Face's GPT-2");
+  if (!map.empty() && map != "gpt2") refuse("--map is \"", map, "\"; it must be gpt2 or llama, the names of Hugging Face's");
 }
 
 NameMap NameMap::of(const std::vector<StoredTensor>& tensors) {

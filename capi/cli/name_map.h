@@ -1,4 +1,5 @@
-// Weight names of another library, chosen by --map: "gpt2" has those of Hugging Face's GPT-2 (scaletrain/gpt2_names.h).
+// Weight names of another library, chosen by --map: "gpt2" has those of Hugging Face's GPT-2 (scaletrain/gpt2_names.h). Those of
+// Llama, whose weights are also laid out differently, are in llama_weights.h.
 #pragma once
 
 #include <string>

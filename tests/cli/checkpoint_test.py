@@ -7,10 +7,12 @@ import unittest
 
 import numpy
 
+import torch_stub
 from checkpoint_commands import CheckpointTest
 from command_line import ROOT, TINY, run
 from plain_safetensors import read_safetensors, write_safetensors
 
+LLAMAS = ROOT / "tests/equivalence/fixtures"  # make_llama_fixture.py: a Llama's files, and the same weights under our names
 GPT2 = ROOT / "tests/conformance/fixtures/gpt2/model.safetensors"
 
 
@@ -101,6 +103,10 @@ class BadRequests(CheckpointTest):
             (["--format", "onnx"], ["export", folder, out, "--format", "onnx"]),
             (["--map", "bert", "gpt2"], ["export", folder, out, "--map", "bert"]),
             (["GPT-2 has no weight"], ["export", folder, out, "--map", "gpt2"]),
+            (["Llama has no weight"], ["export", folder, out, "--map", "llama"]),
+            (["--map llama", "leave --format out"], ["export", folder, out, "--map", "llama", "--format", "torch"]),
+            (["--everything and --map exclude each other"], ["export", folder, out, "--map", "llama", "--everything"]),
+            (["has no embed_tokens.weight"], ["import", GPT2, self.path("x"), "--map", "llama"]),
             (["--json"], ["hash", folder, "--json"]),
             (["--step", "-2"], ["import", GPT2, self.path("x"), "--step", -2]),
             (["no/such"], ["import", self.path("no/such"), self.path("x")]),
@@ -197,6 +203,65 @@ class Safetensors(CheckpointTest):
         write_safetensors(self.path("untied.safetensors"), old | {"lm_head.weight": old["wte.weight"] + 1})
         self.refused(2, ["lm_head.weight", "differs from wte.weight"], "import", self.path("untied.safetensors"), self.path("x"), "--map", "gpt2")
 
+    def test_llama_of_hugging_face_comes_and_goes(self):
+        theirs = read_safetensors(LLAMAS / "llama_transformers.safetensors")
+        ours = read_safetensors(LLAMAS / "llama_parity.safetensors")
+        for kind in ("f4", "f2"):
+            with self.subTest(kind):
+                run, there, here = self.path(f"run {kind}"), self.path("there.safetensors"), self.path("here.safetensors")
+                typed = {name: array.astype(kind) for name, array in theirs.items()}
+                write_safetensors(there, typed)
+                self.done("import", there, run, "--map", "llama")
+                self.done("export", run, here)
+                imported = read_safetensors(here)
+                self.same(imported, {name: ours[name].astype(kind) for name in imported})
+                self.assertLess(ours["block.0.attention.qkv.weight"].shape[1], 3 * 32, "keys have fewer heads than queries")
+                self.done("export", run, here, "--map", "llama")
+                self.same(read_safetensors(here), typed)
+                self.assertIn(b'"format":"pt"', here.read_bytes()[:100])
+
+    def test_a_run_of_llama_comes_back(self):
+        sizes = ["--layers", 1, "--width", 32, "--heads", 4, "--kv-heads", 2, "--context", 8, "--threads", 1]
+        for tied in ([], ["--tied-embedding"]):
+            folder, theirs = self.path(f"run{len(tied)}"), self.path("theirs.safetensors")
+            self.train("--data", self.text, "--model", "llama", *sizes, *tied, "--steps", 2, "--checkpoint", folder)
+            self.done("export", folder, theirs, "--map", "llama")
+            weights = read_safetensors(theirs)
+            self.assertEqual("lm_head.weight" in weights, not tied)
+            self.assertEqual(weights["model.layers.0.self_attn.k_proj.weight"].shape, (16, 32))
+            back = self.path(f"back{len(tied)}")
+            self.done("import", theirs, back, "--map", "llama")
+            exported = [self.path("before.safetensors"), self.path("after.safetensors")]
+            for source, file in zip((folder, back), exported):
+                self.done("export", source, file)
+            self.same(*map(read_safetensors, exported))
+
+    def test_llama_of_other_files(self):
+        theirs = read_safetensors(LLAMAS / "llama_transformers.safetensors")
+        old, run, out = self.path("old.safetensors"), self.path("run"), self.path("out.safetensors")
+        tied = theirs | {"lm_head.weight": theirs["model.embed_tokens.weight"], "model.layers.0.self_attn.rotary_emb.inv_freq": numpy.ones(4, "f4")}
+        write_safetensors(old, {name.removeprefix("model."): array for name, array in tied.items()})
+        self.done("import", old, run, "--map", "llama")
+        self.done("export", run, out, "--map", "llama")
+        self.same(read_safetensors(out), {name: array for name, array in theirs.items() if name != "lm_head.weight"})
+        torch_stub.save(self.path("run.pt"), {"model": {"module." + name: array for name, array in theirs.items()}, "optimizer": {"state": {}}})
+        said = self.done("import", self.path("run.pt"), self.path("torch"), "--map", "llama")
+        self.assertIn("names: without module.\nnot taken: optimizer\n", said)
+        self.done("export", self.path("torch"), out, "--map", "llama")
+        self.same(read_safetensors(out), theirs)
+
+        key = "model.layers.1.self_attn.k_proj.weight"
+        for words, weights in [
+            (["layers.1.self_attn.", "without the other two of q_proj, k_proj and v_proj"], {name: theirs[name] for name in theirs if name != key}),
+            (["cannot be joined", "k_proj"], theirs | {key: theirs[key].astype("f2")}),
+            (['Llama has no weight "model.layers.0.self_attn.q_proj.bias"'], theirs | {"model.layers.0.self_attn.q_proj.bias": numpy.zeros(32, "f4")}),
+            (["block.0.attention.qkv.weight holds NaN"], theirs | {"model.layers.0.self_attn.q_proj.weight": numpy.full((32, 32), numpy.nan, "f4")}),
+        ]:
+            write_safetensors(old, weights)
+            self.refused(2, words, "import", old, self.path("x"), "--map", "llama")
+        self.assertFalse(self.path("x").exists())
+        narrow = self.imported("narrow", {"block.0.attention.qkv.weight": numpy.zeros((8, 8), "f4")})
+        self.refused(2, ["block.0.attention.qkv.weight is not [width, width + 2 x"], "export", narrow, out, "--map", "llama")
 
     def test_a_file_with_dtypes_of_others_is_inspected_and_imported_without_them(self):
         text = b'{"__metadata__":{"k\\"":"\\u00e9"},"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"s":{"dtype":"I8","shape":[4],"data_offsets":[8,12]}}'

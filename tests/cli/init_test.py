@@ -101,6 +101,8 @@ class Init(CommandLineTest):
         state = self.state("--init", self.bare(ours), *LLAMA_SIZES)
         self.assertEqual(self.state("--init", self.llama()), state)
         self.assertRegex(self.output, r"(?m)^model +llama: 2 layers, width 32, 4 heads, groups 2, ffn 48, context 16, vocabulary 61; 19,424 ")
+        self.imported(self.folder / "llama" / "model.safetensors", "imported", "--map", "llama")
+        self.assertEqual(self.state("--checkpoint", self.folder / "imported", "--resume"), state)
         theirs = read_safetensors(LLAMAS / "llama_transformers.safetensors")
         wrapped = {"module._orig_mod." + name: array for name, array in theirs.items()}
         wrapped["module._orig_mod.model.layers.0.self_attn.rotary_emb.inv_freq"] = numpy.ones(4, "f4")
@@ -132,6 +134,7 @@ class Init(CommandLineTest):
         for key, value in (("attention_bias", True), ("rope_scaling", {"rope_type": "yarn"}), ("model_type", "mistral")):
             (hf / "config.json").write_text(json.dumps(config | {key: value}))
             self.refused(["llama/config.json", "llama-hf", key], *train)
+            self.refused(["llama/config.json", "llama-hf", key], "checkpoint", "import", hf / "model.safetensors", self.folder / "x", "--map", "llama")
 
     def test_ranks_with_pieces_of_the_weights_read_them_too(self):
         split = ["--micro-batches", 2, "--batch", 1, "--init", self.hf]
