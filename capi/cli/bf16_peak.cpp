@@ -78,8 +78,8 @@ __attribute__((target("amx-tile,amx-bf16"))) double loop_amx(long turns) {
 
 bool has_amx_bf16() {
   unsigned a = 0, b = 0, c = 0, d = 0;
-  constexpr unsigned kBf16 = 1U << 22, kTile = 1U << 24;
-  return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d & (kBf16 | kTile)) == (kBf16 | kTile);
+  constexpr unsigned kAmxBf16 = 1U << 22, kAmxTile = 1U << 24;
+  return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d & (kAmxBf16 | kAmxTile)) == (kAmxBf16 | kAmxTile);
 }
 
 /// The system grants the tiles' state on request, once per process.

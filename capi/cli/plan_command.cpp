@@ -123,7 +123,7 @@ Json failures_of(const std::string& value) {
 }
 
 /// Before anything is planned.
-void check_folder(const std::string& option, const std::string& path) {
+void check_parent_of(const std::string& option, const std::string& path) {
   std::error_code ignored;
   const std::filesystem::path folder = std::filesystem::path(path).parent_path();
   if (!folder.empty() && !std::filesystem::is_directory(folder, ignored)) refuse(option, ": cannot write ", path, ": no such folder");
@@ -136,8 +136,8 @@ void write_file(const std::string& path, std::string_view content) {
 }
 
 int run(const PlanChoice& o) {
-  check_folder("--report", o.report);
-  check_folder("--trace", o.trace);
+  check_parent_of("--report", o.report);
+  check_parent_of("--trace", o.trace);
   const Recipe recipe = o.recipe.recipe(1);
   const bool simulates = o.simulates || !o.report.empty() || !o.trace.empty() || !o.slow.empty();
   Json options = {{"rank", whole_number("--rank", o.rank)}, {"auto", o.searches}, {"simulate", simulates}};
