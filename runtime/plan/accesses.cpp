@@ -1,0 +1,47 @@
+#include "plan/accesses.h"
+
+#include "ir/cuts.h"
+
+namespace st {
+namespace {
+
+MemoryAccess access_at(const Place& place, SlotId slot, int64_t bytes, bool writes) {
+  return {place.arena, place.arena == Arena::host ? slot : -1, place.offset, place.offset + bytes, writes};
+}
+
+}  // namespace
+
+MemoryAccess access_of(const Plan& plan, SlotId slot, int64_t micro_batch, bool writes) {
+  const Place place = plan.memory.of_micro_batch(plan.memory.slots[static_cast<size_t>(slot)], micro_batch);
+  return access_at(place, slot, own_type(plan.program, plan.program.slot(slot)).bytes(), writes);
+}
+
+std::vector<MemoryAccess> accesses_of(const Plan& plan, const Instruction& at) {
+  using Kind = Instruction::Kind;
+  std::vector<MemoryAccess> all;
+  if (at.kind == Kind::await || at.kind == Kind::release) return all;
+  const auto section = static_cast<size_t>(at.section);
+  const Graph& graph = plan.program.sections[section].graph;
+  const Node& node = graph[at.node];
+  const auto add = [&](const MemoryAccess& access) {
+    if (access.end > access.begin) all.push_back(access);
+  };
+  const auto add_value = [&](Value v, bool writes) {
+    const Place& place = plan.memory.values[section][static_cast<size_t>(v.node)][static_cast<size_t>(v.output)];
+    add(access_at(plan.memory.of_micro_batch(place, at.micro_batch), graph.slot_behind(v), graph.type(v).bytes(), writes));
+  };
+  const auto add_slot = [&](SlotId slot, bool writes) {
+    const Access access = access_of(plan.program, graph, node, slot);
+    Place place = plan.memory.of_micro_batch(plan.memory.slots[static_cast<size_t>(slot)], at.micro_batch);
+    place.offset += access.first * bytes_of(access.type.dtype);
+    add(access_at(place, slot, access.type.bytes(), writes));
+  };
+  for (const Value v : node.in) add_value(v, false);
+  for (const SlotId slot : node.reads) add_slot(slot, false);
+  for (int32_t i = 0; i < static_cast<int32_t>(node.out.size()); ++i) add_value({at.node, i}, true);
+  for (const SlotId slot : node.writes) add_slot(slot, true);
+  if (at.kind == Kind::kernel) add({Arena::workspace, -1, 0, plan.memory.of(Arena::workspace), true});
+  return all;
+}
+
+}  // namespace st
