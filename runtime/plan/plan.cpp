@@ -82,7 +82,7 @@ class Listing {
   void release(const SectionRun& run) {
     const Section& section = plan_.program.sections[static_cast<size_t>(run.section)];
     for (int32_t n = 0; n < section.graph.size() && section.phase != Phase::update; ++n)
-      if (section.graph[n].op == Op::send && is_from_stash(section.graph, n))
+      if (section.graph[n].op == Op::send && is_sent_and_written(section.graph, n))
         plan_.instructions.push_back({.section = run.section,
                                       .node = n,
                                       .micro_batch = run.micro_batch,
@@ -90,9 +90,13 @@ class Listing {
                                       .kind = Instruction::Kind::release});
   }
 
-  bool is_from_stash(const Graph& graph, int32_t send) const {
+  /// Whether what it sends lies in the stash, or in a slot that every run of its section writes: a copy of a weight.
+  bool is_sent_and_written(const Graph& graph, int32_t send) const {
     const SlotId sent = graph.slot_behind(graph[send].in[0]);
-    return plan_.memory.buffers_of(plan_.memory.slots[static_cast<size_t>(sent)]) != nullptr;
+    const auto writes_it = [&](const Node& node) {
+      return node.when == When::every && std::ranges::find(node.writes, sent) != node.writes.end();
+    };
+    return plan_.memory.buffers_of(plan_.memory.slots[static_cast<size_t>(sent)]) != nullptr || std::ranges::any_of(graph.nodes, writes_it);
   }
 
   int32_t& exchange(size_t section, int32_t node) { return exchanges_[section][static_cast<size_t>(node)]; }

@@ -1,0 +1,142 @@
+// The order of every kind of plan is proved, and a plan that lacks a wait runs differently if and only if its proof fails.
+#include <gtest/gtest.h>
+
+#include "late_run.h"
+#include "models/gpt.h"
+#include "plan/ordering.h"
+#include "planner/rank_plan.h"
+#include "train/kernel_needs_of.h"
+
+namespace st {
+namespace {
+
+/// A tied weight, and shards of unequal size.
+PlannedRun run_of(const std::string& json) {
+  const GptOptions tied{.layers = 2, .width = 36, .heads = 4, .context = 8, .vocabulary = 88};
+  PlannedRun run{.model = build_gpt(tied), .recipe = {}, .machine = machine_named("a100-80g")};
+  run.recipe.merge(json);
+  return run;
+}
+
+std::string with_more(const std::string& recipe, const std::string& more) { return recipe.substr(0, recipe.size() - 1) + "," + more + "}"; }
+
+std::vector<std::string> on_data_ranks() {
+  std::vector<std::string> all;
+  for (const int zero : {0, 1, 2, 3})
+    for (const char* reduce : {"micro", "step"})
+      for (const char* precision : {"fp32", "bf16"})
+        all.push_back(text(R"({"batch":2,"ranks":3,"bucket":20000,"zero":)", zero, R"(,"reduce":")", reduce, R"(","precision":")",
+                           precision, R"(","accumulate":)", precision[0] == 'b' ? 3 : 1, "}"));
+  return all;
+}
+
+std::vector<std::string> on_stages() {
+  std::vector<std::string> all;
+  for (const char* schedule : {R"("schedule":"1f1b")", R"("schedule":"gpipe")", R"("schedule":"interleaved","stage_chunks":2)",
+                               R"("schedule":"zb-h1")", R"("schedule":"zb-v")"})
+    for (const char* ranks :
+         {R"("ranks":2,"zero":0)", R"("ranks":4,"zero":1)", R"("ranks":4,"zero":3,"precision":"bf16")", R"("ranks":8,"tensor":2,"zero":2)"})
+      all.push_back(text(R"({"batch":2,"stages":2,"accumulate":4,"bucket":20000,)", schedule, ",", ranks, "}"));
+  all.emplace_back(R"({"batch":2,"stages":4,"ranks":4,"accumulate":6,"precision":"bf16"})");
+  return all;
+}
+
+void expect_ordered(const Plan& plan) {
+  const Ordering ordering = ordering_of(plan);
+  for (const Unordered& fault : ordering.faults) ADD_FAILURE() << text_of(plan, fault);
+  for (const BrokenPromise& broken : ordering.broken) ADD_FAILURE() << text_of(plan, broken);
+  EXPECT_GT(ordering.conflicts, 0);
+  EXPECT_EQ(ordering.streams > 1, ordering.waits > 0);
+}
+
+/// The first rank and the last one, which is on the last stage.
+void expect_ordered(const std::string& json) {
+  const PlannedRun run = run_of(json);
+  for (const int32_t rank : {0, static_cast<int32_t>(run.recipe.ranks) - 1}) {
+    SCOPED_TRACE(text(json, ", rank ", rank));
+    expect_ordered(plan_of_rank(run, rank).plan);
+  }
+}
+
+TEST(OrderedPlans, OfOneRankAreOrdered) {
+  for (const char* precision : {"fp32", "bf16", "fp16"})
+    for (const char* more :
+         {R"("accumulate":1)", R"("accumulate":3,"recompute":"blocks")", R"("accumulate":3,"recompute":"attention")",
+          R"("accumulate":2,"dropout":0.1)", R"("accumulate":2,"offload":"optimizer")", R"("accumulate":2,"offload":"parameters")"})
+      expect_ordered(text(R"({"batch":2,"precision":")", precision, R"(",)", more, "}"));
+}
+
+TEST(OrderedPlans, OfDataRanksAreOrdered) {
+  for (const std::string& json : on_data_ranks())
+    for (const char* more : {R"("overlap":"on")", R"("overlap":"off")", R"("recompute":"blocks","offload":"optimizer")"})
+      expect_ordered(with_more(json, more));
+}
+
+TEST(OrderedPlans, OfTensorRanksAreOrdered) {
+  for (const int zero : {0, 1, 2, 3})
+    for (const char* more : {R"("ranks":2)", R"("ranks":4)", R"("ranks":4,"precision":"bf16","recompute":"blocks")"})
+      expect_ordered(text(R"({"batch":2,"tensor":2,"accumulate":2,"bucket":20000,"zero":)", zero, ",", more, "}"));
+}
+
+TEST(OrderedPlans, OfStagesAreOrdered) {
+  for (const std::string& json : on_stages()) {
+    expect_ordered(json);
+    expect_ordered(with_more(json, R"("recompute":"blocks","overlap":"off")"));
+  }
+}
+
+TEST(OrderedPlans, OfShortMicroBatchesAndOfAHostsLossAreOrdered) {
+  std::vector<std::string> all = on_data_ranks();
+  for (const std::string& json : on_stages()) all.push_back(json);
+  for (const std::string& json : all) {
+    const PlannedRun run = run_of(json);
+    const KernelNeeds needs = kernel_needs(run.machine.profile);
+    for (int32_t stage = 0; stage < run.recipe.stages; ++stage) {
+      SCOPED_TRACE(text(json, ", stage ", stage));
+      PlanOptions options;
+      options.stage = stage;
+      expect_ordered(plan_short_micro_batch(run.model, run.recipe, 1, 1, needs, options));
+      expect_ordered(plan_host_loss(run.model, run.recipe, true, nullptr, needs, options));
+    }
+  }
+}
+
+TEST(OrderedPlans, OfAForwardPassAreOrdered) {
+  const PlannedRun run = run_of(R"({"batch":2})");
+  expect_ordered(plan_inference(run.model, 3, {"logits"}, true, kernel_needs(run.machine.profile)));
+}
+
+/// Over all waits of the recipe's last rank: how many are redundant, and how many are not.
+std::pair<int64_t, int64_t> expect_that_proofs_are_right(const std::string& json) {
+  SCOPED_TRACE(json);
+  const PlannedRun run = run_of(json);
+  const Plan plan = plan_of_rank(run, static_cast<int32_t>(run.recipe.ranks) - 1).plan;
+  const std::vector<uint64_t> wanted = seen_in_run(plan, Beside::at_once);
+  EXPECT_EQ(seen_in_run(plan, Beside::as_late_as_allowed), wanted);
+  const std::vector<size_t> redundant = redundant_waits(plan);
+  for (size_t i = 0; i < plan.instructions.size(); ++i) {
+    const Instruction& at = plan.instructions[i];
+    if (at.kind != Instruction::Kind::await && at.kind != Instruction::Kind::release) continue;
+    const bool is_needed = !std::ranges::binary_search(redundant, i);
+    EXPECT_EQ(seen_in_run(plan, Beside::as_late_as_allowed, i) != wanted, is_needed) << "instruction " << i;
+  }
+  return {std::ssize(redundant), ordering_of(plan).waits - std::ssize(redundant)};
+}
+
+TEST(OrderedPlans, AWaitIsNeededIfItsPlanRunsDifferentlyWithoutIt) {
+  int64_t redundant = 0, needed = 0;
+  std::vector<std::string> all = on_data_ranks();
+  for (const std::string& json : on_stages()) all.push_back(json);
+  for (const std::string& json : all) {
+    const auto [not_needed, rest] = expect_that_proofs_are_right(json);
+    redundant += not_needed;
+    needed += rest;
+  }
+  EXPECT_GT(needed, 100);
+  EXPECT_GT(redundant, 0);
+  RecordProperty("redundant", static_cast<int>(redundant));
+  RecordProperty("needed", static_cast<int>(needed));
+}
+
+}  // namespace
+}  // namespace st
