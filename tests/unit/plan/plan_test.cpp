@@ -87,7 +87,7 @@ TEST(Plan, ExplainsPassesProgramMemoryAndInstructions) {
   plan.passes = {{.name = "autodiff", .seconds = 0.25, .skipped = false, .nodes = 12}, {.name = "fuse", .skipped = true, .nodes = 12}};
   const std::string text = explain(plan);
   for (const char* part : {"autodiff", "250.000 ms", "skipped", "layer.0.weight", "backward", "parameters", "optimizer", "total",
-                           "in 1 micro-batches", "mse_backward"})
+                           "in 1 micro-batches", "mse_backward", "\nordering: "})
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
   EXPECT_NE(text.find(std::to_string(plan.memory.total())), std::string::npos);
   EXPECT_EQ(text.find("recompute"), std::string::npos);
