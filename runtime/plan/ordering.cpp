@@ -153,12 +153,12 @@ class TwoSteps {
         if (!is_left_out) wait_for_message(at);
         return;
       case InstructionKind::post:
-        posted_[{at.exchange, at.micro_batch}] = run_beside(kQueue, i);
+        posted_[{at.exchange, at.micro_batch}] = run_on(kQueue, i);
         return;
       case InstructionKind::send: {
         wait_for_message(at);
         const size_t stream = stream_of_link_.at(link_of(at));
-        sent_[buffer_of(at)] = {stream, run_beside(stream, i)};
+        sent_[buffer_of(at)] = {stream, run_on(stream, i)};
         return;
       }
       case InstructionKind::exchange:
@@ -181,8 +181,8 @@ class TwoSteps {
   }
   void host(const std::vector<MemoryAccess>& accesses) { compute(Unordered::kHost, accesses); }
 
-  /// Runs on another stream, after what the computing thread has issued and what this stream has. Returns its number.
-  int64_t run_beside(size_t stream, size_t i) {
+  /// Runs on another stream, after all that the computing thread has issued and all earlier work of the stream. Returns its number.
+  int64_t run_on(size_t stream, size_t i) {
     Clock clock = now_;
     if (!ended_[stream].empty()) join(clock, ended_[stream].back());
     const int64_t number = std::ssize(ended_[stream]) + 1;
@@ -207,7 +207,7 @@ class TwoSteps {
     return {send.exchange, buffers == nullptr ? 0 : send.micro_batch % buffers->count};
   }
 
-  /// A message over this link tells what its stage has received.
+  /// A message from another stage implies that messages of this one have arrived there.
   void rely_on(const StageLink& link) {
     using Carries = StageLink::Carries;
     for (const auto& [other, stream] : stream_of_link_) {
@@ -218,7 +218,7 @@ class TwoSteps {
     }
   }
 
-  /// The part of a plan in what other stages rely on. Its receives are complete before it goes on, in each step.
+  /// Checks this stage's part of the promise: in each step it receives the weights before it sends gradients of their uses.
   void check_promise() {
     for (size_t send = 0; send < plan_.instructions.size(); ++send) {
       const Instruction& sent = plan_.instructions[send];

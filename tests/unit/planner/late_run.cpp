@@ -15,7 +15,7 @@ uint64_t mixed(uint64_t a, uint64_t b) {  // boost's hash_combine, wider
 
 class LateRun {
  public:
-  LateRun(const Plan& plan, Beside beside, std::optional<size_t> without) : plan_(plan), beside_(beside), without_(without) {
+  LateRun(const Plan& plan, Timing timing, std::optional<size_t> without) : plan_(plan), timing_(timing), without_(without) {
     for (const Instruction& at : plan.instructions) accesses_.push_back(accesses_of(plan, at));
     for (const auto& of : accesses_)
       for (const MemoryAccess& access : of)
@@ -62,7 +62,7 @@ class LateRun {
     Stream& stream = at.kind == Kind::post ? queue_ : link(at);
     stream.waiting.push_back(number);
     (at.kind == Kind::post ? posts_[{at.exchange, at.micro_batch}] : sends_[buffer_of(at)]) = stream.posted();
-    if (beside_ == Beside::at_once) force(stream, stream.posted());
+    if (timing_ == Timing::at_once) force(stream, stream.posted());
   }
 
   Stream& link(const Instruction& at) { return links_[plan_.exchanges[static_cast<size_t>(at.exchange)].link]; }
@@ -116,7 +116,7 @@ class LateRun {
   }
 
   const Plan& plan_;
-  const Beside beside_;
+  const Timing timing_;
   const std::optional<size_t> without_;
   std::vector<std::vector<MemoryAccess>> accesses_;                           // by instruction
   std::map<std::pair<Arena, SlotId>, std::map<int64_t, uint64_t>> contents_;  // from each byte at which an access begins or ends
@@ -128,8 +128,8 @@ class LateRun {
 
 }  // namespace
 
-std::vector<uint64_t> seen_in_run(const Plan& plan, Beside beside, std::optional<size_t> without) {
-  return LateRun(plan, beside, without).run();
+std::vector<uint64_t> seen_in_run(const Plan& plan, Timing timing, std::optional<size_t> without) {
+  return LateRun(plan, timing, without).run();
 }
 
 }  // namespace st

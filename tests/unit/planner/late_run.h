@@ -1,5 +1,5 @@
-// Runs a plan on shadow memory, with all work beside the computing thread as late as its waits allow: what a wrong order would change
-// shows.
+// Runs a plan on shadow memory, with the work of other streams as late as the computing thread's waits allow: a wrong order changes what is
+// read.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +10,10 @@
 
 namespace st {
 
-enum class Beside { at_once, as_late_as_allowed };
+enum class Timing { at_once, as_late_as_allowed };
 
 /// What each instruction of two steps reads, and the memory afterwards, as hashes. Equal for `at_once` and `as_late_as_allowed` if the
 /// waits order all accesses. `without`: the index of an await or release that is left out.
-std::vector<uint64_t> seen_in_run(const Plan& plan, Beside beside, std::optional<size_t> without = {});
+std::vector<uint64_t> seen_in_run(const Plan& plan, Timing timing, std::optional<size_t> without = {});
 
 }  // namespace st

@@ -111,14 +111,14 @@ std::pair<int64_t, int64_t> expect_that_proofs_are_right(const std::string& json
   SCOPED_TRACE(json);
   const PlannedRun run = run_of(json);
   const Plan plan = plan_of_rank(run, static_cast<int32_t>(run.recipe.ranks) - 1).plan;
-  const std::vector<uint64_t> wanted = seen_in_run(plan, Beside::at_once);
-  EXPECT_EQ(seen_in_run(plan, Beside::as_late_as_allowed), wanted);
+  const std::vector<uint64_t> wanted = seen_in_run(plan, Timing::at_once);
+  EXPECT_EQ(seen_in_run(plan, Timing::as_late_as_allowed), wanted);
   const std::vector<size_t> redundant = redundant_waits(plan);
   for (size_t i = 0; i < plan.instructions.size(); ++i) {
     const Instruction& at = plan.instructions[i];
     if (at.kind != Instruction::Kind::await && at.kind != Instruction::Kind::release) continue;
     const bool is_needed = !std::ranges::binary_search(redundant, i);
-    EXPECT_EQ(seen_in_run(plan, Beside::as_late_as_allowed, i) != wanted, is_needed) << "instruction " << i;
+    EXPECT_EQ(seen_in_run(plan, Timing::as_late_as_allowed, i) != wanted, is_needed) << "instruction " << i;
   }
   return {std::ssize(redundant), ordering_of(plan).waits - std::ssize(redundant)};
 }
