@@ -81,7 +81,7 @@ st_status st_tensor_create(st_context* context, st_dtype dtype, int32_t rank, co
     const StridedLayout layout = layout_of("st_tensor_create: the tensor", dtype, rank, dims, nullptr);
     c->require_memory("st_tensor_create: the tensor", layout.bytes);
     const auto owned = std::make_shared<OwnedBuffer>(OwnedBuffer{c, c->backend().allocate(layout.bytes, MemoryRole::tensors)});
-    hand_out(tensor, tensor_over(layout, owned->buffer->data(), layout.bytes, owned));
+    hand_out(tensor, tensor_over(layout, c->backend().in_host(owned->buffer->data()), layout.bytes, owned));
   });
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "backend/address.h"
 #include "base/memory_source.h"
 #include "base/workers.h"
 #include "gemm/gemm_kernels.h"
@@ -16,14 +17,10 @@ namespace st {
 
 /// A kernel's operand: contiguous, row-major, 64-byte aligned unless it is the host's own memory. Borrowed for the duration of the call.
 struct Operand {
-  void* data = nullptr;
+  Address data;
   DType dtype = DType::f32;
   Shape shape;
 
-  template <class T>
-  T* as() const {
-    return static_cast<T*>(data);
-  }
   int64_t elements() const { return shape.elements(); }
 };
 
@@ -31,7 +28,8 @@ struct Operand {
 struct Call {
   std::span<const Operand> in, out, reads, writes;  // reads, writes: slots (optimizer ops have the same slots in both)
   const Attrs* attrs = nullptr;
-  std::span<std::byte> workspace;  // the bytes of workspace_need(), 64-byte aligned, not cleared
+  Address workspace;            // 64-byte aligned, not cleared
+  int64_t workspace_bytes = 0;  // those of workspace_need()
   Workers* workers = nullptr;
 };
 
@@ -46,7 +44,7 @@ using OpTable = std::array<Kernel, kOps>;
 class Buffer {
  public:
   virtual ~Buffer() = default;
-  virtual std::byte* data() const = 0;
+  virtual Address data() const = 0;
   virtual int64_t size() const = 0;
   /// Moves it to an unnamed file in `folder`, at the same address with the same contents; does nothing if it is in one. No thread may write
   /// it meanwhile. Throws io with folder and reason, or unsupported; nothing changes on error.
@@ -66,10 +64,14 @@ class Backend {
   /// The same in an unnamed file in `folder`, counted as `file`. Throws io with folder, required and free size.
   virtual std::unique_ptr<Buffer> allocate_in_file(int64_t bytes, const std::string& folder) = 0;
   virtual int64_t allocated_bytes() const = 0;  // currently, in all buffers in memory
-  /// Whether buffers are host memory, which the host may write in place.
+  virtual void to_host(void* host, Address device, int64_t bytes) = 0;
+  virtual void to_device(Address device, const void* host, int64_t bytes) = 0;
+  /// Whether buffers are host memory, which the host may read and write in place.
   virtual bool is_host_memory() const { return false; }
-  virtual void to_host(void* host, const std::byte* device, int64_t bytes) = 0;
-  virtual void to_device(std::byte* device, const void* host, int64_t bytes) = 0;
+  /// The place as the host sees it; null if buffers are not host memory.
+  virtual std::byte* in_host(Address /*device*/) const { return nullptr; }
+  /// The place of host memory as kernels see it. Throws unsupported if they cannot read it.
+  virtual Address of_host(const void* host) const = 0;
 };
 
 /// `memory`: allocates and counts the buffers; null: the system's pages, counted by the backend.

@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "backend/kernel_side.h"
 #include "base/callback_reason.h"
 #include "base/error.h"
 #include "ir/host_op.h"
@@ -12,7 +13,7 @@ namespace {
 OpView view_of(const Operand& operand, bool with_data = true) {
   return {.dtype = operand.dtype,
           .dims = operand.shape.dims(),
-          .data = with_data ? operand.data : nullptr,
+          .data = with_data ? as<std::byte>(operand) : nullptr,
           .bytes = operand.elements() * bytes_of(operand.dtype)};
 }
 
@@ -61,7 +62,7 @@ void call_host_backward(const Call& call) {
   Inputs d_in;
   for (const Operand& x : call.in.first(n)) d_in.add(view_of(x, false));
   const Ints& wanted = call.attrs->ints("wanted");
-  for (size_t i = 0; i < wanted.size(); ++i) d_in[static_cast<size_t>(wanted[i])].data = call.out[i].data;
+  for (size_t i = 0; i < wanted.size(); ++i) d_in[static_cast<size_t>(wanted[i])].data = as<std::byte>(call.out[i]);
   require_ok(*op, "backward", op->backward(in, out, d_out, d_in));
 }
 

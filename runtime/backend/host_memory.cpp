@@ -3,6 +3,7 @@
 #include <cstring>
 #include <utility>
 
+#include "backend/kernel_side.h"
 #include "base/error.h"
 
 namespace st {
@@ -12,7 +13,7 @@ class HostBuffer : public Buffer {
  public:
   explicit HostBuffer(Memory memory) : memory_(std::move(memory)) {}
 
-  std::byte* data() const override { return memory_.data(); }
+  Address data() const override { return address_of(memory_.data()); }
   int64_t size() const override { return memory_.size(); }
   void move_to_file(const std::string& folder) override { memory_.move_to_file(folder); }
   bool is_in_file() const override { return memory_.is_in_file(); }
@@ -41,8 +42,12 @@ std::unique_ptr<Buffer> HostBackend::allocate_in_file(int64_t bytes, const std::
 
 int64_t HostBackend::allocated_bytes() const { return memory_->account().bytes(); }
 
-void HostBackend::to_host(void* host, const std::byte* device, int64_t bytes) { copy(host, device, bytes); }
+std::byte* HostBackend::in_host(Address device) const { return pointer_to(device); }
 
-void HostBackend::to_device(std::byte* device, const void* host, int64_t bytes) { copy(device, host, bytes); }
+Address HostBackend::of_host(const void* host) const { return address_of(host); }
+
+void HostBackend::to_host(void* host, Address device, int64_t bytes) { copy(host, pointer_to(device), bytes); }
+
+void HostBackend::to_device(Address device, const void* host, int64_t bytes) { copy(pointer_to(device), host, bytes); }
 
 }  // namespace st

@@ -2,6 +2,7 @@
 
 #include <string_view>
 
+#include "backend/kernel_side.h"
 #include "ir/linear_places.h"
 #include "ir/product_type.h"
 
@@ -46,14 +47,14 @@ GemmProblem linear_problem(std::span<const Type> in, const Attrs& attrs) {
 
 LinearCall::LinearCall(const Call& call) : problem(problem_of(call.in[0].shape, call.in[1].shape, call.in[1].dtype, *call.attrs)) {
   const LinearPlaces places(*call.attrs);
-  const auto in = [&](int32_t place) { return place < 0 ? nullptr : call.in[static_cast<size_t>(place)].data; };
-  const auto out = [&](int32_t place) { return place < 0 ? nullptr : call.out[static_cast<size_t>(place)].data; };
+  const auto in = [&](int32_t place) { return place < 0 ? nullptr : as<std::byte>(call.in[static_cast<size_t>(place)]); };
+  const auto out = [&](int32_t place) { return place < 0 ? nullptr : as<std::byte>(call.out[static_cast<size_t>(place)]); };
   const auto side = [&](void* data) { return GemmSide{data, problem.c, 0}; };
   operands.a = in(0);
   operands.b = in(1);
   operands.c = out(0);
   operands.bias = in(places.bias);
-  operands.packed_b = static_cast<const std::byte*>(in(places.packed));
+  operands.packed_b = in(places.packed);
   epilogue.activation = activation_of(*call.attrs);
   epilogue.pre_activation = side(out(places.pre_activation));
   epilogue.derivative_at = side(in(places.at));

@@ -34,11 +34,11 @@ void Executor::allocate() {
   }
 }
 
-std::byte* Executor::address(const Place& place) const {
-  if (place.arena == Arena::host) return nullptr;
+Address Executor::address(const Place& place) const {
+  if (place.arena == Arena::host) return {};
   const auto& own = own_[static_cast<size_t>(place.arena)];
-  std::byte* base = own ? own->data() : storage_.data(place.arena);
-  return base == nullptr ? nullptr : base + place.offset;
+  const Address base = own ? own->data() : storage_.data(place.arena);
+  return base ? base + place.offset : base;
 }
 
 Operand Executor::operand(int32_t section, Value v, int32_t micro_batch) const {
@@ -94,7 +94,7 @@ void Executor::resolve() {
       PlannedExchange*& made = exchanges[{at.exchange, in_period}];
       if (made == nullptr) {
         const ExchangePlan& of = plan_.exchanges[static_cast<size_t>(at.exchange)];
-        made = exchanges_.emplace_back(std::make_unique<PlannedExchange>(of, program, *call, group_of(at))).get();
+        made = exchanges_.emplace_back(std::make_unique<PlannedExchange>(of, program, *call, group_of(at), storage_.backend())).get();
       }
       exchange = made;
     }
@@ -148,9 +148,9 @@ const Call* Executor::make_call(const Instruction& at) {
   call.out = extend(outputs, [&](Value v) { return operand(at.section, v, at.micro_batch); });
   const auto accessed = [&](SlotId slot) {
     const Access access = access_of(program, graph, node, slot);
-    std::byte* const data = address(plan_.memory.of_micro_batch(plan_.memory.slots[static_cast<size_t>(slot)], at.micro_batch));
+    const Address data = address(plan_.memory.of_micro_batch(plan_.memory.slots[static_cast<size_t>(slot)], at.micro_batch));
     const DType dtype = program.slot(slot).type.dtype;
-    return Operand{data == nullptr ? nullptr : data + access.first * bytes_of(dtype), dtype, access.type.shape};
+    return Operand{data ? data + access.first * bytes_of(dtype) : data, dtype, access.type.shape};
   };
   call.reads = extend(node.reads, accessed);
   call.writes = extend(node.writes, accessed);
@@ -158,16 +158,16 @@ const Call* Executor::make_call(const Instruction& at) {
   for (size_t i = 0; i < node.writes.size(); ++i) expect_binding(node, node.writes[i], call.writes[i]);
   call.attrs = &node.attrs;
   call.workers = &workers_;
-  if (const auto& workspace = own_[static_cast<size_t>(Arena::workspace)])
-    call.workspace = {workspace->data(), static_cast<size_t>(workspace->size())};
+  if (const auto& workspace = own_[static_cast<size_t>(Arena::workspace)]) {
+    call.workspace = workspace->data();
+    call.workspace_bytes = workspace->size();
+  }
   return &call;
 }
 
-void Executor::bind(SlotId slot, const void* data) {
-  // Kernels take inputs as const; the operand's pointer is not.
-  auto* const begin = static_cast<std::byte*>(const_cast<void*>(data));
-  for (const Bound& bound : bound_[static_cast<size_t>(slot)]) bound.operand->data = begin == nullptr ? nullptr : begin + bound.offset;
-  slots_[static_cast<size_t>(slot)].data = begin;
+void Executor::bind(SlotId slot, Address data) {
+  for (const Bound& bound : bound_[static_cast<size_t>(slot)]) bound.operand->data = data ? data + bound.offset : data;
+  slots_[static_cast<size_t>(slot)].data = data;
   if (plan_.program.slot(slot).role == Role::input) return;
   for (const auto& exchange : exchanges_)
     if (exchange) exchange->place();
@@ -286,7 +286,7 @@ void Executor::pass_message(const Step& step) {
   const ExchangePlan& message = plan_.exchanges[static_cast<size_t>(step.at.exchange)];
   Link& link = stages_->link(message.link);
   if (step.at.kind == Kind::receive) {
-    const auto receive = [&] { link.receive(step.call->writes[0].data, message.elements, message.dtype, message.label); };
+    const auto receive = [&] { link.receive(in_host(step.call->writes[0]), message.elements, message.dtype, message.label); };
     return stages_->runs().add_wait(exposed(receive));
   }
   std::vector<int64_t>& of_send = messages_[static_cast<size_t>(step.at.exchange)];
@@ -294,7 +294,7 @@ void Executor::pass_message(const Step& step) {
   int64_t& sent = of_send[static_cast<size_t>(step.at.micro_batch) % of_send.size()];
   if (step.at.kind == Kind::release) return stages_->runs().add_wait(exposed([&] { link.wait(sent); }));
   link.wait(sent);
-  sent = link.post(step.call->in[0].data, message.elements, message.dtype, message.label);
+  sent = link.post(in_host(step.call->in[0]), message.elements, message.dtype, message.label);
 }
 
 void Executor::exchange(const Step& step, bool posts) {
@@ -312,7 +312,7 @@ void Executor::exchange(const Step& step, bool posts) {
 
 int64_t Executor::allocated(Arena arena) const {
   if (const auto& own = own_[static_cast<size_t>(arena)]) return own->size();
-  return Storage::holds(arena) && storage_.data(arena) != nullptr ? plan_.memory.of(arena) : 0;
+  return Storage::holds(arena) && storage_.data(arena) ? plan_.memory.of(arena) : 0;
 }
 
 }  // namespace st

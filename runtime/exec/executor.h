@@ -74,12 +74,15 @@ class Executor {
   size_t end() const { return steps_.size(); }
 
   /// Binds an input or a borrowed slot to memory, which is borrowed until the next bind().
-  void bind(SlotId slot, const void* data);
+  void bind(SlotId slot, Address data);
+  /// To the host's memory, which kernels only read if the slot is an input.
+  void bind(SlotId slot, const void* data) { bind(slot, storage_.backend().of_host(data)); }
   /// Whether it reads a slot in memory that bind() gives; a stage reads some of a model's inputs, or none.
   bool reads_bound(SlotId slot) const { return !bound_[static_cast<size_t>(slot)].empty(); }
-  /// A slot's memory. The host writes control slots and reads report slots through it, between runs or in BeforeMicroBatch.
+  /// A slot's memory. The host copies to control slots and from report slots, between runs or in BeforeMicroBatch.
   const Operand& slot(SlotId slot) const { return slots_[static_cast<size_t>(slot)]; }
   const Plan& plan() const { return plan_; }
+  Backend& backend() const { return storage_.backend(); }
   /// Bytes allocated for an arena, exactly the plan's. Arenas of `storage` are shared by all its executors.
   int64_t allocated(Arena arena) const;
 
@@ -98,7 +101,8 @@ class Executor {
   int32_t buffers_of_message(const Instruction& send) const;
   const Call* make_call(const Instruction& at);
   bool is_left_out(const Cursor& cursor) const;
-  std::byte* address(const Place& place) const;
+  Address address(const Place& place) const;
+  void* in_host(const Operand& operand) const { return storage_.backend().in_host(operand.data); }  // for messages
   void look_for_cancel(const Cursor& cursor);
   void execute(const Step& step, bool posts);
   void exchange(const Step& step, bool posts);

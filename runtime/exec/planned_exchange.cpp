@@ -3,17 +3,23 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/error.h"
+
 namespace st {
 
-PlannedExchange::PlannedExchange(const ExchangePlan& exchange, const Program& program, const Call& call, Communicator& ranks)
+PlannedExchange::PlannedExchange(const ExchangePlan& exchange, const Program& program, const Call& call, Communicator& ranks,
+                                 const Backend& backend)
     : exchange_(exchange),
       program_(program),
       call_(call),
       ranks_(ranks),
+      backend_(backend),
       op_(exchange.op),
       adds_(exchange.adds),
       label_(exchange.label),
       dtype_(exchange.dtype) {
+  require(backend.is_host_memory(), Code::unsupported, "exchange: ", label_, ": ranks exchange the host's memory, and ", backend.name(),
+          " has its own; train on one rank");
   place();
 }
 
@@ -27,7 +33,7 @@ void PlannedExchange::place() {
   const std::span<const Operand> operands = op_ == Op::reduce_scatter ? call_.in : call_.writes;
   for (const ExchangePlan::Tensor& tensor : exchange_.tensors)
     for (size_t rank = 0; rank < size; ++rank) {
-      auto* const whole = operands[static_cast<size_t>(tensor.operand)].as<std::byte>();  // null: not bound yet
+      auto* const whole = in_host(operands[static_cast<size_t>(tensor.operand)]);  // null: not bound yet
       each_part_of(exchange_, tensor, program_, static_cast<int32_t>(rank), [&](int64_t begin, int64_t elements) {
         parts_[rank].push_back({whole == nullptr ? nullptr : whole + begin * tensor.bytes, elements * tensor.bytes / bytes_of(dtype_)});
       });
@@ -41,7 +47,7 @@ void PlannedExchange::place() {
       place_sum();
       break;
     case Op::reduce_scatter:
-      for (const Operand& part : call_.writes) into_.push_back({part.data, part.elements()});
+      for (const Operand& part : call_.writes) into_.push_back({in_host(part), part.elements()});
       break;
     case Op::all_gather:
       own_ = call_.reads;
@@ -50,16 +56,16 @@ void PlannedExchange::place() {
       const auto terms = static_cast<size_t>(exchange_.terms);
       gathered_.resize(terms * size);
       for (size_t rank = 0; rank < size; ++rank) parts_[rank].push_back({gathered_.data() + rank * terms, exchange_.terms});
-      const auto each = [](std::span<const Operand> of, auto& to) {
+      const auto each = [&](std::span<const Operand> of, auto& to) {
         for (const Operand& operand : of)
-          for (int64_t i = 0; i < operand.elements(); ++i) to.push_back(operand.as<double>() + i);
+          for (int64_t i = 0; i < operand.elements(); ++i) to.push_back(in_host<double>(operand) + i);
       };
       each(call_.in, terms_);
       each(call_.writes, sums_);
       break;
     }
     default:
-      squares_ = call_.in[0].as<const double>();
+      squares_ = in_host<const double>(call_.in[0]);
   }
   for (const auto& part : parts_) views_.emplace_back(part);
 }
@@ -73,7 +79,7 @@ void PlannedExchange::run(int contributors) {
     case Op::tensor_scatter:
       return ranks_.reduce_shards(views_, into_, dtype_, contributors, false, label_);
     case Op::tensor_gather:
-      std::memcpy(parts_[static_cast<size_t>(ranks_.rank())][0].data, call_.in[0].data,
+      std::memcpy(parts_[static_cast<size_t>(ranks_.rank())][0].data, in_host(call_.in[0]),
                   static_cast<size_t>(call_.in[0].elements() * bytes_of(dtype_)));
       return ranks_.gather_shards(views_, dtype_, label_);
     case Op::tensor_sum:
@@ -94,7 +100,7 @@ void PlannedExchange::place_own_pieces() {
   auto to = parts_[static_cast<size_t>(ranks_.rank())].begin();
   for (const Operand& own : own_)
     for (int64_t at = 0, bytes = own.elements() * bytes_of(own.dtype); at < bytes; ++to) {
-      std::memcpy(to->data, own.as<const std::byte>() + at, static_cast<size_t>(to->elements * bytes_of(dtype_)));
+      std::memcpy(to->data, in_host(own) + at, static_cast<size_t>(to->elements * bytes_of(dtype_)));
       at += to->elements * bytes_of(dtype_);
     }
 }
@@ -104,8 +110,8 @@ void PlannedExchange::place_rows() {
   const Operand& whole = op_ == Op::tensor_gather ? call_.out[0] : call_.in[0];
   const int64_t own = whole.elements() / ranks_.size();
   for (size_t rank = 0; rank < parts_.size(); ++rank)
-    parts_[rank].push_back({whole.as<std::byte>() + static_cast<int64_t>(rank) * own * bytes_of(dtype_), own});
-  if (op_ == Op::tensor_scatter) into_.push_back({call_.out[0].data, own});
+    parts_[rank].push_back({in_host(whole) + static_cast<int64_t>(rank) * own * bytes_of(dtype_), own});
+  if (op_ == Op::tensor_scatter) into_.push_back({in_host(call_.out[0]), own});
 }
 
 void PlannedExchange::place_sum() {
@@ -121,8 +127,8 @@ void PlannedExchange::place_sum() {
   for (int rank = 0; rank < ranks_.size(); ++rank) {
     const int64_t first = ranks_.share(elements, rank), count = ranks_.share(elements, rank + 1) - first;
     if (count == 0) continue;
-    parts_[static_cast<size_t>(rank)].push_back({call_.in[0].as<std::byte>() + first * width, count});
-    sums_by_rank_[static_cast<size_t>(rank)].push_back({call_.out[0].as<std::byte>() + first * width, count});
+    parts_[static_cast<size_t>(rank)].push_back({in_host(call_.in[0]) + first * width, count});
+    sums_by_rank_[static_cast<size_t>(rank)].push_back({in_host(call_.out[0]) + first * width, count});
   }
   into_ = sums_by_rank_[static_cast<size_t>(ranks_.rank())];
   for (const auto& sums : sums_by_rank_) views_of_sums_.emplace_back(sums);
@@ -135,7 +141,7 @@ void PlannedExchange::add_values() {
     return ranks_.gather_shards(views_of_sums_, dtype_, label_);
   }
   const auto own = static_cast<size_t>(exchange_.elements * bytes_of(dtype_));
-  std::memcpy(parts_[static_cast<size_t>(ranks_.rank())][0].data, call_.in[0].data, own);
+  std::memcpy(parts_[static_cast<size_t>(ranks_.rank())][0].data, in_host(call_.in[0]), own);
   ranks_.gather_shards(views_, dtype_, label_);
   const auto add = [&]<class T>(T* sums) {
     for (size_t rank = 0; rank < parts_.size(); ++rank) {
@@ -143,7 +149,7 @@ void PlannedExchange::add_values() {
       for (int64_t i = 0; i < exchange_.elements; ++i) sums[i] = rank == 0 ? terms[i] : sums[i] + terms[i];
     }
   };
-  dtype_ == DType::f64 ? add(call_.out[0].as<double>()) : add(call_.out[0].as<float>());
+  dtype_ == DType::f64 ? add(in_host<double>(call_.out[0])) : add(in_host<float>(call_.out[0]));
 }
 
 /// This rank's, among those of all.

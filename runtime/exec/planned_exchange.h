@@ -14,8 +14,9 @@ namespace st {
 /// One collective with everything resolved; running it allocates nothing.
 class PlannedExchange {
  public:
-  /// `call`: the collective's operands; after one's address has changed, place() takes the new one. Borrows all arguments.
-  PlannedExchange(const ExchangePlan& exchange, const Program& program, const Call& call, Communicator& ranks);
+  /// `call`: the collective's operands, in memory of `backend`, which the host reads in place; after one's address has changed, place()
+  /// takes the new one. Borrows all arguments.
+  PlannedExchange(const ExchangePlan& exchange, const Program& program, const Call& call, Communicator& ranks, const Backend& backend);
 
   Op op() const { return op_; }
   void place();
@@ -25,6 +26,10 @@ class PlannedExchange {
   uint64_t queued_as = 0;  // position of its last run in the queue (exchange_queue.h)
 
  private:
+  template <class T = std::byte>
+  T* in_host(const Operand& operand) const {
+    return reinterpret_cast<T*>(backend_.in_host(operand.data));
+  }
   void sum_terms(int contributors);
   void place_own_pieces();
   void place_squares();
@@ -37,6 +42,7 @@ class PlannedExchange {
   const Program& program_;
   const Call& call_;
   Communicator& ranks_;
+  const Backend& backend_;
   Op op_;
   bool adds_;
   std::string label_;

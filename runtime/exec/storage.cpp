@@ -30,9 +30,9 @@ Buffer& Storage::arena(Arena arena, int64_t bytes) {
   return *buffer;
 }
 
-std::byte* Storage::data(Arena arena) const {
+Address Storage::data(Arena arena) const {
   const auto& buffer = buffers_[static_cast<size_t>(arena)];
-  return buffer ? buffer->data() : nullptr;
+  return buffer ? buffer->data() : Address();
 }
 
 void Storage::move_to_file(Arena arena, const std::string& folder) {

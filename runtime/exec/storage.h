@@ -32,8 +32,8 @@ class Storage {
 
   /// The arena's buffer, created zeroed on first use. Throws wrong_state if it exists with another size.
   Buffer& arena(Arena arena, int64_t bytes);
-  /// Start of an arena; null if it does not exist yet.
-  std::byte* data(Arena arena) const;
+  /// Start of an arena; none if it does not exist yet.
+  Address data(Arena arena) const;
   int64_t bytes() const;
   int64_t memory_bytes() const;  // without arenas in files
   /// Moves an existing arena to a file in `folder` without changing its address (Buffer::move_to_file).

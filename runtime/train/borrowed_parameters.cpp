@@ -13,7 +13,7 @@ Program borrowing(const Model& model) {
 }
 
 /// The plan's parameters are the model's, in its order, but for those that it has no use for.
-void bind_parameters(Executor& to, const Model& of, const std::function<const std::byte*(size_t p)>& place) {
+void bind_parameters(Executor& to, const Model& of, const std::function<Address(size_t p)>& place) {
   const std::vector<Slot>& slots = to.plan().program.slots;
   for (size_t s = 0, p = 0; s < slots.size(); ++s) {
     if (!slots[s].borrowed || slots[s].role != Role::parameter) continue;

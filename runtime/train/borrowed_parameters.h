@@ -15,7 +15,7 @@ namespace st {
 Program borrowing(const Model& model);
 /// Binds the parameters that the executor's plan uses: place(p) is the address of the p-th of the model's parameters(), or of this rank's
 /// shard of it.
-void bind_parameters(Executor& to, const Model& of, const std::function<const std::byte*(size_t p)>& place);
+void bind_parameters(Executor& to, const Model& of, const std::function<Address(size_t p)>& place);
 /// The same for shards in `storage`, which has the layout of the model's storage.
 void bind_shards(Executor& to, const Model& of, const Storage& storage);
 /// The same for a step of one of several ranks in this process: binds the masters that the model holds for all of them, and the rank's

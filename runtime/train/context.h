@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <mutex>
@@ -20,6 +21,9 @@
 
 namespace st {
 
+/// A backend of a context's own, with its memory from `memory`.
+using BackendMaker = std::function<std::unique_ptr<Backend>(const std::shared_ptr<MemorySource>& memory)>;
+
 struct ContextOptions {
   std::string device = "cpu";  // cpu, reference
   int threads = 0;           // 0: SCALETRAIN_THREADS, else this process's cores (affinity, cgroup quota) / a launcher's ranks on this host
@@ -29,6 +33,7 @@ struct ContextOptions {
   std::shared_ptr<MemorySource> memory;                    // null: the system's
   std::optional<std::string> tuning_cache = std::nullopt;  // file; "": no cache; unset: default_tuning_cache()
   bool late_parameters = false;                            // models allocate parameters on first use (model.h)
+  BackendMaker make_backend = {};                          // instead of that of `device`
 };
 
 /// An object that keeps buffers only for speed: plans of evaluations, idle executors of predictors.

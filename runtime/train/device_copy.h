@@ -11,8 +11,8 @@
 namespace st {
 
 /// Between memories of two backends, or of one. The ranges do not overlap.
-inline void copy_bytes(Backend& from, const std::byte* source, Backend& to, std::byte* target, int64_t bytes) {
-  if (from.is_host_memory()) return to.to_device(target, source, bytes);
+inline void copy_bytes(Backend& from, Address source, Backend& to, Address target, int64_t bytes) {
+  if (from.is_host_memory()) return to.to_device(target, from.in_host(source), bytes);
   std::array<std::byte, 1 << 14> piece;  // stays in the cache
   for (int64_t at = 0; at < bytes; at += std::ssize(piece)) {
     const int64_t count = std::min<int64_t>(std::ssize(piece), bytes - at);

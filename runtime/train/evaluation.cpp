@@ -6,6 +6,7 @@
 #include "base/float16.h"
 #include "passes/seed_outputs.h"
 #include "train/borrowed_parameters.h"
+#include "train/host_bytes.h"
 #include "train/kernel_needs_of.h"
 #include "train/rank_agreement.h"
 #include "train/recipe.h"
@@ -22,25 +23,26 @@ double mean_of(const T* values, int64_t count, const Widen& widen) {
   return sum / static_cast<double>(count);
 }
 
-double mean_of(const Operand& output) {
+double mean_of(Backend& backend, const Operand& output) {
   const int64_t n = output.elements();
+  const HostBytes values(backend, output);
   const auto as_is = [](auto value) { return value; };
   switch (output.dtype) {
     case DType::f32:
-      return mean_of(output.as<const float>(), n, as_is);
+      return mean_of(values.as<float>(), n, as_is);
     case DType::f64:
-      return mean_of(output.as<const double>(), n, as_is);
+      return mean_of(values.as<double>(), n, as_is);
     case DType::bf16:
-      return mean_of(output.as<const uint16_t>(), n, f32_of_bf16);
+      return mean_of(values.as<uint16_t>(), n, f32_of_bf16);
     case DType::f16:
-      return mean_of(output.as<const uint16_t>(), n, f32_of_f16);
+      return mean_of(values.as<uint16_t>(), n, f32_of_f16);
     case DType::i32:
-      return mean_of(output.as<const int32_t>(), n, as_is);
+      return mean_of(values.as<int32_t>(), n, as_is);
     case DType::i64:
-      return mean_of(output.as<const int64_t>(), n, as_is);
+      return mean_of(values.as<int64_t>(), n, as_is);
     case DType::u8:
     case DType::boolean:
-      return mean_of(output.as<const uint8_t>(), n, as_is);
+      return mean_of(values.as<uint8_t>(), n, as_is);
   }
   fail(Code::internal, "evaluate: unknown dtype");
 }
@@ -72,7 +74,7 @@ void Evaluator::gather_from(Communicator& ranks, const Program& step) {
   borrows_ = true;
 }
 
-Evaluation Evaluator::run(const std::shared_ptr<const Dataset>& data, std::span<const std::byte* const> weights) {
+Evaluation Evaluator::run(const std::shared_ptr<const Dataset>& data, std::span<const Address> weights) {
   if (!ranks_) return run_here(data, weights);
   Communicator& ranks = ranks_->ranks();
   const std::vector<RankFact> facts = {{"rows", text(data->rows())}, {"weights", weights.empty() ? "the model's" : "the average"}};
@@ -85,7 +87,7 @@ Evaluation Evaluator::run(const std::shared_ptr<const Dataset>& data, std::span<
   }
 }
 
-Evaluation Evaluator::run_here(const std::shared_ptr<const Dataset>& data, std::span<const std::byte* const> weights) {
+Evaluation Evaluator::run_here(const std::shared_ptr<const Dataset>& data, std::span<const Address> weights) {
   const bool has_loss = static_cast<bool>(model_.program().loss_sum);
   require(has_loss || !metrics_.empty(), Code::wrong_state,
           "evaluate: the graph has no loss and no output named \"metric.*\"; mark a loss with st_graph_loss, add a metric, or compare "
@@ -100,7 +102,7 @@ Evaluation Evaluator::run_here(const std::shared_ptr<const Dataset>& data, std::
 }
 
 /// One batch, into sums that run() divides.
-void Evaluator::add_up(std::span<const HostView> rows, int64_t count, std::span<const std::byte* const> weights, Evaluation& sums) {
+void Evaluator::add_up(std::span<const HostView> rows, int64_t count, std::span<const Address> weights, Evaluation& sums) {
   inputs_.check(rows, count);
   Executor& forward = plan_for(count);
   const WeightsGate::Reader whole_step(model_.gate());
@@ -109,15 +111,16 @@ void Evaluator::add_up(std::span<const HostView> rows, int64_t count, std::span<
   forward.run([&](int64_t) { inputs_.bind(rows, 0, count, forward); });
   const Program& program = forward.plan().program;
   const auto slot = [&](const std::string& name) -> const Operand& { return forward.slot(program.slot_named(name)); };
+  const auto number = [&](const Operand& of) { return *HostBytes(forward.backend(), of).as<double>(); };
   if (model_.program().loss_sum) {
-    sums.loss += *forward.slot(program.step.loss_sum).as<double>();
-    sums.count += *forward.slot(program.step.loss_count).as<double>();
+    sums.loss += number(forward.slot(program.step.loss_sum));
+    sums.count += number(forward.slot(program.step.loss_count));
   }
   for (Metric& metric : sums.metrics) {
     const bool is_of_losses = program.slot_named("output_count." + metric.name) >= 0;
     const auto of_batch = static_cast<double>(count);  // a mean over its batch counts for as many rows as it was made of
-    metric.mean += (is_of_losses ? 1 : of_batch) * mean_of(slot("output." + metric.name));
-    metric.count += is_of_losses ? *slot("output_count." + metric.name).as<double>() : of_batch;
+    metric.mean += (is_of_losses ? 1 : of_batch) * mean_of(forward.backend(), slot("output." + metric.name));
+    metric.count += is_of_losses ? number(slot("output_count." + metric.name)) : of_batch;
   }
 }
 

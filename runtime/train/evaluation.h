@@ -31,16 +31,16 @@ class Evaluator {
 
   /// Sums over all rows of the dataset, `batch` at a time. `weights`: device memory in place of each of the model's parameters(), in their
   /// order; empty: the model's. Throws wrong_state if the graph has neither a loss nor metrics, and like EvaluationRows::each().
-  Evaluation run(const std::shared_ptr<const Dataset>& data, std::span<const std::byte* const> weights = {});
+  Evaluation run(const std::shared_ptr<const Dataset>& data, std::span<const Address> weights = {});
   /// Bytes of the plans' own arenas and of buffers that an abandoned fill still writes to.
   int64_t own_bytes() const;
   /// Frees the plans; the next run makes them again.
   void trim();
 
  private:
-  Evaluation run_here(const std::shared_ptr<const Dataset>& data, std::span<const std::byte* const> weights);
+  Evaluation run_here(const std::shared_ptr<const Dataset>& data, std::span<const Address> weights);
   Executor& plan_for(int64_t rows);
-  void add_up(std::span<const HostView> rows, int64_t count, std::span<const std::byte* const> weights, Evaluation& sums);
+  void add_up(std::span<const HostView> rows, int64_t count, std::span<const Address> weights, Evaluation& sums);
 
   Model& model_;
   Storage& storage_;

@@ -40,12 +40,12 @@ enum class Looks { for_nan, for_nan_and_inf };
 /// "inf at [3, 5]" of the first element that is not finite; "" when all are. `piece`: of what the operand is a piece; the index is of the
 /// whole.
 std::string what_is_bad(Backend& backend, const Operand& of, Looks looks = Looks::for_nan_and_inf, const ParameterPiece& piece = {}) {
-  if (of.data == nullptr || !is_floating(of.dtype)) return "";
+  if (!of.data || !is_floating(of.dtype)) return "";
   const int64_t size = bytes_of(of.dtype);
   alignas(8) std::array<std::byte, kCopied> copy;
   for (int64_t first = 0; first < of.elements(); first += kCopied / size) {
     const int64_t count = std::min(kCopied / size, of.elements() - first);
-    backend.to_host(copy.data(), of.as<std::byte>() + first * size, count * size);
+    backend.to_host(copy.data(), of.data + first * size, count * size);
     for (int64_t i = 0; i < count; ++i) {
       const double value = element(copy.data(), of.dtype, i);
       if (std::isfinite(value) || (looks == Looks::for_nan && !std::isnan(value))) continue;

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/philox.h"
 #include "train/borrowed_parameters.h"
+#include "train/host_bytes.h"
 
 namespace st {
 namespace {
@@ -94,7 +95,7 @@ std::vector<int32_t> Generator::run(std::span<const int32_t> prompt, const Gener
   std::vector<int32_t> all(prompt.begin(), prompt.end()), made;
   std::vector<int32_t> window(static_cast<size_t>(context_));
   executor_->bind(tokens_, window.data());
-  const auto* logits = executor_->slot(logits_).as<float>();
+  const Operand& logits = executor_->slot(logits_);
   const auto see = [&]() -> int64_t {
     // Attention is causal, so what stands behind the last token does not matter.
     const auto seen = std::min<int64_t>(context_, static_cast<int64_t>(all.size()));
@@ -104,7 +105,9 @@ std::vector<int32_t> Generator::run(std::span<const int32_t> prompt, const Gener
     return seen;
   };
   const auto run_until = [&](int64_t i, int64_t seen) {
-    const std::span<const float> row(logits + (seen - 1) * vocabulary_, static_cast<size_t>(vocabulary_));
+    const int64_t bytes = vocabulary_ * static_cast<int64_t>(sizeof(float));
+    const HostBytes last(executor_->backend(), logits.data + (seen - 1) * bytes, bytes);
+    const std::span row(last.as<float>(), static_cast<size_t>(vocabulary_));
     require(std::ranges::none_of(row, [](float logit) { return std::isnan(logit); }), Code::not_finite,
             "generate: the logits are NaN after token ", all.size() - 1, "; the model's training has diverged");
     const auto n = static_cast<uint32_t>(i);

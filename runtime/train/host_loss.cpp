@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "passes/seed_outputs.h"
 #include "train/evaluation.h"
+#include "train/host_bytes.h"
 #include "train/kernel_needs_of.h"
 
 namespace st {
@@ -74,7 +75,12 @@ void HostLoss::find_slots() {
   for (const Output& output : parts_.model.program().outputs) {
     if (!has_outputs_) break;
     const Operand& slot = executor_->slot(program.slot_named(std::string(kOutput) + output.name));
-    outputs_.push_back(plain_view(names_.emplace_back(output.name), slot.dtype, slot.shape, slot.data));
+    std::byte* data = executor_->backend().in_host(slot.data);
+    if (!executor_->backend().is_host_memory()) {
+      const int64_t bytes = slot.elements() * bytes_of(slot.dtype);
+      data = downloads_.emplace_back(slot.data, Memory(bytes, parts_.model.context().memory(), MemoryRole::other)).to.data();
+    }
+    outputs_.push_back(plain_view(names_.emplace_back(output.name), slot.dtype, slot.shape, data));
   }
   const Plan& plan = executor_->plan();
   for (const int64_t k : {0, 1}) {
@@ -85,7 +91,7 @@ void HostLoss::find_slots() {
 }
 
 void HostLoss::begin(double loss_scale) {
-  if (slots_.loss_scale != nullptr) *slots_.loss_scale = loss_scale;
+  if (slots_.loss_scale.exists()) slots_.loss_scale.set(loss_scale);
   pairs_ = 0;
   is_forward_done_ = false;
   if (queue_) exposed_before_ = queue_->exposed_seconds();
@@ -102,15 +108,19 @@ void HostLoss::forward(std::span<const HostView> batch, int64_t attempts) {
     gather(own);
     if (links_ && links_->connected() == 0) parts_.others->connect(*links_, executor_->plan().program.links);
   }
-  if (slots_.loss_sum != nullptr) *slots_.loss_sum = *slots_.loss_count = 0;  // later micro-batches add to it: what follows is one's own
+  if (slots_.loss_sum.exists()) {  // later micro-batches add to it: what follows is one's own
+    slots_.loss_sum.set(0);
+    slots_.loss_count.set(0);
+  }
   inputs_->check(batch, rows);
   inputs_->bind(batch, 0, rows, *executor_);
-  if (slots_.counters != nullptr) {
-    slots_.counters[0] = attempts;
-    slots_.counters[1] = (pairs_ * parts_.recipe.data_ranks() + (parts_.ranks == nullptr ? 0 : parts_.ranks->rank())) * rows;
+  if (slots_.counters.exists()) {
+    slots_.counters.set(0, attempts);
+    slots_.counters.set(1, (pairs_ * parts_.recipe.data_ranks() + (parts_.ranks == nullptr ? 0 : parts_.ranks->rank())) * rows);
   }
   const size_t later = pairs_ == 0 ? 0 : 1;
   run(begins_[later][0], ends_[later][0]);
+  for (const Download& of : downloads_) executor_->backend().to_host(of.to.data(), of.from, of.to.size());
   is_forward_done_ = true;
 }
 
@@ -139,11 +149,12 @@ void HostLoss::backward(std::span<const HostView> gradients) {
   for (const HostView& gradient : gradients) about_tensor(gradient.name, [&] { check_one(gradient); });
   for (OutputGradient& output : gradients_) {
     const auto found = std::ranges::find(gradients, output.name, &HostView::name);
-    const void* data = found == gradients.end() ? zeros(program.slot(output.slot).type.bytes())
-                                                : compact_data(*found, output.compact, parts_.model.context().memory());
-    executor_->bind(output.slot, data);
+    if (found == gradients.end())
+      executor_->bind(output.slot, zeros(program.slot(output.slot).type.bytes()));
+    else
+      executor_->bind(output.slot, compact_data(*found, output.compact, parts_.model.context().memory()));
   }
-  if (slots_.own_loss_seed != nullptr) *slots_.own_loss_seed = 0;
+  if (slots_.own_loss_seed.exists()) slots_.own_loss_seed.set(0);
   keep_hash_of(gradients);
   run_backward(Kind::host);
 }
@@ -156,7 +167,7 @@ void HostLoss::backward_own_loss() {
           "gradients of the outputs");
   const Program& program = executor_->plan().program;
   for (const OutputGradient& output : gradients_) executor_->bind(output.slot, zeros(program.slot(output.slot).type.bytes()));
-  *slots_.own_loss_seed = program.loss_seed;
+  slots_.own_loss_seed.set(program.loss_seed);
   hash_ = 0;
   run_backward(Kind::own);
 }
@@ -178,7 +189,7 @@ void HostLoss::run_backward(Kind kind) {
           "st_trainer_apply in between");
   is_forward_done_ = false;
   const size_t later = pairs_ == 0 ? 0 : 1;
-  const double sum = slots_.loss_sum == nullptr ? 0 : *slots_.loss_sum, count = slots_.loss_count == nullptr ? 0 : *slots_.loss_count;
+  const double sum = slots_.loss_sum.get_or(0), count = slots_.loss_count.get_or(0);
   const bool adds_all = parts_.ranks != nullptr && parts_.recipe.reduce == "micro";
   if (adds_all || gathers()) {
     Told own = told();
@@ -226,7 +237,8 @@ void HostLoss::keep_hash_of(std::span<const HostView> gradients) {
     if (found == gradients.end()) continue;
     digest.update_sized(output.name);
     const auto bytes = static_cast<size_t>(executor_->plan().program.slot(output.slot).type.bytes());
-    digest.update({executor_->slot(output.slot).as<const std::byte>(), bytes});
+    const HostBytes gradient(executor_->backend(), executor_->slot(output.slot).data, static_cast<int64_t>(bytes));
+    digest.update({gradient.as(), bytes});
   }
   hash_ = std::stoull(digest.hex().substr(0, 16), nullptr, 16);
 }
@@ -236,7 +248,7 @@ HostLoss::Told HostLoss::told() const {
   return {.loss_sum = loss_sum_,
           .loss_count = loss_count_,
           .lr = 0,
-          .loss_scale = slots_.loss_scale == nullptr ? 1 : *slots_.loss_scale,
+          .loss_scale = slots_.loss_scale.get_or(1),
           .call = static_cast<int64_t>(Met::at_backward),
           .kind = static_cast<int64_t>(kind_),
           .pairs = pairs_,
@@ -307,17 +319,17 @@ void HostLoss::meet(double lr, int64_t number) {
 }
 
 void HostLoss::update(double lr, int64_t number) {
-  if (slots_.loss_sum != nullptr) {
-    *slots_.loss_sum = loss_sum_;
-    *slots_.loss_count = loss_count_;
+  if (slots_.loss_sum.exists()) {
+    slots_.loss_sum.set(loss_sum_);
+    slots_.loss_count.set(loss_count_);
   }
-  slots_.rates[0] = lr;
-  slots_.rates[1] = static_cast<double>(number);
-  *slots_.gradient_unit = kind_ == Kind::own ? executor_->plan().program.loss_seed * loss_count_ : 1;
+  slots_.rates.set(0, lr);
+  slots_.rates.set(1, static_cast<double>(number));
+  slots_.gradient_unit.set(kind_ == Kind::own ? executor_->plan().program.loss_seed * loss_count_ : 1);
   run(executor_->begin_of_update(), executor_->end());
 }
 
-const void* HostLoss::zeros(int64_t bytes) {
+Address HostLoss::zeros(int64_t bytes) {
   if (!zeros_ || zeros_->size() < bytes) {
     int64_t room = 1;
     for (const OutputGradient& output : gradients_) room = std::max(room, executor_->plan().program.slot(output.slot).type.bytes());

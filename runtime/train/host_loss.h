@@ -52,7 +52,7 @@ class HostLoss {
 
   /// By slot of the model: whether a batch must have this input.
   const std::vector<bool>& inputs() const { return inputs_->wanted(); }
-  bool own_loss() const { return slots_.own_loss_seed != nullptr; }
+  bool own_loss() const { return slots_.own_loss_seed.exists(); }
 
   /// Starts a step and discards micro-batches of the previous one. Every backward multiplies its seeds, including the host's gradients, by
   /// `loss_scale` (1 without loss scaling); the update divides by it, so the host need not know it.
@@ -80,7 +80,7 @@ class HostLoss {
   const StepSlots& slots() const { return slots_; }
   const Executor& executor() const { return *executor_; }
   /// The gradient slots divided by this are the true gradient; valid after update().
-  double unit() const { return *slots_.gradient_unit * (slots_.loss_scale == nullptr ? 1 : *slots_.loss_scale); }
+  double unit() const { return slots_.gradient_unit.get() * (slots_.loss_scale.get_or(1)); }
   int64_t own_bytes() const;
   double exposed_seconds() const { return queue_ ? queue_->exposed_seconds() - exposed_before_ : 0; }  // since begin()
   const ExchangeQueue* exchanges() const { return queue_.get(); }                                      // null: one rank
@@ -110,7 +110,7 @@ class HostLoss {
   Told told() const;
   void run_backward(Kind kind);
   void run(size_t begin, size_t end);
-  const void* zeros(int64_t bytes);
+  Address zeros(int64_t bytes);
   void gather(const Told& own);
   void add_loss(double sum, double count, bool is_first);
   void add_losses(bool is_first);
@@ -129,6 +129,11 @@ class HostLoss {
   std::vector<OutputGradient> gradients_;
   std::vector<std::string> names_;  // of outputs
   std::vector<HostView> outputs_;
+  struct Download {
+    Address from;
+    Memory to;
+  };
+  std::vector<Download> downloads_;  // of the outputs, where the host cannot read the device's memory
   StepSlots slots_;
   size_t begins_[2][2]{}, ends_[2][2]{};  // instruction ranges of forward and backward in the first and in later micro-batches
   int64_t pairs_ = 0, pairs_of_all_ = 0;

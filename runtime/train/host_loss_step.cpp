@@ -82,7 +82,7 @@ HostLossStep::Done HostLossStep::apply(int64_t number, const std::function<void(
   return {.loss = &loss,
           .lr = lr_,
           .seconds = os::seconds() - begun_,
-          .mean_loss = loss.used_own_loss() ? *slots.loss_sum / *slots.loss_count : std::numeric_limits<double>::quiet_NaN(),
+          .mean_loss = loss.used_own_loss() ? slots.loss_sum.get() / slots.loss_count.get() : std::numeric_limits<double>::quiet_NaN(),
           .tokens = tokens * loss.pairs_of_all()};
 }
 

@@ -177,7 +177,7 @@ void HostOptimizer::list_state() {
   state_.push_back(plain_view(state_names_[0], DType::i64, {}, &updates_));
   for (size_t i = 0; i < slots.size(); ++i) {
     const Operand& at = executor_->slot(slots[i]);
-    state_.push_back(plain_view(state_names_[i + 1], at.dtype, at.shape, at.data));
+    state_.push_back(plain_view(state_names_[i + 1], at.dtype, at.shape, executor_->backend().in_host(at.data)));
   }
 }
 
@@ -267,12 +267,12 @@ void HostOptimizer::take(std::span<const HostView> gradients) {
 }
 
 HostOptimizer::Report HostOptimizer::update(double scale) {
-  *step_.gradient_unit = scale;
-  step_.rates[0] = recipe_.lr;
-  step_.rates[1] = static_cast<double>(updates_ + 1);
+  step_.gradient_unit.set(scale);
+  step_.rates.set(0, recipe_.lr);
+  step_.rates.set(1, static_cast<double>(updates_ + 1));
   executor_->run({});
-  if (!*step_.skipped) ++updates_;
-  return {.skipped = *step_.skipped, .step = updates_, .lr = recipe_.lr, .norm = *step_.grad_norm};
+  if (!step_.skipped.get()) ++updates_;
+  return {.skipped = step_.skipped.get(), .step = updates_, .lr = recipe_.lr, .norm = step_.grad_norm.get()};
 }
 
 /// One for each parameter.

@@ -29,7 +29,7 @@ MemoryLayout slot_layout(const Program& program) {
 constexpr int64_t kInitialized = 8192;  // elements that are staged at a time: what is large comes from the context's memory
 
 /// Values are made as f32; a parameter of another dtype gets them converted. All of the slot or a piece, which `device` begins.
-void put(Backend& backend, std::byte* device, const Slot& slot, std::span<const float> values) {
+void put(Backend& backend, Address device, const Slot& slot, std::span<const float> values) {
   const auto size = static_cast<int64_t>(values.size()) * bytes_of(slot.type.dtype);
   if (slot.type.dtype == DType::f32) return backend.to_device(device, values.data(), size);
   std::vector<std::byte> bytes(static_cast<size_t>(size));
@@ -96,7 +96,7 @@ void Model::make(const Storage& in, std::span<const int64_t> offsets, std::span<
     const PieceRange own = pieces.empty() ? PieceRange{0, slot(id).type.shape.elements()} : pieces[static_cast<size_t>(id)];
     const auto given = given_.find(id);
     const Initializer& init = given == given_.end() ? slot(id).init : given->second;
-    std::byte* const begin = in.data(Arena::parameters) + offsets[static_cast<size_t>(id)];
+    const Address begin = in.data(Arena::parameters) + offsets[static_cast<size_t>(id)];
     own.each_run([&](int64_t in_whole, int64_t in_range, int64_t elements) {
       for (int64_t at = 0; at < elements; at += kInitialized) {
         values.resize(static_cast<size_t>(std::min(kInitialized, elements - at)));
@@ -169,7 +169,7 @@ void Model::keep_pieces(const Program& plan, const std::function<void()>& agree)
   if (held_ == Held::whole)
     for (const SlotId id : parameters_) {
       const int64_t width = bytes_of(slot(id).type.dtype);
-      std::byte* const to = made.data(Arena::parameters) + layout.slots[static_cast<size_t>(id)].offset;
+      const Address to = made.data(Arena::parameters) + layout.slots[static_cast<size_t>(id)].offset;
       pieces[static_cast<size_t>(id)].each_run([&](int64_t in_whole, int64_t in_range, int64_t elements) {
         copy_bytes(context_->backend(), data(id) + in_whole * width, context_->backend(), to + in_range * width, elements * width);
       });
@@ -193,7 +193,7 @@ int64_t Model::elements() const {
   return sum;
 }
 
-std::byte* Model::data(SlotId parameter) const {
+Address Model::data(SlotId parameter) const {
   require_made();
   return storage_.data(Arena::parameters) + offsets_[static_cast<size_t>(parameter)];
 }
@@ -260,7 +260,7 @@ void Model::set(SlotId parameter, const HostView& from) {
     fail(Code::not_finite, text("set: the view for \"", to.name, "\" holds NaN at element ", at, "; nothing has changed"));
   const FloatMode mode;
   Backend& backend = context_->backend();
-  std::byte* const place = data(parameter);
+  const Address place = data(parameter);
   const PieceRange own = piece(parameter);
   const int64_t width = bytes_of(to.type.dtype);
   const WeightsGate::Writer writer(gate_);
@@ -287,11 +287,11 @@ void Model::set(SlotId parameter, const HostView& from) {
 void Model::copy_parameters(Storage& to) const {
   require_made();
   if (storage_.bytes() == 0) return;
-  std::byte* target = to.arena(Arena::parameters, storage_.bytes()).data();
+  const Address target = to.arena(Arena::parameters, storage_.bytes()).data();
   copy_bytes(context_->backend(), storage_.data(Arena::parameters), to.backend(), target, storage_.bytes());
 }
 
-void Model::copy(std::span<const std::byte* const> places) {
+void Model::copy(std::span<const Address> places) {
   Backend& backend = context_->backend();
   const WeightsGate::Writer writer(gate_);
   for (size_t p = 0; p < places.size(); ++p)
@@ -355,7 +355,7 @@ void Model::blend(const Model& from, double t) {
     const int64_t width = bytes_of(type.dtype), elements = type.shape.elements();
     for (int64_t at = 0; at < elements; at += kChunk) {
       const int64_t count = std::min(kChunk, elements - at);
-      std::byte* place = data(parameters_[p]) + at * width;
+      const Address place = data(parameters_[p]) + at * width;
       backend.to_host(a.data(), place, count * width);
       from.context_->backend().to_host(b.data(), from.data(from.parameters_[p]) + at * width, count * width);
       for (int64_t i = 0; i < count; ++i) {

@@ -43,7 +43,7 @@ class Model {
   const Slot& slot(SlotId id) const { return program_.slot(id); }
   int64_t elements() const;                             // of all parameters
   SlotId parameter_named(std::string_view name) const;  // throws not_found, suggests the nearest
-  std::byte* data(SlotId parameter) const;              // device memory, row-major; sharded: this rank's shard
+  Address data(SlotId parameter) const;                 // device memory, row-major; sharded: this rank's shard
 
   /// Reduces each parameter to a rank's elements of it under ZeRO-3, in a pipeline or with tensor ranks, by the slots of `plan`, that
   /// rank's program of this model.
@@ -85,7 +85,7 @@ class Model {
   using ReadPart = std::function<void(int64_t first, std::span<std::byte> out)>;  // whole elements
   void get_by(SlotId parameter, const HostView& to, ShardedModelCall* collective, const ReadPart& read) const;
   /// Copies all parameters from device memory: one address each, in the order of parameters().
-  void copy(std::span<const std::byte* const> places);
+  void copy(std::span<const Address> places);
 
   /// Moves the parameters to a file in `folder`, for everything that uses them. Throws io, unsupported if the host's allocator provides the
   /// memory, busy while a step's update is in progress; nothing has changed then.

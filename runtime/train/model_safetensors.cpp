@@ -106,7 +106,7 @@ void Model::read(const ReadBytes& read, const ReadOptions& options, ReadReport& 
   // All of it waits here until the stream has given the last byte: a stream that ends in the middle changes nothing.
   context_->require_memory("read: the buffer for a stream's weights", storage_.bytes());
   const auto room_for_all = storage_.bytes() > 0 ? context_->backend().allocate(storage_.bytes(), MemoryRole::other) : nullptr;
-  std::byte* const staged = room_for_all ? room_for_all->data() : nullptr;
+  const Address staged = room_for_all ? room_for_all->data() : Address();
   std::vector<std::byte> piece(static_cast<size_t>(kPiece)), values(static_cast<size_t>(kPiece) * 4);
   const FloatMode mode;
   for (size_t i = 0; i < match.parameters.size(); ++i) {
@@ -115,7 +115,7 @@ void Model::read(const ReadBytes& read, const ReadOptions& options, ReadReport& 
     if (id < 0) continue;
     stream.skip_to(record.offset);
     const DType as = slot(id).type.dtype;
-    std::byte* const place = staged + offsets_[static_cast<size_t>(id)];
+    const Address place = staged + offsets_[static_cast<size_t>(id)];
     const PieceRange own = this->piece(id);
     const int64_t width = bytes_of(record.dtype);
     for (int64_t at = 0, elements = record.shape.elements(); at < elements;) {

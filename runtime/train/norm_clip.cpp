@@ -21,7 +21,7 @@ double NormClip::norm_of(std::span<const HostView> gradients) {
     check(is_floating(gradient.dtype), "clip_norm: \"", gradient.name, "\" must be f32, f64, bf16 or f16, got ", gradient.dtype);
     const void* data = gradient.data;
     if (!gradient.is_plain()) data = compact_data(gradient, copies.emplace_back(), memory_);
-    operands_.push_back({const_cast<void*>(data), gradient.dtype, gradient.shape});  // read only
+    operands_.push_back({backend_.of_host(data), gradient.dtype, gradient.shape});  // read only
     types_.push_back({.dtype = gradient.dtype, .shape = gradient.shape, .layout = {}});
   }
   const Kernel& kernel = backend_.kernels()[static_cast<size_t>(Op::gradient_norm)];
@@ -30,9 +30,17 @@ double NormClip::norm_of(std::span<const HostView> gradients) {
   if (need > 0 && (!workspace_ || workspace_->size() < need)) workspace_ = backend_.allocate(need, MemoryRole::workspace);
   double norm = 0;
   bool finite = true;
-  const std::array<Operand, 2> out = {Operand{&norm, DType::f64, {}}, Operand{&finite, DType::boolean, {}}};
-  Call call{.in = operands_, .out = out, .reads = {}, .writes = {}, .attrs = &attrs, .workspace = {}, .workers = workers_.get()};
-  if (need > 0) call.workspace = {workspace_->data(), static_cast<size_t>(workspace_->size())};
+  const std::array<Operand, 2> out = {Operand{backend_.of_host(&norm), DType::f64, {}},
+                                      Operand{backend_.of_host(&finite), DType::boolean, {}}};
+  Call call{.in = operands_,
+            .out = out,
+            .reads = {},
+            .writes = {},
+            .attrs = &attrs,
+            .workspace = {},
+            .workspace_bytes = need,
+            .workers = workers_.get()};
+  if (need > 0) call.workspace = workspace_->data();
   kernel.run(call);
   return norm;
 }

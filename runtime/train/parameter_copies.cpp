@@ -15,7 +15,7 @@ void each_run(const Executor& rank, const Model& model, const Copy& copy_run) {
     const Operand& own = rank.slot(id);
     const int64_t first = own_begin(program, slot), width = bytes_of(slot.type.dtype);
     slot.piece.each_run(first, own.elements(), [&](int64_t in_whole, int64_t in_piece, int64_t elements) {
-      copy_run(slot, model.data(id) + in_whole * width, own.as<std::byte>() + (in_piece - first) * width, elements * width);
+      copy_run(slot, model.data(id) + in_whole * width, own.data + (in_piece - first) * width, elements * width);
     });
   }
 }
@@ -24,14 +24,13 @@ void each_run(const Executor& rank, const Model& model, const Copy& copy_run) {
 
 void take_parameters(const Executor& rank, const Model& from) {
   Backend& backend = from.context().backend();
-  each_run(rank, from,
-           [&](const Slot&, const std::byte* whole, std::byte* own, int64_t bytes) { copy_bytes(backend, whole, backend, own, bytes); });
+  each_run(rank, from, [&](const Slot&, Address whole, Address own, int64_t bytes) { copy_bytes(backend, whole, backend, own, bytes); });
 }
 
 void give_parameters(const Executor& rank, const Model& to) {
   Backend& backend = to.context().backend();
   const Program& program = rank.plan().program;
-  each_run(rank, to, [&](const Slot& slot, std::byte* whole, const std::byte* own, int64_t bytes) {
+  each_run(rank, to, [&](const Slot& slot, Address whole, Address own, int64_t bytes) {
     const bool answers = (slot.type.layout.is_flat() || program.rank == 0) && (slot.piece.is_cut() || program.tensor_rank == 0);
     if (answers) copy_bytes(backend, own, backend, whole, bytes);
   });

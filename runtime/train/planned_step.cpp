@@ -23,7 +23,7 @@ constexpr size_t kShortPlans = 8;
 
 /// `part`: what this rank may have of the memory that there is.
 Plan weighed(const Context& context, const Storage& storage, Plan plan, int64_t part) {
-  const bool is_held = storage.data(Arena::parameters) != nullptr || plan.memory.in_file[static_cast<size_t>(Arena::parameters)];
+  const bool is_held = storage.data(Arena::parameters) || plan.memory.in_file[static_cast<size_t>(Arena::parameters)];
   context.require_memory("trainer: a training step", plan.memory.beside_parameters() + (is_held ? 0 : plan.memory.of(Arena::parameters)),
                          part);
   return plan;
@@ -49,15 +49,15 @@ Plan plan_that_fits(const Model& model, const Recipe& recipe, const Storage& sto
 
 /// Loss and count so far, which each micro-batch but the first adds to.
 void hand_loss_over(const StepSlots& from, const StepSlots& to) {
-  *to.loss_sum = *from.loss_sum;
-  *to.loss_count = *from.loss_count;
+  to.loss_sum.set(from.loss_sum.get());
+  to.loss_count.set(from.loss_count.get());
 }
 
 /// Copies the first micro-batch's norm and count to the other executor, after a round in which this rank had a short micro-batch.
 void hand_first_over(const StepSlots& from, const StepSlots& to) {
-  if (from.first_norm == nullptr) return;
-  *to.first_norm = *from.first_norm;
-  *to.first_loss_count = *from.first_loss_count;
+  if (!from.first_norm.exists()) return;
+  to.first_norm.set(from.first_norm.get());
+  to.first_loss_count.set(from.first_loss_count.get());
 }
 
 PlanOptions common_of(const PlanOptions& options) {
@@ -131,11 +131,11 @@ void PlannedStep::begin(double lr, int64_t number, int64_t attempts, int64_t row
   tokens_ = micro_batch_tokens() * full_ + micro_batch_tokens() * short_rows_ / recipe_.batch;
   restart();
   if (ranks_) exposed_before_ = ranks_->exposed_seconds();
-  slots_.rates[0] = lr;
-  slots_.rates[1] = static_cast<double>(number);
-  if (slots_.loss_scale == nullptr) return;
-  *slots_.loss_scale = loss_scale;
-  if (rest_ != nullptr) *rest_->slots.loss_scale = loss_scale;
+  slots_.rates.set(0, lr);
+  slots_.rates.set(1, static_cast<double>(number));
+  if (!slots_.loss_scale.exists()) return;
+  slots_.loss_scale.set(loss_scale);
+  if (rest_ != nullptr) rest_->slots.loss_scale.set(loss_scale);
 }
 
 bool PlannedStep::run_until(double deadline, const Bind& bind) {
@@ -176,11 +176,11 @@ bool PlannedStep::go_on_to(double deadline, const Bind& bind) {
     // last micro-batch and the update the host may have changed a weight that the update does not.
     // Nor do they last if the update was skipped: ranks then gather each other's, and one that computed nothing has none.
     const int64_t changes = model_.gate().changes();
-    const bool are_made = own_full_ > 0 && !*slots_.skipped;
+    const bool are_made = own_full_ > 0 && !slots_.skipped.get();
     if (are_made && packed_at_ == changes) copies_at_ = changes + 1;
     if (gathered_at_ == changes) gathered_at_ = changes + 1;
   }
-  if (recipe_.find_nan && bind && *slots_.skipped && *slots_.loss_count > 0 && !can_scale_less()) find_nan(bind);
+  if (recipe_.find_nan && bind && slots_.skipped.get() && slots_.loss_count.get() > 0 && !can_scale_less()) find_nan(bind);
   return true;
 }
 
@@ -198,20 +198,20 @@ void PlannedStep::restart() {
 
 /// As far as the micro-batches go: of stages the last one has it, and tells the others.
 bool PlannedStep::is_loss_finite() {
-  if (stages_ == nullptr) return std::isfinite(*slots_.loss_sum);
+  if (stages_ == nullptr) return std::isfinite(slots_.loss_sum.get());
   Communicator& stages = stages_->stages();
   const bool has_loss = static_cast<bool>(executor_.plan().program.loss_sum);
   const auto size = static_cast<size_t>(stages.size());
   std::vector<uint8_t> is_bad(size, 0);
   uint8_t& own = is_bad[static_cast<size_t>(stages.rank())];
-  own = has_loss && !std::isfinite(*slots_.loss_sum) ? 1 : 0;
+  own = has_loss && !std::isfinite(slots_.loss_sum.get()) ? 1 : 0;
   ranks_->alone([&] { stages.all_gather(&own, is_bad.data(), stages.size(), DType::u8, "loss is finite"); });
   return std::ranges::count(is_bad, 1) == 0;
 }
 
 /// Overflow is how a dynamic scale finds its height; at its minimum it has no answer left.
 bool PlannedStep::can_scale_less() const {
-  return slots_.loss_scale != nullptr && recipe_.loss_scale == 0 && *slots_.loss_scale > recipe_.loss_scale_minimum;
+  return slots_.loss_scale.exists() && recipe_.loss_scale == 0 && slots_.loss_scale.get() > recipe_.loss_scale_minimum;
 }
 
 void PlannedStep::find_nan(const Bind& bind) {
@@ -270,9 +270,9 @@ bool PlannedStep::compute(double deadline, const Bind& bind) {
       if (round >= prepared_ && !bind(first_row, rows, executor)) return false;  // a plan may return to a micro-batch in flight
       prepared_ = std::max(prepared_, round + 1);
       executor.set_contributors(contributors_in(round));
-      if (slots.counters == nullptr) return true;
-      slots.counters[0] = attempts_;
-      slots.counters[1] = first_row;
+      if (!slots.counters.exists()) return true;
+      slots.counters.set(0, attempts_);
+      slots.counters.set(1, first_row);
       return true;
     };
     // A reference: std::function would allocate for the captures.
@@ -291,7 +291,7 @@ bool PlannedStep::compute(double deadline, const Bind& bind) {
   if (rest_ != nullptr) {
     if (!run_part(rest_->executor, rest_->slots, rest_cursor_, short_rows_)) return false;
     hand_loss_over(rest_->slots, slots_);
-    if (own_full_ == 0 && slots_.first_norm != nullptr) hand_first_over(rest_->slots, slots_);
+    if (own_full_ == 0 && slots_.first_norm.exists()) hand_first_over(rest_->slots, slots_);
   }
   if (ranks_ != nullptr) run_without_rows();
   meet();
@@ -309,7 +309,7 @@ void PlannedStep::meet() {
 /// Rank 0 holds the gate until all have written.
 void PlannedStep::leave_parameters() {
   if (whole_ == nullptr) return;
-  if (!*slots_.skipped) give_parameters(executor_, *whole_);
+  if (!slots_.skipped.get()) give_parameters(executor_, *whole_);
   const auto meet_along = [this](Communicator& axis) { ranks_->alone([&] { axis.barrier("parameters"); }); };
   meet_along(*tensor_);
   meet_along(ranks_->ranks());

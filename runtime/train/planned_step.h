@@ -47,7 +47,7 @@ class PlannedStep {
   /// Whether the update has begun; before that the step may be abandoned.
   bool is_updating() const { return cursor_.at > executor_.begin_of_update(); }
   /// Whether a parameter has been updated since the step began.
-  bool has_updated() const { return cursor_.at > executor_.plan().first_optimizer && !*slots_.skipped; }
+  bool has_updated() const { return cursor_.at > executor_.plan().first_optimizer && !slots_.skipped.get(); }
   /// Whether run_until() is rerunning the step from its first row to find the first value that is not finite (recipe find_nan). It asks
   /// `Bind` for the same rows again.
   bool is_finding_nan() const { return finding_nan_; }
@@ -59,8 +59,8 @@ class PlannedStep {
   /// Values of the finished step.
   const StepSlots& slots() const { return slots_; }
   double unit() const {
-    const double seed = executor_.plan().program.loss_seed * *slots_.loss_count;
-    return slots_.loss_scale == nullptr ? seed : seed * *slots_.loss_scale;
+    const double seed = executor_.plan().program.loss_seed * slots_.loss_count.get();
+    return seed * slots_.loss_scale.get_or(1);
   }
   int64_t tokens() const { return tokens_; }
 

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "exec/executor.h"
 #include "train/borrowed_parameters.h"
+#include "train/host_bytes.h"
 #include "train/input_readers.h"
 
 namespace st {
@@ -395,7 +396,10 @@ void Predictor::run(std::span<const HostView> inputs, std::span<const HostView> 
     if (ranks_) bind_shards(*pass.executor, *model_, hold.weights());
     pass.executor->run({});
   }
-  for (size_t i = 0; i < outputs.size(); ++i) scatter(pass.executor->slot(form->results[i]).as<std::byte>(), outputs[i]);
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const HostBytes result(pass.executor->backend(), pass.executor->slot(form->results[i]));
+    scatter(result.as(), outputs[i]);
+  }
 }
 
 std::vector<int32_t> Predictor::generate(std::span<const int32_t> prompt, const GenerateOptions& options,

@@ -105,10 +105,10 @@ Hex digest_of(Backend& backend, const Operand& tensor) {
   const int64_t bytes = tensor.elements() * bytes_of(tensor.dtype);
   std::vector<std::byte> room(backend.is_host_memory() ? 0 : static_cast<size_t>(std::min(kCompared, bytes)));
   Digest digest;
-  if (room.empty()) digest.update(std::span(tensor.as<const std::byte>(), static_cast<size_t>(bytes)));
+  if (room.empty()) digest.update(std::span(backend.in_host(tensor.data), static_cast<size_t>(bytes)));
   for (int64_t at = 0; at < bytes && !room.empty(); at += kCompared) {
     const int64_t count = std::min(kCompared, bytes - at);
-    backend.to_host(room.data(), tensor.as<const std::byte>() + at, count);
+    backend.to_host(room.data(), tensor.data + at, count);
     digest.update(std::span(room).first(static_cast<size_t>(count)));
   }
   return hex_of(digest);

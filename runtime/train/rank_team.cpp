@@ -326,7 +326,7 @@ void RankTeam::sync_weights() {
       }
       for (const SlotId id : parts_.model.parameters())
         if (const Slot& slot = to.plan().program.slot(id); !slot.borrowed && is_here(to.plan().program, slot))
-          copy_bytes(backend, parts_.model.data(id), backend, to.slot(id).as<std::byte>(), slot.type.bytes());
+          copy_bytes(backend, parts_.model.data(id), backend, to.slot(id).data, slot.type.bytes());
     }
     if (own_ != nullptr) take_parameters(*own_, parts_.model);
     weights_at_ = changes;

@@ -172,7 +172,7 @@ class Resume {
                          type.shape, " here; to convert weights, load them into a model"));
     const bool is_zero = tensor.role == Role::optimizer && is_fresh();
     for (const StateTensor::Piece& piece : tensor.pieces)
-      if (piece.data != nullptr)
+      if (piece.data)
         piece.range.each_run([&](int64_t in_whole, int64_t in_range, int64_t elements) {
           targets_.push_back({.from = from,
                               .first = in_whole,
@@ -232,7 +232,7 @@ class Resume {
     if (starts_anew_ && !is_fresh()) clear_state();
     for (const StateTensor* average : own_averages_) {
       for (const StateTensor::Piece& part : average->pieces)
-        if (part.data != nullptr) begin_average(average->of, part);
+        if (part.data) begin_average(average->of, part);
     }
   }
 
@@ -255,7 +255,7 @@ class Resume {
     for (const StateTensor& tensor : tensors_) {
       if (!is_state(tensor)) continue;
       for (const StateTensor::Piece& part : tensor.pieces)
-        for (int64_t at = 0, bytes = part.data == nullptr ? 0 : part.range.elements * bytes_of(tensor.type.dtype); at < bytes; at += kPiece)
+        for (int64_t at = 0, bytes = !part.data ? 0 : part.range.elements * bytes_of(tensor.type.dtype); at < bytes; at += kPiece)
           trainer_.model().context().backend().to_device(part.data + at, zeros.data(), std::min(kPiece, bytes - at));
     }
   }

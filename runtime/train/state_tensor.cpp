@@ -27,7 +27,7 @@ StateTensor::Piece piece_in(const Executor& rank, SlotId slot) {
   const Slot& of = program.slot(slot);
   ParameterPiece piece = piece_of(program, of, program.tensor_rank);
   const int32_t answers = answers_for(program, of.type.layout.is_flat(), piece.is_cut());
-  return {{own_begin(program, of), operand.elements(), std::move(piece)}, operand.as<std::byte>(), answers};
+  return {{own_begin(program, of), operand.elements(), std::move(piece)}, operand.data, answers};
 }
 
 /// Those of one rank, in the order of its slots.
@@ -91,7 +91,7 @@ void hear(std::string_view text, int32_t rank, std::vector<StateTensor>& to) {
                   .of = one.of,
                   .type = {.dtype = static_cast<DType>(one.dtype), .shape = {}, .layout = {}},
                   .is_sharded = true,
-                  .pieces = {{{one.first, one.elements}, nullptr, rank}}};
+                  .pieces = {{{one.first, one.elements}, {}, rank}}};
     text.remove_prefix(t.name.size());
     const auto shape_of = [](const auto& dims, int32_t count) {
       return Shape({dims.data(), static_cast<size_t>(std::clamp(count, 0, kMaxDims))});
@@ -119,7 +119,7 @@ void hear(std::string_view text, int32_t rank, std::vector<StateTensor>& to) {
 void StateTensor::to_host(Backend& backend, int64_t first, std::span<std::byte> out) const {
   const int64_t width = bytes_of(type.dtype);
   for (const Piece& piece : pieces) {
-    if (piece.data == nullptr) continue;
+    if (!piece.data) continue;
     const int64_t begin = first / width, end = begin + std::ssize(out) / width;
     piece.range.each_run_between(begin, end, [&](int64_t in_whole, int64_t in_range, int64_t elements) {
       backend.to_host(out.data() + (in_whole - begin) * width, piece.data + in_range * width, elements * width);
@@ -195,7 +195,7 @@ StateTensor gradient_of(std::span<const Executor* const> ranks, const Slot& para
   tensor.is_sharded = true;
   for (int32_t rank = 0; rank < program.mesh.ranks(); ++rank)
     if (PieceRange held = held_by(program, summed, rank); held.elements > 0)
-      tensor.pieces.push_back({std::move(held), !own.empty() && own[0].rank == rank ? own[0].data : nullptr, rank});
+      tensor.pieces.push_back({std::move(held), !own.empty() && own[0].rank == rank ? own[0].data : Address(), rank});
   return tensor;
 }
 

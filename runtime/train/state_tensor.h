@@ -14,8 +14,8 @@ namespace st {
 struct StateTensor {
   struct Piece {
     PieceRange range = {};
-    std::byte* data = nullptr;  // device memory; null: in another process
-    int32_t rank = 0;           // of the mesh; in a group of processes, who answers for the range
+    Address data = {};  // device memory; none: in another process
+    int32_t rank = 0;   // of the mesh; in a group of processes, who answers for the range
   };
   std::string name;
   Role role = Role::parameter;

@@ -1,29 +1,45 @@
-// The numbers that the host writes before a step and reads after it, in the memory of an executor.
+// The numbers that the host writes before a step and reads after it, in the device memory of an executor.
 #pragma once
 
 #include "exec/executor.h"
 
 namespace st {
 
-/// Null: the program has no such slot. Meanings and types are StepSlotIds' (ir/program.h).
+/// The memory of a small slot. Each call copies.
+template <class T>
+class StepNumber {
+ public:
+  StepNumber() = default;
+  StepNumber(Backend& backend, Address place) : backend_(&backend), place_(place) {}
+
+  bool exists() const { return backend_ != nullptr; }  // false: the program has no such slot
+  T get() const {
+    T value{};
+    backend_->to_host(&value, place_, sizeof value);
+    return value;
+  }
+  T get_or(T none) const { return exists() ? get() : none; }
+  void set(T value) const { set(0, value); }
+  void set(int64_t i, T value) const { backend_->to_device(place_ + i * static_cast<int64_t>(sizeof value), &value, sizeof value); }
+
+ private:
+  Backend* backend_ = nullptr;
+  Address place_;
+};
+
+/// Meanings and types are StepSlotIds' (ir/program.h).
 struct StepSlots {
-  double* rates = nullptr;
-  double* loss_scale = nullptr;
-  double* own_loss_seed = nullptr;
-  double* gradient_unit = nullptr;
-  int64_t* counters = nullptr;
-  double* loss_sum = nullptr;
-  double* loss_count = nullptr;
-  double* grad_norm = nullptr;
-  bool* skipped = nullptr;
-  double* first_norm = nullptr;
-  double* first_loss_count = nullptr;
+  StepNumber<double> rates, loss_scale, own_loss_seed, gradient_unit;
+  StepNumber<int64_t> counters;
+  StepNumber<double> loss_sum, loss_count, grad_norm;
+  StepNumber<bool> skipped;
+  StepNumber<double> first_norm, first_loss_count;
 
   StepSlots() = default;
   explicit StepSlots(const Executor& executor) {
     const StepSlotIds& step = executor.plan().program.step;
-    const auto bind = [&]<class T>(T*& number, SlotId slot) {
-      if (slot >= 0) number = executor.slot(slot).as<T>();
+    const auto bind = [&]<class T>(StepNumber<T>& number, SlotId slot) {
+      if (slot >= 0) number = {executor.backend(), executor.slot(slot).data};
     };
     bind(rates, step.rates);
     bind(loss_scale, step.loss_scale);

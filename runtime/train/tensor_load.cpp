@@ -143,10 +143,10 @@ class Load {
     const TensorTarget& target = targets_[part.target];
     const LogicalTensor& from = *target.from;
     const int64_t elements = part.end - part.begin, width = st::bytes_of(target.dtype);
-    std::byte* const place = target.to + (part.begin - target.first) * width;
+    const Address place = target.to + (part.begin - target.first) * width;
     if (from.dtype == target.dtype && backend_.is_host_memory()) {
-      reader_.read(from, part.begin, part.end, {place, static_cast<size_t>(elements * width)});
-      return look_for_nan(part, place);
+      reader_.read(from, part.begin, part.end, {backend_.in_host(place), static_cast<size_t>(elements * width)});
+      return look_for_nan(part, backend_.in_host(place));
     }
     std::vector<std::byte> read(static_cast<size_t>(elements * st::bytes_of(from.dtype)));
     reader_.read(from, part.begin, part.end, read);

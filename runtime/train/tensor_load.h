@@ -14,7 +14,7 @@ namespace st {
 struct TensorTarget {
   const LogicalTensor* from = nullptr;
   int64_t first = 0, elements = 0;  // range of its elements, row-major
-  std::byte* to = nullptr;          // device memory for that many
+  Address to;                       // device memory for that many
   DType dtype = DType::f32;         // of `to`; if it differs from the tensor's, both are floating and elements are converted
   bool is_zero = false;             // `to` is all zero now, so undoing the load needs no copy
   bool may_hold_nan = true;         // false: the load throws not_finite with the tensor and its first NaN

@@ -354,7 +354,7 @@ StepReport Trainer::finish_step() {
   gradients_ = {&train_->executor(), train_->unit()};
   const StepSlots& slots = train_->slots();
   StepReport report = report_of(slots, done.lr, done.seconds, train_->tokens());
-  report.loss = last_loss_ = *slots.loss_sum / *slots.loss_count;
+  report.loss = last_loss_ = slots.loss_sum.get() / slots.loss_count.get();
   if (!report.skipped) add_noise(done.rows);
   report.gradient_noise_scale = noise_.scale();
   if (team_) report_exchange(report, train_->exposed_seconds(), train_->exchanges());
@@ -371,15 +371,15 @@ void Trainer::report_exchange(StepReport& report, double exposed, const Exchange
 /// A micro-batch that counts no row has no mean, and one that is all of the step tells nothing.
 void Trainer::add_noise(int64_t rows) {
   const StepSlots& slots = train_->slots();
-  if (slots.first_norm == nullptr || rows <= recipe_.batch || *slots.first_loss_count == 0) return;
-  const double unit_of_first = train_->unit() / *slots.loss_count * *slots.first_loss_count;
-  noise_.add(static_cast<double>(recipe_.batch), *slots.first_norm / unit_of_first, static_cast<double>(rows), *slots.grad_norm);
+  if (!slots.first_norm.exists() || rows <= recipe_.batch || slots.first_loss_count.get() == 0) return;
+  const double unit_of_first = train_->unit() / slots.loss_count.get() * slots.first_loss_count.get();
+  noise_.add(static_cast<double>(recipe_.batch), slots.first_norm.get() / unit_of_first, static_cast<double>(rows), slots.grad_norm.get());
 }
 
 StepReport Trainer::report_of(const StepSlots& slots, double lr, double seconds, int64_t tokens) {
   StepReport report;
-  report.skipped = *slots.skipped;
-  report.grad_norm = *slots.grad_norm;
+  report.skipped = slots.skipped.get();
+  report.grad_norm = slots.grad_norm.get();
   report.lr = lr;
   report.loss_scale = loss_scale();
   // Last of a step: what unscaled it is the scale that its loss was scaled with. A step that counted no row says nothing of overflow.

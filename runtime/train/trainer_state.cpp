@@ -158,9 +158,9 @@ CheckpointContent content_of(const Trainer& trainer, Metadata metadata) {
       SnapshotTensor tensor = whole;
       if (shared) tensor.shape = {end - begin};
       const StateTensor::Piece& piece = from.pieces[0];
-      const bool in_one = from.pieces.size() == 1 && piece.data != nullptr && !piece.range.piece.is_cut();
+      const bool in_one = from.pieces.size() == 1 && piece.data && !piece.range.piece.is_cut();
       if (backend.is_host_memory() && in_one)
-        tensor.bytes = {piece.data + (begin - piece.range.first) * width, static_cast<size_t>((end - begin) * width)};
+        tensor.bytes = {backend.in_host(piece.data + (begin - piece.range.first) * width), static_cast<size_t>((end - begin) * width)};
       if (!is_exchanged)
         tensor.copy = [unchanged, &backend, from, skipped = begin * width](int64_t first, std::span<std::byte> out) {
           from.to_host(backend, skipped + first, out);

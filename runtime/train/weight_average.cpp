@@ -22,13 +22,13 @@ bool WeightAverage::is_cut_like_weight(size_t index) const {
   return weight.type.layout.is_flat() == weight.update.is_flat();
 }
 
-const std::byte* WeightAverage::place_of(size_t index) {
+Address WeightAverage::place_of(size_t index) {
   const std::optional<StateTensor>& average = averages_[index];
   if (!average) return model_.data(model_.parameters()[index]);
   if (is_cut_like_weight(index)) {
-    const auto is_here = [](const StateTensor::Piece& piece) { return piece.data != nullptr; };
+    const auto is_here = [](const StateTensor::Piece& piece) { return static_cast<bool>(piece.data); };
     const auto own = std::ranges::find_if(average->pieces, is_here);
-    return own == average->pieces.end() ? nullptr : own->data;
+    return own == average->pieces.end() ? Address() : own->data;
   }
   const bool is_of_processes = read_ && average->is_sharded;
   if (!is_of_processes && average->pieces.size() == 1) return average->pieces[0].data;
@@ -36,7 +36,7 @@ const std::byte* WeightAverage::place_of(size_t index) {
 }
 
 /// A rank without any of the weight takes part in the reads for the others.
-const std::byte* WeightAverage::joined(size_t index, const StateTensor& tensor) {
+Address WeightAverage::joined(size_t index, const StateTensor& tensor) {
   Backend& backend = model_.context().backend();
   const PieceRange weight = model_.piece(model_.parameters()[index]);
   const bool keeps = weight.elements > 0;
@@ -55,10 +55,10 @@ const std::byte* WeightAverage::joined(size_t index, const StateTensor& tensor) 
     });
     at += count;
   }
-  return keeps ? joined_[index]->data() : nullptr;
+  return keeps ? joined_[index]->data() : Address();
 }
 
-std::span<const std::byte* const> WeightAverage::places() {
+std::span<const Address> WeightAverage::places() {
   if (!follows_) return {};
   places_.clear();
   for (size_t i = 0; i < averages_.size(); ++i) places_.push_back(place_of(i));

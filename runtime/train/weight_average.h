@@ -26,7 +26,7 @@ class WeightAverage {
 
   /// Device memory of the current average of each of the model's parameters(), in their order; empty: the model's own weights. Sharded
   /// averages are joined in memory that is kept until trim(); for a sharded model the places are those of this rank's shards instead.
-  std::span<const std::byte* const> places();
+  std::span<const Address> places();
   void trim() { joined_.clear(); }
   /// Copies one average, like Model::get. Throws not_found.
   void get(std::string_view parameter, const HostView& to, ShardedModelCall* collective = nullptr) const;
@@ -35,8 +35,8 @@ class WeightAverage {
 
  private:
   bool is_cut_like_weight(size_t index) const;
-  const std::byte* place_of(size_t index);
-  const std::byte* joined(size_t index, const StateTensor& tensor);
+  Address place_of(size_t index);
+  Address joined(size_t index, const StateTensor& tensor);
   void read(const StateTensor& from, int64_t first, std::span<std::byte> out) const;
 
   Model& model_;
@@ -44,7 +44,7 @@ class WeightAverage {
   std::vector<std::optional<StateTensor>> averages_;  // by the model's parameters()
   std::vector<StateTensor> weights_;                  // likewise; only for a sharded model
   std::vector<std::unique_ptr<Buffer>> joined_;       // likewise
-  std::vector<const std::byte*> places_;
+  std::vector<Address> places_;
   bool follows_ = false;
 };
 

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "backend/kernel_side.h"
 #include "backend/needs.h"
 #include "base/float_mode.h"
 #include "base/os/machine.h"
@@ -175,7 +176,7 @@ class Arrays {
 
   st::Operand make(const st::Type& type, bool positive, int64_t below) {
     buffers_.push_back(backend_.allocate(std::max<int64_t>(64, type.bytes()), st::MemoryRole::tensors));
-    std::byte* data = buffers_.back()->data();
+    std::byte* data = st::pointer_to(buffers_.back()->data());
     for (int64_t i = 0; i < type.shape.elements(); ++i) {
       state_ ^= state_ << 13, state_ ^= state_ >> 7, state_ ^= state_ << 17;
       const float x = static_cast<float>(state_ >> 40) * (positive ? 0x1p-24F : 0x1p-23F) - (positive ? 0.0F : 1.0F);
@@ -183,7 +184,7 @@ class Arrays {
       if (type.dtype == DType::f64) reinterpret_cast<double*>(data)[i] = i == 0 ? 1e-4 : 1;  // the rates of an update, a seed
       if (type.dtype == DType::i32) reinterpret_cast<int32_t*>(data)[i] = static_cast<int32_t>(state_ % static_cast<uint64_t>(below));
     }
-    return {.data = data, .dtype = type.dtype, .shape = type.shape};
+    return {.data = st::address_of(data), .dtype = type.dtype, .shape = type.shape};
   }
 
   std::vector<st::Operand> make(const std::vector<st::Type>& types, bool positive, int64_t below) {
@@ -215,14 +216,15 @@ class Probe {
                         .reads = slots,
                         .writes = slots,
                         .attrs = &c.attrs,
-                        .workspace = {workspace->data(), static_cast<size_t>(bytes)},
+                        .workspace = workspace->data(),
+                        .workspace_bytes = bytes,
                         .workers = &workers_};
     double moved = 0;
     std::vector<std::vector<float*>> data;  // per stream
     for (const Stream& s : c.streams) {
       data.emplace_back();
       for (int i = 0; i < s.reads + (s.in_place ? 0 : s.writes); ++i)
-        data.back().push_back(arrays.make(type({s.elements}), true, 1).as<float>());
+        data.back().push_back(as<float>(arrays.make(type({s.elements}), true, 1)));
       moved += 4.0 * (s.reads + s.writes) * static_cast<double>(s.elements);
     }
     const auto compute = [&] { kernel.run(call); };

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "backend/kernel_side.h"
 #include "base/os/machine.h"
 #include "exec/executor.h"
 #include "models/builtin.h"
@@ -82,7 +83,7 @@ int main(int argc, char** argv) {
   for (int32_t& token : tokens) token = static_cast<int32_t>(random() % static_cast<uint32_t>(o.vocabulary));
   executor.bind(program.slot_named("tokens"), tokens.data());
   executor.bind(program.slot_named("targets"), tokens.data());
-  auto* rates = executor.slot(program.slot_named("rates")).as<double>();
+  auto* rates = as<double>(executor.slot(program.slot_named("rates")));
   rates[0] = 1e-4, rates[1] = 1;
 
   std::map<std::string, Cost> costs;

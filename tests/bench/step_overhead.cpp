@@ -1,5 +1,6 @@
 // The cost of st_trainer_step beyond its kernels: the smallest step (mlp 64-64-8, batch 1, one thread, borrowed batches) through the C ABI,
 // compared with a loop over the same plan's kernels on its own memory. Usage: step_overhead [rounds] [steps a round]
+#include "backend/kernel_side.h"
 #include "base/os/machine.h"
 #include "exec/executor.h"
 #include "models/builtin.h"
@@ -19,7 +20,7 @@ class BareKernels {
     const st::Program& program = executor_.plan().program;
     executor_.bind(program.slot_named("x"), x);
     executor_.bind(program.slot_named("y"), y);
-    auto* rates = executor_.slot(program.slot_named("rates")).as<double>();
+    auto* rates = as<double>(executor_.slot(program.slot_named("rates")));
     rates[0] = 1e-3;
     rates[1] = 1;
   }

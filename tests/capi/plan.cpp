@@ -36,7 +36,7 @@ TEST(Plans, OfARankOfFourThousandNeedNoMemoryForTheModel) {
       (R"({"width": 12288, "heads": 96, "context": 2048, "vocabulary": 51200, "layers": )" + std::to_string(16 * blocks) + "}").c_str());
   const auto recipe = hold<HeldRecipe>(
       st_recipe_create, R"({"ranks": 4096, "stages": 16, "tensor": 8, "zero": 1, "precision": "bf16", "batch": 1, "accumulate": 16})");
-  const auto plan = hold<HeldPlan>(st_plan_create, gpt.model, recipe, R"({"machine": "h100-sxm", "rank": 1733})");
+  const auto plan = hold<HeldPlan>(st_plan_create, gpt.model, recipe, R"({"machine": "h100-sxm", "rank": 1733, "late_parameters": false})");
   const std::string json = text_of(st_plan_json, plan);
   EXPECT_TRUE(has(json, R"("position":{"data":24,"tensor":5,"stage":6})")) << json;
   EXPECT_TRUE(has(json, R"("measured":false)")) << json;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "backend/kernel_side.h"
 #include "backend/needs.h"
 #include "base/error.h"
 #include "base/float_mode.h"
@@ -15,7 +16,7 @@ constexpr std::byte kGarbage{0xCB};  // as a float -2.7e7, as an index far out o
 
 std::vector<std::byte> garbage(int64_t bytes) { return std::vector<std::byte>(static_cast<size_t>(bytes), kGarbage); }
 
-bool is_garbage(Backend& backend, const std::byte* from) {
+bool is_garbage(Backend& backend, Address from) {
   std::vector<std::byte> guard(kGuard);
   backend.to_host(guard.data(), from, kGuard);
   return std::all_of(guard.begin(), guard.end(), [](std::byte b) { return b == kGarbage; });
@@ -86,7 +87,8 @@ void run_node(Backend& backend, Workers& workers, const Node& node, const Blocks
                 .reads = node.reads.empty() ? std::span<const Operand>{} : slot_operands,
                 .writes = node.writes.empty() ? std::span<const Operand>{} : slot_operands,
                 .attrs = &node.attrs,
-                .workspace = {workspace->data(), static_cast<size_t>(bytes)},
+                .workspace = workspace->data(),
+                .workspace_bytes = bytes,
                 .workers = &workers});
   }
   require(is_garbage(backend, workspace->data() + bytes), Code::internal, where(), ": wrote past its ", bytes, " bytes of workspace");

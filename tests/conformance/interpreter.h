@@ -24,7 +24,7 @@ class Block {
   bool guard_holds() const;
 
  private:
-  std::byte* data() const { return buffer_->data() + displaced_; }
+  Address data() const { return buffer_->data() + displaced_; }
 
   Backend* backend_;
   Type type_;

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "backend/kernel_side.h"
 #include "training.h"
 
 namespace st {
@@ -29,12 +30,12 @@ class Accumulate : public ::testing::TestWithParam<Case> {
 /// The last step's gradients of the mean loss.
 std::vector<double> gradient_of(const Trainer& trainer) {
   const Program& program = trainer.plan().program;
-  const auto read = [&](const char* name) { return *trainer.executor().slot(program.slot_named(name)).as<double>(); };
+  const auto read = [&](const char* name) { return *as<double>(trainer.executor().slot(program.slot_named(name))); };
   const double unscale = 1 / (program.loss_seed * read("loss_count"));
   std::vector<double> all;
   for (const SlotId parameter : trainer.model().parameters()) {  // a tied weight's later uses are in its first gradient by now
     const Operand& slot = trainer.executor().slot(program.slot_named("gradient." + trainer.model().slot(parameter).name));
-    for (int64_t i = 0; i < slot.elements(); ++i) all.push_back(slot.as<float>()[i] * unscale);
+    for (int64_t i = 0; i < slot.elements(); ++i) all.push_back(as<float>(slot)[i] * unscale);
   }
   return all;
 }
@@ -71,7 +72,7 @@ TEST_P(Accumulate, LossIsTheTokenMeanOfTheStep) {
   const auto whole = trainer(12, 1), cut = trainer(3, 4);
   const double a = whole->step().loss, b = cut->step().loss;
   EXPECT_NEAR(b, a, 1e-6 * a);
-  const auto count = [](const Trainer& t) { return *t.executor().slot(t.plan().program.slot_named("loss_count")).as<double>(); };
+  const auto count = [](const Trainer& t) { return *as<double>(t.executor().slot(t.plan().program.slot_named("loss_count"))); };
   EXPECT_EQ(count(*whole), count(*cut));
   if (GetParam().ignored) {
     EXPECT_LT(count(*whole), 12 * 13);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "backend/kernel_side.h"
 #include "base/float16.h"
 #include "base/float_mode.h"
 #include "parts/accumulator.h"
@@ -32,7 +33,7 @@ std::vector<Operand> gradients_of(const Trainer& trainer) {
   return all;
 }
 
-double count_of(const Trainer& trainer) { return *trainer.executor().slot(trainer.plan().program.slot_named("loss_count")).as<double>(); }
+double count_of(const Trainer& trainer) { return *as<double>(trainer.executor().slot(trainer.plan().program.slot_named("loss_count"))); }
 
 TEST(AccumulatorBits, AreThoseOfTheTrainersAccumulate) {
   const FloatMode mode;
@@ -48,7 +49,7 @@ TEST(AccumulatorBits, AreThoseOfTheTrainersAccumulate) {
     for (int k = 0; k < 4; ++k) {
       single->step();
       const auto piece = gradients_of(*single);
-      for (size_t i = 0; i < host.size(); ++i) std::memcpy(host[i].data(), piece[i].data, host[i].size() * sizeof(float));
+      for (size_t i = 0; i < host.size(); ++i) std::memcpy(host[i].data(), as<float>(piece[i]), host[i].size() * sizeof(float));
       tokens += count_of(*single);
       least = std::min(least, count_of(*single));
       most = std::max(most, count_of(*single));
@@ -63,7 +64,7 @@ TEST(AccumulatorBits, AreThoseOfTheTrainersAccumulate) {
     size_t elements = 0;
     for (size_t i = 0; i < host.size(); ++i) {
       ASSERT_EQ(static_cast<size_t>(wanted[i].elements()), host[i].size());
-      EXPECT_EQ(std::memcmp(host[i].data(), wanted[i].data, host[i].size() * sizeof(float)), 0) << device << ", gradient " << i;
+      EXPECT_EQ(std::memcmp(host[i].data(), as<float>(wanted[i]), host[i].size() * sizeof(float)), 0) << device << ", gradient " << i;
       elements += host[i].size();
     }
     EXPECT_GT(elements, 4000U);
@@ -97,7 +98,7 @@ void expect_the_ops_bits(Backend& backend, const Way<T>& way) {
     if (k == 0)
       for (size_t i = 0; i < sum.size(); ++i) sum[i] = static_cast<Sum>(way.widen(piece[i]));
     if (k == 0 || weights[k] == 0) continue;
-    const Operand value = {piece.data(), way.host, shape}, slot = {sum.data(), way.sum, shape};
+    const Operand value = {address_of(piece.data()), way.host, shape}, slot = {address_of(sum.data()), way.sum, shape};
     const Attrs attrs;
     backend.kernels()[static_cast<size_t>(Op::accumulate)].run({.in = std::span(&value, 1),
                                                                 .out = {},

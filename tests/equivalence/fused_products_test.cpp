@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstring>
 
+#include "backend/kernel_side.h"
 #include "base/float16.h"
 #include "cpu_classes.h"
 #include "ir/build.h"
@@ -133,13 +134,13 @@ std::vector<std::byte> gradients_of(Program program, Backend& backend, int threa
     if (slot.role == Role::input)
       executor.bind(static_cast<SlotId>(s), bytes.data());
     else
-      std::memcpy(executor.slot(static_cast<SlotId>(s)).data, bytes.data(), bytes.size());
+      std::memcpy(as<std::byte>(executor.slot(static_cast<SlotId>(s))), bytes.data(), bytes.size());
   }
   executor.run({});
   std::vector<std::byte> gradients;
   for (size_t s = 0; s < planned.slots.size(); ++s) {
     if (planned.slots[s].role != Role::gradient) continue;
-    const auto* data = executor.slot(static_cast<SlotId>(s)).as<std::byte>();
+    const auto* data = as<std::byte>(executor.slot(static_cast<SlotId>(s)));
     gradients.insert(gradients.end(), data, data + planned.slots[s].type.bytes());
   }
   return gradients;

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <limits>
 
+#include "backend/kernel_side.h"
 #include "base/float16.h"
 #include "base/float_mode.h"
 #include "training.h"
@@ -44,7 +45,7 @@ struct HostCopy {
   }
   static std::vector<float> values_of(const Trainer& trainer, const std::string& name) {
     const Operand& slot = trainer.executor().slot(trainer.plan().program.slot_named(name));
-    return {slot.as<float>(), slot.as<float>() + slot.elements()};
+    return {as<float>(slot), as<float>(slot) + slot.elements()};
   }
   void take_gradients(const Trainer& trainer) {
     for (size_t i = 0; i < names.size(); ++i)

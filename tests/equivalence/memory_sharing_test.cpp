@@ -2,6 +2,7 @@
 // every value, so a kernel that cannot work in place shows too.
 #include <gtest/gtest.h>
 
+#include "backend/kernel_side.h"
 #include "exec/executor.h"
 #include "models/gpt.h"
 #include "models/initialize.h"
@@ -55,7 +56,7 @@ std::vector<std::byte> run(const Program& program, const MemoryLayout& layout, i
     const auto slot = static_cast<SlotId>(s);
     const Slot& it = program.slots[s];
     const auto elements = static_cast<size_t>(it.type.shape.elements());
-    if (it.role == Role::parameter) initialize({executor.slot(slot).as<float>(), elements}, it, 3);
+    if (it.role == Role::parameter) initialize({as<float>(executor.slot(slot)), elements}, it, 3);
     if (it.role != Role::input) continue;
     for (size_t i = 0; i < elements; ++i) {
       tokens[s].push_back(static_cast<int32_t>(i * 7 % 17));
@@ -63,18 +64,18 @@ std::vector<std::byte> run(const Program& program, const MemoryLayout& layout, i
     }
     executor.bind(slot, it.type.dtype == DType::i32 ? static_cast<const void*>(tokens[s].data()) : floats[s].data());
   }
-  auto* rates = executor.slot(program.slot_named("rates")).as<double>();
+  auto* rates = as<double>(executor.slot(program.slot_named("rates")));
   for (int step = 1; step <= 2; ++step) {
     rates[0] = 1e-2;
     rates[1] = step;
     executor.run({});
-    EXPECT_FALSE(*executor.slot(program.slot_named("skipped")).as<bool>()) << "a step without an update compares little";
+    EXPECT_FALSE(*as<bool>(executor.slot(program.slot_named("skipped")))) << "a step without an update compares little";
   }
   std::vector<std::byte> bytes;
   for (size_t s = 0; s < program.slots.size(); ++s) {
     const Role role = program.slots[s].role;
     if (role == Role::input || role == Role::stash) continue;
-    const auto* data = executor.slot(static_cast<SlotId>(s)).as<std::byte>();
+    const auto* data = as<std::byte>(executor.slot(static_cast<SlotId>(s)));
     bytes.insert(bytes.end(), data, data + program.slots[s].type.bytes());
   }
   return bytes;

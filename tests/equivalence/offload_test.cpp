@@ -167,7 +167,7 @@ TEST_F(Offload, MovesTheParametersUnderAllThatKnowThem) {
   Trainer before(model, recipe_of("none", ""), nullptr);
   step(before);
   const std::string digest = model->digest();
-  const std::byte* const place = model->data(model->parameters()[0]);
+  const Address place = model->data(model->parameters()[0]);
   const Trainer moved(model, recipe_of("parameters", folder_), nullptr);
   EXPECT_EQ(model->data(model->parameters()[0]), place);
   EXPECT_EQ(model->digest(), digest);

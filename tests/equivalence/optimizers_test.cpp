@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "backend/kernel_side.h"
 #include "base/error.h"
 #include "cpu_classes.h"
 #include "training.h"
@@ -99,7 +100,7 @@ Training with_groups(const std::string& groups, const std::string& device = "cpu
 std::vector<float> values_of(const Trainer& trainer, const std::string& slot) {
   const Executor& executor = trainer.executor();
   const SlotId id = executor.plan().program.slot_named(slot);
-  const auto* data = executor.slot(id).as<float>();
+  const auto* data = as<float>(executor.slot(id));
   return {data, data + executor.plan().program.slot(id).type.shape.elements()};
 }
 
@@ -146,7 +147,7 @@ TEST(ParameterGroups, AreClippedByTheirOwnNorm) {
   const StepReport report = trainer->step();
   const Executor& executor = trainer->executor();
   const auto factor = [&](const char* slot) {
-    return static_cast<double>(*executor.slot(executor.plan().program.slot_named(slot)).as<float>());
+    return static_cast<double>(*as<float>(executor.slot(executor.plan().program.slot_named(slot))));
   };
   double squares = 0;
   for (const Slot& slot : executor.plan().program.slots)

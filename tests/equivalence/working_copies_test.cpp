@@ -4,6 +4,7 @@
 #include <cstring>
 #include <ostream>
 
+#include "backend/kernel_side.h"
 #include "cpu_classes.h"
 #include "token_rows.h"
 #include "training.h"
@@ -77,7 +78,8 @@ void spoil(const Trainer& trainer) {
   const Program& program = trainer.plan().program;
   for (size_t slot = 0; slot < program.slots.size(); ++slot)
     if (program.slots[slot].role == Role::working)
-      std::memset(trainer.executor().slot(static_cast<SlotId>(slot)).data, 0x11, static_cast<size_t>(program.slots[slot].type.bytes()));
+      std::memset(as<std::byte>(trainer.executor().slot(static_cast<SlotId>(slot))), 0x11,
+                  static_cast<size_t>(program.slots[slot].type.bytes()));
 }
 
 TEST_P(WorkingCopies, AreKeptFromAnUpdateToTheNextStep) {

@@ -17,8 +17,8 @@ struct Accumulate {
 
 template <class V>
 void accumulate_half(const Call& call) {
-  const V* const value = call.in[0].as<const V>();
-  float* const slot = call.writes[0].as<float>();
+  const V* const value = as<const V>(call.in[0]);
+  float* const slot = as<float>(call.writes[0]);
   call.workers->run_range(call.in[0].elements(), kGrain, [&](int64_t begin, int64_t end) {
     each_vector<float>(end - begin, [&](int64_t i, int64_t count) {
       store_part(slot + begin + i, load_part(slot + begin + i, count) + load_part(value + begin + i, count), count);

@@ -25,16 +25,16 @@ class Adafactor {
         epsilon_(call.attrs->real("epsilon") > 0 ? call.attrs->real("epsilon") : std::numeric_limits<P>::epsilon()),
         least_(std::max(static_cast<P>(epsilon_ * epsilon_), std::numeric_limits<P>::min())),
         take_(std::pow(inputs_.number, call.attrs->real("beta2_decay"))),
-        partial_(reinterpret_cast<P*>(call.workspace.data())),
-        mean_variance_(reinterpret_cast<double*>(call.workspace.data() + partial_bytes(call.in[0].dtype, matrices_))),
+        partial_(reinterpret_cast<P*>(pointer_to(call.workspace))),
+        mean_variance_(reinterpret_cast<double*>(pointer_to(call.workspace) + partial_bytes(call.in[0].dtype, matrices_))),
         update_squares_(mean_variance_ + matrices_.count),
         parameter_squares_(update_squares_ + units_.count) {}
 
   /// A whole parameter's update.
   void run() {
-    P *const parameter = call_.writes[0].as<P>(), *const row_variance = call_.writes[1].as<P>();
+    P *const parameter = as<P>(call_.writes[0]), *const row_variance = as<P>(call_.writes[1]);
     if (matrices_.factored) {
-      P* const column_variance = call_.writes[2].as<P>();
+      P* const column_variance = as<P>(call_.writes[2]);
       const auto rows = static_cast<double>(matrices_.rows), columns = static_cast<double>(matrices_.columns);
       for (int64_t m = 0; m < matrices_.count; ++m) {
         P *const of_rows = row_variance + m * matrices_.rows, *const of_columns = column_variance + m * matrices_.columns;
@@ -56,7 +56,7 @@ class Adafactor {
 
   void sums() {
     const PieceParts piece(call_.in[0].shape, *call_.attrs);
-    double* const out = call_.out[0].as<double>();
+    double* const out = as<double>(call_.out[0]);
     const int64_t terms = call_.out[0].elements();
     std::fill_n(out, terms, 0.0);
     if (matrices_.factored && matrices_.count > 0) {
@@ -66,32 +66,32 @@ class Adafactor {
       each_place(piece, true, [&](int64_t whole, int64_t own) { out[whole] = of_rows[own]; });
       each_place(piece, false, [&](int64_t whole, int64_t own) { out[piece.whole_rows() + whole] = of_columns[own]; });
     }
-    measure_parameter(call_.in[4].template as<const P>());
+    measure_parameter(as<const P>(call_.in[4]));
     out[terms - 1] = sum_of(parameter_squares_);
   }
 
   void size() {
     if (matrices_.factored) {
       const PieceParts piece(call_.in[0].shape, *call_.attrs);
-      const auto *const row_sums = call_.in[4].template as<const double>(), *const column_sums = row_sums + piece.whole_rows();
+      const auto *const row_sums = as<const double>(call_.in[4]), *const column_sums = row_sums + piece.whole_rows();
       const auto move = [&](const Operand& state, const double* of, int64_t others) {
-        P* const variance = state.as<P>();
+        P* const variance = as<P>(state);
         for (int64_t i = 0; i < state.elements(); ++i) variance[i] = moved(variance[i], of[i] / static_cast<double>(others));
       };
       move(call_.writes[0], row_sums, piece.whole_columns());
       move(call_.writes[1], column_sums, piece.whole_rows());
     } else {
-      move_variance(call_.writes[0].template as<P>());
+      move_variance(as<P>(call_.writes[0]));
     }
     use_variances_of_piece(0);
     measure_update();
-    call_.out[0].template as<double>()[0] = sum_of(update_squares_);
+    as<double>(call_.out[0])[0] = sum_of(update_squares_);
   }
 
   void step() {
     use_variances_of_piece(1);
     step(static_cast<double>(call_.writes[0].elements() * call_.attrs->integer("ranks")),
-         call_.in[4].template as<const double>()[call_.in[4].elements() - 1], call_.in[5].template as<const double>()[0]);
+         as<const double>(call_.in[4])[call_.in[4].elements() - 1], as<const double>(call_.in[5])[0]);
   }
 
  private:
@@ -102,7 +102,7 @@ class Adafactor {
     const double step = alpha / std::max(1.0, std::sqrt(update_squares / elements) / call_.attrs->real("clip_threshold"));
     const B by(static_cast<P>(step));
     const B shrink(static_cast<P>(static_cast<P>(step) > 0 ? inputs_.rate * call_.attrs->real("weight_decay") / step : 0));
-    P* const parameter = call_.writes[0].template as<P>();
+    P* const parameter = as<P>(call_.writes[0]);
     each_unit([&](int64_t unit, int64_t begin, int64_t n) {
       each_update(unit, begin, n, [&](int64_t i, int64_t count, const B& update) {
         store_part(parameter + i, decayed(load_part(parameter + i, count), shrink, by, update), count);
@@ -140,10 +140,9 @@ class Adafactor {
 
   /// Those of the piece's rows and columns, to the workspace, from the slots of the whole's.
   void use_variances_of_piece(size_t first_slot) {
-    if (!matrices_.factored) return use_variances(call_.writes[first_slot].template as<P>(), nullptr);
+    if (!matrices_.factored) return use_variances(as<P>(call_.writes[first_slot]), nullptr);
     const PieceParts piece(call_.in[0].shape, *call_.attrs);
-    const P *const row = call_.writes[first_slot].template as<const P>(), *const column =
-                                                                              call_.writes[first_slot + 1].template as<const P>();
+    const P *const row = as<const P>(call_.writes[first_slot]), *const column = as<const P>(call_.writes[first_slot + 1]);
     P *const own_row = reinterpret_cast<P*>(place_sums()), *const own_column = own_row + piece.rows;
     each_place(piece, true, [&](int64_t whole, int64_t own) { own_row[own] = row[whole]; });
     each_place(piece, false, [&](int64_t whole, int64_t own) { own_column[own] = column[whole]; });
@@ -297,7 +296,7 @@ void run_adafactor_sums(const Call& call) {
 }
 
 void run_adafactor_size(const Call& call) {
-  call.out[0].as<double>()[0] = 0;
+  as<double>(call.out[0])[0] = 0;
   if (is_skipped(call)) return;
   with_parameter("adafactor_size", call, [&](auto p) { Adafactor<decltype(p)>(call).size(); });
 }

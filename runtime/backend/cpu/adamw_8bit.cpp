@@ -12,7 +12,7 @@ namespace {
 
 /// An 8-bit moment: codes and one scale per block.
 struct CodedMoment {
-  CodedMoment(const Operand& codes_of, const Operand& scales) : codes(codes_of.as<uint8_t>()), scale(scales.as<float>()) {}
+  CodedMoment(const Operand& codes_of, const Operand& scales) : codes(as<uint8_t>(codes_of)), scale(as<float>(scales)) {}
 
   void read(int64_t from, int64_t n, const std::array<float, 256>& values, float* to) const {
     decode(codes + from, n, values, scale[from / kMomentBlock], to);
@@ -40,7 +40,7 @@ void adamw_in_8_bits(const Call& call) {
   const double unbias1 = 1 / (1 - std::pow(beta1, inputs.number));
   const F32 step(static_cast<float>(inputs.rate * unbias1)), shrink(static_cast<float>(attrs.real("weight_decay") / unbias1));
   const F32 unbias2(static_cast<float>(1 / std::sqrt(1 - std::pow(beta2, inputs.number))));
-  float* const parameter = call.writes[0].as<float>();
+  float* const parameter = as<float>(call.writes[0]);
   const Operand* const copy = working_copy(call);
   const CodedMoment moment1(call.writes[1], call.writes[2]), moment2(call.writes[3], call.writes[4]);
 

@@ -31,8 +31,8 @@ template <class T>
 void argmax_of(const Call& call) {
   const Shape& shape = call.in[0].shape;
   const Lines lines(shape, normalize_axis("argmax", call.attrs->integer("axis"), shape.rank()));
-  const T* const x = call.in[0].as<const T>();
-  int32_t* const y = call.out[0].as<int32_t>();
+  const T* const x = as<const T>(call.in[0]);
+  int32_t* const y = as<int32_t>(call.out[0]);
   call.workers->run_range(lines.outer * lines.inner, rows_per_task(lines.size), [&](int64_t begin, int64_t end) {
     for (int64_t k = begin; k < end; ++k) {
       const T* const line = x + k / lines.inner * lines.size * lines.inner + k % lines.inner;

@@ -60,7 +60,7 @@ void shrink_rows(const float* by, int64_t rows, int64_t padded, float* sums) {
   RowsAhead ahead;
   const int64_t size = bytes_of(call.in[0].dtype), queries = std::min(kBlock, shape.queries - t);
   const auto add = [&](const Operand& of, int64_t at, int64_t heads, int64_t rows) {
-    ahead.add(of.as<std::byte>() + at * size, size, heads * shape.width, rows, shape.width);
+    ahead.add(as<std::byte>(of) + at * size, size, heads * shape.width, rows, shape.width);
   };
   const int64_t b = task / shape.heads, h = task % shape.heads, rest = shape.queries - t - queries;
   add(call.out[0], shape.query(b, t, h), shape.heads, queries);
@@ -76,9 +76,9 @@ void shrink_rows(const float* by, int64_t rows, int64_t padded, float* sums) {
 template <class T>
 void run_head(const Call& call, const Heads& shape, int64_t task, std::optional<int64_t> guess, const ForwardScratch& x) {
   const int64_t b = task / shape.heads, h = task % shape.heads;
-  const T *q = call.in[0].as<T>(), *k = call.in[1].as<T>(), *v = call.in[2].as<T>();
-  T* o = call.out[0].as<T>();
-  float* lse = call.out[1].as<float>() + (b * shape.heads + h) * shape.queries;
+  const T *q = as<T>(call.in[0]), *k = as<T>(call.in[1]), *v = as<T>(call.in[2]);
+  T* o = as<T>(call.out[0]);
+  float* lse = as<float>(call.out[1]) + (b * shape.heads + h) * shape.queries;
   const int64_t group = h / shape.heads_per_group(), padded = padded_width(shape);
   const int64_t key_stride = shape.groups * shape.width, query_stride = shape.heads * shape.width;
   const int64_t seen_at_all = shape.keys_seen(shape.queries);
@@ -120,7 +120,8 @@ void run_head(const Call& call, const Heads& shape, int64_t task, std::optional<
 void run_attention(const Call& call) {
   const Heads shape(call.in[0].shape, call.in[1].shape, *call.attrs);
   with_attention_type("attention", call.in[0].dtype, [&](auto element) {
-    run_with_scratch(*call.workers, shape.batch * shape.heads, call.workspace, ForwardScratch(shape, micro::kKernelTile, nullptr).floats,
+    run_with_scratch(*call.workers, shape.batch * shape.heads, workspace_of(call),
+                     ForwardScratch(shape, micro::kKernelTile, nullptr).floats,
                      [&](int64_t task, std::optional<int64_t> guess, float* scratch) {
                        run_head<decltype(element)>(call, shape, task, guess, ForwardScratch(shape, micro::kKernelTile, scratch));
                      });

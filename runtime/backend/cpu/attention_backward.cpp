@@ -70,7 +70,7 @@ void copy_rows(const float* sums, int64_t n, int64_t width, T* to, int64_t strid
   RowsAhead ahead;
   const int64_t size = bytes_of(call.in[0].dtype), queries = std::min(kBlock, shape.queries - t), per_group = shape.heads_per_group();
   const auto add = [&](const Operand& of, int64_t at, int64_t heads, int64_t rows) {
-    ahead.add(of.as<std::byte>() + at * size, size, heads * shape.width, rows, shape.width);
+    ahead.add(as<std::byte>(of) + at * size, size, heads * shape.width, rows, shape.width);
   };
   add(call.out[0], shape.query(b, t, h), shape.heads, queries);
   const bool last_of_head = t + queries == shape.queries, last = last_of_head && (h + 1) % per_group == 0;
@@ -91,8 +91,8 @@ void copy_rows(const float* sums, int64_t n, int64_t width, T* to, int64_t strid
 template <class T>
 void run_block(const Call& call, const Heads& shape, int64_t b, int64_t h, int64_t t, int64_t packed_keys, RowsAhead ahead,
                const BackwardScratch& x) {
-  const T *q = call.in[0].as<T>(), *o = call.in[3].as<T>(), *d_o = call.in[5].as<T>();
-  const float* lse = call.in[4].as<float>() + (b * shape.heads + h) * shape.queries + t;
+  const T *q = as<T>(call.in[0]), *o = as<T>(call.in[3]), *d_o = as<T>(call.in[5]);
+  const float* lse = as<float>(call.in[4]) + (b * shape.heads + h) * shape.queries + t;
   const int64_t at = shape.query(b, t, h), stride = shape.heads * shape.width, padded = padded_width(shape);
   const int64_t queries = std::min(kBlock, shape.queries - t);
   pack_transposed(q + at, stride, queries, shape.width, x.q_transposed);
@@ -115,13 +115,13 @@ void run_block(const Call& call, const Heads& shape, int64_t b, int64_t h, int64
     add_over_queries(sight, x.ds, x.q_columns, shape.width, x.dk + s * padded, ahead);
     add_over_keys(sight, x.ds, x.key_columns + s * padded, shape.width, x.dq, ahead);
   }
-  copy_rows(x.dq, queries, shape.width, call.out[0].as<T>() + at, stride);
+  copy_rows(x.dq, queries, shape.width, as<T>(call.out[0]) + at, stride);
 }
 
 template <class T>
 void run_group(const Call& call, const Heads& shape, int64_t task, std::optional<int64_t> guess, const BackwardScratch& x) {
   const int64_t b = task / shape.groups, g = task % shape.groups;
-  const T *k = call.in[1].as<T>(), *v = call.in[2].as<T>();
+  const T *k = as<T>(call.in[1]), *v = as<T>(call.in[2]);
   const int64_t stride = shape.groups * shape.width, padded = padded_width(shape);
   const int64_t seen = shape.keys_seen(shape.queries);
   for (int64_t s = 0; s < seen; s += kBlock) {
@@ -136,14 +136,15 @@ void run_group(const Call& call, const Heads& shape, int64_t task, std::optional
     for (int64_t t = 0; t < shape.queries; t += kBlock)
       run_block<T>(call, shape, b, h, t, seen, look_ahead(call, shape, b, h, t, guess), x);
   }
-  copy_rows(x.dk, shape.keys, shape.width, call.out[1].as<T>() + shape.key(b, 0, g), stride);
-  copy_rows(x.dv, shape.keys, shape.width, call.out[2].as<T>() + shape.key(b, 0, g), stride);
+  copy_rows(x.dk, shape.keys, shape.width, as<T>(call.out[1]) + shape.key(b, 0, g), stride);
+  copy_rows(x.dv, shape.keys, shape.width, as<T>(call.out[2]) + shape.key(b, 0, g), stride);
 }
 
 void run_attention_backward(const Call& call) {
   const Heads shape(call.in[0].shape, call.in[1].shape, *call.attrs);
   with_attention_type("attention_backward", call.in[0].dtype, [&](auto element) {
-    run_with_scratch(*call.workers, shape.batch * shape.groups, call.workspace, BackwardScratch(shape, micro::kKernelTile, nullptr).floats,
+    run_with_scratch(*call.workers, shape.batch * shape.groups, workspace_of(call),
+                     BackwardScratch(shape, micro::kKernelTile, nullptr).floats,
                      [&](int64_t task, std::optional<int64_t> guess, float* scratch) {
                        run_group<decltype(element)>(call, shape, task, guess, BackwardScratch(shape, micro::kKernelTile, scratch));
                      });

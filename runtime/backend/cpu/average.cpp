@@ -15,8 +15,8 @@ void average_of(const Call& call) {
   const bool is_first = scalar_of(call.in[2], 1) == 1;
   const int64_t ahead = stream_ahead();
   call.workers->run_range(call.writes[0].elements(), kGrain, [=](int64_t begin, int64_t end) {
-    const P* const value = call.in[0].as<const P>() + begin;
-    P* const average = call.writes[0].as<P>() + begin;
+    const P* const value = as<const P>(call.in[0]) + begin;
+    P* const average = as<P>(call.writes[0]) + begin;
     if (is_first) {
       std::copy_n(value, end - begin, average);
       return;
@@ -32,7 +32,7 @@ void average_of(const Call& call) {
 
 void run_average(const Call& call) {
   if constexpr (kComputesDouble) {
-    if (*call.in[1].as<const uint8_t>() != 0) return;
+    if (*as<const uint8_t>(call.in[1]) != 0) return;
     const DType type = call.writes[0].dtype;
     if (type == DType::f32) return average_of<float>(call);
     if (type == DType::f64) return average_of<double>(call);

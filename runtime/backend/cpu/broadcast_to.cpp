@@ -9,8 +9,8 @@ namespace {
 template <class Bits>
 void broadcast_bits(const Call& call) {
   const Segments<1> segments(call.out[0].shape, {&call.in[0].shape});
-  const Bits* const x = call.in[0].as<const Bits>();
-  Bits* const y = call.out[0].as<Bits>();
+  const Bits* const x = as<const Bits>(call.in[0]);
+  Bits* const y = as<Bits>(call.out[0]);
   const bool moves = segments.inner_stride(0) != 0;
   call.workers->run_range(segments.elements, kGrain, [&](int64_t begin, int64_t end) {
     segments.walk(begin, end, [&](int64_t to, const std::array<int64_t, 1>& from, int64_t length) {

@@ -18,8 +18,8 @@ To cast_one(From x) {
 
 template <class To, class From>
 void cast_of(const Call& call) {
-  const From* const x = call.in[0].as<const From>();
-  To* const y = call.out[0].as<To>();
+  const From* const x = as<const From>(call.in[0]);
+  To* const y = as<To>(call.out[0]);
   call.workers->run_range(call.out[0].elements(), kGrain, [&](int64_t begin, int64_t end) {
     const int64_t n = end - begin;
     if constexpr (std::is_same_v<From, To>) {

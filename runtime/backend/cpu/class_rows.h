@@ -108,13 +108,13 @@ template <class T, class R>
 template <class T>
 struct LossRows {
   LossRows(std::string_view op, const Call& call, size_t weights_at)
-      : logits(call.in[0].as<const T>()),
+      : logits(as<const T>(call.in[0])),
         columns(call.in[0].shape.last()),
         classes(call.attrs->has("classes") ? call.attrs->integer("classes") : columns),
         count(call.in[1].elements()),
         terms(*call.attrs, classes),
         targets_(call.in[1]),
-        weights_(call.in.size() > weights_at ? call.in[weights_at].as<const T>() : nullptr),
+        weights_(call.in.size() > weights_at ? as<const T>(call.in[weights_at]) : nullptr),
         ignored_(call.attrs->integer("ignore_index")),
         first_(call.attrs->has("first") ? call.attrs->integer("first") : 0) {
     for (int64_t r = 0; r < count; ++r)
@@ -136,8 +136,8 @@ struct LossRows {
       sum += weight(r) * losses[r];
       weights += weight(r);
     }
-    *call.out[0].as<double>() = sum;
-    *call.out[1].as<double>() = weights;
+    *as<double>(call.out[0]) = sum;
+    *as<double>(call.out[1]) = weights;
   }
 
   const T* const logits;

@@ -10,9 +10,9 @@ namespace {
 template <class T, class Test>
 void compare_by(const Call& call, Test test) {
   const Segments<2> segments(call.out[0].shape, {&call.in[0].shape, &call.in[1].shape});
-  const T* const a = call.in[0].as<const T>();
-  const T* const b = call.in[1].as<const T>();
-  uint8_t* const c = call.out[0].as<uint8_t>();
+  const T* const a = as<const T>(call.in[0]);
+  const T* const b = as<const T>(call.in[1]);
+  uint8_t* const c = as<uint8_t>(call.out[0]);
   const int64_t sa = segments.inner_stride(0), sb = segments.inner_stride(1);
   call.workers->run_range(segments.elements, kGrain, [&](int64_t begin, int64_t end) {
     segments.walk(begin, end, [&](int64_t to, const std::array<int64_t, 2>& from, int64_t length) {

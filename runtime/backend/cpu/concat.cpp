@@ -7,10 +7,10 @@ namespace {
 void run_concat(const Call& call) {
   const int32_t axis = normalize_axis("concat", call.attrs->integer("axis"), call.out[0].shape.rank());
   const AlongAxis y(call.out[0], axis);
-  std::byte* to = call.out[0].as<std::byte>();
+  std::byte* to = as<std::byte>(call.out[0]);
   for (const Operand& piece : call.in) {
     const AlongAxis x(piece, axis);
-    copy_blocks(*call.workers, piece.as<const std::byte>(), x.line, to, y.line, x.line, y.outer);
+    copy_blocks(*call.workers, as<const std::byte>(piece), x.line, to, y.line, x.line, y.outer);
     to += x.line;
   }
 }

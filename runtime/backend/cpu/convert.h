@@ -6,8 +6,8 @@
 #include <limits>
 #include <string_view>
 
-#include "backend/backend.h"
 #include "backend/cpu/simd.h"
+#include "backend/kernel_side.h"
 #include "base/error.h"
 #include "base/float16.h"
 

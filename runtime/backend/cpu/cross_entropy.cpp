@@ -21,7 +21,7 @@ struct Gradient {
 /// The loss, and if requested lse and the gradient of each row.
 template <class T>
 void loss_of(const Call& call, const LossRows<T>& rows, Compute<T>* lse, const Gradient<T>* gradient) {
-  double* const losses = reinterpret_cast<double*>(call.workspace.data());
+  double* const losses = reinterpret_cast<double*>(pointer_to(call.workspace));
   each_softmax(call, rows, [&](int64_t r, const T* row, const RowSoftmax<Compute<T>>& softmax) {
     const double log_sum = softmax.log_sum();
     const auto target = rows.target(r);
@@ -37,14 +37,14 @@ void loss_of(const Call& call, const LossRows<T>& rows, Compute<T>* lse, const G
 
 template <class T>
 void cross_entropy_of(const Call& call) {
-  loss_of<T>(call, {"cross_entropy", call, 2}, call.out[2].as<Compute<T>>(), nullptr);
+  loss_of<T>(call, {"cross_entropy", call, 2}, as<Compute<T>>(call.out[2]), nullptr);
 }
 
 template <class T>
 void cross_entropy_backward_of(const Call& call) {
   const LossRows<T> rows("cross_entropy_backward", call, 4);
-  const double dsum = *call.in[3].as<const double>();
-  T* const dlogits = call.out[0].as<T>();
+  const double dsum = *as<const double>(call.in[3]);
+  T* const dlogits = as<T>(call.out[0]);
   call.workers->run_range(rows.count, rows_per_task(rows.classes), [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
       const T* const row = rows.logits + r * rows.classes;
@@ -67,9 +67,9 @@ void run_fused_cross_entropy(const Call& call) {
   const Operand& dlogits = call.out[2];
   const LossRows<float> rows("cross_entropy", call, 3);
   const Gradient<float> gradient = {
-      .to = dlogits.as<std::byte>(),
+      .to = as<std::byte>(dlogits),
       .row_bytes = rows.classes * bytes_of(dlogits.dtype),
-      .dsum = *call.in[2].as<const double>(),
+      .dsum = *as<const double>(call.in[2]),
       .write = dlogits.dtype == DType::f32    ? write_gradient<float, float>
                : dlogits.dtype == DType::bf16 ? write_gradient<float, bf16>
                                               : write_gradient<float, f16>,

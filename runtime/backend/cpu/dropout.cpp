@@ -18,8 +18,8 @@ void dropout_of(const Call& call) {
   const auto first_sample = static_cast<uint64_t>(integer_of(call.in[1], 1));
   const DropoutMask mask(static_cast<uint64_t>(attrs.integer("seed")), static_cast<uint64_t>(attrs.integer("site")), attempt, rate);
   const auto factor = static_cast<Compute<T>>(1 / (1 - rate));
-  const T* const x = call.in[0].as<const T>();
-  T* const y = call.out[0].as<T>();
+  const T* const x = as<const T>(call.in[0]);
+  T* const y = as<T>(call.out[0]);
   call.workers->run_range(n, kGrain, [&](int64_t begin, int64_t end) {
     int64_t i = begin;
     while (i < end) {

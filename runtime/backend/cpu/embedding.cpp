@@ -18,8 +18,8 @@ void run_embedding(const Call& call) {
   const int64_t first = call.attrs->integer("first"), classes = call.attrs->integer("classes"), rows = weight.shape[0];
   check_tokens("embedding", tokens, classes > 0 ? classes : rows);
   const int64_t columns = weight.shape[1], bytes = columns * bytes_of(weight.dtype);
-  const auto* const from = weight.as<const std::byte>();
-  auto* const to = call.out[0].as<std::byte>();
+  const auto* const from = as<const std::byte>(weight);
+  auto* const to = as<std::byte>(call.out[0]);
   call.workers->run_range(tokens.elements(), rows_per_task(columns), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t row = integer_of(tokens, i) - first;
@@ -35,13 +35,13 @@ template <class T>
 void embedding_backward_of(const Call& call) {
   using C = Compute<T>;
   const Operand& tokens = call.in[0];
-  const T* const dy = call.in[1].as<const T>();
-  T* const dweight = call.out[0].as<T>();
+  const T* const dy = as<const T>(call.in[1]);
+  T* const dweight = as<T>(call.out[0]);
   const int64_t rows = call.out[0].shape[0], columns = call.out[0].shape[1], count = tokens.elements();
   const int64_t first = call.attrs->integer("first"), classes = call.attrs->integer("classes");
   check_tokens("embedding_backward", tokens, classes > 0 ? classes : rows);
   // 16-bit rows are summed in float, in the workspace.
-  C* const sums = kIsHalf<T> ? reinterpret_cast<C*>(call.workspace.data()) : reinterpret_cast<C*>(dweight);
+  C* const sums = kIsHalf<T> ? reinterpret_cast<C*>(pointer_to(call.workspace)) : reinterpret_cast<C*>(dweight);
   call.workers->run_range(rows, std::max(rows_per_task(columns), (rows + kRanges - 1) / kRanges), [&](int64_t begin, int64_t end) {
     std::memset(sums + begin * columns, 0, static_cast<size_t>((end - begin) * columns) * sizeof(C));
     for (int64_t i = 0; i < count; ++i) {

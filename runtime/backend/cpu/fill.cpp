@@ -8,7 +8,7 @@ void run_fill(const Call& call) {
   const double value = call.attrs->real("value");
   with_type(call.out[0].dtype, [&](auto t) {
     using T = decltype(t);
-    T* const y = call.out[0].as<T>();
+    T* const y = as<T>(call.out[0]);
     T constant;
     if constexpr (kIsHalf<T>) {
       constant = narrow<T>(odd_float_of(value));

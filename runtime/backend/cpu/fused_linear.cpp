@@ -13,7 +13,7 @@ TileSchedule schedule_of(const GemmProblem& p, const Attrs& attrs) { return gemm
 void run_fused_linear(const Call& call) {
   LinearCall linear(call);
   linear.operands.epilogue = &linear.epilogue;
-  gemm(linear.problem, schedule_of(linear.problem, *call.attrs), linear.operands, call.workspace, *call.workers);
+  gemm(linear.problem, schedule_of(linear.problem, *call.attrs), linear.operands, workspace_of(call), *call.workers);
 }
 
 void run_pack(const Call& call) {
@@ -21,7 +21,7 @@ void run_pack(const Call& call) {
   const Attrs& attrs = *call.attrs;
   const GemmProblem p = linear_problem(attrs.integer("rows"), weight.shape, weight.dtype, attrs, false);
   check_problem(p, "pack");
-  gemm_pack(p, schedule_of(p, attrs), weight.data, call.writes[0].as<std::byte>(), *call.workers);
+  gemm_pack(p, schedule_of(p, attrs), as<std::byte>(weight), as<std::byte>(call.writes[0]), *call.workers);
 }
 
 }  // namespace

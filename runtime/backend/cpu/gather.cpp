@@ -16,8 +16,8 @@ void gather_bits(const Call& call, int32_t axis) {
   const Operand& index = call.in[1];
   const Lines x_lines(call.in[0].shape, axis), y_lines(index.shape, axis);
   check_all("gather", index, x_lines.size);
-  const Bits* const x = call.in[0].as<const Bits>();
-  Bits* const y = call.out[0].as<Bits>();
+  const Bits* const x = as<const Bits>(call.in[0]);
+  Bits* const y = as<Bits>(call.out[0]);
   const int64_t inner = y_lines.inner;
   call.workers->run_range(y_lines.outer * y_lines.size, rows_per_task(inner), [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
@@ -46,9 +46,9 @@ void gather_backward_of(const Call& call) {
   const int32_t axis = normalize_axis("gather_backward", call.attrs->integer("axis"), index.shape.rank());
   const Lines dy_lines(index.shape, axis), dx_lines(call.out[0].shape, axis);
   check_all("gather_backward", index, dx_lines.size);
-  const T* const dy = call.in[1].as<const T>();
-  T* const dx = call.out[0].as<T>();
-  C* const sums = kIsHalf<T> ? reinterpret_cast<C*>(call.workspace.data()) : reinterpret_cast<C*>(dx);
+  const T* const dy = as<const T>(call.in[1]);
+  T* const dx = as<T>(call.out[0]);
+  C* const sums = kIsHalf<T> ? reinterpret_cast<C*>(pointer_to(call.workspace)) : reinterpret_cast<C*>(dx);
   const int64_t inner = dy_lines.inner, slice = dx_lines.size * inner;
   call.workers->run_range(dx_lines.outer, rows_per_task(slice), [&](int64_t begin, int64_t end) {
     std::fill(sums + begin * slice, sums + end * slice, C(0));

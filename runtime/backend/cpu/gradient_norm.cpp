@@ -102,7 +102,7 @@ struct Scratch {
 
 template <class T>
 void sum_runs_of(const Operand& gradient, Workers& workers, const Scratch& scratch) {
-  const T* const x = gradient.as<const T>();
+  const T* const x = as<const T>(gradient);
   const int64_t n = gradient.elements();
   workers.run_range(order::blocks_of(n), kRun, [&](int64_t begin, int64_t end) {
     order::BlockTree tree;
@@ -121,8 +121,8 @@ void sum_runs_of(const Operand& gradient, Workers& workers, const Scratch& scrat
 void run_gradient_norm(const Call& call) {
   int64_t capacity = 0;
   for (const Operand& gradient : call.in) capacity = std::max(capacity, tasks_of(gradient.elements()));
-  const Scratch scratch{reinterpret_cast<double*>(call.workspace.data()),
-                        reinterpret_cast<uint8_t*>(call.workspace.data()) + capacity * static_cast<int64_t>(sizeof(double))};
+  const Scratch scratch{reinterpret_cast<double*>(pointer_to(call.workspace)),
+                        reinterpret_cast<uint8_t*>(pointer_to(call.workspace)) + capacity * static_cast<int64_t>(sizeof(double))};
   double squares = 0;
   bool finite = true;
   for (const Operand& gradient : call.in) {
@@ -134,16 +134,16 @@ void run_gradient_norm(const Call& call) {
     }
     squares += tree.sum();
   }
-  *call.out[0].as<double>() = std::sqrt(squares);
-  *call.out[1].as<uint8_t>() = finite ? 1 : 0;
+  *as<double>(call.out[0]) = std::sqrt(squares);
+  *as<uint8_t>(call.out[1]) = finite ? 1 : 0;
 }
 
 void run_gradient_squares(const Call& call) {
-  double* sums = call.out[0].as<double>();
+  double* sums = as<double>(call.out[0]);
   for (const Operand& gradient : call.in) {
     const int64_t n = gradient.elements(), blocks = order::blocks_of(n);
     with_float("gradient_squares", gradient.dtype, [&](auto t) {
-      const auto* const x = gradient.as<const decltype(t)>();
+      const auto* const x = as<const decltype(t)>(gradient);
       call.workers->run_range(blocks, kRun, [=](int64_t begin, int64_t end) {
         for (int64_t block = begin; block < end; ++block)
           sums[block] = sum_of_block(x + block * order::kBlock, std::min(order::kBlock, n - block * order::kBlock));
@@ -154,13 +154,13 @@ void run_gradient_squares(const Call& call) {
 }
 
 void run_norm_of_squares(const Call& call) {
-  const order::Norm norm = order::norm_of_squares(call.in[0].as<const double>(), call.attrs->ints("tensors"));
-  *call.out[0].as<double>() = norm.value;
-  *call.out[1].as<uint8_t>() = norm.finite ? 1 : 0;
+  const order::Norm norm = order::norm_of_squares(as<const double>(call.in[0]), call.attrs->ints("tensors"));
+  *as<double>(call.out[0]) = norm.value;
+  *as<uint8_t>(call.out[1]) = norm.finite ? 1 : 0;
 }
 
 void run_tensor_squares(const Call& call) {
-  order::tensor_squares(call.in[0].as<const double>(), call.attrs->ints("tensors"), call.out[0].as<double>());
+  order::tensor_squares(as<const double>(call.in[0]), call.attrs->ints("tensors"), as<double>(call.out[0]));
 }
 
 }  // namespace

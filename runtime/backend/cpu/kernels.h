@@ -3,7 +3,7 @@
 // Include only from files compiled per instruction set (ST_ISA given by CMake).
 #pragma once
 
-#include "backend/backend.h"
+#include "backend/kernel_side.h"
 
 namespace st::cpu::ST_ISA {
 

@@ -17,12 +17,12 @@ template <class T>
 void layer_norm_of(const Call& call) {
   using C = Compute<T>;
   using B = Batch<C>;
-  const T* const x = call.in[0].as<const T>();
-  const T* const gamma = call.in[1].as<const T>();
-  const T* const beta = call.in[2].as<const T>();
-  T* const y = call.out[0].as<T>();
-  C* const means = call.out[1].as<C>();
-  C* const rstds = call.out[2].as<C>();
+  const T* const x = as<const T>(call.in[0]);
+  const T* const gamma = as<const T>(call.in[1]);
+  const T* const beta = as<const T>(call.in[2]);
+  T* const y = as<T>(call.out[0]);
+  C* const means = as<C>(call.out[1]);
+  C* const rstds = as<C>(call.out[2]);
   const double epsilon = call.attrs->real("epsilon");
   const int64_t columns = call.in[0].shape.last();
   const auto size = static_cast<double>(columns);
@@ -79,15 +79,15 @@ template <class T>
 void layer_norm_backward_of(const Call& call) {
   using C = Compute<T>;
   using B = Batch<C>;
-  const T* const x = call.in[0].as<const T>();
-  const T* const gamma = call.in[1].as<const T>();
-  const C* const means = call.in[2].as<const C>();
-  const C* const rstds = call.in[3].as<const C>();
-  const T* const dy = call.in[4].as<const T>();
-  T* const dx = call.out[0].as<T>();
+  const T* const x = as<const T>(call.in[0]);
+  const T* const gamma = as<const T>(call.in[1]);
+  const C* const means = as<const C>(call.in[2]);
+  const C* const rstds = as<const C>(call.in[3]);
+  const T* const dy = as<const T>(call.in[4]);
+  T* const dx = as<T>(call.out[0]);
   const int64_t columns = call.in[0].shape.last(), rows = call.in[2].elements(), ahead = rows_ahead(columns);
   const auto size = static_cast<double>(columns);
-  C* const partial = reinterpret_cast<C*>(call.workspace.data());  // [blocks][dgamma, dbeta][columns]
+  C* const partial = reinterpret_cast<C*>(pointer_to(call.workspace));  // [blocks][dgamma, dbeta][columns]
 
   call.workers->run_range(rows, kRowBlock, [&](int64_t begin, int64_t end) {
     C* const of_gamma = partial + begin / kRowBlock * 2 * columns;
@@ -133,8 +133,8 @@ void layer_norm_backward_of(const Call& call) {
       });
     }
   });
-  add_partials(*call.workers, partial, row_blocks(rows), 2 * columns, columns, call.out[1].as<T>());
-  add_partials(*call.workers, partial + columns, row_blocks(rows), 2 * columns, columns, call.out[2].as<T>());
+  add_partials(*call.workers, partial, row_blocks(rows), 2 * columns, columns, as<T>(call.out[1]));
+  add_partials(*call.workers, partial + columns, row_blocks(rows), 2 * columns, columns, as<T>(call.out[2]));
 }
 
 void run_layer_norm(const Call& call) {

@@ -11,7 +11,8 @@ void run_linear(const Call& call) {
   const Operand &x = call.in[0], &weight = call.in[1], &bias = call.in[2], &y = call.out[0];
   const GemmProblem p = linear_problem(x.shape.elements(0, x.shape.rank() - 1), weight.shape, weight.dtype, *call.attrs, true);
   check_problem(p, "linear");
-  gemm(p, gemm_schedule(p, product_wish(*call.attrs)), {x.data, weight.data, y.data, bias.data}, call.workspace, *call.workers);
+  gemm(p, gemm_schedule(p, product_wish(*call.attrs)), {as<void>(x), as<void>(weight), as<void>(y), as<void>(bias)}, workspace_of(call),
+       *call.workers);
 }
 
 }  // namespace

@@ -25,9 +25,9 @@ void run_matmul(const Call& call) {
       rest /= batches.size[d];
       at_a += index * batches.a[d], at_b += index * batches.b[d], at_c += index * batches.c[d];
     }
-    const GemmOperands x{shifted(a.data, at_a, a.dtype), shifted(b.data, at_b, b.dtype),
-                         const_cast<std::byte*>(shifted(c.data, at_c, c.dtype)), nullptr};
-    gemm(batches.problem, schedule, x, call.workspace, *call.workers);
+    const GemmOperands x{shifted(as<std::byte>(a), at_a, a.dtype), shifted(as<std::byte>(b), at_b, b.dtype),
+                         const_cast<std::byte*>(shifted(as<std::byte>(c), at_c, c.dtype)), nullptr};
+    gemm(batches.problem, schedule, x, workspace_of(call), *call.workers);
   }
 }
 

@@ -9,8 +9,8 @@ void max_axes(const Call& call, const MergedAxes& axes) {
   using C = Compute<T>;
   using B = Batch<C>;
   constexpr C lowest = -std::numeric_limits<C>::infinity();
-  const T* const x = call.in[0].as<const T>();
-  T* const y = call.out[0].as<T>();
+  const T* const x = as<const T>(call.in[0]);
+  T* const y = as<T>(call.out[0]);
   const int64_t n = axes.gone, inner = axes.inner;
   if (!axes.regular) {
     call.workers->run_range(axes.kept(), rows_per_task(axes.removed), [&](int64_t begin, int64_t end) {

@@ -31,7 +31,7 @@ void move_momentum(const Call& call, const UpdateInputs<P>& inputs, const Operan
   const double momentum = call.attrs->real("momentum");
   const bool nesterov = call.attrs->flag("nesterov");
   const B keep(static_cast<P>(momentum)), add(static_cast<P>(1 - momentum)), most(kMostGradient<float>);
-  P* const buffer = momenta.as<P>();
+  P* const buffer = as<P>(momenta);
   call.workers->run_range(momenta.elements(), kGrain, [&](int64_t begin, int64_t end) {
     constexpr int64_t kBlock = 1024;
     alignas(64) P room[kBlock], direction[kBlock];
@@ -60,12 +60,12 @@ class Orthogonal {
   Orthogonal(const Call& call, const Shape& matrix)
       : call_(call),
         it_(matrix),
-        x_(reinterpret_cast<float*>(call.workspace.data())),
+        x_(reinterpret_cast<float*>(pointer_to(call.workspace))),
         y_(x_ + aligned(elements())),
         gram_(y_ + aligned(elements())),
         polynomial_(gram_ + aligned(it_.side * it_.side)),
         squares_(reinterpret_cast<double*>(polynomial_ + aligned(it_.side * it_.side))),
-        scratch_(call.workspace.subspan(static_cast<size_t>(it_.floats()) * sizeof(float))) {}
+        scratch_(workspace_of(call).subspan(static_cast<size_t>(it_.floats()) * sizeof(float))) {}
 
   int64_t elements() const { return it_.rows * it_.columns; }
   float* x() const { return x_; }
@@ -107,7 +107,7 @@ class Orthogonal {
 template <class P>
 struct MuonStep {
   MuonStep(const Call& call, const UpdateInputs<P>& inputs, double ratio)
-      : parameter(call.writes[0].as<P>()),
+      : parameter(as<P>(call.writes[0])),
         shrink(static_cast<P>(inputs.rate * call.attrs->real("weight_decay"))),
         by(static_cast<P>(inputs.rate * ratio)) {}
 
@@ -144,7 +144,7 @@ void run_muon(const Call& call) {
 
 template <class P>
 void direction_of(const Call& call) {
-  P* const out = call.out[0].as<P>();
+  P* const out = as<P>(call.out[0]);
   if (is_skipped(call)) {
     std::fill_n(out, call.out[0].elements(), P(0));
     return;
@@ -160,7 +160,7 @@ void step_of(const Call& call) {
   Orthogonal of(call, {piece.whole_rows(), piece.whole_columns()});
   float* const x = of.x();
   for (int64_t rank = 0; rank < piece.ranks; ++rank) {
-    const P* const directions = call.in[0].as<const P>() + rank * call.writes[0].elements();
+    const P* const directions = as<const P>(call.in[0]) + rank * call.writes[0].elements();
     piece.each_run(rank, [&](int64_t in_whole, int64_t in_piece, int64_t count) {
       for (int64_t i = 0; i < count; ++i) x[in_whole + i] = static_cast<float>(directions[in_piece + i]);
     });

@@ -42,7 +42,7 @@ P epsilon_of(const Call& call) {
   return static_cast<P>(std::max(call.attrs->real("epsilon"), kLeastEpsilon<P>));
 }
 
-inline bool is_skipped(const Call& call) { return *call.in[2].as<const uint8_t>() != 0; }
+inline bool is_skipped(const Call& call) { return *as<const uint8_t>(call.in[2]) != 0; }
 
 /// Calls body(P{}) with the parameter's compute type, f32 or f64; gradients are f32, bf16 or f16, or f64.
 template <class Body>
@@ -62,7 +62,7 @@ void with_parameter(const char* op, const Call& call, const Body& body) {
 /// The gradient's elements [at, at + count) as P: in place, or widened into `room`.
 template <class P>
 const P* gradient_of(const Operand& gradient, int64_t at, int64_t count, P* room) {
-  if (gradient.dtype == DType::f32 || gradient.dtype == DType::f64) return gradient.as<const P>() + at;
+  if (gradient.dtype == DType::f32 || gradient.dtype == DType::f64) return as<const P>(gradient) + at;
   const int64_t ahead = stream_ahead();
   const auto widen_from = [=](auto* from) {
     each_vector<P>(count, [=](int64_t i, int64_t n) {
@@ -72,9 +72,9 @@ const P* gradient_of(const Operand& gradient, int64_t at, int64_t count, P* room
   };
   if constexpr (std::is_same_v<P, float>) {
     if (gradient.dtype == DType::bf16)
-      widen_from(gradient.as<const bf16>());
+      widen_from(as<const bf16>(gradient));
     else
-      widen_from(gradient.as<const f16>());
+      widen_from(as<const f16>(gradient));
   }
   return room;
 }
@@ -91,16 +91,16 @@ inline void write_copy(const Operand& copy, const float* parameter, int64_t at, 
     each_vector<float>(count, [=](int64_t i, int64_t n) { store_part(to + at + i, load_part(parameter + at + i, n), n); });
   };
   if (copy.dtype == DType::bf16)
-    narrow_to(copy.as<bf16>());
+    narrow_to(as<bf16>(copy));
   else
-    narrow_to(copy.as<f16>());
+    narrow_to(as<f16>(copy));
 }
 
 /// Copies the whole parameter, after an update that takes several passes.
 inline void write_copy(const Call& call) {
   const Operand* const copy = working_copy(call);
   if (copy == nullptr) return;
-  const float* const parameter = call.writes[0].as<const float>();
+  const float* const parameter = as<const float>(call.writes[0]);
   call.workers->run_range(copy->elements(), kGrain, [&](int64_t begin, int64_t end) { write_copy(*copy, parameter, begin, end - begin); });
 }
 
@@ -164,10 +164,10 @@ void update_elements(const Call& call, const UpdateInputs<P>& inputs, const Rule
       const int64_t n = std::min(kBlock, end - from);
       const P* const gradient = gradient_of(call.in[0], from, n, room);
       std::array<P*, kStates> states;
-      for (size_t s = 0; s < kStates; ++s) states[s] = call.writes[s + 1].as<P>() + from;
-      update_block<P, kStates>(rule, inputs, ahead, gradient, call.writes[0].as<P>() + from, states, n);
+      for (size_t s = 0; s < kStates; ++s) states[s] = as<P>(call.writes[s + 1]) + from;
+      update_block<P, kStates>(rule, inputs, ahead, gradient, as<P>(call.writes[0]) + from, states, n);
       if constexpr (std::is_same_v<P, float>)
-        if (copy != nullptr) write_copy(*copy, call.writes[0].as<const float>(), from, n);
+        if (copy != nullptr) write_copy(*copy, as<const float>(call.writes[0]), from, n);
     }
   });
 }

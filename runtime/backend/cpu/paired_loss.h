@@ -24,11 +24,11 @@ template <class T, class Loss>
 void paired_loss_of(const Call& call, const Loss& loss) {
   using C = Compute<T>;
   using B = Batch<C>;
-  const T* const x = call.in[0].as<const T>();
-  const T* const target = call.in[1].as<const T>();
-  const T* const weights = call.in.size() > 2 ? call.in[2].as<const T>() : nullptr;
+  const T* const x = as<const T>(call.in[0]);
+  const T* const target = as<const T>(call.in[1]);
+  const T* const weights = call.in.size() > 2 ? as<const T>(call.in[2]) : nullptr;
   const int64_t n = call.in[0].elements();
-  double* const partial = reinterpret_cast<double*>(call.workspace.data());  // [tasks][sum, count]
+  double* const partial = reinterpret_cast<double*>(pointer_to(call.workspace));  // [tasks][sum, count]
 
   call.workers->run_range(n, kGrain, [&](int64_t begin, int64_t end) {
     double* const mine = partial + begin / kGrain * 2;
@@ -60,8 +60,8 @@ void paired_loss_of(const Call& call, const Loss& loss) {
     sum += partial[2 * task];
     count += partial[2 * task + 1];
   }
-  *call.out[0].as<double>() = sum;
-  *call.out[1].as<double>() = count;
+  *as<double>(call.out[0]) = sum;
+  *as<double>(call.out[1]) = count;
 }
 
 /// dx = dsum w kFactor slope(x, t). A slope's constant factor is applied to the seed, which is small for a mean.
@@ -69,11 +69,11 @@ template <class T, class Slope>
 void paired_loss_backward_of(const Call& call, const Slope& slope) {
   using C = Compute<T>;
   using B = Batch<C>;
-  const T* const x = call.in[0].as<const T>();
-  const T* const target = call.in[1].as<const T>();
-  const T* const weights = call.in.size() > 3 ? call.in[3].as<const T>() : nullptr;
-  T* const dx = call.out[0].as<T>();
-  const B seed(static_cast<C>(Slope::kFactor * *call.in[2].as<const double>()));
+  const T* const x = as<const T>(call.in[0]);
+  const T* const target = as<const T>(call.in[1]);
+  const T* const weights = call.in.size() > 3 ? as<const T>(call.in[3]) : nullptr;
+  T* const dx = as<T>(call.out[0]);
+  const B seed(static_cast<C>(Slope::kFactor * *as<const double>(call.in[2])));
 
   call.workers->run_range(call.in[0].elements(), kGrain, [&](int64_t begin, int64_t end) {
     each_vector<C>(end - begin, [&](int64_t i, int64_t count) {

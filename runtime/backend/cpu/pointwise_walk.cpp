@@ -39,9 +39,9 @@ class Pointwise {
         functor_(functor),
         inputs_(inputs),
         width_(bytes_of(call.out[0].dtype)),
-        out_(call.out[0].as<std::byte>()),
-        a_(call.in[0].as<const std::byte>()),
-        b_(call.in[inputs - 1].as<const std::byte>()) {}
+        out_(as<std::byte>(call.out[0])),
+        a_(as<const std::byte>(call.in[0])),
+        b_(as<const std::byte>(call.in[inputs - 1])) {}
 
   void run() const {
     const Shape& shape = call_.out[0].shape;

@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "backend/backend.h"
+#include "backend/kernel_side.h"
 
 namespace st::cpu {
 

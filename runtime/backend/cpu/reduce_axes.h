@@ -12,8 +12,8 @@ template <class T>
 void sum_axes(const Call& call, const MergedAxes& axes, double scale) {
   using C = Compute<T>;
   using B = Batch<C>;
-  const T* const x = call.in[0].as<const T>();
-  T* const y = call.out[0].as<T>();
+  const T* const x = as<const T>(call.in[0]);
+  T* const y = as<T>(call.out[0]);
   Workers& workers = *call.workers;
   const auto give = [&](int64_t at, double sum) { y[at] = narrow<T>(static_cast<C>(scale * sum)); };
 
@@ -38,7 +38,7 @@ void sum_axes(const Call& call, const MergedAxes& axes, double scale) {
   }
   if (inner == 1) {
     const int64_t chunks = chunks_of(n);
-    double* const partial = reinterpret_cast<double*>(call.workspace.data());
+    double* const partial = reinterpret_cast<double*>(pointer_to(call.workspace));
     workers.run_range(axes.outer * chunks, chunks > 1 ? 1 : rows_per_task(n), [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const int64_t from = i % chunks * kGrain;
@@ -59,7 +59,7 @@ void sum_axes(const Call& call, const MergedAxes& axes, double scale) {
     return;
   }
   const int64_t blocks = std::max<int64_t>(1, row_blocks(n));
-  C* const partial = reinterpret_cast<C*>(call.workspace.data());  // [outer][blocks][inner]
+  C* const partial = reinterpret_cast<C*>(pointer_to(call.workspace));  // [outer][blocks][inner]
   workers.run_range(axes.outer * blocks, rows_per_task(std::min(n, kRowBlock) * inner), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t first = i % blocks * kRowBlock, rows = std::min(kRowBlock, n - first);

@@ -13,10 +13,10 @@ template <class T>
 void rms_norm_of(const Call& call) {
   using C = Compute<T>;
   using B = Batch<C>;
-  const T* const x = call.in[0].as<const T>();
-  const T* const gamma = call.in[1].as<const T>();
-  T* const y = call.out[0].as<T>();
-  C* const rstds = call.out[1].as<C>();
+  const T* const x = as<const T>(call.in[0]);
+  const T* const gamma = as<const T>(call.in[1]);
+  T* const y = as<T>(call.out[0]);
+  C* const rstds = as<C>(call.out[1]);
   const double epsilon = call.attrs->real("epsilon");
   const int64_t columns = call.in[0].shape.last();
   const int64_t at_once = rows_at_once(columns);
@@ -58,13 +58,13 @@ template <class T>
 void rms_norm_backward_of(const Call& call) {
   using C = Compute<T>;
   using B = Batch<C>;
-  const T* const x = call.in[0].as<const T>();
-  const T* const gamma = call.in[1].as<const T>();
-  const C* const rstds = call.in[2].as<const C>();
-  const T* const dy = call.in[3].as<const T>();
-  T* const dx = call.out[0].as<T>();
+  const T* const x = as<const T>(call.in[0]);
+  const T* const gamma = as<const T>(call.in[1]);
+  const C* const rstds = as<const C>(call.in[2]);
+  const T* const dy = as<const T>(call.in[3]);
+  T* const dx = as<T>(call.out[0]);
   const int64_t columns = call.in[0].shape.last(), rows = call.in[2].elements(), ahead = rows_ahead(columns);
-  C* const partial = reinterpret_cast<C*>(call.workspace.data());  // [blocks][columns]
+  C* const partial = reinterpret_cast<C*>(pointer_to(call.workspace));  // [blocks][columns]
 
   call.workers->run_range(rows, kRowBlock, [&](int64_t begin, int64_t end) {
     C* const of_gamma = partial + begin / kRowBlock * columns;
@@ -104,7 +104,7 @@ void rms_norm_backward_of(const Call& call) {
       });
     }
   });
-  add_partials(*call.workers, partial, row_blocks(rows), columns, columns, call.out[1].as<T>());
+  add_partials(*call.workers, partial, row_blocks(rows), columns, columns, as<T>(call.out[1]));
 }
 
 void run_rms_norm(const Call& call) {

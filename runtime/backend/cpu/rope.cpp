@@ -38,10 +38,10 @@ void rope_of(const Call& call) {
   using B = Batch<C>;
   const Shape& shape = call.in[0].shape;
   const int64_t times = shape[1], heads = shape[2], half = shape[3] / 2;
-  C* const table = reinterpret_cast<C*>(call.workspace.data());
+  C* const table = reinterpret_cast<C*>(pointer_to(call.workspace));
   make_table(call, times, half, table);
-  const T* const x = call.in[0].as<const T>();
-  T* const y = call.out[0].as<T>();
+  const T* const x = as<const T>(call.in[0]);
+  T* const y = as<T>(call.out[0]);
   call.workers->run_range(shape[0] * times, rows_per_task(heads * 2 * half), [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
       const C* const cosines = table + row % times * 2 * half;

@@ -9,8 +9,8 @@ template <class T>
 void softmax_of(const Call& call, const Lines& lines) {
   using C = Compute<T>;
   using B = Batch<C>;
-  const T* const x = call.in[0].as<const T>();
-  T* const y = call.out[0].as<T>();
+  const T* const x = as<const T>(call.in[0]);
+  T* const y = as<T>(call.out[0]);
   const int64_t n = lines.size, step = lines.inner;
 
   const auto row = [&](int64_t at) {
@@ -47,9 +47,9 @@ template <class T>
 void softmax_backward_of(const Call& call, const Lines& lines) {
   using C = Compute<T>;
   using B = Batch<C>;
-  const T* const y = call.in[0].as<const T>();
-  const T* const dy = call.in[1].as<const T>();
-  T* const dx = call.out[0].as<T>();
+  const T* const y = as<const T>(call.in[0]);
+  const T* const dy = as<const T>(call.in[1]);
+  T* const dx = as<T>(call.out[0]);
   const int64_t n = lines.size, step = lines.inner;
 
   const auto row = [&](int64_t at) {

@@ -7,10 +7,10 @@ namespace {
 void run_split(const Call& call) {
   const int32_t axis = normalize_axis("split", call.attrs->integer("axis"), call.in[0].shape.rank());
   const AlongAxis x(call.in[0], axis);
-  const std::byte* from = call.in[0].as<const std::byte>();
+  const std::byte* from = as<const std::byte>(call.in[0]);
   for (const Operand& piece : call.out) {
     const AlongAxis y(piece, axis);
-    copy_blocks(*call.workers, from, x.line, piece.as<std::byte>(), y.line, y.line, x.outer);
+    copy_blocks(*call.workers, from, x.line, as<std::byte>(piece), y.line, y.line, x.outer);
     from += y.line;
   }
 }

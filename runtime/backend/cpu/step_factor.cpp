@@ -8,14 +8,14 @@ namespace st::cpu::ST_ISA {
 namespace {
 
 void run_step_factor(const Call& call) {
-  const double norm = *call.in[0].as<const double>(), count = *call.in[2].as<const double>();
-  const bool finite = *call.in[1].as<const uint8_t>() != 0;
+  const double norm = *as<const double>(call.in[0]), count = *as<const double>(call.in[2]);
+  const bool finite = *as<const uint8_t>(call.in[1]) != 0;
   const double scale = call.attrs->real("seed") * count, max_norm = call.attrs->real("max_norm");
   const double true_norm = norm / scale;
   const double clip = max_norm == 0 ? 1 : std::min(1.0, max_norm / (true_norm + 1e-6));
-  *call.out[0].as<float>() = static_cast<float>(clip / scale);
-  *call.out[1].as<double>() = true_norm;
-  *call.out[2].as<uint8_t>() = finite && count != 0 && is_normal_f32(clip / scale) ? 0 : 1;
+  *as<float>(call.out[0]) = static_cast<float>(clip / scale);
+  *as<double>(call.out[1]) = true_norm;
+  *as<uint8_t>(call.out[2]) = finite && count != 0 && is_normal_f32(clip / scale) ? 0 : 1;
 }
 
 }  // namespace

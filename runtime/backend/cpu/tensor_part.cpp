@@ -6,8 +6,8 @@ namespace {
 
 void run_tensor_part(const Call& call) {
   const AlongAxis y(call.out[0], 0);
-  const std::byte* const from = call.in[0].as<const std::byte>() + call.attrs->integer("rank") * y.line;
-  copy_blocks(*call.workers, from, y.line, call.out[0].as<std::byte>(), y.line, y.line, 1);
+  const std::byte* const from = as<const std::byte>(call.in[0]) + call.attrs->integer("rank") * y.line;
+  copy_blocks(*call.workers, from, y.line, as<std::byte>(call.out[0]), y.line, y.line, 1);
 }
 
 }  // namespace

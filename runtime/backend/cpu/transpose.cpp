@@ -44,8 +44,8 @@ void cross_tile(const Bits* x, int64_t x_step, Bits* y, int64_t y_step, int64_t 
 template <class Bits>
 void transpose_bits(const Call& call) {
   const Permutation p(call.in[0].shape, call.attrs->ints("order"));
-  const Bits* const x = call.in[0].as<const Bits>();
-  Bits* const y = call.out[0].as<Bits>();
+  const Bits* const x = as<const Bits>(call.in[0]);
+  Bits* const y = as<Bits>(call.out[0]);
   const auto last = static_cast<size_t>(p.rank - 1);
   std::array<int64_t, kMaxDims> y_stride{};
   int64_t elements = 1;

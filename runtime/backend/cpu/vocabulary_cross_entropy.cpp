@@ -14,7 +14,7 @@ constexpr double kLowest = -std::numeric_limits<double>::infinity();
 template <class T>
 void vocabulary_terms_of(const Call& call) {
   const LossRows<T> rows("vocabulary_terms", call, 2);
-  double* const terms = call.out[0].as<double>();
+  double* const terms = as<double>(call.out[0]);
   each_softmax(call, rows, [&](int64_t r, const T* row, const RowSoftmax<Compute<T>>& softmax) {
     const auto target = rows.target(r);
     const bool is_here = target && *target >= 0 && *target < rows.columns;
@@ -44,11 +44,11 @@ struct Combined {
 template <class T>
 void vocabulary_cross_entropy_of(const Call& call) {
   const LossRows<T> rows("vocabulary_cross_entropy", call, 3);
-  const double* const terms = call.in[2].as<const double>();
+  const double* const terms = as<const double>(call.in[2]);
   const int64_t ranks = call.in[2].shape[0], stride = rows.count * kTerms;
-  double* const losses = reinterpret_cast<double*>(call.workspace.data());
-  auto* const lse = call.out[2].as<Compute<T>>();
-  double* const softmax = call.out[3].as<double>();
+  double* const losses = reinterpret_cast<double*>(pointer_to(call.workspace));
+  auto* const lse = as<Compute<T>>(call.out[2]);
+  double* const softmax = as<double>(call.out[3]);
   call.workers->run_range(rows.count, rows_per_task(ranks * kTerms), [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
       const Combined row(terms + r * kTerms, ranks, stride);
@@ -65,9 +65,9 @@ void vocabulary_cross_entropy_of(const Call& call) {
 template <class T>
 void vocabulary_cross_entropy_backward_of(const Call& call) {
   const LossRows<T> rows("vocabulary_cross_entropy_backward", call, 4);
-  const double* const softmax = call.in[2].as<const double>();
-  const double dsum = *call.in[3].as<const double>();
-  T* const dlogits = call.out[0].as<T>();
+  const double* const softmax = as<const double>(call.in[2]);
+  const double dsum = *as<const double>(call.in[3]);
+  T* const dlogits = as<T>(call.out[0]);
   call.workers->run_range(rows.count, rows_per_task(rows.columns), [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
       const RowSoftmax<Compute<T>> of_row{static_cast<Compute<T>>(softmax[2 * r]), softmax[2 * r + 1]};

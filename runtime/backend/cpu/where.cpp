@@ -9,10 +9,10 @@ namespace {
 template <class Bits>
 void where_of(const Call& call) {
   const Segments<3> segments(call.out[0].shape, {&call.in[0].shape, &call.in[1].shape, &call.in[2].shape});
-  const uint8_t* const condition = call.in[0].as<const uint8_t>();
-  const Bits* const a = call.in[1].as<const Bits>();
-  const Bits* const b = call.in[2].as<const Bits>();
-  Bits* const c = call.out[0].as<Bits>();
+  const uint8_t* const condition = as<const uint8_t>(call.in[0]);
+  const Bits* const a = as<const Bits>(call.in[1]);
+  const Bits* const b = as<const Bits>(call.in[2]);
+  Bits* const c = as<Bits>(call.out[0]);
   const int64_t sc = segments.inner_stride(0), sa = segments.inner_stride(1), sb = segments.inner_stride(2);
   call.workers->run_range(segments.elements, kGrain, [&](int64_t begin, int64_t end) {
     segments.walk(begin, end, [&](int64_t to, const std::array<int64_t, 3>& from, int64_t length) {

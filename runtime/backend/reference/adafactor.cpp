@@ -112,7 +112,7 @@ void adafactor_sums(const Call& call) {
   const UpdateInputs in(call, call.in[4]);
   const PieceParts piece(call.in[0].shape, *call.attrs);
   const int64_t terms = call.out[0].elements(), rows = terms == 1 ? 0 : piece.whole_rows();
-  double* const sums = call.out[0].as<double>();
+  double* const sums = as<double>(call.out[0]);
   std::fill_n(sums, terms, 0.0);
   piece.each_run(piece.rank, [&](int64_t in_whole, int64_t in_piece, int64_t count) {
     for (int64_t i = 0; i < count; ++i) {
@@ -160,14 +160,14 @@ class PieceDirection {
 };
 
 void adafactor_size(const Call& call) {
-  double& squares = call.out[0].as<double>()[0];
+  double& squares = as<double>(call.out[0])[0];
   squares = 0;
   if (is_skipped(call)) return;
   const UpdateInputs in(call);
   const Rates rates(call, in);
   const PieceParts piece(call.in[0].shape, *call.attrs);
   if (call.in[0].shape.rank() > 1) {
-    const auto *row_sums = call.in[4].as<const double>(), *column_sums = row_sums + piece.whole_rows();
+    const auto *row_sums = as<const double>(call.in[4]), *column_sums = row_sums + piece.whole_rows();
     for (int64_t r = 0; r < piece.whole_rows(); ++r)
       rates.move(call.writes[0], r, row_sums[r] / static_cast<double>(piece.whole_columns()));
     for (int64_t c = 0; c < piece.whole_columns(); ++c)
@@ -184,7 +184,7 @@ void adafactor_step(const Call& call) {
   const UpdateInputs in(call);
   const Rates rates(call, in);
   const auto elements = static_cast<double>(parameter.elements() * call.attrs->integer("ranks"));
-  auto* const directions = reinterpret_cast<double*>(call.workspace.data());
+  auto* const directions = reinterpret_cast<double*>(pointer_to(call.workspace));
   PieceDirection(call, in, rates, 1).each([&](int64_t i, double u) { directions[i] = u; });
   step(call, in, rates, elements, get(call.in[4], call.in[4].elements() - 1), get(call.in[5], 0), [&](int64_t i) { return directions[i]; });
 }

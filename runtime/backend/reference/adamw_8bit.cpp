@@ -22,7 +22,7 @@ void encode(const std::array<double, kMomentBlock>& x, int64_t from, int64_t n, 
   for (int64_t i = 0; i < n; ++i) largest = std::max(largest, std::fabs(x[static_cast<size_t>(i)]));
   set(scales, from / kMomentBlock, largest);
   for (int64_t i = 0; i < n; ++i)
-    codes.as<uint8_t>()[from + i] = largest == 0 ? code_of(0) : code_of(static_cast<float>(x[static_cast<size_t>(i)] / largest));
+    as<uint8_t>(codes)[from + i] = largest == 0 ? code_of(0) : code_of(static_cast<float>(x[static_cast<size_t>(i)] / largest));
 }
 
 void adamw_8bit(const Call& call) {
@@ -33,7 +33,7 @@ void adamw_8bit(const Call& call) {
   const double step = in.rate / (1 - std::pow(beta1, in.number)), root_of_bias2 = std::sqrt(1 - std::pow(beta2, in.number));
   const auto stored = [&](size_t moment, const std::array<float, 256>& values, int64_t i) {
     const size_t at = 2 * moment - 1;
-    return static_cast<double>(values[call.writes[at].as<const uint8_t>()[i]]) * get(call.writes[at + 1], i / kMomentBlock);
+    return static_cast<double>(values[as<const uint8_t>(call.writes[at])[i]]) * get(call.writes[at + 1], i / kMomentBlock);
   };
   for (int64_t from = 0; from < parameter.elements(); from += kMomentBlock) {
     const int64_t n = std::min(kMomentBlock, parameter.elements() - from);

@@ -69,7 +69,7 @@ double probabilities(const Heads& shape, const Operand& q, const Operand& k, int
 void attention(const Call& call) {
   const Operand &q = call.in[0], &k = call.in[1], &v = call.in[2], &o = call.out[0], &lse = call.out[1];
   const Heads shape(call);
-  auto* p = reinterpret_cast<double*>(call.workspace.data());
+  auto* p = reinterpret_cast<double*>(pointer_to(call.workspace));
   shape.each_row([&](int64_t b, int64_t h, int64_t t) {
     set(lse, (b * shape.heads + h) * shape.queries + t, probabilities(shape, q, k, b, h, t, p));
     for (int64_t d = 0; d < shape.width; ++d) {
@@ -84,7 +84,7 @@ void attention_backward(const Call& call) {
   const Operand &q = call.in[0], &k = call.in[1], &v = call.in[2], &grad = call.in[5];
   const Operand &dq = call.out[0], &dk = call.out[1], &dv = call.out[2];
   const Heads shape(call);
-  auto* p = reinterpret_cast<double*>(call.workspace.data());
+  auto* p = reinterpret_cast<double*>(pointer_to(call.workspace));
   double* ds = p + shape.keys;
   double* sum_dk = ds + shape.keys;  // sums over all rows, rounded once at the end
   double* sum_dv = sum_dk + dk.elements();

@@ -5,21 +5,21 @@ namespace st::reference {
 double get(const Operand& x, int64_t i) {
   switch (x.dtype) {
     case DType::f32:
-      return static_cast<double>(x.as<const float>()[i]);
+      return static_cast<double>(as<const float>(x)[i]);
     case DType::f64:
-      return x.as<const double>()[i];
+      return as<const double>(x)[i];
     case DType::bf16:
-      return static_cast<double>(f32_of_bf16(x.as<const uint16_t>()[i]));
+      return static_cast<double>(f32_of_bf16(as<const uint16_t>(x)[i]));
     case DType::f16:
-      return static_cast<double>(f32_of_f16(x.as<const uint16_t>()[i]));
+      return static_cast<double>(f32_of_f16(as<const uint16_t>(x)[i]));
     case DType::i32:
-      return static_cast<double>(x.as<const int32_t>()[i]);
+      return static_cast<double>(as<const int32_t>(x)[i]);
     case DType::i64:
-      return odd_double_of(x.as<const int64_t>()[i]);
+      return odd_double_of(as<const int64_t>(x)[i]);
     case DType::u8:
-      return static_cast<double>(x.as<const uint8_t>()[i]);
+      return static_cast<double>(as<const uint8_t>(x)[i]);
     case DType::boolean:
-      return x.as<const uint8_t>()[i] != 0 ? 1 : 0;
+      return as<const uint8_t>(x)[i] != 0 ? 1 : 0;
   }
   return 0;
 }
@@ -28,13 +28,13 @@ double get(const Operand& x, int64_t i) {
 int64_t get_integer(const Operand& x, int64_t i) {
   switch (x.dtype) {
     case DType::i32:
-      return x.as<const int32_t>()[i];
+      return as<const int32_t>(x)[i];
     case DType::i64:
-      return x.as<const int64_t>()[i];
+      return as<const int64_t>(x)[i];
     case DType::u8:
-      return x.as<const uint8_t>()[i];
+      return as<const uint8_t>(x)[i];
     case DType::boolean:
-      return x.as<const uint8_t>()[i] != 0 ? 1 : 0;
+      return as<const uint8_t>(x)[i] != 0 ? 1 : 0;
     default:
       return static_cast<int64_t>(get(x, i));
   }
@@ -44,16 +44,16 @@ int64_t get_integer(const Operand& x, int64_t i) {
 void set_integer(const Operand& y, int64_t i, int64_t value) {
   switch (y.dtype) {
     case DType::i32:
-      y.as<int32_t>()[i] = static_cast<int32_t>(value);
+      as<int32_t>(y)[i] = static_cast<int32_t>(value);
       return;
     case DType::i64:
-      y.as<int64_t>()[i] = value;
+      as<int64_t>(y)[i] = value;
       return;
     case DType::u8:
-      y.as<uint8_t>()[i] = static_cast<uint8_t>(value);
+      as<uint8_t>(y)[i] = static_cast<uint8_t>(value);
       return;
     case DType::boolean:
-      y.as<uint8_t>()[i] = value != 0;
+      as<uint8_t>(y)[i] = value != 0;
       return;
     default:
       return;
@@ -72,28 +72,28 @@ int64_t truncate(double value, int64_t low, int64_t high) {
 void set(const Operand& y, int64_t i, double value) {
   switch (y.dtype) {
     case DType::f32:
-      y.as<float>()[i] = static_cast<float>(value);
+      as<float>(y)[i] = static_cast<float>(value);
       return;
     case DType::f64:
-      y.as<double>()[i] = value;
+      as<double>(y)[i] = value;
       return;
     case DType::bf16:
-      y.as<uint16_t>()[i] = bf16_of(odd_float_of(value));
+      as<uint16_t>(y)[i] = bf16_of(odd_float_of(value));
       return;
     case DType::f16:
-      y.as<uint16_t>()[i] = f16_of(odd_float_of(value));
+      as<uint16_t>(y)[i] = f16_of(odd_float_of(value));
       return;
     case DType::i32:
-      y.as<int32_t>()[i] = static_cast<int32_t>(truncate(value, INT32_MIN, INT32_MAX));
+      as<int32_t>(y)[i] = static_cast<int32_t>(truncate(value, INT32_MIN, INT32_MAX));
       return;
     case DType::i64:
-      y.as<int64_t>()[i] = truncate(value, INT64_MIN, INT64_MAX);
+      as<int64_t>(y)[i] = truncate(value, INT64_MIN, INT64_MAX);
       return;
     case DType::u8:
-      y.as<uint8_t>()[i] = static_cast<uint8_t>(truncate(value, 0, UINT8_MAX));
+      as<uint8_t>(y)[i] = static_cast<uint8_t>(truncate(value, 0, UINT8_MAX));
       return;
     case DType::boolean:
-      y.as<uint8_t>()[i] = value != 0;
+      as<uint8_t>(y)[i] = value != 0;
       return;
   }
 }

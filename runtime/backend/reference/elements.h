@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "backend/backend.h"
+#include "backend/kernel_side.h"
 #include "base/float16.h"
 
 namespace st::reference {

@@ -16,9 +16,9 @@ void embedding(const Call& call) {
   for (int64_t i = 0; i < tokens.elements(); ++i) {
     const int64_t token = get_integer(tokens, i), own = token - first;
     check_token("embedding", token, i, tokens.shape, classes > 0 ? classes : rows);
-    std::byte* const to = y.as<std::byte>() + i * row;
+    std::byte* const to = as<std::byte>(y) + i * row;
     if (own >= 0 && own < rows)
-      std::memcpy(to, weight.as<std::byte>() + own * row, static_cast<size_t>(row));
+      std::memcpy(to, as<std::byte>(weight) + own * row, static_cast<size_t>(row));
     else
       std::memset(to, 0, static_cast<size_t>(row));
   }
@@ -28,7 +28,7 @@ void embedding_backward(const Call& call) {
   const Operand &tokens = call.in[0], &dy = call.in[1], &dweight = call.out[0];
   const int64_t rows = dweight.shape[0], columns = dweight.shape[1];
   const int64_t first = call.attrs->integer("first"), classes = call.attrs->integer("classes");
-  auto* sum = reinterpret_cast<double*>(call.workspace.data());
+  auto* sum = reinterpret_cast<double*>(pointer_to(call.workspace));
   std::fill_n(sum, rows * columns, 0.0);
   for (int64_t i = 0; i < tokens.elements(); ++i) {
     const int64_t token = get_integer(tokens, i);

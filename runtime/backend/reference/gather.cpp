@@ -30,13 +30,13 @@ void gather(const Call& call) {
   const Operand &x = call.in[0], &index = call.in[1], &y = call.out[0];
   const int64_t width = bytes_of(x.dtype);
   each_choice("gather", call, index, x.shape, [&](int64_t i, int64_t at) {
-    std::memcpy(y.as<std::byte>() + i * width, x.as<std::byte>() + at * width, static_cast<size_t>(width));
+    std::memcpy(as<std::byte>(y) + i * width, as<std::byte>(x) + at * width, static_cast<size_t>(width));
   });
 }
 
 void gather_backward(const Call& call) {
   const Operand &index = call.in[0], &dy = call.in[1], &dx = call.out[0];
-  auto* sum = reinterpret_cast<double*>(call.workspace.data());
+  auto* sum = reinterpret_cast<double*>(pointer_to(call.workspace));
   std::fill_n(sum, dx.elements(), 0.0);
   each_choice("gather_backward", call, index, dx.shape, [&](int64_t i, int64_t at) { sum[at] += get(dy, i); });
   for (int64_t i = 0; i < dx.elements(); ++i) set(dx, i, sum[i]);

@@ -39,13 +39,13 @@ constinit const Kernel kernel_gradient_squares{[](const Call& call) {
 }};
 
 constinit const Kernel kernel_norm_of_squares{[](const Call& call) {
-  const gradient_norm_order::Norm norm = gradient_norm_order::norm_of_squares(call.in[0].as<const double>(), call.attrs->ints("tensors"));
+  const gradient_norm_order::Norm norm = gradient_norm_order::norm_of_squares(as<const double>(call.in[0]), call.attrs->ints("tensors"));
   set(call.out[0], 0, norm.value);
   set_integer(call.out[1], 0, norm.finite ? 1 : 0);
 }};
 
 constinit const Kernel kernel_tensor_squares{[](const Call& call) {
-  gradient_norm_order::tensor_squares(call.in[0].as<const double>(), call.attrs->ints("tensors"), call.out[0].as<double>());
+  gradient_norm_order::tensor_squares(as<const double>(call.in[0]), call.attrs->ints("tensors"), as<double>(call.out[0]));
 }};
 
 }  // namespace st::reference

@@ -37,7 +37,7 @@ void matmul(const Call& call) {
   const bool transpose_a = call.attrs->flag("transpose_a"), transpose_b = call.attrs->flag("transpose_b");
   const Matrix of_a = matrix_of(a.shape, transpose_a), of_b = matrix_of(b.shape, transpose_b);
   const int64_t rows = of_a.rows, columns = of_b.columns, inner = of_a.columns;
-  auto* rows_of_a = reinterpret_cast<double*>(call.workspace.data());
+  auto* rows_of_a = reinterpret_cast<double*>(pointer_to(call.workspace));
   double* columns_of_b = rows_of_a + rows * inner;
 
   const Shape batches = leading(c.shape);
@@ -58,7 +58,7 @@ void linear(const Call& call) {
   const bool transpose = call.attrs->flag("transpose_weight");
   const auto [inner, columns] = matrix_of(weight.shape, transpose);
   const int64_t rows = x.shape.elements(0, x.shape.rank() - 1);
-  auto* row = reinterpret_cast<double*>(call.workspace.data());
+  auto* row = reinterpret_cast<double*>(pointer_to(call.workspace));
   double* columns_of_weight = row + inner;
   unpack(weight, 0, {columns, inner}, !transpose, columns_of_weight);
   for (int64_t m = 0; m < rows; ++m) {

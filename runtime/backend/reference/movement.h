@@ -11,7 +11,7 @@ namespace st::reference {
 /// Copies `n` elements, from element `at` of x to element `to` of y.
 inline void move(const Operand& x, int64_t at, const Operand& y, int64_t to, int64_t n) {
   const int64_t width = bytes_of(x.dtype);
-  if (n > 0) std::memcpy(y.as<std::byte>() + to * width, x.as<std::byte>() + at * width, static_cast<size_t>(n * width));
+  if (n > 0) std::memcpy(as<std::byte>(y) + to * width, as<std::byte>(x) + at * width, static_cast<size_t>(n * width));
 }
 
 /// y = x read with `strides`, one per dimension of y.

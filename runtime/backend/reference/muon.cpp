@@ -33,7 +33,11 @@ constexpr double kMost = kMostGradient<float>;  // X is f32 in the other backend
 class Orthogonal {
  public:
   Orthogonal(const Call& call, int64_t rows, int64_t columns)
-      : attrs_(*call.attrs), rows_(rows), columns_(columns), x_(reinterpret_cast<double*>(call.workspace.data())), y_(x_ + elements()) {}
+      : attrs_(*call.attrs),
+        rows_(rows),
+        columns_(columns),
+        x_(reinterpret_cast<double*>(pointer_to(call.workspace))),
+        y_(x_ + elements()) {}
 
   int64_t elements() const { return rows_ * columns_; }
   /// Element i of the matrix, row-major.

@@ -8,7 +8,7 @@
 namespace st::reference {
 namespace {
 
-Operand elements_of(const void* data, DType type) { return {const_cast<void*>(data), type, {}}; }
+Operand elements_of(const void* data, DType type) { return {address_of(data), type, {}}; }
 
 int64_t element_offset(int64_t entry, int64_t step, MatrixStrides at, int64_t row, int64_t column) {
   return entry * step + row * at.row + column * at.column;

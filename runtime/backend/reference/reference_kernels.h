@@ -3,7 +3,7 @@
 // and also work on f64 storage, which finite differences need.
 #pragma once
 
-#include "backend/backend.h"
+#include "backend/kernel_side.h"
 
 namespace st::reference {
 

@@ -15,7 +15,7 @@ constinit const Kernel kernel_where{[](const Call& call) {
     const bool take_a = get_integer(condition, place(i, c.shape, from_condition)) != 0;
     const Operand& from = take_a ? a : b;
     const int64_t at = place(i, c.shape, take_a ? from_a : from_b);
-    std::memmove(c.as<std::byte>() + i * width, from.as<std::byte>() + at * width, static_cast<size_t>(width));  // c may be a or b
+    std::memmove(as<std::byte>(c) + i * width, as<std::byte>(from) + at * width, static_cast<size_t>(width));  // c may be a or b
   }
 }};
 

@@ -10,6 +10,7 @@
 
 #include "backend/cpu/gemm/entry.h"
 #include "backend/cpu/table.h"
+#include "backend/kernel_side.h"
 #include "backend/needs.h"
 #include "base/os/cpu.h"
 #include "base/os/pages.h"
@@ -85,7 +86,8 @@ inline bool run_kernel(const CpuSet& set, Op op, const std::vector<Operand>& in,
   Workers workers(threads);
   GuardedScratch scratch(cpu_needs.workspace({.kernel_class = set.name, .threads = threads}, op, types(in), types(out), full));
   Call call;
-  call.in = in, call.out = out, call.attrs = &full, call.workspace = scratch.bytes(), call.workers = &workers;
+  call.in = in, call.out = out, call.attrs = &full, call.workspace = address_of(scratch.bytes().data()),
+  call.workspace_bytes = std::ssize(scratch.bytes()), call.workers = &workers;
   kernel.run(call);
   return scratch.is_whole();
 }

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstring>
 
+#include "backend/kernel_side.h"
 #include "base/error.h"
 #include "cpu_product.h"
 
@@ -236,7 +237,7 @@ TEST(CpuProduct, HasTheSameBitsForAnyNumberOfRows) {
 TEST(CpuMatmul, RefusesDoublesAndNamesTheWayOut) {
   for (const CpuSet& set : cpu_sets()) {
     std::vector<double> a(4), c(4);
-    const Operand x{a.data(), DType::f64, {2, 2}}, y{c.data(), DType::f64, {2, 2}};
+    const Operand x{address_of(a.data()), DType::f64, {2, 2}}, y{address_of(c.data()), DType::f64, {2, 2}};
     try {
       run_kernel(set, Op::matmul, {x, x}, {y}, {}, 1);
       FAIL() << set.name;
@@ -265,9 +266,11 @@ TEST(CpuMatmul, RoundsHalvesOnce) {
         std::vector<double> expected(static_cast<size_t>(m * n));
         for (int64_t i = 0; i < m * n; ++i)
           for (int64_t l = 0; l < k; ++l) expected[static_cast<size_t>(i)] += at_a(i / n, l) * at_b(l, i % n);
-        const Operand oa{a.data(), dtype, ta ? Shape{k, m} : Shape{m, k}}, ob{b.data(), dtype, tb ? Shape{n, k} : Shape{k, n}};
+        const Operand oa{address_of(a.data()), dtype, ta ? Shape{k, m} : Shape{m, k}},
+            ob{address_of(b.data()), dtype, tb ? Shape{n, k} : Shape{k, n}};
         for (const CpuSet& set : cpu_sets()) {
-          ASSERT_TRUE(run_kernel(set, Op::matmul, {oa, ob}, {{c.data(), dtype, {m, n}}}, {{"transpose_a", ta}, {"transpose_b", tb}}, 2));
+          ASSERT_TRUE(run_kernel(set, Op::matmul, {oa, ob}, {{address_of(c.data()), dtype, {m, n}}},
+                                 {{"transpose_a", ta}, {"transpose_b", tb}}, 2));
           for (size_t i = 0; i < expected.size(); ++i) {
             const double bound =
                 std::abs(expected[i]) * (dtype == DType::bf16 ? 0x1p-8 : 0x1p-11) * 1.001 + 1e-5 * std::sqrt(static_cast<double>(k));

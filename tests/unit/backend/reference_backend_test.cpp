@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "backend/backend.h"
+#include "backend/kernel_side.h"
 #include "base/error.h"
 
 namespace st {
@@ -27,8 +27,9 @@ TEST(HostBackend, GivesZeroedAlignedMemoryAndCountsIt) {
   EXPECT_EQ(backend->allocated_bytes(), 100065);
   EXPECT_EQ(a->size(), 100001);
   for (const auto* buffer : {a.get(), b.get()}) {
-    EXPECT_EQ(reinterpret_cast<uintptr_t>(buffer->data()) % 64, 0U);
-    EXPECT_TRUE(std::all_of(buffer->data(), buffer->data() + buffer->size(), [](std::byte x) { return x == std::byte{0}; }));
+    EXPECT_EQ(buffer->data().at % 64, 0U);
+    EXPECT_TRUE(std::all_of(pointer_to(buffer->data()), pointer_to(buffer->data()) + buffer->size(),
+                            [](std::byte x) { return x == std::byte{0}; }));
   }
   a.reset();
   EXPECT_EQ(backend->allocated_bytes(), 64);
@@ -38,7 +39,7 @@ TEST(HostBackend, LetsABufferOutliveIt) {
   auto backend = make_reference_backend();
   const auto buffer = backend->allocate(8, MemoryRole::tensors);
   backend.reset();
-  buffer->data()[7] = std::byte{1};
+  pointer_to(buffer->data())[7] = std::byte{1};
   EXPECT_EQ(buffer->size(), 8);
 }
 

@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "backend/kernel_side.h"
 #include "comm/direct_exchange.h"
 #include "comm/local/thread_group.h"
 #include "thrown_error.h"
@@ -21,13 +22,14 @@ namespace {
 struct Sum {
   Sum(Communicator& ranks, double own) : term(own) {
     Call call;
-    const Operand in{&term, DType::f64, {}}, out{&total, DType::f64, {}};
+    const Operand in{address_of(&term), DType::f64, {}}, out{address_of(&total), DType::f64, {}};
     call.in = {&in, 1};
     call.writes = {&out, 1};
     const ExchangePlan sum{.op = Op::rank_sums, .dtype = DType::f64, .adds = true, .label = "sum", .terms = 1};
-    exchange = std::make_unique<PlannedExchange>(sum, Program(), call, ranks);
+    exchange = std::make_unique<PlannedExchange>(sum, Program(), call, ranks, *backend);
   }
   double term, total = 0;
+  std::unique_ptr<Backend> backend = make_reference_backend();
   std::unique_ptr<PlannedExchange> exchange;
 };
 

@@ -98,7 +98,7 @@ TEST(Executor, CancelledBeforeTheUpdateLeavesParametersAndMoments) {
   const auto state = [&] {
     std::vector<std::byte> bytes;
     for (const Arena arena : {Arena::parameters, Arena::optimizer})
-      bytes.insert(bytes.end(), storage.data(arena), storage.data(arena) + executor.allocated(arena));
+      bytes.insert(bytes.end(), pointer_to(storage.data(arena)), pointer_to(storage.data(arena)) + executor.allocated(arena));
     return bytes;
   };
   const auto before = state();

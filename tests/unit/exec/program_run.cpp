@@ -2,6 +2,7 @@
 
 #include <random>
 
+#include "backend/kernel_side.h"
 #include "backend/needs.h"
 #include "base/error.h"
 #include "models/initialize.h"
@@ -34,7 +35,7 @@ SlotId ProgramRun::slot(const std::string& name) const {
 
 std::vector<float> ProgramRun::floats(const std::string& name) const {
   const Operand& operand = executor_.slot(slot(name));
-  return {operand.as<float>(), operand.as<float>() + operand.elements()};
+  return {as<float>(operand), as<float>(operand) + operand.elements()};
 }
 
 std::vector<float> some_floats(int64_t count, uint64_t seed) {

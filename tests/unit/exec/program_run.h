@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "backend/kernel_side.h"
 #include "exec/executor.h"
 
 namespace st {
@@ -26,7 +27,7 @@ class ProgramRun {
   void bind(const std::string& input, const void* data) { executor_.bind(slot(input), data); }
   template <class T>
   T* data(const std::string& name) const {
-    return executor_.slot(slot(name)).as<T>();
+    return as<T>(executor_.slot(slot(name)));
   }
   std::vector<float> floats(const std::string& name) const;
   SlotId slot(const std::string& name) const;  // fails if it does not exist

@@ -1,6 +1,7 @@
 // The executor decides nothing: a plan without what its program says about roles, phases, ranks and micro-batches runs the same.
 #include <gtest/gtest.h>
 
+#include "backend/kernel_side.h"
 #include "ir/attrs.h"
 #include "ir/cuts.h"
 #include "passes/accumulate.h"
@@ -63,7 +64,7 @@ std::vector<std::byte> state_after(const Plan& plan, const Program& named, int r
   Workers workers(1);
   ExchangeQueue queue(own);
   Executor executor(plan, storage, workers, nullptr, &queue);
-  auto* const weights = reinterpret_cast<float*>(storage.data(Arena::parameters));
+  auto* const weights = pointer_to<float>(storage.data(Arena::parameters));
   for (int64_t i = 0; i < executor.allocated(Arena::parameters) / 4; ++i) weights[i] = static_cast<float>(i * 37 % 101 - 50) / 400;
   std::vector<int32_t> tokens;
   for (int32_t i = 0; i < 14; ++i) tokens.push_back((i * 7 + rank) % 70);
@@ -77,7 +78,7 @@ std::vector<std::byte> state_after(const Plan& plan, const Program& named, int r
     return true;
   };
   for (int step = 0; step < 2; ++step) {
-    auto* const rates = executor.slot(named.step.rates).as<double>();
+    auto* const rates = as<double>(executor.slot(named.step.rates));
     rates[0] = 1e-2;
     rates[1] = step + 1;
     if (step == 0) executor.make_copies({Copy::gathered});
@@ -94,7 +95,7 @@ std::vector<std::byte> state_after(const Plan& plan, const Program& named, int r
   }
   std::vector<std::byte> state;
   for (const Arena arena : {Arena::parameters, Arena::gradients, Arena::optimizer})
-    state.insert(state.end(), storage.data(arena), storage.data(arena) + executor.allocated(arena));
+    state.insert(state.end(), pointer_to(storage.data(arena)), pointer_to(storage.data(arena)) + executor.allocated(arena));
   return state;
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "backend/kernel_side.h"
 #include "base/float16.h"
 #include "cpu_kernel.h"
 #include "parts/gemm_plan.h"
@@ -28,7 +29,7 @@ struct Array {
       std::memcpy(&bytes[2 * i], &half, 2);
     }
   }
-  Operand operand() { return {bytes.data(), dtype, shape}; }
+  Operand operand() { return {address_of(bytes.data()), dtype, shape}; }
   GemmSide side() { return {bytes.data(), {kColumns, 1}, 0}; }
 };
 

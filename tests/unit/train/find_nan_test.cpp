@@ -22,7 +22,7 @@ Error not_finite(const Call& call) {
 }
 
 float* parameter(Trainer& trainer, const char* name) {
-  return reinterpret_cast<float*>(trainer.model().data(trainer.model().parameter_named(name)));
+  return pointer_to<float>(trainer.model().data(trainer.model().parameter_named(name)));
 }
 
 TEST(FindNan, NamesTheOpThatReadAWeightThatIsNotFinite) {

@@ -16,7 +16,10 @@ namespace {
 
 std::vector<std::byte> bytes_of_model(const Model& model) {
   std::vector<std::byte> bytes;
-  for (const SlotId id : model.parameters()) bytes.insert(bytes.end(), model.data(id), model.data(id) + model.slot(id).type.bytes());
+  for (const SlotId id : model.parameters()) {
+    const std::byte* const begin = pointer_to(model.data(id));
+    bytes.insert(bytes.end(), begin, begin + model.slot(id).type.bytes());
+  }
   return bytes;
 }
 
@@ -55,8 +58,8 @@ TEST_F(ModelInit, IsTheSameOnEveryBackend) {
 
 TEST_F(ModelInit, MakesADoubleParameterOfTheSameNumbers) {
   const Model narrow = one(DType::f32, 5), wide = one(DType::f64, 5);
-  const auto* f = reinterpret_cast<const float*>(narrow.data(narrow.parameters()[0]));
-  const auto* d = reinterpret_cast<const double*>(wide.data(wide.parameters()[0]));
+  const auto* f = pointer_to<const float>(narrow.data(narrow.parameters()[0]));
+  const auto* d = pointer_to<const double>(wide.data(wide.parameters()[0]));
   for (int i = 0; i < 6; ++i) EXPECT_EQ(d[i], static_cast<double>(f[i]));
 }
 
@@ -77,7 +80,7 @@ TEST_F(ModelFile, ReadsBackWhatItWroteBitForBit) {
 
 TEST_F(ModelFile, ReadsBackDoublesBitForBit) {
   Model written = one(DType::f64, 3), read = one(DType::f64, 4);
-  reinterpret_cast<double*>(written.data(written.parameters()[0]))[1] = 1.0 / 3;  // needs more bits than an f32
+  pointer_to<double>(written.data(written.parameters()[0]))[1] = 1.0 / 3;  // needs more bits than an f32
   written.write(path_);
   read_strictly(read);
   EXPECT_EQ(bytes_of_model(read), bytes_of_model(written));
@@ -113,9 +116,9 @@ TEST_F(ModelFile, NanIsNamedAndChangesNothing) {
     Model bad = one(dtype, 3), model = one(DType::f32, 4);
     const auto before = bytes_of_model(model);
     if (dtype == DType::f32)
-      reinterpret_cast<float*>(bad.data(bad.parameters()[0]))[4] = NAN;
+      pointer_to<float>(bad.data(bad.parameters()[0]))[4] = NAN;
     else
-      reinterpret_cast<double*>(bad.data(bad.parameters()[0]))[4] = NAN;
+      pointer_to<double>(bad.data(bad.parameters()[0]))[4] = NAN;
     bad.write(path_);
     ReadReport report;
     EXPECT_TRUE(refuses(Code::not_finite, {"\"w\"", path_, "element 4"}, [&] { model.read(path_, {}, report); }));

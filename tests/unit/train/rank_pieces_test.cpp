@@ -7,6 +7,7 @@
 
 #include "../../equivalence/rank_group.h"
 #include "backend/backend.h"
+#include "backend/kernel_side.h"
 #include "train/save_ranges.h"
 
 namespace st {
@@ -69,7 +70,7 @@ TEST(SaveRanges, AreContiguousAndWhole) {
       std::vector<int32_t> values = tensor.values_of(own);
       StateTensor state{.name = "moment1.t", .role = Role::optimizer, .type = {DType::i32, tensor.whole, {}}, .is_sharded = true};
       for (int32_t rank = 0; rank < tensor.ranks(); ++rank)
-        state.pieces.push_back({tensor.range_of(rank), rank == own ? reinterpret_cast<std::byte*>(values.data()) : nullptr, rank});
+        state.pieces.push_back({tensor.range_of(rank), rank == own ? address_of(values.data()) : Address(), rank});
       const SaveRanges save(state, {});
       int64_t elements = 0;
       for (const SharedSave::Range& range : save.all()) {

@@ -1,11 +1,11 @@
 #include "train/trainer.h"
 
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <numeric>
 #include <set>
 
+#include "dataset_rows.h"
 #include "ir/build.h"
 #include "models/mlp.h"
 #include "refusal.h"
@@ -15,27 +15,6 @@ namespace st {
 namespace {
 
 constexpr auto kNaN = std::numeric_limits<float>::quiet_NaN();
-
-/// Rows of a dataset, written by hand, in the given order.
-struct Rows {
-  std::vector<Field> fields;  // must outlive the dataset, which borrows the names
-  std::vector<std::vector<std::byte>> memory;
-  std::vector<HostView> views;
-  Rows(const Rows&) = delete;
-  Rows(const Dataset& data, const std::vector<int64_t>& rows) : fields(data.fields().begin(), data.fields().end()) {
-    std::vector<FieldView> room;
-    for (const Field& field : fields) {
-      memory.emplace_back(static_cast<size_t>(field.row_bytes()) * rows.size());
-      room.push_back({memory.back().data(), static_cast<int64_t>(memory.back().size())});
-    }
-    data.fill(rows, room);
-    for (size_t i = 0; i < room.size(); ++i) {
-      Shape shape{static_cast<int64_t>(rows.size())};
-      for (const int64_t dim : fields[i].shape) shape.push_back(dim);
-      views.push_back(plain_view(fields[i].name, fields[i].dtype, shape, room[i].data));
-    }
-  }
-};
 
 TEST(Trainer, LossFallsOnBothBackends) {
   for (const char* device : {"reference", "cpu"}) {
@@ -150,7 +129,7 @@ TEST(Trainer, TwoTrainersOfOneModelDoNotShareMoments) {
   losses_of(*first, 3);
   const auto second = training.trainer_of(model, training.data());
   const auto& slot = second->executor().slot(second->plan().program.slot_named("moment2.final_norm.gamma"));
-  for (int64_t i = 0; i < slot.elements(); ++i) EXPECT_EQ(slot.as<float>()[i], 0);
+  for (int64_t i = 0; i < slot.elements(); ++i) EXPECT_EQ(as<float>(slot)[i], 0);
   EXPECT_EQ(first->executor().slot(model->parameters()[0]).data, second->executor().slot(model->parameters()[0]).data);
 }
 
@@ -306,7 +285,7 @@ TEST(Trainer, TrainsAndReadsParametersInDoublePrecision) {
   program.loss_sum = loss[0];
   program.loss_count = loss[1];
   const auto model = std::make_shared<Model>(Training{}.context(), program, 1);
-  const auto* w = reinterpret_cast<const double*>(model->data(model->parameters()[0]));
+  const auto* w = pointer_to<const double>(model->data(model->parameters()[0]));
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(w[i] != 0 && std::abs(w[i]) < 6) << w[i];
   Trainer trainer(model, {.device = "reference", .batch = 2, .lr = 0.1, .warmup = 0}, nullptr);
   const std::vector<double> rows = {1, 0, 2, 0, 1, 1}, targets = {1, -1};

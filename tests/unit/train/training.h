@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "backend/kernel_side.h"
 #include "models/gpt.h"
 #include "sequences.h"
 #include "train/trainer.h"
@@ -50,8 +51,7 @@ struct Training {
 /// Makes every gradient infinite, through a parameter, for its lifetime.
 class Overflow {
  public:
-  explicit Overflow(Model& model)
-      : gamma_(reinterpret_cast<float*>(model.data(model.parameter_named("final_norm.gamma")))), kept_(*gamma_) {
+  explicit Overflow(Model& model) : gamma_(pointer_to<float>(model.data(model.parameter_named("final_norm.gamma")))), kept_(*gamma_) {
     *gamma_ = std::numeric_limits<float>::infinity();
   }
   ~Overflow() { *gamma_ = kept_; }

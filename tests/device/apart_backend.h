@@ -1,0 +1,31 @@
+// A device of its own memory, for tests: the cpu's kernels on memory whose addresses the host cannot follow.
+#pragma once
+
+#include <memory>
+
+#include "backend/backend.h"
+
+namespace st {
+
+/// Allocates as the cpu backend does and adds kAway to each address, so that a host which makes a pointer of one is killed by SIGSEGV.
+/// Kernels take kAway off again; what is bound from the host they read in place. Bits are the cpu's.
+class ApartBackend : public Backend {
+ public:
+  explicit ApartBackend(std::shared_ptr<MemorySource> memory);
+
+  std::string_view name() const override { return cpu_->name(); }
+  std::string_view kernel_class() const override { return cpu_->kernel_class(); }
+  const OpTable& kernels() const override;
+  const GemmKernels& gemm() const override { return cpu_->gemm(); }
+  std::unique_ptr<Buffer> allocate(int64_t bytes, MemoryRole role) override;
+  std::unique_ptr<Buffer> allocate_in_file(int64_t bytes, const std::string& folder) override;
+  int64_t allocated_bytes() const override { return cpu_->allocated_bytes(); }
+  void to_host(void* host, Address device, int64_t bytes) override;
+  void to_device(Address device, const void* host, int64_t bytes) override;
+  Address of_host(const void* host) const override { return cpu_->of_host(host); }
+
+ private:
+  std::unique_ptr<Backend> cpu_;
+};
+
+}  // namespace st

@@ -1,0 +1,167 @@
+// Training on a device whose memory the host cannot see has the cpu's bits.
+#include <gtest/gtest.h>
+
+#include "apart_backend.h"
+#include "dataset_rows.h"
+#include "refusal.h"
+#include "saved_trainer.h"
+#include "train/generate.h"
+#include "train/predictor.h"
+#include "training.h"
+
+namespace st {
+namespace {
+
+enum class Device { cpu, apart };
+
+std::shared_ptr<Context> context_of(Device device) {
+  ContextOptions options{.threads = 2, .log = {}, .parallel = {}, .memory = {}};
+  if (device == Device::apart)
+    options.make_backend = [](const std::shared_ptr<MemorySource>& source) { return std::make_unique<ApartBackend>(source); };
+  return std::make_shared<Context>(options);
+}
+
+Training training_with(const std::vector<std::pair<const char*, const char*>>& keys) {
+  Training training{.device = "cpu", .recipe = {.batch = 3}, .ignored = true};
+  for (const auto& [key, value] : keys) training.recipe.set(key, value);
+  return training;
+}
+
+std::shared_ptr<Model> model_on(Device device, const Training& training) {
+  return std::make_shared<Model>(context_of(device), build_gpt(training.options), 1);
+}
+
+std::unique_ptr<Trainer> trainer_on(Device device, const Training& training, bool with_data = true) {
+  return training.trainer_of(model_on(device, training), with_data ? training.data() : nullptr);
+}
+
+/// Everything that a host reads of a run, in one text.
+std::string told_by(Device device, const Training& training) {
+  const auto model = model_on(device, training);
+  const auto of_model = training.trainer_of(model, training.data());
+  Trainer& trainer = *of_model;
+  std::string all;
+  for (const double loss : losses_of(trainer, 4)) all += text(loss, " ");
+  all += text(trainer.step().grad_norm, " ", trainer.evaluate(training.data()).loss, " ");
+  std::vector<float> gradient(static_cast<size_t>(training.options.width));
+  trainer.gradient("final_norm.gamma", plain_view("", DType::f32, {training.options.width}, gradient.data()));
+  for (const float value : gradient) all += text(value, " ");
+  const std::vector<int32_t> prompt = {1, 2, 3};
+  for (const int32_t token : Generator(model).run(prompt, {.tokens = 6, .temperature = 1, .top_k = 0, .seed = 5})) all += text(token, " ");
+  return all + trainer.state_digest();
+}
+
+using Keys = std::vector<std::pair<const char*, const char*>>;
+
+const std::vector<Keys>& recipes() {
+  static const std::vector<Keys> all = {
+      {},
+      {{"accumulate", "3"}, {"precision", "\"bf16\""}, {"dropout", "0.1"}},
+      {{"precision", "\"fp16\""}, {"loss_scale_initial", "1e9"}, {"optimizer", "\"adamw-8bit\""}},  // skips
+      {{"recompute", "\"blocks\""}, {"ema_decay", "0.9"}, {"clip", "0.1"}, {"accumulate", "2"}},
+      {{"optimizer", "\"muon\""}, {"gradient_noise_scale", "true"}, {"accumulate", "2"}},
+      {{"optimizer", "\"adafactor\""}, {"offload", "\"optimizer\""}, {"gradient_dtype", "\"bf16\""}},
+  };
+  return all;
+}
+
+TEST(Seam, ARunHasTheBitsOfTheCpu) {
+  for (const Keys& keys : recipes()) {
+    const Training training = training_with(keys);
+    SCOPED_TRACE(training.recipe.json());
+    EXPECT_EQ(told_by(Device::apart, training), told_by(Device::cpu, training));
+  }
+}
+
+TEST(Seam, WhatOneSavesTheOtherContinues) {
+  const Training training = training_with({{"ema_decay", "0.9"}, {"precision", "\"bf16\""}});
+  for (const Device first : {Device::cpu, Device::apart}) {
+    const ScratchFolder folder("seam");
+    const auto saved = trainer_on(first, training), resumed = trainer_on(first == Device::cpu ? Device::apart : Device::cpu, training);
+    losses_of(*saved, 3);
+    save(*saved, folder / "step-3");
+    resume_from(folder / "step-3", *resumed);
+    EXPECT_EQ(losses_of(*resumed, 2), losses_of(*saved, 2));
+    EXPECT_EQ(resumed->state_digest(), saved->state_digest());
+  }
+}
+
+TEST(Seam, AStepInSlicesAndAHostsBatchAreTheSame) {
+  const Training training = training_with({{"accumulate", "2"}});
+  const auto own = training.data();
+  const Rows batch(*own, {1, 2, 3, 4});  // and a short micro-batch
+  std::vector<std::string> digests;
+  for (const Device device : {Device::cpu, Device::apart}) {
+    const auto trainer = trainer_on(device, training, false);
+    trainer->step(batch.views);
+    while (!trainer->advance(batch.views, 0)) {
+    }
+    digests.push_back(trainer->state_digest());
+  }
+  EXPECT_EQ(digests[0], digests[1]);
+}
+
+TEST(Seam, AHostsOwnLossReadsTheOutputs) {
+  const Training training = training_with({{"precision", "\"bf16\""}});
+  const auto own = training.data();
+  const Rows batch(*own, {1, 2, 3});
+  std::vector<std::string> told;
+  for (const Device device : {Device::cpu, Device::apart}) {
+    const auto trainer = trainer_on(device, training, false);
+    std::string all;
+    for (int step = 0; step < 2; ++step) {
+      std::vector<std::vector<float>> values;
+      std::vector<HostView> gradients;
+      for (const HostView& output : trainer->forward(batch.views)) {
+        if (output.dtype != DType::f32) continue;
+        const auto* from = static_cast<const float*>(output.data);
+        std::vector<float>& to = values.emplace_back(from, from + output.shape.elements());
+        for (const float value : to) all += text(value, " ");
+        gradients.push_back(plain_view(output.name, DType::f32, output.shape, to.data()));
+      }
+      EXPECT_FALSE(gradients.empty());
+      trainer->backward(gradients);
+      all += text(trainer->apply().grad_norm, " ");
+    }
+    told.push_back(all + trainer->state_digest());
+  }
+  EXPECT_EQ(told[0], told[1]);
+}
+
+std::vector<float> logits_of(const std::shared_ptr<Model>& model, const Training& training) {
+  Predictor predictor(model);
+  std::vector<int32_t> tokens(static_cast<size_t>(training.options.context), 5);
+  std::vector<float> logits(tokens.size() * static_cast<size_t>(training.options.vocabulary));
+  const HostView in = plain_view("tokens", DType::i32, {1, training.options.context}, tokens.data());
+  const HostView out = plain_view("logits", DType::f32, {1, training.options.context, training.options.vocabulary}, logits.data());
+  predictor.run({&in, 1}, {&out, 1});
+  predictor.refresh();
+  return logits;
+}
+
+TEST(Seam, WeightsAreReadAndWrittenByName) {
+  const Training training = training_with({});
+  const auto model = model_on(Device::apart, training), host = model_on(Device::cpu, training);
+  std::vector<float> values(static_cast<size_t>(training.options.width), 2);
+  for (const auto& each : {model, host})
+    each->set(each->parameter_named("final_norm.gamma"), plain_view("", DType::f32, {training.options.width}, values.data()));
+  EXPECT_EQ(weights_of(*model, "final_norm.gamma"), values);
+  EXPECT_EQ(logits_of(model, training), logits_of(host, training));
+}
+
+TEST(Seam, ANaNIsFoundAndNamed) {
+  Training training = training_with({{"find_nan", "true"}});
+  const auto trainer = trainer_on(Device::apart, training);
+  Model& model = trainer->model();
+  std::vector<float> values(static_cast<size_t>(training.options.width), std::numeric_limits<float>::infinity());
+  model.set(model.parameter_named("final_norm.gamma"), plain_view("", DType::f32, {training.options.width}, values.data()));
+  EXPECT_TRUE(refuses(Code::not_finite, {"final_norm"}, [&] { trainer->step(); }));
+}
+
+TEST(Seam, RanksAreRefusedByName) {
+  const Training training = training_with({{"ranks", "2"}});
+  EXPECT_TRUE(refuses(Code::unsupported, {"ranks exchange the host's memory", "one rank"}, [&] { trainer_on(Device::apart, training); }));
+}
+
+}  // namespace
+}  // namespace st
