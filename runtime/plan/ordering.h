@@ -41,9 +41,8 @@ struct Ordering {
 /// - the computing thread issues the instructions one after another, and runs kernels, collectives that are not posted, and receives
 /// - the exchange queue runs posted collectives one after another, each after what was issued before it
 /// - a link reads the messages sent over it one after another, each after what was issued before it
-/// - an await waits for its collective; a collective along the data axis that is not posted, for all posted ones; a release, and a send,
-/// for
-///   the message that the same send last took from the same buffer
+/// - an await waits for its collective, and a collective along the data axis that is not posted for all posted ones
+/// - a release and a send wait for the message that this send last took from the same buffer
 /// - the host writes control slots before a step, and reads what lasts after it
 /// Stages also rely on each other: a use's gradient comes from a stage after the weights that were sent to it in this step have arrived,
 /// and weights come from a stage after the gradients of uses that were sent to it in earlier steps have arrived. Each plan's proof checks

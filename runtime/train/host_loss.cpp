@@ -78,7 +78,8 @@ void HostLoss::find_slots() {
     std::byte* data = executor_->backend().in_host(slot.data);
     if (!executor_->backend().is_host_memory()) {
       const int64_t bytes = slot.elements() * bytes_of(slot.dtype);
-      data = downloads_.emplace_back(slot.data, Memory(bytes, parts_.model.context().memory(), MemoryRole::other)).to.data();
+      downloads_.push_back({slot.data, Memory(bytes, parts_.model.context().memory(), MemoryRole::other)});
+      data = downloads_.back().to.data();
     }
     outputs_.push_back(plain_view(names_.emplace_back(output.name), slot.dtype, slot.shape, data));
   }
