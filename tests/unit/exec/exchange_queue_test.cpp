@@ -20,17 +20,16 @@ namespace {
 
 /// Accumulates the sum of one number over the ranks.
 struct Sum {
-  Sum(Communicator& ranks, double own) : term(own) {
-    Call call;
-    const Operand in{address_of(&term), DType::f64, {}}, out{address_of(&total), DType::f64, {}};
-    call.in = {&in, 1};
-    call.writes = {&out, 1};
-    const ExchangePlan sum{.op = Op::rank_sums, .dtype = DType::f64, .adds = true, .label = "sum", .terms = 1};
-    exchange = std::make_unique<PlannedExchange>(sum, Program(), call, ranks, *backend);
-  }
+  Sum(Communicator& ranks, double own) : term(own), exchange(plan, program, call, ranks, *backend) {}
+  Sum(const Sum&) = delete;
+
   double term, total = 0;
-  std::unique_ptr<Backend> backend = make_reference_backend();
-  std::unique_ptr<PlannedExchange> exchange;
+  const Operand in{address_of(&term), DType::f64, {}}, out{address_of(&total), DType::f64, {}};
+  const Call call{.in = {&in, 1}, .out = {}, .reads = {}, .writes = {&out, 1}, .workspace = {}};
+  const ExchangePlan plan{.op = Op::rank_sums, .dtype = DType::f64, .adds = true, .label = "sum", .terms = 1};
+  const Program program;
+  const std::unique_ptr<Backend> backend = make_reference_backend();
+  PlannedExchange exchange;
 };
 
 constexpr int kBoth = 2;  // contributors
@@ -53,7 +52,7 @@ TEST(PlannedExchange, AddsTheFirstRanks) {
   const auto rank = [](Communicator& own) {
     for (const int contributors : {1, 2}) {
       Sum sum(own, own.rank() + 1);
-      sum.exchange->run(contributors);
+      sum.exchange.run(contributors);
       EXPECT_EQ(sum.total, contributors == 1 ? 1 : 3);
     }
   };
@@ -67,10 +66,10 @@ TEST(ExchangeQueue, MakesAllInTheirOrder) {
       if (beside) queue.start();
       Sum sum(own, own.rank() + 1);
       const int many = 200;  // more than the queue's capacity
-      for (int i = 0; i < many; ++i) queue.post(*sum.exchange, kBoth);
-      queue.wait(*sum.exchange);
+      for (int i = 0; i < many; ++i) queue.post(sum.exchange, kBoth);
+      queue.wait(sum.exchange);
       EXPECT_EQ(sum.total, 3.0 * many);
-      queue.run(*sum.exchange, kBoth);
+      queue.run(sum.exchange, kBoth);
       EXPECT_EQ(sum.total, 3.0 * (many + 1));
       EXPECT_GT(queue.exposed_seconds(), 0);
     };
@@ -84,20 +83,20 @@ TEST(ExchangeQueue, WaitsForNoneBehindTheOneAskedFor) {
     ExchangeQueue queue(own);
     queue.start();
     Sum sum(own, 1), behind(own, 10);
-    queue.post(*sum.exchange, kBoth);
-    queue.post(*behind.exchange, kBoth);
-    queue.wait(*sum.exchange);
+    queue.post(sum.exchange, kBoth);
+    queue.post(behind.exchange, kBoth);
+    queue.wait(sum.exchange);
     EXPECT_EQ(sum.total, 3);
     is_over = true;
-    queue.wait(*behind.exchange);
+    queue.wait(behind.exchange);
     EXPECT_EQ(behind.total, 30);
   };
   const auto second = [&](Communicator& own) {
     ExchangeQueue queue(own);
     Sum sum(own, 2), behind(own, 20);
-    queue.run(*sum.exchange, kBoth);
+    queue.run(sum.exchange, kBoth);
     while (!is_over) std::this_thread::yield();
-    queue.run(*behind.exchange, kBoth);
+    queue.run(behind.exchange, kBoth);
   };
   TwoRanks().run(first, second);
 }
@@ -109,9 +108,9 @@ TEST(ExchangeQueue, HidesWhatIsMadeBesideComputing) {
     ExchangeQueue queue(own);
     queue.start();
     Sum sum(own, 1);
-    queue.post(*sum.exchange, kBoth);
+    queue.post(sum.exchange, kBoth);
     while (own.recorder().seconds() == 0) std::this_thread::yield();  // this rank computes
-    queue.wait(*sum.exchange);
+    queue.wait(sum.exchange);
     EXPECT_EQ(sum.total, 3);
     EXPECT_GE(own.recorder().seconds(), kLate / 2e3);
     EXPECT_LT(queue.exposed_seconds(), kLate / 2e3);
@@ -121,7 +120,7 @@ TEST(ExchangeQueue, HidesWhatIsMadeBesideComputing) {
     queue.start();
     Sum sum(own, 2);
     std::this_thread::sleep_for(std::chrono::milliseconds(kLate));
-    queue.run(*sum.exchange, kBoth);
+    queue.run(sum.exchange, kBoth);
   };
   group.run(first, second);
 }
@@ -132,8 +131,8 @@ TEST(ExchangeQueue, ThrowsWhatFailedAndMakesNothingBehindIt) {
     ExchangeQueue queue(own);
     queue.start();
     Sum sum(own, 1), behind(own, 1);
-    queue.post(*sum.exchange, kBoth);
-    queue.post(*behind.exchange, kBoth);
+    queue.post(sum.exchange, kBoth);
+    queue.post(behind.exchange, kBoth);
     while (!queue.has_failed()) std::this_thread::yield();
     const Error error = error_of([&] { queue.wait_for_all(); });
     EXPECT_TRUE(is_error(error, Code::rank_failed, {"out of rows"}));
@@ -142,7 +141,7 @@ TEST(ExchangeQueue, ThrowsWhatFailedAndMakesNothingBehindIt) {
     EXPECT_EQ(behind.total, 0);
     EXPECT_FALSE(queue.has_failed()) << "it was told";
     EXPECT_NO_THROW(queue.wait_for_all());
-    EXPECT_THROW(queue.run(*sum.exchange, kBoth), Error) << "the group is over";
+    EXPECT_THROW(queue.run(sum.exchange, kBoth), Error) << "the group is over";
   };
   group.run(first, [](Communicator& own) { own.abort("out of rows"); });
 }
@@ -155,8 +154,8 @@ TEST(ExchangeQueue, EndsTheGroupWhereWhatIsUnderWayIsGivenUp) {
     Sum sum(own, 1), behind(own, 1);
     queue.give_up("nothing is under way");
     EXPECT_FALSE(own.has_ended());
-    queue.post(*sum.exchange, kBoth);
-    queue.post(*behind.exchange, kBoth);
+    queue.post(sum.exchange, kBoth);
+    queue.post(behind.exchange, kBoth);
     queue.give_up("computing has failed");
     EXPECT_EQ(behind.total, 0);
     EXPECT_NO_THROW(queue.wait_for_all());
@@ -165,7 +164,7 @@ TEST(ExchangeQueue, EndsTheGroupWhereWhatIsUnderWayIsGivenUp) {
     while (!own.has_ended()) std::this_thread::yield();
     ExchangeQueue queue(own);
     Sum sum(own, 2);
-    EXPECT_TRUE(is_error(error_of([&] { queue.run(*sum.exchange, kBoth); }), Code::rank_failed, {"computing has failed"}));
+    EXPECT_TRUE(is_error(error_of([&] { queue.run(sum.exchange, kBoth); }), Code::rank_failed, {"computing has failed"}));
   };
   group.run(first, second);
 }
