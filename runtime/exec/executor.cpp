@@ -89,6 +89,8 @@ void Executor::resolve() {
               : axis == MeshAxis::tensor ? tensor_ != nullptr
                                          : ranks_ != nullptr,
               Code::internal, "executor: ", name_of(node.op), " needs a communicator of its axis");
+      require(storage_.backend().is_host_memory(), Code::unsupported, "executor: ", name_of(node.op),
+              ": ranks exchange the host's memory, and ", storage_.backend().name(), " has its own; train on one rank");
     }
     if (is_collective) {
       PlannedExchange*& made = exchanges[{at.exchange, in_period}];

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "base/error.h"
-
 namespace st {
 
 PlannedExchange::PlannedExchange(const ExchangePlan& exchange, const Program& program, const Call& call, Communicator& ranks,
@@ -18,8 +16,6 @@ PlannedExchange::PlannedExchange(const ExchangePlan& exchange, const Program& pr
       adds_(exchange.adds),
       label_(exchange.label),
       dtype_(exchange.dtype) {
-  require(backend.is_host_memory(), Code::unsupported, "exchange: ", label_, ": ranks exchange the host's memory, and ", backend.name(),
-          " has its own; train on one rank");
   place();
 }
 

@@ -1,4 +1,4 @@
-// What each rank of a run does in a predicted step, in the form of st_trainer_timeline, so that both can be drawn one above the other.
+// The timeline of each rank in a predicted step, in the form of st_trainer_timeline, so that both can be drawn one above the other.
 #pragma once
 
 #include <cstdint>

@@ -15,7 +15,7 @@ constexpr double kSlow = 1.2;                    // one that no schedule makes t
 
 constexpr std::array<const char*, 3> kPolicies = {"none", "attention", "blocks"};  // of recompute, from the one that repeats least
 
-/// What a policy takes with a micro-batch of so many rows: the part that grows with the rows tells what smaller ones take, nearly.
+/// The memory of a policy at one size of micro-batch. That of smaller ones follows, nearly, from the part that grows with the rows.
 struct Taken {
   int64_t batch = 0, device_total = 0, by_rows = 0;  // batch 0: not planned yet
   double with(int64_t rows) const {

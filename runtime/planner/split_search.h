@@ -13,7 +13,7 @@ struct RankSplit {
   int64_t stages = 1, tensor = 1;
 };
 
-/// What other splits have shown.
+/// The best that other splits have reached.
 struct SearchBounds {
   double fastest = HUGE_VAL;  // seconds of the fastest step that fits
   double computing = 0;       // seconds that ranks which share a step evenly compute, without recomputation; 0: not known

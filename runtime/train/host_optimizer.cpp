@@ -165,6 +165,8 @@ void HostOptimizer::bind_lasting() {
 }
 
 void HostOptimizer::list_state() {
+  require(executor_->backend().is_host_memory(), Code::unsupported, "optimizer: its state is given in place, and ",
+          executor_->backend().name(), " has memory of its own");
   const Program& program = executor_->plan().program;
   std::vector<SlotId> slots;
   state_names_.emplace_back("step");

@@ -159,8 +159,13 @@ TEST(Seam, ANaNIsFoundAndNamed) {
 }
 
 TEST(Seam, RanksAreRefusedByName) {
-  const Training training = training_with({{"ranks", "2"}});
-  EXPECT_TRUE(refuses(Code::unsupported, {"ranks exchange the host's memory", "one rank"}, [&] { trainer_on(Device::apart, training); }));
+  for (const char* axis : {"ranks", "stages", "tensor"}) {
+    Training training = training_with({{axis, "2"}});
+    training.options.width = 16, training.options.heads = 2;
+    training.options.context = 8;
+    EXPECT_TRUE(refuses(Code::unsupported, {"ranks exchange the host's memory", "one rank"}, [&] { trainer_on(Device::apart, training); }))
+        << axis;
+  }
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <mutex>
 
 #include "base/memory_account.h"
+#include "changed_weight.h"
 #include "ir/cuts.h"
 #include "plan/wire_bytes.h"
 #include "rank_group.h"
@@ -49,14 +50,6 @@ class Rows {
   std::vector<int32_t> tokens_, targets_;
 };
 
-void set_to(Model& model, const char* name, float first) {
-  const SlotId id = model.parameter_named(name);
-  const Shape& shape = model.slot(id).type.shape;
-  std::vector<float> values(static_cast<size_t>(shape.elements()));
-  for (size_t i = 0; i < values.size(); ++i) values[i] = first + 1e-5F * static_cast<float>(i % 97);
-  model.set(id, plain_view("", DType::f32, shape, values.data()));
-}
-
 /// Steps with short micro-batches (the first step is only a short one), a weight changed by the host, and steps on the data.
 Outcome run(Trainer& trainer, int64_t ranks, int64_t rank) {
   Outcome told;
@@ -66,8 +59,8 @@ Outcome run(Trainer& trainer, int64_t ranks, int64_t rank) {
   };
   for (const int64_t rows : {1, 11, 4, 5}) step(rows);
   add(told, trainer.step());
-  set_to(trainer.model(), "block.0.mlp.expand.weight", 0.01F);
-  set_to(trainer.model(), "token_embedding.weight", -0.02F);
+  set_near(trainer.model(), "block.0.mlp.expand.weight", 0.01F);
+  set_near(trainer.model(), "token_embedding.weight", -0.02F);
   step(3);
   add(told, trainer.step());
   told.state = trainer.state_digest();
@@ -150,7 +143,7 @@ TEST(MasterPieces, TakeTheBytesThatArePlanned) {
       const WireBytes wire = wire_bytes(trainer->plan(), trainer->recipe().step_micro_batches());
       const auto starts = static_cast<int64_t>(2 * sizeof(StepStart));
       EXPECT_EQ(sent_by(step), wire.all() + starts);
-      set_to(*model, "block.0.mlp.expand.weight", 0.1F);
+      set_near(*model, "block.0.mlp.expand.weight", 0.1F);
       EXPECT_EQ(sent_by(step), wire.all() + wire.copies + starts);
       const auto account = [&](Arena arena) { return model->context().memory()->account().uses().of[static_cast<size_t>(role_of(arena))]; };
       for (const Arena arena : {Arena::parameters, Arena::gradients, Arena::optimizer, Arena::packed})

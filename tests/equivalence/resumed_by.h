@@ -7,7 +7,7 @@
 
 namespace st {
 
-/// Of `count` topologies, those that resume what number `from` saved: the next one, so that each saves and each resumes. With
+/// The topologies, of `count`, that resume the checkpoint of number `from`: the next one, so that each saves and each resumes. With
 /// ST_LONG_TRIALS: all.
 inline std::vector<size_t> resumed_by(size_t from, size_t count) {
   if (std::getenv("ST_LONG_TRIALS") == nullptr) return {(from + 1) % count};

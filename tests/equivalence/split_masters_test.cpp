@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "base/memory_account.h"
+#include "changed_weight.h"
 #include "checkpoint/checkpoint_manager.h"
 #include "ir/cuts.h"
 #include "plan/wire_bytes.h"
@@ -71,23 +72,15 @@ class RowsOfDataRank {
   std::array<std::vector<int32_t>, 2> values_;
 };
 
-void set_all_to(Model& model, const char* name, float first) {
-  const SlotId id = model.parameter_named(name);
-  const Shape& shape = model.slot(id).type.shape;
-  std::vector<float> values(static_cast<size_t>(shape.elements()));
-  for (size_t i = 0; i < values.size(); ++i) values[i] = first + 1e-5F * static_cast<float>(i % 97);
-  model.set(id, plain_view("", DType::f32, shape, values.data()));
-}
-
 /// Steps with short micro-batches (the first step is only a short one), on the data, and after weights that the host changed.
 Outcome outcome_of_all_kinds(Trainer& trainer, int64_t ranks, int64_t rank) {
   Outcome outcome;
   const auto step = [&](int64_t rows) { add(outcome, trainer.step(RowsOfDataRank(rows, ranks, rank).views())); };
   for (const int64_t rows : {1, 11, 4, 5}) step(rows);
   add(outcome, trainer.step());
-  set_all_to(trainer.model(), "block.0.mlp.expand.weight", 0.01F);
-  set_all_to(trainer.model(), "block.2.attention.qkv.weight", -0.02F);
-  set_all_to(trainer.model(), "token_embedding.weight", -0.02F);
+  set_near(trainer.model(), "block.0.mlp.expand.weight", 0.01F);
+  set_near(trainer.model(), "block.2.attention.qkv.weight", -0.02F);
+  set_near(trainer.model(), "token_embedding.weight", -0.02F);
   step(3);
   add(outcome, trainer.step());
   outcome.state = trainer.state_digest();
@@ -209,7 +202,7 @@ TEST(SplitMasters, SendAndAllocateWhatTheirPlansSay) {
       const WireBytes wire = wire_bytes(trainer.plan(), c.micro_batches);
       EXPECT_EQ(sent_by_step(), wire.all()) << text_of(d);
       EXPECT_GT(wire.copies, 0) << text_of(d);
-      set_all_to(model, "block.1.mlp.expand.weight", 0.1F);  // on a rank of another stage too: all ranks gather then
+      set_near(model, "block.1.mlp.expand.weight", 0.1F);  // on a rank of another stage too: all ranks gather then
       EXPECT_EQ(sent_by_step(), wire.all() + wire.copies) << text_of(d);
       EXPECT_EQ(sent_by_step(), wire.all()) << text_of(d);
       const auto account = [&](Arena arena) { return model.context().memory()->account().uses().of[static_cast<size_t>(role_of(arena))]; };

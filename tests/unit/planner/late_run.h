@@ -12,8 +12,8 @@ namespace st {
 
 enum class Timing { at_once, as_late_as_allowed };
 
-/// What each instruction of two steps reads, and the memory afterwards, as hashes. Equal for `at_once` and `as_late_as_allowed` if the
-/// waits order all accesses. `without`: the index of an await or release that is left out.
+/// Hashes of the bytes that each instruction of two steps reads, and of the memory afterwards. Equal for `at_once` and `as_late_as_allowed`
+/// if the waits order all accesses. `without`: the index of an await or release that is left out.
 std::vector<uint64_t> seen_in_run(const Plan& plan, Timing timing, std::optional<size_t> without = {});
 
 }  // namespace st
