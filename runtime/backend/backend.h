@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "backend/address.h"
+#include "backend/stream.h"
 #include "base/memory_source.h"
 #include "base/workers.h"
 #include "gemm/gemm_kernels.h"
@@ -64,6 +65,7 @@ class Backend {
   /// The same in an unnamed file in `folder`, counted as `file`. Throws io with folder, required and free size.
   virtual std::unique_ptr<Buffer> allocate_in_file(int64_t bytes, const std::string& folder) = 0;
   virtual int64_t allocated_bytes() const = 0;  // currently, in all buffers in memory
+  /// Copies now, in no order with the work of streams: their owner has finished them.
   virtual void to_host(void* host, Address device, int64_t bytes) = 0;
   virtual void to_device(Address device, const void* host, int64_t bytes) = 0;
   /// Whether buffers are host memory, which the host may read and write in place.
@@ -72,6 +74,14 @@ class Backend {
   virtual std::byte* in_host(Address /*device*/) const { return nullptr; }
   /// The place of host memory as kernels see it. Throws unsupported if they cannot read it.
   virtual Address of_host(const void* host) const = 0;
+
+  virtual std::unique_ptr<Stream> make_stream() = 0;
+  virtual std::unique_ptr<Event> make_event() = 0;
+  /// Counted as `inputs`. Throws out_of_memory.
+  virtual std::unique_ptr<PinnedMemory> allocate_pinned(int64_t bytes) = 0;
+  /// The kernel of an op that the backend has, for these operands. Borrows the call and what it refers to; Prepared::enqueue() reads their
+  /// addresses.
+  virtual std::unique_ptr<Prepared> prepare(Op op, const Call& call) = 0;
 };
 
 /// `memory`: allocates and counts the buffers; null: the system's pages, counted by the backend.

@@ -1,5 +1,7 @@
-// How a backend in host memory runs an op of the host's own: a call on the calling thread with views of the operands.
+// How backends run an op of the host's own: a call on the calling thread with views of the operands.
 #pragma once
+
+#include <memory>
 
 #include "backend/backend.h"
 
@@ -8,5 +10,9 @@ namespace st {
 /// Kernels of `host` and `host_backward`. Throw Error(Code::callback) with the op's name and a status other than 0. Allocate nothing.
 void call_host_forward(const Call& call);
 void call_host_backward(const Call& call);
+
+/// The same on a device of its own memory, for Op::host and Op::host_backward, with pinned copies of the operands: waits for the stream,
+/// which copies the results to the device afterwards. Borrows the call.
+std::unique_ptr<Prepared> prepare_host_call(Backend& backend, Op op, const Call& call);
 
 }  // namespace st

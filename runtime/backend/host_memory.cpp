@@ -22,9 +22,44 @@ class HostBuffer : public Buffer {
   Memory memory_;
 };
 
-void copy(void* to, const void* from, int64_t bytes) {
+void move_bytes(void* to, const void* from, int64_t bytes) {
   if (bytes > 0) std::memmove(to, from, static_cast<size_t>(bytes));
 }
+
+class HostEvent : public Event {
+ public:
+  void wait() override {}
+};
+
+class HostPinned : public PinnedMemory {
+ public:
+  explicit HostPinned(Memory memory) : memory_(std::move(memory)) {}
+  std::byte* data() override { return memory_.data(); }
+
+ private:
+  Memory memory_;
+};
+
+/// Work runs within the call that gives it, so that there is nothing to wait for.
+class HostStream : public Stream {
+ public:
+  void copy_to_device(Address to, const std::byte* pinned, int64_t bytes) override { move_bytes(pointer_to(to), pinned, bytes); }
+  void copy_to_host(std::byte* pinned, Address from, int64_t bytes) override { move_bytes(pinned, pointer_to(from), bytes); }
+  void record(Event& /*event*/) override {}
+  void wait(const Event& /*event*/) override {}
+  void finish() override {}
+  const Prepared* failed() const override { return nullptr; }
+};
+
+class HostKernel : public Prepared {
+ public:
+  HostKernel(void (*run)(const Call& call), const Call& call) : run_(run), call_(call) {}
+  void enqueue(Stream& /*stream*/) override { run_(call_); }
+
+ private:
+  void (*run_)(const Call& call);
+  const Call& call_;
+};
 
 }  // namespace
 
@@ -46,8 +81,20 @@ std::byte* HostBackend::in_host(Address device) const { return pointer_to(device
 
 Address HostBackend::of_host(const void* host) const { return address_of(host); }
 
-void HostBackend::to_host(void* host, Address device, int64_t bytes) { copy(host, pointer_to(device), bytes); }
+void HostBackend::to_host(void* host, Address device, int64_t bytes) { move_bytes(host, pointer_to(device), bytes); }
 
-void HostBackend::to_device(Address device, const void* host, int64_t bytes) { copy(pointer_to(device), host, bytes); }
+void HostBackend::to_device(Address device, const void* host, int64_t bytes) { move_bytes(pointer_to(device), host, bytes); }
+
+std::unique_ptr<Stream> HostBackend::make_stream() { return std::make_unique<HostStream>(); }
+
+std::unique_ptr<Event> HostBackend::make_event() { return std::make_unique<HostEvent>(); }
+
+std::unique_ptr<PinnedMemory> HostBackend::allocate_pinned(int64_t bytes) {
+  return std::make_unique<HostPinned>(Memory(bytes, memory_, MemoryRole::inputs));
+}
+
+std::unique_ptr<Prepared> HostBackend::prepare(Op op, const Call& call) {
+  return std::make_unique<HostKernel>(kernels()[static_cast<size_t>(op)].run, call);
+}
 
 }  // namespace st

@@ -1,4 +1,4 @@
-// Memory and copies of backends whose device is the host; the reference and cpu backends share it.
+// Memory, copies and streams of backends whose device is the host; the reference and cpu backends share it.
 #pragma once
 
 #include <memory>
@@ -22,6 +22,10 @@ class HostBackend : public Backend {
   Address of_host(const void* host) const override;
   void to_host(void* host, Address device, int64_t bytes) override;
   void to_device(Address device, const void* host, int64_t bytes) override;
+  std::unique_ptr<Stream> make_stream() override;
+  std::unique_ptr<Event> make_event() override;
+  std::unique_ptr<PinnedMemory> allocate_pinned(int64_t bytes) override;
+  std::unique_ptr<Prepared> prepare(Op op, const Call& call) override;
 
  private:
   std::shared_ptr<MemorySource> memory_;

@@ -16,11 +16,23 @@ using Kind = Instruction::Kind;
 
 Executor::Executor(Plan plan, Storage& storage, Workers& workers, CancelToken* cancelled, ExchangeQueue* ranks, StageLinks* stages,
                    Communicator* tensor)
-    : plan_(std::move(plan)), storage_(storage), workers_(workers), cancelled_(cancelled), ranks_(ranks), stages_(stages), tensor_(tensor) {
+    : plan_(std::move(plan)),
+      storage_(storage),
+      workers_(workers),
+      cancelled_(cancelled),
+      ranks_(ranks),
+      stages_(stages),
+      tensor_(tensor),
+      stream_(storage.backend().make_stream()),
+      runs_later_(!storage.backend().is_host_memory()) {
   allocate();
   resolve();
+  if (runs_later_) allocate_inputs();
   if (std::ranges::any_of(steps_, [](const Step& step) { return step.at.kind == Kind::post; })) ranks_->start();
 }
+
+/// Work that has not been waited for, such as a copy for a run that never came, uses what is destroyed below.
+Executor::~Executor() { give_up(); }
 
 void Executor::allocate() {
   for (int32_t a = 0; a < kArenas; ++a) {
@@ -32,6 +44,24 @@ void Executor::allocate() {
     else
       own_[static_cast<size_t>(a)] = storage_.backend().allocate(bytes, role_of(arena));
   }
+}
+
+/// The device's copies of the inputs that the plan reads, and of the numbers of a micro-batch.
+void Executor::allocate_inputs() {
+  constexpr int64_t kNumbers = 4096;
+  const Program& program = plan_.program;
+  inputs_at_.resize(program.slots.size());
+  std::vector<int64_t> offsets(program.slots.size(), -1);
+  int64_t bytes = 0;
+  for (size_t s = 0; s < program.slots.size(); ++s) {
+    if (program.slots[s].role != Role::input || bound_[s].empty()) continue;
+    offsets[s] = bytes;
+    bytes += align_up(own_type(program, program.slots[s]).bytes());
+  }
+  if (bytes > 0) inputs_ = storage_.backend().allocate(bytes, MemoryRole::inputs);
+  for (size_t s = 0; s < offsets.size(); ++s)
+    if (offsets[s] >= 0) inputs_at_[s] = inputs_->data() + offsets[s];
+  uploads_.emplace(storage_.backend(), *stream_, bytes + kNumbers);
 }
 
 Address Executor::address(const Place& place) const {
@@ -68,7 +98,12 @@ void Executor::resolve() {
   calls_.reserve(nodes);
   steps_.reserve(plan_.instructions.size());
 
-  std::map<std::array<int32_t, 3>, const Call*> calls;           // by section, node and micro-batch in its section's period
+  struct Made {
+    const Call* call = nullptr;
+    Prepared* kernel = nullptr;
+    HostMirror* message = nullptr;
+  };
+  std::map<std::array<int32_t, 3>, Made> calls;                  // by section, node and micro-batch in its section's period
   std::map<std::array<int32_t, 2>, PlannedExchange*> exchanges;  // by index in the plan and micro-batch in its section's period
   messages_.resize(plan_.exchanges.size());
   const OpTable& kernels = storage_.backend().kernels();
@@ -79,8 +114,9 @@ void Executor::resolve() {
     require(is_exchange || kernel.run != nullptr, Code::unsupported, "backend ", storage_.backend().name(), ": no kernel for ",
             name_of(node.op));
     const int32_t in_period = at.micro_batch % periods[static_cast<size_t>(at.section)];
-    const Call*& call = calls[{at.section, at.node, in_period}];
+    auto& [call, prepared, message] = calls[{at.section, at.node, in_period}];
     if (call == nullptr) call = make_call(at);
+    if (!is_exchange && prepared == nullptr) prepared = kernels_.emplace_back(storage_.backend().prepare(node.op, *call)).get();
     PlannedExchange* exchange = nullptr;
     const bool is_collective = at.kind == Kind::exchange || at.kind == Kind::post || at.kind == Kind::await;
     if (is_exchange) {
@@ -89,8 +125,6 @@ void Executor::resolve() {
               : axis == MeshAxis::tensor ? tensor_ != nullptr
                                          : ranks_ != nullptr,
               Code::internal, "executor: ", name_of(node.op), " needs a communicator of its axis");
-      require(storage_.backend().is_host_memory(), Code::unsupported, "executor: ", name_of(node.op),
-              ": ranks exchange the host's memory, and ", storage_.backend().name(), " has its own; train on one rank");
     }
     if (is_collective) {
       PlannedExchange*& made = exchanges[{at.exchange, in_period}];
@@ -100,8 +134,10 @@ void Executor::resolve() {
       }
       exchange = made;
     }
+    if (runs_later_ && is_exchange && !is_collective && message == nullptr)
+      message = mirrors_.emplace_back(std::make_unique<HostMirror>(storage_.backend(), *call)).get();
     if (at.kind == Kind::send) messages_[static_cast<size_t>(at.exchange)].resize(static_cast<size_t>(buffers_of_message(at)));
-    steps_.push_back({kernel.run, call, at, exchange});
+    steps_.push_back({prepared, call, at, exchange, message});
   }
 }
 
@@ -173,6 +209,25 @@ void Executor::bind(SlotId slot, Address data) {
   if (plan_.program.slot(slot).role == Role::input) return;
   for (const auto& exchange : exchanges_)
     if (exchange) exchange->place();
+  for (const auto& message : mirrors_) message->place();
+}
+
+void Executor::bind(SlotId slot, const void* data) {
+  const auto s = static_cast<size_t>(slot);
+  if (!runs_later_ || !inputs_at_[s]) return bind(slot, storage_.backend().of_host(data));
+  const Address here = inputs_at_[s];
+  if (slots_[s].data != here) bind(slot, here);
+  write(here, data, own_type(plan_.program, plan_.program.slots[s]).bytes());
+}
+
+void Executor::write(Address to, const void* from, int64_t bytes) {
+  if (uploads_) return uploads_->write(to, from, bytes);
+  storage_.backend().to_device(to, from, bytes);
+}
+
+void Executor::read(void* to, Address from, int64_t bytes) {
+  if (runs_later_) finish();
+  storage_.backend().to_host(to, from, bytes);
 }
 
 void Executor::run(const BeforeMicroBatch& before) {
@@ -186,6 +241,17 @@ void Executor::run(const BeforeMicroBatch& before) {
 
 bool Executor::run_until(Cursor& cursor, size_t end, double deadline, const PrepareMicroBatch& prepare) {
   const FloatMode mode;
+  try {
+    const bool is_done = issue_until(cursor, end, deadline, prepare);
+    finish();
+    return is_done;
+  } catch (...) {
+    give_up();
+    throw;
+  }
+}
+
+bool Executor::issue_until(Cursor& cursor, size_t end, double deadline, const PrepareMicroBatch& prepare) {
   while (cursor.at < end) {
     if (is_left_out(cursor)) {
       ++cursor.at;
@@ -204,10 +270,15 @@ bool Executor::run_until(Cursor& cursor, size_t end, double deadline, const Prep
     if (!is_valid(step.at.makes)) {
       if (stages_ != nullptr) record(step.at);
       execute(step, !watch_);  // a watcher needs complete tensors
-      if (watch_) watch_(step.at, *step.call);
+      if (watch_) {
+        finish();
+        watch_(step.at, *step.call);
+      }
     }
     ++cursor.at;
-    if (deadline != kNoDeadline && os::seconds() >= deadline) break;
+    if (deadline == kNoDeadline || (runs_later_ && !is_boundary(cursor.at))) continue;
+    finish();
+    if (os::seconds() >= deadline) break;
   }
   if (stages_ != nullptr) stages_->runs().leave(exposed_seconds());
   return cursor.at >= end;
@@ -223,12 +294,38 @@ void Executor::run_without_rows(int64_t micro_batch, const Contributors& contrib
     if (which == (step.at.ranks == Ranks::all_in_round ? RunByAll::in_step : RunByAll::in_round)) continue;
     execute(step, false);  // there is nothing to compute meanwhile
   }
+  finish();
 }
 
 void Executor::make_copies(std::initializer_list<Copy> copies) {
   const FloatMode mode;
   for (const Step& step : steps_) {
     if (step.at.micro_batch == 0 && std::ranges::find(copies, step.at.makes) != copies.end()) execute(step, false);
+  }
+  finish();
+}
+
+/// Where a slice of a step may end on a device: the next instruction is of another section, or of another micro-batch.
+bool Executor::is_boundary(size_t at) const {
+  if (at == steps_.size()) return true;
+  const Instruction &next = steps_[at].at, &last = steps_[at - 1].at;
+  return next.section != last.section || next.micro_batch != last.micro_batch;
+}
+
+void Executor::finish() {
+  try {
+    stream_->finish();
+  } catch (const Error& error) {
+    throw named(error, steps_.front().at);
+  }
+}
+
+/// After an error, whose consequences may be errors too.
+void Executor::give_up() {
+  try {
+    stream_->finish();
+  } catch (const std::exception&) {
+    return;
   }
 }
 
@@ -244,18 +341,26 @@ void Executor::look_for_cancel(const Cursor& cursor) {
 
 void Executor::execute(const Step& step, bool posts) {
   try {
-    if (step.at.kind == Kind::kernel) return step.run(*step.call);
+    if (step.kernel != nullptr) return step.kernel->enqueue(*stream_);
+    if (runs_later_) finish();  // what other ranks read, and write, is copied beside the stream
     if (step.exchange == nullptr) return pass_message(step);
     exchange(step, posts);
-  } catch (Error& error) {
-    const Node& node = plan_.program.sections[static_cast<size_t>(step.at.section)].graph[step.at.node];
-    const std::string& scope = plan_.program.regions[static_cast<size_t>(node.region)].name;
-    const bool is_named = scope.empty() || error.message().starts_with(text(scope, ": "));  // a scope may be called as its op
-    Error named(error.code(), is_named ? error.message() : text(scope, ": ", error.message()));
-    named.place = error.place;
-    if (named.place.op.empty()) named.place.op = std::string(name_of(node.op));
-    throw named;
+  } catch (const Error& error) {
+    throw named(error, step.at);
   }
+}
+
+/// With op and scope of the kernel that failed later than it was given, or else of `at`.
+Error Executor::named(const Error& error, Instruction at) const {
+  if (const Prepared* const late = stream_->failed())
+    if (const auto failed = std::ranges::find(steps_, late, &Step::kernel); failed != steps_.end()) at = failed->at;
+  const Node& node = plan_.program.sections[static_cast<size_t>(at.section)].graph[at.node];
+  const std::string& scope = plan_.program.regions[static_cast<size_t>(node.region)].name;
+  const bool is_named = scope.empty() || error.message().starts_with(text(scope, ": "));  // a scope may be called as its op
+  Error named(error.code(), is_named ? error.message() : text(scope, ": ", error.message()));
+  named.place = error.place;
+  if (named.place.op.empty()) named.place.op = std::string(name_of(node.op));
+  return named;
 }
 
 Communicator& Executor::group_of(const Instruction& at) const {
@@ -280,6 +385,10 @@ double Executor::exposed(const Wait& wait) {
   return ended - began;
 }
 
+std::byte* Executor::in_host(const Step& message, const Operand& operand) const {
+  return message.message != nullptr ? message.message->at(operand) : storage_.backend().in_host(operand.data);
+}
+
 void Executor::pass_message(const Step& step) {
   if (messages_of_ != stages_->connected()) {
     for (std::vector<int64_t>& of_send : messages_) std::ranges::fill(of_send, 0);
@@ -288,15 +397,18 @@ void Executor::pass_message(const Step& step) {
   const ExchangePlan& message = plan_.exchanges[static_cast<size_t>(step.at.exchange)];
   Link& link = stages_->link(message.link);
   if (step.at.kind == Kind::receive) {
-    const auto receive = [&] { link.receive(in_host(step.call->writes[0]), message.elements, message.dtype, message.label); };
-    return stages_->runs().add_wait(exposed(receive));
+    void* const to = in_host(step, step.call->writes[0]);
+    stages_->runs().add_wait(exposed([&] { link.receive(to, message.elements, message.dtype, message.label); }));
+    if (step.message != nullptr) step.message->upload();
+    return;
   }
   std::vector<int64_t>& of_send = messages_[static_cast<size_t>(step.at.exchange)];
   if (of_send.empty()) return;  // no micro-batch of the plan sends it
   int64_t& sent = of_send[static_cast<size_t>(step.at.micro_batch) % of_send.size()];
   if (step.at.kind == Kind::release) return stages_->runs().add_wait(exposed([&] { link.wait(sent); }));
   link.wait(sent);
-  sent = link.post(in_host(step.call->in[0]), message.elements, message.dtype, message.label);
+  if (step.message != nullptr) step.message->download();
+  sent = link.post(in_host(step, step.call->in[0]), message.elements, message.dtype, message.label);
 }
 
 void Executor::exchange(const Step& step, bool posts) {

@@ -1,4 +1,5 @@
-// The executor: a flat loop over a plan. Everything is resolved at construction, so that a step allocates nothing.
+// The executor: a flat loop over a plan, which gives the instructions to a stream of the backend. Everything is resolved at construction,
+// so that a step allocates nothing.
 #pragma once
 
 #include <array>
@@ -6,14 +7,17 @@
 #include <initializer_list>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <vector>
 
+#include "base/error.h"
 #include "base/workers.h"
 #include "exec/cancel_token.h"
 #include "exec/exchange_queue.h"
 #include "exec/planned_exchange.h"
 #include "exec/stage_links.h"
 #include "exec/storage.h"
+#include "exec/upload_ring.h"
 #include "plan/plan.h"
 
 namespace st {
@@ -33,12 +37,15 @@ class Executor {
   /// Throws unsupported with the op if the backend has no kernel for it.
   Executor(Plan plan, Storage& storage, Workers& workers, CancelToken* cancelled, ExchangeQueue* ranks = nullptr,
            StageLinks* stages = nullptr, Communicator* tensor = nullptr);
+  ~Executor();
+  Executor(const Executor&) = delete;
+  Executor& operator=(const Executor&) = delete;
 
   /// Called before each run of instructions of a micro-batch, so again when the plan returns to one in flight: binds its inputs and writes
   /// its counters.
   using BeforeMicroBatch = std::function<void(int64_t micro_batch)>;
-  /// Runs the whole plan. Throws what a kernel throws, with op and scope in the message, or cancelled. Parameters and optimizer state are
-  /// those of the last whole step then, because no instruction of the update has run.
+  /// Runs the whole plan; what it has run is done when it returns. Throws what a kernel throws, with op and scope in the message, or
+  /// cancelled. Parameters and optimizer state are those of the last whole step then, because no instruction of the update has run.
   void run(const BeforeMicroBatch& before);
 
   /// Position in a run that is executed in slices. Discard it to abandon the run.
@@ -53,7 +60,8 @@ class Executor {
   /// then.
   using PrepareMicroBatch = std::function<bool(int64_t micro_batch)>;
   /// Runs up to instruction `end`, like run(), or until `deadline` (os::seconds()), but at least one instruction unless its rows are not
-  /// ready. Returns whether it reached `end`. The update is run whatever micro-batches the run has. After an error the run cannot continue,
+  /// ready; where kernels run later, at least one section, since it waits for the device before it looks at the clock. Returns whether it
+  /// reached `end`. The update is run whatever micro-batches the run has. After an error the run cannot continue,
   /// and the caller must abandon the queue's collectives (give_up).
   bool run_until(Cursor& cursor, size_t end, double deadline, const PrepareMicroBatch& prepare);
   /// Sets the contributors of the round that begins; call it in PrepareMicroBatch if the plan has collectives.
@@ -75,11 +83,15 @@ class Executor {
 
   /// Binds an input or a borrowed slot to memory, which is borrowed until the next bind().
   void bind(SlotId slot, Address data);
-  /// To the host's memory, which kernels only read if the slot is an input.
-  void bind(SlotId slot, const void* data) { bind(slot, storage_.backend().of_host(data)); }
+  /// To the host's memory, which kernels only read if the slot is an input. On a device of its own memory an input is copied now, for the
+  /// instructions that follow.
+  void bind(SlotId slot, const void* data);
+  /// Copies bytes of the host to a slot for the instructions that follow; from one after all that has been given. The latter waits.
+  void write(Address to, const void* from, int64_t bytes);
+  void read(void* to, Address from, int64_t bytes);
   /// Whether it reads a slot in memory that bind() gives; a stage reads some of a model's inputs, or none.
   bool reads_bound(SlotId slot) const { return !bound_[static_cast<size_t>(slot)].empty(); }
-  /// A slot's memory. The host copies to control slots and from report slots, between runs or in BeforeMicroBatch.
+  /// A slot's memory. The host writes control slots and reads report slots, between runs; control slots in BeforeMicroBatch too.
   const Operand& slot(SlotId slot) const { return slots_[static_cast<size_t>(slot)]; }
   const Plan& plan() const { return plan_; }
   Backend& backend() const { return storage_.backend(); }
@@ -88,21 +100,28 @@ class Executor {
 
  private:
   struct Step {
-    void (*run)(const Call& call);
+    Prepared* kernel;  // null: not a kernel
     const Call* call;
     Instruction at;
     PlannedExchange* exchange;  // of collectives and awaits
+    HostMirror* message;        // of messages; null: the host reads the operands in place
   };
 
   void allocate();
   void resolve();
+  void allocate_inputs();
+  bool issue_until(Cursor& cursor, size_t end, double deadline, const PrepareMicroBatch& prepare);
+  bool is_boundary(size_t at) const;
+  void finish();
+  void give_up();
+  Error named(const Error& error, Instruction at) const;
   Operand operand(int32_t section, Value v, int32_t micro_batch) const;
   int32_t period_of(int32_t section) const;
   int32_t buffers_of_message(const Instruction& send) const;
   const Call* make_call(const Instruction& at);
   bool is_left_out(const Cursor& cursor) const;
   Address address(const Place& place) const;
-  void* in_host(const Operand& operand) const { return storage_.backend().in_host(operand.data); }  // for messages
+  std::byte* in_host(const Step& message, const Operand& operand) const;
   void look_for_cancel(const Cursor& cursor);
   void execute(const Step& step, bool posts);
   void exchange(const Step& step, bool posts);
@@ -123,6 +142,8 @@ class Executor {
   Communicator* tensor_;
   std::vector<std::vector<int64_t>> messages_;  // by index in the plan and buffer: the link's number of the last one sent; 0: none
   int64_t messages_of_ = 0;                     // the connection of the links that they are of
+  const std::unique_ptr<Stream> stream_;
+  const bool runs_later_;  // kernels run after the call that gives them
   Contributors contributors_;
   std::vector<std::unique_ptr<PlannedExchange>> exchanges_;  // in the order in which the plan first names them
   std::array<bool, 4> is_valid_{false, false, false, true};  // by Copy: runs do not make it
@@ -130,6 +151,8 @@ class Executor {
   std::vector<Operand> slots_;
   std::vector<Operand> operands_;  // of all calls, contiguous
   std::vector<Call> calls_;        // one per node and buffer of the stash, shared by the micro-batches that have this buffer in turn
+  std::vector<std::unique_ptr<Prepared>> kernels_;    // of calls
+  std::vector<std::unique_ptr<HostMirror>> mirrors_;  // of messages
   std::vector<Step> steps_;
   Watch watch_;
   struct Bound {
@@ -137,6 +160,10 @@ class Executor {
     int64_t offset;  // bytes: this rank's shard of what is bound
   };
   std::vector<std::vector<Bound>> bound_;  // operands of each slot in the host's memory
+  // Of a device of its own memory: where inputs are copied to, by slot, and how.
+  std::unique_ptr<Buffer> inputs_;
+  std::vector<Address> inputs_at_;
+  std::optional<UploadRing> uploads_;
 };
 
 }  // namespace st

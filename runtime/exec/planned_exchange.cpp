@@ -2,11 +2,12 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace st {
 
 PlannedExchange::PlannedExchange(const ExchangePlan& exchange, const Program& program, const Call& call, Communicator& ranks,
-                                 const Backend& backend)
+                                 Backend& backend)
     : exchange_(exchange),
       program_(program),
       call_(call),
@@ -16,10 +17,17 @@ PlannedExchange::PlannedExchange(const ExchangePlan& exchange, const Program& pr
       adds_(exchange.adds),
       label_(exchange.label),
       dtype_(exchange.dtype) {
+  if (!backend.is_host_memory()) mirror_.emplace(backend, call);
   place();
 }
 
 void PlannedExchange::place() {
+  if (!mirror_) return place_in_host();
+  mirror_->place();
+  is_placed_ = false;
+}
+
+void PlannedExchange::place_in_host() {
   const auto size = static_cast<size_t>(ranks_.size());
   parts_.assign(size, {});
   views_.clear();
@@ -67,6 +75,14 @@ void PlannedExchange::place() {
 }
 
 void PlannedExchange::run(int contributors) {
+  if (!mirror_) return run_in_host(contributors);
+  if (!std::exchange(is_placed_, true)) place_in_host();
+  mirror_->download();
+  run_in_host(contributors);
+  mirror_->upload();
+}
+
+void PlannedExchange::run_in_host(int contributors) {
   switch (op_) {
     case Op::reduce_scatter:
       return ranks_.reduce_shards(views_, into_, dtype_, contributors, adds_, label_);

@@ -1,12 +1,14 @@
 // Runs the collectives of a plan over a communicator.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "backend/backend.h"
 #include "comm/communicator.h"
+#include "exec/host_mirror.h"
 #include "plan/exchange_plan.h"
 
 namespace st {
@@ -14,22 +16,25 @@ namespace st {
 /// One collective with everything resolved; running it allocates nothing.
 class PlannedExchange {
  public:
-  /// `call`: the collective's operands, in memory of `backend`, which the host reads in place; after one's address has changed, place()
-  /// takes the new one. Borrows all arguments.
-  PlannedExchange(const ExchangePlan& exchange, const Program& program, const Call& call, Communicator& ranks, const Backend& backend);
+  /// `call`: the collective's operands, in memory of `backend`; after one's address has changed, place() takes the new one. Borrows all
+  /// arguments. Memory that is not the host's is copied to the host and back by each run, which allocates the copies when it is the first.
+  PlannedExchange(const ExchangePlan& exchange, const Program& program, const Call& call, Communicator& ranks, Backend& backend);
 
   Op op() const { return op_; }
   void place();
-  /// Reductions add the terms of the first `contributors` ranks. Throws what the communicator throws.
+  /// Reductions add the terms of the first `contributors` ranks. No stream may have work left that uses the operands. Throws what the
+  /// communicator throws.
   void run(int contributors);
 
   uint64_t queued_as = 0;  // position of its last run in the queue (exchange_queue.h)
 
  private:
   template <class T = std::byte>
-  T* in_host(const Operand& operand) const {
-    return reinterpret_cast<T*>(backend_.in_host(operand.data));
+  T* in_host(const Operand& operand) {
+    return reinterpret_cast<T*>(mirror_ ? mirror_->at(operand) : backend_.in_host(operand.data));
   }
+  void place_in_host();
+  void run_in_host(int contributors);
   void sum_terms(int contributors);
   void place_own_pieces();
   void place_squares();
@@ -42,7 +47,9 @@ class PlannedExchange {
   const Program& program_;
   const Call& call_;
   Communicator& ranks_;
-  const Backend& backend_;
+  Backend& backend_;
+  std::optional<HostMirror> mirror_;  // empty: the host reads the operands in place
+  bool is_placed_ = false;
   Op op_;
   bool adds_;
   std::string label_;

@@ -94,13 +94,13 @@ std::vector<int32_t> Generator::run(std::span<const int32_t> prompt, const Gener
   cancelled_.begin();
   std::vector<int32_t> all(prompt.begin(), prompt.end()), made;
   std::vector<int32_t> window(static_cast<size_t>(context_));
-  executor_->bind(tokens_, window.data());
   const Operand& logits = executor_->slot(logits_);
   const auto see = [&]() -> int64_t {
     // Attention is causal, so what stands behind the last token does not matter.
     const auto seen = std::min<int64_t>(context_, static_cast<int64_t>(all.size()));
     std::ranges::fill(window, 0);
     std::copy(all.end() - seen, all.end(), window.begin());
+    executor_->bind(tokens_, window.data());
     forward();
     return seen;
   };

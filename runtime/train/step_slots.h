@@ -5,25 +5,25 @@
 
 namespace st {
 
-/// The memory of a small slot. Each call copies.
+/// The memory of a small slot. Each call copies, in the order of the executor's work: get() waits for it.
 template <class T>
 class StepNumber {
  public:
   StepNumber() = default;
-  StepNumber(Backend& backend, Address place) : backend_(&backend), place_(place) {}
+  StepNumber(Executor& executor, Address place) : executor_(&executor), place_(place) {}
 
-  bool exists() const { return backend_ != nullptr; }  // false: the program has no such slot
+  bool exists() const { return executor_ != nullptr; }  // false: the program has no such slot
   T get() const {
     T value{};
-    backend_->to_host(&value, place_, sizeof value);
+    executor_->read(&value, place_, sizeof value);
     return value;
   }
   T get_or(T none) const { return exists() ? get() : none; }
   void set(T value) const { set(0, value); }
-  void set(int64_t i, T value) const { backend_->to_device(place_ + i * static_cast<int64_t>(sizeof value), &value, sizeof value); }
+  void set(int64_t i, T value) const { executor_->write(place_ + i * static_cast<int64_t>(sizeof value), &value, sizeof value); }
 
  private:
-  Backend* backend_ = nullptr;
+  Executor* executor_ = nullptr;
   Address place_;
 };
 
@@ -36,10 +36,10 @@ struct StepSlots {
   StepNumber<double> first_norm, first_loss_count;
 
   StepSlots() = default;
-  explicit StepSlots(const Executor& executor) {
+  explicit StepSlots(Executor& executor) {
     const StepSlotIds& step = executor.plan().program.step;
     const auto bind = [&]<class T>(StepNumber<T>& number, SlotId slot) {
-      if (slot >= 0) number = {executor.backend(), executor.slot(slot).data};
+      if (slot >= 0) number = {executor, executor.slot(slot).data};
     };
     bind(rates, step.rates);
     bind(loss_scale, step.loss_scale);

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "backend/host_call.h"
 #include "base/error.h"
 
 namespace st {
@@ -52,6 +53,30 @@ OpTable table_of(std::index_sequence<kOp...>) {
   return table;
 }
 
+class ApartStream : public Stream {
+ public:
+  explicit ApartStream(std::unique_ptr<Stream> stream) : stream_(std::move(stream)) {}
+  void copy_to_device(Address to, const std::byte* pinned, int64_t bytes) override { stream_->copy_to_device(back(to), pinned, bytes); }
+  void copy_to_host(std::byte* pinned, Address from, int64_t bytes) override { stream_->copy_to_host(pinned, back(from), bytes); }
+  void record(Event& event) override { stream_->record(event); }
+  void wait(const Event& event) override { stream_->wait(event); }
+  void finish() override {}
+  const Prepared* failed() const override { return nullptr; }
+
+ private:
+  std::unique_ptr<Stream> stream_;
+};
+
+class ApartKernel : public Prepared {
+ public:
+  ApartKernel(void (*run)(const Call& call), const Call& call) : run_(run), call_(call) {}
+  void enqueue(Stream& /*stream*/) override { run_(call_); }
+
+ private:
+  void (*run_)(const Call& call);
+  const Call& call_;
+};
+
 }  // namespace
 
 ApartBackend::ApartBackend(std::shared_ptr<MemorySource> memory) : cpu_(make_cpu_backend(std::move(memory))) {
@@ -74,5 +99,12 @@ std::unique_ptr<Buffer> ApartBackend::allocate_in_file(int64_t bytes, const std:
 void ApartBackend::to_host(void* host, Address device, int64_t bytes) { cpu_->to_host(host, back(device), bytes); }
 
 void ApartBackend::to_device(Address device, const void* host, int64_t bytes) { cpu_->to_device(back(device), host, bytes); }
+
+std::unique_ptr<Stream> ApartBackend::make_stream() { return std::make_unique<ApartStream>(cpu_->make_stream()); }
+
+std::unique_ptr<Prepared> ApartBackend::prepare(Op op, const Call& call) {
+  if (op == Op::host || op == Op::host_backward) return prepare_host_call(*this, op, call);
+  return std::make_unique<ApartKernel>(kernels()[static_cast<size_t>(op)].run, call);
+}
 
 }  // namespace st

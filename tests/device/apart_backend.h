@@ -8,7 +8,7 @@
 namespace st {
 
 /// Allocates as the cpu backend does and adds kAway to each address, so that a host which makes a pointer of one is killed by SIGSEGV.
-/// Kernels take kAway off again; what is bound from the host they read in place. Bits are the cpu's.
+/// Kernels run at once and take kAway off again. Bits are the cpu's.
 class ApartBackend : public Backend {
  public:
   explicit ApartBackend(std::shared_ptr<MemorySource> memory);
@@ -23,6 +23,10 @@ class ApartBackend : public Backend {
   void to_host(void* host, Address device, int64_t bytes) override;
   void to_device(Address device, const void* host, int64_t bytes) override;
   Address of_host(const void* host) const override { return cpu_->of_host(host); }
+  std::unique_ptr<Stream> make_stream() override;
+  std::unique_ptr<Event> make_event() override { return cpu_->make_event(); }
+  std::unique_ptr<PinnedMemory> allocate_pinned(int64_t bytes) override { return cpu_->allocate_pinned(bytes); }
+  std::unique_ptr<Prepared> prepare(Op op, const Call& call) override;
 
  private:
   std::unique_ptr<Backend> cpu_;

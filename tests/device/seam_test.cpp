@@ -1,8 +1,12 @@
 // Training on a device whose memory the host cannot see has the cpu's bits.
 #include <gtest/gtest.h>
 
+#include <array>
+#include <thread>
+
 #include "apart_backend.h"
 #include "dataset_rows.h"
+#include "delayed_backend.h"
 #include "refusal.h"
 #include "saved_trainer.h"
 #include "train/generate.h"
@@ -12,12 +16,24 @@
 namespace st {
 namespace {
 
-enum class Device { cpu, apart };
+enum class Device { cpu, apart, eager, late, random };
+constexpr Device kDevices[] = {Device::apart, Device::eager, Device::late, Device::random};
 
-std::shared_ptr<Context> context_of(Device device) {
+std::string name_of(Device device) {
+  constexpr std::array kNames = {"cpu", "apart", "eager", "late", "random"};
+  return kNames[static_cast<size_t>(device)];
+}
+
+Order order_of(Device device) { return device == Device::late ? Order::late : device == Device::random ? Order::random : Order::eager; }
+
+std::shared_ptr<Context> context_of(Device device, Planted planted = Planted::nothing) {
   ContextOptions options{.threads = 2, .log = {}, .parallel = {}, .memory = {}};
   if (device == Device::apart)
     options.make_backend = [](const std::shared_ptr<MemorySource>& source) { return std::make_unique<ApartBackend>(source); };
+  else if (device != Device::cpu)
+    options.make_backend = [=](const std::shared_ptr<MemorySource>& source) {
+      return std::make_unique<DelayedBackend>(source, order_of(device), planted);
+    };
   return std::make_shared<Context>(options);
 }
 
@@ -27,8 +43,8 @@ Training training_with(const std::vector<std::pair<const char*, const char*>>& k
   return training;
 }
 
-std::shared_ptr<Model> model_on(Device device, const Training& training) {
-  return std::make_shared<Model>(context_of(device), build_gpt(training.options), 1);
+std::shared_ptr<Model> model_on(Device device, const Training& training, Planted planted = Planted::nothing) {
+  return std::make_shared<Model>(context_of(device, planted), build_gpt(training.options), 1);
 }
 
 std::unique_ptr<Trainer> trainer_on(Device device, const Training& training, bool with_data = true) {
@@ -36,8 +52,8 @@ std::unique_ptr<Trainer> trainer_on(Device device, const Training& training, boo
 }
 
 /// Everything that a host reads of a run, in one text.
-std::string told_by(Device device, const Training& training) {
-  const auto model = model_on(device, training);
+std::string told_by(Device device, const Training& training, Planted planted = Planted::nothing) {
+  const auto model = model_on(device, training, planted);
   const auto of_model = training.trainer_of(model, training.data());
   Trainer& trainer = *of_model;
   std::string all;
@@ -68,16 +84,30 @@ const std::vector<Keys>& recipes() {
 TEST(Seam, ARunHasTheBitsOfTheCpu) {
   for (const Keys& keys : recipes()) {
     const Training training = training_with(keys);
-    SCOPED_TRACE(training.recipe.json());
-    EXPECT_EQ(told_by(Device::apart, training), told_by(Device::cpu, training));
+    const std::string told = told_by(Device::cpu, training);
+    for (const Device device : kDevices) EXPECT_EQ(told_by(device, training), told) << name_of(device) << ' ' << training.recipe.json();
+  }
+}
+
+TEST(Seam, ARunFindsWhatDoesNotWait) {
+  const Training training = training_with({{"accumulate", "80"}});  // more than pinned memory has room for
+  const std::string told = told_by(Device::cpu, training);
+  for (const Planted planted : {Planted::finish_does_not_wait, Planted::event_does_not_wait}) {
+    std::string late;
+    try {
+      late = told_by(Device::late, training, planted);
+    } catch (const Error& error) {
+      late = error.message();
+    }
+    EXPECT_NE(late, told) << static_cast<int>(planted);
   }
 }
 
 TEST(Seam, WhatOneSavesTheOtherContinues) {
   const Training training = training_with({{"ema_decay", "0.9"}, {"precision", "\"bf16\""}});
-  for (const Device first : {Device::cpu, Device::apart}) {
+  for (const Device first : {Device::cpu, Device::late}) {
     const ScratchFolder folder("seam");
-    const auto saved = trainer_on(first, training), resumed = trainer_on(first == Device::cpu ? Device::apart : Device::cpu, training);
+    const auto saved = trainer_on(first, training), resumed = trainer_on(first == Device::cpu ? Device::late : Device::cpu, training);
     losses_of(*saved, 3);
     save(*saved, folder / "step-3");
     resume_from(folder / "step-3", *resumed);
@@ -90,15 +120,16 @@ TEST(Seam, AStepInSlicesAndAHostsBatchAreTheSame) {
   const Training training = training_with({{"accumulate", "2"}});
   const auto own = training.data();
   const Rows batch(*own, {1, 2, 3, 4});  // and a short micro-batch
-  std::vector<std::string> digests;
-  for (const Device device : {Device::cpu, Device::apart}) {
+  std::string of_cpu;
+  for (const Device device : {Device::cpu, Device::apart, Device::eager, Device::late, Device::random}) {
     const auto trainer = trainer_on(device, training, false);
     trainer->step(batch.views);
-    while (!trainer->advance(batch.views, 0)) {
-    }
-    digests.push_back(trainer->state_digest());
+    int64_t slices = 1;
+    while (!trainer->advance(batch.views, 0)) ++slices;
+    EXPECT_GT(slices, 2) << name_of(device);
+    if (device == Device::cpu) of_cpu = trainer->state_digest();
+    EXPECT_EQ(trainer->state_digest(), of_cpu) << name_of(device);
   }
-  EXPECT_EQ(digests[0], digests[1]);
 }
 
 TEST(Seam, AHostsOwnLossReadsTheOutputs) {
@@ -106,7 +137,7 @@ TEST(Seam, AHostsOwnLossReadsTheOutputs) {
   const auto own = training.data();
   const Rows batch(*own, {1, 2, 3});
   std::vector<std::string> told;
-  for (const Device device : {Device::cpu, Device::apart}) {
+  for (const Device device : {Device::cpu, Device::late, Device::random}) {
     const auto trainer = trainer_on(device, training, false);
     std::string all;
     for (int step = 0; step < 2; ++step) {
@@ -126,6 +157,7 @@ TEST(Seam, AHostsOwnLossReadsTheOutputs) {
     told.push_back(all + trainer->state_digest());
   }
   EXPECT_EQ(told[0], told[1]);
+  EXPECT_EQ(told[0], told[2]);
 }
 
 std::vector<float> logits_of(const std::shared_ptr<Model>& model, const Training& training) {
@@ -141,7 +173,7 @@ std::vector<float> logits_of(const std::shared_ptr<Model>& model, const Training
 
 TEST(Seam, WeightsAreReadAndWrittenByName) {
   const Training training = training_with({});
-  const auto model = model_on(Device::apart, training), host = model_on(Device::cpu, training);
+  const auto model = model_on(Device::late, training), host = model_on(Device::cpu, training);
   std::vector<float> values(static_cast<size_t>(training.options.width), 2);
   for (const auto& each : {model, host})
     each->set(each->parameter_named("final_norm.gamma"), plain_view("", DType::f32, {training.options.width}, values.data()));
@@ -151,20 +183,77 @@ TEST(Seam, WeightsAreReadAndWrittenByName) {
 
 TEST(Seam, ANaNIsFoundAndNamed) {
   Training training = training_with({{"find_nan", "true"}});
-  const auto trainer = trainer_on(Device::apart, training);
+  const auto trainer = trainer_on(Device::late, training);
   Model& model = trainer->model();
   std::vector<float> values(static_cast<size_t>(training.options.width), std::numeric_limits<float>::infinity());
   model.set(model.parameter_named("final_norm.gamma"), plain_view("", DType::f32, {training.options.width}, values.data()));
   EXPECT_TRUE(refuses(Code::not_finite, {"final_norm"}, [&] { trainer->step(); }));
 }
 
-TEST(Seam, RanksAreRefusedByName) {
-  for (const char* axis : {"ranks", "stages", "tensor"}) {
-    Training training = training_with({{axis, "2"}});
+TEST(Seam, ABadTokenIsNamedAndNothingChanges) {
+  const Training training = training_with({{"accumulate", "2"}});
+  const auto own = training.data();
+  Rows batch(*own, {1, 2, 3, 4, 5, 6});
+  std::vector<std::string> messages;
+  for (const Device device : {Device::cpu, Device::late, Device::random}) {
+    const auto trainer = trainer_on(device, training, false);
+    trainer->step(batch.views);
+    const std::string before = trainer->state_digest();
+    auto* const tokens = static_cast<int32_t*>(batch.views.front().data);
+    const int32_t good = std::exchange(tokens[7], 100000);
+    messages.push_back(refusal([&] { trainer->step(batch.views); }));
+    tokens[7] = good;
+    EXPECT_EQ(trainer->state_digest(), before) << name_of(device);
+    trainer->step(batch.views);
+  }
+  EXPECT_NE(messages[0].find("token 100000"), std::string::npos) << messages[0];
+  EXPECT_EQ(messages[1], messages[0]);
+  EXPECT_EQ(messages[2], messages[0]);
+}
+
+TEST(Seam, AModelPredictsWhileItTrains) {
+  const Training training = training_with({});
+  std::vector<std::string> digests;
+  for (const Device device : {Device::cpu, Device::late, Device::random}) {
+    const auto model = model_on(device, training);
+    const auto trainer = training.trainer_of(model, training.data());
+    const std::vector<float> before = logits_of(model, training);
+    std::thread other([&] {
+      for (int i = 0; i < 3; ++i) EXPECT_EQ(logits_of(model, training).size(), before.size());
+    });
+    losses_of(*trainer, 3);
+    other.join();
+    EXPECT_NE(logits_of(model, training), before) << name_of(device);
+    digests.push_back(trainer->state_digest());
+  }
+  EXPECT_EQ(digests[1], digests[0]);
+  EXPECT_EQ(digests[2], digests[0]);
+}
+
+/// Ranks are threads that share the device.
+const std::vector<Keys>& topologies() {
+  static const std::vector<Keys> all = {
+      {{"ranks", "2"}},
+      {{"ranks", "2"}, {"zero", "1"}, {"precision", "\"bf16\""}},
+      {{"ranks", "3"}, {"zero", "2"}, {"precision", "\"fp16\""}, {"loss_scale_initial", "1e9"}},
+      {{"ranks", "2"}, {"zero", "3"}, {"recompute", "\"blocks\""}},
+      {{"stages", "2"}, {"schedule", "\"1f1b\""}},
+      {{"stages", "2"}, {"schedule", "\"zb-v\""}, {"precision", "\"bf16\""}},
+      {{"tensor", "2"}, {"optimizer", "\"muon\""}},
+      {{"ranks", "8"}, {"stages", "2"}, {"tensor", "2"}, {"zero", "1"}},
+  };
+  return all;
+}
+
+TEST(Seam, RanksThatShareADeviceHaveTheBitsOfTheCpu) {
+  for (const Keys& keys : topologies()) {
+    Training training = training_with({{"accumulate", "4"}});
+    for (const auto& [key, value] : keys) training.recipe.set(key, value);
     training.options.width = 16, training.options.heads = 2;
     training.options.context = 8;
-    EXPECT_TRUE(refuses(Code::unsupported, {"ranks exchange the host's memory", "one rank"}, [&] { trainer_on(Device::apart, training); }))
-        << axis;
+    const std::string told = told_by(Device::cpu, training);
+    for (const Device device : {Device::late, Device::random})
+      EXPECT_EQ(told_by(device, training), told) << name_of(device) << ' ' << training.recipe.json();
   }
 }
 

@@ -1,0 +1,55 @@
+// Queues of work on a device.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "backend/address.h"
+
+namespace st {
+
+/// A point in the work of a stream, until it is recorded again.
+class Event {
+ public:
+  virtual ~Event() = default;
+  /// The host waits for the work before the point; returns at once if it was never recorded. Does not throw: Stream::finish() tells what
+  /// failed.
+  virtual void wait() = 0;
+};
+
+/// Host memory from and to which a device copies while the host goes on.
+class PinnedMemory {
+ public:
+  virtual ~PinnedMemory() = default;
+  virtual std::byte* data() = 0;
+};
+
+/// Work that runs in the order in which it was given, some time between the call that gives it and the return of finish(); on a backend
+/// in host memory, within the call. Two streams are not ordered but by events. One thread at a time may use a stream.
+class Stream {
+ public:
+  /// Waits for its work.
+  virtual ~Stream() = default;
+  /// Copies `bytes` of pinned memory, which must not change before the copy has run.
+  virtual void copy_to_device(Address to, const std::byte* pinned, int64_t bytes) = 0;
+  virtual void copy_to_host(std::byte* pinned, Address from, int64_t bytes) = 0;
+  /// The event's point is after the work given so far.
+  virtual void record(Event& event) = 0;
+  /// Work given from now on runs after the event's point, as it is at this call.
+  virtual void wait(const Event& event) = 0;
+  /// The host waits for all work. Throws the error of the first kernel that failed since the last finish(); the kernels after it have not
+  /// run, or what they made is of no use. failed() names it until the next call.
+  virtual void finish() = 0;
+  /// The call whose kernel failed (Prepared); null: none.
+  virtual const class Prepared* failed() const = 0;
+};
+
+/// A kernel and its call, with all that can be made before the step: descriptors, the choice of an algorithm.
+class Prepared {
+ public:
+  virtual ~Prepared() = default;
+  /// Gives it to a stream, any number of times. Allocates nothing. On a backend in host memory the kernel runs now, and may throw.
+  virtual void enqueue(Stream& stream) = 0;
+};
+
+}  // namespace st

@@ -1,0 +1,157 @@
+#include "delayed_backend.h"
+
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "backend/host_call.h"
+#include "base/error.h"
+#include "device_memory.h"
+
+namespace st {
+namespace {
+
+using device_memory::for_kernels;
+
+std::byte* on_device(Address place) { return reinterpret_cast<std::byte*>(for_kernels(place).at); }
+
+void copy_bytes(void* to, const void* from, int64_t bytes) {
+  if (bytes > 0) std::memcpy(to, from, static_cast<size_t>(bytes));
+}
+
+class DelayedBuffer : public Buffer {
+ public:
+  DelayedBuffer(int64_t bytes, std::shared_ptr<MemorySource> source, MemoryRole role)
+      : source_(std::move(source)), at_(device_memory::allocate(bytes)), bytes_(bytes), role_(role) {
+    source_->account().add(role_, bytes_);
+  }
+  ~DelayedBuffer() override {
+    source_->account().add(role_, -bytes_);
+    device_memory::free(at_, bytes_);
+  }
+  Address data() const override { return at_; }
+  int64_t size() const override { return bytes_; }
+  void move_to_file(const std::string& /*folder*/) override {
+    source_->account().add(role_, -bytes_);
+    role_ = MemoryRole::file;
+    source_->account().add(role_, bytes_);
+  }
+  bool is_in_file() const override { return role_ == MemoryRole::file; }
+
+ private:
+  std::shared_ptr<MemorySource> source_;
+  Address at_;
+  int64_t bytes_;
+  MemoryRole role_;
+};
+
+class DelayedEvent : public Event {
+ public:
+  DelayedEvent(std::shared_ptr<StreamEngine> engine, Planted planted) : engine_(std::move(engine)), planted_(planted) {}
+  void wait() override {
+    if (planted_ != Planted::event_does_not_wait) engine_->wait(*point_);
+  }
+  const std::shared_ptr<StreamEngine::Point>& point() const { return point_; }
+
+ private:
+  std::shared_ptr<StreamEngine> engine_;
+  std::shared_ptr<StreamEngine::Point> point_ = std::make_shared<StreamEngine::Point>();
+  Planted planted_;
+};
+
+class DelayedStream : public Stream {
+ public:
+  DelayedStream(std::shared_ptr<StreamEngine> engine, Planted planted)
+      : engine_(std::move(engine)), queue_(engine_->make_queue()), planted_(planted) {}
+  ~DelayedStream() override {
+    if (planted_ == Planted::finish_does_not_wait) return;  // what its work would use is gone
+    try {
+      engine_->finish(*queue_);
+    } catch (const std::exception&) {
+      return;
+    }
+  }
+  void copy_to_device(Address to, const std::byte* pinned, int64_t bytes) override {
+    engine_->give(*queue_, [=] { copy_bytes(on_device(to), pinned, bytes); });
+  }
+  void copy_to_host(std::byte* pinned, Address from, int64_t bytes) override {
+    engine_->give(*queue_, [=] { copy_bytes(pinned, on_device(from), bytes); });
+  }
+  void record(Event& event) override { engine_->record(*queue_, static_cast<DelayedEvent&>(event).point()); }
+  void wait(const Event& event) override { engine_->wait(*queue_, static_cast<const DelayedEvent&>(event).point()); }
+  void finish() override {
+    if (planted_ != Planted::finish_does_not_wait) engine_->finish(*queue_);
+  }
+  const Prepared* failed() const override { return static_cast<const Prepared*>(queue_->failed()); }
+  void give(std::function<void()> work, const Prepared* name) { engine_->give(*queue_, std::move(work), name); }
+
+ private:
+  std::shared_ptr<StreamEngine> engine_;
+  std::shared_ptr<StreamEngine::Queue> queue_;
+  Planted planted_;
+};
+
+/// A call as it was when it was given; an executor may bind other operands before it runs.
+class CallForKernels {
+ public:
+  explicit CallForKernels(const Call& call)
+      : call_(call), in_(list(call.in)), out_(list(call.out)), reads_(list(call.reads)), writes_(list(call.writes)) {}
+  void run(void (*kernel)(const Call& call)) {
+    call_.in = in_, call_.out = out_, call_.reads = reads_, call_.writes = writes_;
+    for (std::vector<Operand>* const operands : {&in_, &out_, &reads_, &writes_})
+      for (Operand& operand : *operands) operand.data = for_kernels(operand.data);
+    call_.workspace = for_kernels(call_.workspace);
+    kernel(call_);
+  }
+
+ private:
+  static std::vector<Operand> list(std::span<const Operand> operands) { return {operands.begin(), operands.end()}; }
+
+  Call call_;
+  std::vector<Operand> in_, out_, reads_, writes_;
+};
+
+class DelayedKernel : public Prepared {
+ public:
+  DelayedKernel(void (*run)(const Call& call), const Call& call) : run_(run), call_(call) {}
+  void enqueue(Stream& stream) override {
+    const auto given = std::make_shared<CallForKernels>(call_);
+    static_cast<DelayedStream&>(stream).give([run = run_, given] { given->run(run); }, this);
+  }
+
+ private:
+  void (*run_)(const Call& call);
+  const Call& call_;
+};
+
+}  // namespace
+
+DelayedBackend::DelayedBackend(std::shared_ptr<MemorySource> memory, Order order, Planted planted)
+    : memory_(std::move(memory)), cpu_(make_cpu_backend(memory_)), engine_(std::make_shared<StreamEngine>(order)), planted_(planted) {}
+
+std::unique_ptr<Buffer> DelayedBackend::allocate(int64_t bytes, MemoryRole role) {
+  return std::make_unique<DelayedBuffer>(bytes, memory_, role);
+}
+
+std::unique_ptr<Buffer> DelayedBackend::allocate_in_file(int64_t bytes, const std::string& /*folder*/) {
+  return std::make_unique<DelayedBuffer>(bytes, memory_, MemoryRole::file);
+}
+
+void DelayedBackend::to_host(void* host, Address device, int64_t bytes) { copy_bytes(host, on_device(device), bytes); }
+
+void DelayedBackend::to_device(Address device, const void* host, int64_t bytes) { copy_bytes(on_device(device), host, bytes); }
+
+Address DelayedBackend::of_host(const void* /*host*/) const {
+  fail(Code::unsupported, "delayed: kernels cannot read the host's memory; copy it to the device");
+}
+
+std::unique_ptr<Stream> DelayedBackend::make_stream() { return std::make_unique<DelayedStream>(engine_, planted_); }
+
+std::unique_ptr<Event> DelayedBackend::make_event() { return std::make_unique<DelayedEvent>(engine_, planted_); }
+
+std::unique_ptr<Prepared> DelayedBackend::prepare(Op op, const Call& call) {
+  if (op == Op::host || op == Op::host_backward) return prepare_host_call(*this, op, call);
+  return std::make_unique<DelayedKernel>(kernels()[static_cast<size_t>(op)].run, call);
+}
+
+}  // namespace st

@@ -1,0 +1,75 @@
+// Streams and events of a device that is not there: work runs as late as it may, at once, or in a random order that events allow.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <vector>
+
+#include "race_identity.h"
+
+namespace st {
+
+/// When work runs that was given to a stream:
+///   eager   within the call, unless it waits for an event
+///   late    when the host waits for it, or when that for which the host waits does
+///   random  some time between, with other streams' work between its own
+enum class Order { eager, late, random };
+constexpr Order kOrders[] = {Order::eager, Order::late, Order::random};
+
+/// All work runs on the thread of the call during which it runs. Safe to call from several threads.
+class StreamEngine {
+ public:
+  explicit StreamEngine(Order order, uint64_t seed = 1) : order_(order), random_(seed) {}
+
+  class Point {  // an event
+    friend class StreamEngine;
+    int64_t recorded_ = 0, done_ = 0;
+  };
+
+  class Queue {  // a stream
+   public:
+    /// What the first work that failed before the last finish() was given as; null: none did.
+    const void* failed() const { return told_; }
+
+   private:
+    friend class StreamEngine;
+    struct Task {
+      std::function<void()> work;  // empty: records or waits
+      const void* name = nullptr;
+      std::shared_ptr<Point> records, awaits;
+      int64_t number = 0;  // of the record
+    };
+    std::deque<std::unique_ptr<Task>> tasks_;
+    std::exception_ptr error_;
+    const void *failed_ = nullptr, *told_ = nullptr;
+    RaceIdentity identity_;
+  };
+
+  std::shared_ptr<Queue> make_queue();
+  void give(Queue& queue, std::function<void()> work, const void* name = nullptr);
+  void record(Queue& queue, const std::shared_ptr<Point>& point);
+  void wait(Queue& queue, const std::shared_ptr<Point>& point);
+  /// The host waits for all work of the queue; throws what its first failing work threw, after which the rest was left out.
+  void finish(Queue& queue);
+  /// The host waits for the point's last record.
+  void wait(Point& point);
+
+ private:
+  using Task = Queue::Task;
+
+  void add(Queue& queue, std::unique_ptr<Task> task);
+  bool run_first(Queue& queue);
+  void run_others(const Point& until, int64_t number);
+
+  const Order order_;
+  std::recursive_mutex mutex_;
+  std::mt19937_64 random_;
+  std::vector<std::weak_ptr<Queue>> queues_;
+};
+
+}  // namespace st
