@@ -68,6 +68,11 @@ class Backend {
   /// Copies now, in no order with the work of streams: their owner has finished them.
   virtual void to_host(void* host, Address device, int64_t bytes) = 0;
   virtual void to_device(Address device, const void* host, int64_t bytes) = 0;
+  /// Within its memory, likewise. The ranges do not overlap.
+  virtual void copy(Address to, Address from, int64_t bytes) = 0;
+  virtual void zero(Address device, int64_t bytes) = 0;
+  /// Bytes to copy at a time where `in_host` suit a host's cache: a device takes microseconds for any transfer.
+  int64_t transfer_bytes(int64_t in_host) const { return is_host_memory() ? in_host : int64_t{4} << 20; }
   /// Whether buffers are host memory, which the host may read and write in place.
   virtual bool is_host_memory() const { return false; }
   /// The place as the host sees it; null if buffers are not host memory.

@@ -85,6 +85,12 @@ void HostBackend::to_host(void* host, Address device, int64_t bytes) { move_byte
 
 void HostBackend::to_device(Address device, const void* host, int64_t bytes) { move_bytes(pointer_to(device), host, bytes); }
 
+void HostBackend::copy(Address to, Address from, int64_t bytes) { move_bytes(pointer_to(to), pointer_to(from), bytes); }
+
+void HostBackend::zero(Address device, int64_t bytes) {
+  if (bytes > 0) std::memset(pointer_to(device), 0, static_cast<size_t>(bytes));
+}
+
 std::unique_ptr<Stream> HostBackend::make_stream() { return std::make_unique<HostStream>(); }
 
 std::unique_ptr<Event> HostBackend::make_event() { return std::make_unique<HostEvent>(); }

@@ -22,6 +22,8 @@ class HostBackend : public Backend {
   Address of_host(const void* host) const override;
   void to_host(void* host, Address device, int64_t bytes) override;
   void to_device(Address device, const void* host, int64_t bytes) override;
+  void copy(Address to, Address from, int64_t bytes) override;
+  void zero(Address device, int64_t bytes) override;
   std::unique_ptr<Stream> make_stream() override;
   std::unique_ptr<Event> make_event() override;
   std::unique_ptr<PinnedMemory> allocate_pinned(int64_t bytes) override;

@@ -316,6 +316,7 @@ void Executor::finish() {
   try {
     stream_->finish();
   } catch (const Error& error) {
+    if (stream_->failed() == nullptr) throw;
     throw named(error, steps_.front().at);
   }
 }
@@ -427,6 +428,13 @@ void Executor::exchange(const Step& step, bool posts) {
 int64_t Executor::allocated(Arena arena) const {
   if (const auto& own = own_[static_cast<size_t>(arena)]) return own->size();
   return Storage::holds(arena) && storage_.data(arena) ? plan_.memory.of(arena) : 0;
+}
+
+int64_t Executor::copied_bytes() const {
+  int64_t sum = (inputs_ ? inputs_->size() : 0) + (uploads_ ? uploads_->bytes() : 0);
+  for (const auto& exchange : exchanges_) sum += exchange->copied_bytes();
+  for (const auto& message : mirrors_) sum += message->bytes();
+  return sum;
 }
 
 }  // namespace st

@@ -97,6 +97,8 @@ class Executor {
   Backend& backend() const { return storage_.backend(); }
   /// Bytes allocated for an arena, exactly the plan's. Arenas of `storage` are shared by all its executors.
   int64_t allocated(Arena arena) const;
+  /// Bytes of copies of inputs, and of what ranks exchange, on a device of its own memory.
+  int64_t copied_bytes() const;
 
  private:
   struct Step {

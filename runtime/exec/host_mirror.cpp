@@ -16,7 +16,6 @@ void HostMirror::find() {
   for (const auto& operands : {call_.in, call_.out, call_.reads, call_.writes})
     for (const Operand& operand : operands) all.push_back(range_of(operand));
   std::ranges::sort(all, {}, &Range::begin);
-  int64_t size = 0;
   for (const Range& range : all) {
     if (!range.begin || range.bytes == 0) continue;
     if (!ranges_.empty() && range.begin - ranges_.back().begin <= ranges_.back().bytes)
@@ -24,8 +23,9 @@ void HostMirror::find() {
     else
       ranges_.push_back(range);
   }
-  for (const Range& range : ranges_) size += align_up(range.bytes);
-  memory_ = backend_.allocate_pinned(size);
+  bytes_ = 0;
+  for (const Range& range : ranges_) bytes_ += align_up(range.bytes);
+  memory_ = backend_.allocate_pinned(bytes_);
   std::byte* here = memory_->data();
   for (Range& range : ranges_) {
     range.here = here;

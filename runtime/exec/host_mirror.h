@@ -22,6 +22,7 @@ class HostMirror {
   void download();
   /// Copies to the device what the call writes.
   void upload();
+  int64_t bytes() const { return memory_ ? bytes_ : 0; }
 
  private:
   struct Range {
@@ -34,9 +35,10 @@ class HostMirror {
 
   Backend& backend_;
   const Call& call_;
-  std::vector<Range> ranges_;   // by address, disjoint
-  std::vector<Range> written_;  // as the call names them
+  std::vector<Range> ranges_;             // by address, disjoint
+  std::vector<Range> written_;            // as the call names them
   std::unique_ptr<PinnedMemory> memory_;  // null: not placed
+  int64_t bytes_ = 0;                     // of it
 };
 
 }  // namespace st

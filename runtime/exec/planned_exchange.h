@@ -26,6 +26,8 @@ class PlannedExchange {
   /// communicator throws.
   void run(int contributors);
 
+  int64_t copied_bytes() const { return mirror_ ? mirror_->bytes() : 0; }  // memory for copies of operands
+
   uint64_t queued_as = 0;  // position of its last run in the queue (exchange_queue.h)
 
  private:

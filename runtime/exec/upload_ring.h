@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <iterator>
 #include <memory>
 
 #include "backend/backend.h"
@@ -16,6 +17,7 @@ class UploadRing {
   UploadRing(Backend& backend, Stream& stream, int64_t bytes);
   /// Waits for the device where it has not read what was last in a half.
   void write(Address to, const void* from, int64_t bytes);
+  int64_t bytes() const { return std::ssize(halves_) * size_; }
 
  private:
   struct Half {

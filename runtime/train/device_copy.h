@@ -1,10 +1,10 @@
-// Copies between device memories, over the host: a backend has no copy within its own memory.
+// Copies between device memories.
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "backend/backend.h"
 
@@ -12,8 +12,9 @@ namespace st {
 
 /// Between memories of two backends, or of one. The ranges do not overlap.
 inline void copy_bytes(Backend& from, Address source, Backend& to, Address target, int64_t bytes) {
+  if (&from == &to) return to.copy(target, source, bytes);
   if (from.is_host_memory()) return to.to_device(target, from.in_host(source), bytes);
-  std::array<std::byte, 1 << 14> piece;  // stays in the cache
+  std::vector<std::byte> piece(static_cast<size_t>(std::min(from.transfer_bytes(bytes), bytes)));
   for (int64_t at = 0; at < bytes; at += std::ssize(piece)) {
     const int64_t count = std::min<int64_t>(std::ssize(piece), bytes - at);
     from.to_host(piece.data(), source + at, count);

@@ -50,7 +50,7 @@ double mean_of(Backend& backend, const Operand& output) {
 }  // namespace
 
 int64_t own_bytes(const Executor& executor) {
-  int64_t sum = 0;
+  int64_t sum = executor.copied_bytes();
   for (int32_t a = 0; a < kArenas; ++a)
     if (!Storage::holds(static_cast<Arena>(a))) sum += executor.allocated(static_cast<Arena>(a));
   return sum;

@@ -18,7 +18,7 @@
 namespace st {
 namespace {
 
-constexpr int64_t kCopied = 32768;  // bytes at a time, as a device would copy them
+constexpr int64_t kCopied = 32768;  // bytes at a time, in a host's cache
 
 double element(const std::byte* data, DType dtype, int64_t i) {
   switch (dtype) {
@@ -41,10 +41,10 @@ enum class Looks { for_nan, for_nan_and_inf };
 /// whole.
 std::string what_is_bad(Backend& backend, const Operand& of, Looks looks = Looks::for_nan_and_inf, const ParameterPiece& piece = {}) {
   if (!of.data || !is_floating(of.dtype)) return "";
-  const int64_t size = bytes_of(of.dtype);
-  alignas(8) std::array<std::byte, kCopied> copy;
-  for (int64_t first = 0; first < of.elements(); first += kCopied / size) {
-    const int64_t count = std::min(kCopied / size, of.elements() - first);
+  const int64_t size = bytes_of(of.dtype), at_a_time = std::min(backend.transfer_bytes(kCopied) / size, of.elements());
+  std::vector<std::byte> copy(static_cast<size_t>(at_a_time * size));
+  for (int64_t first = 0; first < of.elements(); first += at_a_time) {
+    const int64_t count = std::min(at_a_time, of.elements() - first);
     backend.to_host(copy.data(), of.data + first * size, count * size);
     for (int64_t i = 0; i < count; ++i) {
       const double value = element(copy.data(), of.dtype, i);

@@ -222,13 +222,14 @@ void Model::get_by(SlotId parameter, const HostView& to, ShardedModelCall* colle
   const WeightsGate::TryReader reader(gate_);
   const int64_t width = bytes_of(from.type.dtype), elements = from.type.shape.elements();
   const bool is_as_it_is = to.dtype == from.type.dtype && to.is_plain();
-  std::vector<std::byte> chunk(is_as_it_is ? 0 : static_cast<size_t>(std::min(kChunk, elements) * width));
+  const int64_t at_a_time = std::min(context_->backend().transfer_bytes(kChunk * width) / width, elements);
+  std::vector<std::byte> chunk(is_as_it_is ? 0 : static_cast<size_t>(at_a_time * width));
   if (collective != nullptr) collective->agree(text("get of \"", from.name, is_as_it_is ? "\"" : "\" with conversion"));
   if (is_as_it_is) return read(0, {static_cast<std::byte*>(to.data), static_cast<size_t>(from.type.bytes())});
   int64_t at = 0;
   each_element(to, [&](std::byte* element) {
-    if (at % kChunk == 0) read(at * width, std::span(chunk).first(static_cast<size_t>(std::min(kChunk, elements - at) * width)));
-    convert_element(from.type.dtype, chunk.data() + at++ % kChunk * width, to.dtype, element);
+    if (at % at_a_time == 0) read(at * width, std::span(chunk).first(static_cast<size_t>(std::min(at_a_time, elements - at) * width)));
+    convert_element(from.type.dtype, chunk.data() + at++ % at_a_time * width, to.dtype, element);
   });
 }
 
@@ -245,9 +246,10 @@ void Model::read_bytes(SlotId parameter, int64_t first, std::span<std::byte> out
 
 void Model::each_part(SlotId parameter, std::vector<std::byte>& room, ShardedModelCall* collective,
                       const std::function<void(int64_t first, std::span<const std::byte> part)>& take) const {
-  room.resize(static_cast<size_t>(kPiece));
-  for (int64_t at = 0, bytes = slot(parameter).type.bytes(); at < bytes; at += kPiece) {
-    const std::span<std::byte> part = std::span(room).first(static_cast<size_t>(std::min(kPiece, bytes - at)));
+  const int64_t at_a_time = context_->backend().transfer_bytes(kPiece);
+  room.resize(static_cast<size_t>(at_a_time));
+  for (int64_t at = 0, bytes = slot(parameter).type.bytes(); at < bytes; at += at_a_time) {
+    const std::span<std::byte> part = std::span(room).first(static_cast<size_t>(std::min(at_a_time, bytes - at)));
     read_bytes(parameter, at, part, collective);
     take(at, part);
   }
@@ -268,7 +270,8 @@ void Model::set(SlotId parameter, const HostView& from) {
     return own.each_run([&](int64_t in_whole, int64_t in_range, int64_t elements) {
       backend.to_device(place + in_range * width, static_cast<const std::byte*>(from.data) + in_whole * width, elements * width);
     });
-  std::vector<std::byte> chunk(static_cast<size_t>(std::min(kChunk, to.type.shape.elements()) * width));
+  const int64_t at_a_time = std::min(backend.transfer_bytes(kChunk * width) / width, to.type.shape.elements());
+  std::vector<std::byte> chunk(static_cast<size_t>(at_a_time * width));
   int64_t at = 0, filled = 0;
   const auto put_chunk = [&] {
     own.each_run_between(at - filled, at, [&](int64_t in_whole, int64_t in_range, int64_t elements) {
@@ -279,7 +282,7 @@ void Model::set(SlotId parameter, const HostView& from) {
   each_element(from, [&](const std::byte* value) {
     convert_element(from.dtype, value, to.type.dtype, chunk.data() + filled * width);
     ++at;
-    if (++filled == kChunk) put_chunk();
+    if (++filled == at_a_time) put_chunk();
   });
   put_chunk();
 }
@@ -310,7 +313,7 @@ std::shared_ptr<Model> Model::clone(ShardedModelCall* collective, bool keeps) co
   std::shared_ptr<Model> made(keeps ? new Model(context_, program_) : nullptr);
   if (made) made->allocate();
   if (made) made->held_ = Held::whole;
-  std::vector<std::byte> room(static_cast<size_t>(kPiece));
+  std::vector<std::byte> room(static_cast<size_t>(context_->backend().transfer_bytes(kPiece)));
   const WeightsGate::TryReader reader(gate_);
   if (collective != nullptr) collective->agree("clone");
   for (const SlotId id : parameters_)
@@ -345,7 +348,9 @@ void Model::blend(const Model& from, double t) {
   from.require_whole("blend");
   const FloatMode mode;
   const auto rate = static_cast<float>(t);
-  std::vector<std::byte> a(kChunk * 8), b(kChunk * 8);
+  const int64_t at_a_time =
+      std::max(context_->backend().transfer_bytes(kChunk * 8), from.context_->backend().transfer_bytes(kChunk * 8)) / 8;
+  std::vector<std::byte> a(static_cast<size_t>(at_a_time * 8)), b(a.size());
   const WeightsGate::TryReader reader(from.gate_);
   const WeightsGate::Writer writer(gate_);
   if (t == 1) return from.copy_parameters(storage_);  // to + 1 (from - to) rounds, a copy does not
@@ -353,8 +358,8 @@ void Model::blend(const Model& from, double t) {
   for (size_t p = 0; p < parameters_.size(); ++p) {
     const Type& type = slot(parameters_[p]).type;
     const int64_t width = bytes_of(type.dtype), elements = type.shape.elements();
-    for (int64_t at = 0; at < elements; at += kChunk) {
-      const int64_t count = std::min(kChunk, elements - at);
+    for (int64_t at = 0; at < elements; at += at_a_time) {
+      const int64_t count = std::min(at_a_time, elements - at);
       const Address place = data(parameters_[p]) + at * width;
       backend.to_host(a.data(), place, count * width);
       from.context_->backend().to_host(b.data(), from.data(from.parameters_[p]) + at * width, count * width);
@@ -374,7 +379,7 @@ std::string Model::digest(ShardedModelCall* collective) const {
   require_readable("digest", collective);
   std::vector<SlotId> order = parameters_;
   std::ranges::sort(order, {}, [&](SlotId id) -> const std::string& { return slot(id).name; });
-  std::vector<std::byte> room(static_cast<size_t>(kPiece));
+  std::vector<std::byte> room(static_cast<size_t>(context_->backend().transfer_bytes(kPiece)));
   const WeightsGate::TryReader reader(gate_);
   if (collective != nullptr) collective->agree("digest");
   Digest digest;

@@ -57,7 +57,7 @@ std::exception_ptr Model::stream(const WriteBytes& write, ShardedModelCall* coll
       failed = std::current_exception();
     }
   };
-  std::vector<std::byte> room(static_cast<size_t>(kPiece));
+  std::vector<std::byte> room(static_cast<size_t>(context_->backend().transfer_bytes(kPiece)));
   write_safetensors(
       collective == nullptr ? write : keeping, records, {{"format", "scaletrain"}}, [&](const TensorRecord& record, const WriteBytes& put) {
         each_part(parameter_named(record.name), room, collective, [&](int64_t, std::span<const std::byte> part) { put(part); });
@@ -107,7 +107,8 @@ void Model::read(const ReadBytes& read, const ReadOptions& options, ReadReport& 
   context_->require_memory("read: the buffer for a stream's weights", storage_.bytes());
   const auto room_for_all = storage_.bytes() > 0 ? context_->backend().allocate(storage_.bytes(), MemoryRole::other) : nullptr;
   const Address staged = room_for_all ? room_for_all->data() : Address();
-  std::vector<std::byte> piece(static_cast<size_t>(kPiece)), values(static_cast<size_t>(kPiece) * 4);
+  const int64_t at_a_time = context_->backend().transfer_bytes(kPiece);
+  std::vector<std::byte> piece(static_cast<size_t>(at_a_time)), values(piece.size() * 4);
   const FloatMode mode;
   for (size_t i = 0; i < match.parameters.size(); ++i) {
     const TensorRecord& record = stream.header().tensors[i];
@@ -119,7 +120,7 @@ void Model::read(const ReadBytes& read, const ReadOptions& options, ReadReport& 
     const PieceRange own = this->piece(id);
     const int64_t width = bytes_of(record.dtype);
     for (int64_t at = 0, elements = record.shape.elements(); at < elements;) {
-      const std::span<std::byte> now = std::span(piece).first(static_cast<size_t>(std::min((elements - at) * width, kPiece)));
+      const std::span<std::byte> now = std::span(piece).first(static_cast<size_t>(std::min((elements - at) * width, at_a_time)));
       stream.read(now);
       require_no_nan(record, now.data(), at, std::ssize(now) / width, source);
       const int64_t next = at + std::ssize(now) / width;
@@ -132,15 +133,11 @@ void Model::read(const ReadBytes& read, const ReadOptions& options, ReadReport& 
   }
   stream.skip_to(stream.header().data_bytes);
 
-  std::vector<std::byte> room(static_cast<size_t>(kPiece));
   const WeightsGate::Writer writer(gate_);
   for (const SlotId id : match.parameters) {
     if (id < 0) continue;
-    for (int64_t at = 0, bytes = this->piece(id).elements * bytes_of(slot(id).type.dtype); at < bytes; at += kPiece) {
-      const int64_t count = std::min(kPiece, bytes - at);
-      context_->backend().to_host(room.data(), staged + offsets_[static_cast<size_t>(id)] + at, count);
-      context_->backend().to_device(data(id) + at, room.data(), count);
-    }
+    context_->backend().copy(data(id), staged + offsets_[static_cast<size_t>(id)],
+                             this->piece(id).elements * bytes_of(slot(id).type.dtype));
     ++report.read;
   }
 }

@@ -101,13 +101,13 @@ std::vector<SlotId> parameters_of(const Program& program) {
 }
 
 Hex digest_of(Backend& backend, const Operand& tensor) {
-  constexpr int64_t kCompared = 1 << 20;
   const int64_t bytes = tensor.elements() * bytes_of(tensor.dtype);
-  std::vector<std::byte> room(backend.is_host_memory() ? 0 : static_cast<size_t>(std::min(kCompared, bytes)));
+  const int64_t at_a_time = std::min(backend.transfer_bytes(0), bytes);
+  std::vector<std::byte> room(static_cast<size_t>(at_a_time));
   Digest digest;
   if (room.empty()) digest.update(std::span(backend.in_host(tensor.data), static_cast<size_t>(bytes)));
-  for (int64_t at = 0; at < bytes && !room.empty(); at += kCompared) {
-    const int64_t count = std::min(kCompared, bytes - at);
+  for (int64_t at = 0; at < bytes && !room.empty(); at += at_a_time) {
+    const int64_t count = std::min(at_a_time, bytes - at);
     backend.to_host(room.data(), tensor.data + at, count);
     digest.update(std::span(room).first(static_cast<size_t>(count)));
   }

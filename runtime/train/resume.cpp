@@ -251,12 +251,10 @@ class Resume {
   }
 
   void clear_state() {
-    const std::vector<std::byte> zeros(static_cast<size_t>(kPiece));
     for (const StateTensor& tensor : tensors_) {
       if (!is_state(tensor)) continue;
       for (const StateTensor::Piece& part : tensor.pieces)
-        for (int64_t at = 0, bytes = !part.data ? 0 : part.range.elements * bytes_of(tensor.type.dtype); at < bytes; at += kPiece)
-          trainer_.model().context().backend().to_device(part.data + at, zeros.data(), std::min(kPiece, bytes - at));
+        if (part.data) trainer_.model().context().backend().zero(part.data, part.range.elements * bytes_of(tensor.type.dtype));
     }
   }
 
@@ -282,7 +280,6 @@ class Resume {
     }
   }
 
-  static constexpr int64_t kPiece = 32768;               // bytes of a copy at a time
   static constexpr int64_t kCounted = int64_t{1} << 53;  // as training_state.cpp has it
 
   Trainer& trainer_;

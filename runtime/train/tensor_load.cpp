@@ -40,7 +40,6 @@ class Before {
     }
     context.require_memory("load: a copy of the old values", bytes);
     kept_ = Memory(bytes, context.memory(), MemoryRole::other);
-    zeros_ = Memory(kChecksumBlock, context.memory(), MemoryRole::other);
     each([&](const TensorTarget& target, std::byte* kept, const Stretch& part) {
       if (!target.is_zero) context_.backend().to_host(kept, target.to + part.begin, part.end - part.begin);
     });
@@ -48,7 +47,10 @@ class Before {
 
   void restore() {
     each([&](const TensorTarget& target, std::byte* kept, const Stretch& part) {
-      context_.backend().to_device(target.to + part.begin, target.is_zero ? zeros_.data() : kept, part.end - part.begin);
+      if (target.is_zero)
+        context_.backend().zero(target.to + part.begin, part.end - part.begin);
+      else
+        context_.backend().to_device(target.to + part.begin, kept, part.end - part.begin);
     });
   }
 
@@ -66,7 +68,7 @@ class Before {
   Workers& workers_;
   std::vector<int64_t> places_;  // by target, in kept_
   std::vector<Stretch> stretches_;
-  Memory kept_, zeros_;
+  Memory kept_;
 };
 
 /// Copies where there is room for them.

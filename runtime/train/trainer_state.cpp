@@ -61,8 +61,9 @@ std::string Trainer::state_digest(ShardedModelCall* collective) const {
     digest.update_sized(tensor.name);
     digest.update_sized(name_of(tensor.type.dtype));
     digest.update_sized(text(tensor.type.shape));
-    for (int64_t first = 0, bytes = tensor.type.bytes(); first < bytes; first += kDigestPiece) {
-      chunk.resize(static_cast<size_t>(std::min(kDigestPiece, bytes - first)));
+    const int64_t at_a_time = model_->context().backend().transfer_bytes(kDigestPiece);
+    for (int64_t first = 0, bytes = tensor.type.bytes(); first < bytes; first += at_a_time) {
+      chunk.resize(static_cast<size_t>(std::min(at_a_time, bytes - first)));
       read_state(tensor, first, chunk);
       digest.update(chunk);
     }

@@ -100,6 +100,10 @@ void ApartBackend::to_host(void* host, Address device, int64_t bytes) { cpu_->to
 
 void ApartBackend::to_device(Address device, const void* host, int64_t bytes) { cpu_->to_device(back(device), host, bytes); }
 
+void ApartBackend::copy(Address to, Address from, int64_t bytes) { cpu_->copy(back(to), back(from), bytes); }
+
+void ApartBackend::zero(Address device, int64_t bytes) { cpu_->zero(back(device), bytes); }
+
 std::unique_ptr<Stream> ApartBackend::make_stream() { return std::make_unique<ApartStream>(cpu_->make_stream()); }
 
 std::unique_ptr<Prepared> ApartBackend::prepare(Op op, const Call& call) {

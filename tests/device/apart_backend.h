@@ -22,6 +22,8 @@ class ApartBackend : public Backend {
   int64_t allocated_bytes() const override { return cpu_->allocated_bytes(); }
   void to_host(void* host, Address device, int64_t bytes) override;
   void to_device(Address device, const void* host, int64_t bytes) override;
+  void copy(Address to, Address from, int64_t bytes) override;
+  void zero(Address device, int64_t bytes) override;
   Address of_host(const void* host) const override { return cpu_->of_host(host); }
   std::unique_ptr<Stream> make_stream() override;
   std::unique_ptr<Event> make_event() override { return cpu_->make_event(); }

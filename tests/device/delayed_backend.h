@@ -1,4 +1,4 @@
-// A device of its own memory whose kernels run later than they are given: the cpu's kernels on the streams of a StreamEngine.
+// A device of its own memory whose kernels run later than they are given: a host backend's kernels on the streams of a StreamEngine.
 #pragma once
 
 #include <memory>
@@ -17,27 +17,30 @@ enum class Planted {
 
 class DelayedBackend : public Backend {
  public:
-  DelayedBackend(std::shared_ptr<MemorySource> memory, Order order, Planted planted = Planted::nothing);
+  /// `host`: whose kernels it has; `memory`: its source.
+  DelayedBackend(std::unique_ptr<Backend> host, std::shared_ptr<MemorySource> memory, Order order, Planted planted = Planted::nothing);
 
-  std::string_view name() const override { return cpu_->name(); }
-  std::string_view kernel_class() const override { return cpu_->kernel_class(); }
-  const OpTable& kernels() const override { return cpu_->kernels(); }  // which there are
-  const GemmKernels& gemm() const override { return cpu_->gemm(); }
+  std::string_view name() const override { return host_->name(); }
+  std::string_view kernel_class() const override { return host_->kernel_class(); }
+  const OpTable& kernels() const override { return host_->kernels(); }  // which there are
+  const GemmKernels& gemm() const override { return host_->gemm(); }
   std::unique_ptr<Buffer> allocate(int64_t bytes, MemoryRole role) override;
   /// Device memory too, counted as `file`.
   std::unique_ptr<Buffer> allocate_in_file(int64_t bytes, const std::string& folder) override;
-  int64_t allocated_bytes() const override { return cpu_->allocated_bytes(); }
+  int64_t allocated_bytes() const override { return host_->allocated_bytes(); }
   void to_host(void* host, Address device, int64_t bytes) override;
   void to_device(Address device, const void* host, int64_t bytes) override;
+  void copy(Address to, Address from, int64_t bytes) override;
+  void zero(Address device, int64_t bytes) override;
   Address of_host(const void* host) const override;
   std::unique_ptr<Stream> make_stream() override;
   std::unique_ptr<Event> make_event() override;
-  std::unique_ptr<PinnedMemory> allocate_pinned(int64_t bytes) override { return cpu_->allocate_pinned(bytes); }
+  std::unique_ptr<PinnedMemory> allocate_pinned(int64_t bytes) override { return host_->allocate_pinned(bytes); }
   std::unique_ptr<Prepared> prepare(Op op, const Call& call) override;
 
  private:
+  std::unique_ptr<Backend> host_;
   std::shared_ptr<MemorySource> memory_;
-  std::unique_ptr<Backend> cpu_;
   std::shared_ptr<StreamEngine> engine_;
   const Planted planted_;
 };

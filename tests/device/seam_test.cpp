@@ -32,7 +32,7 @@ std::shared_ptr<Context> context_of(Device device, Planted planted = Planted::no
     options.make_backend = [](const std::shared_ptr<MemorySource>& source) { return std::make_unique<ApartBackend>(source); };
   else if (device != Device::cpu)
     options.make_backend = [=](const std::shared_ptr<MemorySource>& source) {
-      return std::make_unique<DelayedBackend>(source, order_of(device), planted);
+      return std::make_unique<DelayedBackend>(make_cpu_backend(source), source, order_of(device), planted);
     };
   return std::make_shared<Context>(options);
 }

@@ -101,6 +101,7 @@ inline Training training_of(const Case& c, int64_t ranks, int threads = 1) {
 inline std::shared_ptr<Model> model_of(const Training& training, bool is_late, uint64_t seed = 1) {
   ContextOptions options{.device = training.device, .threads = 1, .log = {}, .parallel = {}, .memory = {}};
   options.late_parameters = is_late;
+  options.make_backend = tested_backend(training.device);
   return std::make_shared<Model>(std::make_shared<Context>(std::move(options)), build_gpt(training.options), seed);
 }
 

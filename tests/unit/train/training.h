@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "backend/kernel_side.h"
+#include "device/tested_device.h"
 #include "models/gpt.h"
 #include "sequences.h"
 #include "train/trainer.h"
@@ -33,7 +34,8 @@ struct Training {
   std::shared_ptr<Context> context() const {
     Logger log;
     if (warnings != nullptr) log = {.write = hear, .user = warnings, .level = LogLevel::warning};
-    return std::make_shared<Context>(ContextOptions{.device = device, .threads = threads, .log = log, .parallel = {}, .memory = {}});
+    return std::make_shared<Context>(ContextOptions{
+        .device = device, .threads = threads, .log = log, .parallel = {}, .memory = {}, .make_backend = tested_backend(device)});
   }
   static void hear(void* warnings, int32_t, const char*, const char* message) {
     static_cast<std::vector<std::string>*>(warnings)->emplace_back(message);
