@@ -199,12 +199,13 @@ Outputs pack(const OpTypes& op) {
 
 namespace {
 
-// Checks of both norms: x [..., C], gamma (and beta) [C]. Returns the type of the row statistics.
+// Checks of both norms: x [..., C], gamma (and beta) [C] of x's type or the statistics'. Returns the type of the row statistics.
 Type check_norm(const OpTypes& op, size_t scales) {
   check_rank(op, 0, 1);
   check_floating(op, 0);
-  for (size_t i = 1; i <= scales; ++i) check_is(op, i, op.in[0].dtype, {op.in[0].shape.last()});
-  return typed(statistic_of(op.in[0].dtype), without_last(op.in[0].shape));
+  const DType own = op.in[0].dtype, wide = statistic_of(own);
+  for (size_t i = 1; i <= scales; ++i) check_is(op, i, op.in[1].dtype == wide ? wide : own, {op.in[0].shape.last()});
+  return typed(wide, without_last(op.in[0].shape));
 }
 
 Type plain(const Type& type) { return typed(type.dtype, type.shape); }

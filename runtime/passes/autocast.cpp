@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "base/error.h"
 #include "base/text.h"
 #include "ir/rules.h"
 #include "passes/rewrite.h"
@@ -11,14 +12,19 @@
 namespace st {
 namespace {
 
-enum class Policy { low, wide, follow };
+enum class Policy { low, wide, follow, norm };
 
 /// How many ops behind a product are looked through for what its result is read as. A model has few there; a host's graph may have any
 /// number, and the stack has an end.
 constexpr int kOpsLookedThrough = 100;
 
-Policy policy_of(Op op) {
+Policy policy_of(Op op, bool low_residual) {
   switch (op) {
+    case Op::embedding:
+      return low_residual ? Policy::low : Policy::follow;
+    case Op::layer_norm:
+    case Op::rms_norm:
+      return low_residual ? Policy::norm : Policy::wide;
     case Op::matmul:
     case Op::linear:
     case Op::attention:
@@ -30,8 +36,6 @@ Policy policy_of(Op op) {
     case Op::sqrt:
     case Op::softmax:
     case Op::log_softmax:
-    case Op::layer_norm:
-    case Op::rms_norm:
     case Op::cross_entropy:
     case Op::bce_with_logits:
     case Op::mse:
@@ -47,8 +51,14 @@ Policy policy_of(Op op) {
 
 class Casting {
  public:
-  Casting(Program& program, Section& section, DType low, When when, std::span<const RegionId> wide)
-      : program_(program), rewrite_(program, section), low_(low), when_(when), readers_(section.graph.nodes.size()) {
+  Casting(Program& program, Section& section, DType low, When when, std::span<const RegionId> wide, bool low_residual)
+      : program_(program),
+        section_(section),
+        rewrite_(program, section),
+        low_(low),
+        when_(when),
+        low_residual_(low_residual),
+        readers_(section.graph.nodes.size()) {
     for (size_t r = 0; r < program.regions.size(); ++r) {  // a region comes behind the one around it
       const RegionId around = program.regions[r].parent;
       is_wide_.push_back(std::ranges::find(wide, static_cast<RegionId>(r)) != wide.end() ||
@@ -79,15 +89,21 @@ class Casting {
         case Policy::follow:
           follow(n);
           break;
+        case Policy::norm:
+          make_norm(n);
+          break;
       }
     }
     for (const Value v : kept_) rewrite_.map(v, as(v, old().type(v).dtype, old()[v.node].region));
     rewrite_.finish();
+    remove_unused_loads();
   }
 
  private:
   const Graph& old() const { return rewrite_.old(); }
-  Policy policy_in(const Node& node) const { return is_wide_[static_cast<size_t>(node.region)] ? Policy::wide : policy_of(node.op); }
+  Policy policy_in(const Node& node) const {
+    return is_wide_[static_cast<size_t>(node.region)] ? Policy::wide : policy_of(node.op, low_residual_);
+  }
   bool is_float(Value v) const { return old().type(v).dtype == DType::f32; }
   bool is_low_now(Value v) const { return rewrite_.made().type(rewrite_.at(v)).dtype == low_; }
 
@@ -102,7 +118,8 @@ class Casting {
   void make_low(int32_t n) {
     const Node& node = old()[n];
     if (!is_float(node.in[0])) return make(n, DType::f32);
-    const bool is_wide = node.op != Op::attention && wants_wide({n, 0}, kOpsLookedThrough);
+    const bool is_product = node.op == Op::matmul || node.op == Op::linear;
+    const bool is_wide = is_product && wants_wide({n, 0}, kOpsLookedThrough);
     if (!is_wide) return make(n, low_);
     Node product = node;
     product.attrs.set("result", std::string("f32"));
@@ -111,15 +128,32 @@ class Casting {
     rewrite_.replace(n, std::move(product));
   }
 
+  /// Takes x as it is; scales it and counts in fp32.
+  void make_norm(int32_t n) {
+    Node node = old()[n];
+    if (!is_float(node.in[0]) || !is_low_now(node.in[0])) return make(n, DType::f32);
+    for (size_t i = 0; i < node.in.size(); ++i) node.in[i] = as(node.in[i], i == 0 ? low_ : DType::f32, node.region);
+    node.out = infer(program_, rewrite_.made(), node);
+    rewrite_.replace(n, std::move(node));
+  }
+
   void follow(int32_t n) {
     const Node& node = old()[n];
-    int32_t floats = 0, low = 0;
+    int32_t floats = 0, low = 0, either = 0;
     for (const Value v : node.in) {
       if (!is_float(v)) continue;
       ++floats;
-      if (is_low_now(v) || is_bias(node, v)) ++low;
+      if (is_low_now(v) || is_bias(node, v))
+        ++low;
+      else
+        either += takes_either(node, v);
     }
-    make(n, floats > 0 && floats == low ? low_ : DType::f32);
+    make(n, low > 0 && floats == low + either ? low_ : DType::f32);
+  }
+
+  /// Whether an operand takes the type of the others.
+  bool takes_either(const Node& node, Value v) const {
+    return is_bias(node, v) || (low_residual_ && program_.parameter_of(old()[v.node]) >= 0);
   }
 
   /// A vector that an add stretches over the rows of the other operand.
@@ -142,7 +176,7 @@ class Casting {
     const Policy policy = policy_in(reader);
     if (policy != Policy::follow) return policy == Policy::wide;
     const auto is_wide_now = [&](Value other) {
-      return other != v && is_float(other) && rewrite_.has(other) && !is_low_now(other) && !is_bias(reader, other);
+      return other != v && is_float(other) && rewrite_.has(other) && !is_low_now(other) && !takes_either(reader, other);
     };
     if (std::ranges::any_of(reader.in, is_wide_now)) return true;
     for (int32_t i = 0; i < static_cast<int32_t>(reader.out.size()); ++i)
@@ -196,12 +230,26 @@ class Casting {
                                   .region = region});
   }
 
+  /// A tied weight was loaded in several scopes; only the first of these loads makes its working copy.
+  void remove_unused_loads() {
+    const auto uses = uses_of(program_, section_);
+    const auto is_unused = [&](const Graph& graph, int32_t n) {
+      return graph[n].op == Op::load && copies_.contains(graph[n].reads[0]) && uses[static_cast<size_t>(n)][0] == 0;
+    };
+    Rewrite rest(program_, section_);
+    for (int32_t n = 0; n < rest.old().size(); ++n)
+      if (!is_unused(rest.old(), n)) rest.keep(n);
+    rest.finish();
+  }
+
   std::string free_name(SlotId parameter) const { return st::free_name(program_, text(name_of(low_), ".", program_.slot(parameter).name)); }
 
   Program& program_;
+  Section& section_;
   Rewrite rewrite_;
   DType low_;
   When when_;
+  bool low_residual_;
   std::vector<bool> is_wide_;                  // by region
   std::vector<std::vector<int32_t>> readers_;  // of a node's outputs
   std::vector<Value> kept_;                    // outputs and loss: they keep their types
@@ -212,9 +260,10 @@ class Casting {
 
 }  // namespace
 
-void autocast(Program& program, DType low, When when, std::span<const RegionId> wide) {
+void autocast(Program& program, DType low, When when, std::span<const RegionId> wide, DType residual) {
+  check(residual == DType::f32 || residual == low, "autocast: residual must be f32 or ", low, ", got ", residual);
   if (low == DType::f32) return;
-  Casting(program, *program.find(Phase::forward), low, when, wide).run();
+  Casting(program, *program.find(Phase::forward), low, when, wide, residual == low).run();
 }
 
 }  // namespace st

@@ -222,7 +222,8 @@ void gradient_rope(Chain& c) {
 
 void gradient_embedding(Chain& c) {
   const Attrs& attrs = c.node().attrs;
-  c.give(0, c.b(Op::embedding_backward, {c.in(1), c.d(0)},
+  const Value tokens = c.in(1), dy = c.b.as(c.d(0), c.gradient_type(0));  // widened before the sum
+  c.give(0, c.b(Op::embedding_backward, {tokens, dy},
                 {{"rows", c.in_type(0).shape[0]}, {"first", attrs.integer("first")}, {"classes", attrs.integer("classes")}}));
 }
 

@@ -16,6 +16,9 @@ namespace {
 /// Recompute policies, from the one that repeats least.
 constexpr std::string_view kRecompute[] = {"\"none\"", "\"attention\"", "\"blocks\"", "\"full\""};
 
+/// Keys that change what a step computes.
+constexpr std::string_view kNumericKeys[] = {"precision", "residual_dtype", "gradient_dtype", "optimizer"};
+
 class Advisor {
  public:
   Advisor(const PlannedRun& run, const RankPlan& of, int32_t rank) : run_(run), rank_(rank), most_(run.device_memory_of_rank()) {
@@ -87,7 +90,10 @@ class Advisor {
     if (data > 1)
       all.push_back({change(recipe, recipe.micro_batches > 0 ? "micro_batches" : "accumulate",
                             number(4 * (recipe.micro_batches > 0 ? recipe.micro_batches : recipe.accumulate)))});
-    if (recipe.precision == "fp32") one("precision", "\"bf16\"");
+    if (recipe.precision == "fp32")
+      one("precision", "\"bf16\"");
+    else if (recipe.residual_dtype == "fp32")
+      one("residual_dtype", recipe.get("precision"));
     if (recipe.optimizer == "adamw" || recipe.optimizer == "adam") one("optimizer", "\"adamw-8bit\"");
     return all;
   }
@@ -100,7 +106,7 @@ class Advisor {
     try {
       for (const KeyChange& of : changes) {
         other.recipe.set(of.key, of.value);
-        fix.changes_results = fix.changes_results || of.key == "precision" || of.key == "optimizer" || of.key == "gradient_dtype";
+        fix.changes_results = fix.changes_results || std::ranges::find(kNumericKeys, of.key) != std::end(kNumericKeys);
       }
       const RankPlan plan = plan_of_rank(other, rank_, true);
       fix.device_total = plan.numbers.memory.device_total();

@@ -95,7 +95,9 @@ void update_named(Program& program, const Recipe& recipe, const ParameterName& n
 void cast_by(Program& program, const Recipe& recipe, When when) {
   std::vector<RegionId> wide;
   if (recipe.fp32_scopes != "none") wide = scopes_matching(program, recipe.fp32_scopes, ScopeKind::any, "fp32_scopes", ". Or use none");
-  autocast(program, element_of(recipe.precision), when, wide);
+  check(recipe.residual_dtype == "fp32" || recipe.residual_dtype == recipe.precision,
+        "recipe: residual_dtype must be fp32 or that of precision, ", recipe.precision, ", got ", recipe.residual_dtype);
+  autocast(program, element_of(recipe.precision), when, wide, element_of(recipe.residual_dtype));
 }
 
 /// loss_seed 0: that of these rows.

@@ -40,7 +40,7 @@ struct OpCase {
   std::vector<int32_t> parameters = {};  // inputs whose gradient is checked by finite differences; empty: not smooth here
   std::vector<int32_t> seeded = {0};     // outputs that the loss uses
   std::vector<DType> dtypes = {DType::f32, DType::f64, DType::bf16, DType::f16};  // storage of the f32 inputs
-  std::vector<int32_t> statistics = {};  // inputs that 16-bit storage keeps in f32: mean, rstd, lse
+  std::vector<int32_t> statistics = {};  // inputs that 16-bit storage keeps in f32: mean, rstd, lse, a norm's gamma
 };
 
 /// The cases that one op's file declares.

@@ -85,6 +85,17 @@ TEST_P(Autocast, AShortLastMicroBatchTakesThePrecisionToo) {
   EXPECT_NE(found, fp32);
 }
 
+// Each block's sum is rounded once more, and so are the gradients on the way back.
+TEST_P(Autocast, WithASixteenBitResidualIsNearFp32AndTheReference) {
+  Recipe made = low();
+  made.residual_dtype = GetParam().name;
+  const Trained found = trained(made);
+  expect_near(found.losses, trained(recipe("fp32", 3, 2)).losses);
+  expect_near(found.losses, trained(made, "reference").losses);
+  EXPECT_NE(found.losses, trained(low()).losses);
+  EXPECT_TRUE(trained(made, "cpu", 3) == found);
+}
+
 INSTANTIATE_TEST_SUITE_P(Precisions, Autocast, testing::Values(LowPrecision{"bf16", 3e-3}, LowPrecision{"fp16", 4e-4}),
                          [](const auto& test) { return test.param.name; });
 
@@ -127,6 +138,17 @@ TEST(AutocastMemory, IsLessForActivations) {
     return memory.of(Arena::stash) + memory.of(Arena::activations);
   };
   EXPECT_LT(static_cast<double>(bytes("bf16")), 0.75 * static_cast<double>(bytes("fp32")));
+}
+
+// Backward keeps only what enters each block.
+TEST(AutocastMemory, OfRecomputedBlocksIsHalvedByASixteenBitResidual) {
+  const auto bytes = [](const std::string& residual) {
+    const Training training{.device = "cpu",
+                            .options = {.layers = 6, .width = 32, .heads = 2, .context = 16, .vocabulary = 61},
+                            .recipe = {.precision = "bf16", .residual_dtype = residual, .batch = 8, .recompute = "blocks"}};
+    return training.trainer()->plan().memory.of(Arena::stash);
+  };
+  EXPECT_NEAR(static_cast<double>(bytes("bf16")) / static_cast<double>(bytes("fp32")), 0.5, 0.1);
 }
 
 }  // namespace

@@ -48,7 +48,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{.name = "recompute_auto", .keys = {{"recompute", "\"auto\""}, {"bucket", "20000"}}, .half_budget = true},
         Case{.name = "muon", .keys = {{"optimizer", "\"muon\""}}}, Case{.name = "eight_bits", .keys = {{"optimizer", "\"adamw-8bit\""}}},
         Case{.name = "average", .keys = {{"ema_decay", "0.9"}}}, Case{.name = "adafactor", .keys = {{"optimizer", "\"adafactor\""}}},
-        Case{.name = "average_of_bf16", .keys = {{"precision", "\"bf16\""}, {"ema_decay", "0.9"}}},
+        Case{.name = "average_of_bf16", .keys = {{"precision", "\"bf16\""}, {"residual_dtype", "\"bf16\""}, {"ema_decay", "0.9"}}},
         Case{.name = "groups", .keys = {{"groups", R"([{"pattern": "*.bias", "weight_decay_scale": 0, "clip": 0.1},
                                            {"pattern": "block.1.*", "lr_scale": 0.5, "clip": 0.3, "optimizer": "sgd"}])"}}},
         Case{.name = "other_optimizers",

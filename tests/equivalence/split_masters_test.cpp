@@ -96,6 +96,7 @@ TEST(SplitMasters, LeaveTheBitsOfThreads) {
                    .micro_batches = 7};  // the last round is not whole
   const Case frozen{.name = "frozen",
                     .keys = {{"precision", "\"bf16\""},
+                             {"residual_dtype", "\"bf16\""},
                              {"groups", R"([{"pattern": "block.0.*", "frozen": true}])"},
                              {"ema_decay", "0.9"},
                              {"gradient_dtype", "\"bf16\""},

@@ -204,6 +204,8 @@ INSTANTIATE_TEST_SUITE_P(
     All, TensorRanksByRecipe,
     testing::Values(Case{.name = "bf16", .keys = {{"precision", "\"bf16\""}}}, Case{.name = "fp16", .keys = skipping_fp16()},
                     Case{.name = "ragged", .keys = {}, .ignored = true}, Case{.name = "recompute", .keys = {{"recompute", "\"full\""}}},
+                    Case{.name = "residual",
+                         .keys = {{"precision", "\"bf16\""}, {"residual_dtype", "\"bf16\""}, {"recompute", "\"blocks\""}}},
                     Case{.name = "average", .keys = {{"ema_decay", "0.9"}, {"optimizer", "\"lion\""}}},
                     Case{.name = "groups", .keys = {{"groups", R"([{"pattern": "*.bias", "weight_decay_scale": 0, "clip": 0.1}])"}}},
                     Case{.name = "frozen", .keys = {{"groups", R"([{"pattern": "block.0.*", "frozen": true}])"}}},

@@ -23,6 +23,13 @@ public sealed partial class Recipe {
     set { Set("fp32_scopes", value); }
   }
 
+  /// <summary>element type of the residual stream in training: of what embeddings give, blocks add to and norms take and give, and of its gradients; fp32, or that of precision, which halves the activations kept for recomputed blocks and the messages between stages; norms still sum, and keep their weights, in fp32</summary>
+  /// <remarks>Default: "fp32". Allowed: fp32 bf16 fp16.</remarks>
+  public string ResidualDtype {
+    get { return Word("residual_dtype"); }
+    set { Set("residual_dtype", value); }
+  }
+
   /// <summary>fp16: factor on the loss before backward; 0: dynamic, set by the loss_scale_ keys</summary>
   /// <remarks>Default: 0.0. Allowed: [0,inf).</remarks>
   public double LossScale {

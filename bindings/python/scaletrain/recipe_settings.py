@@ -17,6 +17,10 @@ class RecipeSettings(TypedDict, total=False):
     fp32_scopes: str
     # Bf16 and fp16: scopes that still compute in fp32, nested scopes included, as patterns (block.0.*,head). Allowed: none SCOPES.
     # Default: "none".
+    residual_dtype: str
+    # Element type of the residual stream in training: of what embeddings give, blocks add to and norms take and give, and of its
+    # gradients; fp32, or that of precision, which halves the activations kept for recomputed blocks and the messages between stages;
+    # norms still sum, and keep their weights, in fp32. Allowed: fp32 bf16 fp16. Default: "fp32".
     loss_scale: float
     # Fp16: factor on the loss before backward; 0: dynamic, set by the loss_scale_ keys. Allowed: [0,inf). Default: 0.0.
     loss_scale_initial: float

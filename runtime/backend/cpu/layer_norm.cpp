@@ -13,13 +13,13 @@
 namespace st::cpu::ST_ISA {
 namespace {
 
-template <class T>
+template <class T, class G>
 void layer_norm_of(const Call& call) {
   using C = Compute<T>;
   using B = Batch<C>;
   const T* const x = as<const T>(call.in[0]);
-  const T* const gamma = as<const T>(call.in[1]);
-  const T* const beta = as<const T>(call.in[2]);
+  const G* const gamma = as<const G>(call.in[1]);
+  const G* const beta = as<const G>(call.in[2]);
   T* const y = as<T>(call.out[0]);
   C* const means = as<C>(call.out[1]);
   C* const rstds = as<C>(call.out[2]);
@@ -75,12 +75,12 @@ void layer_norm_of(const Call& call) {
   });
 }
 
-template <class T>
+template <class T, class G>
 void layer_norm_backward_of(const Call& call) {
   using C = Compute<T>;
   using B = Batch<C>;
   const T* const x = as<const T>(call.in[0]);
-  const T* const gamma = as<const T>(call.in[1]);
+  const G* const gamma = as<const G>(call.in[1]);
   const C* const means = as<const C>(call.in[2]);
   const C* const rstds = as<const C>(call.in[3]);
   const T* const dy = as<const T>(call.in[4]);
@@ -133,16 +133,17 @@ void layer_norm_backward_of(const Call& call) {
       });
     }
   });
-  add_partials(*call.workers, partial, row_blocks(rows), 2 * columns, columns, as<T>(call.out[1]));
-  add_partials(*call.workers, partial + columns, row_blocks(rows), 2 * columns, columns, as<T>(call.out[2]));
+  add_partials(*call.workers, partial, row_blocks(rows), 2 * columns, columns, as<G>(call.out[1]));
+  add_partials(*call.workers, partial + columns, row_blocks(rows), 2 * columns, columns, as<G>(call.out[2]));
 }
 
 void run_layer_norm(const Call& call) {
-  with_float("layer_norm", call.out[0].dtype, [&](auto t) { layer_norm_of<decltype(t)>(call); });
+  with_norm_types("layer_norm", call.in[0].dtype, call.in[1].dtype, [&](auto t, auto g) { layer_norm_of<decltype(t), decltype(g)>(call); });
 }
 
 void run_layer_norm_backward(const Call& call) {
-  with_float("layer_norm_backward", call.out[0].dtype, [&](auto t) { layer_norm_backward_of<decltype(t)>(call); });
+  with_norm_types("layer_norm_backward", call.in[0].dtype, call.in[1].dtype,
+                  [&](auto t, auto g) { layer_norm_backward_of<decltype(t), decltype(g)>(call); });
 }
 
 }  // namespace

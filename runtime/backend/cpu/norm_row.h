@@ -25,6 +25,17 @@ bool holds_terms(double sums) {
   return !std::is_same_v<C, float> || sums < 0x1p120;
 }
 
+/// Calls f(T, G) with the types of x and gamma: G is T, or fp32 for a 16-bit T.
+template <class F>
+void with_norm_types(const char* op, DType x, DType gamma, const F& f) {
+  with_float(op, x, [&](auto t) {
+    using T = decltype(t);
+    if constexpr (!std::is_same_v<T, Compute<T>>)
+      if (gamma != x) return f(t, Compute<T>());
+    f(t, t);
+  });
+}
+
 template <class T>
 struct NormRow {
   using C = Compute<T>;
@@ -54,8 +65,8 @@ struct NormRow {
 };
 
 /// y = n gamma + beta (null: no beta), n = (x - mean) rstd
-template <class T>
-[[gnu::noinline]] void write_norm(const NormRow<T>& row, const T* gamma, const T* beta, T* y) {
+template <class T, class G>
+[[gnu::noinline]] void write_norm(const NormRow<T>& row, const G* gamma, const G* beta, T* y) {
   for (int64_t i = 0; i < row.columns; ++i) {
     const double shift = beta == nullptr ? 0 : static_cast<double>(widen(beta[i]));
     y[i] = narrow<T>(static_cast<Compute<T>>(row.value(i) * row.rstd * static_cast<double>(widen(gamma[i])) + shift));
@@ -63,8 +74,8 @@ template <class T>
 }
 
 /// dx = rstd (g - sum(g) / C - n sum(g n) / C), g = dy gamma; without the middle term if not centered.
-template <class T>
-[[gnu::noinline]] void write_norm_gradient(const NormRow<T>& row, bool centered, const T* gamma, const T* dy, T* dx) {
+template <class T, class G>
+[[gnu::noinline]] void write_norm_gradient(const NormRow<T>& row, bool centered, const G* gamma, const T* dy, T* dx) {
   const auto g = [&](int64_t i) { return static_cast<double>(widen(dy[i])) * static_cast<double>(widen(gamma[i])); };
   double along_one = 0, along_normal = 0;
   for (int64_t i = 0; i < row.columns; ++i) {

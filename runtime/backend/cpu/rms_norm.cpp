@@ -9,12 +9,12 @@
 namespace st::cpu::ST_ISA {
 namespace {
 
-template <class T>
+template <class T, class G>
 void rms_norm_of(const Call& call) {
   using C = Compute<T>;
   using B = Batch<C>;
   const T* const x = as<const T>(call.in[0]);
-  const T* const gamma = as<const T>(call.in[1]);
+  const G* const gamma = as<const G>(call.in[1]);
   T* const y = as<T>(call.out[0]);
   C* const rstds = as<C>(call.out[1]);
   const double epsilon = call.attrs->real("epsilon");
@@ -42,7 +42,7 @@ void rms_norm_of(const Call& call) {
           NormRow<T> wide(row, columns, false);
           wide.take_root(epsilon);
           rstds[r] = static_cast<C>(wide.rstd);
-          write_norm<T>(wide, gamma, nullptr, normed);
+          write_norm<T, G>(wide, gamma, nullptr, normed);
           continue;
         }
         const B rstd(rstds[r]);
@@ -54,12 +54,12 @@ void rms_norm_of(const Call& call) {
   });
 }
 
-template <class T>
+template <class T, class G>
 void rms_norm_backward_of(const Call& call) {
   using C = Compute<T>;
   using B = Batch<C>;
   const T* const x = as<const T>(call.in[0]);
-  const T* const gamma = as<const T>(call.in[1]);
+  const G* const gamma = as<const G>(call.in[1]);
   const C* const rstds = as<const C>(call.in[2]);
   const T* const dy = as<const T>(call.in[3]);
   T* const dx = as<T>(call.out[0]);
@@ -104,15 +104,16 @@ void rms_norm_backward_of(const Call& call) {
       });
     }
   });
-  add_partials(*call.workers, partial, row_blocks(rows), columns, columns, as<T>(call.out[1]));
+  add_partials(*call.workers, partial, row_blocks(rows), columns, columns, as<G>(call.out[1]));
 }
 
 void run_rms_norm(const Call& call) {
-  with_float("rms_norm", call.out[0].dtype, [&](auto t) { rms_norm_of<decltype(t)>(call); });
+  with_norm_types("rms_norm", call.in[0].dtype, call.in[1].dtype, [&](auto t, auto g) { rms_norm_of<decltype(t), decltype(g)>(call); });
 }
 
 void run_rms_norm_backward(const Call& call) {
-  with_float("rms_norm_backward", call.out[0].dtype, [&](auto t) { rms_norm_backward_of<decltype(t)>(call); });
+  with_norm_types("rms_norm_backward", call.in[0].dtype, call.in[1].dtype,
+                  [&](auto t, auto g) { rms_norm_backward_of<decltype(t), decltype(g)>(call); });
 }
 
 }  // namespace

@@ -129,7 +129,11 @@ TEST(Norms, StatisticsAreWiderThanTheData) {
   EXPECT_EQ(infer(Op::layer_norm_backward, {f32({B, 4}), f32({4}), f32({B}), f32({B}), f32({B, 4})}),
             (Types{f32({B, 4}), f32({4}), f32({4})}));
   EXPECT_EQ(infer(Op::rms_norm_backward, {f32({B, 4}), f32({4}), f32({B}), f32({B, 4})}), (Types{f32({B, 4}), f32({4})}));
+  EXPECT_EQ(infer(Op::layer_norm, {bf16({B, 4}), f32({4}), f32({4})}), (Types{bf16({B, 4}), f32({B}), f32({B})}));
+  EXPECT_EQ(infer(Op::rms_norm_backward, {bf16({B, 4}), f32({4}), f32({B}), bf16({B, 4})}), (Types{bf16({B, 4}), f32({4})}));
   EXPECT_THAT(refused(Op::layer_norm, {f32({B, 4}), f32({3}), f32({4})}), HasSubstr("gamma must be f32[4], got f32[3]"));
+  EXPECT_THAT(refused(Op::layer_norm, {bf16({B, 4}), f32({4}), bf16({4})}), HasSubstr("beta must be f32[4], got bf16[4]"));
+  EXPECT_THAT(refused(Op::rms_norm, {f32({B, 4}), bf16({4})}), HasSubstr("gamma must be f32[4], got bf16[4]"));
   EXPECT_THAT(refused(Op::rms_norm, {f32({}), f32({4})}), HasSubstr("x needs at least 1 dimensions"));
 }
 

@@ -3,9 +3,11 @@
 #include <functional>
 
 #include "ir/print.h"
+#include "passes/copied_weights.h"
 #include "passes/dropout.h"
 #include "passes/fuse.h"
 #include "passes/scope_patterns.h"
+#include "refusal.h"
 #include "small_program.h"
 #include "small_stack.h"
 
@@ -13,10 +15,10 @@ namespace st {
 namespace {
 
 /// A gpt's program with backward, made by the recipe's passes.
-Program cast_gpt(DType low) {
+Program cast_gpt(DType low, DType residual = DType::f32) {
   Program program = bind(small_gpt(), 2);
   set_dropout(program, 0, 0);
-  autocast(program, low);
+  autocast(program, low, When::every, {}, residual);
   verify(program, "autocast");
   return with_backward(std::move(program));
 }
@@ -33,9 +35,9 @@ struct Small : SmallProgram {
   Value bias = b.parameter("b", {3}, {});
 
   /// Makes y an output, since outputs count as uses, and casts the program.
-  const Program& cast(Value y) {
+  const Program& cast(Value y, DType residual = DType::f32) {
     program.outputs = {{"y", y}};
-    autocast(program, DType::bf16);
+    autocast(program, DType::bf16, When::every, {}, residual);
     verify(program, "autocast");
     EXPECT_EQ(type_of_output(), DType::f32);
     return program;
@@ -82,8 +84,64 @@ TEST(Autocast, NormsLossesAndTheResidualStreamStayFp32) {
   EXPECT_EQ(seen, 2 * 5 + 2 + 1);
 }
 
+TEST(Autocast, AResidualStreamOfSixteenBitsLeavesStatisticsScalesAndLossInFp32) {
+  for (const DType low : {DType::bf16, DType::f16}) {
+    int norms = 0, embeddings = 0, sums = 0;
+    for_each(cast_gpt(low, low), [&](const Graph& graph, const Node& node) {
+      const auto in = [&](size_t i) { return graph.type(node.in[i]).dtype; };
+      const bool is_norm = node.op == Op::layer_norm, is_norm_gradient = node.op == Op::layer_norm_backward;
+      if (is_norm || is_norm_gradient) {
+        ++norms;
+        EXPECT_EQ(in(0), low);
+        EXPECT_EQ(in(1), DType::f32) << "gamma";
+        EXPECT_EQ(node.out[0].dtype, low);
+        EXPECT_EQ(node.out[1].dtype, DType::f32) << (is_norm ? "mean" : "gamma's gradient");
+      } else if (node.op == Op::embedding) {
+        ++embeddings;
+        EXPECT_EQ(in(0), low) << "the working copy";
+      } else if (node.op == Op::embedding_backward) {
+        ++embeddings;
+        EXPECT_EQ(in(1), DType::f32) << "rows are added in fp32";
+      } else if (node.op == Op::add && node.out[0].shape.rank() == 2 && node.out[0].shape[0] > 2) {
+        ++sums;
+        EXPECT_EQ(node.out[0].dtype, low);
+      } else if (node.op == Op::cross_entropy) {
+        EXPECT_EQ(in(0), DType::f32);
+      }
+    });
+    EXPECT_EQ(norms, 2 * 5);
+    EXPECT_EQ(embeddings, 2);
+    EXPECT_GT(sums, 2 * (2 + 2)) << "residuals and their gradients";
+  }
+}
+
+TEST(Autocast, WithASixteenBitResidualATiedWeightIsReadOnceForAllScopes) {
+  const Program program = cast_gpt(DType::bf16, DType::bf16);
+  const SlotId weight = program.slot_named("token_embedding.weight");
+  int loads = 0;
+  for_each(program, [&](const Graph&, const Node& node) { loads += node.op == Op::load && node.reads[0] == weight; });
+  EXPECT_EQ(loads, 1);
+  EXPECT_TRUE(copied_weights(program)[static_cast<size_t>(weight)]) << "its master may lie in shards";
+}
+
+TEST(Autocast, WithASixteenBitResidualNormsTakeXAsItIs) {
+  const auto norm = [](Small& s, Value x) { return s.b(Op::rms_norm, {x, s.bias}); };
+  Small low, wide, mixed;
+  low.cast(low.b.matmul(norm(low, low.b.matmul(low.x, low.w)), low.w), DType::bf16);
+  EXPECT_EQ(low.type_of(Op::rms_norm), DType::bf16);
+  wide.cast(wide.b.matmul(norm(wide, wide.x), wide.w), DType::bf16);
+  EXPECT_EQ(wide.type_of(Op::rms_norm), DType::f32) << "an input of the model";
+  mixed.cast(mixed.b.matmul(mixed.b.mul(mixed.b.matmul(mixed.x, mixed.w), mixed.bias), mixed.w), DType::bf16);
+  EXPECT_EQ(mixed.type_of(Op::mul), DType::bf16) << "a parameter takes the type of its other operand";
+}
+
+TEST(Autocast, AResidualOfAnotherTypeIsRefused) {
+  Program program = bind(small_gpt(), 2);
+  EXPECT_TRUE(refuses({"residual must be f32 or bf16, got f16"}, [&] { autocast(program, DType::bf16, When::every, {}, DType::f16); }));
+}
+
 TEST(Autocast, ParametersGradientsAndOutputsKeepTheirTypes) {
-  const Program program = cast_gpt(DType::bf16);
+  const Program program = cast_gpt(DType::bf16, DType::bf16);
   int gradients = 0;
   for (const Slot& slot : program.slots) {
     gradients += slot.role == Role::gradient;
@@ -96,7 +154,7 @@ TEST(Autocast, ParametersGradientsAndOutputsKeepTheirTypes) {
 }
 
 TEST(Autocast, RoundsNoWeightGradient) {
-  const Program program = cast_gpt(DType::bf16);
+  const Program program = cast_gpt(DType::bf16, DType::bf16);
   const Graph& backward = program.find(Phase::backward)->graph;
   int weights = 0;
   for (const Node* store : nodes_of(backward, Op::store)) {
@@ -230,16 +288,18 @@ TEST(Autocast, WhatNeedsRangeOrDigitsGetsFp32) {
 }
 
 TEST(Autocast, FusesWithWhatStandsBehindAProduct) {
-  Program program = cast_gpt(DType::bf16);
-  fuse(program);
-  verify(program, "fuse");
-  int residuals = 0, activations = 0;
-  for (const Node* node : nodes_of(program, Op::fused_linear)) {
-    residuals += node->attrs.flag("residual") && node->attrs.word("result") == "f32";
-    activations += node->attrs.word("activation") == "gelu_tanh" && node->out[0].dtype == DType::bf16;
+  for (const DType residual : {DType::f32, DType::bf16}) {
+    Program program = cast_gpt(DType::bf16, residual);
+    fuse(program);
+    verify(program, "fuse");
+    int residuals = 0, activations = 0;
+    for (const Node* node : nodes_of(program, Op::fused_linear)) {
+      residuals += node->attrs.flag("residual") && node->out[0].dtype == residual;
+      activations += node->attrs.word("activation") == "gelu_tanh" && node->out[0].dtype == DType::bf16;
+    }
+    EXPECT_EQ(residuals, 2 * 2) << name_of(residual);
+    EXPECT_EQ(activations, 2 * 2) << "forward and backward";
   }
-  EXPECT_EQ(residuals, 2 * 2);
-  EXPECT_EQ(activations, 2 * 2) << "forward and backward";
 }
 
 }  // namespace

@@ -277,6 +277,18 @@ TEST(Recipe, Fp16AloneScalesTheLoss) {
   }
 }
 
+TEST(Recipe, AResidualHasThePrecisionOrFp32) {
+  Recipe recipe;
+  recipe.merge(R"({"precision": "bf16", "residual_dtype": "fp16"})");
+  const auto plan = [&] { return plan_training(build_gpt(odd_gpt()), recipe, kReference); };
+  EXPECT_TRUE(refuses({"residual_dtype must be fp32 or that of precision, bf16, got fp16"}, plan));
+  const auto stash = [&](const char* residual) {
+    recipe.residual_dtype = residual;
+    return plan().memory.of(Arena::stash);
+  };
+  EXPECT_LT(stash("bf16"), stash("fp32"));
+}
+
 TEST(Recipe, EveryLossScaleKeyReachesTheScaler) {
   Recipe recipe;
   recipe.merge(R"({"precision": "fp16", "loss_scale_initial": 512, "loss_scale_growth_factor": 4, "loss_scale_backoff_factor": 0.25,

@@ -76,6 +76,20 @@ public abstract class RecipeKeys extends Handle {
     return text("fp32_scopes");
   }
 
+  /**
+   * Element type of the residual stream in training: of what embeddings give, blocks add to and norms take and give, and of its
+   * gradients; fp32, or that of precision, which halves the activations kept for recomputed blocks and the messages between stages;
+   * norms still sum, and keep their weights, in fp32. Allowed: fp32 bf16 fp16. Default: "fp32".
+   */
+  public Recipe residualDtype(String value) {
+    return set("residual_dtype", value);
+  }
+
+  /** The value set by {@link #residualDtype(String)}. */
+  public String residualDtype() {
+    return text("residual_dtype");
+  }
+
   /** Fp16: factor on the loss before backward; 0: dynamic, set by the loss_scale_ keys. Allowed: [0,inf). Default: 0.0. */
   public Recipe lossScale(double value) {
     return set("loss_scale", value);
