@@ -31,7 +31,8 @@ void add_options(CLI::App& app, PlanChoice& o) {
   add("Plan", "--world", o.world, "ranks, each a process; default: --ranks, threads of one process");
   add("Plan", "--rank", o.rank, "the rank to plan");
   add("Plan", "--machine", o.machine,
-      "a100-40g, a100-80g, h100-sxm, h200 or v100-32g, by data sheet, or a file of `scaletrain bench --calibrate FILE`; default: this "
+      "a100-40g, a100-80g, h100-sxm, h200, v100-16g or v100-32g, by data sheet, or a file of `scaletrain bench --calibrate FILE`; default: "
+      "this "
       "machine");
   add("Plan", "--device-memory", o.memory, "of a device, with its unit: 80G (10^9 bytes), 79.1GiB; default: the machine's");
   add("Plan", "--ranks-per-node", o.per_node, "devices of a node; default: the machine's");

@@ -44,15 +44,11 @@ Blueprint::Blueprint(PlannedRun run, const BlueprintWishes& wishes, Workers& wor
     : rank_(wishes.rank),
       found_(wishes.searches ? search(run, workers) : SearchResult()),
       run_(with_best(std::move(run), found_)),
-      of_rank_(plan_of_rank(run_, rank_)) {
-  if (wishes.advises.value_or(!fits())) fixes_ = fixes_for(run_, of_rank_, rank_);
-  if (wishes.simulates) {
-    all_.emplace(run_);
-    const std::set<int32_t> shown = shown_ranks(run_, rank_);
-    step_ = all_->simulate(wishes.troubles, [&](const SimulatedSpan& span) {
-      if (shown.contains(span.rank) && spans_.size() < kMostSpans) spans_.push_back(span);
-    });
-  }
+      of_rank_(plan_of_rank(run_, rank_)),
+      advised_(rank_) {
+  if (wishes.simulates) simulate(wishes.troubles);
+  stages_ = all_ ? stage_memory(*all_) : stage_memory(run_, of_rank_, rank_, workers);
+  if (wishes.advises.value_or(!fits())) advise();
   if (run_.recipe.ranks > 1 && (wishes.simulates || wishes.advises.value_or(false))) on_one_rank_ = seconds_on_one_rank(run_);
   if (wishes.scales_to > 0) scaling_ = scaled(run_, wishes.scales_to);
   if (wishes.failures) {
@@ -61,9 +57,25 @@ Blueprint::Blueprint(PlannedRun run, const BlueprintWishes& wishes, Workers& wor
   }
 }
 
+void Blueprint::simulate(const std::vector<Trouble>& troubles) {
+  all_.emplace(run_);
+  const std::set<int32_t> shown = shown_ranks(run_, rank_);
+  step_ = all_->simulate(troubles, [&](const SimulatedSpan& span) {
+    if (shown.contains(span.rank) && spans_.size() < kMostSpans) spans_.push_back(span);
+  });
+}
+
+void Blueprint::advise() {
+  const StageMemory& most = fullest(stages_);
+  const bool is_other = !fits(most.memory) && most.stage != of_rank_.at.stage;
+  if (is_other) advised_ = most.rank;
+  fixes_ = is_other ? fixes_for(run_, plan_of_rank(run_, advised_, true), advised_) : fixes_for(run_, of_rank_, rank_);
+}
+
 PlanPage Blueprint::shown(std::span<const MemoryMoment> memory) const {
   PlanPage page{.title = st::text("Plan of rank ", rank_, " of ", run_.recipe.ranks), .text = text(), .run = run_, .of_rank = of_rank_};
   page.memory = memory;
+  page.stages = stages_;
   page.spans = spans_;
   page.scaling = scaling_;
   if (all_) page.classes = all_->classes();

@@ -12,6 +12,7 @@
 #include "planner/plan_page.h"
 #include "planner/run_plan.h"
 #include "planner/search.h"
+#include "planner/stage_memory.h"
 
 namespace st {
 
@@ -27,12 +28,16 @@ struct BlueprintWishes {
 
 class Blueprint {
  public:
-  /// Throws what plan_of_rank() throws. A search that finds nothing that fits takes what comes nearest. `workers`: plan for a search.
+  /// Throws what plan_of_rank() throws. A search that finds nothing that fits takes what comes nearest. `workers` plan for a search, and
+  /// the memory of the other stages.
   Blueprint(PlannedRun run, const BlueprintWishes& wishes, Workers& workers);
 
   const PlannedRun& run() const { return run_; }
   const RankPlan& of_rank() const { return of_rank_; }
-  bool fits() const { return of_rank_.numbers.memory.device_total() <= run_.device_memory_of_rank(); }
+  const std::vector<StageMemory>& stages() const { return stages_; }
+  /// On every stage.
+  bool fits() const { return fits(fullest(stages_).memory) && fits(of_rank_.numbers.memory); }
+  bool fits(const PlannedMemory& memory) const { return memory.device_total() <= run_.device_memory_of_rank(); }
 
   std::string json() const;  // capi/cli/README.md lists the keys
   std::string text() const;
@@ -40,12 +45,16 @@ class Blueprint {
   std::string trace() const;  // Chrome's format; with simulates
 
  private:
+  void simulate(const std::vector<Trouble>& troubles);
+  void advise();
   PlanPage shown(std::span<const MemoryMoment> memory) const;
 
   int32_t rank_;
   SearchResult found_;
   PlannedRun run_;  // after a search: with its recipe
   RankPlan of_rank_;
+  std::vector<StageMemory> stages_;  // all of them
+  int32_t advised_;                  // the rank whose plan the fixes change: rank_, or the fullest one if the run does not fit
   std::vector<Fix> fixes_;
   std::optional<RunPlan> all_;
   std::optional<SimulatedStep> step_;

@@ -89,7 +89,13 @@ std::string Blueprint::json() const {
   book.add("parameters", of_book.parameters).add("bytes_per_parameter", of_book.per_parameter());
   book.add("data_parallel", of_book.data_parallel()).add("zero_3", of_book.zero_3(run_.recipe.ranks));
   line.add_json("textbook", book.text()).add_json("recipe", run_.recipe.json());
-  std::vector<std::string> fixes, found;
+  std::vector<std::string> fixes, found, stages;
+  for (const StageMemory& of : stages_) {
+    JsonLine row;
+    row.add("stage", of.stage).add("rank", of.rank).add("device_total", of.memory.device_total()).add("fits", fits(of.memory));
+    stages.push_back(row.text());
+  }
+  line.add_json("stages", json_list(stages));
   for (const Fix& fix : fixes_) fixes.push_back(json_of(fix));
   for (const Candidate& of : found_.best) found.push_back(json_of(of));
   line.add_json("fixes", json_list(fixes));

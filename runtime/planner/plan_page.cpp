@@ -40,8 +40,13 @@ std::string tiles(const PlanPage& page) {
   const double seconds = page.of_rank.step_seconds(recipe), tokens = page.run.tokens_per_step();
   const int64_t total = page.of_rank.numbers.memory.device_total(), most = page.run.device_memory_of_rank();
   std::string out = "<section class=\"tiles\">\n";
-  out +=
-      tile(text_of_bytes(total), total <= most ? "of " + text_of_bytes(most) + ": fits" : "of " + text_of_bytes(most) + ": does not fit");
+  const auto verdict = [&](int64_t bytes) { return text_of_bytes(most) + (bytes <= most ? ": fits" : ": does not fit"); };
+  out += tile(text_of_bytes(total), "of " + verdict(total));
+  if (page.stages.size() > 1) {
+    const StageMemory& full = fullest(page.stages);
+    out += tile(text_of_bytes(full.memory.device_total()),
+                text("on stage ", full.stage, ", the fullest, of ", verdict(full.memory.device_total())));
+  }
   out += tile(seconds < 1 ? fixed(seconds * 1e3, 1) + " ms" : fixed(seconds, 2) + " s",
               page.run.machine.is_measured ? "a step, from measured rates" : "a step, estimated from data sheets");
   if (seconds > 0) out += tile(short_number(std::round(tokens / seconds)), "tokens per second, all ranks");

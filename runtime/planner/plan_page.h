@@ -8,6 +8,7 @@
 
 #include "planner/memory_curve.h"
 #include "planner/run_plan.h"
+#include "planner/stage_memory.h"
 
 namespace st {
 
@@ -24,6 +25,7 @@ struct PlanPage {
   std::span<const MemoryMoment> memory = {};
   std::span<const SimulatedSpan> spans = {};  // of a simulated step, of the ranks that are shown
   std::span<const RankClass> classes = {};
+  std::span<const StageMemory> stages = {};
   std::span<const ScalePoint> scaling = {};
 };
 

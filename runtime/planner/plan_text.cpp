@@ -32,7 +32,7 @@ std::string seconds_text(double seconds) {
   return buffer.data();
 }
 
-std::string memory_text(const PlannedMemory& use, int64_t most) {
+std::string memory_text(const PlannedMemory& use, std::span<const StageMemory> stages, int64_t most) {
   const Unit unit = unit_for(use.device_total() - use.reserved);
   std::string out = text("memory, ", unit.name, "\n");
   for (size_t a = 0; a < static_cast<size_t>(Arena::host); ++a) {
@@ -42,10 +42,16 @@ std::string memory_text(const PlannedMemory& use, int64_t most) {
   }
   if (use.reserved > 0) out += line("  %-12s %10.3f  driver, context and libraries", "reserved", unit.of(use.reserved));
   if (use.file > 0) out += line("  %-12s %10.3f  in a file", "offloaded", unit.of(use.file));
-  const int64_t over = use.device_total() - most;
-  out += line("  %-12s %10.3f  of %.3f: %s", "total", unit.of(use.device_total()), unit.of(most),
-              over <= 0 ? "fits" : text("does not fit, ", text_of_bytes(over), " too much").c_str());
-  return out;
+  const auto verdict = [&](int64_t total, const char* fits) {
+    return total <= most ? std::string(fits) : text("does not fit, ", text_of_bytes(total - most), " too much");
+  };
+  out +=
+      line("  %-12s %10.3f  of %.3f: %s", "total", unit.of(use.device_total()), unit.of(most), verdict(use.device_total(), "fits").c_str());
+  if (stages.size() < 2) return out;
+  const StageMemory& full = fullest(stages);
+  const int64_t total = full.memory.device_total();
+  return out + line("  %-12s %10.3f  stage %d of %zu, rank %d: %s", "fullest", unit.of(total), full.stage, stages.size(), full.rank,
+                    verdict(total, "all stages fit").c_str());
 }
 
 std::string traffic_text(const RankNumbers& numbers) {
@@ -60,9 +66,9 @@ std::string traffic_text(const RankNumbers& numbers) {
   return out.empty() ? "" : "sends in a step\n" + out;
 }
 
-std::string fixes_text(std::span<const Fix> fixes) {
+std::string fixes_text(std::span<const Fix> fixes, const std::string& of_rank) {
   if (fixes.empty()) return "";
-  std::string out = "changes and their prices\n";
+  std::string out = text("changes and their prices", of_rank, "\n");
   for (const Fix& fix : fixes) out += text("  ", fix.fits ? "fits  " : "      ", fix.text(), "\n");
   return out;
 }
@@ -124,7 +130,7 @@ std::string Blueprint::text() const {
   out += line("rank %d of %lld (%d data x %d tensor x %d stages) on %s", rank_, static_cast<long long>(run_.recipe.ranks), mesh.data,
               mesh.tensor, mesh.stage, run_.machine.name.c_str());
   out += st::text(run_.machine.is_measured ? "times: measured, " : "times: estimates, ", run_.machine.source, "\n\n",
-                  memory_text(numbers.memory, run_.device_memory_of_rank()));
+                  memory_text(numbers.memory, stages_, run_.device_memory_of_rank()));
   out += textbook(run_).text(run_) + "\n\n" + traffic_text(numbers);
   const double seconds = of_rank_.step_seconds(run_.recipe), tokens = run_.tokens_per_step();
   out += line("time\n  a step takes %s; %.0f tokens/s on all ranks", seconds_text(seconds).c_str(), seconds > 0 ? tokens / seconds : 0);
@@ -133,7 +139,7 @@ std::string Blueprint::text() const {
   out += shares_text(run_, of_rank_.shares(run_.recipe)) + speedup_text(run_, on_one_rank_, step_ ? step_->seconds() : seconds);
   if (step_) out += "\n" + simulation_text(*all_, *step_);
   if (goodput_) out += goodput_text(*goodput_);
-  const std::string fixes = fixes_text(fixes_);
+  const std::string fixes = fixes_text(fixes_, advised_ == rank_ ? "" : st::text(" on rank ", advised_));
   return fixes.empty() ? out : out + "\n" + fixes;
 }
 

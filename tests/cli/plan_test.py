@@ -82,6 +82,17 @@ class Plan(CommandLineTest):
         self.assertGreater(good["share"], bad["share"])
         self.assertGreater(good["steps_between_saves"], bad["steps_between_saves"])
 
+    def test_a_stage_that_does_not_fit_refuses_the_plan_of_another(self):
+        stages = [*SMALL[:-1], 64, "--vocabulary", 8192, "--world", 4, "--zero", 1, "--stages", 2, "--stage-starts", "block.3", "--accumulate", 2, "--batch", 8, "--machine", "v100-16g"]
+        first, last = self.plan(*stages)["stages"]
+        self.assertEqual((first["rank"], last["rank"]), (0, 2))
+        self.assertEqual(last["device_total"], self.plan(*stages, "--rank", 2)["memory"]["device_total"])
+        self.assertGreater(last["device_total"], first["device_total"])
+        most = ["--device-memory", f"{first['device_total'] / 1e9:.9f}G"]
+        refused = self.plan(*stages, *most)
+        self.assertEqual((refused["fits"], [of["fits"] for of in refused["stages"]]), (False, [True, False]))
+        self.assertTrue(any(fix["fits"] for fix in refused["fixes"]), refused["fixes"])
+
     def test_a_slow_link_is_named_with_what_helps(self):
         text = self.said("--layers", 12, "--width", 768, "--heads", 12, "--context", 1024, "--vocabulary", 50257, "--precision", "bf16", "--world", 4, "--batch", 8, "--accumulate", 4, "--machine", "v100-32g", "--ranks-per-node", 1, "--link", "10g", "--fixes")
         self.assertRegex(text, r"waits for exchange along data \d\d\.\d % \(a link of 1 GB/s a rank\)")

@@ -49,7 +49,7 @@ public sealed class Plan : Handle {
     lock (Safe) return new Recipe(native.recipe());
   }
 
-  /// <summary>Whether the rank's memory fits on the device.</summary>
+  /// <summary>Whether the memory of the ranks of every stage fits on their devices.</summary>
   public bool Fits { get { return Value("fits") == "true"; } }
 
   /// <summary>The predicted time of a step.</summary>

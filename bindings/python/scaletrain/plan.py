@@ -55,7 +55,7 @@ class Plan(Handle):
 
     @property
     def fits(self) -> bool:
-        """Whether the rank's memory fits on the device."""
+        """Whether the memory of the ranks of every stage fits on their devices."""
         return bool(self.json["fits"])
 
     @property

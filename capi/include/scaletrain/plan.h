@@ -15,8 +15,8 @@ typedef struct st_plan st_plan;
  * that a model of any size can be planned. Model and recipe may be destroyed or changed afterwards.
  * options: a JSON object or NULL; defaults in brackets.
  * - rank: 0 to ranks - 1 [0].
- * - machine: "a100-40g", "a100-80g", "h100-sxm", "h200" or "v100-32g", with numbers of data sheets and fitted efficiencies; or an object
- * that st_machine_calibrate wrote [this machine, with rates from a table of processors].
+ * - machine: "a100-40g", "a100-80g", "h100-sxm", "h200", "v100-16g" or "v100-32g", with numbers of data sheets and fitted efficiencies; or
+ *   an object that st_machine_calibrate wrote [this machine, with rates from a table of processors].
  * - device_memory: bytes of a device, on a cpu of a node, which its ranks share [the machine's].
  * - ranks_per_node [the machine's].
  * - link: between nodes, "10g", "25g", "100g", "400g" (Gbit/s a device) or "nvlink" [the machine's].
@@ -37,7 +37,7 @@ ST_API st_status st_plan_create(st_model* model, st_recipe* recipe, const char* 
 ST_API st_status st_plan_destroy(st_plan* plan);
 
 /* The plan as JSON (O): {"memory":{..},"wire_bytes":..,"collectives":..,"bubble":..,"step_seconds":..,"fits":..,"fixes":[..],..}; all keys
- * are in capi/cli/README.md. */
+ * are in capi/cli/README.md. fits: on every stage of a pipeline, which "stages" lists; memory: of the planned rank. */
 ST_API st_status st_plan_json(st_plan* plan, const char** json);
 /* The same for people (O). */
 ST_API st_status st_plan_text(st_plan* plan, const char** text);

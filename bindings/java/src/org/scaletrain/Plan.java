@@ -52,7 +52,7 @@ public final class Plan extends Handle {
     return new Recipe(raw.recipe());
   }
 
-  /** Whether the rank's memory fits on the device. */
+  /** Whether the memory of the ranks of every stage fits on their devices. */
   public boolean fits() {
     return (Boolean) value("fits");
   }
