@@ -43,7 +43,9 @@ TEST(HostLossOnStages, HasTheBitsOfOneRank) {
 TEST(HostLossOnStages, HasTheBitsOfOneRankByRecipe) {
   const std::initializer_list<Topology> few = {{.stages = 2, .data = 2, .schedule = "zb-v"}, {.stages = 2, .data = 2, .zero = 3}};
   expect_one_outcome({.name = "fp16", .keys = skipping_fp16()}, By::graph, few);
-  expect_one_outcome({.name = "bf16", .keys = {{"precision", "\"bf16\""}, {"clip", "0.1"}, {"gradient_dtype", "\"bf16\""}}}, By::host, few);
+  expect_one_outcome({.name = "bf16",
+                      .keys = {{"precision", "\"bf16\""}, {"residual_dtype", "\"bf16\""}, {"clip", "0.1"}, {"gradient_dtype", "\"bf16\""}}},
+                     By::host, few);
   expect_one_outcome({.name = "dropout", .keys = {{"dropout", "0.2"}, {"recompute", "\"full\""}}}, By::host, few);
   expect_one_outcome({.name = "average", .keys = {{"ema_decay", "0.9"}, {"optimizer", "\"muon\""}}}, By::host, few);
 }

@@ -321,14 +321,9 @@ def picture(pairs, paces):
 
 def causes(pair):
     """Which differences of this runtime from the published one make a row too large, in order until it fits; empty: others."""
-    row, size = pair.row, {name: float(pair.planned[name]) for name in ("parameters", "gradients", "optimizer", "stash")}
-    ranks = whole(row, "gpus") // (whole(row, "tensor") * whole(row, "pipeline"))
-    shards = row["zero_stage"] == "1" or row["optimizer"] == "distributed"
-    rows = whole(row, "micro_batch") * whole(row, "sequence") / whole(row, "tensor")
-    # Adam's state is twice the masters in shards; the rest is whole.
-    saved = [("the fp32 table of tokens is whole on each data rank", size["parameters"] - size["optimizer"] / 2 if shards and ranks > 1 else 0),
-             ("fp32 gradients", size["gradients"] / 2 if row["precision"] == "fp16" else 0),
-             ("fp32 residuals", size["stash"] / 2 if row["recompute"] == "full" else 4 * rows * whole(row, "hidden") * whole(row, "layers") / whole(row, "pipeline")),
+    row, size = pair.row, {name: float(pair.planned[name]) for name in ("gradients", "stash")}
+    saved = [("gradients on the device", size["gradients"] if row["offload"] else 0),
+             ("fp32 gradients", size["gradients"] / 2 if row["precision"] == "fp16" and not row["offload"] else 0),
              ("each chunk of a stage has its own stash", size["stash"] / 2 if whole(row, "interleave_chunks") > 1 else 0)]
     left, why = pair.memory, []
     for cause, bytes_saved in saved:

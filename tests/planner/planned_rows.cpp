@@ -121,6 +121,7 @@ void set_sharding(const Row& row, Recipe& recipe) {
 Recipe recipe_of(const Row& row) {
   Recipe recipe;
   recipe.precision = row.at("precision");
+  recipe.residual_dtype = recipe.precision;  // so do the sources: README.md
   recipe.ranks = number(row, "gpus");
   recipe.tensor = number(row, "tensor");
   set_schedule(row, recipe);
@@ -140,14 +141,13 @@ std::string machine_name(const std::string& gpu, int64_t memory) {
   if (gpu == "H100") return "h100-sxm";
   if (gpu == "H200") return "h200";
   check(gpu == "V100", "no machine of the catalog has the GPU ", gpu);
-  return "v100-32g";
+  return memory == 16 ? "v100-16g" : "v100-32g";
 }
 
 /// The catalog's, with the row's memory, devices of a node, and network where the source says it.
 Machine machine_of_row(const Row& row) {
   const int64_t memory = number(row, "gpu_memory_gb", 0);
   Machine machine = machine_named(machine_name(row.at("gpu"), memory));
-  if (memory == 16) machine.device_memory /= 2;
   if (row.at("gpu") == "H100" && memory > 80) machine.device_memory = machine.device_memory / 80 * memory;
   machine.ranks_per_node = static_cast<int32_t>(number(row, "gpus_per_node", 8));
   if (const std::string& link = row.at("network_gbit"); !link.empty())

@@ -200,9 +200,9 @@ TEST(Autocast, WorkingCopiesAreMadeOncePerMicroBatchOrOncePerStep) {
 }
 
 TEST(Autocast, AScopeThatIsToBeWideComputesInFp32) {
-  const auto cast = [](std::string_view wide) {
+  const auto cast = [](std::string_view wide, DType residual = DType::f32) {
     Program program = bind(small_gpt(), 2);
-    autocast(program, DType::bf16, When::first, scopes_matching(program, wide, ScopeKind::any, "test"));
+    autocast(program, DType::bf16, When::first, scopes_matching(program, wide, ScopeKind::any, "test"), residual);
     verify(program, "autocast");
     return with_backward(std::move(program));
   };
@@ -220,6 +220,7 @@ TEST(Autocast, AScopeThatIsToBeWideComputesInFp32) {
   EXPECT_GT(low_values(part, "block.0"), 0);
   EXPECT_EQ(low_values(part, "block.0.mlp"), 0) << print(part);
   EXPECT_EQ(low_values(all, ""), 0) << print(all);
+  EXPECT_EQ(low_values(cast("*", DType::bf16), ""), 0) << "the residual stream too";
 }
 
 TEST(Autocast, Fp32ChangesNothing) {
