@@ -54,7 +54,8 @@ int main(void) {
   CHECK(st_recipe_create("{\"batch\": 64, \"lr\": 0.01, \"weight_decay\": 0}", &recipe));
   CHECK(st_trainer_create(model, recipe, NULL, &trainer));
 
-  const st_named_view batch[] = {{"x", {ST_F32, 2, rows, NULL, x, sizeof x}}, {"y", {ST_F32, 2, rows, NULL, y, sizeof y}}};
+  const st_named_view batch[] = {{"x", {.dtype = ST_F32, .rank = 2, .dims = rows, .data = x, .bytes = sizeof x}},
+                                 {"y", {.dtype = ST_F32, .rank = 2, .dims = rows, .data = y, .bytes = sizeof y}}};
   st_step_report report;
   CHECK(st_step_report_init(&report, sizeof report));
   for (int step = 0; step < STEPS; ++step) {

@@ -34,7 +34,8 @@ static int round_trip(st_context* context, const char* options, st_model* model,
 
   const int64_t dims[] = {64, 192};
   static float written[64 * 192], read[64 * 192];
-  const st_view to_written = {ST_F32, 2, dims, NULL, written, sizeof written}, to_read = {ST_F32, 2, dims, NULL, read, sizeof read};
+  const st_view to_written = {.dtype = ST_F32, .rank = 2, .dims = dims, .data = written, .bytes = sizeof written},
+                to_read = {.dtype = ST_F32, .rank = 2, .dims = dims, .data = read, .bytes = sizeof read};
   CHECK(st_model_get(model, name, &to_written));
   CHECK(st_model_get(copy, name, &to_read));
   CHECK(st_model_destroy(copy));

@@ -39,8 +39,8 @@ static st_status on_step(void* user, const st_step_report* report) {
 
 int main(void) {
   const int64_t dims[2][2] = {{ROWS, 2}, {ROWS, 1}};
-  const st_named_view arrays[] = {{"point", {ST_F32, 2, dims[0], NULL, points, sizeof points}},
-                                  {"height", {ST_F32, 2, dims[1], NULL, heights, sizeof heights}}};
+  const st_named_view arrays[] = {{"point", {.dtype = ST_F32, .rank = 2, .dims = dims[0], .data = points, .bytes = sizeof points}},
+                                  {"height", {.dtype = ST_F32, .rank = 2, .dims = dims[1], .data = heights, .bytes = sizeof heights}}};
   for (int i = 0; i < ROWS; ++i) {
     points[i][0] = -1 + 2 * (float)(i % 32) / 31;
     points[i][1] = -1 + 2 * (float)(i / 32) / 31;

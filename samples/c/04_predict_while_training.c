@@ -32,7 +32,8 @@ static void* train(void* argument) {
 /* One forward pass of one row. May be called from any thread, at any time. */
 static st_status ask(st_predictor* predictor, float x, float* y) {
   const int64_t one[] = {1, 1};
-  const st_named_view in = {"x", {ST_F32, 2, one, NULL, &x, sizeof x}}, out = {"prediction", {ST_F32, 2, one, NULL, y, sizeof *y}};
+  const st_named_view in = {"x", {.dtype = ST_F32, .rank = 2, .dims = one, .data = &x, .bytes = sizeof x}},
+                      out = {"prediction", {.dtype = ST_F32, .rank = 2, .dims = one, .data = y, .bytes = sizeof *y}};
   return st_predictor_run(predictor, 1, &in, 1, &out);
 }
 
@@ -45,7 +46,10 @@ int main(void) {
   st_model* model = NULL;
   st_recipe* recipe = NULL;
   st_predictor* predictor = NULL;
-  struct training t = {NULL, {{"x", {ST_F32, 2, rows, NULL, x, sizeof x}}, {"y", {ST_F32, 2, rows, NULL, y, sizeof y}}}, ST_OK};
+  struct training t = {NULL,
+                       {{"x", {.dtype = ST_F32, .rank = 2, .dims = rows, .data = x, .bytes = sizeof x}},
+                        {"y", {.dtype = ST_F32, .rank = 2, .dims = rows, .data = y, .bytes = sizeof y}}},
+                       ST_OK};
   CHECK(st_context_create(NULL, &context));
   CHECK(st_model_builtin(context, "mlp", "{\"hidden\": [32]}", 1, &model));
   CHECK(st_recipe_create("{\"batch\": 64, \"lr\": 0.01, \"weight_decay\": 0}", &recipe));

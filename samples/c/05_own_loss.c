@@ -45,8 +45,9 @@ int main(void) {
 
   float x[ROWS], sold[ROWS], gradient[ROWS];
   const int64_t dims[] = {ROWS, 1};
-  const st_named_view batch = {"x", {ST_F32, 2, dims, NULL, x, sizeof x}}; /* no "y": only the graph's own loss reads it */
-  const st_named_view by_order = {"prediction", {ST_F32, 2, dims, NULL, gradient, sizeof gradient}};
+  /* no "y": only the graph's own loss reads it */
+  const st_named_view batch = {"x", {.dtype = ST_F32, .rank = 2, .dims = dims, .data = x, .bytes = sizeof x}};
+  const st_named_view by_order = {"prediction", {.dtype = ST_F32, .rank = 2, .dims = dims, .data = gradient, .bytes = sizeof gradient}};
   double first = 0, cost = 0;
   int enough = 0, days = 0;
   for (int step = 1; step <= 1000; ++step) {

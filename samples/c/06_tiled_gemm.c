@@ -46,8 +46,9 @@ int main(void) {
   st_context* context = NULL;
   CHECK(st_context_create(NULL, &context));
   const int64_t dims[] = {SIZE, SIZE}, tiles[] = {8, 32, 64, 128, 384, 0 /* the library's choice */};
-  const st_view of_a = {ST_F32, 2, dims, NULL, a, sizeof a}, of_b = {ST_F32, 2, dims, NULL, b, sizeof b},
-                of_c = {ST_F32, 2, dims, NULL, c, sizeof c};
+  const st_view of_a = {.dtype = ST_F32, .rank = 2, .dims = dims, .data = a, .bytes = sizeof a},
+                of_b = {.dtype = ST_F32, .rank = 2, .dims = dims, .data = b, .bytes = sizeof b},
+                of_c = {.dtype = ST_F32, .rank = 2, .dims = dims, .data = c, .bytes = sizeof c};
   double worst = 0;
   for (int t = 0; t < 6; ++t) {
     st_gemm_problem problem;

@@ -47,7 +47,7 @@ static double largest_difference(const float* a, const float* b) {
 
 int main(void) {
   const int64_t dims[] = {WIDTH};
-  const st_view gradient = {ST_F32, 1, dims, NULL, dw, sizeof dw};
+  const st_view gradient = {.dtype = ST_F32, .rank = 1, .dims = dims, .data = dw, .bytes = sizeof dw};
   float whole[WIDTH], means[WIDTH] = {0};
   st_context* context = NULL;
   st_accumulator* accumulator = NULL;

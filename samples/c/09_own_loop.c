@@ -45,11 +45,12 @@ static double forward_backward(double scale) {
 
 int main(void) {
   const int64_t dims[] = {HIDDEN};
-  const st_named_view parameters[] = {{"w", {ST_F32, 1, dims, NULL, w, sizeof w}},
-                                      {"b", {ST_F32, 1, dims, NULL, b, sizeof b}},
-                                      {"v", {ST_F32, 1, dims, NULL, v, sizeof v}}};
-  const st_view gradients[] = {
-      {ST_F32, 1, dims, NULL, dw, sizeof dw}, {ST_F32, 1, dims, NULL, db, sizeof db}, {ST_F32, 1, dims, NULL, dv, sizeof dv}};
+  const st_named_view parameters[] = {{"w", {.dtype = ST_F32, .rank = 1, .dims = dims, .data = w, .bytes = sizeof w}},
+                                      {"b", {.dtype = ST_F32, .rank = 1, .dims = dims, .data = b, .bytes = sizeof b}},
+                                      {"v", {.dtype = ST_F32, .rank = 1, .dims = dims, .data = v, .bytes = sizeof v}}};
+  const st_view gradients[] = {{.dtype = ST_F32, .rank = 1, .dims = dims, .data = dw, .bytes = sizeof dw},
+                               {.dtype = ST_F32, .rank = 1, .dims = dims, .data = db, .bytes = sizeof db},
+                               {.dtype = ST_F32, .rank = 1, .dims = dims, .data = dv, .bytes = sizeof dv}};
   st_context* context = NULL;
   st_loss_scaler* scaler = NULL;
   st_optimizer* optimizer = NULL;

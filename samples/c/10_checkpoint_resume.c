@@ -19,7 +19,8 @@ static float x[ROWS], y[ROWS];
 /* y = x^2 in a shuffled order, which the library draws from these arrays. */
 static int make_trainer(st_context* context, st_model** model, st_trainer** trainer) {
   const int64_t rows[] = {ROWS, 1};
-  const st_named_view arrays[] = {{"x", {ST_F32, 2, rows, NULL, x, sizeof x}}, {"y", {ST_F32, 2, rows, NULL, y, sizeof y}}};
+  const st_named_view arrays[] = {{"x", {.dtype = ST_F32, .rank = 2, .dims = rows, .data = x, .bytes = sizeof x}},
+                                  {"y", {.dtype = ST_F32, .rank = 2, .dims = rows, .data = y, .bytes = sizeof y}}};
   st_data* data = NULL;
   st_recipe* recipe = NULL;
   CHECK(st_model_builtin(context, "mlp", "{\"inputs\": 1, \"hidden\": [32], \"outputs\": 1}", 1, model));

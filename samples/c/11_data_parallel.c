@@ -71,7 +71,8 @@ int main(void) {
   const int64_t rows[] = {ROWS, 1};
   float x[ROWS], y[ROWS];
   for (int i = 0; i < ROWS; ++i) y[i] = sinf(x[i] = -3.0f + 6.0f * (float)i / (ROWS - 1));
-  const st_named_view batch[] = {{"x", {ST_F32, 2, rows, NULL, x, sizeof x}}, {"y", {ST_F32, 2, rows, NULL, y, sizeof y}}};
+  const st_named_view batch[] = {{"x", {.dtype = ST_F32, .rank = 2, .dims = rows, .data = x, .bytes = sizeof x}},
+                                 {"y", {.dtype = ST_F32, .rank = 2, .dims = rows, .data = y, .bytes = sizeof y}}};
 
   st_context* context = NULL;
   st_graph* graph = NULL;

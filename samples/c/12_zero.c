@@ -36,7 +36,8 @@ static int64_t own_rows(int rank, int size, float* x, float* y) {
 static int train(st_trainer* trainer, int rank, int size, st_step_report* report) {
   float x[ROWS], y[ROWS];
   const int64_t count = own_rows(rank, size, x, y), rows[] = {count, 1}, bytes = count * (int64_t)sizeof(float);
-  const st_named_view batch[] = {{"x", {ST_F32, 2, rows, NULL, x, bytes}}, {"y", {ST_F32, 2, rows, NULL, y, bytes}}};
+  const st_named_view batch[] = {{"x", {.dtype = ST_F32, .rank = 2, .dims = rows, .data = x, .bytes = bytes}},
+                                 {"y", {.dtype = ST_F32, .rank = 2, .dims = rows, .data = y, .bytes = bytes}}};
   CHECK(st_step_report_init(report, sizeof *report));
   for (int step = 0; step < STEPS; ++step) CHECK(st_trainer_step(trainer, 2, batch, report));
   return 0;

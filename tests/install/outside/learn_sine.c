@@ -28,7 +28,8 @@ int main(void) {
   CHECK(st_recipe_create("{\"batch\": 64, \"lr\": 0.01}", &recipe));
   CHECK(st_trainer_create(model, recipe, NULL, &trainer));
 
-  const st_named_view batch[] = {{"x", {ST_F32, 2, dims, NULL, x, sizeof x}}, {"y", {ST_F32, 2, dims, NULL, y, sizeof y}}};
+  const st_named_view batch[] = {{"x", {.dtype = ST_F32, .rank = 2, .dims = dims, .data = x, .bytes = sizeof x}},
+                                 {"y", {.dtype = ST_F32, .rank = 2, .dims = dims, .data = y, .bytes = sizeof y}}};
   st_step_report report;
   CHECK(st_step_report_init(&report, sizeof report));
   double first = 0;

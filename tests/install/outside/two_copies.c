@@ -32,7 +32,8 @@ static int failed(const char* what) {
 static int train(const struct copy* copy, struct run* run) {
   static float x[16], y[16];
   const int64_t dims[] = {16, 1};
-  const st_named_view batch[] = {{"x", {ST_F32, 2, dims, NULL, x, sizeof x}}, {"y", {ST_F32, 2, dims, NULL, y, sizeof y}}};
+  const st_named_view batch[] = {{"x", {.dtype = ST_F32, .rank = 2, .dims = dims, .data = x, .bytes = sizeof x}},
+                                 {"y", {.dtype = ST_F32, .rank = 2, .dims = dims, .data = y, .bytes = sizeof y}}};
   for (int i = 0; i < 16; ++i) x[i] = (float)i / 16, y[i] = x[i] * x[i];
   if (copy->st_context_create(NULL, &run->context) != ST_OK) return failed(copy->st_last_error());
   if (copy->st_model_builtin(run->context, "mlp", NULL, 7, &run->model) != ST_OK) return failed(copy->st_last_error());
