@@ -106,7 +106,7 @@ class OwnOptimizer {
 
  private:
   static st_view view(const Dims& dims, float* data) {
-    return {ST_F32, static_cast<int32_t>(dims.size()), dims.data(), nullptr, data, elements_of(dims) * 4};
+    return {ST_F32, static_cast<int32_t>(dims.size()), dims.data(), nullptr, data, elements_of(dims) * 4, 0, 0};
   }
 
   std::vector<float> parameters_, gradients_;

@@ -34,7 +34,7 @@ class OwnCollectives final : public CollectiveCalls {
   int64_t share(int64_t elements) const { return share_begin(elements, rank() + 1) - share_begin(elements, rank()); }
   /// Also borrows `elements`.
   static st_view view_of(const float* data, const int64_t& elements) {
-    return {ST_F32, 1, &elements, nullptr, const_cast<float*>(data), elements * 4};
+    return {ST_F32, 1, &elements, nullptr, const_cast<float*>(data), elements * 4, 0, 0};
   }
 
   Communicator communicator_;

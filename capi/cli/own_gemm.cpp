@@ -5,7 +5,7 @@ namespace cli {
 void OwnGemm::View::set(int64_t rows, int64_t columns, int64_t row, bool transposed, void* data, st_dtype dtype) {
   dims[0] = rows, dims[1] = columns;
   strides[0] = transposed ? 1 : row, strides[1] = transposed ? row : 1;
-  view = {dtype, 2, dims, strides, data, rows * columns * (dtype == ST_F32 ? 4 : 2)};
+  view = {dtype, 2, dims, strides, data, rows * columns * (dtype == ST_F32 ? 4 : 2), 0, 0};
 }
 
 bool OwnGemm::open(const GemmOperands& operands) {

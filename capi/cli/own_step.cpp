@@ -43,7 +43,7 @@ PytorchPeer::Step OwnStep::step() {
   split_next();
   const int64_t dims[] = {shape_.batch, shape_.context};
   const auto view = [&dims](const char* name, std::vector<int32_t>& ids) {
-    return st_named_view{name, {ST_I32, 2, dims, nullptr, ids.data(), std::ssize(ids) * 4}};
+    return st_named_view{name, {ST_I32, 2, dims, nullptr, ids.data(), std::ssize(ids) * 4, 0, 0}};
   };
   const st_named_view batch[] = {view("tokens", inputs_), view("targets", targets_)};
   st_step_report report;

@@ -12,7 +12,9 @@
 namespace cli {
 namespace {
 
-st_view plain_view(st_dtype dtype, const int64_t* count, void* data, int64_t bytes) { return {dtype, 1, count, nullptr, data, bytes}; }
+st_view plain_view(st_dtype dtype, const int64_t* count, void* data, int64_t bytes) {
+  return {dtype, 1, count, nullptr, data, bytes, 0, 0};
+}
 
 bool has(st_trainer* trainer, const char* key, std::string_view json) { return text(st_trainer_get, trainer, key) == json; }
 

@@ -121,7 +121,7 @@ std::vector<st_named_view> SavedState::views(std::vector<float>& of) const {
   std::vector<st_named_view> all;
   float* at = of.data();
   for (size_t i = 0; i < names_.size(); ++i) {
-    all.push_back({names_[i].c_str(), {ST_F32, 1, &elements_[i], nullptr, at, elements_[i] * 4}});
+    all.push_back({names_[i].c_str(), {ST_F32, 1, &elements_[i], nullptr, at, elements_[i] * 4, 0, 0}});
     at += elements_[i];
   }
   return all;

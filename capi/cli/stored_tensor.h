@@ -28,7 +28,9 @@ struct StoredTensor {
             dims.data(),
             strides.empty() ? nullptr : strides.data(),
             const_cast<char*>(bytes.data()),
-            std::ssize(bytes)};
+            std::ssize(bytes),
+            0,
+            0};
   }
 };
 

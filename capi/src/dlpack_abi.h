@@ -3,7 +3,10 @@
 // that header. Its enumerations are as wide as an int.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <string>
+#include <string_view>
 
 struct DLDevice {
   int32_t device_type;
@@ -31,3 +34,20 @@ struct DLManagedTensor {
   void* manager_ctx;
   void (*deleter)(DLManagedTensor* self);  // NULL: nothing to release
 };
+
+namespace st::capi {
+
+/// DLDeviceType by number; "" where DLPack 1.2 has none.
+constexpr std::array<std::string_view, 19> kDlpackDevices = {
+    "",        "kDLCPU",      "kDLCUDA",   "kDLCUDAHost",    "kDLOpenCL", "",          "",           "kDLVulkan", "kDLMetal", "kDLVPI",
+    "kDLROCM", "kDLROCMHost", "kDLExtDev", "kDLCUDAManaged", "kDLOneAPI", "kDLWebGPU", "kDLHexagon", "kDLMAIA",   "kDLTrn"};
+constexpr int32_t kDlpackCpu = 1, kDlpackCudaHost = 3;  // the second is pinned, but still host memory
+
+/// "kDLCUDA (2)"; "99, which has no name here".
+inline std::string name_of_dlpack_device(int32_t type) {
+  const bool named = type > 0 && type < static_cast<int32_t>(kDlpackDevices.size()) && !kDlpackDevices[static_cast<size_t>(type)].empty();
+  if (!named) return std::to_string(type) + ", which has no name here";
+  return std::string(kDlpackDevices[static_cast<size_t>(type)]) + " (" + std::to_string(type) + ")";
+}
+
+}  // namespace st::capi

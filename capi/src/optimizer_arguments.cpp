@@ -57,7 +57,7 @@ void StateViews::list(std::span<const HostView> state) {
   for (size_t i = 0; i < state.size(); ++i)
     views.push_back(
         {state[i].name.data(),
-         {static_cast<st_dtype>(state[i].dtype), state[i].shape.rank(), dims[i].data(), nullptr, state[i].data, state[i].bytes()}});
+         {static_cast<st_dtype>(state[i].dtype), state[i].shape.rank(), dims[i].data(), nullptr, state[i].data, state[i].bytes(), 0, 0}});
 }
 
 }  // namespace st::capi

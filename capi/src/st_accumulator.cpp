@@ -11,8 +11,9 @@ void list_state(AccumulatorObject& a) {
   a.arrays = a.accumulator->state();
   for (Accumulator::StateArray& array : a.arrays) {
     const int64_t bytes = array.shape.elements() * bytes_of(array.dtype);
-    a.state.push_back({array.name.c_str(),
-                       {static_cast<st_dtype>(array.dtype), array.shape.rank(), array.shape.dims().data(), nullptr, array.data, bytes}});
+    a.state.push_back(
+        {array.name.c_str(),
+         {static_cast<st_dtype>(array.dtype), array.shape.rank(), array.shape.dims().data(), nullptr, array.data, bytes, 0, 0}});
   }
 }
 

@@ -76,7 +76,7 @@ class HostFill {
     for (size_t i = 0; i < fields.size(); ++i) {
       std::ranges::copy(fields[i].shape, dims_[i].begin() + 1);
       row_bytes_.push_back(fields[i].row_bytes());
-      views_.push_back({static_cast<st_dtype>(fields[i].dtype), fields[i].shape.rank() + 1, dims_[i].data(), nullptr, nullptr, 0});
+      views_.push_back({static_cast<st_dtype>(fields[i].dtype), fields[i].shape.rank() + 1, dims_[i].data(), nullptr, nullptr, 0, 0, 0});
     }
   }
   HostFill(const HostFill&) = delete;

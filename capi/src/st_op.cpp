@@ -39,7 +39,9 @@ class CViews {
                    views[i].dims.data(),
                    nullptr,
                    views[i].data,
-                   views[i].bytes};
+                   views[i].bytes,
+                   0,
+                   0};
   }
   const st_view* data() const { return views_.data(); }
 

@@ -49,7 +49,9 @@ st_view view_of(const PipelinePart::Tensor& tensor, const void* data) {
           dims,
           nullptr,
           const_cast<void*>(data),
-          data == nullptr ? 0 : tensor.shape.elements() * bytes_of(tensor.dtype)};
+          data == nullptr ? 0 : tensor.shape.elements() * bytes_of(tensor.dtype),
+          0,
+          0};
 }
 
 void ask(const PipelineObject& object, const Pipeline::Work& work) {

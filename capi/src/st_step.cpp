@@ -31,7 +31,9 @@ void give_outputs(TrainerObject& t, std::span<const HostView> made) {
                      .dims = t.output_dims[i].data(),
                      .strides = nullptr,
                      .data = const_cast<void*>(view.data),
-                     .bytes = view.shape.elements() * bytes_of(view.dtype)}};
+                     .bytes = view.shape.elements() * bytes_of(view.dtype),
+                     .device = 0,
+                     .reserved = 0}};
   }
 }
 

@@ -6,6 +6,7 @@
 #include "guard.h"
 #include "host_loan.h"
 #include "tensor_object.h"
+#include "train/host_bytes.h"
 
 using namespace st;
 using namespace st::capi;
@@ -13,7 +14,6 @@ using namespace st::capi;
 namespace {
 
 // Constants of dlpack.h.
-enum Device : int32_t { kCpu = 1, kCudaHost = 3 /* pinned, but still host memory */ };
 enum TypeCode : uint8_t { kInt = 0, kUInt = 1, kFloat = 2, kBfloat = 4, kBool = 6 };
 
 struct TypeRow {
@@ -81,7 +81,8 @@ st_status st_tensor_create(st_context* context, st_dtype dtype, int32_t rank, co
     const StridedLayout layout = layout_of("st_tensor_create: the tensor", dtype, rank, dims, nullptr);
     c->require_memory("st_tensor_create: the tensor", layout.bytes);
     const auto owned = std::make_shared<OwnedBuffer>(OwnedBuffer{c, c->backend().allocate(layout.bytes, MemoryRole::tensors)});
-    hand_out(tensor, tensor_over(layout, c->backend().in_host(owned->buffer->data()), layout.bytes, owned));
+    auto* const data = in_place(c->backend(), owned->buffer->data(), "st_tensor_create: the tensor's memory");
+    hand_out(tensor, tensor_over(layout, data, layout.bytes, owned));
   });
 }
 
@@ -108,6 +109,8 @@ st_status st_tensor_view(st_tensor* tensor, st_view* view) {
     out.strides = t->layout.compact ? nullptr : t->layout.strides.data();
     out.data = t->data;
     out.bytes = t->bytes;
+    out.device = 0;
+    out.reserved = 0;
   });
 }
 
@@ -116,9 +119,10 @@ st_status st_tensor_from_dlpack(st_context* context, DLManagedTensor* managed, s
     given(tensor, "st_tensor_from_dlpack: tensor");
     peek(context);
     const DLTensor& theirs = given(managed, "st_tensor_from_dlpack: managed").dl_tensor;
-    require(theirs.device.device_type == kCpu || theirs.device.device_type == kCudaHost, Code::unsupported,
-            "st_tensor_from_dlpack: the tensor is on a device of type ", theirs.device.device_type,
-            "; only CPU memory (1) is supported, so copy it to the CPU first");
+    if (const int32_t device = theirs.device.device_type; device != kDlpackCpu && device != kDlpackCudaHost)
+      fail(Code::unsupported,
+           text("st_tensor_from_dlpack: the tensor is on device ", theirs.device.device_id, " of type ", name_of_dlpack_device(device),
+                "; allowed is the host's memory, kDLCPU (1) and kDLCUDAHost (3): copy it to the host first"));
     const StridedLayout layout =
         layout_of("st_tensor_from_dlpack: the tensor", dtype_of(theirs.dtype), theirs.ndim, theirs.shape, theirs.strides);
     check(theirs.data != nullptr || layout.bytes == 0, "st_tensor_from_dlpack: the tensor of shape ", layout.shape, " has no data (NULL)");
@@ -139,7 +143,7 @@ st_status st_tensor_to_dlpack(st_tensor* tensor, DLManagedTensor** managed) {
     std::ranges::copy(t->layout.shape, made->dims.begin());
     made->strides = t->layout.strides;
     made->managed = {.dl_tensor = {.data = t->data,
-                                   .device = {kCpu, 0},
+                                   .device = {kDlpackCpu, 0},
                                    .ndim = t->layout.shape.rank(),
                                    .dtype = {row->code, row->bits, 1},
                                    .shape = made->dims.data(),

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "train/host_view.h"
+#include "views.h"
 
 namespace st::capi {
 namespace {
@@ -54,6 +55,7 @@ StridedLayout layout_of(std::string_view what, st_dtype dtype, int32_t rank, con
 }
 
 StridedLayout layout_of(std::string_view what, const st_view& view) {
+  if (!is_of_host(view)) refuse_device(what, view);
   StridedLayout layout = layout_of(what, view.dtype, view.rank, view.dims, view.strides);
   check(view.data != nullptr || layout.bytes == 0, what, " of shape ", layout.shape, " has no data (NULL)");
   check(view.bytes >= layout.bytes, what, " of shape ", layout.shape, " needs ", layout.bytes, " bytes, but it has ", view.bytes);

@@ -24,7 +24,7 @@ struct StridedLayout {
 /// more than 8 dimensions and for negative strides.
 StridedLayout layout_of(std::string_view what, st_dtype dtype, int32_t rank, const int64_t* dims, const int64_t* strides);
 
-/// The layout of a view; also checks that its memory is there and large enough.
+/// The layout of a view; also checks that its memory is the host's, is there and is large enough.
 StridedLayout layout_of(std::string_view what, const st_view& view);
 
 }  // namespace st::capi

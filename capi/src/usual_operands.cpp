@@ -1,6 +1,7 @@
 #include "usual_operands.h"
 
 #include "train/host_view.h"
+#include "views.h"
 
 namespace st::capi {
 namespace {
@@ -27,6 +28,7 @@ UsualOperands::Matrix UsualOperands::matrix_of(DType type, int64_t rows, int64_t
 bool UsualOperands::is_usual(const Matrix& m, const st_view* view) {
   if (view == nullptr || m.bytes <= 0 || view->dtype != m.dtype || view->rank != 2 || view->dims == nullptr) return false;
   if (view->dims[0] != m.rows || view->dims[1] != m.columns || view->data == nullptr || view->bytes < m.bytes) return false;
+  if (!is_of_host(*view)) return false;
   if (reinterpret_cast<uintptr_t>(view->data) & (m.width - 1)) return false;
   return view->strides == nullptr ? m.is_plain : view->strides[0] == m.strides.row && view->strides[1] == m.strides.column;
 }

@@ -11,6 +11,7 @@ constexpr int64_t kMaxViews = 1024;
 
 HostView believed_view(std::string_view name, const st_view* view, const char* call) {
   check(view != nullptr, call, ": the view of \"", name, "\" is NULL");
+  if (!is_of_host(*view)) refuse_device(text(call, ": \"", name, "\""), *view);
   HostView ours;
   ours.name = name;
   ours.dtype = static_cast<DType>(view->dtype);
@@ -53,6 +54,12 @@ void look_at(const st_named_view* theirs, ViewList::Look look, const char* call,
 }
 
 }  // namespace
+
+void refuse_device(std::string_view what, const st_view& view) {
+  check(view.device == 0, what, " has device ", view.device, "; allowed is 0, the host's memory, the only one in use here: copy it to the ",
+        "host first");
+  fail(Code::invalid_argument, text(what, " has reserved ", view.reserved, "; it must be 0"));
+}
 
 HostView read_view(std::string_view name, const st_view* view, const char* call) {
   return about_tensor(name, [&] { return believed_view(name, view, call); });

@@ -12,8 +12,13 @@
 
 namespace st::capi {
 
-/// Checks a view to be read: dtype and rank exist, dims and strides are not negative, and bytes cover all that the strides reach. `call`
-/// prefixes messages.
+/// Whether a view is of the host's memory; every other one is refused.
+inline bool is_of_host(const st_view& view) { return (view.device | view.reserved) == 0; }
+/// Throws invalid_argument; `what` prefixes the message: "st_tensor_wrap: view".
+[[noreturn]] void refuse_device(std::string_view what, const st_view& view);
+
+/// Checks a view to be read: it is of the host's memory, dtype and rank exist, dims and strides are not negative, and bytes cover all that
+/// the strides reach. `call` prefixes messages.
 HostView read_view(std::string_view name, const st_view* view, const char* call);
 /// The same for a view to be written: in addition, no two elements share memory.
 HostView written_view(std::string_view name, const st_view* view, const char* call);

@@ -142,6 +142,13 @@ EachHandle AllKinds::handles() const {
   return {run.context, graph,       run.model, run.data,    run.recipe, run.trainer,  predictor, tensor,        pending, gemm,     packed,
           schedule,    loss_scaler, optimizer, accumulator, checkpoint, communicator, sampler,   data_parallel, sharded, pipeline, plan};
 }
+void AllKinds::place_views(int32_t of) {
+  device = of;
+  for (st_view* const each : {&square, &product_view, &view, &room, &named.view, &batch.views()[0].view, &batch.views()[1].view})
+    each->device = of;
+  for (RankArrays& rank : arrays) rank.whole.device = rank.other.device = rank.share.device = of;
+}
+
 AnyHandle AllKinds::of(std::string_view kind) const {
   for (size_t i = 0; i < kKindNames.size(); ++i)
     if (kKindNames[i] == kind) return AnyHandle(handles()[i]);

@@ -70,6 +70,8 @@ struct AllKinds {
   std::string path(const char* name) const { return source + "." + name; }
   /// A digest of everything that a call could change. Not while a step is running.
   std::string state() const;
+  /// Says of every view that calls pass, until the next call of this, that it is in the memory of `of`.
+  void place_views(int32_t of);
   /// Releases an export as another library would.
   static void give_back(DLManagedTensor* taken);
 
@@ -110,6 +112,7 @@ struct AllKinds {
   std::vector<float> overwritten = std::vector<float>(16);
   st_view view, room;  // room: for results
   st_named_view named;
+  int32_t device = 0;   // of views that calls make by themselves
   std::string weights;  // the model's stream
   size_t read = 0;      // bytes of it read by the current call
   DLManagedTensor* managed = nullptr;

@@ -109,7 +109,9 @@ st_status load_gathered(AllKinds& w, AnyHandle h) {
   const st_named_view* state = nullptr;
   st_sharded_optimizer* const given = h;
   if (given != nullptr && given == static_cast<st_sharded_optimizer*>(w.sharded)) st_sharded_optimizer_gather_state(given, 0, &n, &state);
-  return st_sharded_optimizer_load_state(given, n, state);
+  std::vector<st_named_view> views(state, state + n);
+  for (st_named_view& view : views) view.view.device = w.device;
+  return st_sharded_optimizer_load_state(given, n, views.data());
 }
 
 st_status register_copy(AnyHandle h) {
@@ -203,12 +205,12 @@ st_status step_scaled_in_shards(AllKinds& w, st_sharded_optimizer* optimizer, st
 }
 
 st_status make_optimizer(AllKinds& w, AnyHandle h) {
-  const st_named_view weight = {nullptr, {ST_F32, 1, w.beta_dims, nullptr, w.other_weight.data(), 64}};
+  const st_named_view weight = {nullptr, {ST_F32, 1, w.beta_dims, nullptr, w.other_weight.data(), 64, w.device, 0}};
   return st_optimizer_create(h, nullptr, 1, &weight, fresh(w.new_optimizer));
 }
 
 st_status make_accumulator(AllKinds& w, AnyHandle h) {
-  const st_view gradient = {ST_F32, 1, w.beta_dims, nullptr, w.other_weight.data(), 64};
+  const st_view gradient = {ST_F32, 1, w.beta_dims, nullptr, w.other_weight.data(), 64, w.device, 0};
   return st_accumulator_create(h, 2, 1, &gradient, fresh(w.new_accumulator));
 }
 

@@ -12,8 +12,8 @@ HOLDS(lp64, sizeof(void*) == 8 && sizeof(st_status) == 4 && sizeof(st_dtype) == 
 SIZE(st_error_info, 72);
 SIZE(st_context_options, 96);
 SIZE(st_memory_stats, 304);
-SIZE(st_view, 40);       /* frozen */
-SIZE(st_named_view, 48); /* frozen */
+SIZE(st_view, 48);       /* frozen */
+SIZE(st_named_view, 56); /* frozen */
 SIZE(st_parameter_info, 88);
 SIZE(st_generate_options, 40);
 SIZE(st_step_report, 104);
@@ -38,7 +38,7 @@ SIZE(st_communicator_options, 24);
 SIZE(st_transport_callbacks, 40);
 SIZE(st_distributed_sampler_options, 32);
 SIZE(st_data_parallel_options, 16);
-SIZE(st_stage_work, 176);
+SIZE(st_stage_work, 208);
 SIZE(st_pipeline_callbacks, 32);
 SIZE(st_sharded_optimizer_options, 24);
 SIZE(st_checkpoint_options, 64);

@@ -11,7 +11,7 @@ pythonapi.PyCapsule_SetName.restype, pythonapi.PyCapsule_SetName.argtypes = ctyp
 
 class View(Structure):
     _fields_ = [("dtype", c_int32), ("rank", c_int32), ("dims", POINTER(c_int64)), ("strides", POINTER(c_int64)),
-                ("data", c_void_p), ("bytes", c_int64)]
+                ("data", c_void_p), ("bytes", c_int64), ("device", c_int32), ("reserved", c_int32)]
 
 
 class NamedView(Structure):

@@ -50,6 +50,7 @@ struct Host {
     const Host& host = *static_cast<Host*>(user);
     if (work->input_gradient.data == nullptr) return ST_OK;
     EXPECT_EQ(work->input_gradient.bytes, kElements * 4);
+    EXPECT_EQ(work->input_gradient.device, 0);
     for (int64_t i = 0; i < kElements; ++i)
       static_cast<float*>(work->input_gradient.data)[i] = weight(work->part) * host.output_gradient(*work, i);
     return ST_OK;

@@ -48,7 +48,7 @@ st_status SineFill::fill(int64_t k, const int64_t* ids, int64_t n, const st_view
   if (n != 2 || k < 1) return ST_INTERNAL;
   for (int i = 0; i < 2; ++i) {
     const st_view& v = views[i];
-    if (v.dtype != ST_F32 || v.rank != 2 || v.dims[0] != k || v.dims[1] != 1 || v.strides != nullptr || v.bytes != k * 4)
+    if (v.dtype != ST_F32 || v.rank != 2 || v.dims[0] != k || v.dims[1] != 1 || v.strides != nullptr || v.bytes != k * 4 || v.device != 0)
       return ST_INTERNAL;
     const auto& from = i == 0 ? rows_.x : rows_.y;
     for (int64_t row = 0; row < k; ++row) static_cast<float*>(v.data)[row] = from[static_cast<size_t>(ids[row])];

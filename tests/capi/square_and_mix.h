@@ -10,7 +10,10 @@
 namespace st::test {
 
 inline int64_t elements(const st_view& view) { return view.bytes / 4; }
-inline float* values(const st_view& view) { return static_cast<float*>(view.data); }
+inline float* values(const st_view& view) {
+  EXPECT_EQ(view.device, 0) << "a callback's arrays are in the host's memory";
+  return static_cast<float*>(view.data);
+}
 
 /// `user` of the ops: each callback counts its calls here after it has computed; the call number `at` does what the test asks for.
 struct Watch {

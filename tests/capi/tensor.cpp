@@ -222,7 +222,6 @@ TEST_F(Tensor, FromDlpackRefusesWhatItCannotHoldAndLeavesItAlone) {
     return fails(status, take(foreign), words);
   };
   int64_t negative[] = {2, -3}, huge[] = {int64_t{1} << 62, int64_t{1} << 62}, backwards[] = {-3, 1};
-  EXPECT_TRUE(refuses(ST_UNSUPPORTED, [](auto& t) { t.device = {2, 0}; }, {"device of type 2", "CPU"}));
   EXPECT_TRUE(refuses(ST_UNSUPPORTED, [](auto& t) { t.dtype = {2, 32, 4}; }, {"4 lanes"}));
   EXPECT_TRUE(refuses(ST_UNSUPPORTED, [](auto& t) { t.dtype = {0, 16, 1}; }, {"code 0", "16 bits"}));
   EXPECT_TRUE(refuses(ST_UNSUPPORTED, [](auto& t) { t.dtype = {5, 64, 1}; }, {"code 5"}));
@@ -238,6 +237,38 @@ TEST_F(Tensor, FromDlpackRefusesWhatItCannotHoldAndLeavesItAlone) {
   EXPECT_TRUE(works(take(foreign)));
   tensor.reset();
   EXPECT_EQ(foreign.deleted, 1);
+}
+
+TEST_F(Tensor, FromDlpackTakesTheHostsMemoryAlone) {
+  // DLDeviceType of dlpack.h 1.2, by number
+  const char* const names[] = {"type 0,",        "kDLCPU (1)",       "kDLCUDA (2)",    "kDLCUDAHost (3)",     "kDLOpenCL (4)",
+                               "type 5,",        "type 6,",          "kDLVulkan (7)",  "kDLMetal (8)",        "kDLVPI (9)",
+                               "kDLROCM (10)",   "kDLROCMHost (11)", "kDLExtDev (12)", "kDLCUDAManaged (13)", "kDLOneAPI (14)",
+                               "kDLWebGPU (15)", "kDLHexagon (16)",  "kDLMAIA (17)",   "kDLTrn (18)",         "type 19,"};
+  for (int32_t type = 0; type < 20; ++type) {
+    Foreign foreign;
+    foreign.managed.dl_tensor.device = {type, 4};
+    if (type == 1 || type == 3) {  // the second is pinned
+      ASSERT_TRUE(works(take(foreign)));
+      EXPECT_EQ(view().data, foreign.values);
+      EXPECT_EQ(view().device, 0);
+      DLManagedTensor* const again = exported();
+      EXPECT_EQ(again->dl_tensor.device.device_type, 1) << "what is exported is kDLCPU";
+      EXPECT_EQ(again->dl_tensor.device.device_id, 0);
+      again->deleter(again);
+      tensor.reset();
+      continue;
+    }
+    EXPECT_TRUE(
+        fails(ST_UNSUPPORTED, take(foreign),
+              {"st_tensor_from_dlpack", "device 4", names[type], "allowed", "kDLCPU (1)", "kDLCUDAHost (3)", "copy it to the host"}));
+    EXPECT_EQ(foreign.deleted, 0);
+  }
+  for (const int32_t type : {-1, INT32_MIN, INT32_MAX, 4096}) {
+    Foreign foreign;
+    foreign.managed.dl_tensor.device = {type, 0};
+    EXPECT_TRUE(fails(ST_UNSUPPORTED, take(foreign), {"type " + std::to_string(type) + ", which has no name"}));
+  }
 }
 
 TEST_F(Tensor, HoldsABatchForAStep) {

@@ -70,6 +70,9 @@ constexpr Wrong kWrong[] = {
     {"a stride beyond its bytes", 0, false, [](Subject& s) { s.own_strides()[0] += 1; }},
     {"a stride without end", 0, false, [](Subject& s) { s.own_strides()[0] = kFar, s.view.bytes = INT64_MAX; }},
     {"a negative stride", 0, true, [](Subject& s) { s.own_strides()[0] = -1; }},
+    {"device 1", 0, false, [](Subject& s) { s.view.device = 1; }},
+    {"device -1", 0, false, [](Subject& s) { s.view.device = -1; }},
+    {"reserved 1", 0, false, [](Subject& s) { s.view.reserved = 1; }},
     {"elements that share memory", kOverlapping, false, [](Subject& s) { s.own_strides()[0] = 0; }},
 };
 

@@ -1,4 +1,5 @@
 // Tensors through scaletrain.hpp.
+#include "capi/dlpack_of_others.h"
 #include "sine_objects.h"
 
 namespace {
@@ -29,6 +30,47 @@ TEST_F(Hpp, AWrappedArrayIsReleasedWithItsLastDlpack) {
     EXPECT_EQ(thrown_status([&] { Tensor::from_dlpack(context, nullptr); }), Status::invalid_argument);
   }
   EXPECT_EQ(released, 1);
+}
+
+TEST_F(Hpp, AViewOfADeviceIsRefused) {
+  std::vector<float> array = {1, 2, 3, 4}, to(4);
+  View host = view(array, {2, 2});
+  EXPECT_EQ(host.device(), 0);
+  EXPECT_EQ(host.raw().device, 0);
+  View other = View(host).strided({1, 2}).on_device(1);
+  EXPECT_EQ(View(other.raw()).device(), 1);
+  const Context context;
+  const auto refuses = [](const auto& call) {
+    try {
+      call();
+    } catch (const Error& error) {
+      return error.status() == Status::invalid_argument &&
+             std::string(error.what()).find("has device 1; allowed is 0") != std::string::npos;
+    }
+    return false;
+  };
+  EXPECT_TRUE(refuses([&] { convert(other, view(to, {2, 2})); }));
+  EXPECT_TRUE(refuses([&] { clip_norm(context, {view(array).on_device(1)}, 1); }));
+  EXPECT_TRUE(refuses([&] { Tensor::wrap(context, other, nullptr); }));
+  EXPECT_EQ(Tensor(context, DType::f32, {2}).view().device(), 0);
+  convert(other.on_device(0), view(to, {2, 2}));
+  EXPECT_EQ(to, (std::vector<float>{1, 3, 2, 4}));
+}
+
+TEST_F(Hpp, ADlpackOfADeviceIsRefusedByName) {
+  const Context context;
+  const Tensor tensor(context, DType::f32, {4});
+  DLManagedTensor* const managed = tensor.to_dlpack();
+  managed->dl_tensor.device.device_type = 10;
+  try {
+    Tensor::from_dlpack(context, managed);
+    ADD_FAILURE() << "it was taken";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.status(), Status::unsupported);
+    EXPECT_NE(std::string(error.what()).find("kDLROCM (10)"), std::string::npos) << error.what();
+  }
+  managed->dl_tensor.device.device_type = 3;  // pinned
+  EXPECT_EQ(Tensor::from_dlpack(context, managed).view().data(), tensor.view().data());
 }
 
 }  // namespace

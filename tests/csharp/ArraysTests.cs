@@ -1,6 +1,7 @@
 using System;
 using System.Linq;
 using System.Runtime.CompilerServices;
+using System.Runtime.InteropServices;
 using NUnit.Framework;
 using ScaleTrain;
 
@@ -100,6 +101,33 @@ public unsafe class ArraysTests : OneThreadTests {
       }
     }
     Assert.Throws<InvalidArgumentException>(() => Tensor.FromDlpack(context, IntPtr.Zero));
+  }
+
+  [Test]
+  public void ADlpackOfADeviceIsRefusedByName() {
+    using (var tensor = new Tensor(context, DType.F32, 3)) {
+      IntPtr managed = tensor.ToDlpack();
+      Marshal.WriteInt32(managed, 8, 2);  // device_type
+      StringAssert.Contains("kDLCUDA (2); allowed is the host's memory", Assert.Throws<UnsupportedException>(() => Tensor.FromDlpack(context, managed)).Message);
+      Marshal.WriteInt32(managed, 8, 3);  // pinned
+      using (Tensor taken = Tensor.FromDlpack(context, managed)) Assert.AreEqual(tensor.Address, taken.Address);
+    }
+  }
+
+  [Test]
+  public void AViewOfADeviceIsRefused() {
+    View host = new float[] { 1, 2, 3, 4 };
+    Assert.AreEqual(0, host.Device);
+    View there = host.OnDevice(1).Reshape(2, 2);
+    Assert.AreEqual(1, there.Device);
+    Assert.AreEqual(1, there.AsReadOnly().Strided(0, new long[] { 2, 2 }, new long[] { 1, 2 }).Device);
+    const string said = "has device 1; allowed is 0, the host's memory";
+    Refused(said, () => context.ClipNorm(1, there));
+    Refused(said, () => Tensor.Wrap(context, there));
+    Refused(said, () => there.To(DType.F64));
+    Refused(said, () => there.AsReadOnly().To(DType.F64));
+    using (var gemm = new Gemm(context, 2, 2, 2)) Refused(said, () => gemm.Run(there, new float[2, 2], new float[2, 2]));
+    Assert.AreEqual(0, there.OnDevice(0).To(DType.F64).Device);
   }
 
   [Test]

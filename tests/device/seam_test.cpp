@@ -10,6 +10,8 @@
 #include "refusal.h"
 #include "saved_trainer.h"
 #include "train/generate.h"
+#include "train/host_bytes.h"
+#include "train/host_optimizer.h"
 #include "train/predictor.h"
 #include "training.h"
 
@@ -228,6 +230,24 @@ TEST(Seam, AModelPredictsWhileItTrains) {
   }
   EXPECT_EQ(digests[1], digests[0]);
   EXPECT_EQ(digests[2], digests[0]);
+}
+
+TEST(Seam, WhatIsGivenInPlaceIsRefusedByName) {
+  for (const Device device : {Device::cpu, Device::apart}) {
+    const auto context = context_of(device);
+    const auto buffer = context->backend().allocate(64, MemoryRole::tensors);
+    const auto place = [&] { return in_place(context->backend(), buffer->data(), "st_tensor_create: the tensor's memory"); };
+    if (device == Device::cpu) {
+      EXPECT_EQ(*place(), std::byte{0}) << "a place that can be read";
+    } else {
+      EXPECT_TRUE(refuses(Code::unsupported, {"st_tensor_create: the tensor's memory is given in place", "memory of its own"}, place));
+    }
+  }
+  std::vector<float> values(4);
+  const HostView weight = plain_view("w", DType::f32, {4}, values.data());
+  EXPECT_TRUE(refuses(Code::unsupported, {"optimizer", "given in place"}, [&] {
+    const HostOptimizer adam(context_of(Device::apart), "{}", {&weight, 1});
+  }));
 }
 
 /// Ranks are threads that share the device.

@@ -215,6 +215,25 @@ class ArraysTest {
   }
 
   @Test
+  void aDlpackOfADeviceIsRefusedByName() {
+    try (Context context = new Context()) {
+      Array values = Array.allocate(DType.F32, 3), dims = Array.allocate(DType.I64, 1);
+      dims.longs().put(0, 3);
+      ByteBuffer managed = ByteBuffer.allocateDirect(64).order(ByteOrder.nativeOrder());  // a DLManagedTensor without a deleter
+      managed.putLong(values.address()).putInt(2).putInt(0).putInt(1).put((byte) 2).put((byte) 32).putShort((short) 1);
+      managed.putLong(dims.address());
+      long pointer = Array.of(DType.U8, managed.rewind()).address();
+      String why = assertThrows(Unsupported.class, () -> Tensor.fromDlpack(context, pointer)).getMessage();
+      assertTrue(why.contains("kDLCUDA (2); allowed is the host's memory"), why);
+      managed.putInt(8, 3);  // pinned
+      try (Tensor tensor = Tensor.fromDlpack(context, pointer)) {
+        assertEquals(values.address(), tensor.array().address());
+        assertEquals(0, tensor.array().device());
+      }
+    }
+  }
+
+  @Test
   void anOptimizersStateStaysWhileItIsSeen() {
     long before = org.scaletrain.Library.liveHandles("optimizer");
     FloatBuffer seen = stateOfAClosedOptimizer();

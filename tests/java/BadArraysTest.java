@@ -106,6 +106,21 @@ class BadArraysTest {
   }
 
   @Test
+  void isRefusedWhereItIsOfADevice() {
+    try (Context context = new Context()) {
+      places(context).forEach((where, place) -> {
+        Array array = f32(place.dims());
+        assertEquals(0, array.device());
+        Array there = array.onDevice(1).reshape(place.dims());
+        assertEquals(1, there.device());
+        String why = assertThrows(InvalidArgument.class, () -> place.call().with(there), where).getMessage();
+        assertTrue(why.contains("has device 1; allowed is 0"), where + ": " + why);
+        place.call().with(there.onDevice(0));
+      });
+    }
+  }
+
+  @Test
   void isRefusedOnTheHeapWhereItIsHeld() {
     try (Context context = new Context()) {
       places(context).forEach((where, place) -> {

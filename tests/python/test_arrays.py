@@ -102,9 +102,43 @@ def test_a_sign_that_is_in_no_memory_is_refused(context, tmp_path):
             take()
 
 
-def test_dlpack_of_another_device_is_refused():
-    with pytest.raises(st.InvalidArgument, match="in CPU memory, got DLPack device 2"):
-        described(OnlyDlpack(numpy.zeros(3, F32), (2, 0)))
+DEVICES = {2: "kDLCUDA", 4: "kDLOpenCL", 7: "kDLVulkan", 8: "kDLMetal", 9: "kDLVPI", 10: "kDLROCM", 11: "kDLROCMHost", 12: "kDLExtDev",
+           13: "kDLCUDAManaged", 14: "kDLOneAPI", 15: "kDLWebGPU", 16: "kDLHexagon", 17: "kDLMAIA", 18: "kDLTrn"}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", [-1, 0, *range(2), *range(2, 20), 2**40])
+def test_dlpack_is_taken_of_the_hosts_memory_alone(context, kind):
+    values = numpy.zeros(3, F32)
+    given = OnlyDlpack(values, (kind, 0))
+    if kind in (1, 3):  # kDLCPU, and kDLCUDAHost, which is pinned
+        assert described(given)[0] == values.ctypes.data
+        return
+    named = f"{DEVICES[kind]} ({kind})" if kind in DEVICES else f"{kind}, which has no name here"
+    with pytest.raises(st.InvalidArgument, match=re.escape(f"DLPack device {named}; allowed is the host's memory, kDLCPU (1)")) as caught:
+        described(given)
+    assert "copy it to the host" in str(caught.value)
+    with pytest.raises(st.InvalidArgument, match=re.escape(named)):
+        st.clip_norm(context, [given], 1)
+
+
+def test_a_tensor_is_made_of_the_hosts_memory_alone(context):
+    from ctypes import POINTER, c_int32, c_void_p, cast, py_object, pythonapi
+
+    pythonapi.PyCapsule_GetPointer.restype = c_void_p
+    tensor = st.Tensor(context, "f32", (4,))
+    assert tensor.__dlpack_device__() == (1, 0)
+    capsule = tensor.__dlpack__()
+    managed = cast(pythonapi.PyCapsule_GetPointer(py_object(capsule), b"dltensor"), POINTER(c_int32))
+    assert managed[2:4] == [1, 0]  # device_type, device_id
+    given = OnlyDlpack(None)
+    given.__class__ = type("Given", (OnlyDlpack,), {"__dlpack__": lambda self, **_: capsule})
+    managed[2] = 13
+    with pytest.raises(st.Unsupported, match=r"kDLCUDAManaged \(13\); allowed is the host's memory"):
+        st.Tensor.from_dlpack(context, given)
+    with pytest.raises(st.InvalidArgument, match=r"kDLCUDAManaged \(13\)"):
+        described(given)  # which says that it is on the CPU
+    managed[2] = 3
+    assert st.Tensor.from_dlpack(context, given).shape == (4,)
 
 
 @pytest.mark.parametrize(

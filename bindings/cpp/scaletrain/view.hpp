@@ -1,4 +1,4 @@
-// Views: descriptions of arrays in the host's memory. A view borrows; the program keeps the array alive.
+// Views: descriptions of arrays, in the host's memory unless they say otherwise. A view borrows; the program keeps the array alive.
 #pragma once
 
 #include <scaletrain/view.h>
@@ -47,6 +47,7 @@ class View {
   }
   explicit View(const st_view& raw) : View(static_cast<DType>(raw.dtype), raw.data, raw.dims, static_cast<size_t>(raw.rank), raw.bytes) {
     if (raw.strides != nullptr) strided(std::vector<int64_t>(raw.strides, raw.strides + raw.rank));
+    device_ = raw.device;
   }
 
   /// The same memory with these strides, in elements.
@@ -59,6 +60,13 @@ class View {
     return *this;
   }
 
+  /// The same view, saying whose memory it is: 0 the host's, n that of device n - 1. A call refuses a device that its context does not
+  /// have; in this version that is every one but 0.
+  View& on_device(int32_t device) noexcept {
+    device_ = device;
+    return *this;
+  }
+
   DType dtype() const noexcept { return dtype_; }
   int32_t rank() const noexcept { return rank_; }
   int64_t dim(int32_t i) const { return dims_.at(static_cast<size_t>(i)); }
@@ -66,6 +74,7 @@ class View {
   int64_t bytes() const noexcept { return bytes_; }
   bool writable() const noexcept { return writable_; }
   void* data() const noexcept { return data_; }
+  int32_t device() const noexcept { return device_; }
   /// Number of elements.
   int64_t size() const noexcept {
     int64_t product = 1;
@@ -81,7 +90,7 @@ class View {
 
   /// For the C ABI; points into this view.
   st_view raw() const noexcept {
-    return {static_cast<st_dtype>(dtype_), rank_, dims_.data(), has_strides_ ? strides_.data() : nullptr, data_, bytes_};
+    return {static_cast<st_dtype>(dtype_), rank_, dims_.data(), has_strides_ ? strides_.data() : nullptr, data_, bytes_, device_, 0};
   }
 
  private:
@@ -92,7 +101,7 @@ class View {
   }
 
   DType dtype_ = DType::f32;
-  int32_t rank_ = 0;
+  int32_t rank_ = 0, device_ = 0;
   std::array<int64_t, 8> dims_{};
   std::array<int64_t, 8> strides_{};
   void* data_ = nullptr;

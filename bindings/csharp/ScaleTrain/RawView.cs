@@ -17,6 +17,8 @@ internal unsafe struct RawView {
   internal IntPtr Data;
   internal long Bytes;
   internal IntPtr Name;
+  internal int Device;
+  internal int Reserved;
 
   internal static long[] DimsOf(RawView* view) {
     var dims = new long[view->Rank];

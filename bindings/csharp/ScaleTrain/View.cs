@@ -18,7 +18,7 @@ public sealed class View {
   private readonly long[] dims;
   private readonly long[] strides;   // in elements; null for row-major without gaps
 
-  private View(object source, long offset, DType dtype, long[] dims, long[] strides, long bytes, bool isReadOnly) {
+  private View(object source, long offset, DType dtype, long[] dims, long[] strides, long bytes, bool isReadOnly, int device = 0) {
     if (dims.Length > RawView.MaxRank) throw new InvalidArgumentException("the rank must be at most " + RawView.MaxRank + ", got " + dims.Length);
     this.source = source;
     this.offset = offset;
@@ -27,6 +27,7 @@ public sealed class View {
     DType = dtype;
     Bytes = bytes;
     IsReadOnly = isReadOnly;
+    Device = device;
   }
 
   /// <summary>The type of the elements.</summary>
@@ -39,6 +40,8 @@ public sealed class View {
   public long Bytes { get; }
   /// <summary>Whether calls that would write to it refuse it.</summary>
   public bool IsReadOnly { get; }
+  /// <summary>Whose memory it is: 0 the host's, n that of device n - 1.</summary>
+  public int Device { get; }
 
   /// <summary>A C# array of any rank, with these dims; without dims, with its own.</summary>
   public static View Of(Array array, params long[] dims) {
@@ -76,7 +79,7 @@ public sealed class View {
     if (dims == null) throw new InvalidArgumentException("dims is null");
     if (SizeOf(dims) != Size) throw new InvalidArgumentException("Reshape: " + Text(dims) + " has " + SizeOf(dims) + " elements, the array " + Text(this.dims) + " has " + Size);
     if (strides != null) throw new InvalidArgumentException("Reshape: a strided array cannot be reshaped; call Reshape before Strided");
-    return new View(source, offset, DType, (long[])dims.Clone(), null, Bytes, IsReadOnly);
+    return new View(source, offset, DType, (long[])dims.Clone(), null, Bytes, IsReadOnly, Device);
   }
 
   /// <summary>A strided view of the same memory that starts at element <paramref name="first"/>. strides has one stride per dim, in
@@ -96,11 +99,15 @@ public sealed class View {
     long element = DTypes.BytesOf(DType);
     if (first < 0 || first > Bytes / element || !isEmpty && (least < 0 || most >= Bytes / element))
       throw new InvalidArgumentException("dims " + Text(dims) + " with strides " + Text(strides) + " from element " + first + " reach beyond the array, which has " + Bytes / element + " elements");
-    return new View(source, offset + first * element, DType, (long[])dims.Clone(), (long[])strides.Clone(), Bytes - first * element, IsReadOnly);
+    return new View(source, offset + first * element, DType, (long[])dims.Clone(), (long[])strides.Clone(), Bytes - first * element, IsReadOnly, Device);
   }
 
   /// <summary>The same memory, read-only: calls that would write to it refuse it.</summary>
-  public View AsReadOnly() { return new View(source, offset, DType, dims, strides, Bytes, true); }
+  public View AsReadOnly() { return new View(source, offset, DType, dims, strides, Bytes, true, Device); }
+
+  /// <summary>The same view, saying whose memory it is: 0 the host's, n that of device n - 1, with the address that <see cref="At"/> was given. A
+  /// call refuses a device that its context does not have; in this version that is every one but 0.</summary>
+  public View OnDevice(int device) { return new View(source, offset, DType, dims, strides, Bytes, IsReadOnly, device); }
 
   /// <summary>A copy converted to another dtype, for a call that takes only that one: double to float, long to int, and so on. Integers must fit
   /// the new dtype; conversion to a floating dtype rounds to nearest.</summary>
@@ -156,6 +163,8 @@ public sealed class View {
     raw->Data = new IntPtr(pin.Address.ToInt64() + offset);
     raw->Bytes = Bytes;
     raw->Name = IntPtr.Zero;
+    raw->Device = Device;
+    raw->Reserved = 0;
   }
 
   internal long Rows(string name) {

@@ -14,6 +14,7 @@ struct RawView {
   void* data;
   int64_t bytes;
   const char* name;  // null for an unnamed view
+  int32_t device, reserved;
 };
 
 struct RawViews {
@@ -22,12 +23,13 @@ struct RawViews {
 };
 
 inline View view_of(const RawView& raw) {
-  const st_view plain{raw.dtype, raw.rank, raw.dims, raw.has_strides != 0 ? raw.strides : nullptr, raw.data, raw.bytes};
+  const st_view plain{raw.dtype, raw.rank,  raw.dims,   raw.has_strides != 0 ? raw.strides : nullptr,
+                      raw.data,  raw.bytes, raw.device, raw.reserved};
   if (raw.writable != 0) return View(plain);
   View view(static_cast<DType>(raw.dtype), static_cast<const void*>(raw.data), std::vector<int64_t>(raw.dims, raw.dims + raw.rank),
             raw.bytes);
   if (raw.has_strides != 0) view.strided(std::vector<int64_t>(raw.strides, raw.strides + raw.rank));
-  return view;
+  return view.on_device(raw.device);
 }
 
 inline std::vector<View> list_of(const RawViews* raw) {
@@ -54,6 +56,7 @@ inline RawView raw_of(const View& view, bool writable) {
   for (int32_t i = 0; i < raw.rank; ++i) raw.dims[i] = view.dim(i);
   raw.data = view.data();
   raw.bytes = view.bytes();
+  raw.device = view.device();
   return raw;
 }
 

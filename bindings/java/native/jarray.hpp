@@ -22,6 +22,7 @@ struct Header {
     kStrided,
     kHeap,
     kHeapOffset,
+    kDevice,
     kDims,
     kStrides = kDims + 8,
     kCount = kStrides + 8
@@ -77,8 +78,9 @@ class Borrowed {
           View(static_cast<DType>(dtype), static_cast<const void*>(memory), std::vector<int64_t>(dims, dims + rank), of[Header::kBytes]);
       if (strides != nullptr) view_.strided(std::vector<int64_t>(strides, strides + rank));
     } else {
-      view_ = View(st_view{dtype, rank, dims, strides, memory, of[Header::kBytes]});
+      view_ = View(st_view{dtype, rank, dims, strides, memory, of[Header::kBytes], 0, 0});
     }
+    view_.on_device(static_cast<int32_t>(of[Header::kDevice]));
     return view_;
   }
   const View& view() const noexcept { return view_; }

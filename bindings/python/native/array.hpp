@@ -173,19 +173,25 @@ class Array {
       refuse(name + ": the tensor is lazily negated (is_neg()), so its memory has the wrong sign; pass its resolve_neg()");
   }
 
+  static void require_host_memory(int64_t device, const std::string& name) {
+    if (device != kDlpackCpu && device != kDlpackCudaHost)
+      refuse(name + ": the array is on DLPack device " + name_of_dlpack_device(device) +
+             "; allowed is the host's memory, kDLCPU (1) and kDLCUDAHost (3): copy it to the host first (PyTorch: .cpu())");
+  }
+
   void from_dlpack(PyObject* object, const std::string& name) {
     require_no_lazy_sign(object, name);
     const Object device = made(PyObject_CallMethod(object, "__dlpack_device__", nullptr));
     const Object kind = made(PySequence_GetItem(device.get(), 0));
-    constexpr long kCpu = 1, kPinned = 3;  // kDLCPU, kDLCUDAHost
     const long on = PyLong_AsLong(kind.get());
     if (on == -1 && PyErr_Occurred()) throw Raised();
-    if (on != kCpu && on != kPinned) refuse(name + ": the array must be in CPU memory, got DLPack device " + std::to_string(on));
+    require_host_memory(on, name);
     capsule_ = PyObject_CallMethod(object, "__dlpack__", nullptr);
     if (capsule_ == nullptr) throw Raised();
     // Not renamed to "used_dltensor": the capsule keeps the memory and releases it when it is freed.
     const auto* managed = managed_of(capsule_, name);
     const DLTensor& tensor = managed->dl_tensor;
+    require_host_memory(tensor.device.device_type, name);
     describe(name, dtype_of_dlpack(name, tensor.dtype), static_cast<char*>(tensor.data) + tensor.byte_offset, tensor.ndim,
              [&](int i) { return tensor.shape[i]; });
     if (tensor.strides == nullptr) return;

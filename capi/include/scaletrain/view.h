@@ -1,5 +1,6 @@
-/* Views: descriptions of arrays in the host's memory. Both structs are frozen, because arrays of them are passed and a new field would move
- * the second element: they have no struct_size and never grow. So are st_field, st_attribute, st_op_type, st_rename and st_metric. */
+/* Views: descriptions of arrays, each in the memory of the host or of one device. Both structs are frozen, because arrays of them are
+ * passed and a new field would move the second element: they have no struct_size and never grow. So are st_field, st_attribute, st_op_type,
+ * st_rename and st_metric. */
 #ifndef SCALETRAIN_VIEW_H
 #define SCALETRAIN_VIEW_H
 
@@ -26,7 +27,14 @@ typedef struct st_view {
   const int64_t* strides; /* in elements, not negative; NULL: row-major without gaps */
   void* data;             /* any alignment, unless a call requires that of the element, as st_gemm, which works in place */
   int64_t bytes;          /* size of the memory at data; at least what dims and strides need */
+  int32_t device;         /* 0: the host's memory; n >= 1: that of device n - 1 of the context's kind of device. See below */
+  int32_t reserved;       /* 0 */
 } st_view;
+
+/* Name the fields, or set all to zero first, so that device and reserved are 0: {.dtype = ST_F32, .rank = 2, .dims = dims, .data = x, ..}.
+ * A call that takes a view refuses, by ST_INVALID_ARGUMENT and before it reads or writes anything, a device that its context does not have;
+ * one without a context takes 0 only. In this version every context has the host's memory only, so 0 is the one value allowed; copy an
+ * array of a device to the host first. A view that the library gives, also to a callback, has 0. */
 
 typedef struct st_named_view {
   const char* name;

@@ -21,8 +21,9 @@ import org.scaletrain.internal.NativeLibrary;
  * (parameters of an {@link Optimizer}, {@link Data#arrays}, {@link Tensor#wrap}, an {@link Accumulator}'s gradients) refuse heap arrays.
  */
 public final class Array {
-  // Layout read by java/native/jarray.hpp: address, bytes, dtype, read-only, rank, has strides, is on the heap, heap offset, dims, strides.
-  private static final int DIMS = 8;
+  // Layout read by java/native/jarray.hpp: address, bytes, dtype, read-only, rank, has strides, is on the heap, heap offset, device, dims,
+  // strides.
+  private static final int DIMS = 9;
   private static final int STRIDES = DIMS + 8;
   private final long[] header;
   private final Object heap;
@@ -30,7 +31,8 @@ public final class Array {
   private final ArrayType type;
   private final Buffer memory;
 
-  private Array(ArrayType type, Buffer memory, long address, Object heap, long heapOffset, long[] strides, boolean readOnly) {
+  private Array(ArrayType type, Buffer memory, long address, Object heap, long heapOffset, long[] strides, boolean readOnly,
+      int device) {
     this.type = type;
     this.memory = memory;
     this.heap = heap;
@@ -43,6 +45,7 @@ public final class Array {
     header[5] = strides != null ? 1 : 0;
     header[6] = heap != null ? 1 : 0;
     header[7] = heapOffset;
+    header[8] = device;
     for (int i = 0; i < type.rank(); ++i) header[DIMS + i] = type.dim(i);
     for (int i = 0; strides != null && i < strides.length; ++i) header[STRIDES + i] = strides[i];
   }
@@ -141,12 +144,12 @@ public final class Array {
     if (memory.isDirect()) {
       NativeLibrary.require();
       long address = Native.address_of(memory) + (long) memory.position() * step;
-      return new Array(type, memory.slice(), address, null, 0, null, memory.isReadOnly());
+      return new Array(type, memory.slice(), address, null, 0, null, memory.isReadOnly(), 0);
     }
     if (!memory.hasArray())
       throw new InvalidArgument(
           "Array.of: a read-only buffer over a Java array gives no access to its memory; pass the array itself or a direct buffer");
-    return new Array(type, memory.slice(), 0, memory.array(), (long) (memory.arrayOffset() + memory.position()) * step, null, false);
+    return new Array(type, memory.slice(), 0, memory.array(), (long) (memory.arrayOffset() + memory.position()) * step, null, false, 0);
   }
 
   /** The same memory with other dims; the number of elements must not change. */
@@ -156,7 +159,7 @@ public final class Array {
     for (long dim : dims) if (dim < 0) throw new InvalidArgument("Array.reshape: " + other + " has a negative dimension");
     if (other.size() != type.size())
       throw new InvalidArgument("Array.reshape: " + other + " has " + other.size() + " elements, " + type + " has " + type.size());
-    return new Array(other, memory, header[0], heap, header[7], null, isReadOnly());
+    return new Array(other, memory, header[0], heap, header[7], null, isReadOnly(), device());
   }
 
   /** A strided view of the same memory: element (i, j) is at i * strides[0] + j * strides[1]. Strides are in elements, 0 or more. */
@@ -179,13 +182,24 @@ public final class Array {
       throw new InvalidArgument(
           "Array.strided: " + part + " with strides " + Arrays.toString(strides) + " reaches element " + last + ", but the array has only "
           + type.size());
-    return new Array(part, memory, header[0], heap, header[7], strides.clone(), isReadOnly());
+    return new Array(part, memory, header[0], heap, header[7], strides.clone(), isReadOnly(), device());
   }
 
   /** The same memory, read-only: calls that would write to it refuse it. */
   public Array readOnly() {
-    long[] strides = header[5] != 0 ? Arrays.copyOfRange(header, STRIDES, STRIDES + type.rank()) : null;
-    return new Array(type, memory, header[0], heap, header[7], strides, true);
+    return new Array(type, memory, header[0], heap, header[7], strides(), true, device());
+  }
+
+  /**
+   * The same array, saying whose memory it is: 0 the host's, n that of device n - 1. A call refuses a device that its context does not have; in
+   * this version that is every one but 0.
+   */
+  public Array onDevice(int device) {
+    return new Array(type, memory, header[0], heap, header[7], strides(), isReadOnly(), device);
+  }
+
+  private long[] strides() {
+    return header[5] != 0 ? Arrays.copyOfRange(header, STRIDES, STRIDES + type.rank()) : null;
   }
 
   /**
@@ -227,6 +241,11 @@ public final class Array {
   /** Whether calls that would write to the array refuse it. */
   public boolean isReadOnly() {
     return header[3] != 0;
+  }
+
+  /** Whose memory it is: 0 the host's, n that of device n - 1. */
+  public int device() {
+    return (int) header[8];
   }
 
   /** The address of element 0; 0 for heap arrays, which Java may move. */
@@ -315,7 +334,7 @@ public final class Array {
 
   @Override
   public String toString() {
-    return type + (isDirect() ? "" : " on Java's heap") + (isReadOnly() ? ", read only" : "");
+    return type + (isDirect() ? "" : " on Java's heap") + (isReadOnly() ? ", read only" : "") + (device() == 0 ? "" : " of device " + device());
   }
 
   /** This array, for a call whose library side keeps it after returning. Throws for a heap array. */
@@ -330,8 +349,7 @@ public final class Array {
   Array lasting() {
     if (heap == null) return this;
     Array copy = allocate(DType.U8, header[1]);
-    long[] strides = header[5] != 0 ? Arrays.copyOfRange(header, STRIDES, STRIDES + type.rank()) : null;
-    Array lasting = new Array(type, copy.memory, copy.header[0], null, 0, strides, isReadOnly());
+    Array lasting = new Array(type, copy.memory, copy.header[0], null, 0, strides(), isReadOnly(), device());
     copyTo(lasting);
     return lasting;
   }
