@@ -137,6 +137,8 @@ st_view World::view() {
   made.data = bytes.rarely(16) ? nullptr : memory(room);
   made.bytes = bytes.rarely() ? number() : static_cast<int64_t>(room);
   if (made.bytes > static_cast<int64_t>(room)) made.bytes = static_cast<int64_t>(room);
+  if (made.bytes == 1 || made.bytes == 9 || made.bytes == -1)  // hostile numbers, which serve as devices too
+    (made.bytes == 1 ? made.reserved : made.device) = static_cast<int32_t>(made.bytes);
   return made;
 }
 

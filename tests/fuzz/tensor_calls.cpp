@@ -23,6 +23,8 @@ void tensor_use(World& world) {
         // Exports and imports again: whoever consumes the tensor calls its deleter.
         DLManagedTensor* managed = nullptr;
         if (CALL(st_tensor_to_dlpack, world.handle(world.tensors), &managed)) {
+          const int32_t device = view.rank > 3 || view.rank < 0 ? view.rank : 1;  // kDLCPU; the hostile ranks serve as others
+          std::memcpy(reinterpret_cast<char*>(managed) + 8, &device, sizeof device);
           const size_t before = world.tensors.live.size();
           st_context* owner = world.contexts.live.empty() ? nullptr : world.contexts.live.front();
           MAKE(st_tensor_from_dlpack, tensors, owner, managed);

@@ -34,8 +34,9 @@ struct Array {
   }
   st_named_view view() {
     const auto rank = static_cast<int32_t>(dims.size());
-    if (dtype == "f32") return {name.c_str(), {ST_F32, rank, dims.data(), nullptr, floats.data(), static_cast<int64_t>(floats.size() * 4)}};
-    return {name.c_str(), {ST_I32, rank, dims.data(), nullptr, integers.data(), static_cast<int64_t>(integers.size() * 4)}};
+    if (dtype == "f32")
+      return {name.c_str(), {ST_F32, rank, dims.data(), nullptr, floats.data(), static_cast<int64_t>(floats.size() * 4), 0, 0}};
+    return {name.c_str(), {ST_I32, rank, dims.data(), nullptr, integers.data(), static_cast<int64_t>(integers.size() * 4), 0, 0}};
   }
 
   std::string name, dtype;
