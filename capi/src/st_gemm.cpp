@@ -2,6 +2,7 @@
 #include "gemm_arguments.h"
 #include "gemm_objects.h"
 #include "guard.h"
+#include "train/host_bytes.h"
 
 using namespace st;
 using namespace st::capi;
@@ -30,6 +31,7 @@ st_status st_gemm_plan_create(st_context* context, const st_gemm_problem* proble
     given(gemm, "st_gemm_plan_create: gemm");
     auto shared = peek(context)->context;  // first, so that allocations use its memory
     const Context& c = *shared;
+    require_in_place(c.backend(), "st_gemm_plan_create: products read the host's arrays");
     const GemmProblem ours = problem_of(take(problem, "st_gemm_plan_create: problem"));
     const st_gemm_schedule wish = schedule == nullptr ? st_gemm_schedule{} : take(schedule, "st_gemm_plan_create: schedule");
     check_threads("st_gemm_plan_create", wish.threads, "the context's");

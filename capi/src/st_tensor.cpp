@@ -79,10 +79,10 @@ st_status st_tensor_create(st_context* context, st_dtype dtype, int32_t rank, co
     given(tensor, "st_tensor_create: tensor");
     const auto c = peek(context)->context;
     const StridedLayout layout = layout_of("st_tensor_create: the tensor", dtype, rank, dims, nullptr);
+    require_in_place(c->backend(), "st_tensor_create: the tensor's memory is given");
     c->require_memory("st_tensor_create: the tensor", layout.bytes);
     const auto owned = std::make_shared<OwnedBuffer>(OwnedBuffer{c, c->backend().allocate(layout.bytes, MemoryRole::tensors)});
-    auto* const data = in_place(c->backend(), owned->buffer->data(), "st_tensor_create: the tensor's memory");
-    hand_out(tensor, tensor_over(layout, data, layout.bytes, owned));
+    hand_out(tensor, tensor_over(layout, c->backend().in_host(owned->buffer->data()), layout.bytes, owned));
   });
 }
 

@@ -11,12 +11,11 @@
 
 namespace st {
 
-/// The place as the host sees it, of what a call gives in place. Throws unsupported where it cannot read the device's memory. `what` opens
-/// the message: "st_tensor_create: the tensor's memory".
-inline std::byte* in_place(const Backend& backend, Address place, std::string_view what) {
-  require(backend.is_host_memory(), Code::unsupported, what, " is given in place, but ", backend.name(),
-          " has memory of its own, which the host cannot read; use the host's arrays, which calls copy");
-  return backend.in_host(place);
+/// Throws unsupported where the host cannot read the backend's memory in place. `what` opens the message: "st_tensor_create: the tensor's
+/// memory is given".
+inline void require_in_place(const Backend& backend, std::string_view what) {
+  require(backend.is_host_memory(), Code::unsupported, what, " in place, but ", backend.name(),
+          " has memory of its own, which the host cannot read; use a context of the cpu");
 }
 
 /// In place where the host can read the device's memory, else a copy.
