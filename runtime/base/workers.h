@@ -17,7 +17,7 @@ class Workers {
  public:
   /// threads >= 1 counts the caller, which works too. With `host`, no thread is started and `threads` is only a hint for task sizes.
   explicit Workers(int threads, HostParallel host = {});
-  ~Workers();
+  virtual ~Workers();
   Workers(const Workers&) = delete;
   Workers& operator=(const Workers&) = delete;
 
@@ -42,7 +42,8 @@ class Workers {
   }
 
  private:
-  void run_raw(int64_t tasks, void (*task)(void* arg, int64_t i), void* arg);
+  /// Virtual so that a plug-in, which has a copy of this code, runs the library's: it knows which threads are inside a task.
+  virtual void run_raw(int64_t tasks, void (*task)(void* arg, int64_t i), void* arg);
 
   struct Pool;
   std::unique_ptr<Pool> pool_;

@@ -24,6 +24,15 @@ std::string reason_of_loader(const std::string& name) {
 
 }  // namespace
 
+std::string folder_of_this_library() {
+  static const char kHere = 0;
+  Dl_info found{};
+  if (&dladdr == nullptr || dladdr(&kHere, &found) == 0 || found.dli_fname == nullptr) return ".";
+  const std::string file = found.dli_fname;
+  const size_t end = file.rfind('/');
+  return end == std::string::npos ? "." : file.substr(0, end);
+}
+
 LoadedLibrary::LoadedLibrary(const std::string& name) : name_(name) {
   require(&dlopen != nullptr && &dlsym != nullptr && &dlerror != nullptr, Code::unavailable, name,
           ": this program is linked statically and cannot load libraries");

@@ -18,6 +18,10 @@ constexpr bool kMakesTailCalls = true;
 constexpr bool kMakesTailCalls = false;
 #endif
 
+/// The folder of the shared library or program that contains this code, without a trailing slash: its plug-ins are installed there. "." if
+/// it is unknown.
+std::string folder_of_this_library();
+
 /// A third-party shared library, opened at run time. It is never closed, because it may have started threads.
 class LoadedLibrary {
  public:

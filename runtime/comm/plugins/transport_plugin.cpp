@@ -11,7 +11,6 @@
 #include "base/os/loaded_library.h"
 #include "base/text.h"
 #include "comm/plugins/callback_pipes.h"
-#include "comm/plugins/library_folder.h"
 
 namespace st {
 namespace {
