@@ -34,9 +34,9 @@ void print(const Json& features) {
                 machine["table"]["bf16_flops_per_cycle"].get<double>());
   for (const Json& device : features["devices"]) {
     const bool there = device["available"].get<bool>();
-    std::printf(
-        "device      %-13s %s\n", device["name"].get<std::string>().c_str(),
-        there ? ("kernels: " + device["kernels"].get<std::string>()).c_str() : ("missing: " + device["why"].get<std::string>()).c_str());
+    std::printf("device      %-13s %s\n", device["name"].get<std::string>().c_str(),
+                there ? (std::to_string(device["count"].get<int>()) + ", kernels: " + device["kernels"].get<std::string>()).c_str()
+                      : ("missing: " + device["why"].get<std::string>()).c_str());
   }
   for (const Json& transport : features["transports"]) {
     const bool there = transport["available"].get<bool>();

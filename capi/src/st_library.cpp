@@ -1,6 +1,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "backend/device_registry.h"
 #include "backend/needs.h"
 #include "base/json_line.h"
 #include "base/os/cpu.h"
@@ -60,20 +61,21 @@ std::string not_there(const char* name, const char* why) {
   return row.add("name", name).add("available", false).add("why", why).text();
 }
 
+/// Opens the first of each kind: what fails then is a reason, too.
 std::string devices() {
   std::vector<std::string> list;
-  for (const char* device : {"cpu", "reference"}) {
+  for (const ListedDevice& device : listed_devices()) {
     JsonLine row;
-    row.add("name", device);
+    row.add("name", device.name);
     try {
-      const Context context({.device = device, .threads = 1, .memory_limit = 0, .log = {}, .parallel = {}, .memory = {}});
-      row.add("available", true).add("kernels", context.backend().kernel_class());
+      require(device.count > 0, Code::unavailable, device.why_none);
+      const auto backend = open_device(device.name, nullptr);
+      row.add("available", true).add("count", device.count).add("kernels", backend->kernel_class());
     } catch (const Error& error) {
-      row.add("available", false).add("why", error.message());
+      row.add("available", false).add("count", device.count).add("why", error.message());
     }
     list.push_back(row.text());
   }
-  list.push_back(not_there("cuda", "this version has no CUDA plug-in yet"));
   return json_list(list);
 }
 

@@ -1,5 +1,6 @@
 #include "backend/needs.h"
 
+#include "backend/device_registry.h"
 #include "base/error.h"
 #include "base/os/cpu.h"
 #include "base/os/machine.h"
@@ -14,9 +15,11 @@ constexpr DeviceNeeds kCudaNeeds = {[](const MachineProfile&, Op, Types, Types, 
 const DeviceNeeds& needs_of(const MachineProfile& machine) {
   if (machine.device == "cpu") return cpu_needs;
   if (machine.device == "cuda") return kCudaNeeds;
-  require(machine.device == "reference", Code::unavailable, "plan: nothing is known of the kernels of device \"", machine.device,
+  if (machine.device == "reference") return reference_needs;
+  const DeviceNeeds* const of_plugin = needs_of_plugin(machine.device);
+  require(of_plugin != nullptr, Code::unavailable, "plan: nothing is known of the kernels of device \"", machine.device,
           "\"; plan for cpu, cuda or reference");
-  return reference_needs;
+  return *of_plugin;
 }
 
 double flops_per_cycle(std::string_view kernel_class, DType dtype) {

@@ -1,13 +1,13 @@
 #include "train/context.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cstdlib>
 #include <string_view>
 #include <system_error>
 #include <utility>
 
+#include "backend/device_registry.h"
 #include "base/error.h"
 #include "base/os/machine.h"
 #include "comm/rank_environment.h"
@@ -15,14 +15,6 @@
 
 namespace st {
 namespace {
-
-std::unique_ptr<Backend> make_backend(const std::string& device, const std::shared_ptr<MemorySource>& memory) {
-  if (device == "cpu") return make_cpu_backend(memory);
-  if (device == "reference") return make_reference_backend(memory);
-  const std::array<std::string, 2> known = {"cpu", "reference"};
-  const std::string near = nearest(device, known);
-  fail(Code::invalid_argument, text("context: unknown device \"", device, "\"; use ", near.empty() ? "cpu or reference" : near));
-}
 
 /// Ranks that a launcher has put on this machine. What makes no sense there is told to whoever asks for its rank.
 int local_ranks() {
@@ -53,7 +45,7 @@ int default_threads(int local_ranks) {
 Context::Context(ContextOptions options)
     : options_(std::move(options)),
       memory_(options_.memory ? options_.memory : std::make_shared<MemorySource>()),
-      backend_(options_.make_backend ? options_.make_backend(memory_) : make_backend(options_.device, memory_)),
+      backend_(options_.make_backend ? options_.make_backend(memory_) : open_device(options_.device, memory_)),
       local_ranks_(local_ranks()),
       threads_(options_.threads > 0 ? options_.threads : default_threads(local_ranks_)),
       tuning_cache_(options_.tuning_cache ? *options_.tuning_cache : default_tuning_cache(), options_.log) {

@@ -25,7 +25,7 @@ namespace st {
 using BackendMaker = std::function<std::unique_ptr<Backend>(const std::shared_ptr<MemorySource>& memory)>;
 
 struct ContextOptions {
-  std::string device = "cpu";  // cpu, reference
+  std::string device = "cpu";  // cpu, reference, or a plug-in's: cuda, cuda:1 (backend/device_registry.h)
   int threads = 0;           // 0: SCALETRAIN_THREADS, else this process's cores (affinity, cgroup quota) / a launcher's ranks on this host
   int64_t memory_limit = 0;  // bytes of all buffers together; 0: the machine's memory
   Logger log;
@@ -46,7 +46,7 @@ class Trimmable {
 
 class Context {
  public:
-  /// Throws invalid_argument for an unknown device, unavailable for one that this machine does not have.
+  /// Throws invalid_argument for an unknown device, unavailable for one that this machine does not have or whose plug-in is missing.
   explicit Context(ContextOptions options);
 
   Backend& backend() const { return *backend_; }

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "backend/device_registry.h"
 #include "base/error.h"
 #include "base/heap.h"
 #include "base/interval.h"
@@ -66,9 +67,10 @@ bool take(std::string& to, const Json& value, const std::string& allowed) {
   if (!value.is(Json::Kind::text)) return false;
   const std::string& word = value.text();
   const auto words = words_of(allowed);
+  // A word in capitals stands for what it names: patterns of scopes, a device of a plug-in, which opening it looks for, a table.
   const auto is_allowed = [&](const std::string& one) {
     if (one == "TABLE") return is_schedule(word);
-    return one == word || (one == "SCOPES" && is_scope_patterns(word));
+    return one == word || (one == "SCOPES" && is_scope_patterns(word)) || (one == "NAME" && is_device_name(word));
   };
   if (!words.empty() && std::ranges::none_of(words, is_allowed)) return false;
   to = word;

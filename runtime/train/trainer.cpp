@@ -31,8 +31,9 @@ Trainer::Trainer(std::shared_ptr<Model> model, Recipe recipe, std::shared_ptr<co
       whole_(model_->context().backend()),
       inputs_(model_->program(), inputs_read_by(model_->program()), model_->context().memory()) {
   Context& context = model_->context();
-  check(recipe_.device == context.backend().name(), "trainer: the recipe has device ", recipe_.device, ", but the model's context has ",
-        context.backend().name(), "; make the context with the recipe's device");
+  const std::string& device = context.options().device;
+  check(recipe_.device == device, "trainer: the recipe has device ", recipe_.device, ", but the model's context has ", device,
+        "; make the context with the recipe's device");
   const Mesh mesh = mesh_of(recipe_);
   const bool has_tensor_threads = mesh.tensor > 1 && ranks == nullptr, is_split = mesh.tensor > 1 || mesh.stage > 1;
   if (is_split) recipe_.ranks = mesh.ranks();

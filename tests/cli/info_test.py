@@ -2,6 +2,7 @@
 
 import json
 import os
+import tempfile
 import unittest
 import unittest.mock
 
@@ -22,6 +23,8 @@ class Info(CommandLineTest):
         self.assertTrue(devices["reference"]["available"])
         for device in devices.values():
             self.assertTrue(device["kernels"] if device["available"] else device["why"])
+            self.assertEqual(device["count"] > 0, device["available"])
+        self.assertIn("libscaletrain_cuda.so", devices["cuda"]["why"])
         transports = {transport["name"]: transport for transport in features["transports"]}
         self.assertTrue(transports["threads"]["available"] and transports["shared memory"]["available"])
         for transport in transports.values():
@@ -43,6 +46,15 @@ class Info(CommandLineTest):
         for row in features["devices"] + features["transports"]:
             self.assertIn(row["name"], text)
             self.assertIn(row.get("why") or row.get("joins") or row["kernels"], text)
+
+    def test_the_file_of_a_plug_in_is_named(self):
+        with tempfile.NamedTemporaryFile(suffix=".so") as file:
+            file.write(b"no library")
+            file.flush()
+            with unittest.mock.patch.dict(os.environ, SCALETRAIN_BACKEND_PATH=file.name):
+                text = self.said("info")
+                self.assertIn(f"missing: {file.name}: ", text)
+                self.assertIn("device      cpu           1, kernels: ", text)
 
     def test_a_machine_that_cannot_be_known_says_why(self):
         for name, value in (("SCALETRAIN_THREADS", "none"), ("SCALETRAIN_ISA", "avx1024")):

@@ -7,7 +7,7 @@ namespace ScaleTrain {
 public sealed class ContextOptions {
   /// <summary>Threads of each trainer; 0 means the number of cores of this process.</summary>
   public int Threads { get; set; }
-  /// <summary>"cpu", or "reference", which is slow and accumulates in double precision.</summary>
+  /// <summary>"cpu"; "reference", which is slow and accumulates in double precision; NAME or NAME:INDEX of a plug-in's device.</summary>
   public string Device { get; set; } = "cpu";
   /// <summary>Limit in bytes of all buffers together; 0 means the memory of the machine.</summary>
   public long MemoryLimit { get; set; }

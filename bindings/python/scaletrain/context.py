@@ -50,7 +50,7 @@ class Context(Handle):
     """The device, threads and memory that computations use.
 
     threads: threads of each trainer; 0 means the number of cores of this process.
-    device: "cpu", or "reference", which is slow and accumulates in double precision.
+    device: "cpu"; "reference", which is slow and accumulates in double precision; NAME or NAME:INDEX of a plug-in's device.
     memory_limit: limit in bytes of all buffers together; 0 means the memory of the machine.
     log: a function of (level, area, text), or a logging.Logger.
     parallel: a function (n, task) that runs task(i) for 0 <= i < n and returns when all have returned; None for the library's own threads.

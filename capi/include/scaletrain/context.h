@@ -31,7 +31,8 @@ typedef struct st_context_options {
   uint32_t struct_size;
   int32_t threads;      /* per trainer, at most 4096; 0: $SCALETRAIN_THREADS, else this process's cores (affinity and cgroup quota) divided
                          * by the launcher's ranks on this machine */
-  const char* device;   /* "cpu" (default), or "reference": slow, accumulates in fp64 */
+  const char* device;   /* "cpu" (default); "reference": slow, accumulates in fp64; NAME or NAME:INDEX of a plug-in's device ("cuda"), which
+                         * is looked for in $SCALETRAIN_BACKEND_PATH and next to this library: ST_UNAVAILABLE says why there is none */
   int64_t memory_limit; /* in bytes, of all buffers together; 0: what the machine has */
   st_log_fn log;        /* NULL: silent; the library never prints */
   void* log_user;

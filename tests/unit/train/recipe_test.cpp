@@ -44,7 +44,9 @@ bool is_in_domain(const RecipeKey& key, const std::string& value) {
   const auto is_word = [&](const std::string& word) { return value == '"' + word + '"'; };
   if (is_word("TABLE")) return false;  // the word in the row stands for a table
   const bool has_scopes = std::ranges::count(words, "SCOPES") > 0 && value.size() > 2 && value.find(' ') == std::string::npos;
-  if (key.type == "text") return value[0] == '"' && (words.empty() || has_scopes || std::ranges::any_of(words, is_word));
+  const bool has_device = std::ranges::count(words, "NAME") > 0 && value.size() > 2 &&
+                          value.find_first_not_of("\"abcdefghijklmnopqrstuvwxyz0123456789_") == std::string::npos;
+  if (key.type == "text") return value[0] == '"' && (words.empty() || has_scopes || has_device || std::ranges::any_of(words, is_word));
   if (key.type == "boolean") return value == "true" || value == "false";
   if (key.type == "list") return value == "[]";
   if (!is_number) return words.size() > 1 && std::any_of(words.begin() + 1, words.end(), is_word);

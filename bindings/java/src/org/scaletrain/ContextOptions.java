@@ -24,7 +24,7 @@ public final class ContextOptions {
     return this;
   }
 
-  /** {@code cpu}, or {@code reference}, which is slow and accumulates in double precision. */
+  /** {@code cpu}; {@code reference}, which is slow and accumulates in double precision; NAME or NAME:INDEX of a plug-in's device. */
   public ContextOptions device(String device) {
     this.device = Handle.given(device, "ContextOptions.device");
     return this;

@@ -40,7 +40,10 @@ public abstract class RecipeKeys extends Handle {
     throw new WrongState("Recipe: " + key + " is " + Json.text(value) + ", which has another type; use get(\"" + key + "\")");
   }
 
-  /** Where to compute: cpu is fast; reference is slow and accumulates in double. Allowed: cpu reference. Default: "cpu". */
+  /**
+   * Where to compute: cpu is fast; reference is slow and accumulates in double; NAME or NAME:INDEX is the device of a plug-in, which
+   * `scaletrain info` lists. Allowed: cpu reference NAME. Default: "cpu".
+   */
   public Recipe device(String value) {
     return set("device", value);
   }
