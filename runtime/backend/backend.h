@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "backend/address.h"
-#include "backend/stream.h"
+#include "backend/device_stream.h"
 #include "base/memory_source.h"
 #include "base/workers.h"
 #include "gemm/gemm_kernels.h"
