@@ -191,8 +191,8 @@ public final class Array {
   }
 
   /**
-   * The same array, saying whose memory it is: 0 the host's, n that of device n - 1. A call refuses a device that its context does not have; in
-   * this version that is every one but 0.
+   * The same array, saying whose memory it is: 0 the host's, n that of device n - 1. A call refuses a device that its context does not
+   * have; in this version that is every one but 0.
    */
   public Array onDevice(int device) {
     return new Array(type, memory, header[0], heap, header[7], strides(), isReadOnly(), device);
@@ -334,7 +334,8 @@ public final class Array {
 
   @Override
   public String toString() {
-    return type + (isDirect() ? "" : " on Java's heap") + (isReadOnly() ? ", read only" : "") + (device() == 0 ? "" : " of device " + device());
+    String place = device() != 0 ? " of device " + device() : isDirect() ? "" : " on Java's heap";
+    return type + place + (isReadOnly() ? ", read only" : "");
   }
 
   /** This array, for a call whose library side keeps it after returning. Throws for a heap array. */
