@@ -11,7 +11,7 @@
 namespace st {
 namespace {
 
-constexpr int64_t kVersion = 1, kMostThreads = 4096;
+constexpr int64_t kVersion = 2, kMostThreads = 4096;
 constexpr std::string_view kWriter = "give what `scaletrain info --json` writes as \"machine\"";
 constexpr std::string_view kDevices[] = {"cpu", "reference", "cuda"}, kReferenceClasses[] = {"reference"};
 
@@ -27,7 +27,7 @@ std::string MachineProfile::json() const {
   measured.add("clock", clock);
   table.add("fp32_flops_per_cycle", fp32_flops_per_cycle).add("bf16_flops_per_cycle", bf16_flops_per_cycle);
   all.add("version", kVersion).add("device", device).add("kernel_class", kernel_class).add("threads", threads);
-  all.add("alignment", alignment).add("memory_bytes", memory);
+  all.add("alignment", alignment).add("memory_bytes", memory).add("reserved_bytes", reserved);
   return all.add_json("measured", measured.text()).add_json("table", table.text()).text();
 }
 
@@ -43,6 +43,7 @@ MachineProfile parse_machine_profile(std::string_view json) {
   machine.threads = static_cast<int>(all.whole("threads", 1, kMostThreads));
   machine.alignment = all.whole("alignment", machine.alignment, machine.alignment);
   machine.memory = all.whole("memory_bytes", 0, std::numeric_limits<int64_t>::max());
+  machine.reserved = all.whole("reserved_bytes", 0, std::numeric_limits<int64_t>::max());
   JsonFields measured(all.any("measured"), "machine profile: measured", kWriter),
       table(all.any("table"), "machine profile: table", kWriter);
   machine.clock = measured.rate("clock");

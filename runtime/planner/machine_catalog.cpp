@@ -63,8 +63,8 @@ Machine machine_of(const Gpu& gpu) {
   machine.name = gpu.name;
   machine.source = text(gpu.source, "; products at ", gpu.efficiency, " of its rate, as fitted to ", gpu.fitted_to);
   machine.profile = {.device = "cuda", .kernel_class = std::string(gpu.compute_class)};
+  machine.profile.reserved = kGib;  // CUDA's context, cuBLAS's workspace and NCCL's buffers
   machine.device_memory = static_cast<int64_t>(gpu.memory_gib * static_cast<double>(kGib));
-  machine.reserved = kGib;  // CUDA's context, cuBLAS's workspace and NCCL's buffers
   machine.ranks_per_node = 8;
   machine.in_node = {kNvlinkLatency, kLinkShare * gpu.link_gbytes * kGiga};
   machine.between_nodes = {kNetworkLatency, kLinkShare * gpu.node_gbytes * kGiga};

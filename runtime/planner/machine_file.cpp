@@ -10,7 +10,7 @@
 namespace st {
 namespace {
 
-constexpr int64_t kVersion = 1, kMost = std::numeric_limits<int64_t>::max(), kMostRanks = 1 << 20;
+constexpr int64_t kVersion = 2, kMost = std::numeric_limits<int64_t>::max(), kMostRanks = 1 << 20;
 constexpr std::string_view kWriter = "give a file that `scaletrain bench --calibrate FILE` of this version wrote";
 
 std::string json_of(const LinkRate& link) {
@@ -98,8 +98,9 @@ std::string json_of(const Machine& machine) {
   for (const RateSet& set : machine.rates) sets.push_back(json_of(set));
   line.add("version", kVersion).add("name", machine.name).add("source", machine.source).add("measured", machine.is_measured);
   line.add("processor", machine.processor).add("library", machine.library);
-  line.add("device_memory_bytes", machine.device_memory).add("reserved_bytes", machine.reserved);
-  line.add("ranks_per_node", machine.ranks_per_node).add_json("machine", machine.profile.json());
+  line.add("device_memory_bytes", machine.device_memory)
+      .add("ranks_per_node", machine.ranks_per_node)
+      .add_json("machine", machine.profile.json());
   line.add_json("in_node", json_of(machine.in_node)).add_json("between_nodes", json_of(machine.between_nodes));
   return line.add_json("to_host", json_of(machine.to_host)).add_json("rates", json_list(sets)).text();
 }
@@ -116,7 +117,6 @@ Machine parse_machine(std::string_view json) {
   machine.processor = all.text("processor");
   machine.library = all.text("library");
   machine.device_memory = all.whole("device_memory_bytes", 1, kMost);
-  machine.reserved = all.whole("reserved_bytes", 0, kMost);
   machine.ranks_per_node = static_cast<int32_t>(all.whole("ranks_per_node", 1, kMostRanks));
   machine.profile = parse_machine_profile(all.any("machine").dump());
   machine.in_node = read_link(all, "in_node");

@@ -39,7 +39,7 @@ OnHost on_host(const PlannedRun& run) {
 
 PlannedMemory memory_of(const Plan& plan, const PlannedRun& run) {
   PlannedMemory use;
-  use.reserved = run.machine.reserved;
+  use.reserved = run.machine.profile.reserved;
   const OnHost is_away = on_host(run);
   for (size_t a = 0; a < kArenas; ++a) {
     if (plan.memory.in_file[a]) {

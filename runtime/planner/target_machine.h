@@ -51,8 +51,7 @@ struct Machine {
   std::string processor;     // that was measured, and by which version of this library; empty: none
   std::string library;
   MachineProfile profile;      // what its kernels need; `memory` is that of a node, for the host side
-  int64_t device_memory = 0;   // bytes that the ranks of a device have; cpu: of a node, shared by its ranks
-  int64_t reserved = 0;        // of them, what driver, context and libraries take
+  int64_t device_memory = 0;   // bytes that the ranks of a device have, with what is reserved; cpu: of a node, shared by its ranks
   int32_t ranks_per_node = 1;  // devices; cpu: cores
   LinkRate in_node, between_nodes, to_host;
   std::vector<RateSet> rates;

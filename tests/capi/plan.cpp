@@ -62,7 +62,7 @@ TEST(Plans, RefuseWrongOptionsAndSayHowToPutThemRight) {
       {R"({"machine": "h200", "rank": 4})", "st_plan_create: options: rank is 4; a run of 4 ranks has ranks 0 to 3"},
       {R"({"machine": "h200", "auto": 1})", "st_plan_create: options: auto must be true or false, got 1"},
       {R"({"machine": {"version": 99}})",
-       "machine: version must be 1, got 99; give a file that `scaletrain bench --calibrate FILE` of this version wrote"},
+       "machine: version must be 2, got 99; give a file that `scaletrain bench --calibrate FILE` of this version wrote"},
       {R"({"machine": "h200", "troubles": [{"rank": 4}]})", "st_plan_create: options: a trouble's rank must be 0 to 3, got {\"rank\":4}"}};
   for (const auto& [options, message] : cases) {
     HeldPlan plan;

@@ -126,7 +126,7 @@ class Plan(CommandLineTest):
         self.refused("--machine", "none/machine.json", words=["cannot read none/machine.json"])
         other = self.folder / "machine.json"
         other.write_text('{"version": 9}')
-        self.refused("--machine", other, words=["version must be 1, got 9", "--calibrate"])
+        self.refused("--machine", other, words=["version must be 2, got 9", "--calibrate"])
         self.refused("--world", 7, "--stages", 2, words=["7 ranks are not a multiple of 2 stages", "2 x 3 = 6"])
         self.refused("--world", 4, "--rank", 4, words=["rank is 4", "ranks 0 to 3"])
         self.refused("--world", 4, "--ranks", 2, words=["--world is 4, but --ranks is 2"])

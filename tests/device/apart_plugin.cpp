@@ -1,5 +1,9 @@
 // libscaletrain_apart.so: devices for tests, of which one works. Never installed.
+#include <array>
+#include <atomic>
+#include <chrono>
 #include <stdexcept>
+#include <thread>
 
 #include "apart_backend.h"
 #include "backend/backend_plugin.h"
@@ -16,10 +20,33 @@ int none(std::string& why_none) {
 
 int throws(std::string& /*why_none*/) { throw std::runtime_error("the driver is asleep, which no one has expected"); }
 
+const OpTable* inner_kernels = nullptr;  // of ApartBackend; the same for all
+
+/// Tasks that run tasks: the library's threads know that they are inside one, and run the inner ones serially.
+void run_nested(const Call& call) {
+  constexpr int64_t kTasks = 32;
+  std::array<std::atomic<int64_t>, kTasks> runs{};
+  call.workers->run(kTasks, [&](int64_t outer) {
+    std::this_thread::sleep_for(std::chrono::microseconds(20));  // so that other threads get some
+    call.workers->run(kTasks, [&](int64_t inner) { runs[static_cast<size_t>(inner)] += outer; });
+  });
+  for (const auto& sum : runs) require(sum == kTasks * (kTasks - 1) / 2, Code::internal, "nested tasks ran ", sum.load());
+  (*inner_kernels)[static_cast<size_t>(Op::embedding)].run(call);
+}
+
 class PluginBackend : public ApartBackend {
  public:
   PluginBackend(std::string_view name, std::shared_ptr<MemorySource> memory) : ApartBackend(std::move(memory)), name_(name) {}
   std::string_view name() const override { return name_; }
+  const OpTable& kernels() const override {
+    static const OpTable table = [this] {
+      inner_kernels = &ApartBackend::kernels();
+      OpTable all = *inner_kernels;
+      all[static_cast<size_t>(Op::embedding)].run = run_nested;
+      return all;
+    }();
+    return table;
+  }
 
  private:
   std::string_view name_;

@@ -12,7 +12,7 @@ TEST(TargetMachine, KnownOnesAreReadAsTheyAreWritten) {
     const Machine machine = machine_named(name);
     EXPECT_EQ(json_of(parse_machine(json_of(machine))), json_of(machine)) << name;
     EXPECT_FALSE(machine.is_measured);
-    EXPECT_GT(machine.device_memory, machine.reserved);
+    EXPECT_GT(machine.device_memory, machine.profile.reserved);
     EXPECT_NE(machine.rates_for(1, 8).find("products.bf16"), nullptr);
   }
 }
@@ -66,10 +66,11 @@ TEST(TargetMachine, RefusesAFileOfAnotherKind) {
     return json.replace(json.find(from), from.size(), to);
   };
   EXPECT_TRUE(refuses({"version is missing", "--calibrate"}, [&] { (void)parse_machine("{}"); }));
-  EXPECT_TRUE(refuses({"version must be 1, got 7"}, [&] { (void)parse_machine(with("\"version\":1", "\"version\":7")); }));
+  EXPECT_TRUE(refuses({"version must be 2, got 7"}, [&] { (void)parse_machine(with("\"version\":2", "\"version\":7")); }));
   EXPECT_TRUE(refuses({"measured must be true or false"}, [&] { (void)parse_machine(with("\"measured\":false", "\"measured\":0")); }));
   EXPECT_TRUE(refuses({"seconds_by_bytes must rise in bytes from 0"}, [&] { (void)parse_machine(with("[[0,", "[[-1,")); }));
   EXPECT_TRUE(refuses({"latency is missing"}, [&] { (void)parse_machine(with("\"latency\"", "\"late\"")); }));
+  EXPECT_TRUE(refuses({"reserved_bytes is missing"}, [&] { (void)parse_machine(with("\"reserved_bytes\":1073741824,", "")); }));
   EXPECT_TRUE(refuses({"device must be one of cpu, reference, cuda"}, [&] { (void)parse_machine(with("\"cuda\"", "\"tpu\"")); }));
 }
 

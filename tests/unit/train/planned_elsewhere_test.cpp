@@ -17,8 +17,8 @@ const GptOptions kSmall = {.layers = 2, .width = 64, .heads = 2, .context = 64, 
 const Recipe kRecipe = {.batch = 4, .accumulate = 2};
 
 MachineProfile machine_of(std::string_view kernel_class) {
-  return parse_machine_profile(text(R"({"version":1,"device":"cpu","kernel_class":")", kernel_class,
-                                    R"(","threads":3,"alignment":64,"memory_bytes":0,)",
+  return parse_machine_profile(text(R"({"version":2,"device":"cpu","kernel_class":")", kernel_class,
+                                    R"(","threads":3,"alignment":64,"memory_bytes":0,"reserved_bytes":0,)",
                                     R"("measured":{"clock":0},"table":{"fp32_flops_per_cycle":0,"bf16_flops_per_cycle":0}})"));
 }
 
