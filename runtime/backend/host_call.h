@@ -11,8 +11,8 @@ namespace st {
 void call_host_forward(const Call& call);
 void call_host_backward(const Call& call);
 
-/// The same on a device of its own memory, for Op::host and Op::host_backward, with pinned copies of the operands: waits for the stream,
-/// which copies the results to the device afterwards. Borrows the call.
+/// The same for Op::host and Op::host_backward on any device of its own memory, which has no kernels for them: with pinned copies of the
+/// operands. Waits for the stream, which copies the results to the device afterwards. Borrows the call.
 std::unique_ptr<Prepared> prepare_host_call(Backend& backend, Op op, const Call& call);
 
 }  // namespace st

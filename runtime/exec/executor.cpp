@@ -5,6 +5,7 @@
 #include <numeric>
 #include <utility>
 
+#include "backend/host_call.h"
 #include "base/error.h"
 #include "base/float_mode.h"
 #include "base/os/machine.h"
@@ -106,17 +107,13 @@ void Executor::resolve() {
   std::map<std::array<int32_t, 3>, Made> calls;                  // by section, node and micro-batch in its section's period
   std::map<std::array<int32_t, 2>, PlannedExchange*> exchanges;  // by index in the plan and micro-batch in its section's period
   messages_.resize(plan_.exchanges.size());
-  const OpTable& kernels = storage_.backend().kernels();
   for (const Instruction& at : plan_.instructions) {
     const Node& node = program.sections[static_cast<size_t>(at.section)].graph[at.node];
-    const Kernel& kernel = kernels[static_cast<size_t>(node.op)];
     const bool is_exchange = at.kind != Kind::kernel;
-    require(is_exchange || kernel.run != nullptr, Code::unsupported, "backend ", storage_.backend().name(), ": no kernel for ",
-            name_of(node.op));
     const int32_t in_period = at.micro_batch % periods[static_cast<size_t>(at.section)];
     auto& [call, prepared, message] = calls[{at.section, at.node, in_period}];
     if (call == nullptr) call = make_call(at);
-    if (!is_exchange && prepared == nullptr) prepared = kernels_.emplace_back(storage_.backend().prepare(node.op, *call)).get();
+    if (!is_exchange && prepared == nullptr) prepared = kernels_.emplace_back(prepare(node, *call)).get();
     PlannedExchange* exchange = nullptr;
     const bool is_collective = at.kind == Kind::exchange || at.kind == Kind::post || at.kind == Kind::await;
     if (is_exchange) {
@@ -139,6 +136,15 @@ void Executor::resolve() {
     if (at.kind == Kind::send) messages_[static_cast<size_t>(at.exchange)].resize(static_cast<size_t>(buffers_of_message(at)));
     steps_.push_back({prepared, call, at, exchange, message});
   }
+}
+
+/// The backend's kernel; for the host's own op on a device, a call on copies.
+std::unique_ptr<Prepared> Executor::prepare(const Node& node, const Call& call) const {
+  Backend& backend = storage_.backend();
+  if (runs_later_ && (node.op == Op::host || node.op == Op::host_backward)) return prepare_host_call(backend, node.op, call);
+  require(backend.kernels()[static_cast<size_t>(node.op)].run != nullptr, Code::unsupported, "backend ", backend.name(), ": no kernel for ",
+          name_of(node.op));
+  return backend.prepare(node.op, call);
 }
 
 /// After how many micro-batches a section's operands are where they were: those of buffers of the stash come in turn.

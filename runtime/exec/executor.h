@@ -112,6 +112,7 @@ class Executor {
   void allocate();
   void resolve();
   void allocate_inputs();
+  std::unique_ptr<Prepared> prepare(const Node& node, const Call& call) const;
   bool issue_until(Cursor& cursor, size_t end, double deadline, const PrepareMicroBatch& prepare);
   bool is_boundary(size_t at) const;
   void finish();

@@ -4,7 +4,6 @@
 #include <utility>
 #include <vector>
 
-#include "backend/host_call.h"
 #include "base/error.h"
 
 namespace st {
@@ -107,7 +106,6 @@ void ApartBackend::zero(Address device, int64_t bytes) { cpu_->zero(back(device)
 std::unique_ptr<Stream> ApartBackend::make_stream() { return std::make_unique<ApartStream>(cpu_->make_stream()); }
 
 std::unique_ptr<Prepared> ApartBackend::prepare(Op op, const Call& call) {
-  if (op == Op::host || op == Op::host_backward) return prepare_host_call(*this, op, call);
   return std::make_unique<ApartKernel>(kernels()[static_cast<size_t>(op)].run, call);
 }
 

@@ -4,7 +4,6 @@
 #include <utility>
 #include <vector>
 
-#include "backend/host_call.h"
 #include "base/error.h"
 #include "device_memory.h"
 
@@ -157,7 +156,6 @@ std::unique_ptr<Stream> DelayedBackend::make_stream() { return std::make_unique<
 std::unique_ptr<Event> DelayedBackend::make_event() { return std::make_unique<DelayedEvent>(engine_, planted_); }
 
 std::unique_ptr<Prepared> DelayedBackend::prepare(Op op, const Call& call) {
-  if (op == Op::host || op == Op::host_backward) return prepare_host_call(*this, op, call);
   return std::make_unique<DelayedKernel>(kernels()[static_cast<size_t>(op)].run, call);
 }
 
