@@ -13,6 +13,7 @@
 #include <set>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -32,6 +33,9 @@ constexpr std::array kArenaNames = {Arena::parameters, Arena::gradients, Arena::
                                     Arena::stash,      Arena::buckets,   Arena::packed};
 
 constexpr double kLinkShare = 0.8;  // as the catalog has it
+
+/// Sources that ran Megatron-LM, or what is made of it.
+constexpr std::array<std::string_view, 7> kMegatron = {"dgxc", "dlperf-meg", "jz-v100", "sc21", "seqpar", "tr11", "tr3m"};
 
 std::vector<std::string> cells_of(const std::string& line) {
   std::vector<std::string> cells;
@@ -65,6 +69,15 @@ int64_t number(const Row& row, const char* name) {
   return number(row, name, 0);
 }
 
+/// Megatron-LM, and NeMo, pad the table of tokens, so that it can be cut for the tensor ranks (make_vocab_size_divisible_by).
+int64_t vocabulary_of(const Row& row) {
+  const int64_t given = number(row, "vocabulary");
+  const std::string source = row.at("id").substr(0, row.at("id").rfind('-'));
+  if (!std::ranges::count(kMegatron, source)) return given;
+  const int64_t unit = 128 * number(row, "tensor");
+  return (given + unit - 1) / unit * unit;
+}
+
 /// GPT-2 with the published sizes; or a Llama, whose three products of the MLP stand for two of another width where the MLP has no gate.
 Program model_of(const Row& row) {
   const std::string& family = row.at("model_family");
@@ -75,7 +88,7 @@ Program model_of(const Row& row) {
                       .width = width,
                       .heads = heads,
                       .context = number(row, "sequence"),
-                      .vocabulary = number(row, "vocabulary")});
+                      .vocabulary = vocabulary_of(row)});
   }
   const bool is_gated = family != "nemotron";
   return build_llama({.layers = number(row, "layers"),
@@ -83,7 +96,7 @@ Program model_of(const Row& row) {
                       .heads = heads,
                       .groups = number(row, "kv_heads", heads),
                       .context = number(row, "sequence"),
-                      .vocabulary = number(row, "vocabulary"),
+                      .vocabulary = vocabulary_of(row),
                       .ffn = is_gated ? ffn : ffn * 2 / 3,
                       .tied_embedding = row.at("tied_embedding") == "1"});
 }
