@@ -16,63 +16,60 @@ std::shared_ptr<StreamEngine::Queue> StreamEngine::make_queue() {
 }
 
 void StreamEngine::give(Queue& queue, std::function<void()> work, const void* name) {
-  auto task = std::make_unique<Task>();
-  task->work = std::move(work);
-  task->name = name;
-  add(queue, std::move(task));
+  add(queue, {std::make_unique<Task>(Task{queue, std::move(work), name}), {}, {}});
 }
 
 void StreamEngine::record(Queue& queue, const std::shared_ptr<Point>& point) {
   const std::lock_guard lock(mutex_);
-  auto task = std::make_unique<Task>();
-  task->records = point;
-  task->number = ++point->recorded_;
-  add(queue, std::move(task));
+  add(queue, {std::make_unique<Task>(Task{.queue = queue, .work = {}, .records = point.get()}), point, {}, ++point->recorded_});
 }
 
 void StreamEngine::wait(Queue& queue, const std::shared_ptr<Point>& point) {
   const std::lock_guard lock(mutex_);
-  auto task = std::make_unique<Task>();
-  task->awaits = point;
-  task->number = point->recorded_;
-  add(queue, std::move(task));
+  add(queue, {std::make_unique<Task>(Task{.queue = queue, .work = {}, .awaits = point.get()}), {}, point, point->recorded_});
 }
 
-void StreamEngine::add(Queue& queue, std::unique_ptr<Task> task) {
+void StreamEngine::add(Queue& queue, Given given) {
   const std::lock_guard lock(mutex_);
-  release(task.get());
-  queue.tasks_.push_back(std::move(task));
+  release(given.task.get());
+  queue.given_.push_back(std::move(given));
   if (order_ == Order::eager) {
-    while (!queue.tasks_.empty() && run_first(queue)) {
+    while (!queue.given_.empty() && run_first(queue)) {
     }
   }
   if (order_ != Order::random) return;
   for (uint64_t runs = random_() % 3; runs > 0; --runs) {
     const auto any = queues_[random_() % queues_.size()].lock();
-    if (any && !any->tasks_.empty()) run_first(*any);
+    if (any && !any->given_.empty()) run_first(*any);
   }
 }
 
 /// Returns whether it could: the event for which it waits has happened.
 bool StreamEngine::run_first(Queue& queue) {
-  if (const Task& first = *queue.tasks_.front(); first.awaits && first.awaits->done_ < first.number) return false;
-  const std::unique_ptr<Task> task = std::move(queue.tasks_.front());
-  queue.tasks_.pop_front();
-  queue.identity_.become([&] {
-    acquire(task.get());
-    if (task->awaits) acquire(task->awaits.get());
-    try {
-      const FloatMode mode;
-      if (task->work && !queue.error_) task->work();
-    } catch (...) {
-      queue.error_ = std::current_exception();
-      queue.failed_ = task->name;
-    }
-    if (task->records) release(task->records.get());
-    release(&queue);
-  });
-  if (task->records) task->records->done_ = task->number;
+  if (const Given& first = queue.given_.front(); first.awaits && first.awaits->done_ < first.number) return false;
+  Given first = std::move(queue.given_.front());
+  queue.given_.pop_front();
+  const FloatMode mode;  // noted by thread, and so by the host
+  queue.identity_.become(Queue::run, first.task.release());
+  if (first.records) first.records->done_ = first.number;
   return true;
+}
+
+/// As the queue's identity.
+void StreamEngine::Queue::run(void* of) {
+  acquire(of);
+  const std::unique_ptr<Task> task(static_cast<Task*>(of));
+  Queue& queue = task->queue;
+  if (task->awaits != nullptr) acquire(task->awaits);
+  try {
+    if (task->work && !queue.error_) task->work();
+  } catch (...) {
+    queue.error_ = std::current_exception();
+    queue.failed_ = task->name;
+  }
+  task->work = nullptr;
+  if (task->records != nullptr) release(task->records);
+  release(&queue);
 }
 
 /// Until the point has this number.
@@ -82,7 +79,7 @@ void StreamEngine::run_others(const Point& until, int64_t number) {
     bool any = false;
     for (size_t i = 0; i < queues_.size() && !any; ++i) {
       const auto queue = queues_[(first + i) % queues_.size()].lock();
-      any = queue && !queue->tasks_.empty() && run_first(*queue);
+      any = queue && !queue->given_.empty() && run_first(*queue);
     }
     if (!any) throw std::logic_error("stream engine: all streams wait for each other");
   }
@@ -90,8 +87,8 @@ void StreamEngine::run_others(const Point& until, int64_t number) {
 
 void StreamEngine::finish(Queue& queue) {
   const std::lock_guard lock(mutex_);
-  while (!queue.tasks_.empty())
-    if (!run_first(queue)) run_others(*queue.tasks_.front()->awaits, queue.tasks_.front()->number);
+  while (!queue.given_.empty())
+    if (!run_first(queue)) run_others(*queue.given_.front().awaits, queue.given_.front().number);
   acquire(&queue);
   queue.told_ = std::exchange(queue.failed_, nullptr);
   if (const std::exception_ptr error = std::exchange(queue.error_, nullptr)) std::rethrow_exception(error);

@@ -38,13 +38,22 @@ class StreamEngine {
 
    private:
     friend class StreamEngine;
+    /// Belongs to the queue's identity once it is given, which frees it.
     struct Task {
+      Queue& queue;
       std::function<void()> work;  // empty: records or waits
       const void* name = nullptr;
+      Point *records = nullptr, *awaits = nullptr;
+    };
+    /// The engine's own notes of a task.
+    struct Given {
+      std::unique_ptr<Task> task;
       std::shared_ptr<Point> records, awaits;
       int64_t number = 0;  // of the record
     };
-    std::deque<std::unique_ptr<Task>> tasks_;
+    static void run(void* task);
+
+    std::deque<Given> given_;
     std::exception_ptr error_;
     const void *failed_ = nullptr, *told_ = nullptr;
     RaceIdentity identity_;
@@ -61,8 +70,9 @@ class StreamEngine {
 
  private:
   using Task = Queue::Task;
+  using Given = Queue::Given;
 
-  void add(Queue& queue, std::unique_ptr<Task> task);
+  void add(Queue& queue, Given given);
   bool run_first(Queue& queue);
   void run_others(const Point& until, int64_t number);
 
