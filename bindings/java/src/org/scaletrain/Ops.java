@@ -221,27 +221,33 @@ public final class Ops {
   }
 
   /**
-   * y = (x - mean) * rstd * gamma + beta over the last dimension; mean and rstd are f32 (f64 for f64) of the leading dimensions;
-   * epsilon: default 1e-05; more: mean, rstd.
+   * y = (x - mean) * rstd * gamma + beta over the last dimension; gamma and beta have the type of x, or f32 beside 16 bits; mean and
+   * rstd are f32 (f64 for f64) of the leading dimensions; epsilon: default 1e-05; more: mean, rstd.
    */
   public static Value layerNorm(Value x, Value gamma, Value beta) {
     return op("layer_norm", 3, Arrays.asList(x, gamma, beta));
   }
 
   /**
-   * y = (x - mean) * rstd * gamma + beta over the last dimension; mean and rstd are f32 (f64 for f64) of the leading dimensions;
-   * epsilon: default 1e-05; more: mean, rstd.
+   * y = (x - mean) * rstd * gamma + beta over the last dimension; gamma and beta have the type of x, or f32 beside 16 bits; mean and
+   * rstd are f32 (f64 for f64) of the leading dimensions; epsilon: default 1e-05; more: mean, rstd.
    */
   public static Value layerNorm(Value x, Value gamma, Value beta, double epsilon) {
     return op("layer_norm", 3, Arrays.asList(x, gamma, beta), "epsilon", epsilon);
   }
 
-  /** y = x * rstd * gamma, rstd = 1 / sqrt(mean(x^2) + epsilon); epsilon: default 1e-05; more: rstd. */
+  /**
+   * y = x * rstd * gamma, rstd = 1 / sqrt(mean(x^2) + epsilon); gamma has the type of x, or f32 beside 16 bits; epsilon: default
+   * 1e-05; more: rstd.
+   */
   public static Value rmsNorm(Value x, Value gamma) {
     return op("rms_norm", 2, Arrays.asList(x, gamma));
   }
 
-  /** y = x * rstd * gamma, rstd = 1 / sqrt(mean(x^2) + epsilon); epsilon: default 1e-05; more: rstd. */
+  /**
+   * y = x * rstd * gamma, rstd = 1 / sqrt(mean(x^2) + epsilon); gamma has the type of x, or f32 beside 16 bits; epsilon: default
+   * 1e-05; more: rstd.
+   */
   public static Value rmsNorm(Value x, Value gamma, double epsilon) {
     return op("rms_norm", 2, Arrays.asList(x, gamma), "epsilon", epsilon);
   }
