@@ -1,6 +1,11 @@
 // Identities of ThreadSanitizer's for what runs on one thread in a simulation and at the same time on a device.
 #pragma once
 
+#include <ucontext.h>
+
+#include <cstddef>
+#include <memory>
+
 // Defined by ThreadSanitizer's runtime alone.
 extern "C" {
 __attribute__((weak)) void* __tsan_get_current_fiber();
@@ -10,6 +15,9 @@ __attribute__((weak)) void __tsan_switch_to_fiber(void* fiber, unsigned flags);
 __attribute__((weak)) void __tsan_acquire(void* place);
 __attribute__((weak)) void __tsan_release(void* place);
 }
+
+/// A function whose own accesses ThreadSanitizer does not see.
+#define ST_UNWATCHED __attribute__((no_sanitize("thread"), noinline))
 
 namespace st {
 
@@ -22,10 +30,19 @@ inline void release(void* place) {
   if (__tsan_release != nullptr) __tsan_release(place);
 }
 
-/// Of a stream. Accesses of what become() calls are its own, ordered with others by acquire() and release() only.
+/// Of a stream. Accesses of what become() calls are its own, ordered with others by acquire() and release() only. It has a stack of its
+/// own, since the host uses its stack again.
 class RaceIdentity {
  public:
-  RaceIdentity() : fiber_(__tsan_create_fiber == nullptr ? nullptr : __tsan_create_fiber(0)) {}
+  RaceIdentity() {
+    if (__tsan_create_fiber == nullptr) return;
+    fiber_ = __tsan_create_fiber(0);
+    stack_ = std::make_unique<std::byte[]>(kStack);
+    getcontext(&inside_);
+    inside_.uc_stack.ss_sp = stack_.get();
+    inside_.uc_stack.ss_size = kStack;
+    makecontext(&inside_, begin, 0);
+  }
   ~RaceIdentity() {
     if (fiber_ != nullptr) __tsan_destroy_fiber(fiber_);
   }
@@ -33,17 +50,20 @@ class RaceIdentity {
   RaceIdentity& operator=(const RaceIdentity&) = delete;
 
   /// run(of), which does not throw. Not a closure: reading one that the host has just made would be a race.
-  __attribute__((no_sanitize("thread"))) void become(void (*run)(void* of), void* of) {
-    if (fiber_ == nullptr) return run(of);
-    constexpr unsigned kNoOrder = 1;  // the switch itself orders nothing
-    void* const before = __tsan_get_current_fiber();
-    __tsan_switch_to_fiber(fiber_, kNoOrder);
-    run(of);
-    __tsan_switch_to_fiber(before, kNoOrder);
-  }
+  ST_UNWATCHED void become(void (*run)(void* of), void* of);
 
  private:
-  void* fiber_;
+  static constexpr size_t kStack = size_t{1} << 20;
+  static constexpr unsigned kNoOrder = 1;  // a switch itself orders nothing
+
+  ST_UNWATCHED static void begin();
+
+  void* fiber_ = nullptr;  // null: no ThreadSanitizer
+  void* host_ = nullptr;
+  std::unique_ptr<std::byte[]> stack_;
+  ucontext_t inside_{}, outside_{};
+  void (*run_)(void* of) = nullptr;
+  void* of_ = nullptr;
 };
 
 }  // namespace st
