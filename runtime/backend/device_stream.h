@@ -24,8 +24,8 @@ class PinnedMemory {
   virtual std::byte* data() = 0;
 };
 
-/// Work that runs in the order in which it was given, some time between the call that gives it and the return of finish(); on a backend
-/// in host memory, within the call. Two streams are not ordered but by events. One thread at a time may use a stream.
+/// A queue of work, which runs in the order in which it was given: some time between the call that gives it and the return of finish(), or
+/// within the call on a backend in host memory. Only events order the work of two streams. One thread at a time may use a stream.
 class Stream {
  public:
   /// Waits for its work.
@@ -37,8 +37,8 @@ class Stream {
   virtual void record(Event& event) = 0;
   /// Work given from now on runs after the event's point, as it is at this call.
   virtual void wait(const Event& event) = 0;
-  /// The host waits for all work. Throws the error of the first kernel that failed since the last finish(); the kernels after it have not
-  /// run, or what they made is of no use. failed() names it until the next call.
+  /// The host waits for all work. Throws the error of the first kernel that has failed since the last finish(); whether the kernels behind
+  /// it have run is unspecified. failed() names it until the next call.
   virtual void finish() = 0;
   /// The call whose kernel failed (Prepared); null: none.
   virtual const class Prepared* failed() const = 0;

@@ -25,10 +25,10 @@ Executor::Executor(Plan plan, Storage& storage, Workers& workers, CancelToken* c
       stages_(stages),
       tensor_(tensor),
       stream_(storage.backend().make_stream()),
-      runs_later_(!storage.backend().is_host_memory()) {
+      is_device_(!storage.backend().is_host_memory()) {
   allocate();
   resolve();
-  if (runs_later_) allocate_inputs();
+  if (is_device_) allocate_inputs();
   if (std::ranges::any_of(steps_, [](const Step& step) { return step.at.kind == Kind::post; })) ranks_->start();
 }
 
@@ -131,7 +131,7 @@ void Executor::resolve() {
       }
       exchange = made;
     }
-    if (runs_later_ && is_exchange && !is_collective && message == nullptr)
+    if (is_device_ && is_exchange && !is_collective && message == nullptr)
       message = mirrors_.emplace_back(std::make_unique<HostMirror>(storage_.backend(), *call)).get();
     if (at.kind == Kind::send) messages_[static_cast<size_t>(at.exchange)].resize(static_cast<size_t>(buffers_of_message(at)));
     steps_.push_back({prepared, call, at, exchange, message});
@@ -141,7 +141,7 @@ void Executor::resolve() {
 /// The backend's kernel; for the host's own op on a device, a call on copies.
 std::unique_ptr<Prepared> Executor::prepare(const Node& node, const Call& call) const {
   Backend& backend = storage_.backend();
-  if (runs_later_ && (node.op == Op::host || node.op == Op::host_backward)) return prepare_host_call(backend, node.op, call);
+  if (is_device_ && (node.op == Op::host || node.op == Op::host_backward)) return prepare_host_call(backend, node.op, call);
   require(backend.kernels()[static_cast<size_t>(node.op)].run != nullptr, Code::unsupported, "backend ", backend.name(), ": no kernel for ",
           name_of(node.op));
   return backend.prepare(node.op, call);
@@ -220,7 +220,7 @@ void Executor::bind(SlotId slot, Address data) {
 
 void Executor::bind(SlotId slot, const void* data) {
   const auto s = static_cast<size_t>(slot);
-  if (!runs_later_ || !inputs_at_[s]) return bind(slot, storage_.backend().of_host(data));
+  if (!is_device_ || !inputs_at_[s]) return bind(slot, storage_.backend().of_host(data));
   const Address here = inputs_at_[s];
   if (slots_[s].data != here) bind(slot, here);
   write(here, data, own_type(plan_.program, plan_.program.slots[s]).bytes());
@@ -232,7 +232,7 @@ void Executor::write(Address to, const void* from, int64_t bytes) {
 }
 
 void Executor::read(void* to, Address from, int64_t bytes) {
-  if (runs_later_) finish();
+  if (is_device_) finish();
   storage_.backend().to_host(to, from, bytes);
 }
 
@@ -282,7 +282,7 @@ bool Executor::issue_until(Cursor& cursor, size_t end, double deadline, const Pr
       }
     }
     ++cursor.at;
-    if (deadline == kNoDeadline || (runs_later_ && !is_boundary(cursor.at))) continue;
+    if (deadline == kNoDeadline || (is_device_ && !is_boundary(cursor.at))) continue;
     finish();
     if (os::seconds() >= deadline) break;
   }
@@ -349,7 +349,7 @@ void Executor::look_for_cancel(const Cursor& cursor) {
 void Executor::execute(const Step& step, bool posts) {
   try {
     if (step.kernel != nullptr) return step.kernel->enqueue(*stream_);
-    if (runs_later_) finish();  // what other ranks read, and write, is copied beside the stream
+    if (is_device_) finish();  // what other ranks read, and write, is copied beside the stream
     if (step.exchange == nullptr) return pass_message(step);
     exchange(step, posts);
   } catch (const Error& error) {
@@ -392,8 +392,8 @@ double Executor::exposed(const Wait& wait) {
   return ended - began;
 }
 
-std::byte* Executor::in_host(const Step& message, const Operand& operand) const {
-  return message.message != nullptr ? message.message->at(operand) : storage_.backend().in_host(operand.data);
+std::byte* Executor::in_host(const Step& step, const Operand& operand) const {
+  return step.message != nullptr ? step.message->at(operand) : storage_.backend().in_host(operand.data);
 }
 
 void Executor::pass_message(const Step& step) {

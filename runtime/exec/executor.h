@@ -60,9 +60,9 @@ class Executor {
   /// then.
   using PrepareMicroBatch = std::function<bool(int64_t micro_batch)>;
   /// Runs up to instruction `end`, like run(), or until `deadline` (os::seconds()), but at least one instruction unless its rows are not
-  /// ready; where kernels run later, at least one section, since it waits for the device before it looks at the clock. Returns whether it
-  /// reached `end`. The update is run whatever micro-batches the run has. After an error the run cannot continue,
-  /// and the caller must abandon the queue's collectives (give_up).
+  /// ready; on a device of its own memory at least one section, since it waits for the device before it looks at the clock. Returns whether
+  /// it reached `end`. The update is run whatever micro-batches the run has. After an error the run cannot continue, and the caller must
+  /// abandon the queue's collectives (give_up).
   bool run_until(Cursor& cursor, size_t end, double deadline, const PrepareMicroBatch& prepare);
   /// Sets the contributors of the round that begins; call it in PrepareMicroBatch if the plan has collectives.
   void set_contributors(const Contributors& contributors) { contributors_ = contributors; }
@@ -86,8 +86,9 @@ class Executor {
   /// To the host's memory, which kernels only read if the slot is an input. On a device of its own memory an input is copied now, for the
   /// instructions that follow.
   void bind(SlotId slot, const void* data);
-  /// Copies bytes of the host to a slot for the instructions that follow; from one after all that has been given. The latter waits.
+  /// Copies the host's bytes to a slot, for the instructions that follow.
   void write(Address to, const void* from, int64_t bytes);
+  /// Copies a slot's bytes to the host, after the instructions so far, for which it waits.
   void read(void* to, Address from, int64_t bytes);
   /// Whether it reads a slot in memory that bind() gives; a stage reads some of a model's inputs, or none.
   bool reads_bound(SlotId slot) const { return !bound_[static_cast<size_t>(slot)].empty(); }
@@ -124,7 +125,7 @@ class Executor {
   const Call* make_call(const Instruction& at);
   bool is_left_out(const Cursor& cursor) const;
   Address address(const Place& place) const;
-  std::byte* in_host(const Step& message, const Operand& operand) const;
+  std::byte* in_host(const Step& step, const Operand& operand) const;  // of a message
   void look_for_cancel(const Cursor& cursor);
   void execute(const Step& step, bool posts);
   void exchange(const Step& step, bool posts);
@@ -146,7 +147,7 @@ class Executor {
   std::vector<std::vector<int64_t>> messages_;  // by index in the plan and buffer: the link's number of the last one sent; 0: none
   int64_t messages_of_ = 0;                     // the connection of the links that they are of
   const std::unique_ptr<Stream> stream_;
-  const bool runs_later_;  // kernels run after the call that gives them
+  const bool is_device_;  // of its own memory, whose kernels may run after the call that gives them
   Contributors contributors_;
   std::vector<std::unique_ptr<PlannedExchange>> exchanges_;  // in the order in which the plan first names them
   std::array<bool, 4> is_valid_{false, false, false, true};  // by Copy: runs do not make it
