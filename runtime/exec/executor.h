@@ -90,6 +90,8 @@ class Executor {
   void write(Address to, const void* from, int64_t bytes);
   /// Copies a slot's bytes to the host, after the instructions so far, for which it waits.
   void read(void* to, Address from, int64_t bytes);
+  /// Waits for all that has been given, such as the copy of an input that was just bound; a run does so before it returns. Throws as run().
+  void finish();
   /// Whether it reads a slot in memory that bind() gives; a stage reads some of a model's inputs, or none.
   bool reads_bound(SlotId slot) const { return !bound_[static_cast<size_t>(slot)].empty(); }
   /// A slot's memory. The host writes control slots and reads report slots, between runs; control slots in BeforeMicroBatch too.
@@ -116,7 +118,6 @@ class Executor {
   std::unique_ptr<Prepared> prepare(const Node& node, const Call& call) const;
   bool issue_until(Cursor& cursor, size_t end, double deadline, const PrepareMicroBatch& prepare);
   bool is_boundary(size_t at) const;
-  void finish();
   void give_up();
   Error named(const Error& error, Instruction at) const;
   Operand operand(int32_t section, Value v, int32_t micro_batch) const;

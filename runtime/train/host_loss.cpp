@@ -232,6 +232,7 @@ size_t HostLoss::first_counted() const { return static_cast<size_t>(std::ranges:
 void HostLoss::keep_hash_of(std::span<const HostView> gradients) {
   hash_ = 0;
   if (!parts_.others || parts_.others->tensor == nullptr) return;
+  executor_->finish();  // they were bound just now
   Digest digest;
   for (const OutputGradient& output : gradients_) {
     const auto found = std::ranges::find(gradients, output.name, &HostView::name);
