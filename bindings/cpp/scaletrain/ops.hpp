@@ -149,7 +149,7 @@ inline Value dropout(const Value& x, double rate = 0) {
   return x.made(st_op_dropout(x.graph(), x.id(), rate));
 }
 
-/// y = (x - mean) * rstd * gamma + beta over the last dimension; gamma and beta have the type of x, or f32 beside 16 bits; mean and rstd are f32 (f64 for f64) of the leading dimensions
+/// y = (x - mean) * rstd * gamma + beta over the last dimension; gamma and beta have the type of x, or f32 for a 16-bit x; mean and rstd are f32 (f64 for f64) of the leading dimensions
 inline Value layer_norm(const Value& x, const Value& gamma, const Value& beta, double epsilon = 1e-05, Value* mean = nullptr, Value* rstd = nullptr) {
   st_value ids[2] = {0};
   const Value value = x.made(st_op_layer_norm(x.graph(), x.id(), gamma.id_in(x.graph()), beta.id_in(x.graph()), epsilon, &ids[0], &ids[1]));
@@ -158,7 +158,7 @@ inline Value layer_norm(const Value& x, const Value& gamma, const Value& beta, d
   return value;
 }
 
-/// y = x * rstd * gamma, rstd = 1 / sqrt(mean(x^2) + epsilon); gamma has the type of x, or f32 beside 16 bits
+/// y = x * rstd * gamma, rstd = 1 / sqrt(mean(x^2) + epsilon); gamma has the type of x, or f32 for a 16-bit x
 inline Value rms_norm(const Value& x, const Value& gamma, double epsilon = 1e-05, Value* rstd = nullptr) {
   st_value ids[1] = {0};
   const Value value = x.made(st_op_rms_norm(x.graph(), x.id(), gamma.id_in(x.graph()), epsilon, &ids[0]));

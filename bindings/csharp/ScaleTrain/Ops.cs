@@ -142,12 +142,12 @@ public static class Ops {
     return Graph.Made(null, "dropout", new[] { x }, 1, "rate", rate)[0];
   }
 
-  /// <summary>y = (x - mean) * rstd * gamma + beta over the last dimension; gamma and beta have the type of x, or f32 beside 16 bits; mean and rstd are f32 (f64 for f64) of the leading dimensions; more: mean, rstd</summary>
+  /// <summary>y = (x - mean) * rstd * gamma + beta over the last dimension; gamma and beta have the type of x, or f32 for a 16-bit x; mean and rstd are f32 (f64 for f64) of the leading dimensions; more: mean, rstd</summary>
   public static Value LayerNorm(Value x, Value gamma, Value beta, double epsilon = 1e-05) {
     return Graph.Made(null, "layer_norm", new[] { x, gamma, beta }, 3, "epsilon", epsilon)[0];
   }
 
-  /// <summary>y = x * rstd * gamma, rstd = 1 / sqrt(mean(x^2) + epsilon); gamma has the type of x, or f32 beside 16 bits; more: rstd</summary>
+  /// <summary>y = x * rstd * gamma, rstd = 1 / sqrt(mean(x^2) + epsilon); gamma has the type of x, or f32 for a 16-bit x; more: rstd</summary>
   public static Value RmsNorm(Value x, Value gamma, double epsilon = 1e-05) {
     return Graph.Made(null, "rms_norm", new[] { x, gamma }, 2, "epsilon", epsilon)[0];
   }

@@ -150,12 +150,12 @@ def dropout(x: Value, *, rate: float = 0) -> Value:
 
 
 def layer_norm(x: Value, gamma: Value, beta: Value, *, epsilon: float = 1e-05) -> Value:
-    """y = (x - mean) * rstd * gamma + beta over the last dimension; gamma and beta have the type of x, or f32 beside 16 bits; mean and rstd are f32 (f64 for f64) of the leading dimensions; more: mean, rstd"""
+    """y = (x - mean) * rstd * gamma + beta over the last dimension; gamma and beta have the type of x, or f32 for a 16-bit x; mean and rstd are f32 (f64 for f64) of the leading dimensions; more: mean, rstd"""
     return x.graph.op("layer_norm", x, gamma, beta, epsilon=float(epsilon), results=3)
 
 
 def rms_norm(x: Value, gamma: Value, *, epsilon: float = 1e-05) -> Value:
-    """y = x * rstd * gamma, rstd = 1 / sqrt(mean(x^2) + epsilon); gamma has the type of x, or f32 beside 16 bits; more: rstd"""
+    """y = x * rstd * gamma, rstd = 1 / sqrt(mean(x^2) + epsilon); gamma has the type of x, or f32 for a 16-bit x; more: rstd"""
     return x.graph.op("rms_norm", x, gamma, epsilon=float(epsilon), results=2)
 
 

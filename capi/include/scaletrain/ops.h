@@ -239,7 +239,7 @@ static inline st_value st_op_dropout(st_graph* graph, st_value x, double rate) {
   return made[0];
 }
 
-/* y = (x - mean) * rstd * gamma + beta over the last dimension; gamma and beta have the type of x, or f32 beside 16 bits; mean and rstd are f32 (f64 for f64) of the leading dimensions; epsilon: default 1e-05 */
+/* y = (x - mean) * rstd * gamma + beta over the last dimension; gamma and beta have the type of x, or f32 for a 16-bit x; mean and rstd are f32 (f64 for f64) of the leading dimensions; epsilon: default 1e-05 */
 static inline st_value st_op_layer_norm(st_graph* graph, st_value x, st_value gamma, st_value beta, double epsilon, st_value* mean, st_value* rstd) {
   const st_value inputs[] = {x, gamma, beta};
   const st_attribute attributes[] = {{"epsilon", ST_ATTRIBUTE_REAL, 0, 0, epsilon, ST_NULL, ST_NULL}};
@@ -250,7 +250,7 @@ static inline st_value st_op_layer_norm(st_graph* graph, st_value x, st_value ga
   return made[0];
 }
 
-/* y = x * rstd * gamma, rstd = 1 / sqrt(mean(x^2) + epsilon); gamma has the type of x, or f32 beside 16 bits; epsilon: default 1e-05 */
+/* y = x * rstd * gamma, rstd = 1 / sqrt(mean(x^2) + epsilon); gamma has the type of x, or f32 for a 16-bit x; epsilon: default 1e-05 */
 static inline st_value st_op_rms_norm(st_graph* graph, st_value x, st_value gamma, double epsilon, st_value* rstd) {
   const st_value inputs[] = {x, gamma};
   const st_attribute attributes[] = {{"epsilon", ST_ATTRIBUTE_REAL, 0, 0, epsilon, ST_NULL, ST_NULL}};

@@ -221,7 +221,7 @@ public final class Ops {
   }
 
   /**
-   * y = (x - mean) * rstd * gamma + beta over the last dimension; gamma and beta have the type of x, or f32 beside 16 bits; mean and
+   * y = (x - mean) * rstd * gamma + beta over the last dimension; gamma and beta have the type of x, or f32 for a 16-bit x; mean and
    * rstd are f32 (f64 for f64) of the leading dimensions; epsilon: default 1e-05; more: mean, rstd.
    */
   public static Value layerNorm(Value x, Value gamma, Value beta) {
@@ -229,7 +229,7 @@ public final class Ops {
   }
 
   /**
-   * y = (x - mean) * rstd * gamma + beta over the last dimension; gamma and beta have the type of x, or f32 beside 16 bits; mean and
+   * y = (x - mean) * rstd * gamma + beta over the last dimension; gamma and beta have the type of x, or f32 for a 16-bit x; mean and
    * rstd are f32 (f64 for f64) of the leading dimensions; epsilon: default 1e-05; more: mean, rstd.
    */
   public static Value layerNorm(Value x, Value gamma, Value beta, double epsilon) {
@@ -237,7 +237,7 @@ public final class Ops {
   }
 
   /**
-   * y = x * rstd * gamma, rstd = 1 / sqrt(mean(x^2) + epsilon); gamma has the type of x, or f32 beside 16 bits; epsilon: default
+   * y = x * rstd * gamma, rstd = 1 / sqrt(mean(x^2) + epsilon); gamma has the type of x, or f32 for a 16-bit x; epsilon: default
    * 1e-05; more: rstd.
    */
   public static Value rmsNorm(Value x, Value gamma) {
@@ -245,7 +245,7 @@ public final class Ops {
   }
 
   /**
-   * y = x * rstd * gamma, rstd = 1 / sqrt(mean(x^2) + epsilon); gamma has the type of x, or f32 beside 16 bits; epsilon: default
+   * y = x * rstd * gamma, rstd = 1 / sqrt(mean(x^2) + epsilon); gamma has the type of x, or f32 for a 16-bit x; epsilon: default
    * 1e-05; more: rstd.
    */
   public static Value rmsNorm(Value x, Value gamma, double epsilon) {
