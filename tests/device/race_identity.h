@@ -14,6 +14,7 @@ __attribute__((weak)) void __tsan_destroy_fiber(void* fiber);
 __attribute__((weak)) void __tsan_switch_to_fiber(void* fiber, unsigned flags);
 __attribute__((weak)) void __tsan_acquire(void* place);
 __attribute__((weak)) void __tsan_release(void* place);
+__attribute__((weak)) void AnnotateBenignRaceSized(const char* file, int line, const volatile void* place, size_t bytes, const char* why);
 }
 
 /// A function whose own accesses ThreadSanitizer does not see.
@@ -31,7 +32,8 @@ inline void release(void* place) {
 }
 
 /// Of a stream. Accesses of what become() calls are its own, ordered with others by acquire() and release() only. It has a stack of its
-/// own, since the host uses its stack again.
+/// own, since the host uses its stack again. Races on thread-local variables are not reported: it shares them with the host's thread that
+/// runs it, and they never run at the same time.
 class RaceIdentity {
  public:
   RaceIdentity() {
@@ -57,6 +59,7 @@ class RaceIdentity {
   static constexpr unsigned kNoOrder = 1;  // a switch itself orders nothing
 
   ST_UNWATCHED static void begin();
+  static void share_thread_locals();
 
   void* fiber_ = nullptr;  // null: no ThreadSanitizer
   void* host_ = nullptr;
