@@ -65,6 +65,9 @@ class Backend {
   /// The same in an unnamed file in `folder`, counted as `file`. Throws io with folder, required and free size.
   virtual std::unique_ptr<Buffer> allocate_in_file(int64_t bytes, const std::string& folder) = 0;
   virtual int64_t allocated_bytes() const = 0;  // currently, in all buffers in memory
+  /// Bytes of the device's memory that buffers can still take. Host memory: what the machine has left (os::available_memory()), of which
+  /// pages that are allocated and not touched yet are a part.
+  virtual int64_t free_bytes() const = 0;
   /// Copies now, in no order with the work of streams: their owner has finished them.
   virtual void to_host(void* host, Address device, int64_t bytes) = 0;
   virtual void to_device(Address device, const void* host, int64_t bytes) = 0;

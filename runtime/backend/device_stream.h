@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 #include "backend/address.h"
 
@@ -24,6 +25,15 @@ class PinnedMemory {
   virtual std::byte* data() = 0;
 };
 
+/// Kernels that were recorded once, to be given again as one.
+class Recording {
+ public:
+  /// All streams have finished what launch() gave them.
+  virtual ~Recording() = default;
+  /// Gives the kernels to a stream, any number of times: with the operands, attributes and workspace that they had when recorded.
+  virtual void launch(class Stream& stream) = 0;
+};
+
 /// A queue of work, which runs in the order in which it was given: some time between the call that gives it and the return of finish(), or
 /// within the call on a backend in host memory. Only events order the work of two streams. One thread at a time may use a stream.
 class Stream {
@@ -42,6 +52,12 @@ class Stream {
   virtual void finish() = 0;
   /// The call whose kernel failed (Prepared); null: none.
   virtual const class Prepared* failed() const = 0;
+
+  /// Whether the two calls below may be made.
+  virtual bool can_record() const { return false; }
+  /// Until end_recording() kernels given to this stream are recorded instead; nothing else may be given to it.
+  virtual void begin_recording() {}
+  virtual std::unique_ptr<Recording> end_recording() { return nullptr; }
 };
 
 /// A kernel and its call, with all that can be made before the step: descriptors, the choice of an algorithm.

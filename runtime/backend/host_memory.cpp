@@ -5,6 +5,7 @@
 
 #include "backend/kernel_side.h"
 #include "base/error.h"
+#include "base/os/machine.h"
 
 namespace st {
 namespace {
@@ -90,6 +91,8 @@ void HostBackend::copy(Address to, Address from, int64_t bytes) { move_bytes(poi
 void HostBackend::zero(Address device, int64_t bytes) {
   if (bytes > 0) std::memset(pointer_to(device), 0, static_cast<size_t>(bytes));
 }
+
+int64_t HostBackend::free_bytes() const { return os::available_memory(); }
 
 std::unique_ptr<Stream> HostBackend::make_stream() { return std::make_unique<HostStream>(); }
 

@@ -18,6 +18,7 @@ class HostBackend : public Backend {
   std::unique_ptr<Buffer> allocate_in_file(int64_t bytes, const std::string& folder) override;
   int64_t allocated_bytes() const override;
   bool is_host_memory() const override { return true; }
+  int64_t free_bytes() const override;
   std::byte* in_host(Address device) const override;
   Address of_host(const void* host) const override;
   void to_host(void* host, Address device, int64_t bytes) override;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 #include <utility>
 
 #include "backend/host_call.h"
@@ -10,6 +9,7 @@
 #include "base/float_mode.h"
 #include "base/os/machine.h"
 #include "ir/cuts.h"
+#include "plan/input_copies.h"
 
 namespace st {
 
@@ -29,6 +29,7 @@ Executor::Executor(Plan plan, Storage& storage, Workers& workers, CancelToken* c
   allocate();
   resolve();
   if (is_device_) allocate_inputs();
+  if (stream_->can_record()) find_segments();
   if (std::ranges::any_of(steps_, [](const Step& step) { return step.at.kind == Kind::post; })) ranks_->start();
 }
 
@@ -47,22 +48,22 @@ void Executor::allocate() {
   }
 }
 
-/// The device's copies of the inputs that the plan reads, and of the numbers of a micro-batch.
 void Executor::allocate_inputs() {
-  constexpr int64_t kNumbers = 4096;
-  const Program& program = plan_.program;
-  inputs_at_.resize(program.slots.size());
-  std::vector<int64_t> offsets(program.slots.size(), -1);
-  int64_t bytes = 0;
-  for (size_t s = 0; s < program.slots.size(); ++s) {
-    if (program.slots[s].role != Role::input || bound_[s].empty()) continue;
-    offsets[s] = bytes;
-    bytes += align_up(own_type(program, program.slots[s]).bytes());
+  const InputCopies copies = input_copies(plan_);
+  if (copies.bytes > 0) inputs_ = storage_.backend().allocate(copies.bytes, MemoryRole::inputs);
+  for (const int64_t offset : copies.offsets) inputs_at_.push_back(offset < 0 ? Address{} : inputs_->data() + offset);
+  uploads_.emplace(storage_.backend(), *stream_, copies.upload_bytes());
+}
+
+void Executor::find_segments() {
+  segments_ = segments_of(plan_);
+  segment_at_.assign(steps_.size(), -1);
+  int32_t recordings = 0;
+  for (size_t s = 0; s < segments_.size(); ++s) {
+    segment_at_[segments_[s].begin] = static_cast<int32_t>(s);
+    recordings = std::max(recordings, segments_[s].recording + 1);
   }
-  if (bytes > 0) inputs_ = storage_.backend().allocate(bytes, MemoryRole::inputs);
-  for (size_t s = 0; s < offsets.size(); ++s)
-    if (offsets[s] >= 0) inputs_at_[s] = inputs_->data() + offsets[s];
-  uploads_.emplace(storage_.backend(), *stream_, bytes + kNumbers);
+  recordings_.resize(static_cast<size_t>(recordings));
 }
 
 Address Executor::address(const Place& place) const {
@@ -89,7 +90,7 @@ void Executor::resolve() {
   std::vector<int32_t> periods;
   for (size_t s = 0; s < program.sections.size(); ++s) {
     const Section& section = program.sections[s];
-    periods.push_back(period_of(static_cast<int32_t>(s)));
+    periods.push_back(period_of(plan_, static_cast<int32_t>(s)));
     const auto period = static_cast<size_t>(periods.back());
     nodes += section.graph.nodes.size() * period;
     for (const Node& node : section.graph.nodes)
@@ -147,19 +148,6 @@ std::unique_ptr<Prepared> Executor::prepare(const Node& node, const Call& call) 
   return backend.prepare(node.op, call);
 }
 
-/// After how many micro-batches a section's operands are where they were: those of buffers of the stash come in turn.
-int32_t Executor::period_of(int32_t section) const {
-  int64_t period = 1;
-  const auto look_at = [&](const Place& place) {
-    if (const StashBuffers* const buffers = plan_.memory.buffers_of(place)) period = std::lcm(period, int64_t{buffers->count});
-    period = std::min(period, std::max<int64_t>(plan_.micro_batches, 1));
-  };
-  for (const Node& node : plan_.program.sections[static_cast<size_t>(section)].graph.nodes)
-    for (const auto* slots : {&node.reads, &node.writes})
-      for (const SlotId slot : *slots) look_at(plan_.memory.slots[static_cast<size_t>(slot)]);
-  return static_cast<int32_t>(period);
-}
-
 /// How many messages of a send may be under way: one from each buffer.
 int32_t Executor::buffers_of_message(const Instruction& send) const {
   const Graph& graph = plan_.program.sections[static_cast<size_t>(send.section)].graph;
@@ -210,6 +198,7 @@ const Call* Executor::make_call(const Instruction& at) {
 }
 
 void Executor::bind(SlotId slot, Address data) {
+  if (slots_[static_cast<size_t>(slot)].data != data) forget_recordings();
   for (const Bound& bound : bound_[static_cast<size_t>(slot)]) bound.operand->data = data ? data + bound.offset : data;
   slots_[static_cast<size_t>(slot)].data = data;
   if (plan_.program.slot(slot).role == Role::input) return;
@@ -273,6 +262,12 @@ bool Executor::issue_until(Cursor& cursor, size_t end, double deadline, const Pr
       }
       cursor.micro_batch = step.at.micro_batch;
     }
+    if (const Segment* const segment = recorded_at(cursor.at, end, deadline)) {
+      if (stages_ != nullptr) record(step.at);
+      launch(*segment);
+      cursor.at = segment->end;
+      continue;
+    }
     if (!is_valid(step.at.makes)) {
       if (stages_ != nullptr) record(step.at);
       execute(step, !watch_);  // a watcher needs complete tensors
@@ -288,6 +283,39 @@ bool Executor::issue_until(Cursor& cursor, size_t end, double deadline, const Pr
   }
   if (stages_ != nullptr) stages_->runs().leave(exposed_seconds());
   return cursor.at >= end;
+}
+
+/// The segment that begins at an instruction, if the run gives all of it without a look at the clock or at values between its kernels.
+const Segment* Executor::recorded_at(size_t at, size_t end, double deadline) const {
+  if (segment_at_.empty() || deadline != kNoDeadline || watch_ || segment_at_[at] < 0) return nullptr;
+  const Segment& segment = segments_[static_cast<size_t>(segment_at_[at])];
+  return segment.end <= end ? &segment : nullptr;
+}
+
+/// The first time, and after an operand has moved, records it.
+void Executor::launch(const Segment& segment) {
+  std::unique_ptr<Recording>& recording = recordings_[static_cast<size_t>(segment.recording)][is_valid(Copy::lasting) ? 1 : 0];
+  if (recording == nullptr) recording = record_kernels(segment);
+  recording->launch(*stream_);
+}
+
+std::unique_ptr<Recording> Executor::record_kernels(const Segment& segment) {
+  stream_->begin_recording();
+  try {
+    for (size_t i = segment.begin; i < segment.end; ++i)
+      if (!is_valid(steps_[i].at.makes)) execute(steps_[i], false);
+  } catch (...) {
+    stream_->end_recording();
+    throw;
+  }
+  return stream_->end_recording();
+}
+
+/// Waits for the kernels that they have given, and throws their error.
+void Executor::forget_recordings() {
+  if (std::ranges::all_of(recordings_, [](const Recordings& of) { return !of[0] && !of[1]; })) return;
+  finish();
+  for (Recordings& of : recordings_) of = {};
 }
 
 void Executor::run_without_rows(int64_t micro_batch, const Contributors& contributors, RunByAll which) {
@@ -435,6 +463,8 @@ int64_t Executor::allocated(Arena arena) const {
   if (const auto& own = own_[static_cast<size_t>(arena)]) return own->size();
   return Storage::holds(arena) && storage_.data(arena) ? plan_.memory.of(arena) : 0;
 }
+
+int64_t Executor::input_bytes(const Plan& plan, const Backend& backend) { return backend.is_host_memory() ? 0 : input_copies(plan).bytes; }
 
 int64_t Executor::copied_bytes() const {
   int64_t sum = (inputs_ ? inputs_->size() : 0) + (uploads_ ? uploads_->bytes() : 0);

@@ -18,6 +18,7 @@
 #include "exec/stage_links.h"
 #include "exec/storage.h"
 #include "exec/upload_ring.h"
+#include "plan/kernel_segments.h"
 #include "plan/plan.h"
 
 namespace st {
@@ -100,6 +101,8 @@ class Executor {
   Backend& backend() const { return storage_.backend(); }
   /// Bytes allocated for an arena, exactly the plan's. Arenas of `storage` are shared by all its executors.
   int64_t allocated(Arena arena) const;
+  /// Bytes that it allocates of the backend's memory in addition to the plan's arenas; 0 where kernels read the host's memory.
+  static int64_t input_bytes(const Plan& plan, const Backend& backend);
   /// Bytes of copies of inputs, and of what ranks exchange, on a device of its own memory.
   int64_t copied_bytes() const;
 
@@ -115,13 +118,17 @@ class Executor {
   void allocate();
   void resolve();
   void allocate_inputs();
+  void find_segments();
   std::unique_ptr<Prepared> prepare(const Node& node, const Call& call) const;
   bool issue_until(Cursor& cursor, size_t end, double deadline, const PrepareMicroBatch& prepare);
   bool is_boundary(size_t at) const;
+  const Segment* recorded_at(size_t at, size_t end, double deadline) const;
+  void launch(const Segment& segment);
+  std::unique_ptr<Recording> record_kernels(const Segment& segment);
+  void forget_recordings();
   void give_up();
   Error named(const Error& error, Instruction at) const;
   Operand operand(int32_t section, Value v, int32_t micro_batch) const;
-  int32_t period_of(int32_t section) const;
   int32_t buffers_of_message(const Instruction& send) const;
   const Call* make_call(const Instruction& at);
   bool is_left_out(const Cursor& cursor) const;
@@ -165,10 +172,15 @@ class Executor {
     int64_t offset;  // bytes: this rank's shard of what is bound
   };
   std::vector<std::vector<Bound>> bound_;  // operands of each slot in the host's memory
-  // Of a device of its own memory: where inputs are copied to, by slot, and how.
+  // On a device of its own memory: where inputs are copied to, by slot, and how.
   std::unique_ptr<Buffer> inputs_;
   std::vector<Address> inputs_at_;
   std::optional<UploadRing> uploads_;
+  // On a device that can record kernels: with lasting copies of weights still to be made, and without.
+  using Recordings = std::array<std::unique_ptr<Recording>, 2>;
+  std::vector<Segment> segments_;
+  std::vector<int32_t> segment_at_;  // by first instruction; -1: none begins there; empty: the device cannot
+  std::vector<Recordings> recordings_;
 };
 
 }  // namespace st

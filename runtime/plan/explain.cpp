@@ -4,6 +4,7 @@
 
 #include "base/plain_locale.h"
 #include "ir/print.h"
+#include "plan/kernel_segments.h"
 #include "plan/ordering.h"
 #include "plan/plan.h"
 
@@ -59,7 +60,7 @@ std::string explain(const Plan& plan) {
   for (const auto& [op, count] : counts) out += line("  %-24s %6lld", std::string(op).c_str(), static_cast<long long>(count));
   for (const auto& [library, count] : products_by_library(plan.program))
     if (library != "own") out += text("products by ", library, ": ", count, "\n");
-  return out + print_ordering(plan) + "\n" + print_instructions(plan);
+  return out + print_ordering(plan) + print_segments(plan) + "\n" + print_instructions(plan);
 }
 
 }  // namespace st

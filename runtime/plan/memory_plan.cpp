@@ -213,7 +213,7 @@ class Planner {
     }
   }
 
-  /// What a stage sends of a micro-batch's gradients it may have to keep longer than its stash: by slot, the messages under way, or 0.
+  /// A stage may have to keep the gradients that it sends longer than its stash: by slot, the messages under way, or 0.
   std::vector<int32_t> sent_gradients() const {
     std::vector<int32_t> under_way(program_.slots.size(), 0);
     for (const Section& section : program_.sections)

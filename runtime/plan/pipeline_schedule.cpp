@@ -69,7 +69,7 @@ Actions zb_h1(const PipelineSchedule& of, int32_t stage) {
   return all;
 }
 
-/// What a stage of zb-v prefers if several actions are possible: from the first to the last.
+/// The preference of a stage of zb-v if several actions are possible: from the first to the last.
 using Preference = std::array<StageAction, 6>;
 
 /// All stages at once, in units of time: each takes the action that it prefers of those that are possible, with at most 2 p chunks in

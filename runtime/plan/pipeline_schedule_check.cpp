@@ -7,7 +7,7 @@
 namespace st {
 namespace {
 
-/// What a part has done so far; both halves of backward are counted, since schedules may split it or not.
+/// The actions that a part has done so far; both halves of backward are counted, since schedules may split it or not.
 struct Progress {
   int32_t forward = 0, input = 0, weight = 0;
 };

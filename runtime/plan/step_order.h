@@ -17,7 +17,7 @@ using StepOrder = std::vector<SectionRun>;
 /// All sections of each micro-batch in turn, then the update: one micro-batch is in flight.
 StepOrder in_turn(const Program& program, int64_t micro_batches);
 
-/// What program.stage runs by a schedule of its stages (pipeline_cut, split_backward), then the update.
+/// The runs of program.stage by a schedule of its stages (pipeline_cut, split_backward), then the update.
 StepOrder in_pipeline(const Program& program, const PipelineSchedule& schedule);
 
 int32_t micro_batches_of(const StepOrder& order);

@@ -40,6 +40,7 @@ std::string memory_text(const PlannedMemory& use, std::span<const StageMemory> s
     if (use.device[a] > 0) out += line("  %-12s %10.3f", name.c_str(), unit.of(use.device[a]));
     if (use.host[a] > 0) out += line("  %-12s %10.3f  in the host's memory", name.c_str(), unit.of(use.host[a]));
   }
+  if (use.inputs > 0) out += line("  %-12s %10.3f  the rows of a micro-batch", "inputs", unit.of(use.inputs));
   if (use.reserved > 0) out += line("  %-12s %10.3f  driver, context and libraries", "reserved", unit.of(use.reserved));
   if (use.file > 0) out += line("  %-12s %10.3f  in a file", "offloaded", unit.of(use.file));
   const auto verdict = [&](int64_t total, const char* fits) {

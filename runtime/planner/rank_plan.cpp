@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "passes/scale_loss.h"
+#include "plan/input_copies.h"
 #include "plan/wire_bytes.h"
 #include "train/kernel_needs_of.h"
 
@@ -28,18 +29,25 @@ PlanOptions options_of(const PlannedRun& run, const MeshPosition& at) {
   return options;
 }
 
-/// The arenas that are offloaded from a device to the host's memory; a cpu has one memory.
+/// A device has memory of its own, and the host's; a cpu has one memory.
+bool has_device(const PlannedRun& run) { return run.machine.profile.device == "cuda"; }
+
+/// The arenas that are offloaded from a device to the host's memory.
 OnHost on_host(const PlannedRun& run) {
   OnHost arenas{};
-  const bool has_device = run.machine.profile.device == "cuda";
-  arenas[static_cast<size_t>(Arena::optimizer)] = has_device && run.recipe.offload != "none";
-  arenas[static_cast<size_t>(Arena::parameters)] = has_device && run.recipe.offload == "parameters";
+  arenas[static_cast<size_t>(Arena::optimizer)] = has_device(run) && run.recipe.offload != "none";
+  arenas[static_cast<size_t>(Arena::parameters)] = has_device(run) && run.recipe.offload == "parameters";
   return arenas;
 }
 
 PlannedMemory memory_of(const Plan& plan, const PlannedRun& run) {
   PlannedMemory use;
   use.reserved = run.machine.profile.reserved;
+  if (has_device(run)) {
+    const InputCopies copies = input_copies(plan);
+    use.inputs = copies.bytes;
+    use.pinned = 2 * align_up(copies.upload_bytes());
+  }
   const OnHost is_away = on_host(run);
   for (size_t a = 0; a < kArenas; ++a) {
     if (plan.memory.in_file[a]) {
@@ -159,13 +167,13 @@ double PlannedRun::tokens_per_step() const {
 }
 
 int64_t PlannedMemory::device_total() const {
-  int64_t sum = reserved;
+  int64_t sum = reserved + inputs;
   for (const int64_t bytes : device) sum += bytes;
   return sum;
 }
 
 int64_t PlannedMemory::host_total() const {
-  int64_t sum = 0;
+  int64_t sum = pinned;
   for (const int64_t bytes : host) sum += bytes;
   return sum;
 }

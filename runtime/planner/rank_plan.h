@@ -30,16 +30,17 @@ struct PlannedRun {
 struct PlannedMemory {
   std::array<int64_t, kArenas> device{}, host{};
   int64_t file = 0, reserved = 0;
-  int64_t device_total() const;  // with what is reserved
+  int64_t inputs = 0, pinned = 0;  // a device's copy of the rows of a micro-batch, and the host's memory through which it goes up
+  int64_t device_total() const;    // with what is reserved
   int64_t host_total() const;
 };
 
-/// What a rank sends in a step.
+/// The traffic of a rank in a step.
 struct AxisTraffic {
   int64_t bytes = 0, collectives = 0;  // along the stage axis also messages
 };
 
-/// What the instructions of a rank say.
+/// Sums over the instructions of a rank.
 struct RankNumbers {
   PlannedMemory memory;
   std::array<AxisTraffic, kMeshAxes> traffic;  // by MeshAxis

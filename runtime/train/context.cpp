@@ -54,11 +54,16 @@ Context::Context(ContextOptions options)
 }
 
 int64_t Context::available_memory(int sharers) const {
-  // Arenas count from their first touch on; until then the system does not know that they are promised.
-  const int64_t promised = std::max<int64_t>(0, backend_->allocated_bytes() - os::resident_memory());
-  int64_t there = std::max<int64_t>(0, os::available_memory() - promised) / sharers;
+  int64_t there = backend_->free_bytes();
+  if (backend_->is_host_memory()) {
+    // Arenas count from their first touch on; until then the system does not know that they are promised.
+    const int64_t promised = std::max<int64_t>(0, backend_->allocated_bytes() - os::resident_memory());
+    there = std::max<int64_t>(0, there - promised);
+  }
+  there /= sharers;
   // The others may look at the same moment, or have taken theirs: what is there now is no measure of a part.
-  if (local_ranks_ > 1) there = std::min(there, std::max<int64_t>(0, os::total_memory() / local_ranks_ - backend_->allocated_bytes()));
+  if (local_ranks_ > 1 && backend_->is_host_memory())
+    there = std::min(there, std::max<int64_t>(0, os::total_memory() / local_ranks_ - backend_->allocated_bytes()));
   if (options_.memory_limit == 0) return there;
   return std::max<int64_t>(0, std::min(there, options_.memory_limit - backend_->allocated_bytes()));
 }

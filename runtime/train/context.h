@@ -58,8 +58,9 @@ class Context {
   HostOps& host_ops() { return host_ops_; }
   const HostOps& host_ops() const { return host_ops_; }
 
-  /// Bytes that can still be allocated: the machine's, lowered by the cgroup's limit and memory_limit. The ranks that a launcher started on
-  /// this machine share it evenly. `sharers`: number of callers that ask at the same time and also divide it.
+  /// Bytes that can still be allocated: the machine's, lowered by the cgroup's limit, or those of a device of its own memory; both lowered
+  /// by memory_limit. The ranks that a launcher started on this machine share its memory evenly. `sharers`: number of callers that ask at
+  /// the same time and also divide it.
   int64_t available_memory(int sharers = 1) const;
   /// The source of all buffers in this context.
   const std::shared_ptr<MemorySource>& memory() const { return memory_; }

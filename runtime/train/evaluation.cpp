@@ -132,7 +132,8 @@ Executor& Evaluator::plan_for(int64_t rows) {
   options.gathers = step_;
   Plan plan = plan_inference(program, rows, metrics_, static_cast<bool>(program.loss_sum),
                              kernel_needs(profile_of(context.backend(), workers_.threads())), options);
-  context.require_memory("evaluate: a forward pass", plan.memory.total() - plan.memory.of(Arena::parameters));
+  context.require_memory("evaluate: a forward pass",
+                         plan.memory.total() - plan.memory.of(Arena::parameters) + Executor::input_bytes(plan, context.backend()));
   Executor& made =
       *plans_.emplace(rows, std::make_unique<Executor>(std::move(plan), storage_, workers_, &cancelled_, ranks_.get())).first->second;
   if (plans_.size() > kCachedPlans) plans_.erase(plans_.begin()->first == rows ? std::next(plans_.begin()) : plans_.begin());

@@ -45,7 +45,8 @@ Generator::Generator(std::shared_ptr<Model> model, Storage& weights, int threads
     : model_(std::move(model)), gate_(gate), pieces_(ranks == nullptr ? nullptr : &weights), cancelled_(&model_->context().cancels()) {
   Context& context = model_->context();
   Plan plan = plan_predictions(*model_, 1, {"logits"}, threads, ranks);
-  context.require_memory("generate: a forward pass", plan.memory.total() - plan.memory.of(Arena::parameters));
+  context.require_memory("generate: a forward pass",
+                         plan.memory.total() - plan.memory.of(Arena::parameters) + Executor::input_bytes(plan, context.backend()));
   workers_ = threads == 1 ? std::make_unique<Workers>(1) : context.make_workers(threads);  // one is the caller, not the host's pool
   executor_ = std::make_unique<Executor>(std::move(plan), weights, *workers_, &cancelled_, ranks);
   const Program& program = executor_->plan().program;

@@ -40,7 +40,7 @@ HostLoss::HostLoss(const Parts& parts, bool own_loss, const PlanOptions& options
   Plan plan = plan_host_loss(parts.model.program(), parts.recipe, own_loss, parts.beside,
                              kernel_needs(profile_of(context.backend(), parts.workers.threads())), limited);
   Storage* storage = &parts_.storage;
-  int64_t need = plan.memory.beside_parameters();
+  int64_t need = plan.memory.beside_parameters() + Executor::input_bytes(plan, context.backend());
   if (parts.beside != nullptr) {
     require_same_moments(plan.program, parts.beside->program);
     if (!plan.memory.in_file[static_cast<size_t>(Arena::optimizer)]) need -= plan.memory.of(Arena::optimizer);

@@ -24,8 +24,8 @@ constexpr size_t kShortPlans = 8;
 /// `part`: what this rank may have of the memory that there is.
 Plan weighed(const Context& context, const Storage& storage, Plan plan, int64_t part) {
   const bool is_held = storage.data(Arena::parameters) || plan.memory.in_file[static_cast<size_t>(Arena::parameters)];
-  context.require_memory("trainer: a training step", plan.memory.beside_parameters() + (is_held ? 0 : plan.memory.of(Arena::parameters)),
-                         part);
+  const int64_t need = plan.memory.beside_parameters() + (is_held ? 0 : plan.memory.of(Arena::parameters));
+  context.require_memory("trainer: a training step", need + Executor::input_bytes(plan, context.backend()), part);
   return plan;
 }
 
@@ -352,7 +352,7 @@ PlannedStep::Short& PlannedStep::short_plan(int64_t rows) {
   Plan plan = plan_short_micro_batch(model_.program(), recipe_, rows, whole.loss_seed,
                                      kernel_needs(profile_of(storage_.backend(), workers_.threads())), options);
   require_same_gradients(executor_.plan(), plan);
-  int64_t need = 0;
+  int64_t need = Executor::input_bytes(plan, storage_.backend());
   for (int32_t a = 0; a < kArenas; ++a)
     if (!Storage::holds(static_cast<Arena>(a))) need += plan.memory.of(static_cast<Arena>(a));
   model_.context().require_memory("step: a micro-batch with fewer rows than the recipe's", need);

@@ -181,7 +181,8 @@ class Predictor::RunHold {
   std::unique_ptr<Pass> make(const std::shared_ptr<Form>& form) {
     Context& context = predictor_.model_->context();
     const MemoryLayout& memory = form->plan.memory;
-    context.require_memory(text("predict: a forward pass of ", form->rows, " rows"), memory.total() - memory.of(Arena::parameters));
+    context.require_memory(text("predict: a forward pass of ", form->rows, " rows"),
+                           memory.total() - memory.of(Arena::parameters) + Executor::input_bytes(form->plan, context.backend()));
     const int threads = predictor_.options_.threads;
     auto pass = std::make_unique<Pass>();
     pass->form = form;

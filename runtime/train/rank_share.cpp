@@ -24,7 +24,8 @@ int ranks_on_host(const Communicator& ranks) { return ranks_beside(ranks, ", pro
 int ranks_in_process(const Communicator& ranks) { return ranks_beside(ranks, "\n"); }  // of the whole name
 
 int64_t memory_part(Communicator& ranks, const Context& context) {
-  const int64_t part = context.spare_memory(ranks_on_host(ranks));
+  // Processes of a host share its memory; those with a device of its own memory have one each.
+  const int64_t part = context.spare_memory(context.backend().is_host_memory() ? ranks_on_host(ranks) : ranks_in_process(ranks));
   ranks.barrier("memory");
   return part;
 }

@@ -20,6 +20,7 @@ class ApartBackend : public Backend {
   std::unique_ptr<Buffer> allocate(int64_t bytes, MemoryRole role) override;
   std::unique_ptr<Buffer> allocate_in_file(int64_t bytes, const std::string& folder) override;
   int64_t allocated_bytes() const override { return cpu_->allocated_bytes(); }
+  int64_t free_bytes() const override { return cpu_->free_bytes(); }
   void to_host(void* host, Address device, int64_t bytes) override;
   void to_device(Address device, const void* host, int64_t bytes) override;
   void copy(Address to, Address from, int64_t bytes) override;

@@ -1,6 +1,7 @@
 #include "delayed_backend.h"
 
 #include <cstring>
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -60,8 +61,9 @@ class DelayedEvent : public Event {
 
 class DelayedStream : public Stream {
  public:
-  DelayedStream(std::shared_ptr<StreamEngine> engine, Planted planted)
-      : engine_(std::move(engine)), queue_(engine_->make_queue()), planted_(planted) {}
+  /// `launches`: counts those of recordings; null: it cannot record.
+  DelayedStream(std::shared_ptr<StreamEngine> engine, Planted planted, std::atomic<int64_t>* launches)
+      : engine_(std::move(engine)), queue_(engine_->make_queue()), planted_(planted), launches_(launches) {}
   ~DelayedStream() override {
     if (planted_ == Planted::finish_does_not_wait) return;  // what its work would use is gone
     try {
@@ -71,40 +73,73 @@ class DelayedStream : public Stream {
     }
   }
   void copy_to_device(Address to, const std::byte* pinned, int64_t bytes) override {
-    engine_->give(*queue_, [=] { copy_bytes(on_device(to), pinned, bytes); });
+    engine_->give(queue(), [=] { copy_bytes(on_device(to), pinned, bytes); });
   }
   void copy_to_host(std::byte* pinned, Address from, int64_t bytes) override {
-    engine_->give(*queue_, [=] { copy_bytes(pinned, on_device(from), bytes); });
+    engine_->give(queue(), [=] { copy_bytes(pinned, on_device(from), bytes); });
   }
-  void record(Event& event) override { engine_->record(*queue_, static_cast<DelayedEvent&>(event).point()); }
-  void wait(const Event& event) override { engine_->wait(*queue_, static_cast<const DelayedEvent&>(event).point()); }
+  void record(Event& event) override { engine_->record(queue(), static_cast<DelayedEvent&>(event).point()); }
+  void wait(const Event& event) override { engine_->wait(queue(), static_cast<const DelayedEvent&>(event).point()); }
   void finish() override {
-    if (planted_ != Planted::finish_does_not_wait) engine_->finish(*queue_);
+    if (planted_ != Planted::finish_does_not_wait) engine_->finish(queue());
   }
   const Prepared* failed() const override { return static_cast<const Prepared*>(queue_->failed()); }
-  void give(std::function<void()> work, const Prepared* name) { engine_->give(*queue_, std::move(work), name); }
+  bool can_record() const override { return launches_ != nullptr; }
+  void begin_recording() override { recording_ = std::make_unique<DelayedRecording>(*launches_); }
+  std::unique_ptr<Recording> end_recording() override { return std::move(recording_); }
+  void give(std::function<void()> work, const Prepared* name) {
+    if (recording_)
+      recording_->kernels.push_back({std::move(work), name});
+    else
+      engine_->give(*queue_, std::move(work), name);
+  }
 
  private:
+  class DelayedRecording : public Recording {
+   public:
+    explicit DelayedRecording(std::atomic<int64_t>& launches) : launches_(launches) {}
+    void launch(Stream& stream) override {
+      ++launches_;
+      for (const auto& [work, name] : kernels) static_cast<DelayedStream&>(stream).give(work, name);
+    }
+    std::vector<std::pair<std::function<void()>, const Prepared*>> kernels;
+
+   private:
+    std::atomic<int64_t>& launches_;
+  };
+
+  /// Only kernels may be recorded.
+  StreamEngine::Queue& queue() {
+    if (recording_) throw std::logic_error("delayed: work that is no kernel is given while kernels are recorded");
+    return *queue_;
+  }
+
   std::shared_ptr<StreamEngine> engine_;
   std::shared_ptr<StreamEngine::Queue> queue_;
   Planted planted_;
+  std::atomic<int64_t>* launches_;
+  std::unique_ptr<DelayedRecording> recording_;  // of begin_recording()
 };
 
-/// A call as it was when it was given; an executor may bind other operands before it runs.
+/// A call as it was when it was given or recorded; an executor may bind other operands before it runs.
 class CallForKernels {
  public:
   explicit CallForKernels(const Call& call)
       : call_(call), in_(list(call.in)), out_(list(call.out)), reads_(list(call.reads)), writes_(list(call.writes)) {}
-  void run(void (*kernel)(const Call& call)) {
-    call_.in = in_, call_.out = out_, call_.reads = reads_, call_.writes = writes_;
-    for (std::vector<Operand>* const operands : {&in_, &out_, &reads_, &writes_})
-      for (Operand& operand : *operands) operand.data = for_kernels(operand.data);
-    call_.workspace = for_kernels(call_.workspace);
-    kernel(call_);
+  void run(void (*kernel)(const Call& call)) const {
+    const std::vector<Operand> in = here(in_), out = here(out_), reads = here(reads_), writes = here(writes_);
+    Call call = call_;
+    call.in = in, call.out = out, call.reads = reads, call.writes = writes;
+    call.workspace = for_kernels(call.workspace);
+    kernel(call);
   }
 
  private:
   static std::vector<Operand> list(std::span<const Operand> operands) { return {operands.begin(), operands.end()}; }
+  static std::vector<Operand> here(std::vector<Operand> operands) {
+    for (Operand& operand : operands) operand.data = for_kernels(operand.data);
+    return operands;
+  }
 
   Call call_;
   std::vector<Operand> in_, out_, reads_, writes_;
@@ -114,7 +149,7 @@ class DelayedKernel : public Prepared {
  public:
   DelayedKernel(void (*run)(const Call& call), const Call& call) : run_(run), call_(call) {}
   void enqueue(Stream& stream) override {
-    const auto given = std::make_shared<CallForKernels>(call_);
+    const auto given = std::make_shared<const CallForKernels>(call_);
     static_cast<DelayedStream&>(stream).give([run = run_, given] { given->run(run); }, this);
   }
 
@@ -125,8 +160,13 @@ class DelayedKernel : public Prepared {
 
 }  // namespace
 
-DelayedBackend::DelayedBackend(std::unique_ptr<Backend> host, std::shared_ptr<MemorySource> memory, Order order, Planted planted)
-    : host_(std::move(host)), memory_(std::move(memory)), engine_(std::make_shared<StreamEngine>(order)), planted_(planted) {}
+DelayedBackend::DelayedBackend(std::unique_ptr<Backend> host, std::shared_ptr<MemorySource> memory, Order order, Planted planted,
+                               bool records)
+    : host_(std::move(host)),
+      memory_(std::move(memory)),
+      engine_(std::make_shared<StreamEngine>(order)),
+      planted_(planted),
+      records_(records) {}
 
 std::unique_ptr<Buffer> DelayedBackend::allocate(int64_t bytes, MemoryRole role) {
   return std::make_unique<DelayedBuffer>(bytes, memory_, role);
@@ -151,7 +191,9 @@ Address DelayedBackend::of_host(const void* /*host*/) const {
   fail(Code::unsupported, "delayed: kernels cannot read the host's memory; copy it to the device");
 }
 
-std::unique_ptr<Stream> DelayedBackend::make_stream() { return std::make_unique<DelayedStream>(engine_, planted_); }
+std::unique_ptr<Stream> DelayedBackend::make_stream() {
+  return std::make_unique<DelayedStream>(engine_, planted_, records_ ? &launches_ : nullptr);
+}
 
 std::unique_ptr<Event> DelayedBackend::make_event() { return std::make_unique<DelayedEvent>(engine_, planted_); }
 

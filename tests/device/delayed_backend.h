@@ -1,6 +1,7 @@
 // A device of its own memory whose kernels run later than they are given: a host backend's kernels on the streams of a StreamEngine.
 #pragma once
 
+#include <atomic>
 #include <memory>
 
 #include "backend/backend.h"
@@ -17,8 +18,9 @@ enum class Planted {
 
 class DelayedBackend : public Backend {
  public:
-  /// `host`: whose kernels it has; `memory`: its source.
-  DelayedBackend(std::unique_ptr<Backend> host, std::shared_ptr<MemorySource> memory, Order order, Planted planted = Planted::nothing);
+  /// `host`: whose kernels it has; `memory`: its source; `records`: its streams can record kernels.
+  DelayedBackend(std::unique_ptr<Backend> host, std::shared_ptr<MemorySource> memory, Order order, Planted planted = Planted::nothing,
+                 bool records = true);
 
   std::string_view name() const override { return host_->name(); }
   std::string_view kernel_class() const override { return host_->kernel_class(); }
@@ -28,6 +30,7 @@ class DelayedBackend : public Backend {
   /// Device memory too, counted as `file`.
   std::unique_ptr<Buffer> allocate_in_file(int64_t bytes, const std::string& folder) override;
   int64_t allocated_bytes() const override { return host_->allocated_bytes(); }
+  int64_t free_bytes() const override { return free_; }
   void to_host(void* host, Address device, int64_t bytes) override;
   void to_device(Address device, const void* host, int64_t bytes) override;
   void copy(Address to, Address from, int64_t bytes) override;
@@ -37,12 +40,18 @@ class DelayedBackend : public Backend {
   std::unique_ptr<Event> make_event() override;
   std::unique_ptr<PinnedMemory> allocate_pinned(int64_t bytes) override { return host_->allocate_pinned(bytes); }
   std::unique_ptr<Prepared> prepare(Op op, const Call& call) override;
+  int64_t launches() const { return launches_; }  // of recordings
+  /// Bytes that are free from now on, until something else is set: what callers are told, not what they get.
+  void set_free_bytes(int64_t bytes) { free_ = bytes; }
 
  private:
   std::unique_ptr<Backend> host_;
   std::shared_ptr<MemorySource> memory_;
   std::shared_ptr<StreamEngine> engine_;
   const Planted planted_;
+  const bool records_;
+  std::atomic<int64_t> launches_ = 0;
+  int64_t free_ = int64_t{1} << 40;
 };
 
 }  // namespace st

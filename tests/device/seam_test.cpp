@@ -18,15 +18,15 @@
 namespace st {
 namespace {
 
-enum class Device { cpu, apart, eager, late, random };
-constexpr Device kDevices[] = {Device::apart, Device::eager, Device::late, Device::random};
+enum class Device { cpu, apart, eager, late, random, unrecorded };  // the last: late, and cannot record kernels
+constexpr Device kDevices[] = {Device::apart, Device::eager, Device::late, Device::random, Device::unrecorded};
 
 std::string name_of(Device device) {
-  constexpr std::array kNames = {"cpu", "apart", "eager", "late", "random"};
+  constexpr std::array kNames = {"cpu", "apart", "eager", "late", "random", "unrecorded"};
   return kNames[static_cast<size_t>(device)];
 }
 
-Order order_of(Device device) { return device == Device::late ? Order::late : device == Device::random ? Order::random : Order::eager; }
+Order order_of(Device device) { return device == Device::eager ? Order::eager : device == Device::random ? Order::random : Order::late; }
 
 std::shared_ptr<Context> context_of(Device device, Planted planted = Planted::nothing) {
   ContextOptions options{.threads = 2, .log = {}, .parallel = {}, .memory = {}};
@@ -34,7 +34,7 @@ std::shared_ptr<Context> context_of(Device device, Planted planted = Planted::no
     options.make_backend = [](const std::shared_ptr<MemorySource>& source) { return std::make_unique<ApartBackend>(source); };
   else if (device != Device::cpu)
     options.make_backend = [=](const std::shared_ptr<MemorySource>& source) {
-      return std::make_unique<DelayedBackend>(make_cpu_backend(source), source, order_of(device), planted);
+      return std::make_unique<DelayedBackend>(make_cpu_backend(source), source, order_of(device), planted, device != Device::unrecorded);
     };
   return std::make_shared<Context>(options);
 }

@@ -7,6 +7,7 @@
 #include "backend/needs.h"
 #include "base/text.h"
 #include "models/gpt.h"
+#include "plan/input_copies.h"
 #include "plan/wire_bytes.h"
 #include "planner/advice.h"
 #include "planner/blueprint.h"
@@ -142,7 +143,10 @@ TEST(RankPlan, OffloadedStateIsInTheHostsMemoryAndCrossesItsLink) {
   const RankPlan with = plan_of_rank(away, 0), without = plan_of_rank(here, 0);
   const int64_t moments = without.numbers.memory.device[static_cast<size_t>(Arena::optimizer)];
   EXPECT_GT(moments, 0);
-  EXPECT_EQ(with.numbers.memory.host_total(), moments);
+  EXPECT_EQ(with.numbers.memory.host_total(), moments + without.numbers.memory.host_total());
+  EXPECT_EQ(without.numbers.memory.host_total(), without.numbers.memory.pinned) << "for inputs on their way";
+  EXPECT_EQ(without.numbers.memory.inputs, input_copies(without.plan).bytes);
+  EXPECT_GT(without.numbers.memory.inputs, 0);
   EXPECT_EQ(with.numbers.memory.device_total(), without.numbers.memory.device_total() - moments);
   const double crossing = with.step_seconds(away.recipe) - without.step_seconds(here.recipe);
   EXPECT_NEAR(crossing, 2 * 8.0 * static_cast<double>(parameter_count(kSmall)) / machine_named("a100-80g").to_host.bytes_per_second, 1e-9);

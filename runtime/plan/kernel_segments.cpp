@@ -1,0 +1,78 @@
+#include "plan/kernel_segments.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <numeric>
+
+#include "base/error.h"
+
+namespace st {
+namespace {
+
+bool is_recorded(const Plan& plan, const Instruction& at) {
+  if (at.kind != Instruction::Kind::kernel) return false;
+  const Op op = plan.program.sections[static_cast<size_t>(at.section)].graph[at.node].op;
+  return op != Op::host && op != Op::host_backward;
+}
+
+/// Whether one run may end, or another begin, between the instruction and the next one.
+bool is_run_border(const Plan& plan, size_t next) {
+  if (next == plan.begin_of_update) return true;
+  const Instruction &a = plan.instructions[next - 1], &b = plan.instructions[next];
+  const Section& before = plan.program.sections[static_cast<size_t>(a.run())];
+  const Section& after = plan.program.sections[static_cast<size_t>(b.run())];
+  return a.micro_batch != b.micro_batch || before.phase != after.phase || before.chunk != after.chunk;
+}
+
+}  // namespace
+
+int32_t period_of(const Plan& plan, int32_t section) {
+  int64_t period = 1;
+  for (const Node& node : plan.program.sections[static_cast<size_t>(section)].graph.nodes)
+    for (const auto* slots : {&node.reads, &node.writes})
+      for (const SlotId slot : *slots) {
+        const StashBuffers* const buffers = plan.memory.buffers_of(plan.memory.slots[static_cast<size_t>(slot)]);
+        if (buffers == nullptr) continue;
+        period = std::min(std::lcm(period, int64_t{buffers->count}), std::max<int64_t>(plan.micro_batches, 1));
+      }
+  return static_cast<int32_t>(period);
+}
+
+std::vector<Segment> segments_of(const Plan& plan) {
+  std::vector<int32_t> periods;
+  for (int32_t s = 0; s < static_cast<int32_t>(plan.program.sections.size()); ++s) periods.push_back(period_of(plan, s));
+  using Kernels = std::vector<std::array<int32_t, 3>>;  // section, node, micro-batch in the section's period
+  std::map<Kernels, int32_t> recordings;
+  std::vector<Segment> segments;
+  for (size_t begin = 0; begin < plan.instructions.size();) {
+    Kernels kernels;
+    size_t end = begin;
+    for (; end < plan.instructions.size() && is_recorded(plan, plan.instructions[end]); ++end) {
+      if (end > begin && is_run_border(plan, end)) break;
+      const Instruction& at = plan.instructions[end];
+      kernels.push_back({at.section, at.node, at.micro_batch % periods[static_cast<size_t>(at.section)]});
+    }
+    if (kernels.empty()) {
+      ++begin;
+      continue;
+    }
+    const int32_t recording = recordings.emplace(std::move(kernels), static_cast<int32_t>(recordings.size())).first->second;
+    segments.push_back({begin, end, recording});
+    begin = end;
+  }
+  return segments;
+}
+
+std::string print_segments(const Plan& plan) {
+  const std::vector<Segment> segments = segments_of(plan);
+  size_t kernels = 0;
+  int32_t recordings = 0;
+  for (const Segment& segment : segments) {
+    kernels += segment.end - segment.begin;
+    recordings = std::max(recordings, segment.recording + 1);
+  }
+  return text("segments: ", segments.size(), " of ", kernels, " kernels, which a device may record as ", recordings, "\n");
+}
+
+}  // namespace st
