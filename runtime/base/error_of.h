@@ -1,4 +1,4 @@
-// What was thrown, as an Error.
+// An exception of any type as an Error.
 #pragma once
 
 #include <exception>

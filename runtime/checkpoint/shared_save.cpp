@@ -53,7 +53,7 @@ struct SharedSaveEnd::Shard {
   std::vector<ShardPiece> pieces;  // of save_->tensors, without their bytes
 };
 
-/// What a rank's sign says.
+/// The content of a rank's sign.
 struct SharedSaveEnd::Sign {
   bool is_held = false, is_gone = false;
   int64_t beats = -1, progress = -1;  // -1: not known, the line is being written

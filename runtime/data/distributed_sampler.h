@@ -8,7 +8,7 @@
 
 namespace st {
 
-/// What happens to the last rows of an epoch when they are fewer than all ranks together request.
+/// Who gets the last rows of an epoch when they are fewer than all ranks together request.
 enum class LastRows : int32_t {
   share = 1,  // each row once: they are divided evenly, so some ranks get fewer, or none
   drop = 2,   // no rank gets them

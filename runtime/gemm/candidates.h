@@ -8,7 +8,7 @@
 
 namespace st {
 
-/// What competes with the default schedule: other tiles, libraries, or both.
+/// The competitors of the default schedule: other tiles, libraries, or both.
 struct GemmContest {
   bool tiles = true;
   std::vector<const GemmLibrary*> libraries = {};

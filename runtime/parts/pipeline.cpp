@@ -14,7 +14,7 @@
 namespace st {
 namespace {
 
-/// What a rank tells the others of a part.
+/// A rank's description of a part for the others.
 struct Told {
   int32_t dtype = 0, rank = 0;
   std::array<int64_t, kMaxDims> dims{};
@@ -212,7 +212,7 @@ void Pipeline::run_one(const StageAction& action, const Compute& compute) {
   const auto copy = [&](const Ring& from, const Ring& to) {
     std::memcpy(to.data(k), from.data(k), static_cast<size_t>(bytes_of(to.tensor)));
   };
-  /// What the last micro-batch of these buffers sent may still be under way.
+  /// The last micro-batch of these buffers may have sent something that is still under way.
   const auto wait_for_room = [&](Ring& ring) {
     if (ring.link != nullptr) ring.link->wait(ring.messages[ring.at(k)]);
   };

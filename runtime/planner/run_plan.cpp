@@ -17,7 +17,7 @@ namespace {
 /// rank where that matters.
 using Likeness = std::array<int64_t, 5>;
 
-/// Of a rank on the stage of `program`, which is planned for another rank there.
+/// The rank is on the stage of `program`, which is planned for another rank there.
 Likeness likeness(const PlannedRun& run, const Program& program, const MeshPosition& at) {
   const MicroBatches batches{
       .rows = run.recipe.batch, .per_step = run.recipe.step_micro_batches(), .ranks = program.mesh.data, .rank = at.data};

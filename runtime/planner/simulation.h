@@ -23,7 +23,7 @@ struct SimulatedRank {
   double waited = 0;    // for messages and collectives, which computing did not hide
 };
 
-/// What a rank does from when to when, for timelines.
+/// One thing that a rank does, from when to when, for timelines.
 struct SimulatedSpan {
   int32_t rank = 0;
   TraceEvent::Kind kind = TraceEvent::Kind::compute;

@@ -1,4 +1,4 @@
-// What the stages of a run hold: a plan that fits on one of them may be too large for another.
+// The memory of each stage of a run: a plan that fits on one of them may be too large for another.
 #pragma once
 
 #include <cstdint>

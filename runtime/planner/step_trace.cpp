@@ -116,7 +116,7 @@ class Tracer {
     return rate->seconds(work);
   }
 
-  /// Of the slots that a device has in the host's memory, there and back.
+  /// Copies of the slots that a device has in the host's memory, there and back.
   double transfer_seconds(const Instruction& at) const {
     const Graph& graph = program_.sections[static_cast<size_t>(at.section)].graph;
     const Node& node = graph[at.node];

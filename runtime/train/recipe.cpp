@@ -159,7 +159,7 @@ void borrow_parameters(Program& program) {
   for (Slot& slot : program.slots) slot.borrowed = slot.borrowed || (slot.role == Role::parameter && is_here(program, slot));
 }
 
-/// Of a plan: what it is for, and what its passes depend on.
+/// The purpose of a plan, and what its passes depend on.
 struct Task {
   enum class Purpose { step, short_micro_batch, host_loss, update, inference };
   Purpose purpose;

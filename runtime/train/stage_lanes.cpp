@@ -51,7 +51,7 @@ struct StageDrawing {
     return path.empty() ? "" : text("<path class=\"", style_of(phase), "\" d=\"", path, "\"/>");
   }
 
-  /// Of a stage's first chunk, or of the others.
+  /// The micro-batches' numbers in a stage's first chunk, or in the others.
   std::string micro_batches(const StageLane& lane, bool is_later, double y) {
     std::string out;
     for (const StageRun& run : lane.runs) {
