@@ -141,6 +141,10 @@ bool RunCheckpoints::is_due(int64_t step) {
   return asked || by_steps || by_time;
 }
 
+decltype(&st_trainer_save) RunCheckpoints::save_call(st_trainer* trainer) const {
+  return ranks_.shares_state(trainer) ? st_trainer_save_collective : st_trainer_save;
+}
+
 void RunCheckpoints::save(st_trainer* trainer, int64_t step, const Json& metadata) {
   if (ranks_.shares_state(trainer)) return begin_save(trainer, step, metadata);
   ranks_.await_first([&] { begin_save(trainer, step, metadata); });
@@ -151,8 +155,9 @@ void RunCheckpoints::begin_save(st_trainer* trainer, int64_t step, const Json& m
   saved_at_ = seconds_now();
   const std::string text = metadata.dump();
   st_pending* pending = nullptr;
-  st_status status = st_trainer_save(trainer, handle(), text.c_str(), &pending);
-  if (status == ST_OUT_OF_MEMORY) status = st_trainer_save(trainer, handle(), text.c_str(), nullptr);  // needs no copy of the state
+  const auto save = save_call(trainer);
+  st_status status = save(trainer, handle(), text.c_str(), &pending);
+  if (status == ST_OUT_OF_MEMORY) status = save(trainer, handle(), text.c_str(), nullptr);  // needs no copy of the state
   pending_.reset(pending);
   if (status == ST_OK)
     saved_step_ = step;
@@ -177,7 +182,7 @@ void RunCheckpoints::check_last_save() {
 void RunCheckpoints::save_last(st_trainer* trainer, int64_t step, const Json& metadata) {
   const auto save_now = [&] {
     check_last_save();
-    cli::run(st_trainer_save(trainer, handle(), metadata.dump().c_str(), nullptr));
+    cli::run(save_call(trainer)(trainer, handle(), metadata.dump().c_str(), nullptr));
   };
   if (ranks_.shares_state(trainer)) {
     if (!ranks_.shared(saved_step_ == step).get<bool>()) save_now();

@@ -54,6 +54,7 @@ class RunCheckpoints {
  private:
   void open();
   st_checkpoint* handle();
+  decltype(&st_trainer_save) save_call(st_trainer* trainer) const;  // of all ranks, or of rank 0
   void begin_save(st_trainer* trainer, int64_t step, const Json& metadata);
   void check_last_save();
   void report_unsaved() const;

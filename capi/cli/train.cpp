@@ -314,7 +314,7 @@ ModelChoice choose_model(const TrainOptions& o, const Json& of_checkpoints, cons
 void begin_with(const InitWeights& init, const RunParts& parts) {
   init.read(parts.model.get());
   if (parts.ranks->communicator() == nullptr) return;
-  const std::string digest = text(st_model_digest, parts.model.get());
+  const std::string digest = text(st_model_digest_collective, parts.model.get());
   if (parts.ranks->shared(digest) != digest)
     refuse("--init: rank ", parts.ranks->rank(), " has read different weights from rank 0; give all ranks the same file");
 }

@@ -184,21 +184,21 @@ class TrainingRun {
   }
 
   void evaluate() {
-    validation_loss_ = loss_by(st_trainer_evaluate);
-    if (options_.averages) average_loss_ = loss_by(st_trainer_evaluate_average);
+    validation_loss_ = loss_by(st_trainer_evaluate_collective);
+    if (options_.averages) average_loss_ = loss_by(st_trainer_evaluate_average_collective);
   }
 
-  double loss_by(decltype(st_trainer_evaluate)* call) const {
+  double loss_by(decltype(st_trainer_evaluate_collective)* call) const {
     st_evaluation evaluation;
     ask(st_evaluation_init(&evaluation, sizeof evaluation));
     cli::run(call(trainer(), parts_.validation.get(), &evaluation));
     return evaluation.loss;
   }
 
-  /// Rank 0 reports everything. If the state is sharded, all ranks compute the digest together; then log and report can use it.
+  /// Rank 0 reports everything. Log and report use the digest that all ranks compute here.
   void finish() {
     const RunRanks& ranks = *parts_.ranks;
-    const std::string state = ranks.shares_state(trainer()) || ranks.is_first() ? text(st_trainer_digest, trainer()) : "";
+    const std::string state = text(st_trainer_digest_collective, trainer());
     const bool samples = !options_.prompt.empty() && ended_by_ == 0;
     // Before rank 0's own work: if the model is sharded, all ranks continue the text together.
     const std::string sample = samples && (ranks.shares_weights(trainer()) || ranks.is_first()) ? continued() : "";
@@ -234,7 +234,8 @@ class TrainingRun {
   }
 
   std::string continued() const {
-    const Predictor predictor = make<Predictor>(st_predictor_create, parts_.model.get(), nullptr);
+    const auto create = parts_.ranks->shares_weights(trainer()) ? st_predictor_create_collective : st_predictor_create;
+    const Predictor predictor = make<Predictor>(create, parts_.model.get(), nullptr);
     const std::vector<int32_t> tokens = bytes_of(options_.prompt);
     std::string sample;
     const auto on_token = [](void* user, int32_t token) -> st_status {

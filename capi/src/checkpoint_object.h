@@ -45,6 +45,7 @@ struct CheckpointObject final : Object, Trimmable {
 /// The saves that a trainer makes by itself, and their outcome.
 struct BackgroundSaves {
   std::shared_ptr<CheckpointObject> checkpoint;  // null: none
+  bool is_collective = false;                    // with the other ranks of the trainer's group
   int64_t steps = 0;                             // 0: not by steps
   double minutes = 0, last = 0;                  // 0: not by time; start of the last save
   std::string error;                             // for the last step's report

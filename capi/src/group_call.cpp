@@ -20,8 +20,13 @@ GradientExchange::Post post_to(CommunicatorObject& group) {
   };
 }
 
-std::shared_ptr<CommunicatorObject> sharding_group_of(const ModelObject& model) {
-  return model.model->is_sharded() ? model.group.lock() : nullptr;
+std::shared_ptr<CommunicatorObject> sharding_group_of(const ModelObject& model, const char* call) {
+  if (!model.model->is_sharded()) return nullptr;
+  std::shared_ptr<CommunicatorObject> group = model.group.lock();
+  require(group != nullptr, Code::wrong_state, call, ": this model holds only the shards of ", model.model->shard_holder(),
+          ", and their communicator is gone; while it exists, save with st_trainer_save_collective, and load the checkpoint into another "
+          "model");
+  return group;
 }
 
 void make_in_group(CommunicatorObject& group, const std::function<void(ShardedModelCall* collective)>& call) {

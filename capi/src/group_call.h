@@ -19,8 +19,9 @@ void take_turn(CommunicatorObject& group);
 /// Posts work to the communicator's own thread, after what is pending. Borrows the group.
 GradientExchange::Post post_to(CommunicatorObject& group);
 
-/// The communicator across whose ranks a model is sharded; null if it is whole or its communicator is gone. Call within the model's lease.
-std::shared_ptr<CommunicatorObject> sharding_group_of(const ModelObject& model);
+/// The communicator across whose ranks a model is sharded; null if it is whole. Call within the model's lease. Throws wrong_state if the
+/// communicator is gone.
+std::shared_ptr<CommunicatorObject> sharding_group_of(const ModelObject& model, const char* call);
 void make_in_group(CommunicatorObject& group, const std::function<void(ShardedModelCall* collective)>& call);
 /// A collective call of these ranks, which reserves the communicator; with a null group, a call of this rank alone.
 template <class Call>

@@ -39,6 +39,13 @@ T& given(T* pointer, const char* name) {
   return *pointer;
 }
 
+/// The same for an argument of `call`.
+template <class T>
+T& given(T* pointer, const char* call, const char* what) {
+  check(pointer != nullptr, call, ": ", what, " is NULL");
+  return *pointer;
+}
+
 /// Checks a number of threads; `zero` describes what 0 means.
 inline void check_threads(const char* call, int32_t threads, const char* zero) {
   constexpr int32_t kMost = 4096;  // more is a typing error, and would overload the machine
@@ -48,6 +55,10 @@ inline void check_threads(const char* call, int32_t threads, const char* zero) {
 /// A required text argument.
 inline std::string text_given(const char* text, const char* name) {
   check(text != nullptr, name, " is NULL");
+  return text;
+}
+inline std::string text_given(const char* text, const char* call, const char* what) {
+  check(text != nullptr, call, ": ", what, " is NULL");
   return text;
 }
 

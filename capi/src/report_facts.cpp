@@ -119,7 +119,7 @@ RunSummary summary_of(const TrainerObject& t, std::string_view facts) {
       run.memory.push_back({std::string(name_of(static_cast<Arena>(a))), memory.bytes[static_cast<size_t>(a)]});
   run.parameters = t.trainer->model().elements();
   run.seconds = os::seconds() - t.started;
-  run.state = t.trainer->known_state_digest();
+  run.state = t.trainer->known_state_digest("st_trainer_write_report");
   take_facts(run, facts);
   run.facts.push_back(recipe_facts(t.trainer->recipe()));
   run.facts.push_back(memory_facts(t));

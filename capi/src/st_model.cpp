@@ -8,6 +8,7 @@
 #include "graph_object.h"
 #include "group_call.h"
 #include "guard.h"
+#include "local_call.h"
 #include "model_object.h"
 #include "models/builtin.h"
 #include "pending_object.h"
@@ -26,8 +27,8 @@ std::shared_ptr<ModelObject> make_model(const std::shared_ptr<Context>& context,
   return object;
 }
 
-SlotId parameter_named(const ModelObject& object, const char* name, const char* what) {
-  return object.model->parameter_named(text_given(name, what));
+SlotId parameter_named(const ModelObject& object, const char* name, const char* call) {
+  return object.model->parameter_named(text_given(name, call, "name"));
 }
 
 /// Wraps the host's callback; checks its results.
@@ -83,6 +84,98 @@ void read_and_report(st_model* model, const st_read_options* options, st_read_re
   give_made();
 }
 
+constexpr const char* kAll = "the parameters";
+
+/// Makes a call that reads parameters: on the ranks over which the model is sharded, or on this rank alone.
+template <class Call>
+void make_on(const ModelObject& object, Reach reach, const char* call, const Call& make) {
+  make_collectively(reach == Reach::collective ? sharding_group_of(object, call) : nullptr, make);
+}
+
+// The calls that come in pairs; `call` is the function that the host has called.
+
+st_status clone(st_model* model, st_model** clone, Reach reach, const char* call = __builtin_FUNCTION()) {
+  const auto body = [&] {
+    const auto object = find(model);
+    std::shared_ptr<ModelObject> made;
+    make_on(*object, reach, call, [&](ShardedModelCall* collective) {
+      given(clone, call, "clone");
+      if (reach == Reach::local) require_local(*object, call, kAll);
+      made = std::make_shared<ModelObject>();
+      made->model = object->model->clone(collective);
+    });
+    hand_out(clone, std::move(made));
+  };
+  return guard(body, call);
+}
+
+st_status digest(st_model* model, const char** hex, Reach reach, const char* call = __builtin_FUNCTION()) {
+  const auto body = [&] {
+    const auto object = find(model);
+    make_on(*object, reach, call, [&](ShardedModelCall* collective) {
+      given(hex, call, "hex");
+      if (reach == Reach::local) require_local(*object, call, kAll);
+      object->answer = object->model->digest(collective);
+    });
+    *hex = object->answer.c_str();
+  };
+  return guard(body, call);
+}
+
+st_status get(st_model* model, const char* name, const st_view* to, Reach reach, const char* call = __builtin_FUNCTION()) {
+  const auto body = [&] {
+    const auto object = find(model);  // BUSY while a step is changing the weights
+    make_on(*object, reach, call, [&](ShardedModelCall* collective) {
+      const SlotId id = parameter_named(*object, name, call);
+      if (reach == Reach::local && !object->model->has_all_of(id)) require_local(*object, call, text('"', name, '"'));
+      about_tensor(name, [&] { object->model->get(id, written_view(object->model->slot(id).name, to, call), collective); });
+    });
+  };
+  return guard(body, call);
+}
+
+st_status write_file(st_model* model, const char* path, st_pending** pending, Reach reach, const char* call = __builtin_FUNCTION()) {
+  const auto body = [&] {
+    const auto object = find(model);
+    std::string file;
+    std::shared_ptr<Model> copy;
+    std::shared_ptr<PendingObject> made;
+    make_on(*object, reach, call, [&](ShardedModelCall* collective) {
+      const bool writes = collective == nullptr || collective->ranks().rank() == 0;
+      if (writes) {
+        file = text_given(path, call, "path");
+        check(!file.empty(), call, ": path is empty; name the file to write");
+      }
+      if (reach == Reach::local) require_local(*object, call, kAll);
+      if (pending == nullptr) return object->model->write(file, collective);
+      made = std::make_shared<PendingObject>();
+      copy = object->model->clone(collective, writes);
+    });
+    if (pending == nullptr) return;
+    made->work = std::make_shared<Pending>([copy, file] {
+      if (copy) copy->write(file);
+    });
+    hand_out(pending, std::move(made));
+  };
+  return guard(body, call);
+}
+
+st_status write(st_model* model, st_write_fn write, void* user, Reach reach, const char* call = __builtin_FUNCTION()) {
+  const auto body = [&] {
+    const auto object = find(model);
+    const auto give = [&](std::span<const std::byte> bytes) {
+      const st_status status = ask_host(write, user, bytes.data(), std::ssize(bytes));
+      if (status != ST_OK) fail(Code::callback, text(call, ": write returned ", text_of_answer(status), "; the stream is incomplete"));
+    };
+    make_on(*object, reach, call, [&](ShardedModelCall* collective) {
+      check(write != nullptr, call, ": write is NULL");
+      if (reach == Reach::local) require_local(*object, call, kAll);
+      object->model->write(give, collective);
+    });
+  };
+  return guard(body, call);
+}
+
 }  // namespace
 
 st_status st_model_create(st_graph* graph, int64_t seed, st_model** model) {
@@ -133,18 +226,8 @@ st_status st_model_parameter(st_model* model, int64_t index, st_parameter_info* 
   });
 }
 
-st_status st_model_clone(st_model* model, st_model** clone) {
-  return guard([&] {
-    const auto object = find(model);
-    std::shared_ptr<ModelObject> made;
-    make_collectively(sharding_group_of(*object), [&](ShardedModelCall* collective) {
-      given(clone, "st_model_clone: clone");
-      made = std::make_shared<ModelObject>();
-      made->model = object->model->clone(collective);
-    });
-    hand_out(clone, std::move(made));
-  });
-}
+st_status st_model_clone(st_model* model, st_model** copy) { return clone(model, copy, Reach::local); }
+st_status st_model_clone_collective(st_model* model, st_model** copy) { return clone(model, copy, Reach::collective); }
 
 st_status st_model_blend(st_model* to, st_model* from, double t) {
   return guard([&] {
@@ -158,31 +241,16 @@ st_status st_model_blend(st_model* to, st_model* from, double t) {
   });
 }
 
-st_status st_model_digest(st_model* model, const char** hex) {
-  return guard([&] {
-    const auto object = find(model);
-    make_collectively(sharding_group_of(*object), [&](ShardedModelCall* collective) {
-      given(hex, "st_model_digest: hex");
-      object->answer = object->model->digest(collective);
-    });
-    *hex = object->answer.c_str();
-  });
-}
+st_status st_model_digest(st_model* model, const char** hex) { return digest(model, hex, Reach::local); }
+st_status st_model_digest_collective(st_model* model, const char** hex) { return digest(model, hex, Reach::collective); }
 
-st_status st_model_get(st_model* model, const char* name, const st_view* to) {
-  return guard([&] {
-    const auto object = find(model);  // BUSY while a step is changing the weights
-    make_collectively(sharding_group_of(*object), [&](ShardedModelCall* collective) {
-      const SlotId id = parameter_named(*object, name, "st_model_get: name");
-      about_tensor(name, [&] { object->model->get(id, written_view(object->model->slot(id).name, to, "st_model_get"), collective); });
-    });
-  });
-}
+st_status st_model_get(st_model* model, const char* name, const st_view* to) { return get(model, name, to, Reach::local); }
+st_status st_model_get_collective(st_model* model, const char* name, const st_view* to) { return get(model, name, to, Reach::collective); }
 
 st_status st_model_set(st_model* model, const char* name, const st_view* from) {
   return guard([&] {
     const auto object = find(model);  // BUSY while a step is changing the weights
-    const SlotId id = parameter_named(*object, name, "st_model_set: name");
+    const SlotId id = parameter_named(*object, name, "st_model_set");
     const HostView view = read_view(object->model->slot(id).name, from, "st_model_set");
     require_nested(view, "st_model_set");
     about_tensor(name, [&] { object->model->set(id, view); });
@@ -190,27 +258,10 @@ st_status st_model_set(st_model* model, const char* name, const st_view* from) {
 }
 
 st_status st_model_write_file(st_model* model, const char* path, st_pending** pending) {
-  return guard([&] {
-    const auto object = find(model);
-    std::string file;
-    std::shared_ptr<Model> copy;
-    std::shared_ptr<PendingObject> made;
-    make_collectively(sharding_group_of(*object), [&](ShardedModelCall* collective) {
-      const bool writes = collective == nullptr || collective->ranks().rank() == 0;
-      if (writes) {
-        file = text_given(path, "st_model_write_file: path");
-        check(!file.empty(), "st_model_write_file: path is empty; name the file to write");
-      }
-      if (pending == nullptr) return object->model->write(file, collective);
-      made = std::make_shared<PendingObject>();
-      copy = object->model->clone(collective, writes);
-    });
-    if (pending == nullptr) return;
-    made->work = std::make_shared<Pending>([copy, file] {
-      if (copy) copy->write(file);
-    });
-    hand_out(pending, std::move(made));
-  });
+  return write_file(model, path, pending, Reach::local);
+}
+st_status st_model_write_file_collective(st_model* model, const char* path, st_pending** pending) {
+  return write_file(model, path, pending, Reach::collective);
 }
 
 st_status st_model_read_file(st_model* model, const char* path, const st_read_options* options, st_read_report* report) {
@@ -224,20 +275,8 @@ st_status st_model_read_file(st_model* model, const char* path, const st_read_op
   });
 }
 
-st_status st_model_write(st_model* model, st_write_fn write, void* user) {
-  return guard([&] {
-    const auto object = find(model);
-    const auto give = [&](std::span<const std::byte> bytes) {
-      const st_status status = ask_host(write, user, bytes.data(), std::ssize(bytes));
-      if (status != ST_OK)
-        fail(Code::callback, text("st_model_write: write returned ", text_of_answer(status), "; the stream is incomplete"));
-    };
-    make_collectively(sharding_group_of(*object), [&](ShardedModelCall* collective) {
-      check(write != nullptr, "st_model_write: write is NULL");
-      object->model->write(give, collective);
-    });
-  });
-}
+st_status st_model_write(st_model* model, st_write_fn take, void* user) { return write(model, take, user, Reach::local); }
+st_status st_model_write_collective(st_model* model, st_write_fn take, void* user) { return write(model, take, user, Reach::collective); }
 
 st_status st_read_options_init(st_read_options* options, size_t size) { return init(options, size, st_read_options{}); }
 

@@ -2,12 +2,46 @@
 
 #include "group_call.h"
 #include "guard.h"
+#include "local_call.h"
 #include "model_object.h"
 #include "predictor_object.h"
 #include "views.h"
 
 using namespace st;
 using namespace st::capi;
+
+namespace {
+
+st_status create(st_model* model, const st_predictor_options* options, st_predictor** predictor, Reach reach,
+                 const char* call = __builtin_FUNCTION()) {
+  const auto body = [&] {
+    auto weights = peek(model);  // first, so that allocations use its context's memory
+    auto object = std::make_shared<PredictorObject>();
+    object->model = std::move(weights);
+    if (object->model->model->is_sharded()) {
+      const Lease held(Kind::model, object->model);
+      if (reach == Reach::local) {
+        given(predictor, call, "predictor");
+        require_local(*held, call, "the parameters");
+      }
+      object->group = sharding_group_of(*held, call);
+    }
+    make_collectively(object->group, [&](ShardedModelCall* collective) {
+      given(predictor, call, "predictor");
+      PredictorOptions ours;
+      if (options != nullptr) {
+        const st_predictor_options theirs = take(options, text(call, ": options").c_str());
+        ours = {theirs.shared != 0, theirs.threads};
+      }
+      object->predictor = std::make_unique<Predictor>(object->model->model, ours, collective);
+    });
+    object->model->model->context().on_trim(object);
+    hand_out(predictor, std::move(object));
+  };
+  return guard(body, call);
+}
+
+}  // namespace
 
 st_status st_predictor_options_init(st_predictor_options* options, size_t size) {
   st_predictor_options defaults{};
@@ -16,23 +50,10 @@ st_status st_predictor_options_init(st_predictor_options* options, size_t size) 
 }
 
 st_status st_predictor_create(st_model* model, const st_predictor_options* options, st_predictor** predictor) {
-  return guard([&] {
-    auto weights = peek(model);  // first, so that allocations use its context's memory
-    auto object = std::make_shared<PredictorObject>();
-    object->model = std::move(weights);
-    if (object->model->model->is_sharded()) object->group = sharding_group_of(*Lease(Kind::model, object->model));
-    make_collectively(object->group, [&](ShardedModelCall* collective) {
-      given(predictor, "st_predictor_create: predictor");
-      PredictorOptions ours;
-      if (options != nullptr) {
-        const st_predictor_options theirs = take(options, "st_predictor_create: options");
-        ours = {theirs.shared != 0, theirs.threads};
-      }
-      object->predictor = std::make_unique<Predictor>(object->model->model, ours, collective);
-    });
-    object->model->model->context().on_trim(object);
-    hand_out(predictor, std::move(object));
-  });
+  return create(model, options, predictor, Reach::local);
+}
+st_status st_predictor_create_collective(st_model* model, const st_predictor_options* options, st_predictor** predictor) {
+  return create(model, options, predictor, Reach::collective);
 }
 
 st_status st_predictor_destroy(st_predictor* predictor) { return drop(predictor); }

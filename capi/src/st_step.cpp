@@ -37,6 +37,36 @@ void give_outputs(TrainerObject& t, std::span<const HostView> made) {
   }
 }
 
+// The calls that come in pairs; `call` is the function that the host has called.
+
+st_status gradient(st_trainer* trainer, const char* name, const st_view* to, Reach reach, const char* call = __builtin_FUNCTION()) {
+  const auto body = [&] {
+    const auto t = find(trainer);
+    make_sharded(*t, reach, [&](ShardedModelCall* collective) {
+      const Model& model = *t->model->model;
+      const SlotId parameter = model.parameter_named(text_given(name, call, "name"));
+      if (reach == Reach::local && t->trainer->is_sharded()) require_local(*t, call, text("the gradient of \"", name, '"'));
+      const FloatMode mode;  // the host's rounding must not affect the mean
+      t->trainer->gradient(name, written_view(model.slot(parameter).name, to, call), collective);
+    });
+  };
+  return guard(body, call);
+}
+
+st_status average(st_trainer* trainer, const char* name, const st_view* to, Reach reach, const char* call = __builtin_FUNCTION()) {
+  const auto body = [&] {
+    const auto t = find(trainer);
+    make_sharded(*t, reach, [&](ShardedModelCall* collective) {
+      const std::string parameter = text_given(name, call, "name");
+      const Lease weights(Kind::model, t->model);
+      if (reach == Reach::local && t->trainer->is_sharded() && t->trainer->needs_others_for_average(parameter))
+        require_local(*t, call, text("the average of \"", parameter, '"'));
+      about_tensor(parameter, [&] { t->trainer->average(parameter, written_view(parameter, to, call), collective); });
+    });
+  };
+  return guard(body, call);
+}
+
 }  // namespace
 
 st_status st_trainer_advance(st_trainer* trainer, int64_t n, const st_named_view* batch, int64_t nanoseconds, int32_t* done,
@@ -104,26 +134,15 @@ st_status st_trainer_apply(st_trainer* trainer, st_step_report* report) {
 }
 
 st_status st_trainer_gradient(st_trainer* trainer, const char* name, const st_view* to) {
-  return guard([&] {
-    const auto t = find(trainer);
-    make_sharded(*t, [&](ShardedModelCall* collective) {
-      const Model& model = *t->model->model;
-      const SlotId parameter = model.parameter_named(text_given(name, "st_trainer_gradient: name"));
-      const FloatMode mode;  // the host's rounding must not affect the mean
-      t->trainer->gradient(name, written_view(model.slot(parameter).name, to, "st_trainer_gradient"), collective);
-    });
-  });
+  return gradient(trainer, name, to, Reach::local);
+}
+st_status st_trainer_gradient_collective(st_trainer* trainer, const char* name, const st_view* to) {
+  return gradient(trainer, name, to, Reach::collective);
 }
 
-st_status st_trainer_average(st_trainer* trainer, const char* name, const st_view* to) {
-  return guard([&] {
-    const auto t = find(trainer);
-    make_sharded(*t, [&](ShardedModelCall* collective) {
-      const std::string parameter = text_given(name, "st_trainer_average: name");
-      const Lease weights(Kind::model, t->model);
-      about_tensor(parameter, [&] { t->trainer->average(parameter, written_view(parameter, to, "st_trainer_average"), collective); });
-    });
-  });
+st_status st_trainer_average(st_trainer* trainer, const char* name, const st_view* to) { return average(trainer, name, to, Reach::local); }
+st_status st_trainer_average_collective(st_trainer* trainer, const char* name, const st_view* to) {
+  return average(trainer, name, to, Reach::collective);
 }
 
 st_status st_trainer_use_average(st_trainer* trainer) {

@@ -93,9 +93,10 @@ void give_metrics(TrainerObject& t, const Evaluation& made, st_evaluation& ours)
 using Evaluate = Evaluation (Trainer::*)(const std::shared_ptr<const Dataset>& data);
 
 /// Returns the point that is kept of it.
-ValidationPoint evaluate(TrainerObject& t, st_data* data, st_evaluation* evaluation, Evaluate call, bool of_average) {
+ValidationPoint evaluate(TrainerObject& t, st_data* data, st_evaluation* evaluation, Evaluate call, bool of_average, Reach reach) {
   const auto rows = peek(data)->dataset;
-  const ShardedCall turn(t);
+  std::optional<ShardedCall> turn;
+  if (reach == Reach::collective) turn.emplace(t);
   const Evaluation made = cancellable(t, [&] { return (t.trainer.get()->*call)(rows); });
   st_evaluation ours{};
   ours.loss = made.loss;
@@ -105,6 +106,47 @@ ValidationPoint evaluate(TrainerObject& t, st_data* data, st_evaluation* evaluat
   ValidationPoint point{t.trainer->steps(), made.loss, made.metrics};
   if (t.log) t.log->write(point, of_average);
   return point;
+}
+
+// The calls that come in pairs; `call` is the function that the host has called.
+
+st_status evaluate_weights(st_trainer* trainer, st_data* data, st_evaluation* evaluation, Reach reach,
+                           const char* call = __builtin_FUNCTION()) {
+  const auto body = [&] {
+    given(evaluation, call, "evaluation");
+    take(evaluation, call);
+    const auto t = find(trainer);
+    if (reach == Reach::local) require_local(*t->model, call, "the parameters");
+    t->evaluations.push_back(evaluate(*t, data, evaluation, &Trainer::evaluate, false, reach));
+  };
+  return guard(body, call);
+}
+
+st_status evaluate_averages(st_trainer* trainer, st_data* data, st_evaluation* evaluation, Reach reach,
+                            const char* call = __builtin_FUNCTION()) {
+  const auto body = [&] {
+    given(evaluation, call, "evaluation");
+    take(evaluation, call);
+    const auto t = find(trainer);
+    if (reach == Reach::local) require_local(*t, call, "the averages");
+    const ValidationPoint point = evaluate(*t, data, evaluation, &Trainer::evaluate_average, true, reach);
+    t->average_loss = {point.step, point.loss};
+  };
+  return guard(body, call);
+}
+
+st_status digest(st_trainer* trainer, const char** hex, Reach reach, const char* call = __builtin_FUNCTION()) {
+  const auto body = [&] {
+    const auto t = find(trainer);
+    make_sharded(*t, reach, [&](ShardedModelCall* collective) {
+      const char*& to = given(hex, call, "hex");
+      const Lease weights(Kind::model, t->model);
+      t->trainer->require_whole_step(call);
+      t->answer = reach == Reach::local ? t->trainer->known_state_digest(call) : t->trainer->state_digest(collective);
+      to = t->answer.c_str();
+    });
+  };
+  return guard(body, call);
 }
 
 /// Reads the steps and evaluations before a resume from the log, for the report.
@@ -236,34 +278,21 @@ st_status st_trainer_cancel(st_trainer* trainer) {
 st_status st_evaluation_init(st_evaluation* evaluation, size_t size) { return init(evaluation, size, st_evaluation{}); }
 
 st_status st_trainer_evaluate(st_trainer* trainer, st_data* data, st_evaluation* evaluation) {
-  return guard([&] {
-    take(evaluation, "st_trainer_evaluate: evaluation");
-    const auto t = find(trainer);
-    t->evaluations.push_back(evaluate(*t, data, evaluation, &Trainer::evaluate, false));
-  });
+  return evaluate_weights(trainer, data, evaluation, Reach::local);
+}
+st_status st_trainer_evaluate_collective(st_trainer* trainer, st_data* data, st_evaluation* evaluation) {
+  return evaluate_weights(trainer, data, evaluation, Reach::collective);
 }
 
 st_status st_trainer_evaluate_average(st_trainer* trainer, st_data* data, st_evaluation* evaluation) {
-  return guard([&] {
-    take(evaluation, "st_trainer_evaluate_average: evaluation");
-    const auto t = find(trainer);
-    const ValidationPoint point = evaluate(*t, data, evaluation, &Trainer::evaluate_average, true);
-    t->average_loss = {point.step, point.loss};
-  });
+  return evaluate_averages(trainer, data, evaluation, Reach::local);
+}
+st_status st_trainer_evaluate_average_collective(st_trainer* trainer, st_data* data, st_evaluation* evaluation) {
+  return evaluate_averages(trainer, data, evaluation, Reach::collective);
 }
 
-st_status st_trainer_digest(st_trainer* trainer, const char** hex) {
-  return guard([&] {
-    const auto t = find(trainer);
-    make_sharded(*t, [&](ShardedModelCall* collective) {
-      const char*& to = given(hex, "st_trainer_digest: hex");
-      const Lease weights(Kind::model, t->model);
-      t->trainer->require_whole_step("st_trainer_digest");
-      t->answer = t->trainer->state_digest(collective);
-      to = t->answer.c_str();
-    });
-  });
-}
+st_status st_trainer_digest(st_trainer* trainer, const char** hex) { return digest(trainer, hex, Reach::local); }
+st_status st_trainer_digest_collective(st_trainer* trainer, const char** hex) { return digest(trainer, hex, Reach::collective); }
 
 st_status st_trainer_plan(st_trainer* trainer, const char** json) {
   return guard([&] {
@@ -313,8 +342,7 @@ st_status st_trainer_log_end(st_trainer* trainer, double validation_loss) {
       const auto& [step, loss] = t->average_loss;
       average_loss = step == t->trainer->steps() ? loss : std::numeric_limits<double>::quiet_NaN();
     }
-    const ShardedCall turn(*t);
-    t->log->finish(t->trainer->known_state_digest(), validation_loss, average_loss);
+    t->log->finish(t->trainer->known_state_digest("st_trainer_log_end"), validation_loss, average_loss);
   });
 }
 
@@ -323,7 +351,6 @@ st_status st_trainer_write_report(st_trainer* trainer, const char* path, const c
     const auto t = find(trainer);
     const Lease weights(Kind::model, t->model);
     t->trainer->require_whole_step("st_trainer_write_report");
-    const ShardedCall turn(*t);
     const std::string page = html_report(summary_of(*t, facts == nullptr ? "" : facts));
     os::write_named_file(text_given(path, "st_trainer_write_report: path"),
                          [&](const auto& write) { write(std::as_bytes(std::span(page))); });

@@ -58,54 +58,84 @@ void take_together(Communicator& ranks, const char* name, const std::optional<Le
   throw error;
 }
 
-}  // namespace
+// The calls that come in pairs; `call` is the function that the host has called.
 
-st_status st_trainer_save(st_trainer* trainer, st_checkpoint* checkpoint, const char* metadata, st_pending** pending) {
-  return guard([&] {
-    constexpr const char* kCall = "st_trainer_save";
+st_status save(st_trainer* trainer, st_checkpoint* checkpoint, const char* metadata, st_pending** pending, Reach reach,
+               const char* call = __builtin_FUNCTION()) {
+  const auto body = [&] {
     const auto t = find(trainer);
-    const ShardedCall group(*t);
+    if (reach == Reach::local) require_local(*t, call, "the state");
+    std::optional<GroupTurn> turn;
+    if (reach == Reach::collective) turn.emplace(*t);
+    Communicator* const group = saving_group_of(*t, reach);
     std::optional<Use<CheckpointObject>> target;
     std::optional<Lease<ModelObject>> weights;
     CheckpointManager* manager = nullptr;
     Metadata own;
     std::shared_ptr<PendingObject> made;
-    before_save(*t, [&] {
+    before_save(group, [&] {
       if (pending != nullptr) made = std::make_shared<PendingObject>();
       target.emplace(peek(checkpoint));
-      manager = &(*target)->to_save(kCall, t->trainer->is_sharded());
-      own = metadata_of(metadata, kCall);
+      manager = &(*target)->to_save(call, group != nullptr);
+      own = metadata_of(metadata, call);
       weights.emplace(Kind::model, t->model);
-      t->trainer->require_whole_step(kCall);
+      t->trainer->require_whole_step(call);
     });
     const std::function<bool()> is_cancelled = cancelled_from_now(t->model->model->context());
-    if (pending == nullptr) return save_now(*t, *manager, std::move(own), is_cancelled);
-    made->work = save_in_background(*t, *manager, std::move(own), is_cancelled);
+    if (pending == nullptr) return save_now(*t, group, *manager, std::move(own), is_cancelled);
+    made->work = save_in_background(*t, group, *manager, std::move(own), is_cancelled);
     hand_out(pending, std::move(made));
-  });
+  };
+  return guard(body, call);
 }
 
-st_status st_trainer_save_every(st_trainer* trainer, st_checkpoint* checkpoint, int64_t steps, double minutes) {
-  return guard([&] {
-    constexpr const char* kCall = "st_trainer_save_every";
+st_status save_every(st_trainer* trainer, st_checkpoint* checkpoint, int64_t steps, double minutes, Reach reach,
+                     const char* call = __builtin_FUNCTION()) {
+  const auto body = [&] {
     BackgroundSaves before;  // released when the trainer is free again, since that waits for its saves
     const auto t = find(trainer);
-    make_sharded(*t, [&](ShardedModelCall* collective) {
-      check(steps >= 0, kCall, ": steps is ", steps, "; give 0 or more");
-      check(std::isfinite(minutes) && minutes >= 0, kCall, ": minutes is ", minutes, "; give a finite number, 0 or more");
+    if (reach == Reach::local) require_local(*t, call, "the state");
+    std::optional<GroupTurn> turn;
+    if (reach == Reach::collective) turn.emplace(*t);
+    Communicator* const group = saving_group_of(*t, reach);
+    ShardedModelCall::make(group, [&](ShardedModelCall* collective) {
+      check(steps >= 0, call, ": steps is ", steps, "; give 0 or more");
+      check(std::isfinite(minutes) && minutes >= 0, call, ": minutes is ", minutes, "; give a finite number, 0 or more");
       BackgroundSaves saves;
       if (checkpoint == nullptr) {
-        check(steps == 0 && minutes == 0, kCall, ": checkpoint is NULL; give one, or set steps and minutes to 0 to stop saving");
+        check(steps == 0 && minutes == 0, call, ": checkpoint is NULL; give one, or set steps and minutes to 0 to stop saving");
       } else {
-        saves = {.checkpoint = peek(checkpoint), .steps = steps, .minutes = minutes, .last = os::seconds(), .error = {}};
-        check(steps > 0 || minutes > 0, kCall, ": steps and minutes are 0; give one of them, or a NULL checkpoint to stop saving");
-        prepare_saves(*t, saves.checkpoint->to_save(kCall, t->trainer->is_sharded()));
+        saves = {.checkpoint = peek(checkpoint),
+                 .is_collective = group != nullptr,
+                 .steps = steps,
+                 .minutes = minutes,
+                 .last = os::seconds(),
+                 .error = {}};
+        check(steps > 0 || minutes > 0, call, ": steps and minutes are 0; give one of them, or a NULL checkpoint to stop saving");
+        prepare_saves(*t, group, saves.checkpoint->to_save(call, group != nullptr));
       }
       if (collective != nullptr) collective->agree(text("saves every ", steps, " steps and ", minutes, " minutes"));
       std::swap(t->saves, before);
       t->saves = std::move(saves);
     });
-  });
+  };
+  return guard(body, call);
+}
+
+}  // namespace
+
+st_status st_trainer_save(st_trainer* trainer, st_checkpoint* checkpoint, const char* metadata, st_pending** pending) {
+  return save(trainer, checkpoint, metadata, pending, Reach::local);
+}
+st_status st_trainer_save_collective(st_trainer* trainer, st_checkpoint* checkpoint, const char* metadata, st_pending** pending) {
+  return save(trainer, checkpoint, metadata, pending, Reach::collective);
+}
+
+st_status st_trainer_save_every(st_trainer* trainer, st_checkpoint* checkpoint, int64_t steps, double minutes) {
+  return save_every(trainer, checkpoint, steps, minutes, Reach::local);
+}
+st_status st_trainer_save_every_collective(st_trainer* trainer, st_checkpoint* checkpoint, int64_t steps, double minutes) {
+  return save_every(trainer, checkpoint, steps, minutes, Reach::collective);
 }
 
 st_status st_trainer_resume(st_trainer* trainer, st_checkpoint* checkpoint, const char* name, const st_read_options* options,

@@ -7,6 +7,7 @@
 #include "background_saves.h"
 #include "communicator_object.h"
 #include "guard.h"
+#include "local_call.h"
 #include "trainer_object.h"
 #include "views.h"
 
@@ -78,6 +79,12 @@ template <class Call>
 void make_sharded(TrainerObject& trainer, const Call& call) {
   const ShardedCall turn(trainer);
   ShardedModelCall::make(trainer.trainer->sharding_group_of(), std::ref(call));
+}
+/// The same for calls that come in pairs; the local one is made by this rank alone.
+template <class Call>
+void make_sharded(TrainerObject& trainer, Reach reach, const Call& call) {
+  if (reach == Reach::collective) return make_sharded(trainer, call);
+  call(nullptr);
 }
 
 /// The other ranks wait for this one: an exception ends the group (if not null) and gives them the reason, unless all ranks have found the

@@ -109,17 +109,19 @@ void Model::make(const Storage& in, std::span<const int64_t> offsets, std::span<
 
 void Model::require_whole(const char* call) const {
   require_made();
-  require(held_ == Held::whole, Code::wrong_state, call, ": this model holds only the shards of ", whose_,
-          " (zero 3, stages, tensor, or zero 1 and 2 with late_parameters). While the communicator of its trainer exists, get, write, "
-          "digest, clone and predict are collective calls of all ranks; otherwise save with st_trainer_save on all ranks and load the "
-          "checkpoint into another model");
+  require(held_ == Held::whole, Code::wrong_state, call, ": this model holds only the shards of ", shard_holder(),
+          "; calls that read all parameters end in _collective and are made by all ranks");
+}
+
+void Model::require_one_step(const char* call) const {
+  require(!has_torn_state_, Code::wrong_state, call,
+          ": weights are from different steps: an update failed, or a resume could not be rolled back; resume from a checkpoint");
 }
 
 void Model::require_readable(const char* call, ShardedModelCall* collective) const {
   if (collective == nullptr || !is_sharded()) return require_whole(call);
   collective->is_on(number_);
-  require(!has_torn_state_, Code::wrong_state, call,
-          ": weights are from different steps: an update failed, or a resume could not be rolled back; resume from a checkpoint");
+  require_one_step(call);
 }
 
 PieceRange Model::piece(SlotId parameter) const {
@@ -211,7 +213,10 @@ SlotId Model::parameter_named(std::string_view name) const {
 }
 
 void Model::get(SlotId parameter, const HostView& to, ShardedModelCall* collective) const {
-  require_readable("get", collective);
+  if (collective == nullptr && is_sharded() && has_all_of(parameter))
+    require_one_step("get");
+  else
+    require_readable("get", collective);
   const auto read = [&](int64_t first, std::span<std::byte> out) { read_bytes(parameter, first, out, collective); };
   get_by(parameter, to, collective, std::ref(read));  // a reference: std::function would allocate for the captures
 }

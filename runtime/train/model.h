@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/text.h"
 #include "checkpoint/checkpoint_reader.h"
 #include "checkpoint/safetensors.h"
 #include "exec/storage.h"
@@ -59,8 +60,16 @@ class Model {
   /// Whether shards are from different steps, on this rank or another: steps must be refused until the weights are loaded again.
   bool has_torn_state() const { return has_torn_state_; }
   void set_mixed(bool has_torn_state) { has_torn_state_ = has_torn_state; }
-  /// The number by which collective calls identify this model, equal on all ranks; set when the ranks sharded it together.
-  void set_number(uint64_t number) { number_ = number; }
+  /// Call it when the ranks have sharded the model together. `number`: equal on all ranks, by which collective calls identify this model.
+  /// `keys`: the settings for which they did, for errors, "zero 3, stages 2".
+  void set_sharding(uint64_t number, std::string keys) {
+    number_ = number;
+    sharding_keys_ = std::move(keys);
+  }
+  /// "rank 1 of 2 (zero 3)"; empty: not sharded.
+  std::string shard_holder() const { return is_sharded() ? text(whose_, " (", sharding_keys_, ")") : ""; }
+  /// Whether this rank has every element of a parameter, so that reading it needs no other rank.
+  bool has_all_of(SlotId parameter) const { return piece(parameter).elements == slot(parameter).type.shape.elements(); }
   /// Before that, a text that is equal on ranks with equal models: "digest ..", or "made late, of seed 1".
   std::string weights_fact() const;
   /// The elements of a parameter that this model holds.
@@ -74,7 +83,7 @@ class Model {
   void require_readable(const char* call, ShardedModelCall* collective) const;
 
   // `collective`: on a sharded model, calls that need a whole parameter are collective calls of all ranks with equal arguments
-  // (ShardedModelCall); without `collective` they throw wrong_state.
+  // (ShardedModelCall); without `collective` they throw wrong_state, but for get() of a parameter that this rank has whole.
 
   /// Copies a whole parameter; the view has exactly its shape and any floating type. set() throws not_finite for NaN, before anything
   /// changes. At the gate a change counts as an update and a read as a reader: busy while a step's update is in progress.
@@ -125,6 +134,7 @@ class Model {
   static constexpr int64_t kPiece = 1LL << 18;  // bytes per read or write of a stream
 
   void require_whole(const char* call) const;
+  void require_one_step(const char* call) const;
   void require_made() const;
   void read_bytes(SlotId parameter, int64_t first, std::span<std::byte> out, ShardedModelCall* collective) const;
   void each_part(SlotId parameter, std::vector<std::byte>& room, ShardedModelCall* collective,
@@ -148,6 +158,7 @@ class Model {
   std::vector<PieceRange> pieces_;  // by slot; empty: not sharded
   Program gathers_;                 // slots and mesh of the plan that defines the shards
   std::string whose_;               // "rank 1 of 2"
+  std::string sharding_keys_;
   uint64_t number_ = 0;
   std::atomic<bool> has_torn_state_ = false;
 };

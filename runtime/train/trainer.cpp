@@ -86,7 +86,7 @@ Trainer::Trainer(std::shared_ptr<Model> model, Recipe recipe, std::shared_ptr<co
     require_agreement(*ranks, facts);  // before weights are given up
     // On all, or on none: what one gives up it would not get back. And before any looks at the memory that there is.
     meeting_once(*ranks, "trainer", [&](const auto& meet) { model_->keep_pieces(plan.program, [&] { meet(nullptr); }); });
-    model_->set_number(ranks->sequence());
+    model_->set_sharding(ranks->sequence(), sharding_keys());
     has_torn_state_ = model_->has_torn_state();
   }
   if (!has_tensor_threads) storage_.share(keeps_pieces ? model_->piece_storage() : model_->storage(), Arena::parameters);

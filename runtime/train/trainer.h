@@ -114,8 +114,14 @@ class Trainer {
   void read_state(const StateTensor& tensor, int64_t first, std::span<std::byte> out) const;
   /// Marks the start of a change of the state that all ranks make together.
   void others_change_too() { ++changes_of_all_; }
+  /// The group in which this trainer is a rank; null: it is alone, or its ranks are threads.
+  Communicator* group_of() const { return team_ && !team_->is_of_threads() ? &team_->all() : nullptr; }
   /// The group over which the state is sharded; null: it is not sharded.
   Communicator* sharding_group_of() const { return is_sharded() ? &team_->all() : nullptr; }
+  /// The settings for which ranks have different parts of state or weights, for errors: "zero 1, stages 2".
+  std::string sharding_keys() const;
+  /// Whether average() of this parameter is a collective call. Throws like average().
+  bool needs_others_for_average(std::string_view parameter) { return average_for("average").needs_others(parameter); }
   /// Whether a rank of that group may have other elements than it saves: tensor parallelism cuts within rows.
   bool exchanges_ranges() const { return is_sharded() && recipe_.tensor > 1; }
   /// Everything else that the next step depends on, except a host's own schedule.
@@ -124,9 +130,9 @@ class Trainer {
   /// XXH3-128 over every parameter and optimizer value in name order: name, dtype, shape, bytes. If is_sharded(), the ranks first agree
   /// whether anything has changed since the last digest, and compute it again only then.
   std::string state_digest(ShardedModelCall* collective = nullptr) const;
-  /// The last digest, without a collective call; all ranks must have computed it since the last step, resume or use_average. Throws
-  /// wrong_state if this rank's weights have changed since.
-  std::string known_state_digest() const;
+  /// The digest without other ranks: if is_sharded(), the last one, which all ranks must have computed since the last step, resume or
+  /// use_average. Throws wrong_state if they have not, or if this rank's weights have changed since; `call` begins the message.
+  std::string known_state_digest(const char* call = "digest") const;
 
   /// Throws wrong_state, naming `call`, during a step and after a resume that could not be rolled back. If the current step was cancelled
   /// between slices, undoes it and throws cancelled.

@@ -77,11 +77,24 @@ std::string Trainer::state_digest(ShardedModelCall* collective) const {
   return hex;
 }
 
-std::string Trainer::known_state_digest() const {
-  if (!is_sharded() || state_digest_of_ != changes_of_all_) return state_digest();
-  require(state_digest_at_ == model_->gate().changes(), Code::wrong_state,
-          "trainer: this rank's weights have changed since the last collective digest; call st_trainer_digest on all ranks");
+std::string Trainer::known_state_digest(const char* call) const {
+  if (!is_sharded()) return state_digest();
+  const bool is_known = state_digest_of_ == changes_of_all_ && state_digest_at_ == model_->gate().changes();
+  require(is_known, Code::wrong_state, call, ": this rank has only its shards of the state (", sharding_keys(),
+          "), which has changed since the last digest of all ranks; call st_trainer_digest_collective on all ranks");
   return state_digest_;
+}
+
+std::string Trainer::sharding_keys() const {
+  std::string keys;
+  const auto add = [&](const char* key, int64_t value, int64_t none) {
+    if (value > none) keys += text(keys.empty() ? "" : ", ", key, " ", value);
+  };
+  add("zero", recipe_.zero, 0);
+  add("stages", recipe_.stages, 1);
+  add("tensor", recipe_.tensor, 1);
+  if (options_.shards_masters) keys += text(", ", recipe_.precision, ", late_parameters");
+  return keys;
 }
 
 TrainingState Trainer::training_state() const {
@@ -128,6 +141,10 @@ std::shared_ptr<SharedSave> shared_save(Communicator& ranks) {
 }  // namespace
 
 CheckpointContent content_of(const Trainer& trainer, Metadata metadata) {
+  return content_of(trainer, std::move(metadata), trainer.sharding_group_of());
+}
+
+CheckpointContent content_of(const Trainer& trainer, Metadata metadata, Communicator* group) {
   const TrainingState state = trainer.training_state();
   CheckpointContent content;
   content.step = state.step;
@@ -137,7 +154,6 @@ CheckpointContent content_of(const Trainer& trainer, Metadata metadata) {
   // One for all: each of them keeps it.
   const auto unchanged = std::make_shared<WeightsGate::Reader>(trainer.model().gate());
   Backend& backend = trainer.model().context().backend();
-  Communicator* const group = trainer.sharding_group_of();
   const std::shared_ptr<SharedSave> shared = group != nullptr ? shared_save(*group) : nullptr;
   for (const StateTensor& from : trainer.state_tensors()) {
     SnapshotTensor whole;

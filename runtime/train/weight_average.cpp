@@ -70,13 +70,23 @@ void WeightAverage::read(const StateTensor& from, int64_t first, std::span<std::
   read_ ? read_(from, first, out) : from.to_host(model_.context().backend(), first, out);
 }
 
+/// What has the average of a parameter now; null: the model.
+const StateTensor* WeightAverage::tensor_of(SlotId parameter) const {
+  const auto index = static_cast<size_t>(std::ranges::find(model_.parameters(), parameter) - model_.parameters().begin());
+  if (follows_ && averages_[index]) return &*averages_[index];
+  return weights_.empty() ? nullptr : &weights_[index];
+}
+
+bool WeightAverage::needs_others(std::string_view parameter) const {
+  const StateTensor* const from = tensor_of(model_.parameter_named(parameter));
+  return read_ && from != nullptr && from->is_sharded;
+}
+
 void WeightAverage::get(std::string_view parameter, const HostView& to, ShardedModelCall* collective) const {
   const SlotId slot = model_.parameter_named(parameter);
-  const auto index = static_cast<size_t>(std::ranges::find(model_.parameters(), slot) - model_.parameters().begin());
-  const bool has_own = follows_ && averages_[index];
-  if (!has_own && weights_.empty()) return model_.get(slot, to, collective);
-  const StateTensor& from = has_own ? *averages_[index] : weights_[index];
-  model_.get_by(slot, to, collective, [&](int64_t first, std::span<std::byte> out) { read(from, first, out); });
+  const StateTensor* const from = tensor_of(slot);
+  if (from == nullptr) return model_.get(slot, to, collective);
+  model_.get_by(slot, to, collective, [&](int64_t first, std::span<std::byte> out) { read(*from, first, out); });
 }
 
 void WeightAverage::put_in_model() {

@@ -28,12 +28,15 @@ class WeightAverage {
   /// averages are joined in memory that is kept until trim(); for a sharded model the places are those of this rank's shards instead.
   std::span<const Address> places();
   void trim() { joined_.clear(); }
+  /// Whether reading one average needs elements of other processes. Throws not_found.
+  bool needs_others(std::string_view parameter) const;
   /// Copies one average, like Model::get. Throws not_found.
   void get(std::string_view parameter, const HostView& to, ShardedModelCall* collective = nullptr) const;
   /// Copies the averages into the model's weights. Throws busy like Model::set.
   void put_in_model();
 
  private:
+  const StateTensor* tensor_of(SlotId parameter) const;
   bool is_cut_like_weight(size_t index) const;
   Address place_of(size_t index);
   Address joined(size_t index, const StateTensor& tensor);

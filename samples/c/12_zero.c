@@ -1,6 +1,6 @@
 /* ZeRO between processes: each rank holds only its shards of parameters, gradients and optimizer state; the bits are those of one rank. All
- * ranks save one checkpoint together, each its own shards; then a single process resumes from it. Run: scaletrain launch -n 2 -- 12_zero
- * FOLDER */
+ * ranks save one checkpoint together, each its own shards, and read a whole weight; then a single process resumes from the checkpoint.
+ * Calls that end in _collective are made by all ranks. Run: scaletrain launch -n 2 -- 12_zero FOLDER */
 #include <math.h>
 #include <scaletrain/scaletrain.h>
 #include <stdio.h>
@@ -95,14 +95,19 @@ int main(int argc, char** argv) {
   st_step_report report;
   const char* hex = NULL;
   if (train(trainer, rank, size, &report) != 0) return 1;
-  CHECK(st_trainer_save(trainer, checkpoint, NULL, NULL)); /* all ranks call it */
+  CHECK(st_trainer_save_collective(trainer, checkpoint, NULL, NULL));
   if (train(trainer, rank, size, &report) != 0) return 1;
-  CHECK(st_trainer_digest(trainer, &hex)); /* all ranks call it: each has shards */
+  CHECK(st_trainer_digest_collective(trainer, &hex));
+  float weight[64];
+  const int64_t dims[] = {1, 64};
+  const st_view to = {.dtype = ST_F32, .rank = 2, .dims = dims, .data = weight, .bytes = sizeof weight};
+  CHECK(st_model_get_collective(model, "layer.0.weight", &to)); /* st_model_get would be ST_WRONG_STATE: this rank has only its shard */
 
   int alike = 1;
   if (rank == 0) {
     char alone[64];
     printf("%d ranks  step %d  loss %.5f\n", (int)size, (int)report.step, report.loss);
+    printf("weights  %.4f %.4f .. %.4f\n", weight[0], weight[1], weight[63]);
     if (resume_alone(context, checkpoint, recipe, alone) != 0) return 1;
     alike = strcmp(hex, alone) == 0;
     printf("%s\n", alike ? "the same bits" : "they differ");

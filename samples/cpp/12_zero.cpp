@@ -1,6 +1,7 @@
 // ZeRO between processes: each rank holds only its shards of parameters, gradients and optimizer state; the bits are those of one rank. All
-// ranks save one checkpoint together, each its own shards; then a single process resumes from it. Prints the numbers of 12_zero.c.
-// Build: c++ -std=c++17 12_zero.cpp -lscaletrain    Run: scaletrain launch -n 2 -- 12_zero FOLDER
+// ranks save one checkpoint together, each its own shards, and read a whole weight; then a single process resumes from the checkpoint.
+// Calls that end in _collective are made by all ranks. Prints the numbers of 12_zero.c. Build: c++ -std=c++17 12_zero.cpp -lscaletrain Run:
+// scaletrain launch -n 2 -- 12_zero FOLDER
 #include <cmath>
 #include <cstdio>
 #include <memory>
@@ -71,12 +72,15 @@ int main(int argc, char** argv) try {
   if (rank != 0) checkpoint = std::make_unique<scaletrain::Checkpoint>(context, folder, options);
 
   train(trainer, rank, size);
-  trainer.save(*checkpoint);  // all ranks call it
+  trainer.save_collective(*checkpoint);
   const auto report = train(trainer, rank, size);
-  const std::string state = trainer.digest();  // all ranks call it: each has shards
+  const std::string state = trainer.digest_collective();
+  std::vector<float> weight(64);
+  model.get_collective("layer.0.weight", scaletrain::view(weight, {1, 64}));  // get() would throw: this rank has only its shard
   if (rank != 0) return 0;
 
   std::printf("%d ranks  step %d  loss %.5f\n", size, static_cast<int>(report.step), report.loss);
+  std::printf("weights  %.4f %.4f .. %.4f\n", weight[0], weight[1], weight[63]);
   const bool alike = resume_alone(context, *checkpoint) == state;
   std::printf("%s\n", alike ? "the same bits" : "they differ");
   return alike ? 0 : 1;

@@ -1,5 +1,6 @@
 // ZeRO between processes: each rank keeps only its shards of parameters, gradients and optimizer state. The results are bitwise those of one
-// rank. All ranks save one checkpoint together, each its own shards; a single process resumes from it. Prints the same numbers as 12_zero.c.
+// rank. All ranks save one checkpoint together, each its own shards, and read a whole weight; a single process resumes from the checkpoint.
+// Calls that end in Collective are made by all ranks. Prints the same numbers as 12_zero.c.
 // Build: mcs -r:ScaleTrain.dll 12_zero.cs    Run: scaletrain launch -n 2 -- mono 12_zero.exe FOLDER
 using System;
 using System.Globalization;
@@ -59,12 +60,14 @@ static class Zero {
     using (var trainer = new Trainer(model, recipe, null, ranks))
     using (Checkpoint checkpoint = Open(context, own, arguments.Length > 0 ? arguments[0] : "zero_run")) {
       Train(trainer, ranks.Rank, ranks.Size);
-      trainer.Save(checkpoint);  // all ranks call it
+      trainer.SaveCollective(checkpoint);
       StepReport report = Train(trainer, ranks.Rank, ranks.Size);
-      string state = trainer.Digest();  // all ranks call it: the state is sharded
+      string state = trainer.DigestCollective();
+      float[] weight = model.GetCollective("layer.0.weight");  // Get would throw WrongStateException: this rank has only its shard
       if (ranks.Rank != 0) return 0;
 
       Console.WriteLine($"{ranks.Size} ranks  step {report.Step}  loss {report.Loss:F5}");
+      Console.WriteLine($"weights  {weight[0]:F4} {weight[1]:F4} .. {weight[63]:F4}");
       bool alike = ResumeAlone(context, checkpoint) == state;
       Console.WriteLine(alike ? "the same bits" : "they differ");
       return alike ? 0 : 1;

@@ -21,7 +21,7 @@ struct Answers {
 
 /// A gradient exists only when a step is done.
 std::string_view way_out_of(const HandleCall& row, const Answers& answers) {
-  return row.function == std::string_view("st_trainer_gradient") ? "complete a step first" : answers.way_out;
+  return row.local_function() == "st_trainer_gradient" ? "complete a step first" : answers.way_out;
 }
 
 void call_all(AllKinds& w, const Answers& answers) {
@@ -29,9 +29,9 @@ void call_all(AllKinds& w, const Answers& answers) {
     for (const HandleCall& row : handle_calls()) {
       if (row.is_destroy() != destroys || is_one_of(row.function, answers.left_out)) continue;
       const st_status status = row.call(w, w.of(row.kind));
-      const auto result = is_one_of(row.function, answers.wrong_state) ? fails(ST_WRONG_STATE, status, {way_out_of(row, answers)})
-                          : is_one_of(row.function, answers.busy)      ? fails(ST_BUSY, status, {row.function})
-                                                                       : works(status);
+      const auto result = is_one_of(row.local_function(), answers.wrong_state) ? fails(ST_WRONG_STATE, status, {way_out_of(row, answers)})
+                          : is_one_of(row.local_function(), answers.busy)      ? fails(ST_BUSY, status, {row.function})
+                                                                               : works(status);
       EXPECT_TRUE(result) << row.function << " (" << row.argument << ")";
     }
 }

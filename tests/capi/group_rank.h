@@ -27,7 +27,7 @@ struct GroupRank {
     const st_view view{ST_F32, 1, dims, nullptr, values.data(), width() * 4};
     return st_model_set(run.model, kBias, &view);
   }
-  std::string digest() const { return text_of(st_trainer_digest, trainer); }
+  std::string digest() const { return text_of(st_trainer_digest_collective, trainer); }
 
   static constexpr const char* kBias = "final_norm.beta";
   SmallRun run;

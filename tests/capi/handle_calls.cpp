@@ -249,6 +249,9 @@ st_status load(AllKinds& w, AnyHandle h) {
 st_status save_trainer(AllKinds& w, AnyHandle trainer, AnyHandle checkpoint) {
   return st_trainer_save(trainer, checkpoint, nullptr, fresh(w.new_pending));
 }
+st_status save_collective(AllKinds& w, AnyHandle trainer, AnyHandle checkpoint) {
+  return st_trainer_save_collective(trainer, checkpoint, nullptr, fresh(w.new_pending));
+}
 
 st_status reshard(AllKinds& w, AnyHandle h) {
   const std::string folder = w.path("resharded");
@@ -391,14 +394,20 @@ constexpr HandleCall kCalls[] = {
     {"st_model_parameter_count", "model", "model", CALL(st_model_parameter_count(h, &w.number))},
     {"st_model_parameter", "model", "model", CALL(into(st_parameter_info_init, st_model_parameter, h, 0))},
     {"st_model_clone", "model", "model", CALL(st_model_clone(h, fresh(w.new_model)))},
+    {"st_model_clone_collective", "model", "model", CALL(st_model_clone_collective(h, fresh(w.new_model)))},
     {"st_model_blend", "to", "model", CALL(st_model_blend(h, w.other, 0))},
     {"st_model_blend", "from", "model", CALL(st_model_blend(w.other, h, 0))},
     {"st_model_digest", "model", "model", CALL(st_model_digest(h, &w.text))},
+    {"st_model_digest_collective", "model", "model", CALL(st_model_digest_collective(h, &w.text))},
     {"st_model_get", "model", "model", CALL(st_model_get(h, "final_norm.beta", &w.view))},
+    {"st_model_get_collective", "model", "model", CALL(st_model_get_collective(h, "final_norm.beta", &w.view))},
     {"st_model_set", "model", "model", CALL(st_model_set(h, "final_norm.beta", &w.view))},
     {"st_model_write_file", "model", "model", CALL(st_model_write_file(h, w.path("weights.safetensors").c_str(), fresh(w.new_pending)))},
+    {"st_model_write_file_collective", "model", "model",
+     CALL(st_model_write_file_collective(h, w.path("weights.safetensors").c_str(), fresh(w.new_pending)))},
     {"st_model_read_file", "model", "model", CALL(read_file(w, h))},
     {"st_model_write", "model", "model", CALL(st_model_write(h, drop_bytes, &w))},
+    {"st_model_write_collective", "model", "model", CALL(st_model_write_collective(h, drop_bytes, &w))},
     {"st_model_read", "model", "model", CALL(read(w, h))},
 
     {"st_data_files", "context", "context", CALL(st_data_files(h, w.source.c_str(), R"({"context": 8})", fresh(w.new_data)))},
@@ -431,18 +440,28 @@ constexpr HandleCall kCalls[] = {
     {"st_trainer_backward", "trainer", "trainer", CALL(st_trainer_backward(h, 0, nullptr))},
     {"st_trainer_apply", "trainer", "trainer", CALL(st_trainer_apply(h, nullptr))},
     {"st_trainer_gradient", "trainer", "trainer", CALL(st_trainer_gradient(h, "final_norm.beta", &w.room))},
+    {"st_trainer_gradient_collective", "trainer", "trainer", CALL(st_trainer_gradient_collective(h, "final_norm.beta", &w.room))},
     {"st_trainer_set", "trainer", "trainer", CALL(st_trainer_set(h, "lr", "0.25"))},
     {"st_trainer_set_schedule", "trainer", "trainer", CALL(st_trainer_set_schedule(h, half_rate, nullptr, nullptr))},
     {"st_trainer_get", "trainer", "trainer", CALL(st_trainer_get(h, "lr", &w.text))},
     {"st_trainer_stop", "trainer", "trainer", CALL(st_trainer_stop(h))},
     {"st_trainer_cancel", "trainer", "trainer", CALL(st_trainer_cancel(h))},
     {"st_trainer_evaluate", "trainer", "trainer", CALL(into(st_evaluation_init, st_trainer_evaluate, h, w.of("data")))},
+    {"st_trainer_evaluate_collective", "trainer", "trainer",
+     CALL(into(st_evaluation_init, st_trainer_evaluate_collective, h, w.of("data")))},
     {"st_trainer_evaluate", "data", "data", CALL(into(st_evaluation_init, st_trainer_evaluate, w.of("trainer"), h))},
+    {"st_trainer_evaluate_collective", "data", "data", CALL(into(st_evaluation_init, st_trainer_evaluate_collective, w.of("trainer"), h))},
     {"st_trainer_evaluate_average", "trainer", "trainer", CALL(into(st_evaluation_init, st_trainer_evaluate_average, h, w.of("data")))},
+    {"st_trainer_evaluate_average_collective", "trainer", "trainer",
+     CALL(into(st_evaluation_init, st_trainer_evaluate_average_collective, h, w.of("data")))},
     {"st_trainer_evaluate_average", "data", "data", CALL(into(st_evaluation_init, st_trainer_evaluate_average, w.of("trainer"), h))},
+    {"st_trainer_evaluate_average_collective", "data", "data",
+     CALL(into(st_evaluation_init, st_trainer_evaluate_average_collective, w.of("trainer"), h))},
     {"st_trainer_average", "trainer", "trainer", CALL(st_trainer_average(h, "final_norm.beta", &w.room))},
+    {"st_trainer_average_collective", "trainer", "trainer", CALL(st_trainer_average_collective(h, "final_norm.beta", &w.room))},
     {"st_trainer_use_average", "trainer", "trainer", CALL(st_trainer_use_average(h))},
     {"st_trainer_digest", "trainer", "trainer", CALL(st_trainer_digest(h, &w.text))},
+    {"st_trainer_digest_collective", "trainer", "trainer", CALL(st_trainer_digest_collective(h, &w.text))},
     {"st_trainer_plan", "trainer", "trainer", CALL(st_trainer_plan(h, &w.text))},
     {"st_trainer_explain", "trainer", "trainer", CALL(st_trainer_explain(h, &w.text))},
     {"st_trainer_timeline", "trainer", "trainer", CALL(st_trainer_timeline(h, &w.text))},
@@ -452,6 +471,7 @@ constexpr HandleCall kCalls[] = {
     {"st_trainer_write_report", "trainer", "trainer", CALL(st_trainer_write_report(h, w.path("report.html").c_str(), nullptr))},
 
     {"st_predictor_create", "model", "model", CALL(st_predictor_create(h, nullptr, fresh(w.new_predictor)))},
+    {"st_predictor_create_collective", "model", "model", CALL(st_predictor_create_collective(h, nullptr, fresh(w.new_predictor)))},
     {"st_predictor_destroy", "predictor", "predictor", CALL(st_predictor_destroy(h))},
     {"st_predictor_run", "predictor", "predictor", CALL(predict(w, h))},
     {"st_predictor_refresh", "predictor", "predictor", CALL(st_predictor_refresh(h))},
@@ -533,9 +553,13 @@ constexpr HandleCall kCalls[] = {
     {"st_checkpoint_wait", "checkpoint", "checkpoint", CALL(st_checkpoint_wait(h, -1))},
     {"st_checkpoint_progress", "checkpoint", "checkpoint", CALL(into(st_save_progress_init, st_checkpoint_progress, h))},
     {"st_trainer_save", "trainer", "trainer", CALL(save_trainer(w, h, w.of("checkpoint")))},
+    {"st_trainer_save_collective", "trainer", "trainer", CALL(save_collective(w, h, w.of("checkpoint")))},
     {"st_trainer_save", "checkpoint", "checkpoint", CALL(save_trainer(w, w.of("trainer"), h))},
+    {"st_trainer_save_collective", "checkpoint", "checkpoint", CALL(save_collective(w, w.of("trainer"), h))},
     {"st_trainer_save_every", "trainer", "trainer", CALL(st_trainer_save_every(h, w.checkpoint, 1000, 0))},
+    {"st_trainer_save_every_collective", "trainer", "trainer", CALL(st_trainer_save_every_collective(h, w.checkpoint, 1000, 0))},
     {"st_trainer_save_every", "checkpoint", "checkpoint", CALL(st_trainer_save_every(w.run.trainer, h, 1000, 0))},
+    {"st_trainer_save_every_collective", "checkpoint", "checkpoint", CALL(st_trainer_save_every_collective(w.run.trainer, h, 1000, 0))},
     {"st_trainer_resume", "trainer", "trainer", CALL(st_trainer_resume(h, w.checkpoint, kFirst, nullptr, nullptr))},
     {"st_trainer_resume", "checkpoint", "checkpoint", CALL(st_trainer_resume(w.run.trainer, h, kFirst, nullptr, nullptr))},
     {"st_model_load", "model", "model", CALL(st_model_load(h, w.checkpoint, kFirst, nullptr, nullptr))},

@@ -15,11 +15,17 @@ struct HandleCall {
   const char* kind;
   st_status (*call)(AllKinds& w, AnyHandle h);
 
+  /// The function, or the local one of a pair: "st_model_get" also for st_model_get_collective. Without a group both do the same.
+  std::string_view local_function() const {
+    std::string_view name = function;
+    if (name.ends_with("_collective")) name.remove_suffix(std::string_view("_collective").size());
+    return name;
+  }
   bool is_destroy() const { return std::string_view(function).ends_with("_destroy"); }
   /// A trainer needs no data, and st_trainer_save_every accepts NULL to stop saving.
   bool may_be_null() const {
     return is_destroy() || (std::string_view(function).starts_with("st_trainer_create") && kind == std::string_view("data")) ||
-           (function == std::string_view("st_trainer_save_every") && kind == std::string_view("checkpoint"));
+           (local_function() == "st_trainer_save_every" && kind == std::string_view("checkpoint"));
   }
   /// Calls for signal handlers report a failure by their status alone.
   bool has_message() const;

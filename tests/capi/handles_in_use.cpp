@@ -19,7 +19,7 @@ bool ends_a_step(const HandleCall& row) { return is_one_of(row.function, {"st_tr
 
 /// The trainer's own calls, those that pass it data, and those that read or write its model's weights.
 bool is_busy(const HandleCall& row) {
-  const std::string_view name(row.function);
+  const std::string_view name = row.local_function();
   if (is_one_of(name, {"st_trainer_create", "st_trainer_create_in_group", "st_trainer_evaluate", "st_trainer_evaluate_average",
                        "st_trainer_save", "st_trainer_save_every", "st_trainer_resume", "st_model_load"}))
     return true;

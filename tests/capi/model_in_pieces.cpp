@@ -25,12 +25,12 @@ struct Shown {
   bool operator==(const Shown&) const = default;
 };
 
-std::string digest_of(st_model* model) { return text_of(st_model_digest, model); }
+std::string digest_of(st_model* model) { return text_of(st_model_digest_collective, model); }
 
 st_status get(st_model* model, const char* name, std::vector<double>& values, int64_t rows) {
   const int64_t dims[2] = {rows, static_cast<int64_t>(values.size()) / std::max<int64_t>(rows, 1)};
   const st_view view{ST_F64, 2, dims, nullptr, values.data(), static_cast<int64_t>(values.size() * sizeof(double))};
-  return st_model_get(model, name, &view);
+  return st_model_get_collective(model, name, &view);
 }
 
 std::vector<float> logits_of(st_predictor* predictor, int64_t rows) {
@@ -47,12 +47,12 @@ std::vector<float> logits_of(st_predictor* predictor, int64_t rows) {
 void make_predictor(st_model* model, int32_t shared, HeldPredictor& predictor) {
   auto options = filled(st_predictor_options_init);
   options.shared = shared;
-  ASSERT_TRUE(works(st_predictor_create(model, &options, predictor.out())));
+  ASSERT_TRUE(works(st_predictor_create_collective(model, &options, predictor.out())));
 }
 
 Shown shown(st_model* model, size_t weights) {
   Shown all{.digest = digest_of(model), .stream = {}, .values = std::vector<double>(weights), .logits = {}, .text = {}};
-  EXPECT_TRUE(works(st_model_write(model, append, &all.stream)));
+  EXPECT_TRUE(works(st_model_write_collective(model, append, &all.stream)));
   EXPECT_TRUE(works(get(model, JoinedRank::kWeight, all.values, 256)));
   for (const int32_t shared : {0, 1}) {
     HeldPredictor predictor;
@@ -94,14 +94,14 @@ TEST(ModelInPieces, IsReadByAllRanksTogetherWithTheBitsOfOne) {
       EXPECT_EQ(logits_of(snapshot, rows), later.logits[static_cast<size_t>(rows - 1)]);
       mine.trainer.reset();  // the communicator stays
       EXPECT_EQ(shown(model, weights), later);
-      const auto whole = hold<HeldModel>(st_model_clone, model);
+      const auto whole = hold<HeldModel>(st_model_clone_collective, model);
       if (rank == 0) {
         EXPECT_EQ(shown(whole, weights), later);
       }
       for (const bool waits : {false, true}) {
         const std::string path = folder.in(waits ? "waited" : "pending");
         HeldPending pending;
-        ASSERT_TRUE(works(st_model_write_file(model, (path + std::to_string(rank)).c_str(), waits ? nullptr : pending.out())));
+        ASSERT_TRUE(works(st_model_write_file_collective(model, (path + std::to_string(rank)).c_str(), waits ? nullptr : pending.out())));
         if (!waits) {
           EXPECT_TRUE(works(st_pending_wait(pending, -1)));
         }
@@ -129,7 +129,7 @@ TEST(ModelInPieces, ToldOnAllWhatOneRefusesTrainingGoesOn) {
     EXPECT_TRUE(fails(ST_NOT_FOUND, get(model, "no such", values, 256), {"no such"}));
     const char* hex = nullptr;
     HeldModel clone;
-    EXPECT_TRUE(fails(ST_RANK_MISMATCH, rank == 2 ? st_model_digest(model, &hex) : st_model_clone(model, clone.out()),
+    EXPECT_TRUE(fails(ST_RANK_MISMATCH, rank == 2 ? st_model_digest_collective(model, &hex) : st_model_clone_collective(model, clone.out()),
                       {"rank 2", "digest", "clone"}));
     // A stream that fails on one rank, and a file that cannot be written: the other ranks' exchange still completes.
     struct Sink {
@@ -141,8 +141,9 @@ TEST(ModelInPieces, ToldOnAllWhatOneRefusesTrainingGoesOn) {
       to.bytes += count;
       return to.breaks ? ST_IO : ST_OK;
     };
-    EXPECT_TRUE(fails(ST_CALLBACK, st_model_write(model, write, &sink), {"write returned"}));
-    EXPECT_TRUE(fails(ST_NOT_FOUND, st_model_write_file(model, folder.in("no/such/folder").c_str(), nullptr), {"no/such/folder"}));
+    EXPECT_TRUE(fails(ST_CALLBACK, st_model_write_collective(model, write, &sink), {"write returned"}));
+    EXPECT_TRUE(
+        fails(ST_NOT_FOUND, st_model_write_file_collective(model, folder.in("no/such/folder").c_str(), nullptr), {"no/such/folder"}));
     // One rank ends its text; all have equally many tokens.
     HeldPredictor predictor;
     make_predictor(model, 0, predictor);
@@ -173,9 +174,9 @@ TEST(ModelInPieces, WithoutItsCommunicatorIsNotToBeRead) {
   });
   ranks.ranks.clear();
   const char* hex = nullptr;
-  EXPECT_TRUE(fails(ST_WRONG_STATE, st_model_digest(all[0]->run.model, &hex), {"rank 0 of 2", "communicator"}));
+  EXPECT_TRUE(fails(ST_WRONG_STATE, st_model_digest_collective(all[0]->run.model, &hex), {"rank 0 of 2", "communicator"}));
   HeldPredictor predictor;
-  EXPECT_TRUE(fails(ST_WRONG_STATE, st_predictor_create(all[1]->run.model, nullptr, predictor.out()), {"rank 1 of 2"}));
+  EXPECT_TRUE(fails(ST_WRONG_STATE, st_predictor_create_collective(all[1]->run.model, nullptr, predictor.out()), {"rank 1 of 2"}));
 }
 
 }  // namespace

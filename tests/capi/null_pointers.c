@@ -154,23 +154,32 @@ static void arguments_of_model(st_context* context, st_model* model) {
   WORKS(st_model_get(model, name, &view));
   WORKS(st_model_set(model, name, &view));
   REFUSES(st_model_get(model, NULL, &view));
+  REFUSES(st_model_get_collective(model, NULL, &view));
   REFUSES(st_model_get(model, name, NULL));
+  REFUSES(st_model_get_collective(model, name, NULL));
   REFUSES(st_model_set(model, NULL, &view));
   REFUSES(st_model_set(model, name, NULL));
   view.dims = NULL;
   REFUSES(st_model_get(model, name, &view));
+  REFUSES(st_model_get_collective(model, name, &view));
   view.dims = dims;
   view.data = NULL;
   REFUSES(st_model_get(model, name, &view));
+  REFUSES(st_model_get_collective(model, name, &view));
   REFUSES(st_model_set(model, name, &view));
   REFUSES(st_model_clone(model, NULL));
+  REFUSES(st_model_clone_collective(model, NULL));
   REFUSES(st_model_digest(model, NULL));
+  REFUSES(st_model_digest_collective(model, NULL));
   REFUSES(st_model_write(model, NULL, NULL));
+  REFUSES(st_model_write_collective(model, NULL, NULL));
   REFUSES(st_model_read(model, NULL, NULL, NULL, NULL));
   WORKS(st_model_write(model, write_bytes, NULL));
   expect(ST_CORRUPT, st_model_read(model, read_bytes, NULL, NULL, NULL), "the stream", __LINE__); /* it is empty */
   REFUSES(st_model_write_file(model, NULL, NULL));
+  REFUSES(st_model_write_file_collective(model, NULL, NULL));
   REFUSES(st_model_write_file(model, NULL, &pending));
+  REFUSES(st_model_write_file_collective(model, NULL, &pending));
   WORKS(st_model_write_file(model, "null_pointers.safetensors", &pending));
   REFUSES(st_pending_poll(pending, NULL));
   WORKS(st_pending_wait(pending, -1));
@@ -278,11 +287,16 @@ static void arguments_of_trainer(st_model* model, st_recipe* recipe) {
 
   WORKS(st_evaluation_init(&evaluation, sizeof evaluation));
   REFUSES(st_trainer_evaluate(trainer, NULL, NULL));
+  REFUSES(st_trainer_evaluate_collective(trainer, NULL, NULL));
   REFUSES(st_trainer_evaluate_average(trainer, NULL, NULL));
+  REFUSES(st_trainer_evaluate_average_collective(trainer, NULL, NULL));
   REFUSES(st_trainer_average(trainer, NULL, NULL));
+  REFUSES(st_trainer_average_collective(trainer, NULL, NULL));
   REFUSES(st_trainer_average(trainer, "w", NULL));
+  REFUSES(st_trainer_average_collective(trainer, "w", NULL));
   expect(ST_WRONG_STATE, st_trainer_use_average(trainer), "ema_decay", __LINE__);
   REFUSES(st_trainer_digest(trainer, NULL));
+  REFUSES(st_trainer_digest_collective(trainer, NULL));
   REFUSES(st_trainer_plan(trainer, NULL));
   REFUSES(st_trainer_explain(trainer, NULL));
   REFUSES(st_trainer_timeline(trainer, NULL));
@@ -295,6 +309,7 @@ static void arguments_of_trainer(st_model* model, st_recipe* recipe) {
   REFUSES(st_trainer_forward(trainer, 0, NULL, &m, NULL));
   REFUSES(st_trainer_backward(trainer, 1, NULL));
   REFUSES(st_trainer_gradient(trainer, NULL, NULL));
+  REFUSES(st_trainer_gradient_collective(trainer, NULL, NULL));
   REFUSES(st_trainer_set(trainer, NULL, "1"));
   REFUSES(st_trainer_set(trainer, "lr", NULL));
   WORKS(st_trainer_set_schedule(trainer, NULL, NULL, NULL)); /* the recipe's */
@@ -309,6 +324,7 @@ static void arguments_of_predictor(st_context* context) {
   st_predictor* predictor = NULL;
   WORKS(st_model_builtin(context, "gpt", "{\"layers\":1,\"width\":8,\"heads\":1,\"context\":4}", 0, &gpt));
   REFUSES(st_predictor_create(gpt, NULL, NULL));
+  REFUSES(st_predictor_create_collective(gpt, NULL, NULL));
   WORKS(st_predictor_create(gpt, NULL, &predictor));
   WORKS(st_predictor_generate(predictor, 1, &token, NULL, on_token, NULL)); /* no options: the defaults */
   REFUSES(st_predictor_run(predictor, 1, NULL, 0, NULL));

@@ -31,7 +31,7 @@ struct SineRank {
     const st_named_view by[] = {{"prediction", {ST_F32, 2, dims, nullptr, gradient, sizeof gradient}}};
     return st_trainer_backward(trainer, 1, by);
   }
-  std::string digest() const { return text_of(st_trainer_digest, trainer); }
+  std::string digest() const { return text_of(st_trainer_digest_collective, trainer); }
 
   SineRun run;
   HeldTrainer trainer;
@@ -70,7 +70,7 @@ void train_without_a_loss(const char* zero) {
     }
     float learned[2];
     const st_view to = {ST_F32, 2, weights, nullptr, learned, sizeof learned};
-    ASSERT_TRUE(works(st_model_get(model, "w", &to)));
+    ASSERT_TRUE(works(st_model_get_collective(model, "w", &to)));
     EXPECT_NEAR(learned[0], 1, 1e-2);
     EXPECT_NEAR(learned[1], -1, 1e-2);
   });

@@ -54,7 +54,8 @@ const Past& allowed(const HandleCall& row) {
       {{"st_tensor_to_dlpack"}, 1000, 4096, "what this test gives it back through is a context of its own"},
   };
   static const Past none = {{}, 0, 0, "all is the host's"};
-  const auto found = std::ranges::find_if(some, [&](const Past& past) { return std::ranges::count(past.functions, row.function) > 0; });
+  const auto found =
+      std::ranges::find_if(some, [&](const Past& past) { return std::ranges::count(past.functions, row.local_function()) > 0; });
   return found == some.end() ? none : *found;
 }
 

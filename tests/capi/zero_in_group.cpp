@@ -83,7 +83,7 @@ void run_until(const std::string& text, const Keys& keys, const CheckpointFolder
     mine.steps(steps);
     HeldPending pending;
     const bool waits = place.zero == 1;
-    ASSERT_TRUE(works(st_trainer_save(mine.trainer, checkpoint, "{\"by\": \"all\"}", waits ? nullptr : pending.out())));
+    ASSERT_TRUE(works(st_trainer_save_collective(mine.trainer, checkpoint, "{\"by\": \"all\"}", waits ? nullptr : pending.out())));
     const std::string digest = mine.digest();
     mine.steps(1);  // the save continues in the background
     if (!waits) {
@@ -135,7 +135,7 @@ TEST(ZeroInGroup, SavesByItselfEverySoManySteps) {
     ZeroRank mine(text, with_zero(2), own);
     HeldCheckpoint checkpoint;
     mine.open_with(own, folder, rank, checkpoint);
-    ASSERT_TRUE(works(st_trainer_save_every(mine.trainer, checkpoint, 2, 1e-9)));  // by time: every step
+    ASSERT_TRUE(works(st_trainer_save_every_collective(mine.trainer, checkpoint, 2, 1e-9)));  // by time: every step
     for (int step = 1; step <= 4; ++step) {
       const auto report = filled(st_step_report_init, st_trainer_step, mine.trainer, 0, nullptr);
       EXPECT_EQ(report.save_error, nullptr);
@@ -203,7 +203,7 @@ TEST(ZeroInGroup, AnErrorOfOneRankIsToldOnAllAndTrainingGoesOn) {
     mine.steps(1);
     HeldCheckpoint checkpoint;
     mine.open_with(own, folder, rank, checkpoint);
-    ASSERT_TRUE(works(st_trainer_save(mine.trainer, checkpoint, nullptr, nullptr)));
+    ASSERT_TRUE(works(st_trainer_save_collective(mine.trainer, checkpoint, nullptr, nullptr)));
     mine.steps(1);
     HeldCheckpoint other;  // rank 2's; its folder is gone when it must save
     if (rank == 2) {
@@ -213,16 +213,16 @@ TEST(ZeroInGroup, AnErrorOfOneRankIsToldOnAllAndTrainingGoesOn) {
       std::swap(checkpoint, other);
       std::filesystem::remove_all(elsewhere.path());
       std::ofstream(elsewhere.path()) << "no folder";
-      EXPECT_TRUE(fails(ST_IO, st_trainer_save(mine.trainer, checkpoint, nullptr, nullptr), {elsewhere.path()}));
+      EXPECT_TRUE(fails(ST_IO, st_trainer_save_collective(mine.trainer, checkpoint, nullptr, nullptr), {elsewhere.path()}));
       std::swap(checkpoint, other);
     } else {
-      EXPECT_TRUE(fails(ST_IO, st_trainer_save(mine.trainer, checkpoint, nullptr, nullptr), {"rank 2"}));
+      EXPECT_TRUE(fails(ST_IO, st_trainer_save_collective(mine.trainer, checkpoint, nullptr, nullptr), {"rank 2"}));
       const auto info = last_error();
       EXPECT_EQ(info.rank, 2);
     }
     mine.steps(1);
     EXPECT_EQ(mine.digest(), alone);
-    ASSERT_TRUE(works(st_trainer_save(mine.trainer, checkpoint, nullptr, nullptr)));
+    ASSERT_TRUE(works(st_trainer_save_collective(mine.trainer, checkpoint, nullptr, nullptr)));
     const auto progress = filled(st_save_progress_init, st_checkpoint_progress, checkpoint);
     EXPECT_EQ(progress.saved, 2);
   });
@@ -242,7 +242,7 @@ TEST(ZeroInGroup, ASaveUnderWayIsCommittedThoughTheGroupEnds) {
     HeldCheckpoint checkpoint;
     mine.open_with(own, folder, rank, checkpoint, 1);
     HeldPending pending;
-    EXPECT_TRUE(works(st_trainer_save(mine.trainer, checkpoint, nullptr, pending.out())));
+    EXPECT_TRUE(works(st_trainer_save_collective(mine.trainer, checkpoint, nullptr, pending.out())));
     all_save.arrive_and_wait();
     if (rank == 1) {
       ASSERT_TRUE(works(st_communicator_abort(own, "enough")));
@@ -270,11 +270,13 @@ TEST(ZeroInGroup, WhatOneRankGivesWronglyToASaveOrResumeIsToldOnAllAtOnce) {
     mine.open_with(own, folder, rank, checkpoint);
     const auto start = std::chrono::steady_clock::now();
     const auto told = [&](int wrong) { return std::string(rank == wrong ? "" : "rank " + std::to_string(wrong)); };
-    EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_trainer_save(mine.trainer, checkpoint, rank == 2 ? "no JSON" : nullptr, nullptr), {told(2)}));
-    EXPECT_TRUE(fails(ST_INVALID_HANDLE,
-                      st_trainer_save(mine.trainer, rank == 1 ? nullptr : static_cast<st_checkpoint*>(checkpoint), nullptr, nullptr),
-                      {told(1)}));
-    ASSERT_TRUE(works(st_trainer_save(mine.trainer, checkpoint, nullptr, nullptr)));
+    EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_trainer_save_collective(mine.trainer, checkpoint, rank == 2 ? "no JSON" : nullptr, nullptr),
+                      {told(2)}));
+    EXPECT_TRUE(
+        fails(ST_INVALID_HANDLE,
+              st_trainer_save_collective(mine.trainer, rank == 1 ? nullptr : static_cast<st_checkpoint*>(checkpoint), nullptr, nullptr),
+              {told(1)}));
+    ASSERT_TRUE(works(st_trainer_save_collective(mine.trainer, checkpoint, nullptr, nullptr)));
     mine.steps(1);
     const std::string before = mine.digest();
     auto options = filled(st_read_options_init);
@@ -306,16 +308,21 @@ TEST(ZeroInGroup, WhatOneRankGivesWronglyToAReadIsToldOnAllAtOnce) {
       const auto told = [&](int wrong) { return std::string(rank == wrong ? "" : "rank " + std::to_string(wrong)); };
       const char* hex = nullptr;
       std::vector<float> values;
-      EXPECT_TRUE(fails(ST_NOT_FOUND, mine.read(st_trainer_gradient, rank == 1 ? "nothing" : kWeight, values), {told(1), "nothing"}));
-      EXPECT_TRUE(fails(ST_INVALID_ARGUMENT,
-                        rank == 2 ? st_trainer_average(mine.trainer, kWeight, nullptr) : mine.read(st_trainer_average, kWeight, values),
-                        {told(2)}));
-      EXPECT_TRUE(fails(ST_RANK_MISMATCH, mine.read(rank == 2 ? st_trainer_average : st_trainer_gradient, kWeight, values), {"rank 2"}));
-      EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_trainer_digest(mine.trainer, rank == 1 ? nullptr : &hex), {told(1)}));
-      EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_trainer_save_every(mine.trainer, checkpoint, rank == 2 ? -1 : 2, 0), {told(2)}));
       EXPECT_TRUE(
-          fails(ST_RANK_MISMATCH, st_trainer_save_every(mine.trainer, checkpoint, rank == 2 ? 3 : 2, 0), {"rank 2", "every 3", "every 2"}));
-      EXPECT_TRUE(fails(ST_RANK_MISMATCH, rank == 1 ? st_trainer_use_average(mine.trainer) : st_trainer_digest(mine.trainer, &hex),
+          fails(ST_NOT_FOUND, mine.read(st_trainer_gradient_collective, rank == 1 ? "nothing" : kWeight, values), {told(1), "nothing"}));
+      EXPECT_TRUE(fails(ST_INVALID_ARGUMENT,
+                        rank == 2 ? st_trainer_average_collective(mine.trainer, kWeight, nullptr)
+                                  : mine.read(st_trainer_average_collective, kWeight, values),
+                        {told(2)}));
+      EXPECT_TRUE(fails(ST_RANK_MISMATCH,
+                        mine.read(rank == 2 ? st_trainer_average_collective : st_trainer_gradient_collective, kWeight, values),
+                        {"rank 2"}));
+      EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_trainer_digest_collective(mine.trainer, rank == 1 ? nullptr : &hex), {told(1)}));
+      EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_trainer_save_every_collective(mine.trainer, checkpoint, rank == 2 ? -1 : 2, 0), {told(2)}));
+      EXPECT_TRUE(fails(ST_RANK_MISMATCH, st_trainer_save_every_collective(mine.trainer, checkpoint, rank == 2 ? 3 : 2, 0),
+                        {"rank 2", "every 3", "every 2"}));
+      EXPECT_TRUE(fails(ST_RANK_MISMATCH,
+                        rank == 1 ? st_trainer_use_average(mine.trainer) : st_trainer_digest_collective(mine.trainer, &hex),
                         {"rank 1", "averages", "digest"}));
       EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10)) << "half the deadline";
       mine.steps(1);
@@ -333,14 +340,15 @@ TEST(ZeroInGroup, OnlyRankZeroHasTheFolder) {
     mine.steps(1);
     HeldCheckpoint checkpoint;
     mine.open(rank == 0 ? folder : elsewhere, 0, checkpoint);
-    EXPECT_TRUE(fails(ST_WRONG_STATE, st_trainer_save(mine.trainer, checkpoint, nullptr, nullptr), {"read_only"}));
+    EXPECT_TRUE(fails(ST_WRONG_STATE, st_trainer_save_collective(mine.trainer, checkpoint, nullptr, nullptr), {"read_only"}));
     mine.steps(1);
     HeldCheckpoint right;
     if (rank != 0) {
       mine.open(folder, rank, right);
       std::swap(checkpoint, right);
     }
-    ASSERT_TRUE(works(st_trainer_save(mine.trainer, checkpoint, nullptr, nullptr)));  // the refused call counted as a call on both ranks
+    ASSERT_TRUE(
+        works(st_trainer_save_collective(mine.trainer, checkpoint, nullptr, nullptr)));  // the refused call counted as a call on both ranks
     const auto progress = filled(st_save_progress_init, st_checkpoint_progress, checkpoint);
     EXPECT_EQ(progress.saved_step, 2);
   });

@@ -167,6 +167,65 @@ TEST(HppCommunicator, ReachesRanksByTheProgramsOwnFunctions) {
   EXPECT_THROW(Communicator::callbacks(context, 0, 2, Transport()), Error);
 }
 
+/// `call` throws wrong_state and names the collective call and the recipe's key.
+template <class Call>
+void expect_refused(const char* collective, Call&& call) {
+  try {
+    call();
+    ADD_FAILURE() << "nothing was thrown in place of " << collective;
+  } catch (const Error& error) {
+    EXPECT_EQ(error.status(), Status::wrong_state);
+    EXPECT_TRUE(has(error.what(), collective)) << error.what();
+    EXPECT_TRUE(has(error.what(), "(zero 3)")) << error.what();
+  }
+}
+
+TEST(HppCommunicator, ShardedWeightsAndStateAreReadByCollectiveCalls) {
+  const Sine alone;
+  alone.trainer.step(alone.batch);
+  std::vector<float> weight(16), gradient(16);
+  alone.model.get("first.weight", view(weight, {1, 16}));
+  alone.trainer.gradient("first.weight", view(gradient, {1, 16}));
+  const std::string state = alone.trainer.digest(), weights = alone.model.digest();
+  std::string stream;
+  alone.model.write([&](const void* bytes, int64_t count) { stream.append(static_cast<const char*>(bytes), static_cast<size_t>(count)); });
+  on_ranks(alone.context, 2, [&](const Communicator& own) {
+    const Model model = sine_model(alone.context);
+    const Recipe recipe(R"({"batch": 4, "micro_batches": 2, "warmup": 0, "lr": 0.01, "zero": 3, "threads": 1})");
+    const Trainer trainer(model, recipe, own);
+    const auto first = static_cast<size_t>(4 * own.rank());
+    std::vector<float> x(alone.x.begin() + first, alone.x.begin() + first + 4), y(alone.y.begin() + first, alone.y.begin() + first + 4);
+    trainer.step({{"x", view(x, {4, 1})}, {"y", view(y, {4, 1})}});
+    std::vector<float> read(16);
+    std::string written;
+    const auto write = [&](const void* bytes, int64_t count) {
+      written.append(static_cast<const char*>(bytes), static_cast<size_t>(count));
+    };
+    expect_refused("st_model_digest_collective", [&] { static_cast<void>(model.digest()); });
+    expect_refused("st_model_clone_collective", [&] { static_cast<void>(model.clone()); });
+    expect_refused("st_model_write_collective", [&] { model.write(write); });
+    expect_refused("st_predictor_create_collective", [&] { const Predictor predictor(model); });
+    expect_refused("st_trainer_gradient_collective", [&] { trainer.gradient("first.weight", view(read, {1, 16})); });
+    expect_refused("st_trainer_digest_collective", [&] { static_cast<void>(trainer.digest()); });
+    model.get_collective("first.weight", view(read, {1, 16}));
+    EXPECT_EQ(read, weight);
+    trainer.gradient_collective("first.weight", view(read, {1, 16}));
+    EXPECT_EQ(read, gradient);
+    EXPECT_EQ(model.digest_collective(), weights);
+    EXPECT_EQ(model.clone_collective().digest(), weights);
+    model.write_collective(write);
+    EXPECT_EQ(written, stream);
+    EXPECT_EQ(trainer.digest_collective(), state);
+    EXPECT_EQ(trainer.digest(), state) << "the last one of all ranks";
+    const Predictor predictor = Predictor::collective(model);
+    predictor.refresh();
+    std::vector<float> prediction(8);
+    std::vector<float> inputs = alone.x;
+    predictor.run({{"x", view(inputs, {8, 1})}}, {{"prediction", view(prediction, {8, 1})}});
+    EXPECT_NE(prediction.front(), 0);
+  });
+}
+
 TEST(HppCommunicator, OfTheHostsOwnGroupNeedsAPlugin) {
   const Context context;
   EXPECT_THROW(Communicator::of_host(context, "../mpi", nullptr), Error);

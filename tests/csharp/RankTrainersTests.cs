@@ -21,7 +21,7 @@ public class RankTrainersTests {
         using (var recipe = new Recipe { Batch = MicroBatch, MicroBatches = 4, Lr = 0.01, Warmup = 0, Zero = zero })
         using (var trainer = new Trainer(model, recipe, null, own)) {
           for (int i = 0; i < 3; ++i) trainer.Step(RowsOf(own.Rank, size));
-          return model.Digest();
+          return model.DigestCollective();
         }
       });
   }
@@ -31,6 +31,45 @@ public class RankTrainersTests {
   [TestCase(2, 3)]
   public void LeaveTheBitsOfOne(int size, int zero) {
     Assert.AreEqual(Enumerable.Repeat(Weights(1, 0)[0], size), Weights(size, zero));
+  }
+
+  [Test]
+  public void ShardedWeightsAndStateAreReadByCollectiveCalls() {
+    var first = new float[2];
+    using (var context = new Context())
+      Nets.OnEach(context, 2, own => {
+        using (Model model = Nets.Net(context))
+        using (var recipe = new Recipe { Batch = MicroBatch, MicroBatches = 4, Lr = 0.01, Warmup = 0, Zero = 3, EmaDecay = 0.5 })
+        using (var trainer = new Trainer(model, recipe, null, own)) {
+          trainer.Step(RowsOf(own.Rank, 2));
+          string name = model.Parameters[0].Name;
+          var refused = Assert.Throws<WrongStateException>(() => model.Digest());
+          StringAssert.Contains("Model.DigestCollective", refused.Message);
+          StringAssert.Contains("(zero 3)", refused.Message);
+          Assert.Throws<WrongStateException>(() => model.Clone());
+          Assert.Throws<WrongStateException>(() => new Predictor(model));
+          Assert.Throws<WrongStateException>(() => trainer.Digest());
+          Assert.Throws<WrongStateException>(() => trainer.Gradient(name));
+          Assert.Throws<WrongStateException>(() => trainer.Average(name));
+          var stream = new System.IO.MemoryStream();
+          Assert.Throws<WrongStateException>(() => model.Write(stream));
+          model.WriteCollective(stream);
+          stream.Position = 0;
+          using (Model whole = model.CloneCollective())
+          using (Model read = Nets.Net(context)) {
+            read.Read(stream);
+            Assert.AreEqual(model.DigestCollective(), read.Digest());
+            Assert.AreEqual(whole.Digest(), read.Digest());
+            Assert.AreEqual(whole.Get(name), model.GetCollective(name));
+          }
+          Assert.AreEqual(trainer.DigestCollective(), trainer.Digest());
+          first[own.Rank] = trainer.GradientCollective(name)[0];
+          Assert.AreEqual(model.GetCollective(name).Length, trainer.AverageCollective(name).Length);
+          using (Predictor predictor = Predictor.Collective(model)) predictor.Refresh();
+          return "";
+        }
+      });
+    Assert.AreEqual(first[0], first[1]);
   }
 
   private static long HeldInParameters(Context context) {

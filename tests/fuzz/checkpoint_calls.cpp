@@ -102,12 +102,16 @@ void of_a_trainer(World& world, st_checkpoint* checkpoint) {
       },
       [&] { PEND(st_trainer_save, trainer, checkpoint, world.bytes.rarely(3) ? json(world) : nullptr); },
       [&] {
+        PEND(st_trainer_save_collective, trainer, checkpoint, world.bytes.rarely(3) ? json(world) : nullptr);
+        CALL(st_trainer_save_every_collective, trainer, world.bytes.rarely(4) ? nullptr : checkpoint, world.number(), 0);
+      },
+      [&] {
         CALL(st_model_load, world.handle(world.models), checkpoint, checkpoint_name(world), read_options(world),
              FILLED(st_load_report_init));
       },
       [&] { CALL(st_trainer_resume, trainer, checkpoint, checkpoint_name(world), read_options(world), FILLED(st_load_report_init)); },
   };
-  world.bytes.choose(5, calls);
+  world.bytes.choose(6, calls);
 }
 
 }  // namespace

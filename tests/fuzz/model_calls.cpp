@@ -33,6 +33,7 @@ void model_create(World& world) {
   if (world.models.live.size() > 5) return;
   if (world.bytes.rarely(2)) return MAKE(st_model_create, models, world.handle(world.graphs), world.number());
   if (world.bytes.rarely(2)) return MAKE(st_model_clone, models, world.handle(world.models));
+  if (world.bytes.rarely(16)) return MAKE(st_model_clone_collective, models, world.handle(world.models));
   MAKE(st_model_builtin, models, world.handle(world.contexts), world.bytes.pick(kKinds), world.bytes.pick(kJson), world.number());
 }
 
@@ -66,9 +67,17 @@ void model_use(World& world) {
         CALL(st_model_read_file, model, path(world, "write").c_str(), world.bytes.rarely(2) ? nullptr : drawn.options,
              FILLED(st_read_report_init));
       },
+      [&] {
+        CALL(st_model_digest_collective, model, world.bytes.rarely() ? nullptr : &text);
+        CALL(st_model_get_collective, model, name, world.bytes.rarely(16) ? nullptr : &view);
+      },
+      [&] {
+        PEND(st_model_write_file_collective, model, path(world, "write").c_str());
+        CALL(st_model_write_collective, model, world.bytes.rarely(16) ? nullptr : write_bytes, &caller);
+      },
       [&] { CALL(st_weights_inspect, path(world, "write").c_str(), world.bytes.rarely() ? nullptr : &text); },
   };
-  world.bytes.choose(12, calls);
+  world.bytes.choose(14, calls);
 }
 
 void pending_use(World& world) {

@@ -17,6 +17,7 @@ void predictor_use(World& world) {
           options->threads = world.bytes.rarely(4) ? -1 : world.bytes.next() % 3;
         }
         if (world.predictors.live.size() < 4) MAKE(st_predictor_create, predictors, world.handle(world.models), options);
+        if (world.predictors.live.size() < 4) MAKE(st_predictor_create_collective, predictors, world.handle(world.models), options);
       },
       [&] {
         const std::vector<st_named_view> inputs = world.batch(world.bytes.rarely(3));

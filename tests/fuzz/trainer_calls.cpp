@@ -113,9 +113,18 @@ void trainer_use(World& world) {
       [&] { CALL(st_trainer_evaluate_average, trainer, world.handle(world.data), FILLED(st_evaluation_init)); },
       [&] { CALL(st_trainer_average, trainer, known ? "first.weight" : world.name(), world.bytes.rarely(16) ? nullptr : &view); },
       [&] { CALL(st_trainer_use_average, trainer); },
+      [&] {
+        CALL(st_trainer_evaluate_collective, trainer, world.handle(world.data), FILLED(st_evaluation_init));
+        CALL(st_trainer_evaluate_average_collective, trainer, world.handle(world.data), FILLED(st_evaluation_init));
+      },
+      [&] {
+        CALL(st_trainer_gradient_collective, trainer, known ? "first.weight" : world.name(), world.bytes.rarely(16) ? nullptr : &view);
+        CALL(st_trainer_average_collective, trainer, known ? "first.weight" : world.name(), world.bytes.rarely(16) ? nullptr : &view);
+        CALL(st_trainer_digest_collective, trainer, world.bytes.rarely() ? nullptr : &text);
+      },
       [&] { CALL(st_trainer_write_report, trainer, path(world, "write").c_str(), json(world)); },
   };
-  world.bytes.choose(16, calls);
+  world.bytes.choose(18, calls);
 }
 
 }  // namespace st::fuzz

@@ -31,7 +31,7 @@ class RankTrainersTest {
         Recipe recipe = new Recipe().batch(ROWS).microBatches(MICRO_BATCHES).lr(0.01).warmup(0).zero(zero);
         try (Model model = Nets.mlp(context); Trainer trainer = new Trainer(model, recipe, null, own)) {
           for (int i = 0; i < 3; ++i) trainer.step(rowsOf(own.rank(), size));
-          return model.digest();
+          return model.digestCollective();
         }
       });
     }
@@ -41,6 +41,45 @@ class RankTrainersTest {
   @CsvSource({"2,0", "3,0", "2,3"})
   void leaveTheBitsOfOne(int size, int zero) throws Exception {
     assertEquals(Set.copyOf(weights(1, 0)), Set.copyOf(weights(size, zero)));
+  }
+
+  @Test
+  void shardedWeightsAndStateAreReadByCollectiveCalls() throws Exception {
+    try (Context context = new Context()) {
+      float[] first = new float[2];
+      Nets.onEach(Communicator.local(context, 2), own -> {
+        Recipe recipe = new Recipe().batch(ROWS).microBatches(MICRO_BATCHES).lr(0.01).warmup(0).zero(3).emaDecay(0.5);
+        try (Model model = Nets.mlp(context); Trainer trainer = new Trainer(model, recipe, null, own)) {
+          trainer.step(rowsOf(own.rank(), 2));
+          WrongState refused = assertThrows(WrongState.class, model::digest);
+          assertTrue(refused.getMessage().contains("Model.digestCollective"), refused.getMessage());
+          assertTrue(refused.getMessage().contains("(zero 3)"), refused.getMessage());
+          assertThrows(WrongState.class, model::copy);
+          assertThrows(WrongState.class, () -> new Predictor(model));
+          assertThrows(WrongState.class, trainer::digest);
+          assertThrows(WrongState.class, () -> trainer.gradient("layer.0.weight"));
+          assertThrows(WrongState.class, () -> trainer.average("layer.0.weight"));
+          var bytes = new java.io.ByteArrayOutputStream();
+          assertThrows(WrongState.class, () -> model.write(bytes));
+          model.writeCollective(bytes);
+          try (Model whole = model.copyCollective(); Model read = Nets.mlp(context)) {
+            read.read(new java.io.ByteArrayInputStream(bytes.toByteArray()));
+            assertEquals(model.digestCollective(), read.digest());
+            assertEquals(whole.digest(), read.digest());
+            assertEquals(whole.get("layer.0.weight").floats(), model.getCollective("layer.0.weight").floats());
+          }
+          assertEquals(trainer.digestCollective(), trainer.digest());
+          first[own.rank()] = trainer.gradientCollective("layer.0.weight").floats().get(0);
+          assertEquals(model.getCollective("layer.0.weight").floats().capacity(),
+              trainer.averageCollective("layer.0.weight").floats().capacity());
+          try (Predictor predictor = Predictor.collective(model, new PredictorOptions())) {
+            predictor.refresh();
+          }
+          return "";
+        }
+      });
+      assertEquals(first[0], first[1]);
+    }
   }
 
   private static long heldInParameters(Context context) {

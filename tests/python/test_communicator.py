@@ -2,6 +2,7 @@
 
 import collections
 import gc
+import io
 import os
 import threading
 import weakref
@@ -188,9 +189,45 @@ def test_trainers_as_ranks_leave_the_bits_of_one(context, ranks, zero):
         trainer = st.Trainer(model, {**keys, "zero": zero}, communicator=own)
         rows = [row for row in range(ROWS) if row // 16 % ranks == own.rank]
         trainer.step({name: values[rows] for name, values in sine().items()})
-        assert model.digest() == digest
+        assert model.digest_collective() == digest
 
     on_each(st.Communicator.local(late, ranks), act)
+
+
+def test_sharded_weights_and_state_are_read_by_collective_calls(context, tmp_path):
+    keys = {"batch": 16, "micro_batches": 4, "lr": 0.01, "warmup": 0, "zero": 3, "ema_decay": 0.5}
+    alone = mlp(context)
+    trainer_alone = st.Trainer(alone, keys)
+    trainer_alone.step(sine())
+    name = alone.parameters[0].name
+    stream = io.BytesIO()
+    alone.write(stream)
+
+    def act(own):
+        model = mlp(context)
+        trainer = st.Trainer(model, keys, communicator=own)
+        rows = [row for row in range(ROWS) if row // 16 % 2 == own.rank]
+        trainer.step({key: values[rows] for key, values in sine().items()})
+        with pytest.raises(st.WrongState, match=r"\(zero 3\)\. Call Model\.digest_collective on all ranks"):
+            model.digest()
+        refused = [model.clone, lambda: st.Predictor(model), trainer.digest, lambda: trainer.gradient(name), lambda: trainer.average(name)]
+        for call in (*refused, lambda: model.write(io.BytesIO()), lambda: model.write_file(tmp_path / "local")):
+            with pytest.raises(st.WrongState, match="collective on all ranks"):
+                call()
+        assert numpy.array_equal(model.get_collective(name), alone.get(name))
+        assert numpy.array_equal(trainer.gradient_collective(name), trainer_alone.gradient(name))
+        assert numpy.array_equal(trainer.average_collective(name), trainer_alone.average(name))
+        assert model.digest_collective() == model.clone_collective().digest() == alone.digest()
+        assert trainer.digest_collective() == trainer.digest() == trainer_alone.digest()
+        written = io.BytesIO()
+        model.write_collective(written)
+        assert written.getvalue() == stream.getvalue()
+        model.write_file_collective(tmp_path / f"rank{own.rank}")
+        st.Predictor.collective(model).refresh()
+
+    on_each(st.Communicator.local(context, 2), act)
+    assert (tmp_path / "rank0").read_bytes() == stream.getvalue()
+    assert not (tmp_path / "rank1").exists() and not (tmp_path / "local").exists()
 
 
 def test_late_parameters_are_made_where_they_are_asked_for():

@@ -179,6 +179,14 @@ inline LoadReport Model::load(const Checkpoint& checkpoint, const std::string& n
 inline void Trainer::save(const Checkpoint& checkpoint, const std::string& metadata) const {
   done(st_trainer_save(get(), checkpoint.get(), Checkpoint::given(metadata), nullptr));
 }
+inline void Trainer::save_collective(const Checkpoint& checkpoint, const std::string& metadata) const {
+  done(st_trainer_save_collective(get(), checkpoint.get(), Checkpoint::given(metadata), nullptr));
+}
+inline Pending Trainer::save_async_collective(const Checkpoint& checkpoint, const std::string& metadata) const {
+  Pending pending(host());
+  done(st_trainer_save_collective(get(), checkpoint.get(), Checkpoint::given(metadata), pending.out()));
+  return pending;
+}
 inline Pending Trainer::save_async(const Checkpoint& checkpoint, const std::string& metadata) const {
   Pending pending(host());
   done(st_trainer_save(get(), checkpoint.get(), Checkpoint::given(metadata), pending.out()));
@@ -188,6 +196,10 @@ inline void Trainer::save_every(const Checkpoint& checkpoint, int64_t steps, dou
   done(st_trainer_save_every(get(), checkpoint.get(), steps, minutes));
 }
 inline void Trainer::save_no_more() const { done(st_trainer_save_every(get(), nullptr, 0, 0)); }
+inline void Trainer::save_every_collective(const Checkpoint& checkpoint, int64_t steps, double minutes) const {
+  done(st_trainer_save_every_collective(get(), checkpoint.get(), steps, minutes));
+}
+inline void Trainer::save_no_more_collective() const { done(st_trainer_save_every_collective(get(), nullptr, 0, 0)); }
 inline void Trainer::resume(const Checkpoint& checkpoint, const std::string& name, const ReadOptions& options, LoadReport& report) const {
   checkpoint.loaded(options, report, [&](const st_read_options* raw, st_load_report* found) {
     return st_trainer_resume(get(), checkpoint.get(), Checkpoint::given(name), raw, found);

@@ -71,6 +71,9 @@ class RawReadOptions {
 
 }  // namespace detail
 
+/// The trainer of a rank shards its model over the ranks with zero 3, stages or tensor (scaletrain/model.h). Then clone, get, digest and
+/// the writes throw wrong_state, at once, unless this rank has what they read; those that end in _collective are made by all ranks, and
+/// each gets the whole. On a model that is not sharded the two are alike.
 class Model : public detail::Handle<st_model, st_model_destroy> {
  public:
   Model(const Graph& graph, int64_t seed) : Handle(detail::Access::host(graph)) { done(st_model_create(graph.get(), seed, out())); }
@@ -79,11 +82,8 @@ class Model : public detail::Handle<st_model, st_model_destroy> {
     done(st_model_builtin(context.get(), name.c_str(), json.empty() ? nullptr : json.c_str(), seed, out()));
   }
   /// A copy with the same graph and its own parameters.
-  Model clone() const {
-    Model copy(host());
-    done(st_model_clone(get(), copy.out()));
-    return copy;
-  }
+  Model clone() const { return copied(st_model_clone); }
+  Model clone_collective() const { return copied(st_model_clone_collective); }
 
   int64_t parameter_count() const {
     int64_t count = 0;
@@ -104,10 +104,8 @@ class Model : public detail::Handle<st_model, st_model_destroy> {
   }
 
   /// Copies and converts a whole parameter.
-  void get(const std::string& name, const View& to) const {
-    const st_view raw = detail::writable("Model::get", to).raw();
-    done(st_model_get(get(), name.c_str(), &raw));
-  }
+  void get(const std::string& name, const View& to) const { get_by(st_model_get, "Model::get", name, to); }
+  void get_collective(const std::string& name, const View& to) const { get_by(st_model_get_collective, "Model::get_collective", name, to); }
   void set(const std::string& name, const View& from) const {
     const st_view raw = from.raw();
     done(st_model_set(get(), name.c_str(), &raw));
@@ -117,14 +115,14 @@ class Model : public detail::Handle<st_model, st_model_destroy> {
   /// this += t (from - this)
   void blend(const Model& from, double t) const { done(st_model_blend(get(), from.get(), t)); }
   std::string digest() const { return text(st_model_digest); }
+  std::string digest_collective() const { return text(st_model_digest_collective); }
 
   void write_file(const std::string& path) const { done(st_model_write_file(get(), path.c_str(), nullptr)); }
   /// Copies the weights and writes them in the background.
-  Pending write_file_async(const std::string& path) const {
-    Pending pending(host());
-    done(st_model_write_file(get(), path.c_str(), pending.out()));
-    return pending;
-  }
+  Pending write_file_async(const std::string& path) const { return begun(st_model_write_file, path); }
+  /// Rank 0 writes; the paths of other ranks are ignored.
+  void write_file_collective(const std::string& path) const { done(st_model_write_file_collective(get(), path.c_str(), nullptr)); }
+  Pending write_file_async_collective(const std::string& path) const { return begun(st_model_write_file_collective, path); }
   /// A safetensors file, a folder with one, or the index of its shards.
   ReadReport read_file(const std::string& path, const ReadOptions& options = ReadOptions()) const {
     ReadReport report;
@@ -138,10 +136,9 @@ class Model : public detail::Handle<st_model, st_model_destroy> {
   }
 
   /// All parameters as one safetensors stream, front to back.
-  void write(const WriteFunction& write) const {
-    Writing writing{write, {}};
-    done(st_model_write(get(), Writing::take, &writing), &writing.fault);
-  }
+  void write(const WriteFunction& write) const { write_by(st_model_write, write); }
+  /// Each rank writes the whole stream.
+  void write_collective(const WriteFunction& write) const { write_by(st_model_write_collective, write); }
   void write(std::ostream& stream) const {
     write([&](const void* bytes, int64_t count) {
       if (!stream.write(static_cast<const char*>(bytes), count)) throw Error(Status::io, "Model::write: writing to the stream failed");
@@ -173,6 +170,30 @@ class Model : public detail::Handle<st_model, st_model_destroy> {
 
  private:
   explicit Model(const std::shared_ptr<detail::Host>& host) : Handle(host) {}
+
+  // `call`: the local function or the collective one.
+  template <class Call>
+  Model copied(Call call) const {
+    Model copy(host());
+    done(call(get(), copy.out()));
+    return copy;
+  }
+  template <class Call>
+  void get_by(Call call, const char* what, const std::string& name, const View& to) const {
+    const st_view raw = detail::writable(what, to).raw();
+    done(call(get(), name.c_str(), &raw));
+  }
+  template <class Call>
+  Pending begun(Call call, const std::string& path) const {
+    Pending pending(host());
+    done(call(get(), path.c_str(), pending.out()));
+    return pending;
+  }
+  template <class Call>
+  void write_by(Call call, const WriteFunction& write) const {
+    Writing writing{write, {}};
+    done(call(get(), Writing::take, &writing), &writing.fault);
+  }
 
   template <class Call>
   void read_by(const ReadOptions& options, ReadReport& report, detail::Fault* fault, const Call& call) const {

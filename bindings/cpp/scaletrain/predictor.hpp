@@ -26,12 +26,11 @@ using TokenFunction = std::function<bool(int32_t token)>;
 class Predictor : public detail::Handle<st_predictor, st_predictor_destroy> {
  public:
   explicit Predictor(const Model& model) : Predictor(model, PredictorOptions()) {}
-  Predictor(const Model& model, const PredictorOptions& options) : Handle(detail::Access::host(model)) {
-    st_predictor_options raw;
-    done(st_predictor_options_init(&raw, sizeof raw));
-    raw.shared = options.shared ? 1 : 0;
-    raw.threads = options.threads;
-    done(st_predictor_create(model.get(), &raw, out()));
+  Predictor(const Model& model, const PredictorOptions& options) : Predictor(model, options, st_predictor_create) {}
+  /// All ranks make one, then the same refreshes, runs and generates, each with its own rows or text. Works for every model; the
+  /// constructors throw wrong_state for one that is sharded over ranks.
+  static Predictor collective(const Model& model, const PredictorOptions& options = PredictorOptions()) {
+    return Predictor(model, options, st_predictor_create_collective);
   }
 
   /// Fills `outputs`, with any number of rows. From any thread, several at once, also while a trainer steps.
@@ -64,6 +63,15 @@ class Predictor : public detail::Handle<st_predictor, st_predictor_destroy> {
   }
 
  private:
+  template <class Call>
+  Predictor(const Model& model, const PredictorOptions& options, Call create) : Handle(detail::Access::host(model)) {
+    st_predictor_options raw;
+    done(st_predictor_options_init(&raw, sizeof raw));
+    raw.shared = options.shared ? 1 : 0;
+    raw.threads = options.threads;
+    done(create(model.get(), &raw, out()));
+  }
+
   struct Text {
     const TokenFunction& on_token;
     detail::Fault fault;

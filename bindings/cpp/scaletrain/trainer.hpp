@@ -46,6 +46,9 @@ using StepFunction = std::function<bool(const StepReport&)>;
 /// The learning rate of the step after k successful ones.
 using RateFunction = std::function<double(int64_t k)>;
 
+/// On ranks of a communicator, calls that read weights or state come in pairs (scaletrain/trainer.h has the table): without a suffix they
+/// read what this rank has, and throw wrong_state, at once, if other ranks have parts of it; those that end in _collective are made by all
+/// ranks, for every recipe. All ranks make steps, resume and use_average.
 class Trainer : public detail::Handle<st_trainer, st_trainer_destroy> {
  public:
   /// Each step is given its batch.
@@ -119,22 +122,24 @@ class Trainer : public detail::Handle<st_trainer, st_trainer_destroy> {
   }
 
   Evaluation evaluate(const Data& data) const { return evaluation(data, st_trainer_evaluate); }
+  Evaluation evaluate_collective(const Data& data) const { return evaluation(data, st_trainer_evaluate_collective); }
 
   // The moving average of the weights, with the recipe's ema_decay.
   /// evaluate() with the averages in place of the weights.
   Evaluation evaluate_average(const Data& data) const { return evaluation(data, st_trainer_evaluate_average); }
+  Evaluation evaluate_average_collective(const Data& data) const { return evaluation(data, st_trainer_evaluate_average_collective); }
   /// Copies a parameter's average.
-  void average(const std::string& name, const View& to) const {
-    const st_view raw = detail::writable("Trainer::average", to).raw();
-    done(st_trainer_average(get(), name.c_str(), &raw));
+  void average(const std::string& name, const View& to) const { read(st_trainer_average, "Trainer::average", name, to); }
+  void average_collective(const std::string& name, const View& to) const {
+    read(st_trainer_average_collective, "Trainer::average_collective", name, to);
   }
   /// Makes the averages the model's weights.
   void use_average() const { done(st_trainer_use_average(get())); }
 
   /// Copies a parameter's gradient of the last step; f32.
-  void gradient(const std::string& name, const View& to) const {
-    const st_view raw = detail::writable("Trainer::gradient", to).raw();
-    done(st_trainer_gradient(get(), name.c_str(), &raw));
+  void gradient(const std::string& name, const View& to) const { read(st_trainer_gradient, "Trainer::gradient", name, to); }
+  void gradient_collective(const std::string& name, const View& to) const {
+    read(st_trainer_gradient_collective, "Trainer::gradient_collective", name, to);
   }
   /// Changes a key of the recipe from the next step on.
   void set(const std::string& key, const std::string& json_value) const { done(st_trainer_set(get(), key.c_str(), json_value.c_str())); }
@@ -158,23 +163,28 @@ class Trainer : public detail::Handle<st_trainer, st_trainer_destroy> {
   void cancel() const { check(st_trainer_cancel(get())); }
 
   // Checkpoints; defined in checkpoint.hpp.
-  /// Saves the whole run. metadata: a JSON object, or "". Returns when it is on disk. When ranks of a communicator have sharded state (zero
-  /// 1 to 3), all call this and the next three: they write and resume one checkpoint together.
+  /// Saves the whole run. metadata: a JSON object, or "". Returns when it is on disk. Collective: all ranks write one checkpoint together,
+  /// rank 0 with the one that owns the folder, the others with read_only ones of it.
   void save(const Checkpoint& checkpoint, const std::string& metadata = "") const;
+  void save_collective(const Checkpoint& checkpoint, const std::string& metadata = "") const;
   /// Returns when the state is copied; the files are written in the background.
   Pending save_async(const Checkpoint& checkpoint, const std::string& metadata = "") const;
+  Pending save_async_collective(const Checkpoint& checkpoint, const std::string& metadata = "") const;
   /// Saves in the background after every so many steps, and when so many minutes have passed since the last such save; 0: not by this. An
   /// error is in the report of a later step.
   void save_every(const Checkpoint& checkpoint, int64_t steps, double minutes = 0) const;
   void save_no_more() const;
+  void save_every_collective(const Checkpoint& checkpoint, int64_t steps, double minutes = 0) const;
+  void save_no_more_collective() const;
   /// Restores the checkpoint's state ("": the newest valid): later steps have the bits of its run. Status not_found says only that
   /// there is none; invalid_argument, that it is of another model or run. If it throws, the trainer is unchanged.
   LoadReport resume(const Checkpoint& checkpoint, const std::string& name = "", const ReadOptions& options = ReadOptions()) const;
   /// Fills `report` also when it throws because names did not match.
   void resume(const Checkpoint& checkpoint, const std::string& name, const ReadOptions& options, LoadReport& report) const;
 
-  /// If ranks have sharded state, all call it.
+  /// With sharded state, the last collective one, unless the state has changed since.
   std::string digest() const { return text(st_trainer_digest); }
+  std::string digest_collective() const { return text(st_trainer_digest_collective); }
   std::string plan() const { return text(st_trainer_plan); }
   std::string explain() const { return text(st_trainer_explain); }
   /// JSON: where the time of the last steps went, by rank; with pipeline stages also the bubble and the actions of each rank.
@@ -215,6 +225,11 @@ class Trainer : public detail::Handle<st_trainer, st_trainer_destroy> {
     }
     static void end(void* user) { delete static_cast<Rate*>(user); }
   };
+  template <class Call>
+  void read(Call call, const char* what, const std::string& name, const View& to) const {
+    const st_view raw = detail::writable(what, to).raw();
+    done(call(get(), name.c_str(), &raw));
+  }
   template <class Evaluate>
   Evaluation evaluation(const Data& data, const Evaluate& evaluate) const {
     return reading([&] {

@@ -7,7 +7,7 @@ namespace ScaleTrain {
 /// <summary>Which checkpoints of a run are kept and how they are written.</summary>
 public sealed class CheckpointOptions {
   /// <summary>Allows only list, verify and load. Takes no lock, so it works while another process saves. Ranks other than 0 use it to save their
-  /// shards (<see cref="Trainer.Save"/>).</summary>
+  /// shards (<see cref="Trainer.SaveCollective"/>).</summary>
   public bool ReadOnly { get; set; }
   /// <summary>Number of newest checkpoints of this run that are kept; 0 keeps all. Those that were in the folder are another run's until
   /// one was loaded or resumed.</summary>

@@ -7,6 +7,9 @@ using System;
 namespace ScaleTrain {
 
 /// <summary>A graph and its parameters, which can be read, set, copied and streamed.</summary>
+/// <remarks>The trainer of a rank shards its model over the ranks with zero 3, stages or tensor. Then Get, Digest, Clone and the writes throw
+/// <see cref="WrongStateException"/> at once, unless this rank has what they read. Those that end in Collective are called by all ranks, in the
+/// same order, and give each the whole; they work for every model.</remarks>
 public sealed class Model : Handle {
   internal readonly Native.Model native;
   internal override NativeHandle Safe { get { return native.handle; } }
@@ -31,6 +34,10 @@ public sealed class Model : Handle {
   /// <summary>A model with the same graph and a copy of the parameters.</summary>
   [OfC("st_model_clone")]
   public Model Clone() { return new Model(native.clone(), Safe); }
+
+  /// <summary><see cref="Clone"/>, called by all ranks: a whole model on each.</summary>
+  [OfC("st_model_clone_collective")]
+  public Model CloneCollective() { return new Model(native.clone_collective(), Safe); }
 
   /// <summary>Descriptions of all parameters.</summary>
   [OfC("st_model_parameter", "st_model_parameter_count")]
@@ -64,6 +71,20 @@ public sealed class Model : Handle {
     return made;
   }
 
+  /// <summary><see cref="Get(string, View)"/>, called by all ranks with the same name.</summary>
+  [OfC("st_model_get_collective")]
+  public void GetCollective(string name, View to) {
+    using (Pins pins = Pins.Borrow(to, "to")) native.get_collective(Given(name, "name"), pins.First);
+  }
+
+  /// <summary>The same into a new float array.</summary>
+  public float[] GetCollective(string name) {
+    ParameterInfo info = Info(name);
+    var made = new float[info.Size];
+    GetCollective(name, View.Of(made).Reshape(info.Dims));
+    return made;
+  }
+
   /// <summary>Sets a whole parameter from a copy of an array of the same dims, converted if necessary.</summary>
   [OfC("st_model_set")]
   public void Set(string name, View from) {
@@ -88,6 +109,12 @@ public sealed class Model : Handle {
     lock (Safe) return native.digest();
   }
 
+  /// <summary><see cref="Digest"/>, called by all ranks.</summary>
+  [OfC("st_model_digest_collective")]
+  public string DigestCollective() {
+    lock (Safe) return native.digest_collective();
+  }
+
   /// <summary>Writes all parameters as a safetensors file.</summary>
   [OfC("st_model_write_file")]
   public void WriteFile(string path) { native.write_file(Given(path, "path")); }
@@ -97,6 +124,15 @@ public sealed class Model : Handle {
 
   /// <summary>The same as a task.</summary>
   public Task WriteFileAsync(string path) { return BeginWriteFile(path).AsTask(); }
+
+  /// <summary><see cref="WriteFile"/>, called by all ranks. Rank 0 writes; the paths of the others are ignored.</summary>
+  [OfC("st_model_write_file_collective")]
+  public void WriteFileCollective(string path) { native.write_file_collective(Given(path, "path")); }
+
+  /// <summary><see cref="BeginWriteFile"/>, called by all ranks. Rank 0 writes; the paths of the others are ignored.</summary>
+  public Pending BeginWriteFileCollective(string path) {
+    return new Pending(native.write_file_async_collective(Given(path, "path")), Safe);
+  }
 
   /// <summary>Reads parameters from a safetensors file, a folder with one, or the index of a sharded one. partial, rename and names are those of
   /// <see cref="Read"/>.</summary>
@@ -117,6 +153,10 @@ public sealed class Model : Handle {
   /// <summary>Writes all parameters as one safetensors stream, front to back. Exceptions of the stream are rethrown here.</summary>
   [OfC("st_model_write")]
   public void Write(Stream to) { native.write(Bridge.Strong(Safe, new StreamEnd(Given(to, "to")))); }
+
+  /// <summary><see cref="Write"/>, called by all ranks. Each writes the whole stream.</summary>
+  [OfC("st_model_write_collective")]
+  public void WriteCollective(Stream to) { native.write_collective(Bridge.Strong(Safe, new StreamEnd(Given(to, "to")))); }
 
   /// <summary>Reads parameters from a safetensors stream. partial reads the tensors whose names match and reports the others. rename maps names
   /// of the stream to names of the model; "*", at most once in each, matches any text. names limits reading to parameters whose names match one

@@ -22,11 +22,26 @@ public sealed class Predictor : Handle {
 
   /// <summary>shared uses the model's current weights instead of a snapshot. threads is the number of threads of one run.</summary>
   [OfC("st_predictor_create")]
-  public Predictor(Model model, bool shared = false, int threads = 1) {
-    var raw = new Native.PredictorOptions { shared = shared, threads = threads };
-    native = new Native.Predictor(Given(model, "model").native, raw);
-    raw.handle.Dispose();
+  public Predictor(Model model, bool shared = false, int threads = 1)
+      : this(model, Made(shared, threads, options => new Native.Predictor(Given(model, "model").native, options))) {}
+
+  /// <summary>A predictor that all ranks create, whose runs, refreshes and generations all ranks make too, each with its own rows or text. It works
+  /// for every model; the constructor throws <see cref="WrongStateException"/> for one that is sharded over ranks.</summary>
+  [OfC("st_predictor_create_collective")]
+  public static Predictor Collective(Model model, bool shared = false, int threads = 1) {
+    return new Predictor(model, Made(shared, threads, options => Native.Predictor.collective(Given(model, "model").native, options)));
+  }
+
+  private Predictor(Model model, Native.Predictor made) {
+    native = made;
     Safe.KeepWhat(model.Safe);
+  }
+
+  private static Native.Predictor Made(bool shared, int threads, Func<Native.PredictorOptions, Native.Predictor> make) {
+    var raw = new Native.PredictorOptions { shared = shared, threads = threads };
+    Native.Predictor made = make(raw);
+    raw.handle.Dispose();
+    return made;
   }
 
   /// <summary>Computes the outputs for any number of rows. Several threads may call it at once, even while a trainer steps.</summary>

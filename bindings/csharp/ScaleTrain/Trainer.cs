@@ -8,6 +8,9 @@ namespace ScaleTrain {
 
 /// <summary>Trains a model according to a recipe, one optimizer step at a time. The whole step is planned in advance. With data, steps read their
 /// rows from it; without, the program passes a batch to each step.</summary>
+/// <remarks>On ranks of a <see cref="Communicator"/>, calls that read weights or state come in pairs. Without a suffix they read what this rank has,
+/// and throw <see cref="WrongStateException"/> at once if other ranks have parts of it. Those that end in Collective are called by all ranks, in
+/// the same order, and work for every recipe. All ranks make the steps, Resume and UseAverage.</remarks>
 public sealed class Trainer : Handle {
   private readonly Native.Trainer native;
   private readonly IReadOnlyList<ParameterInfo> parameters;  // a copy: the model may be disposed first
@@ -151,10 +154,23 @@ public sealed class Trainer : Handle {
     using (Turn.Of(Safe, "Trainer.Evaluate")) return new Evaluation(native.evaluate(Given(data, "data").native));
   }
 
+  /// <summary><see cref="Evaluate"/>, called by all ranks with the same rows.</summary>
+  [OfC("st_trainer_evaluate_collective")]
+  public Evaluation EvaluateCollective(Data data) {
+    using (Turn.Of(Safe, "Trainer.EvaluateCollective")) return new Evaluation(native.evaluate_collective(Given(data, "data").native));
+  }
+
   /// <summary><see cref="Evaluate"/> with the moving averages (recipe key ema_decay) in place of the weights.</summary>
   [OfC("st_trainer_evaluate_average")]
   public Evaluation EvaluateAverage(Data data) {
     using (Turn.Of(Safe, "Trainer.EvaluateAverage")) return new Evaluation(native.evaluate_average(Given(data, "data").native));
+  }
+
+  /// <summary><see cref="EvaluateAverage"/>, called by all ranks with the same rows.</summary>
+  [OfC("st_trainer_evaluate_average_collective")]
+  public Evaluation EvaluateAverageCollective(Data data) {
+    using (Turn.Of(Safe, "Trainer.EvaluateAverageCollective"))
+      return new Evaluation(native.evaluate_average_collective(Given(data, "data").native));
   }
 
   /// <summary>Copies a parameter's moving average to an array of the same dims.</summary>
@@ -166,6 +182,16 @@ public sealed class Trainer : Handle {
 
   /// <summary>The same into a new array.</summary>
   public float[] Average(string name) { return Made(name, Average); }
+
+  /// <summary><see cref="Average(string, View)"/>, called by all ranks with the same name.</summary>
+  [OfC("st_trainer_average_collective")]
+  public void AverageCollective(string name, View to) {
+    using (Turn.Of(Safe, "Trainer.AverageCollective"))
+      using (Pins pins = Pins.Borrow(to, "to")) native.average_collective(Given(name, "name"), pins.First);
+  }
+
+  /// <summary>The same into a new array.</summary>
+  public float[] AverageCollective(string name) { return Made(name, AverageCollective); }
 
   /// <summary>Replaces the model's weights by their moving averages.</summary>
   [OfC("st_trainer_use_average")]
@@ -190,6 +216,16 @@ public sealed class Trainer : Handle {
 
   /// <summary>The same into a new array.</summary>
   public float[] Gradient(string name) { return Made(name, Gradient); }
+
+  /// <summary><see cref="Gradient(string, View)"/>, called by all ranks with the same name.</summary>
+  [OfC("st_trainer_gradient_collective")]
+  public void GradientCollective(string name, View to) {
+    using (Turn.Of(Safe, "Trainer.GradientCollective"))
+      using (Pins pins = Pins.Borrow(to, "to")) native.gradient_collective(Given(name, "name"), pins.First);
+  }
+
+  /// <summary>The same into a new array.</summary>
+  public float[] GradientCollective(string name) { return Made(name, GradientCollective); }
 
   /// <summary>Changes a recipe key from the next step on: lr, warmup, lr_schedule or a parameter of the schedule.</summary>
   [OfC("st_trainer_set")]
@@ -223,10 +259,16 @@ public sealed class Trainer : Handle {
   public void Cancel() { native.cancel(); }
 
   /// <summary>A digest of all parameters and optimizer values, 32 hex digits. Two runs are equal if their digests are. If the state is sharded,
-  /// all ranks must call this.</summary>
+  /// this is the last <see cref="DigestCollective"/>, unless the state has changed since.</summary>
   [OfC("st_trainer_digest")]
   public string Digest() {
     using (Turn.Of(Safe, "Trainer.Digest")) return native.digest();
+  }
+
+  /// <summary><see cref="Digest"/>, called by all ranks.</summary>
+  [OfC("st_trainer_digest_collective")]
+  public string DigestCollective() {
+    using (Turn.Of(Safe, "Trainer.DigestCollective")) return native.digest_collective();
   }
 
   /// <summary>The cost of a step as JSON: memory by role, bytes sent, collectives.</summary>
@@ -272,10 +314,21 @@ public sealed class Trainer : Handle {
   public void WriteReport(string path, object facts = null) { native.write_report(Given(path, "path"), Json.OfOptions(facts)); }
 
   /// <summary>Saves the whole state of the run. Returns when it is on the disk. metadata has texts and numbers of the program, as JSON text, a
-  /// dictionary or an anonymous object. If the state is sharded over a communicator (zero 1 to 3), all ranks save and resume together: rank 0
-  /// with its checkpoint, the others with <see cref="CheckpointOptions.ReadOnly"/> ones of the same folder.</summary>
+  /// dictionary or an anonymous object.</summary>
   [OfC("st_trainer_save")]
   public void Save(Checkpoint checkpoint, object metadata = null) { native.save(Given(checkpoint, "checkpoint").native, Json.OfOptions(metadata)); }
+
+  /// <summary><see cref="Save"/>, called by all ranks, which write one checkpoint: rank 0 with its checkpoint, the others with <see
+  /// cref="CheckpointOptions.ReadOnly"/> ones of the same folder.</summary>
+  [OfC("st_trainer_save_collective")]
+  public void SaveCollective(Checkpoint checkpoint, object metadata = null) {
+    native.save_collective(Given(checkpoint, "checkpoint").native, Json.OfOptions(metadata));
+  }
+
+  /// <summary><see cref="BeginSave"/>, called by all ranks as <see cref="SaveCollective"/> is.</summary>
+  public Pending BeginSaveCollective(Checkpoint checkpoint, object metadata = null) {
+    return new Pending(native.save_async_collective(Given(checkpoint, "checkpoint").native, Json.OfOptions(metadata)), Safe);
+  }
 
   /// <summary>Copies the state and returns; the files are written while training continues. The <see cref="Pending"/> reports errors.</summary>
   public Pending BeginSave(Checkpoint checkpoint, object metadata = null) {
@@ -292,6 +345,13 @@ public sealed class Trainer : Handle {
   public void SaveEvery(Checkpoint checkpoint, long steps = 0, TimeSpan? time = null) {
     if (checkpoint == null) native.save_no_more();
     else native.save_every(checkpoint.native, steps, time?.TotalMinutes ?? 0);
+  }
+
+  /// <summary><see cref="SaveEvery"/>, called by all ranks with the same numbers. They save together, as by <see cref="SaveCollective"/>.</summary>
+  [OfC("st_trainer_save_every_collective")]
+  public void SaveEveryCollective(Checkpoint checkpoint, long steps = 0, TimeSpan? time = null) {
+    if (checkpoint == null) native.save_no_more_collective();
+    else native.save_every_collective(checkpoint.native, steps, time?.TotalMinutes ?? 0);
   }
 
   /// <summary>Continues from a checkpoint (a null name: the newest valid one). The results are bitwise equal to those of an uninterrupted run.

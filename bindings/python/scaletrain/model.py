@@ -25,7 +25,12 @@ def gpt2_names() -> dict[str, str]:
 
 
 class Model(Handle):
-    """A graph and its parameters, which are initialised from a seed. Model.builtin() creates a built-in model."""
+    """A graph and its parameters, which are initialised from a seed. Model.builtin() creates a built-in model.
+
+    The trainer of a rank shards its model over the ranks with zero 3, stages or tensor. Then get, digest, clone and the writes raise WrongState
+    at once, unless this rank has what they read. Those that end in _collective are called by all ranks, in the same order, and give each the
+    whole; they work for every model.
+    """
 
     __slots__ = ()
 
@@ -54,6 +59,11 @@ class Model(Handle):
         """A model with the same graph and a copy of the parameters."""
         return Model._of(self._native.clone())
 
+    @of_c("st_model_clone_collective")
+    def clone_collective(self) -> Model:
+        """clone(), called by all ranks: a whole model on each."""
+        return Model._of(self._native.clone_collective())
+
     @property
     @of_c("st_model_parameter", "st_model_parameter_count")
     def parameters(self) -> list[ParameterInfo]:
@@ -67,6 +77,14 @@ class Model(Handle):
         if out is None:
             out = new_array(1, self._info(name).shape)
         self._native.get_parameter(name, out)
+        return out
+
+    @of_c("st_model_get_collective")
+    def get_collective(self, name: str, out: Array | None = None) -> Any:
+        """get(), called by all ranks with the same name."""
+        if out is None:
+            out = new_array(1, self._info(name).shape)
+        self._native.get_collective(name, out)
         return out
 
     @of_c("st_model_set")
@@ -90,6 +108,11 @@ class Model(Handle):
         """A digest of 32 hex digits. Two models are equal if their digests are."""
         return self._native.digest()  # type: ignore[no-any-return]
 
+    @of_c("st_model_digest_collective")
+    def digest_collective(self) -> str:
+        """digest(), called by all ranks."""
+        return self._native.digest_collective()  # type: ignore[no-any-return]
+
     @of_c("st_model_write_file")
     def write_file(self, path: str | os.PathLike[str]) -> None:
         """Writes all parameters as a safetensors file."""
@@ -98,6 +121,15 @@ class Model(Handle):
     def write_file_async(self, path: str | os.PathLike[str]) -> Pending:
         """Writes the weights as they are now, in the background."""
         return Pending(self._native.write_file_async(os.fsencode(path)))
+
+    @of_c("st_model_write_file_collective")
+    def write_file_collective(self, path: str | os.PathLike[str]) -> None:
+        """write_file(), called by all ranks. Rank 0 writes; the paths of the others are ignored."""
+        self._native.write_file_collective(os.fsencode(path))
+
+    def write_file_async_collective(self, path: str | os.PathLike[str]) -> Pending:
+        """write_file_async(), called by all ranks. Rank 0 writes; the paths of the others are ignored."""
+        return Pending(self._native.write_file_async_collective(os.fsencode(path)))
 
     @of_c("st_model_read_file")
     def read_file(
@@ -117,6 +149,12 @@ class Model(Handle):
         """Writes all parameters as one safetensors stream, front to back, to an open file or a function that takes bytes."""
         write = getattr(to, "write", to)
         self._native.write(write)
+
+    @of_c("st_model_write_collective")
+    def write_collective(self, to: BinaryIO | Callable[[bytes], Any]) -> None:
+        """write(), called by all ranks. Each writes the whole stream."""
+        write = getattr(to, "write", to)
+        self._native.write_collective(write)
 
     @of_c("st_model_read")
     def read(

@@ -9,6 +9,13 @@ from .handle import Handle, native, of_c
 from .model import Model
 
 
+def _options(shared: bool, threads: int) -> Any:
+    options = native.PredictorOptions()
+    options.shared = shared
+    options.threads = threads
+    return options
+
+
 class Predictor(Handle):
     """Runs forward passes of a model.
 
@@ -20,10 +27,16 @@ class Predictor(Handle):
 
     @of_c("st_predictor_create")
     def __init__(self, model: Model, *, shared: bool = False, threads: int = 1) -> None:
-        options = native.PredictorOptions()
-        options.shared = shared
-        options.threads = threads
-        self._native = native.Predictor(Model._native_of(model), options)
+        self._native = native.Predictor(Model._native_of(model), _options(shared, threads))
+
+    @classmethod
+    @of_c("st_predictor_create_collective")
+    def collective(cls, model: Model, *, shared: bool = False, threads: int = 1) -> Predictor:
+        """A predictor that all ranks create, whose runs, refreshes and generations all ranks make too, each with its own rows or text. It works
+        for every model; Predictor() raises WrongState for one that is sharded over ranks."""
+        made = cls.__new__(cls)
+        made._native = native.Predictor.collective(Model._native_of(model), _options(shared, threads))
+        return made
 
     @of_c("st_predictor_run")
     def run(self, inputs: Mapping[str, Array], outputs: Mapping[str, Array]) -> None:

@@ -61,6 +61,10 @@ class Trainer(Handle):
     communicator: makes this trainer one of its ranks. Each rank creates a trainer with the same model, recipe and data and makes the same
     steps. A step reads the rank's share of the data, or, without data, the rows that the rank passes. Losses and states equal those of a single
     rank. If the ranks differ, all of them raise the same RankError.
+
+    On such ranks, calls that read weights or state come in pairs. Without a suffix they read what this rank has, and raise WrongState at once if
+    other ranks have parts of it. Those that end in _collective are called by all ranks, in the same order, and work for every recipe. All ranks
+    make the steps, resume() and use_average().
     """
 
     __slots__ = ("_model", "_data", "_copying", "_rate", "_forwarded", "_slices")
@@ -160,16 +164,33 @@ class Trainer(Handle):
         """The loss and metrics over all rows, with dropout off."""
         return self._native.evaluate(Data._native_of(data))  # type: ignore[no-any-return]
 
+    @of_c("st_trainer_evaluate_collective")
+    def evaluate_collective(self, data: Data) -> Evaluation:
+        """evaluate(), called by all ranks with the same rows."""
+        return self._native.evaluate_collective(Data._native_of(data))  # type: ignore[no-any-return]
+
     @of_c("st_trainer_evaluate_average")
     def evaluate_average(self, data: Data) -> Evaluation:
         """evaluate() with the moving averages (recipe key ema_decay) in place of the weights."""
         return self._native.evaluate_average(Data._native_of(data))  # type: ignore[no-any-return]
+
+    @of_c("st_trainer_evaluate_average_collective")
+    def evaluate_average_collective(self, data: Data) -> Evaluation:
+        """evaluate_average(), called by all ranks with the same rows."""
+        return self._native.evaluate_average_collective(Data._native_of(data))  # type: ignore[no-any-return]
 
     @of_c("st_trainer_average")
     def average(self, name: str, out: Array | None = None) -> Any:
         """Copies a parameter's moving average to `out`, or to new f32 memory."""
         out = new_array(1, self._model._info(name).shape) if out is None else out
         self._native.average(name, out)
+        return out
+
+    @of_c("st_trainer_average_collective")
+    def average_collective(self, name: str, out: Array | None = None) -> Any:
+        """average(), called by all ranks with the same name."""
+        out = new_array(1, self._model._info(name).shape) if out is None else out
+        self._native.average_collective(name, out)
         return out
 
     @of_c("st_trainer_use_average")
@@ -182,6 +203,13 @@ class Trainer(Handle):
         """Copies a parameter's gradient in the last step, before clipping, to `out`, an f32 array, or to new memory."""
         out = new_array(1, self._model._info(name).shape) if out is None else out
         self._native.gradient(name, out)
+        return out
+
+    @of_c("st_trainer_gradient_collective")
+    def gradient_collective(self, name: str, out: Array | None = None) -> Any:
+        """gradient(), called by all ranks with the same name."""
+        out = new_array(1, self._model._info(name).shape) if out is None else out
+        self._native.gradient_collective(name, out)
         return out
 
     @of_c("st_trainer_set")
@@ -213,9 +241,14 @@ class Trainer(Handle):
 
     @of_c("st_trainer_digest")
     def digest(self) -> str:
-        """A digest of all parameters and optimizer values, 32 hex digits. Two runs are equal if their digests are. If the state is sharded, all
-        ranks must call this."""
+        """A digest of all parameters and optimizer values, 32 hex digits. Two runs are equal if their digests are. If the state is sharded, this
+        is the last digest_collective(), unless the state has changed since."""
         return self._native.digest()  # type: ignore[no-any-return]
+
+    @of_c("st_trainer_digest_collective")
+    def digest_collective(self) -> str:
+        """digest(), called by all ranks."""
+        return self._native.digest_collective()  # type: ignore[no-any-return]
 
     @of_c("st_trainer_plan")
     def plan(self) -> dict[str, Any]:
@@ -244,13 +277,22 @@ class Trainer(Handle):
 
     @of_c("st_trainer_save")
     def save(self, checkpoint: Checkpoint, *, metadata: Metadata | None = None) -> None:
-        """Saves the whole state of the run. Returns when it is on the disk. If the state is sharded over a communicator (zero 1 to 3), all ranks
-        save and resume together: rank 0 with its checkpoint, the others with read_only ones of the same folder."""
+        """Saves the whole state of the run. Returns when it is on the disk."""
         self._native.save(Checkpoint._native_of(checkpoint), metadata_json(metadata))
+
+    @of_c("st_trainer_save_collective")
+    def save_collective(self, checkpoint: Checkpoint, *, metadata: Metadata | None = None) -> None:
+        """save(), called by all ranks, which write one checkpoint: rank 0 with its checkpoint, the others with read_only ones of the same
+        folder."""
+        self._native.save_collective(Checkpoint._native_of(checkpoint), metadata_json(metadata))
 
     def save_async(self, checkpoint: Checkpoint, *, metadata: Metadata | None = None) -> Pending:
         """Saves the state of the run as it is now, in the background."""
         return Pending(self._native.save_async(Checkpoint._native_of(checkpoint), metadata_json(metadata)))
+
+    def save_async_collective(self, checkpoint: Checkpoint, *, metadata: Metadata | None = None) -> Pending:
+        """save_async(), called by all ranks as save_collective() is."""
+        return Pending(self._native.save_async_collective(Checkpoint._native_of(checkpoint), metadata_json(metadata)))
 
     @of_c("st_trainer_save_every")
     def save_every(self, checkpoint: Checkpoint | None, steps: int = 0, *, minutes: float = 0) -> None:
@@ -260,6 +302,14 @@ class Trainer(Handle):
             self._native.save_no_more()
         else:
             self._native.save_every(Checkpoint._native_of(checkpoint), steps, minutes)
+
+    @of_c("st_trainer_save_every_collective")
+    def save_every_collective(self, checkpoint: Checkpoint | None, steps: int = 0, *, minutes: float = 0) -> None:
+        """save_every(), called by all ranks with the same numbers. They save together, as by save_collective()."""
+        if checkpoint is None:
+            self._native.save_no_more_collective()
+        else:
+            self._native.save_every_collective(Checkpoint._native_of(checkpoint), steps, minutes)
 
     @of_c("st_trainer_resume")
     def resume(

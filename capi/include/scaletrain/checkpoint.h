@@ -19,7 +19,7 @@ typedef struct st_checkpoint st_checkpoint;
 typedef struct st_checkpoint_options {
   uint32_t struct_size;
   int32_t read_only;       /* 1: only lists, verifies and loads, also while a process saves there; takes no lock. Default 0. Ranks other
-                            * than 0 save their shards through such a handle (st_trainer_save) */
+                            * than 0 save their shards through such a handle (st_trainer_save_collective) */
   int64_t keep_last;       /* keep the newest so many, and the newest whose weights and loss are finite; 0: all. Default 3. Those of
                             * another run are kept and not counted; a warning in the log names them. Of another run are those of a
                             * trainer with another model, and, until st_trainer_resume or st_checkpoint_load has read one through
@@ -130,15 +130,16 @@ ST_API st_status st_checkpoint_progress(st_checkpoint* checkpoint, st_save_progr
 /* Saves the whole run: weights, optimizer state, averages, step, learning rate, loss scale, random numbers, position in the data, recipe.
  * metadata and pending: as for st_checkpoint_save. ST_WRONG_STATE while a step is under way. Other calls may use the checkpoint; a save
  * waits while another takes its snapshot.
- * With sharded state (a group's trainers with zero 1 or more, stages or tensor):
+ * The local call saves what this rank has, which must be the whole state; else ST_WRONG_STATE (trainer.h). The collective one:
  * - All ranks call it between the same steps and write their own shards in parallel: rank 0 through the handle that owns the folder, the
- *   others through read_only handles of it, whose paths may differ.
+ *   others through read_only handles of it, whose paths may differ. What each rank has whole, rank 0 writes.
  * - Rank 0 commits when all have synced their files; then the call, or the pending, is done on all ranks.
  * - A failure on one rank is reported on all, with its rank, and training continues.
  * - With tensor, ranks first exchange what of weights and state is cut within rows, into memory of about that size, until it is copied.
  * - A save being written ends when a rank has ended, is silent for the communicator's deadline, or is alive but writes nothing for 16
  *   deadlines. Before that the rules of a step apply. */
 ST_API st_status st_trainer_save(st_trainer* trainer, st_checkpoint* checkpoint, const char* metadata, st_pending** pending);
+ST_API st_status st_trainer_save_collective(st_trainer* trainer, st_checkpoint* checkpoint, const char* metadata, st_pending** pending);
 /* From now on st_trainer_step, run, advance and apply save in the background: after each step that is a multiple of `steps` (0: none), and
  * when `minutes` have passed since the last such save (0: never). checkpoint NULL (then steps and minutes are 0): stops this.
  * - An error of such a save is in the report of a later step (save_error) and logged as a warning; training continues.
@@ -146,8 +147,9 @@ ST_API st_status st_trainer_save(st_trainer* trainer, st_checkpoint* checkpoint,
  *   snapshot, the step returns when the save is on disk.
  * - The trainer keeps the folder's lock until it stops saving there or is destroyed, even if the checkpoint's handle is destroyed.
  * - ST_WRONG_STATE: read_only.
- * - Ranks that save together (above) all call it with the same numbers; rank 0's clock counts. */
+ * - Collective: all ranks call it with the same numbers, and save together as by st_trainer_save_collective; rank 0's clock counts. */
 ST_API st_status st_trainer_save_every(st_trainer* trainer, st_checkpoint* checkpoint, int64_t steps, double minutes);
+ST_API st_status st_trainer_save_every_collective(st_trainer* trainer, st_checkpoint* checkpoint, int64_t steps, double minutes);
 /* Restores the trainer to the state of that checkpoint (NULL: the newest valid): later steps have the bits of an uninterrupted run. After
  * an error the trainer is unchanged. report may be NULL.
  * - A newer checkpoint that is not valid is skipped, and the report says why.

@@ -7,8 +7,13 @@
 
 ST_BEGIN
 
-/* If ranks hold the model in shards (st_trainer_create_in_group with zero 3, with zero 1 or 2 in 16 bits and late_parameters, or with
- * stages or tensor), calls that read all parameters are made by all ranks together. */
+/* The trainer of a rank (st_trainer_create_in_group) shards its model over the ranks with zero 3, with zero 1 or 2 in 16 bits and
+ * late_parameters, with stages and with tensor. Calls that read parameters come in pairs:
+ * - Without a suffix, as st_model_get: this rank alone reads what it has. ST_WRONG_STATE, at once, if other ranks have parts of it; the
+ *   message names the settings and the collective call.
+ * - _collective: all ranks make the call, in the same order, and each gets the whole. Works for every model: if this rank has all of it,
+ *   the call is the local one. An argument that one rank refuses is an error on all. A rank that does not make the call is named on the
+ *   others at the communicator's deadline (ST_TIMEOUT, or ST_RANK_FAILED if it has ended). */
 typedef struct st_model st_model;
 
 /* Copies the graph. Returns the first error of the graph's calls, which names the call. ST_OUT_OF_MEMORY has the bytes needed and
@@ -50,30 +55,35 @@ ST_API st_status st_model_parameter(st_model* model, int64_t index, st_parameter
 
 /* A new model with the same graph and its own copy of the parameters. */
 ST_API st_status st_model_clone(st_model* model, st_model** clone);
+ST_API st_status st_model_clone_collective(st_model* model, st_model** clone); /* whole on each rank */
 /* to += t (from - to), in f32, for every parameter: for target networks (t = 1 - tau) and averages; t 1 copies. Both models have the same
  * parameters. */
 ST_API st_status st_model_blend(st_model* to, st_model* from, double t);
 /* 32 hex digits: XXH3-128 over every parameter in name order (name, dtype, shape, bytes). Owned by the model until its next call. */
 ST_API st_status st_model_digest(st_model* model, const char** hex);
+ST_API st_status st_model_digest_collective(st_model* model, const char** hex);
 
 /* Copy a whole parameter out of or into the model. The view has exactly its shape and any strides; f32, f64, bf16 and f16 are converted.
  * ST_BUSY while a step runs, or an advance has left an update half done. A step that has begun may see values from before and after a set.
- * Set refuses NaN and overlapping strides. */
+ * Set refuses NaN and overlapping strides; on a sharded model it takes this rank's elements of the view. */
 ST_API st_status st_model_get(st_model* model, const char* name, const st_view* to);
+ST_API st_status st_model_get_collective(st_model* model, const char* name, const st_view* to);
 ST_API st_status st_model_set(st_model* model, const char* name, const st_view* from);
 
 /* Writes all parameters as one safetensors file.
  * - Whatever happens, the path has the old file or the complete new one. Links are followed, an existing file keeps its mode, and a device
  *   or pipe is written directly.
  * - With pending the call copies the weights and returns; the file is written in the background.
- * - Of a sharded model rank 0 alone writes, and other ranks' paths are ignored. All ranks return when it is done, or with its error (with
- *   pending: when the copy is done, which only rank 0 has). */
+ * - Collective, of a sharded model: rank 0 alone writes, and other ranks' paths are ignored. All ranks return when it is done, or with its
+ *   error (with pending: when the copy is done, which only rank 0 has). */
 ST_API st_status st_model_write_file(st_model* model, const char* path, st_pending** pending);
+ST_API st_status st_model_write_file_collective(st_model* model, const char* path, st_pending** pending);
 
 /* The same through a callback, front to back without seeking, for memory, a socket or an object store. Any status but ST_OK from it ends
  * the call with ST_CALLBACK. */
 typedef st_status (*st_write_fn)(void* user, const void* bytes, int64_t count);
 ST_API st_status st_model_write(st_model* model, st_write_fn write, void* user);
+ST_API st_status st_model_write_collective(st_model* model, st_write_fn write, void* user); /* each rank gets the whole stream */
 
 /* Frozen, like st_view, because arrays of it are passed. */
 typedef struct st_rename {

@@ -16,11 +16,14 @@ typedef struct st_predictor_options {
 } st_predictor_options;
 ST_API st_status st_predictor_options_init(st_predictor_options* options, size_t size);
 
-/* options NULL: the defaults. If ranks hold the model in shards (model.h) all ranks make a predictor, and then the same refreshes, runs and
- * generates, which gather parameters scope by scope. It keeps the communicator alive, which is ST_BUSY during these calls. Each rank may
- * run any number of its own rows, for the same outputs, and continue its own text by the same number of tokens; all texts end when one
- * ends. The bits are those of one rank. */
+/* options NULL: the defaults. A predictor of st_predictor_create makes all its calls alone; ST_WRONG_STATE if the model is sharded
+ * (model.h). With one of st_predictor_create_collective, all ranks make the same refreshes, runs and generates, too. If the model is
+ * sharded:
+ * - They gather parameters scope by scope. The predictor keeps the communicator alive, which is ST_BUSY during these calls.
+ * - Each rank may run any number of its own rows, for the same outputs, and continue its own text by the same number of tokens; all texts
+ *   end when one ends. The bits are those of one rank. */
 ST_API st_status st_predictor_create(st_model* model, const st_predictor_options* options, st_predictor** predictor);
+ST_API st_status st_predictor_create_collective(st_model* model, const st_predictor_options* options, st_predictor** predictor);
 ST_API st_status st_predictor_destroy(st_predictor* predictor);
 
 /* One forward pass, dropout off, from any number of threads at once, also while a trainer steps. Each run sees the weights of one whole

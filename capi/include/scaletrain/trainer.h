@@ -39,9 +39,23 @@ ST_API st_status st_trainer_create(st_model* model, st_recipe* recipe, st_data* 
  *   data ranks.
  * - A difference between ranks is ST_RANK_MISMATCH on all of them; the message says what differs. Any other error of a step on one rank
  *   ends the group: the others get ST_RANK_FAILED with its reason.
- * - With zero 1 and 2, calls that read or write the optimizer state are made by all ranks between the same steps; with zero 3, stages or
- *   tensor, also calls that need whole parameters.
- * - capi/trainer_in_group.md lists these calls, what is compared, what each rank holds at each stage, and what an error ends. */
+ *
+ * Who makes which call, whatever the recipe:
+ *   create_in_group, step, run, advance, forward, backward, apply,         all ranks, in the same order
+ *   resume, use_average, set, set_schedule, st_model_set, _read, _load
+ *   calls with the suffix _collective                                      all ranks, in the same order, between the same steps
+ *   all others                                                             any rank alone
+ * When the local call of a pair is ST_WRONG_STATE, because other ranks have parts of what it reads:
+ *   st_model_get                                         zero 3*, stages, tensor, unless this rank has the whole parameter
+ *   st_model_digest, _clone, _write, _write_file,        zero 3*, stages, tensor
+ *   st_predictor_create, st_trainer_evaluate
+ *   st_trainer_gradient, _evaluate_average, _save,       zero 1, 2 and 3, stages, tensor
+ *   _save_every
+ *   st_trainer_average                                   zero 1, 2 and 3, stages, tensor, unless this rank has the whole average
+ *   st_trainer_digest, _log_end, _write_report           the same, unless all ranks have made st_trainer_digest_collective since the state
+ *                                                        changed; log_end and write_report have no collective form
+ *   * also zero 1 and 2 in 16 bits in a context with late_parameters
+ * capi/trainer_in_group.md has what is compared, what each rank holds at each stage, and what an error ends. */
 ST_API st_status st_trainer_create_in_group(st_model* model, st_recipe* recipe, st_data* data, st_communicator* communicator,
                                             st_trainer** trainer);
 ST_API st_status st_trainer_destroy(st_trainer* trainer);
@@ -97,6 +111,7 @@ ST_API st_status st_trainer_apply(st_trainer* trainer, st_step_report* report);
 /* Copies a parameter's gradient of the last step: of the mean loss (after apply: the sum of what the host gave), before clipping, f32, of
  * the parameter's shape. ST_WRONG_STATE before the first step, during a step, and after one that did not finish. */
 ST_API st_status st_trainer_gradient(st_trainer* trainer, const char* name, const st_view* to);
+ST_API st_status st_trainer_gradient_collective(st_trainer* trainer, const char* name, const st_view* to);
 /* Changes a key of the recipe from the next step on: lr, warmup, lr_schedule and the schedule's other keys (schedule.h).
  * ST_INVALID_ARGUMENT: the keys would contradict each other, as a schedule without its length; nothing has changed. ST_UNSUPPORTED: the
  * plan depends on the key. */
@@ -135,7 +150,9 @@ typedef struct st_evaluation {
 } st_evaluation;
 
 ST_API st_status st_evaluation_init(st_evaluation* evaluation, size_t size);
+/* Over all rows of the data. Collective: all ranks give the same rows, and an error of one rank ends the group, as an error of a step. */
 ST_API st_status st_trainer_evaluate(st_trainer* trainer, st_data* data, st_evaluation* evaluation);
+ST_API st_status st_trainer_evaluate_collective(st_trainer* trainer, st_data* data, st_evaluation* evaluation);
 
 /* The exponential moving average of the weights, kept if the recipe has ema_decay; else these three are ST_WRONG_STATE. Before the first
  * successful step it equals the weights; for frozen parameters always.
@@ -143,16 +160,18 @@ ST_API st_status st_trainer_evaluate(st_trainer* trainer, st_data* data, st_eval
  * - average copies the average of one parameter, as st_model_get.
  * - use_average makes the averages the model's weights, from which training continues; the averages do not change. */
 ST_API st_status st_trainer_evaluate_average(st_trainer* trainer, st_data* data, st_evaluation* evaluation);
+ST_API st_status st_trainer_evaluate_average_collective(st_trainer* trainer, st_data* data, st_evaluation* evaluation);
 ST_API st_status st_trainer_average(st_trainer* trainer, const char* name, const st_view* to);
+ST_API st_status st_trainer_average_collective(st_trainer* trainer, const char* name, const st_view* to);
 ST_API st_status st_trainer_use_average(st_trainer* trainer);
 
 /* 32 hex digits: XXH3-128 over every parameter and optimizer value in name order (name, dtype, shape, bytes). Equal digests mean equal
  * runs. This text and the next two: (O).
  *
- * When the ranks of a group have sharded state (zero 1 or more, stages or tensor), all call it, the same number of times: they agree
- * whether the state has changed. log_end and write_report on one rank use the digest that all ranks made since the last step;
- * ST_WRONG_STATE if this rank's weights were set after that. */
+ * With sharded state the local call, log_end and write_report use the last collective digest; ST_WRONG_STATE if the state has changed
+ * since. In the collective one the ranks agree whether it has, and compute it again only then. */
 ST_API st_status st_trainer_digest(st_trainer* trainer, const char** hex);
+ST_API st_status st_trainer_digest_collective(st_trainer* trainer, const char** hex);
 /* {"rows_per_step":..,"ranks":[{"memory":{"parameters":..,...},"wire_bytes":..,"collectives":..,...}]}, with the ranks of this process.
  * - "rows_per_step" is of all ranks together. "micro_batches" are rounds of the step.
  * - "device_total" does not include "file_total", the bytes in offload_folder.
@@ -183,7 +202,8 @@ ST_API st_status st_trainer_explain(st_trainer* trainer, const char** text);
  *   ranks. "waited_us": time at the beginning of the action in which the rank waited for messages of other stages. "exchanged_us": time
  *   in it in which the rank waited for collectives or ran them itself.
  * - "bubble": the share of the time in which the rank computed nothing, from the first action of any rank, after its wait, to the end of
- *   the last one. Ranks of a communicator share their actions in st_trainer_digest; until then the time is that of the rank's own. */
+ *   the last one. Ranks of a communicator share their actions in st_trainer_digest_collective; until then the time is that of the rank's
+ *   own. */
 ST_API st_status st_trainer_timeline(st_trainer* trainer, const char** json);
 
 /* Logs to `path` from the next step on, one JSON object a line: one for each step, and one for each st_trainer_evaluate and
@@ -198,7 +218,7 @@ ST_API st_status st_trainer_log_end(st_trainer* trainer, double validation_loss)
 /* One self-contained HTML page about the run so far: curves of steps, evaluations and memory. facts: a JSON object of texts and numbers
  * that are shown as they are, {"title": "..", "data": "..", "bigram_loss": 2.5}; or NULL. The file is written as by
  * st_model_write_file(). With pipeline stages that are ranks of a communicator, the page shows the last step's actions of all ranks if
- * they have called st_trainer_digest since, else this rank's. */
+ * they have called st_trainer_digest_collective since, else this rank's. */
 ST_API st_status st_trainer_write_report(st_trainer* trainer, const char* path, const char* facts);
 
 ST_END

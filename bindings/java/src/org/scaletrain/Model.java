@@ -11,7 +11,13 @@ import java.util.concurrent.CompletableFuture;
 import org.scaletrain.internal.Native;
 import org.scaletrain.internal.NativeLibrary;
 
-/** A graph and its parameters, which are initialised from a seed. */
+/**
+ * A graph and its parameters, which are initialised from a seed.
+ *
+ * <p>The trainer of a rank shards its model over the ranks with zero 3, stages or tensor. Then get, digest, copy and the writes throw {@link
+ * WrongState} at once, unless this rank has what they read. Those that end in Collective are called by all ranks, in the same order, and give
+ * each the whole; they work for every model.
+ */
 public final class Model extends Handle {
   final org.scaletrain.internal.Model raw;
 
@@ -42,6 +48,12 @@ public final class Model extends Handle {
     return new Model(raw.clone(), raw);
   }
 
+  /** {@link #copy}, called by all ranks: a whole model on each. */
+  @OfC("st_model_clone_collective")
+  public Model copyCollective() {
+    return new Model(raw.clone_collective(), raw);
+  }
+
   /** Descriptions of all parameters. */
   @OfC({"st_model_parameter", "st_model_parameter_count"})
   public List<ParameterInfo> parameters() {
@@ -54,9 +66,15 @@ public final class Model extends Handle {
 
   /** A whole parameter in f32, copied into a new {@code float[]}. */
   public Array get(String name) {
-    ArrayType type = type(name);
-    Array to = Array.of(new float[Math.toIntExact(type.size())], type.dims());
+    Array to = floatsOf(name);
     get(name, to);
+    return to;
+  }
+
+  /** {@link #get(String)}, called by all ranks with the same name. */
+  public Array getCollective(String name) {
+    Array to = floatsOf(name);
+    getCollective(name, to);
     return to;
   }
 
@@ -64,6 +82,12 @@ public final class Model extends Handle {
   @OfC("st_model_get")
   public void get(String name, Array to) {
     raw.get_parameter(name, to);
+  }
+
+  /** {@link #get(String, Array)}, called by all ranks with the same name. */
+  @OfC("st_model_get_collective")
+  public void getCollective(String name, Array to) {
+    raw.get_collective(name, to);
   }
 
   /** Sets a whole parameter from a copy of {@code values}, converted if necessary. */
@@ -84,6 +108,12 @@ public final class Model extends Handle {
     return raw.digest();
   }
 
+  /** {@link #digest}, called by all ranks. */
+  @OfC("st_model_digest_collective")
+  public String digestCollective() {
+    return raw.digest_collective();
+  }
+
   /** Writes all parameters as a safetensors file. */
   @OfC("st_model_write_file")
   public void writeFile(Path path) {
@@ -98,6 +128,17 @@ public final class Model extends Handle {
   /** The same, returning a future. */
   public CompletableFuture<Void> writeFileAsync(Path path) {
     return beginWriteFile(path).toFuture();
+  }
+
+  /** {@link #writeFile}, called by all ranks. Rank 0 writes; the paths of the others are ignored. */
+  @OfC("st_model_write_file_collective")
+  public void writeFileCollective(Path path) {
+    raw.write_file_collective(path.toString());
+  }
+
+  /** {@link #beginWriteFile}, called by all ranks. Rank 0 writes; the paths of the others are ignored. */
+  public Pending beginWriteFileCollective(Path path) {
+    return new Pending(raw.write_file_async_collective(path.toString()), raw);
   }
 
   /** Reads all parameters from a safetensors file, a folder with one, or the index of a sharded one. */
@@ -125,6 +166,12 @@ public final class Model extends Handle {
   @OfC("st_model_write")
   public void write(OutputStream to) throws IOException {
     raw.write(given(to, "Model.write"));
+  }
+
+  /** {@link #write}, called by all ranks. Each writes the whole stream. */
+  @OfC("st_model_write_collective")
+  public void writeCollective(OutputStream to) throws IOException {
+    raw.write_collective(given(to, "Model.writeCollective"));
   }
 
   /** Reads all parameters from a safetensors stream. */
@@ -166,6 +213,11 @@ public final class Model extends Handle {
     synchronized (raw) {
       raw.close();
     }
+  }
+
+  private Array floatsOf(String name) {
+    ArrayType type = type(name);
+    return Array.of(new float[Math.toIntExact(type.size())], type.dims());
   }
 
   ArrayType type(String name) {

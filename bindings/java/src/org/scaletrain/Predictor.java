@@ -15,8 +15,22 @@ public final class Predictor extends Handle {
   /** With these options. */
   @OfC("st_predictor_create")
   public Predictor(Model model, PredictorOptions options) {
-    raw = new org.scaletrain.internal.Predictor(given(model, "Predictor").raw, options.raw());
+    this(new org.scaletrain.internal.Predictor(given(model, "Predictor").raw, options.raw()), model);
+  }
+
+  private Predictor(org.scaletrain.internal.Predictor raw, Model model) {
+    this.raw = raw;
     raw.keeps = model.raw;
+  }
+
+  /**
+   * A predictor that all ranks create, whose runs, refreshes and generations all ranks make too, each with its own rows or text. It works for
+   * every model; the constructors throw {@link WrongState} for one that is sharded over ranks.
+   */
+  @OfC("st_predictor_create_collective")
+  public static Predictor collective(Model model, PredictorOptions options) {
+    return new Predictor(
+        org.scaletrain.internal.Predictor.collective(given(model, "Predictor.collective").raw, options.raw()), model);
   }
 
   /** Computes the outputs for any number of rows. */

@@ -17,6 +17,10 @@ import java.util.function.Predicate;
  * Trains a model according to a recipe, one optimizer step at a time. With data, steps read their rows from it; without, the program passes a
  * batch to each step. If a call throws, the state is that of the last finished step.
  *
+ * <p>On ranks of a {@link Communicator}, calls that read weights or state come in pairs. Without a suffix they read what this rank has, and
+ * throw {@link WrongState} at once if other ranks have parts of it. Those that end in Collective are called by all ranks, in the same order,
+ * and work for every recipe. All ranks make the steps, {@link #resume} and {@link #useAverage}.
+ *
  * <p>One call at a time. {@link #stop} and {@link #cancel} may be called from any thread. {@code onStep} may make every call except
  * {@code run} and {@link #close}.
  */
@@ -174,12 +178,30 @@ public final class Trainer extends Handle {
     }
   }
 
+  /** {@link #evaluate}, called by all ranks with the same rows. */
+  @OfC("st_trainer_evaluate_collective")
+  public Evaluation evaluateCollective(Data data) {
+    given(data, "Trainer.evaluateCollective");
+    try (Turns.Turn turn = turns.take("Trainer.evaluateCollective")) {
+      return (Evaluation) raw.evaluate_collective(data.raw);
+    }
+  }
+
   /** {@link #evaluate} with the moving averages (recipe key {@code ema_decay}) in place of the weights. */
   @OfC("st_trainer_evaluate_average")
   public Evaluation evaluateAverage(Data data) {
     given(data, "Trainer.evaluateAverage");
     try (Turns.Turn turn = turns.take("Trainer.evaluateAverage")) {
       return (Evaluation) raw.evaluate_average(data.raw);
+    }
+  }
+
+  /** {@link #evaluateAverage}, called by all ranks with the same rows. */
+  @OfC("st_trainer_evaluate_average_collective")
+  public Evaluation evaluateAverageCollective(Data data) {
+    given(data, "Trainer.evaluateAverageCollective");
+    try (Turns.Turn turn = turns.take("Trainer.evaluateAverageCollective")) {
+      return (Evaluation) raw.evaluate_average_collective(data.raw);
     }
   }
 
@@ -194,6 +216,19 @@ public final class Trainer extends Handle {
   @OfC("st_trainer_average")
   public void average(String name, Array to) {
     raw.average(name, to);
+  }
+
+  /** {@link #average(String)}, called by all ranks with the same name. */
+  public Array averageCollective(String name) {
+    Array to = floatsOf(name);
+    averageCollective(name, to);
+    return to;
+  }
+
+  /** {@link #average(String, Array)}, called by all ranks with the same name. */
+  @OfC("st_trainer_average_collective")
+  public void averageCollective(String name, Array to) {
+    raw.average_collective(name, to);
   }
 
   /** Replaces the model's weights by their moving averages. */
@@ -213,6 +248,19 @@ public final class Trainer extends Handle {
   @OfC("st_trainer_gradient")
   public void gradient(String name, Array to) {
     raw.gradient(name, to);
+  }
+
+  /** {@link #gradient(String)}, called by all ranks with the same name. */
+  public Array gradientCollective(String name) {
+    Array to = floatsOf(name);
+    gradientCollective(name, to);
+    return to;
+  }
+
+  /** {@link #gradient(String, Array)}, called by all ranks with the same name. */
+  @OfC("st_trainer_gradient_collective")
+  public void gradientCollective(String name, Array to) {
+    raw.gradient_collective(name, to);
   }
 
   /** Changes a recipe key from the next step on: lr, warmup, lr_schedule or a parameter of the schedule. */
@@ -251,12 +299,18 @@ public final class Trainer extends Handle {
   }
 
   /**
-   * A digest of all parameters and optimizer values, 32 hex digits. Two runs are equal if their digests are. If the state is sharded, all
-   * ranks must call this.
+   * A digest of all parameters and optimizer values, 32 hex digits. Two runs are equal if their digests are. If the state is sharded, this is
+   * the last {@link #digestCollective}, unless the state has changed since.
    */
   @OfC("st_trainer_digest")
   public String digest() {
     return raw.digest();
+  }
+
+  /** {@link #digest}, called by all ranks. */
+  @OfC("st_trainer_digest_collective")
+  public String digestCollective() {
+    return raw.digest_collective();
   }
 
   /** The cost of a step as JSON: memory by role, bytes sent, collectives. */
@@ -310,10 +364,7 @@ public final class Trainer extends Handle {
     raw.write_report(path.toString(), Json.options(facts));
   }
 
-  /**
-   * Saves the whole state of the run. Returns when it is on the disk. If the state is sharded over a communicator (zero 1 to 3), all ranks
-   * save and resume together: rank 0 with its checkpoint, the others with {@link CheckpointOptions#readOnly} ones of the same folder.
-   */
+  /** Saves the whole state of the run. Returns when it is on the disk. */
   public void save(Checkpoint checkpoint) {
     save(checkpoint, Map.of());
   }
@@ -324,9 +375,23 @@ public final class Trainer extends Handle {
     raw.save(given(checkpoint, "Trainer.save").raw, Json.options(metadata));
   }
 
+  /**
+   * {@link #save(Checkpoint, Map)}, called by all ranks, which write one checkpoint: rank 0 with its checkpoint, the others with {@link
+   * CheckpointOptions#readOnly} ones of the same folder.
+   */
+  @OfC("st_trainer_save_collective")
+  public void saveCollective(Checkpoint checkpoint, Map<String, ?> metadata) {
+    raw.save_collective(given(checkpoint, "Trainer.saveCollective").raw, Json.options(metadata));
+  }
+
   /** Copies the state and returns; the files are written while training continues. The {@link Pending} reports errors. */
   public Pending beginSave(Checkpoint checkpoint, Map<String, ?> metadata) {
     return new Pending(raw.save_async(given(checkpoint, "Trainer.beginSave").raw, Json.options(metadata)), raw);
+  }
+
+  /** {@link #beginSave}, called by all ranks as {@link #saveCollective} is. */
+  public Pending beginSaveCollective(Checkpoint checkpoint, Map<String, ?> metadata) {
+    return new Pending(raw.save_async_collective(given(checkpoint, "Trainer.beginSaveCollective").raw, Json.options(metadata)), raw);
   }
 
   /**
@@ -339,6 +404,17 @@ public final class Trainer extends Handle {
       raw.save_no_more();
     } else {
       raw.save_every(checkpoint.raw, steps, Call.nanoseconds(given(time, "Trainer.saveEvery: time")) / NANOSECONDS_A_MINUTE);
+    }
+  }
+
+  /** {@link #saveEvery}, called by all ranks with the same numbers. They save together, as by {@link #saveCollective}. */
+  @OfC("st_trainer_save_every_collective")
+  public void saveEveryCollective(Checkpoint checkpoint, long steps, Duration time) {
+    if (checkpoint == null) {
+      raw.save_no_more_collective();
+    } else {
+      double minutes = Call.nanoseconds(given(time, "Trainer.saveEveryCollective: time")) / NANOSECONDS_A_MINUTE;
+      raw.save_every_collective(checkpoint.raw, steps, minutes);
     }
   }
 
