@@ -28,23 +28,31 @@ struct Calls {
   decltype(&st_model_digest) model_digest;
   decltype(&st_model_clone) clone;
   decltype(&st_model_write) write;
-  decltype(&st_model_write_file) write_file;
   decltype(&st_predictor_create) predictor;
   decltype(&st_trainer_evaluate) evaluate, evaluate_average;
   decltype(&st_trainer_gradient) gradient, average;
   decltype(&st_trainer_digest) digest;
-  decltype(&st_trainer_save) save;
-  decltype(&st_trainer_save_every) save_every;
 };
-constexpr Calls kLocal = {st_model_get,         st_model_digest,     st_model_clone,      st_model_write,
-                          st_model_write_file,  st_predictor_create, st_trainer_evaluate, st_trainer_evaluate_average,
-                          st_trainer_gradient,  st_trainer_average,  st_trainer_digest,   st_trainer_save,
-                          st_trainer_save_every};
-constexpr Calls kCollective = {
-    st_model_get_collective,         st_model_digest_collective,     st_model_clone_collective,      st_model_write_collective,
-    st_model_write_file_collective,  st_predictor_create_collective, st_trainer_evaluate_collective, st_trainer_evaluate_average_collective,
-    st_trainer_gradient_collective,  st_trainer_average_collective,  st_trainer_digest_collective,   st_trainer_save_collective,
-    st_trainer_save_every_collective};
+constexpr Calls kLocal = {.get = st_model_get,
+                          .model_digest = st_model_digest,
+                          .clone = st_model_clone,
+                          .write = st_model_write,
+                          .predictor = st_predictor_create,
+                          .evaluate = st_trainer_evaluate,
+                          .evaluate_average = st_trainer_evaluate_average,
+                          .gradient = st_trainer_gradient,
+                          .average = st_trainer_average,
+                          .digest = st_trainer_digest};
+constexpr Calls kCollective = {.get = st_model_get_collective,
+                               .model_digest = st_model_digest_collective,
+                               .clone = st_model_clone_collective,
+                               .write = st_model_write_collective,
+                               .predictor = st_predictor_create_collective,
+                               .evaluate = st_trainer_evaluate_collective,
+                               .evaluate_average = st_trainer_evaluate_average_collective,
+                               .gradient = st_trainer_gradient_collective,
+                               .average = st_trainer_average_collective,
+                               .digest = st_trainer_digest_collective};
 
 struct Reader : JoinedRank {
   Reader(const std::string& text, Keys keys, st_communicator* own) : JoinedRank(text, with_average(std::move(keys)), own) {}
