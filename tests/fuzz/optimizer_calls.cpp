@@ -37,7 +37,7 @@ void step(World& world, st_optimizer* optimizer) {
   if (world.bytes.rarely(16)) gradients[1] = gradients[0];
   auto* report = world.bytes.rarely(2) ? FILLED(st_optimizer_report_init) : nullptr;
   const int64_t n = world.bytes.rarely(16) ? world.number() % 3 : 2;
-  if (world.bytes.rarely(4)) {
+  if (world.bytes.rarely(2)) {
     CALL(st_optimizer_step_scaled, optimizer, world.handle(world.loss_scalers), n, gradients, report);
   } else {
     CALL(st_optimizer_step, optimizer, n, gradients, report);

@@ -43,7 +43,7 @@ ST_API st_status st_trainer_create(st_model* model, st_recipe* recipe, st_data* 
  * Who makes which call, whatever the recipe:
  *   create_in_group, step, run, advance, forward, backward, apply,         all ranks, in the same order
  *   resume, use_average, set, set_schedule, st_model_set, _read, _load
- *   calls with the suffix _collective                                      all ranks, in the same order, between the same steps
+ *   calls with the suffix _collective, those on a predictor made by one    all ranks, in the same order, between the same steps
  *   all others                                                             any rank alone
  * When the local call of a pair is ST_WRONG_STATE, because other ranks have parts of what it reads:
  *   st_model_get                                         zero 3*, stages, tensor, unless this rank has the whole parameter
