@@ -9,6 +9,7 @@
 
 #include "backend/address.h"
 #include "backend/device_stream.h"
+#include "backend/rank_fold.h"
 #include "base/memory_source.h"
 #include "base/workers.h"
 #include "gemm/gemm_kernels.h"
@@ -80,6 +81,8 @@ class Backend {
   virtual bool is_host_memory() const { return false; }
   /// The place as the host sees it; null if buffers are not host memory.
   virtual std::byte* in_host(Address /*device*/) const { return nullptr; }
+  /// Whether these bytes are in this device's memory, as far as it can tell: host backends take any address for theirs.
+  virtual bool holds(Address /*place*/, int64_t /*bytes*/) const { return true; }
   /// The place of host memory as kernels see it. Throws unsupported if they cannot read it.
   virtual Address of_host(const void* host) const = 0;
 
@@ -90,6 +93,8 @@ class Backend {
   /// The kernel of an op that the backend has, for these operands. Borrows the call and what it refers to; Prepared::enqueue() reads their
   /// addresses.
   virtual std::unique_ptr<Prepared> prepare(Op op, const Call& call) = 0;
+  /// Gives the sum of ranks' terms to a stream. Takes what `fold` refers to within the call; allocates nothing.
+  virtual void fold(Stream& stream, const RankFold& fold) = 0;
 };
 
 /// `memory`: allocates and counts the buffers; null: the system's pages, counted by the backend.

@@ -43,6 +43,8 @@ class Stream {
   /// Copies `bytes` of pinned memory, which must not change before the copy has run.
   virtual void copy_to_device(Address to, const std::byte* pinned, int64_t bytes) = 0;
   virtual void copy_to_host(std::byte* pinned, Address from, int64_t bytes) = 0;
+  /// Within the device's memory. The ranges do not overlap.
+  virtual void copy(Address to, Address from, int64_t bytes) = 0;
   /// The event's point is after the work given so far.
   virtual void record(Event& event) = 0;
   /// Work given from now on runs after the event's point, as it is at this call.

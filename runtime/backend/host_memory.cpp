@@ -46,6 +46,7 @@ class HostStream : public Stream {
  public:
   void copy_to_device(Address to, const std::byte* pinned, int64_t bytes) override { move_bytes(pointer_to(to), pinned, bytes); }
   void copy_to_host(std::byte* pinned, Address from, int64_t bytes) override { move_bytes(pinned, pointer_to(from), bytes); }
+  void copy(Address to, Address from, int64_t bytes) override { move_bytes(pointer_to(to), pointer_to(from), bytes); }
   void record(Event& /*event*/) override {}
   void wait(const Event& /*event*/) override {}
   void finish() override {}
@@ -105,5 +106,7 @@ std::unique_ptr<PinnedMemory> HostBackend::allocate_pinned(int64_t bytes) {
 std::unique_ptr<Prepared> HostBackend::prepare(Op op, const Call& call) {
   return std::make_unique<HostKernel>(kernels()[static_cast<size_t>(op)].run, call);
 }
+
+void HostBackend::fold(Stream& /*stream*/, const RankFold& fold) { run_fold(fold); }
 
 }  // namespace st

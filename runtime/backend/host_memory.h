@@ -29,6 +29,7 @@ class HostBackend : public Backend {
   std::unique_ptr<Event> make_event() override;
   std::unique_ptr<PinnedMemory> allocate_pinned(int64_t bytes) override;
   std::unique_ptr<Prepared> prepare(Op op, const Call& call) override;
+  void fold(Stream& stream, const RankFold& fold) override;
 
  private:
   std::shared_ptr<MemorySource> memory_;

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "base/dtype.h"
+#include "base/reduce_op.h"
 
 namespace st {
 
@@ -24,8 +25,6 @@ enum class Collective : int32_t {
 std::string_view name_of(Collective collective);
 bool is_reduction(Collective collective);
 
-/// mean: the sum, divided by the number of ranks in fp32 (f64: fp64) before it is rounded; floating types only.
-enum class ReduceOp : int32_t { sum = 1, mean, max, min };
 std::string_view name_of(ReduceOp op);
 
 /// One collective as a rank calls it. Ranks must agree in everything except the label.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -31,6 +32,7 @@ class Communicator {
   virtual int size() const = 0;
   virtual std::string_view transport_name() const = 0;  // "threads", "shared memory", "gloo", "mpi"
   virtual std::string host_of(int rank) const = 0;      // with its process, for people: "node7, process 4711"
+  virtual bool is_of_threads() const = 0;               // all ranks are threads of this process
   /// In the group that this one was split from, or from which that one was: the number that names a rank in errors. The same rank if this
   /// group was not split from another one.
   virtual int whole_rank(int rank) const = 0;
@@ -74,6 +76,14 @@ class Communicator {
                              std::string_view label) = 0;
   /// parts[rank()] is sent to every rank; parts[q] receives rank q's elements.
   virtual void gather_shards(std::span<const Shards> parts, DType dtype, std::string_view label) = 0;
+
+  // A collective whose elements move without the communicator, such as one in the memory of a device that the ranks share.
+
+  /// Gets the numbers that the ranks give, in rank order; returns the bytes of elements that this rank sends, for sent_bytes().
+  using Exchange = std::function<int64_t(std::span<const uint64_t> numbers)>;
+  /// Gives `own` to all ranks, runs `exchange`, and returns when it has returned on all ranks. `detail`: what else the ranks must agree in.
+  /// What `exchange` throws ends the group.
+  virtual void meet(const CollectiveCall& call, uint64_t detail, uint64_t own, const Exchange& exchange) = 0;
 
   // New groups of these ranks: collectives of all of them, after which groups and this communicator are independent: each has its own order
   // of calls, and a thread may wait in one while another thread goes on in another. Options are the group's own, but for the chunk. An

@@ -4,10 +4,10 @@
 #include <cstring>
 #include <utility>
 
+#include "base/combine.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "comm/call_checks.h"
-#include "comm/combine.h"
 #include "comm/wire.h"
 
 namespace st {
@@ -338,6 +338,27 @@ void DirectExchange::receive(void* data, int64_t elements, DType dtype, int from
   wire_->in_call(call, 0, [&] {
     wire_->check_header(from);
     wire_->fetch(from, data, elements * bytes_of(dtype));
+  });
+}
+
+/// Two rounds: the numbers, and a byte that says that `exchange` has returned.
+void DirectExchange::meet(const CollectiveCall& call, uint64_t detail, uint64_t own, const Exchange& exchange) {
+  wire_->in_call(call, detail, [&] {
+    numbers_.assign(static_cast<size_t>(size()), own);
+    wire_->greet_all();
+    wire_->signal_all(std::as_bytes(std::span(&own, 1)));
+    wire_->check_headers();
+    for (int step = 1; step < size(); ++step)
+      wire_->fetch(wire_->after(step), &numbers_[static_cast<size_t>(wire_->after(step))], sizeof own);
+    wire_->count_sent(exchange(numbers_));
+    wire_->check_failure();
+    static constexpr std::byte kHasReturned{1};
+    wire_->signal_all({&kHasReturned, 1});
+    for (int step = 1; step < size(); ++step) {
+      std::byte theirs;
+      wire_->fetch(wire_->after(step), &theirs, 1);
+    }
+    wire_->wait_until_read();
   });
 }
 

@@ -27,6 +27,7 @@ class DirectExchange final : public Communicator {
   int size() const override;
   std::string_view transport_name() const override { return transport().name(); }
   std::string host_of(int rank) const override { return transport().host_of(rank); }
+  bool is_of_threads() const override { return transport().is_of_threads(); }
   double deadline() const override;
   uint64_t sequence() const override;
   int whole_rank(int rank) const override { return transport().whole_rank(rank); }
@@ -46,6 +47,7 @@ class DirectExchange final : public Communicator {
   void barrier(std::string_view label = {}) override;
   void reduce_shards(std::span<const Shards> parts, Shards into, DType dtype, int contributors, bool adds, std::string_view label) override;
   void gather_shards(std::span<const Shards> parts, DType dtype, std::string_view label) override;
+  void meet(const CollectiveCall& call, uint64_t detail, uint64_t own, const Exchange& exchange) override;
 
   void abort(std::string_view reason) noexcept override;
   bool has_ended() const override;
@@ -67,7 +69,8 @@ class DirectExchange final : public Communicator {
 
   std::unique_ptr<Wire> wire_;
   int64_t chunk_;
-  std::vector<std::byte> sums_;  // of one chunk
+  std::vector<std::byte> sums_;    // of one chunk
+  std::vector<uint64_t> numbers_;  // of a meeting, by rank
 };
 
 }  // namespace st

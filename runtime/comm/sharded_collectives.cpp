@@ -1,9 +1,9 @@
 // Collectives on scattered memory: a bucket of gradients, exchanged in place.
 #include <algorithm>
 
+#include "base/combine.h"
 #include "base/vector_copy.h"
 #include "comm/call_checks.h"
-#include "comm/combine.h"
 #include "comm/direct_exchange.h"
 #include "comm/wire.h"
 

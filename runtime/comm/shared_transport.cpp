@@ -354,6 +354,7 @@ class SharedTransport::End final : public Transport {
   int size() const override { return static_cast<int>(members_.size()); }
   std::string_view name() const override { return whole().name(); }
   std::string host_of(int rank) const override { return whole().host_of(whole_rank(rank)); }
+  bool is_of_threads() const override { return whole().is_of_threads(); }
   const Transport& whole() const override { return shared_->transport_; }
   int whole_rank(int rank) const override { return members_[static_cast<size_t>(rank)].rank; }
 

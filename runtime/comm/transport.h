@@ -29,8 +29,9 @@ class Transport {
 
   virtual int rank() const = 0;
   virtual int size() const = 0;
-  virtual std::string_view name() const = 0;        // "threads", "shared memory", "gloo", "mpi"
-  virtual std::string host_of(int rank) const = 0;  // with its process, for people: "node7, process 4711"
+  virtual std::string_view name() const = 0;            // "threads", "shared memory", "gloo", "mpi"
+  virtual std::string host_of(int rank) const = 0;      // with its process, for people: "node7, process 4711"
+  virtual bool is_of_threads() const { return false; }  // all ranks are threads of this process
   /// For a group within a larger one: the transport of all ranks, whose numbers name a rank at fault. Otherwise this one.
   virtual const Transport& whole() const { return *this; }
   virtual int whole_rank(int rank) const { return rank; }

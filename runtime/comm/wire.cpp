@@ -199,6 +199,14 @@ void Wire::post(int to, const void* data, int64_t bytes) {
   sent_bytes_.fetch_add(bytes, std::memory_order_relaxed);
 }
 
+void Wire::signal_all(std::span<const std::byte> bytes) {
+  for (int step = 1; step < size(); ++step) transport_->post(after(step), bytes);
+}
+
+void Wire::check_failure() {
+  if (const auto failure = transport_->failure()) end_group(*failure);
+}
+
 void Wire::fetch(int from, void* to, int64_t bytes) {
   each_run(from, bytes, 1, [&](int64_t offset, const std::byte* data, int64_t count) {
     vector_copy(static_cast<std::byte*>(to) + offset, data, static_cast<size_t>(count));

@@ -75,6 +75,12 @@ class Wire {
 
   /// Posts elements to that rank; borrowed until wait_until_read().
   void post(int to, const void* data, int64_t bytes);
+  /// Posts a few bytes that are no elements to all ranks; borrowed likewise.
+  void signal_all(std::span<const std::byte> bytes);
+  /// Counts elements that this rank gives to others without the wire.
+  void count_sent(int64_t bytes) { sent_bytes_.fetch_add(bytes, std::memory_order_relaxed); }
+  /// Throws if the group has ended, as a wait does.
+  void check_failure();
   /// Waits until no rank reads our memory any more.
   void wait_until_read() { wait_for_all(Awaited::reader); }
 

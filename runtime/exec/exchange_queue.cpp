@@ -131,6 +131,11 @@ void ExchangeQueue::wait_for_all() {
   rethrow(lock);
 }
 
+bool ExchangeQueue::is_idle() {
+  const Lock lock(mutex_);
+  return done_ == posted_;
+}
+
 void ExchangeQueue::run(PlannedExchange& exchange, int contributors) {
   if (is_beside()) wait_for_all();
   const Clock clock(*this);

@@ -41,6 +41,8 @@ class ExchangeQueue {
   /// Whether a collective has failed whose error was not thrown yet: then wait_for_all() throws.
   bool has_failed() const { return has_failed_.load(std::memory_order_relaxed); }
   void wait_for_all();
+  /// Whether nothing posted is left: then the calling thread alone uses the streams of exchanges.
+  bool is_idle();
   /// Abandons posted collectives; if one is in flight, aborts the group (communicator.h) with this reason.
   void give_up(std::string_view reason) noexcept;
 

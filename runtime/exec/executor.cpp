@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/float_mode.h"
 #include "base/os/machine.h"
+#include "exec/device_operands.h"
 #include "ir/cuts.h"
 #include "plan/input_copies.h"
 
@@ -25,7 +26,8 @@ Executor::Executor(Plan plan, Storage& storage, Workers& workers, CancelToken* c
       stages_(stages),
       tensor_(tensor),
       stream_(storage.backend().make_stream()),
-      is_device_(!storage.backend().is_host_memory()) {
+      is_device_(!storage.backend().is_host_memory()),
+      exchanges_stream_(is_device_ && ranks != nullptr ? storage.backend().make_stream() : nullptr) {
   allocate();
   resolve();
   if (is_device_) allocate_inputs();
@@ -128,7 +130,9 @@ void Executor::resolve() {
       PlannedExchange*& made = exchanges[{at.exchange, in_period}];
       if (made == nullptr) {
         const ExchangePlan& of = plan_.exchanges[static_cast<size_t>(at.exchange)];
-        made = exchanges_.emplace_back(std::make_unique<PlannedExchange>(of, program, *call, group_of(at), storage_.backend())).get();
+        Stream* const stream = of.axis == MeshAxis::stage || of.axis == MeshAxis::tensor ? stream_.get() : exchanges_stream_.get();
+        made =
+            exchanges_.emplace_back(std::make_unique<PlannedExchange>(of, program, *call, group_of(at), storage_.backend(), stream)).get();
       }
       exchange = made;
     }
@@ -198,6 +202,10 @@ const Call* Executor::make_call(const Instruction& at) {
 }
 
 void Executor::bind(SlotId slot, Address data) {
+  if (is_device_) {
+    const Slot& to = plan_.program.slot(slot);
+    require_on_device(backend(), data, own_type(plan_.program, to).bytes(), to.name);
+  }
   if (slots_[static_cast<size_t>(slot)].data != data) forget_recordings();
   for (const Bound& bound : bound_[static_cast<size_t>(slot)]) bound.operand->data = data ? data + bound.offset : data;
   slots_[static_cast<size_t>(slot)].data = data;
@@ -236,6 +244,7 @@ void Executor::run(const BeforeMicroBatch& before) {
 
 bool Executor::run_until(Cursor& cursor, size_t end, double deadline, const PrepareMicroBatch& prepare) {
   const FloatMode mode;
+  if (exchanges_are_left_) give_up();  // by now the caller has abandoned the queue's collectives
   try {
     const bool is_done = issue_until(cursor, end, deadline, prepare);
     finish();
@@ -262,6 +271,7 @@ bool Executor::issue_until(Cursor& cursor, size_t end, double deadline, const Pr
       }
       cursor.micro_batch = step.at.micro_batch;
     }
+    if (is_device_ && cursor.at == begin_of_update()) agree_before_update();
     if (const Segment* const segment = recorded_at(cursor.at, end, deadline)) {
       if (stages_ != nullptr) record(step.at);
       launch(*segment);
@@ -353,15 +363,41 @@ void Executor::finish() {
     if (stream_->failed() == nullptr) throw;
     throw named(error, steps_.front().at);
   }
+  finish_exchanges();
+}
+
+/// Unless the queue's thread uses their stream.
+void Executor::finish_exchanges() {
+  if (exchanges_stream_ && ranks_->is_idle()) exchanges_stream_->finish();
 }
 
 /// After an error, whose consequences may be errors too.
 void Executor::give_up() {
-  try {
-    stream_->finish();
-  } catch (const std::exception&) {
-    return;
-  }
+  const auto finish = [](const auto& work) {
+    try {
+      work();
+    } catch (const std::exception&) {
+      return;
+    }
+  };
+  finish([this] { stream_->finish(); });
+  finish([this] { finish_exchanges(); });
+  exchanges_are_left_ = exchanges_stream_ && !ranks_->is_idle();
+}
+
+/// Ranks that exchange on their device do not wait for the kernels of the others, one of which may have failed: none of them writes the
+/// state before all have finished what comes before the update.
+void Executor::agree_before_update() {
+  const auto meet = [](Communicator& ranks) {
+    if (ranks.is_of_threads()) ranks.barrier("update");
+  };
+  finish();
+  if (ranks_ != nullptr) ranks_->wait_for_all();
+  exposed([&] {
+    if (ranks_ != nullptr) meet(ranks_->ranks());
+    if (tensor_ != nullptr) meet(*tensor_);
+    if (stages_ != nullptr) meet(stages_->stages());
+  });
 }
 
 bool Executor::is_left_out(const Cursor& cursor) const {
@@ -377,7 +413,7 @@ void Executor::look_for_cancel(const Cursor& cursor) {
 void Executor::execute(const Step& step, bool posts) {
   try {
     if (step.kernel != nullptr) return step.kernel->enqueue(*stream_);
-    if (is_device_) finish();  // what other ranks read, and write, is copied beside the stream
+    if (is_device_ && (step.exchange == nullptr || !step.exchange->follows())) finish();  // what is copied to the host, or from it
     if (step.exchange == nullptr) return pass_message(step);
     exchange(step, posts);
   } catch (const Error& error) {
@@ -447,16 +483,24 @@ void Executor::pass_message(const Step& step) {
 }
 
 void Executor::exchange(const Step& step, bool posts) {
-  if (step.at.kind == Kind::await) return ranks_->wait(*step.exchange);
+  PlannedExchange& exchange = *step.exchange;
+  if (step.at.kind == Kind::await) {
+    ranks_->wait(exchange);
+    if (exchange.follows()) exchange.join(*stream_);
+    return;
+  }
+  if (exchange.follows()) exchange.fork(*stream_);
   const int contributors = step.at.ranks == Instruction::Ranks::all_in_step ? contributors_.in_step : contributors_.in_round;
   if (const MeshAxis axis = plan_.exchanges[static_cast<size_t>(step.at.exchange)].axis;
       axis == MeshAxis::stage || axis == MeshAxis::tensor) {
     const int size = group_of(step.at).size();
-    exposed([&] { step.exchange->run(size); });
-    return;
+    exposed([&] { exchange.run(size); });
+  } else if (step.at.kind == Kind::post && posts) {
+    return ranks_->post(exchange, contributors);
+  } else {
+    ranks_->run(exchange, contributors);
   }
-  if (step.at.kind == Kind::post && posts) return ranks_->post(*step.exchange, contributors);
-  ranks_->run(*step.exchange, contributors);
+  if (exchange.follows()) exchange.join(*stream_);
 }
 
 int64_t Executor::allocated(Arena arena) const {

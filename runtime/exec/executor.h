@@ -127,6 +127,8 @@ class Executor {
   std::unique_ptr<Recording> record_kernels(const Segment& segment);
   void forget_recordings();
   void give_up();
+  void finish_exchanges();
+  void agree_before_update();
   Error named(const Error& error, Instruction at) const;
   Operand operand(int32_t section, Value v, int32_t micro_batch) const;
   int32_t buffers_of_message(const Instruction& send) const;
@@ -155,7 +157,9 @@ class Executor {
   std::vector<std::vector<int64_t>> messages_;  // by index in the plan and buffer: the link's number of the last one sent; 0: none
   int64_t messages_of_ = 0;                     // the connection of the links that they are of
   const std::unique_ptr<Stream> stream_;
-  const bool is_device_;  // of its own memory, whose kernels may run after the call that gives them
+  const bool is_device_;                            // of its own memory, whose kernels may run after the call that gives them
+  const std::unique_ptr<Stream> exchanges_stream_;  // of a device: of the data ranks' collectives, which the queue may run; null: none
+  bool exchanges_are_left_ = false;                 // work on it that nobody waits for: its run was abandoned
   Contributors contributors_;
   std::vector<std::unique_ptr<PlannedExchange>> exchanges_;  // in the order in which the plan first names them
   std::array<bool, 4> is_valid_{false, false, false, true};  // by Copy: runs do not make it

@@ -4,25 +4,34 @@
 #include <cstring>
 #include <utility>
 
+#include "exec/device_operands.h"
+
 namespace st {
 
 PlannedExchange::PlannedExchange(const ExchangePlan& exchange, const Program& program, const Call& call, Communicator& ranks,
-                                 Backend& backend)
+                                 Backend& backend, Stream* stream)
     : exchange_(exchange),
       program_(program),
       call_(call),
       ranks_(ranks),
       backend_(backend),
+      stream_(stream),
       op_(exchange.op),
       adds_(exchange.adds),
       label_(exchange.label),
       dtype_(exchange.dtype) {
   if (!backend.is_host_memory()) mirror_.emplace(backend, call);
+  if (stream != nullptr && DeviceExchange::is_possible(backend, ranks)) {
+    device_.emplace(exchange, program, call, ranks, backend);
+    forked_ = backend.make_event();
+    joins_ = backend.make_event();
+  }
   place();
 }
 
 void PlannedExchange::place() {
   if (!mirror_) return place_in_host();
+  if (device_) device_->place();
   mirror_->place();
   is_placed_ = false;
 }
@@ -76,6 +85,21 @@ void PlannedExchange::place_in_host() {
 
 void PlannedExchange::run(int contributors) {
   if (!mirror_) return run_in_host(contributors);
+  if (!device_) return run_mirrored(contributors);
+  stream_->wait(*forked_);
+  if (!device_->run(*stream_, contributors)) {
+    stream_->finish();
+    run_mirrored(contributors);
+  }
+  stream_->record(*joins_);
+}
+
+void PlannedExchange::fork(Stream& computing) { computing.record(*forked_); }
+
+void PlannedExchange::join(Stream& computing) { computing.wait(*joins_); }
+
+void PlannedExchange::run_mirrored(int contributors) {
+  require_on_device(backend_, call_, op_, label_);
   if (!std::exchange(is_placed_, true)) place_in_host();
   mirror_->download();
   run_in_host(contributors);

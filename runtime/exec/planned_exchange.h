@@ -1,6 +1,7 @@
 // Runs the collectives of a plan over a communicator.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -8,25 +9,38 @@
 
 #include "backend/backend.h"
 #include "comm/communicator.h"
+#include "exec/device_exchange.h"
 #include "exec/host_mirror.h"
 #include "plan/exchange_plan.h"
 
 namespace st {
 
-/// One collective with everything resolved; running it allocates nothing.
+/// One collective with everything resolved; running it allocates nothing. The operands are exchanged where they lie: in the host's memory,
+/// or in that of a device which the ranks share (device_exchange.h). Those of a device which they do not share are copied to the host and
+/// back by each run (host_mirror.h), which allocates the copies when it is the first.
 class PlannedExchange {
  public:
-  /// `call`: the collective's operands, in memory of `backend`; after one's address has changed, place() takes the new one. Borrows all
-  /// arguments. Memory that is not the host's is copied to the host and back by each run, which allocates the copies when it is the first.
-  PlannedExchange(const ExchangePlan& exchange, const Program& program, const Call& call, Communicator& ranks, Backend& backend);
+  /// `call`: the collective's operands, in memory of `backend`; after one's address has changed, place() takes the new one. `stream`: gets
+  /// what is run on a device; null on a backend in host memory. Borrows all arguments.
+  PlannedExchange(const ExchangePlan& exchange, const Program& program, const Call& call, Communicator& ranks, Backend& backend,
+                  Stream* stream = nullptr);
 
   Op op() const { return op_; }
   void place();
-  /// Reductions add the terms of the first `contributors` ranks. No stream may have work left that uses the operands. Throws what the
-  /// communicator throws.
+  /// Reductions add the terms of the first `contributors` ranks. No stream may have work left that uses the operands, unless follows().
+  /// Throws what the communicator throws.
   void run(int contributors);
 
-  int64_t copied_bytes() const { return mirror_ ? mirror_->bytes() : 0; }  // memory for copies of operands
+  /// Whether runs are ordered with streams by fork() and join(): the ranks may share the device.
+  bool follows() const { return device_.has_value(); }
+  /// The next run is behind the work that `computing` has.
+  void fork(Stream& computing);
+  /// What `computing` gets from now on is behind the last run, which has returned.
+  void join(Stream& computing);
+
+  int64_t copied_bytes() const {
+    return (mirror_ ? mirror_->bytes() : 0) + (device_ ? device_->bytes() : 0);
+  }  // memory for copies of operands
 
   uint64_t queued_as = 0;  // position of its last run in the queue (exchange_queue.h)
 
@@ -37,6 +51,7 @@ class PlannedExchange {
   }
   void place_in_host();
   void run_in_host(int contributors);
+  void run_mirrored(int contributors);
   void sum_terms(int contributors);
   void place_own_pieces();
   void place_squares();
@@ -50,7 +65,10 @@ class PlannedExchange {
   const Call& call_;
   Communicator& ranks_;
   Backend& backend_;
-  std::optional<HostMirror> mirror_;  // empty: the host reads the operands in place
+  Stream* stream_;
+  std::optional<DeviceExchange> device_;   // empty: the ranks cannot share a device
+  std::optional<HostMirror> mirror_;       // empty: the host reads the operands in place
+  std::unique_ptr<Event> forked_, joins_;  // if follows(): before the next run, behind the last one
   bool is_placed_ = false;
   Op op_;
   bool adds_;

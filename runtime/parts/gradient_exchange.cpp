@@ -4,10 +4,10 @@
 #include <exception>
 #include <utility>
 
+#include "base/combine.h"
 #include "base/error.h"
 #include "base/float_mode.h"
 #include "base/text.h"
-#include "comm/combine.h"
 
 namespace st {
 

@@ -5,9 +5,9 @@
 #include <new>
 #include <utility>
 
+#include "base/combine.h"
 #include "base/error.h"
 #include "base/float_mode.h"
-#include "comm/combine.h"
 
 namespace st {
 namespace {

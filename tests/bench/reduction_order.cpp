@@ -14,8 +14,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/combine.h"
 #include "base/os/machine.h"
-#include "comm/combine.h"
 #include "comm/local/thread_group.h"
 #include "comm/transport.h"
 #include "samples.h"

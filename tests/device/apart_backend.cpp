@@ -57,6 +57,7 @@ class ApartStream : public Stream {
   explicit ApartStream(std::unique_ptr<Stream> stream) : stream_(std::move(stream)) {}
   void copy_to_device(Address to, const std::byte* pinned, int64_t bytes) override { stream_->copy_to_device(back(to), pinned, bytes); }
   void copy_to_host(std::byte* pinned, Address from, int64_t bytes) override { stream_->copy_to_host(pinned, back(from), bytes); }
+  void copy(Address to, Address from, int64_t bytes) override { stream_->copy(back(to), back(from), bytes); }
   void record(Event& event) override { stream_->record(event); }
   void wait(const Event& event) override { stream_->wait(event); }
   void finish() override {}
@@ -107,6 +108,15 @@ std::unique_ptr<Stream> ApartBackend::make_stream() { return std::make_unique<Ap
 
 std::unique_ptr<Prepared> ApartBackend::prepare(Op op, const Call& call) {
   return std::make_unique<ApartKernel>(kernels()[static_cast<size_t>(op)].run, call);
+}
+
+void ApartBackend::fold(Stream& /*stream*/, const RankFold& fold) {
+  std::vector<Address> terms(fold.terms.begin(), fold.terms.end());
+  for (Address& term : terms) term = back(term);
+  RankFold inside = fold;
+  inside.terms = terms;
+  inside.sums = back(fold.sums);
+  run_fold(inside);
 }
 
 }  // namespace st

@@ -30,6 +30,7 @@ class ApartBackend : public Backend {
   std::unique_ptr<Event> make_event() override { return cpu_->make_event(); }
   std::unique_ptr<PinnedMemory> allocate_pinned(int64_t bytes) override { return cpu_->allocate_pinned(bytes); }
   std::unique_ptr<Prepared> prepare(Op op, const Call& call) override;
+  void fold(Stream& stream, const RankFold& fold) override;
 
  private:
   std::unique_ptr<Backend> cpu_;

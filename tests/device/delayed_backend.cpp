@@ -1,6 +1,8 @@
 #include "delayed_backend.h"
 
 #include <cstring>
+#include <map>
+#include <mutex>
 #include <stdexcept>
 #include <utility>
 #include <vector>
@@ -9,6 +11,12 @@
 #include "device_memory.h"
 
 namespace st {
+
+struct DeviceBuffers {
+  mutable std::mutex mutex;
+  std::map<Address, int64_t> bytes_at;
+};
+
 namespace {
 
 using device_memory::for_kernels;
@@ -21,11 +29,17 @@ void copy_bytes(void* to, const void* from, int64_t bytes) {
 
 class DelayedBuffer : public Buffer {
  public:
-  DelayedBuffer(int64_t bytes, std::shared_ptr<MemorySource> source, MemoryRole role)
-      : source_(std::move(source)), at_(device_memory::allocate(bytes)), bytes_(bytes), role_(role) {
+  DelayedBuffer(int64_t bytes, std::shared_ptr<MemorySource> source, MemoryRole role, std::shared_ptr<DeviceBuffers> all)
+      : source_(std::move(source)), all_(std::move(all)), at_(device_memory::allocate(bytes)), bytes_(bytes), role_(role) {
     source_->account().add(role_, bytes_);
+    const std::lock_guard lock(all_->mutex);
+    all_->bytes_at.emplace(at_, bytes_);
   }
   ~DelayedBuffer() override {
+    {
+      const std::lock_guard lock(all_->mutex);
+      all_->bytes_at.erase(at_);
+    }
     source_->account().add(role_, -bytes_);
     device_memory::free(at_, bytes_);
   }
@@ -40,6 +54,7 @@ class DelayedBuffer : public Buffer {
 
  private:
   std::shared_ptr<MemorySource> source_;
+  std::shared_ptr<DeviceBuffers> all_;
   Address at_;
   int64_t bytes_;
   MemoryRole role_;
@@ -67,31 +82,51 @@ class DelayedStream : public Stream {
   ~DelayedStream() override {
     if (planted_ == Planted::finish_does_not_wait) return;  // what its work would use is gone
     try {
+      flush();
       engine_->finish(*queue_);
     } catch (const std::exception&) {
       return;
     }
   }
   void copy_to_device(Address to, const std::byte* pinned, int64_t bytes) override {
-    engine_->give(queue(), [=] { copy_bytes(on_device(to), pinned, bytes); });
+    give_other([=] { copy_bytes(on_device(to), pinned, bytes); });
   }
   void copy_to_host(std::byte* pinned, Address from, int64_t bytes) override {
-    engine_->give(queue(), [=] { copy_bytes(pinned, on_device(from), bytes); });
+    give_other([=] { copy_bytes(pinned, on_device(from), bytes); });
   }
-  void record(Event& event) override { engine_->record(queue(), static_cast<DelayedEvent&>(event).point()); }
-  void wait(const Event& event) override { engine_->wait(queue(), static_cast<const DelayedEvent&>(event).point()); }
+  void copy(Address to, Address from, int64_t bytes) override {
+    give_other([=] { copy_bytes(on_device(to), on_device(from), bytes); });
+  }
+  void record(Event& event) override {
+    engine_->record(queue(), static_cast<DelayedEvent&>(event).point());
+    flush();
+  }
+  void wait(const Event& event) override {
+    flush();
+    if (planted_ != Planted::stream_does_not_wait) engine_->wait(queue(), static_cast<const DelayedEvent&>(event).point());
+  }
   void finish() override {
+    flush();
     if (planted_ != Planted::finish_does_not_wait) engine_->finish(queue());
   }
   const Prepared* failed() const override { return static_cast<const Prepared*>(queue_->failed()); }
   bool can_record() const override { return launches_ != nullptr; }
   void begin_recording() override { recording_ = std::make_unique<DelayedRecording>(*launches_); }
   std::unique_ptr<Recording> end_recording() override { return std::move(recording_); }
-  void give(std::function<void()> work, const Prepared* name) {
-    if (recording_)
-      recording_->kernels.push_back({std::move(work), name});
-    else
-      engine_->give(*queue_, std::move(work), name);
+  void give(std::function<void()> work, const Prepared* kernel) {
+    if (recording_) {
+      recording_->kernels.push_back({std::move(work), kernel});
+      return;
+    }
+    flush();
+    if (planted_ != Planted::event_is_early) return engine_->give(*queue_, std::move(work), kernel);
+    held_ = std::move(work);
+    held_name_ = kernel;
+  }
+  /// Copies and folds, which are not recorded.
+  void give_other(std::function<void()> work) {
+    queue();
+    give(std::move(work), nullptr);
   }
 
  private:
@@ -100,7 +135,7 @@ class DelayedStream : public Stream {
     explicit DelayedRecording(std::atomic<int64_t>& launches) : launches_(launches) {}
     void launch(Stream& stream) override {
       ++launches_;
-      for (const auto& [work, name] : kernels) static_cast<DelayedStream&>(stream).give(work, name);
+      for (const auto& [work, kernel] : kernels) static_cast<DelayedStream&>(stream).give(work, kernel);
     }
     std::vector<std::pair<std::function<void()>, const Prepared*>> kernels;
 
@@ -113,12 +148,17 @@ class DelayedStream : public Stream {
     if (recording_) throw std::logic_error("delayed: work that is no kernel is given while kernels are recorded");
     return *queue_;
   }
+  void flush() {
+    if (held_) engine_->give(*queue_, std::exchange(held_, nullptr), held_name_);
+  }
 
   std::shared_ptr<StreamEngine> engine_;
   std::shared_ptr<StreamEngine::Queue> queue_;
   Planted planted_;
   std::atomic<int64_t>* launches_;
   std::unique_ptr<DelayedRecording> recording_;  // of begin_recording()
+  std::function<void()> held_;                   // the last work, until an event that is early has been recorded
+  const Prepared* held_name_ = nullptr;
 };
 
 /// A call as it was when it was given or recorded; an executor may bind other operands before it runs.
@@ -165,16 +205,40 @@ DelayedBackend::DelayedBackend(std::unique_ptr<Backend> host, std::shared_ptr<Me
     : host_(std::move(host)),
       memory_(std::move(memory)),
       engine_(std::make_shared<StreamEngine>(order)),
+      buffers_(std::make_shared<DeviceBuffers>()),
       planted_(planted),
       records_(records) {}
 
+void DelayedBackend::count_allocation(int64_t bytes, const char* kind) {
+  if (allocations_left_ > 0 && --allocations_left_ == 0) {
+    failed_bytes_ = bytes;
+    allocations_left_ = -1;
+    fail(Code::out_of_memory, text("delayed: cannot allocate ", bytes, " bytes of ", kind, " memory"));
+  }
+}
+
+bool DelayedBackend::holds(Address place, int64_t bytes) const {
+  const std::lock_guard lock(buffers_->mutex);
+  const auto behind = buffers_->bytes_at.upper_bound(place);
+  if (behind == buffers_->bytes_at.begin()) return false;
+  const auto& [begin, size] = *std::prev(behind);
+  return place - begin + bytes <= size;
+}
+
+std::unique_ptr<PinnedMemory> DelayedBackend::allocate_pinned(int64_t bytes) {
+  count_allocation(bytes, "pinned");
+  return host_->allocate_pinned(bytes);
+}
+
 std::unique_ptr<Buffer> DelayedBackend::allocate(int64_t bytes, MemoryRole role) {
-  return std::make_unique<DelayedBuffer>(bytes, memory_, role);
+  count_allocation(bytes, "device");
+  return std::make_unique<DelayedBuffer>(bytes, memory_, role, buffers_);
 }
 
 std::unique_ptr<Buffer> DelayedBackend::allocate_in_file(int64_t bytes, const std::string& folder) {
   host_->allocate_in_file(1, folder);  // what is wrong with the folder
-  return std::make_unique<DelayedBuffer>(bytes, memory_, MemoryRole::file);
+  count_allocation(bytes, "device");
+  return std::make_unique<DelayedBuffer>(bytes, memory_, MemoryRole::file, buffers_);
 }
 
 void DelayedBackend::to_host(void* host, Address device, int64_t bytes) { copy_bytes(host, on_device(device), bytes); }
@@ -199,6 +263,16 @@ std::unique_ptr<Event> DelayedBackend::make_event() { return std::make_unique<De
 
 std::unique_ptr<Prepared> DelayedBackend::prepare(Op op, const Call& call) {
   return std::make_unique<DelayedKernel>(kernels()[static_cast<size_t>(op)].run, call);
+}
+
+void DelayedBackend::fold(Stream& stream, const RankFold& fold) {
+  std::vector<Address> terms(fold.terms.begin(), fold.terms.end());
+  static_cast<DelayedStream&>(stream).give_other([terms = std::move(terms), given = fold]() mutable {
+    for (Address& term : terms) term = for_kernels(term);
+    given.terms = terms;
+    given.sums = for_kernels(given.sums);
+    run_fold(given);
+  });
 }
 
 }  // namespace st

@@ -14,7 +14,11 @@ enum class Planted {
   nothing,
   finish_does_not_wait,  // reports are read, and memory is written, while kernels have not run
   event_does_not_wait,   // pinned memory is written again before it was read
+  event_is_early,        // an event's point is before the last work of its stream
+  stream_does_not_wait,  // a stream's work runs before an event for which it was to wait
 };
+
+struct DeviceBuffers;  // of one backend, in its memory now
 
 class DelayedBackend : public Backend {
  public:
@@ -35,23 +39,36 @@ class DelayedBackend : public Backend {
   void to_device(Address device, const void* host, int64_t bytes) override;
   void copy(Address to, Address from, int64_t bytes) override;
   void zero(Address device, int64_t bytes) override;
+  bool holds(Address place, int64_t bytes) const override;
   Address of_host(const void* host) const override;
   std::unique_ptr<Stream> make_stream() override;
   std::unique_ptr<Event> make_event() override;
-  std::unique_ptr<PinnedMemory> allocate_pinned(int64_t bytes) override { return host_->allocate_pinned(bytes); }
+  std::unique_ptr<PinnedMemory> allocate_pinned(int64_t bytes) override;
   std::unique_ptr<Prepared> prepare(Op op, const Call& call) override;
   int64_t launches() const { return launches_; }  // of recordings
   /// Bytes that are free from now on, until something else is set: what callers are told, not what they get.
   void set_free_bytes(int64_t bytes) { free_ = bytes; }
+  void fold(Stream& stream, const RankFold& fold) override;
+
+  /// The n-th allocation from now on, of the device's memory or pinned, fails with out_of_memory and its bytes; 0: none does.
+  void fail_allocation(int64_t n) { allocations_left_ = n; }
+  /// Whether one has failed since, and how many bytes it was for.
+  bool has_failed() const { return allocations_left_ < 0; }
+  int64_t failed_bytes() const { return failed_bytes_; }
 
  private:
+  void count_allocation(int64_t bytes, const char* kind);
+
   std::unique_ptr<Backend> host_;
   std::shared_ptr<MemorySource> memory_;
   std::shared_ptr<StreamEngine> engine_;
+  const std::shared_ptr<DeviceBuffers> buffers_;
   const Planted planted_;
   const bool records_;
   std::atomic<int64_t> launches_ = 0;
   int64_t free_ = int64_t{1} << 40;
+  std::atomic<int64_t> failed_bytes_ = 0;
+  std::atomic<int64_t> allocations_left_ = 0;  // until the one that fails; 0: none; below 0: it has failed
 };
 
 }  // namespace st

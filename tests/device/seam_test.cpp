@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <numeric>
 #include <thread>
 
 #include "apart_backend.h"
@@ -211,6 +212,33 @@ TEST(Seam, ABadTokenIsNamedAndNothingChanges) {
   EXPECT_NE(messages[0].find("token 100000"), std::string::npos) << messages[0];
   EXPECT_EQ(messages[1], messages[0]);
   EXPECT_EQ(messages[2], messages[0]);
+}
+
+TEST(Seam, ABadTokenOfOneRankStopsAllAndNothingChanges) {
+  Training training = training_with({{"ranks", "3"}, {"accumulate", "2"}});
+  for (const char* const zero : {"0", "2"}) {
+    training.recipe.set("zero", zero);
+    const auto own = training.data();
+    std::vector<int64_t> all(18);  // of two rounds
+    std::iota(all.begin(), all.end(), 1);
+    Rows batch(*own, all);
+    std::vector<std::string> told;
+    for (const Device device : {Device::cpu, Device::eager, Device::late, Device::random}) {
+      const auto trainer = trainer_on(device, training, false);
+      trainer->step(batch.views);
+      const std::string before = trainer->state_digest();
+      auto* const tokens = static_cast<int32_t*>(batch.views.front().data);
+      const int64_t place = training.options.context * 13;  // rank 1's in the second round
+      const int32_t good = std::exchange(tokens[place], 100000);
+      const std::string message = refusal([&] { trainer->step(batch.views); });
+      tokens[place] = good;
+      EXPECT_TRUE(says(message, {"token 100000"}));
+      EXPECT_EQ(trainer->state_digest(), before) << name_of(device);
+      trainer->step(batch.views);
+      told.push_back(message + trainer->state_digest());
+      EXPECT_EQ(told.back(), told.front()) << name_of(device);
+    }
+  }
 }
 
 TEST(Seam, AModelPredictsWhileItTrains) {

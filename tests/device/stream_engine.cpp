@@ -1,5 +1,6 @@
 #include "stream_engine.h"
 
+#include <algorithm>
 #include <stdexcept>
 #include <utility>
 
@@ -72,8 +73,21 @@ void StreamEngine::Queue::run(void* of) {
   release(&queue);
 }
 
+/// No more than that needs.
+void StreamEngine::run_to(const Point& until, int64_t number) {
+  const auto records = [&](const std::weak_ptr<Queue>& queue) {
+    const auto held = queue.lock();
+    return held && std::ranges::any_of(held->given_, [&](const Given& given) { return given.records.get() == &until; });
+  };
+  const auto found = std::ranges::find_if(queues_, records);
+  if (found == queues_.end()) throw std::logic_error("stream engine: a stream waits for an event that nothing records");
+  for (const auto queue = found->lock(); until.done_ < number;)
+    if (!run_first(*queue)) run_to(*queue->given_.front().awaits, queue->given_.front().number);
+}
+
 /// Until the point has this number.
 void StreamEngine::run_others(const Point& until, int64_t number) {
+  if (order_ == Order::late && until.done_ < number) return run_to(until, number);
   const size_t first = order_ == Order::random ? random_() % queues_.size() : 0;
   while (until.done_ < number) {
     bool any = false;

@@ -16,7 +16,7 @@ namespace st {
 
 /// When work runs that was given to a stream:
 ///   eager   within the call, unless it waits for an event
-///   late    when the host waits for it, or when that for which the host waits does
+///   late    when the host waits for it, or when that for which the host waits does, and nothing else
 ///   random  some time between, with other streams' work between its own
 enum class Order { eager, late, random };
 constexpr Order kOrders[] = {Order::eager, Order::late, Order::random};
@@ -74,6 +74,7 @@ class StreamEngine {
 
   void add(Queue& queue, Given given);
   bool run_first(Queue& queue);
+  void run_to(const Point& until, int64_t number);
   void run_others(const Point& until, int64_t number);
 
   const Order order_;

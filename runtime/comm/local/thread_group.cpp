@@ -93,6 +93,7 @@ class ThreadEnd final : public Transport {
   int size() const override { return hub_->size(); }
   std::string_view name() const override { return "threads"; }
   std::string host_of(int) const override { return hub_->host(); }
+  bool is_of_threads() const override { return true; }
 
   void post(int to, std::span<const std::byte> bytes) override {
     if (bytes.empty() || to == rank_) return;

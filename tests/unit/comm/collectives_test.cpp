@@ -18,6 +18,7 @@
 #include "comm/local/thread_group.h"
 #include "every_group.h"
 #include "plain_reduction.h"
+#include "thrown_error.h"
 
 namespace st {
 namespace {
@@ -282,6 +283,40 @@ TEST_P(EveryGroup, AllocatesNothingInACollectiveAfterTheFirst) {
     EXPECT_EQ(allocations() - before, 0);
     group.barrier();  // keeps the other rank's thread from ending before this one has counted
   });
+}
+
+TEST_P(EveryGroup, MeetsTwiceAroundAnExchangeOfItsOwn) {
+  for (const int size : {1, 2, 3, 5, 8}) {
+    std::atomic<int> exchanged = 0;
+    run(size, [&](DirectExchange& group) {
+      const CollectiveCall call{Collective::all_gather, ReduceOp::sum, DType::f32, 100, -1, "a value"};
+      for (int round = 1; round <= 3; ++round) {
+        const int64_t before = group.sent_bytes();
+        group.meet(call, 7, static_cast<uint64_t>(round * 100 + group.rank()), [&](std::span<const uint64_t> numbers) {
+          EXPECT_EQ(std::ssize(numbers), size);
+          for (size_t rank = 0; rank < numbers.size(); ++rank) EXPECT_EQ(numbers[rank], static_cast<size_t>(round) * 100 + rank);
+          ++exchanged;
+          return int64_t{12};
+        });
+        EXPECT_GE(exchanged, size * round);  // on all ranks
+        EXPECT_EQ(group.sent_bytes() - before, 12);
+      }
+    });
+  }
+}
+
+TEST_P(EveryGroup, AnExchangeThatThrowsInAMeetingEndsTheGroup) {
+  const Outcomes outcomes = this->outcomes(3, [](DirectExchange& group) {
+    const CollectiveCall call{Collective::all_gather, ReduceOp::sum, DType::f32, 100, -1, "a value"};
+    for (int round = 0; round < 2; ++round)
+      group.meet(call, 7, 1, [&](std::span<const uint64_t>) {
+        if (group.rank() == 1 && round == 1) fail(Code::io, "no");
+        return int64_t{0};
+      });
+  });
+  if (outcomes.empty()) return;
+  EXPECT_TRUE(is_error(error_of(outcomes[1]), Code::io, {"no"}));
+  for (const size_t rank : {0, 2}) EXPECT_TRUE(is_error(error_of(outcomes[rank]), Code::rank_failed, {"rank 1"}));
 }
 
 }  // namespace

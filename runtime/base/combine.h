@@ -8,7 +8,7 @@
 #include <cstdint>
 
 #include "base/dtype.h"
-#include "comm/collective.h"
+#include "base/reduce_op.h"
 
 namespace st {
 

@@ -1,4 +1,4 @@
-#include "comm/combine.h"
+#include "base/combine.h"
 
 #include <algorithm>
 #include <array>

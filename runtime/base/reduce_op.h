@@ -1,0 +1,11 @@
+// How a reduction combines the terms of ranks.
+#pragma once
+
+#include <cstdint>
+
+namespace st {
+
+/// mean: the sum, divided by the number of ranks in fp32 (f64: fp64) before it is rounded; floating types only.
+enum class ReduceOp : int32_t { sum = 1, mean, max, min };
+
+}  // namespace st

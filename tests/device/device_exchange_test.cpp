@@ -1,0 +1,382 @@
+// Collectives of ranks that share a device: the bits are the direct exchange's, and what is not in order is found.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "apart_backend.h"
+#include "backend/kernel_side.h"
+#include "base/combine.h"
+#include "base/half_lanes.h"
+#include "comm/direct_exchange.h"
+#include "comm/local/thread_group.h"
+#include "delayed_backend.h"
+#include "exec/planned_exchange.h"
+#include "refusal.h"
+
+namespace st {
+namespace {
+
+std::unique_ptr<Backend> delayed(Order order, Planted planted = Planted::nothing) {
+  const auto source = std::make_shared<MemorySource>();
+  return std::make_unique<DelayedBackend>(make_cpu_backend(source), source, order, planted);
+}
+
+/// Numbers of many magnitudes, whose sum depends on the order; other ones for each seed.
+std::vector<float> numbers(int64_t count, uint32_t seed) {
+  std::vector<float> all;
+  for (int64_t i = 0; i < count; ++i) {
+    seed = seed * 1664525 + 1013904223;
+    const auto sixteenth = static_cast<float>(seed >> 20) / 4096.0F - 0.5F;
+    all.push_back(std::ldexp(sixteenth, static_cast<int>(seed >> 8 & 15) - 8));
+  }
+  return all;
+}
+
+std::vector<std::byte> bytes_as(DType dtype, const std::vector<float>& values) {
+  std::vector<std::byte> bytes(values.size() * static_cast<size_t>(bytes_of(dtype)));
+  if (dtype != DType::f64) {
+    narrow(dtype, reinterpret_cast<const std::byte*>(values.data()), bytes.data(), static_cast<int64_t>(values.size()));
+    return bytes;
+  }
+  const std::vector<double> wide(values.begin(), values.end());
+  std::memcpy(bytes.data(), wide.data(), bytes.size());
+  return bytes;
+}
+
+struct Terms {
+  DType dtype;
+  std::vector<std::vector<std::byte>> of_ranks;
+};
+
+/// As the direct exchange adds them.
+std::vector<std::byte> summed(const Terms& terms, std::vector<std::byte> sums, bool adds) {
+  const int64_t count = std::ssize(sums) / sum_bytes_of(terms.dtype);
+  for (size_t rank = 0; rank < terms.of_ranks.size(); ++rank)
+    rank == 0 && !adds ? widen(terms.dtype, terms.of_ranks[rank].data(), sums.data(), count)
+                       : combine(terms.dtype, ReduceOp::sum, terms.of_ranks[rank].data(), sums.data(), count);
+  return sums;
+}
+
+TEST(Fold, AddsInOrderOnEveryBackend) {
+  std::vector<std::unique_ptr<Backend>> backends;
+  backends.push_back(make_cpu_backend());
+  backends.push_back(make_reference_backend());
+  backends.push_back(std::make_unique<ApartBackend>(std::make_shared<MemorySource>()));
+  for (const Order order : kOrders) backends.push_back(delayed(order));
+  constexpr int64_t kElements = 3000;  // several blocks, and a part of one
+  for (const DType dtype : {DType::f32, DType::f64, DType::bf16, DType::f16, DType::i32, DType::i64, DType::u8})
+    for (const size_t ranks : {1, 2, 3, 8})
+      for (const bool adds : {false, true}) {
+        Terms terms{dtype, {}};
+        for (uint32_t rank = 0; rank < ranks; ++rank) {
+          std::vector<std::byte> bytes(static_cast<size_t>(kElements * bytes_of(dtype)));
+          const std::vector<float> values = numbers(kElements, rank + 1);
+          if (is_floating(dtype))
+            bytes = bytes_as(dtype, values);
+          else
+            std::memcpy(bytes.data(), values.data(), std::min(bytes.size(), values.size() * sizeof(float)));
+          terms.of_ranks.push_back(std::move(bytes));
+        }
+        std::vector<std::byte> before(static_cast<size_t>(kElements * sum_bytes_of(dtype)));
+        std::memcpy(before.data(), numbers(kElements, 99).data(), static_cast<size_t>(kElements) * 4);
+        if (dtype == DType::f64) before = bytes_as(dtype, numbers(kElements, 99));
+        const std::vector<std::byte> expected = summed(terms, before, adds);
+        for (const auto& backend : backends) {
+          const auto stream = backend->make_stream();
+          std::vector<std::unique_ptr<Buffer>> memory;
+          std::vector<Address> places;
+          for (const auto& term : terms.of_ranks) {
+            memory.push_back(backend->allocate(std::ssize(term), MemoryRole::other));
+            backend->to_device(places.emplace_back(memory.back()->data()), term.data(), std::ssize(term));
+          }
+          const auto sums = backend->allocate(std::ssize(before), MemoryRole::other);
+          backend->to_device(sums->data(), before.data(), std::ssize(before));
+          backend->fold(*stream, {places, sums->data(), dtype, kElements, adds});
+          stream->finish();
+          std::vector<std::byte> result(before.size());
+          backend->to_host(result.data(), sums->data(), std::ssize(result));
+          EXPECT_EQ(result, expected) << backend->name() << ' ' << name_of(dtype) << ' ' << ranks << ' ' << adds;
+        }
+      }
+}
+
+TEST(Fold, TakesOneOfTheTermsAsThePlaceOfTheSums) {
+  const auto backend = delayed(Order::late);
+  const auto stream = backend->make_stream();
+  const std::array<float, 3> values = {1, 20, 300};
+  const auto memory = backend->allocate(sizeof values, MemoryRole::other);
+  backend->to_device(memory->data(), values.data(), sizeof values);
+  const std::array<Address, 3> terms = {memory->data(), memory->data() + 4, memory->data() + 8};
+  backend->fold(*stream, {terms, terms[1], DType::f32, 1, false});
+  stream->finish();
+  float sum = 0;
+  backend->to_host(&sum, terms[1], sizeof sum);
+  EXPECT_EQ(sum, 321);
+}
+
+/// A collective of one rank on operands of its own.
+struct OneExchange {
+  /// in, out: their elements, which of rank_sums are in the same slots if `out` is 0.
+  OneExchange(Backend& device, Communicator& ranks, Op op, DType dtype, int64_t in, int64_t out, int64_t whole)
+      : backend(device),
+        in_bytes(in * bytes_of(dtype)),
+        out_bytes((out == 0 ? in : out) * bytes_of(dtype_of_out(op, dtype))),
+        in_memory(device.allocate(in_bytes, MemoryRole::other)),
+        out_memory(out == 0 ? nullptr : device.allocate(out_bytes, MemoryRole::other)),
+        from{in_memory->data(), dtype, Shape{in}},
+        to{out == 0 ? in_memory->data() : out_memory->data(), dtype_of_out(op, dtype), Shape{out == 0 ? in : out}},
+        call{.in = {&from, 1},
+             .out = op == Op::rank_sums ? std::span<const Operand>() : std::span<const Operand>(&to, 1),
+             .reads = {},
+             .writes = op == Op::rank_sums ? std::span<const Operand>(&to, 1) : std::span<const Operand>(),
+             .workspace = {}},
+        plan{.op = op, .axis = MeshAxis::tensor, .dtype = dtype, .label = "a value", .terms = in, .elements = whole},
+        computing(device.make_stream()),
+        exchanging(device.make_stream()),
+        exchange(plan, program, call, ranks, device, exchanging.get()) {}
+  ~OneExchange() {
+    computing->finish();
+    exchanging->finish();
+  }
+  OneExchange(const OneExchange&) = delete;
+  OneExchange& operator=(const OneExchange&) = delete;
+
+  static DType dtype_of_out(Op op, DType dtype) { return op == Op::tensor_gather || dtype == DType::f64 ? dtype : DType::f32; }
+
+  void set(const std::vector<std::byte>& bytes) { backend.to_device(from.data, bytes.data(), std::ssize(bytes)); }
+  void run(int contributors) {
+    if (exchange.follows()) exchange.fork(*computing);
+    exchange.run(contributors);
+    if (exchange.follows()) exchange.join(*computing);
+  }
+  std::vector<std::byte> result() {
+    computing->finish();
+    std::vector<std::byte> bytes(static_cast<size_t>(out_bytes));
+    backend.to_host(bytes.data(), to.data, out_bytes);
+    return bytes;
+  }
+
+  Backend& backend;
+  const int64_t in_bytes, out_bytes;
+  std::unique_ptr<Buffer> in_memory, out_memory;
+  const Operand from, to;
+  const Call call;
+  const ExchangePlan plan;
+  const Program program;
+  std::unique_ptr<Stream> computing, exchanging;
+  PlannedExchange exchange;
+};
+
+/// Calls rank(communicator) on a thread each; null: it returned.
+std::vector<std::exception_ptr> on_ranks(int size, const std::function<void(DirectExchange&)>& rank, double deadline = 20) {
+  std::vector<std::exception_ptr> caught(static_cast<size_t>(size));
+  std::vector<std::thread> threads;
+  std::vector<std::unique_ptr<Transport>> ends = make_thread_group(size);
+  for (size_t r = 0; r < caught.size(); ++r)
+    threads.emplace_back([&, r] {
+      try {
+        DirectExchange group(std::move(ends[r]), {.deadline = deadline});
+        rank(group);
+      } catch (...) {
+        caught[r] = std::current_exception();
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  return caught;
+}
+
+void expect_none(const std::vector<std::exception_ptr>& caught) {
+  for (const std::exception_ptr& each : caught) EXPECT_EQ(error_of(each).code(), Code::ok) << error_of(each).message();
+}
+
+struct Exchanged {
+  Op op;
+  DType dtype;
+  int64_t elements;  // of each rank's input
+  bool in_place = false;
+
+  int64_t out(int ranks) const {
+    return in_place ? 0 : op == Op::tensor_gather ? elements * ranks : op == Op::tensor_scatter ? elements / ranks : elements;
+  }
+  int64_t whole(int ranks) const { return op == Op::tensor_gather ? elements * ranks : elements; }
+};
+
+constexpr Exchanged kExchanged[] = {
+    {Op::tensor_gather, DType::bf16, 77},     {Op::tensor_gather, DType::f32, 5000}, {Op::tensor_scatter, DType::f32, 8 * 15 * 100},
+    {Op::tensor_scatter, DType::f16, 8 * 15}, {Op::tensor_sum, DType::f32, 100},     {Op::tensor_sum, DType::f32, 5001},
+    {Op::tensor_sum, DType::f64, 3},          {Op::tensor_sum, DType::f64, 1001},    {Op::rank_sums, DType::f64, 5},
+    {Op::rank_sums, DType::f64, 5, true},
+};
+
+struct Outcome {
+  std::vector<std::vector<std::byte>> results;  // of ranks, one exchange after the other
+  int64_t sent = 0, copied = 0;                 // of all ranks
+};
+
+/// `backend_of`: a rank's device, or the one that all share.
+Outcome outcome_of(const Exchanged& what, int ranks, int contributors, const std::function<Backend&(int)>& backend_of) {
+  Outcome outcome;
+  outcome.results.resize(static_cast<size_t>(ranks));
+  std::mutex mutex;
+  expect_none(on_ranks(ranks, [&](DirectExchange& group) {
+    const auto own = static_cast<size_t>(group.rank());
+    OneExchange one(backend_of(group.rank()), group, what.op, what.dtype, what.elements, what.out(ranks), what.whole(ranks));
+    for (uint32_t round = 0; round < 3; ++round) {
+      one.set(bytes_as(what.dtype, numbers(what.elements, round * 100 + static_cast<uint32_t>(own) + 1)));
+      one.run(contributors);
+      const std::vector<std::byte> result = one.result();
+      outcome.results[own].insert(outcome.results[own].end(), result.begin(), result.end());
+      group.barrier();  // before inputs are set beside the streams
+    }
+    const std::lock_guard lock(mutex);
+    outcome.sent += group.sent_bytes();
+    outcome.copied += one.exchange.copied_bytes();
+  }));
+  return outcome;
+}
+
+TEST(DeviceExchange, HasTheBitsAndTheBytesOfTheDirectExchange) {
+  for (const Exchanged& what : kExchanged)
+    for (const int ranks : {1, 2, 3, 5, 8}) {
+      const int contributors = what.op == Op::rank_sums ? (ranks + 1) / 2 : ranks;
+      const auto cpu = make_cpu_backend();
+      const Outcome expected = outcome_of(what, ranks, contributors, [&](int) -> Backend& { return *cpu; });
+      for (const Order order : kOrders) {
+        const auto device = delayed(order);
+        const Outcome outcome = outcome_of(what, ranks, contributors, [&](int) -> Backend& { return *device; });
+        EXPECT_EQ(outcome.results, expected.results) << name_of(what.op) << ' ' << name_of(what.dtype) << ' ' << ranks;
+        EXPECT_EQ(outcome.sent, expected.sent) << name_of(what.op) << ' ' << ranks;
+        EXPECT_EQ(outcome.copied > 0, what.in_place) << name_of(what.op) << ' ' << ranks;  // nothing goes through the host
+        EXPECT_EQ(device->allocated_bytes(), 0);
+      }
+    }
+}
+
+TEST(DeviceExchange, GoesThroughTheHostWhereRanksHaveDevicesOfTheirOwn) {
+  for (const Exchanged& what : kExchanged) {
+    constexpr int kRanks = 3;
+    const auto cpu = make_cpu_backend(), first = delayed(Order::late), others = delayed(Order::random);
+    const Outcome expected = outcome_of(what, kRanks, kRanks, [&](int) -> Backend& { return *cpu; });
+    const Outcome outcome = outcome_of(what, kRanks, kRanks, [&](int rank) -> Backend& { return rank == 0 ? *first : *others; });
+    EXPECT_EQ(outcome.results, expected.results) << name_of(what.op);
+    EXPECT_EQ(outcome.sent, expected.sent) << name_of(what.op);
+    EXPECT_GT(outcome.copied, 0);
+  }
+}
+
+// Faults. The value that ranks exchange is copied to the operand right before, and another one over it right after.
+
+constexpr Exchanged kValue = {Op::tensor_sum, DType::f32, 64};
+
+std::vector<std::byte> value_of(int rank) { return bytes_as(DType::f32, numbers(kValue.elements, static_cast<uint32_t>(rank) + 1)); }
+
+/// Whether all ranks get the sum.
+bool adds_up(Order order, Planted planted, bool is_made_late, bool is_overwritten) {
+  constexpr int kRanks = 3;
+  const std::unique_ptr<Backend> device = delayed(order, planted);
+  Terms terms{DType::f32, {}};
+  for (int rank = 0; rank < kRanks; ++rank) terms.of_ranks.push_back(value_of(rank));
+  const std::vector<std::byte> expected = summed(terms, std::vector<std::byte>(terms.of_ranks[0].size()), false);
+  std::atomic<int> right = 0;
+  expect_none(on_ranks(kRanks, [&](DirectExchange& group) {
+    OneExchange one(*device, group, kValue.op, kValue.dtype, kValue.elements, kValue.out(kRanks), kValue.whole(kRanks));
+    const auto value = device->allocate(one.in_bytes, MemoryRole::other), other = device->allocate(one.in_bytes, MemoryRole::other);
+    device->to_device(value->data(), value_of(group.rank()).data(), one.in_bytes);
+    is_made_late ? one.computing->copy(one.from.data, value->data(), one.in_bytes) : one.set(value_of(group.rank()));
+    one.run(kRanks);
+    if (is_overwritten) one.computing->copy(one.from.data, other->data(), one.in_bytes);
+    if (is_overwritten) {
+      one.computing->finish();
+      group.barrier();  // until all have written
+    }
+    one.exchanging->finish();
+    if (one.result() == expected) ++right;
+    group.barrier();  // no memory is freed before all have read
+  }));
+  return right == kRanks;
+}
+
+TEST(DeviceExchange, WaitsForWhatTheOthersWriteAndRead) {
+  for (const Order order : kOrders) EXPECT_TRUE(adds_up(order, Planted::nothing, true, true));
+}
+
+TEST(DeviceExchange, ATestFindsAnEventThatIsTooEarly) {
+  for (const Planted planted : {Planted::event_is_early, Planted::stream_does_not_wait})
+    EXPECT_FALSE(adds_up(Order::late, planted, true, false)) << static_cast<int>(planted);
+}
+
+TEST(DeviceExchange, ATestFindsMemoryThatIsOverwrittenBeforeAnotherRankHasReadIt) {
+  for (const Planted planted : {Planted::event_is_early, Planted::stream_does_not_wait})
+    EXPECT_FALSE(adds_up(Order::late, planted, false, true)) << static_cast<int>(planted);
+}
+
+// Ranks that do not come, or end.
+
+TEST(DeviceExchange, ARankThatDoesNotComeIsNamedAtTheDeadline) {
+  const auto device = delayed(Order::late);
+  std::atomic<int> waiting = 0;
+  const auto caught = on_ranks(
+      3,
+      [&](DirectExchange& group) {
+        if (group.rank() == 2) {
+          while (waiting < 2) std::this_thread::yield();
+          return;
+        }
+        OneExchange one(*device, group, kValue.op, kValue.dtype, kValue.elements, kValue.out(3), kValue.whole(3));
+        try {
+          one.run(3);
+        } catch (...) {
+          ++waiting;
+          throw;
+        }
+        ++waiting;
+      },
+      0.2);
+  for (size_t rank : {0, 1}) EXPECT_TRUE(is_error(error_of(caught[rank]), Code::timeout, {"rank 2", "a value", "has not entered"}));
+}
+
+/// The memory that an ended rank frees is poisoned: who reads it late is killed.
+TEST(DeviceExchange, NoRankReadsMemoryOfARankThatHasEnded) {
+  for (const Order order : kOrders)
+    for (int attempt = 0; attempt < 30; ++attempt) {
+      const auto device = delayed(order);
+      std::atomic<int> runs = 0;
+      const auto caught = on_ranks(4, [&](DirectExchange& group) {
+        OneExchange one(*device, group, Op::tensor_sum, DType::f32, 5001, 5001, 5001);
+        for (;;) {
+          one.run(4);
+          if (++runs > attempt) group.abort("enough");
+        }
+      });
+      for (const std::exception_ptr& each : caught) EXPECT_EQ(error_of(each).code(), Code::rank_failed) << error_of(each).message();
+      EXPECT_EQ(device->allocated_bytes(), 0);
+    }
+}
+
+TEST(DeviceExchange, RefusesAnOperandOfAnotherDeviceByName) {
+  const auto device = delayed(Order::eager), other = delayed(Order::eager);
+  const auto caught = on_ranks(2, [&](DirectExchange& group) {
+    OneExchange one(*device, group, Op::tensor_sum, DType::f32, 8, 8, 8);
+    const auto elsewhere = other->allocate(32, MemoryRole::other);
+    const_cast<Operand&>(one.from).data = elsewhere->data();
+    one.exchange.place();
+    one.run(2);
+  });
+  for (const std::exception_ptr& each : caught)
+    EXPECT_TRUE(
+        is_error(error_of(each), Code::invalid_argument, {"tensor_sum of a value", "input operand 0", "not in the memory of device cpu"}));
+}
+
+}  // namespace
+}  // namespace st
