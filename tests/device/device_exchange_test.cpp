@@ -127,8 +127,10 @@ TEST(Fold, TakesOneOfTheTermsAsThePlaceOfTheSums) {
 
 /// A collective of one rank on operands of its own.
 struct OneExchange {
-  /// in, out: their elements, which of rank_sums are in the same slots if `out` is 0.
-  OneExchange(Backend& device, Communicator& ranks, Op op, DType dtype, int64_t in, int64_t out, int64_t whole)
+  using Wrap = std::function<std::unique_ptr<Stream>(std::unique_ptr<Stream>)>;
+
+  /// in, out: their elements, which of rank_sums are in the same slots if `out` is 0. `wrap`: of the exchange's stream.
+  OneExchange(Backend& device, Communicator& ranks, Op op, DType dtype, int64_t in, int64_t out, int64_t whole, const Wrap& wrap = {})
       : backend(device),
         in_bytes(in * bytes_of(dtype)),
         out_bytes((out == 0 ? in : out) * bytes_of(dtype_of_out(op, dtype))),
@@ -143,7 +145,7 @@ struct OneExchange {
              .workspace = {}},
         plan{.op = op, .axis = MeshAxis::tensor, .dtype = dtype, .label = "a value", .terms = in, .elements = whole},
         computing(device.make_stream()),
-        exchanging(device.make_stream()),
+        exchanging(wrap ? wrap(device.make_stream()) : device.make_stream()),
         exchange(plan, program, call, ranks, device, exchanging.get()) {}
   ~OneExchange() {
     computing->finish();
@@ -346,18 +348,73 @@ TEST(DeviceExchange, ARankThatDoesNotComeIsNamedAtTheDeadline) {
   for (size_t rank : {0, 1}) EXPECT_TRUE(is_error(error_of(caught[rank]), Code::timeout, {"rank 2", "a value", "has not entered"}));
 }
 
+/// Calls `copied` before each copy, and counts records.
+class WatchedStream : public Stream {
+ public:
+  WatchedStream(std::unique_ptr<Stream> stream, std::function<void()> copied, std::atomic<int>& records)
+      : stream_(std::move(stream)), copied_(std::move(copied)), records_(records) {}
+  void copy_to_device(Address to, const std::byte* pinned, int64_t bytes) override { stream_->copy_to_device(to, pinned, bytes); }
+  void copy_to_host(std::byte* pinned, Address from, int64_t bytes) override { stream_->copy_to_host(pinned, from, bytes); }
+  void copy(Address to, Address from, int64_t bytes) override {
+    copied_();
+    stream_->copy(to, from, bytes);
+  }
+  void record(Event& event) override {
+    stream_->record(event);
+    ++records_;
+  }
+  void wait(const Event& event) override { stream_->wait(event); }
+  void finish() override { stream_->finish(); }
+  const Prepared* failed() const override { return stream_->failed(); }
+
+ private:
+  std::unique_ptr<Stream> stream_;
+  std::function<void()> copied_;
+  std::atomic<int>& records_;
+};
+
 /// The memory that an ended rank frees is poisoned: who reads it late is killed.
-TEST(DeviceExchange, NoRankReadsMemoryOfARankThatHasEnded) {
+TEST(DeviceExchange, ARankThatFailsFreesNothingThatTheOthersStillRead) {
+  for (const Order order : kOrders) {
+    constexpr int kRanks = 4;
+    const auto device = delayed(order);
+    std::atomic<int> records = 0;  // of the others' streams: that they have written, and have read
+    const auto caught = on_ranks(kRanks, [&](DirectExchange& group) {
+      int copies = 0;
+      std::atomic<int> own_records = 0;
+      const auto fail_late = [&] {
+        if (group.rank() != 1 || ++copies == 1) return;  // the first is of its own rows
+        while (records < 2 * (kRanks - 1)) std::this_thread::yield();
+        fail(Code::io, "the device is gone");
+      };
+      const OneExchange::Wrap wrap = [&](std::unique_ptr<Stream> stream) {
+        return std::make_unique<WatchedStream>(std::move(stream), fail_late, group.rank() == 1 ? own_records : records);
+      };
+      OneExchange one(*device, group, Op::tensor_gather, DType::f32, 5001, 5001 * kRanks, 5001 * kRanks, wrap);
+      one.run(kRanks);
+    });
+    for (size_t rank = 0; rank < kRanks; ++rank)
+      EXPECT_EQ(error_of(caught[rank]).code(), rank == 1 ? Code::io : Code::rank_failed) << error_of(caught[rank]).message();
+    EXPECT_EQ(device->allocated_bytes(), 0);
+  }
+}
+
+TEST(DeviceExchange, RanksThatAreAbortedReadNoMemoryThatIsFree) {
   for (const Order order : kOrders)
     for (int attempt = 0; attempt < 30; ++attempt) {
       const auto device = delayed(order);
       std::atomic<int> runs = 0;
       const auto caught = on_ranks(4, [&](DirectExchange& group) {
         OneExchange one(*device, group, Op::tensor_sum, DType::f32, 5001, 5001, 5001);
-        for (;;) {
-          one.run(4);
-          if (++runs > attempt) group.abort("enough");
-        }
+        std::thread aborts([&] {
+          while (runs < attempt) std::this_thread::yield();
+          if (group.rank() == 0) group.abort("enough");
+        });
+        const Error error = error_of([&] {
+          for (;; ++runs) one.run(4);
+        });
+        aborts.join();
+        throw error;
       });
       for (const std::exception_ptr& each : caught) EXPECT_EQ(error_of(each).code(), Code::rank_failed) << error_of(each).message();
       EXPECT_EQ(device->allocated_bytes(), 0);
