@@ -277,6 +277,19 @@ TEST(Seam, WhatIsGivenInPlaceIsRefusedByName) {
   }));
 }
 
+TEST(Seam, MemoryOfAnotherDeviceIsRefusedByName) {
+  const Training training = training_with({});
+  const auto trainer = trainer_on(Device::late, training), other = trainer_on(Device::late, training);
+  Storage storage(trainer->model().context().backend());
+  Workers workers(1);
+  Executor executor(trainer->plan(), storage, workers, nullptr);
+  const SlotId tokens = trainer->plan().program.slot_named("tokens");
+  const auto own = storage.backend().allocate(4096, MemoryRole::other),
+             theirs = other->model().context().backend().allocate(4096, MemoryRole::other);
+  EXPECT_NO_THROW(executor.bind(tokens, own->data()));
+  EXPECT_TRUE(refuses({"tokens", "not in the memory of device cpu"}, [&] { executor.bind(tokens, theirs->data()); }));
+}
+
 /// Ranks are threads that share the device.
 const std::vector<Keys>& topologies() {
   static const std::vector<Keys> all = {
