@@ -271,7 +271,6 @@ bool Executor::issue_until(Cursor& cursor, size_t end, double deadline, const Pr
       }
       cursor.micro_batch = step.at.micro_batch;
     }
-    if (is_device_ && cursor.at == begin_of_update()) agree_before_update();
     if (const Segment* const segment = recorded_at(cursor.at, end, deadline)) {
       if (stages_ != nullptr) record(step.at);
       launch(*segment);
@@ -383,21 +382,6 @@ void Executor::give_up() {
   finish([this] { stream_->finish(); });
   finish([this] { finish_exchanges(); });
   exchanges_are_left_ = exchanges_stream_ && !ranks_->is_idle();
-}
-
-/// Ranks that exchange on their device do not wait for the kernels of the others, one of which may have failed: none of them writes the
-/// state before all have finished what comes before the update.
-void Executor::agree_before_update() {
-  const auto meet = [](Communicator& ranks) {
-    if (ranks.is_of_threads()) ranks.barrier("update");
-  };
-  finish();
-  if (ranks_ != nullptr) ranks_->wait_for_all();
-  exposed([&] {
-    if (ranks_ != nullptr) meet(ranks_->ranks());
-    if (tensor_ != nullptr) meet(*tensor_);
-    if (stages_ != nullptr) meet(stages_->stages());
-  });
 }
 
 bool Executor::is_left_out(const Cursor& cursor) const {

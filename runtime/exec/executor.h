@@ -128,7 +128,6 @@ class Executor {
   void forget_recordings();
   void give_up();
   void finish_exchanges();
-  void agree_before_update();
   Error named(const Error& error, Instruction at) const;
   Operand operand(int32_t section, Value v, int32_t micro_batch) const;
   int32_t buffers_of_message(const Instruction& send) const;

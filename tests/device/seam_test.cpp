@@ -215,9 +215,10 @@ TEST(Seam, ABadTokenIsNamedAndNothingChanges) {
 }
 
 TEST(Seam, ABadTokenOfOneRankStopsAllAndNothingChanges) {
-  Training training = training_with({{"ranks", "3"}, {"accumulate", "2"}});
-  for (const char* const zero : {"0", "2"}) {
-    training.recipe.set("zero", zero);
+  const std::vector<Keys> kinds = {{}, {{"reduce", "\"step\""}}, {{"overlap", "\"off\""}, {"clip", "0"}}, {{"zero", "2"}}};
+  for (const Keys& keys : kinds) {
+    Training training = training_with({{"ranks", "3"}, {"accumulate", "2"}});
+    for (const auto& [key, value] : keys) training.recipe.set(key, value);
     const auto own = training.data();
     std::vector<int64_t> all(18);  // of two rounds
     std::iota(all.begin(), all.end(), 1);
