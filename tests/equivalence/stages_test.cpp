@@ -5,6 +5,7 @@
 #include <atomic>
 #include <bit>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 #include <random>
 
@@ -90,10 +91,13 @@ TEST(PipelineStages, HaveTheBitsOfOneRankWithRandomTables) {
 TEST(PipelineStages, BesideDataRanksAndZero) {
   const Case seven{.name = "", .keys = {}, .micro_batches = 7};  // the last round is not whole
   const Outcome alone = outcome_of(*staged(seven, {}).trainer());
-  for (const char* schedule : {"1f1b", "interleaved", "zb-h1", "zb-v"})
+  constexpr const char* kSchedules[] = {"1f1b", "interleaved", "zb-h1", "zb-v"};
+  for (int64_t i = 0; i < 4; ++i)
     for (const int64_t data : {2, 3})
       for (const int64_t zero : {0, 1, 2, 3}) {
-        const Topology t{.stages = 2, .data = data, .zero = zero, .schedule = schedule};
+        // Half of the combinations, all pairs.
+        if (std::getenv("ST_LONG_TRIALS") == nullptr && (i / 2 + data + zero) % 2 != 0) continue;
+        const Topology t{.stages = 2, .data = data, .zero = zero, .schedule = kSchedules[i]};
         EXPECT_EQ(outcome_of(*staged(seven, t).trainer()), alone) << text_of(t);
       }
 }
