@@ -271,7 +271,7 @@ bool Executor::issue_until(Cursor& cursor, size_t end, double deadline, const Pr
       }
       cursor.micro_batch = step.at.micro_batch;
     }
-    if (const Segment* const segment = recorded_at(cursor.at, end, deadline)) {
+    if (const KernelSegment* const segment = recorded_at(cursor.at, end, deadline)) {
       if (stages_ != nullptr) record(step.at);
       launch(*segment);
       cursor.at = segment->end;
@@ -295,20 +295,20 @@ bool Executor::issue_until(Cursor& cursor, size_t end, double deadline, const Pr
 }
 
 /// The segment that begins at an instruction, if the run gives all of it without a look at the clock or at values between its kernels.
-const Segment* Executor::recorded_at(size_t at, size_t end, double deadline) const {
+const KernelSegment* Executor::recorded_at(size_t at, size_t end, double deadline) const {
   if (segment_at_.empty() || deadline != kNoDeadline || watch_ || segment_at_[at] < 0) return nullptr;
-  const Segment& segment = segments_[static_cast<size_t>(segment_at_[at])];
+  const KernelSegment& segment = segments_[static_cast<size_t>(segment_at_[at])];
   return segment.end <= end ? &segment : nullptr;
 }
 
 /// The first time, and after an operand has moved, records it.
-void Executor::launch(const Segment& segment) {
+void Executor::launch(const KernelSegment& segment) {
   std::unique_ptr<Recording>& recording = recordings_[static_cast<size_t>(segment.recording)][is_valid(Copy::lasting) ? 1 : 0];
   if (recording == nullptr) recording = record_kernels(segment);
   recording->launch(*stream_);
 }
 
-std::unique_ptr<Recording> Executor::record_kernels(const Segment& segment) {
+std::unique_ptr<Recording> Executor::record_kernels(const KernelSegment& segment) {
   stream_->begin_recording();
   try {
     for (size_t i = segment.begin; i < segment.end; ++i)

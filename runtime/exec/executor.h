@@ -122,9 +122,9 @@ class Executor {
   std::unique_ptr<Prepared> prepare(const Node& node, const Call& call) const;
   bool issue_until(Cursor& cursor, size_t end, double deadline, const PrepareMicroBatch& prepare);
   bool is_boundary(size_t at) const;
-  const Segment* recorded_at(size_t at, size_t end, double deadline) const;
-  void launch(const Segment& segment);
-  std::unique_ptr<Recording> record_kernels(const Segment& segment);
+  const KernelSegment* recorded_at(size_t at, size_t end, double deadline) const;
+  void launch(const KernelSegment& segment);
+  std::unique_ptr<Recording> record_kernels(const KernelSegment& segment);
   void forget_recordings();
   void give_up();
   void finish_exchanges();
@@ -181,7 +181,7 @@ class Executor {
   std::optional<UploadRing> uploads_;
   // On a device that can record kernels: with lasting copies of weights still to be made, and without.
   using Recordings = std::array<std::unique_ptr<Recording>, 2>;
-  std::vector<Segment> segments_;
+  std::vector<KernelSegment> segments_;
   std::vector<int32_t> segment_at_;  // by first instruction; -1: none begins there; empty: the device cannot
   std::vector<Recordings> recordings_;
 };

@@ -39,12 +39,12 @@ int32_t period_of(const Plan& plan, int32_t section) {
   return static_cast<int32_t>(period);
 }
 
-std::vector<Segment> segments_of(const Plan& plan) {
+std::vector<KernelSegment> segments_of(const Plan& plan) {
   std::vector<int32_t> periods;
   for (int32_t s = 0; s < static_cast<int32_t>(plan.program.sections.size()); ++s) periods.push_back(period_of(plan, s));
   using Kernels = std::vector<std::array<int32_t, 3>>;  // section, node, micro-batch in the section's period
   std::map<Kernels, int32_t> recordings;
-  std::vector<Segment> segments;
+  std::vector<KernelSegment> segments;
   for (size_t begin = 0; begin < plan.instructions.size();) {
     Kernels kernels;
     size_t end = begin;
@@ -65,10 +65,10 @@ std::vector<Segment> segments_of(const Plan& plan) {
 }
 
 std::string print_segments(const Plan& plan) {
-  const std::vector<Segment> segments = segments_of(plan);
+  const std::vector<KernelSegment> segments = segments_of(plan);
   size_t kernels = 0;
   int32_t recordings = 0;
-  for (const Segment& segment : segments) {
+  for (const KernelSegment& segment : segments) {
     kernels += segment.end - segment.begin;
     recordings = std::max(recordings, segment.recording + 1);
   }

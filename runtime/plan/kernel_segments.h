@@ -12,10 +12,10 @@ namespace st {
 
 /// The instructions [begin, end) of a plan: kernels of one micro-batch and phase, with nothing between them that the host does. Their
 /// operands and attributes are the same in each step, except that bind() may move an operand in the host's memory (Arena::host).
-struct Segment {
+struct KernelSegment {
   size_t begin = 0, end = 0;
   int32_t recording = 0;  // segments with the same number run the same kernels on the same operands
-  bool operator==(const Segment&) const = default;
+  bool operator==(const KernelSegment&) const = default;
 };
 
 /// After how many micro-batches a section's operands are where they were: those in buffers of the stash come in turn.
@@ -24,7 +24,7 @@ int32_t period_of(const Plan& plan, int32_t section);
 /// All kernels but the host's own ops, by first instruction. Recordings are numbered from 0 by first segment.
 /// A segment ends at a collective, a message or a wait, at a host's own op, and where a run may begin or end: at a micro-batch, a phase, a
 /// chunk, and at the update.
-std::vector<Segment> segments_of(const Plan& plan);
+std::vector<KernelSegment> segments_of(const Plan& plan);
 
 /// One line (--explain).
 std::string print_segments(const Plan& plan);

@@ -150,6 +150,13 @@ bool PlannedStep::run_until(double deadline, const Bind& bind) {
   }
 }
 
+void PlannedStep::throw_end_of_group() {
+  if (ranks_) ranks_->wait_for_all();
+  for (Communicator* const group : {ranks_ ? &ranks_->ranks() : nullptr, stages_ != nullptr ? &stages_->stages() : nullptr, tensor_})
+    if (group != nullptr && group->has_ended()) group->barrier("rows of a step");  // which throws at once
+  fail(Code::rank_failed, "step: another rank has ended it");
+}
+
 bool PlannedStep::go_on_to(double deadline, const Bind& bind) {
   if (is_computing()) {
     {

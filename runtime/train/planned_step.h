@@ -44,6 +44,8 @@ class PlannedStep {
   /// model's gate. After an error the step cannot continue. With the recipe's find_nan, a step whose loss or gradients are not finite
   /// throws not_finite, and no weight has changed.
   bool run_until(double deadline, const Bind& bind);
+  /// After a run that stopped because a group has ended: throws why, with the rank that ended it.
+  [[noreturn]] void throw_end_of_group();
   /// Whether the update has begun; before that the step may be abandoned.
   bool is_updating() const { return cursor_.at > executor_.begin_of_update(); }
   /// Whether a parameter has been updated since the step began.

@@ -312,7 +312,7 @@ bool Trainer::run_until(double deadline, std::optional<std::span<const HostView>
     const auto own_part = [&] {
       if (team_->compares_weights()) require_replicas(team_->own(), train_->executor(), model_->context().backend());
       team_->start_clock();
-      require(train_->run_until(Executor::kNoDeadline, bind), Code::rank_failed, "step: another rank has ended it");
+      if (!train_->run_until(Executor::kNoDeadline, bind)) train_->throw_end_of_group();
     };
     // Pieces that an update has changed are nowhere as they were.
     const auto note_what_is_mixed = [this] {

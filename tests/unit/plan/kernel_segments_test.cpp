@@ -30,7 +30,7 @@ Plan planned(Program program, int64_t micro_batches) {
 
 std::vector<int32_t> recordings_of(const Plan& plan) {
   std::vector<int32_t> recordings;
-  for (const Segment& segment : segments_of(plan)) recordings.push_back(segment.recording);
+  for (const KernelSegment& segment : segments_of(plan)) recordings.push_back(segment.recording);
   return recordings;
 }
 
@@ -42,9 +42,9 @@ const Node& node_at(const Plan& plan, size_t i) {
 /// Every kernel is in one segment, and those of one recording access the same bytes, one after another.
 void expect_repeatable(const Plan& plan) {
   std::vector<int> in_segments(plan.instructions.size());
-  std::map<int32_t, Segment> first;
-  for (const Segment& segment : segments_of(plan)) {
-    const Segment& like = first.emplace(segment.recording, segment).first->second;
+  std::map<int32_t, KernelSegment> first;
+  for (const KernelSegment& segment : segments_of(plan)) {
+    const KernelSegment& like = first.emplace(segment.recording, segment).first->second;
     ASSERT_EQ(segment.end - segment.begin, like.end - like.begin);
     for (size_t i = segment.begin; i < segment.end; ++i) {
       ++in_segments[i];
