@@ -82,7 +82,7 @@ class Communicator {
   /// Gets the numbers that the ranks give, in rank order; returns the bytes of elements that this rank sends, for sent_bytes().
   using Exchange = std::function<int64_t(std::span<const uint64_t> numbers)>;
   /// Gives `own` to all ranks, runs `exchange`, and returns when it has returned on all ranks. `detail`: what else the ranks must agree in.
-  /// What `exchange` throws ends the group.
+  /// An exception of `exchange` ends the group.
   virtual void meet(const CollectiveCall& call, uint64_t detail, uint64_t own, const Exchange& exchange) = 0;
 
   // New groups of these ranks: collectives of all of them, after which groups and this communicator are independent: each has its own order

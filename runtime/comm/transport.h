@@ -13,7 +13,7 @@
 
 namespace st {
 
-/// What ended a group, as reported to every survivor.
+/// The end of a group, as reported to every survivor.
 struct RankFailure {
   int rank = -1;                  // of Transport::whole(): the rank at fault, whichever rank found it
   Code code = Code::rank_failed;  // what survivors throw: rank_failed, timeout, rank_mismatch

@@ -22,7 +22,7 @@ bool overlaps(const DevicePiece& a, int64_t width_of_a, const DevicePiece& b, in
   return a.data < b.data + b.elements * width_of_b && b.data < a.data + a.elements * width_of_a;
 }
 
-/// Of the sums of floating-point terms.
+/// Bytes of a sum of floating-point terms.
 int64_t sum_width(DType dtype) { return dtype == DType::f64 ? 8 : 4; }
 
 }  // namespace

@@ -85,7 +85,7 @@ class DeviceExchange {
   std::shared_ptr<DeviceOffer> offer_;
   std::vector<std::shared_ptr<DeviceOffer>> offers_;  // by rank, as last found
   bool is_shared_ = true, is_withdrawn_ = false;      // of the last meeting
-  // Of a fold.
+  // For folds: a walk through the pieces of each term and of the sums.
   struct Walk;
   std::vector<Walk> walks_;
   std::vector<Address> terms_;

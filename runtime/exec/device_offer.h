@@ -1,4 +1,4 @@
-// What a rank lets the other ranks read of its device's memory during a collective.
+// The device's memory that a rank lets the other ranks read during a collective.
 #pragma once
 
 #include <cstdint>

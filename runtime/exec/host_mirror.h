@@ -12,7 +12,7 @@ namespace st {
 /// Operands that overlap on the device overlap here in the same way.
 class HostMirror {
  public:
-  /// Of all operands of a call. Borrows both arguments.
+  /// Mirrors all operands of a call. Borrows both arguments.
   HostMirror(Backend& backend, const Call& call) : backend_(backend), call_(call) {}
   /// Forgets where operands are: the next call below looks for them, and allocates.
   void place() { memory_ = nullptr; }

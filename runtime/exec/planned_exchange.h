@@ -35,7 +35,7 @@ class PlannedExchange {
   bool follows() const { return device_.has_value(); }
   /// The next run is behind the work that `computing` has.
   void fork(Stream& computing);
-  /// What `computing` gets from now on is behind the last run, which has returned.
+  /// Work that `computing` gets from now on is behind the last run, which has returned.
   void join(Stream& computing);
 
   int64_t copied_bytes() const {

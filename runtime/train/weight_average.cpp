@@ -70,7 +70,7 @@ void WeightAverage::read(const StateTensor& from, int64_t first, std::span<std::
   read_ ? read_(from, first, out) : from.to_host(model_.context().backend(), first, out);
 }
 
-/// What has the average of a parameter now; null: the model.
+/// The holder of a parameter's average now; null: the model.
 const StateTensor* WeightAverage::tensor_of(SlotId parameter) const {
   const auto index = static_cast<size_t>(std::ranges::find(model_.parameters(), parameter) - model_.parameters().begin());
   if (follows_ && averages_[index]) return &*averages_[index];

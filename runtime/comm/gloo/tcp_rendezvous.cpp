@@ -21,7 +21,7 @@ namespace {
 constexpr uint32_t kMagic = 0x53544d32;  // "STM2"; a changed layout gets another number
 constexpr int64_t kMostBytes = int64_t{16} << 20;
 
-/// What a joining rank ("guest") sends first; its `bytes` bytes follow.
+/// The first message of a joining rank ("guest"); its `bytes` bytes follow.
 struct Arrival {
   uint32_t magic = kMagic;
   int32_t rank = 0, size = 0;

@@ -42,7 +42,7 @@ class PipeLane {
   /// moved.
   bool move(double now, double silence) noexcept;
 
-  // What the other end has sent.
+  // Frames that the other end has sent.
 
   const std::optional<HelloFrame>& hello() const { return hello_; }
   const std::optional<FailureFrame>& failure() const { return failure_; }
