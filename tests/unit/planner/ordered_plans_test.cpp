@@ -1,6 +1,9 @@
 // The order of every kind of plan is proved, and a plan that lacks a wait runs differently if and only if its proof fails.
 #include <gtest/gtest.h>
 
+#include <set>
+#include <span>
+
 #include "late_run.h"
 #include "models/gpt.h"
 #include "plan/ordering.h"
@@ -49,12 +52,47 @@ void expect_ordered(const Plan& plan) {
   EXPECT_EQ(ordering.streams > 1, ordering.waits > 0);
 }
 
+/// The axes along which a rank waits for others in its update before the update's first write of the state.
+std::set<MeshAxis> met_before_the_state_is_written(const Plan& plan) {
+  std::set<MeshAxis> met;
+  for (size_t i = plan.begin_of_update; i < plan.instructions.size(); ++i) {
+    const Instruction& at = plan.instructions[i];
+    if (at.kind == Instruction::Kind::exchange || at.kind == Instruction::Kind::await)
+      met.insert(plan.exchanges[static_cast<size_t>(at.exchange)].axis);
+    if (at.kind != Instruction::Kind::kernel) continue;
+    const auto is_state = [&](SlotId slot) {
+      const Role role = plan.program.slot(slot).role;
+      return role == Role::parameter || role == Role::optimizer;
+    };
+    if (std::ranges::any_of(plan.program.sections[static_cast<size_t>(at.section)].graph[at.node].writes, is_state)) return met;
+  }
+  ADD_FAILURE() << "the update writes no state";
+  return met;
+}
+
+/// Ranks on one device rely on it: one whose kernel has failed never comes, so no other rank writes its state (runtime/exec/README.md).
+void expect_that_the_update_waits(const Plan& plan, const Mesh& mesh) {
+  const std::set<MeshAxis> met = met_before_the_state_is_written(plan);
+  for (const MeshAxis axis : {MeshAxis::data, MeshAxis::tensor, MeshAxis::stage})
+    EXPECT_TRUE(mesh.size(axis) == 1 || met.contains(axis)) << name_of(axis);
+}
+
+/// The last rank is on the last stage.
+void expect_that_the_update_waits(const std::string& json) {
+  const PlannedRun run = run_of(json);
+  SCOPED_TRACE(json);
+  for (const int32_t rank : {0, static_cast<int32_t>(run.recipe.ranks) - 1})
+    expect_that_the_update_waits(plan_of_rank(run, rank).plan, mesh_of(run.recipe));
+}
+
 /// The first rank and the last one, which is on the last stage.
 void expect_ordered(const std::string& json) {
   const PlannedRun run = run_of(json);
   for (const int32_t rank : {0, static_cast<int32_t>(run.recipe.ranks) - 1}) {
     SCOPED_TRACE(text(json, ", rank ", rank));
-    expect_ordered(plan_of_rank(run, rank).plan);
+    const Plan plan = plan_of_rank(run, rank).plan;
+    expect_ordered(plan);
+    expect_that_the_update_waits(plan, mesh_of(run.recipe));
   }
 }
 
@@ -121,6 +159,23 @@ std::pair<int64_t, int64_t> expect_that_proofs_are_right(const std::string& json
     EXPECT_EQ(seen_in_run(plan, Timing::as_late_as_allowed, i) != wanted, is_needed) << "instruction " << i;
   }
   return {std::ssize(redundant), ordering_of(plan).waits - std::ssize(redundant)};
+}
+
+TEST(OrderedPlans, AnUpdateWithoutClippingWaitsForAllRanksToo) {
+  for (const std::string& json : on_stages())
+    for (const char* more : {R"("clip":0)", R"("clip":0,"optimizer":"sgd","overlap":"off")"})
+      expect_that_the_update_waits(with_more(json, more));
+}
+
+TEST(OrderedPlans, AnUpdateThatWritesTheStateFirstIsFound) {
+  Plan plan = plan_of_rank(run_of(R"({"batch":2,"ranks":4,"stages":2})"), 0).plan;
+  EXPECT_EQ(met_before_the_state_is_written(plan), (std::set{MeshAxis::data, MeshAxis::stage}));
+  const std::span update = std::span(plan.instructions).subspan(plan.begin_of_update);
+  const auto left_out = std::ranges::remove_if(update, [&](const Instruction& at) {
+    return at.exchange >= 0 && plan.exchanges[static_cast<size_t>(at.exchange)].axis == MeshAxis::stage;
+  });
+  plan.instructions.resize(plan.instructions.size() - left_out.size());
+  EXPECT_EQ(met_before_the_state_is_written(plan), (std::set{MeshAxis::data}));
 }
 
 TEST(OrderedPlans, AWaitIsNeededIfItsPlanRunsDifferentlyWithoutIt) {
