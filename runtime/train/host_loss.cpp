@@ -52,7 +52,7 @@ HostLoss::HostLoss(const Parts& parts, bool own_loss, const PlanOptions& options
   context.require_memory("forward: a step with the host's loss", need);
   if (parts.ranks != nullptr) {
     queue_ = std::make_unique<ExchangeQueue>(*parts.ranks);
-    told_.resize(static_cast<size_t>(all().size()));
+    reports_.resize(static_cast<size_t>(all().size()));
   }
   if (parts.others && parts.others->stages != nullptr) links_.emplace(*parts.others->stages);
   executor_ = std::make_unique<Executor>(std::move(plan), *storage, parts.workers, &parts.cancelled, queue_.get(),
@@ -103,10 +103,9 @@ void HostLoss::forward(std::span<const HostView> batch, int64_t attempts) {
   is_forward_done_ = false;
   attempts_ = attempts;
   if (gathers()) {
-    Told own = told();
-    own.call = static_cast<int64_t>(Met::at_forward);
-    own.kind = static_cast<int64_t>(own_loss() ? Kind::own : Kind::host);
-    gather(own);
+    RankReport own = report(RankReport::Call::forward);
+    own.from = own_loss() ? From::own_loss : From::gradients;
+    meet(own);
     if (links_ && links_->connected() == 0) parts_.others->connect(*links_, executor_->plan().program.links);
   }
   if (slots_.loss_sum.exists()) {  // later micro-batches add to it: what follows is one's own
@@ -129,7 +128,7 @@ void HostLoss::backward(std::span<const HostView> gradients) {
   require(is_forward_done_, Code::wrong_state, "backward: there is no forward pass; call st_trainer_forward first");
   check(has_outputs_ || gradients.empty(),
         "backward: the outputs are on the ranks of the last part's stage, not on this one; give no gradients here");
-  if (!has_outputs_) return run_backward(Kind::any);
+  if (!has_outputs_) return run_backward(From::any);
   const Program& program = executor_->plan().program;
   const auto why_unknown = [&](const std::string& name) {
     std::vector<std::string> outputs;
@@ -157,12 +156,12 @@ void HostLoss::backward(std::span<const HostView> gradients) {
   }
   if (slots_.own_loss_seed.exists()) slots_.own_loss_seed.set(0);
   keep_hash_of(gradients);
-  run_backward(Kind::host);
+  run_backward(From::gradients);
 }
 
 void HostLoss::backward_own_loss() {
   require(is_forward_done_, Code::wrong_state, "backward: there is no forward pass; call st_trainer_forward first");
-  if (!has_outputs_) return run_backward(Kind::any);
+  if (!has_outputs_) return run_backward(From::any);
   require(own_loss(), Code::wrong_state,
           "backward: the graph's own loss was not computed, because the graph has none or forward did not get all of its inputs; give "
           "gradients of the outputs");
@@ -170,7 +169,7 @@ void HostLoss::backward_own_loss() {
   for (const OutputGradient& output : gradients_) executor_->bind(output.slot, zeros(program.slot(output.slot).type.bytes()));
   slots_.own_loss_seed.set(program.loss_seed);
   hash_ = 0;
-  run_backward(Kind::own);
+  run_backward(From::own_loss);
 }
 
 /// Returns when the exchanges that it started are complete.
@@ -184,8 +183,8 @@ void HostLoss::run(size_t begin, size_t end) {
   }
 }
 
-void HostLoss::run_backward(Kind kind) {
-  require(pairs_ == 0 || kind == kind_ || kind == Kind::any, Code::wrong_state,
+void HostLoss::run_backward(From from) {
+  require(pairs_ == 0 || from == from_ || from == From::any, Code::wrong_state,
           "backward: a step takes gradients either from the host or from the graph's own loss, which is a mean over the step; call "
           "st_trainer_apply in between");
   is_forward_done_ = false;
@@ -193,13 +192,13 @@ void HostLoss::run_backward(Kind kind) {
   const double sum = slots_.loss_sum.get_or(0), count = slots_.loss_count.get_or(0);
   const bool adds_all = parts_.ranks != nullptr && parts_.recipe.reduce == "micro";
   if (adds_all || gathers()) {
-    Told own = told();
+    RankReport own = report(RankReport::Call::backward);
     own.loss_sum = sum;
     own.loss_count = count;
-    own.kind = static_cast<int64_t>(kind);
+    own.from = from;
     own.gradients = hash_;
-    gather(own);
-    if (parts_.others) kind = static_cast<Kind>(told_[first_counted()].kind);
+    meet(own);
+    if (parts_.others) from = reports_[first_counted(reports_)].from;
   }
   if (adds_all)
     add_losses(pairs_ == 0);
@@ -207,7 +206,7 @@ void HostLoss::run_backward(Kind kind) {
     add_loss(sum, count, pairs_ == 0);
   if (parts_.ranks != nullptr) executor_->set_contributors({.in_round = parts_.ranks->size(), .in_step = parts_.ranks->size()});
   run(begins_[later][1], ends_[later][1]);
-  kind_ = kind;
+  from_ = from;
   ++pairs_;
 }
 
@@ -219,14 +218,12 @@ void HostLoss::add_loss(double sum, double count, bool is_first) {
 
 /// Those of all data ranks, in rank order.
 void HostLoss::add_losses(bool is_first) {
-  for (const Told& told : told_) {
-    if (told.is_counted == 0) continue;
-    add_loss(told.loss_sum, told.loss_count, is_first);
+  for (const RankReport& of : reports_) {
+    if (of.is_counted == 0) continue;
+    add_loss(of.loss_sum, of.loss_count, is_first);
     is_first = false;
   }
 }
-
-size_t HostLoss::first_counted() const { return static_cast<size_t>(std::ranges::find(told_, 1, &Told::is_counted) - told_.begin()); }
 
 /// Tensor ranks each use their own, and must not compute different weights.
 void HostLoss::keep_hash_of(std::span<const HostView> gradients) {
@@ -245,76 +242,34 @@ void HostLoss::keep_hash_of(std::span<const HostView> gradients) {
   hash_ = std::stoull(digest.hex().substr(0, 16), nullptr, 16);
 }
 
-/// This rank's report at a backward: sums of the micro-batches so far.
-HostLoss::Told HostLoss::told() const {
-  return {.loss_sum = loss_sum_,
-          .loss_count = loss_count_,
-          .lr = 0,
-          .loss_scale = slots_.loss_scale.get_or(1),
-          .call = static_cast<int64_t>(Met::at_backward),
-          .kind = static_cast<int64_t>(kind_),
-          .pairs = pairs_,
-          .number = 0,
+/// Sums of the micro-batches so far.
+RankReport HostLoss::report(RankReport::Call call) const {
+  return {.call = call,
+          .from = from_,
           .attempts = attempts_,
-          .is_counted = is_counted_ ? 1 : 0,
+          .pairs = parts_.recipe.reduce == "micro" || gathers() ? pairs_ : 0,
+          .loss_scale = slots_.loss_scale.get_or(1),
           .data_rank = parts_.ranks == nullptr ? 0 : parts_.ranks->rank(),
-          .gradients = 0};
+          .is_counted = is_counted_ ? 1 : 0,
+          .loss_sum = loss_sum_,
+          .loss_count = loss_count_,
+          .own_pairs = pairs_};
 }
 
-/// Into told_, all of which has to be alike but for the losses, and the pairs where each rank adds up its own.
-void HostLoss::gather(const Told& own) {
-  Communicator& ranks = all();
-  const auto meet = [&] {  // a rank that is early waits here for the others
-    ranks.all_gather(&own, told_.data(), ranks.size() * static_cast<int64_t>(sizeof own), DType::u8, "a step with the host's loss");
-  };
-  queue_->alone(std::ref(meet));  // a reference: std::function would allocate for the captures
-  const auto text_of_call = [](const Told& told) {
-    if (told.call == static_cast<int64_t>(Met::at_forward)) return "forward";
-    return told.call == static_cast<int64_t>(Met::at_apply) ? "apply" : "backward";
-  };
-  const auto text_of_kind = [](const Told& told) {
-    return told.kind == static_cast<int64_t>(Kind::own) ? "the graph's own loss" : "the outputs' gradients";
-  };
-  const size_t counted = first_counted();  // rank 0 but for stages
-  const Told& first = told_[counted];
-  for (size_t rank = 0; rank < told_.size(); ++rank) {
-    const Told& theirs = told_[rank];
-    const auto refuse_unlike = [&](const char* what, const std::string& told, const std::string& firsts) {
-      refuse_rank(ranks, static_cast<int>(rank), "",
-                  text(text_of_call(first), ": ", text_of_rank(ranks, static_cast<int>(rank)), what, told, ", rank ", counted, " ", firsts,
-                       "; run the same step on all ranks. The step was rolled back"));
-    };
-    if (theirs.call != first.call) refuse_unlike(" calls ", text_of_call(theirs), text_of_call(first));
-    if (theirs.kind != first.kind && first.call == static_cast<int64_t>(Met::at_forward))
-      refuse_unlike(" gives inputs for ", text_of_kind(theirs), text_of_kind(first));
-    const bool has_kind = theirs.kind != static_cast<int64_t>(Kind::any);
-    if (has_kind && theirs.kind != first.kind) refuse_unlike(" runs backward from ", text_of_kind(theirs), text_of_kind(first));
-    const auto is_of_same_rows = [&](const Told& other) { return other.is_counted != 0 && other.data_rank == theirs.data_rank; };
-    if (const auto same = std::ranges::find_if(told_, is_of_same_rows); has_kind && theirs.gradients != same->gradients)
-      refuse_rank(ranks, static_cast<int>(rank), "",
-                  text(text_of_call(first), ": ", text_of_rank(ranks, static_cast<int>(rank)), " gives other gradients than rank ",
-                       same - told_.begin(),
-                       ", which has the same rows; give the same on all ranks along the tensor axis. The step was rolled back"));
-    if (theirs.attempts != first.attempts)
-      refuse_unlike(" has attempted steps: ", std::to_string(theirs.attempts), std::to_string(first.attempts));
-    if (theirs.loss_scale != first.loss_scale) refuse_unlike(" has loss scale ", text(theirs.loss_scale), text(first.loss_scale));
-    if (theirs.number != first.number) refuse_unlike(" is at update ", std::to_string(theirs.number), std::to_string(first.number));
-    if (theirs.lr != first.lr) refuse_unlike(" has learning rate ", text(theirs.lr), text(first.lr));
-    if (theirs.pairs != first.pairs && (parts_.recipe.reduce == "micro" || gathers()))
-      refuse_unlike(" has run micro-batches: ", std::to_string(theirs.pairs), std::to_string(first.pairs));
-  }
+void HostLoss::meet(const RankReport& own) {
+  const auto exchange = [&] { exchange_reports(all(), own, reports_); };  // a rank that is early waits here for the others
+  queue_->alone(std::ref(exchange));                                      // a reference: std::function would allocate for the captures
 }
 
 void HostLoss::meet(double lr, int64_t number) {
   pairs_of_all_ = pairs_;
   if (parts_.ranks == nullptr) return;
-  Told own = told();
+  RankReport own = report(RankReport::Call::apply);
   own.lr = lr;
-  own.call = static_cast<int64_t>(Met::at_apply);
-  own.number = number;
-  gather(own);
+  own.update = number;
+  meet(own);
   pairs_of_all_ = 0;
-  for (const Told& told : told_) pairs_of_all_ += told.is_counted * told.pairs;
+  for (const RankReport& of : reports_) pairs_of_all_ += of.is_counted * of.own_pairs;
   if (parts_.recipe.reduce == "step") add_losses(true);
   const int size = parts_.ranks->size();
   executor_->run_without_rows(executor_->plan().micro_batches - 1, {.in_round = size, .in_step = size}, Executor::RunByAll::in_step);
@@ -327,7 +282,7 @@ void HostLoss::update(double lr, int64_t number) {
   }
   slots_.rates.set(0, lr);
   slots_.rates.set(1, static_cast<double>(number));
-  slots_.gradient_unit.set(kind_ == Kind::own ? executor_->plan().program.loss_seed * loss_count_ : 1);
+  slots_.gradient_unit.set(from_ == From::own_loss ? executor_->plan().program.loss_seed * loss_count_ : 1);
   run(executor_->begin_of_update(), executor_->end());
 }
 

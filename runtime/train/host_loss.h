@@ -22,6 +22,7 @@
 #include "train/batch_binding.h"
 #include "train/model.h"
 #include "train/recipe.h"
+#include "train/step_handshake.h"
 #include "train/step_slots.h"
 
 namespace st {
@@ -68,7 +69,7 @@ class HostLoss {
   void backward_own_loss();
   /// Micro-batches (forward and backward) so far.
   int64_t pairs() const { return pairs_; }
-  bool used_own_loss() const { return pairs_ > 0 && kind_ == Kind::own; }
+  bool used_own_loss() const { return pairs_ > 0 && from_ == From::own_loss; }
   /// Collective call of all ranks before update number `number`. Throws the same rank_mismatch on all ranks if they ran different calls in
   /// this step, are at different attempts, or have different learning rates or loss scales.
   void meet(double lr, int64_t number);
@@ -91,27 +92,17 @@ class HostLoss {
     SlotId slot;
     Memory compact;  // contiguous copy of a gradient that the host gives with gaps
   };
-  enum class Kind { any = -1, host, own };  // any: what the stage with the outputs has
-  enum class Met { at_forward, at_backward, at_apply };
-
-  /// A rank's report to the others about a micro-batch or a step.
-  struct Told {
-    double loss_sum, loss_count, lr, loss_scale;
-    int64_t call, kind, pairs, number, attempts;
-    int64_t is_counted, data_rank;  // is_counted: it has the outputs, and tells their loss for its tensor ranks
-    uint64_t gradients;             // a hash of what the host gave, with tensor ranks
-  };
+  using From = RankReport::From;
 
   void find_slots();
   bool gathers() const { return parts_.ranks != nullptr && (parts_.recipe.zero == 3 || parts_.others); }
   Communicator& all() const { return parts_.others ? parts_.others->all : *parts_.ranks; }
-  size_t first_counted() const;
   void keep_hash_of(std::span<const HostView> gradients);
-  Told told() const;
-  void run_backward(Kind kind);
+  RankReport report(RankReport::Call call) const;
+  void run_backward(From from);
   void run(size_t begin, size_t end);
   Address zeros(int64_t bytes);
-  void gather(const Told& own);
+  void meet(const RankReport& own);
   void add_loss(double sum, double count, bool is_first);
   void add_losses(bool is_first);
 
@@ -139,9 +130,9 @@ class HostLoss {
   int64_t pairs_ = 0, pairs_of_all_ = 0;
   int64_t attempts_ = 0;  // of the current step
   bool is_forward_done_ = false;
-  Kind kind_ = Kind::host;
+  From from_ = From::gradients;
   double loss_sum_ = 0, loss_count_ = 0;  // of the micro-batches so far
-  std::vector<Told> told_;                // by rank
+  std::vector<RankReport> reports_;       // by rank
 };
 
 }  // namespace st

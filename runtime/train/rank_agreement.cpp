@@ -8,7 +8,6 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "checkpoint/manifest.h"
-#include "data/stream.h"
 #include "ir/op.h"
 #include "train/rank_texts.h"
 
@@ -150,31 +149,6 @@ int odd_one(std::span<const Hex> by_rank) {
                    " of ", count, " parameters differ. Give all ranks the same weights, or resume all from the same checkpoint"));
 }
 
-void require_like_first(const Communicator& ranks, int rank, const StepStart& theirs, const StepStart& first) {
-  constexpr const char *kResume = "resume all ranks from the same checkpoint", *kAlike = "make them equal on all ranks";
-  const auto require_same = [&](const char* what, double of_rank, double of_first, const char* way_out) {
-    if (of_rank == of_first) return;
-    refuse_rank(ranks, rank, "",
-                text("step: ", text_of_rank(ranks, rank), " begins with ", what, ' ', of_rank, ", rank 0 with ", of_first, "; ", way_out));
-  };
-  const auto number = [](int64_t whole) { return static_cast<double>(whole); };
-  require_same("steps attempted:", number(theirs.attempts), number(first.attempts), kResume);
-  require_same("data items taken:", number(theirs.items), number(first.items), kResume);
-  require_same("lr", theirs.lr, first.lr, kAlike);
-  require_same("loss scale", theirs.loss_scale, first.loss_scale, kResume);
-  if ((theirs.rows == StepStart::kFromData) == (first.rows == StepStart::kFromData)) return;
-  refuse_rank(ranks, rank, "",
-              text("step: one of ", text_of_rank(ranks, rank), " and rank 0 was given rows, the other reads its data; ", kAlike));
-}
-
-/// Whose rows a rank gets, if others get the same.
-std::string role_of(const Mesh& mesh, const MeshPosition& at) {
-  if (mesh.stage == 1 && mesh.tensor == 1) return "";
-  const std::string tensor = mesh.tensor == 1 ? "" : text("tensor rank ", at.tensor, " of "), stage = text("stage ", at.stage, " of ");
-  const char* who = mesh.stage == 1 ? "tensor ranks" : mesh.tensor == 1 ? "stages" : "ranks";
-  return text("; it is ", tensor, mesh.stage == 1 ? "" : stage, "data rank ", at.data, ", whose rows all its ", who, " get");
-}
-
 }  // namespace
 
 Recipe on_ranks(Recipe recipe, int64_t ranks) {
@@ -274,27 +248,6 @@ std::optional<std::vector<RegionId>> recomputed_by_all(Communicator& ranks, cons
   std::vector<RegionId> scopes;
   for (std::string_view rest = first; !rest.empty();) scopes.push_back(static_cast<RegionId>(std::stol(take_text(rest))));
   return scopes;
-}
-
-int64_t rows_of_all(Communicator& ranks, const Mesh& mesh, std::span<StepStart> starts, int64_t batch) {
-  StepStart* const own = &starts[static_cast<size_t>(ranks.rank())];
-  ranks.all_gather(own, starts.data(), ranks.size() * static_cast<int64_t>(sizeof *own), DType::u8, "start of the step");
-  for (int rank = 1; rank < ranks.size(); ++rank) require_like_first(ranks, rank, starts[static_cast<size_t>(rank)], starts[0]);
-  if (own->rows == StepStart::kFromData) return own->rows;
-  int64_t rows = 0;
-  for (int32_t data = 0; data < mesh.data; ++data) rows += starts[static_cast<size_t>(rank_at(mesh, {.data = data}))].rows;
-  for (int rank = 0; rank < ranks.size(); ++rank) {
-    const MeshPosition at = position_of(mesh, rank);
-    const int64_t full = rows / batch, rest = rows % batch;
-    const int64_t due =
-        MicroBatches{.per_step = full, .ranks = mesh.data, .rank = at.data}.own() * batch + (full % mesh.data == at.data ? rest : 0);
-    const int64_t theirs = starts[static_cast<size_t>(rank)].rows;
-    if (theirs != due)
-      refuse_rank(ranks, rank, "",
-                  text("step: ", text_of_rank(ranks, rank), " was given ", theirs, " rows, but its share of the ", rows,
-                       " rows of all ranks is ", due, ", in micro-batches of ", batch, " dealt in turn", role_of(mesh, at)));
-  }
-  return rows;
 }
 
 }  // namespace st

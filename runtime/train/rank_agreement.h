@@ -13,7 +13,6 @@
 #include "comm/communicator.h"
 #include "exec/executor.h"
 #include "train/recipe.h"
-#include "train/timeline.h"
 #include "train/training_state.h"
 
 namespace st {
@@ -46,20 +45,5 @@ void require_replicas(Communicator& ranks, const Executor& executor, Backend& ba
 /// `plan` recomputes in the smallest memory of any rank. Empty: the recipe names the scopes. Collective call.
 std::optional<std::vector<RegionId>> recomputed_by_all(Communicator& ranks, const Recipe& recipe, PlanOptions options,
                                                        const std::function<Plan(const PlanOptions&)>& plan);
-
-/// A rank's state at the start of a step.
-struct StepStart {
-  static constexpr int64_t kFromData = -1;
-  int64_t attempts, items;  // steps attempted, items taken from the data's stream
-  double lr, loss_scale;
-  int64_t rows;              // rows that the caller gave; kFromData: the rank reads its own from the data
-  int64_t lacks_copies = 0;  // 1: its working copies do not match its shards of the weights
-  RankTimes last_step = {};  // this rank's times of the previous step, if it made that step
-};
-
-/// Returns the rows given to all ranks together, or kFromData. `starts`: by rank; the caller fills in its own. Collective call. Throws the
-/// same rank_mismatch on all ranks if a rank begins another step than rank 0, or with another learning rate or loss scale, or if the rows
-/// are not those of the first micro-batches of `batch` rows each, dealt to the data ranks in turn; all stages of a data rank have its rows.
-int64_t rows_of_all(Communicator& ranks, const Mesh& mesh, std::span<StepStart> starts, int64_t batch);
 
 }  // namespace st

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <limits>
 #include <system_error>
 #include <utility>
@@ -12,11 +11,10 @@
 #include "base/heap.h"
 #include "base/json_line.h"
 #include "base/os/machine.h"
-#include "comm/direct_exchange.h"
-#include "comm/local/thread_group.h"
 #include "ir/cuts.h"
 #include "train/device_copy.h"
 #include "train/parameter_copies.h"
+#include "train/rank_agreement.h"
 
 namespace st {
 namespace {
@@ -34,17 +32,11 @@ RankTeam::Member::Member(int32_t own_rank, const Model& of, int threads)
 
 RankTeam::RankTeam(const Parts& parts, const PlanOptions& options)
     : parts_(parts),
-      mesh_(mesh_of(parts.recipe)),
-      clocks_(static_cast<size_t>(is_of_threads() ? parts.recipe.ranks : 1)),
+      groups_(mesh_of(parts.recipe), parts.group, parts.is_cancelled),
+      clocks_(groups_.size()),
       timeline_(static_cast<size_t>(parts.recipe.ranks)) {
-  if (!is_of_threads()) {
-    split_group();
-    return;
-  }
-  check(parts.recipe.ranks <= kMaxThreadRanks, "trainer: recipe ranks is ", parts.recipe.ranks, "; at most ", kMaxThreadRanks,
-        " ranks run as threads of one process; start more as processes (scaletrain launch, mpirun or Slurm) and give the trainer their "
-        "communicator");
-  connect();
+  if (!groups_.is_of_threads()) return;
+  const Mesh& mesh = groups_.mesh();
   Model& model = parts_.model;
   const Recipe& recipe = parts_.recipe;
   Context& context = model.context();
@@ -52,25 +44,26 @@ RankTeam::RankTeam(const Parts& parts, const PlanOptions& options)
     members_.push_back(std::make_unique<Member>(rank, model, parts_.threads));
     Member& member = *members_.back();
     PlanOptions own = options;
-    const MeshPosition at = position_of(rank);
+    const auto here = static_cast<size_t>(rank);
+    const MeshPosition at = groups_.position_of(here);
     own.rank = at.data;
     own.stage = at.stage;
     own.tensor_rank = at.tensor;
-    own.borrows_parameters = mesh_.stage > 1 && mesh_.tensor == 1 && at.data == 0;
+    own.borrows_parameters = mesh.stage > 1 && mesh.tensor == 1 && at.data == 0;
     own.sharers = static_cast<int32_t>(recipe.ranks) - rank + 1;  // the trainer comes after all of them
     const auto scopes = scopes_for_all();
     if (scopes) own.recompute_scopes = &*scopes;
     member.storage.keep_in_file(recipe.arenas_in_file(), recipe.offload_folder);
-    member.step = std::make_unique<PlannedStep>(*member.model, recipe, member.storage, *member.workers, member.never, own, &end_of(rank),
-                                                stages_of(rank), tensor_of(rank));
-    mesh_.tensor > 1 ? member.step->leave_parameters_in(model) : member.step->share_masters(model);
+    member.step = std::make_unique<PlannedStep>(*member.model, recipe, member.storage, *member.workers, member.never, own,
+                                                &groups_.data(here), groups_.stages(here), groups_.tensor(here));
+    mesh.tensor > 1 ? member.step->leave_parameters_in(model) : member.step->share_masters(model);
     if (parts_.data && at.data < recipe.step_micro_batches() && member.inputs.is_read_by(member.step->executor()))
       member.feed = std::make_unique<Feed>(
           parts_.data, static_cast<uint64_t>(recipe.seed),
-          MicroBatches{.rows = recipe.batch, .per_step = recipe.step_micro_batches(), .ranks = mesh_.data, .rank = at.data}, 0,
+          MicroBatches{.rows = recipe.batch, .per_step = recipe.step_micro_batches(), .ranks = mesh.data, .rank = at.data}, 0,
           context.memory());
   }
-  connect_stages();
+  groups_.connect_threads(members_.front()->step->executor().plan().program.links);
   sync_weights();
   try {
     start();
@@ -105,147 +98,29 @@ void RankTeam::stop() {
     if (member->thread.joinable()) member->thread.join();
 }
 
-/// A thread that fails says so, and one that waits for rows may wait long.
-CommunicatorOptions RankTeam::options_of(int rank) const {
-  CommunicatorOptions options;
-  options.deadline = std::numeric_limits<double>::infinity();
-  if (rank == 0) options.is_cancelled = parts_.is_cancelled;
-  return options;
-}
-
-/// A stage waits for the work of others: those that compute, or wait themselves, are not silent. Who does not come to a step at all is
-/// found before it, by the group of all.
-CommunicatorOptions RankTeam::options_in_group() const {
-  CommunicatorOptions options;
-  options.deadline = parts_.group->deadline();
-  options.waits_for_living = true;
-  options.is_cancelled = parts_.is_cancelled;
-  return options;
-}
-
-void RankTeam::split_group() {
-  if (mesh_.stage == 1 && mesh_.tensor == 1) return;
-  const int32_t rank = parts_.group->rank();
-  const auto along = [&](MeshAxis axis) { return parts_.group->split(color_along(mesh_, axis, rank), rank, options_in_group(), true); };
-  along_data_ = along(MeshAxis::data);
-  if (mesh_.tensor > 1) along_tensor_ = along(MeshAxis::tensor);
-  if (mesh_.stage == 1) return;
-  along_stages_ = along(MeshAxis::stage);
-  stages_.push_back(std::make_unique<StageLinks>(*along_stages_));
-}
-
-void RankTeam::connect_own_stages(StageLinks& stages, std::span<const StageLink> links) {
-  std::vector<LinkEnds> ends;
-  const int32_t of_stage = mesh_.data * mesh_.tensor;  // ranks of a stage, which are next to each other (base/mesh.h)
-  for (const StageLink& link : links)
-    for (int32_t first = 0; first < of_stage; ++first) ends.push_back({link.from * of_stage + first, link.to * of_stage + first});
-  std::vector<std::unique_ptr<Link>> of_all = make_links(*parts_.group, ends, options_in_group()), own;
-  for (size_t link = 0; link < links.size(); ++link)
-    own.push_back(std::move(of_all[link * static_cast<size_t>(of_stage) + static_cast<size_t>(parts_.group->rank() % of_stage)]));
-  stages.connect(std::move(own));
-}
-
-void RankTeam::end_links() {
-  for (const auto& stages : stages_) stages->connect({});
-}
-
-/// By rank, its end of the group of ranks that differ from it along this axis alone.
-std::vector<DirectExchange> RankTeam::groups_along(MeshAxis axis) const {
-  const auto ranks = static_cast<int32_t>(parts_.recipe.ranks);
-  std::vector<std::unique_ptr<Transport>> ends(static_cast<size_t>(ranks));
-  for (int32_t first = 0; first < ranks; ++first) {
-    if (color_along(mesh_, axis, first) != first) continue;
-    std::vector<std::unique_ptr<Transport>> group = make_thread_group(mesh_.size(axis));
-    size_t next = 0;
-    for (int32_t rank = first; rank < ranks; ++rank)
-      if (color_along(mesh_, axis, rank) == first) ends[static_cast<size_t>(rank)] = std::move(group[next++]);
-  }
-  std::vector<DirectExchange> groups;
-  groups.reserve(ends.size());
-  for (int32_t rank = 0; rank < ranks; ++rank) groups.emplace_back(std::move(ends[static_cast<size_t>(rank)]), options_of(rank));
-  return groups;
-}
-
-/// New groups, whole before they take the place of the old ones, which executors refer to.
-void RankTeam::connect() {
-  is_connected_ = false;
-  std::vector<DirectExchange> group = groups_along(MeshAxis::data);
-  std::vector<DirectExchange> along_stages, along_tensor;
-  if (mesh_.stage > 1) along_stages = groups_along(MeshAxis::stage);
-  if (mesh_.tensor > 1) along_tensor = groups_along(MeshAxis::tensor);
-  if (group_.empty()) {
-    group_ = std::move(group);
-    stage_group_ = std::move(along_stages);
-    tensor_group_ = std::move(along_tensor);
-    for (DirectExchange& end : stage_group_) stages_.push_back(std::make_unique<StageLinks>(end));
-  } else {
-    std::ranges::move(group, group_.begin());
-    std::ranges::move(along_stages, stage_group_.begin());
-    std::ranges::move(along_tensor, tensor_group_.begin());
-    connect_stages();
-  }
-  is_connected_ = true;
-}
-
-/// The links that the plans name.
-void RankTeam::connect_stages() {
-  if (stages_.empty()) return;
-  const std::vector<StageLink>& links = members_.front()->step->executor().plan().program.links;
-  std::vector<std::vector<std::unique_ptr<Link>>> ends(stages_.size());
-  for (auto& of_rank : ends) of_rank.resize(links.size());
-  for (size_t link = 0; link < links.size(); ++link)
-    for (int32_t first = 0; first < mesh_.data * mesh_.tensor; ++first) {  // of stage 0
-      std::vector<std::unique_ptr<Transport>> pair = make_thread_group(2);
-      const auto hand_over = std::make_shared<HandOver>();
-      for (const int32_t stage : {links[link].from, links[link].to}) {
-        MeshPosition at = position_of(first);
-        at.stage = stage;
-        const int32_t rank = rank_at(mesh_, at);
-        auto& end = pair[stage == links[link].from ? 0 : 1];
-        ends[static_cast<size_t>(rank)][link] =
-            std::make_unique<Link>(std::make_unique<DirectExchange>(std::move(end), options_of(rank)), hand_over, options_of(rank));
-      }
-    }
-  for (size_t rank = 0; rank < stages_.size(); ++rank) stages_[rank]->connect(std::move(ends[rank]));
-}
-
-bool RankTeam::has_ended(int rank) {
-  const Communicator* const tensor = tensor_of(rank);
-  return end_of(rank).has_ended() || (stages_of(rank) != nullptr && stages_of(rank)->stages().has_ended()) ||
-         (tensor != nullptr && tensor->has_ended());
-}
-
 // --- a step
 
 void RankTeam::begin(double lr, int64_t number, int64_t attempts, int64_t items, int64_t rows, double loss_scale) {
   items_ = items;
   step_ = attempts + 1;
-  for (const auto& stages : stages_) stages->runs().clear();
+  for (size_t here = 0; here < groups_.size(); ++here)
+    if (StageLinks* const stages = groups_.stages(here)) stages->runs().clear();
   const int64_t every = parts_.recipe.replica_check;
-  compares_weights_ = (every > 0 && attempts % every == 0) || (!is_of_threads() && !has_met_);
-  if (is_of_threads()) {
-    if (!is_connected_) connect();
+  compares_weights_ = (every > 0 && attempts % every == 0) || (!groups_.is_of_threads() && !has_met_);
+  if (groups_.is_of_threads()) {
+    groups_.make_whole();
     sync_weights();
     for (const auto& member : members_) member->step->begin(lr, number, attempts, rows, loss_scale);
   }
   start_clock();
 }
 
-/// Seconds so far in collectives and, between stages, in waits for messages.
-double RankTeam::exchanged(size_t rank) const {
-  const double among_data_ranks = end_of(static_cast<int>(rank)).recorder().seconds();
-  const Communicator* const tensor = tensor_of(static_cast<int>(rank));
-  const double along_tensor = tensor == nullptr ? 0 : tensor->recorder().seconds();
-  if (stages_.empty()) return among_data_ranks + along_tensor;
-  return among_data_ranks + along_tensor + stages_[rank]->stages().recorder().seconds() + stages_[rank]->runs().waited();
-}
-
-void RankTeam::start_clock(size_t rank) { clocks_[rank] = {.exchanged = exchanged(rank), .began = os::seconds()}; }
+void RankTeam::start_clock(size_t rank) { clocks_[rank] = {.exchanged = groups_.seconds(rank), .began = os::seconds()}; }
 
 RankTimes RankTeam::times_of(size_t here) const {
   const Clock& clock = clocks_[here];
   return {.seconds = clock.ended - clock.began,
-          .exchange = exchanged(here) - clock.exchanged,
+          .exchange = groups_.seconds(here) - clock.exchanged,
           .exposed = here == 0 ? exposed_ : members_[here - 1]->step->exposed_seconds()};
 }
 
@@ -254,11 +129,11 @@ RankTeam::Times RankTeam::take_times(double exposed, const ExchangeQueue* exchan
   exchanges_ = exchanges;
   timed_step_ = step_;
   own_times_ = times_of(0);
-  if (is_of_threads()) {
+  if (groups_.is_of_threads()) {
     std::vector<RankTimes>& ranks = timeline_.add(step_);
     for (size_t rank = 0; rank < ranks.size(); ++rank) ranks[rank] = times_of(rank);
   }
-  const bool is_known = !timeline_.steps().empty() && timeline_.steps().back().step == (is_of_threads() ? step_ : step_ - 1);
+  const bool is_known = !timeline_.steps().empty() && timeline_.steps().back().step == (groups_.is_of_threads() ? step_ : step_ - 1);
   return {.exchange = own_times_.exchange,
           .hidden = own_times_.hidden(),
           .straggler = is_known ? timeline_.steps().back().straggler() : std::numeric_limits<double>::quiet_NaN()};
@@ -269,18 +144,20 @@ PipelineTimes RankTeam::pipeline_times() const {
 }
 
 void RankTeam::share_pipeline_times() {
-  if (!is_of_threads() && mesh_.stage > 1) shared_times_ = gather_lanes(all(), own_pipeline_times());
+  if (!groups_.is_of_threads() && groups_.mesh().stage > 1) shared_times_ = gather_lanes(groups_.all(), own_pipeline_times());
 }
 
 PipelineTimes RankTeam::own_pipeline_times() const {
   PipelineTimes times{.step = timed_step_, .lanes = {}};
   if (timed_step_ == 0 || timed_step_ != step_) return times;
-  for (size_t rank = 0; rank < stages_.size(); ++rank) {
-    const std::span<const StageRun> runs = stages_[rank]->runs().all();
+  for (size_t here = 0; here < groups_.size(); ++here) {
+    const StageLinks* const stages = groups_.stages(here);
+    if (stages == nullptr) return times;
+    const std::span<const StageRun> runs = stages->runs().all();
     if (runs.empty()) return {.step = timed_step_, .lanes = {}};  // a step whose loss the host computes is not recorded
-    const MeshPosition at = position_of(mesh_rank(rank));
-    times.lanes.push_back({mesh_rank(rank), at.stage, at.data, at.tensor, {runs.begin(), runs.end()}});
-    for (StageRun& run : times.lanes.back().runs) run.action.micro_batch = run.action.micro_batch * mesh_.data + at.data;
+    const MeshPosition at = groups_.position_of(here);
+    times.lanes.push_back({groups_.rank_of(here), at.stage, at.data, at.tensor, {runs.begin(), runs.end()}});
+    for (StageRun& run : times.lanes.back().runs) run.action.micro_batch = run.action.micro_batch * groups_.mesh().data + at.data;
   }
   return times;
 }
@@ -292,13 +169,12 @@ std::string RankTeam::timeline_json() const {
   for (size_t here = 0; here < clocks_.size() && timed_step_ > 0 && timed_step_ == step_; ++here) {
     const Clock& clock = clocks_[here];
     const ExchangeQueue* exchanges = here == 0 ? exchanges_ : members_[here - 1]->step->exchanges();
-    const Communicator& end = end_of(static_cast<int>(here));
     JsonLine rank;
-    rank.add("rank", mesh_rank(here)).add("step", timed_step_);
+    rank.add("rank", groups_.rank_of(here)).add("step", timed_step_);
     (here == 0 ? own_times_ : times_of(here)).add_to(rank);
     rank.add("began_us", us(clock.began)).add("ended_us", us(clock.ended));
     rank.add_json("computed_us", computing_json(clock.began, clock.ended, *exchanges));
-    rank.add_json("exchanges", end.recorder().json());
+    rank.add_json("exchanges", groups_.data(here).recorder().json());
     if (!own.lanes.empty()) pipeline.add_to(rank, own.lanes[here]);
     ranks.push_back(rank.text());
   }
@@ -320,7 +196,7 @@ void RankTeam::sync_weights() {
     for (const auto& member : members_) {
       const WeightsGate::Writer writer(member->model->gate());
       const Executor& to = member->step->executor();
-      if (mesh_.tensor > 1) {
+      if (groups_.mesh().tensor > 1) {
         take_parameters(to, parts_.model);
         continue;
       }
@@ -333,10 +209,10 @@ void RankTeam::sync_weights() {
   }
   if (has_state_ || parts_.recipe.zero > 0) return;  // in pieces: nobody else has them
   for (const auto& member : members_) {
-    const MeshPosition at = position_of(member->rank);
+    const MeshPosition at = groups_.position_of(static_cast<size_t>(member->rank));
     const int64_t bytes = member->step->executor().plan().memory.of(Arena::optimizer);
     if (at.data == 0 || bytes == 0) continue;
-    const int32_t first = rank_at(mesh_, {.data = 0, .tensor = at.tensor, .stage = at.stage});
+    const int32_t first = rank_at(groups_.mesh(), {.data = 0, .tensor = at.tensor, .stage = at.stage});
     const Storage& from = first == 0 ? parts_.storage : members_[static_cast<size_t>(first) - 1]->storage;
     copy_bytes(backend, from.data(Arena::optimizer), backend, member->storage.data(Arena::optimizer), bytes);
   }
@@ -345,26 +221,26 @@ void RankTeam::sync_weights() {
 
 int64_t RankTeam::own_rows() const {
   const Recipe& recipe = parts_.recipe;
-  const int32_t rank = position_of(parts_.group->rank()).data;
-  return MicroBatches{.per_step = recipe.step_micro_batches(), .ranks = mesh_.data, .rank = rank}.own() * recipe.batch;
+  return MicroBatches{.per_step = recipe.step_micro_batches(), .ranks = groups_.mesh().data, .rank = groups_.position_of(0).data}.own() *
+         recipe.batch;
 }
 
-int64_t RankTeam::rows_of_all(StepStart own) {
+int64_t RankTeam::rows_of_all(RankReport own) {
   if (own.attempts == timed_step_) own.last_step = own_times_;
-  starts_.resize(static_cast<size_t>(parts_.recipe.ranks));
-  starts_[static_cast<size_t>(parts_.group->rank())] = own;
-  const int64_t rows = st::rows_of_all(*parts_.group, mesh_, starts_, parts_.recipe.batch);
-  if (std::ranges::all_of(starts_, [](const StepStart& start) { return start.last_step.seconds > 0; }))
-    std::ranges::transform(starts_, timeline_.add(own.attempts).begin(), &StepStart::last_step);
+  reports_.resize(static_cast<size_t>(parts_.recipe.ranks));
+  exchange_reports(groups_.all(), own, reports_);
+  const int64_t rows = st::rows_of_all(groups_.all(), groups_.mesh(), reports_, parts_.recipe.batch);
+  if (std::ranges::all_of(reports_, [](const RankReport& report) { return report.last_step.seconds > 0; }))
+    std::ranges::transform(reports_, timeline_.add(own.attempts).begin(), &RankReport::last_step);
   return rows;
 }
 
 bool RankTeam::any_lacks_copies() const {
-  return std::ranges::any_of(starts_, [](const StepStart& start) { return start.lacks_copies != 0; });
+  return std::ranges::any_of(reports_, [](const RankReport& report) { return report.lacks_copies != 0; });
 }
 
 void RankTeam::run(std::optional<std::span<const HostView>> batch, const std::function<void()>& own_part) {
-  if (!is_of_threads()) {
+  if (!groups_.is_of_threads()) {
     own_part();
     clocks_[0].ended = os::seconds();
     has_met_ = true;
@@ -401,7 +277,7 @@ void RankTeam::thread_main(Member& member) {
       run_step(member);
     } catch (...) {
       member.error = std::current_exception();
-      end_group(member.rank, member.error);
+      end_group(static_cast<size_t>(member.rank), member.error);
     }
     lock.lock();
     --working_;
@@ -410,6 +286,7 @@ void RankTeam::thread_main(Member& member) {
 }
 
 void RankTeam::run_step(Member& member) {
+  const auto here = static_cast<size_t>(member.rank);
   const auto bind = [&](int64_t first_row, int64_t rows, Executor& executor) {
     if (batch_) {
       member.inputs.bind(*batch_, first_row, rows, executor);
@@ -417,39 +294,32 @@ void RankTeam::run_step(Member& member) {
     }
     if (!member.feed) return true;
     if (member.step->begins_again(first_row)) member.feed->rewind(items_);
-    const auto batch = member.feed->next({Executor::kNoDeadline, [&] { return has_ended(member.rank); }});
+    const auto batch = member.feed->next({Executor::kNoDeadline, [&] { return groups_.has_ended(here); }});
     require(batch.has_value(), Code::rank_failed, "step: another rank has ended it");
     member.inputs.check(*batch, rows);
     member.inputs.bind(*batch, 0, rows, executor);
     return true;
   };
-  if (compares_weights_) require_replicas(end_of(member.rank), member.step->executor(), parts_.storage.backend());
-  const auto rank = static_cast<size_t>(member.rank);
-  start_clock(rank);
+  if (compares_weights_) require_replicas(groups_.data(here), member.step->executor(), parts_.storage.backend());
+  start_clock(here);
   member.step->run_until(Executor::kNoDeadline, std::ref(bind));
-  clocks_[rank].ended = os::seconds();
+  clocks_[here].ended = os::seconds();
 }
 
-/// So that nobody waits for a rank that has failed.
-void RankTeam::end_group(int rank, const std::exception_ptr& error) noexcept {
-  const auto end = [&](const char* why) {
-    end_of(rank).abort(why);
-    if (StageLinks* const stages = stages_of(rank)) stages->abort(why);
-    if (Communicator* const tensor = tensor_of(rank)) tensor->abort(why);
-  };
+void RankTeam::end_group(size_t here, const std::exception_ptr& error) noexcept {
   try {
     std::rethrow_exception(error);
   } catch (const std::exception& why) {
-    end(why.what());
+    groups_.abort(here, why.what());
   } catch (...) {
-    end("an unknown error");
+    groups_.abort(here, "an unknown error");
   }
 }
 
 void RankTeam::rethrow_first(const std::exception_ptr& own) {
   weights_at_ = -1;  // a rank may have got further than another
   has_state_ = false;
-  is_connected_ = false;
+  groups_.forget();
   std::exception_ptr first = own;
   int rank = 0;
   const auto is_cause = [](const std::exception_ptr& error) {
@@ -506,9 +376,7 @@ void RankTeam::watch(const std::function<Executor::Watch(size_t rank)>& of_rank)
 
 std::vector<int64_t> RankTeam::sent_bytes() const {
   std::vector<int64_t> all;
-  for (size_t rank = 0; rank < clocks_.size(); ++rank)
-    all.push_back(end_of(static_cast<int>(rank)).sent_bytes() + (stages_.empty() ? 0 : stages_[rank]->sent_bytes()) +
-                  (tensor_of(static_cast<int>(rank)) == nullptr ? 0 : tensor_of(static_cast<int>(rank))->sent_bytes()));
+  for (size_t here = 0; here < groups_.size(); ++here) all.push_back(groups_.sent_bytes(here));
   return all;
 }
 

@@ -13,25 +13,21 @@
 #include <utility>
 #include <vector>
 
-#include "base/mesh.h"
-#include "comm/direct_exchange.h"
 #include "data/dataset.h"
 #include "train/batch_binding.h"
 #include "train/feed.h"
 #include "train/model.h"
 #include "train/pipeline_times.h"
 #include "train/planned_step.h"
-#include "train/rank_agreement.h"
+#include "train/rank_groups.h"
+#include "train/step_handshake.h"
 #include "train/timeline.h"
 
 namespace st {
 
-///   threads        the trainer is rank 0, on its caller's thread; the team has ranks 1 and up, along the data and the stage axis
-///                  (base/mesh.h), and the groups that connect them. A step is
-///                  completed on all ranks or on none
-///   host's group   the trainer is the rank that the host assigned; the team has its groups along the axes, and runs the collectives
-///   outside
-///                  a step. A step that fails on one rank is not completed by the others, except those that had received everything from
+///   threads        the trainer is rank 0, on its caller's thread; the team has ranks 1 and up. A step is completed on all ranks or on none
+///   host's group   the trainer is the rank that the host assigned; the team runs the collectives outside a step. A step that fails on one
+///   rank is not completed by the others, except those that had received everything from
 ///                  all ranks already
 class RankTeam {
  public:
@@ -50,35 +46,20 @@ class RankTeam {
   RankTeam(const RankTeam&) = delete;
   RankTeam& operator=(const RankTeam&) = delete;
 
-  /// The trainer's communicator of the data ranks: the same object for the team's life.
-  Communicator& own() { return end_of(0); }
-  /// That of all ranks, in a host's group.
-  Communicator& all() { return *parts_.group; }
-  const Mesh& mesh() const { return mesh_; }
-  /// Its ends to the other stages; null: one stage.
-  StageLinks* own_stages() { return stages_of(0); }
-  /// Those along the tensor axis; null: one.
-  Communicator* own_tensor() { return tensor_of(0); }
+  RankGroups& groups() { return groups_; }
+  const RankGroups& groups() const { return groups_; }
   /// With tensor ranks that are threads: the trainer's own executor, which has pieces of the parameters like those of the others. Fills
   /// them.
   void keep_pieces_in(const Executor& own);
-  /// In a host's group: connects the links that a plan of the trainer's names. Collective call of all ranks.
-  void connect_own_stages(StageLinks& stages, std::span<const StageLink> links);
-  /// Ends the links between stages before the executors from whose memory they may still send, after a step that failed.
-  void end_links();
-  bool is_of_threads() const { return parts_.group == nullptr; }
 
   /// In a host's group, whose ranks each get their own rows: this rank's rows in a full step, and, as a collective call, the rows given to
-  /// all ranks together (rank_agreement.h).
+  /// all ranks together (step_handshake.h).
   int64_t own_rows() const;
-  int64_t rows_of_all(StepStart own);
+  int64_t rows_of_all(RankReport own);
   /// Whether any rank reported lacks_copies in rows_of_all().
   bool any_lacks_copies() const;
   /// Maps a step's row `first_row` to the row among those given to this rank.
-  int64_t own_row(int64_t first_row) const { return first_row / mesh_.data / parts_.recipe.batch * parts_.recipe.batch; }
-
-  /// Whether the trainer's rank has been told that a step is over.
-  bool has_ended() { return has_ended(0); }
+  int64_t own_row(int64_t first_row) const { return first_row / groups_.mesh().data / parts_.recipe.batch * parts_.recipe.batch; }
 
   /// Like PlannedStep::begin, at item `items` of the data. First copies to the ranks the weights that the host has changed since the last
   /// step and, after forget_state(), the optimizer's state.
@@ -140,51 +121,27 @@ class RankTeam {
     std::thread thread;
   };
 
-  const Communicator& end_of(int rank) const {
-    if (parts_.group == nullptr) return group_[static_cast<size_t>(rank)];
-    return along_data_ ? *along_data_ : *parts_.group;
-  }
-  Communicator& end_of(int rank) { return const_cast<Communicator&>(std::as_const(*this).end_of(rank)); }
-  Communicator* tensor_of(int rank) { return tensor_group_.empty() ? along_tensor_.get() : &tensor_group_[static_cast<size_t>(rank)]; }
-  const Communicator* tensor_of(int rank) const { return const_cast<RankTeam&>(*this).tensor_of(rank); }
-  StageLinks* stages_of(int rank) { return stages_.empty() ? nullptr : stages_[static_cast<size_t>(rank)].get(); }
-  MeshPosition position_of(int32_t rank) const { return st::position_of(mesh_, rank); }
-  /// The rank in the mesh of a rank of this process; 0 is the trainer's.
-  int32_t mesh_rank(size_t here) const { return is_of_threads() ? static_cast<int32_t>(here) : parts_.group->rank(); }
-  CommunicatorOptions options_of(int rank) const;
-  CommunicatorOptions options_in_group() const;
-  void split_group();
-  std::vector<DirectExchange> groups_along(MeshAxis axis) const;
-  void connect();
-  void connect_stages();
-  bool has_ended(int rank);
   void start();
   void stop();
-  double exchanged(size_t rank) const;
   void start_clock(size_t rank);
   RankTimes times_of(size_t here) const;
   void thread_main(Member& member);
   PipelineTimes own_pipeline_times() const;
   void run_step(Member& member);
   void sync_weights();
-  void end_group(int rank, const std::exception_ptr& error) noexcept;
+  void end_group(size_t here, const std::exception_ptr& error) noexcept;
   [[noreturn]] void rethrow_first(const std::exception_ptr& own);
 
   Parts parts_;
-  const Mesh mesh_;
-  // By thread: its ends along the axes; replaced after an error.
-  std::vector<DirectExchange> group_, stage_group_, tensor_group_;
-  std::unique_ptr<Communicator> along_data_, along_stages_, along_tensor_;  // in a host's group with stages or tensor ranks
-  std::vector<std::unique_ptr<StageLinks>> stages_;                         // by rank of this process; empty: one stage
-  bool is_connected_ = false;
+  RankGroups groups_;
   std::vector<std::unique_ptr<Member>> members_;
   const Executor* own_ = nullptr;  // with tensor ranks: the trainer's
   int64_t weights_at_ = -1;        // the gate's changes() when the ranks had the same weights
   bool has_state_ = true;
   bool has_met_ = false;  // in a host's group: the ranks have compared their weights
   bool compares_weights_ = false;
-  int64_t items_ = 0;              // items taken before this step
-  std::vector<StepStart> starts_;  // in a host's group, by rank
+  int64_t items_ = 0;                // items taken before this step
+  std::vector<RankReport> reports_;  // in a host's group, by rank
   struct Clock {
     double exchanged = 0;         // seconds, before this step
     double began = 0, ended = 0;  // os::seconds()

@@ -106,6 +106,7 @@ Trainer::Trainer(std::shared_ptr<Model> model, Recipe recipe, std::shared_ptr<co
     };
     team_ = std::make_unique<RankTeam>(RankTeam::Parts{*model_, recipe_, storage_, is_cancelled, data_, threads, ranks}, options_);
   }
+  RankGroups* const groups = team_ ? &team_->groups() : nullptr;
   if (keeps_pieces && (is_zero_3 || is_split)) {  // of steps of both kinds
     recomputed_ = recomputed_by_all(*ranks, recipe_, options_, plan_with);
     if (recomputed_) options_.recompute_scopes = &*recomputed_;
@@ -115,8 +116,8 @@ Trainer::Trainer(std::shared_ptr<Model> model, Recipe recipe, std::shared_ptr<co
     const auto scopes = team_ && own.recompute_scopes == nullptr ? team_->scopes_for_all() : std::nullopt;
     if (scopes) own.recompute_scopes = &*scopes;
     own.borrows_parameters = recipe_.stages > 1 && ranks == nullptr && !has_tensor_threads;
-    train_ = std::make_unique<PlannedStep>(*model_, recipe_, storage_, *workers_, cancelled_, own, team_ ? &team_->own() : nullptr,
-                                           team_ ? team_->own_stages() : nullptr, team_ ? team_->own_tensor() : nullptr);
+    train_ = std::make_unique<PlannedStep>(*model_, recipe_, storage_, *workers_, cancelled_, own, groups ? &groups->data(0) : nullptr,
+                                           groups ? groups->stages(0) : nullptr, groups ? groups->tensor(0) : nullptr);
     if (has_tensor_threads) {
       train_->leave_parameters_in(*model_);
       team_->keep_pieces_in(train_->executor());
@@ -127,21 +128,21 @@ Trainer::Trainer(std::shared_ptr<Model> model, Recipe recipe, std::shared_ptr<co
           data_, static_cast<uint64_t>(recipe_.seed),
           MicroBatches{.rows = recipe_.batch, .per_step = recipe_.step_micro_batches(), .ranks = data_ranks, .rank = options_.rank},
           items_taken_, context.memory());
-    if (ranks != nullptr && team_ && team_->own_stages() != nullptr)
-      team_->connect_own_stages(*team_->own_stages(), train_->executor().plan().program.links);
+    if (ranks != nullptr && groups && groups->stages(0) != nullptr)
+      groups->connect(*groups->stages(0), train_->executor().plan().program.links);
   } else {
     require_host_loss_fits("trainer");
   }
   std::optional<HostLoss::OtherAxes> others;
-  if (ranks != nullptr && team_ && is_split)
-    others.emplace(HostLoss::OtherAxes{team_->all(), team_->own_stages() == nullptr ? nullptr : &team_->own_stages()->stages(),
-                                       team_->own_tensor(), std::bind_front(&RankTeam::connect_own_stages, team_.get())});
+  if (ranks != nullptr && groups && is_split)
+    others.emplace(HostLoss::OtherAxes{groups->all(), groups->stages(0) == nullptr ? nullptr : &groups->stages(0)->stages(),
+                                       groups->tensor(0), std::bind_front(&RankGroups::connect, groups)});
   host_step_ = std::make_unique<HostLossStep>(HostLossStep::Parts{*model_, recipe_, storage_, *workers_, cancelled_, inputs_.wanted(),
-                                                                  train_.get(), team_ ? &team_->own() : nullptr, std::move(others)},
+                                                                  train_.get(), groups ? &groups->data(0) : nullptr, std::move(others)},
                                               options_);
   if (ranks != nullptr && team_) require_agreement(*ranks, run_facts(recipe_, training_state(), plan()));
   if (ranks != nullptr && is_split) require_agreement_along_data(*ranks, mesh, collective_facts(plan()));
-  if (is_sharded()) others_ = pieces_of_others(team_->all(), executor());
+  if (is_sharded()) others_ = pieces_of_others(groups->all(), executor());
   if (recipe_.ema_decay > 0) {
     WeightAverage::Read read;
     if (is_sharded()) read = std::bind_front(&Trainer::read_state, this);
@@ -158,7 +159,7 @@ Trainer::~Trainer() {
     } catch (...) {  // the gate was given back all the same
     }
   }
-  if (team_) team_->end_links();
+  if (team_) team_->groups().end_links();
 }
 
 // --- a step, whole or in slices
@@ -238,7 +239,7 @@ void Trainer::begin_call(const char* call) {
 }
 
 void Trainer::begin_step_on(std::span<const HostView> batch) {
-  if (team_ && !team_->is_of_threads()) return begin_step_on_own(batch);
+  if (group_of() != nullptr) return begin_step_on_own(batch);
   const int64_t rows = inputs_.rows_of(batch, rows_per_step());
   inputs_.check(batch, rows);
   begin_step(rows, false);
@@ -260,9 +261,13 @@ void Trainer::begin_step_on_data() {
 
 void Trainer::begin_step(int64_t rows, bool from_data) {
   const double lr = learning_rate();
-  if (team_ && !team_->is_of_threads()) {
-    const int64_t given = team_->rows_of_all(
-        {attempts_, items_taken_, lr, loss_scale(), from_data ? StepStart::kFromData : rows, train_->lacks_copies() ? 1 : 0});
+  if (group_of() != nullptr) {
+    const int64_t given = team_->rows_of_all({.attempts = attempts_,
+                                              .items = items_taken_,
+                                              .lr = lr,
+                                              .loss_scale = loss_scale(),
+                                              .rows = from_data ? RankReport::kFromData : rows,
+                                              .lacks_copies = train_->lacks_copies() ? 1 : 0});
     if (!from_data) rows = given;
   }
   check(rows > 0, "step: no rank was given rows");
@@ -283,7 +288,7 @@ double Trainer::learning_rate() const {
 
 bool Trainer::go_on_with(std::span<const HostView> batch, double deadline) {
   const auto bind = [&](int64_t first_row, int64_t rows, Executor& executor) {
-    inputs_.bind(batch, team_ && !team_->is_of_threads() ? team_->own_row(first_row) : first_row, rows, executor);
+    inputs_.bind(batch, group_of() != nullptr ? team_->own_row(first_row) : first_row, rows, executor);
     return true;
   };
   return run_until(deadline, batch, std::ref(bind));  // a reference: std::function would allocate for the captures
@@ -293,7 +298,7 @@ bool Trainer::go_on_with_data(double deadline) {
   const auto bind = [&](int64_t first_row, int64_t rows, Executor& executor) {
     const bool again = train_->is_finding_nan();
     if (train_->begins_again(first_row)) feed_->rewind(items_taken_);
-    const auto is_over = [this] { return cancelled_.is_set() || (team_ && team_->has_ended()); };
+    const auto is_over = [this] { return cancelled_.is_set() || (team_ && team_->groups().has_ended(0)); };
     const Patience patience{again || team_ ? Executor::kNoDeadline : deadline, is_over};
     const auto batch = feed_->next(patience);
     if (!batch) return false;
@@ -310,7 +315,7 @@ bool Trainer::run_until(double deadline, std::optional<std::span<const HostView>
   const bool done = undoing_on_error([&] {
     if (!team_) return train_->run_until(deadline, bind);
     const auto own_part = [&] {
-      if (team_->compares_weights()) require_replicas(team_->own(), train_->executor(), model_->context().backend());
+      if (team_->compares_weights()) require_replicas(team_->groups().data(0), train_->executor(), model_->context().backend());
       team_->start_clock();
       if (!train_->run_until(Executor::kNoDeadline, bind)) train_->throw_end_of_group();
     };

@@ -109,15 +109,15 @@ class Trainer {
   /// Whether the state is sharded over a host's group (zero 1 or more, stages, or tensor). Then digest, save, resume, gradients and
   /// averages are collective calls: all ranks make them, with equal arguments, between the same steps. With a `collective`, a refusal on
   /// one rank is an error on all.
-  bool is_sharded() const { return team_ && !team_->is_of_threads() && is_in_pieces(); }
+  bool is_sharded() const { return group_of() != nullptr && is_in_pieces(); }
   /// Reads bytes of a state tensor from byte `first`, on whichever rank they are; a collective call if is_sharded().
   void read_state(const StateTensor& tensor, int64_t first, std::span<std::byte> out) const;
   /// Marks the start of a change of the state that all ranks make together.
   void others_change_too() { ++changes_of_all_; }
   /// The group in which this trainer is a rank; null: it is alone, or its ranks are threads.
-  Communicator* group_of() const { return team_ && !team_->is_of_threads() ? &team_->all() : nullptr; }
+  Communicator* group_of() const { return team_ && !team_->groups().is_of_threads() ? &team_->groups().all() : nullptr; }
   /// The group over which the state is sharded; null: it is not sharded.
-  Communicator* sharding_group_of() const { return is_sharded() ? &team_->all() : nullptr; }
+  Communicator* sharding_group_of() const { return is_sharded() ? group_of() : nullptr; }
   /// The settings for which ranks have different parts of state or weights, for errors: "zero 1, stages 2".
   std::string sharding_keys() const;
   /// Whether average() of this parameter is a collective call. Throws like average().

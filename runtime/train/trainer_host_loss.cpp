@@ -7,7 +7,7 @@ namespace st {
 
 void Trainer::require_host_loss_fits(const char* call) const {
   if (recipe_.ranks == 1) return;
-  require(team_ && !team_->is_of_threads(), Code::unsupported, call, ": a host's own loss is not supported on ", recipe_.ranks,
+  require(group_of() != nullptr, Code::unsupported, call, ": a host's own loss is not supported on ", recipe_.ranks,
           " ranks that are threads of one trainer, because each would have its own outputs; compute it in an op of the host that the "
           "graph's loss reads (st_op_register), or make each a rank of a communicator with st_trainer_create_in_group");
   require(!options_.shards_masters, Code::unsupported, call,
@@ -47,7 +47,7 @@ StepReport Trainer::apply() {
     if (cancelled_.take()) fail(Code::cancelled, "apply: cancelled; the state is that of the last whole step");
     HostLossStep::Done done;
     const auto compare = [this](const Executor& executor) {
-      if (team_ && team_->compares_weights()) require_replicas(team_->own(), executor, model_->context().backend());
+      if (team_ && team_->compares_weights()) require_replicas(team_->groups().data(0), executor, model_->context().backend());
     };
     const auto own_part = [&] { done = host_step_->apply(updates_ + 1, std::ref(compare)); };
     try {

@@ -115,7 +115,7 @@ TEST_F(FailingTrainers, ALearningRateThatIsSetOnOneRankIsShownBeforeTheUpdate) {
     if (rank == 1) {
       ASSERT_TRUE(works(st_trainer_set(mine.trainer, "lr", "0.002")));
     }
-    EXPECT_TRUE(fails(ST_RANK_MISMATCH, mine.step(), {"rank 1", "begins with lr 0.002, rank 0 with 0.001"}));
+    EXPECT_TRUE(fails(ST_RANK_MISMATCH, mine.step(), {"rank 1", "has learning rate 0.002, rank 0 0.001"}));
     const auto info = last_error();
     EXPECT_EQ(info.rank, 1);
     EXPECT_EQ(mine.digest(), before);

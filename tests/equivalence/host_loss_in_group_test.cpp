@@ -217,6 +217,25 @@ TEST(HostLossInGroup, OfParametersInPiecesAllMakeTheSamePairs) {
   });
 }
 
+TEST(HostLossInGroup, ARankThatMakesAStepOfItsOwnLossIsToldOnAll) {
+  for (const int zero : {0, 3})
+    each_of_group(2, [&](int rank, Communicator& own) {
+      Training training = training_with({}, 2);
+      training.recipe.zero = zero;
+      const auto trainer = in_group(training, own);
+      const std::string before = trainer->state_digest();
+      const std::string calls = mismatch([&] {
+        if (rank == 0) static_cast<void>(trainer->step(micro_batch(0, 0)));
+        pair(*trainer, rank, 0, Loss::own);
+      });
+      EXPECT_NE(calls.find(zero == 3 ? "calls step, rank 1 forward;" : "calls step, rank 1 backward;"), std::string::npos) << calls;
+      EXPECT_EQ(trainer->state_digest(), before);
+      pair(*trainer, rank, 0, Loss::own);
+      trainer->apply();
+      EXPECT_NE(trainer->state_digest(), before);
+    });
+}
+
 // A checkpoint of another run brings one rank to another attempt or loss scale; the ranks notice before they exchange any gradient.
 TEST(HostLossInGroup, RanksAtOtherAttemptsOrLossScalesAreToldOnAll) {
   const ScratchFolder scratch("host_loss_in_group");

@@ -141,7 +141,7 @@ TEST(MasterPieces, TakeTheBytesThatArePlanned) {
       const auto step = [&] { trainer->step(); };
       step();
       const WireBytes wire = wire_bytes(trainer->plan(), trainer->recipe().step_micro_batches());
-      const auto starts = static_cast<int64_t>(2 * sizeof(StepStart));
+      const auto starts = static_cast<int64_t>(2 * sizeof(RankReport));
       EXPECT_EQ(sent_by(step), wire.all() + starts);
       set_near(*model, "block.0.mlp.expand.weight", 0.1F);
       EXPECT_EQ(sent_by(step), wire.all() + wire.copies + starts);

@@ -130,7 +130,7 @@ TEST(PiecesInGroup, SendTheBytesThatArePlanned) {
       trainer->step();  // includes the first comparison of weights
       const int64_t before = own.sent_bytes();
       trainer->step();
-      const int64_t told = (own.size() - 1) * static_cast<int64_t>(sizeof(StepStart));
+      const int64_t told = (own.size() - 1) * static_cast<int64_t>(sizeof(RankReport));
       EXPECT_EQ(own.sent_bytes() - before, wire_bytes(trainer->plan(), 7).all() + told) << "zero " << zero << ", rank " << rank;
     });
 }
