@@ -37,7 +37,7 @@ class RankGroups {
   StageLinks* stages(size_t here) { return stages_.empty() ? nullptr : stages_[here].get(); }
   const StageLinks* stages(size_t here) const { return stages_.empty() ? nullptr : stages_[here].get(); }
 
-  /// Of threads: connects the links that their plans name, and those of groups that are made anew.
+  /// Where ranks are threads: connects the links that their plans name, and again after make_whole().
   void connect_threads(std::span<const StageLink> links);
   /// In a host's group: connects the links that a plan names. Collective call of all ranks.
   void connect(StageLinks& stages, std::span<const StageLink> links);
@@ -47,7 +47,7 @@ class RankGroups {
   bool has_ended(size_t here) const;
   /// So that nobody waits for a rank that has failed.
   void abort(size_t here, const char* why);
-  /// Of threads, after an error: the next make_whole() makes new groups.
+  /// Where ranks are threads, after an error: the next make_whole() makes new groups.
   void forget() { is_whole_ = false; }
   void make_whole();
 

@@ -1,4 +1,4 @@
-// What the ranks of a host's group tell each other in a step, and the check that they make the same one.
+// The reports that the ranks of a host's group exchange at each call of a step, and the check that they make the same step.
 #pragma once
 
 #include <cstdint>

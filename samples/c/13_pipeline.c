@@ -16,7 +16,7 @@
 
 enum { ROWS = 64, WIDTH = 32, STEPS = 100 };
 
-/* What a stage may begin with: an outermost scope. */
+/* A layer in an outermost scope: a stage may begin with it. */
 static st_value linear(st_graph* graph, const char* name, st_value x, int64_t in, int64_t out) {
   const int64_t shape[] = {in, out};
   st_value w = 0, b = 0, xw = 0, y = 0;

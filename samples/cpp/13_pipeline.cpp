@@ -12,7 +12,7 @@ namespace {
 constexpr int64_t kRows = 64, kWidth = 32;
 constexpr int kSteps = 100;
 
-/// What a stage may begin with: an outermost scope.
+/// A layer in an outermost scope: a stage may begin with it.
 scaletrain::Value linear(const scaletrain::Graph& graph, const char* name, const scaletrain::Value& x, int64_t in, int64_t out) {
   const scaletrain::Scope scope = graph.scope(name);
   const auto weight = graph.parameter("weight", {in, out}, scaletrain::Init::xavier, 1.0);

@@ -9,7 +9,7 @@ using ScaleTrain;
 static class Pipelined {
   const int Rows = 64, Width = 32, Steps = 100;
 
-  // What a stage may begin with: an outermost scope.
+  // A layer in an outermost scope: a stage may begin with it.
   static Value Linear(Graph graph, string name, Value x, long inputs, long outputs) {
     using (graph.Scope(name)) {
       Value weight = graph.Parameter("weight", new[] { inputs, outputs }, Init.Xavier);

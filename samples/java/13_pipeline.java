@@ -18,7 +18,7 @@ import org.scaletrain.Value;
 class Pipelined {
   static final int ROWS = 64, WIDTH = 32, STEPS = 100;
 
-  /** What a stage may begin with: an outermost scope. */
+  /** A layer in an outermost scope: a stage may begin with it. */
   static Value linear(Graph graph, String name, Value x, long inputs, long outputs) {
     return graph.scope(name, () -> {
       Value weight = graph.parameter("weight", Init.XAVIER, 1, inputs, outputs);

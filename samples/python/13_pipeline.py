@@ -11,7 +11,7 @@ ROWS, WIDTH, STEPS = 64, 32, 100
 
 
 def linear(graph: st.Graph, name: str, x: st.Value, inputs: int, outputs: int) -> st.Value:
-    """What a stage may begin with: an outermost scope."""
+    """A layer in an outermost scope: a stage may begin with it."""
     with graph.scope(name):
         weight = graph.parameter("weight", (inputs, outputs), init="xavier")
         return x @ weight + graph.parameter("bias", (outputs,), init="zeros")
