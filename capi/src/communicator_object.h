@@ -20,7 +20,7 @@ struct CommunicatorObject final : Object {
   std::atomic<const Trainer*> at_step = nullptr;  // the trainer of a rank whose step is running: its cancels also end waits
   std::shared_ptr<const void> memory;             // in the context's account: what ranks hold for each other
   std::unique_ptr<Communicator> ranks;
-  WorkQueue queue;  // pending work; destroyed first
+  WorkQueue queue;  // pending work; ends first
 };
 
 ST_HANDLE(st_communicator, communicator, CommunicatorObject)

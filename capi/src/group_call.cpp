@@ -9,17 +9,6 @@ void take_turn(CommunicatorObject& group) {
   group.cancels = group.context->cancels().load();
 }
 
-GradientExchange::Post post_to(CommunicatorObject& group) {
-  return [&group](std::function<void()> work, Pending& pending) {
-    const uint64_t cancels = group.context->cancels();
-    group.queue.post(group.queue.prepare([&group, cancels, work = std::move(work)] {
-      group.cancels = cancels;
-      work();
-    }),
-                     pending);
-  };
-}
-
 std::shared_ptr<CommunicatorObject> sharding_group_of(const ModelObject& model, const char* call) {
   if (!model.model->is_sharded()) return nullptr;
   std::shared_ptr<CommunicatorObject> group = model.group.lock();

@@ -6,7 +6,6 @@
 
 #include "communicator_object.h"
 #include "model_object.h"
-#include "parts/gradient_exchange.h"
 
 namespace st::capi {
 
@@ -15,9 +14,6 @@ using GroupCall = Lease<CommunicatorObject>;
 
 /// Within a GroupCall: lets the calling thread exchange, after all pending work.
 void take_turn(CommunicatorObject& group);
-
-/// Posts work to the communicator's own thread, after what is pending. Borrows the group.
-GradientExchange::Post post_to(CommunicatorObject& group);
 
 /// The communicator across whose ranks a model is sharded; null if it is whole. Call within the model's lease. Throws wrong_state if the
 /// communicator is gone.

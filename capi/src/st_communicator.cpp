@@ -103,6 +103,7 @@ std::shared_ptr<CommunicatorObject> object_of(std::shared_ptr<Context> context, 
   options.warn = [log = context->options().log](const std::string& what) { log.warning("communicator", what); };
   object->cancels = context->cancels().load();
   object->context = std::move(context);
+  object->queue.count_cancels(object->context->cancels(), object->cancels);
   object->ranks = make(options);
   const Communicator& at = *object->ranks;
   object->memory = std::make_shared<GroupMemory>(object->context->memory(), bytes(at));

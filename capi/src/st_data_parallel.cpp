@@ -74,7 +74,7 @@ st_status st_data_parallel_create(st_communicator* communicator, int64_t n, cons
     take_turn(group);
     const auto op = static_cast<ReduceOp>(theirs.op);
     require_same_exchange(*group.ranks, ours, op, theirs.bucket_bytes);
-    object->exchange = std::make_unique<GradientExchange>(*group.ranks, std::move(ours), op, theirs.bucket_bytes, post_to(group));
+    object->exchange = std::make_unique<GradientExchange>(*group.ranks, std::move(ours), op, theirs.bucket_bytes, group.queue);
     hand_out(data_parallel, std::move(object));
   });
 }

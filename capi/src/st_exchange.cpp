@@ -1,7 +1,10 @@
 // The collectives of st_communicator: checks the host's arguments, then runs the collective at once or queues it.
 #include <scaletrain/communicator.h>
 
+#include <exception>
+#include <memory>
 #include <string>
+#include <utility>
 
 #include "base/utf8.h"
 #include "communicator_object.h"
@@ -14,23 +17,40 @@ using namespace st::capi;
 
 namespace {
 
-void perform(CommunicatorObject& object, const Exchange& exchange, uint64_t cancels) {
-  object.cancels = cancels;
-  make(*object.ranks, exchange);
-}
+/// An exchange of a host, after the pending work.
+class PendingExchange final : public WorkQueue::Work {
+ public:
+  PendingExchange(Communicator& ranks, const Exchange& exchange) : ranks_(ranks), exchange_(exchange), label_(exchange.call.label) {
+    exchange_.call.label = label_;
+  }
 
-/// Queues the exchange after pending work. If it throws, nothing has started.
-void begin(CommunicatorObject& object, const Exchange& exchange, uint64_t cancels, st_pending** pending) {
-  WorkQueue::Prepared prepared = object.queue.prepare([&object, exchange, cancels, label = std::string(exchange.call.label)] {
-    Exchange ours = exchange;
-    ours.call.label = label;
-    perform(object, ours, cancels);
-  });
+  Pending& pending() { return pending_; }
+  void run() override {
+    std::exception_ptr error;
+    try {
+      make(ranks_, exchange_);
+    } catch (...) {
+      error = std::current_exception();
+    }
+    pending_.end(std::move(error));
+  }
+
+ private:
+  Communicator& ranks_;
+  Exchange exchange_;
+  const std::string label_;
+  Pending pending_;  // last: its end waits for run(), which uses the others
+};
+
+/// If it throws, nothing has started.
+void begin(CommunicatorObject& object, const Exchange& exchange, st_pending** pending) {
+  object.queue.start();
   auto made = std::make_shared<PendingObject>();
-  made->work = std::make_shared<Pending>();
-  Pending& work = *made->work;
+  auto work = std::make_shared<PendingExchange>(*object.ranks, exchange);
+  made->work = std::shared_ptr<Pending>(work, &work->pending());
   hand_out(pending, std::move(made));
-  object.queue.post(std::move(prepared), work);
+  work->pending().begin();
+  object.queue.post(*work);
 }
 
 st_status collective(st_communicator* communicator, const char* name, const Asked& asked, st_pending** pending,
@@ -41,9 +61,10 @@ st_status collective(st_communicator* communicator, const char* name, const Aske
     if (name != nullptr) exchange.call.label = name;
     check(utf8_valid_until(exchange.call.label) == exchange.call.label.size(), call, ": name is not UTF-8");
     const uint64_t cancels = object->context->cancels();
-    if (pending != nullptr) return begin(*object, exchange, cancels, pending);
+    if (pending != nullptr) return begin(*object, exchange, pending);
     object->queue.drain();
-    perform(*object, exchange, cancels);
+    object->cancels = cancels;
+    make(*object->ranks, exchange);
   };
   return guard(body, call);
 }

@@ -88,7 +88,7 @@ st_status st_sharded_optimizer_create(st_communicator* communicator, const char*
     const std::vector<HostView> views = views_of_parameters(names, parameters, kCall);
     CommunicatorObject& group = *object->group;
     object->optimizer =
-        std::make_unique<ShardedOptimizer>(group.context, *group.ranks, json == nullptr ? "" : json, views, ours, post_to(group));
+        std::make_unique<ShardedOptimizer>(group.context, *group.ranks, json == nullptr ? "" : json, views, ours, group.queue);
     hand_out(optimizer, std::move(object));
   });
 }

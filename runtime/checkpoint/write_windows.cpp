@@ -1,9 +1,5 @@
 #include "checkpoint/write_windows.h"
 
-#include <utility>
-
-#include "base/error.h"
-
 namespace st {
 
 static_assert(WriteWindows::kBytes % os::OutputFile::kDirectAlign == 0);
@@ -15,8 +11,10 @@ std::span<std::byte> WriteWindows::open() {
 
 void WriteWindows::write(os::OutputFile& file, int64_t offset) {
   finish();
-  const std::span<const std::byte> full = open();
-  thread_.post(thread_.prepare([&file, offset, full] { file.write_at(offset, full); }), written_);
+  write_.file = &file;
+  write_.offset = offset;
+  write_.window = open();
+  thread_.post(write_);
   open_ = kBytes - open_;
 }
 

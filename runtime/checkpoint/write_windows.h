@@ -7,7 +7,6 @@
 
 #include "base/os/file_access.h"
 #include "base/os/pages.h"
-#include "base/pending.h"
 #include "base/work_queue.h"
 
 namespace st {
@@ -23,13 +22,21 @@ class WriteWindows {
   /// Throws what writing the other window threw.
   void write(os::OutputFile& file, int64_t offset);
   /// Waits until everything started is written; throws what that threw.
-  void finish() { written_.wait(-1); }
+  void finish() { thread_.wait(write_); }
   void abandon() noexcept { thread_.drain(); }
 
  private:
+  struct Write final : WorkQueue::Work {
+    void run() override { file->write_at(offset, window); }
+
+    os::OutputFile* file = nullptr;
+    int64_t offset = 0;
+    std::span<const std::byte> window;
+  };
+
   os::Pages memory_;
   int64_t open_ = 0;  // offset of the open window in memory_
-  Pending written_;   // the write of the other window
+  Write write_;       // of the other window
   WorkQueue thread_;
 };
 

@@ -79,9 +79,8 @@ Link::Message& Link::next() {
     for (int64_t n = forgotten_; n < posted_; ++n)
       more[static_cast<size_t>(n) % more.size()] = std::move(messages_[static_cast<size_t>(n) % size]);
     for (auto& message : more)
-      if (!message) message = std::make_unique<Message>();
+      if (!message) message = std::make_unique<Message>(*group_);
     messages_ = std::move(more);
-    queue_.make_room(messages_.size() + 1);  // an item may be left a moment longer than its message
   }
   return *messages_[static_cast<size_t>(posted_) % messages_.size()];
 }
@@ -93,18 +92,16 @@ int64_t Link::add(bool comes, void* data, int64_t elements, DType dtype, std::st
   message.elements = elements;
   message.dtype = dtype;
   message.label = label;
-  auto prepared = queue_.prepare([this, &message] { pass(message); });
-  queue_.post(std::move(prepared), message.pending);
+  queue_.post(message);
   return ++posted_;
 }
 
-/// On the link's thread.
-void Link::pass(const Message& message) {
-  const int other = 1 - group_->rank();
-  if (message.comes)
-    group_->receive(message.data, message.elements, message.dtype, other, message.label);
+void Link::Message::run() {
+  const int other = 1 - group.rank();
+  if (comes)
+    group.receive(data, elements, dtype, other, label);
   else
-    group_->send(message.data, message.elements, message.dtype, other, message.label);
+    group.send(data, elements, dtype, other, label);
 }
 
 int64_t Link::post(const void* data, int64_t elements, DType dtype, std::string_view label) {
@@ -140,7 +137,7 @@ void Link::await_handed(int64_t message) {
 
 void Link::wait(int64_t message) {
   if (hand_over_) return await_handed(message);
-  for (; forgotten_ < message; ++forgotten_) messages_[static_cast<size_t>(forgotten_) % messages_.size()]->pending.wait(-1);
+  for (; forgotten_ < message; ++forgotten_) queue_.wait(*messages_[static_cast<size_t>(forgotten_) % messages_.size()]);
 }
 
 std::vector<std::unique_ptr<Link>> make_links(Communicator& ranks, std::span<const LinkEnds> links, const CommunicatorOptions& options) {

@@ -43,17 +43,19 @@ class Link {
   int64_t sent_bytes() const { return hand_over_ ? handed_bytes_ : group_->sent_bytes(); }
 
  private:
-  struct Message {
+  struct Message final : WorkQueue::Work {
+    explicit Message(Communicator& of) : group(of) {}
+    void run() override;
+
+    Communicator& group;
     bool comes = false;  // it is to be received
     void* data = nullptr;
     int64_t elements = 0;
     DType dtype = DType::f32;
     std::string_view label;
-    Pending pending;
   };
   int64_t add(bool comes, void* data, int64_t elements, DType dtype, std::string_view label);
   Message& next();
-  void pass(const Message& message);
   int64_t hand(HandOver::Side side, void* data, int64_t bytes);
   void await_handed(int64_t message);
   void let_be_taken() noexcept;

@@ -1,11 +1,8 @@
 #include "exec/exchange_queue.h"
 
-#include <system_error>
 #include <utility>
 
 #include "base/error.h"
-#include "base/float_mode.h"
-#include "base/heap.h"
 #include "base/os/machine.h"
 
 namespace st {
@@ -23,73 +20,35 @@ class ExchangeQueue::Clock {
   const double began_;
 };
 
-void ExchangeQueue::start() {
-  if (is_beside()) return;
+ExchangeQueue::~ExchangeQueue() { give_up("its step was abandoned"); }
+
+/// On either thread, one at a time.
+void ExchangeQueue::run_posted(PlannedExchange& exchange, int contributors) {
+  if (skips_.load(std::memory_order_relaxed) || has_failed()) return;
   try {
-    thread_ = std::thread([this, heap = Heap::current()] {
-      start_in_default_float_mode();
-      const FloatMode mode;
-      const HeapScope owners(heap);
-      thread_main();
-    });
-  } catch (const std::system_error& refusal) {
-    fail(Code::unavailable, text("trainer: cannot start the thread for collectives (", refusal.what(), "); use overlap off"));
-  }
-}
-
-ExchangeQueue::~ExchangeQueue() {
-  give_up("its step was abandoned");
-  if (!thread_.joinable()) return;
-  {
-    const std::lock_guard lock(mutex_);
-    ends_ = true;
-  }
-  came_.notify_one();
-  thread_.join();
-}
-
-void ExchangeQueue::thread_main() {
-  for (Lock lock(mutex_);;) {
-    came_.wait(lock, [this] { return ends_ || (begun_ < posted_ && begun_ == done_); });
-    if (ends_) return;
-    make_next(lock);
-  }
-}
-
-/// Nothing else is under way.
-void ExchangeQueue::make_next(Lock& lock) {
-  const Item item = items_[begun_++ % kRoom];
-  const bool is_made = !skips_ && !error_;
-  std::exception_ptr error;
-  lock.unlock();
-  try {
-    if (is_made) item.exchange->run(item.contributors);
+    exchange.run(contributors);
   } catch (...) {
-    error = std::current_exception();
-  }
-  lock.lock();
-  ++done_;
-  if (error) {
-    error_ = std::move(error);
-    failed_ = item.exchange->op();
-    has_failed_.store(true, std::memory_order_relaxed);
-  }
-  made_.notify_one();
-  if (begun_ < posted_) came_.notify_one();
-}
-
-void ExchangeQueue::wait_until(Lock& lock, uint64_t number) {
-  while (done_ < number) {
-    if (begun_ == done_)
-      make_next(lock);
-    else
-      made_.wait(lock, [&] { return done_ >= number || begun_ == done_; });  // the other thread may go on with those behind it
+    error_ = std::current_exception();
+    failed_ = exchange.op();
+    has_failed_.store(true, std::memory_order_release);
   }
 }
 
-void ExchangeQueue::rethrow(Lock& lock) {
-  if (!error_) return;
-  wait_until(lock, posted_);  // without making them
+void ExchangeQueue::await(const Item& item) {
+  if (queue_.is_done(item)) return;
+  const Clock clock(*this);
+  queue_.wait(item);
+}
+
+void ExchangeQueue::await_all() {
+  if (queue_.is_idle()) return;
+  const Clock clock(*this);
+  queue_.drain();
+}
+
+void ExchangeQueue::rethrow() {
+  if (!has_failed()) return;
+  queue_.drain();  // without running them
   has_failed_.store(false, std::memory_order_relaxed);
   try {
     std::rethrow_exception(std::exchange(error_, nullptr));
@@ -101,39 +60,23 @@ void ExchangeQueue::rethrow(Lock& lock) {
 
 void ExchangeQueue::post(PlannedExchange& exchange, int contributors) {
   if (!is_beside()) return run(exchange, contributors);
-  {
-    Lock lock(mutex_);
-    if (posted_ - done_ == kRoom) {
-      const Clock clock(*this);
-      wait_until(lock, done_ + 1);
-    }
-    items_[posted_ % kRoom] = {&exchange, contributors};
-    exchange.queued_as = ++posted_;
-  }
-  came_.notify_one();
+  Item& item = items_[posted_ % kRoom];
+  await(item);
+  item.of = this;
+  item.exchange = &exchange;
+  item.contributors = contributors;
+  queue_.post(item);
+  exchange.queued_as = ++posted_;
 }
 
 void ExchangeQueue::wait(const PlannedExchange& exchange) {
-  Lock lock(mutex_);
-  if (done_ < exchange.queued_as) {
-    const Clock clock(*this);
-    wait_until(lock, exchange.queued_as);
-  }
-  rethrow(lock);
+  if (posted_ - exchange.queued_as < kRoom) await(items_[(exchange.queued_as - 1) % kRoom]);
+  rethrow();
 }
 
 void ExchangeQueue::wait_for_all() {
-  Lock lock(mutex_);
-  if (done_ < posted_) {
-    const Clock clock(*this);
-    wait_until(lock, posted_);
-  }
-  rethrow(lock);
-}
-
-bool ExchangeQueue::is_idle() {
-  const Lock lock(mutex_);
-  return done_ == posted_;
+  await_all();
+  rethrow();
 }
 
 void ExchangeQueue::run(PlannedExchange& exchange, int contributors) {
@@ -153,13 +96,10 @@ void ExchangeQueue::add_exposed(double began, double ended) {
 }
 
 void ExchangeQueue::give_up(std::string_view reason) noexcept {
-  Lock lock(mutex_);
-  if (done_ < posted_) {
+  if (!is_idle()) {
     skips_ = true;
-    lock.unlock();
     ranks_.abort(reason);
-    lock.lock();
-    wait_until(lock, posted_);
+    queue_.drain();
     skips_ = false;
   }
   error_ = nullptr;

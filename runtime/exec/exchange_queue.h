@@ -1,23 +1,21 @@
-// A rank's collectives, in order. A second thread runs posted ones while the rank computes.
+// A rank's collectives in a run of a plan, in order. A second thread runs posted ones while the rank computes.
 #pragma once
 
 #include <array>
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <exception>
 #include <functional>
-#include <mutex>
 #include <string_view>
-#include <thread>
 
+#include "base/work_queue.h"
 #include "comm/communicator.h"
 #include "exec/planned_exchange.h"
 
 namespace st {
 
-/// Used by the computing thread, which also runs collectives that the other thread has not begun when it has to wait. A step allocates
-/// nothing.
+/// A WorkQueue of collectives, used by the computing thread: it counts the time that computing does not hide, and runs nothing after an
+/// error. A step allocates nothing.
 class ExchangeQueue {
  public:
   /// Borrows the communicator; while something is in flight, only this queue may call it.
@@ -28,8 +26,8 @@ class ExchangeQueue {
 
   Communicator& ranks() const { return ranks_; }
   /// Starts the thread, once; without it post() runs the collective at once. Throws unavailable if no thread can be started.
-  void start();
-  bool is_beside() const { return thread_.joinable(); }
+  void start() { queue_.start(); }
+  bool is_beside() const { return queue_.has_thread(); }
 
   /// Queues a collective after those posted before. Its memory must stay valid until wait().
   void post(PlannedExchange& exchange, int contributors);
@@ -39,10 +37,10 @@ class ExchangeQueue {
   /// Waits for all posted collectives, then runs this one on the calling thread.
   void run(PlannedExchange& exchange, int contributors);
   /// Whether a collective has failed whose error was not thrown yet: then wait_for_all() throws.
-  bool has_failed() const { return has_failed_.load(std::memory_order_relaxed); }
+  bool has_failed() const { return has_failed_.load(std::memory_order_acquire); }
   void wait_for_all();
   /// Whether nothing posted is left: then the calling thread alone uses the streams of exchanges.
-  bool is_idle();
+  bool is_idle() const { return queue_.is_idle(); }
   /// Abandons posted collectives; if one is in flight, aborts the group (communicator.h) with this reason.
   void give_up(std::string_view reason) noexcept;
 
@@ -64,33 +62,31 @@ class ExchangeQueue {
 
  private:
   class Clock;
-  using Lock = std::unique_lock<std::mutex>;
-  struct Item {
+  struct Item final : WorkQueue::Work {
+    void run() override { of->run_posted(*exchange, contributors); }
+
+    ExchangeQueue* of = nullptr;
     PlannedExchange* exchange = nullptr;
     int contributors = 0;
   };
   static constexpr uint64_t kRoom = 64;
 
-  void thread_main();
-  void make_next(Lock& lock);
-  void wait_until(Lock& lock, uint64_t number);
-  void rethrow(Lock& lock);
+  void run_posted(PlannedExchange& exchange, int contributors);
+  void await(const Item& item);
+  void await_all();
+  void rethrow();
 
   Communicator& ranks_;
   double exposed_ = 0;
   std::array<Exposed, kKept> kept_{};
   uint64_t exposures_ = 0;
+  uint64_t posted_ = 0;            // total since construction
+  std::array<Item, kRoom> items_;  // a ring
+  std::atomic<bool> skips_{false};
   std::atomic<bool> has_failed_{false};
-  std::mutex mutex_;
-  std::condition_variable came_, made_;
-  // Under the mutex.
-  std::array<Item, kRoom> items_;
-  uint64_t posted_ = 0, begun_ = 0, done_ = 0;  // totals since construction
-  bool skips_ = false;                          // remaining items are not run
-  bool ends_ = false;
-  std::exception_ptr error_;
+  std::exception_ptr error_;  // if has_failed_; the later items are not run then
   Op failed_ = Op::await;
-  std::thread thread_;
+  WorkQueue queue_;  // last, since its thread uses the others
 };
 
 }  // namespace st

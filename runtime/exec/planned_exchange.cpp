@@ -19,7 +19,9 @@ PlannedExchange::PlannedExchange(const ExchangePlan& exchange, const Program& pr
       op_(exchange.op),
       adds_(exchange.adds),
       label_(exchange.label),
-      dtype_(exchange.dtype) {
+      dtype_(exchange.dtype),
+      parts_(ranks),
+      whole_(ranks) {
   if (!backend.is_host_memory()) mirror_.emplace(backend, call);
   if (stream != nullptr && DeviceExchange::is_possible(backend, ranks)) {
     device_.emplace(exchange, program, call, ranks, backend);
@@ -37,18 +39,16 @@ void PlannedExchange::place() {
 }
 
 void PlannedExchange::place_in_host() {
-  const auto size = static_cast<size_t>(ranks_.size());
-  parts_.assign(size, {});
-  views_.clear();
-  into_.clear();
+  parts_.clear();
+  whole_.clear();
   terms_.clear();
   sums_.clear();
   const std::span<const Operand> operands = op_ == Op::reduce_scatter ? call_.in : call_.writes;
   for (const ExchangePlan::Tensor& tensor : exchange_.tensors)
-    for (size_t rank = 0; rank < size; ++rank) {
+    for (int32_t rank = 0; rank < ranks_.size(); ++rank) {
       auto* const whole = in_host(operands[static_cast<size_t>(tensor.operand)]);  // null: not bound yet
-      each_part_of(exchange_, tensor, program_, static_cast<int32_t>(rank), [&](int64_t begin, int64_t elements) {
-        parts_[rank].push_back({whole == nullptr ? nullptr : whole + begin * tensor.bytes, elements * tensor.bytes / bytes_of(dtype_)});
+      each_part_of(exchange_, tensor, program_, rank, [&](int64_t begin, int64_t elements) {
+        parts_.add(rank, whole == nullptr ? nullptr : whole + begin * tensor.bytes, elements * tensor.bytes / bytes_of(dtype_));
       });
     }
   switch (op_) {
@@ -60,15 +60,15 @@ void PlannedExchange::place_in_host() {
       place_sum();
       break;
     case Op::reduce_scatter:
-      for (const Operand& part : call_.writes) into_.push_back({in_host(part), part.elements()});
+      for (const Operand& part : call_.writes) parts_.add_sum(in_host(part), part.elements());
       break;
     case Op::all_gather:
       own_ = call_.reads;
       break;
     case Op::rank_sums: {
       const auto terms = static_cast<size_t>(exchange_.terms);
-      gathered_.resize(terms * size);
-      for (size_t rank = 0; rank < size; ++rank) parts_[rank].push_back({gathered_.data() + rank * terms, exchange_.terms});
+      gathered_.resize(terms * static_cast<size_t>(ranks_.size()));
+      for (int rank = 0; rank < ranks_.size(); ++rank) parts_.add(rank, gathered_.data() + rank * exchange_.terms, exchange_.terms);
       const auto each = [&](std::span<const Operand> of, auto& to) {
         for (const Operand& operand : of)
           for (int64_t i = 0; i < operand.elements(); ++i) to.push_back(in_host<double>(operand) + i);
@@ -80,7 +80,6 @@ void PlannedExchange::place_in_host() {
     default:
       squares_ = in_host<const double>(call_.in[0]);
   }
-  for (const auto& part : parts_) views_.emplace_back(part);
 }
 
 void PlannedExchange::run(int contributors) {
@@ -109,31 +108,30 @@ void PlannedExchange::run_mirrored(int contributors) {
 void PlannedExchange::run_in_host(int contributors) {
   switch (op_) {
     case Op::reduce_scatter:
-      return ranks_.reduce_shards(views_, into_, dtype_, contributors, adds_, label_);
+      return parts_.reduce(dtype_, contributors, adds_, label_);
     case Op::rank_sums:
       return sum_terms(contributors);
     case Op::tensor_scatter:
-      return ranks_.reduce_shards(views_, into_, dtype_, contributors, false, label_);
+      return parts_.reduce(dtype_, contributors, false, label_);
     case Op::tensor_gather:
-      std::memcpy(parts_[static_cast<size_t>(ranks_.rank())][0].data, in_host(call_.in[0]),
-                  static_cast<size_t>(call_.in[0].elements() * bytes_of(dtype_)));
-      return ranks_.gather_shards(views_, dtype_, label_);
+      std::memcpy(parts_.own()[0].data, in_host(call_.in[0]), static_cast<size_t>(call_.in[0].elements() * bytes_of(dtype_)));
+      return parts_.gather(dtype_, label_);
     case Op::tensor_sum:
       return add_values();
     case Op::gather_squares:
       place_squares();
-      return ranks_.gather_shards(views_, dtype_, label_);
+      return parts_.gather(dtype_, label_);
     case Op::all_gather:
       place_own_pieces();
       [[fallthrough]];
     default:
-      return ranks_.gather_shards(views_, dtype_, label_);
+      return parts_.gather(dtype_, label_);
   }
 }
 
 /// This rank's, from where they lie, among those of all.
 void PlannedExchange::place_own_pieces() {
-  auto to = parts_[static_cast<size_t>(ranks_.rank())].begin();
+  auto to = parts_.own().begin();
   for (const Operand& own : own_)
     for (int64_t at = 0, bytes = own.elements() * bytes_of(own.dtype); at < bytes; ++to) {
       std::memcpy(to->data, in_host(own) + at, static_cast<size_t>(to->elements * bytes_of(dtype_)));
@@ -145,43 +143,38 @@ void PlannedExchange::place_own_pieces() {
 void PlannedExchange::place_rows() {
   const Operand& whole = op_ == Op::tensor_gather ? call_.out[0] : call_.in[0];
   const int64_t own = whole.elements() / ranks_.size();
-  for (size_t rank = 0; rank < parts_.size(); ++rank)
-    parts_[rank].push_back({in_host(whole) + static_cast<int64_t>(rank) * own * bytes_of(dtype_), own});
-  if (op_ == Op::tensor_scatter) into_.push_back({in_host(call_.out[0]), own});
+  for (int rank = 0; rank < ranks_.size(); ++rank) parts_.add(rank, in_host(whole) + rank * own * bytes_of(dtype_), own);
+  if (op_ == Op::tensor_scatter) parts_.add_sum(in_host(call_.out[0]), own);
 }
 
 void PlannedExchange::place_sum() {
   const int64_t elements = exchange_.elements, width = bytes_of(dtype_);
   if (is_summed_at_once()) {
-    values_.resize(parts_.size() * static_cast<size_t>(elements * width));
-    for (size_t rank = 0; rank < parts_.size(); ++rank)
-      parts_[rank].push_back({values_.data() + static_cast<int64_t>(rank) * elements * width, elements});
+    values_.resize(static_cast<size_t>(ranks_.size() * elements * width));
+    for (int rank = 0; rank < ranks_.size(); ++rank) parts_.add(rank, values_.data() + rank * elements * width, elements);
     return;
   }
-  sums_by_rank_.assign(parts_.size(), {});
-  views_of_sums_.clear();
   for (int rank = 0; rank < ranks_.size(); ++rank) {
     const int64_t first = ranks_.share(elements, rank), count = ranks_.share(elements, rank + 1) - first;
     if (count == 0) continue;
-    parts_[static_cast<size_t>(rank)].push_back({in_host(call_.in[0]) + first * width, count});
-    sums_by_rank_[static_cast<size_t>(rank)].push_back({in_host(call_.out[0]) + first * width, count});
+    parts_.add(rank, in_host(call_.in[0]) + first * width, count);
+    whole_.add(rank, in_host(call_.out[0]) + first * width, count);
   }
-  into_ = sums_by_rank_[static_cast<size_t>(ranks_.rank())];
-  for (const auto& sums : sums_by_rank_) views_of_sums_.emplace_back(sums);
+  for (const Communicator::Shard& sums : whole_.own()) parts_.add_sum(sums.data, sums.elements);
 }
 
 /// In rank order either way.
 void PlannedExchange::add_values() {
   if (!is_summed_at_once()) {
-    ranks_.reduce_shards(views_, into_, dtype_, ranks_.size(), false, label_);
-    return ranks_.gather_shards(views_of_sums_, dtype_, label_);
+    parts_.reduce(dtype_, ranks_.size(), false, label_);
+    return whole_.gather(dtype_, label_);
   }
   const auto own = static_cast<size_t>(exchange_.elements * bytes_of(dtype_));
-  std::memcpy(parts_[static_cast<size_t>(ranks_.rank())][0].data, in_host(call_.in[0]), own);
-  ranks_.gather_shards(views_, dtype_, label_);
+  std::memcpy(parts_.own()[0].data, in_host(call_.in[0]), own);
+  parts_.gather(dtype_, label_);
   const auto add = [&]<class T>(T* sums) {
-    for (size_t rank = 0; rank < parts_.size(); ++rank) {
-      const T* const terms = static_cast<const T*>(parts_[rank][0].data);
+    for (int rank = 0; rank < ranks_.size(); ++rank) {
+      const T* const terms = static_cast<const T*>(parts_.of(rank)[0].data);
       for (int64_t i = 0; i < exchange_.elements; ++i) sums[i] = rank == 0 ? terms[i] : sums[i] + terms[i];
     }
   };
@@ -191,7 +184,7 @@ void PlannedExchange::add_values() {
 /// This rank's, among those of all.
 void PlannedExchange::place_squares() {
   const double* from = squares_;
-  for (const Communicator::Shard& piece : parts_[static_cast<size_t>(ranks_.rank())]) {
+  for (const Communicator::Shard& piece : parts_.own()) {
     std::copy_n(from, piece.elements, static_cast<double*>(piece.data));
     from += piece.elements;
   }
@@ -200,7 +193,7 @@ void PlannedExchange::place_squares() {
 void PlannedExchange::sum_terms(int contributors) {
   const size_t terms = terms_.size();
   for (size_t i = 0; i < terms; ++i) gathered_[static_cast<size_t>(ranks_.rank()) * terms + i] = *terms_[i];
-  ranks_.gather_shards(views_, dtype_, label_);
+  parts_.gather(dtype_, label_);
   for (int rank = 0; rank < contributors; ++rank)
     for (size_t i = 0; i < terms; ++i) {
       const double term = gathered_[static_cast<size_t>(rank) * terms + i];

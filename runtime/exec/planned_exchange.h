@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "backend/backend.h"
-#include "comm/communicator.h"
+#include "comm/bucket.h"
 #include "exec/device_exchange.h"
 #include "exec/host_mirror.h"
 #include "plan/exchange_plan.h"
@@ -38,11 +38,10 @@ class PlannedExchange {
   /// Work that `computing` gets from now on is behind the last run, which has returned.
   void join(Stream& computing);
 
-  int64_t copied_bytes() const {
-    return (mirror_ ? mirror_->bytes() : 0) + (device_ ? device_->bytes() : 0);
-  }  // memory for copies of operands
+  /// Memory for copies of operands.
+  int64_t copied_bytes() const { return (mirror_ ? mirror_->bytes() : 0) + (device_ ? device_->bytes() : 0); }
 
-  uint64_t queued_as = 0;  // position of its last run in the queue (exchange_queue.h)
+  uint64_t queued_as = 0;  // number of its last run in the queue (exchange_queue.h)
 
  private:
   template <class T = std::byte>
@@ -74,11 +73,8 @@ class PlannedExchange {
   bool adds_;
   std::string label_;
   DType dtype_;
-  std::vector<std::vector<Communicator::Shard>> parts_;  // by owning rank
-  std::vector<Communicator::Shards> views_;              // of parts_
-  std::vector<Communicator::Shard> into_;
-  std::vector<std::vector<Communicator::Shard>> sums_by_rank_;  // tensor_sum, unless at once: where each rank's part of the sum lies
-  std::vector<Communicator::Shards> views_of_sums_;
+  Bucket parts_;                      // the operands by owning rank, and the sums
+  Bucket whole_;                      // tensor_sum, unless at once: each rank's part of the sum
   std::vector<std::byte> values_;     // tensor_sum at once: all ranks' values
   std::vector<const double*> terms_;  // rank_sums: this rank's terms; gathered_: all ranks'; sums_: the results
   std::vector<double> gathered_;

@@ -6,15 +6,16 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <list>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "base/dtype.h"
-#include "base/pending.h"
+#include "base/work_queue.h"
+#include "base/workers.h"
 #include "comm/communicator.h"
+#include "parts/gradient_bucket.h"
 
 namespace st {
 
@@ -29,18 +30,19 @@ struct ExchangedGradient {
 /// gradients in the same way; the group stays usable.
 void require_same_exchange(Communicator& ranks, std::span<const ExchangedGradient> gradients, ReduceOp op, int64_t bucket_bytes);
 
-/// Sums like Communicator: in rank order, in fp32 (fp64 for f64), rounded once; results do not depend on the buckets. One call at a time;
-/// `post` decides who runs the collectives.
+/// Results do not depend on the buckets. One call at a time; a step allocates nothing.
 class GradientExchange {
  public:
-  /// Runs `work` later, in the order of the calls, and then completes `pending`. Throws before anything has begun.
-  using Post = std::function<void(std::function<void()> work, Pending& pending)>;
-  /// op: sum or mean. Borrows the communicator and the gradients' memory for its life.
-  GradientExchange(Communicator& ranks, std::vector<ExchangedGradient> gradients, ReduceOp op, int64_t bucket_bytes, Post post);
+  /// op: sum or mean. Borrows the communicator, the gradients' memory, and the queue, which runs the collectives, for its life.
+  GradientExchange(Communicator& ranks, std::vector<ExchangedGradient> gradients, ReduceOp op, int64_t bucket_bytes, WorkQueue& queue);
+  /// Waits for what was posted.
+  ~GradientExchange();
+  GradientExchange(const GradientExchange&) = delete;
+  GradientExchange& operator=(const GradientExchange&) = delete;
 
   /// Backward has made this gradient; its memory must not be touched until synchronize(). Throws invalid_argument for an unknown gradient,
-  /// wrong_state for one that was ready before in this step, and what Post throws: then the gradient is ready, and synchronize() posts
-  /// again.
+  /// wrong_state for one that was ready before in this step, and what WorkQueue::post() throws: then the gradient is ready, and
+  /// synchronize() posts again.
   void ready(int64_t gradient);
   /// Waits until all gradients are reduced; then the next step begins. Throws wrong_state with the gradients that backward has not made,
   /// without changing the step, and what a collective threw.
@@ -48,33 +50,28 @@ class GradientExchange {
   /// While on, nothing is reduced: ready() and synchronize() do nothing. Throws wrong_state within a step.
   void set_local(bool on);
 
-  size_t buckets() const { return buckets_.size(); }
-
  private:
   struct Bucket {
+    explicit Bucket(GradientReduction& how) : exchange(how) {}
+
     std::vector<size_t> gradients;
-    DType dtype = DType::f32;
     std::string label;
-    int64_t elements = 0, missing = 0;                    // missing: gradients that backward has not made yet
-    std::vector<std::vector<Communicator::Shard>> owned;  // by owning rank, an even share each
-    std::vector<Communicator::Shards> parts;              // views of owned
-    Pending exchanged;
+    int64_t elements = 0, bytes = 0, missing = 0;  // missing: gradients that backward has not made yet
+    GradientBucket exchange;
   };
 
   void fill_buckets(int64_t bucket_bytes);
   void share_out(Bucket& bucket) const;
   void post_full();
-  void exchange(const Bucket& bucket);
 
-  Communicator& ranks_;
   std::vector<ExchangedGradient> gradients_;
-  ReduceOp op_;
-  Post post_;
+  WorkQueue& queue_;
+  Workers workers_{1};  // the thread that runs a bucket
+  GradientReduction how_;
   std::vector<Bucket*> bucket_of_;  // by gradient
   std::vector<bool> is_ready_;
-  std::vector<float> sums_;  // fp32 sums of this rank's elements of a 16-bit bucket
   bool is_local_ = false, has_begun_ = false;
-  std::list<Bucket> buckets_;  // after the members above: their Pendings wait for operations that use those
+  std::list<Bucket> buckets_;
   std::list<Bucket>::iterator next_;
 };
 

@@ -5,42 +5,29 @@
 #include <new>
 #include <utility>
 
-#include "base/combine.h"
 #include "base/error.h"
-#include "base/float_mode.h"
 
 namespace st {
-namespace {
-
-bool is_narrow(DType dtype) { return bytes_of(dtype) == 2; }
-
-}  // namespace
 
 GradientSums::GradientSums(Communicator& ranks, Workers& workers, std::vector<Gradient> gradients, const Options& options,
-                           std::shared_ptr<MemorySource> memory, GradientExchange::Post post)
-    : ranks_(ranks),
-      workers_(workers),
-      gradients_(std::move(gradients)),
+                           std::shared_ptr<MemorySource> memory, WorkQueue& queue)
+    : gradients_(std::move(gradients)),
       options_(options),
       memory_(std::move(memory)),
-      post_(std::move(post)),
-      given_(gradients_.size()) {
-  for (Bucket& bucket : buckets_) {
-    bucket.owned.resize(static_cast<size_t>(ranks.size()));
-    bucket.parts.resize(bucket.owned.size());
-  }
+      queue_(queue),
+      how_{.ranks = ranks, .workers = workers, .op = options.op, .in_place = options.in_place},
+      given_(gradients_.size()),
+      buckets_{Bucket(how_), Bucket(how_)} {}
+
+GradientSums::~GradientSums() {
+  for (const Bucket& bucket : buckets_) queue_.finish(bucket.exchange);
 }
 
-bool GradientSums::fits(const Bucket& bucket, size_t gradient, DType dtype, int64_t most) const {
-  return bucket.entries.empty() ||
-         (bucket.dtype == dtype && bucket.adds == (given_[gradient].times > 0) && bytes(gradient, dtype) <= most - bucket.bytes);
-}
-
-void GradientSums::add(Bucket& bucket, size_t gradient, DType dtype, std::byte* data) {
-  bucket.entries.push_back({gradient, data});
-  bucket.dtype = dtype;
-  bucket.adds = given_[gradient].times > 0;
-  bucket.bytes += bytes(gradient, dtype);
+/// fits().
+void GradientSums::add(Bucket& bucket, size_t gradient, DType dtype, void* data) {
+  const Gradient& of = gradients_[gradient];
+  const auto cut = [&](int rank) { return (*of.cuts)[rank]; };
+  bucket.exchange.add(dtype, given_[gradient].times > 0, data, of.elements, cut, of.own, of.name);
   given_[gradient] = {dtype, given_[gradient].times + 1};
   has_begun_ = true;
 }
@@ -57,54 +44,45 @@ void GradientSums::give(size_t gradient, const HostView& view) {
   const int64_t more = bytes(gradient, view.dtype);
   if (!fits(buckets_[open_], gradient, view.dtype, buckets_[open_].room.size())) flush();
   Bucket& bucket = buckets_[open_];
-  if (bucket.entries.empty()) {
+  if (bucket.exchange.is_empty()) {
     int64_t all = 0;
     for (size_t i = 0; i < gradients_.size(); ++i) all += gradients_[i].cuts == nullptr ? 0 : bytes(i, view.dtype);
     const int64_t need = std::max(more, std::min(options_.bucket_bytes, all));
     if (bucket.room.size() < need) bucket.room = Memory(need, memory_, MemoryRole::buckets);
   }
-  std::byte* const copy = bucket.room.data() + bucket.bytes;
+  std::byte* const copy = bucket.room.data() + bucket.exchange.bytes();
   if (more > 0) std::memcpy(copy, view.data, static_cast<size_t>(more));
   add(bucket, gradient, view.dtype, copy);
-  if (bucket.bytes >= options_.bucket_bytes) try_flush();
+  if (bucket.exchange.bytes() >= options_.bucket_bytes) try_flush();
 }
 
-/// Where there is no memory for it now, the next call does it: the gradient has been taken. What an exchange has failed with is thrown.
+/// Where it cannot be posted now, the next call does it: the gradient has been taken. What an exchange has failed with is thrown.
 void GradientSums::try_flush() {
-  Bucket& full = buckets_[open_];
-  if (full.entries.empty()) return;
   try {
-    send(full);
+    queue_.start();
   } catch (const std::bad_alloc&) {
     return;
   } catch (const Error& error) {
     if (error.code() != Code::out_of_memory && error.code() != Code::unavailable) throw;
     return;
   }
-  open_other();
+  flush();
 }
 
-/// Sends the gradients given so far and opens the other, empty bucket.
+/// Posts the gradients given so far and opens the other bucket, when it has been reduced.
 void GradientSums::flush() {
-  Bucket& full = buckets_[open_];
-  if (full.entries.empty()) return;
-  send(full);
-  open_other();
-}
-
-void GradientSums::send(Bucket& full) {
-  share_out(full);
-  post_([this, &full] { exchange(full); }, full.exchanged);
-}
-
-void GradientSums::open_other() {
+  if (buckets_[open_].exchange.is_empty()) return;
+  queue_.post(buckets_[open_].exchange);
   open_ = 1 - open_;
-  buckets_[open_].exchanged.wait(-1);
+  queue_.wait(buckets_[open_].exchange);
+  buckets_[open_].exchange.clear();
 }
 
 void GradientSums::await() {
   flush();
-  for (const Bucket& bucket : buckets_) bucket.exchanged.wait(-1);
+  Bucket& last = buckets_[1 - open_];
+  queue_.wait(last.exchange);
+  last.exchange.clear();
 }
 
 void GradientSums::give_all(std::span<const HostView> gradients) {
@@ -113,83 +91,17 @@ void GradientSums::give_all(std::span<const HostView> gradients) {
     if (gradients_[i].cuts != nullptr) require_same_type(i, gradients[i].dtype);
   Bucket& bucket = buckets_[open_];
   const auto exchange_now = [&] {
-    if (bucket.entries.empty()) return;
-    share_out(bucket);
-    exchange(bucket);
+    if (bucket.exchange.is_empty()) return;
+    bucket.exchange.run();
+    bucket.exchange.clear();
   };
   for (size_t i = gradients_.size(); i-- > 0;) {  // as backward makes them
     if (gradients_[i].cuts == nullptr) continue;
     const DType dtype = gradients[i].dtype;
     if (!fits(bucket, i, dtype, options_.bucket_bytes)) exchange_now();
-    add(bucket, i, dtype, static_cast<std::byte*>(gradients[i].data));
+    add(bucket, i, dtype, gradients[i].data);
   }
   exchange_now();
-}
-
-Communicator::Shard GradientSums::piece(const Bucket& bucket, const Entry& entry, size_t rank) const {
-  const Cuts& cuts = *gradients_[entry.gradient].cuts;
-  const auto r = static_cast<int64_t>(rank);
-  return {entry.data + cuts[r] * bytes_of(bucket.dtype), cuts.elements_of(r)};
-}
-
-/// All that its exchange needs, by the thread of the calls, whose memory serves.
-void GradientSums::share_out(Bucket& bucket) {
-  for (auto& owned : bucket.owned) owned.clear();
-  bucket.into.clear();
-  int64_t own = 0;
-  for (const Entry& entry : bucket.entries) {
-    for (size_t r = 0; r < bucket.owned.size(); ++r)
-      if (const auto part = piece(bucket, entry, r); part.elements > 0) bucket.owned[r].push_back(part);
-    const auto [data, elements] = piece(bucket, entry, static_cast<size_t>(ranks_.rank()));
-    if (elements > 0) bucket.into.push_back({options_.in_place ? data : gradients_[entry.gradient].own, elements});
-    own += elements;
-  }
-  std::ranges::copy(bucket.owned, bucket.parts.begin());
-  if (!options_.in_place || !is_narrow(bucket.dtype)) return;
-  narrow_sums_.resize(std::max(narrow_sums_.size(), static_cast<size_t>(own)));  // in place they would be wider than what they replace
-  bucket.into.assign(1, {narrow_sums_.data(), own});
-}
-
-/// On whatever thread does the work. Leaves it empty.
-void GradientSums::exchange(Bucket& bucket) {
-  if (!options_.in_place || ranks_.size() > 1)  // of one rank alone, they are the sums
-    ranks_.reduce_shards(bucket.parts, bucket.into, bucket.dtype, ranks_.size(), bucket.adds,
-                         gradients_[bucket.entries.front().gradient].name);
-  if (options_.in_place && ranks_.size() > 1) settle_in_place(bucket);
-  bucket.entries.clear();
-  bucket.bytes = 0;
-}
-
-void GradientSums::settle_in_place(const Bucket& bucket) {
-  float* apart = narrow_sums_.data();
-  for (const Entry& entry : bucket.entries) {
-    const auto [data, elements] = piece(bucket, entry, static_cast<size_t>(ranks_.rank()));
-    auto* const to = static_cast<std::byte*>(data);
-    if (!is_narrow(bucket.dtype)) {
-      settle(bucket.dtype, to, to, elements);
-      continue;
-    }
-    settle(bucket.dtype, reinterpret_cast<std::byte*>(apart), to, elements);
-    apart += elements;
-  }
-}
-
-/// Sums, or the means that they become, to where they are wanted as `dtype`; `to` null: there, in their own type.
-void GradientSums::settle(DType dtype, std::byte* sums, std::byte* to, int64_t n) const {
-  constexpr int64_t kRun = 4096;  // elements
-  const bool divides = options_.op == ReduceOp::mean && ranks_.size() > 1;
-  if (n == 0 || (!divides && !is_narrow(dtype))) return;
-  const FloatMode mode;
-  workers_.run_range(n, kRun, [&](int64_t begin, int64_t end) {
-    const int64_t count = end - begin;
-    std::byte* const from = sums + begin * sum_bytes_of(dtype);
-    if (divides) divide(dtype, ranks_.size(), from, count);
-    if (!is_narrow(dtype)) return;
-    std::array<uint16_t, kRun> rounded;  // NOLINT(cppcoreguidelines-pro-type-member-init): written before it is read
-    auto* const narrowed = to == nullptr ? reinterpret_cast<std::byte*>(rounded.data()) : to + begin * bytes_of(dtype);
-    narrow(dtype, from, narrowed, count);
-    if (to == nullptr) widen(dtype, narrowed, from, count);
-  });
 }
 
 void GradientSums::require_all_given() const {
@@ -214,7 +126,7 @@ void GradientSums::finish() {
   for (size_t i = 0; i < gradients_.size(); ++i) {
     const Gradient& of = gradients_[i];
     if (of.cuts != nullptr && !options_.in_place)
-      settle(given_[i].dtype, static_cast<std::byte*>(of.own), nullptr, of.cuts->elements_of(ranks_.rank()));
+      how_.settle(given_[i].dtype, static_cast<std::byte*>(of.own), nullptr, of.cuts->elements_of(how_.ranks.rank()));
     given_[i].times = 0;
   }
   has_begun_ = false;

@@ -9,10 +9,11 @@
 #include <vector>
 
 #include "base/memory_source.h"
+#include "base/work_queue.h"
 #include "base/workers.h"
 #include "comm/communicator.h"
 #include "ir/cuts.h"
-#include "parts/gradient_exchange.h"
+#include "parts/gradient_bucket.h"
 #include "train/host_view.h"
 
 namespace st {
@@ -32,12 +33,16 @@ class GradientSums {
     int64_t bucket_bytes = 1;
     bool in_place = false;  // the sums replace this rank's shards of the gradients, in their type
   };
-  /// Borrows communicator and workers. `post` runs the collectives that give() starts.
+  /// Borrows communicator, workers, and the queue, which runs the collectives that give() starts.
   GradientSums(Communicator& ranks, Workers& workers, std::vector<Gradient> gradients, const Options& options,
-               std::shared_ptr<MemorySource> memory, GradientExchange::Post post);
+               std::shared_ptr<MemorySource> memory, WorkQueue& queue);
+  /// Waits for what was posted.
+  ~GradientSums();
+  GradientSums(const GradientSums&) = delete;
+  GradientSums& operator=(const GradientSums&) = delete;
 
   /// Takes one gradient of a micro-batch: copies it and reduces it later with others. Throws invalid_argument if its type differs from the
-  /// one in earlier micro-batches of this step, and what Post throws; the gradient has not been taken then.
+  /// one in earlier micro-batches of this step, and what WorkQueue::post() throws; the gradient has not been taken then.
   void give(size_t gradient, const HostView& view);
   /// Takes all gradients of a micro-batch and reduces them now, without a copy.
   void give_all(std::span<const HostView> gradients);
@@ -54,49 +59,32 @@ class GradientSums {
     DType dtype = DType::f32;
     int64_t times = 0;
   };
-  struct Entry {
-    size_t gradient;
-    std::byte* data;
-  };
   struct Bucket {
-    DType dtype = DType::f32;
-    bool adds = false;  // accumulates onto existing sums
-    int64_t bytes = 0;
-    std::vector<Entry> entries;
-    // The collective's buffers: this rank's elements by owning rank, and the targets of the sums that this rank owns.
-    std::vector<std::vector<Communicator::Shard>> owned;
-    std::vector<Communicator::Shards> parts;
-    std::vector<Communicator::Shard> into;
+    explicit Bucket(GradientReduction& how) : exchange(how) {}
+
+    GradientBucket exchange;
     Memory room;  // staging buffer for copies
-    Pending exchanged;
   };
 
-  bool fits(const Bucket& bucket, size_t gradient, DType dtype, int64_t most) const;
-  void add(Bucket& bucket, size_t gradient, DType dtype, std::byte* data);
+  bool fits(const Bucket& bucket, size_t gradient, DType dtype, int64_t room) const {
+    return bucket.exchange.fits(dtype, given_[gradient].times > 0, bytes(gradient, dtype), room);
+  }
+  void add(Bucket& bucket, size_t gradient, DType dtype, void* data);
   void require_same_type(size_t gradient, DType dtype) const;
   void flush();
   void try_flush();
-  void send(Bucket& full);
-  void open_other();
   void await();
-  Communicator::Shard piece(const Bucket& bucket, const Entry& entry, size_t rank) const;
-  void share_out(Bucket& bucket);
-  void exchange(Bucket& bucket);
-  void settle_in_place(const Bucket& bucket);
-  void settle(DType dtype, std::byte* sums, std::byte* to, int64_t n) const;
   int64_t bytes(size_t gradient, DType dtype) const { return gradients_[gradient].elements * bytes_of(dtype); }
 
-  Communicator& ranks_;
-  Workers& workers_;
   std::vector<Gradient> gradients_;
   Options options_;
   std::shared_ptr<MemorySource> memory_;
-  GradientExchange::Post post_;
+  WorkQueue& queue_;
+  GradientReduction how_;
   std::vector<Given> given_;
   bool has_begun_ = false;
-  std::vector<float> narrow_sums_;  // f32 sums of 16-bit gradients, in place
-  size_t open_ = 0;                 // the bucket that is filled while the other one is reduced
-  std::array<Bucket, 2> buckets_;   // last member: their Pendings wait for operations that use the members above
+  size_t open_ = 0;  // the bucket that is filled while the other one is reduced
+  std::array<Bucket, 2> buckets_;
 };
 
 }  // namespace st

@@ -33,7 +33,7 @@ std::vector<GradientSums::Gradient> gradients_of(const HostOptimizer& optimizer,
 }  // namespace
 
 ShardedOptimizer::ShardedOptimizer(std::shared_ptr<Context> context, Communicator& ranks, std::string_view json,
-                                   std::span<const HostView> parameters, const ShardOptions& options, GradientExchange::Post post)
+                                   std::span<const HostView> parameters, const ShardOptions& options, WorkQueue& queue)
     : context_(std::move(context)),
       ranks_(ranks),
       options_(options),
@@ -45,7 +45,7 @@ ShardedOptimizer::ShardedOptimizer(std::shared_ptr<Context> context, Communicato
       types_(2 * optimizer_.size()),
       whole_(optimizer_.whole_states()),
       sums_(ranks, optimizer_.workers(), gradients_of(optimizer_, options.stage == 2),
-            {.op = options.op, .bucket_bytes = options.bucket_bytes, .in_place = options.stage == 1}, context_->memory(), std::move(post)) {
+            {.op = options.op, .bucket_bytes = options.bucket_bytes, .in_place = options.stage == 1}, context_->memory(), queue) {
   require_same_run();
   find_left();
 }

@@ -25,10 +25,10 @@ struct ShardOptions {
 /// at a time.
 class ShardedOptimizer {
  public:
-  /// json, parameters: as for HostOptimizer, equal on all ranks. Borrows the communicator. Throws like HostOptimizer; rank_mismatch on all
-  /// ranks with the difference; the group stays usable.
+  /// json, parameters: as for HostOptimizer, equal on all ranks. Borrows the communicator and its queue. Throws like HostOptimizer;
+  /// rank_mismatch on all ranks with the difference; the group stays usable.
   ShardedOptimizer(std::shared_ptr<Context> context, Communicator& ranks, std::string_view json, std::span<const HostView> parameters,
-                   const ShardOptions& options, GradientExchange::Post post);
+                   const ShardOptions& options, WorkQueue& queue);
 
   /// Stage 2: takes a gradient as soon as backward has made it; copies it. Given again before the step, it belongs to another micro-batch.
   /// Throws wrong_state at stage 1, invalid_argument for an index or a gradient that does not fit.
