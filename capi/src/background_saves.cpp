@@ -4,8 +4,8 @@
 #include <new>
 
 #include "base/os/machine.h"
+#include "comm/rank_texts.h"
 #include "step_calls.h"
-#include "train/rank_texts.h"
 #include "train/trainer_state.h"
 
 namespace st::capi {

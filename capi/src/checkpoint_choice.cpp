@@ -3,8 +3,8 @@
 #include <atomic>
 
 #include "base/error.h"
+#include "comm/rank_texts.h"
 #include "host_metadata.h"
-#include "train/rank_texts.h"
 
 namespace st::capi {
 namespace {

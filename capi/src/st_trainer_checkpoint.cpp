@@ -15,11 +15,11 @@
 #include "background_saves.h"
 #include "base/os/machine.h"
 #include "checkpoint_choice.h"
+#include "comm/rank_texts.h"
 #include "host_metadata.h"
 #include "pending_object.h"
 #include "read_options.h"
 #include "step_calls.h"
-#include "train/rank_texts.h"
 
 using namespace st;
 using namespace st::capi;

@@ -6,8 +6,20 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "comm/rank_facts.h"
 
 namespace st {
+
+void require_same_exchange(Communicator& ranks, std::span<const ExchangedGradient> gradients, ReduceOp op, int64_t bucket_bytes) {
+  constexpr std::string_view kThis = "data parallel";
+  const std::vector<RankFact> facts = {
+      {"gradients:", text(gradients.size())}, {"op", std::string(name_of(op))}, {"bucket_bytes", text(bucket_bytes)}};
+  require_agreement(ranks, facts, kThis);
+  const auto gradient = [&](size_t i) -> RankFact {
+    return {text("gradient ", i), text("\"", gradients[i].name, "\", ", gradients[i].dtype, " of ", gradients[i].elements)};
+  };
+  require_agreement(ranks, gradients.size(), gradient, kThis);
+}
 
 GradientExchange::GradientExchange(Communicator& ranks, std::vector<ExchangedGradient> gradients, ReduceOp op, int64_t bucket_bytes,
                                    WorkQueue& queue)

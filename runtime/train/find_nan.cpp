@@ -11,9 +11,9 @@
 
 #include "base/error.h"
 #include "base/float16.h"
+#include "comm/rank_texts.h"
 #include "ir/cuts.h"
 #include "ir/op.h"
-#include "train/rank_texts.h"
 
 namespace st {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "base/os/machine.h"
-#include "train/rank_texts.h"
+#include "comm/rank_texts.h"
 
 namespace st {
 namespace {

@@ -8,8 +8,8 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "checkpoint/manifest.h"
+#include "comm/rank_texts.h"
 #include "ir/op.h"
-#include "train/rank_texts.h"
 
 namespace st {
 namespace {
@@ -60,36 +60,6 @@ std::string collectives_of(const Plan& plan) {
   for (const Slot& slot : program.slots)
     if (slot.role == Role::parameter) digest.update_sized(text(slot.type.shape, " ", text_of(slot.sums), " ", text_of(slot.update)));
   return text(count, ", digest ", digest.hex());
-}
-
-std::string joined(std::span<const RankFact> facts) {
-  std::string all;
-  for (const RankFact& fact : facts) all.append(fact.name).append(1, '\0').append(fact.value).append(1, '\0');
-  return all;
-}
-
-std::vector<RankFact> parted(std::string_view all) {
-  std::vector<RankFact> facts;
-  while (!all.empty()) {
-    std::string name = take_text(all);
-    facts.push_back({std::move(name), take_text(all)});
-  }
-  return facts;
-}
-
-std::string value_of(std::span<const RankFact> facts, std::string_view name) {
-  const auto found = std::ranges::find(facts, name, &RankFact::name);
-  return found == facts.end() ? "nothing" : found->value;
-}
-
-/// Names whose values differ, in the order of `a`, then those that only `b` has.
-std::vector<std::string> differing(std::span<const RankFact> a, std::span<const RankFact> b) {
-  std::vector<std::string> names;
-  for (const RankFact& fact : a)
-    if (value_of(b, fact.name) != fact.value) names.push_back(fact.name);
-  for (const RankFact& fact : b)
-    if (std::ranges::find(a, fact.name, &RankFact::name) == a.end()) names.push_back(fact.name);
-  return names;
 }
 
 std::vector<SlotId> parameters_of(const Program& program) {
@@ -176,50 +146,8 @@ std::vector<RankFact> run_facts(const Recipe& recipe, const TrainingState& state
 
 std::vector<RankFact> collective_facts(const Plan& plan) { return {{"collectives of a step", collectives_of(plan)}}; }
 
-namespace {
-
-/// `model`: the rank with which each of them must agree.
-void require_agreement_with(Communicator& ranks, std::span<const RankFact> facts, std::string_view part,
-                            const std::function<int(int rank)>& model) {
-  struct Summary {
-    Hex hex;
-    int64_t bytes;
-  };
-  constexpr int64_t kMost = 16 << 20;
-  const std::string own = joined(facts);
-  Digest digest;
-  digest.update(own);
-  const std::vector<Summary> all = gathered(ranks, Summary{hex_of(digest), std::ssize(own)}, "agreement");
-  int other = 0;
-  const auto hex_of_rank = [&](int rank) { return all[static_cast<size_t>(rank)].hex; };
-  while (other < ranks.size() && hex_of_rank(other) == hex_of_rank(model(other))) ++other;
-  if (other == ranks.size()) return;
-  const int first_rank = model(other);
-  const auto told_by = [&](int rank) {
-    const int64_t bytes = all[static_cast<size_t>(rank)].bytes;
-    require(bytes >= 0 && bytes <= kMost, Code::rank_mismatch, part, ": ", text_of_rank(ranks, rank), " makes another call");
-    std::string told = rank == ranks.rank() ? own : std::string(static_cast<size_t>(bytes), '\0');
-    ranks.broadcast(told.data(), bytes, DType::u8, rank, "agreement");
-    return parted(told);
-  };
-  const std::vector<RankFact> first = told_by(first_rank), theirs = told_by(other);
-  const std::vector<std::string> names = differing(first, theirs);
-  require(!names.empty(), Code::internal, part, ": ranks disagree, but their facts are equal");
-  const std::string more = names.size() == 1 ? "" : text(", and ", names.size() - 1, " more: ", names[1], names.size() == 2 ? "" : ", ..");
-  refuse_rank(
-      ranks, other, "",
-      text(part, ": the ranks do not agree: ", text_of_rank(ranks, other), " has ", names.front(), " ", value_of(theirs, names.front()),
-           ", rank ", first_rank, " has ", value_of(first, names.front()), more, "; make them equal on all ranks"));
-}
-
-}  // namespace
-
-void require_agreement(Communicator& ranks, std::span<const RankFact> facts, std::string_view part) {
-  require_agreement_with(ranks, facts, part, [](int) { return 0; });
-}
-
 void require_agreement_along_data(Communicator& ranks, const Mesh& mesh, std::span<const RankFact> facts) {
-  require_agreement_with(ranks, facts, "trainer", [&](int rank) { return color_along(mesh, MeshAxis::data, rank); });
+  require_agreement(ranks, facts, "trainer", [&](int rank) { return color_along(mesh, MeshAxis::data, rank); });
 }
 
 void require_replicas(Communicator& ranks, const Executor& executor, Backend& backend) {

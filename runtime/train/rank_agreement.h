@@ -11,6 +11,7 @@
 
 #include "base/mesh.h"
 #include "comm/communicator.h"
+#include "comm/rank_facts.h"
 #include "exec/executor.h"
 #include "train/recipe.h"
 #include "train/training_state.h"
@@ -20,10 +21,6 @@ namespace st {
 /// The recipe with `ranks` set. Throws invalid_argument if it has a number of ranks other than 1 or `ranks`.
 Recipe on_ranks(Recipe recipe, int64_t ranks);
 
-struct RankFact {
-  std::string name, value;  // "lr", "0.001"
-};
-
 /// The facts that decide the results and collectives of a run on several ranks: version, kernels, recipe, graph and data (from `state`),
 /// the ordered collectives of the plan. Keys that only change speed are left out.
 std::vector<RankFact> run_facts(const Recipe& recipe, const TrainingState& state, const Plan& plan);
@@ -31,10 +28,7 @@ std::vector<RankFact> run_facts(const Recipe& recipe, const TrainingState& state
 /// The last of them alone, which only ranks along the data axis have in common.
 std::vector<RankFact> collective_facts(const Plan& plan);
 
-/// Collective call of all ranks. Throws the same rank_mismatch on all ranks if `facts` differ: the first rank that differs from rank 0, the
-/// fact and both values; messages begin with `part`. The group stays usable. Other errors are the communicator's.
-void require_agreement(Communicator& ranks, std::span<const RankFact> facts, std::string_view part = "trainer");
-/// Likewise, but each rank must agree with the first of its own data ranks.
+/// require_agreement(), but each rank must agree with the first of its own data ranks.
 void require_agreement_along_data(Communicator& ranks, const Mesh& mesh, std::span<const RankFact> facts);
 
 /// Collective call. Throws the same rank_mismatch on all ranks if a parameter's bytes differ between ranks; names the odd rank out and the

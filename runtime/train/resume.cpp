@@ -9,9 +9,9 @@
 #include <utility>
 
 #include "base/error.h"
+#include "comm/rank_texts.h"
 #include "train/checkpoint_weights.h"
 #include "train/device_copy.h"
-#include "train/rank_texts.h"
 #include "train/state_tensor.h"
 #include "train/tensor_load.h"
 

@@ -4,8 +4,8 @@
 #include <string>
 
 #include "base/error.h"
+#include "comm/rank_texts.h"
 #include "train/rank_agreement.h"
-#include "train/rank_texts.h"
 
 namespace st {
 namespace {

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "checkpoint/manifest.h"
-#include "train/rank_agreement.h"
+#include "comm/rank_facts.h"
 
 namespace st {
 namespace {
@@ -38,10 +38,9 @@ ShardedOptimizer::ShardedOptimizer(std::shared_ptr<Context> context, Communicato
       ranks_(ranks),
       options_(options),
       optimizer_(context_, json, parameters, {.ranks = &ranks, .own_sums = options.stage == 2}),
-      left_(static_cast<size_t>(ranks.size())),
-      left_views_(left_.size()),
-      masters_(left_.size()),
-      starts_(left_.size()),
+      left_(ranks),
+      masters_(ranks),
+      starts_(static_cast<size_t>(ranks.size())),
       types_(2 * optimizer_.size()),
       whole_(optimizer_.whole_states()),
       sums_(ranks, optimizer_.workers(), gradients_of(optimizer_, options.stage == 2),
@@ -50,9 +49,7 @@ ShardedOptimizer::ShardedOptimizer(std::shared_ptr<Context> context, Communicato
   find_left();
 }
 
-/// Compares a few parameters at a time, so that an error names only those that differ.
 void ShardedOptimizer::require_same_run() {
-  constexpr size_t kAtOnce = 64;
   const Backend& backend = context_->backend();
   std::vector<RankFact> facts = {{"library version", std::string(library_version())},
                                  {"kernels", text(backend.name(), " ", backend.kernel_class())},
@@ -64,32 +61,30 @@ void ShardedOptimizer::require_same_run() {
   for (const std::string& key : optimizer_keys())
     if (key != "threads") facts.push_back({key, optimizer_.recipe().get(key)});
   require_agreement(ranks_, facts, kPart);
-  for (size_t i = 0; i < optimizer_.size();) {
-    facts.clear();
-    for (const size_t end = std::min(i + kAtOnce, optimizer_.size()); i < end; ++i) {
-      const HostView& parameter = optimizer_.parameters()[i];
-      facts.push_back({text("parameter ", i), text("\"", parameter.name, "\", ", parameter.dtype, " of ", parameter.shape)});
-    }
-    require_agreement(ranks_, facts, kPart);
-  }
+  const auto parameter = [&](size_t i) -> RankFact {
+    const HostView& view = optimizer_.parameters()[i];
+    return {text("parameter ", i), text("\"", view.name, "\", ", view.dtype, " of ", view.shape)};
+  };
+  require_agreement(ranks_, optimizer_.size(), parameter, kPart);
 }
 
 /// Parameters and copies: where they lie does not change from step to step.
 void ShardedOptimizer::find_left() {
-  for (auto* all : {&left_, &masters_})
-    for (auto& of_owner : *all) of_owner.clear();
+  left_.clear();
+  masters_.clear();
+  has_masters_ = false;
   for (size_t i = 0; i < optimizer_.size(); ++i) {
     if (!optimizer_.is_trained(i)) continue;
     const Cuts& cuts = optimizer_.cuts(i);
     const bool has_copy = optimizer_.copies()[i].data != nullptr;
     for (const HostView* view : {&optimizer_.parameters()[i], &optimizer_.copies()[i]}) {
       const bool is_master = options_.shard_masters && has_copy && view == &optimizer_.parameters()[i];
-      for (size_t rank = 0; rank < left_.size() && view->data != nullptr; ++rank)
-        if (const auto r = static_cast<int64_t>(rank), width = bytes_of(view->dtype), n = cuts.elements_of(r); n > 0)
-          (is_master ? masters_ : left_)[rank].push_back({static_cast<std::byte*>(view->data) + cuts[r] * width, n * width});
+      has_masters_ = has_masters_ || is_master;
+      for (int rank = 0; rank < ranks_.size() && view->data != nullptr; ++rank)
+        if (const int64_t width = bytes_of(view->dtype), n = cuts.elements_of(rank); n > 0)
+          (is_master ? masters_ : left_).add(rank, static_cast<std::byte*>(view->data) + cuts[rank] * width, n * width);
     }
   }
-  std::ranges::copy(left_, left_views_.begin());
 }
 
 void ShardedOptimizer::gradient_ready(int64_t i, const HostView& gradient) {
@@ -111,13 +106,13 @@ HostOptimizer::Report ShardedOptimizer::step(std::span<const HostView> gradients
   sums_.finish();
   const HostOptimizer::Report report = optimizer_.update(scale);
   if (report.skipped || ranks_.size() == 1) return report;
-  are_masters_whole_ = are_masters_whole_ && std::ranges::all_of(masters_, [](const auto& of_owner) { return of_owner.empty(); });
-  ranks_.gather_shards(left_views_, DType::u8, "parameters");
+  are_masters_whole_ = are_masters_whole_ && !has_masters_;
+  left_.gather(DType::u8, "parameters");
   return report;
 }
 
 void ShardedOptimizer::require_same_step(std::span<const HostView> gradients, double scale) {
-  const size_t count = optimizer_.size(), size = left_.size();
+  const size_t count = optimizer_.size(), size = starts_.size();
   uint64_t hash = 0;
   for (size_t i = 0; i < count; ++i) {
     if (!optimizer_.is_trained(i)) continue;
@@ -180,10 +175,10 @@ std::span<const HostView> ShardedOptimizer::gather_state(int rank) {
     auto* const there = is_here ? static_cast<std::byte*>(views_[i + 1].data) + begin : nullptr;
     return Communicator::Shard{is_here || of != own ? there : state.own, bytes};
   };
-  std::vector<std::vector<Communicator::Shard>> pieces(left_.size());
+  Bucket pieces(ranks_);
   for (size_t i = 0; i < whole_.size(); ++i) {
     for (int of = 0; of < ranks_.size(); ++of)
-      if (const auto part = piece(i, of); part.elements > 0) pieces[static_cast<size_t>(of)].push_back(part);
+      if (const auto part = piece(i, of); part.elements > 0) pieces.add(of, part.data, part.elements);
     if (const auto part = piece(i, own); is_here && part.elements > 0)
       std::memcpy(part.data, whole_[i].own, static_cast<size_t>(part.elements));
   }
@@ -193,19 +188,16 @@ std::span<const HostView> ShardedOptimizer::gather_state(int rank) {
   return views_;
 }
 
-/// Pieces by owner, of which each is sent its own's, to one rank or to all (-1), where they have their places.
-void ShardedOptimizer::gather_to(int rank, std::span<std::vector<Communicator::Shard>> by_owner, std::string_view label) {
-  const int own = ranks_.rank();
-  if (rank < 0) {
-    const std::vector<Communicator::Shards> parts(by_owner.begin(), by_owner.end());
-    ranks_.gather_shards(parts, DType::u8, label);
-  } else if (rank == own) {
-    for (int of = 0; of < ranks_.size(); ++of)
-      for (const auto& part : by_owner[static_cast<size_t>(of)])
-        if (of != own) ranks_.receive(part.data, part.elements, DType::u8, of, label);
-  } else {
-    for (const auto& part : by_owner[static_cast<size_t>(own)]) ranks_.send(part.data, part.elements, DType::u8, rank, label);
+/// Gathers to one rank, or to all (-1).
+void ShardedOptimizer::gather_to(int rank, const Bucket& by_owner, std::string_view label) {
+  if (rank < 0) return by_owner.gather(DType::u8, label);
+  if (rank != ranks_.rank()) {
+    for (const auto& part : by_owner.own()) ranks_.send(part.data, part.elements, DType::u8, rank, label);
+    return;
   }
+  for (int of = 0; of < ranks_.size(); ++of)
+    for (const auto& part : by_owner.of(of))
+      if (of != rank) ranks_.receive(part.data, part.elements, DType::u8, of, label);
 }
 
 /// Allocates memory for "step", then for whole_.

@@ -63,20 +63,19 @@ class ShardedOptimizer {
   void require_same_run();
   void require_same_step(std::span<const HostView> gradients, double scale);
   void find_left();
-  void gather_to(int rank, std::span<std::vector<Communicator::Shard>> by_owner, std::string_view label);
+  void gather_to(int rank, const Bucket& by_owner, std::string_view label);
   void make_room();
 
   std::shared_ptr<Context> context_;
   Communicator& ranks_;
   ShardOptions options_;
   HostOptimizer optimizer_;
-  // Parameters and copies that a step gathers, by owning rank, as bytes; and views of them.
-  std::vector<std::vector<Communicator::Shard>> left_;
-  std::vector<Communicator::Shards> left_views_;
-  std::vector<std::vector<Communicator::Shard>> masters_;  // by owning rank: parameters that a step does not gather
-  bool are_masters_whole_ = true;                          // on this rank
-  std::vector<StepInputs> starts_;                         // by rank
-  std::vector<uint8_t> types_;                             // types of a step's gradients and copies
+  Bucket left_;     // parameters and copies that a step gathers, as bytes
+  Bucket masters_;  // parameters that a step does not gather, as bytes
+  bool has_masters_ = false;
+  bool are_masters_whole_ = true;   // on this rank
+  std::vector<StepInputs> starts_;  // by rank
+  std::vector<uint8_t> types_;      // types of a step's gradients and copies
   std::vector<HostOptimizer::WholeState> whole_;
   Memory gathered_;
   std::vector<HostView> views_;

@@ -10,8 +10,8 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "comm/rank_texts.h"
 #include "ir/cuts.h"
-#include "train/rank_texts.h"
 
 namespace st {
 namespace {

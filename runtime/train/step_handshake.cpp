@@ -6,8 +6,8 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "comm/rank_texts.h"
 #include "data/stream.h"
-#include "train/rank_texts.h"
 
 namespace st {
 namespace {

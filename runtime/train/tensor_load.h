@@ -5,9 +5,9 @@
 
 #include "base/workers.h"
 #include "checkpoint/checkpoint_reader.h"
+#include "comm/rank_texts.h"
 #include "exec/cancel_token.h"
 #include "train/context.h"
-#include "train/rank_texts.h"
 
 namespace st {
 

@@ -163,11 +163,11 @@ TEST(DataParallel, RanksThatExchangeOtherThingsAreToldBothSides) {
     });
   };
   using Options = st_data_parallel_options;
-  refused([](OwnGradients&, Options&, int64_t& n) { n = 5; }, {"rank 2", "5 gradients", "rank 0 has 6 gradients"});
-  refused([](OwnGradients&, Options& o, int64_t&) { o.op = ST_REDUCE_SUM; }, {"by sum", "by mean"});
-  refused([](OwnGradients&, Options& o, int64_t&) { o.bucket_bytes = 9; }, {"9 bytes", "4096 bytes"});
+  refused([](OwnGradients&, Options&, int64_t& n) { n = 5; }, {"rank 2", "has gradients: 5, rank 0 has 6"});
+  refused([](OwnGradients&, Options& o, int64_t&) { o.op = ST_REDUCE_SUM; }, {"has op sum, rank 0 has mean"});
+  refused([](OwnGradients&, Options& o, int64_t&) { o.bucket_bytes = 9; }, {"has bucket_bytes 9, rank 0 has 4096"});
   refused([](OwnGradients& g, Options&, int64_t&) { std::swap(g.views[1], g.views[3]); },
-          {"64 f32, \"w3\"", "gradient 1 of 300 f32, \"w1\""});
+          {"has gradient 1 \"w3\", f32 of 64, rank 0 has \"w1\", f32 of 300", "1 more: gradient 3"});
   ranks.each([&](int rank, st_communicator* own) {  // the group still works
     OwnGradients gradients(rank);
     const auto parallel = hold<HeldDataParallel>(st_data_parallel_create, own, kGradients, gradients.views.data(), nullptr);

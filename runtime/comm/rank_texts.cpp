@@ -1,4 +1,4 @@
-#include "train/rank_texts.h"
+#include "comm/rank_texts.h"
 
 #include <algorithm>
 #include <utility>
