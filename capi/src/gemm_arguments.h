@@ -6,8 +6,8 @@
 #include <array>
 #include <string_view>
 
+#include "base/host_view.h"
 #include "parts/gemm_choice.h"
-#include "train/host_view.h"
 
 namespace st::capi {
 

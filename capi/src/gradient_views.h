@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "train/host_view.h"
+#include "base/host_view.h"
 
 namespace st::capi {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "train/host_view.h"
+#include "base/host_view.h"
 #include "views.h"
 
 namespace st::capi {

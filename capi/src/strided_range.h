@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <span>
 
-#include "train/host_view.h"
+#include "base/host_view.h"
 
 namespace st::capi {
 

@@ -1,6 +1,6 @@
 #include "usual_operands.h"
 
-#include "train/host_view.h"
+#include "base/host_view.h"
 #include "views.h"
 
 namespace st::capi {

@@ -3,10 +3,10 @@
 
 #include <span>
 
+#include "base/host_view.h"
 #include "base/workers.h"
 #include "checkpoint/checkpoint_reader.h"
 #include "load_report.h"
-#include "train/host_view.h"
 #include "train/weights_match.h"
 
 namespace st::capi {

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "train/host_view.h"
+#include "base/host_view.h"
 
 namespace st::capi {
 

@@ -93,8 +93,6 @@ std::string print_object(const Manifest& m, bool checksums) {
 
 }  // namespace
 
-std::string_view library_version() { return ST_LIBRARY_VERSION; }
-
 std::string_view name_of(TensorKind kind) { return kKinds[static_cast<size_t>(kind)]; }
 
 const LogicalTensor* Manifest::find(std::string_view name) const {

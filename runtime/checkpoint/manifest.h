@@ -9,6 +9,7 @@
 
 #include "base/dtype.h"
 #include "base/json.h"
+#include "base/library_version.h"
 #include "base/shape.h"
 #include "checkpoint/safetensors_header.h"
 
@@ -52,8 +53,6 @@ struct ShardFile {
   uint32_t header_crc = 0;   // CRC32C of the header bytes
   bool is_safetensors() const { return name.ends_with(".safetensors"); }
 };
-
-std::string_view library_version();  // "0.1.0"
 
 struct Manifest {
   int32_t version = kManifestVersion;

@@ -5,9 +5,9 @@
 #include <span>
 #include <vector>
 
+#include "base/host_view.h"
 #include "base/memory_source.h"
 #include "exec/executor.h"
-#include "train/host_view.h"
 
 namespace st {
 

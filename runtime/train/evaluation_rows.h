@@ -7,10 +7,10 @@
 #include <span>
 #include <vector>
 
+#include "base/host_view.h"
 #include "base/memory_source.h"
 #include "data/prefetch.h"
 #include "exec/cancel_token.h"
-#include "train/host_view.h"
 
 namespace st {
 

@@ -6,8 +6,8 @@
 #include <span>
 #include <vector>
 
+#include "base/host_view.h"
 #include "data/prefetch.h"
-#include "train/host_view.h"
 
 namespace st {
 

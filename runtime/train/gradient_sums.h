@@ -8,13 +8,13 @@
 #include <string_view>
 #include <vector>
 
+#include "base/host_view.h"
 #include "base/memory_source.h"
 #include "base/work_queue.h"
 #include "base/workers.h"
 #include "comm/communicator.h"
 #include "ir/cuts.h"
 #include "parts/gradient_bucket.h"
-#include "train/host_view.h"
 
 namespace st {
 

@@ -19,11 +19,11 @@
 #include "exec/exchange_queue.h"
 #include "exec/executor.h"
 #include "exec/stage_links.h"
+#include "exec/step_slots.h"
 #include "train/batch_binding.h"
 #include "train/model.h"
 #include "train/recipe.h"
 #include "train/step_handshake.h"
-#include "train/step_slots.h"
 
 namespace st {
 

@@ -8,14 +8,14 @@
 #include <string_view>
 #include <vector>
 
+#include "base/host_view.h"
 #include "comm/communicator.h"
 #include "exec/exchange_queue.h"
 #include "exec/executor.h"
+#include "exec/step_slots.h"
 #include "ir/cuts.h"
 #include "train/context.h"
-#include "train/host_view.h"
 #include "train/recipe.h"
-#include "train/step_slots.h"
 
 namespace st {
 

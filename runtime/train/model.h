@@ -11,13 +11,13 @@
 #include <string>
 #include <vector>
 
+#include "base/host_view.h"
 #include "base/text.h"
 #include "checkpoint/checkpoint_reader.h"
 #include "checkpoint/safetensors.h"
 #include "exec/storage.h"
 #include "ir/program.h"
 #include "train/context.h"
-#include "train/host_view.h"
 #include "train/sharded_model_call.h"
 #include "train/weights_gate.h"
 #include "train/weights_match.h"

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "base/host_view.h"
 #include "train/context.h"
-#include "train/host_view.h"
 
 namespace st {
 

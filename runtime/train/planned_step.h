@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "exec/executor.h"
+#include "exec/step_slots.h"
 #include "train/model.h"
 #include "train/recipe.h"
-#include "train/step_slots.h"
 
 namespace st {
 

@@ -7,8 +7,8 @@
 #include <span>
 #include <vector>
 
+#include "base/host_view.h"
 #include "train/generate.h"
-#include "train/host_view.h"
 #include "train/model.h"
 
 namespace st {

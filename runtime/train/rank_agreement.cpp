@@ -6,8 +6,8 @@
 
 #include "base/digest.h"
 #include "base/error.h"
+#include "base/library_version.h"
 #include "base/text.h"
-#include "checkpoint/manifest.h"
 #include "comm/rank_texts.h"
 #include "ir/op.h"
 

@@ -5,8 +5,8 @@
 #include <map>
 
 #include "base/error.h"
+#include "base/library_version.h"
 #include "base/text.h"
-#include "checkpoint/manifest.h"
 #include "comm/rank_facts.h"
 
 namespace st {

@@ -11,8 +11,8 @@
 
 #include "base/error.h"
 #include "base/float_mode.h"
+#include "base/host_view.h"
 #include "train/element_conversion.h"
-#include "train/host_view.h"
 #include "train/weights_match.h"
 
 namespace st {

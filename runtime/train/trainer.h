@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "exec/executor.h"
+#include "exec/step_slots.h"
 #include "optim/gradient_noise.h"
 #include "optim/loss_scaler.h"
 #include "optim/lr_schedule.h"
@@ -23,7 +24,6 @@
 #include "train/rank_team.h"
 #include "train/recipe.h"
 #include "train/state_tensor.h"
-#include "train/step_slots.h"
 #include "train/training_state.h"
 #include "train/weight_average.h"
 

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "base/glob.h"
-#include "train/host_view.h"
+#include "base/host_view.h"
 
 namespace st {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <vector>
 
+#include "base/host_view.h"
 #include "data/dataset.h"
-#include "train/host_view.h"
 
 namespace st {
 

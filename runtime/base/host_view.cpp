@@ -1,4 +1,4 @@
-#include "train/host_view.h"
+#include "base/host_view.h"
 
 #include <algorithm>
 #include <cmath>
