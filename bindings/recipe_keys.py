@@ -1,5 +1,5 @@
 """Generates RecipeKeys.java (typed methods), RecipeKeys.cs (typed properties) or recipe_settings.py (a typed dict) from the library's table of
-recipe keys (runtime/train/recipe.def). Run it after a row has changed. With --check it writes nothing and fails if the file is out of date.
+recipe keys (runtime/recipe/recipe.def). Run it after a row has changed. With --check it writes nothing and fails if the file is out of date.
 
 recipe_keys.py [--check] LIBSCALETRAIN.so RecipeKeys.java|RecipeKeys.cs|recipe_settings.py
 """
@@ -19,7 +19,7 @@ import java.util.Map;
 /**
  * A typed setter and getter for each recipe key. A key that is not set has its default.
  *
- * <p>Generated from {@code runtime/train/recipe.def} by {@code bindings/recipe_keys.py}: edit the row, not this file.
+ * <p>Generated from {@code runtime/recipe/recipe.def} by {@code bindings/recipe_keys.py}: edit the row, not this file.
  */
 public abstract class RecipeKeys extends Handle {
   RecipeKeys() {}
@@ -70,7 +70,7 @@ JAVA_VALUES = {"double": "number", "long": "number", "boolean": "yes", "String":
 
 CSHARP_HEAD = """namespace ScaleTrain {
 
-// Generated from runtime/train/recipe.def by bindings/recipe_keys.py: edit the row, not this file.
+// Generated from runtime/recipe/recipe.def by bindings/recipe_keys.py: edit the row, not this file.
 public sealed partial class Recipe {
 """
 CSHARP_PROPERTY = """  /// <summary>{help}</summary>
@@ -90,7 +90,7 @@ CSHARP_TYPES = {
 
 PYTHON_HEAD = '''"""The keys of a recipe, for type checkers.
 
-Generated from runtime/train/recipe.def by bindings/recipe_keys.py: edit the row, not this file.
+Generated from runtime/recipe/recipe.def by bindings/recipe_keys.py: edit the row, not this file.
 """
 
 from typing import Any, Literal, Mapping, Sequence, TypedDict

@@ -4,7 +4,7 @@
 #include <scaletrain/scaletrain.h>
 
 #include "object_handles.h"
-#include "train/recipe.h"
+#include "recipe/recipe.h"
 
 namespace st::capi {
 

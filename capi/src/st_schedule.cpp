@@ -1,6 +1,6 @@
 #include "guard.h"
 #include "optimizer_objects.h"
-#include "train/schedule_choice.h"
+#include "recipe/schedule_choice.h"
 
 using namespace st;
 using namespace st::capi;

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "planner/rate_fit.h"
+#include "recipe/recipe.h"
 #include "train/context.h"
-#include "train/recipe.h"
 
 namespace st {
 

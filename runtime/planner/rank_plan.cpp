@@ -7,7 +7,7 @@
 #include "passes/scale_loss.h"
 #include "plan/input_copies.h"
 #include "plan/wire_bytes.h"
-#include "train/kernel_needs_of.h"
+#include "recipe/kernel_needs_of.h"
 
 namespace st {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "planner/step_trace.h"
-#include "train/recipe.h"
+#include "recipe/recipe.h"
 
 namespace st {
 

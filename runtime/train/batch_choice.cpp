@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "train/kernel_needs_of.h"
+#include "recipe/kernel_needs_of.h"
 
 namespace st {
 namespace {

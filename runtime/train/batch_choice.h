@@ -1,8 +1,8 @@
 // Chooses the micro-batch of a recipe with batch auto: the largest that fits in memory, found by planning.
 #pragma once
 
+#include "recipe/recipe.h"
 #include "train/model.h"
-#include "train/recipe.h"
 
 namespace st {
 

@@ -1,8 +1,8 @@
 #include "train/borrowed_parameters.h"
 
 #include "ir/cuts.h"
-#include "train/kernel_needs_of.h"
-#include "train/recipe.h"
+#include "recipe/kernel_needs_of.h"
+#include "recipe/recipe.h"
 
 namespace st {
 

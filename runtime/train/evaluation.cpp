@@ -5,11 +5,11 @@
 #include "base/error.h"
 #include "base/float16.h"
 #include "passes/seed_outputs.h"
+#include "recipe/kernel_needs_of.h"
+#include "recipe/recipe.h"
 #include "train/borrowed_parameters.h"
 #include "train/host_bytes.h"
-#include "train/kernel_needs_of.h"
 #include "train/rank_agreement.h"
-#include "train/recipe.h"
 
 namespace st {
 namespace {

@@ -6,9 +6,9 @@
 #include "base/digest.h"
 #include "base/error.h"
 #include "passes/seed_outputs.h"
+#include "recipe/kernel_needs_of.h"
 #include "train/evaluation.h"
 #include "train/host_bytes.h"
-#include "train/kernel_needs_of.h"
 
 namespace st {
 namespace {

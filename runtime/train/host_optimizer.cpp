@@ -9,8 +9,8 @@
 #include "base/heap.h"
 #include "ir/cuts.h"
 #include "ir/optimizer_state.h"
-#include "train/kernel_needs_of.h"
-#include "train/part_recipe.h"
+#include "recipe/kernel_needs_of.h"
+#include "recipe/part_recipe.h"
 
 namespace st {
 namespace {

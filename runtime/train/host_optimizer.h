@@ -14,8 +14,8 @@
 #include "exec/executor.h"
 #include "exec/step_slots.h"
 #include "ir/cuts.h"
+#include "recipe/recipe.h"
 #include "train/context.h"
-#include "train/recipe.h"
 
 namespace st {
 

@@ -10,10 +10,10 @@
 #include "base/os/machine.h"
 #include "data/stream.h"
 #include "passes/scale_loss.h"
+#include "recipe/kernel_needs_of.h"
 #include "train/borrowed_parameters.h"
 #include "train/evaluation.h"
 #include "train/find_nan.h"
-#include "train/kernel_needs_of.h"
 #include "train/parameter_copies.h"
 
 namespace st {

@@ -9,8 +9,8 @@
 
 #include "exec/executor.h"
 #include "exec/step_slots.h"
+#include "recipe/recipe.h"
 #include "train/model.h"
-#include "train/recipe.h"
 
 namespace st {
 

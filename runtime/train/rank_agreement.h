@@ -13,7 +13,7 @@
 #include "comm/communicator.h"
 #include "comm/rank_facts.h"
 #include "exec/executor.h"
-#include "train/recipe.h"
+#include "recipe/recipe.h"
 #include "train/training_state.h"
 
 namespace st {

@@ -10,12 +10,12 @@
 #include "base/error.h"
 #include "base/os/machine.h"
 #include "comm/rank_texts.h"
+#include "recipe/kernel_needs_of.h"
+#include "recipe/schedule_choice.h"
 #include "train/input_fields.h"
-#include "train/kernel_needs_of.h"
 #include "train/product_tuner.h"
 #include "train/rank_agreement.h"
 #include "train/rank_share.h"
-#include "train/schedule_choice.h"
 
 namespace st {
 

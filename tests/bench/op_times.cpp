@@ -15,9 +15,9 @@
 #include "base/os/machine.h"
 #include "exec/executor.h"
 #include "models/builtin.h"
-#include "train/kernel_needs_of.h"
+#include "recipe/kernel_needs_of.h"
+#include "recipe/recipe.h"
 #include "train/model.h"
-#include "train/recipe.h"
 
 namespace {
 

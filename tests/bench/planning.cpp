@@ -16,8 +16,8 @@
 #include "base/os/machine.h"
 #include "base/text.h"
 #include "models/gpt.h"
-#include "train/kernel_needs_of.h"
-#include "train/recipe.h"
+#include "recipe/kernel_needs_of.h"
+#include "recipe/recipe.h"
 
 namespace {
 

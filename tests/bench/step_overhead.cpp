@@ -4,10 +4,10 @@
 #include "base/os/machine.h"
 #include "exec/executor.h"
 #include "models/builtin.h"
+#include "recipe/kernel_needs_of.h"
+#include "recipe/recipe.h"
 #include "samples.h"
-#include "train/kernel_needs_of.h"
 #include "train/model.h"
-#include "train/recipe.h"
 
 namespace {
 

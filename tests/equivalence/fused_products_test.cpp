@@ -14,8 +14,8 @@
 #include "passes/autodiff.h"
 #include "passes/fuse.h"
 #include "plan/memory_plan.h"
+#include "recipe/kernel_needs_of.h"
 #include "token_rows.h"
-#include "train/kernel_needs_of.h"
 #include "training.h"
 
 namespace st {

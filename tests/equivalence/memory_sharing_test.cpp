@@ -8,7 +8,7 @@
 #include "models/initialize.h"
 #include "plan/memory_plan.h"
 #include "random_program.h"
-#include "train/kernel_needs_of.h"
+#include "recipe/kernel_needs_of.h"
 
 namespace st {
 namespace {

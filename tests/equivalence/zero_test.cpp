@@ -13,9 +13,9 @@
 #include "models/mlp.h"
 #include "passes/gradient_slots.h"
 #include "rank_training.h"
+#include "recipe/kernel_needs_of.h"
 #include "sanitized.h"
 #include "saved_trainer.h"
-#include "train/kernel_needs_of.h"
 
 // Replaces the C library's fsync: no power is lost in this test.
 extern "C" int fsync(int) { return 0; }

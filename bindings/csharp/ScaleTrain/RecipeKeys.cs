@@ -1,6 +1,6 @@
 namespace ScaleTrain {
 
-// Generated from runtime/train/recipe.def by bindings/recipe_keys.py: edit the row, not this file.
+// Generated from runtime/recipe/recipe.def by bindings/recipe_keys.py: edit the row, not this file.
 public sealed partial class Recipe {
   /// <summary>where to compute: cpu is fast; reference is slow and accumulates in double; NAME or NAME:INDEX is the device of a plug-in, which `scaletrain info` lists</summary>
   /// <remarks>Default: "cpu". Allowed: cpu reference NAME.</remarks>

@@ -1,6 +1,6 @@
 """The keys of a recipe, for type checkers.
 
-Generated from runtime/train/recipe.def by bindings/recipe_keys.py: edit the row, not this file.
+Generated from runtime/recipe/recipe.def by bindings/recipe_keys.py: edit the row, not this file.
 """
 
 from typing import Any, Literal, Mapping, Sequence, TypedDict

@@ -1,4 +1,4 @@
-/* A recipe: how to train. Keys, defaults and ranges: st_recipe_keys, or runtime/train/recipe.def. */
+/* A recipe: how to train. Keys, defaults and ranges: st_recipe_keys, or runtime/recipe/recipe.def. */
 #ifndef SCALETRAIN_RECIPE_H
 #define SCALETRAIN_RECIPE_H
 
@@ -10,7 +10,7 @@ typedef struct st_recipe st_recipe;
 
 /* json: an object of keys, or NULL. It may also be DeepSpeed's ds_config.json, recognised by its keys (train_batch_size, zero_optimization,
  * fp16 as an object ...): its meanings and defaults are those of https://www.deepspeed.ai/docs/config-json, converted to our keys by the
- * table in runtime/train/README.md. Settings without an effect here are logged (area "recipe") when a trainer is made.
+ * table in runtime/recipe/README.md. Settings without an effect here are logged (area "recipe") when a trainer is made.
  * - ST_INVALID_ARGUMENT: an unknown key (the nearest is named); a value outside its domain; keys that contradict each other, with the
  *   arithmetic; an lr_schedule without its length.
  * - ST_UNSUPPORTED: a DeepSpeed setting that would train differently here; the message says what to use. */

@@ -11,7 +11,7 @@ namespace st {
 /// on the arguments.
 Program random_program(uint64_t seed, int ops);
 
-/// The passes dropout to fuse in the order of train/recipe.cpp, with AdamW. `dropout`: the rate of sites without their own.
+/// The passes dropout to fuse in the order of recipe/recipe.cpp, with AdamW. `dropout`: the rate of sites without their own.
 Program training_program(const Program& model, int64_t batch, int64_t micro_batches, double clip = 1, double dropout = 0);
 
 }  // namespace st

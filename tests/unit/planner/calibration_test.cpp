@@ -8,8 +8,8 @@
 
 #include "models/gpt.h"
 #include "planner/rate_fit.h"
+#include "recipe/kernel_needs_of.h"
 #include "refusal.h"
-#include "train/kernel_needs_of.h"
 
 namespace st {
 namespace {

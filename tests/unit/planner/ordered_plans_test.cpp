@@ -8,7 +8,7 @@
 #include "models/gpt.h"
 #include "plan/ordering.h"
 #include "planner/rank_plan.h"
-#include "train/kernel_needs_of.h"
+#include "recipe/kernel_needs_of.h"
 
 namespace st {
 namespace {

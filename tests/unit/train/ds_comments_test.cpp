@@ -1,12 +1,12 @@
 // A ds_config.json with comments: DeepSpeed reads Hjson, and skips keys that are comments.
-#include "train/ds_comments.h"
+#include "recipe/ds_comments.h"
 
 #include <gtest/gtest.h>
 
 #include <string>
 
+#include "recipe/recipe.h"
 #include "refusal.h"
-#include "train/recipe.h"
 
 namespace st {
 namespace {

@@ -1,13 +1,13 @@
 // DeepSpeed's ds_config.json as a recipe. Expected values are from https://www.deepspeed.ai/docs/config-json and, for schedules, from the
 // formulas of DeepSpeed's runtime/lr_schedules.py written out by hand.
-#include "train/ds_config.h"
+#include "recipe/ds_config.h"
 #include "refusal.h"
 
 #include <cmath>
 #include <numbers>
 
-#include "train/recipe.h"
-#include "train/schedule_choice.h"
+#include "recipe/recipe.h"
+#include "recipe/schedule_choice.h"
 
 namespace st {
 namespace {

@@ -4,8 +4,8 @@
 #include <limits>
 #include <stdexcept>
 
+#include "recipe/schedule_choice.h"
 #include "refusal.h"
-#include "train/schedule_choice.h"
 #include "training.h"
 
 namespace st {

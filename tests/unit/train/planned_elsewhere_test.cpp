@@ -4,8 +4,8 @@
 #include <cstdio>
 
 #include "base/json.h"
+#include "recipe/kernel_needs_of.h"
 #include "refusal.h"
-#include "train/kernel_needs_of.h"
 #include "training.h"
 
 namespace st {

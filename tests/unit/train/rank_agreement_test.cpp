@@ -11,7 +11,7 @@
 
 #include "../../equivalence/rank_group.h"
 #include "base/error.h"
-#include "train/kernel_needs_of.h"
+#include "recipe/kernel_needs_of.h"
 #include "training.h"
 
 namespace st {

@@ -1,4 +1,4 @@
-#include "train/recipe.h"
+#include "recipe/recipe.h"
 
 #include <algorithm>
 #include <cmath>
@@ -9,8 +9,8 @@
 #include "base/json.h"
 #include "ir/cuts.h"
 #include "models/gpt.h"
+#include "recipe/kernel_needs_of.h"
 #include "refusal.h"
-#include "train/kernel_needs_of.h"
 #include "training.h"
 
 namespace st {

@@ -1,4 +1,4 @@
-#include "train/schedule_choice.h"
+#include "recipe/schedule_choice.h"
 
 #include "refusal.h"
 

@@ -6,7 +6,7 @@ import java.util.Map;
 /**
  * A typed setter and getter for each recipe key. A key that is not set has its default.
  *
- * <p>Generated from {@code runtime/train/recipe.def} by {@code bindings/recipe_keys.py}: edit the row, not this file.
+ * <p>Generated from {@code runtime/recipe/recipe.def} by {@code bindings/recipe_keys.py}: edit the row, not this file.
  */
 public abstract class RecipeKeys extends Handle {
   RecipeKeys() {}

@@ -1,4 +1,4 @@
-#include "train/part_recipe.h"
+#include "recipe/part_recipe.h"
 
 #include <algorithm>
 #include <vector>

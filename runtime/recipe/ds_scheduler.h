@@ -1,8 +1,8 @@
 // Reads the scheduler section of a ds_config.json as recipe keys.
 #pragma once
 
-#include "train/ds_config.h"
-#include "train/ds_section.h"
+#include "recipe/ds_config.h"
+#include "recipe/ds_section.h"
 
 namespace st {
 

@@ -1,4 +1,4 @@
-#include "train/ds_scheduler.h"
+#include "recipe/ds_scheduler.h"
 
 #include <algorithm>
 #include <cmath>

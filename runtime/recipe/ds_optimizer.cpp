@@ -1,4 +1,4 @@
-#include "train/ds_optimizer.h"
+#include "recipe/ds_optimizer.h"
 
 #include <algorithm>
 #include <cctype>

@@ -8,10 +8,10 @@
 #include "base/interval.h"
 #include "base/json.h"
 #include "base/json_line.h"
-#include "train/ds_comments.h"
-#include "train/ds_config.h"
-#include "train/recipe.h"
-#include "train/schedule_choice.h"
+#include "recipe/ds_comments.h"
+#include "recipe/ds_config.h"
+#include "recipe/recipe.h"
+#include "recipe/schedule_choice.h"
 
 namespace st {
 namespace {
@@ -127,7 +127,7 @@ void take_value(Recipe& recipe, const std::string& key, const Json& value) {
 #define ST_RECIPE(type, name, standard, allowed, help) \
   if (key == #name)                                    \
     return check(take(recipe.name, value, allowed), "recipe: ", key, " must be ", domain_of(recipe.name, allowed), ", got ", value.dump());
-#include "train/recipe.def"
+#include "recipe/recipe.def"
 #undef ST_RECIPE
   refuse_key(key);
 }
@@ -188,7 +188,7 @@ const std::vector<RecipeKey>& recipe_keys() {
     return std::vector<RecipeKey>{
 #define ST_RECIPE(type, name, standard, allowed, help) \
   {#name, type_name(type{}), value_json(type{standard}), allowed, help, domain_of(type{}, allowed)},
-#include "train/recipe.def"
+#include "recipe/recipe.def"
 #undef ST_RECIPE
     };
   });
@@ -217,7 +217,7 @@ void Recipe::set(std::string_view key, std::string_view value) { take_key(*this,
 std::string Recipe::get(std::string_view key) const {
 #define ST_RECIPE(type, name, standard, allowed, help) \
   if (key == #name) return or_auto(key, value_json(name));
-#include "train/recipe.def"
+#include "recipe/recipe.def"
 #undef ST_RECIPE
   refuse_key(key);
 }
@@ -225,7 +225,7 @@ std::string Recipe::get(std::string_view key) const {
 std::string Recipe::json() const {
   JsonLine object;
 #define ST_RECIPE(type, name, standard, allowed, help) object.add_json(#name, or_auto(#name, value_json(name)));
-#include "train/recipe.def"
+#include "recipe/recipe.def"
 #undef ST_RECIPE
   return object.text();
 }

@@ -22,7 +22,7 @@ namespace st {
 
 struct Recipe {
 #define ST_RECIPE(type, name, standard, allowed, help) type name = standard;
-#include "train/recipe.def"
+#include "recipe/recipe.def"
 #undef ST_RECIPE
 
   /// Keys given by merge() or set(); other keys take the optimizer's defaults.

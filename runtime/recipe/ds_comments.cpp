@@ -1,4 +1,4 @@
-#include "train/ds_comments.h"
+#include "recipe/ds_comments.h"
 
 #include <algorithm>
 #include <cctype>

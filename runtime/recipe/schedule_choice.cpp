@@ -1,10 +1,10 @@
-#include "train/schedule_choice.h"
+#include "recipe/schedule_choice.h"
 
 #include <algorithm>
 
 #include "base/error.h"
 #include "base/heap.h"
-#include "train/part_recipe.h"
+#include "recipe/part_recipe.h"
 
 namespace st {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "train/recipe.h"
+#include "recipe/recipe.h"
 
 namespace st {
 

@@ -1,4 +1,4 @@
-#include "train/recompute_policy.h"
+#include "recipe/recompute_policy.h"
 
 #include <algorithm>
 #include <map>

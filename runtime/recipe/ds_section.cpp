@@ -1,12 +1,12 @@
-#include "train/ds_section.h"
+#include "recipe/ds_section.h"
 
 #include <algorithm>
 #include <cmath>
 #include <utility>
 
 #include "base/error.h"
-#include "train/ds_config.h"
-#include "train/recipe.h"
+#include "recipe/ds_config.h"
+#include "recipe/recipe.h"
 
 namespace st {
 namespace {
@@ -132,7 +132,7 @@ void DsSection::finish() const {
                 {"unknown key \"", name, "\"; a ds_config cannot hold recipe keys, give them as options or with st_recipe_set"});
     const std::string near = nearest(key, known_), meant = name_of(near);
     if (near.empty())
-      fail_with(Code::invalid_argument, {"unknown key \"", name, "\"; runtime/train/README.md lists the supported DeepSpeed keys"});
+      fail_with(Code::invalid_argument, {"unknown key \"", name, "\"; runtime/recipe/README.md lists the supported DeepSpeed keys"});
     fail_with(Code::invalid_argument, {"unknown key \"", name, "\"; did you mean \"", meant, "\"?"});
   }
 }

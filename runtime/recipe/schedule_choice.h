@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "optim/lr_schedule.h"
-#include "train/recipe.h"
+#include "recipe/recipe.h"
 
 namespace st {
 

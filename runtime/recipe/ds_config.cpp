@@ -1,4 +1,4 @@
-#include "train/ds_config.h"
+#include "recipe/ds_config.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,9 +8,9 @@
 #include "base/heap.h"
 #include "base/json_line.h"
 #include "base/text.h"
-#include "train/ds_optimizer.h"
-#include "train/ds_scheduler.h"
-#include "train/ds_section.h"
+#include "recipe/ds_optimizer.h"
+#include "recipe/ds_scheduler.h"
+#include "recipe/ds_section.h"
 
 namespace st {
 namespace {

@@ -1,4 +1,4 @@
-#include "train/kernel_needs_of.h"
+#include "recipe/kernel_needs_of.h"
 
 #include <vector>
 

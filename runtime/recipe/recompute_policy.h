@@ -4,7 +4,7 @@
 #include <functional>
 
 #include "passes/recompute.h"
-#include "train/recipe.h"
+#include "recipe/recipe.h"
 
 namespace st {
 

@@ -1,4 +1,4 @@
-#include "train/recipe.h"
+#include "recipe/recipe.h"
 
 #include <numeric>
 #include <utility>
@@ -32,7 +32,7 @@
 #include "passes/zero_shard.h"
 #include "plan/memory_plan.h"
 #include "plan/pipeline_schedule.h"
-#include "train/recompute_policy.h"
+#include "recipe/recompute_policy.h"
 
 namespace st {
 namespace {
