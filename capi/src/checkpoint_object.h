@@ -10,7 +10,7 @@
 #include "checkpoint/checkpoint_manager.h"
 #include "load_report.h"
 #include "object_handles.h"
-#include "train/context.h"
+#include "parts/context.h"
 
 namespace st::capi {
 

@@ -9,7 +9,7 @@
 #include "base/work_queue.h"
 #include "comm/communicator.h"
 #include "object_handles.h"
-#include "train/context.h"
+#include "parts/context.h"
 #include "train/trainer.h"
 
 namespace st::capi {

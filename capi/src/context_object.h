@@ -7,7 +7,7 @@
 
 #include "gradient_views.h"
 #include "object_handles.h"
-#include "train/context.h"
+#include "parts/context.h"
 #include "train/norm_clip.h"
 
 namespace st::capi {

@@ -7,8 +7,8 @@
 #include <optional>
 
 #include "object_handles.h"
+#include "parts/context.h"
 #include "parts/gemm_plan.h"
-#include "train/context.h"
 #include "usual_operands.h"
 
 namespace st::capi {

@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "ir/build.h"
 #include "object_handles.h"
-#include "train/context.h"
+#include "parts/context.h"
 
 namespace st::capi {
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "ir/op.h"
-#include "train/context.h"
+#include "parts/context.h"
 
 namespace st::capi {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "train/host_optimizer.h"
+#include "parts/host_optimizer.h"
 
 namespace st::capi {
 

@@ -13,11 +13,11 @@
 #include "optim/lr_schedule.h"
 #include "optimizer_arguments.h"
 #include "parts/accumulator.h"
+#include "parts/context.h"
 #include "parts/gradient_exchange.h"
+#include "parts/host_optimizer.h"
 #include "parts/scaled_step.h"
-#include "train/context.h"
-#include "train/host_optimizer.h"
-#include "train/sharded_optimizer.h"
+#include "parts/sharded_optimizer.h"
 
 namespace st::capi {
 

@@ -3,8 +3,8 @@
 
 #include <string_view>
 
+#include "parts/context.h"
 #include "planner/blueprint.h"
-#include "train/context.h"
 
 namespace st::capi {
 

@@ -11,8 +11,8 @@
 #include "guard.h"
 #include "host_face.h"
 #include "object_handles.h"
+#include "parts/context.h"
 #include "thread_text.h"
-#include "train/context.h"
 
 using namespace st;
 using namespace st::capi;

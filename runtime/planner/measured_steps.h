@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "parts/context.h"
 #include "planner/rate_fit.h"
 #include "recipe/recipe.h"
-#include "train/context.h"
 
 namespace st {
 

@@ -17,7 +17,7 @@
 #include "checkpoint/safetensors.h"
 #include "exec/storage.h"
 #include "ir/program.h"
-#include "train/context.h"
+#include "parts/context.h"
 #include "train/sharded_model_call.h"
 #include "train/weights_gate.h"
 #include "train/weights_match.h"

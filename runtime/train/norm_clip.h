@@ -7,7 +7,7 @@
 
 #include "backend/backend.h"
 #include "base/host_view.h"
-#include "train/context.h"
+#include "parts/context.h"
 
 namespace st {
 

@@ -1,8 +1,8 @@
 // Measures tiles or libraries for a plan's products before the first step, for the recipe keys `tune` and `gemm_library`.
 #pragma once
 
+#include "parts/context.h"
 #include "passes/tune.h"
-#include "train/context.h"
 
 namespace st {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "comm/communicator.h"
-#include "train/context.h"
+#include "parts/context.h"
 
 namespace st {
 

@@ -7,7 +7,7 @@
 #include "checkpoint/checkpoint_reader.h"
 #include "comm/rank_texts.h"
 #include "exec/cancel_token.h"
-#include "train/context.h"
+#include "parts/context.h"
 
 namespace st {
 

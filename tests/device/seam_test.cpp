@@ -8,11 +8,11 @@
 #include "apart_backend.h"
 #include "dataset_rows.h"
 #include "delayed_backend.h"
+#include "parts/host_optimizer.h"
 #include "refusal.h"
 #include "saved_trainer.h"
 #include "train/generate.h"
 #include "train/host_bytes.h"
-#include "train/host_optimizer.h"
 #include "train/predictor.h"
 #include "training.h"
 

@@ -4,7 +4,7 @@
 #include <functional>
 #include <string>
 
-#include "train/context.h"
+#include "parts/context.h"
 
 namespace st {
 

@@ -1,5 +1,5 @@
 // A stand-alone optimizer on a host's arrays against the trainer's step with the same gradients: the same bits.
-#include "train/host_optimizer.h"
+#include "parts/host_optimizer.h"
 
 #include <gtest/gtest.h>
 

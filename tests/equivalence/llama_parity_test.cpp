@@ -1,7 +1,7 @@
 // The model "llama" against LlamaForCausalLM of transformers. fixtures/make_llama_fixture.py makes and describes the file.
 #include "models/llama.h"
 #include "parity.h"
-#include "train/context.h"
+#include "parts/context.h"
 
 namespace st {
 namespace {

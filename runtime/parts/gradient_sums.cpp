@@ -1,4 +1,4 @@
-#include "train/gradient_sums.h"
+#include "parts/gradient_sums.h"
 
 #include <algorithm>
 #include <cstring>

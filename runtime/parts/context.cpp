@@ -1,4 +1,4 @@
-#include "train/context.h"
+#include "parts/context.h"
 
 #include <algorithm>
 #include <charconv>

@@ -14,8 +14,8 @@
 #include "exec/executor.h"
 #include "exec/step_slots.h"
 #include "ir/cuts.h"
+#include "parts/context.h"
 #include "recipe/recipe.h"
-#include "train/context.h"
 
 namespace st {
 

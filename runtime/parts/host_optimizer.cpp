@@ -1,4 +1,4 @@
-#include "train/host_optimizer.h"
+#include "parts/host_optimizer.h"
 
 #include <charconv>
 #include <set>

@@ -1,4 +1,4 @@
-#include "train/sharded_optimizer.h"
+#include "parts/sharded_optimizer.h"
 
 #include <algorithm>
 #include <cstring>

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "train/gradient_sums.h"
-#include "train/host_optimizer.h"
+#include "parts/gradient_sums.h"
+#include "parts/host_optimizer.h"
 
 namespace st {
 

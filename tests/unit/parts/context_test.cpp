@@ -1,5 +1,5 @@
 // A context's share of a machine that other ranks use too.
-#include "train/context.h"
+#include "parts/context.h"
 
 #include <gtest/gtest.h>
 
