@@ -39,7 +39,7 @@ class Offers {
 };
 
 /// The same object at both ends, which are threads of this process.
-std::shared_ptr<HandOver> shared_hand_over(Communicator& group, bool is_sender) {
+std::shared_ptr<HandOver> shared_hand_over(Communicator& group, bool is_sender, const void* memory) {
   static Offers offers;
   struct Offer {
     uint64_t number = 0;
@@ -50,6 +50,7 @@ std::shared_ptr<HandOver> shared_hand_over(Communicator& group, bool is_sender) 
   uint64_t number = offer.number;
   group.broadcast(&number, sizeof number, DType::u8, is_sender ? group.rank() : 1 - group.rank(), "link");
   if (!is_sender) shared = offers.find(number);
+  if (shared) shared->set_memory(is_sender ? HandOver::Side::sends : HandOver::Side::receives, memory);
   group.barrier("link");
   require(shared != nullptr, Code::internal, "link: the sender's end is not in this process");
   return shared;
@@ -127,11 +128,32 @@ int64_t Link::hand(HandOver::Side side, void* data, int64_t bytes) {
 
 /// The group knows why a wait must end, and says it.
 void Link::await_handed(int64_t message) {
-  for (const double began = os::seconds(); !hand_over_->wait(side_, message, kWake);) {
-    require(!hand_over_->differs(), Code::rank_mismatch, "link: the two ranks give different sizes of a message");
-    const bool is_late = !options_.waits_for_living && os::seconds() - began > options_.deadline;
-    const bool is_over = hand_over_->has_ended() || group_->has_ended() || (options_.is_cancelled && options_.is_cancelled());
-    if (is_over || is_late) group_->barrier("message");
+  for (const double began = os::seconds(); !hand_over_->wait(side_, message, kWake);) check_for_end(began);
+}
+
+void Link::check_for_end(double began) {
+  require(!hand_over_->differs(), Code::rank_mismatch, "link: the two ranks give different sizes of a message");
+  const bool is_late = !options_.waits_for_living && os::seconds() - began > options_.deadline;
+  const bool is_over = hand_over_->has_ended() || group_->has_ended() || (options_.is_cancelled && options_.is_cancelled());
+  if (is_over || is_late) group_->barrier("message");
+}
+
+int64_t Link::offer(uint64_t number, int64_t elements, DType dtype) {
+  handed_bytes_ += elements * bytes_of(dtype);
+  side_ = HandOver::Side::sends;
+  hand_over_->offer(number, elements * bytes_of(dtype));
+  return ++posted_;
+}
+
+void Link::take(int64_t elements, DType dtype, const Take& take) {
+  side_ = HandOver::Side::receives;
+  ++posted_;
+  for (const double began = os::seconds();; check_for_end(began)) {
+    const std::optional<uint64_t> number = hand_over_->offered(elements * bytes_of(dtype), kWake);
+    if (!number) continue;
+    if (take(*number)) return hand_over_->taken();
+    hand_over_->end();  // the sender has failed or left, and nothing of it will be taken
+    group_->barrier("message");
   }
 }
 
@@ -140,7 +162,8 @@ void Link::wait(int64_t message) {
   for (; forgotten_ < message; ++forgotten_) queue_.wait(*messages_[static_cast<size_t>(forgotten_) % messages_.size()]);
 }
 
-std::vector<std::unique_ptr<Link>> make_links(Communicator& ranks, std::span<const LinkEnds> links, const CommunicatorOptions& options) {
+std::vector<std::unique_ptr<Link>> make_links(Communicator& ranks, std::span<const LinkEnds> links, const CommunicatorOptions& options,
+                                              const void* memory) {
   std::vector<std::unique_ptr<Link>> made(links.size());
   // A split makes the groups of all links of a round, in which a rank has one link at most.
   std::vector<bool> is_made(links.size());
@@ -164,7 +187,7 @@ std::vector<std::unique_ptr<Link>> make_links(Communicator& ranks, std::span<con
     auto group = ranks.split(color, ranks.rank(), options, true);
     if (own == links.size()) continue;
     std::shared_ptr<HandOver> hand_over;
-    if (group->transport_name() == "threads") hand_over = shared_hand_over(*group, ranks.rank() == links[own].from);
+    if (group->transport_name() == "threads") hand_over = shared_hand_over(*group, ranks.rank() == links[own].from, memory);
     made[own] =
         hand_over ? std::make_unique<Link>(std::move(group), std::move(hand_over), options) : std::make_unique<Link>(std::move(group));
   }

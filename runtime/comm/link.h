@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -36,6 +37,18 @@ class Link {
   void wait(int64_t message);
   /// Receives the next message on the calling thread, with nothing expected.
   void receive(void* data, int64_t elements, DType dtype, std::string_view label);
+
+  // A message whose elements move without the link, in a memory that both ends reach. All messages of such a link are passed like this.
+
+  /// Whether both ends have messages in the same memory, which is not the host's (make_links).
+  bool shares_memory() const { return hand_over_ && hand_over_->shares_memory(); }
+  /// Like post(): gives the other end a number by which it finds the elements.
+  int64_t offer(uint64_t number, int64_t elements, DType dtype);
+  /// Gets the number of an offer. Returns whether it is still there; its elements are moved, or will be by work that has been given.
+  using Take = std::function<bool(uint64_t number)>;
+  /// Like receive(): waits for the next offer and calls `take` with it. The message counts as sent when that returns.
+  void take(int64_t elements, DType dtype, const Take& take);
+
   void abort(const char* why) noexcept {
     group_->abort(why);
     if (hand_over_) hand_over_->end();
@@ -58,6 +71,7 @@ class Link {
   Message& next();
   int64_t hand(HandOver::Side side, void* data, int64_t bytes);
   void await_handed(int64_t message);
+  void check_for_end(double began);
   void let_be_taken() noexcept;
 
   std::unique_ptr<Communicator> group_;
@@ -74,7 +88,9 @@ struct LinkEnds {
   int32_t from, to;  // ranks
 };
 
-/// Collective call: this rank's ends of these links, which are alike on all ranks, by index; null where it has none.
-std::vector<std::unique_ptr<Link>> make_links(Communicator& ranks, std::span<const LinkEnds> links, const CommunicatorOptions& options);
+/// Collective call: this rank's ends of these links, which are alike on all ranks, by index; null where it has none. `memory`: that of this
+/// rank's messages (HandOver::set_memory).
+std::vector<std::unique_ptr<Link>> make_links(Communicator& ranks, std::span<const LinkEnds> links, const CommunicatorOptions& options,
+                                              const void* memory = nullptr);
 
 }  // namespace st

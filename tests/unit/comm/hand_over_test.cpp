@@ -70,6 +70,76 @@ TEST(HandOver, EndsWhereTheSidesGiveDifferentSizes) {
   EXPECT_EQ(to[0], 1);
 }
 
+TEST(HandOver, GivesTheNumbersOfOffersInOrderAndCountsThoseThatAreTaken) {
+  for (const int64_t ahead : {1, 3, 50}) {
+    HandOver link;
+    constexpr uint64_t kCount = 500;
+    std::vector<uint64_t> numbers;
+    std::thread sender([&] {
+      for (uint64_t n = 1; n <= kCount; ++n) {
+        link.offer(n * n, 24);
+        ASSERT_TRUE(static_cast<int64_t>(n) <= ahead || comes(link, Side::sends, static_cast<int64_t>(n) - ahead));
+      }
+      ASSERT_TRUE(comes(link, Side::sends, kCount));
+    });
+    while (numbers.size() < kCount) {
+      const auto number = link.offered(24, kLong);
+      if (!number) continue;
+      numbers.push_back(*number);
+      link.taken();
+    }
+    sender.join();
+    for (uint64_t n = 1; n <= kCount; ++n) EXPECT_EQ(numbers[n - 1], n * n);
+  }
+}
+
+TEST(HandOver, GivesNoOfferOnceItHasEnded) {
+  HandOver link;
+  EXPECT_FALSE(link.offered(8, 0.001));
+  link.offer(7, 8);
+  EXPECT_EQ(link.offered(8, kLong), 7);
+  EXPECT_FALSE(link.wait(Side::sends, 1, 0.001)) << "it is not taken yet";
+  std::thread waits([&] { EXPECT_FALSE(comes(link, Side::sends, 1)); });
+  link.end();
+  waits.join();
+  EXPECT_FALSE(link.offered(8, kLong));
+  link.taken();
+  EXPECT_FALSE(link.wait(Side::sends, 1, kLong));
+  EXPECT_FALSE(link.differs());
+}
+
+TEST(HandOver, EndsWhereOneSideOffersAndTheOtherCopies) {
+  int64_t value = 7;
+  HandOver offered, expected, posted, longer;
+  offered.offer(1, sizeof value);
+  offered.add(Side::receives, &value, sizeof value);
+  expected.add(Side::receives, &value, sizeof value);
+  expected.offer(1, sizeof value);
+  posted.add(Side::sends, &value, sizeof value);
+  EXPECT_FALSE(posted.offered(sizeof value, kLong));
+  longer.offer(1, sizeof value);
+  EXPECT_FALSE(longer.offered(2 * sizeof value, kLong));
+  for (HandOver* const link : {&offered, &expected, &posted, &longer}) {
+    EXPECT_TRUE(link->differs());
+    EXPECT_FALSE(link->wait(Side::sends, 1, kLong));
+  }
+  EXPECT_EQ(value, 7);
+}
+
+TEST(Link, SharesAMemoryThatBothEndsName) {
+  const int one = 0, other = 0;
+  each_of_group(2, [&](int rank, Communicator& ranks) {
+    const LinkEnds ends{.from = 0, .to = 1};
+    const auto shares = [&](const void* of_first, const void* of_second) {
+      return make_links(ranks, std::span(&ends, 1), {}, rank == 0 ? of_first : of_second)[0]->shares_memory();
+    };
+    EXPECT_TRUE(shares(&one, &one));
+    EXPECT_FALSE(shares(&one, &other));
+    EXPECT_FALSE(shares(&one, nullptr));
+    EXPECT_FALSE(shares(nullptr, nullptr));
+  });
+}
+
 /// Its sender is done as soon as it has posted.
 TEST(Link, BetweenThreadsEndsOnceItsMessagesAreTaken) {
   std::atomic<bool> is_posted = false;
