@@ -1,4 +1,4 @@
-// The device's memory that a rank lets the other ranks read during a collective.
+// The device's memory that a rank lets other ranks read: during a collective, or as a message.
 #pragma once
 
 #include <cstdint>
@@ -36,13 +36,13 @@ class DeviceOffer : public std::enable_shared_from_this<DeviceOffer> {
 
   // The rank's own calls.
 
-  /// Offers `parts`, which are as other ranks expect them of the collective, from the point at which `is_written` is recorded. Borrowed
-  /// until all ranks have met, or withdraw(). No rank may still read what was offered before.
+  /// Offers `parts`, which are as other ranks expect them of the collective or message, from the point at which `is_written` is recorded.
+  /// Borrowed until all ranks have met, or the message has been taken, or withdraw(). No rank may still read what was offered before.
   void open(std::span<const DevicePieces> parts);
   /// After an error: no rank reads the memory after it returns.
   void withdraw() noexcept;
 
-  // The other ranks' calls, between the two rounds of a meeting.
+  // The other ranks' calls, between the two rounds of a meeting, or while a message is taken.
 
   /// Whether `rank` may read until end_reading(); not if the offer is withdrawn. It records `has_read` between the two calls.
   bool begin_reading(int rank, std::shared_ptr<Event> has_read);
@@ -50,7 +50,8 @@ class DeviceOffer : public std::enable_shared_from_this<DeviceOffer> {
   const DevicePieces& part(size_t i) const { return parts_[i]; }
 
   const std::shared_ptr<Event> is_written;  // recorded by the rank: its parts have their values
-  const std::shared_ptr<Event> is_read;     // recorded by the rank as a reader: it has read the parts of the others
+  // Recorded when the parts have been read: in a collective by the rank as a reader of the others' parts; of a message by its receiver.
+  const std::shared_ptr<Event> is_read;
 
  private:
   DeviceOffer(Backend& backend, int ranks);

@@ -8,17 +8,15 @@
 #include <limits>
 #include <memory>
 #include <optional>
-#include <vector>
 
 #include "base/error.h"
 #include "base/workers.h"
 #include "exec/cancel_token.h"
-#include "exec/exchange_queue.h"
-#include "exec/planned_exchange.h"
-#include "exec/stage_links.h"
+#include "exec/device_inputs.h"
+#include "exec/planned_calls.h"
+#include "exec/planned_instructions.h"
+#include "exec/recorded_kernels.h"
 #include "exec/storage.h"
-#include "exec/upload_ring.h"
-#include "plan/kernel_segments.h"
 #include "plan/plan.h"
 
 namespace st {
@@ -80,7 +78,7 @@ class Executor {
   using Watch = std::function<void(const Instruction& at, const Call& call)>;
   void watch(Watch watch) { watch_ = std::move(watch); }
   size_t begin_of_update() const { return plan_.begin_of_update; }
-  size_t end() const { return steps_.size(); }
+  size_t end() const { return plan_.instructions.size(); }
 
   /// Binds an input or a borrowed slot to memory, which is borrowed until the next bind().
   void bind(SlotId slot, Address data);
@@ -94,96 +92,56 @@ class Executor {
   /// Waits for all that has been given, such as the copy of an input that was just bound; a run does so before it returns. Throws as run().
   void finish();
   /// Whether it reads a slot in memory that bind() gives; a stage reads some of a model's inputs, or none.
-  bool reads_bound(SlotId slot) const { return !bound_[static_cast<size_t>(slot)].empty(); }
+  bool reads_bound(SlotId slot) const { return calls_.reads_bound(slot); }
   /// A slot's memory. The host writes control slots and reads report slots, between runs; control slots in BeforeMicroBatch too.
-  const Operand& slot(SlotId slot) const { return slots_[static_cast<size_t>(slot)]; }
+  const Operand& slot(SlotId slot) const { return calls_.slot(slot); }
   const Plan& plan() const { return plan_; }
   Backend& backend() const { return storage_.backend(); }
   /// Bytes allocated for an arena, exactly the plan's. Arenas of `storage` are shared by all its executors.
-  int64_t allocated(Arena arena) const;
+  int64_t allocated(Arena arena) const { return calls_.allocated(arena); }
   /// Bytes that it allocates of the backend's memory in addition to the plan's arenas; 0 where kernels read the host's memory.
   static int64_t input_bytes(const Plan& plan, const Backend& backend);
   /// Bytes of copies of inputs, and of what ranks exchange, on a device of its own memory.
   int64_t copied_bytes() const;
 
  private:
-  struct Step {
-    Prepared* kernel;  // null: not a kernel
-    const Call* call;
-    Instruction at;
-    PlannedExchange* exchange;  // of collectives and awaits
-    HostMirror* message;        // of messages; null: the host reads the operands in place
-  };
-
-  void allocate();
-  void resolve();
-  void allocate_inputs();
-  void find_segments();
-  std::unique_ptr<Prepared> prepare(const Node& node, const Call& call) const;
+  bool is_device() const { return inputs_.has_value(); }  // of its own memory, whose kernels may run after the call that gives them
   bool issue_until(Cursor& cursor, size_t end, double deadline, const PrepareMicroBatch& prepare);
   bool is_boundary(size_t at) const;
+  bool is_left_out(const Cursor& cursor) const;
+  void look_for_cancel(const Cursor& cursor);
+  void record(const Instruction& at);
+
   const KernelSegment* recorded_at(size_t at, size_t end, double deadline) const;
   void launch(const KernelSegment& segment);
-  std::unique_ptr<Recording> record_kernels(const KernelSegment& segment);
   void forget_recordings();
-  void give_up();
-  void finish_exchanges();
-  Error named(const Error& error, Instruction at) const;
-  Operand operand(int32_t section, Value v, int32_t micro_batch) const;
-  int32_t buffers_of_message(const Instruction& send) const;
-  const Call* make_call(const Instruction& at);
-  bool is_left_out(const Cursor& cursor) const;
-  Address address(const Place& place) const;
-  std::byte* in_host(const Step& step, const Operand& operand) const;  // of a message
-  void look_for_cancel(const Cursor& cursor);
-  void execute(const Step& step, bool posts);
-  void exchange(const Step& step, bool posts);
-  void pass_message(const Step& step);
-  void record(const Instruction& at);
-  double exposed_seconds() const { return ranks_ == nullptr ? 0 : ranks_->exposed_seconds(); }
+
+  void execute(const PlannedInstruction& step, bool posts);
+  void pass_message(const PlannedInstruction& step);
+  void exchange(const PlannedInstruction& step, bool posts);
   template <class Wait>
   double exposed(const Wait& wait);
-  Communicator& group_of(const Instruction& at) const;
+  double exposed_seconds() const { return ranks_.data == nullptr ? 0 : ranks_.data->exposed_seconds(); }
+  Error named(const Error& error, Instruction at) const;
   bool is_valid(Copy copy) const { return is_valid_[static_cast<size_t>(copy)]; }
 
-  Plan plan_;
+  void finish_exchanges();
+  void give_up();
+
+  const Plan plan_;
   Storage& storage_;
-  Workers& workers_;
   CancelToken* cancelled_;
-  ExchangeQueue* ranks_;
-  StageLinks* stages_;
-  Communicator* tensor_;
-  std::vector<std::vector<int64_t>> messages_;  // by index in the plan and buffer: the link's number of the last one sent; 0: none
-  int64_t messages_of_ = 0;                     // the connection of the links that they are of
+  const PlanRanks ranks_;
+  PlannedCalls calls_;
   const std::unique_ptr<Stream> stream_;
-  const bool is_device_;                            // of its own memory, whose kernels may run after the call that gives them
-  const std::unique_ptr<Stream> exchanges_stream_;  // of a device: of the data ranks' collectives, which the queue may run; null: none
-  bool exchanges_are_left_ = false;                 // work on it that nobody waits for: its run was abandoned
-  Contributors contributors_;
-  std::vector<std::unique_ptr<PlannedExchange>> exchanges_;  // in the order in which the plan first names them
+  const std::unique_ptr<Stream> exchanging_;  // of a device: of the queue's collectives; null: none
+  bool exchanges_are_left_ = false;           // work on it that nobody waits for: its run was abandoned
+  PlannedInstructions instructions_;
+  std::optional<DeviceInputs> inputs_;                       // on a device of its own memory
+  std::optional<RecordedKernels> recorded_;                  // on a device that can record kernels
   std::array<bool, 4> is_valid_{false, false, false, true};  // by Copy: runs do not make it
-  std::array<std::unique_ptr<Buffer>, kArenas> own_;
-  std::vector<Operand> slots_;
-  std::vector<Operand> operands_;  // of all calls, contiguous
-  std::vector<Call> calls_;        // one per node and buffer of the stash, shared by the micro-batches that have this buffer in turn
-  std::vector<std::unique_ptr<Prepared>> kernels_;    // of calls
-  std::vector<std::unique_ptr<HostMirror>> mirrors_;  // of messages
-  std::vector<Step> steps_;
+  Contributors contributors_;
   Watch watch_;
-  struct Bound {
-    Operand* operand;
-    int64_t offset;  // bytes: this rank's shard of what is bound
-  };
-  std::vector<std::vector<Bound>> bound_;  // operands of each slot in the host's memory
-  // On a device of its own memory: where inputs are copied to, by slot, and how.
-  std::unique_ptr<Buffer> inputs_;
-  std::vector<Address> inputs_at_;
-  std::optional<UploadRing> uploads_;
-  // On a device that can record kernels: with lasting copies of weights still to be made, and without.
-  using Recordings = std::array<std::unique_ptr<Recording>, 2>;
-  std::vector<KernelSegment> segments_;
-  std::vector<int32_t> segment_at_;  // by first instruction; -1: none begins there; empty: the device cannot
-  std::vector<Recordings> recordings_;
 };
 
 }  // namespace st

@@ -21,7 +21,8 @@ struct StageRun {
   double computed_from() const { return std::min(began + waited, ended); }
 };
 
-/// Written by the rank's thread during a step, which allocates nothing, and read between steps.
+/// Written by the rank's thread during a step, which allocates nothing, and read between steps. On a device of its own memory the times are
+/// those at which the host gives the work, not those at which it runs.
 class StageRuns {
  public:
   /// Makes room for so many runs a step, if there is less. Runs beyond it are not recorded.

@@ -40,7 +40,8 @@ struct Ordering {
 /// The order of two steps in succession, of a plan as the executor runs it:
 /// - the computing thread issues the instructions one after another, and runs kernels, collectives that are not posted, and receives
 /// - the exchange queue runs posted collectives one after another, each after what was issued before it
-/// - a link reads the messages sent over it one after another, each after what was issued before it
+/// - a link reads the messages sent over it one after another, each after what was issued before it (on a device that stages share: the
+///   receiver's stream does)
 /// - an await waits for its collective, and a collective along the data axis that is not posted for all posted ones
 /// - a release and a send wait for the message that this send last took from the same buffer
 /// - the host writes control slots before a step, and reads what lasts after it

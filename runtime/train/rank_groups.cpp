@@ -8,8 +8,8 @@
 
 namespace st {
 
-RankGroups::RankGroups(const Mesh& mesh, Communicator* group, std::function<bool()> is_cancelled)
-    : mesh_(mesh), group_(group), is_cancelled_(std::move(is_cancelled)) {
+RankGroups::RankGroups(const Mesh& mesh, Communicator* group, const Backend& backend, std::function<bool()> is_cancelled)
+    : mesh_(mesh), group_(group), memory_(backend.is_host_memory() ? nullptr : &backend), is_cancelled_(std::move(is_cancelled)) {
   if (!is_of_threads()) {
     split_group();
     return;
@@ -102,6 +102,7 @@ void RankGroups::connect_threads(std::span<const StageLink> links) {
     for (int32_t first = 0; first < mesh_.data * mesh_.tensor; ++first) {  // of stage 0
       std::vector<std::unique_ptr<Transport>> pair = make_thread_group(2);
       const auto hand_over = std::make_shared<HandOver>();
+      for (const auto side : {HandOver::Side::sends, HandOver::Side::receives}) hand_over->set_memory(side, memory_);
       for (const int32_t stage : {links[link].from, links[link].to}) {
         MeshPosition at = st::position_of(mesh_, first);
         at.stage = stage;
@@ -119,7 +120,7 @@ void RankGroups::connect(StageLinks& stages, std::span<const StageLink> links) {
   const int32_t of_stage = mesh_.data * mesh_.tensor;  // ranks of a stage, which are next to each other (base/mesh.h)
   for (const StageLink& link : links)
     for (int32_t first = 0; first < of_stage; ++first) ends.push_back({link.from * of_stage + first, link.to * of_stage + first});
-  std::vector<std::unique_ptr<Link>> of_all = make_links(*group_, ends, options_in_group()), own;
+  std::vector<std::unique_ptr<Link>> of_all = make_links(*group_, ends, options_in_group(), memory_), own;
   for (size_t link = 0; link < links.size(); ++link)
     own.push_back(std::move(of_all[link * static_cast<size_t>(of_stage) + static_cast<size_t>(group_->rank() % of_stage)]));
   stages.connect(std::move(own));

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "backend/backend.h"
 #include "base/mesh.h"
 #include "comm/direct_exchange.h"
 #include "exec/stage_links.h"
@@ -18,7 +19,7 @@ class RankGroups {
  public:
   /// With a host's group (which must outlive this) its ranks split it, in a collective call; without one the ranks are threads, whose
   /// groups are made here. Waits end when `is_cancelled`, asked on the rank that the caller's thread runs, is true.
-  RankGroups(const Mesh& mesh, Communicator* group, std::function<bool()> is_cancelled);
+  RankGroups(const Mesh& mesh, Communicator* group, const Backend& backend, std::function<bool()> is_cancelled);
 
   const Mesh& mesh() const { return mesh_; }
   bool is_of_threads() const { return group_ == nullptr; }
@@ -63,6 +64,7 @@ class RankGroups {
 
   const Mesh mesh_;
   Communicator* const group_;  // the host's; null: ranks are threads
+  const void* const memory_;   // of messages between stages: the device, if it has memory of its own
   const std::function<bool()> is_cancelled_;
   std::vector<DirectExchange> data_, stage_, tensor_;                       // by thread; replaced after an error
   std::unique_ptr<Communicator> along_data_, along_stages_, along_tensor_;  // in a host's group with stages or tensor ranks

@@ -32,7 +32,7 @@ RankTeam::Member::Member(int32_t own_rank, const Model& of, int threads)
 
 RankTeam::RankTeam(const Parts& parts, const PlanOptions& options)
     : parts_(parts),
-      groups_(mesh_of(parts.recipe), parts.group, parts.is_cancelled),
+      groups_(mesh_of(parts.recipe), parts.group, parts.storage.backend(), parts.is_cancelled),
       clocks_(groups_.size()),
       timeline_(static_cast<size_t>(parts.recipe.ranks)) {
   if (!groups_.is_of_threads()) return;

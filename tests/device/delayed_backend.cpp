@@ -76,9 +76,8 @@ class DelayedEvent : public Event {
 
 class DelayedStream : public Stream {
  public:
-  /// `launches`: counts those of recordings; null: it cannot record.
-  DelayedStream(std::shared_ptr<StreamEngine> engine, Planted planted, std::atomic<int64_t>* launches)
-      : engine_(std::move(engine)), queue_(engine_->make_queue()), planted_(planted), launches_(launches) {}
+  DelayedStream(std::shared_ptr<StreamEngine> engine, Planted planted, bool records, DeviceCounts& counts)
+      : engine_(std::move(engine)), queue_(engine_->make_queue()), planted_(planted), records_(records), counts_(counts) {}
   ~DelayedStream() override {
     if (planted_ == Planted::finish_does_not_wait) return;  // what its work would use is gone
     try {
@@ -92,6 +91,7 @@ class DelayedStream : public Stream {
     give_other([=] { copy_bytes(on_device(to), pinned, bytes); });
   }
   void copy_to_host(std::byte* pinned, Address from, int64_t bytes) override {
+    ++counts_.host_copies;
     give_other([=] { copy_bytes(pinned, on_device(from), bytes); });
   }
   void copy(Address to, Address from, int64_t bytes) override {
@@ -106,12 +106,13 @@ class DelayedStream : public Stream {
     if (planted_ != Planted::stream_does_not_wait) engine_->wait(queue(), static_cast<const DelayedEvent&>(event).point());
   }
   void finish() override {
+    ++counts_.finishes;
     flush();
     if (planted_ != Planted::finish_does_not_wait) engine_->finish(queue());
   }
   const Prepared* failed() const override { return static_cast<const Prepared*>(queue_->failed()); }
-  bool can_record() const override { return launches_ != nullptr; }
-  void begin_recording() override { recording_ = std::make_unique<DelayedRecording>(*launches_); }
+  bool can_record() const override { return records_; }
+  void begin_recording() override { recording_ = std::make_unique<DelayedRecording>(counts_.launches); }
   std::unique_ptr<Recording> end_recording() override { return std::move(recording_); }
   void give(std::function<void()> work, const Prepared* kernel) {
     if (recording_) {
@@ -155,7 +156,8 @@ class DelayedStream : public Stream {
   std::shared_ptr<StreamEngine> engine_;
   std::shared_ptr<StreamEngine::Queue> queue_;
   Planted planted_;
-  std::atomic<int64_t>* launches_;
+  bool records_;
+  DeviceCounts& counts_;
   std::unique_ptr<DelayedRecording> recording_;  // of begin_recording()
   std::function<void()> held_;                   // the last work, until an event that is early has been recorded
   const Prepared* held_name_ = nullptr;
@@ -241,9 +243,15 @@ std::unique_ptr<Buffer> DelayedBackend::allocate_in_file(int64_t bytes, const st
   return std::make_unique<DelayedBuffer>(bytes, memory_, MemoryRole::file, buffers_);
 }
 
-void DelayedBackend::to_host(void* host, Address device, int64_t bytes) { copy_bytes(host, on_device(device), bytes); }
+void DelayedBackend::to_host(void* host, Address device, int64_t bytes) {
+  ++counts_.host_copies;
+  copy_bytes(host, on_device(device), bytes);
+}
 
-void DelayedBackend::to_device(Address device, const void* host, int64_t bytes) { copy_bytes(on_device(device), host, bytes); }
+void DelayedBackend::to_device(Address device, const void* host, int64_t bytes) {
+  ++counts_.host_copies;
+  copy_bytes(on_device(device), host, bytes);
+}
 
 void DelayedBackend::copy(Address to, Address from, int64_t bytes) { copy_bytes(on_device(to), on_device(from), bytes); }
 
@@ -255,9 +263,7 @@ Address DelayedBackend::of_host(const void* /*host*/) const {
   fail(Code::unsupported, "delayed: kernels cannot read the host's memory; copy it to the device");
 }
 
-std::unique_ptr<Stream> DelayedBackend::make_stream() {
-  return std::make_unique<DelayedStream>(engine_, planted_, records_ ? &launches_ : nullptr);
-}
+std::unique_ptr<Stream> DelayedBackend::make_stream() { return std::make_unique<DelayedStream>(engine_, planted_, records_, counts_); }
 
 std::unique_ptr<Event> DelayedBackend::make_event() { return std::make_unique<DelayedEvent>(engine_, planted_); }
 

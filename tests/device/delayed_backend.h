@@ -20,6 +20,13 @@ enum class Planted {
 
 struct DeviceBuffers;  // of one backend, in its memory now
 
+/// Calls so far, of all streams too.
+struct DeviceCounts {
+  std::atomic<int64_t> launches = 0;     // of recordings
+  std::atomic<int64_t> host_copies = 0;  // to the host, or to the device without pinned memory
+  std::atomic<int64_t> finishes = 0;     // of streams, by the host
+};
+
 class DelayedBackend : public Backend {
  public:
   /// `host`: whose kernels it has; `memory`: its source; `records`: its streams can record kernels.
@@ -45,7 +52,8 @@ class DelayedBackend : public Backend {
   std::unique_ptr<Event> make_event() override;
   std::unique_ptr<PinnedMemory> allocate_pinned(int64_t bytes) override;
   std::unique_ptr<Prepared> prepare(Op op, const Call& call) override;
-  int64_t launches() const { return launches_; }  // of recordings
+  int64_t launches() const { return counts_.launches; }
+  const DeviceCounts& counts() const { return counts_; }
   /// Bytes that are free from now on, until something else is set: what callers are told, not what they get.
   void set_free_bytes(int64_t bytes) { free_ = bytes; }
   void fold(Stream& stream, const RankFold& fold) override;
@@ -65,7 +73,7 @@ class DelayedBackend : public Backend {
   const std::shared_ptr<DeviceBuffers> buffers_;
   const Planted planted_;
   const bool records_;
-  std::atomic<int64_t> launches_ = 0;
+  DeviceCounts counts_;
   int64_t free_ = int64_t{1} << 40;
   std::atomic<int64_t> failed_bytes_ = 0;
   std::atomic<int64_t> allocations_left_ = 0;  // until the one that fails; 0: none; below 0: it has failed

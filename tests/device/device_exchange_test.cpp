@@ -3,13 +3,10 @@
 
 #include <array>
 #include <atomic>
-#include <cmath>
 #include <cstring>
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <optional>
-#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -18,30 +15,11 @@
 #include "backend/kernel_side.h"
 #include "base/combine.h"
 #include "base/half_lanes.h"
-#include "comm/direct_exchange.h"
-#include "comm/local/thread_group.h"
-#include "delayed_backend.h"
+#include "device_ranks.h"
 #include "exec/planned_exchange.h"
-#include "refusal.h"
 
 namespace st {
 namespace {
-
-std::unique_ptr<Backend> delayed(Order order, Planted planted = Planted::nothing) {
-  const auto source = std::make_shared<MemorySource>();
-  return std::make_unique<DelayedBackend>(make_cpu_backend(source), source, order, planted);
-}
-
-/// Numbers of many magnitudes, whose sum depends on the order; other ones for each seed.
-std::vector<float> numbers(int64_t count, uint32_t seed) {
-  std::vector<float> all;
-  for (int64_t i = 0; i < count; ++i) {
-    seed = seed * 1664525 + 1013904223;
-    const auto sixteenth = static_cast<float>(seed >> 20) / 4096.0F - 0.5F;
-    all.push_back(std::ldexp(sixteenth, static_cast<int>(seed >> 8 & 15) - 8));
-  }
-  return all;
-}
 
 std::vector<std::byte> bytes_as(DType dtype, const std::vector<float>& values) {
   std::vector<std::byte> bytes(values.size() * static_cast<size_t>(bytes_of(dtype)));
@@ -180,28 +158,6 @@ struct OneExchange {
   PlannedExchange exchange;
 };
 
-/// Calls rank(communicator) on a thread each; null: it returned.
-std::vector<std::exception_ptr> on_ranks(int size, const std::function<void(DirectExchange&)>& rank, double deadline = 20) {
-  std::vector<std::exception_ptr> caught(static_cast<size_t>(size));
-  std::vector<std::thread> threads;
-  std::vector<std::unique_ptr<Transport>> ends = make_thread_group(size);
-  for (size_t r = 0; r < caught.size(); ++r)
-    threads.emplace_back([&, r] {
-      try {
-        DirectExchange group(std::move(ends[r]), {.deadline = deadline});
-        rank(group);
-      } catch (...) {
-        caught[r] = std::current_exception();
-      }
-    });
-  for (std::thread& thread : threads) thread.join();
-  return caught;
-}
-
-void expect_none(const std::vector<std::exception_ptr>& caught) {
-  for (const std::exception_ptr& each : caught) EXPECT_EQ(error_of(each).code(), Code::ok) << error_of(each).message();
-}
-
 struct Exchanged {
   Op op;
   DType dtype;
@@ -268,7 +224,8 @@ TEST(DeviceExchange, HasTheBitsAndTheBytesOfTheDirectExchange) {
 TEST(DeviceExchange, GoesThroughTheHostWhereRanksHaveDevicesOfTheirOwn) {
   for (const Exchanged& what : kExchanged) {
     constexpr int kRanks = 3;
-    const auto cpu = make_cpu_backend(), first = delayed(Order::late), others = delayed(Order::random);
+    const auto cpu = make_cpu_backend();
+    const auto first = delayed(Order::late), others = delayed(Order::random);
     const Outcome expected = outcome_of(what, kRanks, kRanks, [&](int) -> Backend& { return *cpu; });
     const Outcome outcome = outcome_of(what, kRanks, kRanks, [&](int rank) -> Backend& { return rank == 0 ? *first : *others; });
     EXPECT_EQ(outcome.results, expected.results) << name_of(what.op);
@@ -286,7 +243,7 @@ std::vector<std::byte> value_of(int rank) { return bytes_as(DType::f32, numbers(
 /// Whether all ranks get the sum.
 bool adds_up(Order order, Planted planted, bool is_made_late, bool is_overwritten) {
   constexpr int kRanks = 3;
-  const std::unique_ptr<Backend> device = delayed(order, planted);
+  const auto device = delayed(order, planted);
   Terms terms{DType::f32, {}};
   for (int rank = 0; rank < kRanks; ++rank) terms.of_ranks.push_back(value_of(rank));
   const std::vector<std::byte> expected = summed(terms, std::vector<std::byte>(terms.of_ranks[0].size()), false);

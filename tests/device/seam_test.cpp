@@ -242,6 +242,78 @@ TEST(Seam, ABadTokenOfOneRankStopsAllAndNothingChanges) {
   }
 }
 
+TEST(Seam, ARunOfStagesFindsWhatDoesNotWait) {
+  const Training training = training_with({{"stages", "2"}, {"accumulate", "4"}});
+  const auto told = [&](Device device, Planted planted) {
+    const auto trainer = training.trainer_of(model_on(device, training, planted), training.data());
+    return text(trainer->step().loss, " ", trainer->step().loss, " ") + trainer->state_digest();
+  };
+  const std::string of_cpu = told(Device::cpu, Planted::nothing);
+  EXPECT_EQ(told(Device::late, Planted::nothing), of_cpu);
+  for (const Planted planted : {Planted::event_is_early, Planted::stream_does_not_wait})
+    EXPECT_NE(told(Device::late, planted), of_cpu) << static_cast<int>(planted);
+}
+
+/// A token that the first stage reads, or a target of the last one's.
+TEST(Seam, ABadRowOfOneStageStopsAllAndNothingChanges) {
+  Training training = training_with({{"ranks", "4"}, {"stages", "2"}, {"accumulate", "4"}, {"clip", "0"}});
+  const auto own = training.data();
+  std::vector<int64_t> all(24);
+  std::iota(all.begin(), all.end(), 1);
+  Rows batch(*own, all);
+  for (HostView& view : batch.views) {
+    std::vector<std::string> told;
+    for (const Device device : {Device::cpu, Device::eager, Device::late, Device::random}) {
+      const auto trainer = trainer_on(device, training, false);
+      trainer->step(batch.views);
+      const std::string before = trainer->state_digest();
+      auto* const place = static_cast<int32_t*>(view.data) + training.options.context * 10;
+      const int32_t good = std::exchange(*place, 100000);
+      const std::string message = refusal([&] { trainer->step(batch.views); });
+      *place = good;
+      EXPECT_TRUE(says(message, {"100000"}));
+      EXPECT_EQ(trainer->state_digest(), before) << name_of(device);
+      trainer->step(batch.views);
+      told.push_back(message + trainer->state_digest());
+      EXPECT_EQ(told.back(), told.front()) << name_of(device);
+    }
+  }
+}
+
+TEST(Seam, StagesThatAreCancelledAreUndoneOnAll) {
+  const Training training = training_with({{"stages", "3"}, {"accumulate", "4"}});
+  std::string of_cpu;
+  for (const Device device : {Device::cpu, Device::late, Device::random}) {
+    const auto trainer = trainer_on(device, training);
+    trainer->step();
+    const std::string before = trainer->state_digest();
+    trainer->cancel();
+    EXPECT_TRUE(is_error(error_of([&] { trainer->step(); }), Code::cancelled));
+    EXPECT_EQ(trainer->state_digest(), before);
+    trainer->step();
+    if (device == Device::cpu) of_cpu = trainer->state_digest();
+    EXPECT_EQ(trainer->state_digest(), of_cpu) << name_of(device);
+  }
+}
+
+/// What a step copies to the host, and how often the host waits for the device in it, does not depend on the number of messages.
+TEST(Seam, MessagesOfStagesDoNotGoThroughTheHost) {
+  for (const Keys& keys : {Keys{{"schedule", "\"1f1b\""}}, Keys{{"schedule", "\"interleaved\""}, {"ranks", "4"}, {"zero", "1"}}}) {
+    std::vector<std::pair<int64_t, int64_t>> of_steps;
+    for (const char* const micro_batches : {"4", "8", "16"}) {
+      Training training = training_with({{"stages", "2"}, {"accumulate", micro_batches}});
+      for (const auto& [key, value] : keys) training.recipe.set(key, value);
+      const auto trainer = trainer_on(Device::late, training);
+      const DeviceCounts& counts = static_cast<const DelayedBackend&>(trainer->model().context().backend()).counts();
+      trainer->step();
+      const int64_t copies = counts.host_copies, finishes = counts.finishes;
+      trainer->step();
+      of_steps.emplace_back(counts.host_copies - copies, counts.finishes - finishes);
+      EXPECT_EQ(of_steps.back(), of_steps.front()) << micro_batches;
+    }
+  }
+}
+
 TEST(Seam, AModelPredictsWhileItTrains) {
   const Training training = training_with({});
   std::vector<std::string> digests;
@@ -300,6 +372,9 @@ const std::vector<Keys>& topologies() {
       {{"ranks", "2"}, {"zero", "3"}, {"recompute", "\"blocks\""}},
       {{"stages", "2"}, {"schedule", "\"1f1b\""}},
       {{"stages", "2"}, {"schedule", "\"zb-v\""}, {"precision", "\"bf16\""}},
+      {{"ranks", "4"}, {"stages", "2"}, {"schedule", "\"interleaved\""}, {"zero", "2"}},
+      {{"stages", "3"}, {"schedule", "\"zb-h1\""}, {"accumulate", "6"}},
+      {{"ranks", "4"}, {"stages", "2"}, {"tensor", "2"}, {"schedule", "\"gpipe\""}},
       {{"tensor", "2"}, {"optimizer", "\"muon\""}},
       {{"ranks", "8"}, {"stages", "2"}, {"tensor", "2"}, {"zero", "1"}},
   };
