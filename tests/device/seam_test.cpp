@@ -8,6 +8,7 @@
 #include "apart_backend.h"
 #include "dataset_rows.h"
 #include "delayed_backend.h"
+#include "device_ranks.h"
 #include "parts/host_optimizer.h"
 #include "refusal.h"
 #include "saved_trainer.h"
@@ -294,6 +295,68 @@ TEST(Seam, StagesThatAreCancelledAreUndoneOnAll) {
     if (device == Device::cpu) of_cpu = trainer->state_digest();
     EXPECT_EQ(trainer->state_digest(), of_cpu) << name_of(device);
   }
+}
+
+/// Each rank has a trainer of its own; all trainers have one context.
+TEST(Seam, StagesOfAHostsGroupShareADevice) {
+  constexpr int kRanks = 4;
+  std::string of_cpu;
+  std::vector<int64_t> copies;  // to the host, of the runs on the device
+  const auto run = [&](Device device, const char* micro_batches) {
+    const Training training = training_with({{"ranks", "4"}, {"stages", "2"}, {"schedule", "\"zb-v\""}, {"accumulate", micro_batches}});
+    const auto context = context_of(device);
+    std::array<std::string, kRanks> told;
+    expect_none(on_ranks(kRanks, [&](DirectExchange& group) {
+      Recipe recipe = training.recipe;
+      recipe.device = "cpu";
+      Trainer trainer(std::make_shared<Model>(context, build_gpt(training.options), 1), recipe, training.data(), PlanOptions(), &group);
+      std::string& all = told[static_cast<size_t>(group.rank())];
+      for (int step = 0; step < 3; ++step) {
+        const StepReport report = trainer.step();
+        all += text(report.loss, " ", report.grad_norm, " ");
+      }
+    }));
+    for (const std::string& of_rank : told) EXPECT_EQ(of_rank, told[0]);
+    if (device != Device::cpu) copies.push_back(static_cast<const DelayedBackend&>(context->backend()).counts().host_copies);
+    return told[0];
+  };
+  for (const char* const micro_batches : {"4", "12"}) {
+    of_cpu = run(Device::cpu, micro_batches);
+    for (const Device device : {Device::late, Device::random}) EXPECT_EQ(run(device, micro_batches), of_cpu) << name_of(device);
+  }
+  for (const int64_t of_run : copies) EXPECT_EQ(of_run, copies[0]) << "it depends on the number of messages";
+}
+
+/// A stage that fails ends the group with its name, and its memory is not read after that.
+TEST(Seam, StagesOfAHostsGroupNameTheOneThatFails) {
+  Training training = training_with({{"ranks", "3"}, {"stages", "3"}, {"accumulate", "4"}});
+  for (const Device device : {Device::cpu, Device::eager, Device::late, Device::random})
+    for (const int fails : {0, 2}) {
+      const auto context = context_of(device);
+      const auto caught = on_ranks(3, [&](DirectExchange& group) {
+        Recipe recipe = training.recipe;
+        recipe.device = "cpu";
+        Trainer trainer(std::make_shared<Model>(context, build_gpt(training.options), 1), recipe, nullptr, PlanOptions(), &group);
+        const auto own = training.data();
+        Rows batch(*own, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12});
+        trainer.step(batch.views);
+        if (group.rank() == fails)
+          for (HostView& view : batch.views) static_cast<int32_t*>(view.data)[training.options.context * 5] = 100000;
+        try {
+          trainer.step(batch.views);
+        } catch (const std::exception& why) {
+          group.abort(why.what());  // as its caller must
+          throw;
+        }
+      });
+      for (int rank = 0; rank < 3; ++rank) {
+        const Error error = error_of(caught[static_cast<size_t>(rank)]);
+        EXPECT_TRUE(says(error.message(), {"100000"})) << name_of(device) << ", rank " << rank;
+        if (rank == fails) continue;
+        EXPECT_TRUE(is_error(error, Code::rank_failed, {text("rank ", fails)})) << name_of(device);
+      }
+      EXPECT_EQ(context->backend().allocated_bytes(), 0) << name_of(device);
+    }
 }
 
 /// What a step copies to the host, and how often the host waits for the device in it, does not depend on the number of messages.
