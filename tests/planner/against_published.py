@@ -309,9 +309,10 @@ def picture(pairs, paces):
     out.append(f'<path d="M{left} {bottom}L{left + end} {bottom - end}" stroke="#555"/>'
                f'<path d="M{left} {bottom - shift:.1f}L{left + end - shift:.1f} {bottom - end}M{left + shift:.1f} {bottom}L{left + end} {bottom - end + shift:.1f}" '
                'stroke="#999" stroke-dasharray="4 3"/>')
-    for pair in timed:
-        out.append(f'<circle cx="{left + place(pair.published):.1f}" cy="{bottom - place(pair.seconds(paces[pair.gpu])):.1f}" r="2.5" '
-                   f'fill="{colors[pair.gpu]}" fill-opacity="0.6"><title>{pair.id}</title></circle>')
+    for gpu in sorted(paces):  # a line each
+        points = (f'<circle cx="{left + place(pair.published):.1f}" cy="{bottom - place(pair.seconds(paces[gpu])):.1f}" r="2.5"><title>{pair.id}</title></circle>'
+                  for pair in timed if pair.gpu == gpu)
+        out.append(f'<g fill="{colors[gpu]}" fill-opacity="0.6">{"".join(points)}</g>')
     for i, gpu in enumerate(sorted(paces)):
         out.append(f'<circle cx="{left + 14}" cy="{margin + 12 + 16 * i}" r="4" fill="{colors[gpu]}"/><text x="{left + 24}" y="{margin + 16 + 16 * i}">{gpu}</text>')
     out.append(f'<text x="{size / 2}" y="{size - 14}" text-anchor="middle">published seconds a step; dashed: 15 %</text>'
