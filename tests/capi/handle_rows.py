@@ -1,6 +1,6 @@
 """Checks that the table of handle_calls.cpp has a row for each handle argument of each exported function.
 
-The headers say which functions take which handles; symbols.txt lists the exported functions.
+The headers say which functions take which handles; SYMBOLS lists the exported functions.
 usage: handle_rows.py HEADERS_FOLDER SYMBOLS TABLE [--self-test]    --self-test: checks that missing and surplus rows are found
 """
 import re

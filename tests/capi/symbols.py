@@ -1,7 +1,7 @@
 """Checks the symbols of libscaletrain.so: it exports exactly the golden list, depends only on the C and C++ runtime, and uses nothing of
 the runtime that passes memory across.
 
-The list only grows: programs that use a removed symbol break. A new symbol is added to the list by hand, with its function.
+The list only grows: programs that use a removed symbol break. Those of the C ABI are the functions of tests/golden/abi.txt (abi.py).
 usage: symbols.py LIBRARY GOLDEN [--needed]
 """
 import re
@@ -35,7 +35,7 @@ def main(library, golden, *options):
         listed = file.read().split()
     found = exported(library)
     wrong = [f"{s} is gone; programs may use it, so it must stay" for s in listed if s not in found]
-    wrong += [f"{s} is exported and not listed; add it to {golden}, or hide it" for s in found if s not in listed]
+    wrong += [f"{s} is exported and not listed; add it to the list, or hide it" for s in found if s not in listed]
     wrong += [f"{s} is not st_*" for s in found if not s.startswith("st_")]
     if listed != sorted(set(listed)):
         wrong.append(f"{golden} is not sorted, or lists a symbol twice")
