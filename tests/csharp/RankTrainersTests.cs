@@ -14,25 +14,6 @@ public class RankTrainersTests {
     return new Batch { { "x", x, x.Length, 1 }, { "y", x.Select(at => (float)Math.Sin(at)).ToArray(), x.Length, 1 } };
   }
 
-  private static string[] Weights(int size, long zero) {
-    using (var context = new Context(new ContextOptions { LateParameters = true }))
-      return Nets.OnEach(context, size, own => {
-        using (Model model = Nets.Net(context))
-        using (var recipe = new Recipe { Batch = MicroBatch, MicroBatches = 4, Lr = 0.01, Warmup = 0, Zero = zero })
-        using (var trainer = new Trainer(model, recipe, null, own)) {
-          for (int i = 0; i < 3; ++i) trainer.Step(RowsOf(own.Rank, size));
-          return model.DigestCollective();
-        }
-      });
-  }
-
-  [TestCase(2, 0)]
-  [TestCase(3, 0)]
-  [TestCase(2, 3)]
-  public void LeaveTheBitsOfOne(int size, int zero) {
-    Assert.AreEqual(Enumerable.Repeat(Weights(1, 0)[0], size), Weights(size, zero));
-  }
-
   [Test]
   public void ShardedWeightsAndStateAreReadByCollectiveCalls() {
     var first = new float[2];

@@ -2,11 +2,7 @@ package org.scaletrain.tests;
 
 import static org.junit.jupiter.api.Assertions.*;
 
-import java.util.List;
-import java.util.Set;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.CsvSource;
 import org.scaletrain.*;
 
 /** Trainers that are ranks of a group, each on its own thread. */
@@ -23,24 +19,6 @@ class RankTrainersTest {
       y.floats().put(i, at * at);
     }
     return Batch.of("x", x, "y", y);
-  }
-
-  private static List<String> weights(int size, int zero) throws Exception {
-    try (Context context = new Context(new ContextOptions().lateParameters())) {
-      return Nets.onEach(Communicator.local(context, size), own -> {
-        Recipe recipe = new Recipe().batch(ROWS).microBatches(MICRO_BATCHES).lr(0.01).warmup(0).zero(zero);
-        try (Model model = Nets.mlp(context); Trainer trainer = new Trainer(model, recipe, null, own)) {
-          for (int i = 0; i < 3; ++i) trainer.step(rowsOf(own.rank(), size));
-          return model.digestCollective();
-        }
-      });
-    }
-  }
-
-  @ParameterizedTest
-  @CsvSource({"2,0", "3,0", "2,3"})
-  void leaveTheBitsOfOne(int size, int zero) throws Exception {
-    assertEquals(Set.copyOf(weights(1, 0)), Set.copyOf(weights(size, zero)));
   }
 
   @Test

@@ -176,24 +176,6 @@ def test_processes_meet(context):
             st.Communicator.env(context)
 
 
-@pytest.mark.parametrize("ranks, zero", [(2, 0), (3, 0), (2, 3)])
-def test_trainers_as_ranks_leave_the_bits_of_one(context, ranks, zero):
-    keys = {"batch": 16, "micro_batches": 4, "lr": 0.01, "warmup": 0}
-    late = st.Context(late_parameters=True)
-    alone = mlp(context)
-    st.Trainer(alone, keys).step(sine())
-    digest = alone.digest()
-
-    def act(own):
-        model = mlp(late)
-        trainer = st.Trainer(model, {**keys, "zero": zero}, communicator=own)
-        rows = [row for row in range(ROWS) if row // 16 % ranks == own.rank]
-        trainer.step({name: values[rows] for name, values in sine().items()})
-        assert model.digest_collective() == digest
-
-    on_each(st.Communicator.local(late, ranks), act)
-
-
 def test_sharded_weights_and_state_are_read_by_collective_calls(context, tmp_path):
     keys = {"batch": 16, "micro_batches": 4, "lr": 0.01, "warmup": 0, "zero": 3, "ema_decay": 0.5}
     alone = mlp(context)
