@@ -39,20 +39,6 @@ TEST(Advance, SlicesOfNoTimeAreTheInstructionsOfThePlan) {
   }
 }
 
-TEST(Advance, SlicesHaveTheBitsOfTheWholeStep) {
-  SineRun sliced, whole;
-  auto mine = filled(st_step_report_init), theirs = filled(st_step_report_init);
-  for (int i = 0; i < 5; ++i) {
-    slice(sliced.trainer, 2, sliced.views, &mine);
-    ASSERT_TRUE(works(whole.step(&theirs)));
-    EXPECT_EQ(mine.loss, theirs.loss);
-    EXPECT_EQ(mine.step, theirs.step);
-    EXPECT_EQ(mine.grad_norm, theirs.grad_norm);
-    EXPECT_EQ(mine.tokens, theirs.tokens);
-    EXPECT_EQ(sliced.digest(), whole.digest());
-  }
-}
-
 TEST(Advance, AGenerousSliceIsTheWholeStep) {
   SineRun sliced, whole;
   int32_t done = 0;

@@ -18,24 +18,17 @@ struct Inside {
   int calls = 0;
 };
 
+/// Every call of both: handles_in_use.cpp.
 void expect_the_trainer_busy(const Inside& inside) {
-  st_trainer* t = inside.trainer;
   const char* text = nullptr;
-  int32_t done = 0;
-  EXPECT_TRUE(fails(ST_BUSY, st_trainer_step(t, 0, nullptr, nullptr), {"st_trainer_step", "another call"}));
-  EXPECT_TRUE(fails(ST_BUSY, st_trainer_advance(t, 0, nullptr, 0, &done, nullptr), {"st_trainer_advance"}));
-  EXPECT_TRUE(fails(ST_BUSY, st_trainer_run(t, 9, nullptr, nullptr), {"st_trainer_run"}));
-  EXPECT_TRUE(fails(ST_BUSY, st_trainer_apply(t, nullptr), {"st_trainer_apply"}));
-  EXPECT_TRUE(fails(ST_BUSY, st_trainer_set(t, "lr", "1"), {"st_trainer_set"}));
-  EXPECT_TRUE(fails(ST_BUSY, st_trainer_get(t, "lr", &text), {"st_trainer_get"}));
-  EXPECT_TRUE(fails(ST_BUSY, st_trainer_digest(t, &text), {"st_trainer_digest"}));
-  EXPECT_TRUE(fails(ST_BUSY, st_trainer_destroy(t), {"st_trainer_destroy"}));
+  EXPECT_TRUE(fails(ST_BUSY, st_trainer_step(inside.trainer, 0, nullptr, nullptr), {"st_trainer_step", "another call"}));
+  EXPECT_TRUE(fails(ST_BUSY, st_trainer_get(inside.trainer, "lr", &text), {"st_trainer_get"}));
+  EXPECT_TRUE(fails(ST_BUSY, st_trainer_destroy(inside.trainer), {"st_trainer_destroy"}));
 }
 
 void expect_the_model_busy(const Inside& inside) {
   const char* text = nullptr;
   EXPECT_TRUE(fails(ST_BUSY, st_model_digest(inside.model, &text), {"st_model_digest"}));
-  EXPECT_TRUE(fails(ST_BUSY, st_model_write_file(inside.model, "weights.safetensors", nullptr), {"st_model_write_file"}));
   EXPECT_TRUE(fails(ST_BUSY, st_model_destroy(inside.model), {"st_model_destroy"}));
 }
 

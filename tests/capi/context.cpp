@@ -31,20 +31,6 @@ TEST(Context, NumbersThatCannotBeAreRefused) {
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_context_create(&options, context.out()), {"memory_limit", "-1"}));
 }
 
-TEST(Context, TellsItsMemory) {
-  const auto context = hold<HeldContext>(st_context_create, nullptr);
-  auto stats = memory_of(context);
-  EXPECT_EQ(stats.allocated_bytes, 0);
-  EXPECT_GT(stats.available_bytes, 0);
-  EXPECT_GT(stats.resident_bytes, 0);
-  auto model = hold<HeldModel>(st_model_builtin, context, "mlp", R"({"inputs": 64, "hidden": [], "outputs": 16})", 0);
-  ASSERT_TRUE(works(st_context_memory(context, &stats)));
-  EXPECT_EQ(stats.allocated_bytes, 64 * 16 * 4 + 16 * 4);
-  model.reset();
-  ASSERT_TRUE(works(st_context_memory(context, &stats)));
-  EXPECT_EQ(stats.allocated_bytes, 0);
-}
-
 TEST(Context, TheHostsLogGetsOneCallARecord) {
   struct Record {
     int32_t level;

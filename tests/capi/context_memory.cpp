@@ -87,6 +87,7 @@ TEST(ContextMemory, IsGoneWithWhatItWasForAndThePeakStays) {
   const auto nothing = checked_memory_of(context);
   EXPECT_EQ(nothing.peak_bytes, 0);
   EXPECT_EQ(nothing.limit_bytes, 0);
+  EXPECT_GT(nothing.available_bytes, 0);
   {
     const auto tensor = tensor_of(context, 1000);
     const auto model = hold<HeldModel>(st_model_builtin, context, "gpt", kSmallGpt, 1);

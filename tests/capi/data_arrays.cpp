@@ -144,36 +144,27 @@ TEST_F(DataArrays, HaveNoTokens) {
   EXPECT_TRUE(fails(ST_WRONG_STATE, st_data_bigram_loss(text, data, &loss), {"st_data_bigram_loss"}));
 }
 
-TEST_F(DataArrays, AreSplitBySeedWithEveryRowOnOneSide) {
+// Every row on one side, by the seed alone: tests/unit/data/subset_test.cpp.
+TEST_F(DataArrays, AreSplitByFractionAndSeed) {
   SineFill fill;
   HeldData whole;
   ASSERT_TRUE(works(fill.open(context, whole.out())));
-  const auto rows_of = [&](st_data* part) {
-    SineTrainer run(context, nullptr);
+  const auto validation_rows = [&](int64_t seed) {
+    HeldData train, validation;
+    EXPECT_TRUE(works(st_data_split(whole, 0.3, seed, train.out(), validation.out())));
+    EXPECT_EQ(asked<int64_t>(st_data_rows, train), 7);
+    const SineTrainer run(context, nullptr);
     const size_t before = fill.asked().size();
-    filled(st_evaluation_init, st_trainer_evaluate, run.trainer, part);
+    filled(st_evaluation_init, st_trainer_evaluate, run.trainer, validation);
     const auto all = fill.asked();
     return std::vector(all.begin() + static_cast<int64_t>(before), all.end());
   };
-  const auto split = [&](int64_t seed) {
-    HeldData train, validation;
-    EXPECT_TRUE(works(st_data_split(whole, 0.3, seed, train.out(), validation.out())));
-    return std::pair(rows_of(train), rows_of(validation));
-  };
-  const auto [train, validation] = split(1);
-  EXPECT_EQ(train.size(), 7U);
-  EXPECT_EQ(validation.size(), 3U);
-  std::set<int64_t> all(train.begin(), train.end());
-  all.insert(validation.begin(), validation.end());
-  EXPECT_EQ(all.size(), static_cast<size_t>(kSineRows));
-  EXPECT_EQ(split(1), std::pair(train, validation));
-  EXPECT_NE(split(2), std::pair(train, validation));
-
-  SineFill single;
-  HeldData train_of_one, validation_of_one, one;
-  ASSERT_TRUE(works(single.open(context, one.out(), 1)));
-  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_data_split(one, 0.5, 0, train_of_one.out(), validation_of_one.out()), {"2 rows, got 1"}));
-  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_data_split(whole, 1, 0, train_of_one.out(), validation_of_one.out()), {"fraction is 1"}));
+  const auto first = validation_rows(1);
+  EXPECT_EQ(first.size(), 3U);
+  EXPECT_EQ(validation_rows(1), first);
+  EXPECT_NE(validation_rows(2), first);
+  HeldData train, validation;
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_data_split(whole, 1, 0, train.out(), validation.out()), {"fraction is 1"}));
 }
 
 }  // namespace

@@ -44,24 +44,16 @@ TEST(Gradient, IsThatOfTheMeanLossBeforeClipping) {
   EXPECT_NEAR(std::sqrt(squares), report.grad_norm, 1e-6 * report.grad_norm);  // each element rounded once to fp32
 }
 
+// Views that do not fit: wrong_views.cpp.
 TEST(Gradient, IsThereOnlyAfterAWholeStep) {
   SineRun run;
   float bias[2] = {};
-  const int64_t one[] = {1}, two[] = {2};
+  const int64_t one[] = {1};
   const st_view to = {ST_F32, 1, one, nullptr, bias, sizeof bias};
   EXPECT_TRUE(fails(ST_WRONG_STATE, st_trainer_gradient(run.trainer, "second.bias", &to), {"step"}));
   ASSERT_TRUE(works(run.step()));
   EXPECT_TRUE(works(st_trainer_gradient(run.trainer, "second.bias", &to)));
   EXPECT_TRUE(fails(ST_NOT_FOUND, st_trainer_gradient(run.trainer, "second.bia", &to), {"second.bias"}));
-  st_view bad = to;
-  bad.dims = two;
-  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_trainer_gradient(run.trainer, "second.bias", &bad), {"[1]", "[2]"}));
-  bad = to;
-  bad.dtype = ST_F64;
-  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_trainer_gradient(run.trainer, "second.bias", &bad), {"f32"}));
-  bad = to;
-  bad.bytes = 3;
-  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_trainer_gradient(run.trainer, "second.bias", &bad), {"4 bytes", "3"}));
   ASSERT_TRUE(works(st_trainer_cancel(run.trainer)));
   EXPECT_TRUE(fails(ST_CANCELLED, run.step()));
   EXPECT_TRUE(fails(ST_WRONG_STATE, st_trainer_gradient(run.trainer, "second.bias", &to), {"next one begins"}));

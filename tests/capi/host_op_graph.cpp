@@ -41,6 +41,7 @@ TEST_F(HostOpGraph, AShapeCallbackThatCallsItsGraphIsToldBusy) {
   const auto curious = [](void* user, int32_t n, const st_op_type* inputs, int32_t m, st_op_type* outputs) {
     const char* text = nullptr;
     EXPECT_TRUE(fails(ST_BUSY, st_graph_text(static_cast<st_graph*>(user), &text)));
+    EXPECT_TRUE(fails(ST_BUSY, st_graph_destroy(static_cast<st_graph*>(user)), {"st_graph_destroy"}));
     return as_the_first(nullptr, n, inputs, m, outputs);
   };
   ASSERT_TRUE(works(add("curious", callbacks(square, nullptr, 1, curious), static_cast<st_graph*>(graph))));

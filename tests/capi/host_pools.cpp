@@ -125,25 +125,6 @@ TEST(HostPools, OfThreadsThatStayMakeTheSameBits) {
   expect_the_same_bits(Pool([&](int64_t n, const auto& task) { threads.run(n, task); }));
 }
 
-TEST(HostPools, ThatCallBackOnTheSameHandleAreBusy) {
-  st_trainer* trainer = nullptr;
-  int64_t busy = 0, rows = 0, others = 0;
-  Pool pool([&](int64_t n, const auto& task) {
-    if (trainer != nullptr) {
-      busy += st_trainer_step(trainer, 0, nullptr, nullptr) == ST_BUSY;
-      others += st_live_handles(nullptr, &rows) == ST_OK;
-    }
-    for (int64_t i = 0; i < n; ++i) task(i);
-  });
-  const auto options = pool.options();
-  SmallRun run({}, &options);
-  TokenBatch batch(6, 5);
-  trainer = run.trainer;
-  EXPECT_TRUE(works(st_trainer_step(trainer, 2, batch.views(), nullptr)));
-  EXPECT_GT(busy, 0);
-  EXPECT_EQ(others, busy);
-}
-
 TEST(HostPools, ALoggerMayCallTheLibraryOnOtherHandles) {
   struct Seen {
     st_model* model = nullptr;

@@ -1,4 +1,5 @@
 // A model's weights in the host's memory: any strides, any floating type; cloned, blended and compared.
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -97,27 +98,16 @@ TEST_F(ModelWeights, ThatAreNaNAreRefusedAndNothingChanges) {
   EXPECT_EQ(digest(model), before);
 }
 
-TEST_F(ModelWeights, ViewsThatCannotBeAreRefused) {
+// Other views that cannot be: wrong_views.cpp.
+TEST_F(ModelWeights, ViewsWhoseElementsShareMemoryAreRefused) {
   const std::string before = digest(model);
   const int64_t dims[] = {2, 3};
   std::vector<float> values(64, 9);
-  const auto expect_refused = [&](std::vector<int64_t> strides, int64_t bytes, std::initializer_list<std::string_view> words) {
-    const st_view view = {ST_F32, 2, dims, strides.data(), values.data(), bytes};
-    EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_model_get(model, kWeight, &view), words));
-    EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_model_set(model, kWeight, &view), words));
-  };
-  expect_refused({2, 1}, 256, {kWeight, "share memory", "[2, 1]"});
-  expect_refused({0, 1}, 256, {"share memory"});
-  expect_refused({1, 1}, 256, {"share memory"});
-  expect_refused({-3, 1}, 256, {"stride -3"});
-  expect_refused({10, 2}, 15 * 4 - 1, {kWeight, "60 bytes", "59"});
-  const int64_t far = std::numeric_limits<int64_t>::max();
-  expect_refused({far, 1}, far, {"beyond any memory"});
-  expect_refused({far / 4, far / 4}, far, {"beyond any memory"});
-  st_view view = {ST_I32, 2, dims, nullptr, values.data(), 24};
-  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_model_get(model, kWeight, &view), {kWeight, "i32", "f64"}));
-  view.dtype = 77;
-  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_model_set(model, kWeight, &view), {"dtype 77"}));
+  for (const auto& [strides, shown] : {std::pair{std::array<int64_t, 2>{2, 1}, "[2, 1]"}, {{0, 1}, "[0, 1]"}, {{1, 1}, "[1, 1]"}}) {
+    const st_view view = {ST_F32, 2, dims, strides.data(), values.data(), 256};
+    EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_model_get(model, kWeight, &view), {kWeight, "share memory", shown}));
+    EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_model_set(model, kWeight, &view), {kWeight, "share memory", shown}));
+  }
   EXPECT_EQ(values, std::vector<float>(64, 9)) << "a refused get wrote something";
   EXPECT_EQ(digest(model), before);
 }

@@ -1,6 +1,7 @@
 // Weights through callbacks: one safetensors stream out of a model and into another, and malformed streams.
 #include <cstring>
 #include <limits>
+#include <thread>
 
 #include "small_run.h"
 
@@ -18,12 +19,18 @@ struct Stream {
   int64_t calls = 0;
   st_model* call_back_into = nullptr;
 
+  /// By this thread or another.
+  void expect_not_destroyed() const {
+    EXPECT_TRUE(fails(ST_BUSY, st_model_destroy(call_back_into), {"st_model_destroy", "model"}));
+    std::thread([this] { EXPECT_TRUE(fails(ST_BUSY, st_model_destroy(call_back_into))); }).join();
+  }
   static st_status write(void* user, const void* data, int64_t count) {
     auto& s = *static_cast<Stream*>(user);
     ++s.calls;
     if (s.call_back_into != nullptr) {
       const char* hex = nullptr;
       EXPECT_TRUE(fails(ST_BUSY, st_model_digest(s.call_back_into, &hex)));
+      s.expect_not_destroyed();
     }
     if (s.fail_after >= 0 && static_cast<int64_t>(s.bytes.size()) + count > s.fail_after) return ST_IO;
     s.bytes.append(static_cast<const char*>(data), static_cast<size_t>(count));
@@ -34,6 +41,7 @@ struct Stream {
     ++s.calls;
     if (s.call_back_into != nullptr) {
       EXPECT_TRUE(fails(ST_BUSY, st_model_read(s.call_back_into, read, user, nullptr, nullptr)));
+      s.expect_not_destroyed();
     }
     if (s.fail_after >= 0 && static_cast<int64_t>(s.at) >= s.fail_after) return ST_TIMEOUT;
     const auto n = std::min({most, s.piece, static_cast<int64_t>(s.bytes.size() - s.at)});
