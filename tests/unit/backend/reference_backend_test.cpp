@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "backend/kernel_side.h"
-#include "base/error.h"
+#include "thrown_error.h"
 
 namespace st {
 namespace {
@@ -61,12 +61,7 @@ TEST(HostBackend, CopiesToTheDeviceAndBack) {
 TEST(HostBackend, RefusesWhatTheMachineDoesNotHave) {
   const auto backend = make_reference_backend();
   EXPECT_THROW(backend->allocate(-1, MemoryRole::tensors), Error);
-  try {
-    backend->allocate(int64_t{1} << 60, MemoryRole::tensors);
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Code::out_of_memory);
-  }
+  EXPECT_TRUE(is_error(error_of([&] { backend->allocate(int64_t{1} << 60, MemoryRole::tensors); }), Code::out_of_memory));
   EXPECT_EQ(backend->allocated_bytes(), 0);
 }
 

@@ -4,23 +4,20 @@
 
 #include <sstream>
 
-#include "base/error.h"
 #include "order_in_flight.h"
 #include "plan/plan.h"
 #include "random_program.h"
 #include "small_program.h"
+#include "thrown_error.h"
 
 namespace st {
 namespace {
 
 std::string refusal_of(const Program& program, const StepOrder& order) {
-  try {
-    verify_order(program, order);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Code::invalid_argument);
-    return error.message();
-  }
-  return "";
+  const Error error = error_of([&] { verify_order(program, order); });
+  if (error.code() == Code::ok) return "";
+  EXPECT_EQ(error.code(), Code::invalid_argument);
+  return error.message();
 }
 
 TEST(StepOrder, InTurnAndInFlightAreLegal) {
