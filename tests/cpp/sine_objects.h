@@ -41,6 +41,19 @@ Status thrown_status(Call&& call) {
   return Status::ok;
 }
 
+/// The message of the Error that `call` throws, which has this status.
+template <class Call>
+std::string refusal(Status status, Call&& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.status(), status) << error.what();
+    return error.what();
+  }
+  ADD_FAILURE() << "nothing was thrown";
+  return {};
+}
+
 inline Value linear(const Graph& graph, const char* name, const Value& x, int64_t in, int64_t out) {
   const Scope scope = graph.scope(name);
   const Value weight = graph.parameter("weight", {in, out}, Init::xavier, 1);  // first: operands are evaluated in any order
