@@ -14,9 +14,10 @@
 
 namespace st {
 
-/// What the buckets of one set of gradients have in common. Everything is borrowed.
+/// What the buckets of one set of gradients have in common. All references are borrowed.
 struct GradientReduction {
   Communicator& ranks;
+  WorkQueue& queue;
   Workers& workers;
   ReduceOp op = ReduceOp::mean;         // or sum
   bool in_place = false;                // the results replace the elements that this rank owns, in the gradients' type
@@ -33,6 +34,7 @@ struct GradientReduction {
 class GradientBucket final : public WorkQueue::Work {
  public:
   explicit GradientBucket(GradientReduction& how) : how_(how), memory_(how.ranks) {}
+  ~GradientBucket() { how_.queue.finish(*this); }
 
   bool is_empty() const { return gradients_ == 0; }
   int64_t bytes() const { return bytes_; }
@@ -63,6 +65,10 @@ class GradientBucket final : public WorkQueue::Work {
   }
   void clear();
 
+  /// Throws what WorkQueue::post() throws, before anything has begun.
+  void post() { how_.queue.post(*this); }
+  /// Waits for the last post(). Throws what its collectives threw.
+  void wait() const { how_.queue.wait(*this); }
   void run() override;
 
  private:

@@ -24,17 +24,12 @@ void require_same_exchange(Communicator& ranks, std::span<const ExchangedGradien
 GradientExchange::GradientExchange(Communicator& ranks, std::vector<ExchangedGradient> gradients, ReduceOp op, int64_t bucket_bytes,
                                    WorkQueue& queue)
     : gradients_(std::move(gradients)),
-      queue_(queue),
-      how_{.ranks = ranks, .workers = workers_, .op = op, .in_place = true, .gathers = true},
+      how_{.ranks = ranks, .queue = queue, .workers = workers_, .op = op, .in_place = true, .gathers = true},
       bucket_of_(gradients_.size()),
       is_ready_(gradients_.size()) {
   fill_buckets(bucket_bytes);
   for (Bucket& bucket : buckets_) share_out(bucket);
   next_ = buckets_.begin();
-}
-
-GradientExchange::~GradientExchange() {
-  for (const Bucket& bucket : buckets_) queue_.finish(bucket.exchange);
 }
 
 /// From the last gradient on: neighbours of one type, while they fit; one of f64 by itself.
@@ -87,7 +82,7 @@ void GradientExchange::ready(int64_t gradient) {
 
 /// Where it throws, what is left is posted by the next call.
 void GradientExchange::post_full() {
-  for (; next_ != buckets_.end() && next_->missing == 0; ++next_) queue_.post(next_->exchange);
+  for (; next_ != buckets_.end() && next_->missing == 0; ++next_) next_->exchange.post();
 }
 
 void GradientExchange::synchronize() {
@@ -105,7 +100,7 @@ void GradientExchange::synchronize() {
   std::exception_ptr first;
   for (Bucket& bucket : buckets_) {
     try {
-      queue_.wait(bucket.exchange);
+      bucket.exchange.wait();
     } catch (...) {
       if (!first) first = std::current_exception();
     }

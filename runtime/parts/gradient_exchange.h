@@ -33,12 +33,8 @@ void require_same_exchange(Communicator& ranks, std::span<const ExchangedGradien
 /// Results do not depend on the buckets. One call at a time; a step allocates nothing.
 class GradientExchange {
  public:
-  /// op: sum or mean. Borrows the communicator, the gradients' memory, and the queue, which runs the collectives, for its life.
+  /// op: sum or mean. Borrows the communicator, the gradients' memory, and the queue, which runs the collectives. Its end waits for them.
   GradientExchange(Communicator& ranks, std::vector<ExchangedGradient> gradients, ReduceOp op, int64_t bucket_bytes, WorkQueue& queue);
-  /// Waits for what was posted.
-  ~GradientExchange();
-  GradientExchange(const GradientExchange&) = delete;
-  GradientExchange& operator=(const GradientExchange&) = delete;
 
   /// Backward has made this gradient; its memory must not be touched until synchronize(). Throws invalid_argument for an unknown gradient,
   /// wrong_state for one that was ready before in this step, and what WorkQueue::post() throws: then the gradient is ready, and
@@ -65,7 +61,6 @@ class GradientExchange {
   void post_full();
 
   std::vector<ExchangedGradient> gradients_;
-  WorkQueue& queue_;
   Workers workers_{1};  // the thread that runs a bucket
   GradientReduction how_;
   std::vector<Bucket*> bucket_of_;  // by gradient

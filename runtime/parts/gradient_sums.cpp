@@ -9,19 +9,14 @@
 
 namespace st {
 
-GradientSums::GradientSums(Communicator& ranks, Workers& workers, std::vector<Gradient> gradients, const Options& options,
-                           std::shared_ptr<MemorySource> memory, WorkQueue& queue)
-    : gradients_(std::move(gradients)),
-      options_(options),
+GradientSums::GradientSums(const GradientReduction& how, std::vector<Gradient> gradients, int64_t bucket_bytes,
+                           std::shared_ptr<MemorySource> memory)
+    : how_(how),
+      gradients_(std::move(gradients)),
+      bucket_bytes_(bucket_bytes),
       memory_(std::move(memory)),
-      queue_(queue),
-      how_{.ranks = ranks, .workers = workers, .op = options.op, .in_place = options.in_place},
       given_(gradients_.size()),
       buckets_{Bucket(how_), Bucket(how_)} {}
-
-GradientSums::~GradientSums() {
-  for (const Bucket& bucket : buckets_) queue_.finish(bucket.exchange);
-}
 
 /// fits().
 void GradientSums::add(Bucket& bucket, size_t gradient, DType dtype, void* data) {
@@ -47,19 +42,19 @@ void GradientSums::give(size_t gradient, const HostView& view) {
   if (bucket.exchange.is_empty()) {
     int64_t all = 0;
     for (size_t i = 0; i < gradients_.size(); ++i) all += gradients_[i].cuts == nullptr ? 0 : bytes(i, view.dtype);
-    const int64_t need = std::max(more, std::min(options_.bucket_bytes, all));
+    const int64_t need = std::max(more, std::min(bucket_bytes_, all));
     if (bucket.room.size() < need) bucket.room = Memory(need, memory_, MemoryRole::buckets);
   }
   std::byte* const copy = bucket.room.data() + bucket.exchange.bytes();
   if (more > 0) std::memcpy(copy, view.data, static_cast<size_t>(more));
   add(bucket, gradient, view.dtype, copy);
-  if (bucket.exchange.bytes() >= options_.bucket_bytes) try_flush();
+  if (bucket.exchange.bytes() >= bucket_bytes_) try_flush();
 }
 
 /// Where it cannot be posted now, the next call does it: the gradient has been taken. What an exchange has failed with is thrown.
 void GradientSums::try_flush() {
   try {
-    queue_.start();
+    how_.queue.start();
   } catch (const std::bad_alloc&) {
     return;
   } catch (const Error& error) {
@@ -72,16 +67,16 @@ void GradientSums::try_flush() {
 /// Posts the gradients given so far and opens the other bucket, when it has been reduced.
 void GradientSums::flush() {
   if (buckets_[open_].exchange.is_empty()) return;
-  queue_.post(buckets_[open_].exchange);
+  buckets_[open_].exchange.post();
   open_ = 1 - open_;
-  queue_.wait(buckets_[open_].exchange);
+  buckets_[open_].exchange.wait();
   buckets_[open_].exchange.clear();
 }
 
 void GradientSums::await() {
   flush();
   Bucket& last = buckets_[1 - open_];
-  queue_.wait(last.exchange);
+  last.exchange.wait();
   last.exchange.clear();
 }
 
@@ -98,7 +93,7 @@ void GradientSums::give_all(std::span<const HostView> gradients) {
   for (size_t i = gradients_.size(); i-- > 0;) {  // as backward makes them
     if (gradients_[i].cuts == nullptr) continue;
     const DType dtype = gradients[i].dtype;
-    if (!fits(bucket, i, dtype, options_.bucket_bytes)) exchange_now();
+    if (!fits(bucket, i, dtype, bucket_bytes_)) exchange_now();
     add(bucket, i, dtype, gradients[i].data);
   }
   exchange_now();
@@ -125,7 +120,7 @@ void GradientSums::finish() {
   await();
   for (size_t i = 0; i < gradients_.size(); ++i) {
     const Gradient& of = gradients_[i];
-    if (of.cuts != nullptr && !options_.in_place)
+    if (of.cuts != nullptr && !how_.in_place)
       how_.settle(given_[i].dtype, static_cast<std::byte*>(of.own), nullptr, of.cuts->elements_of(how_.ranks.rank()));
     given_[i].times = 0;
   }

@@ -10,9 +10,6 @@
 
 #include "base/host_view.h"
 #include "base/memory_source.h"
-#include "base/work_queue.h"
-#include "base/workers.h"
-#include "comm/communicator.h"
 #include "ir/cuts.h"
 #include "parts/gradient_bucket.h"
 
@@ -28,18 +25,8 @@ class GradientSums {
     const Cuts* cuts = nullptr;  // borrowed; null: the gradient is ignored
     void* own = nullptr;         // receives the sums of this rank's shard, f32 (f64 for f64), unless in_place
   };
-  struct Options {
-    ReduceOp op = ReduceOp::mean;  // or sum
-    int64_t bucket_bytes = 1;
-    bool in_place = false;  // the sums replace this rank's shards of the gradients, in their type
-  };
-  /// Borrows communicator, workers, and the queue, which runs the collectives that give() starts.
-  GradientSums(Communicator& ranks, Workers& workers, std::vector<Gradient> gradients, const Options& options,
-               std::shared_ptr<MemorySource> memory, WorkQueue& queue);
-  /// Waits for what was posted.
-  ~GradientSums();
-  GradientSums(const GradientSums&) = delete;
-  GradientSums& operator=(const GradientSums&) = delete;
+  /// The queue of `how` runs the collectives that give() starts. Its end waits for them.
+  GradientSums(const GradientReduction& how, std::vector<Gradient> gradients, int64_t bucket_bytes, std::shared_ptr<MemorySource> memory);
 
   /// Takes one gradient of a micro-batch: copies it and reduces it later with others. Throws invalid_argument if its type differs from the
   /// one in earlier micro-batches of this step, and what WorkQueue::post() throws; the gradient has not been taken then.
@@ -62,8 +49,8 @@ class GradientSums {
   struct Bucket {
     explicit Bucket(GradientReduction& how) : exchange(how) {}
 
-    GradientBucket exchange;
     Memory room;  // staging buffer for copies
+    GradientBucket exchange;
   };
 
   bool fits(const Bucket& bucket, size_t gradient, DType dtype, int64_t room) const {
@@ -76,11 +63,10 @@ class GradientSums {
   void await();
   int64_t bytes(size_t gradient, DType dtype) const { return gradients_[gradient].elements * bytes_of(dtype); }
 
-  std::vector<Gradient> gradients_;
-  Options options_;
-  std::shared_ptr<MemorySource> memory_;
-  WorkQueue& queue_;
   GradientReduction how_;
+  std::vector<Gradient> gradients_;
+  int64_t bucket_bytes_;
+  std::shared_ptr<MemorySource> memory_;
   std::vector<Given> given_;
   bool has_begun_ = false;
   size_t open_ = 0;  // the bucket that is filled while the other one is reduced

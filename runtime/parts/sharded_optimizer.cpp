@@ -43,8 +43,8 @@ ShardedOptimizer::ShardedOptimizer(std::shared_ptr<Context> context, Communicato
       starts_(static_cast<size_t>(ranks.size())),
       types_(2 * optimizer_.size()),
       whole_(optimizer_.whole_states()),
-      sums_(ranks, optimizer_.workers(), gradients_of(optimizer_, options.stage == 2),
-            {.op = options.op, .bucket_bytes = options.bucket_bytes, .in_place = options.stage == 1}, context_->memory(), queue) {
+      sums_({.ranks = ranks, .queue = queue, .workers = optimizer_.workers(), .op = options.op, .in_place = options.stage == 1},
+            gradients_of(optimizer_, options.stage == 2), options.bucket_bytes, context_->memory()) {
   require_same_run();
   find_left();
 }

@@ -39,15 +39,15 @@ float sum_of(int64_t k) { return static_cast<float>(6 * (k + 1)); }
 bool owns(int rank, int64_t k) { return k >= cut(rank) && k < cut(rank + 1); }
 
 void run(GradientBucket& bucket) {
-  WorkQueue queue;
-  queue.post(bucket);
-  queue.wait(bucket);
+  bucket.post();
+  bucket.wait();
 }
 
 TEST(GradientBucket, GivesEachRankTheSumsOfItsElementsAndAddsLaterMicroBatches) {
   each_rank([](Communicator& own) {
+    WorkQueue queue;
     Workers workers(1);
-    GradientReduction how{.ranks = own, .workers = workers, .op = ReduceOp::sum};
+    GradientReduction how{.ranks = own, .queue = queue, .workers = workers, .op = ReduceOp::sum};
     GradientBucket bucket(how);
     const auto count = static_cast<size_t>(cut(own.rank() + 1) - cut(own.rank()));
     std::vector<float> gradient(kElements), sums(count + 1, -1);
@@ -72,8 +72,9 @@ TEST(GradientBucket, GivesEachRankTheSumsOfItsElementsAndAddsLaterMicroBatches) 
 TEST(GradientBucket, InPlaceReplacesAllElementsOrOnlyThoseOfTheRank) {
   for (const bool gathers : {false, true})
     each_rank([&](Communicator& own) {
+      WorkQueue queue;
       Workers workers(1);
-      GradientReduction how{.ranks = own, .workers = workers, .in_place = true, .gathers = gathers};
+      GradientReduction how{.ranks = own, .queue = queue, .workers = workers, .in_place = true, .gathers = gathers};
       GradientBucket bucket(how);
       std::array<std::vector<float>, 2> gradients;
       for (int repeat = 0; repeat < 2; ++repeat) {  // filled once, run in each step
@@ -95,8 +96,9 @@ TEST(GradientBucket, InPlaceReplacesAllElementsOrOnlyThoseOfTheRank) {
 
 TEST(GradientBucket, HoldsManyGradientsThatHaveOneOwnerEach) {
   each_rank([](Communicator& own) {
+    WorkQueue queue;
     Workers workers(1);
-    GradientReduction how{.ranks = own, .workers = workers, .op = ReduceOp::sum, .in_place = true, .gathers = true};
+    GradientReduction how{.ranks = own, .queue = queue, .workers = workers, .op = ReduceOp::sum, .in_place = true, .gathers = true};
     GradientBucket bucket(how);
     std::vector<float> gradients(100);
     for (size_t i = 0; i < gradients.size(); ++i) {
@@ -113,8 +115,9 @@ TEST(GradientBucket, HoldsManyGradientsThatHaveOneOwnerEach) {
 /// bf16 has every second number from 256 on: 256 + 1.5 + 1 rounds to 258, but to 260 if it is rounded after each term.
 TEST(GradientBucket, SumsOf16BitsAreRoundedOnce) {
   each_rank([](Communicator& own) {
+    WorkQueue queue;
     Workers workers(1);
-    GradientReduction how{.ranks = own, .workers = workers, .op = ReduceOp::sum, .in_place = true, .gathers = true};
+    GradientReduction how{.ranks = own, .queue = queue, .workers = workers, .op = ReduceOp::sum, .in_place = true, .gathers = true};
     GradientBucket bucket(how);
     std::array<std::array<uint16_t, kElements>, 2> gradients{};
     for (auto& gradient : gradients) {
@@ -127,17 +130,32 @@ TEST(GradientBucket, SumsOf16BitsAreRoundedOnce) {
   });
 }
 
+TEST(GradientBucket, EndsAfterWhatWasPosted) {
+  each_rank([](Communicator& own) {
+    WorkQueue queue;
+    Workers workers(1);
+    std::vector<float> gradient(kElements, static_cast<float>(own.rank()));
+    {
+      GradientReduction how{.ranks = own, .queue = queue, .workers = workers, .op = ReduceOp::sum, .in_place = true, .gathers = true};
+      GradientBucket bucket(how);
+      bucket.add(DType::f32, false, gradient.data(), kElements, cut, nullptr, "w");
+      bucket.post();
+    }
+    EXPECT_EQ(gradient, std::vector<float>(kElements, 3));
+  });
+}
+
 TEST(GradientBucket, KeepsTheErrorOfItsCollective) {
   each_rank([](Communicator& own) {
     if (own.rank() == 2) return own.abort("out of rows");
+    WorkQueue queue;
     Workers workers(1);
-    GradientReduction how{.ranks = own, .workers = workers, .in_place = true, .gathers = true};
+    GradientReduction how{.ranks = own, .queue = queue, .workers = workers, .in_place = true, .gathers = true};
     GradientBucket bucket(how);
     std::vector<float> gradient(kElements);
     bucket.add(DType::f32, false, gradient.data(), kElements, cut, nullptr, "w");
-    WorkQueue queue;
-    queue.post(bucket);
-    EXPECT_THROW(queue.wait(bucket), Error);
+    bucket.post();
+    EXPECT_THROW(bucket.wait(), Error);
   });
 }
 
