@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "allocations.h"
 #include "base/error.h"
 
 namespace {
@@ -94,6 +95,23 @@ TEST(WorkQueue, RunsOneItemAtATimeWhoeverWaits) {
   other.join();
   EXPECT_EQ(done, 200);
   EXPECT_EQ(most, 1);
+}
+
+TEST(WorkQueue, PostingAllocatesNothing) {
+  WorkQueue queue;
+  std::atomic<bool> may_run{false};
+  Item first([&] {
+    while (!may_run) std::this_thread::yield();
+  }),
+      second([] {});
+  queue.post(second);  // starts the thread
+  queue.drain();
+  const int64_t before = allocations();
+  queue.post(first);
+  queue.post(second);
+  EXPECT_EQ(allocations(), before);
+  may_run = true;
+  queue.drain();
 }
 
 TEST(WorkQueue, AnItemRunsAsACallThatBeganWhenItWasPosted) {

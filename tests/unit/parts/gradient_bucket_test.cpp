@@ -3,13 +3,16 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <deque>
 #include <functional>
+#include <new>
 #include <thread>
 #include <vector>
 
+#include "allocations.h"
 #include "base/float16.h"
 #include "comm/direct_exchange.h"
 #include "comm/local/thread_group.h"
@@ -127,6 +130,38 @@ TEST(GradientBucket, SumsOf16BitsAreRoundedOnce) {
     run(bucket);
     for (const auto& gradient : gradients)
       for (const uint16_t sum : gradient) EXPECT_EQ(sum, bf16_of(258));
+  });
+}
+
+TEST(GradientBucket, TakesAGradientOrThrowsAndThenHasNot) {
+  each_rank([](Communicator& own) {
+    WorkQueue queue;
+    Workers workers(1);
+    GradientReduction how{.ranks = own, .queue = queue, .workers = workers, .op = ReduceOp::sum, .in_place = true, .gathers = true};
+    GradientBucket bucket(how);
+    std::vector<std::vector<float>> gradients(9, std::vector<float>(kElements, 1));
+    int64_t refused = 0;
+    const auto add = [&](std::vector<float>& gradient) { bucket.add(DType::f32, false, gradient.data(), kElements, cut, nullptr, "w"); };
+    for (auto& gradient : gradients) {
+      const int64_t bytes = bucket.bytes();
+      for (int64_t n = 1; bucket.bytes() == bytes; ++n) {
+        fail_allocation(n);  // until it needs fewer than n
+        try {
+          add(gradient);
+        } catch (const std::bad_alloc&) {
+          ++refused;
+        }
+      }
+    }
+    fail_allocation(0);
+    EXPECT_GT(refused, 0);
+    run(bucket);
+    bucket.clear();
+    fail_allocation(1);  // there is room by now
+    std::ranges::for_each(gradients, add);
+    fail_allocation(0);
+    run(bucket);
+    for (const auto& gradient : gradients) EXPECT_EQ(gradient, std::vector<float>(kElements, kRanks * kRanks));
   });
 }
 
