@@ -40,7 +40,7 @@ ShardedOptimizer::ShardedOptimizer(std::shared_ptr<Context> context, Communicato
       optimizer_(context_, json, parameters, {.ranks = &ranks, .own_sums = options.stage == 2}),
       left_(ranks),
       masters_(ranks),
-      starts_(static_cast<size_t>(ranks.size())),
+      reports_(static_cast<size_t>(ranks.size())),
       types_(2 * optimizer_.size()),
       whole_(optimizer_.whole_states()),
       sums_({.ranks = ranks, .queue = queue, .workers = optimizer_.workers(), .op = options.op, .in_place = options.stage == 1},
@@ -112,7 +112,7 @@ HostOptimizer::Report ShardedOptimizer::step(std::span<const HostView> gradients
 }
 
 void ShardedOptimizer::require_same_step(std::span<const HostView> gradients, double scale) {
-  const size_t count = optimizer_.size(), size = starts_.size();
+  const size_t count = optimizer_.size(), size = reports_.size();
   uint64_t hash = 0;
   for (size_t i = 0; i < count; ++i) {
     if (!optimizer_.is_trained(i)) continue;
@@ -120,21 +120,16 @@ void ShardedOptimizer::require_same_step(std::span<const HostView> gradients, do
     types_[2 * i + 1] = optimizer_.copies()[i].data == nullptr ? 0 : static_cast<uint8_t>(optimizer_.copies()[i].dtype);
   }
   for (const uint8_t type : types_) hash = (hash ^ type) * 0x100000001b3;  // FNV-1a
-  const StepInputs own{optimizer_.updates(), optimizer_.recipe().lr, scale, hash};
-  ranks_.all_gather(&own, starts_.data(), static_cast<int64_t>(size * sizeof own), DType::u8, "start of the step");
-  const StepInputs& first = starts_[0];
-  const auto require_same = [&](size_t rank, const char* what, auto theirs, auto firsts) {
-    if (theirs != firsts)
-      refuse_one(ranks_, rank, {}, text("steps with ", what, " ", theirs, ", rank 0 with ", firsts, "; make them equal"));
-  };
-  for (size_t rank = 1; rank < size; ++rank) {
-    require_same(rank, "an update count of", starts_[rank].step, first.step);
-    require_same(rank, "lr", starts_[rank].lr, first.lr);
-    require_same(rank, "loss scale", starts_[rank].scale, first.scale);
-  }
-  const auto other = std::ranges::find_if(starts_, [&](const StepInputs& start) { return start.types != first.types; });
-  if (other == starts_.end()) return;
-  const auto rank = static_cast<size_t>(other - starts_.begin());
+  exchange_reports(ranks_,
+                   {.call = RankReport::Call::sharded_optimizer,
+                    .update = optimizer_.updates(),
+                    .lr = optimizer_.recipe().lr,
+                    .loss_scale = scale,
+                    .gradients = hash},
+                   reports_);
+  const auto other = std::ranges::find_if(reports_, [&](const RankReport& report) { return report.gradients != reports_[0].gradients; });
+  if (other == reports_.end()) return;
+  const auto rank = static_cast<size_t>(other - reports_.begin());
   std::vector<uint8_t> all(size * types_.size());
   ranks_.all_gather(types_.data(), all.data(), std::ssize(all), DType::u8, "types of gradients and copies");
   const auto* const theirs = all.data() + rank * types_.size();

@@ -11,6 +11,7 @@
 
 #include "parts/gradient_sums.h"
 #include "parts/host_optimizer.h"
+#include "parts/rank_report.h"
 
 namespace st {
 
@@ -53,13 +54,6 @@ class ShardedOptimizer {
   const HostOptimizer& optimizer() const { return optimizer_; }
 
  private:
-  /// A rank's state at the start of a step.
-  struct StepInputs {
-    int64_t step = 0;
-    double lr = 0, scale = 0;
-    uint64_t types = 0;
-  };
-
   void require_same_run();
   void require_same_step(std::span<const HostView> gradients, double scale);
   void find_left();
@@ -73,9 +67,9 @@ class ShardedOptimizer {
   Bucket left_;     // parameters and copies that a step gathers, as bytes
   Bucket masters_;  // parameters that a step does not gather, as bytes
   bool has_masters_ = false;
-  bool are_masters_whole_ = true;   // on this rank
-  std::vector<StepInputs> starts_;  // by rank
-  std::vector<uint8_t> types_;      // types of a step's gradients and copies
+  bool are_masters_whole_ = true;    // on this rank
+  std::vector<RankReport> reports_;  // by rank
+  std::vector<uint8_t> types_;       // types of a step's gradients and copies
   std::vector<HostOptimizer::WholeState> whole_;
   Memory gathered_;
   std::vector<HostView> views_;

@@ -20,10 +20,10 @@
 #include "exec/executor.h"
 #include "exec/stage_links.h"
 #include "exec/step_slots.h"
+#include "parts/rank_report.h"
 #include "recipe/recipe.h"
 #include "train/batch_binding.h"
 #include "train/model.h"
-#include "train/step_handshake.h"
 
 namespace st {
 

@@ -15,6 +15,7 @@
 #include "train/device_copy.h"
 #include "train/parameter_copies.h"
 #include "train/rank_agreement.h"
+#include "train/step_rows.h"
 
 namespace st {
 namespace {

@@ -14,13 +14,13 @@
 #include <vector>
 
 #include "data/dataset.h"
+#include "parts/rank_report.h"
 #include "train/batch_binding.h"
 #include "train/feed.h"
 #include "train/model.h"
 #include "train/pipeline_times.h"
 #include "train/planned_step.h"
 #include "train/rank_groups.h"
-#include "train/step_handshake.h"
 #include "train/timeline.h"
 
 namespace st {
@@ -53,7 +53,7 @@ class RankTeam {
   void keep_pieces_in(const Executor& own);
 
   /// In a host's group, whose ranks each get their own rows: this rank's rows in a full step, and, as a collective call, the rows given to
-  /// all ranks together (step_handshake.h).
+  /// all ranks together (step_rows.h).
   int64_t own_rows() const;
   int64_t rows_of_all(RankReport own);
   /// Whether any rank reported lacks_copies in rows_of_all().

@@ -1,4 +1,4 @@
-#include "train/step_handshake.h"
+#include "parts/rank_report.h"
 
 #include <algorithm>
 #include <string>
@@ -7,7 +7,6 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "comm/rank_texts.h"
-#include "data/stream.h"
 
 namespace st {
 namespace {
@@ -23,8 +22,10 @@ std::string_view name_of(Call call) {
       return "forward";
     case Call::backward:
       return "backward";
-    default:
+    case Call::apply:
       return "apply";
+    default:
+      return "sharded optimizer";
   }
 }
 
@@ -46,7 +47,7 @@ void require_alike(const Communicator& ranks, std::span<const RankReport> report
   const auto refuse = [&](const std::string& difference, const char* way_out) {
     refuse_rank(ranks, static_cast<int>(rank), "",
                 text(name_of(first.call), ": ", text_of_rank(ranks, static_cast<int>(rank)), difference, "; ", way_out,
-                     first.call == Call::step ? "" : ". The step was rolled back"));
+                     first.call == Call::step || first.call == Call::sharded_optimizer ? "" : ". The step was rolled back"));
   };
   const auto require_same = [&](const char* what, const auto& of_rank, const auto& of_first, const char* way_out) {
     if (of_rank != of_first) refuse(text(what, of_rank, ", rank ", counted, " ", of_first), way_out);
@@ -71,14 +72,6 @@ void require_alike(const Communicator& ranks, std::span<const RankReport> report
   require_same(" has run micro-batches: ", theirs.pairs, first.pairs, kRun);
 }
 
-/// Whose rows a rank gets, if others get the same.
-std::string role_of(const Mesh& mesh, const MeshPosition& at) {
-  if (mesh.stage == 1 && mesh.tensor == 1) return "";
-  const std::string tensor = mesh.tensor == 1 ? "" : text("tensor rank ", at.tensor, " of "), stage = text("stage ", at.stage, " of ");
-  const char* who = mesh.stage == 1 ? "tensor ranks" : mesh.tensor == 1 ? "stages" : "ranks";
-  return text("; it is ", tensor, mesh.stage == 1 ? "" : stage, "data rank ", at.data, ", whose rows all its ", who, " get");
-}
-
 }  // namespace
 
 size_t first_counted(std::span<const RankReport> reports) {
@@ -89,24 +82,6 @@ size_t first_counted(std::span<const RankReport> reports) {
 void exchange_reports(Communicator& ranks, const RankReport& own, std::span<RankReport> reports) {
   ranks.all_gather(&own, reports.data(), ranks.size() * static_cast<int64_t>(sizeof own), DType::u8, "reports of a step");
   for (size_t rank = 0; rank < reports.size(); ++rank) require_alike(ranks, reports, rank);
-}
-
-int64_t rows_of_all(const Communicator& ranks, const Mesh& mesh, std::span<const RankReport> reports, int64_t batch) {
-  if (reports[0].rows == RankReport::kFromData) return RankReport::kFromData;
-  int64_t rows = 0;
-  for (int32_t data = 0; data < mesh.data; ++data) rows += reports[static_cast<size_t>(rank_at(mesh, {.data = data}))].rows;
-  for (int rank = 0; rank < ranks.size(); ++rank) {
-    const MeshPosition at = position_of(mesh, rank);
-    const int64_t full = rows / batch, rest = rows % batch;
-    const int64_t due =
-        MicroBatches{.per_step = full, .ranks = mesh.data, .rank = at.data}.own() * batch + (full % mesh.data == at.data ? rest : 0);
-    const int64_t theirs = reports[static_cast<size_t>(rank)].rows;
-    if (theirs != due)
-      refuse_rank(ranks, rank, "",
-                  text("step: ", text_of_rank(ranks, rank), " was given ", theirs, " rows, but its share of the ", rows,
-                       " rows of all ranks is ", due, ", in micro-batches of ", batch, " dealt in turn", role_of(mesh, at)));
-  }
-  return rows;
 }
 
 }  // namespace st

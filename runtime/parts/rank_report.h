@@ -4,15 +4,14 @@
 #include <cstdint>
 #include <span>
 
-#include "base/mesh.h"
 #include "comm/communicator.h"
-#include "train/timeline.h"
+#include "parts/rank_times.h"
 
 namespace st {
 
 /// A rank's report when it begins a step, or goes on with one whose loss the host computes. Plain bytes.
 struct RankReport {
-  enum class Call : int64_t { step, forward, backward, apply };
+  enum class Call : int64_t { step, forward, backward, apply, sharded_optimizer };
   enum class From : int64_t { any = -1, gradients, own_loss };  // of backward; any: what the stage with the outputs has
   static constexpr int64_t kFromData = -1;
 
@@ -32,7 +31,9 @@ struct RankReport {
   int64_t is_counted = 0;               // 1: it has the graph's outputs, and tells their loss for its tensor ranks
   double loss_sum = 0, loss_count = 0;  // of the micro-batches so far
   int64_t own_pairs = 0;
-  uint64_t gradients = 0;    // a hash of what the host gave; with tensor ranks those with the same rows must have the same
+  /// With `from`: a hash of the gradients that the host gave, which tensor ranks must have in common. Of a sharded optimizer: of their
+  /// types.
+  uint64_t gradients = 0;
   RankTimes last_step = {};  // this rank's times of the previous step, if it made that step
 };
 
@@ -42,9 +43,5 @@ void exchange_reports(Communicator& ranks, const RankReport& own, std::span<Rank
 
 /// The first that is counted, by index; 0 if none is.
 size_t first_counted(std::span<const RankReport> reports);
-
-/// The rows given to all ranks together, or kFromData, from the reports of a step. Throws the same rank_mismatch on all ranks if the rows
-/// are not those of the first micro-batches of `batch` rows each, dealt to the data ranks in turn; all stages of a data rank have its rows.
-int64_t rows_of_all(const Communicator& ranks, const Mesh& mesh, std::span<const RankReport> reports, int64_t batch);
 
 }  // namespace st
