@@ -25,19 +25,21 @@ double quantile_of(std::vector<double> values, double share) {
 }
 
 /// A candidate and, of each round, its seconds.
-struct Runner {
+struct TimedSchedule {
   TileSchedule schedule;
   std::vector<double> seconds;
 };
 
 /// Quantile of the ratio of another runner's seconds to this one's, by round: above 1 this one is faster.
-double gain_of(const Runner& other, const Runner& one, double share) {
+double gain_of(const TimedSchedule& other, const TimedSchedule& one, double share) {
   std::vector<double> ratios;
   for (size_t i = 0; i < one.seconds.size(); ++i) ratios.push_back(other.seconds[i] / one.seconds[i]);
   return quantile_of(std::move(ratios), share);
 }
 
-bool is_beyond_spread(const Runner& other, const Runner& one) { return gain_of(other, one, 0.1) > 1 && gain_of(other, one, 0.5) > kGain; }
+bool is_beyond_spread(const TimedSchedule& other, const TimedSchedule& one) {
+  return gain_of(other, one, 0.1) > 1 && gain_of(other, one, 0.5) > kGain;
+}
 
 class Race {
  public:
@@ -76,7 +78,7 @@ class Race {
   }
 
   /// One sample of each, the first of them another one in each round. False: the time is over, and the round is not counted.
-  bool round(std::vector<Runner>& runners) {
+  bool round(std::vector<TimedSchedule>& runners) {
     operands_.draw(++seed_ * 4, workers_);
     std::vector<double> seconds(runners.size());
     for (size_t i = 0; i < runners.size(); ++i) {
@@ -115,8 +117,8 @@ class Race {
 };
 
 /// Libraries first, behind the default, should there not be the time for all.
-std::vector<Runner> runners_of(const std::vector<GemmCandidate>& own, const GemmContest& contest) {
-  std::vector<Runner> runners = {{own[0].schedule, {}}};
+std::vector<TimedSchedule> runners_of(const std::vector<GemmCandidate>& own, const GemmContest& contest) {
+  std::vector<TimedSchedule> runners = {{own[0].schedule, {}}};
   for (const GemmLibrary* library : contest.libraries) {
     runners.push_back(runners[0]);
     runners.back().schedule.library = library;
@@ -126,18 +128,20 @@ std::vector<Runner> runners_of(const std::vector<GemmCandidate>& own, const Gemm
 }
 
 /// The default stays first; behind it the fastest of the others, the fastest tiles of our own among them: a library has to beat those.
-void keep_finalists(std::vector<Runner>& runners) {
-  std::stable_sort(runners.begin() + 1, runners.end(),
-                   [&](const Runner& a, const Runner& b) { return gain_of(runners[0], a, 0.5) > gain_of(runners[0], b, 0.5); });
-  const auto tiles = std::find_if(runners.begin() + 1, runners.end(), [](const Runner& one) { return one.schedule.library == nullptr; });
+void keep_finalists(std::vector<TimedSchedule>& runners) {
+  std::stable_sort(runners.begin() + 1, runners.end(), [&](const TimedSchedule& a, const TimedSchedule& b) {
+    return gain_of(runners[0], a, 0.5) > gain_of(runners[0], b, 0.5);
+  });
+  const auto tiles =
+      std::find_if(runners.begin() + 1, runners.end(), [](const TimedSchedule& one) { return one.schedule.library == nullptr; });
   if (tiles != runners.end() && tiles - runners.begin() >= std::ptrdiff_t{kFinalists})
     std::rotate(runners.begin() + kFinalists - 1, tiles, tiles + 1);
   runners.resize(std::min(runners.size(), kFinalists));
-  for (Runner& runner : runners) runner.seconds.clear();
+  for (TimedSchedule& runner : runners) runner.seconds.clear();
 }
 
 /// Nothing: there was not the time to tell.
-std::optional<TunedSchedule> winner_of(Race& race, std::vector<Runner> runners, double flops) {
+std::optional<TunedSchedule> winner_of(Race& race, std::vector<TimedSchedule> runners, double flops) {
   for (int i = 0; i < kFirstRounds; ++i)
     if (!race.round(runners)) return std::nullopt;
   keep_finalists(runners);
@@ -145,10 +149,10 @@ std::optional<TunedSchedule> winner_of(Race& race, std::vector<Runner> runners, 
   }
   if (runners[0].seconds.size() < kLeastRounds) return std::nullopt;
   // A library has bits of its own: it has to be faster than our own winner, too.
-  const Runner* winner = &runners[0];
+  const TimedSchedule* winner = &runners[0];
   for (const bool library : {false, true}) {
-    const Runner* best = winner;
-    for (const Runner& one : runners)
+    const TimedSchedule* best = winner;
+    for (const TimedSchedule& one : runners)
       if ((one.schedule.library != nullptr) == library && gain_of(*best, one, 0.5) > 1) best = &one;
     if (is_beyond_spread(*winner, *best)) winner = best;
   }
@@ -195,11 +199,11 @@ TunedTiles GemmTuner::tune(const GemmProblem& problem, const GemmWish& wish, Wor
   const std::vector<GemmCandidate> own =
       gemm_candidates(kernels, problem, wish.tiles, wish.order_is_wished, machine, workers.threads(), kMostCandidates);
   const double expected = flops_of(problem) / std::max(own[0].rate, 1.0);
-  std::vector<Runner> runners = runners_of(own, contest);
+  std::vector<TimedSchedule> runners = runners_of(own, contest);
   if (!fits(runners[0].schedule)) return standard;
-  std::erase_if(runners, [&](const Runner& runner) { return !fits(runner.schedule); });
+  std::erase_if(runners, [&](const TimedSchedule& runner) { return !fits(runner.schedule); });
   int64_t scratch = 0;
-  for (const Runner& runner : runners) scratch = std::max(scratch, scratch_of(runner.schedule));
+  for (const TimedSchedule& runner : runners) scratch = std::max(scratch, scratch_of(runner.schedule));
   const auto leave = [&](const auto&... why) {
     parts_.log.info("tuning", problem.m, "x", problem.n, "x", problem.k, " keeps its default tiles: ", why...);
     return standard;
@@ -216,7 +220,7 @@ TunedTiles GemmTuner::tune(const GemmProblem& problem, const GemmWish& wish, Wor
     Race race(parts_, measured, compares, workers, scratch, begin + seconds);
     if (race.begin(runners[0].schedule)) {
       const TileSchedule base = runners[0].schedule;
-      std::erase_if(runners, [&](const Runner& runner) {
+      std::erase_if(runners, [&](const TimedSchedule& runner) {
         const GemmLibrary* library = runner.schedule.library;
         if (library == nullptr || race.is_right(base, runner.schedule)) return false;
         parts_.log.warning("tuning", library->identity(), " (", library->file(), ") computes ", problem.m, "x", problem.n, "x", problem.k,
