@@ -16,6 +16,7 @@
 #include "base/float16.h"
 #include "comm/direct_exchange.h"
 #include "comm/local/thread_group.h"
+#include "sanitized.h"
 
 namespace {
 
@@ -154,7 +155,7 @@ TEST(GradientBucket, TakesAGradientOrThrowsAndThenHasNot) {
       }
     }
     fail_allocation(0);
-    EXPECT_GT(refused, 0);
+    EXPECT_TRUE(refused > 0 || kSanitized);  // sanitizers have their own malloc
     run(bucket);
     bucket.clear();
     fail_allocation(1);  // there is room by now
