@@ -6,6 +6,7 @@
 #include <limits>
 #include <numbers>
 
+#include "../device/tested_device.h"
 #include "../sanitized.h"
 #include "base/error.h"
 #include "base/philox.h"
@@ -83,6 +84,7 @@ bool has_gradient(Op op) {
 
 const std::vector<BackendUnderTest>& backends() {
   static const std::vector<BackendUnderTest> all = [] {
+    if (tested_device) return std::vector<BackendUnderTest>{{"device", [] { return tested_device("cpu")(heap()); }}};
     std::vector<BackendUnderTest> list = {{"cpu", [] { return make_cpu_backend(heap()); }}};
     if (std::getenv(kInstructionSet) != nullptr) return list;  // the caller selects one set
     const std::string chosen(make_cpu_backend()->kernel_class());

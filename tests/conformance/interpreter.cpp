@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "backend/kernel_side.h"
+#include "backend/host_call.h"
 #include "backend/needs.h"
 #include "base/error.h"
 #include "base/float_mode.h"
@@ -68,8 +68,7 @@ bool Block::guard_holds() const { return is_garbage(*backend_, data() + type_.by
 
 void run_node(Backend& backend, Workers& workers, const Node& node, const Blocks& in, const Blocks& out, const Blocks& slots) {
   const auto where = [&] { return text(name_of(node.op), " on ", backend.name()); };
-  const Kernel& kernel = backend.kernels()[static_cast<size_t>(node.op)];
-  require(kernel.run != nullptr, Code::internal, where(), ": no kernel");
+  require(backend.kernels()[static_cast<size_t>(node.op)].run != nullptr, Code::internal, where(), ": no kernel");
 
   const auto in_operands = operands(in), out_operands = operands(out), slot_operands = operands(slots);
   const int64_t bytes =
@@ -80,16 +79,21 @@ void run_node(Backend& backend, Workers& workers, const Node& node, const Blocks
 
   std::vector<Tensor> before;
   for (const auto& block : in) before.push_back(block->read());
+  const Call call{.in = in_operands,
+                  .out = out_operands,
+                  .reads = node.reads.empty() ? std::span<const Operand>{} : slot_operands,
+                  .writes = node.writes.empty() ? std::span<const Operand>{} : slot_operands,
+                  .attrs = &node.attrs,
+                  .workspace = workspace->data(),
+                  .workspace_bytes = bytes,
+                  .workers = &workers};
   {
     const FloatMode mode;
-    kernel.run({.in = in_operands,
-                .out = out_operands,
-                .reads = node.reads.empty() ? std::span<const Operand>{} : slot_operands,
-                .writes = node.writes.empty() ? std::span<const Operand>{} : slot_operands,
-                .attrs = &node.attrs,
-                .workspace = workspace->data(),
-                .workspace_bytes = bytes,
-                .workers = &workers});
+    const bool is_hosts = (node.op == Op::host || node.op == Op::host_backward) && !backend.is_host_memory();  // as in exec
+    const std::unique_ptr<Prepared> prepared = is_hosts ? prepare_host_call(backend, node.op, call) : backend.prepare(node.op, call);
+    const std::unique_ptr<Stream> stream = backend.make_stream();
+    prepared->enqueue(*stream);
+    stream->finish();
   }
   require(is_garbage(backend, workspace->data() + bytes), Code::internal, where(), ": wrote past its ", bytes, " bytes of workspace");
   for (const Blocks* blocks : {&in, &out, &slots})

@@ -1,5 +1,5 @@
-// Runs nodes and whole programs directly through a backend's kernel table, without plan and executor. Every value has its own memory, with
-// a guard after it, filled with garbage before a kernel writes it. Slow and easy to trust.
+// Runs nodes and whole programs directly through a backend's kernels, each on a stream of its own, without plan and executor. Every value
+// has its own memory, with a guard after it, filled with garbage before a kernel writes it. Slow and easy to trust.
 #pragma once
 
 #include <map>
