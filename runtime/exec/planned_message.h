@@ -13,7 +13,7 @@
 
 namespace st {
 
-/// What a stage sends from one place, or receives there, of which one message at a time is under way.
+/// The messages that a stage sends from one place, or receives there; one at a time is under way.
 ///   host's memory                            the link copies from operand to operand
 ///   memory of a device that both ends share  the sender offers its operand (device_offer.h), and the receiver's stream copies from there.
 ///                                            The host waits for the other stage, not for the device

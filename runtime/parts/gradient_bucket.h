@@ -14,7 +14,7 @@
 
 namespace st {
 
-/// What the buckets of one set of gradients have in common. All references are borrowed.
+/// The settings that all buckets of one set of gradients share. All references are borrowed.
 struct GradientReduction {
   Communicator& ranks;
   WorkQueue& queue;

@@ -88,26 +88,30 @@ void RankGroups::make_whole() {
     std::ranges::move(along_data, data_.begin());
     std::ranges::move(along_stages, stage_.begin());
     std::ranges::move(along_tensor, tensor_.begin());
-    connect_threads(std::vector(links_));
+    link_threads();
   }
   is_whole_ = true;
 }
 
 void RankGroups::connect_threads(std::span<const StageLink> links) {
-  if (stages_.empty()) return;
   links_.assign(links.begin(), links.end());
+  link_threads();
+}
+
+void RankGroups::link_threads() {
+  if (stages_.empty()) return;
   std::vector<std::vector<std::unique_ptr<Link>>> ends(stages_.size());
-  for (auto& of_rank : ends) of_rank.resize(links.size());
-  for (size_t link = 0; link < links.size(); ++link)
+  for (auto& of_rank : ends) of_rank.resize(links_.size());
+  for (size_t link = 0; link < links_.size(); ++link)
     for (int32_t first = 0; first < mesh_.data * mesh_.tensor; ++first) {  // of stage 0
       std::vector<std::unique_ptr<Transport>> pair = make_thread_group(2);
       const auto hand_over = std::make_shared<HandOver>();
       for (const auto side : {HandOver::Side::sends, HandOver::Side::receives}) hand_over->set_memory(side, memory_);
-      for (const int32_t stage : {links[link].from, links[link].to}) {
+      for (const int32_t stage : {links_[link].from, links_[link].to}) {
         MeshPosition at = st::position_of(mesh_, first);
         at.stage = stage;
         const int32_t rank = rank_at(mesh_, at);
-        auto& end = pair[stage == links[link].from ? 0 : 1];
+        auto& end = pair[stage == links_[link].from ? 0 : 1];
         ends[static_cast<size_t>(rank)][link] =
             std::make_unique<Link>(std::make_unique<DirectExchange>(std::move(end), options_of(rank)), hand_over, options_of(rank));
       }

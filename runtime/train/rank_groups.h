@@ -60,6 +60,7 @@ class RankGroups {
   CommunicatorOptions options_of(int32_t rank) const;
   CommunicatorOptions options_in_group() const;
   void split_group();
+  void link_threads();
   std::vector<DirectExchange> groups_along(MeshAxis axis) const;
 
   const Mesh mesh_;

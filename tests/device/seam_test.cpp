@@ -215,6 +215,24 @@ TEST(Seam, ABadTokenIsNamedAndNothingChanges) {
   EXPECT_EQ(messages[2], messages[0]);
 }
 
+/// A token or target out of range at `place`: every device names it as the cpu does, keeps the state, and makes the next step.
+void expect_that_a_bad_number_stops_all(const Training& training, const Rows& batch, int32_t* place) {
+  std::vector<std::string> told;
+  for (const Device device : {Device::cpu, Device::eager, Device::late, Device::random}) {
+    const auto trainer = trainer_on(device, training, false);
+    trainer->step(batch.views);
+    const std::string before = trainer->state_digest();
+    const int32_t good = std::exchange(*place, 100000);
+    const std::string message = refusal([&] { trainer->step(batch.views); });
+    *place = good;
+    EXPECT_TRUE(says(message, {"100000"}));
+    EXPECT_EQ(trainer->state_digest(), before) << name_of(device);
+    trainer->step(batch.views);
+    told.push_back(message + trainer->state_digest());
+    EXPECT_EQ(told.back(), told.front()) << name_of(device);
+  }
+}
+
 TEST(Seam, ABadTokenOfOneRankStopsAllAndNothingChanges) {
   const std::vector<Keys> kinds = {{}, {{"reduce", "\"step\""}}, {{"overlap", "\"off\""}, {"clip", "0"}}, {{"zero", "2"}}};
   for (const Keys& keys : kinds) {
@@ -224,22 +242,8 @@ TEST(Seam, ABadTokenOfOneRankStopsAllAndNothingChanges) {
     std::vector<int64_t> all(18);  // of two rounds
     std::iota(all.begin(), all.end(), 1);
     Rows batch(*own, all);
-    std::vector<std::string> told;
-    for (const Device device : {Device::cpu, Device::eager, Device::late, Device::random}) {
-      const auto trainer = trainer_on(device, training, false);
-      trainer->step(batch.views);
-      const std::string before = trainer->state_digest();
-      auto* const tokens = static_cast<int32_t*>(batch.views.front().data);
-      const int64_t place = training.options.context * 13;  // rank 1's in the second round
-      const int32_t good = std::exchange(tokens[place], 100000);
-      const std::string message = refusal([&] { trainer->step(batch.views); });
-      tokens[place] = good;
-      EXPECT_TRUE(says(message, {"token 100000"}));
-      EXPECT_EQ(trainer->state_digest(), before) << name_of(device);
-      trainer->step(batch.views);
-      told.push_back(message + trainer->state_digest());
-      EXPECT_EQ(told.back(), told.front()) << name_of(device);
-    }
+    // Rank 1's in the second round.
+    expect_that_a_bad_number_stops_all(training, batch, static_cast<int32_t*>(batch.views.front().data) + training.options.context * 13);
   }
 }
 
@@ -262,23 +266,8 @@ TEST(Seam, ABadRowOfOneStageStopsAllAndNothingChanges) {
   std::vector<int64_t> all(24);
   std::iota(all.begin(), all.end(), 1);
   Rows batch(*own, all);
-  for (HostView& view : batch.views) {
-    std::vector<std::string> told;
-    for (const Device device : {Device::cpu, Device::eager, Device::late, Device::random}) {
-      const auto trainer = trainer_on(device, training, false);
-      trainer->step(batch.views);
-      const std::string before = trainer->state_digest();
-      auto* const place = static_cast<int32_t*>(view.data) + training.options.context * 10;
-      const int32_t good = std::exchange(*place, 100000);
-      const std::string message = refusal([&] { trainer->step(batch.views); });
-      *place = good;
-      EXPECT_TRUE(says(message, {"100000"}));
-      EXPECT_EQ(trainer->state_digest(), before) << name_of(device);
-      trainer->step(batch.views);
-      told.push_back(message + trainer->state_digest());
-      EXPECT_EQ(told.back(), told.front()) << name_of(device);
-    }
-  }
+  for (const HostView& view : batch.views)
+    expect_that_a_bad_number_stops_all(training, batch, static_cast<int32_t*>(view.data) + training.options.context * 10);
 }
 
 TEST(Seam, StagesThatAreCancelledAreUndoneOnAll) {
@@ -359,7 +348,7 @@ TEST(Seam, StagesOfAHostsGroupNameTheOneThatFails) {
     }
 }
 
-/// What a step copies to the host, and how often the host waits for the device in it, does not depend on the number of messages.
+/// The copies to the host and the waits for the device in a step do not depend on the number of messages.
 TEST(Seam, MessagesOfStagesDoNotGoThroughTheHost) {
   for (const Keys& keys : {Keys{{"schedule", "\"1f1b\""}}, Keys{{"schedule", "\"interleaved\""}, {"ranks", "4"}, {"zero", "1"}}}) {
     std::vector<std::pair<int64_t, int64_t>> of_steps;

@@ -98,12 +98,21 @@ TEST(GradientBucket, InPlaceReplacesAllElementsOrOnlyThoseOfTheRank) {
     });
 }
 
+/// A bucket whose gradients each become the sum of all ranks'.
+struct GatheredSums {
+  explicit GatheredSums(Communicator& own)
+      : how{.ranks = own, .queue = queue, .workers = workers, .op = ReduceOp::sum, .in_place = true, .gathers = true} {}
+
+  WorkQueue queue;
+  Workers workers{1};
+  GradientReduction how;
+  GradientBucket bucket{how};
+};
+
 TEST(GradientBucket, HoldsManyGradientsThatHaveOneOwnerEach) {
   each_rank([](Communicator& own) {
-    WorkQueue queue;
-    Workers workers(1);
-    GradientReduction how{.ranks = own, .queue = queue, .workers = workers, .op = ReduceOp::sum, .in_place = true, .gathers = true};
-    GradientBucket bucket(how);
+    GatheredSums made(own);
+    GradientBucket& bucket = made.bucket;
     std::vector<float> gradients(100);
     for (size_t i = 0; i < gradients.size(); ++i) {
       const int owner = i < 10 ? 1 : static_cast<int>(i) % kRanks;
@@ -119,10 +128,8 @@ TEST(GradientBucket, HoldsManyGradientsThatHaveOneOwnerEach) {
 /// bf16 has every second number from 256 on: 256 + 1.5 + 1 rounds to 258, but to 260 if it is rounded after each term.
 TEST(GradientBucket, SumsOf16BitsAreRoundedOnce) {
   each_rank([](Communicator& own) {
-    WorkQueue queue;
-    Workers workers(1);
-    GradientReduction how{.ranks = own, .queue = queue, .workers = workers, .op = ReduceOp::sum, .in_place = true, .gathers = true};
-    GradientBucket bucket(how);
+    GatheredSums made(own);
+    GradientBucket& bucket = made.bucket;
     std::array<std::array<uint16_t, kElements>, 2> gradients{};
     for (auto& gradient : gradients) {
       gradient.fill(bf16_of(own.rank() == 0 ? 256.F : own.rank() == 1 ? 1.5F : 1.F));
@@ -136,10 +143,8 @@ TEST(GradientBucket, SumsOf16BitsAreRoundedOnce) {
 
 TEST(GradientBucket, TakesAGradientOrThrowsAndThenHasNot) {
   each_rank([](Communicator& own) {
-    WorkQueue queue;
-    Workers workers(1);
-    GradientReduction how{.ranks = own, .queue = queue, .workers = workers, .op = ReduceOp::sum, .in_place = true, .gathers = true};
-    GradientBucket bucket(how);
+    GatheredSums made(own);
+    GradientBucket& bucket = made.bucket;
     std::vector<std::vector<float>> gradients(9, std::vector<float>(kElements, 1));
     int64_t refused = 0;
     const auto add = [&](std::vector<float>& gradient) { bucket.add(DType::f32, false, gradient.data(), kElements, cut, nullptr, "w"); };
