@@ -18,13 +18,23 @@ void finish(TrainerObject& t, const StepReport& made, st_step_report* report) {
   write_log(t);
 }
 
-/// The outputs of a forward as views for the host. They are allocated once and then filled in place.
+/// Room for a forward's outputs. It is allocated once; without memory for it the step is undone.
+void make_room_for_outputs(TrainerObject& t, std::span<const HostView> made) {
+  try {
+    t.outputs.resize(made.size());
+    t.output_dims.resize(made.size());
+    for (size_t i = 0; i < made.size(); ++i) t.output_dims[i].assign(made[i].shape.begin(), made[i].shape.end());
+  } catch (...) {
+    t.trainer->abandon();
+    throw;
+  }
+}
+
+/// The outputs of a forward as views for the host.
 void give_outputs(TrainerObject& t, std::span<const HostView> made) {
-  t.outputs.resize(made.size());
-  t.output_dims.resize(made.size());
+  make_room_for_outputs(t, made);
   for (size_t i = 0; i < made.size(); ++i) {
     const HostView& view = made[i];
-    t.output_dims[i].assign(view.shape.begin(), view.shape.end());
     t.outputs[i] = {view.name.data(),
                     {.dtype = static_cast<st_dtype>(view.dtype),
                      .rank = view.shape.rank(),
@@ -75,15 +85,20 @@ st_status st_trainer_advance(st_trainer* trainer, int64_t n, const st_named_view
     const double deadline = os::seconds() + static_cast<double>(nanoseconds) * 1e-9;
     const auto t = find(trainer);
     if (done != nullptr) *done = 0;
-    const auto take_all = [&] {
-      given(done, "st_trainer_advance: done");
-      if (report != nullptr) take(report, "st_trainer_advance: report");
-      check(nanoseconds >= 0, "st_trainer_advance: nanoseconds is ", nanoseconds, "; give 0 for one instruction, or more");
-      take_batch(*t, n, batch, "st_trainer_advance");
-    };
-    const auto made = stepping(*t, take_all, [&] {
-      return saved(*t, batch == nullptr ? t->trainer->advance(deadline) : t->trainer->advance(t->views, deadline));
-    });
+    std::optional<StepReport> made;
+    {
+      StepCall call(*t);
+      try {
+        given(done, "st_trainer_advance: done");
+        if (report != nullptr) take(report, "st_trainer_advance: report");
+        check(nanoseconds >= 0, "st_trainer_advance: nanoseconds is ", nanoseconds, "; give 0 for one instruction, or more");
+        take_batch(*t, n, batch, "st_trainer_advance");
+        call.begin();
+        made = saved(*t, batch == nullptr ? t->trainer->advance(deadline) : t->trainer->advance(t->views, deadline));
+      } catch (...) {
+        call.fail();
+      }
+    }
     if (!made) return;
     *done = 1;
     finish(*t, *made, report);
@@ -95,16 +110,14 @@ st_status st_trainer_forward(st_trainer* trainer, int64_t n, const st_named_view
     given(m, "st_trainer_forward: m") = 0;
     given(outputs, "st_trainer_forward: outputs") = nullptr;
     const auto t = find(trainer);
-    const auto take_all = [&] { take_batch(*t, n, batch, "st_trainer_forward"); };
-    stepping(*t, take_all, [&] {
-      const auto made = t->trainer->forward(t->views);
-      try {
-        give_outputs(*t, made);
-      } catch (...) {  // no memory
-        t->trainer->abandon();
-        throw;
-      }
-    });
+    StepCall call(*t);
+    try {
+      take_batch(*t, n, batch, "st_trainer_forward");
+      call.begin();
+      give_outputs(*t, t->trainer->forward(t->views));
+    } catch (...) {
+      call.fail();
+    }
     *m = static_cast<int64_t>(t->outputs.size());
     *outputs = t->outputs.data();
   });
@@ -113,22 +126,33 @@ st_status st_trainer_forward(st_trainer* trainer, int64_t n, const st_named_view
 st_status st_trainer_backward(st_trainer* trainer, int64_t m, const st_named_view* output_gradients) {
   return guard([&] {
     const auto t = find(trainer);
-    const auto take_all = [&] {
+    StepCall call(*t);
+    try {
       check(output_gradients != nullptr || m == 0, "st_trainer_backward: output_gradients is NULL with m = ", m,
             " views; give the views, or m = 0 for the graph's own loss");
       take_batch(*t, m, output_gradients, "st_trainer_backward");
-    };
-    stepping(*t, take_all, [&] { output_gradients == nullptr ? t->trainer->backward_own_loss() : t->trainer->backward(t->views); });
+      call.begin();
+      output_gradients == nullptr ? t->trainer->backward_own_loss() : t->trainer->backward(t->views);
+    } catch (...) {
+      call.fail();
+    }
   });
 }
 
 st_status st_trainer_apply(st_trainer* trainer, st_step_report* report) {
   return guard([&] {
     const auto t = find(trainer);
-    const auto take_all = [&] {
-      if (report != nullptr) take(report, "st_trainer_apply: report");
-    };
-    const StepReport made = stepping(*t, take_all, [&] { return saved(*t, t->trainer->apply()); });
+    StepReport made;
+    {
+      StepCall call(*t);
+      try {
+        if (report != nullptr) take(report, "st_trainer_apply: report");
+        call.begin();
+        made = saved(*t, t->trainer->apply());
+      } catch (...) {
+        call.fail();
+      }
+    }
     finish(*t, made, report);
   });
 }

@@ -72,13 +72,21 @@ void create(const Parents& from, std::shared_ptr<CommunicatorObject> group, st_t
   hand_out(trainer, std::move(object));
 }
 
-template <class Take>
-StepReport step(TrainerObject& t, const st_named_view* batch, const Take& take) {
-  return stepping(t, take, [&] {
-    const StepReport report = saved(t, batch == nullptr ? t.trainer->step() : t.trainer->step(t.views));
-    note(t, report);
-    return report;
-  });
+/// A whole step of st_trainer_step, or of st_trainer_run, which gives no views and no report.
+StepReport step(TrainerObject& t, int64_t n, const st_named_view* batch, const st_step_report* report) {
+  StepCall call(t);
+  try {
+    if (report != nullptr) take(report, "st_trainer_step: report");
+    check(batch != nullptr || n == 0, "st_trainer_step: batch is NULL with n = ", n,
+          " views; give the views, or n = 0 for the data's rows");
+    if (batch != nullptr) take_views(t.views, n, batch, "st_trainer_step");
+    call.begin();
+    const StepReport made = saved(t, batch == nullptr ? t.trainer->step() : t.trainer->step(t.views));
+    note(t, made);
+    return made;
+  } catch (...) {
+    call.fail();
+  }
 }
 
 void give_metrics(TrainerObject& t, const Evaluation& made, st_evaluation& ours) {
@@ -193,7 +201,7 @@ void run_steps(st_trainer* trainer, TrainerObject& t, int64_t steps, st_on_step_
   while (t.trainer->steps() < steps && !t.stop) {
     st_step_report report{};
     report.struct_size = sizeof report;
-    const StepReport made = step(*find(trainer), nullptr, [] {});
+    const StepReport made = step(*find(trainer), 0, nullptr, nullptr);
     behind_leases([&] {
       give_report(t, &report, made);
       const st_status status = on_step == nullptr ? ST_OK : ask_host(on_step, user, &report);
@@ -248,12 +256,7 @@ st_status st_trainer_destroy(st_trainer* trainer) { return drop(trainer); }
 st_status st_trainer_step(st_trainer* trainer, int64_t n, const st_named_view* batch, st_step_report* report) {
   return guard([&] {
     const auto t = find(trainer);
-    const StepReport made = step(*t, batch, [&] {
-      if (report != nullptr) take(report, "st_trainer_step: report");
-      check(batch != nullptr || n == 0, "st_trainer_step: batch is NULL with n = ", n,
-            " views; give the views, or n = 0 for the data's rows");
-      if (batch != nullptr) take_views(t->views, n, batch, "st_trainer_step");
-    });
+    const StepReport made = step(*t, n, batch, report);
     if (report != nullptr) give_report(*t, report, made);
     write_log(*t);
   });

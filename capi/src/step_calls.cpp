@@ -27,6 +27,30 @@ GroupTurn::GroupTurn(TrainerObject& trainer) : trainer_(trainer) {
   trainer.group->at_step = trainer.trainer.get();
 }
 
+void end_group(CommunicatorObject* group, const Error& error) {
+  const bool is_told = error.is_on_all_ranks || error.code() == Code::rank_mismatch;
+  if (group != nullptr && !is_told) group->ranks->abort(error.message());
+}
+
+StepCall::StepCall(TrainerObject& trainer)
+    : trainer_((write_log_early(trainer), trainer)),  // of the step shown to on_step, in which this one is made
+      group_(trainer),
+      weights_(Kind::model, trainer.model) {}
+
+void StepCall::fail() {
+  try {
+    throw;
+  } catch (Error& error) {
+    if (has_begun_) error.place.step = trainer_.trainer->steps() + 1;
+    if (has_begun_ && error.code() == Code::cancelled) trainer_.trainer->take_cancel();
+    end_group(trainer_.group.get(), error);
+    throw;
+  } catch (const std::exception& error) {
+    if (trainer_.group) trainer_.group->ranks->abort(error.what());
+    throw;
+  }
+}
+
 void take_batch(TrainerObject& t, int64_t n, const st_named_view* batch, const char* call) {
   try {
     take_views(t.views, n, batch, call);

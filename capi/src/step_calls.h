@@ -87,6 +87,9 @@ void make_sharded(TrainerObject& trainer, Reach reach, const Call& call) {
   call(nullptr);
 }
 
+/// Ends the group (if not null) with an error as the reason, unless all ranks have found it together.
+void end_group(CommunicatorObject* group, const Error& error);
+
 /// The other ranks wait for this one: an exception ends the group (if not null) and gives them the reason, unless all ranks have found the
 /// error together. Acquire the leases of handles before this: a busy or invalid handle is a mistake that the host can correct, and must not
 /// end the group.
@@ -95,8 +98,7 @@ auto ending_group_on_error(CommunicatorObject* group, const Call& call) {
   try {
     return call();
   } catch (const Error& error) {
-    const bool is_told = error.is_on_all_ranks || error.code() == Code::rank_mismatch;
-    if (group != nullptr && !is_told) group->ranks->abort(error.message());
+    end_group(group, error);
     throw;
   } catch (const std::exception& error) {
     if (group != nullptr) group->ranks->abort(error.what());
@@ -104,24 +106,24 @@ auto ending_group_on_error(CommunicatorObject* group, const Call& call) {
   }
 }
 
-/// The same for a call of a step: `take` checks the host's arguments; errors of `call` carry the step in which they occurred.
-template <class Take, class Call>
-auto stepping(TrainerObject& t, const Take& take, const Call& call) {
-  write_log_early(t);  // of the step shown to on_step, in which this one is made
-  const GroupTurn group(t);
-  const Lease weights(Kind::model, t.model);
-  const auto attempt = [&] {
-    try {
-      return call();
-    } catch (Error& error) {
-      error.place.step = t.trainer->steps() + 1;
-      throw;
-    }
-  };
-  return ending_group_on_error(t.group.get(), [&] {
-    take();
-    return until_cancelled(t, attempt);
-  });
-}
+/// A call of a step: reserves the group and the weights while it exists. The call's body is in a try block whose catch (...) calls fail().
+class StepCall {
+ public:
+  explicit StepCall(TrainerObject& trainer);
+  StepCall(const StepCall&) = delete;
+  StepCall& operator=(const StepCall&) = delete;
+
+  /// After the host's arguments were checked: errors from here on are the step's.
+  void begin() { has_begun_ = true; }
+  /// For the exception being handled: ends the group (ending_group_on_error) and throws it again; an error of the step carries the step's
+  /// number, and a cancel is consumed.
+  [[noreturn]] void fail();
+
+ private:
+  TrainerObject& trainer_;
+  const GroupTurn group_;
+  const Lease<ModelObject> weights_;
+  bool has_begun_ = false;
+};
 
 }  // namespace st::capi

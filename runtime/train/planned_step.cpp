@@ -122,25 +122,37 @@ Contributors PlannedStep::contributors_in(int64_t round) const {
   return {.in_round = at_most_all(filled() - round * data_ranks_), .in_step = at_most_all(filled())};
 }
 
-void PlannedStep::begin(double lr, int64_t number, int64_t attempts, int64_t rows, double loss_scale) {
-  full_ = rows / recipe_.batch;
-  short_rows_ = rows % recipe_.batch;
-  attempts_ = attempts;
+void PlannedStep::begin(const StepStart& start) {
+  full_ = start.rows / recipe_.batch;
+  short_rows_ = start.rows % recipe_.batch;
+  attempts_ = start.attempts;
   own_full_ = own_of(full_);
   rest_ = short_rows_ == 0 || full_ % data_ranks_ != rank_ ? nullptr : &short_plan(short_rows_);
   tokens_ = micro_batch_tokens() * full_ + micro_batch_tokens() * short_rows_ / recipe_.batch;
   restart();
   if (ranks_) exposed_before_ = ranks_->exposed_seconds();
-  slots_.rates.set(0, lr);
-  slots_.rates.set(1, static_cast<double>(number));
+  slots_.rates.set(0, start.lr);
+  slots_.rates.set(1, static_cast<double>(start.number));
   if (!slots_.loss_scale.exists()) return;
-  slots_.loss_scale.set(loss_scale);
-  if (rest_ != nullptr) rest_->slots.loss_scale.set(loss_scale);
+  slots_.loss_scale.set(start.loss_scale);
+  if (rest_ != nullptr) rest_->slots.loss_scale.set(start.loss_scale);
 }
 
 bool PlannedStep::run_until(double deadline, const Bind& bind) {
   try {
-    return go_on_to(deadline, bind);
+    if (is_computing()) {
+      {
+        const WeightsGate::Reader whole_step(model_.gate());
+        take_weights();
+        if (!compute(deadline, bind)) return false;
+      }
+      // Before the update: gradients may be finite all the same, and the weights must be those that made this loss.
+      if (recipe_.find_nan && !is_loss_finite()) find_nan(bind);
+      if (is_past(deadline)) return false;
+    }
+    if (!update(deadline)) return false;
+    if (recipe_.find_nan && bind && slots_.skipped.get() && slots_.loss_count.get() > 0 && !can_scale_less()) find_nan(bind);
+    return true;
   } catch (const std::exception& why) {
     if (ranks_) ranks_->give_up(why.what());
     throw;
@@ -150,45 +162,29 @@ bool PlannedStep::run_until(double deadline, const Bind& bind) {
   }
 }
 
+bool PlannedStep::update(double deadline) {
+  WeightsGate::Updating weights(model_.gate(), is_updating());
+  if (!executor_.run_until(cursor_, executor_.end(), deadline, {})) {
+    weights.pause();
+    return false;
+  }
+  meet();
+  leave_parameters();
+  // The gate counts this update when it ends. A step of a short micro-batch alone has made none of the executor's copies, and between the
+  // last micro-batch and the update the host may have changed a weight that the update does not.
+  // Nor do they last if the update was skipped: ranks then gather each other's, and one that computed nothing has none.
+  const int64_t changes = model_.gate().changes();
+  const bool are_made = own_full_ > 0 && !slots_.skipped.get();
+  if (are_made && packed_at_ == changes) copies_at_ = changes + 1;
+  if (gathered_at_ == changes) gathered_at_ = changes + 1;
+  return true;
+}
+
 void PlannedStep::throw_end_of_group() {
   if (ranks_) ranks_->wait_for_all();
   for (Communicator* const group : {ranks_ ? &ranks_->ranks() : nullptr, stages_ != nullptr ? &stages_->stages() : nullptr, tensor_})
     if (group != nullptr && group->has_ended()) group->barrier("rows of a step");  // which throws at once
   fail(Code::rank_failed, "step: another rank has ended it");
-}
-
-bool PlannedStep::go_on_to(double deadline, const Bind& bind) {
-  if (is_computing()) {
-    {
-      const WeightsGate::Reader whole_step(model_.gate());
-      // Rank 0's guards what all read.
-      if (masters_ != nullptr && recipe_.zero > 0) ranks_->alone([this] { ranks_->ranks().barrier("parameters"); });
-      if (masters_ != nullptr) meet_stages();
-      refresh_copies();
-      if (!compute(deadline, bind)) return false;
-    }
-    // Before the update: gradients may be finite all the same, and the weights must be those that made this loss.
-    if (recipe_.find_nan && !is_loss_finite()) find_nan(bind);
-    if (is_past(deadline)) return false;
-  }
-  {
-    WeightsGate::Updating weights(model_.gate(), is_updating());
-    if (!executor_.run_until(cursor_, executor_.end(), deadline, {})) {
-      weights.pause();
-      return false;
-    }
-    meet();
-    leave_parameters();
-    // The gate counts this update when it ends. A step of a short micro-batch alone has made none of the executor's copies, and between the
-    // last micro-batch and the update the host may have changed a weight that the update does not.
-    // Nor do they last if the update was skipped: ranks then gather each other's, and one that computed nothing has none.
-    const int64_t changes = model_.gate().changes();
-    const bool are_made = own_full_ > 0 && !slots_.skipped.get();
-    if (are_made && packed_at_ == changes) copies_at_ = changes + 1;
-    if (gathered_at_ == changes) gathered_at_ = changes + 1;
-  }
-  if (recipe_.find_nan && bind && slots_.skipped.get() && slots_.loss_count.get() > 0 && !can_scale_less()) find_nan(bind);
-  return true;
 }
 
 void PlannedStep::restart() {
@@ -254,8 +250,11 @@ void PlannedStep::find_nan(const Bind& bind) {
       {.data = ranks_ ? &ranks_->ranks() : nullptr, .tensor = tensor_, .stages = stages_ != nullptr ? &stages_->stages() : nullptr});
 }
 
-/// Between two calls the host may write weights, and another trainer of the model may update them.
-void PlannedStep::refresh_copies() {
+/// Meets the ranks that share the parameters, which the caller's gate guards for all, and makes the copies of weights that are out of date:
+/// between two calls the host may write weights, and another trainer of the model may update them.
+void PlannedStep::take_weights() {
+  if (masters_ != nullptr && recipe_.zero > 0) ranks_->alone([this] { ranks_->ranks().barrier("parameters"); });
+  if (masters_ != nullptr) meet_stages();
   const int64_t changes = model_.gate().changes();
   if (std::exchange(gathers_copies_, false)) {
     gathered_at_ = -1;
@@ -271,39 +270,51 @@ void PlannedStep::refresh_copies() {
 }
 
 bool PlannedStep::compute(double deadline, const Bind& bind) {
-  const auto run_part = [&](Executor& executor, const StepSlots& slots, Executor::Cursor& cursor, int64_t rows) {
-    const auto before = [&](int64_t round) {
-      const int64_t first_row = (round * data_ranks_ + rank_) * recipe_.batch;
-      if (round >= prepared_ && !bind(first_row, rows, executor)) return false;  // a plan may return to a micro-batch in flight
-      prepared_ = std::max(prepared_, round + 1);
-      executor.set_contributors(contributors_in(round));
-      if (!slots.counters.exists()) return true;
-      slots.counters.set(0, attempts_);
-      slots.counters.set(1, first_row);
-      return true;
-    };
-    // A reference: std::function would allocate for the captures.
-    return executor.run_until(cursor, executor.begin_of_update(), deadline, std::ref(before));
-  };
-  if (part_ == Segment::full) {
-    if (!run_part(executor_, slots_, cursor_, recipe_.batch)) return false;
-    part_ = Segment::last;
+  while (part_ != Segment::update) {
+    if (const Part part = this->part(); part.executor != nullptr) {
+      const auto before = [&](int64_t round) { return prepare(part, round, bind); };
+      const size_t end = part.executor->begin_of_update();
+      // A reference: std::function would allocate for the captures.
+      if (!part.executor->run_until(*part.cursor, end, deadline, std::ref(before))) return false;
+    }
+    end_part();
+    if (part_ == Segment::rest && rest_ != nullptr && own_full_ > 0 && is_past(deadline)) return false;
   }
-  if (part_ == Segment::last) {
-    if (last_cursor_.begin < last_cursor_.end && !run_part(executor_, slots_, last_cursor_, recipe_.batch)) return false;
+  return true;
+}
+
+/// The micro-batches to compute now; no executor: the step has none in this segment.
+PlannedStep::Part PlannedStep::part() {
+  const bool is_rest = part_ == Segment::rest;
+  if (is_rest ? rest_ == nullptr : part_ == Segment::last && last_cursor_.begin >= last_cursor_.end) return {};
+  if (is_rest) return {&rest_->executor, &rest_->slots, &rest_cursor_, short_rows_};
+  return {&executor_, &slots_, part_ == Segment::full ? &cursor_ : &last_cursor_, recipe_.batch};
+}
+
+bool PlannedStep::prepare(const Part& part, int64_t round, const Bind& bind) {
+  const int64_t first_row = (round * data_ranks_ + rank_) * recipe_.batch;
+  if (round >= prepared_ && !bind(first_row, part.rows, *part.executor)) return false;  // a plan may return to a micro-batch in flight
+  prepared_ = std::max(prepared_, round + 1);
+  part.executor->set_contributors(contributors_in(round));
+  if (!part.slots->counters.exists()) return true;
+  part.slots->counters.set(0, attempts_);
+  part.slots->counters.set(1, first_row);
+  return true;
+}
+
+void PlannedStep::end_part() {
+  if (part_ == Segment::full) {
+    part_ = Segment::last;
+  } else if (part_ == Segment::last) {
     part_ = Segment::rest;
     if (rest_ != nullptr) hand_loss_over(slots_, rest_->slots);
-    if (rest_ != nullptr && own_full_ > 0 && is_past(deadline)) return false;
+  } else {
+    if (rest_ != nullptr) hand_loss_over(rest_->slots, slots_);
+    if (rest_ != nullptr && own_full_ == 0 && slots_.first_norm.exists()) hand_first_over(rest_->slots, slots_);
+    if (ranks_ != nullptr) run_without_rows();
+    meet();
+    part_ = Segment::update;
   }
-  if (rest_ != nullptr) {
-    if (!run_part(rest_->executor, rest_->slots, rest_cursor_, short_rows_)) return false;
-    hand_loss_over(rest_->slots, slots_);
-    if (own_full_ == 0 && slots_.first_norm.exists()) hand_first_over(rest_->slots, slots_);
-  }
-  if (ranks_ != nullptr) run_without_rows();
-  meet();
-  part_ = Segment::update;
-  return true;
 }
 
 /// Where all parameters lie once for the ranks of this process, and none of them gathers what others have updated, rank 0 holds the gate

@@ -14,6 +14,15 @@
 
 namespace st {
 
+/// How a step begins, alike on all ranks.
+struct StepStart {
+  double lr = 0;
+  int64_t number = 0;    // of the update, from 1
+  int64_t attempts = 0;  // steps before it, skipped ones too
+  int64_t rows = 0;      // of all ranks, from 1 to the recipe's
+  double loss_scale = 1;
+};
+
 class PlannedStep {
  public:
   /// Plans and allocates the whole step. Borrows all arguments; `storage` is the trainer's. `ranks`: the group that shares the step's
@@ -28,10 +37,9 @@ class PlannedStep {
   /// With tensor ranks: each update leaves the whole parameters in this model, rank 0's, which must outlive this.
   void leave_parameters_in(const Model& whole) { whole_ = &whole; }
 
-  /// Begins a step on `rows` rows, from 1 to the recipe's. With fewer rows, the last micro-batch that has any is short, and those without
-  /// rows add nothing. The plan of a short micro-batch is made when its number of rows first occurs. `loss_scale` is 1 without loss
-  /// scaling.
-  void begin(double lr, int64_t number, int64_t attempts, int64_t rows, double loss_scale);
+  /// Begins a step. With fewer rows than the recipe's, the last micro-batch that has any is short, and those without rows add nothing. The
+  /// plan of a short micro-batch is made when its number of rows first occurs.
+  void begin(const StepStart& start);
 
   /// Whether this rank's working copies, of which each rank makes its shard (PlanOptions::shards_masters), are out of date.
   bool lacks_copies() const { return makes_gathered_copies_ && gathered_at_ != model_.gate().changes(); }
@@ -96,6 +104,14 @@ class PlannedStep {
     StepSlots slots;
   };
   Short& short_plan(int64_t rows);
+
+  /// Micro-batches that one executor runs.
+  struct Part {
+    Executor* executor = nullptr;
+    const StepSlots* slots = nullptr;
+    Executor::Cursor* cursor = nullptr;
+    int64_t rows = 0;  // of each
+  };
   int64_t own_of(int64_t micro_batches) const;
   int64_t filled() const { return full_ + (short_rows_ > 0 ? 1 : 0); }
   Contributors contributors_in(int64_t round) const;
@@ -103,9 +119,12 @@ class PlannedStep {
   void meet();
   void meet_stages();
   void leave_parameters();
-  bool go_on_to(double deadline, const Bind& bind);
+  void take_weights();
   bool compute(double deadline, const Bind& bind);
-  void refresh_copies();
+  Part part();
+  bool prepare(const Part& part, int64_t round, const Bind& bind);
+  void end_part();
+  bool update(double deadline);
   void restart();
   bool is_loss_finite();
   bool can_scale_less() const;

@@ -20,9 +20,9 @@ RankGroups::RankGroups(const Mesh& mesh, Communicator* group, const Backend& bac
   make_whole();
 }
 
-const Communicator& RankGroups::data(size_t here) const {
-  if (is_of_threads()) return data_[here];
-  return along_data_ ? *along_data_ : *group_;
+const Communicator* RankGroups::data(size_t here) const {
+  if (is_of_threads()) return is_alone() ? nullptr : &data_[here];
+  return along_data_ ? along_data_.get() : group_;
 }
 
 const Communicator* RankGroups::tensor(size_t here) const { return tensor_.empty() ? along_tensor_.get() : &tensor_[here]; }
@@ -75,7 +75,7 @@ std::vector<DirectExchange> RankGroups::groups_along(MeshAxis axis) const {
 
 /// New groups are whole before they take the place of the old ones, which executors refer to.
 void RankGroups::make_whole() {
-  if (is_whole_ || !is_of_threads()) return;
+  if (is_whole_ || is_alone() || !is_of_threads()) return;
   std::vector<DirectExchange> along_data = groups_along(MeshAxis::data), along_stages, along_tensor;
   if (mesh_.stage > 1) along_stages = groups_along(MeshAxis::stage);
   if (mesh_.tensor > 1) along_tensor = groups_along(MeshAxis::tensor);
@@ -135,25 +135,25 @@ void RankGroups::end_links() {
 }
 
 bool RankGroups::has_ended(size_t here) const {
-  return data(here).has_ended() || (stages(here) != nullptr && stages(here)->stages().has_ended()) ||
+  return (data(here) != nullptr && data(here)->has_ended()) || (stages(here) != nullptr && stages(here)->stages().has_ended()) ||
          (tensor(here) != nullptr && tensor(here)->has_ended());
 }
 
 void RankGroups::abort(size_t here, const char* why) {
-  data(here).abort(why);
+  if (Communicator* const ranks = data(here)) ranks->abort(why);
   if (StageLinks* const links = stages(here)) links->abort(why);
   if (Communicator* const ranks = tensor(here)) ranks->abort(why);
 }
 
 double RankGroups::seconds(size_t here) const {
-  double sum = data(here).recorder().seconds();
+  double sum = data(here) == nullptr ? 0 : data(here)->recorder().seconds();
   if (const Communicator* const ranks = tensor(here)) sum += ranks->recorder().seconds();
   if (const StageLinks* const links = stages(here)) sum += links->stages().recorder().seconds() + links->runs().waited();
   return sum;
 }
 
 int64_t RankGroups::sent_bytes(size_t here) const {
-  int64_t sum = data(here).sent_bytes();
+  int64_t sum = data(here) == nullptr ? 0 : data(here)->sent_bytes();
   if (const Communicator* const ranks = tensor(here)) sum += ranks->sent_bytes();
   if (const StageLinks* const links = stages(here)) sum += links->sent_bytes();
   return sum;

@@ -14,7 +14,8 @@
 
 namespace st {
 
-/// `here` counts the ranks of this process: all of them, if they are threads, or the one that a host's group has in this process.
+/// `here` counts the ranks of this process: all of them, if they are threads, or the one that a host's group has in this process. One rank
+/// alone has no groups.
 class RankGroups {
  public:
   /// With a host's group (which must outlive this) its ranks split it, in a collective call; without one the ranks are threads, whose
@@ -23,6 +24,7 @@ class RankGroups {
 
   const Mesh& mesh() const { return mesh_; }
   bool is_of_threads() const { return group_ == nullptr; }
+  bool is_alone() const { return group_ == nullptr && mesh_.ranks() == 1; }
   /// The number of ranks of this process.
   size_t size() const { return is_of_threads() ? static_cast<size_t>(mesh_.ranks()) : 1; }
   int32_t rank_of(size_t here) const { return is_of_threads() ? static_cast<int32_t>(here) : group_->rank(); }
@@ -30,9 +32,9 @@ class RankGroups {
 
   /// All ranks, in a host's group.
   Communicator& all() { return *group_; }
-  /// The rank's communicators, the same objects for this object's life. Tensor, stages: null with one of them.
-  Communicator& data(size_t here) { return const_cast<Communicator&>(std::as_const(*this).data(here)); }
-  const Communicator& data(size_t here) const;
+  /// The rank's communicators, the same objects for this object's life. Data: null for a rank alone; tensor, stages: null with one of them.
+  Communicator* data(size_t here) { return const_cast<Communicator*>(std::as_const(*this).data(here)); }
+  const Communicator* data(size_t here) const;
   Communicator* tensor(size_t here) { return const_cast<Communicator*>(std::as_const(*this).tensor(here)); }
   const Communicator* tensor(size_t here) const;
   StageLinks* stages(size_t here) { return stages_.empty() ? nullptr : stages_[here].get(); }

@@ -223,7 +223,7 @@ class Resume {
     Context& context = trainer_.model().context();
     const WeightsGate::Writer writer(trainer_.model().gate());
     try {
-      load_tensors(reader_, targets_, context, *trainer_.workers_, &trainer_.cancelled_, trainer_.has_torn_state_, meet);
+      load_tensors(reader_, targets_, context, trainer_.workers(), &trainer_.cancelled_, trainer_.has_torn_state_, meet);
     } catch (const Error& error) {
       if (error.code() == Code::cancelled) trainer_.take_cancel();
       if (trainer_.has_torn_state_ && trainer_.model().is_sharded()) trainer_.model().set_mixed(true);
@@ -273,11 +273,8 @@ class Resume {
     t.has_torn_state_ = false;
     t.model_->set_mixed(false);
     if (t.average_) t.average_->follow(state_.updates > 0);
-    if (t.feed_) t.feed_->rewind(state_.items);
-    if (t.team_) {
-      t.team_->rewind(state_.items);
-      t.team_->forget_state();
-    }
+    t.ranks_->rewind(state_.items);
+    t.ranks_->forget_state();
   }
 
   static constexpr int64_t kCounted = int64_t{1} << 53;  // as training_state.cpp has it

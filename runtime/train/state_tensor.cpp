@@ -129,7 +129,7 @@ void StateTensor::to_host(Backend& backend, int64_t first, std::span<std::byte> 
 
 std::vector<StateTensor> state_tensors_of(std::span<const Executor* const> ranks, std::span<const StateTensor> others) {
   std::vector<StateTensor> all;
-  const auto answers = [](const StateTensor& tensor, const Program& program) {  // or another data rank does, from which RankTeam copies
+  const auto answers = [](const StateTensor& tensor, const Program& program) {  // or another data rank does, from which Ranks copies
     return position_of(program.mesh, tensor.pieces[0].rank).data == program.rank;
   };
   for (const Executor* rank : ranks)

@@ -15,14 +15,11 @@
 #include "optim/loss_scaler.h"
 #include "optim/lr_schedule.h"
 #include "recipe/recipe.h"
-#include "train/batch_binding.h"
 #include "train/evaluation.h"
-#include "train/feed.h"
 #include "train/host_loss_step.h"
 #include "train/metrics.h"
 #include "train/model.h"
-#include "train/planned_step.h"
-#include "train/rank_team.h"
+#include "train/ranks.h"
 #include "train/state_tensor.h"
 #include "train/training_state.h"
 #include "train/weight_average.h"
@@ -115,7 +112,7 @@ class Trainer {
   /// Marks the start of a change of the state that all ranks make together.
   void others_change_too() { ++changes_of_all_; }
   /// The group in which this trainer is a rank; null: it is alone, or its ranks are threads.
-  Communicator* group_of() const { return team_ && !team_->groups().is_of_threads() ? &team_->groups().all() : nullptr; }
+  Communicator* group_of() const { return group_; }
   /// The group over which the state is sharded; null: it is not sharded.
   Communicator* sharding_group_of() const { return is_sharded() ? group_of() : nullptr; }
   /// The settings for which ranks have different parts of state or weights, for errors: "zero 1, stages 2".
@@ -144,7 +141,7 @@ class Trainer {
   /// Whether a wait for other ranks must end: this trainer, or the caller (`is_asked`), was cancelled, and the step has not begun its
   /// update.
   bool ends_waits(bool is_asked) const {
-    const bool is_updating = open_ ? !train_->is_computing() : host_step_ && host_step_->is_updating();
+    const bool is_updating = open_ ? !planned().is_computing() : host_step_ && host_step_->is_updating();
     return (is_asked || cancelled_.is_set()) && !is_updating;
   }
 
@@ -162,9 +159,9 @@ class Trainer {
   /// Sets what is called after each instruction of a step on the graph's own loss, for each rank of this process (Executor::watch: nothing
   /// is posted then). Between steps; short micro-batches are not watched.
   void watch(const std::function<Executor::Watch(size_t rank)>& of_rank);
-  const Executor& executor() const { return train_ ? train_->executor() : host_step_->executor(); }
+  const Executor& executor() const { return has_loss() ? ranks_->own().step()->executor() : host_step_->executor(); }
   const Recipe& recipe() const { return recipe_; }
-  Workers& workers() const { return *workers_; }
+  Workers& workers() const { return ranks_->own().workers(); }
   Model& model() const { return *model_; }
   int64_t steps() const { return attempts_; }
   /// Whether it was resumed from a checkpoint.
@@ -186,6 +183,17 @@ class Trainer {
 
   friend class Resume;
 
+  bool has_loss() const { return static_cast<bool>(model_->program().loss_sum); }
+  PlannedStep& planned() const { return *ranks_->own().step(); }  // of this trainer's own rank; the graph has a loss
+
+  // trainer_setup.cpp
+  bool is_split() const { return recipe_.stages > 1 || recipe_.tensor > 1; }
+  bool shards_masters() const;
+  void check_recipe() const;
+  void agree_on_sharding() const;
+  void give_up_weights(const Plan& plan);
+  void make_steps(std::unique_ptr<RankStep> own, int threads);
+
   void begin_call(const char* call);
   void require_no_open_step(const char* call);
   double learning_rate() const;
@@ -193,13 +201,12 @@ class Trainer {
   void begin_step_on_own(std::span<const HostView> batch);
   void begin_step_on_data();
   void begin_step(int64_t rows, bool from_data);
-  bool run_until(double deadline, std::optional<std::span<const HostView>> batch, const PlannedStep::Bind& bind);
+  bool go_on(std::optional<std::span<const HostView>> batch, double deadline);
+  void note_mixed_state(bool is_mixed);
   void require_host_loss_fits(const char* call) const;
-  bool go_on_with(std::span<const HostView> batch, double deadline);
-  bool go_on_with_data(double deadline);
   void undo();
   StepReport finish_step();
-  void report_exchange(StepReport& report, double exposed, const ExchangeQueue* exchanges) const;
+  void report_exchange(StepReport& report) const;
   void add_noise(int64_t rows);
   template <class Call>
   auto undoing_on_error(const Call& call) {
@@ -218,23 +225,19 @@ class Trainer {
   std::shared_ptr<Model> model_;
   Recipe recipe_;
   PlanOptions options_;
-  std::unique_ptr<Workers> workers_;
+  Communicator* group_ = nullptr;  // the host's, of several ranks; null: one rank, or ranks are threads
   CancelToken cancelled_;
   LrSchedule schedule_;
   LearningRate host_schedule_;        // empty: the recipe's
   std::optional<LossScaler> scaler_;  // empty: no loss scaling
   GradientNoise noise_;               // for the recipe key gradient_noise_scale
-  Storage storage_;                   // this rank's parameters; gradients and moments of this trainer
-  Storage whole_;                     // the model's parameters, or their pieces; this rank's too, but for tensor ranks that are threads
-  std::unique_ptr<RankTeam> team_;    // null: one rank
+  Storage whole_;                     // the model's parameters, or their pieces; the own rank's too, but for tensor ranks that are threads
   std::optional<std::vector<RegionId>> recomputed_;  // zero 3 in a group: the scopes that all ranks recompute; empty: the recipe's
-  std::unique_ptr<PlannedStep> train_;               // this trainer's own rank; null: the graph has no loss
-  BatchBinding inputs_;
+  std::unique_ptr<Ranks> ranks_;
   std::unique_ptr<HostLossStep> host_step_;
   std::unique_ptr<Evaluator> evaluator_;
   std::optional<WeightAverage> average_;  // empty: the recipe's ema_decay is 0
   std::shared_ptr<const Dataset> data_;
-  std::unique_ptr<Feed> feed_;
   std::optional<OpenStep> open_;  // step and advance
   struct {
     const Executor* executor = nullptr;  // null: there are no gradients of a whole step

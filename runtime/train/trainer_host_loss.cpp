@@ -1,13 +1,12 @@
 // A trainer's step whose loss the host computes.
 #include "base/error.h"
-#include "train/rank_agreement.h"
 #include "train/trainer.h"
 
 namespace st {
 
 void Trainer::require_host_loss_fits(const char* call) const {
   if (recipe_.ranks == 1) return;
-  require(group_of() != nullptr, Code::unsupported, call, ": a host's own loss is not supported on ", recipe_.ranks,
+  require(group_ != nullptr, Code::unsupported, call, ": a host's own loss is not supported on ", recipe_.ranks,
           " ranks that are threads of one trainer, because each would have its own outputs; compute it in an op of the host that the "
           "graph's loss reads (st_op_register), or make each a rank of a communicator with st_trainer_create_in_group");
   require(!options_.shards_masters, Code::unsupported, call,
@@ -21,7 +20,7 @@ std::span<const HostView> Trainer::forward(std::span<const HostView> batch) {
     require_host_loss_fits("forward");
     if (!host_step_->is_open()) {
       host_step_->begin(batch, learning_rate(), loss_scale());
-      if (team_) team_->begin(host_step_->lr(), updates_ + 1, attempts_, items_taken_, recipe_.batch, loss_scale());
+      ranks_->begin_host_loss(attempts_);
       gradients_.executor = nullptr;
     }
     return host_step_->forward(batch, attempts_);
@@ -45,22 +44,19 @@ StepReport Trainer::apply() {
   cancelled_.begin();
   return undoing_on_error([&] {
     if (cancelled_.take()) fail(Code::cancelled, "apply: cancelled; the state is that of the last whole step");
+    const auto compare = [this](const Executor& executor) { ranks_->compare_weights(executor); };
     HostLossStep::Done done;
-    const auto compare = [this](const Executor& executor) {
-      if (team_ && team_->compares_weights()) require_replicas(team_->groups().data(0), executor, model_->context().backend());
-    };
-    const auto own_part = [&] { done = host_step_->apply(updates_ + 1, std::ref(compare)); };
     try {
-      team_ ? team_->run(std::nullopt, std::ref(own_part)) : own_part();
+      done = host_step_->apply(updates_ + 1, compare);
     } catch (const std::exception&) {
-      has_torn_state_ = has_torn_state_ || (is_sharded() && host_step_->is_updating());
-      if (has_torn_state_ && model_->is_sharded()) model_->set_mixed(true);
+      note_mixed_state(is_sharded() && host_step_->is_updating());
       throw;
     }
+    ranks_->end_host_loss({.exposed = done.loss->exposed_seconds(), .queue = done.loss->exchanges()});
     gradients_ = {&done.loss->executor(), done.loss->unit()};
     StepReport report = report_of(done.loss->slots(), done.lr, done.seconds, done.tokens);
     report.loss = last_loss_ = done.mean_loss;
-    if (team_) report_exchange(report, done.loss->exposed_seconds(), done.loss->exchanges());
+    report_exchange(report);
     return report;
   });
 }

@@ -38,17 +38,17 @@ void Trainer::read_state(const StateTensor& tensor, int64_t first, std::span<std
   if (!tensor.is_sharded || !is_sharded()) return;
   const int64_t width = bytes_of(tensor.type.dtype);
   for (const StateTensor::Piece& piece : tensor.pieces)
-    broadcast_range(*group_of(), piece.rank, piece.range, first / width, width, out, tensor.name);
+    broadcast_range(*group_, piece.rank, piece.range, first / width, width, out, tensor.name);
 }
 
 std::string Trainer::state_digest(ShardedModelCall* collective) const {
   if (collective != nullptr) collective->agree("digest of the state");
   const int64_t changes = model_->gate().changes();
   if (is_sharded()) {
-    team_->share_pipeline_times();  // for a report
+    ranks_->clocks().share_pipeline_times();  // for a report
     // Not by what this rank knows: its weights alone may have changed, or its last digest may have failed.
     int32_t is_new = state_digest_at_ == changes ? 0 : 1;
-    group_of()->all_reduce(&is_new, 1, DType::i32, ReduceOp::max, "whether the state is new");
+    group_->all_reduce(&is_new, 1, DType::i32, ReduceOp::max, "whether the state is new");
     if (is_new == 0) {
       state_digest_of_ = changes_of_all_;  // a resume may have failed since, and changed nothing
       return state_digest_;

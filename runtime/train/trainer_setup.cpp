@@ -1,0 +1,143 @@
+// Makes a trainer: its ranks agree on the run, give up the weights that others keep, and plan their steps.
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+#include "base/error.h"
+#include "comm/rank_texts.h"
+#include "recipe/kernel_needs_of.h"
+#include "recipe/schedule_choice.h"
+#include "train/input_fields.h"
+#include "train/product_tuner.h"
+#include "train/rank_agreement.h"
+#include "train/rank_share.h"
+#include "train/trainer.h"
+
+namespace st {
+
+Trainer::Trainer(std::shared_ptr<Model> model, Recipe recipe, std::shared_ptr<const Dataset> data, const PlanOptions& options,
+                 Communicator* ranks)
+    : model_(std::move(model)),
+      recipe_(ranks == nullptr ? std::move(recipe) : on_ranks(std::move(recipe), ranks->size())),
+      options_(options),
+      cancelled_(&model_->context().cancels()),
+      schedule_(schedule_choice(recipe_)),
+      scaler_(recipe_.loss_scaler()),
+      whole_(model_->context().backend()),
+      data_(std::move(data)) {
+  Context& context = model_->context();
+  check(recipe_.device == context.options().device, "trainer: the recipe has device ", recipe_.device, ", but the model's context has ",
+        context.options().device, "; make the context with the recipe's device");
+  const Mesh mesh = mesh_of(recipe_);
+  if (is_split()) recipe_.ranks = mesh.ranks();
+  if (recipe_.ranks > 1) group_ = ranks;
+  if (group_ != nullptr) check_mesh(mesh, group_->size());
+  check_recipe();
+  const int in_process = ranks != nullptr ? ranks_in_process(*ranks) : static_cast<int>(recipe_.ranks);
+  const int threads = recipe_.threads > 0 ? static_cast<int>(recipe_.threads) : std::max(1, context.threads() / in_process);
+  auto own = std::make_unique<RankStep>(model_, recipe_, threads, cancelled_);
+  if (group_ != nullptr) {
+    const MeshPosition at = position_of(mesh, group_->rank());
+    options_.rank = at.data;
+    options_.tensor_rank = at.tensor;
+    options_.stage = at.stage;
+    options_.shards_masters = shards_masters();
+    agree_on_sharding();
+  }
+  const auto plan_with = [this, needs = kernel_needs(profile_of(context.backend(), threads))](const PlanOptions& with) {
+    return has_loss() ? plan_training(model_->program(), recipe_, needs, with)
+                      : plan_host_loss(model_->program(), recipe_, false, nullptr, needs, with);
+  };
+  const bool keeps_pieces = group_ != nullptr && (recipe_.zero == 3 || options_.shards_masters || is_split());
+  if (keeps_pieces) give_up_weights(plan_with(options_));
+  const Storage& parameters = keeps_pieces ? model_->piece_storage() : model_->storage();
+  whole_.share(parameters, Arena::parameters);
+  const bool is_cut_in_threads = group_ == nullptr && mesh.tensor > 1;
+  if (!is_cut_in_threads) own->storage().share(parameters, Arena::parameters);
+  if (recipe_.arenas_in_file()[static_cast<size_t>(Arena::parameters)]) model_->move_to_file(recipe_.offload_folder);
+  if (ranks != nullptr) options_.memory = memory_part(*ranks, context);
+  options_.shares_masters = ranks == nullptr && recipe_.ranks > 1 && !is_cut_in_threads;
+  GemmContest contest{.tiles = recipe_.tune};
+  if (recipe_.gemm_library == "auto") contest.libraries = context.gemm_libraries();
+  if (contest.tiles || !contest.libraries.empty()) options_.tiles = measured_tiles(context, own->workers(), contest);
+  if (keeps_pieces && (recipe_.zero == 3 || is_split())) {  // of steps of both kinds
+    recomputed_ = recomputed_by_all(*group_, recipe_, options_, plan_with);
+    if (recomputed_) options_.recompute_scopes = &*recomputed_;
+  }
+  if (!has_loss()) require_host_loss_fits("trainer");
+  make_steps(std::move(own), threads);
+  if (group_ != nullptr) {
+    require_agreement(*group_, run_facts(recipe_, training_state(), plan()));
+    if (is_split()) require_agreement_along_data(*group_, mesh, collective_facts(plan()));
+  }
+  if (is_sharded()) others_ = pieces_of_others(*group_, executor());
+  if (recipe_.ema_decay > 0) {
+    WeightAverage::Read read;
+    if (is_sharded()) read = std::bind_front(&Trainer::read_state, this);
+    average_.emplace(*model_, state_tensors(), std::move(read));
+  }
+  evaluator_ = std::make_unique<Evaluator>(*model_, whole_, workers(), cancelled_, recipe_.batch, average_.has_value());
+  if (keeps_pieces) evaluator_->gather_from(*group_, plan().program);
+}
+
+void Trainer::check_recipe() const {
+  const Logger& log = model_->context().options().log;
+  check(recipe_.batch > 0, "trainer: the recipe's batch is auto; call with_batch_decided() first");
+  check(!recipe_.gradient_noise_scale || recipe_.step_micro_batches() > 1,
+        "recipe: gradient_noise_scale needs at least 2 micro-batches per step, got 1 of ", recipe_.batch,
+        " rows; use accumulate 2 or more with a smaller batch");
+  for (const std::string& note : recipe_.notes) log.info("recipe", note);
+  if (data_) check_input_fields(model_->program(), data_->fields(), recipe_.batch);
+  const int64_t data_ranks = recipe_.data_ranks(), idle = data_ranks - recipe_.step_micro_batches();
+  if (idle > 0 && (group_ == nullptr || group_->rank() == 0))
+    log.warning("recipe", "a step has ", data_ranks - idle, " micro-batches on ", data_ranks, " ranks, so ", idle,
+                idle == 1 ? " computes" : " compute", " none; give more micro_batches, or fewer ranks");
+}
+
+/// Whether the masters of 16-bit weights are in shards: where the model's parameters are read late, nobody needs them whole.
+bool Trainer::shards_masters() const {
+  return recipe_.data_ranks() > 1 && (recipe_.zero == 1 || recipe_.zero == 2) && has_loss() &&
+         model_->context().options().late_parameters && recipe_.precision != "fp32";
+}
+
+/// On the keys by which the ranks exchange anything from here on.
+void Trainer::agree_on_sharding() const {
+  std::vector<RankFact> facts = {{"zero", recipe_.get("zero")}, {"stages", recipe_.get("stages")}, {"tensor", recipe_.get("tensor")}};
+  if (recipe_.zero == 3) facts.push_back({"recompute", recipe_.get("recompute")});
+  if (recipe_.zero == 1 || recipe_.zero == 2) {
+    facts.push_back({"precision", recipe_.get("precision")});
+    facts.push_back({"late_parameters", options_.shards_masters ? "1" : "0"});  // where they tell
+  }
+  require_agreement(*group_, facts);
+}
+
+/// Keeps the parameters that this rank's plan has, once all ranks have agreed that they train the same model.
+void Trainer::give_up_weights(const Plan& plan) {
+  std::vector<RankFact> facts = run_facts(recipe_, training_state(), plan);
+  facts.push_back({"weights", model_->weights_fact()});
+  require_agreement(*group_, facts);
+  // On all, or on none: what one gives up it would not get back. And before any looks at the memory that there is.
+  meeting_once(*group_, "trainer", [&](const auto& meet) { model_->keep_pieces(plan.program, [&] { meet(nullptr); }); });
+  model_->set_sharding(group_->sequence(), sharding_keys());
+  has_torn_state_ = model_->has_torn_state();
+}
+
+void Trainer::make_steps(std::unique_ptr<RankStep> own, int threads) {
+  const auto is_cancelled = [this] {
+    const bool is_by_host = host_step_ && host_step_->is_open();
+    return cancelled_.is_set() && (is_by_host ? !host_step_->is_updating() : ranks_ && has_loss() && planned().is_computing());
+  };
+  ranks_ = std::make_unique<Ranks>(std::move(own), Ranks::Parts{recipe_, is_cancelled, data_, threads, group_}, options_, has_loss());
+  RankGroups& groups = ranks_->groups();
+  std::optional<HostLoss::OtherAxes> others;
+  if (group_ != nullptr && is_split())
+    others.emplace(HostLoss::OtherAxes{*group_, groups.stages(0) == nullptr ? nullptr : &groups.stages(0)->stages(), groups.tensor(0),
+                                       std::bind_front(&RankGroups::connect, &groups)});
+  RankStep& rank = ranks_->own();
+  host_step_ = std::make_unique<HostLossStep>(
+      HostLossStep::Parts{*model_, recipe_, rank.storage(), rank.workers(), cancelled_, rank.inputs().wanted(), rank.step(),
+                          group_ == nullptr ? nullptr : groups.data(0), std::move(others)},
+      options_);
+}
+
+}  // namespace st
