@@ -33,11 +33,11 @@ struct Blocking {
   int64_t in_block_of_a(int64_t m, int64_t k) const { return micro::padded_rows(rows(m)) * micro::cells_of(k % s.block_k); }
   int64_t in_block_of_b(int64_t n, int64_t k) const { return padded_columns(columns(n)) * micro::cells_of(k % s.block_k); }
 
-  /// body(k) for each K block that is packed together with the one at `first`; once for an empty K.
+  /// Number of K blocks of `kc` steps that are packed together with the one at `first`; 1 for an empty K.
+  int64_t k_blocks(int64_t first) const { return std::max<int64_t>(1, (end_of_k(first) - first + s.kc - 1) / s.kc); }
   template <class Body>
   void each_k_block(int64_t first, const Body& body) const {
-    const int64_t end = end_of_k(first);
-    for (int64_t k = first; k == first || k < end; k += s.kc) body(k);
+    for (int64_t i = 0; i < k_blocks(first); ++i) body(first + i * s.kc);
   }
 };
 

@@ -49,28 +49,12 @@ class Step {
   }
 
   void multiply(Workers& workers) const {
-    const bool last = cut_.p.k - at_.k <= cut_.s.block_k;
-    const GemmEpilogue* const epilogue =
-        last && product_.x.epilogue != nullptr && product_.x.epilogue->changes_c() ? product_.x.epilogue : nullptr;
     SumBuffers buffers(kOfTiles ? sum_rooms(cut_.p, cut_.s) : 0, cut_.p.k > cut_.s.block_k);
-    const auto run_task = [&](int64_t t, bool packing) {
-      const TaskBlock block = grid_.at(t);
-      if constexpr (kOfTiles) {
-        const int64_t buffer = buffers.take(t);
-        tile_task(product_, at_, block, buffer, in_place());
-        buffers.give_back(buffer);
-      } else {
-        if (own_rows_) pack_rows(block.row / cut_.s.mr, ceil_div(block.row + block.rows, cut_.s.mr));
-        cut_.each_k_block(at_.k, [&](int64_t k) { task({at_.m, at_.n, k}, block, packing); });
-      }
-      if (epilogue != nullptr)  // C is still in L2
-        apply_epilogue(*epilogue,
-                       {product_.x.c, cut_.p.c, cut_.p.c_type, at_.m + block.row, block.rows, at_.n + block.column, block.columns});
-    };
-    if (!kHasPackingKernel || !on_the_way_) return workers.run(grid_.count(), [&](int64_t t) { run_task(t, false); });
-    workers.run(grid_.across, [&](int64_t t) { run_task(t * grid_.down, true); });  // the first tasks of rows pack all of B for the others
+    if (!kHasPackingKernel || !on_the_way_) return workers.run(grid_.count(), [&](int64_t t) { run_task(t, false, buffers); });
+    // The first tasks of rows pack all of B for the others.
+    workers.run(grid_.across, [&](int64_t t) { run_task(t * grid_.down, true, buffers); });
     const int64_t others = grid_.down - 1;
-    workers.run(grid_.across * others, [&](int64_t t) { run_task(t / others * grid_.down + 1 + t % others, false); });
+    workers.run(grid_.across * others, [&](int64_t t) { run_task(t / others * grid_.down + 1 + t % others, false, buffers); });
   }
 
  private:
@@ -98,8 +82,26 @@ class Step {
                       [&](int64_t k) { panels_.pack_rows_of_a(at_.m, k, first, last, panels_.block_a + cut_.in_block_of_a(at_.m, k)); });
   }
 
-  void task(const BlockOrigin& at, const TaskBlock& block, bool packing) const {
-    if (!in_place()) return packed_task(at, block, packing);
+  void run_task(int64_t t, bool packing, SumBuffers& buffers) const {
+    const TaskBlock block = grid_.at(t);
+    if constexpr (kOfTiles) {
+      const int64_t buffer = buffers.take(t);
+      tile_task(product_, at_, block, buffer, in_place());
+      buffers.give_back(buffer);
+    } else {
+      if (own_rows_) pack_rows(block.row / cut_.s.mr, ceil_div(block.row + block.rows, cut_.s.mr));
+      for (int64_t i = 0; i < cut_.k_blocks(at_.k); ++i) {
+        const BlockOrigin at{at_.m, at_.n, at_.k + i * cut_.s.kc};
+        in_place() ? unpacked_task(at, block) : packed_task(at, block, packing);
+      }
+    }
+    const bool is_last = cut_.p.k - at_.k <= cut_.s.block_k;
+    if (const GemmEpilogue* const epilogue = product_.x.epilogue; is_last && epilogue != nullptr && epilogue->changes_c())
+      apply_epilogue(*epilogue,  // C is still in L2
+                     {product_.x.c, cut_.p.c, cut_.p.c_type, at_.m + block.row, block.rows, at_.n + block.column, block.columns});
+  }
+
+  void unpacked_task(const BlockOrigin& at, const TaskBlock& block) const {
     alignas(64) float waiting[kSumsInPlace * kTileColumns];
     task_in_place(product_, at, block, waiting);
   }
