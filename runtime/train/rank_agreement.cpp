@@ -128,18 +128,18 @@ Recipe on_ranks(Recipe recipe, int64_t ranks) {
   return recipe;
 }
 
-std::vector<RankFact> run_facts(const Recipe& recipe, const TrainingState& state, const Plan& plan) {
-  std::vector<RankFact> facts = {{"library version", std::string(library_version())}, {"kernels", state.kernels}};
+std::vector<RankFact> run_facts(const Recipe& recipe, const RunIdentity& run, const Plan& plan) {
+  std::vector<RankFact> facts = {{"library version", std::string(library_version())}, {"kernels", run.kernels}};
   for (const RecipeKey& key : recipe_keys())
     if (!is_own_choice(key.name)) facts.push_back({key.name, recipe.get(key.name)});
-  facts.push_back({"micro-batches of a step", text(state.micro_batches)});
+  facts.push_back({"micro-batches of a step", text(run.micro_batches)});
   facts.push_back({"parameters", text(parameters_of(plan.program).size())});
-  facts.push_back({"graph, by digest", state.graph});
-  facts.push_back({"rows of data", text(state.rows)});
+  facts.push_back({"graph, by digest", run.graph});
+  facts.push_back({"rows of data", text(run.rows)});
   std::string fields;
-  for (const std::string& field : state.fields) fields += text(fields.empty() ? "" : ", ", field);
+  for (const std::string& field : run.fields) fields += text(fields.empty() ? "" : ", ", field);
   facts.push_back({"fields of data", fields});
-  facts.push_back({"data, by digest", state.data});
+  facts.push_back({"data, by digest", run.data});
   if (plan.program.mesh.stage == 1 && plan.program.mesh.tensor == 1) facts.push_back(collective_facts(plan).front());
   return facts;
 }

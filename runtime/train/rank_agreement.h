@@ -14,16 +14,16 @@
 #include "comm/rank_facts.h"
 #include "exec/executor.h"
 #include "recipe/recipe.h"
-#include "train/training_state.h"
+#include "train/run_identity.h"
 
 namespace st {
 
 /// The recipe with `ranks` set. Throws invalid_argument if it has a number of ranks other than 1 or `ranks`.
 Recipe on_ranks(Recipe recipe, int64_t ranks);
 
-/// The facts that decide the results and collectives of a run on several ranks: version, kernels, recipe, graph and data (from `state`),
-/// the ordered collectives of the plan. Keys that only change speed are left out.
-std::vector<RankFact> run_facts(const Recipe& recipe, const TrainingState& state, const Plan& plan);
+/// The facts that decide the results and collectives of a run on several ranks: version, kernels, recipe, graph and data (from `run`), the
+/// ordered collectives of the plan. Keys that only change speed are left out.
+std::vector<RankFact> run_facts(const Recipe& recipe, const RunIdentity& run, const Plan& plan);
 
 /// The last of them alone, which only ranks along the data axis have in common.
 std::vector<RankFact> collective_facts(const Plan& plan);

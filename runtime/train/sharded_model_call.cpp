@@ -4,8 +4,9 @@
 #include <string>
 
 #include "base/error.h"
+#include "base/text.h"
+#include "comm/rank_facts.h"
 #include "comm/rank_texts.h"
-#include "train/rank_agreement.h"
 
 namespace st {
 namespace {

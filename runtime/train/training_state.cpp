@@ -88,13 +88,6 @@ class Members {
   const std::string& file_;
 };
 
-std::string data_of(const TrainingState& state) {
-  if (state.fields.empty()) return "none";
-  std::string all = text(state.rows, " rows of ");
-  for (const std::string& field : state.fields) all += text(&field == &state.fields.front() ? "" : ", ", field);
-  return all;
-}
-
 }  // namespace
 
 std::string TrainingState::json() const {
@@ -107,12 +100,6 @@ std::string TrainingState::json() const {
   std::vector<std::string> names;
   for (const std::string& field : fields) names.push_back(quoted(field));
   return line.add_json("fields", json_list(names)).add("kernels", kernels).add("graph", graph).add("data", data).text();
-}
-
-std::vector<std::string> texts_of(std::span<const Field> fields) {
-  std::vector<std::string> all;
-  for (const Field& field : fields) all.push_back(text(field.name, " ", field.dtype, " ", field.shape));
-  return all;
 }
 
 TrainingState parse_training_state(const Json& training, const std::string& file) {
@@ -135,20 +122,6 @@ TrainingState parse_training_state(const Json& training, const std::string& file
   state.graph = from.known("graph");
   state.data = from.known("data");
   return state;
-}
-
-void require_same_run(const TrainingState& here, const TrainingState& there) {
-  const auto same = [](const char* what, const auto& mine, const auto& theirs, const std::string& with) {
-    check(mine == theirs, "resume: ", what, " is ", mine, " here and ", theirs, " in the checkpoint; make the trainer with ", with,
-          ", or load only the weights into a model");
-  };
-  same("seed", here.seed, there.seed, text("\"seed\": ", there.seed));
-  same("batch", here.batch, there.batch, text("\"batch\": ", there.batch));
-  same("micro-batches of a step", here.micro_batches, there.micro_batches, text("\"micro_batches\": ", there.micro_batches));
-  same("the data", data_of(here), data_of(there), "the same data");
-  check(here.data.empty() || there.data.empty() || here.data == there.data,
-        "resume: the data has the same number of rows here as in the checkpoint but other values; train on the same data, or load only "
-        "the weights into a model");
 }
 
 }  // namespace st

@@ -19,7 +19,7 @@ namespace {
 
 struct RankRun {
   Recipe recipe;
-  TrainingState state;
+  RunIdentity identity;
   Plan plan;
 };
 
@@ -35,9 +35,9 @@ RankRun run_of(int rank, const char* bucket = "20000") {
   recipe.set("bucket", bucket);
   PlanOptions options;
   options.rank = rank;
-  TrainingState state;
-  state.kernels = "cpu avx512";
-  return {training.recipe, state,
+  RunIdentity identity;
+  identity.kernels = "cpu avx512";
+  return {training.recipe, identity,
           plan_training(model->program(), recipe, kernel_needs(profile_of(model->context().backend(), 1)), options)};
 }
 
@@ -46,7 +46,7 @@ void expect_refused(const std::vector<RankFact>& odd, std::initializer_list<std:
   each_of_group(3, [&](int rank, Communicator& own) {
     const RankRun run = run_of(rank);
     try {
-      require_agreement(own, rank == 2 ? odd : run_facts(run.recipe, run.state, run.plan));
+      require_agreement(own, rank == 2 ? odd : run_facts(run.recipe, run.identity, run.plan));
       ADD_FAILURE() << "rank " << rank << " was not refused";
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), Code::rank_mismatch);
@@ -59,7 +59,7 @@ void expect_refused(const std::vector<RankFact>& odd, std::initializer_list<std:
 
 std::vector<RankFact> facts_with(std::string_view name, const std::string& value) {
   const RankRun run = run_of(2);
-  std::vector<RankFact> facts = run_facts(run.recipe, run.state, run.plan);
+  std::vector<RankFact> facts = run_facts(run.recipe, run.identity, run.plan);
   for (RankFact& fact : facts)
     if (fact.name == name) fact.value = value;
   return facts;
@@ -68,13 +68,13 @@ std::vector<RankFact> facts_with(std::string_view name, const std::string& value
 TEST(RankAgreement, IsThatOfRanksWithPiecesOfTheirOwn) {
   each_of_group(3, [](int rank, Communicator& own) {
     const RankRun run = run_of(rank);
-    require_agreement(own, run_facts(run.recipe, run.state, run.plan));
+    require_agreement(own, run_facts(run.recipe, run.identity, run.plan));
   });
 }
 
 TEST(RankAgreement, IsNotThatOfAnotherLibraryOrKernelClass) {
   const RankRun run = run_of(0);
-  const std::string version = run_facts(run.recipe, run.state, run.plan).front().value;
+  const std::string version = run_facts(run.recipe, run.identity, run.plan).front().value;
   expect_refused(facts_with("library version", "0.0.9"), {"has library version 0.0.9, rank 0 has " + version});
   expect_refused(facts_with("kernels", "cpu avx2"), {"has kernels cpu avx2, rank 0 has cpu avx512"});
 }
@@ -83,10 +83,10 @@ TEST(RankAgreement, IsNotThatOfAnotherLibraryOrKernelClass) {
 TEST(RankAgreement, IsNotThatOfOtherCollectives) {
   const RankRun other = run_of(2, "4096");
   const auto told = [](const RankRun& run) {
-    const std::vector<RankFact> facts = run_facts(run.recipe, run.state, run.plan);
+    const std::vector<RankFact> facts = run_facts(run.recipe, run.identity, run.plan);
     return std::ranges::find(facts, "collectives of a step", &RankFact::name)->value;
   };
-  expect_refused(run_facts(other.recipe, other.state, other.plan),
+  expect_refused(run_facts(other.recipe, other.identity, other.plan),
                  {"has collectives of a step " + told(other), "rank 0 has " + told(run_of(0))});
 }
 
