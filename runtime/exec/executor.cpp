@@ -292,4 +292,11 @@ int64_t Executor::input_bytes(const Plan& plan, const Backend& backend) { return
 
 int64_t Executor::copied_bytes() const { return (inputs_ ? inputs_->bytes() : 0) + instructions_.copied_bytes(); }
 
+int64_t own_bytes(const Executor& executor) {
+  int64_t sum = executor.copied_bytes();
+  for (int32_t a = 0; a < kArenas; ++a)
+    if (!Storage::holds(static_cast<Arena>(a))) sum += executor.allocated(static_cast<Arena>(a));
+  return sum;
+}
+
 }  // namespace st

@@ -144,4 +144,7 @@ class Executor {
   Watch watch_;
 };
 
+/// Bytes of the arenas, and of the copies for a device, that belong to this executor alone.
+int64_t own_bytes(const Executor& executor);
+
 }  // namespace st

@@ -4,12 +4,13 @@
 
 #include "base/error.h"
 #include "base/float16.h"
+#include "base/text.h"
+#include "comm/rank_facts.h"
 #include "passes/seed_outputs.h"
 #include "recipe/kernel_needs_of.h"
 #include "recipe/recipe.h"
 #include "train/borrowed_parameters.h"
 #include "train/host_bytes.h"
-#include "train/rank_agreement.h"
 
 namespace st {
 namespace {
@@ -48,13 +49,6 @@ double mean_of(Backend& backend, const Operand& output) {
 }
 
 }  // namespace
-
-int64_t own_bytes(const Executor& executor) {
-  int64_t sum = executor.copied_bytes();
-  for (int32_t a = 0; a < kArenas; ++a)
-    if (!Storage::holds(static_cast<Arena>(a))) sum += executor.allocated(static_cast<Arena>(a));
-  return sum;
-}
 
 Evaluator::Evaluator(Model& model, Storage& storage, Workers& workers, CancelToken& cancelled, int64_t batch, bool borrows)
     : model_(model),

@@ -55,7 +55,4 @@ class Evaluator {
   EvaluationRows rows_;
 };
 
-/// Bytes of the arenas, and of the copies for a device, that belong to this executor alone.
-int64_t own_bytes(const Executor& executor);
-
 }  // namespace st
