@@ -10,74 +10,12 @@
 #include "exec/executor.h"
 #include "train/borrowed_parameters.h"
 #include "train/host_bytes.h"
-#include "train/input_readers.h"
+#include "train/prediction_views.h"
 
 namespace st {
 namespace {
 
 constexpr size_t kCachedForms = 8;
-constexpr int64_t kMaxRows = int64_t{1} << 40;
-
-/// The view with this name; null: none.
-const HostView* view_named(std::span<const HostView> views, std::string_view name) {
-  const auto found = std::ranges::find(views, name, &HostView::name);
-  return found == views.end() ? nullptr : &*found;
-}
-
-void require_distinct(std::span<const HostView> views, const char* what) {
-  for (size_t i = 1; i < views.size(); ++i)
-    check(view_named(views.first(i), views[i].name) == nullptr, "predict: ", what, " \"", views[i].name, "\" is given twice");
-}
-
-/// Arrays that share memory would hold a mixture; the columns of one table do not.
-void require_apart(std::span<const HostView> outputs) {
-  for (size_t i = 1; i < outputs.size(); ++i)
-    for (size_t j = 0; j < i; ++j)
-      check(!share_memory(outputs[i], outputs[j]), "predict: the views for outputs \"", outputs[j].name, "\" and \"", outputs[i].name,
-            "\" share memory; give each its own");
-}
-
-template <class Names>
-[[noreturn]] void refuse_name(const char* what, std::string_view name, const Names& names) {
-  const std::vector<std::string> known(names.begin(), names.end());
-  const std::string near = nearest(name, known);
-  about_tensor(name, [&] {
-    fail(Code::not_found,
-         text("predict: the model has no ", what, " named \"", name, "\"", near.empty() ? "" : text("; did you mean \"", near, "\"?")));
-  });
-  __builtin_unreachable();
-}
-
-/// How many rows a view of a symbolic shape has: -1 when the shape has none or does not fit.
-std::optional<int64_t> rows_by(const Shape& symbolic, const Shape& given) {
-  if (symbolic.rank() != given.rank()) return std::nullopt;
-  int64_t rows = -1;
-  for (int32_t d = 0; d < given.rank(); ++d) {
-    if (symbolic[d] >= 0 ? symbolic[d] != given[d] : given[d] % -symbolic[d] != 0) return std::nullopt;
-    if (symbolic[d] >= 0) continue;
-    const int64_t here = given[d] / -symbolic[d];
-    if (rows >= 0 && rows != here) return std::nullopt;
-    rows = here;
-  }
-  return rows;
-}
-
-void refuse_nan(const HostView& view) {
-  const int64_t at = first_nan(view);
-  if (at < 0) return;
-  const int64_t row_elements = view.shape.rank() == 0 ? 1 : view.shape.elements(1, view.shape.rank());
-  fail(Code::not_finite, text("predict: input \"", view.name, "\" holds NaN in row ", at / row_elements, ", element ", at % row_elements));
-}
-
-/// The output asked for that depends on an input of the model's, of which there is one.
-std::string reader_among(std::span<const HostView> outputs, const Program& model, const std::string& input) {
-  const SlotId slot = model.slot_named(input);
-  const auto reader = std::ranges::find_if(outputs, [&](const HostView& view) {
-    const auto output = std::ranges::find(model.outputs, view.name, &Output::name);
-    return output != model.outputs.end() && depends_on(model, output->value, slot);
-  });
-  return std::string((reader == outputs.end() ? outputs.front() : *reader).name);
-}
 
 /// Which units are gathered goes by the outputs.
 void meet(ShardedModelCall& collective, std::span<const HostView> outputs) {
@@ -270,45 +208,6 @@ void Predictor::trim() {
   current_->writers.clear();
 }
 
-int64_t Predictor::rows_of(std::span<const HostView> inputs, std::span<const HostView> outputs) const {
-  const Program& program = model_->program();
-  int64_t rows = -1;
-  std::string_view first;
-  const auto look = [&](const char* what, const HostView& view, const Type& type) {
-    check(view.dtype == type.dtype, "predict: ", what, " \"", view.name, "\" is ", type.dtype, ", the view is ", view.dtype);
-    const auto here = rows_by(type.shape, view.shape);
-    check(here.has_value(), "predict: ", what, " \"", view.name, "\" is ", type.shape, " (-1: the number of rows), the view has shape ",
-          view.shape);
-    check(view.data != nullptr || view.shape.elements() == 0, "predict: ", what, " \"", view.name, "\" has no data (NULL)");
-    if (*here < 0) return;
-    check(rows < 0 || rows == *here, "predict: ", what, " \"", view.name, "\" has ", *here, " rows, \"", first, "\" has ", rows);
-    rows = *here;
-    first = view.name;
-  };
-  for (const HostView& view : inputs) {
-    const auto found = std::ranges::find_if(program.slots, [&](const Slot& s) { return s.role == Role::input && s.name == view.name; });
-    if (found == program.slots.end()) {
-      std::vector<std::string> names;
-      for (const Slot& slot : program.slots)
-        if (slot.role == Role::input) names.push_back(slot.name);
-      refuse_name("input", view.name, names);
-    }
-    look("input", view, found->type);
-  }
-  const Section& forward = *program.find(Phase::forward);
-  for (const HostView& view : outputs) {
-    const auto found = std::ranges::find(program.outputs, view.name, &Output::name);
-    if (found == program.outputs.end()) {
-      std::vector<std::string> names;
-      for (const Output& output : program.outputs) names.push_back(output.name);
-      refuse_name("output", view.name, names);
-    }
-    look("output", view, forward.graph.type(found->value));
-  }
-  check(rows != 0 && rows <= kMaxRows, "predict: \"", first, "\" has ", rows, " rows, needs at least one");
-  return rows < 0 ? 1 : rows;
-}
-
 std::shared_ptr<Predictor::Form> Predictor::find_form(int64_t rows, std::span<const HostView> outputs) {
   for (const auto& form : forms_)
     if (form->answers(rows, outputs)) {
@@ -360,29 +259,19 @@ std::shared_ptr<Predictor::Form> Predictor::plan(int64_t rows, std::span<const H
 void Predictor::run(std::span<const HostView> inputs, std::span<const HostView> outputs, ShardedModelCall* collective) {
   require_collective(collective);
   if (options_.shared && ranks_) model_->require_readable("predict", collective);
-  check(!outputs.empty(), "predict: needs at least one output, got none");
-  require_distinct(inputs, "input");
-  require_distinct(outputs, "output");
-  require_apart(outputs);
-  const auto form = form_of(rows_of(inputs, outputs), outputs);
+  const PredictionViews views(model_->program(), inputs, outputs);
+  const auto form = form_of(views.rows(), outputs);
 
   RunHold hold(*this);
   Pass& pass = hold.pass(form);
   pass.cancelled->begin();
   for (size_t i = 0; i < form->inputs.size(); ++i) {
     const SlotId slot = form->inputs[i];
-    const std::string& name = form->slot(slot).name;
-    const HostView* view = view_named(inputs, name);
-    about_tensor(name, [&] {
-      if (view == nullptr)
-        fail(Code::invalid_argument, text("predict: output \"", reader_among(outputs, model_->program(), name), "\" depends on input \"",
-                                          name, "\", which is not given"));
-      refuse_nan(*view);
-    });
-    const void* data = view->data;
-    if (!view->is_plain()) {
-      pass.gathered[i].resize(static_cast<size_t>(view->bytes()));
-      gather(*view, pass.gathered[i].data());
+    const HostView& view = views.input(form->slot(slot).name);
+    const void* data = view.data;
+    if (!view.is_plain()) {
+      pass.gathered[i].resize(static_cast<size_t>(view.bytes()));
+      gather(view, pass.gathered[i].data());
       data = pass.gathered[i].data();
     }
     pass.executor->bind(slot, data);

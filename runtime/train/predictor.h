@@ -55,7 +55,6 @@ class Predictor {
 
   void require_collective(const ShardedModelCall* collective) const;
   std::shared_ptr<Snapshot> make_snapshot() const;
-  int64_t rows_of(std::span<const HostView> inputs, std::span<const HostView> outputs) const;
   std::shared_ptr<Form> form_of(int64_t rows, std::span<const HostView> outputs);
   std::shared_ptr<Form> find_form(int64_t rows, std::span<const HostView> outputs);  // mutex_ is held
   std::shared_ptr<Form> plan(int64_t rows, std::span<const HostView> outputs) const;

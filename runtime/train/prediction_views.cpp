@@ -1,0 +1,129 @@
+#include "train/prediction_views.h"
+
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "train/input_readers.h"
+
+namespace st {
+namespace {
+
+constexpr int64_t kMaxRows = int64_t{1} << 40;
+
+/// The view with this name; null: none.
+const HostView* view_named(std::span<const HostView> views, std::string_view name) {
+  const auto found = std::ranges::find(views, name, &HostView::name);
+  return found == views.end() ? nullptr : &*found;
+}
+
+void require_distinct(std::span<const HostView> views, const char* what) {
+  for (size_t i = 1; i < views.size(); ++i)
+    check(view_named(views.first(i), views[i].name) == nullptr, "predict: ", what, " \"", views[i].name, "\" is given twice");
+}
+
+/// Arrays that share memory would hold a mixture; the columns of one table do not.
+void require_apart(std::span<const HostView> outputs) {
+  for (size_t i = 1; i < outputs.size(); ++i)
+    for (size_t j = 0; j < i; ++j)
+      check(!share_memory(outputs[i], outputs[j]), "predict: the views for outputs \"", outputs[j].name, "\" and \"", outputs[i].name,
+            "\" share memory; give each its own");
+}
+
+[[noreturn]] void refuse_name(const char* what, std::string_view name, const std::vector<std::string>& known) {
+  const std::string near = nearest(name, known);
+  about_tensor(name, [&] {
+    fail(Code::not_found,
+         text("predict: the model has no ", what, " named \"", name, "\"", near.empty() ? "" : text("; did you mean \"", near, "\"?")));
+  });
+  __builtin_unreachable();
+}
+
+/// How many rows a view of a symbolic shape has: -1 when the shape has none; none when it does not fit.
+std::optional<int64_t> rows_by(const Shape& symbolic, const Shape& given) {
+  if (symbolic.rank() != given.rank()) return std::nullopt;
+  int64_t rows = -1;
+  for (int32_t d = 0; d < given.rank(); ++d) {
+    if (symbolic[d] >= 0 ? symbolic[d] != given[d] : given[d] % -symbolic[d] != 0) return std::nullopt;
+    if (symbolic[d] >= 0) continue;
+    const int64_t here = given[d] / -symbolic[d];
+    if (rows >= 0 && rows != here) return std::nullopt;
+    rows = here;
+  }
+  return rows;
+}
+
+void require_no_nan(const HostView& view) {
+  const int64_t at = first_nan(view);
+  if (at < 0) return;
+  const int64_t row_elements = view.shape.rank() == 0 ? 1 : view.shape.elements(1, view.shape.rank());
+  fail(Code::not_finite, text("predict: input \"", view.name, "\" holds NaN in row ", at / row_elements, ", element ", at % row_elements));
+}
+
+}  // namespace
+
+PredictionViews::PredictionViews(const Program& model, std::span<const HostView> inputs, std::span<const HostView> outputs)
+    : model_(model), inputs_(inputs), outputs_(outputs) {
+  check(!outputs.empty(), "predict: needs at least one output, got none");
+  require_distinct(inputs, "input");
+  require_distinct(outputs, "output");
+  require_apart(outputs);
+  for (const HostView& view : inputs) {
+    const auto found = std::ranges::find_if(model.slots, [&](const Slot& s) { return s.role == Role::input && s.name == view.name; });
+    if (found == model.slots.end()) {
+      std::vector<std::string> names;
+      for (const Slot& slot : model.slots)
+        if (slot.role == Role::input) names.push_back(slot.name);
+      refuse_name("input", view.name, names);
+    }
+    look("input", view, found->type);
+  }
+  const Section& forward = *model.find(Phase::forward);
+  for (const HostView& view : outputs) {
+    const auto found = std::ranges::find(model.outputs, view.name, &Output::name);
+    if (found == model.outputs.end()) {
+      std::vector<std::string> names;
+      for (const Output& output : model.outputs) names.push_back(output.name);
+      refuse_name("output", view.name, names);
+    }
+    look("output", view, forward.graph.type(found->value));
+  }
+  check(rows_ != 0 && rows_ <= kMaxRows, "predict: \"", first_, "\" has ", rows_, " rows, needs at least one");
+  if (rows_ < 0) rows_ = 1;
+}
+
+void PredictionViews::look(const char* what, const HostView& view, const Type& type) {
+  check(view.dtype == type.dtype, "predict: ", what, " \"", view.name, "\" is ", type.dtype, ", the view is ", view.dtype);
+  const auto here = rows_by(type.shape, view.shape);
+  check(here.has_value(), "predict: ", what, " \"", view.name, "\" is ", type.shape, " (-1: the number of rows), the view has shape ",
+        view.shape);
+  check(view.data != nullptr || view.shape.elements() == 0, "predict: ", what, " \"", view.name, "\" has no data (NULL)");
+  if (*here < 0) return;
+  check(rows_ < 0 || rows_ == *here, "predict: ", what, " \"", view.name, "\" has ", *here, " rows, \"", first_, "\" has ", rows_);
+  rows_ = *here;
+  first_ = view.name;
+}
+
+const HostView& PredictionViews::input(const std::string& name) const {
+  const HostView* const view = view_named(inputs_, name);
+  about_tensor(name, [&] {
+    if (view == nullptr)
+      fail(Code::invalid_argument, text("predict: output \"", reader_of(name), "\" depends on input \"", name, "\", which is not given"));
+    require_no_nan(*view);
+  });
+  return *view;
+}
+
+/// The output asked for that depends on an input of the model's, of which there is one.
+std::string PredictionViews::reader_of(const std::string& input) const {
+  const SlotId slot = model_.slot_named(input);
+  const auto reader = std::ranges::find_if(outputs_, [&](const HostView& view) {
+    const auto output = std::ranges::find(model_.outputs, view.name, &Output::name);
+    return output != model_.outputs.end() && depends_on(model_, output->value, slot);
+  });
+  return std::string((reader == outputs_.end() ? outputs_.front() : *reader).name);
+}
+
+}  // namespace st
