@@ -7,18 +7,14 @@
 #include <utility>
 
 #include "base/error_of.h"
-#include "base/json.h"
 #include "base/os/files.h"
 #include "base/os/whole_file.h"
-#include "checkpoint/guarded_line.h"
 
 namespace st {
 namespace {
 
 constexpr std::string_view kSignPrefix = "ranks-", kPartFolder = ".part";
 constexpr double kLookAtOthers = 0.005, kLookAtSlow = 0.05;  // seconds
-constexpr std::chrono::milliseconds kBeatEvery{50};
-constexpr size_t kSignBytes = 4096, kMostSaid = 3800;
 constexpr double kFirstTells = 4;  // deadlines that the others wait longer than rank 0, which knows which rank it waits for
 constexpr std::array kKindsInOrder = {TensorKind::parameter, TensorKind::optimizer, TensorKind::host};
 
@@ -28,16 +24,6 @@ void look_again(const std::string& folder) {
     static_cast<void>(os::list_folder(folder));
   } catch (const Error& error) {
     if (error.code() != Code::not_found) throw;
-  }
-}
-
-/// nullopt: a live rank holds it, or there is no such file.
-std::optional<os::FileHold> hold_of(const std::string& sign) {
-  try {
-    return os::FileHold::take(sign, os::FileHold::Kind::exclusive);
-  } catch (const Error& error) {
-    if (error.code() != Code::not_found) throw;
-    return std::nullopt;
   }
 }
 
@@ -53,16 +39,6 @@ struct SharedSaveEnd::Shard {
   std::vector<ShardPiece> pieces;  // of save_->tensors, without their bytes
 };
 
-/// The content of a rank's sign.
-struct SharedSaveEnd::Sign {
-  bool is_held = false, is_gone = false;
-  int64_t beats = -1, progress = -1;  // -1: not known, the line is being written
-  std::string checkpoint;             // rank 0's; empty before it announces the save
-  int64_t file_bytes = 0;
-  bool is_written = false;  // all files of this rank are synced
-  std::optional<Error> failure;
-};
-
 SharedSaveEnd::SharedSaveEnd(std::shared_ptr<const SharedSave> save, std::string folder, Logger log)
     : save_(std::move(save)), folder_(std::move(folder)), log_(log) {}
 
@@ -70,15 +46,13 @@ SharedSaveEnd::~SharedSaveEnd() { end(); }
 
 void SharedSaveEnd::end() noexcept {
   try {
-    const std::lock_guard lock(mutex_);  // so that no beat creates it again
-    is_over_ = true;
+    if (sign_) sign_->stop();  // or a beat would create it again
     if (!has_failed_) os::remove_file(path_of_sign(save_->rank));
     for (int32_t rank = 1; has_failed_ && save_->rank == 0 && rank < save_->ranks; ++rank)  // no other rank reads them
-      if (const auto hold = hold_of(path_of_sign(rank))) os::remove_file(path_of_sign(rank));
+      remove_sign_left_at(path_of_sign(rank));
   } catch (...) {  // a leftover, which the next save removes
   }
-  changed_.notify_all();
-  hold_.reset();  // after the removal: a sign that exists unlocked means a rank that ended during the save
+  if (sign_) sign_->unlock();
 }
 
 std::string SharedSaveEnd::path_of_sign(int32_t rank) const { return text(folder_, "/", kSignPrefix, name_, ".", rank); }
@@ -91,7 +65,10 @@ void SharedSaveEnd::begin() {
   const std::string first = save_->text_of_rank_0(text(os::process_id(), "-", static_cast<int64_t>(os::seconds() * 1e6), " ", folder_));
   const size_t space = first.find(' ');
   name_ = first.substr(0, space);
-  save_->agree_on([&] { show_sign(); });
+  save_->agree_on([&] {
+    os::make_folders(folder_);
+    sign_.emplace(path_of_sign(save_->rank));
+  });
   save_->agree_on([&] {
     require(os::kind_of(path_of_sign(0)) != os::PathKind::none, Code::rank_mismatch,
             "checkpoint: the ranks do not save into one folder: ", save_->names[static_cast<size_t>(save_->rank)], " saves into ", folder_,
@@ -100,95 +77,12 @@ void SharedSaveEnd::begin() {
   });
 }
 
-void SharedSaveEnd::show_sign() {
-  constexpr int kTries = 100;
-  constexpr std::chrono::milliseconds kHeldByAnother{1};
-  os::make_folders(folder_);
-  const std::string path = path_of_sign(save_->rank);
-  for (int i = 0; !hold_; ++i) {  // until it is locked, rank 0 may remove it as a leftover
-    require(i < kTries, Code::io, "checkpoint: ", path, " could not be locked in ", kTries,
-            " attempts; check that no other job saves there");
-    os::OutputFile(path, os::OutputFile::Open::shared).close();
-    if (auto hold = hold_of(path))
-      hold_.emplace(std::move(*hold));
-    else
-      std::this_thread::sleep_for(kHeldByAnother);
-  }
-  beat();
-  heart_.emplace([this] { beat_on(); });
-}
-
-/// Writes one guarded line, padded so that no later one needs room on the disk. Closes the file each time: a network file system shows the
-/// write to other machines only then.
-void SharedSaveEnd::beat() {
-  const std::lock_guard lock(mutex_);
-  if (is_over_) return;
-  std::string line = guard_line(JsonLine(said_).add("beats", ++beats_).add("progress", progress_count_.load()).text());
-  line.resize(kSignBytes, ' ');
-  os::OutputFile sign(path_of_sign(save_->rank), os::OutputFile::Open::shared);
-  sign.write_at(0, std::as_bytes(std::span(line)));
-  sign.close();
-}
-
-void SharedSaveEnd::say(const JsonLine& said) {
-  {
-    const std::lock_guard lock(mutex_);
-    said_ = said;
-  }
-  beat();
-}
-
-/// Runs on its own thread, so that this rank is not silent while it waits, even for its disk.
-void SharedSaveEnd::beat_on() {
-  std::unique_lock lock(mutex_);
-  while (!changed_.wait_for(lock, kBeatEvery, [&] { return is_over_; })) {
-    lock.unlock();
-    try {
-      beat();
-    } catch (const std::exception&) {  // the next beat may succeed; if none does, the others find this rank silent
-    }
-    lock.lock();
-  }
-}
-
-SharedSaveEnd::Sign SharedSaveEnd::sign_of(int32_t rank) const {
-  const std::string path = path_of_sign(rank);
-  Sign sign;
-  sign.is_held = !hold_of(path);  // first: a rank that holds it no longer has said all
-  try {
-    std::string line = os::read_file(path, kSignBytes);
-    line.erase(line.find('\n') + 1);
-    check_guarded_line(line, path);
-    const Json said = parse_json(line, path);
-    const auto whole = [&said](std::string_view key) {
-      const Json* const value = said.find(key);
-      return value != nullptr && value->is(Json::Kind::whole) ? value->whole() : -1;
-    };
-    const auto words = [&said](std::string_view key) {
-      const Json* const value = said.find(key);
-      return value != nullptr && value->is(Json::Kind::text) ? value->text() : std::string();
-    };
-    sign.beats = whole("beats");
-    sign.progress = whole("progress");
-    sign.checkpoint = words("checkpoint");
-    sign.file_bytes = whole("file_bytes");
-    sign.is_written = whole("written") == 1;
-    if (const int64_t code = whole("code"); code > 0) {
-      const auto named = static_cast<int32_t>(whole("rank"));  // -1: none
-      const std::string by = named < 0 ? text("checkpoint: ", save_->names[static_cast<size_t>(rank)], ": ") : "";
-      sign.failure.emplace(static_cast<Code>(code), by + words("why"));
-      sign.failure->place.rank = named < 0 ? rank : named;
-    }
-  } catch (const Error& error) {
-    sign.is_gone = error.code() == Code::not_found;
-    if (!sign.is_gone && error.code() != Code::corrupt) throw;
-    sign.is_held = sign.is_held && !sign.is_gone;
-  }
-  return sign;
+SignContent SharedSaveEnd::sign_of(int32_t rank) const {
+  return read_sign(path_of_sign(rank), rank, save_->names[static_cast<size_t>(rank)]);
 }
 
 /// Throws if that rank has failed or ended.
-void SharedSaveEnd::require_saving(int32_t rank, const Sign& sign) const {
+void SharedSaveEnd::require_saving(int32_t rank, const SignContent& sign) const {
   if (sign.failure) throw Error(*sign.failure);
   if (!sign.is_held) fail_for(rank, Code::rank_failed, " ended during the save, or gave it up; its own output says why");
 }
@@ -200,12 +94,12 @@ void SharedSaveEnd::fail_for(int32_t rank, Code code, const std::string& what) c
 }
 
 void SharedSaveEnd::look_around(const WriteProgress& progress) {
-  if (const int64_t done = progress.done; std::exchange(done_, done) != done) ++progress_count_;
+  if (const int64_t done = progress.done; std::exchange(done_, done) != done) sign_->count_progress();
   const double now = os::seconds();
   if (now - looked_ < kLookAtSlow) return;
   looked_ = now;
   next_ = save_->rank == 0 ? (next_ + 1) % save_->ranks : 0;  // rank 0 looks at one after the other
-  const Sign sign = sign_of(next_);
+  const SignContent sign = sign_of(next_);
   if (!sign.is_written && !(save_->rank != 0 && sign.is_gone)) require_saving(next_, sign);  // rank 0's is gone after the commit
 }
 
@@ -217,10 +111,10 @@ void SharedSaveEnd::await(int32_t other, const WriteProgress& progress, const Co
   const double start = save_->seconds(), still = (save_->stall_deadlines + (other == 0 ? kFirstTells : 0)) * save_->deadline;
   double heard = start, progressed = start, warn_after = save_->deadline;
   int64_t beats = -1, count = -1;
-  ++progress_count_;
+  sign_->count_progress();
   for (;;) {
     require(!progress.is_cancelled || !progress.is_cancelled(), Code::cancelled, "checkpoint: the save was cancelled");
-    const Sign sign = sign_of(other);
+    const SignContent sign = sign_of(other);
     if (is_so(sign)) return;
     require_saving(other, sign);
     const double now = save_->seconds();
@@ -231,7 +125,7 @@ void SharedSaveEnd::await(int32_t other, const WriteProgress& progress, const Co
     if (sign.progress > count) {
       count = sign.progress;
       progressed = now;
-      ++progress_count_;
+      sign_->count_progress();
     }
     if (now - heard > save_->deadline)
       fail_for(other, Code::timeout,
@@ -323,7 +217,7 @@ LogicalTensor SharedSaveEnd::tensor_of(const ShardPiece& piece) const {
 
 /// Waits for that rank's files, then moves them next to rank 0's, where the common manifest expects them.
 Manifest SharedSaveEnd::take_over(const std::string& checkpoint, int32_t rank, const WriteProgress& progress) {
-  await(rank, progress, [](const Sign& sign) { return sign.is_written; });
+  await(rank, progress, [](const SignContent& sign) { return sign.is_written; });
   const std::string from = part_of(checkpoint, rank), last = text(from, "/", kManifestName);
   Manifest part = parse_manifest(os::read_file(last, kMaxManifestBytes), last);
   for (const ShardFile& file : part.files)
@@ -336,7 +230,7 @@ Manifest SharedSaveEnd::write_all(const std::string& checkpoint, Manifest manife
                                   const WriteOptions& options, WriteProgress& progress) {
   const std::string folder = text(folder_, "/", checkpoint, kPartFolder);
   for (int32_t rank = 1; rank < save_->ranks; ++rank) os::make_folder(part_of(checkpoint, rank));
-  say(JsonLine().add("checkpoint", checkpoint).add("file_bytes", options.file_bytes));
+  sign_->say(JsonLine().add("checkpoint", checkpoint).add("file_bytes", options.file_bytes));
   std::vector<Manifest> parts;  // by rank
   parts.push_back(write_own(folder, own, options, progress));
   for (int32_t rank = 1; rank < save_->ranks; ++rank) parts.push_back(take_over(checkpoint, rank, progress));
@@ -384,8 +278,8 @@ void SharedSaveEnd::report_failure() noexcept {
       said.start();
       said.add("code", static_cast<int32_t>(why.code())).add("rank", why.place.rank).add("why", message);
       message.resize(message.size() / 2);
-    } while (said.text().size() > kMostSaid);
-    say(said);
+    } while (said.text().size() > RankSign::kMostSaid);
+    sign_->say(said);
     has_failed_ = true;
     end();
   } catch (...) {  // a disk error; the others notice that this rank has given up
@@ -397,7 +291,7 @@ void SharedSaveEnd::write_part(int64_t step, std::span<const WrittenTensor> own,
   try {
     WriteOptions alike = options;
     std::string checkpoint;
-    await(0, progress, [&](const Sign& first) {
+    await(0, progress, [&](const SignContent& first) {
       checkpoint = first.checkpoint;
       alike.file_bytes = first.file_bytes;
       return !checkpoint.empty();
@@ -408,15 +302,15 @@ void SharedSaveEnd::write_part(int64_t step, std::span<const WrittenTensor> own,
     os::sync_folder(folder);
     const std::string content = print_manifest(part);
     os::write_file_atomically(text(folder, "/", kManifestName), [&](const auto& write) { write(std::as_bytes(std::span(content))); });
-    say(JsonLine().add("written", 1));
-    await(0, progress, [&](const Sign& first) {
+    sign_->say(JsonLine().add("written", 1));
+    await(0, progress, [&](const SignContent& first) {
       if (!first.is_gone) return false;
       look_again(folder_);
       look_again(committed);
       return os::kind_of(text(committed, "/", kManifestName)) != os::PathKind::none;
     });
   } catch (...) {
-    if (const Sign first = sign_of(0); first.failure) throw Error(*first.failure);  // rank 0 knows the first failure
+    if (const SignContent first = sign_of(0); first.failure) throw Error(*first.failure);  // rank 0 knows the first failure
     report_failure();
     throw;
   }

@@ -10,24 +10,19 @@
 // | step-00000120.part/ranks-<save>.<rank>/ | a rank's files and their manifest, until rank 0 moves them to its own                 |
 #pragma once
 
-#include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <exception>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "base/error.h"
-#include "base/json_line.h"
 #include "base/log.h"
-#include "base/os/file_access.h"
 #include "base/os/machine.h"
-#include "base/pending.h"
 #include "checkpoint/checkpoint_writer.h"
+#include "checkpoint/rank_sign.h"
 
 namespace st {
 
@@ -97,16 +92,11 @@ class SharedSaveEnd {
 
  private:
   struct Shard;
-  struct Sign;
 
-  void show_sign();
   std::string path_of_sign(int32_t rank) const;
   std::string part_of(const std::string& checkpoint, int32_t rank) const;
-  void beat();
-  void beat_on();
-  void say(const JsonLine& said);
-  Sign sign_of(int32_t rank) const;
-  void require_saving(int32_t rank, const Sign& sign) const;
+  SignContent sign_of(int32_t rank) const;
+  void require_saving(int32_t rank, const SignContent& sign) const;
   [[noreturn]] void fail_for(int32_t rank, Code code, const std::string& what) const;
   template <class Condition>
   void await(int32_t other, const WriteProgress& progress, const Condition& is_so);
@@ -119,19 +109,11 @@ class SharedSaveEnd {
   const std::string folder_;
   const Logger log_;
   std::string name_;  // of the save, a new one each time: rank 0's process and time
-  std::optional<os::FileHold> hold_;
   double looked_ = 0;
-  int64_t done_ = 0;                         // bytes written, when this rank last looked
-  int32_t next_ = 0;                         // rank that this one looks at next
-  bool has_failed_ = false;                  // and has said so: its sign stays
-  std::atomic<int64_t> progress_count_ = 0;  // increases when bytes are written here, or on the rank that this one waits for
-
-  std::mutex mutex_;  // guards the next three
-  JsonLine said_;
-  int64_t beats_ = 0;
-  bool is_over_ = false;
-  std::condition_variable changed_;
-  std::optional<Pending> heart_;  // destroyed first
+  int64_t done_ = 0;              // bytes written, when this rank last looked
+  int32_t next_ = 0;              // rank that this one looks at next
+  bool has_failed_ = false;       // and has said so: its sign stays
+  std::optional<RankSign> sign_;  // that this rank takes part; it counts bytes written here, or on the rank that this one waits for
 };
 
 /// Whether `name`, a file in a run's folder, belongs to a shared save.
