@@ -44,37 +44,22 @@ void agreeing(const CheckpointContent& content, const Call& call) {
   content.shared ? content.shared->agree_on(call) : call();
 }
 
-/// The checkpoints that retention starts with. A folder without a manifest is left alone: it may be a copy in progress.
-std::vector<RetainedCheckpoint> known_of(const RunFolder& folder, const std::string& best) {
-  std::vector<RetainedCheckpoint> known;
-  for (const CheckpointEntry& entry : folder.list()) {
-    const bool good = entry.problem.empty();
-    if (!good && os::kind_of(text(folder.path_to(entry.name), "/", kManifestName)) == os::PathKind::none) continue;
-    known.push_back(good ? retained(entry.name, folder.manifest_of(entry.name), best)
-                         : RetainedCheckpoint{.name = entry.name, .step = entry.step, .metric = {}, .valid = false});
-    known.back().earlier = true;
-  }
-  return known;
-}
-
 }  // namespace
 
 /// Saves are numbered as they begin and written in that order: the next to be written is number `ended`.
 struct CheckpointManager::State {
-  State(std::string path, ManagerOptions wishes, std::shared_ptr<MemorySource> source, Logger logger, Place place)
-      : folder(path), options(std::move(wishes)), memory(std::move(source)), log(logger) {
-    if (place == Place::of_folder) writer.emplace(std::move(path));
-    if (writer) known = known_of(folder, options.best);
+  State(std::string folder, ManagerOptions wishes, std::shared_ptr<MemorySource> source, Logger logger, Place place)
+      : options(std::move(wishes)),
+        memory(std::move(source)),
+        log(logger),
+        destination(std::move(folder), {options.retention, options.best, options.write}, logger, place) {
     free.reserve(static_cast<size_t>(options.queue + 1));
   }
 
-  const RunFolder folder;
-  bool has_warned_of_others = false;      // used by the save that is being written, as is `writer`
-  std::optional<RunFolderWriter> writer;  // used by the save that is being written; none: another process owns the folder
   const ManagerOptions options;
   const std::shared_ptr<MemorySource> memory;
   const Logger log;
-  WriteProgress written;
+  SaveDestination destination;
 
   std::mutex callers;        // held from a save's first copy to its last
   mutable std::mutex mutex;  // guards the members below
@@ -83,7 +68,6 @@ struct CheckpointManager::State {
   bool writing = false, write_failed = false;
   std::vector<std::unique_ptr<Snapshot>> free;
   int64_t snapshots = 0;  // free and in use
-  std::vector<RetainedCheckpoint> known;
   std::vector<std::shared_ptr<Pending>> pending;
   std::optional<Error> error;
   SaveProgress numbers;
@@ -100,11 +84,7 @@ struct CheckpointManager::State {
   void let_ended_be_done(std::unique_lock<std::mutex>& lock) const;
   void write(Manifest manifest, const std::vector<WrittenTensor>& tensors, SharedSaveEnd* together,
              const std::function<bool()>& is_cancelled);
-  std::string commit(Manifest& manifest, const std::vector<WrittenTensor>& tensors, SharedSaveEnd* together);
-  std::unique_ptr<SharedSaveEnd> join(const CheckpointContent& content) const;
   void follow(const std::string& name, const Manifest& manifest);
-  void warn_of_others();
-  void remove_older();
 };
 
 /// While it lives no other save writes into the folder. Its destructor is the last use of the manager by its thread.
@@ -204,24 +184,16 @@ void CheckpointManager::State::let_ended_be_done(std::unique_lock<std::mutex>& l
 /// Performs one save; called in its turn.
 void CheckpointManager::State::write(Manifest manifest, const std::vector<WrittenTensor>& tensors, SharedSaveEnd* together,
                                      const std::function<bool()>& is_cancelled) {
-  written.is_cancelled = [this, together, is_cancelled] {
-    if (together != nullptr) together->look_around(written);
-    return is_cancelled && is_cancelled();
-  };
   const double start = os::seconds();
   try {
-    std::string name;
-    if (writer)
-      name = commit(manifest, tensors, together);
-    else
-      together->write_part(manifest.step, tensors, options.write, written);
+    const std::string name = destination.write(manifest, tensors, together, is_cancelled);
     {
       const std::lock_guard lock(mutex);
       ++numbers.saved;
       numbers.write_seconds = os::seconds() - start;
       saved_step = manifest.step;
     }
-    if (writer) follow(name, manifest);
+    if (!name.empty()) follow(name, manifest);
   } catch (const std::exception& why) {
     log.warning("checkpoint", "step ", manifest.step, " was not saved: ", why.what());
     const std::lock_guard lock(mutex);
@@ -230,82 +202,15 @@ void CheckpointManager::State::write(Manifest manifest, const std::vector<Writte
   }
 }
 
-std::string CheckpointManager::State::commit(Manifest& manifest, const std::vector<WrittenTensor>& tensors, SharedSaveEnd* together) {
-  written.done = written.all = 0;
-  std::string name;
-  try {
-    name = writer->begin(manifest.step);
-    manifest.checkpoint = name;
-    manifest.sequence = writer->next_sequence();
-    Manifest whole = together != nullptr ? together->write_all(name, std::move(manifest), tensors, options.write, written)
-                                         : write_checkpoint(writer->part_path(name), std::move(manifest), tensors, options.write, written);
-    manifest = std::move(whole);
-    writer->commit(name);
-    if (together != nullptr) together->end();
-  } catch (...) {
-    if (together != nullptr) together->report_failure();
-    if (!name.empty()) writer->discard(name);
-    throw;
-  }
-  return name;
-}
-
-/// Null: this rank saves alone.
-std::unique_ptr<SharedSaveEnd> CheckpointManager::State::join(const CheckpointContent& content) const {
-  require(content.shared || writer, Code::wrong_state, "checkpoint: another process saves into ", folder.path(),
-          "; this one opened it read_only and can only save together with the other ranks");
-  if (!content.shared) return nullptr;
-  require((content.shared->rank == 0) == writer.has_value(), Code::wrong_state, "checkpoint: rank ", content.shared->rank, " opened ",
-          folder.path(), writer ? " for saving" : " read_only",
-          "; when ranks save together, rank 0 opens it for saving and the others read_only");
-  return std::make_unique<SharedSaveEnd>(content.shared, folder.path(), log);
-}
-
 /// The work after a commit. The save has succeeded, whatever fails here.
 void CheckpointManager::State::follow(const std::string& name, const Manifest& manifest) {
   try {
-    log.info("checkpoint", "saved ", name, ", ", text_of_bytes(manifest.bytes()));
-    {
-      const std::lock_guard lock(mutex);
-      known.insert(known.begin(), retained(name, manifest, options.best));
-    }
-    warn_of_others();
-    writer->set_latest(name, manifest.sequence);
-    remove_older();
+    destination.follow(name, manifest);
   } catch (const std::exception& why) {
     const std::lock_guard lock(mutex);
     keep_error(std::current_exception());
     log.warning("checkpoint", name, " is saved, but updating `latest` or removing older checkpoints failed: ", why.what());
   }
-}
-
-/// Says once which checkpoints stay because they are of another run.
-void CheckpointManager::State::warn_of_others() {
-  if (has_warned_of_others) return;
-  std::string names;
-  {
-    const std::lock_guard lock(mutex);
-    for (const RetainedCheckpoint& checkpoint : known)
-      if (!is_of_same_run(checkpoint, known.front())) names += text(names.empty() ? "" : ", ", checkpoint.name);
-  }
-  has_warned_of_others = !names.empty();
-  if (has_warned_of_others)
-    log.warning("checkpoint", folder.path(), " holds checkpoints of another run, which are kept: ", names,
-                "; give each run its own folder, or remove them");
-}
-
-void CheckpointManager::State::remove_older() {
-  std::vector<std::string> names;
-  {
-    const std::lock_guard lock(mutex);
-    names = to_remove(options.retention, known);
-  }
-  for (const std::string& name : names) {
-    if (!writer->remove(name)) continue;  // a reader holds it: tried again after the next save
-    const std::lock_guard lock(mutex);
-    std::erase_if(known, [&](const RetainedCheckpoint& checkpoint) { return checkpoint.name == name; });
-  }
-  writer->remove_leftovers();
 }
 
 CheckpointManager::CheckpointManager(std::string folder, ManagerOptions options, std::shared_ptr<MemorySource> memory, Logger log,
@@ -315,11 +220,11 @@ CheckpointManager::CheckpointManager(std::string folder, ManagerOptions options,
 }
 
 CheckpointManager::~CheckpointManager() {
-  state_->written.is_urgent = true;
+  state_->destination.written().is_urgent = true;
   wait(-1);
 }
 
-const RunFolder& CheckpointManager::folder() const { return state_->folder; }
+const RunFolder& CheckpointManager::folder() const { return state_->destination.folder(); }
 
 std::shared_ptr<Pending> CheckpointManager::save(const CheckpointContent& content, Workers& workers,
                                                  const std::function<bool()>& is_cancelled) {
@@ -331,7 +236,7 @@ std::shared_ptr<Pending> CheckpointManager::save(const CheckpointContent& conten
     state.reap();
     job = std::make_shared<Job>();
     job->manifest = manifest_of(content);
-    job->together = state.join(content);
+    job->together = state.destination.join(content.shared);
     job->snapshot_loan = std::make_unique<SnapshotLoan>(state, is_cancelled);
     Snapshot& snapshot = job->snapshot_loan->snapshot();
     snapshot.take(content.tensors, workers);
@@ -382,7 +287,7 @@ void CheckpointManager::save_now(const CheckpointContent& content, Workers& work
       };
       tensors.push_back({tensor.name, tensor.kind, tensor.dtype, tensor.shape, tensor.bytes, copy});
     }
-    together = state.join(content);
+    together = state.destination.join(content.shared);
     state.wait_for_others(is_cancelled);
   });
   if (together) together->begin();
@@ -445,8 +350,9 @@ SaveProgress CheckpointManager::progress() const {
   SaveProgress now = state_->numbers;
   now.waiting = std::max<int64_t>(state_->begun - state_->ended - 1, 0);
   if (state_->writing) {
-    now.bytes_all = state_->written.all;
-    now.bytes_done = std::min<int64_t>(state_->written.done, now.bytes_all);
+    const WriteProgress& written = state_->destination.written();
+    now.bytes_all = written.all;
+    now.bytes_done = std::min<int64_t>(written.done, now.bytes_all);
   }
   return now;
 }
@@ -456,15 +362,8 @@ int64_t CheckpointManager::saved_step() const {
   return state_->saved_step;
 }
 
-void CheckpointManager::adopt_earlier() {
-  const std::lock_guard lock(state_->mutex);
-  for (RetainedCheckpoint& checkpoint : state_->known) checkpoint.earlier = false;
-}
+void CheckpointManager::adopt_earlier() { state_->destination.adopt_earlier(); }
 
-void CheckpointManager::mark_corrupt(const std::string& name) {
-  const std::lock_guard lock(state_->mutex);
-  for (RetainedCheckpoint& checkpoint : state_->known)
-    if (checkpoint.name == name) checkpoint.valid = false;
-}
+void CheckpointManager::mark_corrupt(const std::string& name) { state_->destination.mark_corrupt(name); }
 
 }  // namespace st

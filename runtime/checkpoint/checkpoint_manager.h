@@ -16,6 +16,7 @@
 #include "checkpoint/checkpoint_writer.h"
 #include "checkpoint/retention.h"
 #include "checkpoint/run_folder.h"
+#include "checkpoint/save_destination.h"
 #include "checkpoint/shared_save.h"
 #include "checkpoint/snapshot.h"
 
@@ -48,8 +49,7 @@ struct SaveProgress {
 /// Safe to call from several threads. Saves are made one after the other; queries do not wait for them.
 class CheckpointManager {
  public:
-  /// beside: another process owns the folder and commits; this manager only takes part in saves that ranks make together.
-  enum class Place { of_folder, beside };
+  using Place = SaveDestination::Place;
   /// Allocates snapshots from `memory` (role other) and keeps them from save to save. Throws as RunFolderWriter.
   CheckpointManager(std::string folder, ManagerOptions options, std::shared_ptr<MemorySource> memory, Logger log,
                     Place place = Place::of_folder);
