@@ -4,61 +4,19 @@
 #include <array>
 
 #include "ir/cuts.h"
+#include "ir/layout_case.h"
 #include "ir/linear_places.h"
 #include "ir/shape_rules.h"
 
 namespace st::layout_rule {
+
+// A rule has the name that ops.def gives it; a row with an unknown rule does not compile. Those of losses and of collectives are in
+// loss_layouts.cpp and collective_layouts.cpp.
+#define ST_OP(name, inputs, outputs, attrs, shape_rule, layout_rule, ...) Layouts layout_rule(const Case& on);
+#include "ir/ops.def"
+#undef ST_OP
+
 namespace {
-
-using Kind = AxisLayout::Kind;
-constexpr AxisLayout kReplicated{};
-constexpr AxisLayout kPartial{.kind = Kind::partial, .where = 0, .grain = 0};
-
-AxisLayout sharded(int32_t dimension, int64_t grain = 0) { return {.kind = Kind::sharded, .where = dimension, .grain = grain}; }
-
-/// One op on one axis of the mesh. `out` has the shapes.
-struct Case {
-  const OpTypes& op;
-  std::span<const Type> out;
-  MeshAxis axis;
-
-  size_t inputs() const { return op.in.size(); }
-  const AxisLayout& in(size_t input) const { return op.in[input].layout[axis]; }
-  const Shape& shape(size_t input) const { return op.in[input].shape; }
-  int32_t rank(size_t input) const { return shape(input).rank(); }
-  bool is(size_t input, Kind kind) const { return in(input).kind == kind; }
-  bool is_replicated(size_t input) const { return is(input, Kind::replicated); }
-  bool is_partial(size_t input) const { return is(input, Kind::partial); }
-  bool is_sharded(size_t input) const { return is(input, Kind::sharded); }
-  bool all(Kind kind) const {
-    for (size_t i = 0; i < inputs(); ++i)
-      if (!is(i, kind)) return false;
-    return true;
-  }
-};
-
-[[noreturn]] void refuse(const Case& on, std::string_view why) {
-  std::string message = text(name_of(on.op.op), ": layouts do not fit along the ", name_of(on.axis), " axis");
-  for (size_t i = 0; i < on.inputs(); ++i)
-    message += text(i == 0 ? ": " : ", ", shape_rule::input_name(on.op, i), " is ", on.op.in[i], on.is_replicated(i) ? " replicated" : "");
-  fail(Code::invalid_argument, text(message, "; ", why));
-}
-
-constexpr std::string_view kReduceFirst = "a partial value must be summed over the ranks first";
-constexpr std::string_view kGatherFirst = "the sharded dimension must be gathered first";
-
-void need_replicated(const Case& on, size_t input) {
-  if (on.is_replicated(input)) return;
-  refuse(on, text(shape_rule::input_name(on.op, input), " must be replicated: ", on.is_partial(input) ? kReduceFirst : kGatherFirst));
-}
-
-void need_equal(const Case& on, size_t a, size_t b) {
-  if (!(on.in(a) == on.in(b)))
-    refuse(on, text(shape_rule::input_name(on.op, a), " and ", shape_rule::input_name(on.op, b), " must have one layout"));
-}
-
-using Layouts = std::vector<AxisLayout>;
-Layouts every_output(const Case& on, AxisLayout layout) { return Layouts(on.out.size(), layout); }
 
 // The operand's layout in the output's dimension numbers: broadcasting aligns dimensions at the right.
 AxisLayout aligned(const Case& on, size_t input) {
@@ -81,18 +39,18 @@ bool is_scalar(const Shape& shape) {
 
 // --- slots and constants
 
-static Layouts slot(const Case& on) { refuse(on, "a load takes its layout from its slot"); }
+Layouts slot(const Case& on) { refuse(on, "a load takes its layout from its slot"); }
 
-static Layouts any(const Case& on) { return every_output(on, kReplicated); }
+Layouts any(const Case& on) { return every_output(on, kReplicated); }
 
-static Layouts replicate(const Case& on) {
+Layouts replicate(const Case& on) {
   for (size_t i = 0; i < on.inputs(); ++i) need_replicated(on, i);
   return every_output(on, kReplicated);
 }
 
 // --- elementwise
 
-static Layouts elementwise(const Case& on) {
+Layouts elementwise(const Case& on) {
   AxisLayout found = kReplicated;
   for (size_t i = 0; i < on.inputs(); ++i) {
     if (on.is_partial(i)) refuse(on, kReduceFirst);
@@ -107,25 +65,25 @@ static Layouts elementwise(const Case& on) {
   return every_output(on, found);
 }
 
-static Layouts linear2(const Case& on) {
+Layouts linear2(const Case& on) {
   if (on.all(Kind::partial)) return every_output(on, kPartial);
   if (on.is_partial(0) || on.is_partial(1))
     refuse(on, "the operand that is not partial would count once per rank; sum the partial one over the ranks first");
   return elementwise(on);
 }
 
-static Layouts product(const Case& on) {
+Layouts product(const Case& on) {
   for (const size_t i : {size_t{0}, size_t{1}})
     if (on.is_partial(i) && on.is_replicated(1 - i)) return every_output(on, kPartial);
   return elementwise(on);  // refuses partial times partial and partial times sharded
 }
 
-static Layouts quotient(const Case& on) {
+Layouts quotient(const Case& on) {
   if (on.is_partial(0) && on.is_replicated(1)) return every_output(on, kPartial);
   return elementwise(on);
 }
 
-static Layouts scaled(const Case& on) {
+Layouts scaled(const Case& on) {
   if (!on.is_partial(0)) return elementwise(on);
   if (on.op.op == Op::affine && on.op.attrs.real("shift") != 0) refuse(on, "the shift would count once per rank; sum over the ranks first");
   if (on.op.op == Op::cast && !is_floating(on.out[0].dtype)) refuse(on, kReduceFirst);
@@ -133,7 +91,7 @@ static Layouts scaled(const Case& on) {
 }
 
 // The mask depends on (sample, element in the sample): if samples were cut, every rank would use the mask of their first elements.
-static Layouts dropout(const Case& on) {
+Layouts dropout(const Case& on) {
   need_replicated(on, 1);
   if (on.is_partial(0)) refuse(on, kReduceFirst);
   if (!on.is_replicated(0) && !(on.in(0) == sharded(0))) refuse(on, "only whole samples, dimension 0, may be cut");
@@ -196,7 +154,7 @@ void check_bias(const Case& on, size_t bias, const AxisLayout& out) {
 
 }  // namespace
 
-static Layouts matmul(const Case& on) {
+Layouts matmul(const Case& on) {
   const AxisLayout out = product_of(on);
   if (on.op.op != Op::linear) return {out};
   if (out.kind == Kind::partial) {
@@ -209,7 +167,7 @@ static Layouts matmul(const Case& on) {
 
 // Every stage after the product needs complete sums, except the column sums, and a residual that is itself partial: each rank's term of a
 // sum of two products.
-static Layouts fused_linear(const Case& on) {
+Layouts fused_linear(const Case& on) {
   const LinearPlaces places(on.op.attrs);
   const AxisLayout out = product_of(on);
   const bool is_product =
@@ -231,17 +189,7 @@ static Layouts fused_linear(const Case& on) {
 
 // --- rows: each row of an axis is one unit of work
 
-namespace {
-
-AxisLayout rows_of(const Case& on, int32_t axis) {
-  if (on.is_partial(0)) refuse(on, kReduceFirst);
-  if (on.is(0, Kind::flat) || (on.is_sharded(0) && on.in(0).where == axis)) refuse(on, kGatherFirst);
-  return on.in(0);
-}
-
-}  // namespace
-
-static Layouts rows(const Case& on) {
+Layouts rows(const Case& on) {
   const int32_t rank = on.rank(0);
   const int32_t axis = on.op.attrs.has("axis") ? shape_rule::axis_of(on.op, on.shape(0)) : rank - 1;
   const AxisLayout out = rows_of(on, axis);
@@ -251,13 +199,13 @@ static Layouts rows(const Case& on) {
   return every_output(on, out);  // statistics have the same leading dimensions
 }
 
-static Layouts rows2(const Case& on) {
+Layouts rows2(const Case& on) {
   const AxisLayout out = rows_of(on, shape_rule::axis_of(on.op, on.shape(0)));
   need_equal(on, 0, 1);
   return every_output(on, out);
 }
 
-static Layouts norm_backward(const Case& on) {  // x gamma statistics... dy -> dx, then the gradients of gamma and beta
+Layouts norm_backward(const Case& on) {  // x gamma statistics... dy -> dx, then the gradients of gamma and beta
   const AxisLayout x = rows_of(on, on.rank(0) - 1);
   need_replicated(on, 1);
   for (size_t i = 2; i < on.inputs(); ++i) need_equal(on, 0, i);
@@ -277,7 +225,7 @@ AxisLayout heads_or_samples(AxisLayout cut, const Shape& shape) {
 
 }  // namespace
 
-static Layouts batched(const Case& on) {
+Layouts batched(const Case& on) {
   const AxisLayout cut = on.in(0);
   if (cut.kind == Kind::partial) refuse(on, kReduceFirst);
   if (cut.kind == Kind::flat || (cut.kind == Kind::sharded && cut.where != 0 && cut.where != 2))
@@ -291,7 +239,7 @@ static Layouts batched(const Case& on) {
 
 // --- indexing
 
-static Layouts embedding(const Case& on) {  // weight [V, C], tokens [...]
+Layouts embedding(const Case& on) {  // weight [V, C], tokens [...]
   if (on.is_partial(1) || on.is(0, Kind::flat) || on.is(1, Kind::flat))
     refuse(on, "tokens must be replicated or sharded, weight must have whole rows");
   if (on.is_replicated(0)) return {on.in(1)};
@@ -302,7 +250,7 @@ static Layouts embedding(const Case& on) {  // weight [V, C], tokens [...]
   return {sharded(on.out[0].shape.rank() - 1)};
 }
 
-static Layouts weight_backward(const Case& on) {  // tokens [...], dy [..., C] -> dweight [rows, C]
+Layouts weight_backward(const Case& on) {  // tokens [...], dy [..., C] -> dweight [rows, C]
   if (on.is_partial(0) || on.is(0, Kind::flat) || on.is(1, Kind::flat)) refuse(on, kGatherFirst);
   if (on.is_sharded(0)) {
     need_equal(on, 0, 1);
@@ -316,84 +264,6 @@ static Layouts weight_backward(const Case& on) {  // tokens [...], dy [..., C] -
   if (!on.is_sharded(1)) return {on.in(1)};
   if (on.in(1).where != on.rank(1) - 1) refuse(on, "tokens must be sharded like dy");
   return {sharded(1)};
-}
-
-// --- losses: sums over samples, so sharded samples give partial sums
-
-namespace {
-
-AxisLayout samples_of(const Case& on) {
-  const bool classes = on.op.op == Op::cross_entropy || on.op.op == Op::cross_entropy_backward || on.op.op == Op::fused_cross_entropy;
-  return rows_of(on, classes ? on.rank(0) - 1 : on.rank(0));
-}
-
-}  // namespace
-
-static Layouts loss(const Case& on) {
-  const AxisLayout cut = samples_of(on);
-  for (size_t i = 1; i < on.inputs(); ++i) need_equal(on, 0, i);
-  Layouts out = every_output(on, cut.kind == Kind::sharded ? kPartial : kReplicated);
-  if (on.op.op == Op::cross_entropy) out[2] = cut;
-  return out;
-}
-
-static Layouts loss_backward(const Case& on) {
-  const AxisLayout cut = samples_of(on);
-  const size_t dsum = on.op.op == Op::cross_entropy_backward ? 3 : 2;
-  for (size_t i = 1; i < on.inputs(); ++i) i == dsum ? need_replicated(on, i) : need_equal(on, 0, i);
-  return {cut};
-}
-
-static Layouts fused_loss(const Case& on) {
-  const AxisLayout cut = samples_of(on);
-  for (size_t i = 1; i < on.inputs(); ++i) i == 2 ? need_replicated(on, i) : need_equal(on, 0, i);
-  Layouts out = every_output(on, cut.kind == Kind::sharded ? kPartial : kReplicated);
-  out[2] = cut;
-  return out;
-}
-
-namespace {
-
-/// Whether the vocabulary is sharded, of which each rank has columns; all else must then be replicated. Otherwise the rows are as in a
-/// loss.
-bool has_own_columns(const Case& on) {
-  if (!on.is_sharded(0) || on.in(0).where != on.rank(0) - 1) return false;
-  for (size_t i = 1; i < on.inputs(); ++i) need_replicated(on, i);
-  return true;
-}
-
-void need_rows(const Case& on, size_t input, AxisLayout rows) {
-  if (!(on.in(input) == rows))
-    refuse(on, text(shape_rule::input_name(on.op, input), " must be ", rows.kind == Kind::sharded ? "sharded like" : "replicated as",
-                    " the rows of logits"));
-}
-
-/// The layout of terms [ranks, ..., 4] of rows with this layout.
-AxisLayout terms_layout(AxisLayout rows) { return rows.kind == Kind::sharded ? sharded(rows.where + 1) : rows; }
-
-}  // namespace
-
-static Layouts vocabulary_terms(const Case& on) {
-  if (has_own_columns(on)) return {sharded(0)};  // its rank's; gathered, those of all ranks
-  const AxisLayout rows = rows_of(on, on.rank(0) - 1);
-  need_rows(on, 1, rows);
-  return {terms_layout(rows)};
-}
-
-static Layouts vocabulary_loss(const Case& on) {
-  if (has_own_columns(on)) return every_output(on, kReplicated);
-  const AxisLayout rows = rows_of(on, on.rank(0) - 1);
-  for (size_t i = 1; i < on.inputs(); ++i) need_rows(on, i, i == 2 ? terms_layout(rows) : rows);
-  Layouts out = every_output(on, rows);
-  out[0] = out[1] = rows.kind == Kind::sharded ? kPartial : kReplicated;
-  return out;
-}
-
-static Layouts vocabulary_loss_backward(const Case& on) {
-  if (has_own_columns(on)) return {on.in(0)};
-  const AxisLayout rows = rows_of(on, on.rank(0) - 1);
-  for (size_t i = 1; i < on.inputs(); ++i) i == 3 ? need_replicated(on, i) : need_rows(on, i, rows);
-  return {rows};
 }
 
 // --- reductions and shapes
@@ -416,7 +286,7 @@ AxisLayout kept(const Case& on) {  // the output's layout if the sharded dimensi
 
 }  // namespace
 
-static Layouts reduce(const Case& on) {
+Layouts reduce(const Case& on) {
   if (on.is_replicated(0)) return {kReplicated};
   if (on.is_partial(0) && on.op.op == Op::mean) return {kPartial};
   if (on.is_partial(0)) refuse(on, kReduceFirst);
@@ -424,7 +294,7 @@ static Layouts reduce(const Case& on) {
   return {kept(on)};
 }
 
-static Layouts reduce_sum(const Case& on) {
+Layouts reduce_sum(const Case& on) {
   if (on.is(0, Kind::flat)) refuse(on, kGatherFirst);
   if (!on.is_sharded(0)) return {on.in(0)};
   return {is_reduced(on, on.in(0).where) ? kPartial : kept(on)};
@@ -432,7 +302,7 @@ static Layouts reduce_sum(const Case& on) {
 
 // Row-major order: the cut moves to a dimension with equally many elements before it, so that each rank still holds one run per leading
 // index.
-static Layouts reshape(const Case& on) {
+Layouts reshape(const Case& on) {
   if (on.is(0, Kind::flat)) refuse(on, kGatherFirst);
   if (!on.is_sharded(0)) return {on.in(0)};
   const Shape &x = on.shape(0), &y = on.out[0].shape;
@@ -454,7 +324,7 @@ static Layouts reshape(const Case& on) {
   return {sharded(found, on.in(0).grain)};
 }
 
-static Layouts broadcast_to(const Case& on) {
+Layouts broadcast_to(const Case& on) {
   if (on.is(0, Kind::flat)) refuse(on, kGatherFirst);
   if (!on.is_sharded(0)) return {on.in(0)};
   const AxisLayout out = aligned(on, 0);
@@ -462,14 +332,14 @@ static Layouts broadcast_to(const Case& on) {
   return {out};
 }
 
-static Layouts transpose(const Case& on) {
+Layouts transpose(const Case& on) {
   if (on.is(0, Kind::flat)) refuse(on, kGatherFirst);
   if (!on.is_sharded(0)) return {on.in(0)};
   const Ints& order = on.op.attrs.ints("order");
   return {sharded(static_cast<int32_t>(std::ranges::find(order, on.in(0).where) - order.begin()), on.in(0).grain)};
 }
 
-static Layouts pieces(const Case& on) {  // slice, pad, split, concat: linear along their axis; other dimensions may be sharded
+Layouts pieces(const Case& on) {  // slice, pad, split, concat: linear along their axis; other dimensions may be sharded
   for (size_t i = 1; i < on.inputs(); ++i) need_equal(on, 0, i);
   if (on.is_partial(0)) return every_output(on, kPartial);
   // Cut in segments, as the columns of several weights in one: each piece of a split is sharded, and so joins again.
@@ -477,59 +347,6 @@ static Layouts pieces(const Case& on) {  // slice, pad, split, concat: linear al
   if (is_along && on.op.op == Op::split && on.in(0).grain == 1) return every_output(on, sharded(on.in(0).where));
   if (is_along && on.op.op == Op::concat && on.in(0).grain == 0) return every_output(on, sharded(on.in(0).where, 1));
   return every_output(on, rows_of(on, shape_rule::axis_of(on.op, on.shape(0))));
-}
-
-// --- collectives of values, along the tensor axis; they leave the other axes alone
-
-namespace {
-
-Layouts along_tensor(const Case& on, AxisLayout from, AxisLayout to, std::string_view why) {
-  if (on.axis != MeshAxis::tensor) return {on.in(0)};
-  if (!(on.in(0) == from)) refuse(on, why);
-  return {to};
-}
-
-}  // namespace
-
-static Layouts tensor_gather(const Case& on) { return along_tensor(on, sharded(0), kReplicated, "x must be sharded by rows"); }
-static Layouts tensor_scatter(const Case& on) { return along_tensor(on, kPartial, sharded(0), "x must be partial"); }
-static Layouts tensor_sum(const Case& on) { return along_tensor(on, kPartial, kReplicated, "x must be partial"); }
-static Layouts tensor_share(const Case& on) { return along_tensor(on, kReplicated, kReplicated, "x must be replicated"); }
-static Layouts tensor_part(const Case& on) { return along_tensor(on, kReplicated, sharded(0), "x must be replicated"); }
-
-// Each rank has the squares of its own blocks; of its pieces of tensors, its part of their sums.
-static Layouts squares(const Case& on) {
-  bool is_of_shards = false, is_of_pieces = false;
-  for (size_t i = 0; i < on.inputs(); ++i) {
-    if (on.is(i, Kind::flat))
-      is_of_shards = true;
-    else if (on.is_sharded(i))
-      is_of_pieces = true;
-    else
-      need_replicated(on, i);
-  }
-  if (is_of_pieces) return every_output(on, kPartial);
-  return every_output(on, is_of_shards ? sharded(0) : kReplicated);
-}
-
-static Layouts tensor_squares(const Case& on) {
-  if (!on.is_partial(0)) need_replicated(on, 0);
-  return {on.in(0)};
-}
-
-// Updates of pieces: of a piece along the tensor axis, rows of what the ranks gather, or terms of sums over them.
-static Layouts piece_rows(const Case& on) {
-  return every_output(on, on.axis == MeshAxis::tensor && on.is_sharded(0) ? sharded(0) : kReplicated);
-}
-static Layouts piece_terms(const Case& on) {
-  return every_output(on, on.axis == MeshAxis::tensor && on.is_sharded(0) ? kPartial : kReplicated);
-}
-
-// The norm of shards: the executor combines the subtrees of the ranks that own them, so every rank gets the whole norm.
-static Layouts reduce_all(const Case& on) {
-  for (size_t i = 0; i < on.inputs(); ++i)
-    if (on.is_partial(i)) refuse(on, kReduceFirst);
-  return every_output(on, kReplicated);
 }
 
 namespace {
