@@ -1,206 +1,21 @@
-// scaletrain train: turns options into a model, its data and a trainer.
-#include <fcntl.h>
-#include <unistd.h>
-
+// scaletrain train: makes the model, its data and a trainer from the options.
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
-#include <filesystem>
-#include <iterator>
 #include <memory>
+#include <string_view>
 #include <utility>
 
 #include "init_weights.h"
-#include "machine_choice.h"
 #include "model_choice.h"
-#include "new_file.h"
 #include "progress.h"
 #include "stop_signal.h"
+#include "train_options.h"
 #include "training_run.h"
 #include "tuning_warnings.h"
 
 namespace cli {
 namespace {
-
-namespace fs = std::filesystem;
-
-constexpr int64_t kUntrainedSteps = 1'000'000;    // --explain alone: long enough for any warm-up
-constexpr int64_t kMostSteps = int64_t{1} << 40;  // more than any run makes; sums of steps cannot overflow
-
-struct TrainOptions {
-  ModelOptions sizes;
-  std::string data, validation = "0.1";
-  std::string steps, init, log, report, trace, machine, sample, transport, deadline = "60";
-  std::string checkpoint, every, minutes, keep, keep_every, keep_best;
-  bool explain = false, resume = false;
-  RecipeOptions recipe;
-};
-
-void add_options(CLI::App& app, TrainOptions& o) {
-  const auto add = [&app](const char* group, const char* name, std::string& value, const std::string& help) {
-    add_text(app, name, value, help + (value.empty() ? "" : " [" + value + "]"))->group(group);
-  };
-  o.sizes.add(app);
-  add("Data", "--data", o.data, "a UTF-8 text file or a folder of them (bytes are tokens), or a .bin token file");
-  add("Data", "--validation", o.validation, "fraction at the end of the data for validation; 0: none");
-  o.recipe.add(app);
-  add("Run", "--steps", o.steps, "optimizer steps in all, those before a resume included");
-  add("Run", "--init", o.init,
-      "initial weights, with a fresh optimizer: a .safetensors or torch.save file (our names or those of Hugging Face's GPT-2 and Llama), "
-      "a "
-      "Hugging Face folder, whose config.json describes the model, or checkpoints; not read if --resume finds a checkpoint");
-  add("Run", "--log", o.log, "file for one JSON object per step, and one with the final state");
-  add("Run", "--report", o.report, "file for an HTML page about the run");
-  add("Run", "--trace", o.trace, "file for a timeline of all ranks, for chrome://tracing and Perfetto");
-  add("Run", "--machine", o.machine,
-      "a file of `scaletrain bench --calibrate FILE`, from whose rates the report and, below the measured step, the trace predict the "
-      "step; "
-      "default: the report by a table of processors, the trace not at all");
-  add("Run", "--sample", o.sample, "text that the trained model continues");
-  add("Run", "--transport", o.transport,
-      "between a launcher's ranks: local (shared memory of one machine), gloo or mpi; default: SCALETRAIN_TRANSPORT, else local on one "
-      "machine and gloo on several");
-  add("Run", "--deadline", o.deadline, "seconds that a launcher's ranks wait for one that is silent or does not start");
-  add("Checkpoints", "--checkpoint", o.checkpoint, "folder for checkpoints; the end of the run is always saved");
-  add("Checkpoints", "--every", o.every, "save every N steps");
-  add("Checkpoints", "--minutes", o.minutes, "save every N minutes");
-  add("Checkpoints", "--keep", o.keep, "keep the newest N, and the newest whose weights and loss are finite; 0: all; default: 3");
-  add("Checkpoints", "--keep-every", o.keep_every, "also keep those of every N-th step");
-  add("Checkpoints", "--keep-best", o.keep_best, "also keep the N with the best validation loss");
-  app.add_flag("--resume", o.resume, "continue from the newest whole checkpoint; start anew if there is none")->group("Checkpoints");
-  app.add_flag("--explain", o.explain, "print the passes, the program and the memory plan, then train; without --steps: only print")
-      ->group("Run");
-}
-
-int64_t at_least_one(const std::string& option, const std::string& value) {
-  const int64_t number = whole_number(option, value);
-  if (number < 1) refuse(option, " is ", number, "; give at least 1");
-  return number;
-}
-
-/// Whether a file at `path` would be read as part of the data folder `folder`, by the rules of TokenSource (runtime/data/tokens.h): every
-/// file below the folder, except hidden names and folders named build.
-bool is_read_from(const fs::path& folder, const fs::path& path) {
-  const fs::path below = path.lexically_relative(folder);
-  if (below == ".") return true;
-  if (below.empty() || *below.begin() == "..") return false;
-  for (auto name = below.begin(); name != below.end(); ++name) {
-    const bool is_folder = std::next(name) != below.end();
-    if (name->string().starts_with('.') || (is_folder && *name == "build")) return false;
-  }
-  return true;
-}
-
-/// Otherwise the next run would also train on what this run writes into the data folder, and so differ.
-void check_outside_data(const std::string& option, const fs::path& path, const std::string& data) {
-  std::error_code failed;
-  if (!fs::is_directory(data, failed)) return;
-  const fs::path folder = fs::canonical(data, failed);
-  // A link in the folder to a file elsewhere is read, and so is a file in the folder that is written through a link from elsewhere.
-  const fs::path named = fs::weakly_canonical(fs::absolute(path).parent_path(), failed) / path.filename();
-  const fs::path written = fs::weakly_canonical(path, failed);
-  if (is_read_from(folder, named) || is_read_from(folder, written))
-    refuse(option, ": ", path.string(), " is in the data folder ", data,
-           ", so the next run would train on it; name a file outside, or below a folder named build");
-}
-
-/// Opens an existing file; creates and removes a missing one. So names that are too long and read-only folders are found now. A pipe is
-/// skipped, since opening it would wait for its reader. Other ranks of a launch may try the same name at the same time.
-void check_writable(const std::string& option, const std::string& path) {
-  const std::string file = file_reached_by(path);
-  std::error_code ignored;
-  const bool is_there = fs::exists(path, ignored);
-  int reason = 0;
-  if (is_there && access(path.c_str(), W_OK) != 0 && errno != ENOENT) reason = errno;
-  if (!is_there) {
-    const int made = open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (made < 0 && errno != EEXIST) reason = errno;
-    if (made >= 0) close(made);
-    if (made >= 0) unlink(file.c_str());
-  }
-  if (reason != 0) refuse(option, ": cannot write ", path, ": ", std::strerror(reason));
-}
-
-/// An hour of training must not end with a file that cannot be written, nor start by truncating its own data.
-void check_output(const std::string& option, const std::string& path, const std::string& data) {
-  if (path.empty()) return;
-  std::error_code ignored;
-  const fs::path folder = fs::path(path).has_parent_path() ? fs::path(path).parent_path() : fs::path(".");
-  if (fs::is_directory(path, ignored)) refuse(option, ": ", path, " is a folder; name a file");
-  if (!fs::is_directory(folder, ignored)) refuse(option, ": no such folder: ", folder.string());
-  if (fs::exists(path, ignored) && fs::equivalent(path, data, ignored)) refuse(option, ": ", path, " is the data; name another file");
-  check_outside_data(option, path, data);
-  check_writable(option, path);
-}
-
-CheckpointOptions checkpoint_options(const TrainOptions& o) {
-  const auto& folder = o.checkpoint;
-  CheckpointOptions made;
-  if (folder.empty()) {
-    for (const auto& [option, is_given] : {std::pair{"--every", !o.every.empty()},
-                                           {"--minutes", !o.minutes.empty()},
-                                           {"--keep", !o.keep.empty()},
-                                           {"--keep-every", !o.keep_every.empty()},
-                                           {"--keep-best", !o.keep_best.empty()},
-                                           {"--resume", o.resume}})
-      if (is_given) refuse(option, " needs checkpoints; give their folder with --checkpoint");
-    return made;
-  }
-  std::error_code ignored;
-  if (fs::exists(folder, ignored) && !fs::is_directory(folder, ignored)) refuse("--checkpoint: ", folder, " is not a folder");
-  check_outside_data("--checkpoint", folder, o.data);
-  made.folder = folder;
-  made.resume = o.resume;
-  if (!o.every.empty()) made.every = at_least_one("--every", o.every);
-  if (!o.minutes.empty()) made.minutes = real_number("--minutes", o.minutes);
-  if (!o.minutes.empty() && made.minutes <= 0) refuse("--minutes is ", o.minutes, "; give a number above 0");
-  if (!o.keep.empty()) made.keep = whole_number("--keep", o.keep);
-  if (made.keep < 0) refuse("--keep is ", o.keep, "; give 1 or more, or 0 for all");
-  if (!o.keep_every.empty()) made.keep_every = at_least_one("--keep-every", o.keep_every);
-  if (!o.keep_best.empty()) made.keep_best = at_least_one("--keep-best", o.keep_best);
-  if (made.keep_best > 0 && real_number("--validation", o.validation) == 0)
-    refuse("--keep-best needs the validation loss, but --validation 0 leaves no rows for it");
-  return made;
-}
-
-RunOptions run_options(const TrainOptions& o) {
-  if (o.data.empty()) refuse("train: --data is missing; give a text file, a folder of them or a .bin token file");
-  const bool only_explains = o.explain && o.steps.empty();
-  if (o.steps.empty() && !only_explains)
-    refuse("train: --steps is missing; give the number of optimizer steps, or --explain to see the plan of a step without training");
-  RunOptions run;
-  run.steps = only_explains ? kUntrainedSteps : at_least_one("--steps", o.steps);
-  if (run.steps > kMostSteps) refuse("--steps is ", run.steps, "; give at most ", kMostSteps);
-  run.log = o.log;
-  run.report = o.report;
-  run.trace = o.trace;
-  run.prompt = o.sample;
-  if (!o.machine.empty()) {
-    const Json machine = machine_choice(o.machine);
-    if (!machine.is_object()) refuse("--machine is ", o.machine, "; give a file of `scaletrain bench --calibrate FILE`");
-    run.machine = machine.dump();
-  }
-  check_output("--log", o.log, o.data);
-  check_output("--report", o.report, o.data);
-  check_output("--trace", o.trace, o.data);
-  const auto check_two = [](const char* option, const std::string& path, const char* other, const std::string& second) {
-    std::error_code ignored;
-    if (!path.empty() && !second.empty() && fs::weakly_canonical(path, ignored) == fs::weakly_canonical(second, ignored))
-      refuse(option, " and ", other, " are both ", path, "; name two files");
-  };
-  check_two("--log", o.log, "--report", o.report);
-  check_two("--log", o.log, "--trace", o.trace);
-  check_two("--report", o.report, "--trace", o.trace);
-  return run;
-}
-
-double deadline_of(const TrainOptions& o) {
-  const double seconds = real_number("--deadline", o.deadline);
-  if (seconds < 0.001 || seconds > 1e6) refuse("--deadline is ", o.deadline, "; give 0.001 to 1000000 seconds");
-  return seconds;
-}
 
 EarlyStopping early_stopping(const Recipe& recipe) {
   const double min_delta = Json::parse(text(st_recipe_get, recipe.get(), "early_stopping_min_delta")).get<double>();
@@ -365,32 +180,6 @@ int run_on_ranks(const TrainOptions& o, const Recipe& recipe, const Context& con
   return train(parts, options);
 }
 
-/// A rank that alone saves or writes a log would wait for the others in a different place.
-void check_alike(const TrainOptions& o, const RunRanks& ranks) {
-  if (ranks.communicator() == nullptr) return;
-  const auto given = [](bool is_given) { return is_given ? "given" : ""; };  // each rank may have a file of its own
-  const Json own = {{"--steps", o.steps},
-                    {"--checkpoint", o.checkpoint},
-                    {"--every", o.every},
-                    {"--minutes", o.minutes},
-                    {"--keep", o.keep},
-                    {"--keep-every", o.keep_every},
-                    {"--keep-best", o.keep_best},
-                    {"--resume", given(o.resume)},
-                    {"--init", o.init},
-                    {"--sample", o.sample},
-                    {"--log", given(!o.log.empty())},
-                    {"--report", given(!o.report.empty())},
-                    {"--trace", given(!o.trace.empty())},
-                    {"--machine", given(!o.machine.empty())}};
-  const auto text_of = [](const std::string& value) { return value.empty() ? "not given" : value; };
-  const Json first = ranks.shared(own);
-  for (const auto& [option, value] : first.items())
-    if (own.at(option) != value)
-      refuse(option, " is ", text_of(own.at(option)), " on rank ", ranks.rank(), " and ", text_of(value),
-             " on rank 0; give all ranks the same value");
-}
-
 /// All ranks detect a mismatch together, and each reports it.
 bool is_mismatch() {
   st_error_info info;
@@ -398,16 +187,16 @@ bool is_mismatch() {
 }
 
 int run_train(const TrainOptions& o) {
-  RunOptions options = run_options(o);
-  const CheckpointOptions checkpoints = checkpoint_options(o);
+  RunOptions options = o.run();
+  const CheckpointOptions checkpoints = o.checkpoints();
   catch_save_signal();  // before anything slow: a scheduler's SIGUSR1 must not end the run
   const Recipe recipe = o.recipe.recipe(options.steps);
   options.stopping = early_stopping(recipe);
   options.averages = Json::parse(text(st_recipe_get, recipe.get(), "ema_decay")).get<double>() > 0;
   const Context context = make_context(recipe);
-  const RunRanks ranks(context.get(), deadline_of(o), o.transport);
+  const RunRanks ranks(context.get(), o.deadline_seconds(), o.transport);
   try {
-    check_alike(o, ranks);
+    o.check_alike(ranks);
     return run_on_ranks(o, recipe, context, ranks, options, checkpoints);
   } catch (const Failure& failure) {
     if (!is_mismatch()) ranks.end(failure.what());
@@ -420,7 +209,7 @@ int run_train(const TrainOptions& o) {
 Command train_command(CLI::App& app) {
   auto options = std::make_shared<TrainOptions>();
   CLI::App* command = app.add_subcommand("train", "train a model; a progress bar on a terminal, one line per step elsewhere");
-  add_options(*command, *options);
+  options->add(*command);
   return {command, [options] { return run_train(*options); }};
 }
 
