@@ -72,7 +72,6 @@ class SharedTransport : public std::enable_shared_from_this<SharedTransport> {
   bool is_credit_due(const Stream& stream) const;
   void reclaim(int to, Peer& peer);
   bool compose(int to, Peer& peer, Stream& stream);
-  void append(Peer& peer, const Stream& stream, uint32_t bytes);
   void post_composed(int to, Peer& peer);
   void flush(int to);
   void flush_soon(int to);
