@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "communicator_object.h"
+#include "model/model.h"
 #include "object_handles.h"
-#include "train/model.h"
 
 namespace st::capi {
 

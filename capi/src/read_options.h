@@ -6,7 +6,7 @@
 #include <cstddef>
 
 #include "guard.h"
-#include "train/weights_match.h"
+#include "model/weights_match.h"
 
 namespace st::capi {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "train/report.h"
+#include "report/report.h"
 #include "trainer_object.h"
 
 namespace st::capi {

@@ -2,7 +2,7 @@
 #include "gemm_arguments.h"
 #include "gemm_objects.h"
 #include "guard.h"
-#include "train/host_bytes.h"
+#include "model/host_bytes.h"
 
 using namespace st;
 using namespace st::capi;

@@ -5,8 +5,8 @@
 #include "dlpack_abi.h"
 #include "guard.h"
 #include "host_loan.h"
+#include "model/host_bytes.h"
 #include "tensor_object.h"
-#include "train/host_bytes.h"
 
 using namespace st;
 using namespace st::capi;

@@ -15,9 +15,9 @@
 #include "recipe_object.h"
 #include "report_facts.h"
 #include "step_calls.h"
-#include "train/batch_choice.h"
-#include "train/rank_agreement.h"
+#include "team/rank_agreement.h"
 #include "trainer_object.h"
+#include "tuning/batch_choice.h"
 
 using namespace st;
 using namespace st::capi;

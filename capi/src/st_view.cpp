@@ -2,8 +2,8 @@
 #include <cstring>
 
 #include "guard.h"
+#include "model/element_conversion.h"
 #include "strided_range.h"
-#include "train/element_conversion.h"
 #include "views.h"
 
 using namespace st;

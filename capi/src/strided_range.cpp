@@ -4,7 +4,7 @@
 #include <array>
 #include <cstring>
 
-#include "train/element_conversion.h"
+#include "model/element_conversion.h"
 
 namespace st::capi {
 namespace {

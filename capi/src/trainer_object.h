@@ -15,7 +15,7 @@
 #include "communicator_object.h"
 #include "model_object.h"
 #include "object_handles.h"
-#include "train/step_history.h"
+#include "report/step_history.h"
 #include "train/trainer.h"
 
 namespace st::capi {

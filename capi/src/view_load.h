@@ -7,7 +7,7 @@
 #include "base/workers.h"
 #include "checkpoint/checkpoint_reader.h"
 #include "load_report.h"
-#include "train/weights_match.h"
+#include "model/weights_match.h"
 
 namespace st::capi {
 

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "planner/run_plan.h"
-#include "train/pipeline_times.h"
-#include "train/timeline.h"
+#include "report/pipeline_times.h"
+#include "report/timeline.h"
 
 namespace st {
 

@@ -8,9 +8,9 @@
 
 #include "base/plain_locale.h"
 #include "base/text.h"
-#include "train/line_chart.h"
-#include "train/report_page.h"
-#include "train/stage_lanes.h"
+#include "report/line_chart.h"
+#include "report/report_page.h"
+#include "report/stage_lanes.h"
 
 namespace st {
 namespace {
@@ -104,7 +104,7 @@ StageAction action_of(const RankClass& of, const SimulatedSpan& span) {
   return {of.trace.phases[static_cast<size_t>(span.section)], of.trace.chunks[static_cast<size_t>(span.section)], span.micro_batch};
 }
 
-/// The simulated actions in the form of measured ones (train/pipeline_times.h).
+/// The simulated actions in the form of measured ones (report/pipeline_times.h).
 PipelineTimes lanes_of(const PlanPage& page) {
   std::map<int32_t, StageLane> lanes;
   const Mesh mesh = page.run.mesh();

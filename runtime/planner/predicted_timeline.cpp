@@ -7,7 +7,7 @@
 #include "base/json_line.h"
 #include "base/text.h"
 #include "comm/flight_recorder.h"
-#include "train/timeline.h"
+#include "report/timeline.h"
 
 namespace st {
 namespace {

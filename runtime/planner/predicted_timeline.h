@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "planner/simulation.h"
-#include "train/pipeline_times.h"
+#include "report/pipeline_times.h"
 
 namespace st {
 

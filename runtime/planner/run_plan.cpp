@@ -8,7 +8,7 @@
 #include "data/stream.h"
 #include "ir/cuts.h"
 #include "passes/scale_loss.h"
-#include "train/rank_agreement.h"
+#include "team/rank_agreement.h"
 
 namespace st {
 namespace {

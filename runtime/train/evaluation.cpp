@@ -6,11 +6,11 @@
 #include "base/float16.h"
 #include "base/text.h"
 #include "comm/rank_facts.h"
+#include "model/borrowed_parameters.h"
+#include "model/host_bytes.h"
 #include "passes/seed_outputs.h"
 #include "recipe/kernel_needs_of.h"
 #include "recipe/recipe.h"
-#include "train/borrowed_parameters.h"
-#include "train/host_bytes.h"
 
 namespace st {
 namespace {

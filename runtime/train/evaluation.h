@@ -9,10 +9,10 @@
 
 #include "data/dataset.h"
 #include "exec/executor.h"
-#include "train/batch_binding.h"
+#include "model/model.h"
+#include "report/metrics.h"
+#include "team/batch_binding.h"
 #include "train/evaluation_rows.h"
-#include "train/metrics.h"
-#include "train/model.h"
 
 namespace st {
 

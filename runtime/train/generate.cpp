@@ -7,8 +7,8 @@
 
 #include "base/error.h"
 #include "base/philox.h"
-#include "train/borrowed_parameters.h"
-#include "train/host_bytes.h"
+#include "model/borrowed_parameters.h"
+#include "model/host_bytes.h"
 
 namespace st {
 namespace {

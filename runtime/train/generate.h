@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "exec/executor.h"
-#include "train/model.h"
+#include "model/model.h"
 
 namespace st {
 

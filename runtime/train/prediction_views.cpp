@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "train/input_readers.h"
+#include "model/input_readers.h"
 
 namespace st {
 namespace {

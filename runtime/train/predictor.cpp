@@ -8,8 +8,8 @@
 
 #include "base/error.h"
 #include "exec/executor.h"
-#include "train/borrowed_parameters.h"
-#include "train/host_bytes.h"
+#include "model/borrowed_parameters.h"
+#include "model/host_bytes.h"
 #include "train/prediction_views.h"
 
 namespace st {

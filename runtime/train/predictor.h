@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "base/host_view.h"
+#include "model/model.h"
 #include "train/generate.h"
-#include "train/model.h"
 
 namespace st {
 

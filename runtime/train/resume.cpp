@@ -10,10 +10,10 @@
 
 #include "base/error.h"
 #include "comm/rank_texts.h"
-#include "train/checkpoint_weights.h"
-#include "train/device_copy.h"
+#include "model/checkpoint_weights.h"
+#include "model/device_copy.h"
+#include "model/tensor_load.h"
 #include "train/state_tensor.h"
-#include "train/tensor_load.h"
 
 namespace st {
 namespace {

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "checkpoint/checkpoint_reader.h"
+#include "model/weights_match.h"
 #include "train/trainer.h"
-#include "train/weights_match.h"
 
 namespace st {
 

@@ -7,11 +7,11 @@
 #include "comm/rank_texts.h"
 #include "recipe/kernel_needs_of.h"
 #include "recipe/schedule_choice.h"
+#include "team/rank_agreement.h"
+#include "team/rank_share.h"
 #include "train/input_fields.h"
-#include "train/product_tuner.h"
-#include "train/rank_agreement.h"
-#include "train/rank_share.h"
 #include "train/trainer.h"
+#include "tuning/product_tuner.h"
 
 namespace st {
 

@@ -7,7 +7,7 @@
 #include "base/digest.h"
 #include "checkpoint/shared_save.h"
 #include "comm/rank_texts.h"
-#include "train/rank_pieces.h"
+#include "model/rank_pieces.h"
 #include "train/run_digests.h"
 #include "train/save_ranges.h"
 #include "train/state_tensor.h"

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "base/json.h"
-#include "train/run_identity.h"
+#include "team/run_identity.h"
 
 namespace st {
 

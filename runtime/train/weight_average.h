@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "train/model.h"
+#include "model/model.h"
 #include "train/state_tensor.h"
 
 namespace st {

@@ -14,10 +14,10 @@
 #include "backend/kernel_side.h"
 #include "base/os/machine.h"
 #include "exec/executor.h"
+#include "model/model.h"
 #include "models/builtin.h"
 #include "recipe/kernel_needs_of.h"
 #include "recipe/recipe.h"
-#include "train/model.h"
 
 namespace {
 

@@ -9,11 +9,11 @@
 #include "dataset_rows.h"
 #include "delayed_backend.h"
 #include "device_ranks.h"
+#include "model/host_bytes.h"
 #include "parts/host_optimizer.h"
 #include "refusal.h"
 #include "saved_trainer.h"
 #include "train/generate.h"
-#include "train/host_bytes.h"
 #include "train/predictor.h"
 #include "training.h"
 

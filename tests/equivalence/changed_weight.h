@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "train/model.h"
+#include "model/model.h"
 
 namespace st {
 

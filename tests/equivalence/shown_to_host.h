@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "model/sharded_model_call.h"
 #include "rank_training.h"
-#include "train/sharded_model_call.h"
 
 namespace st {
 

@@ -23,7 +23,7 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-NEAR = {"backend": "backend|conformance", "capi/src": "capi", "capi/cli": "cli", "bindings/cpp": "hpp"}  # others: the room's first name
+NEAR = {"model": "train", "backend": "backend|conformance", "capi/src": "capi", "capi/cli": "cli", "bindings/cpp": "hpp"}  # others: the room's first name
 
 
 def main():

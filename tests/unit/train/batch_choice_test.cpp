@@ -1,4 +1,4 @@
-#include "train/batch_choice.h"
+#include "tuning/batch_choice.h"
 
 #include "refusal.h"
 #include "training.h"

@@ -1,4 +1,4 @@
-#include "train/feed.h"
+#include "team/feed.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "train/find_nan.h"
+#include "team/find_nan.h"
 
 #include <limits>
 #include <optional>

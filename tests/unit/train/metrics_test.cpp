@@ -1,4 +1,4 @@
-#include "train/metrics.h"
+#include "report/metrics.h"
 
 #include <cmath>
 #include <filesystem>
@@ -7,7 +7,7 @@
 #include <sstream>
 
 #include "refusal.h"
-#include "train/step_history.h"
+#include "report/step_history.h"
 
 namespace st {
 namespace {

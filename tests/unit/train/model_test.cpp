@@ -1,4 +1,4 @@
-#include "train/model.h"
+#include "model/model.h"
 
 #include <cmath>
 #include <cstring>

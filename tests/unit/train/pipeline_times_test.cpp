@@ -1,5 +1,5 @@
 // The last step of a pipeline: which stage computed which micro-batch when.
-#include "train/pipeline_times.h"
+#include "report/pipeline_times.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // A difference in run, kernels, library or plan is an error before any other collective: equal on all ranks, with both values.
-#include "train/rank_agreement.h"
+#include "team/rank_agreement.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Pieces of one tensor on tensor and data ranks: read by all, and exchanged into ranges for a save.
-#include "train/rank_pieces.h"
+#include "model/rank_pieces.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "train/report.h"
+#include "report/report.h"
 
 #include <gtest/gtest.h>
 
@@ -6,9 +6,9 @@
 #include <cmath>
 #include <limits>
 
-#include "train/line_chart.h"
-#include "train/rank_lanes.h"
-#include "train/stage_lanes.h"
+#include "report/line_chart.h"
+#include "report/rank_lanes.h"
+#include "report/stage_lanes.h"
 
 namespace st {
 namespace {

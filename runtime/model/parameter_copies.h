@@ -1,0 +1,14 @@
+// Copies between a model's whole parameters and what the ranks of a tensor-parallel trainer have of them.
+#pragma once
+
+#include "exec/executor.h"
+#include "model/model.h"
+
+namespace st {
+
+/// To a rank's parameters, from the model. The caller holds the model's gate.
+void take_parameters(const Executor& rank, const Model& from);
+/// From a rank's parameters to the model, those for which this rank answers; the first rank answers for a range that several have.
+void give_parameters(const Executor& rank, const Model& to);
+
+}  // namespace st
