@@ -3,20 +3,20 @@
 #include <map>
 
 #include "ir/cuts.h"
-#include "plan/kernel_segments.h"
 
 namespace st {
 
-PlannedCalls::PlannedCalls(const Plan& plan, Storage& storage, Workers& workers) : plan_(plan), storage_(storage), workers_(workers) {
+PlannedCalls::PlannedCalls(const Plan& plan, Storage& storage, Workers& workers)
+    : plan_(plan), storage_(storage), workers_(workers), places_(plan) {
   allocate();
   make_room();
   const Program& program = plan.program;
   for (size_t s = 0; s < program.slots.size(); ++s)
     slots_.push_back({address(plan.memory.slots[s]), program.slots[s].type.dtype, own_type(program, program.slots[s]).shape});
   bound_.resize(program.slots.size());
-  std::map<std::array<int32_t, 3>, const Call*> calls;  // by section, node and micro-batch in its section's period
+  std::map<std::array<int32_t, 3>, const Call*> calls;  // by section, node and places of its operands
   for (const Instruction& at : plan.instructions) {
-    const Call*& call = calls[{at.section, at.node, in_period(at)}];
+    const Call*& call = calls[{at.section, at.node, places_of(at)}];
     if (call == nullptr) call = make_call(at);
     by_instruction_.push_back(call);
   }
@@ -39,10 +39,12 @@ void PlannedCalls::make_room() {
   size_t operands = 0, nodes = 0;
   for (size_t s = 0; s < plan_.program.sections.size(); ++s) {
     const Graph& graph = plan_.program.sections[s].graph;
-    periods_.push_back(period_of(plan_, static_cast<int32_t>(s)));
-    const auto period = static_cast<size_t>(periods_.back());
-    nodes += graph.nodes.size() * period;
-    for (const Node& node : graph.nodes) operands += (node.in.size() + node.out.size() + node.reads.size() + node.writes.size()) * period;
+    for (int32_t n = 0; n < graph.size(); ++n) {
+      const auto calls = static_cast<size_t>(places_.count(static_cast<int32_t>(s), n));
+      const Node& node = graph[n];
+      nodes += calls;
+      operands += (node.in.size() + node.out.size() + node.reads.size() + node.writes.size()) * calls;
+    }
   }
   operands_.reserve(operands);
   calls_.reserve(nodes);

@@ -10,12 +10,13 @@
 #include "backend/backend.h"
 #include "base/workers.h"
 #include "exec/storage.h"
+#include "plan/operand_places.h"
 #include "plan/plan.h"
 
 namespace st {
 
-/// One call per node and buffer of the stash, shared by the micro-batches that have this buffer in turn. All operands have their places at
-/// construction, except those in the host's memory (Arena::host), which bind() places.
+/// One call per node and places of its operands, shared by the micro-batches that have them there (OperandPlaces). All operands have their
+/// places at construction, except those in the host's memory (Arena::host), which bind() places.
 class PlannedCalls {
  public:
   /// Allocates the plan's arenas; those that outlive it come from `storage`. Borrows all arguments.
@@ -24,8 +25,8 @@ class PlannedCalls {
   PlannedCalls& operator=(const PlannedCalls&) = delete;
 
   const Call& of(size_t instruction) const { return *by_instruction_[instruction]; }
-  /// Its micro-batch in the period of its section (period_of): instructions of a node with the same one have the same call.
-  int32_t in_period(const Instruction& at) const { return at.micro_batch % periods_[static_cast<size_t>(at.section)]; }
+  /// Instructions of a node with the same places have the same call.
+  int32_t places_of(const Instruction& at) const { return places_.of(at); }
 
   /// A slot's memory.
   const Operand& slot(SlotId slot) const { return slots_[static_cast<size_t>(slot)]; }
@@ -47,7 +48,7 @@ class PlannedCalls {
   Storage& storage_;
   Workers& workers_;
   std::array<std::unique_ptr<Buffer>, kArenas> own_;
-  std::vector<int32_t> periods_;  // by section
+  const OperandPlaces places_;
   std::vector<Operand> slots_;
   std::vector<Operand> operands_;  // of all calls, contiguous
   std::vector<Call> calls_;

@@ -4,6 +4,7 @@
 
 #include "backend/host_call.h"
 #include "base/error.h"
+#include "plan/accesses.h"
 
 namespace st {
 
@@ -31,11 +32,16 @@ PlannedInstructions::PlannedInstructions(const Plan& plan, const PlannedCalls& c
         made.exchange = exchange_of(made.at, calls.of(i), ranks, streams);
         break;
       case Kind::send:
-      case Kind::release:
       case Kind::receive:
         made.message = message_of(made.at, calls.of(i), ranks, streams);
+        break;
+      case Kind::release:
+        break;
     }
   }
+  // After the sends, since a release may be of another micro-batch or chunk, whose operand is not the one that messages leave from.
+  for (size_t i = 0; i < all_.size(); ++i)
+    if (all_[i].at.kind == Kind::release) all_[i].message = message_of(all_[i].at, calls.of(i), ranks, streams);
 }
 
 /// The backend's; of the host's own op on a device, a call on copies.
@@ -55,7 +61,7 @@ Prepared* PlannedInstructions::kernel_of(const Instruction& at, const Call& call
 
 /// A post and its await have the same one, which is that of the first of them.
 PlannedExchange* PlannedInstructions::exchange_of(const Instruction& at, const Call& call, const PlanRanks& ranks, const Streams& streams) {
-  std::unique_ptr<PlannedExchange>& made = exchanges_[{at.exchange, calls_.in_period(at)}];
+  std::unique_ptr<PlannedExchange>& made = exchanges_[{at.exchange, calls_.places_of(at)}];
   if (made == nullptr) {
     const ExchangePlan& of = plan_.exchanges[static_cast<size_t>(at.exchange)];
     Stream* const stream = is_queued(of.axis) ? streams.exchanging : &streams.computing;
@@ -74,13 +80,8 @@ PlannedMessage* PlannedInstructions::message_of(const Instruction& at, const Cal
   return made.get();
 }
 
-/// The buffer of the stash from which it sends in this micro-batch.
-int32_t PlannedInstructions::place_of_message(const Instruction& at) const {
-  if (at.kind == Kind::receive) return calls_.in_period(at);
-  const Graph& graph = plan_.program.sections[static_cast<size_t>(at.section)].graph;
-  const SlotId slot = graph.slot_behind(graph[at.node].in[0]);
-  const StashBuffers* const buffers = plan_.memory.buffers_of(plan_.memory.slots[static_cast<size_t>(slot)]);
-  return buffers == nullptr ? 0 : at.micro_batch % buffers->count;
+int64_t PlannedInstructions::place_of_message(const Instruction& at) const {
+  return at.kind == Kind::receive ? calls_.places_of(at) : buffer_sent_from(plan_, at);
 }
 
 const PlannedInstruction* PlannedInstructions::of(const Prepared* kernel) const {

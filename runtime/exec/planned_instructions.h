@@ -63,13 +63,14 @@ class PlannedInstructions {
   Prepared* kernel_of(const Instruction& at, const Call& call);
   PlannedExchange* exchange_of(const Instruction& at, const Call& call, const PlanRanks& ranks, const Streams& streams);
   PlannedMessage* message_of(const Instruction& at, const Call& call, const PlanRanks& ranks, const Streams& streams);
-  int32_t place_of_message(const Instruction& at) const;
+  /// The same for all messages that are sent from one place, or received there.
+  int64_t place_of_message(const Instruction& at) const;
 
   const Plan& plan_;
   const PlannedCalls& calls_;
   Backend& backend_;
   std::map<const Call*, std::unique_ptr<Prepared>> kernels_;
-  using Keys = std::pair<int32_t, int32_t>;  // index in the plan's exchanges, and which of the places of its operands
+  using Keys = std::pair<int32_t, int64_t>;  // index in the plan's exchanges, and which of the places of its operands
   std::map<Keys, std::unique_ptr<PlannedExchange>> exchanges_;
   std::map<Keys, std::unique_ptr<PlannedMessage>> messages_;
   std::vector<PlannedInstruction> all_;

@@ -29,11 +29,15 @@ struct Place {
 constexpr int64_t kAlignment = 64;
 constexpr int64_t align_up(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
-/// A part of the stash, for what one chunk of the model keeps, or for one gradient that is sent to another stage: as many equal buffers as
-/// there are micro-batches in flight, or messages under way. Micro-batch k has buffer k % count: they begin and end by number.
+/// The buffers of the stash for what one chunk of the model keeps, or for one gradient that is sent to another stage: of equal size, as
+/// many as there are micro-batches in flight, or messages under way. Micro-batches begin and end by number, so they take the buffers in
+/// turn.
 struct StashBuffers {
   int64_t begin = 0, bytes = 0;  // of the first one
   int32_t count = 1;
+  std::vector<int64_t> begins = {};  // by micro-batch: in memory that chunks share (stash_pool); empty: one after another from `begin` on
+
+  int64_t begin_of(int64_t k) const { return begins.empty() ? begin + k % count * bytes : begins[static_cast<size_t>(k)]; }
 };
 
 struct MemoryLayout {
@@ -42,7 +46,7 @@ struct MemoryLayout {
   std::vector<std::vector<std::vector<Place>>> values;  // by section, node, output
   std::array<bool, kArenas> in_file{};                  // is in a file (recipe key offload_folder), not in memory
   int64_t no_reuse_bytes = 0;                           // of activations, stash and workspace if no two values shared memory
-  std::vector<StashBuffers> stash = {};  // by chunk, then of sent gradients; places in the stash are those in the first buffers
+  std::vector<StashBuffers> stash = {};                 // by chunk, then of sent gradients; places in the stash are those of micro-batch 0
 
   /// The buffers that a place in the stash is in; null: it is not in the stash.
   const StashBuffers* buffers_of(const Place& place) const {
@@ -52,7 +56,7 @@ struct MemoryLayout {
   }
   Place of_micro_batch(const Place& place, int64_t k) const {
     const StashBuffers* const buffers = buffers_of(place);
-    return buffers == nullptr ? place : Place{place.arena, place.offset + k % buffers->count * buffers->bytes};
+    return buffers == nullptr ? place : Place{place.arena, place.offset - buffers->begin + buffers->begin_of(k)};
   }
 
   int64_t total() const {

@@ -16,6 +16,15 @@ MemoryAccess access_of(const Plan& plan, SlotId slot, int64_t micro_batch, bool 
   return access_at(place, slot, own_type(plan.program, plan.program.slot(slot)).bytes(), writes);
 }
 
+int64_t buffer_sent_from(const Plan& plan, const Instruction& at) {
+  const Graph& graph = plan.program.sections[static_cast<size_t>(at.section)].graph;
+  const StashBuffers* buffers = plan.memory.buffers_of(plan.memory.slots[static_cast<size_t>(graph.slot_behind(graph[at.node].in[0]))]);
+  if (buffers == nullptr) return 0;
+  if (at.within >= 0)  // of another chunk: for the buffer that begins with this section
+    buffers = &plan.memory.stash[static_cast<size_t>(plan.program.sections[static_cast<size_t>(at.within)].chunk)];
+  return buffers->begin_of(at.micro_batch);
+}
+
 std::vector<MemoryAccess> accesses_of(const Plan& plan, const Instruction& at) {
   using Kind = Instruction::Kind;
   std::vector<MemoryAccess> all;

@@ -22,6 +22,10 @@ struct MemoryAccess {
 /// - A collective counts as writing all of the tensors that it completes, this rank's shards too.
 std::vector<MemoryAccess> accesses_of(const Plan& plan, const Instruction& at);
 
+/// The begin of the buffer of the stash from which a send takes its message in its micro-batch, or whose memory a release is for: a release
+/// waits for the last message that its send took from there. 0: not in the stash.
+int64_t buffer_sent_from(const Plan& plan, const Instruction& at);
+
 /// The access of this rank's part of a slot, as a micro-batch has it.
 MemoryAccess access_of(const Plan& plan, SlotId slot, int64_t micro_batch, bool writes);
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <numeric>
 
 #include "base/error.h"
+#include "plan/operand_places.h"
 
 namespace st {
 namespace {
@@ -27,22 +27,9 @@ bool is_run_border(const Plan& plan, size_t next) {
 
 }  // namespace
 
-int32_t period_of(const Plan& plan, int32_t section) {
-  int64_t period = 1;
-  for (const Node& node : plan.program.sections[static_cast<size_t>(section)].graph.nodes)
-    for (const auto* slots : {&node.reads, &node.writes})
-      for (const SlotId slot : *slots) {
-        const StashBuffers* const buffers = plan.memory.buffers_of(plan.memory.slots[static_cast<size_t>(slot)]);
-        if (buffers == nullptr) continue;
-        period = std::min(std::lcm(period, int64_t{buffers->count}), std::max<int64_t>(plan.micro_batches, 1));
-      }
-  return static_cast<int32_t>(period);
-}
-
 std::vector<KernelSegment> segments_of(const Plan& plan) {
-  std::vector<int32_t> periods;
-  for (int32_t s = 0; s < static_cast<int32_t>(plan.program.sections.size()); ++s) periods.push_back(period_of(plan, s));
-  using Kernels = std::vector<std::array<int32_t, 3>>;  // section, node, micro-batch in the section's period
+  const OperandPlaces places(plan);
+  using Kernels = std::vector<std::array<int32_t, 3>>;  // section, node, places of its operands
   std::map<Kernels, int32_t> recordings;
   std::vector<KernelSegment> segments;
   for (size_t begin = 0; begin < plan.instructions.size();) {
@@ -51,7 +38,7 @@ std::vector<KernelSegment> segments_of(const Plan& plan) {
     for (; end < plan.instructions.size() && is_recorded(plan, plan.instructions[end]); ++end) {
       if (end > begin && is_run_border(plan, end)) break;
       const Instruction& at = plan.instructions[end];
-      kernels.push_back({at.section, at.node, at.micro_batch % periods[static_cast<size_t>(at.section)]});
+      kernels.push_back({at.section, at.node, places.of(at)});
     }
     if (kernels.empty()) {
       ++begin;

@@ -18,9 +18,6 @@ struct KernelSegment {
   bool operator==(const KernelSegment&) const = default;
 };
 
-/// After how many micro-batches a section's operands are where they were: those in buffers of the stash come in turn.
-int32_t period_of(const Plan& plan, int32_t section);
-
 /// All kernels but the host's own ops, by first instruction. Recordings are numbered from 0 by first segment.
 /// A segment ends at a collective, a message or a wait, at a host's own op, and where a run may begin or end: at a micro-batch, a phase, a
 /// chunk, and at the update.

@@ -4,9 +4,11 @@
 #include <limits>
 #include <numeric>
 #include <optional>
+#include <utility>
 
 #include "base/error.h"
 #include "ir/cuts.h"
+#include "plan/stash_pool.h"
 
 namespace st {
 
@@ -51,7 +53,7 @@ struct Block {
 
 class Planner {
  public:
-  Planner(const Program& program, const StepOrder& order, const WorkspaceNeed& need) : program_(program), need_(need) {
+  Planner(const Program& program, const StepOrder& order, const WorkspaceNeed& need) : program_(program), order_(order), need_(need) {
     verify_order(program, order);
     for (const int32_t count : in_flight(program, order)) layout_.stash.push_back({.count = count});
   }
@@ -226,16 +228,16 @@ class Planner {
     return under_way;
   }
 
-  /// Each chunk's part after the others', then the gradients that are sent.
+  /// Each chunk's part after the others', or all in memory that they share where this takes less; then the gradients that are sent.
   void pack_stash() {
     const std::vector<int32_t> chunk_of = chunks_of_slots(program_), sent = sent_gradients();
-    const auto is_of = [&](const Block& block, int32_t chunk) {
+    const auto is_of = [&](const Block& block, size_t chunk) {
       return block.slot && lies_in(Arena::stash, *block.slot) && sent[static_cast<size_t>(*block.slot)] == 0 &&
-             chunk_of[static_cast<size_t>(*block.slot)] == chunk;
+             static_cast<size_t>(chunk_of[static_cast<size_t>(*block.slot)]) == chunk;
     };
-    const auto chunks = static_cast<int32_t>(layout_.stash.size());
-    for (int32_t chunk = 0; chunk < chunks; ++chunk)
-      pack_buffers(layout_.stash[static_cast<size_t>(chunk)], [&](const Block& block) { return is_of(block, chunk); });
+    for (size_t chunk = 0; chunk < layout_.stash.size(); ++chunk)
+      pack_buffers(layout_.stash[chunk], [&](const Block& block) { return is_of(block, chunk); });
+    share_stash(is_of);
     for (SlotId slot = 0; slot < static_cast<SlotId>(sent.size()); ++slot)
       if (const int32_t most = sent[static_cast<size_t>(slot)]; most > 0 && lies_in(Arena::stash, slot))
         pack_buffers(layout_.stash.emplace_back(StashBuffers{.count = most}), [&](const Block& block) { return block.slot == slot; });
@@ -249,6 +251,32 @@ class Planner {
     layout_.no_reuse_bytes += apart * (buffers.count - 1);
     buffers.bytes = end - buffers.begin;
     end = buffers.begin + buffers.bytes * buffers.count;
+  }
+
+  size_t chunk_of_run(const SectionRun& run) const {
+    return static_cast<size_t>(program_.sections[static_cast<size_t>(run.section)].chunk);
+  }
+
+  template <class IsOf>
+  void share_stash(const IsOf& is_of) {
+    if (layout_.stash.size() < 2) return;
+    const std::vector<std::vector<BufferUse>> uses = buffer_uses(program_, order_);
+    for (size_t chunk = 0; chunk < uses.size(); ++chunk)  // else a release would not know whose buffer begins (buffer_releases.h)
+      for (const BufferUse& use : uses[chunk])
+        if (use.from >= order_.size() || chunk_of_run(order_[use.from]) != chunk) return;
+    std::vector<int64_t> bytes;
+    for (const StashBuffers& buffers : layout_.stash) bytes.push_back(buffers.bytes);
+    std::optional<StashPool> pool = stash_pool(uses, bytes);
+    int64_t& end = layout_.bytes[static_cast<size_t>(Arena::stash)];
+    if (!pool || pool->bytes >= end) return;
+    end = pool->bytes;
+    for (size_t chunk = 0; chunk < uses.size(); ++chunk) {
+      StashBuffers& buffers = layout_.stash[chunk];
+      buffers.begins = std::move(pool->begins[chunk]);
+      const int64_t moved = buffers.begins[0] - std::exchange(buffers.begin, buffers.begins[0]);
+      for (Block& block : blocks_)
+        if (is_of(block, chunk)) block.place.offset += moved;
+    }
   }
 
   /// Largest first, each at the lowest offset where nothing alive at the same time lies.
@@ -308,6 +336,7 @@ class Planner {
   }
 
   const Program& program_;
+  const StepOrder& order_;
   const WorkspaceNeed& need_;
   MemoryLayout layout_;
   std::vector<Block> blocks_;

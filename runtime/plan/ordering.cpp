@@ -200,12 +200,7 @@ class TwoSteps {
   }
 
   /// The exchange, and the buffer of the stash from which it sends in this micro-batch.
-  std::pair<int32_t, int64_t> buffer_of(const Instruction& send) const {
-    const Graph& graph = plan_.program.sections[static_cast<size_t>(send.section)].graph;
-    const SlotId slot = graph.slot_behind(graph[send.node].in[0]);
-    const StashBuffers* const buffers = plan_.memory.buffers_of(plan_.memory.slots[static_cast<size_t>(slot)]);
-    return {send.exchange, buffers == nullptr ? 0 : send.micro_batch % buffers->count};
-  }
+  std::pair<int32_t, int64_t> buffer_of(const Instruction& send) const { return {send.exchange, buffer_sent_from(plan_, send)}; }
 
   /// A message from another stage implies that messages of this one have arrived there.
   void rely_on(const StageLink& link) {

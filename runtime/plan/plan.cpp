@@ -1,9 +1,11 @@
 #include "plan/plan.h"
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include "ir/piece_update.h"
+#include "plan/buffer_releases.h"
 #include "plan/early_weights.h"
 #include "plan/weight_copies.h"
 
@@ -51,8 +53,9 @@ class Listing {
     for (const SectionRun& run : runs)
       if (run.micro_batch == 0) append_nodes(run, true, runs.front().section);
   }
-  void append(const SectionRun& run) {
-    release(run);
+  /// `shared`: the sends that the run waits for because of memory that chunks share (buffer_releases.h).
+  void append(const SectionRun& run, std::span<const BufferSend> shared) {
+    release(run, shared);
     append_nodes(run, false, -1);
   }
 
@@ -79,24 +82,30 @@ class Listing {
 
   static int32_t awaited_by(const Node& await) { return static_cast<int32_t>(await.attrs.integer("exchange")); }
   /// Before a section writes again what an earlier micro-batch sent from the same memory, that has left.
-  void release(const SectionRun& run) {
+  void release(const SectionRun& run, std::span<const BufferSend> shared) {
     const Section& section = plan_.program.sections[static_cast<size_t>(run.section)];
+    const auto wait_for = [&](const BufferSend& send) {
+      plan_.instructions.push_back({.section = send.section,
+                                    .node = send.node,
+                                    .micro_batch = run.micro_batch,
+                                    .exchange = number_of(send.section, send.node),
+                                    .kind = Instruction::Kind::release,
+                                    .within = send.section == run.section ? -1 : run.section});
+    };
     for (int32_t n = 0; n < section.graph.size() && section.phase != Phase::update; ++n)
-      if (section.graph[n].op == Op::send && is_sent_and_written(section.graph, n))
-        plan_.instructions.push_back({.section = run.section,
-                                      .node = n,
-                                      .micro_batch = run.micro_batch,
-                                      .exchange = number_of(run.section, n),
-                                      .kind = Instruction::Kind::release});
+      if (section.graph[n].op == Op::send && is_sent_and_written(section.graph, n)) wait_for({run.section, n});
+    std::ranges::for_each(shared, wait_for);
   }
 
-  /// Whether what it sends lies in the stash, or in a slot that every run of its section writes: a copy of a weight.
+  /// Whether what it sends lies in the stash, or in a slot that every run of its section writes: a copy of a weight. Not in memory that
+  /// chunks share.
   bool is_sent_and_written(const Graph& graph, int32_t send) const {
     const SlotId sent = graph.slot_behind(graph[send].in[0]);
     const auto writes_it = [&](const Node& node) {
       return node.when == When::every && std::ranges::find(node.writes, sent) != node.writes.end();
     };
-    return plan_.memory.buffers_of(plan_.memory.slots[static_cast<size_t>(sent)]) != nullptr || std::ranges::any_of(graph.nodes, writes_it);
+    const StashBuffers* const buffers = plan_.memory.buffers_of(plan_.memory.slots[static_cast<size_t>(sent)]);
+    return buffers != nullptr ? buffers->begins.empty() : std::ranges::any_of(graph.nodes, writes_it);
   }
 
   int32_t& exchange(size_t section, int32_t node) { return exchanges_[section][static_cast<size_t>(node)]; }
@@ -172,10 +181,11 @@ Plan make_plan(Program program, MemoryLayout memory, const StepOrder& order) {
   Listing listing(plan);
   const auto is_update = [&](int32_t section) { return plan.program.sections[static_cast<size_t>(section)].phase == Phase::update; };
   const size_t wait = first_wait(plan.program, order);
+  const std::vector<std::vector<BufferSend>> releases = buffer_releases(plan.program, plan.memory, order);
   for (const SectionRun& run : order) {
     const auto index = static_cast<size_t>(&run - order.data());
     if (index == wait) listing.append_early(std::span(order).subspan(index));
-    listing.append(run);
+    listing.append(run, releases[index]);
     if (!is_update(run.section)) plan.begin_of_update = plan.instructions.size();
   }
   const auto is_optimizer = [&](const Instruction& at) {

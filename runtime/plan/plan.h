@@ -45,8 +45,9 @@ struct Instruction {
   Kind kind = Kind::kernel;
   Ranks ranks = Ranks::with_rows;
   Copy makes = Copy::none;
-  int32_t within = -1;  // of early weights (early_weights.h): the section at whose begin they are made; -1: in the node's place
+  int32_t within = -1;  // not in the node's place, but at the begin of this section: early weights, another chunk's release
   int32_t run() const { return within < 0 ? section : within; }
+  bool is_early() const { return within >= 0 && kind != Kind::release; }
   bool operator==(const Instruction&) const = default;
 };
 

@@ -42,7 +42,7 @@ std::string line_of(const Plan& plan, size_t first, size_t end) {
   }
   if (section.phase != Phase::update) add(words_of(at.ranks));  // all ranks run the update
   add(words_of(at.makes));
-  if (at.within >= 0) add("early");
+  if (at.is_early()) add("early");
   return out + "\n";
 }
 

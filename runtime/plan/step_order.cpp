@@ -54,33 +54,46 @@ std::vector<int32_t> chunks_of_slots(const Program& program) {
   return chunks;
 }
 
-std::vector<int32_t> in_flight(const Program& program, const StepOrder& order) {
+std::vector<std::vector<BufferUse>> buffer_uses(const Program& program, const StepOrder& order) {
   int32_t chunks = 1;
   for (const Section& section : program.sections) chunks = std::max(chunks, section.chunk + 1);
   const std::vector<int32_t> chunk_of = chunks_of_slots(program);
   const auto count = static_cast<size_t>(chunks);
-  std::vector<std::vector<bool>> uses(program.sections.size(), std::vector<bool>(count));  // by section and chunk
+  std::vector<std::vector<bool>> needs(program.sections.size(), std::vector<bool>(count));  // by section and chunk
+  std::vector<bool> has_outputs(count);
   for (size_t s = 0; s < program.sections.size(); ++s) {
     if (is_update(program, static_cast<int32_t>(s))) continue;
-    uses[s][static_cast<size_t>(program.sections[s].chunk)] = true;
+    needs[s][static_cast<size_t>(program.sections[s].chunk)] = true;
     each_slot(program.sections[s], [&](SlotId id) {
-      if (is_stashed(program.slot(id))) uses[s][static_cast<size_t>(chunk_of[static_cast<size_t>(id)])] = true;
+      const auto chunk = static_cast<size_t>(chunk_of[static_cast<size_t>(id)]);
+      if (is_stashed(program.slot(id))) needs[s][chunk] = true;
+      if (program.slot(id).role == Role::output) has_outputs[chunk] = true;
     });
   }
-  std::vector<int32_t> most(count, 1);
-  std::vector<int32_t> done(program.sections.size(), 0);  // by section: micro-batches, which it runs by number
-  for (const SectionRun& run : order) {
-    ++done[static_cast<size_t>(run.section)];
+  constexpr size_t kNone = std::numeric_limits<size_t>::max();
+  const auto micro_batches = static_cast<size_t>(micro_batches_of(order));
+  std::vector<std::vector<BufferUse>> uses(count, std::vector<BufferUse>(micro_batches, {kNone, 0}));
+  for (size_t i = 0; i < order.size(); ++i)
     for (size_t c = 0; c < count; ++c) {
-      int32_t newest = 0, oldest = std::numeric_limits<int32_t>::max();
-      for (size_t s = 0; s < done.size(); ++s)
-        if (uses[s][c]) {
-          newest = std::max(newest, done[s]);
-          // The one that runs needs the stash until it has ended.
-          oldest = std::min(oldest, done[s] - (static_cast<int32_t>(s) == run.section ? 1 : 0));
-        }
-      most[c] = std::max(most[c], newest - oldest);
+      if (!needs[static_cast<size_t>(order[i].section)][c]) continue;
+      BufferUse& use = uses[c][static_cast<size_t>(order[i].micro_batch)];
+      use.from = std::min(use.from, i);
+      use.to = i;
     }
+  for (size_t c = 0; c < count; ++c)
+    if (has_outputs[c] && micro_batches > 0) uses[c].back().to = order.size() - 1;
+  return uses;
+}
+
+std::vector<int32_t> in_flight(const Program& program, const StepOrder& order) {
+  std::vector<int32_t> most;
+  for (const std::vector<BufferUse>& uses : buffer_uses(program, order)) {
+    size_t first = 0, most_of_chunk = 1;  // the oldest micro-batch in flight
+    for (size_t k = 0; k < uses.size(); ++k) {
+      while (uses[first].to < uses[k].from) ++first;
+      most_of_chunk = std::max(most_of_chunk, k - first + 1);
+    }
+    most.push_back(static_cast<int32_t>(most_of_chunk));
   }
   return most;
 }

@@ -23,7 +23,13 @@ StepOrder in_pipeline(const Program& program, const PipelineSchedule& schedule);
 int32_t micro_batches_of(const StepOrder& order);
 /// By slot, the chunk whose buffers of the stash have it: the first one that uses it. 0 for slots that are not in the stash.
 std::vector<int32_t> chunks_of_slots(const Program& program);
-/// By chunk, how many micro-batches at the same time need what it keeps in the stash: from its first section to the last one that reads it.
+/// When a micro-batch needs what a chunk keeps in the stash: from the chunk's first section to the last one that reads it.
+struct BufferUse {
+  size_t from = 0, to = 0;  // runs of an order, both included
+};
+/// By chunk and micro-batch. Outputs of the last micro-batch are read after the step.
+std::vector<std::vector<BufferUse>> buffer_uses(const Program& program, const StepOrder& order);
+/// By chunk, how many micro-batches need it at the same time.
 std::vector<int32_t> in_flight(const Program& program, const StepOrder& order);
 
 /// Throws invalid_argument with the run that breaks a rule:

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "ir/cuts.h"
+#include "plan/accesses.h"
 
 namespace st {
 namespace {
@@ -151,27 +152,25 @@ class Tracer {
 
   void send(const Instruction& at) {
     const int32_t link = exchange(at).link;
-    sent_[static_cast<size_t>(link)].push_back({at.exchange, at.micro_batch});
+    sent_[static_cast<size_t>(link)].push_back({at.exchange, buffer_sent_from(plan_, at)});
     trace_.events.push_back({.kind = EventKind::send, .link = link, .seconds = exchange_seconds(at, MeshAxis::stage)});
   }
 
   /// The last message that left from the same buffer of the stash.
   void release(const Instruction& at) {
     const ExchangePlan& message = exchange(at);
-    const Graph& graph = program_.sections[static_cast<size_t>(at.section)].graph;
-    const Place& place = plan_.memory.slots[static_cast<size_t>(graph.slot_behind(graph[at.node].in[0]))];
-    const StashBuffers* const buffers = plan_.memory.buffers_of(place);
-    const int32_t count = buffers == nullptr ? 1 : buffers->count;
+    const int64_t buffer = buffer_sent_from(plan_, at);
     const auto& sent = sent_[static_cast<size_t>(message.link)];
     for (size_t i = sent.size(); i-- > 0;)
-      if (sent[i].exchange == at.exchange && sent[i].micro_batch % count == at.micro_batch % count) {
+      if (sent[i].exchange == at.exchange && sent[i].buffer == buffer) {
         trace_.events.push_back({.kind = EventKind::release, .link = message.link, .number = static_cast<int32_t>(i)});
         return;
       }
   }
 
   struct Sent {
-    int32_t exchange, micro_batch;
+    int32_t exchange;
+    int64_t buffer;
   };
 
   const Plan& plan_;

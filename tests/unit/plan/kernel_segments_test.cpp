@@ -4,7 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
+#include <set>
 
 #include "order_in_flight.h"
 #include "passes/accumulate.h"
@@ -12,6 +14,7 @@
 #include "passes/overlap.h"
 #include "plan/accesses.h"
 #include "plan/input_copies.h"
+#include "plan/operand_places.h"
 #include "random_program.h"
 #include "small_program.h"
 
@@ -71,9 +74,15 @@ TEST(Segments, WithBuffersOfTheStashInTurnRepeatWhereTheirBuffersDo) {
     const StepOrder order = order_in_flight(program, 7, in_flight);
     const Plan plan = planned(std::move(program), order);
     expect_repeatable(plan);
-    const auto section = static_cast<int32_t>(plan.program.find(Phase::forward) - plan.program.sections.data());
-    EXPECT_EQ(period_of(plan, section), in_flight);
-    EXPECT_EQ(period_of(plan, static_cast<int32_t>(plan.program.sections.size()) - 1), 1) << "the update";
+    const OperandPlaces places(plan);
+    std::map<std::pair<int32_t, int32_t>, std::set<int32_t>> seen;  // by section and node
+    for (const Instruction& at : plan.instructions) {
+      const bool is_in_stash = std::ranges::any_of(accesses_of(plan, at), [](const MemoryAccess& of) { return of.arena == Arena::stash; });
+      EXPECT_EQ(places.count(at.section, at.node), is_in_stash ? in_flight : 1);
+      seen[{at.section, at.node}].insert(places.of(at));
+      EXPECT_EQ(places.of(at), is_in_stash ? at.micro_batch % in_flight : 0);
+    }
+    EXPECT_TRUE(std::ranges::any_of(seen, [&](const auto& of) { return std::ssize(of.second) == in_flight; }));
   }
 }
 

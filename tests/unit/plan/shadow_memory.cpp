@@ -26,7 +26,7 @@ class Shadow {
     }
     for (const Instruction& i : plan.instructions) {
       listed_.insert({i.section, i.node, i.micro_batch});
-      if (i.within >= 0) early_.insert({i.section, i.node, i.micro_batch});
+      if (i.is_early()) early_.insert({i.section, i.node, i.micro_batch});
     }
     for (size_t s = 0; s < plan.program.slots.size(); ++s) {
       content_of_slot(s) = next_++;
@@ -74,7 +74,7 @@ class Shadow {
   /// What other sections make of weights before this run.
   void run_early(const SectionRun& run) {
     for (const Instruction& i : plan_.instructions) {
-      if (i.within != run.section || i.micro_batch != run.micro_batch) continue;
+      if (!i.is_early() || i.within != run.section || i.micro_batch != run.micro_batch) continue;
       const auto s = static_cast<size_t>(i.section);
       const Graph& graph = plan_.program.sections[s].graph;
       values_[s].resize(graph.nodes.size());

@@ -67,12 +67,7 @@ class LateRun {
 
   Stream& link(const Instruction& at) { return links_[plan_.exchanges[static_cast<size_t>(at.exchange)].link]; }
 
-  std::pair<int32_t, int32_t> buffer_of(const Instruction& send) const {
-    const Graph& graph = plan_.program.sections[static_cast<size_t>(send.section)].graph;
-    const Place& place = plan_.memory.slots[static_cast<size_t>(graph.slot_behind(graph[send.node].in[0]))];
-    const StashBuffers* const buffers = plan_.memory.buffers_of(place);
-    return {send.exchange, buffers == nullptr ? 0 : send.micro_batch % buffers->count};
-  }
+  std::pair<int32_t, int64_t> buffer_of(const Instruction& send) const { return {send.exchange, buffer_sent_from(plan_, send)}; }
 
   /// A stage that sends a use's gradient has the weight, and one that sends a weight has the gradients of earlier steps.
   void learn_from(const StageLink& received) {
@@ -123,7 +118,7 @@ class LateRun {
   std::vector<uint64_t> seen_;                                                // by step and instruction
   Stream queue_;
   std::map<int32_t, Stream> links_;
-  std::map<std::pair<int32_t, int32_t>, size_t> posts_, sends_;  // the last one, by exchange and micro-batch, or buffer
+  std::map<std::pair<int32_t, int64_t>, size_t> posts_, sends_;  // the last one, by exchange and micro-batch, or buffer
 };
 
 }  // namespace
