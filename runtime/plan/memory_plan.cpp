@@ -53,7 +53,8 @@ struct Block {
 
 class Planner {
  public:
-  Planner(const Program& program, const StepOrder& order, const WorkspaceNeed& need) : program_(program), order_(order), need_(need) {
+  Planner(const Program& program, const StepOrder& order, const WorkspaceNeed& need)
+      : program_(program), order_(order), need_(need), is_of_a_run_(program.slots.size()) {
     verify_order(program, order);
     for (const int32_t count : in_flight(program, order)) layout_.stash.push_back({.count = count});
   }
@@ -64,7 +65,8 @@ class Planner {
     find_last_uses();
     find_blocks();
     adopt_stores();
-    pack(Arena::activations, [](const Block& block) { return !block.slot; });
+    find_slots_of_a_run();
+    pack(Arena::activations, [&](const Block& block) { return !block.slot || is_of_a_run_[static_cast<size_t>(*block.slot)]; });
     pack_stash();
     pack(Arena::buckets, [&](const Block& block) { return block.slot && lies_in(Arena::buckets, *block.slot); });
     fill_in();
@@ -82,7 +84,7 @@ class Planner {
     require(bytes < 0x1p60, Code::out_of_memory, "memory_plan: the program's values take ", bytes, " bytes");
   }
 
-  bool lies_in(Arena arena, SlotId slot) const { return arena_of(role(slot)) == arena; }
+  bool lies_in(Arena arena, SlotId slot) const { return arena_of(role(slot)) == arena && !is_of_a_run_[static_cast<size_t>(slot)]; }
   Role role(SlotId slot) const { return program_.slot(slot).role; }
   int64_t bytes_of_slot(SlotId slot) const { return own_type(program_, program_.slot(slot)).bytes(); }
 
@@ -215,6 +217,16 @@ class Planner {
     }
   }
 
+  /// Slots of the stash that live within one section, as gradients that are received: with the values that live there.
+  void find_slots_of_a_run() {
+    for (size_t s = 0; s < program_.slots.size(); ++s) {
+      const Block& block = blocks_[s];
+      if (program_.slots[s].role != Role::stash || block.to < 0) continue;
+      const auto after = std::ranges::upper_bound(starts_, block.from);  // its section's begin is the one before
+      is_of_a_run_[s] = block.to < (after == starts_.end() ? kEnd : *after);
+    }
+  }
+
   /// A stage may have to keep the gradients that it sends longer than its stash: by slot, the messages under way, or 0.
   std::vector<int32_t> sent_gradients() const {
     std::vector<int32_t> under_way(program_.slots.size(), 0);
@@ -311,7 +323,8 @@ class Planner {
 
   void fill_in() {
     for (size_t s = 0; s < program_.slots.size(); ++s) {
-      if (const Arena arena = layout_.slots[s].arena; arena == Arena::stash || arena == Arena::buckets)
+      if (const Arena arena = is_of_a_run_[s] ? Arena::activations : layout_.slots[s].arena;
+          arena == Arena::stash || arena == Arena::buckets || arena == Arena::activations)
         layout_.slots[s] = {arena, blocks_[s].place.offset};
       blocks_[s].place = layout_.slots[s];
     }
@@ -340,6 +353,7 @@ class Planner {
   const WorkspaceNeed& need_;
   MemoryLayout layout_;
   std::vector<Block> blocks_;
+  std::vector<bool> is_of_a_run_;                            // by slot
   std::vector<int32_t> starts_;                              // by section
   std::vector<std::vector<std::vector<int32_t>>> last_use_;  // by section, node, output
   std::vector<std::vector<bool>> is_stashed_;                // by section, node: what it makes may lie in the stash

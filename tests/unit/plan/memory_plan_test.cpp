@@ -158,10 +158,33 @@ bool chunks_share(const MemoryLayout& memory) {
   return any;
 }
 
+/// How many slots are received for the section alone that receives them: such have no buffer for each micro-batch.
+int64_t received_for_a_run(const Plan& plan) {
+  std::vector<std::set<size_t>> sections(plan.program.slots.size());
+  std::set<SlotId> received, sent;
+  for (size_t s = 0; s < plan.program.sections.size(); ++s) {
+    const Graph& graph = plan.program.sections[s].graph;
+    for (const Node& node : graph.nodes) {
+      for (const auto* slots : {&node.reads, &node.writes})
+        for (const SlotId slot : *slots) sections[static_cast<size_t>(slot)].insert(s);
+      if (node.op == Op::receive) received.insert(node.writes[0]);
+      if (node.op == Op::send) sent.insert(graph.slot_behind(node.in[0]));
+    }
+  }
+  int64_t count = 0;
+  for (const SlotId slot : received) {
+    if (plan.program.slot(slot).role != Role::stash || sent.contains(slot)) continue;
+    const bool is_of_a_run = sections[static_cast<size_t>(slot)].size() == 1;
+    EXPECT_EQ(plan.memory.slots[static_cast<size_t>(slot)].arena, is_of_a_run ? Arena::activations : Arena::stash);
+    count += is_of_a_run ? 1 : 0;
+  }
+  return count;
+}
+
 /// Chunks whose sections alternate, and halves of backward in another order than the program's; weights are copied and packed, too.
 TEST(MemoryPlan, OfStagesKeepsWhatTheirSchedulesReadLater) {
   constexpr int32_t kMicroBatches = 5;
-  int64_t early = 0, shared = 0;
+  int64_t early = 0, shared = 0, received = 0;
   for (uint64_t seed = 0; seed < 12; ++seed)
     for (const auto& [name, chunks] : {std::pair{"1f1b", 1}, {"interleaved", 2}, {"interleaved", 3}, {"zb-h1", 1}, {"zb-v", 2}}) {
       PipelineSchedule schedule = make_schedule(name, 2, chunks, kMicroBatches);
@@ -185,6 +208,7 @@ TEST(MemoryPlan, OfStagesKeepsWhatTheirSchedulesReadLater) {
         EXPECT_EQ(first_of(faults_of(plan, order)), "") << where;
         expect_early_packs(plan, where);
         shared += chunks_share(plan.memory) ? 1 : 0;
+        received += received_for_a_run(plan);
         early += std::ranges::count_if(plan.instructions, &Instruction::is_early);
         for (int32_t chunk = 0; chunk < chunks; ++chunk) {
           const int32_t read_by_others = chunk + 1 < chunks ? 1 : 0;  // inputs, and values that the next chunk here takes
@@ -194,6 +218,7 @@ TEST(MemoryPlan, OfStagesKeepsWhatTheirSchedulesReadLater) {
     }
   EXPECT_GT(early, 0);
   EXPECT_GT(shared, 0);
+  EXPECT_GT(received, 0);
 }
 
 TEST(MemoryPlan, CheckerSeesOneStashForTwoMicroBatches) {
