@@ -1,6 +1,7 @@
 #include "plan/stash_pool.h"
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
 #include <numeric>
 
