@@ -75,7 +75,8 @@ class Advisor {
       all.push_back(std::move(halved));
     }
     if (recipe.offload == "none") one("offload", "\"optimizer\"");
-    if (recipe.offload != "parameters" && recipe.zero == 0) one("offload", "\"parameters\"");
+    if (recipe.offload != "parameters" && recipe.offload != "gradients" && recipe.zero == 0) one("offload", "\"parameters\"");
+    if (recipe.offload != "gradients") one("offload", "\"gradients\"");
     if (data % 2 == 0) {
       const auto twice = [&](const char* key, int64_t value) {
         Changes made = {change(recipe, key, number(value * 2))};

@@ -33,12 +33,7 @@ PlanOptions options_of(const PlannedRun& run, const MeshPosition& at) {
 bool has_device(const PlannedRun& run) { return run.machine.profile.device == "cuda"; }
 
 /// The arenas that are offloaded from a device to the host's memory.
-OnHost on_host(const PlannedRun& run) {
-  OnHost arenas{};
-  arenas[static_cast<size_t>(Arena::optimizer)] = has_device(run) && run.recipe.offload != "none";
-  arenas[static_cast<size_t>(Arena::parameters)] = has_device(run) && run.recipe.offload == "parameters";
-  return arenas;
-}
+OnHost on_host(const PlannedRun& run) { return has_device(run) ? run.recipe.arenas_offloaded() : OnHost{}; }
 
 PlannedMemory memory_of(const Plan& plan, const PlannedRun& run) {
   PlannedMemory use;

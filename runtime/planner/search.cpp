@@ -84,7 +84,7 @@ class Search {
     std::vector<Candidate>& found = result_.best;
     std::ranges::stable_sort(found, {}, &Candidate::device_total);
     for (size_t i = 0, tried = std::min<size_t>(found.size(), 3); i < tried; ++i)
-      for (const char* what : {"optimizer", "parameters"}) {
+      for (const char* what : {"optimizer", "parameters", "gradients"}) {
         Recipe recipe = found[i].recipe;
         recipe.offload = what;
         std::optional<Candidate> made = candidate_of(run_, recipe);

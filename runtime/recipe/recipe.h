@@ -49,7 +49,9 @@ struct Recipe {
   int64_t step_micro_batches() const;
   /// Rounds of a step: in round g data rank r computes micro-batch g * data_ranks() + r, if there is one.
   int64_t step_rounds() const;
-  /// The arenas that are in a file in offload_folder. Throws invalid_argument for a folder without anything to offload.
+  /// The arenas that offload keeps outside of a device's memory.
+  std::array<bool, kArenas> arenas_offloaded() const;
+  /// Those in a file in offload_folder. Throws invalid_argument for a folder without anything to offload.
   std::array<bool, kArenas> arenas_in_file() const;
   /// The loss scaler of precision fp16; empty: no loss scaling. Throws invalid_argument if the keys contradict each other.
   std::optional<LossScaler> loss_scaler() const;

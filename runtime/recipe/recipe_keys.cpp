@@ -274,14 +274,18 @@ int64_t Recipe::step_micro_batches() const {
   return micro_batches;
 }
 
+std::array<bool, kArenas> Recipe::arenas_offloaded() const {
+  std::array<bool, kArenas> away{};
+  away[static_cast<size_t>(Arena::optimizer)] = offload != "none";
+  away[static_cast<size_t>(Arena::parameters)] = offload == "parameters" || offload == "gradients";
+  away[static_cast<size_t>(Arena::gradients)] = offload == "gradients";
+  return away;
+}
+
 std::array<bool, kArenas> Recipe::arenas_in_file() const {
   check(offload != "none" || offload_folder.empty(), "recipe: offload_folder is ", offload_folder,
-        ", but offload is none; set offload to optimizer or parameters, or leave the folder out");
-  std::array<bool, kArenas> in_file{};
-  if (offload_folder.empty()) return in_file;
-  in_file[static_cast<size_t>(Arena::optimizer)] = true;
-  in_file[static_cast<size_t>(Arena::parameters)] = offload == "parameters";
-  return in_file;
+        ", but offload is none; set offload to optimizer, parameters or gradients, or leave the folder out");
+  return offload_folder.empty() ? std::array<bool, kArenas>{} : arenas_offloaded();
 }
 
 int64_t Recipe::step_rounds() const { return (step_micro_batches() + data_ranks() - 1) / data_ranks(); }

@@ -25,7 +25,7 @@ extern "C" int fsync(int) { return 0; }
 namespace st {
 namespace {
 
-const char* const kPlaces[] = {"optimizer", "parameters"};
+const char* const kPlaces[] = {"optimizer", "parameters", "gradients"};
 
 Training offloaded(const Case& c, int64_t ranks, int64_t zero, const std::string& what, const std::string& folder) {
   Training made = training_of(c, ranks);
@@ -102,7 +102,7 @@ TEST_F(Offload, IsCountedAsPlannedAndApartFromMemory) {
     }
 }
 
-/// 4 million parameters: 16 MB, and 32 MB of moments.
+/// 4 million parameters: 16 MB, as much of gradients, and 32 MB of moments.
 constexpr int64_t kMegabyte = 1'000'000;
 
 std::shared_ptr<Model> large_model(int64_t memory_limit = 0) {
@@ -153,6 +153,7 @@ TEST_F(Offload, TakesSoMuchLessMemoryOfTheMachine) {
   const int64_t resident = taken("none", "");
   EXPECT_NEAR(static_cast<double>(resident - taken("optimizer", folder_)), 32.0 * kMegabyte, 1.0 * kMegabyte);
   EXPECT_NEAR(static_cast<double>(resident - taken("parameters", folder_)), 48.0 * kMegabyte, 1.0 * kMegabyte);
+  EXPECT_NEAR(static_cast<double>(resident - taken("gradients", folder_)), 64.0 * kMegabyte, 1.0 * kMegabyte);
 }
 
 TEST_F(Offload, LetsAStepFitInAMemoryLimitThatIsTooLowForAllOfIt) {

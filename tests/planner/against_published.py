@@ -322,10 +322,8 @@ def picture(pairs, paces):
 
 def causes(pair):
     """Which differences of this runtime from the published one make a row too large, in order until it fits; empty: others."""
-    row, size = pair.row, {name: float(pair.planned[name]) for name in ("gradients", "stash")}
-    saved = [("gradients on the device", size["gradients"] if row["offload"] else 0),
-             ("fp32 gradients", size["gradients"] / 2 if row["precision"] == "fp16" and not row["offload"] else 0),
-             ("each chunk of a stage has its own stash", size["stash"] / 2 if whole(row, "interleave_chunks") > 1 else 0)]
+    row = pair.row
+    saved = [("fp32 gradients", float(pair.planned["gradients"]) / 2 if row["precision"] == "fp16" or prefix(row) == "dgxc" else 0)]
     left, why = pair.memory, []
     for cause, bytes_saved in saved:
         if left > pair.limit and bytes_saved > 0.02 * pair.limit:

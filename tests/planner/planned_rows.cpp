@@ -125,10 +125,7 @@ void set_sharding(const Row& row, Recipe& recipe) {
   recipe.gradient_dtype = row.at("gradient_sent").empty() ? "fp32" : row.at("gradient_sent");
   const std::string& offload = row.at("offload");
   check(offload.find("activation") == std::string::npos, "activations are kept by the host");
-  if (offload.find("full") != std::string::npos || offload.find("parameters") != std::string::npos)
-    recipe.offload = "parameters";
-  else if (!offload.empty())
-    recipe.offload = "optimizer";
+  if (!offload.empty()) recipe.offload = "gradients";  // DeepSpeed's optimizer has them on the host, and the fp32 parameters
 }
 
 Recipe recipe_of(const Row& row) {
@@ -185,9 +182,7 @@ struct PlannedStages {
 
   double seconds(double pace) {
     const Machine machine = with_pace(run.machine, pace);
-    OnHost on_host{};
-    on_host[static_cast<size_t>(Arena::optimizer)] = run.recipe.offload != "none";
-    on_host[static_cast<size_t>(Arena::parameters)] = run.recipe.offload == "parameters";
+    const OnHost on_host = run.recipe.arenas_offloaded();
     double longest = 0, wait = 0;  // a long pipeline: the work of its slowest stage, and the wait that the schedule leaves to a middle one
     for (RankPlan& rank : stages) {
       rank.trace = trace_of(rank.plan, {run.recipe.step_micro_batches(), machine, run.placement(), run.threads(), on_host});

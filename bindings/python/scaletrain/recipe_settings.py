@@ -78,9 +78,9 @@ class RecipeSettings(TypedDict, total=False):
     # ZeRO stage (Rajbhandari et al. 2020): 0 shards nothing, 1 the optimizer state, 2 also gradients, 3 also parameters, which each
     # scope gathers before use; results are bitwise equal; no effect with one rank. Allowed: [0,3]. Default: 0.
     offload: str
-    # Keeps tensors outside device memory: the optimizer state, or the fp32 parameters too, until the model is freed; in offload_folder
-    # or, without one, in host memory, where device cpu keeps them anyway; results are bitwise equal. Allowed: none optimizer
-    # parameters. Default: "none".
+    # Keeps tensors outside device memory: the optimizer state, or the fp32 parameters too (until the model is freed), or the gradients
+    # as well; in offload_folder or, without one, in host memory, where device cpu keeps them anyway; results are bitwise equal.
+    # Allowed: none optimizer parameters gradients. Default: "none".
     offload_folder: str
     # Offload: folder on a local disk for unnamed files, reserved up front, freed when the process ends and counted as file, not as
     # memory; empty: host memory. Default: "".

@@ -100,7 +100,7 @@ TEST(OrderedPlans, OfOneRankAreOrdered) {
   for (const char* precision : {"fp32", "bf16", "fp16"})
     for (const char* more :
          {R"("accumulate":1)", R"("accumulate":3,"recompute":"blocks")", R"("accumulate":3,"recompute":"attention")",
-          R"("accumulate":2,"dropout":0.1)", R"("accumulate":2,"offload":"optimizer")", R"("accumulate":2,"offload":"parameters")"})
+          R"("accumulate":2,"dropout":0.1)", R"("accumulate":2,"offload":"optimizer")", R"("accumulate":2,"offload":"gradients")"})
       expect_ordered(text(R"({"batch":2,"precision":")", precision, R"(",)", more, "}"));
 }
 

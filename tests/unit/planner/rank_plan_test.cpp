@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <set>
+#include <utility>
 
 #include "backend/needs.h"
 #include "base/text.h"
@@ -150,6 +152,27 @@ TEST(RankPlan, OffloadedStateIsInTheHostsMemoryAndCrossesItsLink) {
   EXPECT_EQ(with.numbers.memory.device_total(), without.numbers.memory.device_total() - moments);
   const double crossing = with.step_seconds(away.recipe) - without.step_seconds(here.recipe);
   EXPECT_NEAR(crossing, 2 * 8.0 * static_cast<double>(parameter_count(kSmall)) / machine_named("a100-80g").to_host.bytes_per_second, 1e-9);
+}
+
+/// The optimizer's state, the fp32 parameters, and the gradients, each with those before it; the copies that products read stay.
+TEST(RankPlan, OffloadMovesMoreWithEachOfItsValues) {
+  const auto planned = [](const char* what) {
+    return plan_of_rank(run_of(kSmall, text(R"({"precision":"bf16","accumulate":2,"offload":")", what, "\"}")), 0);
+  };
+  const RankPlan resident = planned("none");
+  std::set<Arena> away;
+  for (const auto& [what, arena] :
+       {std::pair{"optimizer", Arena::optimizer}, {"parameters", Arena::parameters}, {"gradients", Arena::gradients}}) {
+    SCOPED_TRACE(what);
+    away.insert(arena);
+    const RankPlan plan = planned(what);
+    for (int32_t a = 0; a < kArenas; ++a) {
+      const int64_t bytes = resident.numbers.memory.device[static_cast<size_t>(a)];
+      const bool is_away = away.contains(static_cast<Arena>(a));
+      EXPECT_EQ(plan.numbers.memory.host[static_cast<size_t>(a)], is_away ? bytes : 0) << name_of(static_cast<Arena>(a));
+      EXPECT_EQ(plan.numbers.memory.device[static_cast<size_t>(a)], is_away ? 0 : bytes) << name_of(static_cast<Arena>(a));
+    }
+  }
 }
 
 TEST(RunPlan, OneRankOfEachClassStandsForAll) {

@@ -331,9 +331,9 @@ public abstract class RecipeKeys extends Handle {
   }
 
   /**
-   * Keeps tensors outside device memory: the optimizer state, or the fp32 parameters too, until the model is freed; in offload_folder
-   * or, without one, in host memory, where device cpu keeps them anyway; results are bitwise equal. Allowed: none optimizer
-   * parameters. Default: "none".
+   * Keeps tensors outside device memory: the optimizer state, or the fp32 parameters too (until the model is freed), or the gradients
+   * as well; in offload_folder or, without one, in host memory, where device cpu keeps them anyway; results are bitwise equal.
+   * Allowed: none optimizer parameters gradients. Default: "none".
    */
   public Recipe offload(String value) {
     return set("offload", value);
