@@ -13,6 +13,7 @@
 #include "passes/pipeline_cut.h"
 #include "passes/scale_loss.h"
 #include "passes/split_backward.h"
+#include "plan/ordering.h"
 #include "random_program.h"
 #include "scoped_program.h"
 #include "shadow_memory.h"
@@ -207,6 +208,7 @@ TEST(MemoryPlan, OfStagesKeepsWhatTheirSchedulesReadLater) {
         const std::string where = text(name, ", seed ", seed, ", stage ", stage);
         EXPECT_EQ(first_of(faults_of(plan, order)), "") << where;
         expect_early_packs(plan, where);
+        EXPECT_TRUE(ordering_of(plan).holds()) << where << "\n" << print_ordering(plan);
         shared += chunks_share(plan.memory) ? 1 : 0;
         received += received_for_a_run(plan);
         early += std::ranges::count_if(plan.instructions, &Instruction::is_early);
