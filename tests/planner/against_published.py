@@ -321,7 +321,7 @@ def picture(pairs, paces):
 
 
 def causes(pair):
-    """Which differences of this runtime from the published one make a row too large, in order until it fits; empty: others."""
+    """Which differences of this runtime from the published one make a row too large, in order until it fits."""
     row = pair.row
     saved = [("fp32 gradients", float(pair.planned["gradients"]) / 2 if row["precision"] == "fp16" or prefix(row) == "dgxc" else 0)]
     left, why = pair.memory, []
@@ -329,7 +329,7 @@ def causes(pair):
         if left > pair.limit and bytes_saved > 0.02 * pair.limit:
             left -= bytes_saved
             why.append(cause)
-    return ", ".join(why) + ("" if left <= 1.03 * pair.limit else "; and more")
+    return (", ".join(why) or "other") + ("; and more" if why and left > 1.03 * pair.limit else "")
 
 
 def plan(program):
