@@ -43,6 +43,13 @@ LoadedLibrary::LoadedLibrary(const std::string& name) : name_(name) {
   if (handle_ == nullptr) fail(Code::unavailable, text(name, ": ", reason_of_loader(name)));
 }
 
+std::optional<LoadedLibrary> LoadedLibrary::if_open(const std::string& name) {
+  if (&dlopen == nullptr) return std::nullopt;
+  void* const handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
+  if (handle == nullptr) return std::nullopt;
+  return LoadedLibrary(name, handle);
+}
+
 void* open_own_library() noexcept {
   if (&dladdr == nullptr || &dlopen == nullptr) return nullptr;
   Dl_info own{};

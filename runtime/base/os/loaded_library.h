@@ -1,6 +1,7 @@
 // Shared libraries: others', loaded at run time, and this one.
 #pragma once
 
+#include <optional>
 #include <string>
 
 namespace st::os {
@@ -27,6 +28,8 @@ class LoadedLibrary {
  public:
   /// `name`: a path, or a name for the loader to search. Runs the library's initialisers. Throws unavailable with the loader's reason.
   explicit LoadedLibrary(const std::string& name);
+  /// The library of this path or of this name of its own (soname), if the process has it open; loads none.
+  static std::optional<LoadedLibrary> if_open(const std::string& name);
 
   const std::string& name() const { return name_; }
   /// Whether this process had it open already.
@@ -44,6 +47,7 @@ class LoadedLibrary {
   }
 
  private:
+  LoadedLibrary(const std::string& name, void* handle) : name_(name), handle_(handle), was_open_(true) {}
   void* symbol(const char* name) const;
   void* needed(const char* name) const;
 
