@@ -25,6 +25,9 @@ SYSTEM = re.compile(
 INTRINSICS = re.compile(r"(.*intrin|cpuid|arm_neon|arm_sve|x86gprintrin)\.h")
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]', re.MULTILINE)
 CONDITIONAL = re.compile(r"^[ \t]*#[ \t]*(?:if|ifdef|ifndef|elif|elifdef|elifndef)\b.*$", re.MULTILINE)
+# The language of CUDA: kernels use the names of backend/cuda/device instead, which a device that is not there has too.
+CUDA_LANGUAGE = re.compile(r"__(?:global|device|shared|constant|host|launch_bounds)__|<<<|\basm\b|\b(?:thread|block|grid)(?:Idx|Dim)\b|__sync\w+|__shfl\w*|"
+                           r"\bcudaLaunch\w*|\bcudaDeviceReset\b")
 DEVICE_OR_LIBRARY = re.compile(r"cuda|nvcc|nccl|gloo|\bmpi|_mpi|hip|rocm|mkl|onednn|dnnl|openblas|cublas|cudnn", re.IGNORECASE)
 EMPTY_WORDS = {"util", "utils", "utility", "utilities", "helper", "helpers", "common", "misc", "stuff"}
 
@@ -90,6 +93,7 @@ def check(root):
             findings += check_conditionals(name, text)
             findings += check_devices_unnamed(name, text)
             findings += check_headers_open_nothing(name, text)
+            findings += check_cuda_language(name, text)
         elif name.startswith("runtime/") and name.endswith("CMakeLists.txt"):
             findings += check_links(plan, name, (root / name).read_text())
     return sorted(findings)
@@ -197,6 +201,16 @@ def check_devices_unnamed(name, text):
         yield f"{name}:{line_of(text, found.start())}: names '{found.group(0)}': a pass must not ask which device or library is present"
 
 
+def check_cuda_language(name, text):
+    if not name.startswith("runtime/backend/cuda/") or name.startswith("runtime/backend/cuda/device/"):
+        return
+    for found in CUDA_LANGUAGE.finditer(text):
+        yield f"{name}:{line_of(text, found.start())}: '{found.group(0)}': only backend/cuda/device may use CUDA's language; take its name for this"
+    for found in INCLUDE.finditer(text):
+        if found.group(1) == '"' and found.group(2).startswith("device/"):
+            yield f"{name}:{line_of(text, found.start())}: includes \"{found.group(2)}\": write <{found.group(2)}>, as quotes look in this folder first"
+
+
 def check_headers_open_nothing(name, text):
     """clang-tidy cannot tell a header from a source if it reads several sources as one."""
     if not name.endswith((".h", ".hpp")):
@@ -234,6 +248,9 @@ def check_names(files):
 def may_share_name(a, b):
     if a.startswith("tests/golden/") and b.startswith("tests/golden/"):
         return True  # written once, under the names of the format
+    device_layer = ("runtime/backend/cuda/device/", "tests/cuda/device/")
+    if a.startswith(device_layer) and b.startswith(device_layer) and a.split("/")[0] != b.split("/")[0]:
+        return True  # the include path chooses between a device and the simulated one
     backend = lambda name: name.split("/")[2] if name.startswith("runtime/backend/") and name.count("/") >= 3 else None
     if backend(a) and backend(b):
         return backend(a) != backend(b)  # an op's file has one name in every backend

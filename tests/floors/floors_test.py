@@ -19,6 +19,7 @@ PLAN = """
 | `backend` | `base` `ir` | |
 | `backend/cpu` | `base` `ir` `backend` | |
 | `backend/reference` | `base` `ir` `backend` | |
+| `backend/cuda` | `base` `ir` `backend` | |
 | `passes` | `base` `ir` | |
 <!-- floors: end -->
 <!-- floors: doors -->
@@ -42,6 +43,8 @@ GOOD = {
     "runtime/ir/graph.h": '#pragma once\n#include "base/error.h"\n',
     "runtime/backend/backend.h": '#include "ir/graph.h"\n',
     "runtime/backend/cpu/matmul.cpp": '#include <immintrin.h>\n#include <xsimd/xsimd.hpp>\n#include "backend/backend.h"\n#ifdef __AVX2__\n#endif\n',
+    "runtime/backend/cuda/device/threads.h": "#pragma once\n#define KERNEL __global__ void\n",
+    "tests/cuda/device/threads.h": "#pragma once\n#define KERNEL void\n",
     "runtime/backend/reference/matmul.cpp": '#include "backend/backend.h"\n',
     "runtime/passes/clip.cpp": '// the cuda kernels do this too; #include "exec/executor.h"\n#include "ir/graph.h"\n',
     "runtime/passes/CMakeLists.txt": "add_library(st_passes STATIC clip.cpp)\ntarget_link_libraries(st_passes PUBLIC st_ir)\n",
@@ -68,6 +71,9 @@ BAD = {
     "a conditional in the ABI": ("capi/src/model.cpp", "#if ST_FAST\n#endif\n", "conditionals are not allowed"),
     "a device named in a low conditional": ("runtime/ir/print.cpp", "#ifdef ST_CUDA\n#endif\n", "asks for a device"),
     "a header opens a namespace": ("runtime/ir/print.h", "#pragma once\nusing namespace std;\n", "must not open a namespace"),
+    "a kernel in CUDA's language": ("runtime/backend/cuda/cast.cuh", "__global__ void cast(float* y) { y[threadIdx.x] = 0; }\n", "only backend/cuda/device"),
+    "a device layer that the include path does not choose": ("runtime/backend/cuda/cast.cuh", '#include "device/threads.h"\n', "quotes look in this folder"),
+    "a name of the device layer taken elsewhere": ("runtime/backend/cuda/threads.h", "#pragma once\n", "the name is taken by"),
     "a pass names a device": ("runtime/passes/fuse.cpp", 'bool f(int d) { return d == id("cuda"); }\n', "names 'cuda'"),
     "the command line reaches into the runtime": ("capi/cli/train.cpp", '#include "ir/graph.h"\n', "public header only"),
     "a public header shows an inner one": ("capi/include/scaletrain/model.h", '#include "ir/graph.h"\n', "only public headers"),

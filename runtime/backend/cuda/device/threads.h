@@ -1,0 +1,38 @@
+// What kernels are written against, on NVIDIA's devices. tests/cuda/device has the same names for a device that is not there; the include
+// path chooses. The files of this folder have the only PTX, the only keywords of CUDA and the only launch.
+#pragma once
+
+#include <cstdint>
+
+/// A kernel of blocks of at most `threads` threads: KERNEL(256) name(parameters) { .. }
+#define KERNEL(threads) __global__ void __launch_bounds__(threads)
+/// A function that kernels call.
+#define DEVICE __device__ inline
+/// An array that the threads of a block share; its contents are unspecified when the block begins.
+#define SHARED(type, name, count) __shared__ type name[count]
+
+namespace st::cuda {
+
+constexpr int kLanes = 32;  // threads of a warp
+
+DEVICE int thread_index() { return static_cast<int>(threadIdx.x); }  // in its block
+DEVICE int block_index() { return static_cast<int>(blockIdx.x); }    // in the grid
+DEVICE int block_threads() { return static_cast<int>(blockDim.x); }
+DEVICE int grid_blocks() { return static_cast<int>(gridDim.x); }
+
+/// All threads of the block come to the same call; what they wrote before it is seen after it.
+DEVICE void sync_block() { __syncthreads(); }
+
+/// The value of the lane whose number differs in the bits `lanes`. All lanes of the warp come to the same call. Orders no memory.
+template <class T>
+DEVICE T shuffle_xor(T value, int lanes) {
+  return __shfl_xor_sync(~0U, value, lanes);
+}
+
+/// Returns the value before. Orders no other memory.
+DEVICE unsigned atomic_add(unsigned* place, unsigned value) { return atomicAdd(place, value); }
+
+/// What this thread wrote before it is seen by a thread that sees what this one writes after it, if that one fences too.
+DEVICE void fence_device() { __threadfence(); }
+
+}  // namespace st::cuda

@@ -1,0 +1,17 @@
+// Kernels as host code gives them to a stream. They run later; memory is the device's, aligned to 16 bytes, and stays until they have run.
+#pragma once
+
+#include <cstdint>
+
+#include <device/launch.h>
+#include "base/dtype.h"
+
+namespace st::cuda {
+
+/// y = x in another dtype, with the cpu's bits: one of f32, bf16 and f16 to another. Throws unsupported for others.
+void enqueue_cast(StreamHandle stream, DType to, void* y, DType from, const void* x, int64_t elements);
+
+/// y = the element whose bits are the lower ones of `bits`.
+void enqueue_fill(StreamHandle stream, DType dtype, void* y, uint64_t bits, int64_t elements);
+
+}  // namespace st::cuda

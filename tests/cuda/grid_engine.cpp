@@ -1,0 +1,389 @@
+#include "grid_engine.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstring>
+#include <deque>
+#include <exception>
+#include <map>
+#include <memory>
+#include <numeric>
+#include <random>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "device/race_identity.h"
+
+// AddressSanitizer's: it follows switches between stacks. ThreadSanitizer's: what it sees of allocations.
+extern "C" {
+__attribute__((weak)) void AnnotateIgnoreReadsBegin(const char* file, int line);
+__attribute__((weak)) void AnnotateIgnoreReadsEnd(const char* file, int line);
+__attribute__((weak)) void AnnotateIgnoreWritesBegin(const char* file, int line);
+__attribute__((weak)) void AnnotateIgnoreWritesEnd(const char* file, int line);
+__attribute__((weak)) void __sanitizer_start_switch_fiber(void** save, const void* bottom, size_t bytes);
+__attribute__((weak)) void __sanitizer_finish_switch_fiber(void* save, const void** bottom, size_t* bytes);
+}
+
+// st_switch_stack(save, to): keeps the registers that a function must keep on this stack, its top in *save, and returns on the other stack.
+asm(R"(
+.text
+.globl st_switch_stack
+.hidden st_switch_stack
+.type st_switch_stack,@function
+st_switch_stack:
+  pushq %rbx
+  pushq %rbp
+  pushq %r12
+  pushq %r13
+  pushq %r14
+  pushq %r15
+  movq %rsp, (%rdi)
+  movq %rsi, %rsp
+  popq %r15
+  popq %r14
+  popq %r13
+  popq %r12
+  popq %rbp
+  popq %rbx
+  ret
+.size st_switch_stack,.-st_switch_stack
+)");
+extern "C" void st_switch_stack(void** save, void* to);
+
+namespace st::simulated {
+
+constinit thread_local const Place* here = nullptr;
+
+namespace {
+
+constexpr size_t kStack = size_t{64} << 10;
+constexpr size_t kKept = 512;     // identities of threads that have ended; see run_threads()
+constexpr unsigned kNoOrder = 1;  // a switch of ThreadSanitizer's that orders nothing
+
+uint64_t seed_of_orders = 1;
+
+/// While one lives, ThreadSanitizer takes no allocation of the engine's for a write of the identity that runs.
+class Unseen {
+ public:
+  Unseen() {
+    if (AnnotateIgnoreReadsBegin == nullptr) return;
+    AnnotateIgnoreReadsBegin(__FILE__, __LINE__);
+    AnnotateIgnoreWritesBegin(__FILE__, __LINE__);
+  }
+  ~Unseen() {
+    if (AnnotateIgnoreReadsBegin == nullptr) return;
+    AnnotateIgnoreWritesEnd(__FILE__, __LINE__);
+    AnnotateIgnoreReadsEnd(__FILE__, __LINE__);
+  }
+  Unseen(const Unseen&) = delete;
+  Unseen& operator=(const Unseen&) = delete;
+};
+
+/// No memcpy, which ThreadSanitizer would take for an access of the kernel's.
+void pass_on(void* to, const void* from, size_t bytes) {
+  for (size_t i = 0; i < bytes; ++i) static_cast<volatile std::byte*>(to)[i] = static_cast<const volatile std::byte*>(from)[i];
+}
+
+/// Threads of a block or warp that wait for each other. Its two edges take turns, so that who runs ahead to the next call orders nothing
+/// before this one.
+struct Gathering {
+  int arrived = 0, line = 0, turn = 0;
+  char edges[2] = {};
+};
+
+struct Fiber {
+  Place place;
+  std::byte* stack = nullptr;
+  void *top = nullptr, *race = nullptr, *asan = nullptr;
+  bool has_ended = false;
+  const Gathering* waits = nullptr;  // in turn `turn`
+  int turn = 0, line = 0;
+  const char* where = "";
+  bool is_fenced = false;
+  std::vector<void*> atomics;
+};
+
+struct Warp : Gathering {
+  alignas(16) std::byte given[2][kLanes][kExchanged];
+};
+
+/// Its edges are forgotten with it, as the memory of the next grid's has other addresses or is new to ThreadSanitizer.
+struct Edges {
+  char begin = 0, end = 0;
+};
+
+struct Block {
+  int alive = 0;
+  size_t shared_bytes = 0;
+  Gathering all;
+  std::vector<Warp> warps;
+  std::map<const void*, std::unique_ptr<std::byte[]>> shared;
+};
+
+/// Of an operating system's thread.
+struct Engine {
+  ~Engine() {
+    for (const Fiber& fiber : fibers) munmap(fiber.stack, kStack);
+  }
+  std::vector<Fiber> fibers;
+  std::deque<void*> ended;  // identities
+  Fiber caller;             // of run_grid
+  const void* callers_bottom = nullptr;
+  size_t callers_bytes = 0;
+  Fiber* now = nullptr;
+  Block* block = nullptr;
+  const std::function<void()>* body = nullptr;
+  std::exception_ptr error;
+  Edges* edges = nullptr;
+};
+
+Engine& engine() {
+  thread_local Engine all;
+  return all;
+}
+
+void switch_to(Fiber& from, Fiber& to, bool ends) {
+  Engine& e = engine();
+  const bool back = &to == &e.caller;
+  if (__sanitizer_start_switch_fiber != nullptr)
+    __sanitizer_start_switch_fiber(ends ? nullptr : &from.asan, back ? e.callers_bottom : to.stack, back ? e.callers_bytes : kStack);
+  e.now = &to;
+  here = &to.place;
+  if (to.race != nullptr) __tsan_switch_to_fiber(to.race, kNoOrder);
+  st_switch_stack(&from.top, to.top);
+  if (__sanitizer_finish_switch_fiber != nullptr) __sanitizer_finish_switch_fiber(from.asan, nullptr, nullptr);
+}
+
+void leave(bool ends = false) {
+  Engine& e = engine();
+  switch_to(*e.now, e.caller, ends);
+}
+
+/// The first code on a fiber's stack.
+void start() {
+  Engine& e = engine();
+  if (__sanitizer_finish_switch_fiber != nullptr) __sanitizer_finish_switch_fiber(nullptr, &e.callers_bottom, &e.callers_bytes);
+  acquire(&e.edges->begin);
+  try {
+    (*e.body)();
+  } catch (...) {
+    e.error = std::current_exception();
+  }
+  release(&e.edges->end);
+  e.now->has_ended = true;
+  --e.block->alive;
+  leave(true);
+}
+
+void make_ready(Fiber& fiber, const Place& place) {
+  if (fiber.stack == nullptr || __tsan_create_fiber != nullptr) {  // to ThreadSanitizer a stack that is used again is new memory
+    void* const stack = mmap(fiber.stack, kStack, PROT_READ | PROT_WRITE,
+                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (fiber.stack == nullptr ? 0 : MAP_FIXED), -1, 0);
+    if (stack == MAP_FAILED) throw std::runtime_error("simulated grid: no memory for a stack");
+    fiber.stack = static_cast<std::byte*>(stack);
+  }
+  auto* top = reinterpret_cast<uint64_t*>(fiber.stack + kStack - 64);
+  *--top = 0;  // start() has no caller
+  *--top = reinterpret_cast<uint64_t>(&start);
+  for (int saved = 0; saved < 6; ++saved) *--top = 0;
+  fiber.top = top;
+  fiber.place = place;
+  fiber.asan = nullptr;
+  fiber.has_ended = fiber.is_fenced = false;
+  fiber.waits = nullptr;
+  fiber.atomics.clear();
+}
+
+bool can_run(const Fiber& fiber) { return !fiber.has_ended && (fiber.waits == nullptr || fiber.waits->turn != fiber.turn); }
+
+std::string where_they_wait(std::span<const Fiber> fibers) {
+  std::string words;
+  int shown = 0;
+  for (const Fiber& fiber : fibers)
+    if (!fiber.has_ended && shown++ < 3)
+      words += "; thread " + std::to_string(fiber.place.thread) + " waits at " + fiber.where + ", line " + std::to_string(fiber.line);
+  return words;
+}
+
+/// Counts this thread in, and waits until `expected` have come to the same call.
+void gather(Gathering& g, int expected, int line, const char* where, bool orders_memory) {
+  Engine& e = engine();
+  Fiber& fiber = *e.now;
+  fiber.line = line;
+  fiber.where = where;
+  if (g.arrived++ == 0) g.line = line;
+  if (g.line != line)
+    throw std::runtime_error(std::string("thread ") + std::to_string(fiber.place.thread) + " is at " + where + " of line " +
+                             std::to_string(line) + " while others are at line " + std::to_string(g.line));
+  char* const edge = &g.edges[g.turn & 1];
+  if (orders_memory) release(edge);
+  if (g.arrived == expected) {
+    g.arrived = 0;
+    ++g.turn;
+  } else {
+    fiber.turn = g.turn;
+    fiber.waits = &g;
+    leave();
+    fiber.waits = nullptr;
+  }
+  if (orders_memory) acquire(edge);
+}
+
+void run_block(Block& block, std::span<Fiber> fibers, std::mt19937_64& random) {
+  Engine& e = engine();
+  std::vector<size_t> order(fibers.size());
+  std::iota(order.begin(), order.end(), 0);
+  while (block.alive > 0) {
+    std::ranges::shuffle(order, random);
+    bool has_run = false;
+    for (const size_t i : order) {
+      if (!can_run(fibers[i])) continue;
+      has_run = true;
+      switch_to(e.caller, fibers[i], false);
+      if (e.error) return;
+    }
+    if (!has_run) throw std::runtime_error("deadlock" + where_they_wait(fibers));
+  }
+}
+
+/// ThreadSanitizer gives the number of an identity that is destroyed to a later one, and takes both for one: so the last ones stay, and the
+/// threads of a block get theirs in a random order.
+void make_identities(std::span<Fiber> fibers, std::mt19937_64& random) {
+  if (__tsan_create_fiber == nullptr) return;
+  std::vector<Fiber*> order;
+  for (Fiber& fiber : fibers) order.push_back(&fiber);
+  std::ranges::shuffle(order, random);
+  for (Fiber* const fiber : order) fiber->race = __tsan_create_fiber(0);
+}
+
+void end_identities(std::span<const Fiber> fibers, size_t kept) {
+  Engine& e = engine();
+  for (const Fiber& fiber : fibers) {
+    if (fiber.race == nullptr) continue;
+    if (!fiber.has_ended) {  // left in the middle by an error: it did what it did
+      __tsan_switch_to_fiber(fiber.race, kNoOrder);
+      release(&e.edges->end);
+      __tsan_switch_to_fiber(e.caller.race, kNoOrder);
+    }
+    e.ended.push_back(fiber.race);
+  }
+  for (; e.ended.size() > kept; e.ended.pop_front()) __tsan_destroy_fiber(e.ended.front());
+}
+
+/// As run_grid(), of one block.
+void run_threads(const Place& first, std::mt19937_64& random) {
+  Engine& e = engine();
+  auto unseen = std::make_unique<Unseen>();
+  // On the heap, so that ThreadSanitizer forgets its edges: else they would order this block before the next one.
+  auto block = std::make_unique<Block>();
+  block->alive = first.threads;
+  block->warps = std::vector<Warp>(static_cast<size_t>((first.threads + kLanes - 1) / kLanes));
+  const std::span<Fiber> fibers(e.fibers.data(), static_cast<size_t>(first.threads));
+  for (int i = 0; i < first.threads; ++i) {
+    Place place = first;
+    place.thread = i;
+    make_ready(fibers[static_cast<size_t>(i)], place);
+  }
+  make_identities(fibers, random);
+  unseen.reset();
+  e.block = block.get();
+  try {
+    run_block(*block, fibers, random);
+  } catch (...) {
+    e.error = std::current_exception();
+  }
+  const Unseen end;
+  block.reset();
+  end_identities(fibers, kKept);
+}
+
+}  // namespace
+
+void set_seed(uint64_t seed) { seed_of_orders = seed; }
+
+void run_grid(const std::function<void()>& body, int64_t blocks, int threads) {
+  if (threads < 1 || threads > kMostThreads) throw std::runtime_error("simulated grid: blocks of " + std::to_string(threads) + " threads");
+  Engine& e = engine();
+  if (e.fibers.size() < static_cast<size_t>(threads)) e.fibers.resize(static_cast<size_t>(threads));
+  e.body = &body;
+  e.error = nullptr;
+  e.caller.race = __tsan_get_current_fiber == nullptr ? nullptr : __tsan_get_current_fiber();
+  auto edges = [] {
+    const Unseen unseen;
+    return std::make_unique<Edges>();
+  }();
+  e.edges = edges.get();
+  release(&e.edges->begin);
+  std::mt19937_64 random(seed_of_orders);
+  std::vector<int> order(static_cast<size_t>(blocks));
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::shuffle(order, random);
+  int failed = 0;
+  for (const int block : order) {
+    run_threads({.thread = 0, .block = block, .threads = threads, .blocks = static_cast<int>(blocks)}, random);
+    failed = block;
+    if (e.error) break;
+  }
+  end_identities({}, 0);
+  acquire(&edges->end);
+  if (!e.error) return;
+  try {
+    std::rethrow_exception(std::exchange(e.error, nullptr));
+  } catch (const std::exception& why) {
+    throw std::runtime_error("block " + std::to_string(failed) + ": " + why.what());
+  }
+}
+
+void sync_block(int line) {
+  Block& block = *engine().block;
+  gather(block.all, here->threads, line, "sync_block", true);
+}
+
+void exchange(const void* mine, void* taken, size_t bytes, int from, int line) {
+  const int first = here->thread / kLanes * kLanes, lane = here->thread - first, lanes = std::min(kLanes, here->threads - first);
+  Warp& warp = engine().block->warps[static_cast<size_t>(here->thread / kLanes)];
+  if (from < 0 || from >= lanes)
+    throw std::runtime_error("line " + std::to_string(line) + ": a shuffle reads lane " + std::to_string(from));
+  // The lanes of the next call write the other half; the call after it begins when all have taken.
+  auto& given = warp.given[warp.turn & 1];
+  pass_on(given[lane], mine, bytes);
+  gather(warp, lanes, line, "shuffle", false);
+  pass_on(taken, given[from], bytes);
+}
+
+void* shared_array(const void* place, size_t bytes, size_t alignment) {
+  const Unseen unseen;
+  if (alignment > __STDCPP_DEFAULT_NEW_ALIGNMENT__) throw std::runtime_error("shared memory aligned to " + std::to_string(alignment));
+  Block& block = *engine().block;
+  auto& array = block.shared[place];
+  if (array == nullptr) {
+    block.shared_bytes += bytes;
+    if (block.shared_bytes > kSharedBytes)
+      throw std::runtime_error(std::to_string(block.shared_bytes) + " bytes of shared memory, there are " + std::to_string(kSharedBytes));
+    array.reset(new std::byte[bytes]);      // of its own, so that AddressSanitizer sees an access behind its end
+    std::memset(array.get(), 0xFF, bytes);  // NaN in every float
+  }
+  return array.get();
+}
+
+void before_atomic(void* place) {
+  if (engine().now->is_fenced) release(place);
+}
+
+void after_atomic(void* place) {
+  const Unseen unseen;
+  Fiber& fiber = *engine().now;
+  if (std::ranges::find(fiber.atomics, place) == fiber.atomics.end()) fiber.atomics.push_back(place);
+}
+
+void fence() {
+  Fiber& fiber = *engine().now;
+  fiber.is_fenced = true;
+  for (void* const place : fiber.atomics) acquire(place);
+}
+
+}  // namespace st::simulated

@@ -1,0 +1,68 @@
+// Runs a kernel with a fault: planted_faults FAULT SEED ORDER. Prints the sum, or what the simulated grid says of it. Under ThreadSanitizer
+// a missing barrier, fence or wait is a report.
+//   none no_barrier no_second_barrier no_fence barrier_for_some lone_shuffle same_place    of the kernel
+//   no_wait    a second stream reads the sum without waiting for the first one
+#include <cstdio>
+#include <cstdlib>
+#include <stdexcept>
+#include <string_view>
+#include <vector>
+
+#include <device/launch.h>
+#include "block_sums.cuh"
+
+namespace {
+
+using namespace st;
+using namespace st::cuda;
+
+constexpr int kBlocks = 3;
+
+KERNEL(1) copy_one(const float* from, float* to) { *to = *from; }
+
+struct Memory {
+  std::vector<float> x = std::vector<float>(kBlocks * kSumThreads, 0.5F), sums = std::vector<float>(kBlocks);
+  unsigned arrived = 0;
+  float sum = 0, copy = 0;
+};
+
+template <Fault kFault>
+void give(StreamHandle stream, Memory& memory) {
+  launch(stream, {kBlocks, kSumThreads}, sum_twice<kFault>, memory.x.data(), memory.sums.data(), &memory.arrived, &memory.sum);
+}
+
+void give(std::string_view fault, StreamHandle stream, Memory& memory) {
+  if (fault == "no_barrier") return give<Fault::no_barrier>(stream, memory);
+  if (fault == "no_second_barrier") return give<Fault::no_second_barrier>(stream, memory);
+  if (fault == "no_fence") return give<Fault::no_fence>(stream, memory);
+  if (fault == "barrier_for_some") return give<Fault::barrier_for_some>(stream, memory);
+  if (fault == "lone_shuffle") return give<Fault::lone_shuffle>(stream, memory);
+  if (fault == "same_place") return give<Fault::same_place>(stream, memory);
+  give<Fault::none>(stream, memory);
+}
+
+}  // namespace
+
+int main(int count, char** words) {
+  if (count != 4) return 2;
+  const std::string_view fault = words[1], order = words[3];
+  const auto seed = static_cast<uint64_t>(std::atoi(words[2]));
+  simulated::set_seed(seed);
+  StreamEngine engine(order == "late" ? Order::late : order == "random" ? Order::random : Order::eager, seed);
+  Memory memory;
+  const auto first = engine.make_queue(), second = engine.make_queue();
+  const auto made = std::make_shared<StreamEngine::Point>();
+  simulated::SimulatedStream sums{engine, *first}, copies{engine, *second};
+  try {
+    give(fault, &sums, memory);
+    engine.record(*first, made);
+    if (fault != "no_wait") engine.wait(*second, made);
+    launch(&copies, {1, 1}, copy_one, &memory.sum, &memory.copy);
+    engine.finish(*second);
+    engine.finish(*first);
+  } catch (const std::runtime_error& why) {
+    std::printf("refused: %s\n", why.what());
+    return 0;
+  }
+  std::printf("sum %g, copy %g\n", static_cast<double>(memory.sum), static_cast<double>(memory.copy));
+}
