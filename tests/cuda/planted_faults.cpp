@@ -48,18 +48,20 @@ int main(int count, char** words) {
   const std::string_view fault = words[1], order = words[3];
   const auto seed = static_cast<uint64_t>(std::atoi(words[2]));
   simulated::set_seed(seed);
-  StreamEngine engine(order == "late" ? Order::late : order == "random" ? Order::random : Order::eager, seed);
+  const auto engine = std::make_shared<StreamEngine>(order == "late"     ? Order::late
+                                                     : order == "random" ? Order::random
+                                                                         : Order::eager,
+                                                     seed);
   Memory memory;
-  const auto first = engine.make_queue(), second = engine.make_queue();
   const auto made = std::make_shared<StreamEngine::Point>();
-  simulated::SimulatedStream sums{engine, *first}, copies{engine, *second};
+  CUstream_st sums{.engine = engine}, copies{.engine = engine};
   try {
     give(fault, &sums, memory);
-    engine.record(*first, made);
-    if (fault != "no_wait") engine.wait(*second, made);
+    engine->record(*sums.queue, made);
+    if (fault != "no_wait") engine->wait(*copies.queue, made);
     launch(&copies, {1, 1}, copy_one, &memory.sum, &memory.copy);
-    engine.finish(*second);
-    engine.finish(*first);
+    engine->finish(*copies.queue);
+    engine->finish(*sums.queue);
   } catch (const std::runtime_error& why) {
     std::printf("refused: %s\n", why.what());
     return 0;

@@ -40,11 +40,9 @@ class Bytes {
 
 class Kernels : public testing::TestWithParam<Order> {
  protected:
-  void finish() { engine_.finish(*queue_); }
+  void finish() { stream_.engine->finish(*stream_.queue); }
 
-  StreamEngine engine_{GetParam(), 5};
-  std::shared_ptr<StreamEngine::Queue> queue_ = engine_.make_queue();
-  simulated::SimulatedStream stream_{engine_, *queue_};
+  CUstream_st stream_{.engine = std::make_shared<StreamEngine>(GetParam(), 5)};
   std::unique_ptr<Backend> cpu_ = make_cpu_backend();
   Workers workers_{1};
 

@@ -1,38 +1,43 @@
-// The same names as runtime/backend/cuda/device/launch.h: a stream is a queue of tests/device/stream_engine.h.
+// The same names as runtime/backend/cuda/device/launch.h.
 #pragma once
 
 #include <cstdint>
 #include <limits>
 #include <tuple>
+#include <type_traits>
 
 #include "base/error.h"
-#include "device/stream_engine.h"
+#include "device/device_memory.h"
 #include "grid_engine.h"
-
-namespace st::simulated {
-
-struct SimulatedStream {
-  StreamEngine& engine;
-  StreamEngine::Queue& queue;
-};
-
-}  // namespace st::simulated
+#include "simulated_stream.h"
 
 namespace st::cuda {
 
-using StreamHandle = simulated::SimulatedStream*;
+using StreamHandle = CUstream_st*;
 
 struct Grid {
   int64_t blocks;
   int threads;
 };
 
+/// A pointer as kernels on a device with its own memory can follow it; an address of the host's is an error of the kernel.
+template <class T>
+T for_kernel(T value, bool is_apart) {
+  if constexpr (std::is_pointer_v<T>)
+    if (is_apart) return reinterpret_cast<T>(device_memory::for_kernels({reinterpret_cast<uintptr_t>(value)}).at);
+  return value;
+}
+
 template <class... Parameters, class... Arguments>
 void launch(StreamHandle stream, Grid grid, void (*kernel)(Parameters...), Arguments... arguments) {
   if (grid.blocks == 0) return;
   require(grid.blocks <= std::numeric_limits<int32_t>::max(), Code::internal, "cuda: a grid of ", grid.blocks, " blocks");
-  stream->engine.give(stream->queue, [kernel, grid, values = std::tuple<Parameters...>(arguments...)] {
-    simulated::run_grid([&] { std::apply(kernel, values); }, grid.blocks, grid.threads);
+  const bool is_apart = stream->device >= 0;
+  require(!is_apart || stream->device == simulated::current_device, Code::internal, "cuda: launch of ", grid.blocks, " blocks of ",
+          grid.threads, " threads: invalid resource handle");
+  stream->engine->give(*stream->queue, [kernel, grid, is_apart, values = std::tuple<Parameters...>(arguments...)] {
+    const auto seen = std::apply([&](const auto&... value) { return std::tuple<Parameters...>(for_kernel(value, is_apart)...); }, values);
+    simulated::run_grid([&] { std::apply(kernel, seen); }, grid.blocks, grid.threads);
   });
 }
 

@@ -1,0 +1,178 @@
+#include "backend/cuda/cuda_device.h"
+
+#include <iterator>
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include "backend/cuda/runtime_status.h"
+#include "backend/kernel_side.h"
+#include "base/error.h"
+#include "base/text.h"
+
+namespace st::cuda {
+namespace {
+
+bool is_out_of_memory(cudaError_t status) {
+  if (status != cudaErrorMemoryAllocation) return false;
+  cudaGetLastError();
+  return true;
+}
+
+class Pinned : public PinnedMemory {
+ public:
+  Pinned(int64_t bytes, const std::string& device, std::shared_ptr<MemorySource> source) : source_(std::move(source)), bytes_(bytes) {
+    if (bytes > 0) {
+      const cudaError_t status = cudaMallocHost(&data_, static_cast<size_t>(bytes));
+      if (is_out_of_memory(status))
+        fail(Code::out_of_memory, text("allocate: ", device, " cannot pin ", bytes, " bytes of the host's memory"));
+      must(status, "cudaMallocHost");
+    }
+    source_->account().add(MemoryRole::inputs, bytes_);
+  }
+  ~Pinned() override {
+    source_->account().add(MemoryRole::inputs, -bytes_);
+    if (data_ != nullptr) cudaFreeHost(data_);
+  }
+  Pinned(const Pinned&) = delete;
+  Pinned& operator=(const Pinned&) = delete;
+
+  std::byte* data() override { return static_cast<std::byte*>(data_); }
+
+ private:
+  std::shared_ptr<MemorySource> source_;
+  void* data_ = nullptr;
+  int64_t bytes_;
+};
+
+}  // namespace
+
+CurrentDevice::CurrentDevice(int index) {
+  must(cudaGetDevice(&hosts_), "cudaGetDevice");
+  if (hosts_ != index) must(cudaSetDevice(index), "cudaSetDevice");
+}
+
+CurrentDevice::~CurrentDevice() { cudaSetDevice(hosts_); }
+
+/// The buffers of a device that there are.
+class CudaDevice::Allocations {
+ public:
+  void add(Address at, int64_t bytes) {
+    const std::lock_guard lock(mutex_);
+    bytes_at_.emplace(at, bytes);
+  }
+  void remove(Address at) {
+    const std::lock_guard lock(mutex_);
+    bytes_at_.erase(at);
+  }
+  bool hold(Address place, int64_t bytes) const {
+    const std::lock_guard lock(mutex_);
+    const auto behind = bytes_at_.upper_bound(place);
+    if (behind == bytes_at_.begin()) return false;
+    const auto& [begin, size] = *std::prev(behind);
+    return place - begin + bytes <= size;
+  }
+
+  class Allocated : public Buffer {
+   public:
+    Allocated(Address at, int64_t bytes, MemoryRole role, std::shared_ptr<MemorySource> source, std::shared_ptr<Allocations> all)
+        : source_(std::move(source)), all_(std::move(all)), at_(at), bytes_(bytes), role_(role) {
+      source_->account().add(role_, bytes_);
+      if (at_) all_->add(at_, bytes_);
+    }
+    ~Allocated() override {
+      if (at_) all_->remove(at_);
+      source_->account().add(role_, -bytes_);
+      if (at_) cudaFree(pointer_to(at_));
+    }
+    Allocated(const Allocated&) = delete;
+    Allocated& operator=(const Allocated&) = delete;
+
+    Address data() const override { return at_; }
+    int64_t size() const override { return bytes_; }
+    void move_to_file(const std::string& /*folder*/) override {
+      fail(Code::unsupported, "cuda: memory of a device cannot be moved to a file; offload to the host's");
+    }
+    bool is_in_file() const override { return false; }
+
+   private:
+    std::shared_ptr<MemorySource> source_;
+    std::shared_ptr<Allocations> all_;
+    Address at_;
+    int64_t bytes_;
+    MemoryRole role_;
+  };
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<Address, int64_t> bytes_at_;
+};
+
+CudaDevice::CudaDevice(int index, std::shared_ptr<MemorySource> memory)
+    : index_(index), memory_(std::move(memory)), allocations_(std::make_shared<Allocations>()), copies_(make_stream()) {}
+
+CudaDevice::~CudaDevice() = default;
+
+std::string CudaDevice::name() const { return text("cuda:", index_); }
+
+std::unique_ptr<Buffer> CudaDevice::allocate(int64_t bytes, MemoryRole role) {
+  check(bytes >= 0, "allocate: bytes must not be negative, got ", bytes);
+  void* data = nullptr;
+  if (bytes > 0) {
+    const CurrentDevice current(index_);
+    const cudaError_t status = cudaMalloc(&data, static_cast<size_t>(bytes));
+    if (is_out_of_memory(status))
+      fail(Code::out_of_memory, text("allocate: ", name(), " has not ", bytes, " bytes, of its memory ", free_bytes(), " are free"));
+    must(status, "cudaMalloc");
+  }
+  auto buffer = std::make_unique<Allocations::Allocated>(address_of(data), bytes, role, memory_, allocations_);
+  zero(buffer->data(), bytes);
+  return buffer;
+}
+
+std::unique_ptr<PinnedMemory> CudaDevice::allocate_pinned(int64_t bytes) {
+  check(bytes >= 0, "allocate: bytes must not be negative, got ", bytes);
+  const CurrentDevice current(index_);
+  return std::make_unique<Pinned>(bytes, name(), memory_);
+}
+
+int64_t CudaDevice::free_bytes() const {
+  const CurrentDevice current(index_);
+  size_t free = 0, all = 0;
+  must(cudaMemGetInfo(&free, &all), "cudaMemGetInfo");
+  return static_cast<int64_t>(free);
+}
+
+bool CudaDevice::holds(Address place, int64_t bytes) const { return allocations_->hold(place, bytes); }
+
+std::unique_ptr<CudaStream> CudaDevice::make_stream() const {
+  const CurrentDevice current(index_);
+  return std::make_unique<CudaStream>();
+}
+
+std::unique_ptr<CudaEvent> CudaDevice::make_event() const {
+  const CurrentDevice current(index_);
+  return std::make_unique<CudaEvent>();
+}
+
+void CudaDevice::to_host(void* host, Address device, int64_t bytes) {
+  copies_->copy_to_host(static_cast<std::byte*>(host), device, bytes);
+  copies_->finish();
+}
+
+void CudaDevice::to_device(Address device, const void* host, int64_t bytes) {
+  copies_->copy_to_device(device, static_cast<const std::byte*>(host), bytes);
+  copies_->finish();
+}
+
+void CudaDevice::copy(Address to, Address from, int64_t bytes) {
+  copies_->copy(to, from, bytes);
+  copies_->finish();
+}
+
+void CudaDevice::zero(Address device, int64_t bytes) {
+  copies_->zero(device, bytes);
+  copies_->finish();
+}
+
+}  // namespace st::cuda

@@ -1,0 +1,63 @@
+// A device of CUDA's runtime: its memory, and copies that the host waits for.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "backend/backend.h"
+#include "backend/cuda/cuda_stream.h"
+
+namespace st::cuda {
+
+/// Makes a device the current one of this thread for its lifetime; the host then finds its own again.
+class CurrentDevice {
+ public:
+  explicit CurrentDevice(int index);
+  ~CurrentDevice();
+  CurrentDevice(const CurrentDevice&) = delete;
+  CurrentDevice& operator=(const CurrentDevice&) = delete;
+
+ private:
+  int hosts_ = 0;
+};
+
+/// Safe to call from several threads.
+class CudaDevice {
+ public:
+  /// Buffers are counted by `memory`. Throws unavailable with the runtime's words.
+  CudaDevice(int index, std::shared_ptr<MemorySource> memory);
+  ~CudaDevice();
+  CudaDevice(const CudaDevice&) = delete;
+  CudaDevice& operator=(const CudaDevice&) = delete;
+
+  std::string name() const;  // "cuda:1"
+
+  /// Zeroed, 256-byte aligned, counted as `role`; may outlive the device object. Throws out_of_memory with the requested and the free
+  /// bytes.
+  std::unique_ptr<Buffer> allocate(int64_t bytes, MemoryRole role);
+  /// Counted as `inputs`. Throws out_of_memory.
+  std::unique_ptr<PinnedMemory> allocate_pinned(int64_t bytes);
+  int64_t free_bytes() const;
+  /// Whether these bytes are in one buffer that was allocated here and is still there.
+  bool holds(Address place, int64_t bytes) const;
+
+  std::unique_ptr<CudaStream> make_stream() const;
+  std::unique_ptr<CudaEvent> make_event() const;
+
+  /// As in Backend: copies now, in no order with the work of streams. `host` is any memory of the host's.
+  void to_host(void* host, Address device, int64_t bytes);
+  void to_device(Address device, const void* host, int64_t bytes);
+  void copy(Address to, Address from, int64_t bytes);
+  void zero(Address device, int64_t bytes);
+
+ private:
+  class Allocations;
+
+  const int index_;
+  std::shared_ptr<MemorySource> memory_;
+  std::shared_ptr<Allocations> allocations_;
+  std::unique_ptr<CudaStream> copies_;
+};
+
+}  // namespace st::cuda

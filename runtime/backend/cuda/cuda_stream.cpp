@@ -1,0 +1,51 @@
+#include "backend/cuda/cuda_stream.h"
+
+#include "backend/cuda/runtime_status.h"
+#include "backend/kernel_side.h"
+
+namespace st::cuda {
+
+CudaEvent::CudaEvent() { must(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "cudaEventCreateWithFlags"); }
+
+CudaEvent::~CudaEvent() { cudaEventDestroy(event_); }
+
+void CudaEvent::wait() {
+  if (cudaEventSynchronize(event_) != cudaSuccess) cudaGetLastError();  // the stream's finish() tells
+}
+
+CudaStream::CudaStream() { must(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags"); }
+
+CudaStream::~CudaStream() {
+  if (cudaStreamSynchronize(stream_) != cudaSuccess) cudaGetLastError();
+  cudaStreamDestroy(stream_);
+}
+
+void CudaStream::give_copy(void* to, const void* from, int64_t bytes, cudaMemcpyKind kind) {
+  if (bytes > 0) must(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), kind, stream_), "cudaMemcpyAsync");
+}
+
+void CudaStream::copy_to_device(Address to, const std::byte* pinned, int64_t bytes) {
+  give_copy(pointer_to(to), pinned, bytes, cudaMemcpyHostToDevice);
+}
+
+void CudaStream::copy_to_host(std::byte* pinned, Address from, int64_t bytes) {
+  give_copy(pinned, pointer_to(from), bytes, cudaMemcpyDeviceToHost);
+}
+
+void CudaStream::copy(Address to, Address from, int64_t bytes) {
+  give_copy(pointer_to(to), pointer_to(from), bytes, cudaMemcpyDeviceToDevice);
+}
+
+void CudaStream::zero(Address to, int64_t bytes) {
+  if (bytes > 0) must(cudaMemsetAsync(pointer_to(to), 0, static_cast<size_t>(bytes), stream_), "cudaMemsetAsync");
+}
+
+void CudaStream::record(Event& event) { must(cudaEventRecord(static_cast<CudaEvent&>(event).handle(), stream_), "cudaEventRecord"); }
+
+void CudaStream::wait(const Event& event) {
+  must(cudaStreamWaitEvent(stream_, static_cast<const CudaEvent&>(event).handle(), 0), "cudaStreamWaitEvent");
+}
+
+void CudaStream::finish() { must(cudaStreamSynchronize(stream_), "cudaStreamSynchronize"); }
+
+}  // namespace st::cuda

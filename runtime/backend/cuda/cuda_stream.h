@@ -1,0 +1,54 @@
+// Streams and events of CUDA's runtime.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include "backend/device_stream.h"
+
+namespace st::cuda {
+
+class CudaEvent : public Event {
+ public:
+  /// Of the current device.
+  CudaEvent();
+  ~CudaEvent() override;
+  CudaEvent(const CudaEvent&) = delete;
+  CudaEvent& operator=(const CudaEvent&) = delete;
+
+  void wait() override;
+  cudaEvent_t handle() const { return event_; }
+
+ private:
+  cudaEvent_t event_ = nullptr;
+};
+
+/// Ordered by events alone: it does not wait for the null stream. Events are CudaEvents of the same device.
+class CudaStream : public Stream {
+ public:
+  /// Of the current device.
+  CudaStream();
+  ~CudaStream() override;
+  CudaStream(const CudaStream&) = delete;
+  CudaStream& operator=(const CudaStream&) = delete;
+
+  void copy_to_device(Address to, const std::byte* pinned, int64_t bytes) override;
+  void copy_to_host(std::byte* pinned, Address from, int64_t bytes) override;
+  void copy(Address to, Address from, int64_t bytes) override;
+  void record(Event& event) override;
+  void wait(const Event& event) override;
+  void finish() override;
+  /// A fault of a kernel does not say whose it is.
+  const Prepared* failed() const override { return nullptr; }
+
+  /// In order with copies. `bytes` of zeros.
+  void zero(Address to, int64_t bytes);
+  /// For launches, while its device is the current one.
+  cudaStream_t handle() const { return stream_; }
+
+ private:
+  void give_copy(void* to, const void* from, int64_t bytes, cudaMemcpyKind kind);
+
+  cudaStream_t stream_ = nullptr;
+};
+
+}  // namespace st::cuda

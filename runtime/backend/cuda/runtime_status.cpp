@@ -1,0 +1,25 @@
+#include "backend/cuda/runtime_status.h"
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace st::cuda {
+namespace {
+
+/// Errors of kernels and of the device, which every later call of the process returns again.
+bool is_lasting(cudaError_t status) {
+  return (status >= cudaErrorIllegalAddress && status <= cudaErrorTensorMemoryLeak) || status == cudaErrorECCUncorrectable ||
+         status == cudaErrorContained;
+}
+
+}  // namespace
+
+void must(cudaError_t status, std::string_view called) {
+  if (status == cudaSuccess) return;
+  cudaGetLastError();
+  fail(Code::unavailable,
+       text("cuda: ", called, " returned ", static_cast<int>(status), " (", cudaGetErrorName(status), ": ", cudaGetErrorString(status), ")",
+            is_lasting(status) ? "; this process cannot use the device any more: save nothing from it, and start a new process" : ""));
+}
+
+}  // namespace st::cuda

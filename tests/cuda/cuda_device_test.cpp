@@ -1,0 +1,219 @@
+// The plug-in's device, memory, streams and events, on a runtime that is not CUDA's, in every order of streams.
+#include "backend/cuda/cuda_device.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <vector>
+
+#include <device/threads.h>
+
+#include "backend/cuda/enqueue.h"
+#include "backend/kernel_side.h"
+#include "simulated_runtime.h"
+#include "thrown_error.h"
+
+namespace st::cuda {
+namespace {
+
+constexpr int64_t kMemory = 1 << 20;  // of a device
+
+class CudaDevices : public testing::TestWithParam<Order> {
+ protected:
+  CudaDevices() { simulated::start_runtime({.order = GetParam(), .memory = kMemory}); }
+  ~CudaDevices() override { EXPECT_EQ(simulated::live_objects(), 0); }
+
+  std::vector<float> floats(CudaDevice& device, Address at, int64_t n) {
+    std::vector<float> values(static_cast<size_t>(n));
+    device.to_host(values.data(), at, n * 4);
+    return values;
+  }
+
+  std::shared_ptr<MemorySource> memory_ = std::make_shared<MemorySource>();
+};
+INSTANTIATE_TEST_SUITE_P(, CudaDevices, testing::ValuesIn(kOrders), [](const auto& given) {
+  return std::string(given.param == Order::eager ? "Eager" : given.param == Order::late ? "Late" : "Random");
+});
+
+int current_device() {
+  int device = -1;
+  EXPECT_EQ(cudaGetDevice(&device), cudaSuccess);
+  return device;
+}
+
+TEST_P(CudaDevices, BuffersAreZeroedAndCounted) {
+  CudaDevice device(0, memory_);
+  const auto buffer = device.allocate(4000, MemoryRole::stash), none = device.allocate(0, MemoryRole::stash);
+  EXPECT_EQ(floats(device, buffer->data(), 1000), std::vector<float>(1000));
+  EXPECT_EQ(buffer->size(), 4000);
+  EXPECT_FALSE(none->data());
+  EXPECT_EQ(memory_->account().uses().of[static_cast<size_t>(MemoryRole::stash)].now, 4000);
+  EXPECT_TRUE(device.holds(buffer->data() + 96, 3904));
+  EXPECT_FALSE(device.holds(buffer->data() + 96, 3905));
+  EXPECT_FALSE(device.holds(address_of(&device), 1));
+  EXPECT_EQ(device.free_bytes(), kMemory - 4000);
+  EXPECT_EQ(error_of([&] { buffer->move_to_file("/tmp"); }).code(), Code::unsupported);
+}
+
+TEST_P(CudaDevices, ABufferMayOutliveItsDevice) {
+  std::unique_ptr<Buffer> buffer;
+  std::unique_ptr<PinnedMemory> pinned;
+  {
+    CudaDevice device(1, memory_);
+    buffer = device.allocate(64, MemoryRole::other);
+    pinned = device.allocate_pinned(32);
+  }
+  EXPECT_EQ(memory_->account().bytes(), 96);
+  buffer.reset();
+  pinned.reset();
+  EXPECT_EQ(memory_->account().bytes(), 0);
+}
+
+TEST_P(CudaDevices, TooLittleMemoryIsSaidWithBothSizes) {
+  CudaDevice device(1, memory_);
+  const auto half = device.allocate(kMemory / 2, MemoryRole::parameters);
+  const Error error = error_of([&] { device.allocate(kMemory / 2 + 1, MemoryRole::parameters); });
+  EXPECT_EQ(error.code(), Code::out_of_memory);
+  EXPECT_EQ(error.message(), "allocate: cuda:1 has not 524289 bytes, of its memory 524288 are free");
+  EXPECT_EQ(cudaGetLastError(), cudaSuccess) << "the host's own calls do not see it";
+  EXPECT_EQ(memory_->account().bytes(), kMemory / 2);
+}
+
+TEST_P(CudaDevices, AnyAllocationMayFailAndLeavesNothing) {
+  for (int64_t n = 1;; ++n) {
+    simulated::fail_allocation(n);
+    const Error error = error_of([&] {
+      CudaDevice device(0, memory_);
+      const auto buffer = device.allocate(400, MemoryRole::other);
+      const auto pinned = device.allocate_pinned(400);
+      const auto stream = device.make_stream();
+      stream->copy_to_device(buffer->data(), pinned->data(), 400);
+      stream->finish();
+    });
+    EXPECT_EQ(simulated::live_objects(), 0);
+    EXPECT_EQ(memory_->account().bytes(), 0);
+    if (!simulated::has_allocation_failed()) {
+      EXPECT_EQ(n, 3) << "a buffer and pinned memory";
+      EXPECT_EQ(error.code(), Code::ok);
+      break;
+    }
+    EXPECT_EQ(error.code(), Code::out_of_memory);
+    EXPECT_NE(error.message().find("400 bytes"), std::string::npos) << error.message();
+  }
+}
+
+TEST_P(CudaDevices, StreamsRunInOrderAndWaitForEvents) {
+  constexpr int64_t kFloats = 3000;
+  CudaDevice device(0, memory_);
+  const auto x = device.allocate(kFloats * 4, MemoryRole::other), y = device.allocate(kFloats * 2, MemoryRole::other),
+             z = device.allocate(kFloats * 4, MemoryRole::other);
+  const auto up = device.allocate_pinned(kFloats * 4), down = device.allocate_pinned(kFloats * 4);
+  const auto first = device.make_stream(), second = device.make_stream();
+  const auto uploaded = device.make_event(), computed = device.make_event(), downloaded = device.make_event();
+  for (int round = 0; round < 4; ++round) {
+    for (int64_t i = 0; i < kFloats; ++i) reinterpret_cast<float*>(up->data())[i] = static_cast<float>(i % 200 + round);
+    first->copy_to_device(x->data(), up->data(), kFloats * 4);
+    first->record(*uploaded);
+    enqueue_cast(first->handle(), DType::bf16, pointer_to(y->data()), DType::f32, pointer_to(x->data()), kFloats);
+    first->wait(*downloaded);  // of the round before; not recorded at first
+    enqueue_cast(first->handle(), DType::f32, pointer_to(z->data()), DType::bf16, pointer_to(y->data()), kFloats);
+    first->record(*computed);
+    uploaded->wait();
+    std::fill_n(reinterpret_cast<float*>(up->data()), kFloats, -1.0F);  // the pinned memory may be written again
+    second->wait(*computed);
+    second->copy_to_host(down->data(), z->data(), kFloats * 4);
+    second->record(*downloaded);
+    if (round < 3) continue;
+    second->finish();
+    for (int64_t i = 0; i < kFloats; ++i) ASSERT_EQ(reinterpret_cast<float*>(down->data())[i], static_cast<float>(i % 200 + 3)) << i;
+  }
+  first->finish();
+}
+
+TEST_P(CudaDevices, CopiesOfTheHostsMemoryAreDoneAtOnce) {
+  CudaDevice device(0, memory_);
+  const auto a = device.allocate(400, MemoryRole::other), b = device.allocate(400, MemoryRole::other);
+  const std::vector<float> given(100, 2.5F);
+  device.to_device(a->data(), given.data(), 400);
+  device.copy(b->data(), a->data(), 400);
+  EXPECT_EQ(floats(device, b->data(), 100), given);
+  device.zero(b->data() + 4, 396);
+  EXPECT_EQ(floats(device, b->data(), 2), (std::vector<float>{2.5F, 0}));
+  device.to_host(nullptr, {}, 0);
+}
+
+TEST_P(CudaDevices, TheHostFindsItsOwnDeviceAgain) {
+  ASSERT_EQ(cudaSetDevice(1), cudaSuccess);
+  CudaDevice device(0, memory_);
+  const auto buffer = device.allocate(400, MemoryRole::other);
+  const auto pinned = device.allocate_pinned(4);
+  const auto stream = device.make_stream();
+  const auto event = device.make_event();
+  EXPECT_EQ(current_device(), 1);
+  EXPECT_EQ(device.free_bytes(), kMemory - 400) << "of device 0";
+  EXPECT_EQ(error_of([&] { device.allocate(int64_t{1} << 40, MemoryRole::other); }).code(), Code::out_of_memory);
+  EXPECT_EQ(current_device(), 1);
+  // A kernel is launched on the current device.
+  const auto launch_one = [&] { enqueue_fill(stream->handle(), DType::f32, pointer_to(buffer->data()), 0, 100); };
+  EXPECT_EQ(error_of(launch_one).code(), Code::internal);
+  {
+    const CurrentDevice current(0);
+    launch_one();
+    EXPECT_EQ(current_device(), 0);
+  }
+  EXPECT_EQ(current_device(), 1);
+  const Error error = error_of([&] { const CurrentDevice none(2); });
+  EXPECT_EQ(error.message(), "cuda: cudaSetDevice returned 101 (cudaErrorInvalidDevice: invalid device ordinal)");
+  EXPECT_EQ(current_device(), 1);
+  stream->finish();
+}
+
+TEST_P(CudaDevices, AnEventOfAnotherDeviceIsRefused) {
+  CudaDevice first(0, memory_), second(1, memory_);
+  const auto stream = first.make_stream();
+  const auto event = second.make_event();
+  EXPECT_EQ(error_of([&] { stream->record(*event); }).message(),
+            "cuda: cudaEventRecord returned 400 (cudaErrorInvalidResourceHandle: invalid resource handle)");
+}
+
+TEST_P(CudaDevices, MemoryOfTheHostIsNoDevicesMemory) {
+  CudaDevice device(0, memory_);
+  const auto buffer = device.allocate(400, MemoryRole::other);
+  std::vector<float> host(100);
+  const auto stream = device.make_stream();
+  EXPECT_EQ(error_of([&] { stream->copy(buffer->data(), address_of(host.data()), 400); }).message(),
+            "cuda: cudaMemcpyAsync returned 1 (cudaErrorInvalidValue: invalid argument)");
+  EXPECT_EQ(error_of([&] { device.to_host(host.data(), buffer->data() + 4, 400); }).code(), Code::unavailable) << "past its end";
+}
+
+KERNEL(64) waits_for_ever(int* /*y*/) {
+  if (thread_index() < 32) sync_block();
+}
+
+TEST_P(CudaDevices, AFaultOfAKernelIsToldByFinishAndLasts) {
+  CudaDevice device(0, memory_);
+  const auto buffer = device.allocate(400, MemoryRole::other);
+  const auto stream = device.make_stream();
+  launch(stream->handle(), {1, 64}, waits_for_ever, pointer_to<int>(buffer->data()));
+  const std::string lost =
+      "returned 719 (cudaErrorLaunchFailure: unspecified launch failure); this process cannot use the device any more: save nothing from "
+      "it, "
+      "and start a new process";
+  EXPECT_EQ(error_of([&] { stream->finish(); }).message(), "cuda: cudaStreamSynchronize " + lost);
+  EXPECT_NE(simulated::kernel_failure().find("waits at sync_block"), std::string::npos) << simulated::kernel_failure();
+  EXPECT_EQ(error_of([&] { device.free_bytes(); }).message(), "cuda: cudaGetDevice " + lost);
+  simulated::start_runtime({.order = GetParam(), .memory = kMemory});  // so that the buffer can go
+}
+
+TEST_P(CudaDevices, AKernelThatGetsAnAddressOfTheHostsFails) {
+  CudaDevice device(0, memory_);
+  std::vector<float> host(100);
+  const auto stream = device.make_stream();
+  enqueue_fill(stream->handle(), DType::f32, host.data(), 0, 100);
+  EXPECT_EQ(error_of([&] { stream->finish(); }).code(), Code::unavailable);
+  EXPECT_EQ(simulated::kernel_failure(), "device memory: a kernel got an address of the host's");
+  simulated::start_runtime({.order = GetParam(), .memory = kMemory});
+}
+
+}  // namespace
+}  // namespace st::cuda

@@ -1,0 +1,30 @@
+// CUDA's runtime for devices that are not there: the toolkit's functions on tests/device/stream_engine, with memory that the host cannot
+// touch. Link it in the place of cudart.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "device/stream_engine.h"
+
+namespace st::simulated {
+
+struct RuntimeSettings {
+  Order order = Order::eager;
+  int devices = 2;
+  int64_t memory = int64_t{1} << 30;  // of a device
+};
+
+/// A new process, as far as CUDA goes. Everything of the one before must be gone.
+void start_runtime(const RuntimeSettings& settings);
+
+/// The n-th allocation from now on, of a device's memory or pinned, fails; 0: none does.
+void fail_allocation(int64_t n);
+bool has_allocation_failed();
+
+/// Buffers, pinned memory, streams and events that there are.
+int64_t live_objects();
+/// What the kernel that failed said; empty: none has.
+std::string kernel_failure();
+
+}  // namespace st::simulated
