@@ -83,7 +83,7 @@ std::vector<double> device_ms(cudaStream_t stream, int rounds, int calls, const 
     MUST(cudaEventRecord(end, stream));
     MUST(cudaEventSynchronize(end));
     MUST(cudaEventElapsedTime(&ms, begin, end));
-    samples.push_back(ms / calls);
+    samples.push_back(static_cast<double>(ms) / calls);
   }
   MUST(cudaGetLastError());
   MUST(cudaEventDestroy(begin));
