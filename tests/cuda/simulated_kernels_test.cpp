@@ -1,14 +1,18 @@
 // The CUDA plug-in's kernels, compiled as C++ and run by grid_engine.h: their bits are the cpu's.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <random>
+#include <stdexcept>
 #include <vector>
 
 #include "backend/backend.h"
 #include "backend/cuda/enqueue.h"
 #include "backend/kernel_side.h"
+#include "base/combine.h"
+#include "base/float_mode.h"
 #include "base/workers.h"
 #include "thrown_error.h"
 
@@ -126,6 +130,103 @@ TEST_P(Kernels, FillHasTheBitsOfTheCpu) {
       attrs.set("value", value);
       EXPECT_TRUE(y.taken() == by_cpu(Op::fill, dtype, nullptr, elements, attrs)) << text(dtype);
     }
+}
+
+/// Random bits, of which every fourth element of a float is small enough to be below the normal range after an addition; no NaN and
+/// infinity.
+std::vector<uint8_t> finite(DType dtype, int64_t elements, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::vector<uint8_t> bytes;
+  for (int64_t i = 0; i < elements; ++i) {
+    uint64_t bits = random();
+    if (dtype == DType::f64) bits = (bits & 0x800FFFFFFFFFFFFF) | (i % 4 == 0 ? uint64_t{i % 8 == 0} : 1000 + random() % 40) << 52;
+    if (dtype == DType::f32) bits = (bits & 0x807FFFFF) | (i % 4 == 0 ? uint64_t{i % 8 == 0} : 120 + random() % 20) << 23;
+    if (dtype == DType::bf16) bits = (bits & 0x807F) | (i % 4 == 0 ? uint64_t{i % 8 == 0} : 120 + random() % 20) << 7;
+    if (dtype == DType::f16) bits = (bits & 0x83FF) | (random() % 20) << 10;
+    for (int64_t byte = 0; byte < bytes_of(dtype); ++byte) bytes.push_back(static_cast<uint8_t>(bits >> 8 * byte));
+  }
+  return bytes;
+}
+
+constexpr DType kAdded[] = {DType::f32, DType::bf16, DType::f16, DType::f64, DType::i32, DType::i64, DType::u8};
+
+/// `move`: elements by which the terms lie behind an address of 16 bytes.
+void expect_fold_of_the_cpu(CUstream_st& stream, DType dtype, size_t terms, int64_t elements, bool adds, int64_t move) {
+  const int64_t width = bytes_of(dtype), wide = sum_bytes_of(dtype);
+  std::vector<Bytes> given;
+  std::vector<Address> places;
+  for (size_t i = 0; i < terms; ++i) {
+    const std::vector<uint8_t> values = finite(dtype, elements + move, i);
+    given.emplace_back(static_cast<int64_t>(values.size()));
+    std::ranges::copy(values, given.back().data());
+    places.push_back(address_of(given.back().data()) + move * width);
+  }
+  const DType sum_type = dtype == DType::f64 ? DType::f64 : is_integer(dtype) ? DType::i64 : DType::f32;
+  Bytes made(elements * wide), wanted(elements * wide);
+  for (Bytes* const sums : {&made, &wanted}) {
+    std::ranges::copy(finite(sum_type, elements, 77), sums->data());
+    RankFold fold{.terms = places, .sums = address_of(sums->data()), .dtype = dtype, .elements = elements, .adds = adds};
+    if (sums == &made) {
+      cuda::enqueue_fold(&stream, fold);
+      stream.engine->finish(*stream.queue);
+    } else {
+      const FloatMode mode;
+      run_fold(fold);
+    }
+  }
+  EXPECT_TRUE(made.taken() == wanted.taken()) << text(dtype, ", ", terms, " terms of ", elements, adds ? ", adds" : "", ", moved by ",
+                                                      move);
+}
+
+TEST_P(Kernels, FoldsHaveTheBitsOfTheCpuInTheOrderOfRanks) {
+  for (const DType dtype : kAdded)
+    for (const size_t terms : {1, 2, 3, 5, 8})
+      for (const bool adds : {false, true}) {
+        expect_fold_of_the_cpu(stream_, dtype, terms, 1000 + static_cast<int64_t>(terms), adds, 0);
+        expect_fold_of_the_cpu(stream_, dtype, terms, 37, adds, 1);
+      }
+  for (const int64_t elements : {0, 1, 2, 3, 4, 7, 8, 9}) expect_fold_of_the_cpu(stream_, DType::bf16, 2, elements, false, 0);
+  expect_fold_of_the_cpu(stream_, DType::f32, cuda::kMostTerms, 20, true, 0);
+}
+
+TEST_P(Kernels, AVectorThatIsNotAlignedStopsAKernel) {
+  Bytes x(64), y(64);
+  cuda::enqueue_cast(&stream_, DType::bf16, y.data(), DType::f32, x.data() + 4, 8);
+  try {
+    finish();
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const std::runtime_error& why) {
+    EXPECT_STREQ(why.what(), "block 0: misaligned address: a vector of 16 bytes");
+  }
+}
+
+TEST_P(Kernels, SumsMayLieWhereOneOfTheTermsDoes) {
+  constexpr int64_t kElements = 1001;
+  std::vector<Bytes> terms;
+  std::vector<Address> places;
+  for (const uint64_t seed : {1, 2, 3}) {
+    terms.emplace_back(kElements * 4);
+    std::ranges::copy(finite(DType::f32, kElements, seed), terms.back().data());
+    places.push_back(address_of(terms.back().data()));
+  }
+  Bytes wanted(kElements * 4);
+  RankFold fold{.terms = places, .sums = address_of(wanted.data()), .dtype = DType::f32, .elements = kElements};
+  {
+    const FloatMode mode;
+    run_fold(fold);
+  }
+  fold.sums = places[1];
+  cuda::enqueue_fold(&stream_, fold);
+  finish();
+  EXPECT_TRUE(terms[1].taken() == wanted.taken());
+}
+
+TEST_P(Kernels, SumsThatThereAreNotAreRefused) {
+  const std::vector<Address> many(cuda::kMostTerms + 1);
+  EXPECT_EQ(error_of([&] { cuda::enqueue_fold(&stream_, {.terms = many, .sums = {}}); }).message(),
+            "cuda: a sum of 129 ranks on one device, at most 128 can be added");
+  EXPECT_EQ(error_of([&] { cuda::enqueue_fold(&stream_, {.terms = {}, .sums = {}, .dtype = DType::boolean}); }).message(),
+            "cuda: ranks do not add elements of type bool");
 }
 
 TEST_P(Kernels, CastsThatThereAreNotAreRefused) {

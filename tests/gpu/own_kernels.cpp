@@ -11,7 +11,9 @@
 #include "backend/cuda/device_profile.h"
 #include "backend/cuda/enqueue.h"
 #include "backend/kernel_side.h"
+#include "base/combine.h"
 #include "base/error.h"
+#include "base/float_mode.h"
 #include "base/workers.h"
 #include "probe.h"
 
@@ -36,6 +38,22 @@ std::vector<uint8_t> patterns(DType dtype) {
   const auto* const from =
       dtype == DType::f32 ? reinterpret_cast<const uint8_t*>(words.data()) : reinterpret_cast<const uint8_t*>(halves.data());
   return {from, from + (dtype == DType::f32 ? words.size() * 4 : halves.size() * 2)};
+}
+
+/// Random numbers of any sign around 1, and below the normal range.
+std::vector<uint8_t> finite(DType dtype, int64_t elements, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::vector<uint8_t> bytes(static_cast<size_t>(elements * bytes_of(dtype)));
+  for (int64_t i = 0; i < elements; ++i) {
+    const uint64_t small = random() % 4 == 0 ? 0 : 1;
+    uint64_t bits = random();
+    if (dtype == DType::f64) bits = (bits & 0x800FFFFFFFFFFFFF) | small * (1000 + random() % 40) << 52;
+    if (dtype == DType::f32) bits = (bits & 0x807FFFFF) | small * (120 + random() % 20) << 23;
+    if (dtype == DType::bf16) bits = (bits & 0x807F) | small * (120 + random() % 20) << 7;
+    if (dtype == DType::f16) bits = (bits & 0x83FF) | (random() % 20) << 10;
+    std::memcpy(bytes.data() + i * bytes_of(dtype), &bits, static_cast<size_t>(bytes_of(dtype)));
+  }
+  return bytes;
 }
 
 class Facts {
@@ -68,6 +86,36 @@ class Facts {
     }
   }
 
+  /// Sums of ranks against the cpu's; no operand is NaN or infinite.
+  void folds() {
+    constexpr int64_t kElements = 1000003;
+    constexpr int kTerms = 5;
+    for (const DType dtype : {DType::f32, DType::bf16, DType::f16, DType::f64, DType::u8}) {
+      const int64_t bytes = kElements * bytes_of(dtype), sum_bytes = kElements * sum_bytes_of(dtype);
+      std::vector<std::vector<uint8_t>> terms;
+      std::vector<std::unique_ptr<Buffer>> buffers;
+      std::vector<Address> here, there;
+      for (int i = 0; i < kTerms; ++i) {
+        terms.push_back(finite(dtype, kElements, static_cast<uint64_t>(i)));
+        buffers.push_back(device_.allocate(bytes, MemoryRole::other));
+        device_.to_device(buffers.back()->data(), terms.back().data(), bytes);
+        here.push_back(address_of(terms.back().data()));
+        there.push_back(buffers.back()->data());
+      }
+      const auto sums = device_.allocate(sum_bytes, MemoryRole::other);
+      std::vector<uint8_t> made(static_cast<size_t>(sum_bytes)), wanted(made.size());
+      give([&] { enqueue_fold(stream_->handle(), {.terms = there, .sums = sums->data(), .dtype = dtype, .elements = kElements}); });
+      device_.to_host(made.data(), sums->data(), sum_bytes);
+      {
+        const FloatMode mode;
+        run_fold({.terms = here, .sums = address_of(wanted.data()), .dtype = dtype, .elements = kElements});
+      }
+      int64_t different = 0;
+      for (size_t i = 0; i < made.size(); ++i) different += made[i] != wanted[i];
+      probe::Line("own", "fold bits")("dtype", std::string(name_of(dtype)))("of", sum_bytes)("different", different);
+    }
+  }
+
   void rates() {
     constexpr int64_t kElements = int64_t{1} << 28;
     const auto x = device_.allocate(kElements * 4, MemoryRole::other), y = device_.allocate(kElements * 4, MemoryRole::other);
@@ -87,6 +135,11 @@ class Facts {
     cast_rate("cast f32 to f16", DType::f16, DType::f32, 6 * kElements);
     cast_rate("cast bf16 to f32", DType::f32, DType::bf16, 6 * kElements);
     cast_rate("cast f16 to f32", DType::f32, DType::f16, 6 * kElements);
+    constexpr int64_t kSums = kElements / 8;
+    std::vector<Address> terms;
+    for (int64_t i = 0; i < 8; ++i) terms.push_back(x->data() + i * kSums * 2);
+    rate("fold 8 of bf16", (8 * 2 + 4) * kSums,
+         [&] { enqueue_fold(stream_->handle(), {.terms = terms, .sums = y->data(), .dtype = DType::bf16, .elements = kSums}); });
   }
 
  private:
@@ -143,6 +196,7 @@ int main() {
     Facts facts(0);
     facts.casts();
     facts.fills();
+    facts.folds();
     facts.rates();
   } catch (const Error& why) {
     if (why.code() != Code::unavailable) throw;

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include <device/launch.h>
+#include "backend/rank_fold.h"
 #include "base/dtype.h"
 
 namespace st::cuda {
@@ -13,5 +14,10 @@ void enqueue_cast(StreamHandle stream, DType to, void* y, DType from, const void
 
 /// y = the element whose bits are the lower ones of `bits`.
 void enqueue_fill(StreamHandle stream, DType dtype, void* y, uint64_t bits, int64_t elements);
+
+/// As RankFold says (backend/rank_fold.h), with the bits of run_fold(): the sums of what ranks have, one term after the other. Terms need
+/// no more than their element's alignment; those of 16 bytes are faster. Throws unsupported for more than kMostTerms terms and for bool.
+constexpr int kMostTerms = 128;
+void enqueue_fold(StreamHandle stream, const RankFold& fold);
 
 }  // namespace st::cuda

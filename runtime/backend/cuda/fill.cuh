@@ -1,6 +1,7 @@
 // y = the same element everywhere, as bits. A thread writes 16 bytes; the last one may have fewer.
 #pragma once
 
+#include <device/access.h>
 #include <device/threads.h>
 #include "backend/cuda/vectors.cuh"
 
@@ -15,7 +16,7 @@ fill_elements(Word* y, Word element, int64_t elements) {
   if (first + kCount <= elements) {
     Vector<Word, kCount> all;
     for (int i = 0; i < kCount; ++i) all.at[i] = element;
-    *reinterpret_cast<Vector<Word, kCount>*>(y + first) = all;
+    store_vector(y + first, all);
     return;
   }
   for (int64_t i = first; i < elements; ++i) y[i] = element;

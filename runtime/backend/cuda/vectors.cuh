@@ -21,6 +21,12 @@ struct alignas(kCount * sizeof(T) < 16 ? kCount * sizeof(T) : 16) Vector {
   T at[kCount];
 };
 
+/// Addresses as one argument of a kernel; those behind the last one are null.
+template <class T, int kMost>
+struct Pointers {
+  T* at[kMost];
+};
+
 /// Blocks whose threads have `per_thread` elements each.
 inline int64_t blocks_for(int64_t elements, int64_t per_thread) {
   const int64_t per_block = per_thread * kBlock;

@@ -20,11 +20,15 @@ struct Grid {
   int threads;
 };
 
-/// A pointer as kernels on a device with its own memory can follow it; an address of the host's is an error of the kernel.
+/// A pointer, or an argument that has an array `at` of them, as kernels on a device with its own memory can follow it; an address of the
+/// host's is an error of the kernel.
 template <class T>
 T for_kernel(T value, bool is_apart) {
-  if constexpr (std::is_pointer_v<T>)
+  if constexpr (std::is_pointer_v<T>) {
     if (is_apart) return reinterpret_cast<T>(device_memory::for_kernels({reinterpret_cast<uintptr_t>(value)}).at);
+  } else if constexpr (requires { *value.at[0]; }) {
+    for (auto& pointer : value.at) pointer = for_kernel(pointer, is_apart);
+  }
   return value;
 }
 

@@ -1,0 +1,57 @@
+// sums = terms[0] + terms[1] + .., one after the other; if it adds, sums + terms[0] + ... Sums are fp32 for floats of 32 and 16 bits, fp64
+// for fp64, and 64-bit integers, which wrap around, for integers: the cpu's bits (base/combine.h), but for a NaN that an addition makes. A
+// thread reads kEach elements of each term before it writes, so the sums may lie where one of the terms does.
+#pragma once
+
+#include <cstdint>
+
+#include <device/access.h>
+#include <device/threads.h>
+
+#include "backend/cuda/halves.cuh"
+#include "backend/cuda/vectors.cuh"
+
+namespace st::cuda {
+
+DEVICE float as_sum(float x) { return x; }
+DEVICE float as_sum(Bf16 x) { return widen(x); }
+DEVICE float as_sum(F16 x) { return widen(x); }
+DEVICE double as_sum(double x) { return x; }
+DEVICE uint64_t as_sum(int64_t x) { return static_cast<uint64_t>(x); }
+DEVICE uint64_t as_sum(int32_t x) { return static_cast<uint64_t>(int64_t{x}); }
+DEVICE uint64_t as_sum(uint8_t x) { return x; }
+
+/// Devices have no mode in which fp64 below the normal range is zero.
+DEVICE double flushed(double x) { return x < 0x1p-1022 && x > -0x1p-1022 ? x * 0.0 : x; }
+
+DEVICE float added(float a, float b) { return a + b; }
+DEVICE double added(double a, double b) { return flushed(flushed(a) + flushed(b)); }
+DEVICE uint64_t added(uint64_t a, uint64_t b) { return a + b; }
+
+/// kEach elements from `at` on; addresses are aligned to the vectors.
+template <int kEach, class Sum, class T, int kMost>
+DEVICE void fold_at(Sum* sums, const Pointers<const T, kMost>& terms, int count, bool adds, int64_t at) {
+  Vector<Sum, kEach> total;
+  int term = 0;
+  if (adds) {
+    total = load_vector<Vector<Sum, kEach>>(sums + at);
+  } else {
+    const auto first = load_vector<Vector<T, kEach>>(terms.at[term++] + at);
+    for (int i = 0; i < kEach; ++i) total.at[i] = as_sum(first.at[i]);
+  }
+  for (; term < count; ++term) {
+    const auto next = load_vector<Vector<T, kEach>>(terms.at[term] + at);
+    for (int i = 0; i < kEach; ++i) total.at[i] = added(total.at[i], as_sum(next.at[i]));
+  }
+  store_vector(sums + at, total);
+}
+
+template <int kEach, class Sum, class T, int kMost>
+KERNEL(kBlock)
+fold_terms(Sum* sums, Pointers<const T, kMost> terms, int count, bool adds, int64_t elements) {
+  const int64_t first = (int64_t{block_index()} * kBlock + thread_index()) * kEach;
+  if (first + kEach <= elements) return fold_at<kEach>(sums, terms, count, adds, first);
+  for (int64_t i = first; i < elements; ++i) fold_at<1>(sums, terms, count, adds, i);
+}
+
+}  // namespace st::cuda
