@@ -75,7 +75,7 @@ class Driver(unittest.TestCase):
                          "can allow it with nvidia-smi -c DEFAULT")
 
     def test_a_device_that_would_do_is_named(self):
-        there = "there is {} with a driver of CUDA 13.1, but this version has no kernels for it yet; use device cpu"
+        there = "there is {} with a driver of CUDA 13.1, but this version does not train on it yet; use device cpu"
         self.assertEqual(fake(""), there.format("NVIDIA H100 80GB HBM3 (sm_90, 132 SMs, 79.18 GiB)"))
         self.assertEqual(fake("mig"), there.format("NVIDIA H100 80GB HBM3 MIG 1g.10gb (sm_90, 16 SMs, 9.75 GiB)"))
 

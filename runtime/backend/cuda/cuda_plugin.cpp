@@ -11,7 +11,7 @@ namespace {
 std::string why_unused(const DeviceProfile& device, const Driver& driver) {
   check_usable(device);
   return text("there is ", device.text(), " with a driver of CUDA ", cuda_version_text(driver.version),
-              ", but this version has no kernels for it yet; use device cpu");
+              ", but this version does not train on it yet; use device cpu");
 }
 
 int count(std::string& why_none) {
