@@ -61,7 +61,7 @@ constinit thread_local const Place* here = nullptr;
 namespace {
 
 constexpr size_t kStack = size_t{64} << 10;
-constexpr size_t kKept = 512;     // identities of threads that have ended; see run_threads()
+constexpr size_t kKept = 512;     // identities of threads that have ended; see make_identities()
 constexpr unsigned kNoOrder = 1;  // a switch of ThreadSanitizer's that orders nothing
 
 uint64_t seed_of_orders = 1;
@@ -111,7 +111,7 @@ struct Warp : Gathering {
   alignas(16) std::byte given[2][kLanes][kExchanged];
 };
 
-/// Its edges are forgotten with it, as the memory of the next grid's has other addresses or is new to ThreadSanitizer.
+/// Of a grid, on the heap: ThreadSanitizer forgets the clocks of memory that is freed, else they would order this grid before the next one.
 struct Edges {
   char begin = 0, end = 0;
 };
