@@ -22,6 +22,7 @@ void destroy_during(const HandleCall& row, AllKinds& other) {
   using Clock = std::chrono::steady_clock;
   AllKinds w;
   const AnyHandle handle = w.of(row.kind);
+  const HandleCall& destroy = destroy_of(row.kind);
   std::atomic<int64_t> calls{0};
   std::thread caller([&] {
     const auto end = Clock::now() + std::chrono::seconds(60);
@@ -29,12 +30,14 @@ void destroy_during(const HandleCall& row, AllKinds& other) {
     for (; status != ST_INVALID_HANDLE && Clock::now() < end; ++calls) {
       status = row.call(w, handle);
       EXPECT_NE(status, ST_INTERNAL) << st_last_error();
+      // Between slow calls the other thread would hit the gap of a microsecond after many tries alone.
+      if (calls % 4 == 3) std::this_thread::sleep_for(std::chrono::microseconds(100));
     }
     EXPECT_EQ(status, ST_INVALID_HANDLE) << "after " << calls << " calls";
   });
   while (calls == 0) std::this_thread::yield();
   st_status status = ST_BUSY;
-  while (status == ST_BUSY) status = destroy_of(row.kind).call(other, handle);
+  while (status == ST_BUSY) status = destroy.call(other, handle);
   EXPECT_TRUE(works(status));
   caller.join();
 }
