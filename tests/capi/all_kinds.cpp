@@ -44,7 +44,7 @@ RankArrays::RankArrays(int32_t number)
       share{ST_F32, 1, &dims[1], nullptr, values.data() + 32, 32} {}
 
 AllKinds::AllKinds(const st_context_options* options)
-    : run(source, options, R"({"batch": 3, "accumulate": 2, "warmup": 2, "dropout": 0.1, "ema_decay": 0.5})"), beta(16) {
+    : run(source, options, R"({"batch": 3, "accumulate": 2, "warmup": 2, "dropout": 0.1, "ema_decay": 0.5})", kAllKindsGpt), beta(16) {
   EXPECT_TRUE(works(st_model_clone(run.model, other.out())));
   EXPECT_TRUE(works(st_predictor_create(run.model, nullptr, predictor.out())));
   EXPECT_TRUE(works(st_tensor_create(run.context, ST_F32, 1, beta_dims, tensor.out())));
@@ -59,7 +59,8 @@ AllKinds::AllKinds(const st_context_options* options)
   const st_view gradient = {ST_F32, 1, beta_dims, nullptr, host_gradient.data(), 64};
   EXPECT_TRUE(works(st_optimizer_create(run.context, nullptr, 1, &weight, optimizer.out())));
   EXPECT_TRUE(works(st_accumulator_create(run.context, 2, 1, &gradient, accumulator.out())));
-  EXPECT_TRUE(works(st_plan_create(run.model, run.recipe, kPlannedMachine, plan.out())));
+  EXPECT_TRUE(works(st_model_builtin(run.context, "mlp", R"({"inputs": 1, "hidden": [1], "outputs": 1})", 1, planned.out())));
+  EXPECT_TRUE(works(st_plan_create(planned, run.recipe, kPlannedMachine, plan.out())));
   for (const char* name : kWritten) std::filesystem::remove(path(name));
   EXPECT_TRUE(works(st_trainer_log(run.trainer, path("log.jsonl").c_str())));
   EXPECT_TRUE(works(st_trainer_step(run.trainer, 0, nullptr, nullptr)));

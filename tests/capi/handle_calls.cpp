@@ -311,7 +311,7 @@ st_status beside_peer(const Ours& ours, const Theirs& theirs) {
 
 st_status create_beside_peer(AllKinds& w, AnyHandle h) {
   const auto join = [&] {
-    const auto model = hold<HeldModel>(st_model_builtin, w.run.context, "gpt", kSmallGpt, 1);
+    const auto model = hold<HeldModel>(st_model_builtin, w.run.context, "gpt", kAllKindsGpt, 1);
     const auto trainer = hold<HeldTrainer>(st_trainer_create_in_group, model, w.run.recipe, w.run.data, w.peer);
   };
   return beside_peer([&] { return st_trainer_create_in_group(w.run.model, w.run.recipe, w.run.data, h, fresh(w.new_trainer)); }, join);

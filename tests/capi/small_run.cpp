@@ -27,9 +27,9 @@ std::string text_file(const std::string& name, int64_t bytes) {
   return file_of(name, text);
 }
 
-SmallRun::SmallRun(const std::string& text, const st_context_options* options, const char* recipe_json) {
+SmallRun::SmallRun(const std::string& text, const st_context_options* options, const char* recipe_json, const char* gpt_json) {
   EXPECT_TRUE(works(st_context_create(options, context.out())));
-  EXPECT_TRUE(works(st_model_builtin(context, "gpt", kSmallGpt, 1, model.out())));
+  EXPECT_TRUE(works(st_model_builtin(context, "gpt", gpt_json, 1, model.out())));
   EXPECT_TRUE(works(st_recipe_create(recipe_json, recipe.out())));
   if (!text.empty()) {
     EXPECT_TRUE(works(st_data_files(context, text.c_str(), R"({"context": 8})", data.out())));

@@ -23,7 +23,8 @@ std::string file_of(const std::string& name, const std::string& bytes);
 /// restore the random numbers.
 struct SmallRun {
   explicit SmallRun(const std::string& text = {}, const st_context_options* options = nullptr,
-                    const char* recipe_json = R"({"batch": 3, "accumulate": 2, "warmup": 2, "dropout": 0.1})");
+                    const char* recipe_json = R"({"batch": 3, "accumulate": 2, "warmup": 2, "dropout": 0.1})",
+                    const char* gpt_json = kSmallGpt);
 
   std::string digest() const;
   HeldContext context;
