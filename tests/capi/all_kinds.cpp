@@ -85,7 +85,7 @@ AllKinds::~AllKinds() {
 
 /// Written once: another AllKinds may have the file mapped.
 const std::string& AllKinds::source_file() {
-  static const std::string path = text_file("all_kinds.txt", 3000);
+  static const std::string path = text_file("all_kinds.txt", 600);
   return path;
 }
 

@@ -116,7 +116,7 @@ Values values_of(const Reader& rank, const Calls& calls) {
 }
 
 TEST(CollectiveCalls, GiveEveryRankTheValuesOfOneUnderEveryRecipe) {
-  const std::string text = text_file("collective.txt", 3000);
+  const std::string text = text_file("collective.txt", 600);
   Reader alone(text, {}, nullptr);
   alone.steps(2);
   const Values expected = values_of(alone, kLocal);
@@ -135,7 +135,7 @@ TEST(CollectiveCalls, GiveEveryRankTheValuesOfOneUnderEveryRecipe) {
 /// Each is refused before any other rank could answer: none calls anything meanwhile.
 void expect_refused_at_once(const Keys& keys, const std::string& key, bool are_weights_sharded) {
   SCOPED_TRACE(key);
-  const std::string text = text_file("collective.txt", 3000);
+  const std::string text = text_file("collective.txt", 600);
   const CheckpointFolder folder;
   std::barrier others_wait(2);
   ThreadRanks(2).each([&](int rank, st_communicator* own) {
@@ -201,7 +201,7 @@ TEST(CollectiveCalls, TheLocalOnesRefuseShardedWeightsAtOnceAndNameThem) {
 }
 
 TEST(CollectiveCalls, TheLocalOnesNameTheSettingsForWhichMastersAreSharded) {
-  const std::string text = text_file("collective.txt", 3000);
+  const std::string text = text_file("collective.txt", 600);
   ThreadRanks(2).each([&](int, st_communicator* own) {
     const JoinedRank mine(text, {{"zero", "2"}, {"precision", "\"bf16\""}}, own, true);
     const char* hex = nullptr;
@@ -216,7 +216,7 @@ TEST(CollectiveCalls, TheLocalOnesRefuseShardedStateAtOnceAndReadWholeWeights) {
 
 /// A parameter is on one stage, which reads it alone.
 TEST(CollectiveCalls, TheLocalOneReadsTheParametersThatARankHasWhole) {
-  const std::string text = text_file("collective.txt", 3000);
+  const std::string text = text_file("collective.txt", 600);
   std::vector<std::vector<std::string>> read(2);
   ThreadRanks(2).each([&](int rank, st_communicator* own) {
     Reader mine(text, {{"stages", "2"}}, own);
@@ -241,7 +241,7 @@ TEST(CollectiveCalls, TheLocalOneReadsTheParametersThatARankHasWhole) {
 }
 
 TEST(CollectiveCalls, NameTheRankThatDoesNotComeAtTheDeadline) {
-  const std::string text = text_file("collective.txt", 3000);
+  const std::string text = text_file("collective.txt", 600);
   const std::vector<std::function<st_status(const Reader&)>> calls = {
       [](const Reader& mine) {
         std::vector<float> values;
@@ -273,7 +273,7 @@ TEST(CollectiveCalls, NameTheRankThatDoesNotComeAtTheDeadline) {
 
 /// Also where each rank has the whole state: then rank 0 writes it.
 TEST(CollectiveCalls, SaveOneCheckpointUnderEveryRecipe) {
-  const std::string text = text_file("collective.txt", 3000);
+  const std::string text = text_file("collective.txt", 600);
   for (const Keys& keys : {Keys{}, Keys{{"zero", "2"}}}) {
     const CheckpointFolder folder;
     ThreadRanks(3).each([&](int rank, st_communicator* own) {
