@@ -6,6 +6,7 @@
 
 #include "checkpoint_folder.h"
 #include "group_rank.h"
+#include "sanitized.h"
 
 namespace {
 
@@ -70,6 +71,7 @@ TEST(ModelInPieces, IsReadByAllRanksTogetherWithTheBitsOfOne) {
   for (const auto& [size, keys] : {std::pair{2, Keys{{"zero", "3"}}},
                                    {3, Keys{{"zero", "3"}, {"precision", "\"bf16\""}}},
                                    {2, Keys{{"zero", "2"}, {"precision", "\"fp16\""}}}}) {
+    if (st::kSanitized && !keys.contains("precision")) continue;  // the others have masters, too
     JoinedRank alone(text, keys, nullptr, true);
     const size_t weights = 256 * 16;
     alone.steps(2);
