@@ -1,5 +1,5 @@
 // Memory that outlives a plan: parameters, gradients and optimizer state. All plans of a model place them equally, whatever the batch. A
-// model's storage has its parameters; a trainer's storage shares these and has its own gradients and optimizer state.
+// model's storage has its parameters; that of a trainer's rank shares these and has its own gradients and optimizer state.
 #pragma once
 
 #include <array>

@@ -42,11 +42,14 @@ HostLoss::HostLoss(const Parts& parts, bool own_loss, const PlanOptions& options
   int64_t need = plan.memory.beside_parameters() + Executor::input_bytes(plan, context.backend());
   if (parts.beside != nullptr) {
     require_same_moments(plan.program, parts.beside->program);
-    if (!plan.memory.in_file[static_cast<size_t>(Arena::optimizer)]) need -= plan.memory.of(Arena::optimizer);
-    if (plan.memory.of(Arena::gradients) == parts.beside->memory.of(Arena::gradients))
-      need -= plan.memory.of(Arena::gradients);  // no step of the other kind is under way while these are in use
-    else
+    const auto in_memory = [&](Arena arena) { return plan.memory.in_file[static_cast<size_t>(arena)] ? 0 : plan.memory.of(arena); };
+    need -= in_memory(Arena::optimizer);
+    if (plan.memory.of(Arena::gradients) == parts.beside->memory.of(Arena::gradients)) {
+      need -= in_memory(Arena::gradients);  // no step of the other kind is under way while these are in use
+    } else {
       storage = &apart_.emplace(parts.storage.sharing({Arena::parameters, Arena::optimizer}));
+      storage->keep_in_file(parts.recipe.arenas_in_file(), parts.recipe.offload_folder);
+    }
   }
   context.require_memory("forward: a step with the host's loss", need);
   if (parts.ranks != nullptr) {
@@ -295,8 +298,8 @@ Address HostLoss::zeros(int64_t bytes) {
 }
 
 int64_t HostLoss::own_bytes() const {
-  const int64_t gradients = apart_ ? executor_->allocated(Arena::gradients) : 0;
-  return st::own_bytes(*executor_) + gradients + (zeros_ ? zeros_->size() : 0);
+  const bool has_gradients = apart_ && !executor_->plan().memory.in_file[static_cast<size_t>(Arena::gradients)];
+  return st::own_bytes(*executor_) + (has_gradients ? executor_->allocated(Arena::gradients) : 0) + (zeros_ ? zeros_->size() : 0);
 }
 
 }  // namespace st

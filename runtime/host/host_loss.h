@@ -40,7 +40,7 @@ class HostLoss {
   struct Parts {
     Model& model;
     const Recipe& recipe;
-    Storage& storage;  // of the trainer: parameters, gradients and moments
+    Storage& storage;  // of the rank: parameters, gradients and moments
     Workers& workers;
     CancelToken& cancelled;
     const Plan* beside;               // the plan of the trainer's own step, whose moments are shared; null: none

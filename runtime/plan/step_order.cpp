@@ -90,6 +90,7 @@ std::vector<int32_t> in_flight(const Program& program, const StepOrder& order) {
   for (const std::vector<BufferUse>& uses : buffer_uses(program, order)) {
     size_t first = 0, most_of_chunk = 1;  // the oldest micro-batch in flight
     for (size_t k = 0; k < uses.size(); ++k) {
+      if (uses[k].from > uses[k].to) continue;  // not used, as by a step that only updates
       while (uses[first].to < uses[k].from) ++first;
       most_of_chunk = std::max(most_of_chunk, k - first + 1);
     }

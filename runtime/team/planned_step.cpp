@@ -361,11 +361,11 @@ PlannedStep::Short& PlannedStep::short_plan(int64_t rows) {
   PlanOptions options = of_rank_;
   const auto scopes = scopes_for_all();
   if (scopes) options.recompute_scopes = &*scopes;
-  if (spare != PlanOptions::kUnlimited)
-    options.memory =
-        spare + executor_.allocated(Arena::gradients) +
-        (executor_.plan().memory.in_file[static_cast<size_t>(Arena::optimizer)] ? 0
-                                                                                : executor_.allocated(Arena::optimizer));  // the step's own
+  if (spare != PlanOptions::kUnlimited) {
+    options.memory = spare;
+    for (const Arena of_step : {Arena::gradients, Arena::optimizer})
+      if (!executor_.plan().memory.in_file[static_cast<size_t>(of_step)]) options.memory += executor_.allocated(of_step);
+  }
   Plan plan = plan_short_micro_batch(model_.program(), recipe_, rows, whole.loss_seed,
                                      kernel_needs(profile_of(storage_.backend(), workers_.threads())), options);
   require_same_gradients(executor_.plan(), plan);

@@ -25,10 +25,9 @@ struct StepStart {
 
 class PlannedStep {
  public:
-  /// Plans and allocates the whole step. Borrows all arguments; `storage` is the trainer's. `ranks`: the group that shares the step's
-  /// micro-batches, in which this is options.rank; null: one rank. `stages`: of a pipeline; null: one stage. `tensor`: the ranks along
-  /// the tensor axis; null: one. Throws out_of_memory before
-  /// anything is allocated.
+  /// Plans and allocates the whole step. Borrows all arguments; `storage` is the rank's. `ranks`: the group that shares the step's
+  /// micro-batches, in which this is options.rank; null: one rank. `stages`: of a pipeline; null: one stage. `tensor`: the ranks along the
+  /// tensor axis; null: one. Throws out_of_memory before anything is allocated.
   PlannedStep(Model& model, const Recipe& recipe, Storage& storage, Workers& workers, CancelToken& cancelled, const PlanOptions& options,
               Communicator* ranks = nullptr, StageLinks* stages = nullptr, Communicator* tensor = nullptr);
 

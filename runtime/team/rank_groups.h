@@ -24,7 +24,7 @@ class RankGroups {
 
   const Mesh& mesh() const { return mesh_; }
   bool is_of_threads() const { return group_ == nullptr; }
-  bool is_alone() const { return group_ == nullptr && mesh_.ranks() == 1; }
+  bool is_alone() const { return is_alone_; }
   /// The number of ranks of this process.
   size_t size() const { return is_of_threads() ? static_cast<size_t>(mesh_.ranks()) : 1; }
   int32_t rank_of(size_t here) const { return is_of_threads() ? static_cast<int32_t>(here) : group_->rank(); }
@@ -67,7 +67,8 @@ class RankGroups {
 
   const Mesh mesh_;
   Communicator* const group_;  // the host's; null: ranks are threads
-  const void* const memory_;   // of messages between stages: the device, if it has memory of its own
+  const bool is_alone_ = group_ == nullptr && mesh_.ranks() == 1;
+  const void* const memory_;  // of messages between stages: the device, if it has memory of its own
   const std::function<bool()> is_cancelled_;
   std::vector<DirectExchange> data_, stage_, tensor_;                       // by thread; replaced after an error
   std::unique_ptr<Communicator> along_data_, along_stages_, along_tensor_;  // in a host's group with stages or tensor ranks

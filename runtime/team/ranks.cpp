@@ -123,11 +123,12 @@ int64_t Ranks::rows_of_all(RankReport own) {
 void Ranks::begin_step(int64_t attempts) {
   for (size_t here = 0; here < groups_.size(); ++here)
     if (StageLinks* const stages = groups_.stages(here)) stages->runs().clear();
-  const int64_t every = groups_.is_alone() ? 0 : parts_.recipe.replica_check;
+  const int64_t every = parts_.recipe.replica_check;
   compares_weights_ = (every > 0 && attempts % every == 0) || (!groups_.is_of_threads() && !has_met_);
 }
 
 void Ranks::begin(const StepStart& start) {
+  if (groups_.is_alone()) return own().step()->begin(start);
   begin_step(start.attempts);
   groups_.make_whole();
   if (!threads_.empty()) sync_weights();
@@ -137,11 +138,13 @@ void Ranks::begin(const StepStart& start) {
 }
 
 void Ranks::begin_host_loss(int64_t attempts) {
+  if (groups_.is_alone()) return;
   begin_step(attempts);
   clocks_.begin(attempts + 1);
 }
 
 void Ranks::end_host_loss(const RankClocks::Exchanges& exchanges) {
+  if (groups_.is_alone()) return;
   clocks_.stop(0, exchanges);
   has_met_ = true;
 }

@@ -151,18 +151,20 @@ bool Trainer::go_on(std::optional<std::span<const HostView>> batch, double deadl
     open_->seconds += os::seconds() - start;
     return is_done;
   } catch (const Error& error) {
-    note_mixed_state(is_in_pieces() && ranks_->has_updated());
+    note_mixed_state(are_pieces_mixed());
     if (error.code() == Code::cancelled) static_cast<void>(cancelled_.take());  // it was seen in an exchange
     undo();
     throw;
   } catch (...) {
-    note_mixed_state(is_in_pieces() && ranks_->has_updated());
+    note_mixed_state(are_pieces_mixed());
     undo();
     throw;
   }
 }
 
-/// Pieces that an update has changed are nowhere as they were.
+/// After an error in a step: pieces that an update has changed are nowhere as they were.
+bool Trainer::are_pieces_mixed() const { return recipe_.ranks > 1 && is_in_pieces() && ranks_->has_updated(); }
+
 void Trainer::note_mixed_state(bool is_mixed) {
   has_torn_state_ = has_torn_state_ || is_mixed;
   if (has_torn_state_ && model_->is_sharded()) model_->set_mixed(true);  // another trainer of it would not know

@@ -202,6 +202,7 @@ class Trainer {
   void begin_step_on_data();
   void begin_step(int64_t rows, bool from_data);
   bool go_on(std::optional<std::span<const HostView>> batch, double deadline);
+  bool are_pieces_mixed() const;
   void note_mixed_state(bool is_mixed);
   void require_host_loss_fits(const char* call) const;
   void undo();

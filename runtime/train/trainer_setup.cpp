@@ -125,7 +125,8 @@ void Trainer::give_up_weights(const Plan& plan) {
 void Trainer::make_steps(std::unique_ptr<RankStep> own, int threads) {
   const auto is_cancelled = [this] {
     const bool is_by_host = host_step_ && host_step_->is_open();
-    return cancelled_.is_set() && (is_by_host ? !host_step_->is_updating() : ranks_ && has_loss() && planned().is_computing());
+    const bool is_being_made = ranks_ == nullptr;
+    return cancelled_.is_set() && (is_by_host ? !host_step_->is_updating() : is_being_made || (has_loss() && planned().is_computing()));
   };
   ranks_ = std::make_unique<Ranks>(std::move(own), Ranks::Parts{recipe_, is_cancelled, data_, threads, group_}, options_, has_loss());
   RankGroups& groups = ranks_->groups();

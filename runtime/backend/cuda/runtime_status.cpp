@@ -1,5 +1,8 @@
 #include "backend/cuda/runtime_status.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "base/error.h"
 #include "base/text.h"
 
@@ -8,8 +11,11 @@ namespace {
 
 /// Errors of kernels and of the device, which every later call of the process returns again.
 bool is_lasting(cudaError_t status) {
-  return (status >= cudaErrorIllegalAddress && status <= cudaErrorTensorMemoryLeak) || status == cudaErrorECCUncorrectable ||
-         status == cudaErrorContained;
+  constexpr cudaError_t kLasting[] = {cudaErrorIllegalAddress,      cudaErrorLaunchTimeout,      cudaErrorAssert,
+                                      cudaErrorHardwareStackError,  cudaErrorIllegalInstruction, cudaErrorMisalignedAddress,
+                                      cudaErrorInvalidAddressSpace, cudaErrorInvalidPc,          cudaErrorLaunchFailure,
+                                      cudaErrorTensorMemoryLeak,    cudaErrorECCUncorrectable,   cudaErrorContained};
+  return std::ranges::find(kLasting, status) != std::end(kLasting);
 }
 
 }  // namespace

@@ -31,6 +31,12 @@ TEST(StepOrder, InTurnAndInFlightAreLegal) {
   }
 }
 
+TEST(StepOrder, AnUpdateAloneHasNothingInFlightBesidesIt) {
+  Program program = training_program(small_gpt(), 2, 3);
+  program.sections.erase(program.sections.begin(), program.sections.begin() + 2);
+  EXPECT_EQ(in_flight(program, {{0, 0}}), std::vector<int32_t>{1});
+}
+
 TEST(StepOrder, RefusesWhatWouldReadAnothersStashOrAddInAnotherOrder) {
   const Program program = training_program(small_gpt(), 2, 2);
   ASSERT_EQ(program.sections.size(), 3U) << "forward, backward, update";

@@ -7,6 +7,7 @@
 #include <limits>
 #include <tuple>
 
+#include "backend/cuda/runtime_status.h"
 #include "base/error.h"
 
 namespace st::cuda {
@@ -18,8 +19,8 @@ struct Grid {
   int threads;     // of a block: at most those of KERNEL
 };
 
-/// The kernel runs some time after what the stream was given before. Arguments are copied. Throws internal with the runtime's words if the
-/// launch is refused.
+/// The kernel runs some time after what the stream was given before. Arguments are copied. Throws unavailable
+/// with the runtime's words (runtime_status.h) if the launch is refused.
 template <class... Parameters, class... Arguments>
 void launch(StreamHandle stream, Grid grid, void (*kernel)(Parameters...), Arguments... arguments) {
   if (grid.blocks == 0) return;
@@ -35,8 +36,7 @@ void launch(StreamHandle stream, Grid grid, void (*kernel)(Parameters...), Argum
         return cudaLaunchKernelExC(&config, reinterpret_cast<const void*>(kernel), places);
       },
       values);
-  require(status == cudaSuccess, Code::internal, "cuda: launch of ", grid.blocks, " blocks of ", grid.threads,
-          " threads: ", cudaGetErrorString(status));
+  must(status, "cudaLaunchKernelExC");
 }
 
 }  // namespace st::cuda
