@@ -69,15 +69,42 @@ void dump_instructions(std::FILE* to, size_t row, const st::Machine& machine, co
   }
 }
 
+/// The same steps on one thread and on all, before and after calibrating and again while the rows are measured: how much slower the
+/// machine, which a virtual one shares, has become.
+class Control {
+ public:
+  explicit Control(const std::shared_ptr<st::Context>& context) {
+    for (const int64_t threads : {int64_t{1}, static_cast<int64_t>(context->threads())}) {
+      st::StepChoice choice{"gpt", R"({"width":256,"heads":4,"layers":2,"context":96,"vocabulary":600})", {}};
+      choice.recipe.batch = 4;
+      choice.recipe.threads = threads;
+      steps_.push_back(std::make_unique<st::MeasuredSteps>(context, choice));
+    }
+  }
+  void run() {
+    for (const auto& steps : steps_) steps->run(3, false);
+  }
+  double step(int64_t threads) const { return steps_[threads == 1 ? 0 : 1]->step(); }
+
+ private:
+  std::vector<std::unique_ptr<st::MeasuredSteps>> steps_;
+};
+
 }  // namespace
 
 int main(int argc, char** argv) {
   const double seconds = argc > 1 ? std::atof(argv[1]) : 40, measuring = argc > 2 ? std::atof(argv[2]) : 30;
   const auto context = std::make_shared<st::Context>(st::ContextOptions{});
+  Control calibrating(context), measured_too(context);
+  const auto run_control = [&] {
+    for (int i = 0; i < 20; ++i) calibrating.run();
+  };
+  run_control();
   const double began = st::os::seconds();
   const st::Machine machine = st::calibrate(context, {.seconds = seconds, .is_quick = false, .library = "bench"});
   std::printf("measured %s\ncalibrated in %.1f s\n", machine.source.c_str(), st::os::seconds() - began);
   std::fflush(stdout);
+  run_control();
 
   std::FILE* const dump = std::getenv("ST_DUMP") == nullptr ? nullptr : std::fopen(std::getenv("ST_DUMP"), "w");
   std::vector<Case> cases;
@@ -90,11 +117,16 @@ int main(int argc, char** argv) {
   }
   const double end = st::os::seconds() + measuring;
   for (int round = 0; round < 3 || st::os::seconds() < end; ++round)
-    for (const Case& one : cases)
+    for (const Case& one : cases) {
+      measured_too.run();
       one.steps->run(round == 0 ? 1 : std::clamp<int64_t>(static_cast<int64_t>(0.02 / one.steps->step()), 1, 20), false);
+    }
 
+  const auto slower = [&](int64_t threads) { return measured_too.step(threads) / calibrating.step(threads); };
+  std::printf("the same steps while measuring and while calibrating: %.2f times as long on one thread, %.2f on all\n", slower(1),
+              slower(0));
   std::printf("  measured ms  predicted  error  plan MB\n");
-  std::vector<double> errors;
+  std::vector<double> errors, errors_at_one_speed;
   for (const Case& one : cases) {
     const st::RunPlan run({.model = st::build_builtin(one.row.model, one.row.options),
                            .recipe = one.recipe,
@@ -103,6 +135,8 @@ int main(int argc, char** argv) {
                            .late_parameters = false});
     const double predicted = run.simulate().seconds(), measured = one.steps->step(), error = predicted / measured - 1;
     errors.push_back(std::abs(error));
+    const bool is_on_one = one.recipe.threads == 1 && one.recipe.ranks == 1;
+    errors_at_one_speed.push_back(std::abs(predicted * slower(is_on_one ? 1 : 0) / measured - 1));
     std::printf("  %11.3f %10.3f %5.1f %% %8.1f  %s %s %s\n", measured * 1e3, predicted * 1e3, error * 100,
                 static_cast<double>(one.steps->memory()) / 1e6, one.row.model, one.row.options, one.row.recipe);
     if (dump == nullptr) continue;
@@ -110,7 +144,10 @@ int main(int argc, char** argv) {
     dump_instructions(dump, errors.size() - 1, machine, one);
   }
   if (dump != nullptr) std::fclose(dump);
-  const double worst = *std::ranges::max_element(errors);
-  std::printf("median %.1f %%, worst %.1f %%\n", bench::median(errors) * 100, worst * 100);
+  const auto tell = [](const char* what, const std::vector<double>& of) {
+    std::printf("%smedian %.1f %%, worst %.1f %%\n", what, bench::median(of) * 100, *std::ranges::max_element(of) * 100);
+  };
+  tell("", errors);
+  tell("at the machine's speed while it was calibrated: ", errors_at_one_speed);
   return 0;
 }
