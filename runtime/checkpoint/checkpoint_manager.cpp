@@ -12,7 +12,6 @@
 #include "base/json.h"
 #include "base/os/files.h"
 #include "base/os/machine.h"
-#include "base/text.h"
 #include "checkpoint/utc_time.h"
 
 namespace st {

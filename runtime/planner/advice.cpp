@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
+#include <limits>
 #include <optional>
 #include <utility>
 
@@ -19,6 +20,9 @@ constexpr std::string_view kRecompute[] = {"\"none\"", "\"attention\"", "\"block
 /// Keys that change what a step computes.
 constexpr std::string_view kNumericKeys[] = {"precision", "residual_dtype", "gradient_dtype", "optimizer"};
 
+/// A single change that fits and makes the step no slower than this makes a combination unnecessary.
+constexpr double kCheap = 0.1;
+
 class Advisor {
  public:
   Advisor(const PlannedRun& run, const RankPlan& of, int32_t rank) : run_(run), rank_(rank), most_(run.device_memory_of_rank()) {
@@ -30,9 +34,14 @@ class Advisor {
     std::vector<Fix> fixes;
     for (const auto& changes : candidates(run_.recipe))
       if (auto fix = tried(run_.recipe, changes, {}); fix && is_worth_it(*fix)) fixes.push_back(std::move(*fix));
-    const bool one_fits = std::ranges::any_of(fixes, [](const Fix& fix) { return fix.fits && !fix.changes_results; });
-    if (total_ > most_ && !one_fits)
-      if (auto several = combination()) fixes.push_back(std::move(*several));
+    const auto one_fits = [&](double slower) {
+      return std::ranges::any_of(fixes, [&](const Fix& fix) { return fix.fits && !fix.changes_results && fix.slower <= slower; });
+    };
+    if (total_ > most_ && !one_fits(kCheap)) {
+      auto several = combination(false);
+      if (!(several && several->fits)) several = one_fits(std::numeric_limits<double>::infinity()) ? std::nullopt : combination(true);
+      if (several) fixes.push_back(std::move(*several));
+    }
     std::ranges::stable_sort(fixes, [](const Fix& a, const Fix& b) {
       return std::tuple(!a.fits, a.changes_results, a.slower) < std::tuple(!b.fits, b.changes_results, b.slower);
     });
@@ -125,13 +134,14 @@ class Advisor {
     return fix;
   }
 
-  /// Adds the change that saves most memory, until it fits or nothing saves more.
-  std::optional<Fix> combination() const {
+  /// Adds the change that saves most memory, until it fits or nothing saves more; with `offloads`, values are moved to the host too.
+  std::optional<Fix> combination(bool offloads) const {
     Recipe recipe = run_.recipe;
     std::optional<Fix> best;
     for (int changes = 0; changes < 12 && !(best && best->fits); ++changes) {
       std::optional<Fix> next;
       for (const Changes& candidate : candidates(recipe)) {
+        if (!offloads && candidate.front().key == "offload") continue;
         auto fix = tried(recipe, candidate, best ? best->changes : Changes());
         if (!fix || fix->changes_results) continue;
         const bool is_better = !next || (fix->fits != next->fits ? fix->fits

@@ -70,7 +70,7 @@ class Plan(CommandLineTest):
         self.assertTrue(plan["fits"])
         self.assertEqual(plan["found"][0]["step_seconds"], plan["step_seconds"])
         self.assertEqual(plan["recipe"]["batch"] * plan["recipe"]["accumulate"] * plan["mesh"]["data"], 32)
-        nothing = self.said(*SMALL, "--world", 4, "--batch", 8, "--machine", "v100-32g", "--device-memory", "1.074G", "--auto")
+        nothing = self.said(*SMALL, "--world", 4, "--batch", 8, "--machine", "v100-32g", "--device-memory", "1.0738G", "--auto")
         self.assertIn("nothing fits; nearest first", nothing)
 
     def test_the_step_of_all_ranks_is_simulated(self):

@@ -285,6 +285,21 @@ TEST(Advice, EveryWrongPlanHasAFixThatFitsWhenItIsApplied) {
   }
 }
 
+TEST(Advice, SeveralChangesAreFirstIfTheOneThatFitsAloneIsSlow) {
+  const GptOptions wide{.layers = 12, .width = 8192, .heads = 64, .context = 1024, .vocabulary = 50304};
+  const PlannedRun run = run_of(wide, R"({"ranks":8,"batch":16,"precision":"fp16","optimizer":"adam"})", "a100-80g");
+  const std::vector<Fix> fixes = fixes_for(run, plan_of_rank(run, 0), 0);
+  ASSERT_GE(fixes.size(), 2U);
+  const auto of = [](const Fix& fix, const std::string& key) { return std::ranges::count(fix.changes, key, &KeyChange::key) > 0; };
+  const auto alone = std::ranges::find_if(fixes, [&](const Fix& fix) { return fix.fits && fix.changes.size() == 1; });
+  ASSERT_NE(alone, fixes.end());
+  EXPECT_TRUE(of(*alone, "offload")) << alone->text();
+  EXPECT_GT(alone->slower, 1);
+  EXPECT_FALSE(of(fixes.front(), "offload")) << fixes.front().text();
+  EXPECT_TRUE(fixes.front().fits);
+  EXPECT_LT(fixes.front().slower, 0.2);
+}
+
 TEST(Search, FindsWhatFitsAndKeepsTheRowsOfAStep) {
   const GptOptions medium{.layers = 12, .width = 2048, .heads = 16, .context = 1024, .vocabulary = 8192};
   const PlannedRun run = run_of(medium, R"({"ranks":4,"batch":16,"precision":"bf16"})", "v100-32g");
