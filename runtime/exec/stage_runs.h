@@ -33,9 +33,10 @@ class StageRuns {
     is_open_ = false;
   }
 
-  /// The rank runs an instruction of this action. Ends the run of another one. `exposed`: ExchangeQueue::exposed_seconds().
+  /// The rank runs an instruction of this action. Ends the run of another one; goes on with the last run if it is of this action: the time
+  /// since leave(), as of a release behind early copies of weights, is a wait in it. `exposed`: ExchangeQueue::exposed_seconds().
   void enter(const StageAction& action, double exposed) {
-    if (is_open_ && runs_[count_ - 1].action == action) return;
+    if (count_ > 0 && runs_[count_ - 1].action == action) return go_on();
     leave(exposed);
     is_open_ = count_ < runs_.size();
     if (is_open_) runs_[count_++] = {.action = action, .began = os::seconds()};
@@ -57,6 +58,11 @@ class StageRuns {
   double waited() const { return waited_; }  // seconds of all steps, also those between two runs
 
  private:
+  void go_on() {
+    if (!is_open_) runs_[count_ - 1].waited += os::seconds() - runs_[count_ - 1].ended;
+    is_open_ = true;
+  }
+
   std::vector<StageRun> runs_;
   size_t count_ = 0;
   bool is_open_ = false;
