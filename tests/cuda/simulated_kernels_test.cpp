@@ -8,47 +8,21 @@
 #include <stdexcept>
 #include <vector>
 
-#include "backend/backend.h"
-#include "backend/cuda/enqueue.h"
-#include "backend/kernel_side.h"
 #include "base/combine.h"
 #include "base/float_mode.h"
-#include "base/workers.h"
+#include "simulated_kernels.h"
 #include "thrown_error.h"
 
 namespace st {
 namespace {
 
-constexpr DType kFloats[] = {DType::f32, DType::bf16, DType::f16};
-constexpr int64_t kGuard = 64;  // bytes behind a result, which no kernel writes
+using cuda::Bytes;
+using cuda::KernelTest;
+using cuda::kFloats;
 
-/// Memory with the alignment of a device's and a guard; the bytes are 0xA5 until written.
-class Bytes {
- public:
-  explicit Bytes(int64_t bytes) : bytes_(bytes), words_(static_cast<size_t>((bytes + kGuard) / 16 + 2), Word{}) {
-    std::memset(data(), 0xA5, words_.size() * sizeof(Word));
-  }
-  uint8_t* data() { return words_.data()->at; }
-  std::vector<uint8_t> taken() {
-    for (int64_t i = 0; i < kGuard; ++i) EXPECT_EQ(data()[bytes_ + i], 0xA5) << "behind the end";
-    return {data(), data() + bytes_};
-  }
-
- private:
-  struct alignas(16) Word {
-    uint8_t at[16];
-  };
-  int64_t bytes_;
-  std::vector<Word> words_;
-};
-
-class Kernels : public testing::TestWithParam<Order> {
+class Kernels : public KernelTest, public testing::WithParamInterface<Order> {
  protected:
-  void finish() { stream_.engine->finish(*stream_.queue); }
-
-  CUstream_st stream_{.engine = std::make_shared<StreamEngine>(GetParam(), 5)};
-  std::unique_ptr<Backend> cpu_ = make_cpu_backend();
-  Workers workers_{1};
+  Kernels() : KernelTest(GetParam()) {}
 
   std::vector<uint8_t> by_cpu(Op op, DType to, const Operand* x, int64_t elements, const Attrs& attrs) {
     Bytes y(elements * bytes_of(to));
@@ -57,8 +31,7 @@ class Kernels : public testing::TestWithParam<Order> {
     if (x != nullptr) call.in = {x, 1};
     call.out = {&out, 1};
     call.attrs = &attrs;
-    call.workers = &workers_;
-    cpu_->kernels()[static_cast<size_t>(op)].run(call);
+    run_on_cpu(op, call);
     return y.taken();
   }
 };

@@ -15,17 +15,6 @@ namespace st::cuda {
 
 constexpr int kCastVector = 8;
 
-DEVICE void cast_pair(float* y, float low, float high) {
-  y[0] = low;
-  y[1] = high;
-}
-template <class To>
-DEVICE void cast_pair(To* y, float low, float high) {
-  const uint32_t pair = narrow(To{}, low, high);
-  y[0].bits = static_cast<uint16_t>(pair);
-  y[1].bits = static_cast<uint16_t>(pair >> 16);
-}
-
 /// x and y are aligned to 16 bytes and do not overlap.
 template <class To, class From>
 KERNEL(kBlock)
@@ -34,13 +23,13 @@ cast_elements(To* y, const From* x, int64_t elements) {
   if (first + kCastVector <= elements) {
     const auto read = load_vector<Vector<From, kCastVector>>(x + first);
     Vector<To, kCastVector> made;
-    for (int i = 0; i < kCastVector; i += 2) cast_pair(made.at + i, widen(read.at[i]), widen(read.at[i + 1]));
+    for (int i = 0; i < kCastVector; i += 2) narrow_pair(made.at + i, widen(read.at[i]), widen(read.at[i + 1]));
     store_vector(y + first, made);
     return;
   }
   for (int64_t i = first; i < elements; ++i) {
     To made[2];
-    cast_pair(made, widen(x[i]), 0.0F);
+    narrow_pair(made, widen(x[i]), 0.0F);
     y[i] = made[0];
   }
 }

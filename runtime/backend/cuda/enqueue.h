@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include <device/launch.h>
-#include "backend/rank_fold.h"
+#include "backend/backend.h"
 #include "base/dtype.h"
 
 namespace st::cuda {
@@ -14,6 +14,11 @@ void enqueue_cast(StreamHandle stream, DType to, void* y, DType from, const void
 
 /// y = the element whose bits are the lower ones of `bits`.
 void enqueue_fill(StreamHandle stream, DType dtype, void* y, uint64_t bits, int64_t elements);
+
+/// An elementwise op with the cpu's bits, but for NaN, which may have other bits: add, sub, mul, div, minimum, maximum, compare, where,
+/// affine, sqrt, abs, neg, sign, clamp, relu, the gradients of relu, tanh and sigmoid, accumulate. Of `call` the operands and attributes
+/// are read, within this call. Throws unsupported for the types that the cpu does not compute, and internal for other ops.
+void enqueue_pointwise(StreamHandle stream, Op op, const Call& call);
 
 /// As RankFold says (backend/rank_fold.h), with the bits of run_fold(): the sums of what ranks have, one term after the other. Terms need
 /// no more than their element's alignment; those of 16 bytes are faster. Throws unsupported for more than kMostTerms terms and for bool.

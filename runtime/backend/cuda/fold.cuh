@@ -8,6 +8,7 @@
 #include <device/access.h>
 #include <device/threads.h>
 
+#include "backend/cuda/doubles.cuh"
 #include "backend/cuda/halves.cuh"
 #include "backend/cuda/vectors.cuh"
 
@@ -21,12 +22,7 @@ DEVICE uint64_t as_sum(int64_t x) { return static_cast<uint64_t>(x); }
 DEVICE uint64_t as_sum(int32_t x) { return static_cast<uint64_t>(int64_t{x}); }
 DEVICE uint64_t as_sum(uint8_t x) { return x; }
 
-/// Devices have no mode in which fp64 below the normal range is zero.
-DEVICE double flushed(double x) { return x < 0x1p-1022 && x > -0x1p-1022 ? x * 0.0 : x; }
-
-DEVICE float added(float a, float b) { return a + b; }
-DEVICE double added(double a, double b) { return flushed(flushed(a) + flushed(b)); }
-DEVICE uint64_t added(uint64_t a, uint64_t b) { return a + b; }
+DEVICE uint64_t plus(uint64_t a, uint64_t b) { return a + b; }
 
 /// kEach elements from `at` on; addresses are aligned to the vectors.
 template <int kEach, class Sum, class T, int kMost>
@@ -41,7 +37,7 @@ DEVICE void fold_at(Sum* sums, const Pointers<const T, kMost>& terms, int count,
   }
   for (; term < count; ++term) {
     const auto next = load_vector<Vector<T, kEach>>(terms.at[term] + at);
-    for (int i = 0; i < kEach; ++i) total.at[i] = added(total.at[i], as_sum(next.at[i]));
+    for (int i = 0; i < kEach; ++i) total.at[i] = plus(total.at[i], as_sum(next.at[i]));
   }
   store_vector(sums + at, total);
 }

@@ -1,4 +1,5 @@
 // 16-bit floats as fp32 and back, with the cpu's bits (base/float16.h): rounded to nearest even; a NaN keeps its sign and upper payload.
+// Other floats are computed in their own type.
 #pragma once
 
 #include <cstdint>
@@ -28,6 +29,27 @@ DEVICE uint32_t f16_nan(uint32_t f32_bits) { return (f32_bits >> 16 & 0x8000) | 
 DEVICE uint32_t narrow(F16, float x, float y) {
   const uint32_t pair = f16_pair_of(x, y), low = bits_of(x), high = bits_of(y);
   return (is_nan(low) ? f16_nan(low) : pair & 0xFFFF) | (is_nan(high) ? f16_nan(high) << 16 : pair & 0xFFFF0000);
+}
+
+DEVICE double widen(double x) { return x; }
+/// The type in which T is computed.
+template <class T>
+using Compute = decltype(widen(T{}));
+
+/// y[0] and y[1], rounded to their type.
+template <class T>
+DEVICE void narrow_pair(T* y, float first, float second) {
+  const uint32_t pair = narrow(T{}, first, second);
+  y[0].bits = static_cast<uint16_t>(pair);
+  y[1].bits = static_cast<uint16_t>(pair >> 16);
+}
+DEVICE void narrow_pair(float* y, float first, float second) {
+  y[0] = first;
+  y[1] = second;
+}
+DEVICE void narrow_pair(double* y, double first, double second) {
+  y[0] = first;
+  y[1] = second;
 }
 
 }  // namespace st::cuda

@@ -1,0 +1,199 @@
+#include "backend/cuda/pointwise.cuh"
+
+#include <array>
+#include <cstddef>
+
+#include "backend/cuda/enqueue.h"
+#include "backend/kernel_side.h"
+#include "base/error.h"
+#include "base/float_mode.h"
+
+namespace st::cuda {
+namespace {
+
+/// The dimension `back` from the last one; 1 if there is none.
+int64_t dimension(const Shape& shape, int32_t back) { return back < shape.rank() ? shape[shape.rank() - 1 - back] : 1; }
+
+/// From the last dimension outwards; one joins that inside it if every input continues where that one ended.
+template <int kInputs>
+Walk<kInputs> walk_of(const Shape& out, const std::array<const Operand*, kInputs>& in) {
+  Walk<kInputs> walk, reversed;
+  bool is_alike = true;
+  for (const Operand* const x : in) is_alike = is_alike && x->shape == out;
+  if (is_alike) return walk;
+  int count = 0;
+  std::array<int64_t, kInputs> step;
+  step.fill(1);
+  for (int32_t back = 0; back < out.rank(); ++back) {
+    const int64_t size = dimension(out, back);
+    std::array<int64_t, kInputs> stride;
+    bool joins = count > 0;
+    for (size_t k = 0; k < kInputs; ++k) {
+      const int64_t own = dimension(in[k]->shape, back);
+      stride[k] = own == 1 ? 0 : step[k];
+      step[k] *= own;
+      if (joins) joins = stride[k] == reversed.stride[k][count - 1] * reversed.size[count - 1];
+    }
+    if (size == 1) continue;
+    if (joins) {
+      reversed.size[count - 1] *= size;
+      continue;
+    }
+    for (size_t k = 0; k < kInputs; ++k) reversed.stride[k][count] = stride[k];
+    reversed.size[count++] = size;
+  }
+  walk.rank = count == 0 ? 1 : count;
+  walk.size[0] = 1;  // of one element
+  for (int d = 0; d < count; ++d) {
+    walk.size[d] = reversed.size[count - 1 - d];
+    for (int k = 0; k < kInputs; ++k) walk.stride[k][d] = reversed.stride[k][count - 1 - d];
+  }
+  return walk;
+}
+
+template <class Y, class... X, class F, class... Operands>
+void launch_pointwise(StreamHandle stream, const F& f, const Operand& y, const Operands&... x) {
+  constexpr int kInputs = sizeof...(X);
+  constexpr int kEach = kWidth<Y, X...>;
+  void (*const kernel)(F, Y*, Walk<kInputs>, int64_t, const X*...) = pointwise<F, Y, X...>;
+  launch(stream, {blocks_for(y.elements(), kEach), kBlock}, kernel, f, as<Y>(y), walk_of<kInputs>(y.shape, {&x...}), y.elements(),
+         as<const X>(x)...);
+}
+
+[[noreturn]] void fail_for(Op op, DType dtype) {
+  fail(Code::unsupported, text(name_of(op), ": device cuda does not compute it in ", dtype, "; cast first"));
+}
+
+/// Calls body(T{}) for a floating type.
+template <class Body>
+void with_float(Op op, DType dtype, const Body& body) {
+  switch (dtype) {
+    case DType::f32:
+      return body(float{});
+    case DType::f64:
+      return body(double{});
+    case DType::bf16:
+      return body(Bf16{});
+    case DType::f16:
+      return body(F16{});
+    default:
+      fail_for(op, dtype);
+  }
+}
+
+/// Likewise for an integer type.
+template <class Body>
+void with_integer(Op op, DType dtype, const Body& body) {
+  switch (dtype) {
+    case DType::i32:
+      return body(int32_t{});
+    case DType::i64:
+      return body(int64_t{});
+    case DType::u8:
+      return body(uint8_t{});
+    default:
+      fail_for(op, dtype);
+  }
+}
+
+void enqueue_of_one(StreamHandle stream, Op op, const Call& call) {
+  const Attrs& attrs = *call.attrs;
+  const double p = op == Op::affine ? attrs.real("scale") : op == Op::clamp ? attrs.real("low") : 0;
+  const double q = op == Op::affine ? attrs.real("shift") : op == Op::clamp ? attrs.real("high") : 0;
+  const FloatMode mode;  // for the roundings to fp32
+  with_float(op, call.out[0].dtype, [&](auto t) {
+    using T = decltype(t);
+    using C = Compute<T>;
+    launch_pointwise<T, T>(stream, OfOne<T>{op, static_cast<C>(p), static_cast<C>(q)}, call.out[0], call.in[0]);
+  });
+}
+
+void enqueue_of_two(StreamHandle stream, Op op, const Operand& y, const Operand& a, const Operand& b) {
+  const auto launch_of = [&](auto f, auto t) { launch_pointwise<decltype(t), decltype(t), decltype(t)>(stream, f, y, a, b); };
+  const bool has_integers =
+      op == Op::add || op == Op::sub || op == Op::mul || op == Op::minimum || op == Op::maximum || op == Op::accumulate;
+  if (has_integers && is_integer(y.dtype)) return with_integer(op, y.dtype, [&](auto t) { launch_of(OfIntegers<decltype(t)>{op}, t); });
+  with_float(op, y.dtype, [&](auto t) { launch_of(OfTwo<decltype(t), decltype(t)>{op}, t); });
+}
+
+void enqueue_accumulate(StreamHandle stream, const Call& call) {
+  const Operand &slot = call.writes[0], &value = call.in[0];
+  if (value.dtype == slot.dtype) return enqueue_of_two(stream, Op::accumulate, slot, slot, value);
+  if (slot.dtype == DType::f32 && value.dtype == DType::bf16)
+    return launch_pointwise<float, float, Bf16>(stream, OfTwo<float, Bf16>{Op::accumulate}, slot, slot, value);
+  if (slot.dtype == DType::f32 && value.dtype == DType::f16)
+    return launch_pointwise<float, float, F16>(stream, OfTwo<float, F16>{Op::accumulate}, slot, slot, value);
+  fail(Code::unsupported, text("accumulate: device cuda cannot add ", value.dtype, " to a slot of ", slot.dtype, "; cast the value first"));
+}
+
+void enqueue_compare(StreamHandle stream, const Call& call) {
+  const std::string& test = call.attrs->word("test");
+  const unsigned accepted = test == "equal"           ? 2
+                            : test == "not_equal"     ? 1 | 4 | 8
+                            : test == "less"          ? 1
+                            : test == "less_equal"    ? 1 | 2
+                            : test == "greater"       ? 4
+                            : test == "greater_equal" ? 4 | 2
+                                                      : 0;
+  require(accepted != 0, Code::invalid_argument, "compare: unknown test ", test,
+          "; use equal, not_equal, less, less_equal, greater or greater_equal");
+  const auto launch_of = [&](auto t) {
+    launch_pointwise<uint8_t, decltype(t), decltype(t)>(stream, Comparison{accepted}, call.out[0], call.in[0], call.in[1]);
+  };
+  const DType dtype = call.in[0].dtype;
+  if (is_floating(dtype)) return with_float(Op::compare, dtype, launch_of);
+  if (dtype == DType::boolean) return launch_of(uint8_t{});
+  with_integer(Op::compare, dtype, launch_of);
+}
+
+void enqueue_where(StreamHandle stream, const Call& call) {
+  const auto launch_of = [&](auto t) {
+    using Bits = decltype(t);
+    launch_pointwise<Bits, uint8_t, Bits, Bits>(stream, Choice{}, call.out[0], call.in[0], call.in[1], call.in[2]);
+  };
+  switch (bytes_of(call.out[0].dtype)) {
+    case 1:
+      return launch_of(uint8_t{});
+    case 2:
+      return launch_of(uint16_t{});
+    case 4:
+      return launch_of(uint32_t{});
+    default:
+      return launch_of(uint64_t{});
+  }
+}
+
+}  // namespace
+
+void enqueue_pointwise(StreamHandle stream, Op op, const Call& call) {
+  switch (op) {
+    case Op::affine:
+    case Op::sqrt:
+    case Op::abs:
+    case Op::neg:
+    case Op::sign:
+    case Op::clamp:
+    case Op::relu:
+      return enqueue_of_one(stream, op, call);
+    case Op::add:
+    case Op::sub:
+    case Op::mul:
+    case Op::div:
+    case Op::minimum:
+    case Op::maximum:
+    case Op::relu_backward:
+    case Op::tanh_backward:
+    case Op::sigmoid_backward:
+      return enqueue_of_two(stream, op, call.out[0], call.in[0], call.in[1]);
+    case Op::accumulate:
+      return enqueue_accumulate(stream, call);
+    case Op::compare:
+      return enqueue_compare(stream, call);
+    case Op::where:
+      return enqueue_where(stream, call);
+    default:
+      fail(Code::internal, text("cuda: ", name_of(op), " is not computed element by element"));
+  }
+}
+
+}  // namespace st::cuda
