@@ -1,4 +1,5 @@
-// What tests of kernels on the simulated grid share: memory with a guard, a stream, and the cpu's kernels, whose bits are wanted.
+// What tests of kernels on the simulated grid share: memory with a guard, numbers of all kinds, a stream, and the cpu's kernels, whose bits
+// are wanted.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -6,6 +7,7 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <random>
 #include <vector>
 
 #include "backend/backend.h"
@@ -41,6 +43,77 @@ class Bytes {
   std::vector<Word> words_;
 };
 
+struct Format {
+  int digits, exponents;  // bits of the fraction and of the exponent
+};
+inline Format format_of(DType dtype) {
+  if (dtype == DType::f64) return {52, 11};
+  if (dtype == DType::f32) return {23, 8};
+  return dtype == DType::bf16 ? Format{7, 8} : Format{10, 5};
+}
+
+/// Zeros, the ends of the ranges of numbers above and below the normal range, 1, infinity and NaN, of both signs.
+inline std::vector<uint64_t> special_bits(DType dtype) {
+  const auto [digits, exponents] = format_of(dtype);
+  const uint64_t sign = uint64_t{1} << (digits + exponents), infinity = sign - (uint64_t{1} << digits), least = uint64_t{1} << digits;
+  std::vector<uint64_t> all;
+  for (const uint64_t bits : {uint64_t{0}, uint64_t{1}, least - 1, least, least + 1, 3 * least, infinity / 2 & ~(least - 1),
+                              (infinity / 2 & ~(least - 1)) + least, infinity - 1, infinity, infinity + least / 2}) {
+    all.push_back(bits);
+    all.push_back(bits | sign);
+  }
+  return all;
+}
+
+inline void append(std::vector<uint8_t>& bytes, DType dtype, uint64_t bits) {
+  for (int64_t byte = 0; byte < bytes_of(dtype); ++byte) bytes.push_back(static_cast<uint8_t>(bits >> 8 * byte));
+}
+
+/// Of floats a quarter special, a quarter any bits, the others of magnitudes around 1.
+inline std::vector<uint8_t> numbers(DType dtype, int64_t elements, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::vector<uint8_t> bytes;
+  const std::vector<uint64_t> special = is_floating(dtype) ? special_bits(dtype) : std::vector<uint64_t>{};
+  for (int64_t i = 0; i < elements; ++i) {
+    uint64_t bits = random();
+    if (dtype == DType::boolean) bits %= 2;
+    if (is_floating(dtype)) {
+      const auto [digits, exponents] = format_of(dtype);
+      const uint64_t middle = (uint64_t{1} << (exponents - 1)) - 4 + random() % 8;
+      const uint64_t kind = random() % 4;
+      if (kind == 0) bits = special[bits % special.size()];
+      if (kind > 1) bits = (bits & ~(((uint64_t{1} << exponents) - 1) << digits)) | middle << digits;
+    }
+    append(bytes, dtype, bits);
+  }
+  return bytes;
+}
+
+inline bool is_nan_at(const std::vector<uint8_t>& bytes, DType dtype, size_t element) {
+  const auto [digits, exponents] = format_of(dtype);
+  uint64_t bits = 0;
+  std::memcpy(&bits, bytes.data() + element * static_cast<size_t>(bytes_of(dtype)), static_cast<size_t>(bytes_of(dtype)));
+  const uint64_t sign = uint64_t{1} << (digits + exponents), infinity = sign - (uint64_t{1} << digits);
+  return (bits & (sign - 1)) > infinity;
+}
+
+/// The number of elements with other bits, of which not both are NaN.
+inline int64_t differences(const std::vector<uint8_t>& made, const std::vector<uint8_t>& wanted, DType dtype) {
+  if (made.size() != wanted.size()) return -1;
+  const auto width = static_cast<size_t>(bytes_of(dtype));
+  int64_t count = 0;
+  for (size_t i = 0; i * width < made.size(); ++i) {
+    if (std::memcmp(made.data() + i * width, wanted.data() + i * width, width) == 0) continue;
+    if (!is_floating(dtype) || !is_nan_at(made, dtype, i) || !is_nan_at(wanted, dtype, i)) ++count;
+  }
+  return count;
+}
+
+struct Tensor {
+  DType dtype;
+  Shape shape;
+};
+
 class KernelTest : public testing::Test {
  protected:
   explicit KernelTest(Order order) : stream_{.engine = std::make_shared<StreamEngine>(order, 5)} {}
@@ -50,6 +123,43 @@ class KernelTest : public testing::Test {
     const FloatMode mode;
     call.workers = &workers_;
     cpu_->kernels()[static_cast<size_t>(op)].run(call);
+  }
+
+  /// Of outputs `ys` from numbers `xs`. `enqueue` may borrow the call until it returns only.
+  template <class Enqueue>
+  void expect_equal_to_the_cpu(const Enqueue& enqueue, Op op, const std::vector<Tensor>& ys, const std::vector<Tensor>& xs,
+                               const Attrs& given) {
+    const Attrs attrs = make_attrs(op, given);
+    std::vector<Bytes> inputs, made, wanted;
+    std::vector<Operand> in, out, out_by_cpu;
+    std::string types;
+    for (const auto& [dtype, shape] : xs) {
+      inputs.emplace_back(numbers(dtype, shape.elements(), inputs.size() + 1));
+      in.push_back({address_of(inputs.back().data()), dtype, shape});
+      types += text(" ", dtype, shape);
+    }
+    for (const auto& [dtype, shape] : ys) {
+      made.emplace_back(shape.elements() * bytes_of(dtype));
+      wanted.emplace_back(shape.elements() * bytes_of(dtype));
+      out.push_back({address_of(made.back().data()), dtype, shape});
+      out_by_cpu.push_back({address_of(wanted.back().data()), dtype, shape});
+    }
+    Call call;
+    {
+      const Attrs own = attrs;
+      const std::vector<Operand> own_in = in, own_out = out;
+      call.in = own_in;
+      call.out = own_out;
+      call.attrs = &own;
+      enqueue(&stream_, call);
+    }
+    finish();
+    call.in = in;
+    call.out = out_by_cpu;
+    call.attrs = &attrs;
+    run_on_cpu(op, call);
+    for (size_t i = 0; i < ys.size(); ++i)
+      EXPECT_EQ(differences(made[i].taken(), wanted[i].taken(), ys[i].dtype), 0) << text(name_of(op), types);
   }
 
   CUstream_st stream_;

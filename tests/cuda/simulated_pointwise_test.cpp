@@ -13,111 +13,12 @@
 namespace st::cuda {
 namespace {
 
-struct Format {
-  int digits, exponents;  // bits of the fraction and of the exponent
-};
-Format format_of(DType dtype) {
-  if (dtype == DType::f64) return {52, 11};
-  if (dtype == DType::f32) return {23, 8};
-  return dtype == DType::bf16 ? Format{7, 8} : Format{10, 5};
-}
-
-/// Zeros, the ends of the ranges of numbers above and below the normal range, 1, infinity and NaN, of both signs.
-std::vector<uint64_t> special_bits(DType dtype) {
-  const auto [digits, exponents] = format_of(dtype);
-  const uint64_t sign = uint64_t{1} << (digits + exponents), infinity = sign - (uint64_t{1} << digits), least = uint64_t{1} << digits;
-  std::vector<uint64_t> all;
-  for (const uint64_t bits : {uint64_t{0}, uint64_t{1}, least - 1, least, least + 1, 3 * least, infinity / 2 & ~(least - 1),
-                              (infinity / 2 & ~(least - 1)) + least, infinity - 1, infinity, infinity + least / 2}) {
-    all.push_back(bits);
-    all.push_back(bits | sign);
-  }
-  return all;
-}
-
-void append(std::vector<uint8_t>& bytes, DType dtype, uint64_t bits) {
-  for (int64_t byte = 0; byte < bytes_of(dtype); ++byte) bytes.push_back(static_cast<uint8_t>(bits >> 8 * byte));
-}
-
-/// Of floats a quarter special, a quarter any bits, the others of magnitudes around 1.
-std::vector<uint8_t> numbers(DType dtype, int64_t elements, uint64_t seed) {
-  std::mt19937_64 random(seed);
-  std::vector<uint8_t> bytes;
-  const std::vector<uint64_t> special = is_floating(dtype) ? special_bits(dtype) : std::vector<uint64_t>{};
-  for (int64_t i = 0; i < elements; ++i) {
-    uint64_t bits = random();
-    if (dtype == DType::boolean) bits %= 2;
-    if (is_floating(dtype)) {
-      const auto [digits, exponents] = format_of(dtype);
-      const uint64_t middle = (uint64_t{1} << (exponents - 1)) - 4 + random() % 8;
-      const uint64_t kind = random() % 4;
-      if (kind == 0) bits = special[bits % special.size()];
-      if (kind > 1) bits = (bits & ~(((uint64_t{1} << exponents) - 1) << digits)) | middle << digits;
-    }
-    append(bytes, dtype, bits);
-  }
-  return bytes;
-}
-
-bool is_nan_at(const std::vector<uint8_t>& bytes, DType dtype, size_t element) {
-  const auto [digits, exponents] = format_of(dtype);
-  uint64_t bits = 0;
-  std::memcpy(&bits, bytes.data() + element * static_cast<size_t>(bytes_of(dtype)), static_cast<size_t>(bytes_of(dtype)));
-  const uint64_t sign = uint64_t{1} << (digits + exponents), infinity = sign - (uint64_t{1} << digits);
-  return (bits & (sign - 1)) > infinity;
-}
-
-/// The number of elements with other bits, of which not both are NaN.
-int64_t differences(const std::vector<uint8_t>& made, const std::vector<uint8_t>& wanted, DType dtype) {
-  if (made.size() != wanted.size()) return -1;
-  const auto width = static_cast<size_t>(bytes_of(dtype));
-  int64_t count = 0;
-  for (size_t i = 0; i * width < made.size(); ++i) {
-    if (std::memcmp(made.data() + i * width, wanted.data() + i * width, width) == 0) continue;
-    if (!is_floating(dtype) || !is_nan_at(made, dtype, i) || !is_nan_at(wanted, dtype, i)) ++count;
-  }
-  return count;
-}
-
-struct Input {
-  DType dtype;
-  Shape shape;
-};
-
 class PointwiseKernels : public KernelTest {
  protected:
   PointwiseKernels() : KernelTest(Order::late) {}
 
-  void expect_bits_of_the_cpu(Op op, const Input& y, const std::vector<Input>& inputs, const Attrs& given = {}) {
-    const Attrs attrs = make_attrs(op, given);
-    std::vector<Bytes> memory;
-    std::vector<Operand> in;
-    for (const auto& [dtype, shape] : inputs) {
-      memory.emplace_back(numbers(dtype, shape.elements(), memory.size() + 1));
-      in.push_back({address_of(memory.back().data()), dtype, shape});
-    }
-    const int64_t bytes = y.shape.elements() * bytes_of(y.dtype);
-    Bytes made(bytes), wanted(bytes);
-    {
-      const Attrs own = attrs;
-      const std::vector<Operand> borrowed = in;
-      const Operand out = {address_of(made.data()), y.dtype, y.shape};
-      Call call;
-      call.in = borrowed;
-      call.out = {&out, 1};
-      call.attrs = &own;
-      enqueue_pointwise(&stream_, op, call);
-    }
-    finish();
-    const Operand out = {address_of(wanted.data()), y.dtype, y.shape};
-    Call call;
-    call.in = in;
-    call.out = {&out, 1};
-    call.attrs = &attrs;
-    run_on_cpu(op, call);
-    std::string of;
-    for (const Input& x : inputs) of += text(" ", x.dtype, x.shape);
-    EXPECT_EQ(differences(made.taken(), wanted.taken(), y.dtype), 0) << text(name_of(op), of);
+  void expect_bits_of_the_cpu(Op op, const Tensor& y, const std::vector<Tensor>& xs, const Attrs& given = {}) {
+    expect_equal_to_the_cpu([op](StreamHandle stream, const Call& call) { enqueue_pointwise(stream, op, call); }, op, {y}, xs, given);
   }
 };
 

@@ -5,6 +5,7 @@
 
 #include <device/launch.h>
 #include "backend/backend.h"
+#include "backend/cuda/update_numbers.h"
 #include "base/dtype.h"
 
 namespace st::cuda {
@@ -19,6 +20,11 @@ void enqueue_fill(StreamHandle stream, DType dtype, void* y, uint64_t bits, int6
 /// affine, sqrt, abs, neg, sign, clamp, relu, the gradients of relu, tanh and sigmoid, accumulate. Of `call` the operands and attributes
 /// are read, within this call. Throws unsupported for the types that the cpu does not compute, and internal for other ops.
 void enqueue_pointwise(StreamHandle stream, Op op, const Call& call);
+
+/// An elementwise optimizer of fp32 parameters: adamw, sgd, lion, rmsprop, adagrad. `call` as of the cpu's kernel, but its rates are not
+/// read: the kernel reads `numbers`, in the device's memory. Writes nothing if the skip is set. Throws unsupported for other types of
+/// gradient and parameter, and internal for other ops.
+void enqueue_update(StreamHandle stream, Op op, const Call& call, const UpdateNumbers* numbers);
 
 /// As RankFold says (backend/rank_fold.h), with the bits of run_fold(): the sums of what ranks have, one term after the other. Terms need
 /// no more than their element's alignment; those of 16 bytes are faster. Throws unsupported for more than kMostTerms terms and for bool.

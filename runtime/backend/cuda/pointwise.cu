@@ -1,6 +1,5 @@
 #include "backend/cuda/pointwise.cuh"
 
-#include <array>
 #include <cstddef>
 
 #include "backend/cuda/enqueue.h"
@@ -11,52 +10,12 @@
 namespace st::cuda {
 namespace {
 
-/// The dimension `back` from the last one; 1 if there is none.
-int64_t dimension(const Shape& shape, int32_t back) { return back < shape.rank() ? shape[shape.rank() - 1 - back] : 1; }
-
-/// From the last dimension outwards; one joins that inside it if every input continues where that one ended.
-template <int kInputs>
-Walk<kInputs> walk_of(const Shape& out, const std::array<const Operand*, kInputs>& in) {
-  Walk<kInputs> walk, reversed;
-  bool is_alike = true;
-  for (const Operand* const x : in) is_alike = is_alike && x->shape == out;
-  if (is_alike) return walk;
-  int count = 0;
-  std::array<int64_t, kInputs> step;
-  step.fill(1);
-  for (int32_t back = 0; back < out.rank(); ++back) {
-    const int64_t size = dimension(out, back);
-    std::array<int64_t, kInputs> stride;
-    bool joins = count > 0;
-    for (size_t k = 0; k < kInputs; ++k) {
-      const int64_t own = dimension(in[k]->shape, back);
-      stride[k] = own == 1 ? 0 : step[k];
-      step[k] *= own;
-      if (joins) joins = stride[k] == reversed.stride[k][count - 1] * reversed.size[count - 1];
-    }
-    if (size == 1) continue;
-    if (joins) {
-      reversed.size[count - 1] *= size;
-      continue;
-    }
-    for (size_t k = 0; k < kInputs; ++k) reversed.stride[k][count] = stride[k];
-    reversed.size[count++] = size;
-  }
-  walk.rank = count == 0 ? 1 : count;
-  walk.size[0] = 1;  // of one element
-  for (int d = 0; d < count; ++d) {
-    walk.size[d] = reversed.size[count - 1 - d];
-    for (int k = 0; k < kInputs; ++k) walk.stride[k][d] = reversed.stride[k][count - 1 - d];
-  }
-  return walk;
-}
-
 template <class Y, class... X, class F, class... Operands>
 void launch_pointwise(StreamHandle stream, const F& f, const Operand& y, const Operands&... x) {
   constexpr int kInputs = sizeof...(X);
   constexpr int kEach = kWidth<Y, X...>;
   void (*const kernel)(F, Y*, Walk<kInputs>, int64_t, const X*...) = pointwise<F, Y, X...>;
-  launch(stream, {blocks_for(y.elements(), kEach), kBlock}, kernel, f, as<Y>(y), walk_of<kInputs>(y.shape, {&x...}), y.elements(),
+  launch(stream, {blocks_for(y.elements(), kEach), kBlock}, kernel, f, as<Y>(y), walk_of<kInputs>(y.shape, {&x.shape...}), y.elements(),
          as<const X>(x)...);
 }
 
