@@ -5,6 +5,7 @@
 #include <array>
 #include <bit>
 
+#include "backend/cuda/update_numbers.h"
 #include "simulated_kernels.h"
 #include "thrown_error.h"
 

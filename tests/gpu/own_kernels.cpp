@@ -10,6 +10,7 @@
 #include "backend/cuda/cuda_device.h"
 #include "backend/cuda/device_profile.h"
 #include "backend/cuda/enqueue.h"
+#include "backend/cuda/update_numbers.h"
 #include "backend/kernel_side.h"
 #include "base/combine.h"
 #include "base/error.h"
@@ -116,6 +117,32 @@ class Facts {
     }
   }
 
+  /// Elementwise ops, optimizers, dropout and movement against the cpu's kernels.
+  void ops() {
+    constexpr int64_t kElements = 1000003;
+    const auto pointwise = [&](Op op, const Attrs& attrs, const Shape& y, const std::vector<Shape>& xs, DType dtype) {
+      std::vector<Given> in;
+      for (const Shape& x : xs) in.push_back({dtype, x});
+      op_bits(op, {dtype, y}, in, attrs, [op](StreamHandle stream, const Call& call) { enqueue_pointwise(stream, op, call); });
+    };
+    for (const DType dtype : {DType::f32, DType::bf16, DType::f16, DType::f64}) {
+      for (const Op op : {Op::affine, Op::sqrt, Op::abs, Op::neg, Op::sign, Op::clamp, Op::relu})
+        pointwise(op, {}, {kElements}, {{kElements}}, dtype);
+      for (const Op op :
+           {Op::add, Op::sub, Op::mul, Op::div, Op::minimum, Op::maximum, Op::relu_backward, Op::tanh_backward, Op::sigmoid_backward})
+        pointwise(op, {}, {kElements}, {{kElements}, {kElements}}, dtype);
+      pointwise(Op::mul, {}, {1003, 771}, {{1003, 771}, {771}}, dtype);
+      pointwise(Op::div, {}, {1003, 768}, {{1003, 1}, {768}}, dtype);
+      op_bits(Op::compare, {DType::boolean, {kElements}}, {{dtype, {kElements}}, {dtype, {kElements}}}, {{"test", std::string("less")}},
+              [](StreamHandle stream, const Call& call) { enqueue_pointwise(stream, Op::compare, call); });
+      op_bits(Op::dropout, {dtype, {1003, 771}}, {{dtype, {1003, 771}}, {DType::i64, {2}}}, {{"rate", 0.3}, {"seed", int64_t{7}}},
+              [](StreamHandle stream, const Call& call) { enqueue_dropout(stream, call); });
+      op_bits(Op::transpose, {dtype, {65, 33, 771}}, {{dtype, {33, 771, 65}}}, {{"order", Ints{2, 0, 1}}},
+              [](StreamHandle stream, const Call& call) { enqueue_rearranged(stream, Op::transpose, call); });
+    }
+    for (const Op op : {Op::adamw, Op::sgd, Op::lion, Op::rmsprop, Op::adagrad}) update_bits(op, kElements);
+  }
+
   void rates() {
     constexpr int64_t kElements = int64_t{1} << 28;
     const auto x = device_.allocate(kElements * 4, MemoryRole::other), y = device_.allocate(kElements * 4, MemoryRole::other);
@@ -143,6 +170,122 @@ class Facts {
   }
 
  private:
+  struct Given {
+    DType dtype;
+    Shape shape;
+  };
+
+  /// Bytes of host and device that are alike.
+  struct Both {
+    std::vector<uint8_t> host;
+    std::unique_ptr<Buffer> device;
+    Given given;
+
+    Operand here() const { return {address_of(host.data()), given.dtype, given.shape}; }
+    Operand there() const { return {device->data(), given.dtype, given.shape}; }
+  };
+  Both both(const Given& given, std::vector<uint8_t> values) {
+    Both made{std::move(values), nullptr, given};
+    const auto bytes = static_cast<int64_t>(made.host.size());
+    made.device = device_.allocate(std::max<int64_t>(1, bytes), MemoryRole::other);
+    device_.to_device(made.device->data(), made.host.data(), bytes);
+    return made;
+  }
+
+  /// Elements of the device's that have other bits than the host's; NaN equals NaN.
+  int64_t differences(const Both& of) {
+    std::vector<uint8_t> made(of.host.size());
+    device_.to_host(made.data(), of.device->data(), static_cast<int64_t>(made.size()));
+    const auto width = static_cast<size_t>(bytes_of(of.given.dtype));
+    int64_t count = 0;
+    for (size_t i = 0; i < made.size(); i += width)
+      if (std::memcmp(made.data() + i, of.host.data() + i, width) != 0)
+        count += !(is_nan(of.given.dtype, made.data() + i) && is_nan(of.given.dtype, of.host.data() + i));
+    return count;
+  }
+  static bool is_nan(DType dtype, const uint8_t* element) {
+    uint64_t bits = 0;
+    std::memcpy(&bits, element, static_cast<size_t>(bytes_of(dtype)));
+    if (dtype == DType::f64) return (bits & 0x7FFFFFFFFFFFFFFF) > 0x7FF0000000000000;
+    if (dtype == DType::f32) return (bits & 0x7FFFFFFF) > 0x7F800000;
+    return (bits & 0x7FFF) > (dtype == DType::bf16 ? 0x7F80U : 0x7C00U) && is_floating(dtype);
+  }
+
+  void run_on_cpu(Op op, Call call) {
+    const FloatMode mode;
+    call.workers = &workers_;
+    cpu_->kernels()[static_cast<size_t>(op)].run(call);
+  }
+
+  template <class Enqueue>
+  void op_bits(Op op, const Given& y, const std::vector<Given>& xs, const Attrs& given, const Enqueue& enqueue) {
+    const Attrs attrs = make_attrs(op, given);
+    std::vector<Both> inputs;
+    std::vector<Operand> here, there;
+    for (const Given& x : xs) {
+      inputs.push_back(both(x, finite(x.dtype, x.shape.elements(), inputs.size() + 1)));
+      here.push_back(inputs.back().here());
+      there.push_back(inputs.back().there());
+    }
+    Both out = both(y, std::vector<uint8_t>(static_cast<size_t>(y.shape.elements() * bytes_of(y.dtype))));
+    const Operand out_here = out.here(), out_there = out.there();
+    Call call;
+    call.attrs = &attrs;
+    call.in = there;
+    call.out = {&out_there, 1};
+    give([&] { enqueue(stream_->handle(), call); });
+    call.in = here;
+    call.out = {&out_here, 1};
+    run_on_cpu(op, call);
+    probe::Line("own", "op bits")("op", std::string(name_of(op)))("dtype", std::string(name_of(xs[0].dtype)))("of", y.shape.elements())(
+        "different", differences(out));
+  }
+
+  /// Three steps with a bf16 gradient and a bf16 copy.
+  void update_bits(Op op, int64_t elements) {
+    const Attrs attrs = make_attrs(op, {});
+    const size_t states = op == Op::sgd ? 0 : op == Op::adamw ? 2 : 1;
+    std::vector<Both> slots;
+    slots.push_back(both({DType::f32, {elements}}, finite(DType::f32, elements, 1)));
+    for (size_t s = 0; s < states; ++s)
+      slots.push_back(both({DType::f32, {elements}}, std::vector<uint8_t>(static_cast<size_t>(elements) * 4)));
+    slots.push_back(both({DType::bf16, {elements}}, std::vector<uint8_t>(static_cast<size_t>(elements) * 2)));
+    std::vector<Operand> slots_here, slots_there;
+    for (const Both& slot : slots) {
+      slots_here.push_back(slot.here());
+      slots_there.push_back(slot.there());
+    }
+    for (const double number : {1, 2, 3}) {
+      const float factor = 0.37F;
+      const double rates[] = {0.01, number};
+      const UpdateNumbers numbers = update_numbers(op, attrs, rates[0], rates[1]);
+      const Both gradient = both({DType::bf16, {elements}}, finite(DType::bf16, elements, static_cast<uint64_t>(number) + 10));
+      const Both inputs[] = {both({DType::f32, {}}, bytes_of_value(factor)), both({DType::boolean, {}}, {0}),
+                             both({DType::f64, {2}}, bytes_of_value(rates)), both({DType::u8, {}}, bytes_of_value(numbers))};
+      std::vector<Operand> here = {gradient.here()}, there = {gradient.there()};
+      for (size_t i = 0; i < 3; ++i) {
+        here.push_back(inputs[i].here());
+        there.push_back(inputs[i].there());
+      }
+      Call call;
+      call.attrs = &attrs;
+      call.in = there;
+      call.reads = call.writes = slots_there;
+      give([&] { enqueue_update(stream_->handle(), op, call, pointer_to<const UpdateNumbers>(inputs[3].device->data())); });
+      call.in = here;
+      call.reads = call.writes = slots_here;
+      run_on_cpu(op, call);
+    }
+    int64_t different = 0;
+    for (const Both& slot : slots) different += differences(slot);
+    probe::Line("own", "update bits")("op", std::string(name_of(op)))("of", elements)("different", different);
+  }
+  template <class T>
+  static std::vector<uint8_t> bytes_of_value(const T& value) {
+    const auto* const from = reinterpret_cast<const uint8_t*>(&value);
+    return {from, from + sizeof value};
+  }
+
   template <class Give>
   void give(const Give& body) {
     const CurrentDevice current(index_);
@@ -197,6 +340,7 @@ int main() {
     facts.casts();
     facts.fills();
     facts.folds();
+    facts.ops();
     facts.rates();
   } catch (const Error& why) {
     if (why.code() != Code::unavailable) throw;

@@ -4,11 +4,17 @@
 #include <cstdint>
 
 #include <device/launch.h>
-#include "backend/backend.h"
-#include "backend/cuda/update_numbers.h"
+#include "backend/rank_fold.h"
 #include "base/dtype.h"
 
+namespace st {
+enum class Op : int32_t;  // ir/op.h
+struct Call;              // backend/backend.h
+}  // namespace st
+
 namespace st::cuda {
+
+struct UpdateNumbers;
 
 /// y = x in another dtype, with the cpu's bits: one of f32, bf16 and f16 to another. Throws unsupported for others.
 void enqueue_cast(StreamHandle stream, DType to, void* y, DType from, const void* x, int64_t elements);
@@ -25,6 +31,13 @@ void enqueue_pointwise(StreamHandle stream, Op op, const Call& call);
 /// read: the kernel reads `numbers`, in the device's memory. Writes nothing if the skip is set. Throws unsupported for other types of
 /// gradient and parameter, and internal for other ops.
 void enqueue_update(StreamHandle stream, Op op, const Call& call, const UpdateNumbers* numbers);
+
+/// With the cpu's bits; the counters are read from the device's memory. Throws unsupported for types that are no floats.
+void enqueue_dropout(StreamHandle stream, const Call& call);
+
+/// An op that moves elements of any type: broadcast_to, transpose, slice, split, concat, pad, store, tensor_part. Throws internal for
+/// others.
+void enqueue_rearranged(StreamHandle stream, Op op, const Call& call);
 
 /// As RankFold says (backend/rank_fold.h), with the bits of run_fold(): the sums of what ranks have, one term after the other. Terms need
 /// no more than their element's alignment; those of 16 bytes are faster. Throws unsupported for more than kMostTerms terms and for bool.
