@@ -189,7 +189,7 @@ void PlannedStep::throw_end_of_group() {
 void PlannedStep::restart() {
   if (stages_ != nullptr) stages_->runs().clear();
   gathers_copies_ = false;
-  part_ = Segment::full;
+  segment_ = Segment::full;
   packed_at_ = -1;
   prepared_ = 0;
   const int64_t complete = full_ / data_ranks_;
@@ -269,50 +269,50 @@ void PlannedStep::take_weights() {
 }
 
 bool PlannedStep::compute(double deadline, const Bind& bind) {
-  while (part_ != Segment::update) {
-    if (const Part part = this->part(); part.executor != nullptr) {
-      const auto before = [&](int64_t round) { return prepare(part, round, bind); };
-      const size_t end = part.executor->begin_of_update();
+  while (segment_ != Segment::update) {
+    if (const Rounds rounds = this->rounds(); rounds.executor != nullptr) {
+      const auto before = [&](int64_t round) { return prepare(rounds, round, bind); };
+      const size_t end = rounds.executor->begin_of_update();
       // A reference: std::function would allocate for the captures.
-      if (!part.executor->run_until(*part.cursor, end, deadline, std::ref(before))) return false;
+      if (!rounds.executor->run_until(*rounds.cursor, end, deadline, std::ref(before))) return false;
     }
-    end_part();
-    if (part_ == Segment::rest && rest_ != nullptr && own_full_ > 0 && is_past(deadline)) return false;
+    end_segment();
+    if (segment_ == Segment::rest && rest_ != nullptr && own_full_ > 0 && is_past(deadline)) return false;
   }
   return true;
 }
 
 /// The micro-batches to compute now; no executor: the step has none in this segment.
-PlannedStep::Part PlannedStep::part() {
-  const bool is_rest = part_ == Segment::rest;
-  if (is_rest ? rest_ == nullptr : part_ == Segment::last && last_cursor_.begin >= last_cursor_.end) return {};
+PlannedStep::Rounds PlannedStep::rounds() {
+  const bool is_rest = segment_ == Segment::rest;
+  if (is_rest ? rest_ == nullptr : segment_ == Segment::last && last_cursor_.begin >= last_cursor_.end) return {};
   if (is_rest) return {&rest_->executor, &rest_->slots, &rest_cursor_, short_rows_};
-  return {&executor_, &slots_, part_ == Segment::full ? &cursor_ : &last_cursor_, recipe_.batch};
+  return {&executor_, &slots_, segment_ == Segment::full ? &cursor_ : &last_cursor_, recipe_.batch};
 }
 
-bool PlannedStep::prepare(const Part& part, int64_t round, const Bind& bind) {
+bool PlannedStep::prepare(const Rounds& rounds, int64_t round, const Bind& bind) {
   const int64_t first_row = (round * data_ranks_ + rank_) * recipe_.batch;
-  if (round >= prepared_ && !bind(first_row, part.rows, *part.executor)) return false;  // a plan may return to a micro-batch in flight
+  if (round >= prepared_ && !bind(first_row, rounds.rows, *rounds.executor)) return false;  // a plan may return to a micro-batch in flight
   prepared_ = std::max(prepared_, round + 1);
-  part.executor->set_contributors(contributors_in(round));
-  if (!part.slots->counters.exists()) return true;
-  part.slots->counters.set(0, attempts_);
-  part.slots->counters.set(1, first_row);
+  rounds.executor->set_contributors(contributors_in(round));
+  if (!rounds.slots->counters.exists()) return true;
+  rounds.slots->counters.set(0, attempts_);
+  rounds.slots->counters.set(1, first_row);
   return true;
 }
 
-void PlannedStep::end_part() {
-  if (part_ == Segment::full) {
-    part_ = Segment::last;
-  } else if (part_ == Segment::last) {
-    part_ = Segment::rest;
+void PlannedStep::end_segment() {
+  if (segment_ == Segment::full) {
+    segment_ = Segment::last;
+  } else if (segment_ == Segment::last) {
+    segment_ = Segment::rest;
     if (rest_ != nullptr) hand_loss_over(slots_, rest_->slots);
   } else {
     if (rest_ != nullptr) hand_loss_over(rest_->slots, slots_);
     if (rest_ != nullptr && own_full_ == 0 && slots_.first_norm.exists()) hand_first_over(rest_->slots, slots_);
     if (ranks_ != nullptr) run_without_rows();
     meet();
-    part_ = Segment::update;
+    segment_ = Segment::update;
   }
 }
 

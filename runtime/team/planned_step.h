@@ -63,7 +63,7 @@ class PlannedStep {
   /// Whether the step is being rerun and these are this rank's first rows.
   bool begins_again(int64_t first_row) const { return finding_nan_ && first_row == rank_ * recipe_.batch; }
   /// Whether the step may still need rows.
-  bool is_computing() const { return part_ != Segment::update; }
+  bool is_computing() const { return segment_ != Segment::update; }
 
   /// Values of the finished step.
   const StepSlots& slots() const { return slots_; }
@@ -105,7 +105,7 @@ class PlannedStep {
   Short& short_plan(int64_t rows);
 
   /// Micro-batches that one executor runs.
-  struct Part {
+  struct Rounds {
     Executor* executor = nullptr;
     const StepSlots* slots = nullptr;
     Executor::Cursor* cursor = nullptr;
@@ -120,9 +120,9 @@ class PlannedStep {
   void leave_parameters();
   void take_weights();
   bool compute(double deadline, const Bind& bind);
-  Part part();
-  bool prepare(const Part& part, int64_t round, const Bind& bind);
-  void end_part();
+  Rounds rounds();
+  bool prepare(const Rounds& rounds, int64_t round, const Bind& bind);
+  void end_segment();
   bool update(double deadline);
   void restart();
   bool is_loss_finite();
@@ -149,7 +149,7 @@ class PlannedStep {
   std::map<int64_t, std::unique_ptr<Short>> short_;  // by rows
 
   // The current step.
-  Segment part_ = Segment::full;
+  Segment segment_ = Segment::full;
   int64_t full_ = 0;        // full micro-batches of all ranks
   int64_t short_rows_ = 0;  // rows of the short micro-batch after them; 0: none
   int64_t own_full_ = 0;    // full micro-batches of this rank
