@@ -184,6 +184,9 @@ def test_sharded_weights_and_state_are_read_by_collective_calls(context, tmp_pat
     name = alone.parameters[0].name
     stream = io.BytesIO()
     alone.write(stream)
+    # One thread at a time may be in an object, so before the ranks' threads begin.
+    weights, gradient, average = alone.get(name), trainer_alone.gradient(name), trainer_alone.average(name)
+    digest, digest_of_state = alone.digest(), trainer_alone.digest()
 
     def act(own):
         model = mlp(context)
@@ -196,11 +199,11 @@ def test_sharded_weights_and_state_are_read_by_collective_calls(context, tmp_pat
         for call in (*refused, lambda: model.write(io.BytesIO()), lambda: model.write_file(tmp_path / "local")):
             with pytest.raises(st.WrongState, match="collective on all ranks"):
                 call()
-        assert numpy.array_equal(model.get_collective(name), alone.get(name))
-        assert numpy.array_equal(trainer.gradient_collective(name), trainer_alone.gradient(name))
-        assert numpy.array_equal(trainer.average_collective(name), trainer_alone.average(name))
-        assert model.digest_collective() == model.clone_collective().digest() == alone.digest()
-        assert trainer.digest_collective() == trainer.digest() == trainer_alone.digest()
+        assert numpy.array_equal(model.get_collective(name), weights)
+        assert numpy.array_equal(trainer.gradient_collective(name), gradient)
+        assert numpy.array_equal(trainer.average_collective(name), average)
+        assert model.digest_collective() == model.clone_collective().digest() == digest
+        assert trainer.digest_collective() == trainer.digest() == digest_of_state
         written = io.BytesIO()
         model.write_collective(written)
         assert written.getvalue() == stream.getvalue()
