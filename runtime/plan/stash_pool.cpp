@@ -17,7 +17,7 @@ class SharedPlace {
 
   int64_t begin() const { return begin_; }
   int64_t end() const { return begin_ + bytes_; }
-  /// Of uses by first run, until the next begin_class().
+  /// Asked in the order of the first runs of uses, until the next begin_class().
   bool is_free_in(const BufferUse& use) {
     while (next_ < taken_.size() && taken_[next_].to < use.from) ++next_;
     return (next_ == taken_.size() || taken_[next_].from > use.to) && (taken_now_.empty() || taken_now_.back().to < use.from);

@@ -63,7 +63,7 @@ class RankStep {
   size_t here_ = 0;
   std::unique_ptr<PlannedStep> step_;
   std::unique_ptr<Feed> feed_;  // null: no data, too few micro-batches, or a stage that reads no input
-  // Of the current run.
+  // The current run's.
   Rows rows_;
   double deadline_ = 0;
   const PlannedStep::Bind bind_;

@@ -1,4 +1,4 @@
-// What the plug-in's host side finds, each time in a new process: a library that was opened once stays open.
+// Prints what the plug-in's host side finds, each time in a new process: a library that was opened once stays open.
 //   cuda_probe profiles                                the devices' profiles, one a line
 //   cuda_probe library STEM MAJOR WHEELS [OPEN...]     the path or name by which a library was found, after the files OPEN were opened
 // Prints "error: " and the message where it is refused.

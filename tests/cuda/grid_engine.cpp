@@ -111,7 +111,7 @@ struct Warp : Gathering {
   alignas(16) std::byte given[2][kLanes][kExchanged];
 };
 
-/// Of a grid, on the heap: ThreadSanitizer forgets the clocks of memory that is freed, else they would order this grid before the next one.
+/// A grid's, on the heap: ThreadSanitizer forgets the clocks of memory that is freed, else they would order this grid before the next one.
 struct Edges {
   char begin = 0, end = 0;
 };
@@ -124,7 +124,7 @@ struct Block {
   std::map<const void*, std::unique_ptr<std::byte[]>> shared;
 };
 
-/// Of an operating system's thread.
+/// One for each thread of the operating system.
 struct Engine {
   ~Engine() {
     for (const Fiber& fiber : fibers) munmap(fiber.stack, kStack);

@@ -1,4 +1,4 @@
-// What tests of kernels on the simulated grid share: memory with a guard, numbers of all kinds, a stream, and the cpu's kernels, whose bits
+// Shared by tests of kernels on the simulated grid: memory with a guard, numbers of all kinds, a stream, and the cpu's kernels, whose bits
 // are wanted.
 #pragma once
 
@@ -70,7 +70,7 @@ inline void append(std::vector<uint8_t>& bytes, DType dtype, uint64_t bits) {
   for (int64_t byte = 0; byte < bytes_of(dtype); ++byte) bytes.push_back(static_cast<uint8_t>(bits >> 8 * byte));
 }
 
-/// Of floats a quarter special, a quarter any bits, the others of magnitudes around 1.
+/// Random numbers: of floats a quarter special, a quarter any bits, the others of magnitudes around 1.
 inline std::vector<uint8_t> numbers(DType dtype, int64_t elements, uint64_t seed) {
   std::mt19937_64 random(seed);
   std::vector<uint8_t> bytes;
@@ -128,7 +128,7 @@ class KernelTest : public testing::Test {
     cpu_->kernels()[static_cast<size_t>(op)].run(call);
   }
 
-  /// Of outputs `ys` from numbers `xs`. `enqueue` may borrow the call until it returns only.
+  /// Compares the outputs `ys` made from numbers `xs`. `enqueue` may borrow the call until it returns only.
   template <class Enqueue>
   void expect_equal_to_the_cpu(const Enqueue& enqueue, Op op, const std::vector<Tensor>& ys, const std::vector<Tensor>& xs,
                                const Attrs& given) {

@@ -28,7 +28,7 @@ struct Range {
   int device;  // -1: pinned
 };
 
-/// Of the process.
+/// One for the process.
 struct Runtime {
   std::recursive_mutex mutex;
   RuntimeSettings settings;

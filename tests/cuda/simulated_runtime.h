@@ -24,7 +24,7 @@ bool has_allocation_failed();
 
 /// Buffers, pinned memory, streams and events that there are.
 int64_t live_objects();
-/// What the kernel that failed said; empty: none has.
+/// The message of the kernel that failed; empty: none has.
 std::string kernel_failure();
 
 }  // namespace st::simulated

@@ -13,7 +13,7 @@ struct CUstream_st {
 
 namespace st::simulated {
 
-/// Of this thread.
+/// One for each thread.
 inline thread_local int current_device = 0;
 
 }  // namespace st::simulated

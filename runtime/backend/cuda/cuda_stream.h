@@ -9,7 +9,7 @@ namespace st::cuda {
 
 class CudaEvent : public Event {
  public:
-  /// Of the current device.
+  /// Belongs to the device that is current when it is made.
   CudaEvent();
   ~CudaEvent() override;
   CudaEvent(const CudaEvent&) = delete;
@@ -25,7 +25,7 @@ class CudaEvent : public Event {
 /// Ordered by events alone: it does not wait for the null stream. Events are CudaEvents of the same device.
 class CudaStream : public Stream {
  public:
-  /// Of the current device.
+  /// Belongs to the device that is current when it is made.
   CudaStream();
   ~CudaStream() override;
   CudaStream(const CudaStream&) = delete;

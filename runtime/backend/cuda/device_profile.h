@@ -1,4 +1,4 @@
-// What a device is, as its driver says: what kernels, their grids and plans for the device are chosen by.
+// A device as its driver describes it; kernels, their grids and plans for the device are chosen by this.
 #pragma once
 
 #include <cstdint>

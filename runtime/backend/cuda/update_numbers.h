@@ -1,5 +1,5 @@
-// What the kernel of an elementwise optimizer reads of a step: the op's attributes, the learning rate and the number of the update, as the
-// rules of update.cuh use them. Computed by the host in fp64 and rounded once, as the cpu backend does.
+// The numbers of a step that the kernel of an elementwise optimizer reads: the op's attributes, the learning rate and the number of the
+// update, as the rules of update.cuh use them. Computed by the host in fp64 and rounded once, as the cpu backend does.
 #pragma once
 
 #include "ir/op.h"

@@ -1,5 +1,5 @@
-// What kernels are written against, on NVIDIA's devices. tests/cuda/device has the same names for a device that is not there; the include
-// path chooses. The files of this folder have the only PTX, the only keywords of CUDA and the only launch.
+// The names that kernels are written against, on NVIDIA's devices. tests/cuda/device has the same names for a device that is not there; the
+// include path chooses. The files of this folder have the only PTX, the only keywords of CUDA and the only launch.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,7 @@ DEVICE T shuffle_xor(T value, int lanes) {
 /// Returns the value before. Orders no other memory.
 DEVICE unsigned atomic_add(unsigned* place, unsigned value) { return atomicAdd(place, value); }
 
-/// What this thread wrote before it is seen by a thread that sees what this one writes after it, if that one fences too.
+/// Orders this thread's writes: a thread that sees a later one, and fences too, sees the earlier ones.
 DEVICE void fence_device() { __threadfence(); }
 
 }  // namespace st::cuda
