@@ -2,35 +2,10 @@
 // the two dimensions that are contiguous in x and in y are transposed in square tiles, so that both sides use whole cache lines.
 #include "backend/cpu/convert.h"
 #include "backend/cpu/kernels.h"
+#include "backend/permutation.h"
 
 namespace st::cpu::ST_ISA {
 namespace {
-
-/// Output dimensions after merging: sizes, and their strides in x.
-struct Permutation {
-  int rank = 0;
-  std::array<int64_t, kMaxDims> size{}, stride{};
-
-  Permutation(const Shape& x, const Ints& order) {
-    for (const int64_t axis : order) {
-      const auto from = static_cast<int32_t>(axis);
-      const int64_t n = x[from], step = x.elements(from + 1, x.rank());
-      if (n == 1) continue;
-      const auto last = static_cast<size_t>(rank - 1);
-      if (rank > 0 && stride[last] == step * n) {
-        size[last] *= n;
-        stride[last] = step;
-      } else {
-        size[static_cast<size_t>(rank)] = n;
-        stride[static_cast<size_t>(rank++)] = step;
-      }
-    }
-    if (rank == 0) {
-      size[0] = stride[0] = 1;
-      rank = 1;
-    }
-  }
-};
 
 constexpr int64_t kTile = 16;
 
@@ -47,21 +22,15 @@ void transpose_bits(const Call& call) {
   const Bits* const x = as<const Bits>(call.in[0]);
   Bits* const y = as<Bits>(call.out[0]);
   const auto last = static_cast<size_t>(p.rank - 1);
-  std::array<int64_t, kMaxDims> y_stride{};
-  int64_t elements = 1;
-  for (size_t d = last + 1; d-- > 0;) {
-    y_stride[d] = elements;
-    elements *= p.size[d];
-  }
-  if (elements == 0) return;
+  if (p.elements == 0) return;
 
   // `crossed`: the dimension that is contiguous in x; if it is also the last of y, runs are copied.
   size_t crossed = 0;
-  while (p.stride[crossed] != 1) ++crossed;
+  while (p.x_stride[crossed] != 1) ++crossed;
   const bool runs = crossed == last;
   const int64_t columns = p.size[last], rows = runs ? 1 : p.size[crossed];
   const int64_t bands = (rows + kTile - 1) / kTile;  // rows of tiles, the unit of work
-  const int64_t others = elements / (rows * columns);
+  const int64_t others = p.elements / (rows * columns);
   call.workers->run_range(others * bands, rows_per_task(std::min(rows, kTile) * columns), [&](int64_t begin, int64_t end) {
     for (int64_t unit = begin; unit < end; ++unit) {
       int64_t rest = unit / bands, from = 0, to = 0;
@@ -69,8 +38,8 @@ void transpose_bits(const Call& call) {
         if (d == crossed) continue;
         const int64_t place = rest % p.size[d];
         rest /= p.size[d];
-        from += place * p.stride[d];
-        to += place * y_stride[d];
+        from += place * p.x_stride[d];
+        to += place * p.y_stride[d];
       }
       if (runs) {
         std::copy_n(x + from, columns, y + to);
@@ -78,7 +47,7 @@ void transpose_bits(const Call& call) {
       }
       const int64_t row = unit % bands * kTile;
       for (int64_t c = 0; c < columns; c += kTile) {
-        cross_tile(x + from + row + c * p.stride[last], p.stride[last], y + to + row * y_stride[crossed] + c, y_stride[crossed],
+        cross_tile(x + from + row + c * p.x_stride[last], p.x_stride[last], y + to + row * p.y_stride[crossed] + c, p.y_stride[crossed],
                    std::min(kTile, rows - row), std::min(kTile, columns - c));
       }
     }

@@ -4,6 +4,7 @@
 
 #include "backend/cuda/enqueue.h"
 #include "backend/kernel_side.h"
+#include "backend/permutation.h"
 #include "base/error.h"
 
 namespace st::cuda {
@@ -32,37 +33,6 @@ void launch_same(StreamHandle stream, const Operand& x, const Operand& y, const 
 }
 
 // --- broadcast_to and transpose
-
-/// y's dimensions, with those merged that stay together, and the strides in x and in y.
-struct Permutation {
-  int rank = 0;
-  std::array<int64_t, kMaxDims> size{}, x_stride{}, y_stride{};
-  int64_t elements = 1;
-
-  Permutation(const Shape& x, const Ints& order) {
-    for (const int64_t axis : order) {
-      const auto from = static_cast<int32_t>(axis);
-      const int64_t n = x[from], step = x.elements(from + 1, x.rank());
-      if (n == 1) continue;
-      const auto last = static_cast<size_t>(rank - 1);
-      if (rank > 0 && x_stride[last] == step * n) {
-        size[last] *= n;
-        x_stride[last] = step;
-      } else {
-        size[static_cast<size_t>(rank)] = n;
-        x_stride[static_cast<size_t>(rank++)] = step;
-      }
-    }
-    if (rank == 0) {
-      size[0] = x_stride[0] = 1;
-      rank = 1;
-    }
-    for (auto d = static_cast<size_t>(rank); d-- > 0;) {
-      y_stride[d] = elements;
-      elements *= size[d];
-    }
-  }
-};
 
 template <class Bits>
 void launch_tiles(StreamHandle stream, const Operand& x, const Operand& y, const Permutation& p, size_t crossed) {
