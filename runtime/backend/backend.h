@@ -59,6 +59,8 @@ class Backend {
   virtual ~Backend() = default;
   virtual std::string_view name() const = 0;          // "cpu", "reference"
   virtual std::string_view kernel_class() const = 0;  // what the bits depend on: "avx512"; part of the job hash
+  virtual bool has_kernel(Op op) const { return kernels()[static_cast<size_t>(op)].run != nullptr; }
+  /// Functions of the host, of backends whose memory it can read. Others throw unsupported.
   virtual const OpTable& kernels() const = 0;
   virtual const GemmKernels& gemm() const = 0;  // matrix products alone, the same as in the ops
   /// Zeroed, 64-byte aligned, counted as `role`. Throws out_of_memory with the requested and the available size.

@@ -50,7 +50,7 @@ void remember(const DeviceMaker& maker) {
 
 bool is_name(std::string_view name) {
   return !name.empty() && name.size() <= kLongestName &&
-         std::ranges::all_of(name, [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; });
+         std::ranges::all_of(name, [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-'; });
 }
 
 const DeviceMaker* find_in(std::span<const DeviceMaker> devices, std::string_view name) {
@@ -62,7 +62,7 @@ std::string name_of_build(const char* build) { return build == nullptr ? "unknow
 
 void check_device(const std::string& file, const DeviceMaker& maker) {
   const std::string_view name = maker.name == nullptr ? "" : maker.name;
-  require(is_name(name), Code::unavailable, file, ": its table of devices has an invalid name; names are 1 to 32 of a-z, 0-9 and _");
+  require(is_name(name), Code::unavailable, file, ": its table of devices has an invalid name; names are 1 to 32 of a-z, 0-9, _ and -");
   require(find_in(kBuiltIn, name) == nullptr, Code::unavailable, file, ": it names a device ", name, ", which the library has built in");
   require(maker.count != nullptr && maker.open != nullptr, Code::unavailable, file, ": its device ", name, " lacks ",
           maker.count == nullptr ? "count" : "open");
@@ -111,7 +111,14 @@ std::string given_path() {
   return path == nullptr ? "" : path;
 }
 
-std::string file_in(const std::string& folder, std::string_view name) { return text(folder, "/", kPrefix, name, kSuffix); }
+/// The name of a device in that of its file, which has _ for -.
+std::string stem_of(std::string_view name) {
+  std::string stem(name);
+  std::ranges::replace(stem, '-', '_');
+  return stem;
+}
+
+std::string file_in(const std::string& folder, std::string_view name) { return text(folder, "/", kPrefix, stem_of(name), kSuffix); }
 
 /// Where the plug-in of a device may be, in order.
 std::vector<std::string> files_of(std::string_view name) {
@@ -221,9 +228,10 @@ void list_named(const std::string& file, std::vector<ListedDevice>& rows) {
   const std::string name = name_in(file);
   list_or_say_why(rows, name, [&] {
     require(os::kind_of(file) != os::PathKind::none, Code::unavailable, "there is no ", file);
-    const DeviceMaker* const maker = find_in(devices_in(file), name);
-    require(maker != nullptr, Code::unavailable, file, " has no device ", name);
-    add_once(rows, listed_row(*maker, file));
+    const auto devices = devices_in(file);
+    const auto found = std::ranges::find_if(devices, [&](const DeviceMaker& maker) { return stem_of(maker.name) == name; });
+    require(found != devices.end(), Code::unavailable, file, " has no device ", name);
+    add_once(rows, listed_row(*found, file));
   });
 }
 

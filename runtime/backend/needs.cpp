@@ -9,12 +9,9 @@
 namespace st {
 namespace {
 
-/// Kernels that are not built yet: they work in place, or in memory of their libraries, which Machine::reserved counts.
-constexpr DeviceNeeds kCudaNeeds = {[](const MachineProfile&, Op, Types, Types, const Attrs&) -> int64_t { return 0; }};
-
 const DeviceNeeds& needs_of(const MachineProfile& machine) {
   if (machine.device == "cpu") return cpu_needs;
-  if (machine.device == "cuda") return kCudaNeeds;
+  if (machine.device == "cuda") return cuda_needs;
   if (machine.device == "reference") return reference_needs;
   const DeviceNeeds* const of_plugin = needs_of_plugin(machine.device);
   require(of_plugin != nullptr, Code::unavailable, "plan: nothing is known of the kernels of device \"", machine.device,

@@ -26,6 +26,6 @@ struct DeviceNeeds {
   int64_t (*packing)(const MachineProfile& machine, Types in, const Attrs& attrs) = nullptr;
   std::optional<GemmProblem> (*product)(Op op, Types in, Types out, const Attrs& attrs) = nullptr;
 };
-extern const DeviceNeeds cpu_needs, reference_needs;
+extern const DeviceNeeds cpu_needs, reference_needs, cuda_needs;
 
 }  // namespace st

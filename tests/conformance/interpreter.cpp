@@ -68,7 +68,7 @@ bool Block::guard_holds() const { return is_garbage(*backend_, data() + type_.by
 
 void run_node(Backend& backend, Workers& workers, const Node& node, const Blocks& in, const Blocks& out, const Blocks& slots) {
   const auto where = [&] { return text(name_of(node.op), " on ", backend.name()); };
-  require(backend.kernels()[static_cast<size_t>(node.op)].run != nullptr, Code::internal, where(), ": no kernel");
+  require(backend.has_kernel(node.op), Code::internal, where(), ": no kernel");
 
   const auto in_operands = operands(in), out_operands = operands(out), slot_operands = operands(slots);
   const int64_t bytes =

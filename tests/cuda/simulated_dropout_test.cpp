@@ -12,8 +12,8 @@ class DropoutKernels : public KernelTest {
   DropoutKernels() : KernelTest(Order::late) {}
 
   void expect_bits_of_the_cpu(DType dtype, const Shape& shape, const Attrs& attrs) {
-    expect_equal_to_the_cpu([](StreamHandle stream, const Call& call) { enqueue_dropout(stream, call); }, Op::dropout, {{dtype, shape}},
-                            {{dtype, shape}, {DType::i64, {2}}}, attrs);
+    expect_equal_to_the_cpu([](StreamHandle stream, const Call& call) { enqueue_dropout(stream, Op::dropout, call); }, Op::dropout,
+                            {{dtype, shape}}, {{dtype, shape}, {DType::i64, {2}}}, attrs);
   }
 };
 
@@ -32,7 +32,7 @@ TEST_F(DropoutKernels, OfIntegersAreRefused) {
   const Operand x = {{}, DType::i32, Shape({4})};
   Call call;
   call.in = call.out = {&x, 1};
-  EXPECT_EQ(error_of([&] { enqueue_dropout(&stream_, call); }).message(),
+  EXPECT_EQ(error_of([&] { enqueue_dropout(&stream_, Op::dropout, call); }).message(),
             "dropout: device cuda computes floating point only, got i32; cast first");
 }
 

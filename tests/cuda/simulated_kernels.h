@@ -12,7 +12,9 @@
 
 #include "backend/backend.h"
 #include "backend/cuda/enqueue.h"
+#include "backend/cuda/op_kernels.h"
 #include "backend/kernel_side.h"
+#include "backend/needs.h"
 #include "base/float_mode.h"
 #include "base/workers.h"
 #include "sanitized.h"
@@ -37,7 +39,7 @@ class Bytes {
   }
 
  private:
-  struct alignas(16) Word {
+  struct alignas(64) Word {
     uint8_t at[16];
   };
   int64_t bytes_;
@@ -122,10 +124,30 @@ class KernelTest : public testing::Test {
   explicit KernelTest(Order order) : stream_{.engine = std::make_shared<StreamEngine>(order, 5)} {}
 
   void finish() { stream_.engine->finish(*stream_.queue); }
+  /// The bytes of workspace that an op needs on a device.
+  static int64_t need(const MachineProfile& machine, Op op, const Call& call) {
+    const auto types_of = [](std::span<const Operand> operands) {
+      std::vector<Type> types;
+      for (const Operand& operand : operands) types.push_back({.dtype = operand.dtype, .shape = operand.shape, .layout = {}});
+      return types;
+    };
+    return workspace_need(machine, op, types_of(call.in), types_of(call.out), *call.attrs);
+  }
   void run_on_cpu(Op op, Call call) {
     const FloatMode mode;
     call.workers = &workers_;
+    Bytes workspace(need(profile_of(*cpu_, 1), op, call));
+    call.workspace = address_of(workspace.data());
     cpu_->kernels()[static_cast<size_t>(op)].run(call);
+    workspace.taken();
+  }
+  /// Gives an op's kernels to the stream, with the workspace that they need, and waits.
+  void run_on_device(Op op, Call call) {
+    Bytes workspace(need({.device = "cuda"}, op, call));
+    call.workspace = address_of(workspace.data());
+    kernels_of(op)(&stream_, op, call);
+    finish();
+    workspace.taken();
   }
 
   /// Compares the outputs `ys` made from numbers `xs`. `enqueue` may borrow the call until it returns only.
@@ -148,6 +170,11 @@ class KernelTest : public testing::Test {
       out_by_cpu.push_back({address_of(wanted.back().data()), dtype, shape});
     }
     Call call;
+    call.in = in;
+    call.out = out;
+    call.attrs = &attrs;
+    Bytes workspace(need({.device = "cuda"}, op, call));
+    call.workspace = address_of(workspace.data());
     {
       const Attrs own = attrs;
       const std::vector<Operand> own_in = in, own_out = out;
@@ -157,6 +184,7 @@ class KernelTest : public testing::Test {
       enqueue(&stream_, call);
     }
     finish();
+    workspace.taken();
     call.in = in;
     call.out = out_by_cpu;
     call.attrs = &attrs;

@@ -88,13 +88,15 @@ class UpdateKernels : public KernelTest {
   void step(const Optimizer& optimizer, DType gradient, int64_t elements, double number, bool skip, Slots& made, Slots& wanted) {
     const Attrs attrs = make_attrs(optimizer.op, optimizer.attrs);
     const Inputs inputs(gradient, elements, static_cast<uint64_t>(number), 0.01, number, skip);
-    const UpdateNumbers of_step = update_numbers(optimizer.op, attrs, 0.01, number);
+    Bytes workspace(sizeof(UpdateNumbers));
     Call call;
     call.in = inputs.operands();
     call.attrs = &attrs;
     call.reads = call.writes = made.operands();
-    enqueue_update(&stream_, optimizer.op, call, &of_step);
+    call.workspace = address_of(workspace.data());
+    enqueue_update(&stream_, optimizer.op, call);
     finish();
+    workspace.taken();
     call.reads = call.writes = wanted.operands();
     run_on_cpu(optimizer.op, call);
   }
@@ -132,7 +134,7 @@ TEST_F(UpdateKernels, TypesThatThereAreNotAreRefused) {
   call.in = {&gradient, 1};
   call.writes = {&parameter, 1};
   call.attrs = &attrs;
-  const Error error = error_of([&] { enqueue_update(&stream_, Op::sgd, call, nullptr); });
+  const Error error = error_of([&] { enqueue_update(&stream_, Op::sgd, call); });
   EXPECT_EQ(error.code(), Code::unsupported);
   EXPECT_EQ(error.message(), "sgd: device cuda cannot update f64 parameters from f64 gradients; keep f32 master weights");
 }

@@ -3,6 +3,7 @@
 //   p -= lr / (1 - beta1^t) m / (sqrt(v) / sqrt(1 - beta2^t) + epsilon)
 // and torch.optim.Adam's: g += decay p replaces the decay of p.
 #include "backend/cpu/optimizer_pass.h"
+#include "base/whole_power.h"
 
 namespace st::cpu::ST_ISA {
 namespace {
@@ -17,9 +18,9 @@ void adamw_of(const Call& call) {
   const B epsilon(epsilon_of<P>(call)), most(kMostGradient<P>);
   const B keep1(static_cast<P>(beta1)), take1(static_cast<P>(1 - beta1)), keep2(static_cast<P>(beta2)), take2(static_cast<P>(1 - beta2));
   const B penalty(static_cast<P>(decoupled ? 0 : decay));
-  const double unbias1 = 1 / (1 - std::pow(beta1, inputs.number));
+  const double unbias1 = 1 / (1 - whole_power(beta1, static_cast<uint64_t>(inputs.number)));
   const B step(static_cast<P>(inputs.rate * unbias1)), shrink(static_cast<P>(decoupled ? decay / unbias1 : 0));
-  const B unbias2(static_cast<P>(1 / std::sqrt(1 - std::pow(beta2, inputs.number))));
+  const B unbias2(static_cast<P>(1 / std::sqrt(1 - whole_power(beta2, static_cast<uint64_t>(inputs.number)))));
   update_elements<P, 2>(call, inputs, [=](const B& gradient, const B& p, std::array<B, 2>& state) {
     auto& [m, v] = state;
     const B g = held(fma(penalty, p, gradient), most);

@@ -5,6 +5,7 @@
 
 #include "backend/cpu/moment_vectors.h"
 #include "backend/cpu/optimizer_pass.h"
+#include "base/whole_power.h"
 #include "ir/optimizer_state.h"
 
 namespace st::cpu::ST_ISA {
@@ -37,9 +38,9 @@ void adamw_in_8_bits(const Call& call) {
   const F32 epsilon(epsilon_of<float>(call));
   const F32 keep1(static_cast<float>(beta1)), take1(static_cast<float>(1 - beta1));
   const F32 keep2(static_cast<float>(beta2)), take2(static_cast<float>(1 - beta2));
-  const double unbias1 = 1 / (1 - std::pow(beta1, inputs.number));
+  const double unbias1 = 1 / (1 - whole_power(beta1, static_cast<uint64_t>(inputs.number)));
   const F32 step(static_cast<float>(inputs.rate * unbias1)), shrink(static_cast<float>(attrs.real("weight_decay") / unbias1));
-  const F32 unbias2(static_cast<float>(1 / std::sqrt(1 - std::pow(beta2, inputs.number))));
+  const F32 unbias2(static_cast<float>(1 / std::sqrt(1 - whole_power(beta2, static_cast<uint64_t>(inputs.number)))));
   float* const parameter = as<float>(call.writes[0]);
   const Operand* const copy = working_copy(call);
   const CodedMoment moment1(call.writes[1], call.writes[2]), moment2(call.writes[3], call.writes[4]);

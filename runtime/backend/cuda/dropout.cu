@@ -31,7 +31,8 @@ void launch_dropout(StreamHandle stream, const Call& call) {
 
 }  // namespace
 
-void enqueue_dropout(StreamHandle stream, const Call& call) {
+void enqueue_dropout(const KernelQueue& queue, Op /*op*/, const Call& call) {
+  const StreamHandle stream = queue.stream;
   switch (call.out[0].dtype) {
     case DType::f32:
       return launch_dropout<float>(stream, call);

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include <device/launch.h>
+#include "backend/cuda/kernel_queue.h"
 #include "backend/rank_fold.h"
 #include "base/dtype.h"
 
@@ -14,8 +14,6 @@ struct Call;              // backend/backend.h
 
 namespace st::cuda {
 
-struct UpdateNumbers;
-
 /// y = x in another dtype, with the cpu's bits: one of f32, bf16 and f16 to another. Throws unsupported for others.
 void enqueue_cast(StreamHandle stream, DType to, void* y, DType from, const void* x, int64_t elements);
 
@@ -25,19 +23,18 @@ void enqueue_fill(StreamHandle stream, DType dtype, void* y, uint64_t bits, int6
 /// An elementwise op with the cpu's bits, but for NaN, which may have other bits: add, sub, mul, div, minimum, maximum, compare, where,
 /// affine, sqrt, abs, neg, sign, clamp, relu, the gradients of relu, tanh and sigmoid, accumulate. Of `call` the operands and attributes
 /// are read, within this call. Throws unsupported for the types that the cpu does not compute, and internal for other ops.
-void enqueue_pointwise(StreamHandle stream, Op op, const Call& call);
+void enqueue_pointwise(const KernelQueue& queue, Op op, const Call& call);
 
-/// An elementwise optimizer of fp32 parameters: adamw, sgd, lion, rmsprop, adagrad. `call` as of the cpu's kernel, but its rates are not
-/// read: the kernel reads `numbers`, in the device's memory. Writes nothing if the skip is set. Throws unsupported for other types of
-/// gradient and parameter, and internal for other ops.
-void enqueue_update(StreamHandle stream, Op op, const Call& call, const UpdateNumbers* numbers);
+/// An elementwise optimizer of fp32 parameters: adamw, sgd, lion, rmsprop, adagrad. `call` as of the cpu's kernel. Writes nothing if the
+/// skip is set, or an index was out of range. Throws unsupported for other types of gradient and parameter, and internal for other ops.
+void enqueue_update(const KernelQueue& queue, Op op, const Call& call);
 
 /// With the cpu's bits; the counters are read from the device's memory. Throws unsupported for types that are no floats.
-void enqueue_dropout(StreamHandle stream, const Call& call);
+void enqueue_dropout(const KernelQueue& queue, Op op, const Call& call);
 
 /// An op that moves elements of any type: broadcast_to, transpose, slice, split, concat, pad, store, tensor_part. Throws internal for
 /// others.
-void enqueue_rearranged(StreamHandle stream, Op op, const Call& call);
+void enqueue_rearranged(const KernelQueue& queue, Op op, const Call& call);
 
 /// As RankFold says (backend/rank_fold.h), with the bits of run_fold(): the sums of what ranks have, one term after the other. Terms need
 /// no more than their element's alignment; those of 16 bytes are faster. Throws unsupported for more than kMostTerms terms and for bool.

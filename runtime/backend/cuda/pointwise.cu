@@ -124,7 +124,8 @@ void enqueue_where(StreamHandle stream, const Call& call) {
 
 }  // namespace
 
-void enqueue_pointwise(StreamHandle stream, Op op, const Call& call) {
+void enqueue_pointwise(const KernelQueue& queue, Op op, const Call& call) {
+  const StreamHandle stream = queue.stream;
   switch (op) {
     case Op::affine:
     case Op::sqrt:

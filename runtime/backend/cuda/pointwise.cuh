@@ -194,7 +194,7 @@ DEVICE void compute_at(const F& f, Y* y, const Walk<kInputs>& walk, int64_t firs
   }
   for (int64_t i = first; i < first + kEach && i < elements; ++i) {
     const InputPlaces<kInputs> own = places_of(walk, i, elements);
-    Vector<Y, 2> made;  // formulas make pairs
+    Vector<Y, 2> made{};  // formulas make pairs
     f(made.at, read_run<2>(x, own.at[kInput], 0).at...);
     y[i] = made.at[0];
   }

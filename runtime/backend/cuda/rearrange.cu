@@ -172,7 +172,8 @@ void enqueue_whole(StreamHandle stream, const Operand& x, int64_t begin, const O
 
 }  // namespace
 
-void enqueue_rearranged(StreamHandle stream, Op op, const Call& call) {
+void enqueue_rearranged(const KernelQueue& queue, Op op, const Call& call) {
+  const StreamHandle stream = queue.stream;
   switch (op) {
     case Op::broadcast_to:
       return enqueue_broadcast_to(stream, call);

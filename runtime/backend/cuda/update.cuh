@@ -1,7 +1,7 @@
 // Elementwise optimizers on fp32 parameters: one pass over gradient, parameter and state, with the cpu's bits where it has fma (of its
 // instruction sets all but the portable one); backend/cpu's files of the same ops have the formulas and their sources. A thread has 4
-// elements; the 16-bit copy of the parameter that products read is written in the same pass. What the step's number and rate determine is
-// the host's, which has the cpu's pow; the kernel reads it, the factor and the skip from memory, so that a recording can be repeated.
+// elements; the 16-bit copy of the parameter that products read is written in the same pass. The kernel reads what the step's number and
+// rate determine (update_numbers.cuh), the factor and the skip from memory, so that a recording can be repeated.
 #pragma once
 
 #include <cmath>
@@ -12,6 +12,7 @@
 
 #include "backend/cuda/doubles.cuh"
 #include "backend/cuda/halves.cuh"
+#include "backend/cuda/index_faults.cuh"
 #include "backend/cuda/update_numbers.h"
 #include "backend/cuda/vectors.cuh"
 #include "backend/update_limits.h"
@@ -168,9 +169,9 @@ constexpr int kUpdateVector = 4;
 
 template <class Rule>
 KERNEL(kBlock)
-update_elements(Rule rule, const UpdateNumbers* numbers, const float* factor, const uint8_t* skip, UpdateTypes types, const void* gradient,
-                float* parameter, StatePlaces<Rule> states, void* copy, int64_t elements) {
-  if (*skip != 0) return;
+update_elements(Rule rule, IndexFaults faults, const UpdateNumbers* numbers, const float* factor, const uint8_t* skip, UpdateTypes types,
+                const void* gradient, float* parameter, StatePlaces<Rule> states, void* copy, int64_t elements) {
+  if (*skip != 0 || has_fault(faults)) return;
   const int64_t first = (int64_t{block_index()} * kBlock + thread_index()) * kUpdateVector;
   const UpdateNumbers own = *numbers;
   if (first + kUpdateVector <= elements)

@@ -1,8 +1,7 @@
-// The numbers of a step that the kernel of an elementwise optimizer reads: the op's attributes, the learning rate and the number of the
-// update, as the rules of update.cuh use them. Computed by the host in fp64 and rounded once, as the cpu backend does.
+// The numbers of a step that the kernel of an elementwise optimizer reads, as the rules of update.cuh use them.
 #pragma once
 
-#include "ir/op.h"
+#include <cstdint>
 
 namespace st::cuda {
 
@@ -14,7 +13,14 @@ struct UpdateNumbers {
   float momentum = 0, initial = 0;
 };
 
-/// `number`: index of this update, from 1. Throws internal for an op that is no elementwise optimizer.
-UpdateNumbers update_numbers(Op op, const Attrs& attrs, double rate, double number);
+enum class UpdateRule : int32_t { adamw, sgd, lion, rmsprop, adagrad };
+
+/// The attributes of an optimizer; those that it has not are 0.
+struct UpdateAttrs {
+  UpdateRule rule = UpdateRule::adamw;
+  bool decoupled = false;
+  double most = 0, epsilon = 0;  // limited by update_limits.h
+  double lr_scale = 0, weight_decay = 0, beta1 = 0, beta2 = 0, momentum = 0, dampening = 0, rate_decay = 0, initial = 0;
+};
 
 }  // namespace st::cuda

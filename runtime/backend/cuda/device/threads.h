@@ -31,6 +31,11 @@ DEVICE T shuffle_xor(T value, int lanes) {
 
 /// Returns the value before. Orders no other memory.
 DEVICE unsigned atomic_add(unsigned* place, unsigned value) { return atomicAdd(place, value); }
+/// The place keeps the smaller one. Orders no other memory.
+DEVICE void atomic_min(uint64_t* place, uint64_t value) {
+  static_assert(sizeof(unsigned long long) == sizeof(uint64_t));
+  atomicMin(reinterpret_cast<unsigned long long*>(place), static_cast<unsigned long long>(value));
+}
 
 /// Orders this thread's writes: a thread that sees a later one, and fences too, sees the earlier ones.
 DEVICE void fence_device() { __threadfence(); }

@@ -1,0 +1,186 @@
+#include "backend/cuda/cuda_backend.h"
+
+#include <algorithm>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "backend/cuda/cuda_device.h"
+#include "backend/cuda/enqueue.h"
+#include "backend/cuda/index_faults.h"
+#include "backend/cuda/op_kernels.h"
+#include "backend/kernel_side.h"
+#include "base/error.h"
+
+namespace st::cuda {
+namespace {
+
+class CudaKernel;
+
+/// The numbers of the calls that are prepared, which kernels report.
+class Calls {
+ public:
+  uint64_t add(const CudaKernel* kernel) {
+    const std::lock_guard lock(mutex_);
+    const auto free = std::ranges::find(all_, nullptr);
+    const auto number = static_cast<uint64_t>(free - all_.begin());
+    require(number + 1 < uint64_t{1} << (64 - IndexFaults::kElementBits), Code::unsupported, "cuda: ", number, " kernels are prepared");
+    if (free == all_.end())
+      all_.push_back(kernel);
+    else
+      *free = kernel;
+    return number;
+  }
+  void remove(uint64_t number) {
+    const std::lock_guard lock(mutex_);
+    all_[number] = nullptr;
+  }
+  const CudaKernel* at(uint64_t number) const {
+    const std::lock_guard lock(mutex_);
+    return number < all_.size() ? all_[number] : nullptr;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<const CudaKernel*> all_;
+};
+
+/// With a word for faults of its kernels.
+class KernelStream final : public CudaStream {
+ public:
+  KernelStream(CudaDevice& device, int index, std::shared_ptr<Calls> calls)
+      : device_(device),
+        index_(index),
+        calls_(std::move(calls)),
+        word_(device.allocate(sizeof(uint64_t), MemoryRole::other)),
+        read_(device.allocate_pinned(sizeof(uint64_t))) {
+    clear();
+  }
+  void finish() override;
+  const Prepared* failed() const override;
+  KernelQueue queue(uint64_t call) const { return {handle(), {{pointer_to<uint64_t>(word_->data())}, call}}; }
+  int device_index() const { return index_; }
+
+ private:
+  void clear() { fill(word_->data(), IndexFaults::kNoFault); }
+  void fill(Address at, uint64_t value) {
+    const CurrentDevice current(index_);
+    enqueue_fill(handle(), DType::i64, pointer_to(at), value, 1);
+  }
+
+  CudaDevice& device_;
+  const int index_;
+  std::shared_ptr<Calls> calls_;
+  std::unique_ptr<Buffer> word_;
+  std::unique_ptr<PinnedMemory> read_;
+  const CudaKernel* failed_ = nullptr;
+};
+
+class CudaKernel final : public Prepared {
+ public:
+  CudaKernel(EnqueueOp kernels, Op op, const Call& call, std::shared_ptr<Calls> calls)
+      : kernels_(kernels), op_(op), call_(call), calls_(std::move(calls)), number_(calls_->add(this)) {}
+  ~CudaKernel() override { calls_->remove(number_); }
+  CudaKernel(const CudaKernel&) = delete;
+  CudaKernel& operator=(const CudaKernel&) = delete;
+
+  void enqueue(Stream& stream) override {
+    const auto& own = static_cast<const KernelStream&>(stream);
+    const CurrentDevice current(own.device_index());
+    kernels_(own.queue(number_), op_, call_);
+  }
+  [[noreturn]] void fail_at(CudaDevice& device, int64_t element) const {
+    const Operand& indices = indices_of(op_, call_);
+    const int64_t width = bytes_of(indices.dtype);
+    int64_t value = 0;
+    int32_t narrow = 0;
+    device.to_host(width == 4 ? static_cast<void*>(&narrow) : &value, indices.data + element * width, width);
+    fail_at_index(op_, call_, width == 4 ? narrow : value, element);
+  }
+
+ private:
+  EnqueueOp kernels_;
+  Op op_;
+  const Call& call_;
+  std::shared_ptr<Calls> calls_;
+  uint64_t number_;
+};
+
+void KernelStream::finish() {
+  failed_ = nullptr;
+  copy_to_host(read_->data(), word_->data(), sizeof(uint64_t));
+  CudaStream::finish();
+  const uint64_t fault = *reinterpret_cast<const uint64_t*>(read_->data());
+  if (fault == IndexFaults::kNoFault) return;
+  clear();
+  CudaStream::finish();
+  failed_ = calls_->at(fault >> IndexFaults::kElementBits);
+  require(failed_ != nullptr, Code::internal, "cuda: a kernel reported an index, and is gone");
+  failed_->fail_at(device_, static_cast<int64_t>(fault & ((uint64_t{1} << IndexFaults::kElementBits) - 1)));
+}
+
+const Prepared* KernelStream::failed() const { return failed_; }
+
+class CudaBackend final : public Backend {
+ public:
+  CudaBackend(std::string name, std::string kernel_class, int index, std::shared_ptr<MemorySource> memory)
+      : name_(std::move(name)),
+        kernel_class_(std::move(kernel_class)),
+        index_(index),
+        memory_(memory ? std::move(memory) : std::make_shared<MemorySource>()),
+        device_(index, memory_) {}
+
+  std::string_view name() const override { return name_; }
+  std::string_view kernel_class() const override { return kernel_class_; }
+  const OpTable& kernels() const override { fail_in_place("its kernels"); }
+  const GemmKernels& gemm() const override { fail_in_place("its products"); }
+  bool has_kernel(Op op) const override { return kernels_of(op) != nullptr; }
+  std::unique_ptr<Buffer> allocate(int64_t bytes, MemoryRole role) override { return device_.allocate(bytes, role); }
+  std::unique_ptr<Buffer> allocate_in_file(int64_t /*bytes*/, const std::string& folder) override {
+    fail(Code::unsupported, text(name_, ": memory of a device cannot be in a file of ", folder, "; offload to the host's"));
+  }
+  int64_t allocated_bytes() const override { return memory_->account().bytes(); }
+  int64_t free_bytes() const override { return device_.free_bytes(); }
+  void to_host(void* host, Address device, int64_t bytes) override { device_.to_host(host, device, bytes); }
+  void to_device(Address device, const void* host, int64_t bytes) override { device_.to_device(device, host, bytes); }
+  void copy(Address to, Address from, int64_t bytes) override { device_.copy(to, from, bytes); }
+  void zero(Address device, int64_t bytes) override { device_.zero(device, bytes); }
+  bool holds(Address place, int64_t bytes) const override { return device_.holds(place, bytes); }
+  Address of_host(const void* /*host*/) const override {
+    fail(Code::unsupported, text(name_, ": kernels cannot read the host's memory; copy it to the device"));
+  }
+  std::unique_ptr<Stream> make_stream() override {
+    const CurrentDevice current(index_);
+    return std::make_unique<KernelStream>(device_, index_, calls_);
+  }
+  std::unique_ptr<Event> make_event() override { return device_.make_event(); }
+  std::unique_ptr<PinnedMemory> allocate_pinned(int64_t bytes) override { return device_.allocate_pinned(bytes); }
+  std::unique_ptr<Prepared> prepare(Op op, const Call& call) override {
+    const EnqueueOp enqueue = kernels_of(op);
+    require(enqueue != nullptr, Code::unsupported, name_, ": no kernel for ", name_of(op));
+    return std::make_unique<CudaKernel>(enqueue, op, call, calls_);
+  }
+  void fold(Stream& stream, const RankFold& fold) override {
+    const CurrentDevice current(index_);
+    enqueue_fold(static_cast<const CudaStream&>(stream).handle(), fold);
+  }
+
+ private:
+  [[noreturn]] void fail_in_place(std::string_view what) const {
+    fail(Code::unsupported, text(name_, ": ", what, " cannot be called on the host's memory; use a context of device cpu"));
+  }
+
+  const std::string name_, kernel_class_;
+  const int index_;
+  std::shared_ptr<MemorySource> memory_;
+  CudaDevice device_;
+  std::shared_ptr<Calls> calls_ = std::make_shared<Calls>();
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> make_cuda_backend(std::string name, std::string kernel_class, int index, std::shared_ptr<MemorySource> memory) {
+  return std::make_unique<CudaBackend>(std::move(name), std::move(kernel_class), index, std::move(memory));
+}
+
+}  // namespace st::cuda

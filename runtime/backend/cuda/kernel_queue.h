@@ -1,0 +1,27 @@
+// A stream as kernels get it, and the word in which they report what only the data shows.
+#pragma once
+
+#include <cstdint>
+
+#include <device/launch.h>
+
+namespace st::cuda {
+
+/// Index out of range in the data of a call. The word, in the device's memory, is kNoFault or (call << 40 | element) of the smallest that
+/// was reported (index_faults.cuh); CudaStream::finish() throws it. Updates write nothing once there is one.
+struct IndexFaults {
+  static constexpr uint64_t kNoFault = ~uint64_t{0};
+  static constexpr int kElementBits = 40;
+
+  uint64_t* at[1] = {nullptr};  // null: nothing is reported
+  uint64_t call = 0;            // number of the call, below 2^24 - 1
+};
+
+struct KernelQueue {
+  KernelQueue(StreamHandle own_stream, const IndexFaults& own_faults = {}) : stream(own_stream), faults(own_faults) {}
+
+  StreamHandle stream;
+  IndexFaults faults;
+};
+
+}  // namespace st::cuda

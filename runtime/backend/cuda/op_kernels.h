@@ -1,0 +1,15 @@
+// The kernels of each op.
+#pragma once
+
+#include "backend/backend.h"
+#include "backend/cuda/kernel_queue.h"
+
+namespace st::cuda {
+
+/// Gives the kernels of an op to a stream. What `call` refers to is read within this call, memory later, in the stream's order.
+using EnqueueOp = void (*)(const KernelQueue& queue, Op op, const Call& call);
+
+/// Null: there are none.
+EnqueueOp kernels_of(Op op);
+
+}  // namespace st::cuda

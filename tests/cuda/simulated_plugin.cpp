@@ -1,0 +1,45 @@
+// libscaletrain_cuda_simulated.so, for tests alone: the plug-in's backend and kernels on a device that is not there.
+// SCALETRAIN_SIMULATED_ORDER is when its streams run: eager (the default), late or random.
+#include <cstdlib>
+#include <mutex>
+#include <string_view>
+
+#include "backend/backend_plugin.h"
+#include "backend/cuda/cuda_backend.h"
+#include "simulated_runtime.h"
+
+namespace st::simulated {
+namespace {
+
+constexpr int kDevices = 2;
+
+Order order() {
+  const char* const given = std::getenv("SCALETRAIN_SIMULATED_ORDER");
+  const std::string_view name = given == nullptr ? "eager" : given;
+  require(name == "eager" || name == "late" || name == "random", Code::invalid_argument, "SCALETRAIN_SIMULATED_ORDER is ", name,
+          "; use eager, late or random");
+  return name == "late" ? Order::late : name == "random" ? Order::random : Order::eager;
+}
+
+int count(std::string& /*why_none*/) {
+  static std::once_flag has_started;
+  std::call_once(has_started, [] { start_runtime({.order = order(), .devices = kDevices, .memory = int64_t{1} << 34}); });
+  return kDevices;
+}
+
+constexpr const char* kName = "cuda-simulated";
+
+std::unique_ptr<Backend> open(int index, std::shared_ptr<MemorySource> memory) {
+  return cuda::make_cuda_backend(kName, "simulated", index, std::move(memory));
+}
+
+constexpr DeviceMaker kRows[] = {{kName, count, open, &cuda_needs}};
+
+}  // namespace
+}  // namespace st::simulated
+
+extern "C" __attribute__((visibility("default"))) const st::BackendPlugin* st_backend_v1() {
+  using namespace st;
+  static const BackendPlugin plugin = {kBackendAbi, kBuildId, simulated::kRows, std::size(simulated::kRows)};
+  return &plugin;
+}
