@@ -130,6 +130,42 @@ TEST_P(CudaDevices, StreamsRunInOrderAndWaitForEvents) {
   first->finish();
 }
 
+TEST_P(CudaDevices, ARecordingIsLaunchedAnyNumberOfTimesAndNotWhileItIsMade) {
+  CudaDevice device(0, memory_);
+  const auto x = device.allocate(400, MemoryRole::other), y = device.allocate(200, MemoryRole::other);
+  const auto stream = device.make_stream();
+  stream->begin_recording();
+  enqueue_cast(stream->handle(), DType::bf16, pointer_to(y->data()), DType::f32, pointer_to(x->data()), 100);
+  enqueue_fill(stream->handle(), DType::f32, pointer_to(x->data()), 0x40000000, 100);
+  const auto recording = stream->end_recording();
+  stream->finish();
+  EXPECT_EQ(floats(device, x->data(), 100), std::vector<float>(100));
+  recording->launch(*stream);
+  recording->launch(*stream);
+  stream->finish();
+  EXPECT_EQ(floats(device, x->data(), 100), std::vector<float>(100, 2.0F));
+  std::vector<uint16_t> halves(100);
+  device.to_host(halves.data(), y->data(), 200);
+  EXPECT_EQ(halves, std::vector<uint16_t>(100, 0x4000));
+}
+
+TEST_P(CudaDevices, WhatCannotBeRecordedIsAnErrorThatHarmsNothing) {
+  CudaDevice device(0, memory_);
+  const auto x = device.allocate(400, MemoryRole::other);
+  const auto stream = device.make_stream();
+  const std::string refused = " returned 900 (cudaErrorStreamCaptureUnsupported: operation not permitted when stream is capturing)";
+  stream->begin_recording();
+  EXPECT_EQ(error_of([&] { device.allocate(4, MemoryRole::other); }).message(), "cuda: cudaMalloc" + refused);
+  EXPECT_EQ(error_of([&] { stream->finish(); }).message(), "cuda: cudaStreamSynchronize" + refused);
+  stream->end_recording();
+  simulated::fail_allocation(1);
+  stream->begin_recording();
+  EXPECT_EQ(error_of([&] { stream->end_recording(); }).code(), Code::out_of_memory);
+  enqueue_fill(stream->handle(), DType::f32, pointer_to(x->data()), 0x40000000, 100);
+  stream->finish();
+  EXPECT_EQ(floats(device, x->data(), 100), std::vector<float>(100, 2.0F));
+}
+
 TEST_P(CudaDevices, CopiesOfTheHostsMemoryAreDoneAtOnce) {
   CudaDevice device(0, memory_);
   const auto a = device.allocate(400, MemoryRole::other), b = device.allocate(400, MemoryRole::other);

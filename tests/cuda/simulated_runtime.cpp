@@ -13,6 +13,10 @@
 #include "device/device_memory.h"
 #include "simulated_stream.h"
 
+struct CUgraphExec_st {
+  CUgraph_st graph;
+};
+
 struct CUevent_st {
   std::shared_ptr<st::StreamEngine::Point> point = std::make_shared<st::StreamEngine::Point>();
   int device;
@@ -35,7 +39,7 @@ struct Runtime {
   std::shared_ptr<StreamEngine> engine;
   std::map<uintptr_t, Range> ranges;
   std::set<cudaStream_t> streams;
-  int64_t events = 0, allocations_left = 0;
+  int64_t events = 0, graphs = 0, allocations_left = 0;
   bool has_failed = false;
   cudaError_t last = cudaSuccess, lasting = cudaSuccess;
   std::string failure;
@@ -61,6 +65,7 @@ cudaError_t called(const Call& call) {
 }
 
 cudaError_t finish(Runtime& all, cudaStream_t stream) {
+  if (stream->captured) return cudaErrorStreamCaptureUnsupported;
   try {
     stream->engine->finish(*stream->queue);
     return cudaSuccess;
@@ -76,6 +81,9 @@ cudaError_t finish_all(Runtime& all, int device) {
       if (const cudaError_t status = finish(all, stream); status != cudaSuccess) return status;
   return cudaSuccess;
 }
+
+/// Whether this thread captures a stream: it may then not allocate.
+thread_local bool is_capturing = false;
 
 /// The range that has all these bytes; null: none.
 const Range* range_of(const Runtime& all, const void* place, size_t bytes) {
@@ -112,13 +120,14 @@ cudaError_t copy(Runtime& all, void* to, const void* from, size_t bytes, cudaMem
              from_device = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
   if (is_on_device(all, to, bytes) != to_device || is_on_device(all, from, bytes) != from_device) return cudaErrorInvalidValue;
   const auto move = [=] { std::memcpy(to_device ? touchable(to) : to, from_device ? touchable(from) : from, bytes); };
+  if (stream->captured && range_of(all, to_device ? from : to, bytes) == nullptr) return cudaErrorStreamCaptureUnsupported;
   const void* const host = !to_device ? to : !from_device ? from : nullptr;
   if (host != nullptr && range_of(all, host, bytes) == nullptr) {  // not pinned: the call waits
     if (const cudaError_t status = finish(all, stream); status != cudaSuccess) return status;
     move();
     return cudaSuccess;
   }
-  stream->engine->give(*stream->queue, move);
+  stream->give(move);
   return cudaSuccess;
 }
 
@@ -127,11 +136,14 @@ struct Words {
   const char *name, *words;
 };
 // Those of CUDA 13's runtime.
-constexpr Words kWords[] = {{cudaErrorInvalidValue, "cudaErrorInvalidValue", "invalid argument"},
-                            {cudaErrorMemoryAllocation, "cudaErrorMemoryAllocation", "out of memory"},
-                            {cudaErrorInvalidDevice, "cudaErrorInvalidDevice", "invalid device ordinal"},
-                            {cudaErrorInvalidResourceHandle, "cudaErrorInvalidResourceHandle", "invalid resource handle"},
-                            {cudaErrorLaunchFailure, "cudaErrorLaunchFailure", "unspecified launch failure"}};
+constexpr Words kWords[] = {
+    {cudaErrorInvalidValue, "cudaErrorInvalidValue", "invalid argument"},
+    {cudaErrorMemoryAllocation, "cudaErrorMemoryAllocation", "out of memory"},
+    {cudaErrorInvalidDevice, "cudaErrorInvalidDevice", "invalid device ordinal"},
+    {cudaErrorInvalidResourceHandle, "cudaErrorInvalidResourceHandle", "invalid resource handle"},
+    {cudaErrorStreamCaptureUnsupported, "cudaErrorStreamCaptureUnsupported", "operation not permitted when stream is capturing"},
+    {cudaErrorIllegalState, "cudaErrorIllegalState", "operation not permitted in current context state"},
+    {cudaErrorLaunchFailure, "cudaErrorLaunchFailure", "unspecified launch failure"}};
 
 const Words& words_of(cudaError_t status) {
   static constexpr Words kUnknown = {cudaErrorUnknown, "cudaErrorUnknown", "unknown error"};
@@ -164,7 +176,7 @@ bool has_allocation_failed() { return runtime().has_failed; }
 int64_t live_objects() {
   Runtime& all = runtime();
   const Lock lock(all.mutex);
-  return static_cast<int64_t>(all.ranges.size() + all.streams.size()) + all.events;
+  return static_cast<int64_t>(all.ranges.size() + all.streams.size()) + all.events + all.graphs;
 }
 
 std::string kernel_failure() { return runtime().failure; }
@@ -212,6 +224,7 @@ cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
 
 cudaError_t cudaMalloc(void** data, size_t bytes) {
   return called([&](Runtime& all) {
+    if (is_capturing) return cudaErrorStreamCaptureUnsupported;
     if (fails(all) || used(all, current_device) + static_cast<int64_t>(bytes) > all.settings.memory) return cudaErrorMemoryAllocation;
     const st::Address at = st::device_memory::allocate(static_cast<int64_t>(bytes));
     *data = reinterpret_cast<void*>(at.at);
@@ -234,6 +247,7 @@ cudaError_t cudaFree(void* data) {
 
 cudaError_t cudaMallocHost(void** data, size_t bytes) {
   return called([&](Runtime& all) {
+    if (is_capturing) return cudaErrorStreamCaptureUnsupported;
     if (fails(all)) return cudaErrorMemoryAllocation;
     *data = std::malloc(bytes);
     std::memset(*data, 0xFF, bytes);
@@ -258,7 +272,7 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpy
 cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t stream) {
   return called([&](const Runtime& all) {
     if (!is_on_device(all, to, bytes)) return cudaErrorInvalidValue;
-    stream->engine->give(*stream->queue, [=] { std::memset(touchable(to), value, bytes); });
+    stream->give([=] { std::memset(touchable(to), value, bytes); });
     return cudaSuccess;
   });
 }
@@ -289,6 +303,56 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
     stream->engine->wait(*stream->queue, event->point);
     return cudaSuccess;
   });
+}
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode) {
+  return called([&](Runtime& all) {
+    if (mode != cudaStreamCaptureModeThreadLocal || stream->captured) return cudaErrorIllegalState;
+    stream->captured = std::make_unique<CUgraph_st>(CUgraph_st{.works = {}, .device = stream->device});
+    ++all.graphs;
+    is_capturing = true;
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
+  return called([&](Runtime&) {
+    if (!stream->captured) return cudaErrorIllegalState;
+    *graph = stream->captured.release();
+    is_capturing = false;
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t* made, cudaGraph_t graph, unsigned long long /*flags*/) {
+  return called([&](Runtime& all) {
+    if (fails(all)) return cudaErrorMemoryAllocation;
+    *made = new CUgraphExec_st{*graph};
+    ++all.graphs;
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream) {
+  return called([&](Runtime&) {
+    if (graph->graph.device != stream->device) return cudaErrorInvalidResourceHandle;
+    for (const auto& work : graph->graph.works) stream->give(work);
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
+  const Lock lock(runtime().mutex);
+  --runtime().graphs;
+  delete graph;
+  return told(runtime().lasting);
+}
+
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph) {
+  const Lock lock(runtime().mutex);
+  --runtime().graphs;
+  delete graph;
+  return told(runtime().lasting);
 }
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned /*flags*/) {

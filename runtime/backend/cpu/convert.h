@@ -10,6 +10,7 @@
 #include "backend/kernel_side.h"
 #include "base/error.h"
 #include "base/float16.h"
+#include "base/narrowing.h"
 
 namespace st::cpu::ST_ISA {
 
@@ -192,25 +193,6 @@ template <class T>
   });
   for (const Batch<C>& other : others) best = xsimd::max(other, best);
   return xsimd::any(nan) ? std::numeric_limits<C>::quiet_NaN() : max_lanes<C>(best);
-}
-
-/// A double as a float rounded to odd, so that rounding it to 16 bits equals rounding the double once.
-inline float odd_float_of(double value) {
-  const auto nearest = static_cast<float>(value);
-  const auto bits = std::bit_cast<uint32_t>(nearest);
-  if (value != value || static_cast<double>(nearest) == value || (bits & 1) != 0) return nearest;
-  const bool away = (static_cast<double>(nearest) > value) == (value > 0);
-  return std::bit_cast<float>(away ? bits - 1 : bits + 1);
-}
-
-/// The integer part of `value`, clamped to T's range; 0 for NaN. A plain conversion is undefined outside the range.
-template <class T>
-T truncate_to(double value) {
-  constexpr T low = std::numeric_limits<T>::min(), high = std::numeric_limits<T>::max();
-  if (value != value) return 0;
-  if (value <= static_cast<double>(low)) return low;
-  if (value >= static_cast<double>(high)) return high;
-  return static_cast<T>(value);
 }
 
 /// Calls body(T{}) with the storage type of `dtype`.

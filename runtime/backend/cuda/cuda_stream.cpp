@@ -48,4 +48,23 @@ void CudaStream::wait(const Event& event) {
 
 void CudaStream::finish() { must(cudaStreamSynchronize(stream_), "cudaStreamSynchronize"); }
 
+/// Other threads may allocate and wait meanwhile, this one may not.
+void CudaStream::begin_recording() { must(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture"); }
+
+std::unique_ptr<Recording> CudaStream::end_recording() {
+  cudaGraph_t captured = nullptr;
+  must(cudaStreamEndCapture(stream_, &captured), "cudaStreamEndCapture");
+  return std::make_unique<CudaGraph>(captured);
+}
+
+CudaGraph::CudaGraph(cudaGraph_t captured) {
+  const cudaError_t status = cudaGraphInstantiate(&graph_, captured, 0);
+  cudaGraphDestroy(captured);
+  must(status, "cudaGraphInstantiate");
+}
+
+CudaGraph::~CudaGraph() { cudaGraphExecDestroy(graph_); }
+
+void CudaGraph::launch(Stream& stream) { must(cudaGraphLaunch(graph_, static_cast<CudaStream&>(stream).handle()), "cudaGraphLaunch"); }
+
 }  // namespace st::cuda

@@ -22,6 +22,21 @@ class CudaEvent : public Event {
   cudaEvent_t event_ = nullptr;
 };
 
+/// A graph of what was given to a stream, of the device of that stream.
+class CudaGraph : public Recording {
+ public:
+  /// Takes the graph, which it frees, also if it throws.
+  explicit CudaGraph(cudaGraph_t captured);
+  ~CudaGraph() override;
+  CudaGraph(const CudaGraph&) = delete;
+  CudaGraph& operator=(const CudaGraph&) = delete;
+
+  void launch(Stream& stream) override;
+
+ private:
+  cudaGraphExec_t graph_ = nullptr;
+};
+
 /// Ordered by events alone: it does not wait for the null stream. Events are CudaEvents of the same device.
 class CudaStream : public Stream {
  public:
@@ -39,6 +54,10 @@ class CudaStream : public Stream {
   void finish() override;
   /// A fault of a kernel does not say whose it is.
   const Prepared* failed() const override { return nullptr; }
+  /// Recordings are graphs.
+  bool can_record() const override { return true; }
+  void begin_recording() override;
+  std::unique_ptr<Recording> end_recording() override;
 
   /// In order with copies. `bytes` of zeros.
   void zero(Address to, int64_t bytes);

@@ -1,11 +1,13 @@
 #include "backend/cuda/op_kernels.h"
 
 #include <array>
+#include <bit>
 #include <initializer_list>
 
 #include "backend/cuda/enqueue.h"
 #include "backend/kernel_side.h"
-#include "backend/reference/elements.h"
+#include "base/float16.h"
+#include "base/narrowing.h"
 
 namespace st::cuda {
 namespace {
@@ -15,10 +17,27 @@ void enqueue_cast_op(const KernelQueue& queue, Op /*op*/, const Call& call) {
   enqueue_cast(queue.stream, y.dtype, as<void>(y), x.dtype, as<const void>(x), x.elements());
 }
 
+/// As the cpu fills.
 uint64_t element_bits(DType dtype, double value) {
-  uint64_t bits = 0;
-  reference::set({address_of(&bits), dtype, Shape{}}, 0, value);
-  return bits;
+  switch (dtype) {
+    case DType::f32:
+      return std::bit_cast<uint32_t>(static_cast<float>(value));
+    case DType::f64:
+      return std::bit_cast<uint64_t>(value);
+    case DType::bf16:
+      return bf16_of(odd_float_of(value));
+    case DType::f16:
+      return f16_of(odd_float_of(value));
+    case DType::i32:
+      return static_cast<uint32_t>(truncate_to<int32_t>(value));
+    case DType::i64:
+      return static_cast<uint64_t>(truncate_to<int64_t>(value));
+    case DType::u8:
+      return truncate_to<uint8_t>(value);
+    case DType::boolean:
+      return value != 0;
+  }
+  return 0;
 }
 
 void enqueue_fill_op(const KernelQueue& queue, Op /*op*/, const Call& call) {

@@ -23,7 +23,7 @@ bool is_lasting(cudaError_t status) {
 void must(cudaError_t status, std::string_view called) {
   if (status == cudaSuccess) return;
   cudaGetLastError();
-  fail(Code::unavailable,
+  fail(status == cudaErrorMemoryAllocation ? Code::out_of_memory : Code::unavailable,
        text("cuda: ", called, " returned ", static_cast<int>(status), " (", cudaGetErrorName(status), ": ", cudaGetErrorString(status), ")",
             is_lasting(status) ? "; this process cannot use the device any more: save nothing from it, and start a new process" : ""));
 }

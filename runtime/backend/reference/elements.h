@@ -7,20 +7,11 @@
 
 #include "backend/kernel_side.h"
 #include "base/float16.h"
+#include "base/narrowing.h"
 
 namespace st::reference {
 
-/// To f32 by rounding to odd: an inexact result takes the neighbour whose last bit is 1. Rounding that to the nearest bf16 or f16 equals
-/// rounding the double once, since f32 has more than two extra bits.
-inline float odd_float_of(double value) {
-  const auto nearest = static_cast<float>(value);
-  const auto bits = std::bit_cast<uint32_t>(nearest);
-  if (std::isnan(value) || static_cast<double>(nearest) == value || (bits & 1) != 0) return nearest;
-  const bool away = std::fabs(static_cast<double>(nearest)) > std::fabs(value);
-  return std::bit_cast<float>(away ? bits - 1 : bits + 1);
-}
-
-/// A 64-bit integer that double cannot hold exactly keeps its upper 52 bits, rounded to odd for the same reason.
+/// A 64-bit integer that double cannot hold exactly keeps its upper 52 bits, rounded to odd for the reason of narrowing.h.
 inline double odd_double_of(int64_t value) {
   constexpr int64_t kExact = int64_t{1} << 53;
   if (value >= -kExact && value <= kExact) return static_cast<double>(value);

@@ -39,7 +39,7 @@ void launch(StreamHandle stream, Grid grid, void (*kernel)(Parameters...), Argum
   const bool is_apart = stream->device >= 0;
   require(!is_apart || stream->device == simulated::current_device, Code::internal, "cuda: launch of ", grid.blocks, " blocks of ",
           grid.threads, " threads: invalid resource handle");
-  stream->engine->give(*stream->queue, [kernel, grid, is_apart, values = std::tuple<Parameters...>(arguments...)] {
+  stream->give([kernel, grid, is_apart, values = std::tuple<Parameters...>(arguments...)] {
     const auto seen = std::apply([&](const auto&... value) { return std::tuple<Parameters...>(for_kernel(value, is_apart)...); }, values);
     simulated::run_grid([&] { std::apply(kernel, seen); }, grid.blocks, grid.threads);
   });
