@@ -24,12 +24,16 @@ def ran(command, **settings):
     return done.stdout
 
 
-def why(**settings):
-    """What `scaletrain info` says of the device cuda."""
+def row(**settings):
+    """The device cuda as `scaletrain info` lists it."""
     features = json.loads(ran([PROGRAM, "info", "--json"], SCALETRAIN_BACKEND_PATH=PLUGIN, **settings))
-    row = next(device for device in features["devices"] if device["name"] == "cuda")
-    assert not row["available"] and row["count"] == 0, row
-    return row["why"]
+    return next(device for device in features["devices"] if device["name"] == "cuda")
+
+
+def why(count=0, **settings):
+    listed = row(**settings)
+    assert not listed["available"] and listed["count"] == count, listed
+    return listed["why"]
 
 
 def fake(kind, **settings):
@@ -74,14 +78,14 @@ class Driver(unittest.TestCase):
         self.assertEqual(fake("prohibited"), "NVIDIA H100 80GB HBM3 (sm_90, 132 SMs, 79.18 GiB) is in compute mode Prohibited; an administrator "
                          "can allow it with nvidia-smi -c DEFAULT")
 
-    def test_a_device_that_would_do_is_named(self):
-        there = "there is {} with a driver of CUDA 13.1, but this version does not train on it yet; use device cpu"
-        self.assertEqual(fake(""), there.format("NVIDIA H100 80GB HBM3 (sm_90, 132 SMs, 79.18 GiB)"))
-        self.assertEqual(fake("mig"), there.format("NVIDIA H100 80GB HBM3 MIG 1g.10gb (sm_90, 16 SMs, 9.75 GiB)"))
+    def test_a_device_that_would_do_is_opened_by_cudas_runtime(self):
+        """The fake driver is none that CUDA's runtime knows, which is the reason given."""
+        for kind, count in (("", 1), ("mig", 1), ("two", 2)):
+            said = why(count, SCALETRAIN_CUDA_PATH=DRIVER, ST_FAKE_DRIVER=kind)
+            self.assertRegex(said, r"^cuda: cuda\w+ returned \d+ \(cudaError\w+: .*\)$")
 
     def test_the_loader_finds_it_too_and_a_context_says_the_same(self):
-        said = why(LD_LIBRARY_PATH=DRIVER)
-        self.assertEqual(said, fake(""))
+        self.assertEqual(why(LD_LIBRARY_PATH=DRIVER, ST_FAKE_DRIVER="volta"), fake("volta"))
         done = subprocess.run([PROGRAM, "train", "--data", __file__, "--steps", "1", "--device", "cuda"], capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL,
                               env={**os.environ, "SCALETRAIN_BACKEND_PATH": PLUGIN, "SCALETRAIN_CUDA_PATH": DRIVER, "ST_FAKE_DRIVER": "volta"})
         self.assertNotEqual(done.returncode, 0)
