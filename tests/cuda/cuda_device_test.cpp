@@ -233,8 +233,7 @@ TEST_P(CudaDevices, AFaultOfAKernelIsToldByFinishAndLasts) {
   launch(stream->handle(), {1, 64}, waits_for_ever, pointer_to<int>(buffer->data()));
   const std::string lost =
       "returned 719 (cudaErrorLaunchFailure: unspecified launch failure); this process cannot use the device any more: save nothing from "
-      "it, "
-      "and start a new process";
+      "it, and start a new process, with SCALETRAIN_CUDA_SYNC=1 to see whose kernel it was";
   EXPECT_EQ(error_of([&] { stream->finish(); }).message(), "cuda: cudaStreamSynchronize " + lost);
   EXPECT_NE(simulated::kernel_failure().find("waits at sync_block"), std::string::npos) << simulated::kernel_failure();
   EXPECT_EQ(error_of([&] { device.free_bytes(); }).message(), "cuda: cudaGetDevice " + lost);

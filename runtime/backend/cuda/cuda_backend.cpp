@@ -1,7 +1,9 @@
 #include "backend/cuda/cuda_backend.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <mutex>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -45,6 +47,12 @@ class Calls {
   std::vector<const CudaKernel*> all_;
 };
 
+/// Whether SCALETRAIN_CUDA_SYNC asks that the host waits for each kernel, so that an error names its op.
+bool waits_for_kernels() {
+  const char* const asked = std::getenv("SCALETRAIN_CUDA_SYNC");
+  return asked != nullptr && std::string_view(asked) == "1";
+}
+
 /// With a word for faults of its kernels.
 class KernelStream final : public CudaStream {
  public:
@@ -58,6 +66,9 @@ class KernelStream final : public CudaStream {
   }
   void finish() override;
   const Prepared* failed() const override;
+  bool can_record() const override { return !waits_; }
+  /// After each kernel.
+  void wait_if_asked(const CudaKernel& given);
   KernelQueue queue(uint64_t call) const { return {handle(), {{pointer_to<uint64_t>(word_->data())}, call}}; }
   int device_index() const { return index_; }
 
@@ -70,6 +81,7 @@ class KernelStream final : public CudaStream {
 
   CudaDevice& device_;
   const int index_;
+  const bool waits_ = waits_for_kernels();
   std::shared_ptr<Calls> calls_;
   std::unique_ptr<Buffer> word_;
   std::unique_ptr<PinnedMemory> read_;
@@ -85,10 +97,12 @@ class CudaKernel final : public Prepared {
   CudaKernel& operator=(const CudaKernel&) = delete;
 
   void enqueue(Stream& stream) override {
-    const auto& own = static_cast<const KernelStream&>(stream);
+    auto& own = static_cast<KernelStream&>(stream);
     const CurrentDevice current(own.device_index());
     kernels_(own.queue(number_), op_, call_);
+    own.wait_if_asked(*this);
   }
+  Op op() const { return op_; }
   [[noreturn]] void fail_at(CudaDevice& device, int64_t element) const {
     const Operand& indices = indices_of(op_, call_);
     const int64_t width = bytes_of(indices.dtype);
@@ -105,6 +119,18 @@ class CudaKernel final : public Prepared {
   std::shared_ptr<Calls> calls_;
   uint64_t number_;
 };
+
+void KernelStream::wait_if_asked(const CudaKernel& given) {
+  if (!waits_) return;
+  try {
+    CudaStream::finish();
+  } catch (const Error& why) {
+    failed_ = &given;
+    Error error(why.code(), text(name_of(given.op()), ": ", why.message()));
+    error.place.op = name_of(given.op());
+    throw error;
+  }
+}
 
 void KernelStream::finish() {
   failed_ = nullptr;

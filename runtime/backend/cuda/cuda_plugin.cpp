@@ -25,15 +25,16 @@ int count(std::string& why_none) {
   }
 }
 
-/// Code of sm_80, sm_90a, sm_100 and sm_120 runs on devices of the same major version, sm_90a on 9.0 alone; for others the driver compiles it.
+/// Code of sm_80, sm_90a, sm_100 and sm_120 runs on devices of the same major version, sm_90a on 9.0 alone; for others the driver compiles
+/// it.
 bool is_compiled_for(const DeviceProfile& device) {
   return device.major == 8 || (device.major == 9 && device.minor == 0) || device.major == 10 || device.major == 12;
 }
 
 /// All that bits depend on: the device, this build and the libraries.
 std::string kernel_class_of(const DeviceProfile& device, const Driver& driver) {
-  return text("cuda ", device.compute_class(), "/", device.units, " own=", kBuildId, " cublasLt=none cudnn=none fp32=ieee table=none jit=",
-              is_compiled_for(device) ? "none" : cuda_version_text(driver.version));
+  return text("cuda ", device.compute_class(), "/", device.units, " own=", kBuildId,
+              " cublasLt=none cudnn=none fp32=ieee table=none jit=", is_compiled_for(device) ? "none" : cuda_version_text(driver.version));
 }
 
 std::unique_ptr<Backend> open(int index, std::shared_ptr<MemorySource> memory) {

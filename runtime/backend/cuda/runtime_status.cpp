@@ -25,7 +25,9 @@ void must(cudaError_t status, std::string_view called) {
   cudaGetLastError();
   fail(status == cudaErrorMemoryAllocation ? Code::out_of_memory : Code::unavailable,
        text("cuda: ", called, " returned ", static_cast<int>(status), " (", cudaGetErrorName(status), ": ", cudaGetErrorString(status), ")",
-            is_lasting(status) ? "; this process cannot use the device any more: save nothing from it, and start a new process" : ""));
+            is_lasting(status) ? "; this process cannot use the device any more: save nothing from it, and start a new process, with "
+                                 "SCALETRAIN_CUDA_SYNC=1 to see whose kernel it was"
+                               : ""));
 }
 
 }  // namespace st::cuda

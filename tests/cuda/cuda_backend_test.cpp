@@ -1,0 +1,134 @@
+// The plug-in's backend, on the simulated device, as the library sees it.
+#include "backend/backend.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <vector>
+
+#include "backend/device_registry.h"
+#include "backend/needs.h"
+#include "thrown_error.h"
+
+namespace st {
+namespace {
+
+std::unique_ptr<Backend> simulated(int index = 0) { return open_device(text("cuda-simulated:", index), nullptr); }
+
+/// An op with operands in a device's memory.
+class DeviceCall {
+ public:
+  DeviceCall(Backend& backend, Op op, const Attrs& attrs = {}) : backend_(backend), op_(op), attrs_(make_attrs(op, attrs)) {}
+
+  template <class T>
+  DeviceCall& input(DType dtype, const Shape& shape, const std::vector<T>& values) {
+    in_.push_back(operand(dtype, shape));
+    backend_.to_device(in_.back().data, values.data(), shape.elements() * bytes_of(dtype));
+    return *this;
+  }
+  DeviceCall& output(DType dtype, const Shape& shape) {
+    out_.push_back(operand(dtype, shape));
+    return *this;
+  }
+  DeviceCall& slot(DType dtype, const Shape& shape) {
+    slots_.push_back(operand(dtype, shape));
+    return *this;
+  }
+  std::unique_ptr<Prepared> prepare() {
+    call_.in = in_;
+    call_.out = out_;
+    call_.reads = call_.writes = slots_;
+    call_.attrs = &attrs_;
+    call_.workspace_bytes = workspace_need({.device = "cuda"}, op_, types_of(in_), types_of(out_), attrs_);
+    memory_.push_back(backend_.allocate(call_.workspace_bytes, MemoryRole::workspace));
+    call_.workspace = memory_.back()->data();
+    return backend_.prepare(op_, call_);
+  }
+  std::vector<float> floats(const Operand& from) {
+    std::vector<float> values(static_cast<size_t>(from.elements()));
+    backend_.to_host(values.data(), from.data, from.elements() * 4);
+    return values;
+  }
+  std::vector<float> out() { return floats(out_[0]); }
+  std::vector<float> first_slot() { return floats(slots_[0]); }
+  std::vector<Operand>& inputs() { return in_; }
+
+ private:
+  Operand operand(DType dtype, const Shape& shape) {
+    memory_.push_back(backend_.allocate(shape.elements() * bytes_of(dtype), MemoryRole::tensors));
+    return {memory_.back()->data(), dtype, shape};
+  }
+  static std::vector<Type> types_of(const std::vector<Operand>& operands) {
+    std::vector<Type> types;
+    for (const Operand& operand : operands) types.push_back({.dtype = operand.dtype, .shape = operand.shape, .layout = {}});
+    return types;
+  }
+
+  Backend& backend_;
+  Op op_;
+  Attrs attrs_;
+  std::vector<std::unique_ptr<Buffer>> memory_;
+  std::vector<Operand> in_, out_, slots_;
+  Call call_;
+};
+
+DeviceCall sum_of_two(Backend& backend) {
+  DeviceCall call(backend, Op::add);
+  call.input<float>(DType::f32, {3}, {1, 2, 3}).input<float>(DType::f32, {3}, {10, 20, 30}).output(DType::f32, {3});
+  return call;
+}
+
+TEST(CudaBackend, RunsAndRecordsPreparedKernels) {
+  const auto backend = simulated(1);
+  EXPECT_EQ(backend->name(), "cuda-simulated");
+  EXPECT_FALSE(backend->is_host_memory());
+  DeviceCall call = sum_of_two(*backend);
+  const auto kernel = call.prepare();
+  const auto stream = backend->make_stream();
+  kernel->enqueue(*stream);
+  stream->finish();
+  EXPECT_EQ(call.out(), (std::vector<float>{11, 22, 33}));
+  ASSERT_TRUE(stream->can_record());
+  stream->begin_recording();
+  kernel->enqueue(*stream);
+  const auto recording = stream->end_recording();
+  const std::vector<float> others = {4, 5, 6};
+  backend->to_device(call.inputs()[0].data, others.data(), 12);
+  recording->launch(*stream);
+  stream->finish();
+  EXPECT_EQ(call.out(), (std::vector<float>{14, 25, 36}));
+}
+
+TEST(CudaBackend, RefusesWhatItsKernelsCannotDo) {
+  const auto backend = simulated();
+  EXPECT_EQ(error_of([&] { simulated(2); }).message(),
+            "context: device must be cuda-simulated:0 to cuda-simulated:1, got \"cuda-simulated:2\"");
+  EXPECT_FALSE(backend->has_kernel(Op::host));
+  EXPECT_EQ(error_of([&] { backend->prepare(Op::host, {}); }).message(), "cuda-simulated: no kernel for host");
+  for (const Error& error : {error_of([&] { backend->kernels(); }), error_of([&] { backend->gemm(); }),
+                             error_of([&] { backend->of_host(nullptr); }), error_of([&] { backend->allocate_in_file(4, "/tmp"); })})
+    EXPECT_EQ(error.code(), Code::unsupported) << error.message();
+}
+
+TEST(CudaBackendDeathTest, AKernelThatFailsIsNamedWhereTheHostWaitsForEach) {
+  const auto fails = [](const char* waits) {
+    setenv("SCALETRAIN_CUDA_SYNC", waits, 1);
+    const auto backend = simulated();
+    DeviceCall call = sum_of_two(*backend);
+    float hosts[3] = {};
+    call.inputs()[1].data = {reinterpret_cast<uintptr_t>(hosts)};
+    const auto kernel = call.prepare();
+    const auto stream = backend->make_stream();
+    const Error error = error_of([&] {
+      kernel->enqueue(*stream);
+      stream->finish();
+    });
+    std::fprintf(stderr, "%s|%s|%d", error.message().c_str(), error.place.op.c_str(), stream->can_record());
+    std::_Exit(7);  // the device is lost to this process
+  };
+  EXPECT_EXIT(fails("1"), testing::ExitedWithCode(7), "^add: cuda: cudaStreamSynchronize returned 719 .*start a new process.*\\|add\\|0$");
+  EXPECT_EXIT(fails("0"), testing::ExitedWithCode(7), "^cuda: cuda.* returned 719 .*SCALETRAIN_CUDA_SYNC=1 .*\\|\\|1$");
+}
+
+}  // namespace
+}  // namespace st
