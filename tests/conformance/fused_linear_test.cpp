@@ -89,6 +89,7 @@ TEST(FusedLinear, HasTheSameBitsFromAPackedWeight) {
     }
   for (const BackendUnderTest& candidate : backends_and_reference()) {
     const auto backend = candidate.make();
+    if (!backend->has_kernel(Op::pack)) continue;  // a device that asks for no packed weight
     for (const OpCase& c : made)
       for (const DType dtype : {DType::f32, DType::bf16}) {
         const OpCase of = in_dtype(c, dtype);

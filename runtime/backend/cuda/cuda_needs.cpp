@@ -1,11 +1,24 @@
 // The needs of the kernels of NVIDIA's devices. Part of the library, so that plans can be made without a toolkit or a device.
+#include "backend/cuda/product_tiles.h"
+#include "backend/cuda/row_blocks.h"
 #include "backend/cuda/update_numbers.h"
 #include "backend/needs.h"
+#include "ir/linear_places.h"
 
 namespace st {
 namespace {
 
-int64_t workspace_of(const MachineProfile& /*machine*/, Op op, Types /*in*/, Types /*out*/, const Attrs& /*attrs*/) {
+/// Refuses what no kernel computes. Sums of columns are made of those of blocks of rows.
+int64_t product_workspace(Op op, Types in, Types out, const Attrs& attrs) {
+  const Type &a = in[0], &c = out[0];
+  cuda::check_product_types(name_of(op), a.dtype, c.dtype);
+  const int64_t n = c.shape.last(), rows = c.shape.elements(0, c.shape.rank() - 1);
+  cuda::product_tile(name_of(op), a.dtype, rows, n, 1, attrs);
+  if (op != Op::fused_linear || LinearPlaces(attrs).column_sums < 0) return 0;
+  return cuda::row_blocks_of(rows) * n * (c.dtype == DType::f64 ? 8 : 4);
+}
+
+int64_t workspace_of(const MachineProfile& /*machine*/, Op op, Types in, Types out, const Attrs& attrs) {
   switch (op) {
     case Op::adamw:
     case Op::sgd:
@@ -13,6 +26,10 @@ int64_t workspace_of(const MachineProfile& /*machine*/, Op op, Types /*in*/, Typ
     case Op::rmsprop:
     case Op::adagrad:
       return sizeof(cuda::UpdateNumbers);
+    case Op::matmul:
+    case Op::linear:
+    case Op::fused_linear:
+      return product_workspace(op, in, out, attrs);
     default:
       return 0;
   }

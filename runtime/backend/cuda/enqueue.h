@@ -36,6 +36,10 @@ void enqueue_dropout(const KernelQueue& queue, Op op, const Call& call);
 /// others.
 void enqueue_rearranged(const KernelQueue& queue, Op op, const Call& call);
 
+/// matmul, linear and fused_linear. Sums over K are in one order, which depends on K alone: fp32 and fp64 by fma, 16-bit operands in fp32.
+/// No tile changes a bit. Throws unsupported for other types, a packed weight, and a larger tile than there is (product_tiles.h).
+void enqueue_product(const KernelQueue& queue, Op op, const Call& call);
+
 /// As RankFold says (backend/rank_fold.h), with the bits of run_fold(): the sums of what ranks have, one term after the other. Terms need
 /// no more than their element's alignment; those of 16 bytes are faster. Throws unsupported for more than kMostTerms terms and for bool.
 constexpr int kMostTerms = 128;

@@ -59,6 +59,7 @@ constexpr Table table_of_ops() {
        Op::sign, Op::clamp, Op::relu, Op::relu_backward, Op::tanh_backward, Op::sigmoid_backward, Op::accumulate});
   set(enqueue_update, {Op::adamw, Op::sgd, Op::lion, Op::rmsprop, Op::adagrad});
   set(enqueue_dropout, {Op::dropout});
+  set(enqueue_product, {Op::matmul, Op::linear, Op::fused_linear});
   set(enqueue_rearranged, {Op::broadcast_to, Op::transpose, Op::slice, Op::split, Op::concat, Op::pad, Op::store, Op::tensor_part});
   return table;
 }

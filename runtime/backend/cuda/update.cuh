@@ -11,6 +11,7 @@
 #include <device/threads.h>
 
 #include "backend/cuda/doubles.cuh"
+#include "backend/cuda/fused.cuh"
 #include "backend/cuda/halves.cuh"
 #include "backend/cuda/index_faults.cuh"
 #include "backend/cuda/update_numbers.h"
@@ -19,9 +20,6 @@
 #include "base/dtype.h"
 
 namespace st::cuda {
-
-/// x y + z, rounded once.
-DEVICE float fused(float x, float y, float z) { return fmaf(x, y, z); }
 
 constexpr float kLargest = 0x1.fffffep127F;  // of fp32
 

@@ -7,8 +7,10 @@
 
 #include "grid_engine.h"
 
-#define KERNEL(threads) void
+#define KERNEL(...) void
 #define DEVICE inline
+#define UNROLL
+#define ROLLED
 /// Poisoned when the block begins; each place in a kernel has an array of its own.
 #define SHARED(type, name, count)     \
   static const char name##_place = 0; \

@@ -4,12 +4,17 @@
 
 #include <cstdint>
 
-/// A kernel of blocks of at most `threads` threads: KERNEL(256) name(parameters) { .. }
-#define KERNEL(threads) __global__ void __launch_bounds__(threads)
+/// A kernel of blocks of at most `threads` threads: KERNEL(256) name(parameters) { .. }; KERNEL(256, 1): with as many registers as one
+/// block of them can have.
+#define KERNEL(...) __global__ void __launch_bounds__(__VA_ARGS__)
 /// A function that kernels call.
 #define DEVICE __device__ inline
 /// An array that the threads of a block share; its contents are unspecified when the block begins.
 #define SHARED(type, name, count) __shared__ type name[count]
+/// Before a loop of a constant number of turns whose arrays are to stay in registers.
+#define UNROLL _Pragma("unroll")
+/// Before a loop that is long enough as it is.
+#define ROLLED _Pragma("unroll 1")
 
 namespace st::cuda {
 

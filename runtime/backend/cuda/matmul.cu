@@ -1,0 +1,178 @@
+#include <algorithm>
+#include <limits>
+#include <type_traits>
+
+#include <device/launch.h>
+
+#include "backend/cuda/enqueue.h"
+#include "backend/cuda/float_product.cuh"
+#include "backend/cuda/product_tiles.h"
+#include "backend/cuda/row_blocks.cuh"
+#include "backend/kernel_side.h"
+#include "backend/linear_call.h"
+#include "base/error.h"
+#include "ir/linear_places.h"
+#include "ir/op.h"
+
+namespace st::cuda {
+namespace {
+
+struct Problem {
+  std::string_view op;
+  Product product;
+  Stages stages{};
+  const std::byte *a = nullptr, *b = nullptr;
+  DType in = DType::f32, out = DType::f32;
+};
+
+constexpr int64_t kVectorBytes = 16;
+
+/// A matrix, or one for each of a batch: `along_k` of each of its `lines` are neighbours if `is_along_k`, else the lines.
+Factor factor_of(const Operand& x, int64_t lines, int64_t k, bool is_along_k, int64_t vector_elements) {
+  const int64_t lead = is_along_k ? k : lines;
+  return {.lead = lead,
+          .matrix = lines * k,
+          .is_along_k = is_along_k,
+          .in_vectors = lead % vector_elements == 0 && x.data.at % kVectorBytes == 0};
+}
+
+template <class T, class C, int kRows, int kColumns>
+void launch_floats(StreamHandle stream, const Problem& problem) {
+  const Product& p = problem.product;
+  const int64_t blocks = (p.m + kRows - 1) / kRows * ((p.n + kColumns - 1) / kColumns) * p.matrices;
+  launch(stream, {blocks, kFloatThreads<kRows, kColumns>}, float_product<T, C, kRows, kColumns>, p, problem.stages,
+         reinterpret_cast<const T*>(problem.a), reinterpret_cast<const T*>(problem.b));
+}
+
+template <class T>
+void launch_halves(StreamHandle stream, const Problem& problem) {
+  if (problem.out == DType::f32) return launch_floats<T, float, 64, 64>(stream, problem);
+  launch_floats<T, T, 64, 64>(stream, problem);
+}
+
+void launch_product(StreamHandle stream, const Problem& problem, const Attrs& attrs) {
+  const Product& p = problem.product;
+  require(std::max({p.m, p.n, p.k}) <= std::numeric_limits<int32_t>::max(), Code::unsupported, problem.op,
+          ": device cuda takes sizes below 2^31, got ", p.m, "x", p.n, "x", p.k);
+  const ProductTile tile = product_tile(problem.op, problem.in, p.m, p.n, p.matrices, attrs);
+  switch (problem.in) {
+    case DType::f32:
+      if (tile.rows == 128) return launch_floats<float, float, 128, 64>(stream, problem);
+      return launch_floats<float, float, 64, 64>(stream, problem);
+    case DType::f64:
+      return launch_floats<double, double, 64, 64>(stream, problem);
+    case DType::bf16:
+      return launch_halves<Bf16>(stream, problem);
+    default:
+      return launch_halves<F16>(stream, problem);
+  }
+}
+
+/// y = the sums of the columns of x [rows, columns].
+template <class T>
+void launch_column_sums(StreamHandle stream, const std::byte* x, std::byte* y, Address workspace, int64_t rows, int64_t columns) {
+  const int64_t blocks = row_blocks_of(rows);
+  auto* const sums = pointer_to<Compute<T>>(workspace);
+  launch(stream, {blocks_for(blocks * columns, 1), kBlock}, sum_row_blocks<T>, reinterpret_cast<const T*>(x), sums, rows, columns);
+  launch(stream, {(columns + kFewThreads - 1) / kFewThreads, kFewThreads}, add_row_blocks<T>, sums, reinterpret_cast<T*>(y), blocks,
+         columns);
+}
+
+void enqueue_column_sums(StreamHandle stream, const Operand& x, const Operand& y, Address workspace) {
+  const int64_t columns = y.elements(), rows = columns == 0 ? 0 : x.elements() / columns;
+  std::byte *const from = as<std::byte>(x), *const to = as<std::byte>(y);
+  switch (x.dtype) {
+    case DType::f32:
+      return launch_column_sums<float>(stream, from, to, workspace, rows, columns);
+    case DType::f64:
+      return launch_column_sums<double>(stream, from, to, workspace, rows, columns);
+    case DType::bf16:
+      return launch_column_sums<Bf16>(stream, from, to, workspace, rows, columns);
+    default:
+      return launch_column_sums<F16>(stream, from, to, workspace, rows, columns);
+  }
+}
+
+Shape leading(const Shape& shape) { return Shape(shape.dims().first(static_cast<size_t>(shape.rank() - 2))); }
+
+Problem problem_of(Op op, const Operand& a, const Operand& b, const Operand& c) {
+  Problem problem;
+  problem.op = name_of(op);
+  problem.a = as<std::byte>(a);
+  problem.b = as<std::byte>(b);
+  problem.in = a.dtype;
+  problem.out = c.dtype;
+  problem.stages.at[Stages::kC] = as<std::byte>(c);
+  return problem;
+}
+
+/// Sets the factors, and where vectors of 16 bytes can be read and written.
+void set_layouts(Problem& problem, const Operand& a, const Operand& b, bool transpose_a, bool transpose_b) {
+  Product& p = problem.product;
+  const int64_t elements = std::max<int64_t>(kVectorBytes / bytes_of(problem.in), 4);  // of a vector, or of several
+  p.a = factor_of(a, p.m, p.k, !transpose_a, elements);
+  p.b = factor_of(b, p.n, p.k, transpose_b, elements);
+  problem.stages.in_vectors = p.n % kEight == 0 && std::ranges::all_of(problem.stages.at, [](const std::byte* place) {
+                                return reinterpret_cast<uintptr_t>(place) % kVectorBytes == 0;
+                              });
+}
+
+void enqueue_matrices(StreamHandle stream, const Call& call) {
+  const Operand &a = call.in[0], &b = call.in[1], &c = call.out[0];
+  const bool transpose_a = call.attrs->flag("transpose_a"), transpose_b = call.attrs->flag("transpose_b");
+  check_product_types("matmul", a.dtype, c.dtype);
+  Problem problem = problem_of(Op::matmul, a, b, c);
+  Product& p = problem.product;
+  p.m = c.shape[c.shape.rank() - 2];
+  p.n = c.shape.last();
+  p.k = transpose_a ? a.shape[a.shape.rank() - 2] : a.shape.last();
+  const Shape of_a = leading(a.shape), of_b = leading(b.shape), of_c = leading(c.shape);
+  p.matrices = of_c.elements();
+  if (!transpose_a && of_b.elements() == 1) {  // the rows of all matrices are those of one
+    p.m *= p.matrices;
+    p.matrices = 1;
+  } else {
+    p.batch = walk_of<2>(of_c, {&of_a, &of_b});
+  }
+  set_layouts(problem, a, b, transpose_a, transpose_b);
+  launch_product(stream, problem, *call.attrs);
+}
+
+void enqueue_lines(StreamHandle stream, Op op, const Call& call) {
+  const Operand &x = call.in[0], &weight = call.in[1], &y = call.out[0];
+  const Attrs& attrs = *call.attrs;
+  const bool transposed = attrs.flag("transpose_weight");
+  Problem problem = problem_of(op, x, weight, y);
+  check_product_types(problem.op, x.dtype, y.dtype);
+  Product& p = problem.product;
+  p.m = x.shape.elements(0, x.shape.rank() - 1);
+  p.n = weight.shape[transposed ? 0 : 1];
+  p.k = weight.shape[transposed ? 1 : 0];
+  int32_t column_sums = -1;
+  Stages& stages = problem.stages;
+  if (op == Op::linear) {
+    stages.at[Stages::kBias] = as<std::byte>(call.in[2]);
+  } else {
+    const LinearPlaces places(attrs);
+    require(places.packed < 0, Code::unsupported, "fused_linear: device cuda reads no packed weight");
+    const auto place = [](const void* data) { return static_cast<std::byte*>(const_cast<void*>(data)); };
+    const LinearCall linear(call);
+    stages.at[Stages::kBias] = place(linear.operands.bias);
+    stages.at[Stages::kPreActivation] = place(linear.epilogue.pre_activation.data);
+    stages.at[Stages::kDerivativeAt] = place(linear.epilogue.derivative_at.data);
+    stages.at[Stages::kResidual] = place(linear.epilogue.residual.data);
+    stages.activation = linear.epilogue.activation;
+    column_sums = places.column_sums;
+  }
+  set_layouts(problem, x, weight, false, transposed);
+  launch_product(stream, problem, attrs);
+  if (column_sums >= 0) enqueue_column_sums(stream, y, call.out[static_cast<size_t>(column_sums)], call.workspace);
+}
+
+}  // namespace
+
+void enqueue_product(const KernelQueue& queue, Op op, const Call& call) {
+  op == Op::matmul ? enqueue_matrices(queue.stream, call) : enqueue_lines(queue.stream, op, call);
+}
+
+}  // namespace st::cuda

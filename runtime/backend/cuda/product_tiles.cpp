@@ -1,0 +1,70 @@
+#include "backend/cuda/product_tiles.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "gemm/rounding.h"
+#include "gemm/tile_sizes.h"
+
+namespace st::cuda {
+namespace {
+
+constexpr ProductTile kOfFloats[] = {{128, 64, 16, 2, 256}, {64, 64, 16, 2, 128}};
+constexpr ProductTile kOfDoubles[] = {{64, 64, 16, 2, 128}};
+constexpr ProductTile kOfHalves[] = {{64, 64, 16, 2, 128}};
+
+/// So many blocks keep every device of today busy.
+constexpr int64_t kEnoughBlocks = 128;
+
+/// Of a sum: registers have 4 bytes; sums of fp32 are two, of a block of K and of all.
+int64_t registers_of_sum(DType dtype) { return dtype == DType::f64 ? 4 : dtype == DType::f32 ? 2 : 1; }
+
+std::string text_of(const ProductTile& tile) { return text(tile.rows, "x", tile.columns, "x", tile.depth); }
+
+std::string text_of(std::span<const ProductTile> tiles) {
+  std::string all;
+  for (const ProductTile& tile : tiles) all += (all.empty() ? "" : ", ") + text_of(tile);
+  return all;
+}
+
+}  // namespace
+
+std::span<const ProductTile> product_tiles(DType dtype) {
+  if (dtype == DType::f32) return kOfFloats;
+  if (dtype == DType::f64) return kOfDoubles;
+  return kOfHalves;
+}
+
+void check_product_types(std::string_view op, DType operands, DType result) {
+  const bool is_half = operands == DType::bf16 || operands == DType::f16;
+  require(is_half || operands == DType::f32 || operands == DType::f64, Code::unsupported, op,
+          ": device cuda multiplies f32, bf16, f16 and f64, got ", operands, "; cast first");
+  require(result == operands || (is_half && result == DType::f32), Code::unsupported, op, ": device cuda has no product of ", operands,
+          " with a result of ", result);
+}
+
+ProductTile product_tile(std::string_view op, DType dtype, int64_t m, int64_t n, int64_t matrices, const Attrs& attrs) {
+  require(!attrs.has("library") || attrs.word("library").empty(), Code::unsupported, op,
+          ": device cuda computes products by its own kernels, not by ", attrs.has("library") ? attrs.word("library") : "",
+          "; leave out library");
+  const std::span<const ProductTile> tiles = product_tiles(dtype);
+  const TileSchedule wish = wish_of_sizes(attrs.ints("tiles"));
+  const auto fits = [&](const ProductTile& tile) { return tile.rows >= wish.mc && tile.columns >= wish.nc && tile.depth >= wish.kc; };
+  if (wish.mc == 0 && wish.nc == 0 && wish.kc == 0) {
+    const auto is_enough = [&](const ProductTile& tile) {
+      return ceil_div(m, tile.rows) * ceil_div(n, tile.columns) * matrices >= kEnoughBlocks;
+    };
+    return *std::find_if(tiles.begin(), tiles.end() - 1, is_enough);
+  }
+  const auto found = std::find_if(tiles.rbegin(), tiles.rend(), fits);
+  if (found != tiles.rend()) return *found;
+  const ProductTile& most = tiles.front();
+  const ProductTile asked = {std::max(wish.mc, tiles.back().rows), std::max(wish.nc, tiles.back().columns), std::max(wish.kc, most.depth),
+                             most.stages, most.threads};
+  fail(Code::unsupported,
+       text(op, ": a tile of ", text_of(asked), " takes ", (asked.rows + asked.columns) * asked.depth * asked.stages * bytes_of(dtype),
+            " bytes of shared memory, and ", asked.rows * asked.columns / asked.threads * registers_of_sum(dtype),
+            " registers a thread for its sums; device cuda has ", text_of(tiles)));
+}
+
+}  // namespace st::cuda

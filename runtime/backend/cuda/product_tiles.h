@@ -1,0 +1,30 @@
+// Which tile of C a block of threads computes: a function of the problem and of the op's attribute `tiles`, not of the device. No bit
+// depends on it.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "base/dtype.h"
+#include "ir/attrs.h"
+
+namespace st::cuda {
+
+/// Elements; a stage holds rows + columns lines of `depth` elements in shared memory.
+struct ProductTile {
+  int64_t rows, columns, depth, stages, threads;
+  bool operator==(const ProductTile&) const = default;
+};
+
+/// Those that are compiled for operands of a type, the largest first.
+std::span<const ProductTile> product_tiles(DType dtype);
+
+/// Throws unsupported for types without a kernel.
+void check_product_types(std::string_view op, DType operands, DType result);
+
+/// The smallest tile with the rows (mc), columns (nc) and depth (kc) that `tiles` asks for, where 0 leaves the choice: the largest of which
+/// the product has enough. Throws unsupported with the shared memory and the registers that it would take if it asks for a larger one.
+ProductTile product_tile(std::string_view op, DType dtype, int64_t m, int64_t n, int64_t matrices, const Attrs& attrs);
+
+}  // namespace st::cuda

@@ -1,0 +1,150 @@
+// Products of the CUDA plug-in on the simulated grid: their errors against the cpu's, and bits that depend on K alone. Conformance of all
+// shapes is tested on the device that they are part of (cuda-simulated).
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "backend/cuda/product_tiles.h"
+#include "backend/reference/elements.h"
+#include "grid_engine.h"
+#include "simulated_kernels.h"
+#include "thrown_error.h"
+
+namespace st::cuda {
+namespace {
+
+/// An operand with its memory.
+struct Matrix {
+  Matrix(DType dtype, const Shape& shape) : bytes(shape.elements() * bytes_of(dtype)), operand{address_of(bytes.data()), dtype, shape} {}
+  Matrix(Matrix&&) = default;
+  double at(int64_t i) const { return reference::get(operand, i); }
+
+  Bytes bytes;
+  Operand operand;
+};
+
+Matrix normal(DType dtype, const Shape& shape, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::normal_distribution<double> deviate;
+  Matrix x(dtype, shape);
+  for (int64_t i = 0; i < shape.elements(); ++i) reference::set(x.operand, i, deviate(random));
+  return x;
+}
+
+struct Sizes {
+  int64_t m, n, k;
+  bool transpose_a, transpose_b;
+};
+
+/// The distance of numbers next to x.
+double unit_at(double x, DType dtype) { return std::ldexp(1.0, std::ilogb(x == 0 ? 1e-30 : x) - format_of(dtype).digits); }
+
+class ProductKernels : public KernelTest {
+ protected:
+  ProductKernels() : KernelTest(Order::late) {}
+
+  enum class Where { device, cpu };
+  std::vector<Matrix> run(Where where, Op op, const std::vector<Matrix>& in, const std::vector<Tensor>& out, const Attrs& given) {
+    const Attrs attrs = make_attrs(op, given);
+    std::vector<Operand> of_in, of_out;
+    for (const Matrix& x : in) of_in.push_back(x.operand);
+    std::vector<Matrix> made;
+    for (const auto& [dtype, shape] : out) of_out.push_back(made.emplace_back(dtype, shape).operand);
+    Call call;
+    call.in = of_in;
+    call.out = of_out;
+    call.attrs = &attrs;
+    where == Where::device ? run_on_device(op, call) : run_on_cpu(op, call);
+    for (Matrix& y : made) y.bytes.taken();
+    return made;
+  }
+
+  void expect_errors_of_the_cpu(DType dtype, DType result, const Sizes& sizes) {
+    const auto& [m, n, k, transpose_a, transpose_b] = sizes;
+    std::vector<Matrix> in;
+    in.push_back(normal(dtype, transpose_a ? Shape{k, m} : Shape{m, k}, 1));
+    in.push_back(normal(dtype, transpose_b ? Shape{n, k} : Shape{k, n}, 2));
+    Attrs attrs = {{"transpose_a", transpose_a}, {"transpose_b", transpose_b}};
+    if (result != dtype) attrs.set("result", std::string("f32"));
+    const Matrix made = std::move(run(Where::device, Op::matmul, in, {{result, {m, n}}}, attrs)[0]);
+    const Matrix by_cpu = std::move(run(Where::cpu, Op::matmul, in, {{result, {m, n}}}, attrs)[0]);
+    std::vector<double> wanted;
+    double of_cpu = 0;
+    for (int64_t i = 0; i < m * n; ++i) {
+      double sum = 0;
+      for (int64_t e = 0; e < k; ++e)
+        sum += in[0].at(transpose_a ? e * m + i / n : i / n * k + e) * in[1].at(transpose_b ? i % n * k + e : e * n + i % n);
+      wanted.push_back(sum);
+      of_cpu = std::max(of_cpu, std::abs(by_cpu.at(i) - sum));
+    }
+    for (int64_t i = 0; i < m * n; ++i)
+      ASSERT_LE(std::abs(made.at(i) - wanted[static_cast<size_t>(i)]), 1.5 * of_cpu + unit_at(wanted[static_cast<size_t>(i)], result))
+          << text(dtype, " to ", result, ", ", m, "x", n, "x", k, ", element ", i);
+  }
+};
+
+TEST_F(ProductKernels, HaveErrorsOfTheCpu) {
+  for (const Sizes& sizes :
+       {Sizes{37, 53, 300, false, false}, Sizes{64, 72, 2048, false, true}, Sizes{66, 8, 1030, true, false}, Sizes{5, 70, 40, true, true}})
+    for (const DType dtype : kFloats) {
+      expect_errors_of_the_cpu(dtype, dtype, sizes);
+      if (dtype != DType::f32) expect_errors_of_the_cpu(dtype, DType::f32, sizes);
+    }
+}
+
+TEST_F(ProductKernels, HaveTheSameBitsInAnyTileAndOrder) {
+  for (const DType dtype : {DType::f32, DType::bf16, DType::f64}) {
+    std::vector<Matrix> in;
+    in.push_back(normal(dtype, {150, 300}, 1));
+    in.push_back(normal(dtype, {300, 70}, 2));
+    std::vector<uint8_t> first;
+    for (const ProductTile& tile : product_tiles(dtype))
+      for (const uint64_t seed : {1, 2}) {
+        simulated::set_seed(seed);
+        auto made = run(Where::device, Op::matmul, in, {{dtype, {150, 70}}},
+                        {{"tiles", Ints{0, 0, tile.rows, tile.columns, tile.depth, 0, 0, 0, 0}}});
+        simulated::set_seed(1);
+        if (first.empty()) first = made[0].bytes.taken();
+        EXPECT_EQ(differences(made[0].bytes.taken(), first, dtype), 0) << text(dtype, " ", tile.rows, "x", tile.columns, ", seed ", seed);
+      }
+    // A row of it alone.
+    std::vector<Matrix> row;
+    row.push_back(Matrix(dtype, {1, 300}));
+    row.push_back(normal(dtype, {300, 70}, 2));
+    const auto width = static_cast<int64_t>(bytes_of(dtype));
+    std::copy_n(in[0].bytes.data() + 149 * 300 * width, 300 * width, row[0].bytes.data());
+    auto made = run(Where::device, Op::matmul, row, {{dtype, {1, 70}}}, {});
+    EXPECT_EQ(differences(made[0].bytes.taken(), {first.end() - 70 * width, first.end()}, dtype), 0) << name_of(dtype);
+  }
+}
+
+TEST_F(ProductKernels, AddColumnsLikeTheCpu) {
+  for (const DType dtype : kFloats)
+    for (const int64_t rows : {1, 32, 107}) {
+      const Shape of_y = {rows, 71};
+      std::vector<Matrix> in;
+      in.push_back(normal(dtype, {rows, 40}, 1));
+      in.push_back(normal(dtype, {40, 71}, 2));
+      std::vector<Matrix> made = run(Where::device, Op::fused_linear, in, {{dtype, of_y}, {dtype, {71}}}, {{"column_sums", true}});
+      std::vector<Matrix> y;
+      y.push_back(std::move(made[0]));
+      std::vector<Matrix> wanted = run(Where::cpu, Op::sum, y, {{dtype, {71}}}, {{"axes", Ints{0}}});
+      EXPECT_EQ(differences(made[1].bytes.taken(), wanted[0].bytes.taken(), dtype), 0) << text(dtype, ", ", rows, " rows");
+    }
+}
+
+TEST_F(ProductKernels, OfOtherTypesAndTilesAreRefused) {
+  const auto message = [&](DType dtype, const Attrs& given) {
+    std::vector<Matrix> in;
+    in.push_back(Matrix(dtype, {4, 4}));
+    in.push_back(Matrix(dtype, {4, 4}));
+    return error_of([&] { run(Where::device, Op::matmul, in, {{dtype, {4, 4}}}, given); }).message();
+  };
+  EXPECT_EQ(message(DType::i32, {}), "matmul: device cuda multiplies f32, bf16, f16 and f64, got i32; cast first");
+  EXPECT_EQ(message(DType::f32, {{"tiles", Ints{0, 0, 256, 128, 0, 0, 0, 0, 0}}}),
+            "matmul: a tile of 256x128x16 takes 49152 bytes of shared memory, and 256 registers a thread for its sums; device cuda has "
+            "128x64x16, 64x64x16");
+}
+
+}  // namespace
+}  // namespace st::cuda
