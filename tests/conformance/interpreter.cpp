@@ -68,7 +68,8 @@ bool Block::guard_holds() const { return is_garbage(*backend_, data() + type_.by
 
 void run_node(Backend& backend, Workers& workers, const Node& node, const Blocks& in, const Blocks& out, const Blocks& slots) {
   const auto where = [&] { return text(name_of(node.op), " on ", backend.name()); };
-  require(backend.has_kernel(node.op), Code::internal, where(), ": no kernel");
+  const bool is_hosts = (node.op == Op::host || node.op == Op::host_backward) && !backend.is_host_memory();  // as in exec
+  require(is_hosts || backend.has_kernel(node.op), Code::internal, where(), ": no kernel");
 
   const auto in_operands = operands(in), out_operands = operands(out), slot_operands = operands(slots);
   const int64_t bytes =
@@ -89,7 +90,6 @@ void run_node(Backend& backend, Workers& workers, const Node& node, const Blocks
                   .workers = &workers};
   {
     const FloatMode mode;
-    const bool is_hosts = (node.op == Op::host || node.op == Op::host_backward) && !backend.is_host_memory();  // as in exec
     const std::unique_ptr<Prepared> prepared = is_hosts ? prepare_host_call(backend, node.op, call) : backend.prepare(node.op, call);
     const std::unique_ptr<Stream> stream = backend.make_stream();
     prepared->enqueue(*stream);
