@@ -35,32 +35,36 @@ inline constexpr std::array<float, 256> kSigned = [] {
   return values;
 }();
 
-/// The index in magnitudes() of the bin of a magnitude in (0, 1]; those below all bins get the lowest one. This and the two functions
-/// below are branch-free with unrolled loops, so that compilers vectorise loops over them.
-inline int32_t bin_of(float a, int32_t first) {
-  float in_decade = a;        // times 10 for each decade below the top one
-  int32_t bins = first << 6;  // of its decade
-#pragma GCC unroll 6
-  for (int d = 1; d < kDecades; ++d) {
-    const bool below = in_decade <= 0.1F;
-    const float lifted = in_decade * 10.0F;
-    in_decade = below ? lifted : in_decade;
-    bins = below ? bins >> 1 : bins;
+/// A magnitude times 10 for each decade that it is below the top one, and the bins of its decade.
+struct InDecade {
+  float value;
+  int32_t bins;
+  constexpr InDecade raised() const {
+    const bool below = value <= 0.1F;
+    const float lifted = value * 10.0F;
+    return {below ? lifted : value, below ? bins >> 1 : bins};
   }
+};
+
+/// The index in magnitudes() of the bin of a magnitude in (0, 1]; those below all bins get the lowest one. This and the two functions
+/// below have neither branches nor loops, so that compilers vectorise loops over them.
+constexpr int32_t bin_of(float a, int32_t first) {
+  static_assert(kDecades == 7);
+  const auto [in_decade, bins] = InDecade{a, first << 6}.raised().raised().raised().raised().raised().raised();
   const auto wanted = static_cast<int32_t>((in_decade - 0.1F) * (static_cast<float>(bins) * (1 / 0.9F)));
   const int32_t bin = wanted < 0 ? 0 : wanted > bins - 1 ? bins - 1 : wanted;
   return bins - first + bin + 1;  // the decades below have bins - first bins
 }
 
 /// A value above 0 never becomes 0: with a second moment of 0 a step would be as large as epsilon is small.
-inline uint8_t encode_unsigned(float a) {
+constexpr uint8_t encode_unsigned(float a) {
   constexpr float kNearOne = (kUnsigned[254] + 1) / 2;
   const int32_t bin = bin_of(a, 2), code = a > 0 ? bin : 0;
   return static_cast<uint8_t>(a > kNearOne ? 255 : code);
 }
 
 /// x in [-1, 1]; -1 has no code of its own and gets code 0, the bin next to it.
-inline uint8_t encode_signed(float x) {
+constexpr uint8_t encode_signed(float x) {
   constexpr float kNearOne = (kSigned[254] + 1) / 2, kNearZero = kSigned[128] / 2;
   const float a = x < 0 ? -x : x;
   const int32_t near = bin_of(a, 1), bin = a > kNearZero ? near : 0;
