@@ -1,7 +1,10 @@
 // The needs of the kernels of NVIDIA's devices. Part of the library, so that plans can be made without a toolkit or a device.
+#include "backend/cuda/embedding_work.h"
+#include "backend/cuda/gradient_norm_work.h"
 #include "backend/cuda/product_tiles.h"
 #include "backend/cuda/row_blocks.h"
 #include "backend/cuda/update_numbers.h"
+#include "backend/gradient_norm_order.h"
 #include "backend/needs.h"
 #include "ir/linear_places.h"
 
@@ -18,9 +21,16 @@ int64_t product_workspace(Op op, Types in, Types out, const Attrs& attrs) {
   return cuda::row_blocks_of(rows) * n * (c.dtype == DType::f64 ? 8 : 4);
 }
 
+cuda::GradientNormWork norm_work(Types gradients) {
+  cuda::GradientNormWork work = {0, std::ssize(gradients)};
+  for (const Type& gradient : gradients) work.blocks += gradient_norm_order::blocks_of(gradient.shape.elements());
+  return work;
+}
+
 int64_t workspace_of(const MachineProfile& /*machine*/, Op op, Types in, Types out, const Attrs& attrs) {
   switch (op) {
     case Op::adamw:
+    case Op::adamw_8bit:
     case Op::sgd:
     case Op::lion:
     case Op::rmsprop:
@@ -30,6 +40,14 @@ int64_t workspace_of(const MachineProfile& /*machine*/, Op op, Types in, Types o
     case Op::linear:
     case Op::fused_linear:
       return product_workspace(op, in, out, attrs);
+    case Op::embedding_backward:
+      return cuda::EmbeddingWork{in[0].shape.elements(), out[0].shape[0]}.bytes();
+    case Op::gather_backward:  // sums of 16-bit floats
+      return bytes_of(out[0].dtype) == 2 ? out[0].shape.elements() * 4 : 0;
+    case Op::gradient_norm:
+      return norm_work(in).bytes();
+    case Op::norm_of_squares:
+      return cuda::GradientNormWork{0, std::ssize(attrs.ints("tensors")) / 2}.bytes();
     default:
       return 0;
   }

@@ -25,9 +25,13 @@ void enqueue_fill(StreamHandle stream, DType dtype, void* y, uint64_t bits, int6
 /// are read, within this call. Throws unsupported for the types that the cpu does not compute, and internal for other ops.
 void enqueue_pointwise(const KernelQueue& queue, Op op, const Call& call);
 
-/// An elementwise optimizer of fp32 parameters: adamw, sgd, lion, rmsprop, adagrad. `call` as of the cpu's kernel. Writes nothing if the
+/// An optimizer of fp32 parameters: adamw, adamw_8bit, sgd, lion, rmsprop, adagrad. `call` as of the cpu's kernel. Writes nothing if the
 /// skip is set, or an index was out of range. Throws unsupported for other types of gradient and parameter, and internal for other ops.
 void enqueue_update(const KernelQueue& queue, Op op, const Call& call);
+
+/// With the cpu's bits. Writes nothing if the skip is set, or an index was out of range. Throws unsupported for averages that are not f32
+/// or f64.
+void enqueue_average(const KernelQueue& queue, Op op, const Call& call);
 
 /// With the cpu's bits; the counters are read from the device's memory. Throws unsupported for types that are no floats.
 void enqueue_dropout(const KernelQueue& queue, Op op, const Call& call);
@@ -39,6 +43,21 @@ void enqueue_rearranged(const KernelQueue& queue, Op op, const Call& call);
 /// matmul, linear and fused_linear. Sums over K are in one order, which depends on K alone: fp32 and fp64 by fma, 16-bit operands in fp32.
 /// No tile changes a bit. Throws unsupported for other types, a packed weight, and a larger tile than there is (product_tiles.h).
 void enqueue_product(const KernelQueue& queue, Op op, const Call& call);
+
+/// With the cpu's bits. Tokens outside the vocabulary are reported; they add to no row, and their own rows are 0. Backward throws
+/// unsupported for types that are no floats, as gather_backward does.
+void enqueue_embedding(const KernelQueue& queue, Op op, const Call& call);
+void enqueue_embedding_backward(const KernelQueue& queue, Op op, const Call& call);
+
+/// The same along an axis, where indices are reported.
+void enqueue_gather(const KernelQueue& queue, Op op, const Call& call);
+void enqueue_gather_backward(const KernelQueue& queue, Op op, const Call& call);
+
+/// gradient_norm, gradient_squares, norm_of_squares and tensor_squares with the cpu's bits (backend/gradient_norm_order.h). Throws
+/// unsupported for types that are no floats, and internal for other ops.
+void enqueue_gradient_norm(const KernelQueue& queue, Op op, const Call& call);
+/// With the cpu's bits.
+void enqueue_step_factor(const KernelQueue& queue, Op op, const Call& call);
 
 /// As RankFold says (backend/rank_fold.h), with the bits of run_fold(): the sums of what ranks have, one term after the other. Terms need
 /// no more than their element's alignment; those of 16 bytes are faster. Throws unsupported for more than kMostTerms terms and for bool.

@@ -57,10 +57,17 @@ constexpr Table table_of_ops() {
   set(enqueue_pointwise,
       {Op::add, Op::sub, Op::mul, Op::div, Op::minimum, Op::maximum, Op::compare, Op::where, Op::affine, Op::sqrt, Op::abs, Op::neg,
        Op::sign, Op::clamp, Op::relu, Op::relu_backward, Op::tanh_backward, Op::sigmoid_backward, Op::accumulate});
-  set(enqueue_update, {Op::adamw, Op::sgd, Op::lion, Op::rmsprop, Op::adagrad});
+  set(enqueue_update, {Op::adamw, Op::adamw_8bit, Op::sgd, Op::lion, Op::rmsprop, Op::adagrad});
   set(enqueue_dropout, {Op::dropout});
   set(enqueue_product, {Op::matmul, Op::linear, Op::fused_linear});
   set(enqueue_rearranged, {Op::broadcast_to, Op::transpose, Op::slice, Op::split, Op::concat, Op::pad, Op::store, Op::tensor_part});
+  set(enqueue_embedding, {Op::embedding});
+  set(enqueue_embedding_backward, {Op::embedding_backward});
+  set(enqueue_gather, {Op::gather});
+  set(enqueue_gather_backward, {Op::gather_backward});
+  set(enqueue_gradient_norm, {Op::gradient_norm, Op::gradient_squares, Op::norm_of_squares, Op::tensor_squares});
+  set(enqueue_step_factor, {Op::step_factor});
+  set(enqueue_average, {Op::average});
   return table;
 }
 

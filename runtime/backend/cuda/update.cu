@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "backend/cuda/adamw_8bit.cuh"
 #include "backend/cuda/enqueue.h"
 #include "backend/cuda/update_numbers.cuh"
 #include "backend/kernel_side.h"
@@ -31,9 +32,21 @@ void enqueue_rmsprop(const KernelQueue& queue, const Call& call, const UpdateNum
   launch_update(queue, Rmsprop<false, false>{}, call, numbers);
 }
 
+void launch_adamw_8bit(const KernelQueue& queue, const Call& call, const UpdateNumbers* numbers) {
+  const Operand &parameter = call.writes[0], &gradient = call.in[0], &last = call.writes.back();
+  CodeValues values;
+  std::ranges::copy(moment_codes::kSigned, values.of_signed);
+  std::ranges::copy(moment_codes::kUnsigned, values.of_unsigned);
+  launch(queue.stream, {blocks_for(parameter.elements(), 1), kBlock}, update_adamw_8bit, queue.faults, numbers, as<const float>(call.in[1]),
+         as<const uint8_t>(call.in[2]), UpdateTypes{gradient.dtype, last.dtype}, as<const void>(gradient), as<float>(parameter),
+         as<uint8_t>(call.writes[1]), as<float>(call.writes[2]), as<uint8_t>(call.writes[3]), as<float>(call.writes[4]),
+         is_half(last.dtype) ? as<void>(last) : nullptr, parameter.elements(), values);
+}
+
 UpdateRule rule_of(Op op) {
   switch (op) {
     case Op::adamw:
+    case Op::adamw_8bit:
       return UpdateRule::adamw;
     case Op::sgd:
       return UpdateRule::sgd;
@@ -52,7 +65,7 @@ UpdateAttrs attrs_of(Op op, const Attrs& attrs) {
   const auto real = [&](const char* name) { return attrs.has(name) ? attrs.real(name) : 0.0; };
   UpdateAttrs of;
   of.rule = rule_of(op);
-  of.decoupled = attrs.has("decoupled") && attrs.flag("decoupled");
+  of.decoupled = op == Op::adamw_8bit || (attrs.has("decoupled") && attrs.flag("decoupled"));
   of.most = op == Op::sgd ? kLargest : kMostGradient<float>;
   if (const double clip = attrs.real("clip_value"); clip > 0) of.most = std::min(clip, of.most);
   if (attrs.has("epsilon")) of.epsilon = std::max(attrs.real("epsilon"), static_cast<double>(kLeastEpsilon<float>));
@@ -78,6 +91,8 @@ void enqueue_update(const KernelQueue& queue, Op op, const Call& call) {
   switch (op) {
     case Op::adamw:
       return launch_update(queue, Adamw{}, call, numbers);
+    case Op::adamw_8bit:
+      return launch_adamw_8bit(queue, call, numbers);
     case Op::sgd:
       if (call.attrs->real("momentum") == 0) return launch_update(queue, Sgd{}, call, numbers);
       return launch_update(queue, SgdWithMomentum{call.attrs->flag("nesterov")}, call, numbers);
