@@ -3,6 +3,7 @@
 #include "backend/cuda/gradient_norm_work.h"
 #include "backend/cuda/product_tiles.h"
 #include "backend/cuda/row_blocks.h"
+#include "backend/cuda/paired_loss_work.h"
 #include "backend/cuda/update_numbers.h"
 #include "backend/gradient_norm_order.h"
 #include "backend/needs.h"
@@ -48,6 +49,14 @@ int64_t workspace_of(const MachineProfile& /*machine*/, Op op, Types in, Types o
       return norm_work(in).bytes();
     case Op::norm_of_squares:
       return cuda::GradientNormWork{0, std::ssize(attrs.ints("tensors")) / 2}.bytes();
+    case Op::cross_entropy:  // of each row a term of the sum and of the count
+    case Op::fused_cross_entropy:
+    case Op::vocabulary_cross_entropy:
+      return in[1].shape.elements() * 16;
+    case Op::bce_with_logits:  // the same of each block
+    case Op::huber:
+    case Op::mse:
+      return cuda::paired_blocks(in[0].shape.elements()) * 16;
     default:
       return 0;
   }

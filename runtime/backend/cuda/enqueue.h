@@ -59,6 +59,15 @@ void enqueue_gradient_norm(const KernelQueue& queue, Op op, const Call& call);
 /// With the cpu's bits.
 void enqueue_step_factor(const KernelQueue& queue, Op op, const Call& call);
 
+/// cross_entropy, cross_entropy_backward, fused_cross_entropy, vocabulary_terms, vocabulary_cross_entropy and its backward; the fused op
+/// has the bits of the two, and so have the ops of one rank. Targets outside the classes are reported; their rows have no loss and no
+/// gradient. Throws unsupported for logits that are no floats, and internal for other ops.
+void enqueue_cross_entropy(const KernelQueue& queue, Op op, const Call& call);
+
+/// mse, huber and bce_with_logits, and their gradients. Throws unsupported for types that are no floats.
+void enqueue_paired_loss(const KernelQueue& queue, Op op, const Call& call);
+void enqueue_paired_loss_backward(const KernelQueue& queue, Op op, const Call& call);
+
 /// As RankFold says (backend/rank_fold.h), with the bits of run_fold(): the sums of what ranks have, one term after the other. Terms need
 /// no more than their element's alignment; those of 16 bytes are faster. Throws unsupported for more than kMostTerms terms and for bool.
 constexpr int kMostTerms = 128;

@@ -67,6 +67,10 @@ constexpr Table table_of_ops() {
   set(enqueue_gather_backward, {Op::gather_backward});
   set(enqueue_gradient_norm, {Op::gradient_norm, Op::gradient_squares, Op::norm_of_squares, Op::tensor_squares});
   set(enqueue_step_factor, {Op::step_factor});
+  set(enqueue_cross_entropy, {Op::cross_entropy, Op::cross_entropy_backward, Op::fused_cross_entropy, Op::vocabulary_terms,
+                              Op::vocabulary_cross_entropy, Op::vocabulary_cross_entropy_backward});
+  set(enqueue_paired_loss, {Op::mse, Op::huber, Op::bce_with_logits});
+  set(enqueue_paired_loss_backward, {Op::mse_backward, Op::huber_backward, Op::bce_with_logits_backward});
   set(enqueue_average, {Op::average});
   return table;
 }
