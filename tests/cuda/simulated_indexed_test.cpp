@@ -72,7 +72,7 @@ TEST_F(IndexedKernels, GatherAndAddLikeTheCpu) {
 }
 
 /// Calls with two indices out of range, of which the first is at element 4.
-std::vector<std::pair<Op, std::vector<Filled>>> calls_out_of_range(DType index) {
+std::vector<OpCall> calls_out_of_range(DType index) {
   const Shape shape = {2, 3};
   const Filled bad = indices_of_values(index, shape, {0, 1, 2, 0, -7, 11});
   return {{Op::embedding, {random_filled(DType::f32, {11, 5}, 1), bad}},
@@ -83,16 +83,16 @@ std::vector<std::pair<Op, std::vector<Filled>>> calls_out_of_range(DType index) 
 
 TEST_F(IndexedKernels, ReportTheFirstIndexOutOfRangeInTheWordsOfTheCpu) {
   for (const DType index : {DType::i32, DType::i64})
-    for (const auto& [op, in] : calls_out_of_range(index)) {
-      const Attrs attrs = op == Op::embedding_backward ? Attrs{{"rows", int64_t{11}}}
-                          : op == Op::gather_backward  ? Attrs{{"size", int64_t{11}}}
-                                                       : Attrs{};
-      OperandsInMemory operands(op, in, attrs), on_cpu(op, in, attrs);
-      EXPECT_EQ(reported(op, operands), uint64_t{3} << IndexFaults::kElementBits | 4) << name_of(op);
-      const Error wanted = error_of([&] { run_on_cpu(op, on_cpu.call()); });
+    for (const OpCall& bad : calls_out_of_range(index)) {
+      const Attrs attrs = bad.op == Op::embedding_backward ? Attrs{{"rows", int64_t{11}}}
+                          : bad.op == Op::gather_backward  ? Attrs{{"size", int64_t{11}}}
+                                                           : Attrs{};
+      OperandsInMemory operands(bad.op, bad.in, attrs), on_cpu(bad.op, bad.in, attrs);
+      EXPECT_EQ(reported(bad.op, operands), uint64_t{3} << IndexFaults::kElementBits | 4) << name_of(bad.op);
+      const Error wanted = error_of([&] { run_on_cpu(bad.op, on_cpu.call()); });
       const Call call = operands.call();
-      EXPECT_EQ(indices_of(op, call).dtype, index);
-      const Error error = error_of([&] { fail_at_index(op, call, -7, 4); });
+      EXPECT_EQ(indices_of(bad.op, call).dtype, index);
+      const Error error = error_of([&] { fail_at_index(bad.op, call, -7, 4); });
       EXPECT_EQ(error.code(), Code::invalid_argument);
       EXPECT_EQ(error.message(), wanted.message());
       EXPECT_NE(error.message().find("[1, 1]"), std::string::npos) << error.message();

@@ -198,7 +198,7 @@ TEST_F(LossKernels, OfPairsAreAsExactAsTheCpus) {
 }
 
 /// Rows of which the third and the fifth have a target outside 6 classes.
-std::vector<std::pair<Op, std::vector<Filled>>> calls_with_a_bad_target() {
+std::vector<OpCall> calls_with_a_bad_target() {
   const Filled logits = moderate_filled(DType::f32, {5, 6}, 1), bad = indices_of_values(DType::i32, {5}, {0, 5, 6, -100, -1});
   const Filled lse = moderate_filled(DType::f32, {5}, 2);
   return {{Op::cross_entropy, {logits, bad}},
@@ -210,19 +210,19 @@ std::vector<std::pair<Op, std::vector<Filled>>> calls_with_a_bad_target() {
 }
 
 TEST_F(LossKernels, ReportTheFirstTargetOutsideTheClassesInTheWordsOfTheCpu) {
-  for (const auto& [op, in] : calls_with_a_bad_target()) {
-    const bool has_part = name_of(op).starts_with("vocabulary");
+  for (const OpCall& bad : calls_with_a_bad_target()) {
+    const bool has_part = name_of(bad.op).starts_with("vocabulary");
     const Attrs attrs = has_part ? Attrs{{"first", int64_t{0}}, {"classes", int64_t{6}}} : Attrs{};
-    OperandsInMemory operands(op, in, attrs), on_cpu(op, in, attrs);
+    OperandsInMemory operands(bad.op, bad.in, attrs), on_cpu(bad.op, bad.in, attrs);
     uint64_t word = IndexFaults::kNoFault;
     Call call = operands.call();
-    Bytes workspace(need({.device = "cuda"}, op, call));
+    Bytes workspace(need({.device = "cuda"}, bad.op, call));
     call.workspace = address_of(workspace.data());
-    kernels_of(op)({&stream_, {{&word}, 9}}, op, call);
+    kernels_of(bad.op)({&stream_, {{&word}, 9}}, bad.op, call);
     finish();
-    EXPECT_EQ(word, uint64_t{9} << IndexFaults::kElementBits | 2) << name_of(op);
-    const Error wanted = error_of([&] { run_on_cpu(op, on_cpu.call()); });
-    const Error error = error_of([&] { fail_at_index(op, call, 6, 2); });
+    EXPECT_EQ(word, uint64_t{9} << IndexFaults::kElementBits | 2) << name_of(bad.op);
+    const Error wanted = error_of([&] { run_on_cpu(bad.op, on_cpu.call()); });
+    const Error error = error_of([&] { fail_at_index(bad.op, call, 6, 2); });
     EXPECT_EQ(error.code(), Code::invalid_argument);
     EXPECT_EQ(error.message(), wanted.message());
   }

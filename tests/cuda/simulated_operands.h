@@ -34,6 +34,12 @@ inline Filled moderate_filled(DType dtype, const Shape& shape, uint64_t seed) {
   return {{dtype, shape}, bytes};
 }
 
+/// An op and its inputs.
+struct OpCall {
+  Op op;
+  std::vector<Filled> in;
+};
+
 template <class T>
 Filled filled_with(DType dtype, const Shape& shape, const std::vector<T>& values) {
   std::vector<uint8_t> bytes(values.size() * sizeof(T));
