@@ -31,6 +31,31 @@ void run_grid(const std::function<void()>& body, int64_t blocks, int threads);
 void sync_block(int line);
 /// Gives `mine` to the warp and takes what lane `from` gives in the same call.
 void exchange(const void* mine, void* taken, size_t bytes, int from, int line);
+/// A lane's fragments of rows x columns blocks (device/mma.h), until it returns from the call.
+struct Fragments {
+  float* sums;
+  const uint32_t *a, *b;
+  int rows, columns;
+  bool is_bf16;
+};
+/// Adds the products of all lanes' fragments to their sums, once all have come.
+void multiply_add(const Fragments& mine, int line);
+
+/// sums[i][j] = a[i] b[j] + sums[i][j], rounded once, for 4 columns.
+void add_outer_product(float* sums, const float* a, const float* b, int rows);
+void add_outer_product(double* sums, const double* a, const double* b, int rows);
+
+/// Copies of the running thread to shared memory: 16 bytes, of which the first `bytes` are those of `from`.
+struct Copy {
+  void* to;
+  const void* from;
+  int bytes;
+};
+void add_copy(const Copy& copy);
+void commit_copies();
+/// The next copy of a group before the last `pending`; null: all have been returned. Valid until the thread adds one.
+const Copy* next_copy(int pending);
+
 /// The array of this place in the kernel: one a block, poisoned with NaN.
 void* shared_array(const void* place, size_t bytes, size_t alignment);
 /// The memory that an atomic orders: what a fence before it has released, and a fence after it acquires.

@@ -4,7 +4,8 @@
 // then one after the other.
 #pragma once
 
-#include "backend/cuda/fused.cuh"
+#include <device/outer.h>
+
 #include "backend/cuda/product_tile.cuh"
 
 namespace st::cuda {
@@ -81,8 +82,15 @@ struct Slab {
   };
 };
 
+template <class S>
+DEVICE void read_four(S* to, const S* shared) {
+  const auto read = load_vector<Vector<S, 4>>(shared);
+  UNROLL
+  for (int i = 0; i < 4; ++i) to[i] = read.at[i];
+}
+
 template <class T, class C, int kRows, int kColumns>
-KERNEL((kFloatThreads<kRows, kColumns>), (kRows == 64 && sizeof(T) < 8 ? 4 : 1))
+KERNEL((kFloatThreads<kRows, kColumns>), (kRows == 64 && sizeof(T) < 8 ? 3 : 1))
 float_product(Product p, Stages stages, const T* a, const T* b) {
   using S = Compute<T>;
   constexpr int kThreads = kFloatThreads<kRows, kColumns>, kTogether = 64;  // rows that are finished at a time
@@ -120,13 +128,11 @@ float_product(Product p, Stages stages, const T* a, const T* b) {
     const S* const of_b = buffers + now * (kA + kB) + kA + first_column;
     UNROLL
     for (int i = 0; i < kFloatDepth; ++i) {
-      const auto upper = load_vector<Four>(of_a + i * SlabOfA::kStride), lower = load_vector<Four>(of_a + i * SlabOfA::kStride + 4);
-      const auto across = load_vector<Four>(of_b + i * SlabOfB::kStride);
+      S of_row[kThreadRows], of_column[kThreadColumns];
       UNROLL
-      for (int r = 0; r < kThreadRows; ++r) {
-        UNROLL
-        for (int c = 0; c < kThreadColumns; ++c) block[r][c] = fused(r < 4 ? upper.at[r] : lower.at[r - 4], across.at[c], block[r][c]);
-      }
+      for (int r = 0; r < kThreadRows; r += 4) read_four(of_row + r, of_a + i * SlabOfA::kStride + r);
+      read_four(of_column, of_b + i * SlabOfB::kStride);
+      add_outer_product(block, of_row, of_column);
     }
     if (!has_next || (k + kFloatDepth) % kFloatBlock == 0) {
       UNROLL
@@ -152,7 +158,7 @@ float_product(Product p, Stages stages, const T* a, const T* b) {
       }
     }
     sync_block();
-    finish_rows<C, kTogether, kColumns, kThreads>(p, stages, tile.c, tile.row + row, tile.column, buffers);
+    finish_rows<C, kTogether, kColumns, kColumns, kThreads>(p, stages, tile.c, tile.row + row, tile.column, buffers);
     if (row + kTogether < kRows) sync_block();
   }
 }

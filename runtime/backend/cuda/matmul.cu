@@ -6,11 +6,13 @@
 
 #include "backend/cuda/enqueue.h"
 #include "backend/cuda/float_product.cuh"
+#include "backend/cuda/half_product.cuh"
 #include "backend/cuda/product_tiles.h"
 #include "backend/cuda/row_blocks.cuh"
 #include "backend/kernel_side.h"
 #include "backend/linear_call.h"
 #include "base/error.h"
+#include "gemm/rounding.h"
 #include "ir/linear_places.h"
 #include "ir/op.h"
 
@@ -39,15 +41,38 @@ Factor factor_of(const Operand& x, int64_t lines, int64_t k, bool is_along_k, in
 template <class T, class C, int kRows, int kColumns>
 void launch_floats(StreamHandle stream, const Problem& problem) {
   const Product& p = problem.product;
-  const int64_t blocks = (p.m + kRows - 1) / kRows * ((p.n + kColumns - 1) / kColumns) * p.matrices;
+  const int64_t blocks = ceil_div(p.m, kRows) * ceil_div(p.n, kColumns) * p.matrices;
   launch(stream, {blocks, kFloatThreads<kRows, kColumns>}, float_product<T, C, kRows, kColumns>, p, problem.stages,
          reinterpret_cast<const T*>(problem.a), reinterpret_cast<const T*>(problem.b));
 }
 
-template <class T>
+template <class T, class Tile, bool kAAlongK, bool kBAlongK>
 void launch_halves(StreamHandle stream, const Problem& problem) {
-  if (problem.out == DType::f32) return launch_floats<T, float, 64, 64>(stream, problem);
-  launch_floats<T, T, 64, 64>(stream, problem);
+  const Product& p = problem.product;
+  const int64_t blocks = ceil_div(p.m, Tile::kTileRows) * ceil_div(p.n, Tile::kTileColumns) * p.matrices;
+  launch(stream, {blocks, Tile::kThreads}, half_product<T, Tile, kAAlongK, kBAlongK>, p, problem.stages,
+         reinterpret_cast<const uint16_t*>(problem.a), reinterpret_cast<const uint16_t*>(problem.b), problem.out == DType::f32);
+}
+
+template <class T, class Tile>
+void launch_halves_by_layout(StreamHandle stream, const Problem& problem) {
+  const bool a_along_k = problem.product.a.is_along_k, b_along_k = problem.product.b.is_along_k;
+  if (a_along_k && b_along_k) return launch_halves<T, Tile, true, true>(stream, problem);
+  if (a_along_k) return launch_halves<T, Tile, true, false>(stream, problem);
+  if (b_along_k) return launch_halves<T, Tile, false, true>(stream, problem);
+  launch_halves<T, Tile, false, false>(stream, problem);
+}
+
+/// As product_tiles() lists them.
+using LargeTile = HalfTile<128, 128, 3, 64, 32>;
+using MiddleTile = HalfTile<128, 64, 4, 64, 32>;
+using SmallTile = HalfTile<64, 64, 4, 32, 32>;
+
+template <class T>
+void launch_halves_by_tile(StreamHandle stream, const Problem& problem, const ProductTile& tile) {
+  if (tile.columns == 128) return launch_halves_by_layout<T, LargeTile>(stream, problem);
+  if (tile.rows == 128) return launch_halves_by_layout<T, MiddleTile>(stream, problem);
+  launch_halves_by_layout<T, SmallTile>(stream, problem);
 }
 
 void launch_product(StreamHandle stream, const Problem& problem, const Attrs& attrs) {
@@ -62,9 +87,9 @@ void launch_product(StreamHandle stream, const Problem& problem, const Attrs& at
     case DType::f64:
       return launch_floats<double, double, 64, 64>(stream, problem);
     case DType::bf16:
-      return launch_halves<Bf16>(stream, problem);
+      return launch_halves_by_tile<Bf16>(stream, problem, tile);
     default:
-      return launch_halves<F16>(stream, problem);
+      return launch_halves_by_tile<F16>(stream, problem, tile);
   }
 }
 

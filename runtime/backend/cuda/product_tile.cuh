@@ -105,15 +105,16 @@ DEVICE void finish_eight(const Product& p, const Stages& stages, int64_t matrix,
   write_eight(c, at, made, count, whole);
 }
 
-/// The same for `kRows` rows of a tile from `row` on, whose sums are in shared memory, by all threads of the block.
-template <class C, int kRows, int kColumns, int kThreads, class S>
+/// The same for `kRows` rows of a tile from `row` on, whose sums are in shared memory, kStride from one row to the next, by all threads of
+/// the block.
+template <class C, int kRows, int kColumns, int kStride, int kThreads, class S>
 DEVICE void finish_rows(const Product& p, const Stages& stages, int64_t matrix, int64_t row, int64_t column, S* sums) {
   for (int i = thread_index(); i < kRows * kColumns / kEight; i += kThreads) {
     const int down = i / (kColumns / kEight), across = i % (kColumns / kEight) * kEight;
     const int64_t left = p.n - column - across;
     if (row + down < p.m && left > 0)
       finish_eight<C>(p, stages, matrix, row + down, column + across, left < kEight ? static_cast<int>(left) : kEight,
-                      sums + down * kColumns + across);
+                      sums + down * kStride + across);
   }
 }
 

@@ -11,7 +11,7 @@ namespace {
 
 constexpr ProductTile kOfFloats[] = {{128, 64, 16, 2, 256}, {64, 64, 16, 2, 128}};
 constexpr ProductTile kOfDoubles[] = {{64, 64, 16, 2, 128}};
-constexpr ProductTile kOfHalves[] = {{64, 64, 16, 2, 128}};
+constexpr ProductTile kOfHalves[] = {{128, 128, 32, 3, 256}, {128, 64, 32, 4, 128}, {64, 64, 32, 4, 128}};
 
 /// So many blocks keep every device of today busy.
 constexpr int64_t kEnoughBlocks = 128;

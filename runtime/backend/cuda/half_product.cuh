@@ -1,0 +1,170 @@
+// C = op(A) op(B) of 16-bit operands by tensor cores, with sums in fp32: a block has kRows x kColumns of C, in steps of 32 along K, and a
+// warp kWarpRows x kWarpColumns of them. Shared memory holds kStages steps, of which all but one are on their way by cp.async. Sums over K
+// are in steps of 16 (device/mma.h), in an order that depends on K alone.
+//
+// In shared memory a step has chunks of 16 bytes, as they are neighbours in memory: lines of 4 chunks along K, or 32 rows of K with a chunk
+// for each 8 lines. A chunk's place within its line or row is changed by XOR, so that the 8 rows that ldmatrix reads at a time, one chunk
+// each, fall into different banks.
+#pragma once
+
+#include <device/mma.h>
+
+#include "backend/cuda/product_tile.cuh"
+
+namespace st::cuda {
+
+constexpr int kHalfDepth = 32;  // of K, a step
+constexpr int kChunk = 8;       // elements
+constexpr int kFragment = 16;   // rows of A's fragment, and its depth
+
+struct alignas(16) Chunk {
+  uint16_t at[kChunk];
+};
+
+template <int kRows, int kColumns, int kStageCount, int kRowsOfWarp, int kColumnsOfWarp>
+struct HalfTile {
+  static constexpr int kTileRows = kRows, kTileColumns = kColumns, kStages = kStageCount;
+  static constexpr int kWarpRows = kRowsOfWarp, kWarpColumns = kColumnsOfWarp;
+  static constexpr int kThreads = kRows / kWarpRows * (kColumns / kWarpColumns) * kLanes;
+};
+
+/// A factor's lines in the block's tile, in shared memory and on their way there.
+template <int kLines, bool kAlongK, int kThreads>
+struct ChunkedFactor {
+  static constexpr int kPerLine = kAlongK ? kHalfDepth / kChunk : kLines / kChunk;  // chunks of a line, or of a row of K
+  static constexpr int kChunks = kLines * kHalfDepth / kChunk;
+  static_assert(kChunks % kThreads == 0);
+  const uint16_t* next;  // of the step that is read next
+  int64_t lead;
+  int lines;
+  bool in_vectors;
+
+  DEVICE ChunkedFactor(const Factor& factor, const uint16_t* x, int64_t first_line, int64_t all_lines)
+      : next(x + first_line * (kAlongK ? factor.lead : 1)),
+        lead(factor.lead),
+        lines(all_lines - first_line < kLines ? static_cast<int>(all_lines - first_line) : kLines),
+        in_vectors(factor.in_vectors) {}
+
+  /// Where the chunk of a line (row of K) is.
+  DEVICE static int place(int across, int chunk) { return across * kPerLine + (chunk ^ (kAlongK ? across / 2 % 4 : across % 8)); }
+
+  /// Zeros beyond the factor.
+  DEVICE void read(Chunk* stage, int64_t depth_left) {
+    const int depth = depth_left < kHalfDepth ? static_cast<int>(depth_left) : kHalfDepth;
+    const int along_end = kAlongK ? depth : lines, across_end = kAlongK ? lines : depth;
+    UNROLL
+    for (int i = 0; i < kChunks / kThreads; ++i) {
+      const int vector = i * kThreads + thread_index(), across = vector / kPerLine, chunk = vector % kPerLine;
+      const int left = across < across_end ? along_end - chunk * kChunk : 0, count = left < 0 ? 0 : left < kChunk ? left : kChunk;
+      const uint16_t* const from = next + across * lead + chunk * kChunk;
+      Chunk* const to = stage + place(across, chunk);
+      if (in_vectors) {
+        copy_async(to, count == 0 ? next : from, count * static_cast<int>(sizeof(uint16_t)));
+      } else {
+        Chunk read{};
+        UNROLL
+        for (int e = 0; e < kChunk; ++e)
+          if (e < count) read.at[e] = from[e];
+        store_vector(to, read);
+      }
+    }
+    next += kAlongK ? kHalfDepth : kHalfDepth * lead;
+  }
+
+  /// The fragments of 16 lines of A from `line` on, and of 16 of K from `k` on.
+  DEVICE static void load_a(uint32_t (&to)[4], const Chunk* stage, int line, int k) {
+    if constexpr (kAlongK)
+      load_matrices<false>(to, [&](int lane) { return stage + place(line + lane % 16, k / kChunk + lane / 16); });
+    else
+      load_matrices<true>(to, [&](int lane) { return stage + place(k + lane / 16 * 8 + lane % 8, line / kChunk + lane / 8 % 2); });
+  }
+  /// Two fragments of 8 lines of B.
+  DEVICE static void load_b(uint32_t (&first)[2], uint32_t (&second)[2], const Chunk* stage, int line, int k) {
+    uint32_t both[4];
+    if constexpr (kAlongK)
+      load_matrices<false>(both, [&](int lane) { return stage + place(line + lane / 16 * 8 + lane % 8, k / kChunk + lane / 8 % 2); });
+    else
+      load_matrices<true>(both, [&](int lane) { return stage + place(k + lane / 8 % 2 * 8 + lane % 8, line / kChunk + lane / 16); });
+    first[0] = both[0];
+    first[1] = both[1];
+    second[0] = both[2];
+    second[1] = both[3];
+  }
+};
+
+DEVICE constexpr Half half_of(Bf16) { return Half::bf16; }
+DEVICE constexpr Half half_of(F16) { return Half::f16; }
+
+/// is_wide: C is fp32.
+template <class T, class Tile, bool kAAlongK, bool kBAlongK>
+KERNEL((Tile::kThreads), 2)
+half_product(Product p, Stages stages, const uint16_t* a, const uint16_t* b, bool is_wide) {
+  constexpr int kRows = Tile::kTileRows, kColumns = Tile::kTileColumns, kStages = Tile::kStages, kThreads = Tile::kThreads;
+  constexpr int kWarpRows = Tile::kWarpRows, kWarpColumns = Tile::kWarpColumns;
+  constexpr int kDown = kWarpRows / kFragment, kAcross = kWarpColumns / 8;
+  constexpr int kTogether = 64, kStride = kColumns + 8;  // rows that are finished at a time; 8 so that a warp's rows fall into other banks
+  using A = ChunkedFactor<kRows, kAAlongK, kThreads>;
+  using B = ChunkedFactor<kColumns, kBAlongK, kThreads>;
+  constexpr int kStage = A::kChunks + B::kChunks, kFinished = kTogether * kStride * 4 / 16;
+  SHARED(Chunk, shared, (kStages * kStage > kFinished ? kStages * kStage : kFinished));
+
+  const TilePlace tile = tile_place<kRows, kColumns>(p);
+  A of_a(p.a, a + tile.a, tile.row, p.m);
+  B of_b(p.b, b + tile.b, tile.column, p.n);
+  const int warp = thread_index() / kLanes, lane = thread_index() % kLanes;
+  const int warp_row = warp / (kColumns / kWarpColumns) * kWarpRows, warp_column = warp % (kColumns / kWarpColumns) * kWarpColumns;
+
+  const int steps = static_cast<int>((p.k + kHalfDepth - 1) / kHalfDepth);
+  const auto read = [&](int step) {
+    if (step < steps) {
+      Chunk* const stage = shared + step % kStages * kStage;
+      of_a.read(stage, p.k - int64_t{step} * kHalfDepth);
+      of_b.read(stage + A::kChunks, p.k - int64_t{step} * kHalfDepth);
+    }
+    commit_copies();
+  };
+  for (int step = 0; step < kStages - 1; ++step) read(step);
+  float sums[kDown][kAcross][4] = {};
+  for (int step = 0; step < steps; ++step) {
+    wait_copies<kStages - 2>();
+    sync_block();
+    read(step + kStages - 1);  // into the stage of the step before
+    const Chunk* const stage = shared + step % kStages * kStage;
+    UNROLL
+    for (int k = 0; k < kHalfDepth; k += kFragment) {
+      uint32_t fragments_of_a[kDown][4], fragments_of_b[kAcross][2];
+      UNROLL
+      for (int i = 0; i < kDown; ++i) A::load_a(fragments_of_a[i], stage, warp_row + i * kFragment, k);
+      UNROLL
+      for (int j = 0; j < kAcross; j += 2) B::load_b(fragments_of_b[j], fragments_of_b[j + 1], stage + A::kChunks, warp_column + j * 8, k);
+      multiply_add<half_of(T{})>(sums, fragments_of_a, fragments_of_b);
+    }
+  }
+  wait_copies<0>();
+  sync_block();
+
+  auto* const finished = reinterpret_cast<float*>(shared);
+  for (int row = 0; row < kRows; row += kTogether) {
+    if (warp_row >= row && warp_row < row + kTogether) {
+      float* const mine = finished + (warp_row - row + lane / 4) * kStride + warp_column + lane % 4 * 2;
+      UNROLL
+      for (int i = 0; i < kDown; ++i) {
+        UNROLL
+        for (int j = 0; j < kAcross; ++j) {
+          UNROLL
+          for (int half = 0; half < 2; ++half)
+            store_vector(mine + (i * kFragment + half * 8) * kStride + j * 8,
+                         Vector<float, 2>{{sums[i][j][half * 2], sums[i][j][half * 2 + 1]}});
+        }
+      }
+    }
+    sync_block();
+    if (is_wide)
+      finish_rows<float, kTogether, kColumns, kStride, kThreads>(p, stages, tile.c, tile.row + row, tile.column, finished);
+    else
+      finish_rows<T, kTogether, kColumns, kStride, kThreads>(p, stages, tile.c, tile.row + row, tile.column, finished);
+    if (row + kTogether < kRows) sync_block();
+  }
+}
+
+}  // namespace st::cuda
