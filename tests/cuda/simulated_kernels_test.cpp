@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "backend/reference/elements.h"
 #include "base/combine.h"
 #include "base/float_mode.h"
 #include "simulated_kernels.h"
@@ -202,13 +203,37 @@ TEST_P(Kernels, SumsThatThereAreNotAreRefused) {
             "cuda: ranks do not add elements of type bool");
 }
 
-TEST_P(Kernels, CastsThatThereAreNotAreRefused) {
-  Bytes x(64);
-  for (const auto& [from, to] :
-       {std::pair(DType::f32, DType::f32), std::pair(DType::i32, DType::f32), std::pair(DType::bf16, DType::f64)}) {
-    const Error error = error_of([&, from = from, to = to] { cuda::enqueue_cast(&stream_, to, x.data(), from, x.data(), 4); });
-    EXPECT_EQ(error.code(), Code::unsupported);
-    EXPECT_EQ(error.message(), text("cast: device cuda casts one of f32, bf16 and f16 to another, got ", from, " to ", to));
+/// numbers(), and those around the ends of the other types' ranges and their ties.
+std::vector<uint8_t> numbers_near_ends(DType dtype) {
+  std::vector<uint8_t> bytes = cuda::numbers(dtype, 4001, 9);
+  if (dtype == DType::boolean) return bytes;
+  uint64_t bits = 0;
+  const Operand one = {address_of(&bits), dtype, Shape{}};
+  for (const double end : {0x1p7, 0x1p8, 0x1p15, 0x1p31, 0x1p63, 0x1p24, 0x1p53, 65520.0, 65504.0, 0x1p-126, 0x1p-126 - 0x1p-150,
+                           0x1p-126 - 0x1p-151, 0x1p-126 - 0x1p-152, 0x1p-133, 0x1p-14, 0x1p-25, 1.00390625, 1.01171875, 1.00048828125})
+    for (const double factor : {1.0, 1 + 0x1p-52, 1 - 0x1p-53, 1 + 0x1p-23, 1 - 0x1p-24, 1.5})
+      for (const double sign : {1.0, -1.0}) {
+        reference::set(one, 0, sign * end * factor);
+        cuda::append(bytes, dtype, bits);
+      }
+  return bytes;
+}
+
+TEST_P(Kernels, CastsOfAllTypesHaveTheBitsOfTheCpu) {
+  const DType all[] = {DType::f32, DType::f64, DType::bf16, DType::f16, DType::i32, DType::i64, DType::u8, DType::boolean};
+  for (const DType from : all) {
+    Bytes x(numbers_near_ends(from));
+    const int64_t elements = static_cast<int64_t>(x.taken().size()) / bytes_of(from);
+    for (const DType to : all) {
+      Bytes y(elements * bytes_of(to));
+      const Operand in = {address_of(x.data()), from, Shape({elements})}, out = {address_of(y.data()), to, Shape({elements})};
+      Call call;
+      call.in = {&in, 1};
+      call.out = {&out, 1};
+      cuda::kernels_of(Op::cast)(&stream_, Op::cast, call);
+      finish();
+      EXPECT_TRUE(y.taken() == by_cpu(Op::cast, to, &in, elements, {})) << text(from, " to ", to);
+    }
   }
 }
 

@@ -65,6 +65,16 @@ class Facts {
     for (const DType from : kFloats)
       for (const DType to : kFloats)
         if (from != to) cast(from, to);
+    const DType all[] = {DType::f32, DType::bf16, DType::f16, DType::f64, DType::i32, DType::i64, DType::u8};
+    const auto is_one = [](DType dtype) { return std::ranges::find(kFloats, dtype) != std::end(kFloats); };
+    for (const DType from : all)
+      for (const DType to : all)
+        if (from != to && !(is_one(from) && is_one(to)))
+          op_bits(Op::cast, {to, {100003}}, {{from, {100003}}}, {{"dtype", std::string(name_of(to))}},
+                  [](StreamHandle stream, const Call& call) {
+                    const Operand &x = call.in[0], &y = call.out[0];
+                    enqueue_cast(stream, y.dtype, as<void>(y), x.dtype, as<const void>(x), x.elements());
+                  });
   }
 
   void fills() {

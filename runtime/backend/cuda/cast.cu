@@ -2,6 +2,7 @@
 
 #include <type_traits>
 
+#include "backend/cuda/convert.cuh"
 #include "backend/cuda/enqueue.h"
 #include "base/error.h"
 
@@ -35,12 +36,14 @@ Cast cast_from(DType from) {
 }  // namespace
 
 void enqueue_cast(StreamHandle stream, DType to, void* y, DType from, const void* x, int64_t elements) {
+  require(to != from, Code::internal, "cuda: a cast of ", from, " to itself is a copy");
   Cast cast = nullptr;
   if (to == DType::f32) cast = cast_from<float>(from);
   if (to == DType::bf16) cast = cast_from<Bf16>(from);
   if (to == DType::f16) cast = cast_from<F16>(from);
-  require(cast != nullptr, Code::unsupported, "cast: device cuda casts one of f32, bf16 and f16 to another, got ", from, " to ", to);
-  cast(stream, y, x, elements);
+  if (cast != nullptr) return cast(stream, y, x, elements);
+  launch(stream, {blocks_for(elements, kConvertVector), kBlock}, is_floating(from) ? convert_elements<double> : convert_elements<int64_t>,
+         to, y, from, x, elements);
 }
 
 }  // namespace st::cuda

@@ -29,6 +29,11 @@ cuda::GradientNormWork norm_work(Types gradients) {
 }
 
 int64_t workspace_of(const MachineProfile& /*machine*/, Op op, Types in, Types out, const Attrs& attrs) {
+}
+
+constexpr int64_t bytes_of_compute(DType dtype) { return dtype == DType::f64 ? 8 : 4; }
+
+int64_t workspace_of(const MachineProfile& /*machine*/, Op op, Types in, Types /*out*/, const Attrs& /*attrs*/) {
   switch (op) {
     case Op::adamw:
     case Op::adamw_8bit:
@@ -57,6 +62,8 @@ int64_t workspace_of(const MachineProfile& /*machine*/, Op op, Types in, Types o
     case Op::huber:
     case Op::mse:
       return cuda::paired_blocks(in[0].shape.elements()) * 16;
+    case Op::rope:  // sines and cosines
+      return in[0].shape[1] * in[0].shape[3] * bytes_of_compute(in[0].dtype);
     default:
       return 0;
   }

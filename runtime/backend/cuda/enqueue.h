@@ -14,7 +14,7 @@ struct Call;              // backend/backend.h
 
 namespace st::cuda {
 
-/// y = x in another dtype, with the cpu's bits: one of f32, bf16 and f16 to another. Throws unsupported for others.
+/// y = x in another dtype, with the cpu's bits. Throws internal for the same one.
 void enqueue_cast(StreamHandle stream, DType to, void* y, DType from, const void* x, int64_t elements);
 
 /// y = the element whose bits are the lower ones of `bits`.
@@ -26,6 +26,15 @@ void enqueue_fill(StreamHandle stream, DType dtype, void* y, uint64_t bits, int6
 void enqueue_pointwise(const KernelQueue& queue, Op op, const Call& call);
 
 /// An optimizer of fp32 parameters: adamw, adamw_8bit, sgd, lion, rmsprop, adagrad. `call` as of the cpu's kernel. Writes nothing if the
+
+/// exp, log, pow, gelu, silu, tanh, sigmoid, and the gradients of gelu and silu, by the device's functions: not the cpu's bits. Throws
+/// unsupported for types that are no floats, and internal for other ops.
+void enqueue_transcendental(const KernelQueue& queue, Op op, const Call& call);
+
+/// With angles in fp64. The workspace holds the sines and cosines.
+void enqueue_rope(const KernelQueue& queue, Op op, const Call& call);
+
+/// An elementwise optimizer of fp32 parameters: adamw, sgd, lion, rmsprop, adagrad. `call` as of the cpu's kernel. Writes nothing if the
 /// skip is set, or an index was out of range. Throws unsupported for other types of gradient and parameter, and internal for other ops.
 void enqueue_update(const KernelQueue& queue, Op op, const Call& call);
 

@@ -14,6 +14,7 @@ namespace {
 
 void enqueue_cast_op(const KernelQueue& queue, Op /*op*/, const Call& call) {
   const Operand &x = call.in[0], &y = call.out[0];
+  if (x.dtype == y.dtype) return enqueue_rearranged(queue, Op::broadcast_to, call);  // to its own shape: a copy
   enqueue_cast(queue.stream, y.dtype, as<void>(y), x.dtype, as<const void>(x), x.elements());
 }
 
@@ -58,6 +59,9 @@ constexpr Table table_of_ops() {
       {Op::add, Op::sub, Op::mul, Op::div, Op::minimum, Op::maximum, Op::compare, Op::where, Op::affine, Op::sqrt, Op::abs, Op::neg,
        Op::sign, Op::clamp, Op::relu, Op::relu_backward, Op::tanh_backward, Op::sigmoid_backward, Op::accumulate});
   set(enqueue_update, {Op::adamw, Op::adamw_8bit, Op::sgd, Op::lion, Op::rmsprop, Op::adagrad});
+  set(enqueue_transcendental, {Op::exp, Op::log, Op::pow, Op::gelu, Op::gelu_backward, Op::silu, Op::silu_backward, Op::tanh, Op::sigmoid});
+  set(enqueue_rope, {Op::rope});
+  set(enqueue_update, {Op::adamw, Op::sgd, Op::lion, Op::rmsprop, Op::adagrad});
   set(enqueue_dropout, {Op::dropout});
   set(enqueue_product, {Op::matmul, Op::linear, Op::fused_linear});
   set(enqueue_rearranged, {Op::broadcast_to, Op::transpose, Op::slice, Op::split, Op::concat, Op::pad, Op::store, Op::tensor_part});
