@@ -4,6 +4,7 @@
 #include "backend/cuda/product_tiles.h"
 #include "backend/cuda/row_blocks.h"
 #include "backend/cuda/paired_loss_work.h"
+#include "backend/cuda/attention_limits.h"
 #include "backend/cuda/update_numbers.h"
 #include "backend/gradient_norm_order.h"
 #include "backend/needs.h"
@@ -62,6 +63,12 @@ int64_t workspace_of(const MachineProfile& /*machine*/, Op op, Types in, Types /
     case Op::huber:
     case Op::mse:
       return cuda::paired_blocks(in[0].shape.elements()) * 16;
+    case Op::attention:
+      cuda::check_attention(op, in[0].dtype, in[0].shape[3]);
+      return 0;
+    case Op::attention_backward:  // sum(do o) of each row
+      cuda::check_attention(op, in[0].dtype, in[0].shape[3]);
+      return in[0].shape.elements(0, 3) * bytes_of_compute(in[0].dtype);
     case Op::rope:  // sines and cosines
       return in[0].shape[1] * in[0].shape[3] * bytes_of_compute(in[0].dtype);
     default:

@@ -34,6 +34,11 @@ void enqueue_transcendental(const KernelQueue& queue, Op op, const Call& call);
 /// With angles in fp64. The workspace holds the sines and cosines.
 void enqueue_rope(const KernelQueue& queue, Op op, const Call& call);
 
+/// In f32, bf16, f16 and f64, in fixed order without atomics. Throws unsupported where check_attention() does (attention_limits.h).
+void enqueue_attention(const KernelQueue& queue, Op op, const Call& call);
+/// Likewise; the workspace holds a number for each row.
+void enqueue_attention_backward(const KernelQueue& queue, Op op, const Call& call);
+
 /// An elementwise optimizer of fp32 parameters: adamw, sgd, lion, rmsprop, adagrad. `call` as of the cpu's kernel. Writes nothing if the
 /// skip is set, or an index was out of range. Throws unsupported for other types of gradient and parameter, and internal for other ops.
 void enqueue_update(const KernelQueue& queue, Op op, const Call& call);

@@ -61,6 +61,8 @@ constexpr Table table_of_ops() {
   set(enqueue_update, {Op::adamw, Op::adamw_8bit, Op::sgd, Op::lion, Op::rmsprop, Op::adagrad});
   set(enqueue_transcendental, {Op::exp, Op::log, Op::pow, Op::gelu, Op::gelu_backward, Op::silu, Op::silu_backward, Op::tanh, Op::sigmoid});
   set(enqueue_rope, {Op::rope});
+  set(enqueue_attention, {Op::attention});
+  set(enqueue_attention_backward, {Op::attention_backward});
   set(enqueue_update, {Op::adamw, Op::sgd, Op::lion, Op::rmsprop, Op::adagrad});
   set(enqueue_dropout, {Op::dropout});
   set(enqueue_product, {Op::matmul, Op::linear, Op::fused_linear});

@@ -1,0 +1,20 @@
+#include "backend/cuda/attention.cuh"
+
+#include "backend/cuda/attention_launch.h"
+#include "backend/cuda/enqueue.h"
+#include "backend/kernel_side.h"
+
+namespace st::cuda {
+
+void enqueue_attention(const KernelQueue& queue, Op op, const Call& call) {
+  const AttentionShape shape = attention_shape(op, call);
+  with_attention_types(shape, [&](auto types) {
+    using Types = decltype(types);
+    using C = typename Types::Compute;
+    using Tile = ForwardTile<C, Types::kMost>;
+    launch(queue.stream, {tiles_of(shape.queries, Tile::kRows) * shape.batch * shape.heads, Tile::kThreads}, attend<C, Types::kMost>, shape,
+           as<const void>(call.in[0]), as<const void>(call.in[1]), as<const void>(call.in[2]), as<void>(call.out[0]), as<C>(call.out[1]));
+  });
+}
+
+}  // namespace st::cuda

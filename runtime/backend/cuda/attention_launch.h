@@ -1,0 +1,42 @@
+// What the host code of attention and its gradients shares.
+#pragma once
+
+#include <cmath>
+
+#include "backend/backend.h"
+#include "backend/cuda/attention_limits.h"
+#include "backend/cuda/attention_tiles.cuh"
+
+namespace st::cuda {
+
+inline AttentionShape attention_shape(Op op, const Call& call) {
+  const Operand &q = call.in[0], &k = call.in[1];
+  check_attention(op, q.dtype, q.shape[3]);
+  const double given = call.attrs->real("scale");
+  return {.batch = q.shape[0],
+          .queries = q.shape[1],
+          .heads = q.shape[2],
+          .width = q.shape[3],
+          .keys = k.shape[1],
+          .groups = k.shape[2],
+          .causal = call.attrs->flag("causal"),
+          .dtype = q.dtype,
+          .scale = given == 0 ? 1 / std::sqrt(static_cast<double>(q.shape[3])) : given};
+}
+
+template <class C, int kWidth>
+struct AttentionTypes {
+  using Compute = C;
+  static constexpr int kMost = kWidth;  // elements of a head
+};
+
+/// Calls body() with the types of the kernels for a shape.
+template <class Body>
+void with_attention_types(const AttentionShape& shape, const Body& body) {
+  if (shape.dtype == DType::f64) return body(AttentionTypes<double, 256>{});
+  if (shape.width <= 64) return body(AttentionTypes<float, 64>{});
+  if (shape.width <= 128) return body(AttentionTypes<float, 128>{});
+  body(AttentionTypes<float, 256>{});
+}
+
+}  // namespace st::cuda

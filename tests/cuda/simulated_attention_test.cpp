@@ -1,0 +1,65 @@
+// The CUDA plug-in's attention and its gradients on the simulated grid: their errors, heads of each tiling, uneven tiles, groups, rows that
+// see nothing.
+#include <gtest/gtest.h>
+
+#include "simulated_errors.h"
+#include "thrown_error.h"
+
+namespace st::cuda {
+namespace {
+
+struct Case {
+  int64_t batch, queries, keys, heads, groups, width;
+};
+// Below, at and above a tile of each tiling; widths that are not whole vectors; queries that see nothing; no keys and no queries.
+constexpr Case kCases[] = {{2, 32, 32, 2, 2, 16},  {1, 33, 65, 4, 2, 20}, {1, 70, 70, 2, 1, 64},  {1, 17, 9, 2, 2, 5},
+                           {1, 40, 40, 2, 2, 128}, {1, 19, 35, 3, 1, 97}, {1, 21, 21, 1, 1, 256}, {2, 9, 18, 2, 1, 131},
+                           {1, 3, 0, 2, 1, 8},     {1, 0, 5, 2, 2, 8}};
+
+class AttentionKernels : public ErrorTest {
+ protected:
+  void expect_errors_of_the_cpu(const Case& c, DType dtype, const Attrs& attrs) {
+    const DType statistic = dtype == DType::f64 ? DType::f64 : DType::f32;
+    const Shape query = {c.batch, c.queries, c.heads, c.width}, key = {c.batch, c.keys, c.groups, c.width};
+    const Shape row = {c.batch, c.heads, c.queries};
+    std::vector<Values> in = {uniform_values(dtype, query, -2, 2, 1), uniform_values(dtype, key, -1, 1, 2),
+                              uniform_values(dtype, key, -1, 1, 3)};
+    const std::vector<Tensor> forward = {{dtype, query}, {statistic, row}};
+    // The cpu does not compute fp64. The reference does, with an error of its own: exponentials of rounded scores, sums of up to 70 rows.
+    const bool by_cpu = dtype != DType::f64;
+    const double least = by_cpu ? 1 : 64;
+    expect_error_of_the_cpu(Op::attention, forward, in, attrs, false, by_cpu, least);
+    for (const Values& made : results(By::device, Op::attention, forward, in, attrs)) in.push_back(made);
+    in.push_back(uniform_values(dtype, query, -1, 1, 4));
+    expect_error_of_the_cpu(Op::attention_backward, {{dtype, query}, {dtype, key}, {dtype, key}}, in, attrs, false, by_cpu, least);
+  }
+};
+
+TEST_F(AttentionKernels, HaveTheErrorOfTheCpu) {
+  for (const Case& c : kCases)
+    for (const DType dtype : {DType::f32, DType::bf16, DType::f16, DType::f64})
+      for (const bool causal : {true, false})
+        if (causal || dtype == DType::f32) expect_errors_of_the_cpu(c, dtype, {{"causal", causal}, {"scale", 0.3}});
+}
+
+TEST_F(AttentionKernels, AreRefusedForWideHeadsAndIntegers) {
+  const auto refused = [&](DType dtype, int64_t width) {
+    const Attrs attrs = make_attrs(Op::attention, {});
+    const Operand x = {{}, dtype, Shape({1, 2, 1, width})};
+    const Operand in[] = {x, x, x}, out[] = {x, {{}, DType::f32, Shape({1, 1, 2})}};
+    Call call;
+    call.in = in;
+    call.out = out;
+    call.attrs = &attrs;
+    const Error error = error_of([&] { enqueue_attention(&stream_, Op::attention, call); });
+    EXPECT_EQ(error.code(), Code::unsupported);
+    EXPECT_EQ(error_of([&] { need({.device = "cuda"}, Op::attention, call); }).message(), error.message());
+    return error.message();
+  };
+  EXPECT_EQ(refused(DType::f32, 257),
+            "attention: device cuda computes heads of at most 256 elements, got 257; use more heads, or device cpu");
+  EXPECT_EQ(refused(DType::i32, 8), "attention: device cuda does not compute it in i32; cast first");
+}
+
+}  // namespace
+}  // namespace st::cuda
