@@ -1,10 +1,10 @@
 // The needs of the kernels of NVIDIA's devices. Part of the library, so that plans can be made without a toolkit or a device.
+#include "backend/cuda/attention_limits.h"
 #include "backend/cuda/embedding_work.h"
 #include "backend/cuda/gradient_norm_work.h"
+#include "backend/cuda/paired_loss_work.h"
 #include "backend/cuda/product_tiles.h"
 #include "backend/cuda/row_blocks.h"
-#include "backend/cuda/paired_loss_work.h"
-#include "backend/cuda/attention_limits.h"
 #include "backend/cuda/update_numbers.h"
 #include "backend/gradient_norm_order.h"
 #include "backend/needs.h"
@@ -29,12 +29,9 @@ cuda::GradientNormWork norm_work(Types gradients) {
   return work;
 }
 
-int64_t workspace_of(const MachineProfile& /*machine*/, Op op, Types in, Types out, const Attrs& attrs) {
-}
-
 constexpr int64_t bytes_of_compute(DType dtype) { return dtype == DType::f64 ? 8 : 4; }
 
-int64_t workspace_of(const MachineProfile& /*machine*/, Op op, Types in, Types /*out*/, const Attrs& /*attrs*/) {
+int64_t workspace_of(const MachineProfile& /*machine*/, Op op, Types in, Types out, const Attrs& attrs) {
   switch (op) {
     case Op::adamw:
     case Op::adamw_8bit:

@@ -63,7 +63,6 @@ constexpr Table table_of_ops() {
   set(enqueue_rope, {Op::rope});
   set(enqueue_attention, {Op::attention});
   set(enqueue_attention_backward, {Op::attention_backward});
-  set(enqueue_update, {Op::adamw, Op::sgd, Op::lion, Op::rmsprop, Op::adagrad});
   set(enqueue_dropout, {Op::dropout});
   set(enqueue_product, {Op::matmul, Op::linear, Op::fused_linear});
   set(enqueue_rearranged, {Op::broadcast_to, Op::transpose, Op::slice, Op::split, Op::concat, Op::pad, Op::store, Op::tensor_part});
