@@ -1,6 +1,7 @@
 // Runs a kernel with a fault: planted_faults FAULT SEED ORDER. Prints the sum, or what the simulated grid says of it. Under ThreadSanitizer
 // a missing barrier, fence or wait is a report.
 //   none no_barrier no_second_barrier no_fence barrier_for_some lone_shuffle same_place    of the kernel
+//   no_copy_wait no_copy_barrier early_copy    of a kernel with copies on their way; right_copies: none of them
 //   no_wait    a second stream reads the sum without waiting for the first one
 #include <cstdio>
 #include <cstdlib>
@@ -10,6 +11,7 @@
 
 #include <device/launch.h>
 #include "block_sums.cuh"
+#include "staged_copies.cuh"
 
 namespace {
 
@@ -41,6 +43,25 @@ void give(std::string_view fault, StreamHandle stream, Memory& memory) {
   give<Fault::none>(stream, memory);
 }
 
+template <CopyFault kFault>
+void print_copies(StreamHandle stream) {
+  std::vector<FourNumbers> x(kCopySteps * kCopyThreads, {{2, 0, 0, 0}});
+  std::vector<float> sums(kCopyThreads);
+  launch(stream, {1, kCopyThreads}, sum_copies<kFault>, x.data()->at, sums.data());
+  stream->engine->finish(*stream->queue);
+  float all = 0;
+  for (const float sum : sums) all += sum;
+  std::printf("copied %g\n", static_cast<double>(all));
+}
+
+bool prints_copies(std::string_view fault, StreamHandle stream) {
+  if (fault == "right_copies") return print_copies<CopyFault::none>(stream), true;
+  if (fault == "no_copy_wait") return print_copies<CopyFault::no_copy_wait>(stream), true;
+  if (fault == "no_copy_barrier") return print_copies<CopyFault::no_copy_barrier>(stream), true;
+  if (fault == "early_copy") return print_copies<CopyFault::early_copy>(stream), true;
+  return false;
+}
+
 }  // namespace
 
 int main(int count, char** words) {
@@ -55,6 +76,7 @@ int main(int count, char** words) {
   Memory memory;
   const auto made = std::make_shared<StreamEngine::Point>();
   CUstream_st sums{.engine = engine}, copies{.engine = engine};
+  if (prints_copies(fault, &sums)) return 0;
   try {
     give(fault, &sums, memory);
     engine->record(*sums.queue, made);

@@ -40,6 +40,19 @@ class PlantedFaults(unittest.TestCase):
             self.assertNotEqual(done.returncode, 0)
             self.assertIn(expected or "", done.stdout, fault)
 
+    def test_copies_on_their_way_are_waited_for(self):
+        right = "copied 640\n"
+        for program in (PLAIN, WATCHED):
+            for seed in range(3):
+                done = ran(program, "right_copies", seed)
+                self.assertEqual((done.returncode, done.stdout, done.stderr), (0, right, ""))
+        self.assertRegex(ran(PLAIN, "no_copy_wait").stdout, "^copied -?nan\n$")
+        self.assertRegex(ran(PLAIN, "early_copy").stdout, "^copied -?nan\n$")
+        for fault in ("no_copy_barrier", "early_copy"):
+            done = ran(WATCHED, fault)
+            self.assertIn("WARNING: ThreadSanitizer: data race", done.stderr, fault)
+            self.assertNotEqual(done.returncode, 0)
+
 
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1])
