@@ -2,7 +2,8 @@
 #pragma once
 
 #include "backend/cpu/column_sums.h"
-#include "backend/cpu/merged_axes.h"
+#include "backend/cpu/row_chunks.h"
+#include "backend/merged_axes.h"
 
 namespace st::cpu::ST_ISA {
 

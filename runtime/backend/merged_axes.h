@@ -5,11 +5,10 @@
 #include <array>
 #include <string_view>
 
-#include "backend/cpu/grain.h"
 #include "base/shape.h"
 #include "ir/attrs.h"
 
-namespace st::cpu {
+namespace st {
 
 struct MergedAxes {
   int64_t outer = 1, gone = 1, inner = 1;
@@ -69,6 +68,4 @@ struct MergedAxes {
   }
 };
 
-inline int64_t chunks_of(int64_t n) { return std::max<int64_t>(1, tasks_of(n)); }
-
-}  // namespace st::cpu
+}  // namespace st
