@@ -7,6 +7,9 @@
 #include "backend/cuda/row_blocks.h"
 #include "backend/cuda/update_numbers.h"
 #include "backend/gradient_norm_order.h"
+#include "backend/cuda/norm_blocks.h"
+#include "backend/cuda/reduce_pieces.h"
+#include "backend/merged_axes.h"
 #include "backend/needs.h"
 #include "ir/linear_places.h"
 
@@ -32,6 +35,17 @@ cuda::GradientNormWork norm_work(Types gradients) {
 constexpr int64_t bytes_of_compute(DType dtype) { return dtype == DType::f64 ? 8 : 4; }
 
 int64_t workspace_of(const MachineProfile& /*machine*/, Op op, Types in, Types out, const Attrs& attrs) {
+}
+
+/// each: bytes of a partial result.
+int64_t reduction_partials(const Type& x, const Attrs& attrs, int64_t each) {
+  const MergedAxes axes("sum", x.shape, attrs.ints("axes"));
+  if (!axes.regular) return 0;
+  const int64_t pieces = cuda::pieces_of(axes.gone, axes.inner == 1 ? cuda::kPieceOfRow : cuda::kPieceOfColumn);
+  return pieces == 1 ? 0 : axes.outer * pieces * axes.inner * each;
+}
+
+int64_t workspace_of(const MachineProfile& /*machine*/, Op op, Types in, Types /*out*/, const Attrs& attrs) {
   switch (op) {
     case Op::adamw:
     case Op::adamw_8bit:
@@ -68,6 +82,15 @@ int64_t workspace_of(const MachineProfile& /*machine*/, Op op, Types in, Types o
       return in[0].shape.elements(0, 3) * bytes_of_compute(in[0].dtype);
     case Op::rope:  // sines and cosines
       return in[0].shape[1] * in[0].shape[3] * bytes_of_compute(in[0].dtype);
+    case Op::layer_norm_backward:
+      return cuda::norm_partials(in[0].dtype, in[3].shape.elements(), 2, in[0].shape.last());
+    case Op::rms_norm_backward:
+      return cuda::norm_partials(in[0].dtype, in[2].shape.elements(), 1, in[0].shape.last());
+    case Op::sum:
+    case Op::mean:
+      return reduction_partials(in[0], attrs, 8);
+    case Op::max:
+      return reduction_partials(in[0], attrs, in[0].dtype == DType::f64 ? 8 : 4);
     default:
       return 0;
   }

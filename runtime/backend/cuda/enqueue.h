@@ -82,6 +82,19 @@ void enqueue_cross_entropy(const KernelQueue& queue, Op op, const Call& call);
 void enqueue_paired_loss(const KernelQueue& queue, Op op, const Call& call);
 void enqueue_paired_loss_backward(const KernelQueue& queue, Op op, const Call& call);
 
+/// layer_norm, rms_norm and their gradients; partial sums of those of gamma and beta are in the workspace (norm_blocks.h). Throws
+void enqueue_norm(const KernelQueue& queue, Op op, const Call& call);
+
+/// sum, mean and max over axes; partial results of long ones are in the workspace (reduce_pieces.h). Throws unsupported for types that are
+/// no floats, and internal for other ops.
+void enqueue_reduction(const KernelQueue& queue, Op op, const Call& call);
+
+/// softmax, log_softmax and their gradients, along any axis. Throws unsupported for types that are no floats, and internal for other ops.
+void enqueue_softmax(const KernelQueue& queue, Op op, const Call& call);
+
+/// argmax along any axis. Throws unsupported for types that are no floats.
+void enqueue_argmax(const KernelQueue& queue, Op op, const Call& call);
+
 /// As RankFold says (backend/rank_fold.h), with the bits of run_fold(): the sums of what ranks have, one term after the other. Terms need
 /// no more than their element's alignment; those of 16 bytes are faster. Throws unsupported for more than kMostTerms terms and for bool.
 constexpr int kMostTerms = 128;

@@ -77,6 +77,10 @@ constexpr Table table_of_ops() {
   set(enqueue_paired_loss, {Op::mse, Op::huber, Op::bce_with_logits});
   set(enqueue_paired_loss_backward, {Op::mse_backward, Op::huber_backward, Op::bce_with_logits_backward});
   set(enqueue_average, {Op::average});
+  set(enqueue_norm, {Op::layer_norm, Op::layer_norm_backward, Op::rms_norm, Op::rms_norm_backward});
+  set(enqueue_reduction, {Op::sum, Op::mean, Op::max});
+  set(enqueue_softmax, {Op::softmax, Op::softmax_backward, Op::log_softmax, Op::log_softmax_backward});
+  set(enqueue_argmax, {Op::argmax});
   return table;
 }
 
