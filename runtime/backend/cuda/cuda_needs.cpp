@@ -2,13 +2,13 @@
 #include "backend/cuda/attention_limits.h"
 #include "backend/cuda/embedding_work.h"
 #include "backend/cuda/gradient_norm_work.h"
+#include "backend/cuda/norm_blocks.h"
 #include "backend/cuda/paired_loss_work.h"
 #include "backend/cuda/product_tiles.h"
+#include "backend/cuda/reduce_pieces.h"
 #include "backend/cuda/row_blocks.h"
 #include "backend/cuda/update_numbers.h"
 #include "backend/gradient_norm_order.h"
-#include "backend/cuda/norm_blocks.h"
-#include "backend/cuda/reduce_pieces.h"
 #include "backend/merged_axes.h"
 #include "backend/needs.h"
 #include "ir/linear_places.h"
@@ -34,9 +34,6 @@ cuda::GradientNormWork norm_work(Types gradients) {
 
 constexpr int64_t bytes_of_compute(DType dtype) { return dtype == DType::f64 ? 8 : 4; }
 
-int64_t workspace_of(const MachineProfile& /*machine*/, Op op, Types in, Types out, const Attrs& attrs) {
-}
-
 /// each: bytes of a partial result.
 int64_t reduction_partials(const Type& x, const Attrs& attrs, int64_t each) {
   const MergedAxes axes("sum", x.shape, attrs.ints("axes"));
@@ -45,7 +42,7 @@ int64_t reduction_partials(const Type& x, const Attrs& attrs, int64_t each) {
   return pieces == 1 ? 0 : axes.outer * pieces * axes.inner * each;
 }
 
-int64_t workspace_of(const MachineProfile& /*machine*/, Op op, Types in, Types /*out*/, const Attrs& attrs) {
+int64_t workspace_of(const MachineProfile& /*machine*/, Op op, Types in, Types out, const Attrs& attrs) {
   switch (op) {
     case Op::adamw:
     case Op::adamw_8bit:
