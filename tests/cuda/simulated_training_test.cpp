@@ -1,0 +1,93 @@
+// A GPT trained on the simulated device: the cpu's losses, and one state whatever the split of the work.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+
+#include "thrown_error.h"
+#include "training.h"
+
+namespace st {
+namespace {
+
+constexpr const char* kDevice = "cuda-simulated";
+
+using Keys = std::vector<std::pair<std::string, std::string>>;
+
+Training training_on(const std::string& device, const Keys& keys = {}) {
+  Training made{.device = device, .recipe = {.batch = 2}, .ignored = true};
+  made.recipe.set("warmup", "3");
+  for (const auto& [key, value] : keys) made.recipe.set(key, value);
+  return made;
+}
+
+/// Losses and state after some steps.
+struct Trained {
+  std::vector<double> losses;
+  std::string state;
+  bool operator==(const Trained&) const = default;
+};
+
+Trained trained(const Training& training, int steps = 4) {
+  const auto trainer = training.trainer();
+  Trained made{losses_of(*trainer, steps), ""};
+  made.state = trainer->state_digest();
+  return made;
+}
+
+TEST(SimulatedTraining, HasTheLossesOfTheCpu) {
+  const std::vector<double> made = trained(training_on(kDevice), 40).losses, wanted = trained(training_on("cpu"), 40).losses;
+  for (size_t i = 0; i < wanted.size(); ++i) EXPECT_NEAR(made[i], wanted[i], 1e-5 * wanted[i]) << "step " << i;
+  EXPECT_LT(wanted.back(), wanted.front());
+}
+
+TEST(SimulatedTraining, HasTheLossesOfTheCpuIn16Bits) {
+  const Keys keys = {{"precision", "\"bf16\""}, {"accumulate", "2"}};
+  const std::vector<double> made = trained(training_on(kDevice, keys), 10).losses, wanted = trained(training_on("cpu", keys), 10).losses;
+  for (size_t i = 0; i < wanted.size(); ++i) EXPECT_NEAR(made[i], wanted[i], 1e-3 * wanted[i]) << "step " << i;
+}
+
+TEST(SimulatedTraining, RepeatsItselfWithAndWithoutRecordings) {
+  const Training training = training_on(kDevice, {{"accumulate", "3"}, {"dropout", "0.1"}});
+  const Trained once = trained(training);
+  EXPECT_EQ(trained(training), once);
+  setenv("SCALETRAIN_CUDA_SYNC", "1", 1);  // nothing is recorded
+  EXPECT_EQ(trained(training), once);
+  unsetenv("SCALETRAIN_CUDA_SYNC");
+  const auto in_slices = training.trainer();
+  for (int step = 0; step < 4; ++step)
+    while (!in_slices->advance(0)) {
+    }
+  EXPECT_EQ(in_slices->state_digest(), once.state);
+}
+
+TEST(SimulatedTraining, HasOneStateHoweverItIsSplit) {
+  for (const char* precision : {"\"fp32\"", "\"bf16\""}) {
+    const auto with = [&](Keys keys) {
+      keys.emplace_back("precision", precision);
+      keys.emplace_back("micro_batches", "6");
+      return trained(training_on(kDevice, keys));
+    };
+    const Trained alone = with({});
+    EXPECT_EQ(with({{"recompute", "\"full\""}}), alone);
+    for (const char* ranks : {"2", "3"})
+      for (const char* zero : {"0", "2", "3"}) EXPECT_EQ(with({{"ranks", ranks}, {"zero", zero}}), alone) << ranks << " " << zero;
+    EXPECT_EQ(with({{"ranks", "2"}, {"stages", "2"}}), alone);
+    EXPECT_EQ(with({{"ranks", "2"}, {"overlap", "\"on\""}}), alone);
+  }
+}
+
+TEST(SimulatedTraining, ATokenOutsideTheVocabularyChangesNothing) {
+  Training training = training_on(kDevice);
+  const auto model = training.model();
+  training.options.vocabulary = 40;  // of the data
+  const auto trainer = training.trainer_of(model, training.data());
+  const std::string before = trainer->state_digest();
+  const Error error = error_of([&] { trainer->step(); });
+  EXPECT_EQ(error.code(), Code::invalid_argument);
+  EXPECT_NE(error.message().find("is outside the"), std::string::npos) << error.message();
+  EXPECT_EQ(trainer->state_digest(), before);
+}
+
+}  // namespace
+}  // namespace st
