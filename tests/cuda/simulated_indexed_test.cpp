@@ -14,7 +14,7 @@ class IndexedKernels : public FilledKernelTest {
  protected:
   IndexedKernels() : FilledKernelTest(Order::late) {}
 
-  /// What the kernels report of a call: the number of the call and the element; kNoFault: nothing.
+  /// The word after the kernels of call 3 have run: kNoFault if nothing was reported.
   uint64_t reported(Op op, OperandsInMemory& operands) {
     uint64_t word = IndexFaults::kNoFault;
     Call call = operands.call();

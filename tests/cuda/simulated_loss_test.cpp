@@ -22,7 +22,7 @@ Values values_of(const Operand& x) {
   return all;
 }
 
-/// The same numbers in f64; integers stay.
+/// Converts floats to f64; integers stay.
 Filled widened(Filled x) {
   if (!is_floating(x.tensor.dtype)) return x;
   Bytes bytes(x.bytes);
@@ -85,7 +85,7 @@ const Filled& seed() {
   return filled;
 }
 
-/// Of rows with so many classes; every third is ignored.
+/// A target for each row; every third one is ignored.
 Filled some_targets(int64_t rows, int64_t classes, DType index = DType::i64) {
   std::mt19937_64 random(static_cast<uint64_t>(classes));
   std::vector<int64_t> all;

@@ -8,7 +8,7 @@
 namespace st::cuda {
 namespace {
 
-/// What the ops of this file have in common.
+/// The operands and attributes that all ops of this file have. Borrows the call.
 struct LossCall {
   LossCall(const Call& from, size_t weights)
       : logits(from.in[0]),

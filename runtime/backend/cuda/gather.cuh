@@ -15,7 +15,7 @@
 
 namespace st::cuda {
 
-/// Of y or dy, [outer, chosen, inner], and of x or dx, [outer, size, inner].
+/// Shapes around the axis: y and dy are [outer, chosen, inner], x and dx [outer, size, inner].
 struct GatherLines {
   int64_t outer, chosen, size, inner;
 

@@ -15,7 +15,7 @@ namespace {
 
 using gradient_norm_order::blocks_of;
 
-/// Where sums of blocks are, those of tensors, and their marks.
+/// The parts of the workspace that add_trees() writes, and the marks that it reads.
 struct NormPlaces {
   double* tensor_sums;
   uint8_t *block_marks = nullptr, *tensor_marks = nullptr;  // null: no marks are wanted

@@ -72,7 +72,7 @@ square_blocks(const T* x, int64_t elements, double* sums, uint8_t* marks) {
 constexpr int kSumsOfThread = 8, kSubtree = kBlock * kSumsOfThread, kNormWarps = kBlock / kLanes;
 constexpr int kMostTensors = 128;  // of a launch
 
-/// Of each tensor the first block and the number of blocks.
+/// The first block and the number of blocks of each tensor.
 struct TensorBlocks {
   int64_t first[kMostTensors], count[kMostTensors];
 };

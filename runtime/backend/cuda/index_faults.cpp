@@ -64,7 +64,7 @@ void fail_at_index(Op op, const Call& call, int64_t value, int64_t element) {
       check_target_of(op, call, value, element);
       break;
   }
-  // Its memory has other contents by now.
+  // The index in memory is in range: something has written it since the report.
   fail(Code::internal, text("cuda: ", name_of(op), " reported index ", value, " at element ", element, " of ", indices.shape));
 }
 

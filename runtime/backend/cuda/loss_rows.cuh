@@ -23,11 +23,12 @@
 namespace st::cuda {
 
 constexpr int kLossGroup = 4;
-/// Of a block; rows of f64 need more registers.
+/// The most threads of a block: fewer for f64, whose rows need more registers.
 template <class T>
 constexpr int kMostLossThreads = sizeof(T) == 8 ? kBlock : 1024;
 
-/// Those of a row; a function of its columns. Large rows have large blocks, so that all rows that blocks read at a time fit in the cache.
+/// Threads of a row's block. Large rows have large blocks, so that few rows are read at a time: the second read of a row is then a cache
+/// hit.
 template <class T>
 int loss_threads(int64_t columns) {
   return columns <= 1024 ? kLanes : columns <= 16384 ? kBlock : kMostLossThreads<T>;
@@ -97,7 +98,7 @@ DEVICE void each_group(const T* row, int64_t columns, const Body& body) {
   }
 }
 
-/// Over all threads of the block.
+/// Reduces a value over all threads of the block.
 template <class T, class Combine>
 DEVICE T reduce_over_row(T value, const Combine& combine) {
   SHARED(T, of_warps, kMostLossThreads<float> / kLanes);
