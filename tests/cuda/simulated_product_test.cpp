@@ -230,7 +230,7 @@ TEST_F(ProductKernels, OfOtherTypesAndTilesAreRefused) {
             "matmul: a tile of 256x128x16 takes 49152 bytes of shared memory, and 256 registers a thread for its sums; device cuda has "
             "128x64x16, 64x64x16");
   EXPECT_EQ(message(DType::bf16, {{"tiles", Ints{0, 0, 256, 256, 0, 0, 0, 0, 0}}}),
-            "matmul: a tile of 256x256x32 takes 98304 bytes of shared memory, and 256 registers a thread for its sums; device cuda has "
+            "matmul: a tile of 256x256x32 takes 98304 bytes of shared memory, and 512 registers a thread for its sums; device cuda has "
             "128x128x32, 128x64x32, 64x64x32");
 }
 

@@ -16,8 +16,8 @@ constexpr ProductTile kOfHalves[] = {{128, 128, 32, 3, 256}, {128, 64, 32, 4, 12
 /// So many blocks keep every device of today busy.
 constexpr int64_t kEnoughBlocks = 128;
 
-/// Of a sum: registers have 4 bytes; sums of fp32 are two, of a block of K and of all.
-int64_t registers_of_sum(DType dtype) { return dtype == DType::f64 ? 4 : dtype == DType::f32 ? 2 : 1; }
+/// Of a sum: registers have 4 bytes, and there are two sums, of a block of K and of all.
+int64_t registers_of_sum(DType dtype) { return dtype == DType::f64 ? 4 : 2; }
 
 std::string text_of(const ProductTile& tile) { return text(tile.rows, "x", tile.columns, "x", tile.depth); }
 

@@ -14,8 +14,9 @@ namespace st::cuda {
 /// Types of elements with 16 bits.
 enum class Half { bf16, f16 };
 
-/// sums += a b for kRows x kColumns blocks of 16 x 8 and 16 of K, by a whole warp. Products are exact; a device adds them in an order and
-/// with a precision of its own, at least that of fp32 with truncation. Numbers below the normal range count.
+/// sums += a b for kRows x kColumns blocks of 16 x 8 and 16 of K, by a whole warp. Products are exact; the device cuts them and the sum to
+/// 2 bits more than the largest one's fp32 has, adds them, and cuts the result to fp32 (an H100's bits: tests/gpu/tensor_core.h), so errors
+/// of long sums add up. Numbers below the normal range count.
 template <Half kType, int kRows, int kColumns>
 DEVICE void multiply_add(float (&sums)[kRows][kColumns][4], const uint32_t (&a)[kRows][4], const uint32_t (&b)[kColumns][2]) {
   UNROLL
