@@ -121,6 +121,42 @@ TEST_F(ProductKernels, HaveTheSameBitsInAnyTileAndOrder) {
   }
 }
 
+// Sums of small whole numbers are exact in any order.
+TEST_F(ProductKernels, MultiplyWholeNumbersExactlyInEachTileAndLayout) {
+  const auto whole = [](DType dtype, const Shape& shape, int64_t factor) {
+    Matrix x(dtype, shape);
+    for (int64_t i = 0; i < shape.elements(); ++i) reference::set(x.operand, i, static_cast<double>(i * factor % 9 - 4));
+    return x;
+  };
+  for (const DType dtype : {DType::f32, DType::bf16, DType::f16, DType::f64})
+    for (const ProductTile& tile : product_tiles(dtype))
+      for (const Sizes& sizes : {Sizes{133, 72, 72, false, false}, Sizes{133, 72, 72, false, true}, Sizes{133, 72, 72, true, false},
+                                 Sizes{133, 72, 72, true, true}, Sizes{16, 137, 40, false, false}, Sizes{16, 136, 40, true, true}}) {
+        const auto& [m, n, k, transpose_a, transpose_b] = sizes;
+        std::vector<Matrix> in;
+        in.push_back(whole(dtype, transpose_a ? Shape{k, m} : Shape{m, k}, 37));
+        in.push_back(whole(dtype, transpose_b ? Shape{n, k} : Shape{k, n}, 23));
+        const Matrix made = std::move(run(Where::device, Op::matmul, in, {{dtype == DType::f64 ? dtype : DType::f32, {m, n}}},
+                                          {{"transpose_a", transpose_a},
+                                           {"transpose_b", transpose_b},
+                                           {"result", std::string(dtype == DType::f64 ? "same" : "f32")},
+                                           {"tiles", Ints{0, 0, tile.rows, tile.columns, 0, 0, 0, 0, 0}}})[0]);
+        std::vector<double> a(static_cast<size_t>(m * k)), b(static_cast<size_t>(k * n));
+        for (int64_t i = 0; i < m * k; ++i) a[static_cast<size_t>(i)] = in[0].at(i);
+        for (int64_t i = 0; i < k * n; ++i) b[static_cast<size_t>(i)] = in[1].at(i);
+        int64_t wrong = 0;
+        for (int64_t i = 0; i < m * n; ++i) {
+          double sum = 0;
+          for (int64_t e = 0; e < k; ++e)
+            sum += a[static_cast<size_t>(transpose_a ? e * m + i / n : i / n * k + e)] *
+                   b[static_cast<size_t>(transpose_b ? i % n * k + e : e * n + i % n)];
+          if (made.at(i) != sum) ++wrong;
+        }
+        EXPECT_EQ(wrong, 0) << text(dtype, ", tile ", tile.rows, "x", tile.columns, ", ", m, "x", n, "x", k, ", ", transpose_a,
+                                    transpose_b);
+      }
+}
+
 TEST_F(ProductKernels, AddColumnsLikeTheCpu) {
   for (const DType dtype : kFloats)
     for (const int64_t rows : {1, 32, 107}) {

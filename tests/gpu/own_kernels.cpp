@@ -10,10 +10,12 @@
 #include "backend/cuda/cuda_device.h"
 #include "backend/cuda/device_profile.h"
 #include "backend/cuda/enqueue.h"
+#include "backend/cuda/product_tiles.h"
 #include "backend/cuda/update_numbers.h"
 #include "backend/kernel_side.h"
 #include "base/combine.h"
 #include "base/error.h"
+#include "base/float16.h"
 #include "base/float_mode.h"
 #include "base/workers.h"
 #include "probe.h"
@@ -153,6 +155,54 @@ class Facts {
     for (const Op op : {Op::adamw, Op::sgd, Op::lion, Op::rmsprop, Op::adagrad}) update_bits(op, kElements);
   }
 
+  /// Products of small whole numbers, which are exact in any order of sums, against the cpu's, by each tile and layout.
+  void products() {
+    const Ints kSizes[] = {{131, 72, 200}, {300, 136, 96}, {33, 7, 45}};
+    for (const DType dtype : kFloats)
+      for (const ProductTile& tile : product_tiles(dtype)) {
+        int64_t different = 0, of = 0;
+        for (const Ints& sizes : kSizes)
+          for (const bool transpose_a : {false, true})
+            for (const bool transpose_b : {false, true}) {
+              const int64_t m = sizes[0], n = sizes[1], k = sizes[2];
+              const Attrs attrs = make_attrs(Op::matmul, {{"transpose_a", transpose_a},
+                                                          {"transpose_b", transpose_b},
+                                                          {"result", std::string("f32")},
+                                                          {"tiles", Ints{0, 0, tile.rows, tile.columns, 0, 0, 0, 0, 0}}});
+              const Both a = both({dtype, transpose_a ? Shape{k, m} : Shape{m, k}}, whole(dtype, m * k, 1));
+              const Both b = both({dtype, transpose_b ? Shape{n, k} : Shape{k, n}}, whole(dtype, n * k, 2));
+              const Both c = both({DType::f32, {m, n}}, std::vector<uint8_t>(static_cast<size_t>(m * n * 4)));
+              different += product_differences(a, b, c, attrs);
+              of += m * n;
+            }
+        probe::Line("own", "product bits")("dtype", std::string(name_of(dtype)))("rows", tile.rows)("columns", tile.columns)("of", of)(
+            "different", different);
+      }
+  }
+
+  void product_rates() {
+    constexpr int64_t kSide = 4096;
+    const Shape square = {kSide, kSide};
+    const auto a = device_.allocate(kSide * kSide * 4, MemoryRole::other), b = device_.allocate(kSide * kSide * 4, MemoryRole::other),
+               c = device_.allocate(kSide * kSide * 4, MemoryRole::other);
+    for (const DType dtype : {DType::f32, DType::bf16})
+      for (const ProductTile& tile : product_tiles(dtype)) {
+        const Attrs attrs = make_attrs(Op::matmul, {{"tiles", Ints{0, 0, tile.rows, tile.columns, 0, 0, 0, 0, 0}}});
+        const Operand in[] = {{a->data(), dtype, square}, {b->data(), dtype, square}}, out = {c->data(), dtype, square};
+        Call call;
+        call.attrs = &attrs;
+        call.in = in;
+        call.out = {&out, 1};
+        const CurrentDevice current(index_);
+        std::vector<double> tflops;
+        for (const double ms :
+             probe::device_ms(stream_->handle(), 20, 4, [&](int) { enqueue_product(stream_->handle(), Op::matmul, call); }))
+          tflops.push_back(2.0 * kSide * kSide * kSide / ms / 1e9);
+        probe::Line("own", "product of 4096")("dtype", std::string(name_of(dtype)))("rows", tile.rows)("columns", tile.columns)(
+            "tflops", probe::spread(tflops));
+      }
+  }
+
   void rates() {
     constexpr int64_t kElements = int64_t{1} << 28;
     const auto x = device_.allocate(kElements * 4, MemoryRole::other), y = device_.allocate(kElements * 4, MemoryRole::other);
@@ -212,6 +262,43 @@ class Facts {
       if (std::memcmp(made.data() + i, of.host.data() + i, width) != 0)
         count += !(is_nan(of.given.dtype, made.data() + i) && is_nan(of.given.dtype, of.host.data() + i));
     return count;
+  }
+  /// From -4 to 4.
+  static std::vector<uint8_t> whole(DType dtype, int64_t elements, uint64_t seed) {
+    std::mt19937_64 random(seed);
+    std::vector<uint8_t> bytes(static_cast<size_t>(elements * bytes_of(dtype)));
+    for (int64_t i = 0; i < elements; ++i) {
+      const auto value = static_cast<float>(static_cast<int>(random() % 9) - 4);
+      const uint16_t half = dtype == DType::bf16 ? bf16_of(value) : f16_of(value);
+      std::memcpy(bytes.data() + i * bytes_of(dtype), dtype == DType::f32 ? static_cast<const void*>(&value) : &half,
+                  static_cast<size_t>(bytes_of(dtype)));
+    }
+    return bytes;
+  }
+  int64_t product_differences(const Both& a, const Both& b, const Both& c, const Attrs& attrs) {
+    const Operand there[] = {a.there(), b.there()}, c_there = c.there();
+    Call call;
+    call.attrs = &attrs;
+    call.in = there;
+    call.out = {&c_there, 1};
+    give([&] { enqueue_product(stream_->handle(), Op::matmul, call); });
+    const bool transpose_a = attrs.flag("transpose_a"), transpose_b = attrs.flag("transpose_b");
+    GemmProblem p;
+    p.m = c.given.shape[0];
+    p.n = c.given.shape[1];
+    p.k = a.given.shape[transpose_a ? 0 : 1];
+    p.a = transpose_a ? MatrixStrides{1, p.m} : MatrixStrides{p.k, 1};
+    p.b = transpose_b ? MatrixStrides{1, p.k} : MatrixStrides{p.n, 1};
+    p.c = {p.n, 1};
+    p.a_type = p.b_type = a.given.dtype;
+    const GemmKernels& gemm = cpu_->gemm();
+    const TileSchedule schedule = gemm.schedule(p, {});
+    const int64_t bytes = gemm.workspace(p, schedule, 1);
+    const auto workspace = cpu_->allocate(std::max<int64_t>(1, bytes), MemoryRole::workspace);
+    const FloatMode mode;
+    gemm.run(p, schedule, {a.host.data(), b.host.data(), pointer_to(address_of(c.host.data())), nullptr},
+             {pointer_to(workspace->data()), static_cast<size_t>(bytes)}, workers_);
+    return differences(c);
   }
   static bool is_nan(DType dtype, const uint8_t* element) {
     uint64_t bits = 0;
@@ -352,6 +439,8 @@ int main() {
     facts.fills();
     facts.folds();
     facts.ops();
+    facts.products();
+    facts.product_rates();
     facts.rates();
   } catch (const Error& why) {
     if (why.code() != Code::unavailable) throw;
