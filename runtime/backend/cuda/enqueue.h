@@ -54,15 +54,11 @@ void enqueue_dropout(const KernelQueue& queue, Op op, const Call& call);
 /// others.
 void enqueue_rearranged(const KernelQueue& queue, Op op, const Call& call);
 
-<<<<<<< ours
 /// matmul, linear and fused_linear. Sums over K are in one order, which depends on K alone: fp32 and fp64 by fma, 16-bit operands in fp32.
 /// No tile changes a bit. Throws unsupported for other types, a packed weight, and a larger tile than there is (product_tiles.h).
 void enqueue_product(const KernelQueue& queue, Op op, const Call& call);
 
-/// With the cpu's bits. Tokens outside the vocabulary are reported; they add to no row, and their own rows are 0. Backward throws
-=======
 /// With the cpu's bits. A token outside the vocabulary is reported: its row of y is 0, and backward adds nothing. Backward throws
->>>>>>> theirs
 /// unsupported for types that are no floats, as gather_backward does.
 void enqueue_embedding(const KernelQueue& queue, Op op, const Call& call);
 void enqueue_embedding_backward(const KernelQueue& queue, Op op, const Call& call);
