@@ -33,7 +33,7 @@ TEST_F(DropoutKernels, OfIntegersAreRefused) {
   Call call;
   call.in = call.out = {&x, 1};
   EXPECT_EQ(error_of([&] { enqueue_dropout(&stream_, Op::dropout, call); }).message(),
-            "dropout: device cuda computes floating point only, got i32; cast first");
+            "dropout: device cuda does not compute it in i32; cast first");
 }
 
 }  // namespace

@@ -110,7 +110,7 @@ TEST_F(NormKernels, OfIntegersAreRefused) {
   Call call;
   call.in = call.out = {&x, 1};
   EXPECT_EQ(error_of([&] { enqueue_norm(&stream_, Op::rms_norm, call); }).message(),
-            "rms_norm: device cuda computes floating point only, got i32; cast first");
+            "rms_norm: device cuda does not compute it in i32; cast first");
 }
 
 }  // namespace

@@ -103,7 +103,7 @@ TEST_F(ReductionKernels, OfIntegersAreRefused) {
   call.in = call.out = {&x, 1};
   call.attrs = &attrs;
   EXPECT_EQ(error_of([&] { enqueue_reduction(&stream_, Op::sum, call); }).message(),
-            "sum: device cuda computes floating point only, got i32; cast first");
+            "sum: device cuda does not compute it in i32; cast first");
 }
 
 }  // namespace

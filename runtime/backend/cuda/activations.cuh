@@ -6,6 +6,7 @@
 #include <device/threads.h>
 
 #include "backend/cuda/doubles.cuh"
+#include "backend/cuda/exp_log.cuh"
 #include "backend/cuda/fused.cuh"
 #include "gemm/epilogue.h"
 
@@ -13,8 +14,6 @@ namespace st::cuda {
 
 namespace activations {
 
-DEVICE float exponential(float x) { return expf(x); }
-DEVICE double exponential(double x) { return exp(x); }
 DEVICE float erfc_of(float x) { return erfcf(x); }
 DEVICE double erfc_of(double x) { return erfc(x); }
 

@@ -9,6 +9,7 @@
 #include <device/threads.h>
 
 #include "backend/cuda/doubles.cuh"
+#include "backend/cuda/exp_log.cuh"
 #include "backend/cuda/fused.cuh"
 #include "backend/cuda/halves.cuh"
 #include "backend/cuda/vectors.cuh"
@@ -64,11 +65,6 @@ struct Tiling {
 };
 
 inline int64_t tiles_of(int64_t rows, int per_tile) { return (rows + per_tile - 1) / per_tile; }
-
-DEVICE float exponential(float x) { return expf(x); }
-DEVICE double exponential(double x) { return exp(x); }
-DEVICE float logarithm(float x) { return logf(x); }
-DEVICE double logarithm(double x) { return log(x); }
 
 template <class T, class C>
 DEVICE void read_elements(Four<C>& to, const void* from, int64_t at, int64_t count, bool is_aligned) {

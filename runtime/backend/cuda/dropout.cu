@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
+#include "backend/cuda/element_types.h"
 #include "backend/cuda/enqueue.h"
 #include "backend/dropout_mask.h"
 #include "backend/kernel_side.h"
-#include "base/error.h"
 #include "base/float_mode.h"
 
 namespace st::cuda {
@@ -31,20 +31,8 @@ void launch_dropout(StreamHandle stream, const Call& call) {
 
 }  // namespace
 
-void enqueue_dropout(const KernelQueue& queue, Op /*op*/, const Call& call) {
-  const StreamHandle stream = queue.stream;
-  switch (call.out[0].dtype) {
-    case DType::f32:
-      return launch_dropout<float>(stream, call);
-    case DType::f64:
-      return launch_dropout<double>(stream, call);
-    case DType::bf16:
-      return launch_dropout<Bf16>(stream, call);
-    case DType::f16:
-      return launch_dropout<F16>(stream, call);
-    default:
-      fail(Code::unsupported, text("dropout: device cuda computes floating point only, got ", call.out[0].dtype, "; cast first"));
-  }
+void enqueue_dropout(const KernelQueue& queue, Op op, const Call& call) {
+  with_floating(op, call.out[0].dtype, [&](auto t) { launch_dropout<decltype(t)>(queue.stream, call); });
 }
 
 }  // namespace st::cuda

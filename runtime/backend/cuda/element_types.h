@@ -10,6 +10,10 @@
 
 namespace st::cuda {
 
+[[noreturn]] inline void fail_for(Op op, DType dtype) {
+  fail(Code::unsupported, text(name_of(op), ": device cuda does not compute it in ", dtype, "; cast first"));
+}
+
 /// Calls body(T{}) with the storage type. Throws unsupported if the dtype is not floating point.
 template <class Body>
 void with_floating(Op op, DType dtype, const Body& body) {
@@ -23,7 +27,7 @@ void with_floating(Op op, DType dtype, const Body& body) {
     case DType::f16:
       return body(F16{});
     default:
-      fail(Code::unsupported, text(name_of(op), ": device cuda computes floating point only, got ", dtype, "; cast first"));
+      fail_for(op, dtype);
   }
 }
 

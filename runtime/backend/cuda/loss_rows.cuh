@@ -15,6 +15,7 @@
 
 #include "backend/cuda/block_reduce.cuh"
 #include "backend/cuda/doubles.cuh"
+#include "backend/cuda/exp_log.cuh"
 #include "backend/cuda/halves.cuh"
 #include "backend/cuda/index_faults.cuh"
 #include "backend/cuda/indices.cuh"
@@ -66,8 +67,6 @@ struct LossTarget {
   DEVICE bool is_among(int64_t columns) const { return counts && column >= 0 && column < columns; }
 };
 
-DEVICE float exponential(float x) { return expf(x); }
-DEVICE double exponential(double x) { return exp(x); }
 DEVICE float product_plus(float x, float y, float z) { return fmaf(x, y, z); }
 DEVICE double product_plus(double x, double y, double z) { return flushed(fma(x, y, z)); }
 

@@ -27,7 +27,7 @@ void enqueue_of_one(StreamHandle stream, Op op, const Call& call) {
   const double p = op == Op::affine ? attrs.real("scale") : op == Op::clamp ? attrs.real("low") : 0;
   const double q = op == Op::affine ? attrs.real("shift") : op == Op::clamp ? attrs.real("high") : 0;
   const FloatMode mode;  // for the roundings to fp32
-  with_float(op, call.out[0].dtype, [&](auto t) {
+  with_floating(op, call.out[0].dtype, [&](auto t) {
     using T = decltype(t);
     using C = Compute<T>;
     launch_pointwise<T, T>(stream, OfOne<T>{op, static_cast<C>(p), static_cast<C>(q)}, call.out[0], call.in[0]);
@@ -39,7 +39,7 @@ void enqueue_of_two(StreamHandle stream, Op op, const Operand& y, const Operand&
   const bool has_integers =
       op == Op::add || op == Op::sub || op == Op::mul || op == Op::minimum || op == Op::maximum || op == Op::accumulate;
   if (has_integers && is_integer(y.dtype)) return with_integer(op, y.dtype, [&](auto t) { launch_of(OfIntegers<decltype(t)>{op}, t); });
-  with_float(op, y.dtype, [&](auto t) { launch_of(OfTwo<decltype(t), decltype(t)>{op}, t); });
+  with_floating(op, y.dtype, [&](auto t) { launch_of(OfTwo<decltype(t), decltype(t)>{op}, t); });
 }
 
 void enqueue_accumulate(StreamHandle stream, const Call& call) {
@@ -67,7 +67,7 @@ void enqueue_compare(StreamHandle stream, const Call& call) {
     launch_pointwise<uint8_t, decltype(t), decltype(t)>(stream, Comparison{accepted}, call.out[0], call.in[0], call.in[1]);
   };
   const DType dtype = call.in[0].dtype;
-  if (is_floating(dtype)) return with_float(Op::compare, dtype, launch_of);
+  if (is_floating(dtype)) return with_floating(Op::compare, dtype, launch_of);
   if (dtype == DType::boolean) return launch_of(uint8_t{});
   with_integer(Op::compare, dtype, launch_of);
 }

@@ -13,7 +13,7 @@ void enqueue_rope(const KernelQueue& queue, Op op, const Call& call) {
                              .direction = call.attrs->flag("inverse") ? -1.0 : 1.0,
                              .offset = static_cast<double>(call.attrs->integer("offset")),
                              .half = half};
-  with_float(op, y.dtype, [&](auto t) {
+  with_floating(op, y.dtype, [&](auto t) {
     using T = decltype(t);
     using C = Compute<T>;
     auto* const table = pointer_to<C>(call.workspace);

@@ -19,7 +19,7 @@ void enqueue_transcendental(const KernelQueue& queue, Op op, const Call& call) {
   const StreamHandle stream = queue.stream;
   const Operand& y = call.out[0];
   const bool exact = is_exact(op, call);
-  with_float(op, y.dtype, [&](auto t) {
+  with_floating(op, y.dtype, [&](auto t) {
     using T = decltype(t);
     switch (op) {
       case Op::exp:
