@@ -12,9 +12,9 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-class NormKernels : public FilledKernelTest {
+class GradientNormKernels : public FilledKernelTest {
  protected:
-  NormKernels() : FilledKernelTest(Order::late) {}
+  GradientNormKernels() : FilledKernelTest(Order::late) {}
 };
 
 /// With special numbers most sums are not finite.
@@ -22,7 +22,7 @@ Filled gradient(DType dtype, int64_t elements, uint64_t seed, bool special) {
   return special ? random_filled(dtype, {elements}, seed) : moderate_filled(dtype, {elements}, seed);
 }
 
-TEST_F(NormKernels, AddSquaresInTheOrderOfTheCpu) {
+TEST_F(GradientNormKernels, AddSquaresInTheOrderOfTheCpu) {
   for (const DType dtype : kStoredFloats)
     for (const bool special : {false, true}) {
       std::vector<Filled> all;
@@ -38,13 +38,13 @@ TEST_F(NormKernels, AddSquaresInTheOrderOfTheCpu) {
 }
 
 // More tensors than a launch takes.
-TEST_F(NormKernels, AddTheSumsOfManyTensorsInOrder) {
+TEST_F(GradientNormKernels, AddTheSumsOfManyTensorsInOrder) {
   std::vector<Filled> all;
   for (uint64_t i = 0; i < 300; ++i) all.push_back(gradient(DType::bf16, static_cast<int64_t>(i % 7), i, false));
   expect_bits_of_the_cpu(Op::gradient_norm, all, {});
 }
 
-TEST_F(NormKernels, FindTheOneElementThatIsNotFinite) {
+TEST_F(GradientNormKernels, FindTheOneElementThatIsNotFinite) {
   for (const DType dtype : kStoredFloats)
     for (const int64_t at : {0, 1023, 1024, 2999}) {
       Filled x = gradient(dtype, 3000, 5, false);
@@ -59,7 +59,7 @@ TEST_F(NormKernels, FindTheOneElementThatIsNotFinite) {
 }
 
 // Sums of squares beyond fp64's range are not finite, but the elements of f64 gradients are.
-TEST_F(NormKernels, OfLargeFp64GradientsAreFinite) {
+TEST_F(GradientNormKernels, OfLargeFp64GradientsAreFinite) {
   OperandsInMemory operands(Op::gradient_norm, {filled_with(DType::f64, {3}, std::vector<double>{1e200, -1e300, 1})}, {});
   run_on_device(Op::gradient_norm, operands.call());
   EXPECT_EQ(std::bit_cast<double>(*reinterpret_cast<const uint64_t*>(operands.taken(0).data())), kInfinity);
@@ -74,7 +74,7 @@ std::vector<double> random_squares(int64_t count) {
 }
 
 // Tensors of several subtrees of 2048 blocks, and of none.
-TEST_F(NormKernels, AddTreesOfAnySizeLikeTheCpu) {
+TEST_F(GradientNormKernels, AddTreesOfAnySizeLikeTheCpu) {
   for (const Ints& tensors :
        {Ints{}, Ints{0, 1}, Ints{0, 2048}, Ints{0, 2049}, Ints{0, 9000}, Ints{0, 6145, 6145, 0, 6145, 7, 6152, 2848}}) {
     const Filled squares = filled_with(DType::f64, {9000}, random_squares(9000));
@@ -86,7 +86,7 @@ TEST_F(NormKernels, AddTreesOfAnySizeLikeTheCpu) {
   expect_bits_of_the_cpu(Op::norm_of_squares, {bad}, {{"tensors", Ints{0, 1}}});
 }
 
-TEST_F(NormKernels, MakeTheFactorOfAStepLikeTheCpu) {
+TEST_F(GradientNormKernels, MakeTheFactorOfAStepLikeTheCpu) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   for (const double norm : {0.0, 1e-320, 1e-30, 0.3, 7.0, 1e30, 1e300, kInfinity, nan})
     for (const double count : {0.0, 1e-310, 1.0, 12345.0, 1e20})

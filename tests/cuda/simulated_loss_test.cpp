@@ -14,10 +14,10 @@
 namespace st::cuda {
 namespace {
 
-using Values = std::vector<double>;
+using Doubles = std::vector<double>;
 
-Values values_of(const Operand& x) {
-  Values all;
+Doubles values_of(const Operand& x) {
+  Doubles all;
   for (int64_t i = 0; i < x.elements(); ++i) all.push_back(reference::get(x, i));
   return all;
 }
@@ -29,12 +29,12 @@ Filled widened(Filled x) {
   return filled_with(DType::f64, x.tensor.shape, values_of({address_of(bytes.data()), x.tensor.dtype, x.tensor.shape}));
 }
 
-double largest_of(const Values& x) {
+double largest_of(const Doubles& x) {
   double largest = 0;
   for (const double value : x) largest = std::max(largest, std::abs(value));
   return largest;
 }
-double largest_difference(const Values& x, const Values& y) {
+double largest_difference(const Doubles& x, const Doubles& y) {
   double largest = 0;
   for (size_t i = 0; i < x.size(); ++i) largest = std::max(largest, std::abs(x[i] - y[i]));
   return largest;
@@ -60,7 +60,7 @@ class LossKernels : public FilledKernelTest {
     run_on_cpu(op, by_cpu.call());
     run_on_reference(op, exact.call());
     for (size_t i = 0; i < made.outputs(); ++i) {
-      const Values wanted = values_of(exact.out(i));
+      const Doubles wanted = values_of(exact.out(i));
       const double own = largest_difference(values_of(made.out(i)), wanted), of_cpu = largest_difference(values_of(by_cpu.out(i)), wanted);
       EXPECT_LE(own, 1.5 * of_cpu + unit_of_type(made.out(i).dtype) * largest_of(wanted))
           << text(name_of(op), " ", in[0].tensor.dtype, in[0].tensor.shape, ", output ", i, ", the cpu's error ", of_cpu);
@@ -81,7 +81,7 @@ class LossKernels : public FilledKernelTest {
 constexpr DType kHere[] = {DType::f32, DType::bf16, DType::f16};
 
 const Filled& seed() {
-  static const Filled filled = filled_with(DType::f64, {}, Values{0.37});
+  static const Filled filled = filled_with(DType::f64, {}, Doubles{0.37});
   return filled;
 }
 

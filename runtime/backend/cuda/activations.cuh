@@ -59,11 +59,11 @@ DEVICE S activated(GemmActivation activation, S x) {
     case GemmActivation::relu:
       return is_less(x, S(0)) ? S(0) : x;
     case GemmActivation::gelu_tanh:
-      return x / (S(1) + activations::exponential(activations::minus_2u(x, x * x)));
+      return x / (S(1) + exponential(activations::minus_2u(x, x * x)));
     case GemmActivation::gelu_erf:
       return S(0.5) * x * activations::erfc_of(x * S(-activations::kRootHalf));
     case GemmActivation::silu:
-      return x / (S(1) + activations::exponential(-x));
+      return x / (S(1) + exponential(-x));
     default:
       return x;
   }

@@ -33,7 +33,7 @@ struct Transcendental {
     switch (op) {
       case Op::exp:
         return map(
-            y, [](C v) { return activations::exponential(v); }, x);
+            y, [](C v) { return exponential(v); }, x);
       case Op::log:
         return map(
             y, [](C v) { return log_of(v); }, x);
@@ -42,7 +42,7 @@ struct Transcendental {
             y, [](C v) { return tanh_of(v); }, x);
       case Op::sigmoid:
         return map(
-            y, [](C v) { return C(1) / (C(1) + activations::exponential(-v)); }, x);
+            y, [](C v) { return C(1) / (C(1) + exponential(-v)); }, x);
       case Op::silu:
         return map(
             y, [](C v) { return activated(GemmActivation::silu, v); }, x);
