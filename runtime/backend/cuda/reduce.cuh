@@ -55,16 +55,22 @@ reduce_columns(const X* x, int64_t n, int64_t inner, int64_t pieces, int64_t pie
     const int count = inner - c < kEach ? static_cast<int>(inner - c) : kEach;
     Compute<X> of[kEach];
     for (Compute<X>& each : of) each = Reduce::template none<Compute<X>>();
-    for (int64_t r = from; r < last; r += step) {
+    const X* const column = x + o * n * inner + c;
+    const auto take = [&](const Vector<X, kEach>& read) {
       Compute<X> row[kEach];
-      read_some(row, x + (o * n + r) * inner + c, count);
+      widen_all(row, read);
       for (int i = 0; i < kEach; ++i) of[i] = Reduce::in_type(of[i], row[i]);
+    };
+    if (inner % kEach == 0 && is_aligned(column, 16)) {  // loads that do not wait for each other
+      for (int64_t r = from; r < last; r += step) take(load_vector<Vector<X, kEach>>(column + r * inner));
+    } else {
+      for (int64_t r = from; r < last; r += step) take(load_some<kEach>(column + r * inner, count));
     }
     for (int i = 0; i < kEach; ++i) {
       sums[i] = static_cast<S>(of[i]);
       if (Reduce::kMayOverflow && !is_finite(of[i]) && i < count) {
         sums[i] = 0;
-        for (int64_t r = from; r < last; r += step) sums[i] += static_cast<S>(flushed(widen(x[(o * n + r) * inner + c + i])));
+        for (int64_t r = from; r < last; r += step) sums[i] += static_cast<S>(flushed(widen(column[r * inner + i])));
       }
     }
   }

@@ -118,11 +118,23 @@ class Rows {
   /// shared: kShared parts of the block.
   DEVICE Rows(Group own_group, const Pointers<const T, kInputs>& rows, int64_t row_size, Part* shared)
       : group(own_group), size(row_size), rows_(rows), held_(shared + thread_index()) {
-    for (int index = 0; index < kHeld; ++index) {
-      const int64_t at = place(index);
-      if (at >= size) break;
-      for (int input = 0; input < kInputs; ++input)
-        held_[(index * kInputs + input) * kBlock] = load_some<kEach>(rows.at[input] + at, count(at));
+    bool is_whole = sizeof(T) < 8 && size % kEach == 0;  // fp64 has no registers to spare
+    for (const T* const row : rows.at) is_whole = is_whole && is_aligned(row, alignof(Part));
+    if (!is_whole) {
+      for (int index = 0; index < kHeld && place(index) < size; ++index)
+        for (int input = 0; input < kInputs; ++input)
+          held_[(index * kInputs + input) * kBlock] = load_some<kEach>(rows.at[input] + place(index), count(place(index)));
+      return;
+    }
+    constexpr int kAtOnce = 2;  // loads that do not wait for each other
+    for (int begin = 0; begin < kHeld; begin += kAtOnce) {
+      Part parts[kAtOnce][kInputs];
+      for (int i = 0; i < kAtOnce; ++i)
+        for (int input = 0; input < kInputs; ++input)
+          if (begin + i < kHeld && place(begin + i) < size) parts[i][input] = load_vector<Part>(rows.at[input] + place(begin + i));
+      for (int i = 0; i < kAtOnce; ++i)
+        for (int input = 0; input < kInputs; ++input)
+          if (begin + i < kHeld && place(begin + i) < size) held_[((begin + i) * kInputs + input) * kBlock] = parts[i][input];
     }
   }
 
