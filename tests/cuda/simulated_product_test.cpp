@@ -9,6 +9,7 @@
 #include "backend/cuda/half_product.cuh"
 #include "backend/cuda/product_tiles.h"
 #include "backend/reference/elements.h"
+#include "gemm/problem.h"
 #include "grid_engine.h"
 #include "simulated_kernels.h"
 #include "thrown_error.h"
@@ -155,6 +156,36 @@ TEST_F(ProductKernels, MultiplyWholeNumbersExactlyInEachTileAndLayout) {
         EXPECT_EQ(wrong, 0) << text(dtype, ", tile ", tile.rows, "x", tile.columns, ", ", m, "x", n, "x", k, ", ", transpose_a,
                                     transpose_b);
       }
+}
+
+// As an iteration of Muon has them: one matrix of X for all, columns of X, and what is there already.
+TEST_F(ProductKernels, AddToWhatIsThere) {
+  constexpr int64_t m = 21, n = 40, k = 24, batch = 3;
+  for (const DType dtype : kFloats) {
+    GemmProblem p;
+    p.m = m, p.n = n, p.k = k, p.batch = batch;
+    p.a = {1, m}, p.a_batch = 0;
+    p.b = {n, 1}, p.b_batch = k * n;
+    p.c = {n, 1}, p.c_batch = m * n;
+    p.a_type = p.b_type = p.c_type = dtype;
+    p.alpha = 2, p.beta = -0.5;
+    const Matrix a = normal(dtype, {k, m}, 1), b = normal(dtype, {batch, k, n}, 2), before = normal(dtype, {batch, m, n}, 3);
+    Matrix c = normal(dtype, {batch, m, n}, 3);
+    enqueue_gemm(&stream_, p, as<const void>(a.operand), as<const void>(b.operand), as<void>(c.operand));
+    finish();
+    c.bytes.taken();
+    double largest = 0;
+    for (int64_t i = 0; i < batch * m * n; ++i) {
+      const int64_t matrix = i / (m * n), row = i / n % m, column = i % n;
+      double sum = -0.5 * before.at(i);
+      for (int64_t e = 0; e < k; ++e) sum += 2 * a.at(e * m + row) * b.at((matrix * k + e) * n + column);
+      largest = std::max(largest, std::abs(c.at(i) - sum) - unit_at(sum, dtype));
+    }
+    EXPECT_LE(largest, (k + 2) * 0x1p-20) << name_of(dtype);  // so many roundings, each of a number below 32
+    p.a = {7, 3};
+    EXPECT_EQ(error_of([&] { enqueue_gemm(&stream_, p, nullptr, nullptr, nullptr); }).message(),
+              "gemm: device cuda reads rows or columns without gaps, got strides of 7 and 3 in A");
+  }
 }
 
 TEST_F(ProductKernels, AddColumnsLikeTheCpu) {

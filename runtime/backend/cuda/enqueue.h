@@ -10,6 +10,7 @@
 namespace st {
 enum class Op : int32_t;  // ir/op.h
 struct Call;              // backend/backend.h
+struct GemmProblem;       // gemm/problem.h
 }  // namespace st
 
 namespace st::cuda {
@@ -94,6 +95,10 @@ void enqueue_softmax(const KernelQueue& queue, Op op, const Call& call);
 
 /// argmax along any axis. Throws unsupported for types that are no floats.
 void enqueue_argmax(const KernelQueue& queue, Op op, const Call& call);
+
+/// The same kernels: C = alpha op(A) op(B) + beta C as gemm/problem.h says, for a row-major C, and rows or columns of A and B without gaps.
+/// Throws unsupported for other layouts and types, and for a bias.
+void enqueue_gemm(StreamHandle stream, const GemmProblem& problem, const void* a, const void* b, void* c);
 
 /// As RankFold says (backend/rank_fold.h), with the bits of run_fold(): the sums of what ranks have, one term after the other. Terms need
 /// no more than their element's alignment; those of 16 bytes are faster. Throws unsupported for more than kMostTerms terms and for bool.

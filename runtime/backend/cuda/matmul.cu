@@ -194,7 +194,47 @@ void enqueue_lines(StreamHandle stream, Op op, const Call& call) {
   if (column_sums >= 0) enqueue_column_sums(stream, y, call.out[static_cast<size_t>(column_sums)], call.workspace);
 }
 
+/// Of lines that are `line` elements apart, and the elements of each `along` K.
+Factor factor_of(std::string_view name, int64_t line, int64_t along, int64_t matrix, const void* x, DType dtype) {
+  require(line == 1 || along == 1, Code::unsupported, "gemm: device cuda reads rows or columns without gaps, got strides of ", line,
+          " and ", along, " in ", name);
+  const int64_t lead = along == 1 ? line : along, elements = std::max<int64_t>(kVectorBytes / bytes_of(dtype), 4);
+  return {.lead = lead,
+          .matrix = matrix,
+          .is_along_k = along == 1,
+          .in_vectors = lead % elements == 0 && matrix % elements == 0 && reinterpret_cast<uintptr_t>(x) % kVectorBytes == 0};
+}
+
 }  // namespace
+
+void enqueue_gemm(StreamHandle stream, const GemmProblem& gemm, const void* a, const void* b, void* c) {
+  check_product_types("gemm", gemm.a_type, gemm.c_type);
+  require(gemm.a_type == gemm.b_type && !gemm.bias, Code::unsupported,
+          "gemm: device cuda multiplies operands of one type, and adds no bias");
+  require(gemm.c == MatrixStrides{gemm.n, 1} && (gemm.batch == 1 || gemm.c_batch == gemm.m * gemm.n), Code::unsupported,
+          "gemm: device cuda writes a row-major C without gaps");
+  Problem problem;
+  problem.op = "gemm";
+  problem.a = static_cast<const std::byte*>(a);
+  problem.b = static_cast<const std::byte*>(b);
+  problem.in = gemm.a_type;
+  problem.out = gemm.c_type;
+  problem.stages.at[Stages::kC] = static_cast<std::byte*>(c);
+  Product& p = problem.product;
+  p.m = gemm.m;
+  p.n = gemm.n;
+  p.k = gemm.k;
+  p.alpha = gemm.alpha;
+  p.beta = gemm.beta;
+  p.matrices = gemm.batch;
+  p.batch.rank = 1;
+  p.batch.size[0] = std::max<int64_t>(gemm.batch, 1);
+  p.batch.stride[0][0] = p.batch.stride[1][0] = 1;
+  p.a = factor_of("A", gemm.a.row, gemm.a.column, gemm.a_batch, a, gemm.a_type);
+  p.b = factor_of("B", gemm.b.column, gemm.b.row, gemm.b_batch, b, gemm.b_type);
+  problem.stages.in_vectors = p.n % kEight == 0 && reinterpret_cast<uintptr_t>(c) % kVectorBytes == 0;
+  launch_product(stream, problem, make_attrs(Op::matmul, {}));
+}
 
 void enqueue_product(const KernelQueue& queue, Op op, const Call& call) {
   op == Op::matmul ? enqueue_matrices(queue.stream, call) : enqueue_lines(queue.stream, op, call);
