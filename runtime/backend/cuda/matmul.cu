@@ -233,7 +233,8 @@ void enqueue_gemm(StreamHandle stream, const GemmProblem& gemm, const void* a, c
   p.a = factor_of("A", gemm.a.row, gemm.a.column, gemm.a_batch, a, gemm.a_type);
   p.b = factor_of("B", gemm.b.column, gemm.b.row, gemm.b_batch, b, gemm.b_type);
   problem.stages.in_vectors = p.n % kEight == 0 && reinterpret_cast<uintptr_t>(c) % kVectorBytes == 0;
-  launch_product(stream, problem, make_attrs(Op::matmul, {}));
+  static const Attrs kNoTiles = make_attrs(Op::matmul, {});
+  launch_product(stream, problem, kNoTiles);
 }
 
 void enqueue_product(const KernelQueue& queue, Op op, const Call& call) {
