@@ -6,7 +6,6 @@
 #include "backend/cuda/paired_loss_work.h"
 #include "backend/cuda/product_tiles.h"
 #include "backend/cuda/reduce_pieces.h"
-#include "backend/cuda/row_blocks.h"
 #include "backend/cuda/update_numbers.h"
 #include "backend/gradient_norm_order.h"
 #include "backend/merged_axes.h"
@@ -16,14 +15,22 @@
 namespace st {
 namespace {
 
-/// Refuses what no kernel computes. Sums of columns are made of those of blocks of rows.
+/// each: bytes of a partial result.
+int64_t reduction_partials(const Type& x, const Ints& reduced, int64_t each) {
+  const MergedAxes axes("sum", x.shape, reduced);
+  if (!axes.regular) return 0;
+  const int64_t pieces = cuda::pieces_of(axes.gone, axes.inner == 1 ? cuda::kPieceOfRow : cuda::kPieceOfColumn);
+  return pieces == 1 ? 0 : axes.outer * pieces * axes.inner * each;
+}
+
+/// Refuses what no kernel computes. Sums of columns are those of the op sum.
 int64_t product_workspace(Op op, Types in, Types out, const Attrs& attrs) {
   const Type &a = in[0], &c = out[0];
   cuda::check_product_types(name_of(op), a.dtype, c.dtype);
   const int64_t n = c.shape.last(), rows = c.shape.elements(0, c.shape.rank() - 1);
   cuda::product_tile(name_of(op), a.dtype, rows, n, 1, attrs);
   if (op != Op::fused_linear || LinearPlaces(attrs).column_sums < 0) return 0;
-  return cuda::row_blocks_of(rows) * n * (c.dtype == DType::f64 ? 8 : 4);
+  return reduction_partials({.dtype = c.dtype, .shape = {rows, n}, .layout = {}}, Ints{0}, sizeof(double));
 }
 
 cuda::GradientNormWork norm_work(Types gradients) {
@@ -33,14 +40,6 @@ cuda::GradientNormWork norm_work(Types gradients) {
 }
 
 constexpr int64_t bytes_of_compute(DType dtype) { return dtype == DType::f64 ? 8 : 4; }
-
-/// each: bytes of a partial result.
-int64_t reduction_partials(const Type& x, const Attrs& attrs, int64_t each) {
-  const MergedAxes axes("sum", x.shape, attrs.ints("axes"));
-  if (!axes.regular) return 0;
-  const int64_t pieces = cuda::pieces_of(axes.gone, axes.inner == 1 ? cuda::kPieceOfRow : cuda::kPieceOfColumn);
-  return pieces == 1 ? 0 : axes.outer * pieces * axes.inner * each;
-}
 
 int64_t workspace_of(const MachineProfile& /*machine*/, Op op, Types in, Types out, const Attrs& attrs) {
   switch (op) {
@@ -85,9 +84,9 @@ int64_t workspace_of(const MachineProfile& /*machine*/, Op op, Types in, Types o
       return cuda::norm_partials(in[0].dtype, in[2].shape.elements(), 1, in[0].shape.last());
     case Op::sum:
     case Op::mean:
-      return reduction_partials(in[0], attrs, 8);
+      return reduction_partials(in[0], attrs.ints("axes"), 8);
     case Op::max:
-      return reduction_partials(in[0], attrs, in[0].dtype == DType::f64 ? 8 : 4);
+      return reduction_partials(in[0], attrs.ints("axes"), in[0].dtype == DType::f64 ? 8 : 4);
     default:
       return 0;
   }

@@ -10,6 +10,8 @@
 namespace st {
 enum class Op : int32_t;  // ir/op.h
 struct Call;              // backend/backend.h
+struct Operand;           // likewise
+struct Address;           // backend/address.h
 struct GemmProblem;       // gemm/problem.h
 }  // namespace st
 
@@ -26,8 +28,6 @@ void enqueue_fill(StreamHandle stream, DType dtype, void* y, uint64_t bits, int6
 /// are read, within this call. Throws unsupported for the types that the cpu does not compute, and internal for other ops.
 void enqueue_pointwise(const KernelQueue& queue, Op op, const Call& call);
 
-/// An optimizer of fp32 parameters: adamw, adamw_8bit, sgd, lion, rmsprop, adagrad. `call` as of the cpu's kernel. Writes nothing if the
-
 /// exp, log, pow, gelu, silu, tanh, sigmoid, and the gradients of gelu and silu, by the device's functions: not the cpu's bits. Throws
 /// unsupported for types that are no floats, and internal for other ops.
 void enqueue_transcendental(const KernelQueue& queue, Op op, const Call& call);
@@ -40,7 +40,7 @@ void enqueue_attention(const KernelQueue& queue, Op op, const Call& call);
 /// Likewise; the workspace holds a number for each row.
 void enqueue_attention_backward(const KernelQueue& queue, Op op, const Call& call);
 
-/// An elementwise optimizer of fp32 parameters: adamw, sgd, lion, rmsprop, adagrad. `call` as of the cpu's kernel. Writes nothing if the
+/// An optimizer of fp32 parameters: adamw, adamw_8bit, sgd, lion, rmsprop, adagrad. `call` as of the cpu's kernel. Writes nothing if the
 /// skip is set, or an index was out of range. Throws unsupported for other types of gradient and parameter, and internal for other ops.
 void enqueue_update(const KernelQueue& queue, Op op, const Call& call);
 
@@ -58,6 +58,10 @@ void enqueue_rearranged(const KernelQueue& queue, Op op, const Call& call);
 /// matmul, linear and fused_linear. Sums over K are in one order, which depends on K alone: fp32 and fp64 by fma, 16-bit operands in fp32.
 /// No tile changes a bit. Throws unsupported for other types, a packed weight, and a larger tile than there is (product_tiles.h).
 void enqueue_product(const KernelQueue& queue, Op op, const Call& call);
+
+/// The same kernels: C = alpha op(A) op(B) + beta C as gemm/problem.h says, for a row-major C, and rows or columns of A and B without gaps.
+/// Throws unsupported for other layouts and types, and for a bias.
+void enqueue_gemm(StreamHandle stream, const GemmProblem& problem, const void* a, const void* b, void* c);
 
 /// With the cpu's bits. A token outside the vocabulary is reported: its row of y is 0, and backward adds nothing. Backward throws
 /// unsupported for types that are no floats, as gather_backward does.
@@ -84,21 +88,21 @@ void enqueue_paired_loss(const KernelQueue& queue, Op op, const Call& call);
 void enqueue_paired_loss_backward(const KernelQueue& queue, Op op, const Call& call);
 
 /// layer_norm, rms_norm and their gradients; partial sums of those of gamma and beta are in the workspace (norm_blocks.h). Throws
+/// unsupported for types that are no floats, and internal for other ops.
 void enqueue_norm(const KernelQueue& queue, Op op, const Call& call);
 
 /// sum, mean and max over axes; partial results of long ones are in the workspace (reduce_pieces.h). Throws unsupported for types that are
 /// no floats, and internal for other ops.
 void enqueue_reduction(const KernelQueue& queue, Op op, const Call& call);
 
+/// y = the sum of the rows of x, whose last dimension is y's, with the bits of the op `sum`, and its workspace.
+void enqueue_row_sums(StreamHandle stream, const Operand& x, const Operand& y, Address workspace);
+
 /// softmax, log_softmax and their gradients, along any axis. Throws unsupported for types that are no floats, and internal for other ops.
 void enqueue_softmax(const KernelQueue& queue, Op op, const Call& call);
 
 /// argmax along any axis. Throws unsupported for types that are no floats.
 void enqueue_argmax(const KernelQueue& queue, Op op, const Call& call);
-
-/// The same kernels: C = alpha op(A) op(B) + beta C as gemm/problem.h says, for a row-major C, and rows or columns of A and B without gaps.
-/// Throws unsupported for other layouts and types, and for a bias.
-void enqueue_gemm(StreamHandle stream, const GemmProblem& problem, const void* a, const void* b, void* c);
 
 /// As RankFold says (backend/rank_fold.h), with the bits of run_fold(): the sums of what ranks have, one term after the other. Terms need
 /// no more than their element's alignment; those of 16 bytes are faster. Throws unsupported for more than kMostTerms terms and for bool.

@@ -8,7 +8,6 @@
 #include "backend/cuda/float_product.cuh"
 #include "backend/cuda/half_product.cuh"
 #include "backend/cuda/product_tiles.h"
-#include "backend/cuda/row_blocks.cuh"
 #include "backend/kernel_side.h"
 #include "backend/linear_call.h"
 #include "base/error.h"
@@ -93,31 +92,6 @@ void launch_product(StreamHandle stream, const Problem& problem, const Attrs& at
   }
 }
 
-/// y = the sums of the columns of x [rows, columns].
-template <class T>
-void launch_column_sums(StreamHandle stream, const std::byte* x, std::byte* y, Address workspace, int64_t rows, int64_t columns) {
-  const int64_t blocks = row_blocks_of(rows);
-  auto* const sums = pointer_to<Compute<T>>(workspace);
-  launch(stream, {blocks_for(blocks * columns, 1), kBlock}, sum_row_blocks<T>, reinterpret_cast<const T*>(x), sums, rows, columns);
-  launch(stream, {(columns + kFewThreads - 1) / kFewThreads, kFewThreads}, add_row_blocks<T>, sums, reinterpret_cast<T*>(y), blocks,
-         columns);
-}
-
-void enqueue_column_sums(StreamHandle stream, const Operand& x, const Operand& y, Address workspace) {
-  const int64_t columns = y.elements(), rows = columns == 0 ? 0 : x.elements() / columns;
-  std::byte *const from = as<std::byte>(x), *const to = as<std::byte>(y);
-  switch (x.dtype) {
-    case DType::f32:
-      return launch_column_sums<float>(stream, from, to, workspace, rows, columns);
-    case DType::f64:
-      return launch_column_sums<double>(stream, from, to, workspace, rows, columns);
-    case DType::bf16:
-      return launch_column_sums<Bf16>(stream, from, to, workspace, rows, columns);
-    default:
-      return launch_column_sums<F16>(stream, from, to, workspace, rows, columns);
-  }
-}
-
 Shape leading(const Shape& shape) { return Shape(shape.dims().first(static_cast<size_t>(shape.rank() - 2))); }
 
 Problem problem_of(Op op, const Operand& a, const Operand& b, const Operand& c) {
@@ -191,7 +165,7 @@ void enqueue_lines(StreamHandle stream, Op op, const Call& call) {
   }
   set_layouts(problem, x, weight, false, transposed);
   launch_product(stream, problem, attrs);
-  if (column_sums >= 0) enqueue_column_sums(stream, y, call.out[static_cast<size_t>(column_sums)], call.workspace);
+  if (column_sums >= 0) enqueue_row_sums(stream, y, call.out[static_cast<size_t>(column_sums)], call.workspace);
 }
 
 /// Of lines that are `line` elements apart, and the elements of each `along` K.

@@ -87,6 +87,16 @@ void launch_reduction(StreamHandle stream, Op op, const Call& call) {
 
 }  // namespace
 
+void enqueue_row_sums(StreamHandle stream, const Operand& x, const Operand& y, Address workspace) {
+  static const Ints kRows = {0};
+  const MergedAxes axes("sum", {y.elements() == 0 ? 0 : x.elements() / y.elements(), y.elements()}, kRows);
+  with_floating(Op::sum, x.dtype, [&](auto t) {
+    using T = decltype(t);
+    using L = Launcher<Adding, T>;
+    L{stream, as<const T>(x), as<T>(y), pointer_to<typename L::S>(workspace), 1}.run(axes);
+  });
+}
+
 void enqueue_reduction(const KernelQueue& queue, Op op, const Call& call) {
   switch (op) {
     case Op::sum:
