@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "saved_trainer.h"
 #include "thrown_error.h"
 #include "training.h"
 
@@ -62,19 +63,52 @@ TEST(SimulatedTraining, RepeatsItselfWithAndWithoutRecordings) {
 }
 
 TEST(SimulatedTraining, HasOneStateHoweverItIsSplit) {
-  for (const char* precision : {"\"fp32\"", "\"bf16\""}) {
-    const auto with = [&](Keys keys) {
-      keys.emplace_back("precision", precision);
-      keys.emplace_back("micro_batches", "6");
-      return trained(training_on(kDevice, keys));
-    };
-    const Trained alone = with({});
-    EXPECT_EQ(with({{"recompute", "\"full\""}}), alone);
-    for (const char* ranks : {"2", "3"})
-      for (const char* zero : {"0", "2", "3"}) EXPECT_EQ(with({{"ranks", ranks}, {"zero", zero}}), alone) << ranks << " " << zero;
-    EXPECT_EQ(with({{"ranks", "2"}, {"stages", "2"}}), alone);
-    EXPECT_EQ(with({{"ranks", "2"}, {"overlap", "\"on\""}}), alone);
-  }
+  const auto with = [](Keys keys, const char* precision) {
+    keys.emplace_back("precision", precision);
+    keys.emplace_back("micro_batches", "6");
+    return trained(training_on(kDevice, keys), 3);
+  };
+  const auto splits = [&](const char* precision, const std::vector<Keys>& all) {
+    const Trained alone = with({}, precision);
+    for (const Keys& keys : all)
+      EXPECT_EQ(with(keys, precision), alone) << precision << " " << keys.back().first << " " << keys.back().second;
+  };
+  splits("\"fp32\"", {{{"recompute", "\"full\""}},
+                      {{"ranks", "2"}},
+                      {{"ranks", "2"}, {"overlap", "\"on\""}},
+                      {{"ranks", "3"}, {"zero", "2"}},
+                      {{"ranks", "2"}, {"zero", "3"}},
+                      {{"ranks", "2"}, {"stages", "2"}},
+                      {{"ranks", "2"}, {"stages", "2"}, {"schedule", "\"zb-h1\""}}});
+  splits("\"bf16\"", {{{"ranks", "2"}, {"zero", "1"}}, {{"ranks", "3"}, {"zero", "3"}}});
+}
+
+TEST(SimulatedTraining, OnTensorRanksHasTheLossesOfOne) {
+  Training one = training_on(kDevice, {{"micro_batches", "2"}}),
+           two = training_on(kDevice, {{"micro_batches", "2"}, {"ranks", "2"}, {"tensor", "2"}});
+  one.options.heads = two.options.heads = 2;
+  one.options.vocabulary = two.options.vocabulary = 18;
+  const std::vector<double> made = trained(two).losses, wanted = trained(one).losses;
+  for (size_t i = 0; i < wanted.size(); ++i) EXPECT_NEAR(made[i], wanted[i], 1e-5 * wanted[i]) << "step " << i;
+}
+
+TEST(SimulatedTraining, SkipsAStepWhoseGradientsAreNotFinite) {
+  const auto trainer = training_on(kDevice, {{"precision", "\"fp16\""}, {"loss_scale_initial", "1e9"}}).trainer();
+  EXPECT_TRUE(trainer->step().skipped);
+  EXPECT_EQ(weights_of(trainer->model(), "final_norm.gamma"), weights_of(*training_on(kDevice).model(), "final_norm.gamma"));
+  int skipped = 1;
+  while (trainer->step().skipped) ASSERT_LT(++skipped, 40);
+}
+
+TEST(SimulatedTraining, GoesOnFromACheckpointWithTheSameBits) {
+  const ScratchFolder folder("simulated_training");
+  const Training training = training_on(kDevice, {{"optimizer", "\"adamw-8bit\""}, {"ema_decay", "0.9"}});
+  const auto whole = training.trainer(), resumed = training.trainer();
+  losses_of(*whole, 2);
+  save(*whole, folder / "two");
+  resume_from(folder / "two", *resumed);
+  EXPECT_EQ(losses_of(*resumed, 2), losses_of(*whole, 2));
+  EXPECT_EQ(resumed->state_digest(), whole->state_digest());
 }
 
 TEST(SimulatedTraining, ATokenOutsideTheVocabularyChangesNothing) {

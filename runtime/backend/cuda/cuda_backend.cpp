@@ -158,8 +158,12 @@ class CudaBackend final : public Backend {
 
   std::string_view name() const override { return name_; }
   std::string_view kernel_class() const override { return kernel_class_; }
-  const OpTable& kernels() const override { fail_in_place("its kernels"); }
-  const GemmKernels& gemm() const override { fail_in_place("its products"); }
+  const OpTable& kernels() const override {
+    fail(Code::unsupported, text(name_, ": its kernels cannot be called on the host's memory; use a context of device cpu"));
+  }
+  const GemmKernels& gemm() const override {
+    fail(Code::unsupported, text(name_, ": only device cpu tunes products, and multiplies the host's arrays; leave tune out, or use it"));
+  }
   bool has_kernel(Op op) const override { return kernels_of(op) != nullptr; }
   std::unique_ptr<Buffer> allocate(int64_t bytes, MemoryRole role) override { return device_.allocate(bytes, role); }
   std::unique_ptr<Buffer> allocate_in_file(int64_t /*bytes*/, const std::string& folder) override {
@@ -192,10 +196,6 @@ class CudaBackend final : public Backend {
   }
 
  private:
-  [[noreturn]] void fail_in_place(std::string_view what) const {
-    fail(Code::unsupported, text(name_, ": ", what, " cannot be called on the host's memory; use a context of device cpu"));
-  }
-
   const std::string name_, kernel_class_;
   const int index_;
   std::shared_ptr<MemorySource> memory_;
