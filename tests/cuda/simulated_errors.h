@@ -98,7 +98,6 @@ class ErrorTest : public KernelTest {
     }
   }
 
- private:
   void run_on_reference(Op op, Call call) {
     Bytes workspace(need(profile_of(*reference_, 1), op, call));
     call.workspace = address_of(workspace.data());
@@ -107,6 +106,7 @@ class ErrorTest : public KernelTest {
     workspace.taken();
   }
 
+ private:
   std::unique_ptr<Backend> reference_ = make_reference_backend();
 };
 

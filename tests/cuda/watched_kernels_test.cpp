@@ -50,6 +50,11 @@ std::vector<Watched> all_watched() {
   const Tensor logits{f32, {6, 70}}, targets{i32, {6}}, one{f64, {}};
   all.push_back({Op::fused_cross_entropy, {one, one, logits}, {{logits}, {targets, 70}, {one}}});
   all.push_back({Op::mse, {one, one}, {{{f32, {3000}}}, {{f32, {3000}}}}});
+  const Tensor piece{f32, {70, 300}};
+  all.push_back({Op::adafactor_sums,
+                 {{f64, {441}}},
+                 {{piece}, {{f32, {}}}, {{boolean, {}}}, {{f64, {2}}}, {piece}},
+                 {{"segments", std::vector<int64_t>{140}}, {"rank", int64_t{1}}, {"ranks", int64_t{2}}}});
   return all;
 }
 

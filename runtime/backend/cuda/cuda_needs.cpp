@@ -1,4 +1,5 @@
 // The needs of the kernels of NVIDIA's devices. Part of the library, so that plans can be made without a toolkit or a device.
+#include "backend/cuda/adafactor_layout.h"
 #include "backend/cuda/attention_limits.h"
 #include "backend/cuda/embedding_work.h"
 #include "backend/cuda/gradient_norm_work.h"
@@ -10,6 +11,7 @@
 #include "backend/gradient_norm_order.h"
 #include "backend/merged_axes.h"
 #include "backend/needs.h"
+#include "backend/piece_parts.h"
 #include "ir/linear_places.h"
 
 namespace st {
@@ -50,6 +52,12 @@ int64_t workspace_of(const MachineProfile& /*machine*/, Op op, Types in, Types o
     case Op::rmsprop:
     case Op::adagrad:
       return sizeof(cuda::UpdateNumbers);
+    case Op::adafactor:
+      return cuda::AdafactorLayout(in[0].shape).bytes();
+    case Op::adafactor_sums:
+    case Op::adafactor_size:
+    case Op::adafactor_step:
+      return cuda::AdafactorLayout(in[0].shape, PieceParts(in[0].shape, attrs).whole_rows()).bytes();
     case Op::matmul:
     case Op::linear:
     case Op::fused_linear:

@@ -44,6 +44,10 @@ void enqueue_attention_backward(const KernelQueue& queue, Op op, const Call& cal
 /// skip is set, or an index was out of range. Throws unsupported for other types of gradient and parameter, and internal for other ops.
 void enqueue_update(const KernelQueue& queue, Op op, const Call& call);
 
+/// adafactor, and adafactor_sums, adafactor_size and adafactor_step of a piece; sums are in the workspace (adafactor_layout.h). Writes no
+/// slot if the skip is set, or an index was out of range. Throws unsupported as enqueue_update() does, and internal for other ops.
+void enqueue_adafactor(const KernelQueue& queue, Op op, const Call& call);
+
 /// With the cpu's bits. Writes nothing if the skip is set, or an index was out of range. Throws unsupported for averages that are not f32
 /// or f64.
 void enqueue_average(const KernelQueue& queue, Op op, const Call& call);

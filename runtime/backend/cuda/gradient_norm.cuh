@@ -13,6 +13,7 @@
 #include <device/threads.h>
 
 #include "backend/cuda/doubles.cuh"
+#include "backend/cuda/fused.cuh"
 #include "backend/cuda/halves.cuh"
 #include "backend/cuda/vectors.cuh"
 #include "backend/gradient_norm_order.h"
@@ -25,10 +26,6 @@ constexpr int kLanesOfThread = 4, kThreadsOfBlock = kSquareLanes / kLanesOfThrea
 DEVICE bool is_bounded(double x) { return fabs(x) < INFINITY; }
 
 /// sum + x^2
-DEVICE double with_square(double sum, float x) {
-  const double wide = x;
-  return fma(wide, wide, sum);  // the square is exact
-}
 DEVICE double with_square(double sum, double x) { return plus(sum, times(x, x)); }
 
 /// A thread's lanes of `count` elements from `x` on, its own at 4 * quarter. Adding a 0 where there is no element changes no lane.

@@ -5,13 +5,12 @@
 #include "backend/cuda/adamw_8bit.cuh"
 #include "backend/cuda/enqueue.h"
 #include "backend/cuda/update_numbers.cuh"
+#include "backend/cuda/update_types.h"
 #include "backend/kernel_side.h"
 #include "base/error.h"
 
 namespace st::cuda {
 namespace {
-
-bool is_half(DType dtype) { return dtype == DType::bf16 || dtype == DType::f16; }
 
 template <class Rule>
 void launch_update(const KernelQueue& queue, const Rule& rule, const Call& call, const UpdateNumbers* numbers) {
@@ -83,9 +82,7 @@ UpdateAttrs attrs_of(Op op, const Attrs& attrs) {
 }  // namespace
 
 void enqueue_update(const KernelQueue& queue, Op op, const Call& call) {
-  const DType parameter = call.writes[0].dtype, gradient = call.in[0].dtype;
-  require(parameter == DType::f32 && (gradient == DType::f32 || is_half(gradient)), Code::unsupported, name_of(op),
-          ": device cuda cannot update ", parameter, " parameters from ", gradient, " gradients; keep f32 master weights");
+  check_update_types(op, call.writes[0].dtype, call.in[0].dtype);
   auto* const numbers = pointer_to<UpdateNumbers>(call.workspace);
   launch(queue.stream, {1, 1}, set_update_numbers, attrs_of(op, *call.attrs), as<const double>(call.in[3]), numbers);
   switch (op) {
