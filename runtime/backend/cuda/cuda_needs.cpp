@@ -3,6 +3,7 @@
 #include "backend/cuda/attention_limits.h"
 #include "backend/cuda/embedding_work.h"
 #include "backend/cuda/gradient_norm_work.h"
+#include "backend/cuda/muon_work.h"
 #include "backend/cuda/norm_blocks.h"
 #include "backend/cuda/paired_loss_work.h"
 #include "backend/cuda/product_tiles.h"
@@ -13,6 +14,7 @@
 #include "backend/needs.h"
 #include "backend/piece_parts.h"
 #include "ir/linear_places.h"
+#include "ir/piece_update.h"
 
 namespace st {
 namespace {
@@ -58,6 +60,12 @@ int64_t workspace_of(const MachineProfile& /*machine*/, Op op, Types in, Types o
     case Op::adafactor_size:
     case Op::adafactor_step:
       return cuda::AdafactorLayout(in[0].shape, PieceParts(in[0].shape, attrs).whole_rows()).bytes();
+    case Op::muon:
+      return cuda::MuonWork{in[0].shape[0], in[0].shape[1]}.bytes();
+    case Op::muon_step: {
+      const Shape whole = whole_of_directions(in[0].shape, attrs);
+      return cuda::MuonWork{whole[0], whole[1]}.bytes();
+    }
     case Op::matmul:
     case Op::linear:
     case Op::fused_linear:

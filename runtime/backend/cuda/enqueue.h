@@ -48,6 +48,10 @@ void enqueue_update(const KernelQueue& queue, Op op, const Call& call);
 /// slot if the skip is set, or an index was out of range. Throws unsupported as enqueue_update() does, and internal for other ops.
 void enqueue_adafactor(const KernelQueue& queue, Op op, const Call& call);
 
+/// muon, and muon_direction and muon_step of a piece, with matmul's products; the momentum and the direction have the cpu's bits. The
+/// workspace is MuonWork's. Writes no slot if the skip is set, or an index was out of range. Throws as enqueue_adafactor() does.
+void enqueue_muon(const KernelQueue& queue, Op op, const Call& call);
+
 /// With the cpu's bits. Writes nothing if the skip is set, or an index was out of range. Throws unsupported for averages that are not f32
 /// or f64.
 void enqueue_average(const KernelQueue& queue, Op op, const Call& call);

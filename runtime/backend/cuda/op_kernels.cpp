@@ -60,6 +60,7 @@ constexpr Table table_of_ops() {
        Op::sign, Op::clamp, Op::relu, Op::relu_backward, Op::tanh_backward, Op::sigmoid_backward, Op::accumulate});
   set(enqueue_update, {Op::adamw, Op::adamw_8bit, Op::sgd, Op::lion, Op::rmsprop, Op::adagrad});
   set(enqueue_adafactor, {Op::adafactor, Op::adafactor_sums, Op::adafactor_size, Op::adafactor_step});
+  set(enqueue_muon, {Op::muon, Op::muon_direction, Op::muon_step});
   set(enqueue_transcendental, {Op::exp, Op::log, Op::pow, Op::gelu, Op::gelu_backward, Op::silu, Op::silu_backward, Op::tanh, Op::sigmoid});
   set(enqueue_rope, {Op::rope});
   set(enqueue_attention, {Op::attention});
