@@ -1,7 +1,7 @@
 // Devices by name: the built-in ones, and those that plug-ins bring (backend_plugin.h).
-// The plug-in of device NAME is libscaletrain_NAME.so, with _ for each - of the name, in the folder SCALETRAIN_BACKEND_PATH, else in this library's folder. If that
-// variable is a file, it is a plug-in whose devices are all found. A plug-in is loaded when its device is asked for or listed, and never
-// unloaded.
+// The plug-in of device NAME is libscaletrain_NAME.so, with _ for each - of the name, in the folder SCALETRAIN_BACKEND_PATH, else in this
+// library's folder. If that variable is a file, it is a plug-in whose devices are all found. A plug-in is loaded when its device is asked
+// for or listed, and never unloaded.
 #pragma once
 
 #include <memory>

@@ -52,8 +52,7 @@ Prepared* PlannedInstructions::kernel_of(const Instruction& at, const Call& call
   if (!backend_.is_host_memory() && (op == Op::host || op == Op::host_backward)) {
     made = prepare_host_call(backend_, op, call);
   } else {
-    require(backend_.has_kernel(op), Code::unsupported, "backend ", backend_.name(), ": no kernel for ",
-            name_of(op));
+    require(backend_.has_kernel(op), Code::unsupported, "backend ", backend_.name(), ": no kernel for ", name_of(op));
     made = backend_.prepare(op, call);
   }
   return made.get();
