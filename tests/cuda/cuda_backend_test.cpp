@@ -99,6 +99,34 @@ TEST(CudaBackend, RunsAndRecordsPreparedKernels) {
   EXPECT_EQ(call.out(), (std::vector<float>{14, 25, 36}));
 }
 
+TEST(CudaBackend, ThrowsAnIndexOutOfRangeWhereTheHostWaitsAndUpdatesNothing) {
+  const auto backend = simulated();
+  DeviceCall first(*backend, Op::embedding), second(*backend, Op::embedding), update(*backend, Op::sgd);
+  const std::vector<float> weight = {1, 2, 3, 4};
+  for (DeviceCall* const call : {&first, &second}) call->input<float>(DType::f32, {2, 2}, weight);
+  first.input<int32_t>(DType::i32, {2, 2}, {0, 1, 1, 0}).output(DType::f32, {2, 2, 2});
+  second.input<int64_t>(DType::i64, {3}, {1, 0, -5}).output(DType::f32, {3, 2});
+  update.input<float>(DType::f32, {3}, {1, 1, 1}).input<float>(DType::f32, {}, {1}).input<uint8_t>(DType::boolean, {}, {0});
+  update.input<double>(DType::f64, {2}, {0.5, 1}).slot(DType::f32, {3});
+  const auto right = first.prepare(), wrong = second.prepare(), step = update.prepare();
+  const auto stream = backend->make_stream();
+  for (Prepared* const kernel : {right.get(), wrong.get(), step.get()}) kernel->enqueue(*stream);
+  const Error error = error_of([&] { stream->finish(); });
+  EXPECT_EQ(error.code(), Code::invalid_argument);
+  EXPECT_EQ(error.message(),
+            "embedding: token -5 at [2] is outside the vocabulary 0..1; check the tokenizer and the weight's first dimension");
+  EXPECT_EQ(error.place.op, "embedding");
+  EXPECT_EQ(stream->failed(), wrong.get());
+  EXPECT_EQ(update.first_slot(), (std::vector<float>{0, 0, 0}));
+  // The stream is as before: what comes now is not about that index.
+  right->enqueue(*stream);
+  step->enqueue(*stream);
+  stream->finish();
+  EXPECT_EQ(stream->failed(), nullptr);
+  EXPECT_EQ(first.out(), (std::vector<float>{1, 2, 3, 4, 3, 4, 1, 2}));
+  EXPECT_EQ(update.first_slot(), (std::vector<float>{-0.5F, -0.5F, -0.5F}));
+}
+
 TEST(CudaBackend, RefusesWhatItsKernelsCannotDo) {
   const auto backend = simulated();
   EXPECT_EQ(error_of([&] { simulated(2); }).message(),

@@ -1,6 +1,8 @@
 // The CUDA plug-in's kernels that follow indices on the simulated grid: the cpu's bits, and its words for an index out of range.
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include <random>
 
 #include "backend/cuda/index_faults.h"
@@ -14,15 +16,15 @@ class IndexedKernels : public FilledKernelTest {
  protected:
   IndexedKernels() : FilledKernelTest(Order::late) {}
 
-  /// The word after the kernels of call 3 have run: kNoFault if nothing was reported.
-  uint64_t reported(Op op, OperandsInMemory& operands) {
-    uint64_t word = IndexFaults::kNoFault;
+  /// The words after the kernels of call 3 have run: kNoFault and 0 if nothing was reported.
+  std::array<uint64_t, 2> reported(Op op, OperandsInMemory& operands) {
+    std::array<uint64_t, 2> words = {IndexFaults::kNoFault, 0};
     Call call = operands.call();
     Bytes workspace(need({.device = "cuda"}, op, call));
     call.workspace = address_of(workspace.data());
-    kernels_of(op)({&stream_, {{&word}, 3}}, op, call);
+    kernels_of(op)({&stream_, {{words.data()}, 3}}, op, call);
     finish();
-    return word;
+    return words;
   }
 };
 
@@ -88,11 +90,13 @@ TEST_F(IndexedKernels, ReportTheFirstIndexOutOfRangeInTheWordsOfTheCpu) {
                           : bad.op == Op::gather_backward  ? Attrs{{"size", int64_t{11}}}
                                                            : Attrs{};
       OperandsInMemory operands(bad.op, bad.in, attrs), on_cpu(bad.op, bad.in, attrs);
-      EXPECT_EQ(reported(bad.op, operands), uint64_t{3} << IndexFaults::kElementBits | 4) << name_of(bad.op);
+      const auto [place, value] = reported(bad.op, operands);
+      EXPECT_EQ(place, uint64_t{3} << IndexFaults::kElementBits | 4) << name_of(bad.op);
+      EXPECT_EQ(static_cast<int64_t>(value), -7) << name_of(bad.op);
       const Error wanted = error_of([&] { run_on_cpu(bad.op, on_cpu.call()); });
       const Call call = operands.call();
       EXPECT_EQ(indices_of(bad.op, call).dtype, index);
-      const Error error = error_of([&] { fail_at_index(bad.op, call, -7, 4); });
+      const Error error = error_of([&] { fail_at_index(bad.op, call, {-7}, 4); });
       EXPECT_EQ(error.code(), Code::invalid_argument);
       EXPECT_EQ(error.message(), wanted.message());
       EXPECT_NE(error.message().find("[1, 1]"), std::string::npos) << error.message();
@@ -101,7 +105,7 @@ TEST_F(IndexedKernels, ReportTheFirstIndexOutOfRangeInTheWordsOfTheCpu) {
 
 TEST_F(IndexedKernels, ReportNothingOfIndicesInRange) {
   OperandsInMemory operands(Op::embedding, {random_filled(DType::f32, {11, 5}, 1), indices_of_values(DType::i32, {3}, {0, 10, 5})}, {});
-  EXPECT_EQ(reported(Op::embedding, operands), IndexFaults::kNoFault);
+  EXPECT_EQ(reported(Op::embedding, operands)[0], IndexFaults::kNoFault);
 }
 
 TEST_F(IndexedKernels, OpsWithoutIndicesHaveNoFault) {

@@ -214,15 +214,16 @@ TEST_F(LossKernels, ReportTheFirstTargetOutsideTheClassesInTheWordsOfTheCpu) {
     const bool has_part = name_of(bad.op).starts_with("vocabulary");
     const Attrs attrs = has_part ? Attrs{{"first", int64_t{0}}, {"classes", int64_t{6}}} : Attrs{};
     OperandsInMemory operands(bad.op, bad.in, attrs), on_cpu(bad.op, bad.in, attrs);
-    uint64_t word = IndexFaults::kNoFault;
+    uint64_t words[2] = {IndexFaults::kNoFault, 0};
     Call call = operands.call();
     Bytes workspace(need({.device = "cuda"}, bad.op, call));
     call.workspace = address_of(workspace.data());
-    kernels_of(bad.op)({&stream_, {{&word}, 9}}, bad.op, call);
+    kernels_of(bad.op)({&stream_, {{words}, 9}}, bad.op, call);
     finish();
-    EXPECT_EQ(word, uint64_t{9} << IndexFaults::kElementBits | 2) << name_of(bad.op);
+    EXPECT_EQ(words[0], uint64_t{9} << IndexFaults::kElementBits | 2) << name_of(bad.op);
+    EXPECT_EQ(words[1], 6U) << name_of(bad.op);
     const Error wanted = error_of([&] { run_on_cpu(bad.op, on_cpu.call()); });
-    const Error error = error_of([&] { fail_at_index(bad.op, call, 6, 2); });
+    const Error error = error_of([&] { fail_at_index(bad.op, call, {6}, 2); });
     EXPECT_EQ(error.code(), Code::invalid_argument);
     EXPECT_EQ(error.message(), wanted.message());
   }

@@ -111,15 +111,27 @@ TEST(SimulatedTraining, GoesOnFromACheckpointWithTheSameBits) {
   EXPECT_EQ(resumed->state_digest(), whole->state_digest());
 }
 
-TEST(SimulatedTraining, ATokenOutsideTheVocabularyChangesNothing) {
-  Training training = training_on(kDevice);
-  const auto model = training.model();
-  training.options.vocabulary = 40;  // of the data
-  const auto trainer = training.trainer_of(model, training.data());
+/// Row 1 begins with a token that is in no vocabulary here.
+class OneBadToken : public Sequences {
+ public:
+  explicit OneBadToken(const GptOptions& options) : Sequences(50, options.context, options.vocabulary) {}
+
+ protected:
+  void fill_checked(std::span<const int64_t> rows, std::span<const FieldView> out) const override {
+    Sequences::fill_checked(rows, out);
+    for (size_t r = 0; r < rows.size(); ++r)
+      if (rows[r] == 1) reinterpret_cast<int32_t*>(out[0].data)[out[0].bytes / 4 / std::ssize(rows) * static_cast<int64_t>(r)] = 999;
+  }
+};
+
+TEST(SimulatedTraining, ATokenOutsideTheVocabularyIsNamedAndChangesNothing) {
+  const Training training = training_on(kDevice, {{"accumulate", "25"}});  // all rows, of which later ones overwrite this one
+  const auto trainer = training.trainer_of(training.model(), std::make_shared<OneBadToken>(training.options));
   const std::string before = trainer->state_digest();
   const Error error = error_of([&] { trainer->step(); });
   EXPECT_EQ(error.code(), Code::invalid_argument);
-  EXPECT_NE(error.message().find("is outside the"), std::string::npos) << error.message();
+  EXPECT_NE(error.message().find("token 999 at ["), std::string::npos) << error.message();
+  EXPECT_NE(error.message().find(", 0] is outside the vocabulary 0..16"), std::string::npos) << error.message();
   EXPECT_EQ(trainer->state_digest(), before);
 }
 

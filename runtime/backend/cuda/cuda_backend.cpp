@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <mutex>
 #include <string_view>
 #include <utility>
@@ -53,15 +54,15 @@ bool waits_for_kernels() {
   return asked != nullptr && std::string_view(asked) == "1";
 }
 
-/// With a word for faults of its kernels.
+/// With words for faults of its kernels.
 class KernelStream final : public CudaStream {
  public:
   KernelStream(CudaDevice& device, int index, std::shared_ptr<Calls> calls)
       : device_(device),
         index_(index),
         calls_(std::move(calls)),
-        word_(device.allocate(sizeof(uint64_t), MemoryRole::other)),
-        read_(device.allocate_pinned(sizeof(uint64_t))) {
+        words_(device.allocate(kBytes, MemoryRole::other)),
+        read_(device.allocate_pinned(kBytes)) {
     clear();
   }
   void finish() override;
@@ -69,11 +70,13 @@ class KernelStream final : public CudaStream {
   bool can_record() const override { return !waits_; }
   /// After each kernel.
   void wait_if_asked(const CudaKernel& given);
-  KernelQueue queue(uint64_t call) const { return {handle(), {{pointer_to<uint64_t>(word_->data())}, call}}; }
+  KernelQueue queue(uint64_t call) const { return {handle(), {{pointer_to<uint64_t>(words_->data())}, call}}; }
   int device_index() const { return index_; }
 
  private:
-  void clear() { fill(word_->data(), IndexFaults::kNoFault); }
+  static constexpr int64_t kBytes = 2 * sizeof(uint64_t);
+
+  void clear() { fill(words_->data(), IndexFaults::kNoFault); }
   void fill(Address at, uint64_t value) {
     const CurrentDevice current(index_);
     enqueue_fill(handle(), DType::i64, pointer_to(at), value, 1);
@@ -83,7 +86,7 @@ class KernelStream final : public CudaStream {
   const int index_;
   const bool waits_ = waits_for_kernels();
   std::shared_ptr<Calls> calls_;
-  std::unique_ptr<Buffer> word_;
+  std::unique_ptr<Buffer> words_;
   std::unique_ptr<PinnedMemory> read_;
   const CudaKernel* failed_ = nullptr;
 };
@@ -103,13 +106,14 @@ class CudaKernel final : public Prepared {
     own.wait_if_asked(*this);
   }
   Op op() const { return op_; }
-  [[noreturn]] void fail_at(CudaDevice& device, int64_t element) const {
+  /// `reported`: the index, which is no longer in the operand if later work has overwritten it.
+  [[noreturn]] void fail_at(CudaDevice& device, int64_t element, int64_t reported) const {
     const Operand& indices = indices_of(op_, call_);
     const int64_t width = bytes_of(indices.dtype);
     int64_t value = 0;
     int32_t narrow = 0;
     device.to_host(width == 4 ? static_cast<void*>(&narrow) : &value, indices.data + element * width, width);
-    fail_at_index(op_, call_, width == 4 ? narrow : value, element);
+    fail_at_index(op_, call_, {width == 4 ? narrow : value, reported}, element);
   }
 
  private:
@@ -134,15 +138,18 @@ void KernelStream::wait_if_asked(const CudaKernel& given) {
 
 void KernelStream::finish() {
   failed_ = nullptr;
-  copy_to_host(read_->data(), word_->data(), sizeof(uint64_t));
+  copy_to_host(read_->data(), words_->data(), kBytes);
   CudaStream::finish();
-  const uint64_t fault = *reinterpret_cast<const uint64_t*>(read_->data());
+  uint64_t words[2];
+  std::memcpy(words, read_->data(), kBytes);
+  const uint64_t fault = words[0];
   if (fault == IndexFaults::kNoFault) return;
   clear();
   CudaStream::finish();
   failed_ = calls_->at(fault >> IndexFaults::kElementBits);
   require(failed_ != nullptr, Code::internal, "cuda: a kernel reported an index, and is gone");
-  failed_->fail_at(device_, static_cast<int64_t>(fault & ((uint64_t{1} << IndexFaults::kElementBits) - 1)));
+  const auto element = static_cast<int64_t>(fault & ((uint64_t{1} << IndexFaults::kElementBits) - 1));
+  failed_->fail_at(device_, element, static_cast<int64_t>(words[1]));
 }
 
 const Prepared* KernelStream::failed() const { return failed_; }

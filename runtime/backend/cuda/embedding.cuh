@@ -28,7 +28,7 @@ struct WeightRows {
   /// The row of a token; `rows`: that of another rank, or reported as outside the vocabulary.
   DEVICE int64_t row_of(const IndexFaults& faults, const Indices& tokens, int64_t at) const {
     const int64_t token = tokens[at], row = token - first;
-    if (token < 0 || token >= classes) report(faults, at);
+    if (token < 0 || token >= classes) report(faults, at, token);
     return token < 0 || token >= classes || row < 0 || row >= rows ? rows : row;
   }
 };

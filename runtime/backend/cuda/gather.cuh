@@ -23,7 +23,7 @@ struct GatherLines {
   DEVICE int64_t place(const IndexFaults& faults, const Indices& index, int64_t element) const {
     const int64_t row = element / inner, at = index[element];
     if (at >= 0 && at < size) return (row / chosen * size + at) * inner + (element - row * inner);
-    report(faults, element);
+    report(faults, element, at);
     return -1;
   }
 };

@@ -24,6 +24,21 @@ void check_target_of(Op op, const Call& call, int64_t value, int64_t element) {
   check_target(op == Op::fused_cross_entropy ? "cross_entropy" : name_of(op), value, element, indices_of(op, call).shape, classes);
 }
 
+void check_in_range(Op op, const Call& call, int64_t value, int64_t element) {
+  switch (op) {
+    case Op::embedding:
+      return check_token_of(op, call, call.in[0].shape[0], value, element);
+    case Op::embedding_backward:
+      return check_token_of(op, call, call.out[0].shape[0], value, element);
+    case Op::gather:
+      return check_index_of(op, call, call.in[0].shape, value, element);
+    case Op::gather_backward:
+      return check_index_of(op, call, call.out[0].shape, value, element);
+    default:
+      return check_target_of(op, call, value, element);
+  }
+}
+
 }  // namespace
 
 const Operand& indices_of(Op op, const Call& call) {
@@ -45,27 +60,10 @@ const Operand& indices_of(Op op, const Call& call) {
   }
 }
 
-void fail_at_index(Op op, const Call& call, int64_t value, int64_t element) {
-  const Operand& indices = indices_of(op, call);
-  switch (op) {
-    case Op::embedding:
-      check_token_of(op, call, call.in[0].shape[0], value, element);
-      break;
-    case Op::embedding_backward:
-      check_token_of(op, call, call.out[0].shape[0], value, element);
-      break;
-    case Op::gather:
-      check_index_of(op, call, call.in[0].shape, value, element);
-      break;
-    case Op::gather_backward:
-      check_index_of(op, call, call.out[0].shape, value, element);
-      break;
-    default:
-      check_target_of(op, call, value, element);
-      break;
-  }
-  // The index in memory is in range: something has written it since the report.
-  fail(Code::internal, text("cuda: ", name_of(op), " reported index ", value, " at element ", element, " of ", indices.shape));
+void fail_at_index(Op op, const Call& call, std::initializer_list<int64_t> values, int64_t element) {
+  for (const int64_t value : values) check_in_range(op, call, value, element);
+  fail(Code::internal,
+       text("cuda: ", name_of(op), " reported an index that is in range, at element ", element, " of ", indices_of(op, call).shape));
 }
 
 }  // namespace st::cuda

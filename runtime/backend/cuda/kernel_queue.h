@@ -7,8 +7,9 @@
 
 namespace st::cuda {
 
-/// Index out of range in the data of a call. The word, in the device's memory, is kNoFault or (call << 40 | element) of the smallest that
-/// was reported (index_faults.cuh); CudaStream::finish() throws it. Updates write nothing once there is one.
+/// Index out of range in the data of a call. Two words, in the device's memory: kNoFault or (call << 40 | element) of the smallest that was
+/// reported (index_faults.cuh), and the index itself, or that of another one; a stream's finish() throws it. Updates write nothing once
+/// there is one.
 struct IndexFaults {
   static constexpr uint64_t kNoFault = ~uint64_t{0};
   static constexpr int kElementBits = 40;

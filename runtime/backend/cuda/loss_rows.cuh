@@ -62,7 +62,7 @@ struct LossTarget {
     const int64_t target = targets[row];
     counts = target != of.ignored && target >= 0 && target < of.classes;
     column = target - of.first;
-    if (reports && target != of.ignored && !counts) report(faults, row);
+    if (reports && target != of.ignored && !counts) report(faults, row, target);
   }
   DEVICE bool is_among(int64_t columns) const { return counts && column >= 0 && column < columns; }
 };

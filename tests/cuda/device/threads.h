@@ -42,10 +42,17 @@ inline unsigned atomic_add(unsigned* place, unsigned value) {
   return before;
 }
 
-inline void atomic_min(uint64_t* place, uint64_t value) {
+inline uint64_t atomic_min(uint64_t* place, uint64_t value) {
   simulated::before_atomic(place);
   uint64_t there = __atomic_load_n(place, __ATOMIC_RELAXED);
   while (value < there && !__atomic_compare_exchange_n(place, &there, value, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) continue;
+  simulated::after_atomic(place);
+  return there;
+}
+
+inline void atomic_set(uint64_t* place, uint64_t value) {
+  simulated::before_atomic(place);
+  __atomic_store_n(place, value, __ATOMIC_RELAXED);
   simulated::after_atomic(place);
 }
 

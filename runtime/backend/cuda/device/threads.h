@@ -36,10 +36,14 @@ DEVICE T shuffle_xor(T value, int lanes) {
 
 /// Returns the value before. Orders no other memory.
 DEVICE unsigned atomic_add(unsigned* place, unsigned value) { return atomicAdd(place, value); }
-/// The place keeps the smaller one. Orders no other memory.
-DEVICE void atomic_min(uint64_t* place, uint64_t value) {
+/// The place keeps the smaller one. Returns the value before. Orders no other memory.
+DEVICE uint64_t atomic_min(uint64_t* place, uint64_t value) {
   static_assert(sizeof(unsigned long long) == sizeof(uint64_t));
-  atomicMin(reinterpret_cast<unsigned long long*>(place), static_cast<unsigned long long>(value));
+  return atomicMin(reinterpret_cast<unsigned long long*>(place), static_cast<unsigned long long>(value));
+}
+/// As one write, which no other thread's is a part of.
+DEVICE void atomic_set(uint64_t* place, uint64_t value) {
+  atomicExch(reinterpret_cast<unsigned long long*>(place), static_cast<unsigned long long>(value));
 }
 
 /// Orders this thread's writes: a thread that sees a later one, and fences too, sees the earlier ones.
