@@ -125,14 +125,18 @@ class OneBadToken : public Sequences {
 };
 
 TEST(SimulatedTraining, ATokenOutsideTheVocabularyIsNamedAndChangesNothing) {
-  const Training training = training_on(kDevice, {{"accumulate", "25"}});  // all rows, of which later ones overwrite this one
-  const auto trainer = training.trainer_of(training.model(), std::make_shared<OneBadToken>(training.options));
-  const std::string before = trainer->state_digest();
-  const Error error = error_of([&] { trainer->step(); });
-  EXPECT_EQ(error.code(), Code::invalid_argument);
-  EXPECT_NE(error.message().find("token 999 at ["), std::string::npos) << error.message();
-  EXPECT_NE(error.message().find(", 0] is outside the vocabulary 0..16"), std::string::npos) << error.message();
-  EXPECT_EQ(trainer->state_digest(), before);
+  // All rows, of which later ones overwrite this one; on two ranks, one has it.
+  for (const Keys& keys : {Keys{{"micro_batches", "25"}}, Keys{{"micro_batches", "25"}, {"ranks", "2"}},
+                           Keys{{"micro_batches", "25"}, {"ranks", "2"}, {"zero", "2"}}}) {
+    const Training training = training_on(kDevice, keys);
+    const auto trainer = training.trainer_of(training.model(), std::make_shared<OneBadToken>(training.options));
+    const std::string before = trainer->state_digest();
+    const Error error = error_of([&] { trainer->step(); });
+    EXPECT_EQ(error.code(), Code::invalid_argument);
+    EXPECT_NE(error.message().find("token 999 at ["), std::string::npos) << error.message();
+    EXPECT_NE(error.message().find(", 0] is outside the vocabulary 0..16"), std::string::npos) << error.message();
+    EXPECT_EQ(trainer->state_digest(), before);
+  }
 }
 
 }  // namespace

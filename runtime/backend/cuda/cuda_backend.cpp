@@ -25,18 +25,22 @@ class Calls {
  public:
   uint64_t add(const CudaKernel* kernel) {
     const std::lock_guard lock(mutex_);
-    const auto free = std::ranges::find(all_, nullptr);
-    const auto number = static_cast<uint64_t>(free - all_.begin());
-    require(number + 1 < uint64_t{1} << (64 - IndexFaults::kElementBits), Code::unsupported, "cuda: ", number, " kernels are prepared");
-    if (free == all_.end())
-      all_.push_back(kernel);
-    else
-      *free = kernel;
+    if (free_.empty()) {
+      constexpr uint64_t kMost = (uint64_t{1} << (64 - IndexFaults::kElementBits)) - 1;
+      require(all_.size() < kMost, Code::unsupported, "cuda: ", kMost, " kernels are prepared, and there are no more numbers for them");
+      free_.reserve(all_.size() + 1);  // so that remove() allocates nothing
+      free_.push_back(all_.size());
+      all_.push_back(nullptr);
+    }
+    const uint64_t number = free_.back();
+    free_.pop_back();
+    all_[number] = kernel;
     return number;
   }
   void remove(uint64_t number) {
     const std::lock_guard lock(mutex_);
     all_[number] = nullptr;
+    free_.push_back(number);
   }
   const CudaKernel* at(uint64_t number) const {
     const std::lock_guard lock(mutex_);
@@ -46,6 +50,7 @@ class Calls {
  private:
   mutable std::mutex mutex_;
   std::vector<const CudaKernel*> all_;
+  std::vector<uint64_t> free_;  // numbers that no kernel has
 };
 
 /// Whether SCALETRAIN_CUDA_SYNC asks that the host waits for each kernel, so that an error names its op.
