@@ -154,7 +154,8 @@ class Trace(CommandLineTest):
         self.assertEqual(lanes[1::2], [f"rank {rank}{stage(rank)}, predicted, from step {step} (median)" for rank in range(ranks)])
         self.assertEqual(len(names), 2 * ranks)
         measured = self.steps(events, 0)
-        self.assertEqual(measured[int(step) - 1]["dur"], sorted(event["dur"] for event in measured)[2])
+        middle = sorted(event["dur"] for event in measured)[2]
+        self.assertLessEqual(abs(measured[int(step) - 1]["dur"] - middle), 1)  # microseconds are rounded
         page = report.read_text()
         predicted_ms = float(re.search(r"a step, predicted</[^>]+>(?:<[^>]+>)*([\d.e+-]+) ms", page)[1])
         rows = {event["args"]["name"]: event["tid"] for event in events if event["name"] == "thread_name" and event["pid"] == ranks}
