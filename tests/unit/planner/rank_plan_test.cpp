@@ -287,7 +287,7 @@ TEST(Advice, EveryWrongPlanHasAFixThatFitsWhenItIsApplied) {
 
 TEST(Advice, SeveralChangesAreFirstIfTheOneThatFitsAloneIsSlow) {
   const GptOptions wide{.layers = 12, .width = 8192, .heads = 64, .context = 1024, .vocabulary = 50304};
-  const PlannedRun run = run_of(wide, R"({"ranks":8,"batch":16,"precision":"fp16","optimizer":"adam"})", "a100-80g");
+  const PlannedRun run = run_of(wide, R"({"ranks":8,"batch":15,"precision":"fp16","optimizer":"adam"})", "a100-80g");
   const std::vector<Fix> fixes = fixes_for(run, plan_of_rank(run, 0), 0);
   ASSERT_GE(fixes.size(), 2U);
   const auto of = [](const Fix& fix, const std::string& key) { return std::ranges::count(fix.changes, key, &KeyChange::key) > 0; };
