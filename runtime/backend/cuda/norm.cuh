@@ -88,7 +88,7 @@ DEVICE auto row_norm(const Row& row, bool centered, double epsilon) {
     for (int i = 0; i < Row::kEach; ++i) {
       const C d = i < count ? x[0][i] - norm.origin : C(0);
       differences += d;
-      squares = multiply_add(d, d, squares);
+      squares = fused(d, d, squares);
     }
     sums[0] += static_cast<double>(differences);
     sums[1] += static_cast<double>(squares);
@@ -111,7 +111,7 @@ DEVICE void store_norm(const Normal (&normal)[kEach], const void* gamma, const v
   read_scales<T>(scales, gamma, is_wide, at, count);
   if (beta != nullptr) read_scales<T>(shifts, beta, is_wide, at, count);
   for (int i = 0; i < kEach; ++i)
-    made[i] = static_cast<C>(multiply_add(normal[i], static_cast<Normal>(scales[i]), static_cast<Normal>(shifts[i])));
+    made[i] = static_cast<C>(fused(normal[i], static_cast<Normal>(scales[i]), static_cast<Normal>(shifts[i])));
   store_some(y + at, made, count);
 }
 
@@ -134,7 +134,7 @@ norm_rows(Group group, const T* x, const void* gamma, const void* beta, bool is_
     const C rest = norm.shift * norm.rstd;
     row.each([&](int64_t at, const auto& own, int count) {
       C normal[kEach];
-      for (int i = 0; i < kEach; ++i) normal[i] = multiply_add(own[0][i] - norm.origin, norm.rstd, rest);
+      for (int i = 0; i < kEach; ++i) normal[i] = fused(own[0][i] - norm.origin, norm.rstd, rest);
       store_norm(normal, gamma, beta, is_wide, to, at, count);
     });
   } else {
@@ -246,7 +246,7 @@ DEVICE void add_tile(const TileRow* tile, int rows, const T* x, const T* dy, int
       read_some(up, dy + r * columns + at, count);
       if (tile[r].is_held) {
         const C mean = static_cast<C>(tile[r].mean), rstd = static_cast<C>(tile[r].rstd);
-        for (int i = 0; i < kEach; ++i) of_gamma[i] = multiply_add(up[i], (own[i] - mean) * rstd, of_gamma[i]);
+        for (int i = 0; i < kEach; ++i) of_gamma[i] = fused(up[i], (own[i] - mean) * rstd, of_gamma[i]);
       } else {
         const double mean = tile[r].mean, rstd = tile[r].rstd;
         for (int i = 0; i < kEach; ++i)

@@ -10,6 +10,7 @@
 
 #include "backend/cuda/block_reduce.cuh"
 #include "backend/cuda/doubles.cuh"
+#include "backend/cuda/fused.cuh"
 #include "backend/cuda/halves.cuh"
 #include "backend/cuda/vectors.cuh"
 
@@ -22,10 +23,6 @@ constexpr int kOfVector = static_cast<int>(16 / sizeof(T));
 DEVICE bool is_aligned(const void* place, int64_t bytes) { return reinterpret_cast<uintptr_t>(place) % static_cast<uintptr_t>(bytes) == 0; }
 DEVICE bool is_finite(float x) { return fabsf(x) < INFINITY; }
 DEVICE bool is_finite(double x) { return fabs(x) < INFINITY; }
-
-/// x y + z, rounded once.
-DEVICE float multiply_add(float x, float y, float z) { return fmaf(x, y, z); }
-DEVICE double multiply_add(double x, double y, double z) { return fma(x, y, z); }
 
 /// The first `count` of kEach elements; the others are zeros.
 template <int kEach, class T>
