@@ -9,7 +9,7 @@
 namespace st {
 
 struct MachineProfile {
-  std::string device = "cpu";             // cpu, reference; cuda: for plans only, its kernels are not built yet
+  std::string device = "cpu";             // cpu, reference, or cuda: an NVIDIA GPU
   std::string kernel_class = "portable";  // one of the device's; what its kernels need depends on it
   int threads = 1;                        // of a rank
   int64_t alignment = 64;                 // of buffers, bytes
