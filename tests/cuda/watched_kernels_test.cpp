@@ -20,9 +20,9 @@ struct Watched {
 
 constexpr DType f32 = DType::f32, f64 = DType::f64, bf16 = DType::bf16, i32 = DType::i32, boolean = DType::boolean;
 
-std::vector<Watched> all_watched() {
+std::vector<Watched> all_watched(std::span<const DType> types) {
   std::vector<Watched> all;
-  for (const DType type : {f32, bf16}) {
+  for (const DType type : types) {
     const Tensor rows{type, {5, 67}}, column{f32, {5}}, row{type, {67}}, wide{type, {2, 1200}};
     all.push_back({Op::layer_norm, {rows, column, column}, {{rows}, {row}, {row}}});
     all.push_back({Op::layer_norm_backward, {rows, row, row}, {{rows}, {row}, {column}, {column}, {rows}}});
@@ -75,7 +75,9 @@ INSTANTIATE_TEST_SUITE_P(, WatchedKernels, testing::ValuesIn(kOrders), [](const 
 });
 
 TEST_P(WatchedKernels, HaveNoRaces) {
-  for (const Watched& watched : all_watched()) {
+  // Kernels of 16-bit operands exchange alike in every order.
+  constexpr DType kTypes[] = {f32, bf16};
+  for (const Watched& watched : all_watched(std::span(kTypes).first(GetParam() == Order::random ? 2 : 1))) {
     const Attrs attrs = make_attrs(watched.op, watched.attrs);
     std::vector<Bytes> memory;
     memory.reserve(watched.in.size() + watched.out.size());
