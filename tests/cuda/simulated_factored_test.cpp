@@ -31,7 +31,7 @@ struct Updated {
   }
 };
 
-/// What an op's run left: its slots and outputs.
+/// The slots and outputs after an op has run.
 using Left = std::vector<Values>;
 
 class FactoredKernels : public ErrorTest {
@@ -142,7 +142,7 @@ TEST_F(FactoredKernels, AdafactorIsAsNearAsTheCpus) {
       }
 }
 
-/// Of a piece's ops: the variances, and sums as of all ranks.
+/// Variances as a piece's ops have them.
 std::vector<Values> variances(const Updated& piece) {
   if (piece.shape.rank() < 2) return {uniform_values(DType::f32, piece.shape, 0.05, 0.1, 4)};
   return {uniform_values(DType::f32, {piece.whole()[0]}, 0.05, 0.1, 4), uniform_values(DType::f32, {piece.whole()[1]}, 0.05, 0.1, 5)};
@@ -214,7 +214,7 @@ TEST_F(FactoredKernels, MuonsDirectionHasTheBitsOfTheCpu) {
     }
 }
 
-/// Of all ranks.
+/// The directions of all ranks.
 Values directions(const Updated& piece) {
   Shape shape = piece.shape;
   shape[0] = 2 * shape[0];

@@ -8,7 +8,7 @@
 
 #include "device/stream_engine.h"
 
-/// What a stream was given while it was captured.
+/// Work that a stream was given while it was captured.
 struct CUgraph_st {
   std::vector<std::function<void()>> works;
   int device = 0;

@@ -23,7 +23,7 @@ constexpr double kRootHalf = 0.70710678118654752440;
 constexpr double kDensity = 0.39894228040143267794;  // 1 / sqrt(2 pi)
 constexpr double kFar = 64;                          // beyond it the slope of gelu is 0 or 1; x^2 must not overflow
 
-/// Of GPT-2's formula: y = x / 2 (1 + tanh u) = x / (1 + e^(-2u)), u = sqrt(2 / pi) (x + 0.044715 x^3).
+/// -2u of GPT-2's formula: y = x / 2 (1 + tanh u) = x / (1 + e^(-2u)), u = sqrt(2 / pi) (x + 0.044715 x^3).
 template <class S>
 DEVICE S minus_2u(S x, S xx) {
   return x * fused(S(-2 * kRoot2OverPi * kCubic), xx, S(-2 * kRoot2OverPi));

@@ -130,7 +130,7 @@ class Adafactor {
            lines, static_cast<double>(others), variance);
   }
 
-  /// Of elements.
+  /// The variances of a vector, one for each element.
   void use_own(const float* variance) { variances_ = {{variance, nullptr}}; }
   void move_own(float* variance) {
     launch(queue_.stream, {blocks_for(tiles().elements(), 1), kBlock}, move_elements, queue_.faults, skip_, numbers_, gradient_, type_,

@@ -56,7 +56,7 @@ struct OwnTile {
         height(column >= of.columns          ? 0
                : of.rows - row < kTileHeight ? static_cast<int>(of.rows - row)
                                              : kTileHeight) {}
-  /// Of all rows, and of elements.
+  /// The index of row i of the tile among all rows, and that of this thread's element in it.
   DEVICE int64_t row_at(const MatrixTiles& of, int i) const { return matrix * of.rows + row + i; }
   DEVICE int64_t at(const MatrixTiles& of, int i) const { return row_at(of, i) * of.columns + column; }
 };
@@ -186,8 +186,8 @@ struct VariancePlaces {
   DEVICE const float* columns() const { return at[1]; }
 };
 
-/// Calls body(place, count, u) for groups of the thread's elements, `columns` from one to the next: the updates before their size is known,
-/// 0 behind the last of `count`.
+/// Calls body(place, count, u) for groups of the thread's elements, `columns` from one to the next: the updates before their size is known.
+/// Those behind the first `count` are 0.
 template <class Body>
 DEVICE void each_update(const void* gradient, GradientType type, const float* factor, const MatrixTiles& tiles,
                         const VariancePlaces& variances, float least, const Body& body) {

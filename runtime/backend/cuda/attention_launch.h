@@ -1,4 +1,4 @@
-// What the host code of attention and its gradients shares.
+// Shared by the host code of attention and of its gradients: the shape of a call, and the types of its kernels.
 #pragma once
 
 #include <cmath>

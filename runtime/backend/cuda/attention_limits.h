@@ -1,4 +1,4 @@
-// What attention's kernels compute; plans ask too.
+// The limits of attention's kernels, which plans check too.
 #pragma once
 
 #include "base/dtype.h"

@@ -1,4 +1,5 @@
 // libscaletrain_cuda.so: NVIDIA GPUs.
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,12 +13,21 @@
 namespace st::cuda {
 namespace {
 
-/// Devices are numbered as the driver does; all of them can be used.
+bool is_usable(const DeviceProfile& device) {
+  try {
+    check_usable(device);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+/// Devices are numbered as the driver does. One that cannot be used is refused when it is opened, if there is another that can.
 int count(std::string& why_none) {
   try {
     const std::vector<DeviceProfile> devices = device_profiles(load_driver());
-    for (const DeviceProfile& device : devices) check_usable(device);
     if (devices.empty()) why_none = "the driver lists no device";
+    if (std::ranges::none_of(devices, is_usable) && !devices.empty()) check_usable(devices.front());
     return static_cast<int>(devices.size());
   } catch (const Error& why) {
     why_none = why.message();
@@ -39,8 +49,9 @@ std::string kernel_class_of(const DeviceProfile& device, const Driver& driver) {
 
 std::unique_ptr<Backend> open(int index, std::shared_ptr<MemorySource> memory) {
   const Driver driver = load_driver();
-  const std::vector<DeviceProfile> devices = device_profiles(driver);
-  return make_cuda_backend("cuda", kernel_class_of(devices.at(static_cast<size_t>(index)), driver), index, std::move(memory));
+  const DeviceProfile device = device_profiles(driver).at(static_cast<size_t>(index));
+  check_usable(device);
+  return make_cuda_backend("cuda", kernel_class_of(device, driver), index, std::move(memory));
 }
 
 constexpr DeviceMaker kDevices[] = {{"cuda", count, open, nullptr}};

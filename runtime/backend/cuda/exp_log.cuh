@@ -11,5 +11,7 @@ DEVICE float exponential(float x) { return expf(x); }
 DEVICE double exponential(double x) { return exp(x); }
 DEVICE float logarithm(float x) { return logf(x); }
 DEVICE double logarithm(double x) { return log(x); }
+DEVICE float logarithm_of_1_plus(float x) { return log1pf(x); }
+DEVICE double logarithm_of_1_plus(double x) { return log1p(x); }
 
 }  // namespace st::cuda

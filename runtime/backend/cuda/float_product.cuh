@@ -16,7 +16,7 @@ constexpr int kThreadRows = 8, kThreadColumns = 4;
 template <int kRows, int kColumns>
 constexpr int kFloatThreads = kRows / kThreadRows*(kColumns / kThreadColumns);
 
-/// What the threads of a block read of a factor in a step: kLines lines, and zeros beyond the factor.
+/// The part of a factor that the threads of a block read in a step: kLines lines, and zeros beyond the factor.
 template <class T, int kLines, int kThreads>
 struct Slab {
   static constexpr int kEach = 4, kVectors = kLines * kFloatDepth / kEach / kThreads;

@@ -168,7 +168,7 @@ void enqueue_lines(StreamHandle stream, Op op, const Call& call) {
   if (column_sums >= 0) enqueue_row_sums(stream, y, call.out[static_cast<size_t>(column_sums)], call.workspace);
 }
 
-/// Of lines that are `line` elements apart, and the elements of each `along` K.
+/// A factor whose lines are `line` elements apart, and the elements of a line `along` apart.
 Factor factor_of(std::string_view name, int64_t line, int64_t along, int64_t matrix, const void* x, DType dtype) {
   require(line == 1 || along == 1, Code::unsupported, "gemm: device cuda reads rows or columns without gaps, got strides of ", line,
           " and ", along, " in ", name);

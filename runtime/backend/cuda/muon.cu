@@ -59,7 +59,7 @@ class Orthogonal {
     }
   }
 
-  /// Of the parameter's rows from element `first` on.
+  /// Updates the parameter's rows from element `first` on.
   void step(int64_t x_first, int64_t x_lead, int64_t first, int64_t lead, int64_t rows, int64_t columns) const {
     const Operand &parameter = call_.writes[0], &last = call_.writes.back();
     const MuonRates rates = {call_.attrs->real("lr_scale"), call_.attrs->real("weight_decay"), ratio()};

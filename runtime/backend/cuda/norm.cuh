@@ -154,7 +154,7 @@ norm_rows(Group group, const T* x, const void* gamma, const void* beta, bool is_
 
 // --- backward
 
-/// What the sums of columns need of a row.
+/// A row's numbers that the sums of columns need.
 struct TileRow {
   double mean, rstd;
   bool is_held;

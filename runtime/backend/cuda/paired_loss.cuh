@@ -11,17 +11,13 @@
 
 #include "backend/cuda/block_reduce.cuh"
 #include "backend/cuda/doubles.cuh"
+#include "backend/cuda/exp_log.cuh"
 #include "backend/cuda/halves.cuh"
 #include "backend/cuda/paired_loss_work.h"
 #include "backend/cuda/vectors.cuh"
 #include "ir/op.h"
 
 namespace st::cuda {
-
-DEVICE float loss_exp(float x) { return expf(x); }
-DEVICE double loss_exp(double x) { return exp(x); }
-DEVICE float loss_log1p(float x) { return log1pf(x); }
-DEVICE double loss_log1p(double x) { return log1p(x); }
 
 /// f(x, t) of mse, huber and bce_with_logits.
 struct PairedLoss {
@@ -41,7 +37,7 @@ struct PairedLoss {
       }
       default: {                                 // bce_with_logits
         const C positive = x < C(0) ? C(0) : x;  // NaN stays
-        return positive - x * target + loss_log1p(loss_exp(-magnitude(x)));
+        return positive - x * target + logarithm_of_1_plus(exponential(-magnitude(x)));
       }
     }
   }
@@ -56,7 +52,7 @@ struct PairedLoss {
         return d > edge ? edge : d < -edge ? -edge : d;
       }
       default:
-        return C(1) / (C(1) + loss_exp(-x)) - target;
+        return C(1) / (C(1) + exponential(-x)) - target;
     }
   }
 };

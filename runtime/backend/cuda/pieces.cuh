@@ -55,7 +55,7 @@ struct Choosing {
   }
 };
 
-/// Of a sum to its result; a largest element has no scale.
+/// Stores a scaled sum, rounded to the result's type; a largest element has no scale.
 template <class Y>
 DEVICE void store_scaled(Y* y, double sum, double scale) {
   store_one(y, static_cast<Compute<Y>>(scale == 1 ? sum : scale * sum));

@@ -1,4 +1,4 @@
-// What all kernels of products share: the tile of C that a block computes, and what becomes of its sums.
+// Shared by all kernels of products: the tile of C that a block computes, and what becomes of its sums.
 #pragma once
 
 #include <cstdint>

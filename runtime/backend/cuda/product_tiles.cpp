@@ -16,7 +16,7 @@ constexpr ProductTile kOfHalves[] = {{128, 128, 32, 3, 256}, {128, 64, 32, 4, 12
 /// So many blocks keep every device of today busy.
 constexpr int64_t kEnoughBlocks = 128;
 
-/// Of a sum: registers have 4 bytes, and there are two sums, of a block of K and of all.
+/// Registers that a sum takes, of 4 bytes each: there are two sums, one of a block of K and one of all blocks.
 int64_t registers_of_sum(DType dtype) { return dtype == DType::f64 ? 4 : 2; }
 
 std::string text_of(const ProductTile& tile) { return text(tile.rows, "x", tile.columns, "x", tile.depth); }

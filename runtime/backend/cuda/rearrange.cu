@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "backend/cuda/element_types.h"
 #include "backend/cuda/enqueue.h"
 #include "backend/kernel_side.h"
 #include "backend/permutation.h"
@@ -9,21 +10,6 @@
 
 namespace st::cuda {
 namespace {
-
-/// Calls body(Bits{}) with the unsigned integer of an element's size.
-template <class Body>
-void with_bits(DType dtype, const Body& body) {
-  switch (bytes_of(dtype)) {
-    case 1:
-      return body(uint8_t{});
-    case 2:
-      return body(uint16_t{});
-    case 4:
-      return body(uint32_t{});
-    default:
-      return body(uint64_t{});
-  }
-}
 
 template <class Bits>
 void launch_same(StreamHandle stream, const Operand& x, const Operand& y, const Walk<1>& walk) {
@@ -65,7 +51,7 @@ void enqueue_transpose(StreamHandle stream, const Call& call) {
   const auto last = static_cast<size_t>(p.rank - 1);
   size_t crossed = 0;
   while (p.x_stride[crossed] != 1) ++crossed;
-  with_bits(y.dtype, [&](auto bits) {
+  with_bits_of(y.dtype, [&](auto bits) {
     using Bits = decltype(bits);
     if (crossed != last) return launch_tiles<Bits>(stream, x, y, p, crossed);
     Walk<1> walk;
@@ -80,7 +66,7 @@ void enqueue_transpose(StreamHandle stream, const Call& call) {
 
 void enqueue_broadcast_to(StreamHandle stream, const Call& call) {
   const Operand &x = call.in[0], &y = call.out[0];
-  with_bits(y.dtype, [&](auto bits) { launch_same<decltype(bits)>(stream, x, y, walk_of<1>(y.shape, {&x.shape})); });
+  with_bits_of(y.dtype, [&](auto bits) { launch_same<decltype(bits)>(stream, x, y, walk_of<1>(y.shape, {&x.shape})); });
 }
 
 // --- blocks of bytes

@@ -13,7 +13,7 @@
 
 namespace st::cuda {
 
-/// What softmax or its logarithm needs of a line: its largest element, and 1 / sum e^(x - max) or log sum e^(x - max).
+/// A line's numbers that softmax or its logarithm needs: the largest element, and 1 / sum e^(x - max) or log sum e^(x - max).
 template <class C>
 struct LineSoftmax {
   bool is_log;

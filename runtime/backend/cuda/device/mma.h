@@ -57,8 +57,8 @@ DEVICE void load_matrices(uint32_t (&to)[4], const RowOf& row_of) {
   }
 }
 
-/// Copies the first `bytes` of 16 from memory to shared memory, and zeros behind them; both are aligned to 16 bytes. The copy begins at
-/// once, and has ended for this thread when it has waited; for others after a barrier as well.
+/// Begins to copy 16 bytes from memory to shared memory, of which those from `bytes` on are zeros; both places are aligned to 16 bytes.
+/// This thread sees the copy after it has waited for it, the others after a barrier too.
 DEVICE void copy_async(void* to, const void* from, int bytes) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(to)), "l"(from), "r"(bytes) : "memory");
 }
