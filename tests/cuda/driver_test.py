@@ -78,6 +78,13 @@ class Driver(unittest.TestCase):
         self.assertEqual(fake("prohibited"), "NVIDIA H100 80GB HBM3 (sm_90, 132 SMs, 79.18 GiB) is in compute mode Prohibited; an administrator "
                          "can allow it with nvidia-smi -c DEFAULT")
 
+    def test_a_device_that_kernels_cannot_use_leaves_the_others(self):
+        settings = {"SCALETRAIN_CUDA_PATH": DRIVER, "ST_FAKE_DRIVER": "mixed"}
+        self.assertEqual(why(2, **settings), fake("volta"))
+        done = subprocess.run([PROGRAM, "train", "--data", __file__, "--steps", "1", "--device", "cuda:1"], capture_output=True, text=True, timeout=60,
+                              stdin=subprocess.DEVNULL, env={**os.environ, **settings, "SCALETRAIN_BACKEND_PATH": PLUGIN})
+        self.assertRegex(done.stderr, r"cuda: cuda\w+ returned \d+ ")  # opened, by a runtime that does not know the fake driver
+
     def test_a_device_that_would_do_is_opened_by_cudas_runtime(self):
         """The fake driver is none that CUDA's runtime knows, which is the reason given."""
         for kind, count in (("", 1), ("mig", 1), ("two", 2)):

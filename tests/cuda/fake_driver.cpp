@@ -1,5 +1,6 @@
 // libcuda.so.1 of a machine that is not there, by the toolkit's own declarations. ST_FAKE_DRIVER says which machine:
-//   "" one H100; two; old; silent (no version); none; volta; prohibited; exclusive; mig; stub; mismatch; broken (an attribute fails)
+//   "" one H100; two; mixed (a V100 and an A100); old; silent (no version); none; volta; prohibited; exclusive; mig; stub; mismatch; broken
+//   (an attribute fails)
 // Devices are those that CUDA_VISIBLE_DEVICES leaves, as far as it hides all. Compiled with ST_LACKS_NAME it has no cuDeviceGetName.
 #include <cuda.h>
 
@@ -21,7 +22,9 @@ bool is_hidden() {
   return visible != nullptr && (*visible == '\0' || std::string_view(visible) == "-1");
 }
 
-int count() { return is("none") || is_hidden() ? 0 : is("two") ? 2 : 1; }
+int count() { return is("none") || is_hidden() ? 0 : is("two") || is("mixed") ? 2 : 1; }
+
+bool is_volta(CUdevice device) { return is("volta") || (is("mixed") && device == 0); }
 
 struct Fact {
   CUdevice_attribute which;
@@ -80,17 +83,17 @@ CUresult cuDeviceGet(CUdevice* device, int index) {
 
 #ifndef ST_LACKS_NAME
 CUresult cuDeviceGetName(char* name, int size, CUdevice device) {
-  const char* const said = is("volta")   ? "Tesla V100-SXM2-16GB"
-                           : is("mig")   ? "NVIDIA H100 80GB HBM3 MIG 1g.10gb"
-                           : device == 0 ? "NVIDIA H100 80GB HBM3"
-                                         : "NVIDIA A100-SXM4-40GB";
+  const char* const said = is_volta(device) ? "Tesla V100-SXM2-16GB"
+                           : is("mig")      ? "NVIDIA H100 80GB HBM3 MIG 1g.10gb"
+                           : device == 0    ? "NVIDIA H100 80GB HBM3"
+                                            : "NVIDIA A100-SXM4-40GB";
   std::strncpy(name, said, static_cast<size_t>(size));
   return CUDA_SUCCESS;
 }
 #endif
 
 CUresult cuDeviceTotalMem(size_t* bytes, CUdevice device) {
-  *bytes = is("volta") ? 16935682048 : is("mig") ? 10468982784 : device == 0 ? 85017493504 : 42297786368;
+  *bytes = is_volta(device) ? 16935682048 : is("mig") ? 10468982784 : device == 0 ? 85017493504 : 42297786368;
   return CUDA_SUCCESS;
 }
 
@@ -102,7 +105,7 @@ CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute which, CUdevice dev
   }
   for (const Fact& fact : kFacts)
     if (fact.which == which) {
-      *value = is("volta") ? fact.volta : is("mig") ? fact.mig : device == 0 ? fact.h100 : fact.a100;
+      *value = is_volta(device) ? fact.volta : is("mig") ? fact.mig : device == 0 ? fact.h100 : fact.a100;
       return CUDA_SUCCESS;
     }
   return CUDA_ERROR_INVALID_VALUE;
