@@ -203,68 +203,6 @@ TEST_F(ProductKernels, AddColumnsLikeTheOpSum) {
     }
 }
 
-/// A 16 x 16 and B 16 x 8 as the table of fragments says (device/mma.h), written out: lane 4 g + t.
-template <Half kType>
-KERNEL(kLanes)
-multiply_fragments(const uint16_t* a, const uint16_t* b, float* c) {
-  const int g = thread_index() / 4, t = thread_index() % 4;
-  const auto pair = [](const uint16_t* x, int row, int k) { return x[row * 16 + k] | uint32_t{x[row * 16 + k + 1]} << 16; };
-  const uint32_t of_a[1][4] = {{pair(a, g, 2 * t), pair(a, g + 8, 2 * t), pair(a, g, 2 * t + 8), pair(a, g + 8, 2 * t + 8)}};
-  const uint32_t of_b[1][2] = {{pair(b, g, 2 * t), pair(b, g, 2 * t + 8)}};
-  float sums[1][1][4] = {{{c[g * 8 + 2 * t], c[g * 8 + 2 * t + 1], c[(g + 8) * 8 + 2 * t], c[(g + 8) * 8 + 2 * t + 1]}}};
-  multiply_add<kType>(sums, of_a, of_b);
-  for (int i = 0; i < 4; ++i) c[(g + i / 2 * 8) * 8 + 2 * t + i % 2] = sums[0][0][i];
-}
-
-TEST_F(ProductKernels, MultiplyFragmentsExactly) {
-  for (const DType dtype : {DType::bf16, DType::f16}) {
-    Matrix a(dtype, {16, 16}), b(dtype, {8, 16}), c(DType::f32, {16, 8});
-    for (int64_t i = 0; i < 256; ++i) reference::set(a.operand, i, static_cast<double>(i * 37 % 101 - 50));
-    for (int64_t i = 0; i < 128; ++i) {
-      reference::set(b.operand, i, static_cast<double>(i * 53 % 89 - 44));
-      reference::set(c.operand, i, static_cast<double>(1000 + i));
-    }
-    launch(&stream_, {1, kLanes}, dtype == DType::bf16 ? multiply_fragments<Half::bf16> : multiply_fragments<Half::f16>,
-           as<const uint16_t>(a.operand), as<const uint16_t>(b.operand), as<float>(c.operand));
-    finish();
-    for (int64_t row = 0; row < 16; ++row)
-      for (int64_t column = 0; column < 8; ++column) {
-        double wanted = static_cast<double>(1000 + row * 8 + column);
-        for (int64_t k = 0; k < 16; ++k) wanted += a.at(row * 16 + k) * b.at(column * 16 + k);
-        EXPECT_EQ(c.at(row * 8 + column), wanted) << text(dtype, ", ", row, ", ", column);
-      }
-  }
-}
-
-/// Matrix i is rows 8 i to 8 i + 7 of x [32, 8]; y has each lane's four registers.
-template <bool kTransposed>
-KERNEL(kLanes)
-load_and_store(const uint16_t* x, uint32_t* y) {
-  SHARED(Chunk, rows, kLanes);
-  rows[thread_index()] = load_vector<Chunk>(x + thread_index() * 8);
-  sync_block();
-  uint32_t loaded[4];
-  load_matrices<kTransposed>(loaded, [&](int lane) { return rows + lane; });
-  for (int i = 0; i < 4; ++i) y[thread_index() * 4 + i] = loaded[i];
-}
-
-TEST_F(ProductKernels, LoadMatricesByTheTable) {
-  Matrix x(DType::bf16, {32, 8}), y(DType::i32, {32, 4});
-  auto* const elements = as<uint16_t>(x.operand);
-  for (int i = 0; i < 256; ++i) elements[i] = static_cast<uint16_t>(i);
-  for (const bool transposed : {false, true}) {
-    launch(&stream_, {1, kLanes}, transposed ? load_and_store<true> : load_and_store<false>, as<const uint16_t>(x.operand),
-           as<uint32_t>(y.operand));
-    finish();
-    for (int lane = 0; lane < kLanes; ++lane)
-      for (int matrix = 0; matrix < 4; ++matrix) {
-        const int g = lane / 4, t = lane % 4, first = 64 * matrix + (transposed ? 2 * t * 8 + g : g * 8 + 2 * t);
-        const int second = first + (transposed ? 8 : 1);
-        EXPECT_EQ(as<uint32_t>(y.operand)[lane * 4 + matrix], static_cast<uint32_t>(first | second << 16)) << transposed << " " << lane;
-      }
-  }
-}
-
 /// The rows that one ldmatrix reads of a matrix: 8 chunks of 16 bytes, which shared memory gives at once if they differ modulo 128 bytes.
 TEST_F(ProductKernels, HaveTheRowsOfAMatrixInDifferentBanks) {
   using AlongK = ChunkedFactor<64, true, 128>;
