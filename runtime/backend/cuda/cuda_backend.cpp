@@ -12,6 +12,7 @@
 #include "backend/cuda/enqueue.h"
 #include "backend/cuda/index_faults.h"
 #include "backend/cuda/op_kernels.h"
+#include "backend/cuda/profiler_ranges.h"
 #include "backend/kernel_side.h"
 #include "base/error.h"
 
@@ -107,6 +108,7 @@ class CudaKernel final : public Prepared {
   void enqueue(Stream& stream) override {
     auto& own = static_cast<KernelStream&>(stream);
     const CurrentDevice current(own.device_index());
+    const ProfilerRange range(op_);
     kernels_(own.queue(number_), op_, call_);
     own.wait_if_asked(*this);
   }
@@ -204,6 +206,7 @@ class CudaBackend final : public Backend {
   }
   void fold(Stream& stream, const RankFold& fold) override {
     const CurrentDevice current(index_);
+    const ProfilerRange range("fold");
     enqueue_fold(static_cast<const CudaStream&>(stream).handle(), fold);
   }
 

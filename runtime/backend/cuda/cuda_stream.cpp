@@ -1,5 +1,6 @@
 #include "backend/cuda/cuda_stream.h"
 
+#include "backend/cuda/profiler_ranges.h"
 #include "backend/cuda/runtime_status.h"
 #include "backend/kernel_side.h"
 
@@ -65,6 +66,9 @@ CudaGraph::CudaGraph(cudaGraph_t captured) {
 
 CudaGraph::~CudaGraph() { cudaGraphExecDestroy(graph_); }
 
-void CudaGraph::launch(Stream& stream) { must(cudaGraphLaunch(graph_, static_cast<CudaStream&>(stream).handle()), "cudaGraphLaunch"); }
+void CudaGraph::launch(Stream& stream) {
+  const ProfilerRange range("recording");
+  must(cudaGraphLaunch(graph_, static_cast<CudaStream&>(stream).handle()), "cudaGraphLaunch");
+}
 
 }  // namespace st::cuda
