@@ -2,6 +2,7 @@
 """Injects one fault after the other into the library and reports which of them the tests catch.
 
 Usage: tests/mutations/mutate.py [NAME...] [--list FILE] [--results FILE] [--tree FOLDER] [--near-only]
+       tests/mutations/mutate.py --check      whether each fault's text still stands once in the working tree; builds nothing
 
 The faults are those of mutations.toml, or those with the given names. Each is built and tested in a copy of the committed tree
 (build/mutations, kept between runs with its build): first the tests of the fault's own room, or those of its `near`, then all others. Each
@@ -33,9 +34,12 @@ def main():
     parser.add_argument("--results", default=ROOT / "build/mutations.tsv", type=Path)
     parser.add_argument("--tree", default=ROOT / "build/mutations", type=Path)
     parser.add_argument("--near-only", action="store_true", help="leave what its own room's tests do not catch for another run")
+    parser.add_argument("--check", action="store_true", help="only whether the working tree has each fault's text once")
     wanted = parser.parse_args()
 
     mutations = tomllib.loads(wanted.list.read_text())["mutation"]
+    if wanted.check:
+        sys.exit("\n".join(filter(None, (misplaced(m, ROOT) for m in mutations))) or None)
     unknown = set(wanted.names) - {m["name"] for m in mutations}
     if unknown:
         sys.exit(f"mutations: no such name: {' '.join(sorted(unknown))}")
@@ -58,6 +62,13 @@ def main():
     print(f"{verdicts.count('caught')} caught, {verdicts.count('survived')} survived, {verdicts.count('does not compile')} do not compile")
 
 
+def misplaced(mutation, folder):
+    """Why the fault cannot be injected, or nothing."""
+    file = folder / mutation["file"]
+    count = file.read_text().count(mutation["find"]) if file.exists() else 0
+    return "" if count == 1 else f"mutations: {mutation['name']}: {mutation['file']} has the text {count} times, not once"
+
+
 class Tree:
     """A copy of the committed tree with its builds."""
 
@@ -73,10 +84,10 @@ class Tree:
         self.configured = set()
 
     def trial(self, mutation, near_only):
+        if fault := misplaced(mutation, self.folder):
+            sys.exit(fault)
         file = self.folder / mutation["file"]
         text = file.read_text()
-        if text.count(mutation["find"]) != 1:
-            sys.exit(f"mutations: {mutation['name']}: {mutation['file']} has the text {text.count(mutation['find'])} times, not once")
         preset = mutation.get("preset", "release")
         self.configure(preset)
         try:
