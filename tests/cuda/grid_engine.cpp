@@ -9,13 +9,13 @@
 #include <map>
 #include <memory>
 #include <numeric>
-#include <random>
 #include <span>
 #include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/philox.h"
 #include "device/race_identity.h"
 #include "warp_product.h"
 
@@ -84,15 +84,34 @@ class Unseen {
   Unseen& operator=(const Unseen&) = delete;
 };
 
-/// No memcpy, which ThreadSanitizer would take for an access of the kernel's.
+/// No call of memcpy, which ThreadSanitizer would take for an access of the kernel's.
 void pass_on(void* to, const void* from, size_t bytes) {
-  for (size_t i = 0; i < bytes; ++i) static_cast<volatile std::byte*>(to)[i] = static_cast<const volatile std::byte*>(from)[i];
+  if (bytes == 4) {
+    __builtin_memcpy(to, from, 4);
+  } else if (bytes == 8) {
+    __builtin_memcpy(to, from, 8);
+  } else {
+    for (size_t i = 0; i < bytes; ++i) static_cast<volatile std::byte*>(to)[i] = static_cast<const volatile std::byte*>(from)[i];
+  }
 }
+
+struct Engine;
+struct Fiber;
+
+/// Random numbers whose seed costs nothing: each grid has one.
+struct RandomOrder {
+  using result_type = uint64_t;
+  static constexpr uint64_t min() { return 0; }
+  static constexpr uint64_t max() { return ~uint64_t{0}; }
+  uint64_t operator()() { return mix(seed, drawn++); }
+  uint64_t seed = 0, drawn = 0;
+};
 
 /// Threads of a block or warp that wait for each other. Its two edges take turns, so that who runs ahead to the next call orders nothing
 /// before this one.
 struct Gathering {
   int arrived = 0, line = 0, turn = 0;
+  Fiber* waiting = nullptr;  // the first of a list
   char edges[2] = {};
 };
 
@@ -108,13 +127,13 @@ struct Copies {
   }
 };
 
-struct Fiber {
-  Place place;
-  std::byte* stack = nullptr;
+struct Fiber : Place {
+  Engine* engine = nullptr;
+  std::byte* stack = nullptr;  // from the thread's begin to its end
   void *top = nullptr, *race = nullptr, *asan = nullptr;
   bool has_ended = false;
-  const Gathering* waits = nullptr;  // in turn `turn`
-  int turn = 0, line = 0;
+  Fiber* next_waiting = nullptr;
+  int line = 0;
   const char* where = "";
   bool is_fenced = false;
   std::vector<void*> atomics;
@@ -142,46 +161,96 @@ struct Block {
 /// One for each thread of the operating system.
 struct Engine {
   ~Engine() {
-    for (const Fiber& fiber : fibers) munmap(fiber.stack, kStack);
+    for (std::byte* const stack : stacks) munmap(stack, kStack);
   }
   std::vector<Fiber> fibers;
-  std::deque<void*> ended;  // identities
-  Fiber caller;             // of run_grid
+  std::vector<Fiber*> ready;  // that neither have ended nor wait
+  RandomOrder random;
+  std::vector<std::byte*> stacks;  // that no thread has: the last to be given back is the next to be taken, and still in the cache
+  std::deque<void*> ended;         // identities
+  Fiber caller;                    // of run_grid
   const void* callers_bottom = nullptr;
   size_t callers_bytes = 0;
-  Fiber* now = nullptr;
+  Fiber *now = nullptr, *before = nullptr;
+  Fiber* ended_last = nullptr;  // still has its stack
   Block* block = nullptr;
   const std::function<void()>* body = nullptr;
   std::exception_ptr error;
   Edges* edges = nullptr;
 };
 
-Engine& engine() {
-  thread_local Engine all;
-  return all;
-}
+/// Within run_grid(), where `here` is a fiber.
+Engine& engine() { return *static_cast<const Fiber*>(here)->engine; }
 
 void switch_to(Fiber& from, Fiber& to, bool ends) {
   Engine& e = engine();
   const bool back = &to == &e.caller;
   if (__sanitizer_start_switch_fiber != nullptr)
     __sanitizer_start_switch_fiber(ends ? nullptr : &from.asan, back ? e.callers_bottom : to.stack, back ? e.callers_bytes : kStack);
+  e.before = &from;
   e.now = &to;
-  here = &to.place;
+  here = &to;
   if (to.race != nullptr) __tsan_switch_to_fiber(to.race, kNoOrder);
   st_switch_stack(&from.top, to.top);
   if (__sanitizer_finish_switch_fiber != nullptr) __sanitizer_finish_switch_fiber(from.asan, nullptr, nullptr);
 }
 
-void leave(bool ends = false) {
+void start();
+
+/// A stack on which start() runs next.
+void take_stack(Fiber& fiber) {
+  const Unseen unseen;
   Engine& e = engine();
-  switch_to(*e.now, e.caller, ends);
+  std::byte* stack = nullptr;
+  if (!e.stacks.empty()) {
+    stack = e.stacks.back();
+    e.stacks.pop_back();
+  }
+  if (stack == nullptr || __tsan_create_fiber != nullptr) {  // to ThreadSanitizer a stack that is used again is new memory
+    void* const mapped = mmap(stack, kStack, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (stack == nullptr ? 0 : MAP_FIXED), -1, 0);
+    if (mapped == MAP_FAILED) throw std::runtime_error("simulated grid: no memory for a stack");
+    stack = static_cast<std::byte*>(mapped);
+  }
+  fiber.stack = stack;
+  // Tops at different places of a page, else they would all be in the same few lines of the cache.
+  const auto step = reinterpret_cast<uintptr_t>(stack) / kStack % 32 * 128;
+  auto* top = reinterpret_cast<uint64_t*>(stack + kStack - 64 - step);
+  *--top = 0;  // start() has no caller
+  *--top = reinterpret_cast<uint64_t>(&start);
+  for (int saved = 0; saved < 6; ++saved) *--top = 0;
+  fiber.top = top;
+}
+
+void give_back_stack(Fiber& fiber) {
+  if (fiber.stack != nullptr) engine().stacks.push_back(std::exchange(fiber.stack, nullptr));
+}
+
+/// One that can run, in a random order; null: none can.
+Fiber* take_ready() {
+  Engine& e = engine();
+  if (e.ready.empty()) return nullptr;
+  std::swap(e.ready[(e.random() >> 32) * e.ready.size() >> 32], e.ready.back());
+  Fiber* const next = e.ready.back();
+  e.ready.pop_back();
+  if (next->stack == nullptr) take_stack(*next);
+  return next;
+}
+
+/// Lets others run until this thread is ready again.
+void wait() {
+  Engine& e = engine();
+  Fiber* const next = take_ready();
+  switch_to(*e.now, next == nullptr ? e.caller : *next, false);
 }
 
 /// The first code on a fiber's stack.
 void start() {
   Engine& e = engine();
-  if (__sanitizer_finish_switch_fiber != nullptr) __sanitizer_finish_switch_fiber(nullptr, &e.callers_bottom, &e.callers_bytes);
+  if (__sanitizer_finish_switch_fiber != nullptr) {
+    const bool is_callers = e.before == &e.caller;
+    __sanitizer_finish_switch_fiber(nullptr, is_callers ? &e.callers_bottom : nullptr, is_callers ? &e.callers_bytes : nullptr);
+  }
   acquire(&e.edges->begin);
   try {
     (*e.body)();
@@ -190,38 +259,26 @@ void start() {
   }
   release(&e.edges->end);
   e.now->has_ended = true;
+  e.ended_last = e.now;
   --e.block->alive;
-  leave(true);
+  switch_to(*e.now, e.caller, true);
 }
 
 void make_ready(Fiber& fiber, const Place& place) {
-  if (fiber.stack == nullptr || __tsan_create_fiber != nullptr) {  // to ThreadSanitizer a stack that is used again is new memory
-    void* const stack = mmap(fiber.stack, kStack, PROT_READ | PROT_WRITE,
-                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (fiber.stack == nullptr ? 0 : MAP_FIXED), -1, 0);
-    if (stack == MAP_FAILED) throw std::runtime_error("simulated grid: no memory for a stack");
-    fiber.stack = static_cast<std::byte*>(stack);
-  }
-  auto* top = reinterpret_cast<uint64_t*>(fiber.stack + kStack - 64);
-  *--top = 0;  // start() has no caller
-  *--top = reinterpret_cast<uint64_t>(&start);
-  for (int saved = 0; saved < 6; ++saved) *--top = 0;
-  fiber.top = top;
-  fiber.place = place;
+  static_cast<Place&>(fiber) = place;
+  fiber.engine = &engine();
   fiber.asan = nullptr;
   fiber.has_ended = fiber.is_fenced = false;
-  fiber.waits = nullptr;
   fiber.atomics.clear();
   fiber.copies.clear();
 }
-
-bool can_run(const Fiber& fiber) { return !fiber.has_ended && (fiber.waits == nullptr || fiber.waits->turn != fiber.turn); }
 
 std::string where_they_wait(std::span<const Fiber> fibers) {
   std::string words;
   int shown = 0;
   for (const Fiber& fiber : fibers)
     if (!fiber.has_ended && shown++ < 3)
-      words += "; thread " + std::to_string(fiber.place.thread) + " waits at " + fiber.where + ", line " + std::to_string(fiber.line);
+      words += "; thread " + std::to_string(fiber.thread) + " waits at " + fiber.where + ", line " + std::to_string(fiber.line);
   return words;
 }
 
@@ -233,46 +290,41 @@ void gather(Gathering& g, int expected, int line, const char* where, bool orders
   fiber.where = where;
   if (g.arrived++ == 0) g.line = line;
   if (g.line != line)
-    throw std::runtime_error(std::string("thread ") + std::to_string(fiber.place.thread) + " is at " + where + " of line " +
+    throw std::runtime_error(std::string("thread ") + std::to_string(fiber.thread) + " is at " + where + " of line " +
                              std::to_string(line) + " while others are at line " + std::to_string(g.line));
   char* const edge = &g.edges[g.turn & 1];
   if (orders_memory) release(edge);
   if (g.arrived == expected) {
     g.arrived = 0;
     ++g.turn;
+    for (; g.waiting != nullptr; g.waiting = g.waiting->next_waiting) e.ready.push_back(g.waiting);
   } else {
-    fiber.turn = g.turn;
-    fiber.waits = &g;
-    leave();
-    fiber.waits = nullptr;
+    fiber.next_waiting = std::exchange(g.waiting, &fiber);
+    wait();
   }
   if (orders_memory) acquire(edge);
 }
 
-void run_block(Block& block, std::span<Fiber> fibers, std::mt19937_64& random) {
+void run_block(const Block& block, std::span<Fiber> fibers) {
   Engine& e = engine();
-  std::vector<size_t> order(fibers.size());
-  std::iota(order.begin(), order.end(), 0);
+  e.ready.clear();
+  for (Fiber& fiber : fibers) e.ready.push_back(&fiber);
   while (block.alive > 0) {
-    std::ranges::shuffle(order, random);
-    bool has_run = false;
-    for (const size_t i : order) {
-      if (!can_run(fibers[i])) continue;
-      has_run = true;
-      switch_to(e.caller, fibers[i], false);
-      if (e.error) return;
-    }
-    if (!has_run) throw std::runtime_error("deadlock" + where_they_wait(fibers));
+    Fiber* const next = take_ready();
+    if (next == nullptr) throw std::runtime_error("deadlock" + where_they_wait(fibers));
+    switch_to(e.caller, *next, false);
+    if (e.ended_last != nullptr) give_back_stack(*std::exchange(e.ended_last, nullptr));
+    if (e.error) return;
   }
 }
 
 /// ThreadSanitizer gives the number of an identity that is destroyed to a later one, and takes both for one: so the last ones stay, and the
 /// threads of a block get theirs in a random order.
-void make_identities(std::span<Fiber> fibers, std::mt19937_64& random) {
+void make_identities(std::span<Fiber> fibers) {
   if (__tsan_create_fiber == nullptr) return;
   std::vector<Fiber*> order;
   for (Fiber& fiber : fibers) order.push_back(&fiber);
-  std::ranges::shuffle(order, random);
+  std::ranges::shuffle(order, engine().random);
   for (Fiber* const fiber : order) fiber->race = __tsan_create_fiber(0);
 }
 
@@ -291,7 +343,7 @@ void end_identities(std::span<const Fiber> fibers, size_t kept) {
 }
 
 /// As run_grid(), of one block.
-void run_threads(const Place& first, std::mt19937_64& random) {
+void run_threads(const Place& first) {
   Engine& e = engine();
   auto unseen = std::make_unique<Unseen>();
   // On the heap, so that ThreadSanitizer forgets its edges: else they would order this block before the next one.
@@ -304,15 +356,16 @@ void run_threads(const Place& first, std::mt19937_64& random) {
     place.thread = i;
     make_ready(fibers[static_cast<size_t>(i)], place);
   }
-  make_identities(fibers, random);
+  make_identities(fibers);
   unseen.reset();
   e.block = block.get();
   try {
-    run_block(*block, fibers, random);
+    run_block(*block, fibers);
   } catch (...) {
     e.error = std::current_exception();
   }
   const Unseen end;
+  for (Fiber& fiber : fibers) give_back_stack(fiber);
   block.reset();
   end_identities(fibers, kKept);
 }
@@ -323,8 +376,12 @@ void set_seed(uint64_t seed) { seed_of_orders = seed; }
 
 void run_grid(const std::function<void()>& body, int64_t blocks, int threads) {
   if (threads < 1 || threads > kMostThreads) throw std::runtime_error("simulated grid: blocks of " + std::to_string(threads) + " threads");
-  Engine& e = engine();
+  thread_local const auto own = std::make_unique<Engine>();
+  Engine& e = *own;
+  e.caller.engine = &e;
+  here = &e.caller;
   if (e.fibers.size() < static_cast<size_t>(threads)) e.fibers.resize(static_cast<size_t>(threads));
+  e.ready.reserve(e.fibers.size());  // where ThreadSanitizer takes no allocation for a thread's
   e.body = &body;
   e.error = nullptr;
   e.caller.race = __tsan_get_current_fiber == nullptr ? nullptr : __tsan_get_current_fiber();
@@ -334,13 +391,13 @@ void run_grid(const std::function<void()>& body, int64_t blocks, int threads) {
   }();
   e.edges = edges.get();
   release(&e.edges->begin);
-  std::mt19937_64 random(seed_of_orders);
+  e.random = {seed_of_orders};
   std::vector<int> order(static_cast<size_t>(blocks));
   std::iota(order.begin(), order.end(), 0);
-  std::ranges::shuffle(order, random);
+  std::ranges::shuffle(order, e.random);
   int failed = 0;
   for (const int block : order) {
-    run_threads({.thread = 0, .block = block, .threads = threads, .blocks = static_cast<int>(blocks)}, random);
+    run_threads({.thread = 0, .block = block, .threads = threads, .blocks = static_cast<int>(blocks)});
     failed = block;
     if (e.error) break;
   }
