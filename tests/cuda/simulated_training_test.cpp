@@ -1,4 +1,4 @@
-// A GPT trained on the simulated device: the cpu's losses, and one state whatever the split of the work.
+// A GPT trained on the simulated device, or on a GPU: the cpu's losses, and one state whatever the split of the work.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -11,7 +11,8 @@
 namespace st {
 namespace {
 
-constexpr const char* kDevice = "cuda-simulated";
+/// ST_TEST_DEVICE=cuda: on a GPU, by tests/gpu/run.
+const char* const kDevice = std::getenv("ST_TEST_DEVICE") != nullptr ? std::getenv("ST_TEST_DEVICE") : "cuda-simulated";
 
 using Keys = std::vector<std::pair<std::string, std::string>>;
 
