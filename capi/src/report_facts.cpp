@@ -82,7 +82,7 @@ std::string rank_json(const Plan& plan, int64_t micro_batches) {
   JsonLine bytes;
   for (int32_t a = 0; a < static_cast<int32_t>(Arena::host); ++a)
     bytes.add(name_of(static_cast<Arena>(a)), memory.bytes[static_cast<size_t>(a)]);
-  bytes.add("device_total", memory.total() - memory.file_bytes()).add("host_total", 0).add("file_total", memory.file_bytes());
+  bytes.add("device_total", memory.device_bytes()).add("host_total", memory.host_bytes()).add("file_total", memory.file_bytes());
   bytes.add("no_reuse", memory.no_reuse_bytes);
   const WireBytes sent = wire_bytes(plan, micro_batches);
   JsonLine rank, wire;

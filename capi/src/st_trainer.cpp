@@ -67,8 +67,8 @@ void create(const Parents& from, std::shared_ptr<CommunicatorObject> group, st_t
   object->started = os::seconds();
   object->model->model->context().on_trim(object);
   logger(*object).info("trainer", "planned ", object->trainer->plan().instructions.size(), " instructions and ",
-                       text_of_bytes(object->trainer->plan().memory.total() - object->trainer->plan().memory.file_bytes()),
-                       " for a step of ", object->trainer->rows_per_step(), " rows");
+                       text_of_bytes(object->trainer->plan().memory.device_bytes()), " for a step of ", object->trainer->rows_per_step(),
+                       " rows");
   hand_out(trainer, std::move(object));
 }
 

@@ -52,6 +52,8 @@ class Buffer {
   /// it meanwhile. Throws io with folder and reason, or unsupported; nothing changes on error.
   virtual void move_to_file(const std::string& folder) = 0;
   virtual bool is_in_file() const = 0;
+  /// The place of allocate_on_host() as the host sees it, which streams copy from and to; null: any other memory, or no bytes.
+  virtual std::byte* pinned() const { return nullptr; }
 };
 
 class Backend {
@@ -67,6 +69,11 @@ class Backend {
   virtual std::unique_ptr<Buffer> allocate(int64_t bytes, MemoryRole role) = 0;
   /// The same in an unnamed file in `folder`, counted as `file`. Throws io with folder, required and free size.
   virtual std::unique_ptr<Buffer> allocate_in_file(int64_t bytes, const std::string& folder) = 0;
+  /// Pinned memory of the host in place of a device's, zeroed, counted as `host`. to_host(), to_device(), copy() and zero() take its
+  /// addresses, kernels do not; holds() is false. It cannot be moved to a file. Throws out_of_memory with the requested and available size.
+  virtual std::unique_ptr<Buffer> allocate_on_host(int64_t bytes) = 0;
+  /// Bytes that allocate_on_host() can still take.
+  virtual int64_t host_free_bytes() const = 0;
   virtual int64_t allocated_bytes() const = 0;  // currently, in all buffers in memory
   /// Bytes of the device's memory that buffers can still take. Host memory: what the machine has left (os::available_memory()), of which
   /// pages that are allocated and not touched yet are a part.

@@ -23,6 +23,14 @@ class HostBuffer : public Buffer {
   Memory memory_;
 };
 
+/// In the place of a device's memory.
+class HomeBuffer : public HostBuffer {
+ public:
+  explicit HomeBuffer(Memory memory) : HostBuffer(std::move(memory)) {}
+  void move_to_file(const std::string& /*folder*/) override { fail(Code::unsupported, "offload: pinned memory cannot be moved to a file"); }
+  std::byte* pinned() const override { return pointer_to(data()); }
+};
+
 void move_bytes(void* to, const void* from, int64_t bytes) {
   if (bytes > 0) std::memmove(to, from, static_cast<size_t>(bytes));
 }
@@ -76,6 +84,13 @@ std::unique_ptr<Buffer> HostBackend::allocate_in_file(int64_t bytes, const std::
   check(bytes >= 0, "allocate: bytes must not be negative, got ", bytes);
   return std::make_unique<HostBuffer>(Memory(bytes, memory_, folder));
 }
+
+std::unique_ptr<Buffer> HostBackend::allocate_on_host(int64_t bytes) {
+  check(bytes >= 0, "allocate: bytes must not be negative, got ", bytes);
+  return std::make_unique<HomeBuffer>(Memory(bytes, memory_, MemoryRole::host));
+}
+
+int64_t HostBackend::host_free_bytes() const { return os::available_memory(); }
 
 int64_t HostBackend::allocated_bytes() const { return memory_->account().bytes(); }
 

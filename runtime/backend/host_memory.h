@@ -16,6 +16,8 @@ class HostBackend : public Backend {
   explicit HostBackend(std::shared_ptr<MemorySource> memory);
   std::unique_ptr<Buffer> allocate(int64_t bytes, MemoryRole role) override;
   std::unique_ptr<Buffer> allocate_in_file(int64_t bytes, const std::string& folder) override;
+  std::unique_ptr<Buffer> allocate_on_host(int64_t bytes) override;
+  int64_t host_free_bytes() const override;
   int64_t allocated_bytes() const override;
   bool is_host_memory() const override { return true; }
   int64_t free_bytes() const override;

@@ -7,7 +7,7 @@ namespace st {
 std::string_view name_of(MemoryRole role) {
   constexpr std::array<std::string_view, kMemoryRoles> kNames = {"parameters", "gradients", "optimizer", "activations", "stash",
                                                                  "buckets",    "packed",    "workspace", "control",     "inputs",
-                                                                 "tensors",    "other",     "file"};
+                                                                 "tensors",    "other",     "file",      "host"};
   return kNames[static_cast<size_t>(role)];
 }
 
@@ -17,7 +17,7 @@ void MemoryAccount::add(MemoryRole role, int64_t bytes) {
     use.now += bytes;
     use.peak = std::max(use.peak, use.now);
   };
-  if (role != MemoryRole::file) count(uses_.all);
+  if (role != MemoryRole::file && role != MemoryRole::host) count(uses_.all);
   count(uses_.of[static_cast<size_t>(role)]);
 }
 

@@ -22,9 +22,10 @@ enum class MemoryRole : int32_t {
   inputs,
   tensors,
   other,
-  file  // file-backed: not memory, excluded from every sum
+  file,  // file-backed: not memory, excluded from every sum
+  host   // the host's memory of a device that offloads (Backend::allocate_on_host): excluded from every sum, which is of the device's
 };
-constexpr int32_t kMemoryRoles = 13;
+constexpr int32_t kMemoryRoles = 14;
 std::string_view name_of(MemoryRole role);
 
 /// Requested bytes. `peak` is the maximum of `now` since the last reset_peak().
@@ -36,13 +37,13 @@ struct CountedBytes {
 class MemoryAccount {
  public:
   struct Uses {
-    CountedBytes all;                             // sum over all roles except `file`
+    CountedBytes all;                             // sum over all roles except `file` and `host`
     std::array<CountedBytes, kMemoryRoles> of{};  // by role; the peaks may be of different moments
   };
 
   /// Adds `bytes` to a role; negative: subtracts.
   void add(MemoryRole role, int64_t bytes);
-  int64_t bytes() const;  // all roles except `file`
+  int64_t bytes() const;  // all roles except `file` and `host`
   Uses uses() const;
   /// Sets each peak to the current value, like torch.cuda.reset_peak_memory_stats.
   void reset_peak();

@@ -25,6 +25,7 @@ Executor::Executor(Plan plan, Storage& storage, Workers& workers, CancelToken* c
       exchanging_(ranks == nullptr || backend().is_host_memory() ? nullptr : backend().make_stream()),
       instructions_(plan_, calls_, ranks_, backend(), {*stream_, exchanging_.get()}) {
   if (!backend().is_host_memory()) inputs_.emplace(plan_, backend(), *stream_);
+  if (!plan_.memory.windows.empty()) copies_.emplace(plan_, calls_, storage, *stream_);
   if (stream_->can_record()) recorded_.emplace(plan_);
   if (std::ranges::any_of(plan_.instructions, [](const Instruction& at) { return at.kind == Kind::post; })) ranks->start();
 }
@@ -106,7 +107,7 @@ bool Executor::issue_until(Cursor& cursor, size_t end, double deadline, const Pr
     if (!is_valid(step.at.makes)) {
       if (ranks_.stages != nullptr) record(step.at);
       execute(step, !watch_);  // a watcher needs complete tensors
-      if (watch_) {
+      if (watch_ && !step.at.is_copy()) {
         finish();
         watch_(step.at, calls_.of(cursor.at));
       }
@@ -193,6 +194,7 @@ void Executor::forget_recordings() {
 void Executor::execute(const PlannedInstruction& step, bool posts) {
   try {
     if (step.kernel != nullptr) return step.kernel->enqueue(*stream_);
+    if (step.at.is_copy()) return copies_->run(step.at);
     if (is_device() && !step.follows()) finish();  // what is copied to the host, or from it
     step.message != nullptr ? pass_message(step) : exchange(step, posts);
   } catch (const Error& error) {
@@ -281,6 +283,7 @@ void Executor::give_up() {
     }
   };
   finish([this] { stream_->finish(); });
+  if (copies_) finish([this] { copies_->finish(); });
   finish([this] { finish_exchanges(); });
   instructions_.withdraw_messages();
   exchanges_are_left_ = exchanging_ && !ranks_.data->is_idle();

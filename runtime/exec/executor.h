@@ -16,6 +16,7 @@
 #include "exec/planned_calls.h"
 #include "exec/planned_instructions.h"
 #include "exec/recorded_kernels.h"
+#include "exec/state_copies.h"
 #include "exec/storage.h"
 #include "plan/plan.h"
 
@@ -74,7 +75,7 @@ class Executor {
   /// between two micro-batches of a run; gathered ones, which is a collective call, before the first run and before a run whose weights
   /// have changed since the last update.
   void make_copies(std::initializer_list<Copy> copies);
-  /// Called after each instruction of run_until() with its operands and results; its exceptions end the run. Empty: no calls.
+  /// Called after each instruction of run_until() but copies, with its operands and results; its exceptions end the run. Empty: no calls.
   using Watch = std::function<void(const Instruction& at, const Call& call)>;
   void watch(Watch watch) { watch_ = std::move(watch); }
   size_t begin_of_update() const { return plan_.begin_of_update; }
@@ -138,6 +139,7 @@ class Executor {
   bool exchanges_are_left_ = false;           // work on it that nobody waits for: its run was abandoned
   PlannedInstructions instructions_;
   std::optional<DeviceInputs> inputs_;                       // on a device of its own memory
+  std::optional<StateCopies> copies_;                        // of what the plan has in the host's memory
   std::optional<RecordedKernels> recorded_;                  // on a device that can record kernels
   std::array<bool, 4> is_valid_{false, false, false, true};  // by Copy: runs do not make it
   Contributors contributors_;

@@ -16,6 +16,10 @@ PlannedCalls::PlannedCalls(const Plan& plan, Storage& storage, Workers& workers)
   bound_.resize(program.slots.size());
   std::map<std::array<int32_t, 3>, const Call*> calls;  // by section, node and places of its operands
   for (const Instruction& at : plan.instructions) {
+    if (at.is_copy()) {
+      by_instruction_.push_back(nullptr);
+      continue;
+    }
     const Call*& call = calls[{at.section, at.node, places_of(at)}];
     if (call == nullptr) call = make_call(at);
     by_instruction_.push_back(call);
@@ -28,7 +32,7 @@ void PlannedCalls::allocate() {
     const int64_t bytes = plan_.memory.of(arena);
     if (bytes == 0) continue;
     if (Storage::holds(arena))
-      storage_.arena(arena, bytes);
+      storage_.arena(arena, bytes, plan_.memory.on_host[static_cast<size_t>(a)]);
     else
       own_[static_cast<size_t>(a)] = storage_.backend().allocate(bytes, role_of(arena));
   }
@@ -58,11 +62,13 @@ Address PlannedCalls::address(const Place& place) const {
   return base ? base + place.offset : base;
 }
 
-Operand PlannedCalls::operand(int32_t section, Value v, int32_t micro_batch) const {
-  const auto s = static_cast<size_t>(section);
+/// A value that the instruction reads or makes.
+Operand PlannedCalls::operand(const Instruction& at, Value v) const {
+  const auto s = static_cast<size_t>(at.section);
   const Type& type = plan_.program.sections[s].graph.type(v);
   const Place& place = plan_.memory.values[s][static_cast<size_t>(v.node)][static_cast<size_t>(v.output)];
-  return {address(plan_.memory.of_micro_batch(place, micro_batch)), type.dtype, type.shape};
+  return {address(plan_.memory.where_computed(at.section, at.node, plan_.memory.of_micro_batch(place, at.micro_batch))), type.dtype,
+          type.shape};
 }
 
 const Call* PlannedCalls::make_call(const Instruction& at) {
@@ -80,17 +86,18 @@ const Call* PlannedCalls::make_call(const Instruction& at) {
       bound_[static_cast<size_t>(slot)].push_back(
           {const_cast<Operand*>(&operand), access_of(program, graph, by, slot).first * bytes_of(operand.dtype)});
   };
-  call.in = extend(node.in, [&](Value v) { return operand(at.section, v, at.micro_batch); });
+  call.in = extend(node.in, [&](Value v) { return operand(at, v); });
   for (size_t i = 0; i < node.in.size(); ++i)
     if (const Node* const load = graph.load_behind(node.in[i])) expect_binding(*load, load->reads[0], call.in[i]);
   std::vector<Value> outputs;
   for (int32_t i = 0; i < static_cast<int32_t>(node.out.size()); ++i) outputs.push_back({at.node, i});
-  call.out = extend(outputs, [&](Value v) { return operand(at.section, v, at.micro_batch); });
+  call.out = extend(outputs, [&](Value v) { return operand(at, v); });
   const auto accessed = [&](SlotId slot) {
     const Access access = access_of(program, graph, node, slot);
-    const Address data = address(plan_.memory.of_micro_batch(plan_.memory.slots[static_cast<size_t>(slot)], at.micro_batch));
     const DType dtype = program.slot(slot).type.dtype;
-    return Operand{data ? data + access.first * bytes_of(dtype) : data, dtype, access.type.shape};
+    Place place = plan_.memory.of_micro_batch(plan_.memory.slots[static_cast<size_t>(slot)], at.micro_batch);
+    if (place.arena != Arena::host) place.offset += access.first * bytes_of(dtype);
+    return Operand{address(plan_.memory.where_computed(at.section, at.node, place)), dtype, access.type.shape};
   };
   call.reads = extend(node.reads, accessed);
   call.writes = extend(node.writes, accessed);

@@ -24,11 +24,14 @@ class PlannedCalls {
   PlannedCalls(const PlannedCalls&) = delete;
   PlannedCalls& operator=(const PlannedCalls&) = delete;
 
+  /// Of any instruction but copies.
   const Call& of(size_t instruction) const { return *by_instruction_[instruction]; }
   /// Instructions of a node with the same places have the same call.
   int32_t places_of(const Instruction& at) const { return places_.of(at); }
 
-  /// A slot's memory.
+  /// The address of a place; none: in the host's memory that bind() gives, or in an arena that is not there.
+  Address address(const Place& place) const;
+  /// A slot's memory: in the host's, which to_host() and to_device() take, if its arena is there.
   const Operand& slot(SlotId slot) const { return slots_[static_cast<size_t>(slot)]; }
   /// Places a slot in the host's memory. Borrowed until the next bind().
   void bind(SlotId slot, Address data);
@@ -40,8 +43,7 @@ class PlannedCalls {
  private:
   void allocate();
   void make_room();
-  Address address(const Place& place) const;
-  Operand operand(int32_t section, Value v, int32_t micro_batch) const;
+  Operand operand(const Instruction& at, Value v) const;
   const Call* make_call(const Instruction& at);
 
   const Plan& plan_;

@@ -36,6 +36,9 @@ PlannedInstructions::PlannedInstructions(const Plan& plan, const PlannedCalls& c
         made.message = message_of(made.at, calls.of(i), ranks, streams);
         break;
       case Kind::release:
+      case Kind::fetch:
+      case Kind::write_back:
+      case Kind::await_copy:
         break;
     }
   }

@@ -32,7 +32,7 @@ inline bool is_queued(MeshAxis axis) { return axis == MeshAxis::data || axis == 
 
 struct PlannedInstruction {
   Instruction at;
-  Prepared* kernel = nullptr;           // null: not a kernel
+  Prepared* kernel = nullptr;           // null: not a kernel; all null: a copy (state_copies.h)
   PlannedExchange* exchange = nullptr;  // of collectives and awaits
   PlannedMessage* message = nullptr;    // of messages and releases
 

@@ -19,15 +19,24 @@ void Storage::keep_in_file(const std::array<bool, kArenas>& arenas, std::string 
   folder_ = std::move(folder);
 }
 
-Buffer& Storage::arena(Arena arena, int64_t bytes) {
+Buffer& Storage::arena(Arena arena, int64_t bytes, bool on_host) {
   auto& buffer = buffers_[static_cast<size_t>(arena)];
   if (!buffer && in_file_[static_cast<size_t>(arena)])
     buffer = backend_.allocate_in_file(bytes, folder_);
+  else if (!buffer && on_host)
+    buffer = backend_.allocate_on_host(bytes);
   else if (!buffer)
     buffer = backend_.allocate(bytes, role_of(arena));
   require(buffer->size() == bytes, Code::wrong_state, "storage: the plan needs ", bytes, " bytes of ", name_of(arena), ", the model has ",
           buffer->size());
+  require(bytes == 0 || on_host == (buffer->pinned() != nullptr), Code::wrong_state, "storage: the plan needs ", name_of(arena), " in the ",
+          on_host ? "host's" : "device's", " memory, which is elsewhere");
   return *buffer;
+}
+
+std::byte* Storage::pinned(Arena arena) const {
+  const auto& buffer = buffers_[static_cast<size_t>(arena)];
+  return buffer ? buffer->pinned() : nullptr;
 }
 
 Address Storage::data(Arena arena) const {
@@ -42,7 +51,7 @@ void Storage::move_to_file(Arena arena, const std::string& folder) {
 int64_t Storage::memory_bytes() const {
   int64_t sum = 0;
   for (const auto& buffer : buffers_)
-    if (buffer && !buffer->is_in_file()) sum += buffer->size();
+    if (buffer && !buffer->is_in_file() && buffer->pinned() == nullptr) sum += buffer->size();
   return sum;
 }
 

@@ -30,12 +30,15 @@ class Storage {
   /// Creates the selected arenas, from now on, in a file in `folder`.
   void keep_in_file(const std::array<bool, kArenas>& arenas, std::string folder);
 
-  /// The arena's buffer, created zeroed on first use. Throws wrong_state if it exists with another size.
-  Buffer& arena(Arena arena, int64_t bytes);
+  /// The arena's buffer, created zeroed on first use, in the host's memory if `on_host` (Backend::allocate_on_host). Throws wrong_state if
+  /// it exists with another size, or elsewhere.
+  Buffer& arena(Arena arena, int64_t bytes, bool on_host = false);
+  /// Start of an arena in the host's memory, for copies; null: it is in the device's, or does not exist.
+  std::byte* pinned(Arena arena) const;
   /// Start of an arena; none if it does not exist yet.
   Address data(Arena arena) const;
   int64_t bytes() const;
-  int64_t memory_bytes() const;  // without arenas in files
+  int64_t memory_bytes() const;  // of the device: without arenas in files or in the host's memory
   /// Moves an existing arena to a file in `folder` without changing its address (Buffer::move_to_file).
   void move_to_file(Arena arena, const std::string& folder);
   Backend& backend() const { return backend_; }

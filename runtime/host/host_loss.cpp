@@ -37,21 +37,22 @@ HostLoss::HostLoss(const Parts& parts, bool own_loss, const PlanOptions& options
   PlanOptions limited = options;
   limited.memory = std::min(options.memory, context.spare_memory());
   Plan plan = plan_host_loss(parts.model.program(), parts.recipe, own_loss, parts.beside,
-                             kernel_needs(profile_of(context.backend(), parts.workers.threads())), limited);
+                             kernel_needs(context.backend(), parts.workers.threads()), limited);
   Storage* storage = &parts_.storage;
   int64_t need = plan.memory.beside_parameters() + Executor::input_bytes(plan, context.backend());
   if (parts.beside != nullptr) {
     require_same_moments(plan.program, parts.beside->program);
-    const auto in_memory = [&](Arena arena) { return plan.memory.in_file[static_cast<size_t>(arena)] ? 0 : plan.memory.of(arena); };
-    need -= in_memory(Arena::optimizer);
+    need -= plan.memory.on_device(Arena::optimizer);
     if (plan.memory.of(Arena::gradients) == parts.beside->memory.of(Arena::gradients)) {
-      need -= in_memory(Arena::gradients);  // no step of the other kind is under way while these are in use
+      need -= plan.memory.on_device(Arena::gradients);  // no step of the other kind is under way while these are in use
     } else {
       storage = &apart_.emplace(parts.storage.sharing({Arena::parameters, Arena::optimizer}));
       storage->keep_in_file(parts.recipe.arenas_in_file(), parts.recipe.offload_folder);
     }
   }
   context.require_memory("forward: a step with the host's loss", need);
+  const int64_t on_host = parts.beside == nullptr ? plan.memory.host_bytes() : 0;
+  context.require_host_memory("forward: a step with the host's loss", on_host, on_host);
   if (parts.ranks != nullptr) {
     queue_ = std::make_unique<ExchangeQueue>(*parts.ranks);
     reports_.resize(static_cast<size_t>(all().size()));

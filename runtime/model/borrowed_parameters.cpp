@@ -46,7 +46,7 @@ Plan plan_predictions(const Model& model, int64_t rows, const std::vector<std::s
   PlanOptions options;
   if (ranks != nullptr) options.gathers = model.gathers();
   return plan_inference(ranks == nullptr ? model.program() : borrowing(model), rows, outputs, false,
-                        kernel_needs(profile_of(model.context().backend(), threads)), options);
+                        kernel_needs(model.context().backend(), threads), options);
 }
 
 }  // namespace st

@@ -82,6 +82,16 @@ void Context::require_memory(const std::string& what, int64_t bytes, int64_t par
           options_.memory_limit > 0 ? ", or raise memory_limit" : "");
 }
 
+void Context::require_host_memory(const std::string& what, int64_t bytes, int64_t planned) const {
+  if (bytes == 0) return;
+  const int64_t there = backend_->host_free_bytes();
+  require(planned <= there, Code::out_of_memory, what, " offloads ", text_of_bytes(bytes), " (", bytes, " bytes) to the host's memory, ",
+          planned > bytes ? text("with the ranks planned after this one ", text_of_bytes(planned), " (", planned, " bytes), ") : "",
+          "where ", text_of_bytes(there), " (", there,
+          " bytes) are available; shard the state over more ranks (zero 1 or more), use an optimizer with less of it (adamw-8bit), or set "
+          "offload to none");
+}
+
 GemmTuner Context::tuner() {
   return GemmTuner(
       {backend_->gemm(), backend_->kernel_class(), tuning_cache_, memory_, [this] { return available_memory(); }, options_.log});

@@ -69,6 +69,8 @@ class Context {
   static constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max();
   /// Throws out_of_memory, before anything is allocated, with the bytes needed, the bytes available (or this rank's part) and a way out.
   void require_memory(const std::string& what, int64_t bytes, int64_t part = kUnlimited) const;
+  /// The same for memory of the host in place of a device's. `planned`: with that of this process's ranks which allocate theirs after this.
+  void require_host_memory(const std::string& what, int64_t bytes, int64_t planned) const;
 
   /// Measures products for plans and recipes that ask for it; everything in this context shares the results.
   GemmTuner tuner();

@@ -15,6 +15,7 @@ using WorkspaceNeed = std::function<int64_t(const Program& program, const Sectio
 struct KernelNeeds {
   WorkspaceNeed workspace;
   PackingNeed packing;
+  bool has_own_memory = false;  // a device whose kernels do not read the host's memory
 };
 
 }  // namespace st

@@ -9,6 +9,14 @@ MemoryAccess access_at(const Place& place, SlotId slot, int64_t bytes, bool writ
   return {place.arena, place.arena == Arena::host ? slot : -1, place.offset, place.offset + bytes, writes};
 }
 
+std::vector<MemoryAccess> accesses_of_copies(const StateWindow& window, bool to_device) {
+  std::vector<MemoryAccess> all;
+  for (const bool writes : {false, true})
+    for (const StagedBytes& of : window.copies)
+      if (to_device || of.is_written) all.push_back(access_at(writes == to_device ? of.staged : of.home, -1, of.bytes, writes));
+  return all;
+}
+
 }  // namespace
 
 MemoryAccess access_of(const Plan& plan, SlotId slot, int64_t micro_batch, bool writes) {
@@ -28,7 +36,8 @@ int64_t buffer_sent_from(const Plan& plan, const Instruction& at) {
 std::vector<MemoryAccess> accesses_of(const Plan& plan, const Instruction& at) {
   using Kind = Instruction::Kind;
   std::vector<MemoryAccess> all;
-  if (at.kind == Kind::await || at.kind == Kind::release) return all;
+  if (at.kind == Kind::await || at.kind == Kind::release || at.kind == Kind::await_copy) return all;
+  if (at.is_copy()) return accesses_of_copies(plan.memory.windows[static_cast<size_t>(at.window)], at.kind == Kind::fetch);
   const auto section = static_cast<size_t>(at.section);
   const Graph& graph = plan.program.sections[section].graph;
   const Node& node = graph[at.node];
@@ -37,13 +46,14 @@ std::vector<MemoryAccess> accesses_of(const Plan& plan, const Instruction& at) {
   };
   const auto add_value = [&](Value v, bool writes) {
     const Place& place = plan.memory.values[section][static_cast<size_t>(v.node)][static_cast<size_t>(v.output)];
-    add(access_at(plan.memory.of_micro_batch(place, at.micro_batch), graph.slot_behind(v), graph.type(v).bytes(), writes));
+    const Place computed = plan.memory.where_computed(at.section, at.node, plan.memory.of_micro_batch(place, at.micro_batch));
+    add(access_at(computed, graph.slot_behind(v), graph.type(v).bytes(), writes));
   };
   const auto add_slot = [&](SlotId slot, bool writes) {
     const Access access = access_of(plan.program, graph, node, slot);
     Place place = plan.memory.of_micro_batch(plan.memory.slots[static_cast<size_t>(slot)], at.micro_batch);
     place.offset += access.first * bytes_of(access.type.dtype);
-    add(access_at(place, slot, access.type.bytes(), writes));
+    add(access_at(plan.memory.where_computed(at.section, at.node, place), slot, access.type.bytes(), writes));
   };
   for (const Value v : node.in) add_value(v, false);
   for (const SlotId slot : node.reads) add_slot(slot, false);

@@ -18,6 +18,7 @@ struct MemoryAccess {
 };
 
 /// All that an instruction accesses, or its collective or message until it has ended: reads first, then writes. A wait accesses nothing.
+/// - A node's operand in an arena on the host is the copy of its window.
 /// - A kernel may write all of the workspace.
 /// - A collective counts as writing all of the tensors that it completes, this rank's shards too.
 std::vector<MemoryAccess> accesses_of(const Plan& plan, const Instruction& at);

@@ -28,6 +28,9 @@ std::string explain_memory(const MemoryLayout& memory) {
   out += line("  %-12s %14lld  %s", "total", static_cast<long long>(memory.total()), text_of_bytes(memory.total()).c_str());
   if (const int64_t file = memory.file_bytes(); file > 0)
     out += line("  %-12s %14lld  %s of the total, not memory", "in a file", static_cast<long long>(file), text_of_bytes(file).c_str());
+  if (const int64_t host = memory.host_bytes(); host > 0)
+    out += line("  %-12s %14lld  %s of the total, in the host's memory", "on the host", static_cast<long long>(host),
+                text_of_bytes(host).c_str());
   const int64_t shared = memory.of(Arena::activations) + memory.of(Arena::stash) + memory.of(Arena::workspace);
   out += line("  activations, stash and workspace take %.1f %% of what they would without sharing memory",
               memory.no_reuse_bytes > 0 ? 100.0 * static_cast<double>(shared) / static_cast<double>(memory.no_reuse_bytes) : 0.0);
@@ -55,7 +58,8 @@ std::string explain(const Plan& plan) {
   out += "\n" + print(plan.program) + "\n" + explain_memory(plan.memory) + "\n" + explain_recompute(plan.recompute);
 
   std::map<std::string_view, int64_t> counts;
-  for (const Instruction& i : plan.instructions) ++counts[name_of(plan.program.sections[static_cast<size_t>(i.section)].graph[i.node].op)];
+  for (const Instruction& i : plan.instructions)
+    ++counts[i.is_copy() ? "copies and their waits" : name_of(plan.program.sections[static_cast<size_t>(i.section)].graph[i.node].op)];
   out += text("instructions ", plan.instructions.size(), " in ", plan.micro_batches, " micro-batches\n");
   for (const auto& [op, count] : counts) out += line("  %-24s %6lld", std::string(op).c_str(), static_cast<long long>(count));
   for (const auto& [library, count] : products_by_library(plan.program))

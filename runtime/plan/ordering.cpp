@@ -104,7 +104,7 @@ class TwoSteps {
   TwoSteps(const Plan& plan, const PlanAccesses& accesses, std::optional<size_t> without)
       : plan_(plan), accesses_(accesses), without_(without) {
     std::map<int32_t, size_t> links;
-    size_t streams = kQueue + 1;
+    size_t streams = kCopies + 1;
     for (const Instruction& at : plan.instructions)
       if (at.kind == InstructionKind::send) streams += links.emplace(link_of(at), streams).second ? 1 : 0;
     stream_of_link_ = std::move(links);
@@ -133,10 +133,12 @@ class TwoSteps {
     return made_;
   }
 
-  static bool is_wait(const Instruction& at) { return at.kind == InstructionKind::await || at.kind == InstructionKind::release; }
+  static bool is_wait(const Instruction& at) {
+    return at.kind == InstructionKind::await || at.kind == InstructionKind::release || at.kind == InstructionKind::await_copy;
+  }
 
  private:
-  static constexpr size_t kComputing = 0, kQueue = 1;
+  static constexpr size_t kComputing = 0, kQueue = 1, kCopies = 2;
 
   const ExchangePlan& exchange_of(const Instruction& at) const { return plan_.exchanges[static_cast<size_t>(at.exchange)]; }
   int32_t link_of(const Instruction& message) const { return exchange_of(message).link; }
@@ -151,6 +153,13 @@ class TwoSteps {
         return;
       case InstructionKind::release:
         if (!is_left_out) wait_for_message(at);
+        return;
+      case InstructionKind::fetch:
+      case InstructionKind::write_back:
+        copied_[at.window] = run_on(kCopies, i);
+        return;
+      case InstructionKind::await_copy:
+        if (const auto copied = copied_.find(at.window); copied != copied_.end() && !is_left_out) wait(kCopies, copied->second);
         return;
       case InstructionKind::post:
         posted_[{at.exchange, at.micro_batch}] = run_on(kQueue, i);
@@ -261,6 +270,7 @@ class TwoSteps {
   std::map<int32_t, size_t> stream_of_link_;
   Clock now_;                              // of the computing thread
   std::vector<std::vector<Clock>> ended_;  // by stream and event, except the computing thread's: what has ended when it ends
+  std::map<int32_t, int64_t> copied_;      // by window: the last copy
   std::map<std::pair<int32_t, int32_t>, int64_t> posted_;                   // by exchange and micro-batch: the last one
   std::map<std::pair<int32_t, int64_t>, std::pair<size_t, int64_t>> sent_;  // by exchange and buffer: stream and number of the last one
   std::map<int32_t, int64_t> sent_in_earlier_steps_;                        // by link

@@ -28,8 +28,8 @@ struct BrokenPromise {
 };
 
 struct Ordering {
-  int32_t streams = 1;            // that have work: the computing thread, the exchange queue, each link over which the stage sends
-  int64_t waits = 0;              // awaits and releases of a step
+  int32_t streams = 1;            // that have work: the computing thread, the exchange queue, copies, each link over which the stage sends
+  int64_t waits = 0;              // awaits and releases of a step, of copies too
   int64_t conflicts = 0;          // pairs of accesses that must be ordered, of a step; only neighbours, which imply the other pairs
   int64_t across = 0;             // those between two streams
   std::vector<Unordered> faults;  // by second instruction, each pair once
@@ -42,15 +42,17 @@ struct Ordering {
 /// - the exchange queue runs posted collectives one after another, each after what was issued before it
 /// - a link reads the messages sent over it one after another, each after what was issued before it (on a device that stages share: the
 ///   receiver's stream does)
+/// - copies of what is in the host's memory run one after another, each after what was issued before it
 /// - an await waits for its collective, and a collective along the data axis that is not posted for all posted ones
 /// - a release and a send wait for the message that this send last took from the same buffer
 /// - the host writes control slots before a step, and reads what lasts after it
 /// Stages also rely on each other: a use's gradient comes from a stage after the weights that were sent to it in this step have arrived,
 /// and weights come from a stage after the gradients of uses that were sent to it in earlier steps have arrived. Each plan's proof checks
-/// the own part of this promise. `without`: the index of an await or release that is left out.
+/// the own part of this promise. `without`: the index of an await, of copies too, or a release
+/// that is left out.
 Ordering ordering_of(const Plan& plan, std::optional<size_t> without = {});
 
-/// The awaits and releases without which, one at a time, the order still holds: what another wait implies. Takes an ordering_of() for each.
+/// The waits without which, one at a time, the order still holds: what another wait implies. Takes an ordering_of() for each.
 std::vector<size_t> redundant_waits(const Plan& plan);
 
 /// A sentence that names both instructions, the bytes, what each does with them, and the wait that would order them.

@@ -7,6 +7,7 @@
 #include "ir/piece_update.h"
 #include "plan/buffer_releases.h"
 #include "plan/early_weights.h"
+#include "plan/state_windows.h"
 #include "plan/weight_copies.h"
 
 namespace st {
@@ -63,18 +64,62 @@ class Listing {
   void append_nodes(const SectionRun& run, bool early, int32_t within) {
     const auto section = static_cast<size_t>(run.section);
     const Graph& graph = plan_.program.sections[section].graph;
+    const std::vector<int32_t> windows = early ? std::vector<int32_t>() : windows_of(run.section);
     for (int32_t n = 0; n < graph.size(); ++n) {
-      const Node& node = graph[n];
-      const bool is_early = !is_early_.empty() && is_early_[section][static_cast<size_t>(n)];
-      if (is_early != early || !runs_in(node.when, run.micro_batch, plan_.micro_batches) || is_view(node.op) ||
-          is_made_in_place(plan_, run.section, node))
-        continue;
-      Instruction it{run.section, n, run.micro_batch};
-      it.makes = copies_[section][static_cast<size_t>(n)];
-      if (info_of(node.op).exchange) resolve_exchange(it, node);
-      it.ranks = ranks_of(it, node);
-      it.within = within;
-      plan_.instructions.push_back(it);
+      copy_before(run, n, windows);
+      append_node(run, n, early, within);
+      copy_after(run, n, windows);
+    }
+  }
+
+  void append_node(const SectionRun& run, int32_t n, bool early, int32_t within) {
+    const auto section = static_cast<size_t>(run.section);
+    const Node& node = plan_.program.sections[section].graph[n];
+    const bool is_early = !is_early_.empty() && is_early_[section][static_cast<size_t>(n)];
+    if (is_early != early || !runs_in(node.when, run.micro_batch, plan_.micro_batches) || is_view(node.op) ||
+        is_made_in_place(plan_, run.section, node))
+      return;
+    Instruction it{run.section, n, run.micro_batch};
+    it.makes = copies_[section][static_cast<size_t>(n)];
+    if (info_of(node.op).exchange) resolve_exchange(it, node);
+    it.ranks = ranks_of(it, node);
+    it.within = within;
+    plan_.instructions.push_back(it);
+  }
+
+  // Copies of what is in the host's memory. A window's are fetched while the one before it computes.
+
+  const StateWindow& window(int32_t w) const { return plan_.memory.windows[static_cast<size_t>(w)]; }
+  std::vector<int32_t> windows_of(int32_t section) const {
+    std::vector<int32_t> all;
+    for (int32_t w = 0; w < std::ssize(plan_.memory.windows); ++w)
+      if (window(w).section == section) all.push_back(w);
+    return all;
+  }
+  void append_copy(const SectionRun& run, Instruction::Kind kind, int32_t w) {
+    plan_.instructions.push_back({.section = run.section,
+                                  .node = window(w).begin,
+                                  .micro_batch = run.micro_batch,
+                                  .kind = kind,
+                                  .ranks = Instruction::Ranks::all_in_step,
+                                  .window = w});
+  }
+  void copy_before(const SectionRun& run, int32_t n, const std::vector<int32_t>& windows) {
+    using Kind = Instruction::Kind;
+    if (n == 0 && !windows.empty()) append_copy(run, Kind::fetch, windows.front());
+    for (const int32_t w : windows) {
+      if (window(w).begin != n) continue;
+      if (w != windows.back() && !follows(window(w + 1), window(w))) append_copy(run, Kind::fetch, w + 1);
+      append_copy(run, Kind::await_copy, w);
+    }
+  }
+  void copy_after(const SectionRun& run, int32_t n, const std::vector<int32_t>& windows) {
+    using Kind = Instruction::Kind;
+    for (const int32_t w : windows) {
+      if (window(w).end != n + 1) continue;
+      if (std::ranges::any_of(window(w).copies, &StagedBytes::is_written)) append_copy(run, Kind::write_back, w);
+      if (w == windows.back()) append_copy(run, Kind::await_copy, w);  // and with it for all before
+      if (w != windows.back() && follows(window(w + 1), window(w))) append_copy(run, Kind::fetch, w + 1);
     }
   }
 
@@ -189,7 +234,7 @@ Plan make_plan(Program program, MemoryLayout memory, const StepOrder& order) {
     if (!is_update(run.section)) plan.begin_of_update = plan.instructions.size();
   }
   const auto is_optimizer = [&](const Instruction& at) {
-    return updates_slots(plan.program.sections[static_cast<size_t>(at.section)].graph[at.node].op);
+    return !at.is_copy() && updates_slots(plan.program.sections[static_cast<size_t>(at.section)].graph[at.node].op);
   };
   plan.first_optimizer = static_cast<size_t>(std::ranges::find_if(plan.instructions, is_optimizer) - plan.instructions.begin());
   return plan;

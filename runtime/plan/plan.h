@@ -32,6 +32,10 @@ struct Instruction {
     send,      // a message to another stage, which leaves while the rank computes; its memory is the link's until its release
     release,   // waits until the last message that a send took from this micro-batch's buffer has left
     receive,   // waits for a message of another stage
+    // Of bytes in the host's memory, for the nodes of a window (plan/state_windows.h), by a second stream, after what was issued before:
+    fetch,       // to the device
+    write_back,  // what the nodes have written, to the host's memory
+    await_copy,  // waits for the window's last copy
   };
   /// The ranks that run it. If it is a reduction, its contributors are the ranks with rows in the round, or in the step.
   enum class Ranks : uint8_t {
@@ -40,12 +44,14 @@ struct Instruction {
     all_in_step,   // all, once per step
   };
 
-  int32_t section, node, micro_batch;
-  int32_t exchange = -1;  // all but kernels: the index in Plan::exchanges
+  int32_t section, node, micro_batch;  // node: of copies, the first one of the window
+  int32_t exchange = -1;               // of what ranks exchange: the index in Plan::exchanges
   Kind kind = Kind::kernel;
   Ranks ranks = Ranks::with_rows;
   Copy makes = Copy::none;
   int32_t within = -1;  // not in the node's place, but at the begin of this section: early weights, another chunk's release
+  int32_t window = -1;  // of copies: the index in MemoryLayout::windows
+  bool is_copy() const { return window >= 0; }
   int32_t run() const { return within < 0 ? section : within; }
   bool is_early() const { return within >= 0 && kind != Kind::release; }
   bool operator==(const Instruction&) const = default;

@@ -13,7 +13,7 @@ std::string_view words_of(Copy copy) {
 }
 
 std::string_view words_of(Instruction::Kind kind) {
-  constexpr std::array<std::string_view, 7> kTexts = {"", "", "posted", "", "", "has left", ""};
+  constexpr std::array<std::string_view, 10> kTexts = {"", "", "posted", "", "", "has left", "", "fetch", "write back", "await copy"};
   return kTexts[static_cast<size_t>(kind)];
 }
 
@@ -22,9 +22,19 @@ std::string_view words_of(Instruction::Ranks ranks) {
   return kTexts[static_cast<size_t>(ranks)];
 }
 
+std::string line_of_copy(const Plan& plan, const Instruction& at) {
+  const StateWindow& window = plan.memory.windows[static_cast<size_t>(at.window)];
+  int64_t bytes = 0;
+  for (const StagedBytes& of : window.copies)
+    if (at.kind != Instruction::Kind::write_back || of.is_written) bytes += of.bytes;
+  return text("  ", name_of(plan.program.sections[static_cast<size_t>(at.section)].phase), " ", words_of(at.kind), ", ",
+              text_of_bytes(bytes), " of the host's memory, for %", window.begin, " to %", window.end - 1, "\n");
+}
+
 /// One instruction, or kernels in a row that differ in nothing but the node.
 std::string line_of(const Plan& plan, size_t first, size_t end) {
   const Instruction &at = plan.instructions[first], &last = plan.instructions[end - 1];
+  if (at.is_copy()) return line_of_copy(plan, at);
   const Section& section = plan.program.sections[static_cast<size_t>(at.section)];
   std::string out = text("  ", name_of(section.phase), " %", at.node);
   out += end - first > 1 ? text(" to %", last.node, ": ", end - first, " kernels") : text(": ", name_of(section.graph[at.node].op));

@@ -82,7 +82,7 @@ Forecast forecast(std::span<const Plan* const> plans, const Recipe& recipe, cons
                   const MeasuredStep& measured) {
   std::vector<RankTrace> traces;
   const Placement at{machine.ranks_per_node, recipe.ranks};
-  for (const Plan* plan : plans) traces.push_back(trace_of(*plan, {recipe.step_micro_batches(), machine, at, threads, {}}));
+  for (const Plan* plan : plans) traces.push_back(trace_of(*plan, {recipe.step_micro_batches(), machine, at, threads}));
   if (static_cast<int64_t>(plans.size()) == recipe.ranks)
     return forecast_of_all({.mesh = mesh_of(recipe),
                             .links = plans.front()->program.links,

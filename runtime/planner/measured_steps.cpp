@@ -180,7 +180,8 @@ std::vector<OpTime> MeasuredSteps::ops(bool of_all) const {
       const bool is_first = at.micro_batch != before || is_update != was_update;
       before = at.micro_batch;
       was_update = is_update;
-      if (at.kind == InstructionKind::await || at.kind == InstructionKind::release || at.kind == InstructionKind::send) continue;
+      if (at.is_copy() || at.kind == InstructionKind::await || at.kind == InstructionKind::release || at.kind == InstructionKind::send)
+        continue;
       if (at.kind == InstructionKind::receive) {
         all.push_back(message_of(plan, at, shortest_of(clock.times[i])));
         continue;

@@ -84,7 +84,7 @@ std::vector<MemoryMoment> memory_curve(const Plan& plan, const RankTrace& trace)
       if (is_new) {
         found->second = greatest_use(plan, event.section);
         for (const Arena arena : {Arena::parameters, Arena::gradients, Arena::optimizer, Arena::packed, Arena::control})
-          found->second[static_cast<size_t>(arena)] = plan.memory.of(arena);
+          found->second[static_cast<size_t>(arena)] = plan.memory.on_device(arena);
       }
       moments.push_back({event.section, event.micro_batch, now, now, found->second});
     }

@@ -32,9 +32,6 @@ PlanOptions options_of(const PlannedRun& run, const MeshPosition& at) {
 /// A device has memory of its own, and the host's; a cpu has one memory.
 bool has_device(const PlannedRun& run) { return run.machine.profile.device == "cuda"; }
 
-/// The arenas that are offloaded from a device to the host's memory.
-OnHost on_host(const PlannedRun& run) { return has_device(run) ? run.recipe.arenas_offloaded() : OnHost{}; }
-
 PlannedMemory memory_of(const Plan& plan, const PlannedRun& run) {
   PlannedMemory use;
   use.reserved = run.machine.profile.reserved;
@@ -43,12 +40,11 @@ PlannedMemory memory_of(const Plan& plan, const PlannedRun& run) {
     use.inputs = copies.bytes;
     use.pinned = 2 * align_up(copies.upload_bytes());
   }
-  const OnHost is_away = on_host(run);
   for (size_t a = 0; a < kArenas; ++a) {
     if (plan.memory.in_file[a]) {
       use.file += plan.memory.bytes[a];
     } else {
-      (is_away[a] ? use.host : use.device)[a] = plan.memory.bytes[a];
+      (plan.memory.on_host[a] ? use.host : use.device)[a] = plan.memory.bytes[a];
     }
   }
   return use;
@@ -61,7 +57,7 @@ RankNumbers numbers_of(const Plan& plan, const PlannedRun& run) {
   numbers.instructions = static_cast<int64_t>(plan.instructions.size());
   for (const Instruction& at : plan.instructions) {
     using Kind = Instruction::Kind;
-    if (at.kind == Kind::kernel || at.kind == Kind::await || at.kind == Kind::release || at.kind == Kind::receive) continue;
+    if (at.is_copy() || at.kind == Kind::kernel || at.kind == Kind::await || at.kind == Kind::release || at.kind == Kind::receive) continue;
     if (at.makes == Copy::gathered) continue;
     const ExchangePlan& exchange = plan.exchanges[static_cast<size_t>(at.exchange)];
     const MeshAxis axis = at.kind == Kind::send ? MeshAxis::stage : exchange.axis;
@@ -212,7 +208,7 @@ RankPlan plan_of_rank(const PlannedRun& run, int32_t rank, bool is_draft) {
   options.is_draft = is_draft;
   Plan plan = plan_that_fits(run, std::move(options));
   RankNumbers numbers = numbers_of(plan, run);
-  RankTrace trace = trace_of(plan, {run.recipe.step_micro_batches(), run.machine, run.placement(), run.threads(), on_host(run)});
+  RankTrace trace = trace_of(plan, {run.recipe.step_micro_batches(), run.machine, run.placement(), run.threads()});
   return {at, std::move(plan), numbers, std::move(trace)};
 }
 

@@ -37,7 +37,6 @@ class Tracer {
         micro_batches_(task.micro_batches),
         machine_(task.machine),
         at_(task.at),
-        on_host_(task.on_host),
         rates_(machine_.rates_for(task.threads, static_cast<int32_t>(std::min<int64_t>(at_.ranks, at_.ranks_per_node)), memory_of(plan))),
         crowd_(crowd(task.threads)) {
     for (const Section& section : program_.sections) {
@@ -75,6 +74,10 @@ class Tracer {
     switch (at.kind) {
       case Instruction::Kind::kernel:
         return compute(at);
+      case Instruction::Kind::fetch:  // counted with the nodes that use what is copied, as if nothing hid it
+      case Instruction::Kind::write_back:
+      case Instruction::Kind::await_copy:
+        return;
       case Instruction::Kind::exchange:
       case Instruction::Kind::post:
         return meet(at);
@@ -117,14 +120,19 @@ class Tracer {
     return rate->seconds(work);
   }
 
-  /// Copies of the slots that a device has in the host's memory, there and back.
+  bool is_away(Arena arena) const {
+    const auto a = static_cast<size_t>(arena);
+    return plan_.memory.on_host[a] || plan_.memory.in_file[a];
+  }
+
+  /// Copies of the slots that a device does not have in its memory, there and back.
   double transfer_seconds(const Instruction& at) const {
     const Graph& graph = program_.sections[static_cast<size_t>(at.section)].graph;
     const Node& node = graph[at.node];
     double bytes = 0;
     for (const auto* slots : {&node.reads, &node.writes})
       for (const SlotId slot : *slots)
-        if (on_host_[static_cast<size_t>(plan_.memory.slots[static_cast<size_t>(slot)].arena)])
+        if (is_away(plan_.memory.slots[static_cast<size_t>(slot)].arena))
           bytes += static_cast<double>(access_of(program_, graph, node, slot).type.bytes());
     return bytes > 0 && machine_.to_host.bytes_per_second > 0 ? bytes / machine_.to_host.bytes_per_second : 0;
   }
@@ -178,7 +186,6 @@ class Tracer {
   const int64_t micro_batches_;
   const Machine& machine_;
   const Placement at_;
-  const OnHost on_host_;
   const RateSet& rates_;
   const double crowd_;
   RankTrace trace_;

@@ -48,15 +48,11 @@ struct Placement {
 /// links of the devices that the group has there.
 LinkRate link_of_group(const Machine& machine, const Mesh& mesh, MeshAxis axis, const Placement& at);
 
-/// The arenas that a device keeps in the host's memory.
-using OnHost = std::array<bool, kArenas>;
-
 struct TraceTask {
   int64_t micro_batches = 1;  // full ones of a step, over all data ranks
   const Machine& machine;
   Placement at = {};
   int32_t threads = 1;  // of a rank
-  OnHost on_host = {};
 };
 
 /// The events of a usual step, which makes no copies that last. Throws unavailable for a machine without rates.

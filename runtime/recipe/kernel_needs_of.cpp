@@ -20,7 +20,14 @@ KernelNeeds kernel_needs(const MachineProfile& machine) {
           },
           .packing = [machine](const Program&, const Section& section, const Node& node) -> int64_t {
             return packing_need(machine, node.op, types_of(section.graph, node.in), node.attrs);
-          }};
+          },
+          .has_own_memory = machine.device == "cuda"};
+}
+
+KernelNeeds kernel_needs(const Backend& backend, int threads) {
+  KernelNeeds needs = kernel_needs(profile_of(backend, threads));
+  needs.has_own_memory = !backend.is_host_memory();
+  return needs;
 }
 
 }  // namespace st

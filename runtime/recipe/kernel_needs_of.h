@@ -7,5 +7,7 @@
 namespace st {
 
 KernelNeeds kernel_needs(const MachineProfile& machine);
+/// Those of a backend of this process, whose ranks have so many threads.
+KernelNeeds kernel_needs(const Backend& backend, int threads);
 
 }  // namespace st

@@ -32,6 +32,7 @@
 #include "passes/zero_shard.h"
 #include "plan/memory_plan.h"
 #include "plan/pipeline_schedule.h"
+#include "plan/state_windows.h"
 #include "recipe/recompute_policy.h"
 
 namespace st {
@@ -188,6 +189,8 @@ Plan plan_by(const Task& task, Program program, const Replan& again = {}) {
   const Program* const beside = task.beside == nullptr ? nullptr : &task.beside->program;
   const DType sent = element_of(recipe.gradient_dtype);
   const bool rounds = trains && sent != DType::f32;
+  const auto in_file = recipe.arenas_in_file();
+  const bool moves_to_host = trains && task.needs.has_own_memory && recipe.offload != "none" && recipe.offload_folder.empty();
   const When casts = by_graph && !is_short ? When::first : When::every;
   std::vector<Seed> seeds;
   std::vector<SlotId> shared;
@@ -246,6 +249,7 @@ Plan plan_by(const Task& task, Program program, const Replan& again = {}) {
          // A host's loss has one micro-batch under way: its next rows come after the gradients of the last ones.
          order = in_stages && by_graph ? order_by_schedule(p, schedule) : in_turn(p, task.micro_batches);
          memory = memory_plan(p, order, task.needs.workspace);
+         if (moves_to_host) move_to_host(p, memory, recipe.arenas_offloaded());
        }},
   };
   Runner runner(program, options.skip, options.print);
@@ -254,7 +258,7 @@ Plan plan_by(const Task& task, Program program, const Replan& again = {}) {
   Plan plan = make_plan(std::move(program), std::move(memory), order);
   plan.passes = runner.records();
   plan.recompute = std::move(recomputed);
-  if (trains) plan.memory.in_file = recipe.arenas_in_file();
+  if (trains) plan.memory.in_file = in_file;
   return plan;
 }
 

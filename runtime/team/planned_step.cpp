@@ -20,11 +20,12 @@ namespace {
 
 constexpr size_t kShortPlans = 8;
 
-/// `part`: what this rank may have of the memory that there is.
-Plan weighed(const Context& context, const Storage& storage, Plan plan, int64_t part) {
-  const bool is_held = storage.data(Arena::parameters) || plan.memory.in_file[static_cast<size_t>(Arena::parameters)];
-  const int64_t need = plan.memory.beside_parameters() + (is_held ? 0 : plan.memory.of(Arena::parameters));
+/// `part`: what this rank may have of the memory that there is; `sharers`: PlanOptions has them.
+Plan weighed(const Context& context, const Storage& storage, Plan plan, int64_t part, int32_t sharers) {
+  const bool is_held = static_cast<bool>(storage.data(Arena::parameters));
+  const int64_t need = plan.memory.beside_parameters() + (is_held ? 0 : plan.memory.on_device(Arena::parameters));
   context.require_memory("trainer: a training step", need + Executor::input_bytes(plan, context.backend()), part);
+  context.require_host_memory("trainer: a training step", plan.memory.host_bytes(), plan.memory.host_bytes() * sharers);
   return plan;
 }
 
@@ -34,16 +35,16 @@ Plan plan_that_fits(const Model& model, const Recipe& recipe, const Storage& sto
   const int64_t part = options.memory;
   const int64_t spare = context.spare_memory();
   options.memory = std::min(part, spare == Context::kUnlimited ? spare : spare / options.sharers);
-  Plan plan = plan_training(model.program(), recipe, kernel_needs(profile_of(context.backend(), threads)), options);
-  if (plan.memory.of(Arena::packed) == 0) return weighed(context, storage, std::move(plan), part);
+  Plan plan = plan_training(model.program(), recipe, kernel_needs(context.backend(), threads), options);
+  if (plan.memory.of(Arena::packed) == 0) return weighed(context, storage, std::move(plan), part, options.sharers);
   try {
-    return weighed(context, storage, std::move(plan), part);
+    return weighed(context, storage, std::move(plan), part, options.sharers);
   } catch (const Error& error) {
     if (error.code() != Code::out_of_memory) throw;
   }
   options.skip.emplace_back("pack_weights");
-  return weighed(context, storage, plan_training(model.program(), recipe, kernel_needs(profile_of(context.backend(), threads)), options),
-                 part);
+  return weighed(context, storage, plan_training(model.program(), recipe, kernel_needs(context.backend(), threads), options), part,
+                 options.sharers);
 }
 
 /// Loss and count so far, which each micro-batch but the first adds to.
@@ -363,11 +364,10 @@ PlannedStep::Short& PlannedStep::short_plan(int64_t rows) {
   if (scopes) options.recompute_scopes = &*scopes;
   if (spare != PlanOptions::kUnlimited) {
     options.memory = spare;
-    for (const Arena of_step : {Arena::gradients, Arena::optimizer})
-      if (!executor_.plan().memory.in_file[static_cast<size_t>(of_step)]) options.memory += executor_.allocated(of_step);
+    for (const Arena of_step : {Arena::gradients, Arena::optimizer}) options.memory += executor_.plan().memory.on_device(of_step);
   }
-  Plan plan = plan_short_micro_batch(model_.program(), recipe_, rows, whole.loss_seed,
-                                     kernel_needs(profile_of(storage_.backend(), workers_.threads())), options);
+  Plan plan = plan_short_micro_batch(model_.program(), recipe_, rows, whole.loss_seed, kernel_needs(storage_.backend(), workers_.threads()),
+                                     options);
   require_same_gradients(executor_.plan(), plan);
   int64_t need = Executor::input_bytes(plan, storage_.backend());
   for (int32_t a = 0; a < kArenas; ++a)

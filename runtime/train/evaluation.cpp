@@ -125,7 +125,7 @@ Executor& Evaluator::plan_for(int64_t rows) {
   PlanOptions options;
   options.gathers = step_;
   Plan plan = plan_inference(program, rows, metrics_, static_cast<bool>(program.loss_sum),
-                             kernel_needs(profile_of(context.backend(), workers_.threads())), options);
+                             kernel_needs(context.backend(), workers_.threads()), options);
   context.require_memory("evaluate: a forward pass",
                          plan.memory.total() - plan.memory.of(Arena::parameters) + Executor::input_bytes(plan, context.backend()));
   Executor& made =

@@ -28,11 +28,25 @@ Address WeightAverage::place_of(size_t index) {
   if (is_cut_like_weight(index)) {
     const auto is_here = [](const StateTensor::Piece& piece) { return static_cast<bool>(piece.data); };
     const auto own = std::ranges::find_if(average->pieces, is_here);
-    return own == average->pieces.end() ? Address() : own->data;
+    return own == average->pieces.end() ? Address() : on_device(index, *own);
   }
   const bool is_of_processes = read_ && average->is_sharded;
-  if (!is_of_processes && average->pieces.size() == 1) return average->pieces[0].data;
+  if (!is_of_processes && average->pieces.size() == 1) return on_device(index, average->pieces[0]);
   return joined(index, *average);
+}
+
+/// Its place, or a copy in the device's memory of what is offloaded.
+Address WeightAverage::on_device(size_t index, const StateTensor::Piece& piece) {
+  Backend& backend = model_.context().backend();
+  const int64_t bytes = piece.range.elements * bytes_of(averages_[index]->type.dtype);
+  if (bytes == 0 || backend.holds(piece.data, bytes)) return piece.data;
+  joined_.resize(averages_.size());
+  if (!joined_[index]) {
+    model_.context().require_memory("average: a weight", bytes);
+    joined_[index] = backend.allocate(bytes, MemoryRole::other);
+  }
+  backend.copy(joined_[index]->data(), piece.data, bytes);
+  return joined_[index]->data();
 }
 
 /// A rank without any of the weight takes part in the reads for the others.

@@ -25,7 +25,8 @@ class WeightAverage {
   void follow(bool follows = true) { follows_ = follows; }
 
   /// Device memory of the current average of each of the model's parameters(), in their order; empty: the model's own weights. Sharded
-  /// averages are joined in memory that is kept until trim(); for a sharded model the places are those of this rank's shards instead.
+  /// averages are joined in memory that is kept until trim(), and offloaded ones copied there; for a sharded model the places are
+  /// those of this rank's shards instead.
   std::span<const Address> places();
   void trim() { joined_.clear(); }
   /// Whether reading one average needs elements of other processes. Throws not_found.
@@ -39,6 +40,7 @@ class WeightAverage {
   const StateTensor* tensor_of(SlotId parameter) const;
   bool is_cut_like_weight(size_t index) const;
   Address place_of(size_t index);
+  Address on_device(size_t index, const StateTensor::Piece& piece);
   Address joined(size_t index, const StateTensor& tensor);
   void read(const StateTensor& from, int64_t first, std::span<std::byte> out) const;
 

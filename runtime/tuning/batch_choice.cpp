@@ -35,7 +35,7 @@ std::vector<int64_t> divisors_of(int64_t n) {
 /// Packed weights are left out: a step does without where they do not fit.
 int64_t bytes_of_step(const Model& model, Recipe recipe, PlanOptions options) {
   const int threads = recipe.threads > 0 ? static_cast<int>(recipe.threads) : model.context().threads();
-  const KernelNeeds needs = kernel_needs(profile_of(model.context().backend(), threads));
+  const KernelNeeds needs = kernel_needs(model.context().backend(), threads);
   recipe.accumulate = std::min<int64_t>(recipe.accumulate, 2);  // a third micro-batch takes no more memory than a second
   options.print = {};
   options.skip.emplace_back("pack_weights");

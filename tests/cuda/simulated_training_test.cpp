@@ -112,6 +112,55 @@ TEST(SimulatedTraining, GoesOnFromACheckpointWithTheSameBits) {
   EXPECT_EQ(resumed->state_digest(), whole->state_digest());
 }
 
+TEST(SimulatedTraining, HasTheSameBitsWhenItsStateIsInTheHostsMemory) {
+  for (const Keys& keys : {Keys{{"micro_batches", "2"}}, Keys{{"micro_batches", "2"}, {"precision", "\"bf16\""}, {"ema_decay", "0.9"}},
+                           Keys{{"micro_batches", "2"}, {"optimizer", "\"adamw-8bit\""}}}) {
+    const Trained resident = trained(training_on(kDevice, keys), 3);
+    for (const Keys& split : {Keys{}, Keys{{"ranks", "2"}}, Keys{{"ranks", "2"}, {"zero", "1"}}, Keys{{"ranks", "2"}, {"zero", "2"}},
+                              Keys{{"ranks", "2"}, {"zero", "3"}}, Keys{{"ranks", "2"}, {"stages", "2"}}}) {
+      if (!split.empty() && keys.size() > 1 && split.size() < 2) continue;
+      Keys all = keys;
+      all.insert(all.end(), split.begin(), split.end());
+      all.emplace_back("offload", "\"optimizer\"");
+      const Training away = training_on(kDevice, all);
+      EXPECT_EQ(trained(away, 3), resident) << away.recipe.json();
+      if (!split.empty()) continue;
+      setenv("SCALETRAIN_CUDA_SYNC", "1", 1);  // nothing is recorded
+      EXPECT_EQ(trained(away, 3), resident) << "without recordings";
+      unsetenv("SCALETRAIN_CUDA_SYNC");
+    }
+  }
+}
+
+TEST(SimulatedTraining, CountsOffloadedStateAsTheHosts) {
+  const ScratchFolder folder("simulated_offload");
+  const Training away = training_on(kDevice, {{"offload", "\"optimizer\""}}), resident = training_on(kDevice);
+  const auto with = away.trainer(), without = resident.trainer();
+  const MemoryAccount& account = with->model().context().memory()->account();
+  const MemoryLayout &memory = with->plan().memory, &all = without->plan().memory;
+  const int64_t planned = account.bytes();
+  losses_of(*with, 2);
+  EXPECT_EQ(account.uses().all.peak, planned);
+  EXPECT_EQ(account.uses().of[static_cast<size_t>(MemoryRole::host)].now, memory.host_bytes());
+  EXPECT_EQ(memory.host_bytes(), all.of(Arena::optimizer));
+  EXPECT_EQ(account.uses().of[static_cast<size_t>(MemoryRole::optimizer)].peak, 0);
+  EXPECT_LT(memory.device_bytes(), all.device_bytes());
+  int64_t of_plan = 0;  // a stream has a word for faults
+  for (const Arena arena : {Arena::parameters, Arena::gradients, Arena::optimizer, Arena::activations, Arena::stash, Arena::buckets,
+                            Arena::packed, Arena::workspace, Arena::control})
+    of_plan += account.uses().of[static_cast<size_t>(role_of(arena))].peak;
+  EXPECT_EQ(of_plan, memory.device_bytes());
+
+  save(*with, folder / "two");
+  resume_from(folder / "two", *without);
+  EXPECT_EQ(losses_of(*without, 2), losses_of(*with, 2));
+  EXPECT_EQ(without->state_digest(), with->state_digest());
+
+  const Error error = error_of([&] { training_on(kDevice, {{"offload", "\"optimizer\""}, {"offload_folder", "\"/tmp\""}}).trainer(); });
+  EXPECT_EQ(error.code(), Code::unsupported);
+  EXPECT_NE(error.message().find("leave offload_folder out"), std::string::npos) << error.message();
+}
+
 /// Row 1 begins with a token that is in no vocabulary here.
 class OneBadToken : public Sequences {
  public:

@@ -19,6 +19,8 @@ class ApartBackend : public Backend {
   const GemmKernels& gemm() const override { return cpu_->gemm(); }
   std::unique_ptr<Buffer> allocate(int64_t bytes, MemoryRole role) override;
   std::unique_ptr<Buffer> allocate_in_file(int64_t bytes, const std::string& folder) override;
+  std::unique_ptr<Buffer> allocate_on_host(int64_t bytes) override { return cpu_->allocate_on_host(bytes); }
+  int64_t host_free_bytes() const override { return cpu_->host_free_bytes(); }
   int64_t allocated_bytes() const override { return cpu_->allocated_bytes(); }
   int64_t free_bytes() const override { return cpu_->free_bytes(); }
   void to_host(void* host, Address device, int64_t bytes) override;

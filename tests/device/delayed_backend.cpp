@@ -14,7 +14,7 @@ namespace st {
 
 struct DeviceBuffers {
   mutable std::mutex mutex;
-  std::map<Address, int64_t> bytes_at;
+  std::map<Address, int64_t> bytes_at, bytes_on_host_at;
 };
 
 namespace {
@@ -58,6 +58,28 @@ class DelayedBuffer : public Buffer {
   Address at_;
   int64_t bytes_;
   MemoryRole role_;
+};
+
+/// Of the host's memory, whose addresses the backend's own copies take, and no kernel does.
+class HomeBuffer : public Buffer {
+ public:
+  HomeBuffer(std::unique_ptr<Buffer> buffer, std::shared_ptr<DeviceBuffers> all) : buffer_(std::move(buffer)), all_(std::move(all)) {
+    const std::lock_guard lock(all_->mutex);
+    all_->bytes_on_host_at.emplace(buffer_->data(), buffer_->size());
+  }
+  ~HomeBuffer() override {
+    const std::lock_guard lock(all_->mutex);
+    all_->bytes_on_host_at.erase(buffer_->data());
+  }
+  Address data() const override { return buffer_->data(); }
+  int64_t size() const override { return buffer_->size(); }
+  void move_to_file(const std::string& folder) override { buffer_->move_to_file(folder); }
+  bool is_in_file() const override { return false; }
+  std::byte* pinned() const override { return buffer_->pinned(); }
+
+ private:
+  std::unique_ptr<Buffer> buffer_;
+  std::shared_ptr<DeviceBuffers> all_;
 };
 
 class DelayedEvent : public Event {
@@ -219,12 +241,26 @@ void DelayedBackend::count_allocation(int64_t bytes, const char* kind) {
   }
 }
 
-bool DelayedBackend::holds(Address place, int64_t bytes) const {
-  const std::lock_guard lock(buffers_->mutex);
-  const auto behind = buffers_->bytes_at.upper_bound(place);
-  if (behind == buffers_->bytes_at.begin()) return false;
+namespace {
+
+bool is_in(const std::map<Address, int64_t>& buffers, Address place, int64_t bytes) {
+  const auto behind = buffers.upper_bound(place);
+  if (behind == buffers.begin()) return false;
   const auto& [begin, size] = *std::prev(behind);
   return place - begin + bytes <= size;
+}
+
+}  // namespace
+
+bool DelayedBackend::holds(Address place, int64_t bytes) const {
+  const std::lock_guard lock(buffers_->mutex);
+  return is_in(buffers_->bytes_at, place, bytes);
+}
+
+/// For the host's own copies.
+std::byte* DelayedBackend::place_of(Address place) const {
+  const std::lock_guard lock(buffers_->mutex);
+  return is_in(buffers_->bytes_on_host_at, place, 0) ? reinterpret_cast<std::byte*>(place.at) : on_device(place);
 }
 
 std::unique_ptr<PinnedMemory> DelayedBackend::allocate_pinned(int64_t bytes) {
@@ -243,20 +279,25 @@ std::unique_ptr<Buffer> DelayedBackend::allocate_in_file(int64_t bytes, const st
   return std::make_unique<DelayedBuffer>(bytes, memory_, MemoryRole::file, buffers_);
 }
 
+std::unique_ptr<Buffer> DelayedBackend::allocate_on_host(int64_t bytes) {
+  count_allocation(bytes, "the host's");
+  return std::make_unique<HomeBuffer>(host_->allocate_on_host(bytes), buffers_);
+}
+
 void DelayedBackend::to_host(void* host, Address device, int64_t bytes) {
   ++counts_.host_copies;
-  copy_bytes(host, on_device(device), bytes);
+  copy_bytes(host, place_of(device), bytes);
 }
 
 void DelayedBackend::to_device(Address device, const void* host, int64_t bytes) {
   ++counts_.host_copies;
-  copy_bytes(on_device(device), host, bytes);
+  copy_bytes(place_of(device), host, bytes);
 }
 
-void DelayedBackend::copy(Address to, Address from, int64_t bytes) { copy_bytes(on_device(to), on_device(from), bytes); }
+void DelayedBackend::copy(Address to, Address from, int64_t bytes) { copy_bytes(place_of(to), place_of(from), bytes); }
 
 void DelayedBackend::zero(Address device, int64_t bytes) {
-  if (bytes > 0) std::memset(on_device(device), 0, static_cast<size_t>(bytes));
+  if (bytes > 0) std::memset(place_of(device), 0, static_cast<size_t>(bytes));
 }
 
 Address DelayedBackend::of_host(const void* /*host*/) const {

@@ -40,6 +40,8 @@ class DelayedBackend : public Backend {
   std::unique_ptr<Buffer> allocate(int64_t bytes, MemoryRole role) override;
   /// Device memory too, counted as `file`.
   std::unique_ptr<Buffer> allocate_in_file(int64_t bytes, const std::string& folder) override;
+  std::unique_ptr<Buffer> allocate_on_host(int64_t bytes) override;
+  int64_t host_free_bytes() const override { return host_free_; }
   int64_t allocated_bytes() const override { return host_->allocated_bytes(); }
   int64_t free_bytes() const override { return free_; }
   void to_host(void* host, Address device, int64_t bytes) override;
@@ -56,6 +58,7 @@ class DelayedBackend : public Backend {
   const DeviceCounts& counts() const { return counts_; }
   /// Bytes that are free from now on, until something else is set: what callers are told, not what they get.
   void set_free_bytes(int64_t bytes) { free_ = bytes; }
+  void set_host_free_bytes(int64_t bytes) { host_free_ = bytes; }
   void fold(Stream& stream, const RankFold& fold) override;
 
   /// The n-th allocation from now on, of the device's memory or pinned, fails with out_of_memory and its bytes; 0: none does.
@@ -66,6 +69,7 @@ class DelayedBackend : public Backend {
 
  private:
   void count_allocation(int64_t bytes, const char* kind);
+  std::byte* place_of(Address place) const;
 
   std::unique_ptr<Backend> host_;
   std::shared_ptr<MemorySource> memory_;
@@ -74,7 +78,7 @@ class DelayedBackend : public Backend {
   const Planted planted_;
   const bool records_;
   DeviceCounts counts_;
-  int64_t free_ = int64_t{1} << 40;
+  int64_t free_ = int64_t{1} << 40, host_free_ = int64_t{1} << 40;
   std::atomic<int64_t> failed_bytes_ = 0;
   std::atomic<int64_t> allocations_left_ = 0;  // until the one that fails; 0: none; below 0: it has failed
 };

@@ -182,10 +182,9 @@ struct PlannedStages {
 
   double seconds(double pace) {
     const Machine machine = with_pace(run.machine, pace);
-    const OnHost on_host = run.recipe.arenas_offloaded();
     double longest = 0, wait = 0;  // a long pipeline: the work of its slowest stage, and the wait that the schedule leaves to a middle one
     for (RankPlan& rank : stages) {
-      rank.trace = trace_of(rank.plan, {run.recipe.step_micro_batches(), machine, run.placement(), run.threads(), on_host});
+      rank.trace = trace_of(rank.plan, {run.recipe.step_micro_batches(), machine, run.placement(), run.threads()});
       if (has_all()) continue;
       const double step = rank.step_seconds(run.recipe), idle = rank.bubble(run.recipe) * step;
       longest = std::max(longest, step - idle);
@@ -219,7 +218,7 @@ void print_parts(const PlannedStages& planned) {
   const PlannedRun& run = planned.run;
   const RankPlan& first = planned.stages.front();
   const Machine machine = with_pace(run.machine, kInstantly);
-  const RankTrace rest = trace_of(first.plan, {run.recipe.step_micro_batches(), machine, run.placement(), run.threads(), {}});
+  const RankTrace rest = trace_of(first.plan, {run.recipe.step_micro_batches(), machine, run.placement(), run.threads()});
   std::printf(",%.5g,%.5g,%.5g,%.5g", first.trace.seconds_of(TraceEvent::Kind::compute), rest.seconds_of(TraceEvent::Kind::compute),
               exchange_seconds(first.trace, MeshAxis::tensor), exchange_seconds(first.trace, MeshAxis::data));
 }

@@ -170,14 +170,14 @@ public sealed partial class Recipe {
     set { Set("zero", value); }
   }
 
-  /// <summary>keeps tensors outside device memory: the optimizer state, or the fp32 parameters too (until the model is freed), or the gradients as well; in offload_folder or, without one, in host memory, where device cpu keeps them anyway; results are bitwise equal</summary>
+  /// <summary>keeps tensors outside device memory: the optimizer state, or the fp32 parameters too (until the model is freed), or the gradients as well; in offload_folder or, without one, in host memory, where device cpu keeps them anyway; results are bitwise equal. A device of its own memory trains with optimizer only, and plans with all</summary>
   /// <remarks>Default: "none". Allowed: none optimizer parameters gradients.</remarks>
   public string Offload {
     get { return Word("offload"); }
     set { Set("offload", value); }
   }
 
-  /// <summary>offload: folder on a local disk for unnamed files, reserved up front, freed when the process ends and counted as file, not as memory; empty: host memory</summary>
+  /// <summary>offload: folder on a local disk for unnamed files, reserved up front, freed when the process ends and counted as file, not as memory; empty: host memory. Refused on a device of its own memory</summary>
   /// <remarks>Default: "".</remarks>
   public string OffloadFolder {
     get { return Word("offload_folder"); }

@@ -79,11 +79,12 @@ class RecipeSettings(TypedDict, total=False):
     # scope gathers before use; results are bitwise equal; no effect with one rank. Allowed: [0,3]. Default: 0.
     offload: str
     # Keeps tensors outside device memory: the optimizer state, or the fp32 parameters too (until the model is freed), or the gradients
-    # as well; in offload_folder or, without one, in host memory, where device cpu keeps them anyway; results are bitwise equal.
-    # Allowed: none optimizer parameters gradients. Default: "none".
+    # as well; in offload_folder or, without one, in host memory, where device cpu keeps them anyway; results are bitwise equal. A
+    # device of its own memory trains with optimizer only, and plans with all. Allowed: none optimizer parameters gradients. Default:
+    # "none".
     offload_folder: str
     # Offload: folder on a local disk for unnamed files, reserved up front, freed when the process ends and counted as file, not as
-    # memory; empty: host memory. Default: "".
+    # memory; empty: host memory. Refused on a device of its own memory. Default: "".
     gradient_dtype: str
     # Element type in which ranks send gradients, which are added in fp32: each micro-batch's gradient (reduce step: each rank's sum) is
     # rounded to it, and the step's sum once more, on one rank too; fp16 skips a step with a gradient beyond 65504, and scales the loss

@@ -85,13 +85,14 @@ enum {
   ST_MEMORY_TENSORS = 10,  /* st_tensor_create */
   ST_MEMORY_OTHER = 11,    /* temporary memory of a call, snapshots that checkpoints are written from */
   ST_MEMORY_FILE = 12,     /* parameters and optimizer state in a file (recipe key offload_folder): not memory, in no sum */
+  ST_MEMORY_HOST = 13,     /* optimizer state of a device in the host's memory (recipe key offload): in no sum */
   ST_MEMORY_ROLES = 16     /* array size; unused roles are 0 */
 };
 
 typedef struct st_memory_stats {
   uint32_t struct_size;
   int32_t reserved;
-  int64_t allocated_bytes; /* of buffers on the device, now: the sum of role_bytes without ST_MEMORY_FILE */
+  int64_t allocated_bytes; /* of buffers on the device, now: the sum of role_bytes without ST_MEMORY_FILE and _HOST */
   int64_t available_bytes; /* on this machine, within the cgroup's limit and memory_limit */
   int64_t resident_bytes;  /* of this process */
   int64_t peak_bytes;      /* maximum of allocated_bytes, as torch.cuda.max_memory_allocated */
@@ -106,7 +107,7 @@ ST_API st_status st_memory_stats_init(st_memory_stats* stats, size_t size);
 ST_API st_status st_context_memory(st_context* context, st_memory_stats* stats);
 /* Sets every peak to the present value, as torch.cuda.reset_peak_memory_stats. */
 ST_API st_status st_context_reset_peak(st_context* context);
-/* "parameters", ..., "other"; never freed. ST_NOT_FOUND if the number is not a role. */
+/* "parameters", ..., "host"; never freed. ST_NOT_FOUND if the number is not a role. */
 ST_API st_status st_memory_role_name(int32_t role, const char** name);
 
 ST_END

@@ -15,6 +15,7 @@
 #include "backend/cuda/profiler_ranges.h"
 #include "backend/kernel_side.h"
 #include "base/error.h"
+#include "base/os/machine.h"
 
 namespace st::cuda {
 namespace {
@@ -181,8 +182,11 @@ class CudaBackend final : public Backend {
   bool has_kernel(Op op) const override { return kernels_of(op) != nullptr; }
   std::unique_ptr<Buffer> allocate(int64_t bytes, MemoryRole role) override { return device_.allocate(bytes, role); }
   std::unique_ptr<Buffer> allocate_in_file(int64_t /*bytes*/, const std::string& folder) override {
-    fail(Code::unsupported, text(name_, ": memory of a device cannot be in a file of ", folder, "; offload to the host's"));
+    fail(Code::unsupported, text(name_, ": memory of a device cannot be in a file of ", folder,
+                                 "; leave offload_folder out, to offload to the host's memory"));
   }
+  std::unique_ptr<Buffer> allocate_on_host(int64_t bytes) override { return device_.allocate_on_host(bytes); }
+  int64_t host_free_bytes() const override { return os::available_memory(); }
   int64_t allocated_bytes() const override { return memory_->account().bytes(); }
   int64_t free_bytes() const override { return device_.free_bytes(); }
   void to_host(void* host, Address device, int64_t bytes) override { device_.to_host(host, device, bytes); }

@@ -1,5 +1,6 @@
 #include "backend/cuda/cuda_device.h"
 
+#include <cstring>
 #include <iterator>
 #include <map>
 #include <mutex>
@@ -8,6 +9,7 @@
 #include "backend/cuda/runtime_status.h"
 #include "backend/kernel_side.h"
 #include "base/error.h"
+#include "base/os/machine.h"
 #include "base/text.h"
 
 namespace st::cuda {
@@ -21,17 +23,19 @@ bool is_out_of_memory(cudaError_t status) {
 
 class Pinned : public PinnedMemory {
  public:
-  Pinned(int64_t bytes, const std::string& device, std::shared_ptr<MemorySource> source) : source_(std::move(source)), bytes_(bytes) {
+  Pinned(int64_t bytes, MemoryRole role, const std::string& device, std::shared_ptr<MemorySource> source)
+      : source_(std::move(source)), bytes_(bytes), role_(role) {
     if (bytes > 0) {
       const cudaError_t status = cudaMallocHost(&data_, static_cast<size_t>(bytes));
       if (is_out_of_memory(status))
-        fail(Code::out_of_memory, text("allocate: ", device, " cannot pin ", bytes, " bytes of the host's memory"));
+        fail(Code::out_of_memory, text("allocate: ", device, " cannot pin ", bytes, " bytes of the host's memory, of which ",
+                                       os::available_memory(), " are available"));
       must(status, "cudaMallocHost");
     }
-    source_->account().add(MemoryRole::inputs, bytes_);
+    source_->account().add(role_, bytes_);
   }
   ~Pinned() override {
-    source_->account().add(MemoryRole::inputs, -bytes_);
+    source_->account().add(role_, -bytes_);
     if (data_ != nullptr) cudaFreeHost(data_);
   }
   Pinned(const Pinned&) = delete;
@@ -43,6 +47,7 @@ class Pinned : public PinnedMemory {
   std::shared_ptr<MemorySource> source_;
   void* data_ = nullptr;
   int64_t bytes_;
+  MemoryRole role_;
 };
 
 }  // namespace
@@ -54,7 +59,7 @@ CurrentDevice::CurrentDevice(int index) {
 
 CurrentDevice::~CurrentDevice() { cudaSetDevice(hosts_); }
 
-/// The buffers of a device that there are.
+/// The buffers that there are, of a device or of the host's memory in its place.
 class CudaDevice::Allocations {
  public:
   void add(Address at, int64_t bytes) {
@@ -103,13 +108,46 @@ class CudaDevice::Allocations {
     MemoryRole role_;
   };
 
+  class OnHost : public Buffer {
+   public:
+    /// Zeroes the memory.
+    OnHost(std::unique_ptr<PinnedMemory> memory, int64_t bytes, std::shared_ptr<Allocations> all)
+        : memory_(std::move(memory)), all_(std::move(all)), bytes_(bytes) {
+      if (bytes == 0) return;
+      std::memset(memory_->data(), 0, static_cast<size_t>(bytes));
+      all_->add(data(), bytes_);
+    }
+    ~OnHost() override {
+      if (bytes_ > 0) all_->remove(data());
+    }
+    OnHost(const OnHost&) = delete;
+    OnHost& operator=(const OnHost&) = delete;
+
+    Address data() const override { return address_of(pinned()); }
+    int64_t size() const override { return bytes_; }
+    void move_to_file(const std::string& /*folder*/) override {
+      fail(Code::unsupported, "cuda: pinned memory of the host cannot be moved to a file");
+    }
+    bool is_in_file() const override { return false; }
+    std::byte* pinned() const override { return memory_->data(); }
+
+   private:
+    std::unique_ptr<PinnedMemory> memory_;
+    std::shared_ptr<Allocations> all_;
+    int64_t bytes_;
+  };
+
  private:
   mutable std::mutex mutex_;
   std::map<Address, int64_t> bytes_at_;
 };
 
 CudaDevice::CudaDevice(int index, std::shared_ptr<MemorySource> memory)
-    : index_(index), memory_(std::move(memory)), allocations_(std::make_shared<Allocations>()), copies_(make_stream()) {}
+    : index_(index),
+      memory_(std::move(memory)),
+      allocations_(std::make_shared<Allocations>()),
+      on_host_(std::make_shared<Allocations>()),
+      copies_(make_stream()) {}
 
 CudaDevice::~CudaDevice() = default;
 
@@ -133,7 +171,13 @@ std::unique_ptr<Buffer> CudaDevice::allocate(int64_t bytes, MemoryRole role) {
 std::unique_ptr<PinnedMemory> CudaDevice::allocate_pinned(int64_t bytes) {
   check(bytes >= 0, "allocate: bytes must not be negative, got ", bytes);
   const CurrentDevice current(index_);
-  return std::make_unique<Pinned>(bytes, name(), memory_);
+  return std::make_unique<Pinned>(bytes, MemoryRole::inputs, name(), memory_);
+}
+
+std::unique_ptr<Buffer> CudaDevice::allocate_on_host(int64_t bytes) {
+  check(bytes >= 0, "allocate: bytes must not be negative, got ", bytes);
+  const CurrentDevice current(index_);
+  return std::make_unique<Allocations::OnHost>(std::make_unique<Pinned>(bytes, MemoryRole::host, name(), memory_), bytes, on_host_);
 }
 
 int64_t CudaDevice::free_bytes() const {
@@ -155,22 +199,41 @@ std::unique_ptr<CudaEvent> CudaDevice::make_event() const {
   return std::make_unique<CudaEvent>();
 }
 
+/// The place of allocate_on_host(); null: of the device's memory.
+std::byte* CudaDevice::on_host(Address place) const { return on_host_->hold(place, 0) ? pointer_to(place) : nullptr; }
+
 void CudaDevice::to_host(void* host, Address device, int64_t bytes) {
+  if (bytes == 0) return;
+  if (const std::byte* const from = on_host(device)) {
+    std::memcpy(host, from, static_cast<size_t>(bytes));
+    return;
+  }
   copies_->copy_to_host(static_cast<std::byte*>(host), device, bytes);
   copies_->finish();
 }
 
 void CudaDevice::to_device(Address device, const void* host, int64_t bytes) {
+  if (bytes == 0) return;
+  if (std::byte* const to = on_host(device)) {
+    std::memcpy(to, host, static_cast<size_t>(bytes));
+    return;
+  }
   copies_->copy_to_device(device, static_cast<const std::byte*>(host), bytes);
   copies_->finish();
 }
 
 void CudaDevice::copy(Address to, Address from, int64_t bytes) {
+  if (std::byte* const here = on_host(to)) return to_host(here, from, bytes);
+  if (const std::byte* const here = on_host(from)) return to_device(to, here, bytes);
   copies_->copy(to, from, bytes);
   copies_->finish();
 }
 
 void CudaDevice::zero(Address device, int64_t bytes) {
+  if (std::byte* const here = on_host(device)) {
+    std::memset(here, 0, static_cast<size_t>(bytes));
+    return;
+  }
   copies_->zero(device, bytes);
   copies_->finish();
 }

@@ -38,6 +38,8 @@ class CudaDevice {
   std::unique_ptr<Buffer> allocate(int64_t bytes, MemoryRole role);
   /// Counted as `inputs`. Throws out_of_memory.
   std::unique_ptr<PinnedMemory> allocate_pinned(int64_t bytes);
+  /// Zeroed, counted as `host`; may outlive the device object. Throws out_of_memory with the requested and the available bytes.
+  std::unique_ptr<Buffer> allocate_on_host(int64_t bytes);
   int64_t free_bytes() const;
   /// Whether these bytes are in one buffer that was allocated here and is still there.
   bool holds(Address place, int64_t bytes) const;
@@ -45,7 +47,8 @@ class CudaDevice {
   std::unique_ptr<CudaStream> make_stream() const;
   std::unique_ptr<CudaEvent> make_event() const;
 
-  /// As in Backend: copies now, in no order with the work of streams. `host` is any memory of the host's.
+  /// As in Backend: copies now, in no order with the work of streams, of memory of the device or of allocate_on_host(). `host` is any
+  /// memory of the host's.
   void to_host(void* host, Address device, int64_t bytes);
   void to_device(Address device, const void* host, int64_t bytes);
   void copy(Address to, Address from, int64_t bytes);
@@ -54,9 +57,11 @@ class CudaDevice {
  private:
   class Allocations;
 
+  std::byte* on_host(Address place) const;
+
   const int index_;
   std::shared_ptr<MemorySource> memory_;
-  std::shared_ptr<Allocations> allocations_;
+  std::shared_ptr<Allocations> allocations_, on_host_;
   std::unique_ptr<CudaStream> copies_;
 };
 

@@ -27,9 +27,11 @@ class LateRun {
     for (size_t step = 0; step < 2; ++step) {
       for (size_t i = 0; i < plan_.instructions.size(); ++i) issue(step * plan_.instructions.size() + i);
       for (auto& [link, stream] : links_) stream.before_step = stream.posted();
+      for (const Arena arena : {Arena::parameters, Arena::gradients, Arena::optimizer}) look_at(arena);  // as the host may
     }
     for (auto& [link, stream] : links_) force(stream, stream.posted());
     force(queue_, queue_.posted());
+    force(copies_, copies_.posted());
     for (const auto& [arena, bytes] : contents_)
       for (const auto& [byte, content] : bytes) seen_.push_back(content);
     return seen_;
@@ -57,7 +59,14 @@ class LateRun {
     if ((at.kind == Kind::release && !is_left_out) || at.kind == Kind::send) force(link(at), sends_[buffer_of(at)]);
     if (at.kind == Kind::exchange && (axis == MeshAxis::data || axis == MeshAxis::all)) force(queue_, queue_.posted());
     if (at.kind == Kind::receive) learn_from(link_of(at));
-    if (at.kind == Kind::await || at.kind == Kind::release) return;
+    if (at.kind == Kind::await_copy && !is_left_out) force(copies_, copied_[at.window]);
+    if (at.kind == Kind::await || at.kind == Kind::release || at.kind == Kind::await_copy) return;
+    if (at.is_copy()) {
+      copies_.waiting.push_back(number);
+      copied_[at.window] = copies_.posted();
+      if (timing_ == Timing::at_once) force(copies_, copies_.posted());
+      return;
+    }
     if (at.kind != Kind::post && at.kind != Kind::send) return execute(number);
     Stream& stream = at.kind == Kind::post ? queue_ : link(at);
     stream.waiting.push_back(number);
@@ -78,6 +87,10 @@ class LateRun {
       if (received.carries == Carries::uses && sent.carries == Carries::weights) force(stream, stream.posted());
       if (received.carries == Carries::weights && sent.carries == Carries::uses) force(stream, stream.before_step);
     }
+  }
+
+  void look_at(Arena arena) {
+    for (const auto& [byte, content] : contents_[{arena, -1}]) seen_.push_back(content);
   }
 
   void force(Stream& stream, size_t until) {
@@ -116,8 +129,9 @@ class LateRun {
   std::vector<std::vector<MemoryAccess>> accesses_;                           // by instruction
   std::map<std::pair<Arena, SlotId>, std::map<int64_t, uint64_t>> contents_;  // from each byte at which an access begins or ends
   std::vector<uint64_t> seen_;                                                // by step and instruction
-  Stream queue_;
+  Stream queue_, copies_;
   std::map<int32_t, Stream> links_;
+  std::map<int32_t, size_t> copied_;                             // the last copy of each window
   std::map<std::pair<int32_t, int64_t>, size_t> posts_, sends_;  // the last one, by exchange and micro-batch, or buffer
 };
 

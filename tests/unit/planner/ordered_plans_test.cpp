@@ -151,7 +151,8 @@ std::pair<int64_t, int64_t> expect_that_proofs_are_right(const Plan& plan) {
   const std::vector<size_t> redundant = redundant_waits(plan);
   for (size_t i = 0; i < plan.instructions.size(); ++i) {
     const Instruction& at = plan.instructions[i];
-    if (at.kind != Instruction::Kind::await && at.kind != Instruction::Kind::release) continue;
+    const bool waits_for_others = at.kind == Instruction::Kind::await || at.kind == Instruction::Kind::release;
+    if (!waits_for_others && at.kind != Instruction::Kind::await_copy) continue;
     const bool is_needed = !std::ranges::binary_search(redundant, i);
     EXPECT_EQ(seen_in_run(plan, Timing::as_late_as_allowed, i) != wanted, is_needed) << "instruction " << i;
   }
@@ -190,6 +191,22 @@ TEST(OrderedPlans, AWaitIsNeededIfItsPlanRunsDifferentlyWithoutIt) {
   EXPECT_GT(redundant, 0);
   RecordProperty("redundant", static_cast<int>(redundant));
   RecordProperty("needed", static_cast<int>(needed));
+}
+
+/// The optimizer's state of a device that offloads: each window is waited for, and the last one's copy back.
+TEST(OrderedPlans, OfOffloadedStateWaitForItsCopies) {
+  for (const char* json : {R"({"batch":2,"accumulate":2,"offload":"optimizer"})", R"({"batch":2,"offload":"optimizer","ema_decay":0.9})",
+                           R"({"batch":2,"offload":"optimizer","optimizer":"muon","precision":"bf16"})",
+                           R"({"batch":2,"ranks":2,"zero":2,"accumulate":2,"offload":"optimizer","overlap":"on"})"}) {
+    SCOPED_TRACE(json);
+    const Plan plan = plan_of_rank(run_of(json), 0).plan;
+    EXPECT_GT(plan.memory.windows.size(), 2U);
+    expect_ordered(plan);
+    expect_that_proofs_are_right(plan);
+    Plan without = plan;
+    std::erase_if(without.instructions, [](const Instruction& at) { return at.kind == Instruction::Kind::await_copy; });
+    EXPECT_GT(ordering_of(without).faults.size(), 2 * plan.memory.windows.size()) << "of its fetch, and of the next step's";
+  }
 }
 
 /// Buffers of other chunks begin where a message may still be under way: releases of both are proved.

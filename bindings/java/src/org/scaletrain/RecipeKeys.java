@@ -332,8 +332,9 @@ public abstract class RecipeKeys extends Handle {
 
   /**
    * Keeps tensors outside device memory: the optimizer state, or the fp32 parameters too (until the model is freed), or the gradients
-   * as well; in offload_folder or, without one, in host memory, where device cpu keeps them anyway; results are bitwise equal.
-   * Allowed: none optimizer parameters gradients. Default: "none".
+   * as well; in offload_folder or, without one, in host memory, where device cpu keeps them anyway; results are bitwise equal. A
+   * device of its own memory trains with optimizer only, and plans with all. Allowed: none optimizer parameters gradients. Default:
+   * "none".
    */
   public Recipe offload(String value) {
     return set("offload", value);
@@ -346,7 +347,7 @@ public abstract class RecipeKeys extends Handle {
 
   /**
    * Offload: folder on a local disk for unnamed files, reserved up front, freed when the process ends and counted as file, not as
-   * memory; empty: host memory. Default: "".
+   * memory; empty: host memory. Refused on a device of its own memory. Default: "".
    */
   public Recipe offloadFolder(String value) {
     return set("offload_folder", value);

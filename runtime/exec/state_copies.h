@@ -1,0 +1,44 @@
+// Copies of optimizer state between the host's memory and the device's, on a stream of their own.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "exec/planned_calls.h"
+#include "exec/storage.h"
+#include "plan/plan.h"
+
+namespace st {
+
+/// Runs the copies of a plan (MemoryLayout::windows), each after what the computing stream was given before it. The last await of a plan
+/// makes the computing stream wait for all of them, so that to finish it is enough, but after an error.
+class StateCopies {
+ public:
+  /// The arenas of both are there. Borrows `storage` and `computing`.
+  StateCopies(const Plan& plan, const PlannedCalls& calls, const Storage& storage, Stream& computing);
+
+  void run(const Instruction& at);
+  /// The host waits. Throws what a copy failed with.
+  void finish() { copying_->finish(); }
+
+ private:
+  struct OneCopy {
+    Address staged;
+    std::byte* home = nullptr;
+    int64_t bytes = 0;
+    bool is_written = false;
+  };
+  struct Window {
+    std::vector<OneCopy> copies;
+    std::unique_ptr<Event> is_copied;  // the last copy of the window
+  };
+
+  Stream& computing_;
+  const std::unique_ptr<Event> is_issued_;
+  std::vector<Window> windows_;
+  const std::unique_ptr<Stream> copying_;  // first to end: its work uses the others
+};
+
+}  // namespace st

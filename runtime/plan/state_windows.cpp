@@ -1,0 +1,156 @@
+#include "plan/state_windows.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "ir/cuts.h"
+
+namespace st {
+namespace {
+
+constexpr Arena kStreamed = Arena::optimizer;
+
+/// Bytes [begin, end) of the streamed arena, whole units of alignment.
+struct Range {
+  int64_t begin = 0, end = 0;
+  bool is_written = false;
+};
+
+/// Joins ranges that overlap or touch: fewer copies.
+std::vector<Range> joined(std::vector<Range> ranges) {
+  std::ranges::sort(ranges, {}, &Range::begin);
+  std::vector<Range> all;
+  for (const Range& of : ranges) {
+    if (all.empty() || of.begin > all.back().end) {
+      all.push_back(of);
+      continue;
+    }
+    all.back().end = std::max(all.back().end, of.end);
+    all.back().is_written = all.back().is_written || of.is_written;
+  }
+  return all;
+}
+
+int64_t bytes_of(const std::vector<Range>& ranges) {
+  int64_t sum = 0;
+  for (const Range& of : ranges) sum += of.end - of.begin;
+  return sum;
+}
+
+class Windows {
+ public:
+  Windows(const Program& program, MemoryLayout& layout) : program_(program), layout_(layout), most_(layout.of(kStreamed) / kWindows) {}
+
+  void make() {
+    for (size_t s = 0; s < program_.sections.size(); ++s) {
+      section_ = static_cast<int32_t>(s);
+      const size_t first = layout_.windows.size();
+      cut();
+      place(first);
+    }
+    int64_t& buckets = layout_.bytes[static_cast<size_t>(Arena::buckets)];
+    if (room_ > 0) buckets = begin() + room_;
+  }
+
+ private:
+  static constexpr int64_t kWindows = 16;  // at least, but for large nodes
+
+  int64_t begin() const { return align_up(layout_.of(Arena::buckets)); }
+
+  void cut() {
+    const Section& section = program_.sections[static_cast<size_t>(section_)];
+    std::vector<Range> ranges;
+    StateWindow window{.section = section_};
+    const auto end_window = [&] {
+      if (ranges.empty()) return;
+      for (const Range& of : ranges)
+        window.copies.push_back({.home = {kStreamed, of.begin}, .staged = {}, .bytes = of.end - of.begin, .is_written = of.is_written});
+      layout_.windows.push_back(std::exchange(window, {.section = section_}));
+      ranges.clear();
+    };
+    for (int32_t n = 0; n < section.graph.size(); ++n) {
+      const std::vector<Range> of_node = ranges_of(section.graph, n);
+      if (of_node.empty()) continue;
+      require(section.phase == Phase::update, Code::internal, "offload: ", name_of(section.phase), " uses the optimizer's state");
+      std::vector<Range> with = ranges;
+      with.insert(with.end(), of_node.begin(), of_node.end());
+      with = joined(std::move(with));
+      if (bytes_of(with) > most_) {
+        end_window();
+        with = of_node;
+      }
+      if (ranges.empty()) window.begin = n;
+      ranges = std::move(with);
+      window.end = n + 1;
+    }
+    end_window();
+  }
+
+  std::vector<Range> ranges_of(const Graph& graph, int32_t n) const {
+    const Node& node = graph[n];
+    std::vector<Range> ranges;
+    if (is_view(node.op)) return ranges;
+    const auto add = [&](const Place& place, int64_t bytes, bool is_written) {
+      if (place.arena == kStreamed && bytes > 0)
+        ranges.push_back({place.offset / kAlignment * kAlignment, align_up(place.offset + bytes), is_written});
+    };
+    const auto add_slot = [&](SlotId slot, bool is_written) {
+      const Access access = access_of(program_, graph, node, slot);
+      Place place = layout_.slots[static_cast<size_t>(slot)];
+      place.offset += access.first * st::bytes_of(access.type.dtype);
+      add(place, access.type.bytes(), is_written);
+    };
+    const auto& values = layout_.values[static_cast<size_t>(section_)];
+    for (const Value v : node.in) add(values[static_cast<size_t>(v.node)][static_cast<size_t>(v.output)], graph.type(v).bytes(), false);
+    for (size_t i = 0; i < node.out.size(); ++i) add(values[static_cast<size_t>(n)][i], node.out[i].bytes(), true);
+    for (const SlotId slot : node.reads) add_slot(slot, false);
+    for (const SlotId slot : node.writes) add_slot(slot, true);
+    return joined(std::move(ranges));
+  }
+
+  /// Neighbours are there at the same time: every other window begins at the begin of the room, the rest end at its end.
+  void place(size_t first) {
+    std::vector<StateWindow>& windows = layout_.windows;
+    const auto bytes = [&](size_t w) {
+      int64_t sum = 0;
+      for (const StagedBytes& of : windows[w].copies) sum += of.bytes;
+      return sum;
+    };
+    int64_t room = 0;
+    for (size_t w = first; w < windows.size(); ++w) room = std::max(room, bytes(w) + (w + 1 < windows.size() ? bytes(w + 1) : 0));
+    for (size_t w = first; w < windows.size(); ++w) {
+      int64_t at = begin() + ((w - first) % 2 == 0 ? 0 : room - bytes(w));
+      for (StagedBytes& of : windows[w].copies) {
+        of.staged = {Arena::buckets, at};
+        at += of.bytes;
+      }
+    }
+    room_ = std::max(room_, room);
+  }
+
+  const Program& program_;
+  MemoryLayout& layout_;
+  const int64_t most_;  // bytes of a window
+  int64_t room_ = 0;    // for all copies
+  int32_t section_ = 0;
+};
+
+}  // namespace
+
+void move_to_host(const Program& program, MemoryLayout& layout, const std::array<bool, kArenas>& arenas) {
+  layout.on_host = arenas;
+  if (arenas[static_cast<size_t>(kStreamed)]) Windows(program, layout).make();
+}
+
+bool follows(const StateWindow& window, const StateWindow& before) {
+  const auto overlaps = [](const StagedBytes& a, const StagedBytes& b) {
+    return a.home.offset < b.home.offset + b.bytes && b.home.offset < a.home.offset + a.bytes;
+  };
+  return std::ranges::any_of(before.copies, [&](const StagedBytes& written) {
+    return written.is_written && std::ranges::any_of(window.copies, [&](const StagedBytes& of) { return overlaps(of, written); });
+  });
+}
+
+}  // namespace st

@@ -1,0 +1,231 @@
+// Optimizer state in the host's memory while a device trains: the bits of what is resident, the bytes that are planned.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "dataset_rows.h"
+#include "delayed_backend.h"
+#include "refusal.h"
+#include "saved_trainer.h"
+#include "training.h"
+
+namespace st {
+namespace {
+
+using OffloadKeys = std::vector<std::pair<const char*, const char*>>;
+
+/// A context of the delayed device, and the device.
+struct OffloadDevice {
+  explicit OffloadDevice(Order order, Planted planted = Planted::nothing, bool records = true) {
+    context = std::make_shared<Context>(
+        ContextOptions{.threads = 1, .log = {}, .parallel = {}, .memory = {}, .make_backend = [=, this](const auto& source) {
+                         auto made = std::make_unique<DelayedBackend>(make_cpu_backend(source), source, order, planted, records);
+                         device = made.get();
+                         return made;
+                       }});
+  }
+  std::unique_ptr<Trainer> trainer(const Training& training) const {
+    return training.trainer_of(std::make_shared<Model>(context, build_gpt(training.options), 1), training.data());
+  }
+  MemoryAccount::Uses uses() const { return context->memory()->account().uses(); }
+
+  DelayedBackend* device = nullptr;
+  std::shared_ptr<Context> context;
+};
+
+Training offload_training(const OffloadKeys& keys, const char* offload = "\"optimizer\"") {
+  Training training{.device = "cpu", .recipe = {.batch = 2}, .ignored = true};
+  for (const auto& [key, value] : keys) training.recipe.set(key, value);
+  training.recipe.set("offload", offload);
+  return training;
+}
+
+/// Losses, an evaluation, one of the average if there is any, and the state.
+std::string told_of(Trainer& trainer, const Training& training, int steps = 3) {
+  std::string all;
+  for (const double loss : losses_of(trainer, steps)) all += text(loss, " ");
+  all += text(trainer.evaluate(training.data()).loss, " ");
+  if (training.recipe.ema_decay > 0) all += text(trainer.evaluate_average(training.data()).loss, " ");
+  return all + trainer.state_digest();
+}
+
+std::string told_by_cpu(const Training& training) {
+  const auto trainer = training.trainer();
+  return told_of(*trainer, training);
+}
+
+TEST(OffloadedState, HasTheBitsOfWhatIsResident) {
+  for (const OffloadKeys& keys :
+       {OffloadKeys{{"accumulate", "2"}}, OffloadKeys{{"precision", "\"bf16\""}, {"optimizer", "\"adamw-8bit\""}},
+        OffloadKeys{{"precision", "\"fp16\""}, {"loss_scale_initial", "1e9"}, {"ema_decay", "0.9"}},  // skips
+        OffloadKeys{{"optimizer", "\"muon\""}, {"recompute", "\"blocks\""}}, OffloadKeys{{"optimizer", "\"adafactor\""}}}) {
+    const Training training = offload_training(keys);
+    const std::string wanted = told_by_cpu(training);
+    for (const Order order : kOrders)
+      for (const bool records : {true, false}) {
+        const auto trainer = OffloadDevice(order, Planted::nothing, records).trainer(training);
+        EXPECT_GT(trainer->plan().memory.windows.size(), 1U);
+        EXPECT_EQ(told_of(*trainer, training), wanted) << static_cast<int>(order) << ' ' << training.recipe.json();
+      }
+  }
+}
+
+TEST(OffloadedState, HasTheSameBitsOnRanksThatShareADevice) {
+  const OffloadKeys whole = {{"micro_batches", "4"}};
+  const std::string wanted = told_by_cpu(offload_training(whole, "\"none\""));
+  for (const OffloadKeys& split :
+       {OffloadKeys{{"ranks", "2"}}, OffloadKeys{{"ranks", "2"}, {"zero", "1"}},
+        OffloadKeys{{"ranks", "2"}, {"zero", "2"}, {"overlap", "\"on\""}}, OffloadKeys{{"ranks", "3"}, {"zero", "3"}},
+        OffloadKeys{{"ranks", "2"}, {"stages", "2"}}, OffloadKeys{{"ranks", "4"}, {"stages", "2"}, {"zero", "1"}}}) {
+    OffloadKeys keys = whole;
+    keys.insert(keys.end(), split.begin(), split.end());
+    const Training training = offload_training(keys);
+    for (const Order order : kOrders) {
+      const auto trainer = OffloadDevice(order).trainer(training);
+      EXPECT_EQ(told_of(*trainer, training), wanted) << static_cast<int>(order) << ' ' << training.recipe.json();
+    }
+  }
+}
+
+TEST(OffloadedState, TrainsInSlicesAndOnShortMicroBatches) {
+  const Training training = offload_training({{"accumulate", "2"}}), resident = offload_training({{"accumulate", "2"}}, "\"none\"");
+  const auto own = training.data();
+  const Rows batch(*own, {1, 2, 3});  // the second micro-batch is short
+  const auto run = [&](Trainer& trainer) {
+    trainer.step(batch.views);
+    while (!trainer.advance(batch.views, 0)) {
+    }
+    return trainer.state_digest();
+  };
+  const auto of_cpu = resident.trainer(false);
+  const std::string wanted = run(*of_cpu);
+  for (const Order order : kOrders) {
+    const OffloadDevice device(order);
+    const auto trainer = training.trainer_of(std::make_shared<Model>(device.context, build_gpt(training.options), 1), nullptr);
+    EXPECT_EQ(run(*trainer), wanted) << static_cast<int>(order);
+  }
+}
+
+/// By gradients that are the outputs themselves.
+TEST(OffloadedState, TrainsByAHostsOwnLoss) {
+  const auto run = [](Trainer& trainer, const Training& training) {
+    const auto own = training.data();
+    const Rows batch(*own, {1, 2});
+    for (int step = 0; step < 2; ++step) {
+      std::vector<std::vector<float>> values;
+      std::vector<HostView> gradients;
+      for (const HostView& output : trainer.forward(batch.views)) {
+        if (output.dtype != DType::f32) continue;
+        const auto* from = static_cast<const float*>(output.data);
+        std::vector<float>& to = values.emplace_back(from, from + output.shape.elements());
+        gradients.push_back(plain_view(output.name, DType::f32, output.shape, to.data()));
+      }
+      trainer.backward(gradients);
+      trainer.apply();
+    }
+    return trainer.state_digest();
+  };
+  const Training training = offload_training({{"precision", "\"bf16\""}}),
+                 resident = offload_training({{"precision", "\"bf16\""}}, "\"none\"");
+  const auto of_cpu = resident.trainer(false);
+  const std::string wanted = run(*of_cpu, resident);
+  for (const Order order : kOrders) {
+    const OffloadDevice device(order);
+    const auto trainer = training.trainer_of(std::make_shared<Model>(device.context, build_gpt(training.options), 1), nullptr);
+    EXPECT_EQ(run(*trainer, training), wanted) << static_cast<int>(order);
+    EXPECT_EQ(device.uses().of[static_cast<size_t>(MemoryRole::optimizer)].peak, 0);
+  }
+}
+
+TEST(OffloadedState, IsCountedAsPlannedInTheHostsMemoryAlone) {
+  for (const OffloadKeys& keys : {OffloadKeys{{"precision", "\"bf16\""}}, OffloadKeys{{"ranks", "3"}, {"zero", "1"}}}) {
+    const OffloadDevice device(Order::late), other(Order::late);
+    const auto trainer = device.trainer(offload_training(keys)), resident = other.trainer(offload_training(keys, "\"none\""));
+    const MemoryAccount::Uses made = device.uses();
+    trainer->step();
+    resident->step();
+    int64_t on_host = 0, moments = 0, room = 0;
+    for (const Plan* plan : trainer->plans()) {
+      on_host += plan->memory.host_bytes();
+      room += plan->memory.of(Arena::buckets);
+    }
+    for (const Plan* plan : resident->plans()) {
+      moments += plan->memory.of(Arena::optimizer);
+      room -= plan->memory.of(Arena::buckets);
+    }
+    const auto of = [&](MemoryRole role) { return device.uses().of[static_cast<size_t>(role)]; };
+    EXPECT_GT(on_host, 0);
+    EXPECT_EQ(on_host, moments);
+    EXPECT_EQ(of(MemoryRole::host).now, on_host);
+    EXPECT_EQ(of(MemoryRole::optimizer).peak, 0) << "it was never in the device's memory";
+    EXPECT_EQ(device.uses().all.peak, made.all.now) << "a step allocates nothing";
+    EXPECT_EQ(trainer->memory_bytes(), device.uses().all.now);
+    EXPECT_EQ(device.uses().all.now, other.uses().all.now - moments + room);
+    EXPECT_LT(room, moments);
+  }
+}
+
+TEST(OffloadedState, GoesOnWithACheckpointOfWhatIsResidentAndTheOtherWayRound) {
+  const ScratchFolder folder("offloaded_state");
+  const OffloadKeys keys = {{"ranks", "2"}, {"zero", "1"}, {"ema_decay", "0.9"}};
+  const Training away = offload_training(keys), resident = offload_training(keys, "\"none\"");
+  const auto whole = resident.trainer();
+  losses_of(*whole, 4);
+  for (const bool first : {true, false}) {
+    const OffloadDevice before(Order::random), after(Order::random);
+    const auto saved = before.trainer(first ? away : resident);
+    losses_of(*saved, 2);
+    const std::string path = folder / (first ? "away" : "resident");
+    save(*saved, path);
+    const auto resumed = after.trainer(first ? resident : away);
+    resume_from(path, *resumed);
+    EXPECT_EQ(resumed->state_digest(), saved->state_digest()) << first;
+    losses_of(*resumed, 2);
+    EXPECT_EQ(resumed->state_digest(), whole->state_digest()) << first;
+  }
+}
+
+TEST(OffloadedState, OfAnEventThatIsNotWaitedForHasOtherBits) {
+  const Training training = offload_training({});  // one stream computes, one copies, and nothing else is ordered by events
+  const std::string wanted = told_by_cpu(training);
+  for (const Planted planted : {Planted::stream_does_not_wait, Planted::event_is_early}) {
+    bool is_found = false;
+    for (const Order order : {Order::late, Order::random}) {
+      const auto trainer = OffloadDevice(order, planted).trainer(training);
+      is_found = is_found || told_of(*trainer, training) != wanted;
+    }
+    EXPECT_TRUE(is_found) << static_cast<int>(planted);
+  }
+}
+
+TEST(OffloadedState, ThatTheHostHasNoRoomForIsRefusedBeforeItIsAllocated) {
+  const Training training = offload_training({{"ranks", "2"}});
+  const OffloadDevice device(Order::late);
+  const auto model = std::make_shared<Model>(device.context, build_gpt(training.options), 1);
+  const int64_t before = device.uses().all.now;
+  const int64_t each = training.trainer_of(model, nullptr)->plan().memory.host_bytes(), available = 2 * each - 1;
+  device.device->set_host_free_bytes(available);
+  const Error error = error_of([&] { training.trainer_of(model, nullptr); });
+  EXPECT_TRUE(is_error(error, Code::out_of_memory,
+                       {text(each, " bytes"), text(2 * each, " bytes"), text(available, " bytes"), "set offload to none"}));
+  EXPECT_EQ(device.uses().all.now, before);
+  EXPECT_EQ(device.uses().of[static_cast<size_t>(MemoryRole::host)].now, 0);
+  device.device->set_host_free_bytes(2 * each);
+  training.trainer_of(model, training.data())->step();
+}
+
+TEST(OffloadedState, OfWhatADeviceCannotOffloadIsRefusedWithTheWayOut) {
+  const OffloadDevice device(Order::late);
+  for (const char* what : {"parameters", "gradients"}) {
+    const Error error = error_of([&] { device.trainer(offload_training({}, text("\"", what, "\"").c_str())); });
+    EXPECT_TRUE(is_error(error, Code::unsupported, {text("offload ", what), "use offload optimizer"}));
+  }
+  const Error error = error_of([&] { device.trainer(offload_training({{"offload_folder", "\"/tmp\""}})); });
+  EXPECT_TRUE(is_error(error, Code::unsupported, {"offload_folder is /tmp", "leave offload_folder out"}));
+}
+
+}  // namespace
+}  // namespace st

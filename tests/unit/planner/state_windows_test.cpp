@@ -1,0 +1,90 @@
+// The windows in which an update computes with optimizer state that is in the host's memory.
+#include "plan/state_windows.h"
+
+#include <gtest/gtest.h>
+
+#include "base/text.h"
+#include "models/gpt.h"
+#include "plan/accesses.h"
+#include "planner/rank_plan.h"
+
+namespace st {
+namespace {
+
+Plan offloading_plan(const std::string& more) {
+  PlannedRun run{.model = build_gpt({.layers = 4, .width = 64, .heads = 4, .context = 32, .vocabulary = 256}),
+                 .recipe = {},
+                 .machine = machine_named("h100-sxm")};
+  run.recipe.merge(text(R"({"batch":2,"offload":"optimizer")", more, "}"));
+  return plan_of_rank(run, 0).plan;
+}
+
+/// The first instruction of a kind for a window, or of the nodes that compute with it.
+size_t first_copy(const Plan& plan, Instruction::Kind kind, int32_t window) {
+  for (size_t i = 0; i < plan.instructions.size(); ++i)
+    if (plan.instructions[i].kind == kind && plan.instructions[i].window == window) return i;
+  return plan.instructions.size();
+}
+size_t first_node(const Plan& plan, const StateWindow& window) {
+  for (size_t i = 0; i < plan.instructions.size(); ++i) {
+    const Instruction& at = plan.instructions[i];
+    if (!at.is_copy() && at.section == window.section && at.node >= window.begin && at.node < window.end) return i;
+  }
+  return plan.instructions.size();
+}
+
+TEST(StateWindows, AreFetchedWhileTheOneBeforeComputes) {
+  for (const char* more : {"", R"(,"precision":"bf16","optimizer":"adamw-8bit")", R"(,"ema_decay":0.9)", R"(,"optimizer":"muon")"}) {
+    SCOPED_TRACE(more);
+    const Plan plan = offloading_plan(more);
+    const auto& windows = plan.memory.windows;
+    ASSERT_GT(windows.size(), 3U);
+    EXPECT_EQ(first_copy(plan, Instruction::Kind::fetch, 0), plan.begin_of_update) << "the first one, while the update begins";
+    for (size_t w = 0; w < windows.size(); ++w) {
+      const auto window = static_cast<int32_t>(w);
+      const size_t fetched = first_copy(plan, Instruction::Kind::fetch, window),
+                   awaited = first_copy(plan, Instruction::Kind::await_copy, window);
+      const size_t computes = first_node(plan, windows[w]);
+      EXPECT_LT(fetched, awaited) << w;
+      EXPECT_LT(awaited, computes) << w;
+      EXPECT_GT(first_copy(plan, Instruction::Kind::write_back, window), computes) << w;
+      if (w > 0 && !follows(windows[w], windows[w - 1])) {
+        EXPECT_LT(fetched, first_node(plan, windows[w - 1])) << w;
+      }
+    }
+    size_t last = plan.instructions.size();
+    while (!plan.instructions[last - 1].is_copy()) --last;
+    EXPECT_EQ(plan.instructions[last - 1].kind, Instruction::Kind::await_copy) << "the host finds all of it written back";
+  }
+}
+
+TEST(StateWindows, HaveAllThatNodesUseOfTheState) {
+  for (const char* more : {"", R"(,"ema_decay":0.9)", R"(,"optimizer":"adafactor")", R"(,"ranks":4,"zero":2)"}) {
+    SCOPED_TRACE(more);
+    const Plan plan = offloading_plan(more);
+    const int64_t bytes = plan.memory.of(Arena::optimizer);
+    int64_t copied = 0;
+    for (const Instruction& at : plan.instructions)
+      for (const MemoryAccess& access : accesses_of(plan, at)) {
+        EXPECT_TRUE(access.arena != Arena::optimizer || at.is_copy());
+        if (access.arena == Arena::optimizer && at.kind == Instruction::Kind::fetch) copied += access.end - access.begin;
+        EXPECT_TRUE(access.arena != Arena::buckets || access.end <= plan.memory.of(Arena::buckets));
+      }
+    EXPECT_GE(copied, bytes) << "all of it is used";
+    EXPECT_LE(copied, bytes + bytes / 8) << "few bytes twice";
+    EXPECT_EQ(plan.memory.on_device(Arena::optimizer), 0);
+    EXPECT_EQ(plan.memory.host_bytes(), bytes);
+  }
+}
+
+TEST(StateWindows, FollowWhatWritesTheSameBytes) {
+  const auto window = [](int64_t begin, int64_t bytes, bool is_written) {
+    return StateWindow{.copies = {{.home = {Arena::optimizer, begin}, .staged = {}, .bytes = bytes, .is_written = is_written}}};
+  };
+  EXPECT_TRUE(follows(window(64, 64, false), window(0, 128, true)));
+  EXPECT_FALSE(follows(window(64, 64, true), window(0, 128, false)));
+  EXPECT_FALSE(follows(window(128, 64, true), window(0, 128, true)));
+}
+
+}  // namespace
+}  // namespace st
