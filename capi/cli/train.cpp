@@ -94,6 +94,7 @@ void summarize(RunParts& parts, const TrainOptions& o, const ModelChoice& choice
   const Json plan = Json::parse(text(st_trainer_plan, parts.trainer.get()));
   const Json& bytes = plan["ranks"][0]["memory"];
   std::string memory = bytes_text(bytes["device_total"].get<double>()) + " planned";
+  if (const double host = bytes["host_total"].get<double>(); host > 0) memory += ", and " + bytes_text(host) + " in the host's memory";
   if (const double file = bytes["file_total"].get<double>(); file > 0)
     memory += ", and " + bytes_text(file) + " in " + recipe_text(recipe, "offload_folder");
 

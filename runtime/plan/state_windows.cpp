@@ -50,14 +50,39 @@ class Windows {
       cut();
       place(first);
     }
-    int64_t& buckets = layout_.bytes[static_cast<size_t>(Arena::buckets)];
-    if (room_ > 0) buckets = begin() + room_;
+    if (room_ > 0) make_room();
   }
 
  private:
   static constexpr int64_t kWindows = 16;  // at least, but for large nodes
 
-  int64_t begin() const { return align_up(layout_.of(Arena::buckets)); }
+  /// Copies have offsets from the begin of the room so far.
+  void make_room() {
+    const bool is_in_stash = is_stash_free() && room_ <= layout_.of(Arena::stash);
+    int64_t& buckets = layout_.bytes[static_cast<size_t>(Arena::buckets)];
+    const Place begin = is_in_stash ? Place{Arena::stash, 0} : Place{Arena::buckets, align_up(buckets)};
+    for (StateWindow& window : layout_.windows)
+      for (StagedBytes& of : window.copies) of.staged = {begin.arena, begin.offset + of.staged.offset};
+    if (!is_in_stash) buckets = begin.offset + room_;
+  }
+
+  /// Whether nothing in the stash is read once the update has begun. Messages to another stage may still leave from there.
+  bool is_stash_free() const {
+    const auto is_there = [](const Place& place) { return place.arena == Arena::stash; };
+    if (program_.mesh.stage > 1) return false;
+    for (size_t slot = 0; slot < program_.slots.size(); ++slot)
+      if (program_.slots[slot].role == Role::output && is_there(layout_.slots[slot])) return false;
+    for (size_t s = 0; s < program_.sections.size(); ++s) {
+      if (program_.sections[s].phase != Phase::update) continue;
+      for (const auto& values : layout_.values[s])
+        if (std::ranges::any_of(values, is_there)) return false;
+      for (const Node& node : program_.sections[s].graph.nodes)
+        for (const auto* slots : {&node.reads, &node.writes})
+          for (const SlotId slot : *slots)
+            if (is_there(layout_.slots[static_cast<size_t>(slot)])) return false;
+    }
+    return true;
+  }
 
   void cut() {
     const Section& section = program_.sections[static_cast<size_t>(section_)];
@@ -121,9 +146,9 @@ class Windows {
     int64_t room = 0;
     for (size_t w = first; w < windows.size(); ++w) room = std::max(room, bytes(w) + (w + 1 < windows.size() ? bytes(w + 1) : 0));
     for (size_t w = first; w < windows.size(); ++w) {
-      int64_t at = begin() + ((w - first) % 2 == 0 ? 0 : room - bytes(w));
+      int64_t at = (w - first) % 2 == 0 ? 0 : room - bytes(w);
       for (StagedBytes& of : windows[w].copies) {
-        of.staged = {Arena::buckets, at};
+        of.staged.offset = at;
         at += of.bytes;
       }
     }

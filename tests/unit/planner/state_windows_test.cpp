@@ -11,11 +11,11 @@
 namespace st {
 namespace {
 
-Plan offloading_plan(const std::string& more) {
+Plan offloading_plan(const std::string& more, const char* offload = "optimizer") {
   PlannedRun run{.model = build_gpt({.layers = 4, .width = 64, .heads = 4, .context = 32, .vocabulary = 256}),
                  .recipe = {},
                  .machine = machine_named("h100-sxm")};
-  run.recipe.merge(text(R"({"batch":2,"offload":"optimizer")", more, "}"));
+  run.recipe.merge(text(R"({"batch":2,"offload":")", offload, R"(")", more, "}"));
   return plan_of_rank(run, 0).plan;
 }
 
@@ -74,6 +74,32 @@ TEST(StateWindows, HaveAllThatNodesUseOfTheState) {
     EXPECT_LE(copied, bytes + bytes / 8) << "few bytes twice";
     EXPECT_EQ(plan.memory.on_device(Arena::optimizer), 0);
     EXPECT_EQ(plan.memory.host_bytes(), bytes);
+  }
+}
+
+/// Two neighbours do not overlap; there is room for them in the stash, or it is added to the buckets.
+TEST(StateWindows, HaveRoomForTwoAtATime) {
+  for (const auto& [more, arena] : {std::pair{"", Arena::stash}, {R"(,"stages":2,"ranks":2)", Arena::buckets}}) {
+    SCOPED_TRACE(more);
+    const Plan plan = offloading_plan(more), resident = offloading_plan(more, "none");
+    const auto& windows = plan.memory.windows;
+    int64_t room = 0;
+    for (size_t w = 0; w + 1 < windows.size(); ++w) {
+      int64_t both = 0;
+      for (const StagedBytes& of : windows[w].copies) both += of.bytes;
+      for (const StagedBytes& of : windows[w + 1].copies) both += of.bytes;
+      room = std::max(room, both);
+      for (const StagedBytes& of : windows[w].copies) {
+        EXPECT_EQ(of.staged.arena, arena);
+        EXPECT_LE(of.staged.offset + of.bytes, plan.memory.of(arena));
+        for (const StagedBytes& next : windows[w + 1].copies)
+          EXPECT_TRUE(of.staged.offset + of.bytes <= next.staged.offset || next.staged.offset + next.bytes <= of.staged.offset) << w;
+      }
+    }
+    EXPECT_LT(room, plan.memory.of(Arena::optimizer) / 2);
+    const int64_t added = arena == Arena::buckets ? room : 0;
+    EXPECT_EQ(plan.memory.of(Arena::buckets), align_up(resident.memory.of(Arena::buckets)) + added);
+    EXPECT_EQ(plan.memory.device_bytes(), resident.memory.device_bytes() - plan.memory.of(Arena::optimizer) + added);
   }
 }
 
