@@ -176,8 +176,9 @@ class OneBadToken : public Sequences {
 
 TEST(SimulatedTraining, ATokenOutsideTheVocabularyIsNamedAndChangesNothing) {
   // All rows, of which later ones overwrite this one; on two ranks, one has it.
-  for (const Keys& keys : {Keys{{"micro_batches", "25"}}, Keys{{"micro_batches", "25"}, {"ranks", "2"}},
-                           Keys{{"micro_batches", "25"}, {"ranks", "2"}, {"zero", "2"}}}) {
+  for (const Keys& keys :
+       {Keys{{"micro_batches", "25"}}, Keys{{"micro_batches", "25"}, {"ranks", "2"}},
+        Keys{{"micro_batches", "25"}, {"ranks", "2"}, {"zero", "2"}}, Keys{{"micro_batches", "25"}, {"offload", "\"optimizer\""}}}) {
     const Training training = training_on(kDevice, keys);
     const auto trainer = training.trainer_of(training.model(), std::make_shared<OneBadToken>(training.options));
     const std::string before = trainer->state_digest();
