@@ -52,6 +52,8 @@ TEST(StateWindows, AreFetchedWhileTheOneBeforeComputes) {
         EXPECT_LT(fetched, first_node(plan, windows[w - 1])) << w;
       }
     }
+    EXPECT_NE(print_instructions(plan).find(text("update %", windows[0].begin)), std::string::npos);
+    EXPECT_NE(print_instructions(plan).find(": write back, "), std::string::npos);
     size_t last = plan.instructions.size();
     while (!plan.instructions[last - 1].is_copy()) --last;
     EXPECT_EQ(plan.instructions[last - 1].kind, Instruction::Kind::await_copy) << "the host finds all of it written back";
