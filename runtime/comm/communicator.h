@@ -8,12 +8,15 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "comm/collective.h"
 #include "comm/communicator_options.h"
 #include "comm/flight_recorder.h"
 
 namespace st {
+
+class DeviceGroup;  // backend/device_group.h; a communicator only keeps it
 
 /// One rank of a group. One call at a time, from any thread; all ranks make their calls in the same order (send and receive: the two
 /// ranks). A call returns when its memory may be used again.
@@ -84,6 +87,13 @@ class Communicator {
   /// Gives `own` to all ranks, runs `exchange`, and returns when it has returned on all ranks. `detail`: what else the ranks must agree in.
   /// An exception of `exchange` ends the group.
   virtual void meet(const CollectiveCall& call, uint64_t detail, uint64_t own, const Exchange& exchange) = 0;
+  /// Within `exchange`: calls `is_done` until it returns true. Throws as any wait for other ranks does; timeout, with `what` is awaited, if
+  /// no rank is silent at the deadline.
+  virtual void await(std::string_view what, const std::function<bool()>& is_done) = 0;
+
+  /// What moves the memory of these ranks' devices; null: nothing does, so that it passes through the host's.
+  DeviceGroup* devices() const { return devices_.get(); }
+  void connect_devices(std::shared_ptr<DeviceGroup> devices) { devices_ = std::move(devices); }
 
   // New groups of these ranks: collectives of all of them, after which groups and this communicator are independent: each has its own order
   // of calls, and a thread may wait in one while another thread goes on in another. Options are the group's own, but for the chunk. An
@@ -112,6 +122,9 @@ class Communicator {
   Communicator() = default;
   Communicator(Communicator&&) = default;
   Communicator& operator=(Communicator&&) = default;
+
+ private:
+  std::shared_ptr<DeviceGroup> devices_;
 };
 
 /// "rank 2 (node7, process 4711)"; where the whole group has another number for it, "rank 5 (rank 2 of this group; node7, process 4711)"

@@ -362,6 +362,8 @@ void DirectExchange::meet(const CollectiveCall& call, uint64_t detail, uint64_t 
   });
 }
 
+void DirectExchange::await(std::string_view what, const std::function<bool()>& is_done) { wire_->await(what, is_done); }
+
 void DirectExchange::barrier(std::string_view label) {
   wire_->in_call({Collective::barrier, ReduceOp::sum, DType::u8, 0, -1, label}, 0, [&] {
     wire_->greet_all();

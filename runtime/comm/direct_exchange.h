@@ -48,6 +48,7 @@ class DirectExchange final : public Communicator {
   void reduce_shards(std::span<const Shards> parts, Shards into, DType dtype, int contributors, bool adds, std::string_view label) override;
   void gather_shards(std::span<const Shards> parts, DType dtype, std::string_view label) override;
   void meet(const CollectiveCall& call, uint64_t detail, uint64_t own, const Exchange& exchange) override;
+  void await(std::string_view what, const std::function<bool()>& is_done) override;
 
   void abort(std::string_view reason) noexcept override;
   bool has_ended() const override;

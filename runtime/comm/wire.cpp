@@ -279,13 +279,32 @@ void Wire::wait(int other, Awaited awaited) {
   }
 }
 
-void Wire::look_around(int other, Patience& patience) {
+void Wire::await(std::string_view what, const std::function<bool()>& is_done) {
+  constexpr double kPoll = 1e-4;  // longest sleep in seconds
+  for (Patience patience; !is_done();) {
+    const bool has_moved = transport_->progress();
+    if (look_around(patience) > options_.deadline) {
+      const int other = after(1);
+      if (is_silent(who_is_late(other))) time_out(other);
+      end_group({whole_rank(rank()), Code::timeout,
+                 text(in_group(), "it has waited ", options_.deadline, " s for ", what, ", and no rank is silent")});
+    }
+    if (!has_moved) transport_->idle(kPoll);
+  }
+}
+
+/// Throws if the group has ended, or should. Returns for how long this rank has waited, in seconds.
+double Wire::look_around(Patience& patience) {
   if (const auto failure = transport_->failure()) end_group(*failure);
   if (options_.is_cancelled && options_.is_cancelled()) cancel();
   const double now = os::seconds();
   if (now - patience.looked > 1) patience.began += now - patience.looked;  // this process itself was stopped
   patience.looked = now;
-  const double waited = now - patience.began;
+  return now - patience.began;
+}
+
+void Wire::look_around(int other, Patience& patience) {
+  const double waited = look_around(patience);
   if (waited > options_.deadline && (!options_.waits_for_living || is_silent(who_is_late(other)))) time_out(other);
   if (waited < options_.deadline / 4 || patience.has_warned || !options_.warn || options_.waits_for_living) return;
   patience.has_warned = true;

@@ -11,6 +11,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/error.h"
@@ -81,6 +82,8 @@ class Wire {
   void count_sent(int64_t bytes) { sent_bytes_.fetch_add(bytes, std::memory_order_relaxed); }
   /// Throws if the group has ended, as a wait does.
   void check_failure();
+  /// Waits until `is_done`: for what ranks do without the wire.
+  void await(std::string_view what, const std::function<bool()>& is_done);
   /// Waits until no rank reads our memory any more.
   void wait_until_read() { wait_for_all(Awaited::reader); }
 
@@ -131,6 +134,7 @@ class Wire {
   bool is_there(int other, Awaited awaited);
   void wait(int other, Awaited awaited);
   void wait_for_all(Awaited awaited);
+  double look_around(Patience& patience);
   void look_around(int other, Patience& patience);
   [[noreturn]] void time_out(int other);
   double silence_of(int whole_rank) const;
