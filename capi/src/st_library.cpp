@@ -62,9 +62,9 @@ std::string not_there(const char* name, const char* why) {
 }
 
 /// Opens the first of each kind: what fails then is a reason, too.
-std::string devices() {
+std::string devices(const std::vector<ListedDevice>& listed) {
   std::vector<std::string> list;
-  for (const ListedDevice& device : listed_devices()) {
+  for (const ListedDevice& device : listed) {
     JsonLine row;
     row.add("name", device.name);
     try {
@@ -89,8 +89,8 @@ std::string machine() {
   }
 }
 
-/// The transports, by Transport::name().
-std::string transports() {
+/// The transports, by Transport::name(), and what connects devices.
+std::string transports(const std::vector<ListedDevice>& devices) {
   const auto there = [](const char* name, const char* joins) {
     JsonLine row;
     return row.add("name", name).add("available", true).add("joins", joins).text();
@@ -101,8 +101,20 @@ std::string transports() {
     return os::kind_of(file) == os::PathKind::file ? there(name, "processes of several machines")
                                                    : not_there(name, text("there is no ", file).c_str());
   };
-  return json_list(
-      {there("threads", "threads of one process"), there("shared memory", "processes of one machine"), plugin("gloo"), plugin("mpi")});
+  std::vector<std::string> list = {there("threads", "threads of one process"), there("shared memory", "processes of one machine"),
+                                   plugin("gloo"), plugin("mpi")};
+  std::string why_no_nccl = "no plug-in of device cuda is listed";
+  for (const ListedDevice& device : devices) {
+    if (device.name == "cuda") why_no_nccl = device.why_none;
+    if (device.network.empty()) continue;
+    why_no_nccl.clear();
+    const std::string joins =
+        text("devices ", device.name, ", one each: found ", device.network_version, ", never run on hardware with more than one rank");
+    list.push_back(device.why_no_network.empty() ? there(device.network.c_str(), joins.c_str())
+                                                 : not_there(device.network.c_str(), device.why_no_network.c_str()));
+  }
+  if (!why_no_nccl.empty()) list.push_back(not_there("nccl", why_no_nccl.c_str()));
+  return json_list(list);
 }
 
 std::string processor() {
@@ -131,8 +143,9 @@ st_status st_version(const char** out) {
 st_status st_features(const char** json) {
   return guard([&] {
     static ThreadText answer;
+    const std::vector<ListedDevice> listed = listed_devices();
     JsonLine features;
-    features.add("version", kVersion).add_json("devices", devices()).add_json("transports", transports());
+    features.add("version", kVersion).add_json("devices", devices(listed)).add_json("transports", transports(listed));
     features.add_json("cpu", processor()).add_json("machine", machine());
     features.add("cores", os::available_cores()).add("memory_bytes", os::available_memory()).add_json("ops", ops());
     given(json, "st_features: json") = answer.keep(features.text(), "st_features");

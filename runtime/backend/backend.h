@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "backend/address.h"
+#include "backend/device_group.h"
 #include "backend/device_stream.h"
 #include "backend/rank_fold.h"
 #include "base/memory_source.h"
@@ -104,6 +105,9 @@ class Backend {
   virtual std::unique_ptr<Prepared> prepare(Op op, const Call& call) = 0;
   /// Gives the sum of ranks' terms to a stream. Takes what `fold` refers to within the call; allocates nothing.
   virtual void fold(Stream& stream, const RankFold& fold) = 0;
+  /// What connects this device to those of other ranks; null: nothing does. Throws unavailable, with the reason and the way out, where that
+  /// is missing.
+  virtual std::unique_ptr<DeviceNetwork> open_network() { return nullptr; }
 };
 
 /// `memory`: allocates and counts the buffers; null: the system's pages, counted by the backend.

@@ -18,6 +18,10 @@ struct DeviceMaker {
   /// Device `index` of count(), with its buffers counted by `memory`; null: by the backend.
   std::unique_ptr<Backend> (*open)(int index, std::shared_ptr<MemorySource> memory);
   const DeviceNeeds* needs;  // of its kernels; null: the library knows them (cuda)
+  /// What connects such devices of several ranks ("nccl"), for lists, and which version is found; throws unavailable with the reason where
+  /// none is. Null: nothing does.
+  const char* network = nullptr;
+  std::string (*network_version)() = nullptr;
 };
 
 constexpr uint32_t kBackendAbi = 1;

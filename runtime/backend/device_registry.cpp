@@ -199,6 +199,13 @@ ListedDevice listed_row(const DeviceMaker& maker, const std::string& file) {
   } catch (const Error& why) {
     row.why_none = why.message();
   }
+  if (maker.network == nullptr) return row;
+  row.network = maker.network;
+  try {
+    row.network_version = ask_plugin(file, maker.network_version);
+  } catch (const Error& why) {
+    row.why_no_network = why.message();
+  }
   return row;
 }
 

@@ -18,6 +18,8 @@ struct ListedDevice {
   std::string name;
   int count = 0;         // of this machine
   std::string why_none;  // one line; empty if there is one
+  // What connects such devices of several ranks: its name, the version that is found, or why none is. Without a name nothing does.
+  std::string network = {}, network_version = {}, why_no_network = {};
 };
 
 /// The built-in devices, those that have a plug-in (cuda), and all at SCALETRAIN_BACKEND_PATH, which it loads. A plug-in that is refused is

@@ -16,6 +16,11 @@ class Event {
   /// The host waits for the work before the point; returns at once if it was never recorded. Does not throw: Stream::finish() tells what
   /// failed.
   virtual void wait() = 0;
+  /// Whether the work has run, for a host that polls. Waits for it, and returns true, where a device cannot tell.
+  virtual bool has_passed() {
+    wait();
+    return true;
+  }
 };
 
 /// Host memory from and to which a device copies while the host goes on.

@@ -58,7 +58,7 @@ class Plan:
         for line in found.group(1).splitlines()[2:] if found else []:
             cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
             rows.append((re.findall(r"`([^`]+)`", cells[0]), re.findall(r"`([^`]+)`", cells[1]), cells[0]))
-        if not rows:
+        if not rows and name != "planned":  # all may be built
             self.findings.append(f"runtime/README.md: the table '{name}' is missing or empty")
         return [row for row in rows if row[0] or name == "doors"]
 

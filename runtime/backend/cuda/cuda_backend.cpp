@@ -164,10 +164,11 @@ const Prepared* KernelStream::failed() const { return failed_; }
 
 class CudaBackend final : public Backend {
  public:
-  CudaBackend(std::string name, std::string kernel_class, int index, std::shared_ptr<MemorySource> memory)
+  CudaBackend(std::string name, std::string kernel_class, int index, std::shared_ptr<MemorySource> memory, OpenNccl nccl)
       : name_(std::move(name)),
         kernel_class_(std::move(kernel_class)),
         index_(index),
+        open_nccl_(nccl),
         memory_(memory ? std::move(memory) : std::make_shared<MemorySource>()),
         device_(index, memory_) {}
 
@@ -213,10 +214,12 @@ class CudaBackend final : public Backend {
     const ProfilerRange range("fold");
     enqueue_fold(static_cast<const CudaStream&>(stream).handle(), fold);
   }
+  std::unique_ptr<DeviceNetwork> open_network() override { return make_cuda_network(index_, open_nccl_()); }
 
  private:
   const std::string name_, kernel_class_;
   const int index_;
+  const OpenNccl open_nccl_;
   std::shared_ptr<MemorySource> memory_;
   CudaDevice device_;
   std::shared_ptr<Calls> calls_ = std::make_shared<Calls>();
@@ -224,8 +227,9 @@ class CudaBackend final : public Backend {
 
 }  // namespace
 
-std::unique_ptr<Backend> make_cuda_backend(std::string name, std::string kernel_class, int index, std::shared_ptr<MemorySource> memory) {
-  return std::make_unique<CudaBackend>(std::move(name), std::move(kernel_class), index, std::move(memory));
+std::unique_ptr<Backend> make_cuda_backend(std::string name, std::string kernel_class, int index, std::shared_ptr<MemorySource> memory,
+                                           OpenNccl nccl) {
+  return std::make_unique<CudaBackend>(std::move(name), std::move(kernel_class), index, std::move(memory), nccl);
 }
 
 }  // namespace st::cuda

@@ -51,10 +51,12 @@ std::unique_ptr<Backend> open(int index, std::shared_ptr<MemorySource> memory) {
   const Driver driver = load_driver();
   const DeviceProfile device = device_profiles(driver).at(static_cast<size_t>(index));
   check_usable(device);
-  return make_cuda_backend("cuda", kernel_class_of(device, driver), index, std::move(memory));
+  return make_cuda_backend("cuda", kernel_class_of(device, driver), index, std::move(memory), open_nccl);
 }
 
-constexpr DeviceMaker kDevices[] = {{"cuda", count, open, nullptr}};
+std::string nccl_version() { return open_nccl()->version_text(); }
+
+constexpr DeviceMaker kDevices[] = {{"cuda", count, open, nullptr, "nccl", nccl_version}};
 
 }  // namespace
 }  // namespace st::cuda

@@ -14,6 +14,12 @@ void CudaEvent::wait() {
   if (cudaEventSynchronize(event_) != cudaSuccess) cudaGetLastError();  // the stream's finish() tells
 }
 
+bool CudaEvent::has_passed() {
+  const cudaError_t status = cudaEventQuery(event_);
+  if (status != cudaSuccess) cudaGetLastError();  // of a failed kernel finish() tells
+  return status != cudaErrorNotReady;
+}
+
 CudaStream::CudaStream() { must(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags"); }
 
 CudaStream::~CudaStream() {

@@ -16,6 +16,7 @@ class CudaEvent : public Event {
   CudaEvent& operator=(const CudaEvent&) = delete;
 
   void wait() override;
+  bool has_passed() override;
   cudaEvent_t handle() const { return event_; }
 
  private:

@@ -1,0 +1,92 @@
+#include "backend/cuda/cuda_network.h"
+
+#include <array>
+#include <string>
+#include <utility>
+
+#include "backend/cuda/cuda_device.h"
+#include "backend/cuda/cuda_stream.h"
+#include "backend/cuda/runtime_status.h"
+#include "backend/cuda/vendor_library.h"
+#include "backend/kernel_side.h"
+#include "comm/nccl/nccl_group.h"
+
+namespace st::cuda {
+namespace {
+
+constexpr std::string_view kName = "nccl";
+
+class CudaGroup final : public DeviceGroup {
+ public:
+  /// While the device is the current one.
+  CudaGroup(int index, std::shared_ptr<const nccl::Library> library, std::span<const std::byte> id, int rank, int size)
+      : index_(index), group_(std::move(library), id, rank, size) {}
+  ~CudaGroup() override { abort(); }
+  CudaGroup(const CudaGroup&) = delete;
+  CudaGroup& operator=(const CudaGroup&) = delete;
+
+  std::string_view name() const override { return kName; }
+
+  void exchange(Stream& stream, std::span<const Part> sends, std::span<const Part> receives) override {
+    const CurrentDevice current(index_);
+    const cudaStream_t queue = static_cast<CudaStream&>(stream).handle();
+    group_.begin();
+    for (const Part& part : sends)
+      if (part.bytes > 0) group_.send(part.rank, pointer_to(part.data), static_cast<size_t>(part.bytes), queue);
+    for (const Part& part : receives)
+      if (part.bytes > 0) group_.receive(part.rank, pointer_to(part.data), static_cast<size_t>(part.bytes), queue);
+    group_.end();
+  }
+
+  bool is_ready() override {
+    const CurrentDevice current(index_);
+    return group_.is_ready();
+  }
+
+  void abort() noexcept override { group_.abort(); }
+
+ private:
+  const int index_;
+  nccl::Group group_;
+};
+
+class CudaNetwork final : public DeviceNetwork {
+ public:
+  CudaNetwork(int index, std::shared_ptr<const nccl::Library> library)
+      : index_(index), library_(std::move(library)), version_(library_->version_text()) {
+    std::array<char, 32> bus{};
+    must(cudaDeviceGetPCIBusId(bus.data(), static_cast<int>(bus.size()), index_), "cudaDeviceGetPCIBusId");
+    device_ = bus.data();
+  }
+
+  std::string_view name() const override { return kName; }
+  std::string_view version() const override { return version_; }
+  std::string_view device() const override { return device_; }
+  int64_t id_bytes() const override { return nccl::Group::kIdBytes; }
+  void make_id(std::span<std::byte> id) override {
+    const CurrentDevice current(index_);
+    nccl::Group::make_id(*library_, id);
+  }
+  std::unique_ptr<DeviceGroup> join(std::span<const std::byte> id, int rank, int size) override {
+    const CurrentDevice current(index_);
+    return std::make_unique<CudaGroup>(index_, library_, id, rank, size);
+  }
+
+ private:
+  const int index_;
+  const std::shared_ptr<const nccl::Library> library_;
+  std::string version_, device_;
+};
+
+}  // namespace
+
+std::shared_ptr<const nccl::Library> open_nccl() {
+  constexpr VendorLibrary kNccl = {"NCCL", "libnccl.so", NCCL_MAJOR, true, "install NCCL (PyPI has it as nvidia-nccl-cu13)"};
+  return nccl::functions_of(open_vendor_library(kNccl));
+}
+
+std::unique_ptr<DeviceNetwork> make_cuda_network(int index, std::shared_ptr<const nccl::Library> library) {
+  return std::make_unique<CudaNetwork>(index, std::move(library));
+}
+
+}  // namespace st::cuda

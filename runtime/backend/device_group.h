@@ -1,0 +1,53 @@
+// What moves memory between the devices of several ranks without the host. Each rank has a device of its own.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "backend/address.h"
+
+namespace st {
+
+/// One rank's end of a group. One thread at a time uses it; no call waits for another rank, so what is begun is polled by is_ready().
+/// Errors are unavailable, with the words of the library that moves the memory; abort() is all that may be called after one.
+class DeviceGroup {
+ public:
+  /// Ends it. No stream has work of it left, or abort() was called.
+  virtual ~DeviceGroup() = default;
+  virtual std::string_view name() const = 0;  // "nccl"
+
+  /// Contiguous memory of this rank's device, of which `rank` has as many bytes.
+  struct Part {
+    int rank = 0;
+    Address data;
+    int64_t bytes = 0;
+  };
+  /// Gives to `stream`, at once: sends and receives, those between two ranks in the same order on both. The memory that is sent may be
+  /// written, and what was received read, behind this in the stream.
+  virtual void exchange(class Stream& stream, std::span<const Part> sends, std::span<const Part> receives) = 0;
+  /// Whether the group has been connected, and whether the last exchange is in its stream: nothing else may be given before. Throws what
+  /// has failed since the last call, in an exchange that is under way too.
+  virtual bool is_ready() = 0;
+  /// Ends what is under way, whose results are undefined then, and the group. Streams can be finished after it.
+  virtual void abort() noexcept = 0;
+};
+
+/// How a device joins groups. Plug-ins allocate by themselves, so nothing is returned that the caller would free.
+class DeviceNetwork {
+ public:
+  virtual ~DeviceNetwork() = default;
+  virtual std::string_view name() const = 0;     // "nccl"
+  virtual std::string_view version() const = 0;  // "2.28.9"
+  /// A text that no other device of this machine has.
+  virtual std::string_view device() const = 0;
+  /// Names a new group: one rank makes id_bytes(), with which all ranks join.
+  virtual int64_t id_bytes() const = 0;
+  virtual void make_id(std::span<std::byte> id) = 0;
+  /// Begins to join. The group keeps what it needs: backend and network may end before it.
+  virtual std::unique_ptr<DeviceGroup> join(std::span<const std::byte> id, int rank, int size) = 0;
+};
+
+}  // namespace st

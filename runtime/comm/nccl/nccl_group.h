@@ -1,0 +1,44 @@
+// One rank of an NCCL communicator that never waits for the others: what it begins is polled.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "comm/nccl/nccl_library.h"
+
+namespace st::nccl {
+
+/// Used by one thread at a time, while the rank's device is the current one. Errors are unavailable, with NCCL's words; only abort() may
+/// follow one.
+class Group {
+ public:
+  static constexpr int64_t kIdBytes = NCCL_UNIQUE_ID_BYTES;
+  /// A new ncclUniqueId.
+  static void make_id(const Library& library, std::span<std::byte> id);
+  /// Begins to connect. `id`: made by one rank for all.
+  Group(std::shared_ptr<const Library> library, std::span<const std::byte> id, int rank, int size);
+  ~Group() { abort(); }
+  Group(const Group&) = delete;
+  Group& operator=(const Group&) = delete;
+
+  // Sends and receives between begin() and end() are one operation of the stream. Device memory, in bytes, more than none.
+  void begin();
+  void send(int to, const void* data, size_t bytes, cudaStream_t stream);
+  void receive(int from, void* data, size_t bytes, cudaStream_t stream);
+  void end();
+  /// Whether what was begun, the connection or the last operation, has been given to its stream. Throws what has failed meanwhile, also in
+  /// operations that the device runs.
+  bool is_ready();
+  /// Ends what is under way, and the communicator. Waits for no other rank.
+  void abort() noexcept;
+
+ private:
+  ncclComm_t usable() const;
+
+  const std::shared_ptr<const Library> library_;
+  ncclComm_t comm_ = nullptr;  // null: aborted
+};
+
+}  // namespace st::nccl
