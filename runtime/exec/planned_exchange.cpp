@@ -4,7 +4,9 @@
 #include <cstring>
 #include <utility>
 
+#include "exec/device_exchange.h"
 #include "exec/device_operands.h"
+#include "exec/network_exchange.h"
 
 namespace st {
 
@@ -23,8 +25,11 @@ PlannedExchange::PlannedExchange(const ExchangePlan& exchange, const Program& pr
       parts_(ranks),
       whole_(ranks) {
   if (!backend.is_host_memory()) mirror_.emplace(backend, call);
-  if (stream != nullptr && DeviceExchange::is_possible(backend, ranks)) {
-    device_.emplace(exchange, program, call, ranks, backend);
+  if (stream != nullptr && mirror_ && ranks.devices() != nullptr)
+    device_ = std::make_unique<NetworkExchange>(exchange, program, call, ranks, backend);
+  else if (stream != nullptr && DeviceExchange::is_possible(backend, ranks))
+    device_ = std::make_unique<DeviceExchange>(exchange, program, call, ranks, backend);
+  if (device_) {
     forked_ = backend.make_event();
     joins_ = backend.make_event();
   }

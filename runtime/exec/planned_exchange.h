@@ -9,15 +9,15 @@
 
 #include "backend/backend.h"
 #include "comm/bucket.h"
-#include "exec/device_exchange.h"
+#include "exec/device_collective.h"
 #include "exec/host_mirror.h"
 #include "plan/exchange_plan.h"
 
 namespace st {
 
 /// One collective with everything resolved; running it allocates nothing. The operands are exchanged where they lie: in the host's memory,
-/// or in that of a device which the ranks share (device_exchange.h). Those of a device which they do not share are copied to the host and
-/// back by each run (host_mirror.h), which allocates the copies when it is the first.
+/// in that of a device which the ranks share (device_exchange.h), or between devices that are connected (network_exchange.h). Those of
+/// other devices are copied to the host and back by each run (host_mirror.h), which allocates the copies when it is the first.
 class PlannedExchange {
  public:
   /// `call`: the collective's operands, in memory of `backend`; after one's address has changed, place() takes the new one. `stream`: gets
@@ -31,8 +31,8 @@ class PlannedExchange {
   /// Throws what the communicator throws.
   void run(int contributors);
 
-  /// Whether runs are ordered with streams by fork() and join(): the ranks may share the device.
-  bool follows() const { return device_.has_value(); }
+  /// Whether runs are ordered with streams by fork() and join(): elements may stay in the memory of devices.
+  bool follows() const { return device_ != nullptr; }
   /// The next run is behind the work that `computing` has.
   void fork(Stream& computing);
   /// Work that `computing` gets from now on is behind the last run, which has returned.
@@ -65,9 +65,9 @@ class PlannedExchange {
   Communicator& ranks_;
   Backend& backend_;
   Stream* stream_;
-  std::optional<DeviceExchange> device_;   // empty: the ranks cannot share a device
-  std::optional<HostMirror> mirror_;       // empty: the host reads the operands in place
-  std::unique_ptr<Event> forked_, joins_;  // if follows(): before the next run, behind the last one
+  std::unique_ptr<DeviceCollective> device_;  // null: the ranks' devices are neither shared nor connected
+  std::optional<HostMirror> mirror_;          // empty: the host reads the operands in place
+  std::unique_ptr<Event> forked_, joins_;     // if follows(): before the next run, behind the last one
   bool is_placed_ = false;
   Op op_;
   bool adds_;

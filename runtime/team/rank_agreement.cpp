@@ -119,6 +119,9 @@ int odd_one(std::span<const Hex> by_rank) {
                    " of ", count, " parameters differ. Give all ranks the same weights, or resume all from the same checkpoint"));
 }
 
+/// Ranks of one machine have devices of different indices.
+std::string kind_of_device(const Recipe& recipe) { return text('"', recipe.device.substr(0, recipe.device.find(':')), '"'); }
+
 }  // namespace
 
 Recipe on_ranks(Recipe recipe, int64_t ranks) {
@@ -131,7 +134,7 @@ Recipe on_ranks(Recipe recipe, int64_t ranks) {
 std::vector<RankFact> run_facts(const Recipe& recipe, const RunIdentity& run, const Plan& plan) {
   std::vector<RankFact> facts = {{"library version", std::string(library_version())}, {"kernels", run.kernels}};
   for (const RecipeKey& key : recipe_keys())
-    if (!is_own_choice(key.name)) facts.push_back({key.name, recipe.get(key.name)});
+    if (!is_own_choice(key.name)) facts.push_back({key.name, key.name == "device" ? kind_of_device(recipe) : recipe.get(key.name)});
   facts.push_back({"micro-batches of a step", text(run.micro_batches)});
   facts.push_back({"parameters", text(parameters_of(plan.program).size())});
   facts.push_back({"graph, by digest", run.graph});

@@ -5,13 +5,14 @@
 
 #include "base/error.h"
 #include "comm/local/thread_group.h"
+#include "exec/device_connection.h"
 
 namespace st {
 
-RankGroups::RankGroups(const Mesh& mesh, Communicator* group, const Backend& backend, std::function<bool()> is_cancelled)
+RankGroups::RankGroups(const Mesh& mesh, Communicator* group, Backend& backend, std::function<bool()> is_cancelled)
     : mesh_(mesh), group_(group), memory_(backend.is_host_memory() ? nullptr : &backend), is_cancelled_(std::move(is_cancelled)) {
   if (!is_of_threads()) {
-    split_group();
+    split_group(backend);
     return;
   }
   check(mesh.ranks() <= kMaxThreadRanks, "trainer: recipe ranks is ", mesh.ranks(), "; at most ", kMaxThreadRanks,
@@ -45,14 +46,19 @@ CommunicatorOptions RankGroups::options_in_group() const {
   return options;
 }
 
-void RankGroups::split_group() {
-  if (mesh_.stage == 1 && mesh_.tensor == 1) return;
+void RankGroups::split_group(Backend& backend) {
+  DeviceConnection connection;
+  if (!backend.is_host_memory() && group_->size() > 1) connection = connection_of(*group_, backend);
+  device_exchange_ = connection.text;
+  if (mesh_.stage == 1 && mesh_.tensor == 1 && !connection.network) return;
   const int32_t rank = group_->rank();
   const auto along = [&](MeshAxis axis) { return group_->split(color_along(mesh_, axis, rank), rank, options_in_group(), true); };
   along_data_ = along(MeshAxis::data);
   if (mesh_.tensor > 1) along_tensor_ = along(MeshAxis::tensor);
+  if (mesh_.stage > 1) along_stages_ = along(MeshAxis::stage);
+  for (Communicator* const axis : {along_data_.get(), along_tensor_.get(), along_stages_.get()})
+    if (connection.network && axis != nullptr && axis->size() > 1) connect_devices(*axis, *connection.network);
   if (mesh_.stage == 1) return;
-  along_stages_ = along(MeshAxis::stage);
   stages_.push_back(std::make_unique<StageLinks>(*along_stages_));
 }
 

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -20,7 +21,7 @@ class RankGroups {
  public:
   /// With a host's group (which must outlive this) its ranks split it, in a collective call; without one the ranks are threads, whose
   /// groups are made here. Waits end when `is_cancelled`, asked on the rank that the caller's thread runs, is true.
-  RankGroups(const Mesh& mesh, Communicator* group, const Backend& backend, std::function<bool()> is_cancelled);
+  RankGroups(const Mesh& mesh, Communicator* group, Backend& backend, std::function<bool()> is_cancelled);
 
   const Mesh& mesh() const { return mesh_; }
   bool is_of_threads() const { return group_ == nullptr; }
@@ -29,6 +30,9 @@ class RankGroups {
   size_t size() const { return is_of_threads() ? static_cast<size_t>(mesh_.ranks()) : 1; }
   int32_t rank_of(size_t here) const { return is_of_threads() ? static_cast<int32_t>(here) : group_->rank(); }
   MeshPosition position_of(size_t here) const { return st::position_of(mesh_, rank_of(here)); }
+
+  /// Which way a host's group exchanges the memory of devices, and why, for people; empty: ranks are threads, or have no such memory.
+  const std::string& device_exchange() const { return device_exchange_; }
 
   /// All ranks, in a host's group.
   Communicator& all() { return *group_; }
@@ -61,7 +65,7 @@ class RankGroups {
  private:
   CommunicatorOptions options_of(int32_t rank) const;
   CommunicatorOptions options_in_group() const;
-  void split_group();
+  void split_group(Backend& backend);
   void link_threads();
   std::vector<DirectExchange> groups_along(MeshAxis axis) const;
 
@@ -70,10 +74,12 @@ class RankGroups {
   const bool is_alone_ = group_ == nullptr && mesh_.ranks() == 1;
   const void* const memory_;  // of messages between stages: the device, if it has memory of its own
   const std::function<bool()> is_cancelled_;
-  std::vector<DirectExchange> data_, stage_, tensor_;                       // by thread; replaced after an error
-  std::unique_ptr<Communicator> along_data_, along_stages_, along_tensor_;  // in a host's group with stages or tensor ranks
-  std::vector<std::unique_ptr<StageLinks>> stages_;                         // by rank of this process; empty: one stage
-  std::vector<StageLink> links_;                                            // of threads
+  std::vector<DirectExchange> data_, stage_, tensor_;  // by thread; replaced after an error
+  // In a host's group with stages or tensor ranks, or whose devices are connected: along each axis.
+  std::unique_ptr<Communicator> along_data_, along_stages_, along_tensor_;
+  std::string device_exchange_;
+  std::vector<std::unique_ptr<StageLinks>> stages_;  // by rank of this process; empty: one stage
+  std::vector<StageLink> links_;                     // of threads
   bool is_whole_ = false;
 };
 

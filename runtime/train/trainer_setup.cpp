@@ -136,6 +136,7 @@ void Trainer::make_steps(std::unique_ptr<RankStep> own, int threads) {
   };
   ranks_ = std::make_unique<Ranks>(std::move(own), Ranks::Parts{recipe_, is_cancelled, data_, threads, group_}, options_, has_loss());
   RankGroups& groups = ranks_->groups();
+  if (!groups.device_exchange().empty()) model_->context().options().log.info("trainer", groups.device_exchange());
   std::optional<HostLoss::OtherAxes> others;
   if (group_ != nullptr && is_split())
     others.emplace(HostLoss::OtherAxes{*group_, groups.stages(0) == nullptr ? nullptr : &groups.stages(0)->stages(), groups.tensor(0),

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """How the CUDA plug-in finds driver, libraries and devices, and the line that says why there is none.
 
-usage: driver_test.py SCALETRAIN PLUGIN PROBE DRIVER LACKING_DRIVER SAMPLE_12 SAMPLE_13       (the last four: folders of fakes)
+usage: driver_test.py SCALETRAIN PLUGIN PROBE DRIVER LACKING_DRIVER SAMPLE_12 SAMPLE_13 NCCL LACKING_NCCL    (the last six: folders of fakes)
 """
 import json
 import os
@@ -12,8 +12,8 @@ import sys
 import tempfile
 import unittest
 
-PROGRAM, PLUGIN, PROBE, DRIVER, LACKING, SAMPLE_12, SAMPLE_13 = sys.argv[1:8]
-OURS = ("SCALETRAIN_CUDA_PATH", "CUDA_VISIBLE_DEVICES", "VIRTUAL_ENV", "LD_LIBRARY_PATH", "ST_FAKE_DRIVER")
+PROGRAM, PLUGIN, PROBE, DRIVER, LACKING, SAMPLE_12, SAMPLE_13, NCCL, LACKING_NCCL = sys.argv[1:10]
+OURS = ("SCALETRAIN_CUDA_PATH", "CUDA_VISIBLE_DEVICES", "VIRTUAL_ENV", "LD_LIBRARY_PATH", "ST_FAKE_DRIVER", "ST_FAKE_NCCL_VERSION")
 REMEDY = "install NVIDIA's driver, r580 or later"
 
 
@@ -114,6 +114,42 @@ class Profiles(unittest.TestCase):
             made = json.loads(text)
             self.assertEqual((made["device"], made["kernel_class"], made["memory_bytes"]), ("cuda", kernel_class, memory))
         self.assertTrue(self.profiles("exclusive")[0][1].endswith("exclusive"))
+
+
+class Nccl(unittest.TestCase):
+    """The transport nccl as `scaletrain info` lists it."""
+
+    def row(self, plugin=PLUGIN, **settings):
+        features = json.loads(ran([PROGRAM, "info", "--json"], SCALETRAIN_BACKEND_PATH=plugin, **settings))
+        return next(transport for transport in features["transports"] if transport["name"] == "nccl")
+
+    def test_is_found_and_has_never_run(self):
+        joins = "devices cuda, one each: found 2.23.4, never run on hardware with more than one rank"
+        self.assertEqual(self.row(SCALETRAIN_CUDA_PATH=NCCL, ST_FAKE_NCCL_VERSION="22304"), {"name": "nccl", "available": True, "joins": joins})
+
+    def test_one_that_cannot_be_used_is_refused_with_the_reason(self):
+        remedy = "install NCCL 2.14 or later (PyPI's nvidia-nccl-cu13)"
+        for version, name in (("30001", "3.0.1"), ("2804", "2.8.4")):
+            self.assertEqual(self.row(SCALETRAIN_CUDA_PATH=NCCL, ST_FAKE_NCCL_VERSION=version)["why"],
+                             f"{NCCL}/libnccl.so.2 is NCCL {name}, this plug-in needs 2.14 or a later 2; {remedy}")
+        self.assertEqual(self.row(SCALETRAIN_CUDA_PATH=LACKING_NCCL)["why"],
+                         f"{LACKING_NCCL}/libnccl.so.2 has no function ncclRecv, so it is no NCCL that this plug-in knows; {remedy}")
+
+    def test_a_missing_one_is_said_with_every_place(self):
+        with tempfile.TemporaryDirectory() as folder:
+            other = shutil.copy(f"{NCCL}/libnccl.so.2", pathlib.Path(folder, "libnccl.so.3"))
+            row = self.row(SCALETRAIN_CUDA_PATH=folder)
+            if row["available"]:  # the loader of this machine finds NVIDIA's
+                return
+            self.assertIn(f"NCCL is missing; tried: the libraries of this process (no libnccl.so.2), {other} (another major version, 2 is needed), "
+                          "libnccl.so.2 (", row["why"])
+            self.assertTrue(row["why"].endswith("install NCCL (PyPI has it as nvidia-nccl-cu13), or set SCALETRAIN_CUDA_PATH to the folder of "
+                                                "libnccl.so.2"), row["why"])
+
+    def test_without_the_plug_in_of_the_devices_that_is_the_reason(self):
+        row = self.row(plugin="/nowhere")
+        self.assertFalse(row["available"])
+        self.assertIn("libscaletrain_cuda.so", row["why"])
 
 
 class Libraries(unittest.TestCase):

@@ -1,5 +1,6 @@
 // libscaletrain_cuda_simulated.so, for tests alone: the plug-in's backend and kernels on a device that is not there.
-// SCALETRAIN_SIMULATED_ORDER is when its streams run: eager (the default), late or random.
+// SCALETRAIN_SIMULATED_ORDER is when its streams run: eager (the default), late or random. SCALETRAIN_SIMULATED_NCCL: the file of
+// fake_nccl.
 #include <cstdlib>
 #include <mutex>
 #include <string_view>
@@ -7,11 +8,12 @@
 #include "backend/backend_plugin.h"
 #include "backend/cuda/cuda_backend.h"
 #include "simulated_runtime.h"
+#include "simulated_stream.h"
 
 namespace st::simulated {
 namespace {
 
-constexpr int kDevices = 2;
+constexpr int kDevices = 4;
 
 Order order() {
   const char* const given = std::getenv("SCALETRAIN_SIMULATED_ORDER");
@@ -29,11 +31,23 @@ int count(std::string& /*why_none*/) {
 
 constexpr const char* kName = "cuda-simulated";
 
-std::unique_ptr<Backend> open(int index, std::shared_ptr<MemorySource> memory) {
-  return cuda::make_cuda_backend(kName, "simulated", index, std::move(memory));
+/// Never NVIDIA's, which would take these streams for its own.
+std::shared_ptr<const nccl::Library> open_simulated_nccl() {
+  const char* const file = std::getenv("SCALETRAIN_SIMULATED_NCCL");
+  require(file != nullptr && *file != '\0', Code::unavailable, "NCCL is missing: SCALETRAIN_SIMULATED_NCCL is not set");
+  const os::LoadedLibrary library(file);
+  using AskDevice = void (*)(int (*current)());
+  if (const auto ask = library.find<AskDevice>("ncclFakeAsksDevice")) ask([] { return current_device; });
+  return nccl::functions_of(library);
 }
 
-constexpr DeviceMaker kRows[] = {{kName, count, open, &cuda_needs}};
+std::string version_of_nccl() { return open_simulated_nccl()->version_text(); }
+
+std::unique_ptr<Backend> open(int index, std::shared_ptr<MemorySource> memory) {
+  return cuda::make_cuda_backend(kName, "simulated", index, std::move(memory), open_simulated_nccl);
+}
+
+constexpr DeviceMaker kRows[] = {{kName, count, open, &cuda_needs, "nccl", version_of_nccl}};
 
 }  // namespace
 }  // namespace st::simulated

@@ -2,6 +2,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
@@ -29,7 +30,8 @@ using Lock = std::lock_guard<std::recursive_mutex>;
 
 struct Range {
   int64_t bytes;
-  int device;  // -1: pinned
+  int device;      // -1: pinned
+  int owner = -1;  // pinned: the device that was current
 };
 
 /// One for the process.
@@ -229,7 +231,7 @@ cudaError_t cudaMalloc(void** data, size_t bytes) {
     const st::Address at = st::device_memory::allocate(static_cast<int64_t>(bytes));
     *data = reinterpret_cast<void*>(at.at);
     std::memset(touchable(*data), 0xFF, bytes);  // what was there before
-    all.ranges[at.at] = {static_cast<int64_t>(bytes), current_device};
+    all.ranges[at.at] = {static_cast<int64_t>(bytes), current_device, -1};
     return cudaSuccess;
   });
 }
@@ -251,15 +253,17 @@ cudaError_t cudaMallocHost(void** data, size_t bytes) {
     if (fails(all)) return cudaErrorMemoryAllocation;
     *data = std::malloc(bytes);
     std::memset(*data, 0xFF, bytes);
-    all.ranges[reinterpret_cast<uintptr_t>(*data)] = {static_cast<int64_t>(bytes), -1};
+    all.ranges[reinterpret_cast<uintptr_t>(*data)] = {static_cast<int64_t>(bytes), -1, current_device};
     return cudaSuccess;
   });
 }
 
 cudaError_t cudaFreeHost(void* data) {
   return called([&](Runtime& all) {
-    for (int device = 0; device < all.settings.devices; ++device) finish_all(all, device);
-    all.ranges.erase(reinterpret_cast<uintptr_t>(data));
+    const auto found = all.ranges.find(reinterpret_cast<uintptr_t>(data));
+    if (found == all.ranges.end()) return cudaErrorInvalidValue;
+    finish_all(all, found->second.owner);
+    all.ranges.erase(found);
     std::free(data);
     return cudaSuccess;
   });
@@ -280,7 +284,7 @@ cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t stre
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
   return called([&](Runtime& all) {
     if (flags != cudaStreamNonBlocking) return cudaErrorInvalidValue;  // one that waits for the null stream
-    *stream = new CUstream_st{.engine = all.engine, .device = current_device};
+    *stream = new CUstream_st{.engine = all.engine, .device = current_device, .touchable = touchable};
     all.streams.insert(*stream);
     return cudaSuccess;
   });
@@ -375,6 +379,18 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   return called([&](Runtime&) {
     if (event->device != stream->device) return cudaErrorInvalidResourceHandle;
     stream->engine->record(*stream->queue, event->point);
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+  return called([&](Runtime& all) { return all.engine->has_passed(*event->point) ? cudaSuccess : cudaErrorNotReady; });
+}
+
+cudaError_t cudaDeviceGetPCIBusId(char* text, int room, int device) {
+  return called([&](const Runtime& all) {
+    if (device < 0 || device >= all.settings.devices) return cudaErrorInvalidDevice;
+    std::snprintf(text, static_cast<size_t>(room), "0000:%02x:00.0", device + 1);
     return cudaSuccess;
   });
 }

@@ -1,6 +1,7 @@
 // A stream of the simulated device: CUDA's own type, which is opaque to the toolkit.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <utility>
@@ -19,6 +20,7 @@ struct CUstream_st {
   std::shared_ptr<st::StreamEngine::Queue> queue = engine->make_queue();
   int device = -1;  // -1: of a test that has no device, whose kernels get memory of the host's
   std::unique_ptr<CUgraph_st> captured = {};
+  std::byte* (*touchable)(const void* device) = nullptr;  // the runtime's: its memory as kernels see it, for libraries in place of NVIDIA's
 
   void give(std::function<void()> work) {
     if (captured) return captured->works.push_back(std::move(work));

@@ -1,7 +1,9 @@
 #include "stream_engine.h"
 
 #include <algorithm>
+#include <chrono>
 #include <stdexcept>
+#include <thread>
 #include <utility>
 
 #include "base/float_mode.h"
@@ -18,6 +20,10 @@ std::shared_ptr<StreamEngine::Queue> StreamEngine::make_queue() {
 
 void StreamEngine::give(Queue& queue, std::function<void()> work, const void* name) {
   add(queue, {std::make_unique<Task>(Task{queue, std::move(work), name}), {}, {}});
+}
+
+void StreamEngine::give_when(Queue& queue, std::function<bool()> is_ready, std::function<void()> work) {
+  add(queue, {std::make_unique<Task>(Task{queue, std::move(work)}), {}, {}, 0, std::move(is_ready)});
 }
 
 void StreamEngine::record(Queue& queue, const std::shared_ptr<Point>& point) {
@@ -47,7 +53,8 @@ void StreamEngine::add(Queue& queue, Given given) {
 
 /// Returns whether it could: the event for which it waits has happened.
 bool StreamEngine::run_first(Queue& queue) {
-  if (const Given& first = queue.given_.front(); first.awaits && first.awaits->done_ < first.number) return false;
+  const Given& next = queue.given_.front();
+  if ((next.awaits && next.awaits->done_ < next.number) || (next.is_ready && !next.is_ready())) return false;
   Given first = std::move(queue.given_.front());
   queue.given_.pop_front();
   const FloatMode mode;  // noted by thread, and so by the host
@@ -73,16 +80,37 @@ void StreamEngine::Queue::run(void* of) {
   release(&queue);
 }
 
+std::shared_ptr<StreamEngine::Queue> StreamEngine::recorder_of(const Point& point) {
+  for (const auto& queue : queues_)
+    if (const auto held = queue.lock())
+      if (std::ranges::any_of(held->given_, [&](const Given& given) { return given.records.get() == &point; })) return held;
+  throw std::logic_error("stream engine: a stream waits for an event that nothing records");
+}
+
 /// No more than that needs.
 void StreamEngine::run_to(const Point& until, int64_t number) {
-  const auto records = [&](const std::weak_ptr<Queue>& queue) {
-    const auto held = queue.lock();
-    return held && std::ranges::any_of(held->given_, [&](const Given& given) { return given.records.get() == &until; });
-  };
-  const auto found = std::ranges::find_if(queues_, records);
-  if (found == queues_.end()) throw std::logic_error("stream engine: a stream waits for an event that nothing records");
-  for (const auto queue = found->lock(); until.done_ < number;)
-    if (!run_first(*queue)) run_to(*queue->given_.front().awaits, queue->given_.front().number);
+  for (const auto queue = recorder_of(until); until.done_ < number;)
+    if (!run_first(*queue)) wait_for_first(*queue);
+}
+
+/// The same, as far as all of it is ready.
+bool StreamEngine::try_to(const Point& until, int64_t number) {
+  if (until.done_ >= number) return true;
+  for (const auto queue = recorder_of(until); until.done_ < number;) {
+    if (run_first(*queue)) continue;
+    const Given& first = queue->given_.front();
+    if (!first.awaits || !try_to(*first.awaits, first.number)) return false;
+  }
+  return true;
+}
+
+/// Runs what the first work of a queue awaits, or waits a little until it is ready.
+void StreamEngine::wait_for_first(Queue& queue) {
+  const Given& first = queue.given_.front();
+  if (first.awaits) return run_others(*first.awaits, first.number);
+  constexpr int kPatience = 600'000;
+  if (++pauses_ > kPatience) throw std::logic_error("stream engine: work has not become ready within a minute");
+  std::this_thread::sleep_for(std::chrono::microseconds(100));
 }
 
 /// Until the point has this number.
@@ -91,18 +119,22 @@ void StreamEngine::run_others(const Point& until, int64_t number) {
   const size_t first = order_ == Order::random ? random_() % queues_.size() : 0;
   while (until.done_ < number) {
     bool any = false;
+    std::shared_ptr<Queue> not_ready;
     for (size_t i = 0; i < queues_.size() && !any; ++i) {
       const auto queue = queues_[(first + i) % queues_.size()].lock();
       any = queue && !queue->given_.empty() && run_first(*queue);
+      if (queue && !any && !queue->given_.empty() && queue->given_.front().is_ready) not_ready = queue;
     }
-    if (!any) throw std::logic_error("stream engine: all streams wait for each other");
+    if (any) continue;
+    if (!not_ready) throw std::logic_error("stream engine: all streams wait for each other");
+    wait_for_first(*not_ready);
   }
 }
 
 void StreamEngine::finish(Queue& queue) {
   const std::lock_guard lock(mutex_);
   while (!queue.given_.empty())
-    if (!run_first(queue)) run_others(*queue.given_.front().awaits, queue.given_.front().number);
+    if (!run_first(queue)) wait_for_first(queue);
   acquire(&queue);
   queue.told_ = std::exchange(queue.failed_, nullptr);
   if (const std::exception_ptr error = std::exchange(queue.error_, nullptr)) std::rethrow_exception(error);
@@ -112,6 +144,13 @@ void StreamEngine::wait(Point& point) {
   const std::lock_guard lock(mutex_);
   run_others(point, point.recorded_);
   acquire(&point);
+}
+
+bool StreamEngine::has_passed(const Point& point) {
+  const std::lock_guard lock(mutex_);
+  if (!try_to(point, point.recorded_)) return false;
+  acquire(const_cast<Point*>(&point));
+  return true;
 }
 
 }  // namespace st

@@ -50,6 +50,7 @@ class StreamEngine {
       std::unique_ptr<Task> task;
       std::shared_ptr<Point> records, awaits;
       int64_t number = 0;  // of the record
+      std::function<bool()> is_ready = {};
     };
     static void run(void* task);
 
@@ -61,12 +62,17 @@ class StreamEngine {
 
   std::shared_ptr<Queue> make_queue();
   void give(Queue& queue, std::function<void()> work, const void* name = nullptr);
+  /// Work that may run once `is_ready` says so, which must not wait: another process or another stream's host decides. A host that waits
+  /// for it has the engine to itself, so ranks that are threads poll by has_passed().
+  void give_when(Queue& queue, std::function<bool()> is_ready, std::function<void()> work);
   void record(Queue& queue, const std::shared_ptr<Point>& point);
   void wait(Queue& queue, const std::shared_ptr<Point>& point);
   /// The host waits for all work of the queue; throws what its first failing work threw, after which the rest was left out.
   void finish(Queue& queue);
   /// The host waits for the point's last record.
   void wait(Point& point);
+  /// Whether the point's last record has been reached, after running what it needs that is ready.
+  bool has_passed(const Point& point);
 
  private:
   using Task = Queue::Task;
@@ -74,12 +80,16 @@ class StreamEngine {
 
   void add(Queue& queue, Given given);
   bool run_first(Queue& queue);
+  std::shared_ptr<Queue> recorder_of(const Point& point);
   void run_to(const Point& until, int64_t number);
+  bool try_to(const Point& until, int64_t number);
+  void wait_for_first(Queue& queue);
   void run_others(const Point& until, int64_t number);
 
   const Order order_;
   std::recursive_mutex mutex_;
   std::mt19937_64 random_;
+  int64_t pauses_ = 0;  // of all waits for work that was not ready
   std::vector<std::weak_ptr<Queue>> queues_;
 };
 

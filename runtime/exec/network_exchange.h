@@ -1,0 +1,45 @@
+// The collectives of a plan between ranks that each have a device, whose memory a DeviceGroup moves.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backend/device_group.h"
+#include "exec/device_collective.h"
+
+namespace st {
+
+/// One collective: the ranks meet on the host (Communicator::meet), which finds who does not come and who calls another one. Then all
+/// sends and receives go to the stream together, and a fold of what has come, in the direct exchange's order of sums. The host polls until
+/// the device has run them, so that whatever is given later finds the elements in place: a rank that ends, is silent, or whose exchange
+/// fails is found there, within the deadline, and this rank ends its part, which nothing then reads.
+class NetworkExchange final : public DeviceCollective {
+ public:
+  /// Of a communicator with devices().
+  NetworkExchange(const ExchangePlan& exchange, const Program& program, const Call& call, Communicator& ranks, Backend& backend);
+  ~NetworkExchange() override;
+
+  int64_t bytes() const override { return DeviceCollective::bytes() + (arrived_ ? arrived_->size() : 0); }
+
+ private:
+  bool reduce(Stream& stream, const Round& round, int contributors, bool adds) override;
+  bool gather(Stream& stream, const Round& round, const std::vector<DevicePieces>& parts) override;
+  bool sum_all(Stream& stream, const Round& round, int contributors, bool adds) override;
+
+  void send(int to, const DevicePieces& pieces);
+  void receive(int from, const DevicePieces& pieces);
+  void receive_terms(Stream& stream, const DevicePieces& own, int ranks);
+  template <class Then>
+  void meet(Stream& stream, const Round& round, const Then& then);
+
+  const std::string name_;                           // of what moves the elements
+  std::vector<DeviceGroup::Part> sends_, receives_;  // of the current collective
+  std::vector<DevicePieces> places_;                 // of terms that have come, by rank
+  std::vector<const DevicePieces*> terms_;           // of a fold
+  std::unique_ptr<Buffer> arrived_;                  // the memory of these places
+  const std::unique_ptr<Event> is_done_;
+};
+
+}  // namespace st

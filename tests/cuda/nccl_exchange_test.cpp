@@ -1,0 +1,125 @@
+// Ranks with a simulated device each, connected by the NCCL of fake_nccl.cpp: the bits of the direct exchange; starts and exchanges that
+// fail are named errors on every rank.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "backend/device_registry.h"
+#include "device/one_exchange.h"
+#include "exec/device_connection.h"
+#include "refusal.h"
+
+namespace st {
+namespace {
+
+constexpr int kMostRanks = 4;
+
+/// A device for each rank.
+const std::vector<std::unique_ptr<Backend>>& devices() {
+  static const auto& all = *new std::vector<std::unique_ptr<Backend>>([] {
+    std::vector<std::unique_ptr<Backend>> made;
+    for (int rank = 0; rank < kMostRanks; ++rank) made.push_back(open_device(text("cuda-simulated:", rank), nullptr));
+    return made;
+  }());
+  return all;
+}
+
+Backend& device_of(int rank) { return *devices()[static_cast<size_t>(rank)]; }
+
+void connect(DirectExchange& group, Backend& backend) { connect_devices(group, *backend.open_network()); }
+
+/// ST_FAKE_NCCL for its lifetime.
+class Fault {
+ public:
+  explicit Fault(const char* what) { setenv("ST_FAKE_NCCL", what, 1); }
+  ~Fault() { unsetenv("ST_FAKE_NCCL"); }
+  Fault(const Fault&) = delete;
+  Fault& operator=(const Fault&) = delete;
+};
+
+/// Folders of communicators that have not ended.
+int left_over() {
+  int count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/dev/shm"))
+    count += entry.path().filename().string().starts_with(text("st_fake_nccl_", getpid(), "_"));
+  return count;
+}
+
+TEST(Nccl, HasTheBitsAndTheBytesOfTheDirectExchange) {
+  for (const Exchanged& what : kExchanged)
+    for (const int ranks : {2, 3, 4}) {
+      if (what.op == Op::tensor_scatter && what.elements % ranks != 0) continue;
+      const int contributors = what.op == Op::rank_sums ? (ranks + 1) / 2 : ranks;
+      const auto cpu = make_cpu_backend();
+      const ExchangeOutcome expected = outcome_of(what, ranks, contributors, [&](int) -> Backend& { return *cpu; });
+      const ExchangeOutcome outcome = outcome_of(what, ranks, contributors, device_of, connect);
+      EXPECT_EQ(outcome.results, expected.results) << name_of(what.op) << ' ' << name_of(what.dtype) << ' ' << ranks;
+      for (int rank = 0; rank < ranks; ++rank) EXPECT_EQ(device_of(rank).allocated_bytes(), 0);
+    }
+  EXPECT_EQ(left_over(), 0);
+}
+
+/// Each rank's error of one sum, within a deadline.
+std::vector<std::exception_ptr> sums_of(int ranks, double deadline, const std::function<Backend&(int)>& backend_of = device_of) {
+  return on_ranks(
+      ranks,
+      [&](DirectExchange& group) {
+        Backend& backend = backend_of(group.rank());
+        connect(group, backend);
+        OneExchange one(backend, group, Op::tensor_sum, DType::f32, 64, 64, 64);
+        one.run(ranks);
+      },
+      deadline);
+}
+
+TEST(Nccl, AStartThatNeverCompletesEndsAtTheDeadline) {
+  const Fault fault("start:1");
+  for (const std::exception_ptr& error : sums_of(3, 0.3)) {
+    EXPECT_TRUE(is_error(error_of(error), Code::timeout, {"start of nccl", "no rank is silent"})) << error_of(error).message();
+  }
+  EXPECT_EQ(left_over(), 0);
+}
+
+TEST(Nccl, AnErrorWhileElementsMoveIsThrownOnAllRanks) {
+  const Fault fault("async:1");
+  const auto caught = sums_of(3, 20);
+  EXPECT_TRUE(is_error(error_of(caught[1]), Code::unavailable, {"nccl: ", "returned 6 (remote process exited"}))
+      << error_of(caught[1]).message();
+  for (const size_t rank : {0, 2})
+    EXPECT_TRUE(is_error(error_of(caught[rank]), Code::rank_failed, {"rank 1 (", "it has failed"})) << error_of(caught[rank]).message();
+  EXPECT_EQ(left_over(), 0);
+}
+
+TEST(Nccl, ElementsThatNeverArriveEndTheWaitAtTheDeadline) {
+  const Fault fault("lost:2");
+  for (const std::exception_ptr& error : sums_of(3, 0.3)) EXPECT_NE(error_of(error).code(), Code::ok);
+}
+
+TEST(Nccl, TwoRanksOnOneDeviceAreRefused) {
+  const auto caught = sums_of(2, 20, [](int) -> Backend& { return device_of(0); });
+  EXPECT_TRUE(is_error(error_of(caught[1]), Code::unavailable, {"Duplicate GPU detected"})) << error_of(caught[1]).message();
+}
+
+std::string why_no_network() {
+  return error_of([] { device_of(0).open_network(); }).message();
+}
+
+TEST(Nccl, ALibraryThatCannotBeUsedIsRefusedWithTheReason) {
+  setenv("ST_FAKE_NCCL_VERSION", "22304", 1);
+  EXPECT_EQ(device_of(0).open_network()->version(), "2.23.4");
+  for (const auto& [version, name] : {std::pair{"30001", "3.0.1"}, std::pair{"2804", "2.8.4"}}) {
+    setenv("ST_FAKE_NCCL_VERSION", version, 1);
+    EXPECT_NE(why_no_network().find(text(" is NCCL ", name, ", this plug-in needs 2.14 or a later 2; install NCCL")), std::string::npos)
+        << why_no_network();
+  }
+  unsetenv("ST_FAKE_NCCL_VERSION");
+  const std::string good = std::getenv("SCALETRAIN_SIMULATED_NCCL");
+  setenv("SCALETRAIN_SIMULATED_NCCL", std::getenv("ST_LACKING_NCCL"), 1);
+  EXPECT_NE(why_no_network().find("has no function ncclRecv, so it is no NCCL that this plug-in knows"), std::string::npos)
+      << why_no_network();
+  setenv("SCALETRAIN_SIMULATED_NCCL", good.c_str(), 1);
+}
+
+}  // namespace
+}  // namespace st
