@@ -25,6 +25,8 @@ int run_bench(const BenchOptions& o) {
   if (!calibrates && o.kind.empty()) refuse("bench: no benchmark given", choices);
   const auto* kind = std::ranges::find(kKinds, o.kind, &Kind::first);
   if (!calibrates && kind == std::end(kKinds)) refuse("bench: unknown benchmark ", o.kind, choices);
+  if (o.device != "cpu" && (o.kind != "gemm" || o.tiles == o.tune))
+    refuse("--device is an option of bench gemm --tiles and bench gemm --tune; other benchmarks are the cpu's");
   if (o.tune && (o.kind != "gemm" || o.tiles)) refuse("--tune is an option of bench gemm, without --tiles");
   if (o.gemm_library != "own" && o.gemm_library != "auto") refuse("--gemm-library is \"", o.gemm_library, "\"; it can be own or auto");
   if (o.gemm_library == "auto" && (o.kind != "gemm" || o.tiles))
@@ -56,6 +58,8 @@ Command bench_command(CLI::App& app) {
   add_text(*command, "--shapes", options->shapes, "all: also measure the longer list of shapes or sizes");
   add_text(*command, "--shape", options->shape, "measure only this: gemm: MxNxK; collective: bytes; checkpoint: MiB");
   add_text(*command, "--dtype", options->dtype, "gemm: operands are fp32, bf16, fp16 or all; step: precision, fp32 or bf16 [fp32]");
+  add_text(*command, "--device", options->device,
+           "gemm --tiles, --tune: the device, NAME or NAME:INDEX; --tune then writes a table for SCALETRAIN_CUDA_PRODUCTS [cpu]");
   add_text(*command, "--ranks", options->ranks, "collective: number of threads, and of processes [2]");
   add_text(*command, "--serve", options->serve, "")->group("");
   add_text(*command, "--rank", options->rank, "")->group("");
@@ -65,7 +69,8 @@ Command bench_command(CLI::App& app) {
                     "gemm: also measure our product with tuned tiles (at most 3 s per shape, kept in the tuning cache)");
   add_text(*command, "--gemm-library", options->gemm_library,
            "gemm: auto: also measure the fastest of our kernels, OpenBLAS, MKL and oneDNN, as the peer own-auto [own]");
-  add_text(*command, "--report", options->report, "gemm --tiles: file for the HTML page with the map [bench_tiles.html]");
+  add_text(*command, "--report", options->report,
+           "gemm --tiles: file for the HTML page with the map [bench_tiles.html]; --tune --device: for the table [products.jsonl]");
   add_text(
       *command, "--calibrate", options->calibrate,
       "measure how long the instructions of training steps take on this machine, and write their rates to this file, for plan --machine");

@@ -8,7 +8,8 @@
 namespace cli {
 
 struct BenchOptions {
-  std::string kind, rounds = "15", threads = "0", against = "all", shapes, shape, report, dtype = "fp32", gemm_library = "own", ranks = "2";
+  std::string kind, rounds = "15", threads = "0", against = "all", shapes, shape, report, dtype = "fp32", gemm_library = "own", ranks = "2",
+                    device = "cpu";
   std::string serve, rank = "-1";         // bench collective passes them to the processes that it starts (own_collective.h)
   std::string calibrate, seconds = "40";  // a file, for `bench --calibrate` without a kind
   bool quick = false, json = false, tiles = false, memory = false, tune = false;

@@ -10,6 +10,7 @@
 #include "bench.h"
 #include "bench_rows.h"
 #include "bf16_peak.h"
+#include "device_products.h"
 #include "fma_peak.h"
 #include "gemm_peer.h"
 #include "gemm_summary.h"
@@ -233,14 +234,15 @@ void bench_gemm(const BenchOptions& options, int64_t rounds, int64_t threads) {
   const std::vector<std::string> peers = gemm_peers_of(options.against);
   if (!options.shape.empty() && !options.shapes.empty()) refuse("--shape is one product, --shapes all is all of them; give one of the two");
   if (options.memory) refuse("bench gemm: --memory is an option of bench step");
-  if (!options.report.empty() && !options.tiles) refuse("bench gemm: --report needs --tiles");
+  const bool is_on_device = options.device != "cpu";
+  if (!options.report.empty() && !options.tiles && !is_on_device) refuse("bench gemm: --report needs --tiles");
   const std::vector<Element> elements = elements_of(options.dtype);
   GemmShape one = options.shape.empty() ? GemmShape{1024, 1024, 1024} : gemm_shape_of(options.shape);
   if (options.tiles) {
     if (!options.shapes.empty()) refuse("--tiles measures one shape; give --shape MxNxK instead of --shapes");
     if (elements.size() > 1) refuse("--tiles measures one element type; give --dtype fp32, bf16 or fp16");
     one.element = elements[0];
-    map_tiles(one, options, rounds, threads);
+    is_on_device ? map_device_tiles(one, options, rounds) : map_tiles(one, options, rounds, threads);
     return;
   }
   std::vector<GemmShape> shapes;
@@ -255,6 +257,7 @@ void bench_gemm(const BenchOptions& options, int64_t rounds, int64_t threads) {
     take(usual_gemm_shapes(element));
     if (options.shapes == "all") take(more_gemm_shapes(element));
   }
+  if (is_on_device) return tune_device_products(shapes, options, rounds);
   GemmBench(options, rounds, threads, peers)(shapes);
 }
 

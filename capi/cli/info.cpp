@@ -37,6 +37,7 @@ void print(const Json& features) {
     std::printf("device      %-13s %s\n", device["name"].get<std::string>().c_str(),
                 there ? (std::to_string(device["count"].get<int>()) + ", kernels: " + device["kernels"].get<std::string>()).c_str()
                       : ("missing: " + device["why"].get<std::string>()).c_str());
+    if (device.contains("without")) std::printf("            %-13s %s\n", "", device["without"].get<std::string>().c_str());
   }
   for (const Json& transport : features["transports"]) {
     const bool there = transport["available"].get<bool>();

@@ -132,6 +132,15 @@ void tell(const GemmChoice& choice, st_gemm_info& info) {
   info.library = choice.schedule.library == nullptr ? "own" : choice.schedule.library->identity().c_str();
 }
 
+void tell(const DeviceGemm& gemm, st_gemm_info& info) {
+  info.tile_m = gemm.tiles().mc, info.tile_n = gemm.tiles().nc, info.tile_k = gemm.tiles().kc;
+  info.source = gemm.rate() > 0                               ? ST_GEMM_SOURCE_TUNED
+                : info.tile_m + info.tile_n + info.tile_k > 0 ? ST_GEMM_SOURCE_REQUESTED
+                                                              : ST_GEMM_SOURCE_TABLE;
+  info.flops_per_second = gemm.rate();
+  info.library = gemm.library();
+}
+
 const void* b_of(const GemmProblem& problem, const st_view* b, const char* call) { return look_at(b_wanted(problem), b, call).data; }
 
 GemmArguments::GemmArguments(const GemmProblem& p, const st_view* a, const st_view* b, bool packed, const st_view* c,

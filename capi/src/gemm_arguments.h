@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "base/host_view.h"
+#include "parts/device_gemm.h"
 #include "parts/gemm_choice.h"
 
 namespace st::capi {
@@ -14,6 +15,7 @@ namespace st::capi {
 GemmProblem problem_of(const st_gemm_problem& theirs);
 GemmWish wish_of(const st_gemm_schedule& theirs);
 void tell(const GemmChoice& choice, st_gemm_info& info);
+void tell(const DeviceGemm& gemm, st_gemm_info& info);
 
 /// The memory of B for this problem; its dims and strides must be those of the problem.
 const void* b_of(const GemmProblem& problem, const st_view* b, const char* call);

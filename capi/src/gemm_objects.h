@@ -8,6 +8,7 @@
 
 #include "object_handles.h"
 #include "parts/context.h"
+#include "parts/device_gemm.h"
 #include "parts/gemm_plan.h"
 #include "usual_operands.h"
 
@@ -15,7 +16,9 @@ namespace st::capi {
 
 struct GemmObject final : Object, std::enable_shared_from_this<GemmObject> {
   std::shared_ptr<Context> context;
-  std::unique_ptr<GemmPlan> plan;
+  std::unique_ptr<GemmPlan> plan;         // null: on a device of its own memory
+  std::unique_ptr<DeviceGemm> on_device;  // null: in the host's memory
+  const GemmProblem& problem() const { return plan ? plan->choice().problem : on_device->problem(); }
   std::optional<UsualOperands> usual;
 };
 

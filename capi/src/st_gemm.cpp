@@ -31,10 +31,18 @@ st_status st_gemm_plan_create(st_context* context, const st_gemm_problem* proble
     given(gemm, "st_gemm_plan_create: gemm");
     auto shared = peek(context)->context;  // first, so that allocations use its memory
     const Context& c = *shared;
-    require_in_place(c.backend(), "st_gemm_plan_create: products read the host's arrays");
     const GemmProblem ours = problem_of(take(problem, "st_gemm_plan_create: problem"));
     const st_gemm_schedule wish = schedule == nullptr ? st_gemm_schedule{} : take(schedule, "st_gemm_plan_create: schedule");
     check_threads("st_gemm_plan_create", wish.threads, "the context's");
+    if (!c.backend().is_host_memory()) {
+      auto object = std::make_shared<GemmObject>();
+      object->on_device = std::make_unique<DeviceGemm>(
+          c.backend(), ours,
+          DeviceGemm::Wish{
+              .tiles = wish_of(wish).tiles, .lets_libraries = wish.library == ST_GEMM_LIBRARY_AUTO, .seconds = wish.tune_ms * 1e-3});
+      object->context = std::move(shared);
+      return hand_out(gemm, std::move(object));
+    }
     const int threads = wish.threads == 0 ? c.threads() : wish.threads;
     const GemmKernels& kernels = c.backend().gemm();
     GemmWish wanted = wish_of(wish);
@@ -60,6 +68,11 @@ st_status st_gemm_plan_info(st_gemm* gemm, st_gemm_info* info) {
   return guard([&] {
     const auto g = find(gemm);
     st_gemm_info ours{};
+    if (g->on_device) {
+      tell(*g->on_device, ours);
+      ours.instruction_set = g->context->backend().kernel_class().data();
+      return give(info, ours, "st_gemm_plan_info: info");
+    }
     tell(g->plan->choice(), ours);
     ours.threads = g->plan->threads();
     ours.instruction_set = g->context->backend().kernel_class().data();
@@ -73,6 +86,7 @@ st_status st_gemm_pack(st_gemm* gemm, const st_view* b, st_packed** packed) {
   return guard([&] {
     given(packed, "st_gemm_pack: packed");
     const auto g = find(gemm);
+    require(g->plan != nullptr, Code::unsupported, "st_gemm_pack: a device reads no packed B; give B in each run");
     const GemmChoice& choice = g->plan->choice();
     const void* data = b_of(choice.problem, b, "st_gemm_pack");
     g->context->require_memory("st_gemm_pack: packed B", choice.packed_bytes);
@@ -97,6 +111,10 @@ st_status st_gemm_run(st_gemm* gemm, float alpha, const st_view* a, const st_vie
                       const st_epilogue* epilogue) {
   return guard([&] {
     const auto g = find(gemm);
+    if (g->on_device) {
+      const GemmArguments arguments(g->problem(), a, b, false, c, epilogue, "st_gemm_run");
+      return g->on_device->run(arguments.operands, alpha, beta);
+    }
     if (epilogue == nullptr)
       if (const auto usual = g->usual->of(a, b, false, c)) return g->plan->run(*usual, alpha, beta);
     const GemmArguments arguments(g->plan->choice().problem, a, b, false, c, epilogue, "st_gemm_run");
@@ -109,7 +127,7 @@ st_status st_gemm_run_packed(st_gemm* gemm, float alpha, const st_view* a, st_pa
   return guard([&] {
     const auto g = find(gemm);
     const auto packed = find(b);
-    check(g->plan->fits(*packed->b),
+    check(g->plan != nullptr && g->plan->fits(*packed->b),
           "st_gemm_run_packed: b was packed for a different k, n, batch, dtype or tile; pack it with this plan, or with one that packs the "
           "same way");
     if (epilogue == nullptr) {

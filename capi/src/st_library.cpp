@@ -71,6 +71,7 @@ std::string devices(const std::vector<ListedDevice>& listed) {
       require(device.count > 0, Code::unavailable, device.why_none);
       const auto backend = open_device(device.name, nullptr);
       row.add("available", true).add("count", device.count).add("kernels", backend->kernel_class());
+      if (!device.why_none.empty()) row.add("without", device.why_none);
     } catch (const Error& error) {
       row.add("available", false).add("count", device.count).add("why", error.message());
     }

@@ -13,8 +13,9 @@ namespace st {
 
 /// A kind of device. Only `needs` may be null.
 struct DeviceMaker {
-  const char* name;                     // "cuda": 1 to 32 of a-z, 0-9, _ and -
-  int (*count)(std::string& why_none);  // of this machine; 0: `why_none` gets one line that says why
+  const char* name;  // "cuda": 1 to 32 of a-z, 0-9, _ and -
+  /// Of this machine. `why_none` gets one line: why there is none, or what those that there are go without.
+  int (*count)(std::string& why_none);
   /// Device `index` of count(), with its buffers counted by `memory`; null: by the backend.
   std::unique_ptr<Backend> (*open)(int index, std::shared_ptr<MemorySource> memory);
   const DeviceNeeds* needs;  // of its kernels; null: the library knows them (cuda)

@@ -1,5 +1,7 @@
 #include "backend/product_wish.h"
 
+#include <string_view>
+
 #include "gemm/gemm_library.h"
 #include "gemm/tile_sizes.h"
 
@@ -7,7 +9,8 @@ namespace st {
 
 TileSchedule product_wish(const Attrs& attrs) {
   TileSchedule wish = wish_of_sizes(attrs.ints("tiles"));
-  if (attrs.has("library") && !attrs.word("library").empty()) wish.library = &gemm_library_of(attrs.word("library"));
+  const std::string_view library = attrs.has("library") ? std::string_view(attrs.word("library")) : "";
+  if (!library.empty() && library != "own") wish.library = &gemm_library_of(library);
   return wish;
 }
 

@@ -1,5 +1,6 @@
 // Prints what the plug-in's host side finds, each time in a new process: a library that was opened once stays open.
 //   cuda_probe profiles                                the devices' profiles, one a line
+//   cuda_probe cublaslt                                the version of cuBLASLt
 //   cuda_probe library STEM MAJOR WHEELS [OPEN...]     the path or name by which a library was found, after the files OPEN were opened
 // Prints "error: " and the message where it is refused.
 #include <cstdio>
@@ -7,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "backend/cuda/cublaslt.h"
 #include "backend/cuda/device_profile.h"
 #include "backend/cuda/vendor_library.h"
 #include "base/error.h"
@@ -37,6 +39,8 @@ int main(int count, char** words) {
   try {
     if (count > 4 && std::string_view(words[1]) == "library") {
       print_library(count - 2, words + 2);
+    } else if (count > 1 && std::string_view(words[1]) == "cublaslt") {
+      std::printf("%s\n", cublaslt_version_text(load_cublaslt().version).c_str());
     } else {
       print_profiles();
     }

@@ -118,7 +118,7 @@ void give(ncclComm* of) {
   if (!of->goes_wrong("lost"))
     stream->give([=] {
       for (const Operation& operation : *all)
-        if (operation.sends && !state->is_aborted) write_file(operation.file, stream->touchable(operation.data), operation.bytes);
+        if (operation.sends && !state->is_aborted) write_file(operation.file, stream->followed(*stream, operation.data), operation.bytes);
     });
   const bool never = of->goes_wrong("async");
   const auto is_ready = [=] {
@@ -129,7 +129,7 @@ void give(ncclComm* of) {
   };
   stream->engine->give_when(*stream->queue, is_ready, [=] {
     for (const Operation& operation : *all)
-      if (!operation.sends && !state->is_aborted && !read_file(operation.file, stream->touchable(operation.data), operation.bytes))
+      if (!operation.sends && !state->is_aborted && !read_file(operation.file, stream->followed(*stream, operation.data), operation.bytes))
         state->has_failed = true;
   });
 }

@@ -1,12 +1,14 @@
 // libscaletrain_cuda_simulated.so, for tests alone: the plug-in's backend and kernels on a device that is not there.
 // SCALETRAIN_SIMULATED_ORDER is when its streams run: eager (the default), late or random. SCALETRAIN_SIMULATED_NCCL: the file of
-// fake_nccl.
+// fake_nccl. With SCALETRAIN_SIMULATED_CUBLASLT=1 it looks
+// for cuBLASLt as the plug-in does, and takes fake_cublaslt.cpp alone.
 #include <cstdlib>
 #include <mutex>
 #include <string_view>
 
 #include "backend/backend_plugin.h"
 #include "backend/cuda/cuda_backend.h"
+#include "backend/cuda/library_products.h"
 #include "simulated_runtime.h"
 #include "simulated_stream.h"
 
@@ -23,9 +25,25 @@ Order order() {
   return name == "late" ? Order::late : name == "random" ? Order::random : Order::eager;
 }
 
-int count(std::string& /*why_none*/) {
+/// The real one would follow pointers to streams that are not its own.
+cuda::CublasLt load_fake_cublaslt() {
+  const cuda::CublasLt found = cuda::load_cublaslt();
+  const auto open = os::LoadedLibrary::if_open("libcublasLt.so.13");
+  require(open && open->find<void (*)()>("st_fake_cublaslt") != nullptr, Code::unavailable,
+          "this cuBLASLt is NVIDIA's, not the simulated device's");
+  return found;
+}
+
+bool has_library() { return std::getenv("SCALETRAIN_SIMULATED_CUBLASLT") != nullptr; }
+
+std::optional<cuda::CublasLt> library(std::string& why_none) {
+  return has_library() ? cuda::cublaslt_if_there(load_fake_cublaslt, why_none) : std::nullopt;
+}
+
+int count(std::string& why_none) {
   static std::once_flag has_started;
   std::call_once(has_started, [] { start_runtime({.order = order(), .devices = kDevices, .memory = int64_t{1} << 34}); });
+  library(why_none);
   return kDevices;
 }
 
@@ -44,7 +62,10 @@ std::shared_ptr<const nccl::Library> open_simulated_nccl() {
 std::string version_of_nccl() { return open_simulated_nccl()->version_text(); }
 
 std::unique_ptr<Backend> open(int index, std::shared_ptr<MemorySource> memory) {
-  return cuda::make_cuda_backend(kName, "simulated", index, std::move(memory), open_simulated_nccl);
+  std::string why_none;
+  const cuda::ProductMeans products("simulated", library(why_none));
+  return cuda::make_cuda_backend(kName, has_library() ? "simulated " + products.kernel_class() : "simulated", index, std::move(memory),
+                                 open_simulated_nccl, [&] { return products.choices(); });
 }
 
 constexpr DeviceMaker kRows[] = {{kName, count, open, &cuda_needs, "nccl", version_of_nccl}};

@@ -284,7 +284,7 @@ cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t stre
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
   return called([&](Runtime& all) {
     if (flags != cudaStreamNonBlocking) return cudaErrorInvalidValue;  // one that waits for the null stream
-    *stream = new CUstream_st{.engine = all.engine, .device = current_device, .touchable = touchable};
+    *stream = new CUstream_st{.engine = all.engine, .device = current_device};
     all.streams.insert(*stream);
     return cudaSuccess;
   });

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "device/device_memory.h"
 #include "device/stream_engine.h"
 
 /// Work that a stream was given while it was captured.
@@ -20,7 +21,14 @@ struct CUstream_st {
   std::shared_ptr<st::StreamEngine::Queue> queue = engine->make_queue();
   int device = -1;  // -1: of a test that has no device, whose kernels get memory of the host's
   std::unique_ptr<CUgraph_st> captured = {};
-  std::byte* (*touchable)(const void* device) = nullptr;  // the runtime's: its memory as kernels see it, for libraries in place of NVIDIA's
+  /// For libraries that are loaded: give(), and an address as kernels of this stream follow it.
+  void (*given_by_library)(CUstream_st&, std::function<void()>) = [](CUstream_st& own, std::function<void()> work) {
+    own.give(std::move(work));
+  };
+  void* (*followed)(const CUstream_st&, const void*) = [](const CUstream_st& own, const void* place) {
+    const st::Address at = {reinterpret_cast<uintptr_t>(place)};
+    return reinterpret_cast<void*>(own.device < 0 ? at.at : st::device_memory::for_kernels(at).at);
+  };
 
   void give(std::function<void()> work) {
     if (captured) return captured->works.push_back(std::move(work));

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "base/os/loaded_library.h"
+#include "fake_cublaslt.h"
 #include "saved_trainer.h"
 #include "thrown_error.h"
 #include "training.h"
@@ -82,6 +84,30 @@ TEST(SimulatedTraining, HasOneStateHoweverItIsSplit) {
                       {{"ranks", "2"}, {"stages", "2"}},
                       {{"ranks", "2"}, {"stages", "2"}, {"schedule", "\"zb-h1\""}}});
   splits("\"bf16\"", {{{"ranks", "2"}, {"zero", "1"}}, {{"ranks", "3"}, {"zero", "3"}}});
+}
+
+// Of sizes that cuBLASLt takes (fake_cublaslt.cpp), which the runs above do not have.
+TEST(SimulatedTraining, ByALibraryHasTheLossesOfTheCpuAndOneState) {
+  setenv("SCALETRAIN_SIMULATED_CUBLASLT", "1", 1);
+  const auto with = [](const std::string& device, Keys keys) {
+    keys.emplace_back("precision", "\"bf16\"");
+    keys.emplace_back("micro_batches", "4");
+    Training training = training_on(device, keys);
+    training.options = {.layers = 2, .width = 16, .heads = 2, .context = 8, .vocabulary = 24};
+    return trained(training, 4);
+  };
+  const Trained alone = with(kDevice, {});
+  const FakeCublasLt* const counts = os::LoadedLibrary::if_open("libcublasLt.so.13")->need<AskFakeCublasLt>("st_fake_cublaslt")();
+  EXPECT_GT(counts->products, 0);
+  EXPECT_EQ(counts->alive, 0);  // nor is any handle left
+  for (const Keys& keys : {Keys{{"recompute", "\"full\""}}, Keys{{"ranks", "2"}, {"zero", "2"}}, Keys{{"ranks", "2"}, {"stages", "2"}}})
+    EXPECT_EQ(with(kDevice, keys), alone) << keys.back().first;
+  setenv("SCALETRAIN_CUDA_SYNC", "1", 1);  // nothing is recorded
+  EXPECT_EQ(with(kDevice, {}), alone);
+  unsetenv("SCALETRAIN_CUDA_SYNC");
+  unsetenv("SCALETRAIN_SIMULATED_CUBLASLT");
+  const std::vector<double> wanted = with("cpu", {}).losses;
+  for (size_t i = 0; i < wanted.size(); ++i) EXPECT_NEAR(alone.losses[i], wanted[i], 1e-3 * wanted[i]) << "step " << i;
 }
 
 TEST(SimulatedTraining, OnTensorRanksHasTheLossesOfOne) {

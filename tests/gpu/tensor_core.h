@@ -26,6 +26,7 @@ struct Model {
         terms[i] = double(x) * y;
         if (terms[i] != 0) top = std::max(top, factors ? std::ilogb(x) + std::ilogb(y) : std::ilogb(terms[i]));
       }
+      if (top == -1000) continue;  // zeros alone
       double scale = std::ldexp(1.0, 23 + extra - top), unit = std::ldexp(1.0, top - 23 - extra);
       for (int i = 0; i < group; ++i) sum += std::trunc(terms[i] * scale) * unit;
       sum += std::trunc(c * scale) * unit;

@@ -1,7 +1,14 @@
 /* Matrix products without a trainer, over the host's arrays: C = alpha A B + beta C, with a fused epilogue. A plan is made once for a
  * problem, with requested or chosen tiles; runs of it allocate nothing. Bits depend only on tile_k and the instruction set: not on threads,
  * other tile sizes, packing, or a row's position. With ST_GEMM_LIBRARY_AUTO they are those of the library used. Follows Goto and van de
- * Geijn, "Anatomy of high-performance matrix multiplication" (2008). */
+ * Geijn, "Anatomy of high-performance matrix multiplication" (2008).
+ *
+ * On a device of its own memory a run copies the arrays there and back, and computes C = A B of one pair of matrices without gaps: alpha 1,
+ * beta 0, no epilogue, no packed B; the rest is ST_UNSUPPORTED. Of a schedule tile_m, tile_n and tile_k are the least that a tile has
+ * (ST_UNSUPPORTED with its shared memory and registers if the device has none), tune_ms is the time to measure kernels in when the plan is
+ * made, and ST_GEMM_LIBRARY_AUTO lets the device use a library of its own (cuBLASLt), by measuring or by the device's rule. st_gemm_info
+ * then has these tiles, flops_per_second of the measured kernels alone (0: not measured), and the library "own", "cublasLt-2" (its
+ * algorithm by number) or "chosen". */
 #ifndef SCALETRAIN_GEMM_H
 #define SCALETRAIN_GEMM_H
 

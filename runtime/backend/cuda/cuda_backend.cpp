@@ -64,10 +64,11 @@ bool waits_for_kernels() {
 /// With words for faults of its kernels.
 class KernelStream final : public CudaStream {
  public:
-  KernelStream(CudaDevice& device, int index, std::shared_ptr<Calls> calls)
+  KernelStream(CudaDevice& device, int index, std::shared_ptr<Calls> calls, ProductChoices* products)
       : device_(device),
         index_(index),
         calls_(std::move(calls)),
+        products_(products),
         words_(device.allocate(kBytes, MemoryRole::other)),
         read_(device.allocate_pinned(kBytes)) {
     clear();
@@ -77,7 +78,7 @@ class KernelStream final : public CudaStream {
   bool can_record() const override { return !waits_; }
   /// After each kernel.
   void wait_if_asked(const CudaKernel& given);
-  KernelQueue queue(uint64_t call) const { return {handle(), {{pointer_to<uint64_t>(words_->data())}, call}}; }
+  KernelQueue queue(uint64_t call) const { return {handle(), {{pointer_to<uint64_t>(words_->data())}, call}, products_}; }
   int device_index() const { return index_; }
 
  private:
@@ -93,6 +94,7 @@ class KernelStream final : public CudaStream {
   const int index_;
   const bool waits_ = waits_for_kernels();
   std::shared_ptr<Calls> calls_;
+  ProductChoices* const products_;
   std::unique_ptr<Buffer> words_;
   std::unique_ptr<PinnedMemory> read_;
   const CudaKernel* failed_ = nullptr;
@@ -164,13 +166,17 @@ const Prepared* KernelStream::failed() const { return failed_; }
 
 class CudaBackend final : public Backend {
  public:
-  CudaBackend(std::string name, std::string kernel_class, int index, std::shared_ptr<MemorySource> memory, OpenNccl nccl)
+  CudaBackend(std::string name, std::string kernel_class, int index, std::shared_ptr<MemorySource> memory, OpenNccl nccl,
+              const MakeChoices& products)
       : name_(std::move(name)),
         kernel_class_(std::move(kernel_class)),
         index_(index),
         open_nccl_(nccl),
         memory_(memory ? std::move(memory) : std::make_shared<MemorySource>()),
-        device_(index, memory_) {}
+        device_(index, memory_) {
+    const CurrentDevice current(index_);
+    if (products) products_ = products();
+  }
 
   std::string_view name() const override { return name_; }
   std::string_view kernel_class() const override { return kernel_class_; }
@@ -200,13 +206,17 @@ class CudaBackend final : public Backend {
   }
   std::unique_ptr<Stream> make_stream() override {
     const CurrentDevice current(index_);
-    return std::make_unique<KernelStream>(device_, index_, calls_);
+    return std::make_unique<KernelStream>(device_, index_, calls_, products_.get());
   }
   std::unique_ptr<Event> make_event() override { return device_.make_event(); }
   std::unique_ptr<PinnedMemory> allocate_pinned(int64_t bytes) override { return device_.allocate_pinned(bytes); }
   std::unique_ptr<Prepared> prepare(Op op, const Call& call) override {
     const EnqueueOp enqueue = kernels_of(op);
     require(enqueue != nullptr, Code::unsupported, name_, ": no kernel for ", name_of(op));
+    if (products_) {
+      const CurrentDevice current(index_);
+      choose_products(*products_, op, call);
+    }
     return std::make_unique<CudaKernel>(enqueue, op, call, calls_);
   }
   void fold(Stream& stream, const RankFold& fold) override {
@@ -222,14 +232,15 @@ class CudaBackend final : public Backend {
   const OpenNccl open_nccl_;
   std::shared_ptr<MemorySource> memory_;
   CudaDevice device_;
+  std::unique_ptr<ProductChoices> products_;
   std::shared_ptr<Calls> calls_ = std::make_shared<Calls>();
 };
 
 }  // namespace
 
 std::unique_ptr<Backend> make_cuda_backend(std::string name, std::string kernel_class, int index, std::shared_ptr<MemorySource> memory,
-                                           OpenNccl nccl) {
-  return std::make_unique<CudaBackend>(std::move(name), std::move(kernel_class), index, std::move(memory), nccl);
+                                           OpenNccl nccl, const MakeChoices& products) {
+  return std::make_unique<CudaBackend>(std::move(name), std::move(kernel_class), index, std::move(memory), nccl, products);
 }
 
 }  // namespace st::cuda

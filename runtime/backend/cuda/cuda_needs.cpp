@@ -1,4 +1,6 @@
 // The needs of the kernels of NVIDIA's devices. Part of the library, so that plans can be made without a toolkit or a device.
+#include <algorithm>
+
 #include "backend/cuda/adafactor_layout.h"
 #include "backend/cuda/attention_limits.h"
 #include "backend/cuda/embedding_work.h"
@@ -6,6 +8,7 @@
 #include "backend/cuda/muon_work.h"
 #include "backend/cuda/norm_blocks.h"
 #include "backend/cuda/paired_loss_work.h"
+#include "backend/cuda/product_choice.h"
 #include "backend/cuda/product_tiles.h"
 #include "backend/cuda/reduce_pieces.h"
 #include "backend/cuda/update_numbers.h"
@@ -33,8 +36,10 @@ int64_t product_workspace(Op op, Types in, Types out, const Attrs& attrs) {
   cuda::check_product_types(name_of(op), a.dtype, c.dtype);
   const int64_t n = c.shape.last(), rows = c.shape.elements(0, c.shape.rank() - 1);
   cuda::product_tile(name_of(op), a.dtype, rows, n, 1, attrs);
-  if (op != Op::fused_linear || LinearPlaces(attrs).column_sums < 0) return 0;
-  return reduction_partials({.dtype = c.dtype, .shape = {rows, n}, .layout = {}}, Ints{0}, sizeof(double));
+  cuda::algorithm_asked(name_of(op), attrs);
+  const int64_t library = a.dtype == DType::f64 ? 0 : cuda::kLibraryWorkspace;
+  if (op != Op::fused_linear || LinearPlaces(attrs).column_sums < 0) return library;
+  return std::max(library, reduction_partials({.dtype = c.dtype, .shape = {rows, n}, .layout = {}}, Ints{0}, sizeof(double)));
 }
 
 cuda::GradientNormWork norm_work(Types gradients) {

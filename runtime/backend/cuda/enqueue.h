@@ -51,6 +51,7 @@ void enqueue_adafactor(const KernelQueue& queue, Op op, const Call& call);
 /// muon, and muon_direction and muon_step of a piece, with matmul's products; the momentum and the direction have the cpu's bits. The
 /// workspace is MuonWork's. Writes no slot if the skip is set, or an index was out of range. Throws as enqueue_adafactor() does.
 void enqueue_muon(const KernelQueue& queue, Op op, const Call& call);
+void choose_muon_products(ProductChoices& choices, Op op, const Call& call);
 
 /// With the cpu's bits. Writes nothing if the skip is set, or an index was out of range. Throws unsupported for averages that are not f32
 /// or f64.
@@ -65,11 +66,15 @@ void enqueue_rearranged(const KernelQueue& queue, Op op, const Call& call);
 
 /// matmul, linear and fused_linear. Sums over K are in one order, which depends on K alone: fp32 and fp64 by fma, 16-bit operands in fp32.
 /// No tile changes a bit. Throws unsupported for other types, a packed weight, and a larger tile than there is (product_tiles.h).
+/// Without a request for tiles the queue's choices may give a product to a library, in whose order its sums are then.
 void enqueue_product(const KernelQueue& queue, Op op, const Call& call);
+/// Makes what the products of a call need, while its device is the current one.
+void choose_product(ProductChoices& choices, Op op, const Call& call);
 
 /// The same kernels: C = alpha op(A) op(B) + beta C as gemm/problem.h says, for a row-major C, and rows or columns of A and B without gaps.
-/// Throws unsupported for other layouts and types, and for a bias.
-void enqueue_gemm(StreamHandle stream, const GemmProblem& problem, const void* a, const void* b, void* c);
+/// Throws unsupported for other layouts and types, and for a bias. `workspace`: kLibraryWorkspace bytes, where the queue has choices.
+void enqueue_gemm(const KernelQueue& queue, const GemmProblem& problem, const void* a, const void* b, void* c, void* workspace = nullptr);
+void choose_gemm(ProductChoices& choices, const GemmProblem& problem);
 
 /// With the cpu's bits. A token outside the vocabulary is reported: its row of y is 0, and backward adds nothing. Backward throws
 /// unsupported for types that are no floats, as gather_backward does.

@@ -18,11 +18,15 @@ struct IndexFaults {
   uint64_t call = 0;            // number of the call, below 2^24 - 1
 };
 
+class ProductChoices;  // product_choice.h
+
 struct KernelQueue {
-  KernelQueue(StreamHandle own_stream, const IndexFaults& own_faults = {}) : stream(own_stream), faults(own_faults) {}
+  KernelQueue(StreamHandle own_stream, const IndexFaults& own_faults = {}, ProductChoices* own_products = nullptr)
+      : stream(own_stream), faults(own_faults), products(own_products) {}
 
   StreamHandle stream;
   IndexFaults faults;
+  ProductChoices* products;  // null: our kernels alone
 };
 
 }  // namespace st::cuda

@@ -1,12 +1,15 @@
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <type_traits>
 
 #include <device/launch.h>
 
 #include "backend/cuda/enqueue.h"
+#include "backend/cuda/finish_product.cuh"
 #include "backend/cuda/float_product.cuh"
 #include "backend/cuda/half_product.cuh"
+#include "backend/cuda/product_choice.h"
 #include "backend/cuda/product_tiles.h"
 #include "backend/kernel_side.h"
 #include "backend/linear_call.h"
@@ -74,11 +77,10 @@ void launch_halves_by_tile(StreamHandle stream, const Problem& problem, const Pr
   launch_halves_by_layout<T, SmallTile>(stream, problem);
 }
 
-void launch_product(StreamHandle stream, const Problem& problem, const Attrs& attrs) {
+void launch_own(StreamHandle stream, const Problem& problem, const ProductTile& tile) {
   const Product& p = problem.product;
   require(std::max({p.m, p.n, p.k}) <= std::numeric_limits<int32_t>::max(), Code::unsupported, problem.op,
           ": device cuda takes sizes below 2^31, got ", p.m, "x", p.n, "x", p.k);
-  const ProductTile tile = product_tile(problem.op, problem.in, p.m, p.n, p.matrices, attrs);
   switch (problem.in) {
     case DType::f32:
       if (tile.rows == 128) return launch_floats<float, float, 128, 64>(stream, problem);
@@ -90,6 +92,78 @@ void launch_product(StreamHandle stream, const Problem& problem, const Attrs& at
     default:
       return launch_halves_by_tile<F16>(stream, problem, tile);
   }
+}
+
+bool is_fused(const Stages& stages) {
+  return stages.activation != GemmActivation::none || stages.at[Stages::kPreActivation] != nullptr ||
+         stages.at[Stages::kResidual] != nullptr;
+}
+
+/// Nothing: no library is asked.
+std::optional<ProductKey> key_of(const Problem& problem) {
+  const Product& p = problem.product;
+  const bool has_gaps = p.a.lead != (p.a.is_along_k ? p.k : p.m) || p.b.lead != (p.b.is_along_k ? p.k : p.n);
+  if (problem.in == DType::f64 || p.matrices != 1 || std::min({p.m, p.n, p.k}) == 0 || has_gaps) return std::nullopt;
+  return ProductKey{.m = p.m,
+                    .n = p.n,
+                    .k = p.k,
+                    .transpose_a = !p.a.is_along_k,
+                    .transpose_b = p.b.is_along_k,
+                    .in = problem.in,
+                    .out = problem.out,
+                    .bias = problem.stages.at[Stages::kBias] != nullptr,
+                    .adds = p.beta != 0};
+}
+
+/// The stages after the bias, of sums that a library has rounded.
+template <class C>
+void launch_stages(StreamHandle stream, const Problem& problem, const std::byte* sums) {
+  Product whole = problem.product;
+  whole.alpha = 1;
+  whole.beta = 0;
+  Stages stages = problem.stages;
+  stages.at[Stages::kBias] = stages.at[Stages::kPreActivation] = nullptr;
+  const int64_t eights = whole.m * ceil_div(whole.n, kEight);
+  launch(stream, {ceil_div(eights, kFinishThreads), kFinishThreads}, finish_product<C>, whole, stages, sums);
+}
+
+void launch_by_library(StreamHandle stream, const Problem& problem, const LibraryProduct& library, void* workspace) {
+  const Product& p = problem.product;
+  std::byte* const pre_activation = problem.stages.at[Stages::kPreActivation];
+  std::byte* const sums = pre_activation != nullptr ? pre_activation : problem.stages.at[Stages::kC];
+  library.enqueue(stream, {.a = problem.a,
+                           .b = problem.b,
+                           .c = sums,
+                           .bias = problem.stages.at[Stages::kBias],
+                           .alpha = p.alpha,
+                           .beta = p.beta,
+                           .workspace = workspace});
+  if (!is_fused(problem.stages)) return;
+  if (problem.out == DType::f32) return launch_stages<float>(stream, problem, sums);
+  if (problem.out == DType::bf16) return launch_stages<Bf16>(stream, problem, sums);
+  launch_stages<F16>(stream, problem, sums);
+}
+
+ChosenProduct choice_of(ProductChoices* choices, const Problem& problem, const Attrs& attrs) {
+  const std::optional<ProductKey> key = key_of(problem);
+  if (const std::optional<int> algorithm = algorithm_asked(problem.op, attrs)) {
+    if (*algorithm == kOwnKernels) return {};
+    const LibraryProduct* const library = choices == nullptr || !key ? nullptr : choices->by_library(*key, *algorithm);
+    const Product& p = problem.product;
+    require(library != nullptr, Code::unsupported, problem.op, ": cuBLASLt is not there, or offers no algorithm ", *algorithm, " for ",
+            p.matrices, " products of ", p.m, "x", p.n, "x", p.k, "; leave out library");
+    return {.library = library, .tile = {}};
+  }
+  const bool asks_for_tile = std::ranges::any_of(attrs.ints("tiles"), [](int64_t size) { return size != 0; });
+  return choices == nullptr || !key || asks_for_tile ? ChosenProduct{} : choices->of(*key);
+}
+
+void launch_product(const KernelQueue& queue, const Problem& problem, const Attrs& attrs, void* workspace) {
+  const Product& p = problem.product;
+  const ProductTile tile = product_tile(problem.op, problem.in, p.m, p.n, p.matrices, attrs);  // refuses what nobody computes
+  const ChosenProduct chosen = choice_of(queue.products, problem, attrs);
+  if (chosen.library != nullptr) return launch_by_library(queue.stream, problem, *chosen.library, workspace);
+  launch_own(queue.stream, problem, chosen.tile.rows != 0 ? chosen.tile : tile);
 }
 
 Shape leading(const Shape& shape) { return Shape(shape.dims().first(static_cast<size_t>(shape.rank() - 2))); }
@@ -116,7 +190,7 @@ void set_layouts(Problem& problem, const Operand& a, const Operand& b, bool tran
                               });
 }
 
-void enqueue_matrices(StreamHandle stream, const Call& call) {
+Problem problem_of_matrices(const Call& call) {
   const Operand &a = call.in[0], &b = call.in[1], &c = call.out[0];
   const bool transpose_a = call.attrs->flag("transpose_a"), transpose_b = call.attrs->flag("transpose_b");
   check_product_types("matmul", a.dtype, c.dtype);
@@ -134,10 +208,10 @@ void enqueue_matrices(StreamHandle stream, const Call& call) {
     p.batch = walk_of<2>(of_c, {&of_a, &of_b});
   }
   set_layouts(problem, a, b, transpose_a, transpose_b);
-  launch_product(stream, problem, *call.attrs);
+  return problem;
 }
 
-void enqueue_lines(StreamHandle stream, Op op, const Call& call) {
+Problem problem_of_lines(Op op, const Call& call) {
   const Operand &x = call.in[0], &weight = call.in[1], &y = call.out[0];
   const Attrs& attrs = *call.attrs;
   const bool transposed = attrs.flag("transpose_weight");
@@ -147,7 +221,6 @@ void enqueue_lines(StreamHandle stream, Op op, const Call& call) {
   p.m = x.shape.elements(0, x.shape.rank() - 1);
   p.n = weight.shape[transposed ? 0 : 1];
   p.k = weight.shape[transposed ? 1 : 0];
-  int32_t column_sums = -1;
   Stages& stages = problem.stages;
   if (op == Op::linear) {
     stages.at[Stages::kBias] = as<std::byte>(call.in[2]);
@@ -161,12 +234,12 @@ void enqueue_lines(StreamHandle stream, Op op, const Call& call) {
     stages.at[Stages::kDerivativeAt] = place(linear.epilogue.derivative_at.data);
     stages.at[Stages::kResidual] = place(linear.epilogue.residual.data);
     stages.activation = linear.epilogue.activation;
-    column_sums = places.column_sums;
   }
   set_layouts(problem, x, weight, false, transposed);
-  launch_product(stream, problem, attrs);
-  if (column_sums >= 0) enqueue_row_sums(stream, y, call.out[static_cast<size_t>(column_sums)], call.workspace);
+  return problem;
 }
+
+Problem problem_of(Op op, const Call& call) { return op == Op::matmul ? problem_of_matrices(call) : problem_of_lines(op, call); }
 
 /// A factor whose lines are `line` elements apart, and the elements of a line `along` apart.
 Factor factor_of(std::string_view name, int64_t line, int64_t along, int64_t matrix, const void* x, DType dtype) {
@@ -179,9 +252,7 @@ Factor factor_of(std::string_view name, int64_t line, int64_t along, int64_t mat
           .in_vectors = lead % elements == 0 && matrix % elements == 0 && reinterpret_cast<uintptr_t>(x) % kVectorBytes == 0};
 }
 
-}  // namespace
-
-void enqueue_gemm(StreamHandle stream, const GemmProblem& gemm, const void* a, const void* b, void* c) {
+Problem problem_of(const GemmProblem& gemm, const void* a, const void* b, void* c) {
   check_product_types("gemm", gemm.a_type, gemm.c_type);
   require(gemm.a_type == gemm.b_type && !gemm.bias, Code::unsupported,
           "gemm: device cuda multiplies operands of one type, and adds no bias");
@@ -207,12 +278,30 @@ void enqueue_gemm(StreamHandle stream, const GemmProblem& gemm, const void* a, c
   p.a = factor_of("A", gemm.a.row, gemm.a.column, gemm.a_batch, a, gemm.a_type);
   p.b = factor_of("B", gemm.b.column, gemm.b.row, gemm.b_batch, b, gemm.b_type);
   problem.stages.in_vectors = p.n % kEight == 0 && reinterpret_cast<uintptr_t>(c) % kVectorBytes == 0;
-  static const Attrs kNoTiles = make_attrs(Op::matmul, {});
-  launch_product(stream, problem, kNoTiles);
+  return problem;
+}
+
+const Attrs& no_tiles() {
+  static const Attrs kNone = make_attrs(Op::matmul, {});
+  return kNone;
+}
+
+}  // namespace
+
+void enqueue_gemm(const KernelQueue& queue, const GemmProblem& problem, const void* a, const void* b, void* c, void* workspace) {
+  launch_product(queue, problem_of(problem, a, b, c), no_tiles(), workspace);
+}
+
+void choose_gemm(ProductChoices& choices, const GemmProblem& problem) {
+  choice_of(&choices, problem_of(problem, nullptr, nullptr, nullptr), no_tiles());
 }
 
 void enqueue_product(const KernelQueue& queue, Op op, const Call& call) {
-  op == Op::matmul ? enqueue_matrices(queue.stream, call) : enqueue_lines(queue.stream, op, call);
+  launch_product(queue, problem_of(op, call), *call.attrs, pointer_to<void>(call.workspace));
+  const int32_t column_sums = op == Op::fused_linear ? LinearPlaces(*call.attrs).column_sums : -1;
+  if (column_sums >= 0) enqueue_row_sums(queue.stream, call.out[0], call.out[static_cast<size_t>(column_sums)], call.workspace);
 }
+
+void choose_product(ProductChoices& choices, Op op, const Call& call) { choice_of(&choices, problem_of(op, call), *call.attrs); }
 
 }  // namespace st::cuda

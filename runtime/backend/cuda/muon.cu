@@ -27,6 +27,32 @@ void enqueue_momentum(const KernelQueue& queue, const Call& call, const Operand&
          rule, as<const void>(gradient), type, as<const float>(call.in[1]), as<float>(momentum), direction, momentum.elements());
 }
 
+bool is_wide(const MuonWork& work) { return work.rows <= work.columns; }
+
+GemmProblem product_of(int64_t m, int64_t n, int64_t k, MatrixStrides a, MatrixStrides b) {
+  GemmProblem made;
+  made.m = m, made.n = n, made.k = k;
+  made.a = a, made.b = b, made.c = {n, 1};
+  return made;
+}
+GemmProblem gram_of_x(const MuonWork& work) {
+  const MatrixStrides x{work.columns, 1}, turned{1, work.columns};
+  return product_of(work.side(), work.side(), std::max(work.rows, work.columns), is_wide(work) ? x : turned, is_wide(work) ? turned : x);
+}
+GemmProblem polynomial_of_gram(const MuonWork& work) {
+  const int64_t side = work.side();
+  GemmProblem made = product_of(side, side, side, {side, 1}, {side, 1});
+  made.alpha = kQuinticTerm, made.beta = kCubicTerm;
+  return made;
+}
+/// From the left if X is wide, else from the right.
+GemmProblem next_x(const MuonWork& work) {
+  const MatrixStrides x{work.columns, 1}, square{work.side(), 1}, turned{1, work.side()};
+  GemmProblem made = product_of(work.rows, work.columns, work.side(), is_wide(work) ? square : x, is_wide(work) ? x : turned);
+  made.beta = kLinearTerm;
+  return made;
+}
+
 /// X of a matrix, in the workspace, and its iteration.
 class Orthogonal {
  public:
@@ -50,11 +76,11 @@ class Orthogonal {
     launch(queue_.stream, {1, kBlock}, set_scale, sums, square_chunks(n), least, scale);
     copy(x_, scale, x_, n);
     for (int64_t step = 0; step < call_.attrs->integer("ns_steps"); ++step) {
-      enqueue_gemm(queue_.stream, gram_of_x(), x_, x_, gram_);
+      multiply(gram_of_x(work_), x_, x_, gram_);
       copy(gram_, nullptr, polynomial_, side * side);
-      enqueue_gemm(queue_.stream, polynomial_of_gram(), gram_, gram_, polynomial_);
+      multiply(polynomial_of_gram(work_), gram_, gram_, polynomial_);
       copy(x_, nullptr, y_, n);
-      enqueue_gemm(queue_.stream, next_x(), is_wide() ? polynomial_ : x_, is_wide() ? x_ : polynomial_, y_);
+      multiply(next_x(work_), is_wide(work_) ? polynomial_ : x_, is_wide(work_) ? x_ : polynomial_, y_);
       std::swap(x_, y_);
     }
   }
@@ -70,30 +96,8 @@ class Orthogonal {
 
  private:
   float* at(int64_t bytes) const { return pointer_to<float>(call_.workspace + bytes); }
-  bool is_wide() const { return work_.rows <= work_.columns; }
-
-  static GemmProblem product(int64_t m, int64_t n, int64_t k, MatrixStrides a, MatrixStrides b) {
-    GemmProblem made;
-    made.m = m, made.n = n, made.k = k;
-    made.a = a, made.b = b, made.c = {n, 1};
-    return made;
-  }
-  GemmProblem gram_of_x() const {
-    const MatrixStrides x{work_.columns, 1}, turned{1, work_.columns};
-    return product(work_.side(), work_.side(), std::max(work_.rows, work_.columns), is_wide() ? x : turned, is_wide() ? turned : x);
-  }
-  GemmProblem polynomial_of_gram() const {
-    const int64_t side = work_.side();
-    GemmProblem made = product(side, side, side, {side, 1}, {side, 1});
-    made.alpha = kQuinticTerm, made.beta = kCubicTerm;
-    return made;
-  }
-  /// From the left if X is wide, else from the right.
-  GemmProblem next_x() const {
-    const MatrixStrides x{work_.columns, 1}, square{work_.side(), 1}, turned{1, work_.side()};
-    GemmProblem made = product(work_.rows, work_.columns, work_.side(), is_wide() ? square : x, is_wide() ? x : turned);
-    made.beta = kLinearTerm;
-    return made;
+  void multiply(const GemmProblem& problem, const float* a, const float* b, float* c) const {
+    enqueue_gemm(queue_, problem, a, b, c, at(work_.library()));
   }
 
   void copy(const float* from, const float* by, float* to, int64_t n) const {
@@ -162,6 +166,17 @@ void enqueue_muon(const KernelQueue& queue, Op op, const Call& call) {
     default:
       fail(Code::internal, text("cuda: ", name_of(op), " is no part of muon"));
   }
+}
+
+void choose_muon_products(ProductChoices& choices, Op op, const Call& call) {
+  const Shape& shape = call.writes[0].shape;
+  if (shape.elements() == 0) return;
+  MuonWork work = {shape[0], shape[1]};
+  if (op == Op::muon_step) {
+    const PieceParts piece(shape, *call.attrs);
+    work = {piece.whole_rows(), piece.whole_columns()};
+  }
+  for (const GemmProblem& problem : {gram_of_x(work), polynomial_of_gram(work), next_x(work)}) choose_gemm(choices, problem);
 }
 
 }  // namespace st::cuda

@@ -92,4 +92,9 @@ constexpr Table kTable = table_of_ops();
 
 EnqueueOp kernels_of(Op op) { return kTable[static_cast<size_t>(op)]; }
 
+void choose_products(ProductChoices& choices, Op op, const Call& call) {
+  if (op == Op::matmul || op == Op::linear || op == Op::fused_linear) choose_product(choices, op, call);
+  if (op == Op::muon || op == Op::muon_step) choose_muon_products(choices, op, call);
+}
+
 }  // namespace st::cuda

@@ -12,4 +12,7 @@ using EnqueueOp = void (*)(const KernelQueue& queue, Op op, const Call& call);
 /// Null: there are none.
 EnqueueOp kernels_of(Op op);
 
+/// Decides whose kernels compute the products of an op, if it has any, and makes what they need; its device is the current one.
+void choose_products(ProductChoices& choices, Op op, const Call& call);
+
 }  // namespace st::cuda

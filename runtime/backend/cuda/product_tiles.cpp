@@ -1,6 +1,7 @@
 #include "backend/cuda/product_tiles.h"
 
 #include <algorithm>
+#include <charconv>
 
 #include "base/error.h"
 #include "gemm/rounding.h"
@@ -35,6 +36,21 @@ std::span<const ProductTile> product_tiles(DType dtype) {
   return kOfHalves;
 }
 
+std::optional<int> algorithm_asked(std::string_view op, const Attrs& attrs) {
+  const std::string_view library = attrs.has("library") ? std::string_view(attrs.word("library")) : "";
+  if (library.empty()) return std::nullopt;
+  if (library == "own") return kOwnKernels;
+  int algorithm = -1;
+  if (library.starts_with(kCublasLtPrefix)) {
+    const std::string_view digits = library.substr(kCublasLtPrefix.size());
+    if (std::from_chars(digits.data(), digits.data() + digits.size(), algorithm).ptr != digits.data() + digits.size()) algorithm = -1;
+  }
+  require(algorithm >= 0, Code::unsupported, op,
+          ": device cuda computes products by its own kernels (own) or by cublasLt-0, cublasLt-1, ..., not by ", library,
+          "; leave out library");
+  return algorithm;
+}
+
 void check_product_types(std::string_view op, DType operands, DType result) {
   const bool is_half = operands == DType::bf16 || operands == DType::f16;
   require(is_half || operands == DType::f32 || operands == DType::f64, Code::unsupported, op,
@@ -44,9 +60,6 @@ void check_product_types(std::string_view op, DType operands, DType result) {
 }
 
 ProductTile product_tile(std::string_view op, DType dtype, int64_t m, int64_t n, int64_t matrices, const Attrs& attrs) {
-  require(!attrs.has("library") || attrs.word("library").empty(), Code::unsupported, op,
-          ": device cuda computes products by its own kernels, not by ", attrs.has("library") ? attrs.word("library") : "",
-          "; leave out library");
   const std::span<const ProductTile> tiles = product_tiles(dtype);
   const TileSchedule wish = wish_of_sizes(attrs.ints("tiles"));
   const auto fits = [&](const ProductTile& tile) { return tile.rows >= wish.mc && tile.columns >= wish.nc && tile.depth >= wish.kc; };

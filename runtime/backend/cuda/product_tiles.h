@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -22,6 +23,12 @@ std::span<const ProductTile> product_tiles(DType dtype);
 
 /// Throws unsupported for types without a kernel.
 void check_product_types(std::string_view op, DType operands, DType result);
+
+/// The algorithm of cuBLASLt that the attribute `library` asks for by the name cublasLt-N, the best guess being 0; kOwnKernels for "own";
+/// nothing without one. Throws unsupported for other libraries.
+constexpr int kOwnKernels = -1;
+constexpr std::string_view kCublasLtPrefix = "cublasLt-";
+std::optional<int> algorithm_asked(std::string_view op, const Attrs& attrs);
 
 /// The smallest tile with the rows (mc), columns (nc) and depth (kc) that `tiles` asks for, where 0 leaves the choice: the largest of which
 /// the product has enough. Throws unsupported with the shared memory and the registers that it would take if it asks for a larger one.

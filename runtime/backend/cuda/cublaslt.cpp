@@ -1,0 +1,57 @@
+#include "backend/cuda/cublaslt.h"
+
+#include "backend/cuda/vendor_library.h"
+#include "base/error.h"
+#include "base/float_mode.h"
+#include "base/text.h"
+
+namespace st::cuda {
+namespace {
+
+constexpr int kCublasLtMajor = CUBLAS_VER_MAJOR, kPerMajor = 10000, kPerMinor = 100;
+constexpr std::string_view kGetCublasLt = "install it with pip install nvidia-cublas, or the CUDA toolkit 13";
+constexpr VendorLibrary kCublasLt = {"cuBLASLt", "libcublasLt.so", kCublasLtMajor, true, kGetCublasLt};
+
+template <class Function>
+void fill_product(Function& function, const os::LoadedLibrary& library, const char* name) {
+  function = library.find<Function>(name);
+  require(function != nullptr, Code::unavailable, library.name(), " has no function ", name,
+          ", so it is no cuBLASLt that this plug-in knows; ", kGetCublasLt);
+}
+
+}  // namespace
+
+void CublasLt::must(cublasStatus_t status, const char* called) const {
+  if (status != CUBLAS_STATUS_SUCCESS)
+    fail(Code::internal, text("cuda: ", called, " returned ", static_cast<int>(status), " (", cublasLtGetStatusName(status), ")"));
+}
+
+std::string cublaslt_version_text(size_t version) {
+  return text(version / kPerMajor, ".", version % kPerMajor / kPerMinor, ".", version % kPerMinor);
+}
+
+CublasLt cublaslt_of(const os::LoadedLibrary& library) {
+  CublasLt made;
+  decltype(&::cublasLtGetVersion) version_of = nullptr;
+  fill_product(version_of, library, "cublasLtGetVersion");
+  made.version = version_of();
+  require(made.version / kPerMajor == kCublasLtMajor, Code::unavailable, library.name(), " is cuBLASLt ",
+          cublaslt_version_text(made.version), ", and ", kCublasLtMajor, " is needed; ", kGetCublasLt);
+#define ST_FILL(function) fill_product(made.function, library, #function);
+  ST_CUBLASLT_FUNCTIONS(ST_FILL)
+#undef ST_FILL
+  return made;
+}
+
+CublasLt load_cublaslt() {
+  const HostsFloatMode mode;  // for threads that it starts
+  return cublaslt_of(open_vendor_library(kCublasLt));
+}
+
+CublasLtHandle::CublasLtHandle(const CublasLt& library) : library_(library) {
+  library_.must(library_.cublasLtCreate(&handle_), "cublasLtCreate");
+}
+
+CublasLtHandle::~CublasLtHandle() { library_.cublasLtDestroy(handle_); }
+
+}  // namespace st::cuda
