@@ -57,6 +57,14 @@ class Buffer {
   virtual std::byte* pinned() const { return nullptr; }
 };
 
+/// Where memory is, as DLPack names it: DLDeviceType and the number of the device.
+struct MemoryPlace {
+  static constexpr int32_t kHost = 1, kCuda = 2, kPinned = 3;  // kDLCPU, kDLCUDA, kDLCUDAHost
+  int32_t type = 0;                                            // 0: no other library can use it
+  int32_t index = 0;
+  bool operator==(const MemoryPlace&) const = default;
+};
+
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -93,6 +101,13 @@ class Backend {
   virtual std::byte* in_host(Address /*device*/) const { return nullptr; }
   /// Whether these bytes are in this device's memory, as far as it can tell: host backends take any address for theirs.
   virtual bool holds(Address /*place*/, int64_t /*bytes*/) const { return true; }
+  /// The place of its buffers.
+  virtual MemoryPlace memory_place() const { return {is_host_memory() ? MemoryPlace::kHost : 0, 0}; }
+  /// Whether these bytes are memory of this device, in its own buffers or in another library's.
+  virtual bool reaches(Address place, int64_t bytes) const { return holds(place, bytes); }
+  /// A stream of the host's by its handle; of CUDA a cudaStream_t, also 1 and 2, the default streams. Throws unsupported on a device
+  /// without streams that a host can have, invalid_argument for a stream of another device.
+  virtual std::unique_ptr<AdoptedStream> adopt(int64_t handle);
   /// The place of host memory as kernels see it. Throws unsupported if they cannot read it.
   virtual Address of_host(const void* host) const = 0;
 

@@ -67,6 +67,15 @@ class Stream {
   virtual std::unique_ptr<Recording> end_recording() { return nullptr; }
 };
 
+/// A stream that the host has made with a library of its own, on the same device. Whoever made it ends it, after this object.
+class AdoptedStream {
+ public:
+  virtual ~AdoptedStream() = default;
+  /// As in Stream.
+  virtual void record(Event& event) = 0;
+  virtual void wait(const Event& event) = 0;
+};
+
 /// A kernel and its call, with all that can be made before the step: descriptors, the choice of an algorithm.
 class Prepared {
  public:

@@ -1,4 +1,4 @@
-// A strided view of the host's memory, for batches, weights and predictions.
+// A strided view of a host's array, for batches, weights and predictions.
 #pragma once
 
 #include <array>
@@ -21,6 +21,9 @@ struct HostView {
   Shape shape;
   std::array<int64_t, kMaxDims> strides{};  // in elements, not negative
   void* data = nullptr;
+  /// The array is in the memory of the context's device, row-major without gaps, and `data` is an address there (host_order.h), which the
+  /// functions below must not follow.
+  bool is_on_device = false;
 
   /// Whether it is row-major without gaps and aligned to its elements, so that kernels can read it in place.
   bool is_plain() const;

@@ -48,6 +48,14 @@ void Executor::bind(SlotId slot, const void* data) {
   write(here, data, own_type(plan_.program, plan_.program.slot(slot)).bytes());
 }
 
+void Executor::bind(SlotId slot, Address hosts, HostOrder& order) {
+  const Address here = is_device() ? inputs_->at(slot) : Address{};
+  require(static_cast<bool>(here), Code::internal, "bind: \"", plan_.program.slot(slot).name, "\" is no input of a device");
+  if (calls_.slot(slot).data != here) bind(slot, here);
+  order.precede(*stream_);
+  stream_->copy(here, hosts, own_type(plan_.program, plan_.program.slot(slot)).bytes());
+}
+
 void Executor::write(Address to, const void* from, int64_t bytes) {
   if (is_device()) return inputs_->write(to, from, bytes);
   backend().to_device(to, from, bytes);

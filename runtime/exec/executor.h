@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 
+#include "backend/host_order.h"
 #include "base/error.h"
 #include "base/workers.h"
 #include "exec/cancel_token.h"
@@ -86,6 +87,9 @@ class Executor {
   /// To the host's memory, which kernels only read if the slot is an input. On a device of its own memory an input is copied now, for the
   /// instructions that follow.
   void bind(SlotId slot, const void* data);
+  /// An input to memory of the device that the host has written on its own stream: copied within the device, for the instructions that
+  /// follow.
+  void bind(SlotId slot, Address hosts, HostOrder& order);
   /// Copies the host's bytes to a slot, for the instructions that follow.
   void write(Address to, const void* from, int64_t bytes);
   /// Copies a slot's bytes to the host, after the instructions so far, for which it waits.

@@ -5,6 +5,7 @@
 
 #include "base/digest.h"
 #include "base/error.h"
+#include "exec/finishing_on_error.h"
 #include "model/host_bytes.h"
 #include "passes/seed_outputs.h"
 #include "recipe/kernel_needs_of.h"
@@ -69,7 +70,7 @@ void HostLoss::find_slots() {
   slots_ = StepSlots(*executor_);
   std::vector<bool> inputs = inputs_read_by(program);
   inputs.resize(parts_.model.program().slots.size());
-  inputs_.emplace(parts_.model.program(), std::move(inputs), parts_.model.context().memory());
+  inputs_.emplace(parts_.model.program(), std::move(inputs), parts_.model.context());
   has_outputs_ = program.slot_named(std::string(kOutput) + parts_.model.program().outputs.front().name) >= 0;
   for (size_t s = parts_.model.program().slots.size(); s < program.slots.size() && has_outputs_; ++s)
     if (program.slots[s].role == Role::input)
@@ -116,7 +117,7 @@ void HostLoss::forward(std::span<const HostView> batch, int64_t attempts) {
     slots_.loss_count.set(0);
   }
   inputs_->check(batch, rows);
-  inputs_->bind(batch, 0, rows, *executor_);
+  finishing_on_error(*executor_, [&] { inputs_->bind(batch, 0, rows, *executor_); });
   if (slots_.counters.exists()) {
     slots_.counters.set(0, attempts);
     slots_.counters.set(1, (pairs_ * parts_.recipe.data_ranks() + (parts_.ranks == nullptr ? 0 : parts_.ranks->rank())) * rows);
@@ -150,13 +151,18 @@ void HostLoss::backward(std::span<const HostView> gradients) {
     check(gradient.data != nullptr || type.bytes() == 0, "backward: the gradient of \"", gradient.name, "\" has no data (NULL)");
   };
   for (const HostView& gradient : gradients) about_tensor(gradient.name, [&] { check_one(gradient); });
-  for (OutputGradient& output : gradients_) {
+  const auto bind = [&](OutputGradient& output) {
     const auto found = std::ranges::find(gradients, output.name, &HostView::name);
     if (found == gradients.end())
       executor_->bind(output.slot, zeros(program.slot(output.slot).type.bytes()));
+    else if (found->is_on_device)
+      executor_->bind(output.slot, place_of(*found), parts_.model.context().host_order());
     else
       executor_->bind(output.slot, compact_data(*found, output.compact, parts_.model.context().memory()));
-  }
+  };
+  finishing_on_error(*executor_, [&] {
+    for (OutputGradient& output : gradients_) bind(output);
+  });
   if (slots_.own_loss_seed.exists()) slots_.own_loss_seed.set(0);
   keep_hash_of(gradients);
   run_backward(From::gradients);

@@ -46,6 +46,12 @@ void check_view(const char* what, const Slot& slot, const HostView& view) {
         "; it must be f32, f64, bf16 or f16");
 }
 
+/// The device copies and does not convert.
+void require_dtype(const char* what, const Slot& slot, const HostView& view) {
+  check(view.dtype == slot.type.dtype, what, ": \"", slot.name, "\" is ", slot.type.dtype, ", the view in the device's memory is ",
+        view.dtype, "; it must be the same, because only views of the host's memory are converted");
+}
+
 }  // namespace
 
 Model::Model(std::shared_ptr<Context> context, Program program)
@@ -216,6 +222,15 @@ void Model::get(SlotId parameter, const HostView& to, ShardedModelCall* collecti
     require_one_step("get");
   else
     require_readable("get", collective);
+  if (to.is_on_device && collective == nullptr) {
+    check_view("get", slot(parameter), to);
+    require_dtype("get", slot(parameter), to);
+    const WeightsGate::TryReader reader(gate_);
+    const int64_t width = bytes_of(to.dtype);
+    return piece(parameter).each_run([&](int64_t in_whole, int64_t in_range, int64_t elements) {
+      context_->host_order().copy(place_of(to) + in_whole * width, data(parameter) + in_range * width, elements * width);
+    });
+  }
   const auto read = [&](int64_t first, std::span<std::byte> out) { read_bytes(parameter, first, out, collective); };
   get_by(parameter, to, collective, std::ref(read));  // a reference: std::function would allocate for the captures
 }
@@ -224,6 +239,7 @@ void Model::get_by(SlotId parameter, const HostView& to, ShardedModelCall* colle
   const Slot& from = slot(parameter);
   check_view("get", from, to);
   const WeightsGate::TryReader reader(gate_);
+  if (to.is_on_device) return get_on_device(parameter, to, collective, read);
   const int64_t width = bytes_of(from.type.dtype), elements = from.type.shape.elements();
   const bool is_as_it_is = to.dtype == from.type.dtype && to.is_plain();
   const int64_t at_a_time = std::min(context_->backend().transfer_bytes(kChunk * width) / width, elements);
@@ -235,6 +251,16 @@ void Model::get_by(SlotId parameter, const HostView& to, ShardedModelCall* colle
     if (at % at_a_time == 0) read(at * width, std::span(chunk).first(static_cast<size_t>(std::min(at_a_time, elements - at) * width)));
     convert_element(from.type.dtype, chunk.data() + at++ % at_a_time * width, to.dtype, element);
   });
+}
+
+/// Through the host.
+void Model::get_on_device(SlotId parameter, const HostView& to, ShardedModelCall* collective, const ReadPart& read) const {
+  const Slot& from = slot(parameter);
+  require_dtype("get", from, to);
+  if (collective != nullptr) collective->agree(text("get of \"", from.name, "\""));
+  std::vector<std::byte> bytes(static_cast<size_t>(from.type.bytes()));
+  read(0, bytes);
+  context_->host_order().to_device(place_of(to), bytes.data(), std::ssize(bytes));
 }
 
 /// From whoever has them.
@@ -262,6 +288,11 @@ void Model::each_part(SlotId parameter, std::vector<std::byte>& room, ShardedMod
 void Model::set(SlotId parameter, const HostView& from) {
   const Slot& to = slot(parameter);
   check_view("set", to, from);
+  if (from.is_on_device) {  // through the host, which looks for NaN
+    std::vector<std::byte> bytes(static_cast<size_t>(from.bytes()));
+    context_->host_order().to_host(bytes.data(), place_of(from), from.bytes());
+    return set(parameter, plain_view(from.name, from.dtype, from.shape, bytes.data()));
+  }
   if (const int64_t at = first_nan(from); at >= 0)
     fail(Code::not_finite, text("set: the view for \"", to.name, "\" holds NaN at element ", at, "; nothing has changed"));
   const FloatMode mode;

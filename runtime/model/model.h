@@ -93,6 +93,7 @@ class Model {
   /// The same for other values of the parameter's type (a moving average), whose bytes `read` supplies.
   using ReadPart = std::function<void(int64_t first, std::span<std::byte> out)>;  // whole elements
   void get_by(SlotId parameter, const HostView& to, ShardedModelCall* collective, const ReadPart& read) const;
+  void get_on_device(SlotId parameter, const HostView& to, ShardedModelCall* collective, const ReadPart& read) const;
   /// Copies all parameters from device memory: one address each, in the order of parameters().
   void copy(std::span<const Address> places);
 

@@ -46,6 +46,7 @@ Context::Context(ContextOptions options)
     : options_(std::move(options)),
       memory_(options_.memory ? options_.memory : std::make_shared<MemorySource>()),
       backend_(options_.make_backend ? options_.make_backend(memory_) : open_device(options_.device, memory_)),
+      host_order_(std::make_unique<HostOrder>(*backend_)),
       local_ranks_(local_ranks()),
       threads_(options_.threads > 0 ? options_.threads : default_threads(local_ranks_)),
       tuning_cache_(options_.tuning_cache ? *options_.tuning_cache : default_tuning_cache(), options_.log) {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "backend/host_order.h"
 #include "base/log.h"
 #include "base/memory_source.h"
 #include "base/workers.h"
@@ -50,6 +51,8 @@ class Context {
   explicit Context(ContextOptions options);
 
   Backend& backend() const { return *backend_; }
+  /// Of arrays that the host has on the device.
+  HostOrder& host_order() const { return *host_order_; }
   int threads() const { return threads_; }
   const ContextOptions& options() const { return options_; }
   std::unique_ptr<Workers> make_workers(int threads) const { return std::make_unique<Workers>(threads, options_.parallel); }
@@ -94,6 +97,7 @@ class Context {
   std::mutex mutex_;
   std::vector<std::weak_ptr<Trimmable>> caches_;
   std::unique_ptr<Backend> backend_;
+  const std::unique_ptr<HostOrder> host_order_;
   const int local_ranks_;
   int threads_;
   HostOps host_ops_;

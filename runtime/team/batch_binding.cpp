@@ -68,8 +68,8 @@ std::vector<bool> inputs_read_by(const Program& program) {
   return read;
 }
 
-BatchBinding::BatchBinding(const Program& model, std::vector<bool> wanted, std::shared_ptr<MemorySource> memory)
-    : model_(&model), wanted_(std::move(wanted)), memory_(std::move(memory)), compact_(model.slots.size()) {}
+BatchBinding::BatchBinding(const Program& model, std::vector<bool> wanted, const Context& context)
+    : model_(&model), wanted_(std::move(wanted)), memory_(context.memory()), order_(&context.host_order()), compact_(model.slots.size()) {}
 
 int64_t BatchBinding::rows_of(std::span<const HostView> batch, int64_t most, int64_t least) const {
   for (size_t s = 0; s < compact_.size(); ++s) {
@@ -98,6 +98,10 @@ void BatchBinding::bind(std::span<const HostView> batch, int64_t first_row, int6
     if (!wanted_[s] || !executor.reads_bound(static_cast<SlotId>(s))) continue;
     const Shape& symbolic = model_->slots[s].type.shape;
     const HostView part = part_of(view_of(batch, *model_, s), symbolic, first_row, rows);
+    if (part.is_on_device) {
+      executor.bind(static_cast<SlotId>(s), place_of(part), *order_);
+      continue;
+    }
     about_tensor(part.name, [&] { refuse_nan(part, symbolic.is_symbolic() ? first_row * -symbolic[0] : 0); });
     executor.bind(static_cast<SlotId>(s), compact_data(part, compact_[s], memory_));
   }

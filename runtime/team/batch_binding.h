@@ -8,6 +8,7 @@
 #include "base/host_view.h"
 #include "base/memory_source.h"
 #include "exec/executor.h"
+#include "parts/context.h"
 
 namespace st {
 
@@ -16,9 +17,9 @@ std::vector<bool> inputs_read_by(const Program& program);
 
 class BatchBinding {
  public:
-  /// For the inputs of `model` (symbolic, borrowed) that `wanted` marks by slot. Rows with gaps are copied into a contiguous buffer from
-  /// `memory`, allocated on first use.
-  BatchBinding(const Program& model, std::vector<bool> wanted, std::shared_ptr<MemorySource> memory);
+  /// For the inputs of `model` (symbolic, borrowed) that `wanted` marks by slot. Rows with gaps are copied into a contiguous buffer of the
+  /// context's memory, allocated on first use.
+  BatchBinding(const Program& model, std::vector<bool> wanted, const Context& context);
 
   const std::vector<bool>& wanted() const { return wanted_; }
 
@@ -32,13 +33,14 @@ class BatchBinding {
   bool is_read_by(const Executor& executor) const;
 
   /// Binds `rows` rows from `first_row` as those inputs that the executor reads. Throws not_finite if they hold NaN, before anything is
-  /// computed.
+  /// computed; on a device they are not searched.
   void bind(std::span<const HostView> batch, int64_t first_row, int64_t rows, Executor& executor);
 
  private:
   const Program* model_;
   std::vector<bool> wanted_;
   std::shared_ptr<MemorySource> memory_;
+  HostOrder* order_;
   std::vector<Memory> compact_;  // by slot
 };
 

@@ -11,7 +11,7 @@ RankStep::RankStep(std::shared_ptr<Model> model, const Recipe& recipe, int threa
       cancelled_(cancelled),
       storage_(model_->context().backend()),
       workers_(model_->context().make_workers(threads)),
-      inputs_(model_->program(), inputs_read_by(model_->program()), model_->context().memory()),
+      inputs_(model_->program(), inputs_read_by(model_->program()), model_->context()),
       bind_(std::bind_front(&RankStep::bind, this)) {
   storage_.keep_in_file(recipe.arenas_in_file(), recipe.offload_folder);
 }

@@ -56,7 +56,7 @@ Evaluator::Evaluator(Model& model, Storage& storage, Workers& workers, CancelTok
       workers_(workers),
       cancelled_(cancelled),
       borrows_(borrows),
-      inputs_(model.program(), inputs_read_by(model.program()), model.context().memory()),
+      inputs_(model.program(), inputs_read_by(model.program()), model.context()),
       rows_(batch, cancelled, model.context().memory()) {
   for (const Output& output : model.program().outputs)
     if (is_metric(output.name)) metrics_.push_back(output.name);

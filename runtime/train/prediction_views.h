@@ -20,7 +20,8 @@ class PredictionViews {
 
   /// Rows of every view whose shape has some; 1 if none has.
   int64_t rows() const { return rows_; }
-  /// Throws invalid_argument, with an output that depends on it, if this input is not given, and not_finite if it holds NaN.
+  /// Throws invalid_argument, with an output that depends on it, if this input is not given, and not_finite if it
+  /// holds NaN, for which a view on the device is not searched.
   const HostView& input(const std::string& name) const;
 
  private:

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "exec/executor.h"
+#include "exec/finishing_on_error.h"
 #include "model/borrowed_parameters.h"
 #include "model/host_bytes.h"
 #include "train/prediction_views.h"
@@ -265,9 +266,13 @@ void Predictor::run(std::span<const HostView> inputs, std::span<const HostView> 
   RunHold hold(*this);
   Pass& pass = hold.pass(form);
   pass.cancelled->begin();
-  for (size_t i = 0; i < form->inputs.size(); ++i) {
+  const auto bind = [&](size_t i) {
     const SlotId slot = form->inputs[i];
     const HostView& view = views.input(form->slot(slot).name);
+    if (view.is_on_device) {
+      pass.executor->bind(slot, place_of(view), model_->context().host_order());
+      return;
+    }
     const void* data = view.data;
     if (!view.is_plain()) {
       pass.gathered[i].resize(static_cast<size_t>(view.bytes()));
@@ -275,8 +280,9 @@ void Predictor::run(std::span<const HostView> inputs, std::span<const HostView> 
       data = pass.gathered[i].data();
     }
     pass.executor->bind(slot, data);
-  }
-  {
+  };
+  const auto compute = [&] {
+    for (size_t i = 0; i < form->inputs.size(); ++i) bind(i);
     std::optional<WeightsGate::TryReader> reader;
     if (options_.shared) reader.emplace(model_->gate());
     if (collective != nullptr) {
@@ -285,8 +291,13 @@ void Predictor::run(std::span<const HostView> inputs, std::span<const HostView> 
     }
     if (ranks_) bind_shards(*pass.executor, *model_, hold.weights());
     pass.executor->run({});
-  }
+  };
+  finishing_on_error(*pass.executor, compute);
   for (size_t i = 0; i < outputs.size(); ++i) {
+    if (outputs[i].is_on_device) {
+      model_->context().host_order().copy(place_of(outputs[i]), pass.executor->slot(form->results[i]).data, outputs[i].bytes());
+      continue;
+    }
     const HostBytes result(pass.executor->backend(), pass.executor->slot(form->results[i]));
     scatter(result.as(), outputs[i]);
   }

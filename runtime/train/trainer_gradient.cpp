@@ -30,10 +30,11 @@ void Trainer::gradient(std::string_view parameter, const HostView& to, ShardedMo
       g = static_cast<float>(static_cast<double>(g) / gradients_.unit);
   };
   std::optional<Memory> values;
-  if (!to.is_plain()) values.emplace(to.bytes(), context.memory(), MemoryRole::other);
+  if (to.is_on_device || !to.is_plain()) values.emplace(to.bytes(), context.memory(), MemoryRole::other);
   if (collective != nullptr) collective->agree(text("gradient of \"", parameter, "\""));
   if (!values) return copy_to(to.data);
   copy_to(values->data());
+  if (to.is_on_device) return context.host_order().to_device(place_of(to), values->data(), to.bytes());
   scatter(values->data(), to);
 }
 

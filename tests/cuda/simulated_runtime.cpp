@@ -41,6 +41,7 @@ struct Runtime {
   std::shared_ptr<StreamEngine> engine;
   std::map<uintptr_t, Range> ranges;
   std::set<cudaStream_t> streams;
+  std::map<int, std::unique_ptr<CUstream_st>> defaults;  // by device, made on first use
   int64_t events = 0, graphs = 0, allocations_left = 0;
   bool has_failed = false;
   cudaError_t last = cudaSuccess, lasting = cudaSuccess;
@@ -77,7 +78,17 @@ cudaError_t finish(Runtime& all, cudaStream_t stream) {
   }
 }
 
+/// The default streams are one.
+cudaStream_t stream_of(Runtime& all, cudaStream_t handle) {
+  if (handle != cudaStreamLegacy && handle != cudaStreamPerThread) return handle;
+  auto& made = all.defaults[current_device];
+  if (!made) made.reset(new CUstream_st{.engine = all.engine, .device = current_device});
+  return made.get();
+}
+
 cudaError_t finish_all(Runtime& all, int device) {
+  if (const auto found = all.defaults.find(device); found != all.defaults.end())
+    if (const cudaError_t status = finish(all, found->second.get()); status != cudaSuccess) return status;
   for (const cudaStream_t stream : all.streams)
     if (stream->device == device)
       if (const cudaError_t status = finish(all, stream); status != cudaSuccess) return status;
@@ -160,6 +171,7 @@ void start_runtime(const RuntimeSettings& settings) {
   Runtime& all = runtime();
   const Lock lock(all.mutex);
   all.settings = settings;
+  all.defaults.clear();
   all.engine = std::make_shared<StreamEngine>(settings.order);
   all.allocations_left = 0;
   all.has_failed = false;
@@ -270,7 +282,7 @@ cudaError_t cudaFreeHost(void* data) {
 }
 
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
-  return called([&](Runtime& all) { return copy(all, to, from, bytes, kind, stream); });
+  return called([&](Runtime& all) { return copy(all, to, from, bytes, kind, stream_of(all, stream)); });
 }
 
 cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t stream) {
@@ -298,12 +310,31 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   return told(all.lasting);
 }
 
+cudaError_t cudaStreamGetDevice(cudaStream_t stream, int* device) {
+  return called([&](const Runtime& all) {
+    if (!all.streams.contains(stream)) return cudaErrorInvalidResourceHandle;
+    *device = stream->device;
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* place) {
+  return called([&](const Runtime& all) {
+    *attributes = {};
+    const Range* const range = range_of(all, place, 1);
+    attributes->type = range == nullptr ? cudaMemoryTypeUnregistered : range->device < 0 ? cudaMemoryTypeHost : cudaMemoryTypeDevice;
+    attributes->device = range == nullptr ? -2 : range->device;
+    return cudaSuccess;
+  });
+}
+
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
-  return called([&](Runtime& all) { return finish(all, stream); });
+  return called([&](Runtime& all) { return finish(all, stream_of(all, stream)); });
 }
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned /*flags*/) {
-  return called([&](Runtime&) {
+  return called([&](Runtime& all) {
+    stream = stream_of(all, stream);
     stream->engine->wait(*stream->queue, event->point);
     return cudaSuccess;
   });
@@ -376,7 +407,8 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
 }
 
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
-  return called([&](Runtime&) {
+  return called([&](Runtime& all) {
+    stream = stream_of(all, stream);
     if (event->device != stream->device) return cudaErrorInvalidResourceHandle;
     stream->engine->record(*stream->queue, event->point);
     return cudaSuccess;

@@ -185,6 +185,16 @@ class DelayedStream : public Stream {
   const Prepared* held_name_ = nullptr;
 };
 
+class DelayedAdopted : public AdoptedStream {
+ public:
+  explicit DelayedAdopted(int64_t handle) : stream_(*reinterpret_cast<Stream*>(handle)) {}
+  void record(Event& event) override { stream_.record(event); }
+  void wait(const Event& event) override { stream_.wait(event); }
+
+ private:
+  Stream& stream_;
+};
+
 /// A call as it was when it was given or recorded; an executor may bind other operands before it runs.
 class CallForKernels {
  public:
@@ -307,6 +317,8 @@ Address DelayedBackend::of_host(const void* /*host*/) const {
 std::unique_ptr<Stream> DelayedBackend::make_stream() { return std::make_unique<DelayedStream>(engine_, planted_, records_, counts_); }
 
 std::unique_ptr<Event> DelayedBackend::make_event() { return std::make_unique<DelayedEvent>(engine_, planted_); }
+
+std::unique_ptr<AdoptedStream> DelayedBackend::adopt(int64_t handle) { return std::make_unique<DelayedAdopted>(handle); }
 
 std::unique_ptr<Prepared> DelayedBackend::prepare(Op op, const Call& call) {
   return std::make_unique<DelayedKernel>(kernels()[static_cast<size_t>(op)].run, call);

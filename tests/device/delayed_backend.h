@@ -50,6 +50,8 @@ class DelayedBackend : public Backend {
   void zero(Address device, int64_t bytes) override;
   bool holds(Address place, int64_t bytes) const override;
   Address of_host(const void* host) const override;
+  /// `handle`: the address of a stream of this backend.
+  std::unique_ptr<AdoptedStream> adopt(int64_t handle) override;
   std::unique_ptr<Stream> make_stream() override;
   std::unique_ptr<Event> make_event() override;
   std::unique_ptr<PinnedMemory> allocate_pinned(int64_t bytes) override;

@@ -201,6 +201,11 @@ class CudaBackend final : public Backend {
   void copy(Address to, Address from, int64_t bytes) override { device_.copy(to, from, bytes); }
   void zero(Address device, int64_t bytes) override { device_.zero(device, bytes); }
   bool holds(Address place, int64_t bytes) const override { return device_.holds(place, bytes); }
+  MemoryPlace memory_place() const override { return {MemoryPlace::kCuda, index_}; }
+  bool reaches(Address place, int64_t bytes) const override { return device_.reaches(place, bytes); }
+  std::unique_ptr<AdoptedStream> adopt(int64_t handle) override {
+    return std::make_unique<HostsStream>(handle, index_, text(name_, ":", index_));
+  }
   Address of_host(const void* /*host*/) const override {
     fail(Code::unsupported, text(name_, ": kernels cannot read the host's memory; copy it to the device"));
   }

@@ -189,6 +189,20 @@ int64_t CudaDevice::free_bytes() const {
 
 bool CudaDevice::holds(Address place, int64_t bytes) const { return allocations_->hold(place, bytes); }
 
+bool CudaDevice::reaches(Address place, int64_t bytes) const {
+  if (bytes == 0) return true;
+  const CurrentDevice current(index_);
+  const auto is_here = [this](Address at) {
+    cudaPointerAttributes found{};
+    if (cudaPointerGetAttributes(&found, pointer_to(at)) != cudaSuccess) {
+      cudaGetLastError();
+      return false;
+    }
+    return (found.type == cudaMemoryTypeDevice && found.device == index_) || found.type == cudaMemoryTypeManaged;
+  };
+  return is_here(place) && is_here(place + (bytes - 1));
+}
+
 std::unique_ptr<CudaStream> CudaDevice::make_stream() const {
   const CurrentDevice current(index_);
   return std::make_unique<CudaStream>();

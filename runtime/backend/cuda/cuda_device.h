@@ -43,6 +43,8 @@ class CudaDevice {
   int64_t free_bytes() const;
   /// Whether these bytes are in one buffer that was allocated here and is still there.
   bool holds(Address place, int64_t bytes) const;
+  /// Whether they are memory of this device, whoever allocated it: of their first and last byte.
+  bool reaches(Address place, int64_t bytes) const;
 
   std::unique_ptr<CudaStream> make_stream() const;
   std::unique_ptr<CudaEvent> make_event() const;

@@ -1,8 +1,10 @@
 #include "backend/cuda/cuda_stream.h"
 
+#include "backend/cuda/cuda_device.h"
 #include "backend/cuda/profiler_ranges.h"
 #include "backend/cuda/runtime_status.h"
 #include "backend/kernel_side.h"
+#include "base/error.h"
 
 namespace st::cuda {
 
@@ -75,6 +77,26 @@ CudaGraph::~CudaGraph() { cudaGraphExecDestroy(graph_); }
 void CudaGraph::launch(Stream& stream) {
   const ProfilerRange range("recording");
   must(cudaGraphLaunch(graph_, static_cast<CudaStream&>(stream).handle()), "cudaGraphLaunch");
+}
+
+HostsStream::HostsStream(int64_t handle, int index, std::string_view device)
+    : stream_(reinterpret_cast<cudaStream_t>(static_cast<intptr_t>(handle))), index_(index) {
+  check(handle > 0, "stream: ", handle, " is no stream; give a cudaStream_t of ", device,
+        ", 1 or 2 for CUDA's default streams, or -1 for none");
+  if (stream_ == cudaStreamLegacy || stream_ == cudaStreamPerThread) return;
+  int of = -1;
+  must(cudaStreamGetDevice(stream_, &of), "cudaStreamGetDevice");
+  check(of == index, "stream: it is of device ", of, ", but the context is on ", device, "; give a stream of device ", index);
+}
+
+void HostsStream::record(Event& event) {
+  const CurrentDevice current(index_);  // whose default streams are meant
+  must(cudaEventRecord(static_cast<CudaEvent&>(event).handle(), stream_), "cudaEventRecord");
+}
+
+void HostsStream::wait(const Event& event) {
+  const CurrentDevice current(index_);
+  must(cudaStreamWaitEvent(stream_, static_cast<const CudaEvent&>(event).handle(), 0), "cudaStreamWaitEvent");
 }
 
 }  // namespace st::cuda

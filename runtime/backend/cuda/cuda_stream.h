@@ -3,6 +3,8 @@
 
 #include <cuda_runtime_api.h>
 
+#include <string_view>
+
 #include "backend/device_stream.h"
 
 namespace st::cuda {
@@ -69,6 +71,21 @@ class CudaStream : public Stream {
   void give_copy(void* to, const void* from, int64_t bytes, cudaMemcpyKind kind);
 
   cudaStream_t stream_ = nullptr;
+};
+
+/// A stream that the host has made by CUDA's runtime.
+class HostsStream : public AdoptedStream {
+ public:
+  /// `handle`: a cudaStream_t, or one of the default streams (1, 2), which are those of device `index`. Throws invalid_argument for a
+  /// stream of another device.
+  HostsStream(int64_t handle, int index, std::string_view device);
+
+  void record(Event& event) override;
+  void wait(const Event& event) override;
+
+ private:
+  const cudaStream_t stream_;
+  const int index_;
 };
 
 }  // namespace st::cuda
