@@ -271,7 +271,14 @@ std::string gpt2_names_json() {
 %ignore scaletrain::Predictor::generate(const std::vector<int32_t>&, const GenerateOptions&) const;
 %include <scaletrain/predictor.hpp>
 
-// tensor.hpp
+// tensor.hpp: a device is its type and its number.
+%ignore scaletrain::DlpackDevice;
+%ignore scaletrain::Tensor::dlpack_device;
+%ignore scaletrain::Tensor::to_dlpack(int64_t) const;
+%extend scaletrain::Tensor {
+  int32_t device_type() { return $self->dlpack_device().type; }
+  int32_t device_index() { return $self->dlpack_device().index; }
+}
 %include <scaletrain/tensor.hpp>
 
 // gemm.hpp: an epilogue is arguments of run.

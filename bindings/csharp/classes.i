@@ -10,12 +10,17 @@
 %extend scaletrain::Tensor {
   scaletrain::Views memory() { return scaletrain::Views({{"", $self->view()}}); }
   void* dlpack() { return $self->to_dlpack(); }
+  void* dlpack_on(int64_t stream) { return $self->to_dlpack(stream); }
 }
 %newobject scaletrain::tensor_of_dlpack;
+%newobject scaletrain::tensor_of_dlpack_on;
 %inline %{
 namespace scaletrain {
 Tensor* tensor_of_dlpack(const Context& context, void* managed) {
   return new Tensor(Tensor::from_dlpack(context, static_cast<DLManagedTensor*>(managed)));
+}
+Tensor* tensor_of_dlpack_on(const Context& context, void* managed, int64_t stream) {
+  return new Tensor(Tensor::from_dlpack(context, static_cast<DLManagedTensor*>(managed), stream));
 }
 /// Receives C#'s functions. Must be the first call.
 void give(void* functions) { csharp::table() = *static_cast<const csharp::Table*>(functions); }

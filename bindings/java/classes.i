@@ -3,6 +3,14 @@
 // A DLPack of the tensor keeps its memory, even after close(), until end_lease().
 %extend scaletrain::Tensor {
   int64_t to_dlpack() { return java::number_of($self->to_dlpack()); }
+  int64_t dlpack_on(int64_t stream) { return java::number_of($self->to_dlpack(stream)); }
+  /// Dtype, address, and the dims.
+  jlongArray place(JNIEnv* env) {
+    const scaletrain::View view = $self->view();
+    std::vector<int64_t> all = {static_cast<int64_t>(view.dtype()), static_cast<int64_t>(reinterpret_cast<intptr_t>(view.data()))};
+    for (const int64_t dim : view.dims()) all.push_back(dim);
+    return java::new_longs(env, all);
+  }
   /// An ArrayType, a ByteBuffer, the lease as a long[1], and the strides as a long[].
   jobjectArray memory(JNIEnv* env) {
     const scaletrain::View view = $self->view();
@@ -18,12 +26,17 @@
   }
 }
 %newobject scaletrain::tensor_from_dlpack;
+%newobject scaletrain::tensor_from_dlpack_on;
 %inline %{
 namespace scaletrain {
 void end_lease(int64_t lease) { java::EndLease()(java::managed_of(lease)); }
 /// Takes ownership of the DLManagedTensor.
 Tensor* tensor_from_dlpack(const Context& context, int64_t pointer) {
   return new Tensor(Tensor::from_dlpack(context, java::managed_of(pointer)));
+}
+
+Tensor* tensor_from_dlpack_on(const Context& context, int64_t pointer, int64_t stream) {
+  return new Tensor(Tensor::from_dlpack(context, java::managed_of(pointer), stream));
 }
 
 /// Address of element 0 of a direct buffer; 0 for any other buffer.

@@ -7,14 +7,25 @@
     scaletrain::check(st_tensor_view($self->get(), &raw));
     return raw.dtype;
   }
+  PyObject* shape() {
+    const std::vector<int64_t> dims = $self->view().dims();
+    const python::Gil gil;
+    return python::to_python(dims);
+  }
   PyObject* memory(bool writable) {
     DLManagedTensor* const managed = $self->to_dlpack();  // describes its own memory, since another thread may close the tensor now
+    if (managed->dl_tensor.device.device_type != scaletrain::kDlpackCpu) {
+      managed->deleter(managed);
+      throw scaletrain::Error(scaletrain::Status::unsupported,
+                              "memory: the tensor is in the memory of a device, which the program cannot read; pass it to a call, or as DLPack "
+                              "to a library that can (torch.from_dlpack)");
+    }
     const python::Gil gil;
     const scaletrain::View view = python::Array::view_of(managed->dl_tensor, "memory");
     return python::show(writable ? view : python::read_only(view), python::Object(), [managed] { managed->deleter(managed); });
   }
-  PyObject* dlpack() {
-    DLManagedTensor* const managed = $self->to_dlpack();
+  PyObject* dlpack(int64_t stream) {
+    DLManagedTensor* const managed = $self->to_dlpack(stream);
     const python::Gil gil;
     PyObject* const capsule = PyCapsule_New(managed, "dltensor", [](PyObject* of) {
       if (PyCapsule_IsValid(of, "dltensor") == 0) return;  // a consumer has taken ownership and renamed it
@@ -29,7 +40,7 @@
 %newobject scaletrain::tensor_from_capsule;
 %inline %{
 namespace scaletrain {
-Tensor* tensor_from_capsule(const Context& context, PyObject* capsule) {
+Tensor* tensor_from_capsule(const Context& context, PyObject* capsule, bool on_another, int64_t stream) {
   DLManagedTensor* managed = nullptr;
   {
     const python::Gil gil;
@@ -37,7 +48,7 @@ Tensor* tensor_from_capsule(const Context& context, PyObject* capsule) {
     PyCapsule_SetName(capsule, "used_dltensor");  // before the lock is released, so that no other thread takes it too
   }
   try {
-    return new Tensor(Tensor::from_dlpack(context, managed));
+    return new Tensor(on_another ? Tensor::from_dlpack(context, managed, stream) : Tensor::from_dlpack(context, managed));
   } catch (...) {
     const python::Gil gil;
     PyCapsule_SetName(capsule, "dltensor");  // not taken after all

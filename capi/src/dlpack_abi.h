@@ -41,7 +41,7 @@ namespace st::capi {
 constexpr std::array<std::string_view, 19> kDlpackDevices = {
     "",        "kDLCPU",      "kDLCUDA",   "kDLCUDAHost",    "kDLOpenCL", "",          "",           "kDLVulkan", "kDLMetal", "kDLVPI",
     "kDLROCM", "kDLROCMHost", "kDLExtDev", "kDLCUDAManaged", "kDLOneAPI", "kDLWebGPU", "kDLHexagon", "kDLMAIA",   "kDLTrn"};
-constexpr int32_t kDlpackCpu = 1, kDlpackCudaHost = 3;  // the second is pinned, but still host memory
+constexpr int32_t kDlpackCpu = 1, kDlpackCuda = 2, kDlpackCudaHost = 3;  // the last is pinned, but still host memory
 
 /// "kDLCUDA (2)"; "99, which has no name here".
 inline std::string name_of_dlpack_device(int32_t type) {

@@ -58,6 +58,17 @@ st_status st_context_trim(st_context* context) {
   return guard([&] { peek(context)->context->trim(); });
 }
 
+st_status st_context_use_stream(st_context* context, int64_t stream) {
+  return guard([&] { peek(context)->context->host_order().use(stream); });
+}
+
+st_status st_context_stream(st_context* context, int64_t* stream) {
+  return guard([&] {
+    const auto c = peek(context)->context;
+    given(stream, "st_context_stream: stream") = c->host_order().handle();
+  });
+}
+
 st_status st_memory_stats_init(st_memory_stats* stats, size_t size) { return init(stats, size, st_memory_stats{}); }
 
 st_status st_context_memory(st_context* context, st_memory_stats* stats) {

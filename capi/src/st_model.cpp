@@ -128,7 +128,8 @@ st_status get(st_model* model, const char* name, const st_view* to, Reach reach,
     make_on(*object, reach, call, [&](ShardedModelCall* collective) {
       const SlotId id = parameter_named(*object, name, call);
       if (reach == Reach::local && !object->model->has_all_of(id)) require_local(*object, call, text('"', name, '"'));
-      about_tensor(name, [&] { object->model->get(id, written_view(object->model->slot(id).name, to, call), collective); });
+      const Model& from = *object->model;
+      about_tensor(name, [&] { from.get(id, written_view(from.slot(id).name, to, call, &from.context()), collective); });
     });
   };
   return guard(body, call);
@@ -251,7 +252,7 @@ st_status st_model_set(st_model* model, const char* name, const st_view* from) {
   return guard([&] {
     const auto object = find(model);  // BUSY while a step is changing the weights
     const SlotId id = parameter_named(*object, name, "st_model_set");
-    const HostView view = read_view(object->model->slot(id).name, from, "st_model_set");
+    const HostView view = read_view(object->model->slot(id).name, from, "st_model_set", &object->model->context());
     require_nested(view, "st_model_set");
     about_tensor(name, [&] { object->model->set(id, view); });
   });

@@ -62,8 +62,9 @@ st_status st_predictor_run(st_predictor* predictor, int64_t n, const st_named_vi
   return guard([&] {
     const Use p(peek(predictor));
     const auto run = [&](ShardedModelCall* collective) {
-      const ViewList given_inputs(n, inputs, read_view, "st_predictor_run: inputs");
-      const ViewList given_outputs(m, outputs, written_view, "st_predictor_run: outputs");
+      const Context& home = p->model->model->context();
+      const ViewList given_inputs(n, inputs, read_view, "st_predictor_run: inputs", home);
+      const ViewList given_outputs(m, outputs, written_view, "st_predictor_run: outputs", home);
       p->predictor->run(given_inputs.views(), given_outputs.views(), collective);
     };
     make_collectively(p->group, run);

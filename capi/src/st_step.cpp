@@ -57,7 +57,7 @@ st_status gradient(st_trainer* trainer, const char* name, const st_view* to, Rea
       const SlotId parameter = model.parameter_named(text_given(name, call, "name"));
       if (reach == Reach::local && t->trainer->is_sharded()) require_local(*t, call, text("the gradient of \"", name, '"'));
       const FloatMode mode;  // the host's rounding must not affect the mean
-      t->trainer->gradient(name, written_view(model.slot(parameter).name, to, call), collective);
+      t->trainer->gradient(name, written_view(model.slot(parameter).name, to, call, &model.context()), collective);
     });
   };
   return guard(body, call);
@@ -71,7 +71,8 @@ st_status average(st_trainer* trainer, const char* name, const st_view* to, Reac
       const Lease weights(Kind::model, t->model);
       if (reach == Reach::local && t->trainer->is_sharded() && t->trainer->needs_others_for_average(parameter))
         require_local(*t, call, text("the average of \"", parameter, '"'));
-      about_tensor(parameter, [&] { t->trainer->average(parameter, written_view(parameter, to, call), collective); });
+      about_tensor(parameter,
+                   [&] { t->trainer->average(parameter, written_view(parameter, to, call, &t->model->model->context()), collective); });
     });
   };
   return guard(body, call);

@@ -79,7 +79,7 @@ StepReport step(TrainerObject& t, int64_t n, const st_named_view* batch, const s
     if (report != nullptr) take(report, "st_trainer_step: report");
     check(batch != nullptr || n == 0, "st_trainer_step: batch is NULL with n = ", n,
           " views; give the views, or n = 0 for the data's rows");
-    if (batch != nullptr) take_views(t.views, n, batch, "st_trainer_step");
+    if (batch != nullptr) take_views(t.views, n, batch, "st_trainer_step", t.model->model->context());
     call.begin();
     const StepReport made = saved(t, batch == nullptr ? t.trainer->step() : t.trainer->step(t.views));
     note(t, made);

@@ -53,7 +53,7 @@ void StepCall::fail() {
 
 void take_batch(TrainerObject& t, int64_t n, const st_named_view* batch, const char* call) {
   try {
-    take_views(t.views, n, batch, call);
+    take_views(t.views, n, batch, call, t.model->model->context());
   } catch (...) {
     t.trainer->abandon();
     throw;

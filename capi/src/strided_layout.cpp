@@ -54,11 +54,12 @@ StridedLayout layout_of(std::string_view what, st_dtype dtype, int32_t rank, con
   return layout;
 }
 
-StridedLayout layout_of(std::string_view what, const st_view& view) {
-  if (!is_of_host(view)) refuse_device(what, view);
+StridedLayout layout_of(std::string_view what, const st_view& view, const Context* home) {
+  if (!is_of_host(view)) check_device(what, view, home);
   StridedLayout layout = layout_of(what, view.dtype, view.rank, view.dims, view.strides);
   check(view.data != nullptr || layout.bytes == 0, what, " of shape ", layout.shape, " has no data (NULL)");
   check(view.bytes >= layout.bytes, what, " of shape ", layout.shape, " needs ", layout.bytes, " bytes, but it has ", view.bytes);
+  if (view.device != 0) check_reach(what, view.data, layout.bytes, *home);
   return layout;
 }
 

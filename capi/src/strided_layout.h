@@ -9,6 +9,7 @@
 
 #include "base/dtype.h"
 #include "base/shape.h"
+#include "parts/context.h"
 
 namespace st::capi {
 
@@ -24,7 +25,8 @@ struct StridedLayout {
 /// more than 8 dimensions and for negative strides.
 StridedLayout layout_of(std::string_view what, st_dtype dtype, int32_t rank, const int64_t* dims, const int64_t* strides);
 
-/// The layout of a view; also checks that its memory is the host's, is there and is large enough.
-StridedLayout layout_of(std::string_view what, const st_view& view);
+/// The layout of a view; also checks that its memory is there, is large enough, and is the host's, or of the device of `home` if it is not
+/// null.
+StridedLayout layout_of(std::string_view what, const st_view& view, const Context* home = nullptr);
 
 }  // namespace st::capi

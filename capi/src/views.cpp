@@ -9,9 +9,9 @@ namespace {
 
 constexpr int64_t kMaxViews = 1024;
 
-HostView believed_view(std::string_view name, const st_view* view, const char* call) {
+HostView believed_view(std::string_view name, const st_view* view, const char* call, const Context* home) {
   check(view != nullptr, call, ": the view of \"", name, "\" is NULL");
-  if (!is_of_host(*view)) refuse_device(text(call, ": \"", name, "\""), *view);
+  if (!is_of_host(*view)) check_device(text(call, ": \"", name, "\""), *view, home);
   HostView ours;
   ours.name = name;
   ours.dtype = static_cast<DType>(view->dtype);
@@ -40,29 +40,52 @@ HostView believed_view(std::string_view name, const st_view* view, const char* c
   check(need == 0 || view->data != nullptr, call, ": \"", name, "\" has no data (NULL)");
   check(view->bytes >= need, call, ": \"", name, "\" of shape ", ours.shape, " needs ", need, " bytes, but it has ", view->bytes);
   ours.data = view->data;
+  if (view->device == 0) return ours;
+  check(ours.is_plain(), call, ": \"", name, "\" is in the memory of ", device_name(*home),
+        ", where it must be row-major without gaps and aligned to its elements; copy it there first");
+  check_reach(text(call, ": \"", name, "\""), ours.data, ours.bytes(), *home);
+  ours.is_on_device = true;
   return ours;
 }
 
 void check_count(int64_t n, const char* call) { check(n >= 0 && n <= kMaxViews, call, ": ", n, " views; it must be 0 to ", kMaxViews); }
 
 /// Checks each view into `ours`, which has the same length.
-void look_at(const st_named_view* theirs, ViewList::Look look, const char* call, std::span<HostView> ours) {
+void look_at(const st_named_view* theirs, ViewList::Look look, const char* call, const Context& home, std::span<HostView> ours) {
   for (size_t i = 0; i < ours.size(); ++i) {
     check(theirs[i].name != nullptr, call, ": view ", i, " has no name (NULL)");
-    ours[i] = look(theirs[i].name, &theirs[i].view, call);
+    ours[i] = look(theirs[i].name, &theirs[i].view, call, &home);
   }
 }
 
 }  // namespace
 
-void refuse_device(std::string_view what, const st_view& view) {
-  check(view.device == 0, what, " has device ", view.device, "; allowed is 0, the host's memory, the only one in use here: copy it to the ",
-        "host first");
-  fail(Code::invalid_argument, text(what, " has reserved ", view.reserved, "; it must be 0"));
+int32_t device_number(const Context& context) {
+  const MemoryPlace place = context.backend().memory_place();
+  return place.type == MemoryPlace::kCuda ? place.index + 1 : 0;
 }
 
-HostView read_view(std::string_view name, const st_view* view, const char* call) {
-  return about_tensor(name, [&] { return believed_view(name, view, call); });
+std::string device_name(const Context& context) { return text(context.backend().name(), ":", context.backend().memory_place().index); }
+
+void check_device(std::string_view what, const st_view& view, const Context* home) {
+  check(view.reserved == 0, what, " has reserved ", view.reserved, "; it must be 0");
+  if (view.device == 0) return;
+  const int32_t number = home == nullptr ? 0 : device_number(*home);
+  check(number != 0, what, " has device ", view.device, "; allowed is 0, the host's memory, the only one in use here: copy it to the ",
+        "host first");
+  check(view.device == number, what, " has device ", view.device, ", but the context is on ", device_name(*home), "; allowed is ", number,
+        ", its memory, or 0, the host's");
+}
+
+void check_reach(std::string_view what, const void* data, int64_t bytes, const Context& home) {
+  check(home.backend().reaches({reinterpret_cast<uintptr_t>(data)}, bytes), what, " has ", bytes, " bytes that are not in the memory of ",
+        device_name(home), "; let data be an address there, or device be 0 for the host's memory");
+}
+
+HostView read_view(std::string_view name, const st_view* view, const char* call) { return read_view(name, view, call, nullptr); }
+
+HostView read_view(std::string_view name, const st_view* view, const char* call, const Context* home) {
+  return about_tensor(name, [&] { return believed_view(name, view, call, home); });
 }
 
 void require_nested(const HostView& view, const char* call) {
@@ -73,8 +96,10 @@ void require_nested(const HostView& view, const char* call) {
   });
 }
 
-HostView written_view(std::string_view name, const st_view* view, const char* call) {
-  const HostView ours = read_view(name, view, call);
+HostView written_view(std::string_view name, const st_view* view, const char* call) { return written_view(name, view, call, nullptr); }
+
+HostView written_view(std::string_view name, const st_view* view, const char* call, const Context* home) {
+  const HostView ours = read_view(name, view, call, home);
   require_nested(ours, call);
   return ours;
 }
@@ -88,19 +113,19 @@ std::vector<float> floats_of(std::string_view name, const st_view* view, const c
   return values;
 }
 
-void take_views(std::vector<HostView>& views, int64_t n, const st_named_view* theirs, const char* call) {
+void take_views(std::vector<HostView>& views, int64_t n, const st_named_view* theirs, const char* call, const Context& home) {
   check_count(n, call);
   check(theirs != nullptr || n == 0, call, ": batch is NULL with n = ", n, " views; give the views, or n = 0 for the data's rows");
   views.resize(static_cast<size_t>(n));
-  look_at(theirs, read_view, call, views);
+  look_at(theirs, read_view, call, home, views);
 }
 
-ViewList::ViewList(int64_t n, const st_named_view* views, Look look, const char* call) {
+ViewList::ViewList(int64_t n, const st_named_view* views, Look look, const char* call, const Context& home) {
   check_count(n, call);
   check(n == 0 || views != nullptr, call, " is NULL with ", n, " views");
   count_ = static_cast<size_t>(n);
   if (count_ > few_.size()) more_.resize(count_);
-  look_at(views, look, call, more_.empty() ? std::span(few_).first(count_) : std::span(more_));
+  look_at(views, look, call, home, more_.empty() ? std::span(few_).first(count_) : std::span(more_));
 }
 
 }  // namespace st::capi

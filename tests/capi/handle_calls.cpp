@@ -157,6 +157,26 @@ st_status give_dlpack(AnyHandle h) {
   return status;
 }
 
+st_status take_dlpack_on(AllKinds& w, AnyHandle h) {
+  DLManagedTensor* managed = nullptr;
+  st_tensor_to_dlpack(w.tensor, &managed);  // its own: w.managed is taken once
+  const st_status status = st_tensor_from_dlpack_on(h, managed, -1, fresh(w.new_tensor));
+  if (status != ST_OK && managed != nullptr) AllKinds::give_back(managed);
+  return status;
+}
+
+st_status give_dlpack_on(AnyHandle h) {
+  DLManagedTensor* managed = nullptr;
+  const st_status status = st_tensor_to_dlpack_on(h, -1, &managed);
+  if (managed != nullptr) AllKinds::give_back(managed);
+  return status;
+}
+
+st_status ask_dlpack_device(AnyHandle h) {
+  int32_t type = 0, index = 0;
+  return st_tensor_dlpack_device(h, &type, &index);
+}
+
 st_status make_plan(AllKinds& w, AnyHandle h) {
   auto problem = filled(st_gemm_problem_init);
   problem.m = problem.n = problem.k = 4;
@@ -362,6 +382,8 @@ constexpr HandleCall kCalls[] = {
     {"st_context_cancel", "context", "context", CALL(st_context_cancel(h))},
     {"st_context_trim", "context", "context", CALL(st_context_trim(h))},
     {"st_context_memory", "context", "context", CALL(into(st_memory_stats_init, st_context_memory, h))},
+    {"st_context_use_stream", "context", "context", CALL(st_context_use_stream(h, -1))},
+    {"st_context_stream", "context", "context", CALL(st_context_stream(h, &w.number))},
     {"st_context_reset_peak", "context", "context", CALL(st_context_reset_peak(h))},
 
     {"st_machine_calibrate", "context", "context", CALL(st_machine_calibrate(h, R"({"seconds":0,"quick":true})", &w.text))},
@@ -483,6 +505,9 @@ constexpr HandleCall kCalls[] = {
     {"st_tensor_view", "tensor", "tensor", CALL(st_tensor_view(h, &w.new_view))},
     {"st_tensor_from_dlpack", "context", "context", CALL(take_dlpack(w, h))},
     {"st_tensor_to_dlpack", "tensor", "tensor", CALL(give_dlpack(h))},
+    {"st_tensor_from_dlpack_on", "context", "context", CALL(take_dlpack_on(w, h))},
+    {"st_tensor_to_dlpack_on", "tensor", "tensor", CALL(give_dlpack_on(h))},
+    {"st_tensor_dlpack_device", "tensor", "tensor", CALL(ask_dlpack_device(h))},
 
     {"st_pending_wait", "pending", "pending", CALL(st_pending_wait(h, -1))},
     {"st_pending_poll", "pending", "pending", CALL(st_pending_poll(h, &w.done))},

@@ -100,6 +100,7 @@ static void arguments_of_context_and_graph(st_context* context) {
   expect_number(0, y, "value of a failed st_graph_input", __LINE__);
   REFUSES(st_context_create(NULL, NULL));
   REFUSES(st_context_memory(context, NULL));
+  REFUSES(st_context_stream(context, NULL));
   REFUSES(st_machine_calibrate(context, NULL, NULL));
   REFUSES(st_op_register(context, NULL, NULL, NULL));
   REFUSES(st_op_register(context, "square", NULL, NULL));
@@ -245,9 +246,12 @@ static void arguments_of_tensor(st_context* context) {
   REFUSES(st_tensor_wrap(context, NULL, NULL, NULL, &tensor));
   REFUSES(st_tensor_wrap(context, &view, NULL, NULL, NULL));
   REFUSES(st_tensor_from_dlpack(context, NULL, &tensor));
+  REFUSES(st_tensor_from_dlpack_on(context, NULL, 1, &tensor));
   WORKS(st_tensor_wrap(context, &view, NULL, NULL, &tensor));
   REFUSES(st_tensor_view(tensor, NULL));
   REFUSES(st_tensor_to_dlpack(tensor, NULL));
+  REFUSES(st_tensor_to_dlpack_on(tensor, 1, NULL));
+  REFUSES(st_tensor_dlpack_device(tensor, NULL, NULL));
   WORKS(st_tensor_destroy(tensor));
   view.data = NULL;
   REFUSES(st_tensor_wrap(context, &view, NULL, NULL, &tensor));

@@ -44,8 +44,13 @@ void context_use(World& world) {
       [&] { elsewhere().alloc_failures = world.bytes.next(); },
       [&] { context_create(world); },
       [&] { CALL(st_machine_calibrate, context, "{\"seconds\":-1}", &text); },
+      [&] { CALL(st_context_use_stream, context, world.number()); },
+      [&] {
+        int64_t stream = 0;
+        CALL(st_context_stream, context, world.bytes.rarely() ? nullptr : &stream);
+      },
   };
-  world.bytes.choose(7, calls);
+  world.bytes.choose(9, calls);
 }
 
 }  // namespace st::fuzz

@@ -22,12 +22,18 @@ void tensor_use(World& world) {
       [&] {
         // Exports and imports again: whoever consumes the tensor calls its deleter.
         DLManagedTensor* managed = nullptr;
-        if (CALL(st_tensor_to_dlpack, world.handle(world.tensors), &managed)) {
+        st_tensor* const given = world.handle(world.tensors);
+        const bool is_made = world.bytes.rarely(2) ? CALL(st_tensor_to_dlpack_on, given, world.number(), &managed)
+                                                   : CALL(st_tensor_to_dlpack, given, &managed);
+        if (is_made) {
           const int32_t device = view.rank > 3 || view.rank < 0 ? view.rank : 1;  // kDLCPU; the hostile ranks serve as others
           std::memcpy(reinterpret_cast<char*>(managed) + 8, &device, sizeof device);
           const size_t before = world.tensors.live.size();
           st_context* owner = world.contexts.live.empty() ? nullptr : world.contexts.live.front();
-          MAKE(st_tensor_from_dlpack, tensors, owner, managed);
+          if (world.bytes.rarely(2))
+            MAKE(st_tensor_from_dlpack_on, tensors, owner, managed, world.number());
+          else
+            MAKE(st_tensor_from_dlpack, tensors, owner, managed);
           if (world.tensors.live.size() == before) {
             // DLManagedTensor, version 0: a tensor of 48 bytes, the producer's pointer, the deleter.
             void (*deleter)(DLManagedTensor*) = nullptr;
@@ -44,8 +50,12 @@ void tensor_use(World& world) {
         if (world.bytes.rarely(4)) to.dtype = static_cast<st_dtype>(world.number());
         CALL(st_view_convert, &view, world.bytes.rarely(16) ? nullptr : &to);
       },
+      [&] {
+        int32_t type = 0, index = 0;
+        CALL(st_tensor_dlpack_device, world.handle(world.tensors), world.bytes.rarely() ? nullptr : &type, &index);
+      },
   };
-  world.bytes.choose(5, calls);
+  world.bytes.choose(6, calls);
 }
 
 }  // namespace st::fuzz

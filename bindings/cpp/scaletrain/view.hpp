@@ -61,7 +61,7 @@ class View {
   }
 
   /// The same view, saying whose memory it is: 0 the host's, n that of device n - 1. A call refuses a device that its context does not
-  /// have; in this version that is every one but 0.
+  /// have, and most take 0 only (view.h).
   View& on_device(int32_t device) noexcept {
     device_ = device;
     return *this;

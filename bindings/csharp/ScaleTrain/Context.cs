@@ -58,6 +58,14 @@ public sealed class Context : Handle {
   [OfC("st_context_trim")]
   public void Trim() { native.trim(); }
 
+  /// <summary>The program's stream on the context's device: a <c>cudaStream_t</c>, 1 or 2 for CUDA's default streams, -1 for none. Until it is set
+  /// it is 1. Calls that take an array of the device come after what the stream has been given.</summary>
+  [OfC("st_context_use_stream", "st_context_stream")]
+  public long Stream {
+    get { return native.stream(); }
+    set { native.use_stream(value); }
+  }
+
   /// <summary>Current and peak bytes of the context's buffers, by purpose.</summary>
   [OfC("st_context_memory", "st_memory_role_name")]
   public MemoryStats Memory() { return new MemoryStats(native.memory()); }

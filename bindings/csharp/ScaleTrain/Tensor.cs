@@ -12,7 +12,7 @@ public sealed class Tensor : Handle {
     Safe.KeepWhat(context.Safe);
   }
 
-  /// <summary>Allocates zeroed memory of the library, aligned to 64 bytes.</summary>
+  /// <summary>Allocates zeroed memory of the library, aligned to 64 bytes: the host's, or that of the context's device if it has its own.</summary>
   [OfC("st_tensor_create")]
   public Tensor(Context context, DType dtype, params long[] dims)
     : this(new Native.Tensor(Given(context, "context").native, (int)dtype, Writing.Of(dims)), context) {}
@@ -25,7 +25,7 @@ public sealed class Tensor : Handle {
     return new Tensor(Native.Tensor.wrap(context.native, pins.First, Bridge.Strong(open, pins)), context);
   }
 
-  /// <summary>Takes ownership of a <c>DLManagedTensor*</c> in CPU memory, for example from TorchSharp. If this throws, ownership stays with the
+  /// <summary>Takes ownership of a <c>DLManagedTensor*</c> in the host's memory or in that of the context's device, for example from TorchSharp. If this throws, ownership stays with the
   /// caller.</summary>
   [OfC("st_tensor_from_dlpack")]
   public static Tensor FromDlpack(Context context, IntPtr managed) {
@@ -33,9 +33,26 @@ public sealed class Tensor : Handle {
     return new Tensor(Native.native.tensor_of_dlpack(Given(context, "context").native, managed), context);
   }
 
+  /// <summary>The same for elements that <paramref name="stream"/> writes before: the context's stream waits for it on the device. -1: no
+  /// waiting.</summary>
+  [OfC("st_tensor_from_dlpack_on")]
+  public static Tensor FromDlpack(Context context, IntPtr managed, long stream) {
+    if (managed == IntPtr.Zero) throw new InvalidArgumentException("managed is null");
+    return new Tensor(Native.native.tensor_of_dlpack_on(Given(context, "context").native, managed, stream), context);
+  }
+
   /// <summary>A new <c>DLManagedTensor*</c> over the same memory. The receiver must call its deleter, which releases the memory.</summary>
   [OfC("st_tensor_to_dlpack")]
   public IntPtr ToDlpack() { return native.dlpack(); }
+
+  /// <summary>The same for a receiver that uses the memory on <paramref name="stream"/>, which waits for the context's stream on the device. -1: no
+  /// waiting.</summary>
+  [OfC("st_tensor_to_dlpack_on")]
+  public IntPtr ToDlpack(long stream) { return native.dlpack_on(stream); }
+
+  /// <summary>Whose memory it is: 0 the host's, n that of device n - 1.</summary>
+  [OfC("st_tensor_dlpack_device")]
+  public int Device { get { return native.device_type() == Cuda ? native.device_index() + 1 : 0; } }
 
   /// <summary>The type of the elements.</summary>
   public DType DType { get { return Describe(out long[] dims, out long bytes, out IntPtr address); } }
@@ -61,12 +78,14 @@ public sealed class Tensor : Handle {
   /// spans.</summary>
   [OfC("st_tensor_view")]
   public Memory<T> Memory<T>() where T : struct {
+    RequireHost();
     DTypes.RequireFit(Describe(out long[] dims, out long bytes, out IntPtr address), typeof(T));
     return new NativeMemory<T>(Safe.Open, address, ScaleTrain.View.SizeOf(dims)).Memory;
   }
 
   /// <summary>A copy of the elements.</summary>
   public T[] ToArray<T>() where T : struct {
+    RequireHost();
     DTypes.RequireFit(Describe(out long[] dims, out long bytes, out IntPtr address), typeof(T));
     return NativeMemory<T>.Copy(Safe.Open, address, ScaleTrain.View.SizeOf(dims));
   }
@@ -74,7 +93,13 @@ public sealed class Tensor : Handle {
   /// <summary>The memory as a view, for calls that take arrays.</summary>
   public View View() {
     DType dtype = Describe(out long[] dims, out long bytes, out IntPtr address);
-    return ScaleTrain.View.Owned(new OwnedMemory(Safe, address), dtype, dims, bytes);
+    return ScaleTrain.View.Owned(new OwnedMemory(Safe, address), dtype, dims, bytes).OnDevice(Device);
+  }
+
+  private const int Cuda = 2;  // kDLCUDA
+
+  private void RequireHost() {
+    if (Device != 0) throw new UnsupportedException("the tensor is in the memory of a device, which the program cannot read; pass it to a call, or as DLPack to a library that can");
   }
 
   private DType Describe(out long[] dims, out long bytes, out IntPtr address) {

@@ -106,7 +106,7 @@ public sealed class View {
   public View AsReadOnly() { return new View(source, offset, DType, dims, strides, Bytes, true, Device); }
 
   /// <summary>The same view, saying whose memory it is: 0 the host's, n that of device n - 1, with the address that <see cref="At"/> was given. A
-  /// call refuses a device that its context does not have; in this version that is every one but 0.</summary>
+  /// call refuses a device that its context does not have, and most take 0 only.</summary>
   public View OnDevice(int device) { return new View(source, offset, DType, dims, strides, Bytes, IsReadOnly, device); }
 
   /// <summary>A copy converted to another dtype, for a call that takes only that one: double to float, long to int, and so on. Integers must fit

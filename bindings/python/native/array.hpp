@@ -175,8 +175,19 @@ class Array {
 
   static void require_host_memory(int64_t device, const std::string& name) {
     if (device != kDlpackCpu && device != kDlpackCudaHost)
-      refuse(name + ": the array is on DLPack device " + name_of_dlpack_device(device) +
-             "; allowed is the host's memory, kDLCPU (1) and kDLCUDAHost (3): copy it to the host first (PyTorch: .cpu())");
+      refuse(
+          name + ": the array is on DLPack device " + name_of_dlpack_device(device) +
+          "; allowed is the host's memory, kDLCPU (1) and kDLCUDAHost (3), and a Tensor of the context's device: copy it to the host first "
+          "(PyTorch: .cpu()), or pass Tensor.from_dlpack(context, array)");
+  }
+
+  /// Of a Tensor in the memory of a device: its number in views; 0 for any other object.
+  static int32_t number_of_tensor(PyObject* object) {
+    PyObject* const tensor = registered("Tensor");
+    if (tensor == nullptr) throw Raised();
+    if (PyObject_IsInstance(object, tensor) != 1) return 0;
+    const Object number = made(PyObject_GetAttrString(object, "_device"));
+    return static_cast<int32_t>(PyLong_AsLong(number.get()));
   }
 
   void from_dlpack(PyObject* object, const std::string& name) {
@@ -185,15 +196,17 @@ class Array {
     const Object kind = made(PySequence_GetItem(device.get(), 0));
     const long on = PyLong_AsLong(kind.get());
     if (on == -1 && PyErr_Occurred()) throw Raised();
-    require_host_memory(on, name);
-    capsule_ = PyObject_CallMethod(object, "__dlpack__", nullptr);
+    const int32_t number = number_of_tensor(object);
+    if (number == 0) require_host_memory(on, name);
+    capsule_ = number == 0 ? PyObject_CallMethod(object, "__dlpack__", nullptr) : PyObject_CallMethod(object, "_capsule", nullptr);
     if (capsule_ == nullptr) throw Raised();
     // Not renamed to "used_dltensor": the capsule keeps the memory and releases it when it is freed.
     const auto* managed = managed_of(capsule_, name);
     const DLTensor& tensor = managed->dl_tensor;
-    require_host_memory(tensor.device.device_type, name);
+    if (number == 0) require_host_memory(tensor.device.device_type, name);
     describe(name, dtype_of_dlpack(name, tensor.dtype), static_cast<char*>(tensor.data) + tensor.byte_offset, tensor.ndim,
              [&](int i) { return tensor.shape[i]; });
+    view_.on_device(number);
     if (tensor.strides == nullptr) return;
     const std::vector<int64_t> strides(tensor.strides, tensor.strides + tensor.ndim);
     int64_t dense = 1;
@@ -244,9 +257,10 @@ class Array {
     }
     const int64_t bytes = view_.size() == 0 ? 0 : (last + 1) * bytes_of(view_.dtype());
     const std::vector<int64_t> dims = view_.dims();
+    const int32_t device = view_.device();
     view_ = view_.writable() ? View(view_.dtype(), view_.data(), dims, bytes)
                              : View(view_.dtype(), static_cast<const void*>(view_.data()), dims, bytes);
-    view_.strided(strides);
+    view_.strided(strides).on_device(device);
   }
 
   Py_buffer buffer_{};

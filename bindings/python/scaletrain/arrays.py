@@ -54,12 +54,12 @@ def choice(what: str, value: str, choices: Sequence[str]) -> int:
         raise InvalidArgument(f"{what} must be one of {', '.join(choices)}, got {value!r}") from None
 
 
-def capsule_of(source: Any, what: str) -> Any:
-    """The DLPack capsule of an object. Refuses tensors with PyTorch's lazy negation, which is not in their memory and which DLPack cannot
+def capsule_of(source: Any, what: str, stream: int | None = None) -> Any:
+    """The DLPack capsule of an object; of one on a device, for use on `stream`. Refuses tensors with PyTorch's lazy negation, which is not in their memory and which DLPack cannot
     express."""
     if hasattr(source, "is_neg") and source.is_neg() is True:
         raise InvalidArgument(f"{what}: the tensor is lazily negated (is_neg()), so its memory has the wrong sign; pass its resolve_neg()")
-    return source.__dlpack__()
+    return source.__dlpack__() if stream is None else source.__dlpack__(stream=stream)
 
 
 @of_c("st_view_convert")

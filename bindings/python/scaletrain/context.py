@@ -96,6 +96,19 @@ class Context(Handle):
         """Frees memory that is only cached for speed."""
         self._native.trim()
 
+    @of_c("st_context_use_stream")
+    def use_stream(self, stream: Any) -> None:
+        """Names the program's stream on the context's device: a torch.cuda.Stream or a CuPy stream, the number of a cudaStream_t, 1 or 2 for
+        CUDA's default streams, -1 for none. Until then it is 1. Calls that take a Tensor of the device come after what it has been given."""
+        handle = getattr(stream, "cuda_stream", getattr(stream, "ptr", stream))
+        self._native.use_stream(1 if handle == 0 and handle is not stream else handle)
+
+    @property
+    @of_c("st_context_stream")
+    def stream(self) -> int:
+        """The stream of use_stream(), as DLPack has it."""
+        return self._native.stream()  # type: ignore[no-any-return]
+
     @of_c("st_context_memory", "st_memory_role_name")
     def memory(self) -> MemoryStats:
         """Current and peak bytes of the context's buffers, by purpose."""

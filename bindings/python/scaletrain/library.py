@@ -14,11 +14,12 @@ from typing import Any
 from . import errors, reports
 from .arrays import Bf16
 from .handle import native, of_c
+from .tensor import Tensor
 
 
 def _give() -> None:
     classes = [reports.StepReport, reports.Evaluation, reports.OptimizerReport, reports.MemoryUse, reports.MemoryStats,
-               reports.ParameterInfo, reports.ReadReport, reports.LoadReport, reports.SaveProgress, reports.StageWork, Bf16]  # fmt: skip
+               reports.ParameterInfo, reports.ReadReport, reports.LoadReport, reports.SaveProgress, reports.StageWork, Bf16, Tensor]  # fmt: skip
     # For deciding whether Ctrl-C raises KeyboardInterrupt. Uses _signal.getsignal, since signal.getsignal makes an enum of each result.
     interrupts = (threading.main_thread().ident, _signal.getsignal, (signal.SIGINT,), signal.default_int_handler)
     unstarted = (types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType)

@@ -9,10 +9,15 @@ from .context import Context
 from .handle import Handle, native, of_c
 
 
+_CUDA = 2  # kDLCUDA
+_LEGACY = 1  # CUDA's default stream: what DLPack's stream=None means
+
+
 class Tensor(Handle):
     """Zeroed memory of the library. numpy.asarray(t), torch.from_dlpack(t) and memoryview(t.memory()) use it in place and keep it alive.
 
-    Tensor.of() wraps an array of the program.
+    Tensor.of() wraps an array of the program. In a context of device cuda the memory is the device's: the tensor is an array for calls that
+    take arrays there, and torch.from_dlpack(t) has it; memory() and NumPy have not.
     """
 
     __slots__ = ("_writable",)
@@ -35,12 +40,18 @@ class Tensor(Handle):
         return Tensor._of(native.Tensor.wrap(Context._native_of(context), kept, kept), not getattr(seen, "readonly", False))
 
     @staticmethod
-    @of_c("st_tensor_from_dlpack")
-    def from_dlpack(context: Context, source: Any) -> Tensor:
-        """Wraps the CPU memory of an object with __dlpack__ (PyTorch, NumPy, JAX)."""
+    @of_c("st_tensor_from_dlpack", "st_tensor_from_dlpack_on")
+    def from_dlpack(context: Context, source: Any, *, stream: int | None = None) -> Tensor:
+        """Wraps the memory of an object with __dlpack__ (PyTorch, NumPy, JAX): the host's, or that of the context's device, in the order of
+        Context.stream. Read-only arrays of the host need Tensor.of().
+
+        stream: another stream on which the array is asked for, and for which Context.stream then waits."""
         if not hasattr(source, "__dlpack__"):
             raise TypeError(f"from_dlpack: {source!r:.60} has no __dlpack__(); Tensor.of() takes objects with the buffer protocol")
-        return Tensor._of(native.tensor_from_capsule(Context._native_of(context), capsule_of(source, "from_dlpack")), True)
+        on_device = hasattr(source, "__dlpack_device__") and source.__dlpack_device__()[0] == _CUDA
+        asked = context.stream if stream is None else stream
+        capsule = capsule_of(source, "from_dlpack", asked if on_device else None)
+        return Tensor._of(native.tensor_from_capsule(Context._native_of(context), capsule, stream is not None, asked), True)
 
     @staticmethod
     def _of(made: Any, writable: bool) -> Tensor:
@@ -50,7 +61,9 @@ class Tensor(Handle):
 
     @of_c("st_tensor_view")
     def memory(self) -> memoryview:
-        """The elements; bf16 as 16-bit unsigned integers. The memory stays valid while the memoryview is in use, even after close()."""
+        """The elements; bf16 as 16-bit unsigned integers. The memory stays valid while the memoryview is in use, even after close().
+
+        Raises Unsupported for a tensor in the memory of a device."""
         return memoryview(self._native.memory(self._writable))
 
     @property
@@ -60,18 +73,30 @@ class Tensor(Handle):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return tuple(self.memory().shape or ())
+        return self._native.shape()  # type: ignore[no-any-return]
 
-    @of_c("st_tensor_to_dlpack")
+    @property
+    def _device(self) -> int:
+        """The number of the device in views; 0 for the host's memory."""
+        kind, index = self.__dlpack_device__()
+        return index + 1 if kind == _CUDA else 0
+
+    def _capsule(self) -> Any:
+        return self._native.dlpack(-1)
+
+    @of_c("st_tensor_to_dlpack", "st_tensor_to_dlpack_on")
     def __dlpack__(self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None) -> Any:
         if copy:
             raise BufferError("scaletrain: DLPack of a tensor shares its memory and cannot be a copy; copy the result instead")
         if not self._writable:
             raise BufferError("scaletrain: DLPack cannot express that this tensor's memory is read-only; use memory(), or copy it")
-        return self._native.dlpack()
+        if dl_device is not None and tuple(dl_device) != self.__dlpack_device__():
+            raise BufferError(f"scaletrain: the tensor is on DLPack device {self.__dlpack_device__()}, not {tuple(dl_device)}; copy the result")
+        return self._native.dlpack(_LEGACY if stream is None else int(stream))
 
+    @of_c("st_tensor_dlpack_device")
     def __dlpack_device__(self) -> tuple[int, int]:
-        return (1, 0)  # kDLCPU
+        return (self._native.device_type(), self._native.device_index())
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         import numpy

@@ -69,6 +69,16 @@ ST_API st_status st_context_cancel(st_context* context);
 /* Frees memory that is only kept for speed: buffers of idle predictors and evaluations, checkpoint snapshots that no save is writing. */
 ST_API st_status st_context_trim(st_context* context);
 
+/* The host's stream on the context's device: a cudaStream_t of that device; 1 or 2, CUDA's legacy or per-thread default stream, as in
+ * DLPack; -1: none. 1 until this is called. ST_UNSUPPORTED on a device that has no streams (cpu), ST_INVALID_ARGUMENT for a stream of
+ * another device.
+ * - A call that takes an array in the device's memory (device >= 1 in st_view) first waits, on the device, for the work that this stream
+ *   has been given. Its own work is done when it returns, so what the stream is given then comes after it.
+ * - With -1 the host has waited for its work before each such call.
+ * - The stream must exist as long as it is set, and such calls from several threads share it. */
+ST_API st_status st_context_use_stream(st_context* context, int64_t stream);
+ST_API st_status st_context_stream(st_context* context, int64_t* stream);
+
 /* The roles of buffers. The first nine are those of "memory" in st_trainer_plan, which covers a step; evaluation, ragged micro-batches,
  * predictors and the weight average add to them. */
 enum {

@@ -9,8 +9,8 @@ ST_BEGIN
 typedef struct st_tensor st_tensor;
 struct DLManagedTensor; /* of dlpack.h */
 
-/* Allocates memory from the context's allocator, 64-byte aligned and all zero. The host reads and writes it in place, so ST_UNSUPPORTED
- * where a context's memory is not the host's. */
+/* Allocates memory from the context's allocator, 64-byte aligned and all zero, which the host reads and writes in place. In a context of a
+ * device of its own memory (cuda) it is in that, and the view's device is not 0. */
 ST_API st_status st_tensor_create(st_context* context, st_dtype dtype, int32_t rank, const int64_t* dims, st_tensor** tensor);
 /* Wraps the host's memory (H) until release(user), which is called once, when the tensor and every DLPack tensor made from it are gone. It
  * is not called if this call fails. */
@@ -20,12 +20,18 @@ ST_API st_status st_tensor_destroy(st_tensor* tensor);
 /* The view's pointers are owned by the tensor and valid while it lives. */
 ST_API st_status st_tensor_view(st_tensor* tensor, st_view* view);
 
-/* Takes ownership of the DLManagedTensor: its deleter is called when the tensor ends, but not if this call fails. Host memory
- * only, kDLCPU and kDLCUDAHost (pinned): ST_UNSUPPORTED names any other device's type, so copy it to the host first. */
+/* Takes ownership of the DLManagedTensor: its deleter is called when the tensor ends, but not if this call fails. It is in the host's
+ * memory, kDLCPU or kDLCUDAHost (pinned), or in that of the context's device, kDLCUDA with its number; ST_UNSUPPORTED names any other. */
 ST_API st_status st_tensor_from_dlpack(st_context* context, struct DLManagedTensor* managed, st_tensor** tensor);
-/* Makes a DLManagedTensor (kDLCPU, device 0) over the same memory, which it keeps until its deleter is called; it may outlive the tensor
- * and its context. */
+/* Makes a DLManagedTensor over the same memory, which it keeps until its deleter is called; it may outlive the tensor and its context. */
 ST_API st_status st_tensor_to_dlpack(st_tensor* tensor, struct DLManagedTensor** managed);
+/* Of the DLManagedTensor: kDLCPU (1) and 0, or kDLCUDA (2) and the number of the device. */
+ST_API st_status st_tensor_dlpack_device(st_tensor* tensor, int32_t* type, int32_t* index);
+
+/* The same for elements that another stream of the host writes before, or reads after, handles as in st_context_use_stream: the context's
+ * stream waits for `stream`, or `stream` for the context's, on the device. -1: no waiting, and so for a tensor in the host's memory. */
+ST_API st_status st_tensor_from_dlpack_on(st_context* context, struct DLManagedTensor* managed, int64_t stream, st_tensor** tensor);
+ST_API st_status st_tensor_to_dlpack_on(st_tensor* tensor, int64_t stream, struct DLManagedTensor** managed);
 
 ST_END
 #endif

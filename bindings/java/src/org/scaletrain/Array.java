@@ -127,6 +127,19 @@ public final class Array {
     return of(dtype, ShortBuffer.wrap(values), dims);
   }
 
+  /**
+   * Memory of a device at an address, row-major without gaps: device n is number n - 1 of the context's kind. The program keeps it alive as
+   * long as the library uses it. Its elements cannot be read here.
+   */
+  public static Array at(long address, int device, DType dtype, long... dims) {
+    if (device < 1) throw new InvalidArgument("Array.at: device is " + device + "; it must be 1 or more, as the host's memory is a buffer");
+    ArrayType type = new ArrayType(dtype, dims);
+    for (long dim : dims) if (dim < 0) throw new InvalidArgument("Array.at: " + type + " has a negative dimension");
+    Array made = new Array(type, ByteBuffer.allocate(0), address, null, 0, null, false, device);
+    made.header[1] = type.size() * dtype.bytes();
+    return made;
+  }
+
   private static Array over(DType dtype, Buffer memory, ByteOrder order, long[] dims) {
     if (order != ByteOrder.nativeOrder())
       throw new InvalidArgument("Array.of: the buffer's byte order is " + order + ", this machine's is " + ByteOrder.nativeOrder()
@@ -159,7 +172,7 @@ public final class Array {
     for (long dim : dims) if (dim < 0) throw new InvalidArgument("Array.reshape: " + other + " has a negative dimension");
     if (other.size() != type.size())
       throw new InvalidArgument("Array.reshape: " + other + " has " + other.size() + " elements, " + type + " has " + type.size());
-    return new Array(other, memory, header[0], heap, header[7], null, isReadOnly(), device());
+    return with(new Array(other, memory, header[0], heap, header[7], null, isReadOnly(), device()));
   }
 
   /** A strided view of the same memory: element (i, j) is at i * strides[0] + j * strides[1]. Strides are in elements, 0 or more. */
@@ -182,20 +195,26 @@ public final class Array {
       throw new InvalidArgument(
           "Array.strided: " + part + " with strides " + Arrays.toString(strides) + " reaches element " + last + ", but the array has only "
           + type.size());
-    return new Array(part, memory, header[0], heap, header[7], strides.clone(), isReadOnly(), device());
+    return with(new Array(part, memory, header[0], heap, header[7], strides.clone(), isReadOnly(), device()));
   }
 
   /** The same memory, read-only: calls that would write to it refuse it. */
   public Array readOnly() {
-    return new Array(type, memory, header[0], heap, header[7], strides(), true, device());
+    return with(new Array(type, memory, header[0], heap, header[7], strides(), true, device()));
   }
 
   /**
    * The same array, saying whose memory it is: 0 the host's, n that of device n - 1. A call refuses a device that its context does not
-   * have; in this version that is every one but 0.
+   * have, and most take 0 only.
    */
   public Array onDevice(int device) {
-    return new Array(type, memory, header[0], heap, header[7], strides(), isReadOnly(), device);
+    return with(new Array(type, memory, header[0], heap, header[7], strides(), isReadOnly(), device));
+  }
+
+  /** With this array's bytes, which the buffer of a device's array has not. */
+  private Array with(Array made) {
+    made.header[1] = header[1];
+    return made;
   }
 
   private long[] strides() {
@@ -377,6 +396,8 @@ public final class Array {
   }
 
   private Buffer seen() {
+    if (memory.capacity() == 0 && header[1] > 0)
+      throw new Unsupported("Array: " + this + " is in the memory of a device, which Java cannot read");
     Buffer seen = memory.slice();
     if (seen instanceof ByteBuffer bytes) seen = bytes.order(ByteOrder.nativeOrder());
     if (!isReadOnly() || seen.isReadOnly()) return seen;

@@ -30,6 +30,21 @@ public final class Context extends Handle {
     raw.trim();
   }
 
+  /**
+   * Names the program's stream on the context's device: a {@code cudaStream_t}, 1 or 2 for CUDA's default streams, -1 for none. Until then it
+   * is 1. Calls that take an array of the device come after what the stream has been given.
+   */
+  @OfC("st_context_use_stream")
+  public void useStream(long stream) {
+    raw.use_stream(stream);
+  }
+
+  /** The stream of {@link #useStream}. */
+  @OfC("st_context_stream")
+  public long stream() {
+    return raw.stream();
+  }
+
   /** Current and peak bytes of the context's buffers, by purpose. */
   @OfC({"st_context_memory", "st_memory_role_name"})
   public MemoryStats memory() {

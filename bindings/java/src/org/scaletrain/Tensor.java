@@ -2,12 +2,14 @@ package org.scaletrain;
 
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import java.util.Arrays;
 import org.scaletrain.internal.Native;
 import org.scaletrain.internal.Unreachable;
 
 /** An array that owns its memory, to pass between libraries (DLPack) without a copy. */
 public final class Tensor extends Handle {
   private final org.scaletrain.internal.Tensor raw;
+  private static final int CUDA = 2;  // kDLCUDA
   private final boolean isReadOnly;
 
   private Tensor(org.scaletrain.internal.Tensor raw, Context context, boolean isReadOnly) {
@@ -16,7 +18,7 @@ public final class Tensor extends Handle {
     raw.keeps = context.raw;
   }
 
-  /** Allocates zeroed memory of the library. */
+  /** Allocates zeroed memory of the library: the host's, or that of the context's device if it has its own. */
   @OfC("st_tensor_create")
   public Tensor(Context context, DType dtype, long... dims) {
     this(new org.scaletrain.internal.Tensor(given(context, "Tensor").raw, given(dtype, "Tensor").number(), dims), context, false);
@@ -47,9 +49,37 @@ public final class Tensor extends Handle {
     return raw.to_dlpack();
   }
 
-  /** The tensor's memory in place. It stays valid while anything refers to this array or a buffer of it, even after {@link #close}. */
+  /** The same for elements that {@code stream} writes before: the context's stream waits for it on the device. -1: no waiting. */
+  @OfC("st_tensor_from_dlpack_on")
+  public static Tensor fromDlpack(Context context, long managedTensor, long stream) {
+    if (managedTensor == 0) throw new InvalidArgument("Tensor.fromDlpack: the pointer is 0");
+    return new Tensor(Native.tensor_from_dlpack_on(given(context, "Tensor.fromDlpack").raw, managedTensor, stream), context, false);
+  }
+
+  /** The same for a receiver that uses the memory on {@code stream}, which waits for the context's stream on the device. -1: no waiting. */
+  @OfC("st_tensor_to_dlpack_on")
+  public long toDlpack(long stream) {
+    if (isReadOnly)
+      throw new InvalidArgument("Tensor.toDlpack: DLPack cannot express that this tensor's array is read-only; copy it, or use array()");
+    return raw.dlpack_on(stream);
+  }
+
+  /** Whose memory it is: 0 the host's, n that of device n - 1. */
+  @OfC("st_tensor_dlpack_device")
+  public int device() {
+    return raw.device_type() == CUDA ? raw.device_index() + 1 : 0;
+  }
+
+  /**
+   * The tensor's memory in place. It stays valid while anything refers to this array or a buffer of it, even after {@link #close}; in the
+   * memory of a device, until {@link #close}, and its elements cannot be read here.
+   */
   @OfC("st_tensor_view")
   public Array array() {
+    if (device() != 0) {
+      long[] place = raw.place();
+      return Array.at(place[1], device(), DType.of((int) place[0]), Arrays.copyOfRange(place, 2, place.length));
+    }
     Object[] memory = raw.memory();
     ArrayType type = (ArrayType) memory[0];
     ByteBuffer buffer = (ByteBuffer) memory[1];
