@@ -59,4 +59,17 @@ TEST_F(Hpp, ADlpackOfADeviceIsRefusedByName) {
   EXPECT_EQ(Tensor::from_dlpack(context, managed).view().data(), tensor.view().data());
 }
 
+TEST_F(Hpp, ATensorOfTheHostNeedsNoStream) {
+  const Context context;
+  const Tensor tensor(context, DType::f32, {4});
+  EXPECT_EQ(tensor.dlpack_device().type, 1);
+  EXPECT_EQ(tensor.dlpack_device().index, 0);
+  const Tensor other = Tensor::from_dlpack(context, tensor.to_dlpack(2), 2);
+  EXPECT_EQ(other.view().data(), tensor.view().data());
+  EXPECT_EQ(context.stream(), 1);
+  context.use_stream(-1);
+  EXPECT_EQ(context.stream(), -1);
+  EXPECT_TRUE(has(refusal(Status::unsupported, [&] { context.use_stream(1); }), "cpu has no streams"));
+}
+
 }  // namespace
