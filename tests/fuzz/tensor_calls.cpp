@@ -18,20 +18,24 @@ void tensor_use(World& world) {
         MAKE(st_tensor_wrap, tensors, context, world.bytes.rarely(16) ? nullptr : &view, released, &world);
         world.lent += static_cast<int64_t>(world.tensors.live.size() - before);
       },
-      [&] { CALL(st_tensor_view, world.handle(world.tensors), world.bytes.rarely() ? nullptr : &view); },
+      [&] {
+        st_tensor* const given = world.handle(world.tensors);
+        int32_t type = 0, index = 0;
+        CALL(st_tensor_dlpack_device, given, view.rank < 0 ? nullptr : &type, &index);
+        CALL(st_tensor_view, given, world.bytes.rarely() ? nullptr : &view);
+      },
       [&] {
         // Exports and imports again: whoever consumes the tensor calls its deleter.
         DLManagedTensor* managed = nullptr;
         st_tensor* const given = world.handle(world.tensors);
-        const bool is_made = world.bytes.rarely(2) ? CALL(st_tensor_to_dlpack_on, given, world.number(), &managed)
-                                                   : CALL(st_tensor_to_dlpack, given, &managed);
-        if (is_made) {
+        const bool is_on = view.rank == 2;  // on a stream, of which a tensor of the host's memory has no need
+        if (is_on ? CALL(st_tensor_to_dlpack_on, given, view.bytes, &managed) : CALL(st_tensor_to_dlpack, given, &managed)) {
           const int32_t device = view.rank > 3 || view.rank < 0 ? view.rank : 1;  // kDLCPU; the hostile ranks serve as others
           std::memcpy(reinterpret_cast<char*>(managed) + 8, &device, sizeof device);
           const size_t before = world.tensors.live.size();
           st_context* owner = world.contexts.live.empty() ? nullptr : world.contexts.live.front();
-          if (world.bytes.rarely(2))
-            MAKE(st_tensor_from_dlpack_on, tensors, owner, managed, world.number());
+          if (is_on)
+            MAKE(st_tensor_from_dlpack_on, tensors, owner, managed, view.bytes);
           else
             MAKE(st_tensor_from_dlpack, tensors, owner, managed);
           if (world.tensors.live.size() == before) {
@@ -50,12 +54,8 @@ void tensor_use(World& world) {
         if (world.bytes.rarely(4)) to.dtype = static_cast<st_dtype>(world.number());
         CALL(st_view_convert, &view, world.bytes.rarely(16) ? nullptr : &to);
       },
-      [&] {
-        int32_t type = 0, index = 0;
-        CALL(st_tensor_dlpack_device, world.handle(world.tensors), world.bytes.rarely() ? nullptr : &type, &index);
-      },
   };
-  world.bytes.choose(6, calls);
+  world.bytes.choose(5, calls);
 }
 
 }  // namespace st::fuzz
