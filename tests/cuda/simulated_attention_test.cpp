@@ -1,5 +1,5 @@
-// The CUDA plug-in's attention and its gradients on the simulated grid: their errors, heads of each tiling, uneven tiles, groups, rows that
-// see nothing.
+// The CUDA plug-in's attention and its gradients on the simulated grid: their errors, heads of each tiling and wider ones, uneven tiles,
+// groups, rows that see nothing.
 #include <gtest/gtest.h>
 
 #include "simulated_errors.h"
@@ -11,10 +11,12 @@ namespace {
 struct Case {
   int64_t batch, queries, keys, heads, groups, width;
 };
-// Below, at and above a tile of each tiling; widths that are not whole vectors; queries that see nothing; no keys and no queries.
+// Below, at and above a tile of each tiling; widths that are not whole vectors; queries that see nothing; no keys and no queries; heads of
+// several slices, the last of 3 columns.
 constexpr Case kCases[] = {{2, 32, 32, 2, 2, 16},  {1, 33, 65, 4, 2, 20}, {1, 70, 70, 2, 1, 64},  {1, 17, 9, 2, 2, 5},
                            {1, 40, 40, 2, 2, 128}, {1, 19, 35, 3, 1, 97}, {1, 21, 21, 1, 1, 256}, {2, 9, 18, 2, 1, 131},
-                           {1, 3, 0, 2, 1, 8},     {1, 0, 5, 2, 2, 8}};
+                           {1, 3, 0, 2, 1, 8},     {1, 0, 5, 2, 2, 8},    {1, 18, 19, 2, 1, 288}, {1, 9, 21, 2, 2, 300},
+                           {1, 5, 3, 1, 1, 515}};
 
 class AttentionKernels : public ErrorTest {
  protected:
@@ -39,26 +41,22 @@ TEST_F(AttentionKernels, HaveTheErrorOfTheCpu) {
   for (const Case& c : kCases)
     for (const DType dtype : {DType::f32, DType::bf16, DType::f16, DType::f64})
       for (const bool causal : {true, false})
-        if (causal || dtype == DType::f32) expect_errors_of_the_cpu(c, dtype, {{"causal", causal}, {"scale", 0.3}});
+        if (causal || dtype == DType::f32)  // a large score magnifies its rounding in the exponential
+          expect_errors_of_the_cpu(c, dtype, {{"causal", causal}, {"scale", c.width > 256 ? 0.1 : 0.3}});
 }
 
-TEST_F(AttentionKernels, AreRefusedForWideHeadsAndIntegers) {
-  const auto refused = [&](DType dtype, int64_t width) {
-    const Attrs attrs = make_attrs(Op::attention, {});
-    const Operand x = {{}, dtype, Shape({1, 2, 1, width})};
-    const Operand in[] = {x, x, x}, out[] = {x, {{}, DType::f32, Shape({1, 1, 2})}};
-    Call call;
-    call.in = in;
-    call.out = out;
-    call.attrs = &attrs;
-    const Error error = error_of([&] { enqueue_attention(&stream_, Op::attention, call); });
-    EXPECT_EQ(error.code(), Code::unsupported);
-    EXPECT_EQ(error_of([&] { need({.device = "cuda"}, Op::attention, call); }).message(), error.message());
-    return error.message();
-  };
-  EXPECT_EQ(refused(DType::f32, 257),
-            "attention: device cuda computes heads of at most 256 elements, got 257; use more heads, or device cpu");
-  EXPECT_EQ(refused(DType::i32, 8), "attention: device cuda does not compute it in i32; cast first");
+TEST_F(AttentionKernels, AreRefusedForIntegers) {
+  const Attrs attrs = make_attrs(Op::attention, {});
+  const Operand x = {{}, DType::i32, Shape({1, 2, 1, 8})};
+  const Operand in[] = {x, x, x}, out[] = {x, {{}, DType::f32, Shape({1, 1, 2})}};
+  Call call;
+  call.in = in;
+  call.out = out;
+  call.attrs = &attrs;
+  const Error error = error_of([&] { enqueue_attention(&stream_, Op::attention, call); });
+  EXPECT_EQ(error.code(), Code::unsupported);
+  EXPECT_EQ(error.message(), "attention: device cuda does not compute it in i32; cast first");
+  EXPECT_EQ(error_of([&] { need({.device = "cuda"}, Op::attention, call); }).message(), error.message());
 }
 
 }  // namespace

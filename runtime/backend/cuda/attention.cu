@@ -12,7 +12,7 @@ void enqueue_attention(const KernelQueue& queue, Op op, const Call& call) {
     using Types = decltype(types);
     using C = typename Types::Compute;
     using Tile = ForwardTile<C, Types::kMost>;
-    launch(queue.stream, {tiles_of(shape.queries, Tile::kRows) * shape.batch * shape.heads, Tile::kThreads}, attend<C, Types::kMost>, shape,
+    launch(queue.stream, {query_blocks(shape, Tile::kRows, Types::kMost), Tile::kThreads}, attend<C, Types::kMost>, shape,
            as<const void>(call.in[0]), as<const void>(call.in[1]), as<const void>(call.in[2]), as<void>(call.out[0]), as<C>(call.out[1]));
   });
 }

@@ -42,35 +42,37 @@ template <class C, int kWidth>
 using ForwardTile = Tiling<C, kWidth, 2>;
 
 template <class C, int kWidth>
-KERNEL((ForwardTile<C, kWidth>::kThreads))
+KERNEL((ForwardTile<C, kWidth>::kThreads), 1)
 attend(AttentionShape shape, const void* q, const void* k, const void* v, void* o, C* lse) {
   using Tile = ForwardTile<C, kWidth>;
   SHARED(Four<C>, own, Tile::kVectors);
   SHARED(Four<C>, others, Tile::kVectors);
   SHARED(C, weights, Tile::kWeights);
-  const int64_t all_heads = shape.batch * shape.heads, head = block_index() % all_heads, b = head / shape.heads, h = head % shape.heads;
-  const int64_t t0 = (grid_blocks() / all_heads - 1 - block_index() / all_heads) * Tile::kRows;
-  const int queries = within(shape.queries - t0, Tile::kRows);
-  const int64_t group = h / (shape.heads / shape.groups);
-  const int64_t query_step = shape.heads * shape.width, key_step = shape.groups * shape.width;
+  const QueryBlock block(shape, Tile::kRows, kWidth);
+  const bool is_sliced = Tile::is_sliced(shape);
+  const int width = Tile::slice(shape, block.column);
   const auto scale = static_cast<C>(shape.scale);
-  load_tile<Tile>(own, shape, q, shape.query(b, t0, h), query_step, queries);
 
+  if (!is_sliced) load_tile<Tile>(own, shape, q, block.query(shape, 0), shape.query_step(), block.queries, 0);
   Softmax<C> state[Tile::kRowsEach];
   Four<C> sums[Tile::kRowsEach][Tile::kColumns] = {};
-  const int64_t seen_at_all = shape.seen(t0 + queries - 1);
-  for (int64_t s0 = 0; s0 < seen_at_all; s0 += Tile::kRows) {
+  const int64_t seen_at_all = block.seen(shape);
+  int64_t at = block.key(shape, 0);
+  for (int64_t s0 = 0; s0 < seen_at_all; s0 += Tile::kRows, at += Tile::kRows * shape.key_step()) {
     const int keys = within(shape.keys - s0, Tile::kRows);
-    sync_block();
-    load_tile<Tile>(others, shape, k, shape.key(b, s0, group), key_step, keys);
-    sync_block();
-    C x[Tile::kRowsEach][Tile::kOthersEach];
-    multiply_tiles<Tile>(x, own, others, shape.width);
+    C x[Tile::kRowsEach][Tile::kOthersEach] = {};
+    for (int64_t from = 0; from < Tile::summed(shape); from += kWidth) {
+      sync_block();
+      if (is_sliced) load_tile<Tile>(own, shape, q, block.query(shape, 0), shape.query_step(), block.queries, from);
+      load_tile<Tile>(others, shape, k, at, shape.key_step(), keys, from);
+      sync_block();
+      add_products<Tile>(x, own, others, Tile::slice(shape, from));
+    }
     Span spans[Tile::kRowsEach];
     UNROLL
     for (int r = 0; r < Tile::kRowsEach; ++r) {
       const int t = Tile::row() + r;
-      spans[r] = {0, t < queries ? within(shape.seen(t0 + t) - s0, keys) : 0};
+      spans[r] = {0, t < block.queries ? within(shape.seen(block.t0 + t) - s0, keys) : 0};
       const C rescale = soften<Tile>(state[r], x[r], scale, spans[r].to);
       UNROLL
       for (int i = 0; i < Tile::kColumns; ++i) UNROLL
@@ -80,23 +82,20 @@ attend(AttentionShape shape, const void* q, const void* k, const void* v, void* 
         if (Tile::other(i) < Tile::kRows) weights[t * Tile::kWeightStride + Tile::other(i)] = x[r][i];
     }
     sync_block();
-    load_tile<Tile>(others, shape, v, shape.key(b, s0, group), key_step, keys);
+    load_tile<Tile>(others, shape, v, at, shape.key_step(), keys, block.column);
     sync_block();
-    add_weighted<Tile>(sums, weights, others, spans, shape.width);
+    add_weighted<Tile>(sums, weights, others, spans, width);
   }
   UNROLL
   for (int r = 0; r < Tile::kRowsEach; ++r) {
     const C total = sum_of_lanes<Tile>(state[r].total), inverse = total == C(0) ? C(0) : C(1) / total;
     const int t = Tile::row() + r;
-    if (t >= queries) continue;
+    if (t >= block.queries) continue;
     UNROLL
-    for (int i = 0; i < Tile::kColumns; ++i) {
-      if (Tile::column(i) >= shape.width) continue;
-      UNROLL
-      for (int e = 0; e < 4; ++e) sums[r][i].at[e] *= inverse;
-      write_four(shape, sums[r][i], o, shape.query(b, t0 + t, h), Tile::column(i));
-    }
-    if (Tile::lane() == 0) lse[shape.row(b, t0 + t, h)] = total == C(0) ? C(-INFINITY) : state[r].peak + logarithm(total);
+    for (int i = 0; i < Tile::kColumns; ++i) UNROLL
+    for (int e = 0; e < 4; ++e) sums[r][i].at[e] *= inverse;
+    write_row<Tile>(shape, sums[r], o, block.query(shape, t), block.column);
+    if (block.column == 0 && Tile::lane() == 0) lse[block.row(shape, t)] = total == C(0) ? C(-INFINITY) : state[r].peak + logarithm(total);
   }
 }
 

@@ -16,10 +16,10 @@ void enqueue_attention_backward(const KernelQueue& queue, Op op, const Call& cal
     const auto* const d_o = as<const void>(call.in[5]);
     const auto* const lse = as<const C>(call.in[4]);
     auto* const delta = pointer_to<C>(call.workspace);
-    launch(queue.stream, {tiles_of(shape.queries, Tile::kRows) * shape.batch * shape.heads, Tile::kThreads},
-           attend_backward_queries<C, Types::kMost>, shape, q, k, v, as<const void>(call.in[3]), lse, d_o, delta, as<void>(call.out[0]));
-    launch(queue.stream, {tiles_of(shape.keys, Tile::kRows) * shape.batch * shape.groups, Tile::kThreads},
-           attend_backward_keys<C, Types::kMost>, shape, q, k, v, lse, d_o, delta, as<void>(call.out[1]), as<void>(call.out[2]));
+    launch(queue.stream, {query_blocks(shape, Tile::kRows, Types::kMost), Tile::kThreads}, attend_backward_queries<C, Types::kMost>, shape,
+           q, k, v, as<const void>(call.in[3]), lse, d_o, delta, as<void>(call.out[0]));
+    launch(queue.stream, {key_blocks(shape, Tile::kRows, Types::kMost), Tile::kThreads}, attend_backward_keys<C, Types::kMost>, shape, q, k,
+           v, lse, d_o, delta, as<void>(call.out[1]), as<void>(call.out[2]));
   });
 }
 

@@ -11,7 +11,7 @@ namespace st::cuda {
 
 inline AttentionShape attention_shape(Op op, const Call& call) {
   const Operand &q = call.in[0], &k = call.in[1];
-  check_attention(op, q.dtype, q.shape[3]);
+  check_attention(op, q.dtype);
   const double given = call.attrs->real("scale");
   return {.batch = q.shape[0],
           .queries = q.shape[1],
@@ -27,16 +27,16 @@ inline AttentionShape attention_shape(Op op, const Call& call) {
 template <class C, int kWidth>
 struct AttentionTypes {
   using Compute = C;
-  static constexpr int kMost = kWidth;  // elements of a head
+  static constexpr int kMost = kWidth;  // columns of a tile
 };
 
 /// Calls body() with the types of the kernels for a shape.
 template <class Body>
 void with_attention_types(const AttentionShape& shape, const Body& body) {
-  if (shape.dtype == DType::f64) return body(AttentionTypes<double, 256>{});
+  if (shape.dtype == DType::f64) return body(AttentionTypes<double, kWidestTile>{});
   if (shape.width <= 64) return body(AttentionTypes<float, 64>{});
   if (shape.width <= 128) return body(AttentionTypes<float, 128>{});
-  body(AttentionTypes<float, 256>{});
+  body(AttentionTypes<float, kWidestTile>{});
 }
 
 }  // namespace st::cuda

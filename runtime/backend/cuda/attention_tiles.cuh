@@ -1,5 +1,8 @@
 // Tiles of attention: kRows rows of heads in shared memory, products of two tiles, and sums of a tile's rows with weights, all in fixed
 // order. kLanesEach neighbouring threads have kRowsEach rows of a tile: each has some of their scores and some columns of their sums.
+//
+// Heads wider than the widest tile are read in slices of its width. A block of threads has the sums of one slice; scores are products over
+// all of them, in the order of the columns, which each block makes anew, so that wide heads take one pass more for each slice.
 #pragma once
 
 #include <cmath>
@@ -8,40 +11,22 @@
 #include <device/access.h>
 #include <device/threads.h>
 
+#include "backend/cuda/attention_shape.cuh"
 #include "backend/cuda/doubles.cuh"
 #include "backend/cuda/exp_log.cuh"
 #include "backend/cuda/fused.cuh"
 #include "backend/cuda/halves.cuh"
 #include "backend/cuda/vectors.cuh"
-#include "base/dtype.h"
 
 namespace st::cuda {
-
-/// q, o [B, T, H, D]; k, v [B, S, G, D]; head h reads group h / (H / G). Causal: query t sees keys 0 .. t + S - T.
-struct AttentionShape {
-  int64_t batch, queries, heads, width, keys, groups;
-  bool causal;
-  DType dtype;
-  double scale;
-
-  DEVICE int64_t query(int64_t b, int64_t t, int64_t h) const { return ((b * queries + t) * heads + h) * width; }
-  DEVICE int64_t key(int64_t b, int64_t s, int64_t g) const { return ((b * keys + s) * groups + g) * width; }
-  DEVICE int64_t row(int64_t b, int64_t t, int64_t h) const { return (b * heads + h) * queries + t; }  // in lse
-  /// Keys that query t sees.
-  DEVICE int64_t seen(int64_t t) const {
-    const int64_t last = t + 1 + keys - queries;
-    return !causal || last > keys ? keys : last < 0 ? 0 : last;
-  }
-  /// The first query that sees key s; negative if all do.
-  DEVICE int64_t first_query(int64_t s) const { return causal ? s - (keys - queries) : 0; }
-};
 
 template <class C>
 using Four = Vector<C, 4>;
 
-/// Tiles of heads of at most kWidth elements, of which kTiles share a block's memory.
-template <class C, int kWidth, int kTiles>
+/// Tiles of at most kColumnsOfTile elements of a head, of which kTiles share a block's memory.
+template <class C, int kColumnsOfTile, int kTiles>
 struct Tiling {
+  static constexpr int kWidth = kColumnsOfTile;
   static constexpr int kStride = kWidth / 4 + 1;  // vectors; 16 bytes apart, rows begin in other banks
   static constexpr int rows_within(int bytes) {
     int rows = 32;
@@ -62,9 +47,14 @@ struct Tiling {
   DEVICE static int lane() { return thread_index() % kLanesEach; }
   DEVICE static int other(int i) { return lane() + i * kLanesEach; }  // the row of the other tile in its score i
   DEVICE static int column(int i) { return (i * kLanesEach + lane()) * 4; }
-};
 
-inline int64_t tiles_of(int64_t rows, int per_tile) { return (rows + per_tile - 1) / per_tile; }
+  /// Whether a head has several slices.
+  DEVICE static bool is_sliced(const AttentionShape& shape) { return kWidth == kWidestTile && shape.width > kWidth; }
+  /// The columns that scores are summed over, to a whole slice.
+  DEVICE static int64_t summed(const AttentionShape& shape) { return kWidth == kWidestTile ? shape.width : kWidth; }
+  /// The columns of the slice from `column` on.
+  DEVICE static int slice(const AttentionShape& shape, int64_t column) { return within(shape.width - column, kWidth); }
+};
 
 template <class T, class C>
 DEVICE void read_elements(Four<C>& to, const void* from, int64_t at, int64_t count, bool is_aligned) {
@@ -81,7 +71,7 @@ DEVICE void read_elements(Four<C>& to, const void* from, int64_t at, int64_t cou
 
 /// Elements [column, column + 4) of the row at `at`; those past its end are 0.
 template <class C>
-DEVICE Four<C> read_four(const AttentionShape& shape, const void* from, int64_t at, int column) {
+DEVICE Four<C> read_four(const AttentionShape& shape, const void* from, int64_t at, int64_t column) {
   Four<C> read;
   const int64_t count = shape.width - column;
   const bool is_aligned = shape.width % 4 == 0;
@@ -108,7 +98,7 @@ DEVICE void write_elements(const Four<C>& from, void* to, int64_t at, int64_t co
 }
 
 template <class C>
-DEVICE void write_four(const AttentionShape& shape, const Four<C>& from, void* to, int64_t at, int column) {
+DEVICE void write_four(const AttentionShape& shape, const Four<C>& from, void* to, int64_t at, int64_t column) {
   const int64_t count = shape.width - column;
   const bool is_aligned = shape.width % 4 == 0;
   if constexpr (sizeof(C) == sizeof(double)) {
@@ -120,25 +110,22 @@ DEVICE void write_four(const AttentionShape& shape, const Four<C>& from, void* t
   }
 }
 
-/// `rows` rows from `at` on, `step` elements apart; missing rows are 0. A barrier must follow.
+/// The slice from `column` on of `rows` rows from `at` on, `step` elements apart; missing rows are 0. A barrier must follow.
 template <class Tile, class C>
-DEVICE void load_tile(Four<C>* tile, const AttentionShape& shape, const void* from, int64_t at, int64_t step, int rows) {
-  const int per_row = static_cast<int>(shape.width + 3) / 4;
+DEVICE void load_tile(Four<C>* tile, const AttentionShape& shape, const void* from, int64_t at, int64_t step, int rows, int64_t column) {
+  const int per_row = (Tile::slice(shape, column) + 3) / 4;
   for (int i = thread_index(); i < Tile::kRows * per_row; i += Tile::kThreads) {
     const int r = i / per_row, c = i - r * per_row;
-    tile[r * Tile::kStride + c] = r < rows ? read_four<C>(shape, from, at + r * step, c * 4) : Four<C>{};
+    tile[r * Tile::kStride + c] = r < rows ? read_four<C>(shape, from, at + r * step, column + c * 4) : Four<C>{};
   }
 }
 
-/// sums[r][i] = row r of this thread's in `rows` . row other(i) of `others`.
+/// sums[r][i] += row r of this thread's in `rows` . row other(i) of `others`, of `width` columns.
 template <class Tile, class C>
-DEVICE void multiply_tiles(C (&sums)[Tile::kRowsEach][Tile::kOthersEach], const Four<C>* rows, const Four<C>* others, int64_t width) {
-  UNROLL
-  for (int r = 0; r < Tile::kRowsEach; ++r) UNROLL
-  for (int i = 0; i < Tile::kOthersEach; ++i) sums[r][i] = C(0);
+DEVICE void add_products(C (&sums)[Tile::kRowsEach][Tile::kOthersEach], const Four<C>* rows, const Four<C>* others, int width) {
   const Four<C>* const left = rows + Tile::row() * Tile::kStride;
   const Four<C>* const right = others + Tile::lane() % Tile::kRows * Tile::kStride;
-  const int per_row = static_cast<int>(width + 3) / 4;
+  const int per_row = (width + 3) / 4;
   ROLLED
   for (int c = 0; c < per_row; ++c) {
     Four<C> a[Tile::kRowsEach];
@@ -159,13 +146,11 @@ struct Span {
   int from, to;
   DEVICE bool has(int i) const { return from <= i && i < to; }
 };
-/// x clamped to [0, most].
-DEVICE int within(int64_t x, int most) { return x < 0 ? 0 : x > most ? most : static_cast<int>(x); }
 
-/// sums[r] += weights[r] . tile, over the rows of the tile that count, one after the other.
+/// sums[r] += weights[r] . tile, over the rows of the tile that count, one after the other; `width` columns.
 template <class Tile, class C>
 DEVICE void add_weighted(Four<C> (&sums)[Tile::kRowsEach][Tile::kColumns], const C* weights, const Four<C>* tile,
-                         const Span (&spans)[Tile::kRowsEach], int64_t width) {
+                         const Span (&spans)[Tile::kRowsEach], int width) {
   int from = spans[0].from, to = spans[0].to;
   UNROLL
   for (int r = 1; r < Tile::kRowsEach; ++r) {
@@ -192,17 +177,23 @@ DEVICE void add_weighted(Four<C> (&sums)[Tile::kRowsEach][Tile::kColumns], const
   }
 }
 
+/// The columns from `column` on of a row at `at`.
+template <class Tile, class C>
+DEVICE void write_row(const AttentionShape& shape, const Four<C> (&sums)[Tile::kColumns], void* to, int64_t at, int64_t column) {
+  UNROLL
+  for (int i = 0; i < Tile::kColumns; ++i)
+    if (column + Tile::column(i) < shape.width) write_four(shape, sums[i], to, at, column + Tile::column(i));
+}
+
 /// Over the threads that have a row.
 template <class Tile, class C>
 DEVICE C sum_of_lanes(C x) {
-  UNROLL
   UNROLL
   for (int lanes = 1; lanes < Tile::kLanesEach; lanes *= 2) x += shuffle_xor(x, lanes);
   return x;
 }
 template <class Tile, class C>
 DEVICE C greatest_of_lanes(C x) {
-  UNROLL
   UNROLL
   for (int lanes = 1; lanes < Tile::kLanesEach; lanes *= 2) {
     const C other = shuffle_xor(x, lanes);

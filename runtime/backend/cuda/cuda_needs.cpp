@@ -92,10 +92,10 @@ int64_t workspace_of(const MachineProfile& /*machine*/, Op op, Types in, Types o
     case Op::mse:
       return cuda::paired_blocks(in[0].shape.elements()) * 16;
     case Op::attention:
-      cuda::check_attention(op, in[0].dtype, in[0].shape[3]);
+      cuda::check_attention(op, in[0].dtype);
       return 0;
     case Op::attention_backward:  // sum(do o) of each row
-      cuda::check_attention(op, in[0].dtype, in[0].shape[3]);
+      cuda::check_attention(op, in[0].dtype);
       return in[0].shape.elements(0, 3) * bytes_of_compute(in[0].dtype);
     case Op::rope:  // sines and cosines
       return in[0].shape[1] * in[0].shape[3] * bytes_of_compute(in[0].dtype);
