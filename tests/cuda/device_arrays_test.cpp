@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
-#include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
