@@ -51,7 +51,7 @@ const Past& allowed(const HandleCall& row) {
       {{"st_model_read_file", "st_trainer_log"}, 1, 1024, "the C library's FILE"},
       {{"st_trainer_log_end"}, 1, 4096, "its buffer"},
       {{"st_machine_calibrate"}, 64, 64 << 10, "the C library's for a thread, and for the text of a thread"},
-      {{"st_tensor_to_dlpack"}, 1000, 4096, "what this test gives it back through is a context of its own"},
+      {{"st_tensor_to_dlpack", "st_tensor_to_dlpack_on"}, 1000, 4096, "what this test gives it back through is a context of its own"},
   };
   static const Past none = {{}, 0, 0, "all is the host's"};
   const auto found =
