@@ -20,7 +20,8 @@ constexpr Case kCases[] = {{2, 32, 32, 2, 2, 16},  {1, 33, 65, 4, 2, 20}, {1, 70
 
 class AttentionKernels : public ErrorTest {
  protected:
-  void expect_errors_of_the_cpu(const Case& c, DType dtype, const Attrs& attrs) {
+  /// size: of the gradients of the output.
+  void expect_errors_of_the_cpu(const Case& c, DType dtype, const Attrs& attrs, double size = 1) {
     const DType statistic = dtype == DType::f64 ? DType::f64 : DType::f32;
     const Shape query = {c.batch, c.queries, c.heads, c.width}, key = {c.batch, c.keys, c.groups, c.width};
     const Shape row = {c.batch, c.heads, c.queries};
@@ -32,7 +33,7 @@ class AttentionKernels : public ErrorTest {
     const double least = by_cpu ? 1 : 64;
     expect_error_of_the_cpu(Op::attention, forward, in, attrs, false, by_cpu, least);
     for (const Values& made : results(By::device, Op::attention, forward, in, attrs)) in.push_back(made);
-    in.push_back(uniform_values(dtype, query, -1, 1, 4));
+    in.push_back(uniform_values(dtype, query, -size, size, 4));
     expect_error_of_the_cpu(Op::attention_backward, {{dtype, query}, {dtype, key}, {dtype, key}}, in, attrs, false, by_cpu, least);
   }
 };
@@ -43,6 +44,20 @@ TEST_F(AttentionKernels, HaveTheErrorOfTheCpu) {
       for (const bool causal : {true, false})
         if (causal || dtype == DType::f32)  // a large score magnifies its rounding in the exponential
           expect_errors_of_the_cpu(c, dtype, {{"causal", causal}, {"scale", c.width > 256 ? 0.1 : 0.3}});
+}
+
+// 16-bit operands by tensor cores: several tiles of keys and of queries, widths below a tile's, groups.
+TEST_F(AttentionKernels, HaveTheErrorOfTheCpuByTensorCores) {
+  for (const Case& c : {Case{1, 65, 130, 4, 2, 64}, Case{1, 97, 70, 2, 1, 128}, Case{2, 33, 33, 3, 3, 80}, Case{1, 1, 70, 6, 2, 40}})
+    for (const DType dtype : {DType::bf16, DType::f16})
+      for (const bool causal : {true, false}) expect_errors_of_the_cpu(c, dtype, {{"causal", causal}, {"scale", 0.3}});
+}
+
+// Gradients of any size that fp16 has keep their relative precision, though weights and scores are rounded to it on the way.
+TEST_F(AttentionKernels, HaveTheErrorOfTheCpuForSmallAndLargeGradients) {
+  const Case c = {1, 80, 80, 2, 1, 64};
+  for (const DType dtype : {DType::bf16, DType::f16})
+    for (const double size : {1e-4, 2000.0}) expect_errors_of_the_cpu(c, dtype, {{"causal", true}, {"scale", 0.0}}, size);
 }
 
 TEST_F(AttentionKernels, AreRefusedForIntegers) {

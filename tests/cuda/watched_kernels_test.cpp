@@ -44,7 +44,10 @@ std::vector<Watched> all_watched(std::span<const DType> types) {
       all.push_back({Op::attention_backward, {q, kv, kv}, {{q}, {kv}, {kv}, {q}, {lse}, {q}}});
     };
     add_attention(12);
-    if (type == f32) add_attention(261);  // two slices
+    if (type == f32)
+      add_attention(261);  // two slices
+    else
+      add_attention(72);  // by tensor cores
     all.push_back({Op::matmul, {{type, {70, 65}}}, {{{type, {70, 37}}}, {{type, {37, 65}}}}});
     all.push_back({Op::matmul, {{type, {2, 9, 72}}}, {{{type, {2, 40, 9}}}, {{type, {2, 40, 72}}}}, {{"transpose_a", true}}});
     all.push_back({Op::fused_linear, {{type, {70, 65}}, {type, {65}}}, {{{type, {70, 37}}}, {{type, {37, 65}}}}, {{"column_sums", true}}});

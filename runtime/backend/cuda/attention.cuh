@@ -21,8 +21,8 @@ DEVICE C soften(Softmax<C>& row, C (&x)[Tile::kOthersEach], C scale, int seen) {
   C best = row.peak;
   UNROLL
   for (int i = 0; i < Tile::kOthersEach; ++i) {
-    x[i] *= scale;
-    if (Tile::other(i) < seen) best = x[i] > best ? x[i] : best;
+    x[i] = Tile::other(i) < seen ? x[i] * scale : C(-INFINITY);  // whose exponential is 0
+    best = x[i] > best ? x[i] : best;
   }
   best = greatest_of_lanes<Tile>(best);
   const C stand_in = best == C(-INFINITY) ? C(0) : best;
@@ -30,7 +30,7 @@ DEVICE C soften(Softmax<C>& row, C (&x)[Tile::kOthersEach], C scale, int seen) {
   C sum = C(0);
   UNROLL
   for (int i = 0; i < Tile::kOthersEach; ++i) {
-    x[i] = Tile::other(i) < seen ? exponential(x[i] - stand_in) : C(0);
+    x[i] = exponential(x[i] - stand_in);
     sum += x[i];
   }
   row.total = row.total * rescale + sum;

@@ -6,6 +6,7 @@
 #include "backend/backend.h"
 #include "backend/cuda/attention_limits.h"
 #include "backend/cuda/attention_tiles.cuh"
+#include "backend/cuda/fragments.cuh"
 
 namespace st::cuda {
 
@@ -37,6 +38,25 @@ void with_attention_types(const AttentionShape& shape, const Body& body) {
   if (shape.width <= 64) return body(AttentionTypes<float, 64>{});
   if (shape.width <= 128) return body(AttentionTypes<float, 128>{});
   body(AttentionTypes<float, kWidestTile>{});
+}
+
+/// Whether the kernels by tensor cores compute a shape: rows of heads must begin at 16 bytes.
+inline bool by_tensor_cores(const AttentionShape& shape) {
+  return bytes_of(shape.dtype) == 2 && shape.width % kChunk == 0 && shape.width > 0 && shape.width <= 128;
+}
+
+template <class T, int kWidth>
+struct HalfTypes {
+  using Element = T;
+  static constexpr int kMost = kWidth;  // columns of a tile
+};
+
+/// Likewise for those kernels.
+template <class Body>
+void with_half_types(const AttentionShape& shape, const Body& body) {
+  const bool is_bf16 = shape.dtype == DType::bf16;
+  if (shape.width <= 64) return is_bf16 ? body(HalfTypes<Bf16, 64>{}) : body(HalfTypes<F16, 64>{});
+  is_bf16 ? body(HalfTypes<Bf16, 128>{}) : body(HalfTypes<F16, 128>{});
 }
 
 }  // namespace st::cuda

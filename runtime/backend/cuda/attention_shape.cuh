@@ -11,7 +11,7 @@ namespace st::cuda {
 
 /// x clamped to [0, most].
 DEVICE int within(int64_t x, int most) { return x < 0 ? 0 : x > most ? most : static_cast<int>(x); }
-inline int64_t tiles_of(int64_t rows, int per_tile) { return (rows + per_tile - 1) / per_tile; }
+constexpr int64_t tiles_of(int64_t rows, int per_tile) { return (rows + per_tile - 1) / per_tile; }
 
 /// q, o [B, T, H, D]; k, v [B, S, G, D]; head h reads group h / (H / G). Causal: query t sees keys 0 .. t + S - T.
 struct AttentionShape {

@@ -9,20 +9,13 @@
 // each, fall into different banks.
 #pragma once
 
-#include <device/mma.h>
-
+#include "backend/cuda/fragments.cuh"
 #include "backend/cuda/product_tile.cuh"
 
 namespace st::cuda {
 
 constexpr int kHalfDepth = 32;  // of K, a step
 constexpr int kHalfBlock = 128;
-constexpr int kChunk = 8;      // elements
-constexpr int kFragment = 16;  // rows of A's fragment, and its depth
-
-struct alignas(16) Chunk {
-  uint16_t at[kChunk];
-};
 
 template <int kRows, int kColumns, int kStageCount, int kRowsOfWarp, int kColumnsOfWarp>
 struct HalfTile {
@@ -74,29 +67,13 @@ struct ChunkedFactor {
     next += kAlongK ? kHalfDepth : kHalfDepth * lead;
   }
 
-  /// The fragments of 16 lines of A from `line` on, and of 16 of K from `k` on.
   DEVICE static void load_a(uint32_t (&to)[4], const Chunk* stage, int line, int k) {
-    if constexpr (kAlongK)
-      load_matrices<false>(to, [&](int lane) { return stage + place(line + lane % 16, k / kChunk + lane / 16); });
-    else
-      load_matrices<true>(to, [&](int lane) { return stage + place(k + lane / 16 * 8 + lane % 8, line / kChunk + lane / 8 % 2); });
+    load_a_fragment<kAlongK>(to, line, k, [&](int across, int chunk) { return stage + place(across, chunk); });
   }
-  /// Two fragments of 8 lines of B.
   DEVICE static void load_b(uint32_t (&first)[2], uint32_t (&second)[2], const Chunk* stage, int line, int k) {
-    uint32_t both[4];
-    if constexpr (kAlongK)
-      load_matrices<false>(both, [&](int lane) { return stage + place(line + lane / 16 * 8 + lane % 8, k / kChunk + lane / 8 % 2); });
-    else
-      load_matrices<true>(both, [&](int lane) { return stage + place(k + lane / 8 % 2 * 8 + lane % 8, line / kChunk + lane / 16); });
-    first[0] = both[0];
-    first[1] = both[1];
-    second[0] = both[2];
-    second[1] = both[3];
+    load_b_fragments<kAlongK>(first, second, line, k, [&](int across, int chunk) { return stage + place(across, chunk); });
   }
 };
-
-DEVICE constexpr Half half_of(Bf16) { return Half::bf16; }
-DEVICE constexpr Half half_of(F16) { return Half::f16; }
 
 /// is_wide: C is fp32.
 template <class T, class Tile, bool kAAlongK, bool kBAlongK>

@@ -43,7 +43,7 @@ DEVICE unsigned shared_address(const void* place) { return static_cast<unsigned>
 /// aligned to 16 bytes. Lane 4 g + t gets elements 2 t and 2 t + 1 of row g of each; kTransposed: of column g.
 template <bool kTransposed, class RowOf>
 DEVICE void load_matrices(uint32_t (&to)[4], const RowOf& row_of) {
-  const unsigned row = shared_address(row_of(thread_index() % kLanes));
+  const unsigned row = shared_address(row_of(thread_index() & (kLanes - 1)));
   if constexpr (kTransposed) {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
                  : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
