@@ -38,16 +38,18 @@ std::vector<Watched> all_watched(std::span<const DType> types) {
     }
     all.push_back({Op::argmax, {{i32, {5}}}, {{rows}}});
     all.push_back({Op::transpose, {{type, {35, 41}}}, {{{type, {41, 35}}}}, {{"order", std::vector<int64_t>{1, 0}}}});
-    const auto add_attention = [&](int64_t width) {
-      const Tensor q{type, {1, 19, 2, width}}, kv{type, {1, 23, 1, width}}, lse{f32, {1, 2, 19}};
+    const auto add_attention = [&](int64_t queries, int64_t keys, int64_t width) {
+      const Tensor q{type, {1, queries, 2, width}}, kv{type, {1, keys, 1, width}}, lse{f32, {1, 2, queries}};
       all.push_back({Op::attention, {q, lse}, {{q}, {kv}, {kv}}});
       all.push_back({Op::attention_backward, {q, kv, kv}, {{q}, {kv}, {kv}, {q}, {lse}, {q}}});
     };
-    add_attention(12);
-    if (type == f32)
-      add_attention(261);  // two slices
-    else
-      add_attention(72);  // by tensor cores
+    if (type == f32) {
+      add_attention(19, 23, 12);
+      add_attention(19, 23, 261);  // two slices
+    } else {                       // by tensor cores, several tiles
+      add_attention(70, 75, 24);
+      add_attention(37, 75, 72);
+    }
     all.push_back({Op::matmul, {{type, {70, 65}}}, {{{type, {70, 37}}}, {{type, {37, 65}}}}});
     all.push_back({Op::matmul, {{type, {2, 9, 72}}}, {{{type, {2, 40, 9}}}, {{type, {2, 40, 72}}}}, {{"transpose_a", true}}});
     all.push_back({Op::fused_linear, {{type, {70, 65}}, {type, {65}}}, {{{type, {70, 37}}}, {{type, {37, 65}}}}, {{"column_sums", true}}});
