@@ -14,6 +14,7 @@ namespace {
 
 constexpr uint32_t kMagic = 0x53544331;  // "STC1"; a changed layout gets another number
 constexpr double kLook = 0.05;           // longest sleep in seconds: how soon a cancellation is seen
+constexpr double kShortest = 0.5;        // seconds of silence that mean anything; a busy machine delays a sign of life
 
 bool is_single(Collective what) { return what == Collective::send || what == Collective::receive; }
 
@@ -284,9 +285,9 @@ void Wire::await(std::string_view what, const std::function<bool()>& is_done) {
   for (Patience patience; !is_done();) {
     const bool has_moved = transport_->progress();
     if (look_around(patience) > options_.deadline) {
-      const int other = after(1);
-      if (is_silent(who_is_late(other))) time_out(other);
-      end_group({whole_rank(rank()), Code::timeout,
+      for (int rank = 0; rank < first_.whole().size(); ++rank)
+        if (silence_of(rank) >= long_silence()) end_group(silence_of_rank(rank));
+      end_group({whole_rank(rank_), Code::timeout,
                  text(in_group(), "it has waited ", options_.deadline, " s for ", what, ", and no rank is silent")});
     }
     if (!has_moved) transport_->idle(kPoll);
@@ -318,9 +319,15 @@ double Wire::silence_of(int whole_rank) const {
 }
 
 bool Wire::is_silent(int whole_rank) const {
-  constexpr double kShortest = 0.5;  // seconds; a busy machine delays a sign of life
-  return silence_of(whole_rank) >=
-         (options_.waits_for_living ? std::max(options_.deadline, kShortest) : std::clamp(options_.deadline / 2, kShortest, 2.0));
+  return silence_of(whole_rank) >= (options_.waits_for_living ? std::max(options_.deadline, kShortest) : long_silence());
+}
+
+double Wire::long_silence() const { return std::clamp(options_.deadline / 2, kShortest, 2.0); }
+
+RankFailure Wire::silence_of_rank(int whole_rank) const {
+  return {whole_rank, Code::timeout,
+          text("it has given no sign of life for ", text_of_seconds(silence_of(whole_rank)),
+               ": its process is stopped or its machine hangs; resume or replace it, then restart the group")};
 }
 
 /// The number in the whole group: the awaited rank may itself be waiting for a rank that is silent, also in another group.
@@ -334,16 +341,12 @@ int Wire::who_is_late(int other) const {
 
 void Wire::time_out(int other) {
   const int late = who_is_late(other);
-  RankFailure failure{late, Code::timeout, {}};
-  if (is_silent(late))
-    failure.reason = text("it has given no sign of life for ", text_of_seconds(silence_of(late)),
-                          ": its process is stopped or its machine hangs; resume or replace it, then restart the group");
-  else
-    failure.reason =
-        text(in_group(), "it is alive but has ",
-             peers_[static_cast<size_t>(other)].is_met ? "made no progress in this collective for " : "not entered this collective for ",
-             options_.deadline, " s: it is computing or waiting for something else; raise the deadline if it is only slow");
-  end_group(failure);
+  if (is_silent(late)) end_group(silence_of_rank(late));
+  end_group(
+      {late, Code::timeout,
+       text(in_group(), "it is alive but has ",
+            peers_[static_cast<size_t>(other)].is_met ? "made no progress in this collective for " : "not entered this collective for ",
+            options_.deadline, " s: it is computing or waiting for something else; raise the deadline if it is only slow")});
 }
 
 }  // namespace st

@@ -138,6 +138,8 @@ class Wire {
   void look_around(int other, Patience& patience);
   [[noreturn]] void time_out(int other);
   double silence_of(int whole_rank) const;
+  double long_silence() const;  // seconds
+  RankFailure silence_of_rank(int whole_rank) const;
   bool is_silent(int whole_rank) const;
   int who_is_late(int other) const;
 

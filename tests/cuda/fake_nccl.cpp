@@ -3,7 +3,7 @@
 // operations of a group, are in progress until the second call of ncclCommGetAsyncError, and only then in their streams; a call before that
 // is refused. ST_FAKE_NCCL is what goes wrong, KIND:RANK (of the communicator):
 //   start   the rank never connects            async  an error of the rank's first operation, while it is under way
-//   lost    the rank's elements never arrive   exit   the rank's process ends when its first operation is given
+//   lost    the rank's elements never arrive   exit   the rank's process ends when its first operation is given, or stops (stop)
 // ST_FAKE_NCCL_VERSION is its version code. Compiled with ST_LACKS_NAME it has no ncclRecv.
 #include <fcntl.h>
 #include <nccl.h>
@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -115,6 +116,7 @@ void give(ncclComm* of) {
   const cudaStream_t stream = std::exchange(of->stream, nullptr);
   const std::shared_ptr<State> state = of->state;
   if (of->goes_wrong("exit")) _exit(3);
+  if (of->goes_wrong("stop")) raise(SIGSTOP);
   if (!of->goes_wrong("lost"))
     stream->give([=] {
       for (const Operation& operation : *all)

@@ -145,6 +145,24 @@ TEST(NcclRanks, NameARankThatEndsInAnExchange) {
   unsetenv("ST_FAKE_NCCL");
 }
 
+TEST(NcclRanks, NameARankThatStopsInAnExchange) {
+  setenv("ST_FAKE_NCCL", "stop:1", 1);
+  constexpr int kRanks = 3;
+  const std::string job = own_job("nccl_stop");
+  ForkedRanks processes(kRanks, [&](int rank, const ForkedRanks::Say& say) {
+    const auto group = join(job, rank, kRanks, {.deadline = 2});
+    Heard heard;
+    say_outcome(say, [&] { trainer_in(*group, training_on(own_device(rank), {{"micro_batches", "6"}}), heard)->step(); });
+  });
+  for (const int rank : {0, 2}) {
+    const Outcome outcome = outcome_from(processes.next_line(rank));
+    EXPECT_EQ(outcome.code, Code::timeout) << outcome.message;
+    EXPECT_EQ(outcome.rank, 1) << outcome.message;
+    EXPECT_NE(outcome.message.find("it has given no sign of life for "), std::string::npos) << outcome.message;
+  }
+  unsetenv("ST_FAKE_NCCL");
+}
+
 TEST(NcclRanks, NameARankWhoseExchangeFails) {
   setenv("ST_FAKE_NCCL", "async:1", 1);
   constexpr int kRanks = 3;
