@@ -105,16 +105,16 @@ std::string transports(const std::vector<ListedDevice>& devices) {
   std::vector<std::string> list = {there("threads", "threads of one process"), there("shared memory", "processes of one machine"),
                                    plugin("gloo"), plugin("mpi")};
   std::string why_no_nccl = "no plug-in of device cuda is listed";
+  const size_t without = list.size();
   for (const ListedDevice& device : devices) {
     if (device.name == "cuda") why_no_nccl = device.why_none;
     if (device.network.empty()) continue;
-    why_no_nccl.clear();
     const std::string joins =
         text("devices ", device.name, ", one each: found ", device.network_version, ", never run on hardware with more than one rank");
     list.push_back(device.why_no_network.empty() ? there(device.network.c_str(), joins.c_str())
                                                  : not_there(device.network.c_str(), device.why_no_network.c_str()));
   }
-  if (!why_no_nccl.empty()) list.push_back(not_there("nccl", why_no_nccl.c_str()));
+  if (list.size() == without) list.push_back(not_there("nccl", why_no_nccl.c_str()));
   return json_list(list);
 }
 
