@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <filesystem>
 
 #include "faults/forked_ranks.h"
 #include "training.h"
@@ -78,6 +79,7 @@ std::vector<Lines> trained_by_processes(const Keys& keys, int ranks, const std::
     lines.trained = processes.next_line(rank);
     lines.devices = processes.next_line(rank);
   }
+  for (int rank = 0; rank < ranks; ++rank) EXPECT_EQ(processes.next_line(rank), "ended");  // and not killed: they remove their files
   return all;
 }
 
@@ -127,6 +129,13 @@ TEST(NcclRanks, GoThroughTheHostWhereTheyHaveOneDeviceOrAreAsked) {
   unsetenv("SCALETRAIN_DEVICE_EXCHANGE");
 }
 
+/// What communicators have left whose ranks did not all end them; rank 0 has named them.
+void remove_left_over(const ForkedRanks& processes) {
+  for (const auto& entry : std::filesystem::directory_iterator("/dev/shm"))
+    if (entry.path().filename().string().starts_with(text("st_fake_nccl_", processes.process_of(0), "_")))
+      std::filesystem::remove_all(entry.path());
+}
+
 TEST(NcclRanks, NameARankThatEndsInAnExchange) {
   setenv("ST_FAKE_NCCL", "exit:1", 1);
   constexpr int kRanks = 3;
@@ -142,6 +151,7 @@ TEST(NcclRanks, NameARankThatEndsInAnExchange) {
     EXPECT_EQ(outcome.rank, 1) << outcome.message;
     EXPECT_NE(outcome.message.find("its process has ended"), std::string::npos) << outcome.message;
   }
+  remove_left_over(processes);
   unsetenv("ST_FAKE_NCCL");
 }
 
@@ -160,6 +170,7 @@ TEST(NcclRanks, NameARankThatStopsInAnExchange) {
     EXPECT_EQ(outcome.rank, 1) << outcome.message;
     EXPECT_NE(outcome.message.find("it has given no sign of life for "), std::string::npos) << outcome.message;
   }
+  remove_left_over(processes);
   unsetenv("ST_FAKE_NCCL");
 }
 
@@ -181,6 +192,7 @@ TEST(NcclRanks, NameARankWhoseExchangeFails) {
     EXPECT_EQ(outcome.rank, rank == 1 ? -1 : 1) << outcome.message;
     EXPECT_EQ(processes.next_line(rank), "the same state");
   }
+  for (const int rank : {0, 1, 2}) EXPECT_EQ(processes.next_line(rank), "ended");
   unsetenv("ST_FAKE_NCCL");
 }
 
