@@ -35,6 +35,11 @@ st_status st_gemm_plan_create(st_context* context, const st_gemm_problem* proble
     const st_gemm_schedule wish = schedule == nullptr ? st_gemm_schedule{} : take(schedule, "st_gemm_plan_create: schedule");
     check_threads("st_gemm_plan_create", wish.threads, "the context's");
     if (!c.backend().is_host_memory()) {
+      check_problem(ours, "gemm");
+      check_layout(ours, "gemm");
+      c.require_memory(
+          "st_gemm_plan_create: A, B and C on the device",
+          ours.m * ours.k * bytes_of(ours.a_type) + ours.k * ours.n * bytes_of(ours.b_type) + ours.m * ours.n * bytes_of(ours.c_type));
       auto object = std::make_shared<GemmObject>();
       object->on_device = std::make_unique<DeviceGemm>(
           c.backend(), ours,
@@ -127,7 +132,8 @@ st_status st_gemm_run_packed(st_gemm* gemm, float alpha, const st_view* a, st_pa
   return guard([&] {
     const auto g = find(gemm);
     const auto packed = find(b);
-    check(g->plan != nullptr && g->plan->fits(*packed->b),
+    require(!g->on_device, Code::unsupported, "st_gemm_run_packed: the plan's device reads no packed B; give B to st_gemm_run");
+    check(g->plan->fits(*packed->b),
           "st_gemm_run_packed: b was packed for a different k, n, batch, dtype or tile; pack it with this plan, or with one that packs the "
           "same way");
     if (epilogue == nullptr) {

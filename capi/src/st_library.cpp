@@ -111,8 +111,8 @@ std::string transports(const std::vector<ListedDevice>& devices) {
     if (device.network.empty()) continue;
     const std::string joins =
         text("devices ", device.name, ", one each: found ", device.network_version, ", never run on hardware with more than one rank");
-    list.push_back(device.why_no_network.empty() ? there(device.network.c_str(), joins.c_str())
-                                                 : not_there(device.network.c_str(), device.why_no_network.c_str()));
+    const std::string& why = device.why_no_network.empty() && device.count == 0 ? device.why_none : device.why_no_network;
+    list.push_back(why.empty() ? there(device.network.c_str(), joins.c_str()) : not_there(device.network.c_str(), why.c_str()));
   }
   if (list.size() == without) list.push_back(not_there("nccl", why_no_nccl.c_str()));
   return json_list(list);

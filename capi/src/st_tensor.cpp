@@ -95,7 +95,7 @@ void take_dlpack(const char* call, st_context* context, DLManagedTensor* managed
       layout_of(text(call, ": the tensor"), dtype_of(call, theirs.dtype), theirs.ndim, theirs.shape, theirs.strides);
   check(theirs.data != nullptr || layout.bytes == 0, call, ": the tensor of shape ", layout.shape, " has no data (NULL)");
   auto* data = theirs.data == nullptr ? nullptr : static_cast<std::byte*>(theirs.data) + theirs.byte_offset;
-  if (on_device) check_reach(text(call, ": the tensor"), data, layout.bytes, *c);
+  if (on_device) check_on_device(text(call, ": the tensor"), layout, data, *c);
   const auto loan = std::make_shared<HostLoan>(end_dlpack, managed);
   auto made = tensor_over(layout, data, layout.bytes, loan, on_device ? c : nullptr);
   if (on_device && stream != nullptr) c->host_order().connect(*stream, c->host_order().handle());

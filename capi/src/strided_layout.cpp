@@ -59,8 +59,13 @@ StridedLayout layout_of(std::string_view what, const st_view& view, const Contex
   StridedLayout layout = layout_of(what, view.dtype, view.rank, view.dims, view.strides);
   check(view.data != nullptr || layout.bytes == 0, what, " of shape ", layout.shape, " has no data (NULL)");
   check(view.bytes >= layout.bytes, what, " of shape ", layout.shape, " needs ", layout.bytes, " bytes, but it has ", view.bytes);
-  if (view.device != 0) check_reach(what, view.data, layout.bytes, *home);
+  if (view.device != 0) check_on_device(what, layout, view.data, *home);
   return layout;
+}
+
+void check_on_device(std::string_view what, const StridedLayout& layout, const void* data, const Context& home) {
+  check(layout.compact, what, " is in the memory of ", device_name(home), ", where it must be row-major without gaps; copy it there first");
+  check_reach(what, data, layout.bytes, home);
 }
 
 }  // namespace st::capi

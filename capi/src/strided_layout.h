@@ -29,4 +29,7 @@ StridedLayout layout_of(std::string_view what, st_dtype dtype, int32_t rank, con
 /// null.
 StridedLayout layout_of(std::string_view what, const st_view& view, const Context* home = nullptr);
 
+/// Throws invalid_argument unless an array at this address of the device of `home` has no gaps and is in its memory.
+void check_on_device(std::string_view what, const StridedLayout& layout, const void* data, const Context& home);
+
 }  // namespace st::capi

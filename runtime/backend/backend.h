@@ -120,8 +120,8 @@ class Backend {
   virtual std::unique_ptr<Prepared> prepare(Op op, const Call& call) = 0;
   /// Gives the sum of ranks' terms to a stream. Takes what `fold` refers to within the call; allocates nothing.
   virtual void fold(Stream& stream, const RankFold& fold) = 0;
-  /// What connects this device to those of other ranks; null: nothing does. Throws unavailable, with the reason and the way out, where that
-  /// is missing.
+  /// The network of this device and those of other ranks; null: there is no kind of it. Throws unavailable, with the reason and the way
+  /// out, where it is missing.
   virtual std::unique_ptr<DeviceNetwork> open_network() { return nullptr; }
 };
 

@@ -14,13 +14,13 @@ namespace st {
 /// A kind of device. Only `needs` may be null.
 struct DeviceMaker {
   const char* name;  // "cuda": 1 to 32 of a-z, 0-9, _ and -
-  /// Of this machine. `why_none` gets one line: why there is none, or what those that there are go without.
+  /// The number of devices of this machine. `why_none` gets one line: why there is none, or what those that there are go without.
   int (*count)(std::string& why_none);
   /// Device `index` of count(), with its buffers counted by `memory`; null: by the backend.
   std::unique_ptr<Backend> (*open)(int index, std::shared_ptr<MemorySource> memory);
   const DeviceNeeds* needs;  // of its kernels; null: the library knows them (cuda)
-  /// What connects such devices of several ranks ("nccl"), for lists, and which version is found; throws unavailable with the reason where
-  /// none is. Null: nothing does.
+  /// The network between such devices of several ranks ("nccl"), for lists, and which version is found; throws unavailable with the reason
+  /// where none is. Null: there is no kind of it.
   const char* network = nullptr;
   std::string (*network_version)() = nullptr;
 };

@@ -1,4 +1,4 @@
-// What moves memory between the devices of several ranks without the host. Each rank has a device of its own.
+// A network moves memory between the devices of several ranks without the host. Each rank has a device of its own.
 #pragma once
 
 #include <cstddef>

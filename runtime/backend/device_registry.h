@@ -18,7 +18,7 @@ struct ListedDevice {
   std::string name;
   int count = 0;         // of this machine
   std::string why_none;  // one line; of devices that are there: what they go without, or empty
-  // What connects such devices of several ranks: its name, the version that is found, or why none is. Without a name nothing does.
+  // The network between such devices of several ranks: its name, the version that is found, or why none is. Without a name there is none.
   std::string network = {}, network_version = {}, why_no_network = {};
 };
 

@@ -11,6 +11,9 @@ std::unique_ptr<AdoptedStream> Backend::adopt(int64_t /*handle*/) {
 }
 
 void HostOrder::use(int64_t handle) {
+  check(handle != kPerThread, "stream: ", handle,
+        " is another stream on each thread, and ranks wait for it on the library's threads; give ", kLegacy,
+        " for the default stream, or one of your own");
   auto adopted = handle == kNone ? nullptr : backend_.adopt(handle);
   const std::lock_guard lock(mutex_);
   hosts_ = std::move(adopted);
@@ -44,7 +47,7 @@ void HostOrder::connect(int64_t before, int64_t after) {
   second->wait(*point);
 }
 
-/// Of the caller's that holds the mutex.
+/// The stream of our copies, after the host's work. The caller holds the mutex.
 Stream& HostOrder::copies() {
   if (!copies_) copies_ = backend_.make_stream();
   if (handle_ != kNone) {

@@ -19,6 +19,8 @@ class HostOrder {
  public:
   /// kLegacy: CUDA's default stream, as in DLPack. kNone: no order, the host has waited for its work.
   static constexpr int64_t kLegacy = 1, kNone = -1;
+  /// CUDA's default stream of each thread, in which only a thread's own calls have an order: connect() takes it, use() does not.
+  static constexpr int64_t kPerThread = 2;
 
   /// Borrows the backend. The stream is kLegacy until use().
   explicit HostOrder(Backend& backend) : backend_(backend) {}
@@ -40,7 +42,6 @@ class HostOrder {
  private:
   void record_hosts();
   Stream& copies();
-  void wait();
 
   Backend& backend_;
   mutable std::mutex mutex_;

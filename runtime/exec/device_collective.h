@@ -35,7 +35,7 @@ class DeviceCollective {
   virtual int64_t bytes() const { return staged_ ? staged_->size() : 0; }  // memory of its own
 
  protected:
-  /// What all ranks must agree in, and the bytes of elements that this rank sends.
+  /// The call, in which all ranks must agree, and the bytes of elements that this rank sends.
   struct Round {
     CollectiveCall call;
     uint64_t detail = 0;

@@ -17,7 +17,7 @@ namespace {
 constexpr const char* kVariable = "SCALETRAIN_DEVICE_EXCHANGE";
 constexpr std::string_view kLabel = "connection of devices";
 
-/// Of one rank.
+/// A rank's wish, and what it has.
 struct Fact {
   std::string wish, why_none, network, version, host, device;
 };

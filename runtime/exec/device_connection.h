@@ -14,7 +14,8 @@ struct DeviceConnection {
   std::string text;                        // a line for people: "devices exchange over nccl 2.28.9", or why not
 };
 
-/// What all ranks use, of a device with memory of its own. Collective call. The variable SCALETRAIN_DEVICE_EXCHANGE of any rank decides:
+/// The way that all ranks use, of a device with memory of its own. Collective call. The variable SCALETRAIN_DEVICE_EXCHANGE of any rank
+/// decides:
 ///   auto    the network, where all ranks have the same version of it and each a device to itself; the default
 ///   host    the host's memory
 ///   device  the network; throws unavailable on all ranks, with what is missing on which rank

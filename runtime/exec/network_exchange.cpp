@@ -55,7 +55,7 @@ void NetworkExchange::receive(int from, const DevicePieces& pieces) {
   for (const DevicePiece& piece : pieces) receives_.push_back({from, piece.data, piece.elements * bytes_of(dtype_)});
 }
 
-/// What the first ranks have of these pieces, in memory of its own; this rank's term is where it lies.
+/// Receives the first ranks' terms of these pieces into memory of its own; this rank's term stays where it lies.
 void NetworkExchange::receive_terms(Stream& stream, const DevicePieces& own, int ranks) {
   const int64_t width = bytes_of(dtype_);
   int64_t of_rank = 0;

@@ -17,7 +17,7 @@ namespace st {
 /// fails is found there, within the deadline, and this rank ends its part, which nothing then reads.
 class NetworkExchange final : public DeviceCollective {
  public:
-  /// Of a communicator with devices().
+  /// `ranks` has devices().
   NetworkExchange(const ExchangePlan& exchange, const Program& program, const Call& call, Communicator& ranks, Backend& backend);
   ~NetworkExchange() override;
 

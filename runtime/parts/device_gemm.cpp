@@ -105,7 +105,7 @@ DeviceGemm::DeviceGemm(Backend& backend, const GemmProblem& problem, const Wish&
 
 DeviceGemm::~DeviceGemm() = default;
 
-/// Of a tile that was asked for alone.
+/// Tries one tile only if it was asked for.
 void DeviceGemm::keep_fastest(const Wish& wish) {
   const bool is_free = wish.tiles.mc == 0 && wish.tiles.nc == 0 && wish.tiles.kc == 0;
   const double each = wish.seconds / (is_free ? static_cast<double>(std::size(kTiles)) : 1);
@@ -142,7 +142,7 @@ void DeviceGemm::consider(const Kernels& kernels, double seconds) {
   }
 }
 
-/// Of one product among many in a row, which hide what a launch takes.
+/// The seconds of one product among many in a row, which hide what a launch takes.
 double DeviceGemm::seconds_of(Prepared& prepared, double seconds) {
   constexpr int kMostRuns = 1 << 16;
   prepared.enqueue(*stream_);

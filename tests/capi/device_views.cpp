@@ -61,7 +61,7 @@ TEST(DeviceViews, AreRefusedAsCopiesAndByAConversion) {
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_view_convert(&host, &w.room), {"st_view_convert", "\"to\" has device 1"}));
 }
 
-TEST(DeviceViews, AreNeverGivenByTheLibrary) {
+TEST(DeviceViews, AreNeverGivenByTheLibraryOnTheCpu) {
   AllKinds w;
   w.new_view.device = w.new_view.reserved = 7;
   EXPECT_TRUE(works(st_tensor_view(w.tensor, &w.new_view)));

@@ -136,7 +136,7 @@ struct Trained {
     const st_named_view batch[] = {{"x", x}, {"y", y}};
     return st_trainer_step(trainer, 2, batch, nullptr);
   }
-  /// Of arrays of the host.
+  /// Arrays of the host.
   st_status step(std::vector<float> x, std::vector<float> y) {
     const int64_t dims[] = {static_cast<int64_t>(x.size()), 1};
     const auto bytes = static_cast<int64_t>(x.size() * 4);
@@ -407,6 +407,7 @@ TEST(DeviceArrays, ThatDoNotFitAreRefusedByName) {
 
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_context_use_stream(run.context, of_another), {"device 0", "cuda-simulated:1"}));
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_context_use_stream(run.context, 0), {"0 is no stream", "-1 for none"}));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_context_use_stream(run.context, 2), {"2 is another stream on each thread", "give 1"}));
   EXPECT_EQ(asked<int64_t>(st_context_stream, run.context), 1) << "what was refused changes nothing";
 
   Foreign on_other(elsewhere, 2, 0), of_rocm(x, 10, 1), mislabelled(elsewhere);

@@ -125,7 +125,9 @@ class Nccl(unittest.TestCase):
 
     def test_is_found_and_has_never_run(self):
         joins = "devices cuda, one each: found 2.23.4, never run on hardware with more than one rank"
-        self.assertEqual(self.row(SCALETRAIN_CUDA_PATH=NCCL, ST_FAKE_NCCL_VERSION="22304"), {"name": "nccl", "available": True, "joins": joins})
+        found = {"SCALETRAIN_CUDA_PATH": f"{NCCL}:{DRIVER}", "ST_FAKE_NCCL_VERSION": "22304"}
+        self.assertEqual(self.row(**found), {"name": "nccl", "available": True, "joins": joins})
+        self.assertIn("has no device that CUDA_VISIBLE_DEVICES", self.row(**found, CUDA_VISIBLE_DEVICES="")["why"])
 
     def test_one_that_cannot_be_used_is_refused_with_the_reason(self):
         remedy = "install NCCL 2.14 or later (PyPI's nvidia-nccl-cu13)"

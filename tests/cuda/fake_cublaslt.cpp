@@ -26,7 +26,7 @@ namespace {
 
 using st::Json;
 
-FakeCublasLt counts;
+CublasLtCounts<std::atomic<int64_t>> counts;
 
 enum LayoutField { kType, kRows, kColumns, kLead };
 enum DescriptionField { kCompute, kScale, kTransposeA, kTransposeB, kEpilogue, kBias };
@@ -166,7 +166,7 @@ void write(void* to, int64_t type, int64_t element, float value) {
     static_cast<uint16_t*>(to)[element] = type == CUDA_R_16BF ? st::bf16_of(value) : st::f16_of(value);
 }
 
-/// What a call gives to the stream.
+/// A call as the stream runs it.
 struct Work {
   cublasLtMatmulDescOpaque_t description;
   cublasLtMatrixLayoutOpaque_t a_layout, b_layout, d_layout;
@@ -228,7 +228,7 @@ cublasStatus_t set(uint64_t& field, const void* value, size_t bytes) {
 
 extern "C" {
 
-const FakeCublasLt* st_fake_cublaslt() { return &counts; }
+const CublasLtCounts<std::atomic<int64_t>>* st_fake_cublaslt() { return &counts; }
 
 size_t cublasLtGetVersion() { return ST_CUBLASLT_VERSION; }
 

@@ -1,14 +1,17 @@
-// What tests ask the library in the place of cuBLASLt (fake_cublaslt.cpp) about itself.
+// Counts that tests read of the library in cuBLASLt's place (fake_cublaslt.cpp).
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
-struct FakeCublasLt {
-  int64_t created = 0;     // handles, descriptions, layouts and preferences since it was loaded
-  int64_t alive = 0;       // of these
-  int64_t heuristics = 0;  // calls
-  int64_t products = 0;    // calls, recorded ones once
+template <class Count>
+struct CublasLtCounts {
+  Count created = 0;     // handles, descriptions, layouts and preferences since it was loaded
+  Count alive = 0;       // of these
+  Count heuristics = 0;  // calls
+  Count products = 0;    // calls, recorded ones once
 };
+using FakeCublasLt = CublasLtCounts<int64_t>;
 
-extern "C" const FakeCublasLt* st_fake_cublaslt();
+extern "C" const CublasLtCounts<std::atomic<int64_t>>* st_fake_cublaslt();  // ranks are threads
 using AskFakeCublasLt = decltype(&st_fake_cublaslt);

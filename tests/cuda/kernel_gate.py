@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """Compares what each kernel takes of a device (NAME.taken, which nvcc wrote) and which machine instructions it has (NAME.o) with the table in
-the repository. No kernel may spill registers, and none but kLocal may use local memory.
+the repository. No kernel may spill registers, and none but LOCAL may use local memory.
 
 usage: kernel_gate.py TABLE COMPILER CUOBJDUMP FOLDER [--write]      COMPILER: "V13.0.88"; --write makes the table anew
 

@@ -31,7 +31,7 @@ std::string trained(Trainer& trainer) {
   return line + trainer.state_digest();
 }
 
-/// What the first log line about devices says.
+/// The first log line about devices.
 struct Heard {
   std::string line;
   static void hear(void* of, int32_t, const char*, const char* message) {
@@ -48,7 +48,7 @@ std::unique_ptr<Trainer> trainer_in(Communicator& group, const Training& trainin
                                    &group);
 }
 
-/// Of one process, whose ranks are threads that share a device.
+/// One process whose ranks are threads that share a device.
 std::string trained_by_threads(const Keys& keys, int ranks) {
   ForkedRanks alone(1, [&](int, const ForkedRanks::Say& say) {
     Keys all = keys;
@@ -129,7 +129,7 @@ TEST(NcclRanks, GoThroughTheHostWhereTheyHaveOneDeviceOrAreAsked) {
   unsetenv("SCALETRAIN_DEVICE_EXCHANGE");
 }
 
-/// What communicators have left whose ranks did not all end them; rank 0 has named them.
+/// Folders of communicators whose ranks did not all end them; rank 0 has named them.
 void remove_left_over(const ForkedRanks& processes) {
   for (const auto& entry : std::filesystem::directory_iterator("/dev/shm"))
     if (entry.path().filename().string().starts_with(text("st_fake_nccl_", processes.process_of(0), "_")))

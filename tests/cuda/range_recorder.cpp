@@ -39,7 +39,7 @@ int NVTX_API pop(nvtxDomainHandle_t domain) {
 
 }  // namespace
 
-/// What NVTX calls first: the table's rows are places of its function pointers.
+/// NVTX calls this first: the table's rows are places of its function pointers.
 extern "C" int NVTX_API InitializeInjectionNvtx2(NvtxGetExportTableFunc_t get_table) {
   const auto* const callbacks = static_cast<const NvtxExportTableCallbacks*>(get_table(NVTX_ETID_CALLBACKS));
   NvtxFunctionTable table = nullptr;

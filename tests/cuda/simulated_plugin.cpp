@@ -1,7 +1,6 @@
 // libscaletrain_cuda_simulated.so, for tests alone: the plug-in's backend and kernels on a device that is not there.
 // SCALETRAIN_SIMULATED_ORDER is when its streams run: eager (the default), late or random. SCALETRAIN_SIMULATED_NCCL: the file of
-// fake_nccl. With SCALETRAIN_SIMULATED_CUBLASLT=1 it looks
-// for cuBLASLt as the plug-in does, and takes fake_cublaslt.cpp alone.
+// fake_nccl. With SCALETRAIN_SIMULATED_CUBLASLT=1 it looks for cuBLASLt as the plug-in does, and takes fake_cublaslt.cpp alone.
 #include <cstdlib>
 #include <mutex>
 #include <string_view>

@@ -21,7 +21,8 @@ struct CUstream_st {
   std::shared_ptr<st::StreamEngine::Queue> queue = engine->make_queue();
   int device = -1;  // -1: of a test that has no device, whose kernels get memory of the host's
   std::unique_ptr<CUgraph_st> captured = {};
-  /// For libraries that are loaded: give(), and an address as kernels of this stream follow it.
+  /// For libraries that are loaded, whose own copies of these functions have other state: give(), and an address as kernels of this stream
+  /// follow it. (fake_nccl.cpp calls give() itself: an engine's state is in the stream.)
   void (*given_by_library)(CUstream_st&, std::function<void()>) = [](CUstream_st& own, std::function<void()> work) {
     own.give(std::move(work));
   };

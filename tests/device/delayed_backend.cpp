@@ -60,7 +60,7 @@ class DelayedBuffer : public Buffer {
   MemoryRole role_;
 };
 
-/// Of the host's memory, whose addresses the backend's own copies take, and no kernel does.
+/// Memory of the host, whose addresses the backend's own copies take, and no kernel does.
 class HomeBuffer : public Buffer {
  public:
   HomeBuffer(std::unique_ptr<Buffer> buffer, std::shared_ptr<DeviceBuffers> all) : buffer_(std::move(buffer)), all_(std::move(all)) {

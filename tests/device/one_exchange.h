@@ -121,7 +121,7 @@ inline ExchangeOutcome outcome_of(const Exchanged& what, int ranks, int contribu
       one.run(contributors);
       const std::vector<std::byte> result = one.result();
       outcome.results[own].insert(outcome.results[own].end(), result.begin(), result.end());
-      group.barrier();  // before inputs are set beside the streams
+      group.barrier();  // before inputs are set, which no stream orders
     }
     const std::lock_guard lock(mutex);
     outcome.sent += group.sent_bytes();

@@ -55,6 +55,7 @@ void StreamEngine::add(Queue& queue, Given given) {
 bool StreamEngine::run_first(Queue& queue) {
   const Given& next = queue.given_.front();
   if ((next.awaits && next.awaits->done_ < next.number) || (next.is_ready && !next.is_ready())) return false;
+  if (next.is_ready) pauses_ = 0;
   Given first = std::move(queue.given_.front());
   queue.given_.pop_front();
   const FloatMode mode;  // noted by thread, and so by the host

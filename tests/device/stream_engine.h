@@ -89,7 +89,7 @@ class StreamEngine {
   const Order order_;
   std::recursive_mutex mutex_;
   std::mt19937_64 random_;
-  int64_t pauses_ = 0;  // of all waits for work that was not ready
+  int64_t pauses_ = 0;  // in waits for work that was not ready, since such work last ran
   std::vector<std::weak_ptr<Queue>> queues_;
 };
 

@@ -69,9 +69,9 @@ ST_API st_status st_context_cancel(st_context* context);
 /* Frees memory that is only kept for speed: buffers of idle predictors and evaluations, checkpoint snapshots that no save is writing. */
 ST_API st_status st_context_trim(st_context* context);
 
-/* The host's stream on the context's device: a cudaStream_t of that device; 1 or 2, CUDA's legacy or per-thread default stream, as in
- * DLPack; -1: none. 1 until this is called. ST_UNSUPPORTED on a device that has no streams (cpu), ST_INVALID_ARGUMENT for a stream of
- * another device.
+/* The host's stream on the context's device: a cudaStream_t of that device; 1, CUDA's legacy default stream, as in DLPack; -1: none. 1
+ * until this is called. ST_UNSUPPORTED for any but -1 on a device that has no streams (cpu), ST_INVALID_ARGUMENT for a stream of another
+ * device and for 2, the default stream of each thread, since ranks are other threads.
  * - A call that takes an array in the device's memory (device >= 1 in st_view) first waits, on the device, for the work that this stream
  *   has been given. Its own work is done when it returns, so what the stream is given then comes after it.
  * - With -1 the host has waited for its work before each such call.

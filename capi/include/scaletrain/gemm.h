@@ -4,7 +4,7 @@
  * Geijn, "Anatomy of high-performance matrix multiplication" (2008).
  *
  * On a device of its own memory a run copies the arrays there and back, and computes C = A B of one pair of matrices without gaps: alpha 1,
- * beta 0, no epilogue, no packed B; the rest is ST_UNSUPPORTED. Of a schedule tile_m, tile_n and tile_k are the least that a tile has
+ * beta 0, no epilogue, no packed B; the rest is ST_UNSUPPORTED. A schedule's tile_m, tile_n and tile_k are the least that a tile has
  * (ST_UNSUPPORTED with its shared memory and registers if the device has none), tune_ms is the time to measure kernels in when the plan is
  * made, and ST_GEMM_LIBRARY_AUTO lets the device use a library of its own (cuBLASLt), by measuring or by the device's rule. st_gemm_info
  * then has these tiles, flops_per_second of the measured kernels alone (0: not measured), and the library "own", "cublasLt-2" (its
@@ -71,7 +71,7 @@ typedef struct st_gemm_schedule {
    * product: the default is used, and the log says so. 0: neither measured nor looked up. Winning tiles may pack B differently from the
    * default. */
   int32_t tune_ms;
-  int32_t library; /* ST_GEMM_LIBRARY_*; AUTO measures libraries for tune_ms, or for at most 10 s if that is 0 */
+  int32_t library; /* ST_GEMM_LIBRARY_*; AUTO measures libraries for tune_ms, or, on the cpu, for at most 10 s if that is 0 */
 } st_gemm_schedule;
 ST_API st_status st_gemm_schedule_init(st_gemm_schedule* schedule, size_t size);
 

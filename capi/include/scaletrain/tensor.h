@@ -25,11 +25,12 @@ ST_API st_status st_tensor_view(st_tensor* tensor, st_view* view);
 ST_API st_status st_tensor_from_dlpack(st_context* context, struct DLManagedTensor* managed, st_tensor** tensor);
 /* Makes a DLManagedTensor over the same memory, which it keeps until its deleter is called; it may outlive the tensor and its context. */
 ST_API st_status st_tensor_to_dlpack(st_tensor* tensor, struct DLManagedTensor** managed);
-/* Of the DLManagedTensor: kDLCPU (1) and 0, or kDLCUDA (2) and the number of the device. */
+/* The device that a DLManagedTensor of it has: kDLCPU (1) and 0, or kDLCUDA (2) and its number. */
 ST_API st_status st_tensor_dlpack_device(st_tensor* tensor, int32_t* type, int32_t* index);
 
-/* The same for elements that another stream of the host writes before, or reads after, handles as in st_context_use_stream: the context's
- * stream waits for `stream`, or `stream` for the context's, on the device. -1: no waiting, and so for a tensor in the host's memory. */
+/* The same for elements that another stream of the host writes before, or reads after, a cudaStream_t, or 1 or 2 as in DLPack: the
+ * context's stream waits for `stream`, or `stream` for the context's, on the device. -1: no waiting, and so for a tensor in the host's
+ * memory. */
 ST_API st_status st_tensor_from_dlpack_on(st_context* context, struct DLManagedTensor* managed, int64_t stream, st_tensor** tensor);
 ST_API st_status st_tensor_to_dlpack_on(st_tensor* tensor, int64_t stream, struct DLManagedTensor** managed);
 

@@ -174,7 +174,8 @@ ST_API st_status st_trainer_digest(st_trainer* trainer, const char** hex);
 ST_API st_status st_trainer_digest_collective(st_trainer* trainer, const char** hex);
 /* {"rows_per_step":..,"ranks":[{"memory":{"parameters":..,...},"wire_bytes":..,"collectives":..,...}]}, with the ranks of this process.
  * - "rows_per_step" is of all ranks together. "micro_batches" are rounds of the step.
- * - "device_total" does not include "file_total", the bytes in offload_folder, and "host_total", those that a device offloads to the host.
+ * - "device_total" does not include "file_total", the bytes in offload_folder, and "host_total", those that a device offloads to the
+ *   host; that of st_plan also has the pinned memory of inputs.
  * - "wire_bytes" are those of the elements that the rank sends in a step of all rows, by op in "wire"; without what ranks compare before a
  *   step.
  * - "recompute" has bytes of stash before and after; extra_flops (of products and attention) and extra_bytes (read and written by other

@@ -40,7 +40,7 @@ CublasLt cublaslt_of(const os::LoadedLibrary& library);
 /// "13.1.0" of 130100.
 std::string cublaslt_version_text(size_t version);
 
-/// Of the device that is current when it is made, of which it takes 2 MiB.
+/// cuBLASLt's state on the device that is current when it is made, of which it takes 2 MiB.
 class CublasLtHandle {
  public:
   explicit CublasLtHandle(const CublasLt& library);

@@ -1,4 +1,4 @@
-// What connects CUDA devices of several ranks: NCCL, on the streams of this folder.
+// The network of CUDA devices of several ranks: NCCL, on the streams of this folder.
 #pragma once
 
 #include <functional>

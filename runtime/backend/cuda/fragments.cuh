@@ -1,4 +1,4 @@
-// What warps multiply by tensor cores: rows of 16-bit elements in chunks of 16 bytes in shared memory, and fragments of them
+// Operands of tensor cores: rows of 16-bit elements in chunks of 16 bytes in shared memory, and fragments of them
 // (device/mma.h). place_of(row, chunk) is where a chunk is: chunks of 8 neighbouring rows should fall into different banks.
 #pragma once
 

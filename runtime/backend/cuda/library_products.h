@@ -39,7 +39,7 @@ class CublasLtProduct final : public LibraryProduct {
 /// A problem's row in the table decides, else is_for_library(). A problem that the library does not take has our kernels.
 class LibraryProducts final : public ProductChoices {
  public:
-  /// Of the current device. `table` may be null, `library` may be missing, and then a table chooses among our tiles.
+  /// For the current device. `table` may be null, `library` may be missing, and then a table chooses among our tiles.
   LibraryProducts(std::optional<CublasLt> library, std::shared_ptr<const ProductTable> table);
 
   ChosenProduct of(const ProductKey& key) override;
@@ -57,10 +57,10 @@ class LibraryProducts final : public ProductChoices {
   std::map<std::pair<ProductKey, int>, std::unique_ptr<LibraryProduct>> made_;
 };
 
-/// What `load` returns, load_cublaslt() for instance; nothing, and one line that says why, if it throws unavailable.
+/// The library that `load` returns, load_cublaslt() for instance; nothing, and one line that says why, if it throws unavailable.
 std::optional<CublasLt> cublaslt_if_there(CublasLt (*load)(), std::string& why_none);
 
-/// What a device's products are computed with: the library, if there is one, and the table of the environment.
+/// The means to compute a device's products: the library, if there is one, and the table of the environment.
 struct ProductMeans {
   std::optional<CublasLt> library;
   std::shared_ptr<const ProductTable> table;

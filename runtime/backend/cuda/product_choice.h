@@ -33,7 +33,7 @@ constexpr int64_t kLibraryWorkspace = int64_t{1} << 20;
 /// separate ones.
 bool is_for_library(const ProductKey& key);
 
-/// Of the device's memory, but for alpha and beta.
+/// In the device's memory, but for alpha and beta.
 struct ProductOperands {
   const void *a = nullptr, *b = nullptr;
   void* c = nullptr;
