@@ -59,8 +59,8 @@ class Buffer {
 
 /// Where memory is, as DLPack names it: DLDeviceType and the number of the device.
 struct MemoryPlace {
-  static constexpr int32_t kHost = 1, kCuda = 2, kPinned = 3;  // kDLCPU, kDLCUDA, kDLCUDAHost
-  int32_t type = 0;                                            // 0: no other library can use it
+  static constexpr int32_t kHost = 1, kCuda = 2;  // kDLCPU, kDLCUDA
+  int32_t type = 0;                               // 0: no other library can use it
   int32_t index = 0;
   bool operator==(const MemoryPlace&) const = default;
 };

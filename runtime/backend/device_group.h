@@ -26,7 +26,7 @@ class DeviceGroup {
     int64_t bytes = 0;
   };
   /// Gives to `stream`, at once: sends and receives, those between two ranks in the same order on both. The memory that is sent may be
-  /// written, and what was received read, behind this in the stream.
+  /// written, and what was received read, by work given to the stream after this.
   virtual void exchange(class Stream& stream, std::span<const Part> sends, std::span<const Part> receives) = 0;
   /// Whether the group has been connected, and whether the last exchange is in its stream: nothing else may be given before. Throws what
   /// has failed since the last call, in an exchange that is under way too.

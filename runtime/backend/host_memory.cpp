@@ -23,7 +23,7 @@ class HostBuffer : public Buffer {
   Memory memory_;
 };
 
-/// In the place of a device's memory.
+/// Stands for the host's memory beside a device's: streams may copy from and to it.
 class HomeBuffer : public HostBuffer {
  public:
   explicit HomeBuffer(Memory memory) : HostBuffer(std::move(memory)) {}

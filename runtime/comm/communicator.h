@@ -87,11 +87,11 @@ class Communicator {
   /// Gives `own` to all ranks, runs `exchange`, and returns when it has returned on all ranks. `detail`: what else the ranks must agree in.
   /// An exception of `exchange` ends the group.
   virtual void meet(const CollectiveCall& call, uint64_t detail, uint64_t own, const Exchange& exchange) = 0;
-  /// Within `exchange`: calls `is_done` until it returns true. Throws as any wait for other ranks does; timeout, with `what` is awaited, if
-  /// no rank is silent at the deadline.
+  /// Within `exchange`: calls `is_done` until it returns true. Throws as any wait for other ranks does. At the deadline it names a rank
+  /// that is silent or has left, else timeout says that this rank waits for `what`.
   virtual void await(std::string_view what, const std::function<bool()>& is_done) = 0;
 
-  /// What moves the memory of these ranks' devices; null: nothing does, so that it passes through the host's.
+  /// Moves the memory of these ranks' devices; null: it passes through the host's.
   DeviceGroup* devices() const { return devices_.get(); }
   void connect_devices(std::shared_ptr<DeviceGroup> devices) { devices_ = std::move(devices); }
 

@@ -285,6 +285,9 @@ void Wire::await(std::string_view what, const std::function<bool()>& is_done) {
   for (Patience patience; !is_done();) {
     const bool has_moved = transport_->progress();
     if (look_around(patience) > options_.deadline) {
+      for (int other = 0; other < size(); ++other)  // not before: its part may be done
+        if (other != rank_ && transport_->has_left(other))
+          end_group({whole_rank(other), Code::rank_failed, text(in_group(), "it has left the group")});
       for (int rank = 0; rank < first_.whole().size(); ++rank)
         if (silence_of(rank) >= long_silence()) end_group(silence_of_rank(rank));
       end_group({whole_rank(rank_), Code::timeout,

@@ -26,10 +26,9 @@ class DeviceCollective {
 
   /// Forgets where operands are: the next run looks for them.
   void place() { is_placed_ = false; }
-  /// Gives the collective to `stream`, behind whose work so far the operands have their values; they may be written again behind the work
-  /// that it has when this returns. False: the ranks' devices are not as this needs them, and nothing of the collective has been run.
-  /// Throws invalid_argument for an operand that is not in the device's memory, and what the communicator throws; no other rank reads the
-  /// operands then.
+  /// Gives the collective to `stream`, after the work that makes the operands; work given after this returns may write them again. False:
+  /// the ranks' devices are not as this needs them, and nothing of the collective has been run. Throws invalid_argument for an operand that
+  /// is not in the device's memory, and what the communicator throws; no other rank reads the operands then.
   bool run(Stream& stream, int contributors);
 
   virtual int64_t bytes() const { return staged_ ? staged_->size() : 0; }  // memory of its own

@@ -34,9 +34,9 @@ Fact own_fact(Backend& backend, std::unique_ptr<DeviceNetwork>& network) {
     own.network = network->name();
     own.version = network->version();
     own.device = network->device();
-  } catch (const Error& why) {
+  } catch (const std::exception& why) {  // of any kind: the others wait for this rank's answer
     network = nullptr;
-    own.why_none = why.message();
+    own.why_none = why.what();
   }
   return own;
 }
@@ -104,7 +104,7 @@ void connect_devices(Communicator& ranks, DeviceNetwork& network) {
   std::exception_ptr error;
   try {
     if (ranks.rank() == 0) network.make_id(id);
-  } catch (const Error&) {
+  } catch (const std::exception&) {
     error = std::current_exception();
   }
   require_all_fine(ranks, error, label);

@@ -1,4 +1,4 @@
-// What an executor has been given, when a call ends with an error before its run.
+// Waits for an executor's copies when a call fails before its run.
 #pragma once
 
 #include <exception>

@@ -20,6 +20,7 @@ NetworkExchange::~NetworkExchange() = default;
 // The collectives.
 
 bool NetworkExchange::reduce(Stream& stream, const Round& round, int contributors, bool adds) {
+  begin();
   const DevicePieces& own = parts()[static_cast<size_t>(rank())];
   receive_terms(stream, own, contributors);
   for (int step = 1; step < size() && rank() < contributors; ++step) {
@@ -31,6 +32,7 @@ bool NetworkExchange::reduce(Stream& stream, const Round& round, int contributor
 }
 
 bool NetworkExchange::gather(Stream& stream, const Round& round, const std::vector<DevicePieces>& parts) {
+  begin();
   for (int step = 1; step < size(); ++step) {
     const int other = (rank() + step) % size();
     send(other, parts[static_cast<size_t>(rank())]);
@@ -41,10 +43,16 @@ bool NetworkExchange::gather(Stream& stream, const Round& round, const std::vect
 }
 
 bool NetworkExchange::sum_all(Stream& stream, const Round& round, int contributors, bool adds) {
+  begin();
   receive_terms(stream, parts()[0], size());
   for (int step = 1; step < size(); ++step) send((rank() + step) % size(), parts()[0]);
   meet(stream, round, [&] { fold(stream, std::span(terms_).first(static_cast<size_t>(contributors)), adds); });
   return true;
+}
+
+void NetworkExchange::begin() {
+  sends_.clear();
+  receives_.clear();
 }
 
 void NetworkExchange::send(int to, const DevicePieces& pieces) {
@@ -82,10 +90,9 @@ void NetworkExchange::receive_terms(Stream& stream, const DevicePieces& own, int
 template <class Then>
 void NetworkExchange::meet(Stream& stream, const Round& round, const Then& then) {
   DeviceGroup& devices = *ranks_.devices();
-  const auto forget = [&] {
-    sends_.clear();
-    receives_.clear();
-  };
+  // What the device computes before is no wait for other ranks: the deadline is for the exchange alone.
+  stream.record(*is_done_);
+  is_done_->wait();
   try {
     const auto is_given = [&] { return devices.is_ready(); };
     const auto is_done = [&] { return devices.is_ready() && is_done_->has_passed(); };
@@ -100,10 +107,8 @@ void NetworkExchange::meet(Stream& stream, const Round& round, const Then& then)
     ranks_.meet(round.call, round.detail, 0, std::ref(exchange));  // references: std::function would allocate for the captures
   } catch (...) {
     devices.abort();
-    forget();
     throw;
   }
-  forget();
 }
 
 }  // namespace st

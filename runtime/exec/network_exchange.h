@@ -28,6 +28,7 @@ class NetworkExchange final : public DeviceCollective {
   bool gather(Stream& stream, const Round& round, const std::vector<DevicePieces>& parts) override;
   bool sum_all(Stream& stream, const Round& round, int contributors, bool adds) override;
 
+  void begin();
   void send(int to, const DevicePieces& pieces);
   void receive(int from, const DevicePieces& pieces);
   void receive_terms(Stream& stream, const DevicePieces& own, int ranks);

@@ -24,7 +24,7 @@ class PlannedCalls {
   PlannedCalls(const PlannedCalls&) = delete;
   PlannedCalls& operator=(const PlannedCalls&) = delete;
 
-  /// Of any instruction but copies.
+  /// For any instruction but copies.
   const Call& of(size_t instruction) const { return *by_instruction_[instruction]; }
   /// Instructions of a node with the same places have the same call.
   int32_t places_of(const Instruction& at) const { return places_.of(at); }

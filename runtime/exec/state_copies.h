@@ -12,8 +12,8 @@
 
 namespace st {
 
-/// Runs the copies of a plan (MemoryLayout::windows), each after what the computing stream was given before it. The last await of a plan
-/// makes the computing stream wait for all of them, so that to finish it is enough, but after an error.
+/// Runs the copies of a plan (MemoryLayout::windows), each after what the computing stream was given before it. The computing stream
+/// waits for the last copy of a plan, so finishing it finishes the copies; after an error call finish() too.
 class StateCopies {
  public:
   /// The arenas of both are there. Borrows `storage` and `computing`.

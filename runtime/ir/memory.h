@@ -93,7 +93,7 @@ struct MemoryLayout {
   }
   int64_t file_bytes() const { return bytes_in(in_file); }
   int64_t host_bytes() const { return bytes_in(on_host); }
-  /// Of the memory of the device, or of the host where it computes.
+  /// Bytes in the memory that kernels use.
   int64_t device_bytes() const { return total() - file_bytes() - host_bytes(); }
   int64_t on_device(Arena arena) const {
     const auto a = static_cast<size_t>(arena);

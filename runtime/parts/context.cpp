@@ -85,7 +85,8 @@ void Context::require_memory(const std::string& what, int64_t bytes, int64_t par
 
 void Context::require_host_memory(const std::string& what, int64_t bytes, int64_t planned) const {
   if (bytes == 0) return;
-  const int64_t there = backend_->host_free_bytes();
+  int64_t there = backend_->host_free_bytes();
+  if (local_ranks_ > 1) there = std::min(there, os::total_memory() / local_ranks_);  // the others may look at the same moment
   require(planned <= there, Code::out_of_memory, what, " offloads ", text_of_bytes(bytes), " (", bytes, " bytes) to the host's memory, ",
           planned > bytes ? text("with the ranks planned after this one ", text_of_bytes(planned), " (", planned, " bytes), ") : "",
           "where ", text_of_bytes(there), " (", there,

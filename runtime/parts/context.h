@@ -51,7 +51,7 @@ class Context {
   explicit Context(ContextOptions options);
 
   Backend& backend() const { return *backend_; }
-  /// Of arrays that the host has on the device.
+  /// Orders the host's work on its arrays on the device with ours.
   HostOrder& host_order() const { return *host_order_; }
   int threads() const { return threads_; }
   const ContextOptions& options() const { return options_; }

@@ -105,25 +105,33 @@ DeviceGemm::DeviceGemm(Backend& backend, const GemmProblem& problem, const Wish&
 
 DeviceGemm::~DeviceGemm() = default;
 
-/// Tries one tile only if it was asked for.
+/// Shares the time among the tiles, or the one that was asked for, and the library's algorithms.
 void DeviceGemm::keep_fastest(const Wish& wish) {
-  const bool is_free = wish.tiles.mc == 0 && wish.tiles.nc == 0 && wish.tiles.kc == 0;
-  const double each = wish.seconds / (is_free ? static_cast<double>(std::size(kTiles)) : 1);
-  if (!is_free) return consider({wish.tiles, kOwn}, each);
-  for (const auto& [rows, columns] : kTiles) {
-    TileSchedule tiles;
-    tiles.mc = rows, tiles.nc = columns;
-    consider({tiles, kOwn}, each);
-  }
-  if (!wish.lets_libraries) return;
-  for (int algorithm = 0; algorithm < kMostAlgorithms; ++algorithm) {
-    try {
-      Prepared(*this, {TileSchedule{}, algorithm_name(algorithm)});
-    } catch (const Error& error) {
-      if (error.code() != Code::unsupported) throw;
-      return;  // there are no more
+  std::vector<Kernels> candidates;
+  if (wish.tiles.mc != 0 || wish.tiles.nc != 0 || wish.tiles.kc != 0) {
+    candidates.push_back({wish.tiles, kOwn});
+  } else {
+    for (const auto& [rows, columns] : kTiles) {
+      TileSchedule tiles;
+      tiles.mc = rows, tiles.nc = columns;
+      candidates.push_back({tiles, kOwn});
     }
-    consider({TileSchedule{}, algorithm_name(algorithm)}, each);
+    for (int algorithm = 0; wish.lets_libraries && algorithm < kMostAlgorithms; ++algorithm) {
+      const Kernels asked = {TileSchedule{}, algorithm_name(algorithm)};
+      if (!is_there(asked)) break;  // there are no more
+      candidates.push_back(asked);
+    }
+  }
+  for (const Kernels& candidate : candidates) consider(candidate, wish.seconds / static_cast<double>(candidates.size()));
+}
+
+bool DeviceGemm::is_there(const Kernels& kernels) {
+  try {
+    const Prepared tried(*this, kernels);
+    return true;
+  } catch (const Error& error) {
+    if (error.code() != Code::unsupported) throw;
+    return false;
   }
 }
 

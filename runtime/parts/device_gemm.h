@@ -46,6 +46,7 @@ class DeviceGemm {
 
   double seconds_of(Prepared& prepared, double seconds);
   void keep_fastest(const Wish& wish);
+  bool is_there(const Kernels& kernels);
   void consider(const Kernels& kernels, double seconds);
 
   Backend& backend_;

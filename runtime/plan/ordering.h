@@ -48,8 +48,7 @@ struct Ordering {
 /// - the host writes control slots before a step, and reads what lasts after it
 /// Stages also rely on each other: a use's gradient comes from a stage after the weights that were sent to it in this step have arrived,
 /// and weights come from a stage after the gradients of uses that were sent to it in earlier steps have arrived. Each plan's proof checks
-/// the own part of this promise. `without`: the index of an await, of copies too, or a release
-/// that is left out.
+/// the own part of this promise. `without`: the index of an await (of a copy too) or release that is left out.
 Ordering ordering_of(const Plan& plan, std::optional<size_t> without = {});
 
 /// The waits without which, one at a time, the order still holds: what another wait implies. Takes an ordering_of() for each.

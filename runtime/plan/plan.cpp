@@ -117,8 +117,12 @@ class Listing {
     using Kind = Instruction::Kind;
     for (const int32_t w : windows) {
       if (window(w).end != n + 1) continue;
-      if (std::ranges::any_of(window(w).copies, &StagedBytes::is_written)) append_copy(run, Kind::write_back, w);
-      if (w == windows.back()) append_copy(run, Kind::await_copy, w);  // and with it for all before
+      const bool is_written = std::ranges::any_of(window(w).copies, &StagedBytes::is_written);
+      if (is_written) append_copy(run, Kind::write_back, w);
+      if (w == windows.back()) {
+        require(is_written || w == windows.front(), Code::internal, "make_plan: the last window of offloaded state is only read");
+        append_copy(run, Kind::await_copy, w);  // and with it for all before
+      }
       if (w != windows.back() && follows(window(w + 1), window(w))) append_copy(run, Kind::fetch, w + 1);
     }
   }

@@ -32,7 +32,8 @@ struct Instruction {
     send,      // a message to another stage, which leaves while the rank computes; its memory is the link's until its release
     release,   // waits until the last message that a send took from this micro-batch's buffer has left
     receive,   // waits for a message of another stage
-    // Of bytes in the host's memory, for the nodes of a window (plan/state_windows.h), by a second stream, after what was issued before:
+    // Copies of bytes in the host's memory, for the nodes of a window (plan/state_windows.h), by a second stream, after what was issued
+    // before:
     fetch,       // to the device
     write_back,  // what the nodes have written, to the host's memory
     await_copy,  // waits for the window's last copy

@@ -56,7 +56,7 @@ class Windows {
  private:
   static constexpr int64_t kWindows = 16;  // at least, but for large nodes
 
-  /// Copies have offsets from the begin of the room so far.
+  /// Places the room, in the stash if it is free and large enough, and moves the copies' offsets there.
   void make_room() {
     const bool is_in_stash = is_stash_free() && room_ <= layout_.of(Arena::stash);
     int64_t& buckets = layout_.bytes[static_cast<size_t>(Arena::buckets)];

@@ -10,11 +10,10 @@
 namespace st {
 
 /// Moves the chosen arenas of a device to the host's memory.
-/// - The optimizer's is computed with in copies. The nodes of the update that use it are cut into windows of at most a 16th of the arena,
-/// or
-///   of one node that uses more. Throws internal if another section uses it.
-/// - While one window computes, the next one's copies arrive. Two windows have room at a time: where the stash was, which the update no
-///   longer reads, or, where it does or has less, in addition to Arena::buckets.
+/// - The update computes with copies of the optimizer's arena. The nodes that use it are cut into windows of at most a 16th of the arena,
+///   or of one node that uses more. Throws internal if another section uses it.
+/// - The next window's copies arrive while one computes, so there is room for two: in the stash, if the update does not read it and it is
+///   large enough, else at the end of Arena::buckets, which grows.
 /// - The other arenas have no windows: such a plan says what a step would take, and is not executed.
 void move_to_host(const Program& program, MemoryLayout& layout, const std::array<bool, kArenas>& arenas);
 

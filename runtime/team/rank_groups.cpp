@@ -36,12 +36,12 @@ CommunicatorOptions RankGroups::options_of(int32_t rank) const {
   return options;
 }
 
-/// A stage waits for the work of others: those that compute, or wait themselves, are not silent. Who does not come to a step at all is
-/// found before it, by the group of all.
+/// A stage or tensor rank waits for the work of others: those that compute, or wait themselves, are not silent. Who does not come to a step
+/// at all is found before it, by the group of all.
 CommunicatorOptions RankGroups::options_in_group() const {
   CommunicatorOptions options;
   options.deadline = group_->deadline();
-  options.waits_for_living = true;
+  options.waits_for_living = mesh_.stage > 1 || mesh_.tensor > 1;
   options.is_cancelled = is_cancelled_;
   return options;
 }

@@ -171,7 +171,7 @@ TEST_F(ProductKernels, AddToWhatIsThere) {
     p.alpha = 2, p.beta = -0.5;
     const Matrix a = normal(dtype, {k, m}, 1), b = normal(dtype, {batch, k, n}, 2), before = normal(dtype, {batch, m, n}, 3);
     Matrix c = normal(dtype, {batch, m, n}, 3);
-    enqueue_gemm(&stream_, p, as<const void>(a.operand), as<const void>(b.operand), as<void>(c.operand));
+    enqueue_gemm(&stream_, p, as<const void>(a.operand), as<const void>(b.operand), as<void>(c.operand), nullptr);
     finish();
     c.bytes.taken();
     double largest = 0;
@@ -183,7 +183,7 @@ TEST_F(ProductKernels, AddToWhatIsThere) {
     }
     EXPECT_LE(largest, (k + 2) * 0x1p-20) << name_of(dtype);  // so many roundings, each of a number below 32
     p.a = {7, 3};
-    EXPECT_EQ(error_of([&] { enqueue_gemm(&stream_, p, nullptr, nullptr, nullptr); }).message(),
+    EXPECT_EQ(error_of([&] { enqueue_gemm(&stream_, p, nullptr, nullptr, nullptr, nullptr); }).message(),
               "gemm: device cuda reads rows or columns without gaps, got strides of 7 and 3 in A");
   }
 }

@@ -214,7 +214,7 @@ std::unique_ptr<CudaEvent> CudaDevice::make_event() const {
 }
 
 /// The place of allocate_on_host(); null: of the device's memory.
-std::byte* CudaDevice::on_host(Address place) const { return on_host_->hold(place, 0) ? pointer_to(place) : nullptr; }
+std::byte* CudaDevice::on_host(Address place) const { return on_host_->hold(place, 1) ? pointer_to(place) : nullptr; }
 
 void CudaDevice::to_host(void* host, Address device, int64_t bytes) {
   if (bytes == 0) return;
@@ -237,6 +237,7 @@ void CudaDevice::to_device(Address device, const void* host, int64_t bytes) {
 }
 
 void CudaDevice::copy(Address to, Address from, int64_t bytes) {
+  if (bytes == 0) return;
   if (std::byte* const here = on_host(to)) return to_host(here, from, bytes);
   if (const std::byte* const here = on_host(from)) return to_device(to, here, bytes);
   copies_->copy(to, from, bytes);
@@ -244,6 +245,7 @@ void CudaDevice::copy(Address to, Address from, int64_t bytes) {
 }
 
 void CudaDevice::zero(Address device, int64_t bytes) {
+  if (bytes == 0) return;
   if (std::byte* const here = on_host(device)) {
     std::memset(here, 0, static_cast<size_t>(bytes));
     return;

@@ -31,10 +31,15 @@ class CudaGroup final : public DeviceGroup {
     const CurrentDevice current(index_);
     const cudaStream_t queue = static_cast<CudaStream&>(stream).handle();
     group_.begin();
-    for (const Part& part : sends)
-      if (part.bytes > 0) group_.send(part.rank, pointer_to(part.data), static_cast<size_t>(part.bytes), queue);
-    for (const Part& part : receives)
-      if (part.bytes > 0) group_.receive(part.rank, pointer_to(part.data), static_cast<size_t>(part.bytes), queue);
+    try {
+      for (const Part& part : sends)
+        if (part.bytes > 0) group_.send(part.rank, pointer_to(part.data), static_cast<size_t>(part.bytes), queue);
+      for (const Part& part : receives)
+        if (part.bytes > 0) group_.receive(part.rank, pointer_to(part.data), static_cast<size_t>(part.bytes), queue);
+    } catch (...) {
+      group_.close();
+      throw;
+    }
     group_.end();
   }
 

@@ -18,7 +18,7 @@ void CudaEvent::wait() {
 
 bool CudaEvent::has_passed() {
   const cudaError_t status = cudaEventQuery(event_);
-  if (status != cudaSuccess) cudaGetLastError();  // of a failed kernel finish() tells
+  if (status != cudaSuccess) cudaGetLastError();  // clears "not ready"; finish() reports a failed kernel
   return status != cudaErrorNotReady;
 }
 

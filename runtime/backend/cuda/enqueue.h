@@ -73,7 +73,7 @@ void choose_product(ProductChoices& choices, Op op, const Call& call);
 
 /// The same kernels: C = alpha op(A) op(B) + beta C as gemm/problem.h says, for a row-major C, and rows or columns of A and B without gaps.
 /// Throws unsupported for other layouts and types, and for a bias. `workspace`: kLibraryWorkspace bytes, where the queue has choices.
-void enqueue_gemm(const KernelQueue& queue, const GemmProblem& problem, const void* a, const void* b, void* c, void* workspace = nullptr);
+void enqueue_gemm(const KernelQueue& queue, const GemmProblem& problem, const void* a, const void* b, void* c, void* workspace);
 void choose_gemm(ProductChoices& choices, const GemmProblem& problem);
 
 /// With the cpu's bits. A token outside the vocabulary is reported: its row of y is 0, and backward adds nothing. Backward throws

@@ -131,6 +131,9 @@ void launch_by_library(StreamHandle stream, const Problem& problem, const Librar
   const Product& p = problem.product;
   std::byte* const pre_activation = problem.stages.at[Stages::kPreActivation];
   std::byte* const sums = pre_activation != nullptr ? pre_activation : problem.stages.at[Stages::kC];
+  for (const void* const at : {static_cast<const void*>(problem.a), static_cast<const void*>(problem.b), static_cast<const void*>(sums),
+                               static_cast<const void*>(problem.stages.at[Stages::kBias])})
+    require(reinterpret_cast<uintptr_t>(at) % kVectorBytes == 0, Code::internal, "cuda: an operand for cuBLASLt is not at 16 bytes");
   library.enqueue(stream, {.a = problem.a,
                            .b = problem.b,
                            .c = sums,

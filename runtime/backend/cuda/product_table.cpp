@@ -25,7 +25,8 @@ ProductTile tile_named(const std::string& name, DType dtype, const std::string& 
   int64_t size[2] = {};
   const char* const end = name.data() + name.size();
   const auto [middle, wrong] = std::from_chars(name.data(), end, size[0]);
-  const bool is_size = wrong == std::errc{} && middle != end && *middle == 'x' && std::from_chars(middle + 1, end, size[1]).ptr == end;
+  const bool is_size = wrong == std::errc{} && middle != end && *middle == 'x' && std::from_chars(middle + 1, end, size[1]).ptr == end &&
+                       size[0] > 0 && size[1] > 0;
   const std::span<const ProductTile> tiles = product_tiles(dtype);
   const auto found =
       std::find_if(tiles.rbegin(), tiles.rend(), [&](const ProductTile& tile) { return tile.rows >= size[0] && tile.columns >= size[1]; });

@@ -28,6 +28,8 @@ class Group {
   void send(int to, const void* data, size_t bytes, cudaStream_t stream);
   void receive(int from, void* data, size_t bytes, cudaStream_t stream);
   void end();
+  /// Closes what begin() has opened, after a send or receive that threw: NCCL counts open groups by thread. Only abort() may follow.
+  void close() noexcept { library_->ncclGroupEnd(); }
   /// Whether what was begun, the connection or the last operation, has been given to its stream. Throws what has failed meanwhile, also in
   /// operations that the device runs.
   bool is_ready();
