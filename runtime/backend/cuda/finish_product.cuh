@@ -6,7 +6,9 @@
 
 namespace st::cuda {
 
-constexpr int kFinishThreads = 256, kFinishStride = kEight + 1;  // 1 so that threads fall into different banks
+constexpr int kFinishThreads = 256;
+constexpr int kFinishStride = kEight + 1;  // 1 so that threads fall into different banks
+constexpr int kFinishFloats = kFinishThreads * kFinishStride;
 
 template <class C>
 KERNEL(kFinishThreads)
@@ -17,7 +19,7 @@ finish_product(Product p, Stages stages, const std::byte* sums) {
   const int count = p.n - column < kEight ? static_cast<int>(p.n - column) : kEight;
   const auto read = read_eight<C>(sums, row * p.n + column, count, stages.in_vectors && count == kEight);
   // The rolled loop of an activation indexes the values: an array of the thread's own would be in local memory.
-  SHARED(float, shared, kFinishThreads * kFinishStride);
+  SHARED(float, shared, kFinishFloats);
   float* const values = shared + thread_index() * kFinishStride;
   UNROLL
   for (int i = 0; i < kEight; ++i) values[i] = flushed(widen(read.at[i]));
