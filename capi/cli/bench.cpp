@@ -5,13 +5,15 @@
 #include <iterator>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "options.h"
 
 namespace cli {
 namespace {
 
-int run_bench(const BenchOptions& o) {
+/// `only_cpu`: a given option that has no meaning for devices of their own memory; "": none.
+int run_bench(const BenchOptions& o, const std::string& only_cpu) {
   using Kind = std::pair<const char*, void (*)(const BenchOptions& options, int64_t rounds, int64_t threads)>;
   constexpr Kind kKinds[] = {{"step", bench_step},
                              {"gemm", bench_gemm},
@@ -27,6 +29,8 @@ int run_bench(const BenchOptions& o) {
   if (!calibrates && kind == std::end(kKinds)) refuse("bench: unknown benchmark ", o.kind, choices);
   if (o.device != "cpu" && (o.kind != "gemm" || o.tiles == o.tune))
     refuse("--device is an option of bench gemm --tiles and bench gemm --tune; other benchmarks are the cpu's");
+  if (o.device != "cpu" && !only_cpu.empty())
+    refuse(only_cpu, " is an option of products of the cpu; leave it out with --device ", o.device);
   if (o.tune && (o.kind != "gemm" || o.tiles)) refuse("--tune is an option of bench gemm, without --tiles");
   if (o.gemm_library != "own" && o.gemm_library != "auto") refuse("--gemm-library is \"", o.gemm_library, "\"; it can be own or auto");
   if (o.gemm_library == "auto" && (o.kind != "gemm" || o.tiles))
@@ -50,11 +54,12 @@ Command bench_command(CLI::App& app) {
                          "collective (all_reduce and others between ranks), checkpoint (saving and loading)");
   command->add_option("kind", options->kind, "what to measure: step, gemm, optimizer, collective, checkpoint");
   add_text(*command, "--rounds", options->rounds, "samples per side; sides alternate [15]");
-  add_text(*command, "--threads", options->threads, "threads per side; 0: this process's cores [0]");
-  add_text(*command, "--against", options->against,
-           "step, optimizer, checkpoint: pytorch (from the .venv, or the python named by SCALETRAIN_PYTHON); gemm: any of "
-           "openblas,blis,onednn,mkl, "
-           "each from the system, the .venv or the file named by SCALETRAIN_OPENBLAS and so on; collective: gloo,openmpi; or none [all]");
+  const CLI::Option* const threads = add_text(*command, "--threads", options->threads, "threads per side; 0: this process's cores [0]");
+  const CLI::Option* const against = add_text(
+      *command, "--against", options->against,
+      "step, optimizer, checkpoint: pytorch (from the .venv, or the python named by SCALETRAIN_PYTHON); gemm: any of "
+      "openblas,blis,onednn,mkl, "
+      "each from the system, the .venv or the file named by SCALETRAIN_OPENBLAS and so on; collective: gloo,openmpi; or none [all]");
   add_text(*command, "--shapes", options->shapes, "all: also measure the longer list of shapes or sizes");
   add_text(*command, "--shape", options->shape, "measure only this: gemm: MxNxK; collective: bytes; checkpoint: MiB");
   add_text(*command, "--dtype", options->dtype, "gemm: operands are fp32, bf16, fp16 or all; step: precision, fp32 or bf16 [fp32]");
@@ -67,8 +72,9 @@ Command bench_command(CLI::App& app) {
   command->add_flag("--memory", options->memory, "step: measure its memory at contexts 512 to 4096 instead");
   command->add_flag("--tune", options->tune,
                     "gemm: also measure our product with tuned tiles (at most 3 s per shape, kept in the tuning cache)");
-  add_text(*command, "--gemm-library", options->gemm_library,
-           "gemm: auto: also measure the fastest of our kernels, OpenBLAS, MKL and oneDNN, as the peer own-auto [own]");
+  const CLI::Option* const library =
+      add_text(*command, "--gemm-library", options->gemm_library,
+               "gemm: auto: also measure the fastest of our kernels, OpenBLAS, MKL and oneDNN, as the peer own-auto [own]");
   add_text(*command, "--report", options->report,
            "gemm --tiles: file for the HTML page with the map [bench_tiles.html]; --tune --device: for the table [products.jsonl]");
   add_text(
@@ -77,7 +83,10 @@ Command bench_command(CLI::App& app) {
   add_text(*command, "--seconds", options->seconds, "--calibrate: time to measure, 0 to 600 [40]");
   command->add_flag("--quick", options->quick, "--calibrate: only the smallest models, on one rank; predicts large models badly");
   command->add_flag("--json", options->json, "one JSON object");
-  return {command, [options] { return run_bench(*options); }};
+  return {command, [options, only_cpu = std::vector{threads, against, library}] {
+            const auto given = std::ranges::find_if(only_cpu, [](const CLI::Option* option) { return option->count() > 0; });
+            return run_bench(*options, given == only_cpu.end() ? "" : (*given)->get_name());
+          }};
 }
 
 }  // namespace cli

@@ -56,6 +56,8 @@ st_gemm_info info_of(const Gemm& gemm) {
   return info;
 }
 
+const char* name_of(st_dtype dtype) { return dtype == ST_F32 ? "f32" : dtype == ST_BF16 ? "bf16" : "f16"; }
+
 bool is_simulated(const std::string& kernels) { return kernels.starts_with("simulated"); }
 const char* what_times_are(const std::string& kernels) {
   return is_simulated(kernels) ? ". This device is simulated: its times say nothing about any GPU" : "";
@@ -140,6 +142,10 @@ HeatMap map_of_tiles(const std::vector<DeviceTile>& tiles, double best) {
   return map;
 }
 
+Json json_of_rows(const std::string& kernels, const Json& rows) {
+  return {{"bench", "gemm"}, {"kernels", kernels}, {"simulated", is_simulated(kernels)}, {"rows", rows}};
+}
+
 Json json_of_tiles(const GemmShape& shape, const std::vector<DeviceTile>& tiles, const std::string& kernels) {
   Json rows = Json::array();
   for (const DeviceTile& tile : tiles) {
@@ -151,7 +157,7 @@ Json json_of_tiles(const GemmShape& shape, const std::vector<DeviceTile>& tiles,
       row["own"] = tile.speed(), row["unit"] = "GFLOP/s";
     rows.push_back(row);
   }
-  return {{"bench", "gemm"}, {"kernels", kernels}, {"simulated", is_simulated(kernels)}, {"rows", rows}};
+  return json_of_rows(kernels, rows);
 }
 
 /// The word after `key` in a kernel class; "" if there is none.
@@ -188,16 +194,16 @@ std::optional<TimedProduct> timed_product(const Context& context, const GemmShap
   return TimedProduct{info, flops_of(shape) / info.flops_per_second * 1e6};
 }
 
-/// Rows of the table, with a bias and without.
+/// Rows of the table, with a bias and without. Plans measure without one: a row with a bias has the choice and the times of the product
+/// alone, where cuBLASLt may number its algorithms in another order.
 std::string table_rows_of(const GemmShape& shape, st_dtype result, const TimedProduct& best, double other_us) {
-  const auto name = [](st_dtype dtype) { return dtype == ST_F32 ? "f32" : dtype == ST_BF16 ? "bf16" : "f16"; };
   const std::string library = best.info.library;
   std::string all;
   for (const bool bias : {false, true}) {
     if (bias && shape.transposed_a) continue;  // a gradient of weights has none
     Json row = {
         {"m", shape.m}, {"n", shape.n}, {"k", shape.k}, {"a", shape.transposed_a ? "t" : "n"}, {"b", shape.transposed_b ? "t" : "n"}};
-    row["in"] = name(c_dtype_of(shape.element)), row["out"] = name(result);
+    row["in"] = name_of(c_dtype_of(shape.element)), row["out"] = name_of(result);
     row["bias"] = bias, row["adds"] = false;
     if (library == "own") {
       row["by"] = "own", row["tile"] = std::to_string(best.info.tile_m) + "x" + std::to_string(best.info.tile_n);
@@ -208,6 +214,15 @@ std::string table_rows_of(const GemmShape& shape, st_dtype result, const TimedPr
     all += row.dump() + "\n";
   }
   return all;
+}
+
+/// The product and, of a layer's output, those of the gradients of its input and weight; the lists of shapes have gradients too.
+std::vector<GemmShape> layer_products_of(const GemmShape& shape) {
+  if (shape.transposed_a || shape.transposed_b) return {shape};
+  GemmShape input = shape, weight = shape;
+  input.n = shape.k, input.k = shape.n, input.transposed_b = true;
+  weight.m = shape.k, weight.k = shape.m, weight.transposed_a = true;
+  return {shape, input, weight};
 }
 
 }  // namespace
@@ -247,14 +262,12 @@ void tune_device_products(const std::vector<GemmShape>& shapes, const BenchOptio
   const Context context = context_on(options.device);
   NewFile to_table(file);
   std::string table, kernels;
+  Json rows = Json::array();
   std::vector<std::string> done;
-  for (const GemmShape& layer : shapes) {
-    GemmShape input = layer, weight = layer;
-    input.n = layer.k, input.k = layer.n, input.transposed_b = true;
-    weight.m = layer.k, weight.k = layer.m, weight.transposed_a = true;
-    for (const GemmShape& shape : {layer, input, weight})
+  for (const GemmShape& listed : shapes)
+    for (const GemmShape& shape : layer_products_of(listed))
       for (const st_dtype result : {c_dtype_of(shape.element), st_dtype{ST_F32}}) {
-        const std::string name = name_of(shape, false) + " to " + std::to_string(result);
+        const std::string name = name_of(shape, false) + " to " + name_of(result);
         if (std::ranges::find(done, name) != done.end()) continue;
         done.push_back(name);
         const auto own = timed_product(context, shape, result, ST_GEMM_LIBRARY_OWN, rounds),
@@ -263,13 +276,18 @@ void tune_device_products(const std::vector<GemmShape>& shapes, const BenchOptio
         kernels = any->info.instruction_set;
         const bool is_own = std::string(any->info.library) == "own" || own->us <= any->us;
         table += is_own ? table_rows_of(shape, result, *own, any->us) : table_rows_of(shape, result, *any, own->us);
-        std::printf("%-40s %s %.1f us, ours %.1f us\n", name.c_str(), any->info.library, any->us, own->us);
+        rows.push_back({{"name", name}, {"own", own->us}, {"fastest", any->us}, {"library", any->info.library}, {"unit", "us"}});
+        if (!options.json) std::printf("%-40s %s %.1f us, ours %.1f us\n", name.c_str(), any->info.library, any->us, own->us);
       }
-  }
   if (table.empty()) throw Failure(kFailed, "bench gemm --tune: the device " + options.device + " measured nothing");
   to_table.add(header_of(kernels) + table);
   to_table.finish();
-  std::printf("the table is in %s; use it with SCALETRAIN_CUDA_PRODUCTS=%s%s\n", file.c_str(), file.c_str(), what_times_are(kernels));
+  Json result = json_of_rows(kernels, rows);
+  result["table"] = file;
+  if (options.json)
+    std::printf("%s\n", result.dump().c_str());
+  else
+    std::printf("the table is in %s; use it with SCALETRAIN_CUDA_PRODUCTS=%s%s\n", file.c_str(), file.c_str(), what_times_are(kernels));
 }
 
 }  // namespace cli

@@ -98,6 +98,24 @@ class Bench(unittest.TestCase):
             kernels = next(device["kernels"] for device in listed if device["name"] == "cuda-simulated")
             self.assertRegex(kernels, "^simulated cublasLt=130100,1048576 table=[0-9a-f]{16}$")
 
+    def test_measured_products_are_one_json_object(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = str(pathlib.Path(folder, "products.jsonl"))
+            result = json.loads(self.bench("--tune", "--dtype", "bf16", "--shape", "24x16x32", "--json", "--report", file,
+                                           SCALETRAIN_SIMULATED_CUBLASLT="1", SCALETRAIN_CUDA_PATH=GOOD))
+            self.assertEqual((result["bench"], result["simulated"], result["table"]), ("gemm", True, file))
+            self.assertEqual([row["name"] for row in result["rows"]],
+                             [f"{shape} to {out}" for shape in ("24x16x32 bf16", "24x32x16 bf16 transposed-b", "32x16x24 bf16 transposed-a")
+                              for out in ("bf16", "f32")])
+            self.assertTrue(all(row["own"] > 0 and row["fastest"] > 0 and row["unit"] == "us" for row in result["rows"]))
+
+    def test_options_of_the_cpus_products_are_refused(self):
+        for option, value in (("--threads", "0"), ("--against", "none"), ("--gemm-library", "own")):
+            done = subprocess.run([PROGRAM, "bench", "gemm", "--tune", "--device", "cuda-simulated", option, value], capture_output=True, text=True, timeout=60,
+                                  stdin=subprocess.DEVNULL)
+            self.assertEqual((done.returncode, done.stderr), (2, f"scaletrain: {option} is an option of products of the cpu; leave it out with "
+                                                                 "--device cuda-simulated\n"))
+
     def test_other_benchmarks_have_no_device(self):
         for arguments in (["gemm"], ["step"], ["gemm", "--tiles", "--tune"]):
             done = subprocess.run([PROGRAM, "bench", *arguments, "--device", "cuda-simulated"], capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL)
