@@ -9,6 +9,11 @@
 // The address of a tensor's memory is valid while its handle is referenced. A DLPack of it is passed as an address.
 %extend scaletrain::Tensor {
   scaletrain::Views memory() { return scaletrain::Views({{"", $self->view()}}); }
+  /// The same for a tensor with any strides, which are left out.
+  scaletrain::Views place() {
+    const scaletrain::View view = $self->view();
+    return scaletrain::Views({{"", scaletrain::View(view.dtype(), view.data(), view.dims(), view.bytes())}});
+  }
   void* dlpack() { return $self->to_dlpack(); }
   void* dlpack_on(int64_t stream) { return $self->to_dlpack(stream); }
 }

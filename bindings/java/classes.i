@@ -4,17 +4,25 @@
 %extend scaletrain::Tensor {
   int64_t to_dlpack() { return java::number_of($self->to_dlpack()); }
   int64_t dlpack_on(int64_t stream) { return java::number_of($self->to_dlpack(stream)); }
-  /// Dtype, address, and the dims.
+  /// Dtype, address, the lease, which Java then owns, and the dims.
   jlongArray place(JNIEnv* env) {
-    const scaletrain::View view = $self->view();
-    std::vector<int64_t> all = {static_cast<int64_t>(view.dtype()), static_cast<int64_t>(reinterpret_cast<intptr_t>(view.data()))};
+    std::unique_ptr<DLManagedTensor, java::EndLease> lease($self->to_dlpack());
+    const scaletrain::View view = java::view_of($self->get(), *lease);
+    if (view.raw().strides != nullptr)
+      throw scaletrain::Error(scaletrain::Status::unsupported,
+                              "Tensor.array: the tensor is in the memory of a device and is not row-major without gaps; copy it first");
+    std::vector<int64_t> all = {static_cast<int64_t>(view.dtype()), static_cast<int64_t>(reinterpret_cast<intptr_t>(view.data())),
+                                java::number_of(lease.get())};
     for (const int64_t dim : view.dims()) all.push_back(dim);
-    return java::new_longs(env, all);
+    const jlongArray described = java::new_longs(env, all);
+    static_cast<void>(lease.release());
+    return described;
   }
   /// An ArrayType, a ByteBuffer, the lease as a long[1], and the strides as a long[].
   jobjectArray memory(JNIEnv* env) {
-    const scaletrain::View view = $self->view();
-    return java::shown(env, view, std::unique_ptr<DLManagedTensor, java::EndLease>($self->to_dlpack()));
+    std::unique_ptr<DLManagedTensor, java::EndLease> lease($self->to_dlpack());
+    const scaletrain::View view = java::view_of($self->get(), *lease);
+    return java::shown(env, view, std::move(lease));
   }
 }
 

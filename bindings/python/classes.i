@@ -8,7 +8,10 @@
     return raw.dtype;
   }
   PyObject* shape() {
-    const std::vector<int64_t> dims = $self->view().dims();
+    const std::unique_ptr<DLManagedTensor, void (*)(DLManagedTensor*)> managed(  // see memory()
+        $self->to_dlpack(), [](DLManagedTensor* of) { of->deleter(of); });
+    const DLTensor& tensor = managed->dl_tensor;
+    const std::vector<int64_t> dims(tensor.shape, tensor.shape + tensor.ndim);
     const python::Gil gil;
     return python::to_python(dims);
   }
@@ -17,8 +20,8 @@
     if (managed->dl_tensor.device.device_type != scaletrain::kDlpackCpu) {
       managed->deleter(managed);
       throw scaletrain::Error(scaletrain::Status::unsupported,
-                              "memory: the tensor is in the memory of a device, which the program cannot read; pass it to a call, or as DLPack "
-                              "to a library that can (torch.from_dlpack)");
+                              "memory: the tensor is in the memory of a device, which the program cannot read; pass it to a call, or as "
+                              "DLPack to a library that can (torch.from_dlpack)");
     }
     const python::Gil gil;
     const scaletrain::View view = python::Array::view_of(managed->dl_tensor, "memory");

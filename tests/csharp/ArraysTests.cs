@@ -115,6 +115,17 @@ public unsafe class ArraysTests : OneThreadTests {
   }
 
   [Test]
+  public void ATensorWithGapsIsNoView() {
+    View column = View.Of(new float[6]).Strided(1, new long[] { 3, 1 }, new long[] { 2, 1 });
+    using (Tensor tensor = Tensor.Wrap(context, column)) {
+      Assert.AreEqual(new long[] { 3, 1 }, tensor.Dims);
+      Assert.AreEqual(DType.F32, tensor.DType);
+      foreach (Action call in new Action[] { () => tensor.View(), () => tensor.ToArray<float>(), () => tensor.Memory<float>() })
+        StringAssert.Contains("row-major without gaps", Assert.Throws<UnsupportedException>(() => call()).Message);
+    }
+  }
+
+  [Test]
   public void AViewOfADeviceIsRefused() {
     View host = new float[] { 1, 2, 3, 4 };
     Assert.AreEqual(0, host.Device);

@@ -71,6 +71,33 @@ final class DeviceArraysTest {
       assertThrows(Unsupported.class, () -> array.reshape(6).toFloats());
       assertEquals(array.address(), Array.at(array.address(), 2, DType.F32, 2, 3).readOnly().address());
       assertThrows(InvalidArgument.class, () -> Array.at(array.address(), 0, DType.F32, 2, 3));
+      String why = assertThrows(InvalidArgument.class, () -> array.onDevice(0)).getMessage();
+      assertTrue(why.contains("device must be 1 or more, got 0"), why);
+      assertEquals(1, array.onDevice(1).device());
+    }
+  }
+
+  @Test
+  void anArrayKeepsTheMemoryOfItsTensor() {
+    try (Context context = opened(1)) {
+      Tensor tensor = new Tensor(context, DType.F32, 1000);
+      long before = context.memory().allocatedBytes();
+      Array[] made = {tensor.array().reshape(10, 100)};
+      tensor.close();
+      Nets.stress();
+      assertEquals(before, context.memory().allocatedBytes());
+      assertEquals(2, made[0].device());
+      made[0] = null;
+      Nets.collectUntil("the memory goes with its last array", () -> context.memory().allocatedBytes() < before);
+    }
+  }
+
+  @Test
+  void anArrayOfAReadOnlyOneIsReadOnly() {
+    try (Context context = opened(1); Tensor tensor = new Tensor(context, DType.F32, 4);
+        Tensor wrapped = Tensor.wrap(context, tensor.array().readOnly())) {
+      assertTrue(wrapped.array().isReadOnly());
+      assertThrows(InvalidArgument.class, wrapped::toDlpack);
     }
   }
 

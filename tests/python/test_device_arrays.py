@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import re
 
 import numpy
@@ -65,6 +66,30 @@ def test_a_tensor_is_in_the_devices_memory(device):
     assert st.Tensor.from_dlpack(device, tensor).shape == (2, 3)
 
 
+def test_a_tensor_of_a_tensor_keeps_the_devices_memory(device):
+    tensor = st.Tensor(device, "f32", (1000,))
+    before = device.memory().allocated_bytes
+    wrapping = st.Tensor.of(device, tensor)
+    tensor.close()
+    gc.collect()
+    assert wrapping.__dlpack_device__() == (2, 1) and device.memory().allocated_bytes == before
+    wrapping.close()
+    gc.collect()
+    assert device.memory().allocated_bytes < before
+
+
+def test_calls_that_keep_arrays_refuse_a_tensor_of_the_device_by_its_device(device):
+    tensor = st.Tensor(device, "f32", (4,))
+    for call in (
+        lambda: st.Accumulator(device, 2, [tensor]),
+        lambda: st.Data.arrays(device, {"x": tensor}),
+        lambda: st.Optimizer(device, {"w": tensor}, optimizer="sgd"),
+    ):
+        with pytest.raises(st.ScaleTrainError) as caught:
+            call()
+        assert "from_dlpack" not in str(caught.value) and "device" in str(caught.value)
+
+
 def test_a_foreign_array_is_asked_for_the_contexts_stream(device):
     tensor = st.Tensor(device, "f32", (4,))
     given = OfAnotherLibrary(tensor)
@@ -83,8 +108,8 @@ def test_the_programs_stream_is_a_number_or_knows_it(device):
     class Stream:
         cuda_stream = 0  # as PyTorch's default stream
 
-    device.use_stream(2)
-    assert device.stream == 2
+    device.use_stream(-1)
+    assert device.stream == -1
     device.use_stream(Stream())
     assert device.stream == 1
     with pytest.raises(st.InvalidArgument, match="0 is no stream"):

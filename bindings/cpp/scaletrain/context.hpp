@@ -73,8 +73,8 @@ class Context : public detail::Handle<st_context, st_context_destroy> {
   /// Ends what is running, with Status::cancelled. In a signal handler use st_context_cancel(context.get()).
   void cancel() const { check(st_context_cancel(get())); }
   void trim() const { done(st_context_trim(get())); }
-  /// The program's stream on the context's device: a cudaStream_t as a number; 1 (until this is called) or 2, CUDA's default streams; -1:
-  /// none. Calls that take arrays of the device come after what it has been given.
+  /// The program's stream on the context's device: a cudaStream_t as a number; 1 (until this is called), CUDA's default stream; -1: none.
+  /// CUDA's per-thread default streams are refused. Calls that take arrays of the device come after what it has been given.
   void use_stream(int64_t stream) const { done(st_context_use_stream(get(), stream)); }
   int64_t stream() const {
     int64_t stream = 0;

@@ -58,8 +58,9 @@ public sealed class Context : Handle {
   [OfC("st_context_trim")]
   public void Trim() { native.trim(); }
 
-  /// <summary>The program's stream on the context's device: a <c>cudaStream_t</c>, 1 or 2 for CUDA's default streams, -1 for none. Until it is set
-  /// it is 1. Calls that take an array of the device come after what the stream has been given.</summary>
+  /// <summary>The program's stream on the context's device: a <c>cudaStream_t</c>, 1 for CUDA's default stream, -1 for none. Until it is set
+  /// it is 1. CUDA's per-thread default streams are refused. Calls that take an array of the device come after what the stream has been
+  /// given.</summary>
   [OfC("st_context_use_stream", "st_context_stream")]
   public long Stream {
     get { return native.stream(); }

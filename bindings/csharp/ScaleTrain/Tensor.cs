@@ -12,7 +12,8 @@ public sealed class Tensor : Handle {
     Safe.KeepWhat(context.Safe);
   }
 
-  /// <summary>Allocates zeroed memory of the library, aligned to 64 bytes: the host's, or that of the context's device if it has its own.</summary>
+  /// <summary>Allocates zeroed memory of the library, aligned to 64 bytes: the host's, or that of the context's device if it has its
+  /// own.</summary>
   [OfC("st_tensor_create")]
   public Tensor(Context context, DType dtype, params long[] dims)
     : this(new Native.Tensor(Given(context, "context").native, (int)dtype, Writing.Of(dims)), context) {}
@@ -25,8 +26,8 @@ public sealed class Tensor : Handle {
     return new Tensor(Native.Tensor.wrap(context.native, pins.First, Bridge.Strong(open, pins)), context);
   }
 
-  /// <summary>Takes ownership of a <c>DLManagedTensor*</c> in the host's memory or in that of the context's device, for example from TorchSharp. If this throws, ownership stays with the
-  /// caller.</summary>
+  /// <summary>Takes ownership of a <c>DLManagedTensor*</c> in the host's memory or in that of the context's device, for example from
+  /// TorchSharp. If this throws, ownership stays with the caller.</summary>
   [OfC("st_tensor_from_dlpack")]
   public static Tensor FromDlpack(Context context, IntPtr managed) {
     if (managed == IntPtr.Zero) throw new InvalidArgumentException("managed is null");
@@ -45,8 +46,8 @@ public sealed class Tensor : Handle {
   [OfC("st_tensor_to_dlpack")]
   public IntPtr ToDlpack() { return native.dlpack(); }
 
-  /// <summary>The same for a receiver that uses the memory on <paramref name="stream"/>, which waits for the context's stream on the device. -1: no
-  /// waiting.</summary>
+  /// <summary>The same for a receiver that uses the memory on <paramref name="stream"/>, which waits for the context's stream on the
+  /// device. -1: no waiting.</summary>
   [OfC("st_tensor_to_dlpack_on")]
   public IntPtr ToDlpack(long stream) { return native.dlpack_on(stream); }
 
@@ -55,12 +56,12 @@ public sealed class Tensor : Handle {
   public int Device { get { return native.device_type() == Cuda ? native.device_index() + 1 : 0; } }
 
   /// <summary>The type of the elements.</summary>
-  public DType DType { get { return Describe(out long[] dims, out long bytes, out IntPtr address); } }
+  public DType DType { get { return Described(native.place(), out long[] dims, out long bytes, out IntPtr address); } }
 
   /// <summary>The dims, outermost first.</summary>
   public long[] Dims {
     get {
-      Describe(out long[] dims, out long bytes, out IntPtr address);
+      Described(native.place(), out long[] dims, out long bytes, out IntPtr address);
       return dims;
     }
   }
@@ -68,14 +69,14 @@ public sealed class Tensor : Handle {
   /// <summary>The address of the memory, valid until the tensor is disposed.</summary>
   public IntPtr Address {
     get {
-      Describe(out long[] dims, out long bytes, out IntPtr address);
+      Described(native.place(), out long[] dims, out long bytes, out IntPtr address);
       return address;
     }
   }
 
-  /// <summary>The elements in place. T is the C# type of the dtype: float, double, int, long, byte or bool; ushort for bf16 and f16. The memory stays
-  /// valid as long as the returned <c>Memory</c> is referenced, even after <see cref="Handle.Dispose"/>. Keep the <c>Memory</c> as long as its
-  /// spans.</summary>
+  /// <summary>The elements in place. T is the C# type of the dtype: float, double, int, long, byte or bool; ushort for bf16 and f16. The
+  /// memory stays valid as long as the returned <c>Memory</c> is referenced, even after <see cref="Handle.Dispose"/>. Keep the
+  /// <c>Memory</c> as long as its spans.</summary>
   [OfC("st_tensor_view")]
   public Memory<T> Memory<T>() where T : struct {
     RequireHost();
@@ -90,7 +91,8 @@ public sealed class Tensor : Handle {
     return NativeMemory<T>.Copy(Safe.Open, address, ScaleTrain.View.SizeOf(dims));
   }
 
-  /// <summary>The memory as a view, for calls that take arrays.</summary>
+  /// <summary>The memory as a view, for calls that take arrays. Like <see cref="Memory{T}"/> and <see cref="ToArray{T}"/> it refuses a
+  /// tensor whose strides are not row-major without gaps.</summary>
   public View View() {
     DType dtype = Describe(out long[] dims, out long bytes, out IntPtr address);
     return ScaleTrain.View.Owned(new OwnedMemory(Safe, address), dtype, dims, bytes).OnDevice(Device);
@@ -99,11 +101,17 @@ public sealed class Tensor : Handle {
   private const int Cuda = 2;  // kDLCUDA
 
   private void RequireHost() {
-    if (Device != 0) throw new UnsupportedException("the tensor is in the memory of a device, which the program cannot read; pass it to a call, or as DLPack to a library that can");
+    if (Device != 0)
+      throw new UnsupportedException("the tensor is in the memory of a device, which the program cannot read; pass it to a call, or as "
+                                     + "DLPack to a library that can");
   }
 
+  /// <summary>The memory, which must be row-major without gaps.</summary>
   private DType Describe(out long[] dims, out long bytes, out IntPtr address) {
-    Record record = native.memory();
+    return Described(native.memory(), out dims, out bytes, out address);
+  }
+
+  private static DType Described(Record record, out long[] dims, out long bytes, out IntPtr address) {
     record.Integer();  // the count, 1
     record.Text();     // the name, empty
     return NativeArrays.Next(ref record, out dims, out bytes, out address);

@@ -16,6 +16,15 @@ struct EndLease {
 inline DLManagedTensor* managed_of(int64_t pointer) { return reinterpret_cast<DLManagedTensor*>(static_cast<intptr_t>(pointer)); }
 inline int64_t number_of(DLManagedTensor* managed) { return static_cast<int64_t>(reinterpret_cast<intptr_t>(managed)); }
 
+/// A tensor's memory. Its dims are those of a lease of it, since another thread may close the tensor now.
+inline View view_of(st_tensor* tensor, const DLManagedTensor& lease) {
+  st_view raw{};
+  scaletrain::check(st_tensor_view(tensor, &raw));
+  raw.dims = lease.dl_tensor.shape;
+  if (raw.strides != nullptr) raw.strides = lease.dl_tensor.strides;
+  return View(raw);
+}
+
 /// Returns an ArrayType, a ByteBuffer from the first to the last element, a long[1] with the lease, which Java then owns, and a long[] with
 /// the strides, empty if there are none.
 inline jobjectArray shown(JNIEnv* env, const View& view, std::unique_ptr<DLManagedTensor, EndLease> lease) {

@@ -181,13 +181,15 @@ class Array {
           "(PyTorch: .cpu()), or pass Tensor.from_dlpack(context, array)");
   }
 
-  /// Of a Tensor in the memory of a device: its number in views; 0 for any other object.
+  /// The device's number in views of a Tensor in the memory of a device; 0 for any other object.
   static int32_t number_of_tensor(PyObject* object) {
     PyObject* const tensor = registered("Tensor");
     if (tensor == nullptr) throw Raised();
     if (PyObject_IsInstance(object, tensor) != 1) return 0;
     const Object number = made(PyObject_GetAttrString(object, "_device"));
-    return static_cast<int32_t>(PyLong_AsLong(number.get()));
+    const long value = PyLong_AsLong(number.get());
+    if (value == -1 && PyErr_Occurred()) throw Raised();
+    return static_cast<int32_t>(value);
   }
 
   void from_dlpack(PyObject* object, const std::string& name) {

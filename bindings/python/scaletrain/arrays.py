@@ -6,7 +6,7 @@ import math
 from typing import Any, Mapping, Sequence
 
 from .errors import InvalidArgument
-from .handle import native, of_c
+from .handle import Handle, native, of_c
 
 Array = Any
 """An object with the buffer protocol (NumPy, array.array, memoryview, bytearray) or DLPack (PyTorch). It is never copied."""
@@ -55,8 +55,8 @@ def choice(what: str, value: str, choices: Sequence[str]) -> int:
 
 
 def capsule_of(source: Any, what: str, stream: int | None = None) -> Any:
-    """The DLPack capsule of an object; of one on a device, for use on `stream`. Refuses tensors with PyTorch's lazy negation, which is not in their memory and which DLPack cannot
-    express."""
+    """The DLPack capsule of an object; of one on a device, for use on `stream`. Refuses tensors with PyTorch's lazy negation, which is not
+    in their memory and which DLPack cannot express."""
     if hasattr(source, "is_neg") and source.is_neg() is True:
         raise InvalidArgument(f"{what}: the tensor is lazily negated (is_neg()), so its memory has the wrong sign; pass its resolve_neg()")
     return source.__dlpack__() if stream is None else source.__dlpack__(stream=stream)
@@ -93,14 +93,24 @@ class _Capsule:
         return self._device
 
 
+def is_on_device(array: Array) -> bool:
+    """Whether it is a Tensor in the memory of a device."""
+    return isinstance(array, Handle) and getattr(array, "_device", 0) != 0
+
+
 def held(array: Array) -> Array:
-    """The same array in a form to be kept while the library uses it: the memory stays in place and cannot be resized."""
+    """The same array in a form to be kept while the library uses it: the memory stays in place and cannot be resized.
+
+    A Tensor in the memory of a device is returned as it is: most calls that keep arrays refuse it.
+    """
     if isinstance(array, Bf16):
         return Bf16(held(array.bits))
     try:
         return memoryview(array)
     except (TypeError, ValueError, BufferError):
-        return _Capsule(array) if hasattr(array, "__dlpack__") else array  # the call itself refuses other objects and names them
+        if not hasattr(array, "__dlpack__") or is_on_device(array):
+            return array  # the call itself refuses it and names it
+        return _Capsule(array)
 
 
 def held_by_name(arrays: Mapping[str, Array]) -> dict[str, Array]:

@@ -98,8 +98,9 @@ class Context(Handle):
 
     @of_c("st_context_use_stream")
     def use_stream(self, stream: Any) -> None:
-        """Names the program's stream on the context's device: a torch.cuda.Stream or a CuPy stream, the number of a cudaStream_t, 1 or 2 for
-        CUDA's default streams, -1 for none. Until then it is 1. Calls that take a Tensor of the device come after what it has been given."""
+        """Names the program's stream on the context's device: a torch.cuda.Stream or a CuPy stream, the number of a cudaStream_t, 1 for
+        CUDA's default stream, -1 for none. Until then it is 1. CUDA's per-thread default streams are refused. Calls that take a Tensor of
+        the device come after what it has been given."""
         handle = getattr(stream, "cuda_stream", getattr(stream, "ptr", stream))
         self._native.use_stream(1 if handle == 0 and handle is not stream else handle)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Sequence
 
-from .arrays import Array, Bf16, capsule_of, held, name_of, number_of
+from .arrays import Array, Bf16, capsule_of, held, is_on_device, name_of, number_of
 from .context import Context
 from .handle import Handle, native, of_c
 
@@ -17,7 +17,7 @@ class Tensor(Handle):
     """Zeroed memory of the library. numpy.asarray(t), torch.from_dlpack(t) and memoryview(t.memory()) use it in place and keep it alive.
 
     Tensor.of() wraps an array of the program. In a context of device cuda the memory is the device's: the tensor is an array for calls that
-    take arrays there, and torch.from_dlpack(t) has it; memory() and NumPy have not.
+    take arrays there, and torch.from_dlpack(t) can use it; memory() and NumPy cannot.
     """
 
     __slots__ = ("_writable",)
@@ -37,7 +37,8 @@ class Tensor(Handle):
         memory(), and DLPack is refused, since it cannot express that."""
         kept = held(array)
         seen = kept.bits if isinstance(kept, Bf16) else kept
-        return Tensor._of(native.Tensor.wrap(Context._native_of(context), kept, kept), not getattr(seen, "readonly", False))
+        lease = kept._capsule() if is_on_device(kept) else kept  # a capsule keeps the memory of a Tensor that is closed
+        return Tensor._of(native.Tensor.wrap(Context._native_of(context), kept, lease), not getattr(seen, "readonly", False))
 
     @staticmethod
     @of_c("st_tensor_from_dlpack", "st_tensor_from_dlpack_on")
@@ -91,7 +92,8 @@ class Tensor(Handle):
         if not self._writable:
             raise BufferError("scaletrain: DLPack cannot express that this tensor's memory is read-only; use memory(), or copy it")
         if dl_device is not None and tuple(dl_device) != self.__dlpack_device__():
-            raise BufferError(f"scaletrain: the tensor is on DLPack device {self.__dlpack_device__()}, not {tuple(dl_device)}; copy the result")
+            here, there = self.__dlpack_device__(), tuple(dl_device)
+            raise BufferError(f"scaletrain: the tensor is on DLPack device {here}, not {there}; copy the result")
         return self._native.dlpack(_LEGACY if stream is None else int(stream))
 
     @of_c("st_tensor_dlpack_device")

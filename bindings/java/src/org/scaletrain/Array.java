@@ -132,10 +132,15 @@ public final class Array {
    * long as the library uses it. Its elements cannot be read here.
    */
   public static Array at(long address, int device, DType dtype, long... dims) {
+    return at(ByteBuffer.allocate(0), address, device, dtype, dims);
+  }
+
+  /** The same; the array, and every array made from it, refers to {@code none}, a buffer of 0 bytes. */
+  static Array at(ByteBuffer none, long address, int device, DType dtype, long... dims) {
     if (device < 1) throw new InvalidArgument("Array.at: device is " + device + "; it must be 1 or more, as the host's memory is a buffer");
     ArrayType type = new ArrayType(dtype, dims);
     for (long dim : dims) if (dim < 0) throw new InvalidArgument("Array.at: " + type + " has a negative dimension");
-    Array made = new Array(type, ByteBuffer.allocate(0), address, null, 0, null, false, device);
+    Array made = new Array(type, none, address, null, 0, null, false, device);
     made.header[1] = type.size() * dtype.bytes();
     return made;
   }
@@ -205,9 +210,11 @@ public final class Array {
 
   /**
    * The same array, saying whose memory it is: 0 the host's, n that of device n - 1. A call refuses a device that its context does not
-   * have, and most take 0 only.
+   * have, and most take 0 only. An array in the memory of a device cannot become the host's.
    */
   public Array onDevice(int device) {
+    if (device < 1 && isOutOfReach())
+      throw new InvalidArgument("Array.onDevice: the array is in the memory of a device; device must be 1 or more, got " + device);
     return with(new Array(type, memory, header[0], heap, header[7], strides(), isReadOnly(), device));
   }
 
@@ -395,8 +402,13 @@ public final class Array {
     if (header[5] != 0) throw new InvalidArgument(call + ": the array has strides");
   }
 
+  /** Whether its address is one that only a device can follow. */
+  private boolean isOutOfReach() {
+    return memory.capacity() == 0 && header[1] > 0;
+  }
+
   private Buffer seen() {
-    if (memory.capacity() == 0 && header[1] > 0)
+    if (isOutOfReach())
       throw new Unsupported("Array: " + this + " is in the memory of a device, which Java cannot read");
     Buffer seen = memory.slice();
     if (seen instanceof ByteBuffer bytes) seen = bytes.order(ByteOrder.nativeOrder());

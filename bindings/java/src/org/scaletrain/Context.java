@@ -31,8 +31,8 @@ public final class Context extends Handle {
   }
 
   /**
-   * Names the program's stream on the context's device: a {@code cudaStream_t}, 1 or 2 for CUDA's default streams, -1 for none. Until then it
-   * is 1. Calls that take an array of the device come after what the stream has been given.
+   * Names the program's stream on the context's device: a {@code cudaStream_t}, 1 for CUDA's default stream, -1 for none. Until then it
+   * is 1. CUDA's per-thread default streams are refused. Calls that take an array of the device come after what the stream has been given.
    */
   @OfC("st_context_use_stream")
   public void useStream(long stream) {

@@ -44,8 +44,7 @@ public final class Tensor extends Handle {
   /** A new {@code DLManagedTensor*} over the same memory, for another library in this process. The receiver must call its deleter. */
   @OfC("st_tensor_to_dlpack")
   public long toDlpack() {
-    if (isReadOnly)
-      throw new InvalidArgument("Tensor.toDlpack: DLPack cannot express that this tensor's array is read-only; copy it, or use array()");
+    requireWritable();
     return raw.to_dlpack();
   }
 
@@ -59,8 +58,7 @@ public final class Tensor extends Handle {
   /** The same for a receiver that uses the memory on {@code stream}, which waits for the context's stream on the device. -1: no waiting. */
   @OfC("st_tensor_to_dlpack_on")
   public long toDlpack(long stream) {
-    if (isReadOnly)
-      throw new InvalidArgument("Tensor.toDlpack: DLPack cannot express that this tensor's array is read-only; copy it, or use array()");
+    requireWritable();
     return raw.dlpack_on(stream);
   }
 
@@ -71,15 +69,13 @@ public final class Tensor extends Handle {
   }
 
   /**
-   * The tensor's memory in place. It stays valid while anything refers to this array or a buffer of it, even after {@link #close}; in the
-   * memory of a device, until {@link #close}, and its elements cannot be read here.
+   * The tensor's memory in place. It stays valid while anything refers to this array or a buffer of it, even after {@link #close}. In the
+   * memory of a device its elements cannot be read here.
    */
   @OfC("st_tensor_view")
   public Array array() {
-    if (device() != 0) {
-      long[] place = raw.place();
-      return Array.at(place[1], device(), DType.of((int) place[0]), Arrays.copyOfRange(place, 2, place.length));
-    }
+    int device = device();
+    if (device != 0) return arrayOf(device);
     Object[] memory = raw.memory();
     ArrayType type = (ArrayType) memory[0];
     ByteBuffer buffer = (ByteBuffer) memory[1];
@@ -90,6 +86,20 @@ public final class Tensor extends Handle {
     Array array = strides.length == 0 ? Array.of(type.dtype(), bytes, type.dims())
                                       : Array.of(type.dtype(), bytes).strided(type.dims(), strides);
     return isReadOnly ? array.readOnly() : array;
+  }
+
+  private Array arrayOf(int device) {
+    long[] place = raw.place();
+    long lease = place[2];
+    ByteBuffer none = ByteBuffer.allocate(0);
+    Unreachable.then(none, () -> Native.end_lease(lease));  // arrays made from this one keep it reachable
+    Array array = Array.at(none, place[1], device, DType.of((int) place[0]), Arrays.copyOfRange(place, 3, place.length));
+    return isReadOnly ? array.readOnly() : array;
+  }
+
+  private void requireWritable() {
+    if (isReadOnly)
+      throw new InvalidArgument("Tensor.toDlpack: DLPack cannot express that this tensor's array is read-only; copy it, or use array()");
   }
 
   @Override
