@@ -14,8 +14,8 @@ namespace st::cuda {
 /// Makes the choices of the device that is current then.
 using MakeChoices = std::function<std::unique_ptr<ProductChoices>()>;
 
-/// Device `index` of the runtime that is linked. `name`: of the plug-in's table; buffers are counted by `memory`; ranks are connected by the
-/// NCCL that `nccl` finds. Without `products` all are computed by our kernels. Throws unavailable with the runtime's words.
+/// Device `index` of the runtime that is linked. `name`: of the plug-in's table; buffers are counted by `memory`; ranks are connected by
+/// the NCCL that `nccl` finds. Without `products` all are computed by our kernels. Throws unavailable with the runtime's words.
 std::unique_ptr<Backend> make_cuda_backend(std::string name, std::string kernel_class, int index, std::shared_ptr<MemorySource> memory,
                                            OpenNccl nccl, const MakeChoices& products = nullptr);
 

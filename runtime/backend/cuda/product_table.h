@@ -3,10 +3,10 @@
 //   {"products":1,"device":"sm_90a/132","cublasLt":130100}
 //   {"m":16384,"n":768,"k":3072,"a":"n","b":"n","in":"bf16","out":"bf16","bias":true,"adds":false,
 //    "by":"cublasLt","algorithm":2,"us":101.2,"other_us":130.5}
-// Rows with a bias have the times of the product without one.
 //   {..,"by":"own","tile":"128x128","us":9.2,"other_us":12.0}
 //
 // `a` and `b` are "t" for a transposed operand, `algorithm` counts those that the library offers, the best guess first.
+// Rows with a bias have the times of the product without one.
 #pragma once
 
 #include <cstddef>
