@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "backend/device_group.h"
 #include "backend/device_registry.h"
 #include "device/one_exchange.h"
 #include "exec/device_connection.h"
@@ -99,6 +100,45 @@ TEST(Nccl, ElementsThatNeverArriveEndTheWaitAtTheDeadline) {
 TEST(Nccl, TwoRanksOnOneDeviceAreRefused) {
   const auto caught = sums_of(2, 20, [](int) -> Backend& { return device_of(0); });
   EXPECT_TRUE(is_error(error_of(caught[1]), Code::unavailable, {"Duplicate GPU detected"})) << error_of(caught[1]).message();
+}
+
+/// NCCL counts open groups by thread: one that a throw left open would take the next group's operations for its own.
+TEST(Nccl, ASendThatThrowsLeavesTheNextGroupOfItsThreadAlone) {
+  constexpr int64_t kBytes = 64;
+  std::vector<std::unique_ptr<DeviceNetwork>> networks;
+  std::vector<std::unique_ptr<Stream>> streams;
+  std::vector<std::unique_ptr<Buffer>> places;
+  for (const int rank : {0, 1}) {
+    networks.push_back(device_of(rank).open_network());
+    streams.push_back(device_of(rank).make_stream());
+    places.push_back(device_of(rank).allocate(kBytes, MemoryRole::tensors));
+  }
+  const auto joined = [&] {
+    std::vector<std::byte> id(static_cast<size_t>(networks[0]->id_bytes()));
+    networks[0]->make_id(id);
+    std::vector<std::unique_ptr<DeviceGroup>> groups;
+    for (const int rank : {0, 1}) groups.push_back(networks[static_cast<size_t>(rank)]->join(id, rank, 2));
+    for (const auto& group : groups)
+      while (!group->is_ready()) continue;
+    return groups;
+  };
+  const auto part = [&](int other, size_t own) { return DeviceGroup::Part{other, places[own]->data(), kBytes}; };
+  const auto failing = joined();
+  const DeviceGroup::Part to_itself[] = {part(0, 0)};
+  EXPECT_EQ(error_of([&] { failing[0]->exchange(*streams[0], to_itself, {}); }).code(), Code::unavailable);
+
+  const std::vector<std::byte> sent(kBytes, std::byte{7});
+  device_of(0).to_device(places[0]->data(), sent.data(), kBytes);
+  const auto groups = joined();
+  const DeviceGroup::Part sends[] = {part(1, 0)}, receives[] = {part(0, 1)};
+  groups[0]->exchange(*streams[0], sends, {});
+  groups[1]->exchange(*streams[1], {}, receives);
+  for (const auto& group : groups)
+    while (!group->is_ready()) continue;
+  for (const auto& stream : streams) stream->finish();
+  std::vector<std::byte> received(kBytes);
+  device_of(1).to_host(received.data(), places[1]->data(), kBytes);
+  EXPECT_EQ(received, sent);
 }
 
 std::string why_no_network() {
