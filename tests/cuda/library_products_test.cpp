@@ -228,16 +228,6 @@ TEST_F(LibraryProducts, AreThoseThatANodeAsksFor) {
                    "; leave out library"));
 }
 
-GemmProblem plain_problem(int64_t m, int64_t n, int64_t k, DType dtype) {
-  GemmProblem p;
-  p.m = m, p.n = n, p.k = k;
-  p.a = {k, 1}, p.b = {n, 1}, p.c = {n, 1};
-  p.a_type = p.b_type = p.c_type = dtype;
-  return p;
-}
-
-// Products over the host's arrays, which the program's benchmarks use.
-
 TEST_F(LibraryProducts, OfMuonAreATablesChoice) {
   const std::vector<std::pair<Sizes, bool>> products = {
       {{16, 16, 24, false, true}, false}, {{16, 16, 16, false, false}, true}, {{16, 24, 16, false, false}, true}};

@@ -8,6 +8,14 @@
 namespace st {
 namespace {
 
+GemmProblem plain_problem(int64_t m, int64_t n, int64_t k, DType dtype) {
+  GemmProblem p;
+  p.m = m, p.n = n, p.k = k;
+  p.a = {k, 1}, p.b = {n, 1}, p.c = {n, 1};
+  p.a_type = p.b_type = p.c_type = dtype;
+  return p;
+}
+
 TEST_F(LibraryProducts, OfTheHostsArraysAreMeasuredAndComputed) {
   const auto backend = device(), own = device_without_library();
   const std::vector<Numbers> in = operands_of(kTaken[0], DType::bf16);
