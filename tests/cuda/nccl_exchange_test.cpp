@@ -102,6 +102,14 @@ TEST(Nccl, TwoRanksOnOneDeviceAreRefused) {
   EXPECT_TRUE(is_error(error_of(caught[1]), Code::unavailable, {"Duplicate GPU detected"})) << error_of(caught[1]).message();
 }
 
+/// Ranks of one thread: one alone is never ready.
+void wait_for_all(const std::vector<std::unique_ptr<DeviceGroup>>& groups) {
+  for (bool all = false; !all;) {
+    all = true;
+    for (const auto& group : groups) all = group->is_ready() && all;
+  }
+}
+
 /// NCCL counts open groups by thread: one that a throw left open would take the next group's operations for its own.
 TEST(Nccl, ASendThatThrowsLeavesTheNextGroupOfItsThreadAlone) {
   constexpr int64_t kBytes = 64;
@@ -118,8 +126,7 @@ TEST(Nccl, ASendThatThrowsLeavesTheNextGroupOfItsThreadAlone) {
     networks[0]->make_id(id);
     std::vector<std::unique_ptr<DeviceGroup>> groups;
     for (const int rank : {0, 1}) groups.push_back(networks[static_cast<size_t>(rank)]->join(id, rank, 2));
-    for (const auto& group : groups)
-      while (!group->is_ready()) continue;
+    wait_for_all(groups);
     return groups;
   };
   const auto part = [&](int other, size_t own) { return DeviceGroup::Part{other, places[own]->data(), kBytes}; };
@@ -133,8 +140,7 @@ TEST(Nccl, ASendThatThrowsLeavesTheNextGroupOfItsThreadAlone) {
   const DeviceGroup::Part sends[] = {part(1, 0)}, receives[] = {part(0, 1)};
   groups[0]->exchange(*streams[0], sends, {});
   groups[1]->exchange(*streams[1], {}, receives);
-  for (const auto& group : groups)
-    while (!group->is_ready()) continue;
+  wait_for_all(groups);
   for (const auto& stream : streams) stream->finish();
   std::vector<std::byte> received(kBytes);
   device_of(1).to_host(received.data(), places[1]->data(), kBytes);
