@@ -8,7 +8,14 @@
 
 // The address of a tensor's memory is valid while its handle is referenced. A DLPack of it is passed as an address.
 %extend scaletrain::Tensor {
-  scaletrain::Views memory() { return scaletrain::Views({{"", $self->view()}}); }
+  scaletrain::Views memory() {
+    const scaletrain::View view = $self->view();
+    if (view.raw().strides != nullptr)
+      throw scaletrain::Error(scaletrain::Status::unsupported,
+                              "the array has strides that are not row-major without gaps, and the program would read other elements; copy "
+                              "it to an array without gaps first");
+    return scaletrain::Views({{"", view}});
+  }
   /// The same for a tensor with any strides, which are left out.
   scaletrain::Views place() {
     const scaletrain::View view = $self->view();
