@@ -101,8 +101,8 @@ void CublasLtProduct::enqueue(CUstream_st* stream, const ProductOperands& operan
                 "cublasLtMatmul");
 }
 
-LibraryProducts::LibraryProducts(std::optional<CublasLt> library, std::shared_ptr<const ProductTable> table)
-    : library_(std::move(library)), table_(std::move(table)) {
+LibraryProducts::LibraryProducts(const std::optional<CublasLt>& library, std::shared_ptr<const ProductTable> table)
+    : library_(library), table_(std::move(table)) {
   const HostsFloatMode mode;  // for threads that the library starts
   if (library_) handle_.emplace(*library_);
 }
@@ -144,8 +144,8 @@ std::optional<CublasLt> cublaslt_if_there(CublasLt (*load)(), std::string& why_n
   }
 }
 
-ProductMeans::ProductMeans(std::string_view device, std::optional<CublasLt> of_process)
-    : library(std::move(of_process)), table(product_table_of_environment(device, library ? library->version : 0)) {}
+ProductMeans::ProductMeans(std::string_view device, const std::optional<CublasLt>& of_process)
+    : library(of_process), table(product_table_of_environment(device, library ? library->version : 0)) {}
 
 std::string ProductMeans::kernel_class() const {
   return text("cublasLt=", library ? text(library->version, ",", kLibraryWorkspace) : "none", " table=", table ? table->hash() : "none");

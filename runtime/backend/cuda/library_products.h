@@ -40,7 +40,7 @@ class CublasLtProduct final : public LibraryProduct {
 class LibraryProducts final : public ProductChoices {
  public:
   /// For the current device. `table` may be null, `library` may be missing, and then a table chooses among our tiles.
-  LibraryProducts(std::optional<CublasLt> library, std::shared_ptr<const ProductTable> table);
+  LibraryProducts(const std::optional<CublasLt>& library, std::shared_ptr<const ProductTable> table);
 
   ChosenProduct of(const ProductKey& key) override;
   const LibraryProduct* by_library(const ProductKey& key, int algorithm) override;
@@ -66,7 +66,7 @@ struct ProductMeans {
   std::shared_ptr<const ProductTable> table;
 
   /// Throws as product_table_of_environment() does.
-  ProductMeans(std::string_view device, std::optional<CublasLt> of_process);
+  ProductMeans(std::string_view device, const std::optional<CublasLt>& of_process);
 
   /// Their part of the kernel class: "cublasLt=130100,1048576 table=0123456789abcdef", each "none" if there is none.
   std::string kernel_class() const;
