@@ -23,7 +23,7 @@ class HostBuffer : public Buffer {
   Memory memory_;
 };
 
-/// Stands for the host's memory beside a device's: streams may copy from and to it.
+/// A buffer of allocate_on_host(): pinned memory of the host, which streams may copy from and to.
 class HomeBuffer : public HostBuffer {
  public:
   explicit HomeBuffer(Memory memory) : HostBuffer(std::move(memory)) {}

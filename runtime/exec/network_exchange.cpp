@@ -90,7 +90,7 @@ void NetworkExchange::receive_terms(Stream& stream, const DevicePieces& own, int
 template <class Then>
 void NetworkExchange::meet(Stream& stream, const Round& round, const Then& then) {
   DeviceGroup& devices = *ranks_.devices();
-  // What the device computes before is no wait for other ranks: the deadline is for the exchange alone.
+  // The deadline is for the exchange alone, so wait first for all that the device computes before it.
   stream.record(*is_done_);
   is_done_->wait();
   try {

@@ -67,7 +67,7 @@ class PlannedExchange {
   Stream* stream_;
   std::unique_ptr<DeviceCollective> device_;  // null: the ranks' devices are neither shared nor connected
   std::optional<HostMirror> mirror_;          // empty: the host reads the operands in place
-  std::unique_ptr<Event> forked_, joins_;     // if follows(): before the next run, behind the last one
+  std::unique_ptr<Event> forked_, joins_;     // if follows(): recorded before the next run, and after the last one
   bool is_placed_ = false;
   Op op_;
   bool adds_;

@@ -187,7 +187,7 @@ struct VariancePlaces {
 };
 
 /// Calls body(place, count, u) for groups of the thread's elements, `columns` from one to the next: the updates before their size is known.
-/// Those behind the first `count` are 0.
+/// Elements from `count` on are 0.
 template <class Body>
 DEVICE void each_update(const void* gradient, GradientType type, const float* factor, const MatrixTiles& tiles,
                         const VariancePlaces& variances, float least, const Body& body) {
