@@ -71,6 +71,7 @@ BAD = {
     "a conditional in the ABI": ("capi/src/model.cpp", "#if ST_FAST\n#endif\n", "conditionals are not allowed"),
     "a device named in a low conditional": ("runtime/ir/print.cpp", "#ifdef ST_CUDA\n#endif\n", "asks for a device"),
     "a header opens a namespace": ("runtime/ir/print.h", "#pragma once\nusing namespace std;\n", "must not open a namespace"),
+    "a typedef in C++": ("runtime/ir/print.h", "#pragma once\ntypedef int Line;\n", "write using NAME"),
     "a kernel in CUDA's language": ("runtime/backend/cuda/cast.cuh", "__global__ void cast(float* y) { y[threadIdx.x] = 0; }\n", "only backend/cuda/device"),
     "a device layer that the include path does not choose": ("runtime/backend/cuda/cast.cuh", '#include "device/threads.h"\n', "quotes look in this folder"),
     "a name of the device layer taken elsewhere": ("runtime/backend/cuda/threads.h", "#pragma once\n", "the name is taken by"),
