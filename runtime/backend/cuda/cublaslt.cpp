@@ -12,13 +12,6 @@ constexpr int kCublasLtMajor = CUBLAS_VER_MAJOR, kPerMajor = 10000, kPerMinor = 
 constexpr std::string_view kGetCublasLt = "install it with pip install nvidia-cublas, or the CUDA toolkit 13";
 constexpr VendorLibrary kCublasLt = {"cuBLASLt", "libcublasLt.so", kCublasLtMajor, true, kGetCublasLt};
 
-template <class Function>
-void fill_product(Function& function, const os::LoadedLibrary& library, const char* name) {
-  function = library.find<Function>(name);
-  require(function != nullptr, Code::unavailable, library.name(), " has no function ", name,
-          ", so it is no cuBLASLt that this plug-in knows; ", kGetCublasLt);
-}
-
 }  // namespace
 
 void CublasLt::must(cublasStatus_t status, const char* called) const {
@@ -32,12 +25,15 @@ std::string cublaslt_version_text(size_t version) {
 
 CublasLt cublaslt_of(const os::LoadedLibrary& library) {
   CublasLt made;
+  const auto fill = [&](auto& function, const char* name) {
+    library.fill(function, name, "cuBLASLt that this plug-in knows", kGetCublasLt);
+  };
   decltype(&::cublasLtGetVersion) version_of = nullptr;
-  fill_product(version_of, library, "cublasLtGetVersion");
+  fill(version_of, "cublasLtGetVersion");
   made.version = version_of();
   require(made.version / kPerMajor == kCublasLtMajor, Code::unavailable, library.name(), " is cuBLASLt ",
           cublaslt_version_text(made.version), ", and ", kCublasLtMajor, " is needed; ", kGetCublasLt);
-#define ST_FILL(function) fill_product(made.function, library, #function);
+#define ST_FILL(function) fill(made.function, #function);
   ST_CUBLASLT_FUNCTIONS(ST_FILL)
 #undef ST_FILL
   return made;

@@ -16,13 +16,6 @@ constexpr VendorLibrary kDriver = {"NVIDIA's driver", "libcuda.so", 1, false, kR
 /// A driver runs programs of its own major version and of older ones. Code of this toolkit needs its first release.
 constexpr int kNeeded = CUDA_VERSION / 1000 * 1000;
 
-template <class Function>
-void fill(Function& function, const os::LoadedLibrary& library, const char* name) {
-  function = library.find<Function>(name);
-  require(function != nullptr, Code::unavailable, library.name(), " has no function ", name,
-          ", so it is no driver that this plug-in knows; ", kRemedy);
-}
-
 std::string why_no_device() {
   const char* const visible = std::getenv("CUDA_VISIBLE_DEVICES");
   if (visible == nullptr) return "the driver has no device; see what nvidia-smi -L lists";
@@ -46,14 +39,15 @@ std::string cuda_version_text(int version) { return text(version / 1000, ".", ve
 Driver load_driver() {
   const HostsFloatMode mode;  // for threads that it starts
   const os::LoadedLibrary library = open_vendor_library(kDriver);
+  const auto fill = [&](auto& function, const char* name) { library.fill(function, name, "driver that this plug-in knows", kRemedy); };
   Driver driver;
   decltype(&::cuDriverGetVersion) version_of = nullptr;
-  fill(version_of, library, "cuDriverGetVersion");
+  fill(version_of, "cuDriverGetVersion");
   const CUresult told = version_of(&driver.version);
   require(told == CUDA_SUCCESS, Code::unavailable, "cuDriverGetVersion returned ", static_cast<int>(told));
   require(driver.version >= kNeeded, Code::unavailable, "the driver (", library.name(), ") is too old: it is of CUDA ",
           cuda_version_text(driver.version), ", this plug-in needs ", cuda_version_text(kNeeded), "; ", kRemedy);
-#define ST_FILL(function) fill(driver.function, library, ST_CUDA_NAME(function));
+#define ST_FILL(function) fill(driver.function, ST_CUDA_NAME(function));
   ST_DRIVER_FUNCTIONS(ST_FILL)
 #undef ST_FILL
   const CUresult begun = driver.cuInit(0);

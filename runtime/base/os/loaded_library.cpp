@@ -66,4 +66,8 @@ void* LoadedLibrary::needed(const char* name) const {
   fail(Code::unavailable, text(name_, " has no function ", name));
 }
 
+void LoadedLibrary::refuse(const char* missing, std::string_view expected, std::string_view remedy) const {
+  fail(Code::unavailable, text(name_, " has no function ", missing, ", so it is no ", expected, "; ", remedy));
+}
+
 }  // namespace st::os

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace st::os {
 
@@ -45,11 +46,19 @@ class LoadedLibrary {
   Function need(const char* name) const {
     return reinterpret_cast<Function>(needed(name));
   }
+  /// Sets `function`, a row of a table. Throws unavailable when it is missing, with what the library is not ("NCCL that this plug-in
+  /// knows") and the way out.
+  template <class Function>
+  void fill(Function& function, const char* name, std::string_view expected, std::string_view remedy) const {
+    function = find<Function>(name);
+    if (function == nullptr) refuse(name, expected, remedy);
+  }
 
  private:
   LoadedLibrary(const std::string& name, void* handle) : name_(name), handle_(handle), was_open_(true) {}
   void* symbol(const char* name) const;
   void* needed(const char* name) const;
+  [[noreturn]] void refuse(const char* missing, std::string_view expected, std::string_view remedy) const;
 
   std::string name_;
   void* handle_;

@@ -12,13 +12,6 @@ namespace {
 constexpr std::string_view kRemedy = "install NCCL 2.14 or later (PyPI's nvidia-nccl-cu13)";
 constexpr int kOldest = NCCL_VERSION(2, 14, 0);  // the first whose communicators start without waiting
 
-template <class Function>
-void fill(Function& function, const os::LoadedLibrary& library, const char* name) {
-  function = library.find<Function>(name);
-  require(function != nullptr, Code::unavailable, library.name(), " has no function ", name, ", so it is no NCCL that this plug-in knows; ",
-          kRemedy);
-}
-
 }  // namespace
 
 std::string Library::version_text() const {
@@ -38,7 +31,7 @@ std::shared_ptr<const Library> functions_of(const os::LoadedLibrary& library) {
   const HostsFloatMode mode;  // for threads that it starts
   auto made = std::make_shared<Library>();
   made->file = library.name();
-#define ST_FILL(function) fill(made->function, library, #function);
+#define ST_FILL(function) library.fill(made->function, #function, "NCCL that this plug-in knows", kRemedy);
   ST_NCCL_FUNCTIONS(ST_FILL)
 #undef ST_FILL
   made->must(made->ncclGetVersion(&made->version), "ncclGetVersion");
