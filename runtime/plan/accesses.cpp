@@ -36,7 +36,7 @@ int64_t buffer_sent_from(const Plan& plan, const Instruction& at) {
 std::vector<MemoryAccess> accesses_of(const Plan& plan, const Instruction& at) {
   using Kind = Instruction::Kind;
   std::vector<MemoryAccess> all;
-  if (at.kind == Kind::await || at.kind == Kind::release || at.kind == Kind::await_copy) return all;
+  if (at.is_wait()) return all;
   if (at.is_copy()) return accesses_of_copies(plan.memory.windows[static_cast<size_t>(at.window)], at.kind == Kind::fetch);
   const auto section = static_cast<size_t>(at.section);
   const Graph& graph = plan.program.sections[section].graph;

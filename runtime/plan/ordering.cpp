@@ -129,12 +129,8 @@ class TwoSteps {
     }
     check_promise();
     made_.streams = static_cast<int32_t>(1 + std::ranges::count_if(ended_, [](const auto& events) { return !events.empty(); }));
-    made_.waits = std::ranges::count_if(plan_.instructions, is_wait);
+    made_.waits = std::ranges::count_if(plan_.instructions, &Instruction::is_wait);
     return made_;
-  }
-
-  static bool is_wait(const Instruction& at) {
-    return at.kind == InstructionKind::await || at.kind == InstructionKind::release || at.kind == InstructionKind::await_copy;
   }
 
  private:
@@ -301,7 +297,7 @@ std::vector<size_t> redundant_waits(const Plan& plan) {
   const PlanAccesses accesses(plan);
   std::vector<size_t> redundant;
   for (size_t i = 0; i < plan.instructions.size(); ++i)
-    if (TwoSteps::is_wait(plan.instructions[i]) && TwoSteps(plan, accesses, i).run().holds()) redundant.push_back(i);
+    if (plan.instructions[i].is_wait() && TwoSteps(plan, accesses, i).run().holds()) redundant.push_back(i);
   return redundant;
 }
 

@@ -53,6 +53,10 @@ struct Instruction {
   int32_t within = -1;  // not in the node's place, but at the begin of this section: early weights, another chunk's release
   int32_t window = -1;  // of copies: the index in MemoryLayout::windows
   bool is_copy() const { return window >= 0; }
+  /// Whether the rank gives bytes to others: in a collective, or as a message.
+  bool sends() const { return kind == Kind::exchange || kind == Kind::post || kind == Kind::send; }
+  /// Whether it only waits, for work of another stream.
+  bool is_wait() const { return kind == Kind::await || kind == Kind::release || kind == Kind::await_copy; }
   int32_t run() const { return within < 0 ? section : within; }
   bool is_early() const { return within >= 0 && kind != Kind::release; }
   bool operator==(const Instruction&) const = default;

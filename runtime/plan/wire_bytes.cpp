@@ -52,7 +52,7 @@ bool takes_part(const Program& program, const Instruction& at, int64_t micro_bat
 
 int64_t sent_bytes(const Plan& plan, const Instruction& at, int64_t micro_batches) {
   using Kind = Instruction::Kind;
-  if (at.is_copy() || at.kind == Kind::kernel || at.kind == Kind::await || at.kind == Kind::release || at.kind == Kind::receive) return 0;
+  if (!at.sends()) return 0;
   const ExchangePlan& exchange = plan.exchanges[static_cast<size_t>(at.exchange)];
   const bool has_own_rows = takes_part(plan.program, at, micro_batches);
   if (at.kind == Kind::send) return has_own_rows ? exchange.elements * bytes_of(exchange.dtype) : 0;
@@ -67,7 +67,7 @@ WireBytes wire_bytes(const Plan& plan, int64_t micro_batches) {
   WireBytes wire;
   for (const Instruction& at : plan.instructions) {
     using Kind = Instruction::Kind;
-    if (at.is_copy() || at.kind == Kind::kernel || at.kind == Kind::await || at.kind == Kind::release || at.kind == Kind::receive) continue;
+    if (!at.sends()) continue;
     const Op op = plan.exchanges[static_cast<size_t>(at.exchange)].op;
     int64_t& bytes = at.kind == Kind::send        ? wire.messages
                      : is_of_values(op)           ? wire.tensor

@@ -180,13 +180,12 @@ std::vector<OpTime> MeasuredSteps::ops(bool of_all) const {
       const bool is_first = at.micro_batch != before || is_update != was_update;
       before = at.micro_batch;
       was_update = is_update;
-      if (at.is_copy() || at.kind == InstructionKind::await || at.kind == InstructionKind::release || at.kind == InstructionKind::send)
-        continue;
+      if (at.is_copy() || at.is_wait() || at.kind == InstructionKind::send) continue;
       if (at.kind == InstructionKind::receive) {
         all.push_back(message_of(plan, at, shortest_of(clock.times[i])));
         continue;
       }
-      const bool is_shared = at.kind == InstructionKind::exchange || at.kind == InstructionKind::post;
+      const bool is_shared = at.sends();
       // Stages make the same collectives at different places.
       if (is_shared && (rank > 0 || plan.program.mesh.stage > 1)) continue;
       all.push_back({rate_name(plan, at), work_of(plan, at, parts_->micro_batches),

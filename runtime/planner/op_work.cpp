@@ -54,9 +54,7 @@ DType element_of(const Program& program, const Graph& graph, const Node& node) {
 }  // namespace
 
 OpWork work_of(const Plan& plan, const Instruction& at, int64_t micro_batches) {
-  using Kind = Instruction::Kind;
-  if (at.is_copy() || at.kind == Kind::await || at.kind == Kind::release || at.kind == Kind::receive) return {};
-  if (at.kind != Kind::kernel) return {.flops = 0, .bytes = static_cast<double>(sent_bytes(plan, at, micro_batches))};
+  if (at.kind != Instruction::Kind::kernel) return {.flops = 0, .bytes = static_cast<double>(sent_bytes(plan, at, micro_batches))};
   const Graph& graph = plan.program.sections[static_cast<size_t>(at.section)].graph;
   const Node& node = graph[at.node];
   return {.flops = flops_of_node(graph, node), .bytes = kernel_bytes(plan.program, graph, node), .activations = activations_of(node)};

@@ -56,15 +56,13 @@ RankNumbers numbers_of(const Plan& plan, const PlannedRun& run) {
   numbers.memory = memory_of(plan, run);
   numbers.instructions = static_cast<int64_t>(plan.instructions.size());
   for (const Instruction& at : plan.instructions) {
-    using Kind = Instruction::Kind;
-    if (at.is_copy() || at.kind == Kind::kernel || at.kind == Kind::await || at.kind == Kind::release || at.kind == Kind::receive) continue;
-    if (at.makes == Copy::gathered) continue;
+    if (!at.sends() || at.makes == Copy::gathered) continue;
     const ExchangePlan& exchange = plan.exchanges[static_cast<size_t>(at.exchange)];
-    const MeshAxis axis = at.kind == Kind::send ? MeshAxis::stage : exchange.axis;
+    const MeshAxis axis = at.kind == Instruction::Kind::send ? MeshAxis::stage : exchange.axis;
     if (axis == MeshAxis::all) continue;
     AxisTraffic& traffic = numbers.traffic[static_cast<size_t>(axis)];
     traffic.bytes += sent_bytes(plan, at, micro_batches);
-    traffic.collectives += at.kind == Kind::send ? 0 : 1;
+    traffic.collectives += at.kind == Instruction::Kind::send ? 0 : 1;
   }
   numbers.flops = flops_of(plan);
   numbers.repeated_flops = plan.recompute.cost().flops * static_cast<double>(plan.micro_batches);

@@ -49,7 +49,7 @@ std::string collectives_of(const Plan& plan) {
   const auto add = [&](SlotId id) { digest.update_sized(program.slot(id).name); };
   for (const Instruction& at : plan.instructions) {
     const Node& node = program.sections[static_cast<size_t>(at.section)].graph.nodes[static_cast<size_t>(at.node)];
-    if (at.is_copy() || !info_of(node.op).exchange || node.op == Op::await || axis_of(node) != MeshAxis::data) continue;
+    if (!at.sends() || axis_of(node) != MeshAxis::data) continue;
     ++count;
     digest.update_sized(name_of(node.op));
     if (node.op == Op::reduce_scatter)
