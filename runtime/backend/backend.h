@@ -74,6 +74,9 @@ class Backend {
   /// Functions of the host, of backends whose memory it can read. Others throw unsupported.
   virtual const OpTable& kernels() const = 0;
   virtual const GemmKernels& gemm() const = 0;  // matrix products alone, the same as in the ops
+  /// A library's ways to compute a product, by the names that the attribute `library` takes, its best guess first; never freed. A problem
+  /// may have only the first of them: a product by another one is unsupported. None: there is no choice.
+  virtual std::span<const char* const> product_algorithms() const { return {}; }
   /// Zeroed, 64-byte aligned, counted as `role`. Throws out_of_memory with the requested and the available size.
   virtual std::unique_ptr<Buffer> allocate(int64_t bytes, MemoryRole role) = 0;
   /// The same in an unnamed file in `folder`, counted as `file`. Throws io with folder, required and free size.

@@ -1,12 +1,12 @@
 #include "parts/device_gemm.h"
 
 #include <algorithm>
+#include <span>
 #include <vector>
 
 #include "backend/needs.h"
 #include "base/error.h"
 #include "base/os/machine.h"
-#include "base/text.h"
 #include "gemm/tile_sizes.h"
 #include "ir/op.h"
 
@@ -15,20 +15,9 @@ namespace {
 
 constexpr const char* kOwn = "own";
 constexpr const char* kChosen = "chosen";
-constexpr int kMostAlgorithms = 64;
 
 /// Rows and columns that are tried; a device refuses those that are too large for it.
 constexpr int64_t kTiles[][2] = {{64, 64}, {128, 64}, {128, 128}, {256, 128}, {256, 256}};
-
-/// "cublasLt-2"; kept.
-const char* algorithm_name(int algorithm) {
-  static const std::vector<std::string>& names = *[] {
-    auto* const all = new std::vector<std::string>;
-    for (int i = 0; i < kMostAlgorithms; ++i) all->push_back(text("cublasLt-", i));
-    return all;
-  }();
-  return names[static_cast<size_t>(algorithm)].c_str();
-}
 
 /// Whether the matrix is stored as its transpose. Throws for gaps.
 bool is_transposed(const char* name, MatrixStrides strides, int64_t rows, int64_t columns) {
@@ -116,8 +105,9 @@ void DeviceGemm::keep_fastest(const Wish& wish) {
       tiles.mc = rows, tiles.nc = columns;
       candidates.push_back({tiles, kOwn});
     }
-    for (int algorithm = 0; wish.lets_libraries && algorithm < kMostAlgorithms; ++algorithm) {
-      const Kernels asked = {TileSchedule{}, algorithm_name(algorithm)};
+    const auto algorithms = wish.lets_libraries ? backend_.product_algorithms() : std::span<const char* const>();
+    for (const char* const algorithm : algorithms) {
+      const Kernels asked = {TileSchedule{}, algorithm};
       if (!is_there(asked)) break;  // there are no more
       candidates.push_back(asked);
     }

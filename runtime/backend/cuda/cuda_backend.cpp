@@ -186,6 +186,9 @@ class CudaBackend final : public Backend {
   const GemmKernels& gemm() const override {
     fail(Code::unsupported, text(name_, ": only device cpu tunes products, and multiplies the host's arrays; leave tune out, or use it"));
   }
+  std::span<const char* const> product_algorithms() const override {
+    return products_ ? algorithm_names() : std::span<const char* const>();
+  }
   bool has_kernel(Op op) const override { return kernels_of(op) != nullptr; }
   std::unique_ptr<Buffer> allocate(int64_t bytes, MemoryRole role) override { return device_.allocate(bytes, role); }
   std::unique_ptr<Buffer> allocate_in_file(int64_t /*bytes*/, const std::string& folder) override {

@@ -11,7 +11,6 @@ namespace st::cuda {
 namespace {
 
 constexpr uint32_t kAlignment = 16;  // bytes, of all operands
-constexpr int kMostAsked = 64;       // algorithms
 
 cudaDataType_t type_of(DType dtype) { return dtype == DType::f32 ? CUDA_R_32F : dtype == DType::bf16 ? CUDA_R_16BF : CUDA_R_16F; }
 
@@ -79,10 +78,10 @@ std::unique_ptr<CublasLtProduct> CublasLtProduct::make(const CublasLt& library, 
   if (key.in == DType::f32)  // an environment variable of NVIDIA's may ask for others
     prefer(CUBLASLT_MATMUL_PREF_IMPL_MASK, uint64_t{CUBLASLT_NUMERICAL_IMPL_FLAGS_FMA | CUBLASLT_NUMERICAL_IMPL_FLAGS_ACCUMULATOR_32F |
                                                     CUBLASLT_NUMERICAL_IMPL_FLAGS_INPUT_32F});
-  std::array<cublasLtMatmulHeuristicResult_t, kMostAsked> found;
+  std::array<cublasLtMatmulHeuristicResult_t, kMostAlgorithms> found;
   int count = 0;
   const cublasStatus_t status = library.cublasLtMatmulAlgoGetHeuristic(handle, &made->description_, &made->a_, &made->b_, &made->c_,
-                                                                       &made->c_, preference.get(), kMostAsked, found.data(), &count);
+                                                                       &made->c_, preference.get(), kMostAlgorithms, found.data(), &count);
   if (status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE) return nullptr;
   library.must(status, "cublasLtMatmulAlgoGetHeuristic");
   const auto wanted = static_cast<size_t>(algorithm);

@@ -17,7 +17,7 @@ namespace {
 
 constexpr const char* kTableVariable = "SCALETRAIN_CUDA_PRODUCTS";
 constexpr std::string_view kWriter = "measure again with scaletrain bench gemm --tune --device cuda";
-constexpr int64_t kTableVersion = 1, kMostBytes = int64_t{16} << 20, kMostAlgorithms = 64, kLargest = (int64_t{1} << 31) - 1;
+constexpr int64_t kTableVersion = 1, kMostBytes = int64_t{16} << 20, kLargest = (int64_t{1} << 31) - 1;
 constexpr std::string_view kTransposed[] = {"n", "t"}, kTypes[] = {"f32", "bf16", "f16"}, kKinds[] = {"own", "cublasLt"};
 
 /// The smallest that has the rows and columns of "128x64", as product_tile() takes it.

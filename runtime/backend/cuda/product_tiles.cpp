@@ -1,7 +1,9 @@
 #include "backend/cuda/product_tiles.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
+#include <string>
 
 #include "base/error.h"
 #include "gemm/rounding.h"
@@ -49,6 +51,19 @@ std::optional<int> algorithm_asked(std::string_view op, const Attrs& attrs) {
           ": device cuda computes products by its own kernels (own) or by cublasLt-0, cublasLt-1, ..., not by ", library,
           "; leave out library");
   return algorithm;
+}
+
+std::span<const char* const> algorithm_names() {
+  struct Names {
+    std::array<std::string, kMostAlgorithms> texts;
+    std::array<const char*, kMostAlgorithms> all;
+  };
+  static const Names& names = *[] {
+    auto* const made = new Names;
+    for (size_t i = 0; i < made->all.size(); ++i) made->all[i] = (made->texts[i] = text(kCublasLtPrefix, i)).c_str();
+    return made;
+  }();
+  return names.all;
 }
 
 void check_product_types(std::string_view op, DType operands, DType result) {

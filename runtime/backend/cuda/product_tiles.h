@@ -30,6 +30,11 @@ constexpr int kOwnKernels = -1;
 constexpr std::string_view kCublasLtPrefix = "cublasLt-";
 std::optional<int> algorithm_asked(std::string_view op, const Attrs& attrs);
 
+/// So many of them are asked for a problem.
+constexpr int kMostAlgorithms = 64;
+/// Their names; never freed.
+std::span<const char* const> algorithm_names();
+
 /// The smallest tile with the rows (mc), columns (nc) and depth (kc) that `tiles` asks for, where 0 leaves the choice: the largest of which
 /// the product has enough. Throws unsupported with the shared memory and the registers that it would take if it asks for a larger one.
 ProductTile product_tile(std::string_view op, DType dtype, int64_t m, int64_t n, int64_t matrices, const Attrs& attrs);
