@@ -96,9 +96,9 @@ class Communicator {
   void connect_devices(std::shared_ptr<DeviceGroup> devices) { devices_ = std::move(devices); }
 
   // New groups of these ranks: collectives of all of them, after which groups and this communicator are independent: each has its own order
-  // of calls, and a thread may wait in one while another thread goes on in another. Options are the group's own, but for the chunk. An
-  // error in one group ends all that were split from one another, on all ranks; it names the rank by its number in the whole group and in
-  // this one.
+  // of calls, and a thread may wait in one while another thread goes on in another. Options are the group's own, but for the chunk,
+  // and for `warn` if they have none. An error in one group ends all that were split from one another, on all ranks; it names the rank by
+  // its number in the whole group and in this one.
 
   /// The ranks that give the same color, sorted by key, then by rank. Where a single rank gives a color and not allow_single, all ranks
   /// throw rank_mismatch with the colors, and this group stays usable.

@@ -242,6 +242,7 @@ std::unique_ptr<Wire> Wire::open_group(uint32_t number, std::vector<SharedTransp
     shared_ = std::move(shared);
   }
   for (SharedTransport::Member& member : members) member.rank = transport_->whole_rank(member.rank);
+  if (!options.warn) options.warn = options_.warn;
   return std::make_unique<Wire>(shared_->open(number, std::move(members), rank), std::move(options), shared_);
 }
 

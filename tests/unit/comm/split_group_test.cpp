@@ -2,10 +2,12 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <exception>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -218,6 +220,25 @@ TEST_P(EveryGroup, ARankThatIsLateIsWaitedForWhereTheDeadlineIsForSilence) {
     if (whole.rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(300));
     group->barrier();
   });
+}
+
+TEST_P(EveryGroup, AGroupWithoutAWarningOfItsOwnHasThatOfTheWhole) {
+  Signal is_over;
+  std::atomic<int> warnings{0};
+  CommunicatorOptions options = with_patience(20);
+  options.warn = [&](const std::string&) {
+    ++warnings;
+    is_over.raise();
+  };
+  const auto rank = [&](Communicator& whole) {
+    std::optional<RaisesAtEnd> at_end;
+    if (whole.rank() == 0) at_end.emplace(is_over);
+    const auto group = whole.duplicate(with_patience(1.2));
+    if (whole.rank() == 1) is_over.await();
+    group->barrier();
+  };
+  run(2, rank, options);
+  EXPECT_EQ(warnings, 1);
 }
 
 TEST_P(EveryGroup, ARankThatHasLeftAGroupIsNamedByThoseThatWaitForItThere) {
