@@ -8,36 +8,17 @@
 namespace st {
 namespace {
 
-double unit_at(double x, DType dtype) {
-  const int digits = dtype == DType::f32 ? 23 : dtype == DType::bf16 ? 7 : 10;
-  return std::ldexp(1.0, std::ilogb(x == 0 ? 1e-30 : x) - digits);
-}
-
 TEST_F(LibraryProducts, HaveTheErrorsOfTheCpuIn16Bits) {
   const auto backend = device();
   for (const DType dtype : {DType::bf16, DType::f16})
     for (const Sizes& sizes : kTaken) {
-      const auto& [m, n, k, transpose_a, transpose_b] = sizes;
       const std::vector<Numbers> in = operands_of(sizes, dtype);
-      const Attrs attrs = {{"transpose_a", transpose_a}, {"transpose_b", transpose_b}};
-      Numbers made(dtype, {m, n});
+      const Attrs attrs = {{"transpose_a", sizes.transpose_a}, {"transpose_b", sizes.transpose_b}};
+      Numbers made(dtype, {sizes.m, sizes.n});
       const int64_t before = counts().products;
       made.bytes = run(*backend, Op::matmul, in, {made}, attrs)[0];
       EXPECT_EQ(counts().products, before + 1);
-      const Numbers cpu = by_cpu(Op::matmul, in, made, attrs);
-      std::vector<double> wanted;
-      double of_cpu = 0;
-      for (int64_t i = 0; i < m * n; ++i) {
-        double sum = 0;
-        for (int64_t e = 0; e < k; ++e)
-          sum += in[0].at(transpose_a ? e * m + i / n : i / n * k + e) * in[1].at(transpose_b ? i % n * k + e : e * n + i % n);
-        wanted.push_back(sum);
-        of_cpu = std::max(of_cpu, std::abs(cpu.at(i) - sum));
-      }
-      for (int64_t i = 0; i < m * n; ++i) {
-        const double sum = wanted[static_cast<size_t>(i)];
-        ASSERT_LE(std::abs(made.at(i) - sum), 1.5 * of_cpu + unit_at(sum, dtype)) << text(dtype, ", ", m, "x", n, "x", k, ", element ", i);
-      }
+      expect_errors_of_the_cpu(sizes, in[0], in[1], made, by_cpu(Op::matmul, in, made, attrs));
     }
 }
 

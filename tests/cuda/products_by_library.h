@@ -20,6 +20,7 @@
 #include "device_call.h"
 #include "fake_cublaslt.h"
 #include "parts/device_gemm.h"
+#include "product_errors.h"
 #include "thrown_error.h"
 
 namespace st {
@@ -47,11 +48,6 @@ struct Numbers {
   DType dtype;
   Shape shape;
   std::vector<uint8_t> bytes;
-};
-
-struct Sizes {
-  int64_t m, n, k;
-  bool transpose_a, transpose_b;
 };
 
 class LibraryProducts : public testing::Test {

@@ -17,6 +17,7 @@
 #include "backend/needs.h"
 #include "base/float_mode.h"
 #include "base/workers.h"
+#include "float_format.h"
 #include "sanitized.h"
 
 namespace st::cuda {
@@ -45,15 +46,6 @@ class Bytes {
   int64_t bytes_;
   std::vector<Word> words_;
 };
-
-struct Format {
-  int digits, exponents;  // bits of the fraction and of the exponent
-};
-inline Format format_of(DType dtype) {
-  if (dtype == DType::f64) return {52, 11};
-  if (dtype == DType::f32) return {23, 8};
-  return dtype == DType::bf16 ? Format{7, 8} : Format{10, 5};
-}
 
 /// Zeros, the ends of the ranges of numbers above and below the normal range, 1, infinity and NaN, of both signs.
 inline std::vector<uint64_t> special_bits(DType dtype) {
