@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -18,6 +19,17 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kMostLinks = 40;  // the kernel's limit
+
+/// Opens a file of a new name in the folder: other processes and other NewFiles of this one may write there. A short name: that of the file
+/// which it becomes may already be as long as the file system allows.
+int open_new(const fs::path& folder, mode_t mode, std::string& name) {
+  static std::atomic<int> number{0};
+  for (;;) {
+    name = folder / (".scaletrain-" + std::to_string(getpid()) + "-" + std::to_string(number++));
+    const int file = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+    if (file >= 0 || errno != EEXIST) return file;
+  }
+}
 
 }  // namespace
 
@@ -38,9 +50,7 @@ NewFile::NewFile(std::string path) : path_(std::move(path)), target_(file_reache
     file_ = ::open(path_.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
   } else {
     const bool is_there = stat(target_.c_str(), &old) == 0;
-    // A short name: the target's own may already be as long as the file system allows.
-    temporary_ = fs::path(target_).parent_path() / (".scaletrain-" + std::to_string(getpid()));
-    file_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, is_there ? 0600 : 0666);
+    file_ = open_new(fs::path(target_).parent_path(), is_there ? 0600 : 0666, temporary_);
     if (file_ >= 0 && is_there) fchmod(file_, old.st_mode & 07777);
   }
   if (file_ < 0) refuse(path_, ": cannot write it: ", std::strerror(errno));
