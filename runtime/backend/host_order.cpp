@@ -6,10 +6,6 @@
 
 namespace st {
 
-std::unique_ptr<AdoptedStream> Backend::adopt(int64_t /*handle*/) {
-  fail(Code::unsupported, text("stream: ", name(), " has no streams that a host can give; use a context of device cuda"));
-}
-
 void HostOrder::use(int64_t handle) {
   check(handle != kPerThread, "stream: ", handle,
         " is another stream on each thread, and ranks wait for it on the library's threads; give ", kLegacy,
