@@ -69,8 +69,8 @@ class KernelStream final : public CudaStream {
         index_(index),
         calls_(std::move(calls)),
         products_(products),
-        words_(device.allocate(kBytes, MemoryRole::other)),
-        read_(device.allocate_pinned(kBytes)) {
+        words_(device.allocate_uncounted(kBytes)),
+        read_(device.pin_uncounted(kBytes)) {
     clear();
   }
   void finish() override;

@@ -145,6 +145,7 @@ class CudaDevice::Allocations {
 CudaDevice::CudaDevice(int index, std::shared_ptr<MemorySource> memory)
     : index_(index),
       memory_(std::move(memory)),
+      uncounted_(std::make_shared<MemorySource>()),
       allocations_(std::make_shared<Allocations>()),
       on_host_(std::make_shared<Allocations>()),
       copies_(make_stream()) {}
@@ -153,7 +154,11 @@ CudaDevice::~CudaDevice() = default;
 
 std::string CudaDevice::name() const { return text("cuda:", index_); }
 
-std::unique_ptr<Buffer> CudaDevice::allocate(int64_t bytes, MemoryRole role) {
+std::unique_ptr<Buffer> CudaDevice::allocate(int64_t bytes, MemoryRole role) { return allocate(bytes, role, memory_); }
+
+std::unique_ptr<Buffer> CudaDevice::allocate_uncounted(int64_t bytes) { return allocate(bytes, MemoryRole::other, uncounted_); }
+
+std::unique_ptr<Buffer> CudaDevice::allocate(int64_t bytes, MemoryRole role, std::shared_ptr<MemorySource> source) {
   check(bytes >= 0, "allocate: bytes must not be negative, got ", bytes);
   void* data = nullptr;
   if (bytes > 0) {
@@ -163,21 +168,23 @@ std::unique_ptr<Buffer> CudaDevice::allocate(int64_t bytes, MemoryRole role) {
       fail(Code::out_of_memory, text("allocate: ", name(), " has not ", bytes, " bytes, of its memory ", free_bytes(), " are free"));
     must(status, "cudaMalloc");
   }
-  auto buffer = std::make_unique<Allocations::Allocated>(address_of(data), bytes, role, memory_, allocations_);
+  auto buffer = std::make_unique<Allocations::Allocated>(address_of(data), bytes, role, std::move(source), allocations_);
   zero(buffer->data(), bytes);
   return buffer;
 }
 
-std::unique_ptr<PinnedMemory> CudaDevice::allocate_pinned(int64_t bytes) {
+std::unique_ptr<PinnedMemory> CudaDevice::pin(int64_t bytes, MemoryRole role, std::shared_ptr<MemorySource> source) const {
   check(bytes >= 0, "allocate: bytes must not be negative, got ", bytes);
   const CurrentDevice current(index_);
-  return std::make_unique<Pinned>(bytes, MemoryRole::inputs, name(), memory_);
+  return std::make_unique<Pinned>(bytes, role, name(), std::move(source));
 }
 
+std::unique_ptr<PinnedMemory> CudaDevice::allocate_pinned(int64_t bytes) { return pin(bytes, MemoryRole::inputs, memory_); }
+
+std::unique_ptr<PinnedMemory> CudaDevice::pin_uncounted(int64_t bytes) { return pin(bytes, MemoryRole::other, uncounted_); }
+
 std::unique_ptr<Buffer> CudaDevice::allocate_on_host(int64_t bytes) {
-  check(bytes >= 0, "allocate: bytes must not be negative, got ", bytes);
-  const CurrentDevice current(index_);
-  return std::make_unique<Allocations::OnHost>(std::make_unique<Pinned>(bytes, MemoryRole::host, name(), memory_), bytes, on_host_);
+  return std::make_unique<Allocations::OnHost>(pin(bytes, MemoryRole::host, memory_), bytes, on_host_);
 }
 
 int64_t CudaDevice::free_bytes() const {

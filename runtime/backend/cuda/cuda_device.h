@@ -38,6 +38,9 @@ class CudaDevice {
   std::unique_ptr<Buffer> allocate(int64_t bytes, MemoryRole role);
   /// Counted as `inputs`. Throws out_of_memory.
   std::unique_ptr<PinnedMemory> allocate_pinned(int64_t bytes);
+  // The same for what belongs to a stream or the device itself, which nobody counts, like the memory that CUDA takes for them.
+  std::unique_ptr<Buffer> allocate_uncounted(int64_t bytes);
+  std::unique_ptr<PinnedMemory> pin_uncounted(int64_t bytes);
   /// Zeroed, counted as `host`; may outlive the device object. Throws out_of_memory with the requested and the available bytes.
   std::unique_ptr<Buffer> allocate_on_host(int64_t bytes);
   int64_t free_bytes() const;
@@ -59,10 +62,12 @@ class CudaDevice {
  private:
   class Allocations;
 
+  std::unique_ptr<Buffer> allocate(int64_t bytes, MemoryRole role, std::shared_ptr<MemorySource> source);
+  std::unique_ptr<PinnedMemory> pin(int64_t bytes, MemoryRole role, std::shared_ptr<MemorySource> source) const;
   std::byte* on_host(Address place) const;
 
   const int index_;
-  std::shared_ptr<MemorySource> memory_;
+  std::shared_ptr<MemorySource> memory_, uncounted_;
   std::shared_ptr<Allocations> allocations_, on_host_;
   std::unique_ptr<CudaStream> copies_;
 };
