@@ -1,9 +1,10 @@
 // Pointers into a device's memory, for kernels. Backends alone include it: on a device of its own memory a host that follows one crashes.
 #pragma once
 
+#include <cstddef>
 #include <span>
 
-#include "backend/backend.h"
+#include "backend/kernel_call.h"
 
 namespace st {
 

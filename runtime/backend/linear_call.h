@@ -1,7 +1,9 @@
 // fused_linear, or the packing of its weight, as the matrix product of GemmKernels.
 #pragma once
 
-#include "backend/backend.h"
+#include "backend/kernel_call.h"
+#include "gemm/gemm_kernels.h"
+#include "ir/graph.h"
 
 namespace st {
 

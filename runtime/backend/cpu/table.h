@@ -1,7 +1,7 @@
 // The kernel tables, one per instruction set: with gemm/entry.h the only symbols exported from a set's objects.
 #pragma once
 
-#include "backend/backend.h"
+#include "backend/kernel_call.h"
 
 #define ST_CPU_TABLE(isa) extern "C" const st::OpTable* st_cpu_table_##isa()
 

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "backend/backend.h"
+#include "backend/kernel_call.h"
 #include "backend/cuda/attention_limits.h"
 #include "backend/cuda/attention_tiles.cuh"
 #include "backend/cuda/fragments.cuh"

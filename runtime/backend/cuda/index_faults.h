@@ -3,7 +3,7 @@
 
 #include <initializer_list>
 
-#include "backend/backend.h"
+#include "backend/kernel_call.h"
 
 namespace st::cuda {
 

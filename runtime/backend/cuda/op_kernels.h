@@ -1,7 +1,7 @@
 // The kernels of each op.
 #pragma once
 
-#include "backend/backend.h"
+#include "backend/kernel_call.h"
 #include "backend/cuda/kernel_queue.h"
 
 namespace st::cuda {
