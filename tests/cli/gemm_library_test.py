@@ -29,11 +29,6 @@ class GemmLibrary(CommandLineTest):
     def products(self):
         return {by: int(count) for count, by in re.findall(r"(?m)^products +(\d+) by (.*)$", self.output)}
 
-    def test_own_is_the_default_and_looks_for_nothing(self):
-        self.steps(openblas=LIBRARIES / "libable_blas.so")
-        self.assertNotIn("librar", self.output)
-        self.assertFalse((self.folder / "tuning.txt").exists())
-
     def test_without_any_library_auto_is_own_to_the_bit(self):
         plain = self.steps("--gemm-library", "own")
         self.assertEqual(self.steps("--gemm-library", "auto"), plain)
