@@ -3,10 +3,10 @@
 
 #include <cmath>
 
-#include "backend/kernel_call.h"
 #include "backend/cuda/attention_limits.h"
 #include "backend/cuda/attention_tiles.cuh"
 #include "backend/cuda/fragments.cuh"
+#include "backend/kernel_call.h"
 
 namespace st::cuda {
 

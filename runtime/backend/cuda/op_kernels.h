@@ -1,8 +1,8 @@
 // The kernels of each op.
 #pragma once
 
-#include "backend/kernel_call.h"
 #include "backend/cuda/kernel_queue.h"
+#include "backend/kernel_call.h"
 
 namespace st::cuda {
 

@@ -1,9 +1,9 @@
 // Launches of elementwise kernels, for their host code alone.
 #pragma once
 
-#include "backend/kernel_call.h"
 #include "backend/cuda/element_types.h"
 #include "backend/cuda/pointwise.cuh"
+#include "backend/kernel_call.h"
 #include "backend/kernel_side.h"
 
 #include <device/launch.h>
