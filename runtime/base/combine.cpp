@@ -56,7 +56,10 @@ bool is_wide(DType dtype) { return dtype == DType::f32 || dtype == DType::f64 ||
 
 }  // namespace
 
-int64_t sum_bytes_of(DType dtype) { return dtype == DType::f64 || is_integer(dtype) ? 8 : 4; }
+int64_t sum_bytes_of(DType dtype, SumType sums) {
+  if (sums == SumType::own) return bytes_of(dtype);
+  return dtype == DType::f64 || is_integer(dtype) ? 8 : 4;
+}
 
 void widen(DType dtype, const std::byte* piece, std::byte* sums, int64_t n) {
   if (dtype == DType::bf16) return convert<uint16_t, float>(piece, sums, n, [](uint16_t half) { return wide_of_bf16(half); });
@@ -73,6 +76,18 @@ void combine(DType dtype, ReduceOp op, const std::byte* piece, std::byte* sums, 
     const int64_t count = std::min(kBlock, n - done);
     widen(dtype, piece + done * bytes_of(dtype), block.data(), count);
     combine_as_they_lie(dtype, op, block.data(), sums + done * sum_bytes_of(dtype), count);
+  }
+}
+
+void combine_rounded(DType dtype, const std::byte* piece, std::byte* sums, int64_t n) {
+  if (is_wide(dtype)) return combine_as_they_lie(dtype, ReduceOp::sum, piece, sums, n);
+  std::array<std::byte, kBlock * 2> rounded;  // NOLINT(cppcoreguidelines-pro-type-member-init): written before it is read
+  for (int64_t done = 0; done < n; done += kBlock) {
+    const int64_t count = std::min(kBlock, n - done);
+    std::byte* const own = sums + done * sum_bytes_of(dtype);
+    combine(dtype, ReduceOp::sum, piece + done * bytes_of(dtype), own, count);
+    narrow(dtype, own, rounded.data(), count);
+    widen(dtype, rounded.data(), own, count);
   }
 }
 

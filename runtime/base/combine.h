@@ -13,12 +13,14 @@
 namespace st {
 
 /// Bytes of one sum.
-int64_t sum_bytes_of(DType dtype);
+int64_t sum_bytes_of(DType dtype, SumType sums = SumType::wide);
 
 /// sums[i] = piece[i]
 void widen(DType dtype, const std::byte* piece, std::byte* sums, int64_t n);
 /// sums[i] = sums[i] op piece[i]; mean adds.
 void combine(DType dtype, ReduceOp op, const std::byte* piece, std::byte* sums, int64_t n);
+/// sums[i] = sums[i] + piece[i], rounded to `dtype`, a float's: the sums are numbers of that type, in the wider one.
+void combine_rounded(DType dtype, const std::byte* piece, std::byte* sums, int64_t n);
 /// sums[i] /= count. Floating types only.
 void divide(DType dtype, int count, std::byte* sums, int64_t n);
 /// to[i] = sums[i], rounded to nearest even; integers keep their low bits.

@@ -51,8 +51,8 @@ class Bucket {
   Communicator::Shards of(int rank) const { return parts_[static_cast<size_t>(rank)]; }
   Communicator::Shards own() const { return of(ranks_.rank()); }
 
-  void reduce(DType dtype, int contributors, bool adds, std::string_view label) const {
-    ranks_.reduce_shards(parts_, into_, dtype, contributors, adds, label);
+  void reduce(DType dtype, SumType sums, int contributors, bool adds, std::string_view label) const {
+    ranks_.reduce_shards(parts_, into_, dtype, sums, contributors, adds, label);
   }
   void gather(DType dtype, std::string_view label) const { ranks_.gather_shards(parts_, dtype, label); }
 

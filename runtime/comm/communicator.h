@@ -70,12 +70,12 @@ class Communicator {
     int64_t elements = 0;
   };
   using Shards = std::span<const Shard>;
-  /// Sums each rank's elements at their owner, rank 0's first, in the type of `into`.
+  /// Sums each rank's elements at their owner, rank 0's first, in the type of `into`, to which each addition is rounded.
   /// - parts[q]: this rank's elements that rank q owns, of `dtype` (f32, f64, bf16 or f16). All ranks give equal lengths.
-  /// - into: the sums of the elements that this rank owns, f32 (for f64: f64). May be exactly parts[rank()].
+  /// - into: the sums of the elements that this rank owns, of the type that `sums` says. May be exactly parts[rank()].
   /// - contributors: only ranks 0 to contributors - 1 contribute; the memory of the others' parts is not read, only its lengths.
   /// - adds: adds onto the values in `into`; otherwise rank 0's elements overwrite them.
-  virtual void reduce_shards(std::span<const Shards> parts, Shards into, DType dtype, int contributors, bool adds,
+  virtual void reduce_shards(std::span<const Shards> parts, Shards into, DType dtype, SumType sums, int contributors, bool adds,
                              std::string_view label) = 0;
   /// parts[rank()] is sent to every rank; parts[q] receives rank q's elements.
   virtual void gather_shards(std::span<const Shards> parts, DType dtype, std::string_view label) = 0;

@@ -119,13 +119,15 @@ std::unique_ptr<Communicator> DirectExchange::duplicate(const CommunicatorOption
 
 // Reductions.
 
-/// Folds n elements of each rank's stream, and of `own`, into sums in rank order.
-void DirectExchange::fold(std::byte* sums, const std::byte* own, int64_t n, DType dtype, ReduceOp op, int contributors, bool adds) {
+/// Folds n elements of each rank's stream, and of `own`, into sums in rank order. The sums lie in the wider type, of either `type`.
+void DirectExchange::fold(std::byte* sums, const std::byte* own, int64_t n, DType dtype, ReduceOp op, int contributors, bool adds,
+                          SumType type) {
   const int64_t width = bytes_of(dtype), wide = sum_bytes_of(dtype);
   for (int r = 0; r < contributors; ++r) {
     const auto put = [&](int64_t offset, const std::byte* piece, int64_t bytes) {
       std::byte* const to = sums + offset / width * wide;
       if (r == 0 && !adds) return widen(dtype, piece, to, bytes / width);
+      if (type == SumType::own) return combine_rounded(dtype, piece, to, bytes / width);
       combine(dtype, op, piece, to, bytes / width);
     };
     if (r == rank())
@@ -140,7 +142,7 @@ void DirectExchange::reduce_to(const std::byte* own, std::byte* out, int64_t n, 
   const int64_t width = bytes_of(dtype);
   for (int64_t done = 0; done < n; done += chunk_) {
     const int64_t count = std::min(chunk_, n - done);
-    fold(sums_.data(), own + done * width, count, dtype, op, size(), false);
+    fold(sums_.data(), own + done * width, count, dtype, op, size(), false, SumType::wide);
     if (op == ReduceOp::mean) divide(dtype, size(), sums_.data(), count);
     narrow(dtype, sums_.data(), out + done * width, count);
   }

@@ -1,8 +1,8 @@
 // The communicator on any point-to-point transport. Its bits depend neither on the transport nor on the order of arrival.
 //
 // Reductions are by direct exchange (traps.md, order of sums): each element has an owner, which receives every rank's contribution and adds
-// them in rank order, in fp32 (f64: fp64), rounding once at the end. This sends as many bytes as a ring, and the result does not depend on
-// sharding or bucket size.
+// them in rank order, in fp32 (f64: fp64) and rounded once at the end, or in their own type (SumType). This sends as many bytes as a ring,
+// and the result does not depend on sharding or bucket size.
 #pragma once
 
 #include <cstddef>
@@ -45,7 +45,8 @@ class DirectExchange final : public Communicator {
   void send(const void* data, int64_t elements, DType dtype, int to, std::string_view label = {}) override;
   void receive(void* data, int64_t elements, DType dtype, int from, std::string_view label = {}) override;
   void barrier(std::string_view label = {}) override;
-  void reduce_shards(std::span<const Shards> parts, Shards into, DType dtype, int contributors, bool adds, std::string_view label) override;
+  void reduce_shards(std::span<const Shards> parts, Shards into, DType dtype, SumType sums, int contributors, bool adds,
+                     std::string_view label) override;
   void gather_shards(std::span<const Shards> parts, DType dtype, std::string_view label) override;
   void meet(const CollectiveCall& call, uint64_t detail, uint64_t own, const Exchange& exchange) override;
   void await(std::string_view what, const std::function<bool()>& is_done) override;
@@ -61,7 +62,7 @@ class DirectExchange final : public Communicator {
   std::vector<Entry> exchange(const CollectiveCall& call, const Entry& own);
   std::unique_ptr<Communicator> group_of(const std::vector<Entry>& entries, CommunicatorOptions options);
 
-  void fold(std::byte* sums, const std::byte* own, int64_t n, DType dtype, ReduceOp op, int contributors, bool adds);
+  void fold(std::byte* sums, const std::byte* own, int64_t n, DType dtype, ReduceOp op, int contributors, bool adds, SumType type);
   void reduce_to(const std::byte* own, std::byte* out, int64_t n, DType dtype, ReduceOp op);
   void all_reduce_at_once(std::byte* data, int64_t elements, DType dtype, ReduceOp op);
   void all_reduce_by_shares(std::byte* data, int64_t elements, DType dtype, ReduceOp op);

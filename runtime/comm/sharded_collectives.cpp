@@ -42,7 +42,7 @@ class Walk {
 
 }  // namespace
 
-void DirectExchange::reduce_shards(std::span<const Shards> parts, Shards into, DType dtype, int contributors, bool adds,
+void DirectExchange::reduce_shards(std::span<const Shards> parts, Shards into, DType dtype, SumType sums, int contributors, bool adds,
                                    std::string_view label) {
   CollectiveCall call{Collective::reduce_scatter, ReduceOp::sum, dtype, 0, -1, label};
   check_call(std::ssize(parts) == size() && contributors >= 1 && contributors <= size(), call, "needs ", size(), " parts and 1 to ", size(),
@@ -55,7 +55,8 @@ void DirectExchange::reduce_shards(std::span<const Shards> parts, Shards into, D
     detail.add(length_of(part));
   }
   const Shards own = parts[static_cast<size_t>(rank())];
-  const int64_t owned = length_of(own), width = bytes_of(dtype), wide = sum_bytes_of(dtype);
+  const int64_t owned = length_of(own), width = bytes_of(dtype), own_width = sum_bytes_of(dtype, sums);
+  const bool is_narrow = own_width < sum_bytes_of(dtype);
   check_call(length_of(into) == owned, call, "`into` has ", length_of(into), " elements, but this rank owns ", owned);
   wire_->in_call(call, detail.value(), [&] {
     wire_->greet_all();
@@ -64,15 +65,21 @@ void DirectExchange::reduce_shards(std::span<const Shards> parts, Shards into, D
       for (const Shard& piece : parts[static_cast<size_t>(owner)]) wire_->post(owner, piece.data, piece.elements * width);
     }
     wire_->check_headers();
-    Walk from(own, width), to(into, wide);
+    Walk from(own, width), to(into, own_width);
     for (int64_t done = 0; done < owned;) {
       const int64_t count = std::min({from.together(), to.together(), chunk_});
       const std::byte* const mine = from.take(count);
-      std::byte* const sums = to.take(count);
-      // Not directly into `sums`: where that is this rank's own part, rank 0's elements would overwrite it before it is read.
-      if (adds) vector_copy(sums_.data(), sums, static_cast<size_t>(count * wide));
-      fold(sums_.data(), mine, count, dtype, ReduceOp::sum, contributors, adds);
-      vector_copy(sums, sums_.data(), static_cast<size_t>(count * wide));
+      std::byte* const place = to.take(count);
+      // Not directly there: where that is this rank's own part, rank 0's elements would overwrite it before it is read.
+      if (adds && is_narrow)
+        widen(dtype, place, sums_.data(), count);
+      else if (adds)
+        vector_copy(sums_.data(), place, static_cast<size_t>(count * own_width));
+      fold(sums_.data(), mine, count, dtype, ReduceOp::sum, contributors, adds, sums);
+      if (is_narrow)
+        narrow(dtype, sums_.data(), place, count);
+      else
+        vector_copy(place, sums_.data(), static_cast<size_t>(count * own_width));
       done += count;
     }
     wire_->wait_until_read();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/combine.h"
 #include "base/error.h"
 #include "comm/call_checks.h"
 #include "exec/device_operands.h"
@@ -13,9 +14,6 @@ namespace {
 bool overlaps(const DevicePiece& a, int64_t width_of_a, const DevicePiece& b, int64_t width_of_b) {
   return a.data < b.data + b.elements * width_of_b && b.data < a.data + a.elements * width_of_a;
 }
-
-/// Bytes of a sum of floating-point terms.
-int64_t sum_width(DType dtype) { return dtype == DType::f64 ? 8 : 4; }
 
 }  // namespace
 
@@ -132,9 +130,9 @@ bool DeviceCollective::is_read_by_others(size_t part) const { return is_whole_ |
 
 /// Where sums lie in what other ranks read, which may read late, that is copied first.
 void DeviceCollective::stage(Stream& stream) {
-  const int64_t width = bytes_of(dtype_);
+  const int64_t width = bytes_of(dtype_), sum_width = sum_bytes_of(dtype_, exchange_.sums);
   const auto is_overwritten = [&](const DevicePiece& piece) {
-    return std::ranges::any_of(into_, [&](const DevicePiece& sums) { return overlaps(piece, width, sums, sum_width(dtype_)); });
+    return std::ranges::any_of(into_, [&](const DevicePiece& sums) { return overlaps(piece, width, sums, sum_width); });
   };
   std::vector<DevicePiece*> pieces;
   int64_t bytes = 0;
@@ -214,12 +212,12 @@ void DeviceCollective::fold(Stream& stream, std::span<const DevicePieces* const>
   const std::span<Walk> from = std::span(walks_).first(terms.size());
   for (size_t rank = 0; rank < from.size(); ++rank) from[rank].start(*terms[rank], bytes_of(dtype_));
   Walk& to = walks_.back();
-  to.start(into_, sum_width(dtype_));
+  to.start(into_, sum_bytes_of(dtype_, exchange_.sums));
   while (!to.pieces.empty()) {
     int64_t count = to.together();
     for (const Walk& walk : from) count = std::min(count, walk.together());
     for (size_t rank = 0; rank < from.size(); ++rank) addresses_[rank] = from[rank].take(count);
-    backend_.fold(stream, {std::span(addresses_).first(from.size()), to.take(count), dtype_, count, adds});
+    backend_.fold(stream, {std::span(addresses_).first(from.size()), to.take(count), dtype_, count, adds, exchange_.sums});
   }
 }
 

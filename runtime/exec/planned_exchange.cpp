@@ -113,11 +113,11 @@ void PlannedExchange::run_mirrored(int contributors) {
 void PlannedExchange::run_in_host(int contributors) {
   switch (op_) {
     case Op::reduce_scatter:
-      return parts_.reduce(dtype_, contributors, adds_, label_);
+      return parts_.reduce(dtype_, exchange_.sums, contributors, adds_, label_);
     case Op::rank_sums:
       return sum_terms(contributors);
     case Op::tensor_scatter:
-      return parts_.reduce(dtype_, contributors, false, label_);
+      return parts_.reduce(dtype_, SumType::wide, contributors, false, label_);
     case Op::tensor_gather:
       std::memcpy(parts_.own()[0].data, in_host(call_.in[0]), static_cast<size_t>(call_.in[0].elements() * bytes_of(dtype_)));
       return parts_.gather(dtype_, label_);
@@ -171,7 +171,7 @@ void PlannedExchange::place_sum() {
 /// In rank order either way.
 void PlannedExchange::add_values() {
   if (!is_summed_at_once()) {
-    parts_.reduce(dtype_, ranks_.size(), false, label_);
+    parts_.reduce(dtype_, SumType::wide, ranks_.size(), false, label_);
     return whole_.gather(dtype_, label_);
   }
   const auto own = static_cast<size_t>(exchange_.elements * bytes_of(dtype_));

@@ -51,7 +51,7 @@ void GradientBucket::run() {
     memory_.sum_into(how_.narrow_sums.data(), own_elements_);
   else if (how_.in_place)
     memory_.sum_in_place();
-  memory_.reduce(dtype_, ranks.size(), adds_, label_);
+  memory_.reduce(dtype_, SumType::wide, ranks.size(), adds_, label_);
   if (how_.in_place) settle_in_place();
   if (how_.gathers) memory_.gather(dtype_, label_);
 }

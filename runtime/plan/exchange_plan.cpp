@@ -17,6 +17,8 @@ ExchangePlan::Tensor tensor_of(size_t operand, SlotId cut_like, DType dtype) {
 ExchangePlan reduce_scatter(const Program& program, const Graph& graph, const Node& node) {
   const Ints& parameters = node.attrs.ints("parameters");
   ExchangePlan made{.dtype = graph.type(node.in[0]).dtype, .adds = node.attrs.flag("adds")};
+  const bool is_narrow = bytes_of(made.dtype) == 2 && !node.writes.empty() && program.slot(node.writes[0]).type.dtype == made.dtype;
+  if (is_narrow) made.sums = SumType::own;
   made.label = label_of("gradient." + program.slot(static_cast<SlotId>(parameters[0])).name, parameters.size());
   for (size_t i = 0; i < parameters.size(); ++i)
     made.tensors.push_back(tensor_of(i, static_cast<SlotId>(parameters[i]), graph.type(node.in[i]).dtype));

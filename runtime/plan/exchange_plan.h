@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/reduce_op.h"
 #include "ir/program.h"
 
 namespace st {
@@ -32,6 +33,7 @@ struct ExchangePlan {
   MeshAxis axis = MeshAxis::data;  // the ranks that take part
   DType dtype = DType::f32;        // of the elements exchanged; u8: the bytes of tensors of several types
   bool adds = false;               // reductions: adds to what the results are
+  SumType sums = SumType::wide;    // reductions: the type of the results
   std::string label = {};          // name of one of its gradients or parameters, and their number
   std::vector<Tensor> tensors = {};
   int64_t terms = 0;              // rank_sums: the numbers that each rank contributes

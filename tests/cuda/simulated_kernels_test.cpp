@@ -125,8 +125,9 @@ std::vector<uint8_t> finite(DType dtype, int64_t elements, uint64_t seed) {
 constexpr DType kAdded[] = {DType::f32, DType::bf16, DType::f16, DType::f64, DType::i32, DType::i64, DType::u8};
 
 /// `move`: elements by which the terms lie behind an address of 16 bytes.
-void expect_fold_of_the_cpu(CUstream_st& stream, DType dtype, size_t terms, int64_t elements, bool adds, int64_t move) {
-  const int64_t width = bytes_of(dtype), wide = sum_bytes_of(dtype);
+void expect_fold_of_the_cpu(CUstream_st& stream, DType dtype, size_t terms, int64_t elements, bool adds, int64_t move,
+                            SumType type = SumType::wide) {
+  const int64_t width = bytes_of(dtype), wide = sum_bytes_of(dtype, type);
   std::vector<Bytes> given;
   std::vector<Address> places;
   for (size_t i = 0; i < terms; ++i) {
@@ -135,11 +136,11 @@ void expect_fold_of_the_cpu(CUstream_st& stream, DType dtype, size_t terms, int6
     std::ranges::copy(values, given.back().data());
     places.push_back(address_of(given.back().data()) + move * width);
   }
-  const DType sum_type = dtype == DType::f64 ? DType::f64 : is_integer(dtype) ? DType::i64 : DType::f32;
+  const DType sum_type = type == SumType::own ? dtype : dtype == DType::f64 ? DType::f64 : is_integer(dtype) ? DType::i64 : DType::f32;
   Bytes made(elements * wide), wanted(elements * wide);
   for (Bytes* const sums : {&made, &wanted}) {
     std::ranges::copy(finite(sum_type, elements, 77), sums->data());
-    RankFold fold{.terms = places, .sums = address_of(sums->data()), .dtype = dtype, .elements = elements, .adds = adds};
+    RankFold fold{.terms = places, .sums = address_of(sums->data()), .dtype = dtype, .elements = elements, .adds = adds, .type = type};
     if (sums == &made) {
       cuda::enqueue_fold(&stream, fold);
       stream.engine->finish(*stream.queue);
@@ -158,6 +159,9 @@ TEST_P(Kernels, FoldsHaveTheBitsOfTheCpuInTheOrderOfRanks) {
       for (const bool adds : {false, true}) {
         expect_fold_of_the_cpu(stream_, dtype, terms, 1000 + static_cast<int64_t>(terms), adds, 0);
         expect_fold_of_the_cpu(stream_, dtype, terms, 37, adds, 1);
+        if (bytes_of(dtype) != 2) continue;
+        expect_fold_of_the_cpu(stream_, dtype, terms, 300 + static_cast<int64_t>(terms), adds, 0, SumType::own);
+        expect_fold_of_the_cpu(stream_, dtype, terms, 37, adds, 1, SumType::own);
       }
   for (const int64_t elements : {0, 1, 2, 3, 4, 7, 8, 9}) expect_fold_of_the_cpu(stream_, DType::bf16, 2, elements, false, 0);
   expect_fold_of_the_cpu(stream_, DType::f32, cuda::kMostTerms, 20, true, 0);

@@ -114,7 +114,8 @@ TEST_F(PointwiseKernels, MayWriteInThePlaceOfAnInput) {
 
 TEST_F(PointwiseKernels, AccumulateAddsToASlotInItsType) {
   const std::pair<DType, DType> kTypes[] = {{DType::f32, DType::f32},   {DType::f32, DType::bf16}, {DType::f32, DType::f16},
-                                            {DType::bf16, DType::bf16}, {DType::f64, DType::f64},  {DType::i64, DType::i64}};
+                                            {DType::bf16, DType::bf16}, {DType::f16, DType::f16},  {DType::f64, DType::f64},
+                                            {DType::i64, DType::i64}};
   for (const auto& [slot_type, value_type] : kTypes)
     for (const int64_t n : kLengths) {
       Bytes value(numbers(value_type, n, 1)), made(numbers(slot_type, n, 2)), wanted(numbers(slot_type, n, 2));

@@ -22,10 +22,26 @@ namespace {
 struct Terms {
   DType dtype;
   std::vector<std::vector<std::byte>> of_ranks;
+  SumType sums = SumType::wide;
 };
+
+/// In 16 bits, an element at a time.
+std::vector<std::byte> rounded(const Terms& terms, std::vector<std::byte> sums, bool adds) {
+  for (size_t at = 0; at < sums.size(); at += 2)
+    for (size_t rank = 0; rank < terms.of_ranks.size(); ++rank) {
+      const std::byte* const term = terms.of_ranks[rank].data() + at;
+      float sum = 0, next = 0;
+      widen(terms.dtype, sums.data() + at, reinterpret_cast<std::byte*>(&sum), 1);
+      widen(terms.dtype, term, reinterpret_cast<std::byte*>(&next), 1);
+      sum = rank == 0 && !adds ? next : sum + next;
+      narrow(terms.dtype, reinterpret_cast<const std::byte*>(&sum), sums.data() + at, 1);
+    }
+  return sums;
+}
 
 /// As the direct exchange adds them.
 std::vector<std::byte> summed(const Terms& terms, std::vector<std::byte> sums, bool adds) {
+  if (terms.sums == SumType::own && bytes_of(terms.dtype) == 2) return rounded(terms, std::move(sums), adds);
   const int64_t count = std::ssize(sums) / sum_bytes_of(terms.dtype);
   for (size_t rank = 0; rank < terms.of_ranks.size(); ++rank)
     rank == 0 && !adds ? widen(terms.dtype, terms.of_ranks[rank].data(), sums.data(), count)
@@ -40,10 +56,10 @@ TEST(Fold, AddsInOrderOnEveryBackend) {
   backends.push_back(std::make_unique<ApartBackend>(std::make_shared<MemorySource>()));
   for (const Order order : kOrders) backends.push_back(delayed(order));
   constexpr int64_t kElements = 3000;  // several blocks, and a part of one
-  for (const DType dtype : {DType::f32, DType::f64, DType::bf16, DType::f16, DType::i32, DType::i64, DType::u8})
+  const auto test = [&](DType dtype, SumType type) {
     for (const size_t ranks : {1, 2, 3, 8})
       for (const bool adds : {false, true}) {
-        Terms terms{dtype, {}};
+        Terms terms{dtype, {}, type};
         for (uint32_t rank = 0; rank < ranks; ++rank) {
           std::vector<std::byte> bytes(static_cast<size_t>(kElements * bytes_of(dtype)));
           const std::vector<float> values = numbers(kElements, rank + 1);
@@ -53,8 +69,9 @@ TEST(Fold, AddsInOrderOnEveryBackend) {
             std::memcpy(bytes.data(), values.data(), std::min(bytes.size(), values.size() * sizeof(float)));
           terms.of_ranks.push_back(std::move(bytes));
         }
-        std::vector<std::byte> before(static_cast<size_t>(kElements * sum_bytes_of(dtype)));
-        std::memcpy(before.data(), numbers(kElements, 99).data(), static_cast<size_t>(kElements) * 4);
+        std::vector<std::byte> before(static_cast<size_t>(kElements * sum_bytes_of(dtype, type)));
+        std::memcpy(before.data(), numbers(kElements, 99).data(), std::min<size_t>(before.size(), kElements * 4));
+        if (type == SumType::own) before = bytes_as(dtype, numbers(kElements, 99));
         if (dtype == DType::f64) before = bytes_as(dtype, numbers(kElements, 99));
         const std::vector<std::byte> expected = summed(terms, before, adds);
         for (const auto& backend : backends) {
@@ -67,13 +84,16 @@ TEST(Fold, AddsInOrderOnEveryBackend) {
           }
           const auto sums = backend->allocate(std::ssize(before), MemoryRole::other);
           backend->to_device(sums->data(), before.data(), std::ssize(before));
-          backend->fold(*stream, {places, sums->data(), dtype, kElements, adds});
+          backend->fold(*stream, {places, sums->data(), dtype, kElements, adds, type});
           stream->finish();
           std::vector<std::byte> result(before.size());
           backend->to_host(result.data(), sums->data(), std::ssize(result));
           EXPECT_EQ(result, expected) << backend->name() << ' ' << name_of(dtype) << ' ' << ranks << ' ' << adds;
         }
       }
+  };
+  for (const DType dtype : {DType::f32, DType::f64, DType::bf16, DType::f16, DType::i32, DType::i64, DType::u8}) test(dtype, SumType::wide);
+  for (const DType dtype : {DType::f32, DType::bf16, DType::f16}) test(dtype, SumType::own);
 }
 
 TEST(Fold, TakesOneOfTheTermsAsThePlaceOfTheSums) {

@@ -38,9 +38,9 @@ void enqueue_fold(StreamHandle stream, const RankFold& fold) {
     case DType::f32:
       return fold_of<float, float>(stream, fold);
     case DType::bf16:
-      return fold_of<float, Bf16>(stream, fold);
+      return fold.type == SumType::own ? fold_of<Bf16, Bf16>(stream, fold) : fold_of<float, Bf16>(stream, fold);
     case DType::f16:
-      return fold_of<float, F16>(stream, fold);
+      return fold.type == SumType::own ? fold_of<F16, F16>(stream, fold) : fold_of<float, F16>(stream, fold);
     case DType::f64:
       return fold_of<double, double>(stream, fold);
     case DType::i64:

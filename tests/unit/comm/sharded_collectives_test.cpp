@@ -70,6 +70,23 @@ std::vector<float> plain_sums(DType dtype, const std::vector<Bytes>& ranks, int 
   return sums;
 }
 
+/// The same in the type of the elements, to which each addition is rounded.
+Bytes plain_sums_of_own_type(DType dtype, const std::vector<Bytes>& ranks, int contributors, const Bytes* onto) {
+  const FloatMode mode;
+  Bytes sums(ranks[0].size());
+  with_elements(dtype, [&](auto, const auto& load, const auto& store) {
+    for (int64_t i = 0; i < std::ssize(sums) / bytes_of(dtype); ++i) {
+      auto sum = load(onto != nullptr ? *onto : ranks[0], i);
+      for (int r = onto != nullptr ? 0 : 1; r < contributors; ++r) {
+        store(sums, i, sum + load(ranks[static_cast<size_t>(r)], i));
+        sum = load(sums, i);
+      }
+      store(sums, i, sum);
+    }
+  });
+  return sums;
+}
+
 std::vector<float> part_of(const std::vector<float>& whole, const Bucket& bucket, int rank) {
   return {whole.begin() + bucket.begin(rank), whole.begin() + bucket.begin(rank) + bucket.length(rank)};
 }
@@ -101,18 +118,46 @@ TEST_P(EveryGroup, PiecesAreReducedWhereTheyLie) {
         const Parts parts(bucket, data.data(), bytes_of(dtype), 5);
         const auto into = cut(reinterpret_cast<std::byte*>(sums.data()), bucket.length(rank), 4, static_cast<uint32_t>(rank));
         const auto what = text(size, " ranks, ", dtype);
-        group.reduce_shards(parts.views, into, dtype, size, false, "round 0");
+        group.reduce_shards(parts.views, into, dtype, SumType::wide, size, false, "round 0");
         EXPECT_EQ(sums, part_of(first, bucket, rank)) << what;
-        group.reduce_shards(parts.views, into, dtype, few, true, "round 1");
+        group.reduce_shards(parts.views, into, dtype, SumType::wide, few, true, "round 1");
         EXPECT_EQ(sums, part_of(second, bucket, rank)) << what << ", added by " << few;
         EXPECT_EQ(data, ranks[static_cast<size_t>(rank)]) << "what is exchanged stays as it was";
         if (dtype != DType::f32) continue;
-        group.reduce_shards(parts.views, parts.views[static_cast<size_t>(rank)], dtype, size, false, "in place");
+        group.reduce_shards(parts.views, parts.views[static_cast<size_t>(rank)], dtype, SumType::wide, size, false, "in place");
         const auto* const own = reinterpret_cast<const float*>(data.data()) + bucket.begin(rank);
         EXPECT_EQ(std::vector<float>(own, own + bucket.length(rank)), part_of(first, bucket, rank)) << what << ", in place";
       }
     });
   }
+}
+
+TEST_P(EveryGroup, SumsOfTheTypeOfTheirTermsAreRoundedAfterEachAddition) {
+  constexpr int64_t kElements = 4003;
+  for (const DType dtype : {DType::bf16, DType::f16, DType::f32})
+    for (const int size : {1, 2, 3, 5}) {
+      const Bucket bucket(size, kElements, 1);
+      const int few = (size + 1) / 2;
+      std::vector<Bytes> ranks;
+      for (int r = 0; r < size; ++r) ranks.push_back(drawn(dtype, kElements, static_cast<uint32_t>(r)));
+      const Bytes first = plain_sums_of_own_type(dtype, ranks, size, nullptr);
+      const Bytes second = plain_sums_of_own_type(dtype, ranks, few, &first);
+      run(size, [&](Communicator& group) {
+        const int rank = group.rank();
+        const int64_t width = bytes_of(dtype), begin = bucket.begin(rank) * width, end = begin + bucket.length(rank) * width;
+        Bytes data = ranks[static_cast<size_t>(rank)], sums(static_cast<size_t>(end - begin));
+        const Parts parts(bucket, data.data(), width, 5);
+        const auto into = cut(sums.data(), bucket.length(rank), width, static_cast<uint32_t>(rank));
+        const auto is_part_of = [&](const Bytes& whole) { return std::equal(sums.begin(), sums.end(), whole.begin() + begin); };
+        const auto what = text(size, " ranks, ", dtype);
+        group.reduce_shards(parts.views, into, dtype, SumType::own, size, false, "round 0");
+        EXPECT_TRUE(is_part_of(first)) << what;
+        group.reduce_shards(parts.views, into, dtype, SumType::own, few, true, "round 1");
+        EXPECT_TRUE(is_part_of(second)) << what << ", added by " << few;
+        group.reduce_shards(parts.views, parts.views[static_cast<size_t>(rank)], dtype, SumType::own, size, false, "in place");
+        EXPECT_TRUE(std::equal(data.begin() + begin, data.begin() + end, first.begin() + begin)) << what << ", in place";
+      });
+    }
 }
 
 TEST_P(EveryGroup, PiecesAreGatheredWhereTheyLie) {
