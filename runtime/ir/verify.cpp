@@ -254,12 +254,13 @@ class Verifier {
       hold_at(section, i, section.graph.type(node.in[k]).shape == slot(parameter).type.shape, "gradient ", k, " is ",
               section.graph.type(node.in[k]), ", of \"", slot(parameter).name, "\", which is ", slot(parameter).type);
       if (!has_shard(program_, parameter)) continue;
+      const DType sums = node.writes.empty() ? DType::f32 : slot(node.writes[0]).type.dtype;
       const auto is_shard = [&](const Slot& into) {
-        return into.of == parameter && into.type.dtype == DType::f32 &&
+        return into.of == parameter && into.type.dtype == sums && (sums == DType::f32 || sums == section.graph.type(node.in[k]).dtype) &&
                (!into.type.layout.is_flat() || into.type.layout[MeshAxis::data] == slot(parameter).sums);
       };
       hold_at(section, i, part < node.writes.size() && is_shard(slot(node.writes[part])), "this rank's shard of \"", slot(parameter).name,
-              "\" has no f32 slot");
+              "\" has no slot of f32 or of the gradient's type");
       ++part;
     }
     hold_at(section, i, part == node.writes.size(), "it writes ", node.writes.size(), " slots, this rank has ", part, " shards");

@@ -29,8 +29,8 @@ enum class Keep : int32_t {
 /// reduced as backward makes them, in buckets of at most `bucket_bytes` or of one larger gradient; buckets do not change results. With
 /// Keep::whole a bucket is then gathered, except the uses of tied parameters, which still have to be added.
 ///
-/// With a 16-bit `dtype` every rank rounds its gradients to it, the owner too, and sends 16 bits; the owner adds in fp32. Keep::made then
-/// shrinks the same slots as Keep::adding.
+/// With a 16-bit `dtype` every rank rounds its gradients to it, the owner too, and sends 16 bits; the owner adds in fp32, or in `dtype`
+/// where that is the slots' type (round_gradients()). Keep::made then shrinks the same slots as Keep::adding.
 void exchange_gradients(Program& program, Reduce reduce, int64_t bucket_bytes, Keep keep, DType dtype = DType::f32);
 
 /// Sums the loss's sum and count over the ranks in each round of micro-batches.

@@ -18,7 +18,7 @@ namespace {
 constexpr std::string_view kRecompute[] = {"\"none\"", "\"attention\"", "\"blocks\"", "\"full\""};
 
 /// Keys that change what a step computes.
-constexpr std::string_view kNumericKeys[] = {"precision", "residual_dtype", "gradient_dtype", "optimizer"};
+constexpr std::string_view kNumericKeys[] = {"precision", "residual_dtype", "gradient_dtype", "accumulate_dtype", "optimizer"};
 
 /// A single change that fits and makes the step no slower than this makes a combination unnecessary.
 constexpr double kCheap = 0.1;
@@ -97,6 +97,7 @@ class Advisor {
     }
     if (data > 1 && recipe.reduce == "micro" && recipe.step_rounds() > 1) one("reduce", "\"step\"");
     if (data > 1 && recipe.gradient_dtype == "fp32") one("gradient_dtype", "\"bf16\"");
+    if (recipe.gradient_dtype != "fp32" && recipe.accumulate_dtype == "fp32") one("accumulate_dtype", recipe.get("gradient_dtype"));
     if (data > 1)
       all.push_back({change(recipe, recipe.micro_batches > 0 ? "micro_batches" : "accumulate",
                             number(4 * (recipe.micro_batches > 0 ? recipe.micro_batches : recipe.accumulate)))});

@@ -196,15 +196,28 @@ void read_zero(DsSection& file, DsRecipe& recipe, std::vector<std::string>& mean
 }
 
 /// DeepSpeed accepts capitals; its older versions write bfp16.
-void read_gradient_dtype(DsSection& file, DsRecipe& recipe) {
-  const std::string given = file.word("communication_data_type").value_or("fp32");
-  std::string dtype = given;
+std::optional<std::string> dtype_of(DsSection& section, const char* key) {
+  const std::optional<std::string> given = section.word(key);
+  if (!given) return std::nullopt;
+  std::string dtype = *given;
   for (char& letter : dtype)
     if (letter >= 'A' && letter <= 'Z') letter = static_cast<char>(letter - 'A' + 'a');
   if (dtype == "bfp16") dtype = "bf16";
   ds_check(dtype == "fp32" || dtype == "bf16" || dtype == "fp16",
-           {"communication_data_type must be fp32, bf16 or fp16, got \"", given, "\""});
-  if (dtype != "fp32") recipe.set("gradient_dtype", text('"', dtype, '"'));
+           {section.name_of(key), " must be fp32, bf16 or fp16, got \"", *given, "\""});
+  return dtype;
+}
+
+/// Gradients that are added in 16 bits are sent so too, unless the file says otherwise.
+void read_gradient_dtypes(DsSection& file, DsRecipe& recipe) {
+  DsSection types = file.section("data_types");
+  const auto sums = dtype_of(types, "grad_accum_dtype"), given = dtype_of(file, "communication_data_type");
+  types.finish();
+  const std::string added = sums.value_or("fp32"), sent = given.value_or(added);
+  ds_check(added == "fp32" || added == sent, {types.name_of("grad_accum_dtype"), " must be fp32 or that of communication_data_type, ", sent,
+                                              ", got ", added, "; leave one of them out"});
+  if (sent != "fp32") recipe.set("gradient_dtype", text('"', sent, '"'));
+  if (added != "fp32") recipe.set("accumulate_dtype", text('"', added, '"'));
 }
 
 /// 0 is off, there and here. Old files have the norm among the optimizer's params.
@@ -250,11 +263,6 @@ void refuse_methods(DsSection& file, std::vector<std::string>& meaningless) {
     ds_require(is_off, {method.key, " is not supported; use ", method.instead, " and leave it out"});
     meaningless.emplace_back(method.key);
   }
-  DsSection types = file.section("data_types");
-  const std::string dtype = types.word("grad_accum_dtype").value_or("fp32");
-  ds_require(dtype == "fp32",
-             {types.name_of("grad_accum_dtype"), " must be fp32, in which gradients are accumulated, got ", dtype, "; leave it out"});
-  types.finish();
 }
 
 }  // namespace
@@ -290,7 +298,7 @@ DsRecipe read_ds_config(const Json& json) {
   const double lr = read_ds_optimizer(file, recipe);
   read_ds_scheduler(file, lr, recipe);
   read_precision(file, recipe, meaningless);
-  read_gradient_dtype(file, recipe);
+  read_gradient_dtypes(file, recipe);
   read_clip(file, recipe);
   read_zero(file, recipe, meaningless);
   read_recompute(file, recipe, meaningless);

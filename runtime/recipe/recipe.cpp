@@ -43,6 +43,13 @@ DType element_of(const std::string& precision) {
   return precision == "fp16" ? DType::f16 : DType::f32;
 }
 
+DType sums_of(const Recipe& recipe) {
+  check(recipe.accumulate_dtype == "fp32" || recipe.accumulate_dtype == recipe.gradient_dtype,
+        "recipe: accumulate_dtype must be fp32 or that of gradient_dtype, ", recipe.gradient_dtype, ", got ", recipe.accumulate_dtype,
+        "; set gradient_dtype to ", recipe.accumulate_dtype, " too");
+  return element_of(recipe.accumulate_dtype);
+}
+
 Reduce reduce_of(const Recipe& recipe) { return recipe.reduce == "step" ? Reduce::step : Reduce::micro; }
 
 void freeze_groups(Program& program, const Recipe& recipe) {
@@ -187,7 +194,7 @@ Plan plan_by(const Task& task, Program program, const Replan& again = {}) {
   // A table of several stages is refused with one, too.
   const PipelineSchedule schedule = in_stages || is_schedule_table(recipe.schedule) ? schedule_of(recipe) : PipelineSchedule();
   const Program* const beside = task.beside == nullptr ? nullptr : &task.beside->program;
-  const DType sent = element_of(recipe.gradient_dtype);
+  const DType sent = element_of(recipe.gradient_dtype), sums = sums_of(recipe);
   const bool rounds = trains && sent != DType::f32;
   const auto in_file = recipe.arenas_in_file();
   const bool moves_to_host = trains && task.needs.has_own_memory && recipe.offload != "none" && recipe.offload_folder.empty();
@@ -224,7 +231,7 @@ Plan plan_by(const Task& task, Program program, const Replan& again = {}) {
       {"split_backward", in_stages && by_graph && splits_backward(schedule), [](Program& p) { split_backward(p); }},
 
       {"accumulate", trains, [&](Program& p) { accumulate(p, task.micro_batches); }},  // the first micro-batch writes, the others add
-      {"round_gradients", rounds, [&](Program& p) { round_gradients(p, reduce_of(recipe), sent); }},  // each, before it is added
+      {"round_gradients", rounds, [&](Program& p) { round_gradients(p, reduce_of(recipe), sent, sums); }},  // each, before it is added
       {"first_norm", by_graph && measures_noise(recipe, is_short), [](Program& p) { first_norm(p); }},
       // Who sums, who gathers, and who owns.
       {"data_parallel", on_ranks && recipe.zero == 0,

@@ -3,6 +3,7 @@
 #include <span>
 #include <vector>
 
+#include "base/combine.h"
 #include "base/error.h"
 #include "train/trainer.h"
 
@@ -17,16 +18,23 @@ void Trainer::gradient(std::string_view parameter, const HostView& to, ShardedMo
   about_tensor(parameter, [&] {
     require(!from.pieces.empty(), Code::not_found, "gradient: \"", parameter,
             "\" has no gradient: it is not trainable, or the loss does not depend on it");
-    require(from.type.dtype == DType::f32, Code::unsupported, "gradient: \"", parameter, "\" must have an f32 gradient, it is ",
-            from.type.dtype);
+    require(from.type.dtype != DType::f64, Code::unsupported, "gradient: \"", parameter,
+            "\" must have a gradient of f32, bf16 or f16, it is ", from.type.dtype);
     check(to.dtype == DType::f32, "gradient: the view must be f32, got ", to.dtype);
     check(to.shape == from.type.shape, "gradient: \"", parameter, "\" has shape ", from.type.shape, ", the view's is ", to.shape);
   });
   Context& context = model_->context();
   const auto copy_to = [&](void* room) {
-    read_state(from, 0, {static_cast<std::byte*>(room), static_cast<size_t>(to.bytes())});
+    const int64_t elements = from.type.shape.elements();
+    if (from.type.dtype == DType::f32) {
+      read_state(from, 0, {static_cast<std::byte*>(room), static_cast<size_t>(to.bytes())});
+    } else {
+      const Memory stored(elements * bytes_of(from.type.dtype), context.memory(), MemoryRole::other);
+      read_state(from, 0, {stored.data(), static_cast<size_t>(stored.size())});
+      widen(from.type.dtype, stored.data(), static_cast<std::byte*>(room), elements);
+    }
     // The update has added the uses of a tied weight to its first one.
-    for (float& g : std::span(static_cast<float*>(room), static_cast<size_t>(from.type.shape.elements())))
+    for (float& g : std::span(static_cast<float*>(room), static_cast<size_t>(elements)))
       g = static_cast<float>(static_cast<double>(g) / gradients_.unit);
   };
   std::optional<Memory> values;

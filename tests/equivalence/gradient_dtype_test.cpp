@@ -1,5 +1,6 @@
 // 16-bit gradients: each micro-batch's is rounded before it is added in fp32, and the sum once more, so results depend neither on the
-// number of ranks nor on the ZeRO stage (traps.md, order of sums 1 and 8), and ranks send half the bytes.
+// number of ranks nor on the ZeRO stage (traps.md, order of sums 1 and 8), and ranks send half the bytes. Neither do sums of 16 bits
+// (accumulate_dtype), in which each addition is rounded.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -20,6 +21,11 @@ Case rounding(const char* dtype, Keys keys = {}, int64_t micro_batches = 8) {
   keys.emplace_back("gradient_dtype", dtype);
   keys.emplace_back("bucket", "20000");
   return {.name = dtype, .keys = std::move(keys), .micro_batches = micro_batches};
+}
+
+Case rounding_sums(const char* dtype, Keys keys = {}, int64_t micro_batches = 8) {
+  keys.emplace_back("accumulate_dtype", dtype);
+  return rounding(dtype, std::move(keys), micro_batches);
 }
 
 Training on_ranks(const Case& c, int64_t ranks, int64_t zero) {
@@ -43,6 +49,28 @@ TEST(GradientDtype, ByMicroBatchHasTheBitsOfOneRankOnAnyNumberAndInAnyStage) {
         EXPECT_EQ(outcome_of(*on_ranks(c, ranks, zero).trainer()), alone) << dtype << ", " << ranks << " ranks, zero " << zero;
       }
   }
+}
+
+TEST(SumsOf16Bits, HaveTheBitsOfOneRankOnAnyNumberAndInAnyStage) {
+  for (const char* dtype : {"\"bf16\"", "\"fp16\""}) {
+    const Case c = rounding_sums(dtype);
+    const Outcome alone = outcome_of(*training_of(c, 1).trainer());
+    EXPECT_EQ(alone.skipped, 0);
+    EXPECT_NE(alone, outcome_of(*training_of(rounding(dtype), 1).trainer())) << dtype << " has no effect";
+    EXPECT_LT(std::bit_cast<double>(alone.told[18]), std::bit_cast<double>(alone.told[0]) - 0.01) << "the loss";
+    for (const int64_t ranks : {2, 3})
+      for (const int64_t zero : {0, 1, 2, 3}) {
+        if (kSanitized && (ranks + zero) % 2 == 0) continue;
+        EXPECT_EQ(outcome_of(*on_ranks(c, ranks, zero).trainer()), alone) << dtype << ", " << ranks << " ranks, zero " << zero;
+      }
+  }
+}
+
+TEST(SumsOf16Bits, OnceAStepHaveTheSameBitsInAnyStage) {
+  const Case c = rounding_sums("\"bf16\"", {{"reduce", "\"step\""}});
+  const Outcome whole = outcome_of(*on_ranks(c, 3, 0).trainer());
+  EXPECT_NE(whole, outcome_of(*on_ranks(rounding_sums("\"bf16\""), 3, 0).trainer()));
+  for (const int64_t zero : {1, 2, 3}) EXPECT_EQ(outcome_of(*on_ranks(c, 3, zero).trainer()), whole) << "zero " << zero;
 }
 
 TEST(GradientDtype, WithAMicroBatchARankOrFewerHasTheBitsOfOneRank) {
@@ -76,7 +104,8 @@ TEST(GradientDtype, OnceAStepHasTheSameBitsInAnyStage) {
 
 TEST(GradientDtype, HasTheBitsOfOneRankWithPrecisionNoiseScaleAndFewerRows) {
   for (const char* precision : {"\"bf16\"", "\"fp16\""}) {
-    const Case c = rounding("\"fp16\"", {{"precision", precision}, {"gradient_noise_scale", "true"}, {"recompute", "\"blocks\""}}, 5);
+    Case c = rounding("\"fp16\"", {{"precision", precision}, {"gradient_noise_scale", "true"}, {"recompute", "\"blocks\""}}, 5);
+    if (precision[1] == 'f') c.keys.emplace_back("accumulate_dtype", "\"fp16\"");
     const auto outcome = [&](int64_t ranks, int64_t zero) {
       const auto trainer = on_ranks(c, ranks, zero).trainer(false);
       Outcome steps = outcome_of_rows(*trainer, {10, 3, 7});
@@ -102,7 +131,8 @@ std::vector<float> gradient_of(Trainer& trainer, const std::string& parameter) {
 TEST(GradientDtype, LeavesTheSumInTheDtype) {
   for (const int64_t ranks : {1, 2})
     for (const int64_t zero : {0, 2}) {
-      Training training = on_ranks(rounding("\"bf16\""), ranks, zero);
+      const bool is_kept = ranks + zero > 2;  // in 16 bits
+      Training training = on_ranks(is_kept ? rounding_sums("\"bf16\"") : rounding("\"bf16\""), ranks, zero);
       training.options.context = 8;  // then a step has 128 tokens, so that the mean over them is exact
       const auto trainer = training.trainer();
       trainer->step();

@@ -120,18 +120,19 @@ TEST_P(StagesByRecipe, HaveTheBitsOfOneRank) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, StagesByRecipe,
-    testing::Values(
-        Case{.name = "bf16", .keys = {{"precision", "\"bf16\""}}}, Case{.name = "fp16", .keys = skipping_fp16()},
-        Case{.name = "dropout", .keys = {{"dropout", "0.2"}}}, Case{.name = "ragged", .keys = {}, .ignored = true},
-        Case{.name = "recompute", .keys = {{"recompute", "\"full\""}}}, Case{.name = "muon", .keys = {{"optimizer", "\"muon\""}}},
-        Case{.name = "eight_bits", .keys = {{"precision", "\"bf16\""}, {"optimizer", "\"adamw-8bit\""}}},
-        Case{.name = "average", .keys = {{"ema_decay", "0.9"}}},
-        Case{.name = "groups", .keys = {{"groups", R"([{"pattern": "*.bias", "weight_decay_scale": 0, "clip": 0.1}])"}}},
-        Case{.name = "frozen", .keys = {{"groups", R"([{"pattern": "block.0.*", "frozen": true}])"}}},
-        Case{.name = "frozen_table", .keys = {{"groups", R"([{"pattern": "token_embedding.*", "frozen": true}])"}}},
-        Case{.name = "all_bf16", .keys = {{"precision", "\"bf16\""}, {"residual_dtype", "\"bf16\""}, {"gradient_dtype", "\"bf16\""}}},
-        Case{.name = "small_buckets", .keys = {{"bucket", "4096"}, {"overlap", "\"off\""}}},
-        Case{.name = "offload", .keys = {{"offload", "\"parameters\""}}}, Case{.name = "one_micro_batch", .keys = {}, .micro_batches = 1}),
+    testing::Values(Case{.name = "bf16", .keys = {{"precision", "\"bf16\""}}}, Case{.name = "fp16", .keys = skipping_fp16()},
+                    Case{.name = "dropout", .keys = {{"dropout", "0.2"}}}, Case{.name = "ragged", .keys = {}, .ignored = true},
+                    Case{.name = "recompute", .keys = {{"recompute", "\"full\""}}},
+                    Case{.name = "muon", .keys = {{"optimizer", "\"muon\""}}},
+                    Case{.name = "eight_bits", .keys = {{"precision", "\"bf16\""}, {"optimizer", "\"adamw-8bit\""}}},
+                    Case{.name = "average", .keys = {{"ema_decay", "0.9"}}},
+                    Case{.name = "groups", .keys = {{"groups", R"([{"pattern": "*.bias", "weight_decay_scale": 0, "clip": 0.1}])"}}},
+                    Case{.name = "frozen", .keys = {{"groups", R"([{"pattern": "block.0.*", "frozen": true}])"}}},
+                    Case{.name = "frozen_table", .keys = {{"groups", R"([{"pattern": "token_embedding.*", "frozen": true}])"}}},
+                    Case{.name = "all_bf16", .keys = all_in_bf16()},
+                    Case{.name = "small_buckets", .keys = {{"bucket", "4096"}, {"overlap", "\"off\""}}},
+                    Case{.name = "offload", .keys = {{"offload", "\"parameters\""}}},
+                    Case{.name = "one_micro_batch", .keys = {}, .micro_batches = 1}),
     [](const auto& instance) { return instance.param.name; });
 
 /// Reduced once a step, the state depends on the number of data ranks, not on the stages.

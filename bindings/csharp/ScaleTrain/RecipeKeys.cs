@@ -184,11 +184,18 @@ public sealed partial class Recipe {
     set { Set("offload_folder", value); }
   }
 
-  /// <summary>element type in which ranks send gradients, which are added in fp32: each micro-batch's gradient (reduce step: each rank's sum) is rounded to it, and the step's sum once more, on one rank too; fp16 skips a step with a gradient beyond 65504, and scales the loss only with precision fp16</summary>
+  /// <summary>element type in which ranks send gradients, which are added in accumulate_dtype: each micro-batch's gradient (reduce step: each rank's sum) is rounded to it, and the step's sum once more, on one rank too; fp16 skips a step with a gradient beyond 65504, and scales the loss only with precision fp16</summary>
   /// <remarks>Default: "fp32". Allowed: fp32 bf16 fp16.</remarks>
   public string GradientDtype {
     get { return Word("gradient_dtype"); }
     set { Set("gradient_dtype", value); }
+  }
+
+  /// <summary>element type in which gradients are kept and added over micro-batches, ranks and uses of a tied weight: fp32, or that of gradient_dtype, which halves their memory; every addition is rounded to it, in one order on any number of ranks, so small gradients of many micro-batches are lost</summary>
+  /// <remarks>Default: "fp32". Allowed: fp32 bf16 fp16.</remarks>
+  public string AccumulateDtype {
+    get { return Word("accumulate_dtype"); }
+    set { Set("accumulate_dtype", value); }
   }
 
   /// <summary>bytes of gradients per collective; changes speed, not results</summary>

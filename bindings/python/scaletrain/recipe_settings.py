@@ -86,9 +86,13 @@ class RecipeSettings(TypedDict, total=False):
     # Offload: folder on a local disk for unnamed files, reserved up front, freed when the process ends and counted as file, not as
     # memory; empty: host memory. Refused on a device of its own memory. Default: "".
     gradient_dtype: str
-    # Element type in which ranks send gradients, which are added in fp32: each micro-batch's gradient (reduce step: each rank's sum) is
-    # rounded to it, and the step's sum once more, on one rank too; fp16 skips a step with a gradient beyond 65504, and scales the loss
-    # only with precision fp16. Allowed: fp32 bf16 fp16. Default: "fp32".
+    # Element type in which ranks send gradients, which are added in accumulate_dtype: each micro-batch's gradient (reduce step: each
+    # rank's sum) is rounded to it, and the step's sum once more, on one rank too; fp16 skips a step with a gradient beyond 65504, and
+    # scales the loss only with precision fp16. Allowed: fp32 bf16 fp16. Default: "fp32".
+    accumulate_dtype: str
+    # Element type in which gradients are kept and added over micro-batches, ranks and uses of a tied weight: fp32, or that of
+    # gradient_dtype, which halves their memory; every addition is rounded to it, in one order on any number of ranks, so small
+    # gradients of many micro-batches are lost. Allowed: fp32 bf16 fp16. Default: "fp32".
     bucket: int
     # Bytes of gradients per collective; changes speed, not results. Allowed: [1,inf). Default: 26214400.
     overlap: str

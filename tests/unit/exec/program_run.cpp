@@ -4,6 +4,7 @@
 
 #include "backend/kernel_side.h"
 #include "backend/needs.h"
+#include "base/combine.h"
 #include "base/error.h"
 #include "models/initialize.h"
 #include "plan/memory_plan.h"
@@ -35,7 +36,9 @@ SlotId ProgramRun::slot(const std::string& name) const {
 
 std::vector<float> ProgramRun::floats(const std::string& name) const {
   const Operand& operand = executor_.slot(slot(name));
-  return {as<float>(operand), as<float>(operand) + operand.elements()};
+  std::vector<float> values(static_cast<size_t>(operand.elements()));
+  widen(operand.dtype, as<const std::byte>(operand), reinterpret_cast<std::byte*>(values.data()), operand.elements());
+  return values;
 }
 
 std::vector<float> some_floats(int64_t count, uint64_t seed) {

@@ -29,8 +29,8 @@ class ProgramRun {
   T* data(const std::string& name) const {
     return as<T>(executor_.slot(slot(name)));
   }
-  std::vector<float> floats(const std::string& name) const;
-  SlotId slot(const std::string& name) const;  // fails if it does not exist
+  std::vector<float> floats(const std::string& name) const;  // of 16 bits widened
+  SlotId slot(const std::string& name) const;                // fails if it does not exist
   void run(const std::function<void(int64_t)>& before = {}) { executor_.run(before); }
 
  private:

@@ -174,10 +174,12 @@ TEST(ZeroShard, VerifierRefusesWhatDoesNotFitTheLayouts) {
                 node.attrs.set("parameters", parameters);
               }),
               HasSubstr("gradients for"));
-  EXPECT_THAT(scatter([](Program&, Graph&, Node& node) { node.writes.pop_back(); }), HasSubstr("has no f32 slot"));
+  EXPECT_THAT(scatter([](Program&, Graph&, Node& node) { node.writes.pop_back(); }),
+              HasSubstr("has no slot of f32 or of the gradient's type"));
   EXPECT_THAT(scatter([](Program&, Graph&, Node& node) { node.attrs.set("axis", std::string("tensor")); }),
               HasSubstr("it runs along the tensor axis"));
-  EXPECT_THAT(scatter([](Program&, Graph&, Node& node) { std::ranges::reverse(node.writes); }), HasSubstr("has no f32 slot"));
+  EXPECT_THAT(scatter([](Program&, Graph&, Node& node) { std::ranges::reverse(node.writes); }),
+              HasSubstr("has no slot of f32 or of the gradient's type"));
   EXPECT_THAT(scatter([](Program&, Graph&, Node& node) { node.writes.push_back(node.writes.back()); }), HasSubstr("this rank has"));
   EXPECT_THAT(refused(Phase::update, Op::all_gather,
                       [](Program& program, Graph&, Node& node) {

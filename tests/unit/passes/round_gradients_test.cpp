@@ -72,10 +72,30 @@ std::vector<float> defined_sum(Reduce reduce, DType dtype) {
   return sum;
 }
 
-std::vector<float> sum_of_passes(Reduce reduce, DType dtype) {
+/// The same, kept in the dtype: each addition is rounded.
+std::vector<float> defined_narrow_sum(DType dtype) {
+  std::vector<float> sum;
+  for (const char* use : {"gradient.token_embedding.weight", "gradient.token_embedding.weight.use1"}) {
+    std::vector<float> of_use;
+    for (int64_t k = 0; k < kPieces; ++k) {
+      ProgramRun alone(with_gradients());
+      const Tokens bound(alone, k);
+      alone.run();
+      std::vector<float> piece = alone.floats(use);
+      round(dtype, piece);
+      add(of_use, piece);
+      round(dtype, of_use);
+    }
+    add(sum, of_use);
+    round(dtype, sum);
+  }
+  return sum;
+}
+
+std::vector<float> sum_of_passes(Reduce reduce, DType dtype, DType sums = DType::f32) {
   Program program = with_gradients();
   accumulate(program, kPieces);
-  round_gradients(program, reduce, dtype);
+  round_gradients(program, reduce, dtype, sums);
   verify(program, "round_gradients");
   round_gradient_sums(program, dtype);
   verify(program, "round_gradient_sums");
@@ -84,7 +104,9 @@ std::vector<float> sum_of_passes(Reduce reduce, DType dtype) {
   ProgramRun run(program, kPieces);
   std::optional<Tokens> bound;
   run.run([&](int64_t k) { bound.emplace(run, k); });
-  return run.floats("gradient.token_embedding.weight");
+  const char* const name = "gradient.token_embedding.weight";
+  EXPECT_EQ(program.slot(run.slot(name)).type.dtype, sums);
+  return run.floats(name);
 }
 
 TEST(RoundGradients, RoundsEachMicroBatchAndThenTheSumOfAllUses) {
@@ -92,6 +114,14 @@ TEST(RoundGradients, RoundsEachMicroBatchAndThenTheSumOfAllUses) {
     EXPECT_EQ(sum_of_passes(Reduce::micro, dtype), defined_sum(Reduce::micro, dtype)) << name_of(dtype);
     EXPECT_EQ(sum_of_passes(Reduce::step, dtype), defined_sum(Reduce::step, dtype)) << name_of(dtype);
     EXPECT_NE(defined_sum(Reduce::step, dtype), defined_sum(Reduce::micro, dtype)) << name_of(dtype);
+  }
+}
+
+TEST(RoundGradients, KeepsSumsOf16BitsAndRoundsEachAddition) {
+  for (const DType dtype : {DType::bf16, DType::f16}) {
+    const std::vector<float> defined = defined_narrow_sum(dtype);
+    for (const Reduce reduce : {Reduce::micro, Reduce::step}) EXPECT_EQ(sum_of_passes(reduce, dtype, dtype), defined) << name_of(dtype);
+    EXPECT_NE(defined_sum(Reduce::micro, dtype), defined) << name_of(dtype);
   }
 }
 
@@ -103,10 +133,10 @@ TEST(RoundGradients, ToFp32DoesNothing) {
   EXPECT_EQ(print(program), before);
 }
 
-Program exchanged(int64_t stage, Reduce reduce, int64_t rounds) {
+Program exchanged(int64_t stage, Reduce reduce, int64_t rounds, DType sums) {
   Program program = with_backward(gpt_of_rank(3, 1), rounds * 3);
   accumulate(program, rounds);
-  round_gradients(program, reduce, DType::bf16);
+  round_gradients(program, reduce, DType::bf16, sums);
   const auto choose = [](const Slot&, bool) { return OptimizerChoice{.op = Op::sgd, .attrs = make_attrs(Op::sgd, {})}; };
   if (stage == 0)
     data_parallel(program, reduce, 40000, true, DType::bf16);
@@ -119,19 +149,22 @@ Program exchanged(int64_t stage, Reduce reduce, int64_t rounds) {
 TEST(RoundGradients, RanksSendTheRoundedOnesAndConvertNoneBack) {
   for (const int64_t stage : {0, 1, 2})
     for (const int64_t rounds : {1, 2})
-      for (const Reduce reduce : {Reduce::micro, Reduce::step}) {
-        const Program program = exchanged(stage, reduce, rounds);
-        const Graph& backward = program.find(Phase::backward)->graph;
-        size_t sent = 0;
-        for (const Node* node : nodes_of(backward, Op::reduce_scatter))
-          for (const Value gradient : node->in) {
-            EXPECT_EQ(backward.type(gradient).dtype, DType::bf16);
-            sent += node->when == When::rest ? 0 : 1;
+      for (const Reduce reduce : {Reduce::micro, Reduce::step})
+        for (const DType sums : {DType::f32, DType::bf16}) {
+          const Program program = exchanged(stage, reduce, rounds, sums);
+          const Graph& backward = program.find(Phase::backward)->graph;
+          size_t sent = 0;
+          for (const Node* node : nodes_of(backward, Op::reduce_scatter)) {
+            for (const Value gradient : node->in) {
+              EXPECT_EQ(backward.type(gradient).dtype, DType::bf16);
+              sent += node->when == When::rest ? 0 : 1;
+            }
+            for (const SlotId slot : node->writes) EXPECT_EQ(program.slot(slot).type.dtype, sums);
           }
-        const auto casts = nodes_of(backward, Op::cast);
-        EXPECT_EQ(casts.size(), sent) << "stage " << stage << ", " << rounds << " rounds";
-        for (const Node* cast : casts) EXPECT_EQ(cast->out[0].dtype, DType::bf16);
-      }
+          const auto casts = nodes_of(backward, Op::cast);
+          EXPECT_EQ(casts.size(), sent) << "stage " << stage << ", " << rounds << " rounds";
+          for (const Node* cast : casts) EXPECT_EQ(cast->out[0].dtype, DType::bf16);
+        }
 }
 
 }  // namespace

@@ -179,6 +179,19 @@ TEST(RankPlan, OffloadMovesMoreWithEachOfItsValues) {
   }
 }
 
+TEST(RankPlan, SumsOf16BitsTakeHalfTheMemoryOfGradients) {
+  for (const char* json : {R"({"precision":"bf16","gradient_dtype":"bf16","accumulate":2)",
+                           R"({"precision":"fp16","gradient_dtype":"fp16","accumulate":2,"ranks":4,"zero":2,"stages":2)",
+                           R"({"precision":"bf16","gradient_dtype":"bf16","accumulate":2,"ranks":4,"tensor":2,"reduce":"step")"}) {
+    SCOPED_TRACE(json);
+    const auto planned = [&](const std::string& more) { return plan_of_rank(run_of(kSmall, text(json, more, "}")), 0).numbers; };
+    const RankNumbers wide = planned(""), narrow = planned(R"(,"accumulate_dtype":")" + std::string(json + 14, 4) + "\"");
+    const auto gradients = static_cast<size_t>(Arena::gradients);
+    EXPECT_EQ(narrow.memory.device[gradients] * 2, wide.memory.device[gradients]);
+    EXPECT_LT(narrow.memory.device_total(), wide.memory.device_total());
+  }
+}
+
 TEST(RunPlan, OneRankOfEachClassStandsForAll) {
   for (const char* json : {R"({"ranks":16,"stages":2,"zero":1,"batch":1,"accumulate":2})",
                            R"({"ranks":8,"tensor":2,"stages":2,"zero":3,"batch":1,"accumulate":2})",

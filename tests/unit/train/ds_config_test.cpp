@@ -279,6 +279,21 @@ TEST(DsConfig, CommunicationDataTypeIsThatOfGradients) {
   EXPECT_TRUE(is_wrong(R"({"train_batch_size": 1, "communication_data_type": "int8"})", {"fp32, bf16 or fp16", "got \"int8\""}));
 }
 
+TEST(DsConfig, GradAccumDtypeIsThatOfSumsAndOfWhatIsSentUnlessItIsSaid) {
+  const auto dtypes = [](const char* theirs) {
+    const Recipe recipe = read(text(R"({"train_batch_size": 1, )", theirs, "}"));
+    return recipe.gradient_dtype + " " + recipe.accumulate_dtype;
+  };
+  EXPECT_EQ(dtypes(R"("data_types": {"grad_accum_dtype": "bf16"})"), "bf16 bf16");
+  EXPECT_EQ(dtypes(R"("data_types": {"grad_accum_dtype": "fp32"})"), "fp32 fp32");
+  EXPECT_EQ(dtypes(R"("data_types": {"grad_accum_dtype": null}, "communication_data_type": "fp16")"), "fp16 fp32");
+  EXPECT_EQ(dtypes(R"("data_types": {"grad_accum_dtype": "fp32"}, "communication_data_type": "bf16")"), "bf16 fp32");
+  EXPECT_EQ(dtypes(R"("data_types": {"grad_accum_dtype": "fp16"}, "communication_data_type": "fp16")"), "fp16 fp16");
+  EXPECT_TRUE(is_wrong(R"({"train_batch_size": 1, "data_types": {"grad_accum_dtype": "bf16"}, "communication_data_type": "fp32"})",
+                       {"data_types.grad_accum_dtype must be fp32 or that of communication_data_type, fp32, got bf16", "leave one"}));
+  EXPECT_TRUE(is_wrong(R"({"train_batch_size": 1, "data_types": {"grad_accum_dtype": "int8"}})", {"fp32, bf16 or fp16", "got \"int8\""}));
+}
+
 TEST(DsConfig, ClipsAsItSaysAndNotAtAllWhereItIsSilent) {
   EXPECT_EQ(read(R"({"gradient_clipping": 0.5})").clip, 0.5);
   EXPECT_EQ(read(R"({"gradient_clipping": 0})").clip, 0);
@@ -344,7 +359,6 @@ TEST(DsConfig, WhatMeansNothingHereIsListedInOneLine) {
 TEST(DsConfig, MethodsThatTrainOtherwiseAreNotHere) {
   for (const char* key : {"amp", "torch_autocast", "sparse_attention", "progressive_layer_drop", "curriculum_learning", "elasticity"})
     EXPECT_TRUE(is_not_here(text(R"({"train_batch_size": 1, ")", key, R"(": {"enabled": true}})"), {key, "leave it out"}));
-  EXPECT_TRUE(is_not_here(R"({"train_batch_size": 1, "data_types": {"grad_accum_dtype": "bf16"}})", {"bf16", "fp32"}));
 }
 
 TEST(DsConfig, AMisspeltKeyNamesTheNearest) {

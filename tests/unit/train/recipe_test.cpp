@@ -291,6 +291,21 @@ TEST(Recipe, AResidualHasThePrecisionOrFp32) {
   EXPECT_LT(stash("bf16"), stash("fp32"));
 }
 
+TEST(Recipe, GradientsAreAddedInTheTypeInWhichTheyAreSentOrFp32) {
+  Recipe recipe;
+  recipe.merge(R"({"accumulate_dtype": "bf16", "accumulate": 2})");
+  const auto plan = [&] { return plan_training(build_gpt(odd_gpt()), recipe, kReference); };
+  EXPECT_TRUE(refuses({"accumulate_dtype must be fp32 or that of gradient_dtype, fp32, got bf16", "set gradient_dtype to bf16 too"}, plan));
+  recipe.gradient_dtype = "bf16";
+  const auto gradients = [&](const char* sums) {
+    recipe.accumulate_dtype = sums;
+    int64_t bytes = 0;
+    for (const Slot& slot : plan().program.slots) bytes += slot.role == Role::gradient ? slot.type.bytes() : 0;
+    return bytes;
+  };
+  EXPECT_EQ(gradients("bf16") * 2, gradients("fp32"));
+}
+
 TEST(Recipe, EveryLossScaleKeyReachesTheScaler) {
   Recipe recipe;
   recipe.merge(R"({"precision": "fp16", "loss_scale_initial": 512, "loss_scale_growth_factor": 4, "loss_scale_backoff_factor": 0.25,

@@ -359,9 +359,9 @@ public abstract class RecipeKeys extends Handle {
   }
 
   /**
-   * Element type in which ranks send gradients, which are added in fp32: each micro-batch's gradient (reduce step: each rank's sum) is
-   * rounded to it, and the step's sum once more, on one rank too; fp16 skips a step with a gradient beyond 65504, and scales the loss
-   * only with precision fp16. Allowed: fp32 bf16 fp16. Default: "fp32".
+   * Element type in which ranks send gradients, which are added in accumulate_dtype: each micro-batch's gradient (reduce step: each
+   * rank's sum) is rounded to it, and the step's sum once more, on one rank too; fp16 skips a step with a gradient beyond 65504, and
+   * scales the loss only with precision fp16. Allowed: fp32 bf16 fp16. Default: "fp32".
    */
   public Recipe gradientDtype(String value) {
     return set("gradient_dtype", value);
@@ -370,6 +370,20 @@ public abstract class RecipeKeys extends Handle {
   /** The value set by {@link #gradientDtype(String)}. */
   public String gradientDtype() {
     return text("gradient_dtype");
+  }
+
+  /**
+   * Element type in which gradients are kept and added over micro-batches, ranks and uses of a tied weight: fp32, or that of
+   * gradient_dtype, which halves their memory; every addition is rounded to it, in one order on any number of ranks, so small
+   * gradients of many micro-batches are lost. Allowed: fp32 bf16 fp16. Default: "fp32".
+   */
+  public Recipe accumulateDtype(String value) {
+    return set("accumulate_dtype", value);
+  }
+
+  /** The value set by {@link #accumulateDtype(String)}. */
+  public String accumulateDtype() {
+    return text("accumulate_dtype");
   }
 
   /** Bytes of gradients per collective; changes speed, not results. Allowed: [1,inf). Default: 26214400. */
