@@ -15,10 +15,11 @@ namespace {
 
 /// A cross_entropy and its gradient, of which nothing else stands in the way of making both at once.
 struct FusedLoss {
-  int32_t loss = -1, gradient = -1;  // nodes of forward and of backward
-  SlotId logits = -1, lse = -1;      // stashed for backward
-  Value last;                        // of backward: the gradient, or the cast to 16 bits that alone reads it
-  std::set<int32_t> seed;            // the nodes of backward that make dsum
+  int32_t loss = -1, gradient = -1;     // nodes of forward and of backward
+  bool is_apart = false;                // of a vocabulary that ranks share: two ops
+  SlotId logits = -1, statistics = -1;  // stashed for backward
+  Value last;                           // of backward: the gradient, or the cast to 16 bits that alone reads it
+  std::set<int32_t> seed;               // the nodes of backward that make dsum
 };
 
 class LossFusion {
@@ -43,24 +44,27 @@ class LossFusion {
     if (found.empty()) return;
     rewrite_forward(found);
     rewrite_backward(found);
-    remove_slots(program_, [&](SlotId slot) { return std::ranges::find(found, slot, &FusedLoss::lse) != found.end(); });
+    remove_slots(program_, [&](SlotId slot) { return std::ranges::find(found, slot, &FusedLoss::statistics) != found.end(); });
   }
 
  private:
   std::optional<FusedLoss> fusible(int32_t n) const {
     const Graph& graph = backward_.graph;
     const Node& node = graph[n];
-    if (node.op != Op::cross_entropy_backward) return {};
+    if (node.op != Op::cross_entropy_backward && node.op != Op::vocabulary_cross_entropy_backward) return {};
     FusedLoss fused;
     fused.gradient = n;
+    fused.is_apart = node.op == Op::vocabulary_cross_entropy_backward;
     fused.logits = stashed_only_for(node.in[0]);
-    fused.lse = stashed_only_for(node.in[2]);
-    if (fused.logits < 0 || fused.lse < 0) return {};
-    const Value lse = made_as(fused.lse);
-    const Node& loss = forward_.graph[lse.node];
-    if (loss.op != Op::cross_entropy || behind_reshapes(loss.in[0]) != behind_reshapes(made_as(fused.logits))) return {};
-    if (lse.output != 2 || uses(forward_uses_, lse) != 1 || forward_.graph.type(loss.in[0]).dtype != DType::f32) return {};
-    fused.loss = lse.node;
+    fused.statistics = stashed_only_for(node.in[2]);
+    if (fused.logits < 0 || fused.statistics < 0) return {};
+    const Value statistics = made_as(fused.statistics);
+    const Node& loss = forward_.graph[statistics.node];
+    const Op wanted = fused.is_apart ? Op::vocabulary_cross_entropy : Op::cross_entropy;
+    if (loss.op != wanted || behind_reshapes(loss.in[0]) != behind_reshapes(made_as(fused.logits))) return {};
+    if (statistics.output != (fused.is_apart ? 3 : 2) || uses(forward_uses_, statistics) != 1) return {};
+    if (forward_.graph.type(loss.in[0]).dtype != DType::f32) return {};
+    fused.loss = statistics.node;
     fused.last = cast_behind({n, 0});
     if (!find_seed(node.in[3], fused.seed)) return {};
     return fused;
@@ -142,7 +146,7 @@ class LossFusion {
   }
 
   static bool is_replaced(const std::vector<FusedLoss>& found, SlotId slot) {
-    return std::ranges::any_of(found, [&](const FusedLoss& fused) { return slot == fused.logits || slot == fused.lse; });
+    return std::ranges::any_of(found, [&](const FusedLoss& fused) { return slot == fused.logits || slot == fused.statistics; });
   }
 
   /// Gives dlogits in the shape that backward reads them in.
@@ -157,6 +161,17 @@ class LossFusion {
     const DType result = backward_.graph.type(fused.last).dtype;
     const Value dsum = {seed.at(gradient.in[3].node), gradient.in[3].output};
     const Node& loss = rewrite.old()[fused.loss];
+    const Value made = fused.is_apart ? append_gradient(rewrite, fused, dsum, result) : append_both(rewrite, fused, dsum, result);
+    const Type& wanted = backward_.graph.type(fused.last);
+    if (rewrite.made().type(made) == wanted) return made;
+    const Attrs attrs = reshape_attrs(wanted);
+    return {rewrite.append(
+                {.op = Op::reshape, .in = {made}, .out = {wanted}, .reads = {}, .writes = {}, .attrs = attrs, .region = loss.region}),
+            0};
+  }
+
+  static Value append_both(Rewrite& rewrite, const FusedLoss& fused, Value dsum, DType result) {
+    const Node& loss = rewrite.old()[fused.loss];
     Node node = loss;
     node.op = Op::fused_cross_entropy;
     node.in = {rewrite.at(loss.in[0]), rewrite.at(loss.in[1]), dsum};
@@ -167,12 +182,19 @@ class LossFusion {
     const int32_t made = rewrite.append(std::move(node));
     rewrite.map({fused.loss, 0}, {made, 0});
     rewrite.map({fused.loss, 1}, {made, 1});
-    const Type& wanted = backward_.graph.type(fused.last);
-    if (rewrite.made().type({made, 2}) == wanted) return {made, 2};
-    const Attrs attrs = reshape_attrs(wanted);
-    return {rewrite.append(
-                {.op = Op::reshape, .in = {{made, 2}}, .out = {wanted}, .reads = {}, .writes = {}, .attrs = attrs, .region = loss.region}),
-            0};
+    return {made, 2};
+  }
+
+  /// The gradient may lie over the logits, which nothing reads after it.
+  Value append_gradient(Rewrite& rewrite, const FusedLoss& fused, Value dsum, DType result) const {
+    rewrite.keep(fused.loss);
+    const Node& loss = rewrite.old()[fused.loss];
+    Node node = backward_.graph[fused.gradient];
+    node.in = {rewrite.at(loss.in[0]), rewrite.at(loss.in[1]), rewrite.at({fused.loss, 3}), dsum};
+    if (loss.in.size() > 3) node.in.push_back(rewrite.at(loss.in[3]));
+    node.out = {rewrite.made().type(node.in[0])};
+    node.region = loss.region;
+    return append_cast(rewrite, {rewrite.append(std::move(node)), 0}, result, loss.region);
   }
 
   /// The gradient is loaded where it was made or cast; what made it there is dead.

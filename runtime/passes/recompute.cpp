@@ -112,7 +112,8 @@ class Recomputation {
 
   bool is_repeatable(int32_t n) const {
     const Node& node = graph()[n];
-    return node.op != Op::host && node.op != Op::fused_cross_entropy && node.when == When::every && !may_fuse_otherwise(n);
+    return node.op != Op::host && node.op != Op::fused_cross_entropy && node.op != Op::vocabulary_cross_entropy_backward &&
+           node.when == When::every && !may_fuse_otherwise(n);
   }
 
   /// fuse() joins a product with its bias only where nothing else reads the product; in backward the other readers may not be repeated.

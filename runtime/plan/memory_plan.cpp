@@ -177,7 +177,7 @@ class Planner {
   /// A stored value is read by its store.
   Value operand_to_overwrite(size_t s, const Graph& graph, int32_t n, int32_t output) {
     const Node& node = graph[n];
-    const bool is_over_logits = node.op == Op::fused_cross_entropy && output == 2;
+    const bool is_over_logits = (node.op == Op::fused_cross_entropy && output == 2) || node.op == Op::vocabulary_cross_entropy_backward;
     if (!is_over_logits && (!info_of(node.op).elementwise || node.out.size() != 1)) return {};
     const Type& type = node.out[static_cast<size_t>(output)];
     for (const Value v : node.in) {

@@ -193,8 +193,9 @@ std::optional<Error> FindNan::check(const Plan& plan, const Instruction& at, con
   for (size_t i = 0; i < call.reads.size(); ++i) look_at(node.reads[i], call.reads[i]);
 
   const std::string& scope = program.regions[static_cast<size_t>(node.region)].name;
-  // fused_cross_entropy makes its logits' gradient, its last output, in forward.
+  // fused_cross_entropy makes its logits' gradient, its last output, in forward; vocabulary_cross_entropy_backward is there too.
   const bool is_gradient = program.sections[static_cast<size_t>(at.section)].phase != Phase::forward ||
+                           node.op == Op::vocabulary_cross_entropy_backward ||
                            (node.op == Op::fused_cross_entropy && bad_output + 1 == call.out.size());
   const std::string rank = mesh_.ranks() == 1 ? "" : text(", rank ", this->rank());
   const int64_t micro_batch = int64_t{at.micro_batch} * mesh_.data + (is_sum ? mesh_.data - 1 : at_.data);

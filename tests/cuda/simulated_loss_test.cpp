@@ -182,6 +182,22 @@ TEST_F(LossKernels, OfARanksClassesAreAsExactAsTheCpus) {
       }
 }
 
+TEST_F(LossKernels, OfARanksClassesWriteTheirGradientOverTheLogits) {
+  for (const int64_t classes : {37, 2051}) {
+    const Attrs attrs = part_of(kTerms, classes, 3 * classes, true);
+    const std::vector<Filled> in = {moderate_filled(DType::f32, {7, classes}, 6), some_targets(7, 3 * classes),
+                                    positive(moderate_filled(DType::f64, {7, 2}, 9)), seed()};
+    OperandsInMemory apart(Op::vocabulary_cross_entropy_backward, in, attrs), over(Op::vocabulary_cross_entropy_backward, in, attrs);
+    run_on_device(Op::vocabulary_cross_entropy_backward, apart.call());
+    Call call = over.call();
+    Operand out = call.out[0];
+    out.data = call.in[0].data;
+    call.out = {&out, 1};
+    run_on_device(Op::vocabulary_cross_entropy_backward, call);
+    EXPECT_EQ(values_of(out), values_of(apart.out(0)));
+  }
+}
+
 TEST_F(LossKernels, OfPairsAreAsExactAsTheCpus) {
   const std::pair<Op, Op> kLosses[] = {
       {Op::mse, Op::mse_backward}, {Op::huber, Op::huber_backward}, {Op::bce_with_logits, Op::bce_with_logits_backward}};

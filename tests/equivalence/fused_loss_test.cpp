@@ -11,6 +11,7 @@ namespace st {
 namespace {
 
 const GptOptions kFusedLossGpt = {.layers = 2, .width = 39, .heads = 3, .context = 13, .vocabulary = 601};
+const GptOptions kForTwoRanks = {.layers = 1, .width = 40, .heads = 4, .context = 13, .vocabulary = 602};
 
 struct Trained {
   std::string digest;
@@ -30,13 +31,16 @@ Trained trained(const std::string& device, Recipe recipe, const std::vector<std:
   const std::vector<HostView> batch = {plain_view("tokens", DType::i32, shape, tokens.data()),
                                        plain_view("targets", DType::i32, shape, targets.data())};
   const auto context = std::make_shared<Context>(ContextOptions{.device = device, .threads = 2, .log = {}, .parallel = {}, .memory = {}});
-  Trainer trainer(std::make_shared<Model>(context, build_gpt(kFusedLossGpt), 1), recipe, nullptr, {.skip = skip, .print = {}});
+  Trainer trainer(std::make_shared<Model>(context, build_gpt(recipe.tensor > 1 ? kForTwoRanks : kFusedLossGpt), 1), recipe, nullptr,
+                  {.skip = skip, .print = {}});
   Trained made;
   for (int step = 0; step < 3; ++step) made.losses.push_back(trainer.step(batch).loss);
   made.digest = trainer.state_digest();
   for (const Section& section : trainer.plan().program.sections) {
     made.fused += std::ranges::count(section.graph.nodes, Op::fused_cross_entropy, &Node::op);
     made.backward += std::ranges::count(section.graph.nodes, Op::cross_entropy_backward, &Node::op);
+    (section.phase == Phase::forward ? made.fused : made.backward) +=
+        std::ranges::count(section.graph.nodes, Op::vocabulary_cross_entropy_backward, &Node::op);
   }
   made.bytes = trainer.plan().memory.of(Arena::activations) + trainer.plan().memory.of(Arena::stash);
   return made;
@@ -71,6 +75,13 @@ TEST(FusedLoss, LeavesEveryBitOnTheReference) {
 TEST(FusedLoss, LeavesEveryBitOfSmoothedLabelsAndAZLoss) {
   for (const char* precision : {"fp32", "bf16"})
     expect_the_same("cpu", {.precision = precision, .batch = 8, .label_smoothing = 0.1, .z_loss = 1e-3}, precision);
+}
+
+TEST(FusedLoss, LeavesEveryBitOfTensorRanks) {
+  for (const char* precision : {"fp32", "bf16", "fp16"})
+    for (const char* recompute : {"none", "blocks"})
+      expect_the_same("cpu", {.precision = precision, .batch = 4, .accumulate = 2, .tensor = 2, .z_loss = 1e-3, .recompute = recompute},
+                      precision);
 }
 
 TEST(FusedLoss, LeavesEveryBitBesideRecomputedBlocks) {

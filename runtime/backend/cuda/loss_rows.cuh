@@ -193,6 +193,7 @@ loss_rows(IndexFaults faults, Indices targets, LossClasses of, LossTerms terms, 
     own = softmax_of(row, of.columns, terms.smoothing != 0 && (pairs != nullptr || parts != nullptr));
   else
     own = {static_cast<C>(softmax[2 * row_index]), softmax[2 * row_index + 1], 0};
+  if (softmax != nullptr) sync_block();  // all have read the target's logit, which may be written over
   if (thread_index() == 0) {
     if (pairs != nullptr) {
       pairs[2 * row_index] = target.counts ? weight * terms.loss(own.log_sum(), at_target, own.logits) : 0;
