@@ -1,7 +1,7 @@
 // sums = terms[0] + terms[1] + .., one after the other; if it adds, sums + terms[0] + ... Sums are fp32 for floats of 32 and 16 bits, fp64
 // for fp64, and 64-bit integers, which wrap around, for integers: the cpu's bits (base/combine.h), but for a NaN that an addition makes.
-// Sums of 16 bits have the type of their terms, to which each addition in fp32 is rounded. A thread reads kEach elements of each term before
-// it writes, so the sums may lie where one of the terms does.
+// Sums of 16 bits have the type of their terms, to which each addition in fp32 is rounded. A thread reads kEach elements of each term
+// before it writes, so the sums may lie where one of the terms does.
 #pragma once
 
 #include <cstdint>
