@@ -10,6 +10,8 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "recipe/can_offload.h"
+#include "recipe/kernel_needs_of.h"
 
 namespace st {
 namespace {
@@ -109,7 +111,10 @@ class Advisor {
     return all;
   }
 
-  /// Nothing: the recipe does not allow it for this model.
+  /// Whether a trainer runs what the recipe offloads. A recipe that is given may be of another trainer, and keeps its offload.
+  bool can_run(const Recipe& recipe) const { return can_offload(recipe, kernel_needs(run_.machine.profile).has_own_memory); }
+
+  /// Nothing: the recipe does not allow it for this model, or a trainer does not run it.
   std::optional<Fix> tried(const Recipe& from, const Changes& changes, Changes before) const {
     PlannedRun other = run_;
     other.recipe = from;
@@ -119,6 +124,7 @@ class Advisor {
         other.recipe.set(of.key, of.value);
         fix.changes_results = fix.changes_results || std::ranges::find(kNumericKeys, of.key) != std::end(kNumericKeys);
       }
+      if (!can_run(other.recipe) && (can_run(run_.recipe) || other.recipe.offload != run_.recipe.offload)) return std::nullopt;
       const RankPlan plan = plan_of_rank(other, rank_, true);
       fix.device_total = plan.numbers.memory.device_total();
       fix.step_seconds = plan.step_seconds(other.recipe);

@@ -9,6 +9,8 @@
 #include "base/plain_locale.h"
 #include "base/text.h"
 #include "planner/split_search.h"
+#include "recipe/can_offload.h"
+#include "recipe/kernel_needs_of.h"
 
 namespace st {
 namespace {
@@ -87,6 +89,7 @@ class Search {
       for (const char* what : {"optimizer", "parameters", "gradients"}) {
         Recipe recipe = found[i].recipe;
         recipe.offload = what;
+        if (!can_offload(recipe, kernel_needs(run_.machine.profile).has_own_memory)) continue;
         std::optional<Candidate> made = candidate_of(run_, recipe);
         if (!made) continue;
         result_.planned += made->plans;

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "comm/rank_texts.h"
+#include "recipe/can_offload.h"
 #include "recipe/kernel_needs_of.h"
 #include "recipe/schedule_choice.h"
 #include "team/rank_agreement.h"
@@ -86,12 +87,8 @@ void Trainer::check_recipe() const {
   check(!recipe_.gradient_noise_scale || recipe_.step_micro_batches() > 1,
         "recipe: gradient_noise_scale needs at least 2 micro-batches per step, got 1 of ", recipe_.batch,
         " rows; use accumulate 2 or more with a smaller batch");
-  if (const Backend& backend = model_->context().backend(); !backend.is_host_memory()) {
-    require(recipe_.offload_folder.empty(), Code::unsupported, "recipe: offload_folder is ", recipe_.offload_folder, ", but device ",
-            backend.name(), " has memory of its own, which cannot be in a file; leave offload_folder out, to offload to the host's memory");
-    require(recipe_.offload == "none" || recipe_.offload == "optimizer", Code::unsupported, "recipe: offload ", recipe_.offload,
-            " cannot be run on device ", backend.name(), ", which has memory of its own; use offload optimizer, or zero 3 on more ranks");
-  }
+  const Backend& backend = model_->context().backend();
+  require_offload(recipe_, !backend.is_host_memory(), backend.name());
   for (const std::string& note : recipe_.notes) log.info("recipe", note);
   if (data_) check_input_fields(model_->program(), data_->fields(), recipe_.batch);
   const int64_t data_ranks = recipe_.data_ranks(), idle = data_ranks - recipe_.step_micro_batches();
