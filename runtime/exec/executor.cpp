@@ -140,6 +140,7 @@ void Executor::run_without_rows(int64_t micro_batch, const Contributors& contrib
     execute(step, false);  // there is nothing to compute meanwhile
   }
   finish();
+  if (copies_) copies_->finish();  // which other instructions may await
 }
 
 void Executor::make_copies(std::initializer_list<Copy> copies) {

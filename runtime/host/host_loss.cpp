@@ -52,7 +52,9 @@ HostLoss::HostLoss(const Parts& parts, bool own_loss, const PlanOptions& options
     }
   }
   context.require_memory("forward: a step with the host's loss", need);
-  const int64_t on_host = parts.beside == nullptr ? plan.memory.host_bytes() : 0;
+  const auto offloaded = [&](Arena arena) { return plan.memory.on_host[static_cast<size_t>(arena)] ? plan.memory.of(arena) : 0; };
+  int64_t on_host = parts.beside == nullptr ? offloaded(Arena::optimizer) : 0;  // the model has its parameters there
+  if (parts.beside == nullptr || apart_) on_host += offloaded(Arena::gradients);
   context.require_host_memory("forward: a step with the host's loss", on_host, on_host);
   if (parts.ranks != nullptr) {
     queue_ = std::make_unique<ExchangeQueue>(*parts.ranks);

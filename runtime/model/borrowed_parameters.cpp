@@ -42,8 +42,10 @@ void bind_copies(Executor& to, const Executor& from) {
       to.bind(static_cast<SlotId>(s), from.slot(from.plan().program.slot_named(slots[s].name)).data);
 }
 
-Plan plan_predictions(const Model& model, int64_t rows, const std::vector<std::string>& outputs, int threads, const ExchangeQueue* ranks) {
+Plan plan_predictions(const Model& model, int64_t rows, const std::vector<std::string>& outputs, int threads, const ExchangeQueue* ranks,
+                      bool on_host) {
   PlanOptions options;
+  options.parameters_on_host = on_host;
   if (ranks != nullptr) options.gathers = model.gathers();
   return plan_inference(ranks == nullptr ? model.program() : borrowing(model), rows, outputs, false,
                         kernel_needs(model.context().backend(), threads), options);

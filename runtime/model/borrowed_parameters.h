@@ -25,6 +25,8 @@ void bind_masters(Executor& to, const Model& of);
 void bind_copies(Executor& to, const Executor& from);
 
 /// plan_inference() of the model, with borrowed weights in its layout. `ranks` not null: the weights are shards, which the ranks gather.
-Plan plan_predictions(const Model& model, int64_t rows, const std::vector<std::string>& outputs, int threads, const ExchangeQueue* ranks);
+/// `on_host`: they are in the memory of the device's host.
+Plan plan_predictions(const Model& model, int64_t rows, const std::vector<std::string>& outputs, int threads, const ExchangeQueue* ranks,
+                      bool on_host);
 
 }  // namespace st

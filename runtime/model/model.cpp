@@ -325,7 +325,7 @@ void Model::set(SlotId parameter, const HostView& from) {
 void Model::copy_parameters(Storage& to) const {
   require_made();
   if (storage_.bytes() == 0) return;
-  const Address target = to.arena(Arena::parameters, storage_.bytes()).data();
+  const Address target = to.arena(Arena::parameters, storage_.bytes(), to.pinned(Arena::parameters) != nullptr).data();
   copy_bytes(context_->backend(), storage_.data(Arena::parameters), to.backend(), target, storage_.bytes());
 }
 
@@ -341,6 +341,18 @@ void Model::move_to_file(const std::string& folder) {
   require_made();
   const WeightsGate::Writer writer(gate_);
   storage_.move_to_file(Arena::parameters, folder);
+}
+
+void Model::move_to_host() {
+  require_made();
+  const WeightsGate::Writer writer(gate_);
+  require(!storage_.is_shared(Arena::parameters), Code::busy,
+          "trainer: the model's parameters are to be offloaded, but another trainer or predictor uses it; destroy that one first, or make "
+          "another model");
+  Storage made(context_->backend());
+  copy_bytes(context_->backend(), storage_.data(Arena::parameters), context_->backend(), made.arena(Arena::parameters, bytes_, true).data(),
+             bytes_);
+  storage_.share(made, Arena::parameters);
 }
 
 std::shared_ptr<Model> Model::clone(ShardedModelCall* collective, bool keeps) const {

@@ -100,6 +100,10 @@ class Model {
   /// Moves the parameters to a file in `folder`, for everything that uses them. Throws io, unsupported if the host's allocator provides the
   /// memory, busy while a step's update is in progress; nothing has changed then.
   void move_to_file(const std::string& folder);
+  /// Moves the parameters of a device to its host's memory until the model is freed. Kernels compute with copies of them then
+  /// (PlanOptions::parameters_on_host). Throws out_of_memory, busy while another object uses the storage.
+  void move_to_host();
+  bool is_on_host() const { return storage_.pinned(Arena::parameters) != nullptr; }
 
   /// The same graph with its own copy of all parameters, gathered if the model is sharded. keeps false: this rank only takes part in the
   /// gather for the others and gets null.

@@ -10,6 +10,7 @@
 #include "passes/gradient_slots.h"
 #include "passes/rewrite.h"
 #include "passes/stage_sums.h"
+#include "passes/update.h"
 
 namespace st {
 
@@ -19,10 +20,40 @@ namespace {
 /// tensor axis, those of all tensors.
 class Norms {
  public:
-  Norms(Builder& b, const std::vector<SlotId>& gradients) : b_(b) {
+  Norms(Builder& b, const std::vector<SlotId>& gradients, int64_t most) : b_(b) {
     Program& program = b.program();
+    if (most < std::numeric_limits<int64_t>::max()) {
+      sum_apart(gradients, most);
+      return;
+    }
     const bool is_sharded = !gradients.empty() && program.slot(program.slot(gradients[0]).of).update.is_flat();
     if (!is_sharded && program.mesh.stage == 1 && program.mesh.tensor == 1) return;
+    squares_of(gradients);
+    for (const MeshAxis axis : {MeshAxis::tensor, MeshAxis::stage})
+      if (program.mesh.size(axis) > 1) sum_over(axis, gradients);
+  }
+
+  /// The norm, and whether all is finite.
+  std::vector<Value> of(const std::vector<SlotId>& gradients) const {
+    if (!sums_.empty()) {
+      Value sum = sums_.at(gradients[0]);
+      for (size_t i = 1; i < gradients.size(); ++i) sum = b_.add(sum, sums_.at(gradients[i]));  // the order of norm_of_squares
+      return b_.append(Op::norm_of_squares, {sum}, {{"tensors", Ints{0, 1}}});
+    }
+    if (!squares_) {
+      std::vector<Value> loaded;
+      for (const SlotId gradient : gradients) loaded.push_back(b_.load(gradient));
+      return b_.append(Op::gradient_norm, loaded);
+    }
+    return b_.append(Op::norm_of_squares, {squares_}, {{"tensors", tensors(gradients)}});
+  }
+
+ private:
+  /// Of the blocks of these gradients, one tensor after another.
+  void squares_of(const std::vector<SlotId>& gradients) {
+    Builder& b = b_;
+    Program& program = b.program();
+    const bool is_sharded = !gradients.empty() && program.slot(program.slot(gradients[0]).of).update.is_flat();
     std::vector<Value> own;
     Ints parameters;
     int64_t blocks = 0;
@@ -38,21 +69,8 @@ class Norms {
     }
     squares_ = b.append(Op::gradient_squares, own)[0];
     if (is_sharded) squares_ = gather(parameters, blocks);
-    for (const MeshAxis axis : {MeshAxis::tensor, MeshAxis::stage})
-      if (program.mesh.size(axis) > 1) sum_over(axis, gradients);
   }
 
-  /// The norm, and whether all is finite.
-  std::vector<Value> of(const std::vector<SlotId>& gradients) const {
-    if (!squares_) {
-      std::vector<Value> loaded;
-      for (const SlotId gradient : gradients) loaded.push_back(b_.load(gradient));
-      return b_.append(Op::gradient_norm, loaded);
-    }
-    return b_.append(Op::norm_of_squares, {squares_}, {{"tensors", tensors(gradients)}});
-  }
-
- private:
   Ints tensors(const std::vector<SlotId>& gradients) const {
     Ints tensors;
     for (const SlotId gradient : gradients) {
@@ -62,10 +80,23 @@ class Norms {
     return tensors;
   }
 
+  /// The sum of each tensor by a node of its own, over the blocks of as many of them as one node may read. On one stage and tensor rank.
+  void sum_apart(const std::vector<SlotId>& gradients, int64_t at_a_time) {
+    for (size_t first = 0, end = 0; first < gradients.size(); first = end) {
+      end = end_of_group(b_.program(), gradients, first, at_a_time);
+      const std::vector<SlotId> group(gradients.begin() + static_cast<ptrdiff_t>(first), gradients.begin() + static_cast<ptrdiff_t>(end));
+      tensors_.clear();
+      squares_of(group);
+      for (const SlotId gradient : group) sums_[gradient] = b_(Op::tensor_squares, {squares_}, {{"tensors", tensors({gradient})}});
+    }
+  }
+
   /// From the data ranks, which have shards.
   Value gather(const Ints& parameters, int64_t blocks) {
-    const SlotId all = b_.program().add_slot(
-        {.name = "gradient_squares", .type = {.dtype = DType::f64, .shape = {blocks}, .layout = {}}, .role = Role::report, .init = {}});
+    const SlotId all = b_.program().add_slot({.name = free_name(b_.program(), "gradient_squares"),
+                                              .type = {.dtype = DType::f64, .shape = {blocks}, .layout = {}},
+                                              .role = Role::report,
+                                              .init = {}});
     b_.graph().nodes.push_back({.op = Op::gather_squares,
                                 .in = {squares_},
                                 .out = {},
@@ -94,6 +125,7 @@ class Norms {
 
   Builder& b_;
   std::map<SlotId, std::pair<int64_t, int64_t>> tensors_;  // by gradient: its first block and how many
+  std::map<SlotId, Value> sums_;                           // by gradient: of the tensor, if the gradients are summed apart
   Value squares_;                                          // of blocks, or of tensors; none: gradients are whole and of one stage
 };
 
@@ -101,7 +133,7 @@ class Norms {
 
 std::string factor_slot(int group) { return group < 0 ? "factor" : text("factor.", group); }
 
-void clip(Program& program, double max_norm, const ClipGroups& groups) {
+void clip(Program& program, double max_norm, const ClipGroups& groups, int64_t at_a_time) {
   const auto check_norm = [](double norm) {
     check(norm >= 0, "clip: the norm limit must be at least 0, got ", norm, "; 0 is no clipping");
   };
@@ -118,7 +150,7 @@ void clip(Program& program, double max_norm, const ClipGroups& groups) {
     if (group >= 0) of_group[static_cast<size_t>(group)].push_back(uses[0]);
   }
 
-  const Norms norms(b, gradients);
+  const Norms norms(b, gradients, at_a_time);
   const bool has_unit = program.step.gradient_unit >= 0;
   if (!has_unit) share_loss(b);
   Value units = b.load(has_unit ? program.step.gradient_unit : program.step.loss_count);

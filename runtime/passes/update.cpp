@@ -64,7 +64,7 @@ void add_state(Program& program, const OptimizerChoice& optimizer, SlotId parame
 
 }  // namespace
 
-void update(Program& program, const ChooseOptimizer& choose, std::span<const SlotId> shared) {
+void update(Program& program, const ChooseOptimizer& choose, std::span<const SlotId> shared, int64_t at_a_time) {
   Section* section = program.find(Phase::update);
   require(section != nullptr, Code::internal, "update: no update section; call clip() first");
   Builder b(program, static_cast<int32_t>(section - program.sections.data()));
@@ -105,8 +105,24 @@ void update(Program& program, const ChooseOptimizer& choose, std::span<const Slo
       b.update(optimizer.op, in, slots, optimizer.attrs);
   }
   for (const auto& [dtype, slots] : wholes)
-    b.graph().nodes.push_back(
-        {.op = Op::all_gather, .in = {}, .out = {}, .reads = {}, .writes = slots, .attrs = make_attrs(Op::all_gather, {})});
+    for (size_t first = 0, end = 0; first < slots.size(); first = end) {
+      end = end_of_group(program, slots, first, at_a_time);
+      b.graph().nodes.push_back({.op = Op::all_gather,
+                                 .in = {},
+                                 .out = {},
+                                 .reads = {},
+                                 .writes = {slots.begin() + static_cast<ptrdiff_t>(first), slots.begin() + static_cast<ptrdiff_t>(end)},
+                                 .attrs = make_attrs(Op::all_gather, {})});
+    }
+}
+
+size_t end_of_group(const Program& program, std::span<const SlotId> tensors, size_t first, int64_t at_a_time) {
+  size_t end = first;
+  for (int64_t bytes = 0; end < tensors.size(); ++end) {
+    bytes += program.slot(tensors[end]).type.bytes();
+    if (end > first && bytes > at_a_time) break;
+  }
+  return end;
 }
 
 void keep_moments(Program& program, const Program& of) {

@@ -37,10 +37,7 @@ bool is_made_in_place(const Plan& plan, int32_t section, const Node& node) {
 /// Appends the instructions of a plan to it.
 class Listing {
  public:
-  explicit Listing(Plan& plan)
-      : plan_(plan),
-        copies_(weight_copies(plan.program)),
-        gathers_units_(std::ranges::find(plan.program.slots, Role::gathered, &Slot::role) != plan.program.slots.end()) {
+  explicit Listing(Plan& plan) : plan_(plan), copies_(weight_copies(plan.program)) {
     for (const Section& section : plan.program.sections) {
       exchanges_.emplace_back(section.graph.nodes.size(), kNone);
       for (const Node& node : section.graph.nodes)
@@ -64,7 +61,7 @@ class Listing {
   void append_nodes(const SectionRun& run, bool early, int32_t within) {
     const auto section = static_cast<size_t>(run.section);
     const Graph& graph = plan_.program.sections[section].graph;
-    const std::vector<int32_t> windows = early ? std::vector<int32_t>() : windows_of(run.section);
+    const std::vector<int32_t> windows = early ? std::vector<int32_t>() : windows_of(run);
     for (int32_t n = 0; n < graph.size(); ++n) {
       copy_before(run, n, windows);
       append_node(run, n, early, within);
@@ -72,17 +69,21 @@ class Listing {
     }
   }
 
+  /// Whether a run has an instruction for a node, early or not.
+  bool is_listed(const SectionRun& run, int32_t n) const {
+    const Node& node = plan_.program.sections[static_cast<size_t>(run.section)].graph[n];
+    return runs_in(node.when, run.micro_batch, plan_.micro_batches) && !is_view(node.op) && !is_made_in_place(plan_, run.section, node);
+  }
+
   void append_node(const SectionRun& run, int32_t n, bool early, int32_t within) {
     const auto section = static_cast<size_t>(run.section);
     const Node& node = plan_.program.sections[section].graph[n];
     const bool is_early = !is_early_.empty() && is_early_[section][static_cast<size_t>(n)];
-    if (is_early != early || !runs_in(node.when, run.micro_batch, plan_.micro_batches) || is_view(node.op) ||
-        is_made_in_place(plan_, run.section, node))
-      return;
+    if (is_early != early || !is_listed(run, n)) return;
     Instruction it{run.section, n, run.micro_batch};
     it.makes = copies_[section][static_cast<size_t>(n)];
     if (info_of(node.op).exchange) resolve_exchange(it, node);
-    it.ranks = ranks_of(it, node);
+    it.ranks = ranks_of(plan_.program, plan_.program.sections[section], node, it.makes);
     it.within = within;
     plan_.instructions.push_back(it);
   }
@@ -90,40 +91,50 @@ class Listing {
   // Copies of what is in the host's memory. A window's are fetched while the one before it computes.
 
   const StateWindow& window(int32_t w) const { return plan_.memory.windows[static_cast<size_t>(w)]; }
-  std::vector<int32_t> windows_of(int32_t section) const {
+  /// Those of which the run has a node.
+  std::vector<int32_t> windows_of(const SectionRun& run) const {
     std::vector<int32_t> all;
-    for (int32_t w = 0; w < std::ssize(plan_.memory.windows); ++w)
-      if (window(w).section == section) all.push_back(w);
+    for (int32_t w = 0; w < std::ssize(plan_.memory.windows); ++w) {
+      bool is_used = false;
+      for (int32_t n = window(w).begin; n < window(w).end && window(w).section == run.section; ++n) is_used = is_used || is_listed(run, n);
+      if (is_used) all.push_back(w);
+    }
     return all;
   }
   void append_copy(const SectionRun& run, Instruction::Kind kind, int32_t w) {
+    const Section& section = plan_.program.sections[static_cast<size_t>(run.section)];
+    const Copy makes = copies_[static_cast<size_t>(run.section)][static_cast<size_t>(window(w).begin)];
     plan_.instructions.push_back({.section = run.section,
                                   .node = window(w).begin,
                                   .micro_batch = run.micro_batch,
                                   .kind = kind,
-                                  .ranks = Instruction::Ranks::all_in_step,
+                                  .ranks = ranks_of(plan_.program, section, section.graph[window(w).begin], makes),
+                                  .makes = makes,
                                   .window = w});
   }
+  /// Neighbours of a run share a room only if a window between them has no node there.
+  bool waits_for(int32_t w, int32_t before) const { return follows(window(w), window(before)) || shares_room(window(w), window(before)); }
+  bool is_written(int32_t w) const { return std::ranges::any_of(window(w).copies, &StagedBytes::is_written); }
   void copy_before(const SectionRun& run, int32_t n, const std::vector<int32_t>& windows) {
     using Kind = Instruction::Kind;
     if (n == 0 && !windows.empty()) append_copy(run, Kind::fetch, windows.front());
-    for (const int32_t w : windows) {
-      if (window(w).begin != n) continue;
-      if (w != windows.back() && !follows(window(w + 1), window(w))) append_copy(run, Kind::fetch, w + 1);
-      append_copy(run, Kind::await_copy, w);
+    for (size_t i = 0; i < windows.size(); ++i) {
+      if (window(windows[i]).begin != n) continue;
+      if (i + 1 < windows.size() && !waits_for(windows[i + 1], windows[i])) append_copy(run, Kind::fetch, windows[i + 1]);
+      append_copy(run, Kind::await_copy, windows[i]);
     }
   }
   void copy_after(const SectionRun& run, int32_t n, const std::vector<int32_t>& windows) {
     using Kind = Instruction::Kind;
-    for (const int32_t w : windows) {
-      if (window(w).end != n + 1) continue;
-      const bool is_written = std::ranges::any_of(window(w).copies, &StagedBytes::is_written);
-      if (is_written) append_copy(run, Kind::write_back, w);
-      if (w == windows.back()) {
-        require(is_written || w == windows.front(), Code::internal, "make_plan: the last window of offloaded state is only read");
-        append_copy(run, Kind::await_copy, w);  // and with it for all before
+    for (size_t i = 0; i < windows.size(); ++i) {
+      if (window(windows[i]).end != n + 1) continue;
+      if (is_written(windows[i])) append_copy(run, Kind::write_back, windows[i]);
+      if (i + 1 < windows.size()) {
+        if (waits_for(windows[i + 1], windows[i])) append_copy(run, Kind::fetch, windows[i + 1]);
+        continue;
       }
-      if (w != windows.back() && follows(window(w + 1), window(w))) append_copy(run, Kind::fetch, w + 1);
+      const auto last = std::find_if(windows.rbegin(), windows.rend(), [&](int32_t w) { return is_written(w); });
+      if (last != windows.rend()) append_copy(run, Kind::await_copy, *last);  // and with it for all before
     }
   }
 
@@ -186,26 +197,25 @@ class Listing {
     return index;
   }
 
-  Instruction::Ranks ranks_of(const Instruction& it, const Node& node) const {
-    using Kind = Instruction::Kind;
-    using Ranks = Instruction::Ranks;
-    if (plan_.program.sections[static_cast<size_t>(it.section)].phase == Phase::update) return Ranks::all_in_step;
-    if (it.makes == Copy::gathered || it.kind == Kind::await || it.kind == Kind::send || it.kind == Kind::receive) return Ranks::with_rows;
-    if (is_of_values(node.op)) return Ranks::with_rows;      // ranks along the tensor axis have the same rows
-    if (node.when == When::last) return Ranks::all_in_step;  // a collective, or a cast of a rank's own sum for one
-    if (it.kind != Kind::kernel) return Ranks::all_in_round;
-    return it.makes != Copy::none && gathers_units_ ? Ranks::all_in_round : Ranks::with_rows;  // other ranks gather the copy
-  }
-
   Plan& plan_;
   const std::vector<std::vector<Copy>> copies_;
-  const bool gathers_units_;
   std::vector<std::vector<int32_t>> exchanges_;  // by section and node: index in plan.exchanges, kNone or kAwaited
   std::vector<bool> posts_;                      // by exchange
   std::vector<std::vector<bool>> is_early_;      // by section and node; empty before append_early()
 };
 
 }  // namespace
+
+Instruction::Ranks ranks_of(const Program& program, const Section& section, const Node& node, Copy makes) {
+  using Ranks = Instruction::Ranks;
+  if (section.phase == Phase::update) return Ranks::all_in_step;
+  if (makes == Copy::gathered || node.op == Op::await || node.op == Op::send || node.op == Op::receive) return Ranks::with_rows;
+  if (is_of_values(node.op)) return Ranks::with_rows;      // ranks along the tensor axis have the same rows
+  if (node.when == When::last) return Ranks::all_in_step;  // a collective, or a cast of a rank's own sum for one
+  if (info_of(node.op).exchange) return Ranks::all_in_round;
+  const bool gathers_units = std::ranges::find(program.slots, Role::gathered, &Slot::role) != program.slots.end();
+  return makes != Copy::none && gathers_units ? Ranks::all_in_round : Ranks::with_rows;  // other ranks gather the copy
+}
 
 std::map<std::string, int64_t> products_by_library(const Program& program) {
   std::map<std::string, int64_t> counts;

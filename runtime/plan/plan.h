@@ -80,6 +80,9 @@ struct Plan {
 /// Lists the sections' nodes in this order. `memory`: memory_plan() of the same program and order.
 Plan make_plan(Program program, MemoryLayout memory, const StepOrder& order);
 
+/// The ranks that run a node of a section, which makes such copies of weights.
+Instruction::Ranks ranks_of(const Program& program, const Section& section, const Node& node, Copy makes);
+
 /// Whether the plan makes such copies.
 bool makes(const Plan& plan, Copy copy);
 

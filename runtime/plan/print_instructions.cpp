@@ -29,7 +29,8 @@ std::string line_of_copy(const Plan& plan, const Instruction& at) {
     if (at.kind != Instruction::Kind::write_back || of.is_written) bytes += of.bytes;
   const std::string nodes = window.end - window.begin == 1 ? text("%", window.begin) : text("%", window.begin, " to %", window.end - 1);
   return text("  ", name_of(plan.program.sections[static_cast<size_t>(at.section)].phase), " ", nodes, ": ", words_of(at.kind), ", ",
-              text_of_bytes(bytes), at.kind == Instruction::Kind::write_back ? " to" : " from", " the host's memory\n");
+              text_of_bytes(bytes), at.kind == Instruction::Kind::write_back ? " to" : " from", " the host's memory",
+              at.makes == Copy::none ? "" : ", ", words_of(at.makes), "\n");
 }
 
 /// One instruction, or kernels in a row that differ in nothing but the node.

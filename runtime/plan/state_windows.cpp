@@ -6,24 +6,24 @@
 
 #include "base/error.h"
 #include "ir/cuts.h"
+#include "plan/weight_copies.h"
 
 namespace st {
 namespace {
 
-constexpr Arena kStreamed = Arena::optimizer;
-
-/// Bytes [begin, end) of the streamed arena, whole units of alignment.
+/// Bytes [begin, end) of a streamed arena, whole units of alignment.
 struct Range {
+  Arena arena = Arena::optimizer;
   int64_t begin = 0, end = 0;
   bool is_written = false;
 };
 
 /// Joins ranges that overlap or touch: fewer copies.
 std::vector<Range> joined(std::vector<Range> ranges) {
-  std::ranges::sort(ranges, {}, &Range::begin);
+  std::ranges::sort(ranges, {}, [](const Range& of) { return std::pair(of.arena, of.begin); });
   std::vector<Range> all;
   for (const Range& of : ranges) {
-    if (all.empty() || of.begin > all.back().end) {
+    if (all.empty() || of.arena != all.back().arena || of.begin > all.back().end) {
       all.push_back(of);
       continue;
     }
@@ -41,29 +41,36 @@ int64_t bytes_of(const std::vector<Range>& ranges) {
 
 class Windows {
  public:
-  Windows(const Program& program, MemoryLayout& layout) : program_(program), layout_(layout), most_(layout.of(kStreamed) / kWindows) {}
+  Windows(const Program& program, MemoryLayout& layout, const std::array<bool, kArenas>& streamed)
+      : program_(program), layout_(layout), streamed_(streamed), copies_(weight_copies(program)) {}
 
   void make() {
     for (size_t s = 0; s < program_.sections.size(); ++s) {
       section_ = static_cast<int32_t>(s);
       const size_t first = layout_.windows.size();
       cut();
-      place(first);
+      int64_t& room = is_update(section_) ? room_of_update_ : room_;
+      room = std::max(room, place(first));
     }
-    if (room_ > 0) make_room();
+    make_room();
   }
 
  private:
   static constexpr int64_t kWindows = 16;  // at least, but for large nodes
 
-  /// Places the room, in the stash if it is free and large enough, and moves the copies' offsets there.
+  bool is_update(int32_t section) const { return program_.sections[static_cast<size_t>(section)].phase == Phase::update; }
+  bool is_streamed(Arena arena) const { return streamed_[static_cast<size_t>(arena)]; }
+
+  /// Places the rooms, the update's in the stash if it is free and large enough, and moves the copies' offsets there.
   void make_room() {
-    const bool is_in_stash = is_stash_free() && room_ <= layout_.of(Arena::stash);
+    const bool is_in_stash = room_of_update_ > 0 && room_of_update_ <= layout_.of(Arena::stash) && is_stash_free();
     int64_t& buckets = layout_.bytes[static_cast<size_t>(Arena::buckets)];
-    const Place begin = is_in_stash ? Place{Arena::stash, 0} : Place{Arena::buckets, align_up(buckets)};
-    for (StateWindow& window : layout_.windows)
+    const Place end = {Arena::buckets, align_up(buckets)};
+    for (StateWindow& window : layout_.windows) {
+      const Place begin = is_in_stash && is_update(window.section) ? Place{Arena::stash, 0} : end;
       for (StagedBytes& of : window.copies) of.staged = {begin.arena, begin.offset + of.staged.offset};
-    if (!is_in_stash) buckets = begin.offset + room_;
+    }
+    if (const int64_t room = is_in_stash ? room_ : std::max(room_, room_of_update_); room > 0) buckets = end.offset + room;
   }
 
   /// Whether nothing in the stash is read once the update has begun. Messages to another stage may still leave from there.
@@ -86,23 +93,28 @@ class Windows {
 
   void cut() {
     const Section& section = program_.sections[static_cast<size_t>(section_)];
+    const int64_t most = bytes_of_section() / kWindows;
     std::vector<Range> ranges;
     StateWindow window{.section = section_};
     const auto end_window = [&] {
       if (ranges.empty()) return;
       for (const Range& of : ranges)
-        window.copies.push_back({.home = {kStreamed, of.begin}, .staged = {}, .bytes = of.end - of.begin, .is_written = of.is_written});
+        window.copies.push_back({.home = {of.arena, of.begin}, .staged = {}, .bytes = of.end - of.begin, .is_written = of.is_written});
       layout_.windows.push_back(std::exchange(window, {.section = section_}));
       ranges.clear();
     };
     for (int32_t n = 0; n < section.graph.size(); ++n) {
       const std::vector<Range> of_node = ranges_of(section.graph, n);
       if (of_node.empty()) continue;
-      require(section.phase == Phase::update, Code::internal, "offload: ", name_of(section.phase), " uses the optimizer's state");
+      for (const Range& of : of_node)
+        require(is_update(section_) || of.arena != Arena::optimizer, Code::internal, "offload: ", name_of(section.phase),
+                " uses the optimizer's state");
+      require(!is_awaited(section.graph, n), Code::internal, "offload: ", name_of(section.graph[n].op), " of ", name_of(of_node[0].arena),
+              " has not ended at its node");
       std::vector<Range> with = ranges;
       with.insert(with.end(), of_node.begin(), of_node.end());
       with = joined(std::move(with));
-      if (bytes_of(with) > most_) {
+      if (bytes_of(with) > most || (!ranges.empty() && runs_of(section, n) != runs_of(section, window.begin))) {
         end_window();
         with = of_node;
       }
@@ -113,13 +125,33 @@ class Windows {
     end_window();
   }
 
+  /// That it may use of the streamed arenas: of all in the update.
+  int64_t bytes_of_section() const {
+    int64_t sum = 0;
+    for (size_t a = 0; a < streamed_.size(); ++a)
+      if (streamed_[a] && (static_cast<Arena>(a) != Arena::optimizer || is_update(section_))) sum += layout_.bytes[a];
+    return sum;
+  }
+
+  /// When a node is left out, and which ranks run it: the same for all nodes of a window.
+  std::pair<Copy, Instruction::Ranks> runs_of(const Section& section, int32_t n) const {
+    const Copy makes = copies_[static_cast<size_t>(section_)][static_cast<size_t>(n)];
+    return {makes, ranks_of(program_, section, section.graph[n], makes)};
+  }
+
+  static bool is_awaited(const Graph& graph, int32_t exchange) {
+    if (!info_of(graph[exchange].op).exchange) return false;
+    return std::ranges::any_of(
+        graph.nodes, [&](const Node& node) { return node.op == Op::await && node.attrs.integer("exchange") == int64_t{exchange}; });
+  }
+
   std::vector<Range> ranges_of(const Graph& graph, int32_t n) const {
     const Node& node = graph[n];
     std::vector<Range> ranges;
     if (is_view(node.op)) return ranges;
     const auto add = [&](const Place& place, int64_t bytes, bool is_written) {
-      if (place.arena == kStreamed && bytes > 0)
-        ranges.push_back({place.offset / kAlignment * kAlignment, align_up(place.offset + bytes), is_written});
+      if (is_streamed(place.arena) && bytes > 0)
+        ranges.push_back({place.arena, place.offset / kAlignment * kAlignment, align_up(place.offset + bytes), is_written});
     };
     const auto add_slot = [&](SlotId slot, bool is_written) {
       const Access access = access_of(program_, graph, node, slot);
@@ -135,8 +167,8 @@ class Windows {
     return joined(std::move(ranges));
   }
 
-  /// Neighbours are there at the same time: every other window begins at the begin of the room, the rest end at its end.
-  void place(size_t first) {
+  /// Neighbours are there at the same time: every other window begins at the begin of the room, the rest end at its end. Returns its size.
+  int64_t place(size_t first) {
     std::vector<StateWindow>& windows = layout_.windows;
     const auto bytes = [&](size_t w) {
       int64_t sum = 0;
@@ -152,29 +184,44 @@ class Windows {
         at += of.bytes;
       }
     }
-    room_ = std::max(room_, room);
+    return room;
   }
 
   const Program& program_;
   MemoryLayout& layout_;
-  const int64_t most_;  // bytes of a window
-  int64_t room_ = 0;    // for all copies
+  const std::array<bool, kArenas> streamed_;
+  const std::vector<std::vector<Copy>> copies_;  // of weights, by section and node
+  int64_t room_ = 0, room_of_update_ = 0;        // for the copies of two windows
   int32_t section_ = 0;
 };
 
+bool overlap(const Place& a, int64_t bytes_of_a, const Place& b, int64_t bytes_of_b) {
+  return a.arena == b.arena && a.offset < b.offset + bytes_of_b && b.offset < a.offset + bytes_of_a;
+}
+
+template <class Holds>
+bool any_two(const StateWindow& window, const StateWindow& before, const Holds& holds) {
+  return std::ranges::any_of(before.copies, [&](const StagedBytes& other) {
+    return std::ranges::any_of(window.copies, [&](const StagedBytes& of) { return holds(of, other); });
+  });
+}
+
 }  // namespace
 
-void move_to_host(const Program& program, MemoryLayout& layout, const std::array<bool, kArenas>& arenas) {
+void move_to_host(const Program& program, MemoryLayout& layout, const std::array<bool, kArenas>& arenas,
+                  const std::array<bool, kArenas>& streamed) {
   layout.on_host = arenas;
-  if (arenas[static_cast<size_t>(kStreamed)]) Windows(program, layout).make();
+  Windows(program, layout, streamed).make();
+}
+
+bool shares_room(const StateWindow& window, const StateWindow& before) {
+  return any_two(window, before,
+                 [](const StagedBytes& of, const StagedBytes& other) { return overlap(of.staged, of.bytes, other.staged, other.bytes); });
 }
 
 bool follows(const StateWindow& window, const StateWindow& before) {
-  const auto overlaps = [](const StagedBytes& a, const StagedBytes& b) {
-    return a.home.offset < b.home.offset + b.bytes && b.home.offset < a.home.offset + a.bytes;
-  };
-  return std::ranges::any_of(before.copies, [&](const StagedBytes& written) {
-    return written.is_written && std::ranges::any_of(window.copies, [&](const StagedBytes& of) { return overlaps(of, written); });
+  return any_two(window, before, [](const StagedBytes& of, const StagedBytes& other) {
+    return other.is_written && overlap(of.home, of.bytes, other.home, other.bytes);
   });
 }
 

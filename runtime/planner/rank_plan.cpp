@@ -7,6 +7,7 @@
 #include "passes/scale_loss.h"
 #include "plan/input_copies.h"
 #include "plan/wire_bytes.h"
+#include "recipe/can_offload.h"
 #include "recipe/kernel_needs_of.h"
 
 namespace st {
@@ -22,10 +23,11 @@ PlanOptions options_of(const PlannedRun& run, const MeshPosition& at) {
   options.rank = at.data;
   options.tensor_rank = at.tensor;
   options.stage = at.stage;
-  options.shares_masters = run.by_threads && recipe.ranks > 1 && !has_tensor_threads;
+  const bool has_whole = moves_parameters(recipe, kernel_needs(run.machine.profile).has_own_memory) && can_offload(recipe, true);
+  options.shares_masters = run.by_threads && recipe.ranks > 1 && !has_tensor_threads && !has_whole;
   options.borrows_parameters = run.by_threads && recipe.stages > 1 && !has_tensor_threads && at.data == 0;
-  options.shards_masters = !run.by_threads && recipe.data_ranks() > 1 && (recipe.zero == 1 || recipe.zero == 2) && run.late_parameters &&
-                           recipe.precision != "fp32";
+  options.shards_masters = !run.by_threads && !has_whole && recipe.data_ranks() > 1 && (recipe.zero == 1 || recipe.zero == 2) &&
+                           run.late_parameters && recipe.precision != "fp32";
   return options;
 }
 

@@ -38,7 +38,10 @@ class Tracer {
         machine_(task.machine),
         at_(task.at),
         rates_(machine_.rates_for(task.threads, static_cast<int32_t>(std::min<int64_t>(at_.ranks, at_.ranks_per_node)), memory_of(plan))),
-        crowd_(crowd(task.threads)) {
+        crowd_(crowd(task.threads)),
+        counts_copies_(std::ranges::any_of(plan.memory.windows, [&](const StateWindow& window) {
+          return program_.sections[static_cast<size_t>(window.section)].phase != Phase::update;
+        })) {
     for (const Section& section : program_.sections) {
       trace_.phases.push_back(section.phase);
       trace_.chunks.push_back(section.chunk);
@@ -74,8 +77,9 @@ class Tracer {
     switch (at.kind) {
       case Instruction::Kind::kernel:
         return compute(at);
-      case Instruction::Kind::fetch:  // counted with the nodes that use what is copied, as if nothing hid it
+      case Instruction::Kind::fetch:  // as if nothing hid it
       case Instruction::Kind::write_back:
+        return copy(at);
       case Instruction::Kind::await_copy:
         return;
       case Instruction::Kind::exchange:
@@ -100,6 +104,10 @@ class Tracer {
   void compute(const Instruction& at) {
     double& seconds = times_[static_cast<size_t>(at.section)][static_cast<size_t>(at.node)];
     if (seconds == kUnknown) seconds = crowd_ * kernel_seconds(at) + transfer_seconds(at);
+    add_computing(at, seconds);
+  }
+
+  void add_computing(const Instruction& at, double seconds) {
     const int32_t section = at.run();
     TraceEvent* const last = trace_.events.empty() ? nullptr : &trace_.events.back();
     if (last != nullptr && last->kind == EventKind::compute && last->section == section && last->micro_batch == at.micro_batch)
@@ -129,12 +137,22 @@ class Tracer {
   double transfer_seconds(const Instruction& at) const {
     const Graph& graph = program_.sections[static_cast<size_t>(at.section)].graph;
     const Node& node = graph[at.node];
+    if (counts_copies_) return 0;
     double bytes = 0;
     for (const auto* slots : {&node.reads, &node.writes})
       for (const SlotId slot : *slots)
         if (is_away(plan_.memory.slots[static_cast<size_t>(slot)].arena))
           bytes += static_cast<double>(access_of(program_, graph, node, slot).type.bytes());
     return bytes > 0 && machine_.to_host.bytes_per_second > 0 ? bytes / machine_.to_host.bytes_per_second : 0;
+  }
+
+  /// Of a plan with windows in all sections; of others, copies are counted with the nodes that use what is copied.
+  void copy(const Instruction& at) {
+    if (!counts_copies_) return;
+    double bytes = 0;
+    for (const StagedBytes& of : plan_.memory.windows[static_cast<size_t>(at.window)].copies)
+      if (at.kind == Instruction::Kind::fetch || of.is_written) bytes += static_cast<double>(of.bytes);
+    if (machine_.to_host.bytes_per_second > 0) add_computing(at, bytes / machine_.to_host.bytes_per_second);
   }
 
   /// By its own rate, if exchanges were measured; else by the link that the group shares.
@@ -188,6 +206,7 @@ class Tracer {
   const Placement at_;
   const RateSet& rates_;
   const double crowd_;
+  const bool counts_copies_;
   RankTrace trace_;
   std::vector<std::vector<double>> times_;  // by section and node
   std::map<int32_t, int32_t> posted_;       // the last post of each exchange

@@ -1,27 +1,40 @@
 #include "recipe/can_offload.h"
 
 #include "base/error.h"
+#include "base/text.h"
 
 namespace st {
 namespace {
 
 bool can_go_to_a_file(const Recipe& recipe, bool has_own_memory) { return recipe.offload_folder.empty() || !has_own_memory; }
 
-bool can_leave_the_device(const Recipe& recipe, bool has_own_memory) {
-  return !has_own_memory || recipe.offload == "none" || recipe.offload == "optimizer";
+bool has_whole_parameters(const Recipe& recipe) {
+  return recipe.stages == 1 && recipe.tensor == 1 && (recipe.zero < 3 || recipe.ranks == 1);
 }
 
 }  // namespace
 
+bool moves_parameters(const Recipe& recipe, bool has_own_memory) {
+  return has_own_memory && recipe.offload_folder.empty() && recipe.arenas_offloaded()[static_cast<size_t>(Arena::parameters)];
+}
+
 bool can_offload(const Recipe& recipe, bool has_own_memory) {
-  return can_go_to_a_file(recipe, has_own_memory) && can_leave_the_device(recipe, has_own_memory);
+  if (!has_own_memory || recipe.offload == "none") return can_go_to_a_file(recipe, has_own_memory);
+  if (!can_go_to_a_file(recipe, has_own_memory)) return false;
+  return recipe.offload == "optimizer" || has_whole_parameters(recipe);
 }
 
 void require_offload(const Recipe& recipe, bool has_own_memory, std::string_view device) {
+  if (can_offload(recipe, has_own_memory)) return;
   require(can_go_to_a_file(recipe, has_own_memory), Code::unsupported, "recipe: offload_folder is ", recipe.offload_folder, ", but device ",
           device, " has memory of its own, which cannot be in a file; leave offload_folder out, to offload to the host's memory");
-  require(can_leave_the_device(recipe, has_own_memory), Code::unsupported, "recipe: offload ", recipe.offload, " cannot be run on device ",
-          device, ", which has memory of its own; use offload optimizer, or zero 3 on more ranks");
+  require_whole_parameters(recipe, text("offload ", recipe.offload, " on device ", device));
+}
+
+void require_whole_parameters(const Recipe& recipe, const std::string& because) {
+  require(has_whole_parameters(recipe), Code::unsupported, "recipe: ", because,
+          ", which has memory of its own, needs ranks that have all parameters whole, but zero is ", recipe.zero, ", stages ",
+          recipe.stages, " and tensor ", recipe.tensor, "; use zero 0 to 2 with stages 1 and tensor 1, or offload optimizer");
 }
 
 }  // namespace st

@@ -1,5 +1,6 @@
 #include "recipe/recipe.h"
 
+#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -33,6 +34,7 @@
 #include "plan/memory_plan.h"
 #include "plan/pipeline_schedule.h"
 #include "plan/state_windows.h"
+#include "recipe/can_offload.h"
 #include "recipe/recompute_policy.h"
 
 namespace st {
@@ -167,6 +169,32 @@ void borrow_parameters(Program& program) {
   for (Slot& slot : program.slots) slot.borrowed = slot.borrowed || (slot.role == Role::parameter && is_here(program, slot));
 }
 
+/// `offloads`: the plan is one of training, on a device of its own memory.
+std::array<bool, kArenas> arenas_on_host(const Recipe& recipe, const PlanOptions& options, bool offloads) {
+  std::array<bool, kArenas> on_host{};
+  if (offloads && recipe.offload_folder.empty()) on_host = recipe.arenas_offloaded();
+  on_host[static_cast<size_t>(Arena::parameters)] = on_host[static_cast<size_t>(Arena::parameters)] || options.parameters_on_host;
+  return on_host;
+}
+
+/// Those of which a step has copies on the device. A plan that no trainer runs has copies of the optimizer's state only.
+std::array<bool, kArenas> streamed_of(const Recipe& recipe, const std::array<bool, kArenas>& on_host) {
+  if (can_offload(recipe, true)) return on_host;
+  std::array<bool, kArenas> streamed{};
+  streamed[static_cast<size_t>(Arena::optimizer)] = on_host[static_cast<size_t>(Arena::optimizer)];
+  return streamed;
+}
+
+/// Of tensors in the host's memory that one node reads or gathers, or all: a 16th.
+int64_t bytes_at_a_time(const Program& program, Role role, const std::array<bool, kArenas>& streamed) {
+  if (!streamed[static_cast<size_t>(role == Role::gradient ? Arena::gradients : Arena::parameters)])
+    return std::numeric_limits<int64_t>::max();
+  int64_t sum = 0;
+  for (const Slot& slot : program.slots)
+    if (slot.role == role) sum += slot.type.bytes();
+  return sum / 16;
+}
+
 /// The purpose of a plan, and what its passes depend on.
 struct Task {
   enum class Purpose { step, short_micro_batch, host_loss, update, inference };
@@ -197,7 +225,8 @@ Plan plan_by(const Task& task, Program program, const Replan& again = {}) {
   const DType sent = element_of(recipe.gradient_dtype), sums = sums_of(recipe);
   const bool rounds = trains && sent != DType::f32;
   const auto in_file = recipe.arenas_in_file();
-  const bool moves_to_host = trains && task.needs.has_own_memory && recipe.offload != "none" && recipe.offload_folder.empty();
+  const auto on_host = arenas_on_host(recipe, options, trains && task.needs.has_own_memory), streamed = streamed_of(recipe, on_host);
+  const bool streams_gradients = streamed[static_cast<size_t>(Arena::gradients)];  // an exchange of them ends at its node
   const When casts = by_graph && !is_short ? When::first : When::every;
   std::vector<Seed> seeds;
   std::vector<SlotId> shared;
@@ -238,25 +267,32 @@ Plan plan_by(const Task& task, Program program, const Replan& again = {}) {
        [&](Program& p) { data_parallel(p, reduce_of(recipe), recipe.bucket, by_graph, sent); }},
       {"zero_shard", on_ranks && recipe.zero > 0, [&](Program& p) { shared = shard_by(p, recipe, options, by_graph, is_short); }},
       {"round_gradient_sums", rounds, [&](Program& p) { round_gradient_sums(p, sent); }},
-      {"clip", !infers, [&](Program& p) { clip(p, recipe.clip, clip_groups(recipe, task.name)); }},  // norm, finite check, one factor
+      {"clip", !infers,
+       [&](Program& p) {
+         clip(p, recipe.clip, clip_groups(recipe, task.name), bytes_at_a_time(p, Role::gradient, streamed));
+       }},  // norm, finite check, one factor
       {"share_first_norm", by_graph && (in_stages || splits) && measures_noise(recipe, is_short), [](Program& p) { share_first_norm(p); }},
       {"keep_moments", task.beside != nullptr, [&](Program& p) { keep_moments(p, task.beside->program); }},
       {"borrow_parameters", options.borrows_parameters, [](Program& p) { borrow_parameters(p); }},
       // On the layout found.
-      {"update", !infers, [&](Program& p) { updates ? update_named(p, recipe, task.name) : update(p, updates_of(recipe), shared); }},
+      {"update", !infers,
+       [&](Program& p) {
+         updates ? update_named(p, recipe, task.name)
+                 : update(p, updates_of(recipe), shared, bytes_at_a_time(p, Role::parameter, streamed));
+       }},
       {"average", trains && recipe.ema_decay > 0, [&](Program& p) { average(p, recipe.ema_decay); }},
 
       {"fuse", !updates, [](Program& p) { fuse(p); }},
       {"tune", trains && options.tiles, [&](Program& p) { tune(p, options.tiles); }},
       // A short micro-batch is one of a step: it has nothing to pack for.
       {"pack_weights", by_graph && !is_short, [&](Program& p) { pack_weights(p, task.micro_batches, task.needs.packing); }},
-      {"overlap", on_ranks && recipe.overlap == "on", [](Program& p) { overlap(p); }},  // exchange beside backward
+      {"overlap", on_ranks && recipe.overlap == "on" && !streams_gradients, [](Program& p) { overlap(p); }},  // exchange beside backward
       {"memory_plan", true,
        [&](Program& p) {
          // A host's loss has one micro-batch under way: its next rows come after the gradients of the last ones.
          order = in_stages && by_graph ? order_by_schedule(p, schedule) : in_turn(p, task.micro_batches);
          memory = memory_plan(p, order, task.needs.workspace);
-         if (moves_to_host) move_to_host(p, memory, recipe.arenas_offloaded());
+         if (on_host != std::array<bool, kArenas>{}) move_to_host(p, memory, on_host, streamed);
        }},
   };
   Runner runner(program, options.skip, options.print);

@@ -76,6 +76,8 @@ struct PlanOptions {
   bool borrows_parameters = false;  // the stage's parameters are in the model of this process
   bool shares_masters = false;      // ranks are threads: under ZeRO they share one copy of the master parameters (share_masters)
 
+  bool parameters_on_host = false;  // of a model on a device: they are in the host's memory (recipe key offload)
+
   bool shards_masters = false;  // ranks are a host's: under ZeRO-1 and -2 each keeps only its shards of the masters
 
   static constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max();

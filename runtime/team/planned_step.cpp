@@ -25,7 +25,10 @@ Plan weighed(const Context& context, const Storage& storage, Plan plan, int64_t 
   const bool is_held = static_cast<bool>(storage.data(Arena::parameters));
   const int64_t need = plan.memory.beside_parameters() + (is_held ? 0 : plan.memory.on_device(Arena::parameters));
   context.require_memory("trainer: a training step", need + Executor::input_bytes(plan, context.backend()), part);
-  context.require_host_memory("trainer: a training step", plan.memory.host_bytes(), plan.memory.host_bytes() * sharers);
+  const int64_t on_host = plan.memory.host_bytes();
+  const int64_t parameters = plan.memory.on_host[static_cast<size_t>(Arena::parameters)] ? plan.memory.of(Arena::parameters) : 0;
+  context.require_host_memory("trainer: a training step", on_host - (is_held ? parameters : 0),
+                              on_host * sharers - parameters);  // the model has those of the rank that is planned last
   return plan;
 }
 
@@ -66,6 +69,7 @@ PlanOptions common_of(const PlanOptions& options) {
   common.stage = options.stage;
   common.tensor_rank = options.tensor_rank;
   common.shares_masters = options.shares_masters;
+  common.parameters_on_host = options.parameters_on_host;
   common.shards_masters = options.shards_masters;
   common.borrows_parameters = options.borrows_parameters;
   return common;

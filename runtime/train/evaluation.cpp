@@ -98,9 +98,10 @@ Evaluation Evaluator::run_here(const std::shared_ptr<const Dataset>& data, std::
 /// One batch, into sums that run() divides.
 void Evaluator::add_up(std::span<const HostView> rows, int64_t count, std::span<const Address> weights, Evaluation& sums) {
   inputs_.check(rows, count);
-  Executor& forward = plan_for(count);
+  const bool borrows = borrows_ && !(weights.empty() && model_.is_on_host());  // kernels do not follow the host's memory
+  Executor& forward = plan_for(count, borrows);
   const WeightsGate::Reader whole_step(model_.gate());
-  if (borrows_)
+  if (borrows)
     bind_parameters(forward, model_, [&](size_t p) { return weights.empty() ? model_.data(model_.parameters()[p]) : weights[p]; });
   forward.run([&](int64_t) { inputs_.bind(rows, 0, count, forward); });
   const Program& program = forward.plan().program;
@@ -118,19 +119,21 @@ void Evaluator::add_up(std::span<const HostView> rows, int64_t count, std::span<
   }
 }
 
-Executor& Evaluator::plan_for(int64_t rows) {
-  if (const auto found = plans_.find(rows); found != plans_.end()) return *found->second;
+Executor& Evaluator::plan_for(int64_t rows, bool borrows) {
+  const std::pair key(rows, borrows);
+  if (const auto found = plans_.find(key); found != plans_.end()) return *found->second;
   Context& context = model_.context();
-  const Program program = borrows_ ? borrowing(model_) : model_.program();
+  const Program program = borrows ? borrowing(model_) : model_.program();
   PlanOptions options;
+  options.parameters_on_host = !borrows && model_.is_on_host();
   options.gathers = step_;
   Plan plan = plan_inference(program, rows, metrics_, static_cast<bool>(program.loss_sum),
                              kernel_needs(context.backend(), workers_.threads()), options);
   context.require_memory("evaluate: a forward pass",
                          plan.memory.total() - plan.memory.of(Arena::parameters) + Executor::input_bytes(plan, context.backend()));
   Executor& made =
-      *plans_.emplace(rows, std::make_unique<Executor>(std::move(plan), storage_, workers_, &cancelled_, ranks_.get())).first->second;
-  if (plans_.size() > kCachedPlans) plans_.erase(plans_.begin()->first == rows ? std::next(plans_.begin()) : plans_.begin());
+      *plans_.emplace(key, std::make_unique<Executor>(std::move(plan), storage_, workers_, &cancelled_, ranks_.get())).first->second;
+  if (plans_.size() > kCachedPlans) plans_.erase(plans_.begin()->first == key ? std::next(plans_.begin()) : plans_.begin());
   return made;
 }
 
@@ -141,7 +144,7 @@ void Evaluator::trim() {
 
 int64_t Evaluator::own_bytes() const {
   int64_t sum = rows_.bytes();
-  for (const auto& [rows, executor] : plans_) sum += st::own_bytes(*executor);
+  for (const auto& [key, executor] : plans_) sum += st::own_bytes(*executor);
   return sum;
 }
 

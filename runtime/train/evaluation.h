@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "data/dataset.h"
@@ -39,7 +40,7 @@ class Evaluator {
 
  private:
   Evaluation run_here(const std::shared_ptr<const Dataset>& data, std::span<const Address> weights);
-  Executor& plan_for(int64_t rows);
+  Executor& plan_for(int64_t rows, bool borrows);
   void add_up(std::span<const HostView> rows, int64_t count, std::span<const Address> weights, Evaluation& sums);
 
   Model& model_;
@@ -51,7 +52,7 @@ class Evaluator {
   const Program* step_ = nullptr;         // defines the shards
   std::vector<std::string> metrics_;
   BatchBinding inputs_;
-  std::map<int64_t, std::unique_ptr<Executor>> plans_;  // by rows
+  std::map<std::pair<int64_t, bool>, std::unique_ptr<Executor>> plans_;  // by rows, and whether weights are bound
   EvaluationRows rows_;
 };
 

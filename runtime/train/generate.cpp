@@ -44,7 +44,7 @@ Generator::Generator(const std::shared_ptr<Model>& model) : Generator(model, mod
 Generator::Generator(std::shared_ptr<Model> model, Storage& weights, int threads, WeightsGate* gate, ExchangeQueue* ranks)
     : model_(std::move(model)), gate_(gate), pieces_(ranks == nullptr ? nullptr : &weights), cancelled_(&model_->context().cancels()) {
   Context& context = model_->context();
-  Plan plan = plan_predictions(*model_, 1, {"logits"}, threads, ranks);
+  Plan plan = plan_predictions(*model_, 1, {"logits"}, threads, ranks, weights.pinned(Arena::parameters) != nullptr);
   context.require_memory("generate: a forward pass",
                          plan.memory.total() - plan.memory.of(Arena::parameters) + Executor::input_bytes(plan, context.backend()));
   workers_ = threads == 1 ? std::make_unique<Workers>(1) : context.make_workers(threads);  // one is the caller, not the host's pool

@@ -141,7 +141,8 @@ class Predictor::RunHold {
 Predictor::Predictor(std::shared_ptr<Model> model, PredictorOptions options, ShardedModelCall* collective)
     : model_(std::move(model)),
       options_(options),
-      ranks_(collective == nullptr ? nullptr : std::make_unique<ExchangeQueue>(collective->ranks())) {
+      ranks_(collective == nullptr ? nullptr : std::make_unique<ExchangeQueue>(collective->ranks())),
+      is_on_host_(model_->is_on_host()) {
   check(options_.threads >= 1 && options_.threads <= 4096, "predictor: threads must be 1 to 4096, got ", options_.threads);
   model_->require_readable("predictor", collective);
   current_ = make_snapshot();
@@ -165,9 +166,10 @@ std::shared_ptr<Predictor::Snapshot> Predictor::make_snapshot() const {
   const Storage& weights = ranks_ ? model_->piece_storage() : model_->storage();
   if (options_.shared) return std::make_shared<Snapshot>(weights.with_same_parameters());
   const int64_t bytes = weights.bytes();
-  model_->context().require_memory("predictor: a snapshot of the weights", bytes);
+  const char* const what = "predictor: a snapshot of the weights";
+  is_on_host_ ? model_->context().require_host_memory(what, bytes, bytes) : model_->context().require_memory(what, bytes);
   auto made = std::make_shared<Snapshot>(Storage(model_->context().backend()));
-  if (bytes > 0) made->storage.arena(Arena::parameters, bytes);
+  if (bytes > 0) made->storage.arena(Arena::parameters, bytes, is_on_host_);
   return made;
 }
 
@@ -248,7 +250,7 @@ std::shared_ptr<Predictor::Form> Predictor::plan(int64_t rows, std::span<const H
   auto form = std::make_shared<Form>();
   form->rows = rows;
   for (const HostView& view : outputs) form->outputs.emplace_back(view.name);
-  form->plan = plan_predictions(*model_, rows, form->outputs, options_.threads, ranks_.get());
+  form->plan = plan_predictions(*model_, rows, form->outputs, options_.threads, ranks_.get(), is_on_host_);
   for (const std::string& name : form->outputs) form->results.push_back(form->plan.program.slot_named("output." + name));
   for (const Section& section : form->plan.program.sections)
     for (const Node& node : section.graph.nodes)

@@ -51,13 +51,20 @@ Trainer::Trainer(std::shared_ptr<Model> model, Recipe recipe, std::shared_ptr<co
   };
   const bool keeps_pieces = group_ != nullptr && (recipe_.zero == 3 || options_.shards_masters || is_split());
   if (keeps_pieces) give_up_weights(plan_with(options_));
+  options_.parameters_on_host = model_->is_on_host();
+  if (moves_parameters(recipe_, !context.backend().is_host_memory()) && !model_->is_on_host()) {
+    const int64_t each = plan_with(options_).memory.host_bytes();
+    context.require_host_memory("trainer: a training step", each, each * in_process);
+    model_->move_to_host();
+    options_.parameters_on_host = true;
+  }
   const Storage& parameters = keeps_pieces ? model_->piece_storage() : model_->storage();
   whole_.share(parameters, Arena::parameters);
   const bool is_cut_in_threads = group_ == nullptr && mesh.tensor > 1;
   if (!is_cut_in_threads) own->storage().share(parameters, Arena::parameters);
   if (recipe_.arenas_in_file()[static_cast<size_t>(Arena::parameters)]) model_->move_to_file(recipe_.offload_folder);
   if (ranks != nullptr) options_.memory = memory_part(*ranks, context);
-  options_.shares_masters = ranks == nullptr && recipe_.ranks > 1 && !is_cut_in_threads;
+  options_.shares_masters = ranks == nullptr && recipe_.ranks > 1 && !is_cut_in_threads && !options_.parameters_on_host;
   GemmContest contest{.tiles = recipe_.tune};
   if (recipe_.gemm_library == "auto") contest.libraries = context.gemm_libraries();
   if (contest.tiles || !contest.libraries.empty()) options_.tiles = measured_tiles(context, own->workers(), contest);
@@ -89,6 +96,7 @@ void Trainer::check_recipe() const {
         " rows; use accumulate 2 or more with a smaller batch");
   const Backend& backend = model_->context().backend();
   require_offload(recipe_, !backend.is_host_memory(), backend.name());
+  if (model_->is_on_host()) require_whole_parameters(recipe_, text("a model whose parameters were offloaded on device ", backend.name()));
   for (const std::string& note : recipe_.notes) log.info("recipe", note);
   if (data_) check_input_fields(model_->program(), data_->fields(), recipe_.batch);
   const int64_t data_ranks = recipe_.data_ranks(), idle = data_ranks - recipe_.step_micro_batches();
@@ -99,6 +107,7 @@ void Trainer::check_recipe() const {
 
 /// Whether the masters of 16-bit weights are in shards: where the model's parameters are read late, nobody needs them whole.
 bool Trainer::shards_masters() const {
+  if (model_->is_on_host() || moves_parameters(recipe_, !model_->context().backend().is_host_memory())) return false;
   return recipe_.data_ranks() > 1 && (recipe_.zero == 1 || recipe_.zero == 2) && has_loss() &&
          model_->context().options().late_parameters && recipe_.precision != "fp32";
 }

@@ -24,28 +24,31 @@ bool WeightAverage::is_cut_like_weight(size_t index) const {
 
 Address WeightAverage::place_of(size_t index) {
   const std::optional<StateTensor>& average = averages_[index];
-  if (!average) return model_.data(model_.parameters()[index]);
+  if (!average) {
+    const SlotId weight = model_.parameters()[index];
+    return on_device(index, model_.data(weight), model_.piece(weight).elements * bytes_of(model_.slot(weight).type.dtype));
+  }
+  const auto bytes_of_piece = [&](const StateTensor::Piece& piece) { return piece.range.elements * bytes_of(average->type.dtype); };
   if (is_cut_like_weight(index)) {
     const auto is_here = [](const StateTensor::Piece& piece) { return static_cast<bool>(piece.data); };
     const auto own = std::ranges::find_if(average->pieces, is_here);
-    return own == average->pieces.end() ? Address() : on_device(index, *own);
+    return own == average->pieces.end() ? Address() : on_device(index, own->data, bytes_of_piece(*own));
   }
   const bool is_of_processes = read_ && average->is_sharded;
-  if (!is_of_processes && average->pieces.size() == 1) return on_device(index, average->pieces[0]);
+  if (!is_of_processes && average->pieces.size() == 1) return on_device(index, average->pieces[0].data, bytes_of_piece(average->pieces[0]));
   return joined(index, *average);
 }
 
 /// Its place, or a copy in the device's memory of what is offloaded.
-Address WeightAverage::on_device(size_t index, const StateTensor::Piece& piece) {
+Address WeightAverage::on_device(size_t index, Address place, int64_t bytes) {
   Backend& backend = model_.context().backend();
-  const int64_t bytes = piece.range.elements * bytes_of(averages_[index]->type.dtype);
-  if (bytes == 0 || backend.holds(piece.data, bytes)) return piece.data;
+  if (bytes == 0 || backend.holds(place, bytes)) return place;
   joined_.resize(averages_.size());
   if (!joined_[index]) {
     model_.context().require_memory("average: a weight", bytes);
     joined_[index] = backend.allocate(bytes, MemoryRole::other);
   }
-  backend.copy(joined_[index]->data(), piece.data, bytes);
+  backend.copy(joined_[index]->data(), place, bytes);
   return joined_[index]->data();
 }
 

@@ -40,7 +40,7 @@ class WeightAverage {
   const StateTensor* tensor_of(SlotId parameter) const;
   bool is_cut_like_weight(size_t index) const;
   Address place_of(size_t index);
-  Address on_device(size_t index, const StateTensor::Piece& piece);
+  Address on_device(size_t index, Address place, int64_t bytes);
   Address joined(size_t index, const StateTensor& tensor);
   void read(const StateTensor& from, int64_t first, std::span<std::byte> out) const;
 

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "recipe/can_offload.h"
 #include "recipe/kernel_needs_of.h"
 
 namespace st {
@@ -40,8 +41,11 @@ int64_t bytes_of_step(const Model& model, Recipe recipe, PlanOptions options) {
   options.print = {};
   options.skip.emplace_back("pack_weights");
   options.memory = model.context().spare_memory();
+  options.parameters_on_host = model.is_on_host() || moves_parameters(recipe, needs.has_own_memory);
+  PlanOptions for_evaluation;
+  for_evaluation.parameters_on_host = options.parameters_on_host;
   const MemoryLayout step = plan_training(model.program(), recipe, needs, options).memory;
-  const MemoryLayout evaluation = plan_inference(model.program(), recipe.batch, {}, true, needs).memory;
+  const MemoryLayout evaluation = plan_inference(model.program(), recipe.batch, {}, true, needs, for_evaluation).memory;
   return step.beside_parameters() + 2 * evaluation.beside_parameters();
 }
 

@@ -143,12 +143,18 @@ TEST(SimulatedTraining, HasTheSameBitsWhenItsStateIsInTheHostsMemory) {
   for (const Keys& keys : {Keys{{"micro_batches", "2"}}, Keys{{"micro_batches", "2"}, {"precision", "\"bf16\""}, {"ema_decay", "0.9"}},
                            Keys{{"micro_batches", "2"}, {"optimizer", "\"adamw-8bit\""}}}) {
     const Trained resident = trained(training_on(kDevice, keys), 3);
-    for (const Keys& split : {Keys{}, Keys{{"ranks", "2"}}, Keys{{"ranks", "2"}, {"zero", "1"}}, Keys{{"ranks", "2"}, {"zero", "2"}},
-                              Keys{{"ranks", "2"}, {"zero", "3"}}, Keys{{"ranks", "2"}, {"stages", "2"}}}) {
+    const char *const optimizer = "\"optimizer\"", *const parameters = "\"parameters\"", *const gradients = "\"gradients\"";
+    for (const auto& [split, what] : {std::pair{Keys{}, optimizer},
+                                      {Keys{}, gradients},
+                                      {Keys{{"ranks", "2"}}, optimizer},
+                                      {Keys{{"ranks", "2"}, {"zero", "1"}}, parameters},
+                                      {Keys{{"ranks", "2"}, {"zero", "2"}}, gradients},
+                                      {Keys{{"ranks", "2"}, {"zero", "3"}}, optimizer},
+                                      {Keys{{"ranks", "2"}, {"stages", "2"}}, optimizer}}) {
       if (!split.empty() && keys.size() > 1 && split.size() < 2) continue;
       Keys all = keys;
       all.insert(all.end(), split.begin(), split.end());
-      all.emplace_back("offload", "\"optimizer\"");
+      all.emplace_back("offload", what);
       const Training away = training_on(kDevice, all);
       EXPECT_EQ(trained(away, 3), resident) << away.recipe.json();
       if (!split.empty()) continue;

@@ -34,7 +34,7 @@ std::string whole_run(const std::shared_ptr<Context>& context, const Training& t
 
 TEST(AllocationFailures, EachIsNamedLeavesNothingAndDoesNotHinderTheNextRun) {
   const std::vector<std::vector<std::pair<const char*, const char*>>> recipes = {
-      {{"accumulate", "2"}, {"precision", "\"bf16\""}, {"offload", "\"optimizer\""}},
+      {{"accumulate", "2"}, {"precision", "\"bf16\""}, {"offload", "\"gradients\""}},
       {{"ranks", "4"}, {"stages", "2"}, {"zero", "2"}, {"accumulate", "2"}},
       {{"ranks", "2"}, {"tensor", "2"}},
   };

@@ -10,6 +10,7 @@
 #include "delayed_backend.h"
 #include "refusal.h"
 #include "saved_trainer.h"
+#include "train/predictor.h"
 #include "training.h"
 
 namespace st {
@@ -90,22 +91,59 @@ TEST(OffloadedState, HasTheSameBitsOnRanksThatShareADevice) {
   }
 }
 
-TEST(OffloadedState, TrainsInSlicesAndOnShortMicroBatches) {
-  const Training training = offload_training({{"accumulate", "2"}}), resident = offload_training({{"accumulate", "2"}}, "\"none\"");
-  const auto own = training.data();
-  const Rows batch(*own, {1, 2, 3});  // the second micro-batch is short
-  const auto run = [&](Trainer& trainer) {
-    trainer.step(batch.views);
-    while (!trainer.advance(batch.views, 0)) {
+/// Parameters are fetched for forward and backward too, and gradients for each micro-batch.
+TEST(OffloadedState, HasTheBitsOfResidentParametersAndGradients) {
+  for (const OffloadKeys& keys :
+       {OffloadKeys{{"accumulate", "3"}, {"gradient_noise_scale", "true"}},
+        OffloadKeys{{"precision", "\"bf16\""}, {"optimizer", "\"adamw-8bit\""}},
+        OffloadKeys{{"precision", "\"fp16\""}, {"loss_scale_initial", "1e9"}, {"ema_decay", "0.9"}, {"recompute", "\"blocks\""}}}) {
+    const std::string wanted = told_by_cpu(offload_training(keys, "\"none\""));
+    for (const char* what : {"\"parameters\"", "\"gradients\""})
+      for (const Order order : kOrders) {
+        const Training training = offload_training(keys, what);
+        const auto trainer = OffloadDevice(order).trainer(training);
+        EXPECT_EQ(told_of(*trainer, training), wanted) << static_cast<int>(order) << ' ' << training.recipe.json();
+      }
+  }
+}
+
+TEST(OffloadedState, HasTheBitsOfResidentParametersAndGradientsOnRanks) {
+  const char *const parameters = "\"parameters\"", *const gradients = "\"gradients\"";
+  for (const auto& [split, what] :
+       {std::pair{OffloadKeys{{"ranks", "2"}}, gradients},
+        {OffloadKeys{{"ranks", "2"}, {"zero", "1"}, {"precision", "\"bf16\""}}, parameters},
+        {OffloadKeys{{"ranks", "2"}, {"zero", "1"}, {"reduce", "\"step\""}}, gradients},
+        {OffloadKeys{{"ranks", "3"}, {"zero", "2"}, {"overlap", "\"on\""}, {"bucket", "4000"}}, gradients},
+        {OffloadKeys{{"ranks", "2"}, {"zero", "2"}, {"precision", "\"bf16\""}, {"gradient_dtype", "\"bf16\""}}, gradients}}) {
+    OffloadKeys keys = {{"micro_batches", "4"}};
+    keys.insert(keys.end(), split.begin(), split.end());
+    const std::string wanted = told_by_cpu(offload_training(keys, "\"none\""));
+    for (const Order order : {Order::late, Order::random}) {
+      const Training training = offload_training(keys, what);
+      const auto trainer = OffloadDevice(order).trainer(training);
+      EXPECT_EQ(told_of(*trainer, training), wanted) << static_cast<int>(order) << ' ' << training.recipe.json();
     }
-    return trainer.state_digest();
-  };
-  const auto of_cpu = resident.trainer(false);
-  const std::string wanted = run(*of_cpu);
-  for (const Order order : kOrders) {
-    const OffloadDevice device(order);
-    const auto trainer = training.trainer_of(std::make_shared<Model>(device.context, build_gpt(training.options), 1), nullptr);
-    EXPECT_EQ(run(*trainer), wanted) << static_cast<int>(order);
+  }
+}
+
+TEST(OffloadedState, TrainsInSlicesAndOnShortMicroBatches) {
+  for (const char* what : {"\"optimizer\"", "\"gradients\""}) {
+    const Training training = offload_training({{"accumulate", "2"}}, what), resident = offload_training({{"accumulate", "2"}}, "\"none\"");
+    const auto own = training.data();
+    const Rows batch(*own, {1, 2, 3});  // the second micro-batch is short
+    const auto run = [&](Trainer& trainer) {
+      trainer.step(batch.views);
+      while (!trainer.advance(batch.views, 0)) {
+      }
+      return trainer.state_digest();
+    };
+    const auto of_cpu = resident.trainer(false);
+    const std::string wanted = run(*of_cpu);
+    for (const Order order : kOrders) {
+      const OffloadDevice device(order);
+      const auto trainer = training.trainer_of(std::make_shared<Model>(device.context, build_gpt(training.options), 1), nullptr);
+      EXPECT_EQ(run(*trainer), wanted) << static_cast<int>(order);
+    }
   }
 }
 
@@ -128,11 +166,14 @@ TEST(OffloadedState, TrainsByAHostsOwnLoss) {
     }
     return trainer.state_digest();
   };
-  const Training training = offload_training({{"precision", "\"bf16\""}}),
-                 resident = offload_training({{"precision", "\"bf16\""}}, "\"none\"");
+  const Training resident = offload_training({{"precision", "\"bf16\""}}, "\"none\"");
   const auto of_cpu = resident.trainer(false);
   const std::string wanted = run(*of_cpu, resident);
-  for (const Order order : kOrders) {
+  for (const auto& [order, what] : {std::pair{Order::eager, "\"optimizer\""},
+                                    {Order::late, "\"optimizer\""},
+                                    {Order::random, "\"optimizer\""},
+                                    {Order::late, "\"gradients\""}}) {
+    const Training training = offload_training({{"precision", "\"bf16\""}}, what);
     const OffloadDevice device(order);
     const auto trainer = training.trainer_of(std::make_shared<Model>(device.context, build_gpt(training.options), 1), nullptr);
     EXPECT_EQ(run(*trainer, training), wanted) << static_cast<int>(order);
@@ -170,8 +211,8 @@ TEST(OffloadedState, IsCountedAsPlannedInTheHostsMemoryAlone) {
 
 TEST(OffloadedState, GoesOnWithACheckpointOfWhatIsResidentAndTheOtherWayRound) {
   const ScratchFolder folder("offloaded_state");
-  const OffloadKeys keys = {{"ranks", "2"}, {"zero", "1"}, {"ema_decay", "0.9"}};
-  const Training away = offload_training(keys), resident = offload_training(keys, "\"none\"");
+  const OffloadKeys keys = {{"ranks", "2"}, {"zero", "1"}, {"precision", "\"bf16\""}, {"ema_decay", "0.9"}};
+  const Training away = offload_training(keys, "\"gradients\""), resident = offload_training(keys, "\"none\"");
   const auto whole = resident.trainer();
   losses_of(*whole, 4);
   for (const bool first : {true, false}) {
@@ -217,12 +258,73 @@ TEST(OffloadedState, ThatTheHostHasNoRoomForIsRefusedBeforeItIsAllocated) {
   training.trainer_of(model, training.data())->step();
 }
 
+/// Two ranks: the first one's parameters are the model's.
+TEST(OffloadedState, OfAllKindsIsCountedAsPlannedAndRefusedBeforeTheModelIsMoved) {
+  const Training training = offload_training({{"ranks", "2"}, {"precision", "\"bf16\""}}, "\"gradients\"");
+  const OffloadDevice device(Order::late);
+  const auto model = std::make_shared<Model>(device.context, build_gpt(training.options), 1);
+  const auto of = [&](MemoryRole role) { return device.uses().of[static_cast<size_t>(role)]; };
+  const int64_t parameters = of(MemoryRole::parameters).now;
+  device.device->set_host_free_bytes(1000);
+  const Error error = error_of([&] { training.trainer_of(model, nullptr); });
+  EXPECT_TRUE(is_error(error, Code::out_of_memory, {"1000 bytes", "set offload to none"})) << error.message();
+  EXPECT_FALSE(model->is_on_host());
+  device.device->set_host_free_bytes(int64_t{1} << 40);
+  const auto trainer = training.trainer_of(model, training.data());
+  const MemoryAccount::Uses made = device.uses();
+  trainer->step();
+  int64_t on_host = 0, on_device = 0;
+  for (const Plan* plan : trainer->plans()) {
+    on_host += plan->memory.host_bytes();
+    on_device += plan->memory.device_bytes();
+    EXPECT_EQ(plan->memory.on_device(Arena::parameters) + plan->memory.on_device(Arena::gradients), 0);
+  }
+  EXPECT_TRUE(is_error(error, Code::out_of_memory, {text(on_host, " bytes")})) << error.message();
+  EXPECT_GE(on_host, 2 * parameters * 4) << "a parameter, its gradient and two moments";
+  EXPECT_EQ(of(MemoryRole::host).now, on_host);
+  for (const MemoryRole role : {MemoryRole::parameters, MemoryRole::gradients, MemoryRole::optimizer}) EXPECT_EQ(of(role).now, 0);
+  EXPECT_EQ(of(MemoryRole::gradients).peak, 0) << "they were never in the device's memory";
+  EXPECT_EQ(device.uses().all.peak, std::max(made.all.peak, made.all.now)) << "a step allocates nothing";
+}
+
+/// Until it is freed: later trainers and predictors compute with copies of the parameters too.
+TEST(OffloadedState, OfAModelStaysWithIt) {
+  const Training training = offload_training({}, "\"parameters\""), resident = offload_training({}, "\"none\"");
+  const auto own = training.data();
+  const Rows batch(*own, {1, 2});
+  const auto run = [&](const std::shared_ptr<Model>& model, const Training& first) {
+    std::string all = text(losses_of(*first.trainer_of(model, first.data()), 2)[1], " ");
+    const auto second = resident.trainer_of(model, resident.data());
+    all += told_of(*second, resident, 2) + " ";
+    for (const bool shared : {true, false}) {
+      Predictor predictor(model, {.shared = shared, .threads = 1});
+      std::vector<float> logits(static_cast<size_t>(2 * training.options.context * training.options.vocabulary));
+      const HostView out = plain_view("logits", DType::f32, {2, training.options.context, training.options.vocabulary}, logits.data());
+      predictor.run(std::span(batch.views).first(1), {&out, 1});
+      predictor.refresh();
+      for (const int32_t token : predictor.generate(std::vector<int32_t>{1, 2}, {.tokens = 3}, {})) all += text(token, " ");
+      for (const float value : logits) all += text(value, " ");
+    }
+    return all + model->clone()->digest();
+  };
+  const OffloadDevice device(Order::late);
+  const auto context = std::make_shared<Context>(ContextOptions{.threads = 1, .log = {}, .parallel = {}, .memory = {}, .make_backend = {}});
+  const auto away = std::make_shared<Model>(device.context, build_gpt(training.options), 1);
+  const auto here = std::make_shared<Model>(context, build_gpt(training.options), 1);
+  EXPECT_EQ(run(away, training), run(here, resident));
+  EXPECT_TRUE(away->is_on_host());
+  const Error error = error_of([&] { offload_training({{"ranks", "2"}, {"zero", "3"}}, "\"none\"").trainer_of(away, nullptr); });
+  EXPECT_TRUE(is_error(error, Code::unsupported, {"zero is 3", "use zero 0 to 2"})) << error.message();
+}
+
 TEST(OffloadedState, OfWhatADeviceCannotOffloadIsRefusedWithTheWayOut) {
   const OffloadDevice device(Order::late);
-  for (const char* what : {"parameters", "gradients"}) {
-    const Error error = error_of([&] { device.trainer(offload_training({}, text("\"", what, "\"").c_str())); });
-    EXPECT_TRUE(is_error(error, Code::unsupported, {text("offload ", what), "use offload optimizer"}));
-  }
+  for (const char* what : {"parameters", "gradients"})
+    for (const OffloadKeys& keys : {OffloadKeys{{"ranks", "2"}, {"zero", "3"}}, OffloadKeys{{"ranks", "2"}, {"stages", "2"}},
+                                    OffloadKeys{{"ranks", "2"}, {"tensor", "2"}}}) {
+      const Error error = error_of([&] { device.trainer(offload_training(keys, text("\"", what, "\"").c_str())); });
+      EXPECT_TRUE(is_error(error, Code::unsupported, {text("offload ", what), "use zero 0 to 2", "offload optimizer"})) << error.message();
+    }
   const Error error = error_of([&] { device.trainer(offload_training({{"offload_folder", "\"/tmp\""}})); });
   EXPECT_TRUE(is_error(error, Code::unsupported, {"offload_folder is /tmp", "leave offload_folder out"}));
 }

@@ -95,7 +95,7 @@ enum {
   ST_MEMORY_TENSORS = 10,  /* st_tensor_create */
   ST_MEMORY_OTHER = 11,    /* temporary memory of a call, snapshots that checkpoints are written from */
   ST_MEMORY_FILE = 12,     /* parameters and optimizer state in a file (recipe key offload_folder): not memory, in no sum */
-  ST_MEMORY_HOST = 13,     /* optimizer state of a device in the host's memory (recipe key offload): in no sum */
+  ST_MEMORY_HOST = 13,     /* what a device offloads to the host's memory (recipe key offload): in no sum */
   ST_MEMORY_ROLES = 16     /* array size; unused roles are 0 */
 };
 

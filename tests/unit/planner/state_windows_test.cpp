@@ -3,9 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "base/text.h"
 #include "models/gpt.h"
 #include "plan/accesses.h"
+#include "plan/ordering.h"
 #include "planner/rank_plan.h"
 
 namespace st {
@@ -103,6 +106,44 @@ TEST(StateWindows, HaveRoomForTwoAtATime) {
     EXPECT_EQ(plan.memory.of(Arena::buckets), align_up(resident.memory.of(Arena::buckets)) + added);
     EXPECT_EQ(plan.memory.device_bytes(), resident.memory.device_bytes() - plan.memory.of(Arena::optimizer) + added);
   }
+}
+
+/// Of parameters in each micro-batch, of gradients in backward, and of both in the update; no copy that lasts is made again for nothing.
+TEST(StateWindows, HaveAllThatForwardAndBackwardUseOfParametersAndGradients) {
+  for (const char* more : {R"(,"accumulate":3,"precision":"bf16")", R"(,"ranks":2,"zero":2,"accumulate":2,"bucket":65536)"}) {
+    SCOPED_TRACE(more);
+    const Plan plan = offloading_plan(more, "gradients");
+    std::set<std::pair<Phase, Arena>> copied;
+    int64_t lasting = 0, largest = 0;
+    for (const Instruction& at : plan.instructions)
+      for (const MemoryAccess& access : accesses_of(plan, at)) {
+        if (!plan.memory.on_host[static_cast<size_t>(access.arena)]) continue;
+        EXPECT_TRUE(at.is_copy()) << print_instructions(plan);
+        copied.insert({plan.program.sections[static_cast<size_t>(at.section)].phase, access.arena});
+        lasting += at.makes == Copy::lasting ? 1 : 0;
+      }
+    const std::set<std::pair<Phase, Arena>> wanted = {{Phase::forward, Arena::parameters}, {Phase::backward, Arena::parameters},
+                                                      {Phase::backward, Arena::gradients}, {Phase::update, Arena::parameters},
+                                                      {Phase::update, Arena::gradients},   {Phase::update, Arena::optimizer}};
+    EXPECT_EQ(copied, wanted);
+    EXPECT_EQ(lasting > 0, plan.program.slots.end() != std::ranges::find(plan.program.slots, Role::working, &Slot::role));
+    for (const StateWindow& window : plan.memory.windows) {
+      int64_t bytes = 0;
+      for (const StagedBytes& of : window.copies) bytes += of.bytes;
+      largest = std::max(largest, bytes);
+    }
+    EXPECT_LT(largest, plan.memory.host_bytes() / 8);
+    EXPECT_EQ(explain(plan).find("from the host's memory, lasting copy") != std::string::npos, lasting > 0);
+    EXPECT_EQ(ordering_of(plan).faults.size(), 0U);
+  }
+}
+
+TEST(StateWindows, OfOneRunThatHaveTheSameRoomAreNotThereAtTheSameTime) {
+  const auto window = [](int64_t begin, int64_t bytes) {
+    return StateWindow{.copies = {{.home = {}, .staged = {Arena::buckets, begin}, .bytes = bytes}}};
+  };
+  EXPECT_TRUE(shares_room(window(64, 64), window(0, 128)));
+  EXPECT_FALSE(shares_room(window(128, 64), window(0, 128)));
 }
 
 TEST(StateWindows, FollowWhatWritesTheSameBytes) {
