@@ -47,7 +47,7 @@ Plan plan_predictions(const Model& model, int64_t rows, const std::vector<std::s
   PlanOptions options;
   options.parameters_on_host = on_host;
   if (ranks != nullptr) options.gathers = model.gathers();
-  return plan_inference(ranks == nullptr ? model.program() : borrowing(model), rows, outputs, false,
+  return plan_inference(ranks == nullptr || on_host ? model.program() : borrowing(model), rows, outputs, false,
                         kernel_needs(model.context().backend(), threads), options);
 }
 

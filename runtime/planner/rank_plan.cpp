@@ -23,10 +23,10 @@ PlanOptions options_of(const PlannedRun& run, const MeshPosition& at) {
   options.rank = at.data;
   options.tensor_rank = at.tensor;
   options.stage = at.stage;
-  const bool has_whole = moves_parameters(recipe, kernel_needs(run.machine.profile).has_own_memory) && can_offload(recipe, true);
-  options.shares_masters = run.by_threads && recipe.ranks > 1 && !has_tensor_threads && !has_whole;
+  const bool has_own = moves_parameters(recipe, kernel_needs(run.machine.profile).has_own_memory) && can_offload(recipe, true);
+  options.shares_masters = run.by_threads && recipe.ranks > 1 && !has_tensor_threads && !has_own;
   options.borrows_parameters = run.by_threads && recipe.stages > 1 && !has_tensor_threads && at.data == 0;
-  options.shards_masters = !run.by_threads && !has_whole && recipe.data_ranks() > 1 && (recipe.zero == 1 || recipe.zero == 2) &&
+  options.shards_masters = !run.by_threads && !has_own && recipe.data_ranks() > 1 && (recipe.zero == 1 || recipe.zero == 2) &&
                            run.late_parameters && recipe.precision != "fp32";
   return options;
 }

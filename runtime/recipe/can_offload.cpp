@@ -8,9 +8,7 @@ namespace {
 
 bool can_go_to_a_file(const Recipe& recipe, bool has_own_memory) { return recipe.offload_folder.empty() || !has_own_memory; }
 
-bool has_whole_parameters(const Recipe& recipe) {
-  return recipe.stages == 1 && recipe.tensor == 1 && (recipe.zero < 3 || recipe.ranks == 1);
-}
+bool has_data_ranks_only(const Recipe& recipe) { return recipe.stages == 1 && recipe.tensor == 1; }
 
 }  // namespace
 
@@ -21,20 +19,20 @@ bool moves_parameters(const Recipe& recipe, bool has_own_memory) {
 bool can_offload(const Recipe& recipe, bool has_own_memory) {
   if (!has_own_memory || recipe.offload == "none") return can_go_to_a_file(recipe, has_own_memory);
   if (!can_go_to_a_file(recipe, has_own_memory)) return false;
-  return recipe.offload == "optimizer" || has_whole_parameters(recipe);
+  return recipe.offload == "optimizer" || has_data_ranks_only(recipe);
 }
 
 void require_offload(const Recipe& recipe, bool has_own_memory, std::string_view device) {
   if (can_offload(recipe, has_own_memory)) return;
   require(can_go_to_a_file(recipe, has_own_memory), Code::unsupported, "recipe: offload_folder is ", recipe.offload_folder, ", but device ",
           device, " has memory of its own, which cannot be in a file; leave offload_folder out, to offload to the host's memory");
-  require_whole_parameters(recipe, text("offload ", recipe.offload, " on device ", device));
+  require_data_ranks_only(recipe, text("offload ", recipe.offload, " on device ", device));
 }
 
-void require_whole_parameters(const Recipe& recipe, const std::string& because) {
-  require(has_whole_parameters(recipe), Code::unsupported, "recipe: ", because,
-          ", which has memory of its own, needs ranks that have all parameters whole, but zero is ", recipe.zero, ", stages ",
-          recipe.stages, " and tensor ", recipe.tensor, "; use zero 0 to 2 with stages 1 and tensor 1, or offload optimizer");
+void require_data_ranks_only(const Recipe& recipe, const std::string& because) {
+  require(has_data_ranks_only(recipe), Code::unsupported, "recipe: ", because,
+          ", which has memory of its own, needs stages 1 and tensor 1, got stages ", recipe.stages, " and tensor ", recipe.tensor,
+          "; use zero 3 on as many ranks, or offload optimizer");
 }
 
 }  // namespace st

@@ -10,8 +10,7 @@ namespace st {
 
 /// Whether a trainer runs the recipe's offload. `has_own_memory`: KernelNeeds has it.
 /// - On a device without memory of its own: any, to a file or to the host's memory, where all is anyway.
-/// - On others, to the host's memory: the optimizer's state; parameters and gradients of ranks that have all parameters whole (zero 0 to 2,
-///   without stages or tensor ranks).
+/// - On others, to the host's memory: the optimizer's state; parameters and gradients without stages or tensor ranks.
 bool can_offload(const Recipe& recipe, bool has_own_memory);
 /// Throws unsupported, with the way out, if it does not. `device`: its name.
 void require_offload(const Recipe& recipe, bool has_own_memory, std::string_view device);
@@ -20,6 +19,6 @@ void require_offload(const Recipe& recipe, bool has_own_memory, std::string_view
 /// or shards_masters).
 bool moves_parameters(const Recipe& recipe, bool has_own_memory);
 /// Throws unsupported, with `because` and the way out, if the recipe's ranks cannot train a model with its parameters there.
-void require_whole_parameters(const Recipe& recipe, const std::string& because);
+void require_data_ranks_only(const Recipe& recipe, const std::string& because);
 
 }  // namespace st

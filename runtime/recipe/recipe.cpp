@@ -121,8 +121,9 @@ bool measures_noise(const Recipe& recipe, bool is_short) {
   return recipe.gradient_noise_scale && recipe.step_micro_batches() > 1 && (!is_short || recipe.data_ranks() > 1);
 }
 
-/// Parameters of which another program of the model has shards are these shards, and borrowed. Slots of parameters are the same in both.
-void gather_shards(Program& program, const Program& of) {
+/// Parameters of which another program of the model has shards are these shards, and borrowed if `borrows`. Slots of parameters are the
+/// same in both.
+void gather_shards(Program& program, const Program& of, bool borrows) {
   program.mesh = of.mesh;
   program.rank = of.rank;
   program.tensor_rank = of.tensor_rank;
@@ -136,7 +137,8 @@ void gather_shards(Program& program, const Program& of) {
     if (theirs.type.layout.is_flat()) program.slots[s].sums = theirs.sums;
   }
   gather_units(program, of.mesh.stage > 1 || of.mesh.tensor > 1 ? MeshAxis::all : MeshAxis::data);
-  for (Slot& slot : program.slots) slot.borrowed = slot.borrowed || (slot.role == Role::parameter && !slot.type.layout.is_replicated());
+  for (Slot& slot : program.slots)
+    slot.borrowed = slot.borrowed || (borrows && slot.role == Role::parameter && !slot.type.layout.is_replicated());
 }
 
 /// A host's own table.
@@ -226,7 +228,8 @@ Plan plan_by(const Task& task, Program program, const Replan& again = {}) {
   const bool rounds = trains && sent != DType::f32;
   const auto in_file = recipe.arenas_in_file();
   const auto on_host = arenas_on_host(recipe, options, trains && task.needs.has_own_memory), streamed = streamed_of(recipe, on_host);
-  const bool streams_gradients = streamed[static_cast<size_t>(Arena::gradients)];  // an exchange of them ends at its node
+  // An exchange of what is copied to the device for its node ends there.
+  const bool streams_exchanges = streamed[static_cast<size_t>(recipe.zero == 3 ? Arena::parameters : Arena::gradients)];
   const When casts = by_graph && !is_short ? When::first : When::every;
   std::vector<Seed> seeds;
   std::vector<SlotId> shared;
@@ -236,7 +239,8 @@ Plan plan_by(const Task& task, Program program, const Replan& again = {}) {
 
   const Pass list[] = {
       {"for_inference", infers, [&](Program& p) { for_inference(p, task.outputs, task.has_loss); }},
-      {"gather_units", infers && options.gathers != nullptr, [&](Program& p) { gather_shards(p, *options.gathers); }},
+      {"gather_units", infers && options.gathers != nullptr,
+       [&](Program& p) { gather_shards(p, *options.gathers, !options.parameters_on_host); }},
 
       {"dropout", trains, [&](Program& p) { set_dropout(p, recipe.dropout, recipe.seed); }},
       {"freeze", trains, [&](Program& p) { freeze_groups(p, recipe); }},
@@ -286,7 +290,7 @@ Plan plan_by(const Task& task, Program program, const Replan& again = {}) {
       {"tune", trains && options.tiles, [&](Program& p) { tune(p, options.tiles); }},
       // A short micro-batch is one of a step: it has nothing to pack for.
       {"pack_weights", by_graph && !is_short, [&](Program& p) { pack_weights(p, task.micro_batches, task.needs.packing); }},
-      {"overlap", on_ranks && recipe.overlap == "on" && !streams_gradients, [](Program& p) { overlap(p); }},  // exchange beside backward
+      {"overlap", on_ranks && recipe.overlap == "on" && !streams_exchanges, [](Program& p) { overlap(p); }},  // exchange beside backward
       {"memory_plan", true,
        [&](Program& p) {
          // A host's loss has one micro-batch under way: its next rows come after the gradients of the last ones.

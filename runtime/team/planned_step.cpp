@@ -27,8 +27,10 @@ Plan weighed(const Context& context, const Storage& storage, Plan plan, int64_t 
   context.require_memory("trainer: a training step", need + Executor::input_bytes(plan, context.backend()), part);
   const int64_t on_host = plan.memory.host_bytes();
   const int64_t parameters = plan.memory.on_host[static_cast<size_t>(Arena::parameters)] ? plan.memory.of(Arena::parameters) : 0;
+  const bool has_shards =
+      std::ranges::any_of(plan.program.slots, [](const Slot& slot) { return slot.role == Role::parameter && slot.type.layout.is_flat(); });
   context.require_host_memory("trainer: a training step", on_host - (is_held ? parameters : 0),
-                              on_host * sharers - parameters);  // the model has those of the rank that is planned last
+                              on_host * sharers - (is_held || !has_shards ? parameters : 0));  // the model has whole ones
   return plan;
 }
 
@@ -333,7 +335,7 @@ void PlannedStep::leave_parameters() {
   if (whole_ == nullptr) return;
   if (!slots_.skipped.get()) give_parameters(executor_, *whole_);
   const auto meet_along = [this](Communicator& axis) { ranks_->alone([&] { axis.barrier("parameters"); }); };
-  meet_along(*tensor_);
+  if (tensor_ != nullptr) meet_along(*tensor_);
   meet_along(ranks_->ranks());
   if (stages_ != nullptr) meet_along(stages_->stages());
 }

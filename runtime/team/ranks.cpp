@@ -23,6 +23,7 @@ bool is_consequence(const Error& error) { return error.code() == Code::rank_fail
 
 Ranks::Ranks(std::unique_ptr<RankStep> own, const Parts& parts, const PlanOptions& options, bool has_loss)
     : parts_(parts), groups_(mesh_of(parts.recipe), parts.group, own->storage().backend(), parts.is_cancelled), clocks_(groups_) {
+  has_copies_ = groups_.mesh().tensor > 1 || (parts.recipe.zero == 3 && options.parameters_on_host);
   ranks_.push_back(std::move(own));
   if (!has_loss) return;
   for (size_t here = 1; here < groups_.size(); ++here)
@@ -67,7 +68,7 @@ void Ranks::plan(size_t here, PlanOptions options) {
   RankStep& rank = *ranks_[here];
   rank.plan(options, groups_, here, parts_.data);
   if (!is_thread) return;
-  if (mesh.tensor > 1)
+  if (has_copies_)
     rank.step()->leave_parameters_in(own().model());
   else
     rank.step()->share_masters(own().model());
@@ -266,14 +267,13 @@ bool Ranks::has_updated() const {
 void Ranks::sync_weights() {
   Model& model = own().model();
   Backend& backend = own().storage().backend();
-  const bool is_cut = groups_.mesh().tensor > 1;
   if (const int64_t changes = model.gate().changes(); weights_at_ != changes) {
     const WeightsGate::Reader whole_step(model.gate());
-    for (size_t here = is_cut ? 0 : 1; here < ranks_.size(); ++here) {
+    for (size_t here = has_copies_ ? 0 : 1; here < ranks_.size(); ++here) {
       const Executor& to = ranks_[here]->step()->executor();
       std::optional<WeightsGate::Writer> writer;
       if (here > 0) writer.emplace(ranks_[here]->model().gate());
-      if (is_cut) {
+      if (has_copies_) {
         take_parameters(to, model);
         continue;
       }

@@ -191,6 +191,7 @@ class Trainer {
   bool shards_masters() const;
   void check_recipe() const;
   void agree_on_sharding() const;
+  void move_model_to_host(const MemoryLayout& each, int ranks, bool has_copies);
   void give_up_weights(const Plan& plan);
   void make_steps(std::unique_ptr<RankStep> own, int threads);
 

@@ -51,16 +51,13 @@ Trainer::Trainer(std::shared_ptr<Model> model, Recipe recipe, std::shared_ptr<co
   };
   const bool keeps_pieces = group_ != nullptr && (recipe_.zero == 3 || options_.shards_masters || is_split());
   if (keeps_pieces) give_up_weights(plan_with(options_));
-  options_.parameters_on_host = model_->is_on_host();
-  if (moves_parameters(recipe_, !context.backend().is_host_memory()) && !model_->is_on_host()) {
-    const int64_t each = plan_with(options_).memory.host_bytes();
-    context.require_host_memory("trainer: a training step", each, each * in_process);
-    model_->move_to_host();
-    options_.parameters_on_host = true;
-  }
+  options_.parameters_on_host = model_->is_on_host() || moves_parameters(recipe_, !context.backend().is_host_memory());
+  // Ranks that are threads share what a device's kernels read; in the host's memory each of zero 3 has its shards.
+  const bool is_cut_in_threads =
+      group_ == nullptr && (mesh.tensor > 1 || (options_.parameters_on_host && recipe_.zero == 3 && mesh.data > 1));
+  if (options_.parameters_on_host && !model_->is_on_host()) move_model_to_host(plan_with(options_).memory, in_process, is_cut_in_threads);
   const Storage& parameters = keeps_pieces ? model_->piece_storage() : model_->storage();
   whole_.share(parameters, Arena::parameters);
-  const bool is_cut_in_threads = group_ == nullptr && mesh.tensor > 1;
   if (!is_cut_in_threads) own->storage().share(parameters, Arena::parameters);
   if (recipe_.arenas_in_file()[static_cast<size_t>(Arena::parameters)]) model_->move_to_file(recipe_.offload_folder);
   if (ranks != nullptr) options_.memory = memory_part(*ranks, context);
@@ -96,7 +93,7 @@ void Trainer::check_recipe() const {
         " rows; use accumulate 2 or more with a smaller batch");
   const Backend& backend = model_->context().backend();
   require_offload(recipe_, !backend.is_host_memory(), backend.name());
-  if (model_->is_on_host()) require_whole_parameters(recipe_, text("a model whose parameters were offloaded on device ", backend.name()));
+  if (model_->is_on_host()) require_data_ranks_only(recipe_, text("a model whose parameters were offloaded on device ", backend.name()));
   for (const std::string& note : recipe_.notes) log.info("recipe", note);
   if (data_) check_input_fields(model_->program(), data_->fields(), recipe_.batch);
   const int64_t data_ranks = recipe_.data_ranks(), idle = data_ranks - recipe_.step_micro_batches();
@@ -132,6 +129,14 @@ void Trainer::give_up_weights(const Plan& plan) {
   meeting_once(*group_, "trainer", [&](const auto& meet) { model_->keep_pieces(plan.program, [&] { meet(nullptr); }); });
   model_->set_sharding(group_->sequence(), sharding_keys());
   has_torn_state_ = model_->has_torn_state();
+}
+
+/// `each`: that of a rank. The first rank's parameters are the model's, unless the ranks have copies of their own.
+void Trainer::move_model_to_host(const MemoryLayout& each, int ranks, bool has_copies) {
+  int64_t copies = 0;
+  for (const SlotId parameter : model_->parameters()) copies += has_copies ? align_up(model_->slot(parameter).type.bytes()) : 0;
+  model_->context().require_host_memory("trainer: a training step", each.host_bytes(), each.host_bytes() * ranks + copies);
+  model_->move_to_host();
 }
 
 void Trainer::make_steps(std::unique_ptr<RankStep> own, int threads) {

@@ -1,13 +1,16 @@
 // Optimizer state in the host's memory while a device trains: the bits of what is resident, the bytes that are planned.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "dataset_rows.h"
 #include "delayed_backend.h"
+#include "device_ranks.h"
 #include "refusal.h"
 #include "saved_trainer.h"
 #include "train/predictor.h"
@@ -114,7 +117,8 @@ TEST(OffloadedState, HasTheBitsOfResidentParametersAndGradientsOnRanks) {
         {OffloadKeys{{"ranks", "2"}, {"zero", "1"}, {"precision", "\"bf16\""}}, parameters},
         {OffloadKeys{{"ranks", "2"}, {"zero", "1"}, {"reduce", "\"step\""}}, gradients},
         {OffloadKeys{{"ranks", "3"}, {"zero", "2"}, {"overlap", "\"on\""}, {"bucket", "4000"}}, gradients},
-        {OffloadKeys{{"ranks", "2"}, {"zero", "2"}, {"precision", "\"bf16\""}, {"gradient_dtype", "\"bf16\""}}, gradients}}) {
+        {OffloadKeys{{"ranks", "3"}, {"zero", "3"}}, parameters},
+        {OffloadKeys{{"ranks", "2"}, {"zero", "3"}, {"precision", "\"bf16\""}, {"gradient_dtype", "\"bf16\""}}, gradients}}) {
     OffloadKeys keys = {{"micro_batches", "4"}};
     keys.insert(keys.end(), split.begin(), split.end());
     const std::string wanted = told_by_cpu(offload_training(keys, "\"none\""));
@@ -123,6 +127,38 @@ TEST(OffloadedState, HasTheBitsOfResidentParametersAndGradientsOnRanks) {
       const auto trainer = OffloadDevice(order).trainer(training);
       EXPECT_EQ(told_of(*trainer, training), wanted) << static_cast<int>(order) << ' ' << training.recipe.json();
     }
+  }
+}
+
+/// Each rank has a model of its own, of which it keeps its shards under zero 3.
+TEST(OffloadedState, HasTheBitsOfResidentParametersAndGradientsInAHostsGroup) {
+  const auto run = [](const std::shared_ptr<Context>& context, const Training& training) {
+    std::array<std::string, 2> told;
+    expect_none(on_ranks(2, [&](DirectExchange& group) {
+      const auto model = std::make_shared<Model>(context, build_gpt(training.options), 1);
+      Recipe recipe = training.recipe;
+      recipe.device = "cpu";
+      Trainer trainer(model, recipe, training.data(), PlanOptions(), &group);
+      std::string& all = told[static_cast<size_t>(group.rank())];
+      all = told_of(trainer, training);
+      if (!model->is_sharded()) return;
+      std::optional<Predictor> predictor;
+      ShardedModelCall::make(&group, [&](ShardedModelCall* call) { predictor.emplace(model, PredictorOptions{}, call); });
+      ShardedModelCall::make(&group, [&](ShardedModelCall* call) {
+        for (const int32_t token : predictor->generate(std::vector<int32_t>{1, 2}, {.tokens = 3}, {}, call)) all += text(" ", token);
+      });
+    }));
+    EXPECT_EQ(told[0], told[1]);
+    return told[0];
+  };
+  for (const OffloadKeys& split : {OffloadKeys{{"zero", "2"}, {"precision", "\"bf16\""}},
+                                   OffloadKeys{{"zero", "3"}, {"ema_decay", "0.9"}, {"recompute", "\"blocks\""}}}) {
+    OffloadKeys keys = {{"micro_batches", "3"}, {"ranks", "2"}};
+    keys.insert(keys.end(), split.begin(), split.end());
+    const auto cpu = std::make_shared<Context>(ContextOptions{.threads = 1, .log = {}, .parallel = {}, .memory = {}, .make_backend = {}});
+    const std::string wanted = run(cpu, offload_training(keys, "\"none\""));
+    for (const Order order : {Order::late, Order::random})
+      EXPECT_EQ(run(OffloadDevice(order).context, offload_training(keys, "\"gradients\"")), wanted) << static_cast<int>(order);
   }
 }
 
@@ -313,17 +349,16 @@ TEST(OffloadedState, OfAModelStaysWithIt) {
   const auto here = std::make_shared<Model>(context, build_gpt(training.options), 1);
   EXPECT_EQ(run(away, training), run(here, resident));
   EXPECT_TRUE(away->is_on_host());
-  const Error error = error_of([&] { offload_training({{"ranks", "2"}, {"zero", "3"}}, "\"none\"").trainer_of(away, nullptr); });
-  EXPECT_TRUE(is_error(error, Code::unsupported, {"zero is 3", "use zero 0 to 2"})) << error.message();
+  const Error error = error_of([&] { offload_training({{"ranks", "2"}, {"stages", "2"}}, "\"none\"").trainer_of(away, nullptr); });
+  EXPECT_TRUE(is_error(error, Code::unsupported, {"stages 2", "use zero 3"})) << error.message();
 }
 
 TEST(OffloadedState, OfWhatADeviceCannotOffloadIsRefusedWithTheWayOut) {
   const OffloadDevice device(Order::late);
   for (const char* what : {"parameters", "gradients"})
-    for (const OffloadKeys& keys : {OffloadKeys{{"ranks", "2"}, {"zero", "3"}}, OffloadKeys{{"ranks", "2"}, {"stages", "2"}},
-                                    OffloadKeys{{"ranks", "2"}, {"tensor", "2"}}}) {
+    for (const OffloadKeys& keys : {OffloadKeys{{"ranks", "2"}, {"stages", "2"}}, OffloadKeys{{"ranks", "2"}, {"tensor", "2"}}}) {
       const Error error = error_of([&] { device.trainer(offload_training(keys, text("\"", what, "\"").c_str())); });
-      EXPECT_TRUE(is_error(error, Code::unsupported, {text("offload ", what), "use zero 0 to 2", "offload optimizer"})) << error.message();
+      EXPECT_TRUE(is_error(error, Code::unsupported, {text("offload ", what), "use zero 3", "offload optimizer"})) << error.message();
     }
   const Error error = error_of([&] { device.trainer(offload_training({{"offload_folder", "\"/tmp\""}})); });
   EXPECT_TRUE(is_error(error, Code::unsupported, {"offload_folder is /tmp", "leave offload_folder out"}));
