@@ -106,7 +106,7 @@ TEST(OrderedPlans, OfOneRankAreOrdered) {
 
 TEST(OrderedPlans, OfDataRanksAreOrdered) {
   for (const std::string& json : on_data_ranks())
-    for (const char* more : {R"("overlap":"on")", R"("overlap":"off")", R"("recompute":"blocks","offload":"optimizer")"})
+    for (const char* more : {R"("overlap":"on")", R"("overlap":"off")", R"("recompute":"blocks","offload":"gradients")"})
       expect_ordered(with_more(json, more));
 }
 
@@ -193,11 +193,12 @@ TEST(OrderedPlans, AWaitIsNeededIfItsPlanRunsDifferentlyWithoutIt) {
   RecordProperty("needed", static_cast<int>(needed));
 }
 
-/// The optimizer's state of a device that offloads: each window is waited for, and the last one's copy back.
+/// What a device offloads: each window is waited for, and the last one's copy back.
 TEST(OrderedPlans, OfOffloadedStateWaitForItsCopies) {
   for (const char* json : {R"({"batch":2,"accumulate":2,"offload":"optimizer"})", R"({"batch":2,"offload":"optimizer","ema_decay":0.9})",
                            R"({"batch":2,"offload":"optimizer","optimizer":"muon","precision":"bf16"})",
-                           R"({"batch":2,"ranks":2,"zero":2,"accumulate":2,"offload":"optimizer","overlap":"on"})"}) {
+                           R"({"batch":2,"ranks":2,"zero":2,"accumulate":2,"offload":"optimizer","overlap":"on"})",
+                           R"({"batch":2,"accumulate":2,"offload":"gradients","precision":"bf16"})"}) {
     SCOPED_TRACE(json);
     const Plan plan = plan_of_rank(run_of(json), 0).plan;
     EXPECT_GT(plan.memory.windows.size(), 2U);
