@@ -60,7 +60,7 @@ std::shared_ptr<HandOver> shared_hand_over(Communicator& group, bool is_sender, 
 
 Link::~Link() {
   if (hand_over_) {
-    if (side_ == HandOver::Side::sends) let_be_taken();
+    if (side_ == HandOver::Side::sends && !is_carried_) let_be_taken();
     hand_over_->end();
   }
   queue_.drain();
@@ -93,11 +93,26 @@ int64_t Link::add(bool comes, void* data, int64_t elements, DType dtype, std::st
   message.elements = elements;
   message.dtype = dtype;
   message.label = label;
+  message.carrier = nullptr;
   queue_.post(message);
   return ++posted_;
 }
 
+int64_t Link::post(Carrier& carrier) {
+  is_carried_ = true;
+  Message& message = next();
+  message.carrier = &carrier;
+  queue_.post(message);
+  return ++posted_;
+}
+
+void Link::receive(Carrier& carrier) {
+  is_carried_ = true;
+  carrier.carry(*group_);
+}
+
 void Link::Message::run() {
+  if (carrier != nullptr) return carrier->carry(group);
   const int other = 1 - group.rank();
   if (comes)
     group.receive(data, elements, dtype, other, label);
@@ -158,7 +173,7 @@ void Link::take(int64_t elements, DType dtype, const Take& take) {
 }
 
 void Link::wait(int64_t message) {
-  if (hand_over_) return await_handed(message);
+  if (is_by_hand()) return await_handed(message);
   for (; forgotten_ < message; ++forgotten_) queue_.wait(*messages_[static_cast<size_t>(forgotten_) % messages_.size()]);
 }
 

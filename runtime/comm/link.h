@@ -38,6 +38,22 @@ class Link {
   /// Receives the next message on the calling thread, with nothing expected.
   void receive(void* data, int64_t elements, DType dtype, std::string_view label);
 
+  // Messages whose elements move without the link, each end's from or to memory of its own. All messages of such a link are passed like
+  // this.
+
+  /// Moves a message, once the other end's does too: `ends` is the group of the two, for collectives of theirs.
+  class Carrier {
+   public:
+    virtual void carry(Communicator& ends) = 0;
+
+   protected:
+    ~Carrier() = default;
+  };
+  /// Like post(). The carrier is borrowed until the message has been sent; the link's thread or that of wait() calls it.
+  int64_t post(Carrier& carrier);
+  /// Like receive().
+  void receive(Carrier& carrier);
+
   // A message whose elements move without the link, in a memory that both ends reach. All messages of such a link are passed like this.
 
   /// Whether both ends have messages in the same memory, which is not the host's (make_links).
@@ -53,7 +69,7 @@ class Link {
     group_->abort(why);
     if (hand_over_) hand_over_->end();
   }
-  int64_t sent_bytes() const { return hand_over_ ? handed_bytes_ : group_->sent_bytes(); }
+  int64_t sent_bytes() const { return is_by_hand() ? handed_bytes_ : group_->sent_bytes(); }
 
  private:
   struct Message final : WorkQueue::Work {
@@ -66,7 +82,9 @@ class Link {
     int64_t elements = 0;
     DType dtype = DType::f32;
     std::string_view label;
+    Carrier* carrier = nullptr;  // null: the group moves the elements
   };
+  bool is_by_hand() const { return hand_over_ && !is_carried_; }
   int64_t add(bool comes, void* data, int64_t elements, DType dtype, std::string_view label);
   Message& next();
   int64_t hand(HandOver::Side side, void* data, int64_t bytes);
@@ -77,6 +95,7 @@ class Link {
   std::unique_ptr<Communicator> group_;
   std::shared_ptr<HandOver> hand_over_;  // null: between processes
   CommunicatorOptions options_;          // with hand_over_
+  bool is_carried_ = false;              // its messages have carriers
   HandOver::Side side_ = HandOver::Side::sends;
   int64_t handed_bytes_ = 0;
   std::vector<std::unique_ptr<Message>> messages_;  // a ring: message n is at (n - 1) % its size

@@ -98,7 +98,7 @@ DeviceConnection connection_of(Communicator& ranks, Backend& backend) {
   return made;
 }
 
-void connect_devices(Communicator& ranks, DeviceNetwork& network) {
+void connect_devices(Communicator& ranks, DeviceNetwork& network, std::shared_ptr<DeviceTurn> turn) {
   const std::string label = text("start of ", network.name());
   std::vector<std::byte> id(static_cast<size_t>(network.id_bytes()));
   std::exception_ptr error;
@@ -109,14 +109,14 @@ void connect_devices(Communicator& ranks, DeviceNetwork& network) {
   }
   require_all_fine(ranks, error, label);
   ranks.broadcast(id.data(), std::ssize(id), DType::u8, 0, label);
-  std::shared_ptr<DeviceGroup> devices;
+  std::unique_ptr<DeviceGroup> devices;
   const CollectiveCall call{Collective::barrier, ReduceOp::sum, DType::u8, 0, -1, label};
   ranks.meet(call, 0, 0, [&](std::span<const uint64_t>) -> int64_t {
     devices = network.join(id, ranks.rank(), ranks.size());
     ranks.await(label, [&] { return devices->is_ready(); });
     return 0;
   });
-  ranks.connect_devices(std::move(devices));
+  ranks.connect_devices(std::make_shared<ConnectedDevices>(std::move(devices), std::move(turn)));
 }
 
 }  // namespace st

@@ -6,6 +6,7 @@
 
 #include "backend/backend.h"
 #include "comm/communicator.h"
+#include "exec/connected_devices.h"
 
 namespace st {
 
@@ -21,8 +22,9 @@ struct DeviceConnection {
 ///   device  the network; throws unavailable on all ranks, with what is missing on which rank
 DeviceConnection connection_of(Communicator& ranks, Backend& backend);
 
-/// Connects the devices of all ranks of a communicator. Collective call. Throws what the communicator throws, and unavailable, with the
+/// Connects the devices of all ranks of a communicator. `turn`: of this rank's device, the same for all that it is connected by. Collective
+/// call. Throws what the communicator throws, and unavailable, with the
 /// network's words, on the rank whose start fails.
-void connect_devices(Communicator& ranks, DeviceNetwork& network);
+void connect_devices(Communicator& ranks, DeviceNetwork& network, std::shared_ptr<DeviceTurn> turn = std::make_shared<DeviceTurn>());
 
 }  // namespace st

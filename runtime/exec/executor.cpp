@@ -23,7 +23,8 @@ Executor::Executor(Plan plan, Storage& storage, Workers& workers, CancelToken* c
       calls_(plan_, storage, workers),
       stream_(backend().make_stream()),
       exchanging_(ranks == nullptr || backend().is_host_memory() ? nullptr : backend().make_stream()),
-      instructions_(plan_, calls_, ranks_, backend(), {*stream_, exchanging_.get()}) {
+      moving_(stages == nullptr || backend().is_host_memory() || stages->stages().devices() == nullptr ? nullptr : backend().make_stream()),
+      instructions_(plan_, calls_, ranks_, backend(), {*stream_, exchanging_.get(), moving_.get()}) {
   if (!backend().is_host_memory()) inputs_.emplace(plan_, backend(), *stream_);
   if (!plan_.memory.windows.empty()) copies_.emplace(plan_, calls_, storage, *stream_);
   if (stream_->can_record()) recorded_.emplace(plan_);
@@ -233,6 +234,7 @@ void Executor::exchange(const PlannedInstruction& step, bool posts) {
   if (exchange.follows()) exchange.fork(*stream_);
   const int contributors = step.at.ranks == Instruction::Ranks::all_in_step ? contributors_.in_step : contributors_.in_round;
   if (const MeshAxis axis = plan_.exchanges[static_cast<size_t>(step.at.exchange)].axis; !is_queued(axis)) {
+    if (exchange.is_networked() && ranks_.data != nullptr) ranks_.data->wait_for_all();  // in the plan's order on all ranks
     exposed([&] { exchange.run(ranks_.along(axis).size()); });
   } else if (step.at.kind == Kind::post && posts) {
     return ranks_.data->post(exchange, contributors);

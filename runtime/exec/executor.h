@@ -140,6 +140,7 @@ class Executor {
   PlannedCalls calls_;
   const std::unique_ptr<Stream> stream_;
   const std::unique_ptr<Stream> exchanging_;  // of a device: of the queue's collectives; null: none
+  const std::unique_ptr<Stream> moving_;      // of messages over a network of devices; null: none
   bool exchanges_are_left_ = false;           // work on it that nobody waits for: its run was abandoned
   PlannedInstructions instructions_;
   std::optional<DeviceInputs> inputs_;                       // on a device of its own memory

@@ -3,6 +3,7 @@
 #include <functional>
 #include <utility>
 
+#include "exec/connected_devices.h"
 #include "ir/memory.h"
 
 namespace st {
@@ -89,14 +90,17 @@ void NetworkExchange::receive_terms(Stream& stream, const DevicePieces& own, int
 /// `then`: gives work that needs what has come.
 template <class Then>
 void NetworkExchange::meet(Stream& stream, const Round& round, const Then& then) {
-  DeviceGroup& devices = *ranks_.devices();
+  ConnectedDevices& devices = ConnectedDevices::of(ranks_);
   // The deadline is for the exchange alone, so wait first for all that the device computes before it.
   stream.record(*is_done_);
   is_done_->wait();
+  HeldTurn turn(devices.turn());  // given back after an abort
   try {
+    const auto has_turn = [&] { return turn.take(); };
     const auto is_given = [&] { return devices.is_ready(); };
     const auto is_done = [&] { return devices.is_ready() && is_done_->has_passed(); };
     const auto exchange = [&](std::span<const uint64_t>) {
+      ranks_.await(name_, std::ref(has_turn));
       devices.exchange(stream, sends_, receives_);
       ranks_.await(name_, std::ref(is_given));
       then();

@@ -25,10 +25,13 @@ PlannedExchange::PlannedExchange(const ExchangePlan& exchange, const Program& pr
       parts_(ranks),
       whole_(ranks) {
   if (!backend.is_host_memory()) mirror_.emplace(backend, call);
-  if (stream != nullptr && mirror_ && ranks.devices() != nullptr)
+  // Along the stage axis the network moves messages alone (network_message.h); the sums there are of a few numbers.
+  if (stream != nullptr && mirror_ && ranks.devices() != nullptr && exchange.axis != MeshAxis::stage) {
+    is_networked_ = true;
     device_ = std::make_unique<NetworkExchange>(exchange, program, call, ranks, backend);
-  else if (stream != nullptr && DeviceExchange::is_possible(backend, ranks))
+  } else if (stream != nullptr && DeviceExchange::is_possible(backend, ranks)) {
     device_ = std::make_unique<DeviceExchange>(exchange, program, call, ranks, backend);
+  }
   if (device_) {
     forked_ = backend.make_event();
     joins_ = backend.make_event();

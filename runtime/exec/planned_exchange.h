@@ -33,6 +33,8 @@ class PlannedExchange {
 
   /// Whether runs are ordered with streams by fork() and join(): elements may stay in the memory of devices.
   bool follows() const { return device_ != nullptr; }
+  /// Whether the elements move over a network of devices, whose exchanges all ranks must make in one order (README.md).
+  bool is_networked() const { return is_networked_; }
   /// The next run is behind the work that `computing` has.
   void fork(Stream& computing);
   /// Work that `computing` gets from now on is behind the last run, which has returned.
@@ -68,6 +70,7 @@ class PlannedExchange {
   std::unique_ptr<DeviceCollective> device_;  // null: the ranks' devices are neither shared nor connected
   std::optional<HostMirror> mirror_;          // empty: the host reads the operands in place
   std::unique_ptr<Event> forked_, joins_;     // if follows(): recorded before the next run, and after the last one
+  bool is_networked_ = false;
   bool is_placed_ = false;
   Op op_;
   bool adds_;

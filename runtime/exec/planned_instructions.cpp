@@ -77,7 +77,7 @@ PlannedMessage* PlannedInstructions::message_of(const Instruction& at, const Cal
   if (made == nullptr) {
     const ExchangePlan& of = plan_.exchanges[static_cast<size_t>(at.exchange)];
     ranks.along(of.axis);  // which must be there
-    made = std::make_unique<PlannedMessage>(of, call, *ranks.stages, backend_, streams.computing);
+    made = std::make_unique<PlannedMessage>(of, call, *ranks.stages, backend_, streams.computing, streams.moving);
   }
   return made.get();
 }

@@ -42,10 +42,12 @@ struct PlannedInstruction {
 
 class PlannedInstructions {
  public:
-  /// Streams of a backend; exchanging: of queued collectives, null on a backend in host memory.
+  /// Streams of a backend; exchanging: of queued collectives, null on a backend in host memory; moving: of messages that a network of
+  /// devices moves, null where none does.
   struct Streams {
     Stream& computing;
     Stream* exchanging;
+    Stream* moving;
   };
   /// Borrows all arguments and what they refer to. Throws unsupported with the op if the backend has no kernel for it.
   PlannedInstructions(const Plan& plan, const PlannedCalls& calls, const PlanRanks& ranks, Backend& backend, const Streams& streams);

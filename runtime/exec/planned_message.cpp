@@ -8,9 +8,11 @@
 
 namespace st {
 
-PlannedMessage::PlannedMessage(const ExchangePlan& message, const Call& call, StageLinks& stages, Backend& backend, Stream& stream)
+PlannedMessage::PlannedMessage(const ExchangePlan& message, const Call& call, StageLinks& stages, Backend& backend, Stream& stream,
+                               Stream* moving)
     : message_(message), call_(call), stages_(stages), backend_(backend), stream_(stream) {
   if (!backend.is_host_memory()) mirror_.emplace(backend, call);
+  if (moving != nullptr) network_.emplace(message, stages.stages(), backend, *moving);
 }
 
 PlannedMessage::~PlannedMessage() { withdraw(); }
@@ -25,6 +27,12 @@ void PlannedMessage::send() {
   await(link);
   if (follows()) {
     sent_ = offer(link);
+    return;
+  }
+  if (network_) {
+    require_placed(call_.in[0]);
+    network_->place(call_.in[0].data);
+    sent_ = link.post(*network_);
     return;
   }
   if (mirror_) mirror_->download();
@@ -50,6 +58,11 @@ void PlannedMessage::receive() {
   if (follows()) {
     require_placed(call_.writes[0]);
     return link.take(message_.elements, message_.dtype, [this](uint64_t number) { return copy_from(number); });
+  }
+  if (network_) {
+    require_placed(call_.writes[0]);
+    network_->place(call_.writes[0].data);
+    return link.receive(*network_);
   }
   link.receive(in_host(call_.writes[0]), message_.elements, message_.dtype, message_.label);
   if (mirror_) mirror_->upload();

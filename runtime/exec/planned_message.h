@@ -8,6 +8,7 @@
 #include "backend/backend.h"
 #include "exec/device_offer.h"
 #include "exec/host_mirror.h"
+#include "exec/network_message.h"
 #include "exec/stage_links.h"
 #include "plan/exchange_plan.h"
 
@@ -17,12 +18,14 @@ namespace st {
 ///   host's memory                            the link copies from operand to operand
 ///   memory of a device that both ends share  the sender offers its operand (device_offer.h), and the receiver's stream copies from there.
 ///                                            The host waits for the other stage, not for the device
-///   another device's, or another process's   the operands are copied to the host and back; the copies are allocated by the first message
+///   devices that a network connects          the network moves the elements (network_message.h)
+///   another device's, or another process's   else copies in the host's memory, which the first message allocates
 class PlannedMessage {
  public:
   /// `call`: of a send, with the value in call.in[0], or of a receive, with the slot in call.writes[0]. `stream`: the work that makes the
-  /// value, or uses it. Borrows all arguments.
-  PlannedMessage(const ExchangePlan& message, const Call& call, StageLinks& stages, Backend& backend, Stream& stream);
+  /// value, or uses it. `moving`: that of what a network moves; null: there is none. Borrows all arguments.
+  PlannedMessage(const ExchangePlan& message, const Call& call, StageLinks& stages, Backend& backend, Stream& stream,
+                 Stream* moving = nullptr);
   ~PlannedMessage();
   PlannedMessage(const PlannedMessage&) = delete;
   PlannedMessage& operator=(const PlannedMessage&) = delete;
@@ -58,8 +61,9 @@ class PlannedMessage {
   StageLinks& stages_;
   Backend& backend_;
   Stream& stream_;
-  int64_t sent_ = 0, sent_over_ = 0;      // the link's number of the last message sent, 0: none; the connection of the links that it is of
-  std::optional<HostMirror> mirror_;      // on a device
+  int64_t sent_ = 0, sent_over_ = 0;  // the link's number of the last message sent, 0: none; the connection of the links that it is of
+  std::optional<HostMirror> mirror_;  // on a device
+  std::optional<NetworkMessage> network_;
   std::shared_ptr<DeviceOffer> offer_;    // of a sender; null: it has offered nothing yet
   DevicePieces piece_ = DevicePieces(1);  // that is offered
   bool is_placed_ = false;                // the operand is in the device's memory

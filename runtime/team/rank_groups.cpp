@@ -56,8 +56,9 @@ void RankGroups::split_group(Backend& backend) {
   along_data_ = along(MeshAxis::data);
   if (mesh_.tensor > 1) along_tensor_ = along(MeshAxis::tensor);
   if (mesh_.stage > 1) along_stages_ = along(MeshAxis::stage);
+  const auto turn = std::make_shared<DeviceTurn>();
   for (Communicator* const axis : {along_data_.get(), along_tensor_.get(), along_stages_.get()})
-    if (connection.network && axis != nullptr && axis->size() > 1) connect_devices(*axis, *connection.network);
+    if (connection.network && axis != nullptr && axis->size() > 1) connect_devices(*axis, *connection.network, turn);
   if (mesh_.stage == 1) return;
   stages_.push_back(std::make_unique<StageLinks>(*along_stages_));
 }

@@ -1,9 +1,12 @@
 // libnccl.so.2 in the place of NVIDIA's, by its own declarations, on streams of simulated_stream.h: between threads and processes of one
 // machine, by files in a folder of /dev/shm that the unique id names. As the real one may, it takes its time: a communicator, and the
 // operations of a group, are in progress until the second call of ncclCommGetAsyncError, and only then in their streams; a call before that
-// is refused. ST_FAKE_NCCL is what goes wrong, KIND:RANK (of the communicator):
+// is refused. An operation of a communicator is refused too while the device has one of another communicator under way, which the real one
+// may never end where ranks have the two in different orders. ST_FAKE_NCCL is what goes wrong, KIND:RANK (of the communicator):
 //   start   the rank never connects            async  an error of the rank's first operation, while it is under way
 //   lost    the rank's elements never arrive   exit   the rank's process ends when its first operation is given, or stops (stop)
+// Operations take 2 ms longer on devices from ST_FAKE_NCCL_SLOW on. To the file of the name ST_FAKE_NCCL_ORDER and the device's number goes
+// a letter for each operation that the device is given: a of the process's first communicator, b of its second.
 // ST_FAKE_NCCL_VERSION is its version code. Compiled with ST_LACKS_NAME it has no ncclRecv.
 #include <fcntl.h>
 #include <nccl.h>
@@ -11,7 +14,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -57,6 +62,15 @@ struct State {
   std::atomic<bool> is_aborted = false, has_failed = false;
 };
 
+std::array<std::atomic<const State*>, 16> under_way{};  // by device: of the communicator whose operations run
+
+bool begin_operation(int device, const State* own) {
+  const State* other = nullptr;
+  return under_way[static_cast<size_t>(device)].compare_exchange_strong(other, own) || other == own;
+}
+
+void end_operation(int device, const State* own) { under_way[static_cast<size_t>(device)].compare_exchange_strong(own, nullptr); }
+
 struct Operation {
   std::string file;
   void* data;
@@ -69,6 +83,7 @@ struct Operation {
 struct ncclComm {
   std::string folder, last_error;
   int rank, size, device;
+  char letter;
   std::vector<int> sent, received;  // by rank: how many
   std::shared_ptr<State> state = std::make_shared<State>();
   bool is_connected = false;
@@ -109,12 +124,13 @@ ncclResult_t add(ncclComm* of, int other, void* data, size_t count, ncclDataType
   return ncclSuccess;
 }
 
-/// Sends, and then receives once all that is received is there.
+/// Sends, receives once all that is received is there, and ends once all that was sent has been received, as a send of the real one may.
 void give(ncclComm* of) {
   const auto all = std::make_shared<std::vector<Operation>>(std::move(of->given));
   of->given.clear();
   const cudaStream_t stream = std::exchange(of->stream, nullptr);
   const std::shared_ptr<State> state = of->state;
+  const int device = of->device;
   if (of->goes_wrong("exit")) _exit(3);
   if (of->goes_wrong("stop")) raise(SIGSTOP);
   if (!of->goes_wrong("lost"))
@@ -122,18 +138,31 @@ void give(ncclComm* of) {
       for (const Operation& operation : *all)
         if (operation.sends && !state->is_aborted) write_file(operation.file, stream->followed(*stream, operation.data), operation.bytes);
     });
+  if (const std::string order(environment("ST_FAKE_NCCL_ORDER")); !order.empty()) {
+    FILE* const to = std::fopen((order + std::to_string(device)).c_str(), "ab");
+    std::fputc(of->letter, to);
+    std::fclose(to);
+  }
+  const std::string slow(environment("ST_FAKE_NCCL_SLOW"));
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point begin = Clock::now() + std::chrono::milliseconds(!slow.empty() && device >= std::atoi(slow.c_str()) ? 2 : 0);
   const bool never = of->goes_wrong("async");
   const auto is_ready = [=] {
     if (state->is_aborted) return true;
     for (const Operation& operation : *all)
       if (!operation.sends && !is_there(operation.file)) return false;
-    return !never;
+    return !never && Clock::now() >= begin;
   };
   stream->engine->give_when(*stream->queue, is_ready, [=] {
     for (const Operation& operation : *all)
       if (!operation.sends && !state->is_aborted && !read_file(operation.file, stream->followed(*stream, operation.data), operation.bytes))
         state->has_failed = true;
   });
+  const auto is_taken = [=] {
+    if (state->is_aborted) return true;
+    return std::none_of(all->begin(), all->end(), [](const Operation& operation) { return operation.sends && is_there(operation.file); });
+  };
+  stream->engine->give_when(*stream->queue, is_taken, [=] { end_operation(device, state.get()); });
 }
 
 bool is_everyone_there(ncclComm* of) {
@@ -189,12 +218,14 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
 
 ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int size, ncclUniqueId id, int rank, ncclConfig_t* config) {
   if (config == nullptr || config->magic != 0xcafebeef || config->blocking != 0 || rank < 0 || rank >= size) return ncclInvalidArgument;
+  static std::atomic<int> made = 0;
   const auto ranks = static_cast<size_t>(size);
   *comm = new ncclComm{.folder = id.internal,
                        .last_error = {},
                        .rank = rank,
                        .size = size,
                        .device = current_device == nullptr ? 0 : current_device(),
+                       .letter = static_cast<char>('a' + made++),
                        .sent = std::vector<int>(ranks),
                        .received = std::vector<int>(ranks)};
   return ncclInProgress;
@@ -224,6 +255,7 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* error) {
 
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
   comm->state->is_aborted = true;
+  end_operation(comm->device, comm->state.get());
   write_file(comm->folder + "/end_" + std::to_string(comm->rank), nullptr, 0);
   bool is_last = true;
   for (int rank = 0; rank < comm->size; ++rank) is_last = is_last && is_there(comm->folder + "/end_" + std::to_string(rank));
@@ -241,6 +273,10 @@ ncclResult_t ncclGroupStart() {
 ncclResult_t ncclGroupEnd() {
   if (--depth > 0) return ncclSuccess;
   for (ncclComm* const comm : group) {
+    if (!begin_operation(comm->device, comm->state.get())) {
+      group.clear();
+      return refuse(comm, ncclInvalidUsage, "the device has an operation of another communicator under way");
+    }
     comm->has_given = true;
     comm->polls = 0;
   }

@@ -2,6 +2,7 @@
 // fail are named errors on every rank.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 
@@ -9,6 +10,7 @@
 #include "backend/device_registry.h"
 #include "device/one_exchange.h"
 #include "exec/device_connection.h"
+#include "exec/network_message.h"
 #include "refusal.h"
 
 namespace st {
@@ -61,6 +63,43 @@ TEST(Nccl, HasTheBitsAndTheBytesOfTheDirectExchange) {
   EXPECT_EQ(left_over(), 0);
 }
 
+/// Between threads, whose links otherwise hand messages over in the host's memory.
+TEST(Nccl, MovesMessagesBothWaysAtOnce) {
+  constexpr int64_t kElements = 300, kBytes = kElements * 4;
+  const auto errors = on_ranks(2, [&](DirectExchange& group) {
+    const int own = group.rank(), other = 1 - own;
+    Backend& backend = device_of(own);
+    connect(group, backend);
+    const LinkEnds ends[] = {{0, 1}, {1, 0}};
+    const auto links = make_links(group, ends, {}, &backend);
+    Link &there = *links[static_cast<size_t>(own)], &back = *links[static_cast<size_t>(other)];
+    const auto stream = backend.make_stream();
+    const auto sent = backend.allocate(kBytes, MemoryRole::tensors), received = backend.allocate(kBytes, MemoryRole::tensors);
+    const auto message = [&](Op op) {
+      return ExchangePlan{.op = op, .axis = MeshAxis::stage, .label = "a value", .other = other, .elements = kElements};
+    };
+    const ExchangePlan send = message(Op::send), receive = message(Op::receive);
+    NetworkMessage to(send, group, backend, *stream), from(receive, group, backend, *stream);
+    to.place(sent->data());
+    from.place(received->data());
+    int64_t sent_before = 0;  // with what the link's start has sent
+    for (const float step : {1.0F, 2.0F}) {
+      sent_before = there.sent_bytes();
+      std::vector<float> values(kElements, step + 10.0F * static_cast<float>(own));
+      backend.to_device(sent->data(), values.data(), kBytes);
+      const int64_t number = there.post(to);
+      back.receive(from);
+      there.wait(number);
+      backend.to_host(values.data(), received->data(), kBytes);
+      EXPECT_EQ(values, std::vector<float>(kElements, step + 10.0F * static_cast<float>(other)));
+    }
+    EXPECT_EQ(there.sent_bytes() - sent_before, kBytes);
+    EXPECT_EQ(back.sent_bytes(), 0);
+  });
+  expect_none(errors);
+  EXPECT_EQ(left_over(), 0);
+}
+
 /// Each rank's error of one sum, within a deadline.
 std::vector<std::exception_ptr> sums_of(int ranks, double deadline, const std::function<Backend&(int)>& backend_of = device_of) {
   return on_ranks(
@@ -110,6 +149,15 @@ void wait_for_all(const std::vector<std::unique_ptr<DeviceGroup>>& groups) {
   }
 }
 
+/// A send ends once its elements have been received.
+void finish_all(const std::vector<std::unique_ptr<Stream>>& streams) {
+  std::vector<std::unique_ptr<Event>> ends;
+  for (size_t rank = 0; rank < streams.size(); ++rank)
+    streams[rank]->record(*ends.emplace_back(device_of(static_cast<int>(rank)).make_event()));
+  for (ptrdiff_t passed = 0; passed < std::ssize(ends);)
+    passed = std::ranges::count_if(ends, [](const auto& end) { return end->has_passed(); });
+}
+
 /// NCCL counts open groups by thread: one that a throw left open would take the next group's operations for its own.
 TEST(Nccl, ASendThatThrowsLeavesTheNextGroupOfItsThreadAlone) {
   constexpr int64_t kBytes = 64;
@@ -141,7 +189,7 @@ TEST(Nccl, ASendThatThrowsLeavesTheNextGroupOfItsThreadAlone) {
   groups[0]->exchange(*streams[0], sends, {});
   groups[1]->exchange(*streams[1], {}, receives);
   wait_for_all(groups);
-  for (const auto& stream : streams) stream->finish();
+  finish_all(streams);
   std::vector<std::byte> received(kBytes);
   device_of(1).to_host(received.data(), places[1]->data(), kBytes);
   EXPECT_EQ(received, sent);

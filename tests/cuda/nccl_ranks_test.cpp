@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "base/os/files.h"
 #include "faults/forked_ranks.h"
 #include "training.h"
 #include "unit/comm/shared_job.h"
@@ -18,17 +19,25 @@ using Keys = std::vector<std::pair<std::string, std::string>>;
 Training training_on(const std::string& device, const Keys& keys) {
   Training made{.device = device, .recipe = {.batch = 2}, .ignored = true};
   made.recipe.set("warmup", "3");
-  for (const auto& [key, value] : keys) made.recipe.set(key, value);
+  for (const auto& [key, value] : keys) {
+    made.recipe.set(key, value);
+    if (key == "tensor") made.options.heads = 2;  // which its ranks share
+  }
   return made;
 }
 
-constexpr int kSteps = 3;
+constexpr int kSteps = 2;
 
-/// The losses of some steps and the state after them, as a line.
-std::string trained(Trainer& trainer) {
-  std::string line;
-  for (const double loss : losses_of(trainer, kSteps)) line += text(loss, " ");
-  return line + trainer.state_digest();
+/// Says the losses of some steps and the state after them, as a line, and the bytes that each rank of this process has sent in the steps
+/// after the first, before which processes compare their weights.
+void train(Trainer& trainer, const ForkedRanks::Say& say) {
+  std::string line = text(trainer.step().loss, " "), sent;
+  const std::vector<int64_t> before = trainer.sent_bytes();
+  for (const double loss : losses_of(trainer, kSteps - 1)) line += text(loss, " ");
+  const std::vector<int64_t> after = trainer.sent_bytes();
+  for (size_t rank = 0; rank < after.size(); ++rank) sent += text(after[rank] - before[rank], " ");
+  say(line + trainer.state_digest());
+  say(sent);
 }
 
 /// The first log line about devices.
@@ -48,35 +57,39 @@ std::unique_ptr<Trainer> trainer_in(Communicator& group, const Training& trainin
                                    &group);
 }
 
+struct Lines {
+  std::string trained, sent, devices;
+};
+
 /// One process whose ranks are threads that share a device.
-std::string trained_by_threads(const Keys& keys, int ranks) {
+Lines trained_by_threads(const Keys& keys, int ranks) {
   ForkedRanks alone(1, [&](int, const ForkedRanks::Say& say) {
     Keys all = keys;
     all.emplace_back("ranks", std::to_string(ranks));
     const auto trainer = training_on("cuda-simulated", all).trainer();
-    say(trained(*trainer));
+    train(*trainer, say);
   });
-  return alone.next_line(0);
+  Lines lines;
+  lines.trained = alone.next_line(0);
+  lines.sent = alone.next_line(0);
+  return lines;
 }
-
-struct Lines {
-  std::string trained, devices;
-};
 
 /// By rank.
 std::vector<Lines> trained_by_processes(const Keys& keys, int ranks, const std::function<std::string(int rank)>& device_of) {
   const std::string job = own_job("nccl");
   ForkedRanks processes(ranks, [&](int rank, const ForkedRanks::Say& say) {
-    const auto group = join(job, rank, ranks);
+    const auto group = join(job, rank, ranks, {.deadline = 30});
     Heard heard;
     const auto trainer = trainer_in(*group, training_on(device_of(rank), keys), heard);
-    say(trained(*trainer));
+    train(*trainer, say);
     say(heard.line);
   });
   std::vector<Lines> all;
   for (int rank = 0; rank < ranks; ++rank) {
     Lines& lines = all.emplace_back();
     lines.trained = processes.next_line(rank);
+    lines.sent = processes.next_line(rank);
     lines.devices = processes.next_line(rank);
   }
   for (int rank = 0; rank < ranks; ++rank) EXPECT_EQ(processes.next_line(rank), "ended");  // and not killed: they remove their files
@@ -90,24 +103,50 @@ struct Split {
   Keys keys;
 };
 
+/// The fake refuses two operations of a device at once: posted gradients with tensor shards, or messages with either.
 TEST(NcclRanks, HaveTheStateOfThreadsHoweverTheStepIsSplit) {
-  const Keys six = {{"micro_batches", "6"}};
+  const Keys four = {{"micro_batches", "4"}};
   for (const Split& split :
        {Split{2, {}}, Split{3, {{"zero", "2"}, {"overlap", "\"on\""}}}, Split{2, {{"zero", "3"}, {"precision", "\"bf16\""}}},
-        Split{4, {{"zero", "1"}}}, Split{2, {{"stages", "2"}}}, Split{4, {{"stages", "2"}, {"zero", "1"}}}}) {
-    Keys keys = six;
+        Split{2, {{"stages", "2"}}}, Split{4, {{"stages", "2"}, {"zero", "1"}, {"overlap", "\"on\""}}},
+        Split{4, {{"stages", "2"}, {"tensor", "2"}}}}) {
+    Keys keys = four;
     keys.insert(keys.end(), split.keys.begin(), split.keys.end());
-    const std::string expected = trained_by_threads(keys, split.ranks);
-    ASSERT_EQ(expected.find("threw"), std::string::npos) << expected;
+    const Lines expected = trained_by_threads(keys, split.ranks);
+    ASSERT_EQ(expected.trained.find("threw"), std::string::npos) << expected.trained;
+    std::string sent;
     for (const Lines& lines : trained_by_processes(keys, split.ranks, own_device)) {
-      EXPECT_EQ(lines.trained, expected) << split.ranks << " ranks, " << keys.back().first << ' ' << keys.back().second;
+      EXPECT_EQ(lines.trained, expected.trained) << split.ranks << " ranks, " << keys.back().first << ' ' << keys.back().second;
       EXPECT_TRUE(lines.devices.starts_with("devices exchange over nccl 2.")) << lines.devices;
+      sent += lines.sent;
     }
+    EXPECT_EQ(sent, expected.sent) << split.ranks << " ranks, " << keys.back().first << ' ' << keys.back().second;
   }
 }
 
+/// Posted gradients are ready on the first two ranks long before the others' are, which must not let tensor shards overtake them there.
+TEST(NcclRanks, ExchangeAlongTwoAxesInOneOrder) {
+  const Keys keys = {{"micro_batches", "4"}, {"tensor", "2"}, {"zero", "2"}, {"overlap", "\"on\""}, {"bucket", "500"}};
+  constexpr int kRanks = 4;
+  const std::string name = text("/dev/shm/st_order_", getpid(), "_");
+  setenv("ST_FAKE_NCCL_SLOW", "2", 1);
+  setenv("ST_FAKE_NCCL_ORDER", name.c_str(), 1);
+  const std::string expected = trained_by_threads(keys, kRanks).trained;
+  for (const Lines& lines : trained_by_processes(keys, kRanks, own_device)) EXPECT_EQ(lines.trained, expected);
+  unsetenv("ST_FAKE_NCCL_SLOW");
+  unsetenv("ST_FAKE_NCCL_ORDER");
+  std::vector<std::string> orders;
+  for (int rank = 0; rank < kRanks; ++rank) {
+    const std::string file = name + std::to_string(rank);
+    orders.push_back(os::read_file(file, 1 << 20));
+    std::filesystem::remove(file);
+  }
+  for (const std::string& order : orders) EXPECT_EQ(order, orders[0]);
+  EXPECT_NE(orders[0].find("aba"), std::string::npos) << orders[0];
+}
+
 TEST(NcclRanks, GoThroughTheHostWhereTheyHaveOneDeviceOrAreAsked) {
-  const std::string expected = trained_by_threads({{"micro_batches", "4"}}, 2);
+  const std::string expected = trained_by_threads({{"micro_batches", "4"}}, 2).trained;
   const auto first = [](int) { return std::string("cuda-simulated:0"); };
   for (const Lines& lines : trained_by_processes({{"micro_batches", "4"}}, 2, first)) {
     EXPECT_EQ(lines.trained, expected);
@@ -136,22 +175,26 @@ void remove_left_over(const ForkedRanks& processes) {
       std::filesystem::remove_all(entry.path());
 }
 
-TEST(NcclRanks, NameARankThatEndsInAnExchange) {
+const Split kFailing[] = {{3, {{"micro_batches", "6"}}}, {2, {{"micro_batches", "6"}, {"stages", "2"}}}};
+
+TEST(NcclRanks, NameARankThatEndsInAnExchangeOrAMessage) {
   setenv("ST_FAKE_NCCL", "exit:1", 1);
-  constexpr int kRanks = 3;
-  const std::string job = own_job("nccl_exit");
-  ForkedRanks processes(kRanks, [&](int rank, const ForkedRanks::Say& say) {
-    const auto group = join(job, rank, kRanks);
-    Heard heard;
-    say_outcome(say, [&] { trainer_in(*group, training_on(own_device(rank), {{"micro_batches", "6"}}), heard)->step(); });
-  });
-  for (const int rank : {0, 2}) {
-    const Outcome outcome = outcome_from(processes.next_line(rank));
-    EXPECT_EQ(outcome.code, Code::rank_failed) << outcome.message;
-    EXPECT_EQ(outcome.rank, 1) << outcome.message;
-    EXPECT_NE(outcome.message.find("its process has ended"), std::string::npos) << outcome.message;
+  for (const Split& split : kFailing) {
+    const std::string job = own_job("nccl_exit");
+    ForkedRanks processes(split.ranks, [&](int rank, const ForkedRanks::Say& say) {
+      const auto group = join(job, rank, split.ranks);
+      Heard heard;
+      say_outcome(say, [&] { trainer_in(*group, training_on(own_device(rank), split.keys), heard)->step(); });
+    });
+    for (int rank = 0; rank < split.ranks; ++rank) {
+      if (rank == 1) continue;
+      const Outcome outcome = outcome_from(processes.next_line(rank));
+      EXPECT_EQ(outcome.code, Code::rank_failed) << outcome.message;
+      EXPECT_EQ(outcome.rank, 1) << outcome.message;
+      EXPECT_NE(outcome.message.find("its process has ended"), std::string::npos) << outcome.message;
+    }
+    remove_left_over(processes);
   }
-  remove_left_over(processes);
   unsetenv("ST_FAKE_NCCL");
 }
 
@@ -174,25 +217,29 @@ TEST(NcclRanks, NameARankThatStopsInAnExchange) {
   unsetenv("ST_FAKE_NCCL");
 }
 
-TEST(NcclRanks, NameARankWhoseExchangeFails) {
+TEST(NcclRanks, NameARankWhoseExchangeOrMessageFails) {
   setenv("ST_FAKE_NCCL", "async:1", 1);
-  constexpr int kRanks = 3;
-  const std::string job = own_job("nccl_async");
-  ForkedRanks processes(kRanks, [&](int rank, const ForkedRanks::Say& say) {
-    const auto group = join(job, rank, kRanks);
-    Heard heard;
-    const auto trainer = trainer_in(*group, training_on(own_device(rank), {{"micro_batches", "6"}}), heard);
-    const std::string before = trainer->state_digest();
-    say_outcome(say, [&] { trainer->step(); });
-    say(trainer->state_digest() == before ? "the same state" : "another state");
-  });
-  for (const int rank : {0, 1, 2}) {
-    const Outcome outcome = outcome_from(processes.next_line(rank));
-    EXPECT_EQ(outcome.code, rank == 1 ? Code::unavailable : Code::rank_failed) << outcome.message;
-    EXPECT_EQ(outcome.rank, rank == 1 ? -1 : 1) << outcome.message;
-    EXPECT_EQ(processes.next_line(rank), "the same state");
+  for (const Split& split : kFailing) {
+    const bool is_whole = split.keys.size() == 1;  // no stages: a rank alone can digest all of its state
+    const std::string job = own_job("nccl_async");
+    ForkedRanks processes(split.ranks, [&](int rank, const ForkedRanks::Say& say) {
+      const auto group = join(job, rank, split.ranks);
+      Heard heard;
+      const auto trainer = trainer_in(*group, training_on(own_device(rank), split.keys), heard);
+      const std::string before = trainer->state_digest();
+      say_outcome(say, [&] { trainer->step(); });
+      if (is_whole) say(trainer->state_digest() == before ? "the same state" : "another state");
+    });
+    for (int rank = 0; rank < split.ranks; ++rank) {
+      const Outcome outcome = outcome_from(processes.next_line(rank));
+      EXPECT_EQ(outcome.code, rank == 1 ? Code::unavailable : Code::rank_failed) << outcome.message;
+      EXPECT_EQ(outcome.rank, rank == 1 ? -1 : 1) << outcome.message;
+      if (is_whole) {
+        EXPECT_EQ(processes.next_line(rank), "the same state");
+      }
+    }
+    for (int rank = 0; rank < split.ranks; ++rank) EXPECT_EQ(processes.next_line(rank), "ended");
   }
-  for (const int rank : {0, 1, 2}) EXPECT_EQ(processes.next_line(rank), "ended");
   unsetenv("ST_FAKE_NCCL");
 }
 
