@@ -25,7 +25,7 @@ class Link {
   explicit Link(std::unique_ptr<Communicator> group) : group_(std::move(group)) {}
   /// Between threads: both ends have the same `hand_over`. `options`: how long this end waits.
   Link(std::unique_ptr<Communicator> group, std::shared_ptr<HandOver> hand_over, CommunicatorOptions options)
-      : group_(std::move(group)), hand_over_(std::move(hand_over)), options_(std::move(options)) {}
+      : group_(std::move(group)), hand_over_(std::move(hand_over)), options_(std::move(options)), started_bytes_(group_->sent_bytes()) {}
   ~Link();
   Link(const Link&) = delete;
   Link& operator=(const Link&) = delete;
@@ -69,7 +69,7 @@ class Link {
     group_->abort(why);
     if (hand_over_) hand_over_->end();
   }
-  int64_t sent_bytes() const { return is_by_hand() ? handed_bytes_ : group_->sent_bytes(); }
+  int64_t sent_bytes() const { return is_by_hand() ? handed_bytes_ : group_->sent_bytes() - started_bytes_; }
 
  private:
   struct Message final : WorkQueue::Work {
@@ -95,6 +95,7 @@ class Link {
   std::unique_ptr<Communicator> group_;
   std::shared_ptr<HandOver> hand_over_;  // null: between processes
   CommunicatorOptions options_;          // with hand_over_
+  int64_t started_bytes_ = 0;            // that the start of this link has sent, which is not of messages
   bool is_carried_ = false;              // its messages have carriers
   HandOver::Side side_ = HandOver::Side::sends;
   int64_t handed_bytes_ = 0;
