@@ -43,12 +43,13 @@ std::string training_text(const Json& training) {
   return text;
 }
 
-/// The keys that differ from the recipe's defaults.
+/// The keys that differ from the recipe's defaults; a run's device is that of its context, by default cpu.
 std::string recipe_difference(const Json& recipe) {
   std::string text;
   for (const Json& key : Json::parse(cli::text(st_recipe_keys))) {
     const auto name = key["name"].get<std::string>();
-    if (recipe.contains(name) && recipe[name] != key["default"]) text += (text.empty() ? "" : ", ") + name + " " + shown(recipe[name]);
+    if (!recipe.contains(name) || recipe[name] == key["default"] || (name == "device" && recipe[name] == "cpu")) continue;
+    text += (text.empty() ? "" : ", ") + name + " " + shown(recipe[name]);
   }
   return text.empty() ? "all defaults" : text;
 }

@@ -40,8 +40,14 @@ void print_log(void* user, int32_t level, const char* area, const char* text) {
   warn_of_tuning(user, level, area, text);
 }
 
-Context make_context(const Recipe& recipe) {
+/// Where a recipe computes that leaves it open: on the cpu.
+std::string device_of(const Recipe& recipe) {
   const std::string device = recipe_text(recipe, "device");
+  return device == "auto" ? "cpu" : device;
+}
+
+Context make_context(const Recipe& recipe) {
+  const std::string device = device_of(recipe);
   st_context_options options;
   ask(st_context_options_init(&options, sizeof options));
   options.device = device.c_str();
@@ -90,7 +96,7 @@ void summarize(RunParts& parts, const TrainOptions& o, const ModelChoice& choice
   const std::string parameters = with_commas(parameters_of(parts.model));
   const std::string training = rows_text(number(st_data_rows, parts.train.get()), parts.context);
   const std::string validation = parts.validation ? rows_text(number(st_data_rows, parts.validation.get()), parts.context) : "none";
-  const std::string device = recipe_text(recipe, "device") + ", " + threads_text(recipe, parts.ranks->size());
+  const std::string device = device_of(recipe) + ", " + threads_text(recipe, parts.ranks->size());
   const Json plan = Json::parse(text(st_trainer_plan, parts.trainer.get()));
   const Json& bytes = plan["ranks"][0]["memory"];
   std::string memory = bytes_text(bytes["device_total"].get<double>()) + " planned";

@@ -27,8 +27,10 @@ Trainer::Trainer(std::shared_ptr<Model> model, Recipe recipe, std::shared_ptr<co
       whole_(model_->context().backend()),
       data_(std::move(data)) {
   Context& context = model_->context();
-  check(recipe_.device == context.options().device, "trainer: the recipe has device ", recipe_.device, ", but the model's context has ",
-        context.options().device, "; make the context with the recipe's device");
+  const std::string& device = context.options().device;
+  if (recipe_.device == Recipe().device) recipe_.device = device;
+  check(recipe_.device == device, "trainer: the recipe has device ", recipe_.device, ", but the model's context has ", device,
+        "; leave the recipe's device out, or make the context with it");
   const Mesh mesh = mesh_of(recipe_);
   if (is_split()) recipe_.ranks = mesh.ranks();
   if (recipe_.ranks > 1) group_ = ranks;

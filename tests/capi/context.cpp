@@ -153,14 +153,18 @@ TEST(Memory, AStepTooLargeToCountIsAnError) {
     }
 }
 
-TEST(Context, ARecipeForAnotherDeviceIsRefused) {
+TEST(Context, GivesItsDeviceToARecipeWithoutOneAndRefusesAnother) {
   auto options = filled(st_context_options_init);
   options.device = "reference";
   HeldTrainer trainer;
   const auto context = hold<HeldContext>(st_context_create, &options);
   const auto model = hold<HeldModel>(st_model_builtin, context, "mlp", nullptr, 0);
-  const auto recipe = hold<HeldRecipe>(st_recipe_create, nullptr);
-  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_trainer_create(model, recipe, nullptr, trainer.out()), {"cpu", "reference", "device"}));
+  const auto recipe = hold<HeldRecipe>(st_recipe_create, R"({"device": "cpu"})");
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_trainer_create(model, recipe, nullptr, trainer.out()),
+                    {"the recipe has device cpu", "context has reference", "leave the recipe's device out"}));
+  const auto open = hold<HeldRecipe>(st_recipe_create, nullptr);
+  ASSERT_TRUE(works(st_trainer_create(model, open, nullptr, trainer.out())));
+  EXPECT_EQ(text_of(st_recipe_get, open, "device"), "\"auto\"") << "it stays open for other contexts";
 }
 
 }  // namespace

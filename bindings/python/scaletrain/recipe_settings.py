@@ -10,8 +10,9 @@ class RecipeSettings(TypedDict, total=False):
     """The keys that a dict for a Recipe may have. A missing key has its default."""
 
     device: str
-    # Where to compute: cpu is fast; reference is slow and accumulates in double; NAME or NAME:INDEX is the device of a plug-in, which
-    # `scaletrain info` lists. Allowed: cpu reference NAME. Default: "cpu".
+    # Where to compute: auto, on the device of the model's context, for the command line cpu; cpu is fast; reference is slow and
+    # accumulates in double; NAME or NAME:INDEX is the device of a plug-in, which `scaletrain info` lists. Allowed: auto cpu reference
+    # NAME. Default: "auto".
     precision: str
     # Element type of matrix products and activations in training; bf16 and fp16 sum in fp32 and keep fp32 master weights, gradients and
     # moments; fp16 scales the loss; prediction and evaluation run in fp32. Allowed: fp32 bf16 fp16. Default: "fp32".

@@ -287,7 +287,8 @@ TEST(Trainer, TrainsAndReadsParametersInDoublePrecision) {
   const auto model = std::make_shared<Model>(Training{}.context(), program, 1);
   const auto* w = pointer_to<const double>(model->data(model->parameters()[0]));
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(w[i] != 0 && std::abs(w[i]) < 6) << w[i];
-  Trainer trainer(model, {.device = "reference", .batch = 2, .lr = 0.1, .warmup = 0}, nullptr);
+  Trainer trainer(model, {.batch = 2, .lr = 0.1, .warmup = 0}, nullptr);
+  EXPECT_EQ(trainer.recipe().device, "reference") << "of the context, since the recipe has none";
   const std::vector<double> rows = {1, 0, 2, 0, 1, 1}, targets = {1, -1};
   const std::vector<HostView> views = {plain_view("x", DType::f64, {2, 3}, rows.data()),
                                        plain_view("y", DType::f64, {2, 1}, targets.data())};
