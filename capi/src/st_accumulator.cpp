@@ -28,7 +28,7 @@ st_status st_accumulator_create(st_context* context, int64_t steps, int64_t n, c
     std::vector<GradientArray> arrays;
     for (const HostView& view : views.take(n, gradients, kCall))
       arrays.push_back({.dtype = view.dtype, .shape = view.shape, .strides = view.strides, .data = view.data});
-    shared->require_memory("st_accumulator_create: sums of gradients", Accumulator::bytes(steps, arrays));
+    shared->require_memory_of_parts("st_accumulator_create: sums of gradients", Accumulator::bytes(steps, arrays));
     auto object = std::make_shared<AccumulatorObject>();
     object->accumulator = std::make_unique<Accumulator>(steps, arrays, shared->make_workers(shared->threads()), shared->memory());
     object->context = std::move(shared);

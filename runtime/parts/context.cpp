@@ -54,30 +54,45 @@ Context::Context(ContextOptions options)
   check(options_.memory_limit >= 0, "context: memory_limit must be at least 0 bytes, got ", options_.memory_limit, "; 0 is no limit");
 }
 
-int64_t Context::available_memory(int sharers) const {
-  int64_t there = backend_->free_bytes();
-  if (backend_->is_host_memory()) {
+Backend& Context::host_backend() const {
+  if (backend_->is_host_memory()) return *backend_;
+  const std::lock_guard lock(mutex_);
+  if (!of_parts_) of_parts_ = open_device("cpu", memory_);
+  return *of_parts_;
+}
+
+int64_t Context::available_memory(int sharers) const { return available_in(*backend_, sharers); }
+
+int64_t Context::available_in(const Backend& backend, int sharers) const {
+  int64_t there = backend.free_bytes();
+  if (backend.is_host_memory()) {
     // Arenas count from their first touch on; until then the system does not know that they are promised.
-    const int64_t promised = std::max<int64_t>(0, backend_->allocated_bytes() - os::resident_memory());
+    const int64_t promised = std::max<int64_t>(0, backend.allocated_bytes() - os::resident_memory());
     there = std::max<int64_t>(0, there - promised);
   }
   there /= sharers;
   // The others may look at the same moment, or have taken theirs: what is there now is no measure of a part.
-  if (local_ranks_ > 1 && backend_->is_host_memory())
-    there = std::min(there, std::max<int64_t>(0, os::total_memory() / local_ranks_ - backend_->allocated_bytes()));
+  if (local_ranks_ > 1 && backend.is_host_memory())
+    there = std::min(there, std::max<int64_t>(0, os::total_memory() / local_ranks_ - backend.allocated_bytes()));
   if (options_.memory_limit == 0) return there;
-  return std::max<int64_t>(0, std::min(there, options_.memory_limit - backend_->allocated_bytes()));
+  return std::max<int64_t>(0, std::min(there, options_.memory_limit - backend.allocated_bytes()));
 }
 
-int64_t Context::spare_memory(int sharers) const {
-  if (!memory_->is_hosts()) return available_memory(sharers);
+int64_t Context::spare_memory(int sharers) const { return spare_in(*backend_, sharers); }
+
+int64_t Context::spare_in(const Backend& backend, int sharers) const {
+  if (!memory_->is_hosts()) return available_in(backend, sharers);
   // The machine's free memory says nothing about the host's allocator, which may hold its memory already.
   if (options_.memory_limit == 0) return kUnlimited;
-  return std::max<int64_t>(0, options_.memory_limit - backend_->allocated_bytes());
+  return std::max<int64_t>(0, options_.memory_limit - backend.allocated_bytes());
 }
 
-void Context::require_memory(const std::string& what, int64_t bytes, int64_t part) const {
-  const int64_t spare = spare_memory(), there = std::min(spare, part);
+void Context::require_memory(const std::string& what, int64_t bytes, int64_t part) const { require_in(*backend_, what, bytes, part); }
+
+void Context::require_memory_of_parts(const std::string& what, int64_t bytes) const { require_in(host_backend(), what, bytes, kUnlimited); }
+
+void Context::require_in(const Backend& backend, const std::string& what, int64_t bytes, int64_t part) const {
+  const int64_t spare = spare_in(backend, 1), there = std::min(spare, part);
   require(bytes <= there, Code::out_of_memory, what, " needs ", text_of_bytes(bytes), " (", bytes, " bytes), ", text_of_bytes(there),
           part < spare ? " is available to each rank here" : " is available", "; use a smaller model, batch or context",
           options_.memory_limit > 0 ? ", or raise memory_limit" : "");

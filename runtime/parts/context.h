@@ -51,6 +51,8 @@ class Context {
   explicit Context(ContextOptions options);
 
   Backend& backend() const { return *backend_; }
+  /// What parts compute by whose arrays are the host's: backend(), or the cpu's on a device of its own memory. Throws out_of_memory.
+  Backend& host_backend() const;
   /// Orders the host's work on its arrays on the device with ours.
   HostOrder& host_order() const { return *host_order_; }
   int threads() const { return threads_; }
@@ -72,6 +74,8 @@ class Context {
   static constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max();
   /// Throws out_of_memory, before anything is allocated, with the bytes needed, the bytes available (or this rank's part) and a way out.
   void require_memory(const std::string& what, int64_t bytes, int64_t part = kUnlimited) const;
+  /// The same for memory of host_backend().
+  void require_memory_of_parts(const std::string& what, int64_t bytes) const;
   /// The same for memory of the host in place of a device's. `planned`: with that of this process's ranks which allocate theirs after this.
   void require_host_memory(const std::string& what, int64_t bytes, int64_t planned) const;
 
@@ -94,9 +98,14 @@ class Context {
   ContextOptions options_;
   std::shared_ptr<MemorySource> memory_;
   std::atomic<uint64_t> cancels_{0};
-  std::mutex mutex_;
+  int64_t available_in(const Backend& backend, int sharers) const;
+  int64_t spare_in(const Backend& backend, int sharers) const;
+  void require_in(const Backend& backend, const std::string& what, int64_t bytes, int64_t part) const;
+
+  mutable std::mutex mutex_;
   std::vector<std::weak_ptr<Trimmable>> caches_;
   std::unique_ptr<Backend> backend_;
+  mutable std::unique_ptr<Backend> of_parts_;  // null: not needed so far
   const std::unique_ptr<HostOrder> host_order_;
   const int local_ranks_;
   int threads_;

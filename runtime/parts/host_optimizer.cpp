@@ -51,7 +51,11 @@ const std::vector<std::string>& optimizer_keys() {
 
 HostOptimizer::HostOptimizer(std::shared_ptr<Context> context, std::string_view json, std::span<const HostView> parameters,
                              HostShards shards)
-    : context_(std::move(context)), recipe_(recipe_of(json)), optimizer_(recipe_.update()), shards_(shards), storage_(context_->backend()) {
+    : context_(std::move(context)),
+      recipe_(recipe_of(json)),
+      optimizer_(recipe_.update()),
+      shards_(shards),
+      storage_(context_->host_backend()) {
   take_parameters(parameters);
   workers_ = context_->make_workers(recipe_.threads > 0 ? static_cast<int>(recipe_.threads) : context_->threads());
   if (shards_.ranks != nullptr) exchanges_ = std::make_unique<ExchangeQueue>(*shards_.ranks);
@@ -143,8 +147,8 @@ void HostOptimizer::plan(std::vector<ParameterSlots> slots) {
       program.add_slot({.name = "unit", .type = {.dtype = DType::f64, .shape = {}, .layout = {}}, .role = Role::control, .init = {}});
   if (shards_.ranks != nullptr) cut(program, slots);
   const auto name = [this](const Slot& parameter) -> std::string_view { return name_of(parameter); };
-  Plan plan = plan_update(std::move(program), recipe_, name, kernel_needs(context_->backend(), workers_->threads()));
-  if (!executor_) context_->require_memory("optimizer: its state", plan.memory.total());
+  Plan plan = plan_update(std::move(program), recipe_, name, kernel_needs(context_->host_backend(), workers_->threads()));
+  if (!executor_) context_->require_memory_of_parts("optimizer: its state", plan.memory.total());
   executor_ = std::make_unique<Executor>(std::move(plan), storage_, *workers_, nullptr, exchanges_.get());
   slots_ = std::move(slots);
   step_ = StepSlots(*executor_);
@@ -165,8 +169,6 @@ void HostOptimizer::bind_lasting() {
 }
 
 void HostOptimizer::list_state() {
-  require(executor_->backend().is_host_memory(), Code::unsupported, "optimizer: its state is given in place, and ",
-          executor_->backend().name(), " has memory of its own");
   const Program& program = executor_->plan().program;
   std::vector<SlotId> slots;
   state_names_.emplace_back("step");
@@ -191,7 +193,7 @@ void HostOptimizer::make_own_sums() {
     own_sums_at_.push_back(bytes);
     if (is_trained(i)) bytes += align_up(cuts_[i].elements_of(shards_.ranks->rank()) * bytes_of(parameters_[i].dtype));
   }
-  context_->require_memory("optimizer: storage of the gradient sums", bytes);
+  context_->require_memory_of_parts("optimizer: storage of the gradient sums", bytes);
   own_sums_ = Memory(bytes, context_->memory(), MemoryRole::gradients);
 }
 

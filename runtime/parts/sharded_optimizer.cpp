@@ -50,7 +50,7 @@ ShardedOptimizer::ShardedOptimizer(std::shared_ptr<Context> context, Communicato
 }
 
 void ShardedOptimizer::require_same_run() {
-  const Backend& backend = context_->backend();
+  const Backend& backend = context_->host_backend();
   std::vector<RankFact> facts = {{"library version", std::string(library_version())},
                                  {"kernels", text(backend.name(), " ", backend.kernel_class())},
                                  {"stage", text(options_.stage)},
@@ -203,7 +203,7 @@ void ShardedOptimizer::make_room() {
     at.push_back(bytes);
     bytes += align_up(state.shape.elements() * bytes_of(state.dtype));
   }
-  context_->require_memory("sharded optimizer: the gathered state", bytes);
+  context_->require_memory_of_parts("sharded optimizer: the gathered state", bytes);
   gathered_ = Memory(bytes, context_->memory(), MemoryRole::optimizer);
   const int64_t updates = optimizer_.updates();
   std::memcpy(gathered_.data(), &updates, sizeof updates);

@@ -11,7 +11,7 @@
 namespace st {
 
 NormClip::NormClip(const Context& context)
-    : backend_(context.backend()), memory_(context.memory()), workers_(context.make_workers(context.threads())) {}
+    : backend_(context.host_backend()), memory_(context.memory()), workers_(context.make_workers(context.threads())) {}
 
 double NormClip::norm_of(std::span<const HostView> gradients) {
   std::vector<Memory> copies;

@@ -33,7 +33,8 @@ typedef struct st_context_options {
                          * by the launcher's ranks on this machine */
   const char* device;   /* "cpu" (default); "reference": slow, accumulates in fp64; NAME or NAME:INDEX of a plug-in's device ("cuda"), which
                          * is looked for in $SCALETRAIN_BACKEND_PATH and next to this library: ST_UNAVAILABLE says why there is none.
-                         * Trainers take it, unless their recipe's key `device` names another one: ST_INVALID_ARGUMENT */
+                         * Trainers take it, unless their recipe's key `device` names another one: ST_INVALID_ARGUMENT. Optimizers and
+                         * other parts over a host's arrays then compute on the host's processor */
   int64_t memory_limit; /* in bytes, of all buffers together; 0: what the machine has */
   st_log_fn log;        /* NULL: silent; the library never prints */
   void* log_user;
