@@ -155,8 +155,9 @@ double DeviceGemm::seconds_of(Prepared& prepared, double seconds) {
 }
 
 void DeviceGemm::run(const GemmOperands& operands, float alpha, float beta) {
-  require(alpha == 1 && beta == 0 && operands.epilogue == nullptr && operands.bias == nullptr && operands.packed_b == nullptr,
-          Code::unsupported,
+  const GemmEpilogue* const epilogue = operands.epilogue;
+  const bool is_plain = epilogue == nullptr || (!epilogue->changes_c() && epilogue->column_sums == nullptr);
+  require(alpha == 1 && beta == 0 && is_plain && operands.bias == nullptr && operands.packed_b == nullptr, Code::unsupported,
           "gemm: a device computes C = A B: alpha 1, beta 0, no epilogue and no packed B; use a context of device cpu, or a graph");
   backend_.to_device(in_[0].data, operands.a, bytes_of(in_[0]));
   backend_.to_device(in_[1].data, operands.b, bytes_of(in_[1]));

@@ -32,7 +32,10 @@ TEST_F(LibraryProducts, OfTheHostsArraysAreMeasuredAndComputed) {
   EXPECT_EQ(std::string(ours.library()), "own");
   EXPECT_GT(ours.rate(), 0);
   EXPECT_GE(ours.tiles().mc, 64);
-  ours.run(operands, 1, 0);
+  const GemmEpilogue nothing{};  // that the languages always give
+  GemmOperands with_nothing = operands;
+  with_nothing.epilogue = &nothing;
+  ours.run(with_nothing, 1, 0);
   EXPECT_EQ(made.bytes, by_us);
   const int64_t before = counts().heuristics;
   DeviceGemm any(*backend, problem, {.tiles = {}, .lets_libraries = true, .seconds = 0.01});
@@ -54,6 +57,11 @@ TEST_F(LibraryProducts, OfTheHostsArraysRefuseWhatADeviceCannotDo) {
             "128x128x32, 128x64x32, 64x64x32");
   DeviceGemm right(*backend, p, {});
   EXPECT_EQ(error_of([&] { right.run({}, 2, 0); }).code(), Code::unsupported);
+  GemmEpilogue gelu;
+  gelu.activation = GemmActivation::gelu_tanh;
+  GemmOperands with_gelu;
+  with_gelu.epilogue = &gelu;
+  EXPECT_EQ(error_of([&] { right.run(with_gelu, 1, 0); }).code(), Code::unsupported);
   p.a = {17, 1};
   EXPECT_EQ(message(p, {}), "gemm: a device takes matrices without gaps, got strides of 17 and 1 in A of 8x16");
   p = plain_problem(8, 8, 16, DType::bf16);
