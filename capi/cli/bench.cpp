@@ -61,7 +61,7 @@ Command bench_command(CLI::App& app) {
       "openblas,blis,onednn,mkl, "
       "each from the system, the .venv or the file named by SCALETRAIN_OPENBLAS and so on; collective: gloo,openmpi; or none [all]");
   add_text(*command, "--shapes", options->shapes, "all: also measure the longer list of shapes or sizes");
-  add_text(*command, "--shape", options->shape, "measure only this: gemm: MxNxK; collective: bytes; checkpoint: MiB");
+  add_text(*command, "--shape", options->shape, "measure only this: gemm: MxNxK[,MxNxK..]; collective: bytes; checkpoint: MiB");
   add_text(*command, "--dtype", options->dtype, "gemm: operands are fp32, bf16, fp16 or all; step: precision, fp32 or bf16 [fp32]");
   add_text(*command, "--device", options->device,
            "gemm --tiles, --tune: the device, NAME or NAME:INDEX; --tune then writes a table for SCALETRAIN_CUDA_PRODUCTS [cpu]");

@@ -232,15 +232,17 @@ class GemmBench {
 
 void bench_gemm(const BenchOptions& options, int64_t rounds, int64_t threads) {
   const std::vector<std::string> peers = gemm_peers_of(options.against);
-  if (!options.shape.empty() && !options.shapes.empty()) refuse("--shape is one product, --shapes all is all of them; give one of the two");
+  if (!options.shape.empty() && !options.shapes.empty()) refuse("--shape names products, --shapes all is all of them; give one of the two");
   if (options.memory) refuse("bench gemm: --memory is an option of bench step");
   const bool is_on_device = options.device != "cpu";
   if (!options.report.empty() && !options.tiles && !is_on_device) refuse("bench gemm: --report needs --tiles");
   const std::vector<Element> elements = elements_of(options.dtype);
-  GemmShape one = options.shape.empty() ? GemmShape{1024, 1024, 1024} : gemm_shape_of(options.shape);
+  const std::vector<GemmShape> named = options.shape.empty() ? std::vector<GemmShape>{{1024, 1024, 1024}} : gemm_shapes_of(options.shape);
   if (options.tiles) {
     if (!options.shapes.empty()) refuse("--tiles measures one shape; give --shape MxNxK instead of --shapes");
+    if (named.size() > 1) refuse("--tiles measures one shape, got ", named.size(), " in --shape ", options.shape, "; give MxNxK");
     if (elements.size() > 1) refuse("--tiles measures one element type; give --dtype fp32, bf16 or fp16");
+    GemmShape one = named[0];
     one.element = elements[0];
     is_on_device ? map_device_tiles(one, options, rounds) : map_tiles(one, options, rounds, threads);
     return;
@@ -251,7 +253,7 @@ void bench_gemm(const BenchOptions& options, int64_t rounds, int64_t threads) {
       for (const GemmShape& shape : more) shapes.push_back(shape), shapes.back().element = element;
     };
     if (!options.shape.empty()) {
-      take({&one, 1});
+      take(named);
       continue;
     }
     take(usual_gemm_shapes(element));

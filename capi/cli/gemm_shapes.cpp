@@ -115,6 +115,8 @@ std::span<const GemmShape> more_gemm_shapes(Element element) {
   return kMoreGemms16;
 }
 
+namespace {
+
 GemmShape gemm_shape_of(const std::string& text) {
   const size_t first = text.find('x'), second = text.find('x', first == std::string::npos ? first : first + 1);
   if (second == std::string::npos) refuse("--shape is \"", text, "\"; give MxNxK, such as 512x3072x768");
@@ -125,6 +127,17 @@ GemmShape gemm_shape_of(const std::string& text) {
     if (size < 1 || size > kMost) refuse("--shape is \"", text, "\"; each size must be 1 to ", kMost);
   shape.packed = true;
   return shape;
+}
+
+}  // namespace
+
+std::vector<GemmShape> gemm_shapes_of(const std::string& text) {
+  std::vector<GemmShape> shapes;
+  for (size_t begin = 0, end = 0; end != std::string::npos; begin = end + 1) {
+    end = text.find(',', begin);
+    shapes.push_back(gemm_shape_of(text.substr(begin, end - begin)));
+  }
+  return shapes;
 }
 
 }  // namespace cli

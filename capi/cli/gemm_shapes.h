@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace cli {
 
@@ -28,7 +29,7 @@ inline double flops_of(const GemmShape& s) { return 2 * double(s.m) * double(s.n
 std::span<const GemmShape> usual_gemm_shapes(Element element);
 std::span<const GemmShape> more_gemm_shapes(Element element);
 
-/// Parses MxNxK of --shape; measured plain and packed.
-GemmShape gemm_shape_of(const std::string& text);
+/// Parses MxNxK[,MxNxK..] of --shape; measured plain and packed.
+std::vector<GemmShape> gemm_shapes_of(const std::string& text);
 
 }  // namespace cli

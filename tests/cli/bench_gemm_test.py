@@ -174,7 +174,7 @@ class BenchGemm(CommandLineTest):
         self.refused("--against", "pytorch", words=["pytorch", "openblas, blis, onednn and mkl", "none"])
         self.refused("--against", "mkl,", "--shape", "8x8", words=["--shape", '"8x8"', "MxNxK"])
         self.refused("--against", "", words=["--against"])
-        for shape in ("8x8x0", "8x-1x8", "8x8x65537", "8x8x", "x8x8", "axbxc", "8x8x8x8"):
+        for shape in ("8x8x0", "8x-1x8", "8x8x65537", "8x8x", "x8x8", "axbxc", "8x8x8x8", "8x8x8,"):
             self.refused("--against", "none", shape=shape, words=["--shape"])
         self.refused("--shapes", "all", words=["--shape ", "--shapes all"])
         self.refused("--shapes", "some", words=["--shapes", "some", "all"])
@@ -182,6 +182,7 @@ class BenchGemm(CommandLineTest):
         self.refused("--tiles", "--dtype", "all", words=["--tiles", "--dtype"])
         self.refused("--report", "tiles.html", words=["--report", "--tiles"])
         self.refused("--tiles", "--shapes", "all", shape=None, words=["--tiles", "--shape MxNxK"])
+        self.refused("--tiles", shape="8x8x8,8x8x16", words=["--tiles measures one shape", "got 2", "8x8x8,8x8x16"])
         self.refused("--tiles", "--report", "tiles.png", words=["--report", "PNG"])
         self.refused("--tiles", "--report", self.folder / "nowhere" / "tiles.html", words=["cannot write", "nowhere"], status=3)
 

@@ -101,11 +101,12 @@ class Bench(unittest.TestCase):
     def test_measured_products_are_one_json_object(self):
         with tempfile.TemporaryDirectory() as folder:
             file = str(pathlib.Path(folder, "products.jsonl"))
-            result = json.loads(self.bench("--tune", "--dtype", "bf16", "--shape", "24x16x32", "--json", "--report", file,
+            result = json.loads(self.bench("--tune", "--dtype", "bf16", "--shape", "24x16x32,8x16x32", "--json", "--report", file,
                                            SCALETRAIN_SIMULATED_CUBLASLT="1", SCALETRAIN_CUDA_PATH=GOOD))
             self.assertEqual((result["bench"], result["simulated"], result["table"]), ("gemm", True, file))
             self.assertEqual([row["name"] for row in result["rows"]],
-                             [f"{shape} to {out}" for shape in ("24x16x32 bf16", "24x32x16 bf16 transposed-b", "32x16x24 bf16 transposed-a")
+                             [f"{shape} to {out}" for shape in ("24x16x32 bf16", "24x32x16 bf16 transposed-b", "32x16x24 bf16 transposed-a", "8x16x32 bf16",
+                                                                                   "8x32x16 bf16 transposed-b", "32x16x8 bf16 transposed-a")
                               for out in ("bf16", "f32")])
             self.assertTrue(all(row["own"] > 0 and row["fastest"] > 0 and row["unit"] == "us" for row in result["rows"]))
 
