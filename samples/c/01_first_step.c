@@ -3,6 +3,7 @@
 #include <math.h>
 #include <scaletrain/scaletrain.h>
 #include <stdio.h>
+#include <string.h>
 
 #define CHECK(call)                                          \
   do {                                                       \
@@ -27,15 +28,18 @@ static st_value linear(st_graph* graph, const char* name, st_value x, int64_t in
   return y;
 }
 
-int main(void) {
+int main(int argc, char** argv) {
   const int64_t column[] = {ST_BATCH, 1}, rows[] = {ROWS, 1};
   float x[ROWS], y[ROWS];
   for (int i = 0; i < ROWS; ++i) y[i] = sinf(x[i] = -3.0f + 6.0f * (float)i / (ROWS - 1));
 
   st_context* context = NULL;
+  st_context_options options;
   st_graph* graph = NULL;
   CHECK(st_require(ST_VERSION_MAJOR, ST_VERSION_MINOR));
-  CHECK(st_context_create(NULL, &context));
+  CHECK(st_context_options_init(&options, sizeof options));
+  if (argc > 2 && strcmp(argv[argc - 2], "--device") == 0) options.device = argv[argc - 1]; /* --device NAME at the end */
+  CHECK(st_context_create(&options, &context));
   CHECK(st_graph_create(context, &graph));
 
   st_value input = 0, target = 0, hidden = 0, loss[2] = {0, 0}; /* mse gives a sum and a count: the loss is the mean */

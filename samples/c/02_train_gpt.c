@@ -46,12 +46,15 @@ static int round_trip(st_context* context, const char* options, st_model* model,
 
 int main(int argc, char** argv) {
   if (argc < 2) return fprintf(stderr, "usage: %s TEXT [WEIGHTS.safetensors]\n", argv[0]), 2;
-  const char* weights = argc > 2 ? argv[2] : "gpt.safetensors";
+  const char* weights = argc > 2 && argv[2][0] != '-' ? argv[2] : "gpt.safetensors";
   const char* options = "{\"layers\": 2, \"width\": 64, \"heads\": 2, \"context\": 32}";
 
   st_context* context = NULL;
+  st_context_options where;
   st_data *data = NULL, *train = NULL, *validation = NULL;
-  CHECK(st_context_create(NULL, &context));
+  CHECK(st_context_options_init(&where, sizeof where));
+  if (argc > 2 && strcmp(argv[argc - 2], "--device") == 0) where.device = argv[argc - 1]; /* --device NAME at the end */
+  CHECK(st_context_create(&where, &context));
   CHECK(st_data_files(context, argv[1], "{\"context\": 32}", &data));
   CHECK(st_data_split(data, 0.1, 0, &train, &validation)); /* the last tenth of the text is for validation */
 

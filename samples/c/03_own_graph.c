@@ -3,6 +3,7 @@
 #include <math.h>
 #include <scaletrain/scaletrain.h>
 #include <stdio.h>
+#include <string.h>
 
 #define CHECK(call)                                          \
   do {                                                       \
@@ -37,7 +38,7 @@ static st_status on_step(void* user, const st_step_report* report) {
   return ST_OK;
 }
 
-int main(void) {
+int main(int argc, char** argv) {
   const int64_t dims[2][2] = {{ROWS, 2}, {ROWS, 1}};
   const st_named_view arrays[] = {{"point", {.dtype = ST_F32, .rank = 2, .dims = dims[0], .data = points, .bytes = sizeof points}},
                                   {"height", {.dtype = ST_F32, .rank = 2, .dims = dims[1], .data = heights, .bytes = sizeof heights}}};
@@ -48,13 +49,16 @@ int main(void) {
   }
 
   st_context* context = NULL;
+  st_context_options options;
   st_graph* graph = NULL;
   st_model* model = NULL;
   st_data* data = NULL;
   st_recipe* recipe = NULL;
   st_trainer* trainer = NULL;
   double loss = NAN;
-  CHECK(st_context_create(NULL, &context));
+  CHECK(st_context_options_init(&options, sizeof options));
+  if (argc > 2 && strcmp(argv[argc - 2], "--device") == 0) options.device = argv[argc - 1]; /* --device NAME at the end */
+  CHECK(st_context_create(&options, &context));
   CHECK(st_graph_create(context, &graph));
   describe(graph);
   CHECK(st_model_create(graph, 1, &model));

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <scaletrain/scaletrain.h>
 #include <stdio.h>
+#include <string.h>
 
 #define CHECK(call)                                          \
   do {                                                       \
@@ -37,12 +38,13 @@ static st_status ask(st_predictor* predictor, float x, float* y) {
   return st_predictor_run(predictor, 1, &in, 1, &out);
 }
 
-int main(void) {
+int main(int argc, char** argv) {
   const int64_t rows[] = {ROWS, 1};
   float x[ROWS], y[ROWS], answer = 0, again = 0;
   for (int i = 0; i < ROWS; ++i) y[i] = sinf(x[i] = -3.0f + 6.0f * (float)i / (ROWS - 1));
 
   st_context* context = NULL;
+  st_context_options options;
   st_model* model = NULL;
   st_recipe* recipe = NULL;
   st_predictor* predictor = NULL;
@@ -50,7 +52,9 @@ int main(void) {
                        {{"x", {.dtype = ST_F32, .rank = 2, .dims = rows, .data = x, .bytes = sizeof x}},
                         {"y", {.dtype = ST_F32, .rank = 2, .dims = rows, .data = y, .bytes = sizeof y}}},
                        ST_OK};
-  CHECK(st_context_create(NULL, &context));
+  CHECK(st_context_options_init(&options, sizeof options));
+  if (argc > 2 && strcmp(argv[argc - 2], "--device") == 0) options.device = argv[argc - 1]; /* --device NAME at the end */
+  CHECK(st_context_create(&options, &context));
   CHECK(st_model_builtin(context, "mlp", "{\"hidden\": [32]}", 1, &model));
   CHECK(st_recipe_create("{\"batch\": 64, \"lr\": 0.01, \"weight_decay\": 0}", &recipe));
   CHECK(st_trainer_create(model, recipe, NULL, &t.trainer));

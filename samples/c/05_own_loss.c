@@ -2,6 +2,7 @@
  * learns the order that is sufficient on 90 % of the days. */
 #include <scaletrain/scaletrain.h>
 #include <stdio.h>
+#include <string.h>
 
 #define CHECK(call)                                          \
   do {                                                       \
@@ -33,12 +34,15 @@ static double cost_of(const float* order, const float* sold, float* gradient) {
   return sum / ROWS;
 }
 
-int main(void) {
+int main(int argc, char** argv) {
   st_context* context = NULL;
+  st_context_options options;
   st_model* model = NULL;
   st_recipe* recipe = NULL;
   st_trainer* trainer = NULL;
-  CHECK(st_context_create(NULL, &context));
+  CHECK(st_context_options_init(&options, sizeof options));
+  if (argc > 2 && strcmp(argv[argc - 2], "--device") == 0) options.device = argv[argc - 1]; /* --device NAME at the end */
+  CHECK(st_context_create(&options, &context));
   CHECK(st_model_builtin(context, "mlp", "{\"inputs\": 1, \"hidden\": [32], \"outputs\": 1}", 1, &model));
   CHECK(st_recipe_create("{\"batch\": 64, \"lr\": 0.01, \"warmup\": 0, \"weight_decay\": 0}", &recipe));
   CHECK(st_trainer_create(model, recipe, NULL, &trainer));

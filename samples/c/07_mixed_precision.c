@@ -54,8 +54,11 @@ int main(int argc, char** argv) {
   run runs[] = {{.precision = "fp32"}, {.precision = "bf16"}, {.precision = "fp16"}};
   if (argc < 2) return fprintf(stderr, "usage: %s TEXT\n", argv[0]), 2;
   st_context* context = NULL;
+  st_context_options options;
   st_data *data = NULL, *training = NULL, *held_out = NULL;
-  CHECK(st_context_create(NULL, &context));
+  CHECK(st_context_options_init(&options, sizeof options));
+  if (argc > 2 && strcmp(argv[argc - 2], "--device") == 0) options.device = argv[argc - 1]; /* --device NAME at the end */
+  CHECK(st_context_create(&options, &context));
   CHECK(st_data_files(context, argv[1], "{\"context\": 32}", &data));
   CHECK(st_data_split(data, 0.1, 0, &training, &held_out));
   for (int i = 0; i < 3; ++i)

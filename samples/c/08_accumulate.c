@@ -3,6 +3,7 @@
 #include <math.h>
 #include <scaletrain/scaletrain.h>
 #include <stdio.h>
+#include <string.h>
 
 #define CHECK(call)                                          \
   do {                                                       \
@@ -45,16 +46,19 @@ static double largest_difference(const float* a, const float* b) {
   return largest;
 }
 
-int main(void) {
+int main(int argc, char** argv) {
   const int64_t dims[] = {WIDTH};
   const st_view gradient = {.dtype = ST_F32, .rank = 1, .dims = dims, .data = dw, .bytes = sizeof dw};
   float whole[WIDTH], means[WIDTH] = {0};
   st_context* context = NULL;
+  st_context_options options;
   st_accumulator* accumulator = NULL;
   int32_t whole_step = 0;
   double tokens = 0;
   for (int j = 0; j < WIDTH; ++j) w[j] = 0.1F * (float)(j - 3);
-  CHECK(st_context_create(NULL, &context));
+  CHECK(st_context_options_init(&options, sizeof options));
+  if (argc > 2 && strcmp(argv[argc - 2], "--device") == 0) options.device = argv[argc - 1]; /* --device NAME at the end */
+  CHECK(st_context_create(&options, &context));
 
   CHECK(st_accumulator_create(context, 1, 1, &gradient, &accumulator)); /* borrows dw */
   CHECK(st_accumulator_add(accumulator, backward(0, ROWS)));

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <scaletrain/scaletrain.h>
 #include <stdio.h>
+#include <string.h>
 
 #define CHECK(call)                                          \
   do {                                                       \
@@ -43,7 +44,7 @@ static double forward_backward(double scale) {
   return loss;
 }
 
-int main(void) {
+int main(int argc, char** argv) {
   const int64_t dims[] = {HIDDEN};
   const st_named_view parameters[] = {{"w", {.dtype = ST_F32, .rank = 1, .dims = dims, .data = w, .bytes = sizeof w}},
                                       {"b", {.dtype = ST_F32, .rank = 1, .dims = dims, .data = b, .bytes = sizeof b}},
@@ -52,10 +53,13 @@ int main(void) {
                                {.dtype = ST_F32, .rank = 1, .dims = dims, .data = db, .bytes = sizeof db},
                                {.dtype = ST_F32, .rank = 1, .dims = dims, .data = dv, .bytes = sizeof dv}};
   st_context* context = NULL;
+  st_context_options options;
   st_loss_scaler* scaler = NULL;
   st_optimizer* optimizer = NULL;
   st_schedule* schedule = NULL;
-  CHECK(st_context_create(NULL, &context));
+  CHECK(st_context_options_init(&options, sizeof options));
+  if (argc > 2 && strcmp(argv[argc - 2], "--device") == 0) options.device = argv[argc - 1]; /* --device NAME at the end */
+  CHECK(st_context_create(&options, &context));
   CHECK(st_loss_scaler_create(context, NULL, &scaler));
   CHECK(st_schedule_create("{\"schedule\": \"cosine\", \"lr\": 0.02, \"warmup\": 20, \"lr_steps\": 600}", &schedule));
   CHECK(st_optimizer_create(context, "{\"optimizer\": \"adamw\", \"groups\": [{\"pattern\": \"b\", \"weight_decay_scale\": 0}]}", 3,

@@ -57,17 +57,20 @@ static int remove_run(const char* folder) {
 }
 
 int main(int argc, char** argv) {
-  const char* folder = argc > 1 ? argv[1] : "checkpoint_resume_run";
+  const char* folder = argc > 1 && argv[1][0] != '-' ? argv[1] : "checkpoint_resume_run";
   for (int i = 0; i < ROWS; ++i) {
     x[i] = -1 + 2.0F * (float)i / (ROWS - 1);
     y[i] = x[i] * x[i];
   }
 
   st_context* context = NULL;
+  st_context_options options;
   st_model *first_model = NULL, *second_model = NULL;
   st_trainer *first = NULL, *second = NULL;
   st_checkpoint* checkpoint = NULL;
-  CHECK(st_context_create(NULL, &context));
+  CHECK(st_context_options_init(&options, sizeof options));
+  if (argc > 2 && strcmp(argv[argc - 2], "--device") == 0) options.device = argv[argc - 1]; /* --device NAME at the end */
+  CHECK(st_context_create(&options, &context));
   CHECK(st_checkpoint_create(context, folder, NULL, &checkpoint));
 
   printf("the first trainer\n");

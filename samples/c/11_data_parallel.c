@@ -67,7 +67,7 @@ static int train(st_graph* graph, int ranks, const st_named_view* batch, char* s
   return 0;
 }
 
-int main(void) {
+int main(int argc, char** argv) {
   const int64_t rows[] = {ROWS, 1};
   float x[ROWS], y[ROWS];
   for (int i = 0; i < ROWS; ++i) y[i] = sinf(x[i] = -3.0f + 6.0f * (float)i / (ROWS - 1));
@@ -75,8 +75,11 @@ int main(void) {
                                  {"y", {.dtype = ST_F32, .rank = 2, .dims = rows, .data = y, .bytes = sizeof y}}};
 
   st_context* context = NULL;
+  st_context_options options;
   st_graph* graph = NULL;
-  CHECK(st_context_create(NULL, &context));
+  CHECK(st_context_options_init(&options, sizeof options));
+  if (argc > 2 && strcmp(argv[argc - 2], "--device") == 0) options.device = argv[argc - 1]; /* --device NAME at the end */
+  CHECK(st_context_create(&options, &context));
   CHECK(make_graph(context, &graph));
   const int ranks[] = {1, 2, 3, 8};
   char first[64], state[64];

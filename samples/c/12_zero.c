@@ -63,13 +63,16 @@ static int resume_alone(st_context* context, st_checkpoint* checkpoint, st_recip
 
 int main(int argc, char** argv) {
   st_context* context = NULL;
+  st_context_options where;
   st_communicator *ranks = NULL, *own = NULL, *half = NULL;
   st_model* model = NULL;
   st_recipe* recipe = NULL;
   st_trainer* trainer = NULL;
   st_checkpoint* checkpoint = NULL;
   int32_t rank = 0, size = 1;
-  CHECK(st_context_create(NULL, &context));
+  CHECK(st_context_options_init(&where, sizeof where));
+  if (argc > 2 && strcmp(argv[argc - 2], "--device") == 0) where.device = argv[argc - 1]; /* --device NAME at the end */
+  CHECK(st_context_create(&where, &context));
   CHECK(st_communicator_env(context, NULL, &ranks)); /* as started by scaletrain launch, torchrun, mpirun or srun */
   CHECK(st_communicator_rank(ranks, &rank));
   CHECK(st_communicator_size(ranks, &size));
@@ -87,7 +90,7 @@ int main(int argc, char** argv) {
   st_checkpoint_options options;
   CHECK(st_checkpoint_options_init(&options, sizeof options));
   options.read_only = rank != 0; /* rank 0 owns the folder; the others write into it */
-  const char* folder = argc > 1 ? argv[1] : "zero_run";
+  const char* folder = argc > 1 && argv[1][0] != '-' ? argv[1] : "zero_run";
   if (rank == 0) CHECK(st_checkpoint_create(context, folder, &options, &checkpoint));
   CHECK(st_communicator_barrier(own, "the folder is there", NULL));
   if (rank != 0) CHECK(st_checkpoint_create(context, folder, &options, &checkpoint));

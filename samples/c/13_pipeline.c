@@ -75,7 +75,7 @@ static int train(st_graph* graph, const char* name, int stages, const char* sche
 }
 
 int main(int argc, char** argv) {
-  const char* schedule = argc > 1 ? argv[1] : "zb-v"; /* or gpipe, interleaved, zb-h1 */
+  const char* schedule = argc > 1 && argv[1][0] != '-' ? argv[1] : "zb-v"; /* or gpipe, interleaved, zb-h1 */
   const int64_t rows[] = {ROWS, 1};
   float x[ROWS], y[ROWS];
   for (int i = 0; i < ROWS; ++i) y[i] = sinf(x[i] = -3.0f + 6.0f * (float)i / (ROWS - 1));
@@ -83,8 +83,11 @@ int main(int argc, char** argv) {
                                  {"y", {.dtype = ST_F32, .rank = 2, .dims = rows, .data = y, .bytes = sizeof y}}};
 
   st_context* context = NULL;
+  st_context_options options;
   st_graph* graph = NULL;
-  CHECK(st_context_create(NULL, &context));
+  CHECK(st_context_options_init(&options, sizeof options));
+  if (argc > 2 && strcmp(argv[argc - 2], "--device") == 0) options.device = argv[argc - 1]; /* --device NAME at the end */
+  CHECK(st_context_create(&options, &context));
   CHECK(make_graph(context, &graph));
   char one[64], naive[64], same[64], piped[64], filled[64];
   if (train(graph, "one stage", 1, "1f1b", 1, batch, one) != 0) return 1;

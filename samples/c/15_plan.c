@@ -59,7 +59,7 @@ static int apply(st_recipe* recipe, const char* fix) {
   return 0;
 }
 
-int main(void) {
+int main(int argc, char** argv) {
   st_context* context = NULL;
   st_context_options options;
   st_model* model = NULL;
@@ -68,6 +68,7 @@ int main(void) {
   const char *json = NULL, *planned = NULL, *found = NULL;
   CHECK(st_context_options_init(&options, sizeof options));
   options.late_parameters = 1; /* a plan does not read them, so they are never made */
+  if (argc > 2 && strcmp(argv[argc - 2], "--device") == 0) options.device = argv[argc - 1]; /* --device NAME at the end */
   CHECK(st_context_create(&options, &context));
   CHECK(st_model_builtin(context, "gpt", kGpt, 1, &model));
   CHECK(st_recipe_create(kRecipe, &recipe));

@@ -133,13 +133,16 @@ static int train(st_context* context, const char* schedule, int stages) {
 }
 
 int main(int argc, char** argv) {
-  const char* schedule = argc > 1 ? argv[1] : "1f1b";
+  const char* schedule = argc > 1 && argv[1][0] != '-' ? argv[1] : "1f1b";
   const int has_two = strcmp(schedule, "interleaved") == 0 || strcmp(schedule, "zb-v") == 0; /* parts a stage */
   float alone[LAYERS][WIDTH * WIDTH];
   unsigned state = 2;
   for (int k = 0; k < ALL; ++k) targets[k] = 0.5f * (float)sin(3 * (inputs[k] = uniform(&state)));
   st_context* context = NULL;
-  CHECK(st_context_create(NULL, &context));
+  st_context_options options;
+  CHECK(st_context_options_init(&options, sizeof options));
+  if (argc > 2 && strcmp(argv[argc - 2], "--device") == 0) options.device = argv[argc - 1]; /* --device NAME at the end */
+  CHECK(st_context_create(&options, &context));
   if (train(context, "interleaved", 1) != 0) return 1; /* all parts on one stage */
   memcpy(alone, weights, sizeof weights);
   if (train(context, schedule, has_two ? 2 : LAYERS) != 0) return 1;

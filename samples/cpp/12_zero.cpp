@@ -53,7 +53,9 @@ std::string resume_alone(const scaletrain::Context& context, const scaletrain::C
 }  // namespace
 
 int main(int argc, char** argv) try {
-  const scaletrain::Context context;
+  scaletrain::ContextOptions where;
+  if (argc > 2 && std::string(argv[argc - 2]) == "--device") where.device = argv[argc - 1];  // --device NAME at the end
+  const scaletrain::Context context(where);
   const auto ranks = scaletrain::Communicator::env(context);  // as started by scaletrain launch, torchrun, mpirun or srun
   const int rank = ranks.rank(), size = ranks.size();
   scaletrain::CommunicatorOptions single;
@@ -66,7 +68,7 @@ int main(int argc, char** argv) try {
   scaletrain::CheckpointOptions options;
   options.read_only = rank != 0;  // rank 0 owns the folder; the others write into it
   std::unique_ptr<scaletrain::Checkpoint> checkpoint;
-  const std::string folder = argc > 1 ? argv[1] : "zero_run";
+  const std::string folder = argc > 1 && argv[1][0] != '-' ? argv[1] : "zero_run";
   if (rank == 0) checkpoint = std::make_unique<scaletrain::Checkpoint>(context, folder, options);
   own.barrier("the folder is there");
   if (rank != 0) checkpoint = std::make_unique<scaletrain::Checkpoint>(context, folder, options);

@@ -38,13 +38,15 @@ std::string train(const scaletrain::Graph& graph, const std::string& name, int s
 }  // namespace
 
 int main(int argc, char** argv) try {
-  const std::string schedule = argc > 1 ? argv[1] : "zb-v";  // or gpipe, interleaved, zb-h1
+  const std::string schedule = argc > 1 && argv[1][0] != '-' ? argv[1] : "zb-v";  // or gpipe, interleaved, zb-h1
   std::vector<float> x, y;
   for (int64_t i = 0; i < kRows; ++i) {
     x.push_back(-3.0F + 6.0F * static_cast<float>(i) / (kRows - 1));
     y.push_back(std::sin(x.back()));
   }
-  const scaletrain::Context context;
+  scaletrain::ContextOptions options;
+  if (argc > 2 && std::string(argv[argc - 2]) == "--device") options.device = argv[argc - 1];  // --device NAME at the end
+  const scaletrain::Context context(options);
   const scaletrain::Graph graph(context);
   const auto input = graph.input("x", scaletrain::DType::f32, {scaletrain::kBatch, 1});
   const auto target = graph.input("y", scaletrain::DType::f32, {scaletrain::kBatch, 1});

@@ -36,9 +36,10 @@ void set_keys(const scaletrain::Recipe& recipe, const std::string& changes) {
 
 }  // namespace
 
-int main() try {
+int main(int argc, char** argv) try {
   scaletrain::ContextOptions options;
   options.late_parameters = true;  // a plan does not read the parameters, so they are never made
+  if (argc > 2 && std::string(argv[argc - 2]) == "--device") options.device = argv[argc - 1];  // --device NAME at the end
   const scaletrain::Context context(options);
   const scaletrain::Model model(context, "gpt", R"({"layers": 12, "width": 8192, "heads": 64, "context": 1024, "vocabulary": 50304})", 1);
   const scaletrain::Recipe recipe(R"({"ranks": 8, "batch": 16, "precision": "fp16", "optimizer": "adam"})");

@@ -101,8 +101,8 @@ Result train_stage(Model& model, const scaletrain::Communicator& rank, const std
   return result;
 }
 
-void train(Model& model, const std::string& schedule, int stages) {
-  const scaletrain::Context context;
+void train(const scaletrain::ContextOptions& options, Model& model, const std::string& schedule, int stages) {
+  const scaletrain::Context context(options);
   const auto ranks = scaletrain::Communicator::local(context, stages);
   std::vector<std::future<Result>> threads;
   for (const auto& rank : ranks)
@@ -118,11 +118,13 @@ void train(Model& model, const std::string& schedule, int stages) {
 }  // namespace
 
 int main(int argc, char** argv) try {
-  const std::string schedule = argc > 1 ? argv[1] : "1f1b";
+  const std::string schedule = argc > 1 && argv[1][0] != '-' ? argv[1] : "1f1b";
   const bool has_two = schedule == "interleaved" || schedule == "zb-v";  // parts a stage
+  scaletrain::ContextOptions options;
+  if (argc > 2 && std::string(argv[argc - 2]) == "--device") options.device = argv[argc - 1];  // --device NAME at the end
   Model alone, model;
-  train(alone, "interleaved", 1);  // all parts on one stage
-  train(model, schedule, has_two ? 2 : kLayers);
+  train(options, alone, "interleaved", 1);  // all parts on one stage
+  train(options, model, schedule, has_two ? 2 : kLayers);
   const bool alike = alone.weights == model.weights;
   std::printf("%s\n", alike ? "the weights have the same bits" : "the weights differ");
   return alike ? 0 : 1;

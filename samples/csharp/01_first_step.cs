@@ -15,13 +15,14 @@ static class FirstStep {
     }
   }
 
-  static int Main() {
+  static int Main(string[] arguments) {
+    string device = arguments.Contains("--device") ? arguments.Last() : "cpu";  // --device NAME at the end
     CultureInfo.CurrentCulture = CultureInfo.InvariantCulture;
     float[] x = Enumerable.Range(0, Rows).Select(i => -3.0f + 6.0f * i / (Rows - 1)).ToArray();
     float[] y = x.Select(at => (float)Math.Sin(at)).ToArray();
     var batch = new Batch { { "x", x, Rows, 1 }, { "y", y, Rows, 1 } };  // nothing is copied
 
-    using (var context = new Context())
+    using (var context = new Context(new ContextOptions { Device = device }))
     using (var graph = new Graph(context)) {
       Value hidden = Ops.Gelu(Linear(graph, "first", graph.Input("x", DType.F32, Graph.Batch, 1), 1, Width));
       Value prediction = Linear(graph, "second", hidden, Width, 1);

@@ -38,8 +38,8 @@ static class TrainGpt {
     }
   }
 
-  static bool Run(string text, string weights) {
-    using (var context = new Context())
+  static bool Run(string text, string weights, string device) {
+    using (var context = new Context(new ContextOptions { Device = device }))
     using (Data data = Data.Files(context, text, new { context = 32 })) {
       data.Split(0.1, 0, out Data training, out Data validation);  // the last tenth of the text is held out
       using (training)
@@ -59,11 +59,13 @@ static class TrainGpt {
   }
 
   static int Main(string[] arguments) {
+    string device = arguments.Contains("--device") ? arguments.Last() : "cpu";  // --device NAME at the end
     CultureInfo.CurrentCulture = CultureInfo.InvariantCulture;
     if (arguments.Length < 1) {
       Console.Error.WriteLine("usage: 02_train_gpt.exe TEXT [WEIGHTS.safetensors]");
       return 2;
     }
-    return Run(arguments[0], arguments.Length > 1 ? arguments[1] : "gpt.safetensors") ? 0 : 1;
+    string weights = arguments.Length > 1 && !arguments[1].StartsWith("--") ? arguments[1] : "gpt.safetensors";
+    return Run(arguments[0], weights, device) ? 0 : 1;
   }
 }

@@ -1,6 +1,7 @@
 // A custom model with two inputs and one output, fitted to arrays of this program, which the library reads in place.
 // Prints the same numbers as 03_own_graph.c.
 // Build: mcs -r:ScaleTrain.dll 03_own_graph.cs
+using System.Linq;
 using System;
 using System.Globalization;
 using ScaleTrain;
@@ -33,9 +34,10 @@ static class OwnGraph {
     return new Batch { { "point", points }, { "height", heights } };
   }
 
-  static int Main() {
+  static int Main(string[] arguments) {
+    string device = arguments.Contains("--device") ? arguments.Last() : "cpu";  // --device NAME at the end
     CultureInfo.CurrentCulture = CultureInfo.InvariantCulture;
-    using (var context = new Context())
+    using (var context = new Context(new ContextOptions { Device = device }))
     using (var graph = new Graph(context)) {
       Describe(graph);
       using (var model = new Model(graph, seed: 1))

@@ -23,9 +23,9 @@ static class PredictWhileTraining {
     return answer[0, 0];
   }
 
-  static async Task<bool> Learn() {
+  static async Task<bool> Learn(string device) {
     Batch batch = Sine();
-    using (var context = new Context())
+    using (var context = new Context(new ContextOptions { Device = device }))
     using (Model model = Model.Builtin(context, "mlp", 1, new { hidden = new[] { 32 } }))
     using (var recipe = new Recipe { Batch = 64, Lr = 0.01, WeightDecay = 0 })
     using (var trainer = new Trainer(model, recipe))
@@ -46,9 +46,10 @@ static class PredictWhileTraining {
     }
   }
 
-  static int Main() {
+  static int Main(string[] arguments) {
+    string device = arguments.Contains("--device") ? arguments.Last() : "cpu";  // --device NAME at the end
     CultureInfo.DefaultThreadCurrentCulture = CultureInfo.CurrentCulture = CultureInfo.InvariantCulture;
-    bool learned = Learn().GetAwaiter().GetResult();
+    bool learned = Learn(device).GetAwaiter().GetResult();
     Console.WriteLine(learned ? "it answered while it learned" : "it did not");
     return learned ? 0 : 1;
   }

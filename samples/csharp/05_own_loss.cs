@@ -1,6 +1,7 @@
 // A custom loss, computed by the program between Forward and Backward: missing stock costs nine times as much as surplus stock, so the net
 // learns the order that is enough on 90 % of the days. Prints the same numbers as 05_own_loss.c.
 // Build: mcs -r:ScaleTrain.dll 05_own_loss.cs
+using System.Linq;
 using System;
 using System.Globalization;
 using ScaleTrain;
@@ -35,13 +36,14 @@ static class OwnLoss {
     return sum / Rows;
   }
 
-  static int Main() {
+  static int Main(string[] arguments) {
+    string device = arguments.Contains("--device") ? arguments.Last() : "cpu";  // --device NAME at the end
     CultureInfo.CurrentCulture = CultureInfo.InvariantCulture;
     var batch = new Batch { { "x", X, Rows, 1 } };  // no "y", since the graph's own loss is not used
     var byOrder = new Batch { { "prediction", Gradient, Rows, 1 } };
     double first = 0, cost = 0;
     int enough = 0, days = 0;
-    using (var context = new Context())
+    using (var context = new Context(new ContextOptions { Device = device }))
     using (Model model = Model.Builtin(context, "mlp", 1, new { inputs = 1, hidden = new[] { 32 }, outputs = 1 }))
     using (var recipe = new Recipe { Batch = 64, Lr = 0.01, Warmup = 0, WeightDecay = 0 })
     using (var trainer = new Trainer(model, recipe)) {

@@ -41,13 +41,14 @@ static class MixedPrecision {
   static void Print(object name, IEnumerable<string> cells) { Console.WriteLine($"{name,-12} " + string.Join(" ", cells.Select(cell => cell.PadLeft(8)))); }
 
   static int Main(string[] arguments) {
+    string device = arguments.Contains("--device") ? arguments.Last() : "cpu";  // --device NAME at the end
     CultureInfo.CurrentCulture = CultureInfo.InvariantCulture;
     if (arguments.Length < 1) {
       Console.Error.WriteLine("usage: 07_mixed_precision.exe TEXT");
       return 2;
     }
     Run[] runs = new[] { "fp32", "bf16", "fp16" }.Select(precision => new Run(precision)).ToArray();
-    using (var context = new Context())
+    using (var context = new Context(new ContextOptions { Device = device }))
     using (Data data = Data.Files(context, arguments[0], new { context = 32 })) {
       data.Split(0.1, 0, out Data training, out Data heldOut);
       using (training)

@@ -34,9 +34,10 @@ static class Accumulate {
 
   static double LargestDifference(float[] a, float[] b) { return a.Zip(b, (one, other) => Math.Abs((double)one - other)).Max(); }
 
-  static int Main() {
+  static int Main(string[] arguments) {
+    string device = arguments.Contains("--device") ? arguments.Last() : "cpu";  // --device NAME at the end
     CultureInfo.CurrentCulture = CultureInfo.InvariantCulture;
-    using (var context = new Context())
+    using (var context = new Context(new ContextOptions { Device = device }))
     using (var accumulator = new Accumulator(context, 1, Dw)) {  // writes to Dw in place
       accumulator.Add(Backward(0, Rows));
       bool wholeStep = accumulator.ShouldStep();

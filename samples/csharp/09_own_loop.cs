@@ -1,6 +1,7 @@
 // A custom training loop: a two-layer net with hand-written forward and backward, over the program's own arrays. The library scales the loss,
 // clips, schedules and updates. In one step the gradients overflow, and that step is skipped. Prints the same numbers as 09_own_loop.c.
 // Build: mcs -r:ScaleTrain.dll 09_own_loop.cs
+using System.Linq;
 using System;
 using System.Globalization;
 using ScaleTrain;
@@ -52,14 +53,15 @@ static class OwnLoop {
     }
   }
 
-  static int Main() {
+  static int Main(string[] arguments) {
+    string device = arguments.Contains("--device") ? arguments.Last() : "cpu";  // --device NAME at the end
     var culture = (CultureInfo)CultureInfo.InvariantCulture.Clone();
     culture.NumberFormat.PositiveInfinitySymbol = "inf";
     CultureInfo.CurrentCulture = culture;
     var net = new Net();
     View[] gradients = net.Gradients;
     var groups = new[] { new { pattern = "b", weight_decay_scale = 0 } };
-    using (var context = new Context())
+    using (var context = new Context(new ContextOptions { Device = device }))
     using (var scaler = new LossScaler(context))
     using (var schedule = new Schedule(new { schedule = "cosine", lr = 0.02, warmup = 20, lr_steps = 600 }))
     using (var optimizer = new Optimizer(context, net.Parameters, new { optimizer = "adamw", groups })) {

@@ -29,10 +29,11 @@ static class CheckpointResume {
   }
 
   static int Main(string[] arguments) {
+    string device = arguments.Contains("--device") ? arguments.Last() : "cpu";  // --device NAME at the end
     CultureInfo.CurrentCulture = CultureInfo.InvariantCulture;
-    string folder = arguments.Length > 0 ? arguments[0] : "checkpoint_resume_run";
+    string folder = arguments.Length > 0 && !arguments[0].StartsWith("--") ? arguments[0] : "checkpoint_resume_run";
     bool same;
-    using (var context = new Context())
+    using (var context = new Context(new ContextOptions { Device = device }))
     using (var checkpoint = new Checkpoint(context, folder))
     using (Trainer first = MakeTrainer(context))
     using (Trainer second = MakeTrainer(context)) {

@@ -50,15 +50,16 @@ static class Zero {
   }
 
   static int Main(string[] arguments) {
+    string device = arguments.Contains("--device") ? arguments.Last() : "cpu";  // --device NAME at the end
     CultureInfo.CurrentCulture = CultureInfo.InvariantCulture;
-    using (var context = new Context())
+    using (var context = new Context(new ContextOptions { Device = device }))
     using (Communicator ranks = Communicator.Env(context))  // the rank that scaletrain launch, torchrun, mpirun or srun assigned
     using (Communicator own = ranks.Duplicate())  // for this program's calls: ranks is the trainer's
     using (Communicator half = ranks.Split(2 * ranks.Rank / ranks.Size, 0, true))  // the ranks of a stage, if there were two stages
     using (Model model = MakeModel(context))
     using (Recipe recipe = MakeRecipe(3))
     using (var trainer = new Trainer(model, recipe, null, ranks))
-    using (Checkpoint checkpoint = Open(context, own, arguments.Length > 0 ? arguments[0] : "zero_run")) {
+    using (Checkpoint checkpoint = Open(context, own, arguments.Length > 0 && !arguments[0].StartsWith("--") ? arguments[0] : "zero_run")) {
       Train(trainer, ranks.Rank, ranks.Size);
       trainer.SaveCollective(checkpoint);
       StepReport report = Train(trainer, ranks.Rank, ranks.Size);

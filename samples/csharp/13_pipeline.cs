@@ -31,13 +31,14 @@ static class Pipelined {
   }
 
   static int Main(string[] arguments) {
-    string schedule = arguments.Length > 0 ? arguments[0] : "zb-v";  // or gpipe, interleaved, zb-h1
+    string device = arguments.Contains("--device") ? arguments.Last() : "cpu";  // --device NAME at the end
+    string schedule = arguments.Length > 0 && !arguments[0].StartsWith("--") ? arguments[0] : "zb-v";  // or gpipe, interleaved, zb-h1
     CultureInfo.CurrentCulture = CultureInfo.InvariantCulture;
     float[] x = Enumerable.Range(0, Rows).Select(i => -3.0f + 6.0f * i / (Rows - 1)).ToArray();
     float[] y = x.Select(at => (float)Math.Sin(at)).ToArray();
     var batch = new Batch { { "x", x, Rows, 1 }, { "y", y, Rows, 1 } };
 
-    using (var context = new Context())
+    using (var context = new Context(new ContextOptions { Device = device }))
     using (var graph = new Graph(context)) {
       Value hidden = Ops.Gelu(Linear(graph, "first", graph.Input("x", DType.F32, Graph.Batch, 1), 1, Width));
       foreach (string name in new[] { "second", "third" }) hidden = Ops.Gelu(Linear(graph, name, hidden, Width, Width));

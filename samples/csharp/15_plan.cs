@@ -2,6 +2,7 @@
 // lists changes of the recipe with their prices. The first one that fits is applied and planned. Then the library searches by itself.
 // Prints what 15_plan.c prints.
 // Build: mcs -r:ScaleTrain.dll 15_plan.cs
+using System.Linq;
 using System;
 using System.Globalization;
 using System.Text.RegularExpressions;
@@ -20,10 +21,11 @@ static class PlannedRun {
     Console.WriteLine($"{name,-14} {total,6:F1} GB of {room:F1}, {plan.StepSeconds:F2} s a step: {verdict}");
   }
 
-  static int Main() {
+  static int Main(string[] arguments) {
+    string device = arguments.Contains("--device") ? arguments.Last() : "cpu";  // --device NAME at the end
     CultureInfo.CurrentCulture = CultureInfo.InvariantCulture;
     // A plan does not read the parameters, so they are never made.
-    using (var context = new Context(new ContextOptions { LateParameters = true }))
+    using (var context = new Context(new ContextOptions { Device = device, LateParameters = true }))
     using (Model model = Model.Builtin(context, "gpt", 1, new { layers = 12, width = 8192, heads = 64, context = 1024, vocabulary = 50304 }))
     using (var recipe = new Recipe { Ranks = 8, Batch = 16, Precision = "fp16", Optimizer = "adam" })
     using (var first = new Plan(model, recipe, new { machine = "a100-80g" })) {

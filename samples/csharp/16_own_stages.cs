@@ -109,8 +109,8 @@ static class OwnStages {
     }
   }
 
-  static void Train(Model model, string schedule, int stages) {
-    using (var context = new Context()) {
+  static void Train(string device, Model model, string schedule, int stages) {
+    using (var context = new Context(new ContextOptions { Device = device })) {
       Task<Layers>[] threads = Communicator.Local(context, stages).Select(rank => Task.Factory.StartNew(
           () => new Layers(model).Train(rank, schedule, LayerCount / stages), TaskCreationOptions.LongRunning)).ToArray();
       Layers last = threads.Select(thread => thread.Result).ToList().Single(stage => stage.Losses[0] > 0);
@@ -120,12 +120,13 @@ static class OwnStages {
   }
 
   static int Main(string[] arguments) {
+    string device = arguments.Contains("--device") ? arguments.Last() : "cpu";  // --device NAME at the end
     CultureInfo.DefaultThreadCurrentCulture = CultureInfo.CurrentCulture = CultureInfo.InvariantCulture;
-    string schedule = arguments.Length > 0 ? arguments[0] : "1f1b";
+    string schedule = arguments.Length > 0 && !arguments[0].StartsWith("--") ? arguments[0] : "1f1b";
     bool hasTwo = schedule == "interleaved" || schedule == "zb-v";  // parts a stage
     Model alone = new Model(), model = new Model();
-    Train(alone, "interleaved", 1);  // all parts on one stage
-    Train(model, schedule, hasTwo ? 2 : LayerCount);
+    Train(device, alone, "interleaved", 1);  // all parts on one stage
+    Train(device, model, schedule, hasTwo ? 2 : LayerCount);
     bool alike = alone.Weights.SequenceEqual(model.Weights);
     Console.WriteLine(alike ? "the weights have the same bits" : "the weights differ");
     return alike ? 0 : 1;

@@ -1,9 +1,11 @@
 // A first training step: a two-layer net, built op by op, learns y = sin x from arrays of this program. Prints the same numbers as
 // 01_first_step.c. Run: java -cp scaletrain.jar 01_first_step.java
 
+import java.util.List;
 import org.scaletrain.Array;
 import org.scaletrain.Batch;
 import org.scaletrain.Context;
+import org.scaletrain.ContextOptions;
 import org.scaletrain.DType;
 import org.scaletrain.Graph;
 import org.scaletrain.Init;
@@ -25,6 +27,7 @@ class FirstStep {
   }
 
   public static void main(String[] arguments) {
+    String device = List.of(arguments).contains("--device") ? arguments[arguments.length - 1] : "cpu";  // --device NAME at the end
     Array x = Array.allocate(DType.F32, ROWS, 1), y = Array.allocate(DType.F32, ROWS, 1);
     for (int i = 0; i < ROWS; ++i) {
       float at = -3 + 6 * (float) i / (ROWS - 1);
@@ -33,7 +36,7 @@ class FirstStep {
     }
     Batch batch = Batch.of("x", x, "y", y);
 
-    try (Context context = new Context(); Graph graph = new Graph(context)) {
+    try (Context context = new Context(new ContextOptions().device(device)); Graph graph = new Graph(context)) {
       Value hidden = Ops.gelu(linear(graph, "first", graph.input("x", Graph.BATCH, 1), 1, WIDTH));
       Value prediction = linear(graph, "second", hidden, WIDTH, 1);
       graph.loss(Ops.mse(prediction, graph.input("y", Graph.BATCH, 1)));

@@ -3,8 +3,10 @@
 
 import java.nio.file.Path;
 import java.util.Arrays;
+import java.util.List;
 import java.util.Map;
 import org.scaletrain.Context;
+import org.scaletrain.ContextOptions;
 import org.scaletrain.Data;
 import org.scaletrain.Evaluation;
 import org.scaletrain.GenerateOptions;
@@ -45,8 +47,8 @@ class TrainGpt {
     }
   }
 
-  static boolean run(Path text, Path weights) {
-    try (Context context = new Context(); Data data = Data.files(context, text, 32)) {
+  static boolean run(Path text, Path weights, String device) {
+    try (Context context = new Context(new ContextOptions().device(device)); Data data = Data.files(context, text, 32)) {
       Data.Split parts = data.split(0.1);  // the last tenth of the text is held out
       Recipe recipe = new Recipe().batch(16).lr(0.003);
       try (Model model = Model.builtin(context, "gpt", OPTIONS, 1); Trainer trainer = new Trainer(model, recipe, parts.training())) {
@@ -66,6 +68,8 @@ class TrainGpt {
       System.err.println("usage: 02_train_gpt.java TEXT [WEIGHTS.safetensors]");
       System.exit(2);
     }
-    System.exit(run(Path.of(arguments[0]), Path.of(arguments.length > 1 ? arguments[1] : "gpt.safetensors")) ? 0 : 1);
+    String device = List.of(arguments).contains("--device") ? arguments[arguments.length - 1] : "cpu";  // --device NAME at the end
+    Path weights = Path.of(arguments.length > 1 && !arguments[1].startsWith("--") ? arguments[1] : "gpt.safetensors");
+    System.exit(run(Path.of(arguments[0]), weights, device) ? 0 : 1);
   }
 }

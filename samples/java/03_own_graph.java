@@ -7,6 +7,7 @@ import java.util.Map;
 import org.scaletrain.Array;
 import org.scaletrain.Batch;
 import org.scaletrain.Context;
+import org.scaletrain.ContextOptions;
 import org.scaletrain.DType;
 import org.scaletrain.Data;
 import org.scaletrain.Graph;
@@ -45,8 +46,8 @@ class OwnGraph {
     return Batch.of("point", point, "height", height);
   }
 
-  static boolean run() {
-    try (Context context = new Context(); Graph graph = new Graph(context)) {
+  static boolean run(String device) {
+    try (Context context = new Context(new ContextOptions().device(device)); Graph graph = new Graph(context)) {
       describe(graph);
       Recipe recipe = new Recipe().batch(64).lr(0.01).weightDecay(0);
       try (Model model = new Model(graph, 1);
@@ -63,6 +64,7 @@ class OwnGraph {
   }
 
   public static void main(String[] arguments) {
-    System.exit(run() ? 0 : 1);
+    String device = List.of(arguments).contains("--device") ? arguments[arguments.length - 1] : "cpu";  // --device NAME at the end
+    System.exit(run(device) ? 0 : 1);
   }
 }

@@ -3,11 +3,13 @@
 // Run: java -cp scaletrain.jar 04_predict_while_training.java
 
 import java.nio.FloatBuffer;
+import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import org.scaletrain.Array;
 import org.scaletrain.Batch;
 import org.scaletrain.Context;
+import org.scaletrain.ContextOptions;
 import org.scaletrain.DType;
 import org.scaletrain.Model;
 import org.scaletrain.Predictor;
@@ -35,10 +37,10 @@ class PredictWhileTraining {
     return answer[0];
   }
 
-  static boolean run() {
+  static boolean run(String device) {
     Batch batch = sine();
     Recipe recipe = new Recipe().batch(64).lr(0.01).weightDecay(0);
-    try (Context context = new Context();
+    try (Context context = new Context(new ContextOptions().device(device));
         Model model = Model.builtin(context, "mlp", Map.of("hidden", new int[] {32}), 1);
         Trainer trainer = new Trainer(model, recipe);
         Predictor predictor = new Predictor(model)) {  // has a snapshot of the weights, 4 bytes per parameter
@@ -61,6 +63,7 @@ class PredictWhileTraining {
   }
 
   public static void main(String[] arguments) {
-    System.exit(run() ? 0 : 1);
+    String device = List.of(arguments).contains("--device") ? arguments[arguments.length - 1] : "cpu";  // --device NAME at the end
+    System.exit(run(device) ? 0 : 1);
   }
 }

@@ -2,10 +2,12 @@
 // learns the order that is enough on 90 % of the days. Prints the same numbers as 05_own_loss.c.
 // Run: java -cp scaletrain.jar 05_own_loss.java
 
+import java.util.List;
 import java.util.Map;
 import org.scaletrain.Array;
 import org.scaletrain.Batch;
 import org.scaletrain.Context;
+import org.scaletrain.ContextOptions;
 import org.scaletrain.Model;
 import org.scaletrain.Recipe;
 import org.scaletrain.Trainer;
@@ -40,12 +42,12 @@ class OwnLoss {
     return sum / ROWS;
   }
 
-  static boolean run() {
+  static boolean run(String device) {
     float[] x = new float[ROWS], sold = new float[ROWS], gradient = new float[ROWS];
     Batch batch = Batch.of("x", Array.of(x, ROWS, 1));  // no "y", since the graph's own loss is not used
     Batch byOrder = Batch.of("prediction", Array.of(gradient, ROWS, 1));
     Recipe recipe = new Recipe().batch(64).lr(0.01).warmup(0).weightDecay(0);
-    try (Context context = new Context();
+    try (Context context = new Context(new ContextOptions().device(device));
         Model model = Model.builtin(context, "mlp", Map.of("inputs", 1, "hidden", new int[] {32}, "outputs", 1), 1);
         Trainer trainer = new Trainer(model, recipe)) {
       double first = 0, cost = 0;
@@ -66,6 +68,7 @@ class OwnLoss {
   }
 
   public static void main(String[] arguments) {
-    System.exit(run() ? 0 : 1);
+    String device = List.of(arguments).contains("--device") ? arguments[arguments.length - 1] : "cpu";  // --device NAME at the end
+    System.exit(run(device) ? 0 : 1);
   }
 }

@@ -2,13 +2,16 @@
 // Run: java -cp scaletrain.jar 06_tiled_gemm.java
 
 import java.nio.FloatBuffer;
+import java.util.List;
 import org.scaletrain.Array;
 import org.scaletrain.Context;
+import org.scaletrain.ContextOptions;
 import org.scaletrain.DType;
 import org.scaletrain.Gemm;
 import org.scaletrain.GemmInfo;
 import org.scaletrain.GemmProblem;
 import org.scaletrain.GemmSchedule;
+import org.scaletrain.Unsupported;
 
 class TiledGemm {
   static final int SIZE = 384;
@@ -38,16 +41,17 @@ class TiledGemm {
     return largest;
   }
 
-  static boolean run() {
+  static boolean run(String device) {
     Array a = someNumbers(), b = someNumbers(), c = Array.allocate(DType.F32, SIZE, SIZE);
     long begin = System.nanoTime();
     double[] plain = multiplyPlainly(a.toFloats(), b.toFloats());
     System.out.printf("%-22s %8.2f GFLOP/s%n", "plain loop", 2.0 * SIZE * SIZE * SIZE / (System.nanoTime() - begin));
 
     double worst = 0;
-    try (Context context = new Context()) {
+    try (Context context = new Context(new ContextOptions().device(device))) {
       for (int tile : new int[] {8, 32, 64, 128, 384, 0 /* the library chooses */}) {
         GemmSchedule wish = new GemmSchedule().tile(tile, tile, tile).block(tile, tile);  // block = tile: packs one tile at a time
+        if (!device.equals("cpu")) wish.tuneMs(20);  // a device has rates of kernels that it has measured
         try (Gemm gemm = new Gemm(context, new GemmProblem(SIZE, SIZE, SIZE), wish)) {
           double best = 0;  // of several runs, since the first finds cold caches
           for (int run = 0; run < 5; ++run) {
@@ -59,6 +63,8 @@ class TiledGemm {
           GemmInfo info = gemm.info();
           String name = "tile " + info.tileM() + "x" + info.tileN() + "x" + info.tileK() + (tile == 0 ? ", chosen" : "");
           System.out.printf("%-22s %8.2f GFLOP/s  largest difference %.1e  %s%n", name, 1e-9 * best, difference, info.adjusted() ? "rounded" : "");
+        } catch (Unsupported error) {  // a device has few tiles
+          System.out.printf("tile %-17d %s%n", tile, error.getMessage());
         }
       }
     }
@@ -66,6 +72,7 @@ class TiledGemm {
   }
 
   public static void main(String[] arguments) {
-    System.exit(run() ? 0 : 1);
+    String device = List.of(arguments).contains("--device") ? arguments[arguments.length - 1] : "cpu";  // --device NAME at the end
+    System.exit(run(device) ? 0 : 1);
   }
 }

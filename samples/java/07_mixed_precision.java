@@ -7,6 +7,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.function.Function;
 import org.scaletrain.Context;
+import org.scaletrain.ContextOptions;
 import org.scaletrain.Data;
 import org.scaletrain.Model;
 import org.scaletrain.Recipe;
@@ -54,9 +55,9 @@ class MixedPrecision {
     System.out.println();
   }
 
-  static boolean run(Path text) {
+  static boolean run(Path text, String device) {
     List<Run> runs = List.of(new Run("fp32"), new Run("bf16"), new Run("fp16"));
-    try (Context context = new Context(); Data data = Data.files(context, text, 32)) {
+    try (Context context = new Context(new ContextOptions().device(device)); Data data = Data.files(context, text, 32)) {
       Data.Split parts = data.split(0.1);
       for (Run run : runs) run.train(context, parts);
     }
@@ -72,10 +73,11 @@ class MixedPrecision {
   }
 
   public static void main(String[] arguments) {
-    if (arguments.length != 1) {
+    if (arguments.length < 1) {
       System.err.println("usage: 07_mixed_precision.java TEXT");
       System.exit(2);
     }
-    System.exit(run(Path.of(arguments[0])) ? 0 : 1);
+    String device = List.of(arguments).contains("--device") ? arguments[arguments.length - 1] : "cpu";  // --device NAME at the end
+    System.exit(run(Path.of(arguments[0]), device) ? 0 : 1);
   }
 }

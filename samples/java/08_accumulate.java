@@ -3,9 +3,11 @@
 // Run: java -cp scaletrain.jar 08_accumulate.java
 
 import java.nio.FloatBuffer;
+import java.util.List;
 import org.scaletrain.Accumulator;
 import org.scaletrain.Array;
 import org.scaletrain.Context;
+import org.scaletrain.ContextOptions;
 import org.scaletrain.DType;
 
 class Accumulate {
@@ -46,10 +48,11 @@ class Accumulate {
     return largest;
   }
 
-  static boolean run() {
+  static boolean run(String device) {
     float[] means = new float[WIDTH];
     for (int j = 0; j < WIDTH; ++j) w[j] = 0.1f * (j - 3);
-    try (Context context = new Context(); Accumulator accumulator = new Accumulator(context, 1, gradient)) {  // writes to dw in place
+    try (Context context = new Context(new ContextOptions().device(device));
+         Accumulator accumulator = new Accumulator(context, 1, gradient)) {  // writes to dw in place
       accumulator.add(backward(0, ROWS));
       boolean wholeStep = accumulator.shouldStep();
       float[] whole = gradient.toFloats();
@@ -72,6 +75,7 @@ class Accumulate {
   }
 
   public static void main(String[] arguments) {
-    System.exit(run() ? 0 : 1);
+    String device = List.of(arguments).contains("--device") ? arguments[arguments.length - 1] : "cpu";  // --device NAME at the end
+    System.exit(run(device) ? 0 : 1);
   }
 }

@@ -8,6 +8,7 @@ import java.util.Map;
 import org.scaletrain.Array;
 import org.scaletrain.Batch;
 import org.scaletrain.Context;
+import org.scaletrain.ContextOptions;
 import org.scaletrain.DType;
 import org.scaletrain.LossScaler;
 import org.scaletrain.Optimizer;
@@ -69,10 +70,10 @@ class OwnLoop {
     return Double.isFinite(norm) ? String.format("%.3f", norm) : "inf";
   }
 
-  static boolean run() {
+  static boolean run(String device) {
     Net net = new Net();
     Map<String, Object> groups = Map.of("pattern", "b", "weight_decay_scale", 0);
-    try (Context context = new Context();
+    try (Context context = new Context(new ContextOptions().device(device));
         LossScaler scaler = new LossScaler(context);
         Schedule schedule = new Schedule(Map.of("schedule", "cosine", "lr", 0.02, "warmup", 20, "lr_steps", 600));
         Optimizer optimizer = new Optimizer(context, net.parameters, Map.of("optimizer", "adamw", "groups", List.of(groups)))) {
@@ -98,6 +99,7 @@ class OwnLoop {
   }
 
   public static void main(String[] arguments) {
-    System.exit(run() ? 0 : 1);
+    String device = List.of(arguments).contains("--device") ? arguments[arguments.length - 1] : "cpu";  // --device NAME at the end
+    System.exit(run(device) ? 0 : 1);
   }
 }

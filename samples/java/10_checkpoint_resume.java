@@ -14,6 +14,7 @@ import org.scaletrain.Array;
 import org.scaletrain.Batch;
 import org.scaletrain.Checkpoint;
 import org.scaletrain.Context;
+import org.scaletrain.ContextOptions;
 import org.scaletrain.DType;
 import org.scaletrain.Data;
 import org.scaletrain.Json;
@@ -55,9 +56,10 @@ class CheckpointResume {
   }
 
   public static void main(String[] arguments) throws IOException {
-    Path folder = Path.of(arguments.length > 0 ? arguments[0] : "checkpoint_resume_run");
+    String device = List.of(arguments).contains("--device") ? arguments[arguments.length - 1] : "cpu";  // --device NAME at the end
+    Path folder = Path.of(arguments.length > 0 && !arguments[0].startsWith("--") ? arguments[0] : "checkpoint_resume_run");
     boolean same;
-    try (Context context = new Context(); Checkpoint checkpoint = new Checkpoint(context, folder);
+    try (Context context = new Context(new ContextOptions().device(device)); Checkpoint checkpoint = new Checkpoint(context, folder);
          Trainer first = trainer(context); Trainer second = trainer(context)) {
       System.out.println("the first trainer");
       train(first, 10);

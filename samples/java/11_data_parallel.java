@@ -2,9 +2,11 @@
 // losses and weights are bitwise equal for any number of ranks. Prints the same numbers as 11_data_parallel.c.
 // Run: java -cp scaletrain.jar 11_data_parallel.java
 
+import java.util.List;
 import org.scaletrain.Array;
 import org.scaletrain.Batch;
 import org.scaletrain.Context;
+import org.scaletrain.ContextOptions;
 import org.scaletrain.DType;
 import org.scaletrain.Graph;
 import org.scaletrain.Init;
@@ -37,6 +39,7 @@ class DataParallel {
   }
 
   public static void main(String[] arguments) {
+    String device = List.of(arguments).contains("--device") ? arguments[arguments.length - 1] : "cpu";  // --device NAME at the end
     Array x = Array.allocate(DType.F32, ROWS, 1), y = Array.allocate(DType.F32, ROWS, 1);
     for (int i = 0; i < ROWS; ++i) {
       float at = -3 + 6 * (float) i / (ROWS - 1);
@@ -46,7 +49,7 @@ class DataParallel {
     Batch batch = Batch.of("x", x, "y", y);
 
     boolean alike = true;
-    try (Context context = new Context(); Graph graph = new Graph(context)) {
+    try (Context context = new Context(new ContextOptions().device(device)); Graph graph = new Graph(context)) {
       Value hidden = Ops.gelu(linear(graph, "first", graph.input("x", Graph.BATCH, 1), 1, WIDTH));
       Value prediction = linear(graph, "second", hidden, WIDTH, 1);
       graph.loss(Ops.mse(prediction, graph.input("y", Graph.BATCH, 1)));

@@ -13,6 +13,7 @@ import org.scaletrain.CheckpointOptions;
 import org.scaletrain.Communicator;
 import org.scaletrain.CommunicatorOptions;
 import org.scaletrain.Context;
+import org.scaletrain.ContextOptions;
 import org.scaletrain.DType;
 import org.scaletrain.Model;
 import org.scaletrain.Recipe;
@@ -64,9 +65,10 @@ class Zero {
   }
 
   public static void main(String[] arguments) {
-    Path folder = Path.of(arguments.length > 0 ? arguments[0] : "zero_run");
+    String device = List.of(arguments).contains("--device") ? arguments[arguments.length - 1] : "cpu";  // --device NAME at the end
+    Path folder = Path.of(arguments.length > 0 && !arguments[0].startsWith("--") ? arguments[0] : "zero_run");
     boolean alike = true;
-    try (Context context = new Context();
+    try (Context context = new Context(new ContextOptions().device(device));
          Communicator ranks = Communicator.env(context, new CommunicatorOptions());  // the rank that scaletrain launch, torchrun, .. assigned
          Communicator own = ranks.duplicate();  // for this program's calls: ranks is the trainer's
          Communicator half = ranks.split(2 * ranks.rank() / ranks.size(), 0, true);  // the ranks of a stage, if there were two stages

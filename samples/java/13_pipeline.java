@@ -2,9 +2,11 @@
 // split is naive model parallelism: each stage waits half of the time. The bits are those of one stage. Prints what 13_pipeline.c prints.
 // Run: java -cp scaletrain.jar 13_pipeline.java
 
+import java.util.List;
 import org.scaletrain.Array;
 import org.scaletrain.Batch;
 import org.scaletrain.Context;
+import org.scaletrain.ContextOptions;
 import org.scaletrain.DType;
 import org.scaletrain.Graph;
 import org.scaletrain.Init;
@@ -39,7 +41,8 @@ class Pipelined {
   }
 
   public static void main(String[] arguments) {
-    String schedule = arguments.length > 0 ? arguments[0] : "zb-v";  // or gpipe, interleaved, zb-h1
+    String device = List.of(arguments).contains("--device") ? arguments[arguments.length - 1] : "cpu";  // --device NAME at the end
+    String schedule = arguments.length > 0 && !arguments[0].startsWith("--") ? arguments[0] : "zb-v";  // or gpipe, interleaved, zb-h1
     Array x = Array.allocate(DType.F32, ROWS, 1), y = Array.allocate(DType.F32, ROWS, 1);
     for (int i = 0; i < ROWS; ++i) {
       float at = -3 + 6 * (float) i / (ROWS - 1);
@@ -49,7 +52,7 @@ class Pipelined {
     Batch batch = Batch.of("x", x, "y", y);
 
     boolean alike = true;
-    try (Context context = new Context(); Graph graph = new Graph(context)) {
+    try (Context context = new Context(new ContextOptions().device(device)); Graph graph = new Graph(context)) {
       Value hidden = Ops.gelu(linear(graph, "first", graph.input("x", Graph.BATCH, 1), 1, WIDTH));
       for (String name : new String[] {"second", "third"}) hidden = Ops.gelu(linear(graph, name, hidden, WIDTH, WIDTH));
       Value prediction = linear(graph, "fourth", hidden, WIDTH, 1);

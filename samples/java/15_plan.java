@@ -34,10 +34,12 @@ class PlannedRun {
   }
 
   public static void main(String[] arguments) {
+    String device = List.of(arguments).contains("--device") ? arguments[arguments.length - 1] : "cpu";  // --device NAME at the end
     Map<String, ?> sizes = Map.of("layers", 12, "width", 8192, "heads", 64, "context", 1024, "vocabulary", 50304);
     boolean allFit = false;
     // A plan does not read the parameters, so they are never made.
-    try (Context context = new Context(new ContextOptions().lateParameters()); Model model = Model.builtin(context, "gpt", sizes, 1);
+    try (Context context = new Context(new ContextOptions().device(device).lateParameters());
+        Model model = Model.builtin(context, "gpt", sizes, 1);
         Recipe recipe = new Recipe().ranks(8).batch(16).precision("fp16").optimizer("adam"); Plan first = new Plan(model, recipe, MACHINE)) {
       Map<?, ?> book = map((Map<?, ?>) Json.parse(first.json()), "textbook");
       System.out.printf("%.1f B parameters; textbook: %.0f bytes each, %.1f GB a rank, %.1f GB with ZeRO-3%n",

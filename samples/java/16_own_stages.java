@@ -16,6 +16,7 @@ import org.scaletrain.ArrayType;
 import org.scaletrain.BorrowedArray;
 import org.scaletrain.Communicator;
 import org.scaletrain.Context;
+import org.scaletrain.ContextOptions;
 import org.scaletrain.Pipeline;
 import org.scaletrain.Stage;
 import org.scaletrain.StageWork;
@@ -132,9 +133,9 @@ class OwnStages {
     return stage;
   }
 
-  static void train(Model model, String schedule, int stages) throws Exception {
+  static void train(String device, Model model, String schedule, int stages) throws Exception {
     ExecutorService threads = Executors.newFixedThreadPool(stages);
-    try (Context context = new Context()) {
+    try (Context context = new Context(new ContextOptions().device(device))) {
       List<Future<Layers>> results = Communicator.local(context, stages).stream()
           .map(rank -> threads.submit(() -> trainStage(model, rank, schedule, LAYERS / stages))).collect(Collectors.toList());
       for (Future<Layers> result : results) {
@@ -150,11 +151,12 @@ class OwnStages {
   }
 
   public static void main(String[] arguments) throws Exception {
-    String schedule = arguments.length > 0 ? arguments[0] : "1f1b";
+    String device = List.of(arguments).contains("--device") ? arguments[arguments.length - 1] : "cpu";  // --device NAME at the end
+    String schedule = arguments.length > 0 && !arguments[0].startsWith("--") ? arguments[0] : "1f1b";
     boolean hasTwo = schedule.equals("interleaved") || schedule.equals("zb-v");  // parts a stage
     Model alone = new Model(), model = new Model();
-    train(alone, "interleaved", 1);  // all parts on one stage
-    train(model, schedule, hasTwo ? 2 : LAYERS);
+    train(device, alone, "interleaved", 1);  // all parts on one stage
+    train(device, model, schedule, hasTwo ? 2 : LAYERS);
     boolean alike = Arrays.deepEquals(alone.weights, model.weights);
     System.out.println(alike ? "the weights have the same bits" : "the weights differ");
     System.exit(alike ? 0 : 1);

@@ -7,6 +7,7 @@ import sys
 
 import scaletrain as st
 
+DEVICE = sys.argv[-1] if "--device" in sys.argv else "cpu"  # --device NAME at the end
 ROWS, WIDTH, STEPS = 64, 32, 400
 
 
@@ -21,7 +22,7 @@ def main() -> bool:
     y = array.array("f", map(math.sin, x))
     batch = {name: memoryview(values).cast("B").cast("f", (ROWS, 1)) for name, values in (("x", x), ("y", y))}
 
-    context = st.Context()
+    context = st.Context(device=DEVICE)
     graph = st.Graph(context)
     hidden = st.ops.gelu(linear(graph, "first", graph.input("x", "f32", (st.BATCH, 1)), 1, WIDTH))
     prediction = linear(graph, "second", hidden, WIDTH, 1)

@@ -5,6 +5,7 @@ import sys
 
 import scaletrain as st
 
+DEVICE = sys.argv[-1] if "--device" in sys.argv else "cpu"  # --device NAME at the end
 OPTIONS = {"layers": 2, "width": 64, "heads": 2, "context": 32}
 
 
@@ -25,7 +26,7 @@ def round_trip(context: st.Context, model: st.Model, path: str) -> bool:
 
 
 def main(text: str, weights: str = "gpt.safetensors") -> bool:
-    with st.Context() as context:
+    with st.Context(device=DEVICE) as context:
         train, validation = st.Data.files(context, text, context=32).split(0.1)  # the last tenth of the text is held out
         model = st.Model.builtin(context, "gpt", seed=1, **OPTIONS)
         trainer = st.Trainer(model, {"batch": 16, "lr": 0.003}, train)
@@ -40,6 +41,7 @@ def main(text: str, weights: str = "gpt.safetensors") -> bool:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) not in (2, 3):
+    words = sys.argv[1:-2] if "--device" in sys.argv else sys.argv[1:]
+    if len(words) not in (1, 2):
         sys.exit(f"usage: {sys.argv[0]} TEXT [WEIGHTS.safetensors]")
-    sys.exit(0 if main(*sys.argv[1:]) else 1)
+    sys.exit(0 if main(*words) else 1)

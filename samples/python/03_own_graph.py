@@ -7,6 +7,7 @@ import numpy
 
 import scaletrain as st
 
+DEVICE = sys.argv[-1] if "--device" in sys.argv else "cpu"  # --device NAME at the end
 ROWS, STEPS = 1024, 1000
 
 
@@ -26,7 +27,7 @@ def main() -> bool:
     x, y = points[:, :1], points[:, 1:]
     heights = (numpy.exp(-2 * (x * x + y * y)) + numpy.float32(0.5) * x).astype(numpy.float32)  # a hill on a slope
 
-    context = st.Context()
+    context = st.Context(device=DEVICE)
     graph = st.Graph(context)
     describe(graph)
     data = st.Data.arrays(context, {"point": points, "height": heights})  # not copied: the data keeps the arrays

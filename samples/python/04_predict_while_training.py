@@ -9,6 +9,7 @@ import numpy
 
 import scaletrain as st
 
+DEVICE = sys.argv[-1] if "--device" in sys.argv else "cpu"  # --device NAME at the end
 ROWS, ROUNDS, STEPS = 64, 4, 150
 
 
@@ -22,7 +23,7 @@ def ask(predictor: st.Predictor, x: float) -> float:
 def main() -> bool:
     x = (numpy.float32(-3) + numpy.float32(6) * numpy.arange(ROWS, dtype=numpy.float32) / numpy.float32(ROWS - 1)).reshape(ROWS, 1)
     batch = {"x": x, "y": numpy.sin(x.astype(numpy.float64)).astype(numpy.float32)}
-    context = st.Context()
+    context = st.Context(device=DEVICE)
     model = st.Model.builtin(context, "mlp", seed=1, hidden=[32])
     trainer = st.Trainer(model, {"batch": 64, "lr": 0.01, "weight_decay": 0})
     predictor = st.Predictor(model)  # has a snapshot of the weights, 4 bytes per parameter

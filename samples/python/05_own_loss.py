@@ -8,6 +8,7 @@ import numpy
 
 import scaletrain as st
 
+DEVICE = sys.argv[-1] if "--device" in sys.argv else "cpu"  # --device NAME at the end
 ROWS = 64
 
 
@@ -20,7 +21,7 @@ def uniform() -> Iterator[float]:
 
 
 def main() -> bool:
-    context = st.Context()
+    context = st.Context(device=DEVICE)
     model = st.Model.builtin(context, "mlp", seed=1, inputs=1, hidden=[32], outputs=1)
     trainer = st.Trainer(model, {"batch": 64, "lr": 0.01, "warmup": 0, "weight_decay": 0})
     numbers = uniform()

@@ -6,6 +6,7 @@ import sys
 
 import scaletrain as st
 
+DEVICE = sys.argv[-1] if "--device" in sys.argv else "cpu"  # --device NAME at the end
 STEPS, EVERY = 60, 10
 
 
@@ -32,7 +33,7 @@ class Run:
 
 
 def main(text: str) -> bool:
-    context = st.Context()
+    context = st.Context(device=DEVICE)
     training, held_out = st.Data.files(context, text, context=32).split(0.1)
     runs = [Run(precision) for precision in ("fp32", "bf16", "fp16")]
     for run in runs:
@@ -53,6 +54,6 @@ def main(text: str) -> bool:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
+    if len(sys.argv) < 2:
         sys.exit(f"usage: {sys.argv[0]} TEXT")
     sys.exit(0 if main(sys.argv[1]) else 1)

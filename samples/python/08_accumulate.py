@@ -8,6 +8,7 @@ from numpy import float32
 
 import scaletrain as st
 
+DEVICE = sys.argv[-1] if "--device" in sys.argv else "cpu"  # --device NAME at the end
 ROWS, MICRO_BATCH, WIDTH = 12, 3, 8
 TOKENS = (9, 4, 7, 8, 8, 2, 5, 9, 6, 1, 3, 2)
 
@@ -43,7 +44,7 @@ def largest_difference(a: numpy.ndarray, b: numpy.ndarray) -> float:
 def main() -> bool:
     w = numpy.array([float32(0.1) * float32(j - 3) for j in range(WIDTH)], float32)
     dw, means = numpy.zeros(WIDTH, float32), numpy.zeros(WIDTH, float32)
-    with st.Context() as context, st.Accumulator(context, 1, [dw]) as accumulator:  # writes to dw in place
+    with st.Context(device=DEVICE) as context, st.Accumulator(context, 1, [dw]) as accumulator:  # writes to dw in place
         accumulator.add(backward(w, dw, 0, ROWS))
         whole_step = accumulator.should_step()
         whole = dw.copy()

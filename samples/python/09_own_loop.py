@@ -9,6 +9,7 @@ from numpy import float32
 
 import scaletrain as st
 
+DEVICE = sys.argv[-1] if "--device" in sys.argv else "cpu"  # --device NAME at the end
 ROWS, HIDDEN = 64, 32
 
 
@@ -43,7 +44,7 @@ class Net:
 def main() -> bool:
     numbers = uniform()
     net = Net(numbers)
-    context = st.Context()
+    context = st.Context(device=DEVICE)
     scaler = st.LossScaler(context)
     schedule = st.Schedule("cosine", lr=0.02, warmup=20, lr_steps=600)
     groups = [{"pattern": "b", "weight_decay_scale": 0}]

@@ -10,6 +10,7 @@ from numpy import float32
 
 import scaletrain as st
 
+DEVICE = sys.argv[-1] if "--device" in sys.argv else "cpu"  # --device NAME at the end
 ROWS = 96
 
 
@@ -30,7 +31,7 @@ def train(trainer: st.Trainer, until: int) -> None:
 
 
 def main() -> bool:
-    with tempfile.TemporaryDirectory() as folder, st.Context() as context, st.Checkpoint(context, folder) as checkpoint:
+    with tempfile.TemporaryDirectory() as folder, st.Context(device=DEVICE) as context, st.Checkpoint(context, folder) as checkpoint:
         print("the first trainer")
         first = make_trainer(context)
         train(first, 10)

@@ -7,6 +7,7 @@ import sys
 
 import scaletrain as st
 
+DEVICE = sys.argv[-1] if "--device" in sys.argv else "cpu"  # --device NAME at the end
 ROWS, WIDTH, STEPS = 64, 32, 100
 
 
@@ -31,7 +32,7 @@ def main() -> bool:
     y = array.array("f", map(math.sin, x))
     batch = {name: memoryview(values).cast("B").cast("f", (ROWS, 1)) for name, values in (("x", x), ("y", y))}
 
-    graph = st.Graph(st.Context())
+    graph = st.Graph(st.Context(device=DEVICE))
     hidden = st.ops.gelu(linear(graph, "first", graph.input("x", "f32", (st.BATCH, 1)), 1, WIDTH))
     prediction = linear(graph, "second", hidden, WIDTH, 1)
     graph.loss(st.ops.mse(prediction, graph.input("y", "f32", (st.BATCH, 1))))

@@ -10,6 +10,7 @@ from numpy import float32
 
 import scaletrain as st
 
+DEVICE = sys.argv[-1] if "--device" in sys.argv else "cpu"  # --device NAME at the end
 ROWS, BATCH, STEPS = 64, 8, 50
 
 
@@ -42,7 +43,7 @@ def resume_alone(context: st.Context, checkpoint: st.Checkpoint) -> str:
 
 
 def main(folder: str) -> bool:
-    context = st.Context()
+    context = st.Context(device=DEVICE)
     ranks = st.Communicator.env(context)  # the rank that scaletrain launch, torchrun, mpirun or srun assigned
     own = ranks.duplicate()  # for this program's calls: `ranks` is the trainer's
     half = ranks.split(2 * ranks.rank // ranks.size, allow_single=True)  # the ranks of a stage, if there were two stages
@@ -72,4 +73,4 @@ def main(folder: str) -> bool:
 
 
 if __name__ == "__main__":
-    sys.exit(0 if main(sys.argv[1] if len(sys.argv) > 1 else "zero_run") else 1)
+    sys.exit(0 if main(sys.argv[1] if sys.argv[1:2] not in ([], ["--device"]) else "zero_run") else 1)

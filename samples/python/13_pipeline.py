@@ -7,6 +7,7 @@ import sys
 
 import scaletrain as st
 
+DEVICE = sys.argv[-1] if "--device" in sys.argv else "cpu"  # --device NAME at the end
 ROWS, WIDTH, STEPS = 64, 32, 100
 
 
@@ -32,7 +33,7 @@ def main(schedule: str) -> bool:
     y = array.array("f", map(math.sin, x))
     batch = {name: memoryview(values).cast("B").cast("f", (ROWS, 1)) for name, values in (("x", x), ("y", y))}
 
-    graph = st.Graph(st.Context())
+    graph = st.Graph(st.Context(device=DEVICE))
     hidden = st.ops.gelu(linear(graph, "first", graph.input("x", "f32", (st.BATCH, 1)), 1, WIDTH))
     for name in ("second", "third"):
         hidden = st.ops.gelu(linear(graph, name, hidden, WIDTH, WIDTH))
@@ -48,4 +49,4 @@ def main(schedule: str) -> bool:
 
 
 if __name__ == "__main__":
-    sys.exit(0 if main(sys.argv[1] if len(sys.argv) > 1 else "zb-v") else 1)  # or gpipe, interleaved, zb-h1
+    sys.exit(0 if main(sys.argv[1] if sys.argv[1:2] not in ([], ["--device"]) else "zb-v") else 1)  # or gpipe, interleaved, zb-h1

@@ -7,6 +7,8 @@ import sys
 
 import scaletrain as st
 
+DEVICE = sys.argv[-1] if "--device" in sys.argv else "cpu"  # --device NAME at the end
+
 
 def print_plan(name: str, plan: st.Plan) -> None:
     all_of_it = plan.json
@@ -16,7 +18,7 @@ def print_plan(name: str, plan: st.Plan) -> None:
 
 
 def main() -> bool:
-    context = st.Context(late_parameters=True)  # a plan does not read the parameters, so they are never made
+    context = st.Context(device=DEVICE, late_parameters=True)  # a plan does not read the parameters, so they are never made
     model = st.Model.builtin(context, "gpt", layers=12, width=8192, heads=64, context=1024, vocabulary=50304)
     recipe = st.Recipe(ranks=8, batch=16, precision="fp16", optimizer="adam")
 

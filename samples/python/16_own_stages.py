@@ -14,6 +14,7 @@ from numpy import float32
 
 import scaletrain as st
 
+DEVICE = sys.argv[-1] if "--device" in sys.argv else "cpu"  # --device NAME at the end
 LAYERS, WIDTH, ROWS, MICRO_BATCHES, STEPS = 4, 8, 8, 8, 200
 
 
@@ -95,7 +96,7 @@ def train_stage(model: Model, rank: st.Communicator, schedule: str, chunks: int)
 
 
 def train(model: Model, schedule: str, stages: int) -> None:
-    ranks = st.Communicator.local(st.Context(), stages)
+    ranks = st.Communicator.local(st.Context(device=DEVICE), stages)
     with ThreadPoolExecutor(stages) as threads:
         results = list(threads.map(lambda rank: train_stage(model, rank, schedule, LAYERS // stages), ranks))
     bubble, losses = max(results, key=lambda result: result[1][0])
@@ -104,7 +105,7 @@ def train(model: Model, schedule: str, stages: int) -> None:
 
 
 def main() -> bool:
-    schedule = sys.argv[1] if len(sys.argv) > 1 else "1f1b"
+    schedule = sys.argv[1] if sys.argv[1:2] not in ([], ["--device"]) else "1f1b"
     has_two = schedule in ("interleaved", "zb-v")  # parts a stage
     alone, model = Model(), Model()
     train(alone, "interleaved", 1)  # all parts on one stage
