@@ -1,6 +1,7 @@
 #include "comm/link.h"
 
 #include <algorithm>
+#include <cassert>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -99,6 +100,7 @@ int64_t Link::add(bool comes, void* data, int64_t elements, DType dtype, std::st
 }
 
 int64_t Link::post(Carrier& carrier) {
+  assert(is_carried_ || posted_ == 0);  // a link has carriers from its first message on, or none
   is_carried_ = true;
   Message& message = next();
   message.carrier = &carrier;

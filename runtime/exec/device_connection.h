@@ -23,8 +23,7 @@ struct DeviceConnection {
 DeviceConnection connection_of(Communicator& ranks, Backend& backend);
 
 /// Connects the devices of all ranks of a communicator. `turn`: of this rank's device, the same for all that it is connected by. Collective
-/// call. Throws what the communicator throws, and unavailable, with the
-/// network's words, on the rank whose start fails.
-void connect_devices(Communicator& ranks, DeviceNetwork& network, std::shared_ptr<DeviceTurn> turn = std::make_shared<DeviceTurn>());
+/// call. Throws what the communicator throws, and unavailable, with the network's words, on the rank whose start fails.
+void connect_devices(Communicator& ranks, DeviceNetwork& network, std::shared_ptr<DeviceTurn> turn);
 
 }  // namespace st

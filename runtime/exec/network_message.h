@@ -12,8 +12,8 @@
 
 namespace st {
 
-/// What one place sends or receives. Two meetings of its ends: in the first both have come, so the value is made and its place free; the
-/// lower stage then takes the turn of its device, and in the second meeting the higher one of its own. So no turn is held by an end that
+/// Sends or receives the value of one place. Its ends synchronise twice: the first time both have come, so the value is made and its place
+/// free; the lower stage then takes the turn of its device, and the second time the higher one its own. So no turn is held by an end that
 /// still waits for work, and who holds one waits for that of a higher stage only: messages, and collectives within a stage, all end
 /// (README.md).
 class NetworkMessage final : public Link::Carrier {

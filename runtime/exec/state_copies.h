@@ -1,4 +1,4 @@
-// Copies of optimizer state between the host's memory and the device's, on a stream of their own.
+// Copies of optimizer state, parameters and gradients between the host's memory and the device's, on a stream of their own.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +12,9 @@
 
 namespace st {
 
-/// Runs the copies of a plan (MemoryLayout::windows), each after what the computing stream was given before it. The computing stream
-/// waits for the last copy of a plan, so finishing it finishes the copies; after an error call finish() too.
+/// Runs the copies of a plan (MemoryLayout::windows), each after what the computing stream was given before it. That stream waits for a
+/// window before the nodes that use it, and for the last one that is written at the end of a section; after an error, and after a section
+/// that was left because the rank has no rows, call finish() too.
 class StateCopies {
  public:
   /// The arenas of both are there. Borrows `storage` and `computing`.

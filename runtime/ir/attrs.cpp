@@ -1,5 +1,6 @@
 #include "ir/attrs.h"
 
+#include <algorithm>
 #include <bit>
 
 #include "base/error.h"
@@ -13,12 +14,31 @@ bool operator==(const AttrValue& a, const AttrValue& b) {
   return static_cast<const Held&>(a) == static_cast<const Held&>(b);
 }
 
+namespace {
+
+void put(Attrs::Values& values, std::string_view name, AttrValue value) {
+  const auto known = std::ranges::find(values, name, &Attrs::Values::value_type::first);
+  if (known != values.end())
+    known->second = std::move(value);
+  else
+    values.emplace_back(name, std::move(value));
+}
+
+}  // namespace
+
 Attrs::Attrs(std::initializer_list<std::pair<std::string_view, AttrValue>> values) {
-  for (const auto& [name, value] : values) set(name, value);
+  Values all;
+  for (const auto& [name, value] : values) put(all, name, value);
+  *this = Attrs(std::move(all));
+}
+
+const Attrs::Values& Attrs::all() const {
+  static const Values kNone;
+  return values_ != nullptr ? *values_ : kNone;
 }
 
 const AttrValue* Attrs::find(std::string_view name) const {
-  for (const auto& [known, value] : values_)
+  for (const auto& [known, value] : all())
     if (known == name) return &value;
   return nullptr;
 }
@@ -56,12 +76,9 @@ const Ints& Attrs::ints(std::string_view name) const { return typed<Ints>(at(nam
 const std::string& Attrs::word(std::string_view name) const { return typed<std::string>(at(name), name); }
 
 void Attrs::set(std::string_view name, AttrValue value) {
-  for (auto& [known, old] : values_) {
-    if (known != name) continue;
-    old = std::move(value);
-    return;
-  }
-  values_.emplace_back(name, std::move(value));
+  Values values = all();
+  put(values, name, std::move(value));
+  *this = Attrs(std::move(values));
 }
 
 std::string text_of(const AttrValue& value) {

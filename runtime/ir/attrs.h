@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -26,9 +27,13 @@ class AttrValue : public std::variant<bool, int64_t, double, Ints, std::string> 
   friend bool operator==(const AttrValue& a, const AttrValue& b);
 };
 
+/// Copies share their values until one is set: passes copy nodes far more often than they change one. References to values end with the
+/// next set().
 class Attrs {
  public:
+  using Values = std::vector<std::pair<std::string, AttrValue>>;
   Attrs() = default;
+  explicit Attrs(Values values) : values_(std::make_shared<const Values>(std::move(values))) {}
   Attrs(std::initializer_list<std::pair<std::string_view, AttrValue>> values);
 
   bool has(std::string_view name) const { return find(name) != nullptr; }
@@ -40,12 +45,12 @@ class Attrs {
   const std::string& word(std::string_view name) const;
 
   void set(std::string_view name, AttrValue value);  // replaces
-  const std::vector<std::pair<std::string, AttrValue>>& all() const { return values_; }
-  bool operator==(const Attrs&) const = default;
+  const Values& all() const;
+  friend bool operator==(const Attrs& a, const Attrs& b) { return a.values_ == b.values_ || a.all() == b.all(); }
 
  private:
   const AttrValue& at(std::string_view name) const;  // throws internal: the op's row does not have it
-  std::vector<std::pair<std::string, AttrValue>> values_;
+  std::shared_ptr<const Values> values_;             // null: none
 };
 
 std::string text_of(const AttrValue& value);

@@ -211,15 +211,15 @@ Attrs make_attrs(Op op, const Attrs& given) {
   if (are_whole(op, given)) return given;
   const auto& info = info_of(op);
   check_names(info, given);
-  Attrs attrs;
+  Attrs::Values values;
   for (const auto& attr : info.attrs) {
     const AttrValue* value = given.find(attr.name);
     check(value != nullptr || !attr.required, info.name, ": attribute ", attr.name, " (", type_name_of(attr.standard), ") must be given");
-    attrs.set(attr.name, value != nullptr ? typed(info, attr, *value) : attr.standard);
-    if (value != nullptr) check_domain(info, attr, *attrs.find(attr.name));
-    if (std::holds_alternative<std::string>(attr.standard)) check_word(info, attr, attrs.word(attr.name));
+    const AttrValue& whole = values.emplace_back(attr.name, value != nullptr ? typed(info, attr, *value) : attr.standard).second;
+    if (value != nullptr) check_domain(info, attr, whole);
+    if (const auto* word = std::get_if<std::string>(&whole)) check_word(info, attr, *word);
   }
-  return attrs;
+  return Attrs(std::move(values));
 }
 
 }  // namespace st

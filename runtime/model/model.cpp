@@ -343,7 +343,7 @@ void Model::move_to_file(const std::string& folder) {
   storage_.move_to_file(Arena::parameters, folder);
 }
 
-void Model::move_to_host() {
+void Model::move_to_host(const std::function<void()>& before_swap) {
   require_made();
   const WeightsGate::Writer writer(gate_);
   require(!storage_.is_shared(Arena::parameters), Code::busy,
@@ -352,6 +352,7 @@ void Model::move_to_host() {
   Storage made(context_->backend());
   copy_bytes(context_->backend(), storage_.data(Arena::parameters), context_->backend(), made.arena(Arena::parameters, bytes_, true).data(),
              bytes_);
+  before_swap();
   storage_.share(made, Arena::parameters);
 }
 

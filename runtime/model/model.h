@@ -101,8 +101,9 @@ class Model {
   /// memory, busy while a step's update is in progress; nothing has changed then.
   void move_to_file(const std::string& folder);
   /// Moves the parameters of a device to its host's memory until the model is freed. Kernels compute with copies of them then
-  /// (PlanOptions::parameters_on_host). Throws out_of_memory, busy while another object uses the storage.
-  void move_to_host();
+  /// (PlanOptions::parameters_on_host). Calls `before_swap` when only the swap is left to do; nothing has changed if that throws. Throws
+  /// out_of_memory, busy while another object uses the storage.
+  void move_to_host(const std::function<void()>& before_swap);
   bool is_on_host() const { return storage_.pinned(Arena::parameters) != nullptr; }
 
   /// The same graph with its own copy of all parameters, gathered if the model is sharded. keeps false: this rank only takes part in the

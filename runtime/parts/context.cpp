@@ -65,15 +65,16 @@ int64_t Context::available_memory(int sharers) const { return available_in(*back
 
 int64_t Context::available_in(const Backend& backend, int sharers) const {
   int64_t there = backend.free_bytes();
+  // A device's bytes, which the account of host_backend() has too, are not in the machine's memory.
+  const int64_t own = &backend == backend_.get() ? backend.allocated_bytes() : 0;
   if (backend.is_host_memory()) {
     // Arenas count from their first touch on; until then the system does not know that they are promised.
-    const int64_t promised = std::max<int64_t>(0, backend.allocated_bytes() - os::resident_memory());
+    const int64_t promised = std::max<int64_t>(0, own - os::resident_memory());
     there = std::max<int64_t>(0, there - promised);
   }
   there /= sharers;
   // The others may look at the same moment, or have taken theirs: what is there now is no measure of a part.
-  if (local_ranks_ > 1 && backend.is_host_memory())
-    there = std::min(there, std::max<int64_t>(0, os::total_memory() / local_ranks_ - backend.allocated_bytes()));
+  if (local_ranks_ > 1 && backend.is_host_memory()) there = std::min(there, std::max<int64_t>(0, os::total_memory() / local_ranks_ - own));
   if (options_.memory_limit == 0) return there;
   return std::max<int64_t>(0, std::min(there, options_.memory_limit - backend.allocated_bytes()));
 }
@@ -105,8 +106,9 @@ void Context::require_host_memory(const std::string& what, int64_t bytes, int64_
   require(planned <= there, Code::out_of_memory, what, " offloads ", text_of_bytes(bytes), " (", bytes, " bytes) to the host's memory, ",
           planned > bytes ? text("with the ranks planned after this one ", text_of_bytes(planned), " (", planned, " bytes), ") : "",
           "where ", text_of_bytes(there), " (", there,
-          " bytes) are available; shard the state over more ranks (zero 1 or more), use an optimizer with less of it (adamw-8bit), or set "
-          "offload to none");
+          " bytes) are available; use zero 3 on more ranks, an optimizer with less state (adamw-8bit), offload less (optimizer), or set "
+          "offload "
+          "to none");
 }
 
 GemmTuner Context::tuner() {

@@ -51,7 +51,7 @@ class Context {
   explicit Context(ContextOptions options);
 
   Backend& backend() const { return *backend_; }
-  /// What parts compute by whose arrays are the host's: backend(), or the cpu's on a device of its own memory. Throws out_of_memory.
+  /// Computes parts over the host's arrays: backend(), or the cpu's on a device of its own memory. Throws out_of_memory.
   Backend& host_backend() const;
   /// Orders the host's work on its arrays on the device with ours.
   HostOrder& host_order() const { return *host_order_; }
@@ -95,13 +95,13 @@ class Context {
   void trim();
 
  private:
-  ContextOptions options_;
-  std::shared_ptr<MemorySource> memory_;
-  std::atomic<uint64_t> cancels_{0};
   int64_t available_in(const Backend& backend, int sharers) const;
   int64_t spare_in(const Backend& backend, int sharers) const;
   void require_in(const Backend& backend, const std::string& what, int64_t bytes, int64_t part) const;
 
+  ContextOptions options_;
+  std::shared_ptr<MemorySource> memory_;
+  std::atomic<uint64_t> cancels_{0};
   mutable std::mutex mutex_;
   std::vector<std::weak_ptr<Trimmable>> caches_;
   std::unique_ptr<Backend> backend_;

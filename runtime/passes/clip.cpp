@@ -49,7 +49,7 @@ class Norms {
   }
 
  private:
-  /// Of the blocks of these gradients, one tensor after another.
+  /// Squares of the blocks of these gradients, one tensor after another.
   void squares_of(const std::vector<SlotId>& gradients) {
     Builder& b = b_;
     Program& program = b.program();

@@ -3,7 +3,26 @@
 #include <string>
 #include <utility>
 
+#include "base/error.h"
+
 namespace st {
+
+Rewrite::Rewrite(Program& program, Section& section) : program_(program), section_(section) {
+  size_t values = 0;
+  begins_.reserve(old().nodes.size());
+  for (const Node& node : old().nodes) {
+    begins_.push_back(values);
+    values += node.out.size();
+  }
+  made_.resize(values);
+  new_.nodes.reserve(old().nodes.size());
+}
+
+Value Rewrite::at(Value old) const {
+  const Value made = made_of(old);
+  require(static_cast<bool>(made), Code::internal, "rewrite: output ", old.output, " of node ", old.node, " has no new value yet");
+  return made;
+}
 
 int32_t Rewrite::append(Node node) {
   new_.nodes.push_back(std::move(node));
@@ -19,7 +38,7 @@ int32_t Rewrite::keep(int32_t node) {
 int32_t Rewrite::replace(int32_t node, Node by) {
   const int32_t index = append(std::move(by));
   const auto outputs = static_cast<int32_t>(old()[node].out.size());
-  for (int32_t i = 0; i < outputs; ++i) map_[{node, i}] = {index, i};
+  for (int32_t i = 0; i < outputs; ++i) map({node, i}, {index, i});
   return index;
 }
 
@@ -27,7 +46,7 @@ void Rewrite::finish() {
   section_.graph = std::move(new_);
   if (&section_ != program_.last_forward()) return;
   const auto carry = [&](Value& v) {
-    if (v) v = map_.at(v);
+    if (v) v = at(v);
   };
   for (Output& output : program_.outputs) {
     carry(output.value);

@@ -1,7 +1,7 @@
 // Copies a section's graph node by node, so that a pass can remove, replace or insert nodes in an append-only graph.
 #pragma once
 
-#include <map>
+#include <cassert>
 #include <string>
 #include <vector>
 
@@ -11,28 +11,35 @@ namespace st {
 
 class Rewrite {
  public:
-  /// Borrows the program; the section's graph is replaced by finish().
-  Rewrite(Program& program, Section& section) : program_(program), section_(section) {}
+  /// Borrows the program; the section's graph is replaced by finish(), until which it must not change.
+  Rewrite(Program& program, Section& section);
 
   const Graph& old() const { return section_.graph; }
   const Graph& made() const { return new_; }  // so far
   /// The new value of an old one.
-  Value at(Value old) const { return map_.at(old); }
-  bool has(Value old) const { return map_.contains(old); }
+  Value at(Value old) const;
+  bool has(Value old) const { return static_cast<bool>(made_of(old)); }
   /// Copies an old node and maps its outputs one to one.
   int32_t keep(int32_t node);
   /// Appends a new node whose inputs are new values, and maps the old node's outputs to its outputs.
   int32_t replace(int32_t node, Node by);
   int32_t append(Node node);
-  void map(Value old, Value by) { map_[old] = by; }
+  void map(Value old, Value by) { made_[place_of(old)] = by; }
   /// Replaces the section's graph and updates outputs and loss.
   void finish();
 
  private:
+  size_t place_of(Value old) const {
+    assert(old.node >= 0 && static_cast<size_t>(old.node) < begins_.size());
+    return begins_[static_cast<size_t>(old.node)] + static_cast<size_t>(old.output);
+  }
+  Value made_of(Value old) const { return made_[place_of(old)]; }
+
   Program& program_;
   Section& section_;
   Graph new_;
-  std::map<Value, Value> map_;
+  std::vector<size_t> begins_;  // of each old node's values in made_
+  std::vector<Value> made_;     // of each old value; none yet: no node
 };
 
 /// Appends a cast of a new value; returns the value itself if it has that dtype.

@@ -146,7 +146,7 @@ class Tracer {
     return bytes > 0 && machine_.to_host.bytes_per_second > 0 ? bytes / machine_.to_host.bytes_per_second : 0;
   }
 
-  /// Of a plan with windows in all sections; of others, copies are counted with the nodes that use what is copied.
+  /// For a plan with windows in all sections; in others, copies are counted with the nodes that use what is copied.
   void copy(const Instruction& at) {
     if (!counts_copies_) return;
     double bytes = 0;

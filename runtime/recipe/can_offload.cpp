@@ -26,13 +26,13 @@ void require_offload(const Recipe& recipe, bool has_own_memory, std::string_view
   if (can_offload(recipe, has_own_memory)) return;
   require(can_go_to_a_file(recipe, has_own_memory), Code::unsupported, "recipe: offload_folder is ", recipe.offload_folder, ", but device ",
           device, " has memory of its own, which cannot be in a file; leave offload_folder out, to offload to the host's memory");
-  require_data_ranks_only(recipe, text("offload ", recipe.offload, " on device ", device));
+  require_data_ranks_only(recipe, text("offload ", recipe.offload, " on device ", device, ", which has memory of its own,"),
+                          "use zero 3 on as many ranks, or offload optimizer");
 }
 
-void require_data_ranks_only(const Recipe& recipe, const std::string& because) {
-  require(has_data_ranks_only(recipe), Code::unsupported, "recipe: ", because,
-          ", which has memory of its own, needs stages 1 and tensor 1, got stages ", recipe.stages, " and tensor ", recipe.tensor,
-          "; use zero 3 on as many ranks, or offload optimizer");
+void require_data_ranks_only(const Recipe& recipe, const std::string& because, std::string_view way_out) {
+  require(has_data_ranks_only(recipe), Code::unsupported, "recipe: ", because, " needs stages 1 and tensor 1, got stages ", recipe.stages,
+          " and tensor ", recipe.tensor, "; ", way_out);
 }
 
 }  // namespace st

@@ -1,4 +1,5 @@
-// What a trainer can offload on which kind of device: one rule for trainers, and for the planner, which advises nothing that they refuse.
+// Whether a trainer can offload tensors on a kind of device: one rule for trainers, and for the planner, which advises nothing that they
+// refuse.
 #pragma once
 
 #include <string>
@@ -18,7 +19,7 @@ void require_offload(const Recipe& recipe, bool has_own_memory, std::string_view
 /// Whether it moves the model's parameters to the memory of the device's host. Then each rank has its own (not PlanOptions::shares_masters
 /// or shards_masters).
 bool moves_parameters(const Recipe& recipe, bool has_own_memory);
-/// Throws unsupported, with `because` and the way out, if the recipe's ranks cannot train a model with its parameters there.
-void require_data_ranks_only(const Recipe& recipe, const std::string& because);
+/// Throws unsupported, with `because` and `way_out`, if the recipe's ranks cannot train a model with its parameters there.
+void require_data_ranks_only(const Recipe& recipe, const std::string& because, std::string_view way_out);
 
 }  // namespace st

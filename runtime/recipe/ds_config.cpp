@@ -64,7 +64,8 @@ void read_fp16(DsSection& fp16, bool enabled, DsRecipe& recipe, std::vector<std:
   const bool consecutive = fp16.flag("consecutive_hysteresis", false);
   const double least = fp16.number("min_loss_scale").value_or(1);
   ds_require(!fp16.flag("fp16_master_weights_and_grads", false),
-             {fp16.name_of("fp16_master_weights_and_grads"), " is not supported: master weights and gradients are fp32; leave it out"});
+             {fp16.name_of("fp16_master_weights_and_grads"),
+              " is not supported: master weights are fp32; leave it out, and use data_types.grad_accum_dtype for 16-bit gradients"});
   fp16.skip({"auto_cast"}, meaningless);
   fp16.finish();
   if (!enabled) return;

@@ -187,7 +187,7 @@ std::array<bool, kArenas> streamed_of(const Recipe& recipe, const std::array<boo
   return streamed;
 }
 
-/// Of tensors in the host's memory that one node reads or gathers, or all: a 16th.
+/// A 16th of the tensors in the host's memory that one node reads or gathers, or all.
 int64_t bytes_at_a_time(const Program& program, Role role, const std::array<bool, kArenas>& streamed) {
   if (!streamed[static_cast<size_t>(role == Role::gradient ? Arena::gradients : Arena::parameters)])
     return std::numeric_limits<int64_t>::max();

@@ -62,10 +62,10 @@ class Predictor {
   const std::shared_ptr<Model> model_;
   const PredictorOptions options_;
   const std::unique_ptr<ExchangeQueue> ranks_;  // null: the model is not sharded
+  const bool is_on_host_;                       // its weights, as the model's when it was made
   std::mutex refreshing_;                       // one refresh at a time; locked before mutex_
 
-  std::mutex mutex_;       // held briefly: no pass runs under it
-  const bool is_on_host_;  // its weights, as the model's when it was made
+  std::mutex mutex_;  // held briefly: no pass runs under it
   std::shared_ptr<Snapshot> current_, spare_;
   std::vector<std::shared_ptr<Form>> forms_;
   uint64_t clock_ = 0;  // orders the forms by last use

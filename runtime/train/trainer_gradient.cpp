@@ -24,20 +24,20 @@ void Trainer::gradient(std::string_view parameter, const HostView& to, ShardedMo
     check(to.shape == from.type.shape, "gradient: \"", parameter, "\" has shape ", from.type.shape, ", the view's is ", to.shape);
   });
   Context& context = model_->context();
+  const int64_t elements = from.type.shape.elements();
+  std::optional<Memory> values, stored;  // allocated before ranks agree
+  if (from.type.dtype != DType::f32) stored.emplace(elements * bytes_of(from.type.dtype), context.memory(), MemoryRole::other);
   const auto copy_to = [&](void* room) {
-    const int64_t elements = from.type.shape.elements();
-    if (from.type.dtype == DType::f32) {
+    if (!stored) {
       read_state(from, 0, {static_cast<std::byte*>(room), static_cast<size_t>(to.bytes())});
     } else {
-      const Memory stored(elements * bytes_of(from.type.dtype), context.memory(), MemoryRole::other);
-      read_state(from, 0, {stored.data(), static_cast<size_t>(stored.size())});
-      widen(from.type.dtype, stored.data(), static_cast<std::byte*>(room), elements);
+      read_state(from, 0, {stored->data(), static_cast<size_t>(stored->size())});
+      widen(from.type.dtype, stored->data(), static_cast<std::byte*>(room), elements);
     }
     // The update has added the uses of a tied weight to its first one.
     for (float& g : std::span(static_cast<float*>(room), static_cast<size_t>(elements)))
       g = static_cast<float>(static_cast<double>(g) / gradients_.unit);
   };
-  std::optional<Memory> values;
   if (to.is_on_device || !to.is_plain()) values.emplace(to.bytes(), context.memory(), MemoryRole::other);
   if (collective != nullptr) collective->agree(text("gradient of \"", parameter, "\""));
   if (!values) return copy_to(to.data);

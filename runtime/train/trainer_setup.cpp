@@ -57,7 +57,8 @@ Trainer::Trainer(std::shared_ptr<Model> model, Recipe recipe, std::shared_ptr<co
   // Ranks that are threads share what a device's kernels read; in the host's memory each of zero 3 has its shards.
   const bool is_cut_in_threads =
       group_ == nullptr && (mesh.tensor > 1 || (options_.parameters_on_host && recipe_.zero == 3 && mesh.data > 1));
-  if (options_.parameters_on_host && !model_->is_on_host()) move_model_to_host(plan_with(options_).memory, in_process, is_cut_in_threads);
+  if (moves_parameters(recipe_, !context.backend().is_host_memory()))
+    move_model_to_host(plan_with(options_).memory, in_process, is_cut_in_threads);
   const Storage& parameters = keeps_pieces ? model_->piece_storage() : model_->storage();
   whole_.share(parameters, Arena::parameters);
   if (!is_cut_in_threads) own->storage().share(parameters, Arena::parameters);
@@ -95,7 +96,9 @@ void Trainer::check_recipe() const {
         " rows; use accumulate 2 or more with a smaller batch");
   const Backend& backend = model_->context().backend();
   require_offload(recipe_, !backend.is_host_memory(), backend.name());
-  if (model_->is_on_host()) require_data_ranks_only(recipe_, text("a model whose parameters were offloaded on device ", backend.name()));
+  if (model_->is_on_host())
+    require_data_ranks_only(recipe_, text("a model whose parameters an earlier trainer offloaded from device ", backend.name()),
+                            "use zero 3 on as many ranks, or make another model and load a checkpoint into it");
   for (const std::string& note : recipe_.notes) log.info("recipe", note);
   if (data_) check_input_fields(model_->program(), data_->fields(), recipe_.batch);
   const int64_t data_ranks = recipe_.data_ranks(), idle = data_ranks - recipe_.step_micro_batches();
@@ -137,8 +140,13 @@ void Trainer::give_up_weights(const Plan& plan) {
 void Trainer::move_model_to_host(const MemoryLayout& each, int ranks, bool has_copies) {
   int64_t copies = 0;
   for (const SlotId parameter : model_->parameters()) copies += has_copies ? align_up(model_->slot(parameter).type.bytes()) : 0;
-  model_->context().require_host_memory("trainer: a training step", each.host_bytes(), each.host_bytes() * ranks + copies);
-  model_->move_to_host();
+  const auto move = [&](const std::function<void()>& before_swap) {
+    if (model_->is_on_host()) return before_swap();  // an earlier trainer has moved it
+    model_->context().require_host_memory("trainer: a training step", each.host_bytes(), each.host_bytes() * ranks + copies);
+    model_->move_to_host(before_swap);
+  };
+  if (group_ == nullptr) return move([] {});
+  meeting_once(*group_, "trainer", [&](const auto& meet) { move([&] { meet(nullptr); }); });  // on all, or on none
 }
 
 void Trainer::make_steps(std::unique_ptr<RankStep> own, int threads) {

@@ -62,11 +62,11 @@ struct State {
   std::atomic<bool> is_aborted = false, has_failed = false;
 };
 
-std::array<std::atomic<const State*>, 16> under_way{};  // by device: of the communicator whose operations run
+std::array<std::atomic<const State*>, 16> under_way{};  // by device: of the communicator whose operation runs
 
 bool begin_operation(int device, const State* own) {
   const State* other = nullptr;
-  return under_way[static_cast<size_t>(device)].compare_exchange_strong(other, own) || other == own;
+  return under_way[static_cast<size_t>(device)].compare_exchange_strong(other, own);
 }
 
 void end_operation(int device, const State* own) { under_way[static_cast<size_t>(device)].compare_exchange_strong(own, nullptr); }
@@ -275,7 +275,7 @@ ncclResult_t ncclGroupEnd() {
   for (ncclComm* const comm : group) {
     if (!begin_operation(comm->device, comm->state.get())) {
       group.clear();
-      return refuse(comm, ncclInvalidUsage, "the device has an operation of another communicator under way");
+      return refuse(comm, ncclInvalidUsage, "the device has another operation under way");
     }
     comm->has_given = true;
     comm->polls = 0;

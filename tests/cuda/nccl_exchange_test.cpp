@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
+#include <thread>
 
 #include "backend/device_group.h"
 #include "backend/device_registry.h"
@@ -30,7 +32,7 @@ const std::vector<std::unique_ptr<Backend>>& devices() {
 
 Backend& device_of(int rank) { return *devices()[static_cast<size_t>(rank)]; }
 
-void connect(DirectExchange& group, Backend& backend) { connect_devices(group, *backend.open_network()); }
+void connect(DirectExchange& group, Backend& backend) { connect_devices(group, *backend.open_network(), std::make_shared<DeviceTurn>()); }
 
 /// ST_FAKE_NCCL for its lifetime.
 class Fault {
@@ -152,8 +154,11 @@ void finish_all(const std::vector<std::unique_ptr<Stream>>& streams) {
   std::vector<std::unique_ptr<Event>> ends;
   for (size_t rank = 0; rank < streams.size(); ++rank)
     streams[rank]->record(*ends.emplace_back(device_of(static_cast<int>(rank)).make_event()));
-  for (ptrdiff_t passed = 0; passed < std::ssize(ends);)
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  for (ptrdiff_t passed = 0; passed < std::ssize(ends); std::this_thread::yield()) {
     passed = std::ranges::count_if(ends, [](const auto& end) { return end->has_passed(); });
+    ASSERT_LT(std::chrono::steady_clock::now(), deadline) << passed << " of " << ends.size() << " streams have ended";
+  }
 }
 
 /// NCCL counts open groups by thread: one that a throw left open would take the next group's operations for its own.

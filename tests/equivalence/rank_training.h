@@ -63,7 +63,7 @@ inline std::vector<std::pair<std::string, std::string>> skipping_fp16(const char
   return {{"precision", "\"fp16\""}, {"loss_scale_initial", loss_scale}};
 }
 
-/// What can be in bf16 is.
+/// Everything that can be in bf16 is.
 inline std::vector<std::pair<std::string, std::string>> all_in_bf16(const char* recompute = "\"none\"") {
   std::vector<std::pair<std::string, std::string>> keys = {{"precision", "\"bf16\""}, {"recompute", recompute}};
   for (const char* key : {"residual_dtype", "gradient_dtype", "accumulate_dtype"}) keys.emplace_back(key, "\"bf16\"");

@@ -2,7 +2,8 @@
 
 same_numbers.py keep FILE COMMAND...
 same_numbers.py like FILE COMMAND...   the same text
-same_numbers.py near FILE COMMAND...   on another device: the same text but for numbers with a fraction, which differ by 2 % or 2 of the last digit
+same_numbers.py near FILE COMMAND...   on another device: the same text but for numbers with a fraction, which differ by 0.1 % (a run of some
+                                       steps in another order of sums) or by 2 of the last digit
 """
 
 import difflib
@@ -15,8 +16,9 @@ FRACTION = re.compile(r"-?\d+\.\d+(?:e[-+]\d+)?")
 
 
 def is_near(here: str, there: str) -> bool:
-    digits = len(there.split("e")[0].split(".")[1])
-    return abs(float(here) - float(there)) <= max(0.02 * abs(float(there)), 2.5 * 10.0**-digits)
+    mantissa, _, exponent = there.partition("e")
+    last_digit = 10.0 ** (int(exponent or 0) - len(mantissa.split(".")[1]))
+    return abs(float(here) - float(there)) <= max(1e-3 * abs(float(there)), 2.5 * last_digit)
 
 
 def are_near(said: str, kept: str) -> bool:

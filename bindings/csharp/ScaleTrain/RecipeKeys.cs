@@ -205,7 +205,7 @@ public sealed partial class Recipe {
     set { Set("bucket", value); }
   }
 
-  /// <summary>run collectives (gradients, and parameters under zero 3) on a second thread while the rank computes; changes speed, not results</summary>
+  /// <summary>run collectives (gradients, and parameters under zero 3) on a second thread while the rank computes; changes speed, not results. A device of its own memory does not overlap with offload gradients, nor with offload parameters and zero 3</summary>
   /// <remarks>Default: "on". Allowed: on off.</remarks>
   public string Overlap {
     get { return Word("overlap"); }

@@ -97,8 +97,9 @@ class RecipeSettings(TypedDict, total=False):
     bucket: int
     # Bytes of gradients per collective; changes speed, not results. Allowed: [1,inf). Default: 26214400.
     overlap: str
-    # Run collectives (gradients, and parameters under zero 3) on a second thread while the rank computes; changes speed, not results.
-    # Allowed: on off. Default: "on".
+    # Run collectives (gradients, and parameters under zero 3) on a second thread while the rank computes; changes speed, not results. A
+    # device of its own memory does not overlap with offload gradients, nor with offload parameters and zero 3. Allowed: on off.
+    # Default: "on".
     replica_check: int
     # Compare the weights of all ranks every this many steps and fail with the rank and tensor that differ; 0: off, except that ranks in
     # separate processes compare once, before their first step. Allowed: [0,inf). Default: 0.

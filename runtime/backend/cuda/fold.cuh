@@ -34,7 +34,7 @@ DEVICE void set_total(Vector<Sum, kEach>& total, const Vector<T, kEach>& first) 
   for (int i = 0; i < kEach; ++i) total.at[i] = as_sum(first.at[i]);
 }
 
-/// Of numbers of 16 bits rounded, in pairs.
+/// Numbers of 16 bits, each sum rounded, in pairs.
 template <int kEach, class Sum, class T>
 DEVICE void add_term(Vector<Sum, kEach>& total, const Vector<T, kEach>& next) {
   if constexpr (sizeof(Sum) > 2) {

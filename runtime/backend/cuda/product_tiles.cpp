@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <memory>
 #include <string>
 
 #include "base/error.h"
+#include "base/heap.h"
 #include "gemm/rounding.h"
 #include "gemm/tile_sizes.h"
 
@@ -58,12 +60,12 @@ std::span<const char* const> algorithm_names() {
     std::array<std::string, kMostAlgorithms> texts;
     std::array<const char*, kMostAlgorithms> all;
   };
-  static const Names& names = *[] {
-    auto* const made = new Names;
+  static const auto kNames = once_for_the_process([] {
+    auto made = std::make_unique<Names>();
     for (size_t i = 0; i < made->all.size(); ++i) made->all[i] = (made->texts[i] = text(kCublasLtPrefix, i)).c_str();
     return made;
-  }();
-  return names.all;
+  });
+  return kNames->all;
 }
 
 void check_product_types(std::string_view op, DType operands, DType result) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "backend/backend.h"
 #include "backend/kernel_side.h"
 #include "thrown_error.h"
 

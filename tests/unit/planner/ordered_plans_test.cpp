@@ -193,7 +193,7 @@ TEST(OrderedPlans, AWaitIsNeededIfItsPlanRunsDifferentlyWithoutIt) {
   RecordProperty("needed", static_cast<int>(needed));
 }
 
-/// What a device offloads: each window is waited for, and the last one's copy back.
+/// Each window of offloaded state is waited for, and the last one's copy back.
 TEST(OrderedPlans, OfOffloadedStateWaitForItsCopies) {
   for (const char* json : {R"({"batch":2,"accumulate":2,"offload":"optimizer"})", R"({"batch":2,"offload":"optimizer","ema_decay":0.9})",
                            R"({"batch":2,"offload":"optimizer","optimizer":"muon","precision":"bf16"})",

@@ -108,7 +108,8 @@ TEST(StateWindows, HaveRoomForTwoAtATime) {
   }
 }
 
-/// Of parameters in each micro-batch, of gradients in backward, and of both in the update; no copy that lasts is made again for nothing.
+/// Windows of parameters in each micro-batch, of gradients in backward, and of both in the update; no copy that lasts is made again for
+/// nothing.
 TEST(StateWindows, HaveAllThatForwardAndBackwardUseOfParametersAndGradients) {
   for (const char* more : {R"(,"accumulate":3,"precision":"bf16")", R"(,"ranks":2,"zero":2,"accumulate":2,"bucket":65536)"}) {
     SCOPED_TRACE(more);

@@ -398,8 +398,9 @@ public abstract class RecipeKeys extends Handle {
   }
 
   /**
-   * Run collectives (gradients, and parameters under zero 3) on a second thread while the rank computes; changes speed, not results.
-   * Allowed: on off. Default: "on".
+   * Run collectives (gradients, and parameters under zero 3) on a second thread while the rank computes; changes speed, not results. A
+   * device of its own memory does not overlap with offload gradients, nor with offload parameters and zero 3. Allowed: on off.
+   * Default: "on".
    */
   public Recipe overlap(String value) {
     return set("overlap", value);
