@@ -395,11 +395,19 @@ TEST(Seam, WhatIsGivenInPlaceIsRefusedByName) {
       EXPECT_TRUE(refuses(Code::unsupported, {"st_tensor_create: the tensor's memory is given in place", "memory of its own"}, require));
     }
   }
-  std::vector<float> values(4);
-  const HostView weight = plain_view("w", DType::f32, {4}, values.data());
-  EXPECT_TRUE(refuses(Code::unsupported, {"optimizer", "given in place"}, [&] {
-    const HostOptimizer adam(context_of(Device::apart), "{}", {&weight, 1});
-  }));
+}
+
+/// Their arrays are the host's, which computes with them.
+TEST(Seam, PartsHaveTheBitsOfTheCpu) {
+  const auto updated = [](Device device) {
+    std::vector<float> values = {1, -2, 3, 0.5F}, gradients = {0.25F, 1, -3, 0};
+    const HostView weight = plain_view("w", DType::f32, {4}, values.data()), gradient = plain_view("w", DType::f32, {4}, gradients.data());
+    HostOptimizer adam(context_of(device), "{}", {&weight, 1});
+    adam.step({&gradient, 1});
+    return values;
+  };
+  EXPECT_EQ(updated(Device::apart), updated(Device::cpu));
+  EXPECT_NE(updated(Device::cpu)[0], 1);
 }
 
 TEST(Seam, MemoryOfAnotherDeviceIsRefusedByName) {

@@ -25,7 +25,7 @@ ALLOWED = "float x; backend.to_host(&x, operand.data + 4, sizeof x); return x;"
 
 def errors_of(lines, header="backend/backend.h"):
     """Of the compiler, for a function of each line; empty if they compile."""
-    source = f'#include <cstring>\n#include "{header}"\n'
+    source = f'#include <cstring>\n#include "backend/backend.h"\n#include "{header}"\n'
     for number, line in enumerate(lines):
         source += f"""float from_{number}(st::Backend& backend, const st::Buffer& buffer, const st::Operand& operand) {{
   (void)backend, (void)buffer;
