@@ -12,7 +12,7 @@
 
 namespace st {
 
-/// Whose operation a device has under way: that of one of its groups at a time. A network promises no progress for more (README.md).
+/// Held by the one group whose operation a device has under way. A network promises no progress for more (README.md).
 class DeviceTurn {
  public:
   /// Whether the caller has it now; from any thread.
@@ -40,7 +40,7 @@ class HeldTurn {
   bool is_held_ = false;
 };
 
-/// Who has the turn alone calls exchange(), and keeps it until the device has run what that gave.
+/// exchange() needs the turn, which the caller keeps until the device has run what that gave.
 class ConnectedDevices final : public DeviceGroup {
  public:
   ConnectedDevices(std::unique_ptr<DeviceGroup> devices, std::shared_ptr<DeviceTurn> turn)

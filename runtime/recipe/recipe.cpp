@@ -187,7 +187,7 @@ std::array<bool, kArenas> streamed_of(const Recipe& recipe, const std::array<boo
   return streamed;
 }
 
-/// A 16th of the tensors in the host's memory that one node reads or gathers, or all.
+/// The most that one node may read or gather: a 16th of the tensors of this role where they are in the host's memory, else all.
 int64_t bytes_at_a_time(const Program& program, Role role, const std::array<bool, kArenas>& streamed) {
   if (!streamed[static_cast<size_t>(role == Role::gradient ? Arena::gradients : Arena::parameters)])
     return std::numeric_limits<int64_t>::max();
@@ -290,7 +290,7 @@ Plan plan_by(const Task& task, Program program, const Replan& again = {}) {
       {"tune", trains && options.tiles, [&](Program& p) { tune(p, options.tiles); }},
       // A short micro-batch is one of a step: it has nothing to pack for.
       {"pack_weights", by_graph && !is_short, [&](Program& p) { pack_weights(p, task.micro_batches, task.needs.packing); }},
-      {"overlap", on_ranks && recipe.overlap == "on" && !streams_exchanges, [](Program& p) { overlap(p); }},  // exchange beside backward
+      {"overlap", on_ranks && recipe.overlap == "on" && !streams_exchanges, [](Program& p) { overlap(p); }},  // exchange during backward
       {"memory_plan", true,
        [&](Program& p) {
          // A host's loss has one micro-batch under way: its next rows come after the gradients of the last ones.
