@@ -6,7 +6,7 @@
 #include "op_wrappers.h"
 
 namespace st::capi {
-namespace {
+namespace in_cpp {
 
 constexpr const char* kHead =
     "// Every op as a typed function in namespace scaletrain::ops. Parameters: inputs, attributes, then pointers for further results.\n"
@@ -146,8 +146,8 @@ std::string wrapper_of(const OpInfo& op) {
   return text(comment, "inline Value ", op.name, "(", signature_of(op), ") {\n", body, "  return value;\n}\n");
 }
 
-}  // namespace
+}  // namespace in_cpp
 
-std::string cpp_wrappers() { return kHead + each_wrapper(wrapper_of) + kTail; }
+std::string cpp_wrappers() { return in_cpp::kHead + each_wrapper(in_cpp::wrapper_of) + in_cpp::kTail; }
 
 }  // namespace st::capi

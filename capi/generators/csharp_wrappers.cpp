@@ -7,7 +7,7 @@
 #include "op_wrappers.h"
 
 namespace st::capi {
-namespace {
+namespace in_csharp {
 
 constexpr const char* kHead =
     "using System.Collections.Generic;\n"
@@ -109,8 +109,8 @@ std::string wrapper_of(const OpInfo& op) {
               gives_list(op) ? "" : "[0]", ";\n  }\n");
 }
 
-}  // namespace
+}  // namespace in_csharp
 
-std::string csharp_wrappers() { return kHead + each_wrapper(wrapper_of) + kTail; }
+std::string csharp_wrappers() { return in_csharp::kHead + each_wrapper(in_csharp::wrapper_of) + in_csharp::kTail; }
 
 }  // namespace st::capi

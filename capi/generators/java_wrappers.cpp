@@ -6,7 +6,7 @@
 #include "op_wrappers.h"
 
 namespace st::capi {
-namespace {
+namespace in_java {
 
 constexpr const char* kHead =
     "package org.scaletrain;\n"
@@ -143,8 +143,8 @@ std::string wrapper_of(const OpInfo& op) {
   return methods;
 }
 
-}  // namespace
+}  // namespace in_java
 
-std::string java_wrappers() { return kHead + each_wrapper(wrapper_of) + "}\n"; }
+std::string java_wrappers() { return in_java::kHead + each_wrapper(in_java::wrapper_of) + "}\n"; }
 
 }  // namespace st::capi

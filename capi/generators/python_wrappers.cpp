@@ -6,7 +6,7 @@
 #include "op_wrappers.h"
 
 namespace st::capi {
-namespace {
+namespace in_python {
 
 constexpr const char* kHead =
     "\"\"\"Every op as a function. Parameters: inputs, then attributes. Returns the first result; further ones are its `more`. Raises the\n"
@@ -92,8 +92,8 @@ std::string wrapper_of(const OpInfo& op) {
               "\n");
 }
 
-}  // namespace
+}  // namespace in_python
 
-std::string python_wrappers() { return kHead + each_wrapper(wrapper_of); }
+std::string python_wrappers() { return in_python::kHead + each_wrapper(in_python::wrapper_of); }
 
 }  // namespace st::capi

@@ -9,7 +9,7 @@
 namespace st {
 namespace {
 
-constexpr std::string_view kMagic = "STTOKENS";
+constexpr std::string_view kTokenMagic = "STTOKENS";
 constexpr uint64_t kVersion = 1;
 
 // Offsets of the fields.
@@ -28,7 +28,7 @@ void put_number(std::span<std::byte> bytes, size_t at, size_t size, uint64_t val
 }  // namespace
 
 bool TokenHeader::is_at(std::span<const std::byte> file) {
-  return file.size() >= kMagic.size() && std::memcmp(file.data(), kMagic.data(), kMagic.size()) == 0;
+  return file.size() >= kTokenMagic.size() && std::memcmp(file.data(), kTokenMagic.data(), kTokenMagic.size()) == 0;
 }
 
 TokenHeader TokenHeader::read(std::span<const std::byte> file, const std::string& path) {
@@ -59,7 +59,7 @@ TokenHeader TokenHeader::read(std::span<const std::byte> file, const std::string
 
 std::array<std::byte, TokenHeader::kBytes> TokenHeader::bytes() const {
   std::array<std::byte, kBytes> out{};
-  std::memcpy(out.data(), kMagic.data(), kMagic.size());
+  std::memcpy(out.data(), kTokenMagic.data(), kTokenMagic.size());
   put_number(out, kVersionAt, 4, kVersion);
   put_number(out, kWidthAt, 4, static_cast<uint64_t>(width));
   put_number(out, kVocabularyAt, 8, static_cast<uint64_t>(vocabulary));

@@ -19,7 +19,7 @@ namespace {
   throw error;
 }
 
-std::string_view text_of(std::span<const std::byte> bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
+std::string_view as_text(std::span<const std::byte> bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
 
 /// All files except hidden ones and those in folders named `build`.
 std::vector<std::string> files_in(const std::string& folder) {
@@ -63,7 +63,7 @@ void TokenSource::open_text(const std::string& path) {
   if (path.ends_with(".bin"))
     fail_in(path, Code::invalid_argument,
             text("data: ", path, " is not a token file: it does not start with \"STTOKENS\" (the format is in runtime/data/README.md)"), 0);
-  if (const size_t wrong = utf8_valid_until(text_of(data_)); wrong < data_.size())
+  if (const size_t wrong = utf8_valid_until(as_text(data_)); wrong < data_.size())
     fail_in(path, Code::invalid_argument,
             text("data: ", path, " is not UTF-8 text: byte ", wrong, " of ", data_.size(), " is not part of a valid character"),
             static_cast<int64_t>(wrong));
@@ -76,7 +76,7 @@ void TokenSource::open_folder(const std::string& path) {
   for (const auto& name : files_in(path)) {
     const std::string file = path.ends_with('/') ? path + name : text(path, "/", name);
     const os::MappedFile mapped(file);
-    const std::string_view content = text_of(mapped.bytes());
+    const std::string_view content = as_text(mapped.bytes());
     if (content.empty() || !is_text(content)) {
       ++skipped;
       continue;
