@@ -38,6 +38,7 @@ int main(int argc, char** argv) {
   st_graph* graph = NULL;
   CHECK(st_require(ST_VERSION_MAJOR, ST_VERSION_MINOR));
   CHECK(st_context_options_init(&options, sizeof options));
+  if (argc > 1 && strcmp(argv[argc - 1], "--device") == 0) return fprintf(stderr, "usage: %s [--device NAME]\n", argv[0]), 2;
   if (argc > 2 && strcmp(argv[argc - 2], "--device") == 0) options.device = argv[argc - 1]; /* --device NAME at the end */
   CHECK(st_context_create(&options, &context));
   CHECK(st_graph_create(context, &graph));

@@ -1,5 +1,5 @@
 /* Trains a small GPT on a text file, measures its loss on text it has not seen, generates text, and saves its weights.
- * Usage: 02_train_gpt TEXT [WEIGHTS.safetensors] */
+ * Usage: 02_train_gpt TEXT [WEIGHTS.safetensors] [--device NAME] */
 #include <scaletrain/scaletrain.h>
 #include <stdio.h>
 #include <string.h>
@@ -45,7 +45,8 @@ static int round_trip(st_context* context, const char* options, st_model* model,
 }
 
 int main(int argc, char** argv) {
-  if (argc < 2) return fprintf(stderr, "usage: %s TEXT [WEIGHTS.safetensors]\n", argv[0]), 2;
+  if (argc < 2 || strcmp(argv[argc - 1], "--device") == 0)
+    return fprintf(stderr, "usage: %s TEXT [WEIGHTS.safetensors] [--device NAME]\n", argv[0]), 2;
   const char* weights = argc > 2 && argv[2][0] != '-' ? argv[2] : "gpt.safetensors";
   const char* options = "{\"layers\": 2, \"width\": 64, \"heads\": 2, \"context\": 32}";
 

@@ -53,6 +53,7 @@ int main(int argc, char** argv) {
                         {"y", {.dtype = ST_F32, .rank = 2, .dims = rows, .data = y, .bytes = sizeof y}}},
                        ST_OK};
   CHECK(st_context_options_init(&options, sizeof options));
+  if (argc > 1 && strcmp(argv[argc - 1], "--device") == 0) return fprintf(stderr, "usage: %s [--device NAME]\n", argv[0]), 2;
   if (argc > 2 && strcmp(argv[argc - 2], "--device") == 0) options.device = argv[argc - 1]; /* --device NAME at the end */
   CHECK(st_context_create(&options, &context));
   CHECK(st_model_builtin(context, "mlp", "{\"hidden\": [32]}", 1, &model));

@@ -1,5 +1,6 @@
 /* Trains the same small GPT in fp32, bf16 and fp16, from the same weights on the same text, and prints the losses side by side. In fp16 the
- * loss is scaled; the initial scale is too high, so the first steps are skipped until it fits. Usage: 07_mixed_precision TEXT */
+ * loss is scaled; the initial scale is too high, so the first steps are skipped until it fits. Usage: 07_mixed_precision TEXT [--device
+ * NAME] */
 #include <math.h>
 #include <scaletrain/scaletrain.h>
 #include <stdio.h>
@@ -52,7 +53,7 @@ static int train(st_context* context, st_data* data, st_data* held_out, run* r) 
 
 int main(int argc, char** argv) {
   run runs[] = {{.precision = "fp32"}, {.precision = "bf16"}, {.precision = "fp16"}};
-  if (argc < 2) return fprintf(stderr, "usage: %s TEXT\n", argv[0]), 2;
+  if (argc < 2 || strcmp(argv[argc - 1], "--device") == 0) return fprintf(stderr, "usage: %s TEXT [--device NAME]\n", argv[0]), 2;
   st_context* context = NULL;
   st_context_options options;
   st_data *data = NULL, *training = NULL, *held_out = NULL;

@@ -57,6 +57,7 @@ int main(int argc, char** argv) {
   double tokens = 0;
   for (int j = 0; j < WIDTH; ++j) w[j] = 0.1F * (float)(j - 3);
   CHECK(st_context_options_init(&options, sizeof options));
+  if (argc > 1 && strcmp(argv[argc - 1], "--device") == 0) return fprintf(stderr, "usage: %s [--device NAME]\n", argv[0]), 2;
   if (argc > 2 && strcmp(argv[argc - 2], "--device") == 0) options.device = argv[argc - 1]; /* --device NAME at the end */
   CHECK(st_context_create(&options, &context));
 

@@ -71,6 +71,7 @@ int main(int argc, char** argv) {
   st_checkpoint* checkpoint = NULL;
   int32_t rank = 0, size = 1;
   CHECK(st_context_options_init(&where, sizeof where));
+  if (argc > 1 && strcmp(argv[argc - 1], "--device") == 0) return fprintf(stderr, "usage: %s [FOLDER] [--device NAME]\n", argv[0]), 2;
   if (argc > 2 && strcmp(argv[argc - 2], "--device") == 0) where.device = argv[argc - 1]; /* --device NAME at the end */
   CHECK(st_context_create(&where, &context));
   CHECK(st_communicator_env(context, NULL, &ranks)); /* as started by scaletrain launch, torchrun, mpirun or srun */

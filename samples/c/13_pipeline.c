@@ -86,6 +86,7 @@ int main(int argc, char** argv) {
   st_context_options options;
   st_graph* graph = NULL;
   CHECK(st_context_options_init(&options, sizeof options));
+  if (argc > 1 && strcmp(argv[argc - 1], "--device") == 0) return fprintf(stderr, "usage: %s [SCHEDULE] [--device NAME]\n", argv[0]), 2;
   if (argc > 2 && strcmp(argv[argc - 2], "--device") == 0) options.device = argv[argc - 1]; /* --device NAME at the end */
   CHECK(st_context_create(&options, &context));
   CHECK(make_graph(context, &graph));

@@ -68,6 +68,7 @@ int main(int argc, char** argv) {
   const char *json = NULL, *planned = NULL, *found = NULL;
   CHECK(st_context_options_init(&options, sizeof options));
   options.late_parameters = 1; /* a plan does not read them, so they are never made */
+  if (argc > 1 && strcmp(argv[argc - 1], "--device") == 0) return fprintf(stderr, "usage: %s [--device NAME]\n", argv[0]), 2;
   if (argc > 2 && strcmp(argv[argc - 2], "--device") == 0) options.device = argv[argc - 1]; /* --device NAME at the end */
   CHECK(st_context_create(&options, &context));
   CHECK(st_model_builtin(context, "gpt", kGpt, 1, &model));

@@ -54,6 +54,8 @@ std::string resume_alone(const scaletrain::Context& context, const scaletrain::C
 
 int main(int argc, char** argv) try {
   scaletrain::ContextOptions where;
+  if (argc > 1 && std::string(argv[argc - 1]) == "--device")
+    return std::fprintf(stderr, "usage: %s [FOLDER] [--device NAME]\n", argv[0]), 2;
   if (argc > 2 && std::string(argv[argc - 2]) == "--device") where.device = argv[argc - 1];  // --device NAME at the end
   const scaletrain::Context context(where);
   const auto ranks = scaletrain::Communicator::env(context);  // as started by scaletrain launch, torchrun, mpirun or srun

@@ -45,6 +45,8 @@ int main(int argc, char** argv) try {
     y.push_back(std::sin(x.back()));
   }
   scaletrain::ContextOptions options;
+  if (argc > 1 && std::string(argv[argc - 1]) == "--device")
+    return std::fprintf(stderr, "usage: %s [SCHEDULE] [--device NAME]\n", argv[0]), 2;
   if (argc > 2 && std::string(argv[argc - 2]) == "--device") options.device = argv[argc - 1];  // --device NAME at the end
   const scaletrain::Context context(options);
   const scaletrain::Graph graph(context);

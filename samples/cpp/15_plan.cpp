@@ -39,6 +39,7 @@ void set_keys(const scaletrain::Recipe& recipe, const std::string& changes) {
 int main(int argc, char** argv) try {
   scaletrain::ContextOptions options;
   options.late_parameters = true;  // a plan does not read the parameters, so they are never made
+  if (argc > 1 && std::string(argv[argc - 1]) == "--device") return std::fprintf(stderr, "usage: %s [--device NAME]\n", argv[0]), 2;
   if (argc > 2 && std::string(argv[argc - 2]) == "--device") options.device = argv[argc - 1];  // --device NAME at the end
   const scaletrain::Context context(options);
   const scaletrain::Model model(context, "gpt", R"({"layers": 12, "width": 8192, "heads": 64, "context": 1024, "vocabulary": 50304})", 1);

@@ -121,6 +121,8 @@ int main(int argc, char** argv) try {
   const std::string schedule = argc > 1 && argv[1][0] != '-' ? argv[1] : "1f1b";
   const bool has_two = schedule == "interleaved" || schedule == "zb-v";  // parts a stage
   scaletrain::ContextOptions options;
+  if (argc > 1 && std::string(argv[argc - 1]) == "--device")
+    return std::fprintf(stderr, "usage: %s [SCHEDULE] [--device NAME]\n", argv[0]), 2;
   if (argc > 2 && std::string(argv[argc - 2]) == "--device") options.device = argv[argc - 1];  // --device NAME at the end
   Model alone, model;
   train(options, alone, "interleaved", 1);  // all parts on one stage

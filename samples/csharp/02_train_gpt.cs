@@ -1,5 +1,5 @@
 // Trains a small GPT on a text file, evaluates it on held-out text, generates text, and saves its weights. Prints the same numbers as
-// 02_train_gpt.c. Usage: 02_train_gpt.exe TEXT [WEIGHTS.safetensors]
+// 02_train_gpt.c. Usage: 02_train_gpt.exe TEXT [WEIGHTS.safetensors] [--device NAME]
 // Build: mcs -r:ScaleTrain.dll 02_train_gpt.cs
 using System;
 using System.Globalization;
@@ -62,7 +62,7 @@ static class TrainGpt {
     string device = arguments.Contains("--device") ? arguments.Last() : "cpu";  // --device NAME at the end
     CultureInfo.CurrentCulture = CultureInfo.InvariantCulture;
     if (arguments.Length < 1) {
-      Console.Error.WriteLine("usage: 02_train_gpt.exe TEXT [WEIGHTS.safetensors]");
+      Console.Error.WriteLine("usage: 02_train_gpt.exe TEXT [WEIGHTS.safetensors] [--device NAME]");
       return 2;
     }
     string weights = arguments.Length > 1 && !arguments[1].StartsWith("--") ? arguments[1] : "gpt.safetensors";

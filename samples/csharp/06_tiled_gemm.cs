@@ -41,6 +41,7 @@ static class TiledGemm {
     Console.WriteLine($"{"plain loop",-22} {1e-9 * MultiplyPlainly(),8:F2} GFLOP/s");
 
     double worst = 0;
+    int products = 0;
     using (var context = new Context(new ContextOptions { Device = device })) {
       foreach (int tile in new[] { 8, 32, 64, 128, 384, 0 /* the library chooses */ }) {
         var wish = new GemmSchedule { TileM = tile, TileN = tile, TileK = tile, BlockM = tile, BlockN = tile };  // block = tile: packs one tile at a time
@@ -55,6 +56,7 @@ static class TiledGemm {
             GemmInfo info = gemm.Info();
             double difference = LargestDifference();
             worst = Math.Max(worst, difference);
+            ++products;
             string name = $"tile {info.TileM}x{info.TileN}x{info.TileK}{(tile == 0 ? ", chosen" : "")}";
             Console.WriteLine($"{name,-22} {1e-9 * best,8:F2} GFLOP/s  largest difference {difference:0.0e+00}  {(info.Adjusted ? "rounded" : "")}");
           }
@@ -63,6 +65,7 @@ static class TiledGemm {
         }
       }
     }
-    return worst < 1e-4 ? 0 : 1;  // rounding of fp32 sums of 384 products of numbers below 1
+    if (products == 0) Console.Error.WriteLine($"{device} has none of these tiles: nothing was multiplied");
+    return products > 0 && worst < 1e-4 ? 0 : 1;  // rounding of fp32 sums of 384 products of numbers below 1
   }
 }

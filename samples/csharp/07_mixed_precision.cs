@@ -1,6 +1,6 @@
 // Trains the same small GPT in fp32, bf16 and fp16, from the same weights on the same text, and shows the losses side by side. In fp16 the
 // loss is scaled. The scale starts too high, so the first steps are skipped until it fits. Prints the same numbers as 07_mixed_precision.c.
-// Usage: 07_mixed_precision.exe TEXT
+// Usage: 07_mixed_precision.exe TEXT [--device NAME]
 // Build: mcs -r:ScaleTrain.dll 07_mixed_precision.cs
 using System;
 using System.Collections.Generic;
@@ -44,7 +44,7 @@ static class MixedPrecision {
     string device = arguments.Contains("--device") ? arguments.Last() : "cpu";  // --device NAME at the end
     CultureInfo.CurrentCulture = CultureInfo.InvariantCulture;
     if (arguments.Length < 1) {
-      Console.Error.WriteLine("usage: 07_mixed_precision.exe TEXT");
+      Console.Error.WriteLine("usage: 07_mixed_precision.exe TEXT [--device NAME]");
       return 2;
     }
     Run[] runs = new[] { "fp32", "bf16", "fp16" }.Select(precision => new Run(precision)).ToArray();

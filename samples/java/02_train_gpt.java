@@ -1,5 +1,5 @@
 // Trains a small GPT on a text file, evaluates it on held-out text, generates text, and saves its weights. Prints the same numbers as
-// 02_train_gpt.c. Run: java -cp scaletrain.jar 02_train_gpt.java TEXT [WEIGHTS.safetensors]
+// 02_train_gpt.c. Run: java -cp scaletrain.jar 02_train_gpt.java TEXT [WEIGHTS.safetensors] [--device NAME]
 
 import java.nio.file.Path;
 import java.util.Arrays;
@@ -65,7 +65,7 @@ class TrainGpt {
 
   public static void main(String[] arguments) {
     if (arguments.length < 1) {
-      System.err.println("usage: 02_train_gpt.java TEXT [WEIGHTS.safetensors]");
+      System.err.println("usage: 02_train_gpt.java TEXT [WEIGHTS.safetensors] [--device NAME]");
       System.exit(2);
     }
     String device = List.of(arguments).contains("--device") ? arguments[arguments.length - 1] : "cpu";  // --device NAME at the end

@@ -48,6 +48,7 @@ class TiledGemm {
     System.out.printf("%-22s %8.2f GFLOP/s%n", "plain loop", 2.0 * SIZE * SIZE * SIZE / (System.nanoTime() - begin));
 
     double worst = 0;
+    int products = 0;
     try (Context context = new Context(new ContextOptions().device(device))) {
       for (int tile : new int[] {8, 32, 64, 128, 384, 0 /* the library chooses */}) {
         GemmSchedule wish = new GemmSchedule().tile(tile, tile, tile).block(tile, tile);  // block = tile: packs one tile at a time
@@ -60,6 +61,7 @@ class TiledGemm {
           }
           double difference = largestDifference(c.floats(), plain);
           worst = Math.max(worst, difference);
+          ++products;
           GemmInfo info = gemm.info();
           String name = "tile " + info.tileM() + "x" + info.tileN() + "x" + info.tileK() + (tile == 0 ? ", chosen" : "");
           System.out.printf("%-22s %8.2f GFLOP/s  largest difference %.1e  %s%n", name, 1e-9 * best, difference, info.adjusted() ? "rounded" : "");
@@ -68,7 +70,8 @@ class TiledGemm {
         }
       }
     }
-    return worst < 1e-4;  // rounding of fp32 sums of 384 products of numbers below 1
+    if (products == 0) System.err.println(device + " has none of these tiles: nothing was multiplied");
+    return products > 0 && worst < 1e-4;  // rounding of fp32 sums of 384 products of numbers below 1
   }
 
   public static void main(String[] arguments) {

@@ -74,7 +74,7 @@ class MixedPrecision {
 
   public static void main(String[] arguments) {
     if (arguments.length < 1) {
-      System.err.println("usage: 07_mixed_precision.java TEXT");
+      System.err.println("usage: 07_mixed_precision.java TEXT [--device NAME]");
       System.exit(2);
     }
     String device = List.of(arguments).contains("--device") ? arguments[arguments.length - 1] : "cpu";  // --device NAME at the end

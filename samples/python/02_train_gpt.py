@@ -1,5 +1,5 @@
 """Trains a small GPT on a text file, evaluates it on held-out text, generates text, and saves its weights. Prints the same numbers as
-02_train_gpt.c. Usage: 02_train_gpt.py TEXT [WEIGHTS.safetensors]"""
+02_train_gpt.c. Usage: 02_train_gpt.py TEXT [WEIGHTS.safetensors] [--device NAME]"""
 
 import sys
 
@@ -43,5 +43,5 @@ def main(text: str, weights: str = "gpt.safetensors") -> bool:
 if __name__ == "__main__":
     words = sys.argv[1:-2] if "--device" in sys.argv else sys.argv[1:]
     if len(words) not in (1, 2):
-        sys.exit(f"usage: {sys.argv[0]} TEXT [WEIGHTS.safetensors]")
+        sys.exit(f"usage: {sys.argv[0]} TEXT [WEIGHTS.safetensors] [--device NAME]")
     sys.exit(0 if main(*words) else 1)

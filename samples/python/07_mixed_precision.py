@@ -1,6 +1,6 @@
 """Trains the same small GPT in fp32, bf16 and fp16, from the same weights on the same text, and shows the losses side by side. In fp16 the
 loss is scaled. The scale starts too high, so the first steps are skipped until it fits. Prints the same numbers as 07_mixed_precision.c.
-Usage: 07_mixed_precision.py TEXT"""
+Usage: 07_mixed_precision.py TEXT [--device NAME]"""
 
 import sys
 
@@ -55,5 +55,5 @@ def main(text: str) -> bool:
 
 if __name__ == "__main__":
     if len(sys.argv) < 2:
-        sys.exit(f"usage: {sys.argv[0]} TEXT")
+        sys.exit(f"usage: {sys.argv[0]} TEXT [--device NAME]")
     sys.exit(0 if main(sys.argv[1]) else 1)
