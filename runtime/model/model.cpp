@@ -139,7 +139,7 @@ std::string Model::weights_fact() const {
   return held_ == Held::whole ? text("digest ", digest()) : "sharded";
 }
 
-void Model::keep_pieces(const Program& plan, const std::function<void()>& agree) {
+void Model::keep_pieces(const Program& plan, bool on_host, const std::function<void()>& agree) {
   std::vector<PieceRange> pieces(program_.slots.size());
   Program own, gathers;
   own.slots = program_.slots;
@@ -168,11 +168,13 @@ void Model::keep_pieces(const Program& plan, const std::function<void()>& agree)
           "trainer: the model is to be sharded, but another trainer or predictor uses it; destroy that one first, or make another model");
   const MemoryLayout layout = slot_layout(own);
   const int64_t bytes = layout.of(Arena::parameters);
-  context_->require_memory("model: storage of the parameter shards", bytes);
+  on_host = on_host || is_on_host();
+  const char* const what = "model: storage of the parameter shards";
+  on_host ? context_->require_host_memory(what, bytes, bytes) : context_->require_memory(what, bytes);
   std::vector<int64_t> offsets;
   for (size_t s = 0; s < offsets_.size(); ++s) offsets.push_back(layout.slots[s].offset);
   Storage made(context_->backend());
-  if (bytes > 0) made.arena(Arena::parameters, bytes);
+  if (bytes > 0) made.arena(Arena::parameters, bytes, on_host);
   if (held_ == Held::whole)
     for (const SlotId id : parameters_) {
       const int64_t width = bytes_of(slot(id).type.dtype);
@@ -343,15 +345,20 @@ void Model::move_to_file(const std::string& folder) {
   storage_.move_to_file(Arena::parameters, folder);
 }
 
-void Model::move_to_host(const std::function<void()>& before_swap) {
+void Model::move_to_host(const std::function<void()>& before_swap) { move(true, before_swap); }
+void Model::move_to_device() {
+  move(false, [] {});
+}
+
+void Model::move(bool to_host, const std::function<void()>& before_swap) {
   require_made();
   const WeightsGate::Writer writer(gate_);
   require(!storage_.is_shared(Arena::parameters), Code::busy,
-          "trainer: the model's parameters are to be offloaded, but another trainer or predictor uses it; destroy that one first, or make "
+          "trainer: the model's parameters are to be moved, but another trainer or predictor uses it; destroy that one first, or make "
           "another model");
   Storage made(context_->backend());
-  copy_bytes(context_->backend(), storage_.data(Arena::parameters), context_->backend(), made.arena(Arena::parameters, bytes_, true).data(),
-             bytes_);
+  copy_bytes(context_->backend(), storage_.data(Arena::parameters), context_->backend(),
+             made.arena(Arena::parameters, bytes_, to_host).data(), bytes_);
   before_swap();
   storage_.share(made, Arena::parameters);
 }

@@ -48,12 +48,13 @@ class Model {
 
   /// Reduces each parameter to a rank's elements of it under ZeRO-3, in a pipeline or with tensor ranks, by the slots of `plan`, that
   /// rank's program of this model.
-  /// - Existing values of the shards are kept; parameters that are not made yet are made as shards only.
+  /// - Existing values of the shards are kept; parameters that are not made yet are made as shards only. They are in the host's memory if
+  ///   `on_host`, or if the parameters are (move_to_host).
   /// - Afterwards set(), read() and load() take only these elements of their input, copy() takes places of shards, and calls that need
   ///   a whole parameter throw wrong_state.
   /// - `agree` is called when nothing can fail any more; it may throw to refuse.
   /// Throws busy while another object uses the storage, wrong_state if the model has other shards already.
-  void keep_pieces(const Program& plan, const std::function<void()>& agree = {});
+  void keep_pieces(const Program& plan, bool on_host = false, const std::function<void()>& agree = {});
   /// The storage of a sharded model, and whether the model is sharded.
   Storage& piece_storage() { return storage_; }
   bool is_sharded() const { return held_ == Held::pieces; }
@@ -104,6 +105,8 @@ class Model {
   /// (PlanOptions::parameters_on_host). Calls `before_swap` when only the swap is left to do; nothing has changed if that throws. Throws
   /// out_of_memory, busy while another object uses the storage.
   void move_to_host(const std::function<void()>& before_swap);
+  /// Moves them back, for a caller that moved them and could not do what it did so for. Throws like move_to_host().
+  void move_to_device();
   bool is_on_host() const { return storage_.pinned(Arena::parameters) != nullptr; }
 
   /// The same graph with its own copy of all parameters, gathered if the model is sharded. keeps false: this rank only takes part in the
@@ -146,6 +149,7 @@ class Model {
   void each_part(SlotId parameter, std::vector<std::byte>& room, ShardedModelCall* collective,
                  const std::function<void(int64_t first, std::span<const std::byte> part)>& take) const;
   std::exception_ptr stream(const WriteBytes& write, ShardedModelCall* collective) const;
+  void move(bool to_host, const std::function<void()>& before_swap);
   void make(const Storage& in, std::span<const int64_t> offsets, std::span<const PieceRange> pieces) const;
   void allocate() const;  // all zero
 

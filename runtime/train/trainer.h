@@ -192,7 +192,7 @@ class Trainer {
   void check_recipe() const;
   void agree_on_sharding() const;
   void move_model_to_host(const MemoryLayout& each, int ranks, bool has_copies);
-  void give_up_weights(const Plan& plan);
+  void give_up_weights(const Plan& plan, bool on_host);
   void make_steps(std::unique_ptr<RankStep> own, int threads);
 
   void begin_call(const char* call);
@@ -224,7 +224,18 @@ class Trainer {
   StepReport report_of(const StepSlots& slots, double lr, double seconds, int64_t tokens);
   void warn_past_schedule(double lr);
 
+  /// Moves a model's parameters back to its device: the constructor failed after it had moved them. Destroyed after all that shares them.
+  struct MoveBack {
+    MoveBack() = default;
+    ~MoveBack();
+    MoveBack(const MoveBack&) = delete;
+    MoveBack& operator=(const MoveBack&) = delete;
+
+    std::shared_ptr<Model> model;  // null: there is nothing to undo
+  };
+
   std::shared_ptr<Model> model_;
+  MoveBack move_back_;
   Recipe recipe_;
   PlanOptions options_;
   Communicator* group_ = nullptr;  // the host's, of several ranks; null: one rank, or ranks are threads

@@ -52,13 +52,14 @@ Trainer::Trainer(std::shared_ptr<Model> model, Recipe recipe, std::shared_ptr<co
                       : plan_host_loss(model_->program(), recipe_, false, nullptr, needs, with);
   };
   const bool keeps_pieces = group_ != nullptr && (recipe_.zero == 3 || options_.shards_masters || is_split());
-  if (keeps_pieces) give_up_weights(plan_with(options_));
-  options_.parameters_on_host = model_->is_on_host() || moves_parameters(recipe_, !context.backend().is_host_memory());
+  const bool moves = moves_parameters(recipe_, !context.backend().is_host_memory());
+  if (moves && !model_->is_on_host()) move_back_.model = model_;
+  if (keeps_pieces) give_up_weights(plan_with(options_), moves);
+  options_.parameters_on_host = model_->is_on_host() || moves;
   // Ranks that are threads share what a device's kernels read; in the host's memory each of zero 3 has its shards.
   const bool is_cut_in_threads =
       group_ == nullptr && (mesh.tensor > 1 || (options_.parameters_on_host && recipe_.zero == 3 && mesh.data > 1));
-  if (moves_parameters(recipe_, !context.backend().is_host_memory()))
-    move_model_to_host(plan_with(options_).memory, in_process, is_cut_in_threads);
+  if (moves) move_model_to_host(plan_with(options_).memory, in_process, is_cut_in_threads);
   const Storage& parameters = keeps_pieces ? model_->piece_storage() : model_->storage();
   whole_.share(parameters, Arena::parameters);
   if (!is_cut_in_threads) own->storage().share(parameters, Arena::parameters);
@@ -86,6 +87,17 @@ Trainer::Trainer(std::shared_ptr<Model> model, Recipe recipe, std::shared_ptr<co
   }
   evaluator_ = std::make_unique<Evaluator>(*model_, whole_, workers(), cancelled_, recipe_.batch, average_.has_value());
   if (keeps_pieces) evaluator_->gather_from(*group_, plan().program);
+  move_back_.model = nullptr;
+}
+
+Trainer::MoveBack::~MoveBack() {
+  if (model == nullptr || !model->is_on_host()) return;
+  try {
+    model->move_to_device();
+  } catch (const std::exception& error) {
+    model->context().options().log.warning(
+        "trainer", "the parameters of a model whose trainer was not made stay in the host's memory: ", error.what());
+  }
 }
 
 void Trainer::check_recipe() const {
@@ -126,12 +138,12 @@ void Trainer::agree_on_sharding() const {
 }
 
 /// Keeps the parameters that this rank's plan has, once all ranks have agreed that they train the same model.
-void Trainer::give_up_weights(const Plan& plan) {
+void Trainer::give_up_weights(const Plan& plan, bool on_host) {
   std::vector<RankFact> facts = run_facts(recipe_, training_state(), plan);
   facts.push_back({"weights", model_->weights_fact()});
   require_agreement(*group_, facts);
   // On all, or on none: what one gives up it would not get back. And before any looks at the memory that there is.
-  meeting_once(*group_, "trainer", [&](const auto& meet) { model_->keep_pieces(plan.program, [&] { meet(nullptr); }); });
+  meeting_once(*group_, "trainer", [&](const auto& meet) { model_->keep_pieces(plan.program, on_host, [&] { meet(nullptr); }); });
   model_->set_sharding(group_->sequence(), sharding_keys());
   has_torn_state_ = model_->has_torn_state();
 }

@@ -328,6 +328,53 @@ TEST(OffloadedState, OfAllKindsIsCountedAsPlannedAndRefusedBeforeTheModelIsMoved
   EXPECT_EQ(device.uses().all.peak, made.all.peak) << "a step allocates nothing";
 }
 
+TEST(OffloadedState, OfAModelWhoseTrainerIsNotMadeGoesBack) {
+  Training training = offload_training({{"ranks", "2"}, {"zero", "1"}}, "\"parameters\"");
+  const OffloadDevice device(Order::late);
+  const auto model = std::make_shared<Model>(device.context, build_gpt(training.options), 1);
+  const auto of = [&](MemoryRole role) { return device.uses().of[static_cast<size_t>(role)]; };
+  const int64_t parameters = of(MemoryRole::parameters).now, all = device.uses().all.now;
+  const std::string before = model->digest();
+  device.device->set_free_bytes(1000);
+  const Error error = error_of([&] { training.trainer_of(model, nullptr); });
+  EXPECT_TRUE(is_error(error, Code::out_of_memory, {"trainer: a training step", "1000 B is available"})) << error.message();
+  EXPECT_GT(of(MemoryRole::host).peak, 0) << "it had been moved";
+  EXPECT_FALSE(model->is_on_host());
+  EXPECT_EQ(of(MemoryRole::parameters).now, parameters);
+  EXPECT_EQ(device.uses().all.now, all);
+  EXPECT_EQ(model->digest(), before);
+  device.device->set_free_bytes(int64_t{1} << 40);
+  training.trainer_of(model, training.data())->step();
+  EXPECT_TRUE(model->is_on_host());
+}
+
+/// A whole one that is there, and one that is moved there for these shards.
+TEST(OffloadedState, OfShardsWasNeverOnTheDevice) {
+  for (const bool is_there : {true, false}) {
+    const Training whole = offload_training({}, "\"parameters\""),
+                   sharded = offload_training({{"ranks", "2"}, {"zero", "3"}}, is_there ? "\"none\"" : "\"parameters\"");
+    const OffloadDevice device(Order::late);
+    std::array<std::shared_ptr<Model>, 2> models;
+    for (auto& model : models) model = std::make_shared<Model>(device.context, build_gpt(whole.options), 1);
+    if (is_there)
+      for (const auto& model : models) whole.trainer_of(model, nullptr);
+    const int64_t peak = device.uses().of[static_cast<size_t>(MemoryRole::parameters)].peak;
+    std::array<std::string, 2> told;
+    expect_none(on_ranks(2, [&](DirectExchange& group) {
+      const auto rank = static_cast<size_t>(group.rank());
+      Recipe recipe = sharded.recipe;
+      recipe.device = "cpu";
+      Trainer trainer(models[rank], recipe, sharded.data(), PlanOptions(), &group);
+      EXPECT_TRUE(models[rank]->is_on_host());
+      told[rank] = told_of(trainer, sharded, 2);
+    }));
+    EXPECT_EQ(device.uses().of[static_cast<size_t>(MemoryRole::parameters)].peak, peak) << is_there;
+    EXPECT_EQ(told[0], told[1]);
+    const auto of_cpu = offload_training({{"ranks", "2"}, {"zero", "3"}}, "\"none\"").trainer();
+    EXPECT_EQ(told[0], told_of(*of_cpu, sharded, 2));
+  }
+}
+
 /// Until it is freed: later trainers and predictors compute with copies of the parameters too.
 TEST(OffloadedState, OfAModelStaysWithIt) {
   const Training training = offload_training({}, "\"parameters\""), resident = offload_training({}, "\"none\"");
