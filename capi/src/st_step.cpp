@@ -124,6 +124,21 @@ st_status st_trainer_forward(st_trainer* trainer, int64_t n, const st_named_view
   });
 }
 
+st_status st_trainer_forward_into(st_trainer* trainer, int64_t n, const st_named_view* batch, int64_t m, const st_named_view* outputs) {
+  return guard([&] {
+    const auto t = find(trainer);
+    StepCall call(*t);
+    try {
+      take_batch(*t, n, batch, "st_trainer_forward_into");
+      take_outputs(*t, m, outputs, "st_trainer_forward_into: outputs");
+      call.begin();
+      t->trainer->forward_into(t->views, t->filled);
+    } catch (...) {
+      call.fail();
+    }
+  });
+}
+
 st_status st_trainer_backward(st_trainer* trainer, int64_t m, const st_named_view* output_gradients) {
   return guard([&] {
     const auto t = find(trainer);

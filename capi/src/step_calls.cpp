@@ -18,6 +18,16 @@ void write_line(TrainerObject& t, const StepReport& report) {
   }
 }
 
+template <class Call>
+void abandoning_on_error(TrainerObject& t, const Call& call) {
+  try {
+    call();
+  } catch (...) {
+    t.trainer->abandon();
+    throw;
+  }
+}
+
 }  // namespace
 
 GroupTurn::GroupTurn(TrainerObject& trainer) : trainer_(trainer) {
@@ -52,12 +62,11 @@ void StepCall::fail() {
 }
 
 void take_batch(TrainerObject& t, int64_t n, const st_named_view* batch, const char* call) {
-  try {
-    take_views(t.views, n, batch, call, t.model->model->context());
-  } catch (...) {
-    t.trainer->abandon();
-    throw;
-  }
+  abandoning_on_error(t, [&] { take_views(t.views, n, batch, call, t.model->model->context()); });
+}
+
+void take_outputs(TrainerObject& t, int64_t m, const st_named_view* outputs, const char* call) {
+  abandoning_on_error(t, [&] { take_written_views(t.filled, m, outputs, call, t.model->model->context()); });
 }
 
 void give_report(const TrainerObject& t, st_step_report* theirs, const StepReport& r) {

@@ -21,6 +21,8 @@ const Logger& logger(const TrainerObject& trainer);
 
 /// Takes the views of a call that continues a step. Invalid ones undo the step, as its other errors do.
 void take_batch(TrainerObject& trainer, int64_t n, const st_named_view* batch, const char* call);
+/// The same for arrays that the call fills.
+void take_outputs(TrainerObject& trainer, int64_t m, const st_named_view* outputs, const char* call);
 
 /// After a step: informs the report page and the logger.
 void note(TrainerObject& trainer, const StepReport& report);

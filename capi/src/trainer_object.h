@@ -31,6 +31,7 @@ struct TrainerObject final : Object, Trimmable {
   bool is_logged = false;            // whether that step's line was written
   std::exception_ptr log_error;      // of its line or an earlier one
   std::vector<HostView> views;       // of the step's batch; kept so that a step allocates nothing
+  std::vector<HostView> filled;      // likewise, of the outputs of st_trainer_forward_into
   StepHistory history;               // for the report page
   std::vector<ValidationPoint> evaluations;
   std::pair<int64_t, double> average_loss = {-1, 0};  // of the last evaluation of the average: steps, loss

@@ -120,6 +120,13 @@ void take_views(std::vector<HostView>& views, int64_t n, const st_named_view* th
   look_at(theirs, read_view, call, home, views);
 }
 
+void take_written_views(std::vector<HostView>& views, int64_t n, const st_named_view* theirs, const char* call, const Context& home) {
+  check_count(n, call);
+  check(theirs != nullptr || n == 0, call, " is NULL with ", n, " views; give the views, or 0 of them");
+  views.resize(static_cast<size_t>(n));
+  look_at(theirs, written_view, call, home, views);
+}
+
 ViewList::ViewList(int64_t n, const st_named_view* views, Look look, const char* call, const Context& home) {
   check_count(n, call);
   check(n == 0 || views != nullptr, call, " is NULL with ", n, " views");

@@ -38,8 +38,10 @@ void require_nested(const HostView& view, const char* call);
 /// Copies the elements of an f32 view in row-major order. Throws invalid_argument, also for a NaN.
 std::vector<float> floats_of(std::string_view name, const st_view* view, const char* call);
 
-/// The named views of one call, in a list that is kept between calls, so that a step allocates nothing.
+/// The named views of one call, in a list that is kept between calls, so that a step allocates nothing: those of a batch to be read, and
+/// those of outputs to be written.
 void take_views(std::vector<HostView>& views, int64_t n, const st_named_view* theirs, const char* call, const Context& home);
+void take_written_views(std::vector<HostView>& views, int64_t n, const st_named_view* theirs, const char* call, const Context& home);
 
 /// The named views of one call; does not allocate for a usual number of views.
 class ViewList {

@@ -43,7 +43,7 @@ int64_t extent_bytes(DType dtype, const Shape& shape, const std::array<int64_t, 
 /// an exact test would be expensive.
 bool is_nested(const Shape& shape, const std::array<int64_t, kMaxDims>& strides);
 
-/// True if some byte belongs to an element of both. Both must be nested.
+/// True if some byte belongs to an element of both. The first must be nested.
 bool share_memory(const HostView& a, const HostView& b);
 
 /// Throws invalid_argument that names two views which share memory. Sorts `views` by address, so that it compares only neighbours.

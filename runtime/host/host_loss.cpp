@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "exec/finishing_on_error.h"
 #include "model/host_bytes.h"
+#include "model/host_outputs.h"
 #include "passes/seed_outputs.h"
 #include "recipe/kernel_needs_of.h"
 
@@ -81,12 +82,10 @@ void HostLoss::find_slots() {
   for (const Output& output : parts_.model.program().outputs) {
     if (!has_outputs_) break;
     const Operand& slot = executor_->slot(program.slot_named(std::string(kOutput) + output.name));
+    computed_.push_back(slot.data);
     std::byte* data = executor_->backend().in_host(slot.data);
-    if (!executor_->backend().is_host_memory()) {
-      const int64_t bytes = slot.elements() * bytes_of(slot.dtype);
-      downloads_.push_back({slot.data, Memory(bytes, parts_.model.context().memory(), MemoryRole::other)});
-      data = downloads_.back().to.data();
-    }
+    if (!executor_->backend().is_host_memory())
+      data = downloads_.emplace_back(slot.elements() * bytes_of(slot.dtype), parts_.model.context().memory(), MemoryRole::other).data();
     outputs_.push_back(plain_view(names_.emplace_back(output.name), slot.dtype, slot.shape, data));
   }
   const Plan& plan = executor_->plan();
@@ -104,7 +103,45 @@ void HostLoss::begin(double loss_scale) {
   if (queue_) exposed_before_ = queue_->exposed_seconds();
 }
 
-void HostLoss::forward(std::span<const HostView> batch, int64_t attempts) {
+std::span<const HostView> HostLoss::forward(std::span<const HostView> batch, int64_t attempts) {
+  compute_outputs(batch, attempts);
+  for (size_t i = 0; i < downloads_.size(); ++i) executor_->backend().to_host(downloads_[i].data(), computed_[i], downloads_[i].size());
+  return outputs_;
+}
+
+void HostLoss::forward_into(std::span<const HostView> batch, int64_t attempts, std::span<const HostView> outputs) {
+  is_forward_done_ = false;
+  check_into(outputs);
+  require_apart_from("forward", batch, outputs);
+  compute_outputs(batch, attempts);
+  for (const HostView& to : outputs) copy_output(to);
+}
+
+void HostLoss::check_into(std::span<const HostView> outputs) const {
+  check(has_outputs_ || outputs.empty(),
+        "forward: the outputs are on the ranks of the last part's stage, not on this one; give no views for outputs here");
+  check_outputs("forward", parts_.model.program(), outputs);
+  for (const HostView& to : outputs)
+    about_tensor(to.name, [&] {
+      const HostView& from = *view_named(outputs_, to.name);
+      check(to.dtype == from.dtype, "forward: output \"", to.name, "\" is ", from.dtype, ", the view is ", to.dtype,
+            "; it must be the same, because outputs are not converted");
+      check(to.shape == from.shape, "forward: output \"", to.name, "\" has shape ", from.shape, ", the view has shape ", to.shape);
+    });
+}
+
+/// Copies the output of the view's name, as check_into() has accepted it.
+void HostLoss::copy_output(const HostView& to) {
+  const auto i = static_cast<size_t>(view_named(outputs_, to.name) - outputs_.data());
+  Backend& backend = executor_->backend();
+  if (to.is_on_device) return parts_.model.context().host_order().copy(place_of(to), computed_[i], to.bytes());
+  if (backend.is_host_memory()) return scatter(static_cast<const std::byte*>(outputs_[i].data), to);
+  void* const room = to.is_plain() ? to.data : downloads_[i].data();
+  backend.to_host(room, computed_[i], to.bytes());
+  if (room != to.data) scatter(downloads_[i].data(), to);
+}
+
+void HostLoss::compute_outputs(std::span<const HostView> batch, int64_t attempts) {
   const int64_t rows = parts_.recipe.batch;
   is_forward_done_ = false;
   attempts_ = attempts;
@@ -126,7 +163,6 @@ void HostLoss::forward(std::span<const HostView> batch, int64_t attempts) {
   }
   const size_t later = pairs_ == 0 ? 0 : 1;
   run(begins_[later][0], ends_[later][0]);
-  for (const Download& of : downloads_) executor_->backend().to_host(of.to.data(), of.from, of.to.size());
   is_forward_done_ = true;
 }
 

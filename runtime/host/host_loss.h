@@ -59,9 +59,12 @@ class HostLoss {
   /// `loss_scale` (1 without loss scaling); the update divides by it, so the host need not know it.
   void begin(double loss_scale);
   /// Runs the forward pass of the next micro-batch, recipe.batch rows, of step attempt `attempts`. Replaces a forward without a backward.
-  void forward(std::span<const HostView> batch, int64_t attempts);
-  /// All outputs of the graph, in its order; none on other stages than the last part's. Owned by this object, valid until the next forward.
-  std::span<const HostView> outputs() const { return outputs_; }
+  /// Returns all outputs of the graph, in its order; none on other stages than the last part's. Owned by this object, valid until the next
+  /// forward.
+  std::span<const HostView> forward(std::span<const HostView> batch, int64_t attempts);
+  /// The same into arrays of the host's, for any of the outputs, none on other stages. Throws not_found for a name that is no output,
+  /// invalid_argument for a dtype or shape that does not match, and for memory that two of them or the batch have in common.
+  void forward_into(std::span<const HostView> batch, int64_t attempts, std::span<const HostView> outputs);
   /// Runs the backward pass of the last forward from gradients of the outputs, by name; outputs that are not named count as 0. Throws
   /// invalid_argument for a name that is not an output, wrong_state without a forward. On other stages than the last part's both calls are
   /// the same, and take no gradients.
@@ -95,6 +98,9 @@ class HostLoss {
   using From = RankReport::From;
 
   void find_slots();
+  void check_into(std::span<const HostView> outputs) const;
+  void compute_outputs(std::span<const HostView> batch, int64_t attempts);
+  void copy_output(const HostView& to);
   bool gathers() const { return parts_.ranks != nullptr && (parts_.recipe.zero == 3 || parts_.others); }
   Communicator& all() const { return parts_.others ? parts_.others->all : *parts_.ranks; }
   void keep_hash_of(std::span<const HostView> gradients);
@@ -119,12 +125,9 @@ class HostLoss {
   std::optional<BatchBinding> inputs_;  // the model's inputs; backward binds output gradients
   std::vector<OutputGradient> gradients_;
   std::vector<std::string> names_;  // of outputs
-  std::vector<HostView> outputs_;
-  struct Download {
-    Address from;
-    Memory to;
-  };
-  std::vector<Download> downloads_;  // of the outputs, where the host cannot read the device's memory
+  std::vector<Address> computed_;   // where the forward computes them, in the same order
+  std::vector<HostView> outputs_;   // there, or in downloads_
+  std::vector<Memory> downloads_;   // of the outputs, where the host cannot read the device's memory
   StepSlots slots_;
   size_t begins_[2][2]{}, ends_[2][2]{};  // instruction ranges of forward and backward in the first and in later micro-batches
   int64_t pairs_ = 0, pairs_of_all_ = 0;

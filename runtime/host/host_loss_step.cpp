@@ -43,8 +43,12 @@ void HostLossStep::begin(std::span<const HostView> batch, double lr, double loss
 
 std::span<const HostView> HostLossStep::forward(std::span<const HostView> batch, int64_t attempts) {
   const WeightsGate::Reader whole_step(parts_.model.gate());
-  open_->forward(batch, attempts);
-  return open_->outputs();
+  return open_->forward(batch, attempts);
+}
+
+void HostLossStep::forward_into(std::span<const HostView> batch, int64_t attempts, std::span<const HostView> outputs) {
+  const WeightsGate::Reader whole_step(parts_.model.gate());
+  open_->forward_into(batch, attempts, outputs);
 }
 
 HostLoss& HostLossStep::open() {

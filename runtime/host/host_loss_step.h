@@ -42,6 +42,7 @@ class HostLossStep {
   // As in HostLoss, on the open step; they hold the model's gate. Throw wrong_state if no step is open. In a group apply is a collective
   // call, and so is backward with reduce micro.
   std::span<const HostView> forward(std::span<const HostView> batch, int64_t attempts);
+  void forward_into(std::span<const HostView> batch, int64_t attempts, std::span<const HostView> outputs);
   void backward(std::span<const HostView> gradients);
   void backward_own_loss();
   /// Ends the step with its update. The loss is NaN unless the graph's own was used. `before_update`, if given, is called after the ranks

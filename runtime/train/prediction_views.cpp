@@ -6,40 +6,13 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "model/host_outputs.h"
 #include "model/input_readers.h"
 
 namespace st {
 namespace {
 
 constexpr int64_t kMaxRows = int64_t{1} << 40;
-
-/// The view with this name; null: none.
-const HostView* view_named(std::span<const HostView> views, std::string_view name) {
-  const auto found = std::ranges::find(views, name, &HostView::name);
-  return found == views.end() ? nullptr : &*found;
-}
-
-void require_distinct(std::span<const HostView> views, const char* what) {
-  for (size_t i = 1; i < views.size(); ++i)
-    check(view_named(views.first(i), views[i].name) == nullptr, "predict: ", what, " \"", views[i].name, "\" is given twice");
-}
-
-/// Arrays that share memory would hold a mixture; the columns of one table do not.
-void require_apart(std::span<const HostView> outputs) {
-  for (size_t i = 1; i < outputs.size(); ++i)
-    for (size_t j = 0; j < i; ++j)
-      check(!share_memory(outputs[i], outputs[j]), "predict: the views for outputs \"", outputs[j].name, "\" and \"", outputs[i].name,
-            "\" share memory; give each its own");
-}
-
-[[noreturn]] void refuse_name(const char* what, std::string_view name, const std::vector<std::string>& known) {
-  const std::string near = nearest(name, known);
-  about_tensor(name, [&] {
-    fail(Code::not_found,
-         text("predict: the model has no ", what, " named \"", name, "\"", near.empty() ? "" : text("; did you mean \"", near, "\"?")));
-  });
-  __builtin_unreachable();
-}
 
 /// How many rows a view of a symbolic shape has: -1 when the shape has none; none when it does not fit.
 std::optional<int64_t> rows_by(const Shape& symbolic, const Shape& given) {
@@ -68,29 +41,21 @@ void require_no_nan(const HostView& view) {
 PredictionViews::PredictionViews(const Program& model, std::span<const HostView> inputs, std::span<const HostView> outputs)
     : model_(model), inputs_(inputs), outputs_(outputs) {
   check(!outputs.empty(), "predict: needs at least one output, got none");
-  require_distinct(inputs, "input");
-  require_distinct(outputs, "output");
-  require_apart(outputs);
+  require_distinct("predict: input", inputs);
+  check_outputs("predict", model, outputs);
   for (const HostView& view : inputs) {
     const auto found = std::ranges::find_if(model.slots, [&](const Slot& s) { return s.role == Role::input && s.name == view.name; });
     if (found == model.slots.end()) {
       std::vector<std::string> names;
       for (const Slot& slot : model.slots)
         if (slot.role == Role::input) names.push_back(slot.name);
-      refuse_name("input", view.name, names);
+      refuse_name("predict: the model has no input", view.name, names);
     }
     look("input", view, found->type);
   }
   const Section& forward = *model.find(Phase::forward);
-  for (const HostView& view : outputs) {
-    const auto found = std::ranges::find(model.outputs, view.name, &Output::name);
-    if (found == model.outputs.end()) {
-      std::vector<std::string> names;
-      for (const Output& output : model.outputs) names.push_back(output.name);
-      refuse_name("output", view.name, names);
-    }
-    look("output", view, forward.graph.type(found->value));
-  }
+  for (const HostView& view : outputs)
+    look("output", view, forward.graph.type(std::ranges::find(model.outputs, view.name, &Output::name)->value));
   check(rows_ != 0 && rows_ <= kMaxRows, "predict: \"", first_, "\" has ", rows_, " rows, needs at least one");
   if (rows_ < 0) rows_ = 1;
 }

@@ -62,6 +62,7 @@ class Trainer {
   /// A step whose loss the host computes (HostLoss), on one rank or in a group (HostLossStep), which the caller must end after an error.
   /// Any error undoes the micro-batches so far. The outputs are valid until the next forward.
   std::span<const HostView> forward(std::span<const HostView> batch);
+  void forward_into(std::span<const HostView> batch, std::span<const HostView> outputs);
   void backward(std::span<const HostView> output_gradients);
   void backward_own_loss();
   StepReport apply();
@@ -206,6 +207,8 @@ class Trainer {
   bool are_pieces_mixed() const;
   void note_mixed_state(bool is_mixed);
   void require_host_loss_fits(const char* call) const;
+  template <class Call>
+  auto forward_by(std::span<const HostView> batch, const Call& call);
   void undo();
   StepReport finish_step();
   void report_exchange(StepReport& report) const;

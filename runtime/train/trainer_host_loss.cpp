@@ -13,7 +13,9 @@ void Trainer::require_host_loss_fits(const char* call) const {
           ": a host's own loss is not supported with sharded master weights; make the context without late_parameters");
 }
 
-std::span<const HostView> Trainer::forward(std::span<const HostView> batch) {
+/// A forward, for whose first one it begins the step.
+template <class Call>
+auto Trainer::forward_by(std::span<const HostView> batch, const Call& call) {
   if (!host_step_->is_open()) require_whole_step("forward");
   cancelled_.begin();
   return undoing_on_error([&] {
@@ -23,8 +25,16 @@ std::span<const HostView> Trainer::forward(std::span<const HostView> batch) {
       ranks_->begin_host_loss(attempts_);
       gradients_.executor = nullptr;
     }
-    return host_step_->forward(batch, attempts_);
+    return call();
   });
+}
+
+std::span<const HostView> Trainer::forward(std::span<const HostView> batch) {
+  return forward_by(batch, [&] { return host_step_->forward(batch, attempts_); });
+}
+
+void Trainer::forward_into(std::span<const HostView> batch, std::span<const HostView> outputs) {
+  forward_by(batch, [&] { host_step_->forward_into(batch, attempts_, outputs); });
 }
 
 void Trainer::backward(std::span<const HostView> output_gradients) {

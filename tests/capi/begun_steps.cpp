@@ -52,8 +52,8 @@ void expect_pairs_undisturbed(bool after_backward) {
                                    "st_trainer_use_average", "st_trainer_log_end", "st_trainer_write_report", "st_trainer_save",
                                    "st_trainer_resume"},
                    .busy = {},
-                   .left_out = {"st_trainer_forward", "st_trainer_backward", "st_trainer_apply", "st_trainer_cancel", "st_context_cancel",
-                                "st_trainer_destroy"},
+                   .left_out = {"st_trainer_forward", "st_trainer_forward_into", "st_trainer_backward", "st_trainer_apply",
+                                "st_trainer_cancel", "st_context_cancel", "st_trainer_destroy"},
                    .way_out = "st_trainer_apply"});
     if (!after_backward) {
       ASSERT_TRUE(works(backward(*each)));
@@ -91,9 +91,9 @@ TEST(BegunSteps, BetweenSlicesNothingDisturbsThem) {
                            "st_model_set",       "st_model_write_file", "st_model_write",       "st_model_read",
                            "st_model_read_file", "st_predictor_create", "st_predictor_refresh", "st_model_load"};
     call_all(w, {.wrong_state = {"st_trainer_step", "st_trainer_run", "st_trainer_evaluate", "st_trainer_digest", "st_trainer_gradient",
-                                 "st_trainer_forward", "st_trainer_backward", "st_trainer_apply", "st_trainer_log_end",
-                                 "st_trainer_write_report", "st_trainer_evaluate_average", "st_trainer_average", "st_trainer_use_average",
-                                 "st_trainer_save", "st_trainer_resume"},
+                                 "st_trainer_forward", "st_trainer_forward_into", "st_trainer_backward", "st_trainer_apply",
+                                 "st_trainer_log_end", "st_trainer_write_report", "st_trainer_evaluate_average", "st_trainer_average",
+                                 "st_trainer_use_average", "st_trainer_save", "st_trainer_resume"},
                  .busy = updates ? readers : Names{},
                  .left_out = {"st_trainer_advance", "st_trainer_cancel", "st_context_cancel", "st_trainer_destroy"},
                  .way_out = "st_trainer_advance"});

@@ -131,11 +131,22 @@ st_status read_file(AllKinds& w, AnyHandle h) {
   return st_model_read_file(h, path.c_str(), nullptr, nullptr);
 }
 
+/// Room for the outputs of the batch.
+struct Logits {
+  explicit Logits(const AllKinds& w) { view.view.device = w.device; }
+  int64_t dims[3] = {3, kSmallContext, 256};
+  std::vector<float> values = std::vector<float>(3 * kSmallContext * 256);
+  st_named_view view = {"logits", {ST_F32, 3, dims, nullptr, values.data(), static_cast<int64_t>(values.size() * 4)}};
+};
+
 st_status predict(AllKinds& w, AnyHandle h) {
-  std::vector<float> logits(3 * kSmallContext * 256);
-  const int64_t dims[] = {3, kSmallContext, 256};
-  const st_named_view out = {"logits", {ST_F32, 3, dims, nullptr, logits.data(), static_cast<int64_t>(logits.size() * 4)}};
-  return st_predictor_run(h, 1, w.batch.views(), 1, &out);
+  const Logits out(w);
+  return st_predictor_run(h, 1, w.batch.views(), 1, &out.view);
+}
+
+st_status forward_into(AllKinds& w, AnyHandle h) {
+  const Logits out(w);
+  return st_trainer_forward_into(h, 2, w.batch.views(), 1, &out.view);
 }
 
 st_status generate(AllKinds& w, AnyHandle h) {
@@ -459,6 +470,7 @@ constexpr HandleCall kCalls[] = {
     {"st_trainer_run", "trainer", "trainer", CALL(st_trainer_run(h, 3, take_step, &w))},
     {"st_trainer_advance", "trainer", "trainer", CALL(st_trainer_advance(h, 0, nullptr, 0, &w.done, nullptr))},
     {"st_trainer_forward", "trainer", "trainer", CALL(st_trainer_forward(h, 2, w.batch.views(), &w.number, &w.outputs))},
+    {"st_trainer_forward_into", "trainer", "trainer", CALL(forward_into(w, h))},
     {"st_trainer_backward", "trainer", "trainer", CALL(st_trainer_backward(h, 0, nullptr))},
     {"st_trainer_apply", "trainer", "trainer", CALL(st_trainer_apply(h, nullptr))},
     {"st_trainer_gradient", "trainer", "trainer", CALL(st_trainer_gradient(h, "final_norm.beta", &w.room))},

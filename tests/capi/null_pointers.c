@@ -313,6 +313,7 @@ static void arguments_of_trainer(st_model* model, st_recipe* recipe) {
   REFUSES(st_trainer_advance(trainer, 0, NULL, 0, NULL, NULL));
   REFUSES(st_trainer_forward(trainer, 0, NULL, NULL, &outputs));
   REFUSES(st_trainer_forward(trainer, 0, NULL, &m, NULL));
+  REFUSES(st_trainer_forward_into(trainer, 0, NULL, 1, NULL));
   REFUSES(st_trainer_backward(trainer, 1, NULL));
   REFUSES(st_trainer_gradient(trainer, NULL, NULL));
   REFUSES(st_trainer_gradient_collective(trainer, NULL, NULL));

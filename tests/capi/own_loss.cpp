@@ -214,6 +214,59 @@ TEST(OwnLoss, AGradientThatIsNotFiniteSkipsTheUpdate) {
   EXPECT_EQ(run.digest(), before);
 }
 
+TEST(OwnLoss, OutputsAreWrittenWhereTheHostSays) {
+  SineRun run(kOne), other(kOne);
+  SineHalf half(run, 0);
+  const int64_t apart[] = {3, 1};
+  float wanted[4], row[12], gradient[4] = {1, 0.5F, -0.25F, 0};
+  for (float& each : row) each = 9;
+  const st_named_view into = {"prediction", {ST_F32, 2, half.dims, apart, row, sizeof row}};
+  const st_named_view by = {"prediction", {ST_F32, 2, half.dims, nullptr, gradient, sizeof gradient}};
+  for (int step = 0; step < 2; ++step) {
+    const st_named_view* outputs = nullptr;
+    ASSERT_TRUE(works(forward(other.trainer, 1, half.views, &outputs)));
+    std::memcpy(wanted, outputs[0].view.data, sizeof wanted);
+    ASSERT_TRUE(works(st_trainer_forward_into(run.trainer, 1, half.views, 1, &into)));
+    for (int i = 0; i < 12; ++i) EXPECT_EQ(row[i], i % 3 == 0 ? wanted[i / 3] : 9);
+    for (SineRun* each : {&run, &other}) {
+      ASSERT_TRUE(works(st_trainer_backward(each->trainer, 1, &by)));
+      ASSERT_TRUE(works(st_trainer_apply(each->trainer, nullptr)));
+    }
+  }
+  ASSERT_TRUE(works(st_trainer_forward_into(run.trainer, 2, half.views, 0, nullptr))) << "the graph's own loss needs none of them";
+  ASSERT_TRUE(works(forward(other.trainer, 2, half.views)));
+  for (SineRun* each : {&run, &other}) {
+    ASSERT_TRUE(works(st_trainer_backward(each->trainer, 0, nullptr)));
+    ASSERT_TRUE(works(st_trainer_apply(each->trainer, nullptr)));
+  }
+  EXPECT_EQ(run.digest(), other.digest());
+}
+
+TEST(OwnLoss, ViewsThatFitNoOutputAreRefused) {
+  SineRun run(kOne);
+  SineHalf half(run, 0);
+  const int64_t short_dims[] = {3, 1};
+  float row[4] = {};
+  const auto expect_refused = [&](st_status code, std::initializer_list<std::string_view> words, const auto& change) {
+    ASSERT_TRUE(works(forward(run.trainer, 1, half.views)));
+    st_named_view to[2] = {{"prediction", {ST_F32, 2, half.dims, nullptr, row, sizeof row}}, {}};
+    to[1] = to[0];
+    const int64_t m = change(to);
+    EXPECT_TRUE(fails(code, st_trainer_forward_into(run.trainer, 1, half.views, m, to), words));
+    EXPECT_TRUE(fails(ST_WRONG_STATE, st_trainer_backward(run.trainer, 0, nullptr), {"st_trainer_forward"})) << "the step is undone";
+  };
+  using Views = st_named_view*;
+  expect_refused(ST_NOT_FOUND, {"forward", "\"predicton\"", "did you mean \"prediction\""},
+                 [](Views v) { return v->name = "predicton", 1; });
+  expect_refused(ST_INVALID_ARGUMENT, {"\"prediction\" is f32", "the view is f16", "the same"},
+                 [](Views v) { return v->view.dtype = ST_F16, 1; });
+  expect_refused(ST_INVALID_ARGUMENT, {"[4, 1]", "[3, 1]"}, [&](Views v) { return v->view.dims = short_dims, 1; });
+  expect_refused(ST_INVALID_ARGUMENT, {"\"prediction\" is given twice"}, [](Views) { return 2; });
+  expect_refused(ST_INVALID_ARGUMENT, {"\"prediction\" shares memory with input \"x\"", "its own"},
+                 [&](Views v) { return v->view.data = run.x.data() + 3, 1; });
+  EXPECT_TRUE(works(step_on_half(run, 0)));
+}
+
 // Adam's moments of one kind of step do not exist in the other kind's plan.
 TEST(OwnLoss, AnOutputOfAParameterThatTheGraphsLossDoesNotTrainIsRefused) {
   SineRun run(kOne), beside(kOne);

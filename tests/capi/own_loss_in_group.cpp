@@ -22,6 +22,14 @@ struct SineRank {
     int64_t m = 0;
     return st_trainer_forward(trainer, 1, batch, &m, &outputs);
   }
+  /// The output goes to `room`, which the backward then reads.
+  st_status forward_into(int64_t k, int64_t m) {
+    const int64_t dims[2] = {4, 1};
+    const st_named_view batch = {"x", {ST_F32, 2, dims, nullptr, run.x.data() + 4 * k, 16}};
+    room = {"prediction", {ST_F32, 2, dims, nullptr, written, sizeof written}};
+    if (m > 0) outputs = &room;
+    return st_trainer_forward_into(trainer, 1, &batch, m, &room);
+  }
   st_status backward(int64_t k) {
     const int64_t dims[2] = {4, 1};
     const auto* prediction = static_cast<const float*>(outputs[0].view.data);
@@ -36,6 +44,8 @@ struct SineRank {
   SineRun run;
   HeldTrainer trainer;
   const st_named_view* outputs = nullptr;
+  st_named_view room{};
+  float written[4] = {};
 };
 
 /// Each of two ranks has one of two rows.
@@ -103,6 +113,9 @@ TEST(OwnLossInGroup, OfStagesHasTheBitsOfOneRank) {
     for (int64_t k = 0; k < 4; ++k) {
       ASSERT_TRUE(works(rank.forward(k % 2)));
       ASSERT_EQ(rank.outputs != nullptr, has_outputs);
+      if (k == 2) {
+        ASSERT_TRUE(works(rank.forward_into(k % 2, has_outputs ? 1 : 0)));  // it replaces the previous one
+      }
       ASSERT_TRUE(works(has_outputs ? rank.backward(k % 2) : st_trainer_backward(rank.trainer, 0, nullptr)));
       ASSERT_TRUE(k % 2 == 0 || works(st_trainer_apply(rank.trainer, nullptr)));
     }
@@ -117,6 +130,11 @@ TEST(OwnLossInGroup, OfStagesHasTheBitsOfOneRank) {
     SineRank rank(communicator, recipe, "2");
     train(rank, k == 1);
     EXPECT_EQ(rank.digest(), alone);
+    if (k == 0) {
+      EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, rank.forward_into(0, 1), {"last part's stage", "not on this one", "give no views"}));
+    } else {
+      EXPECT_TRUE(fails(ST_RANK_FAILED, rank.forward_into(0, 1), {"rank 0", "last part's stage"}));
+    }
   });
 }
 

@@ -30,10 +30,13 @@ struct Stepped {
     EXPECT_TRUE(works(st_predictor_create(sine.model, nullptr, predictor.out())));
     EXPECT_TRUE(works(st_data_arrays(context, kSineRows, 2, rows.views, nullptr, nullptr, data.out())));
   }
+  /// Twice, the second time into the host's memory.
   st_status forward() {
     int64_t m = 0;
     const st_named_view* outputs = nullptr;
-    return st_trainer_forward(sine.trainer, 2, half, &m, &outputs);
+    const st_status status = st_trainer_forward(sine.trainer, 2, half, &m, &outputs);
+    const st_named_view into = {"prediction", {ST_F32, 2, four, every_other, gradient, sizeof gradient}};
+    return status == ST_OK ? st_trainer_forward_into(sine.trainer, 2, half, 1, &into) : status;
   }
   st_status backward() {
     const st_named_view by = {"prediction", {ST_F32, 2, four, every_other, slope, sizeof slope}};

@@ -121,6 +121,12 @@ TEST_F(WrongViews, OfABatchAreRefused) {
 
 TEST_F(WrongViews, OfForwardAndBackwardAreRefused) {
   expect_refused("st_trainer_forward", "\"x\"", kOverlapping, {4, 1}, 2, [&](const st_view& x) { return forward(x); });
+  const auto into = [&](const st_view& prediction) {
+    Subject x({4, 1});
+    const st_named_view batch[] = {{"x", x.view}, y(4)}, to = {"prediction", prediction};
+    return st_trainer_forward_into(run.trainer, 2, batch, 1, &to);
+  };
+  expect_refused("st_trainer_forward_into", "\"prediction\"", kOnlyThis, {4, 1}, 2, into);
   const auto backward = [&](const st_view& gradient) {
     Subject x({4, 1});
     EXPECT_TRUE(works(forward(x.view)));

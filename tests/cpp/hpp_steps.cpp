@@ -43,7 +43,13 @@ TEST_F(Hpp, AHostsOwnLossTrains) {
   const Views half{{"x", view(sine.x.data(), {4, 1})}, {"y", view(sine.y.data(), {4, 1})}};
   const std::string before = sine.model.digest();
   std::vector<float> gradient = {1, -1, 1, -1};
-  EXPECT_EQ(sine.trainer.forward(half).at("prediction").size(), 4);
+  const Views outputs = sine.trainer.forward(half);
+  EXPECT_EQ(outputs.at("prediction").size(), 4);
+  std::vector<float> prediction(4);
+  const float* const wanted = static_cast<const float*>(outputs.at("prediction").data());
+  const std::vector<float> given(wanted, wanted + 4);
+  sine.trainer.forward_into(half, {{"prediction", view(prediction, {4, 1})}});
+  EXPECT_EQ(prediction, given);
   sine.trainer.backward({{"prediction", view(gradient, {4, 1})}});
   EXPECT_EQ(sine.trainer.apply().step, 1);
   EXPECT_NE(sine.model.digest(), before);

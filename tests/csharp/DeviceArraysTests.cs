@@ -57,6 +57,27 @@ public class DeviceArraysTests {
   }
 
   [Test]
+  public void OutputsOfAnOwnLossAndTheirGradientsStayInTheDevicesMemory() {
+    float[] x = Enumerable.Range(0, Nets.Rows).Select(i => i / 32.0f).ToArray(), wanted = new float[Nets.Rows], found = new float[Nets.Rows];
+    using (Context context = Opened(1))
+    using (Trainer byHost = Of(context), byDevice = Of(context))
+    using (Tensor onX = new Tensor(context, DType.F32, Nets.Rows, 1), made = new Tensor(context, DType.F32, Nets.Rows, 1))
+    using (Model back = Rows(context)) {
+      View hostX = View.Of(x, Nets.Rows, 1);
+      byHost.ForwardInto(new Batch { { "x", hostX } }, new Batch { { "prediction", View.Of(wanted, Nets.Rows, 1) } });
+      byHost.Backward(new Batch { { "prediction", View.Of(wanted, Nets.Rows, 1) } });
+      byDevice.ForwardInto(new Batch { { "x", There(context, onX, hostX) } }, new Batch { { "prediction", made.View() } });
+      byDevice.Backward(new Batch { { "prediction", made.View() } });
+      back.Set("w", made.View());
+      back.Get("w", View.Of(found, Nets.Rows, 1));
+      Assert.AreEqual(wanted, found);
+      Assert.That(wanted, Has.Some.Not.EqualTo(0.0f));
+      Assert.AreEqual(byHost.Apply().GradNorm, byDevice.Apply().GradNorm);
+      Assert.AreEqual(byHost.Digest(), byDevice.Digest());
+    }
+  }
+
+  [Test]
   public void ElementsOfADeviceCannotBeReadHere() {
     using (Context context = Opened(1))
     using (var tensor = new Tensor(context, DType.F32, 2, 3)) {

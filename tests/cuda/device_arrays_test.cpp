@@ -276,22 +276,36 @@ TEST(DeviceArrays, HoldWeightsGradientsAndAverages) {
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, st_model_get(run.model, info.name, &halves), {info.name, "f32", "f16", "device's memory"}));
 }
 
-TEST(DeviceArrays, HoldTheGradientsOfAHostsOwnLoss) {
+TEST(DeviceArrays, HoldTheOutputsOfAHostsOwnLossAndTheirGradients) {
   Trained by_host, by_device;
   const HostStream stream;
   ASSERT_TRUE(works(st_context_use_stream(by_device.context, stream)));
   const int64_t dims[] = {kRows, 1};
-  DeviceArray x({kRows, 1}), gradient({kRows, 1});
+  DeviceArray x({kRows, 1}), gradient({kRows, 1}), prediction({kRows, 1});
   for (Trained* const run : {&by_host, &by_device}) {
     std::vector<float> rows = rows_of(0), gradients(kRows);
     if (run == &by_device) x.write(stream, rows);
-    const st_named_view batch = {"x", run == &by_device ? x.view() : st_view{ST_F32, 2, dims, nullptr, rows.data(), 32, 0, 0}};
+    const st_named_view of_host = {"x", st_view{ST_F32, 2, dims, nullptr, rows.data(), 32, 0, 0}};
+    const st_named_view batch = run == &by_device ? st_named_view{"x", x.view()} : of_host;
+    std::span<const float> there;
+    if (run == &by_device) {
+      const st_named_view into = {"prediction", prediction.view()};
+      prediction.write(stream,
+                       std::vector<float>(kRows, 7));  // what the call writes comes after this, which a batch of the host does not await
+      ASSERT_TRUE(works(st_trainer_forward_into(run->trainer, 1, &of_host, 1, &into)));
+      there = prediction.read(stream);
+      host().finish(stream);
+    }
     int64_t n = 0;
     const st_named_view* outputs = nullptr;
-    ASSERT_TRUE(works(st_trainer_forward(run->trainer, 1, &batch, &n, &outputs)));
-    ASSERT_GE(n, 1);
+    ASSERT_TRUE(works(st_trainer_forward(run->trainer, 1, &batch, &n, &outputs)));  // it replaces the forward before
+    ASSERT_EQ(n, 1);
     EXPECT_EQ(outputs[0].view.device, 0);
-    for (size_t i = 0; i < gradients.size(); ++i) gradients[i] = static_cast<const float*>(outputs[0].view.data)[i] - std::sin(rows[i]);
+    const auto* const here = static_cast<const float*>(outputs[0].view.data);
+    if (run == &by_device) {
+      EXPECT_EQ(values_of(there), std::vector<float>(here, here + kRows));
+    }
+    for (size_t i = 0; i < gradients.size(); ++i) gradients[i] = here[i] - std::sin(rows[i]);
     if (run == &by_device) gradient.write(stream, gradients);
     const st_named_view back = {outputs[0].name,
                                 run == &by_device ? gradient.view() : st_view{ST_F32, 2, dims, nullptr, gradients.data(), 32, 0, 0}};

@@ -1,11 +1,14 @@
 // Training on a device whose memory the host cannot see has the cpu's bits.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
+#include <cstring>
 #include <numeric>
 #include <thread>
 
 #include "apart_backend.h"
+#include "base/digest.h"
 #include "dataset_rows.h"
 #include "delayed_backend.h"
 #include "device_ranks.h"
@@ -159,6 +162,41 @@ TEST(Seam, AHostsOwnLossReadsTheOutputs) {
       all += text(trainer->apply().grad_norm, " ");
     }
     told.push_back(all + trainer->state_digest());
+  }
+  EXPECT_EQ(told[0], told[1]);
+  EXPECT_EQ(told[0], told[2]);
+}
+
+/// Of the loss whose gradients are the outputs themselves; on a device neither comes to the host. An output is written after the host's
+/// stream has read that of the step before.
+TEST(Seam, AHostsOwnLossGetsOutputsInTheDevicesMemory) {
+  const Training training = training_with({{"precision", "\"bf16\""}});
+  const auto own = training.data();
+  const Rows batch(*own, {1, 2, 3});
+  std::vector<std::string> told;
+  for (const Device device : {Device::cpu, Device::late, Device::random}) {
+    const auto trainer = trainer_on(device, training, false);
+    Context& context = trainer->model().context();
+    Backend& backend = context.backend();
+    const std::span<const HostView> all = trainer->forward(batch.views);
+    HostView logits = *std::ranges::find(all, "logits", &HostView::name);
+    const auto room = backend.allocate(logits.bytes(), MemoryRole::other), first = backend.allocate(logits.bytes(), MemoryRole::other);
+    const auto stream = backend.is_host_memory() ? nullptr : backend.make_stream();
+    logits.data = reinterpret_cast<void*>(room->data().at);
+    if (stream) context.host_order().use(static_cast<int64_t>(reinterpret_cast<intptr_t>(stream.get())));
+    logits.is_on_device = stream != nullptr;
+    for (int step = 0; step < 2; ++step) {
+      trainer->forward_into(batch.views, {&logits, 1});
+      if (step == 0 && stream) stream->copy(first->data(), room->data(), logits.bytes());
+      if (step == 0 && !stream) std::memcpy(backend.in_host(first->data()), logits.data, static_cast<size_t>(logits.bytes()));
+      trainer->backward({&logits, 1});
+      trainer->apply();
+    }
+    if (stream) stream->finish();
+    Digest digest;
+    for (const auto& of : {room.get(), first.get()})
+      digest.update({HostBytes(backend, of->data(), of->size()).as(), static_cast<size_t>(of->size())});
+    told.push_back(digest.hex() + trainer->state_digest());
   }
   EXPECT_EQ(told[0], told[1]);
   EXPECT_EQ(told[0], told[2]);

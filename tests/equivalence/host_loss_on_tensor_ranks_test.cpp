@@ -102,8 +102,12 @@ TEST(HostLossOnTensorRanks, OfAnMlpHasThePartsOfItsOwnSteps) {
     for (int step = 0; step < 3; ++step) {
       const auto outputs = trainer.forward(std::span(batch).first(1));
       const auto* prediction = static_cast<const float*>(outputs[0].data);
-      std::vector<float> gradient(prediction, prediction + 4);
-      trainer.backward(std::vector<HostView>{plain_view(outputs[0].name, DType::f32, outputs[0].shape, gradient.data())});
+      const std::vector<float> given(prediction, prediction + 4);
+      std::vector<float> gradient(4);
+      const HostView room = plain_view("prediction", DType::f32, {2, 2}, gradient.data());
+      trainer.forward_into(std::span(batch).first(1), {&room, 1});
+      EXPECT_EQ(gradient, given);
+      trainer.backward({&room, 1});
       norms.push_back(trainer.apply().grad_norm);
       norms.push_back(trainer.step(batch).grad_norm);
     }

@@ -38,7 +38,11 @@ void step_in_parts(World& world, st_trainer* trainer) {
   for (int i = 0; i < 2 && !world.bytes.rarely(); ++i) {
     int64_t m = 0;
     const st_named_view* outputs = nullptr;
-    if (CALL(st_trainer_forward, trainer, 2, batch, &m, &outputs)) read_all(m, outputs);
+    const st_named_view prediction = {"prediction", world.view_of({4, 1})};
+    if (world.bytes.rarely(2))
+      CALL(st_trainer_forward_into, trainer, 2, batch, world.bytes.rarely(3) ? 0 : 1, &prediction);
+    else if (CALL(st_trainer_forward, trainer, 2, batch, &m, &outputs))
+      read_all(m, outputs);
     if (world.bytes.rarely()) return;
     const bool own_loss = world.bytes.rarely(2);
     CALL(st_trainer_backward, trainer, own_loss ? 0 : 1, own_loss ? nullptr : &gradient);
@@ -67,6 +71,12 @@ void trainer_step(World& world) {
       CALL(st_trainer_advance, trainer, n, views, world.number(), &done, FILLED(st_step_report_init));
       break;
     case 3:
+      if (world.bytes.rarely(2)) {
+        const std::vector<st_named_view> predictions = world.views("prediction");
+        CALL(st_trainer_forward_into, trainer, n, views, static_cast<int64_t>(predictions.size()),
+             predictions.empty() ? nullptr : predictions.data());
+        break;
+      }
       if (CALL(st_trainer_forward, trainer, n, views, &m, &outputs)) read_all(m, outputs);
       break;
     case 4: {

@@ -46,6 +46,7 @@ class BadArraysTest {
     Map<String, Place> all = new LinkedHashMap<>();
     all.put("Trainer.step", new Place(x -> trainer.step(Batch.of("x", x, "y", good.get("y"))), false, false, Nets.ROWS, 1));
     all.put("Trainer.forward", new Place(x -> beginning.forward(Batch.of("x", x)), false, false, Nets.ROWS, 1));
+    all.put("Trainer.forwardInto", new Place(y -> beginning.forwardInto(good, Batch.of("prediction", y)), true, false, Nets.ROWS, 1));
     all.put("Trainer.gradient", new Place(to -> trainer.gradient(weight.name(), to), true, false, of));
     all.put("Model.get", new Place(to -> model.get(weight.name(), to), true, false, of));
     all.put("Model.set", new Place(from -> model.set(weight.name(), from), false, false, of));

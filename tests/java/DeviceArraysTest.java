@@ -64,6 +64,25 @@ final class DeviceArraysTest {
   }
 
   @Test
+  void outputsOfAnOwnLossAndTheirGradientsStayInTheDevicesMemory() {
+    Array x = Nets.batch().get("x");
+    try (Context context = opened(1); Trainer byHost = trainer(context); Trainer byDevice = trainer(context);
+        Tensor onX = new Tensor(context, DType.F32, Nets.ROWS, 1); Tensor made = new Tensor(context, DType.F32, Nets.ROWS, 1);
+        Model back = rows(context)) {
+      Array wanted = byHost.forward(Batch.of("x", x)).get("prediction");
+      byHost.backward(Batch.of("prediction", wanted));
+      byDevice.forwardInto(Batch.of("x", there(context, onX, x)), Batch.of("prediction", made.array()));
+      byDevice.backward(Batch.of("prediction", made.array()));
+      float[] found = new float[Nets.ROWS];
+      back.set("w", made.array());
+      back.get("w", Array.of(found, Nets.ROWS, 1));
+      assertArrayEquals(wanted.toFloats(), found);
+      assertEquals(byHost.apply().gradNorm(), byDevice.apply().gradNorm());
+      assertEquals(byHost.digest(), byDevice.digest());
+    }
+  }
+
+  @Test
   void elementsOfADeviceCannotBeReadHere() {
     try (Context context = opened(1); Tensor tensor = new Tensor(context, DType.F32, 2, 3)) {
       Array array = tensor.array();

@@ -136,6 +136,19 @@ def test_a_step_and_a_prediction_on_arrays_of_the_device_are_those_on_the_hosts(
     assert (on_host(device, made) == wanted).all()
 
 
+def test_outputs_of_an_own_loss_and_their_gradients_stay_in_the_devices_memory(device):
+    x = sine()["x"]
+    by_host, by_device = st.Trainer(mlp(device), RECIPE), st.Trainer(mlp(device), RECIPE)
+    wanted = numpy.asarray(by_host.forward({"x": x})["prediction"])
+    by_host.backward({"prediction": wanted})
+    made = st.Tensor(device, "f32", wanted.shape)
+    by_device.forward_into({"x": on_device(device, x)}, {"prediction": made})
+    by_device.backward({"prediction": made})
+    assert (on_host(device, made) == wanted).all()
+    assert by_host.apply().grad_norm == by_device.apply().grad_norm
+    assert by_host.digest() == by_device.digest()
+
+
 def test_an_array_of_another_device_is_refused_with_both_named(device):
     with st.Context(device="cuda-simulated:0", threads=1) as other:
         elsewhere = st.Tensor(other, "f32", (64, 1))

@@ -103,12 +103,18 @@ class Trainer : public detail::Handle<st_trainer, st_trainer_destroy> {
   }
   std::optional<StepReport> advance(std::chrono::nanoseconds budget) const { return advance(Views(), budget); }
 
-  // A step whose loss the host computes: forward, backward, apply. The outputs are owned by the trainer until its next call.
+  // A step whose loss the host computes: forward or forward_into, backward, apply.
+  /// The outputs are owned by the trainer until its next call.
   Views forward(const Views& batch) const {
     int64_t m = 0;
     const st_named_view* outputs = nullptr;
     done(st_trainer_forward(get(), batch.size(), batch.raw(), &m, &outputs), fault_.get());
     return Views(m, outputs);
+  }
+  /// The same; copies outputs to the program's arrays, which may be in the memory of the context's device. Those left out are not copied.
+  void forward_into(const Views& batch, const Views& outputs) const {
+    for (const NamedView& output : outputs) detail::writable("Trainer::forward_into: output", output.view, output.name);
+    done(st_trainer_forward_into(get(), batch.size(), batch.raw(), outputs.size(), outputs.raw()), fault_.get());
   }
   void backward(const Views& output_gradients) const { done(st_trainer_backward(get(), output_gradients.size(), output_gradients.raw())); }
   /// Backward of the graph's own loss.

@@ -15,7 +15,7 @@ internal sealed class LastingPins {
   /// <summary>Makes a call on a batch, which stays pinned until <see cref="End"/>; a batch that is already pinned is reused. If the library
   /// refuses the call, the batch is unpinned at once. After an exception of a callback it stays pinned, since the call may have taken
   /// effect.</summary>
-  internal Record For(Batch batch, Func<IntPtr, Record> call) {
+  internal T For<T>(Batch batch, Func<IntPtr, T> call) {
     if (pins.Count > 0 && last == batch.Entries) return call(pins[pins.Count - 1].All);
     Batch.Entry[] entries = batch.Entries;
     Pins made = Pins.Hold(batch);

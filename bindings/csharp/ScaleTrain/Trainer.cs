@@ -129,6 +129,21 @@ public sealed class Trainer : Handle {
     }
   }
 
+  /// <summary><see cref="Forward"/> that writes outputs to arrays of the program instead, each of an output's dtype and dims. On a device they may
+  /// be in its memory. Outputs left out are not copied.</summary>
+  [OfC("st_trainer_forward_into")]
+  public void ForwardInto(Batch batch, Batch outputs) {
+    Given(batch, "batch");
+    using (Turn.Of(Safe, "Trainer.ForwardInto"))
+    using (Pins filled = Pins.Borrow(Given(outputs, "outputs"))) {
+      forwarded.For(batch, pinned => {
+        native.forward_into(pinned, filled.All);
+        return true;
+      });
+      forwarded.EndAllButLast();
+    }
+  }
+
   /// <summary>Takes the gradients of the loss by output name; null means the graph's own loss.</summary>
   [OfC("st_trainer_backward")]
   public void Backward(Batch outputGradients = null) {

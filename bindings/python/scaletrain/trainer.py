@@ -148,6 +148,14 @@ class Trainer(Handle):
             self._forwarded.end_all_but_last()
             return {name: copy_of(memory) for name, memory in outputs.items()}
 
+    @of_c("st_trainer_forward_into")
+    def forward_into(self, batch: Batch, outputs: Mapping[str, Array]) -> None:
+        """forward() that writes outputs to the program's arrays instead, each of an output's dtype and shape. On a device they may be in its
+        memory: a Tensor of the context, or a PyTorch tensor there. Outputs left out are not copied.
+        """
+        self._forwarded.reading(batch, lambda kept: self._native.forward_into(kept, outputs))
+        self._forwarded.end_all_but_last()
+
     @of_c("st_trainer_backward")
     def backward(self, output_gradients: Batch | None = None) -> None:
         """Takes the gradients of the loss by output name; None means the graph's own loss."""

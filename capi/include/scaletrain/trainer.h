@@ -41,8 +41,9 @@ ST_API st_status st_trainer_create(st_model* model, st_recipe* recipe, st_data* 
  *   ends the group: the others get ST_RANK_FAILED with its reason.
  *
  * Who makes which call, whatever the recipe:
- *   create_in_group, step, run, advance, forward, backward, apply,         all ranks, in the same order
- *   resume, use_average, set, set_schedule, st_model_set, _read, _load
+ *   create_in_group, step, run, advance, forward, forward_into,            all ranks, in the same order
+ *   backward, apply, resume, use_average, set, set_schedule,
+ *   st_model_set, _read, _load
  *   calls with the suffix _collective, those on a predictor made by one    all ranks, in the same order, between the same steps
  *   all others                                                             any rank alone
  * When the local call of a pair is ST_WRONG_STATE, because other ranks have parts of what it reads:
@@ -90,21 +91,26 @@ ST_API st_status st_trainer_run(st_trainer* trainer, int64_t steps, st_on_step_f
 ST_API st_status st_trainer_advance(st_trainer* trainer, int64_t n, const st_named_view* batch, int64_t nanoseconds, int32_t* done,
                                     st_step_report* report);
 
-/* A step whose loss the host computes: for each micro-batch forward, the host's loss and backward, then apply.
+/* A step whose loss the host computes: for each micro-batch forward or forward_into, the host's loss and backward, then apply.
  * - forward runs one micro-batch, of the recipe's `batch` rows, with dropout on, and gives the graph's outputs (O). The batch is borrowed
  *   until the following backward has returned, which reads it too. Inputs that only the graph's own loss reads may be left out.
+ * - forward_into is the same forward, but copies outputs to m arrays of the host, which may be in the context's device's memory (view.h).
+ *   Each view has an output's name, dtype and shape, and memory of its own, apart from the batch's. Outputs left out are not copied; m 0:
+ *   none is. A rank that gets no outputs from forward gives m 0.
  * - backward takes the loss's gradients by output name; outputs left out count as 0, and "metric.*" outputs take none. NULL: the graph's
  *   own loss. Gradients of several micro-batches add up as given, without division. With precision fp16 the trainer scales and unscales
  *   them itself and skips a step that overflows (also with find_nan, which covers step, run and advance).
  * - apply clips, updates by the sum and ends the step. Its report's loss is NaN unless the graph's own loss was used.
- * - A cancel or any error of these three, a refused argument included, undoes the micro-batches since the last whole step; begin it again
+ * - A cancel or any error of these, a refused argument included, undoes the micro-batches since the last whole step; begin it again
  *   with forward.
  * - Until apply, the trainer's step, run, advance, digest, gradient, use_average, log_end and write_report are ST_WRONG_STATE; evaluate
  *   does not change the step.
- * - A graph without a loss trains only by these three.
+ * - A graph without a loss trains only by these.
  * - With ranks as threads (the recipe's `ranks`) they are ST_UNSUPPORTED, since each rank would have its own outputs. For ranks of a group
  *   see capi/trainer_in_group.md. A loss that works on ranks of all kinds is an op of the host (host_op.h). */
 ST_API st_status st_trainer_forward(st_trainer* trainer, int64_t n, const st_named_view* batch, int64_t* m, const st_named_view** outputs);
+ST_API st_status st_trainer_forward_into(st_trainer* trainer, int64_t n, const st_named_view* batch, int64_t m,
+                                         const st_named_view* outputs);
 ST_API st_status st_trainer_backward(st_trainer* trainer, int64_t m, const st_named_view* output_gradients);
 ST_API st_status st_trainer_apply(st_trainer* trainer, st_step_report* report);
 

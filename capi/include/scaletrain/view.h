@@ -34,8 +34,8 @@ typedef struct st_view {
 /* Name the fields, or set all to zero first, so that device and reserved are 0: {.dtype = ST_F32, .rank = 2, .dims = dims, .data = x, ..}.
  * A call that takes a view refuses, by ST_INVALID_ARGUMENT and before it reads or writes anything, a device that its context does not have.
  * Every call takes the host's memory. In a context of device "cuda:1" these take that device's memory too, as device 2:
- * - batches of st_trainer_step, _advance, _forward, gradients for _backward; views of st_predictor_run, st_model_get, st_model_set,
- *   st_trainer_gradient and st_trainer_average, which convert no dtypes there; st_tensor_wrap
+ * - batches of st_trainer_step, _advance, _forward, _forward_into and its outputs, gradients for _backward; views of st_predictor_run,
+ *   st_model_get, st_model_set, st_trainer_gradient and st_trainer_average, which convert no dtypes there; st_tensor_wrap
  * - row-major without gaps; batches and inputs are not searched for NaN
  * - in the order of the host's stream (st_context_use_stream)
  * All others take 0 only: copy the array to the host first. A view that the library gives, also to a callback, has 0, but for that of an

@@ -152,6 +152,22 @@ public final class Trainer extends Handle {
     }
   }
 
+  /**
+   * {@link #forward} that writes outputs to {@code outputs} instead, each of an output's type and dims. On a device they may be in its memory.
+   * Outputs left out are not copied.
+   */
+  @OfC("st_trainer_forward_into")
+  public void forwardInto(Batch batch, Batch outputs) {
+    try (Turns.Turn turn = turns.take("Trainer.forwardInto")) {
+      Object[] read = forwarded.anew(batch);
+      forwarded.reading(() -> {
+        raw.forward_into(read, Batch.pairsOf(outputs));
+        return null;
+      });
+      forwarded.only();
+    }
+  }
+
   /** Takes the gradients of the loss by output name; null means the graph's own loss. */
   @OfC("st_trainer_backward")
   public void backward(Batch outputGradients) {
