@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "backend/address.h"
+#include "base/dtype.h"
 
 namespace st {
 
@@ -28,8 +29,21 @@ class DeviceGroup {
   /// Gives to `stream`, at once: sends and receives, those between two ranks in the same order on both. The memory that is sent may be
   /// written, and what was received read, by work given to the stream after this.
   virtual void exchange(class Stream& stream, std::span<const Part> sends, std::span<const Part> receives) = 0;
-  /// Whether the group has been connected, and whether the last exchange is in its stream: nothing else may be given before. Throws what
-  /// has failed since the last call, in an exchange that is under way too.
+
+  /// A collective of all ranks that the network runs by itself: it adds in an order of its own, in the type of the elements.
+  struct Native {
+    enum class Kind : uint8_t { all_reduce, reduce_scatter, all_gather, reduce, broadcast };
+    Kind kind = Kind::all_reduce;
+    Address from, to;  // `to` is `from`, or this rank's part of the whole, or does not overlap; read or written by the root alone: its own
+    int64_t elements = 0;  // reduce_scatter, all_gather: of one rank's part
+    DType dtype = DType::f32;
+    int root = 0;  // reduce, broadcast
+  };
+  /// As exchange(): all ranks give the same calls in the same order.
+  virtual void run_native(Stream& stream, std::span<const Native> calls) = 0;
+
+  /// Whether the group has been connected, and whether what was given last is in its stream: nothing else may be given before. Throws what
+  /// has failed since the last call, in what is under way too.
   virtual bool is_ready() = 0;
   /// Ends what is under way, whose results are undefined then, and the group. Streams can be finished after it.
   virtual void abort() noexcept = 0;

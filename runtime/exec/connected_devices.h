@@ -40,7 +40,7 @@ class HeldTurn {
   bool is_held_ = false;
 };
 
-/// exchange() needs the turn, which the caller keeps until the device has run what that gave.
+/// exchange() and run_native() need the turn, which the caller keeps until the device has run what that gave.
 class ConnectedDevices final : public DeviceGroup {
  public:
   ConnectedDevices(std::unique_ptr<DeviceGroup> devices, std::shared_ptr<DeviceTurn> turn)
@@ -54,6 +54,7 @@ class ConnectedDevices final : public DeviceGroup {
   void exchange(Stream& stream, std::span<const Part> sends, std::span<const Part> receives) override {
     devices_->exchange(stream, sends, receives);
   }
+  void run_native(Stream& stream, std::span<const Native> calls) override { devices_->run_native(stream, calls); }
   bool is_ready() override { return devices_->is_ready(); }
   void abort() noexcept override { devices_->abort(); }
 

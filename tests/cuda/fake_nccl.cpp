@@ -2,11 +2,14 @@
 // machine, by files in a folder of /dev/shm that the unique id names. As the real one may, it takes its time: a communicator, and the
 // operations of a group, are in progress until the second call of ncclCommGetAsyncError, and only then in their streams; a call before that
 // is refused. An operation of a communicator is refused too while the device has one of another communicator under way, which the real one
-// may never end where ranks have the two in different orders. ST_FAKE_NCCL is what goes wrong, KIND:RANK (of the communicator):
+// may never end where ranks have the two in different orders. Its own collectives add as a ring does: the terms of what a rank owns come
+// from the rank after it first, and each sum is rounded to the type; all ranks get the same bits. ST_FAKE_NCCL is what goes wrong,
+// KIND:RANK (of the communicator):
 //   start   the rank never connects            async  an error of the rank's first operation, while it is under way
 //   lost    the rank's elements never arrive   exit   the rank's process ends when its first operation is given, or stops (stop)
 // Operations take 2 ms longer on devices from ST_FAKE_NCCL_SLOW on. To the file of the name ST_FAKE_NCCL_ORDER and the device's number goes
-// a letter for each operation that the device is given: a of the process's first communicator, b of its second.
+// a letter for each operation that the device is given: a of the process's first communicator, b of its second; after it + for each of
+// NCCL's own collectives that is in it.
 // ST_FAKE_NCCL_VERSION is its version code. Compiled with ST_LACKS_NAME it has no ncclRecv.
 #include <fcntl.h>
 #include <nccl.h>
@@ -28,6 +31,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/combine.h"
 #include "simulated_stream.h"
 
 namespace {
@@ -71,11 +75,56 @@ bool begin_operation(int device, const State* own) {
 
 void end_operation(int device, const State* own) { under_way[static_cast<size_t>(device)].compare_exchange_strong(own, nullptr); }
 
+using Bytes = std::vector<std::byte>;
+
 struct Operation {
   std::string file;
   void* data;
   size_t bytes;
   bool sends;
+  std::shared_ptr<Bytes> terms = {};  // what is received goes here instead
+};
+
+/// A sum of terms of all ranks, of which this rank's is in its device's memory.
+struct Sum {
+  std::vector<std::shared_ptr<Bytes>> terms;  // by rank
+  int own;                                    // this rank
+  int owner;                                  // whose the sum is in the ring
+  const std::byte* from;
+  std::byte* to;
+  st::DType dtype;
+  int64_t elements;
+
+  /// All read before any is written.
+  Bytes made(const std::byte* own_terms) const {
+    const auto ranks = static_cast<int>(terms.size());
+    Bytes wide(static_cast<size_t>(elements * st::sum_bytes_of(dtype)));
+    for (int step = 1; step <= ranks; ++step) {
+      const int rank = (owner + step) % ranks;
+      const std::byte* const term = rank == own ? own_terms : terms[static_cast<size_t>(rank)]->data();
+      step == 1 ? st::widen(dtype, term, wide.data(), elements) : st::combine_rounded(dtype, term, wide.data(), elements);
+    }
+    Bytes sums(static_cast<size_t>(elements * st::bytes_of(dtype)));
+    st::narrow(dtype, wide.data(), sums.data(), elements);
+    return sums;
+  }
+};
+
+/// Of what a rank has: from one place of its device to another.
+struct OwnCopy {
+  const void* from;
+  void* to;
+  size_t bytes;
+};
+
+/// A group of calls.
+struct Calls {
+  std::vector<Operation> operations = {};
+  std::vector<Sum> sums = {};
+  std::vector<OwnCopy> copies = {};
+  int collectives = 0;
+
+  bool is_empty() const { return operations.empty() && copies.empty() && collectives == 0; }
 };
 
 }  // namespace
@@ -89,7 +138,7 @@ struct ncclComm {
   bool is_connected = false;
   int polls = 0;  // since something has begun
   cudaStream_t stream = nullptr;
-  std::vector<Operation> given = {};  // of a group, not in the stream yet
+  Calls given = {};  // of a group, not in the stream yet
   bool has_given = false;
 
   bool goes_wrong(std::string_view kind) const { return environment("ST_FAKE_NCCL") == std::string(kind) + ":" + std::to_string(rank); }
@@ -107,27 +156,95 @@ ncclResult_t refuse(ncclComm* of, ncclResult_t why, const char* words) {
   return why;
 }
 
-ncclResult_t add(ncclComm* of, int other, void* data, size_t count, ncclDataType_t type, cudaStream_t stream, bool sends) {
-  if (type != ncclUint8 || count == 0 || other < 0 || other >= of->size || other == of->rank)
-    return refuse(of, ncclInvalidArgument, "the fake takes bytes of other ranks");
+/// Takes the communicator into the open group.
+ncclResult_t enlist(ncclComm* of, cudaStream_t stream) {
   const bool is_in_group = std::find(group.begin(), group.end(), of) != group.end();
-  if (!of->is_connected || (!is_in_group && !of->given.empty()) || depth != 1)
+  if (!of->is_connected || (!is_in_group && !of->given.is_empty()) || depth != 1)
     return refuse(of, ncclInvalidUsage, "the communicator is not ready, or there is no group");
   if (of->stream != nullptr && of->stream != stream) return refuse(of, ncclInvalidUsage, "one stream for a group");
   if (stream->device != of->device) return refuse(of, ncclInvalidUsage, "a stream of another device");
   of->stream = stream;
-  int& number = (sends ? of->sent : of->received)[static_cast<size_t>(other)];
-  const int from = sends ? of->rank : other, to = sends ? other : of->rank;
-  of->given.push_back(
-      {of->folder + "/" + std::to_string(from) + "_" + std::to_string(to) + "_" + std::to_string(number++), data, count, sends});
   if (!is_in_group) group.push_back(of);
   return ncclSuccess;
 }
 
+/// With or from another rank.
+Operation next_operation(ncclComm* of, int other, void* data, size_t bytes, bool sends) {
+  int& number = (sends ? of->sent : of->received)[static_cast<size_t>(other)];
+  const int from = sends ? of->rank : other, to = sends ? other : of->rank;
+  return {of->folder + "/" + std::to_string(from) + "_" + std::to_string(to) + "_" + std::to_string(number++), data, bytes, sends};
+}
+
+ncclResult_t add(ncclComm* of, int other, void* data, size_t count, ncclDataType_t type, cudaStream_t stream, bool sends) {
+  if (type != ncclUint8 || count == 0 || other < 0 || other >= of->size || other == of->rank)
+    return refuse(of, ncclInvalidArgument, "the fake takes bytes of other ranks");
+  if (const ncclResult_t taken = enlist(of, stream); taken != ncclSuccess) return taken;
+  of->given.operations.push_back(next_operation(of, other, data, count, sends));
+  return ncclSuccess;
+}
+
+st::DType dtype_of(ncclDataType_t type) {
+  switch (type) {
+    case ncclFloat32:
+      return st::DType::f32;
+    case ncclFloat64:
+      return st::DType::f64;
+    case ncclBfloat16:
+      return st::DType::bf16;
+    case ncclFloat16:
+      return st::DType::f16;
+    default:
+      return st::DType::u8;
+  }
+}
+
+/// A collective of the whole group, whose parts are added with these calls.
+class Collective {
+ public:
+  Collective(ncclComm* of, const void* from, void* to, ncclDataType_t type)
+      : of_(of), from_(static_cast<const std::byte*>(from)), to_(static_cast<std::byte*>(to)), dtype_(dtype_of(type)) {
+    ++of->given.collectives;
+  }
+
+  /// Rank `to` gets these elements, which begin at `first` of what this rank reads.
+  void send(int to, int64_t first, int64_t elements) {
+    if (to == of_->rank || elements == 0) return;
+    of_->given.operations.push_back(next_operation(of_, to, const_cast<std::byte*>(from_) + bytes(first), bytes(elements), true));
+  }
+  /// What another rank sends goes to `first` of what this rank writes.
+  void receive(int from, int64_t first, int64_t elements) {
+    if (from == of_->rank || elements == 0) return;
+    of_->given.operations.push_back(next_operation(of_, from, to_ + bytes(first), bytes(elements), false));
+  }
+  /// The sum of what all ranks have sent, as that of `owner` in the ring.
+  void add(int owner, int64_t from, int64_t to, int64_t elements) {
+    if (elements == 0) return;
+    Sum sum{{}, of_->rank, owner, from_ + bytes(from), to_ + bytes(to), dtype_, elements};
+    for (int rank = 0; rank < of_->size; ++rank) {
+      sum.terms.push_back(std::make_shared<Bytes>(rank == of_->rank ? 0 : bytes(elements)));
+      if (rank == of_->rank) continue;
+      of_->given.operations.push_back(next_operation(of_, rank, nullptr, bytes(elements), false));
+      of_->given.operations.back().terms = sum.terms.back();
+    }
+    of_->given.sums.push_back(std::move(sum));
+  }
+  void copy(int64_t to, int64_t elements) {
+    if (from_ != to_ + bytes(to)) of_->given.copies.push_back({from_, to_ + bytes(to), bytes(elements)});
+  }
+
+ private:
+  size_t bytes(int64_t elements) const { return static_cast<size_t>(elements * st::bytes_of(dtype_)); }
+
+  ncclComm* const of_;
+  const std::byte* const from_;
+  std::byte* const to_;
+  const st::DType dtype_;
+};
+
 /// Sends, receives once all that is received is there, and ends once all that was sent has been received, as a send of the real one may.
 void give(ncclComm* of) {
-  const auto all = std::make_shared<std::vector<Operation>>(std::move(of->given));
-  of->given.clear();
+  const auto all = std::make_shared<Calls>(std::move(of->given));
+  of->given = {};
   const cudaStream_t stream = std::exchange(of->stream, nullptr);
   const std::shared_ptr<State> state = of->state;
   const int device = of->device;
@@ -135,12 +252,12 @@ void give(ncclComm* of) {
   if (of->goes_wrong("stop")) raise(SIGSTOP);
   if (!of->goes_wrong("lost"))
     stream->give([=] {
-      for (const Operation& operation : *all)
+      for (const Operation& operation : all->operations)
         if (operation.sends && !state->is_aborted) write_file(operation.file, stream->followed(*stream, operation.data), operation.bytes);
     });
   if (const std::string order(environment("ST_FAKE_NCCL_ORDER")); !order.empty()) {
     FILE* const to = std::fopen((order + std::to_string(device)).c_str(), "ab");
-    std::fputc(of->letter, to);
+    std::fputs((of->letter + std::string(static_cast<size_t>(all->collectives), '+')).c_str(), to);
     std::fclose(to);
   }
   const std::string slow(environment("ST_FAKE_NCCL_SLOW"));
@@ -149,18 +266,27 @@ void give(ncclComm* of) {
   const bool never = of->goes_wrong("async");
   const auto is_ready = [=] {
     if (state->is_aborted) return true;
-    for (const Operation& operation : *all)
+    for (const Operation& operation : all->operations)
       if (!operation.sends && !is_there(operation.file)) return false;
     return !never && Clock::now() >= begin;
   };
   stream->engine->give_when(*stream->queue, is_ready, [=] {
-    for (const Operation& operation : *all)
-      if (!operation.sends && !state->is_aborted && !read_file(operation.file, stream->followed(*stream, operation.data), operation.bytes))
-        state->has_failed = true;
+    const auto here = [&](const void* place) { return static_cast<std::byte*>(stream->followed(*stream, place)); };
+    for (const Operation& operation : all->operations) {
+      if (operation.sends || state->is_aborted) continue;
+      void* const to = operation.terms ? operation.terms->data() : stream->followed(*stream, operation.data);
+      if (!read_file(operation.file, to, operation.bytes)) state->has_failed = true;
+    }
+    if (state->is_aborted) return;
+    std::vector<Bytes> sums;
+    for (const Sum& sum : all->sums) sums.push_back(sum.made(here(sum.from)));
+    for (size_t i = 0; i < sums.size(); ++i) std::memcpy(here(all->sums[i].to), sums[i].data(), sums[i].size());
+    for (const OwnCopy& copy : all->copies) std::memcpy(here(copy.to), here(copy.from), copy.bytes);
   });
   const auto is_taken = [=] {
     if (state->is_aborted) return true;
-    return std::none_of(all->begin(), all->end(), [](const Operation& operation) { return operation.sends && is_there(operation.file); });
+    return std::none_of(all->operations.begin(), all->operations.end(),
+                        [](const Operation& operation) { return operation.sends && is_there(operation.file); });
   };
   stream->engine->give_when(*stream->queue, is_taken, [=] { end_operation(device, state.get()); });
 }
@@ -245,7 +371,7 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* error) {
     }
     comm->is_connected = true;
   }
-  if (comm->has_given && !comm->given.empty()) {
+  if (comm->has_given && !comm->given.is_empty()) {
     if (comm->polls == 1) return ncclSuccess;
     give(comm);
   }
@@ -287,6 +413,65 @@ ncclResult_t ncclGroupEnd() {
 
 ncclResult_t ncclSend(const void* data, size_t count, ncclDataType_t type, int to, ncclComm_t comm, cudaStream_t stream) {
   return add(comm, to, const_cast<void*>(data), count, type, stream, true);
+}
+
+ncclResult_t ncclAllReduce(const void* from, void* to, size_t count, ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm,
+                           cudaStream_t stream) {
+  if (op != ncclSum) return refuse(comm, ncclInvalidArgument, "the fake adds");
+  if (const ncclResult_t taken = enlist(comm, stream); taken != ncclSuccess) return taken;
+  const auto share = [&](int rank) { return static_cast<int64_t>(count) * rank / comm->size; };
+  Collective call(comm, from, to, type);
+  for (int owner = 0; owner < comm->size; ++owner)
+    for (int other = 0; other < comm->size; ++other) call.send(other, share(owner), share(owner + 1) - share(owner));
+  for (int owner = 0; owner < comm->size; ++owner) call.add(owner, share(owner), share(owner), share(owner + 1) - share(owner));
+  return ncclSuccess;
+}
+
+ncclResult_t ncclReduceScatter(const void* from, void* to, size_t count, ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm,
+                               cudaStream_t stream) {
+  if (op != ncclSum) return refuse(comm, ncclInvalidArgument, "the fake adds");
+  if (const ncclResult_t taken = enlist(comm, stream); taken != ncclSuccess) return taken;
+  const auto each = static_cast<int64_t>(count);
+  Collective call(comm, from, to, type);
+  for (int other = 0; other < comm->size; ++other) call.send(other, other * each, each);
+  call.add(comm->rank, comm->rank * each, 0, each);
+  return ncclSuccess;
+}
+
+ncclResult_t ncclAllGather(const void* from, void* to, size_t count, ncclDataType_t type, ncclComm_t comm, cudaStream_t stream) {
+  if (const ncclResult_t taken = enlist(comm, stream); taken != ncclSuccess) return taken;
+  const auto each = static_cast<int64_t>(count);
+  Collective call(comm, from, to, type);
+  for (int other = 0; other < comm->size; ++other) {
+    call.send(other, 0, each);
+    call.receive(other, other * each, each);
+  }
+  call.copy(comm->rank * each, each);
+  return ncclSuccess;
+}
+
+ncclResult_t ncclReduce(const void* from, void* to, size_t count, ncclDataType_t type, ncclRedOp_t op, int root, ncclComm_t comm,
+                        cudaStream_t stream) {
+  if (op != ncclSum || root < 0 || root >= comm->size) return refuse(comm, ncclInvalidArgument, "the fake adds, at a rank");
+  if (const ncclResult_t taken = enlist(comm, stream); taken != ncclSuccess) return taken;
+  Collective call(comm, from, to, type);
+  call.send(root, 0, static_cast<int64_t>(count));
+  if (root == comm->rank) call.add(root, 0, 0, static_cast<int64_t>(count));
+  return ncclSuccess;
+}
+
+ncclResult_t ncclBroadcast(const void* from, void* to, size_t count, ncclDataType_t type, int root, ncclComm_t comm, cudaStream_t stream) {
+  if (root < 0 || root >= comm->size) return refuse(comm, ncclInvalidArgument, "no such root");
+  if (const ncclResult_t taken = enlist(comm, stream); taken != ncclSuccess) return taken;
+  const auto elements = static_cast<int64_t>(count);
+  Collective call(comm, from, to, type);
+  if (root != comm->rank) {
+    call.receive(root, 0, elements);
+    return ncclSuccess;
+  }
+  for (int other = 0; other < comm->size; ++other) call.send(other, 0, elements);
+  call.copy(0, elements);
+  return ncclSuccess;
 }
 
 #ifndef ST_LACKS_NAME

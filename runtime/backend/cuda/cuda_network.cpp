@@ -28,19 +28,19 @@ class CudaGroup final : public DeviceGroup {
   std::string_view name() const override { return kName; }
 
   void exchange(Stream& stream, std::span<const Part> sends, std::span<const Part> receives) override {
-    const CurrentDevice current(index_);
-    const cudaStream_t queue = static_cast<CudaStream&>(stream).handle();
-    group_.begin();
-    try {
+    in_group(stream, [&](cudaStream_t queue) {
       for (const Part& part : sends)
         if (part.bytes > 0) group_.send(part.rank, pointer_to(part.data), static_cast<size_t>(part.bytes), queue);
       for (const Part& part : receives)
         if (part.bytes > 0) group_.receive(part.rank, pointer_to(part.data), static_cast<size_t>(part.bytes), queue);
-    } catch (...) {
-      group_.close();
-      throw;
-    }
-    group_.end();
+    });
+  }
+
+  void run_native(Stream& stream, std::span<const Native> calls) override {
+    in_group(stream, [&](cudaStream_t queue) {
+      for (const Native& call : calls)
+        if (call.elements > 0) run(call, queue);
+    });
   }
 
   bool is_ready() override {
@@ -51,6 +51,38 @@ class CudaGroup final : public DeviceGroup {
   void abort() noexcept override { group_.abort(); }
 
  private:
+  template <class Give>
+  void in_group(Stream& stream, const Give& give) {
+    const CurrentDevice current(index_);
+    group_.begin();
+    try {
+      give(static_cast<CudaStream&>(stream).handle());
+    } catch (...) {
+      group_.close();
+      throw;
+    }
+    group_.end();
+  }
+
+  void run(const Native& call, cudaStream_t queue) {
+    using Kind = Native::Kind;
+    const void* const from = pointer_to(call.from);
+    void* const to = pointer_to(call.to);
+    const auto elements = static_cast<size_t>(call.elements);
+    switch (call.kind) {
+      case Kind::all_reduce:
+        return group_.all_reduce(from, to, elements, call.dtype, queue);
+      case Kind::reduce_scatter:
+        return group_.reduce_scatter(from, to, elements, call.dtype, queue);
+      case Kind::all_gather:
+        return group_.all_gather(from, to, elements, call.dtype, queue);
+      case Kind::reduce:
+        return group_.reduce(from, to, elements, call.dtype, call.root, queue);
+      case Kind::broadcast:
+        return group_.broadcast(from, to, elements, call.dtype, call.root, queue);
+    }
+  }
+
   const int index_;
   nccl::Group group_;
 };

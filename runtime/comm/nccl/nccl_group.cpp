@@ -5,8 +5,29 @@
 
 #include "base/error.h"
 #include "base/float_mode.h"
+#include "base/text.h"
 
 namespace st::nccl {
+namespace {
+
+ncclDataType_t type_of(DType dtype) {
+  switch (dtype) {
+    case DType::f32:
+      return ncclFloat32;
+    case DType::f64:
+      return ncclFloat64;
+    case DType::bf16:
+      return ncclBfloat16;
+    case DType::f16:
+      return ncclFloat16;
+    case DType::u8:
+      return ncclUint8;
+    default:
+      fail(Code::unsupported, text("nccl: collectives are of f32, f64, bf16, f16 and u8, got ", name_of(dtype)));
+  }
+}
+
+}  // namespace
 
 void Group::make_id(const Library& library, std::span<std::byte> id) {
   const HostsFloatMode mode;  // for the thread that it starts
@@ -46,6 +67,26 @@ void Group::send(int to, const void* data, size_t bytes, cudaStream_t stream) {
 
 void Group::receive(int from, void* data, size_t bytes, cudaStream_t stream) {
   library_->must(library_->ncclRecv(data, bytes, ncclUint8, from, usable(), stream), "ncclRecv", comm_);
+}
+
+void Group::all_reduce(const void* from, void* to, size_t elements, DType dtype, cudaStream_t stream) {
+  library_->must(library_->ncclAllReduce(from, to, elements, type_of(dtype), ncclSum, usable(), stream), "ncclAllReduce", comm_);
+}
+
+void Group::reduce_scatter(const void* from, void* to, size_t elements, DType dtype, cudaStream_t stream) {
+  library_->must(library_->ncclReduceScatter(from, to, elements, type_of(dtype), ncclSum, usable(), stream), "ncclReduceScatter", comm_);
+}
+
+void Group::all_gather(const void* from, void* to, size_t elements, DType dtype, cudaStream_t stream) {
+  library_->must(library_->ncclAllGather(from, to, elements, type_of(dtype), usable(), stream), "ncclAllGather", comm_);
+}
+
+void Group::reduce(const void* from, void* to, size_t elements, DType dtype, int root, cudaStream_t stream) {
+  library_->must(library_->ncclReduce(from, to, elements, type_of(dtype), ncclSum, root, usable(), stream), "ncclReduce", comm_);
+}
+
+void Group::broadcast(const void* from, void* to, size_t elements, DType dtype, int root, cudaStream_t stream) {
+  library_->must(library_->ncclBroadcast(from, to, elements, type_of(dtype), root, usable(), stream), "ncclBroadcast", comm_);
 }
 
 void Group::end() { library_->must(library_->ncclGroupEnd(), "ncclGroupEnd", comm_); }

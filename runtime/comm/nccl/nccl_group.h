@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 
+#include "base/dtype.h"
 #include "comm/nccl/nccl_library.h"
 
 namespace st::nccl {
@@ -23,10 +24,17 @@ class Group {
   Group(const Group&) = delete;
   Group& operator=(const Group&) = delete;
 
-  // Sends and receives between begin() and end() are one operation of the stream. Device memory, in bytes, more than none.
+  // What is called between begin() and end() is one operation of the stream, on device memory: sends and receives, in bytes, more than
+  // none; NCCL's own collectives, in the same order on all ranks, whose sums are in the order that NCCL chooses. In place where `to` is
+  // `from`, or its part of the whole; `elements` of reduce_scatter and all_gather: of one rank's part.
   void begin();
   void send(int to, const void* data, size_t bytes, cudaStream_t stream);
   void receive(int from, void* data, size_t bytes, cudaStream_t stream);
+  void all_reduce(const void* from, void* to, size_t elements, DType dtype, cudaStream_t stream);
+  void reduce_scatter(const void* from, void* to, size_t elements, DType dtype, cudaStream_t stream);
+  void all_gather(const void* from, void* to, size_t elements, DType dtype, cudaStream_t stream);
+  void reduce(const void* from, void* to, size_t elements, DType dtype, int root, cudaStream_t stream);
+  void broadcast(const void* from, void* to, size_t elements, DType dtype, int root, cudaStream_t stream);
   void end();
   /// Closes what begin() has opened, after a send or receive that threw: NCCL counts open groups by thread. Only abort() may follow.
   void close() noexcept { library_->ncclGroupEnd(); }

@@ -21,7 +21,12 @@ namespace st::nccl {
   ROW(ncclGroupStart)          \
   ROW(ncclGroupEnd)            \
   ROW(ncclSend)                \
-  ROW(ncclRecv)
+  ROW(ncclRecv)                \
+  ROW(ncclAllReduce)           \
+  ROW(ncclReduceScatter)       \
+  ROW(ncclAllGather)           \
+  ROW(ncclReduce)              \
+  ROW(ncclBroadcast)
 
 struct Library {
 #define ST_MEMBER(function) decltype(&::function) function = nullptr;
