@@ -22,8 +22,9 @@ DeviceCollective::DeviceCollective(const ExchangePlan& exchange, const Program& 
     : ranks_(ranks),
       backend_(backend),
       dtype_(exchange.dtype),
+      is_fast_(exchange.is_fast),
       is_whole_(exchange.op == Op::rank_sums ||
-                (exchange.op == Op::tensor_sum && exchange.elements * bytes_of(exchange.dtype) <= kSummedAtOnce)),
+                (exchange.op == Op::tensor_sum && (is_fast_ || exchange.elements * bytes_of(exchange.dtype) <= kSummedAtOnce))),
       exchange_(exchange),
       program_(program),
       call_(call),
@@ -48,7 +49,8 @@ void DeviceCollective::place_now(Stream& stream) {
   into_.clear();
   copies_.clear();
   const auto add = [](std::span<const Operand> operands, DevicePieces& pieces) {
-    for (const Operand& operand : operands) pieces.push_back({operand.data, operand.elements()});
+    for (const Operand& operand : operands)
+      if (operand.elements() > 0) pieces.push_back({operand.data, operand.elements()});
   };
   switch (exchange_.op) {
     case Op::reduce_scatter:
@@ -92,13 +94,16 @@ void DeviceCollective::place_now(Stream& stream) {
 }
 
 void DeviceCollective::place_parts(std::span<const Operand> operands) {
-  for (const ExchangePlan::Tensor& tensor : exchange_.tensors)
+  int32_t number = 0;
+  for (const ExchangePlan::Tensor& tensor : exchange_.tensors) {
     for (size_t owner = 0; owner < parts_.size(); ++owner) {
       const Address whole = operands[static_cast<size_t>(tensor.operand)].data;
       each_part_of(exchange_, tensor, program_, static_cast<int32_t>(owner), [&](int64_t begin, int64_t elements) {
-        parts_[owner].push_back({whole + begin * tensor.bytes, elements * tensor.bytes / bytes_of(dtype_)});
+        parts_[owner].push_back({whole + begin * tensor.bytes, elements * tensor.bytes / bytes_of(dtype_), number});
       });
     }
+    ++number;
+  }
 }
 
 /// The ranks' rows of a value, one run each.
@@ -142,7 +147,8 @@ void DeviceCollective::stage(Stream& stream) {
         pieces.push_back(&piece);
         bytes += align_up(piece.elements * width);
       }
-  if (bytes == 0) return;
+  is_staged_ = bytes > 0;
+  if (!is_staged_) return;
   if (bytes > this->DeviceCollective::bytes()) {
     stream.finish();  // what it was may be in use
     staged_ = backend_.allocate(bytes, MemoryRole::inputs);
@@ -168,7 +174,7 @@ bool DeviceCollective::run(Stream& stream, int contributors) {
     case Op::rank_sums:
       return sum_all(stream, terms(), contributors, exchange_.adds);
     case Op::tensor_sum:
-      if (is_whole_) return sum_all(stream, terms(), size(), false);
+      if (is_whole_) return sum_all(stream, is_fast_ ? whole_sum() : terms(), size(), false);
       return reduce(stream, reduction(size()), size(), false) && gather(stream, gathering(sum_parts_), sum_parts_);
     default:
       return gather(stream, gathering(parts_), parts_);
@@ -206,6 +212,14 @@ DeviceCollective::Round DeviceCollective::terms() const {
   return {{Collective::all_gather, ReduceOp::sum, dtype_, own * size(), -1, label_},
           AlikeOnAll().add(own).value(),
           (size() - 1) * own * bytes_of(dtype_)};
+}
+
+/// A sum that the network makes, in the traffic of a ring: what other ranks own goes out, then the rank's own part to each of them.
+DeviceCollective::Round DeviceCollective::whole_sum() const {
+  const int64_t all = length_of(parts_[0]), own = ranks_.share(all, rank() + 1) - ranks_.share(all, rank());
+  return {{Collective::all_reduce, ReduceOp::sum, dtype_, all, -1, label_},
+          AlikeOnAll().add(all).value(),
+          ((all - own) + (size() - 1) * own) * bytes_of(dtype_)};
 }
 
 void DeviceCollective::fold(Stream& stream, std::span<const DevicePieces* const> terms, bool adds) {

@@ -69,7 +69,7 @@ class DeviceCollective {
   virtual bool reduce(Stream& stream, const Round& round, int contributors, bool adds) = 0;
   /// Each rank gets the elements of all, its own being among `parts`.
   virtual bool gather(Stream& stream, const Round& round, const std::vector<DevicePieces>& parts) = 0;
-  /// Each rank gets parts()[0] of all and sums those of the contributors.
+  /// Each rank gets parts()[0] of all and sums those of the contributors; a fast one (ExchangePlan::is_fast) sums those of all at once.
   virtual bool sum_all(Stream& stream, const Round& round, int contributors, bool adds) = 0;
 
   /// Adds up these ranks' terms in rank order, into this rank's sums.
@@ -77,13 +77,18 @@ class DeviceCollective {
   static int64_t length_of(const DevicePieces& pieces);  // elements
 
   const std::vector<DevicePieces>& parts() const { return parts_; }  // by owning rank, or one
+  const DevicePieces& sums() const { return into_; }                 // of reductions: where this rank's lie
+  SumType sum_type() const { return exchange_.sums; }
+  /// Whether sums lie where other ranks read what is added.
+  bool is_staged() const { return is_staged_; }
   int rank() const { return ranks_.rank(); }
   int size() const { return ranks_.size(); }
 
   Communicator& ranks_;
   Backend& backend_;
   const DType dtype_;
-  const bool is_whole_;  // each rank gets the terms of all and sums them: one part
+  const bool is_fast_;   // as ExchangePlan has it
+  const bool is_whole_;  // each rank gets the sum of whole terms: one part
 
  private:
   struct Copy {
@@ -101,13 +106,14 @@ class DeviceCollective {
   Round reduction(int contributors) const;
   Round gathering(const std::vector<DevicePieces>& parts) const;
   Round terms() const;
+  Round whole_sum() const;
 
   const ExchangePlan& exchange_;
   const Program& program_;
   const Call& call_;
   const std::string label_;
 
-  bool is_placed_ = false;
+  bool is_placed_ = false, is_staged_ = false;
   std::vector<DevicePieces> parts_;
   std::vector<DevicePieces> sum_parts_;  // tensor_sum, unless whole: where each rank's part of the sum lies
   DevicePieces into_;                    // reductions: the sums that this rank makes

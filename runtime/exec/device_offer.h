@@ -15,6 +15,7 @@ namespace st {
 struct DevicePiece {
   Address data;
   int64_t elements = 0;
+  int32_t tensor = 0;  // of those of a collective, in order
 };
 using DevicePieces = std::vector<DevicePiece>;
 

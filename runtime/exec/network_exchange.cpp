@@ -1,19 +1,33 @@
 #include "exec/network_exchange.h"
 
+#include <algorithm>
 #include <functional>
 #include <utility>
 
+#include "base/combine.h"
+#include "base/error.h"
 #include "exec/connected_devices.h"
 #include "ir/memory.h"
 
 namespace st {
+namespace {
+
+/// Of a copy of these pieces, each at an aligned place.
+int64_t bytes_of_copy(const DevicePieces& pieces, int64_t width) {
+  int64_t bytes = 0;
+  for (const DevicePiece& piece : pieces) bytes += align_up(piece.elements * width);
+  return bytes;
+}
+
+}  // namespace
 
 NetworkExchange::NetworkExchange(const ExchangePlan& exchange, const Program& program, const Call& call, Communicator& ranks,
                                  Backend& backend)
     : DeviceCollective(exchange, program, call, ranks, backend),
       name_(ranks.devices()->name()),
-      places_(static_cast<size_t>(ranks.size())),
-      terms_(places_.size()),
+      next_(static_cast<size_t>(ranks.size())),
+      places_(next_.size()),
+      terms_(next_.size()),
       is_done_(backend.make_event()) {}
 
 NetworkExchange::~NetworkExchange() = default;
@@ -21,6 +35,7 @@ NetworkExchange::~NetworkExchange() = default;
 // The collectives.
 
 bool NetworkExchange::reduce(Stream& stream, const Round& round, int contributors, bool adds) {
+  if (is_fast_ && contributors == size()) return reduce_fast(stream, round, adds);
   begin();
   const DevicePieces& own = parts()[static_cast<size_t>(rank())];
   receive_terms(stream, own, contributors);
@@ -33,6 +48,7 @@ bool NetworkExchange::reduce(Stream& stream, const Round& round, int contributor
 }
 
 bool NetworkExchange::gather(Stream& stream, const Round& round, const std::vector<DevicePieces>& parts) {
+  if (is_fast_) return gather_fast(stream, round, parts);
   begin();
   for (int step = 1; step < size(); ++step) {
     const int other = (rank() + step) % size();
@@ -44,6 +60,7 @@ bool NetworkExchange::gather(Stream& stream, const Round& round, const std::vect
 }
 
 bool NetworkExchange::sum_all(Stream& stream, const Round& round, int contributors, bool adds) {
+  if (is_fast_) return sum_all_fast(stream, round);
   begin();
   receive_terms(stream, parts()[0], size());
   for (int step = 1; step < size(); ++step) send((rank() + step) % size(), parts()[0]);
@@ -54,6 +71,7 @@ bool NetworkExchange::sum_all(Stream& stream, const Round& round, int contributo
 void NetworkExchange::begin() {
   sends_.clear();
   receives_.clear();
+  natives_.clear();
 }
 
 void NetworkExchange::send(int to, const DevicePieces& pieces) {
@@ -66,25 +84,127 @@ void NetworkExchange::receive(int from, const DevicePieces& pieces) {
 
 /// Receives the first ranks' terms of these pieces into memory of its own; this rank's term stays where it lies.
 void NetworkExchange::receive_terms(Stream& stream, const DevicePieces& own, int ranks) {
-  const int64_t width = bytes_of(dtype_);
-  int64_t of_rank = 0;
-  for (const DevicePiece& piece : own) of_rank += align_up(piece.elements * width);
-  if (const int64_t needed = of_rank * (size() - 1); needed > 0 && (!arrived_ || arrived_->size() < needed)) {
-    stream.finish();  // what it was may be in use
-    arrived_ = backend_.allocate(needed, MemoryRole::inputs);
-  }
+  reserve(stream, bytes_of_copy(own, bytes_of(dtype_)) * (size() - 1));
   Address at = arrived_ ? arrived_->data() : Address{};
   for (int from = 0; from < ranks; ++from) {
     const auto index = static_cast<size_t>(from);
-    terms_[index] = from == rank() ? &own : &places_[index];
-    if (from == rank()) continue;
-    places_[index].clear();
-    for (const DevicePiece& piece : own) {
-      places_[index].push_back({at, piece.elements});
-      at += align_up(piece.elements * width);
-    }
-    receive(from, places_[index]);
+    terms_[index] = from == rank() ? &own : &place_arrived(own, index, at);
+    if (from != rank()) receive(from, *terms_[index]);
   }
+}
+
+void NetworkExchange::reserve(Stream& stream, int64_t bytes) {
+  if (bytes == 0 || (arrived_ && arrived_->size() >= bytes)) return;
+  stream.finish();  // what it was may be in use
+  arrived_ = backend_.allocate(bytes, MemoryRole::inputs);
+}
+
+/// Places for a rank's terms, as `own` is cut, from `at` on, which moves behind them.
+const DevicePieces& NetworkExchange::place_arrived(const DevicePieces& own, size_t rank, Address& at) {
+  DevicePieces& places = places_[rank];
+  places.clear();
+  for (const DevicePiece& piece : own) {
+    places.push_back({at, piece.elements});
+    at += align_up(piece.elements * bytes_of(dtype_));
+  }
+  return places;
+}
+
+// The network's own collectives.
+
+bool NetworkExchange::reduce_fast(Stream& stream, const Round& round, bool adds) {
+  require(!is_staged(), Code::internal, "exchange: sums of a fast collective lie in what it reads");
+  begin();
+  const DevicePieces& own = parts()[static_cast<size_t>(rank())];
+  const bool in_place = is_reduced_in_place(adds);
+  if (!in_place) {
+    reserve(stream, bytes_of_copy(own, bytes_of(dtype_)));
+    Address at = arrived_ ? arrived_->data() : Address{};
+    terms_[0] = &place_arrived(own, static_cast<size_t>(rank()), at);
+  }
+  const DevicePieces& to = in_place ? sums() : *terms_[0];
+  each_call(
+      parts(),
+      [&](Address whole, size_t own_piece, int64_t elements) {
+        natives_.push_back({Native::Kind::reduce_scatter, whole, to[own_piece].data, elements, dtype_});
+      },
+      [&](const DevicePiece& piece, size_t number, int owner) {
+        const Address sum = owner == rank() ? to[number].data : piece.data;  // which others do not write
+        natives_.push_back({Native::Kind::reduce, piece.data, sum, piece.elements, dtype_, owner});
+      });
+  meet(stream, round, [&] {
+    if (!in_place) fold(stream, std::span(terms_).first(1), adds);
+  });
+  return true;
+}
+
+/// Whether the network writes the sums where they belong: it overwrites, in the type of the terms.
+bool NetworkExchange::is_reduced_in_place(bool adds) const {
+  const auto is_like = [](const DevicePiece& a, const DevicePiece& b) { return a.elements == b.elements; };
+  return !adds && sum_bytes_of(dtype_, sum_type()) == bytes_of(dtype_) &&
+         std::ranges::equal(sums(), parts()[static_cast<size_t>(rank())], is_like);
+}
+
+bool NetworkExchange::gather_fast(Stream& stream, const Round& round, const std::vector<DevicePieces>& parts) {
+  begin();
+  const DevicePieces& own = parts[static_cast<size_t>(rank())];
+  each_call(
+      parts,
+      [&](Address whole, size_t own_piece, int64_t elements) {
+        natives_.push_back({Native::Kind::all_gather, own[own_piece].data, whole, elements, dtype_});
+      },
+      [&](const DevicePiece& piece, size_t /*number*/, int owner) {
+        natives_.push_back({Native::Kind::broadcast, piece.data, piece.data, piece.elements, dtype_, owner});
+      });
+  meet(stream, round, [] {});
+  return true;
+}
+
+bool NetworkExchange::sum_all_fast(Stream& stream, const Round& round) {
+  begin();
+  if (!sums().empty()) natives_.push_back({Native::Kind::all_reduce, parts()[0][0].data, sums()[0].data, sums()[0].elements, dtype_});
+  meet(stream, round, [] {});
+  return true;
+}
+
+/// The calls for pieces that ranks own, in one order on all ranks. even(where the whole begins, number of this rank's piece, elements of
+/// each rank): a tensor of which each rank has an equal part, in rank order. single(piece, its number among its owner's, owner): the other
+/// pieces.
+template <class Even, class Single>
+void NetworkExchange::each_call(const std::vector<DevicePieces>& parts, const Even& even, const Single& single) {
+  const auto ranks = static_cast<size_t>(size());
+  std::ranges::fill(next_, 0);
+  const auto has = [&](size_t owner, int32_t tensor) {
+    return next_[owner] < parts[owner].size() && parts[owner][next_[owner]].tensor == tensor;
+  };
+  const auto is_done = [&] {
+    for (size_t owner = 0; owner < ranks; ++owner)
+      if (next_[owner] < parts[owner].size()) return false;
+    return true;
+  };
+  for (int32_t tensor = 0; !is_done(); ++tensor) {
+    if (is_even(parts, tensor)) {
+      even(parts[0][next_[0]].data, next_[static_cast<size_t>(rank())], parts[0][next_[0]].elements);
+      for (size_t owner = 0; owner < ranks; ++owner) ++next_[owner];
+      continue;
+    }
+    for (size_t owner = 0; owner < ranks; ++owner)
+      for (; has(owner, tensor); ++next_[owner]) single(parts[owner][next_[owner]], next_[owner], static_cast<int>(owner));
+  }
+}
+
+/// Whether each rank has one piece of a tensor, all of one length and next to each other.
+bool NetworkExchange::is_even(const std::vector<DevicePieces>& parts, int32_t tensor) const {
+  for (size_t owner = 0; owner < next_.size(); ++owner) {
+    const DevicePieces& pieces = parts[owner];
+    const size_t at = next_[owner];
+    if (at >= pieces.size() || pieces[at].tensor != tensor) return false;
+    if (at + 1 < pieces.size() && pieces[at + 1].tensor == tensor) return false;
+    const DevicePiece& first = parts[0][next_[0]];
+    const int64_t offset = static_cast<int64_t>(owner) * first.elements * bytes_of(dtype_);
+    if (pieces[at].elements != first.elements || !(pieces[at].data == first.data + offset)) return false;
+  }
+  return true;
 }
 
 /// `then`: gives work that needs what has come.
@@ -101,7 +221,7 @@ void NetworkExchange::meet(Stream& stream, const Round& round, const Then& then)
     const auto is_done = [&] { return devices.is_ready() && is_done_->has_passed(); };
     const auto exchange = [&](std::span<const uint64_t>) {
       ranks_.await(name_, std::ref(has_turn));
-      devices.exchange(stream, sends_, receives_);
+      natives_.empty() ? devices.exchange(stream, sends_, receives_) : devices.run_native(stream, natives_);
       ranks_.await(name_, std::ref(is_given));
       then();
       stream.record(*is_done_);

@@ -15,6 +15,9 @@ namespace st {
 /// sends and receives go to the stream together, and a fold of what has come, in the direct exchange's order of sums. The host polls until
 /// the device has run them, so that whatever is given later finds the elements in place: a rank that ends, is silent, or whose exchange
 /// fails is found there, within the deadline, and this rank ends its part, which nothing then reads.
+///
+/// A fast one (ExchangePlan::is_fast) is the network's own collective instead, or several in one operation; a fold adds its sums to what is
+/// there, if it must. Reductions to which not all ranks contribute are exchanged in the order of sums: the network has no absent term.
 class NetworkExchange final : public DeviceCollective {
  public:
   /// `ranks` has devices().
@@ -28,7 +31,19 @@ class NetworkExchange final : public DeviceCollective {
   bool gather(Stream& stream, const Round& round, const std::vector<DevicePieces>& parts) override;
   bool sum_all(Stream& stream, const Round& round, int contributors, bool adds) override;
 
+  using Native = DeviceGroup::Native;
+
+  bool reduce_fast(Stream& stream, const Round& round, bool adds);
+  bool gather_fast(Stream& stream, const Round& round, const std::vector<DevicePieces>& parts);
+  bool sum_all_fast(Stream& stream, const Round& round);
+  bool is_reduced_in_place(bool adds) const;
+  template <class Even, class Single>
+  void each_call(const std::vector<DevicePieces>& parts, const Even& even, const Single& single);
+  bool is_even(const std::vector<DevicePieces>& parts, int32_t tensor) const;
+
   void begin();
+  void reserve(Stream& stream, int64_t bytes);
+  const DevicePieces& place_arrived(const DevicePieces& own, size_t rank, Address& at);
   void send(int to, const DevicePieces& pieces);
   void receive(int from, const DevicePieces& pieces);
   void receive_terms(Stream& stream, const DevicePieces& own, int ranks);
@@ -37,6 +52,8 @@ class NetworkExchange final : public DeviceCollective {
 
   const std::string name_;                           // of what moves the elements
   std::vector<DeviceGroup::Part> sends_, receives_;  // of the current collective
+  std::vector<Native> natives_;                      // instead of them, if it is fast
+  std::vector<size_t> next_;                         // of a walk through the pieces of all ranks, by rank
   std::vector<DevicePieces> places_;                 // of terms that have come, by rank
   std::vector<const DevicePieces*> terms_;           // of a fold
   std::unique_ptr<Buffer> arrived_;                  // the memory of these places

@@ -110,6 +110,13 @@ ExchangePlan exchange_of(const Program& program, const Graph& graph, const Node&
   return made;
 }
 
+void use_fast_collectives(std::vector<ExchangePlan>& exchanges) {
+  for (ExchangePlan& exchange : exchanges) {
+    const bool is_of_shards = exchange.op == Op::reduce_scatter || exchange.op == Op::all_gather;
+    exchange.is_fast = exchange.axis != MeshAxis::stage && (is_of_shards || is_of_values(exchange.op));
+  }
+}
+
 ExchangePlan::Range shard_of(const ExchangePlan::Tensor& tensor, const Program& program, int32_t data_rank) {
   const Cuts cuts = cuts_of(program, tensor.cut_like);
   // Cuts are at multiples of the grain, and at the end.

@@ -51,6 +51,7 @@ std::string line_of(const Plan& plan, size_t first, size_t end) {
       add(text(exchange.op == Op::send ? "to stage " : "from stage ", exchange.other));
     else if (exchange.axis != MeshAxis::data)
       add(text("along the ", name_of(exchange.axis), " axis"));
+    if (exchange.is_fast && !at.is_wait()) add("fast");
   }
   if (section.phase != Phase::update) add(words_of(at.ranks));  // all ranks run the update
   add(words_of(at.makes));

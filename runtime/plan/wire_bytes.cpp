@@ -39,7 +39,8 @@ int64_t payload_of_values(const Program& program, const ExchangePlan& exchange) 
   const auto share = [&](int64_t rank) { return exchange.elements / ranks * rank + std::min(exchange.elements % ranks, rank); };
   const int64_t own = share(program.tensor_rank + 1) - share(program.tensor_rank), bytes = bytes_of(exchange.dtype);
   const int64_t scattered = (exchange.elements - own) * bytes, gathered = (ranks - 1) * own * bytes;
-  if (exchange.op == Op::tensor_sum && exchange.elements * bytes <= kSummedAtOnce) return (ranks - 1) * exchange.elements * bytes;
+  if (exchange.op == Op::tensor_sum && !exchange.is_fast && exchange.elements * bytes <= kSummedAtOnce)
+    return (ranks - 1) * exchange.elements * bytes;
   return exchange.op == Op::tensor_scatter ? scattered : exchange.op == Op::tensor_gather ? gathered : scattered + gathered;
 }
 

@@ -7,7 +7,8 @@
 
 namespace st {
 
-/// Bytes of elements that the plan's rank sends in a step, without headers, by op.
+/// Bytes of elements that the plan's rank sends in a step, without headers, by op. Fast collectives are counted as rings, which send what
+/// the direct exchange sends; NCCL may choose another algorithm.
 struct WireBytes {
   int64_t reduce_scatter = 0, all_gather = 0, rank_sums = 0, gather_squares = 0, messages = 0;  // messages: send
   int64_t tensor = 0;                                                                           // tensor_gather, tensor_scatter, tensor_sum

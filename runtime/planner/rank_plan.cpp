@@ -8,6 +8,7 @@
 #include "plan/input_copies.h"
 #include "plan/wire_bytes.h"
 #include "recipe/can_offload.h"
+#include "recipe/fast_collectives.h"
 #include "recipe/kernel_needs_of.h"
 
 namespace st {
@@ -203,6 +204,7 @@ double seconds_on_one_rank(const PlannedRun& run) {
 RankPlan plan_of_rank(const PlannedRun& run, int32_t rank, bool is_draft) {
   const Mesh mesh = run.mesh();
   check(is_in_range(run, rank), "plan: rank is ", rank, "; a run of ", run.recipe.ranks, " ranks has ranks 0 to ", run.recipe.ranks - 1);
+  require_fast_collectives(run.recipe, kernel_needs(run.machine.profile).has_own_memory, run.by_threads, run.machine.profile.device);
   const MeshPosition at = position_of(mesh, rank);
   PlanOptions options = options_of(run, at);
   options.is_draft = is_draft;

@@ -35,6 +35,7 @@
 #include "plan/pipeline_schedule.h"
 #include "plan/state_windows.h"
 #include "recipe/can_offload.h"
+#include "recipe/fast_collectives.h"
 #include "recipe/recompute_policy.h"
 
 namespace st {
@@ -306,6 +307,7 @@ Plan plan_by(const Task& task, Program program, const Replan& again = {}) {
   plan.passes = runner.records();
   plan.recompute = std::move(recomputed);
   if (trains) plan.memory.in_file = in_file;
+  if (trains && has_fast_collectives(recipe)) use_fast_collectives(plan.exchanges);
   return plan;
 }
 

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "comm/rank_texts.h"
 #include "recipe/can_offload.h"
+#include "recipe/fast_collectives.h"
 #include "recipe/kernel_needs_of.h"
 #include "recipe/schedule_choice.h"
 #include "team/rank_agreement.h"
@@ -108,6 +109,7 @@ void Trainer::check_recipe() const {
         " rows; use accumulate 2 or more with a smaller batch");
   const Backend& backend = model_->context().backend();
   require_offload(recipe_, !backend.is_host_memory(), backend.name());
+  require_fast_collectives(recipe_, !backend.is_host_memory(), group_ == nullptr, backend.name());
   if (model_->is_on_host())
     require_data_ranks_only(recipe_, text("a model whose parameters an earlier trainer offloaded from device ", backend.name()),
                             "use zero 3 on as many ranks, or make another model and load a checkpoint into it");
@@ -128,7 +130,8 @@ bool Trainer::shards_masters() const {
 
 /// On the keys by which the ranks exchange anything from here on.
 void Trainer::agree_on_sharding() const {
-  std::vector<RankFact> facts = {{"zero", recipe_.get("zero")}, {"stages", recipe_.get("stages")}, {"tensor", recipe_.get("tensor")}};
+  std::vector<RankFact> facts;
+  for (const char* const key : {"zero", "stages", "tensor", "collectives"}) facts.push_back({key, recipe_.get(key)});
   if (recipe_.zero == 3) facts.push_back({"recompute", recipe_.get("recompute")});
   if (recipe_.zero == 1 || recipe_.zero == 2) {
     facts.push_back({"precision", recipe_.get("precision")});
@@ -170,6 +173,8 @@ void Trainer::make_steps(std::unique_ptr<RankStep> own, int threads) {
   ranks_ = std::make_unique<Ranks>(std::move(own), Ranks::Parts{recipe_, is_cancelled, data_, threads, group_}, options_, has_loss());
   RankGroups& groups = ranks_->groups();
   if (!groups.device_exchange().empty()) model_->context().options().log.info("trainer", groups.device_exchange());
+  require(!has_fast_collectives(recipe_) || groups.is_connected(), Code::unavailable, "trainer: recipe collectives is fast, but ",
+          groups.device_exchange(), "; give each rank a device of its own, or use collectives ordered");
   std::optional<HostLoss::OtherAxes> others;
   if (group_ != nullptr && is_split())
     others.emplace(HostLoss::OtherAxes{*group_, groups.stages(0) == nullptr ? nullptr : &groups.stages(0)->stages(), groups.tensor(0),

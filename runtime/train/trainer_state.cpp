@@ -8,6 +8,7 @@
 #include "checkpoint/shared_save.h"
 #include "comm/rank_texts.h"
 #include "model/rank_pieces.h"
+#include "recipe/fast_collectives.h"
 #include "train/run_digests.h"
 #include "train/save_ranges.h"
 #include "train/state_tensor.h"
@@ -120,6 +121,7 @@ TrainingState Trainer::training_state() const {
   if (graph_digest_.empty()) graph_digest_ = graph_digest(model_->program());
   state.graph = graph_digest_;
   state.kernels = text(backend.name(), " ", backend.kernel_class());
+  if (has_fast_collectives(recipe_)) state.kernels += text(" collectives=fast,", recipe_.ranks);  // sums in an order for so many ranks
   return state;
 }
 

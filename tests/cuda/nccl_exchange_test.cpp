@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <thread>
 
@@ -62,6 +63,59 @@ TEST(Nccl, HasTheBitsAndTheBytesOfTheDirectExchange) {
       EXPECT_EQ(outcome.results, expected.results) << name_of(what.op) << ' ' << name_of(what.dtype) << ' ' << ranks;
       for (int rank = 0; rank < ranks; ++rank) EXPECT_EQ(device_of(rank).allocated_bytes(), 0);
     }
+  EXPECT_EQ(left_over(), 0);
+}
+
+/// `bytes` as numbers.
+std::vector<double> numbers_of(DType dtype, const std::vector<std::byte>& bytes) {
+  const bool is_wide = dtype == DType::f64;
+  std::vector<double> made(bytes.size() / (is_wide ? 8 : 4));
+  for (size_t i = 0; i < made.size(); ++i) {
+    float single = 0;
+    is_wide ? std::memcpy(&made[i], &bytes[8 * i], 8) : std::memcpy(&single, &bytes[4 * i], 4);
+    if (!is_wide) made[i] = single;
+  }
+  return made;
+}
+
+/// Each of N terms below 64, and each sum of them, is rounded at most N times.
+double rounding_of(DType dtype, int ranks) {
+  const double unit = dtype == DType::f64 ? 0x1p-52 : dtype == DType::f32 ? 0x1p-23 : 0x1p-10;
+  return unit * 64 * ranks * ranks;
+}
+
+TEST(Nccl, FastCollectivesAddInTheNetworksOrderAndGiveAllRanksTheSameBits) {
+  bool is_any_other = false;
+  for (Exchanged what : kExchanged)
+    for (const int ranks : {2, 3, 4}) {
+      if (what.op == Op::rank_sums || (what.op == Op::tensor_scatter && what.elements % ranks != 0)) continue;
+      what.is_fast = false;
+      const ExchangeOutcome expected = outcome_of(what, ranks, ranks, device_of, connect);
+      what.is_fast = true;
+      const ExchangeOutcome outcome = outcome_of(what, ranks, ranks, device_of, connect);
+      const std::string where = text(name_of(what.op), ' ', name_of(what.dtype), ' ', ranks);
+      const int64_t bytes = what.elements * bytes_of(what.dtype);
+      const bool is_less = what.op == Op::tensor_sum && bytes <= kSummedAtOnce;  // in three exchanges
+      EXPECT_EQ(outcome.sent, expected.sent - (is_less ? 3 * (ranks - 2) * (ranks - 1) * bytes : 0)) << where;
+      for (size_t rank = 0; rank < outcome.results.size(); ++rank) {
+        if (what.op == Op::tensor_gather) {
+          EXPECT_EQ(outcome.results[rank], expected.results[rank]) << where;
+          continue;
+        }
+        if (what.op == Op::tensor_sum) {
+          EXPECT_EQ(outcome.results[rank], outcome.results[0]) << where;
+        }
+        const std::vector<double> own = numbers_of(what.dtype, outcome.results[rank]),
+                                  sums = numbers_of(what.dtype, expected.results[rank]);
+        for (size_t i = 0; i < sums.size(); ++i) ASSERT_NEAR(own[i], sums[i], rounding_of(what.dtype, ranks)) << where << ", " << i;
+        if (ranks == 2 && bytes_of(what.dtype) > 2) {
+          EXPECT_EQ(own, sums) << where;  // a + b
+        }
+        is_any_other = is_any_other || own != sums;
+      }
+      for (int rank = 0; rank < ranks; ++rank) EXPECT_EQ(device_of(rank).allocated_bytes(), 0);
+    }
+  EXPECT_TRUE(is_any_other);
   EXPECT_EQ(left_over(), 0);
 }
 

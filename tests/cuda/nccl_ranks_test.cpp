@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <sstream>
 
 #include "base/os/files.h"
 #include "faults/forked_ranks.h"
@@ -122,6 +123,55 @@ TEST(NcclRanks, HaveTheStateOfThreadsHoweverTheStepIsSplit) {
     }
     EXPECT_EQ(sent, expected.sent) << split.ranks << " ranks, " << keys.back().first << ' ' << keys.back().second;
   }
+}
+
+/// Ragged rounds, uneven shards, sums onto earlier ones, 16-bit terms, and weights gathered. A + for each of NCCL's own collectives.
+TEST(NcclRanks, FastCollectivesTrainAlikeOnAllRanksWithinRounding) {
+  const std::string name = text("/dev/shm/st_fast_", getpid(), "_");
+  setenv("ST_FAKE_NCCL_ORDER", name.c_str(), 1);
+  for (const Split& split : {Split{3, {{"micro_batches", "7"}, {"zero", "2"}, {"overlap", "\"on\""}, {"bucket", "3000"}}},
+                             Split{3, {{"micro_batches", "6"}, {"zero", "3"}, {"precision", "\"bf16\""}, {"gradient_dtype", "\"bf16\""}}},
+                             Split{4, {{"micro_batches", "2"}, {"zero", "1"}, {"tensor", "2"}}}}) {
+    const std::string of = text(split.ranks, " ranks, ", split.keys.back().first, ' ', split.keys.back().second);
+    const Lines expected = trained_by_threads(split.keys, split.ranks);
+    Keys keys = split.keys;
+    keys.emplace_back("collectives", "\"fast\"");
+    const std::vector<Lines> all = trained_by_processes(keys, split.ranks, own_device);
+    std::istringstream fast(all[0].trained), ordered(expected.trained);
+    for (int step = 0; step < kSteps; ++step) {
+      double own = 0, other = 0;
+      fast >> own;
+      ordered >> other;
+      EXPECT_NEAR(own, other, (split.keys.back().first == "gradient_dtype" ? 1e-3 : 1e-6) * other) << of;
+    }
+    std::string sent;
+    for (const Lines& lines : all) {
+      EXPECT_EQ(lines.trained, all[0].trained) << of;
+      sent += lines.sent;
+    }
+    EXPECT_EQ(sent, expected.sent) << of;  // a ring's; small sums of values too, of two ranks
+    for (int rank = 0; rank < split.ranks; ++rank) {
+      const std::string file = name + std::to_string(rank);
+      EXPECT_NE(os::read_file(file, 1 << 20).find("+"), std::string::npos) << of;
+      std::filesystem::remove(file);
+    }
+  }
+  unsetenv("ST_FAKE_NCCL_ORDER");
+}
+
+TEST(NcclRanks, FastCollectivesAreRefusedWithoutTheNetwork) {
+  const Keys fast = {{"micro_batches", "4"}, {"collectives", "\"fast\""}};
+  EXPECT_TRUE(
+      trained_by_threads(fast, 2).trained.starts_with("threw recipe: collectives fast needs ranks that are processes with a device each, "
+                                                      "which NCCL connects, got ranks that are threads on "
+                                                      "one device cuda-simulated; "));
+  setenv("SCALETRAIN_DEVICE_EXCHANGE", "host", 1);
+  for (const Lines& lines : trained_by_processes(fast, 2, own_device))
+    EXPECT_TRUE(
+        lines.trained.starts_with("threw trainer: recipe collectives is fast, but devices of ranks are not connected: "
+                                  "SCALETRAIN_DEVICE_EXCHANGE is host; "))
+        << lines.trained;
+  unsetenv("SCALETRAIN_DEVICE_EXCHANGE");
 }
 
 /// Posted gradients are ready on the first two ranks long before the others' are, which must not let tensor shards overtake them there.

@@ -31,8 +31,10 @@ inline std::vector<std::byte> bytes_as(DType dtype, const std::vector<float>& va
 struct OneExchange {
   using Wrap = std::function<std::unique_ptr<Stream>(std::unique_ptr<Stream>)>;
 
-  /// in, out: their elements, which of rank_sums are in the same slots if `out` is 0. `wrap`: of the exchange's stream.
-  OneExchange(Backend& device, Communicator& ranks, Op op, DType dtype, int64_t in, int64_t out, int64_t whole, const Wrap& wrap = {})
+  /// in, out: their elements, which of rank_sums are in the same slots if `out` is 0. `wrap`: of the exchange's stream. `is_fast`: as
+  /// ExchangePlan has it.
+  OneExchange(Backend& device, Communicator& ranks, Op op, DType dtype, int64_t in, int64_t out, int64_t whole, const Wrap& wrap = {},
+              bool is_fast = false)
       : backend(device),
         in_bytes(in * bytes_of(dtype)),
         out_bytes((out == 0 ? in : out) * bytes_of(dtype_of_out(op, dtype))),
@@ -45,7 +47,7 @@ struct OneExchange {
              .reads = {},
              .writes = op == Op::rank_sums ? std::span<const Operand>(&to, 1) : std::span<const Operand>(),
              .workspace = {}},
-        plan{.op = op, .axis = MeshAxis::tensor, .dtype = dtype, .label = "a value", .terms = in, .elements = whole},
+        plan{.op = op, .axis = MeshAxis::tensor, .dtype = dtype, .label = "a value", .terms = in, .is_fast = is_fast, .elements = whole},
         computing(device.make_stream()),
         exchanging(wrap ? wrap(device.make_stream()) : device.make_stream()),
         exchange(plan, program, call, ranks, device, exchanging.get()) {}
@@ -86,7 +88,7 @@ struct Exchanged {
   Op op;
   DType dtype;
   int64_t elements;  // of each rank's input
-  bool in_place = false;
+  bool in_place = false, is_fast = false;
 
   int64_t out(int ranks) const {
     return in_place ? 0 : op == Op::tensor_gather ? elements * ranks : op == Op::tensor_scatter ? elements / ranks : elements;
@@ -115,7 +117,8 @@ inline ExchangeOutcome outcome_of(const Exchanged& what, int ranks, int contribu
   expect_none(on_ranks(ranks, [&](DirectExchange& group) {
     const auto own = static_cast<size_t>(group.rank());
     if (connect) connect(group, backend_of(group.rank()));
-    OneExchange one(backend_of(group.rank()), group, what.op, what.dtype, what.elements, what.out(ranks), what.whole(ranks));
+    OneExchange one(backend_of(group.rank()), group, what.op, what.dtype, what.elements, what.out(ranks), what.whole(ranks), {},
+                    what.is_fast);
     for (uint32_t round = 0; round < 3; ++round) {
       one.set(bytes_as(what.dtype, numbers(what.elements, round * 100 + static_cast<uint32_t>(own) + 1)));
       one.run(contributors);

@@ -212,6 +212,13 @@ public sealed partial class Recipe {
     set { Set("overlap", value); }
   }
 
+  /// <summary>who adds what ranks exchange: ordered, we do, in the order of ranks, so that results depend neither on the transport nor on the number of ranks; fast, NCCL by its own reductions, in the element type that is sent, with less memory and traffic on a device: results then depend on NCCL's version and choices and on the number of ranks, but all ranks have the same. fast needs ranks that are processes with an NVIDIA device each; no effect with one rank</summary>
+  /// <remarks>Default: "ordered". Allowed: ordered fast.</remarks>
+  public string Collectives {
+    get { return Word("collectives"); }
+    set { Set("collectives", value); }
+  }
+
   /// <summary>compare the weights of all ranks every this many steps and fail with the rank and tensor that differ; 0: off, except that ranks in separate processes compare once, before their first step</summary>
   /// <remarks>Default: 0. Allowed: [0,inf).</remarks>
   public long ReplicaCheck {

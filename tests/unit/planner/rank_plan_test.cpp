@@ -93,6 +93,43 @@ TEST(RankPlan, IsThePlanThatARankOfAGroupExecutes) {
       });
 }
 
+/// The numbers of the norm and the loss stay in the order of sums; a small sum of values takes the traffic of a ring.
+TEST(RankPlan, FastCollectivesAreThoseOfGradientsWeightsAndValues) {
+  const char* const json = R"({"ranks":8,"tensor":2,"stages":2,"zero":1,"batch":1,"accumulate":4)";
+  const RankPlan ordered = plan_of_rank(run_of(kSmall, text(json, "}")), 0);
+  const RankPlan fast = plan_of_rank(run_of(kSmall, text(json, R"(,"collectives":"fast"})")), 0);
+  EXPECT_EQ(fast.plan.instructions, ordered.plan.instructions);
+  std::set<Op> ops;
+  for (size_t i = 0; i < fast.plan.exchanges.size(); ++i) {
+    const ExchangePlan& exchange = fast.plan.exchanges[i];
+    const bool is_of_numbers = exchange.op == Op::rank_sums || exchange.op == Op::gather_squares;
+    EXPECT_EQ(exchange.is_fast, !is_of_numbers && exchange.axis != MeshAxis::stage) << exchange.label;
+    EXPECT_FALSE(ordered.plan.exchanges[i].is_fast);
+    if (exchange.is_fast) ops.insert(exchange.op);
+  }
+  EXPECT_TRUE(ops.contains(Op::reduce_scatter) && ops.contains(Op::all_gather) && ops.contains(Op::tensor_scatter));
+  const auto data = static_cast<size_t>(MeshAxis::data), tensor = static_cast<size_t>(MeshAxis::tensor);
+  EXPECT_EQ(fast.numbers.traffic[data].bytes, ordered.numbers.traffic[data].bytes);
+  EXPECT_EQ(fast.numbers.traffic[tensor].bytes, ordered.numbers.traffic[tensor].bytes);  // of two ranks
+  EXPECT_NE(print_instructions(fast.plan).find("along the tensor axis, fast"), std::string::npos);
+  EXPECT_EQ(print_instructions(ordered.plan).find("fast"), std::string::npos);
+}
+
+TEST(RankPlan, FastCollectivesAreRefusedWhereNoNetworkConnectsDevices) {
+  const auto plan = [](PlannedRun run, bool by_threads) {
+    run.by_threads = by_threads;
+    return [run] { plan_of_rank(run, 0); };
+  };
+  PlannedRun run = run_of(kSmall, R"({"ranks":2,"batch":2,"collectives":"fast"})");
+  EXPECT_TRUE(refuses(Code::unsupported, {"collectives fast needs ranks that are processes", "use collectives ordered"}, plan(run, true)));
+  ContextOptions options;
+  options.threads = 1;
+  run.machine = machine_of(profile_of(Context(options).backend(), 1), 1);
+  EXPECT_TRUE(refuses(Code::unsupported, {"collectives fast needs NVIDIA devices", "got device cpu", "ordered"}, plan(run, false)));
+  run.recipe.ranks = 1;
+  EXPECT_EQ(error_of(plan(run, false)).code(), Code::ok);
+}
+
 /// A stage between the first and the last has only weights of products, besides norms and biases.
 TEST(RankPlan, RanksWithStagesOrTensorKeepTheirShardsOfTheMasters) {
   struct Split {
