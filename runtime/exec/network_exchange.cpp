@@ -22,8 +22,9 @@ int64_t bytes_of_copy(const DevicePieces& pieces, int64_t width) {
 }  // namespace
 
 NetworkExchange::NetworkExchange(const ExchangePlan& exchange, const Program& program, const Call& call, Communicator& ranks,
-                                 Backend& backend)
+                                 Backend& backend, Stream& computing)
     : DeviceCollective(exchange, program, call, ranks, backend),
+      computing_(computing),
       name_(ranks.devices()->name()),
       next_(static_cast<size_t>(ranks.size())),
       places_(next_.size()),
@@ -218,7 +219,10 @@ void NetworkExchange::meet(Stream& stream, const Round& round, const Then& then)
   try {
     const auto has_turn = [&] { return turn.take(); };
     const auto is_given = [&] { return devices.is_ready(); };
-    const auto is_done = [&] { return devices.is_ready() && is_done_->has_passed(); };
+    const auto is_done = [&] {
+      const bool has_passed = is_done_->has_passed();  // first: an error that ends an operation is told before its end counts
+      return devices.is_ready() && has_passed;
+    };
     const auto exchange = [&](std::span<const uint64_t>) {
       ranks_.await(name_, std::ref(has_turn));
       natives_.empty() ? devices.exchange(stream, sends_, receives_) : devices.run_native(stream, natives_);
@@ -230,6 +234,7 @@ void NetworkExchange::meet(Stream& stream, const Round& round, const Then& then)
     };
     ranks_.meet(round.call, round.detail, 0, std::ref(exchange));  // references: std::function would allocate for the captures
   } catch (...) {
+    computing_.halt_updates();  // what is given already may read what the abort leaves half written
     devices.abort();
     throw;
   }

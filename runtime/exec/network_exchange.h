@@ -20,8 +20,9 @@ namespace st {
 /// there, if it must. Reductions to which not all ranks contribute are exchanged in the order of sums: the network has no absent term.
 class NetworkExchange final : public DeviceCollective {
  public:
-  /// `ranks` has devices().
-  NetworkExchange(const ExchangePlan& exchange, const Program& program, const Call& call, Communicator& ranks, Backend& backend);
+  /// `ranks` has devices(). `computing`: halted before an exchange is aborted.
+  NetworkExchange(const ExchangePlan& exchange, const Program& program, const Call& call, Communicator& ranks, Backend& backend,
+                  Stream& computing);
   ~NetworkExchange() override;
 
   int64_t bytes() const override { return DeviceCollective::bytes() + (arrived_ ? arrived_->size() : 0); }
@@ -50,6 +51,7 @@ class NetworkExchange final : public DeviceCollective {
   template <class Then>
   void meet(Stream& stream, const Round& round, const Then& then);
 
+  Stream& computing_;
   const std::string name_;                           // of what moves the elements
   std::vector<DeviceGroup::Part> sends_, receives_;  // of the current collective
   std::vector<Native> natives_;                      // instead of them, if it is fast

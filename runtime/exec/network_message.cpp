@@ -7,10 +7,11 @@
 
 namespace st {
 
-NetworkMessage::NetworkMessage(const ExchangePlan& message, Communicator& stages, Backend& backend, Stream& stream)
+NetworkMessage::NetworkMessage(const ExchangePlan& message, Communicator& stages, Backend& backend, Stream& stream, Stream& computing)
     : message_(message),
       stages_(stages),
       stream_(stream),
+      computing_(computing),
       sends_(message.op == Op::send),
       is_lower_(stages.rank() < message.other),
       bytes_(message.elements * bytes_of(message.dtype)),
@@ -24,7 +25,10 @@ void NetworkMessage::carry(Communicator& ends) {
   // An error of another message has aborted the devices, and ended the group before.
   const auto has_turn = [&] { return !ends.has_ended() && turn.take(); };
   const auto is_ready = [&] { return devices.is_ready(); };
-  const auto is_done = [&] { return devices.is_ready() && is_done_->has_passed(); };
+  const auto is_done = [&] {
+    const bool has_passed = is_done_->has_passed();  // first: an error that ends an operation is told before its end counts
+    return devices.is_ready() && has_passed;
+  };
   const auto take_first = [&](std::span<const uint64_t>) -> int64_t {
     if (is_lower_) ends.await(name_, std::ref(has_turn));
     return 0;
@@ -44,7 +48,10 @@ void NetworkMessage::carry(Communicator& ends) {
     ends.meet(call, 0, 0, std::ref(take_first));  // references: std::function would allocate for the captures
     ends.meet(call, 0, 0, std::ref(move));
   } catch (...) {
-    if (is_given) devices.abort();
+    if (is_given) {
+      computing_.halt_updates();
+      devices.abort();
+    }
     throw;
   }
 }

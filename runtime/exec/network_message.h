@@ -18,8 +18,9 @@ namespace st {
 /// (README.md).
 class NetworkMessage final : public Link::Carrier {
  public:
-  /// `stages`: has devices(). `stream`: of all messages of this rank, used by the one that has the turn. Borrows all arguments.
-  NetworkMessage(const ExchangePlan& message, Communicator& stages, Backend& backend, Stream& stream);
+  /// `stages`: has devices(). `stream`: of all messages of this rank, used by the one that has the turn. `computing`: halted before a
+  /// message is aborted. Borrows all arguments.
+  NetworkMessage(const ExchangePlan& message, Communicator& stages, Backend& backend, Stream& stream, Stream& computing);
   NetworkMessage(const NetworkMessage&) = delete;
   NetworkMessage& operator=(const NetworkMessage&) = delete;
 
@@ -33,7 +34,7 @@ class NetworkMessage final : public Link::Carrier {
 
   const ExchangePlan& message_;
   Communicator& stages_;
-  Stream& stream_;
+  Stream &stream_, &computing_;
   const bool sends_, is_lower_;  // is_lower_: the stage of the two that takes its turn first
   const int64_t bytes_;
   const std::string name_;  // of what moves the elements

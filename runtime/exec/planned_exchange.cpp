@@ -11,7 +11,7 @@
 namespace st {
 
 PlannedExchange::PlannedExchange(const ExchangePlan& exchange, const Program& program, const Call& call, Communicator& ranks,
-                                 Backend& backend, Stream* stream)
+                                 Backend& backend, Stream* stream, Stream* computing)
     : exchange_(exchange),
       program_(program),
       call_(call),
@@ -28,7 +28,7 @@ PlannedExchange::PlannedExchange(const ExchangePlan& exchange, const Program& pr
   // Along the stage axis the network moves messages alone (network_message.h); the sums there are of a few numbers.
   if (stream != nullptr && mirror_ && ranks.devices() != nullptr && exchange.axis != MeshAxis::stage) {
     is_networked_ = true;
-    device_ = std::make_unique<NetworkExchange>(exchange, program, call, ranks, backend);
+    device_ = std::make_unique<NetworkExchange>(exchange, program, call, ranks, backend, computing == nullptr ? *stream : *computing);
   } else if (stream != nullptr && DeviceExchange::is_possible(backend, ranks)) {
     device_ = std::make_unique<DeviceExchange>(exchange, program, call, ranks, backend);
   }

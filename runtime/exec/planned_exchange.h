@@ -21,9 +21,10 @@ namespace st {
 class PlannedExchange {
  public:
   /// `call`: the collective's operands, in memory of `backend`; after one's address has changed, place() takes the new one. `stream`: gets
-  /// what is run on a device; null on a backend in host memory. Borrows all arguments.
+  /// what is run on a device; null on a backend in host memory. `computing`: has the updates, which an aborted exchange halts; null: they
+  /// are on `stream`. Borrows all arguments.
   PlannedExchange(const ExchangePlan& exchange, const Program& program, const Call& call, Communicator& ranks, Backend& backend,
-                  Stream* stream = nullptr);
+                  Stream* stream = nullptr, Stream* computing = nullptr);
 
   Op op() const { return op_; }
   void place();

@@ -67,7 +67,7 @@ PlannedExchange* PlannedInstructions::exchange_of(const Instruction& at, const C
   if (made == nullptr) {
     const ExchangePlan& of = plan_.exchanges[static_cast<size_t>(at.exchange)];
     Stream* const stream = is_queued(of.axis) ? streams.exchanging : &streams.computing;
-    made = std::make_unique<PlannedExchange>(of, plan_.program, call, ranks.along(of.axis), backend_, stream);
+    made = std::make_unique<PlannedExchange>(of, plan_.program, call, ranks.along(of.axis), backend_, stream, &streams.computing);
   }
   return made.get();
 }

@@ -12,7 +12,7 @@ PlannedMessage::PlannedMessage(const ExchangePlan& message, const Call& call, St
                                Stream* moving)
     : message_(message), call_(call), stages_(stages), backend_(backend), stream_(stream) {
   if (!backend.is_host_memory()) mirror_.emplace(backend, call);
-  if (moving != nullptr) network_.emplace(message, stages.stages(), backend, *moving);
+  if (moving != nullptr) network_.emplace(message, stages.stages(), backend, *moving, stream);
 }
 
 PlannedMessage::~PlannedMessage() { withdraw(); }

@@ -135,7 +135,7 @@ TEST(Nccl, MovesMessagesBothWaysAtOnce) {
       return ExchangePlan{.op = op, .axis = MeshAxis::stage, .label = "a value", .other = other, .elements = kElements};
     };
     const ExchangePlan send = message(Op::send), receive = message(Op::receive);
-    NetworkMessage to(send, group, backend, *stream), from(receive, group, backend, *stream);
+    NetworkMessage to(send, group, backend, *stream, *stream), from(receive, group, backend, *stream, *stream);
     to.place(sent->data());
     from.place(received->data());
     for (const float step : {1.0F, 2.0F}) {
@@ -183,6 +183,74 @@ TEST(Nccl, AnErrorWhileElementsMoveIsThrownOnAllRanks) {
   for (const size_t rank : {0, 2})
     EXPECT_TRUE(is_error(error_of(caught[rank]), Code::rank_failed, {"rank 1 (", "it has failed"})) << error_of(caught[rank]).message();
   EXPECT_EQ(left_over(), 0);
+}
+
+/// A parameter, its moments and an update from a gradient of ones.
+class OneUpdate {
+ public:
+  explicit OneUpdate(Backend& backend)
+      : backend_(backend), attrs_(make_attrs(Op::adamw, {})), memory_(backend.allocate(kAll, MemoryRole::other)) {
+    const auto at = [&](int i) { return memory_->data() + i * kEach; };
+    const float gradient[kElements] = {1, 1, 1, 1}, factor = 1;
+    const double rates[2] = {0.1, 1};
+    backend.zero(memory_->data(), kAll);
+    backend.to_device(at(0), gradient, sizeof gradient);
+    backend.to_device(at(1), &factor, sizeof factor);
+    backend.to_device(at(3), rates, sizeof rates);
+    in_ = {{at(0), DType::f32, Shape{kElements}},
+           {at(1), DType::f32, Shape{}},
+           {at(2), DType::boolean, Shape{}},
+           {at(3), DType::f64, Shape{2}}};
+    for (int slot = 0; slot < 3; ++slot) slots_.push_back({at(4 + slot), DType::f32, Shape{kElements}});
+    call_ = {.in = in_, .out = {}, .reads = slots_, .writes = slots_, .attrs = &attrs_, .workspace = at(8)};
+    kernel_ = backend.prepare(Op::adamw, call_);
+  }
+
+  void enqueue(Stream& stream) { kernel_->enqueue(stream); }
+  std::vector<float> slots() {
+    std::vector<float> values(slots_.size() * kElements);
+    for (size_t slot = 0; slot < slots_.size(); ++slot) backend_.to_host(&values[slot * kElements], slots_[slot].data, kElements * 4);
+    return values;
+  }
+
+ private:
+  static constexpr int64_t kElements = 4, kEach = 256, kAll = 16 * kEach;
+
+  Backend& backend_;
+  const Attrs attrs_;
+  const std::unique_ptr<Buffer> memory_;
+  std::vector<Operand> in_, slots_;
+  Call call_;
+  std::unique_ptr<Prepared> kernel_;
+};
+
+TEST(Nccl, AnUpdateThatIsGivenAfterAFailedExchangeWritesNothing) {
+  const Fault fault("async:1");
+  const auto caught = on_ranks(3, [&](DirectExchange& group) {
+    Backend& backend = device_of(group.rank());
+    connect(group, backend);
+    OneExchange one(backend, group, Op::tensor_sum, DType::f32, 64, 64, 64);
+    const auto before = backend.make_stream();
+    OneUpdate update(backend);
+    update.enqueue(*before);
+    before->finish();
+    const std::vector<float> updated = update.slots();
+    EXPECT_NE(updated, std::vector<float>(updated.size()));
+    try {
+      one.run(3);
+    } catch (const Error&) {
+      for (int again = 0; again < 2; ++again) {
+        update.enqueue(*one.exchanging);
+        one.exchanging->finish();
+        EXPECT_EQ(update.slots(), updated);
+      }
+      update.enqueue(*before);  // of another executor
+      before->finish();
+      EXPECT_NE(update.slots(), updated);
+      throw;
+    }
+  });
+  for (const std::exception_ptr& error : caught) EXPECT_NE(error_of(error).code(), Code::ok);
 }
 
 TEST(Nccl, ElementsThatNeverArriveEndTheWaitAtTheDeadline) {

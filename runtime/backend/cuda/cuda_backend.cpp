@@ -1,10 +1,12 @@
 #include "backend/cuda/cuda_backend.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -61,19 +63,51 @@ bool waits_for_kernels() {
   return asked != nullptr && std::string_view(asked) == "1";
 }
 
+/// Writes IndexFaults::kHalted to the words of streams, by a stream of its own: theirs may wait for an exchange that never ends.
+class Halting {
+ public:
+  /// While the device is the current one.
+  Halting(CudaDevice& device, int index) : index_(index), halted_(device.pin_uncounted(sizeof IndexFaults::kHalted)) {
+    std::memcpy(halted_->data(), &IndexFaults::kHalted, sizeof IndexFaults::kHalted);
+  }
+
+  /// Returns once it is there, or after a time in which no working device leaves a copy.
+  void halt(Address word) noexcept {
+    constexpr double kLongest = 0.25;  // seconds
+    try {
+      const std::lock_guard lock(mutex_);
+      const CurrentDevice current(index_);
+      stream_.copy_to_device(word, halted_->data(), sizeof IndexFaults::kHalted);
+      stream_.record(is_written_);
+      for (const double end = os::seconds() + kLongest; !is_written_.has_passed() && os::seconds() < end;) std::this_thread::yield();
+    } catch (const std::exception&) {  // a device that has failed runs no update
+      return;
+    }
+  }
+
+ private:
+  const int index_;
+  std::mutex mutex_;
+  const std::unique_ptr<PinnedMemory> halted_;
+  CudaEvent is_written_;
+  CudaStream stream_;  // last: its end waits for the copies
+};
+
 /// With words for faults of its kernels.
 class KernelStream final : public CudaStream {
  public:
-  KernelStream(CudaDevice& device, int index, std::shared_ptr<Calls> calls, ProductChoices* products)
+  KernelStream(CudaDevice& device, int index, std::shared_ptr<Calls> calls, ProductChoices* products, Halting& halting)
       : device_(device),
         index_(index),
         calls_(std::move(calls)),
         products_(products),
+        halting_(halting),
         words_(device.allocate_uncounted(kBytes)),
         read_(device.pin_uncounted(kBytes)) {
     clear();
   }
   void finish() override;
+  void halt_updates() noexcept override;
   const Prepared* failed() const override;
   bool can_record() const override { return !waits_; }
   /// After each kernel.
@@ -84,6 +118,8 @@ class KernelStream final : public CudaStream {
  private:
   static constexpr int64_t kBytes = 2 * sizeof(uint64_t);
 
+  void finish_and_look();
+  void keep_halted() noexcept;
   void clear() { fill(words_->data(), IndexFaults::kNoFault); }
   void fill(Address at, uint64_t value) {
     const CurrentDevice current(index_);
@@ -95,8 +131,11 @@ class KernelStream final : public CudaStream {
   const bool waits_ = waits_for_kernels();
   std::shared_ptr<Calls> calls_;
   ProductChoices* const products_;
+  Halting& halting_;
   std::unique_ptr<Buffer> words_;
   std::unique_ptr<PinnedMemory> read_;
+  std::mutex reads_;  // of finish(), while it reads the words
+  std::atomic<bool> is_halted_{false};
   const CudaKernel* failed_ = nullptr;
 };
 
@@ -146,14 +185,39 @@ void KernelStream::wait_if_asked(const CudaKernel& given) {
   }
 }
 
+/// While finish() reads the word, it is finish() that halts, at its end: the host's thread gives no update meanwhile.
+void KernelStream::halt_updates() noexcept {
+  is_halted_ = true;
+  if (!reads_.try_lock()) return;
+  halting_.halt(words_->data());
+  reads_.unlock();
+}
+
+void KernelStream::keep_halted() noexcept {
+  if (!is_halted_) return;
+  const std::lock_guard lock(reads_);
+  halting_.halt(words_->data());
+}
+
 void KernelStream::finish() {
+  try {
+    const std::lock_guard lock(reads_);
+    finish_and_look();
+  } catch (...) {
+    keep_halted();
+    throw;
+  }
+  keep_halted();
+}
+
+void KernelStream::finish_and_look() {
   failed_ = nullptr;
   copy_to_host(read_->data(), words_->data(), kBytes);
   CudaStream::finish();
   uint64_t words[2];
   std::memcpy(words, read_->data(), kBytes);
   const uint64_t fault = words[0];
-  if (fault == IndexFaults::kNoFault) return;
+  if (fault == IndexFaults::kNoFault || fault == IndexFaults::kHalted) return;
   clear();
   CudaStream::finish();
   failed_ = calls_->at(fault >> IndexFaults::kElementBits);
@@ -176,6 +240,7 @@ class CudaBackend final : public Backend {
         device_(index, memory_) {
     const CurrentDevice current(index_);
     if (products) products_ = products();
+    halting_ = std::make_unique<Halting>(device_, index_);
   }
 
   std::string_view name() const override { return name_; }
@@ -214,7 +279,7 @@ class CudaBackend final : public Backend {
   }
   std::unique_ptr<Stream> make_stream() override {
     const CurrentDevice current(index_);
-    return std::make_unique<KernelStream>(device_, index_, calls_, products_.get());
+    return std::make_unique<KernelStream>(device_, index_, calls_, products_.get(), *halting_);
   }
   std::unique_ptr<Event> make_event() override { return device_.make_event(); }
   std::unique_ptr<PinnedMemory> allocate_pinned(int64_t bytes) override { return device_.allocate_pinned(bytes); }
@@ -241,6 +306,7 @@ class CudaBackend final : public Backend {
   std::shared_ptr<MemorySource> memory_;
   CudaDevice device_;
   std::unique_ptr<ProductChoices> products_;
+  std::unique_ptr<Halting> halting_;
   std::shared_ptr<Calls> calls_ = std::make_shared<Calls>();
 };
 

@@ -9,9 +9,10 @@ namespace st::cuda {
 
 /// Index out of range in the data of a call. Two words, in the device's memory: kNoFault or (call << 40 | element) of the smallest that was
 /// reported (index_faults.cuh), and the index itself, or that of another one; a stream's finish() throws it. Updates write nothing once
-/// there is one.
+/// there is one, or kHalted (Stream::halt_updates).
 struct IndexFaults {
   static constexpr uint64_t kNoFault = ~uint64_t{0};
+  static constexpr uint64_t kHalted = kNoFault - 1;  // no call has this number
   static constexpr int kElementBits = 40;
 
   uint64_t* at[1] = {nullptr};  // null: nothing is reported
