@@ -152,7 +152,7 @@ TEST(NcclRanks, FastCollectivesTrainAlikeOnAllRanksWithinRounding) {
     EXPECT_EQ(sent, expected.sent) << of;  // a ring's; small sums of values too, of two ranks
     for (int rank = 0; rank < split.ranks; ++rank) {
       const std::string file = name + std::to_string(rank);
-      EXPECT_NE(os::read_file(file, 1 << 20).find("+"), std::string::npos) << of;
+      EXPECT_NE(os::read_file(file, 1 << 20).find('+'), std::string::npos) << of;
       std::filesystem::remove(file);
     }
   }

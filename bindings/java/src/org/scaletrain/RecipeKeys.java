@@ -413,9 +413,9 @@ public abstract class RecipeKeys extends Handle {
 
   /**
    * Who adds what ranks exchange: ordered, we do, in the order of ranks, so that results depend neither on the transport nor on the
-   * number of ranks; fast, NCCL by its own reductions, in the element type that is sent, with less memory and traffic on a device:
-   * results then depend on NCCL's version and choices and on the number of ranks, but all ranks have the same. fast needs ranks that
-   * are processes with an NVIDIA device each; no effect with one rank. Allowed: ordered fast. Default: "ordered".
+   * number of ranks; fast, NCCL by its own reductions, in the element type that is sent, without a device's memory for the terms of
+   * other ranks: results then depend on NCCL's version and choices and on the number of ranks, but all ranks have the same. fast needs
+   * ranks that are processes with an NVIDIA device each; no effect with one rank. Allowed: ordered fast. Default: "ordered".
    */
   public Recipe collectives(String value) {
     return set("collectives", value);
