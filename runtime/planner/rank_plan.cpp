@@ -50,6 +50,7 @@ PlannedMemory memory_of(const Plan& plan, const PlannedRun& run) {
       (plan.memory.on_host[a] ? use.host : use.device)[a] = plan.memory.bytes[a];
     }
   }
+  if (plan.program.rank == 0) use.host[static_cast<size_t>(Arena::parameters)] += run.whole_on_host();
   return use;
 }
 
@@ -151,6 +152,14 @@ int32_t PlannedRun::threads() const {
 int64_t PlannedRun::device_memory_of_rank() const {
   if (machine.profile.device == "cuda") return machine.device_memory;
   return machine.device_memory / std::max<int64_t>(1, by_threads ? recipe.ranks : std::min<int64_t>(recipe.ranks, machine.ranks_per_node));
+}
+
+int64_t PlannedRun::whole_on_host() const {
+  if (!by_threads || recipe.zero != 3 || recipe.data_ranks() == 1) return 0;
+  if (!moves_parameters(recipe, kernel_needs(machine.profile).has_own_memory) || !can_offload(recipe, true)) return 0;
+  int64_t bytes = 0;
+  for (const Slot& slot : model.slots) bytes += slot.role == Role::parameter ? align_up(slot.type.bytes()) : 0;
+  return bytes;
 }
 
 double PlannedRun::tokens_per_step() const {

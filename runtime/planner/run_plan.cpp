@@ -14,7 +14,7 @@ namespace st {
 namespace {
 
 /// Its stage, the micro-batches that it computes, the elements that it has of all cut parameters together and of all pieces, and the tensor
-/// rank where that matters.
+/// rank, or being the first data rank, where that matters.
 using Likeness = std::array<int64_t, 5>;
 
 /// The rank is on the stage of `program`, which is planned for another rank there.
@@ -22,6 +22,7 @@ Likeness likeness(const PlannedRun& run, const Program& program, const MeshPosit
   const MicroBatches batches{
       .rows = run.recipe.batch, .per_step = run.recipe.step_micro_batches(), .ranks = program.mesh.data, .rank = at.data};
   Likeness all = {at.stage, batches.own()};
+  all[4] = run.whole_on_host() > 0 && at.data == 0 ? 1 : 0;
   for (SlotId s = 0; s < static_cast<SlotId>(program.slots.size()); ++s) {
     const Slot& slot = program.slot(s);
     if (slot.role != Role::parameter) continue;

@@ -196,6 +196,17 @@ TEST(RankPlan, OffloadedStateIsInTheHostsMemoryAndCrossesItsLink) {
   EXPECT_NEAR(crossing, 2 * 8.0 * static_cast<double>(parameter_count(kSmall)) / machine_named("a100-80g").to_host.bytes_per_second, 1e-9);
 }
 
+TEST(RankPlan, TheFirstOfRanksThatAreThreadsHasTheWholeModelOnTheHostBesidesItsShards) {
+  PlannedRun run = run_of(kSmall, R"({"ranks":2,"zero":3,"offload":"parameters"})");
+  const auto on_host = [&](int32_t rank) { return plan_of_rank(run, rank).numbers.memory.host_total(); };
+  const int64_t first = on_host(0), second = on_host(1);
+  run.by_threads = true;
+  EXPECT_EQ(on_host(0), first + 4 * parameter_count(kSmall));
+  EXPECT_EQ(on_host(1), second);
+  const RunPlan all(run);
+  for (const int32_t rank : {0, 1}) EXPECT_EQ(all.class_of(rank).numbers.memory.host_total(), on_host(rank)) << "rank " << rank;
+}
+
 /// The optimizer's state, the fp32 parameters, and the gradients, each with those before it; the copies that products read stay.
 TEST(RankPlan, OffloadMovesMoreWithEachOfItsValues) {
   const auto planned = [](const char* what) {
