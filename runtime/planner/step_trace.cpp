@@ -38,10 +38,9 @@ class Tracer {
         machine_(task.machine),
         at_(task.at),
         rates_(machine_.rates_for(task.threads, static_cast<int32_t>(std::min<int64_t>(at_.ranks, at_.ranks_per_node)), memory_of(plan))),
-        crowd_(crowd(task.threads)),
-        counts_copies_(std::ranges::any_of(plan.memory.windows, [&](const StateWindow& window) {
-          return program_.sections[static_cast<size_t>(window.section)].phase != Phase::update;
-        })) {
+        crowd_(crowd(task.threads)) {
+    for (const StateWindow& window : plan.memory.windows)
+      for (const StagedBytes& of : window.copies) is_copied_[static_cast<size_t>(of.home.arena)] = true;
     for (const Section& section : program_.sections) {
       trace_.phases.push_back(section.phase);
       trace_.chunks.push_back(section.chunk);
@@ -128,16 +127,16 @@ class Tracer {
     return rate->seconds(work);
   }
 
+  /// Not in a device's memory, nor in copies that a plan's own instructions make: a file, or what no trainer offloads (state_windows.h).
   bool is_away(Arena arena) const {
     const auto a = static_cast<size_t>(arena);
-    return plan_.memory.on_host[a] || plan_.memory.in_file[a];
+    return (plan_.memory.on_host[a] || plan_.memory.in_file[a]) && !is_copied_[a];
   }
 
-  /// Copies of the slots that a device does not have in its memory, there and back.
+  /// Of slots that are away, there and back.
   double transfer_seconds(const Instruction& at) const {
     const Graph& graph = program_.sections[static_cast<size_t>(at.section)].graph;
     const Node& node = graph[at.node];
-    if (counts_copies_) return 0;
     double bytes = 0;
     for (const auto* slots : {&node.reads, &node.writes})
       for (const SlotId slot : *slots)
@@ -146,9 +145,7 @@ class Tracer {
     return bytes > 0 && machine_.to_host.bytes_per_second > 0 ? bytes / machine_.to_host.bytes_per_second : 0;
   }
 
-  /// For a plan with windows in all sections; in others, copies are counted with the nodes that use what is copied.
   void copy(const Instruction& at) {
-    if (!counts_copies_) return;
     double bytes = 0;
     for (const StagedBytes& of : plan_.memory.windows[static_cast<size_t>(at.window)].copies)
       if (at.kind == Instruction::Kind::fetch || of.is_written) bytes += static_cast<double>(of.bytes);
@@ -206,7 +203,7 @@ class Tracer {
   const Placement at_;
   const RateSet& rates_;
   const double crowd_;
-  const bool counts_copies_;
+  std::array<bool, kArenas> is_copied_{};  // by windows
   RankTrace trace_;
   std::vector<std::vector<double>> times_;  // by section and node
   std::map<int32_t, int32_t> posted_;       // the last post of each exchange

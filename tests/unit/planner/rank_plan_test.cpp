@@ -196,6 +196,25 @@ TEST(RankPlan, OffloadedStateIsInTheHostsMemoryAndCrossesItsLink) {
   EXPECT_NEAR(crossing, 2 * 8.0 * static_cast<double>(parameter_count(kSmall)) / machine_named("a100-80g").to_host.bytes_per_second, 1e-9);
 }
 
+TEST(RankPlan, WhatIsOffloadedCrossesTheLinkInItsCopies) {
+  const GptOptions odd{.layers = 2, .width = 20, .heads = 2, .context = 8, .vocabulary = 30};  // few tensors are whole units of alignment
+  for (const char* what : {"optimizer", "parameters", "gradients"}) {
+    SCOPED_TRACE(what);
+    PlannedRun run = run_of(odd, text(R"({"precision":"bf16","batch":2,"offload":")", what, "\"}"));
+    const RankPlan slow = plan_of_rank(run, 0);
+    double bytes = 0;
+    for (const Instruction& at : slow.plan.instructions) {
+      const bool is_of_a_usual_step = at.makes != Copy::gathered && at.makes != Copy::lasting;
+      if (!is_of_a_usual_step || (at.kind != Instruction::Kind::fetch && at.kind != Instruction::Kind::write_back)) continue;
+      for (const StagedBytes& of : slow.plan.memory.windows[static_cast<size_t>(at.window)].copies)
+        if (at.kind == Instruction::Kind::fetch || of.is_written) bytes += static_cast<double>(of.bytes);
+    }
+    EXPECT_GT(bytes, 2 * 8.0 * static_cast<double>(parameter_count(odd)));
+    const double crossing = bytes / std::exchange(run.machine.to_host.bytes_per_second, 0);  // 0: copies take no time
+    EXPECT_NEAR(slow.step_seconds(run.recipe) - plan_of_rank(run, 0).step_seconds(run.recipe), crossing, 1e-9);
+  }
+}
+
 TEST(RankPlan, TheFirstOfRanksThatAreThreadsHasTheWholeModelOnTheHostBesidesItsShards) {
   PlannedRun run = run_of(kSmall, R"({"ranks":2,"zero":3,"offload":"parameters"})");
   const auto on_host = [&](int32_t rank) { return plan_of_rank(run, rank).numbers.memory.host_total(); };
