@@ -24,18 +24,18 @@ struct Gpu {
 
 // The figures of NVIDIA's data sheets, and of its DGX systems for the network cards of a device.
 constexpr std::array<Gpu, 6> kGpus = {{
-    {"a100-40g", "sm_80", "NVIDIA A100 Tensor Core GPU datasheet, June 2021 (SXM4 40 GB); DGX A100: 200 Gbit/s a GPU", 39.4, 0.69,
+    {"a100-40g", "sm_80", "NVIDIA A100 Tensor Core GPU datasheet, June 2021 (SXM4 40 GB); DGX A100: 200 Gbit/s a GPU", 39.4, 0.681,
      "178 published runs of A100", 312, 19.5, 1555, 300, 25, 32},
-    {"a100-80g", "sm_80", "NVIDIA A100 Tensor Core GPU datasheet, June 2021 (SXM4 80 GB); DGX A100: 200 Gbit/s a GPU", 79.2, 0.69,
+    {"a100-80g", "sm_80", "NVIDIA A100 Tensor Core GPU datasheet, June 2021 (SXM4 80 GB); DGX A100: 200 Gbit/s a GPU", 79.2, 0.681,
      "178 published runs of A100", 312, 19.5, 2039, 300, 25, 32},
-    {"h100-sxm", "sm_90", "NVIDIA H100 Tensor Core GPU datasheet, 2023 (SXM5 80 GB); DGX H100: 400 Gbit/s a GPU", 79.1, 0.54,
-     "47 published runs of H100", 989.4, 67, 3350, 450, 50, 64},
-    {"h200", "sm_90", "NVIDIA H200 Tensor Core GPU datasheet, 2024 (SXM5 141 GB); DGX H200: 400 Gbit/s a GPU", 139.8, 0.54,
-     "47 published runs of H100", 989.4, 67, 4800, 450, 50, 64},
-    {"v100-16g", "sm_70", "NVIDIA V100 Tensor Core GPU datasheet, 2020 (SXM2 16 GB); DGX-1: 100 Gbit/s for two GPUs", 15.7, 0.49,
-     "69 published runs of V100", 125, 15.7, 900, 150, 6.25, 16},
-    {"v100-32g", "sm_70", "NVIDIA V100 Tensor Core GPU datasheet, 2020 (SXM2 32 GB); DGX-1: 100 Gbit/s for two GPUs", 31.7, 0.49,
-     "69 published runs of V100", 125, 15.7, 900, 150, 6.25, 16},
+    {"h100-sxm", "sm_90", "NVIDIA H100 Tensor Core GPU datasheet, 2023 (SXM5 80 GB); DGX H100: 400 Gbit/s a GPU", 79.1, 0.537,
+     "46 published runs of H100", 989.4, 67, 3350, 450, 50, 64},
+    {"h200", "sm_90", "NVIDIA H200 Tensor Core GPU datasheet, 2024 (SXM5 141 GB); DGX H200: 400 Gbit/s a GPU", 139.8, 0.537,
+     "46 published runs of H100", 989.4, 67, 4800, 450, 50, 64},
+    {"v100-16g", "sm_70", "NVIDIA V100 Tensor Core GPU datasheet, 2020 (SXM2 16 GB); DGX-1: 100 Gbit/s for two GPUs", 15.7, 0.546,
+     "60 published runs of V100", 125, 15.7, 900, 150, 6.25, 16},
+    {"v100-32g", "sm_70", "NVIDIA V100 Tensor Core GPU datasheet, 2020 (SXM2 32 GB); DGX-1: 100 Gbit/s for two GPUs", 31.7, 0.546,
+     "60 published runs of V100", 125, 15.7, 900, 150, 6.25, 16},
 }};
 
 constexpr double kLaunch = 4e-6;                                  // seconds from one kernel to the next in a stream

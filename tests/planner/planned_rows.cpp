@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "models/gpt.h"
 #include "models/llama.h"
 #include "planner/run_plan.h"
@@ -69,11 +70,15 @@ int64_t number(const Row& row, const char* name) {
   return number(row, name, 0);
 }
 
+bool is_megatron(const Row& row) {
+  const std::string& id = row.at("id");
+  return std::ranges::count(kMegatron, std::string_view(id).substr(0, id.rfind('-'))) > 0;
+}
+
 /// Megatron-LM, and NeMo, pad the table of tokens, so that it can be cut for the tensor ranks (make_vocab_size_divisible_by).
 int64_t vocabulary_of(const Row& row) {
   const int64_t given = number(row, "vocabulary");
-  const std::string source = row.at("id").substr(0, row.at("id").rfind('-'));
-  if (!std::ranges::count(kMegatron, source)) return given;
+  if (!is_megatron(row)) return given;
   const int64_t unit = 128 * number(row, "tensor");
   return (given + unit - 1) / unit * unit;
 }
@@ -109,9 +114,20 @@ void set_recompute(const Row& row, Recipe& recipe) {
   recipe.recompute = how == "full" ? "blocks" : "none";
 }
 
+/// Where Megatron-LM, and NeMo, cut the model: parts of as many blocks, the first one with the embedding, the last one with the head. Where
+/// that cannot be, BigScience's 176B has the embedding and the head in the place of a block each. Empty: nor that.
+std::string starts_of_parts(int64_t layers, int64_t parts) {
+  const int64_t ends = layers % parts == 0 ? 0 : 1, of_part = (layers + 2 * ends) / parts;
+  if (of_part * parts != layers + 2 * ends) return "";
+  std::string starts;
+  for (int64_t part = 1; part < parts; ++part) starts += text(part > 1 ? "," : "", "block.", part * of_part - ends);
+  return starts;
+}
+
 void set_schedule(const Row& row, Recipe& recipe) {
   recipe.stages = number(row, "pipeline");
-  const int64_t chunks = number(row, "interleave_chunks", 1);
+  const int64_t chunks = number(row, "interleave_chunks", 1), layers = number(row, "layers"), parts = recipe.stages * chunks;
+  if (is_megatron(row)) recipe.stage_starts = starts_of_parts(layers, parts);
   if (chunks == 1) return;
   recipe.schedule = "interleaved";
   recipe.stage_chunks = chunks;
@@ -123,6 +139,7 @@ void set_sharding(const Row& row, Recipe& recipe) {
   // FSDP, as ZeRO 2 and 3, reduces after each micro-batch into shards; others add up first.
   recipe.reduce = stage >= 2 ? "micro" : "step";
   recipe.gradient_dtype = row.at("gradient_sent").empty() ? "fp32" : row.at("gradient_sent");
+  recipe.accumulate_dtype = row.at("gradient_kept").empty() ? "fp32" : row.at("gradient_kept");
   const std::string& offload = row.at("offload");
   check(offload.find("activation") == std::string::npos, "activations are kept by the host");
   if (!offload.empty()) recipe.offload = "gradients";  // DeepSpeed's optimizer has them on the host, and the fp32 parameters
