@@ -22,12 +22,12 @@ void append_text(std::string& out, std::span<const int64_t> part) {
 }
 
 std::vector<std::string> words_of(std::string_view text) {
-  constexpr std::string_view kBlanks = " \t\n\r\v\f";
+  const auto is_blank = [](char c) { return c == ' ' || (c >= '\t' && c <= '\r'); };
   std::vector<std::string> words;
-  for (size_t begin = text.find_first_not_of(kBlanks); begin != std::string_view::npos;) {
-    const size_t end = std::min(text.find_first_of(kBlanks, begin), text.size());
-    words.emplace_back(text.substr(begin, end - begin));
-    begin = text.find_first_not_of(kBlanks, end);
+  for (auto begin = text.begin(); (begin = std::find_if_not(begin, text.end(), is_blank)) != text.end();) {
+    const auto end = std::find_if(begin, text.end(), is_blank);
+    words.emplace_back(begin, end);
+    begin = end;
   }
   return words;
 }

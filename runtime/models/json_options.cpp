@@ -47,7 +47,8 @@ void read_options(std::string_view what, std::string_view json, const std::vecto
   std::vector<std::string> names;
   for (const Option& option : options) names.push_back(option.name);
   for (const auto& [key, value] : object.members()) {
-    check(std::ranges::find(names, key) != names.end(), what, ": option \"", key, "\" is unknown", suggestion(key, names));
+    if (std::ranges::find(names, key) == names.end())
+      fail(Code::invalid_argument, text(what, ": option \"", key, "\" is unknown", suggestion(key, names)));
     read_option(what, key, value, options);
   }
 }
@@ -58,7 +59,8 @@ void read_option(std::string_view what, std::string_view name, const Json& value
 }
 
 void check_word(std::string_view what, std::string_view key, std::string_view word, const std::vector<std::string>& known) {
-  check(std::ranges::find(known, word) != known.end(), what, ": ", key, " \"", word, "\" is unknown", suggestion(word, known));
+  if (std::ranges::find(known, word) == known.end())
+    fail(Code::invalid_argument, text(what, ": ", key, " \"", word, "\" is unknown", suggestion(word, known)));
 }
 
 std::string suggestion(std::string_view word, const std::vector<std::string>& known) {

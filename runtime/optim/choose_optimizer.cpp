@@ -82,14 +82,16 @@ std::vector<std::pair<std::string, std::string>> optimizer_defaults(std::string_
 OptimizerChoice NamedOptimizer::choose(std::string_view parameter, const Type& type, bool is_weight) const {
   const ParameterGroup group = groups.of(parameter);
   const Row& row = row_for(row_of(group.optimizer.empty() ? name : group.optimizer), type, is_weight);
-  OptimizerChoice choice{.op = row.op, .attrs = make_attrs(row.op, attributes_of(row, keys))};
+  const auto known = attributes.find(row.name);
+  OptimizerChoice choice{.op = row.op, .attrs = known != attributes.end() ? known->second : make_attrs(row.op, attributes_of(row, keys))};
+  if (known == attributes.end()) attributes.emplace(row.name, choice.attrs);
   if (row.op == Op::sgd && choice.attrs.flag("nesterov")) {
     const double momentum = choice.attrs.real("momentum"), dampening = choice.attrs.real("dampening");
     check(momentum > 0 && dampening == 0, "optimizer: sgd with nesterov needs a momentum above 0 and no dampening, got momentum ", momentum,
           " and dampening ", dampening);
   }
-  choice.attrs.set("lr_scale", group.lr_scale);
-  choice.attrs.set("weight_decay", choice.attrs.real("weight_decay") * group.weight_decay_scale);
+  if (group.lr_scale != choice.attrs.real("lr_scale")) choice.attrs.set("lr_scale", group.lr_scale);
+  if (group.weight_decay_scale != 1) choice.attrs.set("weight_decay", choice.attrs.real("weight_decay") * group.weight_decay_scale);
   if (group.clip) choice.clip_group = groups.index_of(parameter);
   return choice;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -28,6 +29,7 @@ struct NamedOptimizer {
   std::string name;
   OptimizerKeys keys;
   ParameterGroups groups;
+  mutable std::map<std::string_view, Attrs> attributes = {};  // by the optimizers chosen so far: the same for all parameters
 
   /// muon updates matrices that are weights of products; adamw-8bit updates parameters of 4096 elements or more. adamw updates the rest.
   /// Throws invalid_argument for keys that contradict each other.

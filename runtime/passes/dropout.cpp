@@ -1,5 +1,7 @@
 #include "passes/dropout.h"
 
+#include <algorithm>
+
 #include "passes/rewrite.h"
 
 namespace st {
@@ -31,10 +33,12 @@ void set_dropout(Program& program, double rate, int64_t seed) {
 
 void remove_dropout(Program& program, const std::function<bool(const Node&)>& is_idle) {
   Section& section = *program.find(Phase::forward);
+  const auto is_removed = [&](const Node& node) { return node.op == Op::dropout && is_idle(node); };
+  if (std::ranges::none_of(section.graph.nodes, is_removed)) return;
   Rewrite rewrite(program, section);
   for (int32_t n = 0; n < rewrite.old().size(); ++n) {
     const Node& node = rewrite.old()[n];
-    if (node.op == Op::dropout && is_idle(node))
+    if (is_removed(node))
       rewrite.map({n, 0}, rewrite.at(node.in[0]));
     else
       rewrite.keep(n);

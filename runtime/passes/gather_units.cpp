@@ -194,20 +194,24 @@ class Gathering {
   std::vector<Value> kept_;        // outputs and loss that are parameters
 };
 
-/// Whether another stage sends the slot, whole.
-bool is_received(const Program& program, SlotId slot) {
-  const auto writes_it = [&](const Node& node) { return node.op == Op::receive && node.writes[0] == slot; };
-  return std::ranges::any_of(program.sections, [&](const Section& section) { return std::ranges::any_of(section.graph.nodes, writes_it); });
+/// By slot, whether another stage sends it, whole.
+std::vector<bool> received(const Program& program) {
+  std::vector<bool> is_received(program.slots.size());
+  for (const Section& section : program.sections)
+    for (const Node& node : section.graph.nodes)
+      if (node.op == Op::receive) is_received[static_cast<size_t>(node.writes[0])] = true;
+  return is_received;
 }
 
 }  // namespace
 
 void gather_units(Program& program, MeshAxis over) {
   const auto count = static_cast<SlotId>(program.slots.size());
+  const std::vector<bool> is_received = received(program);
   for (SlotId s = 0; s < count; ++s) {
     const Slot& slot = program.slot(s);
     const SlotId parameter = slot.role == Role::working ? slot.of : s;
-    if (is_received(program, s)) continue;
+    if (is_received[static_cast<size_t>(s)]) continue;
     if ((slot.role == Role::parameter || slot.role == Role::working) && is_cut(program, parameter)) make_flat(program, s, parameter);
   }
   std::vector<Maker> makers;  // forward's are backward's too

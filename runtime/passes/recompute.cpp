@@ -36,16 +36,21 @@ class Recomputation {
   }
 
   RecomputeRecord run() {
-    for (const auto& [slot, value] : dropped_) segment_of(value)->stash_bytes += align_up(graph().type(value).bytes());
-    rewrite_backward();
-    rewrite_forward();
-    remove_slots(program_, [this](SlotId slot) { return dropped_.contains(slot); });
-    record_.stash_after = stash_bytes(program_);
+    record_.stash_after = record_.stash_before;
+    if (!dropped_.empty()) make_again();
     std::erase_if(record_.scopes, [](const RecomputedScope& scope) { return scope.nodes == 0; });
     return std::move(record_);
   }
 
  private:
+  void make_again() {
+    for (const auto& [slot, value] : dropped_) segment_of(value)->stash_bytes += align_up(graph().type(value).bytes());
+    rewrite_backward();
+    rewrite_forward();
+    remove_slots(program_, [this](SlotId slot) { return dropped_.contains(slot); });
+    record_.stash_after = stash_bytes(program_);
+  }
+
   const Graph& graph() const { return forward_.graph; }
   RecomputedScope* segment_of(Value v) {
     const int32_t segment = segments_[static_cast<size_t>(v.node)];
@@ -240,6 +245,11 @@ OpCost RecomputeRecord::cost() const {
 RecomputeRecord recompute(Program& program, std::span<const RegionId> scopes) {
   require(program.find(Phase::forward) != nullptr && program.find(Phase::backward) != nullptr, Code::internal,
           "recompute: there is no backward section; call autodiff() first");
+  if (scopes.empty()) {
+    RecomputeRecord nothing;
+    nothing.stash_before = nothing.stash_after = stash_bytes(program);
+    return nothing;
+  }
   return Recomputation(program, scopes).run();
 }
 

@@ -8,13 +8,13 @@
 
 namespace st {
 
-int64_t rows_of_loss(const Program& program) {
+int64_t rows_of_loss(const Program& program, int64_t batch) {
   const Graph& graph = program.find(Phase::forward)->graph;
   int32_t counted = program.loss_count.node;
   while (graph[counted].op == Op::cast || graph[counted].op == Op::reshape) counted = graph[counted].in[0].node;
   const Node& node = graph[counted];
   if (node.in.empty()) return 1;
-  const Shape& operand = graph.type(node.in[0]).shape;
+  const Shape operand = graph.type(node.in[0]).shape.bind(batch);
   const bool has_classes = node.op == Op::cross_entropy || node.op == Op::fused_cross_entropy || node.op == Op::vocabulary_cross_entropy;
   return has_classes ? operand.elements(0, operand.rank() - 1) : operand.elements();
 }
@@ -22,7 +22,7 @@ int64_t rows_of_loss(const Program& program) {
 void scale_loss(Program& program, int64_t micro_batches) {
   check(program.loss_sum && program.loss_count, "scale_loss: the program has no loss; mark one with st_graph_loss");
   Section* forward = program.find(Phase::forward);
-  const auto nominal = static_cast<double>(std::max<int64_t>(1, rows_of_loss(program) * micro_batches));
+  const auto nominal = static_cast<double>(std::max<int64_t>(1, rows_of_loss(program, program.batch) * micro_batches));
   program.loss_seed = std::exp2(-std::ceil(std::log2(nominal)));
 
   Builder b(program, static_cast<int32_t>(forward - program.sections.data()));

@@ -17,7 +17,7 @@ void scale_loss(Program& program, int64_t micro_batches);
 /// overflows or would underflow without it. Call before autodiff(), for fp16.
 void add_loss_scale(Program& program);
 
-/// Rows that the loss of one micro-batch counts if none is ignored; for a language model, its tokens.
-int64_t rows_of_loss(const Program& program);
+/// Rows that the loss of a micro-batch of `batch` counts if none is ignored; for a language model, its tokens. The program may be symbolic.
+int64_t rows_of_loss(const Program& program, int64_t batch);
 
 }  // namespace st

@@ -213,8 +213,9 @@ Instruction::Ranks ranks_of(const Program& program, const Section& section, cons
   if (is_of_values(node.op)) return Ranks::with_rows;      // ranks along the tensor axis have the same rows
   if (node.when == When::last) return Ranks::all_in_step;  // a collective, or a cast of a rank's own sum for one
   if (info_of(node.op).exchange) return Ranks::all_in_round;
+  if (makes == Copy::none) return Ranks::with_rows;
   const bool gathers_units = std::ranges::find(program.slots, Role::gathered, &Slot::role) != program.slots.end();
-  return makes != Copy::none && gathers_units ? Ranks::all_in_round : Ranks::with_rows;  // other ranks gather the copy
+  return gathers_units ? Ranks::all_in_round : Ranks::with_rows;  // other ranks gather the copy
 }
 
 std::map<std::string, int64_t> products_by_library(const Program& program) {

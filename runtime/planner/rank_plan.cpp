@@ -164,7 +164,7 @@ int64_t PlannedRun::whole_on_host() const {
 
 double PlannedRun::tokens_per_step() const {
   if (!model.loss_sum) return 0;
-  return static_cast<double>(rows_of_loss(bind(model, recipe.batch))) * static_cast<double>(recipe.step_micro_batches());
+  return static_cast<double>(rows_of_loss(model, recipe.batch)) * static_cast<double>(recipe.step_micro_batches());
 }
 
 int64_t PlannedMemory::device_total() const {

@@ -36,7 +36,7 @@ Likeness likeness(const PlannedRun& run, const Program& program, const MeshPosit
 
 /// Rows of values are cut over tensor ranks too: alike where all have as many.
 bool are_tensor_ranks_alike(const PlannedRun& run) {
-  const int64_t rows = rows_of_loss(bind(run.model, run.recipe.batch));
+  const int64_t rows = rows_of_loss(run.model, run.recipe.batch);
   return run.recipe.tensor == 1 || rows % run.recipe.tensor == 0;
 }
 

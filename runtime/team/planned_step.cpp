@@ -108,7 +108,7 @@ PlannedStep::PlannedStep(Model& model, const Recipe& recipe, Storage& storage, W
       executor_(plan_that_fits(model, recipe, storage, workers.threads(), options), storage, workers, &cancelled, ranks_.get(), stages,
                 tensor),
       slots_(executor_),
-      tokens_of_micro_batch_(rows_of_loss(bind(model.program(), recipe.batch))),
+      tokens_of_micro_batch_(rows_of_loss(model.program(), recipe.batch)),
       makes_gathered_copies_(makes(executor_.plan(), Copy::gathered)) {
   if (stages_ != nullptr) stages_->runs().make_room(executor_.plan().program.sections.size() * static_cast<size_t>(recipe.step_rounds()));
 }

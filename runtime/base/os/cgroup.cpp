@@ -26,24 +26,27 @@ bool lists(std::string_view commas, std::string_view word) {
   return false;
 }
 
+/// Those that may limit cores or memory.
 std::vector<Mount> mounts_of(const std::string& root) {
   std::vector<Mount> mounts;
   const std::string file = short_file(root + "/proc/self/mountinfo");
   for (const std::string_view line : lines_of(file)) {
     // id parent major:minor top point options [optional...] - type source super-options
-    const std::vector<std::string> words = words_of(line);
-    const auto dash = std::ranges::find(words, "-");
-    if (words.end() - dash < 4 || dash - words.begin() < 6) continue;
-    if (dash[1] == "cgroup") mounts.push_back({words[4], words[3], dash[3]});
-    if (dash[1] == "cgroup2") mounts.push_back({words[4], words[3], ""});
+    const size_t dash = line.find(" - cgroup");
+    if (dash == std::string_view::npos) continue;
+    const std::vector<std::string> of_type = words_of(line.substr(dash + 3));
+    if (of_type.size() < 3) continue;
+    const bool is_version_2 = of_type[0] == "cgroup2";
+    if (!is_version_2 && (of_type[0] != "cgroup" || (!lists(of_type[2], "cpu") && !lists(of_type[2], "memory")))) continue;
+    const std::vector<std::string> of_mount = words_of(line.substr(0, dash));
+    if (of_mount.size() >= 6) mounts.push_back({of_mount[4], of_mount[3], is_version_2 ? "" : of_type[2]});
   }
   return mounts;
 }
 
-/// Our group's path for a controller; an empty `controller` means version 2.
-std::string group_of(const std::string& root, std::string_view controller) {
-  const std::string file = short_file(root + "/proc/self/cgroup");
-  for (const std::string_view line : lines_of(file)) {
+/// Our group's path for a controller, by the lines of /proc/self/cgroup; an empty `controller` means version 2.
+std::string group_of(std::string_view groups, std::string_view controller) {
+  for (const std::string_view line : lines_of(groups)) {
     const auto first = line.find(':');
     const auto second = line.find(':', first + 1);
     if (first == std::string_view::npos || second == std::string_view::npos) continue;
@@ -115,15 +118,16 @@ void read_version_2(const std::string& folder, Limits& limits) {
 
 CgroupLimits cgroup_limits(const std::string& root) {
   Limits limits;
+  const std::string groups = short_file(root + "/proc/self/cgroup");
   for (const auto& mount : mounts_of(root)) {
     if (mount.controllers.empty())
-      for (const auto& folder : folders_of(root, mount, group_of(root, ""))) read_version_2(folder, limits);
+      for (const auto& folder : folders_of(root, mount, group_of(groups, ""))) read_version_2(folder, limits);
     if (lists(mount.controllers, "cpu"))
-      for (const auto& folder : folders_of(root, mount, group_of(root, "cpu")))
+      for (const auto& folder : folders_of(root, mount, group_of(groups, "cpu")))
         limits.cap_cores(static_cast<double>(number_in(folder + "/cpu.cfs_quota_us")),
                          static_cast<double>(number_in(folder + "/cpu.cfs_period_us")));
     if (lists(mount.controllers, "memory"))
-      for (const auto& folder : folders_of(root, mount, group_of(root, "memory"))) limits.cap_memory(folder, kVersion1);
+      for (const auto& folder : folders_of(root, mount, group_of(groups, "memory"))) limits.cap_memory(folder, kVersion1);
   }
   return limits;
 }

@@ -20,7 +20,8 @@ TEST(ScaleLoss, TheSeedIsThePowerOfTwoBelowTheInverseOfTheRows) {
   };
   for (const Case& c : {Case{3, 1, 1.0 / 16}, Case{3, 2, 1.0 / 32}, Case{16, 4, 1.0 / 512}, Case{1, 1, 1.0 / 8}}) {
     Program program = bind(gpt, c.batch);
-    EXPECT_EQ(rows_of_loss(program), c.batch * 5);
+    EXPECT_EQ(rows_of_loss(program, c.batch), c.batch * 5);
+    EXPECT_EQ(rows_of_loss(gpt, c.batch), c.batch * 5);
     scale_loss(program, c.micro_batches);
     EXPECT_EQ(program.loss_seed, c.seed);
   }
