@@ -58,18 +58,58 @@ bool is_working_copy(const Program& program, SlotId copy, SlotId parameter) {
   return of_copy.role == Role::working && of_copy.of == parameter && of_copy.type.shape == program.slot(parameter).type.shape;
 }
 
-// A linear search, because passes write into `slots` and a map would have to follow. Names of different length cost one comparison.
-SlotId Program::slot_named(std::string_view name) const {
-  for (size_t i = 0; i < slots.size(); ++i)
-    if (slots[i].name == name) return static_cast<SlotId>(i);
-  return -1;
+SlotId SlotNames::find(const std::vector<Slot>& slots, std::string_view name) const {
+  if (known_ != slots.size()) {
+    const auto found = std::ranges::find(slots, name, &Slot::name);
+    return found == slots.end() ? -1 : static_cast<SlotId>(found - slots.begin());
+  }
+  if (table_.empty()) return -1;
+  for (size_t at = place_of(name);; at = (at + 1) & (table_.size() - 1)) {
+    const SlotId slot = table_[at];
+    if (slot < 0 || slots[static_cast<size_t>(slot)].name == name) return slot;
+  }
+}
+
+void SlotNames::add(const std::vector<Slot>& slots, SlotId slot) {
+  const bool is_last = known_ + 1 == slots.size() && static_cast<size_t>(slot) == known_, is_renamed = known_ == slots.size();
+  if ((!is_last && !is_renamed) || 2 * (entries_ + 1) > table_.size()) return read_again(slots);
+  insert(slots, slot);
+  known_ = slots.size();
+}
+
+void SlotNames::read_again(const std::vector<Slot>& slots) {
+  size_t size = 64;
+  while (size < 4 * slots.size()) size *= 2;
+  table_.assign(size, -1);
+  entries_ = 0;
+  for (size_t s = 0; s < slots.size(); ++s) insert(slots, static_cast<SlotId>(s));
+  known_ = slots.size();
+}
+
+void SlotNames::insert(const std::vector<Slot>& slots, SlotId slot) {
+  size_t at = place_of(slots[static_cast<size_t>(slot)].name);
+  while (table_[at] >= 0) at = (at + 1) & (table_.size() - 1);
+  table_[at] = slot;
+  ++entries_;
 }
 
 SlotId Program::add_slot(Slot slot) {
   check(!slot.name.empty(), "slot: a ", name_of(slot.role), " needs a name");
   check(slot_named(slot.name) < 0, "slot: the name \"", slot.name, "\" is taken; names must be unique in the program, choose another");
   slots.push_back(std::move(slot));
-  return static_cast<SlotId>(slots.size()) - 1;
+  const SlotId added = static_cast<SlotId>(slots.size()) - 1;
+  try {
+    names.add(slots, added);
+  } catch (...) {
+    slots.pop_back();
+    throw;
+  }
+  return added;
+}
+
+void Program::rename(SlotId slot, std::string name) {
+  this->slot(slot).name = std::move(name);
+  names.add(slots, slot);
 }
 
 RegionId Program::boundary_of(RegionId region) const {

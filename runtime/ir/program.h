@@ -4,8 +4,10 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -52,6 +54,23 @@ struct Slot {  // memory that lives across micro-batches or steps
   AxisLayout update = {};     // and the ranges that each rank updates: `sums`, or all where the sums are gathered
   ParameterPiece piece = {};  // parameters: what of the model's parameter this is, if `type` is that of a piece (tensor_parallel); the same
                               // for an optimizer's state that is not cut like its parameter
+};
+
+/// Finds slots by name. Follows Program::add_slot(), rename() and remove_slots(); where slots were changed in another way, it looks through
+/// them all.
+class SlotNames {
+ public:
+  SlotId find(const std::vector<Slot>& slots, std::string_view name) const;  // -1: none
+  void add(const std::vector<Slot>& slots, SlotId slot);                     // the last slot, or one with a new name
+  void read_again(const std::vector<Slot>& slots);
+
+ private:
+  size_t place_of(std::string_view name) const { return std::hash<std::string_view>()(name) & (table_.size() - 1); }
+  void insert(const std::vector<Slot>& slots, SlotId slot);
+
+  std::vector<SlotId> table_;  // open addressing, a power of two; -1: free
+  size_t entries_ = 0;         // in the table, old names of renamed slots too
+  size_t known_ = 0;           // slots
 };
 
 /// A scope of the model: "block.3". A boundary (block, attention, mlp) stops fusion and may be a unit of recompute, gather and cut; other
@@ -110,6 +129,7 @@ struct StageLink {
 struct Program {
   std::vector<Section> sections;
   std::vector<Slot> slots;
+  SlotNames names;  // of the slots
   std::vector<Region> regions = {Region{}};
   std::vector<Output> outputs;
   Value loss_sum, loss_count;  // in the forward section; a step's loss is total sum over total count (ir/counted_loss.h)
@@ -137,9 +157,10 @@ struct Program {
   const Section* last_forward() const;
   Slot& slot(SlotId id) { return slots[static_cast<size_t>(id)]; }
   const Slot& slot(SlotId id) const { return slots[static_cast<size_t>(id)]; }
-  SlotId slot_named(std::string_view name) const;  // -1: none
-  SlotId parameter_of(const Node& load) const;     // the parameter loaded, directly or as a working or gathered copy; -1: none
+  SlotId slot_named(std::string_view name) const { return names.find(slots, name); }  // -1: none
+  SlotId parameter_of(const Node& load) const;  // the parameter loaded, directly or as a working or gathered copy; -1: none
   SlotId add_slot(Slot slot);
+  void rename(SlotId slot, std::string name);
   RegionId boundary_of(RegionId region) const;  // the nearest enclosing boundary scope
 };
 

@@ -33,6 +33,7 @@ class Verifier {
   Verifier(const Program& program, std::string_view after) : program_(program), after_(after) {}
 
   void run() {
+    check_ids();
     check_slots();
     check_regions();
     check_sections();
@@ -42,6 +43,19 @@ class Verifier {
     collect_uses();
     for (size_t i = 0; i < program_.slots.size(); ++i) check_uses(static_cast<SlotId>(i));
     check_outputs();
+  }
+
+  void check_ids() const {
+    for (const auto& section : program_.sections)
+      for (int32_t i = 0; i < section.graph.size(); ++i) check_ids(section, i);
+    for (const auto& slot : program_.slots)
+      hold(slot.of == -1 || is_slot(slot.of), "slot \"", slot.name, "\" is of slot ", slot.of, ", which does not exist");
+    for (const auto& output : program_.outputs) {
+      if (output.value) output_type(text("output ", output.name), output.value);
+      if (output.count) output_type(text("the count of output ", output.name), output.count);
+    }
+    if (program_.loss_sum) output_type("the loss", program_.loss_sum);
+    if (program_.loss_count) output_type("the loss's count", program_.loss_count);
   }
 
  private:
@@ -58,10 +72,11 @@ class Verifier {
   bool is_slot(SlotId id) const { return id >= 0 && static_cast<size_t>(id) < program_.slots.size(); }
 
   void check_slots() const {
-    std::set<std::string_view> names;
     for (const auto& slot : program_.slots) {
       hold(!slot.name.empty(), "a ", name_of(slot.role), " slot has no name");
-      hold(names.insert(slot.name).second, "two slots are named \"", slot.name, "\"");
+      const SlotId own = static_cast<SlotId>(&slot - program_.slots.data()), found = program_.slot_named(slot.name);
+      hold(found < 0 || found == own, "two slots are named \"", slot.name, "\"");
+      hold(found == own, "slot \"", slot.name, "\" is not found by its name; names change by Program::rename()");
       check_symbols(slot);
       const bool has_parameter = is_slot(slot.of) && this->slot(slot.of).role == Role::parameter;
       check_layout(slot);
@@ -115,7 +130,7 @@ class Verifier {
            section.stage, ", chunk ", section.chunk);
   }
 
-  void check_node(const Section& section, int32_t i) const {
+  void check_ids(const Section& section, int32_t i) const {
     const Graph& graph = section.graph;
     const Node& node = graph[i];
     for (const Value in : node.in) {
@@ -125,6 +140,12 @@ class Verifier {
     }
     hold_at(section, i, node.region >= 0 && static_cast<size_t>(node.region) < program_.regions.size(), "region ", node.region,
             " does not exist");
+    for (const auto* slots : {&node.reads, &node.writes})
+      for (const SlotId id : *slots) hold_at(section, i, is_slot(id), "slot ", id, " does not exist");
+  }
+
+  void check_node(const Section& section, int32_t i) const {
+    const Node& node = section.graph[i];
     hold_at(section, i, section.phase != Phase::update || node.when == When::every, "an update runs once a step, not by micro-batch");
     check_slots_of(section, i);
     check_types(section, i);
@@ -136,8 +157,6 @@ class Verifier {
   // other ops name none.
   void check_slots_of(const Section& section, int32_t i) const {
     const Node& node = section.graph[i];
-    for (const auto* slots : {&node.reads, &node.writes})
-      for (const SlotId id : *slots) hold_at(section, i, is_slot(id), "slot ", id, " does not exist");
     const bool writes_one = node.op == Op::store || node.op == Op::accumulate || node.op == Op::average || node.op == Op::pack;
     const bool optimizer = updates_slots(node.op);
     if (info_of(node.op).exchange && node.op != Op::await && !is_of_values(node.op)) return check_exchange(section, i);
@@ -444,5 +463,7 @@ class Verifier {
 }  // namespace
 
 void verify(const Program& program, std::string_view after) { Verifier(program, after).run(); }
+
+void verify_ids(const Program& program, std::string_view after) { Verifier(program, after).check_ids(); }
 
 }  // namespace st

@@ -137,7 +137,7 @@ class Differentiation final : public Chain {
       for (const Value v : graph()[n].in)
         if (is_parameter(v) && needs_value(v)) {
           const auto key = use_key(v, n);
-          if (uses_.emplace(key, Use{key.first, n, {}}).second) order_.push_back(key);
+          if (use_at_.emplace(key, uses_.size()).second) uses_.push_back({key.first, n, {}});
         }
     }
   }
@@ -146,17 +146,16 @@ class Differentiation final : public Chain {
   UseKey use_key(Value parameter, int32_t consumer) const {
     return {program_.parameter_of(graph()[parameter.node]), program_.boundary_of(graph()[consumer].region)};
   }
-  Use& use_of(Value parameter, int32_t consumer) { return uses_.at(use_key(parameter, consumer)); }
+  Use& use_of(Value parameter, int32_t consumer) { return uses_[use_at_.at(use_key(parameter, consumer))]; }
 
   void store_complete_uses() {
-    for (auto& key : order_) {
-      Use& use = uses_.at(key);
-      if (use.first_consumer != at_ || !use.gradient) continue;
-      use.slot = program_.add_slot({.name = text("gradient of use ", use.first_consumer, " of ", parameter_name(key.first)),
+    for (Use& use : std::ranges::equal_range(uses_, at_, {}, &Use::first_consumer)) {
+      if (!use.gradient) continue;
+      use.slot = program_.add_slot({.name = text("gradient of use ", use.first_consumer, " of ", parameter_name(use.parameter)),
                                     .type = b.type(use.gradient),
                                     .role = Role::gradient,
                                     .init = {},
-                                    .of = key.first});
+                                    .of = use.parameter});
       b.store(use.gradient, use.slot);
     }
   }
@@ -164,13 +163,12 @@ class Differentiation final : public Chain {
   /// Only now is it known which uses have a gradient: those are counted, in graph order.
   void name_gradients() {
     std::map<SlotId, int> count;
-    for (const auto& key : order_) {
-      const Use& use = uses_.at(key);
+    for (const Use& use : uses_) {
       if (use.slot < 0) continue;
-      const int index = count[key.first]++;
-      const std::string name = text("gradient.", parameter_name(key.first), index > 0 ? text(".use", index) : "");
+      const int index = count[use.parameter]++;
+      const std::string name = text("gradient.", parameter_name(use.parameter), index > 0 ? text(".use", index) : "");
       check(program_.slot_named(name) < 0, "autodiff: the slot name \"", name, "\" is taken; rename the parameter or input");
-      program_.slot(use.slot).name = name;
+      program_.rename(use.slot, name);
     }
   }
 
@@ -213,8 +211,8 @@ class Differentiation final : public Chain {
   Node node_{};
   std::vector<bool> needs_;
   std::map<Value, Value> gradients_, recalled_;  // by forward value
-  std::map<UseKey, Use> uses_;
-  std::vector<UseKey> order_;  // graph order of first use
+  std::vector<Use> uses_;                        // in graph order of the first consumer
+  std::map<UseKey, size_t> use_at_;
 };
 
 int32_t forward_of(const Program& program) { return static_cast<int32_t>(program.find(Phase::forward) - program.sections.data()); }

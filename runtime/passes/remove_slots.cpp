@@ -19,6 +19,7 @@ void remove_slots(Program& program, const std::function<bool(SlotId slot)>& is_g
     if (slot >= 0) slot = number[static_cast<size_t>(slot)];
   };
   program.slots = std::move(left);
+  program.names.read_again(program.slots);
   for (Slot& slot : program.slots) renumber(slot.of);
   static_assert(sizeof(StepSlotIds) == std::tuple_size_v<decltype(program.step.all())> * sizeof(SlotId), "all() lists every slot id");
   for (SlotId* slot : program.step.all()) renumber(*slot);

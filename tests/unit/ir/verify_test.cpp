@@ -173,6 +173,7 @@ const Broken kBroken[] = {
     {"AGradientThatNobodyWritesIsNotLoaded", [](Verify& v) { v.graph(1).nodes.resize(2); }, "\"w.gradient\" is loaded before it is stored"},
     {"AnUpdateRunsOnceAStep", [](Verify& v) { v.node(2, 1).when = When::last; }, "an update runs once a step"},
     {"NamesOfSlotsAreUnique", [](Verify& v) { v.slot(1).name = "x"; }, "two slots are named \"x\""},
+    {"SlotsAreFoundByName", [](Verify& v) { v.slot(1).name = "y"; }, "slot \"y\" is not found by its name"},
     {"SlotsHaveNames", [](Verify& v) { v.slot(1).name = ""; }, "a parameter slot has no name"},
     {"NamesOfOutputsAreUnique",
      [](Verify& v) {
