@@ -147,7 +147,7 @@ void HostOptimizer::plan(std::vector<ParameterSlots> slots) {
       program.add_slot({.name = "unit", .type = {.dtype = DType::f64, .shape = {}, .layout = {}}, .role = Role::control, .init = {}});
   if (shards_.ranks != nullptr) cut(program, slots);
   const auto name = [this](const Slot& parameter) -> std::string_view { return name_of(parameter); };
-  Plan plan = plan_update(std::move(program), recipe_, name, kernel_needs(context_->host_backend(), workers_->threads()));
+  Plan plan = plan_update(program, recipe_, name, kernel_needs(context_->host_backend(), workers_->threads()));
   if (!executor_) context_->require_memory_of_parts("optimizer: its state", plan.memory.total());
   executor_ = std::make_unique<Executor>(std::move(plan), storage_, *workers_, nullptr, exchanges_.get());
   slots_ = std::move(slots);

@@ -15,7 +15,7 @@ void Runner::run(const std::string& name, const std::function<void(Program&)>& p
   } else {
     const double start = os::seconds();
     pass(program_);
-    if (verifies_each_) verify(program_, name);
+    verifies_each_ || print_ ? verify(program_, name) : verify_ids(program_, name);
     record.seconds = os::seconds() - start;
     if (print_) print_(name, print(program_));
   }
@@ -26,7 +26,6 @@ void Runner::run(const std::string& name, const std::function<void(Program&)>& p
 void Runner::run(std::span<const Pass> list) {
   for (const Pass& pass : list)
     if (pass.enabled) run(std::string(pass.name), pass.run);
-  if (!verifies_each_) verify(program_, "the last pass");
 }
 
 }  // namespace st

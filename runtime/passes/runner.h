@@ -1,4 +1,4 @@
-// Runs a list of passes: times each, verifies the program after it, can skip a pass by name and print its result.
+// Runs a list of passes: times each, checks the program after it, can skip a pass by name and print its result.
 #pragma once
 
 #include <functional>
@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/error.h"
 #include "ir/program.h"
 
 namespace st {
@@ -31,8 +32,9 @@ class Runner {
   Runner(Program& program, std::vector<std::string> skip, std::function<void(const std::string& pass, const std::string& text)> print)
       : program_(program), skip_(std::move(skip)), print_(std::move(print)) {}
 
-  /// Verifies the program after the last pass only, for plans that are compared and made again before they are used.
-  void verify_at_end() { verifies_each_ = false; }
+  /// Verifies the program after each pass, as where passes are printed; else only that no id leads out of it, because the next pass reads
+  /// by them: who runs them verifies the program after the last pass. named() finds the pass all the same.
+  void verify_each() { verifies_each_ = true; }
 
   void run(const std::string& name, const std::function<void(Program&)>& pass);
   /// Runs the enabled passes in order.
@@ -44,7 +46,20 @@ class Runner {
   std::vector<std::string> skip_;
   std::function<void(const std::string&, const std::string&)> print_;
   std::vector<PassRecord> records_;
-  bool verifies_each_ = true;
+  bool verifies_each_ = false;
 };
+
+/// Returns run(false), which runs passes from the first on. If that ends with an internal error, run(true) runs them again and verifies
+/// after each, so that the error names the pass that broke the program.
+template <class Run>
+auto named(const Run& run) {
+  try {
+    return run(false);
+  } catch (const Error& error) {
+    if (error.code() != Code::internal) throw;
+    run(true);
+    throw;
+  }
+}
 
 }  // namespace st

@@ -125,7 +125,7 @@ class Advisor {
         fix.changes_results = fix.changes_results || std::ranges::find(kNumericKeys, of.key) != std::end(kNumericKeys);
       }
       if (!can_run(other.recipe) && (can_run(run_.recipe) || other.recipe.offload != run_.recipe.offload)) return std::nullopt;
-      const RankPlan plan = plan_of_rank(other, rank_, true);
+      const RankPlan plan = plan_of_rank(other, rank_);
       fix.device_total = plan.numbers.memory.device_total();
       fix.step_seconds = plan.step_seconds(other.recipe);
     } catch (const Error& error) {

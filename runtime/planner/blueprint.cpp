@@ -33,7 +33,7 @@ std::vector<ScalePoint> scaled(const PlannedRun& run, int64_t most) {
     other.recipe.accumulate = run.recipe.step_rounds();
     other.recipe.micro_batches = other.recipe.global_batch = 0;
     other.recipe.ranks = ranks;
-    points.push_back({ranks, plan_of_rank(other, 0, true).step_seconds(other.recipe)});
+    points.push_back({ranks, plan_of_rank(other, 0).step_seconds(other.recipe)});
   }
   return points;
 }
@@ -69,7 +69,7 @@ void Blueprint::advise() {
   const StageMemory& most = fullest(stages_);
   const bool is_other = !fits(most.memory) && most.stage != of_rank_.at.stage;
   if (is_other) advised_ = most.rank;
-  fixes_ = is_other ? fixes_for(run_, plan_of_rank(run_, advised_, true), advised_) : fixes_for(run_, of_rank_, rank_);
+  fixes_ = is_other ? fixes_for(run_, plan_of_rank(run_, advised_), advised_) : fixes_for(run_, of_rank_, rank_);
 }
 
 PlanPage Blueprint::shown(std::span<const MemoryMoment> memory) const {

@@ -14,7 +14,7 @@ constexpr std::string_view kKeys[] = {"stages",     "tensor",        "schedule",
                                       "accumulate", "micro_batches", "recompute", "offload"};
 
 void add_stage(const PlannedRun& run, int32_t stage, Candidate& to) {
-  const RankPlan plan = plan_of_rank(run, rank_at(run.mesh(), {.data = 0, .tensor = 0, .stage = stage}), true);
+  const RankPlan plan = plan_of_rank(run, rank_at(run.mesh(), {.data = 0, .tensor = 0, .stage = stage}));
   ++to.plans;
   to.device_total = std::max(to.device_total, plan.numbers.memory.device_total());
   const StepShares shares = plan.shares(run.recipe);

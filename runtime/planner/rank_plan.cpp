@@ -204,19 +204,18 @@ double seconds_on_one_rank(const PlannedRun& run) {
   recipe.zero = recipe.micro_batches = recipe.global_batch = 0;
   if (is_schedule_table(recipe.schedule)) recipe.schedule = "1f1b";
   recipe.stage_starts.clear();
-  const double first = plan_of_rank(one, 0, true).step_seconds(recipe);
+  const double first = plan_of_rank(one, 0).step_seconds(recipe);
   if (micro_batches == 1) return first;
   recipe.accumulate = 2;
-  return first + (micro_batches - 1) * (plan_of_rank(one, 0, true).step_seconds(recipe) - first);
+  return first + (micro_batches - 1) * (plan_of_rank(one, 0).step_seconds(recipe) - first);
 }
 
-RankPlan plan_of_rank(const PlannedRun& run, int32_t rank, bool is_draft) {
+RankPlan plan_of_rank(const PlannedRun& run, int32_t rank) {
   const Mesh mesh = run.mesh();
   check(is_in_range(run, rank), "plan: rank is ", rank, "; a run of ", run.recipe.ranks, " ranks has ranks 0 to ", run.recipe.ranks - 1);
   require_fast_collectives(run.recipe, kernel_needs(run.machine.profile).has_own_memory, run.by_threads, run.machine.profile.device);
   const MeshPosition at = position_of(mesh, rank);
   PlanOptions options = options_of(run, at);
-  options.is_draft = is_draft;
   Plan plan = plan_that_fits(run, std::move(options));
   RankNumbers numbers = numbers_of(plan, run);
   RankTrace trace = trace_of(plan, {run.recipe.step_micro_batches(), run.machine, run.placement(), run.threads()});

@@ -75,8 +75,7 @@ struct RankPlan {
 };
 
 /// Throws invalid_argument for a rank outside the run, and what planning throws; unavailable for a machine without rates.
-/// `is_draft`: as PlanOptions has it.
-RankPlan plan_of_rank(const PlannedRun& run, int32_t rank, bool is_draft = false);
+RankPlan plan_of_rank(const PlannedRun& run, int32_t rank);
 
 /// The seconds that one rank alone would take for the same rows, whether they fit or not.
 double seconds_on_one_rank(const PlannedRun& run);

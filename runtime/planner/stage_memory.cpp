@@ -11,7 +11,7 @@ std::vector<StageMemory> stage_memory(const PlannedRun& run, const RankPlan& of,
     StageMemory& at = stages[static_cast<size_t>(i)];
     at.stage = static_cast<int32_t>(i);
     at.rank = rank_at(mesh, {.data = of.at.data, .tensor = of.at.tensor, .stage = at.stage});
-    at.memory = at.rank == rank ? of.numbers.memory : plan_of_rank(run, at.rank, true).numbers.memory;
+    at.memory = at.rank == rank ? of.numbers.memory : plan_of_rank(run, at.rank).numbers.memory;
   });
   return stages;
 }

@@ -1,11 +1,14 @@
 #include "recipe/recipe.h"
 
+#include <algorithm>
+#include <functional>
 #include <limits>
 #include <numeric>
 #include <utility>
 
 #include "base/error.h"
 #include "ir/cuts.h"
+#include "ir/verify.h"
 #include "passes/accumulate.h"
 #include "passes/autocast.h"
 #include "passes/autodiff.h"
@@ -211,10 +214,31 @@ struct Task {
   const Plan* beside = nullptr;               // its moments are shared
   std::span<const std::string> outputs = {};  // inference
   ParameterName name = slot_name;
+
+  Task with(const PlanOptions& other) const {
+    return {purpose, recipe, needs, other, micro_batches, has_loss, loss_seed, beside, outputs, name};
+  }
 };
 
-/// The passes of all plans, in order; a plan has those that its purpose and recipe need. `again` plans the task with other options.
-Plan plan_by(const Task& task, Program program, const Replan& again = {}) {
+/// `program` for one of the ranks.
+void place(Program& program, const PlanOptions& options) {
+  program.rank = options.rank;
+  program.tensor_rank = options.tensor_rank;
+  program.stage = options.stage;
+}
+
+/// What the passes have made; a plan but for its instructions.
+struct Planned {
+  Program program;
+  MemoryLayout memory;
+  StepOrder order;
+  std::vector<PassRecord> passes;
+  RecomputeRecord recompute;
+};
+
+/// The passes of all plans, in order; a plan has those that its purpose and recipe need. A plan that has begun continues with recompute.
+/// Verified after the last one that changes the program, or after each.
+Planned run_passes(const Task& task, BegunPlan begun, bool verifies_each) {
   using Purpose = Task::Purpose;
   const Recipe& recipe = task.recipe;
   const PlanOptions& options = task.options;
@@ -234,9 +258,11 @@ Plan plan_by(const Task& task, Program program, const Replan& again = {}) {
   const When casts = by_graph && !is_short ? When::first : When::every;
   std::vector<Seed> seeds;
   std::vector<SlotId> shared;
-  RecomputeRecord recomputed;
-  StepOrder order;
-  MemoryLayout memory;
+  Planned made{.program = std::move(begun.program), .memory = {}, .order = {}, .passes = std::move(begun.passes), .recompute = {}};
+  const Replan memory_with = [&](Program program, const PlanOptions& other) {
+    place(program, other);
+    return run_passes(task.with(other), {std::move(program), made.passes}, verifies_each).memory;
+  };
 
   const Pass list[] = {
       {"for_inference", infers, [&](Program& p) { for_inference(p, task.outputs, task.has_loss); }},
@@ -258,7 +284,7 @@ Plan plan_by(const Task& task, Program program, const Replan& again = {}) {
       {"autodiff", trains, [&](Program& p) { by_host ? autodiff(p, seeds) : autodiff(p); }},  // gradients are ordinary values
       {"end_tensor_parallel", splits, [](Program& p) { end_tensor_parallel(p); }},
       {"fuse_loss", by_graph, [](Program& p) { fuse_loss(p); }},  // before recompute, which then keeps the logits' gradient in their place
-      {"recompute", trains, [&](Program& p) { recomputed = recompute_by(p, recipe, options, again); }},  // memory for arithmetic
+      {"recompute", trains, [&](Program& p) { made.recompute = recompute_by(p, recipe, options, memory_with); }},  // memory for arithmetic
 
       // This stage's parts of the model.
       {"pipeline_cut", in_stages, [&](Program& p) { cut_by(p, recipe, schedule, beside, casts); }},
@@ -295,19 +321,44 @@ Plan plan_by(const Task& task, Program program, const Replan& again = {}) {
       {"memory_plan", true,
        [&](Program& p) {
          // A host's loss has one micro-batch under way: its next rows come after the gradients of the last ones.
-         order = in_stages && by_graph ? order_by_schedule(p, schedule) : in_turn(p, task.micro_batches);
-         memory = memory_plan(p, order, task.needs.workspace);
-         if (on_host != std::array<bool, kArenas>{}) move_to_host(p, memory, on_host, streamed);
+         made.order = in_stages && by_graph ? order_by_schedule(p, schedule) : in_turn(p, task.micro_batches);
+         made.memory = memory_plan(p, made.order, task.needs.workspace);
+         if (on_host != std::array<bool, kArenas>{}) move_to_host(p, made.memory, on_host, streamed);
        }},
   };
-  Runner runner(program, options.skip, options.print);
-  if (options.is_draft) runner.verify_at_end();
-  runner.run(list);
-  Plan plan = make_plan(std::move(program), std::move(memory), order);
-  plan.passes = runner.records();
-  plan.recompute = std::move(recomputed);
-  if (trains) plan.memory.in_file = in_file;
-  if (trains && has_fast_collectives(recipe)) use_fast_collectives(plan.exchanges);
+  const auto run = [&](const Pass* first, const Pass* end) {
+    Runner runner(made.program, options.skip, options.print);
+    if (verifies_each) runner.verify_each();
+    runner.run({first, end});
+    made.passes.insert(made.passes.end(), runner.records().begin(), runner.records().end());
+  };
+  const Pass* const fork = std::ranges::find(list, "recompute", &Pass::name);
+  if (made.passes.empty()) {
+    run(std::begin(list), fork);
+    if (options.begun != nullptr) options.begun->emplace(options.tensor_rank, BegunPlan{made.program, made.passes});
+  }
+  const Pass* const places = std::ranges::find(list, "memory_plan", &Pass::name);
+  run(fork, places);
+  verify(made.program, "the last pass");
+  run(places, std::end(list));
+  if (trains) made.memory.in_file = in_file;
+  return made;
+}
+
+Plan plan_by(const Task& task, const std::function<Program()>& make_program) {
+  const BegunPlans* const known = task.options.begun;
+  Planned made = named([&](bool verifies_each) {
+    if (verifies_each || known == nullptr || !known->contains(task.options.tensor_rank))
+      return run_passes(task, {make_program(), {}}, verifies_each);
+    BegunPlan begun = known->at(task.options.tensor_rank);
+    place(begun.program, task.options);
+    return run_passes(task, std::move(begun), false);
+  });
+  Plan plan = make_plan(std::move(made.program), std::move(made.memory), made.order);
+  plan.passes = std::move(made.passes);
+  plan.recompute = std::move(made.recompute);
+  const bool trains = task.purpose != Task::Purpose::inference && task.purpose != Task::Purpose::update;
+  if (trains && has_fast_collectives(task.recipe)) use_fast_collectives(plan.exchanges);
   return plan;
 }
 
@@ -315,9 +366,7 @@ Plan plan_by(const Task& task, Program program, const Replan& again = {}) {
 Program on_rank(const Program& model, const Recipe& recipe, int64_t rows, const PlanOptions& options) {
   Program program = bind(model, rows);
   program.mesh = mesh_of(recipe);
-  program.rank = options.rank;
-  program.tensor_rank = options.tensor_rank;
-  program.stage = options.stage;
+  place(program, options);
   return program;
 }
 
@@ -341,19 +390,17 @@ Plan plan_training(const Program& model, const Recipe& recipe, const KernelNeeds
 
 Plan plan_short_micro_batch(const Program& model, const Recipe& recipe, int64_t rows, double loss_seed, const KernelNeeds& needs,
                             const PlanOptions& options) {
-  const auto again = [&](const PlanOptions& other) { return plan_short_micro_batch(model, recipe, rows, loss_seed, needs, other); };
   return plan_by({.purpose = rows < recipe.batch ? Task::Purpose::short_micro_batch : Task::Purpose::step,
                   .recipe = recipe,
                   .needs = needs,
                   .options = options,
                   .micro_batches = recipe.step_rounds(),
                   .loss_seed = loss_seed},
-                 on_rank(model, recipe, rows, options), again);
+                 [&] { return on_rank(model, recipe, rows, options); });
 }
 
 Plan plan_host_loss(const Program& model, const Recipe& recipe, bool own_loss, const Plan* beside, const KernelNeeds& needs,
                     const PlanOptions& options) {
-  const auto again = [&](const PlanOptions& other) { return plan_host_loss(model, recipe, own_loss, beside, needs, other); };
   return plan_by(
       {.purpose = Task::Purpose::host_loss,
        .recipe = recipe,
@@ -362,18 +409,19 @@ Plan plan_host_loss(const Program& model, const Recipe& recipe, bool own_loss, c
        .micro_batches = recipe.data_ranks() > 1 ? 3 : 2,  // the first, those after it, and of several ranks what they do once a step
        .has_loss = own_loss,
        .beside = beside},
-      on_rank(model, recipe, recipe.batch, options), again);
+      [&] { return on_rank(model, recipe, recipe.batch, options); });
 }
 
-Plan plan_update(Program program, const Recipe& recipe, const ParameterName& name, const KernelNeeds& needs) {
-  return plan_by({.purpose = Task::Purpose::update, .recipe = recipe, .needs = needs, .options = {}, .name = name}, std::move(program));
+Plan plan_update(const Program& program, const Recipe& recipe, const ParameterName& name, const KernelNeeds& needs) {
+  return plan_by({.purpose = Task::Purpose::update, .recipe = recipe, .needs = needs, .options = {}, .name = name},
+                 [&] { return program; });
 }
 
 Plan plan_inference(const Program& model, int64_t batch, const std::vector<std::string>& outputs, bool loss, const KernelNeeds& needs,
                     const PlanOptions& options) {
   return plan_by(
       {.purpose = Task::Purpose::inference, .recipe = {}, .needs = needs, .options = options, .has_loss = loss, .outputs = outputs},
-      bind(model, batch));
+      [&] { return bind(model, batch); });
 }
 
 }  // namespace st

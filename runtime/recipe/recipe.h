@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -63,11 +64,17 @@ struct RecipeKey {
 };
 const std::vector<RecipeKey>& recipe_keys();
 
+/// A step's program before the first pass that depends on the rank along the data axis or on the stage, and the passes that made it.
+struct BegunPlan {
+  Program program;
+  std::vector<PassRecord> passes;
+};
+using BegunPlans = std::map<int32_t, BegunPlan>;  // by rank along the tensor axis
+
 /// Options of planning: passes to skip, a callback that prints each pass's result, the rank and its sharding.
 struct PlanOptions {
   std::vector<std::string> skip;
   std::function<void(const std::string& pass, const std::string& text)> print;
-  bool is_draft = false;  // to be compared with others: verified after the last pass only
   TileChoice tiles = {};  // for the products of a training step; empty: the backend's defaults
 
   int32_t rank = 0;                 // the rank that the plan is for, along the data axis,
@@ -84,6 +91,7 @@ struct PlanOptions {
   int64_t memory = kUnlimited;  // bytes that a step may use in addition to the parameters; recompute auto must fit in them
   int32_t sharers = 1;          // ranks of this process that still have to allocate, this one included; recompute auto leaves their share
   const std::vector<RegionId>* recompute_scopes = nullptr;  // overrides the recipe's policy; borrowed
+  BegunPlans* begun = nullptr;  // plans of the ranks of one step: the first one leaves what the others have in common with it; borrowed
   const Program* gathers = nullptr;  // for a forward pass: a rank's program of a step, which defines the shards to gather; borrowed
 };
 
@@ -115,7 +123,7 @@ using ParameterName = std::function<std::string_view(const Slot& parameter)>;
 /// The plan of clip and update only, for a program of parameters, their gradients ("gradient.<slot>") and step.gradient_unit. Every matrix
 /// counts as a weight of products, because there are no products to find out. If the program is sharded (zero_shard), it updates this
 /// rank's shards, and the host gathers parameters and copies.
-Plan plan_update(Program program, const Recipe& recipe, const ParameterName& name, const KernelNeeds& needs);
+Plan plan_update(const Program& program, const Recipe& recipe, const ParameterName& name, const KernelNeeds& needs);
 
 /// The plan of a forward pass over `batch` rows that computes the named outputs and, if `loss`, the loss.
 Plan plan_inference(const Program& model, int64_t batch, const std::vector<std::string>& outputs, bool loss, const KernelNeeds& needs,

@@ -18,15 +18,6 @@ int64_t activation_bytes(const MemoryLayout& memory) {
 
 int64_t other_bytes(const MemoryLayout& memory) { return memory.beside_parameters() - activation_bytes(memory); }
 
-MemoryLayout memory_with(std::span<const RegionId> scopes, const PlanOptions& options, const Replan& replan) {
-  const std::vector<RegionId> chosen(scopes.begin(), scopes.end());
-  PlanOptions asked = options;
-  asked.print = {};
-  asked.skip.emplace_back("pack_weights");  // where packed weights do not fit, a step does without
-  asked.recompute_scopes = &chosen;
-  return replan(asked).memory;
-}
-
 /// By outermost scope, its part of the model.
 std::map<RegionId, int32_t> parts_of_scopes(const Program& program, int32_t parts, std::string_view starts) {
   const Graph& forward = program.find(Phase::forward)->graph;
@@ -60,15 +51,24 @@ class AutoScopes {
   }
 
  private:
+  MemoryLayout memory_with(std::span<const RegionId> scopes, const PlanOptions& options) const {
+    const std::vector<RegionId> chosen(scopes.begin(), scopes.end());
+    PlanOptions asked = options;
+    asked.print = {};
+    asked.skip.emplace_back("pack_weights");  // where packed weights do not fit, a step does without
+    asked.recompute_scopes = &chosen;
+    return replan_(program_, asked);
+  }
+
   std::vector<RegionId> of_stage(int32_t stage, const StashBuffersOf& buffers) const {
     PlanOptions options = options_;
     if (recipe_.stages > 1) options.stage = stage;
     int64_t budget = recipe_.recompute_budget;
     if (budget == 0) {
       if (options.memory == PlanOptions::kUnlimited) return {};
-      budget = std::max<int64_t>(0, options.memory - other_bytes(memory_with({}, options, replan_)));
+      budget = std::max<int64_t>(0, options.memory - other_bytes(memory_with({}, options)));
     }
-    const auto planned = [&](std::span<const RegionId> scopes) { return activation_bytes(memory_with(scopes, options, replan_)); };
+    const auto planned = [&](std::span<const RegionId> scopes) { return activation_bytes(memory_with(scopes, options)); };
     const auto on_all = [&](std::span<const RegionId> scopes) { return most_on_all(scopes, options); };
     return scopes_that_fit(program_, budget, planned, on_all, buffers);
   }
@@ -81,7 +81,7 @@ class AutoScopes {
     for (int32_t stage = 0; stage < recipe_.stages; ++stage)
       for (of.rank = 0; of.rank < recipe_.data_ranks(); ++of.rank) {
         if (recipe_.stages > 1) of.stage = stage;
-        most = std::max(most, activation_bytes(memory_with(of.stage == of_stage.stage ? scopes : outer, of, replan_)));
+        most = std::max(most, activation_bytes(memory_with(of.stage == of_stage.stage ? scopes : outer, of)));
       }
     return most;
   }

@@ -8,8 +8,9 @@
 
 namespace st {
 
-/// Makes the current plan again, completely, with other options.
-using Replan = std::function<Plan(const PlanOptions& options)>;
+/// The memory of a plan that continues from this program, which is that of recompute_by(), with other options: of another rank along the
+/// data axis, of another stage, with other scopes.
+using Replan = std::function<MemoryLayout(Program program, const PlanOptions& options)>;
 
 /// Recomputes options.recompute_scopes if given, else the scopes of recipe.recompute. auto: like scopes_that_fit(), within
 /// recipe.recompute_budget bytes of activations or, if that is 0, what options.memory leaves after everything else; of a pipeline, on each

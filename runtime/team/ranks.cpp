@@ -44,7 +44,9 @@ Ranks::~Ranks() {
 }
 
 /// The caller's rank comes last: it is bound by what the others found to fit.
-void Ranks::plan(const PlanOptions& options) {
+void Ranks::plan(PlanOptions options) {
+  BegunPlans begun;
+  if (ranks_.size() > 1 && options.begun == nullptr && !options.print) options.begun = &begun;
   for (size_t here = 1; here < ranks_.size(); ++here) plan(here, options);
   plan(0, options);
   const std::vector<StageLink>& links = this->own().step()->executor().plan().program.links;

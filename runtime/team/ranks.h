@@ -89,7 +89,7 @@ class Ranks {
     std::exception_ptr error;  // of the step
   };
 
-  void plan(const PlanOptions& options);
+  void plan(PlanOptions options);
   void plan(size_t here, PlanOptions options);
   std::optional<std::vector<RegionId>> scopes_for_all() const;
   void start();

@@ -194,7 +194,7 @@ class Trainer {
   void agree_on_sharding() const;
   void move_model_to_host(const MemoryLayout& each, int ranks, bool has_copies);
   void give_up_weights(const Plan& plan, bool on_host);
-  void make_steps(std::unique_ptr<RankStep> own, int threads);
+  void make_steps(std::unique_ptr<RankStep> own, int threads, BegunPlans* begun);
 
   void begin_call(const char* call);
   void require_no_open_step(const char* call);

@@ -48,7 +48,9 @@ Trainer::Trainer(std::shared_ptr<Model> model, Recipe recipe, std::shared_ptr<co
     options_.shards_masters = shards_masters();
     agree_on_sharding();
   }
-  const auto plan_with = [this, needs = kernel_needs(context.backend(), threads)](const PlanOptions& with) {
+  BegunPlans begun;
+  const auto plan_with = [this, &begun, needs = kernel_needs(context.backend(), threads)](PlanOptions with) {
+    if (!with.print) with.begun = &begun;
     return has_loss() ? plan_training(model_->program(), recipe_, needs, with)
                       : plan_host_loss(model_->program(), recipe_, false, nullptr, needs, with);
   };
@@ -75,7 +77,7 @@ Trainer::Trainer(std::shared_ptr<Model> model, Recipe recipe, std::shared_ptr<co
     if (recomputed_) options_.recompute_scopes = &*recomputed_;
   }
   if (!has_loss()) require_host_loss_fits("trainer");
-  make_steps(std::move(own), threads);
+  make_steps(std::move(own), threads, begun.empty() ? nullptr : &begun);
   if (group_ != nullptr) {
     require_agreement(*group_, run_facts(recipe_, training_state(), plan()));
     if (is_split()) require_agreement_along_data(*group_, mesh, collective_facts(plan()));
@@ -164,13 +166,15 @@ void Trainer::move_model_to_host(const MemoryLayout& each, int ranks, bool has_c
   meeting_once(*group_, "trainer", [&](const auto& meet) { move([&] { meet(nullptr); }); });  // on all, or on none
 }
 
-void Trainer::make_steps(std::unique_ptr<RankStep> own, int threads) {
+void Trainer::make_steps(std::unique_ptr<RankStep> own, int threads, BegunPlans* begun) {
   const auto is_cancelled = [this] {
     const bool is_by_host = host_step_ && host_step_->is_open();
     const bool is_being_made = ranks_ == nullptr;
     return cancelled_.is_set() && (is_by_host ? !host_step_->is_updating() : is_being_made || (has_loss() && planned().is_computing()));
   };
-  ranks_ = std::make_unique<Ranks>(std::move(own), Ranks::Parts{recipe_, is_cancelled, data_, threads, group_}, options_, has_loss());
+  PlanOptions of_ranks = options_;
+  of_ranks.begun = begun;
+  ranks_ = std::make_unique<Ranks>(std::move(own), Ranks::Parts{recipe_, is_cancelled, data_, threads, group_}, of_ranks, has_loss());
   RankGroups& groups = ranks_->groups();
   if (!groups.device_exchange().empty()) model_->context().options().log.info("trainer", groups.device_exchange());
   require(!has_fast_collectives(recipe_) || groups.is_connected(), Code::unavailable, "trainer: recipe collectives is fast, but ",

@@ -246,7 +246,7 @@ void print_plan(const Row& row) {
   double flops = 0;
   const PlannedMemory* fullest = nullptr;
   for (const int32_t stage : planned_stages(mesh))
-    planned.stages.push_back(plan_of_rank(planned.run, rank_at(mesh, {.data = 0, .tensor = 0, .stage = stage}), true));
+    planned.stages.push_back(plan_of_rank(planned.run, rank_at(mesh, {.data = 0, .tensor = 0, .stage = stage})));
   planned.links = planned.stages.front().plan.program.links;
   for (const RankPlan& rank : planned.stages) {
     flops += rank.numbers.flops / static_cast<double>(planned.stages.size());

@@ -2,6 +2,7 @@
 
 #include "ir/build.h"
 #include "ir/print.h"
+#include "ir/verify.h"
 #include "random_program.h"
 #include "refusal.h"
 
@@ -10,12 +11,47 @@ namespace {
 
 void add_a_slot(Program& program) { program.add_slot({.name = "more", .type = {}, .role = Role::report, .init = {}}); }
 
-TEST(Runner, VerifiesAfterEachPassAndNamesTheOneThatBroke) {
+void break_a_type(Program& program) { program.sections[0].graph.nodes.back().out[0].shape.push_back(3); }
+void break_an_edge(Program& program) { program.sections[0].graph.nodes.back().in[0].node = 1000; }
+
+TEST(Runner, VerifiesAfterEachPassWherePassesArePrinted) {
+  Program program = bind(random_program(1, 5), 2);
+  Runner runner(program, {}, [](const std::string&, const std::string&) {});
+  runner.run("harmless", add_a_slot);
+  EXPECT_TRUE(refuses(Code::internal, {"after vandal"}, [&] { runner.run("vandal", break_a_type); }));
+}
+
+TEST(Runner, LetsNoPassReadThroughAnIdThatLeadsNowhere) {
   Program program = bind(random_program(1, 5), 2);
   Runner runner(program, {}, {});
-  runner.run("harmless", add_a_slot);
-  const auto vandal = [](Program& p) { p.sections[0].graph.nodes.back().out[0].shape.push_back(3); };
-  EXPECT_TRUE(refuses(Code::internal, {"after vandal"}, [&] { runner.run("vandal", vandal); }));
+  EXPECT_TRUE(refuses(Code::internal, {"after vandal", "%1000 does not come before it"}, [&] { runner.run("vandal", break_an_edge); }));
+}
+
+TEST(Runner, FindsThePassThatBroke) {
+  const Pass passes[] = {{"harmless", true, add_a_slot}, {"vandal", true, break_a_type}, {"also_harmless", true, [](Program&) {}}};
+  std::vector<bool> runs;
+  const auto run = [&](bool verifies_each) {
+    runs.push_back(verifies_each);
+    Program program = bind(random_program(1, 5), 2);
+    Runner runner(program, {}, {});
+    if (verifies_each) runner.verify_each();
+    runner.run(passes);
+    verify(program, "the last pass");
+    return program;
+  };
+  EXPECT_TRUE(refuses(Code::internal, {"after vandal"}, [&] { named(run); }));
+  EXPECT_EQ(runs, (std::vector<bool>{false, true}));
+}
+
+TEST(Runner, RunsPassesOnceWhereNoneBreaks) {
+  int runs = 0;
+  const auto run = [&](bool verifies_each) {
+    EXPECT_FALSE(verifies_each);
+    return ++runs;
+  };
+  EXPECT_EQ(named(run), 1);
+  const auto refused = [](bool) -> int { fail(Code::invalid_argument, "the recipe is wrong"); };
+  EXPECT_TRUE(refuses(Code::invalid_argument, {"the recipe is wrong"}, [&] { named(refused); }));
 }
 
 TEST(Runner, SkipsByName) {

@@ -142,9 +142,9 @@ TEST(RankPlan, RanksWithStagesOrTensorKeepTheirShardsOfTheMasters) {
         Split{R"({"ranks":12,"stages":3,"tensor":2,"zero":2,"batch":1,"accumulate":4,"precision":"fp16"})", 5, 2},
         Split{R"({"ranks":48,"stages":3,"tensor":4,"zero":1,"batch":1,"accumulate":4,"precision":"bf16"})", 17, 4}}) {
     PlannedRun run = run_of(k10B, json);
-    const PlannedMemory whole = plan_of_rank(run, rank, true).numbers.memory;
+    const PlannedMemory whole = plan_of_rank(run, rank).numbers.memory;
     run.late_parameters = true;
-    const PlannedMemory shards = plan_of_rank(run, rank, true).numbers.memory;
+    const PlannedMemory shards = plan_of_rank(run, rank).numbers.memory;
     const auto bytes = [](const PlannedMemory& of, Arena arena) { return static_cast<double>(of.device[static_cast<size_t>(arena)]); };
     const double ratio = bytes(shards, Arena::parameters) / bytes(whole, Arena::parameters), all = 1.0 / static_cast<double>(data);
     EXPECT_GT(ratio, all) << json;
@@ -152,7 +152,7 @@ TEST(RankPlan, RanksWithStagesOrTensorKeepTheirShardsOfTheMasters) {
     for (const Arena arena : {Arena::gradients, Arena::optimizer, Arena::packed, Arena::stash, Arena::buckets})
       EXPECT_EQ(bytes(shards, arena), bytes(whole, arena)) << json << ", " << name_of(arena);
     run.recipe.precision = "fp32";
-    const double wide = bytes(plan_of_rank(run, rank, true).numbers.memory, Arena::parameters);
+    const double wide = bytes(plan_of_rank(run, rank).numbers.memory, Arena::parameters);
     EXPECT_EQ(wide, bytes(whole, Arena::parameters)) << json;
   }
 }

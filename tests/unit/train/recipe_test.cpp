@@ -8,6 +8,7 @@
 
 #include "base/json.h"
 #include "ir/cuts.h"
+#include "ir/print.h"
 #include "models/gpt.h"
 #include "recipe/kernel_needs_of.h"
 #include "refusal.h"
@@ -255,6 +256,32 @@ TEST(Recipe, PlansRunItsPassesInOrderAndSkipByName) {
   EXPECT_TRUE(bare.passes[10].skipped);
   EXPECT_EQ(printed.size(), 12U);
   EXPECT_GT(bare.instructions.size(), plan.instructions.size());
+}
+
+/// Those of the first rank are printed, so each of their passes is verified.
+TEST(Recipe, RanksThatBeginTogetherHaveThePlansOfEachAlone) {
+  const Program model = build_gpt({.layers = 2, .width = 8, .heads = 2, .context = 4, .vocabulary = 16});
+  for (const Recipe& recipe :
+       {Recipe{.batch = 2, .ranks = 3, .dropout = 0.1}, Recipe{.precision = "bf16", .batch = 2, .ranks = 2, .zero = 3},
+        Recipe{.batch = 2, .accumulate = 2, .ranks = 4, .stages = 2, .zero = 1}, Recipe{.batch = 2, .ranks = 2, .tensor = 2}}) {
+    BegunPlans begun;
+    for (int32_t rank = 0; rank < mesh_of(recipe).ranks(); ++rank) {
+      const MeshPosition at = position_of(mesh_of(recipe), rank);
+      PlanOptions options;
+      options.rank = at.data;
+      options.tensor_rank = at.tensor;
+      options.stage = at.stage;
+      if (rank == 0) options.print = [](const std::string&, const std::string&) {};
+      const Plan alone = plan_training(model, recipe, kReference, options);
+      options.begun = &begun;
+      const Plan together = plan_training(model, recipe, kReference, options);
+      EXPECT_EQ(print(together.program), print(alone.program)) << rank;
+      EXPECT_EQ(together.instructions, alone.instructions) << rank;
+      EXPECT_EQ(together.memory.total(), alone.memory.total()) << rank;
+      EXPECT_EQ(together.passes.size(), alone.passes.size()) << rank;
+    }
+    EXPECT_EQ(begun.size(), static_cast<size_t>(recipe.tensor));
+  }
 }
 
 TEST(Recipe, ScopesToRecomputeAreWordsOrPatterns) {
