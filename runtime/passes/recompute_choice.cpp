@@ -105,7 +105,7 @@ class Search {
  public:
   Search(const Program& program, int64_t budget, const PlannedActivations& planned, const PlannedActivations& planned_on_all,
          const StashBuffersOf& buffers)
-      : program_(program), budget_(budget), planned_(planned), planned_on_all_(planned_on_all) {
+      : program_(program), budget_(budget), planned_(planned), planned_on_all_(planned_on_all), is_on_one_stage_(!buffers) {
     for (const RegionId scope : outermost_scopes(program))
       if (const int64_t count = buffers ? buffers(scope) : 1; count > 0) {
         outer_.push_back(scope);
@@ -206,8 +206,17 @@ class Search {
     }
     std::ranges::stable_sort(choices, {}, &Choice::weight);
     for (const Choice& choice : choices)
-      if (plan(choice.scopes) <= budget_) return choice.scopes;
+      if (stash_with(choice.scopes) <= budget_ && plan(choice.scopes) <= budget_) return choice.scopes;
+    least_ = std::numeric_limits<int64_t>::max();
+    for (const Choice& choice : choices) plan(choice.scopes);
     refuse();
+  }
+
+  /// Bytes that a plan takes at least: the stash, which is read after all of it is there. 0 where stages keep parts of it, several times.
+  int64_t stash_with(std::span<const RegionId> scopes) const {
+    if (!is_on_one_stage_) return 0;
+    Program copy = program_;
+    return recompute(copy, scopes).stash_after;
   }
 
   /// Blocks are mostly alike: of those that save and cost the same one is planned.
@@ -267,6 +276,7 @@ class Search {
   const Program& program_;
   int64_t budget_;
   const PlannedActivations &planned_, &planned_on_all_;
+  const bool is_on_one_stage_;
   std::vector<RegionId> outer_;   // outermost scopes of the planned rank
   std::vector<int64_t> buffers_;  // of their stash
   int64_t stash_ = 0;             // bytes when nothing is recomputed

@@ -22,9 +22,9 @@ using StashBuffersOf = std::function<int64_t(RegionId outermost)>;
 /// the rank that needs most. `buffers`: empty: one of each scope. Throws out_of_memory if nothing fits, with the budget, the smallest one
 /// that fits on every rank, and its cost.
 ///
-/// Search: up to 128 choices are all planned, cheapest first. With more, the result may cost a little more than the optimum. Bytes saved in
-/// the stash add up over scopes, while only the largest extra need of backward counts; so it solves one knapsack per such largest need,
-/// plans the result, and demands more savings while the plan is too large.
+/// Search: up to 128 choices are all looked at, cheapest first, and planned unless their stash alone is too large. With more, the result
+/// may cost a little more than the optimum. Bytes saved in the stash add up over scopes, while only the largest extra need of backward
+/// counts; so it solves one knapsack per such largest need, plans the result, and demands more savings while the plan is too large.
 std::vector<RegionId> scopes_that_fit(const Program& program, int64_t budget, const PlannedActivations& planned,
                                       const PlannedActivations& planned_on_all, const StashBuffersOf& buffers = {});
 
