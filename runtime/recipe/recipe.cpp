@@ -215,6 +215,8 @@ struct Task {
   std::span<const std::string> outputs = {};  // inference
   ParameterName name = slot_name;
 
+  bool trains() const { return purpose != Purpose::inference && purpose != Purpose::update; }
+
   Task with(const PlanOptions& other) const {
     return {purpose, recipe, needs, other, micro_batches, has_loss, loss_seed, beside, outputs, name};
   }
@@ -242,7 +244,7 @@ Planned run_passes(const Task& task, BegunPlan begun, bool verifies_each) {
   using Purpose = Task::Purpose;
   const Recipe& recipe = task.recipe;
   const PlanOptions& options = task.options;
-  const bool infers = task.purpose == Purpose::inference, updates = task.purpose == Purpose::update, trains = !infers && !updates;
+  const bool infers = task.purpose == Purpose::inference, updates = task.purpose == Purpose::update, trains = task.trains();
   const bool is_short = task.purpose == Purpose::short_micro_batch, by_host = task.purpose == Purpose::host_loss;
   const bool by_graph = trains && !by_host, has_loss = trains && task.has_loss, on_ranks = trains && recipe.data_ranks() > 1;
   const bool in_stages = trains && recipe.stages > 1, splits = trains && recipe.tensor > 1;
@@ -357,8 +359,7 @@ Plan plan_by(const Task& task, const std::function<Program()>& make_program) {
   Plan plan = make_plan(std::move(made.program), std::move(made.memory), made.order);
   plan.passes = std::move(made.passes);
   plan.recompute = std::move(made.recompute);
-  const bool trains = task.purpose != Task::Purpose::inference && task.purpose != Task::Purpose::update;
-  if (trains && has_fast_collectives(task.recipe)) use_fast_collectives(plan.exchanges);
+  if (task.trains() && has_fast_collectives(task.recipe)) use_fast_collectives(plan.exchanges);
   return plan;
 }
 
