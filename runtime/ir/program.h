@@ -1,4 +1,4 @@
-// A program: the input and output of every pass, verified after each. It has sections over shared slots; the plan orders the sections over
+// A program: the input and output of every pass, verified in a plan. It has sections over shared slots; the plan orders the sections over
 // micro-batches.
 #pragma once
 

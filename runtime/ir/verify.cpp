@@ -74,7 +74,8 @@ class Verifier {
   void check_slots() const {
     for (const auto& slot : program_.slots) {
       hold(!slot.name.empty(), "a ", name_of(slot.role), " slot has no name");
-      const SlotId own = static_cast<SlotId>(&slot - program_.slots.data()), found = program_.slot_named(slot.name);
+      const auto own = static_cast<SlotId>(&slot - program_.slots.data());
+      const SlotId found = program_.slot_named(slot.name);
       hold(found < 0 || found == own, "two slots are named \"", slot.name, "\"");
       hold(found == own, "slot \"", slot.name, "\" is not found by its name; names change by Program::rename()");
       check_symbols(slot);

@@ -149,14 +149,15 @@ class Differentiation final : public Chain {
   Use& use_of(Value parameter, int32_t consumer) { return uses_[use_at_.at(use_key(parameter, consumer))]; }
 
   void store_complete_uses() {
-    for (Use& use : std::ranges::equal_range(uses_, at_, {}, &Use::first_consumer)) {
-      if (!use.gradient) continue;
-      use.slot = program_.add_slot({.name = text("gradient of use ", use.first_consumer, " of ", parameter_name(use.parameter)),
-                                    .type = b.type(use.gradient),
-                                    .role = Role::gradient,
-                                    .init = {},
-                                    .of = use.parameter});
-      b.store(use.gradient, use.slot);
+    auto use = std::ranges::lower_bound(uses_, at_, {}, &Use::first_consumer);
+    for (; use != uses_.end() && use->first_consumer == at_; ++use) {
+      if (!use->gradient) continue;
+      use->slot = program_.add_slot({.name = text("gradient of use ", at_, " of ", parameter_name(use->parameter)),
+                                     .type = b.type(use->gradient),
+                                     .role = Role::gradient,
+                                     .init = {},
+                                     .of = use->parameter});
+      b.store(use->gradient, use->slot);
     }
   }
 

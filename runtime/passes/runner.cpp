@@ -15,7 +15,10 @@ void Runner::run(const std::string& name, const std::function<void(Program&)>& p
   } else {
     const double start = os::seconds();
     pass(program_);
-    verifies_each_ || print_ ? verify(program_, name) : verify_ids(program_, name);
+    if (verifies_each_ || print_)
+      verify(program_, name);
+    else
+      verify_ids(program_, name);
     record.seconds = os::seconds() - start;
     if (print_) print_(name, print(program_));
   }
