@@ -17,11 +17,6 @@ using namespace st::test;
 
 constexpr const char* kNorm = "final_norm.beta";
 
-st_status append(void* user, const void* bytes, int64_t count) {
-  static_cast<std::string*>(user)->append(static_cast<const char*>(bytes), static_cast<size_t>(count));
-  return ST_OK;
-}
-
 /// Either half of the pairs.
 struct Calls {
   decltype(&st_model_get) get;
@@ -100,7 +95,7 @@ Values values_of(const Reader& rank, const Calls& calls) {
   st_model* const model = rank.run.model;
   all.state = text_of(calls.digest, rank.trainer);
   all.weights = text_of(calls.model_digest, model);
-  EXPECT_TRUE(works(calls.write(model, append, &all.stream)));
+  EXPECT_TRUE(works(calls.write(model, append_bytes, &all.stream)));
   all.of_clone = text_of(st_model_digest, hold<HeldModel>(calls.clone, model));  // a clone is whole
   for (const std::string& name : rank.names()) {
     EXPECT_TRUE(works(rank.read(calls.get, model, name, all.parameters.emplace_back())));
@@ -162,7 +157,7 @@ void expect_refused_at_once(const Keys& keys, const std::string& key, bool are_w
       refused("st_model_get", mine.read(st_model_get, model, JoinedRank::kWeight, values));
       refused("st_model_digest", st_model_digest(model, &hex));
       refused("st_model_clone", st_model_clone(model, clone.out()));
-      refused("st_model_write", st_model_write(model, append, &stream));
+      refused("st_model_write", st_model_write(model, append_bytes, &stream));
       refused("st_model_write_file", st_model_write_file(model, weights.c_str(), nullptr));
       refused("st_model_write_file", st_model_write_file(model, weights.c_str(), pending.out()));
       refused("st_predictor_create", st_predictor_create(model, nullptr, predictor.out()));

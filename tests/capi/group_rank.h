@@ -43,6 +43,12 @@ struct GroupRank {
   }
 };
 
+/// A consumer of bytes; `user` is a std::string.
+inline st_status append_bytes(void* user, const void* bytes, int64_t count) {
+  static_cast<std::string*>(user)->append(static_cast<const char*>(bytes), static_cast<size_t>(count));
+  return ST_OK;
+}
+
 using Keys = std::map<std::string, std::string>;
 
 /// Options of a context whose models allocate parameters late: with zero 1 and 2 in 16-bit precision the ranks shard the masters.

@@ -12,11 +12,6 @@ namespace {
 
 using namespace st::test;
 
-st_status append(void* user, const void* bytes, int64_t count) {
-  static_cast<std::string*>(user)->append(static_cast<const char*>(bytes), static_cast<size_t>(count));
-  return ST_OK;
-}
-
 /// The weights, and their results for some rows.
 struct Shown {
   std::string digest, stream;
@@ -53,7 +48,7 @@ void make_predictor(st_model* model, int32_t shared, HeldPredictor& predictor) {
 
 Shown shown(st_model* model, size_t weights) {
   Shown all{.digest = digest_of(model), .stream = {}, .values = std::vector<double>(weights), .logits = {}, .text = {}};
-  EXPECT_TRUE(works(st_model_write_collective(model, append, &all.stream)));
+  EXPECT_TRUE(works(st_model_write_collective(model, append_bytes, &all.stream)));
   EXPECT_TRUE(works(get(model, JoinedRank::kWeight, all.values, 256)));
   for (const int32_t shared : {0, 1}) {
     HeldPredictor predictor;

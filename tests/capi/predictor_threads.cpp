@@ -12,7 +12,7 @@ namespace {
 
 using namespace st::test;
 
-constexpr int kThreads = 8;
+constexpr int kCallers = 8;
 
 /// Logits of the small GPT for one row, as bits.
 class Asker {
@@ -50,9 +50,9 @@ TEST(PredictorThreads, EachAnswerIsThatOfOneWholeStep) {
   const auto own = hold<HeldPredictor>(st_predictor_create, run.model, nullptr);
   Whole whole{own, {Asker(own).answer()}};
   std::atomic<bool> training{true};
-  std::vector<std::set<std::string>> seen(kThreads);
+  std::vector<std::set<std::string>> seen(kCallers);
   std::vector<std::thread> threads;
-  for (int t = 0; t < kThreads; ++t)
+  for (int t = 0; t < kCallers; ++t)
     threads.emplace_back([&, t] {
       Asker asker(predictor);
       for (int i = 0; training || i < 3; ++i) {

@@ -1,8 +1,8 @@
 // The order of every kind of plan is proved, and a plan that lacks a wait runs differently if and only if its proof fails.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
-#include <span>
 
 #include "late_run.h"
 #include "models/gpt.h"
@@ -168,11 +168,11 @@ TEST(OrderedPlans, AnUpdateWithoutClippingWaitsForAllRanksToo) {
 TEST(OrderedPlans, AnUpdateThatWritesTheStateFirstIsFound) {
   Plan plan = plan_of_rank(run_of(R"({"batch":2,"ranks":4,"stages":2})"), 0).plan;
   EXPECT_EQ(met_before_the_state_is_written(plan), (std::set{MeshAxis::data, MeshAxis::stage}));
-  const std::span update = std::span(plan.instructions).subspan(plan.begin_of_update);
-  const auto left_out = std::ranges::remove_if(update, [&](const Instruction& at) {
+  const auto update = plan.instructions.begin() + static_cast<ptrdiff_t>(plan.begin_of_update);
+  const auto is_along_stages = [&](const Instruction& at) {
     return at.exchange >= 0 && plan.exchanges[static_cast<size_t>(at.exchange)].axis == MeshAxis::stage;
-  });
-  plan.instructions.resize(plan.instructions.size() - left_out.size());
+  };
+  plan.instructions.erase(std::remove_if(update, plan.instructions.end(), is_along_stages), plan.instructions.end());
   EXPECT_EQ(met_before_the_state_is_written(plan), (std::set{MeshAxis::data}));
 }
 
