@@ -6,6 +6,7 @@
 
 namespace st::capi {
 namespace in_c {
+namespace {
 
 constexpr const char* kHead =
     "/* Every op as a typed function. Parameters: inputs, attributes, then pointers for further results (each may be NULL). Returns\n"
@@ -95,6 +96,7 @@ std::string wrapper_of(const OpInfo& op) {
   return text("\n/* ", op.help, notes_of(op), " */\nstatic inline st_value st_op_", op.name, "(", parameters, ") {\n", body, "}\n");
 }
 
+}  // namespace
 }  // namespace in_c
 
 std::string c_wrappers() { return in_c::kHead + each_wrapper(in_c::wrapper_of) + in_c::kTail; }

@@ -7,6 +7,7 @@
 
 namespace st::capi {
 namespace in_cpp {
+namespace {
 
 constexpr const char* kHead =
     "// Every op as a typed function in namespace scaletrain::ops. Parameters: inputs, attributes, then pointers for further results.\n"
@@ -146,6 +147,7 @@ std::string wrapper_of(const OpInfo& op) {
   return text(comment, "inline Value ", op.name, "(", signature_of(op), ") {\n", body, "  return value;\n}\n");
 }
 
+}  // namespace
 }  // namespace in_cpp
 
 std::string cpp_wrappers() { return in_cpp::kHead + each_wrapper(in_cpp::wrapper_of) + in_cpp::kTail; }

@@ -8,6 +8,7 @@
 
 namespace st::capi {
 namespace in_csharp {
+namespace {
 
 constexpr const char* kHead =
     "using System.Collections.Generic;\n"
@@ -109,6 +110,7 @@ std::string wrapper_of(const OpInfo& op) {
               gives_list(op) ? "" : "[0]", ";\n  }\n");
 }
 
+}  // namespace
 }  // namespace in_csharp
 
 std::string csharp_wrappers() { return in_csharp::kHead + each_wrapper(in_csharp::wrapper_of) + in_csharp::kTail; }

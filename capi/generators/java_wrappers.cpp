@@ -7,6 +7,7 @@
 
 namespace st::capi {
 namespace in_java {
+namespace {
 
 constexpr const char* kHead =
     "package org.scaletrain;\n"
@@ -143,6 +144,7 @@ std::string wrapper_of(const OpInfo& op) {
   return methods;
 }
 
+}  // namespace
 }  // namespace in_java
 
 std::string java_wrappers() { return in_java::kHead + each_wrapper(in_java::wrapper_of) + "}\n"; }

@@ -7,6 +7,7 @@
 
 namespace st::capi {
 namespace in_python {
+namespace {
 
 constexpr const char* kHead =
     "\"\"\"Every op as a function. Parameters: inputs, then attributes. Returns the first result; further ones are its `more`. Raises the\n"
@@ -92,6 +93,7 @@ std::string wrapper_of(const OpInfo& op) {
               "\n");
 }
 
+}  // namespace
 }  // namespace in_python
 
 std::string python_wrappers() { return in_python::kHead + each_wrapper(in_python::wrapper_of); }

@@ -34,7 +34,8 @@ class DeviceGroup {
   struct Native {
     enum class Kind : uint8_t { all_reduce, reduce_scatter, all_gather, reduce, broadcast };
     Kind kind = Kind::all_reduce;
-    Address from, to;  // `to` is `from`, or this rank's part of the whole, or does not overlap; read or written by the root alone: its own
+    Address from, to;      // In place: `to` is `from`, or this rank's part of it; otherwise they do not overlap. Only the root of a reduce
+                           // writes `to`, only that of a broadcast reads `from`.
     int64_t elements = 0;  // reduce_scatter, all_gather: of one rank's part
     DType dtype = DType::f32;
     int root = 0;  // reduce, broadcast

@@ -57,9 +57,9 @@ class Stream {
   /// The host waits for all work. Throws the error of the first kernel that has failed since the last finish(); whether the kernels behind
   /// it have run is unspecified. failed() names it until the next call.
   virtual void finish() = 0;
-  /// Before memory that updates may read is left half written, as by an exchange that is aborted: updates that this stream has not begun
-  /// write no slot, as long as it lives. From any thread; waits for no work of the stream. finish() does not tell of it. No-op on a backend
-  /// whose ranks no network connects.
+  /// Call before memory that updates may read is left half written, as by an aborted exchange. Updates that this stream has not begun write
+  /// no slot from then on. From any thread; waits for no work of the stream. finish() does not report it. No-op on a backend whose ranks no
+  /// network connects.
   virtual void halt_updates() noexcept {}
   /// The call whose kernel failed (Prepared); null: none.
   virtual const class Prepared* failed() const = 0;

@@ -100,7 +100,7 @@ void NetworkExchange::reserve(Stream& stream, int64_t bytes) {
   arrived_ = backend_.allocate(bytes, MemoryRole::inputs);
 }
 
-/// Places for a rank's terms, as `own` is cut, from `at` on, which moves behind them.
+/// Places for a rank's terms, as `own` is cut, from `at` on; advances `at` past them.
 const DevicePieces& NetworkExchange::place_arrived(const DevicePieces& own, size_t rank, Address& at) {
   DevicePieces& places = places_[rank];
   places.clear();
@@ -152,10 +152,10 @@ bool NetworkExchange::gather_fast(Stream& stream, const Round& round, const std:
   each_call(
       parts,
       [&](Address whole, size_t own_piece, int64_t elements) {
-        natives_.push_back({Native::Kind::all_gather, own[own_piece].data, whole, elements, dtype_});
+        natives_.push_back({Native::Kind::all_gather, own[own_piece].data, whole, elements * bytes_of(dtype_), DType::u8});
       },
       [&](const DevicePiece& piece, size_t /*number*/, int owner) {
-        natives_.push_back({Native::Kind::broadcast, piece.data, piece.data, piece.elements, dtype_, owner});
+        natives_.push_back({Native::Kind::broadcast, piece.data, piece.data, piece.elements * bytes_of(dtype_), DType::u8, owner});
       });
   meet(stream, round, [] {});
   return true;
@@ -220,7 +220,7 @@ void NetworkExchange::meet(Stream& stream, const Round& round, const Then& then)
     const auto has_turn = [&] { return turn.take(); };
     const auto is_given = [&] { return devices.is_ready(); };
     const auto is_done = [&] {
-      const bool has_passed = is_done_->has_passed();  // first: an error that ends an operation is told before its end counts
+      const bool has_passed = is_done_->has_passed();  // first, so that is_ready() throws the error of an operation that has just ended
       return devices.is_ready() && has_passed;
     };
     const auto exchange = [&](std::span<const uint64_t>) {

@@ -26,7 +26,7 @@ void NetworkMessage::carry(Communicator& ends) {
   const auto has_turn = [&] { return !ends.has_ended() && turn.take(); };
   const auto is_ready = [&] { return devices.is_ready(); };
   const auto is_done = [&] {
-    const bool has_passed = is_done_->has_passed();  // first: an error that ends an operation is told before its end counts
+    const bool has_passed = is_done_->has_passed();  // first, so that is_ready() throws the error of an operation that has just ended
     return devices.is_ready() && has_passed;
   };
   const auto take_first = [&](std::span<const uint64_t>) -> int64_t {

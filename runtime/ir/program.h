@@ -1,5 +1,5 @@
-// A program: the input and output of every pass, verified in a plan. It has sections over shared slots; the plan orders the sections over
-// micro-batches.
+// A program: the input and output of every pass, verified after the last pass of a plan. It has sections over shared slots; the plan orders
+// the sections over micro-batches.
 #pragma once
 
 #include <array>

@@ -47,7 +47,10 @@ class Verifier {
 
   void check_ids() const {
     for (const auto& section : program_.sections)
-      for (int32_t i = 0; i < section.graph.size(); ++i) check_ids(section, i);
+      for (int32_t i = 0; i < section.graph.size(); ++i) {
+        check_ids(section, i);
+        if (!moves_slots(section.graph[i])) check_slot_counts(section, i);
+      }
     for (const auto& slot : program_.slots)
       hold(slot.of == -1 || is_slot(slot.of), "slot \"", slot.name, "\" is of slot ", slot.of, ", which does not exist");
     for (const auto& output : program_.outputs) {
@@ -158,10 +161,16 @@ class Verifier {
   // other ops name none.
   void check_slots_of(const Section& section, int32_t i) const {
     const Node& node = section.graph[i];
+    if (moves_slots(node)) return check_exchange(section, i);
+    check_slot_counts(section, i);
+  }
+
+  static bool moves_slots(const Node& node) { return info_of(node.op).exchange && node.op != Op::await && !is_of_values(node.op); }
+
+  void check_slot_counts(const Section& section, int32_t i) const {
+    const Node& node = section.graph[i];
     const bool writes_one = node.op == Op::store || node.op == Op::accumulate || node.op == Op::average || node.op == Op::pack;
-    const bool optimizer = updates_slots(node.op);
-    if (info_of(node.op).exchange && node.op != Op::await && !is_of_values(node.op)) return check_exchange(section, i);
-    if (optimizer)
+    if (updates_slots(node.op))
       return hold_at(section, i, !node.writes.empty() && node.reads == node.writes, "an optimizer must read and write the same slots");
     hold_at(section, i, node.reads.size() == (node.op == Op::load ? 1 : 0), "it reads ", node.reads.size(), " slots");
     hold_at(section, i, node.writes.size() == (writes_one ? 1 : 0), "it writes ", node.writes.size(), " slots");
@@ -178,7 +187,7 @@ class Verifier {
       hold_at(section, i, begun >= 0 && begun < i, "collective %", begun, " does not come before it");
       const auto at = static_cast<int32_t>(begun);
       const Node& exchange = section.graph[at];
-      const bool may_wait = info_of(exchange.op).exchange && exchange.op != Op::await && !is_of_values(exchange.op);
+      const bool may_wait = moves_slots(exchange);
       hold_at(section, i, may_wait, "%", at, " is not a collective that may run beside others");
       hold_at(section, i, exchange.in == node.in && exchange.when == node.when, "its operands or micro-batches are not those of %", at);
       hold_at(section, i, awaited.insert(begun).second, "%", at, " is awaited twice");

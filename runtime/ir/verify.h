@@ -15,7 +15,8 @@ namespace st {
 /// - names are unique; the loss is a floating scalar
 void verify(const Program& program, std::string_view after);
 
-/// Checks only that every id in a node, a slot or an output leads to what exists, edges backwards. Takes a small part of verify()'s time.
+/// Checks only the ids of values, regions and slots that nodes, slots and outputs name, and how many slots a node names. Ids in attributes
+/// are verify()'s. Takes a small part of its time.
 void verify_ids(const Program& program, std::string_view after);
 
 }  // namespace st

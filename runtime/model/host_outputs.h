@@ -13,7 +13,7 @@ namespace st {
 
 /// The view with this name; null: none.
 const HostView* view_named(std::span<const HostView> views, std::string_view name);
-/// Throws not_found, which suggests the nearest of the known names. `what` is what has none of this name: "predict: the model has no
+/// Throws not_found, which suggests the nearest of the known names. `what` begins the message: "predict: the model has no
 /// input".
 [[noreturn]] void refuse_name(std::string_view what, std::string_view name, const std::vector<std::string>& known);
 /// Throws invalid_argument for a name that is given twice. `what` begins the message: "predict: output".

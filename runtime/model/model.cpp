@@ -354,8 +354,8 @@ void Model::move(bool to_host, const std::function<void()>& before_swap) {
   require_made();
   const WeightsGate::Writer writer(gate_);
   require(!storage_.is_shared(Arena::parameters), Code::busy,
-          "trainer: the model's parameters are to be moved, but another trainer or predictor uses it; destroy that one first, or make "
-          "another model");
+          "trainer: offload moves the model's parameters, but another trainer or predictor uses it; destroy that one first, make another "
+          "model, or offload less");
   Storage made(context_->backend());
   copy_bytes(context_->backend(), storage_.data(Arena::parameters), context_->backend(),
              made.arena(Arena::parameters, bytes_, to_host).data(), bytes_);

@@ -29,7 +29,8 @@ struct NamedOptimizer {
   std::string name;
   OptimizerKeys keys;
   ParameterGroups groups;
-  mutable std::map<std::string_view, Attrs> attributes = {};  // by the optimizers chosen so far: the same for all parameters
+  mutable std::map<std::string_view, Attrs> attributes =
+      {};  // by the optimizers chosen so far, for all parameters; one thread chooses, and keys do not change
 
   /// muon updates matrices that are weights of products; adamw-8bit updates parameters of 4096 elements or more. adamw updates the rest.
   /// Throws invalid_argument for keys that contradict each other.

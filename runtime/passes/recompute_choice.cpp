@@ -207,12 +207,13 @@ class Search {
     std::ranges::stable_sort(choices, {}, &Choice::weight);
     for (const Choice& choice : choices)
       if (stash_with(choice.scopes) <= budget_ && plan(choice.scopes) <= budget_) return choice.scopes;
-    least_ = std::numeric_limits<int64_t>::max();
+    least_ = std::numeric_limits<int64_t>::max();  // those that were skipped count, too, and the first of equal ones is named
     for (const Choice& choice : choices) plan(choice.scopes);
     refuse();
   }
 
-  /// Bytes that a plan takes at least: the stash, which is read after all of it is there. 0 where stages keep parts of it, several times.
+  /// Bytes that a plan takes at least: the stash, all of which is there before the first is read. 0 in a pipeline: a stage has only a part
+  /// of it, in several buffers.
   int64_t stash_with(std::span<const RegionId> scopes) const {
     if (!is_on_one_stage_) return 0;
     Program copy = program_;

@@ -32,8 +32,8 @@ class Runner {
   Runner(Program& program, std::vector<std::string> skip, std::function<void(const std::string& pass, const std::string& text)> print)
       : program_(program), skip_(std::move(skip)), print_(std::move(print)) {}
 
-  /// Verifies the program after each pass, as where passes are printed; else only that no id leads out of it, because the next pass reads
-  /// by them: who runs them verifies the program after the last pass. named() finds the pass all the same.
+  /// Verifies the program after each pass, as where passes are printed. Else only ids are checked after a pass, since the next one reads by
+  /// them, and the caller verifies the program after the last one.
   void verify_each() { verifies_each_ = true; }
 
   void run(const std::string& name, const std::function<void(Program&)>& pass);
@@ -49,15 +49,19 @@ class Runner {
   bool verifies_each_ = false;
 };
 
-/// Returns run(false), which runs passes from the first on. If that ends with an internal error, run(true) runs them again and verifies
-/// after each, so that the error names the pass that broke the program.
+/// Returns run(false), which runs passes from the first on. If that ends with an error that a broken program may have caused, run(true)
+/// runs them again and verifies after each: an internal error of that run names the pass that broke the program, and replaces the first.
 template <class Run>
 auto named(const Run& run) {
   try {
     return run(false);
   } catch (const Error& error) {
-    if (error.code() != Code::internal) throw;
-    run(true);
+    if (error.code() != Code::internal && error.code() != Code::invalid_argument) throw;
+    try {
+      run(true);
+    } catch (const Error& named) {
+      if (named.code() == Code::internal) throw;
+    }
     throw;
   }
 }

@@ -14,7 +14,9 @@ int64_t rows_of_loss(const Program& program, int64_t batch) {
   while (graph[counted].op == Op::cast || graph[counted].op == Op::reshape) counted = graph[counted].in[0].node;
   const Node& node = graph[counted];
   if (node.in.empty()) return 1;
-  const Shape operand = graph.type(node.in[0]).shape.bind(batch);
+  const Shape& symbolic = graph.type(node.in[0]).shape;
+  check(batch > 0 || !symbolic.is_symbolic(), "scale_loss: a batch has 1 row or more, got ", batch);
+  const Shape operand = symbolic.bind(batch);
   const bool has_classes = node.op == Op::cross_entropy || node.op == Op::fused_cross_entropy || node.op == Op::vocabulary_cross_entropy;
   return has_classes ? operand.elements(0, operand.rank() - 1) : operand.elements();
 }

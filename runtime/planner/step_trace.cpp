@@ -13,8 +13,10 @@ namespace {
 
 using EventKind = TraceEvent::Kind;
 
-/// The collective that starts an exchange (exec/planned_exchange.h): a long sum of values is a reduction, then a gather of the results.
+/// The collective that starts an exchange (exec/planned_exchange.h): a long sum of values is a reduction, then a gather of the results, or
+/// one collective of the network's own.
 const char* call_of(const ExchangePlan& exchange) {
+  if (exchange.op == Op::tensor_sum && exchange.is_fast) return "all_reduce";
   const bool reduces = exchange.op == Op::reduce_scatter || exchange.op == Op::tensor_scatter ||
                        (exchange.op == Op::tensor_sum && exchange.elements * bytes_of(exchange.dtype) > kSummedAtOnce);
   return reduces ? "reduce_scatter" : "all_gather";

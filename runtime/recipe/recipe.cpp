@@ -217,6 +217,10 @@ struct Task {
 
   bool trains() const { return purpose != Purpose::inference && purpose != Purpose::update; }
 
+  /// Where ranks leave what they have in common; null: nowhere.
+  BegunPlans* shared() const { return purpose == Purpose::step || purpose == Purpose::host_loss ? options.begun : nullptr; }
+  BegunPlans::key_type shared_key() const { return {options.tensor_rank, purpose == Purpose::host_loss}; }
+
   Task with(const PlanOptions& other) const {
     return {purpose, recipe, needs, other, micro_batches, has_loss, loss_seed, beside, outputs, name};
   }
@@ -239,7 +243,7 @@ struct Planned {
 };
 
 /// The passes of all plans, in order; a plan has those that its purpose and recipe need. A plan that has begun continues with recompute.
-/// Verified after the last one that changes the program, or after each.
+/// Verified before memory_plan, which only sets what links have under way, or after each.
 Planned run_passes(const Task& task, BegunPlan begun, bool verifies_each) {
   using Purpose = Task::Purpose;
   const Recipe& recipe = task.recipe;
@@ -337,22 +341,22 @@ Planned run_passes(const Task& task, BegunPlan begun, bool verifies_each) {
   const Pass* const fork = std::ranges::find(list, "recompute", &Pass::name);
   if (made.passes.empty()) {
     run(std::begin(list), fork);
-    if (options.begun != nullptr) options.begun->emplace(options.tensor_rank, BegunPlan{made.program, made.passes});
+    if (task.shared() != nullptr) task.shared()->emplace(task.shared_key(), BegunPlan{made.program, made.passes});
   }
   const Pass* const places = std::ranges::find(list, "memory_plan", &Pass::name);
   run(fork, places);
-  verify(made.program, "the last pass");
+  verify(made.program, "the last pass before memory_plan");
   run(places, std::end(list));
   if (trains) made.memory.in_file = in_file;
   return made;
 }
 
 Plan plan_by(const Task& task, const std::function<Program()>& make_program) {
-  const BegunPlans* const known = task.options.begun;
+  const BegunPlans* const known = task.shared();
   Planned made = named([&](bool verifies_each) {
-    if (verifies_each || known == nullptr || !known->contains(task.options.tensor_rank))
+    if (verifies_each || known == nullptr || !known->contains(task.shared_key()))
       return run_passes(task, {make_program(), {}}, verifies_each);
-    BegunPlan begun = known->at(task.options.tensor_rank);
+    BegunPlan begun = known->at(task.shared_key());
     place(begun.program, task.options);
     return run_passes(task, std::move(begun), false);
   });

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "optim/choose_optimizer.h"
@@ -69,7 +70,8 @@ struct BegunPlan {
   Program program;
   std::vector<PassRecord> passes;
 };
-using BegunPlans = std::map<int32_t, BegunPlan>;  // by rank along the tensor axis
+/// By rank along the tensor axis, and whether the host computes the loss. Short micro-batches have no part in it.
+using BegunPlans = std::map<std::pair<int32_t, bool>, BegunPlan>;
 
 /// Options of planning: passes to skip, a callback that prints each pass's result, the rank and its sharding.
 struct PlanOptions {
@@ -91,7 +93,7 @@ struct PlanOptions {
   int64_t memory = kUnlimited;  // bytes that a step may use in addition to the parameters; recompute auto must fit in them
   int32_t sharers = 1;          // ranks of this process that still have to allocate, this one included; recompute auto leaves their share
   const std::vector<RegionId>* recompute_scopes = nullptr;  // overrides the recipe's policy; borrowed
-  BegunPlans* begun = nullptr;  // plans of the ranks of one step: the first one leaves what the others have in common with it; borrowed
+  BegunPlans* begun = nullptr;       // of the ranks of one step: filled by the first rank planned, read by the others; borrowed
   const Program* gathers = nullptr;  // for a forward pass: a rank's program of a step, which defines the shards to gather; borrowed
 };
 

@@ -8,8 +8,7 @@
 
 namespace st {
 
-/// The memory of a plan that continues from this program, which is that of recompute_by(), with other options: of another rank along the
-/// data axis, of another stage, with other scopes.
+/// The memory of a plan that continues from `program`, the one given to recompute_by(), for another data rank, stage or choice of scopes.
 using Replan = std::function<MemoryLayout(Program program, const PlanOptions& options)>;
 
 /// Recomputes options.recompute_scopes if given, else the scopes of recipe.recompute. auto: like scopes_that_fit(), within

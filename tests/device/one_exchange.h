@@ -18,6 +18,10 @@ namespace st {
 
 inline std::vector<std::byte> bytes_as(DType dtype, const std::vector<float>& values) {
   std::vector<std::byte> bytes(values.size() * static_cast<size_t>(bytes_of(dtype)));
+  if (dtype == DType::i32) {  // any bits: they are gathered
+    std::memcpy(bytes.data(), values.data(), bytes.size());
+    return bytes;
+  }
   if (dtype != DType::f64) {
     narrow(dtype, reinterpret_cast<const std::byte*>(values.data()), bytes.data(), static_cast<int64_t>(values.size()));
     return bytes;
@@ -100,7 +104,7 @@ inline constexpr Exchanged kExchanged[] = {
     {Op::tensor_gather, DType::bf16, 77},     {Op::tensor_gather, DType::f32, 5000}, {Op::tensor_scatter, DType::f32, 8 * 15 * 100},
     {Op::tensor_scatter, DType::f16, 8 * 15}, {Op::tensor_sum, DType::f32, 100},     {Op::tensor_sum, DType::f32, 5001},
     {Op::tensor_sum, DType::f64, 3},          {Op::tensor_sum, DType::f64, 1001},    {Op::rank_sums, DType::f64, 5},
-    {Op::rank_sums, DType::f64, 5, true},
+    {Op::rank_sums, DType::f64, 5, true},     {Op::tensor_gather, DType::i32, 78},
 };
 
 struct ExchangeOutcome {

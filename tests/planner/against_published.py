@@ -82,12 +82,12 @@ def network_gbit(row):
     return ""
 
 
-MEGATRON = ("tr11", "tr3m", "jz-v100", "dlperf-meg", "sc21", "seqpar")  # Megatron-LM, or DeepSpeed
+KEEPS_FP16_GRADIENTS = ("tr11", "tr3m", "jz-v100", "dlperf-meg", "sc21", "seqpar")  # Megatron-LM, or DeepSpeed
 
 
 def gradient_kept(row):
     """The 16 bits in which a device keeps gradients, and adds those of micro-batches; none: fp32, or not said. README.md has the sources."""
-    if prefix(row) in MEGATRON and row["precision"] == "fp16":
+    if prefix(row) in KEEPS_FP16_GRADIENTS and row["precision"] == "fp16":
         return "fp16"
     return "bf16" if prefix(row) in ("internevo", "llmc") else ""
 

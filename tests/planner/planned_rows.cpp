@@ -114,8 +114,8 @@ void set_recompute(const Row& row, Recipe& recipe) {
   recipe.recompute = how == "full" ? "blocks" : "none";
 }
 
-/// Where Megatron-LM, and NeMo, cut the model: parts of as many blocks, the first one with the embedding, the last one with the head. Where
-/// that cannot be, BigScience's 176B has the embedding and the head in the place of a block each. Empty: nor that.
+/// Where Megatron-LM, and NeMo, cut the model: parts of as many blocks, the first one with the embedding, the last one with the head. Else
+/// the embedding and the head count as a block each (as in BigScience's 176B); empty if that does not divide either.
 std::string starts_of_parts(int64_t layers, int64_t parts) {
   const int64_t ends = layers % parts == 0 ? 0 : 1, of_part = (layers + 2 * ends) / parts;
   if (of_part * parts != layers + 2 * ends) return "";

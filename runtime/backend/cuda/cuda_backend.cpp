@@ -71,7 +71,7 @@ class Halting {
     std::memcpy(halted_->data(), &IndexFaults::kHalted, sizeof IndexFaults::kHalted);
   }
 
-  /// Returns once it is there, or after a time in which no working device leaves a copy.
+  /// Returns once it is there, or after kLongest: behind gigabytes of copies for offloaded state it may come later than the abort.
   void halt(Address word) noexcept {
     constexpr double kLongest = 0.25;  // seconds
     try {

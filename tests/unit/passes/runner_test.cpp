@@ -50,8 +50,18 @@ TEST(Runner, RunsPassesOnceWhereNoneBreaks) {
     return ++runs;
   };
   EXPECT_EQ(named(run), 1);
-  const auto refused = [](bool) -> int { fail(Code::invalid_argument, "the recipe is wrong"); };
+}
+
+TEST(Runner, RefusesAWrongRecipeInItsOwnWords) {
+  std::vector<bool> runs;
+  const auto refused = [&](bool verifies_each) -> int {
+    runs.push_back(verifies_each);
+    fail(Code::invalid_argument, "the recipe is wrong");
+  };
   EXPECT_TRUE(refuses(Code::invalid_argument, {"the recipe is wrong"}, [&] { named(refused); }));
+  EXPECT_EQ(runs, (std::vector<bool>{false, true}));
+  const auto too_large = [&](bool) -> int { fail(Code::out_of_memory, "no choice fits"); };
+  EXPECT_TRUE(refuses(Code::out_of_memory, {"no choice fits"}, [&] { named(too_large); }));
 }
 
 TEST(Runner, SkipsByName) {

@@ -263,7 +263,8 @@ TEST(Recipe, RanksThatBeginTogetherHaveThePlansOfEachAlone) {
   const Program model = build_gpt({.layers = 2, .width = 8, .heads = 2, .context = 4, .vocabulary = 16});
   for (const Recipe& recipe :
        {Recipe{.batch = 2, .ranks = 3, .dropout = 0.1}, Recipe{.precision = "bf16", .batch = 2, .ranks = 2, .zero = 3},
-        Recipe{.batch = 2, .accumulate = 2, .ranks = 4, .stages = 2, .zero = 1}, Recipe{.batch = 2, .ranks = 2, .tensor = 2}}) {
+        Recipe{.batch = 2, .accumulate = 2, .ranks = 4, .stages = 2, .zero = 1},
+        Recipe{.precision = "fp16", .batch = 2, .ranks = 4, .tensor = 2}, Recipe{.batch = 2, .ranks = 2, .zero = 1, .recompute = "auto"}}) {
     BegunPlans begun;
     for (int32_t rank = 0; rank < mesh_of(recipe).ranks(); ++rank) {
       const MeshPosition at = position_of(mesh_of(recipe), rank);

@@ -159,9 +159,10 @@ public final class Trainer extends Handle {
   @OfC("st_trainer_forward_into")
   public void forwardInto(Batch batch, Batch outputs) {
     try (Turns.Turn turn = turns.take("Trainer.forwardInto")) {
+      Object[] written = Batch.pairsOf(given(outputs, "Trainer.forwardInto: outputs"));
       Object[] read = forwarded.anew(batch);
       forwarded.reading(() -> {
-        raw.forward_into(read, Batch.pairsOf(outputs));
+        raw.forward_into(read, written);
         return null;
       });
       forwarded.only();
