@@ -188,7 +188,7 @@ void Wire::refuse(int from, const Header& theirs, const Header& ours) {
          "it sent an invalid header: it runs another version of the library, or its memory is damaged; run one version on all ranks"});
   std::string reason = text(in_group(), "it calls ", theirs.text(), " where rank ", whole_rank(rank()), " calls ", here_.text());
   if (theirs.size != ours.size) reason += text("; its group has ", theirs.size, " ranks, this one ", ours.size);
-  if (theirs.what == ours.what && theirs.detail != ours.detail) reason += "; they shard or add the elements differently";
+  if (theirs.what == ours.what && theirs.detail != ours.detail) reason += "; they shard the elements differently";
   reason += "; all ranks must make the same calls in the same order";
   end_group({whole_rank(from), Code::rank_mismatch, std::move(reason)});
 }
