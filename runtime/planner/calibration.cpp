@@ -145,12 +145,12 @@ AllSteps steps_of(const std::shared_ptr<Context>& context, const RankSetting& se
 /// In turn, so that a burst of other work falls on a few steps of each.
 void run(const AllSteps& all, double seconds, const Cancelled& cancelled) {
   constexpr double kVisit = 0.01;  // seconds, about: long enough for caches to be as in a run
-  constexpr int64_t kLeastRounds = 2, kMostSteps = 8;
+  constexpr int64_t kLeastRounds = 2, kMostStepsAtOnce = 8;
   const double end = os::seconds() + seconds;
   for (int64_t round = 0; round < kLeastRounds || os::seconds() < end; ++round)
     for (const auto& steps : all) {
       cancelled.check();
-      steps->run(round == 0 ? 1 : std::clamp(static_cast<int64_t>(kVisit / steps->step()), int64_t{1}, kMostSteps));
+      steps->run(round == 0 ? 1 : std::clamp(static_cast<int64_t>(kVisit / steps->step()), int64_t{1}, kMostStepsAtOnce));
     }
 }
 
