@@ -44,10 +44,11 @@ Blueprint::Blueprint(PlannedRun run, const BlueprintWishes& wishes, Workers& wor
     : rank_(wishes.rank),
       found_(wishes.searches ? search(run, workers) : SearchResult()),
       run_(with_best(std::move(run), found_)),
-      of_rank_(plan_of_rank(run_, rank_)),
+      of_rank_(plan_of_rank(run_, rank_, &begun_)),
       advised_(rank_) {
   if (wishes.simulates) simulate(wishes.troubles);
-  stages_ = all_ ? stage_memory(*all_) : stage_memory(run_, of_rank_, rank_, workers);
+  stages_ = all_ ? stage_memory(*all_) : stage_memory(run_, of_rank_, rank_, begun_, workers);
+  begun_.clear();
   if (wishes.advises.value_or(!fits())) advise();
   if (run_.recipe.ranks > 1 && (wishes.simulates || wishes.advises.value_or(false))) on_one_rank_ = seconds_on_one_rank(run_);
   if (wishes.scales_to > 0) scaling_ = scaled(run_, wishes.scales_to);

@@ -51,7 +51,8 @@ class Blueprint {
 
   int32_t rank_;
   SearchResult found_;
-  PlannedRun run_;  // after a search: with its recipe
+  PlannedRun run_;    // after a search: with its recipe
+  BegunPlans begun_;  // while this is made
   RankPlan of_rank_;
   std::vector<StageMemory> stages_;  // all of them
   int32_t advised_;                  // the rank whose plan the fixes change: rank_, or the fullest one if the run does not fit

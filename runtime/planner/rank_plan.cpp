@@ -210,12 +210,14 @@ double seconds_on_one_rank(const PlannedRun& run) {
   return first + (micro_batches - 1) * (plan_of_rank(one, 0).step_seconds(recipe) - first);
 }
 
-RankPlan plan_of_rank(const PlannedRun& run, int32_t rank) {
+RankPlan plan_of_rank(const PlannedRun& run, int32_t rank, BegunPlans* begun) {
   const Mesh mesh = run.mesh();
   check(is_in_range(run, rank), "plan: rank is ", rank, "; a run of ", run.recipe.ranks, " ranks has ranks 0 to ", run.recipe.ranks - 1);
   require_fast_collectives(run.recipe, kernel_needs(run.machine.profile).has_own_memory, run.by_threads, run.machine.profile.device);
   const MeshPosition at = position_of(mesh, rank);
+  BegunPlans own;
   PlanOptions options = options_of(run, at);
+  options.begun = begun == nullptr ? &own : begun;
   Plan plan = plan_that_fits(run, std::move(options));
   RankNumbers numbers = numbers_of(plan, run);
   RankTrace trace = trace_of(plan, {run.recipe.step_micro_batches(), run.machine, run.placement(), run.threads()});

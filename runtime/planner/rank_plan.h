@@ -74,8 +74,9 @@ struct RankPlan {
   double bubble(const Recipe& recipe) const;
 };
 
-/// Throws invalid_argument for a rank outside the run, and what planning throws; unavailable for a machine without rates.
-RankPlan plan_of_rank(const PlannedRun& run, int32_t rank);
+/// Throws invalid_argument for a rank outside the run, and what planning throws; unavailable for a machine without rates. `begun`: shared
+/// by plans of this run's ranks, which are made faster then. Several threads may use it once a rank of the same tensor rank is planned.
+RankPlan plan_of_rank(const PlannedRun& run, int32_t rank, BegunPlans* begun = nullptr);
 
 /// The seconds that one rank alone would take for the same rows, whether they fit or not.
 double seconds_on_one_rank(const PlannedRun& run);

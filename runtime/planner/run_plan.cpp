@@ -47,6 +47,7 @@ RunPlan::RunPlan(const PlannedRun& run) : run_(run), class_of_rank_(static_cast<
 void RunPlan::classify() {
   const Mesh mesh = run_.mesh();
   const bool alike = are_tensor_ranks_alike(run_);
+  BegunPlans begun;
   for (int32_t stage = 0; stage < mesh.stage; ++stage) {
     std::map<Likeness, size_t> known;
     std::optional<Program> of_stage;
@@ -56,7 +57,7 @@ void RunPlan::classify() {
         const MeshPosition at{.data = data, .tensor = tensor, .stage = stage};
         const int32_t rank = rank_at(mesh, at);
         const auto plan_class = [&] {
-          RankPlan planned = plan_of_rank(run_, rank);
+          RankPlan planned = plan_of_rank(run_, rank, &begun);
           const std::vector<RankFact> own = collective_facts(planned.plan);
           if (!of_stage) collectives = own;
           for (size_t i = 0; i < own.size(); ++i)

@@ -4,14 +4,14 @@
 
 namespace st {
 
-std::vector<StageMemory> stage_memory(const PlannedRun& run, const RankPlan& of, int32_t rank, Workers& workers) {
+std::vector<StageMemory> stage_memory(const PlannedRun& run, const RankPlan& of, int32_t rank, BegunPlans& begun, Workers& workers) {
   const Mesh mesh = run.mesh();
   std::vector<StageMemory> stages(static_cast<size_t>(mesh.stage));
   workers.run(mesh.stage, [&](int64_t i) {
     StageMemory& at = stages[static_cast<size_t>(i)];
     at.stage = static_cast<int32_t>(i);
     at.rank = rank_at(mesh, {.data = of.at.data, .tensor = of.at.tensor, .stage = at.stage});
-    at.memory = at.rank == rank ? of.numbers.memory : plan_of_rank(run, at.rank).numbers.memory;
+    at.memory = at.rank == rank ? of.numbers.memory : plan_of_rank(run, at.rank, &begun).numbers.memory;
   });
   return stages;
 }

@@ -15,8 +15,9 @@ struct StageMemory {
   PlannedMemory memory;
 };
 
-/// By stage: the rank that is on it where `of`, the plan of `rank`, is on its own. Plans the others; `workers`: several at a time.
-std::vector<StageMemory> stage_memory(const PlannedRun& run, const RankPlan& of, int32_t rank, Workers& workers);
+/// By stage: the rank that is on it where `of`, the plan of `rank`, is on its own. Plans the others, several at a time (`workers`), from
+/// what `of` has left in `begun`.
+std::vector<StageMemory> stage_memory(const PlannedRun& run, const RankPlan& of, int32_t rank, BegunPlans& begun, Workers& workers);
 
 /// By stage, the rank that takes most.
 std::vector<StageMemory> stage_memory(const RunPlan& all);

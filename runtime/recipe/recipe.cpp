@@ -341,7 +341,8 @@ Planned run_passes(const Task& task, BegunPlan begun, bool verifies_each) {
   const Pass* const fork = std::ranges::find(list, "recompute", &Pass::name);
   if (made.passes.empty()) {
     run(std::begin(list), fork);
-    if (task.shared() != nullptr) task.shared()->emplace(task.shared_key(), BegunPlan{made.program, made.passes});
+    if (task.shared() != nullptr && !task.shared()->contains(task.shared_key()))  // what is there may be read by other threads
+      task.shared()->emplace(task.shared_key(), BegunPlan{made.program, made.passes});
   }
   const Pass* const places = std::ranges::find(list, "memory_plan", &Pass::name);
   run(fork, places);

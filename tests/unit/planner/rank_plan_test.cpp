@@ -299,7 +299,9 @@ PlannedRun run_with_a_full_last_stage() {
 TEST(StageMemory, IsThatOfEachStagesPlanAndInASimulationThatOfItsFullestRank) {
   const PlannedRun run = run_with_a_full_last_stage();
   Workers workers(2);
-  const std::vector<StageMemory> stages = stage_memory(run, plan_of_rank(run, 1), 1, workers);
+  BegunPlans begun;
+  const RankPlan of_rank_1 = plan_of_rank(run, 1, &begun);
+  const std::vector<StageMemory> stages = stage_memory(run, of_rank_1, 1, begun, workers);
   ASSERT_EQ(stages.size(), 2U);
   for (const StageMemory& of : stages) {
     const RankPlan own = plan_of_rank(run, of.rank);
