@@ -40,6 +40,14 @@ TEST(SlotNames, FindTheSlotsThatAreThere) {
   program.add_slot({.name = "another", .type = {}, .role = Role::report, .init = {}});
   expect_found(program, kNames);
   EXPECT_EQ(program.slot_named("another"), std::ssize(program.slots) - 1);
+  program.slots.erase(program.slots.begin(), program.slots.begin() + 50);
+  program.names.read_again(program.slots);
+  expect_found(program, kNames);
+  const Program moved = std::move(program);
+  expect_found(moved, kNames);
+  program = Program();
+  program.add_slot({.name = "slot.1", .type = {}, .role = Role::report, .init = {}});
+  expect_found(program, kNames);
 }
 
 }  // namespace

@@ -210,6 +210,9 @@ TEST(RankPlan, WhatIsOffloadedCrossesTheLinkInItsCopies) {
         if (at.kind == Instruction::Kind::fetch || of.is_written) bytes += static_cast<double>(of.bytes);
     }
     EXPECT_GT(bytes, 2 * 8.0 * static_cast<double>(parameter_count(odd)));
+    if (what == std::string_view("optimizer")) {  // each moment goes up and comes back once
+      EXPECT_EQ(bytes, 2 * static_cast<double>(slow.plan.memory.of(Arena::optimizer)));
+    }
     const double crossing = bytes / std::exchange(run.machine.to_host.bytes_per_second, 0);  // 0: copies take no time
     EXPECT_NEAR(slow.step_seconds(run.recipe) - plan_of_rank(run, 0).step_seconds(run.recipe), crossing, 1e-9);
   }
