@@ -58,6 +58,13 @@ void look_at(const st_named_view* theirs, ViewList::Look look, const char* call,
   }
 }
 
+void take(std::vector<HostView>& views, int64_t n, const st_named_view* theirs, ViewList::Look look, const char* call,
+          const Context& home) {
+  check_count(n, call);
+  views.resize(static_cast<size_t>(n));
+  look_at(theirs, look, call, home, views);
+}
+
 }  // namespace
 
 int32_t device_number(const Context& context) {
@@ -114,17 +121,13 @@ std::vector<float> floats_of(std::string_view name, const st_view* view, const c
 }
 
 void take_views(std::vector<HostView>& views, int64_t n, const st_named_view* theirs, const char* call, const Context& home) {
-  check_count(n, call);
-  check(theirs != nullptr || n == 0, call, ": batch is NULL with n = ", n, " views; give the views, or n = 0 for the data's rows");
-  views.resize(static_cast<size_t>(n));
-  look_at(theirs, read_view, call, home, views);
+  check(theirs != nullptr || n <= 0, call, ": batch is NULL with n = ", n, " views; give the views, or n = 0 for the data's rows");
+  take(views, n, theirs, read_view, call, home);
 }
 
 void take_written_views(std::vector<HostView>& views, int64_t n, const st_named_view* theirs, const char* call, const Context& home) {
-  check_count(n, call);
-  check(theirs != nullptr || n == 0, call, " is NULL with ", n, " views; give the views, or 0 of them");
-  views.resize(static_cast<size_t>(n));
-  look_at(theirs, written_view, call, home, views);
+  check(theirs != nullptr || n <= 0, call, " is NULL with ", n, " views; give the views, or 0 of them");
+  take(views, n, theirs, written_view, call, home);
 }
 
 ViewList::ViewList(int64_t n, const st_named_view* views, Look look, const char* call, const Context& home) {

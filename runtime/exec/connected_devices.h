@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "backend/device_group.h"
+#include "backend/device_stream.h"
 #include "comm/communicator.h"
 
 namespace st {
@@ -56,6 +57,11 @@ class ConnectedDevices final : public DeviceGroup {
   }
   void run_native(Stream& stream, std::span<const Native> calls) override { devices_->run_native(stream, calls); }
   bool is_ready() override { return devices_->is_ready(); }
+  /// Whether the device has passed `end`, recorded after what was given last. Throws like is_ready().
+  bool has_run(Event& end) {
+    const bool has_passed = end.has_passed();  // first, so that is_ready() throws the error of an operation that has just ended
+    return is_ready() && has_passed;
+  }
   void abort() noexcept override { devices_->abort(); }
 
  private:

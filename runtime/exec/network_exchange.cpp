@@ -12,7 +12,7 @@
 namespace st {
 namespace {
 
-/// Of a copy of these pieces, each at an aligned place.
+/// The bytes that a copy of these pieces takes, each at an aligned place.
 int64_t bytes_of_copy(const DevicePieces& pieces, int64_t width) {
   int64_t bytes = 0;
   for (const DevicePiece& piece : pieces) bytes += align_up(piece.elements * width);
@@ -219,10 +219,7 @@ void NetworkExchange::meet(Stream& stream, const Round& round, const Then& then)
   try {
     const auto has_turn = [&] { return turn.take(); };
     const auto is_given = [&] { return devices.is_ready(); };
-    const auto is_done = [&] {
-      const bool has_passed = is_done_->has_passed();  // first, so that is_ready() throws the error of an operation that has just ended
-      return devices.is_ready() && has_passed;
-    };
+    const auto is_done = [&] { return devices.has_run(*is_done_); };
     const auto exchange = [&](std::span<const uint64_t>) {
       ranks_.await(name_, std::ref(has_turn));
       natives_.empty() ? devices.exchange(stream, sends_, receives_) : devices.run_native(stream, natives_);

@@ -25,10 +25,7 @@ void NetworkMessage::carry(Communicator& ends) {
   // An error of another message has aborted the devices, and ended the group before.
   const auto has_turn = [&] { return !ends.has_ended() && turn.take(); };
   const auto is_ready = [&] { return devices.is_ready(); };
-  const auto is_done = [&] {
-    const bool has_passed = is_done_->has_passed();  // first, so that is_ready() throws the error of an operation that has just ended
-    return devices.is_ready() && has_passed;
-  };
+  const auto is_done = [&] { return devices.has_run(*is_done_); };
   const auto take_first = [&](std::span<const uint64_t>) -> int64_t {
     if (is_lower_) ends.await(name_, std::ref(has_turn));
     return 0;

@@ -151,22 +151,15 @@ class Verifier {
   void check_node(const Section& section, int32_t i) const {
     const Node& node = section.graph[i];
     hold_at(section, i, section.phase != Phase::update || node.when == When::every, "an update runs once a step, not by micro-batch");
-    check_slots_of(section, i);
+    if (moves_slots(node)) check_exchange(section, i);  // else check_ids() has counted its slots
     check_types(section, i);
   }
 
+  static bool moves_slots(const Node& node) { return info_of(node.op).exchange && node.op != Op::await && !is_of_values(node.op); }
   static std::string_view host_name(const Node& node) { return node.op == Op::host ? node.attrs.word("name") : std::string_view(); }
 
   // The slots that an op may name: load reads one; store, accumulate, average and pack write one; an optimizer reads and writes its own;
   // other ops name none.
-  void check_slots_of(const Section& section, int32_t i) const {
-    const Node& node = section.graph[i];
-    if (moves_slots(node)) return check_exchange(section, i);
-    check_slot_counts(section, i);
-  }
-
-  static bool moves_slots(const Node& node) { return info_of(node.op).exchange && node.op != Op::await && !is_of_values(node.op); }
-
   void check_slot_counts(const Section& section, int32_t i) const {
     const Node& node = section.graph[i];
     const bool writes_one = node.op == Op::store || node.op == Op::accumulate || node.op == Op::average || node.op == Op::pack;

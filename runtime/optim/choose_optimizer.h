@@ -29,8 +29,8 @@ struct NamedOptimizer {
   std::string name;
   OptimizerKeys keys;
   ParameterGroups groups;
-  mutable std::map<std::string_view, Attrs> attributes =
-      {};  // by the optimizers chosen so far, for all parameters; one thread chooses, and keys do not change
+  /// By the optimizers chosen so far, for all parameters: one thread chooses, and keys do not change.
+  mutable std::map<std::string_view, Attrs> attributes = {};
 
   /// muon updates matrices that are weights of products; adamw-8bit updates parameters of 4096 elements or more. adamw updates the rest.
   /// Throws invalid_argument for keys that contradict each other.

@@ -59,8 +59,8 @@ auto named(const Run& run) {
     if (error.code() != Code::internal && error.code() != Code::invalid_argument) throw;
     try {
       run(true);
-    } catch (const Error& named) {
-      if (named.code() == Code::internal) throw;
+    } catch (const Error& second) {
+      if (second.code() == Code::internal) throw;
     }
     throw;
   }

@@ -135,7 +135,7 @@ class Tracer {
     return (plan_.memory.on_host[a] || plan_.memory.in_file[a]) && !is_copied_[a];
   }
 
-  /// Of slots that are away, there and back.
+  /// The seconds in which the node's slots that are away come and go back.
   double transfer_seconds(const Instruction& at) const {
     const Graph& graph = program_.sections[static_cast<size_t>(at.section)].graph;
     const Node& node = graph[at.node];

@@ -233,7 +233,7 @@ void place(Program& program, const PlanOptions& options) {
   program.stage = options.stage;
 }
 
-/// What the passes have made; a plan but for its instructions.
+/// The result of the passes: a plan without its instructions.
 struct Planned {
   Program program;
   MemoryLayout memory;

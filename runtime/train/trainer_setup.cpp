@@ -94,14 +94,15 @@ Trainer::Trainer(std::shared_ptr<Model> model, Recipe recipe, std::shared_ptr<co
 }
 
 Trainer::MoveBack::~MoveBack() {
-  constexpr const char* kStays =
-      "the parameters of a model whose trainer was not made stay in the host's memory; make another model and load the weights into it";
   if (model == nullptr || !model->is_on_host()) return;
   try {
     model->move_to_device();
-  } catch (const std::exception&) {
+  } catch (const std::exception& error) {
     try {
-      model->context().options().log.warning("trainer", kStays);
+      model->context().options().log.warning("trainer",
+                                             "the parameters of a model whose trainer was not made stay in the host's memory; make another "
+                                             "model and load the weights into it: ",
+                                             error.what());
     } catch (const std::exception&) {
       return;  // no memory for a line of the log
     }

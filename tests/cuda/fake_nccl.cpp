@@ -110,7 +110,7 @@ struct Sum {
   }
 };
 
-/// Of what a rank has: from one place of its device to another.
+/// A copy of a rank's own elements, from one place of its device to another.
 struct OwnCopy {
   const void* from;
   void* to;
@@ -211,7 +211,7 @@ class Collective {
     if (to == of_->rank || elements == 0) return;
     of_->given.operations.push_back(next_operation(of_, to, const_cast<std::byte*>(from_) + bytes(first), bytes(elements), true));
   }
-  /// What another rank sends goes to `first` of what this rank writes.
+  /// Puts what another rank sends at element `first` of this rank's result.
   void receive(int from, int64_t first, int64_t elements) {
     if (from == of_->rank || elements == 0) return;
     of_->given.operations.push_back(next_operation(of_, from, to_ + bytes(first), bytes(elements), false));

@@ -167,7 +167,7 @@ TEST(Seam, AHostsOwnLossReadsTheOutputs) {
   EXPECT_EQ(told[0], told[2]);
 }
 
-/// Of the loss whose gradients are the outputs themselves; on a device neither comes to the host. An output is written after the host's
+/// The gradients of this loss are the outputs themselves; on a device neither comes to the host. An output is written after the host's
 /// stream has read that of the step before.
 TEST(Seam, AHostsOwnLossGetsOutputsInTheDevicesMemory) {
   const Training training = training_with({{"precision", "\"bf16\""}});

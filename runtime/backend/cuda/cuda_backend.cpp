@@ -71,7 +71,8 @@ class Halting {
     std::memcpy(halted_->data(), &IndexFaults::kHalted, sizeof IndexFaults::kHalted);
   }
 
-  /// Returns once it is there, or after kLongest: behind gigabytes of copies for offloaded state it may come later than the abort.
+  /// Waits until the word is written, for kLongest at most. Behind gigabytes of copies of offloaded state it may be written after the
+  /// abort.
   void halt(Address word) noexcept {
     constexpr double kLongest = 0.25;  // seconds
     try {

@@ -24,9 +24,9 @@ class Group {
   Group(const Group&) = delete;
   Group& operator=(const Group&) = delete;
 
-  // What is called between begin() and end() is one operation of the stream, on device memory: sends and receives, in bytes, more than
-  // none; NCCL's own collectives, in the same order on all ranks, whose sums are in the order that NCCL chooses. In place where `to` is
-  // `from`, or its part of the whole; `elements` of reduce_scatter and all_gather: of one rank's part.
+  // The calls between begin() and end() are one operation of the stream, on device memory. Sends and receives: more than 0 bytes. NCCL's
+  // own collectives: in the same order on all ranks; NCCL chooses the order of its sums. In place where `to` is `from`, or its part of the
+  // whole. reduce_scatter, all_gather: `elements` of one rank's part.
   void begin();
   void send(int to, const void* data, size_t bytes, cudaStream_t stream);
   void receive(int from, void* data, size_t bytes, cudaStream_t stream);
