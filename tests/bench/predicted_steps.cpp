@@ -1,6 +1,7 @@
 // Step times that the planner predicts from a calibration, next to measured ones, of models and recipes that were not used to calibrate:
 // one rank, data parallel and ZeRO, pipelines and tensor ranks, all as threads. Usage: predicted_steps [seconds to calibrate [seconds to
-// measure]]; ST_DUMP=FILE also writes the instructions of one rank: row, name, flops, bytes, measured and predicted seconds.
+// measure [times]]]: calibrates and measures so many times in turn and compares the medians, so that a machine that others share has the
+// same speeds in both; ST_DUMP=FILE also writes the instructions of one rank: row, name, flops, bytes, measured and predicted seconds.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -81,8 +82,9 @@ class Control {
       steps_.push_back(std::make_unique<st::MeasuredSteps>(context, choice));
     }
   }
-  void run() {
-    for (const auto& steps : steps_) steps->run(3, false);
+  void run(int times) {
+    for (int i = 0; i < times; ++i)
+      for (const auto& steps : steps_) steps->run(3, false);
   }
   double step(int64_t threads) const { return steps_[threads == 1 ? 0 : 1]->step(); }
 
@@ -90,23 +92,7 @@ class Control {
   std::vector<std::unique_ptr<st::MeasuredSteps>> steps_;
 };
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  const double seconds = argc > 1 ? std::atof(argv[1]) : 40, measuring = argc > 2 ? std::atof(argv[2]) : 30;
-  const auto context = std::make_shared<st::Context>(st::ContextOptions{});
-  Control calibrating(context), measured_too(context);
-  const auto run_control = [&] {
-    for (int i = 0; i < 20; ++i) calibrating.run();
-  };
-  run_control();
-  const double began = st::os::seconds();
-  const st::Machine machine = st::calibrate(context, {.seconds = seconds, .is_quick = false, .library = "bench"});
-  std::printf("measured %s\ncalibrated in %.1f s\n", machine.source.c_str(), st::os::seconds() - began);
-  std::fflush(stdout);
-  run_control();
-
-  std::FILE* const dump = std::getenv("ST_DUMP") == nullptr ? nullptr : std::fopen(std::getenv("ST_DUMP"), "w");
+std::vector<Case> cases_of(const std::shared_ptr<st::Context>& context) {
   std::vector<Case> cases;
   for (const Row& row : kRows) {
     st::StepChoice choice{row.model, row.options, {}};
@@ -115,33 +101,62 @@ int main(int argc, char** argv) {
     if (choice.recipe.threads == 0) choice.recipe.threads = std::max<int64_t>(1, context->threads() / choice.recipe.ranks);
     cases.push_back({row, choice.recipe, std::make_unique<st::MeasuredSteps>(context, choice)});
   }
-  const double end = st::os::seconds() + measuring;
-  for (int round = 0; round < 3 || st::os::seconds() < end; ++round)
-    for (const Case& one : cases) {
-      measured_too.run();
-      one.steps->run(round == 0 ? 1 : std::clamp<int64_t>(static_cast<int64_t>(0.02 / one.steps->step()), 1, 20), false);
-    }
+  return cases;
+}
 
+double predicted(const Case& of, const st::Machine& machine) {
+  const st::RunPlan run({.model = st::build_builtin(of.row.model, of.row.options),
+                         .recipe = of.recipe,
+                         .machine = machine,
+                         .by_threads = true,
+                         .late_parameters = false});
+  return run.simulate().seconds();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const double seconds = argc > 1 ? std::atof(argv[1]) : 40, measuring = argc > 2 ? std::atof(argv[2]) : 30;
+  const int64_t times = argc > 3 ? std::max(1L, std::atol(argv[3])) : 1;
+  const auto context = std::make_shared<st::Context>(st::ContextOptions{});
+  Control calibrating(context), measured_too(context);
+  std::vector<st::Machine> machines;
+  std::vector<Case> cases = cases_of(context);
+  for (int64_t time = 0; time < times; ++time) {
+    const double began = st::os::seconds();
+    calibrating.run(20);
+    machines.push_back(st::calibrate(context, {.seconds = seconds, .is_quick = false, .library = "bench"}));
+    calibrating.run(20);
+    if (time == 0) std::printf("measured %s\n", machines.front().source.c_str());
+    std::printf("calibrated in %.1f s, control", st::os::seconds() - began);
+    const double end = st::os::seconds() + measuring;
+    for (int round = 0; round < 3 || st::os::seconds() < end; ++round)
+      for (const Case& one : cases) {
+        measured_too.run(1);
+        one.steps->run(round + time == 0 ? 1 : std::clamp<int64_t>(static_cast<int64_t>(0.02 / one.steps->step()), 1, 20), false);
+      }
+    std::printf(" %.2f ms on one thread\n", measured_too.step(1) * 1e3);
+    std::fflush(stdout);
+  }
+
+  std::FILE* const dump = std::getenv("ST_DUMP") == nullptr ? nullptr : std::fopen(std::getenv("ST_DUMP"), "w");
   const auto slower = [&](int64_t threads) { return measured_too.step(threads) / calibrating.step(threads); };
   std::printf("the same steps while measuring and while calibrating: %.2f times as long on one thread, %.2f on all\n", slower(1),
               slower(0));
   std::printf("  measured ms  predicted  error  plan MB\n");
   std::vector<double> errors, errors_at_one_speed;
   for (const Case& one : cases) {
-    const st::RunPlan run({.model = st::build_builtin(one.row.model, one.row.options),
-                           .recipe = one.recipe,
-                           .machine = machine,
-                           .by_threads = true,
-                           .late_parameters = false});
-    const double predicted = run.simulate().seconds(), measured = one.steps->step(), error = predicted / measured - 1;
+    std::vector<double> predictions;
+    for (const st::Machine& machine : machines) predictions.push_back(predicted(one, machine));
+    const double usual = bench::median(predictions), measured = one.steps->step(), error = usual / measured - 1;
     errors.push_back(std::abs(error));
     const bool is_on_one = one.recipe.threads == 1 && one.recipe.ranks == 1;
-    errors_at_one_speed.push_back(std::abs(predicted * slower(is_on_one ? 1 : 0) / measured - 1));
-    std::printf("  %11.3f %10.3f %5.1f %% %8.1f  %s %s %s\n", measured * 1e3, predicted * 1e3, error * 100,
+    errors_at_one_speed.push_back(std::abs(usual * slower(is_on_one ? 1 : 0) / measured - 1));
+    std::printf("  %11.3f %10.3f %5.1f %% %8.1f  %s %s %s\n", measured * 1e3, usual * 1e3, error * 100,
                 static_cast<double>(one.steps->memory()) / 1e6, one.row.model, one.row.options, one.row.recipe);
     if (dump == nullptr) continue;
     one.steps->run(5);
-    dump_instructions(dump, errors.size() - 1, machine, one);
+    dump_instructions(dump, errors.size() - 1, machines.back(), one);
   }
   if (dump != nullptr) std::fclose(dump);
   const auto tell = [](const char* what, const std::vector<double>& of) {
