@@ -265,4 +265,13 @@ class ArraysTest {
       assertArrayEquals(before, prediction.toFloats());
     }
   }
+
+  @Test
+  void forwardIntoWritesTheCallersArrays() {
+    try (Context context = new Context(); Trainer trainer = Nets.trainer(context)) {
+      float[] wanted = trainer.forward(Nets.batch()).get("prediction").toFloats(), found = new float[Nets.ROWS];
+      trainer.forwardInto(Nets.batch(), Batch.of("prediction", Array.of(found, Nets.ROWS, 1)));
+      assertArrayEquals(wanted, found);
+    }
+  }
 }

@@ -238,6 +238,14 @@ def test_forward_gives_copies_of_the_program_own(context):
     assert (prediction == before).all()
 
 
+def test_forward_into_writes_the_callers_arrays(context):
+    train, x = trainer(context), sine()["x"]
+    wanted = numpy.asarray(train.forward({"x": x})["prediction"])
+    found = numpy.empty((ROWS, 1), F32)
+    train.forward_into({"x": x}, {"prediction": found})
+    assert (found == wanted).all()
+
+
 def test_a_tensor_is_seen_without_a_copy_and_outlives_its_owner(context):
     tensor = st.Tensor(context, "f32", (2, 3))
     seen = numpy.asarray(tensor)
