@@ -18,7 +18,7 @@ namespace {
 struct PlanChoice {
   ModelOptions sizes;
   RecipeOptions recipe;
-  std::string world, rank = "0", machine, memory, link, per_node, report, trace, slow, failures;
+  std::string world, rank = "0", machine, memory, link, per_node, report, trace, slow, failures, lost_at, run_steps;
   bool searches = false, simulates = false, fixes = false, json = false;
 };
 
@@ -42,9 +42,11 @@ void add_options(CLI::App& app, PlanChoice& o) {
   add("Plan", "--slow", o.slow,
       "for --simulate: RANK:COMPUTING[:EXCHANGE],.., factors on the times of a rank: 3:1.5 is a straggler, 3:1:4 has a slow link");
   add("Plan", "--failures", o.failures,
-      "HOURS[:RESTART[:SAVE]]: a node fails once in so many hours on average; seconds until ranks compute again [300] and that a "
-      "checkpoint "
-      "blocks the step [0]: what share of the time makes progress that lasts");
+      "HOURS[:RESTART[:SAVE[:EVERY[:SEED]]]]: simulates a run whose nodes are lost once in so many hours on average; seconds until ranks "
+      "compute again [300] and that a checkpoint blocks the step [0], steps between checkpoints [the number that loses least]: what share "
+      "of the time makes progress that lasts");
+  add("Plan", "--lost-at", o.lost_at, "SECOND,..: when nodes are lost in the run, besides those of --failures");
+  add("Plan", "--run-steps", o.run_steps, "steps of that run; default: until about 2,000 nodes are lost");
   app.add_flag("--auto", o.searches, "search batch, recompute, zero, offload, stages, schedule and tensor for the fastest that fits")
       ->group("Plan");
   app.add_flag("--simulate", o.simulates, "simulate the step of all ranks")->group("Plan");
@@ -113,13 +115,22 @@ Json troubles_of(const std::string& value) {
   return all;
 }
 
-/// "2000:300:5".
-Json failures_of(const std::string& value) {
-  const std::vector<std::string> words = split(value, ':');
-  if (words.size() > 3) refuse("--failures is ", value, "; give HOURS, HOURS:RESTART or HOURS:RESTART:SAVE, such as 2000:300:5");
-  Json failures = {{"hours_between", real_number("--failures", words[0])}};
-  if (words.size() > 1) failures["restart_seconds"] = real_number("--failures", words[1]);
-  if (words.size() > 2) failures["save_seconds"] = real_number("--failures", words[2]);
+/// "2000:300:5:100:1".
+Json failures_of(const PlanChoice& o) {
+  Json failures = Json::object();
+  if (!o.failures.empty()) {
+    const std::vector<std::string> words = split(o.failures, ':');
+    constexpr std::array<const char*, 5> kKeys = {"hours_between", "restart_seconds", "save_seconds", "steps_between_saves", "seed"};
+    if (words.size() > kKeys.size())
+      refuse("--failures is ", o.failures, "; give HOURS, HOURS:RESTART, .. or HOURS:RESTART:SAVE:EVERY:SEED, such as 2000:300:5");
+    for (size_t i = 0; i < words.size(); ++i)
+      failures[kKeys[i]] = i < 3 ? Json(real_number("--failures", words[i])) : Json(whole_number("--failures", words[i]));
+  }
+  if (!o.lost_at.empty())
+    for (const std::string& second : split(o.lost_at, ',')) failures["lost_at"].push_back(real_number("--lost-at", second));
+  if (!o.run_steps.empty()) failures["steps"] = one_or_more("--run-steps", o.run_steps);
+  if (o.failures.empty() && o.lost_at.empty() && !o.run_steps.empty())
+    refuse("--run-steps is the length of a run with lost nodes; give --failures or --lost-at too");
   return failures;
 }
 
@@ -156,7 +167,7 @@ int run(const PlanChoice& o) {
   if (!o.link.empty()) options["link"] = o.link;
   if (o.fixes) options["fixes"] = true;
   if (!o.slow.empty()) options["troubles"] = troubles_of(o.slow);
-  if (!o.failures.empty()) options["failures"] = failures_of(o.failures);
+  if (const Json failures = failures_of(o); !failures.empty()) options["failures"] = failures;
   if (!o.report.empty() && !o.world.empty()) options["scaling"] = 16384;
 
   st_context_options late;

@@ -40,15 +40,41 @@ std::vector<Trouble> troubles_in(const Json& list, int64_t ranks) {
   return all;
 }
 
+constexpr double kMostSeconds = 1e12;
+
+/// Seconds of the run, rising.
+std::vector<double> lost_at(const Json& list) {
+  check(list.is(Json::Kind::list), kCall, ": failures: lost_at must be a list of seconds, got ", list.dump());
+  std::vector<double> all;
+  for (const Json& of : list.list()) all.push_back(number_in(of, "failures: lost_at", 0));
+  std::ranges::sort(all);
+  check(all.empty() || all.back() <= kMostSeconds, kCall, ": failures: lost_at must be 0 to 1e12 seconds, got ", list.dump());
+  return all;
+}
+
 Failures failures_in(const Json& value) {
+  check(value.is(Json::Kind::object), kCall, ": failures must be an object such as {\"hours_between\": 2000}, got ", value.dump());
   Failures failures;
-  st::read_options(text(kCall, ": failures"), value.dump(),
-                   {{"hours_between", &failures.hours_between},
-                    {"restart_seconds", &failures.restart_seconds},
-                    {"save_seconds", &failures.save_seconds},
-                    {"steps_between_saves", &failures.steps_between_saves}});
-  check(failures.hours_between >= 0 && failures.restart_seconds >= 0 && failures.save_seconds >= 0 && failures.steps_between_saves >= 0,
-        kCall, ": failures must be numbers of at least 0, got ", value.dump());
+  const std::string what = text(kCall, ": failures");
+  const std::vector<Option> options = {{"hours_between", &failures.hours_between},
+                                       {"restart_seconds", &failures.restart_seconds},
+                                       {"save_seconds", &failures.save_seconds},
+                                       {"steps_between_saves", &failures.steps_between_saves},
+                                       {"steps", &failures.steps},
+                                       {"seed", &failures.seed}};
+  std::vector<std::string> known = {"lost_at"};
+  for (const Option& option : options) known.push_back(option.name);
+  for (const auto& [key, given] : value.members()) {
+    check_word(what, "option", key, known);
+    if (key == "lost_at")
+      failures.lost_at = lost_at(given);
+    else
+      read_option(what, key, given, options);
+  }
+  for (const double number : {failures.hours_between, failures.restart_seconds, failures.save_seconds})
+    check(number >= 0 && number <= kMostSeconds, what, " must be numbers of 0 to 1e12, got ", value.dump());
+  for (const int64_t number : {failures.steps_between_saves, failures.steps})
+    check(number >= 0 && number <= int64_t{1} << 53, what, ": steps must be 0 to 2^53, got ", value.dump());
   return failures;
 }
 

@@ -195,10 +195,12 @@ std::string Fix::text() const {
     out += (out.empty() ? "" : ", ") + change.key + " " + (is_number ? plain(change.before) + " -> " : "") + plain(change.value);
   }
   const bool is_small = std::abs(saved) < 1'000'000'000;
-  std::array<char, 96> numbers{};
-  std::snprintf(numbers.data(), numbers.size(), ": %+.1f %s, %+.0f %% time", -static_cast<double>(saved) / (is_small ? 1e6 : 1e9),
-                is_small ? "MB" : "GB", 100 * slower);
-  return out + numbers.data() + (changes_results ? " (another training result)" : "");
+  std::array<char, 96> memory{"the same memory"}, time{}, speed{};
+  if (std::abs(saved) >= 50'000)
+    std::snprintf(memory.data(), memory.size(), "%+.1f %s", -static_cast<double>(saved) / (is_small ? 1e6 : 1e9), is_small ? "MB" : "GB");
+  std::snprintf(time.data(), time.size(), ", %+.0f %% time", std::round(100 * slower) + 0.0);
+  if (speedup > 0) std::snprintf(speed.data(), speed.size(), ", %.2f times the speed of one rank", speedup);
+  return out + ": " + memory.data() + time.data() + speed.data() + (changes_results ? " (another training result)" : "");
 }
 
 std::vector<Fix> fixes_for(const PlannedRun& run, const RankPlan& of, int32_t rank) { return Advisor(run, of, rank).made(); }

@@ -49,8 +49,11 @@ Blueprint::Blueprint(PlannedRun run, const BlueprintWishes& wishes, Workers& wor
   if (wishes.simulates) simulate(wishes.troubles);
   stages_ = all_ ? stage_memory(*all_) : stage_memory(run_, of_rank_, rank_, begun_, workers);
   begun_.clear();
+  if (run_.recipe.ranks > 1 && (wishes.simulates || wishes.advises.value_or(false))) {
+    on_one_rank_ = seconds_on_one_rank(run_);
+    limit_ = speed_limit(run_, of_rank_);
+  }
   if (wishes.advises.value_or(!fits())) advise();
-  if (run_.recipe.ranks > 1 && (wishes.simulates || wishes.advises.value_or(false))) on_one_rank_ = seconds_on_one_rank(run_);
   if (wishes.scales_to > 0) scaling_ = scaled(run_, wishes.scales_to);
   if (wishes.failures) {
     const int64_t on_node = std::max<int64_t>(1, run_.machine.ranks_per_node), nodes = (run_.recipe.ranks + on_node - 1) / on_node;
@@ -71,6 +74,9 @@ void Blueprint::advise() {
   const bool is_other = !fits(most.memory) && most.stage != of_rank_.at.stage;
   if (is_other) advised_ = most.rank;
   fixes_ = is_other ? fixes_for(run_, plan_of_rank(run_, advised_), advised_) : fixes_for(run_, of_rank_, rank_);
+  if (is_other) return;
+  const double now = of_rank_.step_seconds(run_.recipe);
+  for (Fix& fix : fixes_) fix.speedup = on_one_rank_ / (now * (1 + fix.slower));
 }
 
 PlanPage Blueprint::shown(std::span<const MemoryMoment> memory) const {

@@ -12,6 +12,7 @@
 #include "planner/plan_page.h"
 #include "planner/run_plan.h"
 #include "planner/search.h"
+#include "planner/speed_limit.h"
 #include "planner/stage_memory.h"
 
 namespace st {
@@ -61,7 +62,8 @@ class Blueprint {
   std::optional<SimulatedStep> step_;
   std::vector<SimulatedSpan> spans_;  // of the ranks that pages show
   std::vector<ScalePoint> scaling_;
-  double on_one_rank_ = 0;  // seconds for the same rows; 0: not asked for
+  double on_one_rank_ = 0;           // seconds for the same rows; 0: not asked for
+  std::optional<SpeedLimit> limit_;  // if on_one_rank_ is known
   std::optional<Goodput> goodput_;
 };
 

@@ -31,7 +31,9 @@ std::string json_of(const Fix& fix) {
   JsonLine line, changes;
   for (const KeyChange& change : fix.changes) changes.add_json(change.key, change.value);
   line.add("text", fix.text()).add_json("recipe", changes.text()).add("fits", fix.fits).add("device_total", fix.device_total);
-  return line.add("step_seconds", fix.step_seconds).add("changes_results", fix.changes_results).text();
+  line.add("step_seconds", fix.step_seconds).add("changes_results", fix.changes_results);
+  if (fix.speedup > 0) line.add("speedup", fix.speedup);
+  return line.text();
 }
 
 std::string json_of(const StepShares& of) {
@@ -39,6 +41,21 @@ std::string json_of(const StepShares& of) {
   shares.add("computing", of.computing).add("bubble", of.bubble);
   for (size_t axis = 0; axis < of.exchange.size(); ++axis) shares.add(name_of(static_cast<MeshAxis>(axis)), of.exchange[axis]);
   return shares.text();
+}
+
+std::string json_of(const SpeedLimit& of) {
+  JsonLine line;
+  line.add("name", of.name()).add("share", of.share);
+  if (of.is_bubble) return line.text();
+  line.add("axis", name_of(of.axis)).add("bytes_per_second", of.bytes_per_second);
+  return line.add("step_seconds_at_twice", of.seconds_at_twice).text();
+}
+
+std::string json_of(const Goodput& of) {
+  JsonLine line;
+  line.add("share", of.share).add("steps_between_saves", of.steps_between_saves).add("steps", of.steps).add("lost_nodes", of.lost_nodes);
+  line.add("lost_steps", of.lost_steps).add("saves", of.saves).add("seconds", of.seconds).add("saving_seconds", of.saving);
+  return line.add("repeating_seconds", of.repeating).add("restarting_seconds", of.restarting).add("ends", of.ends).text();
 }
 
 std::string json_of(const Candidate& of) {
@@ -84,6 +101,7 @@ std::string Blueprint::json() const {
   line.add("bubble", of_rank_.bubble(run_.recipe)).add("step_seconds", of_rank_.step_seconds(run_.recipe));
   line.add_json("seconds", json_of(of_rank_.shares(run_.recipe)));
   if (on_one_rank_ > 0) line.add("one_rank_seconds", on_one_rank_);
+  if (limit_) line.add_json("limit", json_of(*limit_));
   line.add("tokens_per_step", run_.tokens_per_step());
   const Textbook of_book = textbook(run_);
   book.add("parameters", of_book.parameters).add("bytes_per_parameter", of_book.per_parameter());
@@ -101,11 +119,7 @@ std::string Blueprint::json() const {
   line.add_json("fixes", json_list(fixes));
   if (!found.empty()) line.add_json("found", json_list(found));
   if (step_) line.add_json("simulation", json_of(*all_, *step_));
-  if (goodput_) {
-    JsonLine good;
-    good.add("share", goodput_->share).add("steps_between_saves", goodput_->steps_between_saves);
-    line.add_json("goodput", good.text());
-  }
+  if (goodput_) line.add_json("goodput", json_of(*goodput_));
   return line.text();
 }
 

@@ -32,6 +32,14 @@ std::string seconds_text(double seconds) {
   return buffer.data();
 }
 
+/// Of a long run.
+std::string text_of_hours(double seconds) {
+  std::array<char, 40> buffer{};
+  const bool is_long = seconds >= 2 * 86400;
+  std::snprintf(buffer.data(), buffer.size(), is_long ? "%.1f days" : "%.2f hours", seconds / (is_long ? 86400 : 3600));
+  return buffer.data();
+}
+
 std::string memory_text(const PlannedMemory& use, std::span<const StageMemory> stages, int64_t most) {
   const Unit unit = unit_for(use.device_total() - use.reserved);
   std::string out = text("memory, ", unit.name, "\n");
@@ -98,6 +106,18 @@ std::string speedup_text(const PlannedRun& run, double on_one_rank, double secon
                                         : "";
 }
 
+std::string limit_text(const SpeedLimit& limit, double on_one_rank, double seconds, double own_seconds) {
+  std::string out = text("  limited by ", limit.name());
+  if (limit.is_bubble) return out + line(": %.1f %% of the step", 100 * limit.share);
+  const double faster = limit.seconds_at_twice / own_seconds;
+  out += line(", %.3g GB/s a rank: %.1f %% of the step is waits for exchange along %s", limit.bytes_per_second / 1e9, 100 * limit.share,
+              std::string(name_of(limit.axis)).c_str());
+  out.pop_back();
+  if (faster < 0.99)
+    out += line("; with twice their rate %.2f times the speed of one rank", on_one_rank / (seconds * faster)), out.pop_back();
+  return out + "\n";
+}
+
 std::string found_text(const SearchResult& found, const PlannedRun& run) {
   if (found.best.empty()) return "";
   const bool fits = found.best.front().fits;
@@ -116,8 +136,15 @@ std::string simulation_text(const RunPlan& all, const SimulatedStep& step) {
 }
 
 std::string goodput_text(const Goodput& of) {
-  return line("with failures: %.1f %% of the time makes progress that lasts, with a checkpoint every %lld steps", 100 * of.share,
+  const auto percent = [&](double seconds) { return of.seconds > 0 ? 100 * seconds / of.seconds : 0; };
+  std::string out = line("the run with lost nodes, simulated");
+  out += line("  %.1f %% of the time makes progress that lasts, with a checkpoint every %lld steps", 100 * of.share,
               static_cast<long long>(of.steps_between_saves));
+  out += line("  %.1f %% makes steps again, %.1f %% restarts, %.1f %% saves", percent(of.repeating), percent(of.restarting),
+              percent(of.saving));
+  return out + line("  %lld steps in %s; nodes lost: %lld, steps made again: %lld, checkpoints: %lld%s", static_cast<long long>(of.steps),
+                    text_of_hours(of.seconds).c_str(), static_cast<long long>(of.lost_nodes), static_cast<long long>(of.lost_steps),
+                    static_cast<long long>(of.saves), of.ends ? "" : "; given up, nodes are lost too often");
 }
 
 }  // namespace
@@ -137,9 +164,11 @@ std::string Blueprint::text() const {
   out += line("time\n  a step takes %s; %.0f tokens/s on all ranks", seconds_text(seconds).c_str(), seconds > 0 ? tokens / seconds : 0);
   out += line("  arithmetic %.3g TFLOP, of which %.1f %% are recomputed; %.3g TFLOP/s", numbers.flops / 1e12,
               numbers.flops > 0 ? 100 * numbers.repeated_flops / numbers.flops : 0, seconds > 0 ? numbers.flops / seconds / 1e12 : 0);
-  out += shares_text(run_, of_rank_.shares(run_.recipe)) + speedup_text(run_, on_one_rank_, step_ ? step_->seconds() : seconds);
+  const double of_all = step_ ? step_->seconds() : seconds;
+  out += shares_text(run_, of_rank_.shares(run_.recipe)) + speedup_text(run_, on_one_rank_, of_all);
+  if (limit_) out += limit_text(*limit_, on_one_rank_, of_all, seconds);
   if (step_) out += "\n" + simulation_text(*all_, *step_);
-  if (goodput_) out += goodput_text(*goodput_);
+  if (goodput_) out += "\n" + goodput_text(*goodput_);
   const std::string fixes = fixes_text(fixes_, advised_ == rank_ ? "" : st::text(" on rank ", advised_));
   return fixes.empty() ? out : out + "\n" + fixes;
 }

@@ -28,8 +28,10 @@ typedef struct st_plan st_plan;
  * - scaling: for st_plan_report, predicts also the steps of 8, 16, .. up to so many ranks, with the rows of a rank kept [0: none].
  * - fixes: plans changes of the recipe and lists what they save and cost [true if the plan does not fit].
  * - troubles: for simulate, factors on the times of ranks: [{"rank": 3, "computing": 1.5, "exchange": 1}].
- * - failures: of one node on average: {"hours_between": 2000, "restart_seconds": 300, "save_seconds": 5, "steps_between_saves": 0}; 0
- *   steps: the number that loses least.
+ * - failures: simulates a run whose nodes are lost: {"hours_between": 2000, "restart_seconds": 300, "save_seconds": 5,
+ *   "steps_between_saves": 0, "steps": 0, "seed": 0, "lost_at": []}. hours_between: that a node runs until it is lost, on average [0: none
+ *   but at lost_at, seconds of the run]; restart_seconds: until ranks compute again [300]; save_seconds: that a checkpoint blocks the step
+ *   [0]; steps_between_saves [0: the number that loses least]; steps: of the run [0: until about 2,000 nodes are lost].
  *
  * - ST_INVALID_ARGUMENT: an unknown option, machine or link (the nearest is named); a rank outside the run; what a trainer would refuse.
  * - ST_UNAVAILABLE: a machine without rates. */

@@ -14,7 +14,6 @@
 #include "planner/advice.h"
 #include "planner/blueprint.h"
 #include "planner/forecast.h"
-#include "planner/goodput.h"
 #include "planner/run_plan.h"
 #include "planner/search.h"
 #include "planner/textbook.h"
@@ -333,15 +332,6 @@ TEST(StageMemory, ThatOfAnotherStageRefusesThePlanAndIsWhatChangesAreFor) {
   EXPECT_TRUE(says(refused.text(), {": fits\n  fullest", "stage 1 of 2, rank 2: does not fit, 1 B too much",
                                     "changes and their prices on rank 2\n  fits"}));
   EXPECT_TRUE(says(refused.json(), {R"("fits":false,"wire_bytes")", R"({"stage":0,"rank":0,)", R"({"stage":1,"rank":2,)"}));
-}
-
-TEST(Goodput, FailuresLeaveLessOfTheTime) {
-  const Goodput none = goodput(10, 128, {}), some = goodput(10, 128, {.hours_between = 2000, .save_seconds = 10});
-  EXPECT_EQ(none.share, 1);
-  // A failure in 15.6 hours; the best interval is sqrt(2 x 10 s x 15.6 h) = 1,061 s.
-  EXPECT_NEAR(static_cast<double>(some.steps_between_saves), 106, 1);
-  EXPECT_NEAR(some.share, (1 - (300 + 535.0) / 56250) * 1060 / 1070, 1e-3);
-  EXPECT_LT(goodput(10, 1024, {.hours_between = 2000, .save_seconds = 10}).share, some.share);
 }
 
 /// Plans that do not fit; each has a fix among the recipe's keys.

@@ -1,0 +1,38 @@
+#include "planner/speed_limit.h"
+
+namespace st {
+
+std::string SpeedLimit::name() const {
+  if (is_bubble) return "the pipeline's bubble";
+  return is_between_nodes ? "the links between nodes" : "the links in a node";
+}
+
+std::optional<SpeedLimit> speed_limit(const PlannedRun& run, const RankPlan& of) {
+  constexpr double kLeast = 0.1;
+  const StepShares shares = of.shares(run.recipe);
+  SpeedLimit limit{.is_bubble = true};
+  double longest = shares.bubble;
+  for (int32_t axis = 0; axis < kMeshAxes; ++axis) {
+    const double seconds = shares.exchange[static_cast<size_t>(axis)];
+    if (seconds <= longest) continue;
+    longest = seconds;
+    limit.is_bubble = false;
+    limit.axis = static_cast<MeshAxis>(axis);
+  }
+  if (longest <= kLeast * shares.all()) return std::nullopt;
+  limit.share = longest / shares.all();
+  if (limit.is_bubble) return limit;
+  limit.bytes_per_second = link_of_group(run.machine, run.mesh(), limit.axis, run.placement()).bytes_per_second;
+  Machine faster = run.machine;
+  faster.between_nodes.bytes_per_second *= 2;
+  limit.is_between_nodes = link_of_group(faster, run.mesh(), limit.axis, run.placement()).bytes_per_second > limit.bytes_per_second;
+  if (!limit.is_between_nodes) {
+    faster = run.machine;
+    faster.in_node.bytes_per_second *= 2;
+  }
+  const RankTrace trace = trace_of(of.plan, {run.recipe.step_micro_batches(), faster, run.placement(), run.threads()});
+  limit.seconds_at_twice = shares_of(trace, run.recipe).all();
+  return limit;
+}
+
+}  // namespace st

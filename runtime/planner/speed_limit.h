@@ -1,0 +1,25 @@
+// The wait that keeps the ranks of a run from being faster: for a link, or for the pipeline.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "planner/rank_plan.h"
+
+namespace st {
+
+struct SpeedLimit {
+  bool is_bubble = false;          // of the pipeline; else exchange over a link
+  MeshAxis axis = MeshAxis::data;  // whose exchange waits
+  bool is_between_nodes = false;   // the link
+  double bytes_per_second = 0;     // of a rank, over it
+  double share = 0;                // of the step
+  double seconds_at_twice = 0;     // of a step, if the link had twice the rate; 0: a bubble
+
+  std::string name() const;  // "the links between nodes"
+};
+
+/// The longest wait of this rank. Nothing: none takes a tenth of the step.
+std::optional<SpeedLimit> speed_limit(const PlannedRun& run, const RankPlan& of);
+
+}  // namespace st

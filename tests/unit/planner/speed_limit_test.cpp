@@ -1,0 +1,60 @@
+#include "planner/speed_limit.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "models/gpt.h"
+#include "planner/blueprint.h"
+#include "refusal.h"
+
+namespace st {
+namespace {
+
+const GptOptions kGpt2{.layers = 12, .width = 768, .heads = 12, .context = 1024, .vocabulary = 50257};
+
+PlannedRun run_of(std::string_view json, const std::string& machine, int32_t per_node, const std::string& link) {
+  PlannedRun run{.model = build_gpt(kGpt2), .recipe = {}, .machine = machine_named(machine)};
+  run.recipe.merge(json);
+  run.machine.ranks_per_node = per_node;
+  run.machine.between_nodes = link_named(link);
+  return run;
+}
+
+std::string text_of(const PlannedRun& run, bool advises = false) {
+  Workers workers(1);
+  return Blueprint(run, {.simulates = true, .advises = advises}, workers).text();
+}
+
+/// What people meet, and what would help: docs/guides/plan_speed.md.
+TEST(SpeedLimit, FourRanksOverASlowLinkHaveTwiceTheSpeedOfOneAndTheFixIsNamed) {
+  PlannedRun run = run_of(R"({"ranks":4,"batch":8,"accumulate":8,"precision":"fp16"})", "v100-16g", 1, "25g");
+  const std::string slow = text_of(run, true);
+  EXPECT_TRUE(
+      says(slow, {"  2.03 times the speed of one rank; with 4 ranks at most 4\n  limited by the links between nodes, 2.5 GB/s a rank: "
+                  "50.3 % of the step is waits for exchange along data; with twice their rate 3.01 times the speed of one rank\n",
+                  "changes and their prices\n  fits  reduce step: the same memory, -38 % time, 3.26 times the speed of one rank\n"}));
+  run.machine.between_nodes.bytes_per_second *= 2;
+  EXPECT_TRUE(says(text_of(run), {"  3.01 times the speed of one rank"}));
+  run.machine.between_nodes.bytes_per_second /= 2;
+  run.recipe.set("reduce", "\"step\"");
+  EXPECT_TRUE(says(text_of(run), {"  3.26 times the speed of one rank"}));
+}
+
+TEST(SpeedLimit, IsTheLongestWait) {
+  const auto limit_of = [](const PlannedRun& run) { return speed_limit(run, plan_of_rank(run, 0)); };
+  const auto tensor = limit_of(run_of(R"({"ranks":4,"batch":8,"tensor":2,"precision":"fp16"})", "v100-16g", 4, "400g"));
+  ASSERT_TRUE(tensor);
+  EXPECT_FALSE(tensor->is_bubble || tensor->is_between_nodes);
+  EXPECT_EQ(tensor->axis, MeshAxis::tensor);
+  EXPECT_EQ(tensor->bytes_per_second, machine_named("v100-16g").in_node.bytes_per_second);
+  const PlannedRun bubbles = run_of(R"({"ranks":4,"batch":2,"stages":4,"accumulate":4,"precision":"fp16"})", "v100-16g", 4, "400g");
+  const auto bubble = limit_of(bubbles);
+  ASSERT_TRUE(bubble);
+  EXPECT_TRUE(bubble->is_bubble);
+  EXPECT_DOUBLE_EQ(bubble->share, plan_of_rank(bubbles, 0).bubble(bubbles.recipe));
+  EXPECT_FALSE(limit_of(run_of(R"({"ranks":4,"batch":8,"accumulate":8,"precision":"fp16","reduce":"step"})", "v100-16g", 4, "400g")));
+}
+
+}  // namespace
+}  // namespace st
