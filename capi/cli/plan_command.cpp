@@ -73,11 +73,12 @@ int64_t bytes_of(const std::string& option, const std::string& value) {
                                                                       {"TB", 1e12},
                                                                       {"TiB", 0x1p40},
                                                                       {"Ti", 0x1p40}}};
+  if (end == 0) refuse(option, " is ", value, "; give a number of bytes above 0, such as 80G");
   if (unit.empty())
     refuse(option, " is ", value, " without a unit; give ", value, "G (10^9 bytes), ", value, "GiB (2^30 bytes) or ", value, "M");
   for (const auto& [name, factor] : kUnits)
     if (unit == name) {
-      const double bytes = end == 0 ? 0 : real_number(option, value.substr(0, end)) * factor;
+      const double bytes = real_number(option, value.substr(0, end)) * factor;
       if (bytes < 1 || bytes > 0x1p62) refuse(option, " is ", value, "; give a number of bytes above 0, such as 80G");
       return static_cast<int64_t>(bytes);
     }

@@ -1,6 +1,7 @@
 // Machines and links by name, from data sheets.
 #include <algorithm>
 #include <array>
+#include <functional>
 
 #include "base/error.h"
 #include "base/heap.h"
@@ -101,15 +102,24 @@ const std::vector<std::string>& known_machines() {
 }
 
 Machine machine_named(std::string_view name) {
-  std::vector<std::string> begun;  // names that begin with it
-  for (const Gpu& gpu : kGpus) {
+  std::string small(name);
+  std::ranges::transform(small, small.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+  const auto those = [&](const auto& is_near) {
+    std::vector<std::string> all;
+    for (const Gpu& gpu : kGpus)
+      if (is_near(gpu.name)) all.emplace_back(gpu.name);
+    return all;
+  };
+  for (const Gpu& gpu : kGpus)
     if (gpu.name == name) return machine_of(gpu);
-    if (!name.empty() && gpu.name.starts_with(name)) begun.emplace_back(gpu.name);
-  }
-  fail(Code::invalid_argument, text("plan: machine \"", name, "\" is unknown",
-                                    begun.empty() ? way_out(name, known_machines(), "use one of " + listed(known_machines()))
-                                                  : "; did you mean " + listed(begun) + "?",
-                                    " Or give the file of `scaletrain bench --calibrate FILE`"));
+  auto near = those([&](std::string_view of) { return !small.empty() && of.starts_with(small); });
+  if (near.empty()) near = those([&](std::string_view of) { return small.find(of.substr(0, of.find('-'))) != std::string::npos; });
+  const auto has_kind = [&](const std::string& of) { return small.find(of.substr(of.find('-') + 1)) != std::string::npos; };  // "80g"
+  if (std::ranges::any_of(near, has_kind)) std::erase_if(near, std::not_fn(has_kind));
+  const std::string way =
+      near.empty() ? way_out(name, known_machines(), "use one of " + listed(known_machines())) : "; did you mean " + listed(near) + "?";
+  fail(Code::invalid_argument, text("plan: machine \"", name, "\" is unknown", way, way.ends_with('?') ? " Or give" : ", or",
+                                    " the file of `scaletrain bench --calibrate FILE`"));
 }
 
 Machine machine_of(const MachineProfile& profile, int32_t cores) {

@@ -52,7 +52,11 @@ std::string memory_text(const PlannedMemory& use, std::span<const StageMemory> s
   if (use.reserved > 0) out += line("  %-12s %10.3f  driver, context and libraries", "reserved", unit.of(use.reserved));
   if (use.file > 0) out += line("  %-12s %10.3f  in a file", "offloaded", unit.of(use.file));
   const auto verdict = [&](int64_t total, const char* fits) {
-    return total <= most ? std::string(fits) : text("does not fit, ", text_of_bytes(total - most), " too much");
+    if (total <= most) return std::string(fits);
+    const int64_t over = total - most;
+    const std::string much =
+        static_cast<double>(over) < unit.bytes / 1000 ? text_of_bytes(over) : line("%.3f %s", unit.of(over), unit.name);
+    return text("does not fit, ", std::string_view(much).substr(0, much.find('\n')), " too much");
   };
   out +=
       line("  %-12s %10.3f  of %.3f: %s", "total", unit.of(use.device_total()), unit.of(most), verdict(use.device_total(), "fits").c_str());

@@ -85,16 +85,35 @@ class Search {
   void offload() {
     std::vector<Candidate>& found = result_.best;
     std::ranges::stable_sort(found, {}, &Candidate::device_total);
-    for (size_t i = 0, tried = std::min<size_t>(found.size(), 3); i < tried; ++i)
+    std::vector<Recipe> from;
+    for (const Candidate& of : found)  // data ranks alone may offload all that they keep
+      if (from.size() < 3 || (of.recipe.stages == 1 && of.recipe.tensor == 1)) from.push_back(of.recipe);
+    for (Recipe& recipe : from)
       for (const char* what : {"optimizer", "parameters", "gradients"}) {
-        Recipe recipe = found[i].recipe;
         recipe.offload = what;
-        if (!can_offload(recipe, kernel_needs(run_.machine.profile).has_own_memory)) continue;
-        std::optional<Candidate> made = candidate_of(run_, recipe);
-        if (!made) continue;
-        result_.planned += made->plans;
-        found.push_back(std::move(*made));
+        if (can_offload(recipe, kernel_needs(run_.machine.profile).has_own_memory)) offload(recipe);
       }
+  }
+
+  /// With more recompute, then with smaller micro-batches, until it fits or that saves nothing.
+  void offload(Recipe recipe) {
+    std::optional<Candidate> least;
+    while (true) {
+      std::optional<Candidate> made = candidate_of(run_, recipe);
+      result_.planned += made ? made->plans : 0;
+      if (!made || (least && made->device_total >= least->device_total)) break;
+      least = std::move(made);
+      if (least->fits) break;
+      if (recipe.recompute != "blocks") {
+        recipe.recompute = "blocks";
+      } else if (recipe.batch % 2 == 0) {
+        recipe.batch /= 2;
+        recipe.accumulate *= 2;
+      } else {
+        break;
+      }
+    }
+    if (least) result_.best.push_back(std::move(*least));
   }
 
   const PlannedRun& run_;

@@ -57,7 +57,7 @@ TEST(Plans, RefuseWrongOptionsAndSayHowToPutThemRight) {
       {R"({"machine": "h100"})",
        "plan: machine \"h100\" is unknown; did you mean h100-sxm? Or give the file of `scaletrain bench --calibrate FILE`"},
       {R"({"machine": "a100-90g"})",
-       "plan: machine \"a100-90g\" is unknown; did you mean \"a100-40g\"? Or give the file of `scaletrain bench --calibrate FILE`"},
+       "plan: machine \"a100-90g\" is unknown; did you mean a100-40g, a100-80g? Or give the file of `scaletrain bench --calibrate FILE`"},
       {R"({"machine": "h200", "link": "100"})", "plan: link \"100\" is unknown; use one of 10g, 25g, 100g, 400g, nvlink"},
       {R"({"machine": "h200", "rank": 4})", "st_plan_create: options: rank is 4; a run of 4 ranks has ranks 0 to 3"},
       {R"({"machine": "h200", "auto": 1})", "st_plan_create: options: auto must be true or false, got 1"},

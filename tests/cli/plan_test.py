@@ -31,7 +31,7 @@ class Plan(CommandLineTest):
     def test_the_textbook_stands_beside_the_recipe_that_runs(self):
         text = self.said(*TEN_BILLION, *ON_EIGHT, "--batch", 1)
         self.assertRegex(text, r"textbook: 12 bytes a parameter \(weight 2, gradient 2, adam 8\), 10\.\d B parameters: 12\d GB on each rank, 15\.\d GB with ZeRO-3 on 8")
-        self.assertRegex(text, r"total +\d+\.\d+  of 85\.040: does not fit, \d+\.\d+ GiB too much")
+        self.assertRegex(text, r"total +\d+\.\d+  of 85\.040: does not fit, \d+\.\d+ GB too much")
         self.assertRegex(text, r"changes and their prices\n  fits  zero 0 -> [23]: -1\d\d\.\d GB, -\d+ % time")
 
     def test_a_fix_fits_when_it_is_applied(self):
@@ -118,6 +118,7 @@ class Plan(CommandLineTest):
     def test_wrong_requests_are_refused(self):
         self.refused("--device-memory", "80", words=["--device-memory is 80 without a unit", "80G"])
         self.refused("--device-memory", "80X", words=["X is no unit"])
+        self.refused("--device-memory", "-80G", words=["--device-memory is -80G; give a number of bytes above 0, such as 80G"])
         self.refused("--machine", "a100", words=['machine "a100" is unknown', "did you mean a100-40g, a100-80g?", "--calibrate"])
         self.refused("--machine", "h20", words=["did you mean h200?"])
         self.refused("--machine", "none/machine.json", words=["cannot read none/machine.json"])

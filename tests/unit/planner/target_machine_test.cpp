@@ -18,8 +18,13 @@ TEST(TargetMachine, KnownOnesAreReadAsTheyAreWritten) {
 }
 
 TEST(TargetMachine, AnUnknownNameGetsTheNearest) {
-  EXPECT_TRUE(
-      refuses({"machine \"a100-80\" is unknown", "did you mean a100-80g?", "--calibrate"}, [&] { (void)machine_named("a100-80"); }));
+  const auto named = [](const char* name) { return [name] { (void)machine_named(name); }; };
+  EXPECT_TRUE(refuses({"machine \"a100-80\" is unknown; did you mean a100-80g? Or give the file of `scaletrain bench --calibrate"},
+                      named("a100-80")));
+  EXPECT_TRUE(refuses({"did you mean h100-sxm? Or"}, named("H100")));
+  EXPECT_TRUE(refuses({"did you mean a100-40g, a100-80g? Or"}, named("NVIDIA A100")));
+  EXPECT_TRUE(refuses({"did you mean v100-32g? Or"}, named("V100-SXM2-32GB")));
+  EXPECT_TRUE(refuses({"use one of a100-40g, a100-80g, h100-sxm, h200, v100-16g, v100-32g, or the file of"}, named("rtx4090")));
   EXPECT_TRUE(refuses({"10g, 25g, 100g, 400g, nvlink"}, [&] { (void)link_named("40g"); }));
 }
 
