@@ -50,6 +50,7 @@ PlannedMemory memory_of(const Plan& plan, const PlannedRun& run) {
       (plan.memory.on_host[a] ? use.host : use.device)[a] = plan.memory.bytes[a];
     }
   }
+  use.device[static_cast<size_t>(Arena::parameters)] += run.share_of_whole();
   if (plan.program.rank == 0) use.host[static_cast<size_t>(Arena::parameters)] += run.whole_on_host();
   return use;
 }
@@ -71,6 +72,12 @@ RankNumbers numbers_of(const Plan& plan, const PlannedRun& run) {
   numbers.flops = flops_of(plan);
   numbers.repeated_flops = plan.recompute.cost().flops * static_cast<double>(plan.micro_batches);
   return numbers;
+}
+
+int64_t whole_bytes(const Program& model) {
+  int64_t bytes = 0;
+  for (const Slot& slot : model.slots) bytes += slot.role == Role::parameter ? align_up(slot.type.bytes()) : 0;
+  return bytes;
 }
 
 /// Packed weights only save time: where they do not fit, a trainer computes the same bits without them.
@@ -157,9 +164,13 @@ int64_t PlannedRun::device_memory_of_rank() const {
 int64_t PlannedRun::whole_on_host() const {
   if (!by_threads || recipe.zero != 3 || recipe.data_ranks() == 1) return 0;
   if (!moves_parameters(recipe, kernel_needs(machine.profile).has_own_memory) || !can_offload(recipe, true)) return 0;
-  int64_t bytes = 0;
-  for (const Slot& slot : model.slots) bytes += slot.role == Role::parameter ? align_up(slot.type.bytes()) : 0;
-  return bytes;
+  return whole_bytes(model);
+}
+
+int64_t PlannedRun::share_of_whole() const {
+  const bool is_one_copy = recipe.tensor == 1 && recipe.stages == 1 && (recipe.zero != 3 || recipe.data_ranks() == 1);  // rank 0's
+  if (!by_threads || is_one_copy || whole_on_host() > 0) return 0;
+  return (whole_bytes(model) + recipe.ranks - 1) / recipe.ranks;
 }
 
 double PlannedRun::tokens_per_step() const {

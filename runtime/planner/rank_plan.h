@@ -24,7 +24,8 @@ struct PlannedRun {
   int32_t threads() const;                // of a rank: the recipe's, or the node's cores divided by its ranks
   int64_t device_memory_of_rank() const;  // bytes that a rank may use; cpu: its share of the node's
   int64_t whole_on_host() const;          // bytes of the model that the first of ranks that are threads has there besides its shards
-  double tokens_per_step() const;         // rows of the loss, of all ranks
+  int64_t share_of_whole() const;  // bytes of a rank: of the whole model that ranks that are threads have together besides their parameters
+  double tokens_per_step() const;  // rows of the loss, of all ranks
 };
 
 /// Bytes by arena; host: what is offloaded, and PlannedRun::whole_on_host().

@@ -53,6 +53,7 @@ TEST(RankPlan, IsThePlanThatATrainerExecutes) {
     const Trainer trainer(std::make_shared<Model>(context, build_gpt(kSmall), 0), run.recipe, nullptr);
     const std::vector<const Plan*> executed = trainer.plans();
     ASSERT_EQ(executed.size(), static_cast<size_t>(run.recipe.ranks));
+    int64_t held = 0;
     for (int32_t rank = 0; rank < run.recipe.ranks; ++rank) {
       const RankPlan planned = plan_of_rank(run, rank);
       const Plan& own = *executed[static_cast<size_t>(rank)];
@@ -61,7 +62,9 @@ TEST(RankPlan, IsThePlanThatATrainerExecutes) {
       int64_t sent = 0;
       for (const AxisTraffic& traffic : planned.numbers.traffic) sent += traffic.bytes;
       EXPECT_EQ(sent, wire_bytes(own, run.recipe.step_micro_batches()).all()) << "rank " << rank;
+      held += planned.numbers.memory.device_total() + planned.numbers.memory.host_total();
     }
+    EXPECT_NEAR(static_cast<double>(held), static_cast<double>(trainer.memory_bytes()), static_cast<double>(run.recipe.ranks));
     const double planned = run.recipe.ranks == 1 ? plan_of_rank(run, 0).step_seconds(run.recipe) : RunPlan(run).simulate().seconds();
     const Forecast own = forecast(executed, run.recipe, run.machine, 1);
     EXPECT_NEAR(own.step_seconds, planned, 0.02 * planned);
@@ -407,6 +410,13 @@ TEST(Search, FindsWhatFitsAndKeepsTheRowsOfAStep) {
   PlannedRun best = run;
   best.recipe = found.best.front().recipe;
   EXPECT_EQ(plan_of_rank(best, 0).step_seconds(best.recipe), found.best.front().step_seconds);
+
+  // Data ranks alone may offload all that they keep: with recompute and a micro-batch of one row that fits where nothing else does.
+  const PlannedRun wide = run_of(k10B, R"({"ranks":2,"batch":8,"precision":"bf16"})", "v100-32g");
+  const SearchResult offloaded = search(wide, workers);
+  ASSERT_FALSE(offloaded.best.empty());
+  EXPECT_TRUE(offloaded.best.front().fits) << offloaded.text(wide);
+  EXPECT_EQ(offloaded.best.front().recipe.offload, "gradients");
 
   PlannedRun hopeless = run_of(k10B, R"({"ranks":1,"batch":1,"precision":"bf16"})", "v100-32g");
   hopeless.machine.device_memory = int64_t{4} << 30;
