@@ -14,7 +14,7 @@ struct MachineProfile {
   int threads = 1;                        // of a rank
   int64_t alignment = 64;                 // of buffers, bytes
   int64_t memory = 0;                     // of the machine, bytes; 0: unknown
-  int64_t reserved = 0;                   // bytes of a device that its driver, context and libraries take; cpu: 0
+  int64_t reserved = 0;                   // bytes of a device that its driver, context and libraries take, NCCL's too; cpu: 0
   double clock = 0;                       // cycles per second of a core, measured; 0: unknown
   // Rates of a core's products, from the table in gemm/machine_model.cpp; 0: unknown.
   double fp32_flops_per_cycle = 0, bf16_flops_per_cycle = 0;

@@ -23,8 +23,7 @@ DeviceCollective::DeviceCollective(const ExchangePlan& exchange, const Program& 
       backend_(backend),
       dtype_(exchange.dtype),
       is_fast_(exchange.is_fast),
-      is_whole_(exchange.op == Op::rank_sums ||
-                (exchange.op == Op::tensor_sum && (is_fast_ || exchange.elements * bytes_of(exchange.dtype) <= kSummedAtOnce))),
+      is_whole_(is_of_whole_terms(exchange)),
       exchange_(exchange),
       program_(program),
       call_(call),
@@ -151,7 +150,7 @@ void DeviceCollective::stage(Stream& stream) {
   if (!is_staged_) return;
   if (bytes > this->DeviceCollective::bytes()) {
     stream.finish();  // what it was may be in use
-    staged_ = backend_.allocate(bytes, MemoryRole::inputs);
+    staged_ = backend_.allocate(bytes, MemoryRole::buckets);
   }
   Address to = staged_->data();
   for (DevicePiece* const piece : pieces) {

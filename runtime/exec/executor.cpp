@@ -8,6 +8,7 @@
 #include "base/os/machine.h"
 #include "exec/device_operands.h"
 #include "ir/cuts.h"
+#include "plan/exchange_memory.h"
 #include "plan/input_copies.h"
 
 namespace st {
@@ -302,7 +303,9 @@ void Executor::give_up() {
 
 // Memory on a device.
 
-int64_t Executor::input_bytes(const Plan& plan, const Backend& backend) { return backend.is_host_memory() ? 0 : input_copies(plan).bytes; }
+int64_t Executor::input_bytes(const Plan& plan, const Backend& backend, bool on_network) {
+  return backend.is_host_memory() ? 0 : input_copies(plan).bytes + (on_network ? exchange_memory(plan) : 0);
+}
 
 int64_t Executor::copied_bytes() const { return (inputs_ ? inputs_->bytes() : 0) + instructions_.copied_bytes(); }
 

@@ -21,14 +21,26 @@ int64_t bytes_of_copy(const DevicePieces& pieces, int64_t width) {
 
 }  // namespace
 
+TermRoom::TermRoom(Backend& backend, int64_t bytes)
+    : backend_(backend), memory_(bytes == 0 ? nullptr : backend.allocate(bytes, MemoryRole::buckets)) {}
+
+Address TermRoom::at_least(int64_t bytes, Stream& stream) {
+  if (bytes > this->bytes()) {
+    stream.finish();
+    memory_ = backend_.allocate(bytes, MemoryRole::buckets);
+  }
+  return memory_ ? memory_->data() : Address{};
+}
+
 NetworkExchange::NetworkExchange(const ExchangePlan& exchange, const Program& program, const Call& call, Communicator& ranks,
-                                 Backend& backend, Stream& computing)
+                                 Backend& backend, Stream& computing, TermRoom* room)
     : DeviceCollective(exchange, program, call, ranks, backend),
       computing_(computing),
       name_(ranks.devices()->name()),
       next_(static_cast<size_t>(ranks.size())),
       places_(next_.size()),
       terms_(next_.size()),
+      room_(room == nullptr ? own_room_.emplace(backend, 0) : *room),
       is_done_(backend.make_event()) {}
 
 NetworkExchange::~NetworkExchange() = default;
@@ -85,19 +97,12 @@ void NetworkExchange::receive(int from, const DevicePieces& pieces) {
 
 /// Receives the first ranks' terms of these pieces into memory of its own; this rank's term stays where it lies.
 void NetworkExchange::receive_terms(Stream& stream, const DevicePieces& own, int ranks) {
-  reserve(stream, bytes_of_copy(own, bytes_of(dtype_)) * (size() - 1));
-  Address at = arrived_ ? arrived_->data() : Address{};
+  Address at = room_.at_least(bytes_of_copy(own, bytes_of(dtype_)) * (size() - 1), stream);
   for (int from = 0; from < ranks; ++from) {
     const auto index = static_cast<size_t>(from);
     terms_[index] = from == rank() ? &own : &place_arrived(own, index, at);
     if (from != rank()) receive(from, *terms_[index]);
   }
-}
-
-void NetworkExchange::reserve(Stream& stream, int64_t bytes) {
-  if (bytes == 0 || (arrived_ && arrived_->size() >= bytes)) return;
-  stream.finish();  // what it was may be in use
-  arrived_ = backend_.allocate(bytes, MemoryRole::inputs);
 }
 
 /// Places for a rank's terms, as `own` is cut, from `at` on; advances `at` past them.
@@ -119,8 +124,7 @@ bool NetworkExchange::reduce_fast(Stream& stream, const Round& round, bool adds)
   const DevicePieces& own = parts()[static_cast<size_t>(rank())];
   const bool in_place = is_reduced_in_place(adds);
   if (!in_place) {
-    reserve(stream, bytes_of_copy(own, bytes_of(dtype_)));
-    Address at = arrived_ ? arrived_->data() : Address{};
+    Address at = room_.at_least(bytes_of_copy(own, bytes_of(dtype_)), stream);
     terms_[0] = &place_arrived(own, static_cast<size_t>(rank()), at);
   }
   const DevicePieces& to = in_place ? sums() : *terms_[0];

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,20 @@
 #include "exec/device_collective.h"
 
 namespace st {
+
+/// Memory of a device for what comes from other ranks as terms of sums. The exchanges of a plan use it in turn (exchange_memory).
+class TermRoom {
+ public:
+  TermRoom(Backend& backend, int64_t bytes);
+  /// At least so many bytes. More than there are, as a round with fewer ranks than planned may need, take new memory, before which `stream`
+  /// has ended what uses the old one.
+  Address at_least(int64_t bytes, Stream& stream);
+  int64_t bytes() const { return memory_ ? memory_->size() : 0; }
+
+ private:
+  Backend& backend_;
+  std::unique_ptr<Buffer> memory_;
+};
 
 /// One collective: the ranks meet on the host (Communicator::meet), which finds who does not come and who calls another one. Then all
 /// sends and receives go to the stream together, and a fold of what has come, in the direct exchange's order of sums. The host polls until
@@ -20,12 +35,12 @@ namespace st {
 /// there, if it must. Reductions to which not all ranks contribute are exchanged in the order of sums: the network has no absent term.
 class NetworkExchange final : public DeviceCollective {
  public:
-  /// `ranks` has devices(). `computing`: halted before an exchange is aborted.
+  /// `ranks` has devices(). `computing`: halted before an exchange is aborted. `room`: null: its own.
   NetworkExchange(const ExchangePlan& exchange, const Program& program, const Call& call, Communicator& ranks, Backend& backend,
-                  Stream& computing);
+                  Stream& computing, TermRoom* room);
   ~NetworkExchange() override;
 
-  int64_t bytes() const override { return DeviceCollective::bytes() + (arrived_ ? arrived_->size() : 0); }
+  int64_t bytes() const override { return DeviceCollective::bytes() + (own_room_ ? own_room_->bytes() : 0); }
 
  private:
   bool reduce(Stream& stream, const Round& round, int contributors, bool adds) override;
@@ -43,7 +58,6 @@ class NetworkExchange final : public DeviceCollective {
   bool is_even(const std::vector<DevicePieces>& parts, int32_t tensor) const;
 
   void begin();
-  void reserve(Stream& stream, int64_t bytes);
   const DevicePieces& place_arrived(const DevicePieces& own, size_t rank, Address& at);
   void send(int to, const DevicePieces& pieces);
   void receive(int from, const DevicePieces& pieces);
@@ -58,7 +72,8 @@ class NetworkExchange final : public DeviceCollective {
   std::vector<size_t> next_;                         // of a walk through the pieces of all ranks, by rank
   std::vector<DevicePieces> places_;                 // of terms that have come, by rank
   std::vector<const DevicePieces*> terms_;           // of a fold
-  std::unique_ptr<Buffer> arrived_;                  // the memory of these places
+  std::optional<TermRoom> own_room_;                 // if it was given none
+  TermRoom& room_;                                   // the memory of these places
   const std::unique_ptr<Event> is_done_;
 };
 

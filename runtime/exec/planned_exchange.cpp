@@ -11,7 +11,7 @@
 namespace st {
 
 PlannedExchange::PlannedExchange(const ExchangePlan& exchange, const Program& program, const Call& call, Communicator& ranks,
-                                 Backend& backend, Stream* stream, Stream* computing)
+                                 Backend& backend, Stream* stream, Stream* computing, TermRoom* room)
     : exchange_(exchange),
       program_(program),
       call_(call),
@@ -25,10 +25,9 @@ PlannedExchange::PlannedExchange(const ExchangePlan& exchange, const Program& pr
       parts_(ranks),
       whole_(ranks) {
   if (!backend.is_host_memory()) mirror_.emplace(backend, call);
-  // Along the stage axis the network moves messages alone (network_message.h); the sums there are of a few numbers.
-  if (stream != nullptr && mirror_ && ranks.devices() != nullptr && exchange.axis != MeshAxis::stage) {
+  if (stream != nullptr && is_over_network(exchange, ranks, backend)) {
     is_networked_ = true;
-    device_ = std::make_unique<NetworkExchange>(exchange, program, call, ranks, backend, computing == nullptr ? *stream : *computing);
+    device_ = std::make_unique<NetworkExchange>(exchange, program, call, ranks, backend, computing == nullptr ? *stream : *computing, room);
   } else if (stream != nullptr && DeviceExchange::is_possible(backend, ranks)) {
     device_ = std::make_unique<DeviceExchange>(exchange, program, call, ranks, backend);
   }
@@ -37,6 +36,10 @@ PlannedExchange::PlannedExchange(const ExchangePlan& exchange, const Program& pr
     joins_ = backend.make_event();
   }
   place();
+}
+
+bool PlannedExchange::is_over_network(const ExchangePlan& exchange, const Communicator& ranks, const Backend& backend) {
+  return !backend.is_host_memory() && ranks.devices() != nullptr && exchange.axis != MeshAxis::stage;
 }
 
 void PlannedExchange::place() {

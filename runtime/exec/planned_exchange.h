@@ -15,6 +15,8 @@
 
 namespace st {
 
+class TermRoom;
+
 /// One collective with everything resolved; running it allocates nothing. The operands are exchanged where they lie: in the host's memory,
 /// in that of a device which the ranks share (device_exchange.h), or between devices that are connected (network_exchange.h). Those of
 /// other devices are copied to the host and back by each run (host_mirror.h), which allocates the copies when it is the first.
@@ -22,9 +24,13 @@ class PlannedExchange {
  public:
   /// `call`: the collective's operands, in memory of `backend`; after one's address has changed, place() takes the new one. `stream`: gets
   /// what is run on a device; null on a backend in host memory. `computing`: has the updates, which an aborted exchange halts; null: they
-  /// are on `stream`. Borrows all arguments.
+  /// are on `stream`. `room`: for what a network brings; null: its own. Borrows all arguments.
   PlannedExchange(const ExchangePlan& exchange, const Program& program, const Call& call, Communicator& ranks, Backend& backend,
-                  Stream* stream = nullptr, Stream* computing = nullptr);
+                  Stream* stream = nullptr, Stream* computing = nullptr, TermRoom* room = nullptr);
+
+  /// Whether a network of devices moves the elements. Along the stage axis it moves messages alone (network_message.h); the sums there are
+  /// of a few numbers.
+  static bool is_over_network(const ExchangePlan& exchange, const Communicator& ranks, const Backend& backend);
 
   Op op() const { return op_; }
   void place();

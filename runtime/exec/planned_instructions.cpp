@@ -5,6 +5,7 @@
 #include "backend/host_call.h"
 #include "base/error.h"
 #include "plan/accesses.h"
+#include "plan/exchange_memory.h"
 
 namespace st {
 
@@ -67,7 +68,10 @@ PlannedExchange* PlannedInstructions::exchange_of(const Instruction& at, const C
   if (made == nullptr) {
     const ExchangePlan& of = plan_.exchanges[static_cast<size_t>(at.exchange)];
     Stream* const stream = is_queued(of.axis) ? streams.exchanging : &streams.computing;
-    made = std::make_unique<PlannedExchange>(of, plan_.program, call, ranks.along(of.axis), backend_, stream, &streams.computing);
+    Communicator& group = ranks.along(of.axis);
+    if (!room_ && PlannedExchange::is_over_network(of, group, backend_)) room_.emplace(backend_, exchange_memory(plan_));
+    made =
+        std::make_unique<PlannedExchange>(of, plan_.program, call, group, backend_, stream, &streams.computing, room_ ? &*room_ : nullptr);
   }
   return made.get();
 }
@@ -101,7 +105,7 @@ void PlannedInstructions::withdraw_messages() noexcept {
 }
 
 int64_t PlannedInstructions::copied_bytes() const {
-  int64_t sum = 0;
+  int64_t sum = room_ ? room_->bytes() : 0;
   for (const auto& [keys, exchange] : exchanges_) sum += exchange->copied_bytes();
   for (const auto& [keys, message] : messages_) sum += message->copied_bytes();
   return sum;

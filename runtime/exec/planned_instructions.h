@@ -5,10 +5,12 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "backend/backend.h"
 #include "exec/exchange_queue.h"
+#include "exec/network_exchange.h"
 #include "exec/planned_calls.h"
 #include "exec/planned_exchange.h"
 #include "exec/planned_message.h"
@@ -73,6 +75,7 @@ class PlannedInstructions {
   Backend& backend_;
   std::map<const Call*, std::unique_ptr<Prepared>> kernels_;
   using Keys = std::pair<int32_t, int64_t>;  // index in the plan's exchanges, and which of the places of its operands
+  std::optional<TermRoom> room_;             // of exchanges that a network of devices moves; empty: there are none
   std::map<Keys, std::unique_ptr<PlannedExchange>> exchanges_;
   std::map<Keys, std::unique_ptr<PlannedMessage>> messages_;
   std::vector<PlannedInstruction> all_;

@@ -110,10 +110,16 @@ ExchangePlan exchange_of(const Program& program, const Graph& graph, const Node&
   return made;
 }
 
-void use_fast_collectives(std::vector<ExchangePlan>& exchanges) {
+bool is_of_whole_terms(const ExchangePlan& exchange) {
+  const bool is_small = exchange.elements * bytes_of(exchange.dtype) <= kSummedAtOnce;
+  return exchange.op == Op::rank_sums || (exchange.op == Op::tensor_sum && (exchange.is_fast || is_small));
+}
+
+void use_fast_collectives(std::vector<ExchangePlan>& exchanges, bool are_rounds_full) {
   for (ExchangePlan& exchange : exchanges) {
     const bool is_of_shards = exchange.op == Op::reduce_scatter || exchange.op == Op::all_gather;
     exchange.is_fast = exchange.axis != MeshAxis::stage && (is_of_shards || is_of_values(exchange.op));
+    exchange.is_of_all = exchange.is_fast && (are_rounds_full || exchange.axis == MeshAxis::tensor);
   }
 }
 

@@ -12,7 +12,8 @@ std::string json_of(const PlannedMemory& use) {
     line.add(name_of(static_cast<Arena>(a)), use.device[a] + use.host[a]);
     offloaded += use.host[a];
   }
-  line.add("inputs", use.inputs).add("pinned", use.pinned).add("reserved", use.reserved).add("offloaded", offloaded);
+  line.add("inputs", use.inputs).add("terms", use.terms).add("pinned", use.pinned);
+  line.add("reserved", use.reserved).add("network", use.network).add("offloaded", offloaded);
   return line.add("device_total", use.device_total()).add("host_total", use.host_total()).add("file_total", use.file).text();
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "passes/scale_loss.h"
+#include "plan/exchange_memory.h"
 #include "plan/input_copies.h"
 #include "plan/wire_bytes.h"
 #include "recipe/can_offload.h"
@@ -35,6 +36,14 @@ PlanOptions options_of(const PlannedRun& run, const MeshPosition& at) {
 /// A device has memory of its own, and the host's; a cpu has one memory.
 bool has_device(const PlannedRun& run) { return run.machine.profile.device == "cuda"; }
 
+/// NCCL's buffers of the groups that a run has, one along each axis with several ranks: in each channel it has NCCL_BUFFSIZE bytes, 4 MiB
+/// (NCCL's user guide, "Environment Variables"), and 32 channels at most (NCCL_MAX_NCHANNELS there). An estimate until it is measured.
+int64_t network_memory(const Mesh& mesh) {
+  constexpr int64_t kChannels = 32, kBufferBytes = int64_t{4} << 20;
+  const auto has_several = [&](MeshAxis axis) { return mesh.size(axis) > 1 ? 1 : 0; };
+  return kChannels * kBufferBytes * (has_several(MeshAxis::data) + has_several(MeshAxis::tensor) + has_several(MeshAxis::stage));
+}
+
 PlannedMemory memory_of(const Plan& plan, const PlannedRun& run) {
   PlannedMemory use;
   use.reserved = run.machine.profile.reserved;
@@ -42,6 +51,10 @@ PlannedMemory memory_of(const Plan& plan, const PlannedRun& run) {
     const InputCopies copies = input_copies(plan);
     use.inputs = copies.bytes;
     use.pinned = 2 * align_up(copies.upload_bytes());
+    if (!run.by_threads) {  // threads read each other's terms where they lie
+      use.terms = exchange_memory(plan);
+      use.network = std::min(use.reserved, network_memory(plan.program.mesh));
+    }
   }
   for (size_t a = 0; a < kArenas; ++a) {
     if (plan.memory.in_file[a]) {
@@ -179,7 +192,7 @@ double PlannedRun::tokens_per_step() const {
 }
 
 int64_t PlannedMemory::device_total() const {
-  int64_t sum = reserved + inputs;
+  int64_t sum = reserved + inputs + terms;
   for (const int64_t bytes : device) sum += bytes;
   return sum;
 }

@@ -21,10 +21,10 @@ namespace {
 constexpr size_t kShortPlans = 8;
 
 /// `part`: what this rank may have of the memory that there is; `sharers`: PlanOptions has them.
-Plan weighed(const Context& context, const Storage& storage, Plan plan, int64_t part, int32_t sharers) {
+Plan weighed(const Context& context, const Storage& storage, Plan plan, int64_t part, int32_t sharers, bool on_network) {
   const bool is_held = static_cast<bool>(storage.data(Arena::parameters));
   const int64_t need = plan.memory.beside_parameters() + (is_held ? 0 : plan.memory.on_device(Arena::parameters));
-  context.require_memory("trainer: a training step", need + Executor::input_bytes(plan, context.backend()), part);
+  context.require_memory("trainer: a training step", need + Executor::input_bytes(plan, context.backend(), on_network), part);
   const int64_t on_host = plan.memory.host_bytes();
   const int64_t parameters = plan.memory.on_host[static_cast<size_t>(Arena::parameters)] ? plan.memory.of(Arena::parameters) : 0;
   const bool has_shards =
@@ -34,22 +34,28 @@ Plan weighed(const Context& context, const Storage& storage, Plan plan, int64_t 
   return plan;
 }
 
+/// Whether a network moves what these ranks exchange between their devices.
+bool are_connected(const Communicator* data, const Communicator* tensor) {
+  const auto is_connected = [](const Communicator* ranks) { return ranks != nullptr && ranks->devices() != nullptr; };
+  return is_connected(data) || is_connected(tensor);
+}
+
 /// Packed weights only save time: where they do not fit, the same bits are computed without them.
-Plan plan_that_fits(const Model& model, const Recipe& recipe, const Storage& storage, int threads, PlanOptions options) {
+Plan plan_that_fits(const Model& model, const Recipe& recipe, const Storage& storage, int threads, PlanOptions options, bool on_network) {
   const Context& context = model.context();
   const int64_t part = options.memory;
   const int64_t spare = context.spare_memory();
   options.memory = std::min(part, spare == Context::kUnlimited ? spare : spare / options.sharers);
   Plan plan = plan_training(model.program(), recipe, kernel_needs(context.backend(), threads), options);
-  if (plan.memory.of(Arena::packed) == 0) return weighed(context, storage, std::move(plan), part, options.sharers);
+  if (plan.memory.of(Arena::packed) == 0) return weighed(context, storage, std::move(plan), part, options.sharers, on_network);
   try {
-    return weighed(context, storage, std::move(plan), part, options.sharers);
+    return weighed(context, storage, std::move(plan), part, options.sharers, on_network);
   } catch (const Error& error) {
     if (error.code() != Code::out_of_memory) throw;
   }
   options.skip.emplace_back("pack_weights");
   return weighed(context, storage, plan_training(model.program(), recipe, kernel_needs(context.backend(), threads), options), part,
-                 options.sharers);
+                 options.sharers, on_network);
 }
 
 /// Loss and count so far, which each micro-batch but the first adds to.
@@ -105,8 +111,8 @@ PlannedStep::PlannedStep(Model& model, const Recipe& recipe, Storage& storage, W
       data_ranks_(recipe.data_ranks()),
       rank_(options.rank),
       of_rank_(common_of(options)),
-      executor_(plan_that_fits(model, recipe, storage, workers.threads(), options), storage, workers, &cancelled, ranks_.get(), stages,
-                tensor),
+      executor_(plan_that_fits(model, recipe, storage, workers.threads(), options, are_connected(ranks, tensor)), storage, workers,
+                &cancelled, ranks_.get(), stages, tensor),
       slots_(executor_),
       tokens_of_micro_batch_(rows_of_loss(model.program(), recipe.batch)),
       makes_gathered_copies_(makes(executor_.plan(), Copy::gathered)) {
@@ -375,7 +381,7 @@ PlannedStep::Short& PlannedStep::short_plan(int64_t rows) {
   Plan plan = plan_short_micro_batch(model_.program(), recipe_, rows, whole.loss_seed, kernel_needs(storage_.backend(), workers_.threads()),
                                      options);
   require_same_gradients(executor_.plan(), plan);
-  int64_t need = Executor::input_bytes(plan, storage_.backend());
+  int64_t need = Executor::input_bytes(plan, storage_.backend(), are_connected(ranks_ ? &ranks_->ranks() : nullptr, tensor_));
   for (int32_t a = 0; a < kArenas; ++a)
     if (!Storage::holds(static_cast<Arena>(a))) need += plan.memory.of(static_cast<Arena>(a));
   model_.context().require_memory("step: a micro-batch with fewer rows than the recipe's", need);

@@ -9,6 +9,7 @@
 
 #include "base/os/files.h"
 #include "faults/forked_ranks.h"
+#include "plan/exchange_memory.h"
 #include "training.h"
 #include "unit/comm/shared_job.h"
 
@@ -60,7 +61,23 @@ std::unique_ptr<Trainer> trainer_in(Communicator& group, const Training& trainin
 
 struct Lines {
   std::string trained, sent, devices;
+  int64_t terms = 0;  // bytes planned for what comes from other ranks
 };
+
+/// Says the bytes planned for terms of sums, "unplanned" if more or less was allocated for them and for what is gathered.
+void say_terms(const Trainer& trainer, const ForkedRanks::Say& say) {
+  const int64_t terms = exchange_memory(trainer.plan()), planned = terms + trainer.plan().memory.of(Arena::buckets);
+  const CountedBytes used = trainer.model().context().memory()->account().uses().of[static_cast<size_t>(MemoryRole::buckets)];
+  const bool is_planned = used.now == planned && used.peak == planned;
+  say(is_planned ? text(terms) : text("unplanned: ", planned, " bytes, allocated ", used.now, ", at most ", used.peak));
+}
+
+/// As say_terms() says it.
+int64_t terms_of(const std::string& line) {
+  const int64_t terms = whole_number(line, -1);
+  EXPECT_GE(terms, 0) << line;
+  return terms;
+}
 
 /// One process whose ranks are threads that share a device.
 Lines trained_by_threads(const Keys& keys, int ranks) {
@@ -85,6 +102,7 @@ std::vector<Lines> trained_by_processes(const Keys& keys, int ranks, const std::
     const auto trainer = trainer_in(*group, training_on(device_of(rank), keys), heard);
     train(*trainer, say);
     say(heard.line);
+    if (heard.line.starts_with("devices exchange over")) say_terms(*trainer, say);
   });
   std::vector<Lines> all;
   for (int rank = 0; rank < ranks; ++rank) {
@@ -92,6 +110,7 @@ std::vector<Lines> trained_by_processes(const Keys& keys, int ranks, const std::
     lines.trained = processes.next_line(rank);
     lines.sent = processes.next_line(rank);
     lines.devices = processes.next_line(rank);
+    if (lines.devices.starts_with("devices exchange over")) lines.terms = terms_of(processes.next_line(rank));
   }
   for (int rank = 0; rank < ranks; ++rank) EXPECT_EQ(processes.next_line(rank), "ended");  // and not killed: they remove their files
   return all;
@@ -119,6 +138,7 @@ TEST(NcclRanks, HaveTheStateOfThreadsHoweverTheStepIsSplit) {
     for (const Lines& lines : trained_by_processes(keys, split.ranks, own_device)) {
       EXPECT_EQ(lines.trained, expected.trained) << split.ranks << " ranks, " << keys.back().first << ' ' << keys.back().second;
       EXPECT_TRUE(lines.devices.starts_with("devices exchange over nccl 2.")) << lines.devices;
+      EXPECT_EQ(lines.terms > 0, split.ranks != 2 || split.keys.empty() || split.keys[0].first != "stages");
       sent += lines.sent;
     }
     EXPECT_EQ(sent, expected.sent) << split.ranks << " ranks, " << keys.back().first << ' ' << keys.back().second;

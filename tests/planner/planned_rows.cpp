@@ -254,7 +254,7 @@ void print_plan(const Row& row) {
   }
   std::printf("%s,", row.at("id").c_str());
   for (const Arena arena : kArenaNames) std::printf(",%lld", static_cast<long long>(fullest->device[static_cast<size_t>(arena)]));
-  std::printf(",%lld,%lld,%.6g", static_cast<long long>(fullest->device_total()),
+  std::printf(",%lld,%lld,%.6g", static_cast<long long>(fullest->device_total() - fullest->terms),  // which NCCL's own sums need not
               static_cast<long long>(planned.run.device_memory_of_rank()), flops);
   const OpRate* const products = planned.run.machine.rates.front().find(row.at("precision") == "bf16" ? "products.bf16" : "products.f16");
   std::printf(",%.6g", 1 / products->per_flop);

@@ -95,6 +95,26 @@ TEST(RankPlan, IsThePlanThatARankOfAGroupExecutes) {
       });
 }
 
+/// One exchange is under way at a time. Here the largest is that of a gradient of 4 times the width squared, cut into equal parts.
+TEST(RankPlan, CountsTheTermsOfTheLargestExchangeAndTheNetworksBuffers) {
+  constexpr const char* kJson = R"({"ranks":4,"zero":2,"reduce":"step","bucket":1,"micro_batches":)";
+  PlannedRun run = run_of(kSmall, text(kJson, "6}"));
+  const PlannedMemory ordered = plan_of_rank(run, 0).numbers.memory;
+  EXPECT_EQ(ordered.terms, 3 * kSmall.width * kSmall.width * 4 / 4 * 4);
+  EXPECT_EQ(ordered.network, int64_t{128} << 20) << "of one group, within what is reserved";
+  run.by_threads = true;
+  const PlannedMemory shared = plan_of_rank(run, 0).numbers.memory;
+  EXPECT_EQ(shared.terms, 0);
+  EXPECT_EQ(shared.network, 0);
+  EXPECT_EQ(ordered.device_total() - shared.device_total(), ordered.terms);
+  // The network adds where the sums lie, unless a rank has no rows in the last round.
+  const auto fast = [&](const char* micro_batches) {
+    return plan_of_rank(run_of(kSmall, text(kJson, micro_batches, R"(,"collectives":"fast"})")), 0).numbers.memory.terms;
+  };
+  EXPECT_EQ(fast("6"), ordered.terms);
+  EXPECT_LT(fast("8"), ordered.terms / 3);
+}
+
 /// The numbers of the norm and the loss stay in the order of sums; a small sum of values takes the traffic of a ring.
 TEST(RankPlan, FastCollectivesAreThoseOfGradientsWeightsAndValues) {
   const char* const json = R"({"ranks":8,"tensor":2,"stages":2,"zero":1,"batch":1,"accumulate":4)";
@@ -378,7 +398,7 @@ TEST(Advice, EveryWrongPlanHasAFixThatFitsWhenItIsApplied) {
 }
 
 TEST(Advice, SeveralChangesAreFirstIfTheOneThatFitsAloneIsSlow) {
-  const GptOptions wide{.layers = 12, .width = 8192, .heads = 64, .context = 1024, .vocabulary = 50304};
+  const GptOptions wide{.layers = 12, .width = 8192, .heads = 64, .context = 1024, .vocabulary = 44032};
   const PlannedRun run = run_of(wide, R"({"ranks":8,"batch":15,"precision":"fp16","optimizer":"adam"})", "a100-80g");
   const std::vector<Fix> fixes = fixes_for(run, plan_of_rank(run, 0), 0);
   ASSERT_GE(fixes.size(), 2U);

@@ -1,0 +1,53 @@
+#include "plan/exchange_memory.h"
+
+#include <algorithm>
+
+#include "base/combine.h"
+
+namespace st {
+namespace {
+
+/// This rank's part of the sums, in the type of the terms.
+int64_t own_terms(const ExchangePlan& exchange, const Program& program, int rank, int ranks) {
+  const int64_t width = bytes_of(exchange.dtype);
+  int64_t bytes = 0;
+  switch (exchange.op) {
+    case Op::reduce_scatter:
+      for (const ExchangePlan::Tensor& tensor : exchange.tensors)
+        each_part_of(exchange, tensor, program, rank, [&](int64_t, int64_t elements) { bytes += align_up(elements * tensor.bytes); });
+      return bytes;
+    case Op::tensor_scatter:
+      return align_up(exchange.elements / ranks * width);
+    case Op::tensor_sum:
+      return align_up(is_of_whole_terms(exchange) ? exchange.elements * width : share_of(exchange.elements, ranks, rank) * width);
+    case Op::rank_sums:
+      return exchange.terms * kAlignment;  // which are at most so many operands
+    default:
+      return 0;
+  }
+}
+
+}  // namespace
+
+int64_t exchange_memory(const ExchangePlan& exchange, const Program& program, int rank, int ranks) {
+  if (exchange.axis == MeshAxis::stage || exchange.axis == MeshAxis::all || ranks < 2) return 0;
+  const int64_t own = own_terms(exchange, program, rank, ranks);
+  if (exchange.is_fast && exchange.is_of_all) {
+    const bool is_added_elsewhere = exchange.adds || sum_bytes_of(exchange.dtype, exchange.sums) != bytes_of(exchange.dtype);
+    return is_added_elsewhere && exchange.op != Op::tensor_sum ? own : 0;
+  }
+  return own * (ranks - 1);
+}
+
+int64_t exchange_memory(const Plan& plan) {
+  const Program& program = plan.program;
+  int64_t most = 0;
+  for (const ExchangePlan& exchange : plan.exchanges) {
+    const bool is_tensor = exchange.axis == MeshAxis::tensor;
+    most = std::max(most, exchange_memory(exchange, program, is_tensor ? program.tensor_rank : program.rank,
+                                          is_tensor ? program.mesh.tensor : program.mesh.data));
+  }
+  return most;
+}
+
+}  // namespace st

@@ -1,0 +1,18 @@
+// The memory that the collectives of a plan need in addition to their operands, where a network connects the ranks' devices.
+#pragma once
+
+#include <cstdint>
+
+#include "plan/plan.h"
+
+namespace st {
+
+/// Bytes that rank `rank` of `ranks` ranks needs for one collective: what comes as terms of its sums (exec/network_exchange.h). Each piece
+/// is 64-byte aligned. Nothing for what is gathered, or goes along the stage axis. A fast one, to which all ranks contribute, needs memory
+/// for this rank's part of the sums alone, or none.
+int64_t exchange_memory(const ExchangePlan& exchange, const Program& program, int rank, int ranks);
+
+/// The most that a collective of the plan needs. They use the same memory, since one is under way at a time.
+int64_t exchange_memory(const Plan& plan);
+
+}  // namespace st
