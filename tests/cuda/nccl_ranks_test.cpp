@@ -196,6 +196,21 @@ TEST(NcclRanks, FastCollectivesAreRefusedWithoutTheNetwork) {
   unsetenv("SCALETRAIN_DEVICE_EXCHANGE");
 }
 
+TEST(NcclRanks, ThatDisagreeOnFastCollectivesAreRefusedWithBothValues) {
+  const std::string job = own_job("nccl_disagree");
+  ForkedRanks processes(2, [&](int rank, const ForkedRanks::Say& say) {
+    const auto group = join(job, rank, 2, {.deadline = 30});
+    Heard heard;
+    const Keys keys = {{"micro_batches", "4"}, {"collectives", rank == 0 ? "\"ordered\"" : "\"fast\""}};
+    say_outcome(say, [&] { trainer_in(*group, training_on(own_device(rank), keys), heard)->step(); });
+  });
+  for (int rank = 0; rank < 2; ++rank) {
+    const Outcome outcome = outcome_from(processes.next_line(rank));
+    EXPECT_EQ(outcome.code, Code::rank_mismatch) << outcome.message;
+    for (const char* part : {"collectives", "ordered", "fast"}) EXPECT_NE(outcome.message.find(part), std::string::npos) << outcome.message;
+  }
+}
+
 /// Posted gradients are ready on the first two ranks long before the others' are, which must not let tensor shards overtake them there.
 TEST(NcclRanks, ExchangeAlongTwoAxesInOneOrder) {
   const Keys keys = {{"micro_batches", "4"}, {"tensor", "2"}, {"zero", "2"}, {"overlap", "\"on\""}, {"bucket", "500"}};
