@@ -21,9 +21,8 @@ USED = re.compile(r"Used (\d+) registers")
 SHARED = re.compile(r"(\d+) bytes smem")
 HEAD = ("# What kernels take by {}: registers of a thread on each architecture; bytes of shared memory; bytes of stack; machine instructions, "
         "sm_80/sm_90a. kernel_gate.py --write\n")
-ARCHITECTURES = ("sm_80", "sm_90a", "sm_100", "sm_120")
-# Machine code of the first two is counted: products of tensor cores, their loads from shared memory, asynchronous copies to it, local memory.
-COUNTED_ON = ARCHITECTURES[:2]
+ARCHITECTURES = ("sm_80", "sm_90a")
+# Instructions that are counted: products of tensor cores, their loads from shared memory, asynchronous copies to it, local memory.
 COUNTED = ("HMMA", "LDSM", "LDGSTS", "LDL", "STL")
 FUNCTION = re.compile(r"\bFunction : (\w+)")
 INSTRUCTION = re.compile(r"^\s+/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P[0-9T]+ )?(\w+)")
@@ -54,7 +53,7 @@ def count_instructions(cuobjdump, objects):
         return architecture, kernels
 
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        found = list(pool.map(count, [(a, item) for item in objects for a in COUNTED_ON]))
+        found = list(pool.map(count, [(a, item) for item in objects for a in ARCHITECTURES]))
     mangled = sorted({kernel for _, kernels in found for kernel, _ in kernels})
     short = dict(zip(mangled, short_names(mangled)))
     counted = collections.defaultdict(dict)
@@ -81,7 +80,7 @@ def read_taken(files):
 def row(name, by_architecture, counts):
     columns = [f"{architecture} {by_architecture[architecture][0]}" for architecture in ARCHITECTURES]
     shared, stack = (max(taken[i] for taken in by_architecture.values()) for i in (1, 2))
-    instructions = [f"{i} {'/'.join(str(counts[a][i]) for a in COUNTED_ON)}" for i in COUNTED if any(counts[a][i] for a in COUNTED_ON)]
+    instructions = [f"{i} {'/'.join(str(counts[a][i]) for a in ARCHITECTURES)}" for i in COUNTED if any(counts[a][i] for a in ARCHITECTURES)]
     return "  ".join([f"{name:<40}", *columns, f"shared {shared}", f"stack {stack}", *instructions])
 
 
@@ -98,9 +97,9 @@ def main(table, compiler, cuobjdump, folder, *options):
     if not taken or wrong:
         print("\n".join(wrong) or f"{folder} has no kernels; build the target cuda_kernels")
         return 1
-    wrong += [f"{name} spills {rows[a][3]} bytes on {a}" for name, rows in taken.items() for a in ARCHITECTURES if rows[a][3]]
+    wrong += [f"{name} spills {rows[a][3]} bytes on {a}" for name, rows in taken.items() for a in rows if rows[a][3]]
     counted = count_instructions(cuobjdump, sorted(pathlib.Path(folder).glob("*.o")))
-    wrong += [f"{name} uses local memory on {a}" for name, rows in counted.items() if name not in LOCAL for a in COUNTED_ON
+    wrong += [f"{name} uses local memory on {a}" for name, rows in counted.items() if name not in LOCAL for a in ARCHITECTURES
               if rows[a]["LDL"] + rows[a]["STL"]]
     rows = [row(name, taken[name], counted[name]) for name in taken]
     if "--write" in options:

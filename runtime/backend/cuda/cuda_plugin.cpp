@@ -40,10 +40,11 @@ int count(std::string& why_none) {
 
 std::string device_class(const DeviceProfile& device) { return text(device.compute_class(), "/", device.units); }
 
-/// Code of sm_80, sm_90a, sm_100 and sm_120 runs on devices of the same major version, sm_90a on 9.0 alone; for others the driver compiles
-/// it.
+/// Code of sm_80 runs on devices of its major version, of sm_90a on 9.0 alone, of sm_100 and sm_120, where the build has them, as sm_80's;
+/// for others the driver compiles it.
 bool is_compiled_for(const DeviceProfile& device) {
-  return device.major == 8 || (device.major == 9 && device.minor == 0) || device.major == 10 || device.major == 12;
+  return device.major == 8 || (device.major == 9 && device.minor == 0) ||
+         (ST_CUDA_LATER_DEVICES != 0 && (device.major == 10 || device.major == 12));
 }
 
 /// All that bits depend on: the device, this build and the libraries.
