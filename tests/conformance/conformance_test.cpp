@@ -5,7 +5,9 @@
 #include <cmath>
 #include <optional>
 #include <set>
+#include <span>
 
+#include "../device/tested_device.h"
 #include "base/error.h"
 #include "comparison.h"
 #include "ir/verify.h"
@@ -97,7 +99,9 @@ TEST_P(Kernels, HaveTheSameBitsOnAnyNumberOfThreads) {
     const auto backend = candidate.make();
     if (packs_nothing(*backend, *GetParam())) continue;
     const Result one = run(*backend, *GetParam(), 1);
-    for (const int threads : {2, 3, 5}) {
+    // A device's kernels know nothing of the host's threads: there a second run is enough.
+    constexpr int kThreads[] = {2, 3, 5};
+    for (const int threads : std::span(kThreads).first(tested_device ? 1 : 3)) {
       const Result many = run(*backend, *GetParam(), threads);
       EXPECT_EQ(many.out, one.out) << candidate.name << " with " << threads << " threads";
       EXPECT_EQ(many.slots, one.slots) << candidate.name << " with " << threads << " threads";
