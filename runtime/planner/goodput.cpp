@@ -10,7 +10,7 @@
 namespace st {
 namespace {
 
-constexpr int64_t kMostLost = 100'000, kUsuallyLost = 2000, kLeastSteps = 1000, kMostSteps = int64_t{1} << 53;
+constexpr int64_t kMostLost = 100'000, kUsuallyLost = 2000, kLeastSteps = 1000, kLongestRun = int64_t{1} << 53;
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
 /// When nodes are lost, in order: those given, and those drawn with exponential times between them.
@@ -121,7 +121,7 @@ class Run {
 int64_t usual_steps(double step_seconds, double mean, const Failures& failures) {
   const double last = failures.lost_at.empty() ? 0 : failures.lost_at.back();
   const double seconds = std::max(static_cast<double>(kUsuallyLost) * mean, 2 * last);
-  return static_cast<int64_t>(std::clamp(seconds / step_seconds, static_cast<double>(kLeastSteps), static_cast<double>(kMostSteps)));
+  return static_cast<int64_t>(std::clamp(seconds / step_seconds, static_cast<double>(kLeastSteps), static_cast<double>(kLongestRun)));
 }
 
 }  // namespace

@@ -143,7 +143,7 @@ std::string simulation_text(const RunPlan& all, const SimulatedStep& step) {
 
 std::string goodput_text(const Goodput& of) {
   const auto percent = [&](double seconds) { return of.seconds > 0 ? 100 * seconds / of.seconds : 0; };
-  std::string out = line("the run with lost nodes, simulated");
+  std::string out = "the run with lost nodes, simulated\n";
   out += line("  %.1f %% of the time makes progress that lasts, with a checkpoint every %lld steps", 100 * of.share,
               static_cast<long long>(of.steps_between_saves));
   out += line("  %.1f %% makes steps again, %.1f %% restarts, %.1f %% saves", percent(of.repeating), percent(of.restarting),
