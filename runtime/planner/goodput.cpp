@@ -117,7 +117,7 @@ class Run {
   double now_ = 0;
 };
 
-/// Of a run that loses enough nodes that the times at which it does so hardly matter.
+/// Steps of a run that loses so many nodes that the times of the losses hardly matter.
 int64_t usual_steps(double step_seconds, double mean, const Failures& failures) {
   const double last = failures.lost_at.empty() ? 0 : failures.lost_at.back();
   const double seconds = std::max(static_cast<double>(kUsuallyLost) * mean, 2 * last);

@@ -7,7 +7,7 @@
 
 namespace st {
 
-/// What happens in a run besides its steps.
+/// Lost nodes of a run, and its checkpoints.
 struct Failures {
   double hours_between = 0;         // that a node runs until it is lost, on average; 0: none is lost but at `lost_at`
   double restart_seconds = 300;     // until ranks compute again; a node that is lost meanwhile begins it anew

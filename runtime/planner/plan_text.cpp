@@ -10,10 +10,15 @@ namespace st {
 namespace {
 
 template <class... Values>
-std::string line(const char* format, Values... values) {
+std::string printed(const char* format, Values... values) {
   std::array<char, 300> buffer{};
   std::snprintf(buffer.data(), buffer.size(), format, values...);
-  return std::string(buffer.data()) + "\n";
+  return buffer.data();
+}
+
+template <class... Values>
+std::string line(const char* format, Values... values) {
+  return printed(format, values...) + "\n";
 }
 
 double giga(int64_t bytes) { return static_cast<double>(bytes) / 1e9; }
@@ -26,18 +31,11 @@ struct Unit {
 };
 Unit unit_for(int64_t bytes) { return bytes < 1'000'000'000 ? Unit{"MB", 1e6} : Unit{"GB", 1e9}; }
 
-std::string seconds_text(double seconds) {
-  std::array<char, 40> buffer{};
-  std::snprintf(buffer.data(), buffer.size(), seconds < 1 ? "%.1f ms" : "%.2f s", seconds < 1 ? seconds * 1e3 : seconds);
-  return buffer.data();
-}
+std::string seconds_text(double seconds) { return seconds < 1 ? printed("%.1f ms", seconds * 1e3) : printed("%.2f s", seconds); }
 
-/// Of a long run.
-std::string text_of_hours(double seconds) {
-  std::array<char, 40> buffer{};
-  const bool is_long = seconds >= 2 * 86400;
-  std::snprintf(buffer.data(), buffer.size(), is_long ? "%.1f days" : "%.2f hours", seconds / (is_long ? 86400 : 3600));
-  return buffer.data();
+std::string hours_text(double seconds) {
+  constexpr double kHour = 3600, kDay = 24 * kHour;
+  return seconds < 2 * kDay ? printed("%.2f hours", seconds / kHour) : printed("%.1f days", seconds / kDay);
 }
 
 std::string memory_text(const PlannedMemory& use, std::span<const StageMemory> stages, int64_t most) {
@@ -56,9 +54,8 @@ std::string memory_text(const PlannedMemory& use, std::span<const StageMemory> s
   const auto verdict = [&](int64_t total, const char* fits) {
     if (total <= most) return std::string(fits);
     const int64_t over = total - most;
-    const std::string much =
-        static_cast<double>(over) < unit.bytes / 1000 ? text_of_bytes(over) : line("%.3f %s", unit.of(over), unit.name);
-    return text("does not fit, ", std::string_view(much).substr(0, much.find('\n')), " too much");
+    const bool is_small = static_cast<double>(over) < unit.bytes / 1000;
+    return text("does not fit, ", is_small ? text_of_bytes(over) : printed("%.3f %s", unit.of(over), unit.name), " too much");
   };
   out +=
       line("  %-12s %10.3f  of %.3f: %s", "total", unit.of(use.device_total()), unit.of(most), verdict(use.device_total(), "fits").c_str());
@@ -113,15 +110,14 @@ std::string speedup_text(const PlannedRun& run, double on_one_rank, double secon
 }
 
 std::string limit_text(const SpeedLimit& limit, double on_one_rank, double seconds, double own_seconds) {
-  std::string out = text("  limited by ", limit.name());
-  if (limit.is_bubble) return out + line(": %.1f %% of the step", 100 * limit.share);
-  const double faster = limit.seconds_at_twice / own_seconds;
-  out += line(", %.3g GB/s a rank: %.1f %% of the step is waits for exchange along %s", limit.bytes_per_second / 1e9, 100 * limit.share,
-              std::string(name_of(limit.axis)).c_str());
-  out.pop_back();
-  if (faster < 0.99)
-    out += line("; with twice their rate %.2f times the speed of one rank", on_one_rank / (seconds * faster)), out.pop_back();
-  return out + "\n";
+  const std::string limited = "  limited by " + limit.name();
+  if (limit.is_bubble) return limited + line(": %.1f %% of the step", 100 * limit.share);
+  const std::string of_step =
+      printed(", %.3g GB/s a rank: %.1f %% of the step is waits for exchange along ", limit.bytes_per_second / 1e9, 100 * limit.share);
+  const double at_twice = limit.seconds_at_twice / own_seconds;  // of the step's time
+  const std::string faster =
+      at_twice < 0.99 ? printed("; with twice their rate %.2f times the speed of one rank", on_one_rank / (seconds * at_twice)) : "";
+  return text(limited, of_step, name_of(limit.axis), faster, '\n');
 }
 
 std::string found_text(const SearchResult& found, const PlannedRun& run) {
@@ -149,7 +145,7 @@ std::string goodput_text(const Goodput& of) {
   out += line("  %.1f %% makes steps again, %.1f %% restarts, %.1f %% saves", percent(of.repeating), percent(of.restarting),
               percent(of.saving));
   return out + line("  %lld steps in %s; nodes lost: %lld, steps made again: %lld, checkpoints: %lld%s", static_cast<long long>(of.steps),
-                    text_of_hours(of.seconds).c_str(), static_cast<long long>(of.lost_nodes), static_cast<long long>(of.lost_steps),
+                    hours_text(of.seconds).c_str(), static_cast<long long>(of.lost_nodes), static_cast<long long>(of.lost_steps),
                     static_cast<long long>(of.saves), of.ends ? "" : "; given up, nodes are lost too often");
 }
 

@@ -26,7 +26,7 @@ std::string text_of(const PlannedRun& run, bool advises = false) {
   return Blueprint(run, {.simulates = true, .advises = advises}, workers).text();
 }
 
-/// What people meet, and what would help: docs/guides/plan_speed.md.
+/// Limits that users meet, and what would help: docs/guides/plan_speed.md.
 TEST(SpeedLimit, FourRanksOverASlowLinkHaveTwiceTheSpeedOfOneAndTheFixIsNamed) {
   PlannedRun run = run_of(R"({"ranks":4,"batch":8,"accumulate":8,"precision":"fp16"})", "v100-16g", 1, "25g");
   const std::string slow = text_of(run, true);
