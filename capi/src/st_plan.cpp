@@ -25,7 +25,7 @@ st_status st_plan_create(st_model* model, st_recipe* recipe, const char* options
             "st_plan_create: the model has no loss of its own; give its graph one (st_graph_loss), whose step can be planned");
     const Context& context = of->model->context();
     const BlueprintWishes wishes = read_plan_options(options == nullptr ? "" : options, context, run);
-    const auto workers = context.make_workers(wishes.searches ? context.threads() : 1);
+    const auto workers = context.make_workers(context.threads());
     auto object = std::make_shared<PlanObject>();
     object->plan.emplace(std::move(run), wishes, *workers);
     hand_out(plan, std::move(object));

@@ -27,15 +27,16 @@ constexpr double kCheap = 0.1;
 
 class Advisor {
  public:
-  Advisor(const PlannedRun& run, const RankPlan& of, int32_t rank) : run_(run), rank_(rank), most_(run.device_memory_of_rank()) {
+  Advisor(const PlannedRun& run, const RankPlan& of, int32_t rank, Workers& workers)
+      : run_(run), rank_(rank), most_(run.device_memory_of_rank()), workers_(workers) {
     total_ = of.numbers.memory.device_total();
     seconds_of_row_ = of.step_seconds(run.recipe) / rows_of(run.recipe);
   }
 
   std::vector<Fix> made() {
     std::vector<Fix> fixes;
-    for (const auto& changes : candidates(run_.recipe))
-      if (auto fix = tried(run_.recipe, changes, {}); fix && is_worth_it(*fix)) fixes.push_back(std::move(*fix));
+    for (auto& fix : all_tried(run_.recipe, candidates(run_.recipe), {}))
+      if (fix && is_worth_it(*fix)) fixes.push_back(std::move(*fix));
     const auto one_fits = [&](double slower) {
       return std::ranges::any_of(fixes, [&](const Fix& fix) { return fix.fits && !fix.changes_results && fix.slower <= slower; });
     };
@@ -61,6 +62,11 @@ class Advisor {
   bool is_worth_it(const Fix& fix) const {
     if (total_ > most_) return fix.saved > 0;
     return fix.fits && (fix.saved > total_ / 50 || fix.slower < -0.01);
+  }
+
+  static bool changes_numbers(const Changes& changes) {
+    return std::ranges::any_of(changes,
+                               [](const KeyChange& of) { return std::ranges::find(kNumericKeys, of.key) != std::end(kNumericKeys); });
   }
 
   static KeyChange change(const Recipe& recipe, const std::string& key, std::string value) {
@@ -114,16 +120,23 @@ class Advisor {
   /// Whether a trainer runs what the recipe offloads. A recipe that is given may be of another trainer, and keeps its offload.
   bool can_run(const Recipe& recipe) const { return can_offload(recipe, kernel_needs(run_.machine.profile).has_own_memory); }
 
+  /// Each change of `from`, several at a time.
+  std::vector<std::optional<Fix>> all_tried(const Recipe& from, const std::vector<Changes>& all, const Changes& before) const {
+    std::vector<std::optional<Fix>> fixes(all.size());
+    workers_.run(std::ssize(all), [&](int64_t i) {
+      const auto each = static_cast<size_t>(i);
+      fixes[each] = tried(from, all[each], before);
+    });
+    return fixes;
+  }
+
   /// Nothing: the recipe does not allow it for this model, or a trainer does not run it.
   std::optional<Fix> tried(const Recipe& from, const Changes& changes, Changes before) const {
     PlannedRun other = run_;
     other.recipe = from;
     Fix fix;
     try {
-      for (const KeyChange& of : changes) {
-        other.recipe.set(of.key, of.value);
-        fix.changes_results = fix.changes_results || std::ranges::find(kNumericKeys, of.key) != std::end(kNumericKeys);
-      }
+      for (const KeyChange& of : changes) other.recipe.set(of.key, of.value);
       if (!can_run(other.recipe) && (can_run(run_.recipe) || other.recipe.offload != run_.recipe.offload)) return std::nullopt;
       const RankPlan plan = plan_of_rank(other, rank_);
       fix.device_total = plan.numbers.memory.device_total();
@@ -136,7 +149,7 @@ class Advisor {
     fix.changes.insert(fix.changes.end(), changes.begin(), changes.end());
     fix.saved = total_ - fix.device_total;
     fix.slower = seconds_of_row_ > 0 ? fix.step_seconds / rows_of(other.recipe) / seconds_of_row_ - 1 : 0;
-    fix.changes_results = fix.changes_results || rows_of(other.recipe) != rows_of(run_.recipe);
+    fix.changes_results = changes_numbers(changes) || rows_of(other.recipe) != rows_of(run_.recipe);
     fix.fits = fix.device_total <= most_;
     return fix;
   }
@@ -147,9 +160,9 @@ class Advisor {
     std::optional<Fix> best;
     for (int changes = 0; changes < 12 && !(best && best->fits); ++changes) {
       std::optional<Fix> next;
-      for (const Changes& candidate : candidates(recipe)) {
-        if (!offloads && candidate.front().key == "offload") continue;
-        auto fix = tried(recipe, candidate, best ? best->changes : Changes());
+      std::vector<Changes> all = candidates(recipe);
+      std::erase_if(all, [&](const Changes& of) { return changes_numbers(of) || (!offloads && of.front().key == "offload"); });
+      for (auto& fix : all_tried(recipe, all, best ? best->changes : Changes())) {
         if (!fix || fix->changes_results) continue;
         const bool is_better = !next || (fix->fits != next->fits ? fix->fits
                                          : fix->fits             ? fix->step_seconds < next->step_seconds
@@ -180,6 +193,7 @@ class Advisor {
   const PlannedRun& run_;
   const int32_t rank_;
   const int64_t most_;
+  Workers& workers_;
   int64_t total_ = 0;
   double seconds_of_row_ = 0;
 };
@@ -203,6 +217,8 @@ std::string Fix::text() const {
   return out + ": " + memory.data() + time.data() + speed.data() + (changes_results ? " (another training result)" : "");
 }
 
-std::vector<Fix> fixes_for(const PlannedRun& run, const RankPlan& of, int32_t rank) { return Advisor(run, of, rank).made(); }
+std::vector<Fix> fixes_for(const PlannedRun& run, const RankPlan& of, int32_t rank, Workers& workers) {
+  return Advisor(run, of, rank, workers).made();
+}
 
 }  // namespace st

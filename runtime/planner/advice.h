@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/workers.h"
 #include "planner/rank_plan.h"
 
 namespace st {
@@ -30,7 +31,7 @@ struct Fix {
 };
 
 /// Single changes that save memory or time, those that fit first, then by time. If none fits: also the cheapest found combination that
-/// does, or the one that comes nearest. The numbers are those of `rank`.
-std::vector<Fix> fixes_for(const PlannedRun& run, const RankPlan& of, int32_t rank);
+/// does, or the one that comes nearest. The numbers are those of `rank`. `workers` plan several at a time.
+std::vector<Fix> fixes_for(const PlannedRun& run, const RankPlan& of, int32_t rank, Workers& workers);
 
 }  // namespace st

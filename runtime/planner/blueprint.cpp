@@ -53,7 +53,7 @@ Blueprint::Blueprint(PlannedRun run, const BlueprintWishes& wishes, Workers& wor
     on_one_rank_ = seconds_on_one_rank(run_);
     limit_ = speed_limit(run_, of_rank_);
   }
-  if (wishes.advises.value_or(!fits())) advise();
+  if (wishes.advises.value_or(!fits())) advise(workers);
   if (wishes.scales_to > 0) scaling_ = scaled(run_, wishes.scales_to);
   if (wishes.failures) {
     const int64_t on_node = std::max<int64_t>(1, run_.machine.ranks_per_node), nodes = (run_.recipe.ranks + on_node - 1) / on_node;
@@ -69,11 +69,11 @@ void Blueprint::simulate(const std::vector<Trouble>& troubles) {
   });
 }
 
-void Blueprint::advise() {
+void Blueprint::advise(Workers& workers) {
   const StageMemory& most = fullest(stages_);
   const bool is_other = !fits(most.memory) && most.stage != of_rank_.at.stage;
   if (is_other) advised_ = most.rank;
-  fixes_ = is_other ? fixes_for(run_, plan_of_rank(run_, advised_), advised_) : fixes_for(run_, of_rank_, rank_);
+  fixes_ = is_other ? fixes_for(run_, plan_of_rank(run_, advised_), advised_, workers) : fixes_for(run_, of_rank_, rank_, workers);
   if (is_other) return;
   const double now = of_rank_.step_seconds(run_.recipe);
   for (Fix& fix : fixes_) fix.speedup = on_one_rank_ / (now * (1 + fix.slower));

@@ -29,8 +29,8 @@ struct BlueprintWishes {
 
 class Blueprint {
  public:
-  /// Throws what plan_of_rank() throws. A search that finds nothing that fits takes what comes nearest. `workers` plan for a search, and
-  /// the memory of the other stages.
+  /// Throws what plan_of_rank() throws. A search that finds nothing that fits takes what comes nearest. `workers` plan for a search, the
+  /// memory of the other stages, and fixes.
   Blueprint(PlannedRun run, const BlueprintWishes& wishes, Workers& workers);
 
   const PlannedRun& run() const { return run_; }
@@ -47,7 +47,7 @@ class Blueprint {
 
  private:
   void simulate(const std::vector<Trouble>& troubles);
-  void advise();
+  void advise(Workers& workers);
   PlanPage shown(std::span<const MemoryMoment> memory) const;
 
   int32_t rank_;

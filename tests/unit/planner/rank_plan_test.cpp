@@ -374,12 +374,13 @@ TEST(Advice, EveryWrongPlanHasAFixThatFitsWhenItIsApplied) {
                 {medium, R"({"ranks":4,"batch":8,"precision":"fp16","zero":2})", "v100-32g"},
                 {medium, R"({"ranks":8,"batch":64,"precision":"bf16","zero":3,"recompute":"attention"})", "a100-80g"},
                 {medium, R"({"ranks":2,"tensor":2,"batch":32,"precision":"bf16"})", "a100-40g"}};
+  Workers workers(2);
   for (const auto& [model, json, machine] : kWrong) {
     SCOPED_TRACE(text(json, " on ", machine));
     PlannedRun run = run_of(model, json, machine);
     const RankPlan plan = plan_of_rank(run, 0);
     EXPECT_GT(plan.numbers.memory.device_total(), run.device_memory_of_rank());
-    const std::vector<Fix> fixes = fixes_for(run, plan, 0);
+    const std::vector<Fix> fixes = fixes_for(run, plan, 0, workers);
     ASSERT_FALSE(fixes.empty());
     ASSERT_TRUE(fixes.front().fits) << fixes.front().text();
     for (const Fix& fix : fixes) {
@@ -400,7 +401,8 @@ TEST(Advice, EveryWrongPlanHasAFixThatFitsWhenItIsApplied) {
 TEST(Advice, SeveralChangesAreFirstIfTheOneThatFitsAloneIsSlow) {
   const GptOptions wide{.layers = 12, .width = 8192, .heads = 64, .context = 1024, .vocabulary = 44032};
   const PlannedRun run = run_of(wide, R"({"ranks":8,"batch":15,"precision":"fp16","optimizer":"adam"})", "a100-80g");
-  const std::vector<Fix> fixes = fixes_for(run, plan_of_rank(run, 0), 0);
+  Workers workers(1);
+  const std::vector<Fix> fixes = fixes_for(run, plan_of_rank(run, 0), 0, workers);
   ASSERT_GE(fixes.size(), 2U);
   const auto of = [](const Fix& fix, const std::string& key) { return std::ranges::count(fix.changes, key, &KeyChange::key) > 0; };
   const auto alone = std::ranges::find_if(fixes, [&](const Fix& fix) { return fix.fits && fix.changes.size() == 1; });
