@@ -55,7 +55,7 @@ def peaks_of(commands, environments):
 
 
 def resident_of(train, ranks, kind):
-    """Of each process."""
+    """Peak bytes of each process."""
     if kind == "threads" or ranks == 1:
         return peaks_of([[*train, "--ranks", str(ranks)]], [os.environ])
     group = {"WORLD_SIZE": ranks, "LOCAL_WORLD_SIZE": ranks, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port()}
@@ -64,7 +64,7 @@ def resident_of(train, ranks, kind):
 
 
 def planned_of(program, options, ranks, kind):
-    """Of each process, with what is in a file: the system counts its pages while they are mapped."""
+    """Planned bytes of each process, with what is in a file: the system counts its pages while they are mapped."""
     every = []
     for rank in range(ranks):
         world = ["--world" if kind == "processes" and ranks > 1 else "--ranks", str(ranks)]
