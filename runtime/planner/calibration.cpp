@@ -142,16 +142,17 @@ AllSteps steps_of(const std::shared_ptr<Context>& context, const RankSetting& se
   return all;
 }
 
-/// In turn, so that a burst of other work falls on a few steps of each.
-void run(const AllSteps& all, double seconds, const Cancelled& cancelled) {
+/// In turn, so that a burst of other work falls on a few steps of each, and a slower hour of a shared machine on all settings.
+void run(const std::vector<AllSteps>& settings, double seconds, const Cancelled& cancelled) {
   constexpr double kVisit = 0.01;  // seconds, about: long enough for caches to be as in a run
-  constexpr int64_t kLeastRounds = 2, kMostStepsAtOnce = 8;
+  constexpr int64_t kLeastRounds = 2, kLeastStepsAtOnce = 2, kMostStepsAtOnce = 8;
   const double end = os::seconds() + seconds;
   for (int64_t round = 0; round < kLeastRounds || os::seconds() < end; ++round)
-    for (const auto& steps : all) {
-      cancelled.check();
-      steps->run(round == 0 ? 1 : std::clamp(static_cast<int64_t>(kVisit / steps->step()), int64_t{1}, kMostStepsAtOnce));
-    }
+    for (const AllSteps& all : settings)
+      for (const auto& steps : all) {
+        cancelled.check();
+        steps->run(round == 0 ? 1 : std::clamp(static_cast<int64_t>(kVisit / steps->step()), kLeastStepsAtOnce, kMostStepsAtOnce));
+      }
 }
 
 /// A usual step, relative to what the rates of its instructions add up to. Each instruction is late now and then, and some are in every
@@ -160,7 +161,7 @@ double lateness_of(const MeasuredSteps& steps, const RateSet& rates) {
   double seconds = rates.step;
   for (const OpTime& op : steps.ops(false))
     if (const OpRate* const rate = rates.find(op.name)) seconds += rate->seconds(op.work);
-  return steps.usual_step() / seconds;
+  return steps.watched_step() / seconds;
 }
 
 void scale(RateSet& rates, double by) {
@@ -190,12 +191,12 @@ RateSet rates_of(const AllSteps& all, const RankSetting& setting, int64_t memory
   std::vector<double> outside;
   for (const auto& steps : all)
     if (fits(*steps)) outside.push_back(outside_of(*steps, set));
-  set.step = usual_of(outside);
+  set.step = median_of(outside);
   std::vector<double> lateness;
   for (const auto& steps : all)
     if (fits(*steps) && !steps->has_stages()) lateness.push_back(lateness_of(*steps, set));  // stages also wait for each other
   constexpr double kMost = 1.1;  // beyond that, other programs took the cores, which is not the machine's rate
-  if (!lateness.empty()) scale(set, std::clamp(usual_of(lateness), 1 / kMost, kMost));
+  if (!lateness.empty()) scale(set, std::clamp(median_of(lateness), 1 / kMost, kMost));
   return set;
 }
 
@@ -249,12 +250,13 @@ Machine calibrate(const std::shared_ptr<Context>& context, const CalibrationOpti
   machine.device_memory = machine.profile.memory;
   machine.ranks_per_node = threads;
   const std::vector<RankSetting> settings = settings_of(threads, options.is_quick);
-  for (const RankSetting& setting : settings) {
-    const AllSteps all = steps_of(context, setting, options.is_quick, cancelled);
-    run(all, options.seconds / static_cast<double>(settings.size()), cancelled);
-    const auto is_small = [](const MeasuredSteps& steps) { return steps.memory() <= kStaysInCache; };
-    machine.rates.push_back(rates_of(all, setting, kStaysInCache, is_small));
-    if (!options.is_quick) machine.rates.push_back(rates_of(all, setting, RateSet::kAnyMemory, std::not_fn(is_small)));
+  std::vector<AllSteps> all;
+  for (const RankSetting& setting : settings) all.push_back(steps_of(context, setting, options.is_quick, cancelled));
+  run(all, options.seconds, cancelled);
+  const auto is_small = [](const MeasuredSteps& steps) { return steps.memory() <= kStaysInCache; };
+  for (size_t i = 0; i < settings.size(); ++i) {
+    machine.rates.push_back(rates_of(all[i], settings[i], kStaysInCache, is_small));
+    if (!options.is_quick) machine.rates.push_back(rates_of(all[i], settings[i], RateSet::kAnyMemory, std::not_fn(is_small)));
   }
   if (const OpRate* const exchange = machine.rates.back().find("exchange.data")) machine.in_node = link_of(*exchange);
   return machine;

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 
+#include "base/mesh.h"
 #include "base/os/machine.h"
 #include "models/builtin.h"
 #include "train/trainer.h"
@@ -19,12 +21,12 @@ OpTime message_of(const Plan& plan, const Instruction& receive, double seconds) 
 
 double shortest_of(const std::vector<double>& times) { return times.empty() ? 0 : *std::ranges::min_element(times); }
 
-/// The value above the lowest 1 / `parts` of all.
-double quantile_of(std::vector<double> values, size_t parts) {
-  if (values.empty()) return 0;
-  const auto at = values.begin() + static_cast<std::ptrdiff_t>(values.size() / parts);
-  std::ranges::nth_element(values, at);
-  return *at;
+/// The index of each instruction of the kind, by the link of its message, in order.
+std::map<int32_t, std::vector<size_t>> along_links(const Plan& plan, const std::vector<Instruction>& order, InstructionKind kind) {
+  std::map<int32_t, std::vector<size_t>> all;
+  for (size_t i = 0; i < order.size(); ++i)
+    if (order[i].kind == kind) all[plan.exchanges[static_cast<size_t>(order[i].exchange)].link].push_back(i);
+  return all;
 }
 
 int64_t classes_of(const StepChoice& choice) {
@@ -33,8 +35,13 @@ int64_t classes_of(const StepChoice& choice) {
 
 }  // namespace
 
-double median_of(std::vector<double> values) { return quantile_of(std::move(values), 2); }
-double usual_of(std::vector<double> times) { return quantile_of(std::move(times), 4); }
+double median_of(std::vector<double> values) {
+  if (values.empty()) return 0;
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::ranges::nth_element(values, middle);
+  if (values.size() % 2 != 0) return *middle;
+  return (*middle + *std::max_element(values.begin(), middle)) / 2;
+}
 
 /// A step's rows for every input of a model: numbers in [-1, 1), or tokens and classes.
 class MeasuredSteps::Rows {
@@ -70,8 +77,9 @@ struct MeasuredSteps::RankClock {
   double began = 0;
   std::vector<double> ended;
   std::vector<Instruction> order;
-  std::vector<std::vector<double>> times;  // by instruction: of each step kept
-  double seconds(size_t i) const { return ended[i] - (i == 0 ? began : ended[i - 1]); }
+  std::vector<std::vector<double>> times;  // by instruction: of each step kept; of a receive, of those in which it waited for its message
+  double began_at(size_t i) const { return i == 0 ? began : ended[i - 1]; }
+  double seconds(size_t i) const { return ended[i] - began_at(i); }
 };
 
 struct MeasuredSteps::Parts {
@@ -108,10 +116,28 @@ struct MeasuredSteps::Parts {
   void keep(double took) {
     for (RankClock& clock : clocks) {
       if (clock.times.size() != clock.order.size()) clock.times.assign(clock.order.size(), {});
-      for (size_t i = 0; i < clock.order.size(); ++i) clock.times[i].push_back(clock.seconds(i));
+      for (size_t i = 0; i < clock.order.size(); ++i)
+        if (clock.order[i].kind != InstructionKind::receive) clock.times[i].push_back(clock.seconds(i));
     }
+    for (size_t rank = 0; rank < clocks.size(); ++rank) keep_messages(rank);
     const RankClock& own = clocks[0];
     outside.push_back(own.ended.empty() ? took : took - (own.ended.back() - own.ended.front()));
+  }
+
+  /// From the end of the send: before it, the receive waits for what the other stage computes. The messages of a link come in order.
+  void keep_messages(size_t rank) {
+    const Plan& plan = *plans[rank];
+    RankClock& clock = clocks[rank];
+    MeshPosition at = position_of(plan.program.mesh, static_cast<int32_t>(rank));
+    for (const auto& [link, receives] : along_links(plan, clock.order, InstructionKind::receive)) {
+      at.stage = plan.exchanges[static_cast<size_t>(clock.order[receives.front()].exchange)].other;
+      const auto sender = static_cast<size_t>(rank_at(plan.program.mesh, at));
+      const std::vector<size_t> sends = along_links(*plans[sender], clocks[sender].order, InstructionKind::send)[link];
+      for (size_t i = 0; i < std::min(receives.size(), sends.size()); ++i) {
+        const double sent = clocks[sender].ended[sends[i]];
+        if (sent > clock.began_at(receives[i])) clock.times[receives[i]].push_back(clock.ended[receives[i]] - sent);
+      }
+    }
   }
 
   /// By step, the shortest time over the ranks of an exchange that all run.
@@ -164,8 +190,8 @@ int64_t MeasuredSteps::count() const { return static_cast<int64_t>(parts_->watch
 int64_t MeasuredSteps::memory() const { return memory_of(*parts_->plans[0]); }
 bool MeasuredSteps::has_stages() const { return parts_->plans[0]->program.mesh.stage > 1; }
 double MeasuredSteps::step() const { return median_of(parts_->whole.empty() ? parts_->watched : parts_->whole); }
-double MeasuredSteps::usual_step() const { return usual_of(parts_->watched); }
-double MeasuredSteps::before_second() const { return usual_of(parts_->outside); }
+double MeasuredSteps::watched_step() const { return median_of(parts_->watched); }
+double MeasuredSteps::before_second() const { return median_of(parts_->outside); }
 
 std::vector<OpTime> MeasuredSteps::ops(bool of_all) const {
   std::vector<OpTime> all;
@@ -182,14 +208,14 @@ std::vector<OpTime> MeasuredSteps::ops(bool of_all) const {
       was_update = is_update;
       if (at.is_copy() || at.is_wait() || at.kind == InstructionKind::send) continue;
       if (at.kind == InstructionKind::receive) {
-        all.push_back(message_of(plan, at, shortest_of(clock.times[i])));
+        if (!clock.times[i].empty()) all.push_back(message_of(plan, at, median_of(clock.times[i])));
         continue;
       }
       const bool is_shared = at.sends();
       // Stages make the same collectives at different places.
       if (is_shared && (rank > 0 || plan.program.mesh.stage > 1)) continue;
       all.push_back({rate_name(plan, at), work_of(plan, at, parts_->micro_batches),
-                     is_shared ? shortest_of(parts_->of_last_to_come(at)) : usual_of(clock.times[i]), is_first});
+                     is_shared ? shortest_of(parts_->of_last_to_come(at)) : median_of(clock.times[i]), is_first});
     }
   }
   return all;

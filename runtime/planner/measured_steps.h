@@ -30,12 +30,12 @@ class MeasuredSteps {
 
   /// The instructions of all ranks, or of rank 0 alone.
   ///   collectives   once, with the shortest time of the rank that came last, which waits for nobody
-  ///   messages      as sends, with the shortest time of a receive
+  ///   messages      as sends, with the time from the end of the send to that of a receive which waited for it
   std::vector<OpTime> ops(bool of_all = true) const;
   int64_t memory() const;  // bytes that a rank's plan needs
   bool has_stages() const;
   double step() const;           // seconds of a step, median of those without the watch, or else of all
-  double usual_step() const;     // of those with the watch, the lower quartile, as an instruction's time
+  double watched_step() const;   // of those with the watch
   double before_second() const;  // seconds of a watched step outside the instructions after the first one, of rank 0
 
  private:
@@ -46,7 +46,5 @@ class MeasuredSteps {
 };
 
 double median_of(std::vector<double> values);  // 0: none
-/// The lower quartile: the time of work that others on the machine can only make longer.
-double usual_of(std::vector<double> times);
 
 }  // namespace st
