@@ -118,27 +118,20 @@ class Cancelled {
   const uint64_t before_;
 };
 
-/// Steps outside their instructions, by what is left after those of rank 0.
-double outside_of(const MeasuredSteps& steps, const RateSet& rates) {
-  const std::vector<OpTime> ops = steps.ops();
-  if (ops.empty()) return 0;
-  const OpRate* const first = rates.find(ops.front().name);
-  return std::max(0.0, steps.before_second() - (first == nullptr ? 0 : first->seconds(ops.front().work)));
-}
-
 using AllSteps = std::vector<std::unique_ptr<MeasuredSteps>>;
 
-AllSteps steps_of(const std::shared_ptr<Context>& context, const RankSetting& setting, bool is_quick, const Cancelled& cancelled) {
+/// Every `groups`-th choice of a setting, from `group` on. None: there is no memory for any of them.
+AllSteps steps_of(const std::shared_ptr<Context>& context, const std::vector<StepChoice>& choices, size_t group, size_t groups,
+                  const Cancelled& cancelled) {
   AllSteps all;
-  for (const StepChoice& choice : calibration_steps(setting.threads, setting.ranks, is_quick)) {
+  for (size_t i = group; i < choices.size(); i += groups) {
     cancelled.check();
     try {
-      all.push_back(std::make_unique<MeasuredSteps>(context, choice));
+      all.push_back(std::make_unique<MeasuredSteps>(context, choices[i]));
     } catch (const Error& error) {
       if (error.code() != Code::out_of_memory) throw;
     }
   }
-  require(!all.empty(), Code::out_of_memory, "calibrate: there is no memory for any model");
   return all;
 }
 
@@ -155,13 +148,55 @@ void run(const std::vector<AllSteps>& settings, double seconds, const Cancelled&
       }
 }
 
+/// What is known of steps after their memory is freed.
+struct ChoiceTimes {
+  std::vector<OpTime> ops, of_first;  // of all ranks, and of rank 0
+  int64_t memory;
+  bool has_stages;
+  double step, before_second;
+};
+
+ChoiceTimes times_of(const MeasuredSteps& steps) {
+  return {.ops = steps.ops(),
+          .of_first = steps.ops(false),
+          .memory = steps.memory(),
+          .has_stages = steps.has_stages(),
+          .step = steps.watched_step(),
+          .before_second = steps.before_second()};
+}
+
+/// The times of all choices, by setting. In groups of choices, each of all settings, so that the memory of one group is enough.
+std::vector<std::vector<ChoiceTimes>> measured(const std::shared_ptr<Context>& context, const std::vector<RankSetting>& settings,
+                                               const CalibrationOptions& options) {
+  const Cancelled cancelled(*context);
+  const size_t groups = options.is_quick ? 1 : 4;
+  std::vector<std::vector<ChoiceTimes>> times(settings.size());
+  for (size_t group = 0; group < groups; ++group) {
+    std::vector<AllSteps> all;
+    for (const RankSetting& of : settings)
+      all.push_back(steps_of(context, calibration_steps(of.threads, of.ranks, options.is_quick), group, groups, cancelled));
+    run(all, options.seconds / static_cast<double>(groups), cancelled);
+    for (size_t i = 0; i < settings.size(); ++i)
+      for (const auto& steps : all[i]) times[i].push_back(times_of(*steps));
+  }
+  for (const auto& of : times) require(!of.empty(), Code::out_of_memory, "calibrate: there is no memory for any model");
+  return times;
+}
+
+/// Steps outside their instructions, by what is left after those of rank 0.
+double outside_of(const ChoiceTimes& steps, const RateSet& rates) {
+  if (steps.ops.empty()) return 0;
+  const OpRate* const first = rates.find(steps.ops.front().name);
+  return std::max(0.0, steps.before_second - (first == nullptr ? 0 : first->seconds(steps.ops.front().work)));
+}
+
 /// A usual step, relative to what the rates of its instructions add up to. Each instruction is late now and then, and some are in every
 /// step: the sum of usual times is below a usual sum.
-double lateness_of(const MeasuredSteps& steps, const RateSet& rates) {
+double lateness_of(const ChoiceTimes& steps, const RateSet& rates) {
   double seconds = rates.step;
-  for (const OpTime& op : steps.ops(false))
+  for (const OpTime& op : steps.of_first)
     if (const OpRate* const rate = rates.find(op.name)) seconds += rate->seconds(op.work);
-  return steps.watched_step() / seconds;
+  return steps.step / seconds;
 }
 
 void scale(RateSet& rates, double by) {
@@ -175,12 +210,11 @@ void scale(RateSet& rates, double by) {
 
 /// Rates for plans of at most so much memory, from the steps of those that `fits`; a name that they do not have, from the others.
 template <class Fits>
-RateSet rates_of(const AllSteps& all, const RankSetting& setting, int64_t memory, const Fits& fits) {
+RateSet rates_of(const std::vector<ChoiceTimes>& all, const RankSetting& setting, int64_t memory, const Fits& fits) {
   std::vector<OpTime> times, of_others;
-  for (const auto& steps : all) {
-    const std::vector<OpTime> ops = steps->ops();
-    std::vector<OpTime>& to = fits(*steps) ? times : of_others;
-    to.insert(to.end(), ops.begin(), ops.end());
+  for (const ChoiceTimes& steps : all) {
+    std::vector<OpTime>& to = fits(steps) ? times : of_others;
+    to.insert(to.end(), steps.ops.begin(), steps.ops.end());
   }
   RateSet set{.threads = setting.threads, .ranks = setting.ranks, .ops = fit_rates(times), .step = 0, .memory = memory};
   const size_t own = set.ops.size();
@@ -189,12 +223,12 @@ RateSet rates_of(const AllSteps& all, const RankSetting& setting, int64_t memory
       set.ops.push_back(std::move(rate));
   std::ranges::sort(set.ops, {}, &OpRate::name);
   std::vector<double> outside;
-  for (const auto& steps : all)
-    if (fits(*steps)) outside.push_back(outside_of(*steps, set));
+  for (const ChoiceTimes& steps : all)
+    if (fits(steps)) outside.push_back(outside_of(steps, set));
   set.step = median_of(outside);
   std::vector<double> lateness;
-  for (const auto& steps : all)
-    if (fits(*steps) && !steps->has_stages()) lateness.push_back(lateness_of(*steps, set));  // stages also wait for each other
+  for (const ChoiceTimes& steps : all)
+    if (fits(steps) && !steps.has_stages) lateness.push_back(lateness_of(steps, set));  // stages also wait for each other
   constexpr double kMost = 1.1;  // beyond that, other programs took the cores, which is not the machine's rate
   if (!lateness.empty()) scale(set, std::clamp(median_of(lateness), 1 / kMost, kMost));
   return set;
@@ -236,7 +270,6 @@ std::vector<StepChoice> calibration_steps(int32_t threads, int32_t ranks, bool i
 }
 
 Machine calibrate(const std::shared_ptr<Context>& context, const CalibrationOptions& options) {
-  const Cancelled cancelled(*context);
   const int32_t threads = context->threads();
   Machine machine;
   machine.profile = profile_of(context->backend(), threads);
@@ -250,13 +283,11 @@ Machine calibrate(const std::shared_ptr<Context>& context, const CalibrationOpti
   machine.device_memory = machine.profile.memory;
   machine.ranks_per_node = threads;
   const std::vector<RankSetting> settings = settings_of(threads, options.is_quick);
-  std::vector<AllSteps> all;
-  for (const RankSetting& setting : settings) all.push_back(steps_of(context, setting, options.is_quick, cancelled));
-  run(all, options.seconds, cancelled);
-  const auto is_small = [](const MeasuredSteps& steps) { return steps.memory() <= kStaysInCache; };
+  const std::vector<std::vector<ChoiceTimes>> times = measured(context, settings, options);
+  const auto is_small = [](const ChoiceTimes& steps) { return steps.memory <= kStaysInCache; };
   for (size_t i = 0; i < settings.size(); ++i) {
-    machine.rates.push_back(rates_of(all[i], settings[i], kStaysInCache, is_small));
-    if (!options.is_quick) machine.rates.push_back(rates_of(all[i], settings[i], RateSet::kAnyMemory, std::not_fn(is_small)));
+    machine.rates.push_back(rates_of(times[i], settings[i], kStaysInCache, is_small));
+    if (!options.is_quick) machine.rates.push_back(rates_of(times[i], settings[i], RateSet::kAnyMemory, std::not_fn(is_small)));
   }
   if (const OpRate* const exchange = machine.rates.back().find("exchange.data")) machine.in_node = link_of(*exchange);
   return machine;

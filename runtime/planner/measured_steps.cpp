@@ -2,11 +2,10 @@
 
 #include <algorithm>
 #include <limits>
-#include <map>
 
-#include "base/mesh.h"
 #include "base/os/machine.h"
 #include "models/builtin.h"
+#include "planner/rank_clock.h"
 #include "train/trainer.h"
 
 namespace st {
@@ -20,14 +19,6 @@ OpTime message_of(const Plan& plan, const Instruction& receive, double seconds) 
 }
 
 double shortest_of(const std::vector<double>& times) { return times.empty() ? 0 : *std::ranges::min_element(times); }
-
-/// The index of each instruction of the kind, by the link of its message, in order.
-std::map<int32_t, std::vector<size_t>> along_links(const Plan& plan, const std::vector<Instruction>& order, InstructionKind kind) {
-  std::map<int32_t, std::vector<size_t>> all;
-  for (size_t i = 0; i < order.size(); ++i)
-    if (order[i].kind == kind) all[plan.exchanges[static_cast<size_t>(order[i].exchange)].link].push_back(i);
-  return all;
-}
 
 int64_t classes_of(const StepChoice& choice) {
   return choice.model == "mlp" ? mlp_options(choice.options).outputs : gpt_options(choice.options).vocabulary;
@@ -72,16 +63,6 @@ class MeasuredSteps::Rows {
   std::vector<HostView> views_;
 };
 
-/// A rank's instructions in the order in which it runs them, and when each of them ended in the current step.
-struct MeasuredSteps::RankClock {
-  double began = 0;
-  std::vector<double> ended;
-  std::vector<Instruction> order;
-  std::vector<std::vector<double>> times;  // by instruction: of each step kept; of a receive, of those in which it waited for its message
-  double began_at(size_t i) const { return i == 0 ? began : ended[i - 1]; }
-  double seconds(size_t i) const { return ended[i] - began_at(i); }
-};
-
 struct MeasuredSteps::Parts {
   Parts(const std::shared_ptr<Context>& context, const StepChoice& choice)
       : model(std::make_shared<Model>(context, build_builtin(choice.model, choice.options), 1)),
@@ -89,7 +70,8 @@ struct MeasuredSteps::Parts {
         rows(model->program(), trainer.rows_per_step(), classes_of(choice)),
         plans(trainer.plans()),
         micro_batches(trainer.recipe().step_micro_batches()),
-        clocks(plans.size()) {
+        clocks(plans.size()),
+        times(plans.size()) {
     for (size_t rank = 0; rank < plans.size(); ++rank) {
       clocks[rank].ended.reserve(plans[rank]->instructions.size());
       clocks[rank].order.reserve(plans[rank]->instructions.size());
@@ -114,39 +96,26 @@ struct MeasuredSteps::Parts {
     }
   }
   void keep(double took) {
-    for (RankClock& clock : clocks) {
-      if (clock.times.size() != clock.order.size()) clock.times.assign(clock.order.size(), {});
+    for (size_t rank = 0; rank < clocks.size(); ++rank) {
+      const RankClock& clock = clocks[rank];
+      auto& kept = times[rank];
+      if (kept.size() != clock.order.size()) kept.assign(clock.order.size(), {});
       for (size_t i = 0; i < clock.order.size(); ++i)
-        if (clock.order[i].kind != InstructionKind::receive) clock.times[i].push_back(clock.seconds(i));
+        if (clock.order[i].kind != InstructionKind::receive) kept[i].push_back(clock.seconds(i));
+      for (const MessageTime& message : messages_waited_for(plans, clocks, rank)) kept[message.receive].push_back(message.seconds);
     }
-    for (size_t rank = 0; rank < clocks.size(); ++rank) keep_messages(rank);
     const RankClock& own = clocks[0];
     outside.push_back(own.ended.empty() ? took : took - (own.ended.back() - own.ended.front()));
-  }
-
-  /// From the end of the send: before it, the receive waits for what the other stage computes. The messages of a link come in order.
-  void keep_messages(size_t rank) {
-    const Plan& plan = *plans[rank];
-    RankClock& clock = clocks[rank];
-    MeshPosition at = position_of(plan.program.mesh, static_cast<int32_t>(rank));
-    for (const auto& [link, receives] : along_links(plan, clock.order, InstructionKind::receive)) {
-      at.stage = plan.exchanges[static_cast<size_t>(clock.order[receives.front()].exchange)].other;
-      const auto sender = static_cast<size_t>(rank_at(plan.program.mesh, at));
-      const std::vector<size_t> sends = along_links(*plans[sender], clocks[sender].order, InstructionKind::send)[link];
-      for (size_t i = 0; i < std::min(receives.size(), sends.size()); ++i) {
-        const double sent = clocks[sender].ended[sends[i]];
-        if (sent > clock.began_at(receives[i])) clock.times[receives[i]].push_back(clock.ended[receives[i]] - sent);
-      }
-    }
   }
 
   /// By step, the shortest time over the ranks of an exchange that all run.
   std::vector<double> of_last_to_come(const Instruction& at) const {
     std::vector<double> shortest;
-    for (const RankClock& clock : clocks) {
-      const auto found = std::ranges::find(clock.order, at);
-      if (found == clock.order.end()) continue;
-      const std::vector<double>& own = clock.times[static_cast<size_t>(found - clock.order.begin())];
+    for (size_t rank = 0; rank < clocks.size(); ++rank) {
+      const std::vector<Instruction>& order = clocks[rank].order;
+      const auto found = std::ranges::find(order, at);
+      if (found == order.end()) continue;
+      const std::vector<double>& own = times[rank][static_cast<size_t>(found - order.begin())];
       shortest.resize(std::max(shortest.size(), own.size()), std::numeric_limits<double>::infinity());
       for (size_t step = 0; step < own.size(); ++step) shortest[step] = std::min(shortest[step], own[step]);
     }
@@ -158,7 +127,8 @@ struct MeasuredSteps::Parts {
   Rows rows;
   std::vector<const Plan*> plans;  // by rank
   int64_t micro_batches;
-  std::vector<RankClock> clocks;
+  std::vector<RankClock> clocks;                        // of the current step, by rank
+  std::vector<std::vector<std::vector<double>>> times;  // by rank and instruction: of each step kept
   bool has_run = false;
   bool has_watch = false;
   std::vector<double> whole, watched, outside;
@@ -197,10 +167,11 @@ std::vector<OpTime> MeasuredSteps::ops(bool of_all) const {
   std::vector<OpTime> all;
   for (size_t rank = 0; rank < (of_all ? parts_->clocks.size() : 1); ++rank) {
     const RankClock& clock = parts_->clocks[rank];
+    const std::vector<std::vector<double>>& times = parts_->times[rank];
     const Plan& plan = *parts_->plans[rank];
     int32_t before = -1;
     bool was_update = false;
-    for (size_t i = 0; i < clock.times.size(); ++i) {
+    for (size_t i = 0; i < times.size(); ++i) {
       const Instruction& at = clock.order[i];
       const bool is_update = plan.program.sections[static_cast<size_t>(at.section)].phase == Phase::update;
       const bool is_first = at.micro_batch != before || is_update != was_update;
@@ -208,14 +179,14 @@ std::vector<OpTime> MeasuredSteps::ops(bool of_all) const {
       was_update = is_update;
       if (at.is_copy() || at.is_wait() || at.kind == InstructionKind::send) continue;
       if (at.kind == InstructionKind::receive) {
-        if (!clock.times[i].empty()) all.push_back(message_of(plan, at, median_of(clock.times[i])));
+        if (!times[i].empty()) all.push_back(message_of(plan, at, median_of(times[i])));
         continue;
       }
       const bool is_shared = at.sends();
       // Stages make the same collectives at different places.
       if (is_shared && (rank > 0 || plan.program.mesh.stage > 1)) continue;
       all.push_back({rate_name(plan, at), work_of(plan, at, parts_->micro_batches),
-                     is_shared ? shortest_of(parts_->of_last_to_come(at)) : median_of(clock.times[i]), is_first});
+                     is_shared ? shortest_of(parts_->of_last_to_come(at)) : median_of(times[i]), is_first});
     }
   }
   return all;

@@ -40,7 +40,6 @@ class MeasuredSteps {
 
  private:
   class Rows;
-  struct RankClock;
   struct Parts;
   std::unique_ptr<Parts> parts_;
 };
