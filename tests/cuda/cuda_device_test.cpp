@@ -74,7 +74,10 @@ TEST_P(CudaDevices, TooLittleMemoryIsSaidWithBothSizes) {
   const auto half = device.allocate(kMemory / 2, MemoryRole::parameters);
   const Error error = error_of([&] { device.allocate(kMemory / 2 + 1, MemoryRole::parameters); });
   EXPECT_EQ(error.code(), Code::out_of_memory);
-  EXPECT_EQ(error.message(), "allocate: cuda:1 has not 524289 bytes, of its memory 524288 are free");
+  EXPECT_EQ(
+      error.message(),
+      "allocate: cuda:1 has not 524289 bytes for parameters, of its memory 524288 are free; end other programs that use it (nvidia-smi "
+      "lists them), or see what saves memory and what it costs: scaletrain plan, or st_plan_create");
   EXPECT_EQ(cudaGetLastError(), cudaSuccess) << "the host's own calls do not see it";
   EXPECT_EQ(memory_->account().bytes(), kMemory / 2);
 }

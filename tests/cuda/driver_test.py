@@ -60,7 +60,7 @@ class Driver(unittest.TestCase):
                          f"this plug-in knows; {REMEDY}")
 
     def test_what_it_returns_is_said(self):
-        self.assertEqual(fake("silent"), "cuDriverGetVersion returned 999")
+        self.assertEqual(fake("silent"), f"cuDriverGetVersion returned 999; see whether nvidia-smi works, and else {REMEDY}")
         self.assertEqual(fake("mismatch"), "cuInit returned 803 (CUDA_ERROR_SYSTEM_DRIVER_MISMATCH: system has unsupported display driver / "
                          "cuda driver combination)")
         self.assertEqual(fake("broken"), "cuDeviceGetAttribute returned 999 (unknown)")
@@ -114,6 +114,11 @@ class Profiles(unittest.TestCase):
             made = json.loads(text)
             self.assertEqual((made["device"], made["kernel_class"], made["memory_bytes"]), ("cuda", kernel_class, memory))
         self.assertTrue(self.profiles("exclusive")[0][1].endswith("exclusive"))
+
+    def test_of_a_slice_are_its_own(self):
+        [(name, facts, machine)] = self.profiles("mig")
+        self.assertEqual(name, "NVIDIA H100 80GB HBM3 MIG 1g.10gb (sm_90, 16 SMs, 9.75 GiB)")
+        self.assertEqual(json.loads(machine)["memory_bytes"], 10468982784)
 
 
 class Nccl(unittest.TestCase):

@@ -427,6 +427,14 @@ cudaError_t cudaDeviceGetPCIBusId(char* text, int room, int device) {
   });
 }
 
+cudaError_t cudaEventCreate(cudaEvent_t* event) { return cudaEventCreateWithFlags(event, 0); }
+
+/// A simulated device has no times.
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t /*begin*/, cudaEvent_t /*end*/) {
+  *milliseconds = 1;
+  return cudaSuccess;
+}
+
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   return called([&](Runtime& all) {
     all.engine->wait(*event->point);

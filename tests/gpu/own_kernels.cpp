@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <optional>
 #include <random>
+#include <string>
 #include <vector>
 
 #include "backend/backend.h"
@@ -18,12 +20,18 @@
 #include "base/float16.h"
 #include "base/float_mode.h"
 #include "base/workers.h"
+#include "kernel_rates.h"
 #include "probe.h"
 
 namespace {
 
 using namespace st;
 using namespace st::cuda;
+
+std::string in_single_quotes(std::string words) {
+  std::ranges::replace(words, '"', '\'');
+  return words;
+}
 
 constexpr DType kFloats[] = {DType::f32, DType::bf16, DType::f16};
 
@@ -63,6 +71,9 @@ class Facts {
  public:
   explicit Facts(int index) : index_(index), device_(index, std::make_shared<MemorySource>()), stream_(device_.make_stream()) {}
 
+  /// Elements with other bits than the cpu's, in all lines so far.
+  int64_t different() const { return different_; }
+
   void casts() {
     for (const DType from : kFloats)
       for (const DType to : kFloats)
@@ -95,7 +106,7 @@ class Facts {
         for (int64_t i = 0; i < elements; ++i) different += std::memcmp(made.data() + i * size, &bits, static_cast<size_t>(size)) != 0;
         for (int64_t i = bytes; i < bytes + 64; ++i) different += made[static_cast<size_t>(i)] != 0;
       }
-      probe::Line("own", "fill bits")("dtype", std::string(name_of(dtype)))("different", different);
+      probe::Line("own", "fill bits")("dtype", std::string(name_of(dtype)))("different", counted(different));
     }
   }
 
@@ -125,7 +136,7 @@ class Facts {
       }
       int64_t different = 0;
       for (size_t i = 0; i < made.size(); ++i) different += made[i] != wanted[i];
-      probe::Line("own", "fold bits")("dtype", std::string(name_of(dtype)))("of", sum_bytes)("different", different);
+      probe::Line("own", "fold bits")("dtype", std::string(name_of(dtype)))("of", sum_bytes)("different", counted(different));
     }
   }
 
@@ -176,60 +187,16 @@ class Facts {
               of += m * n;
             }
         probe::Line("own", "product bits")("dtype", std::string(name_of(dtype)))("rows", tile.rows)("columns", tile.columns)("of", of)(
-            "different", different);
+            "different", counted(different));
       }
-  }
-
-  void product_rates() {
-    constexpr int64_t kSide = 4096;
-    const Shape square = {kSide, kSide};
-    const auto a = device_.allocate(kSide * kSide * 4, MemoryRole::other), b = device_.allocate(kSide * kSide * 4, MemoryRole::other),
-               c = device_.allocate(kSide * kSide * 4, MemoryRole::other);
-    for (const DType dtype : {DType::f32, DType::bf16})
-      for (const ProductTile& tile : product_tiles(dtype)) {
-        const Attrs attrs = make_attrs(Op::matmul, {{"tiles", Ints{0, 0, tile.rows, tile.columns, 0, 0, 0, 0, 0}}});
-        const Operand in[] = {{a->data(), dtype, square}, {b->data(), dtype, square}}, out = {c->data(), dtype, square};
-        Call call;
-        call.attrs = &attrs;
-        call.in = in;
-        call.out = {&out, 1};
-        const CurrentDevice current(index_);
-        std::vector<double> tflops;
-        for (const double ms :
-             probe::device_ms(stream_->handle(), 20, 4, [&](int) { enqueue_product(stream_->handle(), Op::matmul, call); }))
-          tflops.push_back(2.0 * kSide * kSide * kSide / ms / 1e9);
-        probe::Line("own", "product of 4096")("dtype", std::string(name_of(dtype)))("rows", tile.rows)("columns", tile.columns)(
-            "tflops", probe::spread(tflops));
-      }
-  }
-
-  void rates() {
-    constexpr int64_t kElements = int64_t{1} << 28;
-    const auto x = device_.allocate(kElements * 4, MemoryRole::other), y = device_.allocate(kElements * 4, MemoryRole::other);
-    const auto rate = [&](const char* what, int64_t bytes, const auto& body) {
-      const CurrentDevice current(index_);
-      std::vector<double> gb_s;
-      for (const double ms : probe::device_ms(stream_->handle(), 20, 4, [&](int) { body(); }))
-        gb_s.push_back(static_cast<double>(bytes) / ms / 1e6);
-      probe::Line("own", what)("bytes", bytes)("gb_s", probe::spread(gb_s));
-    };
-    rate("copy by the runtime", 8 * kElements, [&] { stream_->copy(y->data(), x->data(), kElements * 4); });
-    rate("fill f32", 4 * kElements, [&] { enqueue_fill(stream_->handle(), DType::f32, pointer_to(y->data()), 0x3FC00000, kElements); });
-    const auto cast_rate = [&](const char* what, DType to, DType from, int64_t bytes) {
-      rate(what, bytes, [&] { enqueue_cast(stream_->handle(), to, pointer_to(y->data()), from, pointer_to(x->data()), kElements); });
-    };
-    cast_rate("cast f32 to bf16", DType::bf16, DType::f32, 6 * kElements);
-    cast_rate("cast f32 to f16", DType::f16, DType::f32, 6 * kElements);
-    cast_rate("cast bf16 to f32", DType::f32, DType::bf16, 6 * kElements);
-    cast_rate("cast f16 to f32", DType::f32, DType::f16, 6 * kElements);
-    constexpr int64_t kSums = kElements / 8;
-    std::vector<Address> terms;
-    for (int64_t i = 0; i < 8; ++i) terms.push_back(x->data() + i * kSums * 2);
-    rate("fold 8 of bf16", (8 * 2 + 4) * kSums,
-         [&] { enqueue_fold(stream_->handle(), {.terms = terms, .sums = y->data(), .dtype = DType::bf16, .elements = kSums}); });
   }
 
  private:
+  int64_t counted(int64_t different) {
+    different_ += different;
+    return different;
+  }
+
   struct Given {
     DType dtype;
     Shape shape;
@@ -335,7 +302,7 @@ class Facts {
     call.out = {&out_here, 1};
     run_on_cpu(op, call);
     probe::Line("own", "op bits")("op", std::string(name_of(op)))("dtype", std::string(name_of(xs[0].dtype)))("of", y.shape.elements())(
-        "different", differences(out));
+        "different", counted(differences(out)));
   }
 
   /// Three steps with a bf16 gradient and a bf16 copy.
@@ -376,7 +343,7 @@ class Facts {
     }
     int64_t different = 0;
     for (const Both& slot : slots) different += differences(slot);
-    probe::Line("own", "update bits")("op", std::string(name_of(op)))("of", elements)("different", different);
+    probe::Line("own", "update bits")("op", std::string(name_of(op)))("of", elements)("different", counted(different));
   }
   template <class T>
   static std::vector<uint8_t> bytes_of_value(const T& value) {
@@ -405,7 +372,7 @@ class Facts {
     for (int64_t i = 0; i < elements; ++i)
       different += std::memcmp(made.data() + i * bytes_of(to), wanted.data() + i * bytes_of(to), static_cast<size_t>(bytes_of(to))) != 0;
     probe::Line("own", "cast bits")("from", std::string(name_of(from)))("to", std::string(name_of(to)))("of", elements)("different",
-                                                                                                                        different);
+                                                                                                                        counted(different));
   }
 
   void by_cpu(DType from, DType to, const uint8_t* x, uint8_t* y, int64_t elements) {
@@ -419,6 +386,7 @@ class Facts {
     cpu_->kernels()[static_cast<size_t>(Op::cast)].run(call);
   }
 
+  int64_t different_ = 0;
   int index_;
   CudaDevice device_;
   std::unique_ptr<CudaStream> stream_;
@@ -426,26 +394,37 @@ class Facts {
   Workers workers_{1};
 };
 
-}  // namespace
-
-int main() {
+/// The first device that kernels can use; nothing, and a line that says why, without one.
+std::optional<DeviceProfile> usable_device() {
   try {
     const std::vector<DeviceProfile> devices = device_profiles(load_driver());
     require(!devices.empty(), Code::unavailable, "the driver lists no device");
     check_usable(devices.front());
-    probe::Line("own", "device")("profile", devices.front().text())("machine", devices.front().machine().kernel_class);
+    return devices.front();
+  } catch (const Error& why) {
+    probe::Line("skipped", in_single_quotes(why.message()));
+    return std::nullopt;
+  }
+}
+
+}  // namespace
+
+/// 1: a kernel failed, or its bits differ. What fails later than the search for a device is no reason to skip.
+int main() {
+  const std::optional<DeviceProfile> device = usable_device();
+  if (!device) return 0;
+  probe::Line("own", "device")("profile", device->text())("machine", device->machine().kernel_class);
+  try {
     Facts facts(0);
     facts.casts();
     facts.fills();
     facts.folds();
     facts.ops();
     facts.products();
-    facts.product_rates();
-    facts.rates();
-  } catch (const Error& why) {
-    if (why.code() != Code::unavailable) throw;
-    std::string words = why.message();
-    std::ranges::replace(words, '"', '\'');
-    probe::Line("skipped", words);
+    print_kernel_rates(0, std::make_shared<MemorySource>());
+    return facts.different() > 0 ? 1 : 0;
+  } catch (const std::exception& why) {
+    probe::Line("error", in_single_quotes(why.what()));
+    return 1;
   }
 }

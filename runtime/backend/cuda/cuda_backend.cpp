@@ -250,7 +250,8 @@ class CudaBackend final : public Backend {
     fail(Code::unsupported, text(name_, ": its kernels cannot be called on the host's memory; use a context of device cpu"));
   }
   const GemmKernels& gemm() const override {
-    fail(Code::unsupported, text(name_, ": only device cpu tunes products, and multiplies the host's arrays; leave tune out, or use it"));
+    fail(Code::unsupported,
+         text(name_, ": this call multiplies arrays of the host; use a context of device cpu, or arrays of this device"));
   }
   std::span<const char* const> product_algorithms() const override {
     return products_ ? algorithm_names() : std::span<const char* const>();

@@ -165,7 +165,10 @@ std::unique_ptr<Buffer> CudaDevice::allocate(int64_t bytes, MemoryRole role, std
     const CurrentDevice current(index_);
     const cudaError_t status = cudaMalloc(&data, static_cast<size_t>(bytes));
     if (is_out_of_memory(status))
-      fail(Code::out_of_memory, text("allocate: ", name(), " has not ", bytes, " bytes, of its memory ", free_bytes(), " are free"));
+      fail(Code::out_of_memory,
+           text("allocate: ", name(), " has not ", bytes, " bytes for ", name_of(role), ", of its memory ", free_bytes(),
+                " are free; end other programs that use it (nvidia-smi lists them), or see what saves memory and what it "
+                "costs: scaletrain plan, or st_plan_create"));
     must(status, "cudaMalloc");
   }
   auto buffer = std::make_unique<Allocations::Allocated>(address_of(data), bytes, role, std::move(source), allocations_);

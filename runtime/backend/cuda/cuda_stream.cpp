@@ -81,8 +81,7 @@ void CudaGraph::launch(Stream& stream) {
 
 HostsStream::HostsStream(int64_t handle, int index, std::string_view device)
     : stream_(reinterpret_cast<cudaStream_t>(static_cast<intptr_t>(handle))), index_(index) {
-  check(handle > 0, "stream: ", handle, " is no stream; give a cudaStream_t of ", device,
-        ", 1 or 2 for CUDA's default streams, or -1 for none");
+  check(handle > 0, "stream: ", handle, " is no stream; give a cudaStream_t of ", device, ", 1 for its default stream, or -1 for none");
   if (stream_ == cudaStreamLegacy || stream_ == cudaStreamPerThread) return;
   int of = -1;
   must(cudaStreamGetDevice(stream_, &of), "cudaStreamGetDevice");

@@ -44,7 +44,8 @@ Driver load_driver() {
   decltype(&::cuDriverGetVersion) version_of = nullptr;
   fill(version_of, "cuDriverGetVersion");
   const CUresult told = version_of(&driver.version);
-  require(told == CUDA_SUCCESS, Code::unavailable, "cuDriverGetVersion returned ", static_cast<int>(told));
+  require(told == CUDA_SUCCESS, Code::unavailable, "cuDriverGetVersion returned ", static_cast<int>(told),
+          "; see whether nvidia-smi works, and else ", kRemedy);
   require(driver.version >= kNeeded, Code::unavailable, "the driver (", library.name(), ") is too old: it is of CUDA ",
           cuda_version_text(driver.version), ", this plug-in needs ", cuda_version_text(kNeeded), "; ", kRemedy);
 #define ST_FILL(function) fill(driver.function, ST_CUDA_NAME(function));
