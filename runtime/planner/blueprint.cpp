@@ -47,17 +47,21 @@ Blueprint::Blueprint(PlannedRun run, const BlueprintWishes& wishes, Workers& wor
       of_rank_(plan_of_rank(run_, rank_, &begun_)),
       advised_(rank_) {
   if (wishes.simulates) simulate(wishes.troubles);
-  stages_ = all_ ? stage_memory(*all_) : stage_memory(run_, of_rank_, rank_, begun_, workers);
+  stages_ = all_ ? planned_stages(*all_) : planned_stages(run_, of_rank_, rank_, begun_, workers);
   begun_.clear();
+  const auto of_pipeline = [&](double message_factor) {
+    return shares_of(stages_, of_rank_.plan.program.links, of_rank_.at.stage, message_factor);
+  };
+  shares_ = stages_.size() > 1 ? of_pipeline(1) : of_rank_.shares(run_.recipe);
   if (run_.recipe.ranks > 1 && (wishes.simulates || wishes.advises.value_or(false))) {
     on_one_rank_ = seconds_on_one_rank(run_);
-    limit_ = speed_limit(run_, of_rank_);
+    limit_ = speed_limit(run_, of_rank_, shares_, stages_.size() > 1 ? of_pipeline(0.5).all() : 0);
   }
   if (wishes.advises.value_or(!fits())) advise(workers);
   if (wishes.scales_to > 0) scaling_ = scaled(run_, wishes.scales_to);
   if (wishes.failures) {
     const int64_t on_node = std::max<int64_t>(1, run_.machine.ranks_per_node), nodes = (run_.recipe.ranks + on_node - 1) / on_node;
-    goodput_ = goodput(step_ ? step_->seconds() : of_rank_.step_seconds(run_.recipe), nodes, *wishes.failures);
+    goodput_ = goodput(step_ ? step_->seconds() : shares_.all(), nodes, *wishes.failures);
   }
 }
 
@@ -70,17 +74,21 @@ void Blueprint::simulate(const std::vector<Trouble>& troubles) {
 }
 
 void Blueprint::advise(Workers& workers) {
-  const StageMemory& most = fullest(stages_);
+  const PlannedStage& most = fullest(stages_);
   const bool is_other = !fits(most.memory) && most.stage != of_rank_.at.stage;
   if (is_other) advised_ = most.rank;
   fixes_ = is_other ? fixes_for(run_, plan_of_rank(run_, advised_), advised_, workers) : fixes_for(run_, of_rank_, rank_, workers);
   if (is_other) return;
-  const double now = of_rank_.step_seconds(run_.recipe);
+  const double now = shares_.all();
   for (Fix& fix : fixes_) fix.speedup = on_one_rank_ / (now * (1 + fix.slower));
 }
 
 PlanPage Blueprint::shown(std::span<const MemoryMoment> memory) const {
-  PlanPage page{.title = st::text("Plan of rank ", rank_, " of ", run_.recipe.ranks), .text = text(), .run = run_, .of_rank = of_rank_};
+  PlanPage page{.title = st::text("Plan of rank ", rank_, " of ", run_.recipe.ranks),
+                .text = text(),
+                .run = run_,
+                .of_rank = of_rank_,
+                .shares = shares_};
   page.memory = memory;
   page.stages = stages_;
   page.spans = spans_;

@@ -10,10 +10,10 @@
 #include "planner/advice.h"
 #include "planner/goodput.h"
 #include "planner/plan_page.h"
+#include "planner/planned_stages.h"
 #include "planner/run_plan.h"
 #include "planner/search.h"
 #include "planner/speed_limit.h"
-#include "planner/stage_memory.h"
 
 namespace st {
 
@@ -35,7 +35,9 @@ class Blueprint {
 
   const PlannedRun& run() const { return run_; }
   const RankPlan& of_rank() const { return of_rank_; }
-  const std::vector<StageMemory>& stages() const { return stages_; }
+  const std::vector<PlannedStage>& stages() const { return stages_; }
+  /// A step by what the rank does in it: of a pipeline with what it waits for other stages.
+  const StepShares& shares() const { return shares_; }
   /// On every stage.
   bool fits() const { return fits(fullest(stages_).memory) && fits(of_rank_.numbers.memory); }
   bool fits(const PlannedMemory& memory) const { return memory.device_total() <= run_.device_memory_of_rank(); }
@@ -55,8 +57,9 @@ class Blueprint {
   PlannedRun run_;    // after a search: with its recipe
   BegunPlans begun_;  // while this is made
   RankPlan of_rank_;
-  std::vector<StageMemory> stages_;  // all of them
-  int32_t advised_;                  // the rank whose plan the fixes change: rank_, or the fullest one if the run does not fit
+  std::vector<PlannedStage> stages_;  // all of them
+  StepShares shares_;                 // of the rank's step
+  int32_t advised_;                   // the rank whose plan the fixes change: rank_, or the fullest one if the run does not fit
   std::vector<Fix> fixes_;
   std::optional<RunPlan> all_;
   std::optional<SimulatedStep> step_;

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "planner/planned_stages.h"
 
 namespace st {
 namespace {
@@ -37,6 +38,7 @@ std::optional<Candidate> candidate_of(const PlannedRun& run, const Recipe& recip
     const int32_t last = other.mesh().stage - 1;
     add_stage(other, 0, made);
     if (last > 0 && made.device_total <= most) add_stage(other, last, made);
+    made.knows_all_stages = last == 0;
   } catch (const Error& error) {
     if (error.code() == Code::invalid_argument || error.code() == Code::unsupported) return std::nullopt;
     throw;
@@ -47,14 +49,20 @@ std::optional<Candidate> candidate_of(const PlannedRun& run, const Recipe& recip
   return made;
 }
 
-bool add_inner_stages(const PlannedRun& run, Candidate& of) {
+void settle(const PlannedRun& run, Candidate& of, Workers& workers) {
   PlannedRun other = run;
   other.recipe = of.recipe;
-  const int64_t device_total = of.device_total;
-  const double step_seconds = of.step_seconds;
-  for (int32_t stage = 1; stage + 1 < other.mesh().stage; ++stage) add_stage(other, stage, of);
+  BegunPlans begun;
+  const RankPlan first = plan_of_rank(other, 0, &begun);
+  const std::vector<PlannedStage> stages = planned_stages(other, first, 0, begun, workers);
+  of.plans += std::ssize(stages);
+  of.device_total = fullest(stages).memory.device_total();
   of.fits = of.device_total <= other.device_memory_of_rank();
-  return of.device_total != device_total || of.step_seconds != step_seconds;
+  const auto computing = [](const PlannedStage& stage) { return shares_alone(stage.trace).computing; };
+  const PlannedStage& slowest = *std::ranges::max_element(stages, {}, computing);
+  of.shares = shares_of(stages, first.plan.program.links, slowest.stage);
+  of.step_seconds = of.shares.all();
+  of.knows_all_stages = true;
 }
 
 std::string Candidate::text() const {

@@ -99,8 +99,9 @@ std::string Blueprint::json() const {
   line.add_json("memory", json_of(numbers.memory)).add("device_memory", run_.device_memory_of_rank()).add("fits", fits());
   line.add("wire_bytes", bytes).add_json("wire", json_of(numbers.traffic)).add("collectives", collectives);
   line.add("flops", numbers.flops).add("repeated_flops", numbers.repeated_flops).add("instructions", numbers.instructions);
-  line.add("bubble", of_rank_.bubble(run_.recipe)).add("step_seconds", of_rank_.step_seconds(run_.recipe));
-  line.add_json("seconds", json_of(of_rank_.shares(run_.recipe)));
+  const double seconds = shares_.all();
+  line.add("bubble", seconds > 0 ? shares_.bubble / seconds : 0).add("step_seconds", seconds);
+  line.add_json("seconds", json_of(shares_));
   if (on_one_rank_ > 0) line.add("one_rank_seconds", on_one_rank_);
   if (limit_) line.add_json("limit", json_of(*limit_));
   line.add("tokens_per_step", run_.tokens_per_step());
@@ -109,7 +110,7 @@ std::string Blueprint::json() const {
   book.add("data_parallel", of_book.data_parallel()).add("zero_3", of_book.zero_3(run_.recipe.ranks));
   line.add_json("textbook", book.text()).add_json("recipe", run_.recipe.json());
   std::vector<std::string> fixes, found, stages;
-  for (const StageMemory& of : stages_) {
+  for (const PlannedStage& of : stages_) {
     JsonLine row;
     row.add("stage", of.stage).add("rank", of.rank).add("device_total", of.memory.device_total()).add("fits", fits(of.memory));
     stages.push_back(row.text());

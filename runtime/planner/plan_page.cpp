@@ -37,20 +37,20 @@ std::string tile(const std::string& value, const std::string& name) {
 
 std::string tiles(const PlanPage& page) {
   const Recipe& recipe = page.run.recipe;
-  const double seconds = page.of_rank.step_seconds(recipe), tokens = page.run.tokens_per_step();
+  const double seconds = page.shares.all(), tokens = page.run.tokens_per_step();
   const int64_t total = page.of_rank.numbers.memory.device_total(), most = page.run.device_memory_of_rank();
   std::string out = "<section class=\"tiles\">\n";
   const auto verdict = [&](int64_t bytes) { return text_of_bytes(most) + (bytes <= most ? ": fits" : ": does not fit"); };
   out += tile(text_of_bytes(total), "of " + verdict(total));
   if (page.stages.size() > 1) {
-    const StageMemory& full = fullest(page.stages);
+    const PlannedStage& full = fullest(page.stages);
     out += tile(text_of_bytes(full.memory.device_total()),
                 text("on stage ", full.stage, ", the fullest, of ", verdict(full.memory.device_total())));
   }
   out += tile(seconds < 1 ? fixed(seconds * 1e3, 1) + " ms" : fixed(seconds, 2) + " s",
               page.run.machine.is_measured ? "a step, from measured rates" : "a step, estimated from data sheets");
   if (seconds > 0) out += tile(short_number(std::round(tokens / seconds)), "tokens per second, all ranks");
-  out += tile(fixed(100 * page.of_rank.bubble(recipe), 1) + " %", "bubble of the schedule");
+  out += tile(fixed(seconds > 0 ? 100 * page.shares.bubble / seconds : 0, 1) + " %", "bubble of the schedule");
   out += tile(short_number(static_cast<double>(recipe.ranks)), "ranks");
   return out + "</section>\n";
 }

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "planner/memory_curve.h"
+#include "planner/planned_stages.h"
 #include "planner/run_plan.h"
-#include "planner/stage_memory.h"
 
 namespace st {
 
@@ -22,10 +22,11 @@ struct PlanPage {
   std::string title, text;  // text: what the plan says, as for a terminal
   const PlannedRun& run;
   const RankPlan& of_rank;
+  StepShares shares = {};  // of its step
   std::span<const MemoryMoment> memory = {};
   std::span<const SimulatedSpan> spans = {};  // of a simulated step, of the ranks that are shown
   std::span<const RankClass> classes = {};
-  std::span<const StageMemory> stages = {};
+  std::span<const PlannedStage> stages = {};
   std::span<const ScalePoint> scaling = {};
 };
 

@@ -38,7 +38,7 @@ std::string hours_text(double seconds) {
   return seconds < 2 * kDay ? printed("%.2f hours", seconds / kHour) : printed("%.1f days", seconds / kDay);
 }
 
-std::string memory_text(const PlannedMemory& use, std::span<const StageMemory> stages, int64_t most) {
+std::string memory_text(const PlannedMemory& use, std::span<const PlannedStage> stages, int64_t most) {
   const Unit unit = unit_for(use.device_total() - use.reserved);
   std::string out = text("memory, ", unit.name, "\n");
   for (size_t a = 0; a < static_cast<size_t>(Arena::host); ++a) {
@@ -60,7 +60,7 @@ std::string memory_text(const PlannedMemory& use, std::span<const StageMemory> s
   out +=
       line("  %-12s %10.3f  of %.3f: %s", "total", unit.of(use.device_total()), unit.of(most), verdict(use.device_total(), "fits").c_str());
   if (stages.size() < 2) return out;
-  const StageMemory& full = fullest(stages);
+  const PlannedStage& full = fullest(stages);
   const int64_t total = full.memory.device_total();
   return out + line("  %-12s %10.3f  stage %d of %zu, rank %d: %s", "fullest", unit.of(total), full.stage, stages.size(), full.rank,
                     verdict(total, "all stages fit").c_str());
@@ -162,12 +162,12 @@ std::string Blueprint::text() const {
   out += st::text(run_.machine.is_measured ? "times: measured, " : "times: estimates, ", run_.machine.source, "\n\n",
                   memory_text(numbers.memory, stages_, run_.device_memory_of_rank()));
   out += textbook(run_).text(run_) + "\n\n" + traffic_text(numbers);
-  const double seconds = of_rank_.step_seconds(run_.recipe), tokens = run_.tokens_per_step();
+  const double seconds = shares_.all(), tokens = run_.tokens_per_step();
   out += line("time\n  a step takes %s; %.0f tokens/s on all ranks", seconds_text(seconds).c_str(), seconds > 0 ? tokens / seconds : 0);
   out += line("  arithmetic %.3g TFLOP, of which %.1f %% are recomputed; %.3g TFLOP/s", numbers.flops / 1e12,
               numbers.flops > 0 ? 100 * numbers.repeated_flops / numbers.flops : 0, seconds > 0 ? numbers.flops / seconds / 1e12 : 0);
   const double of_all = step_ ? step_->seconds() : seconds;
-  out += shares_text(run_, of_rank_.shares(run_.recipe)) + speedup_text(run_, on_one_rank_, of_all);
+  out += shares_text(run_, shares_) + speedup_text(run_, on_one_rank_, of_all);
   if (limit_) out += limit_text(*limit_, on_one_rank_, of_all, seconds);
   if (step_) out += "\n" + simulation_text(*all_, *step_);
   if (goodput_) out += "\n" + goodput_text(*goodput_);

@@ -123,36 +123,6 @@ StageTimes stage_times(const RankTrace& trace, int64_t micro_batches) {
   return times;
 }
 
-/// The trace without other stages.
-StepShares shares_alone(const RankTrace& trace) {
-  using Kind = TraceEvent::Kind;
-  StepShares shares;
-  double now = 0, free = 0;  // of the computing thread; when the last collective of the data axis ended
-  std::vector<double> ended;
-  const auto wait_until = [&](double when, MeshAxis axis) {
-    if (when <= now) return;
-    shares.exchange[static_cast<size_t>(axis)] += when - now;
-    now = when;
-  };
-  for (const TraceEvent& event : trace.events) {
-    if (event.kind == Kind::compute) {
-      now += event.seconds;
-      shares.computing += event.seconds;
-    }
-    if (event.kind == Kind::await) wait_until(ended[static_cast<size_t>(event.number)], MeshAxis::data);
-    if (event.kind != Kind::exchange && event.kind != Kind::post) continue;
-    if (event.axis != MeshAxis::data) {
-      wait_until(now + event.seconds, event.axis == MeshAxis::all ? MeshAxis::stage : event.axis);
-      continue;
-    }
-    free = std::max(now, free) + event.seconds;
-    ended.push_back(free);
-    if (event.kind == Kind::exchange) wait_until(free, MeshAxis::data);
-  }
-  wait_until(free, MeshAxis::data);
-  return shares;
-}
-
 double schedule_wait(const RankTrace& trace, const Recipe& recipe) {
   if (recipe.stages == 1) return 0;
   const PipelineSchedule schedule = schedule_of(recipe);
@@ -207,6 +177,35 @@ double StepShares::all() const {
   double sum = computing + bubble;
   for (const double seconds : exchange) sum += seconds;
   return sum;
+}
+
+StepShares shares_alone(const RankTrace& trace) {
+  using Kind = TraceEvent::Kind;
+  StepShares shares;
+  double now = 0, free = 0;  // of the computing thread; when the last collective of the data axis ended
+  std::vector<double> ended;
+  const auto wait_until = [&](double when, MeshAxis axis) {
+    if (when <= now) return;
+    shares.exchange[static_cast<size_t>(axis)] += when - now;
+    now = when;
+  };
+  for (const TraceEvent& event : trace.events) {
+    if (event.kind == Kind::compute) {
+      now += event.seconds;
+      shares.computing += event.seconds;
+    }
+    if (event.kind == Kind::await) wait_until(ended[static_cast<size_t>(event.number)], MeshAxis::data);
+    if (event.kind != Kind::exchange && event.kind != Kind::post) continue;
+    if (event.axis != MeshAxis::data) {
+      wait_until(now + event.seconds, event.axis == MeshAxis::all ? MeshAxis::stage : event.axis);
+      continue;
+    }
+    free = std::max(now, free) + event.seconds;
+    ended.push_back(free);
+    if (event.kind == Kind::exchange) wait_until(free, MeshAxis::data);
+  }
+  wait_until(free, MeshAxis::data);
+  return shares;
 }
 
 StepShares shares_of(const RankTrace& trace, const Recipe& recipe) {

@@ -61,7 +61,10 @@ struct StepShares {
   double all() const;
 };
 
-/// A rank alone: collectives take their own time, and other stages as long as this one.
+/// A rank without other stages: collectives take their own time, messages none.
+StepShares shares_alone(const RankTrace& trace);
+
+/// The same, with the bubble of its schedule if the other stages take as long as this one. pipeline_lane.h knows the other stages.
 StepShares shares_of(const RankTrace& trace, const Recipe& recipe);
 
 struct RankPlan {
@@ -70,7 +73,7 @@ struct RankPlan {
   RankNumbers numbers;
   RankTrace trace;
 
-  /// A run's simulation (run_plan.h) knows all ranks; this one only itself.
+  /// Without knowing other ranks: the step of a rank of a pipeline is longer (pipeline_lane.h).
   StepShares shares(const Recipe& recipe) const { return shares_of(trace, recipe); }
   double step_seconds(const Recipe& recipe) const { return shares(recipe).all(); }
   /// The share of it that is bubble.

@@ -21,8 +21,8 @@ constexpr size_t kAtATime = 2;  // splits; more would know less of each other
 std::vector<RankSplit> splits_of(const PlannedRun& run) {
   std::vector<RankSplit> all;
   const int64_t ranks = run.recipe.ranks;
-  for (int64_t stages = 1; stages <= std::min<int64_t>(ranks, 64); stages *= 2)
-    for (int64_t tensor = 1; tensor <= run.machine.ranks_per_node && stages * tensor <= ranks; tensor *= 2)
+  for (int64_t stages = 1; stages <= std::min<int64_t>(ranks, 64); ++stages)
+    for (int64_t tensor = 1; tensor <= run.machine.ranks_per_node && stages * tensor <= ranks; ++tensor)
       if (ranks % (stages * tensor) == 0) all.push_back({stages, tensor});
   std::ranges::stable_sort(all, {}, [](const RankSplit& of) { return of.stages * of.tensor; });
   return all;
@@ -34,14 +34,12 @@ class Search {
 
   SearchResult made() {
     look_at_splits();
+    add_asked();
     if (!any_fits()) offload();
     sort();
-    for (int looked_at = 0; looked_at < 4 && any_fits(); ++looked_at) {
-      Candidate& first = result_.best.front();
-      const int64_t before = first.plans;
-      const bool is_other = add_inner_stages(run_, first);
-      result_.planned += first.plans - before;
-      if (!is_other) break;
+    // A pipeline's step is longer than its first and last stage say: the first of the list is the fastest once all of its stages are known.
+    while (any_fits() && !result_.best.front().knows_all_stages) {
+      know_all_stages(result_.best.front());
       sort();
     }
     if (any_fits()) std::erase_if(result_.best, [](const Candidate& of) { return !of.fits; });
@@ -67,9 +65,24 @@ class Search {
     result_.planned += of.planned;
     if (bounds.computing == 0) bounds.computing = of.computing;
     for (Candidate& best : of.best) {
+      if (best.fits && best.step_seconds < bounds.fastest && !best.knows_all_stages) know_all_stages(best);
       if (best.fits) bounds.fastest = std::min(bounds.fastest, best.step_seconds);
       result_.best.push_back(std::move(best));
     }
+  }
+
+  void know_all_stages(Candidate& of) {
+    const int64_t before = of.plans;
+    settle(run_, of, workers_);
+    result_.planned += of.plans - before;
+  }
+
+  /// What is asked for may have settings that no split is tried with.
+  void add_asked() {
+    std::optional<Candidate> asked = candidate_of(run_, run_.recipe);
+    result_.planned += asked ? asked->plans : 0;
+    const auto is_it = [&](const Candidate& of) { return of.changes.empty(); };
+    if (asked && std::ranges::none_of(result_.best, is_it)) result_.best.push_back(std::move(*asked));
   }
 
   bool any_fits() const { return std::ranges::any_of(result_.best, &Candidate::fits); }

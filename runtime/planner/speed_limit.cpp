@@ -7,9 +7,8 @@ std::string SpeedLimit::name() const {
   return is_between_nodes ? "the links between nodes" : "the links in a node";
 }
 
-std::optional<SpeedLimit> speed_limit(const PlannedRun& run, const RankPlan& of) {
+std::optional<SpeedLimit> speed_limit(const PlannedRun& run, const RankPlan& of, const StepShares& shares, double at_twice_for_messages) {
   constexpr double kLeast = 0.1;
-  const StepShares shares = of.shares(run.recipe);
   SpeedLimit limit{.is_bubble = true};
   double longest = shares.bubble;
   for (int32_t axis = 0; axis < kMeshAxes; ++axis) {
@@ -30,8 +29,12 @@ std::optional<SpeedLimit> speed_limit(const PlannedRun& run, const RankPlan& of)
     faster = run.machine;
     faster.in_node.bytes_per_second *= 2;
   }
+  if (limit.axis == MeshAxis::stage) {
+    limit.seconds_at_twice = at_twice_for_messages;
+    return limit;
+  }
   const RankTrace trace = trace_of(of.plan, {run.recipe.step_micro_batches(), faster, run.placement(), run.threads()});
-  limit.seconds_at_twice = shares_of(trace, run.recipe).all();
+  limit.seconds_at_twice = shares.all() - shares_alone(of.trace).all() + shares_alone(trace).all();
   return limit;
 }
 

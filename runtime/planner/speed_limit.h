@@ -19,7 +19,8 @@ struct SpeedLimit {
   std::string name() const;  // "the links between nodes"
 };
 
-/// The longest wait of this rank. Nothing: none takes a tenth of the step.
-std::optional<SpeedLimit> speed_limit(const PlannedRun& run, const RankPlan& of);
+/// The longest wait of this rank, whose step has these shares. Nothing: none takes a tenth of the step. `at_twice_for_messages`: the
+/// seconds of a step if the pipeline's messages took half as long.
+std::optional<SpeedLimit> speed_limit(const PlannedRun& run, const RankPlan& of, const StepShares& shares, double at_twice_for_messages);
 
 }  // namespace st

@@ -321,21 +321,21 @@ PlannedRun run_with_a_full_last_stage() {
                 R"({"ranks":4,"stages":2,"zero":1,"batch":8,"accumulate":2,"stage_starts":"block.3"})");
 }
 
-TEST(StageMemory, IsThatOfEachStagesPlanAndInASimulationThatOfItsFullestRank) {
+TEST(PlannedStage, IsThatOfEachStagesPlanAndInASimulationThatOfItsFullestRank) {
   const PlannedRun run = run_with_a_full_last_stage();
   Workers workers(2);
   BegunPlans begun;
   const RankPlan of_rank_1 = plan_of_rank(run, 1, &begun);
-  const std::vector<StageMemory> stages = stage_memory(run, of_rank_1, 1, begun, workers);
+  const std::vector<PlannedStage> stages = planned_stages(run, of_rank_1, 1, begun, workers);
   ASSERT_EQ(stages.size(), 2U);
-  for (const StageMemory& of : stages) {
+  for (const PlannedStage& of : stages) {
     const RankPlan own = plan_of_rank(run, of.rank);
     EXPECT_EQ(own.at.stage, of.stage);
     EXPECT_EQ(own.at.data, 1) << "as rank 1";
     EXPECT_EQ(own.numbers.memory.device, of.memory.device);
   }
   EXPECT_EQ(fullest(stages).stage, 1);
-  const std::vector<StageMemory> all = stage_memory(RunPlan(run));
+  const std::vector<PlannedStage> all = planned_stages(RunPlan(run));
   ASSERT_EQ(all.size(), 2U);
   for (int32_t rank = 0; rank < 4; ++rank) {
     const RankPlan own = plan_of_rank(run, rank);
@@ -343,7 +343,7 @@ TEST(StageMemory, IsThatOfEachStagesPlanAndInASimulationThatOfItsFullestRank) {
   }
 }
 
-TEST(StageMemory, ThatOfAnotherStageRefusesThePlanAndIsWhatChangesAreFor) {
+TEST(PlannedStage, ThatOfAnotherStageRefusesThePlanAndIsWhatChangesAreFor) {
   PlannedRun run = run_with_a_full_last_stage();
   Workers workers(1);
   const auto on_first = [&] { return Blueprint(run, {}, workers); };

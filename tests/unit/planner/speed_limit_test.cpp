@@ -42,7 +42,10 @@ TEST(SpeedLimit, FourRanksOverASlowLinkHaveTwiceTheSpeedOfOneAndTheFixIsNamed) {
 }
 
 TEST(SpeedLimit, IsTheLongestWait) {
-  const auto limit_of = [](const PlannedRun& run) { return speed_limit(run, plan_of_rank(run, 0)); };
+  const auto limit_of = [](const PlannedRun& run) {
+    const RankPlan plan = plan_of_rank(run, 0);
+    return speed_limit(run, plan, plan.shares(run.recipe), 0);
+  };
   const auto tensor = limit_of(run_of(R"({"ranks":4,"batch":8,"tensor":2,"precision":"fp16"})", "v100-16g", 4, "400g"));
   ASSERT_TRUE(tensor);
   EXPECT_FALSE(tensor->is_bubble || tensor->is_between_nodes);

@@ -1,0 +1,51 @@
+#include "planner/planned_stages.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "planner/pipeline_lane.h"
+
+namespace st {
+
+std::vector<PlannedStage> planned_stages(const PlannedRun& run, const RankPlan& of, int32_t rank, BegunPlans& begun, Workers& workers) {
+  const Mesh mesh = run.mesh();
+  std::vector<PlannedStage> stages(static_cast<size_t>(mesh.stage));
+  workers.run(mesh.stage, [&](int64_t i) {
+    PlannedStage& at = stages[static_cast<size_t>(i)];
+    at.stage = static_cast<int32_t>(i);
+    at.rank = rank_at(mesh, {.data = of.at.data, .tensor = of.at.tensor, .stage = at.stage});
+    if (at.rank == rank) {
+      at.memory = of.numbers.memory;
+      at.trace = of.trace;
+      return;
+    }
+    RankPlan planned = plan_of_rank(run, at.rank, &begun);
+    at.memory = planned.numbers.memory;
+    at.trace = std::move(planned.trace);
+  });
+  return stages;
+}
+
+std::vector<PlannedStage> planned_stages(const RunPlan& all) {
+  std::vector<PlannedStage> stages;
+  for (const RankClass& of : all.classes()) {  // in the order of stages
+    const PlannedStage at{of.at.stage, of.first, of.numbers.memory, of.trace};
+    if (stages.empty() || stages.back().stage != at.stage)
+      stages.push_back(at);
+    else if (at.memory.device_total() > stages.back().memory.device_total())
+      stages.back() = at;
+  }
+  return stages;
+}
+
+const PlannedStage& fullest(std::span<const PlannedStage> stages) {
+  return *std::ranges::max_element(stages, {}, [](const PlannedStage& of) { return of.memory.device_total(); });
+}
+
+StepShares shares_of(std::span<const PlannedStage> stages, std::span<const StageLink> links, int32_t stage, double message_factor) {
+  std::vector<const RankTrace*> traces;
+  for (const PlannedStage& of : stages) traces.push_back(&of.trace);
+  return shares_in_lane(traces, links, stage, message_factor);
+}
+
+}  // namespace st

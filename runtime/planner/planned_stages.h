@@ -1,0 +1,32 @@
+// The plan of one rank of each stage of a run: one that fits on a stage may be too large for another, and all wait for the slowest.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/workers.h"
+#include "planner/run_plan.h"
+
+namespace st {
+
+struct PlannedStage {
+  int32_t stage = 0, rank = 0;
+  PlannedMemory memory;
+  RankTrace trace;
+};
+
+/// By stage: the rank that is on it where `of`, the plan of `rank`, is on its own. Plans the others, several at a time (`workers`), from
+/// what `of` has left in `begun`.
+std::vector<PlannedStage> planned_stages(const PlannedRun& run, const RankPlan& of, int32_t rank, BegunPlans& begun, Workers& workers);
+
+/// By stage, the rank that takes most memory.
+std::vector<PlannedStage> planned_stages(const RunPlan& all);
+
+/// The first of those that take most memory.
+const PlannedStage& fullest(std::span<const PlannedStage> stages);
+
+/// A step by what the rank on `stage` does in it.
+StepShares shares_of(std::span<const PlannedStage> stages, std::span<const StageLink> links, int32_t stage, double message_factor = 1);
+
+}  // namespace st
