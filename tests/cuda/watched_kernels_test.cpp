@@ -1,5 +1,6 @@
 // Each kernel whose threads exchange something, once on small ragged operands: for ThreadSanitizer, to which each thread of a grid is one.
 // The other tests have the numbers.
+#include "ir/optimizer_state.h"
 #include "simulated_kernels.h"
 
 namespace st::cuda {
@@ -8,7 +9,7 @@ namespace {
 /// A whole number below `limit` for each element.
 struct Input {
   Tensor tensor;
-  int64_t limit = 0;  // of indices; 0: floats around 1
+  int64_t limit = 0;  // of indices, and 1 of a flag that is not set; 0: floats around 1
 };
 
 struct Watched {
@@ -16,6 +17,7 @@ struct Watched {
   std::vector<Tensor> out;
   std::vector<Input> in;
   Attrs attrs = {};
+  std::vector<Tensor> slots = {};  // of an update, read and written
 };
 
 constexpr DType f32 = DType::f32, f64 = DType::f64, bf16 = DType::bf16, i32 = DType::i32, boolean = DType::boolean;
@@ -64,6 +66,11 @@ std::vector<Watched> all_watched(std::span<const DType> types) {
                  {{f64, {441}}},
                  {{piece}, {{f32, {}}}, {{boolean, {}}}, {{f64, {2}}}, {piece}},
                  {{"segments", std::vector<int64_t>{140}}, {"rank", int64_t{1}}, {"ranks", int64_t{2}}}});
+  const Tensor parameter{f32, {300}};  // two blocks of moments
+  std::vector<Tensor> slots = {parameter};
+  for (const OptimizerState& state : optimizer_state(Op::adamw_8bit, {}, {.dtype = f32, .shape = parameter.shape, .layout = {}}))
+    slots.push_back({state.type.dtype, state.type.shape});
+  all.push_back({Op::adamw_8bit, {}, {{parameter}, {{f32, {}}}, {{boolean, {}}, 1}, {{f64, {2}}}}, {}, slots});
   return all;
 }
 
@@ -91,19 +98,22 @@ TEST_P(WatchedKernels, HaveNoRaces) {
   for (const Watched& watched : all_watched(std::span(kTypes).subspan(type, types))) {
     const Attrs attrs = make_attrs(watched.op, watched.attrs);
     std::vector<Bytes> memory;
-    memory.reserve(watched.in.size() + watched.out.size());
-    std::vector<Operand> in, out;
+    memory.reserve(watched.in.size() + watched.out.size() + watched.slots.size());
+    std::vector<Operand> in, out, slots;
     for (const Input& input : watched.in) {
       memory.emplace_back(bytes_of_input(input));
       in.push_back({address_of(memory.back().data()), input.tensor.dtype, input.tensor.shape});
     }
-    for (const auto& [dtype, shape] : watched.out) {
-      memory.emplace_back(shape.elements() * bytes_of(dtype));
-      out.push_back({address_of(memory.back().data()), dtype, shape});
-    }
+    const auto add = [&](const Tensor& tensor, std::vector<Operand>& operands) {
+      memory.emplace_back(tensor.shape.elements() * bytes_of(tensor.dtype));
+      operands.push_back({address_of(memory.back().data()), tensor.dtype, tensor.shape});
+    };
+    for (const Tensor& tensor : watched.out) add(tensor, out);
+    for (const Tensor& tensor : watched.slots) add(tensor, slots);
     Call call;
     call.in = in;
     call.out = out;
+    call.reads = call.writes = slots;
     call.attrs = &attrs;
     SCOPED_TRACE(name_of(watched.op));
     run_on_device(watched.op, call);
