@@ -72,8 +72,8 @@ TEST(CudaBackend, ThrowsAnIndexOutOfRangeWhereTheHostWaitsAndUpdatesNothing) {
 
 TEST(CudaBackend, RefusesWhatItsKernelsCannotDo) {
   const auto backend = simulated();
-  EXPECT_EQ(error_of([&] { simulated(4); }).message(),
-            "context: device must be cuda-simulated:0 to cuda-simulated:3, got \"cuda-simulated:4\"");
+  EXPECT_EQ(error_of([&] { simulated(8); }).message(),
+            "context: device must be cuda-simulated:0 to cuda-simulated:7, got \"cuda-simulated:8\"");
   EXPECT_FALSE(backend->has_kernel(Op::host));
   EXPECT_EQ(error_of([&] { backend->prepare(Op::host, {}); }).message(), "cuda-simulated: no kernel for host");
   for (const Error& error : {error_of([&] { backend->kernels(); }), error_of([&] { backend->gemm(); }),

@@ -14,7 +14,7 @@
 namespace st::simulated {
 namespace {
 
-constexpr int kDevices = 4;
+constexpr int kDevices = 8;
 
 Order order() {
   const char* const given = std::getenv("SCALETRAIN_SIMULATED_ORDER");
