@@ -50,9 +50,14 @@ struct Heard {
   }
 };
 
-std::unique_ptr<Trainer> trainer_in(Communicator& group, const Training& training, Heard& heard) {
-  const auto context = std::make_shared<Context>(
-      ContextOptions{.device = training.device, .threads = 1, .log = {.write = Heard::hear, .user = &heard}, .parallel = {}, .memory = {}});
+/// memory_limit: the context's; 0: none.
+std::unique_ptr<Trainer> trainer_in(Communicator& group, const Training& training, Heard& heard, int64_t memory_limit = 0) {
+  const auto context = std::make_shared<Context>(ContextOptions{.device = training.device,
+                                                                .threads = 1,
+                                                                .memory_limit = memory_limit,
+                                                                .log = {.write = Heard::hear, .user = &heard},
+                                                                .parallel = {},
+                                                                .memory = {}});
   Recipe recipe = training.recipe;
   recipe.device = training.device;
   return std::make_unique<Trainer>(std::make_shared<Model>(context, build_gpt(training.options), 1), recipe, training.data(), PlanOptions{},
@@ -179,6 +184,34 @@ TEST(NcclRanks, FastCollectivesTrainAlikeOnAllRanksWithinRounding) {
     }
   }
   unsetenv("ST_FAKE_NCCL_ORDER");
+}
+
+TEST(NcclRanks, NeedMemoryForTheTermsOfSumsWithinTheLimitOfTheContext) {
+  constexpr int kRanks = 2;
+  const std::string job = own_job("nccl_limit");
+  ForkedRanks processes(kRanks, [&](int rank, const ForkedRanks::Say& say) {
+    const auto group = join(job, rank, kRanks, {.deadline = 30});
+    Heard heard;
+    const Training training = training_on(own_device(rank), {{"micro_batches", "4"}});
+    int64_t parameters = 0, need = 0;
+    {
+      const auto trainer = trainer_in(*group, training, heard);
+      const Plan& plan = trainer->plan();
+      parameters = plan.memory.of(Arena::parameters);
+      need = plan.memory.beside_parameters() + Executor::input_bytes(plan, trainer->model().context().backend()) + exchange_memory(plan);
+      say(exchange_memory(plan) > 0 ? std::to_string(need) : "no terms");
+    }
+    say_outcome(say, [&] { trainer_in(*group, training, heard, parameters + need)->step(); });
+    say_outcome(say, [&] { trainer_in(*group, training, heard, parameters + need - 1)->step(); });
+  });
+  for (int rank = 0; rank < kRanks; ++rank) {
+    const std::string need = processes.next_line(rank);
+    const Outcome fits = outcome_from(processes.next_line(rank)), refused = outcome_from(processes.next_line(rank));
+    EXPECT_EQ(fits.code, Code::ok) << fits.message;
+    EXPECT_EQ(refused.code, Code::out_of_memory) << refused.message;
+    for (const std::string& part : {text("(", need, " bytes)"), std::string("memory_limit")})
+      EXPECT_NE(refused.message.find(part), std::string::npos) << refused.message;
+  }
 }
 
 TEST(NcclRanks, FastCollectivesAreRefusedWithoutTheNetwork) {
