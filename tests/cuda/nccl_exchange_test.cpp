@@ -6,55 +6,21 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <optional>
 #include <thread>
 
 #include "backend/device_group.h"
-#include "backend/device_registry.h"
 #include "device/one_exchange.h"
-#include "exec/device_connection.h"
-#include "exec/network_exchange.h"
 #include "exec/network_message.h"
-#include "ir/cuts.h"
-#include "plan/exchange_memory.h"
+#include "exec/planned_instructions.h"
+#include "models/mlp.h"
+#include "nccl_devices.h"
+#include "recipe/kernel_needs_of.h"
+#include "recipe/recipe.h"
 #include "refusal.h"
 
 namespace st {
 namespace {
-
-constexpr int kMostRanks = 8;
-
-/// A device for each rank.
-const std::vector<std::unique_ptr<Backend>>& devices() {
-  static const auto& all = *new std::vector<std::unique_ptr<Backend>>([] {
-    std::vector<std::unique_ptr<Backend>> made;
-    for (int rank = 0; rank < kMostRanks; ++rank) made.push_back(open_device(text("cuda-simulated:", rank), nullptr));
-    return made;
-  }());
-  return all;
-}
-
-Backend& device_of(int rank) { return *devices()[static_cast<size_t>(rank)]; }
-
-void connect(DirectExchange& group, Backend& backend) { connect_devices(group, *backend.open_network(), std::make_shared<DeviceTurn>()); }
-
-/// ST_FAKE_NCCL for its lifetime.
-class Fault {
- public:
-  explicit Fault(const char* what) { setenv("ST_FAKE_NCCL", what, 1); }
-  ~Fault() { unsetenv("ST_FAKE_NCCL"); }
-  Fault(const Fault&) = delete;
-  Fault& operator=(const Fault&) = delete;
-};
-
-/// Folders of communicators that have not ended.
-int left_over() {
-  int count = 0;
-  for (const auto& entry : std::filesystem::directory_iterator("/dev/shm"))
-    count += entry.path().filename().string().starts_with(text("st_fake_nccl_", getpid(), "_"));
-  return count;
-}
 
 TEST(Nccl, HasTheBitsAndTheBytesOfTheDirectExchange) {
   for (const Exchanged& what : kExchanged)
@@ -120,117 +86,6 @@ TEST(Nccl, FastCollectivesAddInTheNetworksOrderAndGiveAllRanksTheSameBits) {
       for (int rank = 0; rank < ranks; ++rank) EXPECT_EQ(device_of(rank).allocated_bytes(), 0);
     }
   EXPECT_TRUE(is_any_other);
-  EXPECT_EQ(left_over(), 0);
-}
-
-/// Tensors in shards of data ranks: equal ones; four grains, of which the last is short; one rank's.
-Program sharded(int ranks) {
-  Program program;
-  program.mesh.data = ranks;
-  const auto add = [&](const char* name, int64_t elements, int32_t turn) {
-    program.add_slot({.name = name,
-                      .type = {.dtype = DType::f32, .shape = {elements}, .layout = {}},
-                      .init = {},
-                      .sums = {.kind = AxisLayout::Kind::flat, .where = turn, .grain = 16}});
-  };
-  add("equal", 16 * ranks, 0);
-  add("ragged", 53, 2);
-  add("of one", 3, 1);
-  return program;
-}
-
-/// A rank's gradients, and its shards of their sums, which are gathered again. All numbers are whole, so sums have the same bits in any
-/// order.
-class ShardedSums {
- public:
-  ShardedSums(Backend& backend, DirectExchange& group, const Program& program)
-      : backend_(backend), group_(group), program_(program), stream_(backend.make_stream()) {
-    for (size_t t = 0; t < program.slots.size(); ++t) {
-      const auto id = static_cast<SlotId>(t);
-      const int64_t elements = program.slot(id).type.shape.elements(), own = shard_elements(program, id, group.rank());
-      wholes_.push_back(add(elements));
-      shards_.push_back(add(own));
-      tensors_.push_back({.operand = static_cast<int32_t>(t), .cut_like = id, .bytes = 4});
-    }
-    plan_of(add_, Op::reduce_scatter).adds = true;
-    plan_of(sum_, Op::reduce_scatter);
-    plan_of(gather_, Op::all_gather);
-    reduction_.in = gathering_.writes = wholes_;
-    reduction_.writes = gathering_.reads = shards_;
-    room_.emplace(backend, planned());
-  }
-
-  /// Of the exchange that needs the most.
-  int64_t planned() const { return exchange_memory(add_, program_, group_.rank(), group_.size()); }
-  int64_t room() const { return room_->bytes(); }
-  /// The sums of these ranks' gradients, onto earlier ones or not.
-  void reduce(bool adds, int contributors) {
-    for (size_t t = 0; t < wholes_.size(); ++t) {
-      std::vector<float> values;
-      for (int64_t i = 0; i < wholes_[t].elements(); ++i) values.push_back(static_cast<float>((group_.rank() + 1) * term(t, i)));
-      backend_.to_device(wholes_[t].data, values.data(), wholes_[t].elements() * 4);
-    }
-    run(adds ? add_ : sum_, reduction_, contributors);
-  }
-  /// All elements, by the tensor.
-  std::vector<std::vector<float>> gathered() {
-    for (const Operand& whole : wholes_) backend_.zero(whole.data, whole.elements() * 4);
-    run(gather_, gathering_, group_.size());
-    std::vector<std::vector<float>> all;
-    for (const Operand& whole : wholes_) {
-      all.emplace_back(static_cast<size_t>(whole.elements()));
-      backend_.to_host(all.back().data(), whole.data, whole.elements() * 4);
-    }
-    return all;
-  }
-  static int64_t term(size_t tensor, int64_t element) { return element % 7 + static_cast<int64_t>(tensor) + 1; }
-
- private:
-  Operand add(int64_t elements) {
-    memory_.push_back(backend_.allocate(std::max<int64_t>(elements, 1) * 4, MemoryRole::other));
-    return {memory_.back()->data(), DType::f32, Shape{elements}};
-  }
-  ExchangePlan& plan_of(ExchangePlan& plan, Op op) const {
-    plan = {.op = op, .label = "tensors", .tensors = tensors_, .is_fast = true, .is_of_all = true};
-    return plan;
-  }
-  void run(const ExchangePlan& plan, const Call& call, int contributors) {
-    PlannedExchange exchange(plan, program_, call, group_, backend_, stream_.get(), nullptr, &*room_);
-    exchange.fork(*stream_);
-    exchange.run(contributors);
-    exchange.join(*stream_);
-    stream_->finish();
-  }
-
-  Backend& backend_;
-  DirectExchange& group_;
-  const Program& program_;
-  const std::unique_ptr<Stream> stream_;
-  std::vector<std::unique_ptr<Buffer>> memory_;
-  std::vector<Operand> wholes_, shards_;
-  std::vector<ExchangePlan::Tensor> tensors_;
-  ExchangePlan sum_, add_, gather_;
-  Call reduction_, gathering_;
-  std::optional<TermRoom> room_;
-};
-
-TEST(Nccl, FastShardsOfFiveAndEightRanksAreTheirSums) {
-  for (const int ranks : {5, 8}) {
-    const Program program = sharded(ranks);
-    const auto errors = on_ranks(ranks, [&](DirectExchange& group) {
-      connect(group, device_of(group.rank()));
-      ShardedSums own(device_of(group.rank()), group, program);
-      own.reduce(false, ranks);
-      own.reduce(true, ranks);
-      const std::vector<std::vector<float>> all = own.gathered();
-      const int64_t times = 2 * ranks * (ranks + 1) / 2;
-      for (size_t t = 0; t < all.size(); ++t)
-        for (size_t i = 0; i < all[t].size(); ++i)
-          ASSERT_EQ(all[t][i], static_cast<float>(times * ShardedSums::term(t, static_cast<int64_t>(i)))) << ranks << ' ' << t << ' ' << i;
-      EXPECT_EQ(own.room(), own.planned()) << ranks;
-    });
-    expect_none(errors);
-  }
   EXPECT_EQ(left_over(), 0);
 }
 
@@ -366,6 +221,90 @@ TEST(Nccl, AnUpdateThatIsGivenAfterAFailedExchangeWritesNothing) {
     }
   });
   for (const std::exception_ptr& error : caught) EXPECT_NE(error_of(error).code(), Code::ok);
+}
+
+/// A rank's plan of a small step, over two data ranks or two stages, and what runs its instructions.
+struct PlannedParts {
+  PlannedParts(DirectExchange& group, Backend& device, bool is_staged)
+      : backend(device),
+        plan(plan_of(group.rank(), device, is_staged)),
+        storage(device),
+        queue(group),
+        stages(group),
+        computing(device.make_stream()),
+        exchanging(device.make_stream()),
+        moving(device.make_stream()) {
+    std::vector<LinkEnds> ends;
+    for (const StageLink& link : plan.program.links) ends.push_back({link.from, link.to});
+    if (is_staged) stages.connect(make_links(group, ends, {}, &device));
+    calls.emplace(plan, storage, workers);
+    const PlanRanks ranks{.data = is_staged ? nullptr : &queue, .stages = is_staged ? &stages : nullptr};
+    instructions.emplace(plan, *calls, ranks, device, PlannedInstructions::Streams{*computing, exchanging.get(), moving.get()});
+  }
+  static Plan plan_of(int rank, const Backend& device, bool is_staged) {
+    Recipe recipe{.batch = 1};
+    recipe.device = "cuda-simulated";
+    for (const char* const key : {"ranks", "micro_batches"}) recipe.set(key, "2");
+    if (is_staged) recipe.set("stages", "2");
+    PlanOptions options;
+    (is_staged ? options.stage : options.rank) = rank;
+    return plan_training(build_mlp({.inputs = 3, .hidden = {4}, .outputs = 2}), recipe, kernel_needs(device, 1), options);
+  }
+  /// The first collective or message.
+  void exchange() {
+    computing->finish();  // before messages that do not follow it
+    for (const PlannedInstruction& step : instructions->all()) {
+      if (step.exchange != nullptr) {
+        step.exchange->fork(*computing);
+        return step.exchange->run(2);
+      }
+      if (step.at.kind == Instruction::Kind::receive) return step.message->receive();
+      if (step.at.kind == Instruction::Kind::send) {
+        step.message->send();
+        return step.message->release();
+      }
+    }
+    ADD_FAILURE() << "nothing is exchanged";
+  }
+
+  Backend& backend;
+  const Plan plan;
+  Storage storage;
+  Workers workers{1};
+  ExchangeQueue queue;
+  StageLinks stages;
+  const std::unique_ptr<Stream> computing, exchanging, moving;
+  std::optional<PlannedCalls> calls;
+  std::optional<PlannedInstructions> instructions;
+};
+
+TEST(Nccl, AFailedExchangeOrMessageOfAPlanHaltsTheUpdatesOfItsComputing) {
+  const Fault fault("async:1");
+  for (const bool is_staged : {false, true}) {
+    const auto caught = on_ranks(2, [&](DirectExchange& group) {
+      Backend& backend = device_of(group.rank());
+      connect(group, backend);
+      PlannedParts parts(group, backend, is_staged);
+      OneUpdate update(backend);
+      const auto is_written_by = [&](Stream& stream) {
+        const std::vector<float> last = update.slots();
+        update.enqueue(stream);
+        stream.finish();
+        return update.slots() != last;
+      };
+      try {
+        parts.exchange();
+      } catch (const Error&) {
+        if (group.rank() == 1) {
+          EXPECT_FALSE(is_written_by(*parts.computing)) << is_staged;
+          EXPECT_TRUE(is_written_by(*parts.exchanging) && is_written_by(*parts.moving)) << is_staged;
+        }
+        throw;
+      }
+    });
+    EXPECT_EQ(error_of(caught[0]).code(), Code::rank_failed) << error_of(caught[0]).message();
+    EXPECT_EQ(error_of(caught[1]).code(), Code::unavailable) << error_of(caught[1]).message();
+  }
 }
 
 TEST(Nccl, ElementsThatNeverArriveEndTheWaitAtTheDeadline) {
