@@ -16,8 +16,8 @@ namespace st {
 class TermRoom {
  public:
   TermRoom(Backend& backend, int64_t bytes);
-  /// At least so many bytes. More than there are, as a round with fewer ranks than planned may need, take new memory, before which `stream`
-  /// has ended what uses the old one.
+  /// At least so many bytes. More than there are, which no exchange of a plan needs, take new memory, before which `stream` has ended what
+  /// uses the old one.
   Address at_least(int64_t bytes, Stream& stream);
   int64_t bytes() const { return memory_ ? memory_->size() : 0; }
 

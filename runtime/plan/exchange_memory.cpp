@@ -32,7 +32,7 @@ int64_t own_terms(const ExchangePlan& exchange, const Program& program, int rank
 int64_t exchange_memory(const ExchangePlan& exchange, const Program& program, int rank, int ranks) {
   if (exchange.axis == MeshAxis::stage || exchange.axis == MeshAxis::all || ranks < 2) return 0;
   const int64_t own = own_terms(exchange, program, rank, ranks);
-  if (exchange.is_fast && exchange.is_of_all) {
+  if (exchange.is_fast && exchange.axis == MeshAxis::tensor) {
     const bool is_added_elsewhere = exchange.adds || sum_bytes_of(exchange.dtype, exchange.sums) != bytes_of(exchange.dtype);
     return is_added_elsewhere && exchange.op != Op::tensor_sum ? own : 0;
   }

@@ -115,11 +115,10 @@ bool is_of_whole_terms(const ExchangePlan& exchange) {
   return exchange.op == Op::rank_sums || (exchange.op == Op::tensor_sum && (exchange.is_fast || is_small));
 }
 
-void use_fast_collectives(std::vector<ExchangePlan>& exchanges, bool are_rounds_full) {
+void use_fast_collectives(std::vector<ExchangePlan>& exchanges) {
   for (ExchangePlan& exchange : exchanges) {
     const bool is_of_shards = exchange.op == Op::reduce_scatter || exchange.op == Op::all_gather;
     exchange.is_fast = exchange.axis != MeshAxis::stage && (is_of_shards || is_of_values(exchange.op));
-    exchange.is_of_all = exchange.is_fast && (are_rounds_full || exchange.axis == MeshAxis::tensor);
   }
 }
 

@@ -39,7 +39,6 @@ struct ExchangePlan {
   int64_t terms = 0;              // rank_sums: the numbers that each rank contributes
   int32_t link = -1, other = -1;  // send, receive: index in Program::links; the other stage
   bool is_fast = false;           // the network of the ranks' devices adds and gathers by its own collectives (use_fast_collectives)
-  bool is_of_all = false;         // fast reductions: all ranks contribute to each, if a step has all its rows
   int64_t elements = 0;           // of a message, or of the whole value of a collective of values (is_of_values)
   bool operator==(const ExchangePlan&) const = default;
 };
@@ -57,9 +56,8 @@ inline int64_t share_of(int64_t elements, int ranks, int rank) { return elements
 ExchangePlan exchange_of(const Program& program, const Graph& graph, const Node& node);
 
 /// Marks the exchanges that a network of devices runs by its own collectives: those of gradients, weights and values. The numbers of the
-/// norm and the loss are few, and stay in our order of sums, like what goes along the stage axis. `are_rounds_full`: the data ranks have
-/// equally many micro-batches.
-void use_fast_collectives(std::vector<ExchangePlan>& exchanges, bool are_rounds_full);
+/// norm and the loss are few, and stay in our order of sums, like what goes along the stage axis.
+void use_fast_collectives(std::vector<ExchangePlan>& exchanges);
 
 /// The shard of a tensor that a data rank has, in elements of the operand.
 ExchangePlan::Range shard_of(const ExchangePlan::Tensor& tensor, const Program& program, int32_t data_rank);

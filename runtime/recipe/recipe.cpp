@@ -364,9 +364,7 @@ Plan plan_by(const Task& task, const std::function<Program()>& make_program) {
   Plan plan = make_plan(std::move(made.program), std::move(made.memory), made.order);
   plan.passes = std::move(made.passes);
   plan.recompute = std::move(made.recompute);
-  if (task.trains() && has_fast_collectives(task.recipe)) {
-    use_fast_collectives(plan.exchanges, task.recipe.step_micro_batches() % task.recipe.data_ranks() == 0);
-  }
+  if (task.trains() && has_fast_collectives(task.recipe)) use_fast_collectives(plan.exchanges);
   return plan;
 }
 

@@ -82,7 +82,7 @@ class ShardedSums {
     return {memory_.back()->data(), DType::f32, Shape{elements}};
   }
   ExchangePlan& plan_of(ExchangePlan& plan, Op op) const {
-    plan = {.op = op, .label = "tensors", .tensors = tensors_, .is_fast = true, .is_of_all = true};
+    plan = {.op = op, .label = "tensors", .tensors = tensors_, .is_fast = true};
     return plan;
   }
   void run(const ExchangePlan& plan, const Call& call, int contributors) {
@@ -123,6 +123,23 @@ TEST(NcclShards, OfFiveAndEightRanksAreTheirSums) {
     expect_none(errors);
   }
   EXPECT_EQ(left_over(), 0);
+}
+
+/// As in a step with fewer rows than the recipe's: what not all ranks contribute to moves in our order of sums.
+TEST(NcclShards, OfFewerContributorsThanPlannedFitInThePlannedMemory) {
+  constexpr int kRanks = 3, kContributors = 2;
+  const Program program = sharded(kRanks);
+  const auto errors = on_ranks(kRanks, [&](DirectExchange& group) {
+    connect(group, device_of(group.rank()));
+    ShardedSums own(device_of(group.rank()), group, program);
+    own.reduce(false, kContributors);
+    own.reduce(true, kContributors);
+    EXPECT_EQ(own.room(), own.planned());
+    const std::vector<std::vector<float>> all = own.gathered();
+    for (size_t t = 0; t < all.size(); ++t)
+      EXPECT_EQ(all[t][1], static_cast<float>(2 * (1 + 2) * ShardedSums::term(t, 1))) << t;  // of the ranks' factors 1 and 2
+  });
+  expect_none(errors);
 }
 
 }  // namespace

@@ -107,12 +107,11 @@ TEST(RankPlan, CountsTheTermsOfTheLargestExchangeAndTheNetworksBuffers) {
   EXPECT_EQ(shared.terms, 0);
   EXPECT_EQ(shared.network, 0);
   EXPECT_EQ(ordered.device_total() - shared.device_total(), ordered.terms);
-  // The network adds where the sums lie, unless a rank has no rows in the last round.
+  // The network adds where the sums lie, unless a rank has no rows in a round, as in any step for which a host has fewer.
   const auto fast = [&](const char* micro_batches) {
     return plan_of_rank(run_of(kSmall, text(kJson, micro_batches, R"(,"collectives":"fast"})")), 0).numbers.memory.terms;
   };
-  EXPECT_EQ(fast("6"), ordered.terms);
-  EXPECT_LT(fast("8"), ordered.terms / 3);
+  for (const char* const micro_batches : {"6", "8"}) EXPECT_EQ(fast(micro_batches), ordered.terms) << micro_batches;
 }
 
 /// The numbers of the norm and the loss stay in the order of sums; a small sum of values takes the traffic of a ring.
