@@ -105,7 +105,7 @@ class Model {
   /// (PlanOptions::parameters_on_host). Calls `before_swap` when only the swap is left to do; nothing has changed if that throws. Throws
   /// out_of_memory, busy while another object uses the storage.
   void move_to_host(const std::function<void()>& before_swap);
-  /// Undoes move_to_host(), after a failure of what needed it. Throws like move_to_host().
+  /// Undoes move_to_host() or move_to_file(), after a failure of what needed it. Throws like move_to_host().
   void move_to_device();
   bool is_on_host() const { return storage_.pinned(Arena::parameters) != nullptr; }
 

@@ -16,6 +16,11 @@
 #include "tuning/product_tuner.h"
 
 namespace st {
+namespace {
+
+bool is_in_file(Model& model) { return model.piece_storage().memory_bytes() < model.piece_storage().bytes() && !model.is_on_host(); }
+
+}  // namespace
 
 Trainer::Trainer(std::shared_ptr<Model> model, Recipe recipe, std::shared_ptr<const Dataset> data, const PlanOptions& options,
                  Communicator* ranks)
@@ -66,7 +71,10 @@ Trainer::Trainer(std::shared_ptr<Model> model, Recipe recipe, std::shared_ptr<co
   const Storage& parameters = keeps_pieces ? model_->piece_storage() : model_->storage();
   whole_.share(parameters, Arena::parameters);
   if (!is_cut_in_threads) own->storage().share(parameters, Arena::parameters);
-  if (recipe_.arenas_in_file()[static_cast<size_t>(Arena::parameters)]) model_->move_to_file(recipe_.offload_folder);
+  if (recipe_.arenas_in_file()[static_cast<size_t>(Arena::parameters)] && !is_in_file(*model_)) {
+    move_back_.model = model_;
+    model_->move_to_file(recipe_.offload_folder);
+  }
   if (ranks != nullptr) options_.memory = memory_part(*ranks, context);
   options_.shares_masters = ranks == nullptr && recipe_.ranks > 1 && !is_cut_in_threads && !options_.parameters_on_host;
   GemmContest contest{.tiles = recipe_.tune};
@@ -94,15 +102,14 @@ Trainer::Trainer(std::shared_ptr<Model> model, Recipe recipe, std::shared_ptr<co
 }
 
 Trainer::MoveBack::~MoveBack() {
-  if (model == nullptr || !model->is_on_host()) return;
+  if (model == nullptr || !(model->is_on_host() || is_in_file(*model))) return;
+  const char* const place = model->is_on_host() ? "the host's memory" : "a file";
   try {
-    model->move_to_device();
+    model->move_to_device();  // a host's memory is its own device's
   } catch (const std::exception& error) {
     try {
-      model->context().options().log.warning("trainer",
-                                             "the parameters of a model whose trainer was not made stay in the host's memory; make another "
-                                             "model and load the weights into it: ",
-                                             error.what());
+      model->context().options().log.warning("trainer", "the parameters of a model whose trainer was not made stay in ", place,
+                                             "; make another model and load the weights into it: ", error.what());
     } catch (const std::exception&) {
       return;  // no memory for a line of the log
     }

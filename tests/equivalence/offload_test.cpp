@@ -180,6 +180,26 @@ TEST_F(Offload, MovesTheParametersUnderAllThatKnowThem) {
   EXPECT_EQ(model->digest(), other->digest());
 }
 
+TEST_F(Offload, LeavesTheParametersInMemoryIfTheTrainerIsNotMade) {
+  const auto model = large_model(26 * kMegabyte);
+  const std::string digest = model->digest();
+  const auto uses = [&](MemoryRole role) { return model->context().memory()->account().uses().of[static_cast<size_t>(role)]; };
+  const int64_t parameters = uses(MemoryRole::parameters).now;
+  Recipe recipe = recipe_of("parameters", folder_);
+  recipe.batch = 1000;  // whose activations do not fit
+  refusal_of(Code::out_of_memory, model, recipe);
+  EXPECT_GT(uses(MemoryRole::file).peak, parameters - 1) << "it had moved them";
+  EXPECT_EQ(uses(MemoryRole::file).now, 0);
+  EXPECT_EQ(uses(MemoryRole::parameters).now, parameters);
+  EXPECT_EQ(model->digest(), digest);
+  Trainer trainer(model, recipe_of("parameters", folder_), nullptr);
+  EXPECT_FALSE(step(trainer).skipped);
+  const std::string trained = model->digest();
+  refusal_of(Code::out_of_memory, model, recipe);  // of a model that was in the file before, and stays there
+  EXPECT_EQ(uses(MemoryRole::file).now, uses(MemoryRole::file).peak);
+  EXPECT_EQ(model->digest(), trained);
+}
+
 TEST_F(Offload, IsRefusedWhereTheFolderIsNotThereOrHasNoRoom) {
   const auto model = large_model();
   const std::string digest = model->digest();
