@@ -15,6 +15,17 @@ bool overlaps(const DevicePiece& a, int64_t width_of_a, const DevicePiece& b, in
   return a.data < b.data + b.elements * width_of_b && b.data < a.data + a.elements * width_of_a;
 }
 
+/// As staged_memory() plans it.
+int64_t overwritten_terms(const ExchangePlan& exchange, const Call& call) {
+  if (exchange.op != Op::rank_sums) return 0;
+  int64_t bytes = 0;
+  for (const Operand& term : call.in) {
+    const auto is_over = [&](const Operand& sum) { return sum.data == term.data && sum.elements() > 0; };
+    if (std::ranges::any_of(call.writes, is_over)) bytes += align_up(term.elements() * bytes_of(term.dtype));
+  }
+  return bytes;
+}
+
 }  // namespace
 
 DeviceCollective::DeviceCollective(const ExchangePlan& exchange, const Program& program, const Call& call, Communicator& ranks,
@@ -29,7 +40,9 @@ DeviceCollective::DeviceCollective(const ExchangePlan& exchange, const Program& 
       call_(call),
       label_(exchange.label),
       walks_(static_cast<size_t>(ranks.size()) + 1),
-      addresses_(static_cast<size_t>(ranks.size())) {}
+      addresses_(static_cast<size_t>(ranks.size())) {
+  if (const int64_t bytes = overwritten_terms(exchange, call); bytes > 0) staged_ = backend.allocate(bytes, MemoryRole::buckets);
+}
 
 DeviceCollective::~DeviceCollective() = default;
 

@@ -304,7 +304,7 @@ void Executor::give_up() {
 // Memory on a device.
 
 int64_t Executor::input_bytes(const Plan& plan, const Backend& backend, bool on_network) {
-  return backend.is_host_memory() ? 0 : input_copies(plan).bytes + (on_network ? exchange_memory(plan) : 0);
+  return backend.is_host_memory() ? 0 : input_copies(plan).bytes + staged_memory(plan) + (on_network ? exchange_memory(plan) : 0);
 }
 
 int64_t Executor::copied_bytes() const { return (inputs_ ? inputs_->bytes() : 0) + instructions_.copied_bytes(); }

@@ -1,6 +1,7 @@
 #include "plan/exchange_memory.h"
 
 #include <algorithm>
+#include <set>
 
 #include "base/combine.h"
 
@@ -48,6 +49,20 @@ int64_t exchange_memory(const Plan& plan) {
                                           is_tensor ? program.mesh.tensor : program.mesh.data));
   }
   return most;
+}
+
+int64_t staged_memory(const Plan& plan) {
+  std::set<int32_t> counted;
+  int64_t bytes = 0;
+  for (const Instruction& at : plan.instructions) {
+    if (at.exchange < 0 || plan.exchanges[static_cast<size_t>(at.exchange)].op != Op::rank_sums) continue;
+    if (!counted.insert(at.exchange).second) continue;
+    const Graph& graph = plan.program.sections[static_cast<size_t>(at.section)].graph;
+    const Node& node = graph[at.node];
+    for (const Value term : node.in)
+      if (std::ranges::find(node.writes, graph.slot_behind(term)) != node.writes.end()) bytes += align_up(graph.type(term).bytes());
+  }
+  return bytes;
 }
 
 }  // namespace st

@@ -51,7 +51,9 @@ PlannedMemory memory_of(const Plan& plan, const PlannedRun& run) {
     const InputCopies copies = input_copies(plan);
     use.inputs = copies.bytes;
     use.pinned = 2 * align_up(copies.upload_bytes());
-    if (!run.by_threads) {  // threads read each other's terms where they lie
+    if (run.by_threads) {
+      use.terms = staged_memory(plan);  // threads read each other's terms where they lie
+    } else {
       use.terms = exchange_memory(plan);
       use.network = std::min(use.reserved, network_memory(plan.program.mesh));
     }

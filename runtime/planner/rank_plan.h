@@ -33,7 +33,7 @@ struct PlannedMemory {
   std::array<int64_t, kArenas> device{}, host{};
   int64_t file = 0, reserved = 0;
   int64_t inputs = 0, pinned = 0;  // a device's copy of the rows of a micro-batch, and the host's memory through which it goes up
-  int64_t terms = 0;               // what other ranks' devices send as terms of sums (exchange_memory)
+  int64_t terms = 0;               // of sums over ranks: what other devices send, or copies of own terms (exchange_memory.h)
   int64_t network = 0;             // of what is reserved: the network's own buffers, an estimate
   int64_t device_total() const;    // with what is reserved
   int64_t host_total() const;

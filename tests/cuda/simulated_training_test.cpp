@@ -6,6 +6,7 @@
 
 #include "base/os/loaded_library.h"
 #include "fake_cublaslt.h"
+#include "plan/exchange_memory.h"
 #include "saved_trainer.h"
 #include "thrown_error.h"
 #include "training.h"
@@ -49,6 +50,18 @@ TEST(SimulatedTraining, HasTheLossesOfTheCpuIn16Bits) {
   const Keys keys = {{"precision", "\"bf16\""}, {"accumulate", "2"}};
   const std::vector<double> made = trained(training_on(kDevice, keys), 10).losses, wanted = trained(training_on("cpu", keys), 10).losses;
   for (size_t i = 0; i < wanted.size(); ++i) EXPECT_NEAR(made[i], wanted[i], 1e-3 * wanted[i]) << "step " << i;
+}
+
+/// The last stage sums the loss in place, which the others read.
+TEST(SimulatedTraining, StagesOnOneDeviceHaveTheMemoryForCopiesOfTermsBeforeTheyStep) {
+  const auto trainer = training_on(kDevice, {{"stages", "2"}, {"micro_batches", "2"}}).trainer();
+  int64_t planned = 0;
+  for (const Plan* plan : trainer->plans()) planned += staged_memory(*plan) + plan->memory.of(Arena::buckets);
+  const auto used = [&] { return trainer->model().context().memory()->account().uses().of[static_cast<size_t>(MemoryRole::buckets)].now; };
+  EXPECT_EQ(planned, 2 * kAlignment);
+  EXPECT_EQ(used(), planned);
+  trainer->step();
+  EXPECT_EQ(used(), planned);
 }
 
 TEST(SimulatedTraining, RepeatsItselfWithAndWithoutRecordings) {

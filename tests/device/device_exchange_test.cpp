@@ -127,6 +127,18 @@ TEST(DeviceExchange, HasTheBitsAndTheBytesOfTheDirectExchange) {
     }
 }
 
+TEST(DeviceExchange, AllocatesCopiesOfTermsThatItsSumsOverwriteBeforeItRuns) {
+  const auto device = delayed(Order::late);
+  expect_none(on_ranks(2, [&](DirectExchange& group) {
+    OneExchange one(*device, group, Op::rank_sums, DType::f64, 5, 0, 5);
+    EXPECT_EQ(one.exchange.copied_bytes(), 64) << "40, aligned";
+    one.run(2);
+    one.result();
+    EXPECT_EQ(one.exchange.copied_bytes(), 64);
+    group.barrier();
+  }));
+}
+
 TEST(DeviceExchange, GoesThroughTheHostWhereRanksHaveDevicesOfTheirOwn) {
   for (const Exchanged& what : kExchanged) {
     constexpr int kRanks = 3;
