@@ -200,6 +200,24 @@ TEST_F(Offload, LeavesTheParametersInMemoryIfTheTrainerIsNotMade) {
   EXPECT_EQ(model->digest(), trained);
 }
 
+TEST_F(Offload, LeavesInTheFileWhatAnotherTrainerUsesToo) {
+  std::vector<std::string> warnings;
+  const Logger log{.write = Training::hear, .user = &warnings, .level = LogLevel::warning};
+  const auto context = std::make_shared<Context>(
+      ContextOptions{.device = "cpu", .threads = 1, .memory_limit = 8 * kMegabyte, .log = log, .parallel = {}, .memory = {}});
+  const auto model = std::make_shared<Model>(context, build_mlp({.inputs = 100, .hidden = {200}, .outputs = 100}), 1);
+  const Trainer other(model, recipe_of("none", ""), nullptr);
+  const Address place = model->data(model->parameters()[0]);
+  const std::string digest = model->digest();
+  Recipe recipe = recipe_of("parameters", folder_);
+  recipe.batch = 20'000;  // whose activations do not fit
+  refusal_of(Code::out_of_memory, model, recipe);
+  EXPECT_EQ(model->data(model->parameters()[0]), place);
+  EXPECT_EQ(model->digest(), digest);
+  ASSERT_EQ(warnings.size(), 1U);
+  EXPECT_NE(warnings[0].find("stay in a file; "), std::string::npos) << warnings[0];
+}
+
 TEST_F(Offload, IsRefusedWhereTheFolderIsNotThereOrHasNoRoom) {
   const auto model = large_model();
   const std::string digest = model->digest();
