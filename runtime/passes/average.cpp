@@ -20,7 +20,7 @@ void average(Program& program, double decay) {
   const auto count = static_cast<SlotId>(program.slots.size());
   for (SlotId parameter = 0; parameter < count; ++parameter) {
     const auto at = static_cast<size_t>(parameter);
-    if (program.slots[at].role != Role::parameter) continue;
+    if (program.slots[at].role != Role::parameter || !is_here(program, program.slots[at])) continue;
     SlotId kept = average_of(program, parameter);
     bool is_of_shard = program.slots[at].update.is_flat();
     if (kept < 0) {
