@@ -80,15 +80,28 @@ class Norms {
     return tensors;
   }
 
-  /// The sum of each tensor by a node of its own, over the blocks of as many of them as one node may read. On one stage and tensor rank.
+  /// The sum of each tensor by a node of its own, over the blocks of as many of them as one node may read.
   void sum_apart(const std::vector<SlotId>& gradients, int64_t at_a_time) {
+    std::vector<std::vector<SlotId>> groups;
+    std::vector<Value> of_groups;  // the sums of the tensors of each
     for (size_t first = 0, end = 0; first < gradients.size(); first = end) {
       end = end_of_group(b_.program(), gradients, first, at_a_time);
-      const std::vector<SlotId> group(gradients.begin() + static_cast<ptrdiff_t>(first), gradients.begin() + static_cast<ptrdiff_t>(end));
+      const auto& group =
+          groups.emplace_back(gradients.begin() + static_cast<ptrdiff_t>(first), gradients.begin() + static_cast<ptrdiff_t>(end));
       tensors_.clear();
+      if (std::ranges::none_of(group, [&](SlotId of) { return is_here(b_.program(), b_.program().slot(of)); })) {
+        of_groups.emplace_back();  // zeros
+        continue;
+      }
       squares_of(group);
-      for (const SlotId gradient : group) sums_[gradient] = b_(Op::tensor_squares, {squares_}, {{"tensors", tensors({gradient})}});
+      if (b_.program().mesh.tensor > 1) count_once(group);
+      of_groups.push_back(b_(Op::tensor_squares, {squares_}, {{"tensors", tensors(group)}}));
     }
+    for (const MeshAxis axis : {MeshAxis::tensor, MeshAxis::stage})
+      if (b_.program().mesh.size(axis) > 1) sum_over(axis, groups, of_groups);
+    for (size_t g = 0; g < groups.size(); ++g)
+      for (size_t i = 0; i < groups[g].size(); ++i)
+        sums_[groups[g][i]] = b_(Op::tensor_squares, {of_groups[g]}, {{"tensors", Ints{static_cast<int64_t>(i), 1}}});
   }
 
   /// From the data ranks, which have shards.
@@ -107,20 +120,33 @@ class Norms {
   }
 
   /// From the stages, each of which has all blocks of some tensors, or from the ranks along the tensor axis, which have pieces of tensors:
-  /// a sum for each tensor takes the place of its blocks. What those ranks have alike counts on the first one.
+  /// a sum for each tensor takes the place of its blocks.
   void sum_over(MeshAxis axis, const std::vector<SlotId>& gradients) {
-    const Program& program = b_.program();
-    if (axis == MeshAxis::tensor && program.tensor_rank > 0)
-      for (const SlotId gradient : gradients)
-        if (program.slot(gradient).type.layout[axis] == AxisLayout{}) tensors_[gradient].second = 0;
-    const auto count = static_cast<int64_t>(gradients.size());
-    const SlotId sums = b_.program().add_slot({.name = free_name(program, "tensor_squares"),
-                                               .type = {.dtype = DType::f64, .shape = {count}, .layout = {}},
-                                               .role = Role::report,
-                                               .init = {}});
-    sum_along(b_, axis, {{b_(Op::tensor_squares, {squares_}, {{"tensors", tensors(gradients)}}), sums}});
-    squares_ = b_.load(sums);
+    if (axis == MeshAxis::tensor) count_once(gradients);
+    std::vector<Value> sums = {b_(Op::tensor_squares, {squares_}, {{"tensors", tensors(gradients)}})};
+    sum_over(axis, {gradients}, sums);
+    squares_ = sums[0];
     for (size_t i = 0; i < gradients.size(); ++i) tensors_[gradients[i]] = {static_cast<int64_t>(i), 1};
+  }
+
+  /// What ranks along the tensor axis have alike, on the first one.
+  void count_once(const std::vector<SlotId>& gradients) {
+    const Program& program = b_.program();
+    for (const SlotId gradient : gradients)
+      if (program.tensor_rank > 0 && program.slot(gradient).type.layout[MeshAxis::tensor] == AxisLayout{}) tensors_[gradient].second = 0;
+  }
+
+  /// `sums`: of the tensors of each group, which become those of all ranks along the axis.
+  void sum_over(MeshAxis axis, const std::vector<std::vector<SlotId>>& groups, std::vector<Value>& sums) {
+    std::vector<std::pair<Value, SlotId>> terms;
+    for (size_t g = 0; g < groups.size(); ++g) {
+      const Type type = {.dtype = DType::f64, .shape = {std::ssize(groups[g])}, .layout = {}};
+      const SlotId sum =
+          b_.program().add_slot({.name = free_name(b_.program(), "tensor_squares"), .type = type, .role = Role::report, .init = {}});
+      terms.emplace_back(sums[g], sum);
+    }
+    sum_along(b_, axis, terms);
+    for (size_t g = 0; g < groups.size(); ++g) sums[g] = b_.load(terms[g].second);
   }
 
   Builder& b_;

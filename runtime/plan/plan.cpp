@@ -45,8 +45,10 @@ class Listing {
     }
   }
 
-  /// The runs from here on make their early weights now, within the next run.
+  /// The runs from here on make their early weights now, within the next run. Not of weights in the host's memory: those are made in their
+  /// runs, whose windows have them.
   void append_early(std::span<const SectionRun> runs) {
+    if (plan_.memory.on_host[static_cast<size_t>(Arena::parameters)]) return;
     is_early_ = early_weights(plan_.program);
     for (const SectionRun& run : runs)
       if (run.micro_batch == 0) append_nodes(run, true, runs.front().section);
@@ -103,12 +105,15 @@ class Listing {
   }
   void append_copy(const SectionRun& run, Instruction::Kind kind, int32_t w) {
     const Section& section = plan_.program.sections[static_cast<size_t>(run.section)];
-    const Copy makes = copies_[static_cast<size_t>(run.section)][static_cast<size_t>(window(w).begin)];
+    const int32_t first = window(w).begin;
+    if (kind == Instruction::Kind::fetch && section.graph[first].op == Op::send)
+      wait_for({run.section, first}, run);  // the last one may still leave from there
+    const Copy makes = copies_[static_cast<size_t>(run.section)][static_cast<size_t>(first)];
     plan_.instructions.push_back({.section = run.section,
-                                  .node = window(w).begin,
+                                  .node = first,
                                   .micro_batch = run.micro_batch,
                                   .kind = kind,
-                                  .ranks = ranks_of(plan_.program, section, section.graph[window(w).begin], makes),
+                                  .ranks = ranks_of(plan_.program, section, section.graph[first], makes),
                                   .makes = makes,
                                   .window = w});
   }
@@ -144,17 +149,18 @@ class Listing {
   /// Before a section writes again what an earlier micro-batch sent from the same memory, that has left.
   void release(const SectionRun& run, std::span<const BufferSend> shared) {
     const Section& section = plan_.program.sections[static_cast<size_t>(run.section)];
-    const auto wait_for = [&](const BufferSend& send) {
-      plan_.instructions.push_back({.section = send.section,
-                                    .node = send.node,
-                                    .micro_batch = run.micro_batch,
-                                    .exchange = number_of(send.section, send.node),
-                                    .kind = Instruction::Kind::release,
-                                    .within = send.section == run.section ? -1 : run.section});
-    };
     for (int32_t n = 0; n < section.graph.size() && section.phase != Phase::update; ++n)
-      if (section.graph[n].op == Op::send && is_sent_and_written(section.graph, n)) wait_for({run.section, n});
-    std::ranges::for_each(shared, wait_for);
+      if (section.graph[n].op == Op::send && is_sent_and_written(section.graph, n)) wait_for({run.section, n}, run);
+    for (const BufferSend& send : shared) wait_for(send, run);
+  }
+
+  void wait_for(const BufferSend& send, const SectionRun& run) {
+    plan_.instructions.push_back({.section = send.section,
+                                  .node = send.node,
+                                  .micro_batch = run.micro_batch,
+                                  .exchange = number_of(send.section, send.node),
+                                  .kind = Instruction::Kind::release,
+                                  .within = send.section == run.section ? -1 : run.section});
   }
 
   /// Whether what it sends lies in the stash, or in a slot that every run of its section writes: a copy of a weight. Not in memory that

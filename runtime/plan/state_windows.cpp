@@ -11,7 +11,7 @@
 namespace st {
 namespace {
 
-/// Bytes [begin, end) of a streamed arena, whole units of alignment.
+/// Bytes [begin, end) of an arena on the host, whole units of alignment.
 struct Range {
   Arena arena = Arena::optimizer;
   int64_t begin = 0, end = 0;
@@ -39,10 +39,15 @@ int64_t bytes_of(const std::vector<Range>& ranges) {
   return sum;
 }
 
+int64_t bytes_of(const StateWindow& window) {
+  int64_t sum = 0;
+  for (const StagedBytes& of : window.copies) sum += of.bytes;
+  return sum;
+}
+
 class Windows {
  public:
-  Windows(const Program& program, MemoryLayout& layout, const std::array<bool, kArenas>& streamed)
-      : program_(program), layout_(layout), streamed_(streamed), copies_(weight_copies(program)) {}
+  Windows(const Program& program, MemoryLayout& layout) : program_(program), layout_(layout), copies_(weight_copies(program)) {}
 
   void make() {
     for (size_t s = 0; s < program_.sections.size(); ++s) {
@@ -59,18 +64,20 @@ class Windows {
   static constexpr int64_t kWindows = 16;  // at least, but for large nodes
 
   bool is_update(int32_t section) const { return program_.sections[static_cast<size_t>(section)].phase == Phase::update; }
-  bool is_streamed(Arena arena) const { return streamed_[static_cast<size_t>(arena)]; }
+  bool is_on_host(Arena arena) const { return layout_.on_host[static_cast<size_t>(arena)]; }
 
   /// Places the rooms, the update's in the stash if it is free and large enough, and moves the copies' offsets there.
   void make_room() {
     const bool is_in_stash = room_of_update_ > 0 && room_of_update_ <= layout_.of(Arena::stash) && is_stash_free();
     int64_t& buckets = layout_.bytes[static_cast<size_t>(Arena::buckets)];
     const Place end = {Arena::buckets, align_up(buckets)};
+    const int64_t room = is_in_stash ? room_ : std::max(room_, room_of_update_);
+    const Place messages = {Arena::buckets, end.offset + room};
     for (StateWindow& window : layout_.windows) {
-      const Place begin = is_in_stash && is_update(window.section) ? Place{Arena::stash, 0} : end;
+      const Place begin = is_message(window) ? messages : is_in_stash && is_update(window.section) ? Place{Arena::stash, 0} : end;
       for (StagedBytes& of : window.copies) of.staged = {begin.arena, begin.offset + of.staged.offset};
     }
-    if (const int64_t room = is_in_stash ? room_ : std::max(room_, room_of_update_); room > 0) buckets = end.offset + room;
+    if (room + room_of_messages_ > 0) buckets = messages.offset + room_of_messages_;
   }
 
   /// Whether nothing in the stash is read once the update has begun. Messages to another stage may still leave from there.
@@ -114,7 +121,9 @@ class Windows {
       std::vector<Range> with = ranges;
       with.insert(with.end(), of_node.begin(), of_node.end());
       with = joined(std::move(with));
-      if (bytes_of(with) > most || (!ranges.empty() && runs_of(section, n) != runs_of(section, window.begin))) {
+      const bool ends = !ranges.empty() && (is_message(section, window.begin) || is_message(section, n) ||
+                                            runs_of(section, n) != runs_of(section, window.begin));
+      if (bytes_of(with) > most || ends) {
         end_window();
         with = of_node;
       }
@@ -125,11 +134,17 @@ class Windows {
     end_window();
   }
 
-  /// That it may use of the streamed arenas: of all in the update.
+  /// Whether what the node reads leaves while later ones compute.
+  static bool is_message(const Section& section, int32_t n) { return section.graph[n].op == Op::send; }
+  bool is_message(const StateWindow& window) const {
+    return is_message(program_.sections[static_cast<size_t>(window.section)], window.begin);
+  }
+
+  /// That it may use of the arenas on the host: of all in the update.
   int64_t bytes_of_section() const {
     int64_t sum = 0;
-    for (size_t a = 0; a < streamed_.size(); ++a)
-      if (streamed_[a] && (static_cast<Arena>(a) != Arena::optimizer || is_update(section_))) sum += layout_.bytes[a];
+    for (size_t a = 0; a < kArenas; ++a)
+      if (layout_.on_host[a] && (static_cast<Arena>(a) != Arena::optimizer || is_update(section_))) sum += layout_.bytes[a];
     return sum;
   }
 
@@ -150,7 +165,7 @@ class Windows {
     std::vector<Range> ranges;
     if (is_view(node.op)) return ranges;
     const auto add = [&](const Place& place, int64_t bytes, bool is_written) {
-      if (is_streamed(place.arena) && bytes > 0)
+      if (is_on_host(place.arena) && bytes > 0)
         ranges.push_back({place.arena, place.offset / kAlignment * kAlignment, align_up(place.offset + bytes), is_written});
     };
     const auto add_slot = [&](SlotId slot, bool is_written) {
@@ -167,31 +182,37 @@ class Windows {
     return joined(std::move(ranges));
   }
 
-  /// Neighbours are there at the same time: every other window begins at the begin of the room, the rest end at its end. Returns its size.
-  int64_t place(size_t first) {
-    std::vector<StateWindow>& windows = layout_.windows;
-    const auto bytes = [&](size_t w) {
-      int64_t sum = 0;
-      for (const StagedBytes& of : windows[w].copies) sum += of.bytes;
-      return sum;
-    };
-    int64_t room = 0;
-    for (size_t w = first; w < windows.size(); ++w) room = std::max(room, bytes(w) + (w + 1 < windows.size() ? bytes(w + 1) : 0));
-    for (size_t w = first; w < windows.size(); ++w) {
-      int64_t at = (w - first) % 2 == 0 ? 0 : room - bytes(w);
-      for (StagedBytes& of : windows[w].copies) {
-        of.staged.offset = at;
-        at += of.bytes;
-      }
+  static void place(StateWindow& window, int64_t at) {
+    for (StagedBytes& of : window.copies) {
+      of.staged.offset = at;
+      at += of.bytes;
     }
+  }
+
+  /// Neighbours are there at the same time: every other window begins at the begin of the room, the rest end at its end. Returns its size.
+  /// Messages have a room of their own.
+  int64_t place(size_t first) {
+    std::vector<StateWindow*> all;
+    for (size_t w = first; w < layout_.windows.size(); ++w) {
+      StateWindow& window = layout_.windows[w];
+      if (!is_message(window)) {
+        all.push_back(&window);
+        continue;
+      }
+      place(window, room_of_messages_);
+      room_of_messages_ += bytes_of(window);
+    }
+    int64_t room = 0;
+    for (size_t w = 0; w < all.size(); ++w) room = std::max(room, bytes_of(*all[w]) + (w + 1 < all.size() ? bytes_of(*all[w + 1]) : 0));
+    for (size_t w = 0; w < all.size(); ++w) place(*all[w], w % 2 == 0 ? 0 : room - bytes_of(*all[w]));
     return room;
   }
 
   const Program& program_;
   MemoryLayout& layout_;
-  const std::array<bool, kArenas> streamed_;
   const std::vector<std::vector<Copy>> copies_;  // of weights, by section and node
   int64_t room_ = 0, room_of_update_ = 0;        // for the copies of two windows
+  int64_t room_of_messages_ = 0;                 // for the copies of all windows that are messages
   int32_t section_ = 0;
 };
 
@@ -208,10 +229,9 @@ bool any_two(const StateWindow& window, const StateWindow& before, const Holds& 
 
 }  // namespace
 
-void move_to_host(const Program& program, MemoryLayout& layout, const std::array<bool, kArenas>& arenas,
-                  const std::array<bool, kArenas>& streamed) {
+void move_to_host(const Program& program, MemoryLayout& layout, const std::array<bool, kArenas>& arenas) {
   layout.on_host = arenas;
-  Windows(program, layout, streamed).make();
+  Windows(program, layout).make();
 }
 
 bool shares_room(const StateWindow& window, const StateWindow& before) {

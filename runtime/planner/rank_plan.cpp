@@ -20,14 +20,13 @@ bool is_in_range(const PlannedRun& run, int32_t rank) { return rank >= 0 && rank
 /// As a trainer of this rank would plan.
 PlanOptions options_of(const PlannedRun& run, const MeshPosition& at) {
   const Recipe& recipe = run.recipe;
-  const bool has_tensor_threads = run.by_threads && recipe.tensor > 1;
   PlanOptions options;
   options.rank = at.data;
   options.tensor_rank = at.tensor;
   options.stage = at.stage;
-  const bool has_own = moves_parameters(recipe, kernel_needs(run.machine.profile).has_own_memory) && can_offload(recipe, true);
-  options.shares_masters = run.by_threads && recipe.ranks > 1 && !has_tensor_threads && !has_own;
-  options.borrows_parameters = run.by_threads && recipe.stages > 1 && !has_tensor_threads && at.data == 0;
+  const bool has_own = moves_parameters(recipe, kernel_needs(run.machine.profile).has_own_memory);
+  options.shares_masters = run.by_threads && recipe.ranks > 1 && recipe.tensor == 1 && !has_own;
+  options.borrows_parameters = run.by_threads && recipe.stages > 1 && !has_copies(run.mesh(), recipe.zero, has_own) && at.data == 0;
   options.shards_masters = !run.by_threads && !has_own && recipe.data_ranks() > 1 && (recipe.zero == 1 || recipe.zero == 2) &&
                            run.late_parameters && recipe.precision != "fp32";
   return options;
@@ -147,9 +146,8 @@ int64_t PlannedRun::device_memory_of_rank() const {
 }
 
 int64_t PlannedRun::whole_on_host() const {
-  if (!by_threads || recipe.zero != 3 || recipe.data_ranks() == 1) return 0;
-  if (!moves_parameters(recipe, kernel_needs(machine.profile).has_own_memory) || !can_offload(recipe, true)) return 0;
-  return whole_bytes(model);
+  if (!moves_parameters(recipe, kernel_needs(machine.profile).has_own_memory)) return 0;
+  return by_threads && has_copies(mesh(), recipe.zero, true) ? whole_bytes(model) : 0;
 }
 
 int64_t PlannedRun::share_of_whole() const {

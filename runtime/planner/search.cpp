@@ -99,7 +99,7 @@ class Search {
     std::vector<Candidate>& found = result_.best;
     std::ranges::stable_sort(found, {}, &Candidate::device_total);
     std::vector<Recipe> from;
-    for (const Candidate& of : found)  // data ranks alone may offload all that they keep
+    for (const Candidate& of : found)  // data ranks alone exchange least
       if (from.size() < 3 || (of.recipe.stages == 1 && of.recipe.tensor == 1)) from.push_back(of.recipe);
     for (Recipe& recipe : from)
       for (const char* what : {"optimizer", "parameters", "gradients"}) {

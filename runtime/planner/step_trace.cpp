@@ -41,8 +41,6 @@ class Tracer {
         at_(task.at),
         rates_(machine_.rates_for(task.threads, static_cast<int32_t>(std::min<int64_t>(at_.ranks, at_.ranks_per_node)), memory_of(plan))),
         crowd_(crowd(task.threads)) {
-    for (const StateWindow& window : plan.memory.windows)
-      for (const StagedBytes& of : window.copies) is_copied_[static_cast<size_t>(of.home.arena)] = true;
     for (const Section& section : program_.sections) {
       trace_.phases.push_back(section.phase);
       trace_.chunks.push_back(section.chunk);
@@ -129,11 +127,8 @@ class Tracer {
     return rate->seconds(work);
   }
 
-  /// Not in a device's memory, nor in copies that a plan's own instructions make: a file, or what no trainer offloads (state_windows.h).
-  bool is_away(Arena arena) const {
-    const auto a = static_cast<size_t>(arena);
-    return (plan_.memory.on_host[a] || plan_.memory.in_file[a]) && !is_copied_[a];
-  }
+  /// In a file. What is in a host's memory is copied by instructions of the plan.
+  bool is_away(Arena arena) const { return plan_.memory.in_file[static_cast<size_t>(arena)]; }
 
   /// The seconds in which the node's slots that are away come and go back.
   double transfer_seconds(const Instruction& at) const {
@@ -205,7 +200,6 @@ class Tracer {
   const Placement at_;
   const RateSet& rates_;
   const double crowd_;
-  std::array<bool, kArenas> is_copied_{};  // by windows
   RankTrace trace_;
   std::vector<std::vector<double>> times_;  // by section and node
   std::map<int32_t, int32_t> posted_;       // the last post of each exchange

@@ -37,7 +37,6 @@
 #include "plan/memory_plan.h"
 #include "plan/pipeline_schedule.h"
 #include "plan/state_windows.h"
-#include "recipe/can_offload.h"
 #include "recipe/fast_collectives.h"
 #include "recipe/recompute_policy.h"
 
@@ -183,22 +182,15 @@ std::array<bool, kArenas> arenas_on_host(const Recipe& recipe, const PlanOptions
   return on_host;
 }
 
-/// Those of which a step has copies on the device. A plan that no trainer runs has copies of the optimizer's state only.
-std::array<bool, kArenas> streamed_of(const Recipe& recipe, const std::array<bool, kArenas>& on_host) {
-  if (can_offload(recipe, true)) return on_host;
-  std::array<bool, kArenas> streamed{};
-  streamed[static_cast<size_t>(Arena::optimizer)] = on_host[static_cast<size_t>(Arena::optimizer)];
-  return streamed;
-}
-
-/// The most that one node may read or gather: a 16th of the tensors of this role where they are in the host's memory, else all.
-int64_t bytes_at_a_time(const Program& program, Role role, const std::array<bool, kArenas>& streamed) {
-  if (!streamed[static_cast<size_t>(role == Role::gradient ? Arena::gradients : Arena::parameters)])
+/// The most that one node may read or gather: a 16th of a stage's tensors of this role where they are in the host's memory, else all. The
+/// same on all stages.
+int64_t bytes_at_a_time(const Program& program, Role role, const std::array<bool, kArenas>& on_host) {
+  if (!on_host[static_cast<size_t>(role == Role::gradient ? Arena::gradients : Arena::parameters)])
     return std::numeric_limits<int64_t>::max();
   int64_t sum = 0;
   for (const Slot& slot : program.slots)
     if (slot.role == role) sum += slot.type.bytes();
-  return sum / 16;
+  return sum / 16 / program.mesh.stage;
 }
 
 /// The purpose of a plan, and what its passes depend on.
@@ -258,9 +250,9 @@ Planned run_passes(const Task& task, BegunPlan begun, bool verifies_each) {
   const DType sent = element_of(recipe.gradient_dtype), sums = sums_of(recipe);
   const bool rounds = trains && sent != DType::f32;
   const auto in_file = recipe.arenas_in_file();
-  const auto on_host = arenas_on_host(recipe, options, trains && task.needs.has_own_memory), streamed = streamed_of(recipe, on_host);
+  const auto on_host = arenas_on_host(recipe, options, trains && task.needs.has_own_memory);
   // An exchange of what is copied to the device for its node ends there.
-  const bool streams_exchanges = streamed[static_cast<size_t>(recipe.zero == 3 ? Arena::parameters : Arena::gradients)];
+  const bool streams_exchanges = on_host[static_cast<size_t>(recipe.zero == 3 ? Arena::parameters : Arena::gradients)];
   const When casts = by_graph && !is_short ? When::first : When::every;
   std::vector<Seed> seeds;
   std::vector<SlotId> shared;
@@ -306,7 +298,7 @@ Planned run_passes(const Task& task, BegunPlan begun, bool verifies_each) {
       {"round_gradient_sums", rounds, [&](Program& p) { round_gradient_sums(p, sent); }},
       {"clip", !infers,
        [&](Program& p) {
-         clip(p, recipe.clip, clip_groups(recipe, task.name), bytes_at_a_time(p, Role::gradient, streamed));
+         clip(p, recipe.clip, clip_groups(recipe, task.name), bytes_at_a_time(p, Role::gradient, on_host));
        }},  // norm, finite check, one factor
       {"share_first_norm", by_graph && (in_stages || splits) && measures_noise(recipe, is_short), [](Program& p) { share_first_norm(p); }},
       {"keep_moments", task.beside != nullptr, [&](Program& p) { keep_moments(p, task.beside->program); }},
@@ -314,8 +306,7 @@ Planned run_passes(const Task& task, BegunPlan begun, bool verifies_each) {
       // On the layout found.
       {"update", !infers,
        [&](Program& p) {
-         updates ? update_named(p, recipe, task.name)
-                 : update(p, updates_of(recipe), shared, bytes_at_a_time(p, Role::parameter, streamed));
+         updates ? update_named(p, recipe, task.name) : update(p, updates_of(recipe), shared, bytes_at_a_time(p, Role::parameter, on_host));
        }},
       {"average", trains && recipe.ema_decay > 0, [&](Program& p) { average(p, recipe.ema_decay); }},
 
@@ -329,7 +320,7 @@ Planned run_passes(const Task& task, BegunPlan begun, bool verifies_each) {
          // A host's loss has one micro-batch under way: its next rows come after the gradients of the last ones.
          made.order = in_stages && by_graph ? order_by_schedule(p, schedule) : in_turn(p, task.micro_batches);
          made.memory = memory_plan(p, made.order, task.needs.workspace);
-         if (on_host != std::array<bool, kArenas>{}) move_to_host(p, made.memory, on_host, streamed);
+         if (on_host != std::array<bool, kArenas>{}) move_to_host(p, made.memory, on_host);
        }},
   };
   const auto run = [&](const Pass* first, const Pass* end) {

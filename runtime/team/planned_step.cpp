@@ -12,6 +12,7 @@
 #include "model/borrowed_parameters.h"
 #include "model/parameter_copies.h"
 #include "passes/scale_loss.h"
+#include "recipe/can_offload.h"
 #include "recipe/kernel_needs_of.h"
 #include "team/find_nan.h"
 
@@ -21,16 +22,17 @@ namespace {
 constexpr size_t kShortPlans = 8;
 
 /// `part`: what this rank may have of the memory that there is; `sharers`: PlanOptions has them.
-Plan weighed(const Context& context, const Storage& storage, Plan plan, int64_t part, int32_t sharers, bool on_network) {
+Plan weighed(const Context& context, const Recipe& recipe, const Storage& storage, Plan plan, int64_t part, int32_t sharers,
+             bool on_network) {
   const bool is_held = static_cast<bool>(storage.data(Arena::parameters));
   const int64_t need = plan.memory.beside_parameters() + (is_held ? 0 : plan.memory.on_device(Arena::parameters));
   context.require_memory("trainer: a training step", need + Executor::input_bytes(plan, context.backend(), on_network), part);
   const int64_t on_host = plan.memory.host_bytes();
-  const int64_t parameters = plan.memory.on_host[static_cast<size_t>(Arena::parameters)] ? plan.memory.of(Arena::parameters) : 0;
-  const bool has_shards =
-      std::ranges::any_of(plan.program.slots, [](const Slot& slot) { return slot.role == Role::parameter && slot.type.layout.is_flat(); });
+  const bool are_on_host = plan.memory.on_host[static_cast<size_t>(Arena::parameters)];
+  const int64_t parameters = are_on_host ? plan.memory.of(Arena::parameters) : 0;
+  const bool have_copies = has_copies(mesh_of(recipe), recipe.zero, are_on_host);
   context.require_host_memory("trainer: a training step", on_host - (is_held ? parameters : 0),
-                              on_host * sharers - (is_held || !has_shards ? parameters : 0));  // the model has whole ones
+                              on_host * sharers - (is_held || !have_copies ? parameters : 0));  // the model has whole ones
   return plan;
 }
 
@@ -47,14 +49,14 @@ Plan plan_that_fits(const Model& model, const Recipe& recipe, const Storage& sto
   const int64_t spare = context.spare_memory();
   options.memory = std::min(part, spare == Context::kUnlimited ? spare : spare / options.sharers);
   Plan plan = plan_training(model.program(), recipe, kernel_needs(context.backend(), threads), options);
-  if (plan.memory.of(Arena::packed) == 0) return weighed(context, storage, std::move(plan), part, options.sharers, on_network);
+  if (plan.memory.of(Arena::packed) == 0) return weighed(context, recipe, storage, std::move(plan), part, options.sharers, on_network);
   try {
-    return weighed(context, storage, std::move(plan), part, options.sharers, on_network);
+    return weighed(context, recipe, storage, std::move(plan), part, options.sharers, on_network);
   } catch (const Error& error) {
     if (error.code() != Code::out_of_memory) throw;
   }
   options.skip.emplace_back("pack_weights");
-  return weighed(context, storage, plan_training(model.program(), recipe, kernel_needs(context.backend(), threads), options), part,
+  return weighed(context, recipe, storage, plan_training(model.program(), recipe, kernel_needs(context.backend(), threads), options), part,
                  options.sharers, on_network);
 }
 

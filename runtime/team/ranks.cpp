@@ -11,6 +11,7 @@
 #include "ir/cuts.h"
 #include "model/device_copy.h"
 #include "model/parameter_copies.h"
+#include "recipe/can_offload.h"
 #include "team/rank_agreement.h"
 #include "team/step_rows.h"
 
@@ -23,7 +24,7 @@ bool is_consequence(const Error& error) { return error.code() == Code::rank_fail
 
 Ranks::Ranks(std::unique_ptr<RankStep> own, const Parts& parts, const PlanOptions& options, bool has_loss)
     : parts_(parts), groups_(mesh_of(parts.recipe), parts.group, own->storage().backend(), parts.is_cancelled), clocks_(groups_) {
-  has_copies_ = groups_.mesh().tensor > 1 || (parts.recipe.zero == 3 && options.parameters_on_host);
+  has_copies_ = has_copies(groups_.mesh(), parts.recipe.zero, options.parameters_on_host);
   ranks_.push_back(std::move(own));
   if (!has_loss) return;
   for (size_t here = 1; here < groups_.size(); ++here)
@@ -63,7 +64,7 @@ void Ranks::plan(size_t here, PlanOptions options) {
   options.rank = at.data;
   options.stage = at.stage;
   options.tensor_rank = at.tensor;
-  options.borrows_parameters = is_thread && mesh.stage > 1 && mesh.tensor == 1 && at.data == 0;
+  options.borrows_parameters = is_thread && mesh.stage > 1 && !has_copies_ && at.data == 0;
   options.sharers = static_cast<int32_t>(here == 0 ? 1 : ranks_.size() - here + 1);  // that are not planned yet
   const auto scopes = options.recompute_scopes == nullptr ? scopes_for_all() : std::nullopt;
   if (scopes) options.recompute_scopes = &*scopes;

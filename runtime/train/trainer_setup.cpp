@@ -64,9 +64,7 @@ Trainer::Trainer(std::shared_ptr<Model> model, Recipe recipe, std::shared_ptr<co
   if (moves && !model_->is_on_host()) move_back_.model = model_;
   if (keeps_pieces) give_up_weights(plan_with(options_), moves);
   options_.parameters_on_host = model_->is_on_host() || moves;
-  // Ranks that are threads share what a device's kernels read; in the host's memory each of zero 3 has its shards.
-  const bool is_cut_in_threads =
-      group_ == nullptr && (mesh.tensor > 1 || (options_.parameters_on_host && recipe_.zero == 3 && mesh.data > 1));
+  const bool is_cut_in_threads = group_ == nullptr && has_copies(mesh, recipe_.zero, options_.parameters_on_host);
   if (moves) move_model_to_host(plan_with(options_).memory, in_process, is_cut_in_threads);
   const Storage& parameters = keeps_pieces ? model_->piece_storage() : model_->storage();
   whole_.share(parameters, Arena::parameters);
@@ -125,9 +123,6 @@ void Trainer::check_recipe() const {
   const Backend& backend = model_->context().backend();
   require_offload(recipe_, !backend.is_host_memory(), backend.name());
   require_fast_collectives(recipe_, !backend.is_host_memory(), group_ == nullptr, backend.name());
-  if (model_->is_on_host())
-    require_data_ranks_only(recipe_, text("a model whose parameters an earlier trainer offloaded from device ", backend.name()),
-                            "use zero 3 on as many ranks, or make another model and load a checkpoint into it");
   for (const std::string& note : recipe_.notes) log.info("recipe", note);
   if (data_) check_input_fields(model_->program(), data_->fields(), recipe_.batch);
   const int64_t data_ranks = recipe_.data_ranks(), idle = data_ranks - recipe_.step_micro_batches();

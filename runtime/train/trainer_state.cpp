@@ -8,6 +8,7 @@
 #include "checkpoint/shared_save.h"
 #include "comm/rank_texts.h"
 #include "model/rank_pieces.h"
+#include "recipe/can_offload.h"
 #include "recipe/fast_collectives.h"
 #include "train/run_digests.h"
 #include "train/save_ranges.h"
@@ -20,10 +21,10 @@ constexpr int64_t kDigestPiece = 32768;  // bytes of a digest at a time: what is
 
 }  // namespace
 
-/// With tensor ranks that are threads, parameters are those of the model, which has them whole.
+/// Where ranks that are threads have copies of the parameters, those of the model, which has them whole: a step takes them from there.
 std::vector<StateTensor> Trainer::state_tensors() const {
   std::vector<StateTensor> all = state_tensors_of(executors(), others_);
-  if (recipe_.tensor == 1 || model_->is_sharded()) return all;
+  if (model_->is_sharded() || !has_copies(mesh_of(recipe_), recipe_.zero, options_.parameters_on_host)) return all;
   for (StateTensor& tensor : all) {
     if (tensor.role != Role::parameter) continue;
     const SlotId id = model_->program().slot_named(tensor.name);

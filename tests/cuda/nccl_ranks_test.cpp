@@ -133,7 +133,7 @@ TEST(NcclRanks, HaveTheStateOfThreadsHoweverTheStepIsSplit) {
   const Keys four = {{"micro_batches", "4"}};
   for (const Split& split :
        {Split{2, {}}, Split{3, {{"zero", "2"}, {"overlap", "\"on\""}}}, Split{2, {{"zero", "3"}, {"precision", "\"bf16\""}}},
-        Split{2, {{"stages", "2"}}}, Split{4, {{"stages", "2"}, {"zero", "1"}, {"overlap", "\"on\""}}},
+        Split{2, {{"stages", "2"}, {"offload", "\"gradients\""}}}, Split{4, {{"stages", "2"}, {"zero", "1"}, {"overlap", "\"on\""}}},
         Split{4, {{"stages", "2"}, {"tensor", "2"}}}}) {
     Keys keys = four;
     keys.insert(keys.end(), split.keys.begin(), split.keys.end());

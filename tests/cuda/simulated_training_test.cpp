@@ -163,7 +163,7 @@ TEST(SimulatedTraining, HasTheSameBitsWhenItsStateIsInTheHostsMemory) {
                                       {Keys{{"ranks", "2"}, {"zero", "1"}}, parameters},
                                       {Keys{{"ranks", "2"}, {"zero", "2"}}, gradients},
                                       {Keys{{"ranks", "2"}, {"zero", "3"}}, gradients},
-                                      {Keys{{"ranks", "2"}, {"stages", "2"}}, optimizer}}) {
+                                      {Keys{{"ranks", "2"}, {"stages", "2"}}, gradients}}) {
       if (!split.empty() && keys.size() > 1 && split.size() < 2) continue;
       Keys all = keys;
       all.insert(all.end(), split.begin(), split.end());

@@ -43,6 +43,8 @@ struct OffloadDevice {
 
 Training offload_training(const OffloadKeys& keys, const char* offload = "\"optimizer\"") {
   Training training{.device = "cpu", .recipe = {.batch = 2}, .ignored = true};
+  training.options.heads = 2;  // of two tensor ranks, too
+  training.options.vocabulary = 18;
   for (const auto& [key, value] : keys) training.recipe.set(key, value);
   training.recipe.set("offload", offload);
   return training;
@@ -80,14 +82,16 @@ TEST(OffloadedState, HasTheBitsOfWhatIsResident) {
 
 TEST(OffloadedState, HasTheSameBitsOnRanksThatShareADevice) {
   const OffloadKeys whole = {{"micro_batches", "4"}};
-  const std::string wanted = told_by_cpu(offload_training(whole, "\"none\""));
+  const std::string of_one = told_by_cpu(offload_training(whole, "\"none\""));
   for (const OffloadKeys& split :
        {OffloadKeys{{"ranks", "2"}}, OffloadKeys{{"ranks", "2"}, {"zero", "1"}},
         OffloadKeys{{"ranks", "2"}, {"zero", "2"}, {"overlap", "\"on\""}}, OffloadKeys{{"ranks", "3"}, {"zero", "3"}},
-        OffloadKeys{{"ranks", "2"}, {"stages", "2"}}, OffloadKeys{{"ranks", "4"}, {"stages", "2"}, {"zero", "1"}}}) {
+        OffloadKeys{{"ranks", "2"}, {"stages", "2"}}, OffloadKeys{{"ranks", "4"}, {"stages", "2"}, {"zero", "1"}},
+        OffloadKeys{{"ranks", "2"}, {"tensor", "2"}}}) {
     OffloadKeys keys = whole;
     keys.insert(keys.end(), split.begin(), split.end());
     const Training training = offload_training(keys);
+    const std::string wanted = training.recipe.tensor > 1 ? told_by_cpu(offload_training(keys, "\"none\"")) : of_one;
     for (const Order order : kOrders) {
       const auto trainer = OffloadDevice(order).trainer(training);
       EXPECT_EQ(told_of(*trainer, training), wanted) << static_cast<int>(order) << ' ' << training.recipe.json();
@@ -133,7 +137,31 @@ TEST(OffloadedState, HasTheBitsOfResidentParametersAndGradientsOnRanks) {
   }
 }
 
-/// Each rank has a model of its own, of which it keeps its shards under zero 3.
+/// Tied weights are messages; a stage has its own parameters, of which one rank has what all of the others have.
+TEST(OffloadedState, HasTheBitsOfResidentParametersAndGradientsOnStagesAndTensorRanks) {
+  const OffloadKeys whole = {{"micro_batches", "4"}, {"ema_decay", "0.9"}};
+  const std::string of_one = told_by_cpu(offload_training(whole, "\"none\""));
+  for (const OffloadKeys& split : {OffloadKeys{{"ranks", "2"}, {"stages", "2"}, {"schedule", "\"gpipe\""}},
+                                   OffloadKeys{{"ranks", "2"}, {"stages", "2"}, {"schedule", "\"interleaved\""}},
+                                   OffloadKeys{{"ranks", "2"}, {"stages", "2"}, {"schedule", "\"zb-h1\""}},
+                                   OffloadKeys{{"ranks", "4"}, {"stages", "2"}, {"zero", "1"}},
+                                   OffloadKeys{{"ranks", "2"}, {"stages", "2"}, {"precision", "\"bf16\""}, {"recompute", "\"blocks\""}},
+                                   OffloadKeys{{"ranks", "2"}, {"tensor", "2"}, {"optimizer", "\"muon\""}},
+                                   OffloadKeys{{"ranks", "4"}, {"stages", "2"}, {"tensor", "2"}}}) {
+    OffloadKeys keys = whole;
+    keys.insert(keys.end(), split.begin(), split.end());
+    const Training training = offload_training(keys, "\"gradients\"");
+    const bool is_of_one = training.recipe.tensor == 1 && training.recipe.precision == "fp32";
+    const std::string wanted = is_of_one ? of_one : told_by_cpu(offload_training(keys, "\"none\""));
+    for (const Order order : {Order::late, Order::random}) {
+      const auto trainer = OffloadDevice(order).trainer(training);
+      for (const Plan* plan : trainer->plans()) EXPECT_EQ(plan->memory.on_device(Arena::parameters), 0);
+      EXPECT_EQ(told_of(*trainer, training), wanted) << static_cast<int>(order) << ' ' << training.recipe.json();
+    }
+  }
+}
+
+/// Each rank has a model of its own, of which it keeps its shards under zero 3, or its stage's parameters.
 TEST(OffloadedState, HasTheBitsOfResidentParametersAndGradientsInAHostsGroup) {
   const auto run = [](const std::shared_ptr<Context>& context, const Training& training) {
     std::array<std::string, 2> told;
@@ -156,7 +184,8 @@ TEST(OffloadedState, HasTheBitsOfResidentParametersAndGradientsInAHostsGroup) {
     return told[0];
   };
   for (const OffloadKeys& split : {OffloadKeys{{"zero", "2"}, {"precision", "\"bf16\""}},
-                                   OffloadKeys{{"zero", "3"}, {"ema_decay", "0.9"}, {"recompute", "\"blocks\""}}}) {
+                                   OffloadKeys{{"zero", "3"}, {"ema_decay", "0.9"}, {"recompute", "\"blocks\""}},
+                                   OffloadKeys{{"stages", "2"}, {"ema_decay", "0.9"}}, OffloadKeys{{"tensor", "2"}}}) {
     OffloadKeys keys = {{"micro_batches", "3"}, {"ranks", "2"}};
     keys.insert(keys.end(), split.begin(), split.end());
     const auto cpu = std::make_shared<Context>(ContextOptions{.threads = 1, .log = {}, .parallel = {}, .memory = {}, .make_backend = {}});
@@ -184,6 +213,23 @@ TEST(OffloadedState, TrainsInSlicesAndOnShortMicroBatches) {
       const auto trainer = training.trainer_of(std::make_shared<Model>(device.context, build_gpt(training.options), 1), nullptr);
       EXPECT_EQ(run(*trainer), wanted) << static_cast<int>(order);
     }
+  }
+}
+
+TEST(OffloadedState, TrainsOnShortMicroBatchesOnStages) {
+  const OffloadKeys keys = {{"ranks", "4"}, {"stages", "2"}, {"zero", "2"}, {"micro_batches", "4"}};
+  const Training training = offload_training(keys, "\"gradients\""), resident = offload_training(keys, "\"none\"");
+  const auto own = training.data();
+  const Rows most(*own, {1, 2, 3, 4, 5, 6, 7}), one(*own, {1});  // of which one data rank has none
+  const auto run = [&](Trainer& trainer) {
+    for (const Rows* batch : {&most, &one, &most}) trainer.step(batch->views);
+    return trainer.state_digest();
+  };
+  const std::string wanted = run(*resident.trainer(false));
+  for (const Order order : {Order::late, Order::random}) {
+    const OffloadDevice device(order);
+    const auto trainer = training.trainer_of(std::make_shared<Model>(device.context, build_gpt(training.options), 1), nullptr);
+    EXPECT_EQ(run(*trainer), wanted) << static_cast<int>(order);
   }
 }
 
@@ -251,22 +297,29 @@ TEST(OffloadedState, IsCountedAsPlannedInTheHostsMemoryAlone) {
 
 TEST(OffloadedState, GoesOnWithACheckpointOfWhatIsResidentAndTheOtherWayRound) {
   const ScratchFolder folder("offloaded_state");
-  const OffloadKeys keys = {{"ranks", "2"}, {"zero", "1"}, {"precision", "\"bf16\""}, {"ema_decay", "0.9"}};
-  const Training away = offload_training(keys, "\"gradients\""), resident = offload_training(keys, "\"none\"");
+  const OffloadKeys all = {{"micro_batches", "4"}, {"precision", "\"bf16\""}, {"ema_decay", "0.9"}};
+  const auto split = [&](OffloadKeys keys, const char* what) {
+    keys.insert(keys.end(), all.begin(), all.end());
+    return offload_training(keys, what);
+  };
+  const Training resident = split({{"ranks", "2"}, {"zero", "1"}}, "\"none\"");
   const auto whole = resident.trainer();
   losses_of(*whole, 4);
-  for (const bool first : {true, false}) {
-    const OffloadDevice before(Order::random), after(Order::random);
-    const auto saved = before.trainer(first ? away : resident);
-    losses_of(*saved, 2);
-    const std::string path = folder / (first ? "away" : "resident");
-    save(*saved, path);
-    const auto resumed = after.trainer(first ? resident : away);
-    resume_from(path, *resumed);
-    EXPECT_EQ(resumed->state_digest(), saved->state_digest()) << first;
-    losses_of(*resumed, 2);
-    EXPECT_EQ(resumed->state_digest(), whole->state_digest()) << first;
-  }
+  for (const OffloadKeys& keys : {OffloadKeys{{"ranks", "2"}, {"zero", "1"}}, OffloadKeys{{"ranks", "2"}, {"zero", "3"}},
+                                  OffloadKeys{{"ranks", "2"}, {"stages", "2"}}})
+    for (const bool first : {true, false}) {
+      const Training away = split(keys, "\"gradients\"");
+      const OffloadDevice before(Order::random), after(Order::random);
+      const auto saved = before.trainer(first ? away : resident);
+      losses_of(*saved, 2);
+      const std::string path = folder / text("of ", first, away.recipe.zero);
+      save(*saved, path);
+      const auto resumed = after.trainer(first ? resident : away);
+      resume_from(path, *resumed);
+      EXPECT_EQ(resumed->state_digest(), saved->state_digest()) << first;
+      losses_of(*resumed, 2);
+      EXPECT_EQ(resumed->state_digest(), whole->state_digest()) << first << ' ' << away.recipe.json();
+    }
 }
 
 TEST(OffloadedState, OfAnEventThatIsNotWaitedForHasOtherBits) {
@@ -328,6 +381,27 @@ TEST(OffloadedState, OfAllKindsIsCountedAsPlannedAndRefusedBeforeTheModelIsMoved
   EXPECT_EQ(device.uses().all.peak, made.all.peak) << "a step allocates nothing";
 }
 
+/// Each rank has its own stage's, and the model all of them.
+TEST(OffloadedState, OfStagesIsCountedAsPlannedBesidesTheModel) {
+  const Training training = offload_training({{"ranks", "2"}, {"stages", "2"}, {"micro_batches", "4"}}, "\"gradients\"");
+  const OffloadDevice device(Order::late), other(Order::late);
+  const auto of = [&](MemoryRole role) { return device.uses().of[static_cast<size_t>(role)]; };
+  const auto model = std::make_shared<Model>(device.context, build_gpt(training.options), 1);
+  const int64_t whole = of(MemoryRole::parameters).now;
+  const auto trainer = training.trainer_of(model, training.data());
+  const MemoryAccount::Uses made = device.uses();
+  trainer->step();
+  int64_t on_host = 0, on_device = 0;
+  for (const Plan* plan : trainer->plans()) {
+    on_host += plan->memory.host_bytes();
+    on_device += plan->memory.device_bytes();
+  }
+  EXPECT_GE(on_host, 4 * whole);
+  EXPECT_EQ(of(MemoryRole::host).now, on_host + whole);
+  for (const MemoryRole role : {MemoryRole::parameters, MemoryRole::gradients, MemoryRole::optimizer}) EXPECT_EQ(of(role).now, 0);
+  EXPECT_EQ(made.all.now - made.of[static_cast<size_t>(MemoryRole::inputs)].now, on_device);
+}
+
 TEST(OffloadedState, OfAModelWhoseTrainerIsNotMadeGoesBack) {
   Training training = offload_training({{"ranks", "2"}, {"zero", "1"}}, "\"parameters\"");
   const OffloadDevice device(Order::late);
@@ -377,13 +451,16 @@ TEST(OffloadedState, OfShardsWasNeverOnTheDevice) {
 
 /// Until it is freed: later trainers and predictors compute with copies of the parameters too.
 TEST(OffloadedState, OfAModelStaysWithIt) {
-  const Training training = offload_training({}, "\"parameters\""), resident = offload_training({}, "\"none\"");
+  const Training training = offload_training({}, "\"parameters\""), resident = offload_training({}, "\"none\""),
+                 in_stages = offload_training({{"ranks", "2"}, {"stages", "2"}, {"micro_batches", "2"}}, "\"none\"");
   const auto own = training.data();
   const Rows batch(*own, {1, 2});
   const auto run = [&](const std::shared_ptr<Model>& model, const Training& first) {
     std::string all = text(losses_of(*first.trainer_of(model, first.data()), 2)[1], " ");
     const auto second = resident.trainer_of(model, resident.data());
     all += told_of(*second, resident, 2) + " ";
+    const auto third = in_stages.trainer_of(model, in_stages.data());
+    all += told_of(*third, in_stages, 2) + " ";
     for (const bool shared : {true, false}) {
       Predictor predictor(model, {.shared = shared, .threads = 1});
       std::vector<float> logits(static_cast<size_t>(2 * training.options.context * training.options.vocabulary));
@@ -401,17 +478,10 @@ TEST(OffloadedState, OfAModelStaysWithIt) {
   const auto here = std::make_shared<Model>(context, build_gpt(training.options), 1);
   EXPECT_EQ(run(away, training), run(here, resident));
   EXPECT_TRUE(away->is_on_host());
-  const Error error = error_of([&] { offload_training({{"ranks", "2"}, {"stages", "2"}}, "\"none\"").trainer_of(away, nullptr); });
-  EXPECT_TRUE(is_error(error, Code::unsupported, {"stages 2", "use zero 3"})) << error.message();
 }
 
-TEST(OffloadedState, OfWhatADeviceCannotOffloadIsRefusedWithTheWayOut) {
+TEST(OffloadedState, OfAFileIsRefusedWithTheWayOut) {
   const OffloadDevice device(Order::late);
-  for (const char* what : {"parameters", "gradients"})
-    for (const OffloadKeys& keys : {OffloadKeys{{"ranks", "2"}, {"stages", "2"}}, OffloadKeys{{"ranks", "2"}, {"tensor", "2"}}}) {
-      const Error error = error_of([&] { device.trainer(offload_training(keys, text("\"", what, "\"").c_str())); });
-      EXPECT_TRUE(is_error(error, Code::unsupported, {text("offload ", what), "use zero 3", "offload optimizer"})) << error.message();
-    }
   const Error error = error_of([&] { device.trainer(offload_training({{"offload_folder", "\"/tmp\""}})); });
   EXPECT_TRUE(is_error(error, Code::unsupported, {"offload_folder is /tmp", "leave offload_folder out"}));
 }

@@ -170,7 +170,7 @@ public sealed partial class Recipe {
     set { Set("zero", value); }
   }
 
-  /// <summary>keeps tensors outside device memory: the optimizer state, or the fp32 parameters too (until the model is freed), or the gradients as well; in offload_folder or, without one, in host memory, where device cpu keeps them anyway; results are bitwise equal. On a device of its own memory parameters and gradients need stages 1 and tensor 1</summary>
+  /// <summary>keeps tensors outside device memory: the optimizer state, or the fp32 parameters too (until the model is freed), or the gradients as well; in offload_folder or, without one, in host memory, where device cpu keeps them anyway; results are bitwise equal</summary>
   /// <remarks>Default: "none". Allowed: none optimizer parameters gradients.</remarks>
   public string Offload {
     get { return Word("offload"); }

@@ -80,9 +80,8 @@ class RecipeSettings(TypedDict, total=False):
     # scope gathers before use; results are bitwise equal; no effect with one rank. Allowed: [0,3]. Default: 0.
     offload: str
     # Keeps tensors outside device memory: the optimizer state, or the fp32 parameters too (until the model is freed), or the gradients
-    # as well; in offload_folder or, without one, in host memory, where device cpu keeps them anyway; results are bitwise equal. On a
-    # device of its own memory parameters and gradients need stages 1 and tensor 1. Allowed: none optimizer parameters gradients.
-    # Default: "none".
+    # as well; in offload_folder or, without one, in host memory, where device cpu keeps them anyway; results are bitwise equal.
+    # Allowed: none optimizer parameters gradients. Default: "none".
     offload_folder: str
     # Offload: folder on a local disk for unnamed files, reserved up front, freed when the process ends and counted as file, not as
     # memory; empty: host memory. Refused on a device of its own memory. Default: "".

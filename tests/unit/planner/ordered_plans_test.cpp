@@ -112,7 +112,8 @@ TEST(OrderedPlans, OfDataRanksAreOrdered) {
 
 TEST(OrderedPlans, OfTensorRanksAreOrdered) {
   for (const int zero : {0, 1, 2, 3})
-    for (const char* more : {R"("ranks":2)", R"("ranks":4)", R"("ranks":4,"precision":"bf16","recompute":"blocks")"})
+    for (const char* more :
+         {R"("ranks":2)", R"("ranks":4)", R"("ranks":4,"precision":"bf16","recompute":"blocks")", R"("ranks":4,"offload":"gradients")"})
       expect_ordered(text(R"({"batch":2,"tensor":2,"accumulate":2,"bucket":20000,"zero":)", zero, ",", more, "}"));
 }
 
@@ -120,6 +121,7 @@ TEST(OrderedPlans, OfStagesAreOrdered) {
   for (const std::string& json : on_stages()) {
     expect_ordered(json);
     expect_ordered(with_more(json, R"("recompute":"blocks","overlap":"off")"));
+    expect_ordered(with_more(json, R"("offload":"gradients")"));
   }
 }
 
@@ -198,7 +200,8 @@ TEST(OrderedPlans, OfOffloadedStateWaitForItsCopies) {
   for (const char* json : {R"({"batch":2,"accumulate":2,"offload":"optimizer"})", R"({"batch":2,"offload":"optimizer","ema_decay":0.9})",
                            R"({"batch":2,"offload":"optimizer","optimizer":"muon","precision":"bf16"})",
                            R"({"batch":2,"ranks":2,"zero":2,"accumulate":2,"offload":"optimizer","overlap":"on"})",
-                           R"({"batch":2,"accumulate":2,"offload":"gradients","precision":"bf16"})"}) {
+                           R"({"batch":2,"accumulate":2,"offload":"gradients","precision":"bf16"})",
+                           R"({"batch":2,"ranks":2,"stages":2,"accumulate":2,"offload":"gradients","precision":"bf16"})"}) {
     SCOPED_TRACE(json);
     const Plan plan = plan_of_rank(run_of(json), 0).plan;
     EXPECT_GT(plan.memory.windows.size(), 2U);
@@ -208,6 +211,21 @@ TEST(OrderedPlans, OfOffloadedStateWaitForItsCopies) {
     std::erase_if(without.instructions, [](const Instruction& at) { return at.kind == Instruction::Kind::await_copy; });
     EXPECT_GT(ordering_of(without).faults.size(), 2 * plan.memory.windows.size()) << "of its fetch, and of the next step's";
   }
+}
+
+/// A weight leaves from the copy that the next step fetches. Data rank 1 has none of the gradient of this small one, so it sends none of it
+/// back, which would say that the weight has arrived.
+TEST(OrderedPlans, OfOffloadedStateFetchAMessageOnceTheLastOneHasLeft) {
+  PlannedRun run = run_of(R"({"batch":2,"ranks":4,"stages":2,"zero":1,"accumulate":2,"offload":"gradients"})");
+  run.model = build_gpt({.layers = 2, .width = 12, .heads = 3, .context = 8, .vocabulary = 16});
+  Plan plan = plan_of_rank(run, 1).plan;
+  expect_ordered(plan);
+  const auto is_of_window = [&](const Instruction& at) {
+    const auto begins = [&](const StateWindow& of) { return of.section == at.section && of.begin == at.node; };
+    return at.kind == Instruction::Kind::release && std::ranges::any_of(plan.memory.windows, begins);
+  };
+  EXPECT_EQ(std::erase_if(plan.instructions, is_of_window), 1U);
+  EXPECT_FALSE(ordering_of(plan).holds());
 }
 
 /// Buffers of other chunks begin where a message may still be under way: releases of both are proved.

@@ -250,6 +250,25 @@ TEST(RankPlan, TheFirstOfRanksThatAreThreadsHasTheWholeModelOnTheHostBesidesItsS
   for (const int32_t rank : {0, 1}) EXPECT_EQ(all.class_of(rank).numbers.memory.host_total(), on_host(rank)) << "rank " << rank;
 }
 
+TEST(RankPlan, StagesAndTensorRanksOffloadAllThatTheyKeep) {
+  for (const char* split : {R"("stages":2)", R"("tensor":2)"}) {
+    SCOPED_TRACE(split);
+    const auto planned = [&](const char* what, bool by_threads) {
+      PlannedRun run = run_of(kSmall, text(R"({"ranks":2,"accumulate":4,"offload":")", what, "\",", split, "}"));
+      run.by_threads = by_threads;
+      return plan_of_rank(run, 0);
+    };
+    const RankPlan away = planned("gradients", false), here = planned("none", false);
+    for (const Arena arena : {Arena::parameters, Arena::gradients, Arena::optimizer}) {
+      EXPECT_EQ(away.numbers.memory.device[static_cast<size_t>(arena)], 0);
+      EXPECT_EQ(away.numbers.memory.host[static_cast<size_t>(arena)], here.numbers.memory.device[static_cast<size_t>(arena)]);
+    }
+    EXPECT_LT(away.numbers.memory.device_total(), here.numbers.memory.device_total());
+    EXPECT_EQ(planned("gradients", true).numbers.memory.host_total(), away.numbers.memory.host_total() + 4 * parameter_count(kSmall))
+        << "the whole model of the process";
+  }
+}
+
 /// The optimizer's state, the fp32 parameters, and the gradients, each with those before it; the copies that products read stay.
 TEST(RankPlan, OffloadMovesMoreWithEachOfItsValues) {
   const auto planned = [](const char* what) {
@@ -432,7 +451,7 @@ TEST(Search, FindsWhatFitsAndKeepsTheRowsOfAStep) {
   best.recipe = found.best.front().recipe;
   EXPECT_EQ(plan_of_rank(best, 0).step_seconds(best.recipe), found.best.front().step_seconds);
 
-  // Data ranks alone may offload all that they keep: with recompute and a micro-batch of one row that fits where nothing else does.
+  // Offloaded, with recompute and a micro-batch of one row it fits where nothing else does.
   const PlannedRun wide = run_of(k10B, R"({"ranks":2,"batch":8,"precision":"bf16"})", "v100-32g");
   const SearchResult offloaded = search(wide, workers);
   ASSERT_FALSE(offloaded.best.empty());

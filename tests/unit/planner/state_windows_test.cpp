@@ -111,7 +111,8 @@ TEST(StateWindows, HaveRoomForTwoAtATime) {
 /// Windows of parameters in each micro-batch, of gradients in backward, and of both in the update; no copy that lasts is made again for
 /// nothing.
 TEST(StateWindows, HaveAllThatForwardAndBackwardUseOfParametersAndGradients) {
-  for (const char* more : {R"(,"accumulate":3,"precision":"bf16")", R"(,"ranks":2,"zero":2,"accumulate":2,"bucket":65536)"}) {
+  for (const char* more : {R"(,"accumulate":3,"precision":"bf16")", R"(,"ranks":2,"zero":2,"accumulate":2,"bucket":65536)",
+                           R"(,"ranks":2,"tensor":2,"accumulate":2)"}) {
     SCOPED_TRACE(more);
     const Plan plan = offloading_plan(more, "gradients");
     std::set<std::pair<Phase, Arena>> copied;
@@ -137,6 +138,20 @@ TEST(StateWindows, HaveAllThatForwardAndBackwardUseOfParametersAndGradients) {
     EXPECT_EQ(explain(plan).find("from the host's memory, lasting copy") != std::string::npos, lasting > 0);
     EXPECT_EQ(ordering_of(plan).faults.size(), 0U);
   }
+}
+
+/// A tied weight is sent to the stage that uses it again.
+TEST(StateWindows, OfMessagesHaveARoomThatNoOtherHas) {
+  const Plan plan = offloading_plan(R"(,"ranks":2,"stages":2,"accumulate":2,"schedule":"interleaved","stage_chunks":2)", "gradients");
+  int messages = 0;
+  for (const StateWindow& window : plan.memory.windows) {
+    if (plan.program.sections[static_cast<size_t>(window.section)].graph[window.begin].op != Op::send) continue;
+    ++messages;
+    EXPECT_EQ(window.end, window.begin + 1);
+    for (const StateWindow& other : plan.memory.windows) EXPECT_EQ(shares_room(window, other), &window == &other);
+  }
+  EXPECT_EQ(messages, 1);
+  EXPECT_EQ(ordering_of(plan).faults.size(), 0U);
 }
 
 TEST(StateWindows, OfOneRunThatHaveTheSameRoomAreNotThereAtTheSameTime) {

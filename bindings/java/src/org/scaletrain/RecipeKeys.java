@@ -333,9 +333,8 @@ public abstract class RecipeKeys extends Handle {
 
   /**
    * Keeps tensors outside device memory: the optimizer state, or the fp32 parameters too (until the model is freed), or the gradients
-   * as well; in offload_folder or, without one, in host memory, where device cpu keeps them anyway; results are bitwise equal. On a
-   * device of its own memory parameters and gradients need stages 1 and tensor 1. Allowed: none optimizer parameters gradients.
-   * Default: "none".
+   * as well; in offload_folder or, without one, in host memory, where device cpu keeps them anyway; results are bitwise equal.
+   * Allowed: none optimizer parameters gradients. Default: "none".
    */
   public Recipe offload(String value) {
     return set("offload", value);
