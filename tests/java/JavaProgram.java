@@ -48,6 +48,14 @@ final class JavaProgram {
     return of(all.toArray(new String[0]));
   }
 
+  /** Packs the folder of a main class of the tests: Java archives the classes of jars alone. */
+  static String jarOf(Class<?> main, Path jar) {
+    int code = java.util.spi.ToolProvider.findFirst("jar").orElseThrow().run(System.out, System.err, "--create", "--no-compress", "--file", jar.toString(),
+        "-C", origin(main).toString(), ".");
+    assertEquals(0, code, jar.toString());
+    return jar.toString();
+  }
+
   /** The jar of the package under test. */
   static Path jar() {
     return origin(Context.class);

@@ -21,14 +21,24 @@ class LeaksTest {
 
   private List<Complaint> complaints() throws Exception {
     Path found = folder.resolve("valgrind.xml");
-    // -Xint, so that valgrind need not track compiled code; a small heap, so that Java overwrites stale pointers in it.
     List<String> command = new ArrayList<>(List.of("/usr/bin/valgrind", "--smc-check=all-non-file", "--leak-check=full",
         "--show-leak-kinds=definite", "--num-callers=40", "--xml=yes", "--xml-file=" + found));
-    ProcessBuilder trial = JavaProgram.ofTests(LeakTrial.class, List.of("-Xint", "-Xmx16m"));
+    String classes = JavaProgram.jarOf(LeakTrial.class, folder.resolve("tests.jar")), archive = folder.resolve("classes.jsa").toString();
+    // A run without valgrind archives the classes that it loaded and what its lambdas became: under valgrind, making them takes seconds.
+    JavaProgram.printed(trial(classes, "-XX:ArchiveClassesAtExit=" + archive, "-Xlog:disable"));
+    ProcessBuilder trial = trial(classes, "-XX:SharedArchiveFile=" + archive);
     command.addAll(trial.command());
     trial.environment().remove("SCALETRAIN_ISA");  // valgrind's processor has no AVX-512
     assertEquals("handles left: 0\n", JavaProgram.printed(trial.command(command)));
     return read(DocumentBuilderFactory.newInstance().newDocumentBuilder().parse(found.toFile()));
+  }
+
+  /** -Xint, so that valgrind need not track compiled code; a small heap, so that Java overwrites stale pointers in it. */
+  private static ProcessBuilder trial(String classes, String... options) {
+    List<String> words = new ArrayList<>(List.of("-cp", JavaProgram.jar() + ":" + classes, "-Xint", "-Xmx16m"));
+    words.addAll(List.of(options));
+    words.add(LeakTrial.class.getName());
+    return JavaProgram.of(words.toArray(new String[0]));
   }
 
   private static List<Complaint> read(Document document) {
