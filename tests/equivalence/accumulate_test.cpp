@@ -20,7 +20,7 @@ class Accumulate : public ::testing::TestWithParam<Case> {
   std::unique_ptr<Trainer> trainer(int64_t batch, int64_t micro_batches) const {
     return Training{.device = GetParam().device,
                     .threads = 2,
-                    .options = {.layers = 2, .width = 24, .heads = 3, .context = 13, .vocabulary = 29},
+                    .options = {.layers = 1, .width = 24, .heads = 3, .context = 13, .vocabulary = 29},
                     .recipe = {.batch = batch, .accumulate = micro_batches},
                     .ignored = GetParam().ignored}
         .trainer();

@@ -55,8 +55,8 @@ Outcome outcome_of_pairs(Trainer& trainer, int64_t pairs, Loss loss, int rank = 
     for (int64_t k = rank; k < pairs; k += size) pair(trainer, k, step, loss);
     add(outcome, trainer.apply());
   }
-  std::vector<float> values(70 * 66);
-  trainer.gradient("token_embedding.weight", plain_view("", DType::f32, {70, 66}, values.data()));
+  std::vector<float> values(kVocabulary * kWidth);
+  trainer.gradient("token_embedding.weight", plain_view("", DType::f32, {kVocabulary, kWidth}, values.data()));
   for (const float value : values) outcome.told.push_back(std::bit_cast<uint32_t>(value));
   for (uint64_t& bits : outcome.told)
     if (std::isnan(std::bit_cast<double>(bits))) bits = 0;
@@ -274,11 +274,11 @@ TEST(HostLossInGroup, WeightsThatDifferAreNamedBeforeTheFirstUpdate) {
   each_of_group(3, [&](int rank, Communicator& own) {
     const auto trainer = in_group(training_with({}), own);
     const SlotId beta = trainer->model().parameter_named("final_norm.beta");
-    std::vector<float> values(66, 0.5F);
-    if (rank == 2) trainer->model().set(beta, plain_view("", DType::f32, {66}, values.data()));
+    std::vector<float> values(kWidth, 0.5F);
+    if (rank == 2) trainer->model().set(beta, plain_view("", DType::f32, {kWidth}, values.data()));
     pair(*trainer, rank, 0, Loss::host);
     EXPECT_NE(mismatch([&] { trainer->apply(); }).find("final_norm.beta"), std::string::npos);
-    trainer->model().set(beta, plain_view("", DType::f32, {66}, values.data()));
+    trainer->model().set(beta, plain_view("", DType::f32, {kWidth}, values.data()));
     pair(*trainer, rank, 0, Loss::host);
     EXPECT_FALSE(trainer->apply().skipped);
   });

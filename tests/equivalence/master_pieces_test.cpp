@@ -164,7 +164,7 @@ TEST(MasterPieces, TakeTheBytesThatArePlanned) {
     });
     EXPECT_EQ(masters, cut);
     // 16 bits for parameters with copies (the tied embedding has one too, and is whole), fp32 for those that some node reads in fp32.
-    const int64_t tied = int64_t{70} * 66;
+    const int64_t tied = kVocabulary * kWidth;
     EXPECT_EQ(gathered, 2 * (2 * (cut + tied) + 4 * wholes)) << "zero " << zero;
   }
 }

@@ -78,11 +78,11 @@ TEST(NanOnRanks, OfAWeightIsNamedByWhoReadItAndTheRowsOfTheDataComeAgain) {
   const auto plain = training.trainer();
   for (const auto* t : {&trainer, &plain}) (*t)->step();
   const SlotId gamma = trainer->model().parameter_named("final_norm.gamma");
-  std::vector<float> kept(66), broken;
-  trainer->model().get(gamma, plain_view("", DType::f32, {66}, kept.data()));
+  std::vector<float> kept(kWidth), broken;
+  trainer->model().get(gamma, plain_view("", DType::f32, {kWidth}, kept.data()));
   broken = kept;
   broken[5] = kInf;
-  trainer->model().set(gamma, plain_view("", DType::f32, {66}, broken.data()));
+  trainer->model().set(gamma, plain_view("", DType::f32, {kWidth}, broken.data()));
   const Error error = error_of([&] { trainer->step(); });
   EXPECT_EQ(error.code(), Code::not_finite);
   EXPECT_EQ(error.place.op, "layer_norm");
@@ -90,7 +90,7 @@ TEST(NanOnRanks, OfAWeightIsNamedByWhoReadItAndTheRowsOfTheDataComeAgain) {
   EXPECT_EQ(error.place.rank, 0);
   EXPECT_TRUE(says(error, "step 2: ")) << error.message();
   EXPECT_TRUE(says(error, "(forward, micro-batch 0, rank 0): ")) << error.message();
-  trainer->model().set(gamma, plain_view("", DType::f32, {66}, kept.data()));
+  trainer->model().set(gamma, plain_view("", DType::f32, {kWidth}, kept.data()));
   EXPECT_EQ(outcome_of(*trainer, 2), outcome_of(*plain, 2));
 }
 

@@ -54,7 +54,7 @@ TEST_P(Offload, LeavesTheBitsOfWhatIsResident) {
 
 INSTANTIATE_TEST_SUITE_P(Recipes, Offload,
                          testing::Values(Case{.name = "fp32", .keys = {}}, Case{.name = "bf16", .keys = {{"precision", "\"bf16\""}}},
-                                         Case{.name = "eight_bits", .keys = {{"optimizer", "\"adamw-8bit\""}}},
+                                         Case{.name = "eight_bits", .keys = {{"optimizer", "\"adamw-8bit\""}}, .width = kCodedWidth},
                                          Case{.name = "average",
                                               .keys = {{"precision", "\"fp16\""}, {"loss_scale_initial", "8388608"}, {"ema_decay", "0.9"}}},
                                          Case{.name = "recompute", .keys = {{"recompute", "\"auto\""}, {"optimizer", "\"muon\""}}}),

@@ -176,8 +176,8 @@ TEST(PiecesInGroup, RefuseWhatNeedsAllOfThem) {
     auto trainer = with_pieces(alone(c), model, own);
     const Outcome first = outcome_of(*trainer, 1);
     trainer.reset();
-    std::vector<float> values(70 * 66);
-    const HostView view = plain_view("", DType::f32, {70, 66}, values.data());
+    std::vector<float> values(kVocabulary * kWidth);
+    const HostView view = plain_view("", DType::f32, {kVocabulary, kWidth}, values.data());
     const SlotId id = model->parameter_named("token_embedding.weight");
     for (const auto& call : std::vector<std::function<void()>>{
              [&] { model->get(id, view); }, [&] { static_cast<void>(model->digest()); }, [&] { static_cast<void>(model->clone()); },

@@ -19,7 +19,8 @@
 namespace st {
 
 constexpr int kSteps = 4;
-constexpr int64_t kTokens = 7, kVocabulary = 70;  // of training_of()'s models
+constexpr int64_t kTokens = 7, kVocabulary = 70, kWidth = 45;  // of training_of()'s models
+constexpr int64_t kCodedWidth = 66;
 
 struct Outcome {
   std::vector<uint64_t> told;  // values of the reports, as bits
@@ -53,6 +54,7 @@ struct Case {
   int64_t micro_batches = 8;
   bool ignored = false;
   bool half_budget = false;  // recompute auto gets half_budget()
+  int64_t width = kWidth;    // kCodedWidth: adamw-8bit stores the moments of the embedding and of all products in 8 bits
 };
 
 inline void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
@@ -92,10 +94,10 @@ inline int64_t half_budget(Training training) {
 inline Training training_of(const Case& c, int64_t ranks, int threads = 1) {
   Training made{.device = "cpu", .threads = threads, .recipe = {.batch = 2}, .ignored = c.ignored};
   made.options = {.layers = 2,
-                  .width = 66,
+                  .width = c.width,
                   .heads = 3,
                   .context = kTokens,
-                  .vocabulary = kVocabulary};  // parameters of several blocks, and smaller than one
+                  .vocabulary = kVocabulary};  // parameters of one to eight blocks of 1024 elements, and smaller than one
   made.recipe.ranks = ranks;
   made.recipe.threads = threads;
   made.recipe.micro_batches = c.micro_batches;

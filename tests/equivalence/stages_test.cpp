@@ -85,7 +85,7 @@ std::string random_table(uint64_t seed, int32_t stages, int32_t chunks, bool is_
 TEST(PipelineStages, HaveTheBitsOfOneRankWithRandomTables) {
   const Case six{.name = "", .keys = {}, .micro_batches = 6};
   const Outcome alone = outcome_of(*staged(six, {}).trainer());
-  for (uint64_t seed = 0; seed < (kSanitized ? 4 : 24); ++seed) {
+  for (uint64_t seed = 0; seed < (kSanitized ? 4 : 12); ++seed) {
     const auto stages = static_cast<int32_t>(2 + seed % 3);
     const std::string table = random_table(seed, stages, stages == 4 ? 1 : 2, seed % 2 == 1, 6);
     EXPECT_EQ(outcome_of(*staged(six, {.stages = stages, .schedule = table.c_str()}).trainer()), alone) << table;
@@ -124,7 +124,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{.name = "dropout", .keys = {{"dropout", "0.2"}}}, Case{.name = "ragged", .keys = {}, .ignored = true},
                     Case{.name = "recompute", .keys = {{"recompute", "\"full\""}}},
                     Case{.name = "muon", .keys = {{"optimizer", "\"muon\""}}},
-                    Case{.name = "eight_bits", .keys = {{"precision", "\"bf16\""}, {"optimizer", "\"adamw-8bit\""}}},
+                    Case{.name = "eight_bits", .keys = {{"precision", "\"bf16\""}, {"optimizer", "\"adamw-8bit\""}}, .width = kCodedWidth},
                     Case{.name = "average", .keys = {{"ema_decay", "0.9"}}},
                     Case{.name = "groups", .keys = {{"groups", R"([{"pattern": "*.bias", "weight_decay_scale": 0, "clip": 0.1}])"}}},
                     Case{.name = "frozen", .keys = {{"groups", R"([{"pattern": "block.0.*", "frozen": true}])"}}},
@@ -182,7 +182,7 @@ TEST(PipelineStages, GoOnWhereAnotherTopologyWasSaved) {
 
 /// Residuals across several parts, values read again behind a scope, dropout: whatever a host's graph may have.
 TEST(PipelineStages, OfRandomGraphsHaveTheBitsOfOneRank) {
-  for (uint64_t seed = 0; seed < (kSanitized ? 4 : 24); ++seed) {
+  for (uint64_t seed = 0; seed < (kSanitized ? 4 : 12); ++seed) {
     const auto outcome = [&](const Topology& t, const char* starts = "") {
       Recipe recipe{.device = "cpu", .batch = 2};
       recipe.stages = t.stages;
@@ -312,9 +312,9 @@ TEST(PipelineStages, NameTheFirstValueThatIsNotFiniteAsOneRankDoes) {
   const auto found = [](const Case& c, const Topology& t, const char* broken) {
     const auto trainer = staged(c, t).trainer();
     if (broken != nullptr) {
-      std::vector<float> values(66, 1);
+      std::vector<float> values(kWidth, 1);
       values[5] = std::numeric_limits<float>::infinity();
-      trainer->model().set(trainer->model().parameter_named(broken), plain_view("", DType::f32, {66}, values.data()));
+      trainer->model().set(trainer->model().parameter_named(broken), plain_view("", DType::f32, {kWidth}, values.data()));
     }
     const std::string before = trainer->state_digest();
     const Error error = error_of([&] { trainer->step(); });
@@ -349,11 +349,11 @@ TEST(PipelineStages, FindNoNanInAFiniteRunAndGoOnAfterOne) {
   for (const Topology& t : kSearched) {
     const auto trainer = staged(c, t).trainer();
     const SlotId gamma = trainer->model().parameter_named("block.3.mlp_norm.gamma");
-    std::vector<float> kept(66), broken(66, std::numeric_limits<float>::infinity());
-    trainer->model().get(gamma, plain_view("", DType::f32, {66}, kept.data()));
-    trainer->model().set(gamma, plain_view("", DType::f32, {66}, broken.data()));
+    std::vector<float> kept(kWidth), broken(kWidth, std::numeric_limits<float>::infinity());
+    trainer->model().get(gamma, plain_view("", DType::f32, {kWidth}, kept.data()));
+    trainer->model().set(gamma, plain_view("", DType::f32, {kWidth}, broken.data()));
     EXPECT_EQ(error_of([&] { trainer->step(); }).code(), Code::not_finite);
-    trainer->model().set(gamma, plain_view("", DType::f32, {66}, kept.data()));
+    trainer->model().set(gamma, plain_view("", DType::f32, {kWidth}, kept.data()));
     EXPECT_EQ(outcome_of(*trainer), whole) << text_of(t);
   }
 }

@@ -87,7 +87,7 @@ TEST(ZeroShard, OfAnotherNumberOfRanksAndAnotherStageGoesOnWithTheSameBits) {
     int64_t ranks, zero;
   };
   for (const char* optimizer : {"\"adamw-8bit\"", "\"adafactor\""}) {
-    const Case c{.name = "", .keys = {{"precision", "\"bf16\""}, {"ema_decay", "0.9"}, {"optimizer", optimizer}}};
+    const Case c{.name = "", .keys = {{"precision", "\"bf16\""}, {"ema_decay", "0.9"}, {"optimizer", optimizer}}, .width = kCodedWidth};
     const Outcome whole = outcome_of(*training_of(c, 1).trainer());
     const ScratchFolder folder("zero_test");
     Outcome before;

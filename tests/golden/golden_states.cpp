@@ -55,7 +55,7 @@ Golden golden_of(Trainer& trainer, int steps = kSteps) {
 }
 
 Training gpt(const Keys& keys, int64_t ranks = 1, bool ignored = false) {
-  return training_of({.name = "", .keys = keys, .micro_batches = 5, .ignored = ignored}, ranks);
+  return training_of({.name = "", .keys = keys, .micro_batches = 5, .ignored = ignored, .width = 66}, ranks);
 }
 
 Golden of_gpt(const Keys& keys, int64_t ranks = 1, bool ignored = false) { return golden_of(*gpt(keys, ranks, ignored).trainer()); }
