@@ -81,7 +81,7 @@ TEST(BegunSteps, BetweenSlicesNothingDisturbsThem) {
   const int slices = slice(undisturbed, 100000);
   ASSERT_GT(slices, 10);
   for (const int at : {1, slices / 2, slices - 1}) {
-    if (st::kSanitized && at == 1) continue;
+    if (st::kSanitized && at != slices - 1) continue;  // the other states differ in what is refused
     SCOPED_TRACE(std::to_string(at) + " of " + std::to_string(slices) + " slices");
     AllKinds w;
     ASSERT_EQ(slice(w, at), at);

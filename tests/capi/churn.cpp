@@ -15,7 +15,7 @@ int64_t resident_bytes(st_context* context) { return memory_of(context).resident
 // A sanitizer keeps freed memory, so memory is not checked there.
 int rounds_wanted() {
   if (std::getenv("ST_LONG_TRIALS") != nullptr) return 10000;
-  return kSanitized ? 60 : 1000;
+  return kSanitized ? 20 : 1000;
 }
 
 TEST(Churn, OfEveryNounLeavesMemoryFlatAndNoHandle) {

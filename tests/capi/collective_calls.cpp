@@ -52,16 +52,16 @@ constexpr Calls kCollective = {.get = st_model_get_collective,
 struct Reader : JoinedRank {
   Reader(const std::string& text, Keys keys, st_communicator* own) : JoinedRank(text, with_average(std::move(keys)), own) {}
 
-  std::vector<std::string> names() const {
-    std::vector<std::string> all;
+  const std::vector<std::string>& names() const {
     int64_t count = 0;
     EXPECT_TRUE(works(st_model_parameter_count(run.model, &count)));
-    for (int64_t i = 0; i < count; ++i) all.emplace_back(filled(st_parameter_info_init, st_model_parameter, run.model, i).name);
-    return all;
+    for (int64_t i = std::ssize(names_); i < count; ++i)
+      names_.emplace_back(filled(st_parameter_info_init, st_model_parameter, run.model, i).name);
+    return names_;
   }
   template <class Get, class Handle>
   st_status read(Get get, Handle* from, const std::string& name, std::vector<float>& values) const {
-    const std::vector<std::string> all = names();
+    const std::vector<std::string>& all = names();
     const auto info = filled(st_parameter_info_init, st_model_parameter, run.model, std::ranges::find(all, name) - all.begin());
     int64_t elements = 1;
     for (int32_t d = 0; d < info.rank; ++d) elements *= info.dims[d];
@@ -80,6 +80,8 @@ struct Reader : JoinedRank {
     keys["ema_decay"] = "0.5";
     return keys;
   }
+
+  mutable std::vector<std::string> names_;  // asked for once
 };
 
 /// What a host reads of a run.

@@ -15,8 +15,13 @@ inline constexpr const char* kGroupRecipe = R"({"batch": 2, "micro_batches": 7, 
 /// One rank's own context, model, data and trainer. `changed`: recipe keys that differ from kGroupRecipe.
 struct GroupRank {
   explicit GroupRank(const std::string& text, const std::map<std::string, std::string>& changed = {},
-                     const st_context_options* options = nullptr)
-      : run(text, options, kGroupRecipe) {
+                     const st_context_options* options = nullptr) {
+    EXPECT_TRUE(works(st_context_create(options, run.context.out())));
+    EXPECT_TRUE(works(st_model_builtin(run.context, "gpt", kSmallGpt, 1, run.model.out())));
+    EXPECT_TRUE(works(st_recipe_create(kGroupRecipe, run.recipe.out())));
+    if (!text.empty()) {
+      EXPECT_TRUE(works(st_data_files(run.context, text.c_str(), R"({"context": 8})", run.data.out())));
+    }
     for (const auto& [key, value] : changed) EXPECT_TRUE(works(st_recipe_set(run.recipe, key.c_str(), value.c_str())));
   }
   st_status join(st_communicator* own) { return st_trainer_create_in_group(run.model, run.recipe, run.data, own, trainer.out()); }
@@ -30,7 +35,13 @@ struct GroupRank {
   std::string digest() const { return text_of(st_trainer_digest_collective, trainer); }
 
   static constexpr const char* kBias = "final_norm.beta";
-  SmallRun run;
+  /// A SmallRun's objects but for its trainer.
+  struct {
+    HeldContext context;
+    HeldModel model;
+    HeldRecipe recipe;
+    HeldData data;
+  } run;
   HeldTrainer trainer;
 
  private:
@@ -65,7 +76,6 @@ inline const st_context_options* late_parameters() {
 struct JoinedRank : GroupRank {
   JoinedRank(const std::string& text, const Keys& keys, st_communicator* own, bool is_late = false)
       : GroupRank(text, keys, is_late ? late_parameters() : nullptr) {
-    run.trainer.reset();  // zero 3 needs a model that nothing else uses
     EXPECT_TRUE(works(own != nullptr ? join(own) : st_trainer_create(run.model, run.recipe, run.data, trainer.out())));
   }
   void steps(int count) {

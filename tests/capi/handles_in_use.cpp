@@ -68,7 +68,7 @@ constexpr Use kUses[] = {{"step", nothing, step, nothing},       {"run", nothing
 
 TEST(HandlesInUse, OtherCallsAreBusyAndOtherHandlesFree) {
   for (const Use& use : kUses) {
-    if (st::kSanitized && use.call != step && use.call != backward) continue;
+    if (st::kSanitized && use.call != step) continue;
     SCOPED_TRACE(use.name);
     Inside inside;
     AllKinds undisturbed, w(inside.options());

@@ -88,7 +88,7 @@ class Ledger {
 /// The next call to fail after the `n`-th: at first each, then, for calls with thousands of allocations, fewer and fewer (earlier under a
 /// sanitizer, which is ten times as slow), unless it is a long trial (tests/capi/README.md).
 inline int64_t next_to_fail(int64_t n) {
-  constexpr int64_t kDense = kSanitized ? 8 : 40;
+  constexpr int64_t kDense = kSanitized ? 4 : 40;
   static const bool every = std::getenv("ST_LONG_TRIALS") != nullptr;
   return every ? n + 1 : n + 1 + n / kDense;
 }

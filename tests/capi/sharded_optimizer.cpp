@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "sanitized.h"
 #include "thread_ranks.h"
 
 namespace {
@@ -233,9 +234,10 @@ TEST_P(ShardedOptimizers, LeaveTheBitsOfDataParallelAndOneOptimizer) {
   int number = 0;
   for (const auto& [settings, with_f64] : cases)
     for (const int32_t stage : {1, 2}) {
+      const bool is_tried = !st::kSanitized || (number + ranks.size()) % 3 == 0;  // by some number of ranks each
       const st_dtype dtype = std::vector<st_dtype>{ST_F32, ST_BF16, ST_F16}[static_cast<size_t>(number) % 3];
       const int64_t bucket = std::vector<int64_t>{1, 6000, 1 << 20, 1 << 20}[static_cast<size_t>(number) % 4];
-      expect_same_bits(ranks, settings, stage, dtype, number % 5 == 0 ? ST_REDUCE_SUM : ST_REDUCE_MEAN, bucket, with_f64);
+      if (is_tried) expect_same_bits(ranks, settings, stage, dtype, number % 5 == 0 ? ST_REDUCE_SUM : ST_REDUCE_MEAN, bucket, with_f64);
       ++number;
     }
 }
