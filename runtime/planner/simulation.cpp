@@ -3,8 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <deque>
+#include <map>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "base/error.h"
+#include "base/text.h"
 
 namespace st {
 namespace {
@@ -23,7 +29,30 @@ struct SimulatedLink {
 /// The collective at which the ranks of a group arrive; all before it are made.
 struct Group {
   double begins = 0, longest = 0;
+  int32_t call = -1;             // that the first of them makes (CallNumbers)
   std::vector<int32_t> members;  // that have arrived
+};
+
+/// A number for each pair of a collective's name and label, equal on all ranks.
+class CallNumbers {
+ public:
+  /// By index in RankTrace::collectives. Valid while this object is.
+  const std::vector<int32_t>& of(const RankTrace& trace) {
+    const auto [found, is_new] = of_trace_.try_emplace(&trace);
+    if (!is_new) return found->second;
+    for (const NamedCollective& each : trace.collectives)
+      found->second.push_back(numbers_.try_emplace({each.name, each.label}, static_cast<int32_t>(numbers_.size())).first->second);
+    return found->second;
+  }
+  std::string text_of(int32_t number) const {
+    for (const auto& [call, of_call] : numbers_)
+      if (of_call == number) return text(call.first, " of ", call.second);
+    return "a collective without a name";
+  }
+
+ private:
+  std::map<std::pair<std::string, std::string>, int32_t> numbers_;
+  std::unordered_map<const RankTrace*, std::vector<int32_t>> of_trace_;
 };
 
 /// A collective of the data axis.
@@ -40,6 +69,7 @@ class StepSimulator {
     for (int32_t rank = 0; rank < run.mesh.ranks(); ++rank) {
       Rank& r = of(rank);
       r.trace = &run.trace(rank);
+      r.calls = &calls_.of(*r.trace);
       if (run.pace) r.pace = run.pace(rank);
       ready_.push_back(rank);
     }
@@ -63,6 +93,7 @@ class StepSimulator {
  private:
   struct Rank {
     const RankTrace* trace = nullptr;
+    const std::vector<int32_t>* calls = nullptr;  // by index in RankTrace::collectives
     RankPace pace;
     size_t at = 0;
     double now = 0, computed = 0, waited = 0;
@@ -149,7 +180,7 @@ class StepSimulator {
     if (r.is_first_there || r.made == r.queue.size()) return;
     r.is_first_there = true;
     const Queued& first = r.queue[r.made];
-    arrive(rank, MeshAxis::data, std::max(first.since, r.free), first.seconds);
+    arrive(rank, MeshAxis::data, first.collective, std::max(first.since, r.free), first.seconds);
   }
 
   bool meets(int32_t rank, const TraceEvent& event) {
@@ -157,7 +188,7 @@ class StepSimulator {
     if (!r.is_meeting) {
       r.is_meeting = true;
       r.meeting = kPending;
-      arrive(rank, event.axis, r.now, event.seconds * r.pace.exchange);
+      arrive(rank, event.axis, event.collective, r.now, event.seconds * r.pace.exchange);
     }
     if (r.meeting == kPending) return false;
     r.is_meeting = false;
@@ -166,8 +197,11 @@ class StepSimulator {
     return true;
   }
 
-  void arrive(int32_t rank, MeshAxis axis, double when, double seconds) {
+  void arrive(int32_t rank, MeshAxis axis, int32_t collective, double when, double seconds) {
     Group& group = group_of(rank, axis);
+    const int32_t call = collective < 0 ? -1 : (*of(rank).calls)[static_cast<size_t>(collective)];
+    if (group.members.empty()) group.call = call;
+    if (call != group.call) fail_differing(group, rank, call);
     group.begins = std::max(group.begins, when);
     group.longest = std::max(group.longest, seconds);
     group.members.push_back(rank);
@@ -211,6 +245,11 @@ class StepSimulator {
     return true;
   }
 
+  [[noreturn]] void fail_differing(const Group& group, int32_t rank, int32_t call) const {
+    fail(Code::internal, text("simulation: the ranks of a group make different collectives: rank ", group.members.front(), " makes ",
+                              calls_.text_of(group.call), ", rank ", rank, " makes ", calls_.text_of(call)));
+  }
+
   [[noreturn]] void fail_stuck() {
     std::string waiting;
     constexpr std::array<std::string_view, 7> kWords = {"computing", "a collective", "a post",   "a posted collective",
@@ -227,6 +266,7 @@ class StepSimulator {
   }
 
   const Simulation& run_;
+  CallNumbers calls_;
   std::vector<Rank> ranks_;
   std::vector<SimulatedLink> links_;                      // by link of the program, then lane
   std::array<std::vector<Group>, kMeshAxes + 1> groups_;  // by axis and the first of the group's ranks

@@ -58,7 +58,8 @@ struct SimulatedStep {
 /// - a collective begins when the last of its ranks arrives, and ends after the longest of their times; those of the data axis are made in
 ///   order, posted ones beside computing
 /// - a message leaves when it is sent and the one before it on its link has left, and arrives after its time
-/// Throws internal with the ranks and what they wait for, if no rank can go on; or if the ranks of a group make different collectives.
+/// Throws internal with the ranks and what they wait for, if no rank can go on; or with two ranks and their collectives, if the ranks of a
+/// group make collectives of different names or labels.
 SimulatedStep simulate(const Simulation& run);
 
 }  // namespace st

@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
+#include <string>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -114,6 +116,33 @@ TEST(Simulation, RanksThatWaitForEachOtherAreNamed) {
     const RankTrace none;
     simulate({.mesh = {.data = 2}, .links = {}, .trace = [&](int32_t rank) -> const RankTrace& { return rank == 0 ? none : meets; }});
   }));
+}
+
+TEST(Simulation, RanksOfAGroupThatMakeDifferentCollectivesAreNamed) {
+  for (const MeshAxis axis : {MeshAxis::data, MeshAxis::tensor})
+    for (const bool is_posted : {false, true}) {
+      if (is_posted && axis != MeshAxis::data) continue;
+      SCOPED_TRACE(text(name_of(axis), is_posted ? ", posted" : ""));
+      // Two ranks list the same collectives in another order, as ranks of two stages do: an index in the list means nothing to another
+      // rank.
+      std::array<RankTrace, 3> of_rank;
+      for (size_t rank = 0; rank < of_rank.size(); ++rank) {
+        of_rank[rank].collectives = {{"all_gather", "weight"}, {"all_gather", "bias"}};
+        if (rank == 1) std::ranges::reverse(of_rank[rank].collectives);
+        const int32_t weight = rank == 1 ? 1 : 0;
+        for (int32_t i = 0; i < 2; ++i)
+          of_rank[rank].events.push_back(
+              {.kind = is_posted ? Kind::post : Kind::exchange, .axis = axis, .number = i, .collective = i == 0 ? weight : 1 - weight});
+      }
+      const Mesh mesh = axis == MeshAxis::data ? Mesh{.data = 3} : Mesh{.data = 1, .tensor = 3};
+      const Simulation run{
+          .mesh = mesh, .links = {}, .trace = [&](int32_t rank) -> const RankTrace& { return of_rank[static_cast<size_t>(rank)]; }};
+      EXPECT_EQ(simulate(run).seconds(), 0);
+      of_rank[2].collectives[1].label = "scale";
+      EXPECT_TRUE(refuses(Code::internal, {"rank 0 makes all_gather of bias", "rank 2 makes all_gather of scale"}, [&] { simulate(run); }));
+      of_rank[2].collectives[1] = {"reduce_scatter", "bias"};
+      EXPECT_TRUE(refuses(Code::internal, {"rank 2 makes reduce_scatter of bias"}, [&] { simulate(run); }));
+    }
 }
 
 TEST(PredictedTimeline, HasTheFormOfAMeasuredOne) {
