@@ -5,7 +5,9 @@
 
 #include "backend/needs.h"
 #include "base/json.h"
+#include "base/library_version.h"
 #include "models/json_options.h"
+#include "planner/calibration.h"
 
 namespace st::capi {
 namespace {
@@ -82,7 +84,11 @@ Machine machine_in(const Json* value, const Context& context) {
   if (value == nullptr) return machine_of(profile_of(context.backend(), context.threads()), context.threads());
   if (value->is(Json::Kind::text)) return machine_named(value->text());
   check(value->is(Json::Kind::object), kCall, ": machine must be a name or an object that st_machine_calibrate wrote, got ", value->dump());
-  return parse_machine(value->dump());
+  Machine machine = parse_machine(value->dump());
+  // Another version's kernels may take other times. Another processor is usual: plans are for elsewhere.
+  if (const std::string version = differs_by_version(machine, library_version()); !version.empty())
+    machine.source += text("; measured ", version, ", so measure again with `scaletrain bench --calibrate FILE`");
+  return machine;
 }
 
 }  // namespace

@@ -293,12 +293,16 @@ Machine calibrate(const std::shared_ptr<Context>& context, const CalibrationOpti
   return machine;
 }
 
+std::string differs_by_version(const Machine& machine, std::string_view library) {
+  return machine.is_measured && machine.library != library ? text("by version ", machine.library, ", this is ", library) : "";
+}
+
 std::string differs_from_here(const Machine& machine, const Context& context, std::string_view library) {
   if (!machine.is_measured) return {};
   const auto differs = [](std::string_view what, const auto& there, const auto& here) {
     return text(what, ' ', there, ", this is ", here);
   };
-  if (machine.library != library) return differs("by version", machine.library, library);
+  if (std::string version = differs_by_version(machine, library); !version.empty()) return version;
   if (const std::string here = processor(); machine.processor != here) return differs("on", machine.processor, here);
   const MachineProfile here = profile_of(context.backend(), context.threads());
   if (machine.profile.device != here.device || machine.profile.kernel_class != here.kernel_class)

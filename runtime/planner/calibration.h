@@ -26,6 +26,8 @@ std::vector<StepChoice> calibration_steps(int32_t threads, int32_t ranks, bool i
 /// Steps that there is no memory for are left out. Throws cancelled if the context was.
 Machine calibrate(const std::shared_ptr<Context>& context, const CalibrationOptions& options);
 
+/// "by version 1.2.3, this is 1.2.4": another version of the library measured the machine. Empty: this one did, or it was not measured.
+std::string differs_by_version(const Machine& machine, std::string_view library);
 /// Why the rates of a machine do not hold here: measured by another version, on another processor or with other kernels; empty: they do, or
 /// it is a machine from a data sheet.
 std::string differs_from_here(const Machine& machine, const Context& context, std::string_view library);

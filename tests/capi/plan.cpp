@@ -10,6 +10,9 @@ using namespace st::test;
 
 constexpr const char* kGpt = R"({"layers": 2, "width": 64, "heads": 4, "context": 32, "vocabulary": 300})";
 
+constexpr const char* kProfile = R"({"version": 2, "device": "cpu", "kernel_class": "avx2", "threads": 1, "alignment": 64,
+  "memory_bytes": 0, "reserved_bytes": 0, "measured": {"clock": 0}, "table": {"fp32_flops_per_cycle": 0, "bf16_flops_per_cycle": 0}})";
+
 /// A model whose parameters are never made.
 struct PlannedModel {
   explicit PlannedModel(const char* sizes = kGpt) {
@@ -70,6 +73,30 @@ TEST(Plans, RefuseWrongOptionsAndSayHowToPutThemRight) {
     EXPECT_STREQ(st_last_error(), message);
     EXPECT_EQ(static_cast<st_plan*>(plan), nullptr);
   }
+}
+
+TEST(Plans, SayThatAnotherVersionMeasuredTheMachine) {
+  const PlannedModel gpt;
+  const auto recipe = hold<HeldRecipe>(st_recipe_create, R"({"batch": 4})");
+  const char* version = "";
+  ASSERT_TRUE(works(st_version(&version)));
+  const auto measured_by = [&](const std::string& library) {
+    const std::string options =
+        R"({"machine": {"version": 2, "name": "an abacus", "source": "by hand", "measured": true, "processor": "beads",
+      "library": ")" +
+        library + R"(", "device_memory_bytes": 1000000000, "ranks_per_node": 1, "machine": )" + kProfile + R"(,
+      "in_node": {"latency": 0, "bytes_per_second": 0}, "between_nodes": {"latency": 0, "bytes_per_second": 0},
+      "to_host": {"latency": 0, "bytes_per_second": 0},
+      "rates": [{"threads": 1, "ranks": 1, "step_seconds": 0, "memory_bytes": 0, "ops": [
+        {"name": "memory", "seconds_per_flop": 1e-9, "seconds_per_activation": 0, "seconds_by_bytes": [[0, 1e-6]]}]}]}})";
+    return hold<HeldPlan>(st_plan_create, gpt.model, recipe, options.c_str());
+  };
+  const std::string differs =
+      "by hand; measured by version 0.0.1, this is " + std::string(version) + ", so measure again with `scaletrain bench --calibrate FILE`";
+  const auto old = measured_by("0.0.1"), own = measured_by(version);
+  EXPECT_TRUE(has(text_of(st_plan_text, old), ("times: measured, " + differs + "\n").c_str())) << text_of(st_plan_text, old);
+  EXPECT_TRUE(has(text_of(st_plan_json, old), (R"("source":")" + differs + '"').c_str())) << text_of(st_plan_json, old);
+  EXPECT_TRUE(has(text_of(st_plan_text, own), "times: measured, by hand\n")) << "another processor is allowed";
 }
 
 TEST(Plans, RefuseAModelWithoutALoss) {
