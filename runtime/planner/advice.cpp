@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/text.h"
 #include "recipe/can_offload.h"
 #include "recipe/kernel_needs_of.h"
 
@@ -45,13 +46,21 @@ class Advisor {
       if (!(several && several->fits)) several = one_fits(std::numeric_limits<double>::infinity()) ? std::nullopt : combination(true);
       if (several) fixes.push_back(std::move(*several));
     }
+    mark_nearest(fixes);
     std::ranges::stable_sort(fixes, [](const Fix& a, const Fix& b) {
-      return std::tuple(!a.fits, a.changes_results, a.slower) < std::tuple(!b.fits, b.changes_results, b.slower);
+      const auto order = [](const Fix& of) { return std::tuple(!of.fits, !of.is_nearest, of.changes_results, of.slower); };
+      return order(a) < order(b);
     });
     return fixes;
   }
 
  private:
+  static void mark_nearest(std::vector<Fix>& fixes) {
+    const auto nearest = std::ranges::min_element(fixes, {}, [](const Fix& of) { return std::pair(of.changes_results, of.device_total); });
+    const bool one_fits = std::ranges::any_of(fixes, [](const Fix& of) { return of.fits && !of.changes_results; });
+    if (nearest != fixes.end() && !one_fits && !nearest->fits) nearest->is_nearest = true;
+  }
+
   using Changes = std::vector<KeyChange>;
 
   static double rows_of(const Recipe& recipe) {
@@ -150,7 +159,8 @@ class Advisor {
     fix.saved = total_ - fix.device_total;
     fix.slower = seconds_of_row_ > 0 ? fix.step_seconds / rows_of(other.recipe) / seconds_of_row_ - 1 : 0;
     fix.changes_results = changes_numbers(changes) || rows_of(other.recipe) != rows_of(run_.recipe);
-    fix.fits = fix.device_total <= most_;
+    fix.missing = std::max<int64_t>(0, fix.device_total - most_);
+    fix.fits = fix.missing == 0;
     return fix;
   }
 
@@ -198,6 +208,14 @@ class Advisor {
   double seconds_of_row_ = 0;
 };
 
+/// "1.2 GB", "1.2 MB"; with a sign if `format` has one.
+std::string size_text(const char* format, double bytes) {
+  const bool is_small = std::abs(bytes) < 1e9;
+  std::array<char, 96> out{};
+  std::snprintf(out.data(), out.size(), format, bytes / (is_small ? 1e6 : 1e9), is_small ? "MB" : "GB");
+  return out.data();
+}
+
 std::string plain(const std::string& json) { return json.size() > 1 && json.front() == '"' ? json.substr(1, json.size() - 2) : json; }
 
 }  // namespace
@@ -208,13 +226,15 @@ std::string Fix::text() const {
     const bool is_number = !change.value.empty() && change.value.front() != '"';
     out += (out.empty() ? "" : ", ") + change.key + " " + (is_number ? plain(change.before) + " -> " : "") + plain(change.value);
   }
-  const bool is_small = std::abs(saved) < 1'000'000'000;
-  std::array<char, 96> memory{"the same memory"}, time{}, speed{};
-  if (std::abs(saved) >= 50'000)
-    std::snprintf(memory.data(), memory.size(), "%+.1f %s", -static_cast<double>(saved) / (is_small ? 1e6 : 1e9), is_small ? "MB" : "GB");
+  constexpr int64_t kLeast = 50'000;  // bytes of which a tenth of a MB is
+  const std::string memory = std::abs(saved) < kLeast ? "the same memory" : size_text("%+.1f %s", -static_cast<double>(saved));
+  std::array<char, 96> time{}, speed{};
   std::snprintf(time.data(), time.size(), ", %+.0f %% time", std::round(100 * slower) + 0.0);
   if (speedup > 0) std::snprintf(speed.data(), speed.size(), ", %.2f times the speed of one rank", speedup);
-  return out + ": " + memory.data() + time.data() + speed.data() + (changes_results ? " (another training result)" : "");
+  out += ": " + memory + time.data() + speed.data() + (changes_results ? " (another training result)" : "");
+  if (!is_nearest) return out;
+  const std::string more = missing < kLeast ? text_of_bytes(missing) : size_text("%.1f %s", static_cast<double>(missing));
+  return out + "; does not fit but comes nearest, " + more + " too much";
 }
 
 std::vector<Fix> fixes_for(const PlannedRun& run, const RankPlan& of, int32_t rank, Workers& workers) {

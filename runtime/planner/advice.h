@@ -24,14 +24,16 @@ struct Fix {
   double slower = 0;   // share of the step's time; negative: faster
   double speedup = 0;  // afterwards, over one rank with the recipe as it is; 0: unknown
   bool fits = false;
+  int64_t missing = 0;           // bytes of device memory, to fit
+  bool is_nearest = false;       // no fix fits that keeps the results, and this one misses least
   bool changes_results = false;  // of training, beyond rounding
 
-  /// "recompute attention: -6.1 GB, +4 % time, 3.1 times the speed of one rank".
+  /// "recompute attention: -6.1 GB, +4 % time, 3.1 times the speed of one rank; does not fit but comes nearest, 1.2 GB too much".
   std::string text() const;
 };
 
 /// Single changes that save memory or time, those that fit first, then by time. If none fits: also the cheapest found combination that
-/// does, or the one that comes nearest. The numbers are those of `rank`. `workers` plan several at a time.
+/// does, or the one that comes nearest, which is then first. The numbers are those of `rank`. `workers` plan several at a time.
 std::vector<Fix> fixes_for(const PlannedRun& run, const RankPlan& of, int32_t rank, Workers& workers);
 
 }  // namespace st

@@ -32,6 +32,7 @@ std::string json_of(const Fix& fix) {
   JsonLine line, changes;
   for (const KeyChange& change : fix.changes) changes.add_json(change.key, change.value);
   line.add("text", fix.text()).add_json("recipe", changes.text()).add("fits", fix.fits).add("device_total", fix.device_total);
+  line.add("missing", fix.missing).add("nearest", fix.is_nearest);
   line.add("step_seconds", fix.step_seconds).add("changes_results", fix.changes_results);
   if (fix.speedup > 0) line.add("speedup", fix.speedup);
   return line.text();

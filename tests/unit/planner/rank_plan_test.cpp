@@ -405,6 +405,7 @@ TEST(Advice, EveryWrongPlanHasAFixThatFitsWhenItIsApplied) {
       Recipe with = run.recipe;
       for (const KeyChange& change : fix.changes) with.set(change.key, change.value);
       EXPECT_TRUE(can_offload(with, true)) << "a trainer refuses " << fix.text();
+      EXPECT_FALSE(fix.is_nearest) << "one fits: " << fix.text();
     }
     for (const KeyChange& change : fixes.front().changes) run.recipe.set(change.key, change.value);
     const RankPlan mended = plan_of_rank(run, 0);
@@ -430,6 +431,30 @@ TEST(Advice, SeveralChangesAreFirstIfTheOneThatFitsAloneIsSlow) {
   EXPECT_FALSE(of(fixes.front(), "offload")) << fixes.front().text();
   EXPECT_TRUE(fixes.front().fits);
   EXPECT_LT(fixes.front().slower, 0.2);
+}
+
+TEST(Advice, SaysWhatIsStillMissingIfNothingFits) {
+  PlannedRun run = run_of(kSmall, R"({"ranks":2,"batch":4,"precision":"bf16"})", "v100-32g");
+  run.machine.device_memory = run.machine.profile.reserved + 1000;  // bytes
+  Workers workers(1);
+  const std::vector<Fix> fixes = fixes_for(run, plan_of_rank(run, 0), 0, workers);
+  ASSERT_GE(fixes.size(), 2U);
+  const Fix& nearest = fixes.front();
+  EXPECT_TRUE(nearest.is_nearest);
+  EXPECT_GT(nearest.changes.size(), 1U) << nearest.text();
+  for (const Fix& fix : fixes) {
+    EXPECT_FALSE(fix.fits) << fix.text();
+    EXPECT_EQ(fix.missing, fix.device_total - run.device_memory_of_rank());
+    EXPECT_TRUE(fix.changes_results || fix.missing >= nearest.missing) << fix.text();
+    EXPECT_EQ(fix.is_nearest, &fix == &nearest);
+    EXPECT_EQ(fix.text().find("does not fit but comes nearest, ") != std::string::npos, fix.is_nearest) << fix.text();
+  }
+  Fix by{.changes = {{"zero", "1", "0"}}, .saved = 2'000'000'000, .is_nearest = true};
+  const std::pair<int64_t, const char*> kMissing[] = {{1'234'567'890, "1.2 GB"}, {56'700'000, "56.7 MB"}, {17, "17 B"}};
+  for (const auto& [missing, words] : kMissing) {
+    by.missing = missing;
+    EXPECT_EQ(by.text(), text("zero 0 -> 1: -2.0 GB, +0 % time; does not fit but comes nearest, ", words, " too much"));
+  }
 }
 
 TEST(Search, FindsWhatFitsAndKeepsTheRowsOfAStep) {
