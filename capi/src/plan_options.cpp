@@ -132,7 +132,10 @@ BlueprintWishes read_plan_options(std::string_view json, const Context& context,
   check(wishes.scales_to >= 0 && wishes.scales_to <= 1'000'000, kCall, ": scaling must be 0 to 1000000, got ", wishes.scales_to);
   if (memory > 0) run.machine.device_memory = memory;
   if (on_node > 0) run.machine.ranks_per_node = static_cast<int32_t>(on_node);
-  if (!link.empty()) run.machine.between_nodes = link_named(link);
+  if (!link.empty()) {
+    run.machine.between_nodes = link_named(link);
+    run.machine.source += text("; the link between nodes replaced by ", link);
+  }
   if (whole.find("fixes") != nullptr) wishes.advises = fixes;
   run.by_threads = !processes;
   wishes.rank = static_cast<int32_t>(rank);

@@ -99,6 +99,16 @@ TEST(Plans, SayThatAnotherVersionMeasuredTheMachine) {
   EXPECT_TRUE(has(text_of(st_plan_text, own), "times: measured, by hand\n")) << "another processor is allowed";
 }
 
+TEST(Plans, SayThatTheMachinesLinkIsReplaced) {
+  const PlannedModel gpt;
+  const auto recipe = hold<HeldRecipe>(st_recipe_create, R"({"batch": 4})");
+  const auto own = hold<HeldPlan>(st_plan_create, gpt.model, recipe, R"({"machine": "a100-80g"})");
+  const auto slow = hold<HeldPlan>(st_plan_create, gpt.model, recipe, R"({"machine": "a100-80g", "link": "10g"})");
+  EXPECT_TRUE(has(text_of(st_plan_text, slow), "; the link between nodes replaced by 10g\n")) << text_of(st_plan_text, slow);
+  EXPECT_TRUE(has(text_of(st_plan_json, slow), R"(; the link between nodes replaced by 10g","measured")"));
+  EXPECT_FALSE(has(text_of(st_plan_text, own), "replaced"));
+}
+
 TEST(Plans, RefuseAModelWithoutALoss) {
   const auto context = hold<HeldContext>(st_context_create, nullptr);
   const auto graph = hold<HeldGraph>(st_graph_create, context);
