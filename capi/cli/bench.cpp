@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <iterator>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -23,7 +24,7 @@ int run_bench(const BenchOptions& o, const std::string& only_cpu) {
   const std::string choices = "; use step, gemm, optimizer, collective or checkpoint";
   const bool calibrates = !o.calibrate.empty();
   if (calibrates && !o.kind.empty()) refuse("--calibrate measures the whole machine; leave out ", o.kind);
-  if (!calibrates && (o.quick || o.seconds != "40")) refuse(o.quick ? "--quick" : "--seconds", " is an option of bench --calibrate FILE");
+  if (!calibrates && (o.quick || !o.seconds.empty())) refuse(o.quick ? "--quick" : "--seconds", " is an option of bench --calibrate FILE");
   if (!calibrates && o.kind.empty()) refuse("bench: no benchmark given", choices);
   const auto* kind = std::ranges::find(kKinds, o.kind, &Kind::first);
   if (!calibrates && kind == std::end(kKinds)) refuse("bench: unknown benchmark ", o.kind, choices);
@@ -80,7 +81,8 @@ Command bench_command(CLI::App& app) {
   add_text(
       *command, "--calibrate", options->calibrate,
       "measure how long the instructions of training steps take on this machine, and write their rates to this file, for plan --machine");
-  add_text(*command, "--seconds", options->seconds, "--calibrate: time to measure, 0 to 600 [40]");
+  add_text(*command, "--seconds", options->seconds,
+           std::string("--calibrate: time to measure, 0 to 600 [") + kCalibrateSeconds + "; with --quick " + kQuickSeconds + "]");
   command->add_flag("--quick", options->quick, "--calibrate: only the smallest models, on one rank; predicts large models badly");
   command->add_flag("--json", options->json, "one JSON object");
   return {command, [options, only_cpu = std::vector{threads, against, library}] {

@@ -10,8 +10,8 @@ namespace cli {
 struct BenchOptions {
   std::string kind, rounds = "15", threads = "0", against = "all", shapes, shape, report, dtype = "fp32", gemm_library = "own", ranks = "2",
                     device = "cpu";
-  std::string serve, rank = "-1";         // bench collective passes them to the processes that it starts (own_collective.h)
-  std::string calibrate, seconds = "40";  // a file, for `bench --calibrate` without a kind
+  std::string serve, rank = "-1";  // bench collective passes them to the processes that it starts (own_collective.h)
+  std::string calibrate, seconds;  // a file, for `bench --calibrate` without a kind
   bool quick = false, json = false, tiles = false, memory = false, tune = false;
 };
 
@@ -22,6 +22,8 @@ void bench_optimizer(const BenchOptions& options, int64_t rounds, int64_t thread
 void bench_collective(const BenchOptions& options, int64_t rounds, int64_t threads);
 void bench_checkpoint(const BenchOptions& options, int64_t rounds, int64_t threads);
 
+/// The time to measure unless --seconds is given, without and with --quick.
+inline constexpr const char *kCalibrateSeconds = "40", *kQuickSeconds = "5";
 /// Measures this machine for `plan --machine FILE`, and writes options.calibrate.
 void bench_calibrate(const BenchOptions& options, int64_t threads);
 

@@ -1,6 +1,7 @@
 // scaletrain bench --calibrate FILE: measures this machine's rates for plans, and prints the most telling ones.
 #include <algorithm>
 #include <cstdio>
+#include <string>
 
 #include "bench.h"
 #include "new_file.h"
@@ -53,7 +54,8 @@ void print_rates(const Json& set) {
 }  // namespace
 
 void bench_calibrate(const BenchOptions& options, int64_t threads) {
-  const double seconds = real_number("--seconds", options.seconds);
+  const std::string usual = options.quick ? kQuickSeconds : kCalibrateSeconds;
+  const double seconds = real_number("--seconds", options.seconds.empty() ? usual : options.seconds);
   if (!(seconds >= 0 && seconds <= 600)) refuse("--seconds is ", options.seconds, "; give 0 to 600");
   { const NewFile is_writable(options.calibrate); }  // before anything is measured
   st_context_options settings;

@@ -193,6 +193,9 @@ class BenchCalibrate(Bench):
         self.assertIn(f"written to {path}", done.stdout)
         self.assertRegex(done.stdout, r"ranks +threads +plans, MiB +fp32 GFLOP/s bf16 GFLOP/s +memory GB/s")
 
+    def test_the_quick_one_is_documented_as_shorter(self):
+        self.assertRegex(self.bench("--help").stdout, r"time to measure,\s+0 to 600\s+\[40;\s+with\s+--quick\s+5\]")
+
     def test_a_file_that_cannot_be_written_is_refused_first(self):
         path = self.folder / "nowhere" / "machine.json"
         done = self.calibrate(path)  # would take a minute

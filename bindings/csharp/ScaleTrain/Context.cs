@@ -78,7 +78,7 @@ public sealed class Context : Handle {
   /// <summary>Measures how long the instructions of training steps take on this machine, by training small built-in models. Returns JSON. Other work on
   /// the machine makes the rates too low.</summary>
   /// <param name="seconds">Time to measure, 0 to 600; the call takes a few more.</param>
-  /// <param name="quick">Only the smallest models, on one rank, in seconds; this predicts large models badly.</param>
+  /// <param name="quick">Only the smallest models, on one rank, for which 5 seconds are enough; this predicts large models badly.</param>
   [OfC("st_machine_calibrate")]
   public string Calibrate(double seconds = 40, bool quick = false) {
     return native.calibrate("{\"seconds\": " + seconds.ToString("R", CultureInfo.InvariantCulture) + ", \"quick\": " + (quick ? "true" : "false") + "}");

@@ -125,7 +125,7 @@ class Context(Handle):
         """Measures how long the instructions of training steps take on this machine, by training small built-in models.
 
         seconds: time to measure; the call takes a few more. Other work on the machine makes the rates too low.
-        quick: only the smallest models, on one rank, in seconds; this predicts large models badly.
+        quick: only the smallest models, on one rank, for which 5 seconds are enough; this predicts large models badly.
         """
         return json.loads(self._native.calibrate(json.dumps({"seconds": seconds, "quick": quick})))  # type: ignore[no-any-return]
 

@@ -11,7 +11,7 @@ ST_BEGIN
  * ranks (threads of this process) that share the machine; needs up to 1 GB. Other work on the machine makes the rates too low.
  * options: NULL, or a JSON object; defaults in brackets.
  * - seconds: time to measure, 0 to 600; it takes a few more, and each model runs at least twice [40].
- * - quick: only the smallest models, on one rank; takes seconds, and predicts large models badly [false].
+ * - quick: only the smallest models, on one rank, for which 5 seconds are enough; predicts large models badly [false].
  *
  * machine: JSON, valid until this thread's next call: name, processor, version of the library, memory, and the rates by setting, such as
  *   "rates":[{"threads":2,"ranks":1,"step_seconds":1e-5,"ops":[{"name":"linear.f32","seconds_per_flop":7e-12,"seconds_per_activation":0,

@@ -62,7 +62,7 @@ public final class Context extends Handle {
    * machine makes the rates too low.
    *
    * @param seconds time to measure, 0 to 600; the call takes a few more
-   * @param quick only the smallest models, on one rank, in seconds; this predicts large models badly
+   * @param quick only the smallest models, on one rank, for which 5 seconds are enough; this predicts large models badly
    */
   @OfC("st_machine_calibrate")
   public String calibrate(double seconds, boolean quick) {
