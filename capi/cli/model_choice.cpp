@@ -119,7 +119,8 @@ void ModelOptions::add(CLI::App& app) {
 ModelChoice::ModelChoice(const ModelOptions& options) {
   if (!options.model.empty()) name_ = options.model;
   const TextModel* model = text_model(name_);
-  if (model == nullptr || name_ != model->ours) refuse("--model ", name_, " does not train on text; use gpt or llama");
+  if (model == nullptr || name_ != model->ours)
+    refuse("--model is ", name_, "; use gpt or llama, or train and plan other models in a program (st_model_builtin, st_model_create)");
   refuse_others_options(*model, options, "");
   for (const ModelKey& key : model->keys) {
     const Json value = (options.*key.given).empty() ? Json::parse(key.standard) : given_value(key, options);

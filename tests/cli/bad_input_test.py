@@ -80,7 +80,7 @@ class BadInput(CommandLineTest):
 
     def test_options_of_another_model_are_refused(self):
         llama = ["--model", "llama"]
-        self.train_refused("--model", "mlp", words=["--model mlp does not train on text; use gpt or llama"])
+        self.train_refused("--model", "mlp", words=["--model is mlp; use gpt or llama, or train and plan other models in a program"])
         self.train_refused("--kv-heads", 1, words=["--kv-heads is an option of the model llama, but --model is gpt"])
         self.train_refused("--tied-embedding", words=["--tied-embedding is an option of the model llama"])
         self.train_refused(*llama, "--activation", "gelu", words=["--activation is an option of the model gpt, but --model is llama"])

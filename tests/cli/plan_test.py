@@ -133,6 +133,7 @@ class Plan(CommandLineTest):
         self.refused("--failures", "1:-2", words=["restart_seconds", "0 to 1e12", "-2"])
         self.refused("--lost-at", "1e13", words=["lost_at must be 0 to 1e12 seconds"])
         self.refused("--run-steps", "9", words=["--run-steps", "give --failures or --lost-at"])
+        self.refused("--model", "mlp", words=["--model is mlp; use gpt or llama, or train and plan other models in a program"])
         self.refused("--link", "40g", words=["10g, 25g, 100g, 400g, nvlink"])
         self.refused("--report", pathlib.Path("no/such/folder.html"), words=["cannot write no/such/folder.html"])
 
