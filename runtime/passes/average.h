@@ -5,9 +5,9 @@
 
 namespace st {
 
-/// Appends, after all updates, an average node for each parameter that has a gradient, on a slot "average.<parameter>" of role optimizer
-/// and the parameter's type. Reuses an existing slot (keep_moments) and then averages it even if this program does not update the
-/// parameter. If sharded (zero_shard), averages this rank's shards. Other results stay bitwise equal. Call after update().
+/// Appends, after all updates, an average node for each parameter that has a gradient and is on this stage, on a slot "average.<parameter>"
+/// of role optimizer and the parameter's type. Reuses an existing slot (keep_moments) and then averages it even if this program does not
+/// update the parameter. If sharded (zero_shard), averages this rank's shards. Other results stay bitwise equal. Call after update().
 void average(Program& program, double decay);
 
 /// The slot of a parameter's average; -1: none.

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "planner/planned_stages.h"
 #include "recipe/can_offload.h"
 #include "recipe/kernel_needs_of.h"
 
@@ -28,10 +29,10 @@ constexpr double kCheap = 0.1;
 
 class Advisor {
  public:
-  Advisor(const PlannedRun& run, const RankPlan& of, int32_t rank, Workers& workers)
+  Advisor(const PlannedRun& run, const RankPlan& of, int32_t rank, double seconds, Workers& workers)
       : run_(run), rank_(rank), most_(run.device_memory_of_rank()), workers_(workers) {
     total_ = of.numbers.memory.device_total();
-    seconds_of_row_ = of.step_seconds(run.recipe) / rows_of(run.recipe);
+    seconds_of_row_ = seconds / rows_of(run.recipe);
   }
 
   std::vector<Fix> made() {
@@ -141,15 +142,17 @@ class Advisor {
 
   /// Nothing: the recipe does not allow it for this model, or a trainer does not run it.
   std::optional<Fix> tried(const Recipe& from, const Changes& changes, Changes before) const {
+    Workers alone(1);  // several fixes are tried at a time
     PlannedRun other = run_;
     other.recipe = from;
     Fix fix;
     try {
       for (const KeyChange& of : changes) other.recipe.set(of.key, of.value);
       if (!can_run(other.recipe) && (can_run(run_.recipe) || other.recipe.offload != run_.recipe.offload)) return std::nullopt;
-      const RankPlan plan = plan_of_rank(other, rank_);
+      BegunPlans begun;
+      const RankPlan plan = plan_of_rank(other, rank_, &begun);
       fix.device_total = plan.numbers.memory.device_total();
-      fix.step_seconds = plan.step_seconds(other.recipe);
+      fix.step_seconds = step_seconds(other, plan, rank_, begun, alone);
     } catch (const Error& error) {
       if (error.code() == Code::invalid_argument || error.code() == Code::unsupported) return std::nullopt;
       throw;
@@ -237,8 +240,8 @@ std::string Fix::text() const {
   return out + "; does not fit but comes nearest, " + more + " too much";
 }
 
-std::vector<Fix> fixes_for(const PlannedRun& run, const RankPlan& of, int32_t rank, Workers& workers) {
-  return Advisor(run, of, rank, workers).made();
+std::vector<Fix> fixes_for(const PlannedRun& run, const RankPlan& of, int32_t rank, double seconds, Workers& workers) {
+  return Advisor(run, of, rank, seconds, workers).made();
 }
 
 }  // namespace st

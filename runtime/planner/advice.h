@@ -33,7 +33,8 @@ struct Fix {
 };
 
 /// Single changes that save memory or time, those that fit first, then by time. If none fits: also the cheapest found combination that
-/// does, or the one that comes nearest, which is then first. The numbers are those of `rank`. `workers` plan several at a time.
-std::vector<Fix> fixes_for(const PlannedRun& run, const RankPlan& of, int32_t rank, Workers& workers);
+/// does, or the one that comes nearest, which is then first. The numbers are those of `rank`, whose plan is `of`; a step takes `seconds`
+/// now. `workers` plan several at a time.
+std::vector<Fix> fixes_for(const PlannedRun& run, const RankPlan& of, int32_t rank, double seconds, Workers& workers);
 
 }  // namespace st

@@ -23,8 +23,9 @@ std::set<int32_t> shown_ranks(const PlannedRun& run, int32_t rank) {
   return shown;
 }
 
-/// The same work on each data rank, with 1, 2, 4.. times as many of them.
-std::vector<ScalePoint> scaled(const PlannedRun& run, int64_t most) {
+/// The same work on each data rank, with 1, 2, 4.. times as many of them. A step takes `factor` times as long as that of the first rank
+/// alone, since a pipeline has other stages.
+std::vector<ScalePoint> scaled(const PlannedRun& run, int64_t most, double factor) {
   std::vector<ScalePoint> points;
   const int64_t of_each = run.recipe.stages * run.recipe.tensor;
   for (int64_t ranks = std::max<int64_t>(of_each, 8); ranks <= most; ranks *= 2) {
@@ -33,7 +34,7 @@ std::vector<ScalePoint> scaled(const PlannedRun& run, int64_t most) {
     other.recipe.accumulate = run.recipe.step_rounds();
     other.recipe.micro_batches = other.recipe.global_batch = 0;
     other.recipe.ranks = ranks;
-    points.push_back({ranks, plan_of_rank(other, 0).step_seconds(other.recipe)});
+    points.push_back({ranks, factor * plan_of_rank(other, 0).step_seconds(other.recipe)});
   }
   return points;
 }
@@ -47,7 +48,7 @@ Blueprint::Blueprint(PlannedRun run, const BlueprintWishes& wishes, Workers& wor
       of_rank_(plan_of_rank(run_, rank_, &begun_)),
       advised_(rank_) {
   if (wishes.simulates) simulate(wishes.troubles);
-  stages_ = all_ ? planned_stages(*all_) : planned_stages(run_, of_rank_, rank_, begun_, workers);
+  stages_ = all_ ? planned_stages(*all_, of_rank_.at) : planned_stages(run_, of_rank_, rank_, begun_, workers);
   begun_.clear();
   const auto of_pipeline = [&](double message_factor) {
     return shares_of(stages_, of_rank_.plan.program.links, of_rank_.at.stage, message_factor);
@@ -58,7 +59,7 @@ Blueprint::Blueprint(PlannedRun run, const BlueprintWishes& wishes, Workers& wor
     limit_ = speed_limit(run_, of_rank_, shares_, stages_.size() > 1 ? of_pipeline(0.5).all() : 0);
   }
   if (wishes.advises.value_or(!fits())) advise(workers);
-  if (wishes.scales_to > 0) scaling_ = scaled(run_, wishes.scales_to);
+  if (wishes.scales_to > 0) scaling_ = scaled(run_, wishes.scales_to, shares_.all() / of_rank_.step_seconds(run_.recipe));
   if (wishes.failures) {
     const int64_t on_node = std::max<int64_t>(1, run_.machine.ranks_per_node), nodes = (run_.recipe.ranks + on_node - 1) / on_node;
     goodput_ = goodput(step_ ? step_->seconds() : shares_.all(), nodes, *wishes.failures);
@@ -77,8 +78,13 @@ void Blueprint::advise(Workers& workers) {
   const PlannedStage& most = fullest(stages_);
   const bool is_other = !fits(most.memory) && most.stage != of_rank_.at.stage;
   if (is_other) advised_ = most.rank;
-  fixes_ = is_other ? fixes_for(run_, plan_of_rank(run_, advised_), advised_, workers) : fixes_for(run_, of_rank_, rank_, workers);
-  if (is_other) return;
+  if (is_other) {
+    BegunPlans begun;
+    const RankPlan other = plan_of_rank(run_, advised_, &begun);
+    fixes_ = fixes_for(run_, other, advised_, step_seconds(run_, other, advised_, begun, workers), workers);
+    return;
+  }
+  fixes_ = fixes_for(run_, of_rank_, rank_, shares_.all(), workers);
   const double now = shares_.all();
   for (Fix& fix : fixes_) fix.speedup = on_one_rank_ / (now * (1 + fix.slower));
 }

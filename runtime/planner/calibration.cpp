@@ -135,10 +135,11 @@ AllSteps steps_of(const std::shared_ptr<Context>& context, const std::vector<Ste
   return all;
 }
 
-/// In turn, so that a burst of other work falls on a few steps of each, and a slower hour of a shared machine on all settings.
+/// In turn, so that a burst of other work falls on a few steps of each, and a slower time of a shared machine on all settings.
 void run(const std::vector<AllSteps>& settings, double seconds, const Cancelled& cancelled) {
   constexpr double kVisit = 0.01;  // seconds, about: long enough for caches to be as in a run
   constexpr int64_t kLeastRounds = 2, kLeastStepsAtOnce = 2, kMostStepsAtOnce = 8;
+  if (std::ranges::all_of(settings, [](const AllSteps& of) { return of.empty(); })) return;
   const double end = os::seconds() + seconds;
   for (int64_t round = 0; round < kLeastRounds || os::seconds() < end; ++round)
     for (const AllSteps& all : settings)
@@ -169,7 +170,7 @@ ChoiceTimes times_of(const MeasuredSteps& steps) {
 std::vector<std::vector<ChoiceTimes>> measured(const std::shared_ptr<Context>& context, const std::vector<RankSetting>& settings,
                                                const CalibrationOptions& options) {
   const Cancelled cancelled(*context);
-  const size_t groups = options.is_quick ? 1 : 4;
+  const size_t groups = options.is_quick ? 1 : 5;  // no factor of the four ZeRO stages that choices have in turn
   std::vector<std::vector<ChoiceTimes>> times(settings.size());
   for (size_t group = 0; group < groups; ++group) {
     std::vector<AllSteps> all;

@@ -22,7 +22,8 @@ std::vector<StepChoice> calibration_steps(int32_t threads, int32_t ranks, bool i
 /// Trains small built-in models on made-up rows and fits rates to the times of their instructions, in three settings: one rank with all of
 /// the context's threads, one rank with one thread, and as many ranks as cores (2 to 8), as threads of this process.
 ///   memory   up to about 2 GB on two cores; the more cores, the more ranks
-///   times    the median of each instruction's, in rounds over models and settings, so that a slower time of the machine is in all
+///   times    the median of each instruction's, in rounds over models and settings, so that a slower time of the machine is in all;
+///            a collective's is the shortest of the rank that came last
 /// Steps that there is no memory for are left out. Throws cancelled if the context was.
 Machine calibrate(const std::shared_ptr<Context>& context, const CalibrationOptions& options);
 

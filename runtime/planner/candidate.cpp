@@ -49,20 +49,25 @@ std::optional<Candidate> candidate_of(const PlannedRun& run, const Recipe& recip
   return made;
 }
 
-void settle(const PlannedRun& run, Candidate& of, Workers& workers) {
+void know_all_stages(const PlannedRun& run, Candidate& of, Workers& workers) {
   PlannedRun other = run;
   other.recipe = of.recipe;
-  BegunPlans begun;
-  const RankPlan first = plan_of_rank(other, 0, &begun);
-  const std::vector<PlannedStage> stages = planned_stages(other, first, 0, begun, workers);
-  of.plans += std::ssize(stages);
-  of.device_total = fullest(stages).memory.device_total();
-  of.fits = of.device_total <= other.device_memory_of_rank();
-  const auto computing = [](const PlannedStage& stage) { return shares_alone(stage.trace).computing; };
-  const PlannedStage& slowest = *std::ranges::max_element(stages, {}, computing);
-  of.shares = shares_of(stages, first.plan.program.links, slowest.stage);
-  of.step_seconds = of.shares.all();
   of.knows_all_stages = true;
+  try {
+    BegunPlans begun;
+    const RankPlan first = plan_of_rank(other, 0, &begun);
+    const std::vector<PlannedStage> stages = planned_stages(other, first, 0, begun, workers);
+    of.plans += std::ssize(stages);
+    of.device_total = fullest(stages).memory.device_total();
+    of.fits = of.device_total <= other.device_memory_of_rank();
+    const auto computing = [](const PlannedStage& stage) { return shares_alone(stage.trace).computing; };
+    const PlannedStage& slowest = *std::ranges::max_element(stages, {}, computing);
+    of.shares = shares_of(stages, first.plan.program.links, slowest.stage);
+    of.step_seconds = of.shares.all();
+  } catch (const Error& error) {
+    if (error.code() != Code::invalid_argument && error.code() != Code::unsupported) throw;
+    of.fits = false;
+  }
 }
 
 std::string Candidate::text() const {

@@ -1,4 +1,5 @@
-// The step of a pipeline, simulated with one rank of each stage: other data and tensor ranks are alike.
+// The step of a lane: the ranks of one data and tensor index, one on each stage of a pipeline. Other lanes are alike, but for data ranks
+// with fewer micro-batches than others, whose lane ends before theirs.
 #pragma once
 
 #include <span>

@@ -50,7 +50,7 @@ std::string tiles(const PlanPage& page) {
   out += tile(seconds < 1 ? fixed(seconds * 1e3, 1) + " ms" : fixed(seconds, 2) + " s",
               page.run.machine.is_measured ? "a step, from measured rates" : "a step, estimated from data sheets");
   if (seconds > 0) out += tile(short_number(std::round(tokens / seconds)), "tokens per second, all ranks");
-  out += tile(fixed(seconds > 0 ? 100 * page.shares.bubble / seconds : 0, 1) + " %", "bubble of the schedule");
+  out += tile(fixed(seconds > 0 ? 100 * page.shares.bubble / seconds : 0, 1) + " %", "bubble");
   out += tile(short_number(static_cast<double>(recipe.ranks)), "ranks");
   return out + "</section>\n";
 }

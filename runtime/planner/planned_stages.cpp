@@ -26,15 +26,17 @@ std::vector<PlannedStage> planned_stages(const PlannedRun& run, const RankPlan& 
   return stages;
 }
 
-std::vector<PlannedStage> planned_stages(const RunPlan& all) {
+std::vector<PlannedStage> planned_stages(const RunPlan& all, const MeshPosition& at) {
   std::vector<PlannedStage> stages;
   for (const RankClass& of : all.classes()) {  // in the order of stages
-    const PlannedStage at{of.at.stage, of.first, of.numbers.memory, of.trace};
-    if (stages.empty() || stages.back().stage != at.stage)
-      stages.push_back(at);
-    else if (at.memory.device_total() > stages.back().memory.device_total())
-      stages.back() = at;
+    const PlannedStage next{of.at.stage, of.first, of.numbers.memory, {}};
+    if (stages.empty() || stages.back().stage != next.stage)
+      stages.push_back(next);
+    else if (next.memory.device_total() > stages.back().memory.device_total())
+      stages.back() = next;
   }
+  for (PlannedStage& of : stages)  // of one lane: other data ranks may have more micro-batches
+    of.trace = all.class_of(rank_at(all.run().mesh(), {.data = at.data, .tensor = at.tensor, .stage = of.stage})).trace;
   return stages;
 }
 
@@ -46,6 +48,11 @@ StepShares shares_of(std::span<const PlannedStage> stages, std::span<const Stage
   std::vector<const RankTrace*> traces;
   for (const PlannedStage& of : stages) traces.push_back(&of.trace);
   return shares_in_lane(traces, links, stage, message_factor);
+}
+
+double step_seconds(const PlannedRun& run, const RankPlan& of, int32_t rank, BegunPlans& begun, Workers& workers) {
+  if (run.mesh().stage == 1) return of.step_seconds(run.recipe);
+  return shares_of(planned_stages(run, of, rank, begun, workers), of.plan.program.links, of.at.stage).all();
 }
 
 }  // namespace st

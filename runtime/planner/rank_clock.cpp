@@ -30,7 +30,7 @@ std::vector<MessageTime> messages_waited_for(std::span<const Plan* const> plans,
     const std::vector<size_t> sends = along_links(*plans[sender], clocks[sender].order, Instruction::Kind::send)[link];
     for (size_t i = 0; i < std::min(receives.size(), sends.size()); ++i) {
       const double sent = clocks[sender].ended[sends[i]];
-      if (sent > own.began_at(receives[i])) times.push_back({receives[i], own.ended[receives[i]] - sent});
+      if (sent > own.began_at(receives[i])) times.push_back({receives[i], std::max(0.0, own.ended[receives[i]] - sent)});
     }
   }
   return times;

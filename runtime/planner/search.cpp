@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdio>
 #include <optional>
+#include <tuple>
 #include <utility>
 
 #include "base/plain_locale.h"
@@ -35,13 +37,12 @@ class Search {
   SearchResult made() {
     look_at_splits();
     add_asked();
-    if (!any_fits()) offload();
-    sort();
-    // A pipeline's step is longer than its first and last stage say: the first of the list is the fastest once all of its stages are known.
-    while (any_fits() && !result_.best.front().knows_all_stages) {
-      know_all_stages(result_.best.front());
-      sort();
+    know_what_fits();
+    if (!any_fits()) {
+      offload();
+      know_what_fits();
     }
+    sort();
     if (any_fits()) std::erase_if(result_.best, [](const Candidate& of) { return !of.fits; });
     return std::move(result_);
   }
@@ -65,24 +66,46 @@ class Search {
     result_.planned += of.planned;
     if (bounds.computing == 0) bounds.computing = of.computing;
     for (Candidate& best : of.best) {
-      if (best.fits && best.step_seconds < bounds.fastest && !best.knows_all_stages) know_all_stages(best);
+      if (best.fits && best.step_seconds < bounds.fastest && !best.knows_all_stages) plan_all_stages(best);
       if (best.fits) bounds.fastest = std::min(bounds.fastest, best.step_seconds);
       result_.best.push_back(std::move(best));
     }
   }
 
-  void know_all_stages(Candidate& of) {
+  void plan_all_stages(Candidate& of) {
     const int64_t before = of.plans;
-    settle(run_, of, workers_);
+    know_all_stages(run_, of, workers_);
     result_.planned += of.plans - before;
+  }
+
+  /// The first and the last stage say too little, or too much, of a pipeline: all stages of those that may be among the fastest.
+  void know_what_fits() {
+    constexpr double kHopeless = 2;  // times the fastest
+    while (true) {
+      double fastest = HUGE_VAL;
+      Candidate* next = nullptr;
+      for (Candidate& of : result_.best) {
+        if (!of.fits) continue;
+        if (of.knows_all_stages)
+          fastest = std::min(fastest, of.step_seconds);
+        else if (next == nullptr || of.step_seconds < next->step_seconds)
+          next = &of;
+      }
+      if (next == nullptr || next->step_seconds > kHopeless * fastest) return;
+      plan_all_stages(*next);
+    }
   }
 
   /// What is asked for may have settings that no split is tried with.
   void add_asked() {
-    std::optional<Candidate> asked = candidate_of(run_, run_.recipe);
-    result_.planned += asked ? asked->plans : 0;
-    const auto is_it = [&](const Candidate& of) { return of.changes.empty(); };
-    if (asked && std::ranges::none_of(result_.best, is_it)) result_.best.push_back(std::move(*asked));
+    const Recipe& asked = run_.recipe;
+    const auto key = [](const Recipe& of) {
+      return std::tuple(of.stages, of.tensor, of.zero, of.batch, of.step_micro_batches(), of.recompute, of.schedule, of.offload);
+    };
+    if (std::ranges::any_of(result_.best, [&](const Candidate& of) { return key(of.recipe) == key(asked); })) return;
+    std::optional<Candidate> made = candidate_of(run_, asked);
+    result_.planned += made ? made->plans : 0;
+    if (made) result_.best.push_back(std::move(*made));
   }
 
   bool any_fits() const { return std::ranges::any_of(result_.best, &Candidate::fits); }

@@ -31,8 +31,9 @@ Plan weighed(const Context& context, const Recipe& recipe, const Storage& storag
   const bool are_on_host = plan.memory.on_host[static_cast<size_t>(Arena::parameters)];
   const int64_t parameters = are_on_host ? plan.memory.of(Arena::parameters) : 0;
   const bool have_copies = has_copies(mesh_of(recipe), recipe.zero, are_on_host);
+  const int64_t known = recipe.stages > 1 ? on_host : on_host * sharers;  // other stages have other tensors
   context.require_host_memory("trainer: a training step", on_host - (is_held ? parameters : 0),
-                              on_host * sharers - (is_held || !have_copies ? parameters : 0));  // the model has whole ones
+                              known - (is_held || !have_copies ? parameters : 0));  // the model has whole ones
   return plan;
 }
 

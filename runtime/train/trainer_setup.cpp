@@ -167,7 +167,9 @@ void Trainer::move_model_to_host(const MemoryLayout& each, int ranks, bool has_c
   for (const SlotId parameter : model_->parameters()) copies += has_copies ? align_up(model_->slot(parameter).type.bytes()) : 0;
   const auto move = [&](const std::function<void()>& before_swap) {
     if (model_->is_on_host()) return before_swap();  // an earlier trainer has moved it
-    model_->context().require_host_memory("trainer: a training step", each.host_bytes(), each.host_bytes() * ranks + copies);
+    // Other stages have other parameters: what they need is refused later, and the model moved back.
+    const int64_t known = recipe_.stages > 1 ? each.host_bytes() : each.host_bytes() * ranks;
+    model_->context().require_host_memory("trainer: a training step", each.host_bytes(), known + copies);
     model_->move_to_host(before_swap);
   };
   if (group_ == nullptr) return move([] {});

@@ -75,9 +75,11 @@ class KernelRates {
     const Prepared squares(*this, Op::gradient_norm, {}, {gradient}, {norm, finite}, {});
     const Prepared clip(*this, Op::step_factor, {{"max_norm", 1.0}}, {norm, finite, count}, {factor, true_norm, skip}, {});
     const Prepared update(*this, Op::adamw, {}, {gradient, factor, skip, rates}, {}, state);
-    line("adamw 124M: step", Work::bytes, bytes, [&] { update.give(enqueue_update); });
+    squares.give(enqueue_gradient_norm);
+    clip.give(enqueue_step_factor);
+    line("adamw 124M: step, of 28 bytes", Work::bytes, bytes, [&] { update.give(enqueue_update); });
     line("gradient norm 124M", Work::bytes, of_norm, [&] { squares.give(enqueue_gradient_norm); });
-    line("adamw 124M: unscale, norm, clip, step", Work::bytes, bytes + of_norm, [&] {
+    line("adamw 124M: unscale, norm, clip, step, of 28 bytes", Work::bytes, bytes, [&] {
       squares.give(enqueue_gradient_norm);
       clip.give(enqueue_step_factor);
       update.give(enqueue_update);

@@ -402,6 +402,7 @@ std::optional<DeviceProfile> usable_device() {
     check_usable(devices.front());
     return devices.front();
   } catch (const Error& why) {
+    if (why.code() != Code::unavailable) throw;
     probe::Line("skipped", in_single_quotes(why.message()));
     return std::nullopt;
   }
@@ -411,10 +412,10 @@ std::optional<DeviceProfile> usable_device() {
 
 /// 1: a kernel failed, or its bits differ. What fails later than the search for a device is no reason to skip.
 int main() {
-  const std::optional<DeviceProfile> device = usable_device();
-  if (!device) return 0;
-  probe::Line("own", "device")("profile", device->text())("machine", device->machine().kernel_class);
   try {
+    const std::optional<DeviceProfile> device = usable_device();
+    if (!device) return 0;
+    probe::Line("own", "device")("profile", device->text())("machine", device->machine().kernel_class);
     Facts facts(0);
     facts.casts();
     facts.fills();

@@ -101,10 +101,9 @@ class RecipeSettings(TypedDict, total=False):
     # Default: "on".
     collectives: str
     # Ordered: the library adds what ranks exchange, in rank order, so that results depend neither on the transport nor on the number of
-    # ranks; fast: NCCL adds, in its own order and in the element type that is sent. That saves the device memory for the terms of other
-    # ranks, but not in a step's last round if some ranks have no rows in it. Results then depend on NCCL's version and choices and on
-    # the number of ranks; all ranks have the same. fast needs ranks that are processes with an NVIDIA device each; no effect with one
-    # rank. Allowed: ordered fast. Default: "ordered".
+    # ranks; fast: NCCL adds, in its own order and in the element type that is sent. Results then depend on NCCL's version and choices
+    # and on the number of ranks; all ranks have the same. fast needs ranks that are processes with an NVIDIA device each; no effect
+    # with one rank. Allowed: ordered fast. Default: "ordered".
     replica_check: int
     # Compare the weights of all ranks every this many steps and fail with the rank and tensor that differ; 0: off, except that ranks in
     # separate processes compare once, before their first step. Allowed: [0,inf). Default: 0.

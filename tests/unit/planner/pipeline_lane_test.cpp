@@ -36,6 +36,17 @@ TEST(PipelineLane, HasTheStepOfAllRanks) {
   }
 }
 
+TEST(PipelineLane, IsTheRanksOwnWhereOtherLanesHaveMoreMicroBatches) {
+  Workers workers(2);
+  const PlannedRun run = uneven_run(R"({"ranks":4,"stages":2,"zero":1,"batch":2,"micro_batches":3,"precision":"fp16"})");
+  for (const int32_t rank : {0, 1}) {
+    const StepShares simulated = Blueprint(run, {.rank = rank, .simulates = true}, workers).shares();
+    const StepShares own = Blueprint(run, {.rank = rank}, workers).shares();
+    EXPECT_EQ(simulated.all(), own.all()) << "rank " << rank;
+    EXPECT_EQ(simulated.computing, own.computing) << "rank " << rank;
+  }
+}
+
 TEST(PipelineLane, IsWhatASearchTakesForAPipeline) {
   Workers workers(2);
   const PlannedRun run = uneven_run(R"({"ranks":4,"batch":12,"accumulate":2,"precision":"fp16"})");
@@ -52,6 +63,7 @@ TEST(PipelineLane, IsWhatASearchTakesForAPipeline) {
     has_pipeline = has_pipeline || of.recipe.stages > 1;
     has_asked = has_asked || of.changes.empty();
     EXPECT_GE(simulated(of), 0.999 * first) << of.text();
+    if (of.knows_all_stages) EXPECT_NEAR(of.step_seconds, simulated(of), 0.02 * first) << of.text();
   }
   EXPECT_TRUE(has_pipeline);
   EXPECT_TRUE(has_asked);

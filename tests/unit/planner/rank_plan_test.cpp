@@ -353,7 +353,7 @@ TEST(PlannedStage, IsThatOfEachStagesPlanAndInASimulationThatOfItsFullestRank) {
     EXPECT_EQ(own.numbers.memory.device, of.memory.device);
   }
   EXPECT_EQ(fullest(stages).stage, 1);
-  const std::vector<PlannedStage> all = planned_stages(RunPlan(run));
+  const std::vector<PlannedStage> all = planned_stages(RunPlan(run), {});
   ASSERT_EQ(all.size(), 2U);
   for (int32_t rank = 0; rank < 4; ++rank) {
     const RankPlan own = plan_of_rank(run, rank);
@@ -373,6 +373,12 @@ TEST(PlannedStage, ThatOfAnotherStageRefusesThePlanAndIsWhatChangesAreFor) {
   EXPECT_TRUE(says(refused.text(), {": fits\n  fullest", "stage 1 of 2, rank 2: does not fit, 1 B too much",
                                     "changes and their prices on rank 2\n  fits"}));
   EXPECT_TRUE(says(refused.json(), {R"("fits":false,"wire_bytes")", R"({"stage":0,"rank":0,)", R"({"stage":1,"rank":2,)"}));
+}
+
+std::vector<Fix> fixes_of(const PlannedRun& run, Workers& workers) {
+  BegunPlans begun;
+  const RankPlan plan = plan_of_rank(run, 0, &begun);
+  return fixes_for(run, plan, 0, step_seconds(run, plan, 0, begun, workers), workers);
 }
 
 /// Plans that do not fit; each has a fix among the recipe's keys.
@@ -398,7 +404,7 @@ TEST(Advice, EveryWrongPlanHasAFixThatFitsWhenItIsApplied) {
     PlannedRun run = run_of(model, json, machine);
     const RankPlan plan = plan_of_rank(run, 0);
     EXPECT_GT(plan.numbers.memory.device_total(), run.device_memory_of_rank());
-    const std::vector<Fix> fixes = fixes_for(run, plan, 0, workers);
+    const std::vector<Fix> fixes = fixes_of(run, workers);
     ASSERT_FALSE(fixes.empty());
     ASSERT_TRUE(fixes.front().fits) << fixes.front().text();
     for (const Fix& fix : fixes) {
@@ -411,7 +417,8 @@ TEST(Advice, EveryWrongPlanHasAFixThatFitsWhenItIsApplied) {
     const RankPlan mended = plan_of_rank(run, 0);
     EXPECT_LE(mended.numbers.memory.device_total(), run.device_memory_of_rank());
     EXPECT_EQ(mended.numbers.memory.device_total(), fixes.front().device_total);
-    EXPECT_EQ(mended.step_seconds(run.recipe), fixes.front().step_seconds);
+    BegunPlans begun;
+    EXPECT_EQ(step_seconds(run, plan_of_rank(run, 0, &begun), 0, begun, workers), fixes.front().step_seconds);
     EXPECT_EQ(run.recipe.batch * run.recipe.step_micro_batches(), recipe(json).batch * recipe(json).step_micro_batches())
         << "rows of a step";
   }
@@ -421,7 +428,7 @@ TEST(Advice, SeveralChangesAreFirstIfTheOneThatFitsAloneIsSlow) {
   const GptOptions wide{.layers = 12, .width = 8192, .heads = 64, .context = 1024, .vocabulary = 44032};
   const PlannedRun run = run_of(wide, R"({"ranks":8,"batch":15,"precision":"fp16","optimizer":"adam"})", "a100-80g");
   Workers workers(1);
-  const std::vector<Fix> fixes = fixes_for(run, plan_of_rank(run, 0), 0, workers);
+  const std::vector<Fix> fixes = fixes_of(run, workers);
   ASSERT_GE(fixes.size(), 2U);
   const auto of = [](const Fix& fix, const std::string& key) { return std::ranges::count(fix.changes, key, &KeyChange::key) > 0; };
   const auto alone = std::ranges::find_if(fixes, [&](const Fix& fix) { return fix.fits && fix.changes.size() == 1; });
@@ -437,7 +444,7 @@ TEST(Advice, SaysWhatIsStillMissingIfNothingFits) {
   PlannedRun run = run_of(kSmall, R"({"ranks":2,"batch":4,"precision":"bf16"})", "v100-32g");
   run.machine.device_memory = run.machine.profile.reserved + 1000;  // bytes
   Workers workers(1);
-  const std::vector<Fix> fixes = fixes_for(run, plan_of_rank(run, 0), 0, workers);
+  const std::vector<Fix> fixes = fixes_of(run, workers);
   ASSERT_GE(fixes.size(), 2U);
   const Fix& nearest = fixes.front();
   EXPECT_TRUE(nearest.is_nearest);

@@ -412,10 +412,9 @@ public abstract class RecipeKeys extends Handle {
 
   /**
    * Ordered: the library adds what ranks exchange, in rank order, so that results depend neither on the transport nor on the number of
-   * ranks; fast: NCCL adds, in its own order and in the element type that is sent. That saves the device memory for the terms of other
-   * ranks, but not in a step's last round if some ranks have no rows in it. Results then depend on NCCL's version and choices and on
-   * the number of ranks; all ranks have the same. fast needs ranks that are processes with an NVIDIA device each; no effect with one
-   * rank. Allowed: ordered fast. Default: "ordered".
+   * ranks; fast: NCCL adds, in its own order and in the element type that is sent. Results then depend on NCCL's version and choices
+   * and on the number of ranks; all ranks have the same. fast needs ranks that are processes with an NVIDIA device each; no effect
+   * with one rank. Allowed: ordered fast. Default: "ordered".
    */
   public Recipe collectives(String value) {
     return set("collectives", value);
