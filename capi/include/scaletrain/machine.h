@@ -8,8 +8,8 @@ ST_BEGIN
 
 /* Measures how long the instructions of training steps take here, and writes the rates as JSON: what `scaletrain bench --calibrate` keeps
  * in a file. Trains small built-in models on made-up rows, on one rank with the context's threads, on one with one thread, and on 2 to 8
- * ranks (threads of this process) that share the machine; needs about 2 GB on two cores, and more the more cores. Other work on the machine makes the rates too low.
- * options: NULL, or a JSON object; defaults in brackets.
+ * ranks (threads of this process) that share the machine; needs about 2 GB on two cores, and more the more cores. Other work on the machine
+ * makes the rates too low. options: NULL, or a JSON object; defaults in brackets.
  * - seconds: time to measure, 0 to 600; it takes a few more, and each model runs at least twice [40].
  * - quick: only the smallest models, on one rank, for which 5 seconds are enough; predicts large models badly [false].
  *
