@@ -129,7 +129,7 @@ class Norms {
     for (size_t i = 0; i < gradients.size(); ++i) tensors_[gradients[i]] = {static_cast<int64_t>(i), 1};
   }
 
-  /// What ranks along the tensor axis have alike, on the first one.
+  /// Keeps, on the first tensor rank alone, the sums of tensors that all ranks along the tensor axis have.
   void count_once(const std::vector<SlotId>& gradients) {
     const Program& program = b_.program();
     for (const SlotId gradient : gradients)

@@ -19,7 +19,8 @@ struct ClipGroups {
 
 /// Opens the update section and adds the uses of tied parameters, unless another pass has (open_update), computes the norm over all
 /// gradients (fp64, fixed order) and writes report slots. Call after accumulate(), before update(). `at_a_time`: bytes of gradients that a
-/// node of the norm reads, unless it reads one gradient; bitwise the same. With stages or tensor ranks it must be the same on all of them.
+/// node of the norm reads, unless it reads one gradient; bitwise the same. Stages and tensor ranks may differ in it: the sums of all groups
+/// are exchanged together.
 ///   "factor"           f32, the factor for each gradient; "factor.<group>" for a group
 ///   "grad_norm"        f64, of the true gradient; also written with max_norm 0, which disables clipping
 ///   "skipped"          bool: a gradient is not finite, so no optimizer runs

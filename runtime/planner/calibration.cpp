@@ -149,7 +149,7 @@ void run(const std::vector<AllSteps>& settings, double seconds, const Cancelled&
       }
 }
 
-/// What is known of steps after their memory is freed.
+/// The times of a choice's steps. The memory in which they ran is free by then.
 struct ChoiceTimes {
   std::vector<OpTime> ops, of_first;  // of all ranks, and of rank 0
   int64_t memory;

@@ -96,7 +96,7 @@ class Search {
     }
   }
 
-  /// What is asked for may have settings that no split is tried with.
+  /// Adds the recipe that was asked for: it may have settings that the search does not try.
   void add_asked() {
     const Recipe& asked = run_.recipe;
     const auto key = [](const Recipe& of) {

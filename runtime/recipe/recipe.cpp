@@ -182,8 +182,8 @@ std::array<bool, kArenas> arenas_on_host(const Recipe& recipe, const PlanOptions
   return on_host;
 }
 
-/// The most that one node may read or gather: a 16th of a stage's tensors of this role where they are in the host's memory, else all. The
-/// same on all stages.
+/// The most that one node may read or gather: a 16th of a stage's tensors of this role where they are in the host's memory, else all.
+/// Stages may differ by the gradient that one of them receives for a tied weight; the sums of all groups are exchanged together.
 int64_t bytes_at_a_time(const Program& program, Role role, const std::array<bool, kArenas>& on_host) {
   if (!on_host[static_cast<size_t>(role == Role::gradient ? Arena::gradients : Arena::parameters)])
     return std::numeric_limits<int64_t>::max();

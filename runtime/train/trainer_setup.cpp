@@ -103,7 +103,7 @@ Trainer::MoveBack::~MoveBack() {
   if (model == nullptr || !(model->is_on_host() || is_in_file(*model))) return;
   const char* const place = model->is_on_host() ? "the host's memory" : "a file";
   try {
-    model->move_to_device();  // a host's memory is its own device's
+    model->move_to_device();  // new memory of the backend: on a cpu, out of the file
   } catch (const std::exception& error) {
     try {
       model->context().options().log.warning("trainer", "the parameters of a model whose trainer was not made stay in ", place,

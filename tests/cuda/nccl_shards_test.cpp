@@ -51,7 +51,7 @@ class ShardedSums {
     room_.emplace(backend, planned());
   }
 
-  /// Of the exchange that needs the most.
+  /// The bytes of terms of the exchange that needs the most.
   int64_t planned() const { return exchange_memory(add_, program_, group_.rank(), group_.size()); }
   int64_t room() const { return room_->bytes(); }
   /// The sums of these ranks' gradients, onto earlier ones or not.

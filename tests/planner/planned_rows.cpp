@@ -21,7 +21,7 @@
 #include "base/text.h"
 #include "models/gpt.h"
 #include "models/llama.h"
-#include "planner/run_plan.h"
+#include "planner/pipeline_lane.h"
 
 namespace {
 
@@ -190,7 +190,7 @@ Machine with_pace(Machine machine, double pace) {
 
 /// One rank of each stage; in a long pipeline of some stages. Ranks along other axes have the same work, so that their collectives end when
 /// they would end here.
-struct PlannedStages {
+struct PlannedRow {
   PlannedRun run;
   std::vector<RankPlan> stages;
   std::vector<StageLink> links;
@@ -208,14 +208,13 @@ struct PlannedStages {
       if (rank.at.stage == run.recipe.stages / 2) wait = idle;
     }
     if (!has_all()) return longest + wait;
-    const Simulation simulation{.mesh = {.data = 1, .tensor = 1, .stage = static_cast<int32_t>(stages.size())},
-                                .links = links,
-                                .trace = [&](int32_t rank) -> const RankTrace& { return stages[static_cast<size_t>(rank)].trace; }};
-    return simulate(simulation).seconds();
+    std::vector<const RankTrace*> traces;
+    for (const RankPlan& rank : stages) traces.push_back(&rank.trace);
+    return shares_in_lane(traces, links, 0).all();
   }
 };
 
-std::set<int32_t> planned_stages(const Mesh& mesh) {
+std::set<int32_t> stages_to_plan(const Mesh& mesh) {
   constexpr int32_t kAll = 6;
   std::set<int32_t> stages = {0, std::min(1, mesh.stage - 1), mesh.stage / 2, mesh.stage - 1};
   for (int32_t stage = 0; stage < mesh.stage && mesh.stage <= kAll; ++stage) stages.insert(stage);
@@ -230,7 +229,7 @@ double exchange_seconds(const RankTrace& trace, MeshAxis axis) {
 }
 
 /// Of the first stage: kernels in all, and without their arithmetic; collectives of tensor and data ranks, hidden ones included.
-void print_parts(const PlannedStages& planned) {
+void print_parts(const PlannedRow& planned) {
   constexpr double kInstantly = 1e9;
   const PlannedRun& run = planned.run;
   const RankPlan& first = planned.stages.front();
@@ -241,11 +240,11 @@ void print_parts(const PlannedStages& planned) {
 }
 
 void print_plan(const Row& row) {
-  PlannedStages planned{{model_of(row), recipe_of(row), machine_of_row(row), false, true}, {}, {}};
+  PlannedRow planned{{model_of(row), recipe_of(row), machine_of_row(row), false, true}, {}, {}};
   const Mesh mesh = planned.run.mesh();
   double flops = 0;
   const PlannedMemory* fullest = nullptr;
-  for (const int32_t stage : planned_stages(mesh))
+  for (const int32_t stage : stages_to_plan(mesh))
     planned.stages.push_back(plan_of_rank(planned.run, rank_at(mesh, {.data = 0, .tensor = 0, .stage = stage})));
   planned.links = planned.stages.front().plan.program.links;
   for (const RankPlan& rank : planned.stages) {

@@ -402,8 +402,7 @@ TEST(Advice, EveryWrongPlanHasAFixThatFitsWhenItIsApplied) {
   for (const auto& [model, json, machine] : kWrong) {
     SCOPED_TRACE(text(json, " on ", machine));
     PlannedRun run = run_of(model, json, machine);
-    const RankPlan plan = plan_of_rank(run, 0);
-    EXPECT_GT(plan.numbers.memory.device_total(), run.device_memory_of_rank());
+    EXPECT_GT(plan_of_rank(run, 0).numbers.memory.device_total(), run.device_memory_of_rank());
     const std::vector<Fix> fixes = fixes_of(run, workers);
     ASSERT_FALSE(fixes.empty());
     ASSERT_TRUE(fixes.front().fits) << fixes.front().text();
@@ -414,11 +413,11 @@ TEST(Advice, EveryWrongPlanHasAFixThatFitsWhenItIsApplied) {
       EXPECT_FALSE(fix.is_nearest) << "one fits: " << fix.text();
     }
     for (const KeyChange& change : fixes.front().changes) run.recipe.set(change.key, change.value);
-    const RankPlan mended = plan_of_rank(run, 0);
+    BegunPlans begun;
+    const RankPlan mended = plan_of_rank(run, 0, &begun);
     EXPECT_LE(mended.numbers.memory.device_total(), run.device_memory_of_rank());
     EXPECT_EQ(mended.numbers.memory.device_total(), fixes.front().device_total);
-    BegunPlans begun;
-    EXPECT_EQ(step_seconds(run, plan_of_rank(run, 0, &begun), 0, begun, workers), fixes.front().step_seconds);
+    EXPECT_EQ(step_seconds(run, mended, 0, begun, workers), fixes.front().step_seconds);
     EXPECT_EQ(run.recipe.batch * run.recipe.step_micro_batches(), recipe(json).batch * recipe(json).step_micro_batches())
         << "rows of a step";
   }
@@ -469,8 +468,8 @@ TEST(Search, FindsWhatFitsAndKeepsTheRowsOfAStep) {
   const PlannedRun run = run_of(medium, R"({"ranks":4,"batch":16,"precision":"bf16"})", "v100-32g");
   Workers workers(2);
   const SearchResult found = search(run, workers);
-  ASSERT_FALSE(found.best.empty());
   double before = 0;
+  ASSERT_FALSE(found.best.empty());
   for (const Candidate& of : found.best) {
     EXPECT_TRUE(of.fits);
     EXPECT_GE(of.step_seconds, before);
