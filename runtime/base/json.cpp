@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/json_line.h"
+#include "base/lower_case.h"
 #include "base/plain_locale.h"
 
 namespace st {
@@ -45,8 +46,7 @@ struct OddNumber {
 
 std::optional<double> odd_value(std::string_view token) {
   const bool is_negative = token.starts_with('-');
-  std::string word(token.substr(is_negative ? 1 : 0));
-  for (char& c : word) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  const std::string word = lower_case(token.substr(is_negative ? 1 : 0));
   if (word == "nan") return std::nan("");
   double read = 0;
   const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), read);

@@ -4,6 +4,8 @@
 #include <array>
 #include <charconv>
 
+#include "base/lower_case.h"
+
 namespace st {
 
 void append_text(std::string& out, double part) {
@@ -76,8 +78,8 @@ constexpr OtherName kOtherNames[] = {
 
 /// A name in the form in which names are compared.
 std::string plain(std::string_view name) {
-  std::string made(name);
-  for (char& c : made) c = c == '-' ? '_' : c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  std::string made = lower_case(name);
+  std::ranges::replace(made, '-', '_');
   return made;
 }
 

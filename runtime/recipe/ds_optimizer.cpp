@@ -1,9 +1,9 @@
 #include "recipe/ds_optimizer.h"
 
 #include <algorithm>
-#include <cctype>
 
 #include "base/error.h"
+#include "base/lower_case.h"
 #include "base/text.h"
 
 namespace st {
@@ -34,8 +34,7 @@ constexpr Row kRows[] = {
 constexpr const char* kTypes = "Adam, AdamW, Lion, Adagrad, SGD, RMSprop or Muon";
 
 const Row& row_of(const std::string& type) {
-  std::string lower = type;
-  std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const std::string lower = lower_case(type);
   std::vector<std::string> known;
   for (const Row& row : kRows) {
     if (lower == row.type) {
