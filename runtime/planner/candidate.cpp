@@ -14,6 +14,17 @@ namespace {
 constexpr std::string_view kKeys[] = {"stages",     "tensor",        "schedule",  "zero",   "batch",
                                       "accumulate", "micro_batches", "recompute", "offload"};
 
+PassSeconds passes_of(const RankTrace& trace) {
+  PassSeconds passes;
+  for (const TraceEvent& event : trace.events) {
+    if (event.kind != TraceEvent::Kind::compute || event.section < 0) continue;
+    const Phase phase = trace.phases[static_cast<size_t>(event.section)];
+    if (phase == Phase::update) continue;
+    (phase == Phase::forward ? passes.forward : passes.backward) += event.seconds;
+  }
+  return passes;
+}
+
 void add_stage(const PlannedRun& run, int32_t stage, Candidate& to) {
   const RankPlan plan = plan_of_rank(run, rank_at(run.mesh(), {.data = 0, .tensor = 0, .stage = stage}));
   ++to.plans;
@@ -22,6 +33,7 @@ void add_stage(const PlannedRun& run, int32_t stage, Candidate& to) {
   if (shares.all() > to.step_seconds) {
     to.step_seconds = shares.all();
     to.shares = shares;
+    to.passes = passes_of(plan.trace);
   }
   const MemoryLayout& memory = plan.plan.memory;
   if (stage == 0) to.by_rows = memory.of(Arena::activations) + memory.of(Arena::stash) + memory.of(Arena::workspace);
@@ -33,7 +45,7 @@ std::optional<Candidate> candidate_of(const PlannedRun& run, const Recipe& recip
   PlannedRun other = run;
   other.recipe = recipe;
   const int64_t most = other.device_memory_of_rank();
-  Candidate made{.recipe = recipe, .changes = {}, .shares = {}};
+  Candidate made{.recipe = recipe, .changes = {}, .shares = {}, .passes = {}};
   try {
     const int32_t last = other.mesh().stage - 1;
     add_stage(other, 0, made);

@@ -11,6 +11,11 @@
 
 namespace st {
 
+/// Seconds that a rank computes in a step, by the passes over its micro-batches; backward: with what it repeats of forward.
+struct PassSeconds {
+  double forward = 0, backward = 0;
+};
+
 struct Candidate {
   Recipe recipe;
   std::vector<KeyChange> changes;  // from the recipe that was asked for
@@ -18,6 +23,7 @@ struct Candidate {
   int64_t by_rows = 0;             // what of it grows with the rows of a micro-batch, on the first stage
   double step_seconds = 0;         // of the slower of them, as if the other stages took as long
   StepShares shares;               // of these seconds
+  PassSeconds passes;              // of the stage that the shares are of
   bool knows_all_stages = false;   // there is one stage, or all were planned and their step simulated
   int64_t plans = 0;               // that were made for it
   bool fits = false;

@@ -64,7 +64,10 @@ class Search {
 
   void add(SplitResult& of, SearchBounds& bounds) {
     result_.planned += of.planned;
-    if (bounds.computing == 0) bounds.computing = of.computing;
+    if (bounds.computing == 0) {
+      bounds.computing = of.computing;
+      bounds.passes = of.passes;
+    }
     for (Candidate& best : of.best) {
       if (best.fits && best.step_seconds < bounds.fastest && !best.knows_all_stages) plan_all_stages(best);
       if (best.fits) bounds.fastest = std::min(bounds.fastest, best.step_seconds);

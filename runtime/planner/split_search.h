@@ -17,16 +17,23 @@ struct RankSplit {
 struct SearchBounds {
   double fastest = HUGE_VAL;  // seconds of the fastest step that fits
   double computing = 0;       // seconds that ranks which share a step evenly compute, without recomputation; 0: not known
+  PassSeconds passes;         // of these seconds
 };
 
 struct SplitResult {
   std::vector<Candidate> best;  // of each ZeRO stage that was looked at
   int64_t planned = 0;
   double computing = 0;  // as in the bounds; 0: not planned
+  PassSeconds passes;
 };
 
-/// Plans the largest micro-batch with the least recomputation that fit, for each ZeRO stage, and leaves out what cannot be faster than
-/// the bounds.
+/// Seconds that every stage waits at least under the recipe's schedule, whatever the times of forward and backward: the last stage until
+/// the first micro-batch has passed the others' first parts, and the first one until its gradients have come back through them. With
+/// backward split, the gradients of weights can fill the second wait. 0: the schedule is a host's table.
+double least_bubble(const Recipe& recipe, int64_t stages, const PassSeconds& of_step, double micro_batches);
+
+/// Plans micro-batches of all sizes that divide a data rank's rows, with the least recomputation that fits, for each ZeRO stage; under
+/// other schedules too if they can be faster. Leaves out what cannot be faster than the bounds.
 SplitResult search_split(const PlannedRun& run, const RankSplit& split, SearchBounds bounds);
 
 }  // namespace st
