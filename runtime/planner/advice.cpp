@@ -37,8 +37,10 @@ class Advisor {
 
   std::vector<Fix> made() {
     std::vector<Fix> fixes;
-    for (auto& fix : all_tried(run_.recipe, candidates(run_.recipe), {}))
-      if (fix && is_worth_it(*fix)) fixes.push_back(std::move(*fix));
+    first_changes_ = candidates(run_.recipe);
+    first_ = all_tried(run_.recipe, first_changes_, {});
+    for (const auto& fix : first_)
+      if (fix && is_worth_it(*fix)) fixes.push_back(*fix);
     const auto one_fits = [&](double slower) {
       return std::ranges::any_of(fixes, [&](const Fix& fix) { return fix.fits && !fix.changes_results && fix.slower <= slower; });
     };
@@ -167,15 +169,30 @@ class Advisor {
     return fix;
   }
 
+  static bool may_combine(const Changes& changes, bool offloads) {
+    return !changes_numbers(changes) && (offloads || changes.front().key != "offload");
+  }
+
+  /// Each change that a combination may add to `recipe`, which `best` has led to. The first ones are planned already.
+  std::vector<std::optional<Fix>> next_tried(const Recipe& recipe, const std::optional<Fix>& best, bool offloads) const {
+    if (best) {
+      std::vector<Changes> all = candidates(recipe);
+      std::erase_if(all, [&](const Changes& of) { return !may_combine(of, offloads); });
+      return all_tried(recipe, all, best->changes);
+    }
+    std::vector<std::optional<Fix>> fixes;
+    for (size_t i = 0; i < first_.size(); ++i)
+      if (may_combine(first_changes_[i], offloads)) fixes.push_back(first_[i]);
+    return fixes;
+  }
+
   /// Adds the change that saves most memory, until it fits or nothing saves more; with `offloads`, values are moved to the host too.
   std::optional<Fix> combination(bool offloads) const {
     Recipe recipe = run_.recipe;
     std::optional<Fix> best;
     for (int changes = 0; changes < 12 && !(best && best->fits); ++changes) {
       std::optional<Fix> next;
-      std::vector<Changes> all = candidates(recipe);
-      std::erase_if(all, [&](const Changes& of) { return changes_numbers(of) || (!offloads && of.front().key == "offload"); });
-      for (auto& fix : all_tried(recipe, all, best ? best->changes : Changes())) {
+      for (auto& fix : next_tried(recipe, best, offloads)) {
         if (!fix || fix->changes_results) continue;
         const bool is_better = !next || (fix->fits != next->fits ? fix->fits
                                          : fix->fits             ? fix->step_seconds < next->step_seconds
@@ -207,6 +224,8 @@ class Advisor {
   const int32_t rank_;
   const int64_t most_;
   Workers& workers_;
+  std::vector<Changes> first_changes_;  // of the recipe as it is
+  std::vector<std::optional<Fix>> first_;
   int64_t total_ = 0;
   double seconds_of_row_ = 0;
 };

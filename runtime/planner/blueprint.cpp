@@ -50,13 +50,13 @@ Blueprint::Blueprint(PlannedRun run, const BlueprintWishes& wishes, Workers& wor
   if (wishes.simulates) simulate(wishes.troubles);
   stages_ = all_ ? planned_stages(*all_, of_rank_.at) : planned_stages(run_, of_rank_, rank_, begun_, workers);
   begun_.clear();
-  const auto of_pipeline = [&](double message_factor) {
-    return shares_of(stages_, of_rank_.plan.program.links, of_rank_.at.stage, message_factor);
+  const auto of_pipeline = [&](std::span<const PlannedStage> stages) {
+    return shares_of(stages, of_rank_.plan.program.links, of_rank_.at.stage);
   };
-  shares_ = stages_.size() > 1 ? of_pipeline(1) : of_rank_.shares(run_.recipe);
+  shares_ = stages_.size() > 1 ? of_pipeline(stages_) : of_rank_.shares(run_.recipe);
   if (run_.recipe.ranks > 1 && (wishes.simulates || wishes.advises.value_or(false))) {
     on_one_rank_ = seconds_on_one_rank(run_);
-    limit_ = speed_limit(run_, of_rank_, shares_, stages_.size() > 1 ? of_pipeline(0.5).all() : 0);
+    limit_ = speed_limit(run_, of_rank_, shares_, stages_.size() > 1 ? of_pipeline(at_twice_the_rate(stages_)).all() : 0);
   }
   if (wishes.advises.value_or(!fits())) advise(workers);
   if (wishes.scales_to > 0) scaling_ = scaled(run_, wishes.scales_to, shares_.all() / of_rank_.step_seconds(run_.recipe));

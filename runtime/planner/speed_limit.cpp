@@ -7,6 +7,13 @@ std::string SpeedLimit::name() const {
   return is_between_nodes ? "the links between nodes" : "the links in a node";
 }
 
+std::vector<PlannedStage> at_twice_the_rate(std::vector<PlannedStage> stages) {
+  for (PlannedStage& stage : stages)
+    for (TraceEvent& event : stage.trace.events)
+      if (event.kind == TraceEvent::Kind::send) event.seconds = (event.seconds + event.latency) / 2;
+  return stages;
+}
+
 std::optional<SpeedLimit> speed_limit(const PlannedRun& run, const RankPlan& of, const StepShares& shares, double at_twice_for_messages) {
   constexpr double kLeast = 0.1;
   SpeedLimit limit{.is_bubble = true};

@@ -3,8 +3,9 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
-#include "planner/rank_plan.h"
+#include "planner/planned_stages.h"
 
 namespace st {
 
@@ -19,8 +20,11 @@ struct SpeedLimit {
   std::string name() const;  // "the links between nodes"
 };
 
+/// The stages if the links of their messages had twice the rate: a message's latency stays.
+std::vector<PlannedStage> at_twice_the_rate(std::vector<PlannedStage> stages);
+
 /// The longest wait of this rank, whose step has these shares. Nothing: none takes a tenth of the step. `at_twice_for_messages`: the
-/// seconds of a step if the pipeline's messages took half as long.
+/// seconds of a step of at_twice_the_rate().
 std::optional<SpeedLimit> speed_limit(const PlannedRun& run, const RankPlan& of, const StepShares& shares, double at_twice_for_messages);
 
 }  // namespace st

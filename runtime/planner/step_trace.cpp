@@ -151,7 +151,10 @@ class Tracer {
 
   /// By its own rate, if exchanges were measured; else by the link that the group shares.
   double exchange_seconds(const Instruction& at, MeshAxis axis) const {
-    const OpWork work = work_of(plan_, at, micro_batches_);
+    return exchange_seconds(at, axis, work_of(plan_, at, micro_batches_));
+  }
+
+  double exchange_seconds(const Instruction& at, MeshAxis axis, const OpWork& work) const {
     if (const OpRate* const own = rates_.find(rate_name(plan_, at)); own != nullptr && at_.ranks <= at_.ranks_per_node)
       return crowd_ * own->seconds(work);
     const LinkRate link = link_of_group(machine_, program_.mesh, axis, at_);
@@ -173,7 +176,10 @@ class Tracer {
   void send(const Instruction& at) {
     const int32_t link = exchange(at).link;
     sent_[static_cast<size_t>(link)].push_back({at.exchange, buffer_sent_from(plan_, at)});
-    trace_.events.push_back({.kind = EventKind::send, .link = link, .seconds = exchange_seconds(at, MeshAxis::stage)});
+    trace_.events.push_back({.kind = EventKind::send,
+                             .link = link,
+                             .seconds = exchange_seconds(at, MeshAxis::stage),
+                             .latency = exchange_seconds(at, MeshAxis::stage, OpWork{})});
   }
 
   /// The last message that left from the same buffer of the stash.

@@ -21,6 +21,7 @@ struct TraceEvent {
   int32_t section = -1, micro_batch = -1;  // compute: for pictures
   int32_t collective = -1;                 // exchange, post: index in RankTrace::collectives
   double seconds = 0;                      // compute; exchange, post and send: on the wire, once all are there
+  double latency = 0;                      // send: what of these seconds does not depend on the link's rate
 };
 
 /// A collective as the rank's communicator records it: "reduce_scatter" and its label.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/json.h"
 #include "models/gpt.h"
 #include "planner/blueprint.h"
 #include "refusal.h"
@@ -57,6 +58,21 @@ TEST(SpeedLimit, IsTheLongestWait) {
   EXPECT_TRUE(bubble->is_bubble);
   EXPECT_DOUBLE_EQ(bubble->share, plan_of_rank(bubbles, 0).bubble(bubbles.recipe));
   EXPECT_FALSE(limit_of(run_of(R"({"ranks":4,"batch":8,"accumulate":8,"precision":"fp16","reduce":"step"})", "v100-16g", 4, "400g")));
+}
+
+/// Twice the rate halves the time that bytes take: a message's latency stays.
+TEST(SpeedLimit, OfMessagesIsTheStepOfAMachineWhoseLinkHasTwiceTheRate) {
+  PlannedRun run = run_of(R"({"ranks":2,"batch":1,"stages":2,"accumulate":8,"precision":"fp16"})", "v100-16g", 1, "10g");
+  run.machine.between_nodes.latency = 2e-3;  // about what the bytes of a message take
+  Workers workers(1);
+  const Json plan = parse_json(Blueprint(run, {.simulates = true}, workers).json(), "plan");
+  const Json* const limit = plan.find("limit");
+  ASSERT_NE(limit, nullptr);
+  ASSERT_EQ(limit->find("axis")->text(), "stage");
+  run.machine.between_nodes.bytes_per_second *= 2;
+  const double faster = Blueprint(run, {}, workers).shares().all();
+  EXPECT_NEAR(limit->find("step_seconds_at_twice")->number(), faster, 1e-4 * faster);  // collectives of all ranks are faster there too
+  EXPECT_LT(faster, 0.98 * plan.find("step_seconds")->number());
 }
 
 }  // namespace
