@@ -28,6 +28,10 @@ int run_bench(const BenchOptions& o, const std::string& only_cpu) {
   if (!calibrates && o.kind.empty()) refuse("bench: no benchmark given", choices);
   const auto* kind = std::ranges::find(kKinds, o.kind, &Kind::first);
   if (!calibrates && kind == std::end(kKinds)) refuse("bench: unknown benchmark ", o.kind, choices);
+  if (calibrates && o.device != "cpu")
+    refuse("--device is ", o.device,
+           ", but --calibrate measures the cpu alone: no GPU has been measured yet; leave --device out, or plan with the numbers of a data "
+           "sheet, such as plan --machine a100-80g");
   if (o.device != "cpu" && (o.kind != "gemm" || o.tiles == o.tune))
     refuse("--device is an option of bench gemm --tiles and bench gemm --tune; other benchmarks are the cpu's");
   if (o.device != "cpu" && !only_cpu.empty())
@@ -80,7 +84,8 @@ Command bench_command(CLI::App& app) {
            "gemm --tiles: file for the HTML page with the map [bench_tiles.html]; --tune --device: for the table [products.jsonl]");
   add_text(
       *command, "--calibrate", options->calibrate,
-      "measure how long the instructions of training steps take on this machine, and write their rates to this file, for plan --machine");
+      "measure how long the instructions of training steps take on this machine's processor (no GPU's yet), and write their rates to this "
+      "file, for plan --machine");
   add_text(*command, "--seconds", options->seconds,
            std::string("--calibrate: time to measure, 0 to 600 [") + kCalibrateSeconds + "; with --quick " + kQuickSeconds + "]");
   command->add_flag("--quick", options->quick, "--calibrate: only the smallest models, on one rank; predicts large models badly");

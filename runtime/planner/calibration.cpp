@@ -271,6 +271,10 @@ std::vector<StepChoice> calibration_steps(int32_t threads, int32_t ranks, bool i
 }
 
 Machine calibrate(const std::shared_ptr<Context>& context, const CalibrationOptions& options) {
+  require(
+      context->backend().is_host_memory(), Code::unsupported, "calibrate: device ", context->backend().name(),
+      " has its own memory, and cannot be measured yet; measure the cpu, or plan with the numbers of a GPU's data sheet, such as machine "
+      "a100-80g");
   const int32_t threads = context->threads();
   Machine machine;
   machine.profile = profile_of(context->backend(), threads);

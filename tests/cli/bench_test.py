@@ -183,6 +183,11 @@ class BenchCalibrate(Bench):
         path = self.folder / "machine.json"
         done = self.calibrate(path, "--quick", "--seconds", 0)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
+        plan = subprocess.run([PROGRAM, "plan", "--layers", "2", "--machine", path, "--json"], capture_output=True, text=True)
+        self.assertEqual((plan.returncode, plan.stderr), (0, ""))
+        planned = json.loads(plan.stdout)
+        self.assertEqual((planned["machine"], planned["measured"]), ("this machine", True))
+        self.assertGreater(planned["step_seconds"], 0)
         machine = json.loads(path.read_text())
         version = json.loads(subprocess.run([PROGRAM, "info", "--json"], capture_output=True, check=True).stdout)["version"]
         self.assertEqual((machine["measured"], machine["library"]), (True, version))
@@ -204,7 +209,8 @@ class BenchCalibrate(Bench):
 
     def test_options_that_do_not_fit_are_refused(self):
         path = self.folder / "machine.json"
-        for arguments, reason in ((("gemm",), "leave out gemm"), (("--seconds", "-1"), "--seconds is -1; give 0 to 600")):
+        for arguments, reason in ((("gemm",), "leave out gemm"), (("--seconds", "-1"), "--seconds is -1; give 0 to 600"),
+                                  (("--device", "cuda"), "--device is cuda, but --calibrate measures the cpu alone: no GPU has been measured yet")):
             done = self.calibrate(path, *arguments)
             self.assertEqual(done.returncode, 2)
             self.assertIn(reason, done.stderr)

@@ -20,8 +20,9 @@ ST_BEGIN
  * An instruction takes seconds_per_flop times its arithmetic (a multiply-add counts as two), seconds_per_activation for each element of an
  * activation that a product applies, and what the list gives for the bytes that it moves, linear between the points. step_seconds is what
  * a step takes besides. A set with "memory_bytes" above 0 is for plans of at most so much memory.
- * Results of trainers do not change. ST_INVALID_ARGUMENT: an option is unknown or out of range. ST_CANCELLED: st_context_cancel, which ends
- * it within a step. ST_OUT_OF_MEMORY: there is no memory for any of the models. */
+ * Results of trainers do not change. ST_INVALID_ARGUMENT: an option is unknown or out of range. ST_UNSUPPORTED: the context's device has
+ * its own memory; no GPU has been measured yet. ST_CANCELLED: st_context_cancel, which ends it within a step. ST_OUT_OF_MEMORY: there is no
+ * memory for any of the models. */
 ST_API st_status st_machine_calibrate(st_context* context, const char* options, const char** machine);
 
 ST_END

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <thread>
 
+#include "device/delayed_backend.h"
 #include "models/gpt.h"
 #include "planner/rate_fit.h"
 #include "recipe/kernel_needs_of.h"
@@ -128,6 +129,16 @@ TEST(Calibration, AnotherMachineOrVersionIsNamed) {
   machine.processor = "an abacus";
   EXPECT_NE(differs_from_here(machine, *context, "1.2.3").find("on an abacus, this is "), std::string::npos);
   EXPECT_EQ(differs_from_here(machine_named("h200"), *context, "1.2.4"), "");
+}
+
+TEST(Calibration, ADeviceOfItsOwnMemoryIsRefused) {
+  ContextOptions options;
+  options.make_backend = [](const std::shared_ptr<MemorySource>& source) {
+    return std::make_unique<DelayedBackend>(make_reference_backend(source), source, Order::eager);
+  };
+  const auto context = std::make_shared<Context>(options);
+  EXPECT_TRUE(refuses(Code::unsupported, {"has its own memory, and cannot be measured yet", "a100-80g"},
+                      [&] { (void)calibrate(context, {.seconds = 0, .is_quick = true, .library = "1.0.0"}); }));
 }
 
 TEST(Calibration, EndsWhenItsContextIsCancelled) {
