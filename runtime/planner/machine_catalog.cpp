@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/heap.h"
+#include "base/lower_case.h"
 #include "base/text.h"
 #include "planner/target_machine.h"
 
@@ -24,11 +25,14 @@ struct Gpu {
 };
 
 // The figures of NVIDIA's data sheets, and of its DGX systems for the network cards of a device.
-constexpr std::array<Gpu, 6> kGpus = {{
+constexpr std::array<Gpu, 7> kGpus = {{
     {"a100-40g", "sm_80", "NVIDIA A100 Tensor Core GPU datasheet, June 2021 (SXM4 40 GB); DGX A100: 200 Gbit/s a GPU", 39.4, 0.681,
      "178 published runs of A100", 312, 19.5, 1555, 300, 25, 32},
     {"a100-80g", "sm_80", "NVIDIA A100 Tensor Core GPU datasheet, June 2021 (SXM4 80 GB); DGX A100: 200 Gbit/s a GPU", 79.2, 0.681,
      "178 published runs of A100", 312, 19.5, 2039, 300, 25, 32},
+    {"a800-80g", "sm_80",
+     "as A100 (datasheet, June 2021, SXM4 80 GB), with NVLink of 400 GB/s for 600 (NVIDIA to Reuters, 8 November 2022)", 79.2, 0.681,
+     "178 published runs of A100", 312, 19.5, 2039, 200, 25, 32},
     {"h100-sxm", "sm_90", "NVIDIA H100 Tensor Core GPU datasheet, 2023 (SXM5 80 GB); DGX H100: 400 Gbit/s a GPU", 79.1, 0.537,
      "46 published runs of H100", 989.4, 67, 3350, 450, 50, 64},
     {"h200", "sm_90", "NVIDIA H200 Tensor Core GPU datasheet, 2024 (SXM5 141 GB); DGX H200: 400 Gbit/s a GPU", 139.8, 0.537,
@@ -102,8 +106,7 @@ const std::vector<std::string>& known_machines() {
 }
 
 Machine machine_named(std::string_view name) {
-  std::string small(name);
-  std::ranges::transform(small, small.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+  const std::string small = lower_case(name);
   const auto those = [&](const auto& is_near) {
     std::vector<std::string> all;
     for (const Gpu& gpu : kGpus)

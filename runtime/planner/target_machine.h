@@ -61,7 +61,7 @@ struct Machine {
   const RateSet& rates_for(int32_t threads, int32_t ranks, int64_t memory = RateSet::kAnyMemory) const;
 };
 
-/// Machines whose numbers are built in, from their makers' data sheets: a100-40g, a100-80g, h100-sxm, h200, v100-16g, v100-32g.
+/// Machines whose numbers are built in, from their makers' data sheets: a100-40g, a100-80g, a800-80g, h100-sxm, h200, v100-16g, v100-32g.
 const std::vector<std::string>& known_machines();
 /// Throws invalid_argument for an unknown name (suggests the nearest).
 Machine machine_named(std::string_view name);

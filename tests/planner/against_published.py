@@ -19,7 +19,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ROWS = HERE / "published_runs.csv"
-SHEET = {"A100": 312e12, "H100": 989.4e12, "H200": 989.4e12, "V100": 125e12}  # FLOP/s of products, data sheets
+SHEET = {"A100": 312e12, "A800": 312e12, "H100": 989.4e12, "H200": 989.4e12, "V100": 125e12}  # FLOP/s of products, data sheets
 COLUMNS = ("id gpu gpu_memory_gb gpus gpus_per_node network_gbit model_family layers hidden heads kv_heads ffn vocabulary tied_embedding sequence "
            "micro_batch global_batch precision gradient_sent gradient_kept tensor pipeline zero_stage interleave_chunks recompute recompute_detail optimizer offload "
            "step_s memory_gb out_of_memory").split()
@@ -89,7 +89,7 @@ def gradient_kept(row):
     """The 16 bits in which a device keeps gradients, and adds those of micro-batches; none: fp32, or not said. README.md has the sources."""
     if prefix(row) in KEEPS_FP16_GRADIENTS and row["precision"] == "fp16":
         return "fp16"
-    return "bf16" if prefix(row) in ("internevo", "llmc") else ""
+    return "bf16" if prefix(row) in ("internevo", "internevo-mem", "llmc") else ""
 
 
 def gradient_sent(row):
@@ -119,8 +119,6 @@ def why_left_out(row):
         return "precision not said"
     if row["context"] not in ("", "1"):
         return "context parallel"
-    if not row["gpu"].startswith(("A100", "H100", "H200", "V100")):
-        return "a GPU that is not in the catalog: " + row["gpu"]
     for name, columns in (("shape", "layers hidden heads"), ("MLP's width", "ffn"), ("vocabulary", "vocabulary"), ("sequence", "sequence"),
                           ("batch", "micro_batch global_batch"), ("sizes of the mesh", "tensor pipeline gpus"), ("recomputation", "recompute")):
         if not all(row[column] for column in columns.split()):
@@ -135,16 +133,20 @@ def why_left_out(row):
         return "no fp32 master weights"
     if not row["out_of_memory"]:
         return "a computed figure, not a run"
+    if row["gpu"].split("-")[0] not in SHEET:
+        return "a GPU that is not in the catalog: " + row["gpu"]
     return ""
 
 
 def completed(row, known):
     if not row["ffn"] and prefix(row) == "sc21":
         row["ffn"] = str(4 * whole(row, "hidden"))  # a GPT's, which the published number of parameters confirms
-    if not row["ffn"] and prefix(row) == "internevo" and "8/3" in row["architecture_from"]:
+    if not row["ffn"] and prefix(row) in ("internevo", "internevo-mem") and "8/3" in row["architecture_from"]:
         row["ffn"] = str(-(-whole(row, "hidden") * 8 // (3 * 256)) * 256)
     if not row["vocabulary"] and row["model_family"] == "llama":
         row["vocabulary"] = known.get((row["layers"], row["hidden"], row["ffn"], generation(row)), "")
+    if not row["global_batch"] and row["note"].startswith("micro_num 4;"):
+        row["global_batch"] = str(4 * whole(row, "micro_batch") * whole(row, "data"))
     if row["gpu"] == "A100" and prefix(row) == "sc21":
         row["gpu_memory_gb"] = "80"  # as its note says
     return row

@@ -165,6 +165,7 @@ Recipe recipe_of(const Row& row) {
 
 std::string machine_name(const std::string& gpu, int64_t memory) {
   if (gpu == "A100") return memory == 40 ? "a100-40g" : "a100-80g";
+  if (gpu == "A800") return "a800-80g";
   if (gpu == "H100") return "h100-sxm";
   if (gpu == "H200") return "h200";
   check(gpu == "V100", "no machine of the catalog has the GPU ", gpu);

@@ -24,7 +24,7 @@ TEST(TargetMachine, AnUnknownNameGetsTheNearest) {
   EXPECT_TRUE(refuses({"did you mean h100-sxm? Or"}, named("H100")));
   EXPECT_TRUE(refuses({"did you mean a100-40g, a100-80g? Or"}, named("NVIDIA A100")));
   EXPECT_TRUE(refuses({"did you mean v100-32g? Or"}, named("V100-SXM2-32GB")));
-  EXPECT_TRUE(refuses({"use one of a100-40g, a100-80g, h100-sxm, h200, v100-16g, v100-32g, or the file of"}, named("rtx4090")));
+  EXPECT_TRUE(refuses({"use one of a100-40g, a100-80g, a800-80g, h100-sxm, h200, v100-16g, v100-32g, or the file of"}, named("rtx4090")));
   EXPECT_TRUE(refuses({"10g, 25g, 100g, 400g, nvlink"}, [&] { (void)link_named("40g"); }));
 }
 
