@@ -79,6 +79,13 @@ CLI::Option* add_text(CLI::App& app, const std::string& name, std::string& value
   return app.add_option(name, value, help)->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
 }
 
+CLI::Option* add_filled(CLI::App& app, const std::string& name, std::string& value, const std::string& help) {
+  const auto why = [](const std::string& given) {
+    return std::string(given.empty() ? "the value is empty; give one, or leave it out" : "");
+  };
+  return add_text(app, name, value, help)->check(why, "");
+}
+
 int64_t whole_number(const std::string& option, const std::string& value) {
   int64_t number = 0;
   const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);

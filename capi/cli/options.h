@@ -29,6 +29,8 @@ Command checkpoint_command(CLI::App& app);
 
 /// Adds an option with one value; if it is given twice, the last wins.
 CLI::Option* add_text(CLI::App& app, const std::string& name, std::string& value, const std::string& help);
+/// The same, of an option that an empty value would leave out in silence: it is refused.
+CLI::Option* add_filled(CLI::App& app, const std::string& name, std::string& value, const std::string& help);
 
 int64_t whole_number(const std::string& option, const std::string& value);
 double real_number(const std::string& option, const std::string& value);

@@ -24,17 +24,18 @@ struct PlanChoice {
 
 void add_options(CLI::App& app, PlanChoice& o) {
   const auto add = [&app](const char* group, const char* name, std::string& value, const std::string& help) {
-    add_text(app, name, value, help + (value.empty() ? "" : " [" + value + "]"))->group(group);
+    add_filled(app, name, value, help + (value.empty() ? "" : " [" + value + "]"))->group(group);
   };
   o.sizes.add(app);
   o.recipe.add(app);
   add("Plan", "--world", o.world, "ranks, each a process; default: --ranks, threads of one process");
   add("Plan", "--rank", o.rank, "the rank to plan");
   add("Plan", "--machine", o.machine,
-      "a100-40g, a100-80g, h100-sxm, h200, v100-16g or v100-32g, by data sheet, or a file of `scaletrain bench --calibrate FILE`; default: "
-      "this "
-      "machine");
-  add("Plan", "--device-memory", o.memory, "of a device, with its unit: 80G (10^9 bytes), 79.1GiB; default: the machine's");
+      "a100-40g, a100-80g, a800-80g, h100-sxm, h200, v100-16g or v100-32g, by data sheet, or a file of `scaletrain bench --calibrate`; "
+      "default: this machine");
+  add("Plan", "--device-memory", o.memory,
+      "of a device, with its unit: 80G (10^9 bytes), 79.1GiB; a plan that does not fit is printed and ends with status 2; default: the "
+      "machine's, and status 0");
   add("Plan", "--ranks-per-node", o.per_node, "devices of a node; default: the machine's");
   add("Plan", "--link", o.link, "between nodes: 10g, 25g, 100g, 400g (Gbit/s a device) or nvlink; default: the machine's");
   add("Plan", "--report", o.report, "file for an HTML page: memory over a step, the stages' timeline, efficiency by number of ranks");
@@ -135,6 +136,19 @@ Json failures_of(const PlanChoice& o) {
   return failures;
 }
 
+/// A plan that was asked to fit into a given memory, and does not, cannot be met.
+void require_fit(const Json& plan, const std::string& memory) {
+  if (plan["fits"].get<bool>()) return;
+  int64_t most = plan["memory"]["device_total"].get<int64_t>(), rank = plan["rank"].get<int64_t>();
+  for (const Json& stage : plan["stages"])
+    if (const auto total = stage["device_total"].get<int64_t>(); total > most) {
+      most = total;
+      rank = stage["rank"].get<int64_t>();
+    }
+  refuse("plan: rank ", rank, " does not fit into --device-memory ", memory, ": it needs ", most, " bytes, ",
+         most - plan["device_memory"].get<int64_t>(), " too many; stdout has the plan, and changes of it with their prices");
+}
+
 /// Before anything is planned.
 void check_parent_of(const std::string& option, const std::string& path) {
   std::error_code ignored;
@@ -185,6 +199,7 @@ int run(const PlanChoice& o) {
     std::printf("%s\n", Json::parse(text(st_plan_json, plan.get())).dump().c_str());
   else
     std::printf("%s", text(st_plan_text, plan.get()));
+  if (!o.memory.empty()) require_fit(Json::parse(text(st_plan_json, plan.get())), o.memory);
   return kDone;
 }
 

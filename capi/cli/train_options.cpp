@@ -37,9 +37,11 @@ void TrainOptions::add(CLI::App& app) {
   add_one("Run", "--log", log, "file for one JSON object per step, and one with the final state");
   add_one("Run", "--report", report, "file for an HTML page about the run");
   add_one("Run", "--trace", trace, "file for a timeline of all ranks, for chrome://tracing and Perfetto");
-  add_one("Run", "--machine", machine,
-          "a file of `scaletrain bench --calibrate FILE`, from whose rates the report and, below the measured step, the trace predict the "
-          "step; default: the report by a table of processors, the trace not at all");
+  add_filled(
+      app, "--machine", machine,
+      "a file of `scaletrain bench --calibrate FILE`, from whose rates the report and, below the measured step, the trace predict the "
+      "step; default: the report by a table of processors, the trace not at all")
+      ->group("Run");
   add_one("Run", "--sample", sample, "text that the trained model continues");
   add_one("Run", "--transport", transport,
           "between a launcher's ranks: local (shared memory of one machine), gloo or mpi; default: SCALETRAIN_TRANSPORT, else local on one "

@@ -70,8 +70,18 @@ class Plan(CommandLineTest):
         self.assertTrue(plan["fits"])
         self.assertEqual(plan["found"][0]["step_seconds"], plan["step_seconds"])
         self.assertEqual(plan["recipe"]["batch"] * plan["recipe"]["accumulate"] * plan["mesh"]["data"], 32)
-        nothing = self.said(*SMALL, "--world", 4, "--batch", 8, "--machine", "v100-32g", "--device-memory", "1.0738G", "--auto")
-        self.assertIn("nothing fits; nearest first", nothing)
+        nothing = run("plan", *SMALL, "--world", 4, "--batch", 8, "--machine", "v100-32g", "--device-memory", "1.0738G", "--auto")
+        self.assertEqual(nothing.returncode, 2)
+        self.assertIn("nothing fits; nearest first", nothing.stdout)
+
+    def test_a_plan_that_was_asked_to_fit_and_does_not_ends_with_two(self):
+        """And prints all the same; without the question it ends with 0."""
+        small = [*SMALL, "--world", 2, "--batch", 4, "--machine", "v100-32g"]
+        needs = self.plan(*small)["memory"]["device_total"]
+        fits, lacks = (run("plan", *small, "--json", "--device-memory", f"{most}B") for most in (needs, needs - 1))
+        self.assertEqual((fits.returncode, fits.stderr), (0, ""))
+        self.assertEqual((lacks.returncode, json.loads(lacks.stdout)["fits"]), (2, False))
+        self.assertRegex(lacks.stderr, rf"^scaletrain: plan: rank 0 does not fit into --device-memory {needs - 1}B: it needs {needs} bytes, 1 too many; [^\n]*\n$")
 
     def test_the_step_of_all_ranks_is_simulated(self):
         run_of_16 = [*SMALL, "--world", 16, "--stages", 4, "--accumulate", 8, "--batch", 1, "--machine", "a100-80g"]
@@ -92,7 +102,10 @@ class Plan(CommandLineTest):
         self.assertEqual(last["device_total"], self.plan(*stages, "--rank", 2)["memory"]["device_total"])
         self.assertGreater(last["device_total"], first["device_total"])
         most = ["--device-memory", f"{first['device_total'] / 1e9:.9f}G"]
-        refused = self.plan(*stages, *most)
+        done = run("plan", *stages, *most, "--json")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn(f"rank {last['rank']} does not fit", done.stderr)
+        refused = json.loads(done.stdout)
         self.assertEqual((refused["fits"], [of["fits"] for of in refused["stages"]]), (False, [True, False]))
         self.assertTrue(any(fix["fits"] for fix in refused["fixes"]), refused["fixes"])
 
@@ -121,6 +134,8 @@ class Plan(CommandLineTest):
         self.refused("--device-memory", "-80G", words=["--device-memory is -80G; give a number of bytes above 0, such as 80G"])
         self.refused("--machine", "a100", words=['machine "a100" is unknown', "did you mean a100-40g, a100-80g?", "--calibrate"])
         self.refused("--machine", "h20", words=["did you mean h200?"])
+        for option in ("--machine", "--failures", "--slow", "--device-memory", "--report"):
+            self.refused(option, "", words=[option, "the value is empty; give one, or leave it out"])
         self.refused("--machine", "none/machine.json", words=["cannot read none/machine.json"])
         other = self.folder / "machine.json"
         other.write_text('{"version": 9}')
