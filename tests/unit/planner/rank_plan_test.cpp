@@ -8,35 +8,18 @@
 
 #include "backend/needs.h"
 #include "base/text.h"
-#include "models/gpt.h"
 #include "plan/input_copies.h"
 #include "plan/wire_bytes.h"
-#include "planner/advice.h"
-#include "planner/blueprint.h"
+#include "planned_runs.h"
 #include "planner/forecast.h"
 #include "planner/run_plan.h"
-#include "planner/search.h"
 #include "planner/textbook.h"
 #include "rank_group.h"
-#include "recipe/can_offload.h"
 #include "refusal.h"
 #include "train/trainer.h"
 
 namespace st {
 namespace {
-
-Recipe recipe(std::string_view json) {
-  Recipe made;
-  made.merge(json);
-  return made;
-}
-
-PlannedRun run_of(const GptOptions& model, std::string_view json, const std::string& machine = "a100-80g") {
-  return {.model = build_gpt(model), .recipe = recipe(json), .machine = machine_named(machine)};
-}
-
-const GptOptions kSmall{.layers = 4, .width = 64, .heads = 4, .context = 32, .vocabulary = 256};
-const GptOptions k10B{.layers = 6, .width = 11776, .heads = 92, .context = 2048, .vocabulary = 51200};
 
 TEST(RankPlan, IsThePlanThatATrainerExecutes) {
   ContextOptions options;
@@ -331,170 +314,6 @@ TEST(RunPlan, OneRankOfEachClassStandsForAll) {
     EXPECT_GT(slow.seconds(), step.seconds());
     for (const SimulatedRank& rank : slow.ranks) EXPECT_LE(rank.computed, slow.seconds());
   }
-}
-
-/// Logits are on the last stage, which is then the fullest.
-PlannedRun run_with_a_full_last_stage() {
-  return run_of({.layers = 4, .width = 64, .heads = 4, .context = 64, .vocabulary = 8192},
-                R"({"ranks":4,"stages":2,"zero":1,"batch":8,"accumulate":2,"stage_starts":"block.3"})");
-}
-
-TEST(PlannedStage, IsThatOfEachStagesPlanAndInASimulationThatOfItsFullestRank) {
-  const PlannedRun run = run_with_a_full_last_stage();
-  Workers workers(2);
-  BegunPlans begun;
-  const RankPlan of_rank_1 = plan_of_rank(run, 1, &begun);
-  const std::vector<PlannedStage> stages = planned_stages(run, of_rank_1, 1, begun, workers);
-  ASSERT_EQ(stages.size(), 2U);
-  for (const PlannedStage& of : stages) {
-    const RankPlan own = plan_of_rank(run, of.rank);
-    EXPECT_EQ(own.at.stage, of.stage);
-    EXPECT_EQ(own.at.data, 1) << "as rank 1";
-    EXPECT_EQ(own.numbers.memory.device, of.memory.device);
-  }
-  EXPECT_EQ(fullest(stages).stage, 1);
-  const std::vector<PlannedStage> all = planned_stages(RunPlan(run), {});
-  ASSERT_EQ(all.size(), 2U);
-  for (int32_t rank = 0; rank < 4; ++rank) {
-    const RankPlan own = plan_of_rank(run, rank);
-    EXPECT_GE(all[static_cast<size_t>(own.at.stage)].memory.device_total(), own.numbers.memory.device_total());
-  }
-}
-
-TEST(PlannedStage, ThatOfAnotherStageRefusesThePlanAndIsWhatChangesAreFor) {
-  PlannedRun run = run_with_a_full_last_stage();
-  Workers workers(1);
-  const auto on_first = [&] { return Blueprint(run, {}, workers); };
-  EXPECT_TRUE(on_first().fits());
-  run.machine.device_memory = fullest(on_first().stages()).memory.device_total() - 1;
-  const Blueprint refused = on_first();
-  EXPECT_TRUE(refused.fits(refused.of_rank().numbers.memory));
-  EXPECT_FALSE(refused.fits());
-  EXPECT_TRUE(says(refused.text(), {": fits\n  fullest", "stage 1 of 2, rank 2: does not fit, 1 B too much",
-                                    "changes and their prices on rank 2\n  fits"}));
-  EXPECT_TRUE(says(refused.json(), {R"("fits":false,"wire_bytes")", R"({"stage":0,"rank":0,)", R"({"stage":1,"rank":2,)"}));
-}
-
-std::vector<Fix> fixes_of(const PlannedRun& run, Workers& workers) {
-  BegunPlans begun;
-  const RankPlan plan = plan_of_rank(run, 0, &begun);
-  return fixes_for(run, plan, 0, step_seconds(run, plan, 0, begun, workers), workers);
-}
-
-/// Plans that do not fit; each has a fix among the recipe's keys.
-TEST(Advice, EveryWrongPlanHasAFixThatFitsWhenItIsApplied) {
-  const GptOptions medium{.layers = 6, .width = 4096, .heads = 32, .context = 2048, .vocabulary = 51200};  // 1.4 B
-  const struct {
-    const GptOptions& model;
-    const char* recipe;
-    const char* machine;
-  } kWrong[] = {{k10B, R"({"ranks":8,"batch":4,"precision":"fp16"})", "a100-80g"},
-                {k10B, R"({"ranks":8,"batch":1,"precision":"bf16","zero":1})", "a100-40g"},
-                {k10B, R"({"ranks":16,"batch":16,"precision":"bf16","zero":3})", "h100-sxm"},
-                {k10B, R"({"ranks":4,"batch":1,"precision":"bf16","stages":2,"accumulate":4})", "a100-80g"},
-                {k10B, R"({"ranks":2,"batch":1,"precision":"bf16"})", "h200"},
-                {medium, R"({"batch":16,"precision":"bf16"})", "a100-40g"},
-                {medium, R"({"batch":8})", "a100-40g"},
-                {medium, R"({"ranks":4,"batch":8,"precision":"fp16","zero":2})", "v100-32g"},
-                {medium, R"({"ranks":8,"batch":64,"precision":"bf16","zero":3,"recompute":"attention"})", "a100-80g"},
-                {medium, R"({"ranks":2,"tensor":2,"batch":32,"precision":"bf16"})", "a100-40g"}};
-  Workers workers(2);
-  for (const auto& [model, json, machine] : kWrong) {
-    SCOPED_TRACE(text(json, " on ", machine));
-    PlannedRun run = run_of(model, json, machine);
-    EXPECT_GT(plan_of_rank(run, 0).numbers.memory.device_total(), run.device_memory_of_rank());
-    const std::vector<Fix> fixes = fixes_of(run, workers);
-    ASSERT_FALSE(fixes.empty());
-    ASSERT_TRUE(fixes.front().fits) << fixes.front().text();
-    for (const Fix& fix : fixes) {
-      Recipe with = run.recipe;
-      for (const KeyChange& change : fix.changes) with.set(change.key, change.value);
-      EXPECT_TRUE(can_offload(with, true)) << "a trainer refuses " << fix.text();
-      EXPECT_FALSE(fix.is_nearest) << "one fits: " << fix.text();
-    }
-    for (const KeyChange& change : fixes.front().changes) run.recipe.set(change.key, change.value);
-    BegunPlans begun;
-    const RankPlan mended = plan_of_rank(run, 0, &begun);
-    EXPECT_LE(mended.numbers.memory.device_total(), run.device_memory_of_rank());
-    EXPECT_EQ(mended.numbers.memory.device_total(), fixes.front().device_total);
-    EXPECT_EQ(step_seconds(run, mended, 0, begun, workers), fixes.front().step_seconds);
-    EXPECT_EQ(run.recipe.batch * run.recipe.step_micro_batches(), recipe(json).batch * recipe(json).step_micro_batches())
-        << "rows of a step";
-  }
-}
-
-TEST(Advice, SeveralChangesAreFirstIfTheOneThatFitsAloneIsSlow) {
-  const GptOptions wide{.layers = 12, .width = 8192, .heads = 64, .context = 1024, .vocabulary = 44032};
-  const PlannedRun run = run_of(wide, R"({"ranks":8,"batch":15,"precision":"fp16","optimizer":"adam"})", "a100-80g");
-  Workers workers(1);
-  const std::vector<Fix> fixes = fixes_of(run, workers);
-  ASSERT_GE(fixes.size(), 2U);
-  const auto of = [](const Fix& fix, const std::string& key) { return std::ranges::count(fix.changes, key, &KeyChange::key) > 0; };
-  const auto alone = std::ranges::find_if(fixes, [&](const Fix& fix) { return fix.fits && fix.changes.size() == 1; });
-  ASSERT_NE(alone, fixes.end());
-  EXPECT_TRUE(of(*alone, "offload")) << alone->text();
-  EXPECT_GT(alone->slower, 1);
-  EXPECT_FALSE(of(fixes.front(), "offload")) << fixes.front().text();
-  EXPECT_TRUE(fixes.front().fits);
-  EXPECT_LT(fixes.front().slower, 0.2);
-}
-
-TEST(Advice, SaysWhatIsStillMissingIfNothingFits) {
-  PlannedRun run = run_of(kSmall, R"({"ranks":2,"batch":4,"precision":"bf16"})", "v100-32g");
-  run.machine.device_memory = run.machine.profile.reserved + 1000;  // bytes
-  Workers workers(1);
-  const std::vector<Fix> fixes = fixes_of(run, workers);
-  ASSERT_GE(fixes.size(), 2U);
-  const Fix& nearest = fixes.front();
-  EXPECT_TRUE(nearest.is_nearest);
-  EXPECT_GT(nearest.changes.size(), 1U) << nearest.text();
-  for (const Fix& fix : fixes) {
-    EXPECT_FALSE(fix.fits) << fix.text();
-    EXPECT_EQ(fix.missing, fix.device_total - run.device_memory_of_rank());
-    EXPECT_TRUE(fix.changes_results || fix.missing >= nearest.missing) << fix.text();
-    EXPECT_EQ(fix.is_nearest, &fix == &nearest);
-    EXPECT_EQ(fix.text().find("does not fit but comes nearest, ") != std::string::npos, fix.is_nearest) << fix.text();
-  }
-  Fix by{.changes = {{"zero", "1", "0"}}, .saved = 2'000'000'000, .is_nearest = true};
-  const std::pair<int64_t, const char*> kMissing[] = {{1'234'567'890, "1.2 GB"}, {56'700'000, "56.7 MB"}, {17, "17 B"}};
-  for (const auto& [missing, words] : kMissing) {
-    by.missing = missing;
-    EXPECT_EQ(by.text(), text("zero 0 -> 1: -2.0 GB, +0 % time; does not fit but comes nearest, ", words, " too much"));
-  }
-}
-
-TEST(Search, FindsWhatFitsAndKeepsTheRowsOfAStep) {
-  const GptOptions medium{.layers = 12, .width = 2048, .heads = 16, .context = 1024, .vocabulary = 8192};
-  const PlannedRun run = run_of(medium, R"({"ranks":4,"batch":16,"precision":"bf16"})", "v100-32g");
-  Workers workers(2);
-  const SearchResult found = search(run, workers);
-  double before = 0;
-  ASSERT_FALSE(found.best.empty());
-  for (const Candidate& of : found.best) {
-    EXPECT_TRUE(of.fits);
-    EXPECT_GE(of.step_seconds, before);
-    EXPECT_EQ(of.recipe.batch * of.recipe.step_micro_batches(), 64);
-    before = of.step_seconds;
-  }
-  Workers one(1);
-  EXPECT_EQ(search(run, one).text(run), found.text(run)) << "whatever the number of threads";
-  PlannedRun best = run;
-  best.recipe = found.best.front().recipe;
-  EXPECT_EQ(plan_of_rank(best, 0).step_seconds(best.recipe), found.best.front().step_seconds);
-
-  // Offloaded, with recompute and a micro-batch of one row it fits where nothing else does.
-  const PlannedRun wide = run_of(k10B, R"({"ranks":2,"batch":8,"precision":"bf16"})", "v100-32g");
-  const SearchResult offloaded = search(wide, workers);
-  ASSERT_FALSE(offloaded.best.empty());
-  EXPECT_TRUE(offloaded.best.front().fits) << offloaded.text(wide);
-  EXPECT_EQ(offloaded.best.front().recipe.offload, "gradients");
-
-  PlannedRun hopeless = run_of(k10B, R"({"ranks":1,"batch":1,"precision":"bf16"})", "v100-32g");
-  hopeless.machine.device_memory = int64_t{4} << 30;
-  const SearchResult nearest = search(hopeless, workers);
-  ASSERT_FALSE(nearest.best.empty());
-  EXPECT_FALSE(nearest.best.front().fits);
-  for (const Candidate& of : nearest.best) EXPECT_TRUE(can_offload(of.recipe, true)) << of.text();
 }
 
 }  // namespace
