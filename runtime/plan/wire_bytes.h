@@ -21,6 +21,35 @@ struct WireBytes {
 /// is made on request (Copy::gathered), those of a step that makes it.
 int64_t sent_bytes(const Plan& plan, const Instruction& at, int64_t micro_batches);
 
+/// Bytes that a rank sends to ranks of its own node, and to those of other nodes.
+struct LinkBytes {
+  int64_t in_node = 0, between_nodes = 0;
+  int64_t all() const { return in_node + between_nodes; }
+  LinkBytes& operator+=(const LinkBytes& more) {
+    in_node += more.in_node;
+    between_nodes += more.between_nodes;
+    return *this;
+  }
+  bool operator==(const LinkBytes&) const = default;
+};
+
+/// What sent_bytes() counts, by link: as the direct exchange sends it, and as a network's native collectives would.
+/// - direct: a rank sends to each other rank of the group: its shard, or what that one owns
+/// - native: rings in rank order, as NCCL's. A reduction sends all that other ranks own, a gather all but the shard of the ring's next
+/// rank,
+///   an all-reduce both. A ring leaves a node once; with one ring for each member that a node has, each leaves by another member, so that a
+///   rank sends 1 / members of its bytes out of the node, here rounded down. Messages, the sums of the norm and the loss, and reductions
+///   to which not all ranks contribute are exchanged directly (network_exchange.h)
+/// Summed over a group, both send as much of a reduce_scatter, an all_gather and a sum of more than kSummedAtOnce bytes; with shards of one
+/// length each rank does. They differ in what leaves a node.
+struct SentByLink {
+  LinkBytes direct, native;
+};
+SentByLink sent_by_link(const Plan& plan, const Instruction& at, int64_t micro_batches, int64_t ranks_per_node);
+
+/// The nodes on which the ranks of this rank's group along an axis are.
+int64_t nodes_of_group(const Program& program, MeshAxis axis, int64_t ranks_per_node);
+
 /// Counts a step of `micro_batches` full micro-batches over all ranks. In a round in which this rank has rows, a reduce_scatter sends the
 /// gradient shards that other ranks own. A gather sends this rank's shard once to every other rank. The comparison of replica_check is not
 /// part of the plan.

@@ -17,12 +17,18 @@ std::string json_of(const PlannedMemory& use) {
   return line.add("device_total", use.device_total()).add("host_total", use.host_total()).add("file_total", use.file).text();
 }
 
+std::string json_of(const LinkBytes& of) {
+  JsonLine line;
+  return line.add("in_node", of.in_node).add("between_nodes", of.between_nodes).text();
+}
+
 /// Data, tensor and stage.
 std::string json_of(const std::array<AxisTraffic, kMeshAxes>& traffic) {
   JsonLine line;
   for (size_t axis = 0; axis < traffic.size(); ++axis) {
     JsonLine of_axis;
-    of_axis.add("bytes", traffic[axis].bytes).add("collectives", traffic[axis].collectives);
+    of_axis.add("bytes", traffic[axis].bytes).add("collectives", traffic[axis].collectives).add("nodes", traffic[axis].nodes);
+    of_axis.add_json("direct", json_of(traffic[axis].direct)).add_json("native", json_of(traffic[axis].native));
     line.add_json(name_of(static_cast<MeshAxis>(axis)), of_axis.text());
   }
   return line.text();

@@ -156,6 +156,26 @@ std::string scaling_figure(const PlanPage& page) {
               "<div class=\"card\"><table>", rows, "</table></div></section>\n");
 }
 
+/// What the rank sends in a step, by axis and link.
+std::string wire_table(const PlanPage& page) {
+  std::string rows;
+  for (int32_t axis = 0; axis < kMeshAxes; ++axis) {
+    const AxisTraffic& of = page.of_rank.numbers.traffic[static_cast<size_t>(axis)];
+    if (of.bytes == 0 && of.collectives == 0) continue;
+    rows += text("<tr><td>along ", name_of(static_cast<MeshAxis>(axis)), "</td><td>", of.collectives, "</td><td>", of.nodes);
+    for (const LinkBytes* const sent : {&of.direct, &of.native})
+      rows += text("</td><td>", text_of_bytes(sent->in_node), "</td><td>", text_of_bytes(sent->between_nodes));
+    rows += "</td></tr>\n";
+  }
+  if (rows.empty()) return "";
+  return text(
+      "<section class=\"card lanes\"><h2>What this rank sends in a step</h2><p class=\"note\">direct: the library's exchange, from each "
+      "rank "
+      "to each; native: NCCL's rings</p><table>\n<tr><td></td><td>collectives</td><td>nodes</td><td>direct, in the node</td><td>direct, "
+      "between nodes</td><td>native, in the node</td><td>native, between nodes</td></tr>\n",
+      rows, "</table></section>\n");
+}
+
 std::string waits_table(const PlanPage& page) {
   std::map<TraceEvent::Kind, double> waited;
   for (const SimulatedSpan& span : page.spans)
@@ -178,7 +198,7 @@ std::string html_of(const PlanPage& page) {
       "content=\"width=device-width\">\n<title>",
       title, "</title>\n<style>", kReportStyle, "</style>\n</head>\n<body>\n<main>\n<header><h1>", title, "</h1><p class=\"sub\">",
       escape_html(page.run.machine.name + ": " + page.run.machine.source), "</p></header>\n");
-  out += tiles(page) + memory_figure(page) + timeline_figure(page) + waits_table(page) + scaling_figure(page);
+  out += tiles(page) + memory_figure(page) + timeline_figure(page) + waits_table(page) + wire_table(page) + scaling_figure(page);
   out += text("<section class=\"card lanes\"><h2>The plan</h2><pre>", escape_html(page.text), "</pre></section>\n");
   return out + text("<footer>Written by ScaleTrain.</footer>\n</main>\n<script>", kReportScript, "</script>\n</body>\n</html>\n");
 }

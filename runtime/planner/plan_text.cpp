@@ -74,6 +74,15 @@ std::string traffic_text(const RankNumbers& numbers) {
     const Unit unit = unit_for(traffic.bytes);
     out += line("  along %-6s %10.3f %s in %lld collectives", std::string(name_of(static_cast<MeshAxis>(axis))).c_str(),
                 unit.of(traffic.bytes), unit.name, static_cast<long long>(traffic.collectives));
+    if (traffic.nodes == 1) continue;
+    out.pop_back();
+    out += line(", over %lld nodes", static_cast<long long>(traffic.nodes));
+    const auto by_link = [&](const char* name, const LinkBytes& of) {
+      out += line("    %-8s %10.3f %s in the node, %.3f %s between nodes", name, unit.of(of.in_node), unit.name, unit.of(of.between_nodes),
+                  unit.name);
+    };
+    by_link("direct", traffic.direct);
+    by_link("native", traffic.native);
   }
   return out.empty() ? "" : "sends in a step\n" + out;
 }

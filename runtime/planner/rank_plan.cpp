@@ -7,7 +7,6 @@
 #include "passes/scale_loss.h"
 #include "plan/exchange_memory.h"
 #include "plan/input_copies.h"
-#include "plan/wire_bytes.h"
 #include "recipe/can_offload.h"
 #include "recipe/fast_collectives.h"
 #include "recipe/kernel_needs_of.h"
@@ -71,7 +70,9 @@ PlannedMemory memory_of(const Plan& plan, const PlannedRun& run) {
 
 RankNumbers numbers_of(const Plan& plan, const PlannedRun& run) {
   RankNumbers numbers;
-  const int64_t micro_batches = run.recipe.step_micro_batches();
+  const int64_t micro_batches = run.recipe.step_micro_batches(), ranks_per_node = std::max<int64_t>(1, run.ranks_per_node());
+  for (int32_t axis = 0; axis < kMeshAxes; ++axis)
+    numbers.traffic[static_cast<size_t>(axis)].nodes = nodes_of_group(plan.program, static_cast<MeshAxis>(axis), ranks_per_node);
   numbers.memory = memory_of(plan, run);
   numbers.instructions = static_cast<int64_t>(plan.instructions.size());
   for (const Instruction& at : plan.instructions) {
@@ -82,6 +83,9 @@ RankNumbers numbers_of(const Plan& plan, const PlannedRun& run) {
     AxisTraffic& traffic = numbers.traffic[static_cast<size_t>(axis)];
     traffic.bytes += sent_bytes(plan, at, micro_batches);
     traffic.collectives += at.kind == Instruction::Kind::send ? 0 : 1;
+    const SentByLink sent = sent_by_link(plan, at, micro_batches, ranks_per_node);
+    traffic.direct += sent.direct;
+    traffic.native += sent.native;
   }
   numbers.flops = flops_of(plan);
   numbers.repeated_flops = plan.recompute.cost().flops * static_cast<double>(plan.micro_batches);

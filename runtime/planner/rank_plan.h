@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "plan/wire_bytes.h"
 #include "planner/step_trace.h"
 #include "recipe/recipe.h"
 
@@ -21,6 +22,7 @@ struct PlannedRun {
 
   Mesh mesh() const { return mesh_of(recipe); }
   Placement placement() const { return {machine.ranks_per_node, recipe.ranks}; }
+  int64_t ranks_per_node() const { return by_threads ? recipe.ranks : machine.ranks_per_node; }  // threads of one process are in one node
   int32_t threads() const;                // of a rank: the recipe's, or the node's cores divided by its ranks
   int64_t device_memory_of_rank() const;  // bytes that a rank may use; cpu: its share of the node's
   int64_t whole_on_host() const;          // bytes of the model that the first of ranks that are threads has there besides its shards
@@ -42,6 +44,8 @@ struct PlannedMemory {
 /// The traffic of a rank in a step.
 struct AxisTraffic {
   int64_t bytes = 0, collectives = 0;  // along the stage axis also messages
+  int64_t nodes = 1;                   // on which the ranks of the group are; a collective uses links between nodes if there are several
+  LinkBytes direct, native;            // the bytes by link: as the direct exchange sends, and as NCCL's rings would (SentByLink)
 };
 
 /// Sums over the instructions of a rank.
