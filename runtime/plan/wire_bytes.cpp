@@ -170,6 +170,10 @@ SentByLink sent_by_link(const Plan& plan, const Instruction& at, int64_t micro_b
   return sent_for_collective(plan.program, exchange, contributors_of(plan.program, at, micro_batches), ranks_per_node);
 }
 
+int64_t whole_bytes(const Program& program, const ExchangePlan& exchange) {
+  return owned_by(program, exchange, 0, program.mesh.size(exchange.axis));
+}
+
 int64_t nodes_of_group(const Program& program, MeshAxis axis, int64_t ranks_per_node) {
   const int64_t step = step_along(program.mesh, axis), size = program.mesh.size(axis);
   if (step >= ranks_per_node) return size;

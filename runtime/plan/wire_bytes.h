@@ -47,6 +47,9 @@ struct SentByLink {
 };
 SentByLink sent_by_link(const Plan& plan, const Instruction& at, int64_t micro_batches, int64_t ranks_per_node);
 
+/// Bytes of the elements that all ranks of a collective's group own together: the same number on each of them.
+int64_t whole_bytes(const Program& program, const ExchangePlan& exchange);
+
 /// The nodes on which the ranks of this rank's group along an axis are.
 int64_t nodes_of_group(const Program& program, MeshAxis axis, int64_t ranks_per_node);
 

@@ -5,6 +5,7 @@
 #include <deque>
 #include <map>
 #include <string>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -33,7 +34,7 @@ struct Group {
   std::vector<int32_t> members;  // that have arrived
 };
 
-/// A number for each pair of a collective's name and label, equal on all ranks.
+/// A number for each collective that differs from others, equal on all ranks.
 class CallNumbers {
  public:
   /// By index in RankTrace::collectives. Valid while this object is.
@@ -41,17 +42,21 @@ class CallNumbers {
     const auto [found, is_new] = of_trace_.try_emplace(&trace);
     if (!is_new) return found->second;
     for (const NamedCollective& each : trace.collectives)
-      found->second.push_back(numbers_.try_emplace({each.name, each.label}, static_cast<int32_t>(numbers_.size())).first->second);
+      found->second.push_back(
+          numbers_.try_emplace({each.name, each.label, each.dtype, each.bytes}, static_cast<int32_t>(numbers_.size())).first->second);
     return found->second;
   }
   std::string text_of(int32_t number) const {
     for (const auto& [call, of_call] : numbers_)
-      if (of_call == number) return text(call.first, " of ", call.second);
+      if (of_call == number) {
+        const auto& [name, label, dtype, bytes] = call;
+        return text(name, " of ", label, ", ", bytes, " bytes of ", name_of(dtype));
+      }
     return "a collective without a name";
   }
 
  private:
-  std::map<std::pair<std::string, std::string>, int32_t> numbers_;
+  std::map<std::tuple<std::string, std::string, DType, int64_t>, int32_t> numbers_;
   std::unordered_map<const RankTrace*, std::vector<int32_t>> of_trace_;
 };
 
@@ -229,7 +234,7 @@ class StepSimulator {
   void send(int32_t rank, const TraceEvent& event) {
     SimulatedLink& link = link_at(event.link, rank);
     const double before = link.messages.empty() ? 0 : link.messages.back();
-    const double left = std::max(of(rank).now, before) + event.seconds * of(rank).pace.exchange;
+    const double left = std::max(of(rank).now, before) + event.seconds * of(rank).pace.exchange * of(rank).pace.messages;
     link.messages.push_back(left);
     if (link.waiting >= 0) ready_.push_back(link.waiting);
     link.waiting = -1;

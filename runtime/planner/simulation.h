@@ -15,6 +15,7 @@ namespace st {
 /// How a rank differs from its class: a straggler computes, or a slow link carries, so many times as long.
 struct RankPace {
   double computing = 1, exchange = 1;
+  double messages = 1;  // of exchange, those of the pipeline's links besides
 };
 
 struct SimulatedRank {
@@ -59,7 +60,7 @@ struct SimulatedStep {
 ///   order, posted ones beside computing
 /// - a message leaves when it is sent and the one before it on its link has left, and arrives after its time
 /// Throws internal with the ranks and what they wait for, if no rank can go on; or with two ranks and their collectives, if the ranks of a
-/// group make collectives of different names or labels.
+/// group make collectives of different names, labels, types or sizes.
 SimulatedStep simulate(const Simulation& run);
 
 }  // namespace st

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "ir/cuts.h"
 #include "plan/accesses.h"
+#include "plan/wire_bytes.h"
 
 namespace st {
 namespace {
@@ -46,7 +47,11 @@ class Tracer {
       trace_.chunks.push_back(section.chunk);
       times_.emplace_back(section.graph.nodes.size(), kUnknown);
     }
-    for (const ExchangePlan& exchange : plan_.exchanges) trace_.collectives.push_back({call_of(exchange), exchange.label});
+    for (const ExchangePlan& exchange : plan_.exchanges) {
+      const bool is_message = exchange.link >= 0;
+      const int64_t bytes = is_message ? exchange.elements * bytes_of(exchange.dtype) : whole_bytes(program_, exchange);
+      trace_.collectives.push_back({call_of(exchange), exchange.label, exchange.dtype, bytes});
+    }
     sent_.resize(program_.links.size());
   }
 

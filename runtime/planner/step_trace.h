@@ -24,10 +24,12 @@ struct TraceEvent {
   double latency = 0;                      // send: what of these seconds does not depend on the link's rate
 };
 
-/// A collective as the rank's communicator records it: "reduce_scatter" and its label.
+/// A collective as the rank's communicator records and compares it: "reduce_scatter", its label, the type and the bytes of all elements.
 struct NamedCollective {
   const char* name = "";
   std::string label;
+  DType dtype = DType::f32;
+  int64_t bytes = 0;
 };
 
 /// The events of one step, in order. Kernels in a row of one section and micro-batch are one event.

@@ -127,7 +127,7 @@ TEST(Simulation, RanksOfAGroupThatMakeDifferentCollectivesAreNamed) {
       // rank.
       std::array<RankTrace, 3> of_rank;
       for (size_t rank = 0; rank < of_rank.size(); ++rank) {
-        of_rank[rank].collectives = {{"all_gather", "weight"}, {"all_gather", "bias"}};
+        of_rank[rank].collectives = {{"all_gather", "weight", DType::bf16, 96}, {"all_gather", "bias", DType::bf16, 24}};
         if (rank == 1) std::ranges::reverse(of_rank[rank].collectives);
         const int32_t weight = rank == 1 ? 1 : 0;
         for (int32_t i = 0; i < 2; ++i)
@@ -140,8 +140,14 @@ TEST(Simulation, RanksOfAGroupThatMakeDifferentCollectivesAreNamed) {
       EXPECT_EQ(simulate(run).seconds(), 0);
       of_rank[2].collectives[1].label = "scale";
       EXPECT_TRUE(refuses(Code::internal, {"rank 0 makes all_gather of bias", "rank 2 makes all_gather of scale"}, [&] { simulate(run); }));
-      of_rank[2].collectives[1] = {"reduce_scatter", "bias"};
+      of_rank[2].collectives[1] = {"reduce_scatter", "bias", DType::bf16, 24};
       EXPECT_TRUE(refuses(Code::internal, {"rank 2 makes reduce_scatter of bias"}, [&] { simulate(run); }));
+      of_rank[2].collectives[1] = {"all_gather", "bias", DType::bf16, 26};
+      EXPECT_TRUE(refuses(Code::internal,
+                          {"rank 0 makes all_gather of bias, 24 bytes of bf16", "rank 2 makes all_gather of bias, 26 bytes of bf16"},
+                          [&] { simulate(run); }));
+      of_rank[2].collectives[1] = {"all_gather", "bias", DType::f16, 24};
+      EXPECT_TRUE(refuses(Code::internal, {"rank 2 makes all_gather of bias, 24 bytes of f16"}, [&] { simulate(run); }));
     }
 }
 
