@@ -6,7 +6,7 @@
 // - 1f1b: min(m, p - s); m + p - 1. Narayanan et al. 2019, PipeDream-Flush
 // - interleaved: chunks, see below; m + (p - 1) / v for m a multiple of p. Narayanan et al. 2021
 // - zb-h1, backward is split: min(m, p); (m + p - 1)(F + B) + W max(1, m - p + 1) for W <= min(F, B)
-// - zb-v, backward is split: 2 p chunks; m + (p - 1) F / 2 for F = B = W, m >= 1.5 p, or m >= p with p <= 4
+// - zb-v, backward is split: 2 p chunks; m + (p - 1) F / 2 for F = B = W, m >= p
 //
 // The last two are Qi et al. 2023, "Zero Bubble Pipeline Parallelism", arXiv:2401.10241. B is the gradient of a stage's input, W that of
 // its weights. On stage 0, interleaved has at most (v - 1) g + 2 p - 1 chunks in flight, g = p if m is a multiple of p, else at most m
@@ -44,6 +44,11 @@ struct PipelineSchedule {
     return placement == Placement::v && chunk == 1 ? 2 * stages - 1 - stage : chunk * stages + stage;
   }
   int32_t stage_of(int32_t part) const { return placement == Placement::v && part >= stages ? 2 * stages - 1 - part : part % stages; }
+  std::vector<int32_t> stage_of_parts() const {
+    std::vector<int32_t> stages_of;
+    for (int32_t part = 0; part < parts(); ++part) stages_of.push_back(stage_of(part));
+    return stages_of;
+  }
   int32_t chunk_of(int32_t part) const { return part / stages; }
 };
 
