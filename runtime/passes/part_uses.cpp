@@ -7,20 +7,13 @@
 #include "passes/pipeline_cut.h"
 
 namespace st {
-namespace {
-
-std::span<const RegionId> scopes_of(const Program* like) {
-  return like == nullptr ? std::span<const RegionId>() : std::span(like->part_starts);
-}
-
-}  // namespace
 
 PartUses::PartUses(const Program& program, const PipelineParts& parts)
     : count(static_cast<int32_t>(parts.stage_of.size())),
       own(program.stage),
       forward(program.find(Phase::forward)->graph),
       backward(program.find(Phase::backward)->graph),
-      part_of_forward(parts_of_forward(program, count, parts.starts, scopes_of(parts.like))),
+      part_of_forward(parts_of_forward(program, parts.stage_of, parts.starts, parts.scopes)),
       program_(program),
       stages_(parts.stage_of) {
   find_stashed();

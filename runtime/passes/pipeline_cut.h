@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -10,10 +11,10 @@
 namespace st {
 
 struct PipelineParts {
-  std::vector<int32_t> stage_of;  // by part of the model, in order
-  std::string starts = "";        // parts_of_forward() (stage_parts.h)
-  const Program* like = nullptr;  // another program of the model after this pass, whose parts begin with the same scopes; null: none
-  When copies = When::first;      // when a stage takes the weights of another one
+  std::vector<int32_t> stage_of;          // by part of the model, in order
+  std::string starts = "";                // parts_of_forward() (stage_parts.h)
+  std::span<const RegionId> scopes = {};  // with which parts begin in another program of the model after this pass; empty: by `starts`
+  When copies = When::first;              // when a stage takes the weights of another one
 };
 
 /// Leaves what program.stage of program.mesh.stage stages has: a forward and a backward section for each of its parts, which are its chunks

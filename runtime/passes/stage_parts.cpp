@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "base/error.h"
 #include "passes/op_cost.h"
@@ -89,6 +91,90 @@ std::vector<int32_t> balanced(const std::vector<ScopeRun>& units, int32_t parts)
   return first;
 }
 
+/// How good parts are: what comes first decides.
+struct Balance {
+  double dearest = 0;  // stage
+  double uneven = 0;   // the sum of the squares of the stages' costs, so that each change gets nearer, and of their parts'
+  double uneven_parts = 0;
+  auto operator<=>(const Balance&) const = default;
+};
+
+/// For stages with several parts: begins with parts of equal cost, and while it gets better, gives a unit of one part to another. The parts
+/// between these two then begin a unit earlier or later.
+class StageBalance {
+ public:
+  StageBalance(const std::vector<ScopeRun>& units, std::span<const int32_t> stage_of)
+      : stage_of_(stage_of), first_(balanced(units, static_cast<int32_t>(stage_of.size()))), of_stage_(stage_of.size()) {
+    for (const ScopeRun& unit : units) up_to_.push_back(up_to_.back() + unit.cost);
+    first_.push_back(static_cast<int32_t>(units.size()));
+  }
+
+  std::vector<int32_t> made() {
+    for (Balance best = balance(); improve(best);) {
+    }
+    first_.pop_back();
+    return std::move(first_);
+  }
+
+ private:
+  struct Change {
+    size_t from, to;  // parts
+    int32_t by;       // -1: the last unit of `from` for `to`; 1: the first unit of `to` for `from`
+  };
+
+  void apply(const Change& change) {
+    for (size_t part = change.from + 1; part <= change.to; ++part) first_[part] += change.by;
+  }
+  void take_back(const Change& change) { apply({change.from, change.to, -change.by}); }
+
+  Balance balance() {
+    std::ranges::fill(of_stage_, 0);
+    Balance sum;
+    for (size_t part = 0; part < stage_of_.size(); ++part) {
+      const double cost = up_to_[static_cast<size_t>(first_[part + 1])] - up_to_[static_cast<size_t>(first_[part])];
+      of_stage_[static_cast<size_t>(stage_of_[part])] += cost;
+      sum.uneven_parts += cost * cost;
+    }
+    for (const double cost : of_stage_) {
+      sum.dearest = std::max(sum.dearest, cost);
+      sum.uneven += cost * cost;
+    }
+    return sum;
+  }
+
+  /// Makes the best of all changes that are better than `best`.
+  bool improve(Balance& best) {
+    std::optional<Change> chosen;
+    const auto consider = [&](const Change& change) {
+      apply(change);
+      const Balance with = balance();
+      if (with < best) {
+        best = with;
+        chosen = change;
+      }
+      take_back(change);
+    };
+    for (size_t from = 0; from < stage_of_.size(); ++from)
+      for (size_t to = from + 1; to < stage_of_.size(); ++to) {
+        if (first_[from + 1] - first_[from] > 1) consider({from, to, -1});  // a part keeps a unit
+        if (first_[to + 1] - first_[to] > 1) consider({from, to, 1});
+      }
+    if (chosen) apply(*chosen);
+    return chosen.has_value();
+  }
+
+  std::span<const int32_t> stage_of_;
+  std::vector<double> up_to_ = {0};  // the cost of the first units
+  std::vector<int32_t> first_;       // unit of each part; last, the number of units
+  std::vector<double> of_stage_;     // costs; there are no more stages than parts
+};
+
+std::vector<int32_t> balanced_stages(const std::vector<ScopeRun>& units, std::span<const int32_t> stage_of) {
+  const auto parts = static_cast<int32_t>(stage_of.size());
+  const bool has_several = std::ranges::any_of(stage_of, [&](int32_t stage) { return std::ranges::count(stage_of, stage) > 1; });
+  return has_several ? StageBalance(units, stage_of).made() : balanced(units, parts);
+}
+
 std::vector<int32_t> given(const ScopeRuns& units, int32_t parts, std::string_view starts) {
   std::vector<int32_t> first = {0};
   for (size_t at = 0; at <= starts.size();) {
@@ -139,13 +225,15 @@ std::vector<RegionId> starts_of(const Program& program, std::span<const int32_t>
   return starts;
 }
 
-std::vector<int32_t> parts_of_forward(const Program& program, int32_t parts, std::string_view starts, std::span<const RegionId> scopes) {
+std::vector<int32_t> parts_of_forward(const Program& program, std::span<const int32_t> stage_of, std::string_view starts,
+                                      std::span<const RegionId> scopes) {
+  const auto parts = static_cast<int32_t>(stage_of.size());
   const ScopeRuns units(program);
   const auto count = static_cast<int32_t>(units.all().size());
   check(count >= parts, "pipeline: the model has ", count, count == 1 ? " outermost scope" : " outermost scopes", " (", units.names(),
         "), too few for ", parts, " parts (stages x chunks of a stage); use fewer stages, or open more scopes with st_graph_scope");
   const std::vector<int32_t> first = !scopes.empty()  ? given(units, scopes)
-                                     : starts.empty() ? balanced(units.all(), parts)
+                                     : starts.empty() ? balanced_stages(units.all(), stage_of)
                                                       : given(units, parts, starts);
   std::vector<int32_t> of_node;
   for (int32_t n = 0; n < program.find(Phase::forward)->graph.size(); ++n)

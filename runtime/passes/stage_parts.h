@@ -12,12 +12,14 @@ namespace st {
 
 /// By node of the forward section, its part, from 0 to parts - 1: no node reads what a later part computes. Loads, constants and views are
 /// made wherever they are read, whatever their part here.
-///   starts   names of the scopes with which parts 1 and up begin, separated by commas; empty: the parts in which the most expensive one is
-///            cheapest (op_cost.h)
-///   scopes   the scopes with which parts 1 and up begin, as another program of the model has them (starts_of); empty: by `starts`
+///   stage_of  by part, the stage that computes it
+///   starts    names of the scopes with which parts 1 and up begin, separated by commas; empty: parts with which the most expensive stage
+///             is cheapest (op_cost.h). With several parts a stage the sum of them counts, and one scope more in one part and less in
+///             another would not be cheaper; a better cut that takes several such changes is not looked for
+///   scopes    the scopes with which parts 1 and up begin, as another program of the model has them (starts_of); empty: by `starts`
 /// Throws invalid_argument, with the scopes, if there are fewer scopes than parts, for a start that is not one of them, and for a scope
 /// that reads what a scope after it computes.
-std::vector<int32_t> parts_of_forward(const Program& program, int32_t parts, std::string_view starts,
+std::vector<int32_t> parts_of_forward(const Program& program, std::span<const int32_t> stage_of, std::string_view starts,
                                       std::span<const RegionId> scopes = {});
 
 /// The scopes with which parts 1 and up begin.

@@ -157,10 +157,8 @@ PipelineSchedule schedule_in(const Recipe& recipe) {
   return schedule;
 }
 
-void cut_by(Program& program, const Recipe& recipe, const PipelineSchedule& schedule, const Program* like, When copies) {
-  PipelineParts parts{.stage_of = {}, .starts = recipe.stage_starts, .like = like, .copies = copies};
-  for (int32_t part = 0; part < schedule.parts(); ++part) parts.stage_of.push_back(schedule.stage_of(part));
-  pipeline_cut(program, parts);
+void cut_by(Program& program, const Recipe& recipe, const PipelineSchedule& schedule, std::span<const RegionId> scopes, When copies) {
+  pipeline_cut(program, {.stage_of = schedule.stage_of_parts(), .starts = recipe.stage_starts, .scopes = scopes, .copies = copies});
 }
 
 StepOrder order_by_schedule(Program& program, const PipelineSchedule& schedule) {
@@ -247,6 +245,9 @@ Planned run_passes(const Task& task, BegunPlan begun, bool verifies_each) {
   // A table of several stages is refused with one, too.
   const PipelineSchedule schedule = in_stages || is_schedule_table(recipe.schedule) ? schedule_of(recipe) : PipelineSchedule();
   const Program* const beside = task.beside == nullptr ? nullptr : &task.beside->program;
+  std::span<const RegionId> part_starts;
+  if (options.part_starts != nullptr) part_starts = *options.part_starts;
+  if (beside != nullptr) part_starts = beside->part_starts;
   const DType sent = element_of(recipe.gradient_dtype), sums = sums_of(recipe);
   const bool rounds = trains && sent != DType::f32;
   const auto in_file = recipe.arenas_in_file();
@@ -285,7 +286,7 @@ Planned run_passes(const Task& task, BegunPlan begun, bool verifies_each) {
       {"recompute", trains, [&](Program& p) { made.recompute = recompute_by(p, recipe, options, memory_with); }},  // memory for arithmetic
 
       // This stage's parts of the model.
-      {"pipeline_cut", in_stages, [&](Program& p) { cut_by(p, recipe, schedule, beside, casts); }},
+      {"pipeline_cut", in_stages, [&](Program& p) { cut_by(p, recipe, schedule, part_starts, casts); }},
       {"split_backward", in_stages && by_graph && splits_backward(schedule), [](Program& p) { split_backward(p); }},
 
       {"accumulate", trains, [&](Program& p) { accumulate(p, task.micro_batches); }},  // the first micro-batch writes, the others add

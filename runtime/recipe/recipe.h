@@ -93,6 +93,7 @@ struct PlanOptions {
   int64_t memory = kUnlimited;  // bytes that a step may use in addition to the parameters; recompute auto must fit in them
   int32_t sharers = 1;          // ranks of this process that still have to allocate, this one included; recompute auto leaves their share
   const std::vector<RegionId>* recompute_scopes = nullptr;  // overrides the recipe's policy; borrowed
+  const std::vector<RegionId>* part_starts = nullptr;       // the pipeline's parts of another plan (Program::part_starts); borrowed
   BegunPlans* begun = nullptr;       // of the ranks of one step: filled by the first rank planned, read by the others; borrowed
   const Program* gathers = nullptr;  // for a forward pass: a rank's program of a step, which defines the shards to gather; borrowed
 };
@@ -107,7 +108,7 @@ PipelineSchedule schedule_of(const Recipe& recipe);
 Plan plan_training(const Program& model, const Recipe& recipe, const KernelNeeds& needs, const PlanOptions& options = {});
 
 /// The plan of a step's last micro-batch if it has only `rows` rows. Backward is seeded with `loss_seed`, that of the step's
-/// plan_training().
+/// plan_training(), whose parts of a pipeline it has if the options name them: fewer rows could balance others.
 Plan plan_short_micro_batch(const Program& model, const Recipe& recipe, int64_t rows, double loss_seed, const KernelNeeds& needs,
                             const PlanOptions& options = {});
 

@@ -19,9 +19,12 @@ int64_t activation_bytes(const MemoryLayout& memory) {
 int64_t other_bytes(const MemoryLayout& memory) { return memory.beside_parameters() - activation_bytes(memory); }
 
 /// By outermost scope, its part of the model.
-std::map<RegionId, int32_t> parts_of_scopes(const Program& program, int32_t parts, std::string_view starts) {
+std::map<RegionId, int32_t> parts_of_scopes(const Program& program, const PipelineSchedule& schedule, std::string_view starts,
+                                            const PlanOptions& options) {
   const Graph& forward = program.find(Phase::forward)->graph;
-  const std::vector<int32_t> part_of = parts_of_forward(program, parts, starts);
+  std::span<const RegionId> given;
+  if (options.part_starts != nullptr) given = *options.part_starts;
+  const std::vector<int32_t> part_of = parts_of_forward(program, schedule.stage_of_parts(), starts, given);
   std::map<RegionId, int32_t> parts_of;
   for (int32_t n = 0; n < forward.size(); ++n)
     if (!is_made_anywhere(forward[n])) parts_of.emplace(outermost_of(program, forward[n].region), part_of[static_cast<size_t>(n)]);
@@ -37,7 +40,7 @@ class AutoScopes {
   std::vector<RegionId> of_all_stages() {
     if (recipe_.stages == 1) return of_stage(0, {});
     const PipelineSchedule schedule = schedule_of(recipe_);
-    const std::map<RegionId, int32_t> part_of = parts_of_scopes(program_, schedule.parts(), recipe_.stage_starts);
+    const std::map<RegionId, int32_t> part_of = parts_of_scopes(program_, schedule, recipe_.stage_starts, options_);
     std::vector<RegionId> all;
     for (int32_t stage = 0; stage < schedule.stages; ++stage) {
       const std::vector<RegionId> own = of_stage(stage, [&](RegionId scope) {

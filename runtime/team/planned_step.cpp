@@ -377,6 +377,7 @@ PlannedStep::Short& PlannedStep::short_plan(int64_t rows) {
   PlanOptions options = of_rank_;
   const auto scopes = scopes_for_all();
   if (scopes) options.recompute_scopes = &*scopes;
+  options.part_starts = &whole.part_starts;
   if (spare != PlanOptions::kUnlimited) {
     options.memory = spare;
     for (const Arena of_step : {Arena::gradients, Arena::optimizer}) options.memory += executor_.plan().memory.on_device(of_step);

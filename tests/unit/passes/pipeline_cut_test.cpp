@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include <map>
+#include <numeric>
 #include <set>
 
 #include "base/error.h"
@@ -133,7 +134,7 @@ TEST(SplitBackward, LeavesToTheSecondHalfWhatServesOneGradientAlone) {
 // --- parts
 
 /// Outermost scopes with a product of these widths each.
-Program scopes_of(std::initializer_list<int64_t> widths) {
+Program scopes_of(const std::vector<int64_t>& widths) {
   Program program;
   program.sections.push_back({{}, Phase::forward, 0, 0});
   Builder b(program, 0);
@@ -152,9 +153,9 @@ Program scopes_of(std::initializer_list<int64_t> widths) {
 }
 
 /// Scopes by part: "0 1,2 3".
-std::string parts_text(const Program& program, int32_t parts, std::string_view starts = "") {
-  const std::vector<int32_t> of_node = parts_of_forward(program, parts, starts);
-  std::vector<std::set<RegionId>> scopes(static_cast<size_t>(parts));
+std::string parts_text(const Program& program, std::span<const int32_t> stage_of, std::string_view starts = "") {
+  const std::vector<int32_t> of_node = parts_of_forward(program, stage_of, starts);
+  std::vector<std::set<RegionId>> scopes(stage_of.size());
   for (size_t n = 0; n < of_node.size(); ++n) {
     const Node& node = program.sections[0].graph[static_cast<int32_t>(n)];
     if (node.op == Op::matmul) scopes[static_cast<size_t>(of_node[n])].insert(node.region);
@@ -167,25 +168,60 @@ std::string parts_text(const Program& program, int32_t parts, std::string_view s
   return out;
 }
 
+/// Each on a stage of its own.
+std::vector<int32_t> stages(int32_t parts) {
+  std::vector<int32_t> all(static_cast<size_t>(parts));
+  std::iota(all.begin(), all.end(), 0);
+  return all;
+}
+
 TEST(StageParts, AreOfEqualCostOrAsGiven) {
-  EXPECT_EQ(parts_text(scopes_of({160, 160, 160, 160}), 2), "0,1 2,3");
-  EXPECT_EQ(parts_text(scopes_of({480, 160, 160, 160}), 2), "0 1,2,3");
-  EXPECT_EQ(parts_text(scopes_of({160, 160, 160, 480}), 2), "0,1,2 3");
-  EXPECT_EQ(parts_text(scopes_of({160, 160, 160}), 3), "0 1 2");
-  EXPECT_EQ(parts_text(scopes_of({160, 160, 160, 160}), 2, "layer.3"), "0,1,2 3");
-  EXPECT_EQ(parts_text(scopes_of({160, 160, 160, 160}), 3, "layer.1, layer.2"), "0 1 2,3");
+  EXPECT_EQ(parts_text(scopes_of({160, 160, 160, 160}), stages(2)), "0,1 2,3");
+  EXPECT_EQ(parts_text(scopes_of({480, 160, 160, 160}), stages(2)), "0 1,2,3");
+  EXPECT_EQ(parts_text(scopes_of({160, 160, 160, 480}), stages(2)), "0,1,2 3");
+  EXPECT_EQ(parts_text(scopes_of({160, 160, 160}), stages(3)), "0 1 2");
+  EXPECT_EQ(parts_text(scopes_of({160, 160, 160, 160}), stages(2), "layer.3"), "0,1,2 3");
+  EXPECT_EQ(parts_text(scopes_of({160, 160, 160, 160}), stages(3), "layer.1, layer.2"), "0 1 2,3");
+}
+
+/// Scopes of each stage: "3 3".
+std::string scopes_of_stages(const Program& program, std::span<const int32_t> stage_of) {
+  std::vector<std::set<RegionId>> scopes(stage_of.size());
+  const std::vector<int32_t> part_of = parts_of_forward(program, stage_of, "");
+  for (size_t n = 0; n < part_of.size(); ++n) {
+    const Node& node = program.sections[0].graph[static_cast<int32_t>(n)];
+    if (node.op == Op::matmul) scopes[static_cast<size_t>(stage_of[static_cast<size_t>(part_of[n])])].insert(node.region);
+  }
+  std::string out;
+  for (const auto& of_stage : scopes)
+    if (!of_stage.empty()) out += text(out.empty() ? "" : " ", of_stage.size());
+  return out;
+}
+
+/// 16 parts of which the most expensive one is cheapest have up to 4 scopes, a stage up to 8. Parts go down and back (zb-v), or around.
+TEST(StageParts, OfOneStageAreBalancedTogether) {
+  const Program fifty = scopes_of(std::vector<int64_t>(50, 160));
+  for (const bool is_v : {true, false}) {
+    std::vector<int32_t> stage_of;
+    for (int32_t part = 0; part < 16; ++part) stage_of.push_back(part < 8 ? part : is_v ? 15 - part : part - 8);
+    const std::string scopes = scopes_of_stages(fifty, stage_of);
+    EXPECT_EQ(std::ranges::count(scopes, '7'), 2) << scopes;  // 50 = 2 x 7 + 6 x 6
+    EXPECT_EQ(std::ranges::count(scopes, '6'), 6) << scopes;
+  }
+  // The first stage has the expensive scope, and the last part, beside which it has one scope less.
+  EXPECT_EQ(scopes_of_stages(scopes_of({640, 160, 160, 160, 160, 160, 160, 160}), std::vector<int32_t>{0, 1, 1, 0}), "2 6");
 }
 
 std::string refusal(const std::function<void()>& call) { return error_of(call).message(); }
 
 TEST(StageParts, RefuseWhatCannotBeCut) {
   const Program program = scopes_of({16, 16, 16});
-  EXPECT_THAT(refusal([&] { parts_of_forward(program, 4, ""); }),
+  EXPECT_THAT(refusal([&] { parts_of_forward(program, stages(4), ""); }),
               HasSubstr("the model has 3 outermost scopes (layer.0, layer.1, layer.2), too few for 4 parts"));
-  EXPECT_THAT(refusal([&] { parts_of_forward(program, 2, "layer.7"); }), HasSubstr("stage_starts has \"layer.7\", which is not"));
-  EXPECT_THAT(refusal([&] { parts_of_forward(program, 3, "layer.2,layer.1"); }),
+  EXPECT_THAT(refusal([&] { parts_of_forward(program, stages(2), "layer.7"); }), HasSubstr("stage_starts has \"layer.7\", which is not"));
+  EXPECT_THAT(refusal([&] { parts_of_forward(program, stages(3), "layer.2,layer.1"); }),
               HasSubstr("\"layer.1\", which is not an outermost scope after"));
-  EXPECT_THAT(refusal([&] { parts_of_forward(program, 3, "layer.2"); }), HasSubstr("names 1 scopes, but 3 parts have 2 starts"));
+  EXPECT_THAT(refusal([&] { parts_of_forward(program, stages(3), "layer.2"); }), HasSubstr("names 1 scopes, but 3 parts have 2 starts"));
 }
 
 TEST(StageParts, NeedAParameterOnEachStage) {
