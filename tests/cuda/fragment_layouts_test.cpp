@@ -1,15 +1,18 @@
 // Fragments, matrices that ldmatrix loads, and places of products in shared memory are where CuTe's layouts put them: those of CUTLASS 4.2
-// for the instructions of sm_75 and sm_80. The simulated device, which these tests run, and a device's kernels have both the layouts.
+// for the instructions of sm_75, sm_80 and sm_90. The simulated device, which these tests run, and a device's kernels have both the
+// layouts.
 #include <gtest/gtest.h>
 
 #include <cute/atom/copy_traits_sm75.hpp>
 #include <cute/atom/mma_traits_sm80.hpp>
+#include <cute/atom/mma_traits_sm90_gmma.hpp>
 #include <cute/swizzle.hpp>
 #include <vector>
 
 #include "backend/cuda/half_product.cuh"
 #include "base/float16.h"
 #include "simulated_kernels.h"
+#include "tile_ring.cuh"
 
 namespace st::cuda {
 namespace {
@@ -124,6 +127,47 @@ TEST_F(FragmentLayouts, OfProductsInSharedMemoryAreCuTesSwizzles) {
   expect_places_of<128, true, cute::Swizzle<2, 3, 3>>();
   expect_places_of<64, false, cute::Swizzle<3, 3, 3>>();
   expect_places_of<128, false, cute::Swizzle<3, 3, 4>>();
+}
+
+/// Tiles where CuTe's layout of rows of 128 bytes puts them, and sums where its fragment of a warp group has them.
+KERNEL(kGroupThreads)
+multiply_tiles_by_cute(const uint16_t* a, const uint16_t* b, float* c) {
+  SHARED(RingTile, of_a, 1);
+  SHARED(RingTile, of_b, 1);
+  // CuTe's swizzles of shared memory are of bytes.
+  using Swizzle = decltype(cute::GMMA::Layout_K_SW128_Atom<uint16_t>{}.layout_a());
+  for (int i = thread_index(); i < kRingRows * kTileColumns; i += kGroupThreads) {
+    const int place = Swizzle::apply(i * 2) / 2;
+    of_a->at[place] = a[i];
+    of_b->at[place] = b[i];
+  }
+  fence_proxy();
+  sync_block();
+  float sums[32];
+  begin_products();
+  multiply_ring_tiles(sums, of_a, of_b, false);
+  commit_products();
+  wait_products<0>();
+  for (int i = 0; i < 32; ++i) c[cute::SM90::GMMA::CLayout_64x64{}(thread_index(), i)] = sums[i];
+}
+
+TEST_F(FragmentLayouts, OfTilesAreThoseOfCuTe) {
+  Bytes a(4096 * 2), b(4096 * 2), c(4096 * 4);
+  const auto number_of_a = [](int i, int k) { return (64 * i + k) * 37 % 101 - 50; };
+  const auto number_of_b = [](int j, int k) { return (64 * j + k) * 53 % 89 - 44; };
+  for (int i = 0; i < 4096; ++i) {
+    reinterpret_cast<uint16_t*>(a.data())[i] = bf16_of(static_cast<float>(number_of_a(i / 64, i % 64)));
+    reinterpret_cast<uint16_t*>(b.data())[i] = bf16_of(static_cast<float>(number_of_b(i / 64, i % 64)));
+  }
+  launch(&stream_, {1, kGroupThreads}, multiply_tiles_by_cute, reinterpret_cast<const uint16_t*>(a.data()),
+         reinterpret_cast<const uint16_t*>(b.data()), reinterpret_cast<float*>(c.data()));
+  finish();
+  for (int i = 0; i < 64; ++i)
+    for (int j = 0; j < 64; ++j) {
+      int wanted = 0;
+      for (int k = 0; k < 64; ++k) wanted += number_of_a(i, k) * number_of_b(j, k);
+      EXPECT_EQ(reinterpret_cast<const float*>(c.data())[i + 64 * j], static_cast<float>(wanted)) << i << ", " << j;
+    }
 }
 
 }  // namespace

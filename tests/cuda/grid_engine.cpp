@@ -15,16 +15,11 @@
 #include <utility>
 #include <vector>
 
-#include "base/philox.h"
-#include "device/race_identity.h"
+#include "grid_fibers.h"
 #include "warp_product.h"
 
-// AddressSanitizer's: it follows switches between stacks. ThreadSanitizer's: what it sees of allocations.
+// AddressSanitizer's: it follows switches between stacks.
 extern "C" {
-__attribute__((weak)) void AnnotateIgnoreReadsBegin(const char* file, int line);
-__attribute__((weak)) void AnnotateIgnoreReadsEnd(const char* file, int line);
-__attribute__((weak)) void AnnotateIgnoreWritesBegin(const char* file, int line);
-__attribute__((weak)) void AnnotateIgnoreWritesEnd(const char* file, int line);
 __attribute__((weak)) void __sanitizer_start_switch_fiber(void** save, const void* bottom, size_t bytes);
 __attribute__((weak)) void __sanitizer_finish_switch_fiber(void* save, const void** bottom, size_t* bytes);
 }
@@ -62,125 +57,9 @@ constinit thread_local const Place* here = nullptr;
 namespace {
 
 constexpr size_t kStack = size_t{64} << 10;
-constexpr size_t kKept = 512;     // identities of threads that have ended; see make_identities()
-constexpr unsigned kNoOrder = 1;  // a switch of ThreadSanitizer's that orders nothing
+constexpr size_t kKept = 512;  // identities of threads that have ended; see make_identities()
 
 uint64_t seed_of_orders = 1;
-
-/// While one lives, ThreadSanitizer takes no allocation of the engine's for a write of the identity that runs.
-class Unseen {
- public:
-  Unseen() {
-    if (AnnotateIgnoreReadsBegin == nullptr) return;
-    AnnotateIgnoreReadsBegin(__FILE__, __LINE__);
-    AnnotateIgnoreWritesBegin(__FILE__, __LINE__);
-  }
-  ~Unseen() {
-    if (AnnotateIgnoreReadsBegin == nullptr) return;
-    AnnotateIgnoreWritesEnd(__FILE__, __LINE__);
-    AnnotateIgnoreReadsEnd(__FILE__, __LINE__);
-  }
-  Unseen(const Unseen&) = delete;
-  Unseen& operator=(const Unseen&) = delete;
-};
-
-/// No call of memcpy, which ThreadSanitizer would take for an access of the kernel's.
-void pass_on(void* to, const void* from, size_t bytes) {
-  if (bytes == 4) {
-    __builtin_memcpy(to, from, 4);
-  } else if (bytes == 8) {
-    __builtin_memcpy(to, from, 8);
-  } else {
-    for (size_t i = 0; i < bytes; ++i) static_cast<volatile std::byte*>(to)[i] = static_cast<const volatile std::byte*>(from)[i];
-  }
-}
-
-struct Engine;
-struct Fiber;
-
-/// Random numbers whose seed costs nothing: each grid has one.
-struct RandomOrder {
-  using result_type = uint64_t;
-  static constexpr uint64_t min() { return 0; }
-  static constexpr uint64_t max() { return ~uint64_t{0}; }
-  uint64_t operator()() { return mix(seed, drawn++); }
-  uint64_t seed = 0, drawn = 0;
-};
-
-/// Threads of a block or warp that wait for each other. Its two edges take turns, so that who runs ahead to the next call orders nothing
-/// before this one.
-struct Gathering {
-  int arrived = 0, line = 0, turn = 0;
-  Fiber* waiting = nullptr;  // the first of a list
-  char edges[2] = {};
-};
-
-/// A thread's copies that have not been made, and the ends of the groups.
-struct Copies {
-  std::vector<Copy> all;
-  std::vector<size_t> groups;
-  size_t made = 0;
-  void clear() {
-    all.clear();
-    groups.clear();
-    made = 0;
-  }
-};
-
-struct Fiber : Place {
-  Engine* engine = nullptr;
-  std::byte* stack = nullptr;  // from the thread's begin to its end
-  void *top = nullptr, *race = nullptr, *asan = nullptr;
-  bool has_ended = false;
-  Fiber* next_waiting = nullptr;
-  int line = 0;
-  const char* where = "";
-  bool is_fenced = false;
-  std::vector<void*> atomics;
-  Copies copies;
-};
-
-struct Warp : Gathering {
-  alignas(16) std::byte given[2][kLanes][kExchanged];
-  const Fragments* fragments[kLanes];
-};
-
-/// A grid's, on the heap: ThreadSanitizer forgets the clocks of memory that is freed, else they would order this grid before the next one.
-struct Edges {
-  char begin = 0, end = 0;
-};
-
-struct Block {
-  int alive = 0;
-  size_t shared_bytes = 0;
-  Gathering all;
-  std::vector<Warp> warps;
-  std::map<const void*, std::unique_ptr<std::byte[]>> shared;
-};
-
-/// One for each thread of the operating system.
-struct Engine {
-  ~Engine() {
-    for (std::byte* const stack : stacks) munmap(stack, kStack);
-  }
-  std::vector<Fiber> fibers;
-  std::vector<Fiber*> ready;  // that neither have ended nor wait
-  RandomOrder random;
-  std::vector<std::byte*> stacks;  // that no thread has: the last to be given back is the next to be taken, and still in the cache
-  std::deque<void*> ended;         // identities
-  Fiber caller;                    // of run_grid
-  const void* callers_bottom = nullptr;
-  size_t callers_bytes = 0;
-  Fiber *now = nullptr, *before = nullptr;
-  Fiber* ended_last = nullptr;  // still has its stack
-  Block* block = nullptr;
-  const std::function<void()>* body = nullptr;
-  std::exception_ptr error;
-  Edges* edges = nullptr;
-};
-
-/// Within run_grid(), where `here` is a fiber.
-Engine& engine() { return *static_cast<const Fiber*>(here)->engine; }
 
 void switch_to(Fiber& from, Fiber& to, bool ends) {
   Engine& e = engine();
@@ -229,19 +108,14 @@ void give_back_stack(Fiber& fiber) {
 /// One that can run, in a random order; null: none can.
 Fiber* take_ready() {
   Engine& e = engine();
-  if (e.ready.empty()) return nullptr;
+  if (!e.is_late && !e.block->copies.empty() && e.random() % 4 == 0) make_bulk_copy();
+  while (e.ready.empty())
+    if (!make_bulk_copy()) return nullptr;
   std::swap(e.ready[(e.random() >> 32) * e.ready.size() >> 32], e.ready.back());
   Fiber* const next = e.ready.back();
   e.ready.pop_back();
   if (next->stack == nullptr) take_stack(*next);
   return next;
-}
-
-/// Lets others run until this thread is ready again.
-void wait() {
-  Engine& e = engine();
-  Fiber* const next = take_ready();
-  switch_to(*e.now, next == nullptr ? e.caller : *next, false);
 }
 
 /// The first code on a fiber's stack.
@@ -271,6 +145,9 @@ void make_ready(Fiber& fiber, const Place& place) {
   fiber.has_ended = fiber.is_fenced = false;
   fiber.atomics.clear();
   fiber.copies.clear();
+  fiber.barrier = nullptr;
+  fiber.products.clear();
+  fiber.product_groups.clear();
 }
 
 std::string where_they_wait(std::span<const Fiber> fibers) {
@@ -278,31 +155,9 @@ std::string where_they_wait(std::span<const Fiber> fibers) {
   int shown = 0;
   for (const Fiber& fiber : fibers)
     if (!fiber.has_ended && shown++ < 3)
-      words += "; thread " + std::to_string(fiber.thread) + " waits at " + fiber.where + ", line " + std::to_string(fiber.line);
+      words += "; thread " + std::to_string(fiber.thread) + " waits at " + fiber.where + ", line " + std::to_string(fiber.line) +
+               state_of_barrier(fiber);
   return words;
-}
-
-/// Counts this thread in, and waits until `expected` have come to the same call.
-void gather(Gathering& g, int expected, int line, const char* where, bool orders_memory) {
-  Engine& e = engine();
-  Fiber& fiber = *e.now;
-  fiber.line = line;
-  fiber.where = where;
-  if (g.arrived++ == 0) g.line = line;
-  if (g.line != line)
-    throw std::runtime_error(std::string("thread ") + std::to_string(fiber.thread) + " is at " + where + " of line " +
-                             std::to_string(line) + " while others are at line " + std::to_string(g.line));
-  char* const edge = &g.edges[g.turn & 1];
-  if (orders_memory) release(edge);
-  if (g.arrived == expected) {
-    g.arrived = 0;
-    ++g.turn;
-    for (; g.waiting != nullptr; g.waiting = g.waiting->next_waiting) e.ready.push_back(g.waiting);
-  } else {
-    fiber.next_waiting = std::exchange(g.waiting, &fiber);
-    wait();
-  }
-  if (orders_memory) acquire(edge);
 }
 
 void run_block(const Block& block, std::span<Fiber> fibers) {
@@ -316,6 +171,10 @@ void run_block(const Block& block, std::span<Fiber> fibers) {
     if (e.ended_last != nullptr) give_back_stack(*std::exchange(e.ended_last, nullptr));
     if (e.error) return;
   }
+  if (!block.copies.empty()) throw std::runtime_error("the block ends while a copy to its shared memory is under way");
+  for (const Fiber& fiber : fibers)
+    if (!fiber.product_groups.empty())
+      throw std::runtime_error("thread " + std::to_string(fiber.thread) + " ends while its products are under way");
 }
 
 /// ThreadSanitizer gives the number of an identity that is destroyed to a later one, and takes both for one: so the last ones stay, and the
@@ -325,7 +184,10 @@ void make_identities(std::span<Fiber> fibers) {
   std::vector<Fiber*> order;
   for (Fiber& fiber : fibers) order.push_back(&fiber);
   std::ranges::shuffle(order, engine().random);
-  for (Fiber* const fiber : order) fiber->race = __tsan_create_fiber(0);
+  for (Fiber* const fiber : order) {
+    fiber->race = __tsan_create_fiber(0);
+    fiber->proxy = has_proxies() ? __tsan_create_fiber(0) : nullptr;
+  }
 }
 
 void end_identities(std::span<const Fiber> fibers, size_t kept) {
@@ -338,6 +200,7 @@ void end_identities(std::span<const Fiber> fibers, size_t kept) {
       __tsan_switch_to_fiber(e.caller.race, kNoOrder);
     }
     e.ended.push_back(fiber.race);
+    if (fiber.proxy != nullptr) e.ended.push_back(fiber.proxy);
   }
   for (; e.ended.size() > kept; e.ended.pop_front()) __tsan_destroy_fiber(e.ended.front());
 }
@@ -364,13 +227,47 @@ void run_threads(const Place& first) {
   } catch (...) {
     e.error = std::current_exception();
   }
+  for (void* const copier : block->copiers) as(copier, e.caller, [&] { release(&e.edges->end); });
   const Unseen end;
   for (Fiber& fiber : fibers) give_back_stack(fiber);
+  e.ended.insert(e.ended.end(), block->copiers.begin(), block->copiers.end());
   block.reset();
   end_identities(fibers, kKept);
 }
 
 }  // namespace
+
+Engine::~Engine() {
+  for (std::byte* const stack : stacks) munmap(stack, kStack);
+}
+
+void wait() {
+  Engine& e = engine();
+  Fiber* const next = take_ready();
+  switch_to(*e.now, next == nullptr ? e.caller : *next, false);
+}
+
+void gather(Gathering& g, int expected, int line, const char* where, bool orders_memory) {
+  Engine& e = engine();
+  Fiber& fiber = *e.now;
+  fiber.line = line;
+  fiber.where = where;
+  if (g.arrived++ == 0) g.line = line;
+  if (g.line != line)
+    throw std::runtime_error(std::string("thread ") + std::to_string(fiber.thread) + " is at " + where + " of line " +
+                             std::to_string(line) + " while others are at line " + std::to_string(g.line));
+  const Edge edge = &g.edges[g.turn & 1];
+  if (orders_memory) release_both(fiber, edge);
+  if (g.arrived == expected) {
+    g.arrived = 0;
+    ++g.turn;
+    for (; g.waiting != nullptr; g.waiting = g.waiting->next_waiting) e.ready.push_back(g.waiting);
+  } else {
+    fiber.next_waiting = std::exchange(g.waiting, &fiber);
+    wait();
+  }
+  if (orders_memory) acquire_both(fiber, edge);
+}
 
 void set_seed(uint64_t seed) { seed_of_orders = seed; }
 
@@ -392,6 +289,7 @@ void run_grid(const std::function<void()>& body, int64_t blocks, int threads) {
   e.edges = edges.get();
   release(&e.edges->begin);
   e.random = {seed_of_orders};
+  e.is_late = seed_of_orders % 2 == 0;
   std::vector<int> order(static_cast<size_t>(blocks));
   std::iota(order.begin(), order.end(), 0);
   std::ranges::shuffle(order, e.random);
@@ -463,17 +361,18 @@ const Copy* next_copy(int pending) {
 
 void* shared_array(const void* place, size_t bytes, size_t alignment) {
   const Unseen unseen;
-  if (alignment > __STDCPP_DEFAULT_NEW_ALIGNMENT__) throw std::runtime_error("shared memory aligned to " + std::to_string(alignment));
   Block& block = *engine().block;
-  auto& array = block.shared[place];
-  if (array == nullptr) {
-    block.shared_bytes += bytes;
+  auto found = block.shared.find(place);
+  if (found == block.shared.end()) {
+    alignment = std::max<size_t>(alignment, 16);
+    const size_t at = (block.shared_bytes + alignment - 1) / alignment * alignment;
+    block.shared_bytes = at + bytes;
     if (block.shared_bytes > kSharedBytes)
       throw std::runtime_error(std::to_string(block.shared_bytes) + " bytes of shared memory, there are " + std::to_string(kSharedBytes));
-    array.reset(new std::byte[bytes]);      // of its own, so that AddressSanitizer sees an access behind its end
-    std::memset(array.get(), 0xFF, bytes);  // NaN in every float
+    found = block.shared.try_emplace(place, bytes, alignment, at).first;
+    std::memset(found->second.bytes.get(), 0xFF, bytes);  // NaN in every float
   }
-  return array.get();
+  return found->second.bytes.get();
 }
 
 void before_atomic(void* place) {

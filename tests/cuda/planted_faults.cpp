@@ -2,6 +2,8 @@
 // a missing barrier, fence or wait is a report.
 //   none no_barrier no_second_barrier no_fence barrier_for_some lone_shuffle same_place    of the kernel
 //   no_copy_wait no_copy_barrier early_copy    of a kernel with copies on their way; right_copies: none of them
+//   no_full_wait early_release wrong_bytes    of products of tiles that are copied into a ring; right_ring: none of them
+//   no_proxy_fence no_tile_barrier    of products of tiles that threads store; right_stores: none of them
 //   no_wait    a second stream reads the sum without waiting for the first one
 #include <cstdio>
 #include <cstdlib>
@@ -10,8 +12,10 @@
 #include <vector>
 
 #include <device/launch.h>
+#include "base/float16.h"
 #include "block_sums.cuh"
 #include "staged_copies.cuh"
+#include "tile_ring.cuh"
 
 namespace {
 
@@ -62,6 +66,59 @@ bool prints_copies(std::string_view fault, StreamHandle stream) {
   return false;
 }
 
+/// Prints how many elements of a product of whole numbers are right.
+template <class Launch>
+void print_product(StreamHandle stream, int depth, const Launch& launch_product) {
+  struct alignas(16) EightNumbers {
+    uint16_t at[8];
+  };
+  const auto number = [](int row, int k, int factor) { return (row * 5 + k * factor) % 7 - 3; };
+  const auto elements = static_cast<size_t>(kRingRows * depth);
+  std::vector<EightNumbers> a(elements / 8), b(elements / 8);
+  std::vector<float> c(size_t{kRingRows} * kRingRows);
+  for (int i = 0; i < kRingRows * depth; ++i) {
+    a.data()[i / 8].at[i % 8] = bf16_of(static_cast<float>(number(i / depth, i % depth, 3)));
+    b.data()[i / 8].at[i % 8] = bf16_of(static_cast<float>(number(i / depth, i % depth, 4)));
+  }
+  launch_product(a.data()->at, b.data()->at, c.data());
+  stream->engine->finish(*stream->queue);
+  int right = 0;
+  for (int i = 0; i < kRingRows; ++i)
+    for (int j = 0; j < kRingRows; ++j) {
+      int wanted = 0;
+      for (int k = 0; k < depth; ++k) wanted += number(i, k, 3) * number(j, k, 4);
+      right += c[static_cast<size_t>(i * kRingRows + j)] == static_cast<float>(wanted) ? 1 : 0;
+    }
+  std::printf("multiplied %d\n", right);
+}
+
+template <TileFault kFault>
+void print_ring(StreamHandle stream) {
+  constexpr int kSteps = 5, kDepth = kSteps * kTileColumns;
+  print_product(stream, kDepth, [&](const uint16_t* a, const uint16_t* b, float* c) {
+    launch(stream, {1, kRingThreads}, multiply_by_ring<kFault>, make_tensor_map(a, kRingRows, kDepth, kRingRows),
+           make_tensor_map(b, kRingRows, kDepth, kRingRows), c, kSteps);
+  });
+}
+
+template <TileFault kFault>
+void print_stores(StreamHandle stream) {
+  print_product(stream, kTileColumns, [&](const uint16_t* a, const uint16_t* b, float* c) {
+    launch(stream, {1, kGroupThreads}, multiply_stored<kFault>, a, b, c);
+  });
+}
+
+bool prints_product(std::string_view fault, StreamHandle stream) {
+  if (fault == "right_ring") return print_ring<TileFault::none>(stream), true;
+  if (fault == "no_full_wait") return print_ring<TileFault::no_full_wait>(stream), true;
+  if (fault == "early_release") return print_ring<TileFault::early_release>(stream), true;
+  if (fault == "wrong_bytes") return print_ring<TileFault::wrong_bytes>(stream), true;
+  if (fault == "right_stores") return print_stores<TileFault::none>(stream), true;
+  if (fault == "no_proxy_fence") return print_stores<TileFault::no_proxy_fence>(stream), true;
+  if (fault == "no_tile_barrier") return print_stores<TileFault::no_tile_barrier>(stream), true;
+  return false;
+}
+
 }  // namespace
 
 int main(int count, char** words) {
@@ -76,8 +133,8 @@ int main(int count, char** words) {
   Memory memory;
   const auto made = std::make_shared<StreamEngine::Point>();
   CUstream_st sums{.engine = engine}, copies{.engine = engine};
-  if (prints_copies(fault, &sums)) return 0;
   try {
+    if (prints_copies(fault, &sums) || prints_product(fault, &sums)) return 0;
     give(fault, &sums, memory);
     engine->record(*sums.queue, made);
     if (fault != "no_wait") engine->wait(*copies.queue, made);

@@ -53,6 +53,25 @@ class PlantedFaults(unittest.TestCase):
             self.assertIn("WARNING: ThreadSanitizer: data race", done.stderr, fault)
             self.assertNotEqual(done.returncode, 0)
 
+    def test_products_of_tiles_wait_for_copies_and_copies_for_products(self):
+        right = "multiplied 4096\n"
+        for program in (PLAIN, WATCHED):
+            for seed in range(2):
+                for kernel in ("right_ring", "right_stores"):
+                    done = ran(program, kernel, seed)
+                    self.assertEqual((done.returncode, done.stdout, done.stderr), (0, right, ""), (kernel, seed))
+        # Seeds that are even run as late as may be.
+        self.assertRegex(ran(PLAIN, "no_full_wait", 2).stdout, r"more arrivals than the barrier's phase counts")
+        self.assertEqual(ran(PLAIN, "early_release", 0).stdout, "multiplied 0\n")
+        for seed, expected in {0: r"the block ends while a copy to its shared memory is under way",
+                               1: r"deadlock; thread 0 waits at wait_phase, line \d+ \(to come: 0 arrivals, -\d+ bytes\)"}.items():
+            self.assertRegex(ran(PLAIN, "wrong_bytes", seed).stdout, rf"^refused: block 0: {expected}")
+        for fault, expected in {"no_full_wait": right, "early_release": None, "no_proxy_fence": right, "no_tile_barrier": right}.items():
+            done = ran(WATCHED, fault)
+            self.assertIn("WARNING: ThreadSanitizer: data race", done.stderr, fault)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn(expected or "", done.stdout, fault)
+
 
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1])
