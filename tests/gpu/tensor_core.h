@@ -1,4 +1,4 @@
-// How the tensor cores of sm_90 add, fitted on an H100 by wrapper_probes (README.md): the same bits on a CPU.
+// How the tensor cores of sm_90 add, as fitted on an H100 (README.md): the same bits on a CPU. wrapper_probes compares.
 #pragma once
 #include <algorithm>
 #include <cmath>

@@ -1,428 +1,390 @@
-// The kernels and PTX wrappers of the CPU shim (CUDASHIM, see README.md), compiled by nvcc and run on the device, or by g++ against the
-// shim. Usage: wrapper_probes OUTPUT [REFERENCE [ONLY]]: writes every result to OUTPUT and compares it with REFERENCE, the other build's
-// OUTPUT.
-#include "probe.h"
-#include "tensor_core.h"
-// The kernels' own headers follow: they replace threadIdx and others by macros when the shim's headers are in the include path.
+// The kernels are written on the names in <device/..> alone, so that g++ compiles them for the simulated device too.
+#include "wrapper_probes.h"
+
+#include <algorithm>
 #include <bit>
 #include <cmath>
-#include <map>
+#include <cstring>
 #include <random>
+#include <string>
+#include <type_traits>
+#include <vector>
 
-#include <cuda_fp16.h>
+#include <device/launch.h>
 
-#include "kernels/gemm_hopper.cuh"
-#include "kernels/gemm_mma.cuh"
-#include "kernels/gemm_shared.cuh"
-#include "kernels/layer_norm_backward.cuh"
+#include "../cuda/block_sums.cuh"
+#include "../cuda/staged_copies.cuh"
+#include "../cuda/tile_ring.cuh"
+#include "base/float16.h"
+#include "probe.h"
+#include "probe_kernels.cuh"
+#include "tensor_core.h"
 
-using namespace probe;
-
+namespace st {
 namespace {
 
-constexpr int kSlots = 20;
+using namespace st::cuda;
+using probe::Line;
 
-/// Every wrapper that the kernels use, each result in a slot of its own.
-__global__ void wrappers(const float* in, float* out, int* counter) {
-  SHARED(float, named, [64]);
-  auto* rows = static_cast<__nv_bfloat16*>(dynamic_shared());  // 4 matrices of 8 x 8, then 64 copied vectors of 16 bytes
-  float* mine = out + threadIdx.x * kSlots;
-  float v = in[threadIdx.x];
-  mine[0] = shuffle_xor(v, 5);
-  mine[1] = shuffle(v, 3);
-  mine[2] = shuffle(v, 35);
-  mine[3] = shuffle_down(v, 4);
-  mine[4] = lane_id() < 16 ? shuffle_xor(v, 7, 0xffffu) : 0;
-  mine[5] = float(lane_id() + 100 * warp_id());
-  atomic_add(counter, int(threadIdx.x));
-  for (int i = threadIdx.x; i < 256; i += 64) rows[i] = __float2bfloat16(float(i));
-  sync_block();
-  mine[6] = float(*counter);
-  uint32_t d[4];
-  load_matrix_x4(d, rows + lane_id() * 8);
-  for (int i = 0; i < 4; ++i) mine[7 + i] = __builtin_bit_cast(float, d[i]);
-  load_matrix_x4<true>(d, rows + lane_id() * 8);
-  for (int i = 0; i < 4; ++i) mine[11 + i] = __builtin_bit_cast(float, d[i]);
-  auto* copied = reinterpret_cast<float*>(rows + 256) + threadIdx.x * 4;
-  for (int i = 0; i < 4; ++i) copied[i] = -1;
-  cp_async_16(copied, in + threadIdx.x / 4 * 4, threadIdx.x % 3 != 0);
-  cp_async_commit();
-  cp_async_wait<0>();
-  mine[15] = copied[0];
-  mine[16] = copied[3];
-  if (warp_id() == 1) named[lane_id()] = v;
-  sync_some(1, 64);
-  mine[17] = named[31 - lane_id()];
-  sync_warp(lane_id() < 16 ? 0xffffu : 0xffff0000u);
-  mine[18] = v;
-  mine[19] = rsqrt_fast(v * v + 0.1f);
-}
+StreamHandle stream = nullptr;  // of all probes
 
-/// Block 1 sends 64 values to block 0 by store_release and load_acquire.
-__global__ void message(const float* in, float* box, unsigned* flag, float* out) {
-  if (blockIdx.x == 1) {
-    box[threadIdx.x] = in[threadIdx.x];
-    sync_block();
-    if (threadIdx.x == 0) fence_device(), store_release(flag, 1u);
-  } else {
-    if (threadIdx.x == 0)
-      while (load_acquire(flag) == 0) spin_pause();
-    sync_block();
-    out[threadIdx.x] = box[63 - threadIdx.x];
+/// Memory of the device.
+template <class T>
+class Array {
+ public:
+  explicit Array(const std::vector<T>& values) : Array(values.size()) {
+    MUST(cudaMemcpyAsync(data_, values.data(), count_ * sizeof(T), cudaMemcpyHostToDevice, stream));
+    MUST(cudaStreamSynchronize(stream));
   }
-}
+  explicit Array(size_t count) : count_(count) {
+    void* data = nullptr;
+    MUST(cudaMalloc(&data, count * sizeof(T)));
+    data_ = static_cast<T*>(data);
+  }
+  ~Array() { cudaFree(data_); }
+  Array(const Array&) = delete;
+  Array& operator=(const Array&) = delete;
 
-enum class Kind { bf16, fp16, tf32 };
+  T* data() { return data_; }
+  std::vector<T> taken() {
+    std::vector<T> values(count_);
+    MUST(cudaGetLastError());
+    MUST(cudaMemcpyAsync(values.data(), data_, count_ * sizeof(T), cudaMemcpyDeviceToHost, stream));
+    MUST(cudaStreamSynchronize(stream));
+    return values;
+  }
 
-/// D = A B + C for one 16 x 8 x K product a warp, K = 16 or (tf32) 8: A [16][K], B [8][K] (its rows are columns), C and D [16][8].
-/// All operands come as floats that the type holds exactly.
-template <Kind kind>
-__global__ void mma_once(const float* a, const float* b, const float* c, float* d) {
-  constexpr int k = kind == Kind::tf32 ? 8 : 16;
-  a += int64_t(blockIdx.x) * 16 * k, b += int64_t(blockIdx.x) * 8 * k, c += int64_t(blockIdx.x) * 128, d += int64_t(blockIdx.x) * 128;
-  int g = lane_id() / 4, t = lane_id() % 4;
-  auto half = [](float v) { return kind == Kind::bf16 ? __bfloat16_as_ushort(__float2bfloat16(v)) : __half_as_ushort(__float2half(v)); };
-  auto word = [&](const float* row, int part) {  // part 0 or 1: the lower or upper half of K
-    if constexpr (kind == Kind::tf32)
-      return __builtin_bit_cast(uint32_t, row[t + 4 * part]);
-    else
-      return uint32_t(half(row[2 * t + 8 * part])) | uint32_t(half(row[2 * t + 8 * part + 1])) << 16;
-  };
-  uint32_t af[4] = {word(a + g * k, 0), word(a + (g + 8) * k, 0), word(a + g * k, 1), word(a + (g + 8) * k, 1)};
-  uint32_t bf[2] = {word(b + g * k, 0), word(b + g * k, 1)};
-  float s[4] = {c[g * 8 + 2 * t], c[g * 8 + 2 * t + 1], c[(g + 8) * 8 + 2 * t], c[(g + 8) * 8 + 2 * t + 1]};
-  if constexpr (kind == Kind::bf16) mma_m16n8k16_bf16(s, af, bf);
-#ifdef __CUDACC__
-#define ST_MMA(shape)                                                                    \
-  asm("mma.sync.aligned." shape " {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};" \
-      : "+f"(s[0]), "+f"(s[1]), "+f"(s[2]), "+f"(s[3])                                   \
-      : "r"(af[0]), "r"(af[1]), "r"(af[2]), "r"(af[3]), "r"(bf[0]), "r"(bf[1]))
-  if constexpr (kind == Kind::fp16) ST_MMA("m16n8k16.row.col.f32.f16.f16.f32");
-  if constexpr (kind == Kind::tf32) ST_MMA("m16n8k8.row.col.f32.tf32.tf32.f32");
-#endif
-  for (int i = 0; i < 4; ++i) d[(g + i / 2 * 8) * 8 + 2 * t + i % 2] = s[i];
-}
+ private:
+  size_t count_;
+  T* data_ = nullptr;
+};
 
-cudaStream_t stream;
-std::map<std::string, std::vector<float>> results, reference;
-std::string only;
+uint16_t half_of_number(Half type, float x) { return type == Half::bf16 ? bf16_of(x) : f16_of(x); }
+float number_of_half(Half type, uint16_t bits) { return type == Half::bf16 ? f32_of_bf16(bits) : st::f32_of_f16(bits); }
 
-template <class T>
-T* sent(const std::vector<T>& v) {
-  T* data = on_device<T>(v.size());
-  MUST(cudaMemcpyAsync(data, v.data(), v.size() * sizeof(T), cudaMemcpyHostToDevice, stream));
-  MUST(cudaStreamSynchronize(stream));
-  return data;
-}
-
-template <class T>
-T* poisoned(size_t n, int byte = 0xff) {
-  T* data = on_device<T>(n);
-  MUST(cudaMemsetAsync(data, byte, n * sizeof(T), stream));
-  return data;
-}
-
-int64_t ordered(float v) {
-  int32_t bits = std::bit_cast<int32_t>(v);
-  return bits < 0 ? int64_t(INT32_MIN) - bits : bits;
-}
-
-/// Fetches a result, compares it with the other build's and with `exact`; `exact` may be empty.
-std::vector<float> keep(const std::string& name, const float* data, size_t n, const std::vector<double>& exact) {
-  std::vector<float> v(n);
-  MUST(cudaGetLastError());
-  MUST(cudaMemcpyAsync(v.data(), data, n * 4, cudaMemcpyDeviceToHost, stream));
-  MUST(cudaStreamSynchronize(stream));
-  auto far = [&](const std::vector<float>& x) {
-    double off = 0, norm = 0;
-    for (size_t i = 0; i < n; ++i) off += (x[i] - exact[i]) * (x[i] - exact[i]), norm += exact[i] * exact[i];
-    return std::sqrt(off / norm);
-  };
-  Line line("case", name);
-  line("n", n);
-  if (!exact.empty()) line("relative_error", far(v));
-  if (auto other = reference.find(name); other != reference.end() && other->second.size() == n) {
-    int64_t differ = 0, most = 0;
-    for (size_t i = 0; i < n; ++i) {
-      differ += std::bit_cast<uint32_t>(v[i]) != std::bit_cast<uint32_t>(other->second[i]);
-      most = std::max(most, std::abs(ordered(v[i]) - ordered(other->second[i])));
+/// c [rows, columns] += a b^T of b [columns, depth], in fp64; by tensor_core.h if `as_a_device`, in order of k.
+std::vector<float> product(Half type, const std::vector<uint16_t>& a, const std::vector<uint16_t>& b, std::vector<float> c, size_t columns,
+                           size_t depth, bool as_a_device) {
+  for (size_t i = 0; i < c.size(); ++i) {
+    const uint16_t *const x = &a[i / columns * depth], *const y = &b[i % columns * depth];
+    double sum = static_cast<double>(c[i]);
+    for (size_t k = 0; k < depth; ++k)
+      sum += static_cast<double>(number_of_half(type, x[k])) * static_cast<double>(number_of_half(type, y[k]));
+    if (!as_a_device) {
+      c[i] = static_cast<float>(sum);
+      continue;
     }
-    line("bits_differ", differ)("most_ulp", most);
-    if (!exact.empty()) line("relative_error_of_reference", far(other->second));
+    for (size_t k = 0; k < depth; k += 16)
+      c[i] = probe::kTensorCore16(c[i], 16, [&](int at) {
+        return std::pair(number_of_half(type, x[k + static_cast<size_t>(at)]), number_of_half(type, y[k + static_cast<size_t>(at)]));
+      });
   }
-  return results[name] = v;
-}
-
-using Draw = std::vector<float> (*)(std::mt19937&, size_t);
-std::vector<float> normal(std::mt19937& g, size_t n) {
-  std::vector<float> v(n);
-  for (float& x : v) {  // a sum of uniform numbers: the same bits from every standard library
-    x = -6;
-    for (int i = 0; i < 12; ++i) x += float(g() >> 8) * 0x1p-24f;
-  }
-  return v;
-}
-std::vector<float> whole(std::mt19937& g, size_t n) {
-  std::vector<float> v(n);
-  for (float& x : v) x = float(int(g() % 17) - 8);
-  return v;
-}
-
-std::vector<__nv_bfloat16> rounded(std::vector<float>& v) {
-  std::vector<__nv_bfloat16> r;
-  for (float& x : v) r.push_back(__float2bfloat16(x)), x = __bfloat162float(r.back());
-  return r;
-}
-
-/// C = A op(B): B is [k][n], or [n][k] if `transposed`.
-std::vector<double> product(const std::vector<float>& a, const std::vector<float>& b, int m, int n, int k, bool transposed) {
-  std::vector<double> c(size_t(m) * n);
-  for (int i = 0; i < m; ++i)
-    for (int q = 0; q < k; ++q)
-      for (int j = 0; j < n; ++j) c[i * n + j] += double(a[i * k + q]) * b[transposed ? j * k + q : q * n + j];
   return c;
 }
 
-void folds(std::mt19937& g) {
-  int n = 100003, blocks = 17;
-  auto x = normal(g, n);
-  double sum = 0;
-  for (float v : x) sum += v;
-  float *slots = poisoned<float>(blocks), *out = poisoned<float>(1);
-  auto* arrived = poisoned<unsigned>(1, 0);
-  float* dx = sent(x);
-  for (const char* name : {"reduce_sum", "reduce_sum again"}) {
-    LAUNCH(reduce_sum, blocks, 256, 0, stream, dx, n, slots, arrived, out);
-    keep(name, out, 1, {sum});
-  }
-}
+class Probes {
+ public:
+  Probes() { MUST(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking)); }
+  ~Probes() { cudaStreamDestroy(stream); }
+  Probes(const Probes&) = delete;
+  Probes& operator=(const Probes&) = delete;
 
-void layer_norm(std::mt19937& g) {
-  constexpr int width = 256;
-  int rows = 64, blocks = 7;
-  auto x = normal(g, rows * width), dy = normal(g, rows * width), gamma = normal(g, width);
-  std::vector<float> mean(rows), rstd(rows);
-  std::vector<double> dx(rows * width), dgamma(width), dbeta(width);
-  for (int r = 0; r < rows; ++r) {
-    double m = 0, v = 0, a = 0, b = 0;
-    for (int c = 0; c < width; ++c) m += x[r * width + c] / double(width);
-    for (int c = 0; c < width; ++c) v += (x[r * width + c] - m) * (x[r * width + c] - m) / width;
-    double s = 1 / std::sqrt(v + 1e-5);
-    mean[r] = float(m), rstd[r] = float(s);
-    auto hat = [&](int c) { return (x[r * width + c] - m) * s; };
-    for (int c = 0; c < width; ++c) {
-      double d = dy[r * width + c];
-      a += d * gamma[c] / width, b += d * gamma[c] * hat(c) / width;
-      dgamma[c] += d * hat(c), dbeta[c] += d;
+  int64_t different() const { return different_; }
+
+  void threads() {
+    const std::vector<float> x = numbers(64);
+    Array<float> in(x), out(64 * 5);
+    launch(stream, {1, 64}, shuffle_each, in.data(), out.data());
+    std::vector<float> wanted;
+    for (size_t thread = 0; thread < 64; ++thread)
+      for (size_t i = 0; i < 5; ++i) wanted.push_back(x[thread ^ size_t{1} << i]);
+    compare("shuffle_xor", out, wanted);
+
+    constexpr int kBlocks = 40;
+    std::vector<uint64_t> words(64 * kBlocks);
+    for (uint64_t& word : words) word = uint64_t{random_()} << 32 | random_();
+    Array<uint64_t> all(words), least(std::vector<uint64_t>{~uint64_t{0}}), last(std::vector<uint64_t>{0});
+    Array<unsigned> counts(std::vector<unsigned>(2));
+    launch(stream, {kBlocks, 64}, count_and_compare, all.data(), counts.data(), least.data(), last.data());
+    compare("atomic_add", counts, {64 * kBlocks, kBlocks});
+    compare("atomic_min", least, {*std::ranges::min_element(words)});
+    const uint64_t kept = last.taken()[0];
+    say("atomic_set", 1, std::ranges::find(words, kept) == words.end() ? 1 : 0);
+  }
+
+  /// The last block to come adds what the others have written.
+  void fences() {
+    for (const int blocks : {3, 64}) {
+      Array<float> x(std::vector<float>(static_cast<size_t>(blocks * kSumThreads), 0.5F)), sums(static_cast<size_t>(blocks)), sum(1);
+      Array<unsigned> arrived(std::vector<unsigned>{0});
+      launch(stream, {blocks, kSumThreads}, sum_twice<Fault::none>, x.data(), sums.data(), arrived.data(), sum.data());
+      compare(text("fence_device, ", blocks, " blocks"), sum, {static_cast<float>(blocks * kSumThreads)});
     }
-    for (int c = 0; c < width; ++c) dx[r * width + c] = (double(dy[r * width + c]) * gamma[c] - a - hat(c) * b) * s;
   }
-  float *out = poisoned<float>(rows * width), *parts = poisoned<float>(2 * blocks * width), *sums = poisoned<float>(2 * width);
-  LAUNCH((layer_norm_backward<64, 4>), blocks, 64, 0, stream, sent(x), sent(gamma), sent(mean), sent(rstd), sent(dy), out, parts,
-         parts + blocks * width, rows);
-  for (int i = 0; i < 2; ++i) LAUNCH(add_parts, 4, 64, 0, stream, parts + i * blocks * width, blocks, width, sums + i * width);
-  keep("layer_norm_backward dx", out, rows * width, dx);
-  keep("layer_norm_backward dgamma", sums, width, dgamma);
-  keep("layer_norm_backward dbeta", sums + width, width, dbeta);
-}
 
-/// The share of bits that one accumulator gives which takes K in order, 16 terms a step, as tensor_core.h adds them.
-void chain(const std::string& name, const std::vector<float>& got, const std::vector<float>& a, const std::vector<float>& b, int n, int k) {
-  size_t same = 0;
-  for (size_t i = 0; i < got.size(); ++i) {
-    const float *x = &a[i / n * k], *y = &b[i % n * k];
-    float sum = 0;
-    for (int q = 0; q < k; q += 16)
-      sum = kTensorCore16(sum, 16, [&](int t) { return q + t < k ? std::pair(x[q + t], y[q + t]) : std::pair(0.0f, 0.0f); });
-    same += std::bit_cast<uint32_t>(sum) == std::bit_cast<uint32_t>(got[i]);
-  }
-  Line("tensor_core", name + ", K in order")("n", got.size())("share_of_bits", double(same) / double(got.size()));
-}
-
-void products(Draw draw, const std::string& of) {
-  if (only.empty() || only == "shared") {
-    std::mt19937 g(21);  // its own: a part alone has the same operands
-    int m = 100, n = 130, k = 70;
-    auto a = draw(g, m * k), b = draw(g, k * n);
-    float* c = poisoned<float>(m * n);
-    LAUNCH(gemm_shared, dim3((n + 63) / 64, (m + 63) / 64), 256, 0, stream, sent(a), sent(b), c, m, n, k);
-    keep("gemm_shared " + of, c, m * n, product(a, b, m, n, k, false));
-  }
-  if (only.empty() || only == "mma") {
-    std::mt19937 g(22);
-    int m = 100, n = 130, k = 128;
-    auto a = draw(g, m * k), b = draw(g, n * k);
-    auto *pa = sent(rounded(a)), *pb = sent(rounded(b));
-    float* c = poisoned<float>(m * n);
-    LAUNCH(gemm_mma, dim3((n + 63) / 64, (m + 63) / 64), 128, 4 * 64 * 40 * 2, stream, pa, pb, c, m, n, k);
-    chain("gemm_mma " + of, keep("gemm_mma " + of, c, m * n, product(a, b, m, n, k, true)), a, b, n, k);
-  }
-  if (only.empty() || only == "hopper") {
-    std::mt19937 g(23);
-    int m = 150, n = 72, k = 328;
-    auto a = draw(g, m * k), b = draw(g, n * k);
-    auto *pa = sent(rounded(a)), *pb = sent(rounded(b));
-    float* c = poisoned<float>(m * n);
-    auto start = [&] {
-      LAUNCH(gemm_hopper, dim3((n + 63) / 64, (m + 127) / 128), 384, sizeof(HopperTiles), stream, tensor_map_bf16(pa, m, k, 128, 64),
-             tensor_map_bf16(pb, n, k, 64, 64), c, m, n, k);
+  void conversions() {
+    std::vector<float> x = numbers(1000);
+    for (const uint32_t bits :
+         {0U, 0x80000000U, 0x7F800000U, 0xFF800000U, 0x7FC01234U, 0x7F7FFFFFU, 0x3F808000U, 0x3F818000U, 0x33000001U, 0x477FF000U})
+      x.push_back(std::bit_cast<float>(bits));
+    const int pairs = static_cast<int>(x.size() / 2);
+    Array<float> in(x);
+    Array<uint32_t> bf16(static_cast<size_t>(pairs)), f16(static_cast<size_t>(pairs));
+    launch(stream, {1, kLanes}, round_pairs, in.data(), bf16.data(), f16.data(), pairs);
+    const auto pairs_of = [&](Half type) {
+      std::vector<uint32_t> all;
+      for (size_t i = 0; i < x.size(); i += 2) {
+        const auto rounded = [&](float v) { return std::isnan(v) ? 0x7FFFU : uint32_t{half_of_number(type, v)}; };
+        all.push_back(rounded(x[i]) | rounded(x[i + 1]) << 16);
+      }
+      return all;
     };
-#ifdef __CUDACC__
-    if (only.empty()) start();
-    if (only.empty())
-      Line("launch", "gemm_hopper without cudaFuncAttributeMaxDynamicSharedMemorySize")("shared", sizeof(HopperTiles))(
-          "status", cudaGetErrorName(cudaGetLastError()));
-    MUST(cudaFuncSetAttribute(gemm_hopper, cudaFuncAttributeMaxDynamicSharedMemorySize, int(sizeof(HopperTiles))));
-#endif
-    start();
-    chain("gemm_hopper " + of, keep("gemm_hopper " + of, c, m * n, product(a, b, m, n, k, true)), a, b, n, k);
+    compare("bf16_pair_of", bf16, pairs_of(Half::bf16));
+    compare("f16_pair_of", f16, pairs_of(Half::f16));
+    std::vector<uint16_t> halves;
+    for (uint32_t bits = 0; bits < 0x7C00; bits += 7) halves.push_back(static_cast<uint16_t>(bits));  // NaN apart, which is the device's
+    std::vector<float> wide(halves.size());
+    std::ranges::transform(halves, wide.begin(), [](uint16_t bits) { return st::f32_of_f16(bits); });
+    Array<uint16_t> narrow(halves);
+    Array<float> widened(halves.size());
+    launch(stream, {1, kLanes}, widen, narrow.data(), widened.data(), static_cast<int>(halves.size()));
+    compare("f32_of_f16", widened, wide);
   }
-  if (only.empty() || only == "tile") {
-    std::mt19937 g(24);
-    auto a = draw(g, 4096), b = draw(g, 4096);
-    auto *pa = sent(rounded(a)), *pb = sent(rounded(b));
-    float* c = poisoned<float>(4096);
-    LAUNCH(tile_by_stores, 1, 128, 16384, stream, pa, pb, c);
-    chain("tile_by_stores " + of, keep("tile_by_stores " + of, c, 4096, product(a, b, 64, 64, 64, true)), a, b, 64, 64);
-  }
-}
 
-/// Prints the model that gives most results bit for bit, of one product of K terms each, from C.
-template <class Term>
-void fit(const std::string& name, const std::vector<float>& got, const std::vector<float>& c, int k, const Term& term) {
-  Model best{};
-  double most = -1;
-  for (int group : {16, 8, 4})
-    for (int extra : {0, 1, 2, 3, 4})
-      for (bool factors : {true, false})
-        for (bool nearest : {false, true}) {
-          Model model{group, extra, factors, nearest};
-          if (group > k) continue;
-          size_t same = 0;
-          for (size_t i = 0; i < got.size(); ++i)
-            same += std::bit_cast<uint32_t>(model(c[i], k, [&](int q) { return term(i, q); })) == std::bit_cast<uint32_t>(got[i]);
-          double share = double(same) / double(got.size());
-          if (share > most) best = model, most = share;
+  void outer() {
+    const std::vector<float> a = numbers(kLanes * 4), b = numbers(kLanes * 4);
+    std::vector<float> sums = numbers(kLanes * 16);
+    Array<float> of_a(a), of_b(b), of_sums(sums);
+    launch(stream, {1, kLanes}, add_outer, of_a.data(), of_b.data(), of_sums.data());
+    for (size_t i = 0; i < sums.size(); ++i) sums[i] = std::fma(a[i / 16 * 4 + i % 16 / 4], b[i / 16 * 4 + i % 4], sums[i]);
+    compare("add_outer_product", of_sums, sums);
+  }
+
+  void matrices() {
+    std::vector<uint16_t> x(kLanes * 8);
+    for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<uint16_t>(i);
+    Array<uint16_t> in(x);
+    Array<uint32_t> out(size_t{2} * kLanes * 4);
+    launch(stream, {1, kLanes}, load_both_ways, in.data(), out.data());
+    std::vector<uint32_t> wanted;
+    for (const bool transposed : {false, true})
+      for (uint32_t lane = 0; lane < kLanes; ++lane)
+        for (uint32_t matrix = 0; matrix < 4; ++matrix) {
+          const uint32_t line = lane / 4, first = lane % 4 * 2, step = transposed ? 8 : 1;
+          const uint32_t at = matrix * 64 + (transposed ? first * 8 + line : line * 8 + first);
+          wanted.push_back(at | (at + step) << 16);
         }
-  size_t simple = 0;  // the shim's: fp32 products added one after another, then to C
-  for (size_t i = 0; i < got.size(); ++i) {
-    float v = 0;
-    for (int q = 0; q < k; ++q) v += term(i, q).first * term(i, q).second;
-    v += c[i];
-    simple += std::bit_cast<uint32_t>(v) == std::bit_cast<uint32_t>(got[i]);
+    compare("load_matrices", out, wanted);
   }
-  Line("tensor_core", name)("n", got.size())("group", best.group)("extra_bits", best.extra)("exponents_of_factors", best.factors)(
-      "rounds_to_nearest", best.nearest)("share_of_bits", most)("share_of_the_shim's_model", double(simple) / double(got.size()));
-}
 
-/// Floats of `bits` mantissa bits, exponents low to high.
-std::vector<float> spread_out(std::mt19937& g, size_t n, int bits, int low, int high) {
-  std::vector<float> v(n);
-  for (float& x : v) {
-    float mantissa = 1.0f + float(g() >> (32 - bits)) * std::ldexp(1.0f, -bits);
-    x = std::ldexp(g() % 2 ? mantissa : -mantissa, low + int(g() % uint32_t(high - low + 1)));
+  template <Half kType>
+  void fragments(const char* name) {
+    constexpr size_t kBlocks = 8;
+    for (const bool are_whole : {true, false}) {
+      const std::vector<uint16_t> a = halves(kType, kBlocks * 256, are_whole), b = halves(kType, kBlocks * 128, are_whole);
+      const std::vector<float> c = are_whole ? whole(kBlocks * 128) : numbers(kBlocks * 128);
+      Array<uint16_t> of_a(a), of_b(b);
+      Array<float> sums(c);
+      launch(stream, {static_cast<int64_t>(kBlocks), kLanes}, multiply_once<kType>, of_a.data(), of_b.data(), sums.data());
+      std::vector<float> wanted;
+      for (size_t block = 0; block < kBlocks; ++block) {
+        const auto part = [&](const auto& all, size_t count) {
+          return std::vector(all.begin() + static_cast<int64_t>(block * count), all.begin() + static_cast<int64_t>((block + 1) * count));
+        };
+        const std::vector<float> one = product(kType, part(a, 256), part(b, 128), part(c, 128), 8, 16, !are_whole);
+        wanted.insert(wanted.end(), one.begin(), one.end());
+      }
+      give(text("multiply_add of ", name), sums, wanted, are_whole);
+    }
   }
-  return v;
-}
 
-template <Kind kind>
-void accumulation(const char* type, const char* set, int bits, int low, int high) {
-  constexpr int trials = 128, k = kind == Kind::tf32 ? 8 : 16;
-  std::mt19937 g(17);
-  auto a = spread_out(g, trials * 16 * k, bits, low, high), b = spread_out(g, trials * 8 * k, bits, low, high);
-  auto c = spread_out(g, trials * 128, 23, 2 * low, 2 * high);
-  float* out = poisoned<float>(trials * 128);
-  std::string name = std::string("mma.sync ") + type + ", " + set;
-  LAUNCH((mma_once<kind>), trials, 32, 0, stream, sent(a), sent(b), sent(c), out);
-  auto d = keep(name, out, trials * 128, {});
-  fit(name, d, c, k,
-      [&](size_t i, int q) { return std::pair(a[i / 128 * 16 * k + i % 128 / 8 * k + q], b[i / 128 * 8 * k + i % 8 * k + q]); });
-}
+  void copies() {
+    const std::vector<uint16_t> x = halves(Half::bf16, kLanes * 8, true);
+    Array<uint16_t> in(x), out(2 * kLanes * 8);
+    launch(stream, {1, kLanes}, copy_parts, in.data(), out.data());
+    std::vector<uint16_t> wanted = x;
+    for (size_t i = 0; i < x.size(); ++i)
+      if (i % 8 >= i / 8 % 9) wanted[i] = 0;
+    for (size_t i = 0; i < x.size(); ++i) wanted.push_back(x[(i + 8) % x.size()]);
+    compare("copy_async", out, wanted);
 
-void tensor_core(std::mt19937&) {
-  accumulation<Kind::bf16>("bf16", "one binade", 7, 0, 0);
-  accumulation<Kind::bf16>("bf16", "exponents -10 to 10", 7, -10, 10);
-  accumulation<Kind::bf16>("bf16", "products near 2^-126", 7, -66, -60);
-#ifdef __CUDACC__
-  accumulation<Kind::fp16>("fp16", "one binade", 10, 0, 0);
-  accumulation<Kind::fp16>("fp16", "exponents -7 to 7", 10, -7, 7);
-  accumulation<Kind::tf32>("tf32", "one binade", 10, 0, 0);
-  accumulation<Kind::tf32>("tf32", "exponents -10 to 10", 10, -10, 10);
-#endif
-}
-
-void names(std::mt19937& g) {
-  auto in = normal(g, 64);
-  float *out = poisoned<float>(64 * kSlots), *box = poisoned<float>(64), *got = poisoned<float>(64);
-  LAUNCH(wrappers, 1, 64, 512 + 1024, stream, sent(in), out, poisoned<int>(1, 0));
-  std::vector<float> all(64 * kSlots), wanted(64);
-  MUST(cudaMemcpyAsync(all.data(), out, all.size() * 4, cudaMemcpyDeviceToHost, stream));
-  MUST(cudaStreamSynchronize(stream));
-  const char* slots[kSlots] = {"shuffle_xor",
-                               "shuffle",
-                               "shuffle by lane 35",
-                               "shuffle_down",
-                               "shuffle in a mask",
-                               "lane and warp",
-                               "atomic_add",
-                               "ldmatrix 0",
-                               "ldmatrix 1",
-                               "ldmatrix 2",
-                               "ldmatrix 3",
-                               "ldmatrix.trans 0",
-                               "ldmatrix.trans 1",
-                               "ldmatrix.trans 2",
-                               "ldmatrix.trans 3",
-                               "cp.async or zeros",
-                               "cp.async or zeros, last",
-                               "bar.sync id",
-                               "sync_warp",
-                               "rsqrt_fast"};
-  for (int s = 0; s < kSlots; ++s) {
-    std::vector<float> one(64);
-    for (int i = 0; i < 64; ++i) one[i] = all[i * kSlots + s];
-    keep(slots[s], sent(one), 64, {});
+    std::vector<FourNumbers> steps(kCopySteps * kCopyThreads);
+    std::vector<float> sums(kCopyThreads);
+    for (size_t i = 0; i < steps.size(); ++i) {
+      steps[i].at[0] = static_cast<float>(i * i % 101);
+      sums[(i + kCopyThreads - 1) % kCopyThreads] += steps[i].at[0];
+    }
+    Array<FourNumbers> of_steps(steps);
+    Array<float> of_sums(sums.size());
+    launch(stream, {1, kCopyThreads}, sum_copies<CopyFault::none>, of_steps.data()->at, of_sums.data());
+    compare("copy_async in stages", of_sums, sums);
   }
-  LAUNCH(message, 2, 64, 0, stream, sent(in), box, poisoned<unsigned>(1, 0), got);
-  keep("release and acquire", got, 64, {});
-}
 
-void read(const char* file) {
-  FILE* in = std::fopen(file, "rb");
-  uint32_t sizes[2];
-  while (in != nullptr && std::fread(sizes, 4, 2, in) == 2) {
-    std::string name(sizes[0], ' ');
-    std::vector<float> v(sizes[1]);
-    if (std::fread(name.data(), 1, sizes[0], in) == sizes[0] && std::fread(v.data(), 4, sizes[1], in) == sizes[1]) reference[name] = v;
+  void copy_engine() {
+    const std::vector<uint16_t> x = halves(Half::bf16, kLanes * 8, true);
+    Array<uint16_t> in(x), out(x.size()), again(x.size());
+    launch(stream, {1, kLanes}, copy_by_engine, in.data(), out.data(), again.data());
+    compare("copy_bulk", out, x);
+    std::vector<uint16_t> twice = x;
+    std::copy_n(x.begin(), x.size() / 2, twice.begin() + static_cast<int64_t>(x.size() / 2));
+    compare("copy_bulk in a second phase", again, twice);
   }
-  if (in != nullptr) std::fclose(in);
-}
 
-void write(const char* file) {
-  FILE* out = std::fopen(file, "wb");
-  if (out == nullptr) return;
-  for (const auto& [name, v] : results) {
-    uint32_t sizes[2] = {uint32_t(name.size()), uint32_t(v.size())};
-    std::fwrite(sizes, 4, 2, out), std::fwrite(name.data(), 1, name.size(), out), std::fwrite(v.data(), 4, v.size(), out);
+  template <TileFault kFault>
+  void tiles() {
+    for (const bool are_whole : {true, false}) {
+      // The last tile has columns, and each tile rows, that are not there.
+      constexpr int kSteps = 5, kRows = 60, kColumns = kSteps * kTileColumns - 24;
+      const std::vector<uint16_t> a = halves(Half::bf16, kRows * kColumns, are_whole), b = halves(Half::bf16, kRows * kColumns, are_whole);
+      Array<uint16_t> of_a(a), of_b(b);
+      Array<float> c(kRingRows * kRingRows);
+      launch(stream, {1, kRingThreads}, multiply_by_ring<kFault>, make_tensor_map(of_a.data(), kRows, kColumns, kRingRows),
+             make_tensor_map(of_b.data(), kRows, kColumns, kRingRows), c.data(), kSteps);
+      give(text("multiply_tiles of copy_tile", fault_name_), c, tile_product(a, b, kRows, kColumns, kSteps * kTileColumns, are_whole),
+           are_whole);
+    }
   }
-  std::fclose(out);
-}
+
+  template <TileFault kFault>
+  void stored() {
+    for (const bool are_whole : {true, false}) {
+      const std::vector<uint16_t> a = halves(Half::bf16, 4096, are_whole), b = halves(Half::bf16, 4096, are_whole);
+      Array<uint16_t> of_a(a), of_b(b);
+      Array<float> c(4096);
+      launch(stream, {1, kGroupThreads}, multiply_stored<kFault>, of_a.data(), of_b.data(), c.data());
+      give(text("multiply_tiles of stores", fault_name_), c, tile_product(a, b, 64, 64, 64, are_whole), are_whole);
+    }
+  }
+
+  void graph() {
+    Array<uint64_t> all(std::vector<uint64_t>(64, 7)), least(std::vector<uint64_t>{9}), last(std::vector<uint64_t>{0});
+    Array<unsigned> counts(std::vector<unsigned>(2));
+    cudaGraph_t graph = nullptr;
+    cudaGraphExec_t made = nullptr;
+    MUST(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+    for (int i = 0; i < 2; ++i) launch(stream, {1, 64}, count_and_compare, all.data(), counts.data(), least.data(), last.data());
+    MUST(cudaStreamEndCapture(stream, &graph));
+    MUST(cudaGraphInstantiate(&made, graph, 0));
+    compare("a graph before its launch", counts, {0, 0});
+    for (int i = 0; i < 3; ++i) MUST(cudaGraphLaunch(made, stream));
+    compare("a graph of 2 kernels, three times", counts, {6 * 64, 6});
+    compare("its results", least, {7});
+    MUST(cudaGraphExecDestroy(made));
+    MUST(cudaGraphDestroy(graph));
+  }
+
+  /// A kernel whose result is right or wrong.
+  template <CopyFault kFault>
+  void planted_copies() {
+    Array<FourNumbers> x(std::vector<FourNumbers>(kCopySteps * kCopyThreads, {{2, 0, 0, 0}}));
+    Array<float> sums(kCopyThreads);
+    launch(stream, {1, kCopyThreads}, sum_copies<kFault>, x.data()->at, sums.data());
+    compare(text("sum_copies", fault_name_), sums, std::vector<float>(kCopyThreads, 10));
+  }
+  template <Fault kFault>
+  void planted_sums() {
+    constexpr int kBlocks = 64;
+    Array<float> x(std::vector<float>(kBlocks * kSumThreads, 0.5F)), sums(kBlocks), sum(1);
+    Array<unsigned> arrived(std::vector<unsigned>{0});
+    launch(stream, {kBlocks, kSumThreads}, sum_twice<kFault>, x.data(), sums.data(), arrived.data(), sum.data());
+    compare(text("sum_twice", fault_name_), sum, {kBlocks * kSumThreads});
+  }
+  void name_fault(std::string_view fault) { fault_name_ = text(", ", fault); }
+
+ private:
+  std::vector<float> numbers(size_t count) {
+    std::vector<float> all(count);
+    for (float& x : all) {  // a sum of uniform numbers: the same bits from every standard library
+      x = -2;
+      for (int i = 0; i < 4; ++i) x += static_cast<float>(random_() >> 8) * 0x1p-24F;
+    }
+    return all;
+  }
+  std::vector<float> whole(size_t count) {
+    std::vector<float> all(count);
+    for (float& x : all) x = static_cast<float>(static_cast<int>(random_() % 17) - 8);
+    return all;
+  }
+  std::vector<uint16_t> halves(Half type, size_t count, bool are_whole) {
+    std::vector<uint16_t> all;
+    for (const float x : are_whole ? whole(count) : numbers(count)) all.push_back(half_of_number(type, x));
+    return all;
+  }
+  /// [64, 64] of matrices that end before.
+  static std::vector<float> tile_product(const std::vector<uint16_t>& a, const std::vector<uint16_t>& b, size_t rows, size_t columns,
+                                         size_t depth, bool are_whole) {
+    const auto padded = [&](const std::vector<uint16_t>& x) {
+      std::vector<uint16_t> all(64 * depth);
+      for (size_t row = 0; row < rows; ++row)
+        std::copy_n(x.begin() + static_cast<int64_t>(row * columns), columns, all.begin() + static_cast<int64_t>(row * depth));
+      return all;
+    };
+    return product(Half::bf16, padded(a), padded(b), std::vector<float>(4096), 64, depth, !are_whole);
+  }
+
+  void say(const std::string& name, size_t count, int64_t different) {
+    Line("probe", name)("n", count)("different", different);
+    different_ += different;
+  }
+  template <class T>
+  static size_t differences(const std::vector<T>& got, const std::vector<T>& wanted) {
+    size_t count = got.size() == wanted.size() ? 0 : 1;
+    for (size_t i = 0; i < std::min(got.size(), wanted.size()); ++i) count += std::memcmp(&got[i], &wanted[i], sizeof(T)) != 0 ? 1 : 0;
+    return count;
+  }
+  template <class T>
+  void compare(const std::string& name, Array<T>& got, const std::vector<std::type_identity_t<T>>& wanted) {
+    say(name, wanted.size(), static_cast<int64_t>(differences(got.taken(), wanted)));
+  }
+  /// Whole numbers must be equal; the bits of others are a fact.
+  void give(const std::string& name, Array<float>& got, const std::vector<float>& wanted, bool are_whole) {
+    if (are_whole) return compare(name, got, wanted);
+    const auto same = static_cast<double>(wanted.size() - differences(got.taken(), wanted));
+    Line("tensor_core", name)("n", wanted.size())("share_of_bits", same / static_cast<double>(wanted.size()));
+  }
+
+  std::mt19937 random_{7};
+  int64_t different_ = 0;
+  std::string fault_name_;
+};
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  if (argc > 2) read(argv[2]);
-  if (argc > 3) only = argv[3];
-  stream = new_stream();
-  auto run = [&](const char* part, auto cases) {
-    std::mt19937 g(7);
-    if (only.empty() || only == part) cases(g);
-  };
-  run("reduce", folds);
-  run("norm", layer_norm);
-  products(normal, "normal");
-  products(whole, "whole numbers");
-  run("names", names);
-  run("model", tensor_core);
-  if (argc > 1) write(argv[1]);
+int64_t print_wrapper_probes() {
+  Probes probes;
+  probes.threads();
+  probes.fences();
+  probes.conversions();
+  probes.outer();
+  probes.matrices();
+  probes.fragments<Half::bf16>("bf16");
+  probes.fragments<Half::f16>("f16");
+  probes.copies();
+  probes.copy_engine();
+  probes.tiles<TileFault::none>();
+  probes.stored<TileFault::none>();
+  probes.graph();
+  return probes.different();
 }
+
+bool print_planted_fault(std::string_view fault) {
+  Probes probes;
+  probes.name_fault(fault);
+  const auto run = [&](std::string_view name, const auto& kernel) {
+    if (fault == name) kernel();
+    return fault == name;
+  };
+  return run("no_barrier", [&] { probes.planted_sums<Fault::no_barrier>(); }) ||
+         run("no_second_barrier", [&] { probes.planted_sums<Fault::no_second_barrier>(); }) ||
+         run("no_fence", [&] { probes.planted_sums<Fault::no_fence>(); }) ||
+         run("no_copy_wait", [&] { probes.planted_copies<CopyFault::no_copy_wait>(); }) ||
+         run("no_copy_barrier", [&] { probes.planted_copies<CopyFault::no_copy_barrier>(); }) ||
+         run("early_copy", [&] { probes.planted_copies<CopyFault::early_copy>(); }) ||
+         run("no_full_wait", [&] { probes.tiles<TileFault::no_full_wait>(); }) ||
+         run("early_release", [&] { probes.tiles<TileFault::early_release>(); }) ||
+         run("wrong_bytes", [&] { probes.tiles<TileFault::wrong_bytes>(); }) ||
+         run("no_proxy_fence", [&] { probes.stored<TileFault::no_proxy_fence>(); }) ||
+         run("no_tile_barrier", [&] { probes.stored<TileFault::no_tile_barrier>(); });
+}
+
+}  // namespace st

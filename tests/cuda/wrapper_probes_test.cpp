@@ -1,0 +1,38 @@
+// The probes of tests/gpu/run's step `wrappers` on the simulated device: they are right, so what differs on a device is the device's.
+#include "../gpu/wrapper_probes.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+
+#include "simulated_runtime.h"
+
+namespace st {
+namespace {
+
+TEST(WrapperProbes, AreTheHostsOnTheSimulatedDevice) {
+  for (const Order order : {Order::late, Order::random}) {
+    simulated::start_runtime({.order = order, .memory = 64 << 20});
+    testing::internal::CaptureStdout();
+    const int64_t different = print_wrapper_probes();
+    const std::string lines = testing::internal::GetCapturedStdout();
+    EXPECT_EQ(different, 0) << lines << simulated::kernel_failure();
+    for (const char* what : {"shuffle_xor", "fence_device, 64 blocks", "load_matrices", "multiply_add of f16", "copy_async in stages",
+                             "copy_bulk", "multiply_tiles of copy_tile", "multiply_tiles of stores", "a graph of 2 kernels, three times"})
+      EXPECT_NE(lines.find(std::string("{\"probe\":\"") + what), std::string::npos) << what;
+    EXPECT_EQ(simulated::live_objects(), 0);
+  }
+}
+
+TEST(WrapperProbes, FindAKernelWithAFault) {
+  simulated::start_runtime({.order = Order::late, .memory = 64 << 20});
+  testing::internal::CaptureStdout();
+  EXPECT_TRUE(print_planted_fault("no_copy_wait"));
+  EXPECT_NE(testing::internal::GetCapturedStdout().find("\"n\":64,\"different\":64}"), std::string::npos);
+  EXPECT_FALSE(print_planted_fault("no_such_fault"));
+  EXPECT_EQ(simulated::live_objects(), 0);
+}
+
+}  // namespace
+}  // namespace st
