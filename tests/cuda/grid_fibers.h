@@ -118,7 +118,7 @@ struct Fiber : Place {
   std::vector<void*> atomics;
   Copies copies;
   std::vector<TileProduct> products;
-  std::deque<std::vector<TileProduct>> product_groups;  // under way
+  std::vector<std::vector<TileProduct>> product_groups;  // under way
 };
 
 struct Warp : Gathering {

@@ -1,6 +1,6 @@
 #include "hopper_engine.h"
 
-#include <cstring>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -172,7 +172,7 @@ void make_first_group() {
     release(product_edge() + kProxy);
   });
   const Unseen unseen;
-  fiber.product_groups.pop_front();
+  fiber.product_groups.erase(fiber.product_groups.begin());
 }
 
 void converge(int line, const char* where) {
