@@ -19,10 +19,9 @@ double seconds_of(std::span<const RankTrace* const> traces, std::span<const Stag
 
 }  // namespace
 
-StepShares shares_in_lane(std::span<const RankTrace* const> traces, std::span<const StageLink> links, int32_t stage,
-                          double message_factor) {
+StepShares shares_in_lane(std::span<const RankTrace* const> traces, std::span<const StageLink> links, int32_t stage) {
   StepShares shares = shares_alone(*traces[static_cast<size_t>(stage)]);
-  const double without = seconds_of(traces, links, 0), with = seconds_of(traces, links, message_factor);
+  const double without = seconds_of(traces, links, 0), with = seconds_of(traces, links, 1);
   shares.bubble = std::max(0.0, without - shares.all());
   shares.exchange[static_cast<size_t>(MeshAxis::stage)] += std::max(0.0, with - without);
   return shares;

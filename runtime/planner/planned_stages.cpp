@@ -44,10 +44,10 @@ const PlannedStage& fullest(std::span<const PlannedStage> stages) {
   return *std::ranges::max_element(stages, {}, [](const PlannedStage& of) { return of.memory.device_total(); });
 }
 
-StepShares shares_of(std::span<const PlannedStage> stages, std::span<const StageLink> links, int32_t stage, double message_factor) {
+StepShares shares_of(std::span<const PlannedStage> stages, std::span<const StageLink> links, int32_t stage) {
   std::vector<const RankTrace*> traces;
   for (const PlannedStage& of : stages) traces.push_back(&of.trace);
-  return shares_in_lane(traces, links, stage, message_factor);
+  return shares_in_lane(traces, links, stage);
 }
 
 double step_seconds(const PlannedRun& run, const RankPlan& of, int32_t rank, BegunPlans& begun, Workers& workers) {

@@ -27,7 +27,7 @@ std::vector<PlannedStage> planned_stages(const RunPlan& all, const MeshPosition&
 const PlannedStage& fullest(std::span<const PlannedStage> stages);
 
 /// A step by what the rank on `stage` does in it (pipeline_lane.h).
-StepShares shares_of(std::span<const PlannedStage> stages, std::span<const StageLink> links, int32_t stage, double message_factor = 1);
+StepShares shares_of(std::span<const PlannedStage> stages, std::span<const StageLink> links, int32_t stage);
 
 /// The seconds of a step: of a pipeline, of which `of` is the plan of `rank`, with all its stages.
 double step_seconds(const PlannedRun& run, const RankPlan& of, int32_t rank, BegunPlans& begun, Workers& workers);
