@@ -35,11 +35,10 @@ struct LinkBytes {
 
 /// What sent_bytes() counts, by link: as the direct exchange sends it, and as a network's native collectives would.
 /// - direct: a rank sends to each other rank of the group: its shard, or what that one owns
-/// - native: rings in rank order, as NCCL's. A reduction sends all that other ranks own, a gather all but the shard of the ring's next
-/// rank,
-///   an all-reduce both. A ring leaves a node once; with one ring for each member that a node has, each leaves by another member, so that a
-///   rank sends 1 / members of its bytes out of the node, here rounded down. Messages, the sums of the norm and the loss, and reductions
-///   to which not all ranks contribute are exchanged directly (network_exchange.h)
+/// - native: rings in rank order, as NCCL's. A reduction sends all that other ranks own, a gather all but the shard of the next rank in
+///   the ring, an all-reduce both. A ring leaves a node once; with one ring for each member that a node has, each leaves by another member,
+///   so that a rank sends 1 / members of its bytes out of the node, here rounded down. Messages, the sums of the norm and the loss, and
+///   reductions to which not all ranks contribute are exchanged directly (network_exchange.h)
 /// Summed over a group, both send as much of a reduce_scatter, an all_gather and a sum of more than kSummedAtOnce bytes; with shards of one
 /// length each rank does. They differ in what leaves a node.
 struct SentByLink {
