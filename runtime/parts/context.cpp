@@ -88,15 +88,23 @@ int64_t Context::spare_in(const Backend& backend, int sharers) const {
   return std::max<int64_t>(0, options_.memory_limit - backend.allocated_bytes());
 }
 
-void Context::require_memory(const std::string& what, int64_t bytes, int64_t part) const { require_in(*backend_, what, bytes, part); }
+void Context::require_memory(const std::string& what, int64_t bytes, int64_t part,
+                             const std::function<std::string(int64_t there)>& more) const {
+  require_in(*backend_, what, bytes, part, more);
+}
 
-void Context::require_memory_of_parts(const std::string& what, int64_t bytes) const { require_in(host_backend(), what, bytes, kUnlimited); }
+void Context::require_memory_of_parts(const std::string& what, int64_t bytes) const {
+  require_in(host_backend(), what, bytes, kUnlimited, {});
+}
 
-void Context::require_in(const Backend& backend, const std::string& what, int64_t bytes, int64_t part) const {
+void Context::require_in(const Backend& backend, const std::string& what, int64_t bytes, int64_t part,
+                         const std::function<std::string(int64_t there)>& more) const {
   const int64_t spare = spare_in(backend, 1), there = std::min(spare, part);
-  require(bytes <= there, Code::out_of_memory, what, " needs ", text_of_bytes(bytes), " (", bytes, " bytes), ", text_of_bytes(there),
-          part < spare ? " is available to each rank here" : " is available", "; use a smaller model, batch or context",
-          options_.memory_limit > 0 ? ", or raise memory_limit" : "");
+  if (bytes <= there) return;
+  fail(Code::out_of_memory,
+       text(what, " needs ", text_of_bytes(bytes), " (", bytes, " bytes), ", text_of_bytes(there),
+            part < spare ? " is available to each rank here" : " is available", "; use a smaller model, batch or context",
+            options_.memory_limit > 0 ? ", or raise memory_limit" : "", more ? more(there) : ""));
 }
 
 void Context::require_host_memory(const std::string& what, int64_t bytes, int64_t planned) const {

@@ -73,7 +73,9 @@ class Context {
   int64_t spare_memory(int sharers = 1) const;
   static constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max();
   /// Throws out_of_memory, before anything is allocated, with the bytes needed, the bytes available (or this rank's part) and a way out.
-  void require_memory(const std::string& what, int64_t bytes, int64_t part = kUnlimited) const;
+  /// `more`: called to refuse only, ends the message, for instance with what the caller can change; `there`: the bytes available.
+  void require_memory(const std::string& what, int64_t bytes, int64_t part = kUnlimited,
+                      const std::function<std::string(int64_t there)>& more = {}) const;
   /// The same for memory of host_backend().
   void require_memory_of_parts(const std::string& what, int64_t bytes) const;
   /// The same for memory of the host in place of a device's. `planned`: with that of this process's ranks which allocate theirs after this.
@@ -97,7 +99,8 @@ class Context {
  private:
   int64_t available_in(const Backend& backend, int sharers) const;
   int64_t spare_in(const Backend& backend, int sharers) const;
-  void require_in(const Backend& backend, const std::string& what, int64_t bytes, int64_t part) const;
+  void require_in(const Backend& backend, const std::string& what, int64_t bytes, int64_t part,
+                  const std::function<std::string(int64_t there)>& more) const;
 
   ContextOptions options_;
   std::shared_ptr<MemorySource> memory_;

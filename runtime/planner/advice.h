@@ -7,17 +7,13 @@
 
 #include "base/workers.h"
 #include "planner/rank_plan.h"
+#include "recipe/recipe_changes.h"
 
 namespace st {
 
-struct KeyChange {
-  std::string key, value;  // of the recipe; value: JSON
-  std::string before;      // JSON
-};
-
 /// A change of the recipe with what it does to a rank.
 struct Fix {
-  std::vector<KeyChange> changes;
+  KeyChanges changes;
   int64_t device_total = 0;  // afterwards
   double step_seconds = 0;
   int64_t saved = 0;   // bytes of device memory; negative: it takes more

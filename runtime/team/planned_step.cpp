@@ -12,8 +12,10 @@
 #include "model/borrowed_parameters.h"
 #include "model/parameter_copies.h"
 #include "passes/scale_loss.h"
+#include "plan/memory_summary.h"
 #include "recipe/can_offload.h"
 #include "recipe/kernel_needs_of.h"
+#include "recipe/memory_fixes.h"
 #include "team/find_nan.h"
 
 namespace st {
@@ -21,44 +23,94 @@ namespace {
 
 constexpr size_t kShortPlans = 8;
 
-/// `part`: what this rank may have of the memory that there is; `sharers`: PlanOptions has them.
-Plan weighed(const Context& context, const Recipe& recipe, const Storage& storage, Plan plan, int64_t part, int32_t sharers,
-             bool on_network) {
-  const bool is_held = static_cast<bool>(storage.data(Arena::parameters));
-  const int64_t need = plan.memory.beside_parameters() + (is_held ? 0 : plan.memory.on_device(Arena::parameters));
-  context.require_memory("trainer: a training step", need + Executor::input_bytes(plan, context.backend(), on_network), part);
-  const int64_t on_host = plan.memory.host_bytes();
-  const bool are_on_host = plan.memory.on_host[static_cast<size_t>(Arena::parameters)];
-  const int64_t parameters = are_on_host ? plan.memory.of(Arena::parameters) : 0;
-  const bool have_copies = has_copies(mesh_of(recipe), recipe.zero, are_on_host);
-  const int64_t known = recipe.stages > 1 ? on_host : on_host * sharers;  // other stages have other tensors
-  context.require_host_memory("trainer: a training step", on_host - (is_held ? parameters : 0),
-                              known - (is_held || !have_copies ? parameters : 0));  // the model has whole ones
-  return plan;
-}
-
 /// Whether a network moves what these ranks exchange between their devices.
 bool are_connected(const Communicator* data, const Communicator* tensor) {
   const auto is_connected = [](const Communicator* ranks) { return ranks != nullptr && ranks->devices() != nullptr; };
   return is_connected(data) || is_connected(tensor);
 }
 
+/// What a rank's plans of a step are made for.
+struct PlansOfStep {
+  const Model& model;
+  const Recipe& recipe;
+  const Storage& storage;
+  int threads;
+  PlanOptions options;  // memory: what this rank may have of the memory that there is
+  bool on_network;
+
+  const Context& context() const { return model.context(); }
+  bool is_held() const { return static_cast<bool>(storage.data(Arena::parameters)); }
+
+  Plan plan(const Recipe& by, const PlanOptions& with) const {
+    return plan_training(model.program(), by, kernel_needs(context().backend(), threads), with);
+  }
+
+  /// Bytes that the device has to have for it.
+  int64_t need(const Plan& plan) const {
+    return plan.memory.beside_parameters() + (is_held() ? 0 : plan.memory.on_device(Arena::parameters)) +
+           Executor::input_bytes(plan, context().backend(), on_network);
+  }
+
+  void require_room(const Plan& plan, bool with_fixes) const {
+    const auto more = [&](int64_t there) {
+      return with_fixes ? text(". Its largest parts: ", memory_summary(plan), text_of(fixes(plan, there), there)) : std::string();
+    };
+    context().require_memory("trainer: a training step", need(plan), options.memory, more);
+    require_room_on_host(plan, recipe, is_held());
+  }
+
+ private:
+  /// `has_parameters`: the host has them already.
+  void require_room_on_host(const Plan& plan, const Recipe& by, bool has_parameters) const {
+    const int64_t on_host = plan.memory.host_bytes();
+    const bool are_on_host = plan.memory.on_host[static_cast<size_t>(Arena::parameters)];
+    const int64_t parameters = are_on_host ? plan.memory.of(Arena::parameters) : 0;
+    const bool have_copies = has_copies(mesh_of(by), by.zero, are_on_host);
+    const int64_t known = by.stages > 1 ? on_host : on_host * options.sharers;  // other stages have other tensors
+    context().require_host_memory("trainer: a training step", on_host - (has_parameters ? parameters : 0),
+                                  known - (has_parameters || !have_copies ? parameters : 0));  // the model has whole ones
+  }
+
+  /// As a trainer would plan with another recipe. Held parameters are counted as what the other plan has more or less of them.
+  int64_t need_by(const Recipe& by, int64_t held) const {
+    const Backend& backend = context().backend();
+    require_offload(by, !backend.is_host_memory(), backend.name());
+    PlanOptions with = options;
+    with.print = {};
+    with.begun = nullptr;
+    with.recompute_scopes = nullptr;
+    with.skip.emplace_back("pack_weights");
+    with.parameters_on_host = model.is_on_host() || moves_parameters(by, !backend.is_host_memory());
+    with.shares_masters = options.shares_masters && !with.parameters_on_host;
+    with.shards_masters = options.shards_masters && !with.parameters_on_host && (by.zero == 1 || by.zero == 2);
+    const Plan other = plan(by, with);
+    require_room_on_host(other, by, is_held() && model.is_on_host());
+    return need(other) + (is_held() ? other.memory.on_device(Arena::parameters) - held : 0);
+  }
+
+  std::vector<MemoryFix> fixes(const Plan& plan, int64_t there) const {
+    const int64_t held = plan.memory.on_device(Arena::parameters);
+    return memory_fixes(recipe, need(plan), there, [&](const Recipe& by) { return need_by(by, held); });
+  }
+};
+
 /// Packed weights only save time: where they do not fit, the same bits are computed without them.
 Plan plan_that_fits(const Model& model, const Recipe& recipe, const Storage& storage, int threads, PlanOptions options, bool on_network) {
-  const Context& context = model.context();
-  const int64_t part = options.memory;
-  const int64_t spare = context.spare_memory();
-  options.memory = std::min(part, spare == Context::kUnlimited ? spare : spare / options.sharers);
-  Plan plan = plan_training(model.program(), recipe, kernel_needs(context.backend(), threads), options);
-  if (plan.memory.of(Arena::packed) == 0) return weighed(context, recipe, storage, std::move(plan), part, options.sharers, on_network);
+  const PlansOfStep plans{model, recipe, storage, threads, options, on_network};
+  const int64_t spare = model.context().spare_memory();
+  options.memory = std::min(options.memory, spare == Context::kUnlimited ? spare : spare / options.sharers);
+  Plan plan = plans.plan(recipe, options);
+  const bool is_packed = plan.memory.of(Arena::packed) > 0;
   try {
-    return weighed(context, recipe, storage, std::move(plan), part, options.sharers, on_network);
+    plans.require_room(plan, !is_packed);
+    return plan;
   } catch (const Error& error) {
-    if (error.code() != Code::out_of_memory) throw;
+    if (!is_packed || error.code() != Code::out_of_memory) throw;
   }
   options.skip.emplace_back("pack_weights");
-  return weighed(context, recipe, storage, plan_training(model.program(), recipe, kernel_needs(context.backend(), threads), options), part,
-                 options.sharers, on_network);
+  plan = plans.plan(recipe, options);
+  plans.require_room(plan, true);
+  return plan;
 }
 
 /// Loss and count so far, which each micro-batch but the first adds to.

@@ -232,5 +232,25 @@ TEST(SimulatedTraining, ATokenOutsideTheVocabularyIsNamedAndChangesNothing) {
   }
 }
 
+TEST(SimulatedTraining, AStepThatDoesNotFitIsRefusedWithAChangeThatFits) {
+  Training training = training_on(kDevice);
+  training.recipe.device = kDevice;
+  const auto made_within = [&](int64_t limit, const Recipe& recipe) {
+    const auto context = std::make_shared<Context>(
+        ContextOptions{.device = kDevice, .threads = 1, .memory_limit = limit, .log = {}, .parallel = {}, .memory = {}});
+    return std::make_unique<Trainer>(std::make_shared<Model>(context, build_gpt(training.options), 1), recipe, training.data());
+  };
+  const int64_t optimizer = made_within(0, training.recipe)->plan().memory.of(Arena::optimizer);
+  const int64_t limit = made_within(0, training.recipe)->model().context().memory()->account().bytes() - optimizer / 2;
+  const Error error = error_of([&] { made_within(limit, training.recipe); });
+  EXPECT_EQ(error.code(), Code::out_of_memory);
+  for (const char* part :
+       {" is available", "Its largest parts: ", "the largest tensor is ", "Changes of the recipe that fit: ", "offload optimizer: -"})
+    EXPECT_NE(error.message().find(part), std::string::npos) << part << " in " << error.message();
+  Recipe offloads = training.recipe;
+  offloads.set("offload", "\"optimizer\"");
+  EXPECT_NO_THROW(made_within(limit, offloads)->step());
+}
+
 }  // namespace
 }  // namespace st

@@ -1,0 +1,103 @@
+#include "recipe/memory_fixes.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace st {
+namespace {
+
+bool keeps_mesh(const KeyChanges& changes) {
+  return std::ranges::none_of(changes, [](const KeyChange& of) { return of.key == "tensor" || of.key == "stages"; });
+}
+
+class Search {
+ public:
+  Search(int64_t bytes, int64_t there, const std::function<int64_t(const Recipe&)>& bytes_with)
+      : bytes_(bytes), there_(there), bytes_with_(bytes_with) {}
+
+  /// Each change of `from` that saves memory.
+  std::vector<MemoryFix> singles(const Recipe& from, const KeyChanges& before) const {
+    std::vector<MemoryFix> fixes;
+    for (const KeyChanges& changes : changes_to_try(from)) {
+      if (!keeps_mesh(changes)) continue;
+      if (auto fix = tried(from, changes, before)) fixes.push_back(std::move(*fix));
+    }
+    return fixes;
+  }
+
+  /// Adds the change that saves most until it fits or nothing saves more.
+  std::optional<MemoryFix> combination(const Recipe& recipe, std::optional<MemoryFix> best) const {
+    constexpr int kMostChanges = 4;
+    for (int count = 1; best && !best->fits && count < kMostChanges; ++count) {
+      Recipe changed = recipe;
+      for (const KeyChange& of : best->changes) changed.set(of.key, of.value);
+      auto next = smallest(singles(changed, best->changes));
+      if (!next || next->bytes >= best->bytes) break;
+      best = std::move(next);
+    }
+    return best;
+  }
+
+  /// That keeps what a step computes.
+  static std::optional<MemoryFix> smallest(std::vector<MemoryFix> fixes) {
+    std::erase_if(fixes, [](const MemoryFix& fix) { return changes_numbers(fix.changes); });
+    const auto least = std::ranges::min_element(fixes, {}, &MemoryFix::bytes);
+    if (least == fixes.end()) return std::nullopt;
+    return std::move(*least);
+  }
+
+ private:
+  std::optional<MemoryFix> tried(const Recipe& from, const KeyChanges& changes, const KeyChanges& before) const {
+    MemoryFix fix{.changes = before};
+    try {
+      Recipe changed = from;
+      for (const KeyChange& of : changes) changed.set(of.key, of.value);
+      fix.bytes = bytes_with_(changed);
+    } catch (const Error& error) {
+      if (error.code() != Code::invalid_argument && error.code() != Code::unsupported && error.code() != Code::out_of_memory) throw;
+      return std::nullopt;
+    }
+    add_changes(fix.changes, changes);
+    fix.saved = bytes_ - fix.bytes;
+    fix.fits = fix.bytes <= there_;
+    if (fix.saved <= 0) return std::nullopt;
+    return fix;
+  }
+
+  const int64_t bytes_, there_;
+  const std::function<int64_t(const Recipe&)>& bytes_with_;
+};
+
+}  // namespace
+
+std::vector<MemoryFix> memory_fixes(const Recipe& recipe, int64_t bytes, int64_t there,
+                                    const std::function<int64_t(const Recipe&)>& bytes_with, size_t most) {
+  const Search search(bytes, there, bytes_with);
+  std::vector<MemoryFix> all = search.singles(recipe, {});
+  auto combined = Search::smallest(all);
+  std::vector<MemoryFix> fits;
+  std::ranges::copy_if(all, std::back_inserter(fits), &MemoryFix::fits);
+  std::ranges::stable_sort(fits, {}, [](const MemoryFix& fix) { return changes_numbers(fix.changes); });
+  if (fits.size() > most) fits.resize(most);
+  if (!fits.empty() && !changes_numbers(fits.front().changes)) return fits;
+  combined = search.combination(recipe, std::move(combined));
+  if (combined && (combined->fits || fits.empty())) fits.insert(fits.begin(), std::move(*combined));
+  return fits;
+}
+
+std::string text_of(const std::vector<MemoryFix>& fixes, int64_t there) {
+  if (fixes.empty()) return "";
+  std::string out = fixes.front().fits ? ". Changes of the recipe that fit: " : ". No change of the recipe fits; the nearest: ";
+  for (const MemoryFix& fix : fixes) {
+    if (&fix != &fixes.front()) out += "; ";
+    out += text(text_of(fix.changes), ": -", text_of_bytes(fix.saved), changes_numbers(fix.changes) ? " (another training result)" : "");
+    if (!fix.fits) out += text(", ", text_of_bytes(fix.bytes - there), " too much");
+  }
+  return out + ". `scaletrain plan` and st_plan_create also say what they cost in time";
+}
+
+}  // namespace st

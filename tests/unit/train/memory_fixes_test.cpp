@@ -1,0 +1,94 @@
+// A step that does not fit is refused with changes of the recipe that fit, and with what they save.
+#include "recipe/memory_fixes.h"
+
+#include <gtest/gtest.h>
+
+#include "base/text.h"
+#include "refusal.h"
+#include "thrown_error.h"
+#include "training.h"
+
+namespace st {
+namespace {
+
+std::vector<std::string> texts_of(const std::vector<MemoryFix>& fixes) {
+  std::vector<std::string> all;
+  for (const MemoryFix& fix : fixes) all.push_back(text_of(fix.changes) + (fix.fits ? "" : " (too large)"));
+  return all;
+}
+
+/// Bytes of an imaginary step.
+int64_t bytes_with(const Recipe& recipe) {
+  check(recipe.recompute != "full", "this model has no recompute full");
+  require(recipe.offload == "none", Code::unsupported, "nor offload");
+  const int64_t kept = recipe.recompute == "none" ? 500 : recipe.recompute == "attention" ? 400 : 100;
+  return 100 + kept * recipe.batch + (recipe.precision == "fp32" ? 1000 : 0);
+}
+
+TEST(MemoryFixes, AreTheSingleChangesThatFitWithThoseOfOtherResultsLast) {
+  const Recipe recipe{.batch = 2};
+  EXPECT_EQ(texts_of(memory_fixes(recipe, 2100, 1900, bytes_with)),
+            (std::vector<std::string>{"recompute attention", "recompute blocks", "batch 2 -> 1, accumulate 1 -> 2", "precision bf16"}));
+  const auto two = memory_fixes(recipe, 2100, 1500, bytes_with, 2);
+  EXPECT_EQ(texts_of(two), (std::vector<std::string>{"recompute blocks", "precision bf16"}));
+  EXPECT_EQ(two[0].saved, 800);
+  EXPECT_EQ(text_of(two, 1500),
+            ". Changes of the recipe that fit: recompute blocks: -800 B; precision bf16: -1000 B (another training result). "
+            "`scaletrain plan` and st_plan_create also say what they cost in time");
+}
+
+TEST(MemoryFixes, AreSeveralChangesIfNoSingleOneThatKeepsTheResultsFits) {
+  const Recipe recipe{.batch = 4};
+  EXPECT_EQ(texts_of(memory_fixes(recipe, 3100, 1300, bytes_with)),
+            (std::vector<std::string>{"recompute blocks, batch 4 -> 2, accumulate 1 -> 2"}));
+  const auto none = memory_fixes(recipe, 3100, 10, bytes_with);
+  EXPECT_EQ(texts_of(none), (std::vector<std::string>{"recompute blocks, batch 4 -> 1, accumulate 1 -> 4 (too large)"}));
+  EXPECT_EQ(text_of(none, 10).substr(0, 119),
+            ". No change of the recipe fits; the nearest: recompute blocks, batch 4 -> 1, accumulate 1 -> 4: -1.86 KiB, 1.16 KiB too");
+}
+
+/// Those that a refusal lists, by "; ", each as it is written: "batch 2 -> 1, accumulate 1 -> 2: -800 bytes".
+std::vector<std::string> listed_in(const std::string& message) {
+  const std::string begin = "that fit: ";
+  std::string list = message.substr(message.find(begin) + begin.size());
+  list = list.substr(0, list.find(". `scaletrain"));
+  std::vector<std::string> all;
+  for (size_t end = 0; end != std::string::npos; list.erase(0, end == std::string::npos ? end : end + 2)) {
+    end = list.find("; ");
+    all.push_back(list.substr(0, end));
+  }
+  return all;
+}
+
+Recipe with(Recipe recipe, const std::string& fix) {
+  const std::string changes = fix.substr(0, fix.find(": -")) + ",";
+  for (size_t at = 0, end = 0; (end = changes.find(',', at)) != std::string::npos; at = end + 2) {
+    const std::string change = changes.substr(at, end - at);
+    const std::string key = change.substr(0, change.find(' ')), value = change.substr(change.rfind(' ') + 1);
+    recipe.set(key, std::isdigit(value[0]) != 0 ? value : '"' + value + '"');
+  }
+  return recipe;
+}
+
+TEST(MemoryFixes, OfARefusedTrainerFitOnceTheyAreApplied) {
+  for (const int64_t ranks : {1, 2}) {
+    Training training{.recipe = {.batch = 8, .ranks = ranks}};
+    training.options.vocabulary = 64;
+    const auto trained_within = [&](int64_t limit, Recipe recipe) {
+      recipe.device = "reference";
+      return std::make_unique<Trainer>(std::make_shared<Model>(context_within(limit), build_gpt(training.options), 1), recipe,
+                                       training.data());
+    };
+    const int64_t all = trained_within(0, training.recipe)->memory_bytes(), limit = all - all / 8;
+    const Error error = error_of([&] { trained_within(limit, training.recipe); });
+    EXPECT_EQ(error.code(), Code::out_of_memory);
+    EXPECT_TRUE(says(error.message(), {"Its largest parts: stash", "the largest tensor is ", "Changes of the recipe that fit: recompute"}));
+    const std::vector<std::string> fixes = listed_in(error.message());
+    EXPECT_GE(fixes.size(), 2U) << error.message();
+    for (const std::string& fix : fixes)
+      EXPECT_NO_THROW(trained_within(limit, with(training.recipe, fix))->step()) << fix << " of " << error.message();
+  }
+}
+
+}  // namespace
+}  // namespace st
