@@ -10,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/shares.h"
 #include "comm/collective.h"
 #include "comm/communicator_options.h"
 #include "comm/flight_recorder.h"
@@ -62,7 +63,7 @@ class Communicator {
   virtual void barrier(std::string_view label = {}) = 0;
 
   /// First element of that rank's shard.
-  int64_t share(int64_t elements, int rank) const { return elements / size() * rank + std::min<int64_t>(elements % size(), rank); }
+  int64_t share(int64_t elements, int rank) const { return share_begin(elements, size(), rank); }
 
   // The same on scattered memory, split as the caller likes: a bucket of gradients is exchanged in place, without being packed.
   struct Shard {

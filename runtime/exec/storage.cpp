@@ -48,6 +48,11 @@ void Storage::move_to_file(Arena arena, const std::string& folder) {
   if (const auto& buffer = buffers_[static_cast<size_t>(arena)]) buffer->move_to_file(folder);
 }
 
+bool Storage::is_in_file(Arena arena) const {
+  const auto& buffer = buffers_[static_cast<size_t>(arena)];
+  return buffer && buffer->is_in_file();
+}
+
 int64_t Storage::memory_bytes() const {
   int64_t sum = 0;
   for (const auto& buffer : buffers_)

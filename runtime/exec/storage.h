@@ -33,6 +33,8 @@ class Storage {
   /// The arena's buffer, created zeroed on first use, in the host's memory if `on_host` (Backend::allocate_on_host). Throws wrong_state if
   /// it exists with another size, or elsewhere.
   Buffer& arena(Arena arena, int64_t bytes, bool on_host = false);
+  /// Whether an arena is in a file; not if it does not exist yet.
+  bool is_in_file(Arena arena) const;
   /// Start of an arena in the host's memory, for copies; null: it is in the device's, or does not exist.
   std::byte* pinned(Arena arena) const;
   /// Start of an arena; none if it does not exist yet.

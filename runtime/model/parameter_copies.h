@@ -1,4 +1,4 @@
-// Copies between a model's whole parameters and what the ranks of a tensor-parallel trainer have of them.
+// Copies between a model's whole parameters and what ranks that are threads have of them, where they have copies (threads_have_copies).
 #pragma once
 
 #include "exec/executor.h"

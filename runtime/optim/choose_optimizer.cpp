@@ -79,7 +79,7 @@ std::vector<std::pair<std::string, std::string>> optimizer_defaults(std::string_
   return all;
 }
 
-OptimizerChoice NamedOptimizer::choose(std::string_view parameter, const Type& type, bool is_weight) const {
+OptimizerChoice NamedOptimizer::choose(std::string_view parameter, const Type& type, bool is_weight) {
   const ParameterGroup group = groups.of(parameter);
   const Row& row = row_for(row_of(group.optimizer.empty() ? name : group.optimizer), type, is_weight);
   const auto known = attributes.find(row.name);

@@ -29,12 +29,11 @@ struct NamedOptimizer {
   std::string name;
   OptimizerKeys keys;
   ParameterGroups groups;
-  /// By the optimizers chosen so far, for all parameters: one thread chooses, and keys do not change.
-  mutable std::map<std::string_view, Attrs> attributes = {};
+  std::map<std::string_view, Attrs> attributes = {};  // by the optimizers chosen so far, for all parameters: keys do not change
 
   /// muon updates matrices that are weights of products; adamw-8bit updates parameters of 4096 elements or more. adamw updates the rest.
   /// Throws invalid_argument for keys that contradict each other.
-  OptimizerChoice choose(std::string_view parameter, const Type& type, bool is_weight) const;
+  OptimizerChoice choose(std::string_view parameter, const Type& type, bool is_weight);
 };
 
 }  // namespace st

@@ -102,7 +102,7 @@ const std::string& HostOptimizer::name_of(const Slot& parameter) const {
   return names_[number];
 }
 
-OptimizerChoice HostOptimizer::choice_of(size_t parameter) const {
+OptimizerChoice HostOptimizer::choice_of(size_t parameter) {
   const HostView& view = parameters_[parameter];
   return optimizer_.choose(names_[parameter], {.dtype = view.dtype, .shape = view.shape, .layout = {}}, true);
 }
@@ -197,7 +197,7 @@ void HostOptimizer::make_own_sums() {
   own_sums_ = Memory(bytes, context_->memory(), MemoryRole::gradients);
 }
 
-std::vector<HostOptimizer::WholeState> HostOptimizer::whole_states() const {
+std::vector<HostOptimizer::WholeState> HostOptimizer::whole_states() {
   std::vector<WholeState> states;
   auto own = state_.begin() + 1;  // behind "step"
   for (size_t i = 0; i < size(); ++i) {

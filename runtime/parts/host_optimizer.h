@@ -89,7 +89,7 @@ class HostOptimizer {
     Ints cuts;            // first element of each rank's shard, then the end
     void* own = nullptr;  // this rank's shard, if it is not empty
   };
-  std::vector<WholeState> whole_states() const;
+  std::vector<WholeState> whole_states();
   /// The ranges of the ranks. The parameter must be trained.
   const Cuts& cuts(size_t parameter) const { return cuts_[parameter]; }
   /// With own_sums: this rank's shard of a gradient.
@@ -116,7 +116,7 @@ class HostOptimizer {
   void check_gradients(std::span<const HostView> gradients);
   bool has_types_of(std::span<const HostView> gradients) const;
   void plan(std::vector<ParameterSlots> slots);
-  OptimizerChoice choice_of(size_t parameter) const;
+  OptimizerChoice choice_of(size_t parameter);
   void cut(Program& program, std::span<const ParameterSlots> slots);
   void make_own_sums();
   void bind(SlotId slot, void* data);

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "base/combine.h"
+#include "base/shares.h"
 
 namespace st {
 namespace {
@@ -20,7 +21,8 @@ int64_t own_terms(const ExchangePlan& exchange, const Program& program, int rank
     case Op::tensor_scatter:
       return align_up(exchange.elements / ranks * width);
     case Op::tensor_sum:
-      return align_up(is_of_whole_terms(exchange) ? exchange.elements * width : share_of(exchange.elements, ranks, rank) * width);
+      if (is_of_whole_terms(exchange)) return align_up(exchange.elements * width);
+      return align_up((share_begin(exchange.elements, ranks, rank + 1) - share_begin(exchange.elements, ranks, rank)) * width);
     case Op::rank_sums:
       return exchange.terms * kAlignment;  // which are at most so many operands
     default:

@@ -49,9 +49,6 @@ constexpr int64_t kSummedAtOnce = 4096;
 /// Whether each rank of a network gets the sum of whole terms, instead of its part of it.
 bool is_of_whole_terms(const ExchangePlan& exchange);
 
-/// The elements that a rank adds of a tensor_sum: equal parts, of which the first ones have what is left over (Communicator::share).
-inline int64_t share_of(int64_t elements, int ranks, int rank) { return elements / ranks + (rank < elements % ranks ? 1 : 0); }
-
 /// The exchange of a collective node.
 ExchangePlan exchange_of(const Program& program, const Graph& graph, const Node& node);
 

@@ -25,7 +25,8 @@ PlanOptions options_of(const PlannedRun& run, const MeshPosition& at) {
   options.stage = at.stage;
   const bool has_own = moves_parameters(recipe, kernel_needs(run.machine.profile).has_own_memory);
   options.shares_masters = run.by_threads && recipe.ranks > 1 && recipe.tensor == 1 && !has_own;
-  options.borrows_parameters = run.by_threads && recipe.stages > 1 && !has_copies(run.mesh(), recipe.zero, has_own) && at.data == 0;
+  options.borrows_parameters =
+      run.by_threads && recipe.stages > 1 && !threads_have_copies(run.mesh(), recipe.zero, has_own) && at.data == 0;
   options.shards_masters = !run.by_threads && !has_own && recipe.data_ranks() > 1 && (recipe.zero == 1 || recipe.zero == 2) &&
                            run.late_parameters && recipe.precision != "fp32";
   return options;
@@ -151,7 +152,7 @@ int64_t PlannedRun::device_memory_of_rank() const {
 
 int64_t PlannedRun::whole_on_host() const {
   if (!moves_parameters(recipe, kernel_needs(machine.profile).has_own_memory)) return 0;
-  return by_threads && has_copies(mesh(), recipe.zero, true) ? whole_bytes(model) : 0;
+  return by_threads && threads_have_copies(mesh(), recipe.zero, true) ? whole_bytes(model) : 0;
 }
 
 int64_t PlannedRun::share_of_whole() const {

@@ -10,7 +10,7 @@ namespace st {
 
 Textbook textbook(const PlannedRun& run) {
   Textbook book;
-  const auto update = run.recipe.update();
+  auto update = run.recipe.update();
   double state = 0;
   for (const Slot& slot : run.model.slots) {
     if (slot.role != Role::parameter) continue;

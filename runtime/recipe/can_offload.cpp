@@ -14,7 +14,7 @@ void require_offload(const Recipe& recipe, bool has_own_memory, std::string_view
           device, " has memory of its own, which cannot be in a file; leave offload_folder out, to offload to the host's memory");
 }
 
-bool has_copies(const Mesh& mesh, int64_t zero, bool parameters_on_host) {
+bool threads_have_copies(const Mesh& mesh, int64_t zero, bool parameters_on_host) {
   if (mesh.tensor > 1) return true;
   return parameters_on_host && (mesh.stage > 1 || (zero == 3 && mesh.data > 1));
 }

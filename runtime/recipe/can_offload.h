@@ -20,6 +20,6 @@ void require_offload(const Recipe& recipe, bool has_own_memory, std::string_view
 bool moves_parameters(const Recipe& recipe, bool has_own_memory);
 /// Whether ranks that are threads have parameters, or shards, of their own besides the model's: a stage and a rank of zero 3 read the
 /// model's where they lie, but for those in the host's memory, of which each fetches its own.
-bool has_copies(const Mesh& mesh, int64_t zero, bool parameters_on_host);
+bool threads_have_copies(const Mesh& mesh, int64_t zero, bool parameters_on_host);
 
 }  // namespace st

@@ -79,7 +79,7 @@ ClipGroups clip_groups(const Recipe& recipe, const ParameterName& name) {
 }
 
 ChooseOptimizer updates_of(const Recipe& recipe) {
-  return [optimizer = recipe.update()](const Slot& parameter, bool is_weight) {
+  return [optimizer = recipe.update()](const Slot& parameter, bool is_weight) mutable {
     Type type = parameter.type;  // one choice at every tensor degree
     if (parameter.piece.is_cut()) type.shape = parameter.piece.whole;
     return optimizer.choose(parameter.name, type, is_weight);
@@ -99,7 +99,7 @@ std::vector<SlotId> shard_by(Program& program, const Recipe& recipe, const PlanO
 void update_named(Program& program, const Recipe& recipe, const ParameterName& name) {
   std::vector<SlotId> borrowed(program.slots.size());  // who has shards of them gathers them
   std::iota(borrowed.begin(), borrowed.end(), 0);
-  const auto choose = [&, optimizer = recipe.update()](const Slot& parameter, bool) {
+  const auto choose = [&, optimizer = recipe.update()](const Slot& parameter, bool) mutable {
     return optimizer.choose(name(parameter), parameter.type, true);
   };
   update(program, choose, borrowed);
@@ -212,7 +212,16 @@ struct Task {
   BegunPlans::key_type shared_key() const { return {options.tensor_rank, purpose == Purpose::host_loss}; }
 
   Task with(const PlanOptions& other) const {
-    return {purpose, recipe, needs, other, micro_batches, has_loss, loss_seed, beside, outputs, name};
+    return {.purpose = purpose,
+            .recipe = recipe,
+            .needs = needs,
+            .options = other,
+            .micro_batches = micro_batches,
+            .has_loss = has_loss,
+            .loss_seed = loss_seed,
+            .beside = beside,
+            .outputs = outputs,
+            .name = name};
   }
 };
 

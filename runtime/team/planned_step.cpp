@@ -65,7 +65,7 @@ struct PlansOfStep {
     const int64_t on_host = plan.memory.host_bytes();
     const bool are_on_host = plan.memory.on_host[static_cast<size_t>(Arena::parameters)];
     const int64_t parameters = are_on_host ? plan.memory.of(Arena::parameters) : 0;
-    const bool have_copies = has_copies(mesh_of(by), by.zero, are_on_host);
+    const bool have_copies = threads_have_copies(mesh_of(by), by.zero, are_on_host);
     const int64_t known = by.stages > 1 ? on_host : on_host * options.sharers;  // other stages have other tensors
     context().require_host_memory("trainer: a training step", on_host - (has_parameters ? parameters : 0),
                                   known - (has_parameters || !have_copies ? parameters : 0));  // the model has whole ones

@@ -24,7 +24,7 @@ bool is_consequence(const Error& error) { return error.code() == Code::rank_fail
 
 Ranks::Ranks(std::unique_ptr<RankStep> own, const Parts& parts, const PlanOptions& options, bool has_loss)
     : parts_(parts), groups_(mesh_of(parts.recipe), parts.group, own->storage().backend(), parts.is_cancelled), clocks_(groups_) {
-  has_copies_ = has_copies(groups_.mesh(), parts.recipe.zero, options.parameters_on_host);
+  threads_have_copies_ = threads_have_copies(groups_.mesh(), parts.recipe.zero, options.parameters_on_host);
   ranks_.push_back(std::move(own));
   if (!has_loss) return;
   for (size_t here = 1; here < groups_.size(); ++here)
@@ -64,14 +64,14 @@ void Ranks::plan(size_t here, PlanOptions options) {
   options.rank = at.data;
   options.stage = at.stage;
   options.tensor_rank = at.tensor;
-  options.borrows_parameters = is_thread && mesh.stage > 1 && !has_copies_ && at.data == 0;
+  options.borrows_parameters = is_thread && mesh.stage > 1 && !threads_have_copies_ && at.data == 0;
   options.sharers = static_cast<int32_t>(here == 0 ? 1 : ranks_.size() - here + 1);  // that are not planned yet
   const auto scopes = options.recompute_scopes == nullptr ? scopes_for_all() : std::nullopt;
   if (scopes) options.recompute_scopes = &*scopes;
   RankStep& rank = *ranks_[here];
   rank.plan(options, groups_, here, parts_.data);
   if (!is_thread) return;
-  if (has_copies_)
+  if (threads_have_copies_)
     rank.step()->leave_parameters_in(own().model());
   else
     rank.step()->share_masters(own().model());
@@ -266,17 +266,17 @@ bool Ranks::has_updated() const {
 
 // --- what threads have of the trainer's state
 
-/// Copies the model's weights to the threads, if they have changed, and the caller's rank where tensor ranks cut them.
+/// Copies the model's weights to the threads, if they have changed, and to the caller's rank where threads have copies.
 void Ranks::sync_weights() {
   Model& model = own().model();
   Backend& backend = own().storage().backend();
   if (const int64_t changes = model.gate().changes(); weights_at_ != changes) {
     const WeightsGate::Reader whole_step(model.gate());
-    for (size_t here = has_copies_ ? 0 : 1; here < ranks_.size(); ++here) {
+    for (size_t here = threads_have_copies_ ? 0 : 1; here < ranks_.size(); ++here) {
       const Executor& to = ranks_[here]->step()->executor();
       std::optional<WeightsGate::Writer> writer;
       if (here > 0) writer.emplace(ranks_[here]->model().gate());
-      if (has_copies_) {
+      if (threads_have_copies_) {
         take_parameters(to, model);
         continue;
       }

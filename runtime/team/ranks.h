@@ -111,7 +111,7 @@ class Ranks {
   std::vector<std::unique_ptr<RankStep>> ranks_;  // of this process; the caller's first
   std::vector<Thread> threads_;                   // of ranks_[1] and up
   int64_t weights_at_ = -1;                       // the gate's changes() when the threads had the model's weights
-  bool has_copies_ = false;                       // ranks that are threads have parameters, or shards, of their own besides the model's
+  bool threads_have_copies_ = false;              // ranks that are threads have parameters, or shards, of their own besides the model's
   bool has_state_ = true;
   bool has_met_ = false;  // in a host's group: the ranks have compared their weights
   bool compares_weights_ = false;

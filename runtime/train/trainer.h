@@ -192,7 +192,7 @@ class Trainer {
   bool shards_masters() const;
   void check_recipe() const;
   void agree_on_sharding() const;
-  void move_model_to_host(const MemoryLayout& each, int ranks, bool has_copies);
+  void move_model_to_host(const MemoryLayout& each, int ranks, bool have_copies);
   void give_up_weights(const Plan& plan, bool on_host);
   void make_steps(std::unique_ptr<RankStep> own, int threads, BegunPlans* begun);
 
@@ -247,7 +247,7 @@ class Trainer {
   LearningRate host_schedule_;        // empty: the recipe's
   std::optional<LossScaler> scaler_;  // empty: no loss scaling
   GradientNoise noise_;               // for the recipe key gradient_noise_scale
-  Storage whole_;                     // the model's parameters, or their pieces; the own rank's too, but for tensor ranks that are threads
+  Storage whole_;                     // the model's parameters, or their pieces; the own rank's too, but for threads with copies
   std::optional<std::vector<RegionId>> recomputed_;  // zero 3 in a group: the scopes that all ranks recompute; empty: the recipe's
   std::unique_ptr<Ranks> ranks_;
   std::unique_ptr<HostLossStep> host_step_;

@@ -18,7 +18,7 @@
 namespace st {
 namespace {
 
-bool is_in_file(Model& model) { return model.piece_storage().memory_bytes() < model.piece_storage().bytes() && !model.is_on_host(); }
+bool is_in_file(Model& model) { return model.piece_storage().is_in_file(Arena::parameters); }
 
 }  // namespace
 
@@ -64,17 +64,17 @@ Trainer::Trainer(std::shared_ptr<Model> model, Recipe recipe, std::shared_ptr<co
   if (moves && !model_->is_on_host()) move_back_.model = model_;
   if (keeps_pieces) give_up_weights(plan_with(options_), moves);
   options_.parameters_on_host = model_->is_on_host() || moves;
-  const bool is_cut_in_threads = group_ == nullptr && has_copies(mesh, recipe_.zero, options_.parameters_on_host);
-  if (moves) move_model_to_host(plan_with(options_).memory, in_process, is_cut_in_threads);
+  const bool have_copies = group_ == nullptr && threads_have_copies(mesh, recipe_.zero, options_.parameters_on_host);
+  if (moves) move_model_to_host(plan_with(options_).memory, in_process, have_copies);
   const Storage& parameters = keeps_pieces ? model_->piece_storage() : model_->storage();
   whole_.share(parameters, Arena::parameters);
-  if (!is_cut_in_threads) own->storage().share(parameters, Arena::parameters);
+  if (!have_copies) own->storage().share(parameters, Arena::parameters);
   if (recipe_.arenas_in_file()[static_cast<size_t>(Arena::parameters)] && !is_in_file(*model_)) {
     move_back_.model = model_;
     model_->move_to_file(recipe_.offload_folder);
   }
   if (ranks != nullptr) options_.memory = memory_part(*ranks, context);
-  options_.shares_masters = ranks == nullptr && recipe_.ranks > 1 && !is_cut_in_threads && !options_.parameters_on_host;
+  options_.shares_masters = ranks == nullptr && recipe_.ranks > 1 && !have_copies && !options_.parameters_on_host;
   GemmContest contest{.tiles = recipe_.tune};
   if (recipe_.gemm_library == "auto") contest.libraries = context.gemm_libraries();
   if (contest.tiles || !contest.libraries.empty()) options_.tiles = measured_tiles(context, own->workers(), contest);
@@ -162,9 +162,9 @@ void Trainer::give_up_weights(const Plan& plan, bool on_host) {
 }
 
 /// `each`: that of a rank. The first rank's parameters are the model's, unless the ranks have copies of their own.
-void Trainer::move_model_to_host(const MemoryLayout& each, int ranks, bool has_copies) {
+void Trainer::move_model_to_host(const MemoryLayout& each, int ranks, bool have_copies) {
   int64_t copies = 0;
-  for (const SlotId parameter : model_->parameters()) copies += has_copies ? align_up(model_->slot(parameter).type.bytes()) : 0;
+  for (const SlotId parameter : model_->parameters()) copies += have_copies ? align_up(model_->slot(parameter).type.bytes()) : 0;
   const auto move = [&](const std::function<void()>& before_swap) {
     if (model_->is_on_host()) return before_swap();  // an earlier trainer has moved it
     // Other stages have other parameters: what they need is refused later, and the model moved back.

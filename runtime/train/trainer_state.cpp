@@ -24,7 +24,7 @@ constexpr int64_t kDigestPiece = 32768;  // bytes of a digest at a time: what is
 /// Where ranks that are threads have copies of the parameters, those of the model, which has them whole: a step takes them from there.
 std::vector<StateTensor> Trainer::state_tensors() const {
   std::vector<StateTensor> all = state_tensors_of(executors(), others_);
-  if (model_->is_sharded() || !has_copies(mesh_of(recipe_), recipe_.zero, options_.parameters_on_host)) return all;
+  if (model_->is_sharded() || !threads_have_copies(mesh_of(recipe_), recipe_.zero, options_.parameters_on_host)) return all;
   for (StateTensor& tensor : all) {
     if (tensor.role != Role::parameter) continue;
     const SlotId id = model_->program().slot_named(tensor.name);

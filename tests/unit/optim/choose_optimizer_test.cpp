@@ -42,7 +42,7 @@ TEST(ChooseOptimizer, WhatIsNoMatrixOrNoWeightOrSmallIsLeftToAdamW) {
 }
 
 TEST(ChooseOptimizer, RefusesANameThatIsNoneAndNesterovWithoutMomentum) {
-  const auto refused = [](const NamedOptimizer& optimizer) { return error_of([&] { optimizer.choose("w", kMatrix, true); }); };
+  const auto refused = [](NamedOptimizer optimizer) { return error_of([&] { optimizer.choose("w", kMatrix, true); }); };
   EXPECT_TRUE(says(refused(named("adagard")), "\"adagard\" is unknown; did you mean \"adagrad\"?"));
   EXPECT_TRUE(says(refused(named("sgd", {{"weight_decay", "0"}, {"nesterov", "true"}})), "needs a momentum above 0"));
 }
