@@ -29,7 +29,7 @@ int64_t overwritten_terms(const ExchangePlan& exchange, const Call& call) {
 }  // namespace
 
 DeviceCollective::DeviceCollective(const ExchangePlan& exchange, const Program& program, const Call& call, Communicator& ranks,
-                                   Backend& backend)
+                                   Backend& backend, bool are_read_late)
     : ranks_(ranks),
       backend_(backend),
       dtype_(exchange.dtype),
@@ -40,8 +40,10 @@ DeviceCollective::DeviceCollective(const ExchangePlan& exchange, const Program& 
       call_(call),
       label_(exchange.label),
       walks_(static_cast<size_t>(ranks.size()) + 1),
-      addresses_(static_cast<size_t>(ranks.size())) {
-  if (const int64_t bytes = overwritten_terms(exchange, call); bytes > 0) staged_ = backend.allocate(bytes, MemoryRole::buckets);
+      addresses_(static_cast<size_t>(ranks.size())),
+      are_read_late_(are_read_late) {
+  if (const int64_t bytes = overwritten_terms(exchange, call); bytes > 0 && are_read_late)
+    staged_ = backend.allocate(bytes, MemoryRole::buckets);
 }
 
 DeviceCollective::~DeviceCollective() = default;
@@ -159,8 +161,8 @@ void DeviceCollective::stage(Stream& stream) {
         pieces.push_back(&piece);
         bytes += align_up(piece.elements * width);
       }
-  is_staged_ = bytes > 0;
-  if (!is_staged_) return;
+  overwrites_terms_ = bytes > 0;
+  if (!overwrites_terms_ || !are_read_late_) return;
   if (bytes > this->DeviceCollective::bytes()) {
     stream.finish();  // what it was may be in use
     staged_ = backend_.allocate(bytes, MemoryRole::buckets);

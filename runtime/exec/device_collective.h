@@ -18,8 +18,10 @@ namespace st {
 /// One collective. The order of sums and their roundings are the direct exchange's (comm/direct_exchange.h).
 class DeviceCollective {
  public:
-  /// As PlannedExchange. Borrows all arguments.
-  DeviceCollective(const ExchangePlan& exchange, const Program& program, const Call& call, Communicator& ranks, Backend& backend);
+  /// As PlannedExchange. Borrows all arguments. `are_read_late`: other ranks read the operands where they lie, maybe after this rank has
+  /// given its sums: terms that these would overwrite are copied first. Otherwise they have left before.
+  DeviceCollective(const ExchangePlan& exchange, const Program& program, const Call& call, Communicator& ranks, Backend& backend,
+                   bool are_read_late);
   virtual ~DeviceCollective();
   DeviceCollective(const DeviceCollective&) = delete;
   DeviceCollective& operator=(const DeviceCollective&) = delete;
@@ -80,7 +82,7 @@ class DeviceCollective {
   const DevicePieces& sums() const { return into_; }                 // of reductions: where this rank's lie
   SumType sum_type() const { return exchange_.sums; }
   /// Whether sums lie where other ranks read what is added.
-  bool is_staged() const { return is_staged_; }
+  bool overwrites_terms() const { return overwrites_terms_; }
   int rank() const { return ranks_.rank(); }
   int size() const { return ranks_.size(); }
 
@@ -113,7 +115,7 @@ class DeviceCollective {
   const Call& call_;
   const std::string label_;
 
-  bool is_placed_ = false, is_staged_ = false;
+  bool is_placed_ = false, overwrites_terms_ = false;
   std::vector<DevicePieces> parts_;
   std::vector<DevicePieces> sum_parts_;  // tensor_sum, unless whole: where each rank's part of the sum lies
   DevicePieces into_;                    // reductions: the sums that this rank makes
@@ -122,6 +124,7 @@ class DeviceCollective {
   // For folds: a walk through the pieces of each term and of the sums.
   std::vector<Walk> walks_;
   std::vector<Address> addresses_;
+  const bool are_read_late_;
 };
 
 }  // namespace st

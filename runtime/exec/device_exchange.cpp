@@ -11,7 +11,7 @@ namespace st {
 
 DeviceExchange::DeviceExchange(const ExchangePlan& exchange, const Program& program, const Call& call, Communicator& ranks,
                                Backend& backend)
-    : DeviceCollective(exchange, program, call, ranks, backend),
+    : DeviceCollective(exchange, program, call, ranks, backend, true),
       offer_(DeviceOffer::make(backend, ranks.size())),
       offers_(static_cast<size_t>(ranks.size())),
       terms_(offers_.size()) {}

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/float_mode.h"
 #include "base/os/machine.h"
+#include "exec/device_exchange.h"
 #include "exec/device_operands.h"
 #include "ir/cuts.h"
 #include "plan/exchange_memory.h"
@@ -303,8 +304,15 @@ void Executor::give_up() {
 
 // Memory on a device.
 
-int64_t Executor::input_bytes(const Plan& plan, const Backend& backend, bool on_network) {
-  return backend.is_host_memory() ? 0 : input_copies(plan).bytes + staged_memory(plan) + (on_network ? exchange_memory(plan) : 0);
+int64_t Executor::input_bytes(const Plan& plan, const Backend& backend, std::initializer_list<const Communicator*> ranks) {
+  if (backend.is_host_memory()) return 0;
+  const auto is_over_network = [](const Communicator* along) { return along != nullptr && along->devices() != nullptr; };
+  const auto is_on_shared_device = [&](const Communicator* along) {
+    return along != nullptr && DeviceExchange::is_possible(backend, *along);
+  };
+  const int64_t inputs = input_copies(plan).bytes;
+  if (std::ranges::any_of(ranks, is_over_network)) return inputs + exchange_memory(plan);
+  return inputs + (std::ranges::any_of(ranks, is_on_shared_device) ? staged_memory(plan) : 0);
 }
 
 int64_t Executor::copied_bytes() const { return (inputs_ ? inputs_->bytes() : 0) + instructions_.copied_bytes(); }

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "exec/connected_devices.h"
 #include "ir/memory.h"
+#include "plan/exchange_memory.h"
 
 namespace st {
 namespace {
@@ -21,26 +22,22 @@ int64_t bytes_of_copy(const DevicePieces& pieces, int64_t width) {
 
 }  // namespace
 
-TermRoom::TermRoom(Backend& backend, int64_t bytes)
-    : backend_(backend), memory_(bytes == 0 ? nullptr : backend.allocate(bytes, MemoryRole::buckets)) {}
+TermRoom::TermRoom(Backend& backend, int64_t bytes) : memory_(bytes == 0 ? nullptr : backend.allocate(bytes, MemoryRole::buckets)) {}
 
-Address TermRoom::at_least(int64_t bytes, Stream& stream) {
-  if (bytes > this->bytes()) {
-    stream.finish();
-    memory_ = backend_.allocate(bytes, MemoryRole::buckets);
-  }
+Address TermRoom::begin(int64_t needed) const {
+  require(needed <= bytes(), Code::internal, "exchange: terms of ", needed, " bytes come from other ranks, the plan has ", bytes());
   return memory_ ? memory_->data() : Address{};
 }
 
 NetworkExchange::NetworkExchange(const ExchangePlan& exchange, const Program& program, const Call& call, Communicator& ranks,
                                  Backend& backend, Stream& computing, TermRoom* room)
-    : DeviceCollective(exchange, program, call, ranks, backend),
+    : DeviceCollective(exchange, program, call, ranks, backend, false),
       computing_(computing),
       name_(ranks.devices()->name()),
       next_(static_cast<size_t>(ranks.size())),
       places_(next_.size()),
       terms_(next_.size()),
-      room_(room == nullptr ? own_room_.emplace(backend, 0) : *room),
+      room_(room == nullptr ? own_room_.emplace(backend, exchange_memory(exchange, program, ranks.rank(), ranks.size())) : *room),
       is_done_(backend.make_event()) {}
 
 NetworkExchange::~NetworkExchange() = default;
@@ -51,7 +48,7 @@ bool NetworkExchange::reduce(Stream& stream, const Round& round, int contributor
   if (is_fast_ && contributors == size()) return reduce_fast(stream, round, adds);
   begin();
   const DevicePieces& own = parts()[static_cast<size_t>(rank())];
-  receive_terms(stream, own, contributors);
+  receive_terms(own, contributors);
   for (int step = 1; step < size() && rank() < contributors; ++step) {
     const int owner = (rank() + step) % size();
     send(owner, parts()[static_cast<size_t>(owner)]);
@@ -75,7 +72,7 @@ bool NetworkExchange::gather(Stream& stream, const Round& round, const std::vect
 bool NetworkExchange::sum_all(Stream& stream, const Round& round, int contributors, bool adds) {
   if (is_fast_) return sum_all_fast(stream, round);
   begin();
-  receive_terms(stream, parts()[0], size());
+  receive_terms(parts()[0], size());
   for (int step = 1; step < size(); ++step) send((rank() + step) % size(), parts()[0]);
   meet(stream, round, [&] { fold(stream, std::span(terms_).first(static_cast<size_t>(contributors)), adds); });
   return true;
@@ -96,8 +93,8 @@ void NetworkExchange::receive(int from, const DevicePieces& pieces) {
 }
 
 /// Receives the first ranks' terms of these pieces into memory of its own; this rank's term stays where it lies.
-void NetworkExchange::receive_terms(Stream& stream, const DevicePieces& own, int ranks) {
-  Address at = room_.at_least(bytes_of_copy(own, bytes_of(dtype_)) * (size() - 1), stream);
+void NetworkExchange::receive_terms(const DevicePieces& own, int ranks) {
+  Address at = room_.begin(bytes_of_copy(own, bytes_of(dtype_)) * (size() - 1));
   for (int from = 0; from < ranks; ++from) {
     const auto index = static_cast<size_t>(from);
     terms_[index] = from == rank() ? &own : &place_arrived(own, index, at);
@@ -119,12 +116,12 @@ const DevicePieces& NetworkExchange::place_arrived(const DevicePieces& own, size
 // The network's own collectives.
 
 bool NetworkExchange::reduce_fast(Stream& stream, const Round& round, bool adds) {
-  require(!is_staged(), Code::internal, "exchange: sums of a fast collective lie in what it reads");
+  require(!overwrites_terms(), Code::internal, "exchange: sums of a fast collective lie in what it reads");
   begin();
   const DevicePieces& own = parts()[static_cast<size_t>(rank())];
   const bool in_place = is_reduced_in_place(adds);
   if (!in_place) {
-    Address at = room_.at_least(bytes_of_copy(own, bytes_of(dtype_)), stream);
+    Address at = room_.begin(bytes_of_copy(own, bytes_of(dtype_)));
     terms_[0] = &place_arrived(own, static_cast<size_t>(rank()), at);
   }
   const DevicePieces& to = in_place ? sums() : *terms_[0];

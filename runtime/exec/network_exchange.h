@@ -16,13 +16,11 @@ namespace st {
 class TermRoom {
  public:
   TermRoom(Backend& backend, int64_t bytes);
-  /// At least so many bytes. More than there are, which no exchange of a plan needs, take new memory, before which `stream` has ended what
-  /// uses the old one.
-  Address at_least(int64_t bytes, Stream& stream);
+  /// Its begin, for an exchange that needs so many bytes.
+  Address begin(int64_t needed) const;
   int64_t bytes() const { return memory_ ? memory_->size() : 0; }
 
  private:
-  Backend& backend_;
   std::unique_ptr<Buffer> memory_;
 };
 
@@ -61,7 +59,7 @@ class NetworkExchange final : public DeviceCollective {
   const DevicePieces& place_arrived(const DevicePieces& own, size_t rank, Address& at);
   void send(int to, const DevicePieces& pieces);
   void receive(int from, const DevicePieces& pieces);
-  void receive_terms(Stream& stream, const DevicePieces& own, int ranks);
+  void receive_terms(const DevicePieces& own, int ranks);
   template <class Then>
   void meet(Stream& stream, const Round& round, const Then& then);
 

@@ -41,7 +41,9 @@ HostLoss::HostLoss(const Parts& parts, bool own_loss, const PlanOptions& options
   Plan plan = plan_host_loss(parts.model.program(), parts.recipe, own_loss, parts.beside,
                              kernel_needs(context.backend(), parts.workers.threads()), limited);
   Storage* storage = &parts_.storage;
-  int64_t need = plan.memory.beside_parameters() + Executor::input_bytes(plan, context.backend());
+  int64_t need = plan.memory.beside_parameters() + Executor::input_bytes(plan, context.backend(),
+                                                                         {parts.ranks, parts.others ? parts.others->tensor : nullptr,
+                                                                          parts.others ? parts.others->stages : nullptr});
   if (parts.beside != nullptr) {
     require_same_moments(plan.program, parts.beside->program);
     need -= plan.memory.on_device(Arena::optimizer);

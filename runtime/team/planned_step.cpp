@@ -23,11 +23,10 @@ namespace {
 
 constexpr size_t kShortPlans = 8;
 
-/// Whether a network moves what these ranks exchange between their devices.
-bool are_connected(const Communicator* data, const Communicator* tensor) {
-  const auto is_connected = [](const Communicator* ranks) { return ranks != nullptr && ranks->devices() != nullptr; };
-  return is_connected(data) || is_connected(tensor);
-}
+/// The ranks of the mesh that one exchanges with; null: it is the only one along that axis.
+struct AxisRanks {
+  const Communicator *data, *tensor, *stages;
+};
 
 /// What a rank's plans of a step are made for.
 struct PlansOfStep {
@@ -36,7 +35,7 @@ struct PlansOfStep {
   const Storage& storage;
   int threads;
   PlanOptions options;  // memory: what this rank may have of the memory that there is
-  bool on_network;
+  AxisRanks ranks;
 
   const Context& context() const { return model.context(); }
   bool is_held() const { return static_cast<bool>(storage.data(Arena::parameters)); }
@@ -48,7 +47,7 @@ struct PlansOfStep {
   /// Bytes that the device has to have for it.
   int64_t need(const Plan& plan) const {
     return plan.memory.beside_parameters() + (is_held() ? 0 : plan.memory.on_device(Arena::parameters)) +
-           Executor::input_bytes(plan, context().backend(), on_network);
+           Executor::input_bytes(plan, context().backend(), {ranks.data, ranks.tensor, ranks.stages});
   }
 
   void require_room(const Plan& plan, bool with_fixes) const {
@@ -95,8 +94,9 @@ struct PlansOfStep {
 };
 
 /// Packed weights only save time: where they do not fit, the same bits are computed without them.
-Plan plan_that_fits(const Model& model, const Recipe& recipe, const Storage& storage, int threads, PlanOptions options, bool on_network) {
-  const PlansOfStep plans{model, recipe, storage, threads, options, on_network};
+Plan plan_that_fits(const Model& model, const Recipe& recipe, const Storage& storage, int threads, PlanOptions options,
+                    const AxisRanks& ranks) {
+  const PlansOfStep plans{model, recipe, storage, threads, options, ranks};
   const int64_t spare = model.context().spare_memory();
   options.memory = std::min(options.memory, spare == Context::kUnlimited ? spare : spare / options.sharers);
   Plan plan = plans.plan(recipe, options);
@@ -166,8 +166,9 @@ PlannedStep::PlannedStep(Model& model, const Recipe& recipe, Storage& storage, W
       data_ranks_(recipe.data_ranks()),
       rank_(options.rank),
       of_rank_(common_of(options)),
-      executor_(plan_that_fits(model, recipe, storage, workers.threads(), options, are_connected(ranks, tensor)), storage, workers,
-                &cancelled, ranks_.get(), stages, tensor),
+      executor_(plan_that_fits(model, recipe, storage, workers.threads(), options,
+                               {ranks, tensor, stages == nullptr ? nullptr : &stages->stages()}),
+                storage, workers, &cancelled, ranks_.get(), stages, tensor),
       slots_(executor_),
       tokens_of_micro_batch_(rows_of_loss(model.program(), recipe.batch)),
       makes_gathered_copies_(makes(executor_.plan(), Copy::gathered)) {
@@ -437,7 +438,8 @@ PlannedStep::Short& PlannedStep::short_plan(int64_t rows) {
   Plan plan = plan_short_micro_batch(model_.program(), recipe_, rows, whole.loss_seed, kernel_needs(storage_.backend(), workers_.threads()),
                                      options);
   require_same_gradients(executor_.plan(), plan);
-  int64_t need = Executor::input_bytes(plan, storage_.backend(), are_connected(ranks_ ? &ranks_->ranks() : nullptr, tensor_));
+  int64_t need = Executor::input_bytes(plan, storage_.backend(),
+                                       {ranks_ ? &ranks_->ranks() : nullptr, tensor_, stages_ == nullptr ? nullptr : &stages_->stages()});
   for (int32_t a = 0; a < kArenas; ++a)
     if (!Storage::holds(static_cast<Arena>(a))) need += plan.memory.of(static_cast<Arena>(a));
   model_.context().require_memory("step: a micro-batch with fewer rows than the recipe's", need);

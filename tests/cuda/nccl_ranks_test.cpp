@@ -10,6 +10,7 @@
 #include "base/os/files.h"
 #include "faults/forked_ranks.h"
 #include "plan/exchange_memory.h"
+#include "plan/input_copies.h"
 #include "training.h"
 #include "unit/comm/shared_job.h"
 
@@ -186,31 +187,49 @@ TEST(NcclRanks, FastCollectivesTrainAlikeOnAllRanksWithinRounding) {
   unsetenv("ST_FAKE_NCCL_ORDER");
 }
 
+/// What a step needs beside the parameters: nothing for copies of terms, which leave before their sums are made.
+int64_t need_of(const Plan& plan) { return plan.memory.beside_parameters() + input_copies(plan).bytes + exchange_memory(plan); }
+
+void expect_refused_for(const std::string& need, const Outcome& refused) {
+  EXPECT_EQ(refused.code, Code::out_of_memory) << refused.message;
+  for (const std::string& part : {text("(", need, " bytes)"), std::string("memory_limit")})
+    EXPECT_NE(refused.message.find(part), std::string::npos) << refused.message;
+}
+
+/// Stages that share a device would copy the terms of the loss (staged_memory).
 TEST(NcclRanks, NeedMemoryForTheTermsOfSumsWithinTheLimitOfTheContext) {
   constexpr int kRanks = 2;
-  const std::string job = own_job("nccl_limit");
-  ForkedRanks processes(kRanks, [&](int rank, const ForkedRanks::Say& say) {
-    const auto group = join(job, rank, kRanks, {.deadline = 30});
-    Heard heard;
-    const Training training = training_on(own_device(rank), {{"micro_batches", "4"}});
-    int64_t parameters = 0, need = 0;
-    {
-      const auto trainer = trainer_in(*group, training, heard);
-      const Plan& plan = trainer->plan();
-      parameters = plan.memory.of(Arena::parameters);
-      need = plan.memory.beside_parameters() + Executor::input_bytes(plan, trainer->model().context().backend()) + exchange_memory(plan);
-      say(exchange_memory(plan) > 0 ? std::to_string(need) : "no terms");
+  for (const Keys& keys : {Keys{{"micro_batches", "4"}}, Keys{{"micro_batches", "2"}, {"stages", "2"}}}) {
+    const std::string job = own_job("nccl_limit");
+    ForkedRanks processes(kRanks, [&](int rank, const ForkedRanks::Say& say) {
+      const auto group = join(job, rank, kRanks, {.deadline = 30});
+      Heard heard;
+      const Training training = training_on(own_device(rank), keys);
+      int64_t parameters = 0, need = 0;
+      {
+        const auto trainer = trainer_in(*group, training, heard);
+        const Plan& plan = trainer->plan();
+        parameters = trainer->model().piece_storage().bytes();
+        need = need_of(plan);
+        say_terms(*trainer, say);
+        say(std::to_string(staged_memory(plan)));
+        say(std::to_string(need));
+      }
+      say_outcome(say, [&] { trainer_in(*group, training, heard, parameters + need)->step(); });
+      say_outcome(say, [&] { trainer_in(*group, training, heard, parameters + need - 1)->step(); });
+    });
+    int64_t terms = 0, staged = 0;
+    for (int rank = 0; rank < kRanks; ++rank) {
+      terms += terms_of(processes.next_line(rank));
+      staged += whole_number(processes.next_line(rank), 0);
+      const std::string need = processes.next_line(rank);
+      const Outcome fits = outcome_from(processes.next_line(rank)), refused = outcome_from(processes.next_line(rank));
+      EXPECT_EQ(fits.code, Code::ok) << fits.message;
+      expect_refused_for(need, refused);
     }
-    say_outcome(say, [&] { trainer_in(*group, training, heard, parameters + need)->step(); });
-    say_outcome(say, [&] { trainer_in(*group, training, heard, parameters + need - 1)->step(); });
-  });
-  for (int rank = 0; rank < kRanks; ++rank) {
-    const std::string need = processes.next_line(rank);
-    const Outcome fits = outcome_from(processes.next_line(rank)), refused = outcome_from(processes.next_line(rank));
-    EXPECT_EQ(fits.code, Code::ok) << fits.message;
-    EXPECT_EQ(refused.code, Code::out_of_memory) << refused.message;
-    for (const std::string& part : {text("(", need, " bytes)"), std::string("memory_limit")})
-      EXPECT_NE(refused.message.find(part), std::string::npos) << refused.message;
+    const bool has_stages = keys.back().first == "stages";
+    EXPECT_EQ(terms > 0, !has_stages);
+    EXPECT_EQ(staged > 0, has_stages);
   }
 }
 
@@ -361,6 +380,41 @@ TEST(NcclRanks, NameARankWhoseExchangeOrMessageFails) {
     for (int rank = 0; rank < split.ranks; ++rank) EXPECT_EQ(processes.next_line(rank), "ended");
   }
   unsetenv("ST_FAKE_NCCL");
+}
+
+TEST(NcclRanks, NeedMemoryForTheTermsOfSumsOfAHostsLossToo) {
+  constexpr int kRanks = 2;
+  const std::string job = own_job("nccl_host_loss");
+  ForkedRanks processes(kRanks, [&](int rank, const ForkedRanks::Say& say) {
+    const auto group = join(job, rank, kRanks, {.deadline = 30});
+    const Training training = training_on(own_device(rank), {{"micro_batches", "4"}});
+    Program program = build_gpt(training.options);
+    program.loss_sum = program.loss_count = {};
+    const auto made_within = [&](int64_t limit) {
+      const auto context = std::make_shared<Context>(
+          ContextOptions{.device = training.device, .threads = 1, .memory_limit = limit, .log = {}, .parallel = {}, .memory = {}});
+      Recipe recipe = training.recipe;
+      recipe.device = training.device;
+      return std::make_unique<Trainer>(std::make_shared<Model>(context, program, 1), recipe, nullptr, PlanOptions{}, group.get());
+    };
+    int64_t parameters = 0, need = 0;
+    {
+      const auto trainer = made_within(0);
+      parameters = trainer->model().piece_storage().bytes();
+      need = need_of(trainer->plan());
+      say_terms(*trainer, say);
+      say(std::to_string(need));
+    }
+    say_outcome(say, [&] { made_within(parameters + need); });
+    say_outcome(say, [&] { made_within(parameters + need - 1); });
+  });
+  for (int rank = 0; rank < kRanks; ++rank) {
+    EXPECT_GT(terms_of(processes.next_line(rank)), 0);
+    const std::string need = processes.next_line(rank);
+    const Outcome fits = outcome_from(processes.next_line(rank)), refused = outcome_from(processes.next_line(rank));
+    EXPECT_EQ(fits.code, Code::ok) << fits.message;
+    expect_refused_for(need, refused);
+  }
 }
 
 }  // namespace
