@@ -52,7 +52,8 @@ std::optional<Candidate> candidate_of(const PlannedRun& run, const Recipe& recip
     if (last > 0 && made.device_total <= most) add_stage(other, last, made);
     made.knows_all_stages = last == 0;
   } catch (const Error& error) {
-    if (error.code() == Code::invalid_argument || error.code() == Code::unsupported) return std::nullopt;
+    if (error.code() == Code::invalid_argument || error.code() == Code::unsupported || error.code() == Code::out_of_memory)
+      return std::nullopt;
     throw;
   }
   made.fits = made.device_total <= most;
@@ -77,7 +78,7 @@ void know_all_stages(const PlannedRun& run, Candidate& of, Workers& workers) {
     of.shares = shares_of(stages, first.plan.program.links, slowest.stage);
     of.step_seconds = of.shares.all();
   } catch (const Error& error) {
-    if (error.code() != Code::invalid_argument && error.code() != Code::unsupported) throw;
+    if (error.code() != Code::invalid_argument && error.code() != Code::unsupported && error.code() != Code::out_of_memory) throw;
     of.fits = false;
   }
 }

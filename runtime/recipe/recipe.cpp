@@ -37,6 +37,7 @@
 #include "plan/memory_plan.h"
 #include "plan/pipeline_schedule.h"
 #include "plan/state_windows.h"
+#include "recipe/can_offload.h"
 #include "recipe/fast_collectives.h"
 #include "recipe/recompute_policy.h"
 
@@ -362,6 +363,7 @@ Plan plan_by(const Task& task, const std::function<Program()>& make_program) {
     place(begun.program, task.options);
     return run_passes(task, std::move(begun), false);
   });
+  if (task.trains()) require_offload_budget(task.recipe, made.memory);
   Plan plan = make_plan(std::move(made.program), std::move(made.memory), made.order);
   plan.passes = std::move(made.passes);
   plan.recompute = std::move(made.recompute);

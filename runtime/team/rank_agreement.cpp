@@ -35,8 +35,8 @@ std::vector<Record> gathered(Communicator& ranks, const Record& own, std::string
 
 /// Keys that only change speed, or that each rank may choose for itself.
 bool is_own_choice(std::string_view key) {
-  constexpr std::array<std::string_view, 9> kOwn = {"ranks",      "threads", "tune",           "recompute", "recompute_budget",
-                                                    "trim_every", "offload", "offload_folder", "overlap"};
+  constexpr std::array<std::string_view, 10> kOwn = {"ranks",      "threads", "tune",           "recompute",      "recompute_budget",
+                                                     "trim_every", "offload", "offload_folder", "offload_budget", "overlap"};
   return std::ranges::find(kOwn, key) != kOwn.end();
 }
 

@@ -184,6 +184,13 @@ public sealed partial class Recipe {
     set { Set("offload_folder", value); }
   }
 
+  /// <summary>offload: bytes of the host's pinned memory that each rank may take in place of a device's; a trainer or plan that needs more is refused with both numbers. 0: what the host has available. No effect on a device that computes in the host's memory</summary>
+  /// <remarks>Default: 0. Allowed: [0,inf).</remarks>
+  public long OffloadBudget {
+    get { return Integer("offload_budget"); }
+    set { Set("offload_budget", value); }
+  }
+
   /// <summary>element type in which ranks send gradients, which are added in accumulate_dtype: each micro-batch's gradient (reduce step: each rank's sum) is rounded to it, and the step's sum once more, on one rank too; fp16 skips a step with a gradient beyond 65504, and scales the loss only with precision fp16</summary>
   /// <remarks>Default: "fp32". Allowed: fp32 bf16 fp16.</remarks>
   public string GradientDtype {

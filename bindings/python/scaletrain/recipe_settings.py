@@ -85,6 +85,10 @@ class RecipeSettings(TypedDict, total=False):
     offload_folder: str
     # Offload: folder on a local disk for unnamed files, reserved up front, freed when the process ends and counted as file, not as
     # memory; empty: host memory. Refused on a device of its own memory. Default: "".
+    offload_budget: int
+    # Offload: bytes of the host's pinned memory that each rank may take in place of a device's; a trainer or plan that needs more is
+    # refused with both numbers. 0: what the host has available. No effect on a device that computes in the host's memory. Allowed:
+    # [0,inf). Default: 0.
     gradient_dtype: str
     # Element type in which ranks send gradients, which are added in accumulate_dtype: each micro-batch's gradient (reduce step: each
     # rank's sum) is rounded to it, and the step's sum once more, on one rank too; fp16 skips a step with a gradient beyond 65504, and

@@ -359,6 +359,20 @@ public abstract class RecipeKeys extends Handle {
   }
 
   /**
+   * Offload: bytes of the host's pinned memory that each rank may take in place of a device's; a trainer or plan that needs more is
+   * refused with both numbers. 0: what the host has available. No effect on a device that computes in the host's memory. Allowed:
+   * [0,inf). Default: 0.
+   */
+  public Recipe offloadBudget(long value) {
+    return set("offload_budget", value);
+  }
+
+  /** The value set by {@link #offloadBudget(long)}. */
+  public long offloadBudget() {
+    return number("offload_budget").longValue();
+  }
+
+  /**
    * Element type in which ranks send gradients, which are added in accumulate_dtype: each micro-batch's gradient (reduce step: each
    * rank's sum) is rounded to it, and the step's sum once more, on one rank too; fp16 skips a step with a gradient beyond 65504, and
    * scales the loss only with precision fp16. Allowed: fp32 bf16 fp16. Default: "fp32".
