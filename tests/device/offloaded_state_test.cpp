@@ -354,26 +354,6 @@ TEST(OffloadedState, ThatTheHostHasNoRoomForIsRefusedBeforeItIsAllocated) {
   training.trainer_of(model, training.data())->step();
 }
 
-TEST(OffloadedState, BeyondItsBudgetIsRefusedBeforeItIsAllocated) {
-  const OffloadDevice device(Order::late);
-  const auto made = [&](const std::string& offload, int64_t budget) {
-    const std::string bytes = std::to_string(budget);
-    const Training training = offload_training({{"ranks", "2"}, {"offload_budget", bytes.c_str()}}, offload.c_str());
-    const auto model = std::make_shared<Model>(device.context, build_gpt(training.options), 1);
-    return training.trainer_of(model, training.data());
-  };
-  for (const char* offload : {"\"optimizer\"", "\"gradients\""}) {
-    const int64_t each = made(offload, 0)->plan().memory.host_bytes();
-    const Error error = error_of([&] { made(offload, each - 1); });
-    EXPECT_TRUE(
-        is_error(error, Code::out_of_memory, {text("(", each, " bytes)"), text("(", each - 1, " bytes)"), text("raise it to ", each)}))
-        << error.message();
-    EXPECT_EQ(device.uses().of[static_cast<size_t>(MemoryRole::host)].now, 0);
-    made(offload, each)->step();
-  }
-  EXPECT_TRUE(is_error(error_of([&] { made("\"none\"", 1); }), Code::invalid_argument, {"offload_budget is 1", "offload is none"}));
-}
-
 /// Two ranks: the first one's parameters are the model's.
 TEST(OffloadedState, OfAllKindsIsCountedAsPlannedAndRefusedBeforeTheModelIsMoved) {
   const Training training = offload_training({{"ranks", "2"}, {"precision", "\"bf16\""}}, "\"gradients\"");

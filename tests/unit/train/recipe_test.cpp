@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "base/json.h"
+#include "base/text.h"
 #include "ir/cuts.h"
 #include "ir/print.h"
 #include "models/gpt.h"
@@ -219,6 +220,24 @@ TEST(Recipe, PlansNeedNoBackendButWhatItsKernelsNeed) {
   EXPECT_EQ(some.memory.of(Arena::packed), 64 * std::ranges::count(some.instructions, Copy::of_step, &Instruction::makes));
   EXPECT_TRUE(makes(some, Copy::of_step));
   EXPECT_EQ(some.memory.of(Arena::parameters), none.memory.of(Arena::parameters));
+}
+
+TEST(Recipe, OffloadBeyondItsBudgetIsRefusedWithBothNumbers) {
+  KernelNeeds needs = kernel_needs(Training{}.context()->backend(), 1);
+  needs.has_own_memory = true;
+  const auto planned = [&](const char* offload, int64_t budget) {
+    Recipe recipe;
+    recipe.set("offload", offload);
+    recipe.set("offload_budget", std::to_string(budget));
+    return plan_training(build_gpt(odd_gpt()), recipe, needs);
+  };
+  for (const char* offload : {"\"optimizer\"", "\"gradients\""}) {
+    const int64_t bytes = planned(offload, 0).memory.host_bytes();
+    EXPECT_EQ(planned(offload, bytes).memory.host_bytes(), bytes);
+    EXPECT_TRUE(refuses(Code::out_of_memory, {text("(", bytes, " bytes)"), text("(", bytes - 1, " bytes)"), text("raise it to ", bytes)},
+                        [&] { planned(offload, bytes - 1); }));
+  }
+  EXPECT_TRUE(refuses({"offload_budget is 1", "offload is none"}, [&] { planned("\"none\"", 1); }));
 }
 
 TEST(Recipe, PlansARankOfThousandsWithoutTheOthers) {
