@@ -17,12 +17,10 @@ void require_offload(const Recipe& recipe, bool has_own_memory, std::string_view
 
 void require_offload_budget(const Recipe& recipe, const MemoryLayout& memory) {
   const int64_t budget = recipe.offload_budget, bytes = memory.host_bytes();
-  if (budget == 0) return;
-  check(recipe.offload != "none", "recipe: offload_budget is ", budget,
-        ", but offload is none; set offload to optimizer, parameters or gradients, or leave the budget out");
-  require(bytes <= budget, Code::out_of_memory, "recipe: offload ", recipe.offload, " needs ", text_of_bytes(bytes), " (", bytes,
-          " bytes) of the host's memory for a rank, offload_budget is ", text_of_bytes(budget), " (", budget, " bytes); raise it to ",
-          bytes, ", offload less, use an optimizer with less state (adamw-8bit) or zero on more ranks, or set offload to none");
+  require(recipe.offload == "none" || budget == 0 || bytes <= budget, Code::out_of_memory, "recipe: offload ", recipe.offload, " needs ",
+          text_of_bytes(bytes), " (", bytes, " bytes) of the host's memory for a rank, offload_budget is ", text_of_bytes(budget), " (",
+          budget, " bytes); raise it to ", bytes,
+          ", offload less, use an optimizer with less state (adamw-8bit) or zero on more ranks, or set offload to none");
 }
 
 bool threads_have_copies(const Mesh& mesh, int64_t zero, bool parameters_on_host) {
