@@ -1,7 +1,10 @@
 #include "recipe/memory_fixes.h"
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
+#include <span>
+#include <string>
 #include <utility>
 
 #include "base/error.h"
@@ -19,29 +22,36 @@ class Search {
   Search(int64_t bytes, int64_t there, const std::function<int64_t(const Recipe&)>& bytes_with)
       : bytes_(bytes), there_(there), bytes_with_(bytes_with) {}
 
-  /// Each change of `from` that saves memory.
-  std::vector<MemoryFix> singles(const Recipe& from, const KeyChanges& before) const {
+  /// Each change of `from` that saves memory; `keys`: those to try, by the first key that they change, empty: all.
+  std::vector<MemoryFix> singles(const Recipe& from, const KeyChanges& before, std::span<const std::string> keys = {}) const {
     std::vector<MemoryFix> fixes;
     for (const KeyChanges& changes : changes_to_try(from)) {
       if (!keeps_mesh(changes)) continue;
+      if (!keys.empty() && (std::ranges::find(keys, changes.front().key) == keys.end() || changes_numbers(changes))) continue;
       if (auto fix = tried(from, changes, before)) fixes.push_back(std::move(*fix));
     }
     return fixes;
   }
 
-  /// Adds the change that saves most until it fits or nothing saves more.
-  std::optional<MemoryFix> combination(const Recipe& recipe, std::optional<MemoryFix> best) const {
-    constexpr int kMostChanges = 4;
-    for (int count = 1; best && !best->fits && count < kMostChanges; ++count) {
+  /// Adds the change that saves most to the one that does among `all`, until it fits or nothing saves more. Of keys whose change alone
+  /// saves little, none is tried again.
+  std::optional<MemoryFix> combination(const Recipe& recipe, const std::vector<MemoryFix>& all) const {
+    constexpr int kMostChanges = 12;
+    std::vector<std::string> keys;
+    for (const MemoryFix& fix : all)
+      if (fix.saved > bytes_ / 50 && !changes_numbers(fix.changes)) keys.push_back(fix.changes.front().key);
+    std::optional<MemoryFix> best = smallest(all);
+    for (int count = 1; best && !keys.empty() && !best->fits && count < kMostChanges; ++count) {
       Recipe changed = recipe;
       for (const KeyChange& of : best->changes) changed.set(of.key, of.value);
-      auto next = smallest(singles(changed, best->changes));
+      auto next = smallest(singles(changed, best->changes, keys));
       if (!next || next->bytes >= best->bytes) break;
       best = std::move(next);
     }
     return best;
   }
 
+ private:
   /// That keeps what a step computes.
   static std::optional<MemoryFix> smallest(std::vector<MemoryFix> fixes) {
     std::erase_if(fixes, [](const MemoryFix& fix) { return changes_numbers(fix.changes); });
@@ -50,7 +60,6 @@ class Search {
     return std::move(*least);
   }
 
- private:
   std::optional<MemoryFix> tried(const Recipe& from, const KeyChanges& changes, const KeyChanges& before) const {
     MemoryFix fix{.changes = before};
     try {
@@ -77,14 +86,13 @@ class Search {
 std::vector<MemoryFix> memory_fixes(const Recipe& recipe, int64_t bytes, int64_t there,
                                     const std::function<int64_t(const Recipe&)>& bytes_with, size_t most) {
   const Search search(bytes, there, bytes_with);
-  std::vector<MemoryFix> all = search.singles(recipe, {});
-  auto combined = Search::smallest(all);
+  const std::vector<MemoryFix> all = search.singles(recipe, {});
   std::vector<MemoryFix> fits;
   std::ranges::copy_if(all, std::back_inserter(fits), &MemoryFix::fits);
   std::ranges::stable_sort(fits, {}, [](const MemoryFix& fix) { return changes_numbers(fix.changes); });
   if (fits.size() > most) fits.resize(most);
   if (!fits.empty() && !changes_numbers(fits.front().changes)) return fits;
-  combined = search.combination(recipe, std::move(combined));
+  auto combined = search.combination(recipe, all);
   if (combined && (combined->fits || fits.empty())) fits.insert(fits.begin(), std::move(*combined));
   return fits;
 }

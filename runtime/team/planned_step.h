@@ -33,8 +33,8 @@ class PlannedStep {
 
   /// Binds the parameters that the plan borrows (PlanOptions::shares_masters) to those of rank 0's model, which must outlive this.
   void share_masters(const Model& of);
-  /// With tensor ranks, or shards in the memory of a device's host: each update leaves the whole parameters in this model, rank 0's, which
-  /// must outlive this.
+  /// Of a thread with copies (threads_have_copies): each update leaves the whole parameters in this model, rank 0's, which must outlive
+  /// this.
   void leave_parameters_in(const Model& whole) { whole_ = &whole; }
 
   /// Begins a step. With fewer rows than the recipe's, the last micro-batch that has any is short, and those without rows add nothing. The

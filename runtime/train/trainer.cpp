@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/os/machine.h"
+#include "recipe/can_offload.h"
 #include "recipe/schedule_choice.h"
 
 namespace st {
@@ -315,7 +316,8 @@ void Trainer::use_average(ShardedModelCall* collective) {
 }
 
 int64_t Trainer::memory_bytes() const {
-  const bool has_whole_too = recipe_.tensor > 1 && !model_->is_sharded();  // besides what its ranks have
+  // Besides what its ranks have.
+  const bool has_whole_too = !model_->is_sharded() && threads_have_copies(mesh_of(recipe_), recipe_.zero, options_.parameters_on_host);
   return ranks_->memory_bytes() + evaluator_->own_bytes() + host_step_->own_bytes() + (has_whole_too ? whole_.memory_bytes() : 0);
 }
 
