@@ -2,8 +2,8 @@
 """Checks the source tree against its floor plan.
 
 The plan is runtime/README.md: its tables say which room may include which, and which files may include a library's or the system's headers.
-Also refused: a conditional above the backends, a header with a using-directive, a file name that is meaningless or taken, and a room that
-is not in the plan.
+Also refused: a conditional above the backends, a header with a using-directive, a file name that is meaningless or taken, a room that
+is not in the plan, and in backend/cuda the null stream and CUDA's language outside device/.
 
 Usage: floors.py REPOSITORY     prints one line per finding; exits with 0 if there is none, else with 1.
 """
@@ -27,7 +27,15 @@ INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]', re.MULTIL
 CONDITIONAL = re.compile(r"^[ \t]*#[ \t]*(?:if|ifdef|ifndef|elif|elifdef|elifndef)\b.*$", re.MULTILINE)
 # The language of CUDA: kernels use the names of backend/cuda/device instead, which a device that is not there has too.
 CUDA_LANGUAGE = re.compile(r"__(?:global|device|shared|constant|host|launch_bounds)__|<<<|\basm\b|\b(?:thread|block|grid)(?:Idx|Dim)\b|__sync\w+|__shfl\w*|"
-                           r"\bcudaLaunch\w*|\bcudaDeviceReset\b")
+                           r"\bcudaLaunch\w*")
+# Calls of CUDA's runtime that take the null stream, which waits for the streams of all others, or end or wait for all work on a device.
+CUDA_WHOLE_DEVICE = re.compile(r"\bcuda(?:Memcpy(?:2D|3D|Peer|ToSymbol|FromSymbol)?|Memset(?:2D|3D)?|StreamDefault|StreamCreate|DeviceReset|DeviceSynchronize)\b")
+# The place of the stream among the arguments of those that take it from the caller.
+CUDA_STREAM_AT = {"StreamSynchronize": 0, "StreamWaitEvent": 0, "StreamQuery": 0, "StreamBeginCapture": 0, "LaunchHostFunc": 0, "EventRecord": 1,
+                  "GraphLaunch": 1, "FreeAsync": 1, "MallocAsync": 2, "MemsetAsync": 3, "MemcpyAsync": 4, "MemcpyPeerAsync": 5}
+CUDA_CALL = re.compile(rf"\bcuda({'|'.join(CUDA_STREAM_AT)})\(")
+LAUNCH = re.compile(r"<<<(.*?)>>>|\.stream\s*=([^;,}]*)", re.DOTALL)
+NO_STREAM = ("", "0", "nullptr", "NULL", "{}")
 DEVICE_OR_LIBRARY = re.compile(r"cuda|nvcc|nccl|gloo|\bmpi|_mpi|hip|rocm|mkl|onednn|dnnl|openblas|cublas|cudnn", re.IGNORECASE)
 EMPTY_WORDS = {"util", "utils", "utility", "utilities", "helper", "helpers", "common", "misc", "stuff"}
 
@@ -95,6 +103,7 @@ def check(root):
             findings += check_headers_open_nothing(name, text)
             findings += check_typedefs(name, text)
             findings += check_cuda_language(name, text)
+            findings += check_null_stream(name, text)
         elif name.startswith("runtime/") and name.endswith("CMakeLists.txt"):
             findings += check_links(plan, name, (root / name).read_text())
     return sorted(findings)
@@ -210,6 +219,40 @@ def check_cuda_language(name, text):
     for found in INCLUDE.finditer(text):
         if found.group(1) == '"' and found.group(2).startswith("device/"):
             yield f"{name}:{line_of(text, found.start())}: includes \"{found.group(2)}\": write <{found.group(2)}>, as quotes look in this folder first"
+
+
+def arguments_from(text, begin):
+    """Those of a call whose parenthesis opens before `begin`."""
+    arguments, depth = [""], 0
+    for letter in text[begin:]:
+        if letter in ")]}":
+            depth -= 1
+        if depth < 0:
+            break
+        if letter == "," and depth == 0:
+            arguments.append("")
+            continue
+        if letter in "([{":
+            depth += 1
+        arguments[-1] += letter
+    return [argument.strip() for argument in arguments]
+
+
+def check_null_stream(name, text):
+    if not name.startswith("runtime/backend/cuda/"):
+        return
+    places = [found for found in CUDA_WHOLE_DEVICE.finditer(text)]
+    for found in CUDA_CALL.finditer(text):
+        stream = CUDA_STREAM_AT[found.group(1)]
+        arguments = arguments_from(text, found.end())
+        if len(arguments) <= stream or arguments[stream] in NO_STREAM:
+            places.append(found)
+    for found in LAUNCH.finditer(text):
+        words = (found.group(1) or found.group(2)).split(",")
+        if words[-1].strip() in NO_STREAM or (found.group(1) and len(words) < 4):
+            places.append(found)
+    for found in places:
+        yield f"{name}:{line_of(text, found.start())}: '{found.group(0)}': the null stream, or all of a device; give it the stream that it is for"
 
 
 def check_headers_open_nothing(name, text):
