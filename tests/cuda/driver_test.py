@@ -6,6 +6,7 @@ usage: driver_test.py SCALETRAIN PLUGIN PROBE DRIVER LACKING_DRIVER SAMPLE_12 SA
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -13,7 +14,7 @@ import tempfile
 import unittest
 
 PROGRAM, PLUGIN, PROBE, DRIVER, LACKING, SAMPLE_12, SAMPLE_13, NCCL, LACKING_NCCL = sys.argv[1:10]
-OURS = ("SCALETRAIN_CUDA_PATH", "CUDA_VISIBLE_DEVICES", "VIRTUAL_ENV", "LD_LIBRARY_PATH", "ST_FAKE_DRIVER", "ST_FAKE_NCCL_VERSION")
+OURS = ("SCALETRAIN_CUDA_PATH", "CUDA_VISIBLE_DEVICES", "VIRTUAL_ENV", "LD_LIBRARY_PATH", "ST_FAKE_DRIVER", "ST_FAKE_NCCL_VERSION", "SCALETRAIN_CUDA_PRODUCTS")
 REMEDY = "install NVIDIA's driver, r580 or later"
 
 
@@ -114,6 +115,18 @@ class Profiles(unittest.TestCase):
             made = json.loads(text)
             self.assertEqual((made["device"], made["kernel_class"], made["memory_bytes"]), ("cuda", kernel_class, memory))
         self.assertTrue(self.profiles("exclusive")[0][1].endswith("exclusive"))
+
+    def test_kernel_classes_name_the_code_that_runs(self):
+        def classes(kind, later="none"):
+            lines = ran([PROBE, "classes", later], SCALETRAIN_CUDA_PATH=DRIVER, ST_FAKE_DRIVER=kind).splitlines()
+            form = re.compile(r"cuda (\S+) own=BUILD cublasLt=(?:none|\d+,1048576) table=none cudnn=none fp32=ieee jit=(\S+)")
+            return [form.fullmatch(line).groups() for line in lines]
+
+        self.assertEqual(classes("two"), [("sm_90a/132", "none"), ("sm_80/108", "none")])
+        self.assertEqual(classes("mig"), [("sm_90a/16", "none")])
+        # Code of another device of its major version, and code that the driver has compiled.
+        self.assertEqual(classes("newer"), [("sm_80:sm_89/132", "none"), ("compute_80:sm_103/108", "13.1")])
+        self.assertEqual(classes("newer", "later"), [("sm_80:sm_89/132", "none"), ("sm_100:sm_103/108", "none")])
 
     def test_of_a_slice_are_its_own(self):
         [(name, facts, machine)] = self.profiles("mig")

@@ -1,6 +1,6 @@
 // libcuda.so.1 of a machine that is not there, by the toolkit's own declarations. ST_FAKE_DRIVER says which machine:
-//   "" one H100; two; mixed (a V100 and an A100); old; silent (no version); none; volta; prohibited; exclusive; mig; stub; mismatch; broken
-//   (an attribute fails)
+//   "" one H100; two; newer (of capabilities 8.9 and 10.3); mixed (a V100 and an A100); old; silent (no version); none; volta; prohibited;
+//   exclusive; mig; stub; mismatch; broken (an attribute fails)
 // Devices are those that CUDA_VISIBLE_DEVICES leaves, as far as it hides all. Compiled with ST_LACKS_NAME it has no cuDeviceGetName.
 #include <cuda.h>
 
@@ -22,7 +22,7 @@ bool is_hidden() {
   return visible != nullptr && (*visible == '\0' || std::string_view(visible) == "-1");
 }
 
-int count() { return is("none") || is_hidden() ? 0 : is("two") || is("mixed") ? 2 : 1; }
+int count() { return is("none") || is_hidden() ? 0 : is("two") || is("newer") || is("mixed") ? 2 : 1; }
 
 bool is_volta(CUdevice device) { return is("volta") || (is("mixed") && device == 0); }
 
@@ -101,6 +101,14 @@ CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute which, CUdevice dev
   if (is("broken")) return CUDA_ERROR_UNKNOWN;
   if (which == CU_DEVICE_ATTRIBUTE_COMPUTE_MODE) {
     *value = is("prohibited") ? CU_COMPUTEMODE_PROHIBITED : is("exclusive") ? CU_COMPUTEMODE_EXCLUSIVE_PROCESS : CU_COMPUTEMODE_DEFAULT;
+    return CUDA_SUCCESS;
+  }
+  if (is("newer") && which == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) {
+    *value = device == 0 ? 8 : 10;
+    return CUDA_SUCCESS;
+  }
+  if (is("newer") && which == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR) {
+    *value = device == 0 ? 9 : 3;
     return CUDA_SUCCESS;
   }
   for (const Fact& fact : kFacts)

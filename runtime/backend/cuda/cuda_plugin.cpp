@@ -38,28 +38,14 @@ int count(std::string& why_none) {
   }
 }
 
-std::string device_class(const DeviceProfile& device) { return text(device.compute_class(), "/", device.units); }
-
-/// Code of sm_80 runs on devices of its major version, of sm_90a on 9.0 alone, of sm_100 and sm_120, where the build has them, as sm_80's;
-/// for others the driver compiles it.
-bool is_compiled_for(const DeviceProfile& device) {
-  return device.major == 8 || (device.major == 9 && device.minor == 0) ||
-         (ST_CUDA_LATER_DEVICES != 0 && (device.major == 10 || device.major == 12));
-}
-
-/// All that bits depend on: the device, this build and the libraries.
-std::string kernel_class_of(const DeviceProfile& device, const Driver& driver, const ProductMeans& products) {
-  return text("cuda ", device_class(device), " own=", kBuildId, " ", products.kernel_class(),
-              " cudnn=none fp32=ieee jit=", is_compiled_for(device) ? "none" : cuda_version_text(driver.version));
-}
-
 std::unique_ptr<Backend> open(int index, std::shared_ptr<MemorySource> memory) {
   const Driver driver = load_driver();
   const DeviceProfile device = device_profiles(driver).at(static_cast<size_t>(index));
   check_usable(device);
   std::string why_no_library;
-  const ProductMeans products(device_class(device), cublaslt_if_there(load_cublaslt, why_no_library));
-  return make_cuda_backend("cuda", kernel_class_of(device, driver, products), index, std::move(memory), open_nccl,
+  const std::string code = device.code_class(ST_CUDA_LATER_DEVICES != 0);
+  const ProductMeans products(code, cublaslt_if_there(load_cublaslt, why_no_library));
+  return make_cuda_backend("cuda", kernel_class_of(code, kBuildId, driver, products), index, std::move(memory), open_nccl,
                            [&] { return products.choices(); });
 }
 

@@ -61,6 +61,16 @@ int capability_of(const DeviceProfile& device) { return device.major * 10 + devi
 
 std::string DeviceProfile::compute_class() const { return st::text("sm_", major, minor); }
 
+std::string DeviceProfile::code_class(bool has_later_code) const {
+  std::string_view code = "compute_80";
+  if (major == 8) code = "sm_80";
+  if (major == 9 && minor == 0) code = "sm_90a";
+  if (has_later_code && major == 10) code = "sm_100";
+  if (has_later_code && major == 12) code = "sm_120";
+  const std::string own = compute_class();
+  return st::text(code, code.starts_with(own) ? "" : ":" + own, "/", units);
+}
+
 std::string DeviceProfile::text() const { return st::text(name, " (", compute_class(), ", ", units, " SMs, ", text_of_bytes(memory), ")"); }
 
 MachineProfile DeviceProfile::machine() const {

@@ -150,6 +150,11 @@ std::string ProductMeans::kernel_class() const {
   return text("cublasLt=", library ? text(library->version, ",", kLibraryWorkspace) : "none", " table=", table ? table->hash() : "none");
 }
 
+std::string kernel_class_of(std::string_view code, std::string_view build, const Driver& driver, const ProductMeans& products) {
+  return text("cuda ", code, " own=", build, " ", products.kernel_class(),
+              " cudnn=none fp32=ieee jit=", code.starts_with("compute_") ? cuda_version_text(driver.version) : "none");
+}
+
 std::unique_ptr<ProductChoices> ProductMeans::choices() const {
   if (!library && table == nullptr) return nullptr;
   return std::make_unique<LibraryProducts>(library, table);

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "backend/cuda/cublaslt.h"
+#include "backend/cuda/driver.h"
 #include "backend/cuda/product_choice.h"
 #include "backend/cuda/product_table.h"
 
@@ -73,5 +74,9 @@ struct ProductMeans {
   /// On the device that is current. Null: neither.
   std::unique_ptr<ProductChoices> choices() const;
 };
+
+/// All that bits depend on: the code of the device (DeviceProfile::code_class), the build that has it, the libraries, and the driver where
+/// it compiles the code: "cuda sm_90a/132 own=<build> cublasLt=130100,1048576 table=none cudnn=none fp32=ieee jit=none".
+std::string kernel_class_of(std::string_view code, std::string_view build, const Driver& driver, const ProductMeans& products);
 
 }  // namespace st::cuda
