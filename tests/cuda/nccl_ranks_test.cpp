@@ -129,60 +129,79 @@ struct Split {
   Keys keys;
 };
 
+// Streams of a process have one order. The cases of two tests are divided among the three: tests/cuda/CMakeLists.txt runs Late/* and
+// Random/* in processes of their own.
+
+void PrintTo(const Split& split, std::ostream* out) {
+  *out << split.ranks << " ranks";
+  for (const auto& [key, value] : split.keys) *out << ", " << key << ' ' << value;
+}
+
 /// The fake refuses two operations of a device at once: posted gradients with tensor shards, or messages with either.
-TEST(NcclRanks, HaveTheStateOfThreadsHoweverTheStepIsSplit) {
-  const Keys four = {{"micro_batches", "4"}};
-  for (const Split& split :
-       {Split{2, {}}, Split{3, {{"zero", "2"}, {"overlap", "\"on\""}}}, Split{2, {{"zero", "3"}, {"precision", "\"bf16\""}}},
-        Split{2, {{"stages", "2"}, {"offload", "\"gradients\""}}}, Split{4, {{"stages", "2"}, {"zero", "1"}, {"overlap", "\"on\""}}},
-        Split{4, {{"stages", "2"}, {"tensor", "2"}}}}) {
-    Keys keys = four;
-    keys.insert(keys.end(), split.keys.begin(), split.keys.end());
-    const Lines expected = trained_by_threads(keys, split.ranks);
-    ASSERT_EQ(expected.trained.find("threw"), std::string::npos) << expected.trained;
-    std::string sent;
-    for (const Lines& lines : trained_by_processes(keys, split.ranks, own_device)) {
-      EXPECT_EQ(lines.trained, expected.trained) << split.ranks << " ranks, " << keys.back().first << ' ' << keys.back().second;
-      EXPECT_TRUE(lines.devices.starts_with("devices exchange over nccl 2.")) << lines.devices;
-      EXPECT_EQ(lines.terms > 0, split.ranks != 2 || split.keys.empty() || split.keys[0].first != "stages");
-      sent += lines.sent;
-    }
-    EXPECT_EQ(sent, expected.sent) << split.ranks << " ranks, " << keys.back().first << ' ' << keys.back().second;
+class NcclSplit : public testing::TestWithParam<Split> {};
+
+INSTANTIATE_TEST_SUITE_P(Eager, NcclSplit,
+                         testing::Values(Split{2, {{"zero", "3"}, {"precision", "\"bf16\""}}},
+                                         Split{4, {{"stages", "2"}, {"tensor", "2"}}}));
+INSTANTIATE_TEST_SUITE_P(Late, NcclSplit,
+                         testing::Values(Split{3, {{"zero", "2"}, {"overlap", "\"on\""}}},
+                                         Split{2, {{"stages", "2"}, {"offload", "\"gradients\""}}}));
+INSTANTIATE_TEST_SUITE_P(Random, NcclSplit,
+                         testing::Values(Split{2, {}}, Split{4, {{"stages", "2"}, {"zero", "1"}, {"overlap", "\"on\""}}}));
+
+TEST_P(NcclSplit, HasTheStateOfThreads) {
+  const Split& split = GetParam();
+  Keys keys = {{"micro_batches", "4"}};
+  keys.insert(keys.end(), split.keys.begin(), split.keys.end());
+  const Lines expected = trained_by_threads(keys, split.ranks);
+  ASSERT_EQ(expected.trained.find("threw"), std::string::npos) << expected.trained;
+  std::string sent;
+  for (const Lines& lines : trained_by_processes(keys, split.ranks, own_device)) {
+    EXPECT_EQ(lines.trained, expected.trained);
+    EXPECT_TRUE(lines.devices.starts_with("devices exchange over nccl 2.")) << lines.devices;
+    EXPECT_EQ(lines.terms > 0, split.ranks != 2 || split.keys.empty() || split.keys[0].first != "stages");
+    sent += lines.sent;
   }
+  EXPECT_EQ(sent, expected.sent);
 }
 
 /// Ragged rounds, uneven shards, sums onto earlier ones, 16-bit terms, and weights gathered. A + for each of NCCL's own collectives.
-TEST(NcclRanks, FastCollectivesTrainAlikeOnAllRanksWithinRounding) {
+class NcclFast : public testing::TestWithParam<Split> {};
+
+INSTANTIATE_TEST_SUITE_P(Eager, NcclFast, testing::Values(Split{4, {{"micro_batches", "2"}, {"zero", "1"}, {"tensor", "2"}}}));
+INSTANTIATE_TEST_SUITE_P(Late, NcclFast,
+                         testing::Values(Split{3, {{"micro_batches", "7"}, {"zero", "2"}, {"overlap", "\"on\""}, {"bucket", "3000"}}}));
+INSTANTIATE_TEST_SUITE_P(Random, NcclFast,
+                         testing::Values(Split{
+                             3, {{"micro_batches", "6"}, {"zero", "3"}, {"precision", "\"bf16\""}, {"gradient_dtype", "\"bf16\""}}}));
+
+TEST_P(NcclFast, CollectivesTrainAlikeOnAllRanksWithinRounding) {
   const std::string name = text("/dev/shm/st_fast_", getpid(), "_");
   setenv("ST_FAKE_NCCL_ORDER", name.c_str(), 1);
-  for (const Split& split : {Split{3, {{"micro_batches", "7"}, {"zero", "2"}, {"overlap", "\"on\""}, {"bucket", "3000"}}},
-                             Split{3, {{"micro_batches", "6"}, {"zero", "3"}, {"precision", "\"bf16\""}, {"gradient_dtype", "\"bf16\""}}},
-                             Split{4, {{"micro_batches", "2"}, {"zero", "1"}, {"tensor", "2"}}}}) {
-    const std::string of = text(split.ranks, " ranks, ", split.keys.back().first, ' ', split.keys.back().second);
-    const Lines expected = trained_by_threads(split.keys, split.ranks);
-    Keys keys = split.keys;
-    keys.emplace_back("collectives", "\"fast\"");
-    const std::vector<Lines> all = trained_by_processes(keys, split.ranks, own_device);
-    ASSERT_EQ(all[0].trained.find("threw"), std::string::npos) << of << ": " << all[0].trained;
-    std::istringstream fast(all[0].trained), ordered(expected.trained);
-    // An addition rounds by half an ulp, 6e-8 of a sum in fp32 and 2e-3 in bf16; a loss after a few small steps shows a part of it.
-    for (int step = 0; step < kSteps; ++step) {
-      double own = 0, other = 0;
-      fast >> own;
-      ordered >> other;
-      EXPECT_NEAR(own, other, (split.keys.back().first == "gradient_dtype" ? 1e-3 : 1e-6) * other) << of;
-    }
-    std::string sent;
-    for (const Lines& lines : all) {
-      EXPECT_EQ(lines.trained, all[0].trained) << of;
-      sent += lines.sent;
-    }
-    EXPECT_EQ(sent, expected.sent) << of;  // a ring's; small sums of values too, of two ranks
-    for (int rank = 0; rank < split.ranks; ++rank) {
-      const std::string file = name + std::to_string(rank);
-      EXPECT_NE(os::read_file(file, 1 << 20).find('+'), std::string::npos) << of;
-      std::filesystem::remove(file);
-    }
+  const Split& split = GetParam();
+  const Lines expected = trained_by_threads(split.keys, split.ranks);
+  Keys keys = split.keys;
+  keys.emplace_back("collectives", "\"fast\"");
+  const std::vector<Lines> all = trained_by_processes(keys, split.ranks, own_device);
+  ASSERT_EQ(all[0].trained.find("threw"), std::string::npos) << all[0].trained;
+  std::istringstream fast(all[0].trained), ordered(expected.trained);
+  // An addition rounds by half an ulp, 6e-8 of a sum in fp32 and 2e-3 in bf16; a loss after a few small steps shows a part of it.
+  for (int step = 0; step < kSteps; ++step) {
+    double own = 0, other = 0;
+    fast >> own;
+    ordered >> other;
+    EXPECT_NEAR(own, other, (split.keys.back().first == "gradient_dtype" ? 1e-3 : 1e-6) * other);
+  }
+  std::string sent;
+  for (const Lines& lines : all) {
+    EXPECT_EQ(lines.trained, all[0].trained);
+    sent += lines.sent;
+  }
+  EXPECT_EQ(sent, expected.sent);  // a ring's; small sums of values too, of two ranks
+  for (int rank = 0; rank < split.ranks; ++rank) {
+    const std::string file = name + std::to_string(rank);
+    EXPECT_NE(os::read_file(file, 1 << 20).find('+'), std::string::npos);
+    std::filesystem::remove(file);
   }
   unsetenv("ST_FAKE_NCCL_ORDER");
 }

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <cstdlib>
+#include <map>
 
 #include "base/os/loaded_library.h"
 #include "fake_cublaslt.h"
@@ -64,39 +65,57 @@ TEST(SimulatedTraining, StagesOnOneDeviceHaveTheMemoryForCopiesOfTermsBeforeThey
   EXPECT_EQ(used(), planned);
 }
 
-TEST(SimulatedTraining, RepeatsItselfWithAndWithoutRecordings) {
-  const Training training = training_on(kDevice, {{"accumulate", "3"}, {"dropout", "0.1"}});
-  const Trained once = trained(training);
-  EXPECT_EQ(trained(training), once);
+// Streams of a process have one order. The cases below are divided among the three: tests/cuda/CMakeLists.txt runs Late/* and Random/* in
+// processes of their own.
+
+class SimulatedRepeats : public testing::TestWithParam<Keys> {};
+
+const Keys kDropped = {{"accumulate", "3"}, {"dropout", "0.1"}}, kDroppedIn16Bits = {{"accumulate", "2"}, {"precision", "\"bf16\""}};
+INSTANTIATE_TEST_SUITE_P(Eager, SimulatedRepeats, testing::Values(kDropped));
+INSTANTIATE_TEST_SUITE_P(Late, SimulatedRepeats, testing::Values(kDropped));
+INSTANTIATE_TEST_SUITE_P(Random, SimulatedRepeats, testing::Values(kDroppedIn16Bits));
+
+TEST_P(SimulatedRepeats, ItsBitsWithAndWithoutRecordings) {
+  constexpr int kSteps = 3;
+  const Training training = training_on(kDevice, GetParam());
+  const Trained once = trained(training, kSteps);
+  EXPECT_EQ(trained(training, kSteps), once);
   setenv("SCALETRAIN_CUDA_SYNC", "1", 1);  // nothing is recorded
-  EXPECT_EQ(trained(training), once);
+  EXPECT_EQ(trained(training, kSteps), once);
   unsetenv("SCALETRAIN_CUDA_SYNC");
   const auto in_slices = training.trainer();
-  for (int step = 0; step < 4; ++step)
+  for (int step = 0; step < kSteps; ++step)
     while (!in_slices->advance(0)) {
     }
   EXPECT_EQ(in_slices->state_digest(), once.state);
+  const std::vector<double> wanted = trained(training_on("cpu", GetParam()), kSteps).losses;
+  const double most = GetParam() == kDropped ? 1e-5 : 1e-3;
+  for (size_t i = 0; i < wanted.size(); ++i) EXPECT_NEAR(once.losses[i], wanted[i], most * wanted[i]) << "step " << i;
 }
 
-TEST(SimulatedTraining, HasOneStateHoweverItIsSplit) {
-  const auto with = [](Keys keys, const char* precision) {
-    keys.emplace_back("precision", precision);
+/// A precision, then how the work is split.
+class SimulatedSplit : public testing::TestWithParam<Keys> {};
+
+const std::pair<std::string, std::string> kFp32 = {"precision", "\"fp32\""}, kBf16 = {"precision", "\"bf16\""};
+INSTANTIATE_TEST_SUITE_P(Eager, SimulatedSplit,
+                         testing::Values(Keys{kFp32, {"recompute", "\"full\""}}, Keys{kFp32, {"ranks", "2"}},
+                                         Keys{kFp32, {"ranks", "2"}, {"stages", "2"}}));
+INSTANTIATE_TEST_SUITE_P(Late, SimulatedSplit,
+                         testing::Values(Keys{kFp32, {"ranks", "2"}, {"overlap", "\"on\""}}, Keys{kFp32, {"ranks", "2"}, {"zero", "3"}},
+                                         Keys{kFp32, {"ranks", "2"}, {"stages", "2"}, {"schedule", "\"zb-h1\""}}));
+INSTANTIATE_TEST_SUITE_P(Random, SimulatedSplit,
+                         testing::Values(Keys{kFp32, {"ranks", "3"}, {"zero", "2"}}, Keys{kBf16, {"ranks", "2"}, {"zero", "1"}},
+                                         Keys{kBf16, {"ranks", "3"}, {"zero", "3"}}));
+
+TEST_P(SimulatedSplit, HasTheStateOfOneRank) {
+  const auto with = [](Keys keys) {
     keys.emplace_back("micro_batches", "6");
     return trained(training_on(kDevice, keys), 3);
   };
-  const auto splits = [&](const char* precision, const std::vector<Keys>& all) {
-    const Trained alone = with({}, precision);
-    for (const Keys& keys : all)
-      EXPECT_EQ(with(keys, precision), alone) << precision << " " << keys.back().first << " " << keys.back().second;
-  };
-  splits("\"fp32\"", {{{"recompute", "\"full\""}},
-                      {{"ranks", "2"}},
-                      {{"ranks", "2"}, {"overlap", "\"on\""}},
-                      {{"ranks", "3"}, {"zero", "2"}},
-                      {{"ranks", "2"}, {"zero", "3"}},
-                      {{"ranks", "2"}, {"stages", "2"}},
-                      {{"ranks", "2"}, {"stages", "2"}, {"schedule", "\"zb-h1\""}}});
-  splits("\"bf16\"", {{{"ranks", "2"}, {"zero", "1"}}, {{"ranks", "3"}, {"zero", "3"}}});
+  static std::map<std::string, Trained> alone;  // by precision
+  const auto& precision = GetParam()[0];
+  if (!alone.contains(precision.second)) alone[precision.second] = with({precision});
+  EXPECT_EQ(with(GetParam()), alone[precision.second]);
 }
 
 /// Sizes that cuBLASLt takes (fake_cublaslt.cpp), which the runs above do not have.
@@ -152,29 +171,34 @@ TEST(SimulatedTraining, GoesOnFromACheckpointWithTheSameBits) {
   EXPECT_EQ(resumed->state_digest(), whole->state_digest());
 }
 
-TEST(SimulatedTraining, HasTheSameBitsWhenItsStateIsInTheHostsMemory) {
-  for (const Keys& keys : {Keys{{"micro_batches", "2"}}, Keys{{"micro_batches", "2"}, {"precision", "\"bf16\""}, {"ema_decay", "0.9"}},
-                           Keys{{"micro_batches", "2"}, {"optimizer", "\"adamw-8bit\""}}}) {
-    const Trained resident = trained(training_on(kDevice, keys), 3);
-    const char *const optimizer = "\"optimizer\"", *const parameters = "\"parameters\"", *const gradients = "\"gradients\"";
-    for (const auto& [split, what] : {std::pair{Keys{}, optimizer},
-                                      {Keys{}, gradients},
-                                      {Keys{{"ranks", "2"}}, optimizer},
-                                      {Keys{{"ranks", "2"}, {"zero", "1"}}, parameters},
-                                      {Keys{{"ranks", "2"}, {"zero", "2"}}, gradients},
-                                      {Keys{{"ranks", "2"}, {"zero", "3"}}, gradients},
-                                      {Keys{{"ranks", "2"}, {"stages", "2"}}, gradients}}) {
-      if (!split.empty() && keys.size() > 1 && split.size() < 2) continue;
-      Keys all = keys;
-      all.insert(all.end(), split.begin(), split.end());
-      all.emplace_back("offload", what);
-      const Training away = training_on(kDevice, all);
-      EXPECT_EQ(trained(away, 3), resident) << away.recipe.json();
-      if (!split.empty()) continue;
-      setenv("SCALETRAIN_CUDA_SYNC", "1", 1);  // nothing is recorded
-      EXPECT_EQ(trained(away, 3), resident) << "without recordings";
-      unsetenv("SCALETRAIN_CUDA_SYNC");
-    }
+class SimulatedOffload : public testing::TestWithParam<Keys> {};
+
+INSTANTIATE_TEST_SUITE_P(Eager, SimulatedOffload, testing::Values(Keys{kBf16, {"ema_decay", "0.9"}}));
+INSTANTIATE_TEST_SUITE_P(Late, SimulatedOffload, testing::Values(Keys{}));
+INSTANTIATE_TEST_SUITE_P(Random, SimulatedOffload, testing::Values(Keys{{"optimizer", "\"adamw-8bit\""}}));
+
+TEST_P(SimulatedOffload, HasTheBitsOfStateOnTheDevice) {
+  Keys keys = GetParam();
+  keys.emplace_back("micro_batches", "2");
+  const Trained resident = trained(training_on(kDevice, keys), 3);
+  const char *const optimizer = "\"optimizer\"", *const parameters = "\"parameters\"", *const gradients = "\"gradients\"";
+  for (const auto& [split, offloaded] : {std::pair{Keys{}, optimizer},
+                                         {Keys{}, gradients},
+                                         {Keys{{"ranks", "2"}}, optimizer},
+                                         {Keys{{"ranks", "2"}, {"zero", "1"}}, parameters},
+                                         {Keys{{"ranks", "2"}, {"zero", "2"}}, gradients},
+                                         {Keys{{"ranks", "2"}, {"zero", "3"}}, gradients},
+                                         {Keys{{"ranks", "2"}, {"stages", "2"}}, gradients}}) {
+    if (split.size() == 1 && keys.size() > 1) continue;
+    Keys all = keys;
+    all.insert(all.end(), split.begin(), split.end());
+    all.emplace_back("offload", offloaded);
+    const Training away = training_on(kDevice, all);
+    EXPECT_EQ(trained(away, 3), resident) << away.recipe.json();
+    if (!split.empty()) continue;
+    setenv("SCALETRAIN_CUDA_SYNC", "1", 1);  // nothing is recorded
+    EXPECT_EQ(trained(away, 3), resident) << "without recordings";
+    unsetenv("SCALETRAIN_CUDA_SYNC");
   }
 }
 
