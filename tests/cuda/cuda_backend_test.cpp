@@ -9,6 +9,7 @@
 #include "backend/device_registry.h"
 #include "device_call.h"
 #include "thrown_error.h"
+#include "training.h"
 
 namespace st {
 namespace {
@@ -81,7 +82,7 @@ TEST(CudaBackend, RefusesWhatItsKernelsCannotDo) {
     EXPECT_EQ(error.code(), Code::unsupported) << error.message();
 }
 
-TEST(CudaBackendDeathTest, AKernelThatFailsIsNamedWhereTheHostWaitsForEach) {
+TEST(CudaBackendDeathTest, AKernelThatFailsIsNamedWhereTheHostWaitsForEachAndTheHostGoesOn) {
   const auto fails = [](const char* waits) {
     setenv("SCALETRAIN_CUDA_SYNC", waits, 1);
     const auto backend = simulated();
@@ -94,11 +95,17 @@ TEST(CudaBackendDeathTest, AKernelThatFailsIsNamedWhereTheHostWaitsForEach) {
       kernel->enqueue(*stream);
       stream->finish();
     });
-    std::fprintf(stderr, "%s|%s|%d", error.message().c_str(), error.place.op.c_str(), stream->can_record());
+    const Error later = error_of([&] { backend->allocate(4, MemoryRole::other); });
+    const double loss = Training{.device = "cpu", .recipe = {.batch = 2}}.trainer()->step().loss;
+    std::fprintf(stderr, "%s|%s|%d|%s|%s", error.message().c_str(), error.place.op.c_str(), stream->can_record(), later.message().c_str(),
+                 loss > 0 ? "trains" : "does not train");
     std::_Exit(7);  // the device is lost to this process
   };
-  EXPECT_EXIT(fails("1"), testing::ExitedWithCode(7), "^add: cuda: cudaStreamSynchronize returned 719 .*start a new process.*\\|add\\|0$");
-  EXPECT_EXIT(fails("0"), testing::ExitedWithCode(7), "^cuda: cuda.* returned 719 .*SCALETRAIN_CUDA_SYNC=1 .*\\|\\|1$");
+  EXPECT_EXIT(
+      fails("1"), testing::ExitedWithCode(7),
+      "^add: cuda: cudaStreamSynchronize returned 719 .*start a new process.*\\|add\\|0\\|cuda: .* start a new process.*\\|trains$");
+  EXPECT_EXIT(fails("0"), testing::ExitedWithCode(7),
+              "^cuda: cuda.* returned 719 .*SCALETRAIN_CUDA_SYNC=1 .*\\|\\|1\\|cuda: .* start a new process.*\\|trains$");
 }
 
 }  // namespace

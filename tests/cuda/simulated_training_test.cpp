@@ -47,6 +47,43 @@ TEST(SimulatedTraining, HasTheLossesOfTheCpu) {
   EXPECT_LT(wanted.back(), wanted.front());
 }
 
+/// The bound of issue 42: 1e-6 of a gradient's length.
+TEST(SimulatedTraining, HasTheGradientsOfTheCpu) {
+  const auto made = training_on(kDevice).trainer(), wanted = training_on("cpu").trainer();
+  made->step();
+  wanted->step();
+  const Model& model = made->model();
+  for (const SlotId id : model.parameters()) {
+    const Slot& parameter = model.slot(id);
+    const auto gradient_of = [&](const Trainer& trainer) {
+      std::vector<float> values(static_cast<size_t>(parameter.type.shape.elements()));
+      trainer.gradient(parameter.name, plain_view(parameter.name, DType::f32, parameter.type.shape, values.data()));
+      return values;
+    };
+    const std::vector<float> x = gradient_of(*made), y = gradient_of(*wanted);
+    double difference = 0, length = 0;
+    for (size_t i = 0; i < x.size(); ++i) {
+      difference += std::pow(double{x[i]} - double{y[i]}, 2);
+      length += std::pow(double{y[i]}, 2);
+    }
+    EXPECT_GT(length, 0) << parameter.name;
+    EXPECT_LE(std::sqrt(difference), 1e-6 * std::sqrt(length)) << parameter.name;
+  }
+}
+
+/// Beyond fp16 in backward: the op, the section and the indices are the cpu's.
+TEST(SimulatedTraining, NamesTheFirstValueThatIsNotFiniteAsTheCpuDoes) {
+  const auto found = [](const std::string& device) {
+    const auto trainer = training_on(device, {{"precision", "\"fp16\""}, {"loss_scale", "1e9"}, {"find_nan", "true"}}).trainer();
+    const std::string before = trainer->state_digest();
+    const Error error = error_of([&] { trainer->step(); });
+    EXPECT_EQ(error.code(), Code::not_finite) << error.message();
+    EXPECT_EQ(trainer->state_digest(), before);
+    return error.message();
+  };
+  EXPECT_EQ(found(kDevice), found("cpu"));
+}
+
 TEST(SimulatedTraining, HasTheLossesOfTheCpuIn16Bits) {
   const Keys keys = {{"precision", "\"bf16\""}, {"accumulate", "2"}};
   const std::vector<double> made = trained(training_on(kDevice, keys), 10).losses, wanted = trained(training_on("cpu", keys), 10).losses;
