@@ -147,7 +147,7 @@ struct ncclComm {
 
 namespace {
 
-int (*current_device)() = nullptr;  // of the runtime; null: there is none
+std::atomic<int (*)()> current_device = nullptr;  // of the runtime, which each thread names; null: there is none
 thread_local std::vector<ncclComm*> group;
 thread_local int depth = 0;
 
@@ -350,7 +350,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int size, ncclUniqueId id,
                        .last_error = {},
                        .rank = rank,
                        .size = size,
-                       .device = current_device == nullptr ? 0 : current_device(),
+                       .device = current_device.load() == nullptr ? 0 : current_device.load()(),
                        .letter = static_cast<char>('a' + made++),
                        .sent = std::vector<int>(ranks),
                        .received = std::vector<int>(ranks)};

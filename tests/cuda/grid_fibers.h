@@ -17,13 +17,10 @@
 #include "device/race_identity.h"
 #include "grid_engine.h"
 #include "hopper_engine.h"
+#include "unseen_section.h"
 
-// ThreadSanitizer's: what it sees of allocations, and accesses that it is told of.
+// ThreadSanitizer's: accesses that it is told of.
 extern "C" {
-__attribute__((weak)) void AnnotateIgnoreReadsBegin(const char* file, int line);
-__attribute__((weak)) void AnnotateIgnoreReadsEnd(const char* file, int line);
-__attribute__((weak)) void AnnotateIgnoreWritesBegin(const char* file, int line);
-__attribute__((weak)) void AnnotateIgnoreWritesEnd(const char* file, int line);
 __attribute__((weak)) void __tsan_read_range(void* place, unsigned long bytes);
 __attribute__((weak)) void __tsan_write_range(void* place, unsigned long bytes);
 }
@@ -31,23 +28,6 @@ __attribute__((weak)) void __tsan_write_range(void* place, unsigned long bytes);
 namespace st::simulated {
 
 constexpr unsigned kNoOrder = 1;  // a switch of ThreadSanitizer's that orders nothing
-
-/// While one lives, ThreadSanitizer takes no allocation of the engine's for a write of the identity that runs.
-class Unseen {
- public:
-  Unseen() {
-    if (AnnotateIgnoreReadsBegin == nullptr) return;
-    AnnotateIgnoreReadsBegin(__FILE__, __LINE__);
-    AnnotateIgnoreWritesBegin(__FILE__, __LINE__);
-  }
-  ~Unseen() {
-    if (AnnotateIgnoreReadsBegin == nullptr) return;
-    AnnotateIgnoreWritesEnd(__FILE__, __LINE__);
-    AnnotateIgnoreReadsEnd(__FILE__, __LINE__);
-  }
-  Unseen(const Unseen&) = delete;
-  Unseen& operator=(const Unseen&) = delete;
-};
 
 /// No call of memcpy, which ThreadSanitizer would take for an access of the kernel's.
 inline void pass_on(void* to, const void* from, size_t bytes) {

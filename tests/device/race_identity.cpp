@@ -5,8 +5,6 @@
 namespace st {
 namespace {
 
-thread_local RaceIdentity* beginning = nullptr;
-
 // The program and each library that it is linked to has a block of thread-locals of this thread.
 int share_block(dl_phdr_info* object, size_t, void*) {
   if (object->dlpi_tls_data == nullptr) return 0;
@@ -30,13 +28,12 @@ void RaceIdentity::become(void (*run)(void* of), void* of) {
   run_ = run;
   of_ = of;
   host_ = __tsan_get_current_fiber();
-  beginning = this;
   __tsan_switch_to_fiber(fiber_, kNoOrder);
   swapcontext(&outside_, &inside_);
 }
 
-void RaceIdentity::begin() {
-  RaceIdentity& self = *beginning;
+void RaceIdentity::begin(unsigned high, unsigned low) {
+  RaceIdentity& self = *reinterpret_cast<RaceIdentity*>(uintptr_t{high} << 32 | low);
   for (;;) {
     self.run_(self.of_);
     __tsan_switch_to_fiber(self.host_, kNoOrder);

@@ -4,6 +4,7 @@
 #include <ucontext.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 
 // Defined by ThreadSanitizer's runtime alone.
@@ -43,7 +44,9 @@ class RaceIdentity {
     getcontext(&inside_);
     inside_.uc_stack.ss_sp = stack_.get();
     inside_.uc_stack.ss_size = kStack;
-    makecontext(&inside_, begin, 0);
+    // Not a thread-local of become()'s: a library in another's place may have become() of its own, with variables of its own.
+    const auto own = reinterpret_cast<uintptr_t>(this);
+    makecontext(&inside_, reinterpret_cast<void (*)()>(begin), 2, static_cast<unsigned>(own >> 32), static_cast<unsigned>(own));
   }
   ~RaceIdentity() {
     if (fiber_ != nullptr) __tsan_destroy_fiber(fiber_);
@@ -58,7 +61,8 @@ class RaceIdentity {
   static constexpr size_t kStack = size_t{1} << 20;
   static constexpr unsigned kNoOrder = 1;  // a switch itself orders nothing
 
-  ST_UNWATCHED static void begin();
+  /// The halves of the identity's address.
+  ST_UNWATCHED static void begin(unsigned high, unsigned low);
   static void share_thread_locals();
 
   void* fiber_ = nullptr;  // null: no ThreadSanitizer

@@ -1,0 +1,28 @@
+// The plug-in's host code under ThreadSanitizer: a step of each way to use it, with ranks as threads. Other tests have the numbers.
+#include <gtest/gtest.h>
+
+#include "training.h"
+
+namespace st {
+namespace {
+
+using Keys = std::vector<std::pair<std::string, std::string>>;
+
+class SimulatedHostCode : public testing::TestWithParam<Keys> {};
+
+INSTANTIATE_TEST_SUITE_P(, SimulatedHostCode,
+                         testing::Values(Keys{{"ranks", "2"}, {"zero", "2"}, {"overlap", "\"on\""}},
+                                         Keys{{"ranks", "2"}, {"stages", "2"}, {"offload", "\"gradients\""}}));
+
+TEST_P(SimulatedHostCode, TrainsWithoutARace) {
+  Training training{.device = "cuda-simulated", .recipe = {.batch = 2}};
+  training.options = {.layers = 1, .width = 4, .heads = 1, .context = 2, .vocabulary = 5};
+  training.recipe.set("micro_batches", "2");
+  for (const auto& [key, value] : GetParam()) training.recipe.set(key, value);
+  const auto trainer = training.trainer();
+  EXPECT_GT(trainer->step().loss, 0);
+  EXPECT_GT(trainer->step().loss, 0);  // launches what the first has recorded
+}
+
+}  // namespace
+}  // namespace st
