@@ -136,7 +136,7 @@ Json failures_of(const PlanChoice& o) {
   return failures;
 }
 
-/// A plan that was asked to fit into a given memory, and does not, cannot be met.
+/// Refuses, with status 2, a plan that does not fit into the memory that was given.
 void require_fit(const Json& plan, const std::string& memory) {
   if (plan["fits"].get<bool>()) return;
   int64_t most = plan["memory"]["device_total"].get<int64_t>(), rank = plan["rank"].get<int64_t>();

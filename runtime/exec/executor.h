@@ -105,8 +105,8 @@ class Executor {
   /// Bytes allocated for an arena, exactly the plan's. Arenas of `storage` are shared by all its executors.
   int64_t allocated(Arena arena) const { return calls_.allocated(arena); }
   /// Bytes that it allocates of the backend's memory in addition to the plan's arenas; 0 where kernels read the host's memory.
-  /// `ranks`: along each axis of the mesh, null: one rank. What they exchange over a network between their devices needs memory for terms
-  /// of sums, in the memory of a device that they share for copies of terms, through the host none.
+  /// `ranks`: those along each axis of the mesh; null: this rank is alone there. Ranks that a network connects need memory for the terms of
+  /// sums; ranks that share a device need it for copies of terms; ranks that exchange through the host need none.
   static int64_t input_bytes(const Plan& plan, const Backend& backend, std::initializer_list<const Communicator*> ranks = {});
   /// Bytes of copies of inputs, and of what ranks exchange, on a device of its own memory.
   int64_t copied_bytes() const;

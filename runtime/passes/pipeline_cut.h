@@ -13,7 +13,7 @@ namespace st {
 struct PipelineParts {
   std::vector<int32_t> stage_of;          // by part of the model, in order
   std::string starts = "";                // parts_of_forward() (stage_parts.h)
-  std::span<const RegionId> scopes = {};  // with which parts begin in another program of the model after this pass; empty: by `starts`
+  std::span<const RegionId> scopes = {};  // part_starts of another program of the model, whose cut to repeat; empty: by `starts`
   When copies = When::first;              // when a stage takes the weights of another one
 };
 

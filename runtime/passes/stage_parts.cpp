@@ -91,11 +91,11 @@ std::vector<int32_t> balanced(const std::vector<ScopeRun>& units, int32_t parts)
   return first;
 }
 
-/// How good parts are: what comes first decides.
+/// How good a cut is; earlier members decide first.
 struct Balance {
-  double dearest = 0;  // stage
-  double uneven = 0;   // the sum of the squares of the stages' costs, so that each change gets nearer, and of their parts'
-  double uneven_parts = 0;
+  double dearest = 0;       // cost of the most expensive stage
+  double uneven = 0;        // sum of the squares of the stages' costs: falls where `dearest` is tied
+  double uneven_parts = 0;  // the same of the parts
   auto operator<=>(const Balance&) const = default;
 };
 
@@ -172,7 +172,8 @@ class StageBalance {
 std::vector<int32_t> balanced_stages(const std::vector<ScopeRun>& units, std::span<const int32_t> stage_of) {
   const auto parts = static_cast<int32_t>(stage_of.size());
   const bool has_several = std::ranges::any_of(stage_of, [&](int32_t stage) { return std::ranges::count(stage_of, stage) > 1; });
-  return has_several ? StageBalance(units, stage_of).made() : balanced(units, parts);
+  constexpr int32_t kMostParts = 128;  // the search takes the cube of their number
+  return has_several && parts <= kMostParts ? StageBalance(units, stage_of).made() : balanced(units, parts);
 }
 
 std::vector<int32_t> given(const ScopeRuns& units, int32_t parts, std::string_view starts) {

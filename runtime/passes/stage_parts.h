@@ -14,8 +14,8 @@ namespace st {
 /// made wherever they are read, whatever their part here.
 ///   stage_of  by part, the stage that computes it
 ///   starts    names of the scopes with which parts 1 and up begin, separated by commas; empty: parts with which the most expensive stage
-///             is cheapest (op_cost.h). With several parts a stage the sum of them counts, and one scope more in one part and less in
-///             another would not be cheaper; a better cut that takes several such changes is not looked for
+///             is cheapest (op_cost.h). A stage costs the sum of its parts; with several parts a stage the cut is a local optimum: moving
+///             one scope from one part to another does not make it cheaper. With more than 128 parts the most expensive part is cheapest
 ///   scopes    the scopes with which parts 1 and up begin, as another program of the model has them (starts_of); empty: by `starts`
 /// Throws invalid_argument, with the scopes, if there are fewer scopes than parts, for a start that is not one of them, and for a scope
 /// that reads what a scope after it computes.

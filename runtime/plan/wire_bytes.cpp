@@ -170,7 +170,7 @@ SentByLink sent_by_link(const Plan& plan, const Instruction& at, int64_t micro_b
   return sent_for_collective(plan.program, exchange, contributors_of(plan.program, at, micro_batches), ranks_per_node);
 }
 
-int64_t whole_bytes(const Program& program, const ExchangePlan& exchange) {
+int64_t collective_bytes(const Program& program, const ExchangePlan& exchange) {
   return owned_by(program, exchange, 0, program.mesh.size(exchange.axis));
 }
 

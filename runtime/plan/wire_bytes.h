@@ -40,14 +40,15 @@ struct LinkBytes {
 ///   so that a rank sends 1 / members of its bytes out of the node, here rounded down. Messages, the sums of the norm and the loss, and
 ///   reductions to which not all ranks contribute are exchanged directly (network_exchange.h)
 /// Summed over a group, both send as much of a reduce_scatter, an all_gather and a sum of more than kSummedAtOnce bytes; with shards of one
-/// length each rank does. They differ in what leaves a node.
+/// length each rank does. They differ in what leaves a node. With fast
+/// collectives sent_bytes() of a sum of at most kSummedAtOnce bytes is that of native.
 struct SentByLink {
   LinkBytes direct, native;
 };
 SentByLink sent_by_link(const Plan& plan, const Instruction& at, int64_t micro_batches, int64_t ranks_per_node);
 
 /// Bytes of the elements that all ranks of a collective's group own together: the same number on each of them.
-int64_t whole_bytes(const Program& program, const ExchangePlan& exchange);
+int64_t collective_bytes(const Program& program, const ExchangePlan& exchange);
 
 /// The nodes on which the ranks of this rank's group along an axis are.
 int64_t nodes_of_group(const Program& program, MeshAxis axis, int64_t ranks_per_node);

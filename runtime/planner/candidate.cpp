@@ -76,6 +76,7 @@ void know_all_stages(const PlannedRun& run, Candidate& of, Workers& workers) {
     const auto computing = [](const PlannedStage& stage) { return shares_alone(stage.trace).computing; };
     const PlannedStage& slowest = *std::ranges::max_element(stages, {}, computing);
     of.shares = shares_of(stages, first.plan.program.links, slowest.stage);
+    of.passes = passes_of(slowest.trace);
     of.step_seconds = of.shares.all();
   } catch (const Error& error) {
     if (error.code() != Code::invalid_argument && error.code() != Code::unsupported && error.code() != Code::out_of_memory) throw;

@@ -145,9 +145,11 @@ class Search {
       if (least->fits) break;
       if (recipe.recompute != "blocks") {
         recipe.recompute = "blocks";
-      } else if (recipe.batch % 2 == 0) {
-        recipe.batch /= 2;
-        recipe.accumulate *= 2;
+      } else if (recipe.batch > 1) {
+        int64_t times = 2;
+        while (recipe.batch % times != 0) ++times;
+        recipe.batch /= times;
+        recipe.accumulate *= times;
       } else {
         break;
       }

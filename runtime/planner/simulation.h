@@ -15,7 +15,7 @@ namespace st {
 /// How a rank differs from its class: a straggler computes, or a slow link carries, so many times as long.
 struct RankPace {
   double computing = 1, exchange = 1;
-  double messages = 1;  // of exchange, those of the pipeline's links besides
+  double messages = 1;  // of the pipeline's messages, times `exchange`
 };
 
 struct SimulatedRank {

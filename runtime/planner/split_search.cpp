@@ -95,15 +95,21 @@ class SplitSearch {
     return least;
   }
 
-  /// Sizes of a data rank's micro-batches, largest first: none larger than with more shards, which need them more, to exchange less often.
+  /// Sizes of a data rank's micro-batches, largest first; none larger than the best with more shards, since fewer shards leave less memory.
   std::vector<int64_t> batches() {
     std::vector<int64_t> all;
     if (rows_ % data_ != 0) return all;
     const int64_t own = rows_ / data_;
     if (most_rows_ == 0) most_rows_ = own;
-    for (int64_t micro_batches = 1; micro_batches <= own; ++micro_batches)
-      if (own % micro_batches == 0 && (split_.stages == 1 || micro_batches >= split_.stages) && own / micro_batches <= most_rows_)
-        all.push_back(own / micro_batches);
+    const auto add = [&](int64_t batch) {
+      if ((split_.stages == 1 || own / batch >= split_.stages) && batch <= most_rows_) all.push_back(batch);
+    };
+    for (int64_t divisor = 1; divisor <= own / divisor; ++divisor) {
+      if (own % divisor != 0) continue;
+      add(divisor);
+      if (divisor != own / divisor) add(own / divisor);
+    }
+    std::ranges::sort(all, std::ranges::greater());
     if (all.empty() && split_.stages > 1) all.push_back(1);
     return all;
   }
@@ -123,7 +129,7 @@ class SplitSearch {
     }
     policies_ = kPolicies.size();
     if (!best) return best;
-    if (best->fits && !is_hopeless(least_seconds_of(*best))) try_between(*best, zero, all, tried);
+    if (best->fits && (policy_of(*best) > 0 || !is_hopeless(least_seconds_of(*best)))) try_between(*best, zero, all, tried);
     try_schedules(*best);
     return best;
   }
@@ -138,7 +144,7 @@ class SplitSearch {
     return of.fits && of.recipe.recompute == "none" && (split_.stages == 1 || is_hopeless(least_seconds_of(of)));
   }
 
-  /// With another schedule, ZeRO stage and size of micro-batches.
+  /// With another schedule, ZeRO stage and size of micro-batches that repeats as much.
   double least_seconds_of(const Candidate& of) const {
     const double busy = of.step_seconds - of.shares.bubble - of.shares.exchange[static_cast<size_t>(MeshAxis::data)];
     return busy + least_bubble_of_all(of.passes);
@@ -182,7 +188,7 @@ class SplitSearch {
     return recipe;
   }
 
-  /// Other schedules have smaller bubbles, and keep more: the fastest that fits, in the order of the times that they should take.
+  /// Other schedules have smaller bubbles, and keep more: in the order of their expected times, the first that fits and is faster.
   void try_schedules(Candidate& best) {
     if (split_.stages == 1 || !best.fits || is_schedule_table(best.recipe.schedule)) return;
     const double busy = best.step_seconds - best.shares.bubble;

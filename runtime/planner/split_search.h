@@ -32,8 +32,9 @@ struct SplitResult {
 /// backward split, the gradients of weights can fill the second wait. 0: the schedule is a host's table.
 double least_bubble(const Recipe& recipe, int64_t stages, const PassSeconds& of_step, double micro_batches);
 
-/// Plans micro-batches of all sizes that divide a data rank's rows, with the least recomputation that fits, for each ZeRO stage; under
-/// other schedules too if they can be faster. Leaves out what cannot be faster than the bounds.
+/// Plans micro-batches that divide a data rank's rows, each at most half the one before, and then those next to the best, with the least
+/// recomputation that fits, for each ZeRO stage; under other schedules too if they can be faster. Leaves out what is slower than the
+/// bounds.
 SplitResult search_split(const PlannedRun& run, const RankSplit& split, SearchBounds bounds);
 
 }  // namespace st

@@ -49,7 +49,7 @@ class Tracer {
     }
     for (const ExchangePlan& exchange : plan_.exchanges) {
       const bool is_message = exchange.link >= 0;
-      const int64_t bytes = is_message ? exchange.elements * bytes_of(exchange.dtype) : whole_bytes(program_, exchange);
+      const int64_t bytes = is_message ? exchange.elements * bytes_of(exchange.dtype) : collective_bytes(program_, exchange);
       trace_.collectives.push_back({call_of(exchange), exchange.label, exchange.dtype, bytes});
     }
     sent_.resize(program_.links.size());

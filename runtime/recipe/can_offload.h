@@ -16,7 +16,8 @@ bool can_offload(const Recipe& recipe, bool has_own_memory);
 void require_offload(const Recipe& recipe, bool has_own_memory, std::string_view device);
 
 /// Throws out_of_memory, with the bytes needed, the limit and the way out, if a rank's plan has more in the memory of a device's host than
-/// offload_budget. With offload none the budget is that of what a search or advice may offload.
+/// offload_budget. With offload none it bounds only what the planner's search and advice
+/// offload.
 void require_offload_budget(const Recipe& recipe, const MemoryLayout& memory);
 
 /// Whether it moves the model's parameters to the memory of the device's host. Then each rank has its own (not PlanOptions::shares_masters

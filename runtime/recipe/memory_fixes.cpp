@@ -1,13 +1,13 @@
 #include "recipe/memory_fixes.h"
 
 #include <algorithm>
+#include <exception>
 #include <iterator>
 #include <optional>
 #include <span>
 #include <string>
 #include <utility>
 
-#include "base/error.h"
 #include "base/text.h"
 
 namespace st {
@@ -16,6 +16,8 @@ namespace {
 bool keeps_mesh(const KeyChanges& changes) {
   return std::ranges::none_of(changes, [](const KeyChange& of) { return of.key == "tensor" || of.key == "stages"; });
 }
+
+int64_t rows_of(const Recipe& recipe) { return recipe.batch * recipe.step_micro_batches(); }
 
 class Search {
  public:
@@ -66,8 +68,8 @@ class Search {
       Recipe changed = from;
       for (const KeyChange& of : changes) changed.set(of.key, of.value);
       fix.bytes = bytes_with_(changed);
-    } catch (const Error& error) {
-      if (error.code() != Code::invalid_argument && error.code() != Code::unsupported && error.code() != Code::out_of_memory) throw;
+      if (rows_of(changed) != rows_of(from)) return std::nullopt;
+    } catch (const std::exception&) {
       return std::nullopt;
     }
     add_changes(fix.changes, changes);
@@ -90,16 +92,17 @@ std::vector<MemoryFix> memory_fixes(const Recipe& recipe, int64_t bytes, int64_t
   std::vector<MemoryFix> fits;
   std::ranges::copy_if(all, std::back_inserter(fits), &MemoryFix::fits);
   std::ranges::stable_sort(fits, {}, [](const MemoryFix& fix) { return changes_numbers(fix.changes); });
+  if (fits.empty() || changes_numbers(fits.front().changes)) {
+    auto combined = search.combination(recipe, all);
+    if (combined && (combined->fits || fits.empty())) fits.insert(fits.begin(), std::move(*combined));
+  }
   if (fits.size() > most) fits.resize(most);
-  if (!fits.empty() && !changes_numbers(fits.front().changes)) return fits;
-  auto combined = search.combination(recipe, all);
-  if (combined && (combined->fits || fits.empty())) fits.insert(fits.begin(), std::move(*combined));
   return fits;
 }
 
 std::string text_of(const std::vector<MemoryFix>& fixes, int64_t there) {
   if (fixes.empty()) return "";
-  std::string out = fixes.front().fits ? ". Changes of the recipe that fit: " : ". No change of the recipe fits; the nearest: ";
+  std::string out = fixes.front().fits ? ". Changes of the recipe that fit: " : ". The change of the recipe that comes nearest: ";
   for (const MemoryFix& fix : fixes) {
     if (&fix != &fixes.front()) out += "; ";
     out += text(text_of(fix.changes), ": -", text_of_bytes(fix.saved), changes_numbers(fix.changes) ? " (another training result)" : "");

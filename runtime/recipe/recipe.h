@@ -108,7 +108,7 @@ PipelineSchedule schedule_of(const Recipe& recipe);
 Plan plan_training(const Program& model, const Recipe& recipe, const KernelNeeds& needs, const PlanOptions& options = {});
 
 /// The plan of a step's last micro-batch if it has only `rows` rows. Backward is seeded with `loss_seed`, that of the step's
-/// plan_training(), whose parts of a pipeline it has if the options name them: fewer rows could balance others.
+/// plan_training(). PlanOptions::part_starts keeps that plan's parts: balanced by fewer rows, they could differ.
 Plan plan_short_micro_batch(const Program& model, const Recipe& recipe, int64_t rows, double loss_seed, const KernelNeeds& needs,
                             const PlanOptions& options = {});
 

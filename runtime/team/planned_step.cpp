@@ -52,7 +52,8 @@ struct PlansOfStep {
 
   void require_room(const Plan& plan, bool with_fixes) const {
     const auto more = [&](int64_t there) {
-      return with_fixes ? text(". Its largest parts: ", memory_summary(plan), text_of(fixes(plan, there), there)) : std::string();
+      const int64_t share = there / options.sharers;  // ranks that still have to allocate take as much
+      return with_fixes ? text(". The step's largest parts: ", memory_summary(plan), text_of(fixes(plan, share), share)) : std::string();
     };
     context().require_memory("trainer: a training step", need(plan), options.memory, more);
     require_room_on_host(plan, recipe, is_held());
@@ -70,11 +71,14 @@ struct PlansOfStep {
                                   known - (has_parameters || !have_copies ? parameters : 0));  // the model has whole ones
   }
 
-  /// As a trainer would plan with another recipe. Held parameters are counted as what the other plan has more or less of them.
-  int64_t need_by(const Recipe& by, int64_t held) const {
+  /// As a trainer would plan with another recipe where `there` bytes are available. Held parameters are counted as what the other plan has
+  /// more or less of them.
+  int64_t need_by(Recipe by, int64_t there, int64_t held) const {
     const Backend& backend = context().backend();
     require_offload(by, !backend.is_host_memory(), backend.name());
+    if (by.stages == 1) by.accumulate = std::min<int64_t>(by.accumulate, 2);  // a third micro-batch takes no more memory than a second
     PlanOptions with = options;
+    with.memory = there;
     with.print = {};
     with.begun = nullptr;
     with.recompute_scopes = nullptr;
@@ -87,9 +91,15 @@ struct PlansOfStep {
     return need(other) + (is_held() ? other.memory.on_device(Arena::parameters) - held : 0);
   }
 
+  /// Those found within a few seconds, since other ranks may wait for this one's refusal.
   std::vector<MemoryFix> fixes(const Plan& plan, int64_t there) const {
+    constexpr double kMostSeconds = 5;
+    const double end = os::seconds() + kMostSeconds;
     const int64_t held = plan.memory.on_device(Arena::parameters);
-    return memory_fixes(recipe, need(plan), there, [&](const Recipe& by) { return need_by(by, held); });
+    return memory_fixes(recipe, need(plan), there, [&](const Recipe& by) {
+      require(os::seconds() < end, Code::unsupported, "no time is left for this change");
+      return need_by(by, there, held);
+    });
   }
 };
 

@@ -33,7 +33,7 @@ class PlannedStep {
 
   /// Binds the parameters that the plan borrows (PlanOptions::shares_masters) to those of rank 0's model, which must outlive this.
   void share_masters(const Model& of);
-  /// Of a thread with copies (threads_have_copies): each update leaves the whole parameters in this model, rank 0's, which must outlive
+  /// For a thread with copies (threads_have_copies): each update leaves the whole parameters in this model, rank 0's, which must outlive
   /// this.
   void leave_parameters_in(const Model& whole) { whole_ = &whole; }
 

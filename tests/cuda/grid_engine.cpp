@@ -181,7 +181,7 @@ void run_block(const Block& block, std::span<Fiber> fibers) {
   }
   if (!block.copies.empty()) throw std::runtime_error("the block ends while a copy to its shared memory is under way");
   for (const Fiber& fiber : fibers)
-    if (!fiber.product_groups.empty())
+    if (!fiber.product_groups.empty() || !fiber.products.empty())
       throw std::runtime_error("thread " + std::to_string(fiber.thread) + " ends while its products are under way");
 }
 

@@ -94,7 +94,6 @@ struct Fiber : Place {
   const char* where = "";
   const uint64_t* barrier = nullptr;  // at which it waits for a phase
   bool is_fenced = false;
-  char fence = 0;  // an edge
   std::vector<void*> atomics;
   Copies copies;
   std::vector<TileProduct> products;
@@ -119,7 +118,7 @@ struct SharedArray {
     size_t alignment;
     void operator()(std::byte* place) const { ::operator delete (place, std::align_val_t{alignment}); }
   };
-  std::unique_ptr<std::byte, Delete> bytes;  // of its own, so that AddressSanitizer sees an access behind its end
+  std::unique_ptr<std::byte, Delete> bytes;  // of its own, so that AddressSanitizer sees an access after its end
   size_t size, at;                           // at: its shared address
 };
 
@@ -182,7 +181,7 @@ void as(void* identity, const Fiber& fiber, const Do& what) {
   __tsan_switch_to_fiber(fiber.race, kNoOrder);
 }
 
-/// Of a thread and its asynchronous proxy, each with its own part of the edge.
+/// For a thread and its asynchronous proxy, each with its own part of the edge.
 inline void release_both(const Fiber& fiber, Edge edge) {
   release(edge);
   as(fiber.proxy, fiber, [&] { release(edge + kProxy); });

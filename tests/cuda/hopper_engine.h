@@ -1,6 +1,7 @@
 // The asynchronous proxy of Hopper's devices, for kernels that grid_engine.h runs: barriers that count bytes, the copy engine, products of
 // warp groups. Under ThreadSanitizer copies have identities of their own, and each thread has a second one, which accesses memory for its
-// products and knows of the thread's own stores only after fence_proxy(). A copy or product happens at any time until somebody waits for
+// products and knows of the thread's own stores only after fence_proxy(). Not found: a copy after stores without fence_proxy(), a missing
+// publish_barriers() or begin_products(). A copy or product happens at any time until somebody waits for
 // it; where a copy goes there is NaN until then.
 #pragma once
 

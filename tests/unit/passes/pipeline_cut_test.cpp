@@ -208,8 +208,8 @@ TEST(StageParts, OfOneStageAreBalancedTogether) {
     EXPECT_EQ(std::ranges::count(scopes, '7'), 2) << scopes;  // 50 = 2 x 7 + 6 x 6
     EXPECT_EQ(std::ranges::count(scopes, '6'), 6) << scopes;
   }
-  // The first stage has the expensive scope, and the last part, beside which it has one scope less.
-  EXPECT_EQ(scopes_of_stages(scopes_of({640, 160, 160, 160, 160, 160, 160, 160}), std::vector<int32_t>{0, 1, 1, 0}), "2 6");
+  // Stage 0 has parts 0 and 3, and the expensive scope: it gets two scopes less than stage 1.
+  EXPECT_EQ(scopes_of_stages(scopes_of({480, 160, 160, 160, 160, 160, 160, 160}), std::vector<int32_t>{0, 1, 1, 0}), "3 5");
 }
 
 std::string refusal(const std::function<void()>& call) { return error_of(call).message(); }

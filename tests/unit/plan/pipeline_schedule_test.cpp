@@ -57,7 +57,7 @@ TEST(PipelineSchedule, TakesTheTimeOfItsClosedForm) {  // T19
 }
 
 /// Products have B = W, attention and norms have B alone.
-TEST(PipelineSchedule, ZbVIsFasterThanZbH1AlsoWhereTheTimesDiffer) {
+TEST(PipelineSchedule, ZbVIsFasterThanZbH1WhereTimesDifferByUpToAHalf) {
   for (int32_t p = 2; p <= kStages; ++p)
     for (int32_t m = p; m <= 4 * p; ++m) {
       const PipelineSchedule v = make_schedule("zb-v", p, 2, m), h1 = make_schedule("zb-h1", p, 1, m);

@@ -33,6 +33,9 @@ TEST(Search, FindsWhatFitsAndKeepsTheRowsOfAStep) {
   ASSERT_FALSE(offloaded.best.empty());
   EXPECT_TRUE(offloaded.best.front().fits) << offloaded.text(wide);
   EXPECT_EQ(offloaded.best.front().recipe.offload, "gradients");
+  PlannedRun odd = run_of(k10B, R"({"ranks":2,"batch":15,"precision":"bf16"})", "v100-32g");
+  odd.machine.device_memory = 28'000'000'000;
+  EXPECT_TRUE(search(odd, workers).best.front().fits) << "smaller odd micro-batches fit";
 
   PlannedRun hopeless = run_of(k10B, R"({"ranks":1,"batch":1,"precision":"bf16"})", "v100-32g");
   hopeless.machine.device_memory = int64_t{4} << 30;

@@ -16,7 +16,7 @@
 #include "backend/cuda/runtime_status.h"
 #include "base/error.h"
 
-/// Of a kernel's parameter that stays where the launch has put it: const FIXED TensorMap name.
+/// Marks a kernel's parameter that stays where the launch has put it: const FIXED TensorMap name.
 #define FIXED __grid_constant__
 
 namespace st::cuda {
@@ -43,7 +43,7 @@ DEVICE void arrive(PhaseBarrier* barrier) {
 DEVICE void arrive_expecting(PhaseBarrier* barrier, int bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)), "r"(bytes) : "memory");
 }
-/// Until the last phase of this parity has passed. A new barrier counts as one whose phase of parity 1 has passed.
+/// Until the phase of this parity, the current one or the one before, has passed. On a new barrier parity 1 has passed.
 DEVICE void wait_phase(PhaseBarrier* barrier, int parity) {
   uint32_t has_passed;
   do {
@@ -109,7 +109,8 @@ constexpr uint64_t kDescriptorStep = 32 >> 4;
 DEVICE void begin_products() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 /// The group's products since the last call are under way.
 DEVICE void commit_products() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
-/// Until only the last kPending committed ones are: the others' sums may be read, their tiles written.
+/// Until only the last kPending committed ones are: the others' sums may be stored, their tiles written. The compiler may move arithmetic
+/// on the sums before this call: a kernel that needs it ties them to the wait first.
 template <int kPending>
 DEVICE void wait_products() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kPending) : "memory");
