@@ -19,9 +19,9 @@ bool keeps_mesh(const KeyChanges& changes) {
 
 int64_t rows_of(const Recipe& recipe) { return recipe.batch * recipe.step_micro_batches(); }
 
-class Search {
+class FixSearch {
  public:
-  Search(int64_t bytes, int64_t there, const std::function<int64_t(const Recipe&)>& bytes_with)
+  FixSearch(int64_t bytes, int64_t there, const std::function<int64_t(const Recipe&)>& bytes_with)
       : bytes_(bytes), there_(there), bytes_with_(bytes_with) {}
 
   /// Each change of `from` that saves memory; `keys`: those to try, by the first key that they change, empty: all.
@@ -87,7 +87,7 @@ class Search {
 
 std::vector<MemoryFix> memory_fixes(const Recipe& recipe, int64_t bytes, int64_t there,
                                     const std::function<int64_t(const Recipe&)>& bytes_with, size_t most) {
-  const Search search(bytes, there, bytes_with);
+  const FixSearch search(bytes, there, bytes_with);
   const std::vector<MemoryFix> all = search.singles(recipe, {});
   std::vector<MemoryFix> fits;
   std::ranges::copy_if(all, std::back_inserter(fits), &MemoryFix::fits);
