@@ -48,7 +48,8 @@ std::array<int64_t, kArenas> greatest_use(const Plan& plan, int32_t section) {
   return most;
 }
 
-/// For each chunk and micro-batch the moments between which its buffer of the stash is in use.
+/// For each chunk and micro-batch the moments between which its buffer of the stash is in use. What else the stash has counts as used all
+/// the time.
 void add_stash(const Plan& plan, std::vector<MemoryMoment>& moments) {
   std::map<std::pair<int32_t, int32_t>, std::pair<size_t, size_t>> used;
   for (size_t i = 0; i < moments.size(); ++i) {
@@ -62,8 +63,9 @@ void add_stash(const Plan& plan, std::vector<MemoryMoment>& moments) {
     if (static_cast<size_t>(of.first) < buffers.size())
       for (size_t i = range.first; i <= range.second; ++i)
         moments[i].bytes[static_cast<size_t>(Arena::stash)] += buffers[static_cast<size_t>(of.first)].bytes;
+  const size_t chunks = used.empty() ? 0 : static_cast<size_t>(used.rbegin()->first.first) + 1;
   int64_t parts = 0;
-  for (const StashBuffers& of : buffers) parts += of.bytes * of.count;
+  for (size_t chunk = 0; chunk < std::min(chunks, buffers.size()); ++chunk) parts += buffers[chunk].bytes * buffers[chunk].count;
   for (MemoryMoment& moment : moments) {
     int64_t& stash = moment.bytes[static_cast<size_t>(Arena::stash)];
     stash = std::min(stash + std::max<int64_t>(0, plan.memory.of(Arena::stash) - parts), plan.memory.of(Arena::stash));

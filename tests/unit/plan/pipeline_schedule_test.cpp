@@ -56,6 +56,12 @@ TEST(PipelineSchedule, TakesTheTimeOfItsClosedForm) {  // T19
       }
 }
 
+TEST(PipelineSchedule, ZbVTakesTheTimeOfItsClosedFormOnManyStages) {
+  for (const int32_t p : {12, 16, 32, 64})
+    for (const int32_t m : {p, p + 1, 3 * p / 2, 2 * p})
+      EXPECT_NEAR(makespan(make_schedule("zb-v", p, 2, m), {1, 1, 1}), 3 * m + (p - 1) / 2.0, 1e-9) << p << " stages, " << m;
+}
+
 /// Products have B = W, attention and norms have B alone.
 TEST(PipelineSchedule, ZbVIsFasterThanZbH1WhereTimesDifferByUpToAHalf) {
   for (int32_t p = 2; p <= kStages; ++p)

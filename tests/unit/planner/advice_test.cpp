@@ -48,6 +48,9 @@ TEST(Advice, EveryWrongPlanHasAFixThatFitsWhenItIsApplied) {
       for (const KeyChange& change : fix.changes) with.set(change.key, change.value);
       EXPECT_TRUE(can_offload(with, true)) << "a trainer refuses " << fix.text();
       EXPECT_FALSE(fix.is_nearest) << "one fits: " << fix.text();
+      PlannedRun changed = run;
+      changed.recipe = with;
+      EXPECT_EQ(plan_of_rank(changed, 0).numbers.memory.device_total(), fix.device_total) << fix.text();
     }
     for (const KeyChange& change : fixes.front().changes) run.recipe.set(change.key, change.value);
     BegunPlans begun;

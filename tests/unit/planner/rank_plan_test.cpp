@@ -8,6 +8,7 @@
 
 #include "backend/needs.h"
 #include "base/text.h"
+#include "models/mlp.h"
 #include "plan/input_copies.h"
 #include "plan/wire_bytes.h"
 #include "planned_runs.h"
@@ -53,6 +54,24 @@ TEST(RankPlan, IsThePlanThatATrainerExecutes) {
     EXPECT_NEAR(own.step_seconds, planned, 0.02 * planned);
     EXPECT_NEAR(forecast(RunPlan(run)).step_seconds, own.step_seconds, 0.02 * planned);  // as a rank of a group does
   }
+}
+
+/// Backward of a product is two products, of the first layer one: nobody asks for the gradient of the input.
+TEST(RankPlan, CountsTheArithmeticOfProducts) {
+  constexpr double kInputs = 24, kHidden = 40, kOutputs = 8, kRows = 4, kMicroBatches = 3;
+  const PlannedRun run{.model = build_mlp({.inputs = 24, .hidden = {40}, .outputs = 8}),
+                       .recipe = recipe(R"({"batch":4,"accumulate":3})"),
+                       .machine = machine_named("a100-80g")};
+  const RankNumbers numbers = plan_of_rank(run, 0).numbers;
+  EXPECT_EQ(numbers.flops, kMicroBatches * 2 * kRows * (2 * kInputs * kHidden + 3 * kHidden * kOutputs));
+  EXPECT_EQ(numbers.repeated_flops, 0);
+  const RankNumbers plain = plan_of_rank(run_of(kSmall, R"({"batch":2})"), 0).numbers;
+  const RankNumbers repeats = plan_of_rank(run_of(kSmall, R"({"batch":2,"recompute":"blocks"})"), 0).numbers;
+  EXPECT_EQ(repeats.flops, plain.flops + repeats.repeated_flops);
+  const double rows = 2.0 * static_cast<double>(kSmall.context), width = static_cast<double>(kSmall.width);
+  const double products = 2 * rows * 12 * width * width * static_cast<double>(kSmall.layers);
+  EXPECT_GT(repeats.repeated_flops, 0.5 * products) << "of each block, but for what backward does not need";
+  EXPECT_LT(repeats.repeated_flops, plain.flops / 3);
 }
 
 /// Masters in shards, with stages, tensor ranks and both; an offer that the recipe does not take up changes nothing.

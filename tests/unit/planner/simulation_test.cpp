@@ -59,7 +59,7 @@ SimulatedStep simulated(const ScheduleTraces& of, int32_t stages, int32_t data =
 
 TEST(Simulation, TakesTheTimeOfEachScheduleOnAllDataRanks) {  // T19; the closed forms are those of pipeline_schedule_test.cpp
   for (const auto& [name, chunks] : {std::pair{"gpipe", 1}, {"1f1b", 1}, {"interleaved", 2}, {"zb-h1", 1}, {"zb-v", 2}})
-    for (int32_t p = 1; p <= 4; ++p)
+    for (const int32_t p : {1, 2, 3, 4, 8})
       for (const int32_t m : {p, 2 * p, 3 * p}) {
         SCOPED_TRACE(text(name, ", ", p, " stages, ", m, " micro-batches"));
         const PipelineSchedule schedule = make_schedule(name, p, chunks, m);
