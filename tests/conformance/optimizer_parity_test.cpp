@@ -13,7 +13,7 @@ namespace st::conformance {
 namespace {
 
 const TorchFixture& optimizer_fixture() {
-  static const TorchFixture file(ST_FIXTURES "/optimizers.safetensors");
+  static const TorchFixture file("optimizers.safetensors");
   return file;
 }
 

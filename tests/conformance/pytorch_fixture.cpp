@@ -1,12 +1,18 @@
 #include "pytorch_fixture.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "base/error.h"
 #include "base/json.h"
 
 namespace st::conformance {
 namespace {
+
+std::string fixtures_folder() {
+  const char* const given = std::getenv("ST_FIXTURES");
+  return given != nullptr ? given : ST_FIXTURES;
+}
 
 template <class T>
 std::vector<T> ints_of(const Json& json) {
@@ -41,7 +47,7 @@ std::string word_of(std::string name) {
 
 }  // namespace
 
-TorchFixture::TorchFixture(const std::string& path) : file_(path) {}
+TorchFixture::TorchFixture(const std::string& name) : file_(fixtures_folder() + "/" + name) {}
 
 std::string TorchFixture::torch_version() const {
   const auto found = file_.header().metadata.find("torch");

@@ -36,7 +36,8 @@ struct TorchGradients {
 
 class TorchFixture {
  public:
-  explicit TorchFixture(const std::string& path);
+  /// `name`: in the folder ST_FIXTURES, if the environment has it, else in this folder's fixtures.
+  explicit TorchFixture(const std::string& name);
 
   std::vector<TorchCase> cases() const;
   std::vector<TorchOptimizer> optimizers() const;

@@ -11,7 +11,7 @@ namespace st::conformance {
 namespace {
 
 const TorchFixture& op_fixture() {
-  static const TorchFixture file(ST_FIXTURES "/ops.safetensors");
+  static const TorchFixture file("ops.safetensors");
   return file;
 }
 

@@ -9,7 +9,9 @@
 #include <device/threads.h>
 
 #include "backend/cuda/enqueue.h"
+#include "backend/cuda/runtime_status.h"
 #include "backend/kernel_side.h"
+#include "refusal.h"
 #include "simulated_runtime.h"
 #include "thrown_error.h"
 
@@ -80,6 +82,12 @@ TEST_P(CudaDevices, TooLittleMemoryIsSaidWithBothSizes) {
       "lists them), or see what saves memory and what it costs: scaletrain plan, or st_plan_create");
   EXPECT_EQ(cudaGetLastError(), cudaSuccess) << "the host's own calls do not see it";
   EXPECT_EQ(memory_->account().bytes(), kMemory / 2);
+}
+
+TEST(CudaErrors, OfADeviceThatAnotherProcessHasNameTheWayOut) {
+  const Error error = error_of([] { must(cudaErrorDevicesUnavailable, "cudaSetDevice"); });
+  EXPECT_EQ(error.code(), Code::unavailable);
+  EXPECT_TRUE(says(error.message(), {"cudaSetDevice", "another process has it (compute mode Exclusive_Process)", "nvidia-smi -c DEFAULT"}));
 }
 
 TEST_P(CudaDevices, AnyAllocationMayFailAndLeavesNothing) {

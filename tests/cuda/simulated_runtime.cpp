@@ -335,6 +335,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned /*flags*/) {
   return called([&](Runtime& all) {
     stream = stream_of(all, stream);
+    if (stream->captured) return cudaErrorStreamCaptureUnsupported;  // events in recordings are not modelled
     stream->engine->wait(*stream->queue, event->point);
     return cudaSuccess;
   });
@@ -410,6 +411,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   return called([&](Runtime& all) {
     stream = stream_of(all, stream);
     if (event->device != stream->device) return cudaErrorInvalidResourceHandle;
+    if (stream->captured) return cudaErrorStreamCaptureUnsupported;
     stream->engine->record(*stream->queue, event->point);
     return cudaSuccess;
   });
