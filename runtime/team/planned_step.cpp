@@ -93,7 +93,7 @@ struct PlansOfStep {
 
   /// Those found within a few seconds, since other ranks may wait for this one's refusal.
   std::vector<MemoryFix> fixes(const Plan& plan, int64_t there) const {
-    constexpr double kMostSeconds = 5;
+    constexpr double kMostSeconds = 4;
     const double end = os::seconds() + kMostSeconds;
     const int64_t held = plan.memory.on_device(Arena::parameters);
     return memory_fixes(recipe, need(plan), there, [&](const Recipe& by) {
