@@ -87,6 +87,8 @@ class FixSearch {
 
 std::vector<MemoryFix> memory_fixes(const Recipe& recipe, int64_t bytes, int64_t there,
                                     const std::function<int64_t(const Recipe&)>& bytes_with, size_t most) {
+  constexpr int64_t kMostTimes = 64;  // the changes together hardly save more than that
+  if (there <= bytes / kMostTimes) return {};
   const FixSearch search(bytes, there, bytes_with);
   const std::vector<MemoryFix> all = search.singles(recipe, {});
   std::vector<MemoryFix> fits;

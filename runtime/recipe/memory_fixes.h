@@ -20,7 +20,8 @@ struct MemoryFix {
 
 /// Changes that keep the mesh of ranks and the rows of a step, for a step that needs `bytes` where `there` are available: at most `most`
 /// single ones that fit, those which keep what a step computes first. If none of these fits: the combination that saves most at each change
-/// until it fits or nothing saves more. `bytes_with` plans the step with another recipe; if it throws, that change is left out.
+/// until it fits or nothing saves more. None are looked for if `bytes` is 64 times `there` or more. `bytes_with` plans the step with
+/// another recipe; if it throws, that change is left out.
 std::vector<MemoryFix> memory_fixes(const Recipe& recipe, int64_t bytes, int64_t there,
                                     const std::function<int64_t(const Recipe&)>& bytes_with, size_t most = 4);
 

@@ -12,7 +12,7 @@ using namespace st::test;
 using std::chrono::seconds;
 using std::chrono::steady_clock;
 
-constexpr seconds kAtOnce(10);  // on a busy machine, with what a refusal looks for; the deadline of ThreadRanks is 20 s
+constexpr seconds kAtOnce(5);  // on a busy machine; the deadline of ThreadRanks is 20 s
 
 class FailingTrainers : public testing::Test {
  protected:

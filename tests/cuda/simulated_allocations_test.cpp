@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "backend/cuda/cuda_backend.h"
+#include "sanitized.h"
 #include "simulated_runtime.h"
 #include "thrown_error.h"
 #include "training.h"
@@ -40,7 +41,7 @@ TEST(SimulatedAllocations, EachThatFailsIsAnErrorThatLeavesNothing) {
     EXPECT_EQ(simulated::live_objects(), 0) << "after a whole run";
     int64_t n = 0;
     for (;;) {
-      simulated::fail_allocation(++n);
+      simulated::fail_allocation(n += kSanitized ? 5 : 1);
       const Error error = error_of([&] { EXPECT_EQ(whole_run(training), wanted); });
       EXPECT_EQ(simulated::live_objects(), 0) << n;
       if (!simulated::has_allocation_failed()) {
