@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/shares.h"
+
 namespace st {
 namespace {
 
@@ -36,7 +38,7 @@ int64_t payload(const Program& program, const ExchangePlan& exchange, int64_t co
 /// Bytes that this rank sends for a collective of values.
 int64_t payload_of_values(const Program& program, const ExchangePlan& exchange) {
   const int64_t ranks = program.mesh.tensor;
-  const auto share = [&](int64_t rank) { return exchange.elements / ranks * rank + std::min(exchange.elements % ranks, rank); };
+  const auto share = [&](int64_t rank) { return share_begin(exchange.elements, ranks, rank); };
   const int64_t own = share(program.tensor_rank + 1) - share(program.tensor_rank), bytes = bytes_of(exchange.dtype);
   const int64_t scattered = (exchange.elements - own) * bytes, gathered = (ranks - 1) * own * bytes;
   if (exchange.op == Op::tensor_sum && !exchange.is_fast && exchange.elements * bytes <= kSummedAtOnce)
@@ -87,8 +89,7 @@ Neighbourhood neighbourhood_of(const Program& program, MeshAxis axis, int64_t ra
 int64_t owned_by(const Program& program, const ExchangePlan& exchange, int64_t first, int64_t last) {
   if (is_of_values(exchange.op)) {
     const int64_t ranks = program.mesh.tensor;
-    const auto begin = [&](int64_t rank) { return exchange.elements / ranks * rank + std::min(exchange.elements % ranks, rank); };
-    return (begin(last) - begin(first)) * bytes_of(exchange.dtype);
+    return (share_begin(exchange.elements, ranks, last) - share_begin(exchange.elements, ranks, first)) * bytes_of(exchange.dtype);
   }
   int64_t bytes = (last - first) * exchange.terms * bytes_of(DType::f64);
   for (const ExchangePlan::Tensor& tensor : exchange.tensors) {
@@ -120,7 +121,7 @@ SentByLink sent_for_message(const Program& program, const ExchangePlan& exchange
   return {sent, sent};
 }
 
-/// Of a collective in which this rank takes part.
+/// The bytes of a collective in which this rank takes part.
 SentByLink sent_for_collective(const Program& program, const ExchangePlan& exchange, int64_t contributors, int64_t ranks_per_node) {
   const Neighbourhood at = neighbourhood_of(program, exchange.axis, ranks_per_node);
   const auto owned = [&](int64_t first, int64_t last) { return owned_by(program, exchange, first, last); };

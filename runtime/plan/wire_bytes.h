@@ -33,7 +33,7 @@ struct LinkBytes {
   bool operator==(const LinkBytes&) const = default;
 };
 
-/// What sent_bytes() counts, by link: as the direct exchange sends it, and as a network's native collectives would.
+/// The bytes of sent_bytes() by link: as the direct exchange sends them, and as a network's native collectives would.
 /// - direct: a rank sends to each other rank of the group: its shard, or what that one owns
 /// - native: rings in rank order, as NCCL's. A reduction sends all that other ranks own, a gather all but the shard of the next rank in
 ///   the ring, an all-reduce both. A ring leaves a node once; with one ring for each member that a node has, each leaves by another member,

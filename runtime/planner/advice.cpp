@@ -95,8 +95,7 @@ class Advisor {
       fix.device_total = plan.numbers.memory.device_total();
       fix.step_seconds = step_seconds(other, plan, rank_, begun, alone);
     } catch (const Error& error) {
-      if (error.code() == Code::invalid_argument || error.code() == Code::unsupported || error.code() == Code::out_of_memory)
-        return std::nullopt;
+      if (is_of_recipe(error)) return std::nullopt;
       throw;
     }
     fix.changes = before;

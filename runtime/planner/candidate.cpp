@@ -52,8 +52,7 @@ std::optional<Candidate> candidate_of(const PlannedRun& run, const Recipe& recip
     if (last > 0 && made.device_total <= most) add_stage(other, last, made);
     made.knows_all_stages = last == 0;
   } catch (const Error& error) {
-    if (error.code() == Code::invalid_argument || error.code() == Code::unsupported || error.code() == Code::out_of_memory)
-      return std::nullopt;
+    if (is_of_recipe(error)) return std::nullopt;
     throw;
   }
   made.fits = made.device_total <= most;
@@ -79,7 +78,7 @@ void know_all_stages(const PlannedRun& run, Candidate& of, Workers& workers) {
     of.passes = passes_of(slowest.trace);
     of.step_seconds = of.shares.all();
   } catch (const Error& error) {
-    if (error.code() != Code::invalid_argument && error.code() != Code::unsupported && error.code() != Code::out_of_memory) throw;
+    if (!is_of_recipe(error)) throw;
     of.fits = false;
   }
 }

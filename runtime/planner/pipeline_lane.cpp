@@ -7,7 +7,7 @@
 namespace st {
 namespace {
 
-/// Of the whole lane, if messages take `factor` times as long.
+/// Seconds of the whole lane's step if messages take `factor` times as long.
 double seconds_of(std::span<const RankTrace* const> traces, std::span<const StageLink> links, double factor) {
   const Mesh mesh{.data = 1, .tensor = 1, .stage = static_cast<int32_t>(traces.size())};
   return simulate({.mesh = mesh,

@@ -156,7 +156,7 @@ std::string scaling_figure(const PlanPage& page) {
               "<div class=\"card\"><table>", rows, "</table></div></section>\n");
 }
 
-/// What the rank sends in a step, by axis and link.
+/// The bytes that the rank sends in a step, by axis and link.
 std::string wire_table(const PlanPage& page) {
   std::string rows;
   for (int32_t axis = 0; axis < kMeshAxes; ++axis) {
@@ -169,9 +169,9 @@ std::string wire_table(const PlanPage& page) {
   }
   if (rows.empty()) return "";
   return text(
-      "<section class=\"card lanes\"><h2>What this rank sends in a step</h2><p class=\"note\">direct: the library's exchange, from each "
-      "rank to "
-      "each; native: NCCL's rings</p><table>\n<tr><td></td><td>collectives</td><td>nodes</td><td>direct, in the node</td><td>direct, "
+      "<section class=\"card lanes\"><h2>What this rank sends in a step</h2>"
+      "<p class=\"note\">direct: the library's exchange, from each rank to each; native: NCCL's rings</p>"
+      "<table>\n<tr><td></td><td>collectives</td><td>nodes</td><td>direct, in the node</td><td>direct, "
       "between nodes</td><td>native, in the node</td><td>native, between nodes</td></tr>\n",
       rows, "</table></section>\n");
 }

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/error.h"
 #include "passes/scale_loss.h"
 #include "plan/exchange_memory.h"
 #include "plan/input_copies.h"
@@ -236,6 +235,10 @@ double seconds_on_one_rank(const PlannedRun& run) {
   if (micro_batches == 1) return first;
   recipe.accumulate = 2;
   return first + (micro_batches - 1) * (plan_of_rank(one, 0).step_seconds(recipe) - first);
+}
+
+bool is_of_recipe(const Error& error) {
+  return error.code() == Code::invalid_argument || error.code() == Code::unsupported || error.code() == Code::out_of_memory;
 }
 
 RankPlan plan_of_rank(const PlannedRun& run, int32_t rank, BegunPlans* begun) {

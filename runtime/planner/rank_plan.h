@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "plan/wire_bytes.h"
 #include "planner/step_trace.h"
 #include "recipe/recipe.h"
@@ -87,6 +88,8 @@ struct RankPlan {
 /// Throws invalid_argument for a rank outside the run, and what planning throws; unavailable for a machine without rates. `begun`: shared
 /// by plans of this run's ranks, which are made faster then. Several threads may use it once a rank of the same tensor rank is planned.
 RankPlan plan_of_rank(const PlannedRun& run, int32_t rank, BegunPlans* begun = nullptr);
+/// Whether planning threw this because the model, the machine or its memory does not allow the recipe: another recipe may be tried.
+bool is_of_recipe(const Error& error);
 
 /// The seconds that one rank alone would take for the same rows, whether they fit or not.
 double seconds_on_one_rank(const PlannedRun& run);

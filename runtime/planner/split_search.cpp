@@ -82,7 +82,7 @@ class SplitSearch {
     return is_small(run_.model) ? std::vector<int64_t>{3, 2, 0} : std::vector<int64_t>{3, 2};
   }
 
-  /// Of the schedule that leaves least, in micro-batches of one row.
+  /// The bubble of the schedule that leaves least, in micro-batches of one row.
   double least_bubble_of_all(const PassSeconds& passes) const {
     const double rows = static_cast<double>(rows_) / static_cast<double>(data_);
     double least = least_bubble(run_.recipe, split_.stages, passes, rows);
@@ -152,7 +152,7 @@ class SplitSearch {
 
   bool is_hopeless(double seconds) const { return seconds > kHopeless * bounds_.fastest; }
 
-  /// What lies between the best micro-batch and its neighbours among those that were tried, largest first.
+  /// Tries the sizes between the best micro-batch and its neighbours among those that were tried, largest first.
   void try_between(Candidate& best, int64_t zero, const std::vector<int64_t>& all, const std::vector<int64_t>& tried) {
     const auto at = std::ranges::find(tried, best.recipe.batch);
     const int64_t most = at == tried.begin() ? *at : *(at - 1), least = at + 1 == tried.end() ? *at : *(at + 1);

@@ -28,7 +28,7 @@ struct AxisRanks {
   const Communicator *data, *tensor, *stages;
 };
 
-/// What a rank's plans of a step are made for.
+/// The model, recipe and memory that a rank's plans of a step are made for.
 struct PlansOfStep {
   const Model& model;
   const Recipe& recipe;

@@ -52,7 +52,7 @@ struct RandomOrder {
   uint64_t seed = 0, drawn = 0;
 };
 
-/// What orders identities: threads, and kProxy after it their asynchronous proxies.
+/// An edge orders identities: threads, and kProxy after it their asynchronous proxies.
 using Edge = char*;
 constexpr int kProxy = 2;
 
@@ -136,7 +136,7 @@ struct Block {
   Gathering all;
   std::vector<Warp> warps;
   std::map<const void*, SharedArray> shared;
-  // Of the asynchronous proxy.
+  // For the asynchronous proxy.
   std::vector<BulkCopy> copies;
   std::vector<void*> copiers;  // identities that take turns
   size_t copies_made = 0;

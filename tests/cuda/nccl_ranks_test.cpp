@@ -206,7 +206,7 @@ TEST_P(NcclFast, CollectivesTrainAlikeOnAllRanksWithinRounding) {
   unsetenv("ST_FAKE_NCCL_ORDER");
 }
 
-/// What a step needs beside the parameters: nothing for copies of terms, which leave before their sums are made.
+/// Bytes that a step needs in addition to the parameters: none for copies of terms, which leave before their sums are made.
 int64_t need_of(const Plan& plan) { return plan.memory.beside_parameters() + input_copies(plan).bytes + exchange_memory(plan); }
 
 void expect_refused_for(const std::string& need, const Outcome& refused) {

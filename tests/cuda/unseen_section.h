@@ -1,4 +1,4 @@
-// What a simulated grid does for itself, and ThreadSanitizer is not to take for the work of a kernel.
+// Marks work that a simulated grid does for itself, which ThreadSanitizer is not to take for a kernel's.
 #pragma once
 
 // ThreadSanitizer's.

@@ -24,7 +24,7 @@ struct DeviceProfile {
 
   /// "sm_90".
   std::string compute_class() const;
-  /// Of the machine code that runs on it, with its units: "sm_90a/132"; "sm_80:sm_89/142" where that is another device's, and
+  /// The name of the machine code that runs on it, with its units: "sm_90a/132"; "sm_80:sm_89/142" where that is another device's, and
   /// "compute_80:sm_103/148" where its driver compiles the PTX. `has_later_code`: the build has that of sm_100 and sm_120.
   std::string code_class(bool has_later_code) const;
   /// One line: "NVIDIA H100 80GB HBM3 (sm_90, 132 SMs, 79.1 GiB)".
