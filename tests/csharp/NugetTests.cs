@@ -39,14 +39,15 @@ public class NugetTests {
   [Test]
   public void ItsLayoutIsNugets() {
     string[] files = Directory.GetFiles(folder, "*", SearchOption.AllDirectories).Select(file => file.Substring(folder.Length + 1)).OrderBy(name => name, StringComparer.Ordinal).ToArray();
+    var plugins = Directory.GetFiles(Path.Combine(BuildTree, "portable"), "*.so").Select(file => "runtimes/linux-x64/native/" + Path.GetFileName(file));
     Assert.AreEqual(new[] { "LICENSE", "ScaleTrain.nuspec", "THIRD_PARTY.md", "[Content_Types].xml", "_rels/.rels", "lib/netstandard2.1/ScaleTrain.dll", "lib/netstandard2.1/ScaleTrain.xml",
-                            "runtimes/linux-x64/native/libscaletrain.so.0.1", "runtimes/linux-x64/native/libscaletrain_csharp.so" }, files);
+                            "runtimes/linux-x64/native/libscaletrain.so.0.1", "runtimes/linux-x64/native/libscaletrain_csharp.so" }.Concat(plugins).ToArray(), files);
     foreach (string name in new[] { "ScaleTrain.nuspec", "[Content_Types].xml", "_rels/.rels" }) new XmlDocument().Load(Path.Combine(folder, name));
   }
 
   [Test]
   public void ItNeedsGlibc228AndNoRuntimeOfCxx() {
-    var ofTheSystem = new HashSet<string> { "libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2", "libgcc_s.so.1", "ld-linux-x86-64.so.2", "libscaletrain.so.0.1" };
+    var ofTheSystem = new HashSet<string> { "libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2", "libgcc_s.so.1", "ld-linux-x86-64.so.2", "librt.so.1", "libscaletrain.so.0.1" };
     foreach (string file in Directory.GetFiles(Native)) {
       string needed = Ran("nm", "-D --undefined-only " + file, folder);
       Version[] versions = Regex.Matches(needed, @"@GLIBC_([0-9.]+)").Cast<Match>().Select(found => new Version(found.Groups[1].Value)).ToArray();

@@ -7,6 +7,7 @@ from pathlib import PurePath
 from moved_tree import BUILD, ROOT, MovedTreeTest, needed
 
 MEGABYTE = 1 << 20
+PLUGIN = BUILD / "runtime/backend/cuda/libscaletrain_cuda.so"  # built where there is a toolkit of CUDA
 RUNTIME = re.compile(r"(libc|libm|libstdc\+\+|libgcc_s|ld-linux[^.]*)\.so")
 
 
@@ -24,6 +25,9 @@ class Files(MovedTreeTest):
         headers = {f"include/scaletrain/{path.name}" for path in (ROOT / "capi/include/scaletrain").glob("*.h")}
         headers |= {f"include/{path.relative_to(ROOT / 'bindings/cpp')}" for path in (ROOT / "bindings/cpp").rglob("*.hpp")}
         library = str(self.library.relative_to(self.tree))
+        if PLUGIN.exists():
+            self.assertIn(f"{library}/libscaletrain_cuda.so", found)
+        self.assertEqual([name for name in found if "simulated" in name], [])
         for name in {"bin/scaletrain", f"{library}/libscaletrain.a", f"{library}/pkgconfig/scaletrain.pc", "share/doc/scaletrain/LICENSE",
                      f"{library}/cmake/scaletrain/scaletrainConfig.cmake", "share/doc/scaletrain/THIRD_PARTY.md", *headers}:
             self.assertIn(name, found)
@@ -38,6 +42,15 @@ class Files(MovedTreeTest):
         names = needed(self.library / "libscaletrain.so")
         self.assertIn("libc.so.6", names)
         self.assertEqual([name for name in names if not RUNTIME.match(name)], [])
+
+    @unittest.skipUnless(PLUGIN.exists(), "no toolkit of CUDA")
+    def test_the_plug_in_for_gpus_is_found_and_needs_no_library_of_cudas(self):
+        file = self.library / "libscaletrain_cuda.so"
+        self.assertEqual([name for name in needed(file) if not RUNTIME.match(name)], [])
+        self.assertEqual(self.shown("-D", "--defined-only", file), ["st_backend_v1"])
+        lines = self.said(self.tree / "bin/scaletrain", "info", SCALETRAIN_CUDA_PATH="/nowhere", CUDA_VISIBLE_DEVICES="").splitlines()
+        (line,) = [line for line in lines if re.match(r"device +cuda ", line)]
+        self.assertRegex(line, "missing: NVIDIA's driver is missing; tried: .*; install NVIDIA's driver|CUDA_VISIBLE_DEVICES")  # a driver may be there
 
     def test_both_libraries_show_the_same_functions_and_nothing_else(self):
         shared = self.shown("-D", "--defined-only", self.library / "libscaletrain.so")
@@ -62,12 +75,13 @@ class Files(MovedTreeTest):
         self.assertIn("cpu", self.said(self.tree / "bin/scaletrain", "info"))
 
     def test_the_components_share_the_tree_out(self):
-        parts = [self.install(self.folder / part, "--component", part) for part in ("runtime", "dev", "gloo")]
+        parts = [self.install(self.folder / part, "--component", part) for part in ("runtime", "dev", "gloo", "cuda")]
         listed = [{str(path.relative_to(part)) for path in part.rglob("*") if not path.is_dir()} for part in parts]
         whole = {str(path.relative_to(self.tree)) for path in self.tree.rglob("*") if not path.is_dir()}
         self.assertEqual(set().union(*listed), whole)
         self.assertEqual(sum(map(len, listed)), len(whole))
         self.assertLessEqual({PurePath(name).name for name in listed[2]}, {"libscaletrain_gloo.so"})  # empty if Gloo was not found
+        self.assertLessEqual({PurePath(name).name for name in listed[3]}, {"libscaletrain_cuda.so"})
         self.assertIn("cpu", self.said(parts[0] / "bin/scaletrain", "info"))
 
 
