@@ -3,7 +3,7 @@
 
 The plan is runtime/README.md: its tables say which room may include which, and which files may include a library's or the system's headers.
 Also refused: a conditional above the backends, a header with a using-directive, a file name that is meaningless or taken, a room that
-is not in the plan, and in backend/cuda the null stream and CUDA's language outside device/.
+is not in the plan, and in backend/cuda the null stream, CUDA's language outside device/, and the number of a device's multiprocessors.
 
 Usage: floors.py REPOSITORY     prints one line per finding; exits with 0 if there is none, else with 1.
 """
@@ -36,6 +36,9 @@ CUDA_STREAM_AT = {"StreamSynchronize": 0, "StreamWaitEvent": 0, "StreamQuery": 0
 CUDA_CALL = re.compile(rf"\bcuda({'|'.join(CUDA_STREAM_AT)})\(")
 LAUNCH = re.compile(r"<<<(.*?)>>>|\.stream\s*=([^;,}]*)", re.DOTALL)
 NO_STREAM = ("", "0", "nullptr", "NULL", "{}")
+# What tells kernels, or those who choose and launch them, how many multiprocessors a device has. Their bits must not depend on it.
+CUDA_UNITS = re.compile(r"multiProcessorCount|MultiProcessorCount|MULTIPROCESSOR_COUNT|%n?smid|\bcudaOccupancy\w*|\bcuOccupancy\w*|(?:\.|->)units\b")
+CUDA_FACTS = ("runtime/backend/cuda/device_profile.cpp", "runtime/backend/cuda/device_profile.h")
 DEVICE_OR_LIBRARY = re.compile(r"cuda|nvcc|nccl|gloo|\bmpi|_mpi|hip|rocm|mkl|onednn|dnnl|openblas|cublas|cudnn", re.IGNORECASE)
 EMPTY_WORDS = {"util", "utils", "utility", "utilities", "helper", "helpers", "common", "misc", "stuff"}
 
@@ -104,6 +107,7 @@ def check(root):
             findings += check_typedefs(name, text)
             findings += check_cuda_language(name, text)
             findings += check_null_stream(name, text)
+            findings += check_units_unread(name, text)
         elif name.startswith("runtime/") and name.endswith("CMakeLists.txt"):
             findings += check_links(plan, name, (root / name).read_text())
     return sorted(findings)
@@ -253,6 +257,13 @@ def check_null_stream(name, text):
             places.append(found)
     for found in places:
         yield f"{name}:{line_of(text, found.start())}: '{found.group(0)}': the null stream, or all of a device; give it the stream that it is for"
+
+
+def check_units_unread(name, text):
+    if not name.startswith("runtime/backend/cuda/") or name in CUDA_FACTS:
+        return
+    for found in CUDA_UNITS.finditer(text):
+        yield f"{name}:{line_of(text, found.start())}: '{found.group(0)}': a kernel's bits must not depend on the number of multiprocessors; cut by the shape"
 
 
 def check_headers_open_nothing(name, text):

@@ -47,6 +47,7 @@ GOOD = {
     "runtime/backend/cuda/device/launch.h": "#pragma once\ninline auto run = [] { f<<<1, 2, 0, stream>>>(); config.stream = stream; };\n",
     "runtime/backend/cuda/streams.cpp": "auto f() { return cudaMemcpyAsync(to(a, b), from, n, kind, stream_) + cudaEventRecord(own(e), stream_) +"
                                         " cudaStreamWaitEvent(stream_, e, 0) + cudaMemsetAsync(x, 0, n, stream_) + cudaMemcpyHostToDevice; }\n",
+    "runtime/backend/cuda/device_profile.cpp": "auto f() { return profile.units = attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT); }\n",
     "tests/cuda/device/threads.h": "#pragma once\n#define KERNEL void\n",
     "runtime/backend/reference/matmul.cpp": '#include "backend/backend.h"\n',
     "runtime/passes/clip.cpp": '// the cuda kernels do this too; #include "exec/executor.h"\n#include "ir/graph.h"\n',
@@ -77,6 +78,9 @@ BAD = {
     "a typedef in C++": ("runtime/ir/print.h", "#pragma once\ntypedef int Line;\n", "write using NAME"),
     "a kernel in CUDA's language": ("runtime/backend/cuda/cast.cuh", "__global__ void cast(float* y) { y[threadIdx.x] = 0; }\n", "only backend/cuda/device"),
     "raw shared memory": ("runtime/backend/cuda/cast.cuh", "__shared__ float x[4];\n", "only backend/cuda/device"),
+    **{f"the number of multiprocessors: {read}": ("runtime/backend/cuda/device/outer.h", f"inline auto f() {{ return {read}; }}\n", "must not depend on")
+       for read in ("p.multiProcessorCount", "g(cudaDevAttrMultiProcessorCount)", "h(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)", 'ptx("mov.u32 %0, %smid;")',
+                    'ptx("mov.u32 %0, %nsmid;")', "cudaOccupancyMaxActiveBlocksPerMultiprocessor(n)", "device.units")},
     "a reset of a device": ("runtime/backend/cuda/device/outer.h", "auto f() { return cudaDeviceReset(); }\n", "the null stream"),
     **{f"a null stream: {call}": ("runtime/backend/cuda/cast.cpp", f"auto f() {{ return {call}; }}\n", "the null stream")
        for call in ("cudaMemcpy(to, from, n, kind)", "cudaMemset(to, 0, n)", "cudaDeviceSynchronize()", "cudaStreamCreate(&s)",
