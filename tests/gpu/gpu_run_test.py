@@ -35,6 +35,8 @@ class Steps(unittest.TestCase):
         self.assertEqual(gpu_run.limit_of(10, 60, later), 10)
         self.assertEqual(gpu_run.limit_of(10, 75, later), 25)
         self.assertEqual(gpu_run.limit_of(10, 500, later), 30)
+        self.assertEqual(gpu_run.limit_of(10, 40, later), 10)
+        self.assertEqual(gpu_run.limit_of(10, 4, []), 4)
 
     def test_that_hang_leave_the_others_their_time(self):
         """The process hangs, and one that does not end with it holds its output."""
