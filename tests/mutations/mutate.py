@@ -103,27 +103,31 @@ class Tree:
 
     def verdict(self, preset, near, near_only):
         only = ["-L", "^threads$"] if preset == "tsan" else ["-LE", "^floors$"]
-        whole = "thread_tests" if preset == "tsan" else "all"
-        for targets, selection in ((self.targets(preset, [*only, "-R", near]), [*only, "-R", near]), ([whole], only)):
-            if not self.build(preset, targets or [whole]):
+        programs, others = self.listed(preset, [*only, "-R", near])
+        whole = ["thread_tests" if preset == "tsan" else "all"]
+        trials = [(sorted(set(programs.values())), programs)] if programs else []
+        trials += [(whole, others)] if others else []
+        trials += [] if near_only and trials else [(whole, [])]
+        for targets, names in trials:
+            if not self.build(preset, targets):
                 return "does not compile", ""
-            failed = self.first_failure(preset, selection)
+            failed = self.first_failure(preset, [*only, *(["-R", exactly(names)] if names else [])])
             if failed:
                 return "caught", failed
-            if near_only:
-                return "open", ""
-        return "survived", ""
+        return ("open" if near_only else "survived"), ""
 
-    def targets(self, preset, selection):
-        """The targets that these tests' commands name in the build folder; None if one runs another program, so that all must be built."""
+    def listed(self, preset, selection):
+        """The selected tests: {name: target} of those that are programs of the build folder, and the names of others, which need all of it."""
         build = self.folder / "build" / preset
         listed = json.loads(output(["ctest", "--test-dir", str(build), *selection, "--show-only=json-v1"], self.folder))
-        found = set()
+        programs, others = {}, []
         for test in listed["tests"]:
-            if "command" in test and not test["command"][0].startswith(str(build)):
-                return None
-            found.add(os.path.relpath(test.get("command", [str(build)])[0], build))
-        return sorted(found) or None
+            program = test.get("command", [str(build / test["name"])])[0]  # none: not built yet
+            if program.startswith(str(build)):
+                programs[test["name"]] = os.path.relpath(program, build)
+            else:
+                others.append(test["name"])
+        return programs, others
 
     def build(self, preset, targets):
         log = self.folder / "build" / f"{preset}.log"
@@ -143,6 +147,11 @@ class Tree:
         program = re.search(r"Test +#\d+: (\S+) .*(?:Failed|Exception|Timeout|Not Run)", text)
         case = re.search(r"^\[  FAILED  \] (\S+)|^FAIL: (.*)|^FAILED (\S+)", text, re.MULTILINE)
         return (program[1] if program else "?") + (" " + next(filter(None, case.groups())) if case else "")
+
+
+def exactly(names):
+    """A regular expression for these tests alone."""
+    return f"^({'|'.join(map(re.escape, names))})$"
 
 
 def near_tests(room):
