@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <new>
 #include <vector>
 
 #include <device/threads.h>
@@ -14,6 +15,7 @@
 #include "refusal.h"
 #include "simulated_runtime.h"
 #include "thrown_error.h"
+#include "unit/base/allocations.h"
 
 namespace st::cuda {
 namespace {
@@ -172,7 +174,32 @@ TEST_P(CudaDevices, WhatCannotBeRecordedIsAnErrorThatHarmsNothing) {
   simulated::fail_allocation(1);
   stream->begin_recording();
   EXPECT_EQ(error_of([&] { stream->end_recording(); }).code(), Code::out_of_memory);
+  const int64_t before = simulated::live_objects();
+  stream->begin_recording();
+  fail_allocation(1);  // of the host's: the object that would own the graph
+  EXPECT_THROW(stream->end_recording(), std::bad_alloc);
+  fail_allocation(0);
+  EXPECT_EQ(simulated::live_objects(), before);
   enqueue_fill(stream->handle(), DType::f32, pointer_to(x->data()), 0x40000000, 100);
+  stream->finish();
+  EXPECT_EQ(floats(device, x->data(), 100), std::vector<float>(100, 2.0F));
+}
+
+/// Planted faults: a recording that waits for what is outside of it, and one that another stream is to be forked from and never joins.
+TEST_P(CudaDevices, ARecordingThatWaitsForAnotherStreamOrIsForkedIsRefused) {
+  CudaDevice device(0, memory_);
+  const auto x = device.allocate(400, MemoryRole::other);
+  const auto stream = device.make_stream(), other = device.make_stream();
+  const auto outside = device.make_event(), fork = device.make_event();
+  other->record(*outside);
+  const std::string refused = " returned 900 (cudaErrorStreamCaptureUnsupported: operation not permitted when stream is capturing)";
+  stream->begin_recording();
+  EXPECT_EQ(error_of([&] { stream->wait(*outside); }).message(), "cuda: cudaStreamWaitEvent" + refused);
+  EXPECT_EQ(error_of([&] { stream->record(*fork); }).message(), "cuda: cudaEventRecord" + refused);
+  enqueue_fill(stream->handle(), DType::f32, pointer_to(x->data()), 0x40000000, 100);
+  const auto recording = stream->end_recording();
+  other->wait(*fork);  // was never recorded: waits for nothing
+  recording->launch(*stream);
   stream->finish();
   EXPECT_EQ(floats(device, x->data(), 100), std::vector<float>(100, 2.0F));
 }

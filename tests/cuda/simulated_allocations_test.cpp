@@ -20,23 +20,33 @@ std::unique_ptr<Backend> simulated_backend(std::shared_ptr<MemorySource> memory)
   return cuda::make_cuda_backend("cuda", "simulated", 0, std::move(memory), no_nccl);
 }
 
-/// A step and all of the state.
-std::string whole_run(const Training& training) {
+std::unique_ptr<Trainer> trainer_of(const Training& training) {
   const auto context =
       std::make_shared<Context>(ContextOptions{.threads = 1, .log = {}, .parallel = {}, .memory = {}, .make_backend = simulated_backend});
-  const auto trainer = training.trainer_of(std::make_shared<Model>(context, build_gpt(training.options), 1), training.data());
+  return training.trainer_of(std::make_shared<Model>(context, build_gpt(training.options), 1), training.data());
+}
+
+using Keys = std::vector<std::pair<const char*, const char*>>;
+
+Training small_training(const Keys& keys) {
+  Training training{.device = "cpu", .recipe = {.batch = 2}};
+  training.options = {.layers = 1, .width = 4, .heads = 1, .context = 2, .vocabulary = 5};
+  training.recipe.set("micro_batches", "2");
+  for (const auto& [key, value] : keys) training.recipe.set(key, value);
+  return training;
+}
+
+/// A step and all of the state.
+std::string whole_run(const Training& training) {
+  const auto trainer = trainer_of(training);
   const double loss = trainer->step().loss;
   return text(loss, " ") + trainer->state_digest();
 }
 
 TEST(SimulatedAllocations, EachThatFailsIsAnErrorThatLeavesNothing) {
-  using Keys = std::vector<std::pair<const char*, const char*>>;
   for (const Keys& keys : {Keys{{"offload", "\"gradients\""}}, Keys{{"ranks", "2"}, {"zero", "2"}}}) {
     simulated::start_runtime({.order = Order::late});
-    Training training{.device = "cpu", .recipe = {.batch = 2}};
-    training.options = {.layers = 1, .width = 4, .heads = 1, .context = 2, .vocabulary = 5};
-    training.recipe.set("micro_batches", "2");
-    for (const auto& [key, value] : keys) training.recipe.set(key, value);
+    const Training training = small_training(keys);
     const std::string wanted = whole_run(training);
     EXPECT_EQ(simulated::live_objects(), 0) << "after a whole run";
     int64_t n = 0;
@@ -51,6 +61,24 @@ TEST(SimulatedAllocations, EachThatFailsIsAnErrorThatLeavesNothing) {
       EXPECT_EQ(error.code(), Code::out_of_memory) << n << ": " << error.message();
     }
     EXPECT_GT(n, 20) << "allocations";
+  }
+}
+
+/// The first step leaves copies of weights that last, so the second records those kernels that do not make them again.
+TEST(SimulatedAllocations, NoStepAfterTheFirstMakesOrFreesAny) {
+  for (const Keys& keys : {Keys{}, Keys{{"offload", "\"gradients\""}}, Keys{{"ranks", "2"}, {"zero", "3"}, {"overlap", "\"on\""}},
+                           Keys{{"ranks", "2"}, {"stages", "2"}, {"precision", "\"bf16\""}}}) {
+    simulated::start_runtime({.order = Order::random});
+    const auto trainer = trainer_of(small_training(keys));
+    trainer->step();
+    const simulated::ResourceCalls first = simulated::resource_calls();
+    EXPECT_GT(first.recordings, 0);
+    trainer->step();
+    const int64_t recordings = simulated::resource_calls().recordings;
+    for (int step = 2; step < 4; ++step) trainer->step();
+    const std::string name = keys.empty() ? "one rank" : keys.back().first;
+    EXPECT_EQ(simulated::resource_calls().resources, first.resources) << name;
+    EXPECT_EQ(simulated::resource_calls().recordings, recordings) << name;
   }
 }
 

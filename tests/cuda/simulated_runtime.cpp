@@ -43,6 +43,7 @@ struct Runtime {
   std::set<cudaStream_t> streams;
   std::map<int, std::unique_ptr<CUstream_st>> defaults;  // by device, made on first use
   int64_t events = 0, graphs = 0, allocations_left = 0;
+  ResourceCalls calls;
   bool has_failed = false;
   cudaError_t last = cudaSuccess, lasting = cudaSuccess;
   std::string failure;
@@ -65,6 +66,15 @@ cudaError_t called(const Call& call) {
   Runtime& all = runtime();
   const Lock lock(all.mutex);
   return told(all.lasting != cudaSuccess ? all.lasting : call(all));
+}
+
+/// The same of a call that ResourceCalls::resources counts.
+template <class Call>
+cudaError_t counted(const Call& call) {
+  return called([&](Runtime& all) {
+    ++all.calls.resources;
+    return call(all);
+  });
 }
 
 cudaError_t finish(Runtime& all, cudaStream_t stream) {
@@ -193,6 +203,12 @@ int64_t live_objects() {
   return static_cast<int64_t>(all.ranges.size() + all.streams.size()) + all.events + all.graphs;
 }
 
+ResourceCalls resource_calls() {
+  Runtime& all = runtime();
+  const Lock lock(all.mutex);
+  return all.calls;
+}
+
 std::string kernel_failure() { return runtime().failure; }
 
 }  // namespace st::simulated
@@ -237,7 +253,7 @@ cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
 }
 
 cudaError_t cudaMalloc(void** data, size_t bytes) {
-  return called([&](Runtime& all) {
+  return counted([&](Runtime& all) {
     if (is_capturing) return cudaErrorStreamCaptureUnsupported;
     if (fails(all) || used(all, current_device) + static_cast<int64_t>(bytes) > all.settings.memory) return cudaErrorMemoryAllocation;
     const st::Address at = st::device_memory::allocate(static_cast<int64_t>(bytes));
@@ -249,7 +265,7 @@ cudaError_t cudaMalloc(void** data, size_t bytes) {
 }
 
 cudaError_t cudaFree(void* data) {
-  return called([&](Runtime& all) {
+  return counted([&](Runtime& all) {
     const auto found = all.ranges.find(reinterpret_cast<uintptr_t>(data));
     if (found == all.ranges.end() || found->second.device < 0) return cudaErrorInvalidValue;
     if (const cudaError_t status = finish_all(all, found->second.device); status != cudaSuccess) return status;
@@ -260,7 +276,7 @@ cudaError_t cudaFree(void* data) {
 }
 
 cudaError_t cudaMallocHost(void** data, size_t bytes) {
-  return called([&](Runtime& all) {
+  return counted([&](Runtime& all) {
     if (is_capturing) return cudaErrorStreamCaptureUnsupported;
     if (fails(all)) return cudaErrorMemoryAllocation;
     *data = std::malloc(bytes);
@@ -271,7 +287,7 @@ cudaError_t cudaMallocHost(void** data, size_t bytes) {
 }
 
 cudaError_t cudaFreeHost(void* data) {
-  return called([&](Runtime& all) {
+  return counted([&](Runtime& all) {
     const auto found = all.ranges.find(reinterpret_cast<uintptr_t>(data));
     if (found == all.ranges.end()) return cudaErrorInvalidValue;
     finish_all(all, found->second.owner);
@@ -294,7 +310,7 @@ cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t stre
 }
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
-  return called([&](Runtime& all) {
+  return counted([&](Runtime& all) {
     if (flags != cudaStreamNonBlocking) return cudaErrorInvalidValue;  // one that waits for the null stream
     *stream = new CUstream_st{.engine = all.engine, .device = current_device};
     all.streams.insert(*stream);
@@ -343,6 +359,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode) {
   return called([&](Runtime& all) {
+    ++all.calls.recordings;
     if (mode != cudaStreamCaptureModeThreadLocal || stream->captured) return cudaErrorIllegalState;
     stream->captured = std::make_unique<CUgraph_st>(CUgraph_st{.works = {}, .device = stream->device});
     ++all.graphs;
@@ -392,7 +409,7 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph) {
 }
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned /*flags*/) {
-  return called([&](Runtime& all) {
+  return counted([&](Runtime& all) {
     *event = new CUevent_st{.device = current_device};
     ++all.events;
     return cudaSuccess;

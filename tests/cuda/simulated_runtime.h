@@ -24,6 +24,11 @@ bool has_allocation_failed();
 
 /// Buffers, pinned memory, streams and events that there are.
 int64_t live_objects();
+/// Calls so far in this process that allocate or free memory, or make a stream or event; and those that begin a recording.
+struct ResourceCalls {
+  int64_t resources = 0, recordings = 0;
+};
+ResourceCalls resource_calls();
 /// The message of the kernel that failed; empty: none has.
 std::string kernel_failure();
 

@@ -1,5 +1,8 @@
 #include "backend/cuda/cuda_stream.h"
 
+#include <memory>
+#include <type_traits>
+
 #include "backend/cuda/cuda_device.h"
 #include "backend/cuda/profiler_ranges.h"
 #include "backend/cuda/runtime_status.h"
@@ -63,14 +66,11 @@ void CudaStream::begin_recording() { must(cudaStreamBeginCapture(stream_, cudaSt
 std::unique_ptr<Recording> CudaStream::end_recording() {
   cudaGraph_t captured = nullptr;
   must(cudaStreamEndCapture(stream_, &captured), "cudaStreamEndCapture");
+  const std::unique_ptr<std::remove_pointer_t<cudaGraph_t>, decltype(&cudaGraphDestroy)> held(captured, cudaGraphDestroy);
   return std::make_unique<CudaGraph>(captured);
 }
 
-CudaGraph::CudaGraph(cudaGraph_t captured) {
-  const cudaError_t status = cudaGraphInstantiate(&graph_, captured, 0);
-  cudaGraphDestroy(captured);
-  must(status, "cudaGraphInstantiate");
-}
+CudaGraph::CudaGraph(cudaGraph_t captured) { must(cudaGraphInstantiate(&graph_, captured, 0), "cudaGraphInstantiate"); }
 
 CudaGraph::~CudaGraph() { cudaGraphExecDestroy(graph_); }
 
