@@ -147,7 +147,7 @@ multiply_tiles_by_cute(const uint16_t* a, const uint16_t* b, float* c) {
   begin_products();
   multiply_ring_tiles(sums, of_a, of_b, false);
   commit_products();
-  wait_products<0>();
+  wait_products<0>(sums);
   for (int i = 0; i < 32; ++i) c[cute::SM90::GMMA::CLayout_64x64{}(thread_index(), i)] = sums[i];
 }
 

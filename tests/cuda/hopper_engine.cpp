@@ -1,5 +1,6 @@
 #include "hopper_engine.h"
 
+#include <algorithm>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -317,10 +318,17 @@ void commit_products() {
   while (!fiber.product_groups.empty()) make_first_group();
 }
 
-void wait_products(int pending, int line) {
+void wait_products(int pending, const float* sums, int line) {
   Fiber& fiber = *engine().now;
   converge(line, "wait_products");
   while (fiber.product_groups.size() > static_cast<size_t>(pending)) make_first_group();
+  {
+    const Unseen unseen;
+    const auto adds_to = [&](const TileProduct& product) { return product.sums == sums; };
+    bool is_pending = std::ranges::any_of(fiber.products, adds_to);
+    for (const auto& group : fiber.product_groups) is_pending = is_pending || std::ranges::any_of(group, adds_to);
+    if (is_pending) refuse(line, "wait_products gives sums to read, and products that are under way add to them");
+  }
   converge(line, "wait_products");
   acquire_both(fiber, product_edge());
 }

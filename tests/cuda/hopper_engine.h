@@ -31,6 +31,7 @@ uint64_t tile_descriptor(const void* tile, int line);
 /// This thread's part of a product of 64 x 16 and 64 x 16 elements. All threads of the group come to the same call.
 void multiply_tiles(float* sums, uint64_t a, uint64_t b, bool adds, int line);
 void commit_products();
-void wait_products(int pending, int line);
+/// `sums`: of products that have ended then.
+void wait_products(int pending, const float* sums, int line);
 
 }  // namespace st::simulated

@@ -3,7 +3,7 @@
 //   none no_barrier no_second_barrier no_fence barrier_for_some lone_shuffle same_place    of the kernel
 //   no_copy_wait no_copy_barrier early_copy    of a kernel with copies on their way; right_copies: none of them
 //   no_full_wait early_release wrong_bytes    of products of tiles that are copied into a ring; right_ring: none of them
-//   no_proxy_fence no_tile_barrier    of products of tiles that threads store; right_stores: none of them
+//   no_proxy_fence no_tile_barrier early_sums    of products of tiles that threads store; right_stores: none of them
 //   no_wait    a second stream reads the sum without waiting for the first one
 #include <cstdio>
 #include <cstdlib>
@@ -115,6 +115,7 @@ bool prints_product(std::string_view fault, StreamHandle stream) {
   if (fault == "wrong_bytes") return print_ring<TileFault::wrong_bytes>(stream), true;
   if (fault == "right_stores") return print_stores<TileFault::none>(stream), true;
   if (fault == "no_proxy_fence") return print_stores<TileFault::no_proxy_fence>(stream), true;
+  if (fault == "early_sums") return print_stores<TileFault::early_sums>(stream), true;
   if (fault == "no_tile_barrier") return print_stores<TileFault::no_tile_barrier>(stream), true;
   return false;
 }

@@ -63,6 +63,7 @@ class PlantedFaults(unittest.TestCase):
         # Seeds that are even run as late as may be.
         self.assertRegex(ran(PLAIN, "no_full_wait", 2).stdout, r"more arrivals than the barrier's phase counts")
         self.assertEqual(ran(PLAIN, "early_release", 0).stdout, "multiplied 0\n")
+        self.assertRegex(ran(PLAIN, "early_sums", 0).stdout, r"wait_products gives sums to read, and products that are under way add to them")
         for seed, expected in {0: r"the block ends while a copy to its shared memory is under way",
                                1: r"deadlock; thread 0 waits at wait_phase, line \d+ \(to come: 0 arrivals, -\d+ bytes\)"}.items():
             self.assertRegex(ran(PLAIN, "wrong_bytes", seed).stdout, rf"^refused: block 0: {expected}")

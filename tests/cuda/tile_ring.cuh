@@ -6,7 +6,7 @@
 
 namespace st::cuda {
 
-enum class TileFault { none, no_full_wait, early_release, wrong_bytes, no_proxy_fence, no_tile_barrier };
+enum class TileFault { none, no_full_wait, early_release, wrong_bytes, no_proxy_fence, no_tile_barrier, early_sums };
 
 constexpr int kRingStages = 2, kRingRows = 64, kRingThreads = kGroupThreads + kLanes;
 
@@ -60,9 +60,9 @@ multiply_by_ring(const FIXED TensorMap a, const FIXED TensorMap b, float* c, int
     begin_products();
     multiply_ring_tiles(sums, of_a + stage, of_b + stage, step > 0);
     commit_products();
-    if constexpr (kFault != TileFault::early_release) wait_products<0>();
+    if constexpr (kFault != TileFault::early_release) wait_products<0>(sums);
     if (thread_index() == 0) arrive(empty + stage);
-    if constexpr (kFault == TileFault::early_release) wait_products<0>();
+    if constexpr (kFault == TileFault::early_release) wait_products<0>(sums);
   }
   store_sums(sums, c);
 }
@@ -84,7 +84,7 @@ multiply_stored(const uint16_t* a, const uint16_t* b, float* c) {
   begin_products();
   multiply_ring_tiles(sums, of_a, of_b, false);
   commit_products();
-  wait_products<0>();
+  wait_products<kFault == TileFault::early_sums ? 1 : 0>(sums);
   store_sums(sums, c);
 }
 

@@ -56,8 +56,8 @@ constexpr uint64_t kDescriptorStep = 32 >> 4;
 inline void begin_products() {}
 inline void commit_products() { simulated::commit_products(); }
 template <int kPending>
-void wait_products(int line = __builtin_LINE()) {
-  simulated::wait_products(kPending, line);
+void wait_products(float (&sums)[32], int line = __builtin_LINE()) {
+  simulated::wait_products(kPending, sums, line);
 }
 inline void multiply_tiles(float (&sums)[32], uint64_t a, uint64_t b, bool adds, int line = __builtin_LINE()) {
   simulated::multiply_tiles(sums, a, b, adds, line);

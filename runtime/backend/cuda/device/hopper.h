@@ -109,11 +109,18 @@ constexpr uint64_t kDescriptorStep = 32 >> 4;
 DEVICE void begin_products() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 /// The group's products since the last call are under way.
 DEVICE void commit_products() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
-/// Until only the last kPending committed ones are: the others' sums may be stored, their tiles written. The compiler may move arithmetic
-/// on the sums before this call: a kernel that needs it ties them to the wait first.
+/// Until only the last kPending committed ones are: the others' tiles may be written, and `sums`, to which none of the last adds, read.
+/// They are operands of the wait, so that the compiler moves no arithmetic on them before it.
 template <int kPending>
-DEVICE void wait_products() {
-  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kPending) : "memory");
+DEVICE void wait_products(float (&sums)[32]) {
+  asm volatile("wgmma.wait_group.sync.aligned %32;"
+               : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3]), "+f"(sums[4]), "+f"(sums[5]), "+f"(sums[6]), "+f"(sums[7]),
+                 "+f"(sums[8]), "+f"(sums[9]), "+f"(sums[10]), "+f"(sums[11]), "+f"(sums[12]), "+f"(sums[13]), "+f"(sums[14]),
+                 "+f"(sums[15]), "+f"(sums[16]), "+f"(sums[17]), "+f"(sums[18]), "+f"(sums[19]), "+f"(sums[20]), "+f"(sums[21]),
+                 "+f"(sums[22]), "+f"(sums[23]), "+f"(sums[24]), "+f"(sums[25]), "+f"(sums[26]), "+f"(sums[27]), "+f"(sums[28]),
+                 "+f"(sums[29]), "+f"(sums[30]), "+f"(sums[31])
+               : "n"(kPending)
+               : "memory");
 }
 
 /// By a whole warp group: sums = a b^T, + sums if `adds`, for tiles of 64 rows and 16 of their columns. Thread t of the group has in
