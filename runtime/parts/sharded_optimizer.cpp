@@ -52,12 +52,13 @@ ShardedOptimizer::ShardedOptimizer(std::shared_ptr<Context> context, Communicato
 void ShardedOptimizer::require_same_run() {
   const Backend& backend = context_->host_backend();
   std::vector<RankFact> facts = {{"library version", std::string(library_version())},
-                                 {"kernels", text(backend.name(), " ", backend.kernel_class())},
                                  {"stage", text(options_.stage)},
                                  {"op", std::string(name_of(options_.op))},
                                  {"bucket_bytes", text(options_.bucket_bytes)},
                                  {"shard_masters", options_.shard_masters ? "1" : "0"},
                                  {"number of parameters", text(optimizer_.size())}};
+  const std::vector<RankFact> kernels = kernel_facts(text(backend.name(), " ", backend.kernel_class()));
+  facts.insert(facts.begin() + 1, kernels.begin(), kernels.end());
   for (const std::string& key : optimizer_keys())
     if (key != "threads") facts.push_back({key, optimizer_.recipe().get(key)});
   require_agreement(ranks_, facts, kPart);

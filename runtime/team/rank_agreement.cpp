@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <iterator>
 
 #include "base/digest.h"
 #include "base/error.h"
@@ -132,7 +133,8 @@ Recipe on_ranks(Recipe recipe, int64_t ranks) {
 }
 
 std::vector<RankFact> run_facts(const Recipe& recipe, const RunIdentity& run, const Plan& plan) {
-  std::vector<RankFact> facts = {{"library version", std::string(library_version())}, {"kernels", run.kernels}};
+  std::vector<RankFact> facts = {{"library version", std::string(library_version())}};
+  std::ranges::move(kernel_facts(run.kernels), std::back_inserter(facts));
   for (const RecipeKey& key : recipe_keys())
     if (!is_own_choice(key.name)) facts.push_back({key.name, key.name == "device" ? kind_of_device(recipe) : recipe.get(key.name)});
   facts.push_back({"micro-batches of a step", text(run.micro_batches)});
@@ -171,10 +173,19 @@ std::optional<std::vector<RegionId>> recomputed_by_all(Communicator& ranks, cons
                                                        const std::function<Plan(const PlanOptions&)>& plan) {
   if (recipe.recompute != "auto") return std::nullopt;
   const std::vector<int64_t> memory = gathered(ranks, options.memory, "memory of all");
-  options.memory = *std::ranges::min_element(memory);
+  const auto least = std::ranges::min_element(memory);
+  options.memory = *least;
   std::string told;
-  if (ranks.rank() == 0)
-    for (const RecomputedScope& scope : plan(options).recompute.scopes) told += text(scope.region, '\0');
+  try {
+    if (ranks.rank() == 0)
+      for (const RecomputedScope& scope : plan(options).recompute.scopes) told += text(scope.region, '\0');
+  } catch (const Error& refusal) {
+    if (refusal.code() != Code::out_of_memory) throw;
+    Error error(refusal.code(), text(refusal.message(), ". The rank with the least memory is ",
+                                     text_of_rank(ranks, static_cast<int>(least - memory.begin())), ", which has ", text_of_bytes(*least)));
+    error.place = refusal.place;
+    throw error;
+  }
   std::string first = gather_texts(ranks, told, "recomputed scopes").front();
   std::vector<RegionId> scopes;
   for (std::string_view rest = first; !rest.empty();) scopes.push_back(static_cast<RegionId>(std::stol(take_text(rest))));

@@ -12,7 +12,8 @@ using namespace st::test;
 using std::chrono::seconds;
 using std::chrono::steady_clock;
 
-constexpr seconds kAtOnce(5);  // on a busy machine; the deadline of ThreadRanks is 20 s
+constexpr int64_t kSmallLimit = 700 << 10;  // bytes: the model fits, its step does not
+constexpr seconds kAtOnce(5);               // on a busy machine; the deadline of ThreadRanks is 20 s
 
 class FailingTrainers : public testing::Test {
  protected:
@@ -100,6 +101,32 @@ TEST_F(FailingTrainers, ATrainerThatOneRankCannotMakeIsToldToAll) {
         EXPECT_NE(std::string(st_last_error()).find(c.word), std::string::npos) << st_last_error();
       } else {
         EXPECT_TRUE(fails(ST_RANK_FAILED, mine.join(own), {"rank 2", c.word}));
+      }
+      EXPECT_LT(steady_clock::now() - began, kAtOnce);
+    });
+  }
+}
+
+TEST_F(FailingTrainers, ARankWhoseMemoryIsTooSmallIsNamedOnAll) {
+  const auto small = [] {
+    auto options = filled(st_context_options_init);
+    options.memory_limit = kSmallLimit;
+    return options;
+  }();
+  for (Keys keys : {Keys{}, Keys{{"zero", "3"}}, Keys{{"zero", "3"}, {"recompute", "\"auto\""}}}) {
+    keys["batch"] = "64";
+    keys["micro_batches"] = "3";
+    const int refusing = keys.contains("recompute") ? 0 : 2;  // rank 0 chooses the scopes of all, in the least memory of any
+    const ThreadRanks ranks(3);
+    ranks.each([&](int rank, st_communicator* own) {
+      GroupRank mine(text, keys, rank == 2 ? &small : nullptr);
+      const auto began = steady_clock::now();
+      EXPECT_EQ(mine.join(own), rank == refusing ? ST_OUT_OF_MEMORY : ST_RANK_FAILED);
+      const std::string message = st_last_error();
+      EXPECT_NE(message.find(refusing == 0 ? "The rank with the least memory is rank 2" : " bytes), "), std::string::npos) << message;
+      if (rank != refusing) {
+        EXPECT_EQ(last_error().rank, refusing);
+        EXPECT_NE(message.find(refusing == 0 ? "rank 0" : "rank 2"), std::string::npos) << message;
       }
       EXPECT_LT(steady_clock::now() - began, kAtOnce);
     });

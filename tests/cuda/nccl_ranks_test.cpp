@@ -5,8 +5,11 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <sstream>
+#include <string_view>
 
+#include "backend/device_registry.h"
 #include "base/os/files.h"
 #include "faults/forked_ranks.h"
 #include "plan/exchange_memory.h"
@@ -280,6 +283,44 @@ TEST(NcclRanks, ThatDisagreeOnFastCollectivesAreRefusedWithBothValues) {
     EXPECT_EQ(outcome.code, Code::rank_mismatch) << outcome.message;
     for (const char* part : {"collectives", "ordered", "fast"}) EXPECT_NE(outcome.message.find(part), std::string::npos) << outcome.message;
   }
+}
+
+/// Of products, by ranks that were measured apart: files of equal choices are equal, at any place.
+TEST(NcclRanks, WithOtherTablesOfProductsAreRefusedWithBothHashes) {
+  const auto file = [process = getpid()](int rank) { return text(testing::TempDir(), "products_of_", process, "_", rank); };
+  const auto write = [&](int rank, std::string_view tile) {
+    std::ofstream(file(rank)) << R"({"products":1,"device":"simulated","cublasLt":130100})"
+                              << "\n"
+                              << R"({"m":8,"n":8,"k":16,"a":"n","b":"n","in":"bf16","out":"bf16","bias":false,"adds":false,"by":"own",)"
+                              << R"("tile":")" << tile << R"(","us":)" << rank + 1 << R"(,"other_us":0})"
+                              << "\n";
+  };
+  setenv("SCALETRAIN_SIMULATED_CUBLASLT", "1", 1);  // so that the class names the table
+  for (const bool is_equal : {false, true}) {
+    write(0, "64x64");
+    write(1, is_equal ? "64x64" : "128x64");
+    const std::string job = own_job("nccl_tables");
+    ForkedRanks processes(2, [&](int rank, const ForkedRanks::Say& say) {
+      setenv("SCALETRAIN_CUDA_PRODUCTS", file(rank).c_str(), 1);
+      const auto group = join(job, rank, 2, {.deadline = 30});
+      Heard heard;
+      const std::string own(open_device(own_device(rank), nullptr)->kernel_class());
+      say(own.substr(own.find("table=") + 6));
+      say_outcome(say, [&] { trainer_in(*group, training_on(own_device(rank), {{"micro_batches", "4"}}), heard); });
+    });
+    const std::string hashes[] = {processes.next_line(0), processes.next_line(1)};
+    EXPECT_EQ(hashes[0].size(), 16U) << hashes[0];
+    EXPECT_EQ(hashes[0] == hashes[1], is_equal);
+    for (int rank = 0; rank < 2; ++rank) {
+      const Outcome outcome = outcome_from(processes.next_line(rank));
+      EXPECT_EQ(outcome.code, is_equal ? Code::ok : Code::rank_mismatch) << outcome.message;
+      if (is_equal) continue;
+      const std::string words = text("has kernels: table ", hashes[1], ", rank 0 has ", hashes[0], "; make them equal on all ranks");
+      EXPECT_NE(outcome.message.find(words), std::string::npos) << outcome.message;
+    }
+  }
+  unsetenv("SCALETRAIN_SIMULATED_CUBLASLT");
+  for (const int rank : {0, 1}) std::filesystem::remove(file(rank));
 }
 
 /// Posted gradients are ready on the first two ranks long before the others' are, which must not let tensor shards overtake them there.
