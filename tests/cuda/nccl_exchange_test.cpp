@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <optional>
+#include <string_view>
 #include <thread>
 
 #include "backend/device_group.h"
@@ -337,41 +338,125 @@ void finish_all(const std::vector<std::unique_ptr<Stream>>& streams) {
   }
 }
 
-/// NCCL counts open groups by thread: one that a throw left open would take the next group's operations for its own.
-TEST(Nccl, ASendThatThrowsLeavesTheNextGroupOfItsThreadAlone) {
-  constexpr int64_t kBytes = 64;
-  std::vector<std::unique_ptr<DeviceNetwork>> networks;
-  std::vector<std::unique_ptr<Stream>> streams;
-  std::vector<std::unique_ptr<Buffer>> places;
-  for (const int rank : {0, 1}) {
-    networks.push_back(device_of(rank).open_network());
-    streams.push_back(device_of(rank).make_stream());
-    places.push_back(device_of(rank).allocate(kBytes, MemoryRole::tensors));
+/// Two ranks of this thread, each with a stream and memory of its device.
+class TwoRanks {
+ public:
+  static constexpr int64_t kBytes = 64;
+  using Groups = std::vector<std::unique_ptr<DeviceGroup>>;
+
+  TwoRanks() {
+    for (const int rank : {0, 1}) {
+      networks_.push_back(device_of(rank).open_network());
+      streams.push_back(device_of(rank).make_stream());
+      for (auto* const places : {&sent_, &received_}) {
+        places->push_back(device_of(rank).allocate(kBytes, MemoryRole::tensors));
+        device_of(rank).zero(places->back()->data(), kBytes);
+      }
+    }
   }
-  const auto joined = [&] {
-    std::vector<std::byte> id(static_cast<size_t>(networks[0]->id_bytes()));
-    networks[0]->make_id(id);
-    std::vector<std::unique_ptr<DeviceGroup>> groups;
-    for (const int rank : {0, 1}) groups.push_back(networks[static_cast<size_t>(rank)]->join(id, rank, 2));
+  Groups joined() {
+    std::vector<std::byte> id(static_cast<size_t>(networks_[0]->id_bytes()));
+    networks_[0]->make_id(id);
+    Groups groups;
+    for (const int rank : {0, 1}) groups.push_back(networks_[static_cast<size_t>(rank)]->join(id, rank, 2));
     wait_for_all(groups);
     return groups;
-  };
-  const auto part = [&](int other, size_t own) { return DeviceGroup::Part{other, places[own]->data(), kBytes}; };
-  const auto failing = joined();
-  const DeviceGroup::Part to_itself[] = {part(0, 0)};
-  EXPECT_EQ(error_of([&] { failing[0]->exchange(*streams[0], to_itself, {}); }).code(), Code::unavailable);
+  }
+  DeviceGroup::Part sent(size_t own, int other) const { return {other, sent_[own]->data(), kBytes}; }
+  DeviceGroup::Part received(size_t own, int other) const { return {other, received_[own]->data(), kBytes}; }
+  void set(int own, std::byte value) {
+    const std::vector<std::byte> values(kBytes, value);
+    device_of(own).to_device(sent_[static_cast<size_t>(own)]->data(), values.data(), kBytes);
+  }
+  std::vector<std::byte> arrived(int own) {
+    std::vector<std::byte> values(kBytes);
+    device_of(own).to_host(values.data(), received_[static_cast<size_t>(own)]->data(), kBytes);
+    return values;
+  }
 
-  const std::vector<std::byte> sent(kBytes, std::byte{7});
-  device_of(0).to_device(places[0]->data(), sent.data(), kBytes);
-  const auto groups = joined();
-  const DeviceGroup::Part sends[] = {part(1, 0)}, receives[] = {part(0, 1)};
-  groups[0]->exchange(*streams[0], sends, {});
-  groups[1]->exchange(*streams[1], {}, receives);
+  std::vector<std::unique_ptr<Stream>> streams;
+
+ private:
+  std::vector<std::unique_ptr<DeviceNetwork>> networks_;
+  std::vector<std::unique_ptr<Buffer>> sent_, received_;
+};
+
+/// NCCL counts open groups by thread: one that a throw left open would take the next group's operations for its own.
+TEST(Nccl, ASendThatThrowsLeavesTheNextGroupOfItsThreadAlone) {
+  TwoRanks ranks;
+  const auto failing = ranks.joined();
+  const DeviceGroup::Part to_itself[] = {ranks.sent(0, 0)};
+  EXPECT_EQ(error_of([&] { failing[0]->exchange(*ranks.streams[0], to_itself, {}); }).code(), Code::unavailable);
+
+  ranks.set(0, std::byte{7});
+  const auto groups = ranks.joined();
+  const DeviceGroup::Part sends[] = {ranks.sent(0, 1)}, receives[] = {ranks.received(1, 0)};
+  groups[0]->exchange(*ranks.streams[0], sends, {});
+  groups[1]->exchange(*ranks.streams[1], {}, receives);
   wait_for_all(groups);
-  finish_all(streams);
-  std::vector<std::byte> received(kBytes);
-  device_of(1).to_host(received.data(), places[1]->data(), kBytes);
-  EXPECT_EQ(received, sent);
+  finish_all(ranks.streams);
+  EXPECT_EQ(ranks.arrived(1), std::vector<std::byte>(TwoRanks::kBytes, std::byte{7}));
+}
+
+/// A planted fault. On GPUs each rank's send waits for the other's receive, which its stream has after the send.
+TEST(Nccl, SendsThatAreNotInOneGroupWithTheirReceivesAreFound) {
+  for (const bool is_grouped : {true, false}) {
+    TwoRanks ranks;
+    for (const int rank : {0, 1}) ranks.set(rank, static_cast<std::byte>(rank + 1));
+    const auto groups = ranks.joined();
+    for (size_t own = 0; own < 2; ++own) {
+      const int other = own == 0 ? 1 : 0;
+      const DeviceGroup::Part send = ranks.sent(own, other), receive = ranks.received(own, other);
+      groups[own]->exchange(*ranks.streams[own], {&send, 1}, {&receive, is_grouped ? size_t{1} : size_t{0}});
+    }
+    wait_for_all(groups);
+    if (is_grouped) {
+      finish_all(ranks.streams);
+      for (const int rank : {0, 1})
+        EXPECT_EQ(ranks.arrived(rank), std::vector<std::byte>(TwoRanks::kBytes, static_cast<std::byte>(2 - rank)));
+      continue;
+    }
+    for (size_t own = 0; own < 2; ++own) {
+      const auto end = device_of(static_cast<int>(own)).make_event();
+      ranks.streams[own]->record(*end);
+      for (int poll = 0; poll < 100; ++poll) EXPECT_FALSE(end->has_passed()) << "a send ended without its receive";
+      const DeviceGroup::Part receive = ranks.received(own, own == 0 ? 1 : 0);
+      EXPECT_TRUE(is_error(error_of([&] {
+                             groups[own]->exchange(*ranks.streams[own], {}, {&receive, 1});
+                           }),
+                           Code::unavailable, {"the device has another operation under way"}));
+    }
+  }
+  EXPECT_EQ(left_over(), 0);
+}
+
+/// A planted fault: fork() is left out. The value is copied to the operand on the computing stream right before. Where streams run late,
+/// an exchange that does not wait for that copy reads what was there.
+TEST(Nccl, ASendThatDoesNotWaitForTheComputingStreamIsFound) {
+  const char* const order = std::getenv("SCALETRAIN_SIMULATED_ORDER");
+  const bool is_late = order != nullptr && std::string_view(order) == "late";
+  for (const bool waits : {true, false}) {
+    if (!waits && !is_late) continue;
+    std::vector<std::vector<std::byte>> results(2);
+    expect_none(on_ranks(2, [&](DirectExchange& group) {
+      Backend& backend = device_of(group.rank());
+      connect(group, backend);
+      OneExchange one(backend, group, Op::tensor_gather, DType::f32, 16, 32, 32);
+      const auto value = backend.allocate(one.in_bytes, MemoryRole::other);
+      one.set(std::vector<std::byte>(64));
+      const std::vector<std::byte> ones(64, std::byte{1});
+      backend.to_device(value->data(), ones.data(), 64);
+      one.computing->copy(one.from.data, value->data(), one.in_bytes);
+      if (waits) one.exchange.fork(*one.computing);
+      one.exchange.run(2);
+      one.exchange.join(*one.computing);
+      one.exchanging->finish();
+      results[static_cast<size_t>(group.rank())] = one.result();
+      group.barrier();
+    }));
+    for (const auto& result : results) EXPECT_EQ(result == std::vector<std::byte>(128, std::byte{1}), waits);
+  }
+  EXPECT_EQ(left_over(), 0);
 }
 
 std::string why_no_network() {
