@@ -26,8 +26,7 @@ PlanOptions options_of(const PlannedRun& run, const MeshPosition& at) {
   options.shares_masters = run.by_threads && recipe.ranks > 1 && recipe.tensor == 1 && !has_own;
   options.borrows_parameters =
       run.by_threads && recipe.stages > 1 && !threads_have_copies(run.mesh(), recipe.zero, has_own) && at.data == 0;
-  options.shards_masters = !run.by_threads && !has_own && recipe.data_ranks() > 1 && (recipe.zero == 1 || recipe.zero == 2) &&
-                           run.late_parameters && recipe.precision != "fp32";
+  options.shards_masters = !run.by_threads && run.late_parameters && can_shard_masters(recipe, has_own);
   return options;
 }
 

@@ -59,6 +59,19 @@ struct PlansOfStep {
     require_room_on_host(plan, recipe, is_held());
   }
 
+  /// recompute auto has found nothing that fits in options.memory, so there is no plan: adds the changes that fit to its error, with what
+  /// they save of a step that recomputes nothing.
+  [[noreturn]] void refuse_with_fixes(const Error& refusal, int64_t there) const {
+    PlanOptions with = options;
+    with.memory = PlanOptions::kUnlimited;
+    with.print = {};
+    with.begun = nullptr;
+    with.skip.emplace_back("pack_weights");
+    Error error(refusal.code(), refusal.message() + text_of(fixes(plan(recipe, with), there), there));
+    error.place = refusal.place;
+    throw error;
+  }
+
  private:
   /// `has_parameters`: the host has them already.
   void require_room_on_host(const Plan& plan, const Recipe& by, bool has_parameters) const {
@@ -85,7 +98,7 @@ struct PlansOfStep {
     with.skip.emplace_back("pack_weights");
     with.parameters_on_host = model.is_on_host() || moves_parameters(by, !backend.is_host_memory());
     with.shares_masters = options.shares_masters && !with.parameters_on_host;
-    with.shards_masters = options.shards_masters && !with.parameters_on_host && (by.zero == 1 || by.zero == 2);
+    with.shards_masters = options.may_shard_masters && can_shard_masters(by, with.parameters_on_host);
     const Plan other = plan(by, with);
     require_room_on_host(other, by, is_held() && model.is_on_host());
     return need(other) + (is_held() ? other.memory.on_device(Arena::parameters) - held : 0);
@@ -103,13 +116,24 @@ struct PlansOfStep {
   }
 };
 
+Plan plan_within(const PlansOfStep& plans, const PlanOptions& options) {
+  const Recipe& recipe = plans.recipe;
+  try {
+    return plans.plan(recipe, options);
+  } catch (const Error& error) {
+    const bool is_autos = recipe.recompute == "auto" && recipe.recompute_budget == 0 && options.recompute_scopes == nullptr;
+    if (!is_autos || error.code() != Code::out_of_memory) throw;
+    plans.refuse_with_fixes(error, options.memory);
+  }
+}
+
 /// Packed weights only save time: where they do not fit, the same bits are computed without them.
 Plan plan_that_fits(const Model& model, const Recipe& recipe, const Storage& storage, int threads, PlanOptions options,
                     const AxisRanks& ranks) {
   const PlansOfStep plans{model, recipe, storage, threads, options, ranks};
   const int64_t spare = model.context().spare_memory();
   options.memory = std::min(options.memory, spare == Context::kUnlimited ? spare : spare / options.sharers);
-  Plan plan = plans.plan(recipe, options);
+  Plan plan = plan_within(plans, options);
   const bool is_packed = plan.memory.of(Arena::packed) > 0;
   try {
     plans.require_room(plan, !is_packed);

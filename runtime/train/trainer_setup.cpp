@@ -50,6 +50,7 @@ Trainer::Trainer(std::shared_ptr<Model> model, Recipe recipe, std::shared_ptr<co
     options_.rank = at.data;
     options_.tensor_rank = at.tensor;
     options_.stage = at.stage;
+    options_.may_shard_masters = has_loss() && context.options().late_parameters;
     options_.shards_masters = shards_masters();
     agree_on_sharding();
   }
@@ -133,9 +134,8 @@ void Trainer::check_recipe() const {
 
 /// Whether the masters of 16-bit weights are in shards: where the model's parameters are read late, nobody needs them whole.
 bool Trainer::shards_masters() const {
-  if (model_->is_on_host() || moves_parameters(recipe_, !model_->context().backend().is_host_memory())) return false;
-  return recipe_.data_ranks() > 1 && (recipe_.zero == 1 || recipe_.zero == 2) && has_loss() &&
-         model_->context().options().late_parameters && recipe_.precision != "fp32";
+  const bool moves = moves_parameters(recipe_, !model_->context().backend().is_host_memory());
+  return options_.may_shard_masters && can_shard_masters(recipe_, model_->is_on_host() || moves);
 }
 
 /// On the keys by which the ranks exchange anything from here on.

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "../../equivalence/rank_group.h"
 #include "base/text.h"
 #include "refusal.h"
 #include "thrown_error.h"
@@ -71,24 +72,79 @@ Recipe with(Recipe recipe, const std::string& fix) {
   return recipe;
 }
 
+std::unique_ptr<Trainer> trained_within(int64_t limit, const Training& training, Recipe recipe) {
+  recipe.device = "reference";
+  return std::make_unique<Trainer>(std::make_shared<Model>(context_within(limit), build_gpt(training.options), 1), recipe, training.data());
+}
+
 TEST(MemoryFixes, OfARefusedTrainerFitOnceTheyAreApplied) {
   for (const auto& [ranks, fortieths] : {std::pair<int64_t, int64_t>{1, 35}, {2, 20}}) {  // of all; 20: less than one of two ranks
     Training training{.recipe = {.batch = 8, .ranks = ranks}};
     training.options.vocabulary = 64;
-    const auto trained_within = [&](int64_t limit, Recipe recipe) {
-      recipe.device = "reference";
-      return std::make_unique<Trainer>(std::make_shared<Model>(context_within(limit), build_gpt(training.options), 1), recipe,
-                                       training.data());
-    };
-    const int64_t all = trained_within(0, training.recipe)->memory_bytes(), limit = all * fortieths / 40;
-    const Error error = error_of([&] { trained_within(limit, training.recipe); });
+    const int64_t all = trained_within(0, training, training.recipe)->memory_bytes(), limit = all * fortieths / 40;
+    const Error error = error_of([&] { trained_within(limit, training, training.recipe); });
     EXPECT_EQ(error.code(), Code::out_of_memory);
     EXPECT_TRUE(says(error.message(), {"The step's largest parts: stash", "the largest tensor is ", "Changes of the recipe that fit: "}));
     const std::vector<std::string> fixes = listed_in(error.message());
     EXPECT_FALSE(fixes.empty());
     for (const std::string& fix : fixes)
-      EXPECT_NO_THROW(trained_within(limit, with(training.recipe, fix))->step()) << fix << " of " << error.message();
+      EXPECT_NO_THROW(trained_within(limit, training, with(training.recipe, fix))->step()) << fix << " of " << error.message();
   }
+}
+
+TEST(MemoryFixes, OfARefusedRecomputeAutoFitToo) {
+  Training training{.recipe = {.batch = 8, .recompute = "full"}};
+  training.options.vocabulary = 64;
+  training.options.layers = 1;
+  const int64_t limit = trained_within(0, training, training.recipe)->memory_bytes() * 4 / 5;
+  training.recipe.recompute = "auto";
+  const Error error = error_of([&] { trained_within(limit, training, training.recipe); });
+  EXPECT_EQ(error.code(), Code::out_of_memory);
+  EXPECT_TRUE(says(error.message(), {"recompute: auto cannot fit ", "Changes of the recipe that fit: "})) << error.message();
+  const std::vector<std::string> fixes = listed_in(error.message());
+  EXPECT_FALSE(fixes.empty());
+  for (const std::string& fix : fixes)
+    EXPECT_NO_THROW(trained_within(limit, training, with(training.recipe, fix))->step()) << fix << " of " << error.message();
+}
+
+/// Rank 0 of two, whose models allocate parameters late: its error, none if they have made a step, and the bytes of its plan.
+struct LateRank {
+  Error error{Code::ok, ""};
+  int64_t planned = 0;
+};
+
+LateRank late_ranks(const Training& training, int64_t zero, int64_t limit) {
+  LateRank first;
+  each_of_group(2, [&](int rank, Communicator& own) {
+    ContextOptions options{.device = "reference", .threads = 1, .memory_limit = limit, .log = {}, .parallel = {}, .memory = {}};
+    options.late_parameters = true;
+    Recipe recipe = training.recipe;
+    recipe.device = "reference";
+    recipe.zero = zero;
+    LateRank mine;
+    mine.error = error_of([&] {
+      const auto model = std::make_shared<Model>(std::make_shared<Context>(std::move(options)), build_gpt(training.options), 1);
+      Trainer trainer(model, recipe, training.data(), PlanOptions(), &own);
+      mine.planned = trainer.plan().memory.beside_parameters() + trainer.plan().memory.on_device(Arena::parameters);
+      trainer.step();
+    });
+    if (mine.error.code() != Code::ok) own.abort(mine.error.message());
+    if (rank == 0) first = mine;
+  });
+  return first;
+}
+
+TEST(MemoryFixes, CountTheMastersThatAnotherZeroShards) {
+  Training training{.recipe = {.batch = 1, .ranks = 2}};
+  training.options.vocabulary = 64;
+  training.recipe.set("precision", "\"bf16\"");
+  training.recipe.set("micro_batches", "2");
+  const int64_t whole = late_ranks(training, 0, 0).planned, sharded = late_ranks(training, 1, 0).planned;
+  ASSERT_LT(sharded, whole);
+  EXPECT_EQ(late_ranks(training, 1, whole - 1).error.code(), Code::ok);
+  const Error error = late_ranks(training, 0, whole - 1).error;
+  EXPECT_EQ(error.code(), Code::out_of_memory);
+  EXPECT_TRUE(says(error.message(), {text("zero 0 -> 1: -", text_of_bytes(whole - sharded), ". ")})) << error.message();
 }
 
 }  // namespace
