@@ -28,7 +28,7 @@ class CudaEvent : public Event {
 /// A graph of what was given to a stream, of the device of that stream.
 class CudaGraph : public Recording {
  public:
-  /// Of a graph that stays the caller's, and may go.
+  /// `captured` stays the caller's, who may destroy it afterwards.
   explicit CudaGraph(cudaGraph_t captured);
   ~CudaGraph() override;
   CudaGraph(const CudaGraph&) = delete;
