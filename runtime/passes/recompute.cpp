@@ -189,7 +189,7 @@ class Recomputation {
     auto [slot, is_new] = stashed_.emplace(v, -1);
     const Type& type = graph().type(v);
     if (is_new) {
-      slot->second = program_.add_slot({.name = text("stash.", v.node, ".", v.output), .type = type, .role = Role::stash, .init = {}});
+      slot->second = program_.add_slot({.name = unused_name(v), .type = type, .role = Role::stash, .init = {}});
       scope.stash_bytes -= align_up(type.bytes());
       stored_anew_.push_back(v);
     }
@@ -201,6 +201,13 @@ class Recomputation {
                             .attrs = make_attrs(Op::load, {}),
                             .region = graph()[v.node].region}),
             0};
+  }
+
+  /// Slots of the stash have the numbers of nodes in autodiff(); end_tensor_parallel() then gives such a number to another node.
+  std::string unused_name(Value v) const {
+    std::string name = text("stash.", v.node, ".", v.output);
+    while (program_.slot_named(name) >= 0) name += ".again";
+    return name;
   }
 
   // --- forward: what it stores

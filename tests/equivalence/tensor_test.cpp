@@ -200,19 +200,20 @@ TEST_P(TensorRanksByRecipe, AreNearOneRankAndAlikeAtOneDegree) {
     EXPECT_EQ(outcome_of(*split(c, d).trainer()), two) << c.name << ", " << text_of(d);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    All, TensorRanksByRecipe,
-    testing::Values(Case{.name = "bf16", .keys = {{"precision", "\"bf16\""}}}, Case{.name = "fp16", .keys = skipping_fp16()},
-                    Case{.name = "ragged", .keys = {}, .ignored = true}, Case{.name = "recompute", .keys = {{"recompute", "\"full\""}}},
-                    Case{.name = "all_bf16", .keys = all_in_bf16("\"blocks\"")},
-                    Case{.name = "average", .keys = {{"ema_decay", "0.9"}, {"optimizer", "\"lion\""}}},
-                    Case{.name = "groups", .keys = {{"groups", R"([{"pattern": "*.bias", "weight_decay_scale": 0, "clip": 0.1}])"}}},
-                    Case{.name = "frozen", .keys = {{"groups", R"([{"pattern": "block.0.*", "frozen": true}])"}}},
-                    Case{.name = "muon", .keys = {{"optimizer", "\"muon\""}, {"lr", "0.01"}}},
-                    Case{.name = "adafactor", .keys = {{"optimizer", "\"adafactor\""}}},
-                    Case{.name = "offload", .keys = {{"offload", "\"optimizer\""}, {"gradient_dtype", "\"bf16\""}}},
-                    Case{.name = "one_micro_batch", .keys = {}, .micro_batches = 1}),
-    [](const auto& instance) { return instance.param.name; });
+INSTANTIATE_TEST_SUITE_P(All, TensorRanksByRecipe,
+                         testing::Values(Case{.name = "bf16", .keys = {{"precision", "\"bf16\""}, {"recompute", "\"attention\""}}},
+                                         Case{.name = "fp16", .keys = skipping_fp16()}, Case{.name = "ragged", .keys = {}, .ignored = true},
+                                         Case{.name = "recompute", .keys = {{"recompute", "\"full\""}}},
+                                         Case{.name = "all_bf16", .keys = all_in_bf16("\"blocks\"")},
+                                         Case{.name = "average", .keys = {{"ema_decay", "0.9"}, {"optimizer", "\"lion\""}}},
+                                         Case{.name = "groups",
+                                              .keys = {{"groups", R"([{"pattern": "*.bias", "weight_decay_scale": 0, "clip": 0.1}])"}}},
+                                         Case{.name = "frozen", .keys = {{"groups", R"([{"pattern": "block.0.*", "frozen": true}])"}}},
+                                         Case{.name = "muon", .keys = {{"optimizer", "\"muon\""}, {"lr", "0.01"}}},
+                                         Case{.name = "adafactor", .keys = {{"optimizer", "\"adafactor\""}}},
+                                         Case{.name = "offload", .keys = {{"offload", "\"optimizer\""}, {"gradient_dtype", "\"bf16\""}}},
+                                         Case{.name = "one_micro_batch", .keys = {}, .micro_batches = 1}),
+                         [](const auto& instance) { return instance.param.name; });
 
 /// Moments, momenta and variances, each where one rank has it.
 TEST(TensorRanks, KeepTheOptimizersStateOfOneRankWithinRounding) {
