@@ -3,9 +3,12 @@
 
 #include <cmath>
 #include <cstdlib>
-#include <map>
+#include <limits>
+#include <optional>
 
 #include "base/os/loaded_library.h"
+#include "device_name.h"
+#include "equivalence/token_rows.h"
 #include "fake_cublaslt.h"
 #include "plan/exchange_memory.h"
 #include "saved_trainer.h"
@@ -14,9 +17,6 @@
 
 namespace st {
 namespace {
-
-/// ST_TEST_DEVICE=cuda: on a GPU, by tests/gpu/run.
-const char* const kDevice = std::getenv("ST_TEST_DEVICE") != nullptr ? std::getenv("ST_TEST_DEVICE") : "cuda-simulated";
 
 using Keys = std::vector<std::pair<std::string, std::string>>;
 
@@ -102,60 +102,49 @@ TEST(SimulatedTraining, StagesOnOneDeviceHaveTheMemoryForCopiesOfTermsBeforeThey
   EXPECT_EQ(used(), planned);
 }
 
-// Streams of a process have one order. The cases below are divided among the three: tests/cuda/CMakeLists.txt runs Late/* and Random/* in
-// processes of their own.
+// Streams of a process have one order: tests/cuda/CMakeLists.txt runs Late/* and Random/* in processes of their own.
 
 class SimulatedRepeats : public testing::TestWithParam<Keys> {};
 
-const Keys kDropped = {{"accumulate", "3"}, {"dropout", "0.1"}}, kDroppedIn16Bits = {{"accumulate", "2"}, {"precision", "\"bf16\""}};
+const Keys kDropped = {{"accumulate", "4"}, {"dropout", "0.1"}}, kDroppedIn16Bits = {{"accumulate", "4"}, {"precision", "\"bf16\""}};
 INSTANTIATE_TEST_SUITE_P(Eager, SimulatedRepeats, testing::Values(kDropped));
 INSTANTIATE_TEST_SUITE_P(Late, SimulatedRepeats, testing::Values(kDropped));
 INSTANTIATE_TEST_SUITE_P(Random, SimulatedRepeats, testing::Values(kDroppedIn16Bits));
 
+/// Each micro-batch of a step is computed in its own way: the first, those between, which are recorded once, the last, and one of one row.
+constexpr int64_t kRowsOfSteps[] = {8, 6, 7, 8};
+
 TEST_P(SimulatedRepeats, ItsBitsWithAndWithoutRecordings) {
-  constexpr int kSteps = 3;
-  const Training training = training_on(kDevice, GetParam());
-  const Trained once = trained(training, kSteps);
-  EXPECT_EQ(trained(training, kSteps), once);
-  setenv("SCALETRAIN_CUDA_SYNC", "1", 1);  // nothing is recorded
-  EXPECT_EQ(trained(training, kSteps), once);
-  unsetenv("SCALETRAIN_CUDA_SYNC");
-  const auto in_slices = training.trainer();
-  for (int step = 0; step < kSteps; ++step)
-    while (!in_slices->advance(0)) {
+  const auto training_with = [](const std::string& device, const Keys& more = {}) {
+    Keys keys = GetParam();
+    keys.insert(keys.end(), more.begin(), more.end());
+    Training training = training_on(device, keys);
+    training.options.layers = 1;
+    return training;
+  };
+  const TokenRows rows(8, odd_gpt().context, odd_gpt().vocabulary);
+  const auto made_by = [&](const Training& training, bool in_slices = false) {
+    const auto trainer = training.trainer(false);
+    Trained made;
+    for (const int64_t count : kRowsOfSteps) {
+      std::optional<StepReport> report;
+      while (!report) report = trainer->advance(rows.first(count), in_slices ? 0 : std::numeric_limits<double>::infinity());
+      made.losses.push_back(report->loss);
     }
-  EXPECT_EQ(in_slices->state_digest(), once.state);
-  Keys watched = GetParam();
-  watched.emplace_back("find_nan", "true");
-  EXPECT_EQ(trained(training_on(kDevice, watched), kSteps), once);
-  const std::vector<double> wanted = trained(training_on("cpu", GetParam()), kSteps).losses;
+    made.state = trainer->state_digest();
+    return made;
+  };
+  const Training training = training_with(kDevice);
+  const Trained once = made_by(training);
+  EXPECT_EQ(made_by(training), once);
+  setenv("SCALETRAIN_CUDA_SYNC", "1", 1);  // nothing is recorded
+  EXPECT_EQ(made_by(training), once);
+  unsetenv("SCALETRAIN_CUDA_SYNC");
+  EXPECT_EQ(made_by(training, true), once);
+  EXPECT_EQ(made_by(training_with(kDevice, {{"find_nan", "true"}})), once);
+  const std::vector<double> wanted = made_by(training_with("cpu")).losses;
   const double most = GetParam() == kDropped ? 1e-5 : 1e-3;
   for (size_t i = 0; i < wanted.size(); ++i) EXPECT_NEAR(once.losses[i], wanted[i], most * wanted[i]) << "step " << i;
-}
-
-/// A precision, then how the work is split.
-class SimulatedSplit : public testing::TestWithParam<Keys> {};
-
-const std::pair<std::string, std::string> kFp32 = {"precision", "\"fp32\""}, kBf16 = {"precision", "\"bf16\""};
-INSTANTIATE_TEST_SUITE_P(Eager, SimulatedSplit,
-                         testing::Values(Keys{kFp32, {"recompute", "\"full\""}}, Keys{kFp32, {"ranks", "2"}},
-                                         Keys{kFp32, {"ranks", "2"}, {"stages", "2"}}));
-INSTANTIATE_TEST_SUITE_P(Late, SimulatedSplit,
-                         testing::Values(Keys{kFp32, {"ranks", "2"}, {"overlap", "\"on\""}}, Keys{kFp32, {"ranks", "2"}, {"zero", "3"}},
-                                         Keys{kFp32, {"ranks", "2"}, {"stages", "2"}, {"schedule", "\"zb-h1\""}}));
-INSTANTIATE_TEST_SUITE_P(Random, SimulatedSplit,
-                         testing::Values(Keys{kFp32, {"ranks", "3"}, {"zero", "2"}}, Keys{kBf16, {"ranks", "2"}, {"zero", "1"}},
-                                         Keys{kBf16, {"ranks", "3"}, {"zero", "3"}}));
-
-TEST_P(SimulatedSplit, HasTheStateOfOneRank) {
-  const auto with = [](Keys keys) {
-    keys.emplace_back("micro_batches", "6");
-    return trained(training_on(kDevice, keys), 3);
-  };
-  static std::map<std::string, Trained> alone;  // by precision
-  const auto& precision = GetParam()[0];
-  if (!alone.contains(precision.second)) alone[precision.second] = with({precision});
-  EXPECT_EQ(with(GetParam()), alone[precision.second]);
 }
 
 /// Sizes that cuBLASLt takes (fake_cublaslt.cpp), which the runs above do not have; on a GPU also heads for tensor cores.
@@ -164,11 +153,11 @@ TEST(SimulatedTraining, ByALibraryHasTheLossesOfTheCpuAndOneState) {
   setenv("SCALETRAIN_SIMULATED_CUBLASLT", "1", 1);
   const auto with = [is_simulated](const std::string& device, Keys keys) {
     keys.emplace_back("precision", "\"bf16\"");
-    keys.emplace_back("micro_batches", "4");
+    keys.emplace_back("micro_batches", "3");
     Training training = training_on(device, keys);
     training.options = {.layers = 2, .width = 16, .heads = 2, .context = 8, .vocabulary = 24};
     if (!is_simulated) training.options = {.layers = 2, .width = 64, .heads = 2, .context = 32, .vocabulary = 64};
-    return trained(training, 4);
+    return trained(training, 3);
   };
   const Trained alone = with(kDevice, {});
   if (is_simulated) {
@@ -201,48 +190,6 @@ TEST(SimulatedTraining, SkipsAStepWhoseGradientsAreNotFinite) {
   EXPECT_EQ(weights_of(trainer->model(), "final_norm.gamma"), weights_of(*training_on(kDevice).model(), "final_norm.gamma"));
   int skipped = 1;
   while (trainer->step().skipped) ASSERT_LT(++skipped, 40);
-}
-
-TEST(SimulatedTraining, GoesOnFromACheckpointWithTheSameBits) {
-  const ScratchFolder folder("simulated_training");
-  const Training training = training_on(kDevice, {{"optimizer", "\"adamw-8bit\""}, {"ema_decay", "0.9"}});
-  const auto whole = training.trainer(), resumed = training.trainer();
-  losses_of(*whole, 2);
-  save(*whole, folder / "two");
-  resume_from(folder / "two", *resumed);
-  EXPECT_EQ(losses_of(*resumed, 2), losses_of(*whole, 2));
-  EXPECT_EQ(resumed->state_digest(), whole->state_digest());
-}
-
-class SimulatedOffload : public testing::TestWithParam<Keys> {};
-
-INSTANTIATE_TEST_SUITE_P(Eager, SimulatedOffload, testing::Values(Keys{kBf16, {"ema_decay", "0.9"}}));
-INSTANTIATE_TEST_SUITE_P(Late, SimulatedOffload, testing::Values(Keys{}));
-INSTANTIATE_TEST_SUITE_P(Random, SimulatedOffload, testing::Values(Keys{{"optimizer", "\"adamw-8bit\""}}));
-
-TEST_P(SimulatedOffload, HasTheBitsOfStateOnTheDevice) {
-  Keys keys = GetParam();
-  keys.emplace_back("micro_batches", "2");
-  const Trained resident = trained(training_on(kDevice, keys), 3);
-  const char *const optimizer = "\"optimizer\"", *const parameters = "\"parameters\"", *const gradients = "\"gradients\"";
-  for (const auto& [split, offloaded] : {std::pair{Keys{}, optimizer},
-                                         {Keys{}, gradients},
-                                         {Keys{{"ranks", "2"}}, optimizer},
-                                         {Keys{{"ranks", "2"}, {"zero", "1"}}, parameters},
-                                         {Keys{{"ranks", "2"}, {"zero", "2"}}, gradients},
-                                         {Keys{{"ranks", "2"}, {"zero", "3"}}, gradients},
-                                         {Keys{{"ranks", "2"}, {"stages", "2"}}, gradients}}) {
-    if (split.size() == 1 && keys.size() > 1) continue;
-    Keys all = keys;
-    all.insert(all.end(), split.begin(), split.end());
-    all.emplace_back("offload", offloaded);
-    const Training away = training_on(kDevice, all);
-    EXPECT_EQ(trained(away, 3), resident) << away.recipe.json();
-    if (!split.empty()) continue;
-    setenv("SCALETRAIN_CUDA_SYNC", "1", 1);  // nothing is recorded
-    EXPECT_EQ(trained(away, 3), resident) << "without recordings";
-    unsetenv("SCALETRAIN_CUDA_SYNC");
-  }
 }
 
 TEST(SimulatedTraining, CountsOffloadedStateAsTheHosts) {
@@ -284,10 +231,9 @@ class OneBadToken : public Sequences {
 };
 
 TEST(SimulatedTraining, ATokenOutsideTheVocabularyIsNamedAndChangesNothing) {
-  // All rows, of which later ones overwrite this one; on two ranks, one has it.
-  for (const Keys& keys :
-       {Keys{{"micro_batches", "25"}}, Keys{{"micro_batches", "25"}, {"ranks", "2"}},
-        Keys{{"micro_batches", "25"}, {"ranks", "2"}, {"zero", "2"}}, Keys{{"micro_batches", "25"}, {"offload", "\"optimizer\""}}}) {
+  // All 50 rows, of which later ones overwrite this one; on two ranks, one has it.
+  for (Keys keys : {Keys{}, Keys{{"ranks", "2"}}, Keys{{"ranks", "2"}, {"zero", "2"}}, Keys{{"offload", "\"optimizer\""}}}) {
+    for (const auto& [key, value] : Keys{{"batch", "10"}, {"micro_batches", "5"}}) keys.emplace_back(key, value);
     const Training training = training_on(kDevice, keys);
     const auto trainer = training.trainer_of(training.model(), std::make_shared<OneBadToken>(training.options));
     const std::string before = trainer->state_digest();
