@@ -95,13 +95,14 @@ const Cases rope_cases(Op::rope, {.each = 2, .largest = 2}, [](Suite& s) {
 
 /// Forward and backward of one head.
 struct OneHead {
-  Tensor o, lse, dq;
+  Tensor o, lse, dq, dk, dv;
 };
 
 OneHead run_one_head(Backend& backend, std::vector<Tensor> in, const Attrs& attrs = {}) {
   const auto out = run(backend, {.op = Op::attention, .name = "forward", .in = in, .attrs = attrs}).out;
   in.insert(in.end(), {out[0], out[1], in[0]});
-  return {out[0], out[1], run(backend, {.op = Op::attention_backward, .name = "backward", .in = in, .attrs = attrs}).out[0]};
+  const auto gradients = run(backend, {.op = Op::attention_backward, .name = "backward", .in = in, .attrs = attrs}).out;
+  return {out[0], out[1], gradients[0], gradients[1], gradients[2]};
 }
 
 TEST(Attention, GivesZeroAndMinusInfinityWhereAQuerySeesNothing) {
@@ -114,6 +115,32 @@ TEST(Attention, GivesZeroAndMinusInfinityWhereAQuerySeesNothing) {
     for (int64_t t = 0; t < 125; ++t) ASSERT_EQ(got.lse.at(t), -std::numeric_limits<double>::infinity()) << candidate.name << " at " << t;
     EXPECT_TRUE(std::isfinite(got.lse.at(125))) << candidate.name;
     EXPECT_NE(got.o.at(125 * 8), 0) << candidate.name;
+  }
+}
+
+/// Keys masked by -inf in a column where queries have 1: of 20 queries, the first 3 see no other key.
+TEST(Attention, GivesZeroWhereAllScoresAreMinusInfinity) {
+  constexpr double kMasked = -std::numeric_limits<double>::infinity();
+  constexpr int64_t kWidth = 8, kQueries = 20, kPadding = 3;
+  std::vector<OpCase> none;
+  Suite s(Op::attention, {}, none);
+  auto in = head_operands(s, {1, kQueries, kQueries, 1, 1, kWidth});
+  for (int64_t t = 0; t < kQueries; ++t) {
+    in[0].set(t * kWidth, 1);
+    in[1].set(t * kWidth, t < kPadding ? kMasked : 0);
+  }
+  for (const BackendUnderTest& candidate : backends_and_reference()) {
+    const OneHead got = run_one_head(*candidate.make(), in);
+    for (int64_t i = 0; i < kQueries * kWidth; ++i) {
+      const bool sees_none = i < kPadding * kWidth;
+      ASSERT_EQ(got.o.at(i) == 0, sees_none) << candidate.name << " at " << i;
+      for (const Tensor* gradient : {&got.dk, &got.dv})
+        ASSERT_TRUE(std::isfinite(gradient->at(i)) && (gradient->at(i) == 0) == sees_none) << candidate.name << " at " << i;
+      if (i % kWidth == 0) continue;  // dq is 0 times -inf there
+      ASSERT_TRUE(std::isfinite(got.dq.at(i)) && (got.dq.at(i) == 0 || i >= kPadding * kWidth)) << candidate.name << " at " << i;
+    }
+    EXPECT_EQ(got.lse.at(kPadding - 1), kMasked) << candidate.name;
+    EXPECT_TRUE(std::isfinite(got.lse.at(kPadding))) << candidate.name;
   }
 }
 

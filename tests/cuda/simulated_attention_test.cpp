@@ -2,6 +2,8 @@
 // groups, rows that see nothing.
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include "simulated_errors.h"
 #include "thrown_error.h"
 
@@ -58,6 +60,32 @@ TEST_F(AttentionKernels, HaveTheErrorOfTheCpuForSmallAndLargeGradients) {
   const Case c = {1, 80, 80, 2, 1, 64};
   for (const DType dtype : {DType::bf16, DType::f16})
     for (const double size : {1e-4, 2000.0}) expect_errors_of_the_cpu(c, dtype, {{"causal", true}, {"scale", 0.0}}, size);
+}
+
+// Keys masked by -inf in a column where queries have 1, of more keys than a tile has: with each kernel. Before them, queries see nothing
+// else.
+TEST_F(AttentionKernels, GiveZeroWhereAllScoresAreMinusInfinity) {
+  constexpr int64_t kRows = 66, kPadding = 65;
+  for (const int64_t width : {8, 97, 288})
+    for (const DType dtype : {DType::f32, DType::bf16, DType::f64}) {
+      const Shape x = {1, kRows, 1, width};
+      std::vector<Values> in = {uniform_values(dtype, x, -2, 2, 1), uniform_values(dtype, x, -1, 1, 2), uniform_values(dtype, x, -1, 1, 3)};
+      for (int64_t t = 0; t < kRows; ++t) {
+        in[0].at[static_cast<size_t>(t * width)] = 1;
+        in[1].at[static_cast<size_t>(t * width)] = t < kPadding ? -INFINITY : 0;
+      }
+      for (const Values& made :
+           results(By::device, Op::attention, {{dtype, x}, {dtype == DType::f64 ? dtype : DType::f32, {1, 1, kRows}}}, in, {}))
+        in.push_back(made);
+      for (int64_t t = 0; t < kRows; ++t) EXPECT_EQ(in[4].at[static_cast<size_t>(t)] == -INFINITY, t < kPadding);
+      in.push_back(uniform_values(dtype, x, -1, 1, 4));
+      const std::vector<Values> gradients = results(By::device, Op::attention_backward, {{dtype, x}, {dtype, x}, {dtype, x}}, in, {});
+      int64_t others = 0;
+      for (const Values* const made : {&std::as_const(in)[3], &gradients[0], &gradients[1], &gradients[2]})
+        for (int64_t i = 0; i < kPadding * width; ++i)
+          if (made != &gradients[0] || i % width != 0) others += made->at[static_cast<size_t>(i)] != 0;  // in dq's, 0 times -inf
+      EXPECT_EQ(others, 0) << name_of(dtype) << ", width " << width;
+    }
 }
 
 TEST_F(AttentionKernels, AreRefusedForIntegers) {

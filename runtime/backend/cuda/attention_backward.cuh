@@ -11,6 +11,12 @@ namespace st::cuda {
 template <class C, int kWidth>
 using BackwardTile = Tiling<C, kWidth, 4>;
 
+/// A row's lse as weights are made of it. All scores of a row may be -inf: it then has no weights, as if it saw nothing.
+template <class C>
+DEVICE C weights_lse(C lse) {
+  return lse == C(-INFINITY) ? C(INFINITY) : lse;
+}
+
 template <class C>
 struct Score {
   C p, ds;
@@ -56,7 +62,7 @@ attend_backward_queries(AttentionShape shape, const void* q, const void* k, cons
     }
     own_delta[r] = sum_of_lanes<Tile>(sum);
     const int64_t row = block.row(shape, t);
-    own_lse[r] = t < block.queries ? lse[row] : C(0);
+    own_lse[r] = t < block.queries ? weights_lse(lse[row]) : C(0);
     if (t < block.queries && block.column == 0 && Tile::lane() == 0) delta[row] = own_delta[r];
   }
 
@@ -133,7 +139,7 @@ attend_backward_keys(AttentionShape shape, const void* q, const void* k, const v
         load_tile<Tile>(q_tile, shape, q, at, shape.query_step(), queries, from);
         load_tile<Tile>(do_tile, shape, d_o, at, shape.query_step(), queries, from);
         if (from == 0 && thread_index() < queries) {
-          lse_tile[thread_index()] = lse[shape.row(block.b, t0 + thread_index(), h)];
+          lse_tile[thread_index()] = weights_lse(lse[shape.row(block.b, t0 + thread_index(), h)]);
           delta_tile[thread_index()] = delta[shape.row(block.b, t0 + thread_index(), h)];
         }
         sync_block();

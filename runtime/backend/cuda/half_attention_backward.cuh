@@ -98,7 +98,7 @@ attend_backward_queries_halves(AttentionShape shape, const uint16_t* q, const ui
       for (int e = 0; e < kChunk; ++e) sum = fused(widen(left.at[e]), widen(right.at[e]), sum);
     }
     own_delta[half] = sum_of_lanes<Row>(sum);
-    own_lse[half] = t < block.queries ? lse[block.row(shape, t)] : 0;
+    own_lse[half] = t < block.queries ? weights_lse(lse[block.row(shape, t)]) : 0;
     if (t < block.queries && lane_index() % Row::kLanesEach == 0) delta[block.row(shape, t)] = own_delta[half];
   }
 
@@ -181,7 +181,7 @@ attend_backward_keys_halves(AttentionShape shape, const uint16_t* q, const uint1
     UNROLL
     for (int i = 0; i < Row::kOthersEach; ++i) {
       const int t = Row::other(i);
-      const float its_lse = lse[row + (t < left ? t : 0)];
+      const float its_lse = weights_lse(lse[row + (t < left ? t : 0)]);
       UNROLL
       for (int half = 0; half < 2; ++half) p[half][i] = weight_of(counts(t, half), x[0][i / 2][half * 2 + i % 2], its_lse, scale);
     }

@@ -50,7 +50,8 @@ double dot(const Operand& a, int64_t at_a, const Operand& b, int64_t at_b, int64
   return sum;
 }
 
-/// Fills p[0, seen) of one row and returns the log of the sum of exp of its scores: -inf when it sees nothing.
+/// Fills p[0, seen) of one row and returns the log of the sum of exp of its scores: -inf, and weights of 0, when it sees nothing or all of
+/// its scores are -inf.
 double probabilities(const Heads& shape, const Operand& q, const Operand& k, int64_t b, int64_t h, int64_t t, double* p) {
   const int64_t seen = shape.seen(t), group = shape.group_of(h);
   double peak = -std::numeric_limits<double>::infinity(), sum = 0;
@@ -58,12 +59,14 @@ double probabilities(const Heads& shape, const Operand& q, const Operand& k, int
     p[s] = shape.scale * dot(q, shape.query(b, t, h), k, shape.key(b, s, group), shape.width);
     peak = std::max(peak, p[s]);
   }
+  const double subtracted = std::isinf(peak) && peak < 0 ? 0 : peak;
   for (int64_t s = 0; s < seen; ++s) {
-    p[s] = std::exp(p[s] - peak);
+    p[s] = std::exp(p[s] - subtracted);
     sum += p[s];
   }
+  if (sum == 0) return peak;
   for (int64_t s = 0; s < seen; ++s) p[s] /= sum;
-  return seen == 0 ? peak : peak + std::log(sum);
+  return peak + std::log(sum);
 }
 
 void attention(const Call& call) {
