@@ -6,7 +6,7 @@
 #include <array>
 #include <cstdlib>
 #include <map>
-#include <set>
+#include <memory>
 #include <utility>
 
 #include "device_name.h"
@@ -88,9 +88,9 @@ void step(Trainer& trainer, int64_t from, int64_t to, Outcome& outcome) {
 
 class SimulatedEquivalence : public testing::TestWithParam<Selected> {
  protected:
-  static void SetUpTestSuite() { folder_ = new ScratchFolder("simulated_equivalence"); }
+  static void SetUpTestSuite() { folder_ = std::make_unique<ScratchFolder>("simulated_equivalence"); }
   static void TearDownTestSuite() {
-    delete std::exchange(folder_, nullptr);
+    folder_.reset();
     alone_.clear();
   }
   static const Alone& alone(const Selected& like) {
@@ -105,7 +105,7 @@ class SimulatedEquivalence : public testing::TestWithParam<Selected> {
     }
     return found->second;
   }
-  static inline ScratchFolder* folder_ = nullptr;
+  static inline std::unique_ptr<ScratchFolder> folder_;
 
  private:
   static inline std::map<std::pair<Numbers, int>, Alone> alone_;
