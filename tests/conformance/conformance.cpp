@@ -140,30 +140,29 @@ OpCase& Suite::add_large(std::vector<Tensor> in, const Attrs& attrs) {
 uint64_t Suite::next_key() { return mix(hash_name(name_of(op_)), drawn_++); }
 
 Tensor Suite::uniform(const Shape& shape, double low, double high) {
-  Tensor x(DType::f32, shape);
+  std::vector<double> values(static_cast<size_t>(shape.elements()));
   const Philox philox = philox_of(next_key());
-  for (int64_t i = 0; i < x.elements(); ++i) {
-    x.set(i, low + (high - low) * static_cast<double>(uniform_of(philox({static_cast<uint32_t>(i), 0, 0, 0})[0])));
+  for (size_t i = 0; i < values.size(); ++i) {
+    values[i] = low + (high - low) * static_cast<double>(uniform_of(philox({static_cast<uint32_t>(i), 0, 0, 0})[0]));
   }
-  return x;
+  return Tensor::of(shape, values);
 }
 
 Tensor Suite::normal(const Shape& shape, double deviation, double mean) {
-  Tensor x(DType::f32, shape);
+  std::vector<double> values(static_cast<size_t>(shape.elements()));
   const Philox philox = philox_of(next_key());
-  for (int64_t i = 0; i < x.elements(); ++i) {  // Box-Muller
+  for (size_t i = 0; i < values.size(); ++i) {  // Box-Muller
     const auto words = philox({static_cast<uint32_t>(i), 0, 0, 0});
     const double radius = std::sqrt(-2 * std::log(1 - static_cast<double>(uniform_of(words[0]))));
-    x.set(i, mean + deviation * radius * std::cos(2 * std::numbers::pi * static_cast<double>(uniform_of(words[1]))));
+    values[i] = mean + deviation * radius * std::cos(2 * std::numbers::pi * static_cast<double>(uniform_of(words[1])));
   }
-  return x;
+  return Tensor::of(shape, values);
 }
 
 Tensor Suite::integers(const Shape& shape, int64_t high, DType dtype) {
-  const Tensor x = uniform(shape, 0, 1);
-  Tensor y(dtype, shape);
-  for (int64_t i = 0; i < y.elements(); ++i) y.set(i, std::floor(x.at(i) * static_cast<double>(high)));
-  return y;
+  std::vector<double> values = uniform(shape, 0, 1).values();
+  for (double& value : values) value = std::floor(value * static_cast<double>(high));
+  return Tensor::of(shape, values, dtype);
 }
 
 Tensor Suite::flags(const Shape& shape) { return integers(shape, 2, DType::boolean); }

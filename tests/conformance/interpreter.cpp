@@ -1,6 +1,8 @@
 #include "interpreter.h"
 
 #include <algorithm>
+#include <array>
+#include <cstring>
 #include <map>
 
 #include "backend/host_call.h"
@@ -14,12 +16,17 @@ namespace {
 constexpr int64_t kGuard = 64;
 constexpr std::byte kGarbage{0xCB};  // as a float -2.7e7, as an index far out of range
 
-std::vector<std::byte> garbage(int64_t bytes) { return std::vector<std::byte>(static_cast<size_t>(bytes), kGarbage); }
+/// So many bytes of it, until the thread asks again.
+const std::byte* garbage(int64_t bytes) {
+  thread_local std::vector<std::byte> all;
+  if (all.size() < static_cast<size_t>(bytes)) all.assign(static_cast<size_t>(bytes), kGarbage);
+  return all.data();
+}
 
 bool is_garbage(Backend& backend, Address from) {
-  std::vector<std::byte> guard(kGuard);
+  std::array<std::byte, kGuard> guard;
   backend.to_host(guard.data(), from, kGuard);
-  return std::all_of(guard.begin(), guard.end(), [](std::byte b) { return b == kGarbage; });
+  return std::memcmp(guard.data(), garbage(kGuard), kGuard) == 0;
 }
 
 std::vector<Operand> operands(const Blocks& blocks) {
@@ -41,8 +48,8 @@ Block::Block(Backend& backend, const Type& type, int64_t displaced)
       type_(type),
       displaced_(displaced),
       buffer_(backend.allocate(displaced + type.bytes() + kGuard, MemoryRole::tensors)) {
-  const std::vector<std::byte> bytes = garbage(type_.bytes() + kGuard);
-  backend_->to_device(data(), bytes.data(), static_cast<int64_t>(bytes.size()));
+  const int64_t bytes = type_.bytes() + kGuard;
+  backend_->to_device(data(), garbage(bytes), bytes);
 }
 
 Block::Block(Backend& backend, const Tensor& value, int64_t displaced)
@@ -75,8 +82,7 @@ void run_node(Backend& backend, Workers& workers, const Node& node, const Blocks
   const int64_t bytes =
       workspace_need(profile_of(backend, workers.threads()), node.op, types(in_operands), types(out_operands), node.attrs);
   const std::unique_ptr<Buffer> workspace = backend.allocate(bytes + kGuard, MemoryRole::workspace);
-  const std::vector<std::byte> filled = garbage(bytes + kGuard);
-  backend.to_device(workspace->data(), filled.data(), bytes + kGuard);
+  backend.to_device(workspace->data(), garbage(bytes + kGuard), bytes + kGuard);
 
   std::vector<Tensor> before;
   for (const auto& block : in) before.push_back(block->read());

@@ -1,6 +1,7 @@
 #include "tensor.h"
 
 #include <cstring>
+#include <utility>
 
 #include "base/error.h"
 #include "base/float16.h"
@@ -20,6 +21,53 @@ void write(std::byte* to, T value) {
   std::memcpy(to, &value, sizeof value);
 }
 
+/// Calls `then` with a function that reads an element of this type. Loops call this once: most of a case's time goes into them.
+template <class Then>
+auto with_reader(DType dtype, const Then& then) {
+  switch (dtype) {
+    case DType::f32:
+      return then([](const std::byte* from) { return static_cast<double>(read<float>(from)); });
+    case DType::f64:
+      return then([](const std::byte* from) { return read<double>(from); });
+    case DType::bf16:
+      return then([](const std::byte* from) { return static_cast<double>(f32_of_bf16(read<uint16_t>(from))); });
+    case DType::f16:
+      return then([](const std::byte* from) { return static_cast<double>(f32_of_f16(read<uint16_t>(from))); });
+    case DType::i32:
+      return then([](const std::byte* from) { return static_cast<double>(read<int32_t>(from)); });
+    case DType::i64:
+      return then([](const std::byte* from) { return static_cast<double>(read<int64_t>(from)); });
+    case DType::u8:
+      return then([](const std::byte* from) { return static_cast<double>(read<uint8_t>(from)); });
+    case DType::boolean:
+      return then([](const std::byte* from) { return read<uint8_t>(from) != 0 ? 1.0 : 0.0; });
+  }
+  fail(Code::internal, text("Tensor: no type ", static_cast<int>(dtype)));
+}
+
+/// The same with a function that writes one.
+template <class Then>
+void with_writer(DType dtype, const Then& then) {
+  switch (dtype) {
+    case DType::f32:
+      return then([](std::byte* to, double value) { write(to, static_cast<float>(value)); });
+    case DType::f64:
+      return then([](std::byte* to, double value) { write(to, value); });
+    case DType::bf16:
+      return then([](std::byte* to, double value) { write(to, bf16_of(static_cast<float>(value))); });
+    case DType::f16:
+      return then([](std::byte* to, double value) { write(to, f16_of(static_cast<float>(value))); });
+    case DType::i32:
+      return then([](std::byte* to, double value) { write(to, static_cast<int32_t>(value)); });
+    case DType::i64:
+      return then([](std::byte* to, double value) { write(to, static_cast<int64_t>(value)); });
+    case DType::u8:
+      return then([](std::byte* to, double value) { write(to, static_cast<uint8_t>(value)); });
+    case DType::boolean:
+      return then([](std::byte* to, double value) { write(to, static_cast<uint8_t>(value != 0 ? 1 : 0)); });
+  }
+}
+
 }  // namespace
 
 Tensor::Tensor(DType dtype, const Shape& shape)
@@ -28,59 +76,43 @@ Tensor::Tensor(DType dtype, const Shape& shape)
 Tensor Tensor::of(const Shape& shape, const std::vector<double>& values, DType dtype) {
   Tensor x(dtype, shape);
   check(x.elements() == static_cast<int64_t>(values.size()), "Tensor::of: ", values.size(), " values for shape ", shape);
-  for (int64_t i = 0; i < x.elements(); ++i) x.set(i, values[static_cast<size_t>(i)]);
+  const int64_t width = bytes_of(dtype);
+  with_writer(dtype, [&](const auto& write_to) {
+    std::byte* to = x.bytes_.data();
+    for (const double value : values) {
+      write_to(to, value);
+      to += width;
+    }
+  });
   return x;
 }
 
 double Tensor::at(int64_t i) const {
-  const std::byte* from = bytes_.data() + i * bytes_of(dtype_);
-  switch (dtype_) {
-    case DType::f32:
-      return static_cast<double>(read<float>(from));
-    case DType::f64:
-      return read<double>(from);
-    case DType::bf16:
-      return static_cast<double>(f32_of_bf16(read<uint16_t>(from)));
-    case DType::f16:
-      return static_cast<double>(f32_of_f16(read<uint16_t>(from)));
-    case DType::i32:
-      return read<int32_t>(from);
-    case DType::i64:
-      return static_cast<double>(read<int64_t>(from));
-    case DType::u8:
-      return read<uint8_t>(from);
-    case DType::boolean:
-      return read<uint8_t>(from) != 0 ? 1 : 0;
-  }
-  return 0;
+  return with_reader(dtype_, [&](const auto& read_from) { return read_from(bytes_.data() + i * bytes_of(dtype_)); });
+}
+
+std::vector<double> Tensor::values() const {
+  std::vector<double> all(static_cast<size_t>(elements()));
+  const int64_t width = bytes_of(dtype_);
+  return with_reader(dtype_, [&](const auto& read_from) {
+    const std::byte* from = bytes_.data();
+    for (double& value : all) {
+      value = read_from(from);
+      from += width;
+    }
+    return std::move(all);
+  });
 }
 
 void Tensor::set(int64_t i, double value) {
-  std::byte* to = bytes_.data() + i * bytes_of(dtype_);
-  switch (dtype_) {
-    case DType::f32:
-      return write(to, static_cast<float>(value));
-    case DType::f64:
-      return write(to, value);
-    case DType::bf16:
-      return write(to, bf16_of(static_cast<float>(value)));
-    case DType::f16:
-      return write(to, f16_of(static_cast<float>(value)));
-    case DType::i32:
-      return write(to, static_cast<int32_t>(value));
-    case DType::i64:
-      return write(to, static_cast<int64_t>(value));
-    case DType::u8:
-      return write(to, static_cast<uint8_t>(value));
-    case DType::boolean:
-      return write(to, static_cast<uint8_t>(value != 0 ? 1 : 0));
-  }
+  with_writer(dtype_, [&](const auto& write_to) { write_to(bytes_.data() + i * bytes_of(dtype_), value); });
 }
 
-Tensor Tensor::to(DType dtype) const {
-  Tensor y(dtype, shape_);
-  for (int64_t i = 0; i < elements(); ++i) y.set(i, at(i));
-  return y;
+Tensor Tensor::to(DType dtype) const { return of(shape_, values(), dtype); }
+
+bool Tensor::operator==(const Tensor& other) const {
+  return dtype_ == other.dtype_ && shape_ == other.shape_ && bytes_.size() == other.bytes_.size() &&
+         (bytes_.empty() || std::memcmp(bytes_.data(), other.bytes_.data(), bytes_.size()) == 0);
 }
 
 Tensor Tensor::reshaped(const Shape& shape) const {

@@ -21,11 +21,12 @@ class Tensor {
   std::vector<std::byte>& bytes() { return bytes_; }
   const std::vector<std::byte>& bytes() const { return bytes_; }
 
-  double at(int64_t i) const;         // any dtype
-  void set(int64_t i, double value);  // rounds to nearest even
-  Tensor to(DType dtype) const;       // element by element
+  double at(int64_t i) const;          // any dtype
+  std::vector<double> values() const;  // all of them, for loops
+  void set(int64_t i, double value);   // rounds to nearest even
+  Tensor to(DType dtype) const;        // element by element
   Tensor reshaped(const Shape& shape) const;
-  bool operator==(const Tensor&) const = default;  // bitwise
+  bool operator==(const Tensor& other) const;  // bitwise
 
  private:
   DType dtype_ = DType::f32;
