@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstring>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -29,14 +30,17 @@ class MemoryPipes {
     if (stream.is_stuck) return 0;
     if (stream.is_cut) throw Error(Code::rank_failed, "the wire is cut");
     const size_t n = std::min(bytes.size(), stream.ring.size() - (stream.put - stream.got));
-    for (size_t i = 0; i < n; ++i) stream.ring[stream.put++ % stream.ring.size()] = bytes[i];
+    each_run(stream.ring, stream.put, n, [&](std::byte* ring, size_t done, size_t run) { std::memcpy(ring, bytes.data() + done, run); });
+    stream.put += n;
     return n;
   }
   size_t get(int from, int to, std::span<std::byte> bytes) {
     const std::lock_guard lock(mutex_);
     Stream& stream = of(from, to);
     const size_t n = std::min(bytes.size(), stream.put - stream.got);
-    for (size_t i = 0; i < n; ++i) bytes[i] = stream.ring[stream.got++ % stream.ring.size()];
+    each_run(stream.ring, stream.got, n,
+             [&](const std::byte* ring, size_t done, size_t run) { std::memcpy(bytes.data() + done, ring, run); });
+    stream.got += n;
     return n;
   }
   /// As if the rank's process were stopped: nothing more arrives from it.
@@ -56,6 +60,15 @@ class MemoryPipes {
     size_t put = 0, got = 0;
     bool is_cut = false, is_stuck = false;
   };
+  /// Calls move(where in the ring, bytes before, bytes) for the `n` bytes from `at` on: twice where they wrap around, never without bytes.
+  template <class Move>
+  static void each_run(std::vector<std::byte>& ring, size_t at, size_t n, const Move& move) {
+    for (size_t done = 0; done < n;) {
+      const size_t place = (at + done) % ring.size(), run = std::min(n - done, ring.size() - place);
+      move(ring.data() + place, done, run);
+      done += run;
+    }
+  }
   Stream& of(int from, int to) { return streams_[static_cast<size_t>(from * size_ + to)]; }
 
   const int size_;
