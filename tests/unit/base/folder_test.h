@@ -6,8 +6,10 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <sstream>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/os/machine.h"
 #include "base/text.h"
@@ -15,8 +17,10 @@
 namespace st {
 
 inline std::string content_of_file(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
+  const std::ifstream file(path, std::ios::binary);
+  std::ostringstream content;
+  content << file.rdbuf();  // by blocks: one character at a time took half of some programs' time where a sanitizer looks
+  return std::move(content).str();
 }
 
 /// Number of file descriptors that this process has open.

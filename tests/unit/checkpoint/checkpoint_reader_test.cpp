@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -64,7 +65,9 @@ TEST(CheckpointReader, ReadsAcrossBlocksOfAMebibyte) {
   for (const int64_t begin : {int64_t{0}, int64_t{1}, kChecksumBlock - 1, kChecksumBlock, 2 * kChecksumBlock + 7})
     for (const int64_t end : {begin, kChecksumBlock, kChecksumBlock + 1, 2 * kChecksumBlock, t.shape.elements()}) {
       const int64_t last = std::max(begin, end);
-      EXPECT_TRUE(std::ranges::equal(read(reader, t, begin, last), std::span(all).subspan(begin, last - begin))) << begin << " " << last;
+      const auto got = read(reader, t, begin, last);
+      ASSERT_EQ(std::ssize(got), last - begin);
+      EXPECT_TRUE(got.empty() || std::memcmp(got.data(), all.data() + begin, got.size()) == 0) << begin << " " << last;
     }
 
   // Only blocks of the requested range are verified.
