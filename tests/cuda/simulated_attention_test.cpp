@@ -41,11 +41,13 @@ class AttentionKernels : public ErrorTest {
 };
 
 TEST_F(AttentionKernels, HaveTheErrorOfTheCpu) {
+  int number = 0;
   for (const Case& c : kCases)
     for (const DType dtype : {DType::f32, DType::bf16, DType::f16, DType::f64})
       for (const bool causal : {true, false})
         if (causal || dtype == DType::f32)  // a large score magnifies its rounding in the exponential
-          expect_errors_of_the_cpu(c, dtype, {{"causal", causal}, {"scale", c.width > 256 ? 0.1 : 0.3}});
+          if (!kSanitized || ++number % 2 == 0)
+            expect_errors_of_the_cpu(c, dtype, {{"causal", causal}, {"scale", c.width > 256 ? 0.1 : 0.3}});
 }
 
 // 16-bit operands by tensor cores: several tiles of keys and of queries, widths below a tile's, groups.

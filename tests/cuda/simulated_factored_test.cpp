@@ -191,9 +191,11 @@ const Shape kMatrices[] = {{1, 1}, {3, 5}, {5, 3}, {33, 17}, {40, 129}, {70, 66}
 const Updated kMatrixPieces[] = {{{6, 8}, {8, 8}, 1}, {{6, 8}, {12}, 0}, {{35, 40}, {20, 60}, 1}, {{40, 33}, {20, 60}, 0}};
 
 TEST_F(FactoredKernels, MuonIsAsNearAsTheCpus) {
+  int number = 0;
   for (const Shape& shape : kMatrices)
     for (const DType gradient : kFloats)
       for (const bool nesterov : {true, false}) {
+        if (kSanitized && ++number % 7 > 2) continue;
         Attrs attrs = {{"nesterov", nesterov}};
         if (!nesterov)
           attrs = {{"nesterov", false}, {"ns_steps", int64_t{2}}, {"adjust_lr", std::string("match_rms_adamw")}, {"clip_value", 0.3}};
