@@ -10,6 +10,7 @@
 
 #include "checkpoint_folder.h"
 #include "group_rank.h"
+#include "sanitized.h"
 
 namespace {
 
@@ -120,13 +121,16 @@ TEST(CollectiveCalls, GiveEveryRankTheValuesOfOneUnderEveryRecipe) {
   EXPECT_EQ(expected.of_clone, expected.weights);
   EXPECT_EQ(values_of(alone, kCollective), expected) << "without a group they are the local calls";
   for (const auto& [size, keys] :
-       {std::pair{1, Keys{{"zero", "3"}}}, {2, Keys{}}, {3, Keys{{"zero", "1"}}}, {3, Keys{{"zero", "3"}}}, {2, Keys{{"stages", "2"}}}})
+       {std::pair{1, Keys{{"zero", "3"}}}, {2, Keys{}}, {3, Keys{{"zero", "1"}}}, {3, Keys{{"zero", "3"}}}, {2, Keys{{"stages", "2"}}}}) {
+    if (st::kThreadSanitized && !keys.contains("stages") && (size < 3 || keys.at("zero") != "3"))
+      continue;  // their threads do less of the same
     ThreadRanks(size).each([&, &keys = keys](int, st_communicator* own) {
       Reader mine(text, keys, own);
       mine.steps(2);
       EXPECT_EQ(values_of(mine, kCollective), expected);
       EXPECT_EQ(text_of(st_trainer_digest, mine.trainer), expected.state) << "the last digest of all ranks";
     });
+  }
 }
 
 /// Each is refused before any other rank could answer: none calls anything meanwhile.
@@ -272,6 +276,7 @@ TEST(CollectiveCalls, NameTheRankThatDoesNotComeAtTheDeadline) {
 TEST(CollectiveCalls, SaveOneCheckpointUnderEveryRecipe) {
   const std::string text = text_file("collective.txt", 600);
   for (const Keys& keys : {Keys{}, Keys{{"zero", "2"}}}) {
+    if (st::kThreadSanitized && keys.empty()) continue;
     const CheckpointFolder folder;
     ThreadRanks(3).each([&](int rank, st_communicator* own) {
       Reader mine(text, keys, own);
