@@ -10,10 +10,10 @@ st_add_portable(scaletrain_java_portable scaletrain_java_joined ${PROJECT_SOURCE
   ${library})
 add_custom_command(
   OUTPUT ${jar}/scaletrain.jar
-  COMMAND ${CMAKE_COMMAND} -DJAR=${jar} -DPACKED=${packed} "-DLIBRARIES=${library};${plugins}" -DSOURCE=${PROJECT_SOURCE_DIR} -P ${CMAKE_CURRENT_SOURCE_DIR}/copy_java.cmake
+  COMMAND ${CMAKE_COMMAND} -DJAR=${jar} -DPACKED=${packed} "-DLIBRARIES=${libraries}" -DSOURCE=${PROJECT_SOURCE_DIR} -P ${CMAKE_CURRENT_SOURCE_DIR}/copy_java.cmake
     ${PROJECT_SOURCE_DIR}/bindings/java/src ${PROJECT_BINARY_DIR}/bindings/java/generated
   COMMAND ${ST_JAVA_TOOLS}/jar --create --file ${jar}/scaletrain.jar -C ${PROJECT_BINARY_DIR}/bindings/java/classes . -C ${jar}/resources .
-  DEPENDS ${library} ${plugins} ${packed}/libscaletrain_java.so ${PROJECT_BINARY_DIR}/java/scaletrain.jar copy_java.cmake
+  DEPENDS ${libraries} ${packed}/libscaletrain_java.so ${PROJECT_BINARY_DIR}/java/scaletrain.jar copy_java.cmake
   VERBATIM)
 add_custom_target(java_jar ALL DEPENDS ${jar}/scaletrain.jar)
-add_dependencies(java_jar java_package scaletrain_portable scaletrain_java_portable)
+add_dependencies(java_jar java_package ${native} scaletrain_java_portable)

@@ -11,9 +11,9 @@ st_add_portable(scaletrain_csharp_portable scaletrain_csharp_joined ${PROJECT_SO
 set(package ${nuget}/ScaleTrain.${PROJECT_VERSION}.nupkg)
 set(pack ${PROJECT_SOURCE_DIR}/bindings/csharp/pack.py)
 add_custom_command(OUTPUT ${package}
-  COMMAND ${ST_PYTHON} ${pack} ${nuget} ${PROJECT_VERSION} ${PROJECT_BINARY_DIR}/csharp/ScaleTrain.dll ${PROJECT_BINARY_DIR}/csharp/ScaleTrain.xml ${library} ${plugins} ${packed}
+  COMMAND ${ST_PYTHON} ${pack} ${nuget} ${PROJECT_VERSION} ${PROJECT_BINARY_DIR}/csharp/ScaleTrain.dll ${PROJECT_BINARY_DIR}/csharp/ScaleTrain.xml ${libraries} ${packed}
     ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/THIRD_PARTY.md
-  DEPENDS ${pack} ${PROJECT_BINARY_DIR}/csharp/ScaleTrain.dll ${library} ${plugins} ${packed} ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/THIRD_PARTY.md
+  DEPENDS ${pack} ${PROJECT_BINARY_DIR}/csharp/ScaleTrain.dll ${libraries} ${packed} ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/THIRD_PARTY.md
   VERBATIM)
 add_custom_target(csharp_nuget ALL DEPENDS ${package})
-add_dependencies(csharp_nuget csharp_package scaletrain_portable scaletrain_csharp_portable)
+add_dependencies(csharp_nuget csharp_package ${native} scaletrain_csharp_portable)
