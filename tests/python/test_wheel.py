@@ -51,6 +51,9 @@ def test_it_needs_glibc_2_28_and_no_cxx_runtime(wheel, tmp_path):
         assert set(libraries) <= of_the_system | {"libscaletrain.so.0.1"}, name
         defined = re.findall(r" [TDBRVW] (\w+)", run("nm", "-D", "--defined-only", tmp_path / name))
         assert [symbol for symbol in defined if not symbol.startswith(("st_", "PyInit__native"))] == [], name
+        if name.endswith("libscaletrain_cuda.so"):
+            kernels = re.search(r" \.nv_fatbin +PROGBITS +\w+ +\w+ +(\w+)", run("readelf", "-SW", tmp_path / name))
+            assert kernels and int(kernels[1], 16) > 1 << 20, "the kernels' machine code"
 
 
 def test_it_trains_in_an_empty_environment(wheel, tmp_path):
@@ -66,6 +69,12 @@ def test_it_trains_in_an_empty_environment(wheel, tmp_path):
     if (BUILD / "portable/libscaletrain_cuda.so").exists():  # found next to the library; without a driver it says so
         said = run(python, "-I", "-c", "import scaletrain; print(scaletrain.features()['devices'])", cwd=tmp_path)
         assert "NVIDIA's driver is missing" in said or "'name': 'cuda', 'available': True" in said, said
+        # The plug-in throws for a library that is not NCCL. The package's library catches that as its own error: it adds no file in front.
+        no_nccl = tmp_path / "libnccl.so.2"
+        no_nccl.write_bytes((BUILD / "portable/libscaletrain_cuda.so").read_bytes())
+        program = f"import os; os.environ['SCALETRAIN_CUDA_PATH'] = {str(tmp_path)!r}; import scaletrain; print(scaletrain.features()['transports'])"
+        said = run(python, "-I", "-c", program, cwd=tmp_path)
+        assert f"'why': \"{no_nccl} has no function ncclGetVersion" in said, said
     assert pathlib.Path(where).is_relative_to(tmp_path)
 
 
