@@ -36,7 +36,7 @@ CUDA_STREAM_AT = {"StreamSynchronize": 0, "StreamWaitEvent": 0, "StreamQuery": 0
 CUDA_CALL = re.compile(rf"\bcuda({'|'.join(CUDA_STREAM_AT)})\(")
 LAUNCH = re.compile(r"<<<(.*?)>>>|\.stream\s*=([^;,}]*)", re.DOTALL)
 NO_STREAM = ("", "0", "nullptr", "NULL", "{}")
-# What tells kernels, or those who choose and launch them, how many multiprocessors a device has. Their bits must not depend on it.
+# These names tell kernels, or those who choose and launch them, how many multiprocessors a device has. Their bits must not depend on it.
 CUDA_UNITS = re.compile(r"multiProcessorCount|MultiProcessorCount|MULTIPROCESSOR_COUNT|%n?smid|\bcudaOccupancy\w*|\bcuOccupancy\w*|(?:\.|->)units\b")
 CUDA_FACTS = ("runtime/backend/cuda/device_profile.cpp", "runtime/backend/cuda/device_profile.h")
 DEVICE_OR_LIBRARY = re.compile(r"cuda|nvcc|nccl|gloo|\bmpi|_mpi|hip|rocm|mkl|onednn|dnnl|openblas|cublas|cudnn", re.IGNORECASE)
