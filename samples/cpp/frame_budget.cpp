@@ -9,6 +9,7 @@
 #include <ctime>
 #include <future>
 #include <scaletrain.hpp>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -92,10 +93,12 @@ struct Slices {
 
 }  // namespace
 
-int main() try {
+int main(int argc, char** argv) try {
   scaletrain::require();
   scaletrain::ContextOptions options;
   options.threads = 1;  // the game has the others
+  if (argc > 1 && std::string(argv[argc - 1]) == "--device") return std::fprintf(stderr, "usage: %s [--device NAME]\n", argv[0]), 2;
+  if (argc > 2 && std::string(argv[argc - 2]) == "--device") options.device = argv[argc - 1];  // --device NAME at the end
   const scaletrain::Context context(options);
   const scaletrain::Model model = aiming_model(context);
   const scaletrain::Recipe recipe(R"({"batch": 128, "accumulate": 8, "lr": 0.01, "warmup": 0, "weight_decay": 0})");

@@ -106,10 +106,11 @@ static class PolicyGradient {
     trainer.Apply();
   }
 
-  static int Main() {
+  static int Main(string[] arguments) {
+    string device = arguments.Contains("--device") ? arguments.Last() : "cpu";  // --device NAME at the end
     CultureInfo.CurrentCulture = CultureInfo.InvariantCulture;
     var returns = new double[Rounds];
-    using (var context = new Context())
+    using (var context = new Context(new ContextOptions { Device = device }))
     using (Model net = Model.Builtin(context, "mlp", 1, new { inputs = CartPole.Sees, hidden = new[] { 32 }, outputs = CartPole.Moves }))
     using (var recipe = new Recipe { Batch = MostRows, Lr = 0.02, Warmup = 0, WeightDecay = 0 })
     using (var trainer = new Trainer(net, recipe))

@@ -1,6 +1,6 @@
 // A small HTTP service that trains in the background on the rows it receives, and predicts with the newest weights at any time.
 //
-//   java -cp scaletrain.jar TrainingService.java [PORT [INPUTS]]        defaults 8080 and 1; port 0 takes a free one
+//   java -cp scaletrain.jar TrainingService.java [PORT [INPUTS]] [--device NAME]    defaults 8080, 1, cpu; port 0 takes a free one
 //   curl --data-binary @rows.csv localhost:8080/rows                    lines of x1,...,xN,y
 //   curl 'localhost:8080/prediction?x=0.5'
 //   curl localhost:8080/weights > model.safetensors                     streamed, not written to a disk
@@ -15,6 +15,7 @@ import java.net.InetSocketAddress;
 import java.nio.FloatBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.Random;
 import java.util.concurrent.ArrayBlockingQueue;
@@ -38,7 +39,7 @@ class TrainingService implements AutoCloseable {
 
   private final int inputs;
   private final Rows rows;
-  private final Context context = new Context(new ContextOptions().threads(1));
+  private final Context context;
   private final Model model;
   private final Trainer trainer;
   private final Predictor predictor;
@@ -48,8 +49,9 @@ class TrainingService implements AutoCloseable {
   private volatile StepReport newest;
   private volatile RuntimeException failure;
 
-  TrainingService(int port, int inputs) throws IOException {
+  TrainingService(int port, int inputs, String device) throws IOException {
     this.inputs = inputs;
+    context = new Context(new ContextOptions().threads(1).device(device));
     rows = new Rows(inputs);
     model = Model.builtin(context, "mlp", Map.of("inputs", inputs, "hidden", new int[] {32, 32}, "outputs", 1), 1);
     trainer = new Trainer(model, new Recipe().batch(BATCH).lr(0.005).weightDecay(0));
@@ -247,8 +249,10 @@ class TrainingService implements AutoCloseable {
   public static void main(String[] arguments) throws IOException {
     System.setProperty("sun.net.httpserver.maxReqTime", "10");  // seconds that a client may take to send or read
     System.setProperty("sun.net.httpserver.maxRspTime", "60");
-    int port = arguments.length > 0 ? Integer.parseInt(arguments[0]) : 8080, inputs = arguments.length > 1 ? Integer.parseInt(arguments[1]) : 1;
-    TrainingService service = new TrainingService(port, inputs);
+    boolean names = List.of(arguments).contains("--device");  // --device NAME at the end
+    int numbers = arguments.length - (names ? 2 : 0);
+    int port = numbers > 0 ? Integer.parseInt(arguments[0]) : 8080, inputs = numbers > 1 ? Integer.parseInt(arguments[1]) : 1;
+    TrainingService service = new TrainingService(port, inputs, names ? arguments[arguments.length - 1] : "cpu");
     Runtime.getRuntime().addShutdownHook(new Thread(() -> {
       service.close();
       System.out.println("ended; " + Library.liveHandles("trainer") + " trainers are left");

@@ -10,6 +10,8 @@ function(st_add_csharp_program name source)
 endfunction()
 
 st_add_csharp_program(PolicyGradient ${PROJECT_SOURCE_DIR}/samples/csharp/PolicyGradient.cs samples)
+add_test(NAME csharp_mono_PolicyGradient_unknown COMMAND ${ST_MONO} ${folder}/PolicyGradient.exe --device no-such-device)
+set_tests_properties(csharp_mono_PolicyGradient_unknown PROPERTIES LABELS samples ENVIRONMENT "${environment}" PASS_REGULAR_EXPRESSION "no-such-device")
 
 # README.md's program, wrapped in a Main(), since mcs does not support top-level statements.
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/README.md)
