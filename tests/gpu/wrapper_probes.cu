@@ -384,7 +384,8 @@ bool print_planted_fault(std::string_view fault) {
          run("early_release", [&] { probes.tiles<TileFault::early_release>(); }) ||
          run("wrong_bytes", [&] { probes.tiles<TileFault::wrong_bytes>(); }) ||
          run("no_proxy_fence", [&] { probes.stored<TileFault::no_proxy_fence>(); }) ||
-         run("no_tile_barrier", [&] { probes.stored<TileFault::no_tile_barrier>(); });
+         run("no_tile_barrier", [&] { probes.stored<TileFault::no_tile_barrier>(); }) ||
+         run("early_sums", [&] { probes.stored<TileFault::early_sums>(); });
 }
 
 }  // namespace st
