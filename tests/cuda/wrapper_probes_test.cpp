@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
 #include <string>
 
 #include "grid_engine.h"
@@ -17,11 +18,13 @@ TEST(WrapperProbes, AreTheHostsOnTheSimulatedDevice) {
     simulated::start_runtime({.order = order, .memory = 64 << 20});
     simulated::set_seed(order == Order::late ? 2 : 1);  // even: copies and products are late too
     testing::internal::CaptureStdout();
-    const int64_t different = print_wrapper_probes();
+    int64_t different = 0;
+    for (const WrapperProbe& probe : wrapper_probes()) different += probe.is_fault ? 0 : probe.print(probe);
     const std::string lines = testing::internal::GetCapturedStdout();
     EXPECT_EQ(different, 0) << lines << simulated::kernel_failure();
     for (const char* what : {"shuffle_xor", "fence_device, 64 blocks", "load_matrices", "multiply_add of f16", "copy_async in stages",
-                             "copy_bulk", "multiply_tiles of copy_tile", "multiply_tiles of stores", "a graph of 2 kernels, three times"})
+                             "copy_bulk", "multiply_tiles of copy_tile", "multiply_tiles of stores", "a graph of 2 kernels, three times",
+                             "a graph of a kernel that was not loaded, twice"})
       EXPECT_NE(lines.find(std::string("{\"probe\":\"") + what), std::string::npos) << what;
     EXPECT_EQ(simulated::live_objects(), 0);
   }
@@ -30,11 +33,18 @@ TEST(WrapperProbes, AreTheHostsOnTheSimulatedDevice) {
 
 TEST(WrapperProbes, FindAKernelWithAFault) {
   simulated::start_runtime({.order = Order::late, .memory = 64 << 20});
+  const auto all = wrapper_probes();
+  const auto fault = std::ranges::find(all, "no_copy_wait", [](const WrapperProbe& probe) { return std::string(probe.name); });
+  ASSERT_NE(fault, all.end());
   testing::internal::CaptureStdout();
-  EXPECT_TRUE(print_planted_fault("no_copy_wait"));
-  EXPECT_NE(testing::internal::GetCapturedStdout().find("\"n\":64,\"different\":64}"), std::string::npos);
-  EXPECT_FALSE(print_planted_fault("no_such_fault"));
+  EXPECT_EQ(fault->print(*fault), 64);
+  EXPECT_NE(testing::internal::GetCapturedStdout().find("sum_copies, no_copy_wait\",\"n\":64,\"different\":64}"), std::string::npos);
   EXPECT_EQ(simulated::live_objects(), 0);
+}
+
+TEST(WrapperProbes, HaveNamesOfTheirOwn) {
+  std::set<std::string> names;
+  for (const WrapperProbe& probe : wrapper_probes()) EXPECT_TRUE(names.insert(probe.name).second) << probe.name;
 }
 
 }  // namespace

@@ -1,10 +1,9 @@
-// Kernels that call each wrapper of <device/..>, for wrapper_probes.
+// Kernels that call each wrapper of <device/..>, but for those of hopper_kernels.cu.
 #pragma once
 
 #include <cstdint>
 
 #include <device/access.h>
-#include <device/hopper.h>
 #include <device/mma.h>
 #include <device/outer.h>
 #include <device/round.h>
@@ -102,33 +101,7 @@ KERNEL(kLanes) copy_parts(const uint16_t* x, uint16_t* y) {
   store_vector(y + (kLanes + thread) * 8, parts[kLanes + (thread + 1) % kLanes]);
 }
 
-/// y [n, 8] = x by the copy engine, in two copies that one barrier counts; the second phase copies the first half again.
-KERNEL(kLanes) copy_by_engine(const uint16_t* x, uint16_t* y, uint16_t* again) {
-  SHARED(Chunk16, parts, kLanes);
-  SHARED(PhaseBarrier, copied, 1);
-  const int thread = thread_index();
-  constexpr int kBytes = static_cast<int>(sizeof(Chunk16)) * kLanes;
-  if (thread == 0) {
-    init_barrier(copied, 2);
-    publish_barriers();
-  }
-  sync_block();
-  if (thread == 0) {
-    arrive_expecting(copied, kBytes);
-    copy_bulk(parts, x, kBytes / 2, copied);
-    copy_bulk(parts + kLanes / 2, x + kLanes * 4, kBytes / 2, copied);
-  }
-  if (thread == 1) arrive(copied);
-  wait_phase(copied, 0);
-  store_vector(y + thread * 8, parts[thread]);
-  sync_block();
-  if (thread == 0) {
-    arrive_expecting(copied, kBytes / 2);
-    copy_bulk(parts + kLanes / 2, x, kBytes / 2, copied);
-    arrive(copied);
-  }
-  wait_phase(copied, 1);
-  store_vector(again + thread * 8, parts[thread]);
-}
+/// Launched by one probe alone.
+KERNEL(64) count_threads(unsigned* count) { atomic_add(count, 1); }
 
 }  // namespace st::cuda

@@ -14,8 +14,8 @@
 
 #include "../cuda/block_sums.cuh"
 #include "../cuda/staged_copies.cuh"
-#include "../cuda/tile_ring.cuh"
 #include "base/float16.h"
+#include "hopper_kernels.h"
 #include "probe.h"
 #include "probe_kernels.cuh"
 #include "tensor_core.h"
@@ -178,7 +178,7 @@ class Probes {
   }
 
   template <Half kType>
-  void fragments(const char* name) {
+  void fragments() {
     constexpr size_t kBlocks = 8;
     for (const bool are_whole : {true, false}) {
       const std::vector<uint16_t> a = halves(kType, kBlocks * 256, are_whole), b = halves(kType, kBlocks * 128, are_whole);
@@ -194,7 +194,7 @@ class Probes {
         const std::vector<float> one = product(kType, part(a, 256), part(b, 128), part(c, 128), 8, 16, !are_whole);
         wanted.insert(wanted.end(), one.begin(), one.end());
       }
-      give(text("multiply_add of ", name), sums, wanted, are_whole);
+      give(text("multiply_add of ", kType == Half::bf16 ? "bf16" : "f16"), sums, wanted, are_whole);
     }
   }
 
@@ -223,7 +223,7 @@ class Probes {
   void copy_engine() {
     const std::vector<uint16_t> x = halves(Half::bf16, kLanes * 8, true);
     Array<uint16_t> in(x), out(x.size()), again(x.size());
-    launch(stream, {1, kLanes}, copy_by_engine, in.data(), out.data(), again.data());
+    probes::copy_by_engine(stream, in.data(), out.data(), again.data());
     compare("copy_bulk", out, x);
     std::vector<uint16_t> twice = x;
     std::copy_n(x.begin(), x.size() / 2, twice.begin() + static_cast<int64_t>(x.size() / 2));
@@ -238,8 +238,7 @@ class Probes {
       const std::vector<uint16_t> a = halves(Half::bf16, kRows * kColumns, are_whole), b = halves(Half::bf16, kRows * kColumns, are_whole);
       Array<uint16_t> of_a(a), of_b(b);
       Array<float> c(kRingRows * kRingRows);
-      launch(stream, {1, kRingThreads}, multiply_by_ring<kFault>, make_tensor_map(of_a.data(), kRows, kColumns, kRingRows),
-             make_tensor_map(of_b.data(), kRows, kColumns, kRingRows), c.data(), kSteps);
+      probes::multiply_by_ring(stream, kFault, {of_a.data(), of_b.data(), c.data()}, kRows, kColumns, kSteps);
       give(text("multiply_tiles of copy_tile", fault_name_), c, tile_product(a, b, kRows, kColumns, kSteps * kTileColumns, are_whole),
            are_whole);
     }
@@ -251,7 +250,7 @@ class Probes {
       const std::vector<uint16_t> a = halves(Half::bf16, 4096, are_whole), b = halves(Half::bf16, 4096, are_whole);
       Array<uint16_t> of_a(a), of_b(b);
       Array<float> c(4096);
-      launch(stream, {1, kGroupThreads}, multiply_stored<kFault>, of_a.data(), of_b.data(), c.data());
+      probes::multiply_stored(stream, kFault, {of_a.data(), of_b.data(), c.data()});
       give(text("multiply_tiles of stores", fault_name_), c, tile_product(a, b, 64, 64, 64, are_whole), are_whole);
     }
   }
@@ -269,6 +268,21 @@ class Probes {
     for (int i = 0; i < 3; ++i) MUST(cudaGraphLaunch(made, stream));
     compare("a graph of 2 kernels, three times", counts, {6 * 64, 6});
     compare("its results", least, {7});
+    MUST(cudaGraphExecDestroy(made));
+    MUST(cudaGraphDestroy(graph));
+  }
+
+  /// CUDA loads a kernel when it is first given to a stream, which is a stream that captures.
+  void cold_graph() {
+    Array<unsigned> count(std::vector<unsigned>(1));
+    cudaGraph_t graph = nullptr;
+    cudaGraphExec_t made = nullptr;
+    MUST(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+    launch(stream, {1, 64}, count_threads, count.data());
+    MUST(cudaStreamEndCapture(stream, &graph));
+    MUST(cudaGraphInstantiate(&made, graph, 0));
+    for (int i = 0; i < 2; ++i) MUST(cudaGraphLaunch(made, stream));
+    compare("a graph of a kernel that was not loaded, twice", count, {2 * 64});
     MUST(cudaGraphExecDestroy(made));
     MUST(cudaGraphDestroy(graph));
   }
@@ -348,44 +362,50 @@ class Probes {
   std::string fault_name_;
 };
 
-}  // namespace
-
-int64_t print_wrapper_probes() {
+/// A probe has numbers of its own.
+template <void (Probes::*kRun)()>
+int64_t print_probe(const WrapperProbe& self) {
   Probes probes;
-  probes.threads();
-  probes.fences();
-  probes.conversions();
-  probes.outer();
-  probes.matrices();
-  probes.fragments<Half::bf16>("bf16");
-  probes.fragments<Half::f16>("f16");
-  probes.copies();
-  probes.copy_engine();
-  probes.tiles<TileFault::none>();
-  probes.stored<TileFault::none>();
-  probes.graph();
+  if (self.is_fault) probes.name_fault(self.name);
+  (probes.*kRun)();
   return probes.different();
 }
 
-bool print_planted_fault(std::string_view fault) {
-  Probes probes;
-  probes.name_fault(fault);
-  const auto run = [&](std::string_view name, const auto& kernel) {
-    if (fault == name) kernel();
-    return fault == name;
+template <void (Probes::*kRun)()>
+constexpr WrapperProbe probe_of(const char* name, bool needs_sm90a = false, bool is_fault = false) {
+  return {name, is_fault, needs_sm90a, print_probe<kRun>};
+}
+
+}  // namespace
+
+std::span<const WrapperProbe> wrapper_probes() {
+  static constexpr WrapperProbe kAll[] = {
+      probe_of<&Probes::cold_graph>("cold_graph"),
+      probe_of<&Probes::threads>("threads"),
+      probe_of<&Probes::fences>("fences"),
+      probe_of<&Probes::conversions>("conversions"),
+      probe_of<&Probes::outer>("outer"),
+      probe_of<&Probes::matrices>("matrices"),
+      probe_of<&Probes::fragments<Half::bf16>>("fragments_bf16"),
+      probe_of<&Probes::fragments<Half::f16>>("fragments_f16"),
+      probe_of<&Probes::copies>("copies"),
+      probe_of<&Probes::copy_engine>("copy_engine", true),
+      probe_of<&Probes::tiles<TileFault::none>>("tiles", true),
+      probe_of<&Probes::stored<TileFault::none>>("stored", true),
+      probe_of<&Probes::graph>("graph"),
+      probe_of<&Probes::planted_sums<Fault::no_barrier>>("no_barrier", false, true),
+      probe_of<&Probes::planted_sums<Fault::no_second_barrier>>("no_second_barrier", false, true),
+      probe_of<&Probes::planted_sums<Fault::no_fence>>("no_fence", false, true),
+      probe_of<&Probes::planted_copies<CopyFault::no_copy_wait>>("no_copy_wait", false, true),
+      probe_of<&Probes::planted_copies<CopyFault::no_copy_barrier>>("no_copy_barrier", false, true),
+      probe_of<&Probes::planted_copies<CopyFault::early_copy>>("early_copy", false, true),
+      probe_of<&Probes::tiles<TileFault::no_full_wait>>("no_full_wait", true, true),
+      probe_of<&Probes::tiles<TileFault::early_release>>("early_release", true, true),
+      probe_of<&Probes::tiles<TileFault::wrong_bytes>>("wrong_bytes", true, true),
+      probe_of<&Probes::stored<TileFault::no_proxy_fence>>("no_proxy_fence", true, true),
+      probe_of<&Probes::stored<TileFault::no_tile_barrier>>("no_tile_barrier", true, true),
   };
-  return run("no_barrier", [&] { probes.planted_sums<Fault::no_barrier>(); }) ||
-         run("no_second_barrier", [&] { probes.planted_sums<Fault::no_second_barrier>(); }) ||
-         run("no_fence", [&] { probes.planted_sums<Fault::no_fence>(); }) ||
-         run("no_copy_wait", [&] { probes.planted_copies<CopyFault::no_copy_wait>(); }) ||
-         run("no_copy_barrier", [&] { probes.planted_copies<CopyFault::no_copy_barrier>(); }) ||
-         run("early_copy", [&] { probes.planted_copies<CopyFault::early_copy>(); }) ||
-         run("no_full_wait", [&] { probes.tiles<TileFault::no_full_wait>(); }) ||
-         run("early_release", [&] { probes.tiles<TileFault::early_release>(); }) ||
-         run("wrong_bytes", [&] { probes.tiles<TileFault::wrong_bytes>(); }) ||
-         run("no_proxy_fence", [&] { probes.stored<TileFault::no_proxy_fence>(); }) ||
-         run("no_tile_barrier", [&] { probes.stored<TileFault::no_tile_barrier>(); }) ||
-         run("early_sums", [&] { probes.stored<TileFault::early_sums>(); });
+  return kAll;
 }
 
 }  // namespace st

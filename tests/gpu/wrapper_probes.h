@@ -2,15 +2,19 @@
 #pragma once
 
 #include <cstdint>
-#include <string_view>
+#include <span>
 
 namespace st {
 
-/// One JSON line a probe, of device 0: elements, and how many differ. Returns how many do in all. Products of numbers that are not whole
-/// have a line with the share that has the bits of tensor_core.h instead, which the simulated device has not.
-int64_t print_wrapper_probes();
+/// Prints one JSON line a result, of device 0: elements, and how many differ. Products of numbers that are not whole have a line with the
+/// share that has the bits of tensor_core.h instead, which the simulated device has not.
+struct WrapperProbe {
+  const char* name;
+  bool is_fault;                               // a kernel with a fault of tests/cuda, whose result may be right or wrong
+  bool needs_sm90a;                            // its instructions are Hopper's alone
+  int64_t (*print)(const WrapperProbe& self);  // how many elements differ
+};
 
-/// Runs a kernel with a fault of tests/cuda, and prints whether its result is right. False: there is no such fault.
-bool print_planted_fault(std::string_view fault);
+std::span<const WrapperProbe> wrapper_probes();
 
 }  // namespace st
