@@ -117,14 +117,17 @@ class Tree:
         return ("open" if near_only else "survived"), ""
 
     def listed(self, preset, selection):
-        """The selected tests: {name: target} of those that are programs of the build folder, and the names of others, which need all of it."""
+        """The selected tests: {name: target} of those that a target builds, and the names of others, which need all targets."""
         build = self.folder / "build" / preset
         listed = json.loads(output(["ctest", "--test-dir", str(build), *selection, "--show-only=json-v1"], self.folder))
+        rules = output(["ninja", "-C", str(build), "-t", "targets", "all"], self.folder)
+        known = {rule.split(": ")[0] for rule in rules.splitlines()}
         programs, others = {}, []
         for test in listed["tests"]:
-            program = test.get("command", [str(build / test["name"])])[0]  # none: not built yet
-            if program.startswith(str(build)):
-                programs[test["name"]] = os.path.relpath(program, build)
+            # A test whose program is not built yet has no command. Its name is that of its target, unless it runs another test's program.
+            target = os.path.relpath(test["command"][0], build) if "command" in test else test["name"]
+            if target in known:
+                programs[test["name"]] = target
             else:
                 others.append(test["name"])
         return programs, others
