@@ -285,7 +285,7 @@ TEST(NcclRanks, ThatDisagreeOnFastCollectivesAreRefusedWithBothValues) {
   }
 }
 
-/// Of products, by ranks that were measured apart: files of equal choices are equal, at any place.
+/// Each rank has its own file of measured products. Files with the same choices are equal, whatever their paths and times.
 TEST(NcclRanks, WithOtherTablesOfProductsAreRefusedWithBothHashes) {
   const auto file = [process = getpid()](int rank) { return text(testing::TempDir(), "products_of_", process, "_", rank); };
   const auto write = [&](int rank, std::string_view tile) {

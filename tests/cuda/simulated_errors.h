@@ -84,19 +84,18 @@ class ErrorTest : public KernelTest {
     return worst;
   }
 
-  /// Also: the same bits in a second run. least_allowed: units that are allowed if the cpu's error is 0, or if it does not compute the
-  /// type.
+  /// Also: the same bits in a second run, which a sanitizer's build leaves out. least_allowed: units that are allowed if the cpu's error is
+  /// 0, or if it does not compute the type.
   void expect_error_of_the_cpu(Op op, const std::vector<Tensor>& ys, const std::vector<Values>& xs, const Attrs& attrs, bool each,
                                bool cpu_has_it = true, double least_allowed = 1) {
     const std::vector<Values> exact = results(By::reference, op, ys, xs, attrs), made = results(By::device, op, ys, xs, attrs);
-    // To a sanitizer the second run is the first.
-    const std::vector<Values> again = kSanitized ? made : results(By::device, op, ys, xs, attrs);
+    const std::vector<Values> again = kSanitized ? std::vector<Values>() : results(By::device, op, ys, xs, attrs);
     const std::vector<Values> by_cpu = cpu_has_it ? results(By::cpu, op, ys, xs, attrs) : exact;
     for (size_t i = 0; i < ys.size(); ++i) {
       const std::string where = text(name_of(op), " in ", ys[i].dtype, " ", ys[i].shape, ", output ", i);
       const double of_cpu = worst_error(by_cpu[i], exact[i], each);
       EXPECT_LE(worst_error(made[i], exact[i], each), 1.5 * of_cpu + least_allowed) << where << ", the cpu's error is " << of_cpu;
-      EXPECT_TRUE(made[i].at == again[i].at) << where;
+      if (!kSanitized) EXPECT_TRUE(made[i].at == again[i].at) << where;
     }
   }
 
