@@ -201,7 +201,8 @@ TEST_P(TensorRanksByRecipe, AreNearOneRankAndAlikeAtOneDegree) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, TensorRanksByRecipe,
-                         testing::Values(Case{.name = "bf16", .keys = {{"precision", "\"bf16\""}, {"recompute", "\"attention\""}}},
+                         testing::Values(Case{.name = "bf16", .keys = {{"precision", "\"bf16\""}}},
+                                         Case{.name = "attention", .keys = {{"precision", "\"bf16\""}, {"recompute", "\"attention\""}}},
                                          Case{.name = "fp16", .keys = skipping_fp16()}, Case{.name = "ragged", .keys = {}, .ignored = true},
                                          Case{.name = "recompute", .keys = {{"recompute", "\"full\""}}},
                                          Case{.name = "all_bf16", .keys = all_in_bf16("\"blocks\"")},
