@@ -16,7 +16,7 @@ namespace {
 constexpr int64_t kGuard = 64;
 constexpr std::byte kGarbage{0xCB};  // as a float -2.7e7, as an index far out of range
 
-/// So many bytes of it, until the thread asks again.
+/// `bytes` bytes of it, valid until the next call on this thread.
 const std::byte* garbage(int64_t bytes) {
   thread_local std::vector<std::byte> all;
   if (all.size() < static_cast<size_t>(bytes)) all.assign(static_cast<size_t>(bytes), kGarbage);
