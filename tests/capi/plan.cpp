@@ -25,12 +25,6 @@ struct PlannedModel {
   HeldModel model;
 };
 
-int64_t number_in(const std::string& json, const std::string& key) {
-  const size_t at = json.find("\"" + key + "\":");
-  EXPECT_NE(at, std::string::npos) << key << " in " << json;
-  return at == std::string::npos ? -1 : std::strtoll(json.c_str() + at + key.size() + 3, nullptr, 10);
-}
-
 bool has(const std::string& json, const char* words) { return json.find(words) != std::string::npos; }
 
 TEST(Plans, OfARankOfFourThousandNeedNoMemoryForTheModel) {

@@ -123,12 +123,14 @@ Written written(st_predictor* predictor) {
   return written(predictor, options);
 }
 
-int instructions_of(st_trainer* trainer) {
-  const std::string plan = text_of(st_trainer_plan, trainer);
-  const std::string text = plan, key = "\"instructions\":";
-  const size_t at = text.find(key);
-  EXPECT_NE(at, std::string::npos) << text;
-  return at == std::string::npos ? -1 : std::stoi(text.substr(at + key.size()));
+std::string plan_of(st_trainer* trainer) { return text_of(st_trainer_plan, trainer); }
+
+int64_t number_in(const std::string& json, const std::string& key) {
+  const size_t at = json.find("\"" + key + "\":");
+  EXPECT_NE(at, std::string::npos) << key << " in " << json;
+  return at == std::string::npos ? -1 : std::stoll(json.substr(at + key.size() + 3));
 }
+
+int instructions_of(st_trainer* trainer) { return static_cast<int>(number_in(plan_of(trainer), "instructions")); }
 
 }  // namespace st::test

@@ -94,6 +94,10 @@ Written written(st_predictor* predictor, const st_generate_options& options, con
 /// Twelve tokens.
 Written written(st_predictor* predictor);
 
+std::string plan_of(st_trainer* trainer);
+/// A whole number of a plan's JSON, by its first key of this name.
+int64_t number_in(const std::string& json, const std::string& key);
+
 /// The number of instructions in a step, from the plan.
 int instructions_of(st_trainer* trainer);
 

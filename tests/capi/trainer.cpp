@@ -9,14 +9,6 @@ namespace {
 
 using namespace st::test;
 
-int64_t number_in(const std::string& json, const std::string& key) {
-  const size_t at = json.find("\"" + key + "\":");
-  EXPECT_NE(at, std::string::npos) << key << " in " << json;
-  return at == std::string::npos ? -1 : std::stoll(json.substr(at + key.size() + 3));
-}
-
-std::string plan_of(st_trainer* trainer) { return text_of(st_trainer_plan, trainer); }
-
 // That a step keeps what it says, and that the bits stay: Recomputed of tests/equivalence.
 TEST(Trainer, ThePlanSaysWhatRecomputeSaves) {
   const auto context = hold<HeldContext>(st_context_create, nullptr);
