@@ -46,19 +46,6 @@ std::vector<std::string> differing(std::span<const RankFact> a, std::span<const 
 
 }  // namespace
 
-std::vector<RankFact> kernel_facts(std::string_view kernels) {
-  std::vector<RankFact> facts = {{"kernels", ""}};
-  while (!kernels.empty()) {
-    const std::string_view word = kernels.substr(0, kernels.find(' '));
-    kernels.remove_prefix(std::min(word.size() + 1, kernels.size()));
-    if (const size_t equals = word.find('='); equals != word.npos)
-      facts.push_back({text("kernels: ", word.substr(0, equals)), std::string(word.substr(equals + 1))});
-    else
-      facts.front().value.append(facts.front().value.empty() ? "" : " ").append(word);
-  }
-  return facts;
-}
-
 void require_agreement(Communicator& ranks, std::span<const RankFact> facts, std::string_view part,
                        const std::function<int(int rank)>& model) {
   constexpr size_t kHex = 32;  // characters of a digest

@@ -16,10 +16,6 @@ struct RankFact {
   std::string name, value;  // "lr", "0.001"
 };
 
-/// The kernel class "cuda sm_90a/132 own=1f table=none" as facts: "kernels" is "cuda sm_90a/132", "kernels: own" is "1f", and so on. A
-/// refusal then names the part that differs.
-std::vector<RankFact> kernel_facts(std::string_view kernels);
-
 /// Collective call of all ranks. Throws the same rank_mismatch on all ranks if `facts` differ: the first rank that differs from rank 0, the
 /// fact and both values; messages begin with `part`. The group stays usable. Other errors are the communicator's.
 ///   model   the rank with which a rank must agree; null: rank 0

@@ -8,6 +8,7 @@
 #include "base/library_version.h"
 #include "base/text.h"
 #include "comm/rank_facts.h"
+#include "parts/kernel_facts.h"
 
 namespace st {
 namespace {

@@ -7,6 +7,7 @@
 #include "plan/exchange_memory.h"
 #include "plan/input_copies.h"
 #include "recipe/can_offload.h"
+#include "recipe/can_shard_masters.h"
 #include "recipe/fast_collectives.h"
 #include "recipe/kernel_needs_of.h"
 

@@ -23,10 +23,6 @@ void require_offload_budget(const Recipe& recipe, const MemoryLayout& memory) {
           ", offload less, use an optimizer with less state (adamw-8bit) or zero on more ranks, or set offload to none");
 }
 
-bool can_shard_masters(const Recipe& recipe, bool parameters_on_host) {
-  return recipe.data_ranks() > 1 && (recipe.zero == 1 || recipe.zero == 2) && recipe.precision != "fp32" && !parameters_on_host;
-}
-
 bool threads_have_copies(const Mesh& mesh, int64_t zero, bool parameters_on_host) {
   if (mesh.tensor > 1) return true;
   return parameters_on_host && (mesh.stage > 1 || (zero == 3 && mesh.data > 1));

@@ -23,9 +23,6 @@ void require_offload_budget(const Recipe& recipe, const MemoryLayout& memory);
 /// Whether it moves the model's parameters to the memory of the device's host. Then each rank has its own (not PlanOptions::shares_masters
 /// or shards_masters).
 bool moves_parameters(const Recipe& recipe, bool has_own_memory);
-/// Whether a host's ranks, whose models allocate parameters late, keep only their shards of the masters of 16-bit weights in a step on the
-/// model's own loss.
-bool can_shard_masters(const Recipe& recipe, bool parameters_on_host);
 /// Whether ranks that are threads have parameters, or shards, of their own besides the model's: a stage and a rank of zero 3 read the
 /// model's where they lie, but for those in the host's memory, of which each fetches its own.
 bool threads_have_copies(const Mesh& mesh, int64_t zero, bool parameters_on_host);

@@ -88,7 +88,7 @@ struct PlanOptions {
   bool parameters_on_host = false;  // of a model on a device: they are in the host's memory (recipe key offload)
 
   bool shards_masters = false;     // ranks are a host's: under ZeRO-1 and -2 each keeps only its shards of the masters
-  bool may_shard_masters = false;  // the same with another recipe, where can_shard_masters() says so (can_offload.h)
+  bool may_shard_masters = false;  // the same with another recipe, where can_shard_masters() says so (can_shard_masters.h)
 
   static constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max();
   int64_t memory = kUnlimited;  // bytes that a step may use in addition to the parameters; recompute auto must fit in them

@@ -14,6 +14,7 @@
 #include "passes/scale_loss.h"
 #include "plan/memory_summary.h"
 #include "recipe/can_offload.h"
+#include "recipe/can_shard_masters.h"
 #include "recipe/kernel_needs_of.h"
 #include "recipe/memory_fixes.h"
 #include "team/find_nan.h"

@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "comm/rank_texts.h"
 #include "ir/op.h"
+#include "parts/kernel_facts.h"
 
 namespace st {
 namespace {

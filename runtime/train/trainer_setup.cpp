@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "comm/rank_texts.h"
 #include "recipe/can_offload.h"
+#include "recipe/can_shard_masters.h"
 #include "recipe/fast_collectives.h"
 #include "recipe/kernel_needs_of.h"
 #include "recipe/schedule_choice.h"

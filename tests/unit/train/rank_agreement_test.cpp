@@ -79,19 +79,6 @@ TEST(RankAgreement, IsNotThatOfAnotherLibraryOrKernelClass) {
   expect_refused(facts_with("kernels", "cpu avx2"), {"has kernels cpu avx2, rank 0 has cpu avx512"});
 }
 
-TEST(RankAgreement, NamesThePartOfAKernelClassThatDiffers) {
-  const auto value = [](const std::vector<RankFact>& facts, std::string_view name) {
-    return std::ranges::find(facts, name, &RankFact::name)->value;
-  };
-  const std::vector<RankFact> facts = kernel_facts("cuda sm_90a/132 own=1f table=none cublasLt=130100,1048576");
-  ASSERT_EQ(facts.size(), 4U);
-  EXPECT_EQ(facts.front().name, "kernels");
-  EXPECT_EQ(facts.front().value, "cuda sm_90a/132");
-  EXPECT_EQ(value(facts, "kernels: own"), "1f");
-  EXPECT_EQ(value(facts, "kernels: table"), "none");
-  EXPECT_EQ(value(facts, "kernels: cublasLt"), "130100,1048576");
-}
-
 // A rank whose library orders or buckets collectives differently, with everything else equal.
 TEST(RankAgreement, IsNotThatOfOtherCollectives) {
   const RankRun other = run_of(2, "4096");
