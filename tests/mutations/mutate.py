@@ -24,7 +24,8 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-NEAR = {"model": "train", "backend": "backend|conformance", "capi/src": "capi", "capi/cli": "cli", "bindings/cpp": "hpp"}  # others: the room's first name
+# Others: the room's first name.
+NEAR = {"model": "train", "backend": "backend|conformance", "capi/src": "capi", "capi/cli": "cli", "bindings/cpp": "hpp"}
 
 
 def main():
@@ -141,9 +142,10 @@ class Tree:
         """The first failing test of the selection with its first failed case, or nothing."""
         launcher = ["setarch", os.uname().machine, "-R"]
         environment = {**os.environ, "TSAN_OPTIONS": "halt_on_error=1"}
+        command = [*launcher, "ctest", "--test-dir", f"build/{preset}", *selection, "-j", str(os.cpu_count()), "--timeout", "600",
+                   "--stop-on-failure", "--output-on-failure"]
         ran = subprocess.run(
-            [*launcher, "ctest", "--test-dir", f"build/{preset}", *selection, "-j", str(os.cpu_count()), "--timeout", "600", "--stop-on-failure",
-             "--output-on-failure"], cwd=self.folder, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+            command, cwd=self.folder, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         text = ran.stdout.decode(errors="replace")
         if ran.returncode == 0:
             return ""
