@@ -64,6 +64,14 @@ TEST_F(AttentionKernels, HaveTheErrorOfTheCpuForSmallAndLargeGradients) {
     for (const double size : {1e-4, 2000.0}) expect_errors_of_the_cpu(c, dtype, {{"causal", true}, {"scale", 0.0}}, size);
 }
 
+TEST_F(AttentionKernels, HaveTheErrorOfTheCpuIfTensorCoresCutSums) {
+  const CutSums cut;
+  for (const DType dtype : {DType::bf16, DType::f16}) {
+    expect_errors_of_the_cpu({1, 33, 70, 2, 1, 64}, dtype, {{"causal", false}, {"scale", 0.3}});
+    expect_errors_of_the_cpu({1, 20, 40, 1, 1, 128}, dtype, {{"causal", true}, {"scale", 0.3}}, 2000);
+  }
+}
+
 // Keys masked by -inf in a column where queries have 1, of more keys than a tile has: with each kernel. Before them, queries see nothing
 // else.
 TEST_F(AttentionKernels, GiveZeroWhereAllScoresAreMinusInfinity) {

@@ -19,6 +19,7 @@
 #include "base/workers.h"
 #include "float_format.h"
 #include "sanitized.h"
+#include "warp_product.h"
 
 namespace st::cuda {
 
@@ -105,6 +106,14 @@ inline int64_t differences(const std::vector<uint8_t>& made, const std::vector<u
     if (compared_bits(made, dtype, i) != compared_bits(wanted, dtype, i)) ++count;
   return count;
 }
+
+/// Tensor cores cut their sums, as an H100's do, while one lives.
+struct CutSums {
+  CutSums() { simulated::cut_sums(true); }
+  ~CutSums() { simulated::cut_sums(false); }
+  CutSums(const CutSums&) = delete;
+  CutSums& operator=(const CutSums&) = delete;
+};
 
 struct Tensor {
   DType dtype;

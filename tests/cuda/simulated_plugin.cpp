@@ -1,6 +1,7 @@
 // libscaletrain_cuda_simulated.so, for tests alone: the plug-in's backend and kernels on a device that is not there.
 // SCALETRAIN_SIMULATED_ORDER is when its streams run: eager (the default), late or random. SCALETRAIN_SIMULATED_NCCL: the file of
-// fake_nccl. With SCALETRAIN_SIMULATED_CUBLASLT=1 it looks for cuBLASLt as the plug-in does, and takes fake_cublaslt.cpp alone.
+// fake_nccl. With SCALETRAIN_SIMULATED_CUBLASLT=1 it looks for cuBLASLt as the plug-in does, and takes fake_cublaslt.cpp alone. With
+// SCALETRAIN_SIMULATED_CUT_SUMS=1 its tensor cores cut sums as an H100 does (warp_product.h).
 #include <cstdlib>
 #include <mutex>
 #include <string_view>
@@ -10,6 +11,7 @@
 #include "backend/cuda/library_products.h"
 #include "simulated_runtime.h"
 #include "simulated_stream.h"
+#include "warp_product.h"
 
 namespace st::simulated {
 namespace {
@@ -23,6 +25,8 @@ Order order() {
           "; use eager, late or random");
   return name == "late" ? Order::late : name == "random" ? Order::random : Order::eager;
 }
+
+bool cuts_sums() { return std::getenv("SCALETRAIN_SIMULATED_CUT_SUMS") != nullptr; }
 
 /// The real one would follow pointers to streams that are not its own.
 cuda::CublasLt load_fake_cublaslt() {
@@ -41,7 +45,10 @@ std::optional<cuda::CublasLt> library(std::string& why_none) {
 
 int count(std::string& why_none) {
   static std::once_flag has_started;
-  std::call_once(has_started, [] { start_runtime({.order = order(), .devices = kDevices, .memory = int64_t{1} << 34}); });
+  std::call_once(has_started, [] {
+    start_runtime({.order = order(), .devices = kDevices, .memory = int64_t{1} << 34});
+    cut_sums(cuts_sums());
+  });
   library(why_none);
   return kDevices;
 }
@@ -63,7 +70,8 @@ std::string version_of_nccl() { return open_simulated_nccl()->version_text(); }
 std::unique_ptr<Backend> open(int index, std::shared_ptr<MemorySource> memory) {
   std::string why_none;
   const cuda::ProductMeans products("simulated", library(why_none));
-  return cuda::make_cuda_backend(kName, has_library() ? "simulated " + products.kernel_class() : "simulated", index, std::move(memory),
+  const std::string kernels = cuts_sums() ? "simulated sums=cut" : "simulated";
+  return cuda::make_cuda_backend(kName, has_library() ? kernels + " " + products.kernel_class() : kernels, index, std::move(memory),
                                  open_simulated_nccl, [&] { return products.choices(); });
 }
 

@@ -1,13 +1,18 @@
 #include "warp_product.h"
 
+#include <cfenv>
 #include <cmath>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "base/float16.h"
+#include "gpu/tensor_core.h"
 
 namespace st::simulated {
 namespace {
+
+bool sums_are_cut = false;
 
 constexpr int kFragmentRows = 16, kFragmentColumns = 8, kFragmentDepth = 16;
 using Line = float __attribute__((vector_size(kFragmentColumns * sizeof(float))));
@@ -32,11 +37,19 @@ struct WarpProduct {
       for (int part = 0; part < 2; ++part)
         for (int i = 0; i < 2; ++i) b[lane % 4 * 2 + part * 8 + i][lane / 4] = number_of(lanes[lane]->b[column * 2 + part], i);
   }
-  void add(int row, int column, const Line (&sums)[kFragmentRows]) const {
+  /// Calls add(sum, row, column) with each sum of a block, and its place there.
+  template <class Add>
+  void add_each(int block_row, int block_column, const Add& add) const {
     for (int lane = 0; lane < kLanes; ++lane) {
-      float* const mine = lanes[lane]->sums + (row * lanes[lane]->columns + column) * 4;
-      for (int part = 0; part < 4; ++part) mine[part] += sums[lane / 4 + part / 2 * 8][lane % 4 * 2 + part % 2];
+      float* const mine = lanes[lane]->sums + (block_row * lanes[lane]->columns + block_column) * 4;
+      for (int part = 0; part < 4; ++part) add(mine[part], lane / 4 + part / 2 * 8, lane % 4 * 2 + part % 2);
     }
+  }
+  static float cut_sum(float sum, const float (&a)[kFragmentDepth], const Line (&b)[kFragmentDepth], int column) {
+    double exact = sum;
+    for (int k = 0; k < kFragmentDepth; ++k) exact += double{a[k]} * double{b[k][column]};
+    if (!std::isfinite(exact)) return static_cast<float>(exact);  // the model has numbers alone
+    return probe::kTensorCore16(sum, kFragmentDepth, [&](int k) { return std::pair(a[k], b[k][column]); });
   }
   void run() const {
     constexpr int kMostColumns = 16;
@@ -48,17 +61,26 @@ struct WarpProduct {
       float a[kFragmentRows][kFragmentDepth];
       read_a(row, a);
       for (int column = 0; column < columns; ++column) {
+        if (sums_are_cut) {
+          add_each(row, column, [&](float& sum, int i, int j) { sum = cut_sum(sum, a[i], b[column], j); });
+          continue;
+        }
         Line sums[kFragmentRows];
         for (int i = 0; i < kFragmentRows; ++i) {
           Line sum = {};
           for (int k = 0; k < kFragmentDepth; ++k) sum += a[i][k] * b[column][k];
           sums[i] = sum;
         }
-        add(row, column, sums);
+        add_each(row, column, [&](float& sum, int i, int j) { sum += sums[i][j]; });
       }
     }
   }
 };
+
+template <bool kBf16>
+[[gnu::noinline]] void run_product(const Fragments* const* lanes) {
+  WarpProduct<kBf16>{lanes}.run();
+}
 
 constexpr int kOuterColumns = 4;
 
@@ -80,8 +102,16 @@ void add_outer_anywhere(S* sums, const S* a, const S* b, int rows) {
 
 }  // namespace
 
+void cut_sums(bool are_cut) { sums_are_cut = are_cut; }
+
 void multiply_fragments(const Fragments* const* lanes) {
-  lanes[0]->is_bf16 ? WarpProduct<true>{lanes}.run() : WarpProduct<false>{lanes}.run();
+  std::fenv_t mode{};
+  if (sums_are_cut) {  // numbers below the normal range count, other than in the mode of the stream's thread
+    std::fegetenv(&mode);
+    std::fesetenv(FE_DFL_ENV);
+  }
+  lanes[0]->is_bf16 ? run_product<true>(lanes) : run_product<false>(lanes);
+  if (sums_are_cut) std::fesetenv(&mode);
 }
 
 void add_outer_product(float* sums, const float* a, const float* b, int rows) { add_outer_anywhere(sums, a, b, rows); }

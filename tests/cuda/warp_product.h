@@ -7,5 +7,7 @@ namespace st::simulated {
 
 /// Adds the products to the sums of each of kLanes lanes.
 void multiply_fragments(const Fragments* const* lanes);
+/// From now on sums are cut as an H100 cuts them (tests/gpu/tensor_core.h), or rounded, as they are at first. Call it while no kernel runs.
+void cut_sums(bool are_cut);
 
 }  // namespace st::simulated

@@ -9,6 +9,7 @@
 
 #include "grid_engine.h"
 #include "simulated_runtime.h"
+#include "warp_product.h"
 
 namespace st {
 namespace {
@@ -29,6 +30,19 @@ TEST(WrapperProbes, AreTheHostsOnTheSimulatedDevice) {
     EXPECT_EQ(simulated::live_objects(), 0);
   }
   simulated::set_seed(1);
+}
+
+TEST(WrapperProbes, HaveTheBitsOfADevicesTensorCoresIfSumsAreCut) {
+  simulated::start_runtime({.order = Order::late, .memory = 64 << 20});
+  simulated::cut_sums(true);
+  testing::internal::CaptureStdout();
+  EXPECT_EQ(print_wrapper_probes(), 0);
+  simulated::cut_sums(false);
+  const std::string lines = testing::internal::GetCapturedStdout();
+  for (const char* type : {"bf16", "f16"})
+    EXPECT_NE(lines.find(std::string("{\"tensor_core\":\"multiply_add of ") + type + "\",\"n\":1024,\"share_of_bits\":1}"),
+              std::string::npos)
+        << lines;
 }
 
 TEST(WrapperProbes, FindAKernelWithAFault) {

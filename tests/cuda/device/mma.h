@@ -1,6 +1,7 @@
 // The same names as runtime/backend/cuda/device/mma.h. A warp's fragments are multiplied at once by the last lane that comes; sixteen
 // products are added from zero in order of k, and their sum is added to the accumulator, each rounded to fp32. Numbers below the normal
-// range are zeros. A copy happens when its thread waits for it; until then its place holds NaN.
+// range are zeros. After cut_sums(true) (warp_product.h) sums are an H100's instead. A copy happens when its thread waits for it; until
+// then its place holds NaN.
 #pragma once
 
 #include <cstdint>
