@@ -38,6 +38,12 @@ Matrix normal(DType dtype, const Shape& shape, uint64_t seed) {
   return x;
 }
 
+Matrix magnitudes(DType dtype, const Shape& shape, uint64_t seed) {
+  Matrix x = normal(dtype, shape, seed);
+  for (int64_t i = 0; i < shape.elements(); ++i) reference::set(x.operand, i, std::abs(x.at(i)));
+  return x;
+}
+
 class ProductKernels : public KernelTest {
  protected:
   ProductKernels() : KernelTest(Order::late) {}
@@ -58,11 +64,11 @@ class ProductKernels : public KernelTest {
     return made;
   }
 
-  void expect_errors(DType dtype, DType result, const Sizes& sizes) {
+  void expect_errors(DType dtype, DType result, const Sizes& sizes, Matrix (*numbers)(DType, const Shape&, uint64_t) = normal) {
     const auto& [m, n, k, transpose_a, transpose_b] = sizes;
     std::vector<Matrix> in;
-    in.push_back(normal(dtype, transpose_a ? Shape{k, m} : Shape{m, k}, 1));
-    in.push_back(normal(dtype, transpose_b ? Shape{n, k} : Shape{k, n}, 2));
+    in.push_back(numbers(dtype, transpose_a ? Shape{k, m} : Shape{m, k}, 1));
+    in.push_back(numbers(dtype, transpose_b ? Shape{n, k} : Shape{k, n}, 2));
     Attrs attrs = {{"transpose_a", transpose_a}, {"transpose_b", transpose_b}};
     if (result != dtype) attrs.set("result", std::string("f32"));
     const Matrix made = std::move(run(Where::device, Op::matmul, in, {{result, {m, n}}}, attrs)[0]);
@@ -78,6 +84,17 @@ TEST_F(ProductKernels, HaveErrorsOfTheCpu) {
       expect_errors(dtype, dtype, sizes);
       if (dtype != DType::f32) expect_errors(dtype, DType::f32, sizes);
     }
+}
+
+// Cut sums are too small where all terms are positive. Sums over K of 32 to 256 come nearest to the bound, since the cpu rounds few.
+TEST_F(ProductKernels, HaveErrorsOfTheCpuIfTensorCoresCutSums) {
+  const CutSums cut;
+  for (const DType dtype : {DType::bf16, DType::f16}) {
+    expect_errors(dtype, dtype, {37, 53, 300, false, false});
+    for (const Sizes& sizes : {Sizes{64, 64, 32, false, true}, Sizes{64, 64, 64, true, true}, Sizes{33, 64, 128, false, false},
+                               Sizes{64, 64, 256, true, false}, Sizes{5, 40, 1030, true, true}})
+      for (auto* const numbers : {normal, magnitudes}) expect_errors(dtype, DType::f32, sizes, numbers);
+  }
 }
 
 TEST_F(ProductKernels, HaveTheSameBitsInAnyTileAndOrder) {

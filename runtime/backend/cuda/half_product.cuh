@@ -1,8 +1,9 @@
 // C = op(A) op(B) of 16-bit operands by tensor cores, with sums in fp32: a block has kRows x kColumns of C, in steps of 32 along K, and a
 // warp kWarpRows x kWarpColumns of them. Shared memory holds kStages steps, of which all but one are on their way by cp.async. Sums over K
-// are in one order, which depends on K alone: blocks of 128 are added from zero, 16 products at a time (device/mma.h), and the blocks then
-// one after the other in fp32. Tensor cores cut their sums instead of rounding them: of one sum over K = 2048 the error is 8 times that of
-// fp32 by fma, of 8192 38 times; of blocks of 128 half of it and three quarters (by the model of tests/gpu/tensor_core.h).
+// are in one order, which depends on K alone: those of a step are made from zero, 16 products at a time (device/mma.h), and then added in
+// fp32. Tensor cores cut their sums instead of rounding them: of one sum over K = 2048 the error is 8 times that of fp32 by fma, of 8192 38
+// times. By steps of 32 it is at most 1.5 times the cpu's and a unit of fp32; by steps of 64 the bound is reached, by 128 it is exceeded
+// (README.md, by the model of tests/gpu/tensor_core.h).
 //
 // In shared memory a step has chunks of 16 bytes, as they are neighbours in memory: lines of 4 chunks along K, or 32 rows of K with a chunk
 // for each 8 lines. A chunk's place within its line or row is changed by XOR, so that the 8 rows that ldmatrix reads at a time, one chunk
@@ -15,7 +16,6 @@
 namespace st::cuda {
 
 constexpr int kHalfDepth = 32;  // of K, a step
-constexpr int kHalfBlock = 128;
 
 template <int kRows, int kColumns, int kStageCount, int kRowsOfWarp, int kColumnsOfWarp>
 struct HalfTile {
@@ -104,12 +104,13 @@ half_product(Product p, Stages stages, const uint16_t* a, const uint16_t* b, boo
     commit_copies();
   };
   for (int step = 0; step < kStages - 1; ++step) read(step);
-  float sums[kDown][kAcross][4] = {}, block[kDown][kAcross][4] = {};
+  float sums[kDown][kAcross][4] = {};
   for (int step = 0; step < steps; ++step) {
     wait_copies<kStages - 2>();
     sync_block();
     read(step + kStages - 1);  // into the stage of the step before
     const Chunk* const stage = shared + step % kStages * kStage;
+    float block[kDown][kAcross][4] = {};
     UNROLL
     for (int k = 0; k < kHalfDepth; k += kFragment) {
       uint32_t fragments_of_a[kDown][4], fragments_of_b[kAcross][2];
@@ -119,16 +120,12 @@ half_product(Product p, Stages stages, const uint16_t* a, const uint16_t* b, boo
       for (int j = 0; j < kAcross; j += 2) B::load_b(fragments_of_b[j], fragments_of_b[j + 1], stage + A::kChunks, warp_column + j * 8, k);
       multiply_add<half_of(T{})>(block, fragments_of_a, fragments_of_b);
     }
-    if (step % (kHalfBlock / kHalfDepth) != kHalfBlock / kHalfDepth - 1 && step != steps - 1) continue;
     UNROLL
     for (int i = 0; i < kDown; ++i) {
       UNROLL
       for (int j = 0; j < kAcross; ++j) {
         UNROLL
-        for (int e = 0; e < 4; ++e) {
-          sums[i][j][e] = plus(sums[i][j][e], block[i][j][e]);
-          block[i][j][e] = 0;
-        }
+        for (int e = 0; e < 4; ++e) sums[i][j][e] = plus(sums[i][j][e], block[i][j][e]);
       }
     }
   }
