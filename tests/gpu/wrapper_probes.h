@@ -7,7 +7,7 @@
 namespace st {
 
 /// Prints one JSON line a result, of device 0: elements, and how many differ. Products of numbers that are not whole have a line with the
-/// share that has the bits of tensor_core.h instead, which the simulated device has not.
+/// share that has the bits of tensor_core.h instead, which the simulated device has only if it cuts sums.
 struct WrapperProbe {
   const char* name;
   bool is_fault;                               // a kernel with a fault of tests/cuda, whose result may be right or wrong
