@@ -107,7 +107,11 @@ static class PolicyGradient {
   }
 
   static int Main(string[] arguments) {
-    string device = arguments.Contains("--device") ? arguments.Last() : "cpu";  // --device NAME at the end
+    if (arguments.Length > 0 && (arguments.Length != 2 || arguments[0] != "--device")) {
+      Console.Error.WriteLine("usage: PolicyGradient [--device NAME]");
+      return 2;
+    }
+    string device = arguments.Length == 0 ? "cpu" : arguments[1];
     CultureInfo.CurrentCulture = CultureInfo.InvariantCulture;
     var returns = new double[Rounds];
     using (var context = new Context(new ContextOptions { Device = device }))

@@ -249,10 +249,13 @@ class TrainingService implements AutoCloseable {
   public static void main(String[] arguments) throws IOException {
     System.setProperty("sun.net.httpserver.maxReqTime", "10");  // seconds that a client may take to send or read
     System.setProperty("sun.net.httpserver.maxRspTime", "60");
-    boolean names = List.of(arguments).contains("--device");  // --device NAME at the end
-    int numbers = arguments.length - (names ? 2 : 0);
+    int option = List.of(arguments).indexOf("--device"), numbers = option < 0 ? arguments.length : option;
+    if (numbers > 2 || (option >= 0 && option != arguments.length - 2)) {
+      System.err.println("usage: TrainingService [PORT [INPUTS]] [--device NAME]");
+      System.exit(2);
+    }
     int port = numbers > 0 ? Integer.parseInt(arguments[0]) : 8080, inputs = numbers > 1 ? Integer.parseInt(arguments[1]) : 1;
-    TrainingService service = new TrainingService(port, inputs, names ? arguments[arguments.length - 1] : "cpu");
+    TrainingService service = new TrainingService(port, inputs, option < 0 ? "cpu" : arguments[option + 1]);
     Runtime.getRuntime().addShutdownHook(new Thread(() -> {
       service.close();
       System.out.println("ended; " + Library.liveHandles("trainer") + " trainers are left");

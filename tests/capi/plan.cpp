@@ -1,6 +1,4 @@
 // st_plan: plans of runs that are not here, refused options, what a plan needs of the objects it was made of.
-#include <cstdlib>
-
 #include "sanitized.h"
 #include "small_run.h"
 

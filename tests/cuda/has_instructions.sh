@@ -6,6 +6,6 @@ listing=$(PATH=$(dirname "$tool"):$PATH "$tool" -sass "$object") || exit 1
 for name in "$@"; do
   case $listing in
     *" $name"*) ;;
-    *) echo "$object has no $name in its machine code" && rm "$object" && exit 1 ;;
+    *) echo "$object has no $name in its machine code"; rm -f "$object"; exit 1 ;;
   esac
 done

@@ -65,7 +65,7 @@ TEST_F(AttentionKernels, HaveTheErrorOfTheCpuForSmallAndLargeGradients) {
 }
 
 TEST_F(AttentionKernels, HaveTheErrorOfTheCpuIfTensorCoresCutSums) {
-  const CutSums cut;
+  const simulated::CutSums cut;
   for (const DType dtype : {DType::bf16, DType::f16}) {
     expect_errors_of_the_cpu({1, 33, 70, 2, 1, 64}, dtype, {{"causal", false}, {"scale", 0.3}});
     expect_errors_of_the_cpu({1, 20, 40, 1, 1, 128}, dtype, {{"causal", true}, {"scale", 0.3}}, 2000);

@@ -107,14 +107,6 @@ inline int64_t differences(const std::vector<uint8_t>& made, const std::vector<u
   return count;
 }
 
-/// Tensor cores cut their sums, as an H100's do, while one lives.
-struct CutSums {
-  CutSums() { simulated::cut_sums(true); }
-  ~CutSums() { simulated::cut_sums(false); }
-  CutSums(const CutSums&) = delete;
-  CutSums& operator=(const CutSums&) = delete;
-};
-
 struct Tensor {
   DType dtype;
   Shape shape;

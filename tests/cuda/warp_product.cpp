@@ -77,6 +77,7 @@ struct WarpProduct {
   }
 };
 
+/// Not inlined, so that no arithmetic moves across a change of the mode.
 template <bool kBf16>
 [[gnu::noinline]] void run_product(const Fragments* const* lanes) {
   WarpProduct<kBf16>{lanes}.run();
@@ -106,7 +107,7 @@ void cut_sums(bool are_cut) { sums_are_cut = are_cut; }
 
 void multiply_fragments(const Fragments* const* lanes) {
   std::fenv_t mode{};
-  if (sums_are_cut) {  // numbers below the normal range count, other than in the mode of the stream's thread
+  if (sums_are_cut) {  // the model counts subnormals, which the mode of the stream's thread flushes
     std::fegetenv(&mode);
     std::fesetenv(FE_DFL_ENV);
   }

@@ -10,4 +10,12 @@ void multiply_fragments(const Fragments* const* lanes);
 /// From now on sums are cut as an H100 cuts them (tests/gpu/tensor_core.h), or rounded, as they are at first. Call it while no kernel runs.
 void cut_sums(bool are_cut);
 
+/// Sums are cut while one lives.
+struct CutSums {
+  CutSums() { cut_sums(true); }
+  ~CutSums() { cut_sums(false); }
+  CutSums(const CutSums&) = delete;
+  CutSums& operator=(const CutSums&) = delete;
+};
+
 }  // namespace st::simulated

@@ -38,12 +38,12 @@ TEST(WrapperProbes, AreTheHostsOnTheSimulatedDevice) {
   simulated::set_seed(1);
 }
 
-TEST(WrapperProbes, HaveTheBitsOfADevicesTensorCoresIfSumsAreCut) {
+/// The lanes' fragments come to the model as the host gives them to it.
+TEST(WrapperProbes, HaveTheModelsBitsIfSumsAreCut) {
   simulated::start_runtime({.order = Order::late, .memory = 64 << 20});
-  simulated::cut_sums(true);
+  const simulated::CutSums cut;
   testing::internal::CaptureStdout();
   EXPECT_EQ(printed_by_all(), 0);
-  simulated::cut_sums(false);
   const std::string lines = testing::internal::GetCapturedStdout();
   for (const char* type : {"bf16", "f16"})
     EXPECT_NE(lines.find(std::string("{\"tensor_core\":\"multiply_add of ") + type + "\",\"n\":1024,\"share_of_bits\":1}"),

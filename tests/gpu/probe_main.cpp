@@ -13,7 +13,7 @@
 
 namespace {
 
-/// Of device 0. Machine code of sm_90a runs on no other.
+/// Whether device 0 is an sm_90, which alone runs machine code of sm_90a.
 bool has_sm90a() {
   int major = 0, minor = 0;
   cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0);

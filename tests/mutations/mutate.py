@@ -5,12 +5,12 @@ Usage: tests/mutations/mutate.py [NAME...] [--list FILE] [--results FILE] [--tre
        tests/mutations/mutate.py --check      whether each fault's text still stands once in the working tree; builds nothing
 
 The faults are those of mutations.toml, or those with the given names. Each is built and tested in a copy of the committed tree
-(build/mutations, kept between runs with its build): first the tests of the fault's own room, or those of its `near`, then all others. Each
-run uses the commands of tests/run without --all and stops at the first failure. A fault with `preset = "tsan"` is run by the tests labelled
+(build/mutations, kept between runs with its build): first the programs among the tests of the fault's own room, or of its `near`, then the
+rest of those tests, then all tests. Each run uses the commands of tests/run without --all and stops at the first failure. A fault with `preset = "tsan"` is run by the tests labelled
 `threads` under ThreadSanitizer. A fault that does not compile is reported as such: it is a defect of the list.
 
 Results are one line per fault (TAB: name, verdict, the first test that failed, seconds), appended to the results file as they come. A fault
-that is already in it is skipped.
+that is already in it is skipped. Faults that --near-only leaves open, and those of which a test's program was not there, are not in it.
 """
 
 import argparse
@@ -25,6 +25,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 # Others: the room's first name.
+NOT_RUN = ": not run"  # a test whose program is not there
 NEAR = {"model": "train", "backend": "backend|conformance", "capi/src": "capi", "capi/cli": "cli", "bindings/cpp": "hpp"}
 
 
@@ -47,6 +48,7 @@ def main():
     tree = Tree(wanted.tree)
     wanted.results.parent.mkdir(parents=True, exist_ok=True)
     done = {line.split("\t")[0] for line in wanted.results.read_text().splitlines()} if wanted.results.exists() else set()
+    unsettled = []  # verdicts that another run may change
     # Grouped by preset, since each tree is built once and then file by file.
     for mutation in sorted(mutations, key=lambda m: m.get("preset", "release")):
         if mutation["name"] in done or (wanted.names and mutation["name"] not in wanted.names):
@@ -55,12 +57,14 @@ def main():
         verdict, test = tree.trial(mutation, wanted.near_only)
         row = [mutation["name"], verdict, test, str(round(time.time() - start))]
         print(*row, sep="\t", flush=True)
-        if verdict != "open":
+        if verdict in ("caught", "survived", "does not compile"):
             with wanted.results.open("a") as results:
                 print(*row, sep="\t", file=results)
-    rows = [line.split("\t") for line in wanted.results.read_text().splitlines()]
-    verdicts = [row[1] for row in rows]
-    print(f"{verdicts.count('caught')} caught, {verdicts.count('survived')} survived, {verdicts.count('does not compile')} do not compile")
+        else:
+            unsettled.append(verdict)
+    rows = [line.split("\t") for line in wanted.results.read_text().splitlines()] if wanted.results.exists() else []
+    verdicts = unsettled + [row[1] for row in rows]
+    print(", ".join(f"{verdicts.count(verdict)} {verdict}" for verdict in sorted(set(verdicts))))
 
 
 def misplaced(mutation, folder):
@@ -108,13 +112,15 @@ class Tree:
         whole = ["thread_tests" if preset == "tsan" else "all"]
         trials = [(sorted(set(programs.values())), programs)] if programs else []
         trials += [(whole, others)] if others else []
-        trials += [] if near_only and trials else [(whole, [])]
+        if near_only and not trials:
+            sys.exit(f"mutations: no test is called {near}: correct `near`")
+        trials += [] if near_only else [(whole, [])]
         for targets, names in trials:
             if not self.build(preset, targets):
                 return "does not compile", ""
             failed = self.first_failure(preset, [*only, *(["-R", exactly(names)] if names else [])])
             if failed:
-                return "caught", failed
+                return ("not run" if failed.endswith(NOT_RUN) else "caught"), failed
         return ("open" if near_only else "survived"), ""
 
     def listed(self, preset, selection):
@@ -150,6 +156,8 @@ class Tree:
         if ran.returncode == 0:
             return ""
         program = re.search(r"Test +#\d+: (\S+) .*(?:Failed|Exception|Timeout|Not Run)", text)
+        if program and "Not Run" in program[0]:
+            return program[1] + NOT_RUN
         case = re.search(r"^\[  FAILED  \] (\S+)|^FAIL: (.*)|^FAILED (\S+)", text, re.MULTILINE)
         return (program[1] if program else "?") + (" " + next(filter(None, case.groups())) if case else "")
 

@@ -69,7 +69,7 @@ def test_it_trains_in_an_empty_environment(wheel, tmp_path):
     if (BUILD / "portable/libscaletrain_cuda.so").exists():  # found next to the library; without a driver it says so
         said = run(python, "-I", "-c", "import scaletrain; print(scaletrain.features()['devices'])", cwd=tmp_path)
         assert "NVIDIA's driver is missing" in said or "'name': 'cuda', 'available': True" in said, said
-        # The plug-in throws for a library that is not NCCL. The package's library catches that as its own error: it adds no file in front.
+        # The plug-in throws for a library that is not NCCL. Caught as the library's own Error, the message has no file in front.
         no_nccl = tmp_path / "libnccl.so.2"
         no_nccl.write_bytes((BUILD / "portable/libscaletrain_cuda.so").read_bytes())
         program = f"import os; os.environ['SCALETRAIN_CUDA_PATH'] = {str(tmp_path)!r}; import scaletrain; print(scaletrain.features()['transports'])"

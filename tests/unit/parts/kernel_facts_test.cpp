@@ -4,13 +4,17 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <string>
+#include <string_view>
+#include <vector>
 
 namespace st {
 namespace {
 
 TEST(KernelFacts, NameEachPartOfAKernelClass) {
-  const auto value = [](const std::vector<RankFact>& facts, std::string_view name) {
-    return std::ranges::find(facts, name, &RankFact::name)->value;
+  const auto value = [](const std::vector<RankFact>& facts, std::string_view name) -> std::string {
+    const auto found = std::ranges::find(facts, name, &RankFact::name);
+    return found == facts.end() ? "none of this name" : found->value;
   };
   const std::vector<RankFact> facts = kernel_facts("cuda sm_90a/132 own=1f table=none cublasLt=130100,1048576");
   ASSERT_EQ(facts.size(), 4U);
