@@ -2,8 +2,8 @@
 // warp kWarpRows x kWarpColumns of them. Shared memory holds kStages steps, of which all but one are on their way by cp.async. Sums over K
 // are in one order, which depends on K alone: those of a step are made from zero, 16 products at a time (device/mma.h), and then added in
 // fp32. Tensor cores cut their sums instead of rounding them: the error of one sum over K = 2048 is 8 times that of one by fma, over 8192
-// 38 times. With sums of 32 the error is at most 1.5 times the cpu's and a unit of fp32, up to K = 8192; sums of 64 reach that bound, sums
-// of 128 exceed it (README.md, "Cut sums", by the model of tests/gpu/tensor_core.h).
+// 38 times. With sums of 32 the error is at most 1.5 times the cpu's and a unit of fp32, tried up to K = 8192; sums of 64 reach that bound,
+// sums of 128 exceed it (README.md, "Cut sums", by the model of tests/gpu/tensor_core.h).
 //
 // In shared memory a step has chunks of 16 bytes, as they are neighbours in memory: lines of 4 chunks along K, or 32 rows of K with a chunk
 // for each 8 lines. A chunk's place within its line or row is changed by XOR, so that the 8 rows that ldmatrix reads at a time, one chunk
