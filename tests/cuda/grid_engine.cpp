@@ -279,16 +279,26 @@ void gather(Gathering& g, int expected, int line, const char* where, bool orders
 
 void set_seed(uint64_t seed) { seed_of_orders = seed; }
 
-void run_grid(const std::function<void()>& body, int64_t blocks, int threads) {
-  if (threads < 1 || threads > kMostThreads) throw std::runtime_error("simulated grid: blocks of " + std::to_string(threads) + " threads");
+namespace {
+
+/// The thread's, whose first grid may be that of a stream which no host waits for before the thread ends.
+Engine& engine_of_thread() {
   struct End {
     void operator()(Engine* of) const {
       const Unseen unseen;
       delete of;
     }
   };
+  const Unseen unseen;  // of glibc's note that End is to be called too
   thread_local const std::unique_ptr<Engine, End> own(new Engine);
-  Engine& e = *own;
+  return *own;
+}
+
+}  // namespace
+
+void run_grid(const std::function<void()>& body, int64_t blocks, int threads) {
+  if (threads < 1 || threads > kMostThreads) throw std::runtime_error("simulated grid: blocks of " + std::to_string(threads) + " threads");
+  Engine& e = engine_of_thread();
   e.caller.engine = &e;
   here = &e.caller;
   {

@@ -1,6 +1,9 @@
 // The plug-in's host code under ThreadSanitizer: a step of each way to use it, with ranks as threads. Other tests have the numbers.
 #include <gtest/gtest.h>
 
+#include <thread>
+
+#include "backend/device_registry.h"
 #include "training.h"
 
 namespace st {
@@ -23,6 +26,19 @@ TEST_P(SimulatedHostCode, TrainsWithoutARace) {
   const auto trainer = training.trainer();
   EXPECT_GT(trainer->step().loss, 0);
   EXPECT_GT(trainer->step().loss, 0);  // launches what the first has recorded
+}
+
+/// The simulated grid's own memory belongs to the thread, which may end before any host waits for the stream.
+TEST(SimulatedGrid, AThreadMayEndBeforeTheHostWaitsForItsFirstKernel) {
+  const auto device = open_device("cuda-simulated", nullptr);
+  const auto stream = device->make_stream();
+  constexpr int64_t kBytes = 64;
+  const auto memory = device->allocate(kBytes, MemoryRole::other);
+  const Operand filled{memory->data(), DType::f32, Shape{kBytes / 4}};
+  const Attrs attrs = make_attrs(Op::fill, {{"shape", Ints{kBytes / 4}}});
+  const auto kernel = device->prepare(Op::fill, {.in = {}, .out = {&filled, 1}, .attrs = &attrs});
+  std::thread([&] { kernel->enqueue(*stream); }).join();
+  stream->finish();
 }
 
 }  // namespace
