@@ -53,6 +53,7 @@ class Steps(unittest.TestCase):
         self.assertEqual(said["wrappers"][1], ["threads", "tiles"])
         self.assertEqual(said["planted"][1], ["no_fence run", "no_fence racecheck", "wrong_bytes run", "wrong_bytes racecheck"])
         self.assertEqual([gpu_run.at_most("planted", what) for what in ("wrong_bytes run", "no_fence run")], [3, 8])
+        self.assertLess(2 * gpu_run.at_most("sanitizer", "racecheck training"), said["sanitizer"][0])
 
     def test_that_hang_leave_the_others_their_time(self):
         """The process hangs, and one that does not end with it holds its output."""
