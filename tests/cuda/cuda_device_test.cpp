@@ -4,7 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdio>
+#include <fstream>
 #include <new>
+#include <sstream>
+#include <string>
 #include <vector>
 
 #include <device/threads.h>
@@ -276,6 +280,31 @@ TEST_P(CudaDevices, AFaultOfAKernelIsToldByFinishAndLasts) {
   EXPECT_NE(simulated::kernel_failure().find("waits at sync_block"), std::string::npos) << simulated::kernel_failure();
   EXPECT_EQ(error_of([&] { device.free_bytes(); }).message(), "cuda: cudaGetDevice " + lost);
   simulated::start_runtime({.order = GetParam(), .memory = kMemory});  // so that the buffer can go
+}
+
+/// Those of which the toolkit's header says so.
+std::vector<cudaError_t> lasting_errors() {
+  std::ifstream header(ST_CUDA_INCLUDE "/driver_types.h");
+  std::vector<cudaError_t> found;
+  std::string words, line;
+  for (int code = 0; std::getline(header, line);) {
+    for (std::istringstream parts(line); parts >> line;)
+      if (line != "*") words.append(line).append(1, ' ');
+    const size_t name = words.find(" cudaError"), is = words.find(" = ", name);
+    if (name == std::string::npos || is == std::string::npos || std::sscanf(words.c_str() + is, " = %d,", &code) != 1) continue;
+    if (words.find("the process must be terminated and relaunched") < name) found.push_back(static_cast<cudaError_t>(code));
+    words.clear();
+  }
+  return found;
+}
+
+TEST(RuntimeStatus, ErrorsAfterWhichCudaNeedsANewProcessSaySo) {
+  const std::vector<cudaError_t> lasting = lasting_errors();
+  EXPECT_GE(lasting.size(), 13U);
+  for (const cudaError_t status : lasting)
+    EXPECT_NE(error_of([&] { must(status, "f"); }).message().find("start a new process"), std::string::npos) << status;
+  for (const cudaError_t status : {cudaErrorInvalidValue, cudaErrorMemoryAllocation, cudaErrorDevicesUnavailable})
+    EXPECT_EQ(error_of([&] { must(status, "f"); }).message().find("start a new process"), std::string::npos) << status;
 }
 
 TEST_P(CudaDevices, AKernelThatGetsAnAddressOfTheHostsFails) {

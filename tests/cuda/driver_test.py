@@ -63,8 +63,10 @@ class Driver(unittest.TestCase):
     def test_what_it_returns_is_said(self):
         self.assertEqual(fake("silent"), f"cuDriverGetVersion returned 999; see whether nvidia-smi works, and else {REMEDY}")
         self.assertEqual(fake("mismatch"), "cuInit returned 803 (CUDA_ERROR_SYSTEM_DRIVER_MISMATCH: system has unsupported display driver / "
-                         "cuda driver combination)")
-        self.assertEqual(fake("broken"), "cuDeviceGetAttribute returned 999 (unknown)")
+                         "cuda driver combination); the driver's kernel module and library differ, as after an update: restart the machine, or load the "
+                         "module again")
+        self.assertEqual(fake("broken"), "cuDeviceGetAttribute returned 999 (unknown); see whether nvidia-smi works on this machine, and in this "
+                         "container")
         self.assertEqual(fake("stub"), f"{DRIVER}/libcuda.so.1 is the toolkit's stub for linking, not a driver; take its folder out of "
                          "SCALETRAIN_CUDA_PATH and LD_LIBRARY_PATH")
 
@@ -160,6 +162,7 @@ class Nccl(unittest.TestCase):
             other = shutil.copy(f"{NCCL}/libnccl.so.2", pathlib.Path(folder, "libnccl.so.3"))
             row = self.row(SCALETRAIN_CUDA_PATH=f"{folder}:{DRIVER}")
             if row["available"]:  # the loader of this machine finds NVIDIA's
+                self.assertRegex(row["joins"], r"found \d+\.\d+\.\d+, never run")
                 return
             self.assertIn(f"NCCL is missing; tried: the libraries of this process (no libnccl.so.2), {other} (another major version, 2 is needed), "
                           f"{DRIVER} (no libnccl.so.2, nor in its lib64 and lib), libnccl.so.2 (", row["why"])

@@ -119,18 +119,21 @@ TEST_F(LibraryProducts, OfAWrongTableAreRefusedWithItsLine) {
   const std::string header = "{\"products\":1,\"device\":\"simulated\",\"cublasLt\":130100}\n",
                     row = R"({"m":8,"n":8,"k":16,"a":"n","b":"n","in":"bf16","out":"bf16","bias":false,"adds":false,)";
   const std::string again = "; measure again with scaletrain bench gemm --tune --device cuda";
-  EXPECT_EQ(message(""), file_ + ": a table of products begins with a header, and this file is empty" + again);
+  const std::string place = std::string(kTable) + ": " + file_ + ": ", unset = "; or unset it";
+  EXPECT_EQ(message(""), place + "a table of products begins with a header, and this file is empty" + again + unset);
   EXPECT_EQ(
       message("{\"products\":1,\"device\":\"sm_90a/132\",\"cublasLt\":0}\n"),
       file_ + " was measured on sm_90a/132 with no cuBLASLt, and this is simulated with cuBLASLt 13.1.0" + again + ", or unset " + kTable);
   EXPECT_EQ(message(header + row + "\"by\":\"own\",\"tile\":\"256x256\",\"us\":1,\"other_us\":0}\n"),
-            file_ + ": line 2: our kernels of bf16 have no tile 256x256" + again);
+            place + "line 2: our kernels of bf16 have no tile 256x256" + again + unset);
   const std::string right = row + "\"by\":\"own\",\"tile\":\"64x64\",\"us\":1,\"other_us\":0}\n";
-  EXPECT_EQ(message(header + right + right), file_ + ": line 3: this problem is there already" + again);
+  EXPECT_EQ(message(header + right + right), place + "line 3: this problem is there already" + again + unset);
   EXPECT_EQ(message(header + row + "\"by\":\"cublasLt\",\"algorithm\":64,\"us\":1,\"other_us\":0}\n"),
-            file_ + ": line 2: algorithm must be a whole number in [0, 63], got 64");
+            place + "line 2: algorithm must be a whole number in [0, 63], got 64" + unset);
   std::filesystem::remove(file_);
-  EXPECT_EQ(error_of([&] { device(); }).code(), Code::not_found);
+  const Error missing = error_of([&] { device(); });
+  EXPECT_EQ(missing.code(), Code::not_found);
+  EXPECT_TRUE(missing.message().starts_with(std::string(kTable) + ": ")) << missing.message();
 }
 
 }  // namespace

@@ -204,6 +204,8 @@ def check_conditionals(name, text):
         line = found.group(0).strip()
         if not low:
             yield f"{name}:{line_of(text, found.start())}: '{line}': conditionals are not allowed above backend and comm"
+        elif name.startswith(("runtime/backend/cuda/", "runtime/comm/nccl/")):
+            yield f"{name}:{line_of(text, found.start())}: '{line}': the include path and the linked library choose the device, no conditional"
         elif not device_room and DEVICE_OR_LIBRARY.search(line):
             yield f"{name}:{line_of(text, found.start())}: '{line}': asks for a device or a library outside backend and comm"
 

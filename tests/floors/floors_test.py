@@ -74,6 +74,7 @@ BAD = {
     "a conditional above the backends": ("runtime/passes/fuse.cpp", "#ifdef NDEBUG\n#endif\n", "conditionals are not allowed"),
     "a conditional in the ABI": ("capi/src/model.cpp", "#if ST_FAST\n#endif\n", "conditionals are not allowed"),
     "a device named in a low conditional": ("runtime/ir/print.cpp", "#ifdef ST_CUDA\n#endif\n", "asks for a device"),
+    **{f"a conditional in {room}": (f"runtime/{room}/cast.cuh", "#ifdef __CUDA_ARCH__\n#endif\n", "no conditional") for room in ("backend/cuda", "comm/nccl")},
     "a header opens a namespace": ("runtime/ir/print.h", "#pragma once\nusing namespace std;\n", "must not open a namespace"),
     "a typedef in C++": ("runtime/ir/print.h", "#pragma once\ntypedef int Line;\n", "write using NAME"),
     "a kernel in CUDA's language": ("runtime/backend/cuda/cast.cuh", "__global__ void cast(float* y) { y[threadIdx.x] = 0; }\n", "only backend/cuda/device"),

@@ -60,7 +60,9 @@ class Calls {
 /// Whether SCALETRAIN_CUDA_SYNC asks that the host waits for each kernel, so that an error names its op.
 bool waits_for_kernels() {
   const char* const asked = std::getenv("SCALETRAIN_CUDA_SYNC");
-  return asked != nullptr && std::string_view(asked) == "1";
+  const std::string_view value = asked == nullptr ? "" : asked;
+  check(value.empty() || value == "0" || value == "1", "SCALETRAIN_CUDA_SYNC must be 0 or 1, got ", value);
+  return value == "1";
 }
 
 /// Writes IndexFaults::kHalted to the words of streams, by a stream of its own: theirs may wait for an exchange that never ends.

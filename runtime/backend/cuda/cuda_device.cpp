@@ -29,7 +29,8 @@ class Pinned : public PinnedMemory {
       const cudaError_t status = cudaMallocHost(&data_, static_cast<size_t>(bytes));
       if (is_out_of_memory(status))
         fail(Code::out_of_memory, text("allocate: ", device, " cannot pin ", bytes, " bytes of the host's memory, of which ",
-                                       os::available_memory(), " are available"));
+                                       os::available_memory(), " are available; offload less, set a smaller offload_budget, or raise the ",
+                                       "limit of locked memory (ulimit -l) or that of the container"));
       must(status, "cudaMallocHost");
     }
     source_->account().add(role_, bytes_);

@@ -8,6 +8,7 @@
 #include "backend/cuda/runtime_status.h"
 #include "backend/kernel_side.h"
 #include "base/error.h"
+#include "base/text.h"
 
 namespace st::cuda {
 
@@ -84,7 +85,12 @@ HostsStream::HostsStream(int64_t handle, int index, std::string_view device)
   check(handle > 0, "stream: ", handle, " is no stream; give a cudaStream_t of ", device, ", 1 for its default stream, or -1 for none");
   if (stream_ == cudaStreamLegacy || stream_ == cudaStreamPerThread) return;
   int of = -1;
-  must(cudaStreamGetDevice(stream_, &of), "cudaStreamGetDevice");
+  try {
+    must(cudaStreamGetDevice(stream_, &of), "cudaStreamGetDevice");
+  } catch (const Error& error) {
+    fail(error.code(), text("stream: ", handle, " is no stream of ", device, " that still exists: ", error.message(),
+                            "; give a cudaStream_t of it, 1 for its default stream, or -1 for none"));
+  }
   check(of == index, "stream: it is of device ", of, ", but the context is on ", device, "; give a stream of device ", index);
 }
 

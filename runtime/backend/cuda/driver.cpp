@@ -23,6 +23,19 @@ std::string why_no_device() {
               "those that nvidia-smi -L lists");
 }
 
+std::string_view way_out(CUresult result) {
+  switch (result) {
+    case CUDA_ERROR_SYSTEM_DRIVER_MISMATCH:
+      return "the driver's kernel module and library differ, as after an update: restart the machine, or load the module again";
+    case CUDA_ERROR_SYSTEM_NOT_READY:
+      return "the service of the machine's NVSwitches does not run: systemctl start nvidia-fabricmanager, of the driver's version";
+    case CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE:
+      return "this device cannot use the library of the package cuda-compat: take its folder out of LD_LIBRARY_PATH, or update the driver";
+    default:
+      return "see whether nvidia-smi works on this machine, and in this container";
+  }
+}
+
 }  // namespace
 
 void Driver::must(CUresult result, const char* called) const {
@@ -31,7 +44,7 @@ void Driver::must(CUresult result, const char* called) const {
   cuGetErrorName(result, &name);
   cuGetErrorString(result, &words);
   fail(Code::unavailable, text(called, " returned ", static_cast<int>(result), " (", name == nullptr ? "unknown" : name,
-                               words == nullptr ? "" : text(": ", words), ")"));
+                               words == nullptr ? "" : text(": ", words), "); ", way_out(result)));
 }
 
 std::string cuda_version_text(int version) { return text(version / 1000, ".", version % 1000 / 10); }

@@ -21,7 +21,7 @@ struct MuonWork {
   int64_t polynomial() const { return gram() + aligned(side() * side() * 4); }
   int64_t sums() const { return polynomial() + aligned(side() * side() * 4); }
   int64_t scale() const { return sums() + square_chunks(elements()) * 8; }
-  int64_t library() const { return aligned(scale() + 4); }
+  int64_t library() const { return (scale() + 4 + kLibraryAlignment - 1) / kLibraryAlignment * kLibraryAlignment; }
   int64_t bytes() const { return library() + kLibraryWorkspace; }
 
  private:

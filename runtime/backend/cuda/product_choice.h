@@ -24,6 +24,7 @@ struct ProductKey {
 /// Bytes of workspace of every product that a library may compute: a constant, so that a plan needs no library. On an H100 cuBLASLt offers
 /// as many algorithms with none as with 32 MiB (tests/gpu/cublaslt_h100.jsonl), once sums that are split along K are masked off.
 constexpr int64_t kLibraryWorkspace = int64_t{1} << 20;
+constexpr int64_t kLibraryAlignment = 256;  // of its address, as cublasLtMatmul asks
 
 /// Whether a library is asked by default: a function of the problem alone, the same on every rank and in every run.
 /// - 16-bit operands with a result of their type. A library adds all of K in one accumulator of the tensor cores, which truncates: after k

@@ -129,7 +129,12 @@ std::string ProductTable::hash() const {
 std::unique_ptr<const ProductTable> product_table_of_environment(std::string_view device, size_t library) {
   const char* const file = std::getenv(kTableVariable);
   if (file == nullptr || *file == '\0') return nullptr;
-  auto table = std::make_unique<const ProductTable>(ProductTable::read(file));
+  std::unique_ptr<const ProductTable> table;
+  try {
+    table = std::make_unique<const ProductTable>(ProductTable::read(file));
+  } catch (const Error& error) {
+    fail(error.code(), text(kTableVariable, ": ", error.message(), "; or unset it"));
+  }
   table->check_made_for(device, library);
   return table;
 }

@@ -14,15 +14,15 @@ bool is_lasting(cudaError_t status) {
   constexpr cudaError_t kLasting[] = {cudaErrorIllegalAddress,      cudaErrorLaunchTimeout,      cudaErrorAssert,
                                       cudaErrorHardwareStackError,  cudaErrorIllegalInstruction, cudaErrorMisalignedAddress,
                                       cudaErrorInvalidAddressSpace, cudaErrorInvalidPc,          cudaErrorLaunchFailure,
-                                      cudaErrorTensorMemoryLeak,    cudaErrorECCUncorrectable,   cudaErrorContained};
+                                      cudaErrorTensorMemoryLeak,    cudaErrorECCUncorrectable,   cudaErrorContained,
+                                      cudaErrorMpsClientTerminated, cudaErrorExternalDevice};
   return std::ranges::find(kLasting, status) != std::end(kLasting);
 }
 
 std::string_view way_out(cudaError_t status) {
   if (is_lasting(status))
     return "; this process cannot use the device any more: save nothing from it, and start a new process, with SCALETRAIN_CUDA_SYNC=1 to "
-           "see "
-           "whose kernel it was";
+           "see whose kernel it was";
   if (status == cudaErrorDevicesUnavailable)
     return "; another process has it (compute mode Exclusive_Process): end that process, use another device, or let an administrator allow "
            "several with nvidia-smi -c DEFAULT";
