@@ -88,9 +88,9 @@ class Steps(unittest.TestCase):
         asked = [("training", "training", 5, [["GPT-2", ["sh", "-c", "echo '{\"step\": 1}'; printf '{\"step\": 2, \"mill'; exit 1"]]])]
         with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()) as said:
             pathlib.Path(folder, "clocks.csv").touch()
-            gpu_run.measure(asked, pathlib.Path(folder), time.monotonic() + 20)
+            self.assertEqual(gpu_run.measure([*asked, ("fine", "training", 5, [["true", ["true"]]])], pathlib.Path(folder), time.monotonic() + 20), ["training"])
             rows = gpu_run.rows_of(pathlib.Path(folder, "training.jsonl"))
-        self.assertEqual([(row.get("step"), row.get("what")) for row in rows], [(1, None), ("training", "GPT-2")])
+        self.assertEqual([(row.get("step"), row.get("what")) for row in rows], [(1, None), ("training", "GPT-2"), ("fine", "true")])
         self.assertIn("training: no plan, no step or no memory in use was written", said.getvalue())
 
     def test_ask_a_driver_that_hangs_for_seconds_alone(self):
