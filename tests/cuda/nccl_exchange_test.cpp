@@ -478,6 +478,10 @@ TEST(Nccl, ALibraryThatCannotBeUsedIsRefusedWithTheReason) {
         << why_no_network();
   }
   unsetenv("ST_FAKE_NCCL_VERSION");
+  setenv("CUDA_LAUNCH_BLOCKING", "1", 1);
+  EXPECT_NE(why_no_network().find("with CUDA_LAUNCH_BLOCKING=1 the host waits for each kernel; unset it"), std::string::npos)
+      << why_no_network();
+  unsetenv("CUDA_LAUNCH_BLOCKING");
   const std::string good = std::getenv("SCALETRAIN_SIMULATED_NCCL");
   setenv("SCALETRAIN_SIMULATED_NCCL", std::getenv("ST_LACKING_NCCL"), 1);
   EXPECT_NE(why_no_network().find("has no function ncclRecv, so it is no NCCL that this plug-in knows"), std::string::npos)

@@ -1,7 +1,9 @@
 #include "backend/cuda/cuda_network.h"
 
 #include <array>
+#include <cstdlib>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "backend/cuda/cuda_device.h"
@@ -87,10 +89,20 @@ class CudaGroup final : public DeviceGroup {
   nccl::Group group_;
 };
 
+/// Else a launch of NCCL's kernel has the host wait for other ranks, with no deadline.
+void check_launches_do_not_wait() {
+  constexpr const char* kVariable = "CUDA_LAUNCH_BLOCKING";
+  const char* const asked = std::getenv(kVariable);
+  const std::string_view value = asked == nullptr ? "" : asked;
+  require(value.empty() || value == "0", Code::unavailable, "nccl: with ", kVariable, "=", value,
+          " the host waits for each kernel; unset it, ", "SCALETRAIN_CUDA_SYNC=1 names the op of a kernel that fails");
+}
+
 class CudaNetwork final : public DeviceNetwork {
  public:
   CudaNetwork(int index, std::shared_ptr<const nccl::Library> library)
       : index_(index), library_(std::move(library)), version_(library_->version_text()) {
+    check_launches_do_not_wait();
     std::array<char, 32> bus{};
     must(cudaDeviceGetPCIBusId(bus.data(), static_cast<int>(bus.size()), index_), "cudaDeviceGetPCIBusId");
     device_ = bus.data();
