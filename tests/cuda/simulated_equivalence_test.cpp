@@ -100,15 +100,6 @@ void step(const Selected& s, Trainer& trainer, int64_t from, int64_t to, Outcome
 /// One rank's choice of all settings that change no bit.
 Selected one_rank(const Selected& like) { return {.numbers = like.numbers, .tensor = like.tensor, .optimizer = like.optimizer, .data = 1}; }
 
-/// While it exists, trainers record nothing.
-class NoRecordings {
- public:
-  NoRecordings() { setenv("SCALETRAIN_CUDA_SYNC", "1", 1); }
-  ~NoRecordings() { unsetenv("SCALETRAIN_CUDA_SYNC"); }
-  NoRecordings(const NoRecordings&) = delete;
-  NoRecordings& operator=(const NoRecordings&) = delete;
-};
-
 class SimulatedEquivalence : public testing::TestWithParam<Selected> {
  protected:
   static void SetUpTestSuite() { folder_ = std::make_unique<ScratchFolder>("simulated_equivalence"); }

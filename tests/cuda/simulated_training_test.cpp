@@ -1,9 +1,12 @@
 // A GPT trained on the simulated device, or on a GPU: the cpu's losses, and one state whatever the split of the work.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <cstdlib>
+#include <cstring>
 #include <limits>
+#include <map>
 #include <optional>
 
 #include "base/os/loaded_library.h"
@@ -106,7 +109,7 @@ TEST(SimulatedTraining, StagesOnOneDeviceHaveTheMemoryForCopiesOfTermsBeforeThey
 
 class SimulatedRepeats : public testing::TestWithParam<Keys> {};
 
-const Keys kDropped = {{"accumulate", "4"}, {"dropout", "0.1"}}, kDroppedIn16Bits = {{"accumulate", "4"}, {"precision", "\"bf16\""}};
+const Keys kDropped = {{"micro_batches", "4"}, {"dropout", "0.1"}}, kDroppedIn16Bits = {{"micro_batches", "4"}, {"precision", "\"bf16\""}};
 INSTANTIATE_TEST_SUITE_P(Eager, SimulatedRepeats, testing::Values(kDropped));
 INSTANTIATE_TEST_SUITE_P(Late, SimulatedRepeats, testing::Values(kDropped));
 INSTANTIATE_TEST_SUITE_P(Random, SimulatedRepeats, testing::Values(kDroppedIn16Bits));
@@ -114,37 +117,113 @@ INSTANTIATE_TEST_SUITE_P(Random, SimulatedRepeats, testing::Values(kDroppedIn16B
 /// Each micro-batch of a step is computed in its own way: the first, those between, which are recorded once, the last, and one of one row.
 constexpr int64_t kRowsOfSteps[] = {8, 6, 7, 8};
 
+Training training_with(const Keys& keys, const std::string& device, const Keys& more = {}) {
+  Keys all = keys;
+  all.insert(all.end(), more.begin(), more.end());
+  Training training = training_on(device, all);
+  training.options.layers = 1;
+  return training;
+}
+
+StepReport step_of(Trainer& trainer, int64_t rows, bool in_slices) {
+  const TokenRows all(8, odd_gpt().context, odd_gpt().vocabulary);
+  std::optional<StepReport> report;
+  while (!report) report = trainer.advance(all.first(rows), in_slices ? 0 : std::numeric_limits<double>::infinity());
+  return *report;
+}
+
+Trained made_by(const Training& training, bool in_slices = false) {
+  const auto trainer = training.trainer(false);
+  Trained made;
+  for (const int64_t rows : kRowsOfSteps) made.losses.push_back(step_of(*trainer, rows, in_slices).loss);
+  made.state = trainer->state_digest();
+  return made;
+}
+
 TEST_P(SimulatedRepeats, ItsBitsWithAndWithoutRecordings) {
-  const auto training_with = [](const std::string& device, const Keys& more = {}) {
-    Keys keys = GetParam();
-    keys.insert(keys.end(), more.begin(), more.end());
-    Training training = training_on(device, keys);
-    training.options.layers = 1;
-    return training;
-  };
-  const TokenRows rows(8, odd_gpt().context, odd_gpt().vocabulary);
-  const auto made_by = [&](const Training& training, bool in_slices = false) {
-    const auto trainer = training.trainer(false);
-    Trained made;
-    for (const int64_t count : kRowsOfSteps) {
-      std::optional<StepReport> report;
-      while (!report) report = trainer->advance(rows.first(count), in_slices ? 0 : std::numeric_limits<double>::infinity());
-      made.losses.push_back(report->loss);
-    }
-    made.state = trainer->state_digest();
-    return made;
-  };
-  const Training training = training_with(kDevice);
+  const Training training = training_with(GetParam(), kDevice);
   const Trained once = made_by(training);
   EXPECT_EQ(made_by(training), once);
-  setenv("SCALETRAIN_CUDA_SYNC", "1", 1);  // nothing is recorded
-  EXPECT_EQ(made_by(training), once);
-  unsetenv("SCALETRAIN_CUDA_SYNC");
+  {
+    const NoRecordings unrecorded;
+    EXPECT_EQ(made_by(training), once);
+  }
   EXPECT_EQ(made_by(training, true), once);
-  EXPECT_EQ(made_by(training_with(kDevice, {{"find_nan", "true"}})), once);
-  const std::vector<double> wanted = made_by(training_with("cpu")).losses;
+  EXPECT_EQ(made_by(training_with(GetParam(), kDevice, {{"find_nan", "true"}})), once);
+  const std::vector<double> wanted = made_by(training_with(GetParam(), "cpu")).losses;
   const double most = GetParam() == kDropped ? 1e-5 : 1e-3;
   for (size_t i = 0; i < wanted.size(); ++i) EXPECT_NEAR(once.losses[i], wanted[i], most * wanted[i]) << "step " << i;
+}
+
+/// Bytes of all results, by attempt, section, node and micro-batch.
+using Seen = std::map<std::array<int32_t, 4>, std::vector<std::byte>>;
+
+/// Adds what rank 0 makes in the next steps. `last`: of each slot after its last write.
+void watch(Trainer& trainer, Seen& seen, std::map<std::string, std::vector<std::byte>>& last) {
+  trainer.watch([&](size_t rank) -> Executor::Watch {
+    if (rank > 0) return {};
+    return [&](const Instruction& at, const Call& call) {
+      if (at.is_wait() || at.makes == Copy::lasting) return;  // which follow a change of weights alone
+      const Program& program = trainer.plan().program;
+      const Node& node = program.sections[static_cast<size_t>(at.section)].graph[at.node];
+      std::vector<std::byte>& results = seen[{static_cast<int32_t>(trainer.steps()), at.section, at.node, at.micro_batch}];
+      const auto add = [&](const Operand& made) {
+        std::vector<std::byte> bytes(made.data ? static_cast<size_t>(made.elements() * bytes_of(made.dtype)) : 0);
+        trainer.model().context().backend().to_host(bytes.data(), made.data, std::ssize(bytes));
+        results.insert(results.end(), bytes.begin(), bytes.end());
+        return bytes;
+      };
+      for (const Operand& out : call.out) add(out);
+      for (size_t i = 0; i < call.writes.size(); ++i) last[program.slot(node.writes[i]).name] = add(call.writes[i]);
+    };
+  });
+}
+
+/// A step in which values are searched, since its loss is not finite; it is rolled back.
+void fail_step(Trainer& trainer) {
+  Model& model = trainer.model();
+  const SlotId gamma = model.parameter_named("final_norm.gamma");
+  const std::vector<float> weights = weights_of(model, "final_norm.gamma");
+  const auto set = [&](std::vector<float> to) {
+    model.set(gamma, plain_view("gamma", DType::f32, model.slot(gamma).type.shape, to.data()));
+  };
+  set(std::vector<float>(weights.size(), std::numeric_limits<float>::infinity()));
+  EXPECT_EQ(error_of([&] { step_of(trainer, kRowsOfSteps[0], false); }).code(), Code::not_finite);
+  set(weights);
+}
+
+/// Steps without a watch come before and after the two with one, of which one is ragged. With 16 bits on ranks.
+TEST_P(SimulatedRepeats, ItsBitsWhileValuesAreWatched) {
+  const Keys split = GetParam() == kDropped ? Keys{} : Keys{{"ranks", "2"}, {"zero", "2"}, {"overlap", "\"on\""}};
+  const Trained once = made_by(training_with(GetParam(), kDevice));
+  const auto seen_by = [&](Keys keys, bool in_slices) {
+    keys.insert(keys.end(), split.begin(), split.end());
+    const Training training = training_with(GetParam(), kDevice, keys);
+    const auto trainer = training.trainer(false);
+    Trained made;
+    Seen seen;
+    std::map<std::string, std::vector<std::byte>> last;
+    for (const int64_t rows : kRowsOfSteps) {
+      const size_t at = made.losses.size();
+      if (at == 1 && training.recipe.find_nan) fail_step(*trainer);
+      if (at == 1) watch(*trainer, seen, last);
+      if (at == 3) trainer->watch([](size_t) { return Executor::Watch(); });
+      made.losses.push_back(step_of(*trainer, rows, in_slices).loss);
+      if (at != 2 || !split.empty()) continue;
+      for (const SlotId id : trainer->model().parameters()) {
+        const std::string& name = trainer->model().slot(id).name;
+        const std::vector<float> weights = weights_of(trainer->model(), name);
+        EXPECT_EQ(std::memcmp(last.at(name).data(), weights.data(), last.at(name).size()), 0) << name;
+      }
+    }
+    made.state = trainer->state_digest();
+    EXPECT_EQ(made, once);
+    return seen;
+  };
+  const Seen seen = seen_by({{"find_nan", "true"}}, false);
+  EXPECT_GT(seen.size(), 100);
+  const NoRecordings unrecorded;
+  EXPECT_TRUE(seen_by({}, true) == seen);
 }
 
 /// Sizes that cuBLASLt takes (fake_cublaslt.cpp), which the runs above do not have; on a GPU also heads for tensor cores.
@@ -167,9 +246,10 @@ TEST(SimulatedTraining, ByALibraryHasTheLossesOfTheCpuAndOneState) {
   }
   for (const Keys& keys : {Keys{{"recompute", "\"full\""}}, Keys{{"ranks", "2"}, {"zero", "2"}}, Keys{{"ranks", "2"}, {"stages", "2"}}})
     EXPECT_EQ(with(kDevice, keys), alone) << keys.back().first;
-  setenv("SCALETRAIN_CUDA_SYNC", "1", 1);  // nothing is recorded
-  EXPECT_EQ(with(kDevice, {}), alone);
-  unsetenv("SCALETRAIN_CUDA_SYNC");
+  {
+    const NoRecordings unrecorded;
+    EXPECT_EQ(with(kDevice, {}), alone);
+  }
   unsetenv("SCALETRAIN_SIMULATED_CUBLASLT");
   const std::vector<double> wanted = with("cpu", {}).losses;
   for (size_t i = 0; i < wanted.size(); ++i) EXPECT_NEAR(alone.losses[i], wanted[i], 1e-3 * wanted[i]) << "step " << i;
