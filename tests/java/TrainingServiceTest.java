@@ -1,6 +1,7 @@
 package org.scaletrain.tests;
 
 import static org.junit.jupiter.api.Assertions.*;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import java.io.*;
 import java.net.URI;
@@ -35,8 +36,16 @@ class TrainingServiceTest {
 
   @BeforeEach
   void start() throws IOException {
-    service = JavaProgram.compiled(Path.of(System.getenv("ST_SOURCES"), "samples/java/TrainingService.java"), classes, "TrainingService", "0").start();
+    start("0");
+  }
+
+  private void run(String... words) throws IOException {
+    service = JavaProgram.compiled(Path.of(System.getenv("ST_SOURCES"), "samples/java/TrainingService.java"), classes, "TrainingService", words).start();
     said = service.inputReader(StandardCharsets.UTF_8);
+  }
+
+  private void start(String... words) throws IOException {
+    run(words);
     String line = said.readLine();
     assertTrue(line != null && line.startsWith("listening on "), line);
     address = line.substring("listening on ".length());
@@ -142,5 +151,36 @@ class TrainingServiceTest {
     assertTrue(service.waitFor(60, TimeUnit.SECONDS));
     assertEquals("ended; 0 trainers are left", said.lines().collect(Collectors.joining("\n")));
     assertFalse(service.isAlive());
+  }
+
+  /** In build trees with the CUDA plug-in's simulated device. */
+  @Test
+  void itTrainsOnTheDeviceThatIsNamed() throws Exception {
+    assumeTrue(System.getenv("SCALETRAIN_BACKEND_PATH") != null);
+    kill();
+    start("0", "1", "--device", "cuda-simulated");
+    post(sine());
+    untilSteps(20);
+    Map<?, ?> status = (Map<?, ?>) Json.parse(get("/status").body().strip());
+    assertNull(status.get("failure"));
+    assertTrue(Double.isFinite((Double) status.get("loss")), status.toString());
+    assertTrue(Double.isFinite(Double.parseDouble(get("/prediction?x=1.5").body())));
+    service.toHandle().destroy();
+    assertTrue(service.waitFor(60, TimeUnit.SECONDS));
+    assertEquals("ended; 0 trainers are left", said.lines().collect(Collectors.joining("\n")));
+  }
+
+  @Test
+  void aWrongDeviceEndsIt() throws Exception {
+    kill();
+    run("0", "--device", "no-such-device");
+    assertTrue(service.waitFor(60, TimeUnit.SECONDS));
+    assertEquals(1, service.exitValue());
+    String error = said.lines().collect(Collectors.joining("\n"));
+    assertTrue(error.contains("unknown device \"no-such-device\""), error);
+    run("0", "--device");
+    assertTrue(service.waitFor(60, TimeUnit.SECONDS));
+    assertEquals(2, service.exitValue());
+    assertEquals("usage: TrainingService [PORT [INPUTS]] [--device NAME]", said.readLine());
   }
 }

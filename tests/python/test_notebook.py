@@ -6,6 +6,9 @@ import re
 import jupyter_client
 import nbclient
 import nbformat
+import pytest
+
+import scaletrain as st
 
 NOTEBOOK = pathlib.Path(__file__).parents[2] / "samples/python/fine_tune.ipynb"
 FEWER = {".run(600, ": ".run(120, ", "STEPS, EVERY = 250, 10": "STEPS, EVERY = 60, 10"}  # fewer steps than a reader would run
@@ -32,3 +35,10 @@ def test_it_learns_and_shows_it(tmp_path):
     before, after = map(float, re.search(r"validation loss ([0-9.]+), then ([0-9.]+) nats", printed).groups())
     assert after < before - 0.3
     assert (tmp_path / "fine_tuned.safetensors").exists()
+
+
+def test_the_environment_names_its_device(monkeypatch):
+    monkeypatch.setenv("DEVICE", "no-such-device")
+    first = next(cell for cell in nbformat.read(NOTEBOOK, 4).cells if cell.cell_type == "code")
+    with pytest.raises(st.InvalidArgument, match='unknown device "no-such-device"'):
+        exec(first.source, {})
