@@ -12,141 +12,14 @@
 #include "model/borrowed_parameters.h"
 #include "model/parameter_copies.h"
 #include "passes/scale_loss.h"
-#include "plan/memory_summary.h"
-#include "recipe/can_offload.h"
-#include "recipe/can_shard_masters.h"
 #include "recipe/kernel_needs_of.h"
-#include "recipe/memory_fixes.h"
 #include "team/find_nan.h"
+#include "team/step_plans.h"
 
 namespace st {
 namespace {
 
 constexpr size_t kShortPlans = 8;
-
-/// The ranks of the mesh that one exchanges with; null: it is the only one along that axis.
-struct AxisRanks {
-  const Communicator *data, *tensor, *stages;
-};
-
-/// The model, recipe and memory that a rank's plans of a step are made for.
-struct PlansOfStep {
-  const Model& model;
-  const Recipe& recipe;
-  const Storage& storage;
-  int threads;
-  PlanOptions options;  // memory: what this rank may have of the memory that there is
-  AxisRanks ranks;
-
-  const Context& context() const { return model.context(); }
-  bool is_held() const { return static_cast<bool>(storage.data(Arena::parameters)); }
-
-  Plan plan(const Recipe& by, const PlanOptions& with) const {
-    return plan_training(model.program(), by, kernel_needs(context().backend(), threads), with);
-  }
-
-  /// Bytes that the device has to have for it.
-  int64_t need(const Plan& plan) const {
-    return plan.memory.beside_parameters() + (is_held() ? 0 : plan.memory.on_device(Arena::parameters)) +
-           Executor::input_bytes(plan, context().backend(), {ranks.data, ranks.tensor, ranks.stages});
-  }
-
-  void require_room(const Plan& plan, bool with_fixes) const {
-    const auto more = [&](int64_t there) {
-      const int64_t share = there / options.sharers;  // ranks that still have to allocate take as much
-      return with_fixes ? text(". The step's largest parts: ", memory_summary(plan), text_of(fixes(plan, share), share)) : std::string();
-    };
-    context().require_memory("trainer: a training step", need(plan), options.memory, more);
-    require_room_on_host(plan, recipe, is_held());
-  }
-
-  /// recompute auto has found nothing that fits in options.memory, so there is no plan: adds the changes that fit to its error, with what
-  /// they save of a step that recomputes nothing.
-  [[noreturn]] void refuse_with_fixes(const Error& refusal, int64_t there) const {
-    PlanOptions with = options;
-    with.memory = PlanOptions::kUnlimited;
-    with.print = {};
-    with.begun = nullptr;
-    with.skip.emplace_back("pack_weights");
-    Error error(refusal.code(), refusal.message() + text_of(fixes(plan(recipe, with), there), there));
-    error.place = refusal.place;
-    throw error;
-  }
-
- private:
-  /// `has_parameters`: the host has them already.
-  void require_room_on_host(const Plan& plan, const Recipe& by, bool has_parameters) const {
-    const int64_t on_host = plan.memory.host_bytes();
-    const bool are_on_host = plan.memory.on_host[static_cast<size_t>(Arena::parameters)];
-    const int64_t parameters = are_on_host ? plan.memory.of(Arena::parameters) : 0;
-    const bool have_copies = threads_have_copies(mesh_of(by), by.zero, are_on_host);
-    const int64_t known = by.stages > 1 ? on_host : on_host * options.sharers;  // other stages have other tensors
-    context().require_host_memory("trainer: a training step", on_host - (has_parameters ? parameters : 0),
-                                  known - (has_parameters || !have_copies ? parameters : 0));  // the model has whole ones
-  }
-
-  /// As a trainer would plan with another recipe where `there` bytes are available. Held parameters are counted as what the other plan has
-  /// more or less of them.
-  int64_t need_by(Recipe by, int64_t there, int64_t held) const {
-    const Backend& backend = context().backend();
-    require_offload(by, !backend.is_host_memory(), backend.name());
-    if (by.stages == 1) by.accumulate = std::min<int64_t>(by.accumulate, 2);  // a third micro-batch takes no more memory than a second
-    PlanOptions with = options;
-    with.memory = there;
-    with.print = {};
-    with.begun = nullptr;
-    with.recompute_scopes = nullptr;
-    with.skip.emplace_back("pack_weights");
-    with.parameters_on_host = model.is_on_host() || moves_parameters(by, !backend.is_host_memory());
-    with.shares_masters = options.shares_masters && !with.parameters_on_host;
-    with.shards_masters = options.may_shard_masters && can_shard_masters(by, with.parameters_on_host);
-    const Plan other = plan(by, with);
-    require_room_on_host(other, by, is_held() && model.is_on_host());
-    return need(other) + (is_held() ? other.memory.on_device(Arena::parameters) - held : 0);
-  }
-
-  /// Those found within a few seconds, since other ranks may wait for this one's refusal.
-  std::vector<MemoryFix> fixes(const Plan& plan, int64_t there) const {
-    constexpr double kMostSeconds = 4;
-    const double end = os::seconds() + kMostSeconds;
-    const int64_t held = plan.memory.on_device(Arena::parameters);
-    return memory_fixes(recipe, need(plan), there, [&](const Recipe& by) {
-      require(os::seconds() < end, Code::unsupported, "no time is left for this change");
-      return need_by(by, there, held);
-    });
-  }
-};
-
-Plan plan_within(const PlansOfStep& plans, const PlanOptions& options) {
-  const Recipe& recipe = plans.recipe;
-  try {
-    return plans.plan(recipe, options);
-  } catch (const Error& error) {
-    const bool is_autos = recipe.recompute == "auto" && recipe.recompute_budget == 0 && options.recompute_scopes == nullptr;
-    if (!is_autos || error.code() != Code::out_of_memory) throw;
-    plans.refuse_with_fixes(error, options.memory);
-  }
-}
-
-/// Packed weights only save time: where they do not fit, the same bits are computed without them.
-Plan plan_that_fits(const Model& model, const Recipe& recipe, const Storage& storage, int threads, PlanOptions options,
-                    const AxisRanks& ranks) {
-  const PlansOfStep plans{model, recipe, storage, threads, options, ranks};
-  const int64_t spare = model.context().spare_memory();
-  options.memory = std::min(options.memory, spare == Context::kUnlimited ? spare : spare / options.sharers);
-  Plan plan = plan_within(plans, options);
-  const bool is_packed = plan.memory.of(Arena::packed) > 0;
-  try {
-    plans.require_room(plan, !is_packed);
-    return plan;
-  } catch (const Error& error) {
-    if (!is_packed || error.code() != Code::out_of_memory) throw;
-  }
-  options.skip.emplace_back("pack_weights");
-  plan = plans.plan(recipe, options);
-  plans.require_room(plan, true);
-  return plan;
-}
 
 /// Loss and count so far, which each micro-batch but the first adds to.
 void hand_loss_over(const StepSlots& from, const StepSlots& to) {
@@ -201,9 +74,10 @@ PlannedStep::PlannedStep(Model& model, const Recipe& recipe, Storage& storage, W
       data_ranks_(recipe.data_ranks()),
       rank_(options.rank),
       of_rank_(common_of(options)),
-      executor_(plan_that_fits(model, recipe, storage, workers.threads(), options,
-                               {ranks, tensor, stages == nullptr ? nullptr : &stages->stages()}),
-                storage, workers, &cancelled, ranks_.get(), stages, tensor),
+      executor_(
+          StepPlans{model, recipe, storage, workers.threads(), options, {ranks, tensor, stages == nullptr ? nullptr : &stages->stages()}}
+              .that_fits(),
+          storage, workers, &cancelled, ranks_.get(), stages, tensor),
       slots_(executor_),
       tokens_of_micro_batch_(rows_of_loss(model.program(), recipe.batch)),
       makes_gathered_copies_(makes(executor_.plan(), Copy::gathered)) {

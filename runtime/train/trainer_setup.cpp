@@ -12,6 +12,7 @@
 #include "recipe/schedule_choice.h"
 #include "team/rank_agreement.h"
 #include "team/rank_share.h"
+#include "team/step_plans.h"
 #include "train/input_fields.h"
 #include "train/trainer.h"
 #include "tuning/product_tuner.h"
@@ -80,8 +81,13 @@ Trainer::Trainer(std::shared_ptr<Model> model, Recipe recipe, std::shared_ptr<co
   GemmContest contest{.tiles = recipe_.tune};
   if (recipe_.gemm_library == "auto") contest.libraries = context.gemm_libraries();
   if (contest.tiles || !contest.libraries.empty()) options_.tiles = measured_tiles(context, own->workers(), contest);
-  if (keeps_pieces && (recipe_.zero == 3 || is_split())) {  // of steps of both kinds
-    recomputed_ = recomputed_by_all(*group_, recipe_, options_, plan_with);
+  if (keeps_pieces && (recipe_.zero == 3 || is_split())) {                  // of steps of both kinds
+    const AxisRanks axes{is_split() ? nullptr : group_, nullptr, nullptr};  // groups along other axes are made later
+    const StepPlans plans{*model_, recipe_, own->storage(), threads, options_, axes};
+    recomputed_ = recomputed_by_all(*group_, recipe_, options_, [&](PlanOptions with) {
+      with.begun = &begun;
+      return has_loss() ? plans.within(with) : plan_with(std::move(with));
+    });
     if (recomputed_) options_.recompute_scopes = &*recomputed_;
   }
   if (!has_loss()) require_host_loss_fits("trainer");

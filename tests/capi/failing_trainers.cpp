@@ -130,6 +130,7 @@ TEST_F(FailingTrainers, ARankWhoseMemoryIsTooSmallIsNamedOnAll) {
       const std::string message = st_last_error();
       EXPECT_NE(message.find(refusing == 0 ? "The rank with the least memory is rank 2" : "a training step needs "), std::string::npos)
           << message;
+      EXPECT_NE(message.find("recipe that fit: batch 64 -> "), std::string::npos) << message;
       if (rank != refusing) {
         EXPECT_EQ(last_error().rank, refusing);
         EXPECT_NE(message.find(refusing == 0 ? "rank 0" : "rank 2"), std::string::npos) << message;

@@ -107,21 +107,20 @@ TEST(MemoryFixes, OfARefusedRecomputeAutoFitToo) {
     EXPECT_NO_THROW(trained_within(limit, training, with(training.recipe, fix))->step()) << fix << " of " << error.message();
 }
 
-/// Rank 0 of two, whose models allocate parameters late: its error, none if they have made a step, and the bytes of its plan.
-struct LateRank {
+/// Rank 0 of two in a group: its error, none if they have made a step, and the bytes of its plan.
+struct GroupRank {
   Error error{Code::ok, ""};
   int64_t planned = 0;
 };
 
-LateRank late_ranks(const Training& training, int64_t zero, int64_t limit) {
-  LateRank first;
+/// `limit`: of each rank's context; 0: none. `late`: their models allocate parameters late.
+GroupRank two_ranks(const Training& training, Recipe recipe, int64_t limit, bool late) {
+  GroupRank first;
+  recipe.device = "reference";
   each_of_group(2, [&](int rank, Communicator& own) {
     ContextOptions options{.device = "reference", .threads = 1, .memory_limit = limit, .log = {}, .parallel = {}, .memory = {}};
-    options.late_parameters = true;
-    Recipe recipe = training.recipe;
-    recipe.device = "reference";
-    recipe.zero = zero;
-    LateRank mine;
+    options.late_parameters = late;
+    GroupRank mine;
     mine.error = error_of([&] {
       const auto model = std::make_shared<Model>(std::make_shared<Context>(std::move(options)), build_gpt(training.options), 1);
       Trainer trainer(model, recipe, training.data(), PlanOptions(), &own);
@@ -134,15 +133,42 @@ LateRank late_ranks(const Training& training, int64_t zero, int64_t limit) {
   return first;
 }
 
+/// Rank 0 chooses the scopes of all ranks, and is the one that refuses.
+TEST(MemoryFixes, OfARefusedRecomputeAutoOfAGroupFitToo) {
+  for (const auto& [key, value] : {std::pair{"zero", "3"}, {"stages", "2"}, {"tensor", "2"}}) {
+    Training training{.recipe = {.batch = 8, .ranks = 2, .recompute = "full"}};
+    training.options.vocabulary = 64;
+    training.options.heads = 2;
+    training.recipe.set("micro_batches", "2");
+    training.recipe.set(key, value);
+    const int64_t limit = two_ranks(training, training.recipe, 0, false).planned * 4 / 5;
+    training.recipe.recompute = "auto";
+    const Error error = two_ranks(training, training.recipe, limit, false).error;
+    EXPECT_EQ(error.code(), Code::out_of_memory) << error.message();
+    EXPECT_TRUE(says(error.message(),
+                     {"recompute: auto cannot fit ", "Changes of the recipe that fit: ", ". The rank with the least memory is rank 0"}))
+        << error.message();
+    const std::vector<std::string> fixes = listed_in(error.message());
+    ASSERT_FALSE(fixes.empty());
+    const Error refused = two_ranks(training, with(training.recipe, fixes[0]), limit, false).error;
+    EXPECT_EQ(refused.code(), Code::ok) << key << ": " << fixes[0] << " of " << error.message() << "\n" << refused.message();
+  }
+}
+
 TEST(MemoryFixes, CountTheMastersThatAnotherZeroShards) {
   Training training{.recipe = {.batch = 1, .ranks = 2}};
   training.options.vocabulary = 64;
   training.recipe.set("precision", "\"bf16\"");
   training.recipe.set("micro_batches", "2");
-  const int64_t whole = late_ranks(training, 0, 0).planned, sharded = late_ranks(training, 1, 0).planned;
+  const auto late_ranks = [&](int64_t zero, int64_t limit) {
+    Recipe recipe = training.recipe;
+    recipe.zero = zero;
+    return two_ranks(training, recipe, limit, true);
+  };
+  const int64_t whole = late_ranks(0, 0).planned, sharded = late_ranks(1, 0).planned;
   ASSERT_LT(sharded, whole);
-  EXPECT_EQ(late_ranks(training, 1, whole - 1).error.code(), Code::ok);
-  const Error error = late_ranks(training, 0, whole - 1).error;
+  EXPECT_EQ(late_ranks(1, whole - 1).error.code(), Code::ok);
+  const Error error = late_ranks(0, whole - 1).error;
   EXPECT_EQ(error.code(), Code::out_of_memory);
   EXPECT_TRUE(says(error.message(), {text("zero 0 -> 1: -", text_of_bytes(whole - sharded), ". ")})) << error.message();
 }
