@@ -53,6 +53,7 @@ extern "C" void st_switch_stack(void** save, void* to);
 namespace st::simulated {
 
 constinit thread_local const Place* here = nullptr;
+constinit size_t shared_limit = kSharedBytes;
 
 namespace {
 
@@ -296,7 +297,7 @@ Engine& engine_of_thread() {
 
 }  // namespace
 
-void run_grid(const std::function<void()>& body, int64_t blocks, int threads) {
+void run_grid(const std::function<void()>& body, int64_t blocks, int threads, size_t launch_shared) {
   if (threads < 1 || threads > kMostThreads) throw std::runtime_error("simulated grid: blocks of " + std::to_string(threads) + " threads");
   Engine& e = engine_of_thread();
   e.caller.engine = &e;
@@ -307,6 +308,7 @@ void run_grid(const std::function<void()>& body, int64_t blocks, int threads) {
     e.ready.reserve(e.fibers.size());
   }
   e.body = &body;
+  e.launch_shared = launch_shared;
   e.error = nullptr;
   e.caller.race = !kHasIdentities || __tsan_get_current_fiber == nullptr ? nullptr : __tsan_get_current_fiber();
   auto edges = [] {
@@ -394,12 +396,18 @@ void* shared_array(const void* place, size_t bytes, size_t alignment) {
     alignment = std::max<size_t>(alignment, 16);
     const size_t at = (block.shared_bytes + alignment - 1) / alignment * alignment;
     block.shared_bytes = at + bytes;
-    if (block.shared_bytes > kSharedBytes)
-      throw std::runtime_error(std::to_string(block.shared_bytes) + " bytes of shared memory, there are " + std::to_string(kSharedBytes));
+    if (block.shared_bytes > shared_limit)
+      throw std::runtime_error(std::to_string(block.shared_bytes) + " bytes of shared memory, there are " + std::to_string(shared_limit));
     found = block.shared.try_emplace(place, bytes, alignment, at).first;
     std::memset(found->second.bytes.get(), 0xFF, bytes);  // NaN in every float
   }
   return found->second.bytes.get();
+}
+
+void* launch_shared() {
+  static const char place = 0;
+  if (engine().launch_shared == 0) throw std::runtime_error("the launch has no shared memory");
+  return shared_array(&place, engine().launch_shared, 16);
 }
 
 void before_atomic(void* place) {

@@ -24,9 +24,12 @@ extern constinit thread_local const Place* here;
 /// Seed of the order of blocks and threads, of this process: grids with the same seed run alike.
 void set_seed(uint64_t seed);
 
+/// Bytes of shared memory that a block can have: kSharedBytes, or fewer, as on other devices. Change it while no kernel runs.
+extern constinit size_t shared_limit;
+
 /// Runs `body` once for each thread. Throws std::runtime_error with the block, the threads and the lines at which they wait if some never
 /// come to a barrier or a shuffle, or come to different ones; or what `body` throws.
-void run_grid(const std::function<void()>& body, int64_t blocks, int threads);
+void run_grid(const std::function<void()>& body, int64_t blocks, int threads, size_t launch_shared = 0);
 
 void sync_block(int line);
 /// Gives `mine` to the warp and takes what lane `from` gives in the same call.
@@ -58,6 +61,8 @@ const Copy* next_copy(int pending);
 
 /// The array of this place in the kernel: one a block, poisoned with NaN.
 void* shared_array(const void* place, size_t bytes, size_t alignment);
+/// That of run_grid's `launch_shared` bytes. Throws if there are none.
+void* launch_shared();
 /// The memory that an atomic orders: what a fence before it has released, and a fence after it acquires.
 void before_atomic(void* place);
 void after_atomic(void* place);

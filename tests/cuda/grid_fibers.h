@@ -160,6 +160,7 @@ struct Engine {
   Fiber* ended_last = nullptr;  // still has its stack
   Block* block = nullptr;
   const std::function<void()>* body = nullptr;
+  size_t launch_shared = 0;  // bytes, of each block
   std::exception_ptr error;
   Edges* edges = nullptr;
   bool is_late = false;  // the copy engine and products do nothing before somebody waits for it

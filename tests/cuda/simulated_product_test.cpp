@@ -1,4 +1,4 @@
-// Products of the CUDA plug-in on the simulated grid: their errors against the cpu's, and bits that depend on K alone. Conformance of all
+// Products of the CUDA plug-in on the simulated grid: their errors against the cpu's, and bits that depend on no tile. Conformance of all
 // shapes is tested on the device that they are part of (cuda-simulated).
 #include <gtest/gtest.h>
 
@@ -6,6 +6,7 @@
 
 #include <device/launch.h>
 
+#include "backend/cuda/float_product.cuh"
 #include "backend/cuda/half_product.cuh"
 #include "backend/cuda/product_tiles.h"
 #include "backend/reference/elements.h"
@@ -95,6 +96,39 @@ TEST_F(ProductKernels, HaveErrorsOfTheCpuIfTensorCoresCutSums) {
                                Sizes{64, 64, 256, true, false}, Sizes{5, 40, 1030, true, true}})
       for (auto* const numbers : {normal, magnitudes}) expect_errors(dtype, DType::f32, sizes, numbers);
   }
+}
+
+TEST_F(ProductKernels, OfALongKHaveErrorsOfTheCpuIfTensorCoresCutSums) {
+  const simulated::CutSums cut;
+  expect_errors(DType::f16, DType::f32, {16, 8, 4 * kSumSlice, false, true}, magnitudes);
+}
+
+// A sum of 2^24 does not change by 1 (one in fp64 of 2^53), but by what a slice of K makes of many.
+TEST_F(ProductKernels, AddTheSumsOfSlicesOfALongK) {
+  constexpr int64_t m = 3, n = 8;
+  for (const int64_t k : {2 * kSumSlice, 2 * kSumSlice + 40})
+    for (const DType dtype : {DType::f32, DType::bf16, DType::f64}) {
+      const double factor = dtype == DType::f64 ? 0x1p41 : 0x1p12;
+      std::vector<Matrix> in;
+      in.push_back(Matrix(dtype, {m, k}));
+      in.push_back(Matrix(dtype, {n, k}));
+      int64_t ones = 0;
+      for (int64_t e = 0; e < k; ++e) {
+        const bool is_added = e == 0 || (e >= kSumSlice && e % kFloatBlock == 0) || e == 2 * kSumSlice + 8;
+        if (is_added && e > 0) ++ones;
+        for (int64_t row = 0; row < m; ++row) reference::set(in[0].operand, row * k + e, e == 0 ? factor : is_added ? 1 : 0);
+        for (int64_t row = 0; row < n; ++row) reference::set(in[1].operand, row * k + e, e == 0 ? 0x1p12 : 1);
+      }
+      for (const ProductTile& tile : product_tiles(dtype)) {
+        const Matrix made = std::move(run(Where::device, Op::matmul, in, {{dtype == DType::f64 ? dtype : DType::f32, {m, n}}},
+                                          {{"transpose_b", true},
+                                           {"result", std::string(dtype == DType::f64 ? "same" : "f32")},
+                                           {"tiles", Ints{0, 0, tile.rows, tile.columns, 0, 0, 0, 0, 0}}})[0]);
+        for (int64_t i = 0; i < m * n; ++i)
+          ASSERT_EQ(made.at(i) - factor * 0x1p12, static_cast<double>(ones))
+              << text(dtype, ", tile ", tile.rows, "x", tile.columns, ", K ", k, ", element ", i);
+      }
+    }
 }
 
 TEST_F(ProductKernels, HaveTheSameBitsInAnyTileAndOrder) {
@@ -238,6 +272,28 @@ TEST_F(ProductKernels, OfOtherTypesAndTilesAreRefused) {
   EXPECT_EQ(message(DType::bf16, {{"tiles", Ints{0, 0, 256, 256, 0, 0, 0, 0, 0}}}),
             "matmul: a tile of 256x256x32 takes 98304 bytes of shared memory, and 512 registers a thread for its sums; device cuda has "
             "128x128x32, 128x64x32, 64x64x32");
+}
+
+// As on sm_86, sm_89 and sm_120, where a block has 99 KiB.
+TEST_F(ProductKernels, OfALongKHaveTilesForWhichADeviceHasSharedMemory) {
+  TiledProduct product = {.dtype = DType::f16, .m = 2048, .n = 2048, .matrices = 1, .has_slices = true, .block_shared = 163 << 10};
+  const Attrs any = make_attrs(Op::matmul, {});
+  EXPECT_EQ(product_tile("matmul", product, any), product_tiles(DType::f16)[0]);
+  product.block_shared = 99 << 10;
+  EXPECT_EQ(product_tile("matmul", product, any), product_tiles(DType::f16)[1]);
+  const struct Limit {
+    Limit() { simulated::shared_limit = 99 << 10; }
+    ~Limit() { simulated::shared_limit = simulated::kSharedBytes; }
+  } limit;
+  std::vector<Matrix> in;
+  in.push_back(Matrix(DType::f16, {1, kSumSlice + 1}));
+  in.push_back(Matrix(DType::f16, {kSumSlice + 1, 1}));
+  const Attrs asked = {{"result", std::string("f32")}, {"tiles", Ints{0, 0, 128, 128, 0, 0, 0, 0, 0}}};
+  EXPECT_EQ(error_of([&] {
+              run(Where::device, Op::matmul, in, {{DType::f32, {1, 1}}}, asked);
+            }).message(),
+            "matmul: a tile of 128x128x32 takes 114688 bytes of shared memory, and 128 registers a thread for its sums; device cuda has "
+            "128x64x32, 64x64x32");
 }
 
 }  // namespace

@@ -52,6 +52,7 @@ std::vector<Watched> watched_on(DType type) {
     add_attention(f16, 37, 75, 72);
   }
   all.push_back({Op::matmul, {{type, {70, 65}}}, {{{type, {70, 37}}}, {{type, {37, 65}}}}});
+  all.push_back({Op::matmul, {{f32, {3, 5}}}, {{{type, {3, 4128}}}, {{type, {4128, 5}}}}, {{"result", std::string("f32")}}});  // slices
   const DType other = type == bf16 ? f16 : type;
   all.push_back({Op::matmul, {{other, {2, 9, 72}}}, {{{other, {2, 40, 9}}}, {{other, {2, 40, 72}}}}, {{"transpose_a", true}}});
   all.push_back({Op::fused_linear, {{type, {70, 65}}, {type, {65}}}, {{{type, {70, 37}}}, {{type, {37, 65}}}}, {{"column_sums", true}}});

@@ -35,7 +35,7 @@ int64_t product_workspace(Op op, Types in, Types out, const Attrs& attrs) {
   const Type &a = in[0], &c = out[0];
   cuda::check_product_types(name_of(op), a.dtype, c.dtype);
   const int64_t n = c.shape.last(), rows = c.shape.elements(0, c.shape.rank() - 1);
-  cuda::product_tile(name_of(op), a.dtype, rows, n, 1, attrs);
+  cuda::product_tile(name_of(op), {.dtype = a.dtype, .m = rows, .n = n, .matrices = 1}, attrs);
   cuda::algorithm_asked(name_of(op), attrs);
   const int64_t library = a.dtype == DType::f64 ? 0 : cuda::kLibraryWorkspace;
   if (op != Op::fused_linear || LinearPlaces(attrs).column_sums < 0) return library;

@@ -64,9 +64,10 @@ void enqueue_dropout(const KernelQueue& queue, Op op, const Call& call);
 /// others.
 void enqueue_rearranged(const KernelQueue& queue, Op op, const Call& call);
 
-/// matmul, linear and fused_linear. Sums over K are in one order, which depends on K alone: fp32 and fp64 by fma, 16-bit operands in fp32.
-/// No tile changes a bit. Throws unsupported for other types, a packed weight, and a larger tile than there is (product_tiles.h).
-/// Without a request for tiles the queue's choices may give a product to a library, in whose order its sums are then.
+/// matmul, linear and fused_linear. Sums over K are in one order, which depends on K and on the type of the result alone (sum_slices.h):
+/// fp32 and fp64 by fma, 16-bit operands in fp32. No tile changes a bit. Throws unsupported for other types, a packed weight, and a larger
+/// tile than there is (product_tiles.h). Without a request for tiles the queue's choices may give a product to a library, in whose order
+/// its sums are then.
 void enqueue_product(const KernelQueue& queue, Op op, const Call& call);
 /// Makes what the products of a call need, while its device is the current one.
 void choose_product(ProductChoices& choices, Op op, const Call& call);

@@ -1,7 +1,7 @@
 // C = op(A) op(B) of fp32 and fp64 by fma: a block has kRows x kColumns of C, in steps of 16 along K, and a thread 8 x 4 of them. The
 // next step's elements are read into registers while this one is added, and one of two buffers in shared memory holds it. Sums over K are
 // in one order, which neither m nor n nor the grid changes: blocks of 256 are added from zero, one product after the other, and the blocks
-// then one after the other.
+// then one after the other, where K is long in slices (sum_slices.h).
 #pragma once
 
 #include <device/outer.h>
@@ -117,6 +117,8 @@ float_product(Product p, Stages stages, const T* a, const T* b) {
   };
 
   S sums[kThreadRows][kThreadColumns] = {}, block[kThreadRows][kThreadColumns] = {};
+  using OfSlices = SliceSums<S, kThreadRows, kThreads>;
+  if (p.has_slices) OfSlices::begin();
   read(0);
   write(buffers);
   sync_block();
@@ -143,10 +145,12 @@ float_product(Product p, Stages stages, const T* a, const T* b) {
           block[r][c] = 0;
         }
       }
+      if (p.has_slices && (k + kFloatDepth) % kSumSlice == 0) OfSlices::add(sums);
     }
     if (has_next) write(buffers + (now ^ 1) * (kA + kB));
     sync_block();
   }
+  if (p.has_slices) OfSlices::finish(sums);
   for (int row = 0; row < kRows; row += kTogether) {
     if (first_row >= row && first_row < row + kTogether) {
       UNROLL

@@ -1,9 +1,10 @@
 // C = op(A) op(B) of 16-bit operands by tensor cores, with sums in fp32: a block has kRows x kColumns of C, in steps of 32 along K, and a
 // warp kWarpRows x kWarpColumns of them. Shared memory holds kStages steps, of which all but one are on their way by cp.async. Sums over K
-// are in one order, which depends on K alone: those of a step are made from zero, 16 products at a time (device/mma.h), and then added in
-// fp32. Tensor cores cut their sums instead of rounding them: the error of one sum over K = 2048 is 8 times that of one by fma, over 8192
-// 38 times. With sums of 32 the error is at most 1.5 times the cpu's and a unit of fp32, tried up to K = 8192; sums of 64 reach that bound,
-// sums of 128 exceed it (README.md, "Cut sums", by the model of tests/gpu/tensor_core.h).
+// are in one order, which depends on K and on whether C has 16 bits: those of a step are made from zero, 16 products at a time
+// (device/mma.h), and then added in fp32, and where C is fp32 and K is long in slices (sum_slices.h). Tensor cores cut their sums instead
+// of rounding them: the error of one sum over K = 2048 is 8 times that of one by fma, over 8192 38 times. With sums of 32 in slices of 4096
+// the error is at most 1.5 times the cpu's and a unit of fp32, tried up to K = 131,072; sums of 64 reach that bound, sums of 128 exceed it
+// (README.md, "Cut sums", by the model of tests/gpu/tensor_core.h).
 //
 // In shared memory a step has chunks of 16 bytes, as they are neighbours in memory: lines of 4 chunks along K, or 32 rows of K with a chunk
 // for each 8 lines. A chunk's place within its line or row is changed by XOR, so that the 8 rows that ldmatrix reads at a time, one chunk
@@ -104,7 +105,9 @@ half_product(Product p, Stages stages, const uint16_t* a, const uint16_t* b, boo
     commit_copies();
   };
   for (int step = 0; step < kStages - 1; ++step) read(step);
-  float sums[kDown][kAcross][4] = {};
+  float sums[kDown * kAcross][4] = {};
+  using OfSlices = SliceSums<float, kDown * kAcross, kThreads>;
+  if (p.has_slices) OfSlices::begin();
   for (int step = 0; step < steps; ++step) {
     wait_copies<kStages - 2>();
     sync_block();
@@ -125,10 +128,12 @@ half_product(Product p, Stages stages, const uint16_t* a, const uint16_t* b, boo
       UNROLL
       for (int j = 0; j < kAcross; ++j) {
         UNROLL
-        for (int e = 0; e < 4; ++e) sums[i][j][e] = plus(sums[i][j][e], block[i][j][e]);
+        for (int e = 0; e < 4; ++e) sums[i * kAcross + j][e] = plus(sums[i * kAcross + j][e], block[i][j][e]);
       }
     }
+    if (p.has_slices && (step + 1) % (kSumSlice / kHalfDepth) == 0) OfSlices::add(sums);
   }
+  if (p.has_slices) OfSlices::finish(sums);
   wait_copies<0>();
   sync_block();
 
@@ -143,7 +148,7 @@ half_product(Product p, Stages stages, const uint16_t* a, const uint16_t* b, boo
           UNROLL
           for (int half = 0; half < 2; ++half)
             store_vector(mine + (i * kFragment + half * 8) * kStride + j * 8,
-                         Vector<float, 2>{{sums[i][j][half * 2], sums[i][j][half * 2 + 1]}});
+                         Vector<float, 2>{{sums[i * kAcross + j][half * 2], sums[i * kAcross + j][half * 2 + 1]}});
         }
       }
     }

@@ -11,6 +11,7 @@
 #include "backend/cuda/half_product.cuh"
 #include "backend/cuda/product_choice.h"
 #include "backend/cuda/product_tiles.h"
+#include "backend/cuda/sum_slices.h"
 #include "backend/kernel_side.h"
 #include "backend/linear_call.h"
 #include "base/error.h"
@@ -40,19 +41,25 @@ Factor factor_of(const Operand& x, int64_t lines, int64_t k, bool is_along_k, in
           .in_vectors = lead % vector_elements == 0 && x.data.at % kVectorBytes == 0};
 }
 
+/// For blocks of a tile, with second sums for each of its elements where the sums are of slices.
+template <class S>
+Grid grid_of(const Product& p, int64_t rows, int64_t columns, int threads) {
+  return {.blocks = ceil_div(p.m, rows) * ceil_div(p.n, columns) * p.matrices,
+          .threads = threads,
+          .shared = p.has_slices ? static_cast<int>(rows * columns) * static_cast<int>(sizeof(S)) : 0};
+}
+
 template <class T, class C, int kRows, int kColumns>
 void launch_floats(StreamHandle stream, const Problem& problem) {
-  const Product& p = problem.product;
-  const int64_t blocks = ceil_div(p.m, kRows) * ceil_div(p.n, kColumns) * p.matrices;
-  launch(stream, {blocks, kFloatThreads<kRows, kColumns>}, float_product<T, C, kRows, kColumns>, p, problem.stages,
-         reinterpret_cast<const T*>(problem.a), reinterpret_cast<const T*>(problem.b));
+  const Grid grid = grid_of<Compute<T>>(problem.product, kRows, kColumns, kFloatThreads<kRows, kColumns>);
+  launch(stream, grid, float_product<T, C, kRows, kColumns>, problem.product, problem.stages, reinterpret_cast<const T*>(problem.a),
+         reinterpret_cast<const T*>(problem.b));
 }
 
 template <class T, class Tile, bool kAAlongK, bool kBAlongK>
 void launch_halves(StreamHandle stream, const Problem& problem) {
-  const Product& p = problem.product;
-  const int64_t blocks = ceil_div(p.m, Tile::kTileRows) * ceil_div(p.n, Tile::kTileColumns) * p.matrices;
-  launch(stream, {blocks, Tile::kThreads}, half_product<T, Tile, kAAlongK, kBAlongK>, p, problem.stages,
+  const Grid grid = grid_of<float>(problem.product, Tile::kTileRows, Tile::kTileColumns, Tile::kThreads);
+  launch(stream, grid, half_product<T, Tile, kAAlongK, kBAlongK>, problem.product, problem.stages,
          reinterpret_cast<const uint16_t*>(problem.a), reinterpret_cast<const uint16_t*>(problem.b), problem.out == DType::f32);
 }
 
@@ -161,12 +168,16 @@ ChosenProduct choice_of(ProductChoices* choices, const Problem& problem, const A
   return choices == nullptr || !key || asks_for_tile ? ChosenProduct{} : choices->of(*key);
 }
 
-void launch_product(const KernelQueue& queue, const Problem& problem, const Attrs& attrs, void* workspace) {
-  const Product& p = problem.product;
-  const ProductTile tile = product_tile(problem.op, problem.in, p.m, p.n, p.matrices, attrs);  // refuses what nobody computes
+void launch_product(const KernelQueue& queue, Problem problem, const Attrs& attrs, void* workspace) {
+  Product& p = problem.product;
+  TiledProduct tiled = {.dtype = problem.in, .m = p.m, .n = p.n, .matrices = p.matrices, .has_slices = has_slices(p.k, problem.out)};
+  if (tiled.has_slices) tiled.block_shared = most_shared_bytes();
+  const ProductTile tile = product_tile(problem.op, tiled, attrs);  // refuses what nobody computes
   const ChosenProduct chosen = choice_of(queue.products, problem, attrs);
   if (chosen.library != nullptr) return launch_by_library(queue.stream, problem, *chosen.library, workspace);
-  launch_own(queue.stream, problem, chosen.tile.rows != 0 ? chosen.tile : tile);
+  p.has_slices = tiled.has_slices;
+  const bool has_room = shared_bytes(chosen.tile, problem.in, p.has_slices) <= tiled.block_shared;
+  launch_own(queue.stream, problem, chosen.tile.rows != 0 && has_room ? chosen.tile : tile);
 }
 
 Shape leading(const Shape& shape) { return Shape(shape.dims().first(static_cast<size_t>(shape.rank() - 2))); }

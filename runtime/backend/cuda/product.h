@@ -22,8 +22,9 @@ struct Product {
   int64_t m = 0, n = 0, k = 0;
   Factor a, b;
   float alpha = 1, beta = 0;
-  int64_t matrices = 1;  // of C, one after the other, row-major
-  Walk<2> batch;         // over the matrices: which of A, and of B
+  bool has_slices = false;  // sum_slices.h; the launch then has shared memory for the second sums
+  int64_t matrices = 1;     // of C, one after the other, row-major
+  Walk<2> batch;            // over the matrices: which of A, and of B
 };
 
 /// Where the stages read and write, in C's type and layout; null: absent.

@@ -9,6 +9,7 @@
 #include "backend/cuda/activations.cuh"
 #include "backend/cuda/halves.cuh"
 #include "backend/cuda/product.h"
+#include "backend/cuda/sum_slices.h"
 #include "backend/cuda/vectors.cuh"
 
 namespace st::cuda {
@@ -31,6 +32,41 @@ DEVICE TilePlace tile_place(const Product& p) {
   return {int64_t{first + at % height} * kRows, int64_t{at / height} * kColumns, places.at[0] * p.a.matrix, places.at[1] * p.b.matrix,
           matrix * p.m * p.n};
 }
+
+/// A thread's second sums, of the sums of slices (kSumSlice): in the launch's shared memory, as registers have no room for them. Threads
+/// have neighbouring vectors, and read none of others.
+template <class S, int kVectors, int kThreads>
+struct SliceSums {
+  using Four = Vector<S, 4>;
+
+  DEVICE static Four* place(int i) { return launch_shared<Four>() + i * kThreads + thread_index(); }
+  DEVICE static void begin() {
+    UNROLL
+    for (int i = 0; i < kVectors; ++i) store_vector(place(i), Four{});
+  }
+  /// Adds a slice, whose sums are then zeros for the next one.
+  DEVICE static void add(S (&sums)[kVectors][4]) {
+    UNROLL
+    for (int i = 0; i < kVectors; ++i) {
+      auto total = load_vector<Four>(place(i));
+      UNROLL
+      for (int e = 0; e < 4; ++e) {
+        total.at[e] = plus(total.at[e], sums[i][e]);
+        sums[i][e] = 0;
+      }
+      store_vector(place(i), total);
+    }
+  }
+  /// The last slice becomes the sum of all.
+  DEVICE static void finish(S (&sums)[kVectors][4]) {
+    UNROLL
+    for (int i = 0; i < kVectors; ++i) {
+      const auto total = load_vector<Four>(place(i));
+      UNROLL
+      for (int e = 0; e < 4; ++e) sums[i][e] = plus(total.at[e], sums[i][e]);
+    }
+  }
+};
 
 constexpr int kEight = 8;  // columns that a thread finishes at a time
 

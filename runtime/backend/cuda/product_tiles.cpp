@@ -76,24 +76,33 @@ void check_product_types(std::string_view op, DType operands, DType result) {
           " with a result of ", result);
 }
 
-ProductTile product_tile(std::string_view op, DType dtype, int64_t m, int64_t n, int64_t matrices, const Attrs& attrs) {
-  const std::span<const ProductTile> tiles = product_tiles(dtype);
+int64_t shared_bytes(const ProductTile& tile, DType operands, bool has_slices) {
+  const int64_t stages = (tile.rows + tile.columns) * tile.depth * tile.stages * bytes_of(operands);
+  return stages + (has_slices ? tile.rows * tile.columns * std::max(bytes_of(operands), bytes_of(DType::f32)) : 0);
+}
+
+ProductTile product_tile(std::string_view op, const TiledProduct& product, const Attrs& attrs) {
+  const std::span<const ProductTile> all = product_tiles(product.dtype);
+  const auto is_there = [&](const ProductTile& tile) {
+    return shared_bytes(tile, product.dtype, product.has_slices) <= product.block_shared;
+  };
+  const std::span<const ProductTile> tiles(std::find_if(all.begin(), all.end() - 1, is_there), all.end());
   const TileSchedule wish = wish_of_sizes(attrs.ints("tiles"));
   const auto fits = [&](const ProductTile& tile) { return tile.rows >= wish.mc && tile.columns >= wish.nc && tile.depth >= wish.kc; };
   if (wish.mc == 0 && wish.nc == 0 && wish.kc == 0) {
     const auto is_enough = [&](const ProductTile& tile) {
-      return ceil_div(m, tile.rows) * ceil_div(n, tile.columns) * matrices >= kEnoughBlocks;
+      return ceil_div(product.m, tile.rows) * ceil_div(product.n, tile.columns) * product.matrices >= kEnoughBlocks;
     };
     return *std::find_if(tiles.begin(), tiles.end() - 1, is_enough);
   }
   const auto found = std::find_if(tiles.rbegin(), tiles.rend(), fits);
   if (found != tiles.rend()) return *found;
-  const ProductTile& most = tiles.front();
+  const ProductTile& most = all.front();
   const ProductTile asked = {std::max(wish.mc, tiles.back().rows), std::max(wish.nc, tiles.back().columns), std::max(wish.kc, most.depth),
                              most.stages, most.threads};
   fail(Code::unsupported,
-       text(op, ": a tile of ", text_of(asked), " takes ", (asked.rows + asked.columns) * asked.depth * asked.stages * bytes_of(dtype),
-            " bytes of shared memory, and ", asked.rows * asked.columns / asked.threads * registers_of_sum(dtype),
+       text(op, ": a tile of ", text_of(asked), " takes ", shared_bytes(asked, product.dtype, product.has_slices),
+            " bytes of shared memory, and ", asked.rows * asked.columns / asked.threads * registers_of_sum(product.dtype),
             " registers a thread for its sums; device cuda has ", text_of(tiles)));
 }
 

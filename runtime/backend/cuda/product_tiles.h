@@ -1,8 +1,9 @@
-// Which tile of C a block of threads computes: a function of the problem and of the op's attribute `tiles`, not of the device. No bit
-// depends on it.
+// Which tile of C a block of threads computes: a function of the problem and of the op's attribute `tiles`, and of the device only as far
+// as its blocks have too little shared memory for a tile. No bit depends on it.
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -21,6 +22,9 @@ struct ProductTile {
 /// Those that are compiled for operands of a type, the largest first.
 std::span<const ProductTile> product_tiles(DType dtype);
 
+/// Bytes of shared memory that a block takes: the stages, and with slices of sums (sum_slices.h) a second sum for each element of the tile.
+int64_t shared_bytes(const ProductTile& tile, DType operands, bool has_slices);
+
 /// Throws unsupported for types without a kernel.
 void check_product_types(std::string_view op, DType operands, DType result);
 
@@ -35,8 +39,17 @@ constexpr int kMostAlgorithms = 64;
 /// Their names; never freed.
 std::span<const char* const> algorithm_names();
 
+/// What a tile is chosen for.
+struct TiledProduct {
+  DType dtype;  // of the operands
+  int64_t m, n, matrices;
+  bool has_slices = false;
+  int64_t block_shared = std::numeric_limits<int64_t>::max();  // bytes of shared memory that a block of the device can have
+};
+
 /// The smallest tile with the rows (mc), columns (nc) and depth (kc) that `tiles` asks for, where 0 leaves the choice: the largest of which
-/// the product has enough. Throws unsupported with the shared memory and the registers that it would take if it asks for a larger one.
-ProductTile product_tile(std::string_view op, DType dtype, int64_t m, int64_t n, int64_t matrices, const Attrs& attrs);
+/// the product has enough. Tiles that take more shared memory than a block can have are not there. Throws unsupported with the shared
+/// memory and the registers that it would take if it asks for a larger one.
+ProductTile product_tile(std::string_view op, const TiledProduct& product, const Attrs& attrs);
 
 }  // namespace st::cuda

@@ -18,7 +18,10 @@ using StreamHandle = CUstream_st*;
 struct Grid {
   int64_t blocks;
   int threads;
+  int shared = 0;
 };
+
+inline int64_t most_shared_bytes() { return static_cast<int64_t>(simulated::shared_limit); }
 
 /// A pointer, or an argument that has an array `at` of them, as kernels on a device with its own memory can follow it; an address of the
 /// host's is an error of the kernel.
@@ -41,7 +44,7 @@ void launch(StreamHandle stream, Grid grid, void (*kernel)(Parameters...), Argum
           grid.threads, " threads: invalid resource handle");
   stream->give([kernel, grid, is_apart, values = std::tuple<Parameters...>(arguments...)] {
     const auto seen = std::apply([&](const auto&... value) { return std::tuple<Parameters...>(for_kernel(value, is_apart)...); }, values);
-    simulated::run_grid([&] { std::apply(kernel, seen); }, grid.blocks, grid.threads);
+    simulated::run_grid([&] { std::apply(kernel, seen); }, grid.blocks, grid.threads, static_cast<size_t>(grid.shared));
   });
 }
 

@@ -18,6 +18,11 @@
 
 namespace st::cuda {
 
+template <class T>
+T* launch_shared() {
+  return static_cast<T*>(simulated::launch_shared());
+}
+
 constexpr int kLanes = simulated::kLanes;
 
 inline int thread_index() { return simulated::here->thread; }

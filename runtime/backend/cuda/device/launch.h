@@ -17,7 +17,16 @@ using StreamHandle = cudaStream_t;
 struct Grid {
   int64_t blocks;  // 0: nothing is launched
   int threads;     // of a block: at most those of KERNEL
+  int shared = 0;  // bytes that launch_shared() has; a kernel always has the same, or none
 };
+
+/// Of shared memory, for a block on the current device.
+inline int64_t most_shared_bytes() {
+  int device = 0, bytes = 0;
+  must(cudaGetDevice(&device), "cudaGetDevice");
+  must(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device), "cudaDeviceGetAttribute");
+  return bytes;
+}
 
 /// The kernel runs some time after what the stream was given before. Arguments are copied. Throws unavailable
 /// with the runtime's words (runtime_status.h) if the launch is refused.
@@ -30,6 +39,11 @@ void launch(StreamHandle stream, Grid grid, void (*kernel)(Parameters...), Argum
   config.gridDim = dim3(static_cast<unsigned>(grid.blocks));
   config.blockDim = dim3(static_cast<unsigned>(grid.threads));
   config.stream = stream;
+  config.dynamicSmemBytes = static_cast<size_t>(grid.shared);
+  if (grid.shared > 0) {  // more than 48 KiB in all are to be asked for; on each device
+    const auto* const address = reinterpret_cast<const void*>(kernel);
+    must(cudaFuncSetAttribute(address, cudaFuncAttributeMaxDynamicSharedMemorySize, grid.shared), "cudaFuncSetAttribute");
+  }
   const cudaError_t status = std::apply(
       [&](auto&... value) {
         void* places[] = {&value...};

@@ -25,6 +25,14 @@ DEVICE int block_index() { return static_cast<int>(blockIdx.x); }    // in the g
 DEVICE int block_threads() { return static_cast<int>(blockDim.x); }
 DEVICE int grid_blocks() { return static_cast<int>(gridDim.x); }
 
+/// The shared memory that the launch adds for each block (launch.h, Grid), aligned to 16 bytes; its contents are unspecified when the block
+/// begins.
+template <class T>
+DEVICE T* launch_shared() {
+  extern __shared__ uint4 of_launch[];
+  return reinterpret_cast<T*>(of_launch);
+}
+
 /// All threads of the block come to the same call; what they wrote before it is seen after it.
 DEVICE void sync_block() { __syncthreads(); }
 
