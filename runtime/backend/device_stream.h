@@ -69,6 +69,8 @@ class Stream {
   /// Until end_recording() kernels given to this stream are recorded instead; nothing else may be given to it.
   virtual void begin_recording() {}
   virtual std::unique_ptr<Recording> end_recording() { return nullptr; }
+  /// In the place of end_recording(), after an error: the stream is as before the recording.
+  virtual void abandon_recording() noexcept {}
 };
 
 /// A stream that the host has made with a library of its own, on the same device. Whoever made it ends it, after this object.

@@ -21,7 +21,7 @@ void RecordedKernels::launch(Stream& stream, const KernelSegment& segment, bool 
     try {
       for (size_t at = segment.begin; at < segment.end; ++at) give(at);
     } catch (...) {
-      stream.end_recording();
+      stream.abandon_recording();  // its own error would hide this one
       throw;
     }
     recording = stream.end_recording();

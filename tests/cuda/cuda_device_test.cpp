@@ -4,11 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstdio>
 #include <fstream>
 #include <new>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <device/threads.h>
@@ -16,6 +18,11 @@
 #include "backend/cuda/enqueue.h"
 #include "backend/cuda/runtime_status.h"
 #include "backend/kernel_side.h"
+#include "base/text.h"
+#include "exec/recorded_kernels.h"
+#include "models/mlp.h"
+#include "recipe/kernel_needs_of.h"
+#include "recipe/recipe.h"
 #include "refusal.h"
 #include "simulated_runtime.h"
 #include "thrown_error.h"
@@ -39,9 +46,8 @@ class CudaDevices : public testing::TestWithParam<Order> {
 
   std::shared_ptr<MemorySource> memory_ = std::make_shared<MemorySource>();
 };
-INSTANTIATE_TEST_SUITE_P(, CudaDevices, testing::ValuesIn(kOrders), [](const auto& given) {
-  return std::string(given.param == Order::eager ? "Eager" : given.param == Order::late ? "Late" : "Random");
-});
+const char* name_of(Order order) { return order == Order::eager ? "Eager" : order == Order::late ? "Late" : "Random"; }
+INSTANTIATE_TEST_SUITE_P(, CudaDevices, testing::ValuesIn(kOrders), [](const auto& given) { return name_of(given.param); });
 
 int current_device() {
   int device = -1;
@@ -166,46 +172,164 @@ TEST_P(CudaDevices, ARecordingIsLaunchedAnyNumberOfTimesAndNotWhileItIsMade) {
   EXPECT_EQ(halves, std::vector<uint16_t>(100, 0x4000));
 }
 
-TEST_P(CudaDevices, WhatCannotBeRecordedIsAnErrorThatHarmsNothing) {
-  CudaDevice device(0, memory_);
-  const auto x = device.allocate(400, MemoryRole::other);
-  const auto stream = device.make_stream();
-  const std::string refused = " returned 900 (cudaErrorStreamCaptureUnsupported: operation not permitted when stream is capturing)";
-  stream->begin_recording();
-  EXPECT_EQ(error_of([&] { device.allocate(4, MemoryRole::other); }).message(), "cuda: cudaMalloc" + refused);
-  EXPECT_EQ(error_of([&] { stream->finish(); }).message(), "cuda: cudaStreamSynchronize" + refused);
-  stream->end_recording();
-  simulated::fail_allocation(1);
-  stream->begin_recording();
-  EXPECT_EQ(error_of([&] { stream->end_recording(); }).code(), Code::out_of_memory);
-  const int64_t before = simulated::live_objects();
-  stream->begin_recording();
-  fail_allocation(1);  // of the host's: the object that would own the graph
-  EXPECT_THROW(stream->end_recording(), std::bad_alloc);
-  fail_allocation(0);
-  EXPECT_EQ(simulated::live_objects(), before);
-  enqueue_fill(stream->handle(), DType::f32, pointer_to(x->data()), 0x40000000, 100);
-  stream->finish();
-  EXPECT_EQ(floats(device, x->data(), 100), std::vector<float>(100, 2.0F));
+/// What an error within a recording says, and what end_recording() then says.
+std::string said(const char* called, int number, const char* name, const char* words) {
+  return text("cuda: ", called, " returned ", number, " (cudaError", name, ": ", words, ")");
+}
+std::string unsupported(const char* called) {
+  return said(called, 900, "StreamCaptureUnsupported", "operation not permitted when stream is capturing");
+}
+std::string invalid(const char* called) {
+  return said(called, 901, "StreamCaptureInvalidated", "operation failed due to a previous error during capture");
 }
 
-/// Planted faults: a recording that waits for what is outside of it, and one that another stream is to be forked from and never joins.
-TEST_P(CudaDevices, ARecordingThatWaitsForAnotherStreamOrIsForkedIsRefused) {
-  CudaDevice device(0, memory_);
-  const auto x = device.allocate(400, MemoryRole::other);
-  const auto stream = device.make_stream(), other = device.make_stream();
-  const auto outside = device.make_event(), fork = device.make_event();
-  other->record(*outside);
-  const std::string refused = " returned 900 (cudaErrorStreamCaptureUnsupported: operation not permitted when stream is capturing)";
-  stream->begin_recording();
-  EXPECT_EQ(error_of([&] { stream->wait(*outside); }).message(), "cuda: cudaStreamWaitEvent" + refused);
-  EXPECT_EQ(error_of([&] { stream->record(*fork); }).message(), "cuda: cudaEventRecord" + refused);
-  enqueue_fill(stream->handle(), DType::f32, pointer_to(x->data()), 0x40000000, 100);
-  const auto recording = stream->end_recording();
-  other->wait(*fork);  // was never recorded: waits for nothing
-  recording->launch(*stream);
-  stream->finish();
-  EXPECT_EQ(floats(device, x->data(), 100), std::vector<float>(100, 2.0F));
+class CudaRecordings : public CudaDevices {
+ protected:
+  void fill(float value) { enqueue_fill(stream_->handle(), DType::f32, pointer_to(x_->data()), std::bit_cast<uint32_t>(value), kFloats); }
+  /// After an error, the stream works as before.
+  void expect_unharmed() {
+    fill(2);
+    stream_->finish();
+    EXPECT_EQ(floats(device_, x_->data(), kFloats), std::vector<float>(kFloats, 2.0F));
+  }
+  /// A recording with one error, which makes all of it invalid.
+  template <class Call>
+  void expect_refused(const std::string& message, const Call& call) {
+    stream_->begin_recording();
+    fill(1);
+    EXPECT_EQ(error_of(call).message(), message);
+    EXPECT_EQ(error_of([&] { fill(1); }).message(), invalid("cudaLaunchKernelExC"));
+    EXPECT_EQ(error_of([&] { stream_->zero(x_->data(), 4); }).message(), invalid("cudaMemsetAsync"));
+    EXPECT_EQ(error_of([&] { stream_->end_recording(); }).message(), invalid("cudaStreamEndCapture"));
+    expect_unharmed();
+  }
+
+  static constexpr int64_t kFloats = 100;
+  CudaDevice device_{0, memory_};
+  std::unique_ptr<Buffer> x_ = device_.allocate(kFloats * 4, MemoryRole::other);
+  std::unique_ptr<CudaStream> stream_ = device_.make_stream(), other_ = device_.make_stream();
+};
+INSTANTIATE_TEST_SUITE_P(, CudaRecordings, testing::ValuesIn(kOrders), [](const auto& given) { return name_of(given.param); });
+
+TEST_P(CudaRecordings, RefuseWhatTheHostWouldWaitFor) {
+  expect_refused(unsupported("cudaMalloc"), [&] { device_.allocate(4, MemoryRole::other); });
+  expect_refused(unsupported("cudaMallocHost"), [&] { device_.allocate_pinned(4); });
+  expect_refused(unsupported("cudaStreamSynchronize"), [&] { stream_->finish(); });
+  expect_refused(unsupported("cudaMemcpyAsync"), [&] {
+    std::byte not_pinned[4];
+    stream_->copy_to_host(not_pinned, x_->data(), 4);
+  });
+  const auto event = device_.make_event();
+  const char* const captured = "operation not permitted on an event last recorded in a capturing stream";
+  const auto ask = [&](const auto& call) {
+    stream_->record(*event);
+    call();
+  };
+  expect_refused(said("cudaEventSynchronize", 907, "CapturedEvent", captured), [&] { ask([&] { event->wait(); }); });
+  expect_refused(said("cudaEventQuery", 907, "CapturedEvent", captured), [&] { ask([&] { event->has_passed(); }); });
+  EXPECT_EQ(error_of([&] { other_->wait(*event); }).message(), said("cudaStreamWaitEvent", 907, "CapturedEvent", captured));
+  stream_->record(*event);
+  event->wait();
+  EXPECT_TRUE(event->has_passed());
+}
+
+TEST_P(CudaRecordings, ThatThereIsNoMemoryForHarmNothing) {
+  simulated::fail_allocation(1);
+  stream_->begin_recording();
+  EXPECT_EQ(error_of([&] { stream_->end_recording(); }).code(), Code::out_of_memory);
+  const int64_t before = simulated::live_objects();
+  stream_->begin_recording();
+  fail_allocation(1);  // of the host's: the object that would own the graph
+  EXPECT_THROW(stream_->end_recording(), std::bad_alloc);
+  fail_allocation(0);
+  EXPECT_EQ(simulated::live_objects(), before);
+  expect_unharmed();
+}
+
+TEST_P(CudaRecordings, ThatAreAbandonedRunNothing) {
+  const int64_t before = simulated::live_objects();
+  stream_->begin_recording();
+  fill(1);
+  stream_->abandon_recording();
+  stream_->begin_recording();
+  error_of([&] { stream_->finish(); });
+  stream_->abandon_recording();  // of one that is invalid
+  EXPECT_EQ(cudaGetLastError(), cudaSuccess);
+  EXPECT_EQ(simulated::live_objects(), before);
+  stream_->finish();
+  EXPECT_EQ(floats(device_, x_->data(), kFloats), std::vector<float>(kFloats));
+  expect_unharmed();
+}
+
+/// The error of what is given to a recording, not the one that CUDA returns at its end.
+TEST_P(CudaRecordings, OfAPlansKernelsThrowTheFirstError) {
+  const auto cpu = make_cpu_backend();
+  const Plan plan = plan_training(build_mlp({.inputs = 3, .hidden = {4}, .outputs = 2}), Recipe{.batch = 1}, kernel_needs(*cpu, 1));
+  RecordedKernels recorded(plan);
+  const auto* const first = recorded.at(segments_of(plan)[0].begin);
+  const Error error = error_of([&] { recorded.launch(*stream_, *first, true, [&](size_t) { stream_->finish(); }); });
+  EXPECT_EQ(error.message(), unsupported("cudaStreamSynchronize"));
+  EXPECT_TRUE(recorded.is_empty());
+  recorded.launch(*stream_, *first, true, [&](size_t) { fill(4); });
+  stream_->finish();
+  EXPECT_EQ(floats(device_, x_->data(), 1), std::vector<float>{4});
+}
+
+/// Planted faults: a recording that waits for what is outside of it, one that waits for another one, one whose fork is not joined again or
+/// ends it, and a thread that ends another's.
+TEST_P(CudaRecordings, WithForksThatCudaRefusesAreRefusedByName) {
+  const auto outside = device_.make_event(), fork = device_.make_event();
+  other_->record(*outside);
+  expect_refused(said("cudaStreamWaitEvent", 905, "StreamCaptureIsolation", "dependency created on uncaptured work in another stream"),
+                 [&] { stream_->wait(*outside); });
+  other_->begin_recording();
+  other_->record(*fork);
+  expect_refused(said("cudaStreamWaitEvent", 902, "StreamCaptureMerge", "operation would result in a merge of separate capture sequences"),
+                 [&] { stream_->wait(*fork); });
+  EXPECT_EQ(error_of([&] { other_->end_recording(); }).message(), invalid("cudaStreamEndCapture"));
+
+  const auto fork_other = [&] {
+    stream_->begin_recording();
+    stream_->record(*fork);
+    other_->wait(*fork);
+    other_->zero(x_->data(), 4);
+  };
+  fork_other();
+  fill(1);
+  EXPECT_EQ(error_of([&] { stream_->end_recording(); }).message(),
+            said("cudaStreamEndCapture", 904, "StreamCaptureUnjoined", "capturing stream has unjoined work"));
+  fork_other();
+  EXPECT_EQ(error_of([&] { other_->end_recording(); }).message(),
+            said("cudaStreamEndCapture", 903, "StreamCaptureUnmatched", "capture was not ended in the same stream as it began"));
+  EXPECT_EQ(error_of([&] { other_->zero(x_->data(), 4); }).message(), invalid("cudaMemsetAsync"));
+  EXPECT_EQ(error_of([&] { stream_->end_recording(); }).message(), invalid("cudaStreamEndCapture"));
+  stream_->begin_recording();
+  std::thread([&] {
+    EXPECT_EQ(error_of([&] { stream_->end_recording(); }).message(),
+              said("cudaStreamEndCapture", 908, "StreamCaptureWrongThread",
+                   "attempt to terminate a thread-local capture sequence from another thread"));
+    device_.allocate(4, MemoryRole::other);  // this thread records nothing
+  }).join();
+  EXPECT_EQ(error_of([&] { stream_->end_recording(); }).message(), invalid("cudaStreamEndCapture"));
+  other_->finish();
+  expect_unharmed();
+}
+
+TEST_P(CudaRecordings, MayForkAndJoinOtherStreams) {
+  const auto fork = device_.make_event(), join = device_.make_event();
+  stream_->begin_recording();
+  fill(3);
+  stream_->record(*fork);
+  other_->wait(*fork);
+  other_->zero(x_->data(), 4);
+  other_->record(*join);
+  stream_->wait(*join);
+  const auto recording = stream_->end_recording();
+  recording->launch(*stream_);
+  stream_->finish();
+  EXPECT_EQ(floats(device_, x_->data(), 2), (std::vector<float>{0, 3}));
+  other_->finish();
+  expect_unharmed();
 }
 
 TEST_P(CudaDevices, CopiesOfTheHostsMemoryAreDoneAtOnce) {

@@ -136,6 +136,7 @@ class DelayedStream : public Stream {
   bool can_record() const override { return records_; }
   void begin_recording() override { recording_ = std::make_unique<DelayedRecording>(counts_.launches); }
   std::unique_ptr<Recording> end_recording() override { return std::move(recording_); }
+  void abandon_recording() noexcept override { recording_ = nullptr; }
   void give(std::function<void()> work, const Prepared* kernel) {
     if (recording_) {
       recording_->kernels.push_back({std::move(work), kernel});

@@ -17,12 +17,15 @@ CudaEvent::CudaEvent() { must(cudaEventCreateWithFlags(&event_, cudaEventDisable
 CudaEvent::~CudaEvent() { cudaEventDestroy(event_); }
 
 void CudaEvent::wait() {
-  if (cudaEventSynchronize(event_) != cudaSuccess) cudaGetLastError();  // the stream's finish() tells
+  const cudaError_t status = cudaEventSynchronize(event_);
+  if (status == cudaErrorCapturedEvent) must(status, "cudaEventSynchronize");  // finish() does not know of it
+  if (status != cudaSuccess) cudaGetLastError();
 }
 
 bool CudaEvent::has_passed() {
   const cudaError_t status = cudaEventQuery(event_);
-  if (status != cudaSuccess) cudaGetLastError();  // clears "not ready"; finish() reports a failed kernel
+  if (status == cudaErrorCapturedEvent) must(status, "cudaEventQuery");
+  if (status != cudaSuccess) cudaGetLastError();  // clears "not ready"
   return status != cudaErrorNotReady;
 }
 
@@ -69,6 +72,12 @@ std::unique_ptr<Recording> CudaStream::end_recording() {
   must(cudaStreamEndCapture(stream_, &captured), "cudaStreamEndCapture");
   const std::unique_ptr<std::remove_pointer_t<cudaGraph_t>, decltype(&cudaGraphDestroy)> held(captured, cudaGraphDestroy);
   return std::make_unique<CudaGraph>(captured);
+}
+
+void CudaStream::abandon_recording() noexcept {
+  cudaGraph_t captured = nullptr;
+  if (cudaStreamEndCapture(stream_, &captured) != cudaSuccess) cudaGetLastError();
+  if (captured != nullptr) cudaGraphDestroy(captured);
 }
 
 CudaGraph::CudaGraph(cudaGraph_t captured) { must(cudaGraphInstantiate(&graph_, captured, 0), "cudaGraphInstantiate"); }

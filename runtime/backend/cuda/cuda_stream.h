@@ -17,6 +17,7 @@ class CudaEvent : public Event {
   CudaEvent(const CudaEvent&) = delete;
   CudaEvent& operator=(const CudaEvent&) = delete;
 
+  /// A fault of a kernel is thrown by the stream's finish() instead.
   void wait() override;
   bool has_passed() override;
   cudaEvent_t handle() const { return event_; }
@@ -61,6 +62,7 @@ class CudaStream : public Stream {
   bool can_record() const override { return true; }
   void begin_recording() override;
   std::unique_ptr<Recording> end_recording() override;
+  void abandon_recording() noexcept override;
 
   /// In order with copies. `bytes` of zeros.
   void zero(Address to, int64_t bytes);

@@ -42,6 +42,9 @@ void launch(StreamHandle stream, Grid grid, void (*kernel)(Parameters...), Argum
   const bool is_apart = stream->device >= 0;
   require(!is_apart || stream->device == simulated::current_device, Code::internal, "cuda: launch of ", grid.blocks, " blocks of ",
           grid.threads, " threads: invalid resource handle");
+  require(!stream->capture || stream->capture->is_valid, Code::unavailable,
+          "cuda: cudaLaunchKernelExC returned 901 (cudaErrorStreamCaptureInvalidated: operation failed due to a previous error during "
+          "capture)");
   stream->give([kernel, grid, is_apart, values = std::tuple<Parameters...>(arguments...)] {
     const auto seen = std::apply([&](const auto&... value) { return std::tuple<Parameters...>(for_kernel(value, is_apart)...); }, values);
     simulated::run_grid([&] { std::apply(kernel, seen); }, grid.blocks, grid.threads, static_cast<size_t>(grid.shared));
