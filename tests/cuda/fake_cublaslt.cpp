@@ -27,6 +27,12 @@ namespace {
 using st::Json;
 
 CublasLtCounts<std::atomic<int64_t>> counts;
+std::atomic<bool (*)()> is_failing = nullptr;  // asked by what takes memory
+
+bool fails() {
+  const auto ask = is_failing.load();
+  return ask != nullptr && ask();
+}
 
 enum LayoutField { kType, kRows, kColumns, kLead };
 enum DescriptionField { kCompute, kScale, kTransposeA, kTransposeB, kEpilogue, kBias };
@@ -206,12 +212,14 @@ struct Work {
 
 template <class Object>
 cublasStatus_t create(Object** made, std::initializer_list<uint64_t> fields) {
+  if (fails()) return CUBLAS_STATUS_ALLOC_FAILED;
   *made = new Object{};
   std::ranges::copy(fields, (*made)->data);
   ++counts.created;
   ++counts.alive;
   return CUBLAS_STATUS_SUCCESS;
 }
+/// One that was not made is counted too: the real library may follow the pointer.
 template <class Object>
 cublasStatus_t destroy(Object* object) {
   delete object;
@@ -229,12 +237,17 @@ cublasStatus_t set(uint64_t& field, const void* value, size_t bytes) {
 extern "C" {
 
 const CublasLtCounts<std::atomic<int64_t>>* st_fake_cublaslt() { return &counts; }
+void st_fake_cublaslt_asks(bool (*ask)()) { is_failing = ask; }
 
 const char* cublasLtGetStatusName(cublasStatus_t status) {
-  return status == CUBLAS_STATUS_INVALID_VALUE ? "CUBLAS_STATUS_INVALID_VALUE" : "CUBLAS_STATUS_OTHER";
+  return status == CUBLAS_STATUS_INVALID_VALUE     ? "CUBLAS_STATUS_INVALID_VALUE"
+         : status == CUBLAS_STATUS_NOT_INITIALIZED ? "CUBLAS_STATUS_NOT_INITIALIZED"
+         : status == CUBLAS_STATUS_ALLOC_FAILED    ? "CUBLAS_STATUS_ALLOC_FAILED"
+                                                   : "CUBLAS_STATUS_OTHER";
 }
 
 cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) {
+  if (fails()) return CUBLAS_STATUS_NOT_INITIALIZED;  // as where a device has no memory for it
   *handle = reinterpret_cast<cublasLtHandle_t>(new int64_t);
   ++counts.created;
   ++counts.alive;

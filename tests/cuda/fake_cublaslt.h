@@ -15,3 +15,6 @@ using FakeCublasLt = CublasLtCounts<int64_t>;
 
 extern "C" const CublasLtCounts<std::atomic<int64_t>>* st_fake_cublaslt();  // ranks are threads
 using AskFakeCublasLt = decltype(&st_fake_cublaslt);
+/// `ask` says whether the call that asks is to fail, for lack of memory.
+extern "C" void st_fake_cublaslt_asks(bool (*ask)());
+using FakeCublasLtAsks = decltype(&st_fake_cublaslt_asks);

@@ -148,8 +148,15 @@ struct ncclComm {
 namespace {
 
 std::atomic<int (*)()> current_device = nullptr;  // of the runtime, which each thread names; null: there is none
+std::atomic<bool (*)()> is_failing = nullptr;     // asked by what a start needs; null: nothing fails
+std::atomic<int> alive = 0;                       // communicators
 thread_local std::vector<ncclComm*> group;
 thread_local int depth = 0;
+
+bool fails() {
+  const auto ask = is_failing.load();
+  return ask != nullptr && ask();
+}
 
 ncclResult_t refuse(ncclComm* of, ncclResult_t why, const char* words) {
   if (of != nullptr) of->last_error = words;
@@ -314,6 +321,9 @@ bool is_duplicate(ncclComm* of) {
 extern "C" {
 
 void ncclFakeAsksDevice(int (*current)()) { current_device = current; }
+/// `ask` says whether the call that asks is to fail, for lack of what the system gives.
+void ncclFakeAsksFailure(bool (*ask)()) { is_failing = ask; }
+int ncclFakeAlive() { return alive; }
 
 ncclResult_t ncclGetVersion(int* version) {
   const std::string given(environment("ST_FAKE_NCCL_VERSION"));
@@ -327,6 +337,8 @@ const char* ncclGetErrorString(ncclResult_t result) {
       return "invalid argument";
     case ncclInvalidUsage:
       return "invalid usage";
+    case ncclSystemError:
+      return "unhandled system error (run with NCCL_DEBUG=INFO for details)";
     case ncclRemoteError:
       return "remote process exited or there was a network error";
     default:
@@ -338,6 +350,7 @@ const char* ncclGetLastError(ncclComm_t comm) { return comm == nullptr ? "" : co
 
 ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
   static std::atomic<int> made = 0;
+  if (fails()) return ncclSystemError;
   std::snprintf(id->internal, sizeof id->internal, "/dev/shm/st_fake_nccl_%d_%d", getpid(), ++made);
   return mkdir(id->internal, 0700) == 0 ? ncclSuccess : ncclSystemError;
 }
@@ -345,6 +358,8 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
 ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int size, ncclUniqueId id, int rank, ncclConfig_t* config) {
   if (config == nullptr || config->magic != 0xcafebeef || config->blocking != 0 || rank < 0 || rank >= size) return ncclInvalidArgument;
   static std::atomic<int> made = 0;
+  if (fails()) return ncclSystemError;
+  ++alive;
   const auto ranks = static_cast<size_t>(size);
   *comm = new ncclComm{.folder = id.internal,
                        .last_error = {},
@@ -362,7 +377,12 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* error) {
   ++comm->polls;
   if (!comm->is_connected) {
     if (comm->polls == 1 || comm->goes_wrong("start")) return ncclSuccess;
-    if (!is_there(comm->file_of_rank(comm->rank))) write_file(comm->file_of_rank(comm->rank), &comm->device, sizeof comm->device);
+    const bool is_first = !is_there(comm->file_of_rank(comm->rank));
+    if (is_first && fails()) {
+      *error = ncclSystemError;
+      return ncclSuccess;
+    }
+    if (is_first) write_file(comm->file_of_rank(comm->rank), &comm->device, sizeof comm->device);
     if (!is_everyone_there(comm)) return ncclSuccess;
     if (is_duplicate(comm)) {
       comm->last_error = "Duplicate GPU detected";
@@ -387,6 +407,7 @@ ncclResult_t ncclCommAbort(ncclComm_t comm) {
   for (int rank = 0; rank < comm->size; ++rank) is_last = is_last && is_there(comm->folder + "/end_" + std::to_string(rank));
   std::error_code ignored;                                          // two ranks may both be the last
   if (is_last) std::filesystem::remove_all(comm->folder, ignored);  // with what nobody has received
+  --alive;
   delete comm;
   return ncclSuccess;
 }

@@ -43,11 +43,16 @@ class Fault {
 };
 
 /// Folders of communicators that have not ended.
-inline int left_over() {
-  int count = 0;
+inline std::vector<std::filesystem::path> folders_left_over() {
+  std::vector<std::filesystem::path> folders;
   for (const auto& entry : std::filesystem::directory_iterator("/dev/shm"))
-    count += entry.path().filename().string().starts_with(text("st_fake_nccl_", getpid(), "_"));
-  return count;
+    if (entry.path().filename().string().starts_with(text("st_fake_nccl_", getpid(), "_"))) folders.push_back(entry.path());
+  return folders;
+}
+inline int left_over() { return static_cast<int>(folders_left_over().size()); }
+/// Those of communicators that some rank never had.
+inline void remove_left_over() {
+  for (const auto& folder : folders_left_over()) std::filesystem::remove_all(folder);
 }
 
 }  // namespace st

@@ -76,7 +76,7 @@ cudaError_t counted(const Call& call) {
 cudaError_t finish(Runtime& all, cudaStream_t stream);
 /// The default streams of a device are one.
 cudaStream_t stream_of(Runtime& all, cudaStream_t handle);
-/// Whether this allocation is the one that fails.
+/// Whether this call, which takes memory, is the one that fails.
 bool fails(Runtime& all);
 /// Whether this thread captures a stream. The call that asks must not be made then, and has made the capture invalid.
 bool is_capturing(Runtime& all);

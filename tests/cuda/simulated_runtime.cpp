@@ -111,8 +111,14 @@ void start_runtime(const RuntimeSettings& settings) {
 }
 
 void fail_allocation(int64_t n) {
+  const Lock lock(runtime().mutex);
   runtime().allocations_left = n;
   runtime().has_failed = false;
+}
+
+bool is_failing() {
+  const Lock lock(runtime().mutex);
+  return fails(runtime());
 }
 
 bool has_allocation_failed() { return runtime().has_failed; }
@@ -230,6 +236,7 @@ cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t stre
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
   return counted([&](Runtime& all) {
     if (flags != cudaStreamNonBlocking) return cudaErrorInvalidValue;  // one that waits for the null stream
+    if (fails(all)) return cudaErrorMemoryAllocation;
     *stream = new CUstream_st{.engine = all.engine, .device = current_device};
     all.streams.insert(*stream);
     return cudaSuccess;
@@ -273,6 +280,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned /*flags*/) {
   return counted([&](Runtime& all) {
+    if (fails(all)) return cudaErrorMemoryAllocation;
     *event = new CUevent_st{.device = current_device};
     ++all.events;
     return cudaSuccess;

@@ -18,9 +18,11 @@ struct RuntimeSettings {
 /// A new process, as far as CUDA goes. Everything of the one before must be gone.
 void start_runtime(const RuntimeSettings& settings);
 
-/// The n-th allocation from now on, of a device's memory or pinned, fails; 0: none does.
+/// The n-th call from now on that takes memory fails: of a device's memory or pinned, a stream, an event, a graph, and what a library
+/// makes that asks by is_failing(). 0: none does.
 void fail_allocation(int64_t n);
 bool has_allocation_failed();
+bool is_failing();
 
 /// Buffers, pinned memory, streams and events that there are.
 int64_t live_objects();

@@ -15,8 +15,14 @@ constexpr VendorLibrary kCublasLt = {"cuBLASLt", "libcublasLt.so", kCublasLtMajo
 }  // namespace
 
 void CublasLt::must(cublasStatus_t status, const char* called) const {
-  if (status != CUBLAS_STATUS_SUCCESS)
-    fail(Code::internal, text("cuda: ", called, " returned ", static_cast<int>(status), " (", cublasLtGetStatusName(status), ")"));
+  if (status == CUBLAS_STATUS_SUCCESS) return;
+  // A handle is also not initialized where the device has no memory for it.
+  const bool has_none = status == CUBLAS_STATUS_ALLOC_FAILED, may_have_none = status == CUBLAS_STATUS_NOT_INITIALIZED;
+  fail(has_none        ? Code::out_of_memory
+       : may_have_none ? Code::unavailable
+                       : Code::internal,
+       text("cuda: ", called, " returned ", static_cast<int>(status), " (", cublasLtGetStatusName(status), ")",
+            may_have_none ? "; the device may have no memory left, nvidia-smi lists the programs that use it" : ""));
 }
 
 std::string cublaslt_version_text(size_t version) {

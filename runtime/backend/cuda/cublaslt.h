@@ -28,7 +28,8 @@ struct CublasLt {
 #undef ST_MEMBER
   size_t version = 0;  // 130100 is 13.1.0
 
-  /// Throws internal, with the function and the library's name of the error.
+  /// Throws with the function and the library's name of the error: out_of_memory, unavailable for a library that could not start, or
+  /// internal.
   void must(cublasStatus_t status, const char* called) const;
 };
 

@@ -20,7 +20,9 @@ class Built {
  public:
   using Destroy = cublasStatus_t (*)(Object*);
   explicit Built(Destroy destroy) : destroy_(destroy) {}
-  ~Built() { destroy_(object_); }
+  ~Built() {
+    if (object_ != nullptr) destroy_(object_);
+  }
   Built(const Built&) = delete;
   Built& operator=(const Built&) = delete;
 
