@@ -15,7 +15,8 @@ RecordedKernels::RecordedKernels(const Plan& plan) : segments_(segments_of(plan)
 
 void RecordedKernels::launch(Stream& stream, const KernelSegment& segment, bool makes_lasting_copies,
                              const std::function<void(size_t at)>& give) {
-  std::unique_ptr<Recording>& recording = recordings_[static_cast<size_t>(segment.recording)][makes_lasting_copies ? 1 : 0];
+  const bool has_lasting_copies = segment.makes_lasting_copies && makes_lasting_copies;
+  std::unique_ptr<Recording>& recording = recordings_[static_cast<size_t>(segment.recording)][has_lasting_copies ? 1 : 0];
   if (recording == nullptr) {
     stream.begin_recording();
     try {

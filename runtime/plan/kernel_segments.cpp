@@ -34,21 +34,35 @@ std::vector<KernelSegment> segments_of(const Plan& plan) {
   std::vector<KernelSegment> segments;
   for (size_t begin = 0; begin < plan.instructions.size();) {
     Kernels kernels;
+    bool makes_lasting_copies = false;
     size_t end = begin;
     for (; end < plan.instructions.size() && is_recorded(plan, plan.instructions[end]); ++end) {
       if (end > begin && is_run_border(plan, end)) break;
       const Instruction& at = plan.instructions[end];
       kernels.push_back({at.section, at.node, places.of(at)});
+      makes_lasting_copies = makes_lasting_copies || at.makes == Copy::lasting;
     }
     if (kernels.empty()) {
       ++begin;
       continue;
     }
     const int32_t recording = recordings.emplace(std::move(kernels), static_cast<int32_t>(recordings.size())).first->second;
-    segments.push_back({begin, end, recording});
+    segments.push_back({begin, end, recording, makes_lasting_copies});
     begin = end;
   }
   return segments;
+}
+
+int64_t recorded_kernels(const Plan& plan) {
+  int64_t kernels = 0;
+  int32_t recordings = 0;
+  for (const KernelSegment& segment : segments_of(plan)) {
+    if (segment.recording < recordings) continue;  // has been counted
+    ++recordings;
+    for (size_t i = segment.begin; i < segment.end; ++i)
+      kernels += segment.makes_lasting_copies && plan.instructions[i].makes != Copy::lasting ? 2 : 1;
+  }
+  return kernels;
 }
 
 std::string print_segments(const Plan& plan) {

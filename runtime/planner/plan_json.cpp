@@ -13,7 +13,7 @@ std::string json_of(const PlannedMemory& use) {
     offloaded += use.host[a];
   }
   line.add("inputs", use.inputs).add("terms", use.terms).add("pinned", use.pinned);
-  line.add("reserved", use.reserved).add("network", use.network).add("offloaded", offloaded);
+  line.add("reserved", use.reserved).add("network", use.network).add("recordings", use.recordings).add("offloaded", offloaded);
   return line.add("device_total", use.device_total()).add("host_total", use.host_total()).add("file_total", use.file).text();
 }
 

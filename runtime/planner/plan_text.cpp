@@ -48,6 +48,7 @@ std::string memory_text(const PlannedMemory& use, std::span<const PlannedStage> 
   }
   if (use.inputs > 0) out += line("  %-12s %10.3f  the rows of a micro-batch", "inputs", unit.of(use.inputs));
   if (use.terms > 0) out += line("  %-12s %10.3f  terms of sums over ranks", "terms", unit.of(use.terms));
+  if (use.recordings > 0) out += line("  %-12s %10.3f  graphs of recorded kernels (an estimate)", "recordings", unit.of(use.recordings));
   const std::string network = use.network > 0 ? text(", of which NCCL's buffers ", text_of_bytes(use.network), " (an estimate)") : "";
   if (use.reserved > 0) out += line("  %-12s %10.3f  driver, context and libraries%s", "reserved", unit.of(use.reserved), network.c_str());
   if (use.file > 0) out += line("  %-12s %10.3f  in a file", "offloaded", unit.of(use.file));

@@ -38,6 +38,7 @@ struct PlannedMemory {
   int64_t inputs = 0, pinned = 0;  // a device's copy of the rows of a micro-batch, and the host's memory through which it goes up
   int64_t terms = 0;               // of sums over ranks: what other devices send, or copies of own terms (exchange_memory.h)
   int64_t network = 0;             // of what is reserved: the network's own buffers, an estimate
+  int64_t recordings = 0;          // of kernels, which a device keeps as graphs: an estimate
   int64_t device_total() const;    // with what is reserved
   int64_t host_total() const;
 };

@@ -49,7 +49,7 @@ class Plan(CommandLineTest):
         self.assertEqual(plan["position"], {"data": 0, "tensor": 1, "stage": 1})
         self.assertEqual(plan["mesh"], {"data": 2, "tensor": 2, "stage": 2})
         memory = plan["memory"]
-        kinds = ["parameters", "gradients", "optimizer", "activations", "stash", "buckets", "packed", "workspace", "control", "inputs", "terms", "pinned", "reserved"]
+        kinds = ["parameters", "gradients", "optimizer", "activations", "stash", "buckets", "packed", "workspace", "control", "inputs", "terms", "pinned", "reserved", "recordings"]
         self.assertEqual(sum(memory[kind] for kind in kinds), memory["device_total"] + memory["host_total"])
         self.assertEqual(sum(axis["bytes"] for axis in plan["wire"].values()), plan["wire_bytes"])
         self.assertEqual(sum(axis["collectives"] for axis in plan["wire"].values()), plan["collectives"])

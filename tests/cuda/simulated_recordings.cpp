@@ -107,6 +107,7 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
     if (!capture->is_joined()) return cudaErrorStreamCaptureUnjoined;
     *graph = new CUgraph_st(std::move(*made));
     ++all.graphs;
+    all.calls.recorded_works += std::ssize((*graph)->works);
     return cudaSuccess;
   });
 }

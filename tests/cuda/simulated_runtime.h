@@ -26,9 +26,10 @@ bool is_failing();
 
 /// Buffers, pinned memory, streams and events that there are.
 int64_t live_objects();
-/// Calls so far in this process that allocate or free memory, or make a stream or event; and those that begin a recording.
+/// Calls so far in this process that allocate or free memory, or make a stream or event; those that begin a recording; and the works of all
+/// recordings that were made.
 struct ResourceCalls {
-  int64_t resources = 0, recordings = 0;
+  int64_t resources = 0, recordings = 0, recorded_works = 0;
 };
 ResourceCalls resource_calls();
 /// The message of the kernel that failed; empty: none has.

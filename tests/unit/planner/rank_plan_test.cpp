@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "models/mlp.h"
 #include "plan/input_copies.h"
+#include "plan/kernel_segments.h"
 #include "plan/wire_bytes.h"
 #include "planned_runs.h"
 #include "planner/forecast.h"
@@ -114,6 +115,32 @@ TEST(RankPlan, CountsTheTermsOfTheLargestExchangeAndTheNetworksBuffers) {
     return plan_of_rank(run_of(kSmall, text(kJson, micro_batches, R"(,"collectives":"fast"})")), 0).numbers.memory.terms;
   };
   for (const char* const micro_batches : {"6", "8"}) EXPECT_EQ(fast(micro_batches), ordered.terms) << micro_batches;
+}
+
+/// A graph of 10,000 kernels takes 22 MiB.
+TEST(RankPlan, CountsTheGraphsOfTheKernelsThatADeviceRecords) {
+  const auto planned = [](const char* json) { return plan_of_rank(run_of(kSmall, json), 0); };
+  const RankPlan wide = planned(R"({"batch":2,"micro_batches":3})"), half = planned(R"({"batch":2,"micro_batches":3,"precision":"bf16"})");
+  for (const RankPlan* const of : {&wide, &half}) {
+    int64_t once = 0, copies = 0, repeated = 0;  // kernels of recordings; those that make lasting copies; those of their segments
+    std::set<int32_t> seen;
+    for (const KernelSegment& segment : segments_of(of->plan)) {
+      if (!seen.insert(segment.recording).second) continue;
+      once += static_cast<int64_t>(segment.end - segment.begin);
+      int64_t lasting = 0;
+      for (size_t i = segment.begin; i < segment.end; ++i) lasting += of->plan.instructions[i].makes == Copy::lasting ? 1 : 0;
+      copies += lasting;
+      if (lasting > 0) repeated += static_cast<int64_t>(segment.end - segment.begin);
+    }
+    EXPECT_EQ(copies > 0, of == &half);
+    EXPECT_EQ(recorded_kernels(of->plan), once + repeated - copies);
+    const PlannedMemory& use = of->numbers.memory;
+    EXPECT_EQ(use.recordings, recorded_kernels(of->plan) * (int64_t{22} << 20) / 10'000);
+    PlannedMemory without = use;
+    without.recordings = 0;
+    EXPECT_EQ(use.device_total() - without.device_total(), use.recordings);
+  }
+  EXPECT_LT(wide.numbers.memory.recordings, half.numbers.memory.recordings);
 }
 
 /// The numbers of the norm and the loss stay in the order of sums; a small sum of values takes the traffic of a ring.

@@ -34,7 +34,7 @@ TEST(SpeedLimit, FourRanksOverASlowLinkHaveTwiceTheSpeedOfOneAndTheFixIsNamed) {
   EXPECT_TRUE(
       says(slow, {"  2.03 times the speed of one rank; with 4 ranks at most 4\n  limited by the links between nodes, 2.5 GB/s a rank: "
                   "50.3 % of the step is waits for exchange along data; with twice their rate 3.01 times the speed of one rank\n",
-                  "changes and their prices\n  fits  reduce step: the same memory, -38 % time, 3.26 times the speed of one rank\n"}));
+                  "changes and their prices\n  fits  reduce step: +2.2 MB, -38 % time, 3.26 times the speed of one rank\n"}));
   run.machine.between_nodes.bytes_per_second *= 2;
   EXPECT_TRUE(says(text_of(run), {"  3.01 times the speed of one rank"}));
   run.machine.between_nodes.bytes_per_second /= 2;
