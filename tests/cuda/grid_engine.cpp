@@ -54,11 +54,12 @@ namespace st::simulated {
 
 constinit thread_local const Place* here = nullptr;
 constinit size_t shared_limit = kSharedBytes;
+void (*on_launch)(const void* kernel, int64_t blocks) = nullptr;
 
 namespace {
 
 constexpr size_t kStack = size_t{64} << 10;
-constexpr size_t kKept = 512;  // identities of threads that have ended; see make_identities()
+constexpr size_t kKept = 512;  // identities of threads of a grid that have ended; see make_identities()
 
 // clang's ThreadSanitizer has no room for the threads of a grid: to it they are all their stream.
 #ifdef ST_THREAD_SANITIZED
@@ -186,6 +187,16 @@ void run_block(const Block& block, std::span<Fiber> fibers) {
       throw std::runtime_error("thread " + std::to_string(fiber.thread) + " ends while its products are under way");
 }
 
+/// One of an earlier grid, if there is one: ThreadSanitizer takes 0.4 ms to make another. All that an idle one has done or waited for
+/// happened before the grid began, as all threads of that know.
+void* take_identity() {
+  Engine& e = engine();
+  if (e.idle.empty()) return __tsan_create_fiber(0);
+  void* const idle = e.idle.back();
+  e.idle.pop_back();
+  return idle;
+}
+
 /// ThreadSanitizer gives the number of an identity that is destroyed to a later one, and takes both for one: so the last ones stay, and the
 /// threads of a block get theirs in a random order.
 void make_identities(std::span<Fiber> fibers) {
@@ -194,7 +205,7 @@ void make_identities(std::span<Fiber> fibers) {
   for (Fiber& fiber : fibers) order.push_back(&fiber);
   std::ranges::shuffle(order, engine().random);
   for (Fiber* const fiber : order) {
-    fiber->race = __tsan_create_fiber(0);
+    fiber->race = take_identity();
     fiber->proxy = has_proxies() ? __tsan_create_fiber(0) : nullptr;
   }
 }
@@ -208,10 +219,30 @@ void end_identities(std::span<const Fiber> fibers, size_t kept) {
       release(&e.edges->end);
       __tsan_switch_to_fiber(e.caller.race, kNoOrder);
     }
-    e.ended.push_back(fiber.race);
-    if (fiber.proxy != nullptr) e.ended.push_back(fiber.proxy);
+    e.ended.push_back({fiber.race, fiber.has_ended});
+    if (fiber.proxy != nullptr) e.ended.push_back({fiber.proxy, false});
   }
-  for (; e.ended.size() > kept; e.ended.pop_front()) __tsan_destroy_fiber(e.ended.front());
+  for (; e.ended.size() > kept; e.ended.pop_front()) __tsan_destroy_fiber(e.ended.front().race);
+}
+
+void destroy_idle(Engine& e) {
+  for (void* const idle : e.idle) __tsan_destroy_fiber(idle);
+  e.idle.clear();
+}
+
+/// Those of another stream know what this one need not know.
+void begin_identities(Engine& e) {
+  const uint64_t ended = identities_ended.load(std::memory_order_relaxed);
+  if (e.idle_after != e.caller.race || e.idle_since != ended) destroy_idle(e);
+  e.idle_after = e.caller.race;
+  e.idle_since = ended;
+}
+
+/// After the grid.
+void keep_identities(Engine& e) {
+  const Unseen unseen;
+  for (const auto& [race, is_threads] : e.ended) is_threads ? e.idle.push_back(race) : __tsan_destroy_fiber(race);
+  e.ended.clear();
 }
 
 /// As run_grid(), of one block.
@@ -239,7 +270,7 @@ void run_threads(const Place& first) {
   for (void* const copier : block->copiers) as(copier, e.caller, [&] { release(&e.edges->end); });
   const Unseen end;
   for (Fiber& fiber : fibers) give_back_stack(fiber);
-  e.ended.insert(e.ended.end(), block->copiers.begin(), block->copiers.end());
+  for (void* const copier : block->copiers) e.ended.push_back({copier, false});
   block.reset();
   end_identities(fibers, kKept);
 }
@@ -247,6 +278,7 @@ void run_threads(const Place& first) {
 }  // namespace
 
 Engine::~Engine() {
+  destroy_idle(*this);
   for (std::byte* const stack : stacks) munmap(stack, kStack);
 }
 
@@ -311,6 +343,7 @@ void run_grid(const std::function<void()>& body, int64_t blocks, int threads, si
   e.launch_shared = launch_shared;
   e.error = nullptr;
   e.caller.race = !kHasIdentities || __tsan_get_current_fiber == nullptr ? nullptr : __tsan_get_current_fiber();
+  begin_identities(e);
   auto edges = [] {
     const Unseen unseen;
     return std::make_unique<Edges>();
@@ -328,7 +361,7 @@ void run_grid(const std::function<void()>& body, int64_t blocks, int threads, si
     failed = block;
     if (e.error) break;
   }
-  end_identities({}, 0);
+  keep_identities(e);
   acquire(&edges->end);
   if (!e.error) return;
   try {

@@ -31,6 +31,9 @@ extern constinit size_t shared_limit;
 /// come to a barrier or a shuffle, or come to different ones; or what `body` throws.
 void run_grid(const std::function<void()>& body, int64_t blocks, int threads, size_t launch_shared = 0);
 
+/// Called with the function of each kernel that is launched, by the host's thread; null: nobody asks.
+extern void (*on_launch)(const void* kernel, int64_t blocks);
+
 void sync_block(int line);
 /// Gives `mine` to the warp and takes what lane `from` gives in the same call.
 void exchange(const void* mine, void* taken, size_t bytes, int from, int line);

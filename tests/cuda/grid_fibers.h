@@ -145,15 +145,23 @@ struct Block {
   char product_edges[kMostThreads / 128][1 + kProxy] = {};
 };
 
+struct Identity {
+  void* race;
+  bool is_threads;  // not that of an asynchronous proxy or of a copy
+};
+
 /// One for each thread of the operating system.
 struct Engine {
   ~Engine();
   std::vector<Fiber> fibers;
   std::vector<Fiber*> ready;  // that neither have ended nor wait
   RandomOrder random;
-  std::vector<std::byte*> stacks;  // that no thread has: the last to be given back is the next to be taken, and still in the cache
-  std::deque<void*> ended;         // identities
-  Fiber caller;                    // of run_grid
+  std::vector<std::byte*> stacks;    // that no thread has: the last to be given back is the next to be taken, and still in the cache
+  std::deque<Identity> ended;        // of this grid
+  std::vector<void*> idle;           // identities of threads of earlier grids, for the next ones
+  const void* idle_after = nullptr;  // the identity that ran those grids, of which `idle` knows nothing that it does not know
+  uint64_t idle_since = 0;           // identities_ended at that time
+  Fiber caller;                      // of run_grid
   const void* callers_bottom = nullptr;
   size_t callers_bytes = 0;
   Fiber *now = nullptr, *before = nullptr;

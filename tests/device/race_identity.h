@@ -3,6 +3,7 @@
 
 #include <ucontext.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -32,6 +33,9 @@ inline void release(void* place) {
   if (__tsan_release != nullptr) __tsan_release(place);
 }
 
+/// Identities of streams that have ended: ThreadSanitizer may give the address of one to the next.
+inline std::atomic<uint64_t> identities_ended{0};
+
 /// Of a stream. Accesses of what become() calls are its own, ordered with others by acquire() and release() only. It has a stack of its
 /// own, since the host uses its stack again. Races on thread-local variables are not reported: it shares them with the host's thread that
 /// runs it, and they never run at the same time.
@@ -49,7 +53,9 @@ class RaceIdentity {
     makecontext(&inside_, reinterpret_cast<void (*)()>(begin), 2, static_cast<unsigned>(own >> 32), static_cast<unsigned>(own));
   }
   ~RaceIdentity() {
-    if (fiber_ != nullptr) __tsan_destroy_fiber(fiber_);
+    if (fiber_ == nullptr) return;
+    __tsan_destroy_fiber(fiber_);
+    identities_ended.fetch_add(1, std::memory_order_relaxed);  // which orders nothing
   }
   RaceIdentity(const RaceIdentity&) = delete;
   RaceIdentity& operator=(const RaceIdentity&) = delete;

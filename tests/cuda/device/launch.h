@@ -45,6 +45,7 @@ void launch(StreamHandle stream, Grid grid, void (*kernel)(Parameters...), Argum
   require(!stream->capture || stream->capture->is_valid, Code::unavailable,
           "cuda: cudaLaunchKernelExC returned 901 (cudaErrorStreamCaptureInvalidated: operation failed due to a previous error during "
           "capture)");
+  if (simulated::on_launch != nullptr) simulated::on_launch(reinterpret_cast<const void*>(kernel), grid.blocks);
   stream->give([kernel, grid, is_apart, values = std::tuple<Parameters...>(arguments...)] {
     const auto seen = std::apply([&](const auto&... value) { return std::tuple<Parameters...>(for_kernel(value, is_apart)...); }, values);
     simulated::run_grid([&] { std::apply(kernel, seen); }, grid.blocks, grid.threads, static_cast<size_t>(grid.shared));
