@@ -41,10 +41,10 @@ TEST_F(LibraryProducts, AreAskedForByARuleOfTheProblemAlone) {
     return is_for_library(key_of({m, n, k, false, false}, in, out));
   };
   EXPECT_TRUE(takes(3, 8, 16, DType::bf16, DType::bf16));
-  EXPECT_TRUE(takes(8, 8, 65536, DType::bf16, DType::bf16));
-  EXPECT_FALSE(takes(8, 8, 65544, DType::bf16, DType::bf16));  // cut sums would show
-  EXPECT_TRUE(takes(8, 8, 8192, DType::f16, DType::f16));
-  EXPECT_FALSE(takes(8, 8, 8200, DType::f16, DType::f16));
+  EXPECT_TRUE(takes(8, 8, 32768, DType::bf16, DType::bf16));
+  EXPECT_FALSE(takes(8, 8, 32776, DType::bf16, DType::bf16));  // cut sums would show
+  EXPECT_TRUE(takes(8, 8, 4096, DType::f16, DType::f16));
+  EXPECT_FALSE(takes(8, 8, 4104, DType::f16, DType::f16));
   EXPECT_FALSE(takes(8, 8, 16, DType::bf16, DType::f32));
   EXPECT_FALSE(takes(8, 8, 16, DType::f32, DType::f32));
   EXPECT_FALSE(takes(8, 9, 16, DType::bf16, DType::bf16));  // rows of odd length

@@ -89,12 +89,15 @@ TEST_F(ProductKernels, HaveErrorsOfTheCpu) {
 
 // Cut sums are too small where all terms are positive. Sums over K of 32 to 256 come nearest to the bound, since the cpu rounds few.
 TEST_F(ProductKernels, HaveErrorsOfTheCpuIfTensorCoresCutSums) {
-  const simulated::CutSums cut;
-  for (const DType dtype : {DType::bf16, DType::f16}) {
-    expect_errors(dtype, dtype, {37, 53, 300, false, false});
-    for (const Sizes& sizes : {Sizes{64, 64, 32, false, true}, Sizes{64, 64, 64, true, true}, Sizes{33, 64, 128, false, false},
-                               Sizes{64, 64, 256, true, false}, Sizes{5, 40, 1030, true, true}})
-      for (auto* const numbers : {normal, magnitudes}) expect_errors(dtype, DType::f32, sizes, numbers);
+  for (const probe::Model* const model : {&probe::kTensorCore16, &probe::kTensorCoreOfA100}) {
+    const simulated::CutSums cut(*model);
+    for (const DType dtype : {DType::bf16, DType::f16}) {
+      SCOPED_TRACE(text("groups of ", model->group, ", ", dtype));
+      expect_errors(dtype, dtype, {37, 53, 300, false, false});
+      for (const Sizes& sizes : {Sizes{64, 64, 32, false, true}, Sizes{64, 64, 64, true, true}, Sizes{33, 64, 128, false, false},
+                                 Sizes{64, 64, 256, true, false}, Sizes{5, 40, 1030, true, true}})
+        for (auto* const numbers : {normal, magnitudes}) expect_errors(dtype, DType::f32, sizes, numbers);
+    }
   }
 }
 

@@ -7,12 +7,11 @@
 #include <utility>
 
 #include "base/float16.h"
-#include "gpu/tensor_core.h"
 
 namespace st::simulated {
 namespace {
 
-bool sums_are_cut = false;
+const probe::Model* sums_are_cut_as = nullptr;
 
 constexpr int kFragmentRows = 16, kFragmentColumns = 8, kFragmentDepth = 16;
 using Line = float __attribute__((vector_size(kFragmentColumns * sizeof(float))));
@@ -49,7 +48,7 @@ struct WarpProduct {
     double exact = sum;
     for (int k = 0; k < kFragmentDepth; ++k) exact += double{a[k]} * double{b[k][column]};
     if (!std::isfinite(exact)) return static_cast<float>(exact);  // the model has numbers alone
-    return probe::kTensorCore16(sum, kFragmentDepth, [&](int k) { return std::pair(a[k], b[k][column]); });
+    return (*sums_are_cut_as)(sum, kFragmentDepth, [&](int k) { return std::pair(a[k], b[k][column]); });
   }
   void run() const {
     constexpr int kMostColumns = 16;
@@ -61,7 +60,7 @@ struct WarpProduct {
       float a[kFragmentRows][kFragmentDepth];
       read_a(row, a);
       for (int column = 0; column < columns; ++column) {
-        if (sums_are_cut) {
+        if (sums_are_cut_as != nullptr) {
           add_each(row, column, [&](float& sum, int i, int j) { sum = cut_sum(sum, a[i], b[column], j); });
           continue;
         }
@@ -103,16 +102,16 @@ void add_outer_anywhere(S* sums, const S* a, const S* b, int rows) {
 
 }  // namespace
 
-void cut_sums(bool are_cut) { sums_are_cut = are_cut; }
+void cut_sums(const probe::Model* as) { sums_are_cut_as = as; }
 
 void multiply_fragments(const Fragments* const* lanes) {
   std::fenv_t mode{};
-  if (sums_are_cut) {  // the model counts subnormals, which the mode of the stream's thread flushes
+  if (sums_are_cut_as != nullptr) {  // the model counts subnormals, which the mode of the stream's thread flushes
     std::fegetenv(&mode);
     std::fesetenv(FE_DFL_ENV);
   }
   lanes[0]->is_bf16 ? run_product<true>(lanes) : run_product<false>(lanes);
-  if (sums_are_cut) std::fesetenv(&mode);
+  if (sums_are_cut_as != nullptr) std::fesetenv(&mode);
 }
 
 void add_outer_product(float* sums, const float* a, const float* b, int rows) { add_outer_anywhere(sums, a, b, rows); }

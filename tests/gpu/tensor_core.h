@@ -1,4 +1,5 @@
-// How the tensor cores of sm_90 add, as fitted on an H100 (README.md): the same bits on a CPU. wrapper_probes compares.
+// How tensor cores add: the same bits on a CPU. Those of sm_90 as fitted on an H100 (README.md), wrapper_probes compares; those of sm_80 as
+// others found them on an A100.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -38,5 +39,7 @@ struct Model {
 
 /// mma.sync m16n8k16 of bf16 and fp16 and wgmma k16 of bf16; m16n8k8 of tf32.
 inline constexpr Model kTensorCore16{16, 2, true, false}, kTensorCore8{8, 2, true, false};
+/// m16n8k16 on sm_80, two groups of 8 with one bit more than fp32's (github.com/north-numerical-computing/MATLAB-tensor-core, A100TC.m).
+inline constexpr Model kTensorCoreOfA100{8, 1, true, false};
 
 }  // namespace probe

@@ -28,7 +28,8 @@ constexpr int64_t kLibraryAlignment = 256;  // of its address, as cublasLtMatmul
 
 /// Whether a library is asked by default: a function of the problem alone, the same on every rank and in every run.
 /// - 16-bit operands with a result of their type. A library adds all of K in one accumulator of the tensor cores, which truncates: after k
-///   products the error is at most k / 16 units of fp32. That may be an eighth of the result's rounding; an fp32 result would show it.
+///   products the error is some k / 8 units of fp32 on sm_80, k / 16 later. That may be an eighth of the result's rounding; an fp32 result
+///   would show it.
 /// - Rows of A, B and C at multiples of 16 bytes: odd ones take cuBLASLt 4 to 7 times as long on an H100.
 /// The stages after a bias do not matter: they are ours, in a launch of their own after a library's, so that a fused op has the bits of
 /// separate ones.
