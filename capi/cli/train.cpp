@@ -29,14 +29,15 @@ void print_rank_log(int32_t level, const char* area, const char* text) {
   std::fprintf(stderr, "rank %s, %s%s: %s\n", rank == nullptr ? "?" : rank, level <= ST_LOG_WARNING ? "warning, " : "", area, text);
 }
 
-/// An st_log_fn. Prints which libraries compete and why one does not, keys of a DeepSpeed file or a config.json that have no effect, and a
-/// schedule that is shorter than the run.
+/// An st_log_fn. Prints which libraries compete and why one does not, keys of a DeepSpeed file or a config.json that have no effect, a
+/// schedule that is shorter than the run, and how the devices of ranks exchange.
 void print_log(void* user, int32_t level, const char* area, const char* text) {
   if (is_debugging_ranks()) print_rank_log(level, area, text);
   if (std::string_view(area) == "gemm_library") std::printf("library          %s\n", text);
   if (std::string_view(area) == "recipe") std::printf("recipe           %s\n", text);
   if (std::string_view(area) == "model") std::printf("model            %s\n", text);
   if (std::string_view(area) == "schedule") std::printf("schedule         %s\n", text);
+  if (std::string_view(area) == "exchange") std::printf("exchange         %s\n", text);
   warn_of_tuning(user, level, area, text);
 }
 

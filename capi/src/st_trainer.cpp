@@ -330,6 +330,7 @@ st_status st_trainer_log(st_trainer* trainer, const char* path) {
       t->log = std::make_unique<MetricsLog>(file, t->trainer->steps(), [&](std::string_view kept) { know_earlier(*t, kept); });
     else
       t->log = std::make_unique<MetricsLog>(file);
+    if (const std::string& exchange = t->trainer->device_exchange(); !exchange.empty()) t->log->write_exchange(exchange);
   });
 }
 

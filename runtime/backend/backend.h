@@ -81,6 +81,8 @@ class Backend {
   virtual bool holds(Address /*place*/, int64_t /*bytes*/) const { return true; }
   /// The place of its buffers.
   virtual MemoryPlace memory_place() const { return {is_host_memory() ? MemoryPlace::kHost : 0, 0}; }
+  /// A text that no other device of this machine has, the same in all processes: "0000:01:00.0". Empty: processes share no device.
+  virtual std::string_view bus_id() const { return ""; }
   /// Whether these bytes are memory of this device, in its own buffers or in another library's.
   virtual bool reaches(Address place, int64_t bytes) const { return holds(place, bytes); }
   /// A stream of the host's by its handle; of CUDA a cudaStream_t, also 1 and 2, the default streams. Throws unsupported on a device

@@ -56,8 +56,6 @@ class DeviceNetwork {
   virtual ~DeviceNetwork() = default;
   virtual std::string_view name() const = 0;     // "nccl"
   virtual std::string_view version() const = 0;  // "2.28.9"
-  /// A text that no other device of this machine has.
-  virtual std::string_view device() const = 0;
   /// Names a new group: one rank makes id_bytes(), with which all ranks join.
   virtual int64_t id_bytes() const = 0;
   virtual void make_id(std::span<std::byte> id) = 0;

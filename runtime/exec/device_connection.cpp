@@ -27,13 +27,13 @@ Fact own_fact(Backend& backend, std::unique_ptr<DeviceNetwork>& network) {
   const char* const wish = std::getenv(kVariable);
   own.wish = wish == nullptr || *wish == '\0' ? "auto" : wish;
   own.host = os::host_name();
+  own.device = backend.bus_id();
   if (own.wish == "host") return own;
   try {
     network = backend.open_network();
     if (!network) fail(Code::unavailable, text("devices ", backend.name(), " have no network"));
     own.network = network->name();
     own.version = network->version();
-    own.device = network->device();
   } catch (const std::exception& why) {  // of any kind: the others wait for this rank's answer
     network = nullptr;
     own.why_none = why.what();
@@ -55,8 +55,17 @@ Fact parsed(std::string_view all) {
 }
 
 /// Empty: nothing is in the way of the network.
-std::string obstacle(const Communicator& ranks, const std::vector<Fact>& facts) {
+std::string obstacle(const Communicator& ranks, const std::vector<Fact>& facts, std::string_view device) {
   const auto named = [&](size_t rank) { return text_of_rank(ranks, static_cast<int>(rank)); };
+  for (size_t rank = 1; rank < facts.size(); ++rank)  // before what is missing: who installs that would be no further
+    for (size_t before = 0; before < rank; ++before) {
+      const Fact &one = facts[before], &other = facts[rank];
+      if (!other.device.empty() && one.host == other.host && one.device == other.device)
+        return text(named(before), " and ", named(rank), " have one device (", other.device, " of ", other.host,
+                    "), and no network connects ranks of one; give each rank a device of its own: ", device,
+                    ":$LOCAL_RANK under scaletrain launch and torchrun, ", device,
+                    ":$SLURM_LOCALID under srun; or run ranks of one device as threads (recipe ranks)");
+    }
   for (size_t rank = 0; rank < facts.size(); ++rank)
     if (!facts[rank].why_none.empty()) return text(named(rank), ": ", facts[rank].why_none);
   for (size_t rank = 1; rank < facts.size(); ++rank) {
@@ -64,11 +73,6 @@ std::string obstacle(const Communicator& ranks, const std::vector<Fact>& facts) 
     if (other.network != first.network || other.version != first.version)
       return text(named(rank), " has ", other.network, " ", other.version, ", rank 0 ", first.network, " ", first.version,
                   "; install one version on all");
-    for (size_t before = 0; before < rank; ++before)
-      if (facts[before].host == other.host && facts[before].device == other.device)
-        return text(named(before), " and ", named(rank), " have one device (", other.device, " of ", other.host, "), of which ",
-                    other.network, " connects no two ranks: ranks of one device are threads of one process (recipe ranks); or give each ",
-                    "rank a device of its own (NAME:INDEX, CUDA_VISIBLE_DEVICES)");
   }
   return "";
 }
@@ -90,11 +94,12 @@ DeviceConnection connection_of(Communicator& ranks, Backend& backend) {
           text_of_rank(ranks, static_cast<int>(rank)), "; it must be the same on all");
     wish = asked;
   }
-  const std::string why_not = wish == "host" ? text(kVariable, " is host") : obstacle(ranks, facts);
+  const std::string why_not = wish == "host" ? text(kVariable, " is host") : obstacle(ranks, facts, backend.name());
   require(wish != "device" || why_not.empty(), Code::unavailable, kVariable, " is device, but ", why_not);
   if (!why_not.empty()) made.network = nullptr;
+  made.is_hindered = wish != "host" && !why_not.empty();
   made.text = why_not.empty() ? text("devices exchange over ", facts[0].network, " ", facts[0].version)
-                              : text("devices of ranks are not connected: ", why_not);
+                              : text("devices of ranks are not connected and exchange through the host: ", why_not);
   return made;
 }
 

@@ -13,6 +13,7 @@ namespace st {
 struct DeviceConnection {
   std::unique_ptr<DeviceNetwork> network;  // null: none, so that memory passes through the host, if ranks share no device
   std::string text;                        // a line for people: "devices exchange over nccl 2.28.9", or why not
+  bool is_hindered = false;                // the host's memory was not asked for: something is in the way of a network
 };
 
 /// The way that all ranks use, of a device with memory of its own. Collective call. The variable SCALETRAIN_DEVICE_EXCHANGE of any rank

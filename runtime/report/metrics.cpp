@@ -65,6 +65,13 @@ const std::string& log_line(JsonLine& line, std::string_view state, double valid
   return line.finish();
 }
 
+const std::string& exchange_line(JsonLine& line, std::string_view devices) {
+  JsonLine inner;
+  inner.add("devices", devices);
+  line.start();
+  return line.add_json("exchange", inner.text()).finish();
+}
+
 MetricsLog::MetricsLog(const std::string& path) : path_(path) { open("wb"); }
 
 MetricsLog::MetricsLog(const std::string& path, int64_t resumed, const std::function<void(std::string_view kept)>& see) : path_(path) {

@@ -60,6 +60,9 @@ const std::string& log_line(JsonLine& line, const ValidationPoint& evaluation, b
 const std::string& log_line(JsonLine& line, std::string_view state, double validation_loss,
                             std::optional<double> average_loss = std::nullopt);
 
+/// {"exchange":{"devices":"devices exchange over nccl 2.28.9"}}
+const std::string& exchange_line(JsonLine& line, std::string_view devices);
+
 /// Appends lines to a file. Each line is passed to the operating system in one write before write() returns, so that a kill leaves whole
 /// lines.
 class MetricsLog {
@@ -76,6 +79,8 @@ class MetricsLog {
   }
   /// Skips a line that the resumed log has already: a resumed run may repeat the evaluation at which it stopped.
   void write(const ValidationPoint& evaluation, bool of_average);
+  /// How the devices of the run's ranks exchange.
+  void write_exchange(std::string_view devices) { append(exchange_line(line_, devices)); }
   /// Any other line; `json` ends with a newline.
   void append(std::string_view json);
 

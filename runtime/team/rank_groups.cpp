@@ -50,6 +50,7 @@ void RankGroups::split_group(Backend& backend) {
   DeviceConnection connection;
   if (!backend.is_host_memory() && group_->size() > 1) connection = connection_of(*group_, backend);
   device_exchange_ = connection.text;
+  is_hindered_ = connection.is_hindered;
   is_connected_ = connection.network != nullptr;
   if (mesh_.stage == 1 && mesh_.tensor == 1 && !connection.network) return;
   const int32_t rank = group_->rank();

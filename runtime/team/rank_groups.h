@@ -34,6 +34,9 @@ class RankGroups {
   /// Which way a host's group exchanges the memory of devices, and why, for people; empty: ranks are threads, or have no such memory.
   const std::string& device_exchange() const { return device_exchange_; }
 
+  /// Whether that is through the host's memory although SCALETRAIN_DEVICE_EXCHANGE does not ask for it.
+  bool is_hindered() const { return is_hindered_; }
+
   /// Whether a network connects the devices of a host's group.
   bool is_connected() const { return is_connected_; }
 
@@ -81,7 +84,7 @@ class RankGroups {
   // In a host's group with stages or tensor ranks, or whose devices are connected: along each axis.
   std::unique_ptr<Communicator> along_data_, along_stages_, along_tensor_;
   std::string device_exchange_;
-  bool is_connected_ = false;
+  bool is_connected_ = false, is_hindered_ = false;
   std::vector<std::unique_ptr<StageLinks>> stages_;  // by rank of this process; empty: one stage
   std::vector<StageLink> links_;                     // of threads
   bool is_whole_ = false;

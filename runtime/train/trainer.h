@@ -160,6 +160,8 @@ class Trainer {
   /// Sets what is called after each instruction of a step on the graph's own loss, for each rank of this process (Executor::watch: nothing
   /// is posted then). Between steps; short micro-batches are not watched.
   void watch(const std::function<Executor::Watch(size_t rank)>& of_rank);
+  /// How ranks that are processes exchange their devices' memory, and why, for people; empty: they are threads, or have no such memory.
+  const std::string& device_exchange() const { return ranks_->groups().device_exchange(); }
   const Executor& executor() const { return has_loss() ? ranks_->own().step()->executor() : host_step_->executor(); }
   const Recipe& recipe() const { return recipe_; }
   Workers& workers() const { return ranks_->own().workers(); }

@@ -193,7 +193,11 @@ void Trainer::make_steps(std::unique_ptr<RankStep> own, int threads, BegunPlans*
   of_ranks.begun = begun;
   ranks_ = std::make_unique<Ranks>(std::move(own), Ranks::Parts{recipe_, is_cancelled, data_, threads, group_}, of_ranks, has_loss());
   RankGroups& groups = ranks_->groups();
-  if (!groups.device_exchange().empty()) model_->context().options().log.info("trainer", groups.device_exchange());
+  const Logger& log = model_->context().options().log;
+  if (groups.is_hindered())
+    log.warning("exchange", groups.device_exchange());
+  else if (!groups.device_exchange().empty())
+    log.info("exchange", groups.device_exchange());
   require(!has_fast_collectives(recipe_) || groups.is_connected(), Code::unavailable, "trainer: recipe collectives is fast, but ",
           groups.device_exchange(), "; give each rank a device of its own, or use collectives ordered");
   std::optional<HostLoss::OtherAxes> others;

@@ -46,11 +46,12 @@ void train(Trainer& trainer, const ForkedRanks::Say& say) {
   say(sent);
 }
 
-/// The first log line about devices.
+/// The log line about the exchange of devices, with the level if it is a warning.
 struct Heard {
   std::string line;
-  static void hear(void* of, int32_t, const char*, const char* message) {
-    if (std::string_view(message).starts_with("devices ")) static_cast<Heard*>(of)->line = message;
+  static void hear(void* of, int32_t level, const char* area, const char* message) {
+    if (std::string_view(area) != "exchange") return;
+    static_cast<Heard*>(of)->line = text(level == static_cast<int32_t>(LogLevel::warning) ? "warning " : "", message);
   }
 };
 
@@ -264,8 +265,8 @@ TEST(NcclRanks, FastCollectivesAreRefusedWithoutTheNetwork) {
   setenv("SCALETRAIN_DEVICE_EXCHANGE", "host", 1);
   for (const Lines& lines : trained_by_processes(fast, 2, own_device))
     EXPECT_TRUE(
-        lines.trained.starts_with("threw trainer: recipe collectives is fast, but devices of ranks are not connected: "
-                                  "SCALETRAIN_DEVICE_EXCHANGE is host; "))
+        lines.trained.starts_with("threw trainer: recipe collectives is fast, but devices of ranks are not connected and exchange "
+                                  "through the host: SCALETRAIN_DEVICE_EXCHANGE is host; "))
         << lines.trained;
   unsetenv("SCALETRAIN_DEVICE_EXCHANGE");
 }
@@ -349,14 +350,16 @@ TEST(NcclRanks, GoThroughTheHostWhereTheyHaveOneDeviceOrAreAsked) {
   const auto first = [](int) { return std::string("cuda-simulated:0"); };
   for (const Lines& lines : trained_by_processes({{"micro_batches", "4"}}, 2, first)) {
     EXPECT_EQ(lines.trained, expected);
-    EXPECT_TRUE(lines.devices.starts_with("devices of ranks are not connected: rank 0 (")) << lines.devices;
-    EXPECT_NE(lines.devices.find("have one device (0000:01:00.0 of "), std::string::npos) << lines.devices;
-    EXPECT_NE(lines.devices.find("ranks of one device are threads of one process (recipe ranks)"), std::string::npos) << lines.devices;
+    EXPECT_TRUE(lines.devices.starts_with("warning devices of ranks are not connected and exchange through the host: rank 0 ("))
+        << lines.devices;
+    for (const char* part : {"have one device (0000:01:00.0 of ", "a device of its own: cuda-simulated:$LOCAL_RANK under scaletrain launch",
+                             "as threads (recipe ranks)"})
+      EXPECT_NE(lines.devices.find(part), std::string::npos) << lines.devices;
   }
   setenv("SCALETRAIN_DEVICE_EXCHANGE", "host", 1);
   for (const Lines& lines : trained_by_processes({{"micro_batches", "4"}}, 2, own_device)) {
     EXPECT_EQ(lines.trained, expected);
-    EXPECT_EQ(lines.devices, "devices of ranks are not connected: SCALETRAIN_DEVICE_EXCHANGE is host");
+    EXPECT_EQ(lines.devices, "devices of ranks are not connected and exchange through the host: SCALETRAIN_DEVICE_EXCHANGE is host");
   }
   setenv("SCALETRAIN_DEVICE_EXCHANGE", "device", 1);
   for (const Lines& lines : trained_by_processes({{"micro_batches", "4"}}, 2, first))

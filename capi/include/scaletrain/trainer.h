@@ -215,8 +215,9 @@ ST_API st_status st_trainer_timeline(st_trainer* trainer, const char** json);
 
 /* Logs to `path` from the next step on, one JSON object a line: one for each step, and one for each st_trainer_evaluate and
  * st_trainer_evaluate_average: {"evaluation":{"step":100,"validation_loss":2.9,"metric.accuracy":0.91}}, of the average with
- * "ema_val_loss". An existing file is started anew; but for a resumed trainer its lines up to the resumed step, with that step's
- * evaluation, stay and are shown in the report. */
+ * "ema_val_loss". Before them, for ranks that are processes on devices of their own memory, one that says how these exchange, and why:
+ * {"exchange":{"devices":"devices exchange over nccl 2.28.9"}}. An existing file is started anew; but for a resumed trainer its lines up to
+ * the resumed step, with that step's evaluation, stay and are shown in the report. */
 ST_API st_status st_trainer_log(st_trainer* trainer, const char* path);
 /* Writes the log's last line: state and validation loss (NaN: null), and with ema_decay also ema_val_loss of an evaluate_average since the
  * last step (else null). */

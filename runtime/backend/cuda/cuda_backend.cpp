@@ -1,6 +1,7 @@
 #include "backend/cuda/cuda_backend.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
@@ -15,6 +16,7 @@
 #include "backend/cuda/index_faults.h"
 #include "backend/cuda/op_kernels.h"
 #include "backend/cuda/profiler_ranges.h"
+#include "backend/cuda/runtime_status.h"
 #include "backend/kernel_side.h"
 #include "base/error.h"
 #include "base/os/machine.h"
@@ -231,6 +233,12 @@ void KernelStream::finish_and_look() {
 
 const Prepared* KernelStream::failed() const { return failed_; }
 
+std::string bus_id_of(int index) {
+  std::array<char, 32> id{};
+  must(cudaDeviceGetPCIBusId(id.data(), static_cast<int>(id.size()), index), "cudaDeviceGetPCIBusId");
+  return id.data();
+}
+
 class CudaBackend final : public Backend {
  public:
   CudaBackend(std::string name, std::string kernel_class, int index, std::shared_ptr<MemorySource> memory, OpenNccl nccl,
@@ -238,6 +246,7 @@ class CudaBackend final : public Backend {
       : name_(std::move(name)),
         kernel_class_(std::move(kernel_class)),
         index_(index),
+        bus_id_(bus_id_of(index)),
         open_nccl_(nccl),
         memory_(memory ? std::move(memory) : std::make_shared<MemorySource>()),
         device_(index, memory_) {
@@ -274,6 +283,7 @@ class CudaBackend final : public Backend {
   void zero(Address device, int64_t bytes) override { device_.zero(device, bytes); }
   bool holds(Address place, int64_t bytes) const override { return device_.holds(place, bytes); }
   MemoryPlace memory_place() const override { return {MemoryPlace::kCuda, index_}; }
+  std::string_view bus_id() const override { return bus_id_; }
   bool reaches(Address place, int64_t bytes) const override { return device_.reaches(place, bytes); }
   std::unique_ptr<AdoptedStream> adopt(int64_t handle) override {
     return std::make_unique<HostsStream>(handle, index_, text(name_, ":", index_));
@@ -306,6 +316,7 @@ class CudaBackend final : public Backend {
  private:
   const std::string name_, kernel_class_;
   const int index_;
+  const std::string bus_id_;
   const OpenNccl open_nccl_;
   std::shared_ptr<MemorySource> memory_;
   CudaDevice device_;

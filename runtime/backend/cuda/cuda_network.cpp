@@ -1,6 +1,5 @@
 #include "backend/cuda/cuda_network.h"
 
-#include <array>
 #include <cstdlib>
 #include <string>
 #include <string_view>
@@ -103,14 +102,10 @@ class CudaNetwork final : public DeviceNetwork {
   CudaNetwork(int index, std::shared_ptr<const nccl::Library> library)
       : index_(index), library_(std::move(library)), version_(library_->version_text()) {
     check_launches_do_not_wait();
-    std::array<char, 32> bus{};
-    must(cudaDeviceGetPCIBusId(bus.data(), static_cast<int>(bus.size()), index_), "cudaDeviceGetPCIBusId");
-    device_ = bus.data();
   }
 
   std::string_view name() const override { return kName; }
   std::string_view version() const override { return version_; }
-  std::string_view device() const override { return device_; }
   int64_t id_bytes() const override { return nccl::Group::kIdBytes; }
   void make_id(std::span<std::byte> id) override {
     const CurrentDevice current(index_);
@@ -124,7 +119,7 @@ class CudaNetwork final : public DeviceNetwork {
  private:
   const int index_;
   const std::shared_ptr<const nccl::Library> library_;
-  std::string version_, device_;
+  const std::string version_;
 };
 
 }  // namespace

@@ -52,6 +52,7 @@ TEST(Metrics, WriteTheLineOfTheContract) {
   EXPECT_TRUE(log_line(line, {.step = 1, .gradient_noise_scale = 37.5}).ends_with(",\"memory_bytes\":0,\"gradient_noise_scale\":37.5}\n"));
   EXPECT_TRUE(log_line(line, {.step = 1, .exchange_milliseconds = 2.5, .exchange_hidden = 0.75, .straggler = 1.25})
                   .ends_with(",\"memory_bytes\":0,\"exchange_milliseconds\":2.5,\"exchange_hidden\":0.75,\"straggler\":1.25}\n"));
+  EXPECT_EQ(exchange_line(line, "over a \"net\""), "{\"exchange\":{\"devices\":\"over a \\\"net\\\"\"}}\n");
   EXPECT_EQ(log_line(line, "00ff", 2.9), "{\"state\":\"00ff\",\"validation_loss\":2.9}\n");
 }
 
