@@ -15,6 +15,8 @@
 namespace cli {
 namespace {
 
+constexpr const char* kMachines = "a100-40g, a100-80g, a800-80g, h100-sxm, h200, v100-16g or v100-32g";
+
 struct PlanChoice {
   ModelOptions sizes;
   RecipeOptions recipe;
@@ -31,8 +33,7 @@ void add_options(CLI::App& app, PlanChoice& o) {
   add("Plan", "--world", o.world, "ranks, each a process; default: --ranks, threads of one process");
   add("Plan", "--rank", o.rank, "the rank to plan");
   add("Plan", "--machine", o.machine,
-      "a100-40g, a100-80g, a800-80g, h100-sxm, h200, v100-16g or v100-32g, by data sheet, or a file of `scaletrain bench --calibrate`; "
-      "default: this machine");
+      kMachines + std::string(", by data sheet, or a file of `scaletrain bench --calibrate`; default: this machine's processor"));
   add("Plan", "--device-memory", o.memory,
       "of a device, with its unit: 80G (10^9 bytes), 79.1GiB; a plan that does not fit is printed and ends with status 2; default: the "
       "machine's, and status 0");
@@ -149,6 +150,13 @@ void require_fit(const Json& plan, const std::string& memory) {
          most - plan["device_memory"].get<int64_t>(), " too many; stdout has the plan, and changes of it with their prices");
 }
 
+/// Without a machine the plan is one for this machine's processor.
+void require_machine(const Recipe& recipe, const PlanChoice& o) {
+  const std::string device = recipe_text(recipe, "device");
+  if (o.machine.empty() && device != "auto" && device != "cpu" && device != "reference")
+    refuse("plan: --device is ", device, ", but plans for GPUs are made by their data sheets: give --machine ", kMachines);
+}
+
 /// Before anything is planned.
 void check_parent_of(const std::string& option, const std::string& path) {
   std::error_code ignored;
@@ -166,6 +174,7 @@ int run(const PlanChoice& o) {
   check_parent_of("--report", o.report);
   check_parent_of("--trace", o.trace);
   const Recipe recipe = o.recipe.recipe(1);
+  require_machine(recipe, o);
   const bool simulates = o.simulates || !o.report.empty() || !o.trace.empty() || !o.slow.empty();
   Json options = {{"rank", whole_number("--rank", o.rank)}, {"auto", o.searches}, {"simulate", simulates}};
   if (!o.world.empty()) {

@@ -80,8 +80,15 @@ Failures failures_in(const Json& value) {
   return failures;
 }
 
+/// This machine. A device's memory is what the context can have of it, so that nothing more is reserved.
+Machine machine_here(const Context& context) {
+  Machine machine = machine_of(profile_of(context.backend(), context.threads()), context.threads());
+  if (!context.backend().is_host_memory()) machine.device_memory = context.available_memory() + context.backend().allocated_bytes();
+  return machine;
+}
+
 Machine machine_in(const Json* value, const Context& context) {
-  if (value == nullptr) return machine_of(profile_of(context.backend(), context.threads()), context.threads());
+  if (value == nullptr) return machine_here(context);
   if (value->is(Json::Kind::text)) return machine_named(value->text());
   check(value->is(Json::Kind::object), kCall, ": machine must be a name or an object that st_machine_calibrate wrote, got ", value->dump());
   Machine machine = parse_machine(value->dump());

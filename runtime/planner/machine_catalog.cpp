@@ -133,8 +133,11 @@ Machine machine_of(const MachineProfile& profile, int32_t cores) {
   };
   const double bytes_per_second = kCoreBytes * profile.threads;
   Machine machine;
-  machine.name = profile.kernel_class;
-  machine.source = "the table of processors; `scaletrain bench --calibrate FILE` measures";
+  const bool is_processor = profile.device == "cpu" || profile.device == "reference";
+  machine.name = is_processor ? profile.kernel_class : profile.device;
+  machine.source = is_processor ? "the table of processors; `scaletrain bench --calibrate FILE` measures"
+                                : text("a guess of processors: no rates of device ", profile.device,
+                                       " are known; for times of a GPU plan for ", listed(known_machines()));
   machine.profile = profile;
   machine.device_memory = profile.memory;
   machine.ranks_per_node = cores;

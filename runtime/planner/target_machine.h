@@ -66,7 +66,7 @@ const std::vector<std::string>& known_machines();
 /// Throws invalid_argument for an unknown name (suggests the nearest).
 Machine machine_named(std::string_view name);
 /// A cpu that was not measured: its products at 0.8 of the rate in the table of processors (gemm/machine_model.cpp), its memory at 8 GB/s a
-/// core. `cores` are those of the node, and its ranks at most.
+/// core. `cores` are those of the node, and its ranks at most. Of another device `source` says that these are no rates of it.
 Machine machine_of(const MachineProfile& profile, int32_t cores);
 /// A link between nodes by its name: 10g, 25g, 100g, 400g (Gbit/s a device), nvlink. Throws invalid_argument for others.
 LinkRate link_named(std::string_view name);

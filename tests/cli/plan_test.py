@@ -134,6 +134,7 @@ class Plan(CommandLineTest):
         self.refused("--device-memory", "-80G", words=["--device-memory is -80G; give a number of bytes above 0, such as 80G"])
         self.refused("--machine", "a100", words=['machine "a100" is unknown', "did you mean a100-40g, a100-80g?", "--calibrate"])
         self.refused("--machine", "h20", words=["did you mean h200?"])
+        self.refused("--device", "cuda:1", words=["plan: --device is cuda:1", "give --machine", "h100-sxm"])
         for option in ("--machine", "--failures", "--slow", "--device-memory", "--report"):
             self.refused(option, "", words=[option, "the value is empty; give one, or leave it out"])
         self.refused("--machine", "none/machine.json", words=["cannot read none/machine.json"])

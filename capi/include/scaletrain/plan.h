@@ -16,8 +16,9 @@ typedef struct st_plan st_plan;
  * options: a JSON object or NULL; defaults in brackets.
  * - rank: 0 to ranks - 1 [0].
  * - machine: "a100-40g", "a100-80g", "a800-80g", "h100-sxm", "h200", "v100-16g" or "v100-32g", with numbers of data sheets and fitted
- *   efficiencies; or an object that st_machine_calibrate wrote [this machine, with rates from a table of processors]. Measured by another
- *   version of the library, it is planned for, and "source" says so.
+ *   efficiencies; or an object that st_machine_calibrate wrote [the context's device, with rates from a table of processors; a device of
+ *   its own memory has what the context can have of it, but no rates, and "source" says so]. Measured by another version of the library,
+ *   it is planned for, and "source" says so.
  * - device_memory: bytes of a device, on a cpu of a node, which its ranks share [the machine's].
  * - ranks_per_node [the machine's].
  * - link: between nodes, "10g", "25g", "100g", "400g" (Gbit/s a device) or "nvlink" [the machine's].
