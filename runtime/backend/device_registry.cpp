@@ -35,7 +35,7 @@ constexpr std::array<std::string_view, 1> kInPlugins = {"cuda"};
 
 constexpr std::string_view kPrefix = "libscaletrain_", kSuffix = ".so";
 constexpr int32_t kMostDevices = 64;  // of a plug-in: more is no table of devices
-constexpr size_t kLongestName = 32;
+constexpr size_t kLongestName = 32, kLongestIndex = 9;
 
 /// Rows of plug-ins' devices that were opened. A table without a destructor: models may outlive the library's statics.
 constinit std::array<std::atomic<const DeviceMaker*>, kMostDevices> opened{};
@@ -158,17 +158,25 @@ bool has_plugin(std::string_view name) { return std::ranges::find(kInPlugins, na
 
 constexpr std::string_view kWayOut = "; install it there, or set SCALETRAIN_BACKEND_PATH to it or to its folder";
 
-[[noreturn]] void fail_unknown(const std::string& device, const std::vector<std::string>& others) {
+/// Where SCALETRAIN_BACKEND_PATH is set, a device that is unknown may be one of another path.
+std::string other_path(const Found& found) {
+  const std::string path = given_path();
+  if (path.empty() || found.looked.empty()) return "";
+  return text("; SCALETRAIN_BACKEND_PATH is \"", path, "\": ", found.looked, "; set it to the plug-in or to its folder",
+              path.starts_with('/') ? "" : "; a relative path begins in the working folder");
+}
+
+/// found: what was seen where a plug-in of this name was looked for.
+[[noreturn]] void fail_unknown(const std::string& device, const Found& found) {
   std::vector<std::string> known;
   for (const DeviceMaker& maker : kBuiltIn) known.emplace_back(maker.name);
-  known.insert(known.end(), others.begin(), others.end());
+  known.insert(known.end(), kInPlugins.begin(), kInPlugins.end());
+  for (const std::string& other : found.others)
+    if (std::ranges::find(known, other) == known.end()) known.push_back(other);
   const std::string all = listed(known);  // as a sentence has it: the last one after "or"
   const size_t comma = all.rfind(", ");
-  std::vector<std::string> candidates = known;
-  candidates.insert(candidates.end(), kInPlugins.begin(), kInPlugins.end());
-  const std::string near = nearest(device, candidates);
-  fail(Code::invalid_argument, text("context: unknown device \"", device, "\"; use ",
-                                    near.empty() ? text(all.substr(0, comma), " or ", all.substr(comma + 2)) : near));
+  fail(Code::invalid_argument,
+       text("context: unknown device \"", device, "\"; use ", all.substr(0, comma), " or ", all.substr(comma + 2), other_path(found)));
 }
 
 struct Chosen {
@@ -178,10 +186,10 @@ struct Chosen {
 
 Chosen chosen(const std::string& device, std::string_view name) {
   if (const DeviceMaker* const maker = find_in(kBuiltIn, name)) return {maker, ""};
-  if (!is_device_name(device)) fail_unknown(device, {});
+  if (!is_name(name)) fail_unknown(device, {});
   Found found = find_plugin(name);
   if (found.maker != nullptr) return {found.maker, std::move(found.file)};
-  if (!has_plugin(name)) fail_unknown(device, found.others);
+  if (!has_plugin(name)) fail_unknown(device, found);
   fail(Code::unavailable, text("context: the plug-in of device ", name, " is not installed: ", found.looked, kWayOut));
 }
 
@@ -259,7 +267,7 @@ bool is_device_name(std::string_view device) {
   const size_t colon = device.find(':');
   if (colon == std::string_view::npos) return is_name(device);
   const std::string_view index = device.substr(colon + 1);
-  return is_name(device.substr(0, colon)) && !index.empty() && index.size() <= 4 &&
+  return is_name(device.substr(0, colon)) && !index.empty() && index.size() <= kLongestIndex &&
          std::ranges::all_of(index, [](char c) { return c >= '0' && c <= '9'; });
 }
 
@@ -270,22 +278,29 @@ std::vector<ListedDevice> listed_devices() {
     list_or_say_why(rows, name_in(path), [&] {
       if (os::kind_of(path) != os::PathKind::none) list_given(path, rows);
     });
-  for (const std::string_view name : kInPlugins) list_named(file_in(os::folder_of_this_library(), name), rows);
+  for (const std::string_view name : kInPlugins)
+    list_or_say_why(rows, std::string(name), [&] {
+      const Found found = find_plugin(name);
+      require(found.maker != nullptr, Code::unavailable, found.looked, kWayOut);
+      add_once(rows, listed_row(*found.maker, found.file));
+    });
   return rows;
 }
 
 std::unique_ptr<Backend> open_device(const std::string& device, std::shared_ptr<MemorySource> memory) {
   const std::string name = device.substr(0, device.find(':'));
   const auto [maker, file] = chosen(device, name);
-  if (!is_device_name(device))
-    fail(Code::invalid_argument, text("context: device must be ", name, " or ", name, ":INDEX, got \"", device, "\""));
-  int index = 0;
-  if (name.size() < device.size()) std::from_chars(device.data() + name.size() + 1, device.data() + device.size(), index);
   std::string why_none;
   const int count = count_of(*maker, file, why_none);
+  const std::string all = count <= 1 ? name + ":0" : text(name, ":0 to ", name, ":", count - 1);
+  if (!is_device_name(device))
+    fail(Code::invalid_argument,
+         text("context: device must be ", name, " or ", name, ":INDEX, where INDEX is a whole number from 0 to 999999999, ", "got \"",
+              device, "\"", count > 0 ? text("; this machine has ", all) : ""));
+  int index = 0;
+  if (name.size() < device.size()) std::from_chars(device.data() + name.size() + 1, device.data() + device.size(), index);
   require(count > 0, Code::unavailable, "context: this machine has no device ", name, ": ", why_none);
-  check(index < count, "context: device must be ", name, count == 1 ? ":0" : text(":0 to ", name, ":", count - 1), ", got \"", device,
-        "\"");
+  check(index < count, "context: device must be ", all, ", got \"", device, "\"");
   auto backend = ask_plugin(file, [&, made = maker] { return made->open(index, std::move(memory)); });
   require(backend != nullptr && backend->name() == maker->name, Code::unavailable, "context: device ", device, ": ", file, " opened ",
           backend == nullptr ? "none" : backend->name());

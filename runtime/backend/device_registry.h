@@ -30,8 +30,8 @@ std::vector<ListedDevice> listed_devices();
 bool is_device_name(std::string_view device);
 
 /// Device NAME:INDEX; without an index the first. Buffers are counted by `memory`; null: by the backend. Throws invalid_argument for an
-/// unknown device (suggests the nearest) or an index that this machine does not have; unavailable, with the reason and the files that were
-/// looked for, if it has none or the plug-in is missing, is none, or is of another build.
+/// unknown device (with those that are known) or an index that this machine does not have; unavailable, with the reason and the files that
+/// were looked for, if it has none or the plug-in is missing, is none, or is of another build.
 std::unique_ptr<Backend> open_device(const std::string& device, std::shared_ptr<MemorySource> memory);
 
 /// Needs of the kernels of a plug-in's device, by name, once open_device() has opened one; null: unknown.

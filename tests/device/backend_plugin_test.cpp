@@ -61,12 +61,26 @@ TEST(BackendPlugin, ARunHasTheBitsOfTheCpu) {
 }
 
 TEST(BackendPlugin, IsFoundInAFolderToo) {
-  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, opened("apart"), {"unknown device \"apart\"", "cpu"}));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, opened("apart"), {"unknown device \"apart\"; use cpu, reference or cuda"}));
+  EXPECT_EQ(std::string(st_last_error()).find("SCALETRAIN_BACKEND_PATH"), std::string::npos);
   const Set path = path_set(fs::path(ST_APART).parent_path());
   EXPECT_TRUE(works(opened("apart")));
   EXPECT_NE(features().find(R"({"name":"apart","available":true,"count":2,)"), std::string::npos);
   EXPECT_EQ(features().find(R"("name":"broken")"), std::string::npos) << "in a folder a device is found by its file's name";
-  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, opened("broken"), {"unknown device \"broken\""}));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, opened("broken"), {"unknown device \"broken\"", "/libscaletrain_broken.so"}));
+}
+
+TEST(BackendPlugin, AWrongPathIsNamed) {
+  const Set path = path_set("build/elsewhere");
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, opened("apart:1"),
+                    {"unknown device \"apart:1\"", "SCALETRAIN_BACKEND_PATH is \"build/elsewhere\": there is no build/elsewhere",
+                     "set it to the plug-in or to its folder; a relative path begins in the working folder"}));
+  EXPECT_NE(features().find(R"({"name":"cuda","available":false,"count":0,"why":"there is no build/elsewhere, and there is no /)"),
+            std::string::npos)
+      << features();
+  EXPECT_NE(features().find("/libscaletrain_cuda.so; install it there, or set SCALETRAIN_BACKEND_PATH to it or to its folder"),
+            std::string::npos)
+      << features();
 }
 
 TEST(BackendPlugin, AMissingDeviceSaysWhatWasLookedFor) {
@@ -80,8 +94,8 @@ TEST(BackendPlugin, AMissingDeviceSaysWhatWasLookedFor) {
   const Set path = path_set(ST_APART);
   EXPECT_TRUE(fails(ST_UNAVAILABLE, opened("cuda"), {"libscaletrain_apart.so has no device cuda", "libscaletrain_cuda.so"}));
   EXPECT_TRUE(fails(ST_UNAVAILABLE, opened("cuda:1"), {"libscaletrain_cuda.so"}));
-  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, opened("apartt"), {"unknown device \"apartt\"", "use apart"}));
-  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, opened("qqqqqqqq"), {"cpu, reference, apart", " or misnamed"}));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, opened("apartt"), {"unknown device \"apartt\"", "cuda, apart, "}));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, opened("qqqqqqqq"), {"cpu, reference, cuda, apart", " or misnamed"}));
   EXPECT_TRUE(fails(ST_UNAVAILABLE, opened("none"), {"this machine has no device none: its fan is missing"}));
   EXPECT_TRUE(fails(ST_UNAVAILABLE, opened("asleep"), {"libscaletrain_apart.so", "the driver is asleep"}));
   EXPECT_TRUE(fails(ST_UNAVAILABLE, opened("nothing"), {"device nothing", "libscaletrain_apart.so", "opened none"}));
@@ -95,7 +109,13 @@ TEST(BackendPlugin, AnIndexIsOneThatTheMachineHas) {
   EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, opened("apart:2"), {"apart:0 to apart:1", "apart:2"}));
   for (const char* wrong : {"apart:", "apart:-1", "apart:1x", "apart:99999", "../apart", "APART", ":1", "apart 1"})
     EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, opened(wrong), {wrong}));
-  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, opened("cpu:"), {"cpu:INDEX"}));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, opened("cpu:"), {"cpu:INDEX", "this machine has cpu:0"}));
+  EXPECT_TRUE(fails(
+      ST_INVALID_ARGUMENT, opened("apart:x"),
+      {"apart or apart:INDEX, where INDEX is a whole number from 0 to 999999999, got \"apart:x\"", "this machine has apart:0 to apart:1"}));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, opened("apart:99999"), {"device must be apart:0 to apart:1, got \"apart:99999\""}));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, opened("gpu"), {"use cpu, reference, cuda, apart"}));
+  EXPECT_TRUE(fails(ST_INVALID_ARGUMENT, opened(""), {"unknown device \"\"; use cpu, reference or cuda"}));
 }
 
 TEST(BackendPlugin, WhatIsWrongIsRefusedByName) {
@@ -186,8 +206,26 @@ TEST(BackendPlugin, DevicesAreListedWithTheirNumber) {
         R"({"name":"apart","available":true,"count":2,"kernels":")",
         R"({"name":"none","available":false,"count":0,"why":"its fan is missing)", R"({"name":"asleep","available":false,"count":0,)",
         R"({"name":"broken","available":false,"count":2,"why":"broken: device 0 did not answer)",
-        R"({"name":"cuda","available":false,"count":0,"why":"there is no )"})
+        R"(libscaletrain_apart.so has no device cuda, and there is no )"})
     EXPECT_NE(listed.find(row), std::string::npos) << row << " in " << listed;
+}
+
+TEST(BackendPlugin, APlanHasItsMemoryAndSaysThatItsRatesAreUnknown) {
+  const Set path = path_set(ST_APART);
+  auto options = filled(st_context_options_init);
+  options.device = "apart";
+  options.memory_limit = 1 << 20;
+  const auto context = hold<HeldContext>(st_context_create, &options);
+  const auto model = hold<HeldModel>(st_model_builtin, context, "mlp", R"({"inputs": 64, "hidden": [], "outputs": 16})", 0);
+  const auto recipe = hold<HeldRecipe>(st_recipe_create, "{}");
+  HeldPlan plan;
+  ASSERT_TRUE(works(st_plan_create(model, recipe, nullptr, plan.out())));
+  const char* json = nullptr;
+  ASSERT_TRUE(works(st_plan_json(plan, &json)));
+  const std::string text = json;
+  for (const char* part :
+       {R"("machine":"apart")", "no rates of device apart are known", "plan for a100-40g", R"("device_memory":1048576,)"})
+    EXPECT_NE(text.find(part), std::string::npos) << part << " in " << text;
 }
 
 TEST(BackendPlugin, KernelsWhoseNeedsAreUnknownMakeNoPlan) {

@@ -3,7 +3,7 @@ namespace ScaleTrain {
 // Generated from runtime/recipe/recipe.def by bindings/recipe_keys.py: edit the row, not this file.
 public sealed partial class Recipe {
   /// <summary>where to compute: auto, on the device of the model's context, for the command line cpu; cpu is fast; reference is slow and accumulates in double; NAME or NAME:INDEX is the device of a plug-in, which `scaletrain info` lists</summary>
-  /// <remarks>Default: "auto". Allowed: auto cpu reference NAME.</remarks>
+  /// <remarks>Default: "auto". Allowed: auto cpu cuda reference NAME NAME:INDEX.</remarks>
   public string Device {
     get { return Word("device"); }
     set { Set("device", value); }

@@ -11,8 +11,8 @@ class RecipeSettings(TypedDict, total=False):
 
     device: str
     # Where to compute: auto, on the device of the model's context, for the command line cpu; cpu is fast; reference is slow and
-    # accumulates in double; NAME or NAME:INDEX is the device of a plug-in, which `scaletrain info` lists. Allowed: auto cpu reference
-    # NAME. Default: "auto".
+    # accumulates in double; NAME or NAME:INDEX is the device of a plug-in, which `scaletrain info` lists. Allowed: auto cpu cuda
+    # reference NAME NAME:INDEX. Default: "auto".
     precision: str
     # Element type of matrix products and activations in training; bf16 and fp16 sum in fp32 and keep fp32 master weights, gradients and
     # moments; fp16 scales the loss; prediction and evaluation run in fp32. Allowed: fp32 bf16 fp16. Default: "fp32".

@@ -42,8 +42,8 @@ public abstract class RecipeKeys extends Handle {
 
   /**
    * Where to compute: auto, on the device of the model's context, for the command line cpu; cpu is fast; reference is slow and
-   * accumulates in double; NAME or NAME:INDEX is the device of a plug-in, which `scaletrain info` lists. Allowed: auto cpu reference
-   * NAME. Default: "auto".
+   * accumulates in double; NAME or NAME:INDEX is the device of a plug-in, which `scaletrain info` lists. Allowed: auto cpu cuda
+   * reference NAME NAME:INDEX. Default: "auto".
    */
   public Recipe device(String value) {
     return set("device", value);
