@@ -194,8 +194,6 @@ st_status st_model_builtin(st_context* context, const char* name, const char* js
     if (name == nullptr) fail(Code::invalid_argument, "st_model_builtin: name is NULL; use one of " + listed(builtin_models()));
     const std::string options = json == nullptr ? "" : json;
     const auto c = peek(context)->context;
-    const int64_t parameters = builtin_parameter_count(name, options);
-    if (!c->options().late_parameters) c->require_memory(text("model ", name, ": its parameters"), 4 * parameters);
     hand_out(model, make_model(c, build_builtin(name, options), seed));
     std::string rest;
     for (const std::string& key : keys_not_taken(name, options)) rest += (rest.empty() ? "" : ", ") + key;

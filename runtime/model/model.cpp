@@ -66,7 +66,15 @@ Model::Model(std::shared_ptr<Context> context, Program program)
 }
 
 void Model::allocate() const {
-  context_->require_memory("model: storage of the parameters", bytes_);
+  const auto largest = [this](int64_t /*there*/) {
+    if (parameters_.empty()) return std::string();
+    const auto bytes = [this](SlotId id) { return slot(id).type.bytes(); };
+    const Slot& most = slot(*std::ranges::max_element(parameters_, {}, bytes));
+    return text(". The largest parameter is ", most.name, ", ", text_of_bytes(most.type.bytes()));
+  };
+  context_->require_memory("model: storage of the parameters", bytes_, Context::kUnlimited, largest,
+                           "use a smaller model, or divide it: ranks that are processes have a part each by stages, tensor or zero 3 "
+                           "(with late_parameters of the context, which scaletrain train sets)");
   if (bytes_ > 0) storage_.arena(Arena::parameters, bytes_);
 }
 
@@ -170,7 +178,8 @@ void Model::keep_pieces(const Program& plan, bool on_host, const std::function<v
   const int64_t bytes = layout.of(Arena::parameters);
   on_host = on_host || is_on_host();
   const char* const what = "model: storage of the parameter shards";
-  on_host ? context_->require_host_memory(what, bytes, bytes) : context_->require_memory(what, bytes);
+  on_host ? context_->require_host_memory(what, bytes, bytes)
+          : context_->require_memory(what, bytes, Context::kUnlimited, {}, "use a smaller model, or more stages, tensor or zero 3 ranks");
   std::vector<int64_t> offsets;
   for (size_t s = 0; s < offsets_.size(); ++s) offsets.push_back(layout.slots[s].offset);
   Storage made(context_->backend());

@@ -14,20 +14,16 @@ namespace {
 struct Builtin {
   std::string name;
   std::function<Program(std::string_view json)> build;
-  std::function<int64_t(std::string_view json)> parameter_count;
 };
 
 const std::vector<Builtin>& table() {
   static const auto rows = once_for_the_process([] {
     return std::vector<Builtin>{
-        {"gpt", [](auto json) { return build_gpt(gpt_options(json)); }, [](auto json) { return parameter_count(gpt_options(json)); }},
-        {"gpt2", [](auto json) { return build_gpt(read_gpt2_config(json).options); },
-         [](auto json) { return parameter_count(read_gpt2_config(json).options); }},
-        {"llama", [](auto json) { return build_llama(llama_options(json)); },
-         [](auto json) { return parameter_count(llama_options(json)); }},
-        {"llama-hf", [](auto json) { return build_llama(read_llama_config(json).options); },
-         [](auto json) { return parameter_count(read_llama_config(json).options); }},
-        {"mlp", [](auto json) { return build_mlp(mlp_options(json)); }, [](auto json) { return parameter_count(mlp_options(json)); }},
+        {"gpt", [](auto json) { return build_gpt(gpt_options(json)); }},
+        {"gpt2", [](auto json) { return build_gpt(read_gpt2_config(json).options); }},
+        {"llama", [](auto json) { return build_llama(llama_options(json)); }},
+        {"llama-hf", [](auto json) { return build_llama(read_llama_config(json).options); }},
+        {"mlp", [](auto json) { return build_mlp(mlp_options(json)); }},
     };
   });
   return rows;
@@ -98,7 +94,5 @@ std::vector<std::string> keys_not_taken(std::string_view model, std::string_view
 }
 
 Program build_builtin(std::string_view model, std::string_view json) { return builtin_named(model).build(json); }
-
-int64_t builtin_parameter_count(std::string_view model, std::string_view json) { return builtin_named(model).parameter_count(json); }
 
 }  // namespace st

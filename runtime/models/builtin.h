@@ -32,6 +32,5 @@ std::vector<std::string> keys_not_taken(std::string_view model, std::string_view
 
 /// Throws invalid_argument for an unknown name (suggests the nearest) and for bad options.
 Program build_builtin(std::string_view model, std::string_view json);
-int64_t builtin_parameter_count(std::string_view model, std::string_view json);
 
 }  // namespace st

@@ -88,9 +88,9 @@ int64_t Context::spare_in(const Backend& backend, int sharers) const {
   return std::max<int64_t>(0, options_.memory_limit - backend.allocated_bytes());
 }
 
-void Context::require_memory(const std::string& what, int64_t bytes, int64_t part,
-                             const std::function<std::string(int64_t there)>& more) const {
-  require_in(*backend_, what, bytes, part, more);
+void Context::require_memory(const std::string& what, int64_t bytes, int64_t part, const std::function<std::string(int64_t there)>& more,
+                             std::string_view way_out) const {
+  require_in(*backend_, what, bytes, part, more, way_out);
 }
 
 void Context::require_memory_of_parts(const std::string& what, int64_t bytes) const {
@@ -98,13 +98,15 @@ void Context::require_memory_of_parts(const std::string& what, int64_t bytes) co
 }
 
 void Context::require_in(const Backend& backend, const std::string& what, int64_t bytes, int64_t part,
-                         const std::function<std::string(int64_t there)>& more) const {
+                         const std::function<std::string(int64_t there)>& more, std::string_view way_out) const {
   const int64_t spare = spare_in(backend, 1), there = std::min(spare, part);
   if (bytes <= there) return;
   fail(Code::out_of_memory,
        text(what, " needs ", text_of_bytes(bytes), " (", bytes, " bytes), ", text_of_bytes(there),
-            part < spare ? " is available to each rank here" : " is available", "; use a smaller model, batch or context",
-            options_.memory_limit > 0 ? ", or raise memory_limit" : "", more ? more(there) : ""));
+            part < spare ? " is available to each rank here" : " is available",
+            backend.is_host_memory() ? ""
+                                     : text(" on device ", options_.device.starts_with(backend.name()) ? options_.device : backend.name()),
+            "; ", way_out, options_.memory_limit > 0 ? ", or raise memory_limit" : "", more ? more(there) : ""));
 }
 
 void Context::require_host_memory(const std::string& what, int64_t bytes, int64_t planned) const {

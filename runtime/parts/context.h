@@ -75,7 +75,8 @@ class Context {
   /// Throws out_of_memory, before anything is allocated, with the bytes needed, the bytes available (or this rank's part) and a way out.
   /// `more`: called to refuse only, ends the message, for instance with what the caller can change; `there`: the bytes available.
   void require_memory(const std::string& what, int64_t bytes, int64_t part = kUnlimited,
-                      const std::function<std::string(int64_t there)>& more = {}) const;
+                      const std::function<std::string(int64_t there)>& more = {}, std::string_view way_out = kSmaller) const;
+  static constexpr std::string_view kSmaller = "use a smaller model, batch or context";
   /// The same for memory of host_backend().
   void require_memory_of_parts(const std::string& what, int64_t bytes) const;
   /// The same for memory of the host in place of a device's. `planned`: with that of this process's ranks which allocate theirs after this.
@@ -100,7 +101,7 @@ class Context {
   int64_t available_in(const Backend& backend, int sharers) const;
   int64_t spare_in(const Backend& backend, int sharers) const;
   void require_in(const Backend& backend, const std::string& what, int64_t bytes, int64_t part,
-                  const std::function<std::string(int64_t there)>& more) const;
+                  const std::function<std::string(int64_t there)>& more, std::string_view way_out = kSmaller) const;
 
   ContextOptions options_;
   std::shared_ptr<MemorySource> memory_;

@@ -104,7 +104,8 @@ TEST(Memory, AModelThatDoesNotFitSaysWhatItNeedsAndTouchesNothing) {
   // 12 width^2 + 13 width per layer, two embeddings and the last norm; 4 bytes each.
   const int64_t width = 65536, elements = 96 * (12 * width * width + 13 * width) + (256 + 2048) * width + 2 * width;
   EXPECT_TRUE(fails(ST_OUT_OF_MEMORY, st_model_builtin(context, "gpt", json, 0, model.out()),
-                    {"gpt", "needs", std::to_string(4 * elements) + " bytes", "is available", "smaller"}));
+                    {"needs", std::to_string(4 * elements) + " bytes", "is available; use a smaller model, or divide it: ",
+                     "stages, tensor or zero 3", "The largest parameter is block.0.mlp.expand.weight, 64.00 GiB"}));
 }
 
 TEST(Memory, AGraphTooLargeToCountIsRefused) {

@@ -337,7 +337,7 @@ TEST(SimulatedTraining, AStepThatDoesNotFitIsRefusedWithAChangeThatFits) {
   const int64_t limit = made_within(0, training.recipe)->model().context().memory()->account().bytes() - optimizer / 2;
   const Error error = error_of([&] { made_within(limit, training.recipe); });
   EXPECT_EQ(error.code(), Code::out_of_memory);
-  for (const char* part : {" is available", "The step's largest parts: ", "the largest tensor is ",
+  for (const char* part : {" is available on device cuda-simulated; ", "The step's largest parts: ", "the largest tensor is ",
                            "Changes of the recipe that fit: ", "offload optimizer: -"})
     EXPECT_NE(error.message().find(part), std::string::npos) << part << " in " << error.message();
   Recipe offloads = training.recipe;
