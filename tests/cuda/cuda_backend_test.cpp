@@ -4,10 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <functional>
+#include <thread>
 #include <vector>
 
 #include "backend/device_registry.h"
 #include "device_call.h"
+#include "simulated_host.h"
 #include "thrown_error.h"
 #include "training.h"
 
@@ -80,6 +83,41 @@ TEST(CudaBackend, RefusesWhatItsKernelsCannotDo) {
   for (const Error& error : {error_of([&] { backend->kernels(); }), error_of([&] { backend->gemm(); }),
                              error_of([&] { backend->of_host(nullptr); }), error_of([&] { backend->allocate_in_file(4, "/tmp"); })})
     EXPECT_EQ(error.code(), Code::unsupported) << error.message();
+}
+
+/// On a thread that has chosen no device.
+template <class Body>
+void on_a_fresh_thread(const Body& body) {
+  std::thread(body).join();
+}
+
+std::unique_ptr<Trainer> trainer_on(int device) {
+  return Training{.device = text("cuda-simulated:", device), .recipe = {.batch = 2}}.trainer();
+}
+
+// The first test that opens a device: contexts last.
+TEST(CudaBackend, MakesAContextOfItsOwnDeviceAlone) {
+  const auto& host = simulated::host_runtime();
+  ASSERT_EQ(host.contexts(), 0U) << "of tests before";
+  uint32_t made = 0;
+  for (const int device : {1, 2}) {
+    std::unique_ptr<Trainer> trainer;
+    on_a_fresh_thread([&] { trainer = trainer_on(device); });
+    on_a_fresh_thread([&] { trainer->step(); });
+    on_a_fresh_thread([&] { trainer.reset(); });
+    EXPECT_EQ(host.contexts(), made |= 1U << device);
+  }
+}
+
+TEST(CudaBackend, LeavesAHostsOwnContextCurrent) {
+  const auto& host = simulated::host_runtime();
+  std::unique_ptr<Trainer> trainer;
+  const std::function<void()> calls[] = {[&] { trainer = trainer_on(1); }, [&] { trainer->step(); }, [&] { trainer.reset(); }};
+  for (const auto& call : calls) {
+    host.push_context(0);
+    call();
+    EXPECT_TRUE(host.pop_context());
+  }
 }
 
 TEST(CudaBackendDeathTest, AKernelThatFailsIsNamedWhereTheHostWaitsForEachAndTheHostGoesOn) {

@@ -15,6 +15,7 @@
 
 #include <device/threads.h>
 
+#include "backend/cuda/device_profile.h"
 #include "backend/cuda/enqueue.h"
 #include "backend/cuda/runtime_status.h"
 #include "backend/kernel_side.h"
@@ -24,6 +25,7 @@
 #include "recipe/kernel_needs_of.h"
 #include "recipe/recipe.h"
 #include "refusal.h"
+#include "simulated_driver.h"
 #include "simulated_runtime.h"
 #include "thrown_error.h"
 #include "unit/base/allocations.h"
@@ -56,7 +58,7 @@ int current_device() {
 }
 
 TEST_P(CudaDevices, BuffersAreZeroedAndCounted) {
-  CudaDevice device(0, memory_);
+  CudaDevice device(simulated::held_context(0), memory_);
   const auto buffer = device.allocate(4000, MemoryRole::stash), none = device.allocate(0, MemoryRole::stash);
   EXPECT_EQ(floats(device, buffer->data(), 1000), std::vector<float>(1000));
   EXPECT_EQ(buffer->size(), 4000);
@@ -73,7 +75,7 @@ TEST_P(CudaDevices, ABufferMayOutliveItsDevice) {
   std::unique_ptr<Buffer> buffer;
   std::unique_ptr<PinnedMemory> pinned;
   {
-    CudaDevice device(1, memory_);
+    CudaDevice device(simulated::held_context(1), memory_);
     buffer = device.allocate(64, MemoryRole::other);
     pinned = device.allocate_pinned(32);
   }
@@ -84,7 +86,7 @@ TEST_P(CudaDevices, ABufferMayOutliveItsDevice) {
 }
 
 TEST_P(CudaDevices, TooLittleMemoryIsSaidWithBothSizes) {
-  CudaDevice device(1, memory_);
+  CudaDevice device(simulated::held_context(1), memory_);
   const auto half = device.allocate(kMemory / 2, MemoryRole::parameters);
   const Error error = error_of([&] { device.allocate(kMemory / 2 + 1, MemoryRole::parameters); });
   EXPECT_EQ(error.code(), Code::out_of_memory);
@@ -97,16 +99,17 @@ TEST_P(CudaDevices, TooLittleMemoryIsSaidWithBothSizes) {
 }
 
 TEST(CudaErrors, OfADeviceThatAnotherProcessHasNameTheWayOut) {
-  const Error error = error_of([] { must(cudaErrorDevicesUnavailable, "cudaSetDevice"); });
+  const Error error = error_of([] { must(cudaErrorDevicesUnavailable, "cuDevicePrimaryCtxRetain"); });
   EXPECT_EQ(error.code(), Code::unavailable);
-  EXPECT_TRUE(says(error.message(), {"cudaSetDevice", "another process has it (compute mode Exclusive_Process)", "nvidia-smi -c DEFAULT"}));
+  EXPECT_TRUE(says(error.message(),
+                   {"cuDevicePrimaryCtxRetain", "another process has it (compute mode Exclusive_Process)", "nvidia-smi -c DEFAULT"}));
 }
 
 TEST_P(CudaDevices, AnyAllocationMayFailAndLeavesNothing) {
   for (int64_t n = 1;; ++n) {
     simulated::fail_allocation(n);
     const Error error = error_of([&] {
-      CudaDevice device(0, memory_);
+      CudaDevice device(simulated::held_context(0), memory_);
       const auto buffer = device.allocate(400, MemoryRole::other);
       const auto pinned = device.allocate_pinned(400);
       const auto stream = device.make_stream();
@@ -130,7 +133,7 @@ TEST_P(CudaDevices, AnyAllocationMayFailAndLeavesNothing) {
 
 TEST_P(CudaDevices, StreamsRunInOrderAndWaitForEvents) {
   constexpr int64_t kFloats = 3000;
-  CudaDevice device(0, memory_);
+  CudaDevice device(simulated::held_context(0), memory_);
   const auto x = device.allocate(kFloats * 4, MemoryRole::other), y = device.allocate(kFloats * 2, MemoryRole::other),
              z = device.allocate(kFloats * 4, MemoryRole::other);
   const auto up = device.allocate_pinned(kFloats * 4), down = device.allocate_pinned(kFloats * 4);
@@ -157,7 +160,7 @@ TEST_P(CudaDevices, StreamsRunInOrderAndWaitForEvents) {
 }
 
 TEST_P(CudaDevices, ARecordingIsLaunchedAnyNumberOfTimesAndNotWhileItIsMade) {
-  CudaDevice device(0, memory_);
+  CudaDevice device(simulated::held_context(0), memory_);
   const auto x = device.allocate(400, MemoryRole::other), y = device.allocate(200, MemoryRole::other);
   const auto stream = device.make_stream();
   stream->begin_recording();
@@ -208,7 +211,7 @@ class CudaRecordings : public CudaDevices {
   }
 
   static constexpr int64_t kFloats = 100;
-  CudaDevice device_{0, memory_};
+  CudaDevice device_{simulated::held_context(0), memory_};
   std::unique_ptr<Buffer> x_ = device_.allocate(kFloats * 4, MemoryRole::other);
   std::unique_ptr<CudaStream> stream_ = device_.make_stream(), other_ = device_.make_stream();
 };
@@ -336,7 +339,7 @@ TEST_P(CudaRecordings, MayForkAndJoinOtherStreams) {
 }
 
 TEST_P(CudaDevices, CopiesOfTheHostsMemoryAreDoneAtOnce) {
-  CudaDevice device(0, memory_);
+  CudaDevice device(simulated::held_context(0), memory_);
   const auto a = device.allocate(400, MemoryRole::other), b = device.allocate(400, MemoryRole::other);
   const std::vector<float> given(100, 2.5F);
   device.to_device(a->data(), given.data(), 400);
@@ -349,7 +352,7 @@ TEST_P(CudaDevices, CopiesOfTheHostsMemoryAreDoneAtOnce) {
 
 TEST_P(CudaDevices, TheHostFindsItsOwnDeviceAgain) {
   ASSERT_EQ(cudaSetDevice(1), cudaSuccess);
-  CudaDevice device(0, memory_);
+  CudaDevice device(simulated::held_context(0), memory_);
   const auto buffer = device.allocate(400, MemoryRole::other);
   const auto pinned = device.allocate_pinned(4);
   const auto stream = device.make_stream();
@@ -362,19 +365,20 @@ TEST_P(CudaDevices, TheHostFindsItsOwnDeviceAgain) {
   const auto launch_one = [&] { enqueue_fill(stream->handle(), DType::f32, pointer_to(buffer->data()), 0, 100); };
   EXPECT_EQ(error_of(launch_one).code(), Code::internal);
   {
-    const CurrentDevice current(0);
+    const auto context = simulated::held_context(0);
+    const CurrentDevice current(*context);
     launch_one();
     EXPECT_EQ(current_device(), 0);
   }
   EXPECT_EQ(current_device(), 1);
-  const Error error = error_of([&] { const CurrentDevice none(2); });
-  EXPECT_EQ(error.message(), "cuda: cudaSetDevice returned 101 (cudaErrorInvalidDevice: invalid device ordinal)");
+  const Error error = error_of([&] { simulated::held_context(2); });
+  EXPECT_EQ(error.message(), "cuda: cuDeviceGet returned 101 (cudaErrorInvalidDevice: invalid device ordinal)");
   EXPECT_EQ(current_device(), 1);
   stream->finish();
 }
 
 TEST_P(CudaDevices, AnEventOfAnotherDeviceIsRefused) {
-  CudaDevice first(0, memory_), second(1, memory_);
+  CudaDevice first(simulated::held_context(0), memory_), second(simulated::held_context(1), memory_);
   const auto stream = first.make_stream();
   const auto event = second.make_event();
   EXPECT_EQ(error_of([&] { stream->record(*event); }).message(),
@@ -382,7 +386,7 @@ TEST_P(CudaDevices, AnEventOfAnotherDeviceIsRefused) {
 }
 
 TEST_P(CudaDevices, MemoryOfTheHostIsNoDevicesMemory) {
-  CudaDevice device(0, memory_);
+  CudaDevice device(simulated::held_context(0), memory_);
   const auto buffer = device.allocate(400, MemoryRole::other);
   std::vector<float> host(100);
   const auto stream = device.make_stream();
@@ -396,7 +400,7 @@ KERNEL(64) waits_for_ever(int* /*y*/) {
 }
 
 TEST_P(CudaDevices, AFaultOfAKernelIsToldByFinishAndLasts) {
-  CudaDevice device(0, memory_);
+  CudaDevice device(simulated::held_context(0), memory_);
   const auto buffer = device.allocate(400, MemoryRole::other);
   const auto stream = device.make_stream();
   launch(stream->handle(), {1, 64}, waits_for_ever, pointer_to<int>(buffer->data()));
@@ -405,7 +409,7 @@ TEST_P(CudaDevices, AFaultOfAKernelIsToldByFinishAndLasts) {
       "it, and start a new process, with SCALETRAIN_CUDA_SYNC=1 to see whose kernel it was";
   EXPECT_EQ(error_of([&] { stream->finish(); }).message(), "cuda: cudaStreamSynchronize " + lost);
   EXPECT_NE(simulated::kernel_failure().find("waits at sync_block"), std::string::npos) << simulated::kernel_failure();
-  EXPECT_EQ(error_of([&] { device.free_bytes(); }).message(), "cuda: cudaGetDevice " + lost);
+  EXPECT_EQ(error_of([&] { device.free_bytes(); }).message(), "cuda: cudaMemGetInfo " + lost);
   simulated::start_runtime({.order = GetParam(), .memory = kMemory});  // so that the buffer can go
 }
 
@@ -434,8 +438,16 @@ TEST(RuntimeStatus, ErrorsAfterWhichCudaNeedsANewProcessSaySo) {
     EXPECT_EQ(error_of([&] { must(status, "f"); }).message().find("start a new process"), std::string::npos) << status;
 }
 
+TEST(DeviceCode, OfANewerToolkitThanTheDriverIsRefusedWhereItIsToBeCompiled) {
+  check_compiles("compute_80:sm_103/148", 13020, 13020);
+  check_compiles("sm_90a/132", 13000, 13020);
+  const Error error = error_of([] { check_compiles("compute_80:sm_103/148", 13000, 13020); });
+  EXPECT_EQ(error.code(), Code::unavailable);
+  EXPECT_TRUE(says(error.message(), {"(compute_80:sm_103/148)", "of CUDA 13.0", "the toolkit 13.2", "update the driver"}));
+}
+
 TEST_P(CudaDevices, AKernelThatGetsAnAddressOfTheHostsFails) {
-  CudaDevice device(0, memory_);
+  CudaDevice device(simulated::held_context(0), memory_);
   std::vector<float> host(100);
   const auto stream = device.make_stream();
   enqueue_fill(stream->handle(), DType::f32, host.data(), 0, 100);

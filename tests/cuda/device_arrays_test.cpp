@@ -1,7 +1,5 @@
 // Arrays that a host has in a device's memory, written and read on a stream of its own, by the C ABI on device cuda-simulated. In the
 // orders late and random a wait that is missing shows: the host's copies have not run when a call begins.
-#include <dlfcn.h>
-
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -30,15 +28,7 @@ HeldContext opened(const std::string& device) {
   return hold<HeldContext>(st_context_create, &options);
 }
 
-/// The plug-in that the library has loaded.
-const HostRuntime& host() {
-  static const HostRuntime& found = []() -> const HostRuntime& {
-    void* const plugin = dlopen(std::getenv("SCALETRAIN_BACKEND_PATH"), RTLD_NOW);
-    const auto entry = reinterpret_cast<st::simulated::HostRuntimeEntry>(dlsym(plugin, "st_simulated_host_v1"));
-    return *entry();
-  }();
-  return found;
-}
+const HostRuntime& host() { return st::simulated::host_runtime(); }
 
 bool is_late() {
   const char* const order = std::getenv("SCALETRAIN_SIMULATED_ORDER");

@@ -97,6 +97,16 @@ CUresult cuDeviceTotalMem(size_t* bytes, CUdevice device) {
   return CUDA_SUCCESS;
 }
 
+/// No machine is there to have one.
+CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice) {
+  *context = nullptr;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuCtxPushCurrent(CUcontext) { return CUDA_SUCCESS; }
+
+CUresult cuCtxPopCurrent(CUcontext*) { return CUDA_SUCCESS; }
+
 CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute which, CUdevice device) {
   if (is("broken")) return CUDA_ERROR_UNKNOWN;
   if (which == CU_DEVICE_ATTRIBUTE_COMPUTE_MODE) {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "simulated_driver.h"
 #include "simulated_runtime.h"
 
 namespace st {
@@ -13,7 +14,7 @@ namespace {
 TEST(KernelRates, AreMeasuredWithoutAFault) {
   simulated::start_runtime({.order = Order::eager, .memory = 64 << 20});
   testing::internal::CaptureStdout();
-  print_kernel_rates(0, std::make_shared<MemorySource>(), 1 << 16);
+  print_kernel_rates(simulated::held_context(0), std::make_shared<MemorySource>(), 1 << 16);
   const std::string lines = testing::internal::GetCapturedStdout();
   int64_t measured = 0;
   for (size_t at = lines.find("\"ms\":["); at != std::string::npos; at = lines.find("\"ms\":[", at + 1)) ++measured;

@@ -14,6 +14,7 @@
 #include "faults/forked_ranks.h"
 #include "plan/exchange_memory.h"
 #include "plan/input_copies.h"
+#include "simulated_host.h"
 #include "training.h"
 #include "unit/comm/shared_job.h"
 
@@ -110,7 +111,11 @@ std::vector<Lines> trained_by_processes(const Keys& keys, int ranks, const std::
     const auto group = join(job, rank, ranks, {.deadline = 30});
     Heard heard;
     const auto trainer = trainer_in(*group, training_on(device_of(rank), keys), heard);
+    const int64_t before = simulated::host_runtime().cold_launches();
     train(*trainer, say);
+    const int64_t cold = simulated::host_runtime().cold_launches() - before;
+    require(cold == 0, Code::internal, cold,
+            " kernels were loaded in steps, which would wait behind an exchange with a rank that has ended");
     say(heard.line);
     if (heard.line.starts_with("devices exchange over")) say_terms(*trainer, say);
   });

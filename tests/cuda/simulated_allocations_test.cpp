@@ -15,6 +15,7 @@
 #include "nccl_devices.h"
 #include "plan/kernel_segments.h"
 #include "sanitized.h"
+#include "simulated_driver.h"
 #include "simulated_runtime.h"
 #include "thrown_error.h"
 #include "training.h"
@@ -25,14 +26,15 @@ namespace {
 std::shared_ptr<const nccl::Library> no_nccl() { throw Error(Code::unavailable, "no NCCL"); }
 
 std::unique_ptr<Backend> simulated_backend(std::shared_ptr<MemorySource> memory) {
-  return cuda::make_cuda_backend("cuda", "simulated", 0, std::move(memory), no_nccl);
+  return cuda::make_cuda_backend("cuda", "simulated", simulated::held_context(0), std::move(memory), no_nccl);
 }
 
 std::unique_ptr<Backend> simulated_backend_with_library(std::shared_ptr<MemorySource> memory) {
   std::string why_none;
   const cuda::ProductMeans products("simulated", cuda::cublaslt_if_there(cuda::load_cublaslt, why_none));
   EXPECT_EQ(why_none, "");
-  return cuda::make_cuda_backend("cuda", "simulated", 0, std::move(memory), no_nccl, [&] { return products.choices(); });
+  return cuda::make_cuda_backend("cuda", "simulated", simulated::held_context(0), std::move(memory), no_nccl,
+                                 [&] { return products.choices(); });
 }
 
 using MakeBackend = std::unique_ptr<Backend>(std::shared_ptr<MemorySource>);
@@ -130,7 +132,7 @@ TEST(SimulatedAllocations, EachThatFailsWhileNcclConnectsIsAnErrorThatLeavesNoth
   const auto run = [] {
     Error first(Code::ok, "");
     for (const std::exception_ptr& caught : on_ranks(2, [](DirectExchange& group) {
-           const auto backend = cuda::make_cuda_backend("cuda", "simulated", group.rank(), nullptr, fake_nccl);
+           const auto backend = cuda::make_cuda_backend("cuda", "simulated", simulated::held_context(group.rank()), nullptr, fake_nccl);
            connect(group, *backend);
            OneExchange one(*backend, group, Op::tensor_sum, DType::f32, 4, 4, 4);
            one.set(bytes_as(DType::f32, {1, 2, 3, 4}));

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "simulated_contexts.h"
 #include "simulated_runtime.h"
 #include "simulated_stream.h"
 
@@ -57,10 +58,17 @@ inline cudaError_t told(cudaError_t status) {
 
 /// A device whose kernel has failed answers every call with that error.
 template <class Call>
-cudaError_t called(const Call& call) {
+cudaError_t called_without_context(const Call& call) {
   Runtime& all = runtime();
   const Lock lock(all.mutex);
   return told(all.lasting != cudaSuccess ? all.lasting : call(all));
+}
+
+/// Also those that free, and those of a stream or event that there is.
+template <class Call>
+cudaError_t called(const Call& call) {
+  need_context();
+  return called_without_context(call);
 }
 
 /// The same of a call that ResourceCalls::resources counts.

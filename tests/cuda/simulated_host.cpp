@@ -2,6 +2,10 @@
 
 #include <cuda_runtime_api.h>
 
+#include <array>
+
+#include "simulated_contexts.h"
+
 namespace st::simulated {
 namespace {
 
@@ -18,6 +22,12 @@ T made_on(int device, const Make& make) {
   cudaSetDevice(before);
   return is_made ? made : T{};
 }
+
+std::array<CUctx_st, kMostDevices> foreign = [] {
+  std::array<CUctx_st, kMostDevices> made;
+  for (int device = 0; device < kMostDevices; ++device) made[static_cast<size_t>(device)].device = device;
+  return made;
+}();
 
 constexpr HostRuntime kRuntime = {
     .allocate =
@@ -42,7 +52,20 @@ constexpr HostRuntime kRuntime = {
                     int64_t bytes) { cudaMemcpyAsync(to, pinned, static_cast<size_t>(bytes), cudaMemcpyHostToDevice, stream_of(stream)); },
     .to_host = [](int64_t stream, void* pinned, const void* from,
                   int64_t bytes) { cudaMemcpyAsync(pinned, from, static_cast<size_t>(bytes), cudaMemcpyDeviceToHost, stream_of(stream)); },
-    .finish = [](int64_t stream) { cudaStreamSynchronize(stream_of(stream)); }};
+    .finish = [](int64_t stream) { cudaStreamSynchronize(stream_of(stream)); },
+    .push_context = [](int device) { thread_contexts.push(&foreign[static_cast<size_t>(device)]); },
+    .pop_context =
+        [] {
+          const CUctx_st* const popped = thread_contexts.pop();
+          return popped != nullptr && !popped->is_primary;
+        },
+    .contexts =
+        [] {
+          uint32_t bits = 0;
+          for (int device = 0; device < kMostDevices; ++device) bits |= contexts().is_initialised(device) ? 1U << device : 0U;
+          return bits;
+        },
+    .cold_launches = [] { return contexts().cold_launches(); }};
 
 }  // namespace
 }  // namespace st::simulated

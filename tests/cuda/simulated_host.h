@@ -2,7 +2,10 @@
 // libscaletrain_cuda_simulated.so exports as st_simulated_host_v1. Devices are counted from 0.
 #pragma once
 
+#include <dlfcn.h>
+
 #include <cstdint>
+#include <cstdlib>
 
 namespace st::simulated {
 
@@ -19,8 +22,26 @@ struct HostRuntime {
   void (*to_host)(int64_t stream, void* pinned, const void* from, int64_t bytes);
   /// The host waits for all work of the stream.
   void (*finish)(int64_t stream);
+  /// Makes a context that is no device's primary one, as PyCUDA does, the current one of this thread; and the one before again, saying
+  /// whether it was still current.
+  void (*push_context)(int device);
+  bool (*pop_context)();
+  /// Bits by device: those whose primary context there is.
+  uint32_t (*contexts)();
+  /// Launches of kernels that were not loaded, so far in this process.
+  int64_t (*cold_launches)();
 };
 
 using HostRuntimeEntry = const HostRuntime* (*)();
+
+/// That of the plug-in at SCALETRAIN_BACKEND_PATH, which the library loads too.
+inline const HostRuntime& host_runtime() {
+  static const HostRuntime& found = []() -> const HostRuntime& {
+    void* const plugin = dlopen(std::getenv("SCALETRAIN_BACKEND_PATH"), RTLD_NOW);
+    const auto entry = reinterpret_cast<HostRuntimeEntry>(dlsym(plugin, "st_simulated_host_v1"));
+    return *entry();
+  }();
+  return found;
+}
 
 }  // namespace st::simulated

@@ -9,6 +9,8 @@
 #include "backend/backend_plugin.h"
 #include "backend/cuda/cuda_backend.h"
 #include "backend/cuda/library_products.h"
+#include "simulated_contexts.h"
+#include "simulated_driver.h"
 #include "simulated_runtime.h"
 #include "simulated_stream.h"
 #include "warp_product.h"
@@ -16,7 +18,7 @@
 namespace st::simulated {
 namespace {
 
-constexpr int kDevices = 8;
+constexpr int kDevices = kMostDevices;
 
 Order order() {
   const char* const given = std::getenv("SCALETRAIN_SIMULATED_ORDER");
@@ -61,7 +63,7 @@ std::shared_ptr<const nccl::Library> open_simulated_nccl() {
   require(file != nullptr && *file != '\0', Code::unavailable, "NCCL is missing: SCALETRAIN_SIMULATED_NCCL is not set");
   const os::LoadedLibrary library(file);
   using AskDevice = void (*)(int (*current)());
-  if (const auto ask = library.find<AskDevice>("ncclFakeAsksDevice")) ask([] { return current_device; });
+  if (const auto ask = library.find<AskDevice>("ncclFakeAsksDevice")) ask([] { return current_device(); });
   return nccl::functions_of(library);
 }
 
@@ -71,8 +73,8 @@ std::unique_ptr<Backend> open(int index, std::shared_ptr<MemorySource> memory) {
   std::string why_none;
   const cuda::ProductMeans products("simulated", library(why_none));
   const std::string kernels = cuts_sums() ? "simulated sums=cut" : "simulated";
-  return cuda::make_cuda_backend(kName, has_library() ? kernels + " " + products.kernel_class() : kernels, index, std::move(memory),
-                                 open_simulated_nccl, [&] { return products.choices(); });
+  return cuda::make_cuda_backend(kName, has_library() ? kernels + " " + products.kernel_class() : kernels, held_context(index),
+                                 std::move(memory), open_simulated_nccl, [&] { return products.choices(); });
 }
 
 constexpr DeviceMaker kRows[] = {{kName, count, open, &cuda_needs, "nccl", version_of_nccl}};

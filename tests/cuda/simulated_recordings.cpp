@@ -141,6 +141,7 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream) {
 }
 
 cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
+  need_context();
   const Lock lock(runtime().mutex);
   --runtime().graphs;
   delete graph;
@@ -148,6 +149,7 @@ cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
 }
 
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph) {
+  need_context();
   const Lock lock(runtime().mutex);
   --runtime().graphs;
   delete graph;

@@ -12,6 +12,7 @@
 
 #include "device/device_memory.h"
 #include "simulated_calls.h"
+#include "simulated_contexts.h"
 
 namespace st::simulated {
 namespace {
@@ -86,8 +87,8 @@ cudaError_t finish(Runtime& all, cudaStream_t stream) {
 
 cudaStream_t stream_of(Runtime& all, cudaStream_t handle) {
   if (handle != cudaStreamLegacy && handle != cudaStreamPerThread) return handle;
-  auto& made = all.defaults[current_device];
-  if (!made) made.reset(new CUstream_st{.engine = all.engine, .device = current_device});
+  auto& made = all.defaults[current_device()];
+  if (!made) made.reset(new CUstream_st{.engine = all.engine, .device = current_device()});
   return made.get();
 }
 
@@ -107,7 +108,8 @@ void start_runtime(const RuntimeSettings& settings) {
   all.has_failed = false;
   all.last = all.lasting = cudaSuccess;
   all.failure.clear();
-  current_device = 0;
+  contexts().restart();
+  thread_contexts.clear();
 }
 
 void fail_allocation(int64_t n) {
@@ -135,6 +137,8 @@ ResourceCalls resource_calls() {
   return all.calls;
 }
 
+int device_count() { return runtime().settings.devices; }
+
 std::string kernel_failure() { return runtime().failure; }
 
 }  // namespace st::simulated
@@ -144,16 +148,16 @@ using namespace st::simulated;
 extern "C" {
 
 cudaError_t cudaGetDevice(int* device) {
-  return called([&](Runtime&) {
-    *device = current_device;
+  return called_without_context([&](Runtime&) {
+    *device = current_device();
     return cudaSuccess;
   });
 }
 
 cudaError_t cudaSetDevice(int device) {
-  return called([&](const Runtime& all) {
+  return called_without_context([&](const Runtime& all) {
     if (device < 0 || device >= all.settings.devices) return cudaErrorInvalidDevice;
-    current_device = device;
+    make_current(device);
     return cudaSuccess;
   });
 }
@@ -169,7 +173,7 @@ cudaError_t cudaGetLastError() {
 cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
   return called([&](const Runtime& all) {
     *total = static_cast<size_t>(all.settings.memory);
-    *free = static_cast<size_t>(all.settings.memory - used(all, current_device));
+    *free = static_cast<size_t>(all.settings.memory - used(all, current_device()));
     return cudaSuccess;
   });
 }
@@ -177,11 +181,11 @@ cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
 cudaError_t cudaMalloc(void** data, size_t bytes) {
   return counted([&](Runtime& all) {
     if (is_capturing(all)) return cudaErrorStreamCaptureUnsupported;
-    if (fails(all) || used(all, current_device) + static_cast<int64_t>(bytes) > all.settings.memory) return cudaErrorMemoryAllocation;
+    if (fails(all) || used(all, current_device()) + static_cast<int64_t>(bytes) > all.settings.memory) return cudaErrorMemoryAllocation;
     const st::Address at = st::device_memory::allocate(static_cast<int64_t>(bytes));
     *data = reinterpret_cast<void*>(at.at);
     std::memset(touchable(*data), 0xFF, bytes);  // what was there before
-    all.ranges[at.at] = {static_cast<int64_t>(bytes), current_device, -1};
+    all.ranges[at.at] = {static_cast<int64_t>(bytes), current_device(), -1};
     return cudaSuccess;
   });
 }
@@ -204,7 +208,7 @@ cudaError_t cudaMallocHost(void** data, size_t bytes) {
     if (fails(all)) return cudaErrorMemoryAllocation;
     *data = std::malloc(bytes);
     std::memset(*data, 0xFF, bytes);
-    all.ranges[reinterpret_cast<uintptr_t>(*data)] = {static_cast<int64_t>(bytes), -1, current_device};
+    all.ranges[reinterpret_cast<uintptr_t>(*data)] = {static_cast<int64_t>(bytes), -1, current_device()};
     return cudaSuccess;
   });
 }
@@ -237,13 +241,14 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
   return counted([&](Runtime& all) {
     if (flags != cudaStreamNonBlocking) return cudaErrorInvalidValue;  // one that waits for the null stream
     if (fails(all)) return cudaErrorMemoryAllocation;
-    *stream = new CUstream_st{.engine = all.engine, .device = current_device};
+    *stream = new CUstream_st{.engine = all.engine, .device = current_device()};
     all.streams.insert(*stream);
     return cudaSuccess;
   });
 }
 
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  need_context();
   Runtime& all = runtime();
   const Lock lock(all.mutex);
   if (all.streams.erase(stream) == 0) return told(cudaErrorInvalidResourceHandle);
@@ -281,13 +286,14 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned /*flags*/) {
   return counted([&](Runtime& all) {
     if (fails(all)) return cudaErrorMemoryAllocation;
-    *event = new CUevent_st{.device = current_device};
+    *event = new CUevent_st{.device = current_device()};
     ++all.events;
     return cudaSuccess;
   });
 }
 
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  need_context();
   Runtime& all = runtime();
   const Lock lock(all.mutex);
   --all.events;
@@ -296,7 +302,7 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
 }
 
 cudaError_t cudaDeviceGetPCIBusId(char* text, int room, int device) {
-  return called([&](const Runtime& all) {
+  return called_without_context([&](const Runtime& all) {
     if (device < 0 || device >= all.settings.devices) return cudaErrorInvalidDevice;
     std::snprintf(text, static_cast<size_t>(room), "0000:%02x:00.0", device + 1);
     return cudaSuccess;

@@ -32,6 +32,7 @@ struct ResourceCalls {
   int64_t resources = 0, recordings = 0, recorded_works = 0;
 };
 ResourceCalls resource_calls();
+int device_count();
 /// The message of the kernel that failed; empty: none has.
 std::string kernel_failure();
 

@@ -80,10 +80,3 @@ struct CUstream_st {
     engine->give(*queue, std::move(work));
   }
 };
-
-namespace st::simulated {
-
-/// One for each thread.
-inline thread_local int current_device = 0;
-
-}  // namespace st::simulated

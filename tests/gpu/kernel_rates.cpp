@@ -27,8 +27,8 @@ enum class Work { bytes, flops };  // of a call: its rate is in GB/s or in TFLOP
 
 class KernelRates {
  public:
-  KernelRates(int index, std::shared_ptr<MemorySource> memory, int64_t smaller)
-      : index_(index), smaller_(smaller), device_(index, std::move(memory)), stream_(device_.make_stream()) {}
+  KernelRates(const cuda::HeldContext& context, std::shared_ptr<MemorySource> memory, int64_t smaller)
+      : context_(context), smaller_(smaller), device_(context, std::move(memory)), stream_(device_.make_stream()) {}
 
   void movement() {
     const int64_t elements = (int64_t{1} << 28) / smaller_;
@@ -165,7 +165,7 @@ class KernelRates {
 
   template <class Body>
   void line(const std::string& what, Work work, int64_t of_call, const Body& body) {
-    const CurrentDevice current(index_);
+    const CurrentDevice current(*context_);
     std::vector<double> ms = probe::device_ms(stream_->handle(), smaller_ > 1 ? 1 : 20, smaller_ > 1 ? 1 : 4, [&](int) { body(); }), rates;
     const double in_unit = static_cast<double>(of_call) / (work == Work::bytes ? 1e6 : 1e9);
     for (const double each : ms) rates.push_back(in_unit / each);
@@ -208,7 +208,7 @@ class KernelRates {
     buffers_.clear();
   }
 
-  int index_;
+  cuda::HeldContext context_;
   int64_t smaller_;
   CudaDevice device_;
   std::unique_ptr<CudaStream> stream_;
@@ -217,7 +217,7 @@ class KernelRates {
 
 }  // namespace
 
-void print_kernel_rates(int device, std::shared_ptr<MemorySource> memory, int64_t smaller) {
+void print_kernel_rates(const cuda::HeldContext& device, std::shared_ptr<MemorySource> memory, int64_t smaller) {
   KernelRates rates(device, std::move(memory), smaller);
   rates.movement();
   rates.products();

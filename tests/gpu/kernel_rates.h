@@ -4,12 +4,13 @@
 #include <cstdint>
 #include <memory>
 
+#include "backend/cuda/cuda_context.h"
 #include "base/memory_source.h"
 
 namespace st {
 
 /// One JSON line a measurement: median, 10th and 90th percentile of 20 rounds. Takes 3 GB of the device. Sizes are divided by `smaller`, to
 /// try the program without one.
-void print_kernel_rates(int device, std::shared_ptr<MemorySource> memory, int64_t smaller = 1);
+void print_kernel_rates(const cuda::HeldContext& device, std::shared_ptr<MemorySource> memory, int64_t smaller = 1);
 
 }  // namespace st

@@ -69,7 +69,8 @@ std::vector<uint8_t> finite(DType dtype, int64_t elements, uint64_t seed) {
 
 class Facts {
  public:
-  explicit Facts(int index) : index_(index), device_(index, std::make_shared<MemorySource>()), stream_(device_.make_stream()) {}
+  explicit Facts(const HeldContext& context)
+      : context_(context), device_(context, std::make_shared<MemorySource>()), stream_(device_.make_stream()) {}
 
   /// Elements with other bits than the cpu's, in all lines so far.
   int64_t different() const { return different_; }
@@ -353,7 +354,7 @@ class Facts {
 
   template <class Give>
   void give(const Give& body) {
-    const CurrentDevice current(index_);
+    const CurrentDevice current(*context_);
     body();
     stream_->finish();
   }
@@ -387,7 +388,7 @@ class Facts {
   }
 
   int64_t different_ = 0;
-  int index_;
+  HeldContext context_;
   CudaDevice device_;
   std::unique_ptr<CudaStream> stream_;
   std::unique_ptr<Backend> cpu_ = make_cpu_backend();
@@ -416,13 +417,14 @@ int main() {
     const std::optional<DeviceProfile> device = usable_device();
     if (!device) return 0;
     probe::Line("own", "device")("profile", device->text())("machine", device->machine().kernel_class);
-    Facts facts(0);
+    const auto context = std::make_shared<const DeviceContext>(load_driver(), 0);
+    Facts facts(context);
     facts.casts();
     facts.fills();
     facts.folds();
     facts.ops();
     facts.products();
-    print_kernel_rates(0, std::make_shared<MemorySource>());
+    print_kernel_rates(context, std::make_shared<MemorySource>());
     return facts.different() > 0 ? 1 : 0;
   } catch (const std::exception& why) {
     probe::Line("error", in_single_quotes(why.what()));

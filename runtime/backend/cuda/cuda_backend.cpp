@@ -14,6 +14,7 @@
 #include "backend/cuda/cuda_device.h"
 #include "backend/cuda/enqueue.h"
 #include "backend/cuda/index_faults.h"
+#include "backend/cuda/kernel_loading.h"
 #include "backend/cuda/op_kernels.h"
 #include "backend/cuda/profiler_ranges.h"
 #include "backend/cuda/runtime_status.h"
@@ -70,8 +71,8 @@ bool waits_for_kernels() {
 /// Writes IndexFaults::kHalted to the words of streams, by a stream of its own: theirs may wait for an exchange that never ends.
 class Halting {
  public:
-  /// While the device is the current one.
-  Halting(CudaDevice& device, int index) : index_(index), halted_(device.pin_uncounted(sizeof IndexFaults::kHalted)) {
+  Halting(CudaDevice& device, const HeldContext& context)
+      : context_(*context), halted_(device.pin_uncounted(sizeof IndexFaults::kHalted)), is_written_(context), stream_(context) {
     std::memcpy(halted_->data(), &IndexFaults::kHalted, sizeof IndexFaults::kHalted);
   }
 
@@ -81,7 +82,7 @@ class Halting {
     constexpr double kLongest = 0.25;  // seconds
     try {
       const std::lock_guard lock(mutex_);
-      const CurrentDevice current(index_);
+      const CurrentDevice current(context_);
       stream_.copy_to_device(word, halted_->data(), sizeof IndexFaults::kHalted);
       stream_.record(is_written_);
       for (const double end = os::seconds() + kLongest; !is_written_.has_passed() && os::seconds() < end;) std::this_thread::yield();
@@ -91,7 +92,7 @@ class Halting {
   }
 
  private:
-  const int index_;
+  const DeviceContext& context_;
   std::mutex mutex_;
   const std::unique_ptr<PinnedMemory> halted_;
   CudaEvent is_written_;
@@ -101,9 +102,9 @@ class Halting {
 /// With words for faults of its kernels.
 class KernelStream final : public CudaStream {
  public:
-  KernelStream(CudaDevice& device, int index, std::shared_ptr<Calls> calls, ProductChoices* products, Halting& halting)
-      : device_(device),
-        index_(index),
+  KernelStream(CudaDevice& device, HeldContext context, std::shared_ptr<Calls> calls, ProductChoices* products, Halting& halting)
+      : CudaStream(std::move(context)),
+        device_(device),
         calls_(std::move(calls)),
         products_(products),
         halting_(halting),
@@ -118,7 +119,7 @@ class KernelStream final : public CudaStream {
   /// After each kernel.
   void wait_if_asked(const CudaKernel& given);
   KernelQueue queue(uint64_t call) const { return {handle(), {{pointer_to<uint64_t>(words_->data())}, call}, products_}; }
-  int device_index() const { return index_; }
+  using CudaStream::context;
 
  private:
   static constexpr int64_t kBytes = 2 * sizeof(uint64_t);
@@ -127,12 +128,11 @@ class KernelStream final : public CudaStream {
   void keep_halted() noexcept;
   void clear() { fill(words_->data(), IndexFaults::kNoFault); }
   void fill(Address at, uint64_t value) {
-    const CurrentDevice current(index_);
+    const CurrentDevice current(context());
     enqueue_fill(handle(), DType::i64, pointer_to(at), value, 1);
   }
 
   CudaDevice& device_;
-  const int index_;
   const bool waits_ = waits_for_kernels();
   std::shared_ptr<Calls> calls_;
   ProductChoices* const products_;
@@ -154,7 +154,7 @@ class CudaKernel final : public Prepared {
 
   void enqueue(Stream& stream) override {
     auto& own = static_cast<KernelStream&>(stream);
-    const CurrentDevice current(own.device_index());
+    const CurrentDevice current(own.context());
     const ProfilerRange range(op_);
     kernels_(own.queue(number_), op_, call_);
     own.wait_if_asked(*this);
@@ -239,21 +239,37 @@ std::string bus_id_of(int index) {
   return id.data();
 }
 
+/// All of enqueue_fold()'s kernels: that of a sum is given behind the exchange of its terms.
+void load_folds() {
+  const LoadingKernels loading;
+  const Address any[] = {Address{}};
+  for (const DType dtype : {DType::f32, DType::bf16, DType::f16, DType::f64, DType::i64, DType::i32, DType::u8})
+    for (const SumType type : {SumType::wide, SumType::own})
+      for (const Address place : {Address{}, Address{1}})  // in vectors or not
+        enqueue_fold(nullptr, {.terms = any, .sums = place, .dtype = dtype, .elements = 1, .adds = false, .type = type});
+}
+
 class CudaBackend final : public Backend {
  public:
-  CudaBackend(std::string name, std::string kernel_class, int index, std::shared_ptr<MemorySource> memory, OpenNccl nccl,
+  CudaBackend(std::string name, std::string kernel_class, HeldContext context, std::shared_ptr<MemorySource> memory, OpenNccl nccl,
               const MakeChoices& products)
       : name_(std::move(name)),
         kernel_class_(std::move(kernel_class)),
-        index_(index),
-        bus_id_(bus_id_of(index)),
+        context_(std::move(context)),
+        bus_id_(bus_id_of(context_->index())),
         open_nccl_(nccl),
         memory_(memory ? std::move(memory) : std::make_shared<MemorySource>()),
-        device_(index, memory_) {
-    const CurrentDevice current(index_);
+        device_(context_, memory_) {
+    const CurrentDevice current(*context_);
     if (products) products_ = products();
-    halting_ = std::make_unique<Halting>(device_, index_);
+    halting_ = std::make_unique<Halting>(device_, context_);
   }
+  ~CudaBackend() override {
+    const CurrentDevice current(*context_, std::nothrow);
+    products_.reset();  // a handle of cuBLASLt
+  }
+  CudaBackend(const CudaBackend&) = delete;
+  CudaBackend& operator=(const CudaBackend&) = delete;
 
   std::string_view name() const override { return name_; }
   std::string_view kernel_class() const override { return kernel_class_; }
@@ -282,40 +298,45 @@ class CudaBackend final : public Backend {
   void copy(Address to, Address from, int64_t bytes) override { device_.copy(to, from, bytes); }
   void zero(Address device, int64_t bytes) override { device_.zero(device, bytes); }
   bool holds(Address place, int64_t bytes) const override { return device_.holds(place, bytes); }
-  MemoryPlace memory_place() const override { return {MemoryPlace::kCuda, index_}; }
+  MemoryPlace memory_place() const override { return {MemoryPlace::kCuda, context_->index()}; }
   std::string_view bus_id() const override { return bus_id_; }
   bool reaches(Address place, int64_t bytes) const override { return device_.reaches(place, bytes); }
   std::unique_ptr<AdoptedStream> adopt(int64_t handle) override {
-    return std::make_unique<HostsStream>(handle, index_, text(name_, ":", index_));
+    return std::make_unique<HostsStream>(handle, context_, text(name_, ":", context_->index()));
   }
   Address of_host(const void* /*host*/) const override {
     fail(Code::unsupported, text(name_, ": kernels cannot read the host's memory; copy it to the device"));
   }
   std::unique_ptr<Stream> make_stream() override {
-    const CurrentDevice current(index_);
-    return std::make_unique<KernelStream>(device_, index_, calls_, products_.get(), *halting_);
+    return std::make_unique<KernelStream>(device_, context_, calls_, products_.get(), *halting_);
   }
   std::unique_ptr<Event> make_event() override { return device_.make_event(); }
   std::unique_ptr<PinnedMemory> allocate_pinned(int64_t bytes) override { return device_.allocate_pinned(bytes); }
   std::unique_ptr<Prepared> prepare(Op op, const Call& call) override {
     const EnqueueOp enqueue = kernels_of(op);
     require(enqueue != nullptr, Code::unsupported, name_, ": no kernel for ", name_of(op));
-    if (products_) {
-      const CurrentDevice current(index_);
-      choose_products(*products_, op, call);
+    const CurrentDevice current(*context_);
+    if (products_) choose_products(*products_, op, call);
+    {
+      const LoadingKernels loading;  // before the first exchange, and before a recording
+      enqueue({nullptr, {}, products_.get()}, op, call);
     }
     return std::make_unique<CudaKernel>(enqueue, op, call, calls_);
   }
   void fold(Stream& stream, const RankFold& fold) override {
-    const CurrentDevice current(index_);
+    const CurrentDevice current(*context_);
     const ProfilerRange range("fold");
     enqueue_fold(static_cast<const CudaStream&>(stream).handle(), fold);
   }
-  std::unique_ptr<DeviceNetwork> open_network() override { return make_cuda_network(index_, open_nccl_()); }
+  std::unique_ptr<DeviceNetwork> open_network() override {
+    const CurrentDevice current(*context_);
+    load_folds();
+    return make_cuda_network(context_, open_nccl_());
+  }
 
  private:
   const std::string name_, kernel_class_;
-  const int index_;
+  const HeldContext context_;
   const std::string bus_id_;
   const OpenNccl open_nccl_;
   std::shared_ptr<MemorySource> memory_;
@@ -327,9 +348,9 @@ class CudaBackend final : public Backend {
 
 }  // namespace
 
-std::unique_ptr<Backend> make_cuda_backend(std::string name, std::string kernel_class, int index, std::shared_ptr<MemorySource> memory,
-                                           OpenNccl nccl, const MakeChoices& products) {
-  return std::make_unique<CudaBackend>(std::move(name), std::move(kernel_class), index, std::move(memory), nccl, products);
+std::unique_ptr<Backend> make_cuda_backend(std::string name, std::string kernel_class, HeldContext context,
+                                           std::shared_ptr<MemorySource> memory, OpenNccl nccl, const MakeChoices& products) {
+  return std::make_unique<CudaBackend>(std::move(name), std::move(kernel_class), std::move(context), std::move(memory), nccl, products);
 }
 
 }  // namespace st::cuda

@@ -23,9 +23,10 @@ bool is_out_of_memory(cudaError_t status) {
 
 class Pinned : public PinnedMemory {
  public:
-  Pinned(int64_t bytes, MemoryRole role, const std::string& device, std::shared_ptr<MemorySource> source)
-      : source_(std::move(source)), bytes_(bytes), role_(role) {
+  Pinned(int64_t bytes, MemoryRole role, const std::string& device, HeldContext context, std::shared_ptr<MemorySource> source)
+      : context_(std::move(context)), source_(std::move(source)), bytes_(bytes), role_(role) {
     if (bytes > 0) {
+      const CurrentDevice current(*context_);
       const cudaError_t status = cudaMallocHost(&data_, static_cast<size_t>(bytes));
       if (is_out_of_memory(status))
         fail(Code::out_of_memory, text("allocate: ", device, " cannot pin ", bytes, " bytes of the host's memory, of which ",
@@ -37,7 +38,9 @@ class Pinned : public PinnedMemory {
   }
   ~Pinned() override {
     source_->account().add(role_, -bytes_);
-    if (data_ != nullptr) cudaFreeHost(data_);
+    if (data_ == nullptr) return;
+    const CurrentDevice current(*context_, std::nothrow);
+    cudaFreeHost(data_);
   }
   Pinned(const Pinned&) = delete;
   Pinned& operator=(const Pinned&) = delete;
@@ -45,6 +48,7 @@ class Pinned : public PinnedMemory {
   std::byte* data() override { return static_cast<std::byte*>(data_); }
 
  private:
+  HeldContext context_;
   std::shared_ptr<MemorySource> source_;
   void* data_ = nullptr;
   int64_t bytes_;
@@ -52,13 +56,6 @@ class Pinned : public PinnedMemory {
 };
 
 }  // namespace
-
-CurrentDevice::CurrentDevice(int index) {
-  must(cudaGetDevice(&hosts_), "cudaGetDevice");
-  if (hosts_ != index) must(cudaSetDevice(index), "cudaSetDevice");
-}
-
-CurrentDevice::~CurrentDevice() { cudaSetDevice(hosts_); }
 
 /// The buffers that there are, of a device or of the host's memory in its place.
 class CudaDevice::Allocations {
@@ -81,15 +78,18 @@ class CudaDevice::Allocations {
 
   class Allocated : public Buffer {
    public:
-    Allocated(Address at, int64_t bytes, MemoryRole role, std::shared_ptr<MemorySource> source, std::shared_ptr<Allocations> all)
-        : source_(std::move(source)), all_(std::move(all)), at_(at), bytes_(bytes), role_(role) {
+    Allocated(Address at, int64_t bytes, MemoryRole role, HeldContext context, std::shared_ptr<MemorySource> source,
+              std::shared_ptr<Allocations> all)
+        : context_(std::move(context)), source_(std::move(source)), all_(std::move(all)), at_(at), bytes_(bytes), role_(role) {
       source_->account().add(role_, bytes_);
       if (at_) all_->add(at_, bytes_);
     }
     ~Allocated() override {
       if (at_) all_->remove(at_);
       source_->account().add(role_, -bytes_);
-      if (at_) cudaFree(pointer_to(at_));
+      if (!at_) return;
+      const CurrentDevice current(*context_, std::nothrow);
+      cudaFree(pointer_to(at_));
     }
     Allocated(const Allocated&) = delete;
     Allocated& operator=(const Allocated&) = delete;
@@ -102,6 +102,7 @@ class CudaDevice::Allocations {
     bool is_in_file() const override { return false; }
 
    private:
+    HeldContext context_;
     std::shared_ptr<MemorySource> source_;
     std::shared_ptr<Allocations> all_;
     Address at_;
@@ -143,8 +144,8 @@ class CudaDevice::Allocations {
   std::map<Address, int64_t> bytes_at_;
 };
 
-CudaDevice::CudaDevice(int index, std::shared_ptr<MemorySource> memory)
-    : index_(index),
+CudaDevice::CudaDevice(HeldContext context, std::shared_ptr<MemorySource> memory)
+    : context_(std::move(context)),
       memory_(std::move(memory)),
       uncounted_(std::make_shared<MemorySource>()),
       allocations_(std::make_shared<Allocations>()),
@@ -153,7 +154,7 @@ CudaDevice::CudaDevice(int index, std::shared_ptr<MemorySource> memory)
 
 CudaDevice::~CudaDevice() = default;
 
-std::string CudaDevice::name() const { return text("cuda:", index_); }
+std::string CudaDevice::name() const { return text("cuda:", context_->index()); }
 
 std::unique_ptr<Buffer> CudaDevice::allocate(int64_t bytes, MemoryRole role) { return allocate(bytes, role, memory_); }
 
@@ -163,7 +164,7 @@ std::unique_ptr<Buffer> CudaDevice::allocate(int64_t bytes, MemoryRole role, std
   check(bytes >= 0, "allocate: bytes must not be negative, got ", bytes);
   void* data = nullptr;
   if (bytes > 0) {
-    const CurrentDevice current(index_);
+    const CurrentDevice current(*context_);
     const cudaError_t status = cudaMalloc(&data, static_cast<size_t>(bytes));
     if (is_out_of_memory(status))
       fail(Code::out_of_memory,
@@ -172,15 +173,14 @@ std::unique_ptr<Buffer> CudaDevice::allocate(int64_t bytes, MemoryRole role, std
                 "costs: scaletrain plan, or st_plan_create"));
     must(status, "cudaMalloc");
   }
-  auto buffer = std::make_unique<Allocations::Allocated>(address_of(data), bytes, role, std::move(source), allocations_);
+  auto buffer = std::make_unique<Allocations::Allocated>(address_of(data), bytes, role, context_, std::move(source), allocations_);
   zero(buffer->data(), bytes);
   return buffer;
 }
 
 std::unique_ptr<PinnedMemory> CudaDevice::pin(int64_t bytes, MemoryRole role, std::shared_ptr<MemorySource> source) const {
   check(bytes >= 0, "allocate: bytes must not be negative, got ", bytes);
-  const CurrentDevice current(index_);
-  return std::make_unique<Pinned>(bytes, role, name(), std::move(source));
+  return std::make_unique<Pinned>(bytes, role, name(), context_, std::move(source));
 }
 
 std::unique_ptr<PinnedMemory> CudaDevice::allocate_pinned(int64_t bytes) { return pin(bytes, MemoryRole::inputs, memory_); }
@@ -192,7 +192,7 @@ std::unique_ptr<Buffer> CudaDevice::allocate_on_host(int64_t bytes) {
 }
 
 int64_t CudaDevice::free_bytes() const {
-  const CurrentDevice current(index_);
+  const CurrentDevice current(*context_);
   size_t free = 0, all = 0;
   must(cudaMemGetInfo(&free, &all), "cudaMemGetInfo");
   return static_cast<int64_t>(free);
@@ -202,27 +202,21 @@ bool CudaDevice::holds(Address place, int64_t bytes) const { return allocations_
 
 bool CudaDevice::reaches(Address place, int64_t bytes) const {
   if (bytes == 0) return true;
-  const CurrentDevice current(index_);
+  const CurrentDevice current(*context_);
   const auto is_here = [this](Address at) {
     cudaPointerAttributes found{};
     if (cudaPointerGetAttributes(&found, pointer_to(at)) != cudaSuccess) {
       cudaGetLastError();
       return false;
     }
-    return (found.type == cudaMemoryTypeDevice && found.device == index_) || found.type == cudaMemoryTypeManaged;
+    return (found.type == cudaMemoryTypeDevice && found.device == context_->index()) || found.type == cudaMemoryTypeManaged;
   };
   return is_here(place) && is_here(place + (bytes - 1));
 }
 
-std::unique_ptr<CudaStream> CudaDevice::make_stream() const {
-  const CurrentDevice current(index_);
-  return std::make_unique<CudaStream>();
-}
+std::unique_ptr<CudaStream> CudaDevice::make_stream() const { return std::make_unique<CudaStream>(context_); }
 
-std::unique_ptr<CudaEvent> CudaDevice::make_event() const {
-  const CurrentDevice current(index_);
-  return std::make_unique<CudaEvent>();
-}
+std::unique_ptr<CudaEvent> CudaDevice::make_event() const { return std::make_unique<CudaEvent>(context_); }
 
 /// The place of allocate_on_host(); null: of the device's memory.
 std::byte* CudaDevice::on_host(Address place) const { return on_host_->hold(place, 1) ? pointer_to(place) : nullptr; }

@@ -6,27 +6,16 @@
 #include <string>
 
 #include "backend/backend.h"
+#include "backend/cuda/cuda_context.h"
 #include "backend/cuda/cuda_stream.h"
 
 namespace st::cuda {
-
-/// Makes a device the current one of this thread for its lifetime; the host then finds its own again.
-class CurrentDevice {
- public:
-  explicit CurrentDevice(int index);
-  ~CurrentDevice();
-  CurrentDevice(const CurrentDevice&) = delete;
-  CurrentDevice& operator=(const CurrentDevice&) = delete;
-
- private:
-  int hosts_ = 0;
-};
 
 /// Safe to call from several threads.
 class CudaDevice {
  public:
   /// Buffers are counted by `memory`. Throws unavailable with the runtime's words.
-  CudaDevice(int index, std::shared_ptr<MemorySource> memory);
+  CudaDevice(HeldContext context, std::shared_ptr<MemorySource> memory);
   ~CudaDevice();
   CudaDevice(const CudaDevice&) = delete;
   CudaDevice& operator=(const CudaDevice&) = delete;
@@ -66,7 +55,7 @@ class CudaDevice {
   std::unique_ptr<PinnedMemory> pin(int64_t bytes, MemoryRole role, std::shared_ptr<MemorySource> source) const;
   std::byte* on_host(Address place) const;
 
-  const int index_;
+  const HeldContext context_;
   std::shared_ptr<MemorySource> memory_, uncounted_;
   std::shared_ptr<Allocations> allocations_, on_host_;
   std::unique_ptr<CudaStream> copies_;

@@ -5,7 +5,6 @@
 #include <string_view>
 #include <utility>
 
-#include "backend/cuda/cuda_device.h"
 #include "backend/cuda/cuda_stream.h"
 #include "backend/cuda/runtime_status.h"
 #include "backend/cuda/vendor_library.h"
@@ -20,8 +19,8 @@ constexpr std::string_view kName = "nccl";
 class CudaGroup final : public DeviceGroup {
  public:
   /// While the device is the current one.
-  CudaGroup(int index, std::shared_ptr<const nccl::Library> library, std::span<const std::byte> id, int rank, int size)
-      : index_(index), group_(std::move(library), id, rank, size) {}
+  CudaGroup(HeldContext context, std::shared_ptr<const nccl::Library> library, std::span<const std::byte> id, int rank, int size)
+      : context_(std::move(context)), group_(std::move(library), id, rank, size) {}
   ~CudaGroup() override { abort(); }
   CudaGroup(const CudaGroup&) = delete;
   CudaGroup& operator=(const CudaGroup&) = delete;
@@ -45,16 +44,19 @@ class CudaGroup final : public DeviceGroup {
   }
 
   bool is_ready() override {
-    const CurrentDevice current(index_);
+    const CurrentDevice current(*context_);
     return group_.is_ready();
   }
 
-  void abort() noexcept override { group_.abort(); }
+  void abort() noexcept override {
+    const CurrentDevice current(*context_, std::nothrow);
+    group_.abort();
+  }
 
  private:
   template <class Give>
   void in_group(Stream& stream, const Give& give) {
-    const CurrentDevice current(index_);
+    const CurrentDevice current(*context_);
     group_.begin();
     try {
       give(static_cast<CudaStream&>(stream).handle());
@@ -84,7 +86,7 @@ class CudaGroup final : public DeviceGroup {
     }
   }
 
-  const int index_;
+  const HeldContext context_;
   nccl::Group group_;
 };
 
@@ -99,8 +101,8 @@ void check_launches_do_not_wait() {
 
 class CudaNetwork final : public DeviceNetwork {
  public:
-  CudaNetwork(int index, std::shared_ptr<const nccl::Library> library)
-      : index_(index), library_(std::move(library)), version_(library_->version_text()) {
+  CudaNetwork(HeldContext context, std::shared_ptr<const nccl::Library> library)
+      : context_(std::move(context)), library_(std::move(library)), version_(library_->version_text()) {
     check_launches_do_not_wait();
   }
 
@@ -108,16 +110,16 @@ class CudaNetwork final : public DeviceNetwork {
   std::string_view version() const override { return version_; }
   int64_t id_bytes() const override { return nccl::Group::kIdBytes; }
   void make_id(std::span<std::byte> id) override {
-    const CurrentDevice current(index_);
+    const CurrentDevice current(*context_);
     nccl::Group::make_id(*library_, id);
   }
   std::unique_ptr<DeviceGroup> join(std::span<const std::byte> id, int rank, int size) override {
-    const CurrentDevice current(index_);
-    return std::make_unique<CudaGroup>(index_, library_, id, rank, size);
+    const CurrentDevice current(*context_);
+    return std::make_unique<CudaGroup>(context_, library_, id, rank, size);
   }
 
  private:
-  const int index_;
+  const HeldContext context_;
   const std::shared_ptr<const nccl::Library> library_;
   const std::string version_;
 };
@@ -129,8 +131,8 @@ std::shared_ptr<const nccl::Library> open_nccl() {
   return nccl::functions_of(open_vendor_library(kNccl));
 }
 
-std::unique_ptr<DeviceNetwork> make_cuda_network(int index, std::shared_ptr<const nccl::Library> library) {
-  return std::make_unique<CudaNetwork>(index, std::move(library));
+std::unique_ptr<DeviceNetwork> make_cuda_network(HeldContext context, std::shared_ptr<const nccl::Library> library) {
+  return std::make_unique<CudaNetwork>(std::move(context), std::move(library));
 }
 
 }  // namespace st::cuda

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 
+#include "backend/cuda/cuda_context.h"
 #include "backend/device_group.h"
 #include "comm/nccl/nccl_library.h"
 
@@ -15,7 +16,7 @@ std::shared_ptr<const nccl::Library> open_nccl();
 /// How a backend finds NCCL; not the table's own in tests.
 using OpenNccl = std::shared_ptr<const nccl::Library> (*)();
 
-/// For device `index` of the runtime.
-std::unique_ptr<DeviceNetwork> make_cuda_network(int index, std::shared_ptr<const nccl::Library> library);
+/// For the device of a context.
+std::unique_ptr<DeviceNetwork> make_cuda_network(HeldContext context, std::shared_ptr<const nccl::Library> library);
 
 }  // namespace st::cuda

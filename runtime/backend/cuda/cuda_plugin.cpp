@@ -44,9 +44,10 @@ std::unique_ptr<Backend> open(int index, std::shared_ptr<MemorySource> memory) {
   check_usable(device);
   std::string why_no_library;
   const std::string code = device.code_class(ST_CUDA_LATER_DEVICES != 0);
+  check_compiles(code, driver.version);
   const ProductMeans products(code, cublaslt_if_there(load_cublaslt, why_no_library));
-  return make_cuda_backend("cuda", kernel_class_of(code, kBuildId, driver, products), index, std::move(memory), open_nccl,
-                           [&] { return products.choices(); });
+  return make_cuda_backend("cuda", kernel_class_of(code, kBuildId, driver, products), std::make_shared<DeviceContext>(driver, index),
+                           std::move(memory), open_nccl, [&] { return products.choices(); });
 }
 
 std::string nccl_version() { return open_nccl()->version_text(); }

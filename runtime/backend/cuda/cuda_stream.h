@@ -5,14 +5,14 @@
 
 #include <string_view>
 
+#include "backend/cuda/cuda_context.h"
 #include "backend/device_stream.h"
 
 namespace st::cuda {
 
 class CudaEvent : public Event {
  public:
-  /// Belongs to the device that is current when it is made.
-  CudaEvent();
+  explicit CudaEvent(HeldContext context);
   ~CudaEvent() override;
   CudaEvent(const CudaEvent&) = delete;
   CudaEvent& operator=(const CudaEvent&) = delete;
@@ -23,6 +23,7 @@ class CudaEvent : public Event {
   cudaEvent_t handle() const { return event_; }
 
  private:
+  const HeldContext context_;
   cudaEvent_t event_ = nullptr;
 };
 
@@ -30,7 +31,7 @@ class CudaEvent : public Event {
 class CudaGraph : public Recording {
  public:
   /// `captured` stays the caller's, who may destroy it afterwards.
-  explicit CudaGraph(cudaGraph_t captured);
+  CudaGraph(HeldContext context, cudaGraph_t captured);
   ~CudaGraph() override;
   CudaGraph(const CudaGraph&) = delete;
   CudaGraph& operator=(const CudaGraph&) = delete;
@@ -38,14 +39,14 @@ class CudaGraph : public Recording {
   void launch(Stream& stream) override;
 
  private:
+  const HeldContext context_;
   cudaGraphExec_t graph_ = nullptr;
 };
 
 /// Ordered by events alone: it does not wait for the null stream. Events are CudaEvents of the same device.
 class CudaStream : public Stream {
  public:
-  /// Belongs to the device that is current when it is made.
-  CudaStream();
+  explicit CudaStream(HeldContext context);
   ~CudaStream() override;
   CudaStream(const CudaStream&) = delete;
   CudaStream& operator=(const CudaStream&) = delete;
@@ -69,25 +70,29 @@ class CudaStream : public Stream {
   /// For launches, while its device is the current one.
   cudaStream_t handle() const { return stream_; }
 
+ protected:
+  const DeviceContext& context() const { return *context_; }
+
  private:
   void give_copy(void* to, const void* from, int64_t bytes, cudaMemcpyKind kind);
 
+  const HeldContext context_;
   cudaStream_t stream_ = nullptr;
 };
 
 /// A stream that the host has made by CUDA's runtime.
 class HostsStream : public AdoptedStream {
  public:
-  /// `handle`: a cudaStream_t, or one of the default streams (1, 2), which are those of device `index`. Throws invalid_argument for a
-  /// stream of another device.
-  HostsStream(int64_t handle, int index, std::string_view device);
+  /// `handle`: a cudaStream_t, or one of the default streams (1, 2), which are those of this device. Throws invalid_argument for a
+  /// stream of another one.
+  HostsStream(int64_t handle, HeldContext context, std::string_view device);
 
   void record(Event& event) override;
   void wait(const Event& event) override;
 
  private:
+  const HeldContext context_;
   const cudaStream_t stream_;
-  const int index_;
 };
 
 }  // namespace st::cuda

@@ -96,4 +96,10 @@ void check_usable(const DeviceProfile& device) {
           " is in compute mode Prohibited; an administrator can allow it with nvidia-smi -c DEFAULT");
 }
 
+void check_compiles(std::string_view code, int driver, int toolkit) {
+  require(!code.starts_with("compute_") || driver >= toolkit, Code::unavailable, "this plug-in has no machine code for the device (", code,
+          "), and the driver, of CUDA ", cuda_version_text(driver), ", cannot compile what the toolkit ", cuda_version_text(toolkit),
+          " has made; update the driver, or build the plug-in by the toolkit ", cuda_version_text(driver));
+}
+
 }  // namespace st::cuda

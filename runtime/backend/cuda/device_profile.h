@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "backend/cuda/driver.h"
@@ -40,5 +41,9 @@ std::vector<DeviceProfile> device_profiles(const Driver& driver);
 
 /// Throws unavailable, with the device's name and the way out, if kernels cannot run on it: too old, or prohibited.
 void check_usable(const DeviceProfile& device);
+
+/// Throws unavailable if the driver of CUDA `driver` (13010: 13.1) is to compile PTX of a newer toolkit. `code`:
+/// DeviceProfile::code_class().
+void check_compiles(std::string_view code, int driver, int toolkit = CUDA_VERSION);
 
 }  // namespace st::cuda

@@ -19,7 +19,10 @@ namespace st::cuda {
   ROW(cuDeviceGet)               \
   ROW(cuDeviceGetName)           \
   ROW(cuDeviceGetAttribute)      \
-  ROW(cuDeviceTotalMem)
+  ROW(cuDeviceTotalMem)          \
+  ROW(cuDevicePrimaryCtxRetain)  \
+  ROW(cuCtxPushCurrent)          \
+  ROW(cuCtxPopCurrent)
 
 /// The driver of this process, initialised.
 struct Driver {

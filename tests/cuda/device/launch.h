@@ -6,9 +6,11 @@
 #include <tuple>
 #include <type_traits>
 
+#include "backend/cuda/kernel_loading.h"
 #include "base/error.h"
 #include "device/device_memory.h"
 #include "grid_engine.h"
+#include "simulated_contexts.h"
 #include "simulated_stream.h"
 
 namespace st::cuda {
@@ -39,13 +41,19 @@ template <class... Parameters, class... Arguments>
 void launch(StreamHandle stream, Grid grid, void (*kernel)(Parameters...), Arguments... arguments) {
   if (grid.blocks == 0) return;
   require(grid.blocks <= std::numeric_limits<int32_t>::max(), Code::internal, "cuda: a grid of ", grid.blocks, " blocks");
+  const auto* const entry = reinterpret_cast<const void*>(kernel);
+  if (LoadingKernels::is_on()) return simulated::contexts().load(simulated::current_device(), entry, false);
   const bool is_apart = stream->device >= 0;
-  require(!is_apart || stream->device == simulated::current_device, Code::internal, "cuda: launch of ", grid.blocks, " blocks of ",
-          grid.threads, " threads: invalid resource handle");
+  if (is_apart) {
+    simulated::need_context();
+    require(simulated::is_in_primary(stream->device), Code::internal, "cuda: launch of ", grid.blocks, " blocks of ", grid.threads,
+            " threads: invalid resource handle");
+    simulated::contexts().load(stream->device, entry, true);
+  }
   require(!stream->capture || stream->capture->is_valid, Code::unavailable,
           "cuda: cudaLaunchKernelExC returned 901 (cudaErrorStreamCaptureInvalidated: operation failed due to a previous error during "
           "capture)");
-  if (simulated::on_launch != nullptr) simulated::on_launch(reinterpret_cast<const void*>(kernel), grid.blocks);
+  if (simulated::on_launch != nullptr) simulated::on_launch(entry, grid.blocks);
   stream->give([kernel, grid, is_apart, values = std::tuple<Parameters...>(arguments...)] {
     const auto seen = std::apply([&](const auto&... value) { return std::tuple<Parameters...>(for_kernel(value, is_apart)...); }, values);
     simulated::run_grid([&] { std::apply(kernel, seen); }, grid.blocks, grid.threads, static_cast<size_t>(grid.shared));

@@ -7,6 +7,7 @@
 #include <limits>
 #include <tuple>
 
+#include "backend/cuda/kernel_loading.h"
 #include "backend/cuda/runtime_status.h"
 #include "base/error.h"
 
@@ -28,12 +29,19 @@ inline int64_t most_shared_bytes() {
   return bytes;
 }
 
-/// The kernel runs some time after what the stream was given before. Arguments are copied. Throws unavailable
-/// with the runtime's words (runtime_status.h) if the launch is refused.
+/// As NVIDIA's guide to lazy loading says it: asking for its attributes loads a kernel.
+inline void load_kernel(const void* kernel) {
+  cudaFuncAttributes unused{};
+  must(cudaFuncGetAttributes(&unused, kernel), "cudaFuncGetAttributes");
+}
+
+/// The kernel runs some time after what the stream was given before. Arguments are copied. While there is a LoadingKernels it is loaded
+/// alone, and the stream may be null. Throws unavailable with the runtime's words (runtime_status.h) if the launch is refused.
 template <class... Parameters, class... Arguments>
 void launch(StreamHandle stream, Grid grid, void (*kernel)(Parameters...), Arguments... arguments) {
   if (grid.blocks == 0) return;
   require(grid.blocks <= std::numeric_limits<int32_t>::max(), Code::internal, "cuda: a grid of ", grid.blocks, " blocks");
+  if (LoadingKernels::is_on()) return load_kernel(reinterpret_cast<const void*>(kernel));
   std::tuple<Parameters...> values(arguments...);
   cudaLaunchConfig_t config = {};
   config.gridDim = dim3(static_cast<unsigned>(grid.blocks));
