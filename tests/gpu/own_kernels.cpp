@@ -15,6 +15,7 @@
 #include "backend/cuda/product_tiles.h"
 #include "backend/cuda/update_numbers.h"
 #include "backend/kernel_side.h"
+#include "backend/needs.h"
 #include "base/combine.h"
 #include "base/error.h"
 #include "base/float16.h"
@@ -192,6 +193,14 @@ class Facts {
       }
   }
 
+  /// All that may follow a product, forward and backward, by each tile: the bits of the smallest one.
+  void finished_products() {
+    constexpr std::pair<DType, DType> kTypes[] = {
+        {DType::f32, DType::f32}, {DType::bf16, DType::bf16}, {DType::bf16, DType::f32}, {DType::f16, DType::f16}};
+    for (const auto& [dtype, result] : kTypes)
+      for (const bool is_backward : {false, true}) finished_product(dtype, result, is_backward);
+  }
+
  private:
   int64_t counted(int64_t different) {
     different_ += different;
@@ -267,6 +276,62 @@ class Facts {
     gemm.run(p, schedule, {a.host.data(), b.host.data(), pointer_to(address_of(c.host.data())), nullptr},
              {pointer_to(workspace->data()), static_cast<size_t>(bytes)}, workers_);
     return differences(c);
+  }
+  /// Three tiles of the largest each way, ragged.
+  void finished_product(DType dtype, DType result, bool is_backward) {
+    const int64_t m = 261, n = is_backward ? 264 : 261, k = 70;
+    std::vector<Both> in, out;
+    const auto add = [&](DType type, const Shape& shape) { in.push_back(both({type, shape}, whole(type, shape.elements(), in.size()))); };
+    add(dtype, {m, k});
+    add(dtype, is_backward ? Shape{n, k} : Shape{k, n});
+    add(result, {n});
+    if (is_backward) add(result, {m, n});
+    add(result, {m, n});
+    const auto zeros = [&](const Shape& shape) {
+      out.push_back(both({result, shape}, std::vector<uint8_t>(static_cast<size_t>(shape.elements() * bytes_of(result)))));
+    };
+    zeros({m, n});
+    if (!is_backward) zeros({m, n});
+    zeros({n});
+    std::vector<Operand> in_there, out_there;
+    std::vector<Type> in_types, out_types;
+    for (const Both& x : in) {
+      in_there.push_back(x.there());
+      in_types.push_back({.dtype = x.given.dtype, .shape = x.given.shape, .layout = {}});
+    }
+    for (const Both& y : out) {
+      out_there.push_back(y.there());
+      out_types.push_back({.dtype = y.given.dtype, .shape = y.given.shape, .layout = {}});
+    }
+    const auto tiles = product_tiles(dtype);
+    for (auto tile = tiles.rbegin(); tile != tiles.rend(); ++tile) {
+      const Attrs attrs = make_attrs(Op::fused_linear, {{"transpose_weight", is_backward},
+                                                        {"bias", true},
+                                                        {"residual", true},
+                                                        {"column_sums", true},
+                                                        {"backward", is_backward},
+                                                        {"pre_activation", !is_backward},
+                                                        {"activation", std::string(is_backward ? "gelu_tanh" : "silu")},
+                                                        {"result", std::string(result == dtype ? "same" : "f32")},
+                                                        {"tiles", Ints{0, 0, tile->rows, tile->columns, 0, 0, 0, 0, 0}}});
+      const int64_t bytes = cuda_needs.workspace({}, Op::fused_linear, in_types, out_types, attrs);
+      const auto workspace = device_.allocate(std::max<int64_t>(1, bytes), MemoryRole::workspace);
+      Call call;
+      call.attrs = &attrs;
+      call.in = in_there;
+      call.out = out_there;
+      call.workspace = workspace->data();
+      for (const Both& y : out)
+        device_.to_device(y.device->data(), std::vector<uint8_t>(y.host.size()).data(), static_cast<int64_t>(y.host.size()));
+      give([&] { enqueue_product(stream_->handle(), Op::fused_linear, call); });
+      int64_t different = 0;
+      for (Both& y : out) {
+        if (tile == tiles.rbegin()) device_.to_host(y.host.data(), y.device->data(), static_cast<int64_t>(y.host.size()));
+        different += differences(y);
+      }
+      probe::Line("own", "finished product bits")("dtype", std::string(name_of(dtype)))("result", std::string(name_of(result)))(
+          "backward", is_backward)("rows", tile->rows)("columns", tile->columns)("of", m * n)("different", counted(different));
+    }
   }
   static bool is_nan(DType dtype, const uint8_t* element) {
     uint64_t bits = 0;
@@ -424,6 +489,7 @@ int main() {
     facts.folds();
     facts.ops();
     facts.products();
+    facts.finished_products();
     print_kernel_rates(context, std::make_shared<MemorySource>());
     return facts.different() > 0 ? 1 : 0;
   } catch (const std::exception& why) {
