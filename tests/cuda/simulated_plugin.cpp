@@ -1,7 +1,8 @@
 // libscaletrain_cuda_simulated.so, for tests alone: the plug-in's backend and kernels on a device that is not there.
 // SCALETRAIN_SIMULATED_ORDER is when its streams run: eager (the default), late or random. SCALETRAIN_SIMULATED_NCCL: the file of
 // fake_nccl. With SCALETRAIN_SIMULATED_CUBLASLT=1 it looks for cuBLASLt as the plug-in does, and takes fake_cublaslt.cpp alone. With
-// SCALETRAIN_SIMULATED_CUT_SUMS=1 its tensor cores cut sums as an H100 does (warp_product.h).
+// SCALETRAIN_SIMULATED_CUT_SUMS=1 its tensor cores cut sums as an H100 does (warp_product.h), and with SCALETRAIN_SIMULATED_NO_WAITS=1 no
+// stream waits for an event, a fault that ThreadSanitizer must see.
 #include <cstdlib>
 #include <mutex>
 #include <string_view>
@@ -29,6 +30,7 @@ Order order() {
 }
 
 bool cuts_sums() { return std::getenv("SCALETRAIN_SIMULATED_CUT_SUMS") != nullptr; }
+bool forgets_waits() { return std::getenv("SCALETRAIN_SIMULATED_NO_WAITS") != nullptr; }
 
 /// The real one would follow pointers to streams that are not its own.
 cuda::CublasLt load_fake_cublaslt() {
@@ -48,7 +50,7 @@ std::optional<cuda::CublasLt> library(std::string& why_none) {
 int count(std::string& why_none) {
   static std::once_flag has_started;
   std::call_once(has_started, [] {
-    start_runtime({.order = order(), .devices = kDevices, .memory = int64_t{1} << 34});
+    start_runtime({.order = order(), .devices = kDevices, .memory = int64_t{1} << 34, .forgets_waits = forgets_waits()});
     cut_sums(cuts_sums() ? &probe::kTensorCore16 : nullptr);
   });
   library(why_none);

@@ -62,11 +62,11 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
 
 /// An event of a capture takes the stream into it. Only one with the flag for external events may be of none, which nobody asks for here.
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned /*flags*/) {
-  return given_to(stream, [&](const Runtime&, cudaStream_t queue) {
+  return given_to(stream, [&](const Runtime& all, cudaStream_t queue) {
     const std::shared_ptr<Capture>& capture = event->capture;
     if (!capture && queue->capture) return cudaErrorStreamCaptureIsolation;
     if (!capture) {
-      queue->engine->wait(*queue->queue, event->point);
+      if (!all.settings.forgets_waits) queue->engine->wait(*queue->queue, event->point);
       return cudaSuccess;
     }
     if (!capture->graph) return cudaErrorCapturedEvent;  // it has ended

@@ -13,6 +13,7 @@ struct RuntimeSettings {
   Order order = Order::eager;
   int devices = 2;
   int64_t memory = int64_t{1} << 30;  // of a device
+  bool forgets_waits = false;         // streams wait for no event: a planted fault
 };
 
 /// A new process, as far as CUDA goes. Everything of the one before must be gone.
