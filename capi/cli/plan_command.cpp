@@ -152,9 +152,10 @@ void require_fit(const Json& plan, const std::string& memory) {
 
 /// Without a machine the plan is one for this machine's processor.
 void require_machine(const Recipe& recipe, const PlanChoice& o) {
-  const std::string device = recipe_text(recipe, "device");
-  if (o.machine.empty() && device != "auto" && device != "cpu" && device != "reference")
-    refuse("plan: --device is ", device, ", but plans for GPUs are made by their data sheets: give --machine ", kMachines);
+  const std::string device = recipe_text(recipe, "device"), name = device.substr(0, device.find(':'));
+  if (o.machine.empty() && name != "auto" && name != "cpu" && name != "reference")
+    refuse("plan: --device is ", device,
+           ", but a plan for a device with memory of its own is made by its data sheet: leave --device out, or give --machine ", kMachines);
 }
 
 /// Before anything is planned.

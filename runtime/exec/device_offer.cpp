@@ -64,8 +64,14 @@ void DeviceOffer::withdraw() noexcept {
     is_withdrawn_ = true;
     parts_ = {};
   }
-  for (const auto& reader : readers_)
-    if (reader) reader->wait();
+  for (const auto& reader : readers_) {
+    if (!reader) continue;
+    try {
+      reader->wait();
+    } catch (const std::exception&) {  // of a device that has failed: nobody reads any more
+      continue;
+    }
+  }
 }
 
 bool DeviceOffer::begin_reading(int rank, std::shared_ptr<Event> has_read) {

@@ -85,7 +85,7 @@ Trainer::Trainer(std::shared_ptr<Model> model, Recipe recipe, std::shared_ptr<co
     const AxisRanks axes{is_split() ? nullptr : group_, nullptr, nullptr};  // groups along other axes are made later
     const StepPlans plans{*model_, recipe_, own->storage(), threads, options_, axes};
     recomputed_ = recomputed_by_all(*group_, recipe_, options_, [&](PlanOptions with) {
-      with.begun = &begun;
+      if (!with.print) with.begun = &begun;
       return has_loss() ? plans.within(with) : plan_with(std::move(with));
     });
     if (recomputed_) options_.recompute_scopes = &*recomputed_;
@@ -194,12 +194,12 @@ void Trainer::make_steps(std::unique_ptr<RankStep> own, int threads, BegunPlans*
   ranks_ = std::make_unique<Ranks>(std::move(own), Ranks::Parts{recipe_, is_cancelled, data_, threads, group_}, of_ranks, has_loss());
   RankGroups& groups = ranks_->groups();
   const Logger& log = model_->context().options().log;
+  require(!has_fast_collectives(recipe_) || groups.is_connected(), Code::unavailable, "trainer: recipe collectives is fast, but ",
+          groups.device_exchange(), "; or use collectives ordered");
   if (groups.is_hindered())
     log.warning("exchange", groups.device_exchange());
   else if (!groups.device_exchange().empty())
     log.info("exchange", groups.device_exchange());
-  require(!has_fast_collectives(recipe_) || groups.is_connected(), Code::unavailable, "trainer: recipe collectives is fast, but ",
-          groups.device_exchange(), "; give each rank a device of its own, or use collectives ordered");
   std::optional<HostLoss::OtherAxes> others;
   if (group_ != nullptr && is_split())
     others.emplace(HostLoss::OtherAxes{*group_, groups.stages(0) == nullptr ? nullptr : &groups.stages(0)->stages(), groups.tensor(0),

@@ -3,6 +3,7 @@
 import os
 import struct
 import unittest
+import unittest.mock
 
 from command_line import TINY, CommandLineTest, run
 
@@ -63,8 +64,10 @@ class BadInput(CommandLineTest):
         self.train_refused("--lr", -0.1, words=["--lr: recipe: lr must be a number in [0, inf), got -0.1"])
         self.train_refused("--optimizer", "adamww", words=["optimizer", "adamww", "adamw"])
         self.train_refused("--device", "tpu", words=["device", "tpu", "cpu", "cuda"])
+        with unittest.mock.patch.dict(os.environ):
+            os.environ.pop("SCALETRAIN_BACKEND_PATH", None)
+            self.train_refused("--device", "cuda", words=["device cuda is not installed: there is no", "/libscaletrain_cuda.so", "SCALETRAIN_BACKEND_PATH"])
         self.train_refused("--device", "cuda:x", words=["NAME:INDEX", '"cuda:x"', "INDEX is a whole number from 0 to 999999999: cuda:0, cuda:1"])
-        self.train_refused("--device", "cuda", words=["device cuda is not installed: there is no", "/libscaletrain_cuda.so", "SCALETRAIN_BACKEND_PATH"])
         self.train_refused("--batch", 3, "--global-batch", 4, words=["batch 3 x 1", "makes 3", "global_batch is 4", "a multiple of 3"])
         self.train_refused("--lr-schedule", "cosine", "--warmup", 9, "--lr-steps", 9, words=["cosine", "warmup 9", "lr_steps 9"])
 

@@ -25,6 +25,30 @@ DeviceCall sum_of_two(Backend& backend) {
   return call;
 }
 
+/// On a thread that has chosen no device.
+template <class Body>
+void on_a_fresh_thread(const Body& body) {
+  std::thread(body).join();
+}
+
+std::unique_ptr<Trainer> trainer_on(int device) {
+  return Training{.device = text("cuda-simulated:", device), .recipe = {.batch = 2}}.trainer();
+}
+
+// The first test that opens a device: contexts last.
+TEST(CudaBackend, MakesAContextOfItsOwnDeviceAlone) {
+  const auto& host = simulated::host_runtime();
+  ASSERT_EQ(host.contexts(), 0U) << "of tests before";
+  uint32_t made = 0;
+  for (const int device : {1, 2}) {
+    std::unique_ptr<Trainer> trainer;
+    on_a_fresh_thread([&] { trainer = trainer_on(device); });
+    on_a_fresh_thread([&] { trainer->step(); });
+    on_a_fresh_thread([&] { trainer.reset(); });
+    EXPECT_EQ(host.contexts(), made |= 1U << device);
+  }
+}
+
 TEST(CudaBackend, RunsAndRecordsPreparedKernels) {
   const auto backend = simulated(1);
   EXPECT_EQ(backend->name(), "cuda-simulated");
@@ -83,30 +107,6 @@ TEST(CudaBackend, RefusesWhatItsKernelsCannotDo) {
   for (const Error& error : {error_of([&] { backend->kernels(); }), error_of([&] { backend->gemm(); }),
                              error_of([&] { backend->of_host(nullptr); }), error_of([&] { backend->allocate_in_file(4, "/tmp"); })})
     EXPECT_EQ(error.code(), Code::unsupported) << error.message();
-}
-
-/// On a thread that has chosen no device.
-template <class Body>
-void on_a_fresh_thread(const Body& body) {
-  std::thread(body).join();
-}
-
-std::unique_ptr<Trainer> trainer_on(int device) {
-  return Training{.device = text("cuda-simulated:", device), .recipe = {.batch = 2}}.trainer();
-}
-
-// The first test that opens a device: contexts last.
-TEST(CudaBackend, MakesAContextOfItsOwnDeviceAlone) {
-  const auto& host = simulated::host_runtime();
-  ASSERT_EQ(host.contexts(), 0U) << "of tests before";
-  uint32_t made = 0;
-  for (const int device : {1, 2}) {
-    std::unique_ptr<Trainer> trainer;
-    on_a_fresh_thread([&] { trainer = trainer_on(device); });
-    on_a_fresh_thread([&] { trainer->step(); });
-    on_a_fresh_thread([&] { trainer.reset(); });
-    EXPECT_EQ(host.contexts(), made |= 1U << device);
-  }
 }
 
 TEST(CudaBackend, LeavesAHostsOwnContextCurrent) {

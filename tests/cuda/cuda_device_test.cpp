@@ -178,7 +178,7 @@ TEST_P(CudaDevices, ARecordingIsLaunchedAnyNumberOfTimesAndNotWhileItIsMade) {
   EXPECT_EQ(halves, std::vector<uint16_t>(100, 0x4000));
 }
 
-/// What an error within a recording says, and what end_recording() then says.
+/// The messages of an error within a recording, and of end_recording() after it.
 std::string said(const char* called, int number, const char* name, const char* words) {
   return text("cuda: ", called, " returned ", number, " (cudaError", name, ": ", words, ")");
 }

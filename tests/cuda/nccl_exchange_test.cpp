@@ -140,7 +140,7 @@ std::vector<std::exception_ptr> sums_of(int ranks, double deadline, const std::f
 
 TEST(Nccl, AStartThatNeverCompletesEndsAtTheDeadline) {
   const Fault fault("start:1");
-  for (const std::exception_ptr& error : sums_of(3, 0.3)) {
+  for (const std::exception_ptr& error : sums_of(3, 1)) {
     EXPECT_TRUE(is_error(error_of(error), Code::timeout, {"start of nccl", "no rank is silent"})) << error_of(error).message();
   }
   EXPECT_EQ(left_over(), 0);
@@ -311,7 +311,7 @@ TEST(Nccl, AFailedExchangeOrMessageOfAPlanHaltsTheUpdatesOfItsComputing) {
 TEST(Nccl, ElementsThatNeverArriveEndTheWaitAtTheDeadline) {
   const Fault fault("lost:2");
   const auto begin = std::chrono::steady_clock::now();
-  for (const std::exception_ptr& error : sums_of(3, 0.3)) {
+  for (const std::exception_ptr& error : sums_of(3, 1)) {
     const Code code = error_of(error).code();
     EXPECT_TRUE(code == Code::timeout || code == Code::rank_failed) << error_of(error).message();
   }

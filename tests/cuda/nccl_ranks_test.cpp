@@ -114,8 +114,7 @@ std::vector<Lines> trained_by_processes(const Keys& keys, int ranks, const std::
     const int64_t before = simulated::host_runtime().cold_launches();
     train(*trainer, say);
     const int64_t cold = simulated::host_runtime().cold_launches() - before;
-    require(cold == 0, Code::internal, cold,
-            " kernels were loaded in steps, which would wait behind an exchange with a rank that has ended");
+    require(cold == 0, Code::internal, cold, " kernels were loaded in steps, which would wait for an exchange with a rank that has ended");
     say(heard.line);
     if (heard.line.starts_with("devices exchange over")) say_terms(*trainer, say);
   });

@@ -54,7 +54,7 @@ TEST_F(LibraryProducts, OfTheHostsArraysRefuseWhatADeviceCannotDo) {
   large.mc = large.nc = 256;
   EXPECT_EQ(message(p, {.tiles = large}),
             "matmul: a tile of 256x256x32 takes 98304 bytes of shared memory, and 512 registers a thread for its sums; device cuda has "
-            "128x128x32, 128x64x32, 64x64x32");
+            "128x128x32, 128x64x32, 64x64x32; ask for one of these, or leave tiles out");
   DeviceGemm right(*backend, p, {});
   EXPECT_EQ(error_of([&] { right.run({}, 2, 0); }).code(), Code::unsupported);
   GemmEpilogue gelu;

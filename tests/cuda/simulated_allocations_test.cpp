@@ -15,6 +15,7 @@
 #include "nccl_devices.h"
 #include "plan/kernel_segments.h"
 #include "sanitized.h"
+#include "simulated_contexts.h"
 #include "simulated_driver.h"
 #include "simulated_runtime.h"
 #include "thrown_error.h"
@@ -124,8 +125,9 @@ std::shared_ptr<const nccl::Library> fake_nccl() { return nccl::functions_of(os:
 
 TEST(SimulatedAllocations, EachThatFailsWhileNcclConnectsIsAnErrorThatLeavesNothing) {
   const os::LoadedLibrary library(ST_FAKE_NCCL);
-  library.need<void (*)(int (*)())>("ncclFakeAsksDevice")([] { return simulated::current_device; });
-  library.need<void (*)(bool (*)())>("ncclFakeAsksFailure")(simulated::is_failing);
+  library.need<void (*)(int (*)())>("ncclFakeAsksDevice")([] { return simulated::current_device(); });
+  const auto asks = library.need<void (*)(bool (*)())>("ncclFakeAsksFailure");
+  asks(simulated::is_failing);
   const auto alive = library.need<int (*)()>("ncclFakeAlive");
   simulated::start_runtime({.order = Order::late});
   // The error of a rank that does not blame another one.
@@ -146,6 +148,7 @@ TEST(SimulatedAllocations, EachThatFailsWhileNcclConnectsIsAnErrorThatLeavesNoth
     remove_left_over();
     return simulated::live_objects() + alive();
   });
+  asks(nullptr);
 }
 
 /// The first step leaves copies of weights that last, so the second records again the segments that made them, without these. A plan counts
@@ -156,7 +159,8 @@ TEST(SimulatedAllocations, NoStepAfterTheFirstMakesOrFreesAny) {
         Keys{{"ranks", "2"}, {"zero", "3"}, {"overlap", "\"on\""}}, Keys{{"ranks", "2"}, {"stages", "2"}, {"precision", "\"bf16\""}}}) {
     simulated::start_runtime({.order = Order::random});
     const auto trainer = trainer_of(small_training(keys, kTiny), simulated_backend);
-    const std::string name = keys.empty() ? "one rank" : keys.back().first;
+    std::string name = "one rank";
+    for (const auto& [key, value] : keys) name.append(" ").append(key).append(" ").append(value);
     const simulated::ResourceCalls before = simulated::resource_calls();
     trainer->step();
     const simulated::ResourceCalls first = simulated::resource_calls();

@@ -108,7 +108,7 @@ inline void make_current(int device) {
   thread_contexts.set(contexts().primary(device));
 }
 
-/// What a call of the runtime does that needs a context, on a thread that has none.
+/// Called by functions of the runtime that need a context: a thread that has none gets that of GPU 0.
 inline void need_context() {
   if (thread_contexts.current() == nullptr) make_current(0);
 }

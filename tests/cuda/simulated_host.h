@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <cstdlib>
+#include <stdexcept>
 
 namespace st::simulated {
 
@@ -38,7 +39,8 @@ using HostRuntimeEntry = const HostRuntime* (*)();
 inline const HostRuntime& host_runtime() {
   static const HostRuntime& found = []() -> const HostRuntime& {
     void* const plugin = dlopen(std::getenv("SCALETRAIN_BACKEND_PATH"), RTLD_NOW);
-    const auto entry = reinterpret_cast<HostRuntimeEntry>(dlsym(plugin, "st_simulated_host_v1"));
+    const auto entry = plugin == nullptr ? nullptr : reinterpret_cast<HostRuntimeEntry>(dlsym(plugin, "st_simulated_host_v1"));
+    if (entry == nullptr) throw std::runtime_error("SCALETRAIN_BACKEND_PATH must name libscaletrain_cuda_simulated.so");
     return *entry();
   }();
   return found;

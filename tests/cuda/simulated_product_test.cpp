@@ -108,30 +108,29 @@ TEST_F(ProductKernels, OfALongKHaveErrorsOfTheCpuIfTensorCoresCutSums) {
 
 // A sum of 2^24 does not change by 1 (one in fp64 of 2^53), but by what a slice of K makes of many.
 TEST_F(ProductKernels, AddTheSumsOfSlicesOfALongK) {
-  constexpr int64_t m = 3, n = 8;
-  for (const int64_t k : {2 * kSumSlice, 2 * kSumSlice + 40})
-    for (const DType dtype : {DType::f32, DType::bf16, DType::f64}) {
-      const double factor = dtype == DType::f64 ? 0x1p41 : 0x1p12;
-      std::vector<Matrix> in;
-      in.push_back(Matrix(dtype, {m, k}));
-      in.push_back(Matrix(dtype, {n, k}));
-      int64_t ones = 0;
-      for (int64_t e = 0; e < k; ++e) {
-        const bool is_added = e == 0 || (e >= kSumSlice && e % kFloatBlock == 0) || e == 2 * kSumSlice + 8;
-        if (is_added && e > 0) ++ones;
-        for (int64_t row = 0; row < m; ++row) reference::set(in[0].operand, row * k + e, e == 0 ? factor : is_added ? 1 : 0);
-        for (int64_t row = 0; row < n; ++row) reference::set(in[1].operand, row * k + e, e == 0 ? 0x1p12 : 1);
-      }
-      for (const ProductTile& tile : product_tiles(dtype)) {
-        const Matrix made = std::move(run(Where::device, Op::matmul, in, {{dtype == DType::f64 ? dtype : DType::f32, {m, n}}},
-                                          {{"transpose_b", true},
-                                           {"result", std::string(dtype == DType::f64 ? "same" : "f32")},
-                                           {"tiles", Ints{0, 0, tile.rows, tile.columns, 0, 0, 0, 0, 0}}})[0]);
-        for (int64_t i = 0; i < m * n; ++i)
-          ASSERT_EQ(made.at(i) - factor * 0x1p12, static_cast<double>(ones))
-              << text(dtype, ", tile ", tile.rows, "x", tile.columns, ", K ", k, ", element ", i);
-      }
+  constexpr int64_t m = 3, n = 8, k = 2 * kSumSlice + 40;
+  for (const DType dtype : {DType::f32, DType::bf16, DType::f64}) {
+    const double factor = dtype == DType::f64 ? 0x1p41 : 0x1p12;
+    std::vector<Matrix> in;
+    in.push_back(Matrix(dtype, {m, k}));
+    in.push_back(Matrix(dtype, {n, k}));
+    int64_t ones = 0;
+    for (int64_t e = 0; e < k; ++e) {
+      const bool is_added = e == 0 || (e >= kSumSlice && e % kFloatBlock == 0) || e == 2 * kSumSlice + 8;
+      if (is_added && e > 0) ++ones;
+      for (int64_t row = 0; row < m; ++row) reference::set(in[0].operand, row * k + e, e == 0 ? factor : is_added ? 1 : 0);
+      for (int64_t row = 0; row < n; ++row) reference::set(in[1].operand, row * k + e, e == 0 ? 0x1p12 : 1);
     }
+    for (const ProductTile& tile : product_tiles(dtype)) {
+      const Matrix made = std::move(run(Where::device, Op::matmul, in, {{dtype == DType::f64 ? dtype : DType::f32, {m, n}}},
+                                        {{"transpose_b", true},
+                                         {"result", std::string(dtype == DType::f64 ? "same" : "f32")},
+                                         {"tiles", Ints{0, 0, tile.rows, tile.columns, 0, 0, 0, 0, 0}}})[0]);
+      for (int64_t i = 0; i < m * n; ++i)
+        ASSERT_EQ(made.at(i) - factor * 0x1p12, static_cast<double>(ones))
+            << text(dtype, ", tile ", tile.rows, "x", tile.columns, ", K ", k, ", element ", i);
+    }
+  }
 }
 
 TEST_F(ProductKernels, HaveTheSameBitsInAnyTileAndOrder) {
@@ -321,10 +320,10 @@ TEST_F(ProductKernels, OfOtherTypesAndTilesAreRefused) {
   EXPECT_EQ(message(DType::i32, {}), "matmul: device cuda multiplies f32, bf16, f16 and f64, got i32; cast first");
   EXPECT_EQ(message(DType::f32, {{"tiles", Ints{0, 0, 256, 128, 0, 0, 0, 0, 0}}}),
             "matmul: a tile of 256x128x16 takes 49152 bytes of shared memory, and 256 registers a thread for its sums; device cuda has "
-            "128x64x16, 64x64x16");
+            "128x64x16, 64x64x16; ask for one of these, or leave tiles out");
   EXPECT_EQ(message(DType::bf16, {{"tiles", Ints{0, 0, 256, 256, 0, 0, 0, 0, 0}}}),
             "matmul: a tile of 256x256x32 takes 98304 bytes of shared memory, and 512 registers a thread for its sums; device cuda has "
-            "128x128x32, 128x64x32, 64x64x32");
+            "128x128x32, 128x64x32, 64x64x32; ask for one of these, or leave tiles out");
 }
 
 // As on sm_86, sm_89 and sm_120, where a block has 99 KiB.
@@ -346,7 +345,7 @@ TEST_F(ProductKernels, OfALongKHaveTilesForWhichADeviceHasSharedMemory) {
               run(Where::device, Op::matmul, in, {{DType::f32, {1, 1}}}, asked);
             }).message(),
             "matmul: a tile of 128x128x32 takes 114688 bytes of shared memory, and 128 registers a thread for its sums; device cuda has "
-            "128x64x32, 64x64x32");
+            "128x64x32, 64x64x32; ask for one of these, or leave tiles out");
 }
 
 }  // namespace

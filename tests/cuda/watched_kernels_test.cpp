@@ -194,7 +194,7 @@ std::vector<uint8_t> bytes_of_input(const Input& input) {
   return bytes;
 }
 
-/// What of a kernel's name does not depend on the types and sizes that it is compiled for: "pointwise OfTwo" of "void
+/// The part of a kernel's name without the types and sizes that it is compiled for: "pointwise OfTwo" of "void
 /// st::cuda::pointwise<st::cuda::OfTwo<float, float>, float, float, float>(..)".
 std::string without_types(std::string name) {
   static const std::set<std::string> types = {"void", "float",   "double",   "bool",     "char",     "short",        "int",     "long",

@@ -38,6 +38,7 @@ def test_it_learns_and_shows_it(tmp_path):
 
 
 def test_the_environment_names_its_device(monkeypatch):
+    monkeypatch.chdir(NOTEBOOK.parent)
     monkeypatch.setenv("DEVICE", "no-such-device")
     first = next(cell for cell in nbformat.read(NOTEBOOK, 4).cells if cell.cell_type == "code")
     with pytest.raises(st.InvalidArgument, match='unknown device "no-such-device"'):

@@ -22,7 +22,7 @@ void CublasLt::must(cublasStatus_t status, const char* called) const {
        : may_have_none ? Code::unavailable
                        : Code::internal,
        text("cuda: ", called, " returned ", static_cast<int>(status), " (", cublasLtGetStatusName(status), ")",
-            may_have_none ? "; the device may have no memory left, nvidia-smi lists the programs that use it" : ""));
+            has_none || may_have_none ? "; the device may have no memory left, nvidia-smi lists the programs that use it" : ""));
 }
 
 std::string cublaslt_version_text(size_t version) {

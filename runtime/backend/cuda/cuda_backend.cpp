@@ -233,13 +233,14 @@ void KernelStream::finish_and_look() {
 
 const Prepared* KernelStream::failed() const { return failed_; }
 
-std::string bus_id_of(int index) {
+std::string bus_id_of(const DeviceContext& context) {
+  const CurrentDevice current(context);
   std::array<char, 32> id{};
-  must(cudaDeviceGetPCIBusId(id.data(), static_cast<int>(id.size()), index), "cudaDeviceGetPCIBusId");
+  must(cudaDeviceGetPCIBusId(id.data(), static_cast<int>(id.size()), context.index()), "cudaDeviceGetPCIBusId");
   return id.data();
 }
 
-/// All of enqueue_fold()'s kernels: that of a sum is given behind the exchange of its terms.
+/// All of enqueue_fold()'s kernels: that of a sum is given after the exchange of its terms.
 void load_folds() {
   const LoadingKernels loading;
   const Address any[] = {Address{}};
@@ -256,13 +257,13 @@ class CudaBackend final : public Backend {
       : name_(std::move(name)),
         kernel_class_(std::move(kernel_class)),
         context_(std::move(context)),
-        bus_id_(bus_id_of(context_->index())),
+        bus_id_(bus_id_of(*context_)),
         open_nccl_(nccl),
         memory_(memory ? std::move(memory) : std::make_shared<MemorySource>()),
         device_(context_, memory_) {
     const CurrentDevice current(*context_);
-    if (products) products_ = products();
     halting_ = std::make_unique<Halting>(device_, context_);
+    if (products) products_ = products();  // last: it is to be ended within the context
   }
   ~CudaBackend() override {
     const CurrentDevice current(*context_, std::nothrow);

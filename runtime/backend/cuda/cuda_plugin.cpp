@@ -14,9 +14,16 @@
 namespace st::cuda {
 namespace {
 
-bool is_usable(const DeviceProfile& device) {
+std::string code_of(const DeviceProfile& device) { return device.code_class(ST_CUDA_LATER_DEVICES != 0); }
+
+void check_opens(const Driver& driver, const DeviceProfile& device) {
+  check_usable(device);
+  check_compiles(code_of(device), driver.version);
+}
+
+bool opens(const Driver& driver, const DeviceProfile& device) {
   try {
-    check_usable(device);
+    check_opens(driver, device);
     return true;
   } catch (const Error&) {
     return false;
@@ -27,9 +34,11 @@ bool is_usable(const DeviceProfile& device) {
 /// library is said, and no reason for fewer.
 int count(std::string& why_none) {
   try {
-    const std::vector<DeviceProfile> devices = device_profiles(load_driver());
+    const Driver driver = load_driver();
+    const std::vector<DeviceProfile> devices = device_profiles(driver);
     if (devices.empty()) why_none = "the driver lists no device";
-    if (std::ranges::none_of(devices, is_usable) && !devices.empty()) check_usable(devices.front());
+    if (std::ranges::none_of(devices, [&](const auto& device) { return opens(driver, device); }) && !devices.empty())
+      check_opens(driver, devices.front());
     if (!devices.empty()) cublaslt_if_there(load_cublaslt, why_none);
     return static_cast<int>(devices.size());
   } catch (const Error& why) {
@@ -41,10 +50,9 @@ int count(std::string& why_none) {
 std::unique_ptr<Backend> open(int index, std::shared_ptr<MemorySource> memory) {
   const Driver driver = load_driver();
   const DeviceProfile device = device_profiles(driver).at(static_cast<size_t>(index));
-  check_usable(device);
+  check_opens(driver, device);
   std::string why_no_library;
-  const std::string code = device.code_class(ST_CUDA_LATER_DEVICES != 0);
-  check_compiles(code, driver.version);
+  const std::string code = code_of(device);
   const ProductMeans products(code, cublaslt_if_there(load_cublaslt, why_no_library));
   return make_cuda_backend("cuda", kernel_class_of(code, kBuildId, driver, products), std::make_shared<DeviceContext>(driver, index),
                            std::move(memory), open_nccl, [&] { return products.choices(); });

@@ -133,8 +133,8 @@ HostsStream::HostsStream(int64_t handle, HeldContext context, std::string_view d
   try {
     must(cudaStreamGetDevice(stream_, &of), "cudaStreamGetDevice");
   } catch (const Error& error) {
-    fail(error.code(), text("stream: ", handle, " is no stream of ", device, " that still exists: ", error.message(),
-                            "; give a cudaStream_t of it, 1 for its default stream, or -1 for none"));
+    fail(Code::invalid_argument, text("stream: ", handle, " is no stream of ", device, " that still exists: ", error.message(),
+                                      "; give a cudaStream_t of it, 1 for its default stream, or -1 for none"));
   }
   const int own = context_->index();
   check(of == own, "stream: it is of device ", of, ", but the context is on ", device, "; give a stream of device ", own);

@@ -1,5 +1,5 @@
 // Loads kernels ahead. CUDA loads one when it is first launched (CUDA_MODULE_LOADING=LAZY is the default), and may then wait for all that
-// the device has to run: for ever, behind an exchange with a rank that has ended.
+// the device has to run: for ever, after an exchange with a rank that has ended.
 #pragma once
 
 namespace st::cuda {

@@ -95,7 +95,7 @@ std::unique_ptr<CublasLtProduct> CublasLtProduct::make(const CublasLt& library, 
 
 void CublasLtProduct::enqueue(CUstream_st* stream, const ProductOperands& operands) const {
   require(reinterpret_cast<uintptr_t>(operands.workspace) % kLibraryAlignment == 0, Code::internal, "cublasLtMatmul: a workspace at ",
-          operands.workspace);
+          operands.workspace, ", no multiple of ", kLibraryAlignment);
   cublasLtMatmulDescOpaque_t description = description_;
   cublasLtMatrixLayoutOpaque_t a = a_, b = b_, c = c_;
   if (has_bias_) set(library_, &description, CUBLASLT_MATMUL_DESC_BIAS_POINTER, operands.bias);

@@ -21,7 +21,7 @@ constexpr ProductTile kOfHalves[] = {{128, 128, 32, 3, 256}, {128, 64, 32, 4, 12
 /// So many blocks keep every device of today busy.
 constexpr int64_t kEnoughBlocks = 128;
 
-/// Registers that a sum takes, of 4 bytes each: there are two sums, one of a block of K and one of all blocks.
+/// Registers that a sum takes, of 4 bytes each: there are two sums there, one of a block of K and one of a slice.
 int64_t registers_of_sum(DType dtype) { return dtype == DType::f64 ? 4 : 2; }
 
 std::string text_of(const ProductTile& tile) { return text(tile.rows, "x", tile.columns, "x", tile.depth); }
@@ -103,7 +103,7 @@ ProductTile product_tile(std::string_view op, const TiledProduct& product, const
   fail(Code::unsupported,
        text(op, ": a tile of ", text_of(asked), " takes ", shared_bytes(asked, product.dtype, product.has_slices),
             " bytes of shared memory, and ", asked.rows * asked.columns / asked.threads * registers_of_sum(product.dtype),
-            " registers a thread for its sums; device cuda has ", text_of(tiles)));
+            " registers a thread for its sums; device cuda has ", text_of(tiles), "; ask for one of these, or leave tiles out"));
 }
 
 }  // namespace st::cuda
