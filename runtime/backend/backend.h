@@ -96,7 +96,7 @@ class Backend {
   /// Counted as `inputs`. Throws out_of_memory.
   virtual std::unique_ptr<PinnedMemory> allocate_pinned(int64_t bytes) = 0;
   /// The kernel of an op that the backend has, for these operands. Borrows the call and what it refers to; Prepared::enqueue() reads their
-  /// addresses.
+  /// addresses, which may be null before. A device may load what the kernel needs. Throws unsupported for a call that it cannot compute.
   virtual std::unique_ptr<Prepared> prepare(Op op, const Call& call) = 0;
   /// Gives the sum of ranks' terms to a stream. Takes what `fold` refers to within the call; allocates nothing.
   virtual void fold(Stream& stream, const RankFold& fold) = 0;

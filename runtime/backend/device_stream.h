@@ -13,8 +13,8 @@ namespace st {
 class Event {
  public:
   virtual ~Event() = default;
-  /// The host waits for the work before the point; returns at once if it was never recorded. Does not throw: Stream::finish() tells what
-  /// failed.
+  /// The host waits for the work before the point; returns at once if it was never recorded. Stream::finish() tells what failed. Throws
+  /// unavailable only where the point is within a recording.
   virtual void wait() = 0;
   /// Whether the work has run, for a host that polls. Waits for it, and returns true, where a device cannot tell.
   virtual bool has_passed() {

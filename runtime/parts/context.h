@@ -76,6 +76,7 @@ class Context {
   /// `more`: called to refuse only, ends the message, for instance with what the caller can change; `there`: the bytes available.
   void require_memory(const std::string& what, int64_t bytes, int64_t part = kUnlimited,
                       const std::function<std::string(int64_t there)>& more = {}, std::string_view way_out = kSmaller) const;
+  /// The way out of a request that depends on all three.
   static constexpr std::string_view kSmaller = "use a smaller model, batch or context";
   /// The same for memory of host_backend().
   void require_memory_of_parts(const std::string& what, int64_t bytes) const;
