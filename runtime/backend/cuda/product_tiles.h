@@ -22,7 +22,8 @@ struct ProductTile {
 /// Those that are compiled for operands of a type, the largest first.
 std::span<const ProductTile> product_tiles(DType dtype);
 
-/// Bytes of shared memory that a block takes, without a few KiB of padding: the stages, and with slices of sums (sum_slices.h) a second sum for each element of the tile.
+/// Bytes of shared memory that a block takes, without a few KiB of padding: the stages, and with slices of sums (sum_slices.h) a second sum
+/// for each element of the tile.
 int64_t shared_bytes(const ProductTile& tile, DType operands, bool has_slices);
 
 /// Throws unsupported for types without a kernel.
