@@ -34,8 +34,8 @@ constexpr std::array<DeviceMaker, 2> kBuiltIn = {{{"cpu", always_one, open_only<
 constexpr std::array<std::string_view, 1> kInPlugins = {"cuda"};
 
 constexpr std::string_view kPrefix = "libscaletrain_", kSuffix = ".so";
-constexpr int32_t kMostDevices = 64;  // of a plug-in: more is no table of devices
-constexpr size_t kLongestName = 32, kLongestIndex = 9;
+constexpr int32_t kMostDevices = 64;                    // of a plug-in: more is no table of devices
+constexpr size_t kLongestName = 32, kLongestIndex = 9;  // digits, as kDeviceIndices says
 
 /// Rows of plug-ins' devices that were opened. A table without a destructor: models may outlive the library's statics.
 constinit std::array<std::atomic<const DeviceMaker*>, kMostDevices> opened{};
@@ -294,9 +294,8 @@ std::unique_ptr<Backend> open_device(const std::string& device, std::shared_ptr<
   const int count = count_of(*maker, file, why_none);
   const std::string all = count <= 1 ? name + ":0" : text(name, ":0 to ", name, ":", count - 1);
   if (!is_device_name(device))
-    fail(Code::invalid_argument,
-         text("context: device must be ", name, " or ", name, ":INDEX, where INDEX is a whole number from 0 to 999999999, ", "got \"",
-              device, "\"", count > 0 ? text("; this machine has ", all) : ""));
+    fail(Code::invalid_argument, text("context: device must be ", name, " or ", name, ":INDEX, where INDEX is ", kDeviceIndices, ", got \"",
+                                      device, "\"", count > 0 ? text("; this machine has ", all) : ""));
   int index = 0;
   if (name.size() < device.size()) std::from_chars(device.data() + name.size() + 1, device.data() + device.size(), index);
   require(count > 0, Code::unavailable, "context: this machine has no device ", name, ": ", why_none);

@@ -26,6 +26,9 @@ struct ListedDevice {
 /// listed with the reason.
 std::vector<ListedDevice> listed_devices();
 
+/// Those that have the form of INDEX, in words for errors.
+constexpr std::string_view kDeviceIndices = "a whole number from 0 to 999999999";
+
 /// Whether `device` has the form NAME or NAME:INDEX.
 bool is_device_name(std::string_view device);
 

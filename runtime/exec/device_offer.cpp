@@ -1,5 +1,6 @@
 #include "exec/device_offer.h"
 
+#include <exception>
 #include <map>
 #include <mutex>
 #include <utility>

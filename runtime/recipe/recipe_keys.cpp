@@ -123,12 +123,12 @@ constexpr std::string_view kRunLengths[] = {"epochs", "num_epochs", "num_train_e
   fail(Code::invalid_argument, text("recipe: unknown key \"", key, "\"", way_out(key, names, all)));
 }
 
-/// Of "cuda:x" in place of a device.
+/// For a device with a wrong index, such as "cuda:x".
 std::string way_out_of(const std::string& key, const Json& value) {
   if (key != "device" || !value.is(Json::Kind::text)) return "";
   const std::string name = value.text().substr(0, value.text().find(':'));
   const bool has_index = name.size() < value.text().size() && is_device_name(name);
-  return has_index ? text("; INDEX is a whole number from 0 to 999999999: ", name, ":0, ", name, ":1") : "";
+  return has_index ? text("; INDEX is ", kDeviceIndices, ": ", name, ":0, ", name, ":1") : "";
 }
 
 void take_value(Recipe& recipe, const std::string& key, const Json& value) {

@@ -41,6 +41,16 @@ cudaError_t asked_of(cudaEvent_t event, const Call& call) {
   });
 }
 
+/// Ends a graph, captured or instantiated.
+template <class Graph>
+cudaError_t destroyed(Graph* graph) {
+  need_context();
+  const Lock lock(runtime().mutex);
+  --runtime().graphs;
+  delete graph;
+  return told(runtime().lasting);
+}
+
 }  // namespace
 }  // namespace st::simulated
 
@@ -140,20 +150,8 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream) {
   });
 }
 
-cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
-  need_context();
-  const Lock lock(runtime().mutex);
-  --runtime().graphs;
-  delete graph;
-  return told(runtime().lasting);
-}
+cudaError_t cudaGraphDestroy(cudaGraph_t graph) { return destroyed(graph); }
 
-cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph) {
-  need_context();
-  const Lock lock(runtime().mutex);
-  --runtime().graphs;
-  delete graph;
-  return told(runtime().lasting);
-}
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph) { return destroyed(graph); }
 
 }  // extern "C"

@@ -11,7 +11,7 @@ namespace st::cuda {
 /// A primary context, made where there is none. It is never given back or reset: what CUDA's runtime has loaded in it would be lost.
 class DeviceContext {
  public:
-  /// Of device `index`. Throws unavailable or out_of_memory with the driver's error.
+  /// The context of device `index`. Throws unavailable or out_of_memory with the driver's error.
   DeviceContext(const Driver& driver, int index);
   DeviceContext(const DeviceContext&) = delete;
   DeviceContext& operator=(const DeviceContext&) = delete;

@@ -40,7 +40,7 @@ constexpr int kMostAlgorithms = 64;
 /// Their names; never freed.
 std::span<const char* const> algorithm_names();
 
-/// What a tile is chosen for.
+/// A product, as far as its tile depends on it.
 struct TiledProduct {
   DType dtype;  // of the operands
   int64_t m, n, matrices;

@@ -21,7 +21,7 @@ struct Grid {
   int shared = 0;  // bytes that launch_shared() has; a kernel always has the same, or none
 };
 
-/// Of shared memory, for a block on the current device.
+/// The most shared memory, in bytes, that a block of the current device can have.
 inline int64_t most_shared_bytes() {
   int device = 0, bytes = 0;
   must(cudaGetDevice(&device), "cudaGetDevice");
